@@ -1,0 +1,55 @@
+#include "base/element.h"
+
+namespace hetcoll {
+namespace {
+
+// Which groups of operations MPI defines on a kind.
+enum Group : std::uint8_t { kOrder = 1, kArith = 2, kLogic = 4, kBits = 8, kLoc = 16 };
+
+struct KindInfo {
+    const char *name;
+    std::uint8_t bytes;
+    std::uint8_t groups;
+};
+
+constexpr std::uint8_t kInteger = kOrder | kArith | kLogic | kBits;
+constexpr std::uint8_t kReal = kOrder | kArith;
+
+constexpr KindInfo kKinds[kElementKindCount] = {
+    {"int8", 1, kInteger},         {"uint8", 1, kInteger},    {"int16", 2, kInteger},
+    {"uint16", 2, kInteger},       {"int32", 4, kInteger},    {"uint32", 4, kInteger},
+    {"int64", 8, kInteger},        {"uint64", 8, kInteger},   {"float16", 2, kReal},
+    {"bfloat16", 2, kReal},        {"float32", 4, kReal},     {"float64", 8, kReal},
+    {"complex64", 8, kArith},      {"complex128", 16, kArith}, {"bool", 1, kLogic},
+    {"byte", 1, kBits},            {"int16_int32", 8, kLoc},  {"int32_int32", 8, kLoc},
+    {"int64_int32", 16, kLoc},     {"float32_int32", 8, kLoc}, {"float64_int32", 16, kLoc},
+    {"float32x2", 8, kLoc},        {"float64x2", 16, kLoc},
+};
+
+struct OpInfo {
+    const char *name;
+    std::uint8_t group;
+};
+
+constexpr OpInfo kOps[kReduceOpCount] = {
+    {"max", kOrder}, {"min", kOrder}, {"sum", kArith},  {"prod", kArith},
+    {"land", kLogic}, {"band", kBits}, {"lor", kLogic},  {"bor", kBits},
+    {"lxor", kLogic}, {"bxor", kBits}, {"maxloc", kLoc}, {"minloc", kLoc},
+};
+
+const KindInfo &info(ElementKind kind) { return kKinds[static_cast<int>(kind)]; }
+const OpInfo &info(ReduceOp op) { return kOps[static_cast<int>(op)]; }
+
+} // namespace
+
+std::size_t element_bytes(ElementKind kind) noexcept { return info(kind).bytes; }
+
+bool is_defined(ReduceOp op, ElementKind kind) noexcept
+{
+    return (info(kind).groups & info(op).group) != 0;
+}
+
+const char *element_name(ElementKind kind) noexcept { return info(kind).name; }
+const char *op_name(ReduceOp op) noexcept { return info(op).name; }
+
+} // namespace hetcoll

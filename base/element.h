@@ -1,0 +1,64 @@
+// The element kinds and operations that hetcoll reduces itself. They are rank-invariant facts of a
+// call: handles of MPI types and ops differ between ranks, these do not.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace hetcoll {
+
+enum class ElementKind : std::uint8_t {
+    kInt8,
+    kUint8,
+    kInt16,
+    kUint16,
+    kInt32,
+    kUint32,
+    kInt64,
+    kUint64,
+    kFloat16,
+    kBfloat16,
+    kFloat32,
+    kFloat64,
+    kComplex64,  // two floats
+    kComplex128, // two doubles
+    kBool,       // C _Bool and C++ bool, one byte
+    kByte,       // MPI_BYTE: bitwise operations only
+    // Value and index pairs of MPI_MAXLOC and MPI_MINLOC, laid out as the C structs that MPI defines.
+    kInt16Int32,   // MPI_SHORT_INT
+    kInt32Int32,   // MPI_2INT, MPI_2INTEGER
+    kInt64Int32,   // MPI_LONG_INT where long has 64 bits
+    kFloat32Int32, // MPI_FLOAT_INT
+    kFloat64Int32, // MPI_DOUBLE_INT
+    kFloat32x2,    // MPI_2REAL
+    kFloat64x2,    // MPI_2DOUBLE_PRECISION
+};
+inline constexpr int kElementKindCount = static_cast<int>(ElementKind::kFloat64x2) + 1;
+
+enum class ReduceOp : std::uint8_t {
+    kMax,
+    kMin,
+    kSum,
+    kProd,
+    kLand,
+    kBand,
+    kLor,
+    kBor,
+    kLxor,
+    kBxor,
+    kMaxloc,
+    kMinloc,
+};
+inline constexpr int kReduceOpCount = static_cast<int>(ReduceOp::kMinloc) + 1;
+
+// Distance between two elements of an array: sizeof the C type, padding included.
+[[nodiscard]] std::size_t element_bytes(ElementKind kind) noexcept;
+
+// True where MPI 4.0 section 6.9.2 (for half and bfloat16: SUM PROD MIN MAX) defines op on kind.
+[[nodiscard]] bool is_defined(ReduceOp op, ElementKind kind) noexcept;
+
+// "float32", "sum": the names that kernels, the tuning table and the tools use.
+[[nodiscard]] const char *element_name(ElementKind kind) noexcept;
+[[nodiscard]] const char *op_name(ReduceOp op) noexcept;
+
+} // namespace hetcoll

@@ -1,0 +1,5 @@
+hetcoll_sources += \
+	base/element.h base/element.cc \
+	base/log.h base/log.cc \
+	base/p2p.h \
+	base/status.h base/status.cc

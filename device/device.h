@@ -1,0 +1,130 @@
+// One CUDA context as hetcoll uses it: its kernels and the RAII handles of what we make in it. Nothing
+// here waits: completion is asked for with EventHandle::is_done(), never by a blocking driver call.
+#pragma once
+
+#include "base/element.h"
+#include "base/status.h"
+#include "cuda_kernels/reduction.h"
+#include "device/driver.h"
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+namespace hetcoll {
+
+// Makes `context` current on this thread, and restores what was current before; also puts the thread
+// into the relaxed stream capture mode, so that our calls do not break a capture of the application
+// in another thread. ok() is false if the context is gone.
+class ContextScope {
+public:
+    ContextScope(const Driver &driver, CUcontext context) noexcept;
+    ~ContextScope();
+    ContextScope(const ContextScope &) = delete;
+    ContextScope &operator=(const ContextScope &) = delete;
+
+    [[nodiscard]] CUresult result() const noexcept { return result_; }
+
+private:
+    const Driver &driver_;
+    CUresult result_;
+    CUstreamCaptureMode capture_mode_;
+};
+
+// Move-only owner of a driver object. Destroying it makes the owner's context current; a context that
+// is gone has taken the object along, and that is no error.
+template <class Handle> class Owned {
+public:
+    using Destroy = CUresult (*)(const Driver &, Handle);
+
+    Owned() noexcept = default;
+    Owned(const Driver &driver, CUcontext context, Handle handle, Destroy destroy) noexcept
+        : driver_(&driver), context_(context), handle_(handle), destroy_(destroy)
+    {
+    }
+    Owned(Owned &&other) noexcept { swap(other); }
+    Owned &operator=(Owned &&other) noexcept
+    {
+        Owned(std::move(other)).swap(*this);
+        return *this;
+    }
+    ~Owned()
+    {
+        if (driver_ != nullptr) {
+            const ContextScope scope(*driver_, context_);
+            if (scope.result() == CUDA_SUCCESS) {
+                destroy_(*driver_, handle_);
+            }
+        }
+    }
+    [[nodiscard]] Handle get() const noexcept { return handle_; }
+
+private:
+    void swap(Owned &other) noexcept
+    {
+        std::swap(driver_, other.driver_);
+        std::swap(context_, other.context_);
+        std::swap(handle_, other.handle_);
+        std::swap(destroy_, other.destroy_);
+    }
+
+    const Driver *driver_ = nullptr;
+    CUcontext context_ = nullptr;
+    Handle handle_{};
+    Destroy destroy_ = nullptr;
+};
+
+using StreamHandle = Owned<CUstream>;
+using EventHandle = Owned<CUevent>;
+using PinnedMemory = Owned<void *>;       // page-locked host memory that kernels can read
+using DeviceMemory = Owned<CUdeviceptr>;  // cuMemAlloc
+
+// Per-context state: the loaded kernels. All calls require the context to be current on this thread
+// (ContextScope), are thread safe, and return an error that names the driver call and its code.
+class Device {
+public:
+    // `primary_of` >= 0: this is that device's primary context, which is retained here and released
+    // at the end. -1: a context of the application. The kernels are loaded at first launch.
+    Device(const Driver &driver, CUcontext context, int primary_of) noexcept;
+    ~Device();
+    Device(const Device &) = delete;
+    Device &operator=(const Device &) = delete;
+
+    [[nodiscard]] CUcontext context() const noexcept { return context_; }
+    [[nodiscard]] const Driver &driver() const noexcept { return driver_; }
+
+    // Highest priority, flags 0: ordered after earlier work on the legacy default stream.
+    [[nodiscard]] Result<StreamHandle> make_stream() const;
+    [[nodiscard]] Result<EventHandle> make_event() const; // without timing
+    [[nodiscard]] Result<PinnedMemory> make_pinned(std::size_t bytes) const; // portable
+    [[nodiscard]] Result<DeviceMemory> make_memory(std::size_t bytes) const;
+
+    // Any mix of device, managed and pinned host memory (unified addressing).
+    Status copy_async(void *to, const void *from, std::size_t bytes, CUstream stream) const;
+    Status record(const EventHandle &event, CUstream stream) const;
+    // True, false, or why it cannot be known (a failed kernel shows here).
+    [[nodiscard]] Result<bool> is_done(const EventHandle &event) const;
+
+    // dst[i] = op(a[i], b[i]) for memory that the GPU can reach; dst may be a or b.
+    Status reduce_async(ReduceOp op, ElementKind kind, void *dst, const void *a, const void *b,
+                        std::size_t count, CUstream stream);
+    // dst[i] = op(...op(in0[i], in1[i])..., inN[i]).
+    Status reduce_many_async(ReduceOp op, ElementKind kind, void *dst, const ReduceInputs &inputs,
+                             std::size_t count, CUstream stream);
+
+private:
+    [[nodiscard]] Result<CUfunction> kernel(KernelShape shape, ReduceOp op, ElementKind kind);
+
+    const Driver &driver_;
+    CUcontext context_;
+    int primary_of_;
+    int multiprocessors_ = 0;
+    std::mutex mutex_; // of module_ and the slow path of kernel()
+    CUmodule module_ = nullptr;
+    std::array<std::atomic<CUfunction>, 3 * kReduceOpCount * kElementKindCount> functions_{};
+};
+
+} // namespace hetcoll

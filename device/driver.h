@@ -1,0 +1,83 @@
+// The CUDA driver, found at run time by dlopen: one binary runs with a GPU, with the emulated one and
+// with neither. Entry points are looked up by the name that cuda.h's macros leave (cuMemAlloc is
+// cuMemAlloc_v2), so that each matches the header's prototype. Nothing here makes a context.
+#pragma once
+
+#include "base/status.h"
+
+#include <cuda.h>
+
+#include <atomic>
+#include <mutex>
+
+// clang-format off
+#define HETCOLL_DRIVER_CALLS(X)                                                                    \
+    X(cuInit) X(cuDriverGetVersion) X(cuDeviceGetCount) X(cuDeviceGet) X(cuDeviceGetName)          \
+    X(cuDeviceGetUuid) X(cuDeviceGetAttribute) X(cuDevicePrimaryCtxRetain)                         \
+    X(cuDevicePrimaryCtxRelease) X(cuCtxGetCurrent) X(cuCtxSetCurrent) X(cuCtxPushCurrent)         \
+    X(cuCtxPopCurrent) X(cuCtxGetDevice) X(cuCtxGetStreamPriorityRange) X(cuCtxSynchronize)        \
+    X(cuPointerGetAttribute) X(cuPointerGetAttributes) X(cuMemAlloc) X(cuMemFree)                  \
+    X(cuMemAllocManaged) X(cuMemHostAlloc) X(cuMemFreeHost)                                        \
+    X(cuMemHostRegister) X(cuMemHostUnregister) X(cuMemcpy) X(cuMemcpyHtoD)                        \
+    X(cuMemcpyDtoH) X(cuMemcpyAsync) X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync)                     \
+    X(cuMemcpyDtoDAsync) X(cuMemsetD8) X(cuStreamCreate) X(cuStreamCreateWithPriority) X(cuStreamDestroy)          \
+    X(cuStreamQuery) X(cuStreamSynchronize) X(cuStreamWaitEvent) X(cuEventCreate)                  \
+    X(cuEventDestroy) X(cuEventRecord) X(cuEventQuery) X(cuModuleLoadData) X(cuModuleUnload)       \
+    X(cuModuleGetFunction) X(cuLaunchKernel) X(cuGetErrorName) X(cuGetErrorString)                 \
+    X(cuThreadExchangeStreamCaptureMode)
+// clang-format on
+
+namespace hetcoll {
+
+struct Driver {
+#define HETCOLL_DRIVER_FIELD(name) decltype(&::name) name = nullptr;
+    HETCOLL_DRIVER_CALLS(HETCOLL_DRIVER_FIELD)
+#undef HETCOLL_DRIVER_FIELD
+};
+
+// libcuda.so.1, opened when first asked for. Thread safe.
+class DriverLibrary {
+public:
+    DriverLibrary() = default;
+    ~DriverLibrary();
+    DriverLibrary(const DriverLibrary &) = delete;
+    DriverLibrary &operator=(const DriverLibrary &) = delete;
+
+    // The entry points, or nullptr: error() then says why. The first call opens the library, later
+    // ones are one atomic load. Makes no CUDA call.
+    [[nodiscard]] const Driver *get() const noexcept;
+    // Why get() answers nullptr. Requires get() == nullptr.
+    [[nodiscard]] const Status &load_error() const noexcept { return error_; }
+    // True if the loaded library is the emulated GPU's. Opens the library.
+    [[nodiscard]] bool is_emulated() const noexcept;
+
+    // True if some part of this process has the driver library loaded: without it no pointer can be
+    // CUDA memory. Opens nothing, makes no CUDA call, and is cheap enough for every call.
+    [[nodiscard]] bool is_loaded_in_process() const noexcept;
+
+    // True if a GPU may be usable from this process: a GPU device file is there or the library on
+    // the path is the emulated GPU's, and CUDA_VISIBLE_DEVICES does not hide all. Makes no CUDA
+    // call; on a machine with real GPUs it does not even open the library.
+    [[nodiscard]] static bool may_have_gpu() noexcept;
+
+private:
+    void load() const noexcept;
+
+    mutable std::once_flag once_;
+    mutable std::atomic<const Driver *> loaded_{nullptr};
+    mutable Driver driver_;
+    mutable void *handle_ = nullptr;
+    mutable Status error_;
+    mutable bool emulated_ = false;
+};
+
+// A Status from a driver call: "cuMemAlloc failed: CUDA_ERROR_OUT_OF_MEMORY (2), while ...".
+// Success for CUDA_SUCCESS.
+[[nodiscard]] Status driver_status(const Driver &driver, CUresult result, const char *call,
+                                   const char *doing) noexcept;
+
+// True for the codes that teardown meets after the application destroyed its context or the process
+// is exiting: CUDA_ERROR_DEINITIALIZED, _CONTEXT_IS_DESTROYED, _INVALID_CONTEXT.
+[[nodiscard]] bool is_torn_down(CUresult result) noexcept;
+
+} // namespace hetcoll

@@ -1,0 +1,72 @@
+// Answers what kind of memory a pointer points to, without asking the driver everything on every
+// call. Everything known hangs off (device, BUFFER_ID), never off an address alone: buffer ids are
+// not reused within a process, addresses are (docs/pointer-cache.md has the ways to be wrong).
+#pragma once
+
+#include "base/log.h"
+#include "base/status.h"
+#include "device/driver.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace hetcoll {
+
+enum class MemoryKind : std::uint8_t { kHost, kDevice, kManaged };
+
+struct PointerInfo {
+    MemoryKind kind = MemoryKind::kHost;
+    int device = -1;               // ordinal; -1 for host memory
+    CUcontext context = nullptr;   // the allocation's; nullptr where it has none (VMM, pools): use
+                                   // the primary context of `device`
+    std::uint64_t buffer_id = 0;   // of the allocation; 0 for host memory
+    std::uintptr_t base = 0;       // of the allocation
+    std::size_t bytes = 0;         // of the allocation
+    bool legacy_ipc = false;       // cuIpcGetMemHandle can export it
+};
+
+enum class PointerCacheMode : std::uint8_t {
+    kValidated, // one BUFFER_ID query confirms a hit (default)
+    kHooked,    // no driver call on a hit; needs libucm's memory events
+    kOff,       // every pointer is queried in full
+};
+
+// Counts since creation. Queries counts every driver call made here.
+struct PointerCacheCounters {
+    std::uint64_t hits, misses, invalidations, queries, host_without_query;
+};
+
+// Thread safe. find() takes no lock and allocates nothing on a hit.
+class PointerCache {
+public:
+    // `driver` outlives the cache. kHooked falls back to kValidated, with one line in the log, where
+    // libucm's events are not delivered; mode() says what is in force.
+    static std::unique_ptr<PointerCache> create(const DriverLibrary &driver, PointerCacheMode mode,
+                                                const Log &log);
+    ~PointerCache();
+    PointerCache(const PointerCache &) = delete;
+    PointerCache &operator=(const PointerCache &) = delete;
+
+    // kHost for memory that CUDA does not know or only registered (pinned). An error means that the
+    // driver could not be asked: never take it for host.
+    [[nodiscard]] Result<PointerInfo> find(const void *pointer) noexcept;
+
+    // True if the address cannot be CUDA memory, found without a driver call: this thread's stack,
+    // the brk heap, the main program's data, or no CUDA driver in this process.
+    [[nodiscard]] bool is_surely_host(const void *pointer) noexcept;
+
+    // Forgets everything: after a context was destroyed or reset.
+    void flush() noexcept;
+
+    [[nodiscard]] PointerCacheMode mode() const noexcept;
+    [[nodiscard]] PointerCacheCounters counters() const noexcept;
+
+private:
+    struct Impl;
+    explicit PointerCache(std::unique_ptr<Impl> impl);
+    std::unique_ptr<Impl> impl_;
+};
+
+} // namespace hetcoll

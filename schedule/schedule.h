@@ -1,0 +1,76 @@
+// A schedule is what one rank does in one collective: a list of steps over blocks of the vector.
+// Algorithms build it from rank and size alone, the executor runs it, the simulator replays it. No
+// MPI, CUDA or addresses, and no element counts: one schedule serves every size.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace hetcoll {
+
+enum class StepKind : std::uint8_t {
+    kSend,       // blocks of the result buffer, or of the input where from_input
+    kRecv,       // overwrites the blocks of the result buffer
+    kRecvReduce, // result = op(lower rank's operand, higher rank's operand); the local operand is
+                 // the result buffer, or the input where from_input
+};
+
+// Consecutive blocks of the vector.
+struct BlockRange {
+    int first, count;
+    friend bool operator==(const BlockRange &, const BlockRange &) = default;
+};
+
+struct Step {
+    StepKind kind;
+    int peer; // rank in the communicator
+    BlockRange blocks;
+    // True while no earlier step of this rank has written the blocks: their local content is still
+    // in the send buffer. All blocks of one step agree.
+    bool from_input;
+    // Steps of this rank that must complete first (a send completes when its blocks have been read
+    // out): Schedule::after[after_first, after_first + after_count).
+    int after_first, after_count;
+};
+
+// A rank starts its sends in list order and its receives in list order (each list for itself), so
+// messages of one pair of ranks match without tags. A schedule is free of deadlock even if a rank
+// has one send and one receive in flight and sends are synchronous: verify_schedules() proves it.
+struct Schedule {
+    int block_count = 1;
+    std::vector<Step> steps;
+    std::vector<int> after; // indices of steps, see Step
+
+    [[nodiscard]] std::span<const int> after_of(const Step &step) const noexcept
+    {
+        return {after.data() + step.after_first, static_cast<std::size_t>(step.after_count)};
+    }
+};
+
+struct ElementSpan {
+    std::size_t first, count;
+};
+
+// The elements of one block. Block sizes differ by at most one; a block may be empty.
+// Requires 0 <= block < block_count.
+[[nodiscard]] constexpr ElementSpan block_span(std::size_t count, int block_count,
+                                               int block) noexcept
+{
+    const std::size_t blocks = block_count, index = block;
+    const std::size_t quot = count / blocks, rest = count % blocks;
+    return {index * quot + std::min(index, rest), quot + (index < rest)};
+}
+
+// The elements of consecutive blocks. Requires range within [0, block_count).
+[[nodiscard]] constexpr ElementSpan range_span(std::size_t count, int block_count,
+                                               BlockRange range) noexcept
+{
+    const ElementSpan first = block_span(count, block_count, range.first);
+    const ElementSpan last = block_span(count, block_count, range.first + range.count - 1);
+    return {first.first, last.first + last.count - first.first};
+}
+
+} // namespace hetcoll
