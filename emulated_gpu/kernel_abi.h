@@ -1,0 +1,57 @@
+/* What the emulated driver and a library of host-compiled kernels agree on. The driver finds the
+ * library through EMU_KERNELS=path[:path...] and asks it for its table when cuInit is called. */
+#ifndef HETCOLL_EMULATED_GPU_KERNEL_ABI_H
+#define HETCOLL_EMULATED_GPU_KERNEL_ABI_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define EMULATED_GPU_KERNEL_ABI 1
+
+struct emulated_gpu_dim {
+    unsigned x, y, z;
+};
+
+/* One cuLaunchKernel. */
+struct emulated_gpu_launch {
+    struct emulated_gpu_dim grid, block;
+    unsigned dynamic_shared_bytes;
+    int collapse; /* run a collapsible kernel as one wide thread: same result, much faster */
+};
+
+enum emulated_gpu_argument {
+    EMULATED_GPU_VALUE = 0,   /* number: handed on as it is */
+    EMULATED_GPU_POINTER = 1, /* checked, and translated to where kernels can reach it */
+    EMULATED_GPU_STRUCT = 2   /* every aligned 8-byte word that is a device address is translated */
+};
+
+enum emulated_gpu_kernel_flag {
+    EMULATED_GPU_COLLAPSIBLE = 1 /* grid-stride loop: the result does not depend on the launch shape */
+};
+
+struct emulated_gpu_kernel {
+    const char *name; /* as cuModuleGetFunction asks for it */
+    void (*run)(const struct emulated_gpu_launch *launch, void **arguments);
+    unsigned argument_count;
+    const uint32_t *argument_bytes; /* of each argument: they are copied when the kernel is launched */
+    const uint8_t *argument_kind;   /* enum emulated_gpu_argument */
+    unsigned flags;
+};
+
+struct emulated_gpu_kernel_table {
+    uint32_t abi; /* EMULATED_GPU_KERNEL_ABI */
+    uint32_t count;
+    const struct emulated_gpu_kernel *kernels;
+};
+
+/* A kernel library exports this function under the name of EMULATED_GPU_KERNELS_SYMBOL. */
+typedef const struct emulated_gpu_kernel_table *(*emulated_gpu_kernels_function)(void);
+#define EMULATED_GPU_KERNELS_SYMBOL "emulated_gpu_kernels"
+
+#ifdef __cplusplus
+}
+#endif
+#endif
