@@ -1,0 +1,125 @@
+# Which Open MPI the component is built for: compiler wrapper, internal headers, release, directories.
+
+# Sets MPICC and OMPI_INFO, or fails.
+AC_DEFUN([HETCOLL_FIND_MPICC],
+[AC_ARG_WITH([ompi],
+    [AS_HELP_STRING([--with-ompi=DIR], [Open MPI's installation; the default is the one whose mpicc is on PATH])],
+    [], [with_ompi=yes])
+ AS_CASE([$with_ompi],
+    [yes], [hetcoll_path=$PATH],
+    [no], [AC_MSG_ERROR([hetcoll is a component of Open MPI, there is nothing to build without it: leave --without-ompi out])],
+    [hetcoll_path=$with_ompi/bin])
+ AC_PATH_PROGS([MPICC], [mpicc.openmpi mpicc], [], [$hetcoll_path])
+ AC_PATH_PROGS([OMPI_INFO], [ompi_info], [], [$hetcoll_path])
+ AS_IF([test -z "$MPICC"],
+    [AC_MSG_ERROR([Open MPI's compiler wrapper mpicc not found in $hetcoll_path: install the Debian package libopenmpi-dev, or give the installation with --with-ompi=DIR])])
+ AS_IF([$MPICC --showme:version 2>/dev/null | grep -q 'Open MPI'], [],
+    [AC_MSG_ERROR([$MPICC is not Open MPI's: install the Debian package libopenmpi-dev, or give Open MPI's installation with --with-ompi=DIR])])
+ AS_IF([test -z "$OMPI_INFO"],
+    [AC_MSG_ERROR([ompi_info, which tells Open MPI's directories, not found in $hetcoll_path: install the Debian package openmpi-bin])])])
+
+# Sets OMPI_CPPFLAGS (internal headers too), MPI_CPPFLAGS (mpi.h only), OMPI_LIBS, MPI_LIBS.
+AC_DEFUN([HETCOLL_OPEN_MPI_FLAGS],
+[OMPI_CPPFLAGS=
+ MPI_CPPFLAGS=
+ hetcoll_devel=
+ for hetcoll_dir in $($MPICC --showme:incdirs); do
+    MPI_CPPFLAGS="$MPI_CPPFLAGS -isystem $hetcoll_dir"
+    for hetcoll_sub in "$hetcoll_dir" "$hetcoll_dir/openmpi"; do
+        AS_IF([test -f "$hetcoll_sub/ompi/mca/coll/coll.h" && test -z "$hetcoll_devel"],
+              [hetcoll_devel=$hetcoll_sub])
+    done
+ done
+ AC_MSG_CHECKING([for Open MPI's internal headers])
+ AS_IF([test -z "$hetcoll_devel"],
+    [AC_MSG_RESULT([no])
+     AC_MSG_ERROR([ompi/mca/coll/coll.h not found beside the mpi.h of $MPICC. A component needs Open MPI's internal headers: install the Debian package libopenmpi-dev, or an Open MPI that was configured with --with-devel-headers])])
+ AC_MSG_RESULT([$hetcoll_devel])
+ OMPI_CPPFLAGS="$MPI_CPPFLAGS -isystem $hetcoll_devel"
+ # Headers that --with-devel-headers forgets to install; a distribution that has them wins.
+ OMPI_CPPFLAGS="$OMPI_CPPFLAGS -idirafter $(cd "$srcdir" && pwd)/config/compat"
+
+ MPI_LIBS=$($MPICC --showme:link)
+ OMPI_LIBS=
+ for hetcoll_dir in $($MPICC --showme:libdirs); do
+    OMPI_LIBS="$OMPI_LIBS -L$hetcoll_dir"
+ done
+ for hetcoll_lib in $($MPICC --showme:libs); do
+    OMPI_LIBS="$OMPI_LIBS -l$hetcoll_lib"
+ done
+ AS_CASE([$OMPI_LIBS], [*-lopen-pal*], [], [OMPI_LIBS="$OMPI_LIBS -lopen-pal"])
+ AC_SUBST([OMPI_CPPFLAGS])
+ AC_SUBST([MPI_CPPFLAGS])
+ AC_SUBST([OMPI_LIBS])
+ AC_SUBST([MPI_LIBS])])
+
+# Sets hetcoll_ompi_release from mpi.h, and checks what our header shims assume.
+AC_DEFUN([HETCOLL_OPEN_MPI_RELEASE],
+[AC_LANG_PUSH([C])
+ hetcoll_saved_flags=$CPPFLAGS
+ CPPFLAGS="$CPPFLAGS $OMPI_CPPFLAGS"
+ AC_MSG_CHECKING([which release of Open MPI this is])
+ AC_COMPUTE_INT([hetcoll_ompi_major], [OMPI_MAJOR_VERSION], [#include <mpi.h>], [hetcoll_ompi_major=0])
+ AC_COMPUTE_INT([hetcoll_ompi_minor], [OMPI_MINOR_VERSION], [#include <mpi.h>], [hetcoll_ompi_minor=0])
+ AC_COMPUTE_INT([hetcoll_ompi_patch], [OMPI_RELEASE_VERSION], [#include <mpi.h>], [hetcoll_ompi_patch=0])
+ hetcoll_ompi_release=$hetcoll_ompi_major.$hetcoll_ompi_minor.$hetcoll_ompi_patch
+ AC_MSG_RESULT([$hetcoll_ompi_release])
+ AS_IF([test "$hetcoll_ompi_major" -lt 4 || { test "$hetcoll_ompi_major" -eq 4 && test "$hetcoll_ompi_minor" -lt 1; }],
+    [AC_MSG_ERROR([Open MPI $hetcoll_ompi_release is too old, hetcoll needs 4.1 or newer: the Debian package libopenmpi-dev has 4.1])])
+
+ AC_MSG_CHECKING([whether Open MPI's threads are pthreads])
+ AC_COMPILE_IFELSE([AC_LANG_PROGRAM([[
+    #include "opal_config.h"
+    #ifdef MCA_threads_base_include_HEADER
+    #include MCA_threads_base_include_HEADER
+    #ifndef OPAL_MCA_THREADS_PTHREADS_THREADS_PTHREADS_THREADS_H
+    #error another threading package
+    #endif
+    #endif
+    ]])],
+    [AC_MSG_RESULT([yes])],
+    [AC_MSG_RESULT([no])
+     AC_MSG_ERROR([Open MPI in $hetcoll_devel uses a threading package other than pthreads, whose headers it does not install: build hetcoll inside its source tree (make ompi-tree, docs/install.md)])])
+
+ AC_MSG_CHECKING([whether a component compiles against Open MPI's headers])
+ CFLAGS="$CFLAGS $HETCOLL_CX16_FLAGS"
+ AC_COMPILE_IFELSE([AC_LANG_PROGRAM([[
+    #include "ompi_config.h"
+    #include "mpi.h"
+    #include "ompi/constants.h"
+    #include "ompi/communicator/communicator.h"
+    #include "ompi/mca/coll/coll.h"
+    #include "ompi/mca/pml/pml.h"
+    #include "ompi/op/op.h"
+    ]])],
+    [AC_MSG_RESULT([yes])],
+    [AC_MSG_RESULT([no])
+     AC_MSG_ERROR([Open MPI's internal headers in $hetcoll_devel do not compile, config.log says why: install the Debian package libopenmpi-dev, or an Open MPI that was configured with --with-devel-headers])])
+ CPPFLAGS=$hetcoll_saved_flags
+ AC_LANG_POP([C])])
+
+# Sets componentdir and helpdir.
+AC_DEFUN([HETCOLL_OPEN_MPI_DIRS],
+[AC_ARG_WITH([componentdir],
+    [AS_HELP_STRING([--with-componentdir=DIR], [where the component goes; the default is Open MPI's own directory (ompi_info --path pkglibdir)])],
+    [], [with_componentdir=yes])
+ AS_CASE([$with_componentdir],
+    [yes], [componentdir=$($OMPI_INFO --path pkglibdir | sed 's/^[[^:]]*: *//')
+            helpdir=$($OMPI_INFO --path pkgdatadir | sed 's/^[[^:]]*: *//')],
+    [no], [AC_MSG_ERROR([--with-componentdir needs a directory])],
+    [componentdir=$with_componentdir
+     helpdir=$with_componentdir])
+ AS_IF([test -z "$componentdir" || test -z "$helpdir"],
+    [AC_MSG_ERROR([$OMPI_INFO --path does not tell Open MPI's directories: give one with --with-componentdir=DIR])])
+ AC_SUBST([componentdir])
+ AC_SUBST([helpdir])
+ hetcoll_system_components=$($OMPI_INFO --path pkglibdir | sed 's/^[[^:]]*: *//')
+ AC_SUBST([OMPI_COMPONENTS], [$hetcoll_system_components])
+ HETCOLL_SUMMARY_LINE([component goes to], [$componentdir])])
+
+AC_DEFUN([HETCOLL_OPEN_MPI],
+[HETCOLL_FIND_MPICC
+ HETCOLL_OPEN_MPI_FLAGS
+ HETCOLL_OPEN_MPI_RELEASE
+ HETCOLL_SUMMARY_LINE([Open MPI], [$hetcoll_ompi_release ($MPICC)])
+ HETCOLL_OPEN_MPI_DIRS])

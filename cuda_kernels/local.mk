@@ -1,0 +1,1 @@
+# hetcoll_sources += cuda_kernels/a.h cuda_kernels/a.cc

@@ -1,0 +1,1 @@
+# hetcoll_sources += device/a.h device/a.cc

@@ -1,0 +1,1 @@
+# hetcoll_sources += engine/a.h engine/a.cc

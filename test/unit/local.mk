@@ -1,0 +1,52 @@
+# Unit tests: one program a folder, its sources in test/unit/FOLDER.mk.
+include test/unit/base.mk
+include test/unit/schedule.mk
+include test/unit/tuning.mk
+include test/unit/device.mk
+include test/unit/pointer_cache.mk
+include test/unit/cuda_kernels.mk
+include test/unit/transport.mk
+include test/unit/engine.mk
+include test/unit/emulated_gpu.mk
+
+unit_libs = libhetcoll.la -lgtest_main -lgtest
+unit_tests = test/unit/base_test test/unit/schedule_test test/unit/tuning_test
+unit_tests_cuda = test/unit/device_test test/unit/pointer_cache_test test/unit/cuda_kernels_test \
+	test/unit/transport_test test/unit/engine_test test/unit/emulated_gpu_test
+
+if HAVE_GTEST
+check_PROGRAMS += $(unit_tests)
+TESTS += $(unit_tests)
+if WITH_CUDA
+check_PROGRAMS += $(unit_tests_cuda)
+TESTS += $(unit_tests_cuda)
+endif
+endif
+
+test_unit_base_test_SOURCES = $(unit_sources_base)
+nodist_EXTRA_test_unit_base_test_SOURCES = linked_by_cxx.cc
+test_unit_base_test_LDADD = $(unit_libs)
+test_unit_schedule_test_SOURCES = $(unit_sources_schedule)
+nodist_EXTRA_test_unit_schedule_test_SOURCES = linked_by_cxx.cc
+test_unit_schedule_test_LDADD = $(unit_libs)
+test_unit_tuning_test_SOURCES = $(unit_sources_tuning)
+nodist_EXTRA_test_unit_tuning_test_SOURCES = linked_by_cxx.cc
+test_unit_tuning_test_LDADD = $(unit_libs)
+test_unit_device_test_SOURCES = $(unit_sources_device)
+nodist_EXTRA_test_unit_device_test_SOURCES = linked_by_cxx.cc
+test_unit_device_test_LDADD = $(unit_libs)
+test_unit_pointer_cache_test_SOURCES = $(unit_sources_pointer_cache)
+nodist_EXTRA_test_unit_pointer_cache_test_SOURCES = linked_by_cxx.cc
+test_unit_pointer_cache_test_LDADD = $(unit_libs)
+test_unit_cuda_kernels_test_SOURCES = $(unit_sources_cuda_kernels)
+nodist_EXTRA_test_unit_cuda_kernels_test_SOURCES = linked_by_cxx.cc
+test_unit_cuda_kernels_test_LDADD = $(unit_libs)
+test_unit_transport_test_SOURCES = $(unit_sources_transport)
+nodist_EXTRA_test_unit_transport_test_SOURCES = linked_by_cxx.cc
+test_unit_transport_test_LDADD = $(unit_libs)
+test_unit_engine_test_SOURCES = $(unit_sources_engine)
+nodist_EXTRA_test_unit_engine_test_SOURCES = linked_by_cxx.cc
+test_unit_engine_test_LDADD = $(unit_libs)
+test_unit_emulated_gpu_test_SOURCES = $(unit_sources_emulated_gpu)
+nodist_EXTRA_test_unit_emulated_gpu_test_SOURCES = linked_by_cxx.cc
+test_unit_emulated_gpu_test_LDADD = $(unit_libs)
