@@ -17,6 +17,9 @@ inline constexpr int kAlgorithmCount = static_cast<int>(Algorithm::kRing) + 1;
 [[nodiscard]] const char *algorithm_name(Algorithm algorithm) noexcept;
 [[nodiscard]] std::optional<Algorithm> find_algorithm(std::string_view name) noexcept;
 
+// Most bytes in one message under the built-in rules: the size of a bounce slot.
+inline constexpr std::size_t kLargestChunkBytes = 512u << 10;
+
 struct Query {
     std::size_t bytes; // of the whole vector
     int ranks;
@@ -26,7 +29,7 @@ struct Query {
 
 struct Choice {
     Algorithm algorithm;
-    std::size_t chunk_bytes; // most bytes in one message
+    std::size_t chunk_bytes; // most bytes in one message; a multiple of 16: whole elements
 };
 
 // The built-in rules. They use bytes and ranks only; a measured table takes their place when

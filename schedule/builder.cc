@@ -1,0 +1,78 @@
+#include "schedule/builder.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace hetcoll {
+namespace {
+
+constexpr int kNone = -1;
+
+} // namespace
+
+ScheduleBuilder::ScheduleBuilder(int block_count)
+    : schedule_{.block_count = block_count, .steps = {}, .after = {}},
+      state_(block_count, BlockState{.writer = kNone, .readers = {}})
+{
+}
+
+void ScheduleBuilder::send(int peer, BlockRange blocks) { add(StepKind::kSend, peer, blocks); }
+
+void ScheduleBuilder::recv(int peer, BlockRange blocks) { add(StepKind::kRecv, peer, blocks); }
+
+void ScheduleBuilder::recv_reduce(int peer, BlockRange blocks)
+{
+    add(StepKind::kRecvReduce, peer, blocks);
+}
+
+Schedule ScheduleBuilder::finish() &&
+{
+    state_.clear();
+    return std::exchange(schedule_, Schedule{});
+}
+
+// Block by block: a reader waits for the last writer. A writer waits for the readers since then,
+// which have waited for the last writer themselves, or for that writer if nobody has read. No more
+// is listed, and no less: a step is ordered through steps that touch the same block only, so the
+// executor may apply the order to every chunk on its own.
+void ScheduleBuilder::add(StepKind kind, int peer, BlockRange blocks)
+{
+    const int self = static_cast<int>(schedule_.steps.size());
+    Step step{.kind = kind,
+              .peer = peer,
+              .blocks = blocks,
+              .from_input = true,
+              .after_first = static_cast<int>(schedule_.after.size()),
+              .after_count = 0};
+    for (int block = blocks.first; block < blocks.first + blocks.count; ++block) {
+        BlockState &state = state_[block];
+        step.from_input = step.from_input && state.writer == kNone;
+        if (kind == StepKind::kSend) {
+            wait_for(state.writer);
+            state.readers.push_back(self);
+            continue;
+        }
+        for (const int reader : state.readers) {
+            wait_for(reader);
+        }
+        if (state.readers.empty()) {
+            wait_for(state.writer);
+        }
+        state.readers.clear();
+        state.writer = self;
+    }
+    const auto first = schedule_.after.begin() + step.after_first;
+    std::sort(first, schedule_.after.end());
+    schedule_.after.erase(std::unique(first, schedule_.after.end()), schedule_.after.end());
+    step.after_count = static_cast<int>(schedule_.after.size()) - step.after_first;
+    schedule_.steps.push_back(step);
+}
+
+void ScheduleBuilder::wait_for(int step)
+{
+    if (step != kNone) {
+        schedule_.after.push_back(step);
+    }
+}
+
+} // namespace hetcoll

@@ -1,0 +1,12 @@
+hetcoll_sources += \
+	schedule/algorithms.h \
+	schedule/builder.h schedule/builder.cc \
+	schedule/cost.h \
+	schedule/fold.h \
+	schedule/print.h schedule/print.cc \
+	schedule/rabenseifner.cc \
+	schedule/recursive_doubling.cc \
+	schedule/replay.h schedule/replay.cc \
+	schedule/ring.cc \
+	schedule/schedule.h \
+	schedule/verify.h schedule/verify.cc

@@ -1,0 +1,267 @@
+#include "schedule/replay.h"
+
+#include "schedule/print.h"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace hetcoll {
+namespace {
+
+// What a block holds: a rank's part, or op(lhs, rhs) of two such expressions. Equal expressions
+// have equal numbers; operands have smaller numbers than what is made of them.
+using Expression = int;
+constexpr Expression kUnwritten = -1;
+
+class Expressions {
+public:
+    // The part of rank r is expression r.
+    explicit Expressions(int ranks) : ranks_(ranks) {}
+
+    Expression combine(Expression lhs, Expression rhs)
+    {
+        const auto [it, is_new] =
+            known_.try_emplace(std::pair(lhs, rhs), ranks_ + operands_.size());
+        if (is_new) {
+            operands_.emplace_back(lhs, rhs);
+        }
+        return it->second;
+    }
+
+    // How often each rank's part is in an expression; 2 stands for any larger number.
+    [[nodiscard]] std::vector<int> count_parts(Expression expression) const
+    {
+        std::vector<int> times(ranks_ + operands_.size(), 0);
+        times[expression] = 1;
+        for (Expression e = static_cast<Expression>(times.size()) - 1; e >= ranks_; --e) {
+            const auto [lhs, rhs] = operands_[e - ranks_];
+            times[lhs] = std::min(2, times[lhs] + times[e]);
+            times[rhs] = std::min(2, times[rhs] + times[e]);
+        }
+        times.resize(ranks_);
+        return times;
+    }
+
+private:
+    int ranks_;
+    std::vector<std::pair<Expression, Expression>> operands_; // of expression ranks_ + index
+    std::map<std::pair<Expression, Expression>, Expression> known_;
+};
+
+struct Rank {
+    std::vector<int> sends, receives; // steps in list order
+    std::size_t next_send = 0, next_receive = 0;
+    std::vector<bool> complete;                     // by step
+    std::optional<std::vector<Expression>> arrived; // for the receive at next_receive
+    std::vector<Expression> result;                 // by block
+    std::vector<int> last_writer;                   // by block
+};
+
+class Replay {
+public:
+    Replay(std::span<const Schedule> schedules, const StepMatches &matches);
+
+    Status run();
+    Status check_results();
+
+private:
+    [[nodiscard]] const Step &step_of(int rank, int index) const
+    {
+        return schedules_[rank].steps[index];
+    }
+    [[nodiscard]] bool may_begin(int rank, int index) const;
+    bool try_send(int rank);
+    bool try_receive(int rank);
+    [[nodiscard]] std::string name_block(int rank, int block) const;
+    Status deadlock() const;
+    Status check_parts(int rank, int block) const;
+
+    std::span<const Schedule> schedules_;
+    const StepMatches &matches_;
+    Expressions expressions_;
+    std::vector<Rank> ranks_;
+};
+
+Replay::Replay(std::span<const Schedule> schedules, const StepMatches &matches)
+    : schedules_(schedules), matches_(matches), expressions_(static_cast<int>(schedules.size())),
+      ranks_(schedules.size())
+{
+    for (std::size_t rank = 0; rank < schedules.size(); ++rank) {
+        Rank &state = ranks_[rank];
+        state.complete.resize(schedules[rank].steps.size());
+        state.result.resize(schedules[rank].block_count, kUnwritten);
+        state.last_writer.resize(schedules[rank].block_count);
+        int index = 0;
+        for (const Step &step : schedules[rank].steps) {
+            (step.kind == StepKind::kSend ? state.sends : state.receives).push_back(index++);
+        }
+    }
+}
+
+bool Replay::may_begin(int rank, int index) const
+{
+    for (const int before : schedules_[rank].after_of(step_of(rank, index))) {
+        if (!ranks_[rank].complete[before]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// Lets the send at the head of the rank's list end if its receive is at the head at the peer and
+// has started. True if it did.
+bool Replay::try_send(int rank)
+{
+    Rank &self = ranks_[rank];
+    if (self.next_send == self.sends.size() || !may_begin(rank, self.sends[self.next_send])) {
+        return false;
+    }
+    const int index = self.sends[self.next_send];
+    const Step &send = step_of(rank, index);
+    Rank &peer = ranks_[send.peer];
+    const int receive = matches_[rank][index];
+    if (peer.next_receive == peer.receives.size() || peer.receives[peer.next_receive] != receive) {
+        return false;
+    }
+    if (step_of(send.peer, receive).kind == StepKind::kRecv && !may_begin(send.peer, receive)) {
+        return false;
+    }
+    peer.arrived.emplace();
+    for (int block = send.blocks.first; block < send.blocks.first + send.blocks.count; ++block) {
+        peer.arrived->push_back(send.from_input ? rank : self.result[block]);
+    }
+    self.complete[index] = true;
+    ++self.next_send;
+    return true;
+}
+
+// Lets the receive at the head of the rank's list end if its message is there. True if it did.
+bool Replay::try_receive(int rank)
+{
+    Rank &self = ranks_[rank];
+    if (!self.arrived || !may_begin(rank, self.receives[self.next_receive])) {
+        return false;
+    }
+    const int index = self.receives[self.next_receive];
+    const Step &step = step_of(rank, index);
+    for (int i = 0; i < step.blocks.count; ++i) {
+        const int block = step.blocks.first + i;
+        Expression value = (*self.arrived)[i];
+        if (step.kind == StepKind::kRecvReduce) {
+            const Expression mine = step.from_input ? rank : self.result[block];
+            value = step.peer < rank ? expressions_.combine(value, mine)
+                                     : expressions_.combine(mine, value);
+        }
+        self.result[block] = value;
+        self.last_writer[block] = index;
+    }
+    self.arrived.reset();
+    self.complete[index] = true;
+    ++self.next_receive;
+    return true;
+}
+
+// What can happen stays possible until it happens, so the order of trying does not matter.
+Status Replay::run()
+{
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (int rank = 0; rank < static_cast<int>(ranks_.size()); ++rank) {
+            while (try_send(rank) || try_receive(rank)) {
+                moved = true;
+            }
+        }
+    }
+    return deadlock();
+}
+
+// Success if every step has completed.
+Status Replay::deadlock() const
+{
+    constexpr int kMostNamed = 3;
+    std::string stuck;
+    int named = 0;
+    for (int rank = 0; rank < static_cast<int>(ranks_.size()) && named < kMostNamed; ++rank) {
+        const Rank &self = ranks_[rank];
+        int index = static_cast<int>(self.complete.size());
+        if (self.next_send < self.sends.size()) {
+            index = self.sends[self.next_send];
+        }
+        if (self.next_receive < self.receives.size()) {
+            index = std::min(index, self.receives[self.next_receive]);
+        }
+        if (index < static_cast<int>(self.complete.size())) {
+            stuck += (named++ == 0 ? "rank " : ", rank ") + std::to_string(rank) + " in step " +
+                     std::to_string(index) + " (" + describe(step_of(rank, index)) + ")";
+        }
+    }
+    return named == 0 ? Status() : error(Errc::kInvalid, "deadlock: %s", stuck.c_str());
+}
+
+std::string Replay::name_block(int rank, int block) const
+{
+    const int writer = ranks_[rank].last_writer[block];
+    return "rank " + std::to_string(rank) + ", block " + std::to_string(block) +
+           ", last written by step " + std::to_string(writer) + " (" +
+           describe(step_of(rank, writer)) + ")";
+}
+
+Status Replay::check_parts(int rank, int block) const
+{
+    const std::vector<int> times = expressions_.count_parts(ranks_[rank].result[block]);
+    for (int part = 0; part < static_cast<int>(times.size()); ++part) {
+        if (times[part] != 1) {
+            return error(Errc::kInvalid, "%s: the part of rank %d is in it %s",
+                         name_block(rank, block).c_str(), part,
+                         times[part] == 0 ? "not at all" : "more than once");
+        }
+    }
+    return Status();
+}
+
+Status Replay::check_results()
+{
+    if (ranks_.size() == 1) {
+        return Status();
+    }
+    const int block_count = schedules_[0].block_count;
+    for (int block = 0; block < block_count; ++block) {
+        const Expression first = ranks_[0].result[block];
+        for (int rank = 0; rank < static_cast<int>(ranks_.size()); ++rank) {
+            const Expression result = ranks_[rank].result[block];
+            if (result == kUnwritten) {
+                return error(Errc::kInvalid,
+                             "rank %d never writes block %d: its result stays in the input", rank,
+                             block);
+            }
+            if (rank > 0 && result == first) {
+                continue; // its parts are those of rank 0
+            }
+            if (Status status = check_parts(rank, block); !status.ok()) {
+                return status;
+            }
+            if (rank > 0) {
+                return error(Errc::kInvalid,
+                             "%s: computed by another expression than on rank 0, so the bits may "
+                             "differ",
+                             name_block(rank, block).c_str());
+            }
+        }
+    }
+    return Status();
+}
+
+} // namespace
+
+Status replay_schedules(std::span<const Schedule> schedules, const StepMatches &matches)
+{
+    Replay replay(schedules, matches);
+    if (Status status = replay.run(); !status.ok()) {
+        return status;
+    }
+    return replay.check_results();
+}
+
+} // namespace hetcoll

@@ -1,0 +1,226 @@
+#include "schedule/verify.h"
+
+#include "schedule/print.h"
+#include "schedule/replay.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <tuple>
+
+namespace hetcoll {
+namespace {
+
+constexpr int kNone = -1;
+
+// "rank 1, step 3 (send block 2 to rank 0)": how every message begins.
+std::string name_step(int rank, const Schedule &schedule, int index)
+{
+    return "rank " + std::to_string(rank) + ", step " + std::to_string(index) + " (" +
+           describe(schedule.steps[index]) + ")";
+}
+
+// Each field of each step alone.
+Status check_steps(int rank, int size, const Schedule &schedule)
+{
+    const auto fail = [&](int index, const std::string &why) {
+        return error(Errc::kInvalid, "%s: %s", name_step(rank, schedule, index).c_str(),
+                     why.c_str());
+    };
+    for (int index = 0; index < static_cast<int>(schedule.steps.size()); ++index) {
+        const Step &step = schedule.steps[index];
+        if (step.peer < 0 || step.peer >= size || step.peer == rank) {
+            return fail(index, "the peer is not another of the " + std::to_string(size) + " ranks");
+        }
+        const BlockRange blocks = step.blocks;
+        if (blocks.first < 0 || blocks.count < 1 || blocks.first > schedule.block_count ||
+            blocks.count > schedule.block_count - blocks.first) {
+            return fail(index, "the schedule has " + std::to_string(schedule.block_count) +
+                                   " blocks, these are not among them");
+        }
+        const int after_size = static_cast<int>(schedule.after.size());
+        if (step.after_first < 0 || step.after_count < 0 || step.after_first > after_size ||
+            step.after_count > after_size - step.after_first) {
+            return fail(index, "its list of steps to wait for is not within Schedule::after");
+        }
+        for (const int before : schedule.after_of(step)) {
+            if (before < 0 || before >= index) {
+                return fail(index, "waits for step " + std::to_string(before) +
+                                       ", which is not an earlier one");
+            }
+        }
+    }
+    return Status();
+}
+
+// What one rank has done to one block so far: the steps that touch it, in list order.
+class BlockHistory {
+public:
+    [[nodiscard]] int last_writer() const noexcept { return last_writer_; }
+
+    // Adds a step. Returns the earlier step that it races, or kNone.
+    int add(const Schedule &schedule, int index)
+    {
+        const Step &step = schedule.steps[index];
+        const bool writes = step.kind != StepKind::kSend;
+        // Everything that has completed when this step begins. Closed under `after`, because the
+        // steps in the list have such a set themselves.
+        std::vector<bool> done(touches_.size());
+        for (const int before : schedule.after_of(step)) {
+            const auto it = std::lower_bound(
+                touches_.begin(), touches_.end(), before,
+                [](const Touch &touch, int wanted) { return touch.step < wanted; });
+            if (it == touches_.end() || it->step != before) {
+                continue; // does not touch this block, so it orders nothing on it
+            }
+            done[it - touches_.begin()] = true;
+            for (std::size_t i = 0; i < it->done.size(); ++i) {
+                done[i] = done[i] || it->done[i];
+            }
+        }
+        int race = kNone;
+        for (std::size_t i = 0; i < touches_.size() && race == kNone; ++i) {
+            if (!done[i] && (writes || touches_[i].writes)) {
+                race = touches_[i].step;
+            }
+        }
+        touches_.push_back({index, writes, std::move(done)});
+        last_writer_ = writes ? index : last_writer_;
+        return race;
+    }
+
+private:
+    struct Touch {
+        int step;
+        bool writes;
+        std::vector<bool> done; // which of the touches before it have completed when it begins
+    };
+    std::vector<Touch> touches_;
+    int last_writer_ = kNone;
+};
+
+// Races and from_input.
+Status check_order(int rank, const Schedule &schedule)
+{
+    std::vector<BlockHistory> history(schedule.block_count);
+    for (int index = 0; index < static_cast<int>(schedule.steps.size()); ++index) {
+        const Step &step = schedule.steps[index];
+        for (int block = step.blocks.first; block < step.blocks.first + step.blocks.count;
+             ++block) {
+            const int writer = history[block].last_writer();
+            if (step.from_input != (writer == kNone)) {
+                const std::string truth =
+                    writer == kNone ? "no earlier step has written it"
+                                    : "step " + std::to_string(writer) + " has written it";
+                return error(Errc::kInvalid, "%s: takes block %d from the %s, but %s",
+                             name_step(rank, schedule, index).c_str(), block,
+                             step.from_input ? "input" : "result", truth.c_str());
+            }
+            const int race = history[block].add(schedule, index);
+            if (race != kNone) {
+                return error(Errc::kInvalid,
+                             "%s races step %d (%s) on block %d: nothing orders them",
+                             name_step(rank, schedule, index).c_str(), race,
+                             describe(schedule.steps[race]).c_str(), block);
+            }
+        }
+    }
+    return Status();
+}
+
+struct Message {
+    int from, to; // ranks
+    int step;     // at the sender for a send, at the receiver for a receive
+};
+
+struct Messages {
+    std::vector<Message> sends, receives; // by sender and receiver, then in list order
+};
+
+Messages collect_messages(std::span<const Schedule> schedules)
+{
+    Messages all;
+    for (int rank = 0; rank < static_cast<int>(schedules.size()); ++rank) {
+        const Schedule &schedule = schedules[rank];
+        for (int index = 0; index < static_cast<int>(schedule.steps.size()); ++index) {
+            const Step &step = schedule.steps[index];
+            if (step.kind == StepKind::kSend) {
+                all.sends.push_back({rank, step.peer, index});
+            } else {
+                all.receives.push_back({step.peer, rank, index});
+            }
+        }
+    }
+    const auto by_pair = [](const Message &a, const Message &b) {
+        return std::tie(a.from, a.to) < std::tie(b.from, b.to);
+    };
+    std::stable_sort(all.sends.begin(), all.sends.end(), by_pair);
+    std::stable_sort(all.receives.begin(), all.receives.end(), by_pair);
+    return all;
+}
+
+// Pairs sends with receives as the executor will: the i-th with the i-th between two ranks.
+Status match_messages(std::span<const Schedule> schedules, StepMatches &matches)
+{
+    for (const Schedule &schedule : schedules) {
+        matches.emplace_back(schedule.steps.size(), kNone);
+    }
+    const auto [sends, receives] = collect_messages(schedules);
+    const auto send_name = [&](const Message &send) {
+        return name_step(send.from, schedules[send.from], send.step);
+    };
+    const auto receive_name = [&](const Message &receive) {
+        return name_step(receive.to, schedules[receive.to], receive.step);
+    };
+    std::size_t s = 0, r = 0;
+    while (s < sends.size() || r < receives.size()) {
+        const auto pair_of = [](const std::vector<Message> &list, std::size_t i) {
+            constexpr int kEnd = std::numeric_limits<int>::max();
+            return i < list.size() ? std::pair(list[i].from, list[i].to) : std::pair(kEnd, kEnd);
+        };
+        if (pair_of(sends, s) < pair_of(receives, r)) {
+            return error(Errc::kInvalid, "%s: rank %d has no receive for it",
+                         send_name(sends[s]).c_str(), sends[s].to);
+        }
+        if (pair_of(receives, r) < pair_of(sends, s)) {
+            return error(Errc::kInvalid, "%s: rank %d does not send it",
+                         receive_name(receives[r]).c_str(), receives[r].from);
+        }
+        const Message &send = sends[s++], &receive = receives[r++];
+        if (schedules[send.from].steps[send.step].blocks !=
+            schedules[receive.to].steps[receive.step].blocks) {
+            return error(Errc::kInvalid, "%s meets %s: not the same blocks",
+                         send_name(send).c_str(), receive_name(receive).c_str());
+        }
+        matches[send.from][send.step] = receive.step;
+        matches[receive.to][receive.step] = send.step;
+    }
+    return Status();
+}
+
+} // namespace
+
+Status verify_schedules(std::span<const Schedule> schedules)
+{
+    const int size = static_cast<int>(schedules.size());
+    for (int rank = 0; rank < size; ++rank) {
+        const Schedule &schedule = schedules[rank];
+        if (schedule.block_count < 1 || schedule.block_count != schedules[0].block_count) {
+            return error(Errc::kInvalid, "rank %d has %d blocks, rank 0 has %d", rank,
+                         schedule.block_count, schedules[0].block_count);
+        }
+        if (Status status = check_steps(rank, size, schedule); !status.ok()) {
+            return status;
+        }
+        if (Status status = check_order(rank, schedule); !status.ok()) {
+            return status;
+        }
+    }
+    StepMatches matches;
+    if (Status status = match_messages(schedules, matches); !status.ok()) {
+        return status;
+    }
+    return replay_schedules(schedules, matches);
+}
+
+} // namespace hetcoll

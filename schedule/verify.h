@@ -1,0 +1,29 @@
+// Proves that the schedules of all ranks of a communicator add up to one allreduce.
+#pragma once
+
+#include "base/status.h"
+#include "schedule/schedule.h"
+
+#include <span>
+
+namespace hetcoll {
+
+// schedules[r] is what rank r does. Success means, for every element count and every timing:
+//
+// - Each send meets exactly one receive, in order between each pair of ranks, of the same blocks.
+// - No step races another: two steps of a rank that touch one block, at least one of them writing,
+//   are ordered by `after`, through steps that touch this block. So the order also holds chunk by
+//   chunk: a chunk of a step need only wait for the same elements of the steps in its `after`.
+//   The input counts as the same memory as the result (MPI_IN_PLACE).
+// - from_input says of each step where its operand is.
+// - Nothing deadlocks, even if a rank has one send and one receive in flight, each in list order,
+//   a send ends only when its receive has started, and a kRecv starts only after its `after`. A
+//   kRecvReduce may start before: it receives beside the vector.
+// - At the end every rank has written every block, each has every rank's part exactly once, and all
+//   ranks have computed it by the same expression, so that they hold the same bits. (One rank alone
+//   has nothing to do: its result is its input.)
+//
+// Else the Status names the first violation found: ranks, steps, blocks.
+[[nodiscard]] Status verify_schedules(std::span<const Schedule> schedules);
+
+} // namespace hetcoll

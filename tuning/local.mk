@@ -1,0 +1,3 @@
+hetcoll_sources += \
+	tuning/build_schedule.h tuning/build_schedule.cc \
+	tuning/choice.h tuning/choice.cc
