@@ -1,5 +1,5 @@
-// One CUDA context as hetcoll uses it: its kernels and the RAII handles of what we make in it. Nothing
-// here waits: completion is asked for with EventHandle::is_done(), never by a blocking driver call.
+// One CUDA context as hetcoll uses it: its kernels and the RAII handles of what we make in it.
+// Nothing here waits: completion is asked for with Device::is_done(), never by a blocking call.
 #pragma once
 
 #include "base/element.h"
@@ -16,9 +16,10 @@
 
 namespace hetcoll {
 
-// Makes `context` current on this thread, and restores what was current before; also puts the thread
-// into the relaxed stream capture mode, so that our calls do not break a capture of the application
-// in another thread. ok() is false if the context is gone.
+// Makes `context` current on this thread, and restores what was current before; also puts the
+// thread into the relaxed stream capture mode, so that our calls do not break a capture of the
+// application in another thread. result() is an error, and nothing was changed, if the context is
+// gone.
 class ContextScope {
 public:
     ContextScope(const Driver &driver, CUcontext context) noexcept;
@@ -31,11 +32,16 @@ public:
 private:
     const Driver &driver_;
     CUresult result_;
-    CUstreamCaptureMode capture_mode_;
+    CUresult exchanged_ = CUDA_ERROR_NOT_SUPPORTED;
+    CUstreamCaptureMode capture_mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
 };
 
-// Move-only owner of a driver object. Destroying it makes the owner's context current; a context that
-// is gone has taken the object along, and that is no error.
+// The primary context of device `ordinal`, retained (and made, if nobody has yet): for memory that
+// has no context of its own. A Device that is given it as `primary_of` context releases it.
+[[nodiscard]] Result<CUcontext> retain_primary_context(const Driver &driver, int ordinal);
+
+// Move-only owner of a driver object. Destroying it makes the owner's context current; a context
+// that is gone has taken the object along, and that is no error.
 template <class Handle> class Owned {
 public:
     using Destroy = CUresult (*)(const Driver &, Handle);
@@ -79,15 +85,15 @@ private:
 
 using StreamHandle = Owned<CUstream>;
 using EventHandle = Owned<CUevent>;
-using PinnedMemory = Owned<void *>;       // page-locked host memory that kernels can read
-using DeviceMemory = Owned<CUdeviceptr>;  // cuMemAlloc
+using PinnedMemory = Owned<void *>;      // page-locked host memory that kernels can read
+using DeviceMemory = Owned<CUdeviceptr>; // cuMemAlloc
 
 // Per-context state: the loaded kernels. All calls require the context to be current on this thread
 // (ContextScope), are thread safe, and return an error that names the driver call and its code.
 class Device {
 public:
-    // `primary_of` >= 0: this is that device's primary context, which is retained here and released
-    // at the end. -1: a context of the application. The kernels are loaded at first launch.
+    // `primary_of` >= 0: `context` came from retain_primary_context(primary_of) and is released at
+    // the end. -1: a context of the application. The kernels are loaded at first launch.
     Device(const Driver &driver, CUcontext context, int primary_of) noexcept;
     ~Device();
     Device(const Device &) = delete;
@@ -98,11 +104,12 @@ public:
 
     // Highest priority, flags 0: ordered after earlier work on the legacy default stream.
     [[nodiscard]] Result<StreamHandle> make_stream() const;
-    [[nodiscard]] Result<EventHandle> make_event() const; // without timing
+    [[nodiscard]] Result<EventHandle> make_event() const;                    // without timing
     [[nodiscard]] Result<PinnedMemory> make_pinned(std::size_t bytes) const; // portable
     [[nodiscard]] Result<DeviceMemory> make_memory(std::size_t bytes) const;
 
-    // Any mix of device, managed and pinned host memory (unified addressing).
+    // Any mix of device, managed and pinned host memory (unified addressing). Pageable memory works
+    // too, but the driver may block until the copy is staged.
     Status copy_async(void *to, const void *from, std::size_t bytes, CUstream stream) const;
     Status record(const EventHandle &event, CUstream stream) const;
     // True, false, or why it cannot be known (a failed kernel shows here).
@@ -117,12 +124,14 @@ public:
 
 private:
     [[nodiscard]] Result<CUfunction> kernel(KernelShape shape, ReduceOp op, ElementKind kind);
+    Status load_module(); // requires mutex_
+    Status launch(CUfunction function, std::size_t lanes, void **arguments, CUstream stream) const;
 
     const Driver &driver_;
     CUcontext context_;
     int primary_of_;
-    int multiprocessors_ = 0;
-    std::mutex mutex_; // of module_ and the slow path of kernel()
+    int max_blocks_ = 0; // written before the first entry of functions_
+    std::mutex mutex_;   // of module_ and the slow path of kernel()
     CUmodule module_ = nullptr;
     std::array<std::atomic<CUfunction>, 3 * kReduceOpCount * kElementKindCount> functions_{};
 };

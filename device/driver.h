@@ -1,6 +1,6 @@
-// The CUDA driver, found at run time by dlopen: one binary runs with a GPU, with the emulated one and
-// with neither. Entry points are looked up by the name that cuda.h's macros leave (cuMemAlloc is
-// cuMemAlloc_v2), so that each matches the header's prototype. Nothing here makes a context.
+// The CUDA driver, found at run time by dlopen: one binary runs with a GPU, with the emulated one
+// and with neither. Entry points are looked up by the name that cuda.h's macros leave (cuMemAlloc
+// is cuMemAlloc_v2), so that each matches the header's prototype. Nothing here makes a context.
 #pragma once
 
 #include "base/status.h"
@@ -9,6 +9,10 @@
 
 #include <atomic>
 #include <mutex>
+
+#ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
+#error "build hetcoll without CUDA_API_PER_THREAD_DEFAULT_STREAM: it needs the legacy stream"
+#endif
 
 // clang-format off
 #define HETCOLL_DRIVER_CALLS(X)                                                                    \
@@ -20,39 +24,43 @@
     X(cuMemAllocManaged) X(cuMemHostAlloc) X(cuMemFreeHost)                                        \
     X(cuMemHostRegister) X(cuMemHostUnregister) X(cuMemcpy) X(cuMemcpyHtoD)                        \
     X(cuMemcpyDtoH) X(cuMemcpyAsync) X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync)                     \
-    X(cuMemcpyDtoDAsync) X(cuMemsetD8) X(cuStreamCreate) X(cuStreamCreateWithPriority) X(cuStreamDestroy)          \
-    X(cuStreamQuery) X(cuStreamSynchronize) X(cuStreamWaitEvent) X(cuEventCreate)                  \
-    X(cuEventDestroy) X(cuEventRecord) X(cuEventQuery) X(cuModuleLoadData) X(cuModuleUnload)       \
-    X(cuModuleGetFunction) X(cuLaunchKernel) X(cuGetErrorName) X(cuGetErrorString)                 \
+    X(cuMemcpyDtoDAsync) X(cuMemsetD8) X(cuStreamCreate) X(cuStreamCreateWithPriority)             \
+    X(cuStreamDestroy) X(cuStreamQuery) X(cuStreamSynchronize) X(cuStreamWaitEvent)                \
+    X(cuEventCreate) X(cuEventDestroy) X(cuEventRecord) X(cuEventQuery) X(cuModuleLoadData)         \
+    X(cuModuleUnload) X(cuModuleGetFunction) X(cuLaunchKernel) X(cuGetErrorName) X(cuGetErrorString) \
     X(cuThreadExchangeStreamCaptureMode)
 // clang-format on
 
 namespace hetcoll {
 
+// A call that the installed driver lacks answers CUDA_ERROR_NOT_SUPPORTED if we can do without it
+// (cuDeviceGetUuid, cuThreadExchangeStreamCaptureMode); lacking any other makes it unusable.
 struct Driver {
 #define HETCOLL_DRIVER_FIELD(name) decltype(&::name) name = nullptr;
     HETCOLL_DRIVER_CALLS(HETCOLL_DRIVER_FIELD)
 #undef HETCOLL_DRIVER_FIELD
 };
 
-// libcuda.so.1, opened when first asked for. Thread safe.
+// libcuda.so.1, opened when first asked for and never closed: it has threads and exit handlers of
+// its own. Thread safe.
 class DriverLibrary {
 public:
     DriverLibrary() = default;
-    ~DriverLibrary();
     DriverLibrary(const DriverLibrary &) = delete;
     DriverLibrary &operator=(const DriverLibrary &) = delete;
 
-    // The entry points, or nullptr: error() then says why. The first call opens the library, later
-    // ones are one atomic load. Makes no CUDA call.
+    // The entry points, or nullptr: load_error() then says why. The first call opens the library,
+    // later ones are one atomic load. A failure is tried again once the application has loaded the
+    // library, perhaps from a folder that we did not search. Makes no CUDA call.
     [[nodiscard]] const Driver *get() const noexcept;
-    // Why get() answers nullptr. Requires get() == nullptr.
-    [[nodiscard]] const Status &load_error() const noexcept { return error_; }
+    // Why get() answered nullptr.
+    [[nodiscard]] Status load_error() const;
     // True if the loaded library is the emulated GPU's. Opens the library.
     [[nodiscard]] bool is_emulated() const noexcept;
 
     // True if some part of this process has the driver library loaded: without it no pointer can be
-    // CUDA memory. Opens nothing, makes no CUDA call, and is cheap enough for every call.
+    // CUDA memory. Opens nothing, makes no CUDA call, and is cheap enough for every call. Does not
+    // see a library that was loaded into another link-map namespace (dlmopen).
     [[nodiscard]] bool is_loaded_in_process() const noexcept;
 
     // True if a GPU may be usable from this process: a GPU device file is there or the library on
@@ -61,20 +69,23 @@ public:
     [[nodiscard]] static bool may_have_gpu() noexcept;
 
 private:
-    void load() const noexcept;
+    [[nodiscard]] Status load() const;
 
-    mutable std::once_flag once_;
-    mutable std::atomic<const Driver *> loaded_{nullptr};
+    mutable std::atomic<const Driver *> loaded_{nullptr};  // &driver_ once it is complete
+    mutable std::atomic<bool> seen_{false};                // libcuda was seen in this process
+    mutable std::atomic<bool> tried_{false};               // load() failed,
+    mutable std::atomic<bool> tried_seen_{false};          // with this value of seen_
+    mutable std::atomic<unsigned long long> looked_at_{0}; // the loader's counter at the last look
+
+    mutable std::mutex mutex_; // of the rest, until loaded_ is set
     mutable Driver driver_;
-    mutable void *handle_ = nullptr;
-    mutable Status error_;
     mutable bool emulated_ = false;
+    mutable Status error_;
 };
 
-// A Status from a driver call: "cuMemAlloc failed: CUDA_ERROR_OUT_OF_MEMORY (2), while ...".
-// Success for CUDA_SUCCESS.
-[[nodiscard]] Status driver_status(const Driver &driver, CUresult result, const char *call,
-                                   const char *doing) noexcept;
+// A Status from a driver call: "cuMemAlloc failed: CUDA_ERROR_OUT_OF_MEMORY (2), while ...", with
+// the way out where there is one. Success for CUDA_SUCCESS.
+Status driver_status(const Driver &driver, CUresult result, const char *call, const char *doing);
 
 // True for the codes that teardown meets after the application destroyed its context or the process
 // is exiting: CUDA_ERROR_DEINITIALIZED, _CONTEXT_IS_DESTROYED, _INVALID_CONTEXT.

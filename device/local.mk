@@ -1,1 +1,3 @@
-# hetcoll_sources += device/a.h device/a.cc
+hetcoll_sources += \
+	device/device.h device/device.cc \
+	device/driver.h device/driver.cc

@@ -1,0 +1,256 @@
+#include "device/device.h"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace hetcoll {
+namespace {
+
+constexpr unsigned kThreads = 512;          // as the kernels' launch bounds allow
+constexpr int kBlocksPerMultiprocessor = 4; // fills those with 2048 resident threads
+
+std::size_t kernel_index(KernelShape shape, ReduceOp op, ElementKind kind)
+{
+    return (static_cast<std::size_t>(shape) * kReduceOpCount + static_cast<std::size_t>(op)) *
+               kElementKindCount +
+           static_cast<std::size_t>(kind);
+}
+
+std::uintptr_t bits(const void *pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
+
+CUdeviceptr address(const void *pointer) { return static_cast<CUdeviceptr>(bits(pointer)); }
+
+// How many threads have work: one for 16 bytes where all addresses allow it, else one an element.
+std::size_t lanes_for(std::uintptr_t all_bits, std::size_t count, ElementKind kind)
+{
+    const std::size_t bytes = element_bytes(kind);
+    return all_bits % 16 == 0 && bytes <= 16 ? (count * bytes + 15) / 16 : count;
+}
+
+} // namespace
+
+ContextScope::ContextScope(const Driver &driver, CUcontext context) noexcept
+    : driver_(driver), result_(driver.cuCtxPushCurrent(context))
+{
+    if (result_ == CUDA_SUCCESS) {
+        exchanged_ = driver.cuThreadExchangeStreamCaptureMode(&capture_mode_);
+    }
+}
+
+ContextScope::~ContextScope()
+{
+    if (exchanged_ == CUDA_SUCCESS) {
+        driver_.cuThreadExchangeStreamCaptureMode(&capture_mode_);
+    }
+    if (result_ == CUDA_SUCCESS) {
+        CUcontext ours = nullptr;
+        driver_.cuCtxPopCurrent(&ours);
+    }
+}
+
+Result<CUcontext> retain_primary_context(const Driver &driver, int ordinal)
+{
+    CUdevice device = 0;
+    CUresult result = driver.cuDeviceGet(&device, ordinal);
+    if (result != CUDA_SUCCESS) {
+        return driver_status(driver, result, "cuDeviceGet", "looking up a buffer's device");
+    }
+    CUcontext context = nullptr;
+    result = driver.cuDevicePrimaryCtxRetain(&context, device);
+    if (result != CUDA_SUCCESS) {
+        return driver_status(driver, result, "cuDevicePrimaryCtxRetain",
+                             "taking the context of a buffer's device");
+    }
+    return context;
+}
+
+Device::Device(const Driver &driver, CUcontext context, int primary_of) noexcept
+    : driver_(driver), context_(context), primary_of_(primary_of)
+{
+}
+
+Device::~Device()
+{
+    if (module_ != nullptr) {
+        const ContextScope scope(driver_, context_);
+        if (scope.result() == CUDA_SUCCESS) {
+            driver_.cuModuleUnload(module_);
+        }
+    }
+    CUdevice device = 0;
+    if (primary_of_ >= 0 && driver_.cuDeviceGet(&device, primary_of_) == CUDA_SUCCESS) {
+        driver_.cuDevicePrimaryCtxRelease(device);
+    }
+}
+
+Result<StreamHandle> Device::make_stream() const
+{
+    int least = 0, greatest = 0;
+    CUresult result = driver_.cuCtxGetStreamPriorityRange(&least, &greatest);
+    if (result != CUDA_SUCCESS) {
+        return driver_status(driver_, result, "cuCtxGetStreamPriorityRange", "making a stream");
+    }
+    CUstream stream = nullptr;
+    result = driver_.cuStreamCreateWithPriority(&stream, CU_STREAM_DEFAULT, greatest);
+    if (result != CUDA_SUCCESS) {
+        return driver_status(driver_, result, "cuStreamCreateWithPriority", "making a stream");
+    }
+    return StreamHandle(driver_, context_, stream,
+                        [](const Driver &driver, CUstream s) { return driver.cuStreamDestroy(s); });
+}
+
+Result<EventHandle> Device::make_event() const
+{
+    CUevent event = nullptr;
+    const CUresult result = driver_.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
+    if (result != CUDA_SUCCESS) {
+        return driver_status(driver_, result, "cuEventCreate", "making an event");
+    }
+    return EventHandle(driver_, context_, event,
+                       [](const Driver &driver, CUevent e) { return driver.cuEventDestroy(e); });
+}
+
+Result<PinnedMemory> Device::make_pinned(std::size_t bytes) const
+{
+    void *memory = nullptr;
+    const CUresult result = driver_.cuMemHostAlloc(&memory, bytes, CU_MEMHOSTALLOC_PORTABLE);
+    if (result != CUDA_SUCCESS) {
+        return driver_status(driver_, result, "cuMemHostAlloc",
+                             "allocating page-locked host memory");
+    }
+    return PinnedMemory(driver_, context_, memory,
+                        [](const Driver &driver, void *m) { return driver.cuMemFreeHost(m); });
+}
+
+Result<DeviceMemory> Device::make_memory(std::size_t bytes) const
+{
+    CUdeviceptr memory = 0;
+    const CUresult result = driver_.cuMemAlloc(&memory, bytes);
+    if (result != CUDA_SUCCESS) {
+        return driver_status(driver_, result, "cuMemAlloc", "allocating device memory");
+    }
+    return DeviceMemory(driver_, context_, memory,
+                        [](const Driver &driver, CUdeviceptr m) { return driver.cuMemFree(m); });
+}
+
+Status Device::copy_async(void *to, const void *from, std::size_t bytes, CUstream stream) const
+{
+    if (bytes == 0) {
+        return {};
+    }
+    return driver_status(driver_, driver_.cuMemcpyAsync(address(to), address(from), bytes, stream),
+                         "cuMemcpyAsync", "copying a part of a buffer");
+}
+
+Status Device::record(const EventHandle &event, CUstream stream) const
+{
+    return driver_status(driver_, driver_.cuEventRecord(event.get(), stream), "cuEventRecord",
+                         "marking the end of work on a stream");
+}
+
+Result<bool> Device::is_done(const EventHandle &event) const
+{
+    const CUresult result = driver_.cuEventQuery(event.get());
+    if (result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_READY) {
+        return result == CUDA_SUCCESS;
+    }
+    return driver_status(driver_, result, "cuEventQuery", "waiting for work on a stream");
+}
+
+Status Device::reduce_async(ReduceOp op, ElementKind kind, void *dst, const void *a, const void *b,
+                            std::size_t count, CUstream stream)
+{
+    if (count == 0) {
+        return {};
+    }
+    const bool in_place = dst == a;
+    auto function = kernel(in_place ? KernelShape::kTwoInput : KernelShape::kThreeInput, op, kind);
+    if (!function.ok()) {
+        return function.take_status();
+    }
+    const std::size_t lanes = lanes_for(bits(dst) | bits(a) | bits(b), count, kind);
+    void *two[] = {&dst, &b, &count};
+    void *three[] = {&dst, &a, &b, &count};
+    return launch(*function, lanes, in_place ? two : three, stream);
+}
+
+Status Device::reduce_many_async(ReduceOp op, ElementKind kind, void *dst,
+                                 const ReduceInputs &inputs, std::size_t count, CUstream stream)
+{
+    if (count == 0) {
+        return {};
+    }
+    auto function = kernel(KernelShape::kManyInput, op, kind);
+    if (!function.ok()) {
+        return function.take_status();
+    }
+    std::uintptr_t all_bits = bits(dst);
+    for (int i = 0; i < inputs.count; ++i) {
+        all_bits |= bits(inputs.input[i]);
+    }
+    ReduceInputs copy = inputs; // the driver reads the arguments before the launch returns
+    void *arguments[] = {&dst, &copy, &count};
+    return launch(*function, lanes_for(all_bits, count, kind), arguments, stream);
+}
+
+Status Device::launch(CUfunction function, std::size_t lanes, void **arguments,
+                      CUstream stream) const
+{
+    const std::size_t wanted = (lanes + kThreads - 1) / kThreads;
+    const auto blocks =
+        static_cast<unsigned>(std::min(wanted, static_cast<std::size_t>(max_blocks_)));
+    return driver_status(driver_,
+                         driver_.cuLaunchKernel(function, blocks, 1, 1, kThreads, 1, 1, 0, stream,
+                                                arguments, nullptr),
+                         "cuLaunchKernel", "reducing a part of a buffer");
+}
+
+Result<CUfunction> Device::kernel(KernelShape shape, ReduceOp op, ElementKind kind)
+{
+    std::atomic<CUfunction> &known = functions_[kernel_index(shape, op, kind)];
+    if (const CUfunction function = known.load(std::memory_order_acquire); function != nullptr) {
+        return function;
+    }
+    const char *const name = kernel_name(shape, op, kind);
+    if (name == nullptr) {
+        return error(Errc::kInvalid, "MPI does not define %s of %s", op_name(op),
+                     element_name(kind));
+    }
+    const std::lock_guard lock(mutex_);
+    if (module_ == nullptr) {
+        if (Status status = load_module(); !status.ok()) {
+            return status;
+        }
+    }
+    CUfunction function = nullptr;
+    const CUresult result = driver_.cuModuleGetFunction(&function, module_, name);
+    if (result != CUDA_SUCCESS) {
+        return driver_status(driver_, result, "cuModuleGetFunction", name);
+    }
+    known.store(function, std::memory_order_release);
+    return function;
+}
+
+Status Device::load_module()
+{
+    CUdevice device = 0;
+    int multiprocessors = 0;
+    CUresult result = driver_.cuCtxGetDevice(&device);
+    if (result == CUDA_SUCCESS) {
+        result = driver_.cuDeviceGetAttribute(&multiprocessors,
+                                              CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
+    }
+    if (result != CUDA_SUCCESS) {
+        return driver_status(driver_, result, "cuDeviceGetAttribute",
+                             "asking for the number of multiprocessors");
+    }
+    max_blocks_ = std::max(1, kBlocksPerMultiprocessor * multiprocessors);
+    CUmodule module = nullptr;
+    result = driver_.cuModuleLoadData(&module, kernel_image());
+    if (result == CUDA_SUCCESS) {
+        module_ = module;
+    }
+    return driver_status(driver_, result, "cuModuleLoadData", "loading hetcoll's kernels");
+}
+
+} // namespace hetcoll
