@@ -7,12 +7,12 @@
 namespace hetcoll {
 namespace {
 
-// "0" or "0-3".
+// "0" or "0-3"; error messages describe impossible ranges too.
 std::string numbers(BlockRange blocks)
 {
+    const std::int64_t last = std::int64_t{blocks.first} + blocks.count - 1;
     const std::string first = std::to_string(blocks.first);
-    return blocks.count == 1 ? first
-                             : first + "-" + std::to_string(blocks.first + blocks.count - 1);
+    return blocks.count == 1 ? first : first + "-" + std::to_string(last);
 }
 
 std::string counted(int count, const char *what)

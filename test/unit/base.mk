@@ -1,1 +1,4 @@
-unit_sources_base =
+unit_sources_base = \
+	test/unit/base_element_test.cc \
+	test/unit/base_log_test.cc \
+	test/unit/base_status_test.cc

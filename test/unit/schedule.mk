@@ -1,1 +1,8 @@
-unit_sources_schedule =
+unit_sources_schedule = \
+	test/unit/schedule_algorithms_test.cc \
+	test/unit/schedule_all_ranks.h \
+	test/unit/schedule_block_span_test.cc \
+	test/unit/schedule_builder_test.cc \
+	test/unit/schedule_print_test.cc \
+	test/unit/schedule_reference.h \
+	test/unit/schedule_verify_test.cc

@@ -1,1 +1,1 @@
-unit_sources_tuning =
+unit_sources_tuning = test / unit / tuning_choice_test.cc

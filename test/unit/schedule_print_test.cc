@@ -1,0 +1,59 @@
+#include "schedule/print.h"
+
+#include "schedule/algorithms.h"
+
+#include <gtest/gtest.h>
+
+namespace hetcoll {
+namespace {
+
+TEST(SchedulePrintTest, ARingIsReadable)
+{
+    EXPECT_EQ(print_schedule(build_ring(0, 3)),
+              "3 blocks, 8 steps: sends 4 messages with 4 blocks, reduces 2 blocks\n"
+              "step  kind         peer  blocks     operand  after\n"
+              "   0  send            1  0          input    -\n"
+              "   1  recv_reduce     2  2          input    -\n"
+              "   2  send            1  2          result   1\n"
+              "   3  recv_reduce     2  1          input    -\n"
+              "   4  send            1  1          result   3\n"
+              "   5  recv            2  0          -        0\n"
+              "   6  send            1  0          result   5\n"
+              "   7  recv            2  2          -        2\n");
+}
+
+TEST(SchedulePrintTest, RangesAndFoldsAreReadable)
+{
+    EXPECT_EQ(print_schedule(build_rabenseifner(1, 5)),
+              "4 blocks, 10 steps: sends 5 messages with 10 blocks, reduces 7 blocks\n"
+              "step  kind         peer  blocks     operand  after\n"
+              "   0  recv_reduce     0  0-3        input    -\n"
+              "   1  send            2  2-3        result   0\n"
+              "   2  recv_reduce     2  0-1        result   0\n"
+              "   3  send            3  1          result   2\n"
+              "   4  recv_reduce     3  0          result   2\n"
+              "   5  send            3  0          result   4\n"
+              "   6  recv            3  1          -        3\n"
+              "   7  send            2  0-1        result   4 6\n"
+              "   8  recv            2  2-3        -        1\n"
+              "   9  send            0  0-3        result   4 6 8\n");
+}
+
+TEST(SchedulePrintTest, AnEmptyScheduleIsOneLine)
+{
+    EXPECT_EQ(print_schedule(Schedule{}),
+              "1 block, 0 steps: sends 0 messages with 0 blocks, reduces 0 blocks\n");
+}
+
+TEST(SchedulePrintTest, StepsAreDescribedInWords)
+{
+    const auto step = [](StepKind kind, BlockRange blocks) {
+        return Step{kind, 2, blocks, true, 0, 0};
+    };
+    EXPECT_EQ(describe(step(StepKind::kSend, {4, 4})), "send blocks 4-7 to rank 2");
+    EXPECT_EQ(describe(step(StepKind::kRecv, {3, 1})), "recv block 3 from rank 2");
+    EXPECT_EQ(describe(step(StepKind::kRecvReduce, {0, 1})), "recv_reduce block 0 from rank 2");
+}
+
+} // namespace
+} // namespace hetcoll

@@ -1,0 +1,461 @@
+#include "schedule/verify.h"
+
+#include "schedule/builder.h"
+#include "test/unit/schedule_all_ranks.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+#include <utility>
+
+namespace hetcoll::test {
+namespace {
+
+std::string verdict(const std::vector<Schedule> &schedules)
+{
+    const Status status = verify_schedules(schedules);
+    return status.ok() ? "ok" : status.message();
+}
+
+// The same schedule over blocks cut into `parts` smaller ones.
+Schedule split_blocks(Schedule schedule, int parts)
+{
+    schedule.block_count *= parts;
+    for (Step &step : schedule.steps) {
+        step.blocks = {step.blocks.first * parts, step.blocks.count * parts};
+    }
+    return schedule;
+}
+
+class VerifyTest : public ::testing::TestWithParam<NamedAlgorithm> {};
+
+TEST_P(VerifyTest, AcceptsOneToThirtyThreeRanks)
+{
+    for (int size = 1; size <= 33; ++size) {
+        EXPECT_EQ(verdict(build_all(GetParam(), size)), "ok") << size << " ranks";
+    }
+}
+
+TEST_P(VerifyTest, AcceptsOtherNumbersOfBlocks)
+{
+    for (const int parts : {2, 3, 5}) {
+        for (const int size : {2, 3, 4, 7, 8, 33}) {
+            std::vector<Schedule> schedules;
+            for (const Schedule &schedule : build_all(GetParam(), size)) {
+                schedules.push_back(split_blocks(schedule, parts));
+            }
+            EXPECT_EQ(verdict(schedules), "ok") << size << " ranks, blocks in " << parts;
+        }
+    }
+}
+
+TEST_P(VerifyTest, AcceptsRandomNumbersOfRanksUpTo128)
+{
+    std::mt19937 random(20250101);
+    std::uniform_int_distribution<int> ranks(34, 127);
+    for (const int size : {ranks(random), ranks(random), ranks(random), 128}) {
+        EXPECT_EQ(verdict(build_all(GetParam(), size)), "ok") << size << " ranks";
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Algorithms, VerifyTest, ::testing::ValuesIn(kAlgorithms),
+                         [](const auto &tested) { return std::string(tested.param.name); });
+
+TEST(VerifySchedulesTest, NoRanksAreNothingToProve) { EXPECT_EQ(verdict({}), "ok"); }
+
+// Ranks written by hand, as one function a rank.
+using Write = void (*)(ScheduleBuilder &);
+std::vector<Schedule> write_all(int block_count, std::initializer_list<Write> ranks)
+{
+    std::vector<Schedule> schedules;
+    for (const Write write : ranks) {
+        ScheduleBuilder builder(block_count);
+        write(builder);
+        schedules.push_back(std::move(builder).finish());
+    }
+    return schedules;
+}
+
+TEST(VerifySchedulesTest, RejectsAPeerThatIsNoOtherRank)
+{
+    std::vector<Schedule> schedules = build_all(kRing, 2);
+    schedules[1].steps[0].peer = 2;
+    EXPECT_EQ(verdict(schedules),
+              "rank 1, step 0 (send block 1 to rank 2): the peer is not another "
+              "of the 2 ranks");
+    schedules[1].steps[0].peer = 1;
+    EXPECT_EQ(verdict(schedules),
+              "rank 1, step 0 (send block 1 to rank 1): the peer is not another "
+              "of the 2 ranks");
+}
+
+TEST(VerifySchedulesTest, RejectsBlocksThatDoNotExist)
+{
+    for (const BlockRange blocks :
+         {BlockRange{1, 2}, {2, 1}, {-1, 1}, {0, 0}, {1 << 30, 1 << 30}}) {
+        std::vector<Schedule> schedules = build_all(kRing, 2);
+        schedules[0].steps[1].blocks = blocks;
+        EXPECT_NE(verdict(schedules).find("the schedule has 2 blocks, these are not among them"),
+                  std::string::npos)
+            << blocks.first << " " << blocks.count;
+    }
+}
+
+TEST(VerifySchedulesTest, RejectsRanksThatCutTheVectorDifferently)
+{
+    std::vector<Schedule> schedules = build_all(kRing, 2);
+    schedules[1] = split_blocks(schedules[1], 2);
+    EXPECT_EQ(verdict(schedules), "rank 1 has 4 blocks, rank 0 has 2");
+}
+
+TEST(VerifySchedulesTest, RejectsWaitingForALaterStep)
+{
+    std::vector<Schedule> schedules = build_all(kRing, 2);
+    schedules[0].after[0] = 5;
+    EXPECT_EQ(verdict(schedules),
+              "rank 0, step 2 (send block 1 to rank 1): waits for step 5, which "
+              "is not an earlier one");
+    schedules = build_all(kRing, 2);
+    schedules[0].steps[2].after_count = 100;
+    EXPECT_EQ(verdict(schedules), "rank 0, step 2 (send block 1 to rank 1): its list of steps to "
+                                  "wait for is not within Schedule::after");
+}
+
+TEST(VerifySchedulesTest, RejectsASendWithoutReceive)
+{
+    const auto schedules = write_all(1, {[](ScheduleBuilder &rank) {
+                                             rank.send(1, {0, 1});
+                                         },
+                                         [](ScheduleBuilder &) {}});
+    EXPECT_EQ(verdict(schedules),
+              "rank 0, step 0 (send block 0 to rank 1): rank 1 has no receive for it");
+}
+
+TEST(VerifySchedulesTest, RejectsAReceiveWithoutSend)
+{
+    const auto schedules = write_all(1, {[](ScheduleBuilder &) {},
+                                         [](ScheduleBuilder &rank) {
+                                             rank.recv_reduce(0, {0, 1});
+                                         }});
+    EXPECT_EQ(verdict(schedules),
+              "rank 1, step 0 (recv_reduce block 0 from rank 0): rank 0 does not send it");
+}
+
+TEST(VerifySchedulesTest, RejectsSwappedPeers)
+{
+    std::vector<Schedule> schedules = build_all(kRing, 3);
+    for (Step &step : schedules[0].steps) {
+        step.peer = 3 - step.peer; // rank 0 goes around the ring the other way
+    }
+    EXPECT_EQ(verdict(schedules),
+              "rank 1, step 1 (recv_reduce block 0 from rank 0): rank 0 does not send it");
+    schedules = build_all(kRing, 3);
+    schedules[0].steps[0].peer = 2; // should be 1
+    EXPECT_EQ(verdict(schedules), "rank 0, step 2 (send block 2 to rank 1) meets rank 1, step 1 "
+                                  "(recv_reduce block 0 from rank 0): not the same blocks");
+}
+
+TEST(VerifySchedulesTest, RejectsDifferentBlocksAtTheTwoEnds)
+{
+    const auto schedules = write_all(2, {[](ScheduleBuilder &rank) {
+                                             rank.send(1, {0, 1});
+                                             rank.send(1, {1, 1});
+                                         },
+                                         [](ScheduleBuilder &rank) {
+                                             rank.recv_reduce(0, {0, 1});
+                                             rank.recv_reduce(0, {0, 2});
+                                         }});
+    // The second receive also mixes a written and an unwritten block.
+    EXPECT_EQ(verdict(schedules),
+              "rank 1, step 1 (recv_reduce blocks 0-1 from rank 0): takes block "
+              "1 from the result, but no earlier step has written it");
+    const auto swapped = write_all(2, {[](ScheduleBuilder &rank) {
+                                           rank.send(1, {0, 1});
+                                           rank.send(1, {1, 1});
+                                       },
+                                       [](ScheduleBuilder &rank) {
+                                           rank.recv_reduce(0, {1, 1});
+                                           rank.recv_reduce(0, {0, 1});
+                                       }});
+    EXPECT_EQ(verdict(swapped), "rank 0, step 0 (send block 0 to rank 1) meets rank 1, step 0 "
+                                "(recv_reduce block 1 from rank 0): not the same blocks");
+}
+
+TEST(VerifySchedulesTest, RejectsAReceiveThatDoesNotWaitForTheSendOfItsBlock)
+{
+    std::vector<Schedule> schedules = build_all(kRecursiveDoubling, 2);
+    ASSERT_EQ(schedules[1].steps[1].after_count, 1);
+    schedules[1].steps[1].after_count = 0;
+    EXPECT_EQ(verdict(schedules), "rank 1, step 1 (recv_reduce block 0 from rank 0) races step 0 "
+                                  "(send block 0 to rank 0) on block 0: nothing orders them");
+}
+
+TEST(VerifySchedulesTest, RejectsASendThatDoesNotWaitForItsBlock)
+{
+    std::vector<Schedule> schedules = build_all(kRing, 3);
+    ASSERT_EQ(schedules[2].steps[2].after_count, 1);
+    schedules[2].steps[2].after_count = 0;
+    EXPECT_EQ(verdict(schedules),
+              "rank 2, step 2 (send block 1 to rank 0) races step 1 (recv_reduce "
+              "block 1 from rank 1) on block 1: nothing orders them");
+}
+
+// Step 2 waits for step 1, which waits for step 0; but on block 0 steps 0 and 2 alone meet, and
+// chunk by chunk step 1 says nothing about block 0.
+TEST(VerifySchedulesTest, RejectsAnOrderThroughAStepOnAnotherBlock)
+{
+    auto schedules = write_all(2, {[](ScheduleBuilder &rank) {
+                                       rank.recv(1, {0, 1});
+                                       rank.recv(1, {1, 1});
+                                       rank.send(1, {0, 2});
+                                   },
+                                   [](ScheduleBuilder &rank) {
+                                       rank.send(0, {0, 1});
+                                       rank.send(0, {1, 1});
+                                       rank.recv(0, {0, 2});
+                                   }});
+    ASSERT_EQ(verdict(schedules).find("races"), std::string::npos);
+    schedules[0].after = {0, 1}; // step 1 after step 0, step 2 after step 1
+    schedules[0].steps[1].after_first = 0;
+    schedules[0].steps[1].after_count = 1;
+    schedules[0].steps[2].after_first = 1;
+    schedules[0].steps[2].after_count = 1;
+    EXPECT_EQ(verdict(schedules), "rank 0, step 2 (send blocks 0-1 to rank 1) races step 0 (recv "
+                                  "block 0 from rank 1) on block 0: nothing orders them");
+}
+
+TEST(VerifySchedulesTest, RejectsAnOperandFromTheWrongBuffer)
+{
+    std::vector<Schedule> schedules = build_all(kRing, 3);
+    schedules[0].steps[2].from_input = true;
+    EXPECT_EQ(verdict(schedules), "rank 0, step 2 (send block 2 to rank 1): takes block 2 from the "
+                                  "input, but step 1 has written it");
+    schedules = build_all(kRing, 3);
+    schedules[1].steps[1].from_input = false;
+    EXPECT_EQ(verdict(schedules), "rank 1, step 1 (recv_reduce block 0 from rank 0): takes block 0 "
+                                  "from the result, but no earlier step has written it");
+}
+
+TEST(VerifySchedulesTest, RejectsRanksThatAllReceiveBeforeTheySend)
+{
+    const auto schedules = write_all(2, {[](ScheduleBuilder &rank) {
+                                             rank.recv_reduce(1, {0, 1});
+                                             rank.send(1, {0, 1});
+                                         },
+                                         [](ScheduleBuilder &rank) {
+                                             rank.recv_reduce(0, {0, 1});
+                                             rank.send(0, {0, 1});
+                                         }});
+    EXPECT_EQ(verdict(schedules),
+              "deadlock: rank 0 in step 0 (recv_reduce block 0 from rank 1), rank 1 in step 0 "
+              "(recv_reduce block 0 from rank 0)");
+}
+
+// No step waits for another: it is the order of the lists that cannot work, unless messages of
+// different pairs overtake each other.
+TEST(VerifySchedulesTest, RejectsListsThatWaitForEachOther)
+{
+    const auto schedules = write_all(3, {[](ScheduleBuilder &rank) {
+                                             rank.send(1, {0, 1});
+                                             rank.send(2, {1, 1});
+                                         },
+                                         [](ScheduleBuilder &rank) {
+                                             rank.recv(2, {2, 1});
+                                             rank.recv(0, {0, 1});
+                                         },
+                                         [](ScheduleBuilder &rank) {
+                                             rank.recv(0, {1, 1});
+                                             rank.send(1, {2, 1});
+                                         }});
+    EXPECT_EQ(verdict(schedules).substr(0, 8), "rank 0 n") << "as long as rank 2 need not wait";
+    auto cyclic = schedules;
+    cyclic[2].steps[1].after_count = 1; // it now sends to rank 1 after it received from rank 0
+    cyclic[2].after = {0};
+    EXPECT_EQ(verdict(cyclic),
+              "deadlock: rank 0 in step 0 (send block 0 to rank 1), rank 1 in step 0 (recv block 2 "
+              "from rank 2), rank 2 in step 0 (recv block 1 from rank 0)");
+}
+
+TEST(VerifySchedulesTest, RejectsABlockThatStaysInTheInput)
+{
+    const auto schedules = write_all(1, {[](ScheduleBuilder &rank) {
+                                             rank.send(1, {0, 1});
+                                         },
+                                         [](ScheduleBuilder &rank) {
+                                             rank.recv_reduce(0, {0, 1});
+                                         }});
+    EXPECT_EQ(verdict(schedules), "rank 0 never writes block 0: its result stays in the input");
+}
+
+TEST(VerifySchedulesTest, RejectsAMissingPart)
+{
+    const auto schedules = write_all(1, {[](ScheduleBuilder &rank) {
+                                             rank.send(1, {0, 1});
+                                             rank.recv(1, {0, 1});
+                                         },
+                                         [](ScheduleBuilder &rank) {
+                                             rank.recv(0, {0, 1});
+                                             rank.send(0, {0, 1});
+                                         }});
+    EXPECT_EQ(verdict(schedules), "rank 0, block 0, last written by step 1 (recv block 0 from rank "
+                                  "1): the part of rank 1 is in it not at all");
+}
+
+TEST(VerifySchedulesTest, RejectsAPartTakenTwice)
+{
+    const Write exchange_twice_0 = [](ScheduleBuilder &rank) {
+        for (int i = 0; i < 2; ++i) {
+            rank.send(1, {0, 1});
+            rank.recv_reduce(1, {0, 1});
+        }
+    };
+    const Write exchange_twice_1 = [](ScheduleBuilder &rank) {
+        for (int i = 0; i < 2; ++i) {
+            rank.send(0, {0, 1});
+            rank.recv_reduce(0, {0, 1});
+        }
+    };
+    EXPECT_EQ(verdict(write_all(1, {exchange_twice_0, exchange_twice_1})),
+              "rank 0, block 0, last written by step 3 (recv_reduce block 0 from rank 1): the part "
+              "of rank 0 is in it more than once");
+}
+
+// Rank 1 computes (0 1) 2 and tells rank 0; rank 2 computes 0 (1 2).
+TEST(VerifySchedulesTest, RejectsRanksThatReduceInDifferentOrders)
+{
+    const auto schedules = write_all(1, {[](ScheduleBuilder &rank) {
+                                             rank.send(1, {0, 1});
+                                             rank.send(2, {0, 1});
+                                             rank.recv(1, {0, 1});
+                                         },
+                                         [](ScheduleBuilder &rank) {
+                                             rank.send(2, {0, 1});
+                                             rank.recv_reduce(0, {0, 1});
+                                             rank.recv_reduce(2, {0, 1});
+                                             rank.send(0, {0, 1});
+                                         },
+                                         [](ScheduleBuilder &rank) {
+                                             rank.send(1, {0, 1});
+                                             rank.recv_reduce(1, {0, 1});
+                                             rank.recv_reduce(0, {0, 1});
+                                         }});
+    EXPECT_EQ(verdict(schedules),
+              "rank 2, block 0, last written by step 2 (recv_reduce block 0 from rank 0): computed "
+              "by another expression than on rank 0, so the bits may differ");
+}
+
+// Removes a step, and itself from what others wait for.
+Schedule without_step(const Schedule &schedule, int dropped)
+{
+    Schedule rest{.block_count = schedule.block_count, .steps = {}, .after = {}};
+    for (int index = 0; index < static_cast<int>(schedule.steps.size()); ++index) {
+        if (index == dropped) {
+            continue;
+        }
+        Step step = schedule.steps[index];
+        step.after_first = static_cast<int>(rest.after.size());
+        for (const int before : schedule.after_of(schedule.steps[index])) {
+            if (before != dropped) {
+                rest.after.push_back(before - (before > dropped));
+            }
+        }
+        step.after_count = static_cast<int>(rest.after.size()) - step.after_first;
+        rest.steps.push_back(step);
+    }
+    return rest;
+}
+
+// All ways to break one step: nothing in a schedule is superfluous or free.
+class BrokenStepTest : public ::testing::TestWithParam<std::tuple<NamedAlgorithm, int>> {
+protected:
+    // Calls broken(schedules, rank, step) with fresh schedules for every step of every rank and
+    // expects that the result is rejected. `broken` returns false where it has nothing to break.
+    template <class Break> void expect_rejected(Break broken)
+    {
+        const auto [algorithm, size] = GetParam();
+        const std::vector<Schedule> good = build_all(algorithm, size);
+        for (int rank = 0; rank < size; ++rank) {
+            for (int index = 0; index < static_cast<int>(good[rank].steps.size()); ++index) {
+                std::vector<Schedule> bad = good;
+                if (broken(bad[rank], index)) {
+                    EXPECT_NE(verdict(bad), "ok") << "rank " << rank << ", step " << index;
+                }
+            }
+        }
+    }
+};
+
+TEST_P(BrokenStepTest, DroppingAnyStepIsRejected)
+{
+    expect_rejected([](Schedule &schedule, int index) {
+        schedule = without_step(schedule, index);
+        return true;
+    });
+}
+
+TEST_P(BrokenStepTest, DroppingAnyDependencyIsRejected)
+{
+    for (int nth = 0; nth < 3; ++nth) {
+        expect_rejected([nth](Schedule &schedule, int index) {
+            Step &step = schedule.steps[index];
+            if (nth >= step.after_count) {
+                return false;
+            }
+            // The list of this step is [first, first + count): move the nth to the front, skip it.
+            std::swap(schedule.after[step.after_first], schedule.after[step.after_first + nth]);
+            ++step.after_first;
+            --step.after_count;
+            return true;
+        });
+    }
+}
+
+TEST_P(BrokenStepTest, AnyOtherPeerIsRejected)
+{
+    const int size = std::get<1>(GetParam());
+    expect_rejected([size](Schedule &schedule, int index) {
+        schedule.steps[index].peer = (schedule.steps[index].peer + 1) % size;
+        return true;
+    });
+}
+
+TEST_P(BrokenStepTest, AnyOtherBlockIsRejected)
+{
+    expect_rejected([](Schedule &schedule, int index) {
+        BlockRange &blocks = schedule.steps[index].blocks;
+        blocks.first = (blocks.first + 1) % schedule.block_count;
+        return schedule.block_count > 1;
+    });
+}
+
+TEST_P(BrokenStepTest, TheOtherBufferIsRejected)
+{
+    expect_rejected([](Schedule &schedule, int index) {
+        schedule.steps[index].from_input = !schedule.steps[index].from_input;
+        return true;
+    });
+}
+
+TEST_P(BrokenStepTest, ReducingInsteadOfOverwritingAndTheReverseAreRejected)
+{
+    expect_rejected([](Schedule &schedule, int index) {
+        StepKind &kind = schedule.steps[index].kind;
+        if (kind == StepKind::kSend) {
+            return false;
+        }
+        kind = kind == StepKind::kRecv ? StepKind::kRecvReduce : StepKind::kRecv;
+        return true;
+    });
+}
+
+INSTANTIATE_TEST_SUITE_P(Algorithms, BrokenStepTest,
+                         ::testing::Combine(::testing::ValuesIn(kAlgorithms),
+                                            ::testing::Values(2, 3, 4, 5, 6, 8)),
+                         [](const auto &tested) {
+                             return std::string(std::get<0>(tested.param).name) + "_" +
+                                    std::to_string(std::get<1>(tested.param));
+                         });
+
+} // namespace
+} // namespace hetcoll::test
