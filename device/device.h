@@ -101,6 +101,7 @@ public:
 
     [[nodiscard]] CUcontext context() const noexcept { return context_; }
     [[nodiscard]] const Driver &driver() const noexcept { return driver_; }
+    [[nodiscard]] int primary_of() const noexcept { return primary_of_; }
 
     // Highest priority, flags 0: ordered after earlier work on the legacy default stream.
     [[nodiscard]] Result<StreamHandle> make_stream() const;
@@ -114,6 +115,9 @@ public:
     Status record(const EventHandle &event, CUstream stream) const;
     // True, false, or why it cannot be known (a failed kernel shows here).
     [[nodiscard]] Result<bool> is_done(const EventHandle &event) const;
+
+    // Loads what reduce_async() of this op and kind needs, so that it does not fail for that later.
+    Status prepare(ReduceOp op, ElementKind kind);
 
     // dst[i] = op(a[i], b[i]) for memory that the GPU can reach; dst may be a or b.
     Status reduce_async(ReduceOp op, ElementKind kind, void *dst, const void *a, const void *b,

@@ -1,1 +1,8 @@
-# hetcoll_sources += engine/a.h engine/a.cc
+hetcoll_sources += \
+	engine/direct_probe.h engine/direct_probe.cc \
+	engine/engine.h engine/engine.cc \
+	engine/exchange.h engine/exchange.cc \
+	engine/executor.h engine/executor.cc \
+	engine/hetcoll.h engine/hetcoll.cc \
+	engine/operation.h engine/operation.cc \
+	engine/process.h engine/process.cc

@@ -1,3 +1,12 @@
 # What make builds into mca_coll_hetcoll.so beside the core.
-component_sources =
-component_help =
+component_sources = \
+	ompi/mca/coll/hetcoll/coll_hetcoll.h \
+	ompi/mca/coll/hetcoll/coll_hetcoll_allreduce.c \
+	ompi/mca/coll/hetcoll/coll_hetcoll_component.c \
+	ompi/mca/coll/hetcoll/coll_hetcoll_counters.c \
+	ompi/mca/coll/hetcoll/coll_hetcoll_facts.c \
+	ompi/mca/coll/hetcoll/coll_hetcoll_fallback.c \
+	ompi/mca/coll/hetcoll/coll_hetcoll_module.c \
+	ompi/mca/coll/hetcoll/coll_hetcoll_p2p.c \
+	ompi/mca/coll/hetcoll/coll_hetcoll_types.c
+component_help = ompi/mca/coll/hetcoll/help-coll-hetcoll.txt

@@ -1,0 +1,147 @@
+// Recursive doubling (Thakur, Rabenseifner, Gropp 2005): ceil(log2 n) rounds, every rank sends its whole
+// part in each. With n not a power of two the first 2(n - 2^k) ranks fold in pairs before, and unfold
+// after. Groups are consecutive ranks, so "lower rank first" is the same expression on both sides.
+#include "engine/exchange.h"
+
+#include <cstring>
+
+namespace hetcoll {
+
+void Exchange::start(const hetcoll_p2p &p2p, int tag, std::byte *mine, std::byte *theirs,
+                     std::size_t payload_bytes, std::size_t count, HostReduce reduce,
+                     Flags flags) noexcept
+{
+    p2p_ = p2p;
+    tag_ = tag;
+    mine_ = mine;
+    theirs_ = theirs;
+    payload_bytes_ = payload_bytes;
+    count_ = count;
+    reduce_ = reduce;
+    flags_ = flags;
+    send_ = receive_ = nullptr;
+    combines_ = false;
+    code_ = 0;
+    mask_ = 1;
+
+    power_ = 1;
+    while (power_ * 2 <= p2p_.size) {
+        power_ *= 2;
+    }
+    rest_ = p2p_.size - power_;
+    if (p2p_.rank >= 2 * rest_) {
+        group_rank_ = p2p_.rank - rest_;
+        part_ = Part::kRounds;
+        enter_next();
+        return;
+    }
+    part_ = Part::kFold;
+    if (p2p_.rank % 2 == 0) {
+        group_rank_ = -1;
+        post(true, false, p2p_.rank + 1);
+    } else {
+        group_rank_ = p2p_.rank / 2;
+        post(false, true, p2p_.rank - 1);
+        combines_ = true;
+    }
+}
+
+Progress Exchange::step() noexcept
+{
+    while (part_ != Part::kDone) {
+        const bool sent = poll(send_), received = poll(receive_);
+        if (code_ != 0) {
+            return Progress::kFailed;
+        }
+        if (!sent || !received) {
+            return Progress::kPending;
+        }
+        if (combines_) {
+            combine();
+        } else if (part_ == Part::kUnfold && group_rank_ < 0) {
+            std::memcpy(&flags_, mine_, kHeaderBytes); // the result arrived in place
+        }
+        if (part_ == Part::kUnfold) {
+            part_ = Part::kDone;
+        } else if (part_ == Part::kFold && group_rank_ < 0) {
+            part_ = Part::kUnfold;
+            combines_ = false;
+            post(false, true, p2p_.rank + 1);
+        } else {
+            part_ = Part::kRounds;
+            enter_next();
+        }
+        if (code_ != 0) {
+            return Progress::kFailed;
+        }
+    }
+    return Progress::kDone;
+}
+
+// Posts the next round, or the unfolding message, or ends.
+void Exchange::enter_next() noexcept
+{
+    combines_ = false;
+    if (mask_ < power_) {
+        const int peer = group_rank_ ^ mask_;
+        mask_ *= 2;
+        post(true, true, peer < rest_ ? 2 * peer + 1 : peer + rest_);
+        combines_ = true;
+    } else if (p2p_.rank < 2 * rest_) {
+        part_ = Part::kUnfold;
+        post(true, false, p2p_.rank - 1);
+    } else {
+        part_ = Part::kDone;
+    }
+}
+
+void Exchange::post(bool send, bool receive, int peer) noexcept
+{
+    peer_ = peer;
+    const std::size_t bytes = kHeaderBytes + payload_bytes_;
+    if (receive) {
+        // Before the rounds a folded rank has nothing to combine: the result may overwrite its part.
+        std::byte *to = part_ == Part::kUnfold ? mine_ : theirs_;
+        code_ = p2p_.irecv(p2p_.context, to, bytes, peer, tag_, &receive_);
+    }
+    if (send && code_ == 0) {
+        std::memcpy(mine_, &flags_, kHeaderBytes);
+        code_ = p2p_.isend(p2p_.context, mine_, bytes, peer, tag_, &send_);
+    }
+}
+
+void Exchange::combine() noexcept
+{
+    Flags theirs;
+    std::memcpy(&theirs, theirs_, kHeaderBytes);
+    flags_ |= theirs;
+    if (reduce_ == nullptr) {
+        return;
+    }
+    std::byte *mine = mine_ + kHeaderBytes;
+    const std::byte *other = theirs_ + kHeaderBytes;
+    if (peer_ < p2p_.rank) {
+        reduce_(mine, other, mine, count_);
+    } else {
+        reduce_(mine, mine, other, count_);
+    }
+}
+
+// True if there is no request any more. Sets code_ if it failed.
+bool Exchange::poll(void *&request) noexcept
+{
+    if (request == nullptr) {
+        return true;
+    }
+    const int state = p2p_.test(p2p_.context, &request);
+    if (state == 0) {
+        return false;
+    }
+    request = nullptr;
+    if (state < 0) {
+        code_ = state;
+    }
+    return true;
+}
+
+} // namespace hetcoll

@@ -1,0 +1,62 @@
+// A small allreduce in host memory by recursive doubling: every message is a word of flags followed by
+// a payload of up to some kilobytes. Small calls are one exchange; larger ones use exchanges without a
+// payload to agree before and after. It knows nothing of devices, so host and device ranks mix freely.
+#pragma once
+
+#include "base/p2p.h"
+#include "cuda_kernels/reduction.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace hetcoll {
+
+// What a rank says of itself, combined over all ranks by OR.
+using Flags = std::uint64_t;
+
+enum class Progress : std::uint8_t {
+    kPending, // call again after the progress function
+    kDone,
+    kFailed, // the network failed: code() of the p2p table
+};
+
+class Exchange {
+public:
+    static constexpr std::size_t kHeaderBytes = sizeof(Flags);
+
+    // `mine` and `theirs` are kHeaderBytes + payload_bytes long. The payload of `mine`, behind the
+    // header, is this rank's part and becomes the result; count elements are combined by `reduce`
+    // (nullptr: no payload), the lower rank's operand first, so that all ranks get the same bits.
+    void start(const hetcoll_p2p &p2p, int tag, std::byte *mine, std::byte *theirs,
+               std::size_t payload_bytes, std::size_t count, HostReduce reduce,
+               Flags flags) noexcept;
+    [[nodiscard]] Progress step() noexcept;
+
+    [[nodiscard]] Flags flags() const noexcept { return flags_; } // requires kDone
+    [[nodiscard]] int code() const noexcept { return code_; }     // requires kFailed
+
+private:
+    enum class Part : std::uint8_t { kFold, kRounds, kUnfold, kDone };
+
+    void enter_next() noexcept;
+    void post(bool send, bool receive, int peer) noexcept;
+    void combine() noexcept;
+    [[nodiscard]] bool poll(void *&request) noexcept;
+
+    hetcoll_p2p p2p_{};
+    int tag_ = 0;
+    std::byte *mine_ = nullptr, *theirs_ = nullptr;
+    std::size_t payload_bytes_ = 0, count_ = 0;
+    HostReduce reduce_ = nullptr;
+    Flags flags_ = 0;
+
+    int power_ = 1, rest_ = 0, group_rank_ = 0; // group_rank_ -1: folded into the next rank
+    int mask_ = 1;
+    Part part_ = Part::kDone;
+    int peer_ = 0;
+    void *send_ = nullptr, *receive_ = nullptr;
+    bool combines_ = false; // the message just posted is an operand, not the result
+    int code_ = 0;
+};
+
+} // namespace hetcoll

@@ -1,0 +1,113 @@
+// The boundary: plain C outside, C++ inside, and no exception across. What throws here is memory
+// exhaustion in the standard library.
+#include "engine/hetcoll.h"
+
+#include "engine/engine.h"
+#include "engine/operation.h"
+
+#include <algorithm>
+#include <new>
+
+using hetcoll::Engine;
+using hetcoll::Operation;
+using hetcoll::Process;
+
+// The boundary's enums are the core's: first, last, and the order between is one list each.
+static_assert(HETCOLL_FLOAT64_FLOAT64 == static_cast<int>(hetcoll::ElementKind::kFloat64x2));
+static_assert(HETCOLL_BOOL == static_cast<int>(hetcoll::ElementKind::kBool));
+static_assert(HETCOLL_BFLOAT16 == static_cast<int>(hetcoll::ElementKind::kBfloat16));
+static_assert(HETCOLL_MINLOC == static_cast<int>(hetcoll::ReduceOp::kMinloc));
+static_assert(HETCOLL_SUM == static_cast<int>(hetcoll::ReduceOp::kSum));
+
+int hetcoll_is_reduced(int op, int kind)
+{
+    return hetcoll::is_defined(static_cast<hetcoll::ReduceOp>(op),
+                               static_cast<hetcoll::ElementKind>(kind));
+}
+
+size_t hetcoll_element_bytes(int kind)
+{
+    return hetcoll::element_bytes(static_cast<hetcoll::ElementKind>(kind));
+}
+
+struct hetcoll_process {
+    std::unique_ptr<Process> process;
+};
+
+struct hetcoll_engine {
+    Engine engine;
+};
+
+hetcoll_process *hetcoll_process_create(const hetcoll_settings *settings)
+{
+    const hetcoll::Log log{settings->log, settings->verbose};
+    try {
+        auto process = Process::create(*settings);
+        if (!process.ok()) {
+            hetcoll::log(log, 0, "hetcoll: %s; hetcoll is off", process.status().message().c_str());
+            return nullptr;
+        }
+        return new hetcoll_process{std::move(*process)};
+    } catch (const std::bad_alloc &) {
+        hetcoll::log(log, 0, "hetcoll: out of memory at start; hetcoll is off");
+        return nullptr;
+    }
+}
+
+void hetcoll_process_destroy(hetcoll_process *process) { delete process; }
+
+void hetcoll_process_facts(const hetcoll_process *process, hetcoll_facts *facts)
+{
+    *facts = process->process->facts();
+}
+
+uint64_t hetcoll_process_counter(const hetcoll_process *process, hetcoll_counter counter)
+{
+    return process->process->counter(counter);
+}
+
+void hetcoll_process_count_previous(hetcoll_process *process)
+{
+    process->process->count(HETCOLL_CALLS_PREVIOUS);
+}
+
+void hetcoll_facts_merge(hetcoll_facts *into, const hetcoll_facts *other)
+{
+    // protocol 0 stands for "no common one" and stays.
+    if (into->protocol != other->protocol) {
+        into->protocol = 0;
+    }
+    into->may_have_gpu |= other->may_have_gpu;
+    into->small_limit = std::min(into->small_limit, other->small_limit);
+    into->chunk_bytes = std::min(into->chunk_bytes, other->chunk_bytes);
+    into->algorithm = std::min(into->algorithm, other->algorithm);
+}
+
+void hetcoll_process_offer_direct(hetcoll_process *process, const hetcoll_p2p *self, int tag)
+{
+    process->process->offer_direct(*self, tag);
+}
+
+hetcoll_engine *hetcoll_engine_create(hetcoll_process *process, const hetcoll_p2p *p2p,
+                                      const hetcoll_facts *agreed)
+{
+    return new (std::nothrow) hetcoll_engine{Engine(*process->process, *p2p, *agreed)};
+}
+
+void hetcoll_engine_destroy(hetcoll_engine *engine) { delete engine; }
+
+int hetcoll_allreduce(hetcoll_engine *engine, const hetcoll_call *call)
+{
+    try {
+        Operation operation(engine->engine, *call);
+        const hetcoll_p2p &p2p = engine->engine.p2p();
+        while (!operation.step()) {
+            p2p.progress(p2p.context);
+        }
+        return operation.result();
+    } catch (const std::bad_alloc &) {
+        hetcoll::log(engine->engine.process().log(), 0,
+                     "hetcoll: MPI_Allreduce failed: out of host memory");
+        return HETCOLL_ERROR_NO_MEMORY;
+    }
+}

@@ -1,0 +1,162 @@
+/* The one boundary between the component (C, Open MPI's types) and the core (C++). Plain C; nothing of
+ * Open MPI, CUDA or C++ crosses it, and no exception. */
+#ifndef HETCOLL_ENGINE_HETCOLL_H
+#define HETCOLL_ENGINE_HETCOLL_H
+
+#include "base/p2p.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The element kinds and operations of base/element.h, in its order. */
+enum hetcoll_kind {
+    HETCOLL_INT8,
+    HETCOLL_UINT8,
+    HETCOLL_INT16,
+    HETCOLL_UINT16,
+    HETCOLL_INT32,
+    HETCOLL_UINT32,
+    HETCOLL_INT64,
+    HETCOLL_UINT64,
+    HETCOLL_FLOAT16,
+    HETCOLL_BFLOAT16,
+    HETCOLL_FLOAT32,
+    HETCOLL_FLOAT64,
+    HETCOLL_COMPLEX64,
+    HETCOLL_COMPLEX128,
+    HETCOLL_BOOL,
+    HETCOLL_BYTE,
+    HETCOLL_INT16_INT32,
+    HETCOLL_INT32_INT32,
+    HETCOLL_INT64_INT32,
+    HETCOLL_FLOAT32_INT32,
+    HETCOLL_FLOAT64_INT32,
+    HETCOLL_FLOAT32_FLOAT32,
+    HETCOLL_FLOAT64_FLOAT64,
+};
+enum hetcoll_op {
+    HETCOLL_MAX,
+    HETCOLL_MIN,
+    HETCOLL_SUM,
+    HETCOLL_PROD,
+    HETCOLL_LAND,
+    HETCOLL_BAND,
+    HETCOLL_LOR,
+    HETCOLL_BOR,
+    HETCOLL_LXOR,
+    HETCOLL_BXOR,
+    HETCOLL_MAXLOC,
+    HETCOLL_MINLOC,
+};
+/* Nonzero if hetcoll reduces the pair itself; and the bytes of one element. */
+int hetcoll_is_reduced(int op, int kind);
+size_t hetcoll_element_bytes(int kind);
+
+/* The component's parameters, read once. Strings are copied. */
+struct hetcoll_settings {
+    const char *pointer_cache; /* "validated", "hooked", "off" */
+    const char *algorithm;     /* "auto" or a name, see tuning/choice.h */
+    size_t small_limit;        /* bytes; larger calls begin with an agreement */
+    size_t chunk_bytes;        /* most bytes in one message; 0: by the built-in rules */
+    int sync_context;          /* wait for the whole context's work before reading a buffer */
+    int verbose;
+    void (*log)(int level, const char *line);
+};
+
+/* What a process publishes to all others when the component starts. Fixed layout: it crosses nodes. */
+struct hetcoll_facts {
+    uint32_t protocol;    /* HETCOLL_PROTOCOL; 0 in merged facts: the ranks have no common one */
+    uint32_t may_have_gpu;
+    uint32_t small_limit; /* bytes */
+    uint32_t chunk_bytes; /* 0: by the rules */
+    uint32_t algorithm;   /* 0: by the rules, else 1 + enum Algorithm */
+};
+#define HETCOLL_PROTOCOL 1u
+
+/* Largest value of small_limit. */
+#define HETCOLL_MAX_SMALL_LIMIT (16u * 1024u)
+
+/* One MPI_Allreduce. Everything but the pointers is the same on all ranks. */
+struct hetcoll_call {
+    const void *send; /* equal to recv for MPI_IN_PLACE */
+    void *recv;
+    int kind; /* enum hetcoll_kind; negative: hetcoll does not reduce this */
+    int op;   /* enum hetcoll_op; used if kind is not negative */
+    size_t count;   /* elements of `kind` */
+    ptrdiff_t gap;  /* first byte of data, relative to the buffer */
+    size_t span;    /* bytes from there to the end of the data */
+    int dense;      /* every byte of the span is data */
+    int tag;        /* this call's own, for p2p */
+    /* Open MPI's allreduce (the previous module's) of the same call on host memory. Zero or an error
+     * code, which hetcoll_allreduce() hands on. */
+    int (*host_allreduce)(void *context, const void *send, void *recv);
+    void *context;
+};
+
+enum {
+    HETCOLL_SUCCESS = 0,
+    /* Negative codes are the p2p table's or host_allreduce's own. */
+    HETCOLL_ERROR_DEVICE = 1,    /* a driver call failed, here or on another rank; logged */
+    HETCOLL_ERROR_NO_MEMORY = 2, /* logged */
+};
+
+/* Counters of a process since its start. */
+enum hetcoll_counter {
+    HETCOLL_CALLS_PREVIOUS, /* left to the previous module after the agreement or without one */
+    HETCOLL_CALLS_SMALL,
+    HETCOLL_CALLS_STAGED,
+    HETCOLL_CALLS_RECURSIVE_DOUBLING, /* these three in the order of enum Algorithm */
+    HETCOLL_CALLS_RABENSEIFNER,
+    HETCOLL_CALLS_RING,
+    HETCOLL_CALLS_FAILED,
+    HETCOLL_AGREEMENTS,   /* exchanges without a payload */
+    HETCOLL_ALLOCATIONS,  /* of bounce and staging memory */
+    HETCOLL_BYTES_BOUNCE, /* sent through pinned or host memory */
+    HETCOLL_BYTES_DIRECT, /* sent from device memory */
+    HETCOLL_POINTER_HITS,
+    HETCOLL_POINTER_MISSES,
+    HETCOLL_POINTER_INVALIDATIONS,
+    HETCOLL_POINTER_QUERIES, /* driver calls made to classify pointers */
+    HETCOLL_POINTER_HOST,    /* classified as host without a driver call */
+    HETCOLL_COUNTER_COUNT
+};
+
+struct hetcoll_process;
+struct hetcoll_engine;
+
+/* A process's state. Makes no CUDA call. NULL: out of memory, or a setting is wrong (logged). */
+struct hetcoll_process *hetcoll_process_create(const struct hetcoll_settings *settings);
+void hetcoll_process_destroy(struct hetcoll_process *process);
+void hetcoll_process_facts(const struct hetcoll_process *process, struct hetcoll_facts *facts);
+uint64_t hetcoll_process_counter(const struct hetcoll_process *process,
+                                 enum hetcoll_counter counter);
+/* For a call that the component leaves to the previous module by itself. */
+void hetcoll_process_count_previous(struct hetcoll_process *process);
+
+/* Combines the facts of two processes; associative and commutative, so that every rank gets the same
+ * settings for a communicator. Without a common protocol, or a GPU, nobody uses hetcoll there. */
+void hetcoll_facts_merge(struct hetcoll_facts *into, const struct hetcoll_facts *other);
+
+/* Open MPI says that its messages carry device memory. The process tries it at its first device call, by
+ * a message to itself through `self` (one rank, kept), and uses it if the bytes arrive. Call before the
+ * first engine is made. */
+void hetcoll_process_offer_direct(struct hetcoll_process *process, const struct hetcoll_p2p *self,
+                                  int tag);
+
+/* One communicator's state, made at its first call. `agreed` are the merged facts of its ranks. */
+struct hetcoll_engine *hetcoll_engine_create(struct hetcoll_process *process,
+                                             const struct hetcoll_p2p *p2p,
+                                             const struct hetcoll_facts *agreed);
+void hetcoll_engine_destroy(struct hetcoll_engine *engine);
+
+/* Blocks until `recv` is complete for every stream. */
+int hetcoll_allreduce(struct hetcoll_engine *engine, const struct hetcoll_call *call);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,97 @@
+// One MPI_Allreduce from the first look at its buffers to the complete result, as a resumable state
+// machine. The order of exchanges on the network follows from rank-invariant facts and from what the
+// ranks told each other, never from this rank's buffers alone; docs/architecture.md has the protocol.
+#pragma once
+
+#include "engine/engine.h"
+#include "engine/exchange.h"
+#include "engine/hetcoll.h"
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+
+namespace hetcoll {
+
+class Operation {
+public:
+    // Both outlive the operation.
+    Operation(Engine &engine, const hetcoll_call &call) noexcept;
+    ~Operation();
+    Operation(const Operation &) = delete;
+    Operation &operator=(const Operation &) = delete;
+
+    // True when complete; else call again after the progress function.
+    [[nodiscard]] bool step();
+    // As hetcoll_allreduce() returns it. Requires step() to have returned true.
+    [[nodiscard]] int result() const noexcept { return result_; }
+
+private:
+    enum class State : std::uint8_t {
+        kSmallRead,     // the small call's input is being copied to the host
+        kSmallExchange, // and reduced
+        kAgree,         // what memory do the ranks have, can all run our schedules?
+        kAgreeMixed,    // the same, after the host ranks of a mix have made ready
+        kInput,         // the input is being copied to where the schedule needs it
+        kRun,           // the schedule runs
+        kClose,         // did it succeed on all ranks?
+        kStageRead,     // device memory is being copied to the host
+        kStageAgree,    // did it succeed on all ranks? Then Open MPI reduces
+        kCopyOut,       // the result is being copied back
+        kDone,
+    };
+
+    [[nodiscard]] bool advance();
+    [[nodiscard]] bool exchange_done();
+
+    void classify();
+    void begin_alone();
+    void begin_small();
+    void exchange_small();
+    void write_small();
+    void begin_agreement(State state);
+    void decide();
+    void prepare_mixed();
+    void begin_run();
+    void run();
+    void begin_staging();
+    void stage(const std::byte *from, std::unique_ptr<StagingMemory> &memory, bool copy);
+    void reduce_staged();
+    void finish(int result) noexcept;
+    void finish_failed();
+
+    // Copies in the bounce's context, or blocking where there is no bounce.
+    void start_copy(void *to, const void *from, std::size_t bytes, const PointerInfo &device);
+    [[nodiscard]] bool copy_done();
+    void note(Status status) noexcept;
+
+    [[nodiscard]] bool in_place() const noexcept { return call_.send == call_.recv; }
+    [[nodiscard]] bool any_device() const noexcept { return on_device(send_) || on_device(recv_); }
+    [[nodiscard]] static bool on_device(const PointerInfo &info) noexcept
+    {
+        return info.kind != MemoryKind::kHost;
+    }
+
+    Engine &engine_;
+    Process &process_;
+    const hetcoll_call &call_;
+    State state_ = State::kDone;
+    bool begun_ = false;
+    int result_ = HETCOLL_SUCCESS;
+    Status failure_; // of this rank; the first
+    Flags flags_ = 0;
+    std::size_t bytes_ = 0; // of the vector, if hetcoll reduces it
+
+    PointerInfo send_, recv_;
+    std::unique_ptr<DeviceBounce> device_;
+    std::unique_ptr<HostBounce> host_;
+    std::unique_ptr<StagingMemory> staged_send_, staged_recv_;
+    bool copying_ = false;
+    bool copied_input_ = false;
+
+    Exchange exchange_;
+    std::byte *mine_; // small_[0], or pinned memory
+    alignas(16) std::byte small_[2][Exchange::kHeaderBytes + HETCOLL_MAX_SMALL_LIMIT];
+};
+
+} // namespace hetcoll

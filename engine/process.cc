@@ -1,0 +1,309 @@
+#include "engine/process.h"
+
+#include "engine/direct_probe.h"
+#include "engine/exchange.h"
+
+#include <algorithm>
+#include <new>
+#include <string_view>
+
+namespace hetcoll {
+namespace {
+
+// Staging memory above this is returned after the call instead of being kept for the next one.
+constexpr std::size_t kKeptStagingBytes = 64u << 20;
+// Idle staging buffers kept: send and receive of two concurrent calls.
+constexpr std::size_t kKeptStagingBuffers = 4;
+
+std::optional<PointerCacheMode> find_cache_mode(std::string_view name)
+{
+    if (name == "validated") {
+        return PointerCacheMode::kValidated;
+    }
+    if (name == "hooked") {
+        return PointerCacheMode::kHooked;
+    }
+    if (name == "off") {
+        return PointerCacheMode::kOff;
+    }
+    return std::nullopt;
+}
+
+} // namespace
+
+Process::Process(const hetcoll_settings &settings)
+    : settings_(settings), log_{settings.log, settings.verbose}
+{
+    settings_.pointer_cache = settings_.algorithm = nullptr; // the caller's, parsed by create()
+}
+
+Result<std::unique_ptr<Process>> Process::create(const hetcoll_settings &settings)
+{
+    std::unique_ptr<Process> process(new Process(settings));
+    const auto mode = find_cache_mode(settings.pointer_cache);
+    if (!mode) {
+        return error(Errc::kInvalid,
+                     "coll_hetcoll_pointer_cache '%s' is unknown, write validated, hooked or off",
+                     settings.pointer_cache);
+    }
+    process->cache_mode_ = *mode;
+    if (std::string_view(settings.algorithm) != "auto") {
+        process->forced_ = find_algorithm(settings.algorithm);
+        if (!process->forced_) {
+            return error(Errc::kInvalid,
+                         "coll_hetcoll_algorithm '%s' is unknown, write auto, recursive_doubling, "
+                         "rabenseifner or ring",
+                         settings.algorithm);
+        }
+    }
+    if (settings.small_limit > HETCOLL_MAX_SMALL_LIMIT) {
+        return error(Errc::kInvalid,
+                     "coll_hetcoll_small_limit %zu is too large, write at most %u",
+                     settings.small_limit, HETCOLL_MAX_SMALL_LIMIT);
+    }
+    constexpr std::size_t kLeast = 4096, kMost = 64u << 20;
+    if (settings.chunk_bytes != 0 &&
+        (settings.chunk_bytes < kLeast || settings.chunk_bytes > kMost)) {
+        return error(Errc::kInvalid,
+                     "coll_hetcoll_chunk_bytes %zu is out of range, write 0 (choose) or a value "
+                     "from %zu to %zu",
+                     settings.chunk_bytes, kLeast, kMost);
+    }
+    process->pointers_ = PointerCache::create(process->library_, *mode, process->log_);
+    return process;
+}
+
+hetcoll_facts Process::facts() const noexcept
+{
+    return {
+        .protocol = HETCOLL_PROTOCOL,
+        .may_have_gpu = DriverLibrary::may_have_gpu() ? 1u : 0u,
+        .small_limit = static_cast<std::uint32_t>(settings_.small_limit),
+        .chunk_bytes = static_cast<std::uint32_t>(settings_.chunk_bytes),
+        .algorithm = forced_ ? 1u + static_cast<std::uint32_t>(*forced_) : 0u,
+    };
+}
+
+void Process::offer_direct(const hetcoll_p2p &self, int tag) noexcept
+{
+    const std::lock_guard lock(mutex_);
+    self_ = self;
+    self_tag_ = tag;
+}
+
+std::size_t Process::slot_bytes() const noexcept
+{
+    return std::max(kLargestChunkBytes, settings_.chunk_bytes);
+}
+
+Result<std::unique_ptr<DeviceBounce>> Process::borrow_device(const PointerInfo &pointer)
+{
+    const std::lock_guard lock(mutex_);
+    while (true) {
+        auto found = device_of(pointer);
+        if (!found.ok()) {
+            return found.take_status();
+        }
+        const std::shared_ptr<Device> device = std::move(*found);
+        const ContextScope scope(device->driver(), device->context());
+        if (Status status = driver_status(device->driver(), scope.result(), "cuCtxPushCurrent",
+                                          "entering the context of a buffer");
+            !status.ok()) {
+            return status;
+        }
+        const auto idle =
+            std::find_if(idle_devices_.begin(), idle_devices_.end(),
+                         [&](const auto &bounce) { return bounce->device() == device; });
+        if (idle == idle_devices_.end()) {
+            announce();
+            count(HETCOLL_ALLOCATIONS);
+            return DeviceBounce::create(device, slot_bytes(),
+                                        Exchange::kHeaderBytes + HETCOLL_MAX_SMALL_LIMIT,
+                                        direct_works(*device));
+        }
+        std::unique_ptr<DeviceBounce> bounce = std::move(*idle);
+        idle_devices_.erase(idle);
+        if (bounce->copy_done().ok()) {
+            return bounce;
+        }
+        // The application reset its context, which took our streams and kernels along.
+        forget(device);
+    }
+}
+
+// The Device of the pointer's context, made at first use. Requires the lock.
+Result<std::shared_ptr<Device>> Process::device_of(const PointerInfo &pointer)
+{
+    const Driver *driver = library_.get();
+    if (driver == nullptr) {
+        return error(Errc::kDriver, "%s", library_.load_error().message().c_str());
+    }
+    if (pointer.context == nullptr) {
+        for (const auto &device : devices_) {
+            if (device->primary_of() == pointer.device) {
+                return device;
+            }
+        }
+        auto primary = retain_primary_context(*driver, pointer.device);
+        if (!primary.ok()) {
+            return primary.take_status();
+        }
+        devices_.push_back(std::make_shared<Device>(*driver, *primary, pointer.device));
+        return devices_.back();
+    }
+    for (const auto &device : devices_) {
+        if (device->context() == pointer.context) {
+            return device;
+        }
+    }
+    devices_.push_back(std::make_shared<Device>(*driver, pointer.context, -1));
+    return devices_.back();
+}
+
+// Says once that there is no real GPU. Requires the lock.
+void Process::announce() noexcept
+{
+    if (!announced_ && library_.is_emulated()) {
+        hetcoll::log(log_, 0,
+                     "hetcoll: runs on the emulated GPU: results are right, times say nothing");
+    }
+    announced_ = true;
+}
+
+// Drops all that was made in a context. Requires the lock.
+void Process::forget(const std::shared_ptr<Device> &device) noexcept
+{
+    std::erase(devices_, device);
+    std::erase_if(idle_devices_, [&](const auto &idle) { return idle->device() == device; });
+    std::erase_if(idle_staging_, [&](const auto &idle) { return idle->device == device; });
+    pointers_->flush();
+}
+
+Status Process::copy_blocking(void *to, const void *from, std::size_t bytes,
+                              const PointerInfo &device)
+{
+    std::shared_ptr<Device> owner;
+    {
+        const std::lock_guard lock(mutex_);
+        auto found = device_of(device);
+        if (!found.ok()) {
+            return found.take_status();
+        }
+        owner = std::move(*found);
+    }
+    const Driver &driver = owner->driver();
+    const ContextScope scope(driver, owner->context());
+    const auto address = [](const void *pointer) { return reinterpret_cast<CUdeviceptr>(pointer); };
+    return driver_status(driver, driver.cuMemcpy(address(to), address(from), bytes), "cuMemcpy",
+                         "copying a buffer without pinned memory");
+}
+
+Result<std::unique_ptr<HostBounce>> Process::borrow_host()
+{
+    {
+        const std::lock_guard lock(mutex_);
+        if (!idle_hosts_.empty()) {
+            auto bounce = std::move(idle_hosts_.back());
+            idle_hosts_.pop_back();
+            return bounce;
+        }
+    }
+    count(HETCOLL_ALLOCATIONS);
+    return HostBounce::create(slot_bytes());
+}
+
+Result<std::unique_ptr<StagingMemory>>
+Process::borrow_staging(const std::shared_ptr<Device> &device, std::size_t bytes)
+{
+    {
+        const std::lock_guard lock(mutex_);
+        const auto fits = std::find_if(idle_staging_.begin(), idle_staging_.end(),
+                                       [&](const auto &idle) { return idle->bytes >= bytes; });
+        if (fits != idle_staging_.end()) {
+            std::unique_ptr<StagingMemory> memory = std::move(*fits);
+            idle_staging_.erase(fits);
+            return memory;
+        }
+    }
+    count(HETCOLL_ALLOCATIONS);
+    auto memory = std::make_unique<StagingMemory>();
+    memory->bytes = bytes;
+    if (device != nullptr) {
+        auto pinned = device->make_pinned(bytes);
+        if (pinned.ok()) {
+            memory->device = device;
+            memory->pinned = std::move(*pinned);
+            return memory;
+        }
+        hetcoll::log(log_, 1, "hetcoll: stages through pageable memory: %s",
+                     pinned.status().message().c_str());
+    }
+    memory->pageable.reset(new (std::nothrow) std::byte[bytes]);
+    if (memory->pageable == nullptr) {
+        return error(Errc::kNoMemory, "no host memory to stage %zu bytes of device memory", bytes);
+    }
+    return memory;
+}
+
+void Process::give_back(std::unique_ptr<DeviceBounce> bounce) noexcept
+{
+    if (bounce != nullptr) {
+        const std::lock_guard lock(mutex_);
+        idle_devices_.push_back(std::move(bounce));
+    }
+}
+
+void Process::give_back(std::unique_ptr<HostBounce> bounce) noexcept
+{
+    if (bounce != nullptr) {
+        const std::lock_guard lock(mutex_);
+        idle_hosts_.push_back(std::move(bounce));
+    }
+}
+
+void Process::give_back(std::unique_ptr<StagingMemory> memory) noexcept
+{
+    if (memory == nullptr || memory->pageable || memory->bytes > kKeptStagingBytes) {
+        return;
+    }
+    const std::lock_guard lock(mutex_);
+    if (idle_staging_.size() == kKeptStagingBuffers) {
+        idle_staging_.erase(std::min_element(
+            idle_staging_.begin(), idle_staging_.end(),
+            [](const auto &a, const auto &b) { return a->bytes < b->bytes; }));
+    }
+    idle_staging_.push_back(std::move(memory));
+}
+
+void Process::discard(std::unique_ptr<DeviceBounce> bounce) noexcept
+{
+    if (bounce != nullptr) {
+        const std::lock_guard lock(mutex_);
+        forget(bounce->device());
+    }
+}
+
+std::uint64_t Process::counter(hetcoll_counter counter) const noexcept
+{
+    switch (counter) {
+    case HETCOLL_POINTER_HITS: return pointers_->counters().hits;
+    case HETCOLL_POINTER_MISSES: return pointers_->counters().misses;
+    case HETCOLL_POINTER_INVALIDATIONS: return pointers_->counters().invalidations;
+    case HETCOLL_POINTER_QUERIES: return pointers_->counters().queries;
+    case HETCOLL_POINTER_HOST: return pointers_->counters().host_without_query;
+    default: return counters_[counter].load(std::memory_order_relaxed);
+    }
+}
+
+// Whether Open MPI's messages carry device memory, tried once. Requires the lock and the context.
+bool Process::direct_works(Device &device)
+{
+    if (!direct_ && self_) {
+        direct_ = carries_device_memory(device, *self_, self_tag_);
+        hetcoll::log(log_, 1, "hetcoll: Open MPI's messages %s device memory",
+                     *direct_ ? "carry" : "do not carry");
+    }
+    return direct_.value_or(false);
+}
+
+} // namespace hetcoll

@@ -1,0 +1,103 @@
+/* hetcoll as an Open MPI coll component: MPI_Allreduce on CUDA device buffers. One source for Open MPI
+ * 4.1, 5.0 and main. Open MPI's types end in this folder; engine/hetcoll.h is the way to the core. */
+#ifndef MCA_COLL_HETCOLL_H
+#define MCA_COLL_HETCOLL_H
+
+#include "ompi_config.h"
+
+#include "mpi.h"
+#include "ompi/communicator/communicator.h"
+#include "ompi/datatype/ompi_datatype.h"
+#include "ompi/mca/coll/base/base.h"
+#include "ompi/mca/coll/coll.h"
+#include "ompi/op/op.h"
+
+#include "engine/hetcoll.h"
+
+/* The coll interface tells the releases apart: internals change with it, Open MPI's own version macros
+ * say less. */
+#if defined(MCA_COLL_BASE_VERSION_3_0_0) /* main */
+#define HETCOLL_COLL_VERSION MCA_COLL_BASE_VERSION_3_0_0
+#define HETCOLL_MODULE_INSTALLS_ITSELF 1
+typedef size_t hetcoll_count_t;
+#elif defined(MCA_COLL_BASE_VERSION_2_4_0) /* 5.0 */
+#define HETCOLL_COLL_VERSION MCA_COLL_BASE_VERSION_2_4_0
+#define HETCOLL_MODULE_INSTALLS_ITSELF 0
+typedef int hetcoll_count_t;
+#elif defined(MCA_COLL_BASE_VERSION_2_0_0) /* 4.1 */
+#define HETCOLL_COLL_VERSION MCA_COLL_BASE_VERSION_2_0_0
+#define HETCOLL_MODULE_INSTALLS_ITSELF 0
+typedef int hetcoll_count_t;
+#else
+#error "hetcoll does not know this Open MPI's coll interface: use Open MPI 4.1, 5.0 or main"
+#endif
+
+typedef struct {
+    mca_coll_base_component_t super;
+    int priority;
+    int enable;
+    int verbose;
+    char *fallback;
+    unsigned long small_limit;
+    unsigned long chunk_bytes;
+    char *algorithm;
+    char *pointer_cache;
+    char *pre_sync;
+    char *pml_device;
+    struct hetcoll_process *process; /* NULL: hetcoll is off in this process */
+} mca_coll_hetcoll_component_t;
+
+OMPI_DECLSPEC extern mca_coll_hetcoll_component_t mca_coll_hetcoll_component;
+
+/* What is known about a communicator; decided at its first MPI_Allreduce. */
+enum hetcoll_state {
+    HETCOLL_STATE_NEW,
+    HETCOLL_STATE_PREVIOUS, /* no rank can have a GPU: all calls go to the previous module */
+    HETCOLL_STATE_READY,
+};
+
+typedef struct {
+    mca_coll_base_module_t super;
+    ompi_communicator_t *comm;
+    enum hetcoll_state state;
+    struct hetcoll_engine *engine; /* in HETCOLL_STATE_READY */
+    mca_coll_base_module_allreduce_fn_t previous_allreduce;
+    mca_coll_base_module_t *previous_allreduce_module;
+} mca_coll_hetcoll_module_t;
+
+OBJ_CLASS_DECLARATION(mca_coll_hetcoll_module_t);
+
+/* coll_hetcoll_fallback.c: makes `--mca coll hetcoll` alone a complete selection. */
+int mca_coll_hetcoll_bring_fallback(void);
+
+/* coll_hetcoll_module.c */
+mca_coll_base_module_t *mca_coll_hetcoll_comm_query(struct ompi_communicator_t *comm,
+                                                    int *priority);
+
+/* coll_hetcoll_allreduce.c */
+int mca_coll_hetcoll_allreduce(const void *sbuf, void *rbuf, hetcoll_count_t count,
+                               struct ompi_datatype_t *dtype, struct ompi_op_t *op,
+                               struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
+
+/* coll_hetcoll_facts.c: what processes tell each other when they start. */
+int mca_coll_hetcoll_publish_facts(void);
+/* The merged facts of all ranks; protocol 0 if some rank published none. */
+void mca_coll_hetcoll_merge_facts(struct ompi_communicator_t *comm, struct hetcoll_facts *merged);
+void mca_coll_hetcoll_forget_facts(void);
+
+/* coll_hetcoll_p2p.c */
+void mca_coll_hetcoll_fill_p2p(struct hetcoll_p2p *p2p, struct ompi_communicator_t *comm);
+/* Whether this Open MPI says that its messages take device pointers. */
+bool mca_coll_hetcoll_pml_claims_device(void);
+
+/* coll_hetcoll_types.c: sets kind, op, count, gap, span and dense of a call. */
+void mca_coll_hetcoll_describe(struct hetcoll_call *call, size_t count,
+                               struct ompi_datatype_t *dtype, struct ompi_op_t *op);
+
+/* coll_hetcoll_counters.c: MPI_T performance variables. */
+void mca_coll_hetcoll_register_counters(void);
+
+/* Writes a line if `level` is at most coll_hetcoll_verbose. */
+void mca_coll_hetcoll_log(int level, const char *line);
+
+#endif

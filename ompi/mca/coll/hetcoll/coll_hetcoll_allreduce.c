@@ -1,0 +1,146 @@
+/* MPI_Allreduce: straight to the previous module where no rank can have a GPU, else to the core. */
+#include "coll_hetcoll.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+#include "ompi/mca/coll/base/coll_base_util.h"
+#include "ompi/mca/coll/base/coll_tags.h"
+
+/* What the core needs to reach the previous module again. */
+struct host_call {
+    mca_coll_hetcoll_module_t *module;
+    size_t count;
+    struct ompi_datatype_t *dtype;
+    struct ompi_op_t *op;
+};
+
+static int previous_allreduce(const mca_coll_hetcoll_module_t *module, const void *sbuf,
+                              void *rbuf, size_t count, struct ompi_datatype_t *dtype,
+                              struct ompi_op_t *op)
+{
+    return module->previous_allreduce(sbuf, rbuf, (hetcoll_count_t) count, dtype, op, module->comm,
+                                      module->previous_allreduce_module);
+}
+
+static int host_allreduce(void *context, const void *send, void *recv)
+{
+    const struct host_call *call = context;
+    return previous_allreduce(call->module, send == recv ? MPI_IN_PLACE : send, recv, call->count,
+                              call->dtype, call->op);
+}
+
+/* "tuned (mca_coll_tuned.so)": who the previous module is, as far as its function tells. */
+static void name_previous(const mca_coll_hetcoll_module_t *module, char *name, size_t bytes)
+{
+    Dl_info info;
+    const char *file = "the previous module";
+    if (0 != dladdr((void *) (uintptr_t) module->previous_allreduce, &info)
+        && NULL != info.dli_fname) {
+        const char *slash = strrchr(info.dli_fname, '/');
+        file = NULL == slash ? info.dli_fname : slash + 1;
+    }
+    snprintf(name, bytes, "%s", file);
+}
+
+static void explain(const mca_coll_hetcoll_module_t *module, const struct hetcoll_facts *facts)
+{
+    char previous[64], line[512];
+    if (0 != ompi_comm_rank(module->comm) || 1 > mca_coll_hetcoll_component.verbose) {
+        return;
+    }
+    name_previous(module, previous, sizeof previous);
+    if (HETCOLL_STATE_READY == module->state) {
+        snprintf(line, sizeof line,
+                 "hetcoll: communicator of %d ranks: Allreduce on device memory: hetcoll; on host "
+                 "memory: hetcoll up to %u bytes, above after one agreement %s, because a rank may "
+                 "have a GPU",
+                 ompi_comm_size(module->comm), facts->small_limit, previous);
+    } else {
+        snprintf(line, sizeof line,
+                 "hetcoll: communicator of %d ranks: Allreduce on device memory: nobody; on host "
+                 "memory: %s, because %s",
+                 ompi_comm_size(module->comm), previous,
+                 0 == facts->protocol ? "hetcoll is off, or another version, on some rank"
+                                      : "no rank can have a GPU");
+    }
+    mca_coll_hetcoll_log(1, line);
+}
+
+/* The first call on a communicator. Every rank comes to the same state: it reads the same facts. */
+static int first_call(mca_coll_hetcoll_module_t *module)
+{
+    struct hetcoll_process *process = mca_coll_hetcoll_component.process;
+    struct hetcoll_facts facts;
+    mca_coll_hetcoll_merge_facts(module->comm, &facts);
+    if (0 == facts.protocol || 0 == facts.may_have_gpu) {
+        module->state = HETCOLL_STATE_PREVIOUS;
+        explain(module, &facts);
+        return OMPI_SUCCESS;
+    }
+    struct hetcoll_p2p p2p;
+    if (mca_coll_hetcoll_pml_claims_device()) {
+        mca_coll_hetcoll_fill_p2p(&p2p, &ompi_mpi_comm_self.comm);
+        hetcoll_process_offer_direct(process, &p2p, MCA_COLL_BASE_TAG_ALLREDUCE);
+    }
+    mca_coll_hetcoll_fill_p2p(&p2p, module->comm);
+    module->engine = hetcoll_engine_create(process, &p2p, &facts);
+    if (NULL == module->engine) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    module->state = HETCOLL_STATE_READY;
+    explain(module, &facts);
+    return OMPI_SUCCESS;
+}
+
+/* HAN of Open MPI 4.1 calls its predecessor's function with its own module. */
+static mca_coll_hetcoll_module_t *own_module(mca_coll_base_module_t *base,
+                                             struct ompi_communicator_t *comm)
+{
+    if (((opal_object_t *) base)->obj_class == OBJ_CLASS(mca_coll_hetcoll_module_t)) {
+        return (mca_coll_hetcoll_module_t *) base;
+    }
+    mca_coll_base_avail_coll_t *item;
+    OPAL_LIST_FOREACH (item, comm->c_coll->module_list, mca_coll_base_avail_coll_t) {
+        opal_object_t *object = (opal_object_t *) item->ac_module;
+        if (object->obj_class == OBJ_CLASS(mca_coll_hetcoll_module_t)) {
+            return (mca_coll_hetcoll_module_t *) object;
+        }
+    }
+    return NULL;
+}
+
+int mca_coll_hetcoll_allreduce(const void *sbuf, void *rbuf, hetcoll_count_t count,
+                               struct ompi_datatype_t *dtype, struct ompi_op_t *op,
+                               struct ompi_communicator_t *comm, mca_coll_base_module_t *base)
+{
+    mca_coll_hetcoll_module_t *module = own_module(base, comm);
+    if (OPAL_UNLIKELY(NULL == module || NULL == module->previous_allreduce)) {
+        return OMPI_ERR_NOT_AVAILABLE;
+    }
+    if (OPAL_UNLIKELY(HETCOLL_STATE_NEW == module->state)) {
+        const int rc = first_call(module);
+        if (OMPI_SUCCESS != rc) {
+            return rc;
+        }
+    }
+    if (HETCOLL_STATE_PREVIOUS == module->state || 0 == count) {
+        hetcoll_process_count_previous(mca_coll_hetcoll_component.process);
+        return previous_allreduce(module, sbuf, rbuf, count, dtype, op);
+    }
+    struct host_call host = {module, count, dtype, op};
+    struct hetcoll_call call = {
+        .send = MPI_IN_PLACE == sbuf ? rbuf : sbuf,
+        .recv = rbuf,
+        .tag = ompi_coll_base_nbc_reserve_tags(comm, 1),
+        .host_allreduce = host_allreduce,
+        .context = &host,
+    };
+    mca_coll_hetcoll_describe(&call, count, dtype, op);
+    const int rc = hetcoll_allreduce(module->engine, &call);
+    switch (rc) {
+    case HETCOLL_ERROR_DEVICE: return MPI_ERR_OTHER;
+    case HETCOLL_ERROR_NO_MEMORY: return MPI_ERR_NO_MEM;
+    default: return rc;
+    }
+}

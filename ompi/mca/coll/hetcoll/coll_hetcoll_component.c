@@ -1,0 +1,213 @@
+/* The component: its parameters, and its life from MPI_Init to MPI_Finalize. */
+#include "coll_hetcoll.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "opal/mca/base/base.h"
+#include "opal/util/output.h"
+#include "opal/util/show_help.h"
+
+const char *mca_coll_hetcoll_component_version_string =
+    "hetcoll, built for Open MPI " OMPI_VERSION;
+
+static int register_parameters(void);
+static int open_component(void);
+static int close_component(void);
+static int init_query(bool progress_threads, bool mpi_threads)
+{
+    (void) progress_threads;
+    (void) mpi_threads;
+    return OMPI_SUCCESS;
+}
+
+mca_coll_hetcoll_component_t mca_coll_hetcoll_component = {
+    .super =
+        {
+            .collm_version =
+                {
+                    HETCOLL_COLL_VERSION,
+                    .mca_component_name = "hetcoll",
+                    MCA_BASE_MAKE_VERSION(component, OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION,
+                                          OMPI_RELEASE_VERSION),
+                    .mca_open_component = open_component,
+                    .mca_close_component = close_component,
+                    .mca_register_component_params = register_parameters,
+                },
+            .collm_data = {MCA_BASE_METADATA_PARAM_CHECKPOINT},
+            .collm_init_query = init_query,
+            .collm_comm_query = mca_coll_hetcoll_comm_query,
+        },
+};
+#ifdef MCA_BASE_COMPONENT_INIT
+MCA_BASE_COMPONENT_INIT(ompi, coll, hetcoll)
+#endif
+
+void mca_coll_hetcoll_log(int level, const char *line)
+{
+    if (level <= mca_coll_hetcoll_component.verbose) {
+        opal_output(0, "%s", line);
+    }
+}
+
+/* Open MPI's internal structures change even inside a stable series while the library's soname does
+ * not, and register runs before the framework compares interface versions. */
+static bool is_own_release(void)
+{
+    char library[MPI_MAX_LIBRARY_VERSION_STRING];
+    int length, major, minor, release;
+    MPI_Get_library_version(library, &length);
+    if (3 == sscanf(library, "Open MPI v%d.%d.%d", &major, &minor, &release)
+        && OMPI_MAJOR_VERSION == major && OMPI_MINOR_VERSION == minor
+        && OMPI_RELEASE_VERSION == release) {
+        return true;
+    }
+    library[strcspn(library, ",")] = '\0';
+    opal_output(0,
+                "hetcoll was built for Open MPI %d.%d.%d and this is %s: hetcoll steps aside, "
+                "rebuild it for this release",
+                OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION, OMPI_RELEASE_VERSION, library);
+    return false;
+}
+
+static void register_int(const char *name, const char *help, mca_base_var_info_lvl_t level,
+                         int *storage, int value)
+{
+    *storage = value;
+    (void) mca_base_component_var_register(&mca_coll_hetcoll_component.super.collm_version, name,
+                                           help, MCA_BASE_VAR_TYPE_INT, NULL, 0, 0, level,
+                                           MCA_BASE_VAR_SCOPE_READONLY, storage);
+}
+
+static void register_bytes(const char *name, const char *help, unsigned long *storage,
+                           unsigned long value)
+{
+    *storage = value;
+    (void) mca_base_component_var_register(&mca_coll_hetcoll_component.super.collm_version, name,
+                                           help, MCA_BASE_VAR_TYPE_UNSIGNED_LONG, NULL, 0, 0,
+                                           OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ, storage);
+}
+
+static void register_string(const char *name, const char *help, char **storage, char *value)
+{
+    *storage = value;
+    (void) mca_base_component_var_register(&mca_coll_hetcoll_component.super.collm_version, name,
+                                           help, MCA_BASE_VAR_TYPE_STRING, NULL, 0, 0,
+                                           OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ, storage);
+}
+
+static int register_parameters(void)
+{
+    mca_coll_hetcoll_component_t *c = &mca_coll_hetcoll_component;
+    if (!is_own_release()) {
+        return OPAL_ERR_NOT_AVAILABLE;
+    }
+    register_int("priority",
+                 "Priority of hetcoll. Below 78 the staging component of a CUDA-aware Open MPI "
+                 "hides it; negative: never used",
+                 OPAL_INFO_LVL_6, &c->priority, 95);
+    register_int("enable", "0 leaves every communicator to the other coll components",
+                 OPAL_INFO_LVL_3, &c->enable, 1);
+    register_int("verbose",
+                 "1 prints once a communicator who serves MPI_Allreduce, and why a call was staged",
+                 OPAL_INFO_LVL_3, &c->verbose, 0);
+    register_string("fallback",
+                    "Use the other coll components too, for what hetcoll does not serve: auto "
+                    "(where hetcoll is the only one selected), always, never",
+                    &c->fallback, "auto");
+    register_bytes("small_limit",
+                   "Largest vector, in bytes, that is reduced in host memory in one exchange "
+                   "whatever the memory of the buffers (at most 16384)",
+                   &c->small_limit, 8192);
+    register_bytes("chunk_bytes",
+                   "Most bytes in one message of a larger vector (4096 to 67108864); 0 chooses by "
+                   "the vector's size",
+                   &c->chunk_bytes, 0);
+    register_string("algorithm",
+                    "Algorithm above small_limit: auto, recursive_doubling, rabenseifner, ring",
+                    &c->algorithm, "auto");
+    register_string("pointer_cache",
+                    "What is remembered of device buffers: validated (one driver query confirms "
+                    "each use), hooked (no query, needs UCX's memory hooks), off",
+                    &c->pointer_cache, "validated");
+    register_string("pre_sync",
+                    "What a buffer's first use waits for: legacy (work on the legacy default "
+                    "stream), context (all work of the context)",
+                    &c->pre_sync, "legacy");
+    register_string("pml_device",
+                    "Hand device pointers to Open MPI's messages: auto (where Open MPI claims to "
+                    "take them and a trial succeeds), never, always (after the trial alone)",
+                    &c->pml_device, "auto");
+    mca_coll_hetcoll_register_counters();
+    return mca_coll_hetcoll_bring_fallback();
+}
+
+/* Wrong settings are reported once a job, not once a rank. */
+static void log_setting(int level, const char *line)
+{
+    if (0 == level) {
+        opal_show_help("help-coll-hetcoll.txt", "setting", true, line);
+    } else {
+        mca_coll_hetcoll_log(level, line);
+    }
+}
+
+static int is_one_of(const char *value, const char *first, const char *second, const char *third)
+{
+    return 0 == strcmp(value, first) || 0 == strcmp(value, second) || 0 == strcmp(value, third);
+}
+
+static bool settings_are_valid(const mca_coll_hetcoll_component_t *c)
+{
+    char line[256];
+    if (!is_one_of(c->pre_sync, "legacy", "context", "context")) {
+        snprintf(line, sizeof line,
+                 "coll_hetcoll_pre_sync '%s' is unknown, write legacy or context; hetcoll is off",
+                 c->pre_sync);
+    } else if (!is_one_of(c->pml_device, "auto", "never", "always")) {
+        snprintf(line, sizeof line,
+                 "coll_hetcoll_pml_device '%s' is unknown, write auto, never or always; hetcoll "
+                 "is off",
+                 c->pml_device);
+    } else if (!is_one_of(c->fallback, "auto", "never", "always")) {
+        snprintf(line, sizeof line,
+                 "coll_hetcoll_fallback '%s' is unknown, write auto, never or always; hetcoll is "
+                 "off",
+                 c->fallback);
+    } else {
+        return true;
+    }
+    log_setting(0, line);
+    return false;
+}
+
+/* No CUDA call and no message: what a communicator needs is made at its first call. */
+static int open_component(void)
+{
+    mca_coll_hetcoll_component_t *c = &mca_coll_hetcoll_component;
+    c->process = NULL;
+    if (0 == c->enable || 0 > c->priority || !settings_are_valid(c)) {
+        return OMPI_SUCCESS;
+    }
+    const struct hetcoll_settings settings = {
+        .pointer_cache = c->pointer_cache,
+        .algorithm = c->algorithm,
+        .small_limit = c->small_limit,
+        .chunk_bytes = c->chunk_bytes,
+        .sync_context = 0 == strcmp(c->pre_sync, "context"),
+        .verbose = c->verbose,
+        .log = log_setting,
+    };
+    c->process = hetcoll_process_create(&settings);
+    return NULL == c->process ? OMPI_SUCCESS : mca_coll_hetcoll_publish_facts();
+}
+
+static int close_component(void)
+{
+    mca_coll_hetcoll_forget_facts();
+    if (NULL != mca_coll_hetcoll_component.process) {
+        hetcoll_process_destroy(mca_coll_hetcoll_component.process);
+        mca_coll_hetcoll_component.process = NULL;
+    }
+    return OMPI_SUCCESS;
+}

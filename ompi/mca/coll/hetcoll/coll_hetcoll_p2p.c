@@ -1,0 +1,88 @@
+/* Open MPI's PML as the core's table of point-to-point functions. */
+#include "coll_hetcoll.h"
+
+#include <string.h>
+
+#include "ompi/mca/pml/base/base.h"
+#include "ompi/mca/pml/pml.h"
+#include "ompi/request/request.h"
+#include "opal/runtime/opal_progress.h"
+#include "opal/sys/atomic.h"
+#include "mpi-ext.h"
+
+static int p2p_isend(void *context, const void *buffer, size_t bytes, int peer, int tag,
+                     void **request)
+{
+    ompi_request_t *started;
+    const int rc = MCA_PML_CALL(isend((void *) buffer, bytes, MPI_BYTE, peer, tag,
+                                      MCA_PML_BASE_SEND_STANDARD,
+                                      (ompi_communicator_t *) context, &started));
+    if (OMPI_SUCCESS == rc) {
+        *request = started;
+    }
+    return rc;
+}
+
+static int p2p_irecv(void *context, void *buffer, size_t bytes, int peer, int tag, void **request)
+{
+    ompi_request_t *started;
+    const int rc = MCA_PML_CALL(
+        irecv(buffer, bytes, MPI_BYTE, peer, tag, (ompi_communicator_t *) context, &started));
+    if (OMPI_SUCCESS == rc) {
+        *request = started;
+    }
+    return rc;
+}
+
+/* Not ompi_request_test(): that one calls opal_progress(), which may call us. */
+static int p2p_test(void *context, void **request)
+{
+    ompi_request_t *started = *request;
+    (void) context;
+    if (!REQUEST_COMPLETE(started)) {
+        return 0;
+    }
+    opal_atomic_rmb();
+    const int rc = started->req_status.MPI_ERROR;
+    ompi_request_free(&started);
+    *request = NULL;
+    return OMPI_SUCCESS == rc ? 1 : -abs(rc);
+}
+
+static void p2p_progress(void *context)
+{
+    (void) context;
+    opal_progress();
+}
+
+void mca_coll_hetcoll_fill_p2p(struct hetcoll_p2p *p2p, struct ompi_communicator_t *comm)
+{
+    *p2p = (struct hetcoll_p2p){
+        .context = comm,
+        .rank = ompi_comm_rank(comm),
+        .size = ompi_comm_size(comm),
+        .isend = p2p_isend,
+        .irecv = p2p_irecv,
+        .test = p2p_test,
+        .progress = p2p_progress,
+    };
+}
+
+/* pml ucx takes device memory only if UCX was built for it, which it does not tell: there the user has
+ * to say so (coll_hetcoll_pml_device always). */
+bool mca_coll_hetcoll_pml_claims_device(void)
+{
+    const char *setting = mca_coll_hetcoll_component.pml_device;
+    if (0 == strcmp(setting, "never")) {
+        return false;
+    }
+    if (0 == strcmp(setting, "always")) {
+        return true;
+    }
+#if defined(MPIX_CUDA_AWARE_SUPPORT) && MPIX_CUDA_AWARE_SUPPORT
+    const char *pml = mca_pml_base_selected_component.pmlm_version.mca_component_name;
+    return 0 == strcmp(pml, "ob1") && 0 != MPIX_Query_cuda_support();
+#else
+    return false;
+#endif
+}

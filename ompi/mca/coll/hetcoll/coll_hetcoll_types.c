@@ -1,0 +1,123 @@
+/* From Open MPI's handles to the core's element kinds and operations. Only facts that are the same on
+ * every rank go in: ranks may hold different handles for the same type. */
+#include "coll_hetcoll.h"
+
+#include "opal/datatype/opal_datatype_internal.h"
+
+/* The core's enums, see base/element.h; hetcoll_is_reduced() knows which pairs are defined. */
+enum { NOT_REDUCED = -1 };
+
+static int kind_of_base(const ompi_datatype_t *dtype)
+{
+    switch (dtype->super.id) {
+    case OPAL_DATATYPE_INT1: return HETCOLL_INT8;
+    case OPAL_DATATYPE_UINT1: return HETCOLL_UINT8;
+    case OPAL_DATATYPE_INT2: return HETCOLL_INT16;
+    case OPAL_DATATYPE_UINT2: return HETCOLL_UINT16;
+    case OPAL_DATATYPE_INT4: return HETCOLL_INT32;
+    case OPAL_DATATYPE_UINT4: return HETCOLL_UINT32;
+    case OPAL_DATATYPE_INT8: return HETCOLL_INT64;
+    case OPAL_DATATYPE_UINT8: return HETCOLL_UINT64;
+    case OPAL_DATATYPE_FLOAT2: return HETCOLL_FLOAT16;
+    case OPAL_DATATYPE_FLOAT4: return HETCOLL_FLOAT32;
+    case OPAL_DATATYPE_FLOAT8: return HETCOLL_FLOAT64;
+    case OPAL_DATATYPE_FLOAT_COMPLEX: return HETCOLL_COMPLEX64;
+    case OPAL_DATATYPE_DOUBLE_COMPLEX: return HETCOLL_COMPLEX128;
+    case OPAL_DATATYPE_BOOL: return HETCOLL_BOOL;
+#if defined(OPAL_DATATYPE_LONG)
+    case OPAL_DATATYPE_LONG: return sizeof(long) == 8 ? HETCOLL_INT64 : HETCOLL_INT32;
+    case OPAL_DATATYPE_UNSIGNED_LONG: return sizeof(long) == 8 ? HETCOLL_UINT64 : HETCOLL_UINT32;
+#endif
+    default: return NOT_REDUCED;
+    }
+}
+
+/* The pairs of MPI_MAXLOC and MPI_MINLOC are predefined structures without a base type. */
+static int kind_of_pair(const ompi_datatype_t *dtype)
+{
+    if (dtype == &ompi_mpi_float_int.dt) {
+        return HETCOLL_FLOAT32_INT32;
+    }
+    if (dtype == &ompi_mpi_double_int.dt) {
+        return HETCOLL_FLOAT64_INT32;
+    }
+    if (dtype == &ompi_mpi_long_int.dt) {
+        return sizeof(long) == 8 ? HETCOLL_INT64_INT32 : HETCOLL_INT32_INT32;
+    }
+    if (dtype == &ompi_mpi_2int.dt || dtype == &ompi_mpi_2integer.dt) {
+        return HETCOLL_INT32_INT32;
+    }
+    if (dtype == &ompi_mpi_short_int.dt) {
+        return HETCOLL_INT16_INT32;
+    }
+    if (dtype == &ompi_mpi_2real.dt) {
+        return HETCOLL_FLOAT32_FLOAT32;
+    }
+    if (dtype == &ompi_mpi_2dblprec.dt) {
+        return HETCOLL_FLOAT64_FLOAT64;
+    }
+    return NOT_REDUCED;
+}
+
+static int op_of(const ompi_op_t *op)
+{
+    switch (op->o_f_to_c_index) {
+    case OMPI_OP_BASE_FORTRAN_MAX: return HETCOLL_MAX;
+    case OMPI_OP_BASE_FORTRAN_MIN: return HETCOLL_MIN;
+    case OMPI_OP_BASE_FORTRAN_SUM: return HETCOLL_SUM;
+    case OMPI_OP_BASE_FORTRAN_PROD: return HETCOLL_PROD;
+    case OMPI_OP_BASE_FORTRAN_LAND: return HETCOLL_LAND;
+    case OMPI_OP_BASE_FORTRAN_BAND: return HETCOLL_BAND;
+    case OMPI_OP_BASE_FORTRAN_LOR: return HETCOLL_LOR;
+    case OMPI_OP_BASE_FORTRAN_BOR: return HETCOLL_BOR;
+    case OMPI_OP_BASE_FORTRAN_LXOR: return HETCOLL_LXOR;
+    case OMPI_OP_BASE_FORTRAN_BXOR: return HETCOLL_BXOR;
+    case OMPI_OP_BASE_FORTRAN_MAXLOC: return HETCOLL_MAXLOC;
+    case OMPI_OP_BASE_FORTRAN_MINLOC: return HETCOLL_MINLOC;
+    default: return NOT_REDUCED;
+    }
+}
+
+void mca_coll_hetcoll_describe(struct hetcoll_call *call, size_t count,
+                               struct ompi_datatype_t *dtype, struct ompi_op_t *op)
+{
+    call->kind = NOT_REDUCED;
+    call->count = count;
+    call->gap = 0;
+    const ompi_datatype_t *base = dtype;
+    size_t size = 0;
+    if (ompi_op_is_intrinsic(op)) {
+        if (!ompi_datatype_is_predefined(dtype)) {
+            ptrdiff_t lower_bound, extent;
+            ompi_datatype_get_true_extent(dtype, &lower_bound, &extent);
+            base = ompi_datatype_get_single_predefined_type_from_args(dtype);
+            if (0 != lower_bound || !ompi_datatype_is_contiguous_memory_layout(dtype, count)) {
+                base = NULL;
+            }
+        }
+        if (NULL != base) {
+            call->op = op_of(op);
+            call->kind = kind_of_base(base);
+            if (NOT_REDUCED == call->kind && base == dtype) { /* derived pairs may have holes */
+                call->kind = kind_of_pair(base);
+            }
+            if (NOT_REDUCED == call->op || NOT_REDUCED == call->kind
+                || !hetcoll_is_reduced(call->op, call->kind)) {
+                call->kind = NOT_REDUCED;
+            }
+        }
+    }
+    if (NOT_REDUCED != call->kind) {
+        const size_t element = hetcoll_element_bytes(call->kind);
+        if (base != dtype) {
+            ompi_datatype_type_size(dtype, &size);
+            call->count = count * (size / element);
+        }
+        call->span = call->count * element;
+        call->dense = 1;
+    } else {
+        call->span = opal_datatype_span(&dtype->super, count, &call->gap);
+        ompi_datatype_type_size(dtype, &size);
+        call->dense = call->span == count * size;
+    }
+}

@@ -1,0 +1,63 @@
+// The bounce of a rank whose buffers are device or managed memory. Through the host: chunks are copied
+// into pinned slots, and the reduction kernels read received chunks from pinned slots directly.
+// Direct, where Open MPI takes device pointers: messages leave from the user's memory and land in
+// slots of device memory.
+#pragma once
+
+#include "device/device.h"
+#include "transport/bounce.h"
+
+#include <array>
+#include <memory>
+
+namespace hetcoll {
+
+class DeviceBounce final : public Bounce {
+public:
+    // All memory, streams and events are made here and kept for further calls. The device's context is
+    // current in this and all other calls but the destructor.
+    static Result<std::unique_ptr<DeviceBounce>> create(std::shared_ptr<Device> device,
+                                                        std::size_t slot_bytes,
+                                                        std::size_t staging_bytes, bool direct);
+    ~DeviceBounce() override; // waits for what is still running in the slots
+
+    [[nodiscard]] const std::shared_ptr<Device> &device() const noexcept { return device_; }
+    [[nodiscard]] bool direct() const noexcept { return direct_; }
+    // Pinned host memory for small calls, `staging_bytes` long.
+    [[nodiscard]] std::byte *staging() noexcept { return staging_; }
+
+    // A copy of the whole call's making (small and staged calls); one at a time, done when
+    // copy_done().
+    Status start_copy(void *to, const void *from, std::size_t bytes);
+    [[nodiscard]] Result<bool> copy_done();
+
+    [[nodiscard]] std::size_t slot_bytes() const noexcept override { return slot_bytes_; }
+    Status start_read(int slot, const void *from, std::size_t bytes) override;
+    [[nodiscard]] Result<bool> read_done(int slot) override;
+    [[nodiscard]] const void *message(int slot) const noexcept override;
+    [[nodiscard]] bool reads_out() const noexcept override { return !direct_; }
+    [[nodiscard]] void *landing(int slot) noexcept override;
+    Status start_apply(int slot, const Apply &apply) override;
+    [[nodiscard]] Result<bool> apply_done(int slot) override;
+
+private:
+    DeviceBounce(std::shared_ptr<Device> device, std::size_t slot_bytes, bool direct)
+        : device_(std::move(device)), slot_bytes_(slot_bytes), direct_(direct)
+    {
+    }
+
+    std::shared_ptr<Device> device_; // first: outlives what was made in it
+    std::size_t slot_bytes_;
+    bool direct_;
+    PinnedMemory pinned_; // before the streams: freed after they are gone
+    DeviceMemory scratch_;
+    std::byte *staging_ = nullptr;
+    std::byte *send_slots_ = nullptr; // pinned; unused if direct
+    std::byte *recv_slots_ = nullptr; // pinned, or device memory if direct
+    StreamHandle out_, in_;
+    std::array<EventHandle, kBounceSlots> read_done_, apply_done_;
+    EventHandle copy_done_;
+    std::array<const void *, kBounceSlots> source_{};
+};
+
+} // namespace hetcoll
