@@ -2,6 +2,7 @@ unit_sources_schedule = \
 	test/unit/schedule_algorithms_test.cc \
 	test/unit/schedule_all_ranks.h \
 	test/unit/schedule_block_span_test.cc \
+	test/unit/schedule_broken_step_test.cc \
 	test/unit/schedule_builder_test.cc \
 	test/unit/schedule_print_test.cc \
 	test/unit/schedule_reference.h \

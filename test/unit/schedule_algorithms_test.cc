@@ -70,6 +70,20 @@ INSTANTIATE_TEST_SUITE_P(Algorithms, AlgorithmTest,
                                     std::to_string(std::get<1>(tested.param));
                          });
 
+// Else the tests above would prove nothing.
+TEST(ReferenceExecutorTest, FindsAnOrderInWhichAMissingDependencyMatters)
+{
+    std::vector<Schedule> schedules = build_all(kRecursiveDoubling, 2);
+    schedules[0].steps[1].after_count = 0; // may overwrite what step 0 has still to send
+    bool wrong = false;
+    for (unsigned seed = 0; seed < 20; ++seed) {
+        const Vectors<int> result =
+            run_all(schedules, {{1}, {2}}, std::plus<>(), InPlace::kYes, seed);
+        wrong = wrong || result != Vectors<int>{{3}, {3}};
+    }
+    EXPECT_TRUE(wrong);
+}
+
 TEST(AlgorithmsTest, OneRankHasNothingToDo)
 {
     for (const NamedAlgorithm &algorithm : kAlgorithms) {

