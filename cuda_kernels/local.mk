@@ -1,1 +1,27 @@
-# hetcoll_sources += cuda_kernels/a.h cuda_kernels/a.cc
+hetcoll_sources += \
+	cuda_kernels/compiler.h \
+	cuda_kernels/host_reduce.cc \
+	cuda_kernels/kernel_image.S \
+	cuda_kernels/kernel_names.cc \
+	cuda_kernels/numbers.h \
+	cuda_kernels/operations.h \
+	cuda_kernels/reduction.h \
+	cuda_kernels/reduction_list.h
+
+# The kernels for every architecture: about a minute of one core. -fmad=false: no fused multiply-add,
+# so that a complex product has the same bits as on the host.
+cuda_kernels_fatbin_sources = \
+	cuda_kernels/reduce.cu \
+	cuda_kernels/reduce.cuh
+EXTRA_DIST += $(cuda_kernels_fatbin_sources)
+cuda_kernels/reduce.fatbin: $(cuda_kernels_fatbin_sources) base/element.h cuda_kernels/compiler.h \
+		cuda_kernels/numbers.h cuda_kernels/operations.h cuda_kernels/reduction.h \
+		cuda_kernels/reduction_list.h
+	@test -d cuda_kernels || mkdir -p cuda_kernels
+	$(AM_V_GEN)for host in $(CXX); do case $$host in *ccache|*distcc) ;; *) break ;; esac; done; \
+	$(NVCC) $(NVCC_ARCH_FLAGS) $(NVCCFLAGS) -ccbin "$$host" --threads 2 -std=c++17 -O3 -fmad=false \
+		-I$(srcdir) $(CUDA_CPPFLAGS) --fatbin -o $@.tmp $(srcdir)/cuda_kernels/reduce.cu && \
+	mv -f $@.tmp $@
+CLEANFILES += cuda_kernels/reduce.fatbin cuda_kernels/reduce.fatbin.tmp
+
+cuda_kernels/kernel_image.lo: cuda_kernels/reduce.fatbin

@@ -5,7 +5,6 @@
 #include "base/element.h"
 
 #include <cstddef>
-#include <span>
 
 namespace hetcoll {
 

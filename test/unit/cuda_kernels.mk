@@ -1,1 +1,7 @@
-unit_sources_cuda_kernels =
+unit_sources_cuda_kernels = \
+	test/unit/cuda_kernels_host_reduce_test.cc \
+	test/unit/cuda_kernels_names_test.cc \
+	test/unit/cuda_kernels_numbers_test.cc \
+	test/unit/cuda_kernels_reduce_lane_test.cc \
+	test/unit/cuda_kernels_reference.cc \
+	test/unit/cuda_kernels_reference.h

@@ -1,0 +1,42 @@
+#include "cuda_kernels/reduction.h"
+#include "cuda_kernels/reduction_list.h"
+
+namespace hetcoll {
+namespace {
+
+struct Names {
+    ReduceOp op;
+    ElementKind kind;
+    const char *name[3]; // by KernelShape
+};
+
+constexpr Names kNames[] = {
+#define HETCOLL_KERNEL_NAMES(Op, op, Kind, kind)                                                   \
+    {ReduceOp::k##Op,                                                                              \
+     ElementKind::k##Kind,                                                                         \
+     {"hetcoll_reduce2_" #op "_" #kind, "hetcoll_reduce3_" #op "_" #kind,                          \
+      "hetcoll_reduce_many_" #op "_" #kind}},
+    HETCOLL_FOR_EACH_REDUCTION(HETCOLL_KERNEL_NAMES)
+#undef HETCOLL_KERNEL_NAMES
+};
+
+} // namespace
+
+extern "C" const unsigned char hetcoll_kernel_image[]; // kernel_image.S
+
+const char *kernel_name(KernelShape shape, ReduceOp op, ElementKind kind) noexcept
+{
+    if (!is_defined(op, kind)) {
+        return nullptr;
+    }
+    for (const Names &entry : kNames) { // asked once a kernel and context
+        if (entry.op == op && entry.kind == code_kind(op, kind)) {
+            return entry.name[static_cast<int>(shape)];
+        }
+    }
+    return nullptr;
+}
+
+const void *kernel_image() noexcept { return hetcoll_kernel_image; }
+
+} // namespace hetcoll

@@ -1,0 +1,98 @@
+// The number types of the kernels, and the one way in which 16-bit floats become floats and back: the
+// same bits on every GPU and every host, whatever flush-to-zero mode the application has set.
+#pragma once
+
+#include "cuda_kernels/compiler.h"
+
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+namespace hetcoll {
+
+struct Half { // IEEE 754 binary16
+    std::uint16_t bits;
+};
+
+struct Bfloat16 { // the upper half of a float
+    std::uint16_t bits;
+};
+
+template <class Real> struct Complex {
+    Real real, imag;
+};
+
+// An operand of MAXLOC and MINLOC, laid out as MPI's C structs. Padding bytes mean nothing.
+template <class Value, class Index> struct Located {
+    Value value;
+    Index index;
+};
+
+template <class To, class From> HETCOLL_HD To bits_as(From from)
+{
+    static_assert(sizeof(To) == sizeof(From));
+    To to;
+    std::memcpy(&to, &from, sizeof to);
+    return to;
+}
+
+template <class T>
+inline constexpr bool kIsSmallFloat = std::is_same_v<T, Half> || std::is_same_v<T, Bfloat16>;
+
+// The NaN that every operation answers: GPUs and CPUs differ in the NaN that arithmetic makes.
+HETCOLL_HD float canonical(float x) { return x != x ? bits_as<float>(0x7fc00000u) : x; }
+HETCOLL_HD double canonical(double x)
+{
+    return x != x ? bits_as<double>(std::uint64_t{0x7ff8} << 48) : x;
+}
+
+HETCOLL_HD float widen(Bfloat16 x) { return bits_as<float>(std::uint32_t{x.bits} << 16); }
+
+HETCOLL_HD float widen(Half x)
+{
+#if HETCOLL_ON_GPU
+    float result;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(result) : "h"(x.bits));
+    return result;
+#else
+    // Branch free, so that loops over it vectorise. No intermediate is a subnormal float.
+    const std::uint32_t sign = (x.bits & 0x8000u) << 16, magnitude = x.bits & 0x7fffu;
+    constexpr std::uint32_t kRebias = (127u - 15u) << 23, kSmallestNormal = (127u - 14u) << 23;
+    const float subnormal = bits_as<float>((magnitude << 13) + kSmallestNormal) -
+                            bits_as<float>(kSmallestNormal);
+    const std::uint32_t normal = (magnitude << 13) + kRebias;
+    const std::uint32_t special = (magnitude << 13) + 2 * kRebias; // infinity and NaN
+    const std::uint32_t finite = magnitude < 0x400u ? bits_as<std::uint32_t>(subnormal) : normal;
+    return bits_as<float>((magnitude >= 0x7c00u ? special : finite) | sign);
+#endif
+}
+
+// Round to nearest even; every NaN becomes 0x7fff, as in the GPU's own conversions.
+HETCOLL_HD void narrow(float x, Bfloat16 &result)
+{
+    const std::uint32_t bits = bits_as<std::uint32_t>(x);
+    const std::uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+    result.bits = static_cast<std::uint16_t>(x != x ? 0x7fffu : rounded);
+}
+
+HETCOLL_HD void narrow(float x, Half &result)
+{
+#if HETCOLL_ON_GPU
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(result.bits) : "f"(x));
+#else
+    const std::uint32_t bits = bits_as<std::uint32_t>(x);
+    const std::uint32_t sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7fffffffu;
+    constexpr std::uint32_t kRebias = (127u - 15u) << 23, kHalf = (127u - 1u) << 23;
+    constexpr std::uint32_t kSmallestNormal = (127u - 14u) << 23, kTooLarge = (127u + 16u) << 23;
+    constexpr std::uint32_t kInfinity = 255u << 23;
+    const std::uint32_t normal = (magnitude + 0xfffu + ((magnitude >> 13) & 1u) - kRebias) >> 13;
+    // One bit of 0.5 is the smallest half: the addition rounds.
+    const float shifted = bits_as<float>(magnitude) + bits_as<float>(kHalf);
+    const std::uint32_t subnormal = bits_as<std::uint32_t>(shifted) - kHalf;
+    const std::uint32_t finite = magnitude < kSmallestNormal ? subnormal : normal;
+    const std::uint32_t number = (magnitude >= kTooLarge ? 0x7c00u : finite) | sign;
+    result.bits = static_cast<std::uint16_t>(magnitude > kInfinity ? 0x7fffu : number);
+#endif
+}
+
+} // namespace hetcoll

@@ -1,0 +1,147 @@
+// MPI's reduction operations on one pair of operands. Each has one result, bit for bit, on every host
+// and GPU:
+//  * integers wrap; logical operations answer 0 or 1, also for a bool that is neither;
+//  * half and bfloat16 are combined in float and rounded once (24 >= 2*11+2 significand bits, so that
+//    is the correctly rounded half operation);
+//  * a NaN result is the canonical NaN;
+//  * MIN and MAX order -0 below +0 and prefer a number to a NaN (IEEE 754-2019 minimumNumber), so they
+//    commute and associate whatever the operands, and the ranks agree however the tree lies. A NaN
+//    operand alone cannot hide the other ranks' numbers;
+//  * MAXLOC and MINLOC take the lower index where the values are equal, -0 equal to +0 and NaN to NaN;
+//    a number wins against a NaN;
+//  * a complex product is (ac - bd, ad + bc), each operation rounded: no fused multiply-add, and no
+//    repair of infinities as in C's Annex G.
+#pragma once
+
+#include "cuda_kernels/numbers.h"
+
+namespace hetcoll {
+
+struct Sum {
+    template <class T> static HETCOLL_HD T apply(T a, T b)
+    {
+        if constexpr (std::is_floating_point_v<T>) {
+            return canonical(a + b);
+        } else {
+            return static_cast<T>(a + b);
+        }
+    }
+    template <class R> static HETCOLL_HD Complex<R> apply(Complex<R> a, Complex<R> b)
+    {
+        return {canonical(a.real + b.real), canonical(a.imag + b.imag)};
+    }
+};
+
+struct Prod {
+    template <class T> static HETCOLL_HD T apply(T a, T b)
+    {
+        if constexpr (std::is_floating_point_v<T>) {
+            return canonical(a * b);
+        } else {
+            return static_cast<T>(1u * a * b); // 1u: a product of uint16_t would overflow an int
+        }
+    }
+    template <class R> static HETCOLL_HD Complex<R> apply(Complex<R> a, Complex<R> b)
+    {
+        const R ac = a.real * b.real, bd = a.imag * b.imag;
+        const R ad = a.real * b.imag, bc = a.imag * b.real;
+        return {canonical(ac - bd), canonical(ad + bc)};
+    }
+};
+
+// The unsigned integer as wide as a float or a double.
+template <class T> using BitsOf = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+
+struct Max {
+    template <class T> static HETCOLL_HD T apply(T a, T b)
+    {
+        if constexpr (std::is_floating_point_v<T>) {
+            using Bits = BitsOf<T>;
+            const T zeros = bits_as<T>(static_cast<Bits>(bits_as<Bits>(a) & bits_as<Bits>(b)));
+            const T larger = (a > b) | (b != b) ? a : b;
+            return canonical(a == b ? zeros : larger);
+        } else {
+            return a > b ? a : b;
+        }
+    }
+};
+
+struct Min {
+    template <class T> static HETCOLL_HD T apply(T a, T b)
+    {
+        if constexpr (std::is_floating_point_v<T>) {
+            using Bits = BitsOf<T>;
+            const T zeros = bits_as<T>(static_cast<Bits>(bits_as<Bits>(a) | bits_as<Bits>(b)));
+            const T smaller = (a < b) | (b != b) ? a : b;
+            return canonical(a == b ? zeros : smaller);
+        } else {
+            return a < b ? a : b;
+        }
+    }
+};
+
+struct Land {
+    template <class T> static HETCOLL_HD T apply(T a, T b)
+    {
+        return static_cast<T>((a != 0) & (b != 0));
+    }
+};
+struct Lor {
+    template <class T> static HETCOLL_HD T apply(T a, T b)
+    {
+        return static_cast<T>((a != 0) | (b != 0));
+    }
+};
+struct Lxor {
+    template <class T> static HETCOLL_HD T apply(T a, T b)
+    {
+        return static_cast<T>((a != 0) ^ (b != 0));
+    }
+};
+struct Band {
+    template <class T> static HETCOLL_HD T apply(T a, T b) { return static_cast<T>(a & b); }
+};
+struct Bor {
+    template <class T> static HETCOLL_HD T apply(T a, T b) { return static_cast<T>(a | b); }
+};
+struct Bxor {
+    template <class T> static HETCOLL_HD T apply(T a, T b) { return static_cast<T>(a ^ b); }
+};
+
+// `a_wins`: a's value is strictly better than b's, both being numbers.
+template <class V, class I>
+HETCOLL_HD Located<V, I> pick_located(Located<V, I> a, Located<V, I> b, bool a_wins)
+{
+    const bool a_is_number = a.value == a.value, b_is_number = b.value == b.value;
+    const bool equal = (a.value == b.value) | !(a_is_number | b_is_number);
+    return a_wins | (a_is_number & !b_is_number) | (equal & (a.index <= b.index)) ? a : b;
+}
+
+struct Maxloc {
+    template <class V, class I>
+    static HETCOLL_HD Located<V, I> apply(Located<V, I> a, Located<V, I> b)
+    {
+        return pick_located(a, b, a.value > b.value);
+    }
+};
+struct Minloc {
+    template <class V, class I>
+    static HETCOLL_HD Located<V, I> apply(Located<V, I> a, Located<V, I> b)
+    {
+        return pick_located(a, b, a.value < b.value);
+    }
+};
+
+// op(a, b), rounded to T.
+template <class Op, class T> HETCOLL_HD T combine(T a, T b)
+{
+    if constexpr (kIsSmallFloat<T>) {
+        T result;
+        narrow(Op::apply(widen(a), widen(b)), result);
+        return result;
+    } else {
+        return Op::apply(a, b);
+    }
+}
+
+} // namespace hetcoll

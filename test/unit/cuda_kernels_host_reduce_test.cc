@@ -1,0 +1,126 @@
+#include "cuda_kernels/reduction.h"
+#include "test/unit/cuda_kernels_reference.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+namespace hetcoll {
+namespace {
+
+using test::Bytes;
+
+class HostReduceTest
+    : public ::testing::TestWithParam<std::pair<ReduceOp, ElementKind>> {
+protected:
+    const ReduceOp op = GetParam().first;
+    const ElementKind kind = GetParam().second;
+    const std::size_t bytes = element_bytes(kind);
+    const HostReduce reduce = host_reduce(op, kind);
+
+    void expect_same(const Bytes &got, const Bytes &wanted, const char *what)
+    {
+        const long i = test::first_difference(kind, got, wanted);
+        EXPECT_EQ(i, -1) << what << ": got " << test::show_element(kind, got, i) << ", want "
+                         << test::show_element(kind, wanted, i);
+    }
+};
+
+TEST_P(HostReduceTest, AnswersAsTheReferenceDoes)
+{
+    ASSERT_NE(reduce, nullptr);
+    const std::size_t count = 20011;
+    const Bytes a = test::random_elements(kind, count, 1), b = test::random_elements(kind, count, 2);
+    Bytes result(count * bytes);
+    reduce(result.data(), a.data(), b.data(), count);
+    const Bytes wanted = test::reference_fold(op, kind, {a, b});
+    const long i = test::first_difference(kind, result, wanted);
+    EXPECT_EQ(i, -1) << test::show_element(kind, a, i) << " with " << test::show_element(kind, b, i)
+                     << " is " << test::show_element(kind, wanted, i) << ", not "
+                     << test::show_element(kind, result, i);
+}
+
+TEST_P(HostReduceTest, WritesNothingBesideTheResult)
+{
+    for (std::size_t count = 0; count <= 40; ++count) {
+        for (std::size_t shift = 0; shift <= 16; ++shift) { // dst and b at odd addresses
+            const Bytes a = test::random_elements(kind, count, count + 1);
+            const Bytes b = test::random_elements(kind, count, count + 2);
+            Bytes b_shifted(shift + b.size());
+            Bytes result(shift + count * bytes + 33, 0xa5);
+            std::copy(b.begin(), b.end(), b_shifted.begin() + static_cast<long>(shift));
+            reduce(result.data() + shift, a.data(), b_shifted.data() + shift, count);
+            const auto first = result.begin() + static_cast<long>(shift);
+            expect_same(Bytes(first, first + static_cast<long>(count * bytes)),
+                        test::reference_fold(op, kind, {a, b}), "result");
+            EXPECT_EQ(Bytes(shift, 0xa5), Bytes(result.begin(), first));
+            EXPECT_EQ(Bytes(33, 0xa5), Bytes(result.end() - 33, result.end()));
+        }
+    }
+}
+
+TEST_P(HostReduceTest, DestinationMayBeAnOperand)
+{
+    const std::size_t count = 1003;
+    const Bytes a = test::random_elements(kind, count, 5), b = test::random_elements(kind, count, 6);
+    const Bytes wanted = test::reference_fold(op, kind, {a, b});
+    Bytes in_a = a, in_b = b;
+    reduce(in_a.data(), in_a.data(), b.data(), count);
+    expect_same(in_a, wanted, "dst == a");
+    reduce(in_b.data(), a.data(), in_b.data(), count);
+    expect_same(in_b, wanted, "dst == b");
+}
+
+// What lets ranks hold the same bits although each starts its fold elsewhere.
+TEST_P(HostReduceTest, OperandsMayChangePlaces)
+{
+    if (op == ReduceOp::kMaxloc || op == ReduceOp::kMinloc) {
+        return; // -0 and 0, or two NaN, at the same index are equal but not the same
+    }
+    const std::size_t count = 20011;
+    const Bytes a = test::random_elements(kind, count, 7), b = test::random_elements(kind, count, 8);
+    Bytes forward(count * bytes), backward(count * bytes);
+    reduce(forward.data(), a.data(), b.data(), count);
+    reduce(backward.data(), b.data(), a.data(), count);
+    expect_same(forward, backward, "op(a, b) and op(b, a)");
+}
+
+std::string name_of(const ::testing::TestParamInfo<std::pair<ReduceOp, ElementKind>> &info)
+{
+    return std::string(op_name(info.param.first)) + "_" + element_name(info.param.second);
+}
+INSTANTIATE_TEST_SUITE_P(All, HostReduceTest, ::testing::ValuesIn(test::defined_reductions()),
+                         name_of);
+
+TEST(HostReduce, IsThereExactlyWhereMpiDefinesTheOperation)
+{
+    for (int op = 0; op < kReduceOpCount; ++op) {
+        for (int kind = 0; kind < kElementKindCount; ++kind) {
+            const auto o = static_cast<ReduceOp>(op);
+            const auto k = static_cast<ElementKind>(kind);
+            EXPECT_EQ(host_reduce(o, k) != nullptr, is_defined(o, k)) << op << " " << kind;
+        }
+    }
+}
+
+TEST(HostReduce, LogicalOperationsAnswerZeroOrOne)
+{
+    const unsigned char a[] = {0, 0, 2, 255}, b[] = {0, 3, 0, 7};
+    unsigned char result[4];
+    host_reduce(ReduceOp::kLor, ElementKind::kBool)(result, a, b, 4);
+    EXPECT_EQ(Bytes({0, 1, 1, 1}), Bytes(result, result + 4));
+    host_reduce(ReduceOp::kLxor, ElementKind::kUint8)(result, a, b, 4);
+    EXPECT_EQ(Bytes({0, 1, 1, 0}), Bytes(result, result + 4));
+}
+
+TEST(HostReduce, SmallIntegersWrap)
+{
+    const signed char a[] = {127, -128}, b[] = {1, -1};
+    signed char result[2];
+    host_reduce(ReduceOp::kSum, ElementKind::kInt8)(result, a, b, 2);
+    EXPECT_EQ(result[0], -128);
+    EXPECT_EQ(result[1], 127);
+}
+
+} // namespace
+} // namespace hetcoll
