@@ -79,11 +79,12 @@ AC_DEFUN([HETCOLL_COMPILERS],
  HETCOLL_CX16
  HETCOLL_SUMMARY_LINE([compilers], [$CC, $CXX, warnings are errors: $enable_werror])])
 
-AC_DEFUN([HETCOLL_SANITIZER],
+AC_DEFUN([HETCOLL_CHECK_SANITIZER],
 [AC_ARG_ENABLE([sanitizer],
     [AS_HELP_STRING([--enable-sanitizer=LIST], [build with -fsanitize=LIST: address,undefined or thread])],
     [], [enable_sanitizer=no])
  HETCOLL_SANITIZER_FLAGS=
+ HETCOLL_SANITIZER=
  AS_CASE([$enable_sanitizer],
     [no], [],
     [yes], [AC_MSG_ERROR([--enable-sanitizer needs a list: address,undefined or thread])],
@@ -98,8 +99,10 @@ AC_DEFUN([HETCOLL_SANITIZER],
          AC_MSG_ERROR([$CXX does not link with -fsanitize=$enable_sanitizer: the libraries come with the Debian package libgcc-$($CXX -dumpversion)-dev])])
      CXXFLAGS=$hetcoll_saved_flags
      AC_LANG_POP([C++])
+     HETCOLL_SANITIZER=$enable_sanitizer
      HETCOLL_SUMMARY_LINE([sanitizer], [$enable_sanitizer])])
  AC_SUBST([HETCOLL_SANITIZER_FLAGS])
+ AC_SUBST([HETCOLL_SANITIZER])
  AM_CONDITIONAL([HETCOLL_SANITIZED], [test "x$enable_sanitizer" != xno])])
 
 # GoogleTest, Google Benchmark, hwloc: what is missing is said in the summary, with its package.

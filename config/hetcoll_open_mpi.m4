@@ -11,10 +11,13 @@ AC_DEFUN([HETCOLL_FIND_MPICC],
     [hetcoll_path=$with_ompi/bin])
  AC_PATH_PROGS([MPICC], [mpicc.openmpi mpicc], [], [$hetcoll_path])
  AC_PATH_PROGS([OMPI_INFO], [ompi_info], [], [$hetcoll_path])
+ AC_PATH_PROGS([MPIRUN], [mpirun.openmpi mpirun], [], [$hetcoll_path])
  AS_IF([test -z "$MPICC"],
     [AC_MSG_ERROR([Open MPI's compiler wrapper mpicc not found in $hetcoll_path: install the Debian package libopenmpi-dev, or give the installation with --with-ompi=DIR])])
  AS_IF([$MPICC --showme:version 2>/dev/null | grep -q 'Open MPI'], [],
     [AC_MSG_ERROR([$MPICC is not Open MPI's: install the Debian package libopenmpi-dev, or give Open MPI's installation with --with-ompi=DIR])])
+ AS_IF([test -z "$MPIRUN"],
+    [AC_MSG_ERROR([mpirun, which the tests need, not found in $hetcoll_path: install the Debian package openmpi-bin])])
  AS_IF([test -z "$OMPI_INFO"],
     [AC_MSG_ERROR([ompi_info, which tells Open MPI's directories, not found in $hetcoll_path: install the Debian package openmpi-bin])])])
 

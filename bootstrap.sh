@@ -1,0 +1,221 @@
+#!/bin/sh
+# From a fresh Debian machine to a tested hetcoll: installs what is missing, builds in build/, runs.
+#
+#   ./bootstrap.sh deps     only install what is missing
+#   ./bootstrap.sh check    install, build, run every test
+#   ./bootstrap.sh demo     install, build, reduce device buffers on 4 ranks and check every element
+#
+# HETCOLL_CUDA=DIR names the CUDA toolkit; HETCOLL_CUDA=fetch takes the Python packages even where a
+# toolkit is installed. Otherwise: CUDA_HOME, nvcc on PATH, /usr/local/cuda, and then the packages.
+set -eu
+cd "$(dirname "$0")"
+
+debian_packages="build-essential automake autoconf libtool pkg-config git ca-certificates
+    libopenmpi-dev openmpi-bin libucx-dev libhwloc-dev libgtest-dev libbenchmark-dev
+    nlohmann-json3-dev libcli11-dev python3-venv procps"
+
+# CUDA 13.0: the oldest whose Python packages have nvcc, so the one that the oldest drivers take.
+toolkit_packages="nvidia-cuda-nvcc==13.0.* nvidia-nvvm==13.0.* nvidia-cuda-crt==13.0.*
+    nvidia-cuda-runtime==13.0.* nvidia-cuda-cccl==13.0.*"
+toolkit_dir=$PWD/.cuda-toolkit
+
+say() { printf 'bootstrap.sh: %s\n' "$*"; }
+die()
+{
+    printf 'bootstrap.sh: %s\n' "$*" >&2
+    exit 1
+}
+
+# --- What Debian has
+
+require_debian()
+{
+    id=$(sed -n 's/^ID=//p; s/^ID_LIKE=//p' /etc/os-release 2>/dev/null | tr -d '"' | tr '\n' ' ')
+    case " $id " in
+    *" debian "*) ;;
+    *)
+        die "this is not Debian (${id:-no /etc/os-release}), so it cannot install packages here." \
+            "Install the equivalents of: $(echo $debian_packages);" \
+            "then run ./autogen.sh && ./configure && make (docs/install.md)"
+        ;;
+    esac
+    command -v apt-get >/dev/null && command -v dpkg-query >/dev/null ||
+        die "apt-get or dpkg-query not found: this Debian cannot install packages"
+}
+
+missing_packages()
+{
+    for package in $debian_packages; do
+        dpkg-query -W -f '${db:Status-Abbrev}' "$package" 2>/dev/null | grep -q '^ii' ||
+            printf '%s ' "$package"
+    done
+}
+
+as_root()
+{
+    if [ "$(id -u)" -eq 0 ]; then
+        "$@"
+    else
+        sudo -- "$@"
+    fi
+}
+
+apt()
+{
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get -y -q -o DPkg::Lock::Timeout=300 \
+        -o Acquire::Retries=3 -o Acquire::http::Timeout=60 "$@"
+}
+
+install_debian_packages()
+{
+    require_debian
+    missing=$(missing_packages)
+    if [ -z "$missing" ]; then
+        say "Debian packages: all there"
+        return
+    fi
+    say "Debian packages to install: $missing"
+    if [ "$(id -u)" -ne 0 ] && ! command -v sudo >/dev/null; then
+        die "installing them needs root, and there is no sudo: run as root: apt-get install $missing"
+    fi
+    apt update || die "apt-get update failed, its message is above: is there a network," \
+        "may this user use sudo, and are the sources in /etc/apt right?"
+    apt install --no-install-recommends $missing ||
+        die "apt-get install failed, its message is above. Wanted: $missing"
+}
+
+# --- CUDA
+
+# Prints why it is none.
+is_toolkit()
+{
+    if [ ! -x "$1/bin/nvcc" ] || [ ! -f "$1/include/cuda.h" ]; then
+        echo "no bin/nvcc and include/cuda.h in $1"
+        return 1
+    fi
+    probe=$(mktemp -d)
+    printf '#include <cuda.h>\n#include <cuda_fp16.h>\n__global__ void probe() {}\n' >"$probe/probe.cu"
+    status=0
+    "$1/bin/nvcc" -std=c++17 -cubin -arch=sm_80 -o "$probe/probe.cubin" "$probe/probe.cu" \
+        >"$probe/log" 2>&1 || {
+        status=1
+        echo "$1/bin/nvcc does not compile a kernel: $(grep -m1 . "$probe/log")"
+    }
+    rm -rf "$probe"
+    return $status
+}
+
+nvcc_home()
+{
+    nvcc=$(command -v nvcc) || return 0
+    nvcc=$(readlink -f "$nvcc")
+    echo "${nvcc%/bin/nvcc}"
+}
+
+# Sets cuda_dir.
+find_cuda()
+{
+    cuda_dir=
+    if [ -n "${HETCOLL_CUDA:-}" ] && [ "$HETCOLL_CUDA" != fetch ]; then
+        why=$(is_toolkit "$HETCOLL_CUDA") || die "HETCOLL_CUDA is no CUDA toolkit: $why"
+        cuda_dir=$HETCOLL_CUDA
+    elif [ "${HETCOLL_CUDA:-}" != fetch ]; then
+        for dir in "${CUDA_HOME:-}" "$(nvcc_home)" /usr/local/cuda; do
+            if [ -z "$cuda_dir" ] && [ -n "$dir" ] && [ -e "$dir" ]; then
+                if why=$(is_toolkit "$dir"); then
+                    cuda_dir=$dir
+                else
+                    say "not used: $why"
+                fi
+            fi
+        done
+    fi
+    [ -n "$cuda_dir" ] || fetch_toolkit
+    say "CUDA toolkit: $cuda_dir"
+}
+
+fetch_toolkit()
+{
+    stamp=$toolkit_dir/hetcoll-packages
+    if [ "$(cat "$stamp" 2>/dev/null)" != "$toolkit_packages" ]; then
+        [ "$(uname -m)" = x86_64 ] || [ "$(uname -m)" = aarch64 ] ||
+            die "no CUDA toolkit found, and NVIDIA has no Python packages for $(uname -m)"
+        say "no CUDA toolkit found: taking compiler and headers from PyPI into $toolkit_dir"
+        rm -rf "$toolkit_dir"
+        python3 -m venv "$toolkit_dir" || die "python3 -m venv failed: is the Debian package python3-venv there?"
+        "$toolkit_dir/bin/pip" install -q --disable-pip-version-check $toolkit_packages ||
+            die "pip could not install $(echo $toolkit_packages), its message is above: is PyPI reachable?" \
+                "An installed toolkit is used with HETCOLL_CUDA=DIR"
+        printf '%s' "$toolkit_packages" >"$stamp"
+    fi
+    cuda_dir=$(echo "$toolkit_dir"/lib/python3*/site-packages/nvidia/cu13)
+    why=$(is_toolkit "$cuda_dir") || die "the CUDA toolkit from PyPI is not usable: $why"
+}
+
+# --- Build and run
+
+build()
+{
+    jobs=$(nproc 2>/dev/null || echo 1)
+    if [ ! -x configure ] || [ configure.ac -nt configure ]; then
+        say "making configure"
+        ./autogen.sh >autogen.log 2>&1 || { cat autogen.log >&2; die "autogen.sh failed"; }
+    fi
+    mkdir -p build
+    arguments="--enable-werror --with-cuda=$cuda_dir"
+    if [ ! -f build/Makefile ] || [ "$(cat build/configured-with 2>/dev/null)" != "$arguments" ]; then
+        say "configure $arguments"
+        (cd build && ../configure -q $arguments) || die "configure failed, its message is above; more is in build/config.log"
+        printf '%s' "$arguments" >build/configured-with
+    fi
+    say "make -j$jobs"
+    make -s -C build -j"$jobs" || die "the build failed, its message is above"
+}
+
+say_which_gpu()
+{
+    if [ -e /dev/nvidiactl ] && ldconfig -p 2>/dev/null | grep -q 'libcuda\.so\.1'; then
+        say "GPU: a real one is here ($(ls /dev/nvidia[0-9]* 2>/dev/null | wc -l) devices)$1"
+    else
+        say "GPU: none here, so the emulated one"
+    fi
+}
+
+run_check()
+{
+    say_which_gpu "; these tests use the emulated one, make check-gpu the real one"
+    jobs=$(nproc 2>/dev/null || echo 1)
+    status=0
+    make -s -C build -j"$jobs" check || status=$?
+    sh config/count_tests.sh build || status=1
+    return "$status"
+}
+
+run_demo()
+{
+    say_which_gpu ""
+    exec sh bench/demo.sh build
+}
+
+case ${1:-} in
+deps)
+    install_debian_packages
+    find_cuda
+    ;;
+check)
+    install_debian_packages
+    find_cuda
+    build
+    run_check
+    ;;
+demo)
+    install_debian_packages
+    find_cuda
+    build
+    run_demo
+    ;;
+*)
+    sed -n '2,/^set/ { /^set/d; s/^# \{0,1\}//; p }' "$0"
+    [ "${1:-}" = --help ] || [ "${1:-}" = -h ] || exit 2
+    ;;
+esac
