@@ -78,7 +78,7 @@ TEST(ReferenceExecutorTest, FindsAnOrderInWhichAMissingDependencyMatters)
     bool wrong = false;
     for (unsigned seed = 0; seed < 20; ++seed) {
         const Vectors<int> result =
-            run_all(schedules, {{1}, {2}}, std::plus<>(), InPlace::kYes, seed);
+            run_all(schedules, Vectors<int>{{1}, {2}}, std::plus<>(), InPlace::kYes, seed);
         wrong = wrong || result != Vectors<int>{{3}, {3}};
     }
     EXPECT_TRUE(wrong);
