@@ -1,4 +1,8 @@
 // The kernels of reduce.cu compiled for the host, as a library for the emulated GPU (EMU_KERNELS).
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("O3", "fp-contract=off", "no-trapping-math") // as in host_reduce.cc
+#endif
+
 #include "emulated_gpu/cuda_on_host.h"
 
 #include "cuda_kernels/reduce.cu"

@@ -39,11 +39,12 @@ template <class To, class From> HETCOLL_HD To bits_as(From from)
 template <class T>
 inline constexpr bool kIsSmallFloat = std::is_same_v<T, Half> || std::is_same_v<T, Bfloat16>;
 
-// The NaN that every operation answers: GPUs and CPUs differ in the NaN that arithmetic makes.
-HETCOLL_HD float canonical(float x) { return x != x ? bits_as<float>(0x7fc00000u) : x; }
+// The NaN that every operation answers (all bits but the sign, as GPUs have it for float and half):
+// left alone, GPUs and CPUs differ in the NaN that arithmetic makes.
+HETCOLL_HD float canonical(float x) { return x != x ? bits_as<float>(~0u >> 1) : x; }
 HETCOLL_HD double canonical(double x)
 {
-    return x != x ? bits_as<double>(std::uint64_t{0x7ff8} << 48) : x;
+    return x != x ? bits_as<double>(~std::uint64_t{0} >> 1) : x;
 }
 
 HETCOLL_HD float widen(Bfloat16 x) { return bits_as<float>(std::uint32_t{x.bits} << 16); }
@@ -67,7 +68,7 @@ HETCOLL_HD float widen(Half x)
 #endif
 }
 
-// Round to nearest even; every NaN becomes 0x7fff, as in the GPU's own conversions.
+// Round to nearest even; every NaN becomes the canonical one, as in the GPU's own conversions.
 HETCOLL_HD void narrow(float x, Bfloat16 &result)
 {
     const std::uint32_t bits = bits_as<std::uint32_t>(x);

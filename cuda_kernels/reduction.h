@@ -30,10 +30,12 @@ enum class KernelShape {
 // The fatbin with every kernel: an argument for cuModuleLoadData.
 [[nodiscard]] const void *kernel_image() noexcept;
 
-// The g++ build of the kernels. All pointers are host memory of any alignment. nullptr where MPI
-// does not define op on kind. Same bits as the GPU for integers, half, bfloat16, and sums of float
-// and double.
+// The host build of the kernels' operations. All pointers are host memory of any alignment; dst may be
+// a or b. nullptr where MPI does not define op on kind. The same bits as from the GPU for every
+// operation and kind (operations.h says what they are).
 using HostReduce = void (*)(void *dst, const void *a, const void *b, std::size_t count);
 [[nodiscard]] HostReduce host_reduce(ReduceOp op, ElementKind kind) noexcept; // dst = op(a, b)
+// What host_reduce() answers on a processor without newer vector instructions, for tests.
+[[nodiscard]] HostReduce host_reduce_baseline(ReduceOp op, ElementKind kind) noexcept;
 
 } // namespace hetcoll

@@ -85,6 +85,16 @@ TEST_P(HostReduceTest, OperandsMayChangePlaces)
     expect_same(forward, backward, "op(a, b) and op(b, a)");
 }
 
+TEST_P(HostReduceTest, OldProcessorsAnswerTheSame)
+{
+    const std::size_t count = 20011;
+    const Bytes a = test::random_elements(kind, count, 9), b = test::random_elements(kind, count, 10);
+    Bytes here(count * bytes), baseline(count * bytes);
+    reduce(here.data(), a.data(), b.data(), count);
+    host_reduce_baseline(op, kind)(baseline.data(), a.data(), b.data(), count);
+    expect_same(here, baseline, "with and without newer instructions");
+}
+
 std::string name_of(const ::testing::TestParamInfo<std::pair<ReduceOp, ElementKind>> &info)
 {
     return std::string(op_name(info.param.first)) + "_" + element_name(info.param.second);

@@ -1,5 +1,6 @@
 #include "test/unit/cuda_kernels_reference.h"
 
+#include <bit>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -18,7 +19,9 @@ template <class T> T load(const void *from)
 }
 template <class T> void store(void *to, T value) { std::memcpy(to, &value, sizeof value); }
 
-template <class T> constexpr T kNan = std::numeric_limits<T>::quiet_NaN();
+template <class T> constexpr T kNan = 0; // every bit set but the sign
+template <> constexpr float kNan<float> = std::bit_cast<float>(0x7fffffffu);
+template <> constexpr double kNan<double> = std::bit_cast<double>(0x7fffffffffffffffu);
 
 // One operation on floating point values, rounded to T once. Products of T fit into Wide, and sums are
 // rounded to so many more bits that rounding again does no harm.
