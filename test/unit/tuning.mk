@@ -1,1 +1,2 @@
-unit_sources_tuning = test / unit / tuning_choice_test.cc
+unit_sources_tuning = \
+	test/unit/tuning_choice_test.cc
