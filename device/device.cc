@@ -157,6 +157,16 @@ Result<bool> Device::is_done(const EventHandle &event) const
     return driver_status(driver_, result, "cuEventQuery", "waiting for work on a stream");
 }
 
+Status Device::prepare(ReduceOp op, ElementKind kind)
+{
+    for (const KernelShape shape : {KernelShape::kTwoInput, KernelShape::kThreeInput}) {
+        if (auto function = kernel(shape, op, kind); !function.ok()) {
+            return function.take_status();
+        }
+    }
+    return {};
+}
+
 Status Device::reduce_async(ReduceOp op, ElementKind kind, void *dst, const void *a, const void *b,
                             std::size_t count, CUstream stream)
 {

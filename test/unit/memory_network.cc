@@ -1,0 +1,122 @@
+#include "memory_network.h"
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+namespace hetcoll {
+
+MemoryNetwork::MemoryNetwork(int size, bool synchronous, unsigned seed)
+    : size_(size), synchronous_(synchronous), random_(seed), pairs_(size * size)
+{
+    for (int rank = 0; rank < size; ++rank) {
+        ranks_.push_back({this, rank});
+    }
+}
+
+hetcoll_p2p MemoryNetwork::rank(int rank)
+{
+    return {&ranks_[rank], rank, size_, isend, irecv, test, progress};
+}
+
+void MemoryNetwork::fail_send(int nth)
+{
+    const std::lock_guard lock(mutex_);
+    failing_send_ = sends_ + nth;
+}
+
+int MemoryNetwork::sends() const
+{
+    const std::lock_guard lock(mutex_);
+    return sends_;
+}
+
+int MemoryNetwork::unmatched() const
+{
+    const std::lock_guard lock(mutex_);
+    int count = 0;
+    for (const Pair &pair : pairs_) {
+        count += static_cast<int>(pair.sends.size() + pair.receives.size());
+    }
+    return count;
+}
+
+int MemoryNetwork::isend(void *context, const void *buffer, std::size_t bytes, int peer, int,
+                         void **request)
+{
+    auto &[network, rank] = *static_cast<Rank *>(context);
+    const std::lock_guard lock(network->mutex_);
+    if (++network->sends_ == network->failing_send_) {
+        return -7;
+    }
+    auto send = std::make_shared<Request>();
+    send->bytes = bytes;
+    send->from = static_cast<const std::byte *>(buffer);
+    if (!network->synchronous_) {
+        send->buffered.assign(send->from, send->from + bytes);
+        send->from = send->buffered.data();
+        send->state = 1;
+    }
+    network->pair(rank, peer).sends.push_back(send);
+    *request = network->keep(std::move(send));
+    return 0;
+}
+
+int MemoryNetwork::irecv(void *context, void *buffer, std::size_t bytes, int peer, int,
+                         void **request)
+{
+    auto &[network, rank] = *static_cast<Rank *>(context);
+    const std::lock_guard lock(network->mutex_);
+    auto receive = std::make_shared<Request>();
+    receive->bytes = bytes;
+    receive->to = static_cast<std::byte *>(buffer);
+    network->pair(peer, rank).receives.push_back(receive);
+    *request = network->keep(std::move(receive));
+    return 0;
+}
+
+int MemoryNetwork::test(void *context, void **request)
+{
+    MemoryNetwork &network = *static_cast<Rank *>(context)->network;
+    const std::lock_guard lock(network.mutex_);
+    const int state = static_cast<const Request *>(*request)->state;
+    if (state != 0) {
+        network.requests_.erase(*request);
+        *request = nullptr;
+    }
+    return state;
+}
+
+// Requires the lock.
+void *MemoryNetwork::keep(std::shared_ptr<Request> request)
+{
+    void *key = request.get();
+    requests_.emplace(key, std::move(request));
+    return key;
+}
+
+void MemoryNetwork::progress(void *context)
+{
+    static_cast<Rank *>(context)->network->deliver_some();
+    std::this_thread::yield();
+}
+
+// Delivers the oldest message of pairs picked at random.
+void MemoryNetwork::deliver_some()
+{
+    const std::lock_guard lock(mutex_);
+    for (int tries = 0; tries < size_; ++tries) {
+        Pair &picked = pairs_[random_() % pairs_.size()];
+        if (picked.sends.empty() || picked.receives.empty()) {
+            continue;
+        }
+        Request &send = *picked.sends.front(), &receive = *picked.receives.front();
+        std::memcpy(receive.to, send.from, std::min(send.bytes, receive.bytes));
+        send.state = 1;
+        receive.state = send.bytes == receive.bytes ? 1 : -15; // MPI_ERR_TRUNCATE
+        picked.sends.pop_front();
+        picked.receives.pop_front();
+    }
+}
+
+} // namespace hetcoll

@@ -1,0 +1,68 @@
+// Point-to-point messages between ranks that are objects or threads of one process. Matching is as MPI
+// has it; delivery is late and shuffled between pairs at random, so that tests see every order.
+#pragma once
+
+#include "base/p2p.h"
+
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <unordered_map>
+#include <vector>
+
+namespace hetcoll {
+
+class MemoryNetwork {
+public:
+    // `synchronous`: a send completes only when it is received, else at once (buffered).
+    MemoryNetwork(int size, bool synchronous, unsigned seed);
+
+    // The table of one rank; the network outlives it.
+    [[nodiscard]] hetcoll_p2p rank(int rank);
+
+    // The n-th send from now on (1: the next) fails to start.
+    void fail_send(int nth);
+    // Sends that have been started so far.
+    [[nodiscard]] int sends() const;
+    // Messages that were sent and never received, or the reverse.
+    [[nodiscard]] int unmatched() const;
+
+private:
+    struct Request {
+        std::byte *to = nullptr;
+        const std::byte *from = nullptr;
+        std::size_t bytes = 0;
+        std::vector<std::byte> buffered;
+        int state = 0; // as hetcoll_p2p::test()
+    };
+    struct Pair {
+        std::deque<std::shared_ptr<Request>> sends, receives;
+    };
+    struct Rank {
+        MemoryNetwork *network;
+        int rank;
+    };
+
+    static int isend(void *context, const void *buffer, std::size_t bytes, int peer, int tag,
+                     void **request);
+    static int irecv(void *context, void *buffer, std::size_t bytes, int peer, int tag,
+                     void **request);
+    static int test(void *context, void **request);
+    static void progress(void *context);
+    void *keep(std::shared_ptr<Request> request);
+    void deliver_some();
+    Pair &pair(int from, int to) { return pairs_[from * size_ + to]; }
+
+    int size_;
+    bool synchronous_;
+    mutable std::mutex mutex_; // of all below
+    std::mt19937 random_;
+    std::vector<Pair> pairs_;
+    std::vector<Rank> ranks_;
+    std::unordered_map<void *, std::shared_ptr<Request>> requests_; // not yet tested complete
+    int sends_ = 0, failing_send_ = 0;
+};
+
+} // namespace hetcoll
