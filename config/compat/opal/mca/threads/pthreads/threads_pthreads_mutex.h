@@ -1,6 +1,6 @@
-/* Stands in for a header that Open MPI 5 and later do not install: see threads_pthreads.h. What counts
- * for the binary interface: the internal mutex is a pthread_mutex_t, the internal condition a
- * pthread_cond_t. */
+/* Stands in for a header that Open MPI 5 and later do not install: see threads_pthreads.h. What
+ * counts for the binary interface: the internal mutex is a pthread_mutex_t, the internal condition
+ * a pthread_cond_t. */
 #ifndef OPAL_MCA_THREADS_PTHREADS_THREADS_PTHREADS_MUTEX_H
 #define OPAL_MCA_THREADS_PTHREADS_THREADS_PTHREADS_MUTEX_H
 
