@@ -5,8 +5,8 @@
 //       EMULATED_GPU_KERNEL(my_kernel, EMULATED_GPU_COLLAPSIBLE), ...};
 //   EMULATED_GPU_EXPORT_KERNELS(kKernels)
 //
-// Blocks and threads of a launch run one after the other, so kernels whose threads wait for each other
-// (barriers, shuffles, polls) do not work here, and __shared__ is left undefined on purpose.
+// Blocks and threads of a launch run one after the other, so kernels whose threads wait for each
+// other (barriers, shuffles, polls) do not work here, and __shared__ is left undefined on purpose.
 #pragma once
 
 #if defined(__CUDACC__)
@@ -42,7 +42,8 @@ inline thread_local uint3 threadIdx{}, blockIdx{};
 inline thread_local dim3 blockDim{1, 1, 1}, gridDim{1, 1, 1};
 inline constexpr int warpSize = 32;
 
-namespace hetcoll::emulated_gpu {
+namespace hetcoll::emulated_gpu
+{
 
 template <class T> constexpr std::uint8_t argument_kind()
 {
@@ -61,9 +62,11 @@ template <class... Argument> struct Signature<void (*)(Argument...)> {
 
     static void call(void (*kernel)(Argument...), void **arguments)
     {
-        [&]<std::size_t... I>(std::index_sequence<I...>) {
+        [&]<std::size_t... I>(std::index_sequence<I...>)
+        {
             kernel(*static_cast<std::remove_cvref_t<Argument> *>(arguments[I])...);
-        }(std::index_sequence_for<Argument...>{});
+        }
+        (std::index_sequence_for<Argument...>{});
     }
 };
 

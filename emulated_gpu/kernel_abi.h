@@ -29,15 +29,17 @@ enum emulated_gpu_argument {
 };
 
 enum emulated_gpu_kernel_flag {
-    EMULATED_GPU_COLLAPSIBLE = 1 /* grid-stride loop: the result does not depend on the launch shape */
+    EMULATED_GPU_COLLAPSIBLE =
+        1 /* grid-stride loop: the result does not depend on the launch shape */
 };
 
 struct emulated_gpu_kernel {
     const char *name; /* as cuModuleGetFunction asks for it */
     void (*run)(const struct emulated_gpu_launch *launch, void **arguments);
     unsigned argument_count;
-    const uint32_t *argument_bytes; /* of each argument: they are copied when the kernel is launched */
-    const uint8_t *argument_kind;   /* enum emulated_gpu_argument */
+    const uint32_t
+        *argument_bytes; /* of each argument: they are copied when the kernel is launched */
+    const uint8_t *argument_kind; /* enum emulated_gpu_argument */
     unsigned flags;
 };
 

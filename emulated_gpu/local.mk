@@ -1,1 +1,50 @@
-# The emulated GPU.
+# The emulated CUDA driver, libcuda.so.1 in the build tree. Never installed.
+emulated_gpu_sources += \
+	emulated_gpu/attributes.cc \
+	emulated_gpu/calls.cc emulated_gpu/calls.h \
+	emulated_gpu/capture.cc emulated_gpu/capture.h \
+	emulated_gpu/contexts.cc emulated_gpu/contexts.h \
+	emulated_gpu/copies.cc emulated_gpu/copies.h \
+	emulated_gpu/cuda_on_host.h \
+	emulated_gpu/devices.cc \
+	emulated_gpu/emulated_gpu.h \
+	emulated_gpu/entry_points.cc \
+	emulated_gpu/errors.cc \
+	emulated_gpu/events.cc emulated_gpu/events.h \
+	emulated_gpu/faults.cc emulated_gpu/faults.h \
+	emulated_gpu/handles.h \
+	emulated_gpu/ipc.cc emulated_gpu/ipc.h \
+	emulated_gpu/kernel_abi.h \
+	emulated_gpu/kernels.cc emulated_gpu/kernels.h \
+	emulated_gpu/leaks.cc emulated_gpu/leaks.h \
+	emulated_gpu/memory.cc emulated_gpu/memory.h \
+	emulated_gpu/memory_calls.cc \
+	emulated_gpu/modules.cc emulated_gpu/modules.h \
+	emulated_gpu/node.cc emulated_gpu/node.h \
+	emulated_gpu/pools.cc \
+	emulated_gpu/protection.cc emulated_gpu/protection.h \
+	emulated_gpu/report.cc emulated_gpu/report.h \
+	emulated_gpu/sanitizers.h \
+	emulated_gpu/settings.cc emulated_gpu/settings.h \
+	emulated_gpu/stream_calls.cc \
+	emulated_gpu/streams.cc emulated_gpu/streams.h \
+	emulated_gpu/vmm.cc \
+	emulated_gpu/window.cc emulated_gpu/window.h
+EXTRA_DIST += emulated_gpu/generate.sh emulated_gpu/README.md
+
+# What depends on the cuda.h at hand: error names, versions, and all entry points that are not
+# emulated. The directory of cuda.h is the first of CUDA_CPPFLAGS (-isystem DIR).
+emulated_gpu_generated = emulated_gpu/error_names.inc emulated_gpu/entry_point_versions.inc \
+	emulated_gpu/stubs.c
+emulated_gpu_generate = @test -d emulated_gpu || mkdir -p emulated_gpu; \
+	set -- $(CUDA_CPPFLAGS); $(SHELL) $(srcdir)/emulated_gpu/generate.sh
+emulated_gpu/error_names.inc: emulated_gpu/generate.sh
+	$(emulated_gpu_generate) errors "$$2" > $@
+emulated_gpu/entry_point_versions.inc: emulated_gpu/generate.sh
+	$(emulated_gpu_generate) versions "$$2" > $@
+emulated_gpu/stubs.c: emulated_gpu/generate.sh
+	$(emulated_gpu_generate) stubs "$$2" > $@
+nodist_emulated_gpu_libcuda_la_SOURCES = emulated_gpu/stubs.c
+emulated_gpu/errors.lo: emulated_gpu/error_names.inc
+emulated_gpu/entry_points.lo: emulated_gpu/entry_point_versions.inc
+CLEANFILES += $(emulated_gpu_generated)

@@ -1,0 +1,320 @@
+#include "emulated_gpu/copies.h"
+
+#include "emulated_gpu/calls.h"
+#include "emulated_gpu/capture.h"
+#include "emulated_gpu/contexts.h"
+#include "emulated_gpu/report.h"
+#include "emulated_gpu/settings.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace hetcoll::emulated_gpu
+{
+namespace
+{
+
+enum class Direction { kAny, kToDevice, kToHost, kOnDevice };
+
+bool is_device(Place place)
+{
+    return place == Place::kDevice || place == Place::kManaged;
+}
+
+Place place_of(const Allocation &allocation)
+{
+    switch (allocation.kind) {
+    case Kind::kManaged:
+        return Place::kManaged;
+    case Kind::kHost:
+    case Kind::kHostRegistered:
+        return Place::kPinned;
+    default:
+        return Place::kDevice;
+    }
+}
+
+// Whether VMM mappings follow each other from `address` to `end`. Requires the lock.
+bool is_mapped_through(Address address, Address end)
+{
+    while (address < end) {
+        const Allocation *next = find_allocation(address);
+        if (next == nullptr || next->kind != Kind::kVmm) {
+            return false;
+        }
+        address = next->start + next->bytes;
+    }
+    return true;
+}
+
+bool is_allowed(Place to, Place from, Direction direction)
+{
+    if (to == Place::kNowhere || from == Place::kNowhere) {
+        return false;
+    }
+    const bool device_to = direction == Direction::kToDevice || direction == Direction::kOnDevice;
+    const bool device_from = direction == Direction::kToHost || direction == Direction::kOnDevice;
+    return (!device_to || to != Place::kPageable) && (!device_from || from != Place::kPageable);
+}
+
+void count_copy(Place to, Place from, std::size_t bytes)
+{
+    count(is_device(to) ? (is_device(from) ? Counter::kDtodBytes : Counter::kHtodBytes)
+                        : (is_device(from) ? Counter::kDtohBytes : Counter::kHtohBytes),
+          bytes);
+    if (to == Place::kPageable || from == Place::kPageable) {
+        count(Counter::kPageableCopies, 1);
+        count(Counter::kPageableBytes, bytes);
+    }
+}
+
+// EMU_LINK_GBPS and EMU_LINK_LATENCY_US: a copy that leaves the device lasts at least so long.
+void wait_for_link(std::uint64_t started_ns, std::size_t bytes)
+{
+    std::uint64_t due = started_ns + static_cast<std::uint64_t>(settings().link_latency_us) * 1000;
+    if (settings().link_bytes_per_ns > 0) {
+        due +=
+            static_cast<std::uint64_t>(static_cast<double>(bytes) / settings().link_bytes_per_ns);
+    }
+    const timespec until{static_cast<time_t>(due / 1000000000),
+                         static_cast<long>(due % 1000000000)};
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr);
+}
+
+Work copy_work(Address to, Address from, std::size_t bytes, bool crosses_link)
+{
+    const bool slow =
+        crosses_link && (settings().link_bytes_per_ns > 0 || settings().link_latency_us > 0);
+    return {[to = reachable_as<void>(to), from = reachable_as<void>(from), bytes, slow] {
+                const std::uint64_t started_ns = slow ? now_ns() : 0;
+                std::memmove(to, from, bytes);
+                if (slow) {
+                    wait_for_link(started_ns, bytes);
+                }
+            },
+            true};
+}
+
+// An asynchronous copy from pageable memory is staged while it is small: the source may change as
+// soon as the call returns.
+constexpr std::size_t kStagedBytes = std::size_t{64} << 10;
+
+Work staged_work(Address to, Address from, std::size_t bytes)
+{
+    const char *source = reinterpret_cast<const char *>(from);
+    auto staged = std::make_shared<std::vector<char>>(source, source + bytes);
+    return {
+        [to = reachable_as<void>(to), staged] { std::memcpy(to, staged->data(), staged->size()); },
+        true};
+}
+
+CUresult copy(Address to, Address from, std::size_t bytes, CUstream handle, bool async,
+              Direction direction)
+{
+    StreamPointer stream;
+    EMULATED_TRY(find_stream(handle, stream));
+    if (bytes == 0) {
+        return CUDA_SUCCESS;
+    }
+    const Span target = look_up(to, bytes), source = look_up(from, bytes);
+    if (!is_allowed(target.place, source.place, direction)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    count_copy(target.place, source.place, bytes);
+    std::uint64_t number = 0;
+    if (async && source.place == Place::kPageable && target.place != Place::kPageable &&
+        bytes <= kStagedBytes) {
+        return submit(stream, staged_work(to, from, bytes));
+    }
+    const bool on_one_device =
+        target.device == source.device && is_device(target.place) && is_device(source.place);
+    EMULATED_TRY(submit(stream, copy_work(to, from, bytes, !on_one_device), &number));
+    const bool pageable = target.place == Place::kPageable || source.place == Place::kPageable;
+    const bool sync_memops = target.sync_memops || source.sync_memops;
+    // cuMemcpyDtoD does not wait for the device, and pageable copies always do.
+    const bool returns_early =
+        async ? !pageable : is_device(target.place) && is_device(source.place) && !sync_memops;
+    return returns_early ? CUDA_SUCCESS : wait_for(stream, number);
+}
+
+// Synchronous copies and fills wait, and use the legacy stream.
+CUresult copy_now(Address to, Address from, std::size_t bytes, Direction direction)
+{
+    EMULATED_TRY(refuse_unsafe_call());
+    return copy(to, from, bytes, nullptr, false, direction);
+}
+
+template <class T>
+CUresult fill(CUdeviceptr to, T value, std::size_t count, CUstream handle, bool async)
+{
+    StreamPointer stream;
+    EMULATED_TRY(find_stream(handle, stream));
+    if (count == 0) {
+        return CUDA_SUCCESS;
+    }
+    const Span target = look_up(to, count * sizeof(T));
+    if (target.place == Place::kNowhere || target.place == Place::kPageable ||
+        to % sizeof(T) != 0) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    std::uint64_t number = 0;
+    EMULATED_TRY(submit(
+        stream,
+        {[first = reachable_as<T>(to), value, count] { std::fill_n(first, count, value); }, true},
+        &number));
+    // cuMemset of device memory does not wait.
+    const bool returns_early = async || (target.place == Place::kDevice && !target.sync_memops);
+    return returns_early ? CUDA_SUCCESS : wait_for(stream, number);
+}
+
+template <class T> CUresult fill_now(CUdeviceptr to, T value, std::size_t count)
+{
+    EMULATED_TRY(refuse_unsafe_call());
+    return fill(to, value, count, nullptr, false);
+}
+
+Address address_of(const void *pointer)
+{
+    return reinterpret_cast<Address>(pointer);
+}
+
+} // namespace
+
+Span look_up(Address address, std::size_t bytes)
+{
+    const std::shared_lock lock(memory_mutex());
+    const Allocation *found = find_allocation(address);
+    if (found == nullptr) {
+        return {in_window(address) ? Place::kNowhere : Place::kPageable, -1, false};
+    }
+    Span span{place_of(*found), found->device, found->sync_memops.load()};
+    const Address end = address + bytes, found_end = found->start + found->bytes;
+    if (end > found_end) {
+        if (found->kind == Kind::kHostRegistered) {
+            span.place = Place::kPageable;
+        } else if (found->kind != Kind::kVmm || !is_mapped_through(found_end, end)) {
+            span.place = Place::kNowhere;
+        }
+    }
+    if (span.place == Place::kPinned || span.place == Place::kPageable) {
+        span.device = -1;
+    }
+    return span;
+}
+
+bool is_device_reachable(Address address, std::size_t bytes)
+{
+    const Place place = look_up(address, bytes).place;
+    return place != Place::kNowhere && place != Place::kPageable;
+}
+
+} // namespace hetcoll::emulated_gpu
+
+using namespace hetcoll::emulated_gpu;
+
+EMULATED_GPU_EXPORT CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes)
+{
+    EMULATED_CALL(cuMemcpy);
+    return copy_now(to, from, bytes, Direction::kAny);
+}
+
+EMULATED_GPU_EXPORT CUresult cuMemcpyHtoD(CUdeviceptr to, const void *from, size_t bytes)
+{
+    EMULATED_CALL(cuMemcpyHtoD);
+    return copy_now(to, address_of(from), bytes, Direction::kToDevice);
+}
+
+EMULATED_GPU_EXPORT CUresult cuMemcpyDtoH(void *to, CUdeviceptr from, size_t bytes)
+{
+    EMULATED_CALL(cuMemcpyDtoH);
+    return copy_now(address_of(to), from, bytes, Direction::kToHost);
+}
+
+EMULATED_GPU_EXPORT CUresult cuMemcpyDtoD(CUdeviceptr to, CUdeviceptr from, size_t bytes)
+{
+    EMULATED_CALL(cuMemcpyDtoD);
+    return copy_now(to, from, bytes, Direction::kOnDevice);
+}
+
+EMULATED_GPU_EXPORT CUresult cuMemcpyPeer(CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext,
+                                          size_t bytes)
+{
+    EMULATED_CALL(cuMemcpyPeer);
+    return copy_now(to, from, bytes, Direction::kOnDevice);
+}
+
+EMULATED_GPU_EXPORT CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes,
+                                           CUstream stream)
+{
+    EMULATED_CALL(cuMemcpyAsync);
+    return copy(to, from, bytes, stream, true, Direction::kAny);
+}
+
+EMULATED_GPU_EXPORT CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes,
+                                               CUstream stream)
+{
+    EMULATED_CALL(cuMemcpyHtoDAsync);
+    return copy(to, address_of(from), bytes, stream, true, Direction::kToDevice);
+}
+
+EMULATED_GPU_EXPORT CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes,
+                                               CUstream stream)
+{
+    EMULATED_CALL(cuMemcpyDtoHAsync);
+    return copy(address_of(to), from, bytes, stream, true, Direction::kToHost);
+}
+
+EMULATED_GPU_EXPORT CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes,
+                                               CUstream stream)
+{
+    EMULATED_CALL(cuMemcpyDtoDAsync);
+    return copy(to, from, bytes, stream, true, Direction::kOnDevice);
+}
+
+EMULATED_GPU_EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext, CUdeviceptr from,
+                                               CUcontext, size_t bytes, CUstream stream)
+{
+    EMULATED_CALL(cuMemcpyPeerAsync);
+    return copy(to, from, bytes, stream, true, Direction::kOnDevice);
+}
+
+EMULATED_GPU_EXPORT CUresult cuMemsetD8(CUdeviceptr to, unsigned char value, size_t count)
+{
+    EMULATED_CALL(cuMemsetD8);
+    return fill_now<std::uint8_t>(to, value, count);
+}
+
+EMULATED_GPU_EXPORT CUresult cuMemsetD16(CUdeviceptr to, unsigned short value, size_t count)
+{
+    EMULATED_CALL(cuMemsetD16);
+    return fill_now<std::uint16_t>(to, value, count);
+}
+
+EMULATED_GPU_EXPORT CUresult cuMemsetD32(CUdeviceptr to, unsigned value, size_t count)
+{
+    EMULATED_CALL(cuMemsetD32);
+    return fill_now<std::uint32_t>(to, value, count);
+}
+
+EMULATED_GPU_EXPORT CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count,
+                                             CUstream stream)
+{
+    EMULATED_CALL(cuMemsetD8Async);
+    return fill<std::uint8_t>(to, value, count, stream, true);
+}
+
+EMULATED_GPU_EXPORT CUresult cuMemsetD16Async(CUdeviceptr to, unsigned short value, size_t count,
+                                              CUstream stream)
+{
+    EMULATED_CALL(cuMemsetD16Async);
+    return fill<std::uint16_t>(to, value, count, stream, true);
+}
+
+EMULATED_GPU_EXPORT CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t count,
+                                              CUstream stream)
+{
+    EMULATED_CALL(cuMemsetD32Async);
+    return fill<std::uint32_t>(to, value, count, stream, true);
+}

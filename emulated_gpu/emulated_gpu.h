@@ -1,0 +1,35 @@
+/* What the emulated driver exports beside the CUDA driver API, for tests: look these up with dlsym
+ * in the loaded libcuda.so.1. A real driver has none of them. */
+#ifndef HETCOLL_EMULATED_GPU_EMULATED_GPU_H
+#define HETCOLL_EMULATED_GPU_EMULATED_GPU_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The marker: present in the emulated driver only. */
+const char *emulated_gpu_version(void);
+
+/* How often an entry point was called in this process, by the name in the CUDA documentation
+ * (cuMemAlloc, not cuMemAlloc_v2); or one of the counters
+ *   all_calls        driver calls together
+ *   pageable_copies  copies from or to host memory that is not page-locked, and pageable_bytes
+ *   htod_bytes, dtoh_bytes, dtod_bytes, htoh_bytes
+ *   launches         kernels
+ * Zero for a name that was never called. */
+uint64_t emulated_gpu_calls(const char *name);
+
+/* Replaces the faults of EMU_FAIL, in its syntax: "cuMemAlloc:1:2,cuLaunchKernel:+3:719". Calls are
+ * counted from now. NULL or "" is no fault. */
+void emulated_gpu_set_faults(const char *faults);
+
+/* Makes everything that runs on the devices of this process wait: while held, copies, kernels and
+ * events stay pending. Nested; zero ends it. */
+void emulated_gpu_hold_devices(int hold);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

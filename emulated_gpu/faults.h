@@ -1,0 +1,12 @@
+// Fault injection: the n-th call of an entry point answers a given code and does nothing.
+#pragma once
+
+#include <cuda.h>
+
+namespace hetcoll::emulated_gpu
+{
+
+// What this call of entry point `name` has to answer; CUDA_SUCCESS lets it happen.
+[[nodiscard]] CUresult injected_fault(const char *name);
+
+} // namespace hetcoll::emulated_gpu

@@ -1,0 +1,351 @@
+#include "emulated_gpu/memory.h"
+
+#include "emulated_gpu/contexts.h"
+#include "emulated_gpu/node.h"
+#include "emulated_gpu/report.h"
+#include "emulated_gpu/sanitizers.h"
+#include "emulated_gpu/settings.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+namespace hetcoll::emulated_gpu
+{
+namespace
+{
+
+constexpr std::size_t kAlignment = 512; // of every allocation
+constexpr std::size_t kLargestPoisoned = std::size_t{64} << 20;
+
+struct Memory {
+    std::shared_mutex mutex;
+    std::map<Address, Allocation *> allocations;
+    std::map<std::pair<int, std::size_t>, std::vector<Block *>> shared_blocks; // device, slot_bytes
+    std::map<std::pair<Kind, Address>, std::uint64_t> last_id;                 // for EMU_ID_STAYS
+    std::uint64_t next_buffer_id = 1;
+};
+
+Memory &memory()
+{
+    static Memory &the = *new Memory; // never destroyed: calls may come while the process ends
+    return the;
+}
+
+std::uint64_t buffer_id_for(Kind kind, Address start)
+{
+    const std::uint64_t fresh = memory().next_buffer_id++;
+    if (!settings().id_stays || (kind != Kind::kVmm && kind != Kind::kPool)) {
+        return fresh;
+    }
+    return memory().last_id.try_emplace({kind, start}, fresh).first->second;
+}
+
+void warn_of_importers(const Block &block)
+{
+    if (block.export_slot < 0 || block.imported) {
+        return;
+    }
+    SharedExport *entry = shared_export(block.export_slot);
+    if (const int importers = entry->importers.load(); importers > 0) {
+        say("device memory %#zx is freed while %d process(es) still map it", block.start,
+            importers);
+        if (settings().strict) {
+            std::abort();
+        }
+        if (block.start != 0) {
+            fill_unspecified(block.start, block.bytes, kFreedFill);
+        }
+    }
+    entry->owner.store(0);
+}
+
+// A block that several small allocations share.
+Block *shared_block(int device, std::size_t slot_bytes, CUresult &result)
+{
+    std::vector<Block *> &blocks = memory().shared_blocks[{device, slot_bytes}];
+    const auto with_room = std::find_if(blocks.rbegin(), blocks.rend(), [](const Block *block) {
+        return !block->free_slots.empty();
+    });
+    if (with_room != blocks.rend()) {
+        return *with_room;
+    }
+    Block *block = new_block(kGranule, device, result);
+    if (block == nullptr) {
+        return nullptr;
+    }
+    block->start = take_range(kGranule);
+    block->range_bytes = kGranule;
+    if (block->start == 0 || !map_device(block->start, kGranule, block->fd, 0)) {
+        drop_block(block);
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+        return nullptr;
+    }
+    block->slot_bytes = slot_bytes;
+    for (auto slot = static_cast<std::uint32_t>(kGranule / slot_bytes); slot-- > 0;) {
+        block->free_slots.push_back(slot);
+    }
+    poison_for_asan(reachable(block->start), kGranule);
+    blocks.push_back(block);
+    return block;
+}
+
+CUresult allocate_small(CUdeviceptr *out, std::size_t bytes, int device, Context *context)
+{
+    std::size_t slot_bytes = kAlignment;
+    while (slot_bytes < bytes) {
+        slot_bytes *= 2;
+    }
+    CUresult result = CUDA_SUCCESS;
+    Block *block = shared_block(device, slot_bytes, result);
+    if (block == nullptr) {
+        return result;
+    }
+    const Address start = block->start + block->free_slots.back() * slot_bytes;
+    block->free_slots.pop_back();
+    ++block->used_slots;
+    add_allocation(start, bytes, Kind::kDevice, device, context, block);
+    unpoison_for_asan(reachable(start), slot_bytes);
+    fill_unspecified(start, slot_bytes, kFreshFill);
+    poison_for_asan(reachable(start) + bytes, slot_bytes - bytes);
+    *out = start;
+    return CUDA_SUCCESS;
+}
+
+void release_small(Allocation *allocation)
+{
+    Block *block = allocation->block;
+    const Address start = allocation->start;
+    unpoison_for_asan(reachable(start), block->slot_bytes);
+    fill_unspecified(start, block->slot_bytes, kFreedFill);
+    poison_for_asan(reachable(start), block->slot_bytes);
+    block->free_slots.push_back(
+        static_cast<std::uint32_t>((start - block->start) / block->slot_bytes));
+    remove_allocation(allocation);
+    std::vector<Block *> &blocks = memory().shared_blocks[{block->device, block->slot_bytes}];
+    if (--block->used_slots == 0 && blocks.size() > 1) {
+        blocks.erase(std::find(blocks.begin(), blocks.end(), block));
+        drop_block(block);
+    }
+}
+
+CUresult allocate_block(CUdeviceptr *out, std::size_t bytes, Kind kind, int device,
+                        Context *context, CUmemoryPool pool)
+{
+    CUresult result = CUDA_SUCCESS;
+    Block *block = new_block(bytes, device, result);
+    if (block == nullptr) {
+        return result;
+    }
+    const std::size_t range_bytes = block->bytes + kGranule; // a no man's land behind it
+    const Address start = take_range(range_bytes);
+    if (start == 0) {
+        drop_block(block);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    block->start = start;
+    block->range_bytes = range_bytes;
+    const bool mapped = kind == Kind::kManaged ? map_managed(start, block->bytes, block->fd)
+                                               : map_device(start, block->bytes, block->fd, 0);
+    if (!mapped) {
+        drop_block(block);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    add_allocation(start, bytes, kind, device, context, block)->pool = pool;
+    fill_unspecified(start, bytes, kFreshFill);
+    poison_for_asan(reachable(start) + bytes, block->bytes - bytes);
+    *out = start;
+    return CUDA_SUCCESS;
+}
+
+// Requires the lock.
+void release_allocation(Allocation *allocation)
+{
+    switch (allocation->kind) {
+    case Kind::kDevice:
+    case Kind::kManaged:
+    case Kind::kPool:
+        if (allocation->block->slot_bytes != 0) {
+            release_small(allocation);
+            return;
+        }
+        break;
+    case Kind::kHost:
+        give_range(allocation->start, allocation->bytes);
+        break;
+    default:
+        break;
+    }
+    Block *block = allocation->kind == Kind::kHost ? nullptr : allocation->block;
+    remove_allocation(allocation);
+    if (block != nullptr) {
+        drop_block(block);
+    }
+}
+
+} // namespace
+
+const char *kind_name(Kind kind)
+{
+    static constexpr const char *kNames[] = {
+        "device", "managed", "pinned host", "registered host", "imported", "VMM mapping", "pool"};
+    return kNames[static_cast<int>(kind)];
+}
+
+std::shared_mutex &memory_mutex()
+{
+    return memory().mutex;
+}
+
+std::map<Address, Allocation *> &allocations()
+{
+    return memory().allocations;
+}
+
+Allocation *find_allocation(Address address)
+{
+    const auto &all = memory().allocations;
+    const auto next = all.upper_bound(address);
+    if (next == all.begin()) {
+        return nullptr;
+    }
+    Allocation *candidate = std::prev(next)->second;
+    return address - candidate->start < candidate->bytes ? candidate : nullptr;
+}
+
+Allocation *add_allocation(Address start, std::size_t bytes, Kind kind, int device,
+                           Context *context, Block *block)
+{
+    auto *added = new Allocation{.start = start,
+                                 .bytes = bytes,
+                                 .kind = kind,
+                                 .device = device,
+                                 .context = context,
+                                 .buffer_id = buffer_id_for(kind, start),
+                                 .block = block};
+    added->sync_memops = context != nullptr && context->sync_memops;
+    memory().allocations[start] = added;
+    return added;
+}
+
+void remove_allocation(Allocation *allocation)
+{
+    memory().allocations.erase(allocation->start);
+    delete allocation;
+}
+
+Block *new_block(std::size_t bytes, int device, CUresult &result)
+{
+    bytes = round_up(bytes, kGranule);
+    const int physical = settings().physical_device[device];
+    if (bytes == 0 || memory_in_use(physical) + bytes > settings().memory_bytes) {
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+        return nullptr;
+    }
+    const std::uint64_t id = new_node_id();
+    char name[64];
+    std::snprintf(name, sizeof name, "emulated-gpu-block-%llu",
+                  static_cast<unsigned long long>(id));
+    const int fd = memfd_create(name, MFD_CLOEXEC);
+    if (fd < 0 || ftruncate(fd, static_cast<off_t>(bytes)) != 0) {
+        if (fd >= 0) {
+            close(fd);
+        }
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+        return nullptr;
+    }
+    auto *block = new Block;
+    block->fd = fd;
+    block->id = id;
+    block->bytes = bytes;
+    block->device = device;
+    add_memory_in_use(physical, static_cast<std::int64_t>(bytes));
+    return block;
+}
+
+void drop_block(Block *block)
+{
+    if (--block->references > 0) {
+        return;
+    }
+    warn_of_importers(*block);
+    if (block->start != 0) {
+        give_range(block->start, block->range_bytes);
+    }
+    if (block->fd >= 0) {
+        close(block->fd);
+    }
+    if (!block->imported) {
+        add_memory_in_use(settings().physical_device[block->device],
+                          -static_cast<std::int64_t>(block->bytes));
+    }
+    delete block;
+}
+
+CUresult allocate(CUdeviceptr *out, std::size_t bytes, Kind kind, int device, Context *context,
+                  CUmemoryPool pool)
+{
+    if (out == nullptr || bytes == 0) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    const std::unique_lock lock(memory_mutex());
+    if (kind == Kind::kDevice && bytes <= kGranule / 2) {
+        return allocate_small(out, bytes, device, context);
+    }
+    return allocate_block(out, bytes, kind, device, context, pool);
+}
+
+CUresult release(CUdeviceptr start)
+{
+    const std::unique_lock lock(memory_mutex());
+    const auto found = allocations().find(start);
+    if (found == allocations().end()) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    Allocation *allocation = found->second;
+    if (allocation->kind != Kind::kDevice && allocation->kind != Kind::kManaged &&
+        allocation->kind != Kind::kPool) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    release_allocation(allocation);
+    return CUDA_SUCCESS;
+}
+
+void release_all_of(Context *context)
+{
+    const std::unique_lock lock(memory_mutex());
+    std::vector<Allocation *> gone;
+    for (const auto &[start, allocation] : allocations()) {
+        if (allocation->context == context && allocation->kind != Kind::kImported) {
+            gone.push_back(allocation);
+        }
+    }
+    for (Allocation *allocation : gone) {
+        release_allocation(allocation);
+    }
+}
+
+void fill_unspecified(Address start, std::size_t bytes, int byte)
+{
+    if (settings().poison && bytes <= kLargestPoisoned) {
+        std::memset(reachable_as<void>(start), byte, bytes);
+    }
+}
+
+AllocationFacts facts_for_diagnosis(Address address)
+{
+    const std::shared_lock lock(memory_mutex(), std::try_to_lock);
+    const Allocation *found = lock.owns_lock() ? find_allocation(address) : nullptr;
+    if (found == nullptr) {
+        return {};
+    }
+    return {true, found->start, found->bytes, found->buffer_id};
+}
+
+} // namespace hetcoll::emulated_gpu

@@ -1,0 +1,244 @@
+#include "emulated_gpu/modules.h"
+
+#include "emulated_gpu/calls.h"
+#include "emulated_gpu/capture.h"
+#include "emulated_gpu/contexts.h"
+#include "emulated_gpu/kernel_abi.h"
+#include "emulated_gpu/kernels.h"
+#include "emulated_gpu/report.h"
+#include "emulated_gpu/settings.h"
+
+#include <dlfcn.h>
+
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+namespace hetcoll::emulated_gpu
+{
+namespace
+{
+
+struct Module {
+    Context *context; // null for a library, which belongs to none
+    std::mutex mutex;
+    std::map<std::string, std::shared_ptr<Function>> functions; // those asked for
+};
+
+HandleTable<Module> &modules()
+{
+    static HandleTable<Module> &the = *new HandleTable<Module>;
+    return the;
+}
+
+// By name, of all kernel libraries. Written by cuInit only.
+std::map<std::string_view, const emulated_gpu_kernel *> &kernels()
+{
+    static auto &the = *new std::map<std::string_view, const emulated_gpu_kernel *>;
+    return the;
+}
+
+void load_kernel_library(const std::string &path)
+{
+    void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    void *symbol = library != nullptr ? dlsym(library, EMULATED_GPU_KERNELS_SYMBOL) : nullptr;
+    if (symbol == nullptr) {
+        say("EMU_KERNELS: %s", dlerror());
+        return;
+    }
+    const auto *table = reinterpret_cast<emulated_gpu_kernels_function>(symbol)();
+    if (table->abi != EMULATED_GPU_KERNEL_ABI) {
+        say("EMU_KERNELS: %s has kernel table version %u, this driver needs %d", path.c_str(),
+            table->abi, EMULATED_GPU_KERNEL_ABI);
+        return;
+    }
+    for (std::uint32_t i = 0; i < table->count; ++i) {
+        kernels()[table->kernels[i].name] = &table->kernels[i];
+    }
+}
+
+// A fatbin as nvcc embeds it, the fat binary itself, a cubin, or PTX text.
+bool is_image(const void *image)
+{
+    constexpr std::uint32_t kWrapper = 0x466243b1, kFatbin = 0xba55ed50, kElf = 0x464c457f;
+    std::uint32_t word;
+    std::memcpy(&word, image, sizeof word);
+    if (word == kWrapper || word == kFatbin || word == kElf) {
+        return true;
+    }
+    const char *text = static_cast<const char *>(image);
+    constexpr std::size_t kHeaderBytes = 4096; // comments come before the version
+    const std::string_view start(text, strnlen(text, kHeaderBytes));
+    return start.find(".version") != start.npos;
+}
+
+template <class Handle> CUresult load(Handle *out, const void *image, Context *context)
+{
+    if (out == nullptr || image == nullptr) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (!is_image(image)) {
+        return CUDA_ERROR_INVALID_IMAGE;
+    }
+    auto module = std::make_shared<Module>();
+    module->context = context;
+    *out = reinterpret_cast<Handle>(modules().add(std::move(module)));
+    return CUDA_SUCCESS;
+}
+
+CUresult load_in_context(CUmodule *out, const void *image)
+{
+    Context *context = nullptr;
+    EMULATED_TRY(usable_context(context));
+    return load(out, image, context);
+}
+
+template <class Handle>
+CUresult get_function(Handle *out, const void *module_handle, const char *name)
+{
+    const std::shared_ptr<Module> module = modules().find(module_handle);
+    if (module == nullptr) {
+        return CUDA_ERROR_INVALID_HANDLE;
+    }
+    if (out == nullptr || name == nullptr) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    const auto kernel = kernels().find(name);
+    if (kernel == kernels().end()) {
+        say("there is no host-compiled kernel %s in EMU_KERNELS=%s", name,
+            settings().kernels != nullptr ? settings().kernels : "");
+        return CUDA_ERROR_NOT_FOUND;
+    }
+    const std::lock_guard lock(module->mutex);
+    std::shared_ptr<Function> &function = module->functions[name];
+    if (function == nullptr) {
+        function = std::make_shared<Function>(Function{kernel->second, module->context});
+        functions().add(function);
+    }
+    *out = reinterpret_cast<Handle>(function.get());
+    return CUDA_SUCCESS;
+}
+
+CUresult unload(const void *handle)
+{
+    const std::shared_ptr<Module> module = modules().take(handle);
+    if (module == nullptr) {
+        return CUDA_ERROR_INVALID_HANDLE;
+    }
+    const std::lock_guard lock(module->mutex);
+    for (const auto &[name, function] : module->functions) {
+        functions().take(function.get());
+    }
+    return CUDA_SUCCESS;
+}
+
+} // namespace
+
+void load_kernel_libraries()
+{
+    std::string_view paths = settings().kernels != nullptr ? settings().kernels : "";
+    while (!paths.empty()) {
+        const auto colon = paths.find(':');
+        if (colon != 0) {
+            load_kernel_library(std::string(paths.substr(0, colon)));
+        }
+        paths = colon == paths.npos ? std::string_view{} : paths.substr(colon + 1);
+    }
+}
+
+void forget_modules_of(const Context *context)
+{
+    for (const auto &module : modules().all()) {
+        if (module->context == context) {
+            static_cast<void>(unload(module.get()));
+        }
+    }
+}
+
+std::size_t loaded_modules()
+{
+    return modules().all().size();
+}
+
+} // namespace hetcoll::emulated_gpu
+
+using namespace hetcoll::emulated_gpu;
+
+EMULATED_GPU_EXPORT CUresult cuModuleLoadData(CUmodule *out, const void *image)
+{
+    EMULATED_UNSAFE_CALL(cuModuleLoadData);
+    return load_in_context(out, image);
+}
+
+EMULATED_GPU_EXPORT CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned,
+                                                CUjit_option *, void **)
+{
+    EMULATED_UNSAFE_CALL(cuModuleLoadDataEx);
+    return load_in_context(out, image);
+}
+
+EMULATED_GPU_EXPORT CUresult cuModuleLoadFatBinary(CUmodule *out, const void *image)
+{
+    EMULATED_UNSAFE_CALL(cuModuleLoadFatBinary);
+    return load_in_context(out, image);
+}
+
+EMULATED_GPU_EXPORT CUresult cuModuleUnload(CUmodule module)
+{
+    EMULATED_UNSAFE_CALL(cuModuleUnload);
+    Context *context = nullptr;
+    EMULATED_TRY(usable_context(context));
+    wait_for_device(context->device);
+    return unload(module);
+}
+
+EMULATED_GPU_EXPORT CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
+{
+    EMULATED_CALL(cuModuleGetLoadingMode);
+    *mode = CU_MODULE_LAZY_LOADING;
+    return CUDA_SUCCESS;
+}
+
+EMULATED_GPU_EXPORT CUresult cuModuleGetFunction(CUfunction *out, CUmodule module, const char *name)
+{
+    EMULATED_CALL(cuModuleGetFunction);
+    Context *context = nullptr;
+    EMULATED_TRY(usable_context(context));
+    return get_function(out, module, name);
+}
+
+EMULATED_GPU_EXPORT CUresult cuLibraryLoadData(CUlibrary *out, const void *image, CUjit_option *,
+                                               void **, unsigned, CUlibraryOption *, void **,
+                                               unsigned)
+{
+    EMULATED_UNSAFE_CALL(cuLibraryLoadData);
+    return load(out, image, nullptr);
+}
+
+EMULATED_GPU_EXPORT CUresult cuLibraryUnload(CUlibrary library)
+{
+    EMULATED_UNSAFE_CALL(cuLibraryUnload);
+    return unload(library);
+}
+
+EMULATED_GPU_EXPORT CUresult cuLibraryGetKernel(CUkernel *out, CUlibrary library, const char *name)
+{
+    EMULATED_CALL(cuLibraryGetKernel);
+    return get_function(out, library, name);
+}
+
+EMULATED_GPU_EXPORT CUresult cuLibraryGetModule(CUmodule *out, CUlibrary library)
+{
+    EMULATED_CALL(cuLibraryGetModule);
+    *out = reinterpret_cast<CUmodule>(library); // one table serves both
+    return CUDA_SUCCESS;
+}
+
+EMULATED_GPU_EXPORT CUresult cuKernelGetFunction(CUfunction *out, CUkernel kernel)
+{
+    EMULATED_CALL(cuKernelGetFunction);
+    *out = reinterpret_cast<CUfunction>(kernel);
+    return CUDA_SUCCESS;
+}

@@ -1,0 +1,53 @@
+// What the processes of one (emulated) node share, in POSIX shared memory: how much device memory
+// each uses, interprocess events, and which blocks of memory are exported. All zero is a valid
+// start, and what a killed process left is taken over by the next one.
+#pragma once
+
+#include "emulated_gpu/settings.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace hetcoll::emulated_gpu
+{
+
+// An interprocess event. Counts go up only and wrap around.
+struct SharedEvent {
+    std::atomic<int> owner;               // process id, 0 if the slot is free
+    std::atomic<std::uint32_t> recorded;  // cuEventRecord calls so far
+    std::atomic<std::uint32_t> completed; // of these, how many happened on the device
+    std::atomic<std::uint64_t> id;
+};
+
+struct SharedExport {
+    std::atomic<int> owner;
+    std::atomic<int> importers;
+    std::atomic<std::uint64_t> block_id;
+};
+
+inline constexpr int kMaxSharedEvents = 4096, kMaxSharedExports = 16384;
+
+// Joins the node that EMU_NODE names. False, with a message, if shared memory cannot be had.
+[[nodiscard]] bool join_node();
+void leave_node();
+
+// Differs between nodes: part of every IPC handle.
+[[nodiscard]] std::uint64_t node_tag();
+[[nodiscard]] std::uint64_t new_node_id(); // unique among the processes of the node
+
+// Bytes in use on a device by all live processes, and this process's share.
+[[nodiscard]] std::size_t memory_in_use(int physical_device);
+void add_memory_in_use(int physical_device, std::int64_t bytes);
+
+[[nodiscard]] SharedEvent *new_shared_event(); // nullptr if all are taken
+[[nodiscard]] SharedEvent *shared_event(int slot);
+[[nodiscard]] int slot_of(const SharedEvent *event);
+[[nodiscard]] int new_shared_export(std::uint64_t block_id); // -1 if all are taken
+[[nodiscard]] SharedExport *shared_export(int slot);
+
+[[nodiscard]] bool is_complete(const SharedEvent &event, std::uint32_t record);
+void complete(SharedEvent &event, std::uint32_t record);
+void wait_for(SharedEvent &event, std::uint32_t record);
+
+} // namespace hetcoll::emulated_gpu

@@ -1,0 +1,89 @@
+// Streams: each is a thread that runs its work in order, asynchronously to the host.
+#pragma once
+
+#include "emulated_gpu/handles.h"
+
+#include <cuda.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+
+namespace hetcoll::emulated_gpu
+{
+
+struct Context;
+struct Capture;
+
+struct Work {
+    std::function<void()> run;
+    bool on_device =
+        false; // a copy or kernel: may be delayed, may fault, is dropped after an error
+};
+
+class Stream
+{
+public:
+    Stream(Context *of, bool is_blocking, int with_priority, std::uint64_t with_id)
+        : context(of), blocking(is_blocking), priority(with_priority), id(with_id)
+    {
+    }
+
+    Context *const context;
+    const bool blocking; // ordered with the legacy default stream
+    const int priority;
+    const std::uint64_t id;
+    std::shared_ptr<Capture> capture; // guarded by capture.cc
+
+    // The number of the work in this stream, from 1 up.
+    std::uint64_t push(Work work);
+    // Counts `work` as done without the thread if everything before it is done. 0 if not.
+    std::uint64_t push_if_idle(const Work &work);
+    void wait(std::uint64_t number);
+    [[nodiscard]] bool has_reached(std::uint64_t number) const;
+    [[nodiscard]] std::uint64_t last() const;
+    // The thread ends after the work that is pending.
+    void close();
+
+    void run(); // the thread's body
+
+private:
+    [[nodiscard]] bool next(Work &work);
+    void execute(const Work &work, unsigned &random) const;
+
+    mutable std::mutex mutex_;
+    std::condition_variable has_work_, has_completed_;
+    std::deque<Work> queue_;
+    std::uint64_t submitted_ = 0, completed_ = 0;
+    bool closed_ = false;
+};
+using StreamPointer = std::shared_ptr<Stream>;
+
+// Streams that programs made. Not: legacy and per-thread default streams.
+[[nodiscard]] HandleTable<Stream> &streams();
+
+// A stream with its thread, null if there can be no more threads. The caller files it.
+[[nodiscard]] StreamPointer start_stream(Context *context, bool blocking, int priority);
+
+// handle -> stream; null and the special handles are streams of the current context.
+[[nodiscard]] CUresult find_stream(CUstream handle, StreamPointer &stream);
+
+// Submits work under the rules of the legacy default stream, or adds it to the stream's capture.
+// `number` is then 0, which every stream has reached.
+[[nodiscard]] CUresult submit(const StreamPointer &stream, Work work,
+                              std::uint64_t *number = nullptr);
+
+// Waits until the stream has reached `number`: what the context's error state is then.
+[[nodiscard]] CUresult wait_for(const StreamPointer &stream, std::uint64_t number);
+
+// Waits for everything submitted to a device, as cuMemFree does.
+void wait_for_device(int device);
+
+// Whether work that is due must still wait: emulated_gpu_hold_devices().
+[[nodiscard]] bool devices_are_held();
+
+} // namespace hetcoll::emulated_gpu

@@ -1,0 +1,331 @@
+// Virtual memory management: address ranges, physical memory and mappings apart, and handles that
+// other processes import as file descriptors.
+#include "emulated_gpu/calls.h"
+#include "emulated_gpu/capture.h"
+#include "emulated_gpu/contexts.h"
+#include "emulated_gpu/leaks.h"
+#include "emulated_gpu/memory.h"
+#include "emulated_gpu/node.h"
+#include "emulated_gpu/settings.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <unordered_set>
+
+namespace hetcoll::emulated_gpu
+{
+namespace
+{
+
+struct Physical {
+    Block *block;
+    CUmemAllocationProp properties;
+    int references; // the program's and the mappings'
+};
+
+// Guarded by the memory lock.
+struct Vmm {
+    std::unordered_set<Physical *> physical;
+    std::map<Address, Physical *> mapped;        // by start of the mapping
+    std::map<Address, std::size_t> reservations; // start -> bytes
+};
+Vmm &vmm()
+{
+    static Vmm &the = *new Vmm;
+    return the;
+}
+
+// Null for a handle that does not exist. Requires the lock.
+Physical *find_physical(CUmemGenericAllocationHandle handle)
+{
+    auto *physical = reinterpret_cast<Physical *>(handle);
+    return vmm().physical.contains(physical) ? physical : nullptr;
+}
+
+CUmemGenericAllocationHandle add_physical(Block *block, const CUmemAllocationProp &properties)
+{
+    auto *physical = new Physical{block, properties, 1};
+    vmm().physical.insert(physical);
+    return reinterpret_cast<CUmemGenericAllocationHandle>(physical);
+}
+
+void drop_physical(Physical *physical)
+{
+    if (--physical->references == 0) {
+        vmm().physical.erase(physical);
+        drop_block(physical->block);
+        delete physical;
+    }
+}
+
+bool is_reserved(Address start, std::size_t bytes)
+{
+    const auto next = vmm().reservations.upper_bound(start);
+    if (next == vmm().reservations.begin()) {
+        return false;
+    }
+    const auto &[first, size] = *std::prev(next);
+    return start + bytes <= first + size;
+}
+
+// Calls visit(allocation) for the mappings that make up a range exactly.
+template <class Visit> CUresult for_each_mapping(Address start, std::size_t bytes, Visit visit)
+{
+    for (Address at = start; at < start + bytes;) {
+        const auto found = allocations().find(at);
+        if (found == allocations().end() || found->second->kind != Kind::kVmm) {
+            return CUDA_ERROR_INVALID_VALUE;
+        }
+        at += found->second->bytes;
+        EMULATED_TRY(visit(found->second));
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult unmap(Allocation *allocation)
+{
+    const Address start = allocation->start;
+    unmap_range(start, allocation->bytes);
+    remove_allocation(allocation);
+    const auto mapping = vmm().mapped.find(start);
+    drop_physical(mapping->second);
+    vmm().mapped.erase(mapping);
+    return CUDA_SUCCESS;
+}
+
+CUresult check_vmm()
+{
+    return settings().vmm ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+} // namespace
+
+std::string leaked_vmm()
+{
+    const std::shared_lock lock(memory_mutex());
+    std::string text;
+    if (!vmm().physical.empty()) {
+        text += std::to_string(vmm().physical.size()) + " VMM allocation handle(s)\n";
+    }
+    if (!vmm().reservations.empty()) {
+        text += std::to_string(vmm().reservations.size()) + " VMM address reservation(s)\n";
+    }
+    return text;
+}
+
+} // namespace hetcoll::emulated_gpu
+
+using namespace hetcoll::emulated_gpu;
+
+EMULATED_GPU_EXPORT CUresult cuMemGetAllocationGranularity(size_t *bytes,
+                                                           const CUmemAllocationProp *properties,
+                                                           CUmemAllocationGranularity_flags)
+{
+    EMULATED_CALL(cuMemGetAllocationGranularity);
+    EMULATED_TRY(check_vmm());
+    if (bytes == nullptr || properties == nullptr) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    *bytes = kGranule;
+    return CUDA_SUCCESS;
+}
+
+EMULATED_GPU_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *start, size_t bytes, size_t,
+                                                 CUdeviceptr, unsigned long long)
+{
+    EMULATED_CALL(cuMemAddressReserve);
+    EMULATED_TRY(check_vmm());
+    if (start == nullptr || bytes == 0 || bytes % kGranule != 0) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    const std::unique_lock lock(memory_mutex());
+    *start = take_range(bytes);
+    if (*start == 0) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    vmm().reservations[*start] = bytes;
+    return CUDA_SUCCESS;
+}
+
+EMULATED_GPU_EXPORT CUresult cuMemAddressFree(CUdeviceptr start, size_t bytes)
+{
+    EMULATED_CALL(cuMemAddressFree);
+    const std::unique_lock lock(memory_mutex());
+    const auto reservation = vmm().reservations.find(start);
+    if (reservation == vmm().reservations.end() || reservation->second != bytes) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    vmm().reservations.erase(reservation);
+    give_range(start, bytes);
+    return CUDA_SUCCESS;
+}
+
+EMULATED_GPU_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
+                                         const CUmemAllocationProp *properties, unsigned long long)
+{
+    EMULATED_CALL(cuMemCreate);
+    EMULATED_TRY(check_vmm());
+    if (handle == nullptr || bytes == 0 || bytes % kGranule != 0 ||
+        properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    constexpr unsigned kShareable = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    if ((static_cast<unsigned>(properties->requestedHandleTypes) & ~kShareable) != 0) {
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    EMULATED_TRY(check_device(properties->location.id));
+    const std::unique_lock lock(memory_mutex());
+    CUresult result = CUDA_SUCCESS;
+    Block *block = new_block(bytes, properties->location.id, result);
+    if (block != nullptr) {
+        *handle = add_physical(block, *properties);
+    }
+    return result;
+}
+
+EMULATED_GPU_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
+{
+    EMULATED_CALL(cuMemRelease);
+    const std::unique_lock lock(memory_mutex());
+    Physical *physical = find_physical(handle);
+    if (physical == nullptr) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    drop_physical(physical);
+    return CUDA_SUCCESS;
+}
+
+EMULATED_GPU_EXPORT CUresult cuMemMap(CUdeviceptr start, size_t bytes, size_t offset,
+                                      CUmemGenericAllocationHandle handle, unsigned long long)
+{
+    EMULATED_CALL(cuMemMap);
+    const std::unique_lock lock(memory_mutex());
+    Physical *physical = find_physical(handle);
+    if (physical == nullptr || offset != 0 || bytes == 0 || bytes % kGranule != 0 ||
+        bytes > physical->block->bytes || start % kGranule != 0 || !is_reserved(start, bytes)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    const auto next = allocations().lower_bound(start);
+    if (next != allocations().end() && next->first < start + bytes) {
+        return CUDA_ERROR_INVALID_VALUE; // something is mapped there
+    }
+    ++physical->references;
+    vmm().mapped[start] = physical; // unreachable until cuMemSetAccess
+    add_allocation(start, bytes, Kind::kVmm, physical->block->device, nullptr, physical->block);
+    return CUDA_SUCCESS;
+}
+
+EMULATED_GPU_EXPORT CUresult cuMemSetAccess(CUdeviceptr start, size_t bytes,
+                                            const CUmemAccessDesc *description, size_t count)
+{
+    EMULATED_CALL(cuMemSetAccess);
+    if (description == nullptr || count == 0) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    const std::unique_lock lock(memory_mutex());
+    return for_each_mapping(start, bytes, [](Allocation *mapping) {
+        return map_device(mapping->start, mapping->bytes, mapping->block->fd, 0)
+                   ? CUDA_SUCCESS
+                   : CUDA_ERROR_MAP_FAILED;
+    });
+}
+
+EMULATED_GPU_EXPORT CUresult cuMemGetAccess(unsigned long long *flags,
+                                            const CUmemLocation *location, CUdeviceptr address)
+{
+    EMULATED_CALL(cuMemGetAccess);
+    const std::shared_lock lock(memory_mutex());
+    const Allocation *found = find_allocation(address);
+    if (found == nullptr || found->kind != Kind::kVmm) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    *flags = location->type == CU_MEM_LOCATION_TYPE_DEVICE ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+                                                           : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    return CUDA_SUCCESS;
+}
+
+EMULATED_GPU_EXPORT CUresult cuMemUnmap(CUdeviceptr start, size_t bytes)
+{
+    EMULATED_UNSAFE_CALL(cuMemUnmap);
+    for (int device = 0; device < settings().device_count; ++device) {
+        wait_for_device(device);
+    }
+    const std::unique_lock lock(memory_mutex());
+    return for_each_mapping(start, bytes, unmap);
+}
+
+EMULATED_GPU_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle,
+                                                         void *pointer)
+{
+    EMULATED_CALL(cuMemRetainAllocationHandle);
+    const std::unique_lock lock(memory_mutex());
+    const Allocation *found = find_allocation(reinterpret_cast<Address>(pointer));
+    if (found == nullptr || found->kind != Kind::kVmm) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    Physical *physical = vmm().mapped[found->start];
+    ++physical->references;
+    *handle = reinterpret_cast<CUmemGenericAllocationHandle>(physical);
+    return CUDA_SUCCESS;
+}
+
+EMULATED_GPU_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(
+    CUmemAllocationProp *properties, CUmemGenericAllocationHandle handle)
+{
+    EMULATED_CALL(cuMemGetAllocationPropertiesFromHandle);
+    const std::shared_lock lock(memory_mutex());
+    const Physical *physical = find_physical(handle);
+    if (physical == nullptr) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    *properties = physical->properties;
+    return CUDA_SUCCESS;
+}
+
+EMULATED_GPU_EXPORT CUresult cuMemExportToShareableHandle(void *out,
+                                                          CUmemGenericAllocationHandle handle,
+                                                          CUmemAllocationHandleType type,
+                                                          unsigned long long)
+{
+    EMULATED_CALL(cuMemExportToShareableHandle);
+    const std::shared_lock lock(memory_mutex());
+    const Physical *physical = find_physical(handle);
+    if (physical == nullptr || type != physical->properties.requestedHandleTypes) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    const int fd = fcntl(physical->block->fd, F_DUPFD_CLOEXEC, 0);
+    *static_cast<int *>(out) = fd;
+    return fd >= 0 ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
+}
+
+EMULATED_GPU_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle,
+                                                            void *os_handle,
+                                                            CUmemAllocationHandleType type)
+{
+    EMULATED_CALL(cuMemImportFromShareableHandle);
+    if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) {
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    const int fd = static_cast<int>(reinterpret_cast<std::intptr_t>(os_handle));
+    struct stat file;
+    if (fstat(fd, &file) != 0) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    const std::unique_lock lock(memory_mutex());
+    auto *block = new Block;
+    block->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    block->bytes = static_cast<std::size_t>(file.st_size);
+    block->id = new_node_id();
+    block->imported = true;
+    CUmemAllocationProp properties{};
+    properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.requestedHandleTypes = type;
+    properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    *handle = add_physical(block, properties);
+    return CUDA_SUCCESS;
+}
