@@ -1,0 +1,219 @@
+// hetcoll_bench: times and checks MPI_Allreduce on host, device or managed memory, under hetcoll or
+// any other component; with --demo, the job that shows hetcoll to a new user.
+#include "bench/fusion.h"
+#include "bench/mpi_names.h"
+#include "bench/options.h"
+#include "bench/report.h"
+#include "bench/resnet50.h"
+
+#include <mpi-ext.h>
+#include <mpi.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace hetcoll {
+
+namespace {
+
+struct Job {
+    MPI_Comm comm;
+    int rank, ranks;
+    const Gpu *gpu; // null for host memory
+    const Counters &counters;
+    const Options &options;
+    TableStyle style;
+    std::vector<Row> rows;
+};
+
+// Device pointers crash an MPI that takes them for host pointers: say so before it happens.
+Status check_mpi_takes_device_memory(const Counters &counters)
+{
+    bool cuda_aware = false;
+#if defined(MPIX_CUDA_AWARE_SUPPORT)
+    cuda_aware = MPIX_Query_cuda_support() == 1;
+#endif
+    if (counters.available() || cuda_aware) {
+        return {};
+    }
+    return error(Errc::kUnsupported,
+                 "device memory asked for, but hetcoll is not in this job and this Open MPI is not "
+                 "CUDA-aware: MPI_Allreduce would crash; run with --mca coll hetcoll, or with "
+                 "--memory host");
+}
+
+// Ends with one line where every rank has met the same error.
+int refuse(const Status &status)
+{
+    int rank = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (rank == 0) {
+        std::fprintf(stderr, "hetcoll_bench: %s\n", status.message().c_str());
+    }
+    return 2;
+}
+
+void add_row(Job &job, const std::string &section, Workload &workload)
+{
+    const Reduction r = workload.reduction();
+    job.rows.push_back({section, r.bytes, r.count,
+                        measure(job.comm, job.gpu, job.counters, workload, job.options.measure)});
+    if (job.rank == 0) {
+        print_row(job.style, job.rows.back());
+    }
+}
+
+void run_sweep(Job &job, const std::string &section)
+{
+    const Options &options = job.options;
+    const std::size_t element = element_bytes(options.kind);
+    VectorSpec spec{{options.kind, options.op, options.values},
+                    mpi_datatype(options.kind),
+                    mpi_op(options.op, options.kind),
+                    0,
+                    options.in_place,
+                    options.memory};
+    if (spec.type == MPI_DATATYPE_NULL) {
+        require(error(Errc::kUnsupported, "this MPI has no type for --dtype %s",
+                      element_name(options.kind)),
+                job.comm);
+    }
+    for (const std::size_t bytes : options.sizes) {
+        spec.count = bytes == 0 ? 0 : std::max<std::size_t>(1, bytes / element);
+        if (spec.count > INT_MAX) {
+            require(error(Errc::kInvalid, "%zu bytes are more elements than MPI counts", bytes),
+                    job.comm);
+        }
+        Result<std::unique_ptr<Workload>> vector = make_vector(job.gpu, spec);
+        if (!vector.ok()) {
+            require(vector.take_status(), job.comm);
+        }
+        add_row(job, section, **vector);
+    }
+}
+
+// Back-propagation makes the last layer's gradients first.
+void run_resnet50(Job &job, std::size_t threshold_bytes)
+{
+    std::vector<std::size_t> backward(kResnet50Counts.rbegin(), kResnet50Counts.rend());
+    // As Horovod rounds it: a buffer divides evenly among the ranks of a node.
+    const std::size_t unit =
+        static_cast<std::size_t>(find_placement(job.comm).local_size) * 8 * 64;
+    threshold_bytes = std::max(threshold_bytes / unit, std::size_t{1}) * unit;
+    const auto plan = plan_fusion(backward, sizeof(float), threshold_bytes);
+    const std::string section =
+        "ResNet-50: " + std::to_string(kResnet50TensorCount) + " gradient tensors, " +
+        std::to_string(kResnet50ParameterCount) + " parameters, fused into " +
+        std::to_string(plan.size()) + (plan.size() == 1 ? " buffer" : " buffers") +
+        " of at most " + std::to_string(threshold_bytes >> 20) + " MiB, reduced in place";
+    if (job.rank == 0) {
+        std::printf("#\n# %s\n", section.c_str());
+    }
+    for (const FusedRange &range : plan) {
+        Result<std::unique_ptr<Workload>> fused =
+            make_fused(job.gpu, job.options.memory,
+                       {backward.data() + range.first, range.end - range.first});
+        if (!fused.ok()) {
+            require(fused.take_status(), job.comm);
+        }
+        add_row(job, section, **fused);
+    }
+}
+
+bool all_right(const std::vector<Row> &rows)
+{
+    const auto right = [](const Timed &timed) { return !timed.verdict || timed.verdict->ok(); };
+    return std::all_of(rows.begin(), rows.end(), [&](const Row &row) {
+        return right(row.measured.call) &&
+               (!row.measured.host_copy || right(*row.measured.host_copy));
+    });
+}
+
+Facts describe(const Job &job)
+{
+    const Options &options = job.options;
+    Facts facts = machine_facts(job.comm, job.gpu);
+    facts.emplace_back("hetcoll", job.counters.available() ? "in this job" : "not in this job");
+    facts.emplace_back("operation", std::string("MPI_Allreduce ") + op_name(options.op) + " of " +
+                                        element_name(options.kind) +
+                                        (options.in_place ? ", in place" : ", out of place"));
+    facts.emplace_back("memory", memory_name(options.memory));
+    facts.emplace_back("times", "of the slowest rank in each iteration");
+    if (options.measure.host_copy) {
+        facts.emplace_back("comparison", "cuMemcpyDtoH to pageable memory, MPI_Allreduce there by "
+                                         "this job's host route, cuMemcpyHtoD");
+        facts.emplace_back("ratio", std::string("median of the comparison over median of the call") +
+                                        (job.style.emulated ? "; on the emulated GPU it says "
+                                                              "nothing about the speed of a GPU"
+                                                            : ""));
+    }
+    return facts;
+}
+
+int run(const Options &options)
+{
+    const MPI_Comm comm = MPI_COMM_WORLD;
+    const Counters counters;
+    std::unique_ptr<Gpu> gpu;
+    if (options.memory != Memory::kHost) {
+        if (const Status status = check_mpi_takes_device_memory(counters); !status.ok()) {
+            return refuse(status); // the same on all ranks
+        }
+        Result<std::unique_ptr<Gpu>> opened = Gpu::open(find_placement(comm).local_rank);
+        if (!opened.ok()) {
+            require(opened.take_status(), comm);
+        }
+        gpu = std::move(*opened);
+    }
+    Job job{comm, 0, 1, gpu.get(), counters, options, {}, {}};
+    MPI_Comm_rank(comm, &job.rank);
+    MPI_Comm_size(comm, &job.ranks);
+    job.style = {options.measure.host_copy, gpu && gpu->is_emulated(), job.ranks};
+
+    const Facts facts = describe(job); // collective
+    const std::string section = options.demo ? "Sweep" : "";
+    if (job.rank == 0) {
+        print_facts(facts);
+        std::printf("#\n");
+        print_heading(job.style);
+    }
+    run_sweep(job, section);
+    if (options.demo) {
+        run_resnet50(job, options.fusion_threshold);
+    }
+    const bool right = all_right(job.rows);
+    if (job.rank != 0) {
+        return right ? 0 : 1;
+    }
+    if (!options.json_path.empty() &&
+        !write_json(options.json_path, facts, job.style, job.rows)) {
+        std::fprintf(stderr, "hetcoll_bench: cannot write %s\n", options.json_path.c_str());
+        return 1;
+    }
+    if (options.measure.verify) {
+        std::printf("#\n# result        %s\n",
+                    right ? "every element right, the same bits on every rank" : "WRONG");
+    }
+    return right ? 0 : 1;
+}
+
+} // namespace
+
+} // namespace hetcoll
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    int rank = 0, exit_code = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    hetcoll::Options options;
+    if (hetcoll::parse_options(argc, argv, rank == 0, options, exit_code)) {
+        exit_code = hetcoll::run(options);
+    }
+    MPI_Finalize();
+    return exit_code;
+}

@@ -1,0 +1,39 @@
+# hetcoll_bench, installed. What the MPI tests share with it is a library of its own.
+bench_common = \
+	bench/buffer.h bench/buffer.cc \
+	bench/counters.h bench/counters.cc \
+	bench/fusion.h bench/fusion.cc \
+	bench/mpi_names.h bench/mpi_names.cc \
+	bench/pattern.h bench/pattern.cc \
+	bench/workload.h bench/workload.cc
+
+if WITH_CUDA
+noinst_LTLIBRARIES += libhetcoll_bench.la
+libhetcoll_bench_la_SOURCES = $(bench_common)
+libhetcoll_bench_la_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS) -DOMPI_SKIP_MPICXX=1
+
+bin_PROGRAMS += hetcoll_bench
+hetcoll_bench_SOURCES = \
+	bench/hetcoll_bench.cc \
+	bench/machine.h bench/machine.cc \
+	bench/measure.h bench/measure.cc \
+	bench/options.h bench/options.cc \
+	bench/report.h bench/report.cc \
+	bench/resnet50.h
+nodist_hetcoll_bench_SOURCES = bench/commit.h
+hetcoll_bench_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+hetcoll_bench_LDADD = libhetcoll_bench.la libhetcoll.la $(MPI_LIBS)
+endif
+
+# The commit that a result was taken with. Written anew only when it changes.
+BUILT_SOURCES += bench/commit.h
+CLEANFILES += bench/commit.h
+bench/commit.h: bench-commit-always
+	@$(MKDIR_P) bench
+	@commit=`cd $(srcdir) && git describe --always --dirty --abbrev=12 2>/dev/null` && test -n "$$commit" || \
+		commit="release $(PACKAGE_VERSION)"; \
+	echo "#define HETCOLL_COMMIT \"$$commit\"" >$@.new; \
+	if cmp -s $@.new $@; then rm -f $@.new; else mv -f $@.new $@; fi
+.PHONY: bench-commit-always
+
+EXTRA_DIST += bench/demo.sh

@@ -1,0 +1,57 @@
+#include "bench/mpi_names.h"
+
+namespace hetcoll {
+
+MPI_Datatype mpi_datatype(ElementKind kind)
+{
+    switch (kind) {
+    case ElementKind::kInt8: return MPI_INT8_T;
+    case ElementKind::kUint8: return MPI_UINT8_T;
+    case ElementKind::kInt16: return MPI_INT16_T;
+    case ElementKind::kUint16: return MPI_UINT16_T;
+    case ElementKind::kInt32: return MPI_INT32_T;
+    case ElementKind::kUint32: return MPI_UINT32_T;
+    case ElementKind::kInt64: return MPI_INT64_T;
+    case ElementKind::kUint64: return MPI_UINT64_T;
+    case ElementKind::kFloat16:
+    case ElementKind::kBfloat16: return MPI_DATATYPE_NULL;
+    case ElementKind::kFloat32: return MPI_FLOAT;
+    case ElementKind::kFloat64: return MPI_DOUBLE;
+    case ElementKind::kComplex64: return MPI_C_FLOAT_COMPLEX;
+    case ElementKind::kComplex128: return MPI_C_DOUBLE_COMPLEX;
+    case ElementKind::kBool: return MPI_C_BOOL;
+    case ElementKind::kByte: return MPI_BYTE;
+    case ElementKind::kInt16Int32: return MPI_SHORT_INT;
+    case ElementKind::kInt32Int32: return MPI_2INT;
+    case ElementKind::kInt64Int32: return MPI_LONG_INT;
+    case ElementKind::kFloat32Int32: return MPI_FLOAT_INT;
+    case ElementKind::kFloat64Int32: return MPI_DOUBLE_INT;
+    case ElementKind::kFloat32x2: return MPI_2REAL;
+    case ElementKind::kFloat64x2: return MPI_2DOUBLE_PRECISION;
+    }
+    return MPI_DATATYPE_NULL;
+}
+
+MPI_Op mpi_op(ReduceOp op, ElementKind kind)
+{
+    if (kind == ElementKind::kFloat16 || kind == ElementKind::kBfloat16) {
+        return MPI_OP_NULL;
+    }
+    switch (op) {
+    case ReduceOp::kMax: return MPI_MAX;
+    case ReduceOp::kMin: return MPI_MIN;
+    case ReduceOp::kSum: return MPI_SUM;
+    case ReduceOp::kProd: return MPI_PROD;
+    case ReduceOp::kLand: return MPI_LAND;
+    case ReduceOp::kBand: return MPI_BAND;
+    case ReduceOp::kLor: return MPI_LOR;
+    case ReduceOp::kBor: return MPI_BOR;
+    case ReduceOp::kLxor: return MPI_LXOR;
+    case ReduceOp::kBxor: return MPI_BXOR;
+    case ReduceOp::kMaxloc: return MPI_MAXLOC;
+    case ReduceOp::kMinloc: return MPI_MINLOC;
+    }
+    return MPI_OP_NULL;
+}
+
+} // namespace hetcoll

@@ -1,0 +1,184 @@
+#include "bench/options.h"
+
+#include <CLI/CLI.hpp>
+
+#include <charconv>
+#include <iostream>
+#include <sstream>
+
+namespace hetcoll {
+
+namespace {
+
+Result<std::size_t> parse_size(const std::string &word)
+{
+    std::size_t value = 0;
+    const char *end = word.data() + word.size();
+    const auto parsed = std::from_chars(word.data(), end, value);
+    const std::string unit(parsed.ptr, end);
+    const int shift = unit.empty() ? 0 : unit == "K" ? 10 : unit == "M" ? 20 : 30;
+    const bool known = shift != 30 || unit == "G";
+    if (parsed.ec != std::errc{} || !known || value > (std::size_t{1} << 40 >> shift)) {
+        return error(Errc::kInvalid, "'%s' is not a size, write 4096, 64K or 1M", word.c_str());
+    }
+    return value << shift;
+}
+
+std::string names_of_elements()
+{
+    std::string names;
+    for (int i = 0; i < kElementKindCount; ++i) {
+        names += std::string(i == 0 ? "" : " ") + element_name(static_cast<ElementKind>(i));
+    }
+    return names;
+}
+
+std::string names_of_ops()
+{
+    std::string names;
+    for (int i = 0; i < kReduceOpCount; ++i) {
+        names += std::string(i == 0 ? "" : " ") + op_name(static_cast<ReduceOp>(i));
+    }
+    return names;
+}
+
+struct Words { // as typed
+    std::string op = "sum", dtype = "float", sizes = "8:64M", memory, compare, values = "exact";
+    std::string threshold = "128M";
+    bool no_verify = false;
+};
+
+// Turns words into values; the error says which option is wrong.
+Status apply(const Words &words, Options &options)
+{
+    const auto op = find_op(words.op);
+    const auto kind = find_element(words.dtype);
+    if (!op) {
+        return error(Errc::kInvalid, "--op %s: write one of %s", words.op.c_str(),
+                     names_of_ops().c_str());
+    }
+    if (!kind) {
+        return error(Errc::kInvalid, "--dtype %s: write one of %s", words.dtype.c_str(),
+                     names_of_elements().c_str());
+    }
+    if (!is_defined(*op, *kind)) {
+        return error(Errc::kInvalid, "MPI does not define %s on %s", words.op.c_str(),
+                     words.dtype.c_str());
+    }
+    const std::string memory =
+        words.memory.empty() ? (options.demo ? "device" : "host") : words.memory;
+    const auto found = find_memory(memory);
+    if (!found || *found == Memory::kPinned) {
+        return error(Errc::kInvalid, "--memory %s: write host, device or managed", memory.c_str());
+    }
+    if (!words.compare.empty() && words.compare != "host-copy") {
+        return error(Errc::kInvalid, "--compare %s: the only comparison is host-copy",
+                     words.compare.c_str());
+    }
+    if (words.values != "exact" && words.values != "random") {
+        return error(Errc::kInvalid, "--values %s: write exact or random", words.values.c_str());
+    }
+    Result<std::vector<std::size_t>> sizes = parse_sizes(words.sizes);
+    if (!sizes.ok()) {
+        return sizes.take_status();
+    }
+    Result<std::size_t> threshold = parse_size(words.threshold);
+    if (!threshold.ok()) {
+        return threshold.take_status();
+    }
+    options.op = *op;
+    options.kind = *kind;
+    options.sizes = std::move(*sizes);
+    options.memory = *found;
+    options.values = words.values == "random" ? Values::kRandom : Values::kExact;
+    options.fusion_threshold = *threshold;
+    options.measure.verify = !words.no_verify;
+    options.measure.host_copy = (options.demo && *found != Memory::kHost) || !words.compare.empty();
+    if (options.measure.host_copy && *found == Memory::kHost) {
+        return error(Errc::kInvalid, "--compare host-copy needs --memory device or managed");
+    }
+    return {};
+}
+
+} // namespace
+
+Result<std::vector<std::size_t>> parse_sizes(const std::string &text)
+{
+    std::vector<std::size_t> sizes;
+    if (const auto colon = text.find(':'); colon != std::string::npos) {
+        Result<std::size_t> first = parse_size(text.substr(0, colon));
+        Result<std::size_t> last = parse_size(text.substr(colon + 1));
+        if (!first.ok() || !last.ok()) {
+            return first.ok() ? last.take_status() : first.take_status();
+        }
+        if (*first == 0) {
+            return error(Errc::kInvalid, "'%s': doubling starts above zero", text.c_str());
+        }
+        for (std::size_t size = *first; size <= *last; size *= 2) {
+            sizes.push_back(size);
+        }
+        return sizes;
+    }
+    std::stringstream words(text);
+    for (std::string word; std::getline(words, word, ',');) {
+        Result<std::size_t> size = parse_size(word);
+        if (!size.ok()) {
+            return size.take_status();
+        }
+        sizes.push_back(*size);
+    }
+    return sizes;
+}
+
+bool parse_options(int argc, char **argv, bool speaks, Options &options, int &exit_code)
+{
+    CLI::App app{"Times and checks MPI_Allreduce, under hetcoll or any other component.\n"
+                 "Run it with mpirun; times are of the slowest rank."};
+    Words words;
+    app.add_option("--op", words.op, names_of_ops())->capture_default_str();
+    app.add_option("--dtype", words.dtype, "float double half int char, or: " + names_of_elements())
+        ->capture_default_str();
+    app.add_option("--sizes", words.sizes, "bytes: 8:64M doubles, 8,24,64K lists")
+        ->capture_default_str();
+    app.add_option("--memory", words.memory, "host, device or managed");
+    app.add_flag("--in-place", options.in_place, "reduce with MPI_IN_PLACE");
+    app.add_option("--iterations", options.measure.iterations, "timed calls a size; 0: by size")
+        ->capture_default_str();
+    app.add_option("--warmup", options.measure.warmup, "calls before the clock runs")
+        ->capture_default_str();
+    bool verify = true;
+    auto *check = app.add_flag("--verify", verify, "check every element (the default)");
+    app.add_flag("--no-verify", words.no_verify, "check nothing")->excludes(check);
+    app.add_option("--values", words.values,
+                   "exact: any order of reduction has the same result; random: within the bound")
+        ->capture_default_str();
+    app.add_option("--compare", words.compare,
+                   "host-copy: time copying to the host, reducing there and copying back as well");
+    app.add_option("--json", options.json_path, "also write the results to this file");
+    app.add_flag("--demo", options.demo,
+                 "device buffers: a sweep, then the gradients of ResNet-50 fused as by Horovod");
+    app.add_option("--fusion-threshold", words.threshold, "bytes of a fusion buffer in the demo")
+        ->capture_default_str();
+    exit_code = 0;
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError &problem) {
+        std::ostringstream out, err;
+        exit_code = app.exit(problem, out, err);
+        if (speaks) {
+            std::cout << out.str() << std::flush;
+            std::cerr << err.str() << std::flush;
+        }
+        return false;
+    }
+    const Status status = apply(words, options);
+    if (!status.ok()) {
+        exit_code = 2;
+        if (speaks) {
+            std::cerr << "hetcoll_bench: " << status.message() << '\n';
+        }
+    }
+    return status.ok();
+}
+
+} // namespace hetcoll

@@ -1,0 +1,35 @@
+// The command line of hetcoll_bench.
+#pragma once
+
+#include "bench/buffer.h"
+#include "bench/measure.h"
+#include "bench/pattern.h"
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace hetcoll {
+
+struct Options {
+    ReduceOp op = ReduceOp::kSum;
+    ElementKind kind = ElementKind::kFloat32;
+    std::vector<std::size_t> sizes; // bytes
+    Memory memory = Memory::kHost;
+    bool in_place = false;
+    Values values = Values::kExact;
+    MeasureOptions measure;
+    std::string json_path;                               // empty: no file
+    bool demo = false;
+    std::size_t fusion_threshold = std::size_t{128} << 20; // bytes
+};
+
+// Sizes as "8:64M" (doubling) or "8,24,64K": bytes with K, M or G for powers of 1024.
+[[nodiscard]] Result<std::vector<std::size_t>> parse_sizes(const std::string &text);
+
+// True: go on with `options`. False: exit with `exit_code`; what there was to say has been said, by
+// the rank with `speaks`.
+[[nodiscard]] bool parse_options(int argc, char **argv, bool speaks, Options &options,
+                                 int &exit_code);
+
+} // namespace hetcoll

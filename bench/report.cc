@@ -1,0 +1,122 @@
+#include "bench/report.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cstdio>
+#include <fstream>
+
+namespace hetcoll {
+
+namespace {
+
+std::string check_text(const Timed &timed)
+{
+    if (!timed.verdict) {
+        return "-";
+    }
+    if (timed.verdict->wrong != 0) {
+        return std::to_string(timed.verdict->wrong) + " wrong";
+    }
+    return timed.verdict->same_bits ? "ok" : "ranks differ";
+}
+
+double ratio(const Measured &measured)
+{
+    return measured.host_copy->time.median_us / measured.call.time.median_us;
+}
+
+nlohmann::ordered_json to_json(const Timed &timed, std::size_t bytes, int ranks)
+{
+    nlohmann::ordered_json json = {
+        {"min_us", timed.time.min_us},
+        {"median_us", timed.time.median_us},
+        {"p99_us", timed.time.p99_us},
+        {"algbw_gbs", algorithm_bandwidth_gbs(bytes, timed.time.median_us)},
+        {"busbw_gbs", bus_bandwidth_gbs(bytes, ranks, timed.time.median_us)},
+    };
+    if (timed.verdict) {
+        json["wrong"] = timed.verdict->wrong;
+        json["same_bits"] = timed.verdict->same_bits;
+    }
+    return json;
+}
+
+} // namespace
+
+void print_facts(const Facts &facts)
+{
+    for (const auto &[key, value] : facts) {
+        std::printf("# %-13s %s\n", key.c_str(), value.c_str());
+    }
+}
+
+void print_heading(const TableStyle &style)
+{
+    if (style.host_copy) {
+        std::printf("#%92s%s\n", "", " | copy to pageable host memory, reduce, copy back");
+    }
+    std::printf("#%10s %10s %-18s %-7s %9s %9s %9s %7s %7s %6s", "size", "count", "algorithm",
+                "path", "min", "median", "p99", "algbw", "busbw", "check");
+    if (style.host_copy) {
+        std::printf(" | %9s %9s %7s %7s %6s  %s", "median", "p99", "algbw", "busbw", "check",
+                    style.emulated ? "ratio (no GPU speed)" : "ratio");
+    }
+    std::printf("\n#%10s %10s %-18s %-7s %9s %9s %9s %7s %7s %6s", "(B)", "(elements)", "", "",
+                "(us)", "(us)", "(us)", "(GB/s)", "(GB/s)", "");
+    if (style.host_copy) {
+        std::printf(" | %9s %9s %7s %7s %6s", "(us)", "(us)", "(GB/s)", "(GB/s)", "");
+    }
+    std::printf("\n");
+    std::fflush(stdout);
+}
+
+void print_row(const TableStyle &style, const Row &row)
+{
+    const Timed &call = row.measured.call;
+    std::printf("%11zu %10zu %-18s %-7s %9.1f %9.1f %9.1f %7.3f %7.3f %6s", row.bytes, row.count,
+                row.measured.route.algorithm.c_str(), row.measured.route.path.c_str(),
+                call.time.min_us, call.time.median_us, call.time.p99_us,
+                algorithm_bandwidth_gbs(row.bytes, call.time.median_us),
+                bus_bandwidth_gbs(row.bytes, style.ranks, call.time.median_us),
+                check_text(call).c_str());
+    if (row.measured.host_copy) {
+        const Timed &copy = *row.measured.host_copy;
+        std::printf(" | %9.1f %9.1f %7.3f %7.3f %6s  %5.2f", copy.time.median_us, copy.time.p99_us,
+                    algorithm_bandwidth_gbs(row.bytes, copy.time.median_us),
+                    bus_bandwidth_gbs(row.bytes, style.ranks, copy.time.median_us),
+                    check_text(copy).c_str(), ratio(row.measured));
+    }
+    std::printf("\n");
+    std::fflush(stdout);
+}
+
+bool write_json(const std::string &path, const Facts &facts, const TableStyle &style,
+                const std::vector<Row> &rows)
+{
+    nlohmann::ordered_json json;
+    for (const auto &[key, value] : facts) {
+        json[key] = value;
+    }
+    json["results"] = nlohmann::ordered_json::array();
+    for (const Row &row : rows) {
+        nlohmann::ordered_json result = to_json(row.measured.call, row.bytes, style.ranks);
+        if (!row.section.empty()) {
+            result["section"] = row.section;
+        }
+        result["bytes"] = row.bytes;
+        result["count"] = row.count;
+        result["algorithm"] = row.measured.route.algorithm;
+        result["path"] = row.measured.route.path;
+        if (row.measured.host_copy) {
+            result["host_copy"] = to_json(*row.measured.host_copy, row.bytes, style.ranks);
+            result["ratio"] = ratio(row.measured);
+            result["ratio_is_gpu_speed"] = !style.emulated;
+        }
+        json["results"].push_back(result);
+    }
+    std::ofstream file(path);
+    file << json.dump(2) << '\n';
+    return static_cast<bool>(file.flush());
+}
+
+} // namespace hetcoll

@@ -1,0 +1,33 @@
+// What the benchmark shows: header lines as `# key value`, then one line a size; or JSON.
+#pragma once
+
+#include "bench/machine.h"
+#include "bench/measure.h"
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace hetcoll {
+
+struct Row {
+    std::string section; // heading of the rows that belong together; may be empty
+    std::size_t bytes, count;
+    Measured measured;
+};
+
+struct TableStyle {
+    bool host_copy; // show the columns of the comparison
+    bool emulated;  // say that the ratio is no GPU speed
+    int ranks;
+};
+
+void print_facts(const Facts &facts);
+void print_heading(const TableStyle &style);
+void print_row(const TableStyle &style, const Row &row);
+
+// False if the file cannot be written.
+[[nodiscard]] bool write_json(const std::string &path, const Facts &facts,
+                              const TableStyle &style, const std::vector<Row> &rows);
+
+} // namespace hetcoll

@@ -1,0 +1,76 @@
+# The cases of run.sh: which program, at how many ranks, over which PML, with which options. Every
+# number of ranks and both PMLs meet every path; not every product of them.
+# shellcheck shell=bash disable=SC2154
+forced="--mca coll hetcoll"
+
+# The literal list that users type, and the other ways to name or not to name hetcoll.
+case_ 1 ob1 "$forced" all_collectives
+case_ 2 ob1 "$forced" all_collectives
+case_ 3 ob1 "$forced" all_collectives
+case_ 4 ucx "$forced" all_collectives
+case_ 5 ob1 "$forced" all_collectives
+case_ 4 ob1 "--mca coll ^hetcoll" all_collectives
+case_ 4 ob1 "--mca coll hetcoll,basic,libnbc,inter,self,tuned" all_collectives
+case_ 4 ob1 "" all_collectives
+case_ 3 ucx "" all_collectives
+case_ 4 ob1 "$forced --mca coll_hetcoll_enable 0" all_collectives
+LD_LIBRARY_PATH='' case_ 4 ob1 "$forced" all_collectives
+
+for ranks in 1 2 3 4 5 7 8; do
+    case_ $ranks ob1 "$forced" device_allreduce
+done
+case_ 2 ucx "$forced" device_allreduce
+case_ 4 ucx "$forced" device_allreduce
+case_ 7 ucx "$forced" device_allreduce
+case_ 3 ob1 "$forced --mca coll_hetcoll_algorithm ring" device_allreduce
+case_ 5 ob1 "$forced --mca coll_hetcoll_algorithm rabenseifner" device_allreduce
+case_ 5 ob1 "$forced --mca coll_hetcoll_algorithm recursive_doubling" device_allreduce
+case_ 4 ob1 "$forced --mca coll_hetcoll_chunk_bytes 4096" device_allreduce
+EMU_NUM_DEVICES=3 case_ 4 ob1 "$forced" device_allreduce
+EMU_DELAY_US=30 case_ 3 ob1 "$forced" device_allreduce
+EMU_VA=same case_ 2 ob1 "" device_allreduce
+
+for ranks in 2 3 4 7; do
+    case_ $ranks ob1 "$forced" mixed_memory
+done
+case_ 4 ucx "$forced" mixed_memory
+
+case_ 1 ob1 "$forced" not_accelerated
+case_ 2 ob1 "$forced" not_accelerated
+case_ 5 ob1 "$forced" not_accelerated
+case_ 3 ucx "$forced" not_accelerated
+
+case_ 1 ob1 "$forced" limits
+case_ 4 ob1 "$forced" limits
+case_ 3 ucx "$forced" limits
+
+case_ 2 ob1 "$forced" streams
+case_ 4 ob1 "$forced" streams
+case_ 3 ucx "$forced" streams
+
+case_ 2 ob1 "$forced" threads
+case_ 4 ob1 "$forced" threads
+case_ 3 ucx "$forced" threads
+
+case_ 2 ob1 "$forced" host_path
+case_ 4 ob1 "$forced" host_path
+case_ 2 ucx "$forced" host_path
+LD_LIBRARY_PATH='' case_ 2 ob1 "$forced" host_path no_gpu
+LD_LIBRARY_PATH='' case_ 4 ob1 "$forced" host_path no_gpu
+CUDA_VISIBLE_DEVICES='' case_ 2 ob1 "$forced" host_path no_gpu
+
+case_ 2 ob1 "$forced" steady_state
+case_ 3 ob1 "$forced" steady_state
+case_ 4 ucx "$forced" steady_state
+
+# Every failure has a message of hetcoll's.
+also_expected='hetcoll|^-+$'
+case_ 2 ob1 "$forced" faults
+case_ 4 ob1 "$forced" faults
+case_ 3 ucx "$forced" faults
+also_expected=
+
+for test in many leaked reset after side before; do
+    case_ 3 ob1 "$forced" lifecycle $test
+done
+case_ 2 ucx "$forced" lifecycle many

@@ -1,0 +1,165 @@
+// What a host Allreduce costs where hetcoll is in the job: no driver call, no allocation of hetcoll's,
+// and where no rank can have a GPU no message of hetcoll's either. With an argument "no_gpu" the job
+// must have no GPU.
+#include "test/mpi/check.h"
+
+#include <dlfcn.h>
+#include <execinfo.h>
+
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+extern "C" {
+void *__libc_malloc(std::size_t bytes);
+void *__libc_calloc(std::size_t count, std::size_t bytes);
+void *__libc_realloc(void *pointer, std::size_t bytes);
+void *__libc_memalign(std::size_t alignment, std::size_t bytes);
+}
+
+namespace hetcoll::test {
+namespace {
+
+bool counting = false; // between two calls of one thread only
+long allocations = 0;
+
+// True if hetcoll asked for it, itself or through the C++ library; not what it called does.
+bool is_hetcolls()
+{
+    std::array<void *, 12> frames{};
+    const int depth = backtrace(frames.data(), static_cast<int>(frames.size()));
+    for (int i = 2; i < depth; ++i) {
+        Dl_info info{};
+        if (dladdr(frames[static_cast<std::size_t>(i)], &info) == 0 || info.dli_fname == nullptr) {
+            return false;
+        }
+        const std::string_view object = info.dli_fname;
+        if (object.find("mca_coll_hetcoll") != std::string_view::npos) {
+            return true;
+        }
+        if (object.find("libstdc++") == std::string_view::npos &&
+            object.find("libc.so") == std::string_view::npos) {
+            return false;
+        }
+    }
+    return false;
+}
+
+void count_allocation()
+{
+    if (counting) {
+        counting = false; // dladdr may allocate
+        allocations += is_hetcolls() ? 1 : 0;
+        counting = true;
+    }
+}
+
+} // namespace
+} // namespace hetcoll::test
+
+#ifndef __SANITIZE_ADDRESS__ // AddressSanitizer has its own
+#pragma GCC visibility push(default)
+extern "C" {
+void *malloc(std::size_t bytes)
+{
+    hetcoll::test::count_allocation();
+    return __libc_malloc(bytes);
+}
+void *calloc(std::size_t count, std::size_t bytes)
+{
+    hetcoll::test::count_allocation();
+    return __libc_calloc(count, bytes);
+}
+void *realloc(void *pointer, std::size_t bytes)
+{
+    hetcoll::test::count_allocation();
+    return __libc_realloc(pointer, bytes);
+}
+int posix_memalign(void **to, std::size_t alignment, std::size_t bytes)
+{
+    hetcoll::test::count_allocation();
+    *to = __libc_memalign(alignment, bytes);
+    return *to != nullptr ? 0 : 12; // ENOMEM
+}
+void *aligned_alloc(std::size_t alignment, std::size_t bytes)
+{
+    hetcoll::test::count_allocation();
+    return __libc_memalign(alignment, bytes);
+}
+}
+#pragma GCC visibility pop
+#endif
+
+namespace hetcoll::test {
+namespace {
+
+constexpr int kCalls = 50;
+double static_in[1'000], static_out[1'000];
+
+void one_place(Program &program, bool no_gpu, const char *where, const double *in, double *out,
+               int count)
+{
+    for (int i = 0; i < 3; ++i) {
+        MPI_Allreduce(in, out, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    }
+    const Emulated emulated;
+    const std::uint64_t driver_calls = emulated.calls("all_calls");
+    const CounterValues before = program.counters().read();
+    allocations = 0;
+    counting = true;
+    for (int i = 0; i < kCalls; ++i) {
+        MPI_Allreduce(in, out, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    }
+    counting = false;
+    const CounterValues used = program.counters().read() - before;
+    const auto made = static_cast<unsigned long long>(emulated.calls("all_calls") - driver_calls);
+    program.check(made == 0, "%llu driver calls in %d calls with %d doubles %s", made, kCalls,
+                  count, where);
+    program.check(allocations == 0, "%ld allocations of hetcoll in %d calls with %d doubles %s",
+                  allocations, kCalls, count, where);
+    program.check(used[Counter::kAllocations] == 0, "hetcoll says that it allocated");
+    if (no_gpu) {
+        program.check(used[Counter::kCallsPrevious] == kCalls,
+                      "%llu of %d calls went straight to the previous module, %s",
+                      static_cast<unsigned long long>(used[Counter::kCallsPrevious]), kCalls,
+                      where);
+        program.check(used[Counter::kAgreements] == 0, "ranks agreed without need, %s", where);
+        program.check(!emulated.present(), "the driver was loaded though there is no GPU");
+    }
+}
+
+void every_place(Program &program, bool no_gpu)
+{
+    for (const int count : {1, 3, 1'000}) {
+        std::array<double, 1'000> in{}, out{};
+        one_place(program, no_gpu, "on the stack", in.data(), out.data(), count);
+        one_place(program, no_gpu, "in static memory", static_in, static_out, count);
+    }
+    for (const int count : {1, 3, 1'000, 8'192}) {
+        const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(double);
+        auto *in = static_cast<double *>(std::calloc(1, bytes));
+        auto *out = static_cast<double *>(std::malloc(bytes));
+        one_place(program, no_gpu, "on the heap", in, out, count);
+        std::free(in);
+        std::free(out);
+    }
+}
+
+} // namespace
+} // namespace hetcoll::test
+
+int main(int argc, char **argv)
+{
+    using namespace hetcoll::test;
+    const bool no_gpu = argc > 1 && std::strcmp(argv[1], "no_gpu") == 0;
+    std::array<void *, 4> frames{};
+    backtrace(frames.data(), 4); // its first call allocates
+    Program program(argc, argv, "host_path");
+    every_place(program, no_gpu);
+    if (!no_gpu) {
+        program.gpu(); // now this process has a context, and the driver could be asked
+        every_place(program, no_gpu);
+    }
+    return program.finish();
+}

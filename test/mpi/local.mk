@@ -1,0 +1,49 @@
+# The MPI tests: programs, and run.sh which runs them all.
+EXTRA_DIST += test/mpi/run.sh test/mpi/cases.sh
+
+if WITH_CUDA
+check_LTLIBRARIES += libhetcoll_mpi_test.la
+libhetcoll_mpi_test_la_SOURCES = test/mpi/check.h test/mpi/check.cc
+libhetcoll_mpi_test_la_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+mpi_test_libs = libhetcoll_mpi_test.la libhetcoll_bench.la libhetcoll.la $(MPI_LIBS)
+
+check_PROGRAMS += \
+	test/mpi/all_collectives test/mpi/device_allreduce test/mpi/faults test/mpi/host_path \
+	test/mpi/lifecycle test/mpi/limits test/mpi/mixed_memory test/mpi/not_accelerated \
+	test/mpi/steady_state test/mpi/streams test/mpi/threads
+TESTS += test/mpi/run.sh
+
+test_mpi_all_collectives_SOURCES = test/mpi/all_collectives.cc
+test_mpi_all_collectives_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_all_collectives_LDADD = $(mpi_test_libs)
+test_mpi_device_allreduce_SOURCES = test/mpi/device_allreduce.cc
+test_mpi_device_allreduce_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_device_allreduce_LDADD = $(mpi_test_libs)
+test_mpi_faults_SOURCES = test/mpi/faults.cc
+test_mpi_faults_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_faults_LDADD = $(mpi_test_libs)
+test_mpi_host_path_SOURCES = test/mpi/host_path.cc
+test_mpi_host_path_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_host_path_LDADD = $(mpi_test_libs)
+test_mpi_lifecycle_SOURCES = test/mpi/lifecycle.cc
+test_mpi_lifecycle_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_lifecycle_LDADD = $(mpi_test_libs)
+test_mpi_limits_SOURCES = test/mpi/limits.cc
+test_mpi_limits_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_limits_LDADD = $(mpi_test_libs)
+test_mpi_mixed_memory_SOURCES = test/mpi/mixed_memory.cc
+test_mpi_mixed_memory_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_mixed_memory_LDADD = $(mpi_test_libs)
+test_mpi_not_accelerated_SOURCES = test/mpi/not_accelerated.cc
+test_mpi_not_accelerated_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_not_accelerated_LDADD = $(mpi_test_libs)
+test_mpi_steady_state_SOURCES = test/mpi/steady_state.cc
+test_mpi_steady_state_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_steady_state_LDADD = $(mpi_test_libs)
+test_mpi_streams_SOURCES = test/mpi/streams.cc
+test_mpi_streams_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_streams_LDADD = $(mpi_test_libs)
+test_mpi_threads_SOURCES = test/mpi/threads.cc
+test_mpi_threads_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_threads_LDADD = $(mpi_test_libs)
+endif

@@ -1,0 +1,99 @@
+#!/bin/bash
+# run.sh: the MPI tests, one line a case. From make check, which sets the environment; by hand:
+# HETCOLL_BUILDDIR=BUILD test/mpi/run.sh [WORD...] runs the cases whose line has one of the words.
+# A case fails on its exit status, its time limit, and any line that it was not meant to print: an
+# unexpected warning, a failed check, or a leak that the emulated GPU reports.
+set -u
+build=${HETCOLL_BUILDDIR:-$PWD}
+here=$(cd "$(dirname "$0")" && pwd)
+configured() { sed -n "s/^$1 = //p" "$build/Makefile"; }
+mpirun=${MPIRUN:-$(configured MPIRUN)}
+components=${OMPI_COMPONENTS:-$(configured OMPI_COMPONENTS)}
+programs=$build/test/mpi
+limit=${HETCOLL_TEST_SECONDS:-60} # of one case
+words=("$@")
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+
+export OMPI_MCA_mca_base_component_path="$build/component:$components"
+export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_rmaps_base_oversubscribe=1
+export OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_btl_vader_single_copy_mechanism=none
+if [ "$(id -u)" = 0 ]; then
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+fi
+export EMU_KERNELS=${EMU_KERNELS:-$build/emulated_gpu/lib/libhetcoll_emulated_kernels.so}
+emulated=$build/emulated_gpu/lib
+case :${LD_LIBRARY_PATH:-}: in
+*:"$emulated":*) ;;
+*) export LD_LIBRARY_PATH="$emulated${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" ;;
+esac
+
+passed=0 failed=0 skipped=0
+expected='^(ok|skip|note) |^$' # lines that a case may print
+
+# selected LINE
+selected()
+{
+    [ ${#words[@]} -eq 0 ] && return 0
+    local word
+    for word in "${words[@]}"; do
+        case $1 in *"$word"*) return 0 ;; esac
+    done
+    return 1
+}
+
+# case_ RANKS PML "MPIRUN OPTIONS" PROGRAM [ARGUMENT...]
+# Variables of the environment go before it; also_expected is one more pattern of allowed lines.
+case_()
+{
+    local ranks=$1 pml=$2 options=$3 program=$4
+    shift 4
+    local line="$program${*:+ $*}, $ranks ranks, $pml${options:+, $options}"
+    selected "$line" || return 0
+    local transport="--mca pml $pml"
+    if [ "$pml" = ucx ]; then # without RDMA hardware ucx has to be told that shared memory will do
+        transport="$transport --mca opal_common_ucx_tls any --mca opal_common_ucx_devices any"
+    fi
+    local output=$work/output start=$SECONDS status=0 leaks=$work/leaks
+    rm -f "$leaks"*
+    # shellcheck disable=SC2086
+    EMU_LEAKS_FILE="$leaks" timeout -k 5 "$limit" \
+        "$mpirun" $transport $options -n "$ranks" "$programs/$program" "$@" >"$output" 2>&1 </dev/null ||
+        status=$?
+    local why=
+    if [ "$status" -eq 124 ] || [ "$status" -eq 137 ]; then
+        why="no end within $limit s"
+    elif [ "$status" -ne 0 ]; then
+        why="exit status $status"
+    elif grep -qvE "$expected${also_expected:+|$also_expected}" "$output"; then
+        why="unexpected output"
+    elif ! grep -qE '^(ok|skip) ' "$output"; then
+        why="no result"
+    elif [ -s "$leaks" ]; then
+        why="leaks"
+    fi
+    local seconds=$((SECONDS - start))
+    if [ -n "$why" ]; then
+        failed=$((failed + 1))
+        echo "FAILED  $line: $why ($seconds s)"
+        sed 's/^/        | /' "$output" | head -n 60
+        [ -s "$leaks" ] && sed 's/^/        | /' "$leaks" | head -n 20
+    elif grep -q '^skip ' "$output"; then
+        skipped=$((skipped + 1))
+        echo "skipped $line: $(grep -m 1 '^skip ' "$output")"
+    else
+        passed=$((passed + 1))
+        echo "passed  $line ($seconds s)"
+        [ ${#words[@]} -eq 0 ] || grep '^note ' "$output" | sed 's/^/        | /'
+    fi
+}
+
+# shellcheck source=test/mpi/cases.sh
+. "$here/cases.sh"
+
+if [ "$skipped" -gt 0 ]; then
+    echo "$passed passed, $failed failed, $skipped skipped"
+else
+    echo "$passed passed, $failed failed"
+fi
+[ "$failed" -eq 0 ] && [ $((passed + skipped)) -gt 0 ]
