@@ -6,6 +6,7 @@
 #include "engine/operation.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <new>
 
 using hetcoll::Engine;
@@ -38,20 +39,19 @@ struct hetcoll_engine {
     Engine engine;
 };
 
-hetcoll_process *hetcoll_process_create(const hetcoll_settings *settings)
+hetcoll_process *hetcoll_process_create(const hetcoll_settings *settings, char *message,
+                                        size_t message_bytes)
 {
-    const hetcoll::Log log{settings->log, settings->verbose};
     try {
         auto process = Process::create(*settings);
-        if (!process.ok()) {
-            hetcoll::log(log, 0, "hetcoll: %s; hetcoll is off", process.status().message().c_str());
-            return nullptr;
+        if (process.ok()) {
+            return new hetcoll_process{std::move(*process)};
         }
-        return new hetcoll_process{std::move(*process)};
+        std::snprintf(message, message_bytes, "%s", process.status().message().c_str());
     } catch (const std::bad_alloc &) {
-        hetcoll::log(log, 0, "hetcoll: out of memory at start; hetcoll is off");
-        return nullptr;
+        std::snprintf(message, message_bytes, "out of host memory");
     }
+    return nullptr;
 }
 
 void hetcoll_process_destroy(hetcoll_process *process) { delete process; }
@@ -59,6 +59,11 @@ void hetcoll_process_destroy(hetcoll_process *process) { delete process; }
 void hetcoll_process_facts(const hetcoll_process *process, hetcoll_facts *facts)
 {
     *facts = process->process->facts();
+}
+
+int hetcoll_process_is_emulated(const hetcoll_process *process)
+{
+    return process->process->is_emulated();
 }
 
 uint64_t hetcoll_process_counter(const hetcoll_process *process, hetcoll_counter counter)

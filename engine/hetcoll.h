@@ -128,12 +128,15 @@ enum hetcoll_counter {
 struct hetcoll_process;
 struct hetcoll_engine;
 
-/* A process's state. Makes no CUDA call. NULL: out of memory, or a setting is wrong (logged). */
-struct hetcoll_process *hetcoll_process_create(const struct hetcoll_settings *settings);
+/* A process's state. Makes no CUDA call. NULL: there is none, and `message` says why. */
+struct hetcoll_process *hetcoll_process_create(const struct hetcoll_settings *settings,
+                                               char *message, size_t message_bytes);
 void hetcoll_process_destroy(struct hetcoll_process *process);
 void hetcoll_process_facts(const struct hetcoll_process *process, struct hetcoll_facts *facts);
 uint64_t hetcoll_process_counter(const struct hetcoll_process *process,
                                  enum hetcoll_counter counter);
+/* Nonzero if the driver library is the emulated GPU's. Opens the library. */
+int hetcoll_process_is_emulated(const struct hetcoll_process *process);
 /* For a call that the component leaves to the previous module by itself. */
 void hetcoll_process_count_previous(struct hetcoll_process *process);
 

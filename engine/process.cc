@@ -115,7 +115,6 @@ Result<std::unique_ptr<DeviceBounce>> Process::borrow_device(const PointerInfo &
             std::find_if(idle_devices_.begin(), idle_devices_.end(),
                          [&](const auto &bounce) { return bounce->device() == device; });
         if (idle == idle_devices_.end()) {
-            announce();
             count(HETCOLL_ALLOCATIONS);
             return DeviceBounce::create(device, slot_bytes(),
                                         Exchange::kHeaderBytes + HETCOLL_MAX_SMALL_LIMIT,
@@ -158,16 +157,6 @@ Result<std::shared_ptr<Device>> Process::device_of(const PointerInfo &pointer)
     }
     devices_.push_back(std::make_shared<Device>(*driver, pointer.context, -1));
     return devices_.back();
-}
-
-// Says once that there is no real GPU. Requires the lock.
-void Process::announce() noexcept
-{
-    if (!announced_ && library_.is_emulated()) {
-        hetcoll::log(log_, 0,
-                     "hetcoll: runs on the emulated GPU: results are right, times say nothing");
-    }
-    announced_ = true;
 }
 
 // Drops all that was made in a context. Requires the lock.

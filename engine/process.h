@@ -44,6 +44,7 @@ public:
     [[nodiscard]] hetcoll_facts facts() const noexcept;
     // The driver, or nullptr where there is none.
     [[nodiscard]] const Driver *driver() const noexcept { return library_.get(); }
+    [[nodiscard]] bool is_emulated() const noexcept { return library_.is_emulated(); }
     [[nodiscard]] PointerCache &pointers() noexcept { return *pointers_; }
 
     void offer_direct(const hetcoll_p2p &self, int tag) noexcept;
@@ -74,7 +75,6 @@ private:
     explicit Process(const hetcoll_settings &settings);
 
     [[nodiscard]] Result<std::shared_ptr<Device>> device_of(const PointerInfo &pointer);
-    void announce() noexcept;
     void forget(const std::shared_ptr<Device> &device) noexcept;
     [[nodiscard]] bool direct_works(Device &device);
     [[nodiscard]] std::size_t slot_bytes() const noexcept;
@@ -88,7 +88,6 @@ private:
     std::array<std::atomic<std::uint64_t>, HETCOLL_COUNTER_COUNT> counters_{};
 
     std::mutex mutex_; // of all below
-    bool announced_ = false;
     std::optional<hetcoll_p2p> self_;
     int self_tag_ = 0;
     std::optional<bool> direct_;

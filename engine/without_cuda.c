@@ -3,11 +3,13 @@
  * below hetcoll_process_create() are never reached. */
 #include "engine/hetcoll.h"
 
-struct hetcoll_process *hetcoll_process_create(const struct hetcoll_settings *settings)
+#include <stdio.h>
+
+struct hetcoll_process *hetcoll_process_create(const struct hetcoll_settings *settings,
+                                               char *message, size_t message_bytes)
 {
-    if (settings->verbose >= 1) {
-        settings->log(1, "hetcoll: built without CUDA, leaves all calls to the other components");
-    }
+    (void) settings;
+    snprintf(message, message_bytes, "hetcoll was built without CUDA");
     return NULL;
 }
 
@@ -17,6 +19,12 @@ void hetcoll_process_facts(const struct hetcoll_process *process, struct hetcoll
 {
     (void) process;
     *facts = (struct hetcoll_facts){.protocol = 0};
+}
+
+int hetcoll_process_is_emulated(const struct hetcoll_process *process)
+{
+    (void) process;
+    return 0;
 }
 
 uint64_t hetcoll_process_counter(const struct hetcoll_process *process,

@@ -6,6 +6,7 @@
 
 #include "ompi/mca/coll/base/coll_base_util.h"
 #include "ompi/mca/coll/base/coll_tags.h"
+#include "ompi/proc/proc.h"
 
 /* What the core needs to reach the previous module again. */
 struct host_call {
@@ -67,6 +68,16 @@ static void explain(const mca_coll_hetcoll_module_t *module, const struct hetcol
     mca_coll_hetcoll_log(1, line);
 }
 
+static void announce_emulation(const struct hetcoll_process *process)
+{
+    static bool announced = false;
+    if (!announced && 0 == ompi_proc_local()->super.proc_name.vpid && hetcoll_process_is_emulated(process)) {
+        mca_coll_hetcoll_log(0, "hetcoll: runs on the emulated GPU: results are right, times say "
+                                "nothing about a GPU");
+    }
+    announced = true;
+}
+
 /* The first call on a communicator. Every rank comes to the same state: it reads the same facts. */
 static int first_call(mca_coll_hetcoll_module_t *module)
 {
@@ -78,6 +89,7 @@ static int first_call(mca_coll_hetcoll_module_t *module)
         explain(module, &facts);
         return OMPI_SUCCESS;
     }
+    announce_emulation(process);
     struct hetcoll_p2p p2p;
     if (mca_coll_hetcoll_pml_claims_device()) {
         mca_coll_hetcoll_fill_p2p(&p2p, &ompi_mpi_comm_self.comm);

@@ -1,6 +1,8 @@
 /* The component: its parameters, and its life from MPI_Init to MPI_Finalize. */
 #include "coll_hetcoll.h"
 
+#include <dlfcn.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -142,14 +144,25 @@ static int register_parameters(void)
     return mca_coll_hetcoll_bring_fallback();
 }
 
-/* Wrong settings are reported once a job, not once a rank. */
-static void log_setting(int level, const char *line)
+/* Reported once a job, not once a rank. The help file lies with Open MPI's own where hetcoll is
+ * installed, and beside the component where it runs from a build or from a user's directory. */
+static void report(const char *problem)
 {
-    if (0 == level) {
-        opal_show_help("help-coll-hetcoll.txt", "setting", true, line);
-    } else {
-        mca_coll_hetcoll_log(level, line);
+#if defined(MCA_COLL_BASE_VERSION_3_0_0) /* has its help texts compiled in */
+    opal_output(0, "hetcoll is off: %s", problem);
+#else
+    Dl_info info;
+    char directory[PATH_MAX];
+    if (0 != dladdr(&mca_coll_hetcoll_component, &info) && NULL != info.dli_fname) {
+        snprintf(directory, sizeof directory, "%s", info.dli_fname);
+        char *slash = strrchr(directory, '/');
+        if (NULL != slash) {
+            *slash = '\0';
+            (void) opal_show_help_add_dir(directory);
+        }
     }
+    opal_show_help("help-coll-hetcoll.txt", "off", true, problem);
+#endif
 }
 
 static int is_one_of(const char *value, const char *first, const char *second, const char *third)
@@ -162,22 +175,20 @@ static bool settings_are_valid(const mca_coll_hetcoll_component_t *c)
     char line[256];
     if (!is_one_of(c->pre_sync, "legacy", "context", "context")) {
         snprintf(line, sizeof line,
-                 "coll_hetcoll_pre_sync '%s' is unknown, write legacy or context; hetcoll is off",
+                 "coll_hetcoll_pre_sync '%s' is unknown, write legacy or context",
                  c->pre_sync);
     } else if (!is_one_of(c->pml_device, "auto", "never", "always")) {
         snprintf(line, sizeof line,
-                 "coll_hetcoll_pml_device '%s' is unknown, write auto, never or always; hetcoll "
-                 "is off",
+                 "coll_hetcoll_pml_device '%s' is unknown, write auto, never or always",
                  c->pml_device);
     } else if (!is_one_of(c->fallback, "auto", "never", "always")) {
         snprintf(line, sizeof line,
-                 "coll_hetcoll_fallback '%s' is unknown, write auto, never or always; hetcoll is "
-                 "off",
+                 "coll_hetcoll_fallback '%s' is unknown, write auto, never or always",
                  c->fallback);
     } else {
         return true;
     }
-    log_setting(0, line);
+    report(line);
     return false;
 }
 
@@ -196,10 +207,15 @@ static int open_component(void)
         .chunk_bytes = c->chunk_bytes,
         .sync_context = 0 == strcmp(c->pre_sync, "context"),
         .verbose = c->verbose,
-        .log = log_setting,
+        .log = mca_coll_hetcoll_log,
     };
-    c->process = hetcoll_process_create(&settings);
-    return NULL == c->process ? OMPI_SUCCESS : mca_coll_hetcoll_publish_facts();
+    char problem[512];
+    c->process = hetcoll_process_create(&settings, problem, sizeof problem);
+    if (NULL == c->process) {
+        report(problem);
+        return OMPI_SUCCESS;
+    }
+    return mca_coll_hetcoll_publish_facts();
 }
 
 static int close_component(void)

@@ -6,12 +6,13 @@
 
 #include "ompi/proc/proc.h"
 #include "opal/class/opal_hash_table.h"
-#include "opal/threads/mutex.h"
 #if defined(MCA_COLL_BASE_VERSION_2_4_0) || defined(MCA_COLL_BASE_VERSION_3_0_0)
 #include "opal/mca/pmix/pmix-internal.h"
+#include "opal/mca/threads/mutex.h"
 #define HETCOLL_MODEX_SCOPE PMIX_GLOBAL
 #else
 #include "opal/mca/pmix/pmix.h"
+#include "opal/threads/mutex.h"
 #define HETCOLL_MODEX_SCOPE OPAL_PMIX_GLOBAL
 #endif
 
