@@ -16,9 +16,15 @@ std::size_t kernel_index(KernelShape shape, ReduceOp op, ElementKind kind)
            static_cast<std::size_t>(kind);
 }
 
-std::uintptr_t bits(const void *pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
+std::uintptr_t bits(const void *pointer)
+{
+    return reinterpret_cast<std::uintptr_t>(pointer);
+}
 
-CUdeviceptr address(const void *pointer) { return static_cast<CUdeviceptr>(bits(pointer)); }
+CUdeviceptr address(const void *pointer)
+{
+    return static_cast<CUdeviceptr>(bits(pointer));
+}
 
 // How many threads have work: one for 16 bytes where all addresses allow it, else one an element.
 std::size_t lanes_for(std::uintptr_t all_bits, std::size_t count, ElementKind kind)

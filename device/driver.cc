@@ -107,7 +107,10 @@ Status DriverLibrary::load_error() const
     return error_.ok() ? Status() : Status(error_.code(), error_.message());
 }
 
-bool DriverLibrary::is_emulated() const noexcept { return get() != nullptr && emulated_; }
+bool DriverLibrary::is_emulated() const noexcept
+{
+    return get() != nullptr && emulated_;
+}
 
 Status DriverLibrary::load() const
 {

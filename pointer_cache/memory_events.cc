@@ -33,11 +33,11 @@ Result<std::unique_ptr<MemoryEvents>> MemoryEvents::subscribe(const char *librar
     const auto set = reinterpret_cast<SetHandler>(dlsym(handle, "ucm_set_event_handler"));
     const auto unset = reinterpret_cast<UnsetHandler>(dlsym(handle, "ucm_unset_event_handler"));
     if (set == nullptr || unset == nullptr) {
-        return error(Errc::kUnsupported, "%s has no ucm_set_event_handler", library);
+        return error(Errc::kUnsupported, "libucm has no ucm_set_event_handler");
     }
     std::unique_ptr<MemoryEvents> events(new MemoryEvents(owner, changed));
     if (const int result = set(kEvents, kPriority, &on_event, events.get()); result != kUcsOk) {
-        return error(Errc::kUnsupported, "%s cannot install its hooks: ucs_status_t %d", library,
+        return error(Errc::kUnsupported, "libucm cannot install its hooks: ucs_status_t %d",
                      result);
     }
     events->unset_ = unset;

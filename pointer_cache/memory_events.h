@@ -19,6 +19,7 @@ public:
     // (or after it has come): must not allocate.
     using Changed = void (*)(void *owner, std::uintptr_t first, std::size_t bytes);
 
+    // A null `library` is the program itself.
     static Result<std::unique_ptr<MemoryEvents>> subscribe(const char *library, void *owner,
                                                            Changed changed);
     ~MemoryEvents(); // no event is under way or comes after this

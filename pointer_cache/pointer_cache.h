@@ -46,7 +46,7 @@ public:
     // `driver` outlives the cache. Makes no CUDA call. kHooked validates until the first device
     // pointer is found; an allocation of one byte, made and freed in that pointer's context, then
     // proves that libucm reports such events. If it does not, or is not there, one line goes to the
-    // log and the cache goes on validating.
+    // log and the cache goes on validating. A null `ucm_library` is the program itself, for tests.
     static std::unique_ptr<PointerCache> create(const DriverLibrary &driver, PointerCacheMode mode,
                                                 const Log &log,
                                                 const char *ucm_library = "libucm.so.0");

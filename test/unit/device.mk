@@ -1,1 +1,6 @@
-unit_sources_device =
+unit_sources_device = \
+	test/unit/device_context_test.cc \
+	test/unit/device_cuda.h \
+	test/unit/device_driver_test.cc \
+	test/unit/device_reduce_test.cc \
+	test/unit/device_streams_test.cc

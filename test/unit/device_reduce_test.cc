@@ -1,0 +1,208 @@
+#include "device/device.h"
+#include "test/unit/device_cuda.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+namespace hetcoll {
+namespace {
+
+using test::CallCount;
+using test::cuda;
+using test::download;
+using test::Faults;
+using test::upload;
+
+class DeviceReduceTest : public ::testing::Test {
+protected:
+    void SetUp() override { stream_ = std::move(*device_.make_stream()); }
+
+    void synchronize() const { HETCOLL_REQUIRE(cuda().driver->cuStreamSynchronize(stream_.get())); }
+    [[nodiscard]] DeviceMemory filled(const std::vector<int> &values) const
+    {
+        auto memory = device_.make_memory(values.size() * sizeof(int) + 16);
+        upload(memory->get(), values);
+        return std::move(*memory);
+    }
+    static std::vector<int> ramp(std::size_t count, int first)
+    {
+        std::vector<int> values(count);
+        std::iota(values.begin(), values.end(), first);
+        return values;
+    }
+
+    Device device_{*cuda().driver, cuda().context, -1};
+    StreamHandle stream_;
+};
+
+TEST_F(DeviceReduceTest, SumsTwoBuffersIntoAThird)
+{
+    for (const std::size_t count : {1, 3, 512, 4097, 300001}) {
+        const DeviceMemory a = filled(ramp(count, 5)), b = filled(ramp(count, -7));
+        const DeviceMemory dst = filled(std::vector<int>(count, -1));
+        ASSERT_TRUE(device_
+                        .reduce_async(ReduceOp::kSum, ElementKind::kInt32, test::pointer(dst.get()),
+                                      test::pointer(a.get()), test::pointer(b.get()), count,
+                                      stream_.get())
+                        .ok());
+        synchronize();
+        const std::vector<int> sum = download<int>(dst.get(), count);
+        for (std::size_t i = 0; i < count; ++i) {
+            ASSERT_EQ(sum[i], 2 * static_cast<int>(i) - 2) << i << " of " << count;
+        }
+    }
+}
+
+TEST_F(DeviceReduceTest, TheResultMayReplaceEitherInput)
+{
+    constexpr std::size_t kCount = 1001;
+    for (const bool replaces_first : {true, false}) {
+        const DeviceMemory a = filled(ramp(kCount, 10)), b = filled(std::vector<int>(kCount, 3));
+        const CUdeviceptr dst = replaces_first ? a.get() : b.get();
+        ASSERT_TRUE(device_
+                        .reduce_async(ReduceOp::kProd, ElementKind::kInt32, test::pointer(dst),
+                                      test::pointer(a.get()), test::pointer(b.get()), kCount,
+                                      stream_.get())
+                        .ok());
+        synchronize();
+        const std::vector<int> product = download<int>(dst, kCount);
+        for (std::size_t i = 0; i < kCount; ++i) {
+            ASSERT_EQ(product[i], 3 * (static_cast<int>(i) + 10));
+        }
+    }
+}
+
+TEST_F(DeviceReduceTest, AlignmentOfTheElementIsEnough)
+{
+    constexpr std::size_t kCount = 777;
+    const DeviceMemory a = filled(ramp(kCount + 1, 0)), b = filled(ramp(kCount + 1, 100));
+    ASSERT_TRUE(device_
+                    .reduce_async(ReduceOp::kMax, ElementKind::kInt32,
+                                  test::pointer(a.get() + sizeof(int)),
+                                  test::pointer(a.get() + sizeof(int)), test::pointer(b.get()),
+                                  kCount, stream_.get())
+                    .ok());
+    synchronize();
+    const std::vector<int> most = download<int>(a.get(), kCount + 1);
+    EXPECT_EQ(most[0], 0);
+    for (std::size_t i = 0; i < kCount; ++i) {
+        ASSERT_EQ(most[i + 1], static_cast<int>(i) + 100);
+    }
+}
+
+TEST_F(DeviceReduceTest, ManyInputsAreReducedIntoOne)
+{
+    constexpr std::size_t kCount = 4099;
+    for (const int inputs : {1, 2, 5, kMaxReduceInputs}) {
+        std::vector<DeviceMemory> memory;
+        ReduceInputs in{};
+        for (int i = 0; i < inputs; ++i) {
+            memory.push_back(filled(ramp(kCount, i)));
+            in.input[in.count++] = test::pointer(memory.back().get());
+        }
+        ASSERT_TRUE(device_
+                        .reduce_many_async(ReduceOp::kSum, ElementKind::kInt32,
+                                           test::pointer(memory[0].get()), in, kCount,
+                                           stream_.get())
+                        .ok());
+        in = {}; // the driver has its own copy
+        synchronize();
+        const std::vector<int> sum = download<int>(memory[0].get(), kCount);
+        for (std::size_t i = 0; i < kCount; ++i) {
+            ASSERT_EQ(sum[i], inputs * static_cast<int>(i) + inputs * (inputs - 1) / 2);
+        }
+    }
+}
+
+TEST_F(DeviceReduceTest, TheSecondReductionOfAKindIsOneDriverCall)
+{
+    const DeviceMemory a = filled(ramp(8, 1));
+    const auto reduce = [&] {
+        return device_.reduce_async(ReduceOp::kSum, ElementKind::kInt32, test::pointer(a.get()),
+                                    test::pointer(a.get()), test::pointer(a.get()), 8,
+                                    stream_.get());
+    };
+    ASSERT_TRUE(reduce().ok());
+    const CallCount calls;
+    ASSERT_TRUE(reduce().ok());
+    EXPECT_EQ(calls.get(), 1u);
+}
+
+TEST_F(DeviceReduceTest, NothingToReduceIsNoDriverCall)
+{
+    const CallCount calls;
+    EXPECT_TRUE(device_
+                    .reduce_async(ReduceOp::kSum, ElementKind::kInt32, nullptr, nullptr, nullptr, 0,
+                                  stream_.get())
+                    .ok());
+    EXPECT_TRUE(
+        device_
+            .reduce_many_async(ReduceOp::kSum, ElementKind::kInt32, nullptr, {}, 0, stream_.get())
+            .ok());
+    EXPECT_EQ(calls.get(), 0u);
+}
+
+TEST_F(DeviceReduceTest, AnUndefinedOperationIsRefused)
+{
+    const DeviceMemory a = filled(ramp(8, 1));
+    const Status status =
+        device_.reduce_async(ReduceOp::kBand, ElementKind::kFloat32, test::pointer(a.get()),
+                             test::pointer(a.get()), test::pointer(a.get()), 8, stream_.get());
+    ASSERT_FALSE(status.ok());
+    EXPECT_EQ(status.code(), Errc::kInvalid);
+    EXPECT_EQ(status.message(), "MPI does not define band of float32");
+}
+
+TEST_F(DeviceReduceTest, EveryFailingCallIsNamedAndTheNextReductionWorks)
+{
+    for (const char *const call : {"cuCtxGetDevice", "cuDeviceGetAttribute", "cuModuleLoadData",
+                                   "cuModuleGetFunction", "cuLaunchKernel"}) {
+        Device device(*cuda().driver, cuda().context, -1);
+        const DeviceMemory a = filled(ramp(8, 1));
+        const auto reduce = [&] {
+            return device.reduce_async(ReduceOp::kSum, ElementKind::kInt32, test::pointer(a.get()),
+                                       test::pointer(a.get()), test::pointer(a.get()), 8,
+                                       stream_.get());
+        };
+        const Faults faults((std::string(call) + ":1:999").c_str());
+        const Status status = reduce();
+        ASSERT_FALSE(status.ok()) << call;
+        EXPECT_EQ(status.code(), Errc::kDriver);
+        EXPECT_NE(status.message().find("failed: CUDA_ERROR_UNKNOWN (999)"), std::string::npos)
+            << status.message();
+        EXPECT_TRUE(reduce().ok()) << call;
+        synchronize();
+    }
+}
+
+TEST_F(DeviceReduceTest, ThreadsShareOneDevice)
+{
+    constexpr int kThreads = 8;
+    constexpr std::size_t kCount = 100;
+    Device device(*cuda().driver, cuda().context, -1);
+    std::vector<std::thread> threads;
+    for (int i = 0; i < kThreads; ++i) {
+        threads.emplace_back([&, i] {
+            const ContextScope scope(*cuda().driver, cuda().context);
+            auto own = device.make_stream();
+            const DeviceMemory a = filled(ramp(kCount, i));
+            for (int round = 0; round < 20; ++round) {
+                ASSERT_TRUE(device
+                                .reduce_async(round % 2 == 0 ? ReduceOp::kSum : ReduceOp::kMax,
+                                              ElementKind::kInt32, test::pointer(a.get()),
+                                              test::pointer(a.get()), test::pointer(a.get()),
+                                              kCount, own->get())
+                                .ok());
+            }
+            HETCOLL_REQUIRE(cuda().driver->cuStreamSynchronize(own->get()));
+            EXPECT_EQ(download<int>(a.get(), kCount)[1], (i + 1) << 10);
+        });
+    }
+    for (std::thread &thread : threads) {
+        thread.join();
+    }
+}
+
+} // namespace
+} // namespace hetcoll
