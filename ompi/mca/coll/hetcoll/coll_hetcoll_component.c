@@ -1,14 +1,12 @@
 /* The component: its parameters, and its life from MPI_Init to MPI_Finalize. */
 #include "coll_hetcoll.h"
 
-#include <dlfcn.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "opal/mca/base/base.h"
 #include "opal/util/output.h"
-#include "opal/util/show_help.h"
+#include "opal/util/proc.h"
 
 const char *mca_coll_hetcoll_component_version_string =
     "hetcoll, built for Open MPI " OMPI_VERSION;
@@ -144,25 +142,16 @@ static int register_parameters(void)
     return mca_coll_hetcoll_bring_fallback();
 }
 
-/* Reported once a job, not once a rank. The help file lies with Open MPI's own where hetcoll is
- * installed, and beside the component where it runs from a build or from a user's directory. */
+/* One rank of each node speaks for all. Not through Open MPI's help files: their way to mpirun loses
+ * messages in 4.1.4 when several ranks send at once. */
 static void report(const char *problem)
 {
-#if defined(MCA_COLL_BASE_VERSION_3_0_0) /* has its help texts compiled in */
-    opal_output(0, "hetcoll is off: %s", problem);
-#else
-    Dl_info info;
-    char directory[PATH_MAX];
-    if (0 != dladdr(&mca_coll_hetcoll_component, &info) && NULL != info.dli_fname) {
-        snprintf(directory, sizeof directory, "%s", info.dli_fname);
-        char *slash = strrchr(directory, '/');
-        if (NULL != slash) {
-            *slash = '\0';
-            (void) opal_show_help_add_dir(directory);
-        }
+    if (0 == opal_process_info.my_local_rank) {
+        opal_output(0,
+                    "hetcoll is off, the other coll components serve this job, device memory in "
+                    "MPI_Allreduce is as unsafe or slow as without hetcoll: %s",
+                    problem);
     }
-    opal_show_help("help-coll-hetcoll.txt", "off", true, problem);
-#endif
 }
 
 static int is_one_of(const char *value, const char *first, const char *second, const char *third)

@@ -9,4 +9,4 @@ component_sources = \
 	ompi/mca/coll/hetcoll/coll_hetcoll_module.c \
 	ompi/mca/coll/hetcoll/coll_hetcoll_p2p.c \
 	ompi/mca/coll/hetcoll/coll_hetcoll_types.c
-component_help = ompi/mca/coll/hetcoll/help-coll-hetcoll.txt
+component_help =
