@@ -8,20 +8,26 @@
 #include "tuning/choice.h"
 
 #include <array>
+#include <atomic>
+#include <cstdint>
 #include <optional>
 
 namespace hetcoll {
 
 class Engine {
 public:
-    Engine(Process &process, const hetcoll_p2p &p2p, const hetcoll_facts &agreed) noexcept
-        : process_(process), p2p_(p2p), agreed_(agreed)
-    {
-    }
+    Engine(Process &process, const hetcoll_p2p &p2p, const hetcoll_facts &agreed);
+    ~Engine();
+    Engine(const Engine &) = delete;
+    Engine &operator=(const Engine &) = delete;
 
     [[nodiscard]] Process &process() noexcept { return process_; }
     [[nodiscard]] const hetcoll_p2p &p2p() const noexcept { return p2p_; }
     [[nodiscard]] std::size_t small_limit() const noexcept { return agreed_.small_limit; }
+    // A small call whose buffers are surely host memory on this rank, served without looking any
+    // further: programs make thousands of these a second and must not feel hetcoll. The other ranks
+    // may have device memory. Nothing if the call is not of this kind.
+    [[nodiscard]] std::optional<int> try_host(const hetcoll_call &call) noexcept;
     // The same on every rank, because everything that goes in is.
     [[nodiscard]] Choice choice(std::size_t bytes) const noexcept;
     // This rank's schedule, built at first use and kept: it serves every size.
@@ -35,6 +41,9 @@ private:
     hetcoll_facts agreed_;
     std::array<std::optional<Schedule>, kAlgorithmCount> schedules_;
     Executor executor_;
+    Exchange exchange_; // of try_host()
+    // Calls served by try_host(). Only this engine writes it, so that it costs no locked instruction.
+    std::atomic<std::uint64_t> host_calls_{0};
 };
 
 } // namespace hetcoll

@@ -36,6 +36,10 @@ struct hetcoll_process {
 };
 
 struct hetcoll_engine {
+    hetcoll_engine(Process &process, const hetcoll_p2p &p2p, const hetcoll_facts &agreed)
+        : engine(process, p2p, agreed)
+    {
+    }
     Engine engine;
 };
 
@@ -96,13 +100,20 @@ void hetcoll_process_offer_direct(hetcoll_process *process, const hetcoll_p2p *s
 hetcoll_engine *hetcoll_engine_create(hetcoll_process *process, const hetcoll_p2p *p2p,
                                       const hetcoll_facts *agreed)
 {
-    return new (std::nothrow) hetcoll_engine{Engine(*process->process, *p2p, *agreed)};
+    try {
+        return new hetcoll_engine(*process->process, *p2p, *agreed);
+    } catch (const std::bad_alloc &) {
+        return nullptr;
+    }
 }
 
 void hetcoll_engine_destroy(hetcoll_engine *engine) { delete engine; }
 
 int hetcoll_allreduce(hetcoll_engine *engine, const hetcoll_call *call)
 {
+    if (const auto code = engine->engine.try_host(*call)) {
+        return *code;
+    }
     try {
         Operation operation(engine->engine, *call);
         const hetcoll_p2p &p2p = engine->engine.p2p();

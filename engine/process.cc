@@ -272,9 +272,30 @@ void Process::discard(std::unique_ptr<DeviceBounce> bounce) noexcept
     }
 }
 
+void Process::add_small_calls(const std::atomic<std::uint64_t> &calls)
+{
+    const std::lock_guard lock(mutex_);
+    small_calls_.push_back(&calls);
+}
+
+void Process::remove_small_calls(const std::atomic<std::uint64_t> &calls) noexcept
+{
+    const std::lock_guard lock(mutex_);
+    std::erase(small_calls_, &calls);
+    count(HETCOLL_CALLS_SMALL, calls.load(std::memory_order_relaxed));
+}
+
 std::uint64_t Process::counter(hetcoll_counter counter) const noexcept
 {
     switch (counter) {
+    case HETCOLL_CALLS_SMALL: {
+        const std::lock_guard lock(mutex_);
+        std::uint64_t calls = counters_[counter].load(std::memory_order_relaxed);
+        for (const auto *engine : small_calls_) {
+            calls += engine->load(std::memory_order_relaxed);
+        }
+        return calls;
+    }
     case HETCOLL_POINTER_HITS: return pointers_->counters().hits;
     case HETCOLL_POINTER_MISSES: return pointers_->counters().misses;
     case HETCOLL_POINTER_INVALIDATIONS: return pointers_->counters().invalidations;

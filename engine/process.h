@@ -69,6 +69,9 @@ public:
     {
         counters_[counter].fetch_add(by, std::memory_order_relaxed);
     }
+    // An engine's own share of HETCOLL_CALLS_SMALL, while it lives and after.
+    void add_small_calls(const std::atomic<std::uint64_t> &calls);
+    void remove_small_calls(const std::atomic<std::uint64_t> &calls) noexcept;
     [[nodiscard]] std::uint64_t counter(hetcoll_counter counter) const noexcept;
 
 private:
@@ -87,7 +90,8 @@ private:
     std::unique_ptr<PointerCache> pointers_;
     std::array<std::atomic<std::uint64_t>, HETCOLL_COUNTER_COUNT> counters_{};
 
-    std::mutex mutex_; // of all below
+    mutable std::mutex mutex_; // of all below
+    std::vector<const std::atomic<std::uint64_t> *> small_calls_;
     std::optional<hetcoll_p2p> self_;
     int self_tag_ = 0;
     std::optional<bool> direct_;
