@@ -85,6 +85,7 @@ AC_DEFUN([HETCOLL_CHECK_SANITIZER],
     [], [enable_sanitizer=no])
  HETCOLL_SANITIZER_FLAGS=
  HETCOLL_SANITIZER=
+ HETCOLL_SANITIZED_DSO=
  AS_CASE([$enable_sanitizer],
     [no], [],
     [yes], [AC_MSG_ERROR([--enable-sanitizer needs a list: address,undefined or thread])],
@@ -100,9 +101,12 @@ AC_DEFUN([HETCOLL_CHECK_SANITIZER],
      CXXFLAGS=$hetcoll_saved_flags
      AC_LANG_POP([C++])
      HETCOLL_SANITIZER=$enable_sanitizer
+     # Stays loaded, so that a leak's stack can be named after Open MPI closed the component.
+     HETCOLL_SANITIZED_DSO="-Wl,-z,nodelete"
      HETCOLL_SUMMARY_LINE([sanitizer], [$enable_sanitizer])])
  AC_SUBST([HETCOLL_SANITIZER_FLAGS])
  AC_SUBST([HETCOLL_SANITIZER])
+ AC_SUBST([HETCOLL_SANITIZED_DSO])
  AM_CONDITIONAL([HETCOLL_SANITIZED], [test "x$enable_sanitizer" != xno])])
 
 # GoogleTest, Google Benchmark, hwloc: what is missing is said in the summary, with its package.

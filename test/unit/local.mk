@@ -14,14 +14,15 @@ unit_tests = test/unit/base_test test/unit/schedule_test test/unit/tuning_test
 unit_tests_cuda = test/unit/device_test test/unit/pointer_cache_test test/unit/cuda_kernels_test \
 	test/unit/transport_test test/unit/engine_test test/unit/emulated_gpu_test
 
+all_unit_tests =
 if HAVE_GTEST
-check_PROGRAMS += $(unit_tests)
-TESTS += $(unit_tests)
+all_unit_tests += $(unit_tests)
 if WITH_CUDA
-check_PROGRAMS += $(unit_tests_cuda)
-TESTS += $(unit_tests_cuda)
+all_unit_tests += $(unit_tests_cuda)
 endif
 endif
+check_PROGRAMS += $(all_unit_tests)
+TESTS += $(all_unit_tests)
 
 test_unit_base_test_SOURCES = $(unit_sources_base)
 nodist_EXTRA_test_unit_base_test_SOURCES = linked_by_cxx.cc
