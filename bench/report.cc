@@ -53,7 +53,7 @@ void print_facts(const Facts &facts)
 void print_heading(const TableStyle &style)
 {
     if (style.host_copy) {
-        std::printf("#%92s%s\n", "", " | copy to pageable host memory, reduce, copy back");
+        std::printf("#%101s | copied to pageable host memory, reduced there, copied back\n", "");
     }
     std::printf("#%10s %10s %-18s %-7s %9s %9s %9s %7s %7s %6s", "size", "count", "algorithm",
                 "path", "min", "median", "p99", "algbw", "busbw", "check");

@@ -48,6 +48,9 @@ case_ 2 ob1 "$forced" streams
 case_ 4 ob1 "$forced" streams
 case_ 3 ucx "$forced" streams
 
+case_ 2 ob1 "$forced" types
+case_ 3 ob1 "--mca coll ^hetcoll" types
+
 case_ 2 ob1 "$forced" threads
 case_ 4 ob1 "$forced" threads
 case_ 3 ucx "$forced" threads

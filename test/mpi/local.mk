@@ -10,7 +10,7 @@ mpi_test_libs = libhetcoll_mpi_test.la libhetcoll_bench.la libhetcoll.la $(MPI_L
 check_PROGRAMS += \
 	test/mpi/all_collectives test/mpi/device_allreduce test/mpi/faults test/mpi/host_path \
 	test/mpi/lifecycle test/mpi/limits test/mpi/mixed_memory test/mpi/not_accelerated \
-	test/mpi/steady_state test/mpi/streams test/mpi/threads
+	test/mpi/steady_state test/mpi/streams test/mpi/threads test/mpi/types
 TESTS += test/mpi/run.sh
 
 test_mpi_all_collectives_SOURCES = test/mpi/all_collectives.cc
@@ -46,4 +46,7 @@ test_mpi_streams_LDADD = $(mpi_test_libs)
 test_mpi_threads_SOURCES = test/mpi/threads.cc
 test_mpi_threads_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
 test_mpi_threads_LDADD = $(mpi_test_libs)
+test_mpi_types_SOURCES = test/mpi/types.cc test/mpi/types_in_c.h test/mpi/types_in_c.c
+test_mpi_types_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_types_LDADD = $(mpi_test_libs)
 endif
