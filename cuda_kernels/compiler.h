@@ -16,8 +16,8 @@
 #define HETCOLL_ON_GPU 0
 #endif
 
-// Before a loop: how often nvcc unrolls it. Left alone, it makes the kernels many times larger and no
-// faster. A host compiler decides for itself.
+// Before a loop: how often nvcc unrolls it. Left alone, it makes the kernels many times larger and
+// no faster. A host compiler decides for itself.
 #if defined(__CUDACC__)
 #define HETCOLL_PRAGMA(text) _Pragma(#text)
 #define HETCOLL_UNROLL(times) HETCOLL_PRAGMA(unroll times)

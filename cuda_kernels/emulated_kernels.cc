@@ -10,9 +10,9 @@
 namespace {
 
 constexpr emulated_gpu_kernel kKernels[] = {
-#define HETCOLL_EMULATED_KERNELS(Op, op, Kind, kind)                                               \
-    EMULATED_GPU_KERNEL(hetcoll_reduce2_##op##_##kind, EMULATED_GPU_COLLAPSIBLE),                  \
-        EMULATED_GPU_KERNEL(hetcoll_reduce3_##op##_##kind, EMULATED_GPU_COLLAPSIBLE),              \
+#define HETCOLL_EMULATED_KERNELS(Op, op, Kind, kind)                                  \
+    EMULATED_GPU_KERNEL(hetcoll_reduce2_##op##_##kind, EMULATED_GPU_COLLAPSIBLE),     \
+        EMULATED_GPU_KERNEL(hetcoll_reduce3_##op##_##kind, EMULATED_GPU_COLLAPSIBLE), \
         EMULATED_GPU_KERNEL(hetcoll_reduce_many_##op##_##kind, EMULATED_GPU_COLLAPSIBLE),
     HETCOLL_FOR_EACH_REDUCTION(HETCOLL_EMULATED_KERNELS)
 #undef HETCOLL_EMULATED_KERNELS

@@ -50,9 +50,8 @@ void reduce_baseline(void *dst, const void *a, const void *b, std::size_t count)
 #if defined(__x86_64__)
 // The processor's own conversions, eight at a time: the same bits (a canonical NaN stays one), and
 // without regard to flush-to-zero modes too.
-template <class Op>
-[[gnu::target("avx2,f16c")]] void reduce_half(void *dst, const void *a, const void *b,
-                                              std::size_t count)
+template <class Op> [[gnu::target("avx2,f16c")]] void reduce_half(void *dst, const void *a,
+                                                                  const void *b, std::size_t count)
 {
     auto *to = static_cast<Half *>(dst);
     const auto *left = static_cast<const Half *>(a), *right = static_cast<const Half *>(b);
@@ -73,8 +72,7 @@ template <class Op>
 }
 
 template <class Op, class T>
-[[gnu::target("avx2")]] void reduce_avx2(void *dst, const void *a, const void *b,
-                                         std::size_t count)
+[[gnu::target("avx2")]] void reduce_avx2(void *dst, const void *a, const void *b, std::size_t count)
 {
     if constexpr (std::is_same_v<T, Half>) {
         reduce_half<Op>(dst, a, b, count);
@@ -106,7 +104,10 @@ bool has_avx2()
 }
 #else
 template <class Op, class T> inline constexpr HostReduce reduce_avx2 = nullptr;
-bool has_avx2() { return false; }
+bool has_avx2()
+{
+    return false;
+}
 #endif
 
 struct Code {
@@ -117,8 +118,8 @@ using Table = std::array<std::array<Code, kElementKindCount>, kReduceOpCount>;
 constexpr Table make_table()
 {
     Table table{};
-#define HETCOLL_HOST_REDUCE(Op, op, Kind, kind)                                                    \
-    table[static_cast<int>(ReduceOp::k##Op)][static_cast<int>(ElementKind::k##Kind)] = {           \
+#define HETCOLL_HOST_REDUCE(Op, op, Kind, kind)                                          \
+    table[static_cast<int>(ReduceOp::k##Op)][static_cast<int>(ElementKind::k##Kind)] = { \
         reduce_baseline<Op, element::Kind>, reduce_avx2<Op, element::Kind>};
     HETCOLL_FOR_EACH_REDUCTION(HETCOLL_HOST_REDUCE)
 #undef HETCOLL_HOST_REDUCE

@@ -11,10 +11,10 @@ struct Names {
 };
 
 constexpr Names kNames[] = {
-#define HETCOLL_KERNEL_NAMES(Op, op, Kind, kind)                                                   \
-    {ReduceOp::k##Op,                                                                              \
-     ElementKind::k##Kind,                                                                         \
-     {"hetcoll_reduce2_" #op "_" #kind, "hetcoll_reduce3_" #op "_" #kind,                          \
+#define HETCOLL_KERNEL_NAMES(Op, op, Kind, kind)                          \
+    {ReduceOp::k##Op,                                                     \
+     ElementKind::k##Kind,                                                \
+     {"hetcoll_reduce2_" #op "_" #kind, "hetcoll_reduce3_" #op "_" #kind, \
       "hetcoll_reduce_many_" #op "_" #kind}},
     HETCOLL_FOR_EACH_REDUCTION(HETCOLL_KERNEL_NAMES)
 #undef HETCOLL_KERNEL_NAMES
@@ -37,6 +37,9 @@ const char *kernel_name(KernelShape shape, ReduceOp op, ElementKind kind) noexce
     return nullptr;
 }
 
-const void *kernel_image() noexcept { return hetcoll_kernel_image; }
+const void *kernel_image() noexcept
+{
+    return hetcoll_kernel_image;
+}
 
 } // namespace hetcoll

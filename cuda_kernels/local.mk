@@ -6,7 +6,9 @@ hetcoll_sources += \
 	cuda_kernels/numbers.h \
 	cuda_kernels/operations.h \
 	cuda_kernels/reduction.h \
-	cuda_kernels/reduction_list.h
+	cuda_kernels/reduction_list.h \
+	cuda_kernels/user_op.h \
+	cuda_kernels/user_op.cc
 
 # The kernels for every architecture: about a minute of one core. -fmad=false: no fused multiply-add,
 # so that a complex product has the same bits as on the host.

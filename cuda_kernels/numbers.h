@@ -1,5 +1,5 @@
-// The number types of the kernels, and the one way in which 16-bit floats become floats and back: the
-// same bits on every GPU and every host, whatever flush-to-zero mode the application has set.
+// The number types of the kernels, and the one way in which 16-bit floats become floats and back:
+// the same bits on every GPU and every host, whatever flush-to-zero mode the application has set.
 #pragma once
 
 #include "cuda_kernels/compiler.h"
@@ -36,18 +36,24 @@ template <class To, class From> HETCOLL_HD To bits_as(From from)
     return to;
 }
 
-template <class T>
-inline constexpr bool kIsSmallFloat = std::is_same_v<T, Half> || std::is_same_v<T, Bfloat16>;
+template <class T> inline constexpr bool kIsSmallFloat =
+    std::is_same_v<T, Half> || std::is_same_v<T, Bfloat16>;
 
 // The NaN that every operation answers (all bits but the sign, as GPUs have it for float and half):
 // left alone, GPUs and CPUs differ in the NaN that arithmetic makes.
-HETCOLL_HD float canonical(float x) { return x != x ? bits_as<float>(~0u >> 1) : x; }
+HETCOLL_HD float canonical(float x)
+{
+    return x != x ? bits_as<float>(~0u >> 1) : x;
+}
 HETCOLL_HD double canonical(double x)
 {
     return x != x ? bits_as<double>(~std::uint64_t{0} >> 1) : x;
 }
 
-HETCOLL_HD float widen(Bfloat16 x) { return bits_as<float>(std::uint32_t{x.bits} << 16); }
+HETCOLL_HD float widen(Bfloat16 x)
+{
+    return bits_as<float>(std::uint32_t{x.bits} << 16);
+}
 
 HETCOLL_HD float widen(Half x)
 {
@@ -59,8 +65,8 @@ HETCOLL_HD float widen(Half x)
     // Branch free, so that loops over it vectorise. No intermediate is a subnormal float.
     const std::uint32_t sign = (x.bits & 0x8000u) << 16, magnitude = x.bits & 0x7fffu;
     constexpr std::uint32_t kRebias = (127u - 15u) << 23, kSmallestNormal = (127u - 14u) << 23;
-    const float subnormal = bits_as<float>((magnitude << 13) + kSmallestNormal) -
-                            bits_as<float>(kSmallestNormal);
+    const float subnormal =
+        bits_as<float>((magnitude << 13) + kSmallestNormal) - bits_as<float>(kSmallestNormal);
     const std::uint32_t normal = (magnitude << 13) + kRebias;
     const std::uint32_t special = (magnitude << 13) + 2 * kRebias; // infinity and NaN
     const std::uint32_t finite = magnitude < 0x400u ? bits_as<std::uint32_t>(subnormal) : normal;

@@ -1,13 +1,16 @@
-// MPI's reduction operations on one pair of operands. Each has one result, bit for bit, on every host
-// and GPU:
+// MPI's reduction operations on one pair of operands. Each has one result, bit for bit, on every
+// host and GPU:
 //  * integers wrap; logical operations answer 0 or 1, also for a bool that is neither;
-//  * half and bfloat16 are combined in float and rounded once (24 >= 2*11+2 significand bits, so that
+//  * half and bfloat16 are combined in float and rounded once (24 >= 2*11+2 significand bits, so
+//  that
 //    is the correctly rounded half operation);
 //  * a NaN result is the canonical NaN;
-//  * MIN and MAX order -0 below +0 and prefer a number to a NaN (IEEE 754-2019 minimumNumber), so they
+//  * MIN and MAX order -0 below +0 and prefer a number to a NaN (IEEE 754-2019 minimumNumber), so
+//  they
 //    commute and associate whatever the operands, and the ranks agree however the tree lies. A NaN
 //    operand alone cannot hide the other ranks' numbers;
-//  * MAXLOC and MINLOC take the lower index where the values are equal, -0 equal to +0 and NaN to NaN;
+//  * MAXLOC and MINLOC take the lower index where the values are equal, -0 equal to +0 and NaN to
+//  NaN;
 //    a number wins against a NaN;
 //  * a complex product is (ac - bd, ad + bc), each operation rounded: no fused multiply-add, and no
 //    repair of infinities as in C's Annex G.

@@ -1,6 +1,6 @@
 // The body of every kernel: element i of dst becomes the left fold of element i of the inputs. Lane
-// `lane` of `lanes` does its share. reduce.cu instantiates it for the GPU, and the emulated GPU runs
-// the same code, so that CPU tests cover the addressing below.
+// `lane` of `lanes` does its share. reduce.cu instantiates it for the GPU, and the emulated GPU
+// runs the same code, so that CPU tests cover the addressing below.
 #pragma once
 
 #include "cuda_kernels/operations.h"
@@ -14,8 +14,14 @@ namespace hetcoll {
 struct TwoInputs {
     const void *input[2];
 };
-HETCOLL_HD int input_count(const TwoInputs &) { return 2; }
-HETCOLL_HD int input_count(const ReduceInputs &inputs) { return inputs.count; }
+HETCOLL_HD int input_count(const TwoInputs &)
+{
+    return 2;
+}
+HETCOLL_HD int input_count(const ReduceInputs &inputs)
+{
+    return inputs.count;
+}
 
 // Of the loops over the inputs: all of two, so that the pointers stay in registers.
 template <class Inputs> inline constexpr int kUnroll = 1;
@@ -107,9 +113,8 @@ template <class T> HETCOLL_HD T load_element(const void *from, std::size_t i, bo
 }
 
 // dst may be any of the inputs, and must not overlap one otherwise. Any alignment.
-template <class Op, class T, class Inputs>
-HETCOLL_HD void reduce_lane(void *dst, const Inputs &inputs, std::size_t count, std::size_t lane,
-                            std::size_t lanes)
+template <class Op, class T, class Inputs> HETCOLL_HD void
+reduce_lane(void *dst, const Inputs &inputs, std::size_t count, std::size_t lane, std::size_t lanes)
 {
     constexpr std::size_t kItems = 16 / sizeof(T);
     const Split part = split<T>(dst, inputs, count);
@@ -139,8 +144,8 @@ HETCOLL_HD void reduce_lane(void *dst, const Inputs &inputs, std::size_t count, 
         T result = load_element<T>(inputs.input[0], element, part.element_aligned);
         HETCOLL_UNROLL(kUnroll<Inputs>)
         for (int k = 1; k < terms; ++k) {
-            result = combine<Op>(result, load_element<T>(inputs.input[k], element,
-                                                         part.element_aligned));
+            result = combine<Op>(result,
+                                 load_element<T>(inputs.input[k], element, part.element_aligned));
         }
         if (part.element_aligned) {
             static_cast<T *>(dst)[element] = result;

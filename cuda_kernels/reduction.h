@@ -19,8 +19,10 @@ struct ReduceInputs {
 
 enum class KernelShape {
     kTwoInput,   // (T *dst, const T *src, size_t count):            dst = op(dst, src)
-    kThreeInput, // (T *dst, const T *a, const T *b, size_t count):  dst = op(a, b); dst may be a or b
-    kManyInput,  // (T *dst, ReduceInputs in, size_t count):         dst = op(...op(in0, in1)..., inN)
+    kThreeInput, // (T *dst, const T *a, const T *b, size_t count):  dst = op(a, b); dst may be a or
+                 // b
+    kManyInput,  // (T *dst, ReduceInputs in, size_t count):         dst = op(...op(in0, in1)...,
+                 // inN)
 };               //                                                  dst may be any of the inputs
 
 // Name of the kernel for the driver, the same for kinds with equal code (a sum of int32 is a sum of
@@ -30,8 +32,8 @@ enum class KernelShape {
 // The fatbin with every kernel: an argument for cuModuleLoadData.
 [[nodiscard]] const void *kernel_image() noexcept;
 
-// The host build of the kernels' operations. All pointers are host memory of any alignment; dst may be
-// a or b. nullptr where MPI does not define op on kind. The same bits as from the GPU for every
+// The host build of the kernels' operations. All pointers are host memory of any alignment; dst may
+// be a or b. nullptr where MPI does not define op on kind. The same bits as from the GPU for every
 // operation and kind (operations.h says what they are).
 using HostReduce = void (*)(void *dst, const void *a, const void *b, std::size_t count);
 [[nodiscard]] HostReduce host_reduce(ReduceOp op, ElementKind kind) noexcept; // dst = op(a, b)

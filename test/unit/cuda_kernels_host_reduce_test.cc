@@ -10,8 +10,7 @@ namespace {
 
 using test::Bytes;
 
-class HostReduceTest
-    : public ::testing::TestWithParam<std::pair<ReduceOp, ElementKind>> {
+class HostReduceTest : public ::testing::TestWithParam<std::pair<ReduceOp, ElementKind>> {
 protected:
     const ReduceOp op = GetParam().first;
     const ElementKind kind = GetParam().second;
@@ -30,7 +29,8 @@ TEST_P(HostReduceTest, AnswersAsTheReferenceDoes)
 {
     ASSERT_NE(reduce, nullptr);
     const std::size_t count = 20011;
-    const Bytes a = test::random_elements(kind, count, 1), b = test::random_elements(kind, count, 2);
+    const Bytes a = test::random_elements(kind, count, 1),
+                b = test::random_elements(kind, count, 2);
     Bytes result(count * bytes);
     reduce(result.data(), a.data(), b.data(), count);
     const Bytes wanted = test::reference_fold(op, kind, {a, b});
@@ -62,7 +62,8 @@ TEST_P(HostReduceTest, WritesNothingBesideTheResult)
 TEST_P(HostReduceTest, DestinationMayBeAnOperand)
 {
     const std::size_t count = 1003;
-    const Bytes a = test::random_elements(kind, count, 5), b = test::random_elements(kind, count, 6);
+    const Bytes a = test::random_elements(kind, count, 5),
+                b = test::random_elements(kind, count, 6);
     const Bytes wanted = test::reference_fold(op, kind, {a, b});
     Bytes in_a = a, in_b = b;
     reduce(in_a.data(), in_a.data(), b.data(), count);
@@ -78,7 +79,8 @@ TEST_P(HostReduceTest, OperandsMayChangePlaces)
         return; // -0 and 0, or two NaN, at the same index are equal but not the same
     }
     const std::size_t count = 20011;
-    const Bytes a = test::random_elements(kind, count, 7), b = test::random_elements(kind, count, 8);
+    const Bytes a = test::random_elements(kind, count, 7),
+                b = test::random_elements(kind, count, 8);
     Bytes forward(count * bytes), backward(count * bytes);
     reduce(forward.data(), a.data(), b.data(), count);
     reduce(backward.data(), b.data(), a.data(), count);
@@ -88,7 +90,8 @@ TEST_P(HostReduceTest, OperandsMayChangePlaces)
 TEST_P(HostReduceTest, OldProcessorsAnswerTheSame)
 {
     const std::size_t count = 20011;
-    const Bytes a = test::random_elements(kind, count, 9), b = test::random_elements(kind, count, 10);
+    const Bytes a = test::random_elements(kind, count, 9),
+                b = test::random_elements(kind, count, 10);
     Bytes here(count * bytes), baseline(count * bytes);
     reduce(here.data(), a.data(), b.data(), count);
     host_reduce_baseline(op, kind)(baseline.data(), a.data(), b.data(), count);

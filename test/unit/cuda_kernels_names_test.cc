@@ -20,7 +20,8 @@ TEST(KernelNames, ExistExactlyWhereMpiDefinesTheOperation)
             for (const KernelShape shape : kShapes) {
                 const auto o = static_cast<ReduceOp>(op);
                 const auto k = static_cast<ElementKind>(kind);
-                EXPECT_EQ(kernel_name(shape, o, k) != nullptr, is_defined(o, k)) << op << " " << kind;
+                EXPECT_EQ(kernel_name(shape, o, k) != nullptr, is_defined(o, k))
+                    << op << " " << kind;
             }
         }
     }
@@ -31,7 +32,8 @@ TEST(KernelNames, AreSharedOnlyByKindsOfOneSizeAndOneOperation)
     std::map<std::string, std::pair<std::pair<int, ReduceOp>, std::size_t>> seen;
     for (const auto &[op, kind] : test::defined_reductions()) {
         for (const KernelShape shape : kShapes) {
-            const auto meaning = std::pair(std::pair(static_cast<int>(shape), op), element_bytes(kind));
+            const auto meaning =
+                std::pair(std::pair(static_cast<int>(shape), op), element_bytes(kind));
             const auto [at, added] = seen.emplace(kernel_name(shape, op, kind), meaning);
             EXPECT_EQ(at->second, meaning) << at->first;
         }

@@ -1,5 +1,6 @@
 // Half and bfloat16 against the CUDA headers' own functions: every half, and floats from every
-// binade. HETCOLL_EXHAUSTIVE=1 in the environment tries all 2^32 floats and all 2^32 pairs of halves.
+// binade. HETCOLL_EXHAUSTIVE=1 in the environment tries all 2^32 floats and all 2^32 pairs of
+// halves.
 #include "cuda_kernels/numbers.h"
 #include "cuda_kernels/operations.h"
 
@@ -13,10 +14,19 @@
 namespace hetcoll {
 namespace {
 
-bool exhaustive() { return std::getenv("HETCOLL_EXHAUSTIVE") != nullptr; }
+bool exhaustive()
+{
+    return std::getenv("HETCOLL_EXHAUSTIVE") != nullptr;
+}
 
-std::uint16_t bits(__half x) { return static_cast<__half_raw>(x).x; }
-std::uint16_t bits(__nv_bfloat16 x) { return static_cast<__nv_bfloat16_raw>(x).x; }
+std::uint16_t bits(__half x)
+{
+    return static_cast<__half_raw>(x).x;
+}
+std::uint16_t bits(__nv_bfloat16 x)
+{
+    return static_cast<__nv_bfloat16_raw>(x).x;
+}
 __half to_cuda(Half x)
 {
     __half_raw raw;
@@ -71,7 +81,8 @@ TEST(Half, TiesRoundToEven)
 {
     for (unsigned u = 0; u < 0x7c00; ++u) {
         const float low = widen(Half{static_cast<std::uint16_t>(u)});
-        const float high = u + 1 < 0x7c00 ? widen(Half{static_cast<std::uint16_t>(u + 1)}) : 65536.0f;
+        const float high =
+            u + 1 < 0x7c00 ? widen(Half{static_cast<std::uint16_t>(u + 1)}) : 65536.0f;
         const float middle = (low + high) / 2;
         Half tie, below, above;
         narrow(middle, tie);
@@ -89,8 +100,10 @@ TEST(Half, SumsAndProductsAreThoseOfTheCudaHeaders)
     for (unsigned a = 0; a < 65536; a += step) {
         for (unsigned b = 0; b < 65536; ++b) {
             const Half x{static_cast<std::uint16_t>(a)}, y{static_cast<std::uint16_t>(b)};
-            ASSERT_EQ(combine<Sum>(x, y).bits, bits(__hadd(to_cuda(x), to_cuda(y)))) << a << " " << b;
-            ASSERT_EQ(combine<Prod>(x, y).bits, bits(__hmul(to_cuda(x), to_cuda(y)))) << a << " " << b;
+            ASSERT_EQ(combine<Sum>(x, y).bits, bits(__hadd(to_cuda(x), to_cuda(y))))
+                << a << " " << b;
+            ASSERT_EQ(combine<Prod>(x, y).bits, bits(__hmul(to_cuda(x), to_cuda(y))))
+                << a << " " << b;
         }
     }
 }
@@ -101,8 +114,10 @@ TEST(Bfloat16, SumsAndProductsAreThoseOfTheCudaHeaders)
     for (unsigned a = 0; a < 65536; a += step) {
         for (unsigned b = 0; b < 65536; ++b) {
             const Bfloat16 x{static_cast<std::uint16_t>(a)}, y{static_cast<std::uint16_t>(b)};
-            ASSERT_EQ(combine<Sum>(x, y).bits, bits(__hadd(to_cuda(x), to_cuda(y)))) << a << " " << b;
-            ASSERT_EQ(combine<Prod>(x, y).bits, bits(__hmul(to_cuda(x), to_cuda(y)))) << a << " " << b;
+            ASSERT_EQ(combine<Sum>(x, y).bits, bits(__hadd(to_cuda(x), to_cuda(y))))
+                << a << " " << b;
+            ASSERT_EQ(combine<Prod>(x, y).bits, bits(__hmul(to_cuda(x), to_cuda(y))))
+                << a << " " << b;
         }
     }
 }

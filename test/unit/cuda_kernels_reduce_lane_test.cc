@@ -74,7 +74,8 @@ public:
         std::vector<Shifted> buffers;
         for (int k = 0; k < terms; ++k) {
             contents.push_back(elements(count, static_cast<unsigned>(10 + k)));
-            buffers.emplace_back(contents.back(), (shift + static_cast<std::size_t>(k) * step) % 17);
+            buffers.emplace_back(contents.back(),
+                                 (shift + static_cast<std::size_t>(k) * step) % 17);
         }
         ReduceInputs inputs = {{}, terms};
         for (int k = 0; k < terms; ++k) {
@@ -96,8 +97,9 @@ private:
         const Bytes wanted = test::reference_fold(op_, kind_, inputs), got = dst.content();
         const long i = test::first_difference(kind_, got, wanted);
         ASSERT_EQ(i, -1) << what << ", " << op_name(op_) << " " << element_name(kind_) << ", count "
-                         << count << ", shift " << shift << ": " << test::show_element(kind_, got, i)
-                         << " for " << test::show_element(kind_, wanted, i);
+                         << count << ", shift " << shift << ": "
+                         << test::show_element(kind_, got, i) << " for "
+                         << test::show_element(kind_, wanted, i);
         ASSERT_TRUE(dst.intact_outside());
     }
 
@@ -105,7 +107,7 @@ private:
     ElementKind kind_;
 };
 
-#define FOR_EACH_CASE(Op, op, Kind, kind)                                                          \
+#define FOR_EACH_CASE(Op, op, Kind, kind) \
     run(Case<Op, element::Kind>(ReduceOp::k##Op, ElementKind::k##Kind));
 
 TEST(ReduceLane, EqualAlignmentOfAnyKindAndAnyLength)

@@ -17,14 +17,17 @@ template <class T> T load(const void *from)
     std::memcpy(&value, from, sizeof value);
     return value;
 }
-template <class T> void store(void *to, T value) { std::memcpy(to, &value, sizeof value); }
+template <class T> void store(void *to, T value)
+{
+    std::memcpy(to, &value, sizeof value);
+}
 
 template <class T> constexpr T kNan = 0; // every bit set but the sign
 template <> constexpr float kNan<float> = std::bit_cast<float>(0x7fffffffu);
 template <> constexpr double kNan<double> = std::bit_cast<double>(0x7fffffffffffffffu);
 
-// One operation on floating point values, rounded to T once. Products of T fit into Wide, and sums are
-// rounded to so many more bits that rounding again does no harm.
+// One operation on floating point values, rounded to T once. Products of T fit into Wide, and sums
+// are rounded to so many more bits that rounding again does no harm.
 template <class T> using Wide = std::conditional_t<sizeof(T) == 4, double, __float128>;
 template <class T> T add(T a, T b)
 {
@@ -68,7 +71,8 @@ template <class T> T integer_combine(ReduceOp op, T a, T b)
     case ReduceOp::kSum:
         return static_cast<T>(x + y);
     case ReduceOp::kProd:
-        return static_cast<T>(static_cast<unsigned __int128>(x) * static_cast<unsigned __int128>(y));
+        return static_cast<T>(static_cast<unsigned __int128>(x) *
+                              static_cast<unsigned __int128>(y));
     case ReduceOp::kLand:
         return x && y;
     case ReduceOp::kLor:
@@ -126,7 +130,8 @@ std::uint16_t encode(Format format, double value)
     // Counting up the encodings: a carry out of the significand lands in the exponent.
     const double code = units + std::ldexp(unit - format.lowest, fraction_bits);
     const int infinity = largest << fraction_bits;
-    return static_cast<std::uint16_t>(sign | (code >= infinity ? infinity : static_cast<int>(code)));
+    return static_cast<std::uint16_t>(sign |
+                                      (code >= infinity ? infinity : static_cast<int>(code)));
 }
 
 std::uint16_t small_float_combine(Format format, ReduceOp op, std::uint16_t a, std::uint16_t b)
@@ -219,14 +224,26 @@ constexpr KindFacts kFacts[kElementKindCount] = {
     {located_combine<double, double>, 8, 8, 8, KindFacts::kDoubles},
 };
 
-const KindFacts &facts(ElementKind kind) { return kFacts[static_cast<int>(kind)]; }
+const KindFacts &facts(ElementKind kind)
+{
+    return kFacts[static_cast<int>(kind)];
+}
 
 template <class Float, class Bits> Bits special_bits(std::mt19937_64 &random)
 {
     using Limits = std::numeric_limits<Float>;
-    const Float values[] = {0, 1, 2, Limits::infinity(), Limits::max(), Limits::min(),
-                            Limits::denorm_min(), Limits::min() / 2, Limits::quiet_NaN(),
-                            Limits::signaling_NaN(), 1 + Limits::epsilon(), Float(0.1)};
+    const Float values[] = {0,
+                            1,
+                            2,
+                            Limits::infinity(),
+                            Limits::max(),
+                            Limits::min(),
+                            Limits::denorm_min(),
+                            Limits::min() / 2,
+                            Limits::quiet_NaN(),
+                            Limits::signaling_NaN(),
+                            1 + Limits::epsilon(),
+                            Float(0.1)};
     Bits bits = load<Bits>(&values[random() % std::size(values)]);
     return bits ^ (random() % 2 ? Bits{1} << (8 * sizeof(Bits) - 1) : 0);
 }
@@ -269,8 +286,8 @@ long first_difference(ElementKind kind, const Bytes &a, const Bytes &b)
     const std::size_t bytes = element_bytes(kind);
     for (std::size_t at = 0; at < a.size(); at += bytes) {
         if (std::memcmp(&a[at], &b[at], fact.first_bytes) != 0 ||
-            (fact.second_bytes != 0 &&
-             std::memcmp(&a[at + fact.second_at], &b[at + fact.second_at], fact.second_bytes) != 0)) {
+            (fact.second_bytes != 0 && std::memcmp(&a[at + fact.second_at], &b[at + fact.second_at],
+                                                   fact.second_bytes) != 0)) {
             return static_cast<long>(at / bytes);
         }
     }
@@ -282,7 +299,8 @@ std::string show_element(ElementKind kind, const Bytes &bytes, long i)
     std::string text;
     for (std::size_t k = element_bytes(kind); k-- > 0;) {
         char hex[3];
-        std::snprintf(hex, sizeof hex, "%02x", bytes[static_cast<std::size_t>(i) * element_bytes(kind) + k]);
+        std::snprintf(hex, sizeof hex, "%02x",
+                      bytes[static_cast<std::size_t>(i) * element_bytes(kind) + k]);
         text += hex;
     }
     return text;

@@ -26,8 +26,8 @@ long first_difference(ElementKind kind, const Bytes &a, const Bytes &b);
 // The bytes of element i, for a failure message.
 std::string show_element(ElementKind kind, const Bytes &bytes, long i);
 
-// Random operands: ordinary numbers, equal ones, and every special one (NaN, infinity, -0, subnormal,
-// largest, smallest).
+// Random operands: ordinary numbers, equal ones, and every special one (NaN, infinity, -0,
+// subnormal, largest, smallest).
 Bytes random_elements(ElementKind kind, std::size_t count, std::uint64_t seed);
 
 // Every pair for which MPI (or hetcoll, for the 16-bit floats) defines the operation.

@@ -1,0 +1,264 @@
+/* MPI datatypes and operations for half (IEEE 754 binary16) and bfloat16, for C and C++.
+ *
+ *     struct hetcoll_types types;
+ *     hetcoll_types_create(&types);                     // after MPI_Init
+ *     MPI_Allreduce(MPI_IN_PLACE, gradients, count, types.float16, types.float16_sum, comm);
+ *     hetcoll_types_free(&types);                       // before MPI_Finalize
+ *
+ * Nothing to link: the operations are functions of this header, and work on host memory under any
+ * MPI and any collective component. Where hetcoll serves the communicator it runs its own kernels
+ * instead, on device memory too. Either way the bits are the same: a pair of numbers is combined in
+ * float and rounded once, to nearest even; a NaN result is 0x7fff; MIN and MAX put -0 below +0 and
+ * prefer a number to a NaN.
+ *
+ * How hetcoll knows these operations. MPI hides what a user-defined operation does, and its address
+ * differs from program to program. So each operation carries a mark in its code, which survives
+ * stripping, hidden visibility, static linking and any number of copies in a process: the function
+ * is aligned to 256 bytes, and within its first 256 bytes, jumped over when it runs, stands the
+ * text HETCOLL_TYPES_MARK "float16:sum;" (or another type and operation). The recogniser reads
+ * nothing unless the address is a multiple of 256, and then only that block, which lies in one page
+ * with the function's first instruction and so can be read. Nothing but a function made by
+ * HETCOLL_TYPES_OPERATION_ below has the text there: no other function begins in its block. Where
+ * the compiler or processor is unknown there is no mark, and the operation stays correct but
+ * unrecognised. The answer depends on the program alone, so ranks that run the same program agree.
+ */
+#ifndef HETCOLL_TYPES_H
+#define HETCOLL_TYPES_H
+
+#include <mpi.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct hetcoll_types {
+    MPI_Datatype float16, bfloat16; /* two bytes, no padding */
+    MPI_Op float16_sum, float16_prod, float16_min, float16_max;
+    MPI_Op bfloat16_sum, bfloat16_prod, bfloat16_min, bfloat16_max;
+};
+
+/* Makes the types and operations. MPI_SUCCESS, or the error code of the MPI call that failed; then
+ * nothing is left to free. */
+static int hetcoll_types_create(struct hetcoll_types *types) __attribute__((unused));
+
+/* Frees them. MPI_SUCCESS, or the first error code. */
+static int hetcoll_types_free(struct hetcoll_types *types) __attribute__((unused));
+
+/* What follows is not for use by name. */
+
+#define HETCOLL_TYPES_MARK "hetcoll_types:1:9d41c7e0b36a582f:"
+
+#if defined(__GNUC__) && defined(__x86_64__)
+#define HETCOLL_TYPES_JUMP_ "jmp"
+#elif defined(__GNUC__) && defined(__aarch64__)
+#define HETCOLL_TYPES_JUMP_ "b"
+#endif
+
+#ifdef HETCOLL_TYPES_JUMP_
+#define HETCOLL_TYPES_MARKED_ __attribute__((noinline, aligned(256)))
+#define HETCOLL_TYPES_PUT_MARK_(name)                                               \
+    __asm__ volatile(HETCOLL_TYPES_JUMP_ " 1f\n\t.ascii \"" HETCOLL_TYPES_MARK name \
+                                         ";\"\n\t.balign 4\n1:" ::                  \
+                                             : "memory")
+#else
+#define HETCOLL_TYPES_MARKED_
+#define HETCOLL_TYPES_PUT_MARK_(name) (void)0
+#endif
+
+static inline float hetcoll_types_to_float_(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static inline uint32_t hetcoll_types_to_bits_(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+static inline float hetcoll_types_widen_float16_(uint16_t half)
+{
+    const uint32_t sign = (uint32_t)(half & 0x8000u) << 16, magnitude = half & 0x7fffu;
+    const uint32_t shifted = magnitude << 13;
+    if (magnitude >= 0x7c00u) { /* infinity and NaN */
+        return hetcoll_types_to_float_(sign | (0x70000000u + shifted));
+    }
+    if (magnitude < 0x400u) { /* subnormal: no intermediate is a subnormal float */
+        const float value =
+            hetcoll_types_to_float_(0x38800000u + shifted) - hetcoll_types_to_float_(0x38800000u);
+        return hetcoll_types_to_float_(sign | hetcoll_types_to_bits_(value));
+    }
+    return hetcoll_types_to_float_(sign | (0x38000000u + shifted));
+}
+
+static inline uint16_t hetcoll_types_narrow_float16_(float value)
+{
+    const uint32_t bits = hetcoll_types_to_bits_(value);
+    const uint32_t sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7fffffffu;
+    uint32_t result;
+    if (magnitude > 0x7f800000u) {
+        return 0x7fffu;
+    }
+    if (magnitude >= 0x47800000u) { /* 65536 and more */
+        result = 0x7c00u;
+    } else if (magnitude < 0x38800000u) { /* one bit of 0.5 is the smallest half */
+        const float rounded = hetcoll_types_to_float_(magnitude) + 0.5f;
+        result = hetcoll_types_to_bits_(rounded) - 0x3f000000u;
+    } else {
+        result = (magnitude + 0xfffu + ((magnitude >> 13) & 1u) - 0x38000000u) >> 13;
+    }
+    return (uint16_t)(result | sign);
+}
+
+static inline float hetcoll_types_widen_bfloat16_(uint16_t number)
+{
+    return hetcoll_types_to_float_((uint32_t)number << 16);
+}
+
+static inline uint16_t hetcoll_types_narrow_bfloat16_(float value)
+{
+    const uint32_t bits = hetcoll_types_to_bits_(value);
+    if ((bits & 0x7fffffffu) > 0x7f800000u) {
+        return 0x7fffu;
+    }
+    return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+}
+
+static inline float hetcoll_types_sum_(float a, float b)
+{
+    return a + b;
+}
+static inline float hetcoll_types_prod_(float a, float b)
+{
+    return a * b;
+}
+
+static inline float hetcoll_types_max_(float a, float b)
+{
+    if (a == b) { /* zeros: -0 only if both are */
+        return hetcoll_types_to_float_(hetcoll_types_to_bits_(a) & hetcoll_types_to_bits_(b));
+    }
+    return a > b || b != b ? a : b;
+}
+
+static inline float hetcoll_types_min_(float a, float b)
+{
+    if (a == b) {
+        return hetcoll_types_to_float_(hetcoll_types_to_bits_(a) | hetcoll_types_to_bits_(b));
+    }
+    return a < b || b != b ? a : b;
+}
+
+/* The operation as MPI calls it: little code around the mark, so that the mark is near the start.
+ */
+#define HETCOLL_TYPES_OPERATION_(type, op)                                                        \
+    static __attribute__((noinline)) void hetcoll_types_loop_##type##_##op##_(                    \
+        const unsigned char *in, unsigned char *inout, const int *length, MPI_Datatype *datatype) \
+    {                                                                                             \
+        int bytes = 0;                                                                            \
+        size_t at, all;                                                                           \
+        MPI_Type_size(*datatype, &bytes); /* of a type made of several of ours, too */            \
+        all = (size_t)bytes * (size_t)*length;                                                    \
+        for (at = 0; at + 2 <= all; at += 2) {                                                    \
+            uint16_t a, b;                                                                        \
+            memcpy(&a, in + at, 2);                                                               \
+            memcpy(&b, inout + at, 2);                                                            \
+            b = hetcoll_types_narrow_##type##_(hetcoll_types_##op##_(                             \
+                hetcoll_types_widen_##type##_(a), hetcoll_types_widen_##type##_(b)));             \
+            memcpy(inout + at, &b, 2);                                                            \
+        }                                                                                         \
+    }                                                                                             \
+    static HETCOLL_TYPES_MARKED_ void hetcoll_types_##type##_##op##_(                             \
+        void *in, void *inout, int *length, MPI_Datatype *datatype)                               \
+    {                                                                                             \
+        HETCOLL_TYPES_PUT_MARK_(#type ":" #op);                                                   \
+        hetcoll_types_loop_##type##_##op##_((const unsigned char *)in, (unsigned char *)inout,    \
+                                            length, datatype);                                    \
+    }
+
+HETCOLL_TYPES_OPERATION_(float16, sum)
+HETCOLL_TYPES_OPERATION_(float16, prod)
+HETCOLL_TYPES_OPERATION_(float16, min)
+HETCOLL_TYPES_OPERATION_(float16, max)
+HETCOLL_TYPES_OPERATION_(bfloat16, sum)
+HETCOLL_TYPES_OPERATION_(bfloat16, prod)
+HETCOLL_TYPES_OPERATION_(bfloat16, min)
+HETCOLL_TYPES_OPERATION_(bfloat16, max)
+
+static inline int hetcoll_types_make_(MPI_Datatype *type, const char *name)
+{
+    int error = MPI_Type_contiguous(2, MPI_BYTE, type);
+    if (error == MPI_SUCCESS) {
+        error = MPI_Type_set_name(*type, name);
+    }
+    if (error == MPI_SUCCESS) {
+        error = MPI_Type_commit(type);
+    }
+    return error;
+}
+
+static int hetcoll_types_free(struct hetcoll_types *types)
+{
+    MPI_Op *const ops[] = {&types->float16_sum,  &types->float16_prod, &types->float16_min,
+                           &types->float16_max,  &types->bfloat16_sum, &types->bfloat16_prod,
+                           &types->bfloat16_min, &types->bfloat16_max};
+    MPI_Datatype *const kinds[] = {&types->float16, &types->bfloat16};
+    int first = MPI_SUCCESS;
+    size_t i;
+    for (i = 0; i < sizeof ops / sizeof *ops; ++i) {
+        if (*ops[i] != MPI_OP_NULL) {
+            const int error = MPI_Op_free(ops[i]);
+            first = first == MPI_SUCCESS ? error : first;
+        }
+    }
+    for (i = 0; i < sizeof kinds / sizeof *kinds; ++i) {
+        if (*kinds[i] != MPI_DATATYPE_NULL) {
+            const int error = MPI_Type_free(kinds[i]);
+            first = first == MPI_SUCCESS ? error : first;
+        }
+    }
+    return first;
+}
+
+static int hetcoll_types_create(struct hetcoll_types *types)
+{
+    const struct {
+        MPI_User_function *function;
+        MPI_Op *op;
+    } ops[] = {{hetcoll_types_float16_sum_, &types->float16_sum},
+               {hetcoll_types_float16_prod_, &types->float16_prod},
+               {hetcoll_types_float16_min_, &types->float16_min},
+               {hetcoll_types_float16_max_, &types->float16_max},
+               {hetcoll_types_bfloat16_sum_, &types->bfloat16_sum},
+               {hetcoll_types_bfloat16_prod_, &types->bfloat16_prod},
+               {hetcoll_types_bfloat16_min_, &types->bfloat16_min},
+               {hetcoll_types_bfloat16_max_, &types->bfloat16_max}};
+    int error;
+    size_t i;
+    types->float16 = MPI_DATATYPE_NULL;
+    types->bfloat16 = MPI_DATATYPE_NULL;
+    for (i = 0; i < sizeof ops / sizeof *ops; ++i) {
+        *ops[i].op = MPI_OP_NULL;
+    }
+    error = hetcoll_types_make_(&types->float16, "hetcoll_float16");
+    if (error == MPI_SUCCESS) {
+        error = hetcoll_types_make_(&types->bfloat16, "hetcoll_bfloat16");
+    }
+    for (i = 0; error == MPI_SUCCESS && i < sizeof ops / sizeof *ops; ++i) {
+        error = MPI_Op_create(ops[i].function, 1, ops[i].op);
+    }
+    if (error != MPI_SUCCESS) {
+        hetcoll_types_free(types);
+    }
+    return error;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif
