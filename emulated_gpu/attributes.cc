@@ -7,10 +7,8 @@
 
 #include <mutex>
 
-namespace hetcoll::emulated_gpu
-{
-namespace
-{
+namespace hetcoll::emulated_gpu {
+namespace {
 
 template <class T, class U> CUresult answer(void *out, U value)
 {

@@ -13,10 +13,8 @@
 #include <mutex>
 #include <string>
 
-namespace hetcoll::emulated_gpu
-{
-namespace
-{
+namespace hetcoll::emulated_gpu {
+namespace {
 
 constexpr const char *kCounterNames[] = {"htod_bytes", "dtoh_bytes",      "dtod_bytes",
                                          "htoh_bytes", "pageable_copies", "pageable_bytes",

@@ -14,18 +14,16 @@
 #define EMULATED_CALL(name) EMULATED_CALL_AS(#name, kNeedsInit)
 // For the calls that CUDA allows before cuInit.
 #define EMULATED_CALL_ANY_TIME(name) EMULATED_CALL_AS(#name, kAnyTime)
-#define EMULATED_CALL_AS(text, when)                                                               \
-    static constinit ::hetcoll::emulated_gpu::CallSite call_site{text};                            \
-    if (const CUresult refused = call_site.enter(::hetcoll::emulated_gpu::CallSite::When::when);   \
-        refused != CUDA_SUCCESS) {                                                                 \
-        return refused;                                                                            \
+#define EMULATED_CALL_AS(text, when)                                                             \
+    static constinit ::hetcoll::emulated_gpu::CallSite call_site{text};                          \
+    if (const CUresult refused = call_site.enter(::hetcoll::emulated_gpu::CallSite::When::when); \
+        refused != CUDA_SUCCESS) {                                                               \
+        return refused;                                                                          \
     }
 
-namespace hetcoll::emulated_gpu
-{
+namespace hetcoll::emulated_gpu {
 
-class CallSite
-{
+class CallSite {
 public:
     enum class When { kAnyTime, kNeedsInit };
 

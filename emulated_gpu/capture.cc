@@ -7,10 +7,8 @@
 #include <mutex>
 #include <utility>
 
-namespace hetcoll::emulated_gpu
-{
-namespace
-{
+namespace hetcoll::emulated_gpu {
+namespace {
 
 struct Captures {
     std::mutex mutex; // guards everything about captures, Stream::capture too

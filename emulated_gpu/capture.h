@@ -14,12 +14,11 @@
 
 // Opens an entry point that CUDA calls potentially unsafe while a stream is captured: memory
 // management, queries and everything that waits.
-#define EMULATED_UNSAFE_CALL(name)                                                                 \
-    EMULATED_CALL_AS(#name, kNeedsInit)                                                            \
+#define EMULATED_UNSAFE_CALL(name)      \
+    EMULATED_CALL_AS(#name, kNeedsInit) \
     EMULATED_TRY(::hetcoll::emulated_gpu::refuse_unsafe_call())
 
-namespace hetcoll::emulated_gpu
-{
+namespace hetcoll::emulated_gpu {
 
 struct Graph {
     std::vector<Work> work;

@@ -10,10 +10,8 @@
 
 #include <memory>
 
-namespace hetcoll::emulated_gpu
-{
-namespace
-{
+namespace hetcoll::emulated_gpu {
+namespace {
 
 constexpr int kStackDepth = 64;
 

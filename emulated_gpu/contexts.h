@@ -12,8 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace hetcoll::emulated_gpu
-{
+namespace hetcoll::emulated_gpu {
 
 // Never freed, because threads may have it current; a primary context comes back to life when it is
 // retained again.

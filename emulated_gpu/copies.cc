@@ -11,10 +11,8 @@
 #include <algorithm>
 #include <cstring>
 
-namespace hetcoll::emulated_gpu
-{
-namespace
-{
+namespace hetcoll::emulated_gpu {
+namespace {
 
 enum class Direction { kAny, kToDevice, kToHost, kOnDevice };
 
@@ -94,7 +92,7 @@ Work copy_work(Address to, Address from, std::size_t bytes, bool crosses_link)
                     wait_for_link(started_ns, bytes);
                 }
             },
-            true};
+            WorkKind::kDevice};
 }
 
 // An asynchronous copy from pageable memory is staged while it is small: the source may change as
@@ -107,7 +105,7 @@ Work staged_work(Address to, Address from, std::size_t bytes)
     auto staged = std::make_shared<std::vector<char>>(source, source + bytes);
     return {
         [to = reachable_as<void>(to), staged] { std::memcpy(to, staged->data(), staged->size()); },
-        true};
+        WorkKind::kDevice};
 }
 
 CUresult copy(Address to, Address from, std::size_t bytes, CUstream handle, bool async,
@@ -160,10 +158,11 @@ CUresult fill(CUdeviceptr to, T value, std::size_t count, CUstream handle, bool 
         return CUDA_ERROR_INVALID_VALUE;
     }
     std::uint64_t number = 0;
-    EMULATED_TRY(submit(
-        stream,
-        {[first = reachable_as<T>(to), value, count] { std::fill_n(first, count, value); }, true},
-        &number));
+    EMULATED_TRY(
+        submit(stream,
+               {[first = reachable_as<T>(to), value, count] { std::fill_n(first, count, value); },
+                WorkKind::kDevice},
+               &number));
     // cuMemset of device memory does not wait.
     const bool returns_early = async || (target.place == Place::kDevice && !target.sync_memops);
     return returns_early ? CUDA_SUCCESS : wait_for(stream, number);

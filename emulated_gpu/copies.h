@@ -6,8 +6,7 @@
 
 #include <cuda.h>
 
-namespace hetcoll::emulated_gpu
-{
+namespace hetcoll::emulated_gpu {
 
 enum class Place {
     kDevice,

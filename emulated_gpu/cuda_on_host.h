@@ -42,8 +42,7 @@ inline thread_local uint3 threadIdx{}, blockIdx{};
 inline thread_local dim3 blockDim{1, 1, 1}, gridDim{1, 1, 1};
 inline constexpr int warpSize = 32;
 
-namespace hetcoll::emulated_gpu
-{
+namespace hetcoll::emulated_gpu {
 
 template <class T> constexpr std::uint8_t argument_kind()
 {
@@ -101,22 +100,22 @@ void run_kernel(const emulated_gpu_launch *launch, void **arguments)
 
 // The table entry of one kernel; `name` is what cuModuleGetFunction will ask for. A kernel that is
 // extern "C" is known by its own name.
-#define EMULATED_GPU_KERNEL_AS(name, kernel, flags)                                                \
-    emulated_gpu_kernel                                                                            \
-    {                                                                                              \
-        name, &hetcoll::emulated_gpu::run_kernel<&kernel, (flags)>,                                \
-            hetcoll::emulated_gpu::Signature<decltype(&kernel)>::kCount,                           \
-            hetcoll::emulated_gpu::Signature<decltype(&kernel)>::kBytes,                           \
-            hetcoll::emulated_gpu::Signature<decltype(&kernel)>::kKind, (flags)                    \
+#define EMULATED_GPU_KERNEL_AS(name, kernel, flags)                             \
+    emulated_gpu_kernel                                                         \
+    {                                                                           \
+        name, &hetcoll::emulated_gpu::run_kernel<&kernel, (flags)>,             \
+            hetcoll::emulated_gpu::Signature<decltype(&kernel)>::kCount,        \
+            hetcoll::emulated_gpu::Signature<decltype(&kernel)>::kBytes,        \
+            hetcoll::emulated_gpu::Signature<decltype(&kernel)>::kKind, (flags) \
     }
 #define EMULATED_GPU_KERNEL(kernel, flags) EMULATED_GPU_KERNEL_AS(#kernel, kernel, flags)
 
 // Exports an array of entries to the driver. Once a library.
-#define EMULATED_GPU_EXPORT_KERNELS(array)                                                         \
-    extern "C" __attribute__((visibility("default"))) const emulated_gpu_kernel_table *            \
-    emulated_gpu_kernels(void)                                                                     \
-    {                                                                                              \
-        static constexpr emulated_gpu_kernel_table table = {                                       \
-            EMULATED_GPU_KERNEL_ABI, static_cast<std::uint32_t>(std::size(array)), array};         \
-        return &table;                                                                             \
+#define EMULATED_GPU_EXPORT_KERNELS(array)                                                 \
+    extern "C" __attribute__((visibility("default"))) const emulated_gpu_kernel_table *    \
+    emulated_gpu_kernels(void)                                                             \
+    {                                                                                      \
+        static constexpr emulated_gpu_kernel_table table = {                               \
+            EMULATED_GPU_KERNEL_ABI, static_cast<std::uint32_t>(std::size(array)), array}; \
+        return &table;                                                                     \
     }

@@ -8,10 +8,8 @@
 #include <cstdlib>
 #include <cstring>
 
-namespace hetcoll::emulated_gpu
-{
-namespace
-{
+namespace hetcoll::emulated_gpu {
+namespace {
 
 constexpr unsigned kFirstBus = 0x10; // PCI bus of device 0
 

@@ -25,6 +25,11 @@ uint64_t emulated_gpu_calls(const char *name);
  * counted from now. NULL or "" is no fault. */
 void emulated_gpu_set_faults(const char *faults);
 
+/* Adds host-compiled kernels to those of EMU_KERNELS: a test can bring its own (cuda_on_host.h).
+ * The table must stay. Returns 0, or -1 if it has another version than the driver. */
+struct emulated_gpu_kernel_table;
+int emulated_gpu_add_kernels(const struct emulated_gpu_kernel_table *table);
+
 /* Makes everything that runs on the devices of this process wait: while held, copies, kernels and
  * events stay pending. Nested; zero ends it. */
 void emulated_gpu_hold_devices(int hold);

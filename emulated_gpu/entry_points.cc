@@ -20,10 +20,8 @@
 #include <string>
 #include <string_view>
 
-namespace hetcoll::emulated_gpu
-{
-namespace
-{
+namespace hetcoll::emulated_gpu {
+namespace {
 
 void on_fork_in_child()
 {

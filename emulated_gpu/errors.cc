@@ -1,10 +1,8 @@
 // The names of error codes, generated from the cuda.h at hand, and words for those met most.
 #include "emulated_gpu/calls.h"
 
-namespace hetcoll::emulated_gpu
-{
-namespace
-{
+namespace hetcoll::emulated_gpu {
+namespace {
 
 struct ErrorName {
     int code;

@@ -5,10 +5,8 @@
 #include "emulated_gpu/contexts.h"
 #include "emulated_gpu/report.h"
 
-namespace hetcoll::emulated_gpu
-{
-namespace
-{
+namespace hetcoll::emulated_gpu {
+namespace {
 
 CUresult find_event(CUevent handle, std::shared_ptr<Event> &event)
 {
@@ -44,12 +42,13 @@ Work mark_done(const std::shared_ptr<Event::Record> &record, SharedEvent *shared
 {
     const std::uint32_t shared_record = shared != nullptr ? shared->recorded.fetch_add(1) + 1 : 0;
     return {[record, shared, shared_record] {
-        record->time_ns = now_ns();
-        record->done.store(true, std::memory_order_release);
-        if (shared != nullptr) {
-            complete(*shared, shared_record);
-        }
-    }};
+                record->time_ns = now_ns();
+                record->done.store(true, std::memory_order_release);
+                if (shared != nullptr) {
+                    complete(*shared, shared_record);
+                }
+            },
+            WorkKind::kInstant};
 }
 
 CUresult record_event(CUevent handle, CUstream stream_handle)

@@ -10,8 +10,7 @@
 #include <memory>
 #include <mutex>
 
-namespace hetcoll::emulated_gpu
-{
+namespace hetcoll::emulated_gpu {
 
 struct Context;
 

@@ -12,10 +12,8 @@
 #include <string_view>
 #include <vector>
 
-namespace hetcoll::emulated_gpu
-{
-namespace
-{
+namespace hetcoll::emulated_gpu {
+namespace {
 
 struct Fault {
     std::string call;

@@ -3,8 +3,7 @@
 
 #include <cuda.h>
 
-namespace hetcoll::emulated_gpu
-{
+namespace hetcoll::emulated_gpu {
 
 // What this call of entry point `name` has to answer; CUDA_SUCCESS lets it happen.
 [[nodiscard]] CUresult injected_fault(const char *name);

@@ -8,17 +8,15 @@
 #include <vector>
 
 // Returns from the entry point with the code of a step that failed.
-#define EMULATED_TRY(step)                                                                         \
-    if (const CUresult failed = (step); failed != CUDA_SUCCESS) {                                  \
-        return failed;                                                                             \
+#define EMULATED_TRY(step)                                        \
+    if (const CUresult failed = (step); failed != CUDA_SUCCESS) { \
+        return failed;                                            \
     }
 
-namespace hetcoll::emulated_gpu
-{
+namespace hetcoll::emulated_gpu {
 
 // Thread safe. The handle of an object is its address.
-template <class T> class HandleTable
-{
+template <class T> class HandleTable {
 public:
     using Pointer = std::shared_ptr<T>;
 

@@ -17,10 +17,8 @@
 #include <mutex>
 #include <utility>
 
-namespace hetcoll::emulated_gpu
-{
-namespace
-{
+namespace hetcoll::emulated_gpu {
+namespace {
 
 // What the 64 bytes of a CUipcMemHandle hold.
 struct MemoryHandle {

@@ -3,8 +3,7 @@
 // behind.
 #pragma once
 
-namespace hetcoll::emulated_gpu
-{
+namespace hetcoll::emulated_gpu {
 
 struct Context;
 

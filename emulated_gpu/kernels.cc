@@ -9,10 +9,8 @@
 #include <algorithm>
 #include <cstring>
 
-namespace hetcoll::emulated_gpu
-{
-namespace
-{
+namespace hetcoll::emulated_gpu {
+namespace {
 
 constexpr unsigned kMaxBlockThreads = 1024, kMaxSharedBytes = 232448;
 
@@ -28,8 +26,7 @@ bool is_valid_shape(const emulated_gpu_launch &launch)
 }
 
 // A launch's own copy of its arguments, as the driver makes one.
-class Arguments
-{
+class Arguments {
 public:
     Arguments(const emulated_gpu_kernel &kernel, void **parameters)
     {
@@ -124,10 +121,11 @@ CUresult launch(CUfunction handle, const emulated_gpu_launch &shape, CUstream st
     Context *context = stream->context;
     if (!translate(kernel, *arguments, *context)) {
         return submit(stream,
-                      {[context] { context->sticky_error.store(CUDA_ERROR_ILLEGAL_ADDRESS); }});
+                      {[context] { context->sticky_error.store(CUDA_ERROR_ILLEGAL_ADDRESS); },
+                       WorkKind::kInstant});
     }
-    return submit(stream,
-                  {[&kernel, shape, arguments] { kernel.run(&shape, arguments->data()); }, true});
+    return submit(stream, {[&kernel, shape, arguments] { kernel.run(&shape, arguments->data()); },
+                           WorkKind::kDevice});
 }
 
 CUresult function_attribute(int *value, CUfunction_attribute attribute)

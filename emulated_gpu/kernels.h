@@ -4,8 +4,7 @@
 #include "emulated_gpu/handles.h"
 #include "emulated_gpu/kernel_abi.h"
 
-namespace hetcoll::emulated_gpu
-{
+namespace hetcoll::emulated_gpu {
 
 struct Context;
 

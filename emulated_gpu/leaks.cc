@@ -11,10 +11,8 @@
 
 #include <mutex>
 
-namespace hetcoll::emulated_gpu
-{
-namespace
-{
+namespace hetcoll::emulated_gpu {
+namespace {
 
 std::string leaked_memory()
 {

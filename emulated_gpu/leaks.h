@@ -3,8 +3,7 @@
 
 #include <string>
 
-namespace hetcoll::emulated_gpu
-{
+namespace hetcoll::emulated_gpu {
 
 // Their parts of the report: one line a thing, empty if there is nothing.
 [[nodiscard]] std::string leaked_vmm();

@@ -16,10 +16,8 @@
 #include <mutex>
 #include <utility>
 
-namespace hetcoll::emulated_gpu
-{
-namespace
-{
+namespace hetcoll::emulated_gpu {
+namespace {
 
 constexpr std::size_t kAlignment = 512; // of every allocation
 constexpr std::size_t kLargestPoisoned = std::size_t{64} << 20;

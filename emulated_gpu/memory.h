@@ -12,8 +12,7 @@
 #include <shared_mutex>
 #include <vector>
 
-namespace hetcoll::emulated_gpu
-{
+namespace hetcoll::emulated_gpu {
 
 struct Context;
 

@@ -12,10 +12,8 @@
 
 #include <mutex>
 
-namespace hetcoll::emulated_gpu
-{
-namespace
-{
+namespace hetcoll::emulated_gpu {
+namespace {
 
 CUresult allocate_here(CUdeviceptr *out, std::size_t bytes, Kind kind)
 {

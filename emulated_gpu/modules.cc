@@ -3,6 +3,7 @@
 #include "emulated_gpu/calls.h"
 #include "emulated_gpu/capture.h"
 #include "emulated_gpu/contexts.h"
+#include "emulated_gpu/emulated_gpu.h"
 #include "emulated_gpu/kernel_abi.h"
 #include "emulated_gpu/kernels.h"
 #include "emulated_gpu/report.h"
@@ -16,10 +17,8 @@
 #include <string>
 #include <string_view>
 
-namespace hetcoll::emulated_gpu
-{
-namespace
-{
+namespace hetcoll::emulated_gpu {
+namespace {
 
 struct Module {
     Context *context; // null for a library, which belongs to none
@@ -33,11 +32,36 @@ HandleTable<Module> &modules()
     return the;
 }
 
-// By name, of all kernel libraries. Written by cuInit only.
-std::map<std::string_view, const emulated_gpu_kernel *> &kernels()
+// Every host-compiled kernel.
+struct Kernels {
+    std::mutex mutex;
+    std::map<std::string_view, const emulated_gpu_kernel *> by_name;
+};
+Kernels &kernels()
 {
-    static auto &the = *new std::map<std::string_view, const emulated_gpu_kernel *>;
+    static Kernels &the = *new Kernels;
     return the;
+}
+
+bool add_kernels(const emulated_gpu_kernel_table &table, const char *from)
+{
+    if (table.abi != EMULATED_GPU_KERNEL_ABI) {
+        say("%s has kernel table version %u, this driver needs %d", from, table.abi,
+            EMULATED_GPU_KERNEL_ABI);
+        return false;
+    }
+    const std::lock_guard lock(kernels().mutex);
+    for (std::uint32_t i = 0; i < table.count; ++i) {
+        kernels().by_name[table.kernels[i].name] = &table.kernels[i];
+    }
+    return true;
+}
+
+const emulated_gpu_kernel *find_kernel(const char *name)
+{
+    const std::lock_guard lock(kernels().mutex);
+    const auto found = kernels().by_name.find(name);
+    return found != kernels().by_name.end() ? found->second : nullptr;
 }
 
 void load_kernel_library(const std::string &path)
@@ -48,15 +72,7 @@ void load_kernel_library(const std::string &path)
         say("EMU_KERNELS: %s", dlerror());
         return;
     }
-    const auto *table = reinterpret_cast<emulated_gpu_kernels_function>(symbol)();
-    if (table->abi != EMULATED_GPU_KERNEL_ABI) {
-        say("EMU_KERNELS: %s has kernel table version %u, this driver needs %d", path.c_str(),
-            table->abi, EMULATED_GPU_KERNEL_ABI);
-        return;
-    }
-    for (std::uint32_t i = 0; i < table->count; ++i) {
-        kernels()[table->kernels[i].name] = &table->kernels[i];
-    }
+    add_kernels(*reinterpret_cast<emulated_gpu_kernels_function>(symbol)(), path.c_str());
 }
 
 // A fatbin as nvcc embeds it, the fat binary itself, a cubin, or PTX text.
@@ -105,8 +121,8 @@ CUresult get_function(Handle *out, const void *module_handle, const char *name)
     if (out == nullptr || name == nullptr) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    const auto kernel = kernels().find(name);
-    if (kernel == kernels().end()) {
+    const emulated_gpu_kernel *kernel = find_kernel(name);
+    if (kernel == nullptr) {
         say("there is no host-compiled kernel %s in EMU_KERNELS=%s", name,
             settings().kernels != nullptr ? settings().kernels : "");
         return CUDA_ERROR_NOT_FOUND;
@@ -114,7 +130,7 @@ CUresult get_function(Handle *out, const void *module_handle, const char *name)
     const std::lock_guard lock(module->mutex);
     std::shared_ptr<Function> &function = module->functions[name];
     if (function == nullptr) {
-        function = std::make_shared<Function>(Function{kernel->second, module->context});
+        function = std::make_shared<Function>(Function{kernel, module->context});
         functions().add(function);
     }
     *out = reinterpret_cast<Handle>(function.get());
@@ -165,6 +181,11 @@ std::size_t loaded_modules()
 } // namespace hetcoll::emulated_gpu
 
 using namespace hetcoll::emulated_gpu;
+
+EMULATED_GPU_EXPORT int emulated_gpu_add_kernels(const emulated_gpu_kernel_table *table)
+{
+    return add_kernels(*table, "emulated_gpu_add_kernels") ? 0 : -1;
+}
 
 EMULATED_GPU_EXPORT CUresult cuModuleLoadData(CUmodule *out, const void *image)
 {

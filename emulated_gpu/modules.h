@@ -4,8 +4,7 @@
 
 #include <cstddef>
 
-namespace hetcoll::emulated_gpu
-{
+namespace hetcoll::emulated_gpu {
 
 struct Context;
 

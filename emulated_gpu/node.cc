@@ -13,10 +13,8 @@
 #include <cstdio>
 #include <ctime>
 
-namespace hetcoll::emulated_gpu
-{
-namespace
-{
+namespace hetcoll::emulated_gpu {
+namespace {
 
 constexpr int kMaxProcesses = 512;
 

@@ -9,8 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace hetcoll::emulated_gpu
-{
+namespace hetcoll::emulated_gpu {
 
 // An interprocess event. Counts go up only and wrap around.
 struct SharedEvent {

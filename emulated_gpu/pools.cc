@@ -9,10 +9,8 @@
 #include <map>
 #include <mutex>
 
-namespace hetcoll::emulated_gpu
-{
-namespace
-{
+namespace hetcoll::emulated_gpu {
+namespace {
 
 struct Pool {
     int device;

@@ -11,10 +11,8 @@
 #include <atomic>
 #include <mutex>
 
-namespace hetcoll::emulated_gpu
-{
-namespace
-{
+namespace hetcoll::emulated_gpu {
+namespace {
 
 // A stream thread's way out of device code that faults.
 constinit thread_local sigjmp_buf trap;
@@ -45,8 +43,7 @@ void diagnose_host_access(Address address)
 // address in its core.
 void die_on_return()
 {
-    struct sigaction fallback {
-    };
+    struct sigaction fallback {};
     fallback.sa_handler = SIG_DFL;
     sigaction(SIGSEGV, &fallback, nullptr);
 }
@@ -109,8 +106,7 @@ void put_in_front()
     const unsigned count = hidden_count.load(std::memory_order_relaxed);
     hidden[count % kKept] = now;
     hidden_count.store(count + 1, std::memory_order_release);
-    struct sigaction ours {
-    };
+    struct sigaction ours {};
     ours.sa_sigaction = on_fault;
     ours.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
     sigaction(SIGSEGV, &ours, nullptr);

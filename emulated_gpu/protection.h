@@ -5,8 +5,7 @@
 
 #include <cstdint>
 
-namespace hetcoll::emulated_gpu
-{
+namespace hetcoll::emulated_gpu {
 
 // Installs the SIGSEGV handler. Whatever handler was there before is called after the diagnosis.
 void install_diagnosis();

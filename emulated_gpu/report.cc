@@ -11,10 +11,8 @@
 #include <cstdlib>
 #include <ctime>
 
-namespace hetcoll::emulated_gpu
-{
-namespace
-{
+namespace hetcoll::emulated_gpu {
+namespace {
 
 void write_all(int fd, const char *text, std::size_t bytes)
 {

@@ -4,8 +4,7 @@
 #include <cstdint>
 #include <string>
 
-namespace hetcoll::emulated_gpu
-{
+namespace hetcoll::emulated_gpu {
 
 // One line on stderr, with who says it. Allocates nothing: fit for a signal handler.
 [[gnu::format(printf, 1, 2)]] void say(const char *format, ...);

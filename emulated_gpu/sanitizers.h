@@ -13,8 +13,7 @@ __attribute__((weak)) void __asan_unpoison_memory_region(void const volatile *st
                                                          std::size_t bytes);
 }
 
-namespace hetcoll::emulated_gpu
-{
+namespace hetcoll::emulated_gpu {
 
 inline void poison_for_asan(std::uintptr_t start, std::size_t bytes)
 {

@@ -9,10 +9,8 @@
 #include <cstdlib>
 #include <cstring>
 
-namespace hetcoll::emulated_gpu
-{
-namespace
-{
+namespace hetcoll::emulated_gpu {
+namespace {
 
 // ThreadSanitizer leaves little address space and chooses the places itself.
 bool runs_under_tsan()

@@ -4,8 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace hetcoll::emulated_gpu
-{
+namespace hetcoll::emulated_gpu {
 
 inline constexpr int kMaxDevices = 16;
 

@@ -9,10 +9,8 @@
 #include <algorithm>
 #include <type_traits>
 
-namespace hetcoll::emulated_gpu
-{
-namespace
-{
+namespace hetcoll::emulated_gpu {
+namespace {
 
 CUresult create_stream(CUstream *out, unsigned flags, int priority)
 {
@@ -70,7 +68,7 @@ template <class T> CUresult write_value(CUstream handle, CUdeviceptr address, T 
     return submit(stream, {[word = reachable_as<T>(address), value] {
                                std::atomic_ref<T>(*word).store(value, std::memory_order_release);
                            },
-                           true});
+                           WorkKind::kDevice});
 }
 
 template <class T>
@@ -88,7 +86,7 @@ CUresult wait_value(CUstream handle, CUdeviceptr address, T value, unsigned cond
                          sched_yield();
                      }
                  },
-                 true});
+                 WorkKind::kDevice});
 }
 
 } // namespace
@@ -130,7 +128,7 @@ EMULATED_GPU_EXPORT CUresult cuStreamSynchronize(CUstream handle)
     EMULATED_TRY(refuse_while_capturing(stream));
     std::uint64_t number = stream->last();
     if (stream == stream->context->legacy) { // waits for the streams that are ordered with it too
-        EMULATED_TRY(submit(stream, {[] {}}, &number));
+        EMULATED_TRY(submit(stream, {[] {}, WorkKind::kInstant}, &number));
     }
     return wait_for(stream, number);
 }

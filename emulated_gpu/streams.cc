@@ -14,10 +14,8 @@
 #include <thread>
 #include <unordered_map>
 
-namespace hetcoll::emulated_gpu
-{
-namespace
-{
+namespace hetcoll::emulated_gpu {
+namespace {
 
 constinit std::atomic<std::uint64_t> last_stream_id{0};
 
@@ -42,8 +40,7 @@ void wait_while_held()
 }
 
 // The application's signals are for its own threads.
-class SignalsBlocked
-{
+class SignalsBlocked {
 public:
     SignalsBlocked()
     {
@@ -147,7 +144,7 @@ bool Stream::next(Work &work)
 void Stream::execute(const Work &work, unsigned &random) const
 {
     wait_while_held();
-    if (!work.on_device) {
+    if (work.kind != WorkKind::kDevice) {
         work.run();
         return;
     }
@@ -227,7 +224,7 @@ CUresult submit(const StreamPointer &stream, Work work, std::uint64_t *number)
         } else if (stream->blocking) {
             order_after(*stream, context->legacy);
         }
-        const bool may_be_instant = !work.on_device && !devices_are_held();
+        const bool may_be_instant = work.kind == WorkKind::kInstant && !devices_are_held();
         done = may_be_instant ? stream->push_if_idle(work) : 0;
         if (done == 0) {
             done = stream->push(std::move(work));

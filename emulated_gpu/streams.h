@@ -13,20 +13,23 @@
 #include <memory>
 #include <mutex>
 
-namespace hetcoll::emulated_gpu
-{
+namespace hetcoll::emulated_gpu {
 
 struct Context;
 struct Capture;
 
-struct Work {
-    std::function<void()> run;
-    bool on_device =
-        false; // a copy or kernel: may be delayed, may fault, is dropped after an error
+enum class WorkKind {
+    kHost,    // waits for something or calls the program
+    kInstant, // only marks a point in the stream's order: done at once where the stream is idle
+    kDevice,  // a copy or kernel: may be delayed, may fault, is dropped after an error
 };
 
-class Stream
-{
+struct Work {
+    std::function<void()> run;
+    WorkKind kind = WorkKind::kHost;
+};
+
+class Stream {
 public:
     Stream(Context *of, bool is_blocking, int with_priority, std::uint64_t with_id)
         : context(of), blocking(is_blocking), priority(with_priority), id(with_id)

@@ -17,10 +17,8 @@
 #include <mutex>
 #include <unordered_set>
 
-namespace hetcoll::emulated_gpu
-{
-namespace
-{
+namespace hetcoll::emulated_gpu {
+namespace {
 
 struct Physical {
     Block *block;

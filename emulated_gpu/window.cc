@@ -13,10 +13,8 @@
 #include <deque>
 #include <map>
 
-namespace hetcoll::emulated_gpu
-{
-namespace
-{
+namespace hetcoll::emulated_gpu {
+namespace {
 
 struct Range {
     Address start;

@@ -7,8 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace hetcoll::emulated_gpu
-{
+namespace hetcoll::emulated_gpu {
 
 using Address = std::uintptr_t;
 

@@ -1,1 +1,11 @@
-unit_sources_emulated_gpu =
+unit_sources_emulated_gpu = \
+	test/unit/emulated_gpu_capture_test.cc \
+	test/unit/emulated_gpu_contexts_test.cc \
+	test/unit/emulated_gpu_driver.cc \
+	test/unit/emulated_gpu_driver.h \
+	test/unit/emulated_gpu_faults_test.cc \
+	test/unit/emulated_gpu_ipc_test.cc \
+	test/unit/emulated_gpu_kernels_test.cc \
+	test/unit/emulated_gpu_memory_test.cc \
+	test/unit/emulated_gpu_streams_test.cc \
+	test/unit/emulated_gpu_vmm_test.cc

@@ -1,0 +1,128 @@
+// Contexts: the stack of a thread, what ends with a context, and several devices.
+#include "test/unit/emulated_gpu_driver.h"
+
+#include <gtest/gtest.h>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <thread>
+
+namespace hetcoll::test {
+namespace {
+
+TEST(EmulatedContextTest, AThreadWithoutContextGets201)
+{
+    const PrimaryContext context;
+    std::thread([] {
+        CUdeviceptr memory = 0;
+        EXPECT_EQ(cu().cuMemAlloc(&memory, 4), CUDA_ERROR_INVALID_CONTEXT);
+        CUcontext current = reinterpret_cast<CUcontext>(1);
+        EXPECT_EQ(cu().cuCtxGetCurrent(&current), CUDA_SUCCESS);
+        EXPECT_EQ(current, nullptr);
+    }).join();
+}
+
+TEST(EmulatedContextTest, PopGivesBackWhatWasCurrentBefore)
+{
+    const PrimaryContext context;
+    CUcontext other = nullptr;
+    ASSERT_EQ(cu().cuCtxCreate_v2(&other, 0, 0), CUDA_SUCCESS);
+    CUcontext current = nullptr;
+    EXPECT_EQ(cu().cuCtxGetCurrent(&current), CUDA_SUCCESS);
+    EXPECT_EQ(current, other);
+    EXPECT_EQ(cu().cuCtxPopCurrent(&current), CUDA_SUCCESS);
+    EXPECT_EQ(current, other);
+    EXPECT_EQ(cu().cuCtxGetCurrent(&current), CUDA_SUCCESS);
+    EXPECT_EQ(current, context.get());
+    EXPECT_EQ(cu().cuCtxDestroy(other), CUDA_SUCCESS);
+    EXPECT_EQ(cu().cuCtxPushCurrent(other), CUDA_ERROR_INVALID_CONTEXT);
+}
+
+TEST(EmulatedContextTest, MemoryAndStreamsEndWithTheirContext)
+{
+    const PrimaryContext primary;
+    CUcontext context = nullptr;
+    ASSERT_EQ(cu().cuCtxCreate_v2(&context, 0, 0), CUDA_SUCCESS);
+    const CUdeviceptr memory = allocate(1000);
+    CUstream stream = nullptr;
+    ASSERT_EQ(cu().cuStreamCreate(&stream, 0), CUDA_SUCCESS);
+    EXPECT_EQ(cu().cuCtxDestroy(context), CUDA_SUCCESS);
+    EXPECT_EQ(buffer_id(memory), 0u);
+    EXPECT_EQ(cu().cuStreamQuery(stream), CUDA_ERROR_INVALID_HANDLE);
+}
+
+TEST(EmulatedContextTest, AResetContextIsDestroyedUntilItIsRetainedAgain)
+{
+    const PrimaryContext context;
+    const CUdeviceptr memory = allocate(1000);
+    EXPECT_EQ(cu().cuDevicePrimaryCtxReset(0), CUDA_SUCCESS);
+    CUdeviceptr other = 0;
+    EXPECT_EQ(cu().cuMemAlloc(&other, 4), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    EXPECT_EQ(buffer_id(memory), 0u);
+    const PrimaryContext again;
+    EXPECT_EQ(again.get(), context.get());
+    free_memory(allocate(4));
+}
+
+TEST(EmulatedContextTest, AForkedChildCannotUseTheDriver)
+{
+    const PrimaryContext context;
+    const pid_t child = fork();
+    if (child == 0) {
+        _exit(static_cast<int>(cu().cuCtxSynchronize()));
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(WEXITSTATUS(status), CUDA_ERROR_NOT_INITIALIZED);
+}
+
+TEST(EmulatedContextChild, DISABLED_TwoDevices)
+{
+    int count = 0;
+    EXPECT_EQ(cu().cuDeviceGetCount(&count), CUDA_SUCCESS);
+    EXPECT_EQ(count, 2);
+    char name[64];
+    EXPECT_EQ(cu().cuDeviceGetName(name, sizeof name, 1), CUDA_SUCCESS);
+    EXPECT_STREQ(name, "Emulated GPU 1");
+    int can = 0;
+    EXPECT_EQ(cu().cuDeviceCanAccessPeer(&can, 0, 1), CUDA_SUCCESS);
+    EXPECT_EQ(can, 1);
+    const PrimaryContext first(0);
+    const CUdeviceptr here = allocate(64);
+    fill(here, 42, 1);
+    const PrimaryContext second(1);
+    const CUdeviceptr there = allocate(64);
+    EXPECT_EQ(attribute<int>(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, there), 1);
+    EXPECT_EQ(cu().cuMemcpy(there, here, 4), CUDA_SUCCESS);
+    EXPECT_EQ(read_word(there), 42u);
+    EXPECT_EQ(cu().cuCtxEnablePeerAccess(first.get(), 0), CUDA_SUCCESS);
+    EXPECT_EQ(cu().cuCtxEnablePeerAccess(first.get(), 0), CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
+}
+
+TEST(EmulatedContextTest, SeveralDevicesAreThereWhenAskedFor)
+{
+    const ChildResult child =
+        run_in_child("EmulatedContextChild.DISABLED_TwoDevices", {"EMU_NUM_DEVICES=2"});
+    EXPECT_EQ(child.exit_status, 0) << child.errors;
+}
+
+TEST(EmulatedContextChild, DISABLED_OneVisibleDevice)
+{
+    int count = 0;
+    EXPECT_EQ(cu().cuDeviceGetCount(&count), CUDA_SUCCESS);
+    EXPECT_EQ(count, 1);
+    char name[64];
+    EXPECT_EQ(cu().cuDeviceGetName(name, sizeof name, 0), CUDA_SUCCESS);
+    EXPECT_STREQ(name, "Emulated GPU 2");
+}
+
+TEST(EmulatedContextTest, VisibleDevicesAreHonoured)
+{
+    const ChildResult child = run_in_child("EmulatedContextChild.DISABLED_OneVisibleDevice",
+                                           {"EMU_NUM_DEVICES=4", "CUDA_VISIBLE_DEVICES=2"});
+    EXPECT_EQ(child.exit_status, 0) << child.errors;
+}
+
+} // namespace
+} // namespace hetcoll::test
