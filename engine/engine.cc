@@ -16,7 +16,7 @@ Engine::~Engine() { process_.remove_small_calls(host_calls_); }
 
 std::optional<int> Engine::try_host(const hetcoll_call &call) noexcept
 {
-    if (call.kind < 0 || call.span > agreed_.small_limit || p2p_.size == 1) {
+    if (call.kind < 0 || call.user_op != 0 || call.span > agreed_.small_limit || p2p_.size == 1) {
         return std::nullopt;
     }
     PointerCache &pointers = process_.pointers();

@@ -2,6 +2,7 @@
 // exhaustion in the standard library.
 #include "engine/hetcoll.h"
 
+#include "cuda_kernels/user_op.h"
 #include "engine/engine.h"
 #include "engine/operation.h"
 
@@ -29,6 +30,11 @@ int hetcoll_is_reduced(int op, int kind)
 size_t hetcoll_element_bytes(int kind)
 {
     return hetcoll::element_bytes(static_cast<hetcoll::ElementKind>(kind));
+}
+
+int hetcoll_recognize_op(void (*function)(void), int *op, int *kind)
+{
+    return hetcoll_user_op(function, op, kind);
 }
 
 struct hetcoll_process {

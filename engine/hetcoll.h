@@ -55,6 +55,8 @@ enum hetcoll_op {
 /* Nonzero if hetcoll reduces the pair itself; and the bytes of one element. */
 int hetcoll_is_reduced(int op, int kind);
 size_t hetcoll_element_bytes(int kind);
+/* Nonzero, and *op and *kind, for a user-defined op of hetcoll_types.h, known by its function. */
+int hetcoll_recognize_op(void (*function)(void), int *op, int *kind);
 
 /* The component's parameters, read once. Strings are copied. */
 struct hetcoll_settings {
@@ -86,6 +88,7 @@ struct hetcoll_call {
     void *recv;
     int kind; /* enum hetcoll_kind; negative: hetcoll does not reduce this */
     int op;   /* enum hetcoll_op; used if kind is not negative */
+    int user_op;    /* the op is user-defined: the ranks agree first whether all know it */
     size_t count;   /* elements of `kind` */
     ptrdiff_t gap;  /* first byte of data, relative to the buffer */
     size_t span;    /* bytes from there to the end of the data */

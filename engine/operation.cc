@@ -39,6 +39,9 @@ bool Operation::step()
         classify();
         if (engine_.p2p().size == 1 && call_.dense != 0) {
             begin_alone();
+        } else if (call_.user_op != 0) {
+            flags_ |= call_.kind < 0 ? kMustStage : 0;
+            begin_agreement(State::kAgree);
         } else if (call_.kind < 0) {
             begin_staging();
         } else if (bytes_ <= engine_.small_limit()) {
@@ -286,6 +289,8 @@ void Operation::decide()
         finish(call_.host_allreduce(call_.context, call_.send, call_.recv));
     } else if ((all & kMustStage) != 0) {
         begin_staging();
+    } else if (bytes_ <= engine_.small_limit()) { // only a user-defined op agrees on a small call
+        begin_small();
     } else if ((all & kHostMemory) != 0 && state_ == State::kAgree) {
         prepare_mixed();
         begin_agreement(State::kAgreeMixed);

@@ -78,46 +78,77 @@ static int op_of(const ompi_op_t *op)
     }
 }
 
+/* The predefined type that a derived one is a dense array of, or NULL. */
+static const ompi_datatype_t *dense_base(ompi_datatype_t *dtype, size_t count)
+{
+    ptrdiff_t lower_bound, extent;
+    ompi_datatype_get_true_extent(dtype, &lower_bound, &extent);
+    if (0 != lower_bound || !ompi_datatype_is_contiguous_memory_layout(dtype, count)) {
+        return NULL;
+    }
+    return ompi_datatype_get_single_predefined_type_from_args(dtype);
+}
+
+static void describe_predefined_op(struct hetcoll_call *call, ompi_datatype_t *dtype,
+                                   const ompi_op_t *op)
+{
+    const bool derived = !ompi_datatype_is_predefined(dtype);
+    const ompi_datatype_t *base = derived ? dense_base(dtype, call->count) : dtype;
+    const int operation = op_of(op);
+    int kind = NULL == base ? NOT_REDUCED : kind_of_base(base);
+    if (NOT_REDUCED == kind && !derived) { /* derived pairs may have holes */
+        kind = kind_of_pair(base);
+    }
+    if (NOT_REDUCED == kind || NOT_REDUCED == operation || !hetcoll_is_reduced(operation, kind)) {
+        return;
+    }
+    if (derived) {
+        size_t size;
+        ompi_datatype_type_size(dtype, &size);
+        call->count *= size / hetcoll_element_bytes(kind);
+    }
+    call->kind = kind;
+    call->op = operation;
+}
+
+/* The types and ops of hetcoll_types.h: two bytes, a user-defined op. Programs may differ between
+ * ranks, so whether an op is known is agreed on by all. */
+static void describe_user_op(struct hetcoll_call *call, ompi_datatype_t *dtype, ompi_op_t *op)
+{
+    size_t size;
+    int kind, operation;
+    ompi_datatype_type_size(dtype, &size);
+    if (2 != size || !ompi_op_is_commute(op)) {
+        return;
+    }
+    call->user_op = 1;
+    if (0 == (op->o_flags & OMPI_OP_FLAGS_FORTRAN_FUNC)
+        && ompi_datatype_is_contiguous_memory_layout(dtype, call->count)
+        && hetcoll_recognize_op((void (*)(void)) op->o_func.c_fn, &operation, &kind)) {
+        call->kind = kind;
+        call->op = operation;
+    }
+}
+
 void mca_coll_hetcoll_describe(struct hetcoll_call *call, size_t count,
                                struct ompi_datatype_t *dtype, struct ompi_op_t *op)
 {
     call->kind = NOT_REDUCED;
+    call->user_op = 0;
     call->count = count;
-    call->gap = 0;
-    const ompi_datatype_t *base = dtype;
-    size_t size = 0;
     if (ompi_op_is_intrinsic(op)) {
-        if (!ompi_datatype_is_predefined(dtype)) {
-            ptrdiff_t lower_bound, extent;
-            ompi_datatype_get_true_extent(dtype, &lower_bound, &extent);
-            base = ompi_datatype_get_single_predefined_type_from_args(dtype);
-            if (0 != lower_bound || !ompi_datatype_is_contiguous_memory_layout(dtype, count)) {
-                base = NULL;
-            }
-        }
-        if (NULL != base) {
-            call->op = op_of(op);
-            call->kind = kind_of_base(base);
-            if (NOT_REDUCED == call->kind && base == dtype) { /* derived pairs may have holes */
-                call->kind = kind_of_pair(base);
-            }
-            if (NOT_REDUCED == call->op || NOT_REDUCED == call->kind
-                || !hetcoll_is_reduced(call->op, call->kind)) {
-                call->kind = NOT_REDUCED;
-            }
-        }
+        describe_predefined_op(call, dtype, op);
+    } else {
+        describe_user_op(call, dtype, op);
     }
     if (NOT_REDUCED != call->kind) {
-        const size_t element = hetcoll_element_bytes(call->kind);
-        if (base != dtype) {
-            ompi_datatype_type_size(dtype, &size);
-            call->count = count * (size / element);
-        }
-        call->span = call->count * element;
+        call->gap = 0;
+        call->span = call->count * hetcoll_element_bytes(call->kind);
         call->dense = 1;
     } else {
-        call->span = opal_datatype_span(&dtype->super, count, &call->gap);
+        size_t size;
         ompi_datatype_type_size(dtype, &size);
+        call->span = opal_datatype_span(&dtype->super, count, &call->gap);
         call->dense = call->span == count * size;
     }
 }
