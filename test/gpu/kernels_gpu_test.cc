@@ -1,0 +1,241 @@
+// Every kernel, run by the driver on device memory, against the host build of the same operations:
+// bit for bit. On the emulated GPU as a part of make check, on a real one by make check-gpu.
+#include "cuda_kernels/reduction.h"
+#include "device/driver.h"
+#include "test/unit/cuda_kernels_reference.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <memory>
+
+namespace hetcoll {
+namespace {
+
+using test::Bytes;
+
+// Device 0, its primary context current on this thread, and the kernels loaded into it.
+class Gpu {
+public:
+    static std::unique_ptr<Gpu> open()
+    {
+        auto gpu = std::unique_ptr<Gpu>(new Gpu);
+        int devices = 0;
+        const Driver *driver = gpu->library_.get();
+        if (driver == nullptr || driver->cuInit(0) != CUDA_SUCCESS ||
+            driver->cuDeviceGetCount(&devices) != CUDA_SUCCESS || devices == 0) {
+            return nullptr;
+        }
+        gpu->driver = driver;
+        CUdevice device = 0;
+        char name[128] = "";
+        int version = 0;
+        gpu->require(driver->cuDeviceGet(&device, 0), "cuDeviceGet");
+        gpu->require(driver->cuDeviceGetName(name, sizeof name, device), "cuDeviceGetName");
+        gpu->require(driver->cuDriverGetVersion(&version), "cuDriverGetVersion");
+        std::printf("# gpu %s, driver %d.%d, emulated %s\n", name, version / 1000,
+                    version % 1000 / 10, gpu->library_.is_emulated() ? "yes" : "no");
+        gpu->require(driver->cuDevicePrimaryCtxRetain(&gpu->context_, device), "retain");
+        gpu->require(driver->cuCtxSetCurrent(gpu->context_), "cuCtxSetCurrent");
+        gpu->require(driver->cuModuleLoadData(&gpu->module_, kernel_image()), "cuModuleLoadData");
+        return gpu;
+    }
+    ~Gpu()
+    {
+        if (module_ != nullptr) {
+            driver->cuModuleUnload(module_);
+            driver->cuCtxSetCurrent(nullptr);
+            driver->cuDevicePrimaryCtxRelease(0);
+        }
+    }
+
+    void require(CUresult result, const char *what) const
+    {
+        ASSERT_EQ(result, CUDA_SUCCESS)
+            << driver_status(*driver, result, what, "testing").message();
+    }
+    [[nodiscard]] CUfunction function(const char *name) const
+    {
+        CUfunction found = nullptr;
+        require(driver->cuModuleGetFunction(&found, module_, name), name);
+        return found;
+    }
+
+    const Driver *driver = nullptr;
+
+private:
+    Gpu() = default;
+
+    DriverLibrary library_;
+    CUcontext context_ = nullptr;
+    CUmodule module_ = nullptr;
+};
+
+// Device memory with `shift` guard bytes before the content and some behind it.
+class DeviceBytes {
+public:
+    DeviceBytes(const Gpu &gpu, const Bytes &content, std::size_t shift)
+        : gpu_(gpu), shift_(shift), bytes_(content.size())
+    {
+        Bytes all(shift + bytes_ + kGuard, 0xa5);
+        std::copy(content.begin(), content.end(), all.begin() + static_cast<long>(shift));
+        gpu_.require(gpu_.driver->cuMemAlloc(&memory_, all.size()), "cuMemAlloc");
+        gpu_.require(gpu_.driver->cuMemcpyHtoD(memory_, all.data(), all.size()), "cuMemcpyHtoD");
+    }
+    ~DeviceBytes() { gpu_.driver->cuMemFree(memory_); }
+    DeviceBytes(const DeviceBytes &) = delete;
+    DeviceBytes &operator=(const DeviceBytes &) = delete;
+
+    [[nodiscard]] void *data() const { return reinterpret_cast<void *>(memory_ + shift_); }
+    // The content; what lies around it must be untouched.
+    [[nodiscard]] Bytes read() const
+    {
+        Bytes all(shift_ + bytes_ + kGuard);
+        gpu_.require(gpu_.driver->cuMemcpyDtoH(all.data(), memory_, all.size()), "cuMemcpyDtoH");
+        const auto first = all.begin() + static_cast<long>(shift_);
+        const auto last = first + static_cast<long>(bytes_);
+        EXPECT_EQ(std::count(all.begin(), first, 0xa5), static_cast<long>(shift_));
+        EXPECT_EQ(std::count(last, all.end(), 0xa5), static_cast<long>(kGuard));
+        return Bytes(first, last);
+    }
+
+private:
+    static constexpr std::size_t kGuard = 64;
+    const Gpu &gpu_;
+    std::size_t shift_, bytes_;
+    CUdeviceptr memory_ = 0;
+};
+
+using Reduction = std::pair<ReduceOp, ElementKind>;
+
+class KernelTest : public ::testing::TestWithParam<Reduction> {
+protected:
+    static void SetUpTestSuite() { gpu = Gpu::open(); }
+    static void TearDownTestSuite() { gpu.reset(); }
+    void SetUp() override
+    {
+        if (gpu == nullptr) {
+            GTEST_SKIP() << "no GPU, and no emulated one on LD_LIBRARY_PATH";
+        }
+    }
+
+    void launch(KernelShape shape, void **arguments, unsigned blocks, unsigned threads)
+    {
+        const CUfunction kernel = gpu->function(kernel_name(shape, op, kind));
+        gpu->require(gpu->driver->cuLaunchKernel(kernel, blocks, 1, 1, threads, 1, 1, 0, nullptr,
+                                                 arguments, nullptr),
+                     "cuLaunchKernel");
+        gpu->require(gpu->driver->cuCtxSynchronize(), "cuCtxSynchronize");
+    }
+    Bytes elements(std::size_t count, unsigned seed)
+    {
+        return test::random_elements(kind, count, seed + 1000 * count);
+    }
+    Bytes fold_on_host(const std::vector<Bytes> &inputs)
+    {
+        Bytes result = inputs[0];
+        for (std::size_t k = 1; k < inputs.size(); ++k) {
+            host_reduce(op, kind)(result.data(), result.data(), inputs[k].data(),
+                                  result.size() / element_bytes(kind));
+        }
+        return result;
+    }
+    void expect_same(const Bytes &got, const std::vector<Bytes> &inputs, const char *what)
+    {
+        const Bytes wanted = fold_on_host(inputs);
+        const long i = test::first_difference(kind, got, wanted);
+        ASSERT_EQ(i, -1) << what << ", " << inputs[0].size() / element_bytes(kind)
+                         << " elements: " << test::show_element(kind, got, i) << " on the GPU, "
+                         << test::show_element(kind, wanted, i) << " on the host";
+    }
+
+    const ReduceOp op = GetParam().first;
+    const ElementKind kind = GetParam().second;
+    static std::unique_ptr<Gpu> gpu;
+};
+std::unique_ptr<Gpu> KernelTest::gpu;
+
+struct Layout {
+    std::size_t count, dst, a, b; // elements, and bytes from an aligned address
+};
+constexpr Layout kLayouts[] = {{1, 0, 0, 0},    {15, 0, 0, 0},  {4099, 0, 0, 0}, {1000, 8, 8, 24},
+                               {1000, 4, 4, 4}, {37, 1, 17, 1}, {100, 0, 4, 8},  {100, 3, 0, 5}};
+
+TEST_P(KernelTest, TwoInputsGiveTheBitsOfTheHost)
+{
+    for (const Layout &at : kLayouts) {
+        const Bytes a = elements(at.count, 1), b = elements(at.count, 2);
+        const DeviceBytes dst(*gpu, a, at.a), src(*gpu, b, at.b);
+        void *to = dst.data(), *from = src.data();
+        std::size_t count = at.count;
+        void *arguments[] = {&to, &from, &count};
+        launch(KernelShape::kTwoInput, arguments, 3, 64);
+        expect_same(dst.read(), {a, b}, "dst = op(dst, src)");
+        EXPECT_EQ(src.read(), b);
+    }
+}
+
+TEST_P(KernelTest, ThreeInputsGiveTheBitsOfTheHost)
+{
+    for (const Layout &at : kLayouts) {
+        const Bytes a = elements(at.count, 3), b = elements(at.count, 4);
+        const DeviceBytes dst(*gpu, elements(at.count, 5), at.dst);
+        const DeviceBytes left(*gpu, a, at.a), right(*gpu, b, at.b);
+        std::size_t count = at.count;
+        // dst apart, dst == a, dst == b
+        for (const DeviceBytes *to : {&dst, &left, &right}) {
+            const std::vector<Bytes> inputs = {left.read(), right.read()};
+            void *pointers[] = {to->data(), left.data(), right.data()};
+            void *arguments[] = {&pointers[0], &pointers[1], &pointers[2], &count};
+            launch(KernelShape::kThreeInput, arguments, 2, 96);
+            expect_same(to->read(), inputs, "dst = op(a, b)");
+        }
+    }
+}
+
+TEST_P(KernelTest, ManyInputsAreTheLeftFoldOfTheHost)
+{
+    for (const int terms : {1, 2, 3, 8, kMaxReduceInputs}) {
+        for (const std::size_t step : {0, 4, 5}) { // bytes by which the inputs' alignments differ
+            const std::size_t size = 333;
+            std::vector<Bytes> contents;
+            std::vector<std::unique_ptr<DeviceBytes>> buffers;
+            ReduceInputs inputs = {{}, terms};
+            for (int k = 0; k < terms; ++k) {
+                contents.push_back(elements(size, 20 + static_cast<unsigned>(k)));
+                buffers.push_back(std::make_unique<DeviceBytes>(
+                    *gpu, contents.back(), (4 + static_cast<std::size_t>(k) * step) % 16));
+                inputs.input[k] = buffers.back()->data();
+            }
+            const DeviceBytes &dst = *buffers[static_cast<std::size_t>(terms / 2)];
+            void *to = dst.data();
+            std::size_t count = size;
+            void *arguments[] = {&to, &inputs, &count};
+            launch(KernelShape::kManyInput, arguments, 2, 32);
+            expect_same(dst.read(), contents, "many inputs");
+        }
+    }
+}
+
+TEST_P(KernelTest, ALongVectorGivesTheBitsOfTheHost)
+{
+    const std::size_t size = 100'003;
+    const Bytes a = elements(size, 40), b = elements(size, 41);
+    const DeviceBytes dst(*gpu, a, 0), src(*gpu, b, 0);
+    void *to = dst.data(), *from = src.data();
+    std::size_t count = size;
+    void *arguments[] = {&to, &from, &count};
+    launch(KernelShape::kTwoInput, arguments, 64, 512);
+    expect_same(dst.read(), {a, b}, "a long vector");
+}
+
+std::string name_of(const ::testing::TestParamInfo<Reduction> &info)
+{
+    return std::string(op_name(info.param.first)) + "_" + element_name(info.param.second);
+}
+INSTANTIATE_TEST_SUITE_P(All, KernelTest, ::testing::ValuesIn(test::defined_reductions()), name_of);
+
+} // namespace
+} // namespace hetcoll
