@@ -1,0 +1,240 @@
+// N ranks in one process, a thread each, on one GPU: the whole engine over messages in memory. Runs on
+// the emulated GPU in make check and on a real one in make check-gpu.
+#include "device/driver.h"
+#include "engine/hetcoll.h"
+#include "memory_network.h"
+#include "tuning/choice.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+#include <thread>
+
+namespace hetcoll {
+namespace {
+
+enum class Where { kHost, kDevice };
+
+// Device memory for tests, in the primary context of device 0.
+class Gpu {
+public:
+    Gpu()
+    {
+        const Driver *found = library_.get();
+        usable_ = found != nullptr && found->cuInit(0) == CUDA_SUCCESS &&
+                  found->cuDevicePrimaryCtxRetain(&context_, 0) == CUDA_SUCCESS;
+    }
+    ~Gpu()
+    {
+        if (usable_) {
+            driver().cuDevicePrimaryCtxRelease(0);
+        }
+    }
+    [[nodiscard]] bool usable() const { return usable_; }
+    [[nodiscard]] const Driver &driver() const { return *library_.get(); }
+    void enter() const { ASSERT_EQ(driver().cuCtxSetCurrent(context_), CUDA_SUCCESS); }
+
+private:
+    DriverLibrary library_;
+    CUcontext context_ = nullptr;
+    bool usable_ = false;
+};
+
+// A vector of floats in host or device memory.
+class Buffer {
+public:
+    Buffer(const Gpu &gpu, Where where, const std::vector<float> &values)
+        : gpu_(gpu), where_(where), host_(values)
+    {
+        if (where == Where::kDevice) {
+            EXPECT_EQ(gpu.driver().cuMemAlloc(&device_, bytes() + 4), CUDA_SUCCESS);
+            EXPECT_EQ(gpu.driver().cuMemcpyHtoD(device_, host_.data(), bytes()), CUDA_SUCCESS);
+        }
+    }
+    ~Buffer()
+    {
+        if (where_ == Where::kDevice) {
+            gpu_.driver().cuMemFree(device_);
+        }
+    }
+    Buffer(const Buffer &) = delete;
+    Buffer &operator=(const Buffer &) = delete;
+
+    [[nodiscard]] void *data()
+    {
+        return where_ == Where::kDevice ? reinterpret_cast<void *>(device_) : host_.data();
+    }
+    [[nodiscard]] const std::vector<float> &read()
+    {
+        if (where_ == Where::kDevice) {
+            EXPECT_EQ(gpu_.driver().cuMemcpyDtoH(host_.data(), device_, bytes()), CUDA_SUCCESS);
+        }
+        return host_;
+    }
+
+private:
+    [[nodiscard]] std::size_t bytes() const { return host_.size() * sizeof(float); }
+
+    const Gpu &gpu_;
+    Where where_;
+    std::vector<float> host_;
+    CUdeviceptr device_ = 0;
+};
+
+void discard_log(int, const char *) {}
+
+// All ranks share the process's state, as the communicators of one process do.
+class Job {
+public:
+    Job(int size, const char *algorithm) : network_(size, false, 5)
+    {
+        const hetcoll_settings settings{.pointer_cache = "validated",
+                                        .algorithm = algorithm,
+                                        .small_limit = 1024,
+                                        .chunk_bytes = 4096,
+                                        .sync_context = 0,
+                                        .verbose = 0,
+                                        .log = discard_log};
+        char problem[256];
+        process_ = hetcoll_process_create(&settings, problem, sizeof problem);
+        EXPECT_NE(process_, nullptr) << problem;
+        hetcoll_facts facts;
+        hetcoll_process_facts(process_, &facts);
+        for (int rank = 0; rank < size; ++rank) {
+            const hetcoll_p2p p2p = network_.rank(rank);
+            engines_.push_back(hetcoll_engine_create(process_, &p2p, &facts));
+        }
+    }
+    ~Job()
+    {
+        for (hetcoll_engine *engine : engines_) {
+            hetcoll_engine_destroy(engine);
+        }
+        hetcoll_process_destroy(process_);
+    }
+    Job(const Job &) = delete;
+    Job &operator=(const Job &) = delete;
+
+    void on_every_rank(const std::function<void(int, hetcoll_engine *)> &body)
+    {
+        std::vector<std::thread> threads;
+        for (int rank = 0; rank < static_cast<int>(engines_.size()); ++rank) {
+            threads.emplace_back(body, rank, engines_[rank]);
+        }
+        for (std::thread &thread : threads) {
+            thread.join();
+        }
+    }
+    [[nodiscard]] std::uint64_t counter(hetcoll_counter counter) const
+    {
+        return hetcoll_process_counter(process_, counter);
+    }
+
+private:
+    MemoryNetwork network_;
+    hetcoll_process *process_ = nullptr;
+    std::vector<hetcoll_engine *> engines_;
+};
+
+hetcoll_call sum_call(Buffer &send, Buffer &recv, std::size_t count)
+{
+    hetcoll_call call{};
+    call.send = send.data();
+    call.recv = recv.data();
+    call.kind = HETCOLL_FLOAT32;
+    call.op = HETCOLL_SUM;
+    call.count = count;
+    call.span = count * sizeof(float);
+    call.dense = 1;
+    call.host_allreduce = [](void *, const void *, void *) { return -99; }; // nobody's here
+    return call;
+}
+
+// One allreduce with rank r's buffers in `send_where(r)` and `recv_where(r)`.
+void check_sum(Job &job, const Gpu &gpu, int size, std::size_t count,
+               const std::function<Where(int)> &send_where,
+               const std::function<Where(int)> &recv_where, bool in_place)
+{
+    job.on_every_rank([&](int rank, hetcoll_engine *engine) {
+        gpu.enter();
+        std::vector<float> input(count), sum(count);
+        for (std::size_t i = 0; i < count; ++i) {
+            input[i] = static_cast<float>((rank + 1) * (i % 113 + 1));
+            sum[i] = static_cast<float>(size * (size + 1) / 2 * (i % 113 + 1));
+        }
+        Buffer send(gpu, send_where(rank), input);
+        Buffer recv(gpu, recv_where(rank), in_place ? input : std::vector<float>(count, -1.0f));
+        const hetcoll_call call = sum_call(in_place ? recv : send, recv, count);
+        ASSERT_EQ(hetcoll_allreduce(engine, &call), HETCOLL_SUCCESS)
+            << "rank " << rank << " of " << size << ", count " << count;
+        EXPECT_EQ(recv.read(), sum) << "rank " << rank << " of " << size << ", count " << count;
+        EXPECT_EQ(send.read(), input) << "rank " << rank << " of " << size << ", count " << count;
+    });
+}
+
+class RanksInOneProcess : public ::testing::TestWithParam<int> {
+protected:
+    void SetUp() override
+    {
+        if (!gpu.usable()) {
+            GTEST_SKIP() << "no CUDA driver, or no device";
+        }
+    }
+    Gpu gpu;
+};
+
+const std::function<Where(int)> on_device = [](int) { return Where::kDevice; };
+
+TEST_P(RanksInOneProcess, DeviceBuffersEndWithTheSum)
+{
+    const int size = GetParam();
+    for (const char *algorithm : {"auto", "recursive_doubling", "rabenseifner", "ring"}) {
+        Job job(size, algorithm);
+        for (const std::size_t count : {1, 255, 257, 1021, 50001}) {
+            check_sum(job, gpu, size, count, on_device, on_device, false);
+            check_sum(job, gpu, size, count, on_device, on_device, true);
+        }
+        EXPECT_EQ(job.counter(HETCOLL_CALLS_FAILED), 0u);
+    }
+}
+
+TEST_P(RanksInOneProcess, HostAndDeviceBuffersMix)
+{
+    const int size = GetParam();
+    const std::function<Where(int)> first_on_host = [](int rank) {
+        return rank == 0 ? Where::kHost : Where::kDevice;
+    };
+    const std::function<Where(int)> last_on_device = [size](int rank) {
+        return rank == size - 1 ? Where::kDevice : Where::kHost;
+    };
+    if (size == 1) {
+        return; // one host rank is the previous module's
+    }
+    Job job(size, "auto");
+    for (const std::size_t count : {1, 257, 20011}) {
+        for (const auto &send : {first_on_host, last_on_device, on_device}) {
+            for (const auto &recv : {first_on_host, last_on_device}) {
+                check_sum(job, gpu, size, count, send, recv, false);
+            }
+            check_sum(job, gpu, size, count, send, send, true);
+        }
+    }
+}
+
+// Each rank that is at work at the same time has a bounce, and no later call makes another.
+TEST_P(RanksInOneProcess, ARepeatedCallAllocatesNothing)
+{
+    const int size = GetParam();
+    Job job(size, "ring");
+    for (int round = 0; round < 4; ++round) {
+        check_sum(job, gpu, size, 5000, on_device, on_device, true);
+    }
+    EXPECT_GE(job.counter(HETCOLL_ALLOCATIONS), 1u);
+    EXPECT_LE(job.counter(HETCOLL_ALLOCATIONS), static_cast<std::uint64_t>(size));
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, RanksInOneProcess, ::testing::Values(1, 2, 3, 4, 5, 8));
+
+} // namespace
+} // namespace hetcoll
