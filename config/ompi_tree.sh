@@ -22,8 +22,11 @@ to=$ompi/ompi/mca/coll/hetcoll
 rm -rf "$to"
 mkdir -p "$to/config"
 
-cp "$glue"/*.c "$glue"/*.h "$glue"/help-coll-hetcoll.txt "$glue"/configure.m4 "$glue"/Makefile.am \
+cp "$glue"/*.c "$glue"/*.h "$glue"/configure.m4 "$glue"/Makefile.am \
     "$glue"/owner.txt "$src"/LICENSE "$to"
+for help in "$glue"/help-*.txt; do
+    [ ! -f "$help" ] || cp "$help" "$to"
+done
 sed 's,ompi/mca/coll/hetcoll/,,g' "$glue/local.mk" >"$to/component.mk"
 sed "s/@PACKAGE_VERSION@/$version/; s/@HETCOLL_WITH_CUDA@/1/" "$src/hetcoll_config.h.in" >"$to/hetcoll_config.h.in"
 cp "$src/config/cuda_arch_flags.sh" "$to/config"
