@@ -25,6 +25,7 @@ struct Job {
     int rank, ranks;
     const Gpu *gpu; // null for host memory
     const Counters &counters;
+    const MpiNames &names;
     const Options &options;
     TableStyle style;
     std::vector<Row> rows;
@@ -72,8 +73,8 @@ void run_sweep(Job &job, const std::string &section)
     const Options &options = job.options;
     const std::size_t element = element_bytes(options.kind);
     VectorSpec spec{{options.kind, options.op, options.values},
-                    mpi_datatype(options.kind),
-                    mpi_op(options.op, options.kind),
+                    job.names.datatype(options.kind),
+                    job.names.op(options.op, options.kind),
                     0,
                     options.in_place,
                     options.memory};
@@ -142,6 +143,10 @@ Facts describe(const Job &job)
                                         element_name(options.kind) +
                                         (options.in_place ? ", in place" : ", out of place"));
     facts.emplace_back("memory", memory_name(options.memory));
+    if (job.counters.available()) {
+        facts.emplace_back("path", "small: with the first message; bounce: pinned chunks, CUDA "
+                                   "kernels; direct: device pointers; host, staged: by Open MPI");
+    }
     facts.emplace_back("times", "of the slowest rank in each iteration");
     if (options.measure.host_copy) {
         facts.emplace_back("comparison", "cuMemcpyDtoH to pageable memory, MPI_Allreduce there by "
@@ -158,6 +163,7 @@ int run(const Options &options)
 {
     const MPI_Comm comm = MPI_COMM_WORLD;
     const Counters counters;
+    const MpiNames names;
     std::unique_ptr<Gpu> gpu;
     if (options.memory != Memory::kHost) {
         if (const Status status = check_mpi_takes_device_memory(counters); !status.ok()) {
@@ -169,7 +175,7 @@ int run(const Options &options)
         }
         gpu = std::move(*opened);
     }
-    Job job{comm, 0, 1, gpu.get(), counters, options, {}, {}};
+    Job job{comm, 0, 1, gpu.get(), counters, names, options, {}, {}};
     MPI_Comm_rank(comm, &job.rank);
     MPI_Comm_size(comm, &job.ranks);
     job.style = {options.measure.host_copy, gpu && gpu->is_emulated(), job.ranks};

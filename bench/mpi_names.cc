@@ -1,8 +1,19 @@
 #include "bench/mpi_names.h"
 
+#include "include/hetcoll_types.h"
+
+#include <array>
+
 namespace hetcoll {
 
-MPI_Datatype mpi_datatype(ElementKind kind)
+struct MpiNames::Made {
+    hetcoll_types types;
+};
+
+MpiNames::MpiNames() : made_(std::make_unique<Made>()) { hetcoll_types_create(&made_->types); }
+MpiNames::~MpiNames() { hetcoll_types_free(&made_->types); }
+
+MPI_Datatype MpiNames::datatype(ElementKind kind) const
 {
     switch (kind) {
     case ElementKind::kInt8: return MPI_INT8_T;
@@ -13,8 +24,8 @@ MPI_Datatype mpi_datatype(ElementKind kind)
     case ElementKind::kUint32: return MPI_UINT32_T;
     case ElementKind::kInt64: return MPI_INT64_T;
     case ElementKind::kUint64: return MPI_UINT64_T;
-    case ElementKind::kFloat16:
-    case ElementKind::kBfloat16: return MPI_DATATYPE_NULL;
+    case ElementKind::kFloat16: return made_->types.float16;
+    case ElementKind::kBfloat16: return made_->types.bfloat16;
     case ElementKind::kFloat32: return MPI_FLOAT;
     case ElementKind::kFloat64: return MPI_DOUBLE;
     case ElementKind::kComplex64: return MPI_C_FLOAT_COMPLEX;
@@ -32,10 +43,15 @@ MPI_Datatype mpi_datatype(ElementKind kind)
     return MPI_DATATYPE_NULL;
 }
 
-MPI_Op mpi_op(ReduceOp op, ElementKind kind)
+MPI_Op MpiNames::op(ReduceOp op, ElementKind kind) const
 {
     if (kind == ElementKind::kFloat16 || kind == ElementKind::kBfloat16) {
-        return MPI_OP_NULL;
+        const hetcoll_types &t = made_->types;
+        const std::array<MPI_Op, 4> half = {t.float16_max, t.float16_min, t.float16_sum,
+                                            t.float16_prod};
+        const std::array<MPI_Op, 4> brain = {t.bfloat16_max, t.bfloat16_min, t.bfloat16_sum,
+                                             t.bfloat16_prod};
+        return (kind == ElementKind::kFloat16 ? half : brain)[static_cast<std::size_t>(op)];
     }
     switch (op) {
     case ReduceOp::kMax: return MPI_MAX;

@@ -1,15 +1,30 @@
-// hetcoll's element kinds and operations as handles of MPI.
+// hetcoll's element kinds and operations as handles of MPI, half and bfloat16 by hetcoll_types.h.
 #pragma once
 
 #include "base/element.h"
 
 #include <mpi.h>
 
+#include <memory>
+
 namespace hetcoll {
 
-// MPI_DATATYPE_NULL and MPI_OP_NULL where this MPI has none (Fortran's pairs without Fortran).
-// Half and bfloat16 come from hetcoll_types.h.
-[[nodiscard]] MPI_Datatype mpi_datatype(ElementKind kind);
-[[nodiscard]] MPI_Op mpi_op(ReduceOp op, ElementKind kind);
+// Create after MPI_Init, destroy before MPI_Finalize.
+class MpiNames {
+public:
+    MpiNames();
+    ~MpiNames();
+    MpiNames(const MpiNames &) = delete;
+    MpiNames &operator=(const MpiNames &) = delete;
+
+    // MPI_DATATYPE_NULL where this MPI has none: Fortran's pairs without Fortran.
+    [[nodiscard]] MPI_Datatype datatype(ElementKind kind) const;
+    // Requires is_defined(op, kind).
+    [[nodiscard]] MPI_Op op(ReduceOp op, ElementKind kind) const;
+
+private:
+    struct Made; // half and bfloat16
+    std::unique_ptr<Made> made_;
+};
 
 } // namespace hetcoll

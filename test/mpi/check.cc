@@ -26,6 +26,7 @@ Program::Program(int &argc, char **&argv, const char *name, int thread_level) : 
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks_);
     counters_ = std::make_unique<Counters>();
+    names_ = std::make_unique<MpiNames>();
     check(provided >= thread_level, "thread level %d, wanted %d", provided, thread_level);
 }
 
@@ -85,6 +86,7 @@ int Program::summarise()
     }
     std::fflush(stdout);
     counters_.reset();
+    names_.reset();
     return sum[1] == 0 ? 0 : 1;
 }
 
@@ -173,8 +175,8 @@ void Buffers::fill()
 int Buffers::reduce()
 {
     return MPI_Allreduce(send(), recv(), static_cast<int>(call_.count),
-                         mpi_datatype(call_.pattern.kind),
-                         mpi_op(call_.pattern.op, call_.pattern.kind), comm_);
+                         program_.names().datatype(call_.pattern.kind),
+                         program_.names().op(call_.pattern.op, call_.pattern.kind), comm_);
 }
 
 void Buffers::check_guards(const Buffer &buffer, std::size_t first, const char *which)

@@ -33,7 +33,8 @@ public:
     const Gpu &gpu();
     // Releases it before MPI_Finalize does its work; Buffers must be gone.
     void close_gpu() { gpu_.reset(); }
-    const Counters &counters() const noexcept { return *counters_; }
+    [[nodiscard]] const Counters &counters() const noexcept { return *counters_; }
+    [[nodiscard]] const MpiNames &names() const noexcept { return *names_; }
 
     // Thread safe. The text says what was expected and what came.
     [[gnu::format(printf, 3, 4)]] bool check(bool right, const char *format, ...);
@@ -51,6 +52,7 @@ private:
     int rank_ = 0, ranks_ = 1;
     std::unique_ptr<Gpu> gpu_;
     std::unique_ptr<Counters> counters_;
+    std::unique_ptr<MpiNames> names_;
     std::atomic<long> checks_{0}, failures_{0};
 };
 

@@ -15,7 +15,7 @@ void every_op_on_every_kind(Program &program)
         for (int o = 0; o < kReduceOpCount; ++o) {
             const auto kind = static_cast<ElementKind>(k);
             const auto op = static_cast<ReduceOp>(o);
-            if (!is_defined(op, kind) || mpi_datatype(kind) == MPI_DATATYPE_NULL) {
+            if (!is_defined(op, kind) || program.names().datatype(kind) == MPI_DATATYPE_NULL) {
                 continue;
             }
             for (const std::size_t count : {std::size_t{13}, std::size_t{40'001}}) {

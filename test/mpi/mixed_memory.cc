@@ -13,7 +13,10 @@ void one_pattern(Program &program, unsigned pattern, std::uint32_t seed)
     const Memory here = device ? Memory::kDevice : Memory::kHost;
     const Memory other = device ? Memory::kHost : Memory::kDevice;
     for (const std::size_t count : {2, 100, 1'000, 2'500, 16'384, 100'001, 1'048'576}) {
-        const bool large = count > 200'000;
+        const bool large = count > 50'000;
+        if (count > 1'000'000 && pattern % 5 != 1) {
+            continue; // takes long, and a few patterns say it
+        }
         check_allreduce(program, MPI_COMM_WORLD,
                         {{ElementKind::kFloat32, ReduceOp::kSum, Values::kRandom, seed}, count,
                          here, here, true});
@@ -49,7 +52,9 @@ int main(int argc, char **argv)
     using namespace hetcoll::test;
     Program program(argc, argv, "mixed_memory");
     const unsigned patterns = 1U << std::min(program.ranks(), 4);
-    for (unsigned pattern = 0; pattern < patterns; ++pattern) {
+    // With many ranks a pattern repeats every four of them; a few patterns are enough.
+    const unsigned step = program.ranks() > 4 ? 3 : 1;
+    for (unsigned pattern = 0; pattern < patterns; pattern += step) {
         one_pattern(program, pattern, pattern + 1);
     }
     changing_patterns(program);

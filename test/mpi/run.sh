@@ -10,7 +10,7 @@ configured() { sed -n "s/^$1 = //p" "$build/Makefile"; }
 mpirun=${MPIRUN:-$(configured MPIRUN)}
 components=${OMPI_COMPONENTS:-$(configured OMPI_COMPONENTS)}
 programs=$build/test/mpi
-limit=${HETCOLL_TEST_SECONDS:-60} # of one case
+limit=${HETCOLL_TEST_SECONDS:-120} # of one case
 words=("$@")
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
