@@ -165,7 +165,11 @@ build()
     arguments="--enable-werror --with-cuda=$cuda_dir"
     if [ ! -f build/Makefile ] || [ "$(cat build/configured-with 2>/dev/null)" != "$arguments" ]; then
         say "configure $arguments"
-        (cd build && ../configure -q $arguments) || die "configure failed, its message is above; more is in build/config.log"
+        (cd build && ../configure $arguments) >build/configure.log 2>&1 || {
+            grep -A2 'error:' build/configure.log >&2 || tail -n 5 build/configure.log >&2
+            die "configure failed, its message is above; more is in build/configure.log and build/config.log"
+        }
+        sed -n '/is configured:$/,$ { /^  /p }' build/configure.log
         printf '%s' "$arguments" >build/configured-with
     fi
     say "make -j$jobs"

@@ -12,7 +12,9 @@ noinst_LTLIBRARIES += libhetcoll_bench.la
 libhetcoll_bench_la_SOURCES = $(bench_common)
 libhetcoll_bench_la_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS) -DOMPI_SKIP_MPICXX=1
 
+if HAVE_BENCH_HEADERS
 bin_PROGRAMS += hetcoll_bench
+endif
 hetcoll_bench_SOURCES = \
 	bench/hetcoll_bench.cc \
 	bench/machine.h bench/machine.cc \

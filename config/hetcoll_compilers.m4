@@ -107,9 +107,9 @@ AC_DEFUN([HETCOLL_CHECK_SANITIZER],
  AC_SUBST([HETCOLL_SANITIZER_FLAGS])
  AC_SUBST([HETCOLL_SANITIZER])
  AC_SUBST([HETCOLL_SANITIZED_DSO])
- AM_CONDITIONAL([HETCOLL_SANITIZED], [test "x$enable_sanitizer" != xno])])
+])
 
-# GoogleTest, Google Benchmark, hwloc: what is missing is said in the summary, with its package.
+# GoogleTest, Google Benchmark, CLI11, json, hwloc: what is missing is said in the summary, with its package.
 AC_DEFUN([HETCOLL_TEST_PACKAGES],
 [AC_LANG_PUSH([C++])
  hetcoll_saved_flags=$CXXFLAGS
@@ -138,6 +138,18 @@ AC_DEFUN([HETCOLL_TEST_PACKAGES],
      HETCOLL_SUMMARY_LINE([Google Benchmark], [missing, micro-benchmarks are skipped: install the Debian package libbenchmark-dev])])
  AC_MSG_RESULT([$hetcoll_have_benchmark])
 
+ LIBS=
+ AC_MSG_CHECKING([for CLI11 and nlohmann-json])
+ AC_COMPILE_IFELSE([AC_LANG_SOURCE([[
+    #include <CLI/CLI.hpp>
+    #include <nlohmann/json.hpp>
+    ]])],
+    [hetcoll_have_bench_headers=yes
+     HETCOLL_SUMMARY_LINE([CLI11, json], [found, hetcoll_bench is built])],
+    [hetcoll_have_bench_headers=no
+     HETCOLL_SUMMARY_LINE([CLI11, json], [missing, hetcoll_bench is skipped: install the Debian packages libcli11-dev and nlohmann-json3-dev])])
+ AC_MSG_RESULT([$hetcoll_have_bench_headers])
+
  LIBS=-lhwloc
  AC_MSG_CHECKING([for hwloc])
  AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include <hwloc.h>]], [[return hwloc_get_api_version() == 0;]])],
@@ -150,4 +162,5 @@ AC_DEFUN([HETCOLL_TEST_PACKAGES],
  LIBS=$hetcoll_saved_libs
  AC_LANG_POP([C++])
  AM_CONDITIONAL([HAVE_GTEST], [test "$hetcoll_have_gtest" = yes])
+ AM_CONDITIONAL([HAVE_BENCH_HEADERS], [test "$hetcoll_have_bench_headers" = yes])
  AM_CONDITIONAL([HAVE_BENCHMARK], [test "$hetcoll_have_benchmark" = yes])])

@@ -1,0 +1,16 @@
+# Micro-benchmarks: make micro-benchmarks; they run on whatever libcuda.so.1 is found.
+micro_benchmarks = bench/pointer_cache_bench bench/kernel_bench
+if HAVE_BENCHMARK
+if WITH_CUDA
+EXTRA_PROGRAMS += $(micro_benchmarks)
+micro-benchmarks: $(micro_benchmarks)
+endif
+endif
+.PHONY: micro-benchmarks
+bench_pointer_cache_bench_SOURCES = bench/pointer_cache_bench.cc
+bench_pointer_cache_bench_LDFLAGS = $(AM_LDFLAGS) -export-dynamic
+bench_pointer_cache_bench_LDADD = libhetcoll.la -lbenchmark
+bench_kernel_bench_SOURCES = bench/kernel_bench.cc
+nodist_bench_kernel_bench_SOURCES = bench/commit.h
+bench_kernel_bench_LDADD = libhetcoll.la -lbenchmark
+CLEANFILES += $(micro_benchmarks)
