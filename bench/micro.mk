@@ -1,9 +1,11 @@
-# Micro-benchmarks: make micro-benchmarks; they run on whatever libcuda.so.1 is found.
+# Micro-benchmarks, built on demand. They run on whatever libcuda.so.1 is found:
+# make micro-benchmarks && bench/kernel_bench
 micro_benchmarks = bench/pointer_cache_bench bench/kernel_bench
 if HAVE_BENCHMARK
 if WITH_CUDA
 EXTRA_PROGRAMS += $(micro_benchmarks)
-micro-benchmarks: $(micro_benchmarks)
+micro-benchmarks: $(BUILT_SOURCES)
+	$(MAKE) $(AM_MAKEFLAGS) $(micro_benchmarks)
 endif
 endif
 .PHONY: micro-benchmarks

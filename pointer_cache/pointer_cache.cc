@@ -58,6 +58,15 @@ struct PointerCache::Impl {
             why);
     }
 
+    [[nodiscard]] bool is_surely_host(const void *pointer) const noexcept
+    {
+        return (asked_mode != PointerCacheMode::kOff && host_memory.contains(pointer)) ||
+               !library.is_loaded_in_process();
+    }
+
+    // Not inlined into find(), which is a few loads on a hit in hooked mode.
+    [[nodiscard, gnu::noinline]] Result<PointerInfo>
+    find_without_hooks(const void *pointer) noexcept;
     [[nodiscard]] bool confirm(const Driver &driver, const void *pointer,
                                std::uint64_t id) noexcept;
     [[nodiscard]] Result<PointerInfo> query(const Driver &driver, const void *pointer) noexcept;
@@ -186,38 +195,43 @@ std::unique_ptr<PointerCache> PointerCache::create(const DriverLibrary &driver,
 
 Result<PointerInfo> PointerCache::find(const void *pointer) noexcept
 {
-    const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+    Impl &impl = *impl_;
     KnownAllocation known;
-    if (impl_->hooks.load(std::memory_order_acquire) == Hooks::kProven &&
-        impl_->table.find(address, &known) && !known.always_query) {
-        count(impl_->hits);
+    if (impl.hooks.load(std::memory_order_acquire) == Hooks::kProven &&
+        impl.table.find(reinterpret_cast<std::uintptr_t>(pointer), &known) && !known.always_query) {
+        count(impl.hits);
         return known.info;
     }
+    return impl.find_without_hooks(pointer);
+}
+
+Result<PointerInfo> PointerCache::Impl::find_without_hooks(const void *pointer) noexcept
+{
     if (is_surely_host(pointer)) {
-        count(impl_->host_without_query);
+        count(host_without_query);
         return PointerInfo{};
     }
-    const Driver *const driver = impl_->library.get();
+    const Driver *const driver = library.get();
     if (driver == nullptr) {
-        Status status = impl_->library.load_error();
-        return status.ok() ? find(pointer) : Result<PointerInfo>(std::move(status));
+        Status status = library.load_error();
+        return status.ok() ? find_without_hooks(pointer) : Result<PointerInfo>(std::move(status));
     }
-    if (impl_->asked_mode != PointerCacheMode::kOff && impl_->table.find(address, &known) &&
-        !known.always_query) {
-        if (impl_->confirm(*driver, pointer, known.info.buffer_id)) {
-            count(impl_->hits);
+    KnownAllocation known;
+    if (asked_mode != PointerCacheMode::kOff &&
+        table.find(reinterpret_cast<std::uintptr_t>(pointer), &known) && !known.always_query) {
+        if (confirm(*driver, pointer, known.info.buffer_id)) {
+            count(hits);
             return known.info;
         }
-        impl_->invalidations.fetch_add(1, std::memory_order_relaxed);
+        invalidations.fetch_add(1, std::memory_order_relaxed);
     }
-    impl_->misses.fetch_add(1, std::memory_order_relaxed);
-    return impl_->query(*driver, pointer);
+    misses.fetch_add(1, std::memory_order_relaxed);
+    return query(*driver, pointer);
 }
 
 bool PointerCache::is_surely_host(const void *pointer) noexcept
 {
-    return (impl_->asked_mode != PointerCacheMode::kOff && impl_->host_memory.contains(pointer)) ||
-           !impl_->library.is_loaded_in_process();
+    return impl_->is_surely_host(pointer);
 }
 
 void PointerCache::flush() noexcept
