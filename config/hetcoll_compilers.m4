@@ -133,7 +133,7 @@ AC_DEFUN([HETCOLL_TEST_PACKAGES],
  AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include <benchmark/benchmark.h>]],
                                  [[return benchmark::ReportUnrecognizedArguments(0, nullptr);]])],
     [hetcoll_have_benchmark=yes
-     HETCOLL_SUMMARY_LINE([Google Benchmark], [found, micro-benchmarks are built])],
+     HETCOLL_SUMMARY_LINE([Google Benchmark], [found, for make micro-benchmarks])],
     [hetcoll_have_benchmark=no
      HETCOLL_SUMMARY_LINE([Google Benchmark], [missing, micro-benchmarks are skipped: install the Debian package libbenchmark-dev])])
  AC_MSG_RESULT([$hetcoll_have_benchmark])
@@ -145,7 +145,9 @@ AC_DEFUN([HETCOLL_TEST_PACKAGES],
     #include <nlohmann/json.hpp>
     ]])],
     [hetcoll_have_bench_headers=yes
-     HETCOLL_SUMMARY_LINE([CLI11, json], [found, hetcoll_bench is built])],
+     AS_IF([test "$HETCOLL_WITH_CUDA" = 1],
+        [HETCOLL_SUMMARY_LINE([CLI11, json], [found, hetcoll_bench is built])],
+        [HETCOLL_SUMMARY_LINE([CLI11, json], [found, hetcoll_bench is not built without CUDA])])],
     [hetcoll_have_bench_headers=no
      HETCOLL_SUMMARY_LINE([CLI11, json], [missing, hetcoll_bench is skipped: install the Debian packages libcli11-dev and nlohmann-json3-dev])])
  AC_MSG_RESULT([$hetcoll_have_bench_headers])

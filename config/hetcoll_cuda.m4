@@ -30,8 +30,9 @@ AC_DEFUN([HETCOLL_CUDA_FIND],
                    AS_IF([test -z "$NVCC" && test -f /usr/include/cuda.h], [NVCC=$hetcoll_nvcc_on_path])])
             AS_IF([test -z "$NVCC"], [HETCOLL_CUDA_TRY([/usr/local/cuda])])
             hetcoll_where="in \$CUDA_HOME (${CUDA_HOME:-not set}), on PATH, or in /usr/local/cuda"],
-    [HETCOLL_CUDA_TRY([$with_cuda])
-     hetcoll_where="in $with_cuda"])
+    [hetcoll_cuda=$(cd "$with_cuda" 2>/dev/null && pwd || echo "$with_cuda")
+     HETCOLL_CUDA_TRY([$hetcoll_cuda])
+     hetcoll_where="in $hetcoll_cuda"])
  AS_IF([test -z "$NVCC" && test -n "$hetcoll_headless"],
     [AC_MSG_ERROR([nvcc is in $hetcoll_headless/bin, but cuda.h is not beside it: install the toolkit's headers (Python package nvidia-cuda-runtime or nvidia-cuda-runtime-cu12), or build with --without-cuda])])
  AS_IF([test -z "$NVCC"],

@@ -8,7 +8,7 @@ AC_DEFUN([HETCOLL_FIND_MPICC],
  AS_CASE([$with_ompi],
     [yes], [hetcoll_path=$PATH],
     [no], [AC_MSG_ERROR([hetcoll is a component of Open MPI, there is nothing to build without it: leave --without-ompi out])],
-    [hetcoll_path=$with_ompi/bin])
+    [hetcoll_path=$(cd "$with_ompi" 2>/dev/null && pwd || echo "$with_ompi")/bin])
  AC_PATH_PROGS([MPICC], [mpicc.openmpi mpicc], [], [$hetcoll_path])
  AC_PATH_PROGS([OMPI_INFO], [ompi_info], [], [$hetcoll_path])
  AC_PATH_PROGS([MPIRUN], [mpirun.openmpi mpirun], [], [$hetcoll_path])
@@ -101,23 +101,20 @@ AC_DEFUN([HETCOLL_OPEN_MPI_RELEASE],
  CPPFLAGS=$hetcoll_saved_flags
  AC_LANG_POP([C])])
 
-# Sets componentdir and helpdir.
+# Sets componentdir.
 AC_DEFUN([HETCOLL_OPEN_MPI_DIRS],
 [AC_ARG_WITH([componentdir],
     [AS_HELP_STRING([--with-componentdir=DIR], [where the component goes; the default is Open MPI's own directory (ompi_info --path pkglibdir)])],
     [], [with_componentdir=yes])
+ OMPI_COMPONENTS=$($OMPI_INFO --path pkglibdir | sed 's/^[[^:]]*: *//')
+ AS_IF([test -z "$OMPI_COMPONENTS"],
+    [AC_MSG_ERROR([$OMPI_INFO --path pkglibdir does not tell where Open MPI's components are: reinstall the Debian package openmpi-bin, or give an Open MPI with --with-ompi=DIR])])
  AS_CASE([$with_componentdir],
-    [yes], [componentdir=$($OMPI_INFO --path pkglibdir | sed 's/^[[^:]]*: *//')
-            helpdir=$($OMPI_INFO --path pkgdatadir | sed 's/^[[^:]]*: *//')],
-    [no], [AC_MSG_ERROR([--with-componentdir needs a directory])],
-    [componentdir=$with_componentdir
-     helpdir=$with_componentdir])
- AS_IF([test -z "$componentdir" || test -z "$helpdir"],
-    [AC_MSG_ERROR([$OMPI_INFO --path does not tell Open MPI's directories: give one with --with-componentdir=DIR])])
+    [yes], [componentdir=$OMPI_COMPONENTS],
+    [/*], [componentdir=$with_componentdir],
+    [AC_MSG_ERROR([--with-componentdir=$with_componentdir: give the whole path of a directory, from /])])
  AC_SUBST([componentdir])
- AC_SUBST([helpdir])
- hetcoll_system_components=$($OMPI_INFO --path pkglibdir | sed 's/^[[^:]]*: *//')
- AC_SUBST([OMPI_COMPONENTS], [$hetcoll_system_components])
+ AC_SUBST([OMPI_COMPONENTS])
  HETCOLL_SUMMARY_LINE([component goes to], [$componentdir])])
 
 AC_DEFUN([HETCOLL_OPEN_MPI],

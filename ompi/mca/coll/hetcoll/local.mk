@@ -9,4 +9,3 @@ component_sources = \
 	ompi/mca/coll/hetcoll/coll_hetcoll_module.c \
 	ompi/mca/coll/hetcoll/coll_hetcoll_p2p.c \
 	ompi/mca/coll/hetcoll/coll_hetcoll_types.c
-component_help =
