@@ -8,7 +8,10 @@
 #include "ompi/request/request.h"
 #include "opal/runtime/opal_progress.h"
 #include "opal/sys/atomic.h"
-#include "mpi-ext.h"
+
+/* mpi-ext.h declares it, but cannot be included inside Open MPI's source tree. Weak: an Open MPI may
+ * be built without its extensions. */
+extern int MPIX_Query_cuda_support(void) __attribute__((weak));
 
 static int p2p_isend(void *context, const void *buffer, size_t bytes, int peer, int tag,
                      void **request)
@@ -79,10 +82,7 @@ bool mca_coll_hetcoll_pml_claims_device(void)
     if (0 == strcmp(setting, "always")) {
         return true;
     }
-#if defined(MPIX_CUDA_AWARE_SUPPORT) && MPIX_CUDA_AWARE_SUPPORT
     const char *pml = mca_pml_base_selected_component.pmlm_version.mca_component_name;
-    return 0 == strcmp(pml, "ob1") && 0 != MPIX_Query_cuda_support();
-#else
-    return false;
-#endif
+    return 0 == strcmp(pml, "ob1") && NULL != MPIX_Query_cuda_support
+           && 0 != MPIX_Query_cuda_support();
 }
