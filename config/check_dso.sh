@@ -32,7 +32,7 @@ report "exported symbols" mca_coll_hetcoll_component \
     "$(nm -D --defined-only "$dso" | awk '{ print $NF }' | sort | tr '\n' ' ' | sed 's/ $//')"
 
 needed=$(readelf -dW "$dso" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
-unexpected=$(echo "$needed" | grep -vE '^(libmpi|libopen-pal|libopen_mpi|libstdc\+\+|libm|libgcc_s|libc|libdl|libpthread|libhwloc|lib[atu]*san|ld-linux.*)\.so' | tr '\n' ' ')
+unexpected=$(echo "$needed" | grep -vE '^(libmpi|libopen-pal|libopen_mpi|libpmix|libstdc\+\+|libm|libgcc_s|libc|libdl|libpthread|libhwloc|lib[atu]*san|ld-linux.*)\.so' | tr '\n' ' ')
 report "needed libraries beyond Open MPI's and the compiler's" "" "$unexpected"
 echo "      needed: $(echo $needed)"
 

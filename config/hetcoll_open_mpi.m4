@@ -101,6 +101,22 @@ AC_DEFUN([HETCOLL_OPEN_MPI_RELEASE],
  CPPFLAGS=$hetcoll_saved_flags
  AC_LANG_POP([C])])
 
+# From 5.0 on, what processes publish about themselves goes straight to PMIx, whose library Open MPI
+# brings or takes from elsewhere.
+AC_DEFUN([HETCOLL_OPEN_MPI_PMIX],
+[AS_IF([test "$hetcoll_ompi_major" -ge 5],
+    [AC_LANG_PUSH([C])
+     hetcoll_saved_libs=$LIBS
+     LIBS="$OMPI_LIBS -lpmix $LIBS"
+     AC_MSG_CHECKING([for the PMIx of Open MPI])
+     AC_LINK_IFELSE([AC_LANG_SOURCE([[int PMIx_Initialized(void); int main(void) { return PMIx_Initialized(); }]])],
+        [AC_MSG_RESULT([-lpmix])
+         OMPI_LIBS="$OMPI_LIBS -lpmix"],
+        [AC_MSG_RESULT([no])
+         AC_MSG_ERROR([libpmix, which this Open MPI uses, is not beside its libraries: give its directory with LDFLAGS=-LDIR (Debian package libpmix-dev)])])
+     LIBS=$hetcoll_saved_libs
+     AC_LANG_POP([C])])])
+
 # Sets componentdir.
 AC_DEFUN([HETCOLL_OPEN_MPI_DIRS],
 [AC_ARG_WITH([componentdir],
@@ -121,5 +137,6 @@ AC_DEFUN([HETCOLL_OPEN_MPI],
 [HETCOLL_FIND_MPICC
  HETCOLL_OPEN_MPI_FLAGS
  HETCOLL_OPEN_MPI_RELEASE
+ HETCOLL_OPEN_MPI_PMIX
  HETCOLL_SUMMARY_LINE([Open MPI], [$hetcoll_ompi_release ($MPICC)])
  HETCOLL_OPEN_MPI_DIRS])
