@@ -1,21 +1,18 @@
-// Throughput of the kernels against a device-to-device copy that moves as many bytes, launched as
-// the engine launches them. `ratio` is the copy's time over the kernel's, 1.0 being as fast as
-// memory allows; gb_s and copy_gb_s count bytes read and written. Kernels and copies alternate, and
-// medians are compared. On the emulated GPU none of it is a GPU's speed.
+// Throughput of the reduction kernels, launched as the engine launches them, against the driver's
+// device-to-device copy.
+//
+// What counts is the bytes that cross the memory's pins. A kernel of n inputs of b bytes reads n*b
+// and writes b: (n+1)*b. A copy of c bytes reads c and writes c: 2*c. So a kernel is compared with
+// a copy of (n+1)*b/2 bytes, which moves as many; the ratio of their throughputs is the ratio of
+// their times. 1.0 is as fast as the memory allows, 0.9 the target for vectors that no cache holds.
 #include "base/element.h"
-#include "bench/commit.h"
+#include "bench/micro.h"
 #include "cuda_kernels/reduction.h"
 #include "device/device.h"
-#include "device/driver.h"
 
-#include <benchmark/benchmark.h>
-#include <sys/utsname.h>
-
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
-#include <fstream>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,295 +20,264 @@
 namespace hetcoll {
 namespace {
 
-void require(const Status &status)
-{
-    if (!status.ok()) {
-        std::fprintf(stderr, "kernel_bench: %s\n", status.message().c_str());
-        std::exit(1);
-    }
-}
-
-template <class T> T require(Result<T> result)
-{
-    if (!result.ok()) {
-        require(result.take_status());
-    }
-    return std::move(*result);
-}
-
-// Device 0 with its primary context current for the whole run.
-class Gpu {
-public:
-    Gpu()
-    {
-        driver = library_.get();
-        if (driver == nullptr) {
-            require(driver_error());
-        }
-        check(driver->cuInit(0), "cuInit");
-        check(driver->cuDeviceGet(&id_, 0), "cuDeviceGet");
-        check(driver->cuDevicePrimaryCtxRetain(&context_, id_), "cuDevicePrimaryCtxRetain");
-        check(driver->cuCtxSetCurrent(context_), "cuCtxSetCurrent");
-        device = std::make_unique<Device>(*driver, context_, -1);
-        stream = require(device->make_stream());
-    }
-    ~Gpu()
-    {
-        stream = {};
-        device.reset();
-        driver->cuCtxSetCurrent(nullptr);
-        driver->cuDevicePrimaryCtxRelease(id_);
-    }
-
-    void check(CUresult result, const char *call) const
-    {
-        require(driver_status(*driver, result, call, "measuring"));
-    }
-    [[nodiscard]] bool is_emulated() const { return library_.is_emulated(); }
-    [[nodiscard]] std::string name() const
-    {
-        char text[128] = "";
-        check(driver->cuDeviceGetName(text, sizeof text, id_), "cuDeviceGetName");
-        return text;
-    }
-    [[nodiscard]] std::string version() const
-    {
-        int version = 0;
-        check(driver->cuDriverGetVersion(&version), "cuDriverGetVersion");
-        return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
-    }
-    void finish() const { check(driver->cuStreamSynchronize(stream.get()), "cuStreamSynchronize"); }
-
-    const Driver *driver = nullptr;
-    std::unique_ptr<Device> device;
-    StreamHandle stream;
-
-private:
-    Status driver_error() const
-    {
-        return error(Errc::kDriver, "%s", library_.load_error().message().c_str());
-    }
-
-    DriverLibrary library_;
-    CUdevice id_ = 0;
-    CUcontext context_ = nullptr;
-};
+constexpr double kTarget = 0.9;
+constexpr int kMostInputs = 8; // of the n-input kernels measured
 
 struct Case {
     ReduceOp op;
     ElementKind kind;
-    int inputs;        // 2: the three-input kernel; more: the n-input kernel
+    int inputs;        // 2: the three-input kernel, dst = op(a, b); more: the n-input kernel
     std::size_t bytes; // of one input
 };
-
-constexpr int kMostInputs = 8;
 
 void *address(const DeviceMemory &memory)
 {
     return reinterpret_cast<void *>(memory.get());
 }
 
-// The buffers of one case. Contents are small numbers, so that no time goes to subnormals.
+// Sets the bytes that mean nothing to what they are in `like`: those of a pair whose second member
+// is aligned to four or whose first to eight.
+void copy_padding(ElementKind kind, std::vector<unsigned char> &bytes,
+                  const std::vector<unsigned char> &like)
+{
+    std::size_t first = 0, count = 0;
+    if (kind == ElementKind::kInt16Int32) {
+        first = 2, count = 2;
+    } else if (kind == ElementKind::kInt64Int32 || kind == ElementKind::kFloat64Int32) {
+        first = 12, count = 4;
+    }
+    for (std::size_t at = first; count != 0 && at < bytes.size(); at += element_bytes(kind)) {
+        std::memcpy(&bytes[at], &like[at], count);
+    }
+}
+
+// The buffers of one case.
 class Workload {
 public:
-    Workload(Gpu &gpu, const Case &what) : gpu_(gpu), case_(what)
+    Workload(const MicroGpu &gpu, Device &device, CUstream stream, const Case &what)
+        : gpu_(gpu), device_(device), stream_(stream), case_(what)
     {
         for (int i = 0; i < what.inputs; ++i) {
-            inputs_.push_back(filled(what.bytes, i + 1));
+            inputs_.push_back(upload(numbers(static_cast<std::uint32_t>(i + 1))));
         }
-        result_ = filled(what.bytes, 0);
-        copy_from_ = filled(copy_bytes(), 1);
-        copy_to_ = filled(copy_bytes(), 2);
+        result_ = upload(std::vector<unsigned char>(what.bytes, 0xee));
+        copy_from_ = require(device.make_memory(copy_bytes()));
+        copy_to_ = require(device.make_memory(copy_bytes()));
+        require(gpu.driver().cuMemsetD8(copy_from_.get(), 0x3c, copy_bytes()), "cuMemsetD8");
+        require(gpu.driver().cuMemsetD8(copy_to_.get(), 0, copy_bytes()), "cuMemsetD8");
     }
 
     void reduce() const
     {
         const std::size_t count = case_.bytes / element_bytes(case_.kind);
         if (case_.inputs == 2) {
-            require(gpu_.device->reduce_async(case_.op, case_.kind, address(result_),
-                                              address(inputs_[0]), address(inputs_[1]), count,
-                                              gpu_.stream.get()));
+            require(device_.reduce_async(case_.op, case_.kind, address(result_),
+                                         address(inputs_[0]), address(inputs_[1]), count, stream_));
             return;
         }
         ReduceInputs inputs = {{}, case_.inputs};
-        for (int i = 0; i < case_.inputs; ++i) {
-            inputs.input[i] = address(inputs_[static_cast<std::size_t>(i)]);
+        for (std::size_t i = 0; i < inputs_.size(); ++i) {
+            inputs.input[i] = address(inputs_[i]);
         }
-        require(gpu_.device->reduce_many_async(case_.op, case_.kind, address(result_), inputs,
-                                               count, gpu_.stream.get()));
+        require(device_.reduce_many_async(case_.op, case_.kind, address(result_), inputs, count,
+                                          stream_));
     }
     void copy() const
     {
-        require(gpu_.device->copy_async(address(copy_to_), address(copy_from_), copy_bytes(),
-                                        gpu_.stream.get()));
+        require(device_.copy_async(address(copy_to_), address(copy_from_), copy_bytes(), stream_));
     }
-    // Read and written by the kernel, and by the copy.
-    [[nodiscard]] std::size_t moved_bytes() const
+    void finish() const
     {
-        return (static_cast<std::size_t>(case_.inputs) + 1) * case_.bytes;
+        require(gpu_.driver().cuStreamSynchronize(stream_), "cuStreamSynchronize");
     }
+    [[nodiscard]] std::size_t moved_bytes() const { return (inputs_.size() + 1) * case_.bytes; }
 
-    // Correct before fast: the result against a fold on the host.
-    [[nodiscard]] bool is_right() const
+    // Correct before fast: every element against the host's fold.
+    void check() const
     {
         reduce();
-        gpu_.finish();
-        std::vector<unsigned char> wanted = read(inputs_[0]);
+        finish();
+        std::vector<unsigned char> wanted = download(inputs_[0]);
         for (std::size_t i = 1; i < inputs_.size(); ++i) {
-            host_reduce(case_.op, case_.kind)(wanted.data(), wanted.data(), read(inputs_[i]).data(),
+            host_reduce(case_.op, case_.kind)(wanted.data(), wanted.data(),
+                                              download(inputs_[i]).data(),
                                               case_.bytes / element_bytes(case_.kind));
         }
-        std::vector<unsigned char> result = read(result_);
-        if (case_.kind == ElementKind::kInt16Int32) { // two bytes of padding after the first two
-            for (std::size_t i = 0; i < result.size(); i += 8) {
-                result[i + 2] = wanted[i + 2];
-                result[i + 3] = wanted[i + 3];
-            }
+        std::vector<unsigned char> result = download(result_);
+        copy_padding(case_.kind, result, wanted);
+        if (result != wanted) {
+            require(error(Errc::kInvalid, "kernel_bench: %s of %s, %d inputs of %zu bytes: wrong",
+                          op_name(case_.op), element_name(case_.kind), case_.inputs, case_.bytes));
         }
-        return result == wanted;
     }
 
 private:
     [[nodiscard]] std::size_t copy_bytes() const { return moved_bytes() / 2; }
-    [[nodiscard]] DeviceMemory filled(std::size_t bytes, int seed) const
+
+    // Every second byte is 0x3c: positive, ordinary numbers in every format, whose folds neither
+    // overflow nor become subnormal (those are slow on a CPU).
+    [[nodiscard]] std::vector<unsigned char> numbers(std::uint32_t state) const
     {
-        DeviceMemory memory = require(gpu_.device->make_memory(bytes));
-        // 0x3c3c is 1.06 in half, and no other format has it far from 1.
-        std::vector<unsigned char> content(bytes, static_cast<unsigned char>(0x3c));
-        for (std::size_t i = 0; i < bytes; i += 64) {
-            content[i] = static_cast<unsigned char>(seed + static_cast<int>(i / 64));
+        std::vector<unsigned char> content(case_.bytes, 0x3c);
+        for (std::size_t i = 0; i < content.size(); i += 2) {
+            state = state * 1664525u + 1013904223u;
+            content[i] = static_cast<unsigned char>(state >> 24);
         }
-        gpu_.check(gpu_.driver->cuMemcpyHtoD(memory.get(), content.data(), bytes), "cuMemcpyHtoD");
+        return content;
+    }
+    [[nodiscard]] DeviceMemory upload(const std::vector<unsigned char> &content) const
+    {
+        DeviceMemory memory = require(device_.make_memory(content.size()));
+        require(gpu_.driver().cuMemcpyHtoD(memory.get(), content.data(), content.size()),
+                "cuMemcpyHtoD");
         return memory;
     }
-    [[nodiscard]] std::vector<unsigned char> read(const DeviceMemory &memory) const
+    [[nodiscard]] std::vector<unsigned char> download(const DeviceMemory &memory) const
     {
         std::vector<unsigned char> content(case_.bytes);
-        gpu_.check(gpu_.driver->cuMemcpyDtoH(content.data(), memory.get(), case_.bytes),
-                   "cuMemcpyDtoH");
+        require(gpu_.driver().cuMemcpyDtoH(content.data(), memory.get(), content.size()),
+                "cuMemcpyDtoH");
         return content;
     }
 
-    Gpu &gpu_;
+    const MicroGpu &gpu_;
+    Device &device_;
+    CUstream stream_;
     Case case_;
     std::vector<DeviceMemory> inputs_;
     DeviceMemory result_, copy_from_, copy_to_;
 };
 
-double median(std::vector<double> &values)
-{
-    std::nth_element(values.begin(), values.begin() + static_cast<long>(values.size() / 2),
-                     values.end());
-    return values[values.size() / 2];
-}
-
-// Seconds of one call, of several in a row, so that the launch is hidden as it is in a pipeline.
-template <class Call> double seconds_of(const Gpu &gpu, Call call)
+// Seconds of one call, of several in a row, so that launches are hidden as they are in a pipeline.
+template <class Call> double seconds_of(const Workload &work, Call call)
 {
     constexpr int kInARow = 8;
     const auto start = std::chrono::steady_clock::now();
     for (int i = 0; i < kInARow; ++i) {
         call();
     }
-    gpu.finish();
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    return took.count() / kInARow;
+    work.finish();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() /
+           kInARow;
 }
 
-void run(benchmark::State &state, Gpu &gpu, const Case &what)
-{
-    const Workload work(gpu, what);
-    if (!work.is_right()) {
-        state.SkipWithError("the result is wrong");
-        return;
-    }
-    std::vector<double> kernel, copy;
-    for ([[maybe_unused]] auto _ : state) {
-        copy.push_back(seconds_of(gpu, [&] { work.copy(); }));
-        kernel.push_back(seconds_of(gpu, [&] { work.reduce(); }));
-        state.SetIterationTime(kernel.back());
-    }
-    const double kernel_s = median(kernel), copy_s = median(copy);
-    const double moved = static_cast<double>(work.moved_bytes());
-    state.counters["gb_s"] = moved / kernel_s / 1e9;
-    state.counters["copy_gb_s"] = moved / copy_s / 1e9;
-    state.counters["ratio"] = copy_s / kernel_s;
-}
+struct Speed {
+    double kernel_gb_s, copy_gb_s; // gigabytes read and written a second
+    [[nodiscard]] double ratio() const { return kernel_gb_s / copy_gb_s; }
+};
 
-std::vector<Case> cases(bool emulated)
-{
-    const std::vector<std::size_t> sizes =
-        emulated ? std::vector<std::size_t>{64 << 10, 1 << 20, 8 << 20}
-                 : std::vector<std::size_t>{256 << 10, 4 << 20, 64 << 20, 256 << 20};
-    std::vector<Case> all;
-    const auto add = [&](ReduceOp op, ElementKind kind, int inputs, std::size_t bytes) {
-        if (is_defined(op, kind)) {
-            all.push_back({op, kind, inputs, bytes});
+class Bench {
+public:
+    explicit Bench(const MicroGpu &gpu)
+        : gpu_(gpu), device_(gpu.driver(), gpu.context(), -1),
+          stream_(require(device_.make_stream()))
+    {
+    }
+
+    // Kernels and copies take turns, so that both meet the same load; the middle of each counts.
+    Speed measure(const Case &what)
+    {
+        constexpr int kWarmup = 4, kSamples = 25;
+        const Workload work(gpu_, device_, stream_.get(), what);
+        work.check();
+        std::vector<double> kernel, copy;
+        for (int i = -kWarmup; i < kSamples; ++i) {
+            const double copied = seconds_of(work, [&] { work.copy(); });
+            const double reduced = seconds_of(work, [&] { work.reduce(); });
+            if (i >= 0) {
+                copy.push_back(copied);
+                kernel.push_back(reduced);
+            }
         }
-    };
-    for (const std::size_t bytes : sizes) { // what training and simulation reduce
+        const double gigabytes = static_cast<double>(work.moved_bytes()) / 1e9;
+        return {gigabytes / median(kernel), gigabytes / median(copy)};
+    }
+
+    // What training and simulation reduce most, at several sizes.
+    void print_sums(const std::vector<std::size_t> &sizes)
+    {
+        std::printf("\nsum: GB/s of the kernel, GB/s of the copy, ratio; KiB an input\n%-9s %6s",
+                    "kind", "inputs");
+        for (const std::size_t bytes : sizes) {
+            std::printf(" | %19zu KiB", bytes >> 10);
+        }
         for (const ElementKind kind :
              {ElementKind::kFloat32, ElementKind::kFloat64, ElementKind::kFloat16,
               ElementKind::kBfloat16, ElementKind::kInt32}) {
-            add(ReduceOp::kSum, kind, 2, bytes);
-            add(ReduceOp::kSum, kind, kMostInputs, bytes);
+            for (const int inputs : {2, kMostInputs}) {
+                std::printf("\n%-9s %6d", element_name(kind), inputs);
+                for (const std::size_t bytes : sizes) {
+                    const Speed speed = measure({ReduceOp::kSum, kind, inputs, bytes});
+                    std::printf(" | %8.1f %8.1f %5.2f", speed.kernel_gb_s, speed.copy_gb_s,
+                                speed.ratio());
+                    std::fflush(stdout);
+                }
+            }
         }
+        std::printf("\n");
     }
-    for (int op = 0; op < kReduceOpCount; ++op) { // and every other kernel once
+
+    // Every operation on every kind: the ratio.
+    void print_all(std::size_t bytes)
+    {
+        std::printf("\nevery operation, 2 inputs of %zu KiB: ratio\n%-14s", bytes >> 10, "kind");
+        for (int op = 0; op < kReduceOpCount; ++op) {
+            std::printf(" %6s", op_name(static_cast<ReduceOp>(op)));
+        }
+        int measured = 0;
+        std::string below;
         for (int kind = 0; kind < kElementKindCount; ++kind) {
-            add(static_cast<ReduceOp>(op), static_cast<ElementKind>(kind), 2, sizes[1] * 4);
+            const auto k = static_cast<ElementKind>(kind);
+            std::printf("\n%-14s", element_name(k));
+            for (int op = 0; op < kReduceOpCount; ++op) {
+                const auto o = static_cast<ReduceOp>(op);
+                if (!is_defined(o, k)) {
+                    std::printf(" %6s", "-");
+                    continue;
+                }
+                const double ratio = measure({o, k, 2, bytes}).ratio();
+                ++measured;
+                if (ratio < kTarget) {
+                    below += std::string(" ") + op_name(o) + "/" + element_name(k);
+                }
+                std::printf(" %6.2f", ratio);
+                std::fflush(stdout);
+            }
+        }
+        std::printf("\n\n# checked     every result above, every element, against the host\n");
+        if (gpu_.is_emulated()) {
+            std::printf("# target      not judged: a CPU ran kernels and copies\n");
+        } else {
+            std::printf("# target      %.2f in %d pairs, missed by:%s\n", kTarget, measured,
+                        below.empty() ? " none" : below.c_str());
         }
     }
-    return all;
-}
 
-void register_all(Gpu &gpu)
-{
-    for (const Case &what : cases(gpu.is_emulated())) {
-        const std::string name = std::string(op_name(what.op)) + "/" + element_name(what.kind) +
-                                 "/inputs:" + std::to_string(what.inputs) +
-                                 "/bytes:" + std::to_string(what.bytes);
-        benchmark::RegisterBenchmark(
-            name.c_str(), [&gpu, what](benchmark::State &state) { run(state, gpu, what); })
-            ->UseManualTime()
-            ->Unit(benchmark::kMicrosecond);
-    }
-}
-
-std::string cpu_model()
-{
-    std::ifstream info("/proc/cpuinfo");
-    for (std::string line; std::getline(info, line);) {
-        if (line.starts_with("model name")) {
-            return line.substr(line.find(':') + 2);
-        }
-    }
-    return "unknown CPU";
-}
-
-void print_header(const Gpu &gpu)
-{
-    utsname system{};
-    uname(&system);
-    const std::string warning = gpu.is_emulated() ? " (EMULATED: no time here is a GPU's)" : "";
-    std::printf("# machine %s, Linux %s\n", cpu_model().c_str(), system.release);
-    std::printf("# gpu %s%s\n", gpu.name().c_str(), warning.c_str());
-    std::printf("# cuda_driver %s\n# commit %s\n", gpu.version().c_str(), HETCOLL_COMMIT);
-    std::fflush(stdout);
-}
+private:
+    const MicroGpu &gpu_;
+    Device device_;
+    StreamHandle stream_;
+};
 
 } // namespace
 } // namespace hetcoll
 
-int main(int argc, char **argv)
+int main()
 {
-    benchmark::Initialize(&argc, argv);
-    if (benchmark::ReportUnrecognizedArguments(argc, argv)) {
-        return 1;
+    using namespace hetcoll;
+    const MicroGpu gpu;
+    gpu.print_header("kernel_bench: reduction kernels against device-to-device copies");
+    std::printf("# bytes       n inputs of b bytes: (n+1)*b, read and written; the copy beside it "
+                "moves as many\n"
+                "# method      8 launches in a row, kernels and copies in turn, median of 25\n");
+    Bench bench(gpu);
+    constexpr std::size_t kMiB = 1 << 20;
+    if (gpu.is_emulated()) {
+        bench.print_sums({kMiB / 16, kMiB, 8 * kMiB});
+        bench.print_all(kMiB);
+    } else { // from what caches hold to what none does
+        bench.print_sums({kMiB, 16 * kMiB, 256 * kMiB});
+        bench.print_all(64 * kMiB);
     }
-    hetcoll::Gpu gpu;
-    hetcoll::print_header(gpu);
-    hetcoll::register_all(gpu);
-    benchmark::RunSpecifiedBenchmarks();
     return 0;
 }

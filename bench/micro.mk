@@ -1,18 +1,20 @@
 # Micro-benchmarks, built on demand. They run on whatever libcuda.so.1 is found:
 # make micro-benchmarks && bench/kernel_bench
-micro_benchmarks = bench/pointer_cache_bench bench/kernel_bench
+micro_benchmarks = bench/kernel_bench
 if HAVE_BENCHMARK
+micro_benchmarks += bench/pointer_cache_bench
+endif
 if WITH_CUDA
 EXTRA_PROGRAMS += $(micro_benchmarks)
 micro-benchmarks: $(BUILT_SOURCES)
 	$(MAKE) $(AM_MAKEFLAGS) $(micro_benchmarks)
 endif
-endif
 .PHONY: micro-benchmarks
-bench_pointer_cache_bench_SOURCES = bench/pointer_cache_bench.cc
+bench_pointer_cache_bench_SOURCES = bench/pointer_cache_bench.cc bench/micro.h bench/micro.cc
+nodist_bench_pointer_cache_bench_SOURCES = bench/commit.h
 bench_pointer_cache_bench_LDFLAGS = $(AM_LDFLAGS) -export-dynamic
 bench_pointer_cache_bench_LDADD = libhetcoll.la -lbenchmark
-bench_kernel_bench_SOURCES = bench/kernel_bench.cc
+bench_kernel_bench_SOURCES = bench/kernel_bench.cc bench/micro.h bench/micro.cc
 nodist_bench_kernel_bench_SOURCES = bench/commit.h
-bench_kernel_bench_LDADD = libhetcoll.la -lbenchmark
+bench_kernel_bench_LDADD = libhetcoll.la
 CLEANFILES += $(micro_benchmarks)
