@@ -1,6 +1,6 @@
 // Events of memory being allocated and released anywhere in the process, from UCX's libucm, opened
-// at run time. That libucm is there does not mean that it sees CUDA's calls (Debian's does not):
-// the caller proves it with a call of its own.
+// at run time through libucs, without which libucm does not load. That it is there does not mean
+// that it sees CUDA's calls (Debian's does not): the caller proves it with a call of its own.
 #pragma once
 
 #include "base/status.h"

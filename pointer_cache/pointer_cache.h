@@ -49,7 +49,7 @@ public:
     // log and the cache goes on validating. A null `ucm_library` is the program itself, for tests.
     static std::unique_ptr<PointerCache> create(const DriverLibrary &driver, PointerCacheMode mode,
                                                 const Log &log,
-                                                const char *ucm_library = "libucm.so.0");
+                                                const char *ucm_library = "libucs.so.0");
     ~PointerCache();
     PointerCache(const PointerCache &) = delete;
     PointerCache &operator=(const PointerCache &) = delete;
