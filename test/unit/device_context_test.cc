@@ -89,6 +89,50 @@ TEST(PrimaryContextTest, IsRetainedOnceAndReleasedByTheDevice)
     EXPECT_FALSE(retain_primary_context(*cuda().driver, 99).ok());
 }
 
+TEST(HandleTest, DestroysWhatItOwnsExactlyOnce)
+{
+    const Device device(*cuda().driver, cuda().context, -1);
+    const test::CallCount streams("cuStreamDestroy"), events("cuEventDestroy"),
+        pinned("cuMemFreeHost"), memory("cuMemFree");
+    {
+        StreamHandle stream = std::move(*device.make_stream());
+        StreamHandle other = std::move(stream);
+        EXPECT_NE(other.get(), nullptr);
+        EXPECT_EQ(streams.get(), 0u);
+        other = std::move(*device.make_stream()); // the first one goes
+        EXPECT_EQ(streams.get(), 1u);
+        const EventHandle event = std::move(*device.make_event());
+        const PinnedMemory host = std::move(*device.make_pinned(64));
+        const DeviceMemory block = std::move(*device.make_memory(64));
+        const EventHandle nothing;
+    }
+    EXPECT_EQ(streams.get(), 2u);
+    EXPECT_EQ(events.get(), 1u);
+    EXPECT_EQ(pinned.get(), 1u);
+    EXPECT_EQ(memory.get(), 1u);
+}
+
+TEST(HandleTest, IsDestroyedInItsContextWhateverIsCurrent)
+{
+    const CUcontext made = cuda().make_context();
+    {
+        const Device device(*cuda().driver, made, -1);
+        StreamHandle stream;
+        {
+            const ContextScope scope(*cuda().driver, made);
+            stream = std::move(*device.make_stream());
+        }
+        std::thread([&stream] {
+            {
+                const StreamHandle dies_here = std::move(stream);
+            }
+            EXPECT_EQ(current(), nullptr);
+        }).join();
+    }
+    EXPECT_EQ(current(), cuda().context);
+    HETCOLL_REQUIRE(cuda().cuCtxDestroy(made));
+}
+
 struct MadeInAContext {
     explicit MadeInAContext(CUcontext context)
         : device(*cuda().driver, context, -1), scope(*cuda().driver, context)

@@ -140,6 +140,23 @@ TEST(PointerCacheFindTest, VmmMemoryIsAskedForAgainAfterARemap)
     EXPECT_EQ(cache->counters().hits, 0u);
 }
 
+// Programs allocate before MPI_Init.
+TEST(PointerCacheFindTest, AnAllocationOlderThanTheCacheIsKnown)
+{
+    for (const TestMemory memory : {TestMemory::kDevice, TestMemory::kManaged, TestMemory::kVmm}) {
+        const ScopedBuffer buffer(memory, kBytes);
+        for (const PointerCacheMode mode :
+             {PointerCacheMode::kValidated, PointerCacheMode::kHooked, PointerCacheMode::kOff}) {
+            auto cache = make_cache(mode);
+            for (int round = 0; round < 3; ++round) {
+                const PointerInfo info = find(*cache, buffer.at(77));
+                EXPECT_EQ(info.kind, test::expected_kind(memory));
+                EXPECT_EQ(info.base, buffer.base());
+            }
+        }
+    }
+}
+
 TEST(PointerCacheFindTest, AFlushForgetsAll)
 {
     auto cache = make_cache();

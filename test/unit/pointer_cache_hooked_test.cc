@@ -84,6 +84,41 @@ TEST(PointerCacheHookedTest, VmmAndPoolMemoryIsQueriedEveryTime)
     }
 }
 
+TEST(PointerCacheHookedTest, AnAllocationOlderThanTheCacheIsKnownAndItsReleaseSeen)
+{
+    const test::PatchedDriver patched;
+    const CUdeviceptr old = cuda().allocate(kBytes);
+    const auto cache = make_hooked();
+    for (int i = 0; i < 3; ++i) {
+        EXPECT_EQ(cache->find(test::pointer(old))->bytes, kBytes);
+    }
+    EXPECT_EQ(cache->mode(), PointerCacheMode::kHooked);
+    HETCOLL_REQUIRE(cuda().driver->cuMemFree(old));
+    EXPECT_EQ(cache->find(test::pointer(old))->kind, MemoryKind::kHost);
+}
+
+// No event tells of a destroyed context. What is allocated at its addresses next is told.
+TEST(PointerCacheHookedTest, ADestroyedContextsAddressIsTheNextAllocations)
+{
+    const test::PatchedDriver patched;
+    const auto cache = make_hooked();
+    const CUcontext made = cuda().make_context();
+    CUdeviceptr old = 0;
+    {
+        const ContextScope scope(*cuda().driver, made);
+        HETCOLL_REQUIRE(cuda().driver->cuMemAlloc(&old, kBytes));
+    }
+    for (int i = 0; i < 3; ++i) {
+        EXPECT_EQ(cache->find(test::pointer(old))->context, made);
+    }
+    HETCOLL_REQUIRE(cuda().cuCtxDestroy(made));
+    const ScopedBuffer next(TestMemory::kDevice, kBytes);
+    EXPECT_EQ(next.base(), old) << "the emulator reuses addresses";
+    for (int i = 0; i < 3; ++i) {
+        EXPECT_EQ(cache->find(next.at(0))->context, cuda().context);
+    }
+}
+
 TEST(PointerCacheHookedTest, ValidatesAndSaysSoWhereNoEventsCome)
 {
     const auto cache = make_hooked(); // the driver is not patched
