@@ -13,7 +13,7 @@
 namespace hetcoll::emulated_gpu {
 namespace {
 
-constexpr int kStackDepth = 64;
+constexpr int kStackDepth = 4096;
 
 struct ContextStack {
     Context *context[kStackDepth];

@@ -1,11 +1,13 @@
-// Every driver call that an Allreduce makes is made to fail on one rank: the first time, later times,
-// and from some time on. What may come of it is the right result or an MPI error on every affected
-// rank; never a hang, a crash or a wrong result. Afterwards a new communicator must work.
+// Every driver call that an Allreduce makes is made to fail on one rank: the first time, later
+// times, and from the first time on; where all that hetcoll needs is there already, and where it
+// makes it in this call. What may come of it is the right result or an MPI error on every affected
+// rank; never a hang, a crash or a wrong result. Afterwards the same communicator must work.
 #include "test/mpi/check.h"
 
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,15 +22,25 @@ constexpr std::array kCalls = {
 };
 using CallCounts = std::array<std::uint64_t, kCalls.size()>;
 
+enum class When {
+    kFresh, // streams, kernels and pinned memory are made in this call
+    kFirst, // the first call of a communicator
+    kLater,
+};
+
 struct Shape {
     const char *name;
     Call call;
-    bool first; // the first call of a communicator, or a later one
+    When when;
 };
 
 class Faults {
 public:
-    explicit Faults(Program &program) : program_(program) { program.gpu(); emulated_ = Emulated(); }
+    explicit Faults(Program &program) : program_(program)
+    {
+        program.gpu();
+        emulated_ = Emulated();
+    }
 
     [[nodiscard]] bool possible() const { return emulated_.present(); }
 
@@ -42,13 +54,11 @@ public:
             if (times == 0) {
                 continue;
             }
-            const std::array<std::string, 4> when = {"1", "2", std::to_string(times), "+1"};
-            for (std::size_t w = 0; w < when.size(); ++w) {
-                const bool again = (w == 1 || w == 2) && (times < w || (w == 2 && times < 3));
-                if (!again) {
-                    inject(shape, victim, std::string(kCalls[i]) + ":" + when[w]);
-                }
+            for (const std::uint64_t n :
+                 std::set<std::uint64_t>{1, std::min<std::uint64_t>(2, times), times}) {
+                inject(shape, victim, std::string(kCalls[i]) + ":" + std::to_string(n));
             }
+            inject(shape, victim, std::string(kCalls[i]) + ":+1");
         }
     }
 
@@ -85,13 +95,31 @@ private:
         return comm;
     }
 
-    static void prepare(Buffers &buffers, const Shape &shape)
+    void prepare(Buffers &buffers, const Shape &shape)
     {
-        if (!shape.first) {
+        if (shape.when == When::kLater) {
             buffers.fill();
             buffers.reduce();
+        } else if (shape.when == When::kFresh) {
+            forget_all();
         }
         buffers.fill();
+    }
+
+    // After an error hetcoll makes everything in the context anew.
+    void forget_all()
+    {
+        MPI_Comm comm = new_comm();
+        {
+            Buffers buffers(program_, comm,
+                            {{ElementKind::kFloat32, ReduceOp::kSum, Values::kExact, 1}, 5'000});
+            buffers.fill();
+            buffers.reduce(); // what a failed call made incomplete is made now
+            emulated_.set_faults("cuEventRecord:+1:999");
+            program_.check(buffers.reduce() != MPI_SUCCESS, "no error although nothing can work");
+            emulated_.set_faults(nullptr);
+        }
+        MPI_Comm_free(&comm);
     }
 
     void inject(const Shape &shape, int victim, const std::string &where)
@@ -130,21 +158,21 @@ void run_all(Program &program, Faults &faults)
 {
     const Pattern sum{ElementKind::kFloat32, ReduceOp::kSum, Values::kExact, 1};
     std::vector<Shape> shapes;
-    for (const bool first : {true, false}) {
+    for (const When when : {When::kFresh, When::kFirst, When::kLater}) {
         for (const std::size_t count : {2, 3'000, 300'000}) {
-            shapes.push_back({"device", {sum, count}, first});
+            shapes.push_back({"device", {sum, count}, when});
         }
-        shapes.push_back({"device in place",
-                          {sum, 100'000, Memory::kDevice, Memory::kDevice, true}, first});
-        shapes.push_back({"host to device", {sum, 40'000, Memory::kHost, Memory::kDevice}, first});
+        shapes.push_back(
+            {"device in place", {sum, 100'000, Memory::kDevice, Memory::kDevice, true}, when});
+        shapes.push_back({"host to device", {sum, 40'000, Memory::kHost, Memory::kDevice}, when});
         // Every other rank has its data on the host.
         const Memory mixed = program.rank() % 2 == 0 ? Memory::kDevice : Memory::kHost;
-        shapes.push_back({"mixed", {sum, 2, mixed, mixed}, first});
-        shapes.push_back({"mixed", {sum, 50'000, mixed, mixed}, first});
+        shapes.push_back({"mixed", {sum, 2, mixed, mixed}, when});
+        shapes.push_back({"mixed", {sum, 50'000, mixed, mixed}, when});
     }
     for (const Shape &shape : shapes) {
         faults.run(shape, 0);
-        if (program.ranks() > 1 && !shape.first) {
+        if (program.ranks() > 1 && shape.when != When::kFirst) {
             faults.run(shape, program.ranks() - 1);
         }
     }

@@ -61,12 +61,12 @@ case_()
     EMU_LEAKS_FILE="$leaks" timeout -k 5 "$limit" \
         "$mpirun" $transport $options -n "$ranks" "$programs/$program" "$@" >"$output" 2>&1 </dev/null ||
         status=$?
-    local why=
+    local why='' allowed="$expected${also_expected:+|$also_expected}"
     if [ "$status" -eq 124 ] || [ "$status" -eq 137 ]; then
         why="no end within $limit s"
     elif [ "$status" -ne 0 ]; then
         why="exit status $status"
-    elif grep -qvE "$expected${also_expected:+|$also_expected}" "$output"; then
+    elif grep -qvE "$allowed" "$output"; then
         why="unexpected output"
     elif ! grep -qE '^(ok|skip) ' "$output"; then
         why="no result"
@@ -77,7 +77,8 @@ case_()
     if [ -n "$why" ]; then
         failed=$((failed + 1))
         echo "FAILED  $line: $why ($seconds s)"
-        sed 's/^/        | /' "$output" | head -n 60
+        # What was not meant to be printed, then the end of all that was.
+        { grep -vE "$allowed" "$output" | head -n 30 && echo ...; tail -n 10 "$output"; } | sed 's/^/        | /'
         [ -s "$leaks" ] && sed 's/^/        | /' "$leaks" | head -n 20
     elif grep -q '^skip ' "$output"; then
         skipped=$((skipped + 1))
