@@ -40,6 +40,15 @@ case_ 2 ob1 "$forced" not_accelerated
 case_ 5 ob1 "$forced" not_accelerated
 case_ 3 ucx "$forced" not_accelerated
 
+case_ 2 ob1 "$forced" other_memory
+case_ 3 ucx "$forced" other_memory
+EMU_ID_STAYS=1 case_ 2 ob1 "$forced --mca coll_hetcoll_pointer_cache validated" other_memory
+case_ 2 ob1 "$forced --mca coll_hetcoll_pointer_cache off" other_memory
+also_expected='coll_hetcoll_pointer_cache hooked: CUDA memory events are not available'
+case_ 2 ob1 "$forced --mca coll_hetcoll_pointer_cache hooked" other_memory
+case_ 3 ucx "$forced --mca coll_hetcoll_pointer_cache hooked" other_memory
+also_expected=
+
 case_ 1 ob1 "$forced" limits
 case_ 4 ob1 "$forced" limits
 case_ 3 ucx "$forced" limits

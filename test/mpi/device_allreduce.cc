@@ -11,6 +11,7 @@ namespace {
 void every_op_on_every_kind(Program &program)
 {
     std::uint32_t seed = 1;
+    const CounterValues before = program.counters().read();
     for (int k = 0; k < kElementKindCount; ++k) {
         for (int o = 0; o < kReduceOpCount; ++o) {
             const auto kind = static_cast<ElementKind>(k);
@@ -27,6 +28,9 @@ void every_op_on_every_kind(Program &program)
             }
         }
     }
+    const CounterValues used = program.counters().read() - before;
+    program.check(used[Counter::kCallsStaged] == 0, "%llu calls were staged, not accelerated",
+                  static_cast<unsigned long long>(used[Counter::kCallsStaged]));
 }
 
 void sizes_around_every_limit(Program &program)

@@ -10,6 +10,7 @@ mpi_test_libs = libhetcoll_mpi_test.la libhetcoll_bench.la libhetcoll.la $(MPI_L
 check_PROGRAMS += \
 	test/mpi/all_collectives test/mpi/device_allreduce test/mpi/faults test/mpi/host_path \
 	test/mpi/lifecycle test/mpi/limits test/mpi/mixed_memory test/mpi/not_accelerated \
+	test/mpi/other_memory \
 	test/mpi/steady_state test/mpi/streams test/mpi/threads test/mpi/types
 TESTS += test/mpi/run.sh
 
@@ -37,6 +38,9 @@ test_mpi_mixed_memory_LDADD = $(mpi_test_libs)
 test_mpi_not_accelerated_SOURCES = test/mpi/not_accelerated.cc
 test_mpi_not_accelerated_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
 test_mpi_not_accelerated_LDADD = $(mpi_test_libs)
+test_mpi_other_memory_SOURCES = test/mpi/other_memory.cc
+test_mpi_other_memory_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_other_memory_LDADD = $(mpi_test_libs)
 test_mpi_steady_state_SOURCES = test/mpi/steady_state.cc
 test_mpi_steady_state_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
 test_mpi_steady_state_LDADD = $(mpi_test_libs)
