@@ -65,6 +65,7 @@ struct hetcoll_settings {
     size_t small_limit;        /* bytes; larger calls begin with an agreement */
     size_t chunk_bytes;        /* most bytes in one message; 0: by the built-in rules */
     int sync_context;          /* wait for the whole context's work before reading a buffer */
+    int local_rank; /* what concerns all ranks of a node alike is logged by rank 0 of it */
     int verbose;
     void (*log)(int level, const char *line);
 };

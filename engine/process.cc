@@ -69,7 +69,9 @@ Result<std::unique_ptr<Process>> Process::create(const hetcoll_settings &setting
                      "from %zu to %zu",
                      settings.chunk_bytes, kLeast, kMost);
     }
-    process->pointers_ = PointerCache::create(process->library_, *mode, process->log_);
+    // What it has to say, that there are no memory events here, holds for every rank of the node.
+    const Log for_node = settings.local_rank == 0 ? process->log_ : Log{};
+    process->pointers_ = PointerCache::create(process->library_, *mode, for_node);
     return process;
 }
 
