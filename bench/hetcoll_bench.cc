@@ -169,6 +169,8 @@ int run(const Options &options)
         if (const Status status = check_mpi_takes_device_memory(counters); !status.ok()) {
             return refuse(status); // the same on all ranks
         }
+    }
+    if (options.memory != Memory::kHost || options.gpu_context) {
         Result<std::unique_ptr<Gpu>> opened = Gpu::open(find_placement(comm).local_rank);
         if (!opened.ok()) {
             require(opened.take_status(), comm);

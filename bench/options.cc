@@ -142,6 +142,8 @@ bool parse_options(int argc, char **argv, bool speaks, Options &options, int &ex
         ->capture_default_str();
     app.add_option("--memory", words.memory, "host, device or managed");
     app.add_flag("--in-place", options.in_place, "reduce with MPI_IN_PLACE");
+    app.add_flag("--gpu-context", options.gpu_context,
+                 "hold a GPU context, as a GPU program does, also with --memory host");
     app.add_option("--iterations", options.measure.iterations, "timed calls a size; 0: by size")
         ->capture_default_str();
     app.add_option("--warmup", options.measure.warmup, "calls before the clock runs")

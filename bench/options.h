@@ -17,6 +17,7 @@ struct Options {
     std::vector<std::size_t> sizes; // bytes
     Memory memory = Memory::kHost;
     bool in_place = false;
+    bool gpu_context = false; // hold one although the memory is the host's
     Values values = Values::kExact;
     MeasureOptions measure;
     std::string json_path;                               // empty: no file
