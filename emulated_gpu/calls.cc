@@ -99,7 +99,7 @@ void report_calls()
         text += "emulated_gpu " + std::to_string(getpid()) + " " + name + " " +
                 std::to_string(number) + "\n";
     }
-    publish("EMU_STATS", "EMU_STATS_FILE", text);
+    publish(settings().print_calls, "EMU_STATS_FILE", text);
 }
 
 } // namespace hetcoll::emulated_gpu

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <string>
 
 #define EMULATED_GPU_EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -72,6 +73,9 @@ void set_driver_state(DriverState state);
 
 // Set while this thread runs a stream callback, in which CUDA forbids driver calls.
 void set_in_callback(bool in_callback);
+
+// Whether this library has a driver call of that name.
+[[nodiscard]] bool is_entry_point(const std::string &name);
 
 // The report of EMU_STATS.
 void report_calls();

@@ -2,6 +2,7 @@
 // answer of those that are not emulated.
 #include "emulated_gpu/calls.h"
 #include "emulated_gpu/emulated_gpu.h"
+#include "emulated_gpu/handles.h"
 #include "emulated_gpu/leaks.h"
 #include "emulated_gpu/modules.h"
 #include "emulated_gpu/node.h"
@@ -51,9 +52,10 @@ CUresult initialize()
             settings().window_bytes >> 30);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    if (own_library() == nullptr || !join_node()) {
+    if (own_library() == nullptr) {
         return CUDA_ERROR_OPERATING_SYSTEM;
     }
+    EMULATED_TRY(join_node());
     load_kernel_libraries();
     install_diagnosis();
     pthread_atfork(nullptr, nullptr, on_fork_in_child);
@@ -124,6 +126,12 @@ CallSite &site_of(const char *name)
 }
 
 } // namespace
+
+bool is_entry_point(const std::string &name)
+{
+    return name.starts_with("cu") && find_symbol(name) != nullptr;
+}
+
 } // namespace hetcoll::emulated_gpu
 
 using namespace hetcoll::emulated_gpu;

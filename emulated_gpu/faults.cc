@@ -16,7 +16,7 @@ namespace hetcoll::emulated_gpu {
 namespace {
 
 struct Fault {
-    std::string call;
+    std::string call; // without the version, as in the CUDA documentation
     unsigned long nth = 0;
     bool onwards = false;
     int code = 0;
@@ -34,6 +34,13 @@ std::vector<Fault> &fault_list()
     return list;
 }
 
+// cuMemAlloc for cuMemAlloc_v2.
+std::string_view without_version(std::string_view name)
+{
+    const auto at = name.rfind("_v");
+    return at != name.npos && at + 3 == name.size() ? name.substr(0, at) : name;
+}
+
 bool parse_number(std::string_view text, unsigned long &number)
 {
     const std::string copy(text);
@@ -49,7 +56,7 @@ bool parse_fault(std::string_view text, Fault &fault)
     if (second == text.npos) {
         return false;
     }
-    fault.call = text.substr(0, first);
+    fault.call = without_version(text.substr(0, first));
     std::string_view nth = text.substr(first + 1, second - first - 1);
     if (nth == "*") {
         nth = "+1";
@@ -76,14 +83,30 @@ bool parse_list(std::string_view text, std::vector<Fault> &list)
     return true;
 }
 
+// Misspelt, a fault would never come.
+void name_what_never_fails(const std::vector<Fault> &list)
+{
+    for (const Fault &fault : list) {
+        const char *code_name = nullptr;
+        if (!is_entry_point(fault.call)) {
+            say("EMU_FAIL: there is no driver call %s, that fault never comes", fault.call.c_str());
+        }
+        if (cuGetErrorName(static_cast<CUresult>(fault.code), &code_name) != CUDA_SUCCESS) {
+            say("EMU_FAIL: %d is no error code of CUDA's, %s answers it all the same", fault.code,
+                fault.call.c_str());
+        }
+    }
+}
+
 // Requires the lock.
 void replace_faults(const char *text)
 {
     std::vector<Fault> list;
     if (text != nullptr && !parse_list(text, list)) {
-        say("fault list '%s' is not call:nth:code[,...], no fault is injected", text);
+        say("EMU_FAIL='%s' is not call:nth:code[,...], no fault is injected", text);
         list.clear();
     }
+    name_what_never_fails(list);
     known.store(list.empty() ? Known::kNone : Known::kSome, std::memory_order_release);
     fault_list() = std::move(list);
 }
@@ -100,8 +123,9 @@ CUresult injected_fault(const char *name)
         replace_faults(settings().faults);
     }
     int code = CUDA_SUCCESS;
+    const std::string_view call = without_version(name);
     for (Fault &fault : fault_list()) {
-        if (fault.call == name) {
+        if (fault.call == call) {
             ++fault.seen;
             if (fault.seen == fault.nth || (fault.onwards && fault.seen > fault.nth)) {
                 code = fault.code;

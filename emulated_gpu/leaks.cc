@@ -5,6 +5,7 @@
 #include "emulated_gpu/memory.h"
 #include "emulated_gpu/modules.h"
 #include "emulated_gpu/report.h"
+#include "emulated_gpu/settings.h"
 #include "emulated_gpu/streams.h"
 
 #include <unistd.h>
@@ -60,7 +61,7 @@ void report_leaks()
         at = end;
     }
     if (!text.empty()) {
-        publish("EMU_LEAKS", "EMU_LEAK_FILE", text);
+        publish(settings().print_leaks, "EMU_LEAKS_FILE", text);
     }
 }
 

@@ -9,7 +9,7 @@ namespace hetcoll::emulated_gpu {
 [[nodiscard]] std::string leaked_vmm();
 [[nodiscard]] std::string leaked_pools();
 
-// EMU_LEAKS to stderr, EMU_LEAK_FILE to a file. Nothing is written if nothing leaked.
+// EMU_LEAKS to stderr, EMU_LEAKS_FILE to a file. Nothing is written if nothing leaked.
 void report_leaks();
 
 } // namespace hetcoll::emulated_gpu

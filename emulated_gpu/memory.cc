@@ -252,6 +252,9 @@ Block *new_block(std::size_t bytes, int device, CUresult &result)
                   static_cast<unsigned long long>(id));
     const int fd = memfd_create(name, MFD_CLOEXEC);
     if (fd < 0 || ftruncate(fd, static_cast<off_t>(bytes)) != 0) {
+        say("no file for %zu bytes of device memory: %m (each block of it is an open file, see "
+            "ulimit -n)",
+            bytes);
         if (fd >= 0) {
             close(fd);
         }

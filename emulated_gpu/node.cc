@@ -1,17 +1,23 @@
 #include "emulated_gpu/node.h"
 
+#include "emulated_gpu/handles.h"
 #include "emulated_gpu/report.h"
 
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <ctime>
+#include <fstream>
+#include <string>
 
 namespace hetcoll::emulated_gpu {
 namespace {
@@ -19,7 +25,8 @@ namespace {
 constexpr int kMaxProcesses = 512;
 
 struct Process {
-    std::atomic<int> id; // 0 if the slot is free
+    std::atomic<int> id;                // 0 if the slot is free
+    std::atomic<std::uint64_t> started; // tells it from a later process of that id
     std::atomic<std::int64_t> bytes[kMaxDevices];
 };
 
@@ -32,6 +39,7 @@ struct Node {
 
 constinit Node *node = nullptr;
 constinit Process *own = nullptr;
+constinit ino_t file_number = 0; // of the node's file
 
 bool is_dead(int process)
 {
@@ -45,22 +53,112 @@ bool claim(std::atomic<int> &owner)
     return (before == 0 || is_dead(before)) && owner.compare_exchange_strong(before, getpid());
 }
 
-Node *map_node()
+// In clock ticks since the machine started; 0 if the process is gone.
+std::uint64_t start_time(int process)
 {
-    char name[160]; // the layout is part of the name: another build has another node
+    std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+    std::string text;
+    std::getline(file, text);
+    unsigned long long ticks = 0; // field 22; the name, field 2, may hold spaces
+    const auto name_end = text.rfind(')');
+    if (name_end == text.npos ||
+        std::sscanf(text.c_str() + name_end + 1,
+                    " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+                    "%llu",
+                    &ticks) != 1) {
+        return 0;
+    }
+    return ticks;
+}
+
+// The layout is part of the name: another build has another node.
+std::string file_name()
+{
+    char name[160];
     std::snprintf(name, sizeof name, "/emulated_gpu.%u.%.64s.%zx", getuid(), settings().node,
                   sizeof(Node));
-    const int fd = shm_open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (fd < 0 || ftruncate(fd, sizeof(Node)) != 0) {
-        say("shared memory %s: %m; cuInit fails", name);
-        if (fd >= 0) {
-            close(fd);
-        }
-        return nullptr;
+    return name;
+}
+
+// The node's file, locked: processes join and leave one at a time, so that the last one can remove
+// it. The lock ends with the process, however that ends.
+class LockedFile {
+public:
+    explicit LockedFile(int flags)
+    {
+        do { // again if it was removed while we waited for the lock
+            close_file();
+            fd_ = shm_open(file_name().c_str(), O_RDWR | O_CLOEXEC | flags, 0600);
+        } while (fd_ >= 0 && flock(fd_, LOCK_EX) == 0 && status().st_nlink == 0);
     }
-    void *place = mmap(nullptr, sizeof(Node), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    close(fd);
-    return place != MAP_FAILED ? static_cast<Node *>(place) : nullptr;
+    ~LockedFile() { close_file(); }
+    LockedFile(const LockedFile &) = delete;
+    LockedFile &operator=(const LockedFile &) = delete;
+
+    [[nodiscard]] int fd() const { return fd_; }
+    [[nodiscard]] struct stat status() const
+    {
+        struct stat status {};
+        fstat(fd_, &status);
+        return status;
+    }
+
+private:
+    void close_file()
+    {
+        if (fd_ >= 0) {
+            flock(fd_, LOCK_UN); // a forked child may have the file open too
+            close(fd_);
+        }
+    }
+
+    int fd_ = -1;
+};
+
+CUresult map_node(const LockedFile &file)
+{
+    // Allocated, not just given a size: a write to a page that cannot be had would be a SIGBUS.
+    const int error = file.fd() < 0 ? errno : posix_fallocate(file.fd(), 0, sizeof(Node));
+    void *place = MAP_FAILED;
+    if (error == 0) {
+        place = mmap(nullptr, sizeof(Node), PROT_READ | PROT_WRITE, MAP_SHARED, file.fd(), 0);
+    }
+    if (place == MAP_FAILED) {
+        say("/dev/shm%s (%zu bytes, node '%s' of EMU_NODE): %s; cuInit fails", file_name().c_str(),
+            sizeof(Node), settings().node, std::strerror(error != 0 ? error : errno));
+        if (file.fd() >= 0 && file.status().st_size == 0) {
+            shm_unlink(file_name().c_str()); // ours, and of no use
+        }
+        return error == ENOSPC || error == ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY
+                                                  : CUDA_ERROR_OPERATING_SYSTEM;
+    }
+    node = static_cast<Node *>(place);
+    file_number = file.status().st_ino;
+    return CUDA_SUCCESS;
+}
+
+// What processes hold that were killed: their memory counts no more.
+void forget_the_dead()
+{
+    for (Process &process : node->process) {
+        const int id = process.id.load();
+        if (id != 0 && start_time(id) != process.started.load()) {
+            for (auto &bytes : process.bytes) {
+                bytes.store(0);
+            }
+            process.id.store(0);
+        }
+    }
+}
+
+bool is_empty()
+{
+    for (const Process &process : node->process) {
+        if (process.id.load() != 0) {
+            return false;
+        }
+    }
+    return true;
 }
 
 void futex(std::atomic<std::uint32_t> &word, int operation, std::uint32_t value,
@@ -72,32 +170,36 @@ void futex(std::atomic<std::uint32_t> &word, int operation, std::uint32_t value,
 
 } // namespace
 
-bool join_node()
+CUresult join_node()
 {
-    node = map_node();
-    if (node == nullptr) {
-        return false;
-    }
+    const LockedFile file(O_CREAT);
+    EMULATED_TRY(map_node(file));
+    forget_the_dead();
     for (Process &process : node->process) {
-        if (claim(process.id)) {
+        if (process.id.load() == 0) {
             own = &process;
-            for (auto &bytes : process.bytes) {
-                bytes.store(0);
-            }
-            return true;
+            own->started.store(start_time(getpid()));
+            own->id.store(getpid());
+            return CUDA_SUCCESS;
         }
     }
     say("more than %d processes use node %s; cuInit fails", kMaxProcesses, settings().node);
-    return false;
+    return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 void leave_node()
 {
-    if (own != nullptr) {
-        for (auto &bytes : own->bytes) {
-            bytes.store(0);
-        }
-        own->id.store(0);
+    if (own == nullptr) {
+        return;
+    }
+    const LockedFile file(0);
+    for (auto &bytes : own->bytes) {
+        bytes.store(0);
+    }
+    own->id.store(0);
+    forget_the_dead();
+    if (file.fd() >= 0 && file.status().st_ino == file_number && is_empty()) {
+        shm_unlink(file_name().c_str());
     }
 }
 

@@ -1,9 +1,11 @@
 // What the processes of one (emulated) node share, in POSIX shared memory: how much device memory
 // each uses, interprocess events, and which blocks of memory are exported. All zero is a valid
-// start, and what a killed process left is taken over by the next one.
+// start, and what a killed process left is taken over or removed by the next one.
 #pragma once
 
 #include "emulated_gpu/settings.h"
+
+#include <cuda.h>
 
 #include <atomic>
 #include <cstddef>
@@ -27,8 +29,9 @@ struct SharedExport {
 
 inline constexpr int kMaxSharedEvents = 4096, kMaxSharedExports = 16384;
 
-// Joins the node that EMU_NODE names. False, with a message, if shared memory cannot be had.
-[[nodiscard]] bool join_node();
+// Joins the node that EMU_NODE names; fails, with a message, if shared memory cannot be had. The
+// last process to leave removes it.
+[[nodiscard]] CUresult join_node();
 void leave_node();
 
 // Differs between nodes: part of every IPC handle.

@@ -1,7 +1,5 @@
 #include "emulated_gpu/report.h"
 
-#include "emulated_gpu/settings.h"
-
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -60,9 +58,9 @@ std::uint64_t now_ns()
            static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-void publish(const char *switch_variable, const char *file_variable, const std::string &text)
+void publish(bool to_stderr, const char *file_variable, const std::string &text)
 {
-    if (environment_number(switch_variable, 0) != 0) {
+    if (to_stderr) {
         write_all(STDERR_FILENO, text.data(), text.size());
     }
     const char *pattern = std::getenv(file_variable);

@@ -12,7 +12,7 @@ namespace hetcoll::emulated_gpu {
 [[nodiscard]] std::uint64_t now_ns();
 
 // A file named by environment variable `file_variable` (%p in it is the process id) gets `text`
-// appended in one write; stderr gets it if `switch_variable` is set and not zero.
-void publish(const char *switch_variable, const char *file_variable, const std::string &text);
+// appended in one write; stderr gets it if asked to.
+void publish(bool to_stderr, const char *file_variable, const std::string &text);
 
 } // namespace hetcoll::emulated_gpu

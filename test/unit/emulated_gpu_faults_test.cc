@@ -150,7 +150,7 @@ TEST(EmulatedLeakTest, ReportsGoToFiles)
     const std::string name =
         ::testing::TempDir() + "emulated_gpu_report." + std::to_string(getpid());
     const ChildResult child = run_in_child("EmulatedLeakChild.DISABLED_LeakEverything",
-                                           {"EMU_LEAK_FILE=" + name, "EMU_STATS_FILE=" + name});
+                                           {"EMU_LEAKS_FILE=" + name, "EMU_STATS_FILE=" + name});
     EXPECT_EQ(child.exit_status, 0) << child.errors;
     std::ifstream file(name);
     std::stringstream text;
