@@ -13,6 +13,18 @@ struct MpiNames::Made {
 MpiNames::MpiNames() : made_(std::make_unique<Made>()) { hetcoll_types_create(&made_->types); }
 MpiNames::~MpiNames() { hetcoll_types_free(&made_->types); }
 
+namespace {
+
+// An MPI without Fortran has a REAL of no size, and pairs of it that no operation takes.
+MPI_Datatype if_any(MPI_Datatype part, MPI_Datatype pair)
+{
+    int bytes = 0;
+    MPI_Type_size(part, &bytes);
+    return bytes > 0 ? pair : MPI_DATATYPE_NULL;
+}
+
+} // namespace
+
 MPI_Datatype MpiNames::datatype(ElementKind kind) const
 {
     switch (kind) {
@@ -37,8 +49,8 @@ MPI_Datatype MpiNames::datatype(ElementKind kind) const
     case ElementKind::kInt64Int32: return MPI_LONG_INT;
     case ElementKind::kFloat32Int32: return MPI_FLOAT_INT;
     case ElementKind::kFloat64Int32: return MPI_DOUBLE_INT;
-    case ElementKind::kFloat32x2: return MPI_2REAL;
-    case ElementKind::kFloat64x2: return MPI_2DOUBLE_PRECISION;
+    case ElementKind::kFloat32x2: return if_any(MPI_REAL, MPI_2REAL);
+    case ElementKind::kFloat64x2: return if_any(MPI_DOUBLE_PRECISION, MPI_2DOUBLE_PRECISION);
     }
     return MPI_DATATYPE_NULL;
 }
