@@ -8,12 +8,15 @@ libhetcoll_mpi_test_la_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
 mpi_test_libs = libhetcoll_mpi_test.la libhetcoll_bench.la libhetcoll.la $(MPI_LIBS)
 
 check_PROGRAMS += \
-	test/mpi/all_collectives test/mpi/device_allreduce test/mpi/faults test/mpi/host_path \
+	test/mpi/aborts test/mpi/all_collectives test/mpi/device_allreduce test/mpi/faults test/mpi/host_path \
 	test/mpi/lifecycle test/mpi/limits test/mpi/mixed_memory test/mpi/not_accelerated \
 	test/mpi/other_memory \
 	test/mpi/steady_state test/mpi/streams test/mpi/threads test/mpi/types
 TESTS += test/mpi/run.sh
 
+test_mpi_aborts_SOURCES = test/mpi/aborts.cc
+test_mpi_aborts_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_aborts_LDADD = $(mpi_test_libs)
 test_mpi_all_collectives_SOURCES = test/mpi/all_collectives.cc
 test_mpi_all_collectives_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
 test_mpi_all_collectives_LDADD = $(mpi_test_libs)

@@ -29,6 +29,7 @@ case :${LD_LIBRARY_PATH:-}: in
 esac
 
 passed=0 failed=0 skipped=0
+also_expected='' must_fail=''
 # Lines that a case may print.
 expected='^(ok|skip|note) |^$|^\[[^]]*\] hetcoll: runs on the emulated GPU'
 
@@ -45,6 +46,7 @@ selected()
 
 # case_ RANKS PML "MPIRUN OPTIONS" PROGRAM [ARGUMENT...]
 # Variables of the environment go before it; also_expected is one more pattern of allowed lines.
+# must_fail: the job must end by itself with an error and print a line of this pattern.
 case_()
 {
     local ranks=$1 pml=$2 options=$3 program=$4
@@ -62,8 +64,14 @@ case_()
         "$mpirun" $transport $options -n "$ranks" "$programs/$program" "$@" >"$output" 2>&1 </dev/null ||
         status=$?
     local why='' allowed="$expected${also_expected:+|$also_expected}"
-    if [ "$status" -eq 124 ] || [ "$status" -eq 137 ]; then
+    if [ "$status" -eq 124 ] || { [ "$status" -eq 137 ] && [ -z "$must_fail" ]; }; then
         why="no end within $limit s"
+    elif [ -n "$must_fail" ]; then
+        if [ "$status" -eq 0 ]; then
+            why="success, but it had to fail"
+        elif ! grep -qE "$must_fail" "$output" || grep -q '^WRONG ' "$output"; then
+            why="not the failure that was expected: $must_fail"
+        fi
     elif [ "$status" -ne 0 ]; then
         why="exit status $status"
     elif grep -qvE "$allowed" "$output"; then

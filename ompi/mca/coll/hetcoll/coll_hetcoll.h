@@ -86,6 +86,22 @@ void mca_coll_hetcoll_merge_facts(struct ompi_communicator_t *comm, struct hetco
 void mca_coll_hetcoll_forget_facts(void);
 
 /* coll_hetcoll_p2p.c */
+/* Open MPI's error codes on their way through the core, which hands on what is negative: Open MPI's own
+ * codes are negative, but MPI error classes, which requests end with, are positive. */
+#define MCA_COLL_HETCOLL_MPI_ERRORS (-1000000)
+static inline int mca_coll_hetcoll_error_to_core(int code)
+{
+    return 0 < code ? MCA_COLL_HETCOLL_MPI_ERRORS - code : code;
+}
+static inline int mca_coll_hetcoll_error_from_core(int code)
+{
+    switch (code) {
+    case HETCOLL_ERROR_DEVICE: return MPI_ERR_OTHER;
+    case HETCOLL_ERROR_NO_MEMORY: return MPI_ERR_NO_MEM;
+    default: return MCA_COLL_HETCOLL_MPI_ERRORS > code ? MCA_COLL_HETCOLL_MPI_ERRORS - code : code;
+    }
+}
+
 void mca_coll_hetcoll_fill_p2p(struct hetcoll_p2p *p2p, struct ompi_communicator_t *comm);
 /* Whether this Open MPI says that its messages take device pointers. */
 bool mca_coll_hetcoll_pml_claims_device(void);

@@ -27,8 +27,9 @@ static int previous_allreduce(const mca_coll_hetcoll_module_t *module, const voi
 static int host_allreduce(void *context, const void *send, void *recv)
 {
     const struct host_call *call = context;
-    return previous_allreduce(call->module, send == recv ? MPI_IN_PLACE : send, recv, call->count,
-                              call->dtype, call->op);
+    return mca_coll_hetcoll_error_to_core(previous_allreduce(call->module,
+                                                             send == recv ? MPI_IN_PLACE : send, recv,
+                                                             call->count, call->dtype, call->op));
 }
 
 /* "tuned (mca_coll_tuned.so)": who the previous module is, as far as its function tells. */
@@ -149,10 +150,5 @@ int mca_coll_hetcoll_allreduce(const void *sbuf, void *rbuf, hetcoll_count_t cou
         .context = &host,
     };
     mca_coll_hetcoll_describe(&call, count, dtype, op);
-    const int rc = hetcoll_allreduce(module->engine, &call);
-    switch (rc) {
-    case HETCOLL_ERROR_DEVICE: return MPI_ERR_OTHER;
-    case HETCOLL_ERROR_NO_MEMORY: return MPI_ERR_NO_MEM;
-    default: return rc;
-    }
+    return mca_coll_hetcoll_error_from_core(hetcoll_allreduce(module->engine, &call));
 }

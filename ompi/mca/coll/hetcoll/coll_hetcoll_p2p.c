@@ -23,7 +23,7 @@ static int p2p_isend(void *context, const void *buffer, size_t bytes, int peer, 
     if (OMPI_SUCCESS == rc) {
         *request = started;
     }
-    return rc;
+    return mca_coll_hetcoll_error_to_core(rc);
 }
 
 static int p2p_irecv(void *context, void *buffer, size_t bytes, int peer, int tag, void **request)
@@ -34,7 +34,7 @@ static int p2p_irecv(void *context, void *buffer, size_t bytes, int peer, int ta
     if (OMPI_SUCCESS == rc) {
         *request = started;
     }
-    return rc;
+    return mca_coll_hetcoll_error_to_core(rc);
 }
 
 /* Not ompi_request_test(): that one calls opal_progress(), which may call us. */
@@ -49,7 +49,7 @@ static int p2p_test(void *context, void **request)
     const int rc = started->req_status.MPI_ERROR;
     ompi_request_free(&started);
     *request = NULL;
-    return OMPI_SUCCESS == rc ? 1 : -abs(rc);
+    return OMPI_SUCCESS == rc ? 1 : mca_coll_hetcoll_error_to_core(rc);
 }
 
 static void p2p_progress(void *context)
