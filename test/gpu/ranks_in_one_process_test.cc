@@ -94,6 +94,7 @@ public:
                                         .small_limit = 1024,
                                         .chunk_bytes = 4096,
                                         .sync_context = 0,
+                                        .local_rank = 0,
                                         .verbose = 0,
                                         .log = discard_log};
         char problem[256];
