@@ -145,8 +145,7 @@ TEST(PointerCacheFindTest, AnAllocationOlderThanTheCacheIsKnown)
 {
     for (const TestMemory memory : {TestMemory::kDevice, TestMemory::kManaged, TestMemory::kVmm}) {
         const ScopedBuffer buffer(memory, kBytes);
-        for (const PointerCacheMode mode :
-             {PointerCacheMode::kValidated, PointerCacheMode::kHooked, PointerCacheMode::kOff}) {
+        for (const PointerCacheMode mode : {PointerCacheMode::kValidated, PointerCacheMode::kOff}) {
             auto cache = make_cache(mode);
             for (int round = 0; round < 3; ++round) {
                 const PointerInfo info = find(*cache, buffer.at(77));
