@@ -48,3 +48,19 @@ nodist_emulated_gpu_libcuda_la_SOURCES = emulated_gpu/stubs.c
 emulated_gpu/errors.lo: emulated_gpu/error_names.inc
 emulated_gpu/entry_points.lo: emulated_gpu/entry_point_versions.inc
 CLEANFILES += $(emulated_gpu_generated)
+
+# The questions to a driver. Its answers here are compared in make check, a real GPU's in make
+# check-gpu.
+if WITH_CUDA
+check_PROGRAMS += emulated_gpu/conformance
+TESTS += emulated_gpu/conformance_test.sh
+endif
+emulated_gpu_conformance_SOURCES = \
+	emulated_gpu/conformance.cc emulated_gpu/conformance.h \
+	emulated_gpu/conformance_contexts.cc \
+	emulated_gpu/conformance_ipc.cc \
+	emulated_gpu/conformance_memory.cc \
+	emulated_gpu/conformance_order.cc \
+	emulated_gpu/conformance_timings.cc
+emulated_gpu_conformance_LDADD = -ldl
+EXTRA_DIST += emulated_gpu/conformance.expected emulated_gpu/conformance_test.sh

@@ -1,5 +1,5 @@
-# Tests that a real GPU can run too. make check runs them on the emulated GPU, make check-gpu on
-# whatever libcuda.so.1 the system has.
+# Tests that a real GPU can run too. make check runs them on the emulated GPU, make check-gpu on the
+# system's, which must be a real one.
 gpu_tests = test/gpu/kernels_gpu_test test/gpu/ranks_in_one_process_test
 if HAVE_GTEST
 if WITH_CUDA
@@ -21,6 +21,19 @@ test_gpu_ranks_in_one_process_test_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/test/un
 test_gpu_ranks_in_one_process_test_LDADD = $(unit_libs)
 nodist_EXTRA_test_gpu_ranks_in_one_process_test_SOURCES = linked_by_cxx.cc
 
-check-gpu: $(gpu_tests)
-	@for test in $(gpu_tests); do $(TIMEOUT) -k 10 $(UNIT_TEST_SECONDS) ./$$test --gtest_brief=1 || exit 1; done
+check_gpu_programs =
+if WITH_CUDA
+check_gpu_programs += emulated_gpu/conformance
+if HAVE_GTEST
+check_gpu_programs += $(gpu_tests)
+endif
+if HAVE_BENCHMARK
+check_gpu_programs += bench/kernel_bench
+endif
+endif
+check-gpu: $(check_gpu_programs)
+	@HETCOLL_SRCDIR='$(abs_srcdir)' TIMEOUT='$(TIMEOUT)' \
+		$(SHELL) $(srcdir)/test/gpu/check_gpu.sh $(check_gpu_programs)
 .PHONY: check-gpu
+EXTRA_DIST += test/gpu/check_gpu.sh
+CLEANFILES += conformance.answers conformance.diff conformance.gpu conformance.out
