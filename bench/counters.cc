@@ -111,7 +111,8 @@ Route name_route(const Counters &counters, const CounterValues &used)
             route.path = !first ? "mixed" : served.path != nullptr ? served.path : mover;
         }
     }
-    return route.algorithm.empty() ? Route{"-", "-"} : route;
+    // hetcoll leaves a communicator on which no rank can have a GPU, and counts nothing there.
+    return route.algorithm.empty() ? Route{"open_mpi", "host"} : route;
 }
 
 } // namespace hetcoll

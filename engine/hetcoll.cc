@@ -81,11 +81,6 @@ uint64_t hetcoll_process_counter(const hetcoll_process *process, hetcoll_counter
     return process->process->counter(counter);
 }
 
-void hetcoll_process_count_previous(hetcoll_process *process)
-{
-    process->process->count(HETCOLL_CALLS_PREVIOUS);
-}
-
 void hetcoll_facts_merge(hetcoll_facts *into, const hetcoll_facts *other)
 {
     // protocol 0 stands for "no common one" and stays.

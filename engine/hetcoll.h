@@ -110,7 +110,8 @@ enum {
 
 /* Counters of a process since its start. */
 enum hetcoll_counter {
-    HETCOLL_CALLS_PREVIOUS, /* left to the previous module after the agreement or without one */
+    HETCOLL_CALLS_PREVIOUS, /* on host memory, left to the previous module; where no rank
+                               can have a GPU hetcoll is not even called */
     HETCOLL_CALLS_SMALL,
     HETCOLL_CALLS_STAGED,
     HETCOLL_CALLS_RECURSIVE_DOUBLING, /* these three in the order of enum Algorithm */
@@ -141,8 +142,6 @@ uint64_t hetcoll_process_counter(const struct hetcoll_process *process,
                                  enum hetcoll_counter counter);
 /* Nonzero if the driver library is the emulated GPU's. Opens the library. */
 int hetcoll_process_is_emulated(const struct hetcoll_process *process);
-/* For a call that the component leaves to the previous module by itself. */
-void hetcoll_process_count_previous(struct hetcoll_process *process);
 
 /* Combines the facts of two processes; associative and commutative, so that every rank gets the same
  * settings for a communicator. Without a common protocol, or a GPU, nobody uses hetcoll there. */

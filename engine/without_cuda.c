@@ -35,8 +35,6 @@ uint64_t hetcoll_process_counter(const struct hetcoll_process *process,
     return 0;
 }
 
-void hetcoll_process_count_previous(struct hetcoll_process *process) { (void) process; }
-
 void hetcoll_facts_merge(struct hetcoll_facts *into, const struct hetcoll_facts *other)
 {
     (void) into;

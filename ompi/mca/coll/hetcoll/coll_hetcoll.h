@@ -52,7 +52,7 @@ OMPI_DECLSPEC extern mca_coll_hetcoll_component_t mca_coll_hetcoll_component;
 /* What is known about a communicator; decided at its first MPI_Allreduce. */
 enum hetcoll_state {
     HETCOLL_STATE_NEW,
-    HETCOLL_STATE_PREVIOUS, /* no rank can have a GPU: all calls go to the previous module */
+    HETCOLL_STATE_PREVIOUS, /* no rank can have a GPU: hetcoll left the communicator's slot */
     HETCOLL_STATE_READY,
 };
 
@@ -73,6 +73,9 @@ int mca_coll_hetcoll_bring_fallback(void);
 /* coll_hetcoll_module.c */
 mca_coll_base_module_t *mca_coll_hetcoll_comm_query(struct ompi_communicator_t *comm,
                                                     int *priority);
+/* Gives the communicator's slot back to the previous module, which then costs what it did without
+ * hetcoll. Whoever saved our function before may still call it. */
+void mca_coll_hetcoll_leave(mca_coll_hetcoll_module_t *module);
 
 /* coll_hetcoll_allreduce.c */
 int mca_coll_hetcoll_allreduce(const void *sbuf, void *rbuf, hetcoll_count_t count,

@@ -1,4 +1,4 @@
-/* MPI_Allreduce: straight to the previous module where no rank can have a GPU, else to the core. */
+/* MPI_Allreduce: left to the previous module where no rank can have a GPU, else handed to the core. */
 #include "coll_hetcoll.h"
 
 #include <dlfcn.h>
@@ -88,6 +88,7 @@ static int first_call(mca_coll_hetcoll_module_t *module)
     if (0 == facts.protocol || 0 == facts.may_have_gpu) {
         module->state = HETCOLL_STATE_PREVIOUS;
         explain(module, &facts);
+        mca_coll_hetcoll_leave(module);
         return OMPI_SUCCESS;
     }
     announce_emulation(process);
@@ -138,7 +139,6 @@ int mca_coll_hetcoll_allreduce(const void *sbuf, void *rbuf, hetcoll_count_t cou
         }
     }
     if (HETCOLL_STATE_PREVIOUS == module->state || 0 == count) {
-        hetcoll_process_count_previous(mca_coll_hetcoll_component.process);
         return previous_allreduce(module, sbuf, rbuf, count, dtype, op);
     }
     struct host_call host = {module, count, dtype, op};

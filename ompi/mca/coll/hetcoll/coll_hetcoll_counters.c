@@ -7,7 +7,7 @@ static const struct {
     enum hetcoll_counter counter;
     const char *name, *help;
 } counters[] = {
-    {HETCOLL_CALLS_PREVIOUS, "calls_previous", "MPI_Allreduce calls left to the previous module"},
+    {HETCOLL_CALLS_PREVIOUS, "calls_previous", "MPI_Allreduce calls on host memory left to the previous module. Where no rank can have a GPU hetcoll is not called"},
     {HETCOLL_CALLS_SMALL, "calls_small", "MPI_Allreduce calls done in one exchange"},
     {HETCOLL_CALLS_STAGED, "calls_staged",
      "MPI_Allreduce calls on device memory that Open MPI reduced on the host"},

@@ -44,6 +44,24 @@ static int enable(mca_coll_base_module_t *base, struct ompi_communicator_t *comm
     return OMPI_SUCCESS;
 }
 
+void mca_coll_hetcoll_leave(mca_coll_hetcoll_module_t *module)
+{
+    struct ompi_communicator_t *comm = module->comm;
+    if (comm->c_coll->coll_allreduce_module != &module->super
+        || comm->c_coll->coll_allreduce != mca_coll_hetcoll_allreduce) {
+        return; /* another module came after us */
+    }
+#if HETCOLL_MODULE_INSTALLS_ITSELF
+    MCA_COLL_INSTALL_API(comm, allreduce, module->previous_allreduce,
+                         module->previous_allreduce_module, "hetcoll");
+#else
+    OBJ_RETAIN(module->previous_allreduce_module);
+    comm->c_coll->coll_allreduce = module->previous_allreduce;
+    comm->c_coll->coll_allreduce_module = module->previous_allreduce_module;
+    OBJ_RELEASE(module); /* the slot's; the communicator's list of modules has another */
+#endif
+}
+
 /* 4.1 and 5.0 call this once for every slot that we own, so it may run more than once. */
 static int disable(mca_coll_base_module_t *base, struct ompi_communicator_t *comm)
 {
