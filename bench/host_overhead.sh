@@ -6,7 +6,7 @@ set -u
 build=$(cd "${1:-.}" && pwd) || exit 1
 pairs=${2:-20}
 sizes=8,24,64K
-iterations=${HETCOLL_ITERATIONS:-3000}
+iterations=${HETCOLL_ITERATIONS:-500} batch=20
 configured() { sed -n "s/^$1 = //p" "$build/Makefile"; }
 mpirun=$(configured MPIRUN)
 context=
@@ -24,7 +24,7 @@ run()
     [ "$1" -le "$(nproc)" ] || place="--oversubscribe --bind-to none --mca mpi_yield_when_idle 1"
     # shellcheck disable=SC2086
     timeout 300 "$mpirun" --mca pml ob1 --mca coll "$2" -n "$1" $place "$build/hetcoll_bench" --memory host \
-        --op band --dtype long --sizes "$sizes" --iterations "$iterations" --warmup 200 --no-verify \
+        --op band --dtype long --sizes "$sizes" --iterations "$iterations" --batch $batch --warmup 20 --no-verify \
         $context --json "$3" >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
 }
 
@@ -64,7 +64,7 @@ PYTHON
 run 2 hetcoll "$work/header.json"
 grep -E '^# (date|machine|mpi|commit)' "$work/log"
 echo "# pml           ob1"
-echo "# pairs         $pairs of runs, interleaved; $iterations calls a size in each; slowest rank; 2 ranks pinned to a core each"
+echo "# pairs         $pairs of runs, interleaved, of $iterations times $batch calls a size; slowest rank; 2 ranks pinned to a core each"
 echo "# load          $(cut -d' ' -f1-3 /proc/loadavg) when it began"
 echo "# operation     MPI_Allreduce band of int64, host memory, out of place"
 echo "#"

@@ -66,12 +66,14 @@ Sample summarise(std::vector<double> &us, MPI_Comm comm)
     return {us.front(), us[us.size() / 2], us[(us.size() * 99 + 99) / 100 - 1]};
 }
 
-double time_us(MPI_Comm comm, const std::function<void()> &call)
+double time_us(MPI_Comm comm, int batch, const std::function<void()> &call)
 {
     MPI_Barrier(comm);
     const double start = MPI_Wtime();
-    call();
-    return (MPI_Wtime() - start) * 1e6;
+    for (int i = 0; i < batch; ++i) {
+        call();
+    }
+    return (MPI_Wtime() - start) * 1e6 / batch;
 }
 
 // Gathers with point-to-point collectives only, so that a wrong Allreduce cannot hide itself.
@@ -173,8 +175,8 @@ Measured measure(MPI_Comm comm, const Gpu *gpu, const Counters &counters, Worklo
     const int iterations = options.iterations > 0 ? options.iterations : iterations_for(r.bytes);
     std::vector<double> us, copy_us;
     for (int i = -options.warmup; i < iterations; ++i) {
-        const double t = time_us(comm, call);
-        const double copy_t = copy ? time_us(comm, copy_call) : 0;
+        const double t = time_us(comm, options.batch, call);
+        const double copy_t = copy ? time_us(comm, options.batch, copy_call) : 0;
         if (i >= 0) {
             us.push_back(t);
             copy_us.push_back(copy_t);

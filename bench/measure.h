@@ -38,6 +38,7 @@ struct Measured {
 struct MeasureOptions {
     int iterations = 0; // 0: by size
     int warmup = 3;
+    int batch = 1; // calls between two readings of the clock; an iteration's time is their mean
     bool verify = true;
     bool host_copy = false;
 };

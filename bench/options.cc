@@ -146,6 +146,11 @@ bool parse_options(int argc, char **argv, bool speaks, Options &options, int &ex
                  "hold a GPU context, as a GPU program does, also with --memory host");
     app.add_option("--iterations", options.measure.iterations, "timed calls a size; 0: by size")
         ->capture_default_str();
+    app.add_option("--batch", options.measure.batch,
+                   "calls between two readings of the clock, for calls shorter than it resolves; "
+                   "a timed call is the mean of a batch")
+        ->check(CLI::PositiveNumber)
+        ->capture_default_str();
     app.add_option("--warmup", options.measure.warmup, "calls before the clock runs")
         ->capture_default_str();
     bool verify = true;
