@@ -1,14 +1,16 @@
 #!/bin/sh
 # count_tests.sh BUILD_DIR: the result of make check as one line of numbers, from automake's .trs files.
 # A test program of GoogleTest or a script that prints "N passed, N failed" counts each of its tests.
+# DISABLED_ tests are children that a test starts and judges: not counted.
 set -u
 cd "${1:-.}" || exit 1
+results() { grep "^\[$1\].*ms)\$" "$2" | grep -vc '\.DISABLED_'; }
 find . -name '*.trs' -not -path './check-*' | {
     passed=0 failed=0 skipped=0
     while read -r trs; do
         log=${trs%.trs}.log
-        p=$(grep -c '^\[       OK \]' "$log") f=$(grep -c '^\[  FAILED  \].*ms)$' "$log")
-        s=$(grep -c '^\[  SKIPPED \].*ms)$' "$log")
+        p=$(results '       OK ' "$log") f=$(results '  FAILED  ' "$log")
+        s=$(results '  SKIPPED ' "$log")
         line=$(grep -E '^[0-9]+ passed, [0-9]+ failed' "$log" | tail -n 1)
         if [ -n "$line" ]; then
             p=$(echo "$line" | sed 's/ passed.*//')
