@@ -103,6 +103,9 @@ AC_DEFUN([HETCOLL_CHECK_SANITIZER],
      HETCOLL_SANITIZER=$enable_sanitizer
      # Stays loaded, so that a leak's stack can be named after Open MPI closed the component.
      HETCOLL_SANITIZED_DSO="-Wl,-z,nodelete"
+     # libtool links C++ libraries with -nostdlib, and the sanitizer's library comes with the program
+     # then: the Makefile's -z defs must not ask for it.
+     LDFLAGS="$LDFLAGS -Wl,-z,undefs"
      HETCOLL_SUMMARY_LINE([sanitizer], [$enable_sanitizer])])
  AC_SUBST([HETCOLL_SANITIZER_FLAGS])
  AC_SUBST([HETCOLL_SANITIZER])
