@@ -16,14 +16,14 @@ constexpr std::uint8_t kInteger = kOrder | kArith | kLogic | kBits;
 constexpr std::uint8_t kReal = kOrder | kArith;
 
 constexpr KindInfo kKinds[kElementKindCount] = {
-    {"int8", 1, kInteger},         {"uint8", 1, kInteger},    {"int16", 2, kInteger},
-    {"uint16", 2, kInteger},       {"int32", 4, kInteger},    {"uint32", 4, kInteger},
-    {"int64", 8, kInteger},        {"uint64", 8, kInteger},   {"float16", 2, kReal},
-    {"bfloat16", 2, kReal},        {"float32", 4, kReal},     {"float64", 8, kReal},
-    {"complex64", 8, kArith},      {"complex128", 16, kArith}, {"bool", 1, kLogic},
-    {"byte", 1, kBits},            {"int16_int32", 8, kLoc},  {"int32_int32", 8, kLoc},
-    {"int64_int32", 16, kLoc},     {"float32_int32", 8, kLoc}, {"float64_int32", 16, kLoc},
-    {"float32x2", 8, kLoc},        {"float64x2", 16, kLoc},
+    {"int8", 1, kInteger},     {"uint8", 1, kInteger},     {"int16", 2, kInteger},
+    {"uint16", 2, kInteger},   {"int32", 4, kInteger},     {"uint32", 4, kInteger},
+    {"int64", 8, kInteger},    {"uint64", 8, kInteger},    {"float16", 2, kReal},
+    {"bfloat16", 2, kReal},    {"float32", 4, kReal},      {"float64", 8, kReal},
+    {"complex64", 8, kArith},  {"complex128", 16, kArith}, {"bool", 1, kLogic},
+    {"byte", 1, kBits},        {"int16_int32", 8, kLoc},   {"int32_int32", 8, kLoc},
+    {"int64_int32", 16, kLoc}, {"float32_int32", 8, kLoc}, {"float64_int32", 16, kLoc},
+    {"float32x2", 8, kLoc},    {"float64x2", 16, kLoc},
 };
 
 struct OpInfo {
@@ -32,7 +32,7 @@ struct OpInfo {
 };
 
 constexpr OpInfo kOps[kReduceOpCount] = {
-    {"max", kOrder}, {"min", kOrder}, {"sum", kArith},  {"prod", kArith},
+    {"max", kOrder},  {"min", kOrder}, {"sum", kArith},  {"prod", kArith},
     {"land", kLogic}, {"band", kBits}, {"lor", kLogic},  {"bor", kBits},
     {"lxor", kLogic}, {"bxor", kBits}, {"maxloc", kLoc}, {"minloc", kLoc},
 };

@@ -24,7 +24,8 @@ enum class ElementKind : std::uint8_t {
     kComplex128, // two doubles
     kBool,       // C _Bool and C++ bool, one byte
     kByte,       // MPI_BYTE: bitwise operations only
-    // Value and index pairs of MPI_MAXLOC and MPI_MINLOC, laid out as the C structs that MPI defines.
+    // Value and index pairs of MPI_MAXLOC and MPI_MINLOC, laid out as the C structs that MPI
+    // defines.
     kInt16Int32,   // MPI_SHORT_INT
     kInt32Int32,   // MPI_2INT, MPI_2INTEGER
     kInt64Int32,   // MPI_LONG_INT where long has 64 bits

@@ -1,6 +1,6 @@
-/* Point-to-point messages between the ranks of one communicator, as a table of functions: Open MPI's
- * PML in the component, queues in memory in unit tests, actors in the simulator. Plain C, because the
- * component fills it in C. */
+/* Point-to-point messages between the ranks of one communicator, as a table of functions: Open
+ * MPI's PML in the component, queues in memory in unit tests, actors in the simulator. Plain C,
+ * because the component fills it in C. */
 #ifndef HETCOLL_BASE_P2P_H
 #define HETCOLL_BASE_P2P_H
 
@@ -15,8 +15,8 @@ struct hetcoll_p2p {
     int rank;
     int size;
     /* Start to send or receive `bytes` bytes. Messages between two ranks with the same tag match in
-     * the order in which they were started. Zero, or an error code of the table's owner; *request is
-     * set on success only. */
+     * the order in which they were started. Zero, or an error code of the table's owner; *request
+     * is set on success only. */
     int (*isend)(void *context, const void *buffer, size_t bytes, int peer, int tag,
                  void **request);
     int (*irecv)(void *context, void *buffer, size_t bytes, int peer, int tag, void **request);

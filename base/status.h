@@ -1,5 +1,5 @@
-// Status and Result: how every layer reports a failure. Success costs one null pointer, so hot paths
-// return them freely; the message is formatted only when there is something to say.
+// Status and Result: how every layer reports a failure. Success costs one null pointer, so hot
+// paths return them freely; the message is formatted only when there is something to say.
 #pragma once
 
 #include <cassert>

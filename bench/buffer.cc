@@ -38,7 +38,8 @@ Result<std::unique_ptr<Gpu>> Gpu::open(int local_rank)
 {
     std::unique_ptr<Gpu> gpu(new Gpu);
     if (gpu->library_.get() == nullptr) {
-        return error(Errc::kUnsupported, "no GPU: %s", gpu->library_.load_error().message().c_str());
+        return error(Errc::kUnsupported, "no GPU: %s",
+                     gpu->library_.load_error().message().c_str());
     }
     const Driver &driver = gpu->driver();
     Status status = driver_status(driver, driver.cuInit(0), "cuInit", "opening the GPU");
@@ -57,9 +58,9 @@ Result<std::unique_ptr<Gpu>> Gpu::open(int local_rank)
     status = driver_status(driver, driver.cuDeviceGet(&gpu->device_, gpu->ordinal_), "cuDeviceGet",
                            "opening the GPU");
     if (status.ok()) {
-        status = driver_status(driver,
-                               driver.cuDevicePrimaryCtxRetain(&gpu->context_, gpu->device_),
-                               "cuDevicePrimaryCtxRetain", "opening the GPU");
+        status =
+            driver_status(driver, driver.cuDevicePrimaryCtxRetain(&gpu->context_, gpu->device_),
+                          "cuDevicePrimaryCtxRetain", "opening the GPU");
     }
     if (status.ok()) {
         status = driver_status(driver, driver.cuCtxSetCurrent(gpu->context_), "cuCtxSetCurrent",
@@ -123,9 +124,9 @@ Result<Buffer> Buffer::allocate(const Gpu *gpu, Memory memory, std::size_t bytes
                                "allocating a buffer");
         break;
     case Memory::kManaged:
-        status = driver_status(
-            driver, driver.cuMemAllocManaged(&address, at_least, CU_MEM_ATTACH_GLOBAL),
-            "cuMemAllocManaged", "allocating a buffer");
+        status = driver_status(driver,
+                               driver.cuMemAllocManaged(&address, at_least, CU_MEM_ATTACH_GLOBAL),
+                               "cuMemAllocManaged", "allocating a buffer");
         break;
     default:
         status = driver_status(driver, driver.cuMemAlloc(&address, at_least), "cuMemAlloc",
@@ -150,9 +151,8 @@ Buffer::~Buffer()
         std::free(data_);
         return;
     }
-    const CUresult result = memory_ == Memory::kPinned
-                                ? gpu_->driver().cuMemFreeHost(data_)
-                                : gpu_->driver().cuMemFree(to_device(data_));
+    const CUresult result = memory_ == Memory::kPinned ? gpu_->driver().cuMemFreeHost(data_)
+                                                       : gpu_->driver().cuMemFree(to_device(data_));
     if (result != CUDA_SUCCESS && !is_torn_down(result)) {
         std::fprintf(stderr, "cannot free a %s buffer: driver error %d\n", memory_name(memory_),
                      static_cast<int>(result));
@@ -177,9 +177,9 @@ Status Buffer::write(std::size_t offset, const void *from, std::size_t bytes) co
         return {};
     }
     const Driver &driver = gpu_->driver();
-    Status status = driver_status(driver,
-                                  driver.cuMemcpyHtoD(to_device(data_ + offset), from, bytes),
-                                  "cuMemcpyHtoD", "filling a buffer");
+    Status status =
+        driver_status(driver, driver.cuMemcpyHtoD(to_device(data_ + offset), from, bytes),
+                      "cuMemcpyHtoD", "filling a buffer");
     if (status.ok()) { // managed memory: the host must not look before the GPU is done
         status = driver_status(driver, driver.cuCtxSynchronize(), "cuCtxSynchronize",
                                "filling a buffer");

@@ -1,5 +1,6 @@
-// The GPU and the memory that the benchmarks and the MPI tests reduce, through the same driver table
-// as the component. Contents travel by copies only: the host never looks through a device pointer.
+// The GPU and the memory that the benchmarks and the MPI tests reduce, through the same driver
+// table as the component. Contents travel by copies only: the host never looks through a device
+// pointer.
 #pragma once
 
 #include "base/status.h"

@@ -7,20 +7,13 @@ namespace hetcoll {
 namespace {
 
 constexpr std::array<const char *, kCounterCount> kNames = {
-    "coll_hetcoll_calls_previous",
-    "coll_hetcoll_calls_small",
-    "coll_hetcoll_calls_staged",
-    "coll_hetcoll_calls_recursive_doubling",
-    "coll_hetcoll_calls_rabenseifner",
-    "coll_hetcoll_calls_ring",
-    "coll_hetcoll_calls_failed",
-    "coll_hetcoll_bytes_bounce",
-    "coll_hetcoll_bytes_direct",
-    "coll_hetcoll_pointer_hits",
-    "coll_hetcoll_pointer_misses",
-    "coll_hetcoll_pointer_queries",
-    "coll_hetcoll_agreements",
-    "coll_hetcoll_allocations",
+    "coll_hetcoll_calls_previous",     "coll_hetcoll_calls_small",
+    "coll_hetcoll_calls_staged",       "coll_hetcoll_calls_recursive_doubling",
+    "coll_hetcoll_calls_rabenseifner", "coll_hetcoll_calls_ring",
+    "coll_hetcoll_calls_failed",       "coll_hetcoll_bytes_bounce",
+    "coll_hetcoll_bytes_direct",       "coll_hetcoll_pointer_hits",
+    "coll_hetcoll_pointer_misses",     "coll_hetcoll_pointer_queries",
+    "coll_hetcoll_agreements",         "coll_hetcoll_allocations",
 };
 
 struct Served {

@@ -52,8 +52,8 @@ public:
     {
         Outcome outcome;
         for (const Tensor &tensor : tensors_) {
-            Status status = copy(tensor.memory.data(), fusion_.data() + tensor.offset,
-                                 tensor.memory.bytes());
+            Status status =
+                copy(tensor.memory.data(), fusion_.data() + tensor.offset, tensor.memory.bytes());
             if (status.ok()) {
                 status = tensor.memory.read(0, host_.data(), tensor.memory.bytes());
             }
@@ -62,16 +62,16 @@ public:
             }
             outcome.wrong +=
                 compare_result(tensor.pattern, ranks, tensor.count, host_.data()).wrong;
-            outcome.checksum = outcome.checksum * 31 + checksum(ElementKind::kFloat32,
-                                                                tensor.count, host_.data());
+            outcome.checksum =
+                outcome.checksum * 31 + checksum(ElementKind::kFloat32, tensor.count, host_.data());
         }
         return outcome;
     }
 
     [[nodiscard]] Reduction reduction() const override
     {
-        return {MPI_IN_PLACE, fusion_.data(), fusion_.bytes() / sizeof(float), fusion_.bytes(),
-                MPI_FLOAT,    MPI_SUM};
+        return {MPI_IN_PLACE,    fusion_.data(), fusion_.bytes() / sizeof(float),
+                fusion_.bytes(), MPI_FLOAT,      MPI_SUM};
     }
 
 private:
@@ -86,9 +86,8 @@ private:
         const auto address = [](const char *pointer) {
             return static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(pointer));
         };
-        Status status =
-            driver_status(driver, driver.cuMemcpy(address(to), address(from), bytes), "cuMemcpy",
-                          "copying between a tensor and the fusion buffer");
+        Status status = driver_status(driver, driver.cuMemcpy(address(to), address(from), bytes),
+                                      "cuMemcpy", "copying between a tensor and the fusion buffer");
         if (status.ok()) { // copies inside the GPU return before they are done
             status = driver_status(driver, driver.cuCtxSynchronize(), "cuCtxSynchronize",
                                    "copying between a tensor and the fusion buffer");

@@ -102,22 +102,20 @@ void run_resnet50(Job &job, std::size_t threshold_bytes)
 {
     std::vector<std::size_t> backward(kResnet50Counts.rbegin(), kResnet50Counts.rend());
     // As Horovod rounds it: a buffer divides evenly among the ranks of a node.
-    const std::size_t unit =
-        static_cast<std::size_t>(find_placement(job.comm).local_size) * 8 * 64;
+    const std::size_t unit = static_cast<std::size_t>(find_placement(job.comm).local_size) * 8 * 64;
     threshold_bytes = std::max(threshold_bytes / unit, std::size_t{1}) * unit;
     const auto plan = plan_fusion(backward, sizeof(float), threshold_bytes);
-    const std::string section =
-        "ResNet-50: " + std::to_string(kResnet50TensorCount) + " gradient tensors, " +
-        std::to_string(kResnet50ParameterCount) + " parameters, fused into " +
-        std::to_string(plan.size()) + (plan.size() == 1 ? " buffer" : " buffers") +
-        " of at most " + std::to_string(threshold_bytes >> 20) + " MiB, reduced in place";
+    const std::string section = "ResNet-50: " + std::to_string(kResnet50TensorCount) +
+                                " gradient tensors, " + std::to_string(kResnet50ParameterCount) +
+                                " parameters, fused into " + std::to_string(plan.size()) +
+                                (plan.size() == 1 ? " buffer" : " buffers") + " of at most " +
+                                std::to_string(threshold_bytes >> 20) + " MiB, reduced in place";
     if (job.rank == 0) {
         std::printf("#\n# %s\n", section.c_str());
     }
     for (const FusedRange &range : plan) {
-        Result<std::unique_ptr<Workload>> fused =
-            make_fused(job.gpu, job.options.memory,
-                       {backward.data() + range.first, range.end - range.first});
+        Result<std::unique_ptr<Workload>> fused = make_fused(
+            job.gpu, job.options.memory, {backward.data() + range.first, range.end - range.first});
         if (!fused.ok()) {
             require(fused.take_status(), job.comm);
         }
@@ -151,10 +149,11 @@ Facts describe(const Job &job)
     if (options.measure.host_copy) {
         facts.emplace_back("comparison", "cuMemcpyDtoH to pageable memory, MPI_Allreduce there by "
                                          "this job's host route, cuMemcpyHtoD");
-        facts.emplace_back("ratio", std::string("median of the comparison over median of the call") +
-                                        (job.style.emulated ? "; on the emulated GPU it says "
-                                                              "nothing about the speed of a GPU"
-                                                            : ""));
+        facts.emplace_back("ratio",
+                           std::string("median of the comparison over median of the call") +
+                               (job.style.emulated ? "; on the emulated GPU it says "
+                                                     "nothing about the speed of a GPU"
+                                                   : ""));
     }
     return facts;
 }
@@ -197,8 +196,7 @@ int run(const Options &options)
     if (job.rank != 0) {
         return right ? 0 : 1;
     }
-    if (!options.json_path.empty() &&
-        !write_json(options.json_path, facts, job.style, job.rows)) {
+    if (!options.json_path.empty() && !write_json(options.json_path, facts, job.style, job.rows)) {
         std::fprintf(stderr, "hetcoll_bench: cannot write %s\n", options.json_path.c_str());
         return 1;
     }

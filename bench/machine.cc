@@ -90,14 +90,14 @@ Facts machine_facts(MPI_Comm comm, const Gpu *gpu)
     MPI_Comm_size(comm, &ranks);
     Facts facts;
     facts.emplace_back("date", now_utc());
-    facts.emplace_back("machine", cpu_model() + ", " + std::to_string(cores_of_machine()) +
-                                      " cores");
+    facts.emplace_back("machine",
+                       cpu_model() + ", " + std::to_string(cores_of_machine()) + " cores");
     if (gpu == nullptr) {
         facts.emplace_back("gpu", "not used");
     } else {
-        facts.emplace_back("gpu", gpu->name() + (gpu->is_emulated()
-                                                     ? " (EMULATED: no time here is a GPU's)"
-                                                     : ""));
+        facts.emplace_back("gpu",
+                           gpu->name() +
+                               (gpu->is_emulated() ? " (EMULATED: no time here is a GPU's)" : ""));
         facts.emplace_back("cuda_driver", gpu->driver_version());
     }
     facts.emplace_back("mpi", mpi_version());

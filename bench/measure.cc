@@ -149,7 +149,8 @@ Measured measure(MPI_Comm comm, const Gpu *gpu, const Counters &counters, Worklo
     const auto copy_call = [&] { copy->call(); };
 
     Measured measured{};
-    // A check before and after the clock runs: the first call of a size prepares, later ones repeat.
+    // A check before and after the clock runs: the first call of a size prepares, later ones
+    // repeat.
     const auto check = [&](bool name_it) {
         const CounterValues before = counters.read();
         if (options.verify) {

@@ -20,7 +20,7 @@ struct Options {
     bool gpu_context = false; // hold one although the memory is the host's
     Values values = Values::kExact;
     MeasureOptions measure;
-    std::string json_path;                               // empty: no file
+    std::string json_path; // empty: no file
     bool demo = false;
     std::size_t fusion_threshold = std::size_t{128} << 20; // bytes
 };

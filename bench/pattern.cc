@@ -64,7 +64,8 @@ template <class F> auto visit(ElementKind kind, F &&call)
     return call(Tag<Pair<double, double>>{});
 }
 
-// Steele, Lea and Flood's SplitMix64 finaliser: every bit of the input moves every bit of the output.
+// Steele, Lea and Flood's SplitMix64 finaliser: every bit of the input moves every bit of the
+// output.
 std::uint64_t mix(std::uint64_t x)
 {
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
@@ -100,14 +101,10 @@ float widen(Half h)
         return fraction != 0 ? std::numeric_limits<float>::quiet_NaN()
                              : sign * std::numeric_limits<float>::infinity();
     }
-    return exponent == 0
-               ? sign * std::ldexp(static_cast<float>(fraction), -24)
-               : sign * std::ldexp(static_cast<float>(fraction + 1024), exponent - 25);
+    return exponent == 0 ? sign * std::ldexp(static_cast<float>(fraction), -24)
+                         : sign * std::ldexp(static_cast<float>(fraction + 1024), exponent - 25);
 }
-float widen(Bfloat16 b)
-{
-    return std::bit_cast<float>(static_cast<std::uint32_t>(b.bits) << 16);
-}
+float widen(Bfloat16 b) { return std::bit_cast<float>(static_cast<std::uint32_t>(b.bits) << 16); }
 template <std::floating_point T> T widen(T value) { return value; }
 
 template <class T> T narrow(double value);
@@ -116,8 +113,8 @@ template <> double narrow<double>(double value) { return value; }
 // Truncating is enough for inputs: any value of the type will do.
 template <> Bfloat16 narrow<Bfloat16>(double value)
 {
-    return {static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(static_cast<float>(value)) >>
-                                       16)};
+    return {
+        static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(static_cast<float>(value)) >> 16)};
 }
 template <> Half narrow<Half>(double value)
 {
@@ -131,8 +128,8 @@ template <> Half narrow<Half>(double value)
         return {static_cast<std::uint16_t>(sign)};
     }
     const auto mantissa = static_cast<unsigned>(fraction * 2048) - 1024;
-    return {static_cast<std::uint16_t>(sign | static_cast<unsigned>(exponent + 14) << 10 |
-                                       mantissa)};
+    return {
+        static_cast<std::uint16_t>(sign | static_cast<unsigned>(exponent + 14) << 10 | mantissa)};
 }
 
 template <class T> struct Precision; // unit roundoff and the smallest normal number
@@ -149,7 +146,10 @@ template <> struct Precision<double> {
     static constexpr double kRoundoff = 0x1p-53, kTiny = 0x1p-1022;
 };
 template <class T>
-concept Real = requires { Precision<T>::kRoundoff; };
+concept Real = requires
+{
+    Precision<T>::kRoundoff;
+};
 
 // --- Integers, bool and byte: exact always ---
 
@@ -193,14 +193,12 @@ template <std::integral T> T fold(ReduceOp op, T a, T b)
 }
 
 template <class T>
-    requires std::same_as<T, Bool>
-Bool input(const Pattern &p, int rank, std::size_t i)
+requires std::same_as<T, Bool> Bool input(const Pattern &p, int rank, std::size_t i)
 {
     return {input<std::uint8_t>(p, rank, i) != 0};
 }
 template <class T>
-    requires std::same_as<T, Byte>
-Byte input(const Pattern &p, int rank, std::size_t i)
+requires std::same_as<T, Byte> Byte input(const Pattern &p, int rank, std::size_t i)
 {
     return {input<std::uint8_t>(p, rank, i)};
 }
@@ -221,7 +219,7 @@ template <std::integral T> bool same(T a, T b) { return a == b; }
 // --- Value and index pairs: many ties, so that the lowest index must win ---
 
 template <class P>
-    requires requires(P pair) { pair.index; }
+requires requires(P pair) { pair.index; }
 P input(const Pattern &p, int rank, std::size_t i)
 {
     const std::uint64_t bits = hash(p, rank, i);
@@ -264,7 +262,7 @@ template <Real T> T input(const Pattern &p, int rank, std::size_t i)
     }
 }
 template <class C>
-    requires requires(C z) { z.real(); }
+requires requires(C z) { z.real(); }
 C input(const Pattern &p, int rank, std::size_t i)
 {
     using T = typename C::value_type;
@@ -290,9 +288,9 @@ Bounded fold(ReduceOp op, Bounded a, Bounded b)
     switch (op) {
     case ReduceOp::kSum: return {x + y, a.magnitude + b.magnitude};
     case ReduceOp::kProd:
-        return {{x.real() * y.real() - x.imag() * y.imag(),
-                 x.real() * y.imag() + x.imag() * y.real()},
-                a.magnitude * b.magnitude};
+        return {
+            {x.real() * y.real() - x.imag() * y.imag(), x.real() * y.imag() + x.imag() * y.real()},
+            a.magnitude * b.magnitude};
     case ReduceOp::kMax: return x.real() > y.real() ? a : b;
     default: return x.real() < y.real() ? a : b;
     }

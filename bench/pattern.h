@@ -13,7 +13,8 @@
 namespace hetcoll {
 
 enum class Values : std::uint8_t {
-    kExact,  // small values: the result is exact in the element kind, whatever the order of reduction
+    kExact,  // small values: the result is exact in the element kind, whatever the order of
+             // reduction
     kRandom, // integers of all bits (sums wrap), floating point within the bound of rounding errors
 };
 

@@ -27,7 +27,7 @@ void print_heading(const TableStyle &style);
 void print_row(const TableStyle &style, const Row &row);
 
 // False if the file cannot be written.
-[[nodiscard]] bool write_json(const std::string &path, const Facts &facts,
-                              const TableStyle &style, const std::vector<Row> &rows);
+[[nodiscard]] bool write_json(const std::string &path, const Facts &facts, const TableStyle &style,
+                              const std::vector<Row> &rows);
 
 } // namespace hetcoll

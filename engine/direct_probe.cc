@@ -54,8 +54,7 @@ bool carries_device_memory(Device &device, const hetcoll_p2p &self, int tag)
         return false;
     }
     const bool moved = wait(self, send) && wait(self, receive);
-    return moved && copy(device, received, to, kBytes) &&
-           std::memcmp(sent, received, kBytes) == 0;
+    return moved && copy(device, received, to, kBytes) && std::memcmp(sent, received, kBytes) == 0;
 }
 
 } // namespace hetcoll

@@ -39,8 +39,9 @@ std::optional<int> Engine::try_host(const hetcoll_call &call) noexcept
         return exchange_.code();
     }
     if (exchange_.flags() != 0) {
-        log(process_.log(), 0, "hetcoll: MPI_Allreduce failed, the receive buffer is undefined: a "
-                               "driver call failed on another rank, which says more");
+        log(process_.log(), 0,
+            "hetcoll: MPI_Allreduce failed, the receive buffer is undefined: a "
+            "driver call failed on another rank, which says more");
         return HETCOLL_ERROR_DEVICE;
     }
     std::memcpy(call.recv, mine + Exchange::kHeaderBytes, call.span);

@@ -1,5 +1,5 @@
-// One communicator's state: who its ranks are, the settings that they agreed on, and what a repeated
-// call would otherwise make again.
+// One communicator's state: who its ranks are, the settings that they agreed on, and what a
+// repeated call would otherwise make again.
 #pragma once
 
 #include "engine/executor.h"
@@ -42,7 +42,8 @@ private:
     std::array<std::optional<Schedule>, kAlgorithmCount> schedules_;
     Executor executor_;
     Exchange exchange_; // of try_host()
-    // Calls served by try_host(). Only this engine writes it, so that it costs no locked instruction.
+    // Calls served by try_host(). Only this engine writes it, so that it costs no locked
+    // instruction.
     std::atomic<std::uint64_t> host_calls_{0};
 };
 

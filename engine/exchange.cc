@@ -1,6 +1,7 @@
-// Recursive doubling (Thakur, Rabenseifner, Gropp 2005): ceil(log2 n) rounds, every rank sends its whole
-// part in each. With n not a power of two the first 2(n - 2^k) ranks fold in pairs before, and unfold
-// after. Groups are consecutive ranks, so "lower rank first" is the same expression on both sides.
+// Recursive doubling (Thakur, Rabenseifner, Gropp 2005): ceil(log2 n) rounds, every rank sends its
+// whole part in each. With n not a power of two the first 2(n - 2^k) ranks fold in pairs before,
+// and unfold after. Groups are consecutive ranks, so "lower rank first" is the same expression on
+// both sides.
 #include "engine/exchange.h"
 
 #include <cstring>
@@ -100,7 +101,8 @@ void Exchange::post(bool send, bool receive, int peer) noexcept
     peer_ = peer;
     const std::size_t bytes = kHeaderBytes + payload_bytes_;
     if (receive) {
-        // Before the rounds a folded rank has nothing to combine: the result may overwrite its part.
+        // Before the rounds a folded rank has nothing to combine: the result may overwrite its
+        // part.
         std::byte *to = part_ == Part::kUnfold ? mine_ : theirs_;
         code_ = p2p_.irecv(p2p_.context, to, bytes, peer, tag_, &receive_);
     }

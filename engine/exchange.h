@@ -1,6 +1,7 @@
-// A small allreduce in host memory by recursive doubling: every message is a word of flags followed by
-// a payload of up to some kilobytes. Small calls are one exchange; larger ones use exchanges without a
-// payload to agree before and after. It knows nothing of devices, so host and device ranks mix freely.
+// A small allreduce in host memory by recursive doubling: every message is a word of flags followed
+// by a payload of up to some kilobytes. Small calls are one exchange; larger ones use exchanges
+// without a payload to agree before and after. It knows nothing of devices, so host and device
+// ranks mix freely.
 #pragma once
 
 #include "base/p2p.h"

@@ -1,5 +1,5 @@
-// Sends start in list order and receives are posted in list order, and each direction has slots of its
-// own: with the property that verify_schedules() proves of a schedule, this cannot deadlock.
+// Sends start in list order and receives are posted in list order, and each direction has slots of
+// its own: with the property that verify_schedules() proves of a schedule, this cannot deadlock.
 #include "engine/executor.h"
 
 #include <algorithm>
@@ -112,8 +112,8 @@ void Executor::post_messages()
         }
         // A failed rank may not have a message; what it sends is thrown away by all.
         const void *message = failed_ ? bounce_->landing(slot) : bounce_->message(slot);
-        code_ = p2p_.isend(p2p_.context, message, chunk.bytes,
-                           schedule_->steps[chunk.step].peer, tag_, &chunk.request);
+        code_ = p2p_.isend(p2p_.context, message, chunk.bytes, schedule_->steps[chunk.step].peer,
+                           tag_, &chunk.request);
         chunk.moving = false;
         bytes_sent_ += chunk.bytes;
         if (bounce_->reads_out()) {

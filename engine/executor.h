@@ -1,8 +1,9 @@
 // Runs one rank's schedule: steps move in chunks through a Bounce's slots, pipelined. Resumable:
-// step() does what can be done now and returns; blocking calls loop over it and Open MPI's progress.
+// step() does what can be done now and returns; blocking calls loop over it and Open MPI's
+// progress.
 //
-// A driver error does not stop it: the rank goes on sending and receiving (whatever is in the slots),
-// so that no peer hangs, and failed() tells the caller to say so to all.
+// A driver error does not stop it: the rank goes on sending and receiving (whatever is in the
+// slots), so that no peer hangs, and failed() tells the caller to say so to all.
 #pragma once
 
 #include "base/p2p.h"
@@ -27,9 +28,9 @@ struct Vectors {
 
 class Executor {
 public:
-    // `schedule` and `bounce` live until step() has returned something else than kPending. Allocates
-    // only when a schedule has more steps than any before. `failed`: this rank has failed already and
-    // only serves its peers.
+    // `schedule` and `bounce` live until step() has returned something else than kPending.
+    // Allocates only when a schedule has more steps than any before. `failed`: this rank has failed
+    // already and only serves its peers.
     void start(const Schedule &schedule, const hetcoll_p2p &p2p, int tag, Bounce &bounce,
                const Vectors &vectors, std::size_t chunk_bytes, bool failed);
     [[nodiscard]] Progress step();

@@ -1,5 +1,5 @@
-/* The one boundary between the component (C, Open MPI's types) and the core (C++). Plain C; nothing of
- * Open MPI, CUDA or C++ crosses it, and no exception. */
+/* The one boundary between the component (C, Open MPI's types) and the core (C++). Plain C; nothing
+ * of Open MPI, CUDA or C++ crosses it, and no exception. */
 #ifndef HETCOLL_ENGINE_HETCOLL_H
 #define HETCOLL_ENGINE_HETCOLL_H
 
@@ -70,9 +70,9 @@ struct hetcoll_settings {
     void (*log)(int level, const char *line);
 };
 
-/* What a process publishes to all others when the component starts. Fixed layout: it crosses nodes. */
+/* What a process publishes to all others at its start. Fixed layout: it crosses nodes. */
 struct hetcoll_facts {
-    uint32_t protocol;    /* HETCOLL_PROTOCOL; 0 in merged facts: the ranks have no common one */
+    uint32_t protocol; /* HETCOLL_PROTOCOL; 0 in merged facts: the ranks have no common one */
     uint32_t may_have_gpu;
     uint32_t small_limit; /* bytes */
     uint32_t chunk_bytes; /* 0: by the rules */
@@ -87,16 +87,16 @@ struct hetcoll_facts {
 struct hetcoll_call {
     const void *send; /* equal to recv for MPI_IN_PLACE */
     void *recv;
-    int kind; /* enum hetcoll_kind; negative: hetcoll does not reduce this */
-    int op;   /* enum hetcoll_op; used if kind is not negative */
-    int user_op;    /* the op is user-defined: the ranks agree first whether all know it */
-    size_t count;   /* elements of `kind` */
-    ptrdiff_t gap;  /* first byte of data, relative to the buffer */
-    size_t span;    /* bytes from there to the end of the data */
-    int dense;      /* every byte of the span is data */
-    int tag;        /* this call's own, for p2p */
-    /* Open MPI's allreduce (the previous module's) of the same call on host memory. Zero or an error
-     * code, which hetcoll_allreduce() hands on. */
+    int kind;      /* enum hetcoll_kind; negative: hetcoll does not reduce this */
+    int op;        /* enum hetcoll_op; used if kind is not negative */
+    int user_op;   /* the op is user-defined: the ranks agree first whether all know it */
+    size_t count;  /* elements of `kind` */
+    ptrdiff_t gap; /* first byte of data, relative to the buffer */
+    size_t span;   /* bytes from there to the end of the data */
+    int dense;     /* every byte of the span is data */
+    int tag;       /* this call's own, for p2p */
+    /* Open MPI's allreduce (the previous module's) of the same call on host memory. Zero or an
+     * error code, which hetcoll_allreduce() hands on. */
     int (*host_allreduce)(void *context, const void *send, void *recv);
     void *context;
 };
@@ -143,13 +143,13 @@ uint64_t hetcoll_process_counter(const struct hetcoll_process *process,
 /* Nonzero if the driver library is the emulated GPU's. Opens the library. */
 int hetcoll_process_is_emulated(const struct hetcoll_process *process);
 
-/* Combines the facts of two processes; associative and commutative, so that every rank gets the same
- * settings for a communicator. Without a common protocol, or a GPU, nobody uses hetcoll there. */
+/* Combines the facts of two processes; associative and commutative, so that every rank gets the
+ * same settings for a communicator. Without a common protocol or a GPU nobody uses it there. */
 void hetcoll_facts_merge(struct hetcoll_facts *into, const struct hetcoll_facts *other);
 
-/* Open MPI says that its messages carry device memory. The process tries it at its first device call, by
- * a message to itself through `self` (one rank, kept), and uses it if the bytes arrive. Call before the
- * first engine is made. */
+/* Open MPI says that its messages carry device memory. The process tries it at its first device
+ * call, by a message to itself through `self` (one rank, kept), and uses it if the bytes arrive.
+ * Call before the first engine is made. */
 void hetcoll_process_offer_direct(struct hetcoll_process *process, const struct hetcoll_p2p *self,
                                   int tag);
 

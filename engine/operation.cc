@@ -313,12 +313,13 @@ void Operation::prepare_mixed()
     }
 }
 
-// The schedule's buffers are of one kind and context: a foreign input is copied to the result first.
+// The schedule's buffers are of one kind and context: a foreign input is copied to the result
+// first.
 void Operation::begin_run()
 {
     state_ = State::kInput;
-    const bool foreign = !in_place() && (send_.kind == MemoryKind::kHost) !=
-                                            (recv_.kind == MemoryKind::kHost);
+    const bool foreign =
+        !in_place() && (send_.kind == MemoryKind::kHost) != (recv_.kind == MemoryKind::kHost);
     const bool elsewhere = on_device(send_) && on_device(recv_) &&
                            (send_.device != recv_.device || send_.context != recv_.context);
     if (foreign || elsewhere) {

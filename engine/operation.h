@@ -1,6 +1,7 @@
 // One MPI_Allreduce from the first look at its buffers to the complete result, as a resumable state
-// machine. The order of exchanges on the network follows from rank-invariant facts and from what the
-// ranks told each other, never from this rank's buffers alone; docs/architecture.md has the protocol.
+// machine. The order of exchanges on the network follows from rank-invariant facts and from what
+// the ranks told each other, never from this rank's buffers alone; docs/architecture.md has the
+// protocol.
 #pragma once
 
 #include "engine/engine.h"

@@ -57,8 +57,7 @@ Result<std::unique_ptr<Process>> Process::create(const hetcoll_settings &setting
         }
     }
     if (settings.small_limit > HETCOLL_MAX_SMALL_LIMIT) {
-        return error(Errc::kInvalid,
-                     "coll_hetcoll_small_limit %zu is too large, write at most %u",
+        return error(Errc::kInvalid, "coll_hetcoll_small_limit %zu is too large, write at most %u",
                      settings.small_limit, HETCOLL_MAX_SMALL_LIMIT);
     }
     constexpr std::size_t kLeast = 4096, kMost = 64u << 20;
@@ -259,9 +258,9 @@ void Process::give_back(std::unique_ptr<StagingMemory> memory) noexcept
     }
     const std::lock_guard lock(mutex_);
     if (idle_staging_.size() == kKeptStagingBuffers) {
-        idle_staging_.erase(std::min_element(
-            idle_staging_.begin(), idle_staging_.end(),
-            [](const auto &a, const auto &b) { return a->bytes < b->bytes; }));
+        idle_staging_.erase(
+            std::min_element(idle_staging_.begin(), idle_staging_.end(),
+                             [](const auto &a, const auto &b) { return a->bytes < b->bytes; }));
     }
     idle_staging_.push_back(std::move(memory));
 }

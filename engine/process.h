@@ -1,6 +1,6 @@
-// What a process has once, from the component's start to its end: the driver, the pointer cache, the
-// CUDA contexts in use, and a store of bounces and staging memory that calls borrow. Nothing of it is
-// made before a call needs it. Thread safe.
+// What a process has once, from the component's start to its end: the driver, the pointer cache,
+// the CUDA contexts in use, and a store of bounces and staging memory that calls borrow. Nothing of
+// it is made before a call needs it. Thread safe.
 #pragma once
 
 #include "base/log.h"
@@ -49,10 +49,12 @@ public:
 
     void offer_direct(const hetcoll_p2p &self, int tag) noexcept;
 
-    // For the rare call that has no bounce: a copy to or from a device buffer that is complete on return.
+    // For the rare call that has no bounce: a copy to or from a device buffer that is complete on
+    // return.
     Status copy_blocking(void *to, const void *from, std::size_t bytes, const PointerInfo &device);
 
-    // A bounce in the context of a device or managed pointer. The fast path takes one from the store.
+    // A bounce in the context of a device or managed pointer. The fast path takes one from the
+    // store.
     Result<std::unique_ptr<DeviceBounce>> borrow_device(const PointerInfo &pointer);
     Result<std::unique_ptr<HostBounce>> borrow_host();
     // `device` may be null: pageable memory. Else its context is current.

@@ -1,6 +1,6 @@
-/* The boundary of a build without CUDA (configure --without-cuda): there is no process state, so the
- * component makes no module and every communicator stays with Open MPI's own components. The functions
- * below hetcoll_process_create() are never reached. */
+/* The boundary of a build without CUDA (configure --without-cuda): there is no process state, so
+ * the component makes no module and every communicator stays with Open MPI's own components. The
+ * functions below hetcoll_process_create() are never reached. */
 #include "engine/hetcoll.h"
 
 #include <stdio.h>
@@ -8,82 +8,82 @@
 struct hetcoll_process *hetcoll_process_create(const struct hetcoll_settings *settings,
                                                char *message, size_t message_bytes)
 {
-    (void) settings;
+    (void)settings;
     snprintf(message, message_bytes, "hetcoll was built without CUDA");
     return NULL;
 }
 
-void hetcoll_process_destroy(struct hetcoll_process *process) { (void) process; }
+void hetcoll_process_destroy(struct hetcoll_process *process) { (void)process; }
 
 void hetcoll_process_facts(const struct hetcoll_process *process, struct hetcoll_facts *facts)
 {
-    (void) process;
+    (void)process;
     *facts = (struct hetcoll_facts){.protocol = 0};
 }
 
 int hetcoll_process_is_emulated(const struct hetcoll_process *process)
 {
-    (void) process;
+    (void)process;
     return 0;
 }
 
 uint64_t hetcoll_process_counter(const struct hetcoll_process *process,
                                  enum hetcoll_counter counter)
 {
-    (void) process;
-    (void) counter;
+    (void)process;
+    (void)counter;
     return 0;
 }
 
 void hetcoll_facts_merge(struct hetcoll_facts *into, const struct hetcoll_facts *other)
 {
-    (void) into;
-    (void) other;
+    (void)into;
+    (void)other;
 }
 
 void hetcoll_process_offer_direct(struct hetcoll_process *process, const struct hetcoll_p2p *self,
                                   int tag)
 {
-    (void) process;
-    (void) self;
-    (void) tag;
+    (void)process;
+    (void)self;
+    (void)tag;
 }
 
 struct hetcoll_engine *hetcoll_engine_create(struct hetcoll_process *process,
                                              const struct hetcoll_p2p *p2p,
                                              const struct hetcoll_facts *agreed)
 {
-    (void) process;
-    (void) p2p;
-    (void) agreed;
+    (void)process;
+    (void)p2p;
+    (void)agreed;
     return NULL;
 }
 
-void hetcoll_engine_destroy(struct hetcoll_engine *engine) { (void) engine; }
+void hetcoll_engine_destroy(struct hetcoll_engine *engine) { (void)engine; }
 
 int hetcoll_allreduce(struct hetcoll_engine *engine, const struct hetcoll_call *call)
 {
-    (void) engine;
+    (void)engine;
     return call->host_allreduce(call->context, call->send, call->recv);
 }
 
 int hetcoll_is_reduced(int op, int kind)
 {
-    (void) op;
-    (void) kind;
+    (void)op;
+    (void)kind;
     return 0;
 }
 
 size_t hetcoll_element_bytes(int kind)
 {
-    (void) kind;
+    (void)kind;
     return 1;
 }
 
 int hetcoll_recognize_op(void (*function)(void), int *op, int *kind)
 {
-    (void) function;
-    (void) op;
-    (void) kind;
+    (void)function;
+    (void)op;
+    (void)kind;
     return 0;
 }

@@ -17,11 +17,13 @@ int main(int argc, char **argv)
     cuDevicePrimaryCtxRetain(&context, device);
     cuCtxSetCurrent(context);
     cuMemAlloc(&vector, sizeof host);
-    for (int i = 0; i < 1000; i++) host[i] = rank + 1;
+    for (int i = 0; i < 1000; i++)
+        host[i] = rank + 1;
     cuMemcpyHtoD(vector, host, sizeof host);
     MPI_Allreduce(MPI_IN_PLACE, (void *)vector, 1000, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
     cuMemcpyDtoH(host, vector, sizeof host);
-    if (rank == 0) printf("every element is %g\n", host[999]);
+    if (rank == 0)
+        printf("every element is %g\n", host[999]);
     cuMemFree(vector);
     MPI_Finalize();
 }

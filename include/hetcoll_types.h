@@ -129,14 +129,8 @@ static inline uint16_t hetcoll_types_narrow_bfloat16_(float value)
     return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
-static inline float hetcoll_types_sum_(float a, float b)
-{
-    return a + b;
-}
-static inline float hetcoll_types_prod_(float a, float b)
-{
-    return a * b;
-}
+static inline float hetcoll_types_sum_(float a, float b) { return a + b; }
+static inline float hetcoll_types_prod_(float a, float b) { return a * b; }
 
 static inline float hetcoll_types_max_(float a, float b)
 {

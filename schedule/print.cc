@@ -34,12 +34,9 @@ std::string print_after(const Schedule &schedule, const Step &step)
 const char *step_kind_name(StepKind kind) noexcept
 {
     switch (kind) {
-    case StepKind::kSend:
-        return "send";
-    case StepKind::kRecv:
-        return "recv";
-    case StepKind::kRecvReduce:
-        return "recv_reduce";
+    case StepKind::kSend: return "send";
+    case StepKind::kRecv: return "recv";
+    case StepKind::kRecvReduce: return "recv_reduce";
     }
     return "unknown";
 }

@@ -16,13 +16,13 @@ inline constexpr int kBounceSlots = 4; // per direction
 
 // What a received chunk does to the buffers, see Bounce::start_apply().
 struct Apply {
-    bool reduce;          // false: dst = received
-    bool received_first;  // dst = op(received, local) instead of op(local, received)
+    bool reduce;         // false: dst = received
+    bool received_first; // dst = op(received, local) instead of op(local, received)
     ReduceOp op;
     ElementKind kind;
     void *dst;
-    const void *local;    // may be dst
-    std::size_t count;    // elements
+    const void *local; // may be dst
+    std::size_t count; // elements
 };
 
 class Bounce {

@@ -88,8 +88,8 @@ Status DeviceBounce::start_read(int slot, const void *from, std::size_t bytes)
             return status;
         }
     }
-    // Our stream is ordered after the application's work on the legacy stream. Open MPI's reading of
-    // the memory is not, so a direct message waits for the legacy stream itself.
+    // Our stream is ordered after the application's work on the legacy stream. Open MPI's reading
+    // of the memory is not, so a direct message waits for the legacy stream itself.
     return device_->record(read_done_[slot], direct_ ? CU_STREAM_LEGACY : out_.get());
 }
 
@@ -108,13 +108,13 @@ Status DeviceBounce::start_apply(int slot, const Apply &apply)
     Status status;
     if (!apply.reduce) {
         status = device_->copy_async(apply.dst, received, apply.count * element_bytes(apply.kind),
-                                    in_.get());
+                                     in_.get());
     } else if (apply.received_first) {
         status = device_->reduce_async(apply.op, apply.kind, apply.dst, received, apply.local,
-                                      apply.count, in_.get());
+                                       apply.count, in_.get());
     } else {
         status = device_->reduce_async(apply.op, apply.kind, apply.dst, apply.local, received,
-                                      apply.count, in_.get());
+                                       apply.count, in_.get());
     }
     if (!status.ok()) {
         return status;

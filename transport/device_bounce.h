@@ -1,7 +1,7 @@
-// The bounce of a rank whose buffers are device or managed memory. Through the host: chunks are copied
-// into pinned slots, and the reduction kernels read received chunks from pinned slots directly.
-// Direct, where Open MPI takes device pointers: messages leave from the user's memory and land in
-// slots of device memory.
+// The bounce of a rank whose buffers are device or managed memory. Through the host: chunks are
+// copied into pinned slots, and the reduction kernels read received chunks from pinned slots
+// directly. Direct, where Open MPI takes device pointers: messages leave from the user's memory and
+// land in slots of device memory.
 #pragma once
 
 #include "device/device.h"
@@ -14,8 +14,8 @@ namespace hetcoll {
 
 class DeviceBounce final : public Bounce {
 public:
-    // All memory, streams and events are made here and kept for further calls. The device's context is
-    // current in this and all other calls but the destructor.
+    // All memory, streams and events are made here and kept for further calls. The device's context
+    // is current in this and all other calls but the destructor.
     static Result<std::unique_ptr<DeviceBounce>> create(std::shared_ptr<Device> device,
                                                         std::size_t slot_bytes,
                                                         std::size_t staging_bytes, bool direct);

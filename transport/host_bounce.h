@@ -1,5 +1,5 @@
-// The bounce of a rank whose buffers are host memory: in a mix with device ranks it reduces with the
-// g++ build of the kernels, so that all ranks compute the same bits.
+// The bounce of a rank whose buffers are host memory: in a mix with device ranks it reduces with
+// the g++ build of the kernels, so that all ranks compute the same bits.
 #pragma once
 
 #include "transport/bounce.h"

@@ -7,12 +7,9 @@ namespace hetcoll {
 Schedule build_schedule(Algorithm algorithm, int rank, int size)
 {
     switch (algorithm) {
-    case Algorithm::kRecursiveDoubling:
-        return build_recursive_doubling(rank, size);
-    case Algorithm::kRabenseifner:
-        return build_rabenseifner(rank, size);
-    case Algorithm::kRing:
-        return build_ring(rank, size);
+    case Algorithm::kRecursiveDoubling: return build_recursive_doubling(rank, size);
+    case Algorithm::kRabenseifner: return build_rabenseifner(rank, size);
+    case Algorithm::kRing: return build_ring(rank, size);
     }
     return Schedule{};
 }

@@ -77,12 +77,9 @@ Algorithm choose_algorithm(std::uint64_t bytes, unsigned ranks)
 std::uint64_t largest_message(Algorithm algorithm, std::uint64_t bytes, unsigned ranks)
 {
     switch (algorithm) {
-    case Algorithm::kRecursiveDoubling:
-        return bytes;
-    case Algorithm::kRabenseifner:
-        return std::has_single_bit(ranks) ? bytes / 2 : bytes;
-    case Algorithm::kRing:
-        return bytes / ranks;
+    case Algorithm::kRecursiveDoubling: return bytes;
+    case Algorithm::kRabenseifner: return std::has_single_bit(ranks) ? bytes / 2 : bytes;
+    case Algorithm::kRing: return bytes / ranks;
     }
     return bytes;
 }

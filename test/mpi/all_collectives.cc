@@ -1,6 +1,6 @@
 // Every collective of MPI on host memory, whatever list of components was given: blocking,
-// nonblocking, persistent, of neighbours, on inter-communicators and on MPI_COMM_SELF. hetcoll serves
-// one of them and must not be in the way of the others.
+// nonblocking, persistent, of neighbours, on inter-communicators and on MPI_COMM_SELF. hetcoll
+// serves one of them and must not be in the way of the others.
 #include "test/mpi/check.h"
 
 #include <mpi-ext.h>
@@ -204,11 +204,17 @@ void many_sizes_of_allreduce(Program &p, MPI_Comm comm)
     for (std::size_t count = 1; count <= 200'000; count = count * 7 + 1) {
         for (const bool in_place : {false, true}) {
             check_allreduce(p, comm,
-                            {{ElementKind::kFloat32, ReduceOp::kSum, Values::kExact, 3}, count,
-                             Memory::kHost, Memory::kHost, in_place});
+                            {{ElementKind::kFloat32, ReduceOp::kSum, Values::kExact, 3},
+                             count,
+                             Memory::kHost,
+                             Memory::kHost,
+                             in_place});
             check_allreduce(p, comm,
                             {{ElementKind::kFloat64Int32, ReduceOp::kMaxloc, Values::kExact, 4},
-                             count, Memory::kHost, Memory::kHost, in_place});
+                             count,
+                             Memory::kHost,
+                             Memory::kHost,
+                             in_place});
         }
     }
 }

@@ -104,8 +104,8 @@ Emulated::Emulated() : library_(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD))
         calls_ = reinterpret_cast<decltype(calls_)>(dlsym(library_, "emulated_gpu_calls"));
         set_faults_ =
             reinterpret_cast<decltype(set_faults_)>(dlsym(library_, "emulated_gpu_set_faults"));
-        hold_devices_ = reinterpret_cast<decltype(hold_devices_)>(
-            dlsym(library_, "emulated_gpu_hold_devices"));
+        hold_devices_ =
+            reinterpret_cast<decltype(hold_devices_)>(dlsym(library_, "emulated_gpu_hold_devices"));
     }
 }
 
@@ -135,8 +135,7 @@ Buffers::Buffers(Program &program, MPI_Comm comm, const Call &call)
     MPI_Comm_size(comm, &ranks_);
     const auto allocate = [&](Memory memory, std::size_t offset) {
         const Gpu *gpu = memory == Memory::kHost ? nullptr : &program_.gpu();
-        Result<Buffer> buffer =
-            Buffer::allocate(gpu, memory, start(offset) + bytes_ + kGuardBytes);
+        Result<Buffer> buffer = Buffer::allocate(gpu, memory, start(offset) + bytes_ + kGuardBytes);
         if (!buffer.ok()) {
             program_.require(buffer.status());
         }

@@ -1,6 +1,6 @@
-// What the MPI tests share: counting checks, the GPU, the emulated driver's counters and faults, and
-// one Allreduce with everything about it checked. A failed check prints a line; any line that does
-// not start with "ok", "skip" or "note" makes run.sh fail the case.
+// What the MPI tests share: counting checks, the GPU, the emulated driver's counters and faults,
+// and one Allreduce with everything about it checked. A failed check prints a line; any line that
+// does not start with "ok", "skip" or "note" makes run.sh fail the case.
 #pragma once
 
 #include "bench/buffer.h"
@@ -108,8 +108,8 @@ void check_allreduce(Program &program, MPI_Comm comm, const Call &call);
 class Buffers {
 public:
     Buffers(Program &program, MPI_Comm comm, const Call &call);
-    void fill();   // inputs, guards, garbage in the receive buffer
-    int reduce();  // MPI_Allreduce; MPI's error code
+    void fill();  // inputs, guards, garbage in the receive buffer
+    int reduce(); // MPI_Allreduce; MPI's error code
     // After a success: this rank's elements, guards and send buffer, and unless told otherwise that
     // all ranks agree (collective).
     void check(bool compare_ranks = true);

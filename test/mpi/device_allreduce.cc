@@ -22,8 +22,11 @@ void every_op_on_every_kind(Program &program)
             for (const std::size_t count : {std::size_t{13}, std::size_t{40'001}}) {
                 const auto values = seed % 2 == 0 ? Values::kExact : Values::kRandom;
                 check_allreduce(program, MPI_COMM_WORLD,
-                                {{kind, op, values, seed}, count, Memory::kDevice,
-                                 Memory::kDevice, seed % 3 == 0});
+                                {{kind, op, values, seed},
+                                 count,
+                                 Memory::kDevice,
+                                 Memory::kDevice,
+                                 seed % 3 == 0});
                 ++seed;
             }
         }
@@ -36,17 +39,18 @@ void every_op_on_every_kind(Program &program)
 void sizes_around_every_limit(Program &program)
 {
     const auto ranks = static_cast<std::size_t>(program.ranks());
-    const std::array<std::size_t, 17> counts = {0,     1,         ranks - 1,   ranks,
-                                                ranks + 1, 2 * ranks + 1, 255,     256,
-                                                1'023,  1'025,     4'096,       16'383,
-                                                16'385, 65'537,    131'072,     262'145,
-                                                999'983};
+    const std::array<std::size_t, 17> counts = {
+        0,     1,     ranks - 1, ranks,  ranks + 1, 2 * ranks + 1, 255,     256,    1'023,
+        1'025, 4'096, 16'383,    16'385, 65'537,    131'072,       262'145, 999'983};
     std::uint32_t seed = 100;
     for (const std::size_t count : counts) {
         for (const bool in_place : {false, true}) {
             check_allreduce(program, MPI_COMM_WORLD,
                             {{ElementKind::kFloat32, ReduceOp::kSum, Values::kExact, ++seed},
-                             count, Memory::kDevice, Memory::kDevice, in_place});
+                             count,
+                             Memory::kDevice,
+                             Memory::kDevice,
+                             in_place});
         }
     }
 }
@@ -60,10 +64,20 @@ void misaligned_buffers(Program &program)
             const std::size_t here = (shift + static_cast<std::size_t>(program.rank())) % 4;
             check_allreduce(program, MPI_COMM_WORLD,
                             {{ElementKind::kFloat32, ReduceOp::kSum, Values::kExact, ++seed},
-                             count, Memory::kDevice, Memory::kDevice, false, 4 * here, 4 * shift});
+                             count,
+                             Memory::kDevice,
+                             Memory::kDevice,
+                             false,
+                             4 * here,
+                             4 * shift});
             check_allreduce(program, MPI_COMM_WORLD,
                             {{ElementKind::kInt8, ReduceOp::kMax, Values::kRandom, ++seed},
-                             count, Memory::kDevice, Memory::kDevice, false, here, shift});
+                             count,
+                             Memory::kDevice,
+                             Memory::kDevice,
+                             false,
+                             here,
+                             shift});
         }
     }
 }
@@ -79,14 +93,19 @@ void every_pair_of_places(Program &program)
                  {std::size_t{3}, std::size_t{2'000}, std::size_t{150'001}}) {
                 check_allreduce(program, MPI_COMM_WORLD,
                                 {{ElementKind::kFloat64, ReduceOp::kSum, Values::kExact, ++seed},
-                                 count, send, recv});
+                                 count,
+                                 send,
+                                 recv});
             }
         }
     }
     for (const Memory memory : kinds) {
         check_allreduce(program, MPI_COMM_WORLD,
-                        {{ElementKind::kInt32, ReduceOp::kBxor, Values::kRandom, ++seed}, 77'777,
-                         memory, memory, true});
+                        {{ElementKind::kInt32, ReduceOp::kBxor, Values::kRandom, ++seed},
+                         77'777,
+                         memory,
+                         memory,
+                         true});
     }
 }
 

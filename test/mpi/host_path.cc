@@ -1,6 +1,6 @@
-// What a host Allreduce costs where hetcoll is in the job: no driver call, no allocation of hetcoll's,
-// and where no rank can have a GPU no message of hetcoll's either. With an argument "no_gpu" the job
-// must have no GPU.
+// What a host Allreduce costs where hetcoll is in the job: no driver call, no allocation of
+// hetcoll's, and where no rank can have a GPU no message of hetcoll's either. With an argument
+// "no_gpu" the job must have no GPU.
 #include "test/mpi/check.h"
 
 #include <dlfcn.h>

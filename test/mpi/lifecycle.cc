@@ -59,8 +59,8 @@ int reset(int argc, char **argv)
     check_allreduce(program, MPI_COMM_WORLD, call_of(10, 3));
     check_allreduce(program, MPI_COMM_WORLD, call_of(100'000, 3));
     const Emulated emulated;
-    const auto reset_context = reinterpret_cast<CUresult (*)(CUdevice)>(
-        emulated.find("cuDevicePrimaryCtxReset_v2"));
+    const auto reset_context =
+        reinterpret_cast<CUresult (*)(CUdevice)>(emulated.find("cuDevicePrimaryCtxReset_v2"));
     if (program.check(reset_context != nullptr, "the driver lacks cuDevicePrimaryCtxReset")) {
         reset_context(program.gpu().ordinal());
     }
@@ -105,8 +105,7 @@ int before(int argc, char **argv)
     }
     const Pattern pattern{ElementKind::kFloat32, ReduceOp::kSum, Values::kExact, 6};
     constexpr std::size_t kCount = 40'000;
-    Result<Buffer> buffer =
-        Buffer::allocate(gpu->get(), Memory::kDevice, kCount * sizeof(float));
+    Result<Buffer> buffer = Buffer::allocate(gpu->get(), Memory::kDevice, kCount * sizeof(float));
     if (!buffer.ok()) {
         return 1;
     }

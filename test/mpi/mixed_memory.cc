@@ -18,15 +18,20 @@ void one_pattern(Program &program, unsigned pattern, std::uint32_t seed)
             continue; // takes long, and a few patterns say it
         }
         check_allreduce(program, MPI_COMM_WORLD,
-                        {{ElementKind::kFloat32, ReduceOp::kSum, Values::kRandom, seed}, count,
-                         here, here, true});
+                        {{ElementKind::kFloat32, ReduceOp::kSum, Values::kRandom, seed},
+                         count,
+                         here,
+                         here,
+                         true});
         if (!large) { // all kinds of op meet in one call, so bits must agree between CPU and GPU
-            check_allreduce(program, MPI_COMM_WORLD,
-                            {{ElementKind::kInt16, ReduceOp::kSum, Values::kExact, seed}, count,
-                             here, here});
+            check_allreduce(
+                program, MPI_COMM_WORLD,
+                {{ElementKind::kInt16, ReduceOp::kSum, Values::kExact, seed}, count, here, here});
             check_allreduce(program, MPI_COMM_WORLD,
                             {{ElementKind::kFloat64, ReduceOp::kMin, Values::kRandom, seed},
-                             count, here, other});
+                             count,
+                             here,
+                             other});
         }
     }
 }
@@ -40,7 +45,9 @@ void changing_patterns(Program &program)
         const Memory here = device ? Memory::kDevice : Memory::kHost;
         check_allreduce(program, MPI_COMM_WORLD,
                         {{ElementKind::kInt64, ReduceOp::kSum, Values::kRandom, i},
-                         std::size_t{1} << i % 17, here, here});
+                         std::size_t{1} << i % 17,
+                         here,
+                         here});
     }
 }
 

@@ -46,8 +46,8 @@ std::vector<char> reduce(Program &program, Memory memory, const std::vector<char
                          bool in_place, int count, MPI_Datatype type, MPI_Op op)
 {
     const auto allocate = [&] {
-        Result<Buffer> buffer = Buffer::allocate(
-            memory == Memory::kHost ? nullptr : &program.gpu(), memory, input.size());
+        Result<Buffer> buffer = Buffer::allocate(memory == Memory::kHost ? nullptr : &program.gpu(),
+                                                 memory, input.size());
         if (!buffer.ok()) {
             program.require(buffer.status());
         }
@@ -80,7 +80,8 @@ template <class T> std::vector<T> values_of(const std::vector<char> &bytes)
 
 Affine affine_of(int rank, int i)
 {
-    return {static_cast<std::uint32_t>(2 * (rank * 31 + i) + 3), static_cast<std::uint32_t>(i + rank)};
+    return {static_cast<std::uint32_t>(2 * (rank * 31 + i) + 3),
+            static_cast<std::uint32_t>(i + rank)};
 }
 
 void operation_that_does_not_commute(Program &program, Memory memory, int count, bool in_place)
@@ -94,8 +95,8 @@ void operation_that_does_not_commute(Program &program, Memory memory, int count,
     for (int i = 0; i < count; ++i) {
         input[static_cast<std::size_t>(i)] = affine_of(program.rank(), i);
     }
-    const auto output = values_of<Affine>(
-        reduce(program, memory, bytes_of(input), in_place, count, type, op));
+    const auto output =
+        values_of<Affine>(reduce(program, memory, bytes_of(input), in_place, count, type, op));
     int wrong = 0;
     for (int i = 0; i < count; ++i) {
         Affine want = affine_of(0, i);
@@ -122,8 +123,8 @@ void operation_of_the_application(Program &program, Memory memory, int count)
     for (int i = 0; i < count; ++i) {
         input[static_cast<std::size_t>(i)] = static_cast<float>(program.rank() + i % 100);
     }
-    const auto output = values_of<float>(
-        reduce(program, memory, bytes_of(input), false, count, MPI_FLOAT, op));
+    const auto output =
+        values_of<float>(reduce(program, memory, bytes_of(input), false, count, MPI_FLOAT, op));
     const int n = program.ranks();
     int wrong = 0;
     for (int i = 0; i < count; ++i) {
@@ -150,8 +151,8 @@ void non_contiguous_type(Program &program, Memory memory, int count)
         input[i] = static_cast<float>(program.rank() * 2 + static_cast<int>(i % 50));
     }
     for (const bool in_place : {false, true}) {
-        const auto output = values_of<float>(
-            reduce(program, memory, bytes_of(input), in_place, count, type, op));
+        const auto output =
+            values_of<float>(reduce(program, memory, bytes_of(input), in_place, count, type, op));
         const int n = program.ranks();
         int wrong = 0;
         for (std::size_t i = 0; i < output.size(); ++i) {

@@ -1,6 +1,6 @@
-// Memory that does not come from cuMemAlloc, as PyTorch's allocators and CUDA programs use it: virtual
-// memory management, pools, page-locked memory of the application; and addresses that change owner
-// between two calls, which is how pointer caches go wrong.
+// Memory that does not come from cuMemAlloc, as PyTorch's allocators and CUDA programs use it:
+// virtual memory management, pools, page-locked memory of the application; and addresses that
+// change owner between two calls, which is how pointer caches go wrong.
 #include "test/mpi/check.h"
 
 #include <sys/mman.h>
@@ -86,12 +86,13 @@ private:
             const Pattern pattern{ElementKind::kFloat32, ReduceOp::kSum, Values::kExact, ++seed_};
             std::vector<char> image(count * sizeof(float));
             fill_input(pattern, program_.rank(), count, image.data());
-            must(driver_.cuMemcpy(address(memory), address(image.data()), image.size()), "cuMemcpy");
+            must(driver_.cuMemcpy(address(memory), address(image.data()), image.size()),
+                 "cuMemcpy");
             must(driver_.cuCtxSynchronize(), "cuCtxSynchronize");
-            const int result =
-                MPI_Allreduce(MPI_IN_PLACE, memory, static_cast<int>(count), MPI_FLOAT, MPI_SUM,
-                              MPI_COMM_WORLD);
-            must(driver_.cuMemcpy(address(image.data()), address(memory), image.size()), "cuMemcpy");
+            const int result = MPI_Allreduce(MPI_IN_PLACE, memory, static_cast<int>(count),
+                                             MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+            must(driver_.cuMemcpy(address(image.data()), address(memory), image.size()),
+                 "cuMemcpy");
             const Mismatch mismatch =
                 compare_result(pattern, program_.ranks(), count, image.data());
             program_.check(result == MPI_SUCCESS && mismatch.wrong == 0,
@@ -181,8 +182,8 @@ private:
         }
         // The same page as plain host memory after the driver gave it up, and back.
         for (int i = 0; i < 5; ++i) {
-            void *memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
-                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            void *memory =
+                mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
             reduce_there(memory, "mapped host memory");
             munmap(memory, kBytes);
         }

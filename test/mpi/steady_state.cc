@@ -11,21 +11,42 @@ namespace hetcoll::test {
 namespace {
 
 constexpr std::array kNever = {
-    "pageable_copies", "cuMemAlloc",        "cuMemFree",          "cuMemAllocManaged",
-    "cuMemHostAlloc",  "cuMemAllocHost",    "cuMemFreeHost",      "cuMemHostRegister",
-    "cuMemAllocAsync", "cuIpcGetMemHandle", "cuIpcOpenMemHandle", "cuCtxCreate",
-    "cuStreamCreate",  "cuEventCreate",     "cuStreamCreateWithPriority",
-    "cuModuleLoadData", "cuModuleGetFunction", "cuDevicePrimaryCtxRetain",
-    "cuCtxSynchronize", "cuStreamSynchronize", "cuEventSynchronize", "cuMemcpyHtoD",
-    "cuMemcpyDtoH", "cuMemcpy", "cuInit",
+    "pageable_copies",
+    "cuMemAlloc",
+    "cuMemFree",
+    "cuMemAllocManaged",
+    "cuMemHostAlloc",
+    "cuMemAllocHost",
+    "cuMemFreeHost",
+    "cuMemHostRegister",
+    "cuMemAllocAsync",
+    "cuIpcGetMemHandle",
+    "cuIpcOpenMemHandle",
+    "cuCtxCreate",
+    "cuStreamCreate",
+    "cuEventCreate",
+    "cuStreamCreateWithPriority",
+    "cuModuleLoadData",
+    "cuModuleGetFunction",
+    "cuDevicePrimaryCtxRetain",
+    "cuCtxSynchronize",
+    "cuStreamSynchronize",
+    "cuEventSynchronize",
+    "cuMemcpyHtoD",
+    "cuMemcpyDtoH",
+    "cuMemcpy",
+    "cuInit",
 };
 constexpr std::array kQueries = {"cuPointerGetAttribute", "cuPointerGetAttributes"};
 constexpr int kCalls = 20;
 
 void one_shape(Program &program, const Emulated &emulated, std::size_t count, bool in_place)
 {
-    const Call call{{ElementKind::kFloat32, ReduceOp::kSum, Values::kExact, 1}, count,
-                    Memory::kDevice, Memory::kDevice, in_place};
+    const Call call{{ElementKind::kFloat32, ReduceOp::kSum, Values::kExact, 1},
+                    count,
+                    Memory::kDevice,
+                    Memory::kDevice,
+                    in_place};
     Buffers buffers(program, MPI_COMM_WORLD, call);
     buffers.fill();
     for (int i = 0; i < 3; ++i) { // learns the buffers, makes what the shape needs

@@ -1,6 +1,6 @@
-// Order with the application's streams: MPI is called while earlier work on the legacy default stream
-// still runs, and neither this rank nor a peer may use the buffer before that work is done. On return
-// the result is complete for every stream. docs/streams.md is the contract.
+// Order with the application's streams: MPI is called while earlier work on the legacy default
+// stream still runs, and neither this rank nor a peer may use the buffer before that work is done.
+// On return the result is complete for every stream. docs/streams.md is the contract.
 #include "test/mpi/check.h"
 
 #include <chrono>
@@ -15,13 +15,16 @@ CUdeviceptr address(const void *pointer)
     return static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(pointer));
 }
 
-// The device stands still while the copy that makes the input waits on the legacy stream; it goes on
-// while MPI_Allreduce runs. All ranks together, or one slow rank whose peers must wait for it.
+// The device stands still while the copy that makes the input waits on the legacy stream; it goes
+// on while MPI_Allreduce runs. All ranks together, or one slow rank whose peers must wait for it.
 void input_still_being_made(Program &program, const Emulated &emulated, std::size_t count,
                             bool in_place, bool all_slow)
 {
-    const Call call{{ElementKind::kFloat32, ReduceOp::kSum, Values::kExact, 5}, count,
-                    Memory::kDevice, Memory::kDevice, in_place};
+    const Call call{{ElementKind::kFloat32, ReduceOp::kSum, Values::kExact, 5},
+                    count,
+                    Memory::kDevice,
+                    Memory::kDevice,
+                    in_place};
     Buffers buffers(program, MPI_COMM_WORLD, call);
     buffers.fill();
     const Driver &driver = program.gpu().driver();
@@ -31,17 +34,18 @@ void input_still_being_made(Program &program, const Emulated &emulated, std::siz
     if (!shelf.ok()) {
         program.require(shelf.status());
     }
-    program.require(driver_status(driver, driver.cuMemcpy(address(shelf->data()), address(input), bytes),
+    program.require(driver_status(driver,
+                                  driver.cuMemcpy(address(shelf->data()), address(input), bytes),
                                   "cuMemcpy", "putting the input aside"));
     program.require(driver_status(driver, driver.cuMemsetD8(address(input), 0xff, bytes),
                                   "cuMemsetD8", "spoiling the input"));
-    program.require(driver_status(driver, driver.cuCtxSynchronize(), "cuCtxSynchronize", "waiting"));
+    program.require(
+        driver_status(driver, driver.cuCtxSynchronize(), "cuCtxSynchronize", "waiting"));
     const bool slow = all_slow || program.rank() == program.ranks() - 1;
     MPI_Barrier(MPI_COMM_WORLD);
     emulated.hold_devices(slow);
     program.require(driver_status(
-        driver,
-        driver.cuMemcpyDtoDAsync(address(input), address(shelf->data()), bytes, nullptr),
+        driver, driver.cuMemcpyDtoDAsync(address(input), address(shelf->data()), bytes, nullptr),
         "cuMemcpyDtoDAsync", "making the input"));
     std::thread release([&emulated, slow] {
         if (slow) {
@@ -72,8 +76,8 @@ void result_complete_for_every_stream(Program &program, std::size_t count)
                                   "cuStreamCreate", "reading the result"));
     program.check(buffers.reduce() == MPI_SUCCESS, "MPI failed");
     driver.cuMemcpyDtoHAsync(seen->data(), address(buffers.recv()), bytes, stream);
-    program.require(driver_status(driver, driver.cuStreamSynchronize(stream),
-                                  "cuStreamSynchronize", "reading the result"));
+    program.require(driver_status(driver, driver.cuStreamSynchronize(stream), "cuStreamSynchronize",
+                                  "reading the result"));
     const Mismatch mismatch = compare_result(call.pattern, program.ranks(), count, seen->data());
     program.check(mismatch.wrong == 0, "%zu of %zu elements not there yet on another stream",
                   mismatch.wrong, count);

@@ -1,5 +1,5 @@
-// Four threads reduce at the same time, each on a communicator of its own, host and device memory of
-// all sizes: nothing that they share may be unguarded.
+// Four threads reduce at the same time, each on a communicator of its own, host and device memory
+// of all sizes: nothing that they share may be unguarded.
 #include "test/mpi/check.h"
 
 #include <array>
@@ -39,9 +39,8 @@ int main(int argc, char **argv)
     }
     std::vector<std::thread> threads;
     for (int i = 0; i < kThreads; ++i) {
-        threads.emplace_back([&program, comm = comms[static_cast<std::size_t>(i)], i] {
-            work(program, comm, i);
-        });
+        threads.emplace_back(
+            [&program, comm = comms[static_cast<std::size_t>(i)], i] { work(program, comm, i); });
     }
     for (std::thread &thread : threads) {
         thread.join();

@@ -2,15 +2,9 @@
 
 #include "include/hetcoll_types.h"
 
-int types_in_c_create(struct hetcoll_types *types)
-{
-    return hetcoll_types_create(types);
-}
+int types_in_c_create(struct hetcoll_types *types) { return hetcoll_types_create(types); }
 
-int types_in_c_free(struct hetcoll_types *types)
-{
-    return hetcoll_types_free(types);
-}
+int types_in_c_free(struct hetcoll_types *types) { return hetcoll_types_free(types); }
 
 MPI_User_function *types_in_c_function(int i)
 {

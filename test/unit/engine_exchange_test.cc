@@ -60,8 +60,7 @@ TEST_P(ExchangeTest, EveryRankGetsAllFlagsAndTheSum)
                 }
                 ranks.exchange[rank].start(ranks.network.rank(rank), 1, ranks.mine[rank].data(),
                                            ranks.theirs[rank].data(), 8 * count, count,
-                                           count == 0 ? nullptr : sum,
-                                           Flags{1} << (rank % 60));
+                                           count == 0 ? nullptr : sum, Flags{1} << (rank % 60));
             }
             const auto progress = ranks.run();
             const Flags all = (Flags{1} << std::min(size, 60)) - 1;

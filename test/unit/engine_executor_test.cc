@@ -60,8 +60,8 @@ struct Job {
             schedule[rank] = build_schedule(algorithm, rank, size);
             bounce.push_back(std::make_unique<FailingBounce>(
                 std::move(*HostBounce::create(kSlotBytes)), rank == size - 1 ? failing : 0));
-            const auto *send = reinterpret_cast<const std::byte *>(
-                (in_place ? output : input)[rank].data());
+            const auto *send =
+                reinterpret_cast<const std::byte *>((in_place ? output : input)[rank].data());
             executor[rank].start(schedule[rank], network.rank(rank), 1, *bounce[rank],
                                  {send, reinterpret_cast<std::byte *>(output[rank].data()), count,
                                   ReduceOp::kSum, ElementKind::kFloat64},
@@ -138,11 +138,11 @@ TEST_P(ExecutorTest, AFailedRankServesItsPeers)
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Algorithms, ExecutorTest,
-    ::testing::Combine(::testing::Values(Algorithm::kRecursiveDoubling, Algorithm::kRabenseifner,
-                                         Algorithm::kRing),
-                       ::testing::Values(1, 2, 3, 4, 5, 7, 8, 12)));
+INSTANTIATE_TEST_SUITE_P(Algorithms, ExecutorTest,
+                         ::testing::Combine(::testing::Values(Algorithm::kRecursiveDoubling,
+                                                              Algorithm::kRabenseifner,
+                                                              Algorithm::kRing),
+                                            ::testing::Values(1, 2, 3, 4, 5, 7, 8, 12)));
 
 } // namespace
 } // namespace hetcoll

@@ -1,5 +1,6 @@
-/* hetcoll as an Open MPI coll component: MPI_Allreduce on CUDA device buffers. One source for Open MPI
- * 4.1, 5.0 and main. Open MPI's types end in this folder; engine/hetcoll.h is the way to the core. */
+/* hetcoll as an Open MPI coll component: MPI_Allreduce on CUDA device buffers. One source for Open
+ * MPI 4.1, 5.0 and main. Open MPI's types end in this folder; engine/hetcoll.h is the way to the
+ * core. */
 #ifndef MCA_COLL_HETCOLL_H
 #define MCA_COLL_HETCOLL_H
 
@@ -14,8 +15,8 @@
 
 #include "engine/hetcoll.h"
 
-/* The coll interface tells the releases apart: internals change with it, Open MPI's own version macros
- * say less. */
+/* The coll interface tells the releases apart: internals change with it, Open MPI's own version
+ * macros say less. */
 #if defined(MCA_COLL_BASE_VERSION_3_0_0) /* main */
 #define HETCOLL_COLL_VERSION MCA_COLL_BASE_VERSION_3_0_0
 #define HETCOLL_MODULE_INSTALLS_ITSELF 1
@@ -89,8 +90,8 @@ void mca_coll_hetcoll_merge_facts(struct ompi_communicator_t *comm, struct hetco
 void mca_coll_hetcoll_forget_facts(void);
 
 /* coll_hetcoll_p2p.c */
-/* Open MPI's error codes on their way through the core, which hands on what is negative: Open MPI's own
- * codes are negative, but MPI error classes, which requests end with, are positive. */
+/* Open MPI's error codes on their way through the core, which hands on what is negative: Open MPI's
+ * own codes are negative, but MPI error classes, which requests end with, are positive. */
 #define MCA_COLL_HETCOLL_MPI_ERRORS (-1000000)
 static inline int mca_coll_hetcoll_error_to_core(int code)
 {

@@ -1,4 +1,4 @@
-/* MPI_Allreduce: left to the previous module where no rank can have a GPU, else handed to the core. */
+/* MPI_Allreduce: left to the previous module where no rank can have a GPU, else the core's. */
 #include "coll_hetcoll.h"
 
 #include <dlfcn.h>
@@ -16,20 +16,19 @@ struct host_call {
     struct ompi_op_t *op;
 };
 
-static int previous_allreduce(const mca_coll_hetcoll_module_t *module, const void *sbuf,
-                              void *rbuf, size_t count, struct ompi_datatype_t *dtype,
-                              struct ompi_op_t *op)
+static int previous_allreduce(const mca_coll_hetcoll_module_t *module, const void *sbuf, void *rbuf,
+                              size_t count, struct ompi_datatype_t *dtype, struct ompi_op_t *op)
 {
-    return module->previous_allreduce(sbuf, rbuf, (hetcoll_count_t) count, dtype, op, module->comm,
+    return module->previous_allreduce(sbuf, rbuf, (hetcoll_count_t)count, dtype, op, module->comm,
                                       module->previous_allreduce_module);
 }
 
 static int host_allreduce(void *context, const void *send, void *recv)
 {
     const struct host_call *call = context;
-    return mca_coll_hetcoll_error_to_core(previous_allreduce(call->module,
-                                                             send == recv ? MPI_IN_PLACE : send, recv,
-                                                             call->count, call->dtype, call->op));
+    return mca_coll_hetcoll_error_to_core(
+        previous_allreduce(call->module, send == recv ? MPI_IN_PLACE : send, recv, call->count,
+                           call->dtype, call->op));
 }
 
 /* "tuned (mca_coll_tuned.so)": who the previous module is, as far as its function tells. */
@@ -37,8 +36,8 @@ static void name_previous(const mca_coll_hetcoll_module_t *module, char *name, s
 {
     Dl_info info;
     const char *file = "the previous module";
-    if (0 != dladdr((void *) (uintptr_t) module->previous_allreduce, &info)
-        && NULL != info.dli_fname) {
+    if (0 != dladdr((void *)(uintptr_t)module->previous_allreduce, &info) &&
+        NULL != info.dli_fname) {
         const char *slash = strrchr(info.dli_fname, '/');
         file = NULL == slash ? info.dli_fname : slash + 1;
     }
@@ -72,7 +71,8 @@ static void explain(const mca_coll_hetcoll_module_t *module, const struct hetcol
 static void announce_emulation(const struct hetcoll_process *process)
 {
     static bool announced = false;
-    if (!announced && 0 == ompi_proc_local()->super.proc_name.vpid && hetcoll_process_is_emulated(process)) {
+    if (!announced && 0 == ompi_proc_local()->super.proc_name.vpid &&
+        hetcoll_process_is_emulated(process)) {
         mca_coll_hetcoll_log(0, "hetcoll: runs on the emulated GPU: results are right, times say "
                                 "nothing about a GPU");
     }
@@ -111,14 +111,14 @@ static int first_call(mca_coll_hetcoll_module_t *module)
 static mca_coll_hetcoll_module_t *own_module(mca_coll_base_module_t *base,
                                              struct ompi_communicator_t *comm)
 {
-    if (((opal_object_t *) base)->obj_class == OBJ_CLASS(mca_coll_hetcoll_module_t)) {
-        return (mca_coll_hetcoll_module_t *) base;
+    if (((opal_object_t *)base)->obj_class == OBJ_CLASS(mca_coll_hetcoll_module_t)) {
+        return (mca_coll_hetcoll_module_t *)base;
     }
     mca_coll_base_avail_coll_t *item;
     OPAL_LIST_FOREACH (item, comm->c_coll->module_list, mca_coll_base_avail_coll_t) {
-        opal_object_t *object = (opal_object_t *) item->ac_module;
+        opal_object_t *object = (opal_object_t *)item->ac_module;
         if (object->obj_class == OBJ_CLASS(mca_coll_hetcoll_module_t)) {
-            return (mca_coll_hetcoll_module_t *) object;
+            return (mca_coll_hetcoll_module_t *)object;
         }
     }
     return NULL;

@@ -8,16 +8,15 @@
 #include "opal/util/output.h"
 #include "opal/util/proc.h"
 
-const char *mca_coll_hetcoll_component_version_string =
-    "hetcoll, built for Open MPI " OMPI_VERSION;
+const char *mca_coll_hetcoll_component_version_string = "hetcoll, built for Open MPI " OMPI_VERSION;
 
 static int register_parameters(void);
 static int open_component(void);
 static int close_component(void);
 static int init_query(bool progress_threads, bool mpi_threads)
 {
-    (void) progress_threads;
-    (void) mpi_threads;
+    (void)progress_threads;
+    (void)mpi_threads;
     return OMPI_SUCCESS;
 }
 
@@ -57,9 +56,9 @@ static bool is_own_release(void)
     char library[MPI_MAX_LIBRARY_VERSION_STRING];
     int length, major, minor, release;
     MPI_Get_library_version(library, &length);
-    if (3 == sscanf(library, "Open MPI v%d.%d.%d", &major, &minor, &release)
-        && OMPI_MAJOR_VERSION == major && OMPI_MINOR_VERSION == minor
-        && OMPI_RELEASE_VERSION == release) {
+    if (3 == sscanf(library, "Open MPI v%d.%d.%d", &major, &minor, &release) &&
+        OMPI_MAJOR_VERSION == major && OMPI_MINOR_VERSION == minor &&
+        OMPI_RELEASE_VERSION == release) {
         return true;
     }
     library[strcspn(library, ",")] = '\0';
@@ -74,26 +73,26 @@ static void register_int(const char *name, const char *help, mca_base_var_info_l
                          int *storage, int value)
 {
     *storage = value;
-    (void) mca_base_component_var_register(&mca_coll_hetcoll_component.super.collm_version, name,
-                                           help, MCA_BASE_VAR_TYPE_INT, NULL, 0, 0, level,
-                                           MCA_BASE_VAR_SCOPE_READONLY, storage);
+    (void)mca_base_component_var_register(&mca_coll_hetcoll_component.super.collm_version, name,
+                                          help, MCA_BASE_VAR_TYPE_INT, NULL, 0, 0, level,
+                                          MCA_BASE_VAR_SCOPE_READONLY, storage);
 }
 
 static void register_bytes(const char *name, const char *help, unsigned long *storage,
                            unsigned long value)
 {
     *storage = value;
-    (void) mca_base_component_var_register(&mca_coll_hetcoll_component.super.collm_version, name,
-                                           help, MCA_BASE_VAR_TYPE_UNSIGNED_LONG, NULL, 0, 0,
-                                           OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ, storage);
+    (void)mca_base_component_var_register(&mca_coll_hetcoll_component.super.collm_version, name,
+                                          help, MCA_BASE_VAR_TYPE_UNSIGNED_LONG, NULL, 0, 0,
+                                          OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ, storage);
 }
 
 static void register_string(const char *name, const char *help, char **storage, char *value)
 {
     *storage = value;
-    (void) mca_base_component_var_register(&mca_coll_hetcoll_component.super.collm_version, name,
-                                           help, MCA_BASE_VAR_TYPE_STRING, NULL, 0, 0,
-                                           OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ, storage);
+    (void)mca_base_component_var_register(&mca_coll_hetcoll_component.super.collm_version, name,
+                                          help, MCA_BASE_VAR_TYPE_STRING, NULL, 0, 0,
+                                          OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ, storage);
 }
 
 static int register_parameters(void)
@@ -142,8 +141,8 @@ static int register_parameters(void)
     return mca_coll_hetcoll_bring_fallback();
 }
 
-/* One rank of each node speaks for all. Not through Open MPI's help files: their way to mpirun loses
- * messages in 4.1.4 when several ranks send at once. */
+/* One rank of each node speaks for all. Not through Open MPI's help files: their way to mpirun
+ * loses messages in 4.1.4 when several ranks send at once. */
 static void report(const char *problem)
 {
     if (0 == opal_process_info.my_local_rank) {
@@ -164,16 +163,14 @@ static bool settings_are_valid(const mca_coll_hetcoll_component_t *c)
     char line[256];
     if (!is_one_of(c->pre_sync, "legacy", "context", "context")) {
         snprintf(line, sizeof line,
-                 "coll_hetcoll_pre_sync '%s' is unknown, write legacy or context",
-                 c->pre_sync);
+                 "coll_hetcoll_pre_sync '%s' is unknown, write legacy or context", c->pre_sync);
     } else if (!is_one_of(c->pml_device, "auto", "never", "always")) {
         snprintf(line, sizeof line,
                  "coll_hetcoll_pml_device '%s' is unknown, write auto, never or always",
                  c->pml_device);
     } else if (!is_one_of(c->fallback, "auto", "never", "always")) {
         snprintf(line, sizeof line,
-                 "coll_hetcoll_fallback '%s' is unknown, write auto, never or always",
-                 c->fallback);
+                 "coll_hetcoll_fallback '%s' is unknown, write auto, never or always", c->fallback);
     } else {
         return true;
     }

@@ -7,7 +7,9 @@ static const struct {
     enum hetcoll_counter counter;
     const char *name, *help;
 } counters[] = {
-    {HETCOLL_CALLS_PREVIOUS, "calls_previous", "MPI_Allreduce calls on host memory left to the previous module. Where no rank can have a GPU hetcoll is not called"},
+    {HETCOLL_CALLS_PREVIOUS, "calls_previous",
+     "MPI_Allreduce calls on host memory left to the previous module. Where no rank can have a GPU "
+     "hetcoll is not called"},
     {HETCOLL_CALLS_SMALL, "calls_small", "MPI_Allreduce calls done in one exchange"},
     {HETCOLL_CALLS_STAGED, "calls_staged",
      "MPI_Allreduce calls on device memory that Open MPI reduced on the host"},
@@ -31,22 +33,23 @@ static const struct {
 
 static int read_counter(const struct mca_base_pvar_t *pvar, void *value, void *object)
 {
-    (void) object;
+    (void)object;
     const struct hetcoll_process *process = mca_coll_hetcoll_component.process;
-    *(unsigned long long *) value =
-        NULL == process ? 0
-                        : hetcoll_process_counter(process, (enum hetcoll_counter)(intptr_t) pvar->ctx);
+    *(unsigned long long *)value =
+        NULL == process
+            ? 0
+            : hetcoll_process_counter(process, (enum hetcoll_counter)(intptr_t)pvar->ctx);
     return OMPI_SUCCESS;
 }
 
 void mca_coll_hetcoll_register_counters(void)
 {
     for (size_t i = 0; i < sizeof counters / sizeof counters[0]; ++i) {
-        (void) mca_base_component_pvar_register(
+        (void)mca_base_component_pvar_register(
             &mca_coll_hetcoll_component.super.collm_version, counters[i].name, counters[i].help,
             OPAL_INFO_LVL_4, MPI_T_PVAR_CLASS_COUNTER, MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL,
             MCA_BASE_VAR_BIND_NO_OBJECT,
             MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS, read_counter, NULL, NULL,
-            (void *) (intptr_t) counters[i].counter);
+            (void *)(intptr_t)counters[i].counter);
     }
 }

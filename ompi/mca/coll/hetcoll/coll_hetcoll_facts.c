@@ -38,7 +38,7 @@ static struct hetcoll_facts receive(const ompi_proc_t *proc)
     size_t bytes = 0;
     int rc;
     OPAL_MODEX_RECV(rc, &mca_coll_hetcoll_component.super.collm_version,
-                    (opal_process_name_t *) &proc->super.proc_name, (void **) &published, &bytes);
+                    (opal_process_name_t *)&proc->super.proc_name, (void **)&published, &bytes);
     if (OPAL_SUCCESS == rc && NULL != published && sizeof facts == bytes) {
         memcpy(&facts, published, sizeof facts);
     }
@@ -49,15 +49,14 @@ static struct hetcoll_facts receive(const ompi_proc_t *proc)
 /* Requires the lock. */
 static struct hetcoll_facts facts_of(const ompi_proc_t *proc)
 {
-    const uint64_t key =
-        (uint64_t) proc->super.proc_name.jobid << 32 | proc->super.proc_name.vpid;
+    const uint64_t key = (uint64_t)proc->super.proc_name.jobid << 32 | proc->super.proc_name.vpid;
     void *found = NULL;
     if (NULL == known) {
         known = OBJ_NEW(opal_hash_table_t);
         opal_hash_table_init(known, 128);
     }
     if (OPAL_SUCCESS == opal_hash_table_get_value_uint64(known, key, &found)) {
-        return *(struct hetcoll_facts *) found;
+        return *(struct hetcoll_facts *)found;
     }
     const struct hetcoll_facts facts = receive(proc);
     struct hetcoll_facts *kept = malloc(sizeof facts);
@@ -88,9 +87,7 @@ void mca_coll_hetcoll_forget_facts(void)
     }
     uint64_t key;
     void *facts;
-    OPAL_HASH_TABLE_FOREACH (key, uint64, facts, known) {
-        free(facts);
-    }
+    OPAL_HASH_TABLE_FOREACH(key, uint64, facts, known) { free(facts); }
     OBJ_RELEASE(known);
     known = NULL;
 }

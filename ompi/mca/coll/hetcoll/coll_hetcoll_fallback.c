@@ -1,11 +1,13 @@
 /* Makes the literal `mpirun --mca coll hetcoll` a complete selection.
  *
  * Open MPI keeps only the named components and refuses a communicator with any empty function slot.
- * When our register function runs, the framework has only hetcoll in its list. We bring the others back:
+ * When our register function runs, the framework has only hetcoll in its list. We bring the others
+ * back:
  *   1. widen the selection, or the framework would drop at open what we add;
  *   2. let the MCA base find every component;
- *   3. put the new ones *before* us in the list. The framework's loop over the list only moves forward,
- *      so it does not see them, and we register each exactly once; its later loop opens them as usual. */
+ *   3. put the new ones *before* us in the list. The framework's loop over the list only moves
+ * forward, so it does not see them, and we register each exactly once; its later loop opens them as
+ * usual. */
 #include "coll_hetcoll.h"
 
 #include <string.h>
@@ -80,14 +82,14 @@ int mca_coll_hetcoll_bring_fallback(void)
         return rc;
     }
     item_t *next;
-    for (item = (item_t *) opal_list_get_next(last); item != (item_t *) opal_list_get_end(list);
+    for (item = (item_t *)opal_list_get_next(last); item != (item_t *)opal_list_get_end(list);
          item = next) {
         const mca_base_component_t *component = item->cli_component;
-        next = (item_t *) opal_list_get_next(&item->super);
+        next = (item_t *)opal_list_get_next(&item->super);
         opal_list_remove_item(list, &item->super);
         if (is_listed(list, component) /* ourselves, when built into the library */
-            || (NULL != component->mca_register_component_params
-                && OPAL_SUCCESS != component->mca_register_component_params())) {
+            || (NULL != component->mca_register_component_params &&
+                OPAL_SUCCESS != component->mca_register_component_params())) {
             OBJ_RELEASE(item);
             continue;
         }

@@ -9,17 +9,17 @@
 #include "opal/runtime/opal_progress.h"
 #include "opal/sys/atomic.h"
 
-/* mpi-ext.h declares it, but cannot be included inside Open MPI's source tree. Weak: an Open MPI may
- * be built without its extensions. */
+/* mpi-ext.h declares it, but cannot be included inside Open MPI's source tree. Weak: an Open MPI
+ * may be built without its extensions. */
 extern int MPIX_Query_cuda_support(void) __attribute__((weak));
 
 static int p2p_isend(void *context, const void *buffer, size_t bytes, int peer, int tag,
                      void **request)
 {
     ompi_request_t *started;
-    const int rc = MCA_PML_CALL(isend((void *) buffer, bytes, MPI_BYTE, peer, tag,
-                                      MCA_PML_BASE_SEND_STANDARD,
-                                      (ompi_communicator_t *) context, &started));
+    const int rc =
+        MCA_PML_CALL(isend((void *)buffer, bytes, MPI_BYTE, peer, tag, MCA_PML_BASE_SEND_STANDARD,
+                           (ompi_communicator_t *)context, &started));
     if (OMPI_SUCCESS == rc) {
         *request = started;
     }
@@ -30,7 +30,7 @@ static int p2p_irecv(void *context, void *buffer, size_t bytes, int peer, int ta
 {
     ompi_request_t *started;
     const int rc = MCA_PML_CALL(
-        irecv(buffer, bytes, MPI_BYTE, peer, tag, (ompi_communicator_t *) context, &started));
+        irecv(buffer, bytes, MPI_BYTE, peer, tag, (ompi_communicator_t *)context, &started));
     if (OMPI_SUCCESS == rc) {
         *request = started;
     }
@@ -41,7 +41,7 @@ static int p2p_irecv(void *context, void *buffer, size_t bytes, int peer, int ta
 static int p2p_test(void *context, void **request)
 {
     ompi_request_t *started = *request;
-    (void) context;
+    (void)context;
     if (!REQUEST_COMPLETE(started)) {
         return 0;
     }
@@ -54,7 +54,7 @@ static int p2p_test(void *context, void **request)
 
 static void p2p_progress(void *context)
 {
-    (void) context;
+    (void)context;
     opal_progress();
 }
 
@@ -71,8 +71,8 @@ void mca_coll_hetcoll_fill_p2p(struct hetcoll_p2p *p2p, struct ompi_communicator
     };
 }
 
-/* pml ucx takes device memory only if UCX was built for it, which it does not tell: there the user has
- * to say so (coll_hetcoll_pml_device always). */
+/* pml ucx takes device memory only if UCX was built for it, which it does not tell: there the user
+ * has to say so (coll_hetcoll_pml_device always). */
 bool mca_coll_hetcoll_pml_claims_device(void)
 {
     const char *setting = mca_coll_hetcoll_component.pml_device;
@@ -83,6 +83,6 @@ bool mca_coll_hetcoll_pml_claims_device(void)
         return true;
     }
     const char *pml = mca_pml_base_selected_component.pmlm_version.mca_component_name;
-    return 0 == strcmp(pml, "ob1") && NULL != MPIX_Query_cuda_support
-           && 0 != MPIX_Query_cuda_support();
+    return 0 == strcmp(pml, "ob1") && NULL != MPIX_Query_cuda_support &&
+           0 != MPIX_Query_cuda_support();
 }

@@ -1,5 +1,5 @@
-/* From Open MPI's handles to the core's element kinds and operations. Only facts that are the same on
- * every rank go in: ranks may hold different handles for the same type. */
+/* From Open MPI's handles to the core's element kinds and operations. Only facts that are the same
+ * on every rank go in: ranks may hold different handles for the same type. */
 #include "coll_hetcoll.h"
 
 #include "opal/datatype/opal_datatype_internal.h"
@@ -122,9 +122,9 @@ static void describe_user_op(struct hetcoll_call *call, ompi_datatype_t *dtype, 
         return;
     }
     call->user_op = 1;
-    if (0 == (op->o_flags & OMPI_OP_FLAGS_FORTRAN_FUNC)
-        && ompi_datatype_is_contiguous_memory_layout(dtype, call->count)
-        && hetcoll_recognize_op((void (*)(void)) op->o_func.c_fn, &operation, &kind)) {
+    if (0 == (op->o_flags & OMPI_OP_FLAGS_FORTRAN_FUNC) &&
+        ompi_datatype_is_contiguous_memory_layout(dtype, call->count) &&
+        hetcoll_recognize_op((void (*)(void))op->o_func.c_fn, &operation, &kind)) {
         call->kind = kind;
         call->op = operation;
     }
