@@ -1,5 +1,7 @@
 #include "bench/buffer.h"
 
+#include "device/device.h"
+
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -115,6 +117,7 @@ Result<Buffer> Buffer::allocate(const Gpu *gpu, Memory memory, std::size_t bytes
         return error(Errc::kInvalid, "%s memory needs a GPU", memory_name(memory));
     }
     const Driver &driver = gpu->driver();
+    const ContextScope scope(driver, gpu->context());
     CUdeviceptr address = 0;
     void *host = nullptr;
     Status status;
@@ -177,6 +180,7 @@ Status Buffer::write(std::size_t offset, const void *from, std::size_t bytes) co
         return {};
     }
     const Driver &driver = gpu_->driver();
+    const ContextScope scope(driver, gpu_->context());
     Status status =
         driver_status(driver, driver.cuMemcpyHtoD(to_device(data_ + offset), from, bytes),
                       "cuMemcpyHtoD", "filling a buffer");

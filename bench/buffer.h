@@ -51,7 +51,7 @@ enum class Memory : std::uint8_t { kHost, kPinned, kDevice, kManaged };
 class Buffer {
 public:
     Buffer() noexcept = default;
-    // `gpu` may be null for host memory.
+    // In the context of `gpu`, which may be null for host memory.
     static Result<Buffer> allocate(const Gpu *gpu, Memory memory, std::size_t bytes);
     Buffer(Buffer &&other) noexcept { swap(other); }
     Buffer &operator=(Buffer &&other) noexcept

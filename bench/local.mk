@@ -38,4 +38,4 @@ bench/commit.h: bench-commit-always
 	if cmp -s $@.new $@; then rm -f $@.new; else mv -f $@.new $@; fi
 .PHONY: bench-commit-always
 
-EXTRA_DIST += bench/demo.sh bench/host_overhead.sh
+EXTRA_DIST += bench/demo.sh bench/host_overhead.sh bench/results

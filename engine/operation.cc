@@ -37,17 +37,10 @@ bool Operation::step()
     if (!begun_) {
         begun_ = true;
         classify();
-        if (engine_.p2p().size == 1 && call_.dense != 0) {
-            begin_alone();
-        } else if (call_.user_op != 0) {
-            flags_ |= call_.kind < 0 ? kMustStage : 0;
-            begin_agreement(State::kAgree);
-        } else if (call_.kind < 0) {
-            begin_staging();
-        } else if (bytes_ <= engine_.small_limit()) {
-            begin_small();
+        if (failure_.ok() && two_contexts()) {
+            state_ = State::kSenderReady;
         } else {
-            begin_agreement(State::kAgree);
+            begin();
         }
     }
     while (state_ != State::kDone) {
@@ -62,6 +55,17 @@ bool Operation::step()
 bool Operation::advance()
 {
     switch (state_) {
+    case State::kSenderReady: {
+        Result<bool> done = process_.legacy_work_done(send_);
+        if (done.ok() && !*done) {
+            return false;
+        }
+        if (!done.ok()) {
+            note(done.take_status());
+        }
+        begin();
+        return true;
+    }
     case State::kSmallRead:
         if (!copy_done()) {
             return false;
@@ -148,6 +152,22 @@ bool Operation::advance()
     return true;
 }
 
+void Operation::begin()
+{
+    if (engine_.p2p().size == 1 && call_.dense != 0) {
+        begin_alone();
+    } else if (call_.user_op != 0) {
+        flags_ |= call_.kind < 0 ? kMustStage : 0;
+        begin_agreement(State::kAgree);
+    } else if (call_.kind < 0) {
+        begin_staging();
+    } else if (bytes_ <= engine_.small_limit()) {
+        begin_small();
+    } else {
+        begin_agreement(State::kAgree);
+    }
+}
+
 // Finds out where the buffers are, and borrows a bounce if one is on a device.
 void Operation::classify()
 {
@@ -181,16 +201,17 @@ void Operation::classify()
         return;
     }
     flags_ |= kDeviceMemory;
+    if (process_.settings().sync_context != 0) {
+        note(process_.synchronize(on_device(recv_) ? recv_ : send_));
+        if (two_contexts()) {
+            note(process_.synchronize(send_));
+        }
+    }
     auto bounce = process_.borrow_device(on_device(recv_) ? recv_ : send_);
     Status problem;
     if (bounce.ok()) {
         device_ = std::move(*bounce);
         const ContextScope scope(device_->device()->driver(), device_->device()->context());
-        if (process_.settings().sync_context != 0) {
-            note(driver_status(device_->device()->driver(),
-                               device_->device()->driver().cuCtxSynchronize(), "cuCtxSynchronize",
-                               "waiting for the application's work"));
-        }
         if (call_.kind >= 0 && bytes_ > engine_.small_limit()) {
             problem = device_->device()->prepare(static_cast<ReduceOp>(call_.op),
                                                  static_cast<ElementKind>(call_.kind));
@@ -320,9 +341,7 @@ void Operation::begin_run()
     state_ = State::kInput;
     const bool foreign =
         !in_place() && (send_.kind == MemoryKind::kHost) != (recv_.kind == MemoryKind::kHost);
-    const bool elsewhere = on_device(send_) && on_device(recv_) &&
-                           (send_.device != recv_.device || send_.context != recv_.context);
-    if (foreign || elsewhere) {
+    if (foreign || two_contexts()) {
         start_copy(call_.recv, call_.send, bytes_, on_device(recv_) ? recv_ : send_);
         copied_input_ = true;
     }

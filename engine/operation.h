@@ -29,6 +29,7 @@ public:
 
 private:
     enum class State : std::uint8_t {
+        kSenderReady,   // the application's work in the send buffer's own context
         kSmallRead,     // the small call's input is being copied to the host
         kSmallExchange, // and reduced
         kAgree,         // what memory do the ranks have, can all run our schedules?
@@ -46,6 +47,7 @@ private:
     [[nodiscard]] bool exchange_done();
 
     void classify();
+    void begin();
     void begin_alone();
     void begin_small();
     void exchange_small();
@@ -67,6 +69,13 @@ private:
     void note(Status status) noexcept;
 
     [[nodiscard]] bool in_place() const noexcept { return call_.send == call_.recv; }
+    // A send buffer in another context than the one in which this rank works: send_ is then ordered
+    // with nothing there.
+    [[nodiscard]] bool two_contexts() const noexcept
+    {
+        return on_device(send_) && on_device(recv_) &&
+               (send_.device != recv_.device || send_.context != recv_.context);
+    }
     [[nodiscard]] bool any_device() const noexcept { return on_device(send_) || on_device(recv_); }
     [[nodiscard]] static bool on_device(const PointerInfo &info) noexcept
     {

@@ -101,7 +101,7 @@ Result<std::unique_ptr<DeviceBounce>> Process::borrow_device(const PointerInfo &
 {
     const std::lock_guard lock(mutex_);
     while (true) {
-        auto found = device_of(pointer);
+        auto found = device_of_locked(pointer);
         if (!found.ok()) {
             return found.take_status();
         }
@@ -110,6 +110,7 @@ Result<std::unique_ptr<DeviceBounce>> Process::borrow_device(const PointerInfo &
         if (Status status = driver_status(device->driver(), scope.result(), "cuCtxPushCurrent",
                                           "entering the context of a buffer");
             !status.ok()) {
+            forget(device); // the context may be gone and its addresses in use again
             return status;
         }
         const auto idle =
@@ -131,8 +132,14 @@ Result<std::unique_ptr<DeviceBounce>> Process::borrow_device(const PointerInfo &
     }
 }
 
-// The Device of the pointer's context, made at first use. Requires the lock.
 Result<std::shared_ptr<Device>> Process::device_of(const PointerInfo &pointer)
+{
+    const std::lock_guard lock(mutex_);
+    return device_of_locked(pointer);
+}
+
+// The Device of the pointer's context, made at first use. Requires the lock.
+Result<std::shared_ptr<Device>> Process::device_of_locked(const PointerInfo &pointer)
 {
     const Driver *driver = library_.get();
     if (driver == nullptr) {
@@ -169,23 +176,48 @@ void Process::forget(const std::shared_ptr<Device> &device) noexcept
     pointers_->flush();
 }
 
+Result<bool> Process::legacy_work_done(const PointerInfo &device)
+{
+    auto owner = device_of(device);
+    if (!owner.ok()) {
+        return owner.take_status();
+    }
+    const Driver &driver = (*owner)->driver();
+    const ContextScope scope(driver, (*owner)->context());
+    const CUresult result = driver.cuStreamQuery(CU_STREAM_LEGACY);
+    if (result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_READY) {
+        return result == CUDA_SUCCESS;
+    }
+    return driver_status(driver, result, "cuStreamQuery", "looking at the legacy stream");
+}
+
+Status Process::synchronize(const PointerInfo &device)
+{
+    auto owner = device_of(device);
+    if (!owner.ok()) {
+        return owner.take_status();
+    }
+    const Driver &driver = (*owner)->driver();
+    const ContextScope scope(driver, (*owner)->context());
+    return driver_status(driver, driver.cuCtxSynchronize(), "cuCtxSynchronize",
+                         "waiting for the application's work");
+}
+
 Status Process::copy_blocking(void *to, const void *from, std::size_t bytes,
                               const PointerInfo &device)
 {
-    std::shared_ptr<Device> owner;
-    {
-        const std::lock_guard lock(mutex_);
-        auto found = device_of(device);
-        if (!found.ok()) {
-            return found.take_status();
-        }
-        owner = std::move(*found);
+    auto owner = device_of(device);
+    if (!owner.ok()) {
+        return owner.take_status();
     }
-    const Driver &driver = owner->driver();
-    const ContextScope scope(driver, owner->context());
+    const Driver &driver = (*owner)->driver();
+    const ContextScope scope(driver, (*owner)->context());
     const auto address = [](const void *pointer) { return reinterpret_cast<CUdeviceptr>(pointer); };
-    return driver_status(driver, driver.cuMemcpy(address(to), address(from), bytes), "cuMemcpy",
-                         "copying a buffer without pinned memory");
+    CUresult result = driver.cuMemcpy(address(to), address(from), bytes);
+    if (result == CUDA_SUCCESS) { // between two device buffers it returns before the copy is done
+        result = driver.cuStreamSynchronize(CU_STREAM_LEGACY);
+    }
+    return driver_status(driver, result, "cuMemcpy", "copying a buffer without pinned memory");
 }
 
 Result<std::unique_ptr<HostBounce>> Process::borrow_host()

@@ -49,6 +49,10 @@ public:
 
     void offer_direct(const hetcoll_p2p &self, int tag) noexcept;
 
+    // Whether the work on the legacy stream of the buffer's context is complete.
+    Result<bool> legacy_work_done(const PointerInfo &device);
+    // Waits for all work of the buffer's context.
+    Status synchronize(const PointerInfo &device);
     // For the rare call that has no bounce: a copy to or from a device buffer that is complete on
     // return.
     Status copy_blocking(void *to, const void *from, std::size_t bytes, const PointerInfo &device);
@@ -80,6 +84,7 @@ private:
     explicit Process(const hetcoll_settings &settings);
 
     [[nodiscard]] Result<std::shared_ptr<Device>> device_of(const PointerInfo &pointer);
+    [[nodiscard]] Result<std::shared_ptr<Device>> device_of_locked(const PointerInfo &pointer);
     void forget(const std::shared_ptr<Device> &device) noexcept;
     [[nodiscard]] bool direct_works(Device &device);
     [[nodiscard]] std::size_t slot_bytes() const noexcept;

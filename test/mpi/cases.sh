@@ -56,6 +56,10 @@ case_ 3 ucx "$forced" limits
 case_ 2 ob1 "$forced" streams
 case_ 4 ob1 "$forced" streams
 case_ 3 ucx "$forced" streams
+EMU_NUM_DEVICES=3 case_ 2 ob1 "$forced" streams
+case_ 2 ob1 "$forced --mca coll_hetcoll_pre_sync context" streams context
+case_ 4 ob1 "$forced --mca coll_hetcoll_pre_sync context" streams context
+EMU_NUM_DEVICES=3 case_ 2 ob1 "$forced --mca coll_hetcoll_pre_sync context" streams
 
 case_ 2 ob1 "$forced" types
 case_ 3 ob1 "--mca coll ^hetcoll" types
