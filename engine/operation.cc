@@ -43,12 +43,18 @@ bool Operation::step()
             begin();
         }
     }
-    while (state_ != State::kDone) {
-        if (!advance()) {
-            return false;
-        }
+    while (state_ != State::kDone && advance()) {
     }
-    return true;
+    leave_context();
+    return state_ == State::kDone;
+}
+
+// Others run next: they find the context that they left.
+void Operation::leave_context() noexcept
+{
+    if (device_ != nullptr) {
+        device_->leave();
+    }
 }
 
 // Does what the state waits for, and moves on. False if it is not there yet.
@@ -92,10 +98,6 @@ bool Operation::advance()
         run();
         return true;
     case State::kRun: {
-        std::optional<ContextScope> scope;
-        if (device_ != nullptr) {
-            scope.emplace(device_->device()->driver(), device_->device()->context());
-        }
         Executor &executor = engine_.executor();
         const Progress progress = executor.step();
         if (progress == Progress::kPending) {
@@ -103,6 +105,7 @@ bool Operation::advance()
         }
         if (progress == Progress::kFailed) {
             // Messages may still arrive in the slots: they are lost, not freed.
+            leave_context();
             static_cast<void>(device_.release());
             static_cast<void>(host_.release());
             finish(executor.code());
@@ -211,8 +214,8 @@ void Operation::classify()
     Status problem;
     if (bounce.ok()) {
         device_ = std::move(*bounce);
-        const ContextScope scope(device_->device()->driver(), device_->device()->context());
-        if (call_.kind >= 0 && bytes_ > engine_.small_limit()) {
+        problem = device_->enter();
+        if (problem.ok() && call_.kind >= 0 && bytes_ > engine_.small_limit()) {
             problem = device_->device()->prepare(static_cast<ReduceOp>(call_.op),
                                                  static_cast<ElementKind>(call_.kind));
         }
@@ -385,12 +388,8 @@ void Operation::begin_staging()
 
 void Operation::stage(const std::byte *from, std::unique_ptr<StagingMemory> &memory, bool copy)
 {
-    std::optional<ContextScope> scope;
-    if (device_ != nullptr) {
-        scope.emplace(device_->device()->driver(), device_->device()->context());
-    }
-    auto borrowed =
-        process_.borrow_staging(device_ != nullptr ? device_->device() : nullptr, call_.span);
+    const bool pinned = device_ != nullptr && device_->enter().ok();
+    auto borrowed = process_.borrow_staging(pinned ? device_->device() : nullptr, call_.span);
     if (!borrowed.ok()) {
         note(borrowed.take_status());
         return;
@@ -416,6 +415,7 @@ void Operation::reduce_staged()
     };
     auto *recv = const_cast<std::byte *>(host(staged_recv_, call_.recv));
     const std::byte *send = in_place() ? recv : host(staged_send_, call_.send);
+    leave_context();
     if (const int code = call_.host_allreduce(call_.context, send, recv); code != 0) {
         finish(code);
         return;
@@ -437,7 +437,6 @@ void Operation::start_copy(void *to, const void *from, std::size_t bytes, const 
         note(process_.copy_blocking(to, from, bytes, device));
         return;
     }
-    const ContextScope scope(device_->device()->driver(), device_->device()->context());
     Status started = device_->start_copy(to, from, bytes);
     if (started.ok()) {
         copying_ = true;
@@ -451,7 +450,6 @@ bool Operation::copy_done()
     if (!copying_) {
         return true;
     }
-    const ContextScope scope(device_->device()->driver(), device_->device()->context());
     Result<bool> done = device_->copy_done();
     if (done.ok() && !*done) {
         return false;
@@ -469,6 +467,7 @@ bool Operation::exchange_done()
     switch (exchange_.step()) {
     case Progress::kPending: return false;
     case Progress::kFailed:
+        leave_context();
         static_cast<void>(device_.release()); // a message may still arrive in its memory
         finish(exchange_.code());
         return true;

@@ -44,6 +44,7 @@ private:
     };
 
     [[nodiscard]] bool advance();
+    void leave_context() noexcept;
     [[nodiscard]] bool exchange_done();
 
     void classify();

@@ -106,21 +106,11 @@ Result<std::unique_ptr<DeviceBounce>> Process::borrow_device(const PointerInfo &
             return found.take_status();
         }
         const std::shared_ptr<Device> device = std::move(*found);
-        const ContextScope scope(device->driver(), device->context());
-        if (Status status = driver_status(device->driver(), scope.result(), "cuCtxPushCurrent",
-                                          "entering the context of a buffer");
-            !status.ok()) {
-            forget(device); // the context may be gone and its addresses in use again
-            return status;
-        }
         const auto idle =
             std::find_if(idle_devices_.begin(), idle_devices_.end(),
                          [&](const auto &bounce) { return bounce->device() == device; });
         if (idle == idle_devices_.end()) {
-            count(HETCOLL_ALLOCATIONS);
-            return DeviceBounce::create(device, slot_bytes(),
-                                        Exchange::kHeaderBytes + HETCOLL_MAX_SMALL_LIMIT,
-                                        direct_works(*device));
+            return make_device_bounce(device);
         }
         std::unique_ptr<DeviceBounce> bounce = std::move(*idle);
         idle_devices_.erase(idle);
@@ -130,6 +120,22 @@ Result<std::unique_ptr<DeviceBounce>> Process::borrow_device(const PointerInfo &
         // The application reset its context, which took our streams and kernels along.
         forget(device);
     }
+}
+
+// Requires the lock.
+Result<std::unique_ptr<DeviceBounce>>
+Process::make_device_bounce(const std::shared_ptr<Device> &device)
+{
+    const ContextScope scope(device->driver(), device->context());
+    if (scope.result() != CUDA_SUCCESS) {
+        forget(device); // the context may be gone and its addresses in use again
+        return driver_status(device->driver(), scope.result(), "cuCtxPushCurrent",
+                             "entering the context of a buffer");
+    }
+    count(HETCOLL_ALLOCATIONS);
+    return DeviceBounce::create(device, slot_bytes(),
+                                Exchange::kHeaderBytes + HETCOLL_MAX_SMALL_LIMIT,
+                                direct_works(*device));
 }
 
 Result<std::shared_ptr<Device>> Process::device_of(const PointerInfo &pointer)

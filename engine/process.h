@@ -85,6 +85,8 @@ private:
 
     [[nodiscard]] Result<std::shared_ptr<Device>> device_of(const PointerInfo &pointer);
     [[nodiscard]] Result<std::shared_ptr<Device>> device_of_locked(const PointerInfo &pointer);
+    [[nodiscard]] Result<std::unique_ptr<DeviceBounce>>
+    make_device_bounce(const std::shared_ptr<Device> &device);
     void forget(const std::shared_ptr<Device> &device) noexcept;
     [[nodiscard]] bool direct_works(Device &device);
     [[nodiscard]] std::size_t slot_bytes() const noexcept;

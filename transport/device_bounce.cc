@@ -58,8 +58,7 @@ Result<std::unique_ptr<DeviceBounce>> DeviceBounce::create(std::shared_ptr<Devic
 
 DeviceBounce::~DeviceBounce()
 {
-    const ContextScope scope(device_->driver(), device_->context());
-    if (scope.result() != CUDA_SUCCESS) {
+    if (!enter().ok()) {
         return; // the context took everything along
     }
     for (const StreamHandle *stream : {&out_, &in_}) {
@@ -69,19 +68,47 @@ DeviceBounce::~DeviceBounce()
     }
 }
 
+Status DeviceBounce::enter()
+{
+    if (!scope_) {
+        scope_.emplace(device_->driver(), device_->context());
+    }
+    Status status = driver_status(device_->driver(), scope_->result(), "cuCtxPushCurrent",
+                                  "entering the context of a buffer");
+    if (!status.ok()) {
+        scope_.reset();
+    }
+    return status;
+}
+
+// Whether what was recorded is complete. Asking needs no context, but no capture that forbids it.
+Result<bool> DeviceBounce::is_done(const EventHandle &event)
+{
+    if (Status status = enter(); !status.ok()) {
+        return status;
+    }
+    return device_->is_done(event);
+}
+
 Status DeviceBounce::start_copy(void *to, const void *from, std::size_t bytes)
 {
+    if (Status status = enter(); !status.ok()) {
+        return status;
+    }
     if (Status status = device_->copy_async(to, from, bytes, out_.get()); !status.ok()) {
         return status;
     }
     return device_->record(copy_done_, out_.get());
 }
 
-Result<bool> DeviceBounce::copy_done() { return device_->is_done(copy_done_); }
+Result<bool> DeviceBounce::copy_done() { return is_done(copy_done_); }
 
 Status DeviceBounce::start_read(int slot, const void *from, std::size_t bytes)
 {
     source_[slot] = from;
+    if (Status status = enter(); !status.ok()) {
+        return status;
+    }
     if (!direct_) {
         void *to = send_slots_ + slot * slot_bytes_;
         if (Status status = device_->copy_async(to, from, bytes, out_.get()); !status.ok()) {
@@ -93,7 +120,7 @@ Status DeviceBounce::start_read(int slot, const void *from, std::size_t bytes)
     return device_->record(read_done_[slot], direct_ ? CU_STREAM_LEGACY : out_.get());
 }
 
-Result<bool> DeviceBounce::read_done(int slot) { return device_->is_done(read_done_[slot]); }
+Result<bool> DeviceBounce::read_done(int slot) { return is_done(read_done_[slot]); }
 
 const void *DeviceBounce::message(int slot) const noexcept
 {
@@ -105,7 +132,10 @@ void *DeviceBounce::landing(int slot) noexcept { return recv_slots_ + slot * slo
 Status DeviceBounce::start_apply(int slot, const Apply &apply)
 {
     const void *received = landing(slot);
-    Status status;
+    Status status = enter();
+    if (!status.ok()) {
+        return status;
+    }
     if (!apply.reduce) {
         status = device_->copy_async(apply.dst, received, apply.count * element_bytes(apply.kind),
                                      in_.get());
@@ -122,6 +152,6 @@ Status DeviceBounce::start_apply(int slot, const Apply &apply)
     return device_->record(apply_done_[slot], in_.get());
 }
 
-Result<bool> DeviceBounce::apply_done(int slot) { return device_->is_done(apply_done_[slot]); }
+Result<bool> DeviceBounce::apply_done(int slot) { return is_done(apply_done_[slot]); }
 
 } // namespace hetcoll

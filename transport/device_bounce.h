@@ -9,13 +9,14 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 
 namespace hetcoll {
 
 class DeviceBounce final : public Bounce {
 public:
     // All memory, streams and events are made here and kept for further calls. The device's context
-    // is current in this and all other calls but the destructor.
+    // is current.
     static Result<std::unique_ptr<DeviceBounce>> create(std::shared_ptr<Device> device,
                                                         std::size_t slot_bytes,
                                                         std::size_t staging_bytes, bool direct);
@@ -25,6 +26,12 @@ public:
     [[nodiscard]] bool direct() const noexcept { return direct_; }
     // Pinned host memory for small calls, `staging_bytes` long.
     [[nodiscard]] std::byte *staging() noexcept { return staging_; }
+
+    // Makes the device's context current until leave(). Whatever needs it does so by itself; the
+    // owner leaves before it returns to the application or lets others run, so that polling costs
+    // one change of context and waiting for messages none.
+    Status enter();
+    void leave() noexcept { scope_.reset(); }
 
     // A copy of the whole call's making (small and staged calls); one at a time, done when
     // copy_done().
@@ -46,6 +53,8 @@ private:
     {
     }
 
+    [[nodiscard]] Result<bool> is_done(const EventHandle &event);
+
     std::shared_ptr<Device> device_; // first: outlives what was made in it
     std::size_t slot_bytes_;
     bool direct_;
@@ -58,6 +67,7 @@ private:
     std::array<EventHandle, kBounceSlots> read_done_, apply_done_;
     EventHandle copy_done_;
     std::array<const void *, kBounceSlots> source_{};
+    std::optional<ContextScope> scope_;
 };
 
 } // namespace hetcoll

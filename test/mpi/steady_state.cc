@@ -40,6 +40,22 @@ constexpr std::array kNever = {
 constexpr std::array kQueries = {"cuPointerGetAttribute", "cuPointerGetAttributes"};
 constexpr int kCalls = 20;
 
+// All calls that hetcoll can make, for the report.
+constexpr std::array kAll = {
+#define HETCOLL_CALL_NAME(name) #name,
+    HETCOLL_DRIVER_CALLS(HETCOLL_CALL_NAME)
+#undef HETCOLL_CALL_NAME
+};
+
+std::array<std::uint64_t, kAll.size()> count_all(const Emulated &emulated)
+{
+    std::array<std::uint64_t, kAll.size()> counts{};
+    for (std::size_t i = 0; i < kAll.size(); ++i) {
+        counts[i] = emulated.calls(kAll[i]);
+    }
+    return counts;
+}
+
 void one_shape(Program &program, const Emulated &emulated, std::size_t count, bool in_place)
 {
     const Call call{{ElementKind::kFloat32, ReduceOp::kSum, Values::kExact, 1},
@@ -60,13 +76,13 @@ void one_shape(Program &program, const Emulated &emulated, std::size_t count, bo
     for (const char *name : kQueries) {
         queries += emulated.calls(name);
     }
-    const std::uint64_t all = emulated.calls("all_calls");
+    const auto all = count_all(emulated);
     const CounterValues before = program.counters().read();
     for (int i = 0; i < kCalls; ++i) {
         program.check(buffers.reduce() == MPI_SUCCESS, "MPI failed");
     }
     const CounterValues used = program.counters().read() - before;
-    const std::uint64_t all_used = emulated.calls("all_calls") - all;
+    const auto all_after = count_all(emulated);
     std::uint64_t queries_used = 0;
     for (const char *name : kQueries) {
         queries_used += emulated.calls(name);
@@ -85,10 +101,15 @@ void one_shape(Program &program, const Emulated &emulated, std::size_t count, bo
                   kCalls, count);
     if (program.rank() == 0) {
         const Route route = name_route(program.counters(), used);
-        std::printf("note steady_state: %zu floats%s: %.1f driver calls a call, %s %s\n", count,
-                    in_place ? " in place" : "",
-                    static_cast<double>(all_used) / static_cast<double>(kCalls),
+        std::printf("note steady_state: %zu floats%s, %s %s:", count, in_place ? " in place" : "",
                     route.algorithm.c_str(), route.path.c_str());
+        for (std::size_t i = 0; i < kAll.size(); ++i) {
+            if (all_after[i] != all[i]) {
+                std::printf(" %s %.4g", kAll[i],
+                            static_cast<double>(all_after[i] - all[i]) / kCalls);
+            }
+        }
+        std::printf("\n");
         std::fflush(stdout);
     }
 }
