@@ -25,9 +25,9 @@ std::optional<int> Engine::try_host(const hetcoll_call &call) noexcept
         return std::nullopt;
     }
     host_calls_.store(host_calls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    alignas(16) std::byte mine[Exchange::kHeaderBytes + HETCOLL_MAX_SMALL_LIMIT];
+    alignas(16) std::byte mine[HETCOLL_MAX_SMALL_LIMIT + Exchange::kFlagBytes];
     alignas(16) std::byte theirs[sizeof mine];
-    std::memcpy(mine + Exchange::kHeaderBytes, call.send, call.span);
+    std::memcpy(mine, call.send, call.span);
     exchange_.start(
         p2p_, call.tag, mine, theirs, call.span, call.count,
         host_reduce(static_cast<ReduceOp>(call.op), static_cast<ElementKind>(call.kind)), 0);
@@ -44,7 +44,7 @@ std::optional<int> Engine::try_host(const hetcoll_call &call) noexcept
             "driver call failed on another rank, which says more");
         return HETCOLL_ERROR_DEVICE;
     }
-    std::memcpy(call.recv, mine + Exchange::kHeaderBytes, call.span);
+    std::memcpy(call.recv, mine, call.span);
     return HETCOLL_SUCCESS;
 }
 

@@ -4,8 +4,6 @@
 // both sides.
 #include "engine/exchange.h"
 
-#include <cstring>
-
 namespace hetcoll {
 
 void Exchange::start(const hetcoll_p2p &p2p, int tag, std::byte *mine, std::byte *theirs,
@@ -60,7 +58,7 @@ Progress Exchange::step() noexcept
         if (combines_) {
             combine();
         } else if (part_ == Part::kUnfold && group_rank_ < 0) {
-            std::memcpy(&flags_, mine_, kHeaderBytes); // the result arrived in place
+            flags_ = flag_byte(mine_); // the result arrived in place
         }
         if (part_ == Part::kUnfold) {
             part_ = Part::kDone;
@@ -99,7 +97,7 @@ void Exchange::enter_next() noexcept
 void Exchange::post(bool send, bool receive, int peer) noexcept
 {
     peer_ = peer;
-    const std::size_t bytes = kHeaderBytes + payload_bytes_;
+    const std::size_t bytes = payload_bytes_ + kFlagBytes;
     if (receive) {
         // Before the rounds a folded rank has nothing to combine: the result may overwrite its
         // part.
@@ -107,25 +105,21 @@ void Exchange::post(bool send, bool receive, int peer) noexcept
         code_ = p2p_.irecv(p2p_.context, to, bytes, peer, tag_, &receive_);
     }
     if (send && code_ == 0) {
-        std::memcpy(mine_, &flags_, kHeaderBytes);
+        mine_[payload_bytes_] = std::byte{flags_};
         code_ = p2p_.isend(p2p_.context, mine_, bytes, peer, tag_, &send_);
     }
 }
 
 void Exchange::combine() noexcept
 {
-    Flags theirs;
-    std::memcpy(&theirs, theirs_, kHeaderBytes);
-    flags_ |= theirs;
+    flags_ |= flag_byte(theirs_);
     if (reduce_ == nullptr) {
         return;
     }
-    std::byte *mine = mine_ + kHeaderBytes;
-    const std::byte *other = theirs_ + kHeaderBytes;
     if (peer_ < p2p_.rank) {
-        reduce_(mine, other, mine, count_);
+        reduce_(mine_, theirs_, mine_, count_);
     } else {
-        reduce_(mine, mine, other, count_);
+        reduce_(mine_, mine_, theirs_, count_);
     }
 }
 

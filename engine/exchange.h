@@ -1,7 +1,7 @@
-// A small allreduce in host memory by recursive doubling: every message is a word of flags followed
-// by a payload of up to some kilobytes. Small calls are one exchange; larger ones use exchanges
-// without a payload to agree before and after. It knows nothing of devices, so host and device
-// ranks mix freely.
+// A small allreduce in host memory by recursive doubling: every message is a payload of up to some
+// kilobytes and a byte of flags. Small calls are one exchange; larger ones use exchanges without a
+// payload to agree before and after. It knows nothing of devices, so host and device ranks mix
+// freely.
 #pragma once
 
 #include "base/p2p.h"
@@ -13,7 +13,7 @@
 namespace hetcoll {
 
 // What a rank says of itself, combined over all ranks by OR.
-using Flags = std::uint64_t;
+using Flags = std::uint8_t;
 
 enum class Progress : std::uint8_t {
     kPending, // call again after the progress function
@@ -23,11 +23,13 @@ enum class Progress : std::uint8_t {
 
 class Exchange {
 public:
-    static constexpr std::size_t kHeaderBytes = sizeof(Flags);
+    // One byte, behind the payload: a vector of 8 bytes then still travels in half a cache line of
+    // Open MPI's shared memory, with Open MPI's 22 bytes of headers.
+    static constexpr std::size_t kFlagBytes = sizeof(Flags);
 
-    // `mine` and `theirs` are kHeaderBytes + payload_bytes long. The payload of `mine`, behind the
-    // header, is this rank's part and becomes the result; count elements are combined by `reduce`
-    // (nullptr: no payload), the lower rank's operand first, so that all ranks get the same bits.
+    // `mine` and `theirs` are payload_bytes + kFlagBytes long and aligned for the elements. `mine`
+    // is this rank's part and becomes the result; count elements are combined by `reduce` (nullptr:
+    // no payload), the lower rank's operand first, so that all ranks get the same bits.
     void start(const hetcoll_p2p &p2p, int tag, std::byte *mine, std::byte *theirs,
                std::size_t payload_bytes, std::size_t count, HostReduce reduce,
                Flags flags) noexcept;
@@ -42,6 +44,10 @@ private:
     void enter_next() noexcept;
     void post(bool send, bool receive, int peer) noexcept;
     void combine() noexcept;
+    [[nodiscard]] Flags flag_byte(const std::byte *message) const noexcept
+    {
+        return std::to_integer<Flags>(message[payload_bytes_]);
+    }
     [[nodiscard]] bool poll(void *&request) noexcept;
 
     hetcoll_p2p p2p_{};

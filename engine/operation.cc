@@ -252,13 +252,12 @@ void Operation::begin_small()
     if (device_ != nullptr) {
         mine_ = device_->staging();
     }
-    std::byte *payload = mine_ + Exchange::kHeaderBytes;
     if (!failure_.ok()) {
-        std::memset(payload, 0, bytes_);
+        std::memset(mine_, 0, bytes_);
     } else if (on_device(send_)) {
-        start_copy(payload, call_.send, bytes_, send_);
+        start_copy(mine_, call_.send, bytes_, send_);
     } else {
-        std::memcpy(payload, call_.send, bytes_);
+        std::memcpy(mine_, call_.send, bytes_);
     }
 }
 
@@ -280,12 +279,11 @@ void Operation::write_small()
         finish_failed();
         return;
     }
-    const std::byte *payload = mine_ + Exchange::kHeaderBytes;
     if (on_device(recv_)) {
         state_ = State::kCopyOut;
-        start_copy(call_.recv, payload, bytes_, recv_);
+        start_copy(call_.recv, mine_, bytes_, recv_);
     } else {
-        std::memcpy(call_.recv, payload, bytes_);
+        std::memcpy(call_.recv, mine_, bytes_);
         finish(HETCOLL_SUCCESS);
     }
 }

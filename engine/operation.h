@@ -101,8 +101,8 @@ private:
     bool copied_input_ = false;
 
     Exchange exchange_;
-    std::byte *mine_; // small_[0], or pinned memory
-    alignas(16) std::byte small_[2][Exchange::kHeaderBytes + HETCOLL_MAX_SMALL_LIMIT];
+    std::byte *mine_;                                              // small_[0], or pinned memory
+    alignas(16) std::byte small_[2][HETCOLL_MAX_SMALL_LIMIT + 16]; // both aligned
 };
 
 } // namespace hetcoll

@@ -134,7 +134,7 @@ Process::make_device_bounce(const std::shared_ptr<Device> &device)
     }
     count(HETCOLL_ALLOCATIONS);
     return DeviceBounce::create(device, slot_bytes(),
-                                Exchange::kHeaderBytes + HETCOLL_MAX_SMALL_LIMIT,
+                                HETCOLL_MAX_SMALL_LIMIT + Exchange::kFlagBytes,
                                 direct_works(*device));
 }
 

@@ -9,6 +9,7 @@ Result<std::unique_ptr<DeviceBounce>> DeviceBounce::create(std::shared_ptr<Devic
     const Device &device = *owner;
     std::unique_ptr<DeviceBounce> bounce(new DeviceBounce(std::move(owner), slot_bytes, direct));
     const std::size_t slots_bytes = kBounceSlots * slot_bytes;
+    staging_bytes = (staging_bytes + 255) / 256 * 256; // the slots behind it are aligned
 
     auto pinned = device.make_pinned(staging_bytes + (direct ? 0 : 2 * slots_bytes));
     if (!pinned.ok()) {
