@@ -4,7 +4,7 @@
 # their medians, its median over the pairs, and its spread. Writes a results file to stdout.
 set -u
 build=$(cd "${1:-.}" && pwd) || exit 1
-pairs=${2:-20}
+pairs=${2:-40}
 sizes=8,24,64K
 iterations=${HETCOLL_ITERATIONS:-500} batch=20
 configured() { sed -n "s/^$1 = //p" "$build/Makefile"; }

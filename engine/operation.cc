@@ -210,7 +210,12 @@ void Operation::classify()
             note(process_.synchronize(send_));
         }
     }
-    auto bounce = process_.borrow_device(on_device(recv_) ? recv_ : send_);
+    // Open MPI 5.0 aborts on memory of pools and of virtual memory management.
+    const auto is_ordinary = [](const PointerInfo &info) {
+        return info.kind == MemoryKind::kHost || info.legacy_ipc;
+    };
+    auto bounce = process_.borrow_device(on_device(recv_) ? recv_ : send_,
+                                         is_ordinary(send_) && is_ordinary(recv_));
     Status problem;
     if (bounce.ok()) {
         device_ = std::move(*bounce);

@@ -97,20 +97,23 @@ std::size_t Process::slot_bytes() const noexcept
     return std::max(kLargestChunkBytes, settings_.chunk_bytes);
 }
 
-Result<std::unique_ptr<DeviceBounce>> Process::borrow_device(const PointerInfo &pointer)
+Result<std::unique_ptr<DeviceBounce>> Process::borrow_device(const PointerInfo &pointer,
+                                                             bool ordinary)
 {
     const std::lock_guard lock(mutex_);
     while (true) {
+        const bool direct = ordinary && direct_.value_or(self_.has_value());
         auto found = device_of_locked(pointer);
         if (!found.ok()) {
             return found.take_status();
         }
         const std::shared_ptr<Device> device = std::move(*found);
         const auto idle =
-            std::find_if(idle_devices_.begin(), idle_devices_.end(),
-                         [&](const auto &bounce) { return bounce->device() == device; });
+            std::find_if(idle_devices_.begin(), idle_devices_.end(), [&](const auto &bounce) {
+                return bounce->device() == device && bounce->direct() == direct;
+            });
         if (idle == idle_devices_.end()) {
-            return make_device_bounce(device);
+            return make_device_bounce(device, ordinary);
         }
         std::unique_ptr<DeviceBounce> bounce = std::move(*idle);
         idle_devices_.erase(idle);
@@ -124,7 +127,7 @@ Result<std::unique_ptr<DeviceBounce>> Process::borrow_device(const PointerInfo &
 
 // Requires the lock.
 Result<std::unique_ptr<DeviceBounce>>
-Process::make_device_bounce(const std::shared_ptr<Device> &device)
+Process::make_device_bounce(const std::shared_ptr<Device> &device, bool ordinary)
 {
     const ContextScope scope(device->driver(), device->context());
     if (scope.result() != CUDA_SUCCESS) {
@@ -135,7 +138,7 @@ Process::make_device_bounce(const std::shared_ptr<Device> &device)
     count(HETCOLL_ALLOCATIONS);
     return DeviceBounce::create(device, slot_bytes(),
                                 HETCOLL_MAX_SMALL_LIMIT + Exchange::kFlagBytes,
-                                direct_works(*device));
+                                ordinary && direct_works(*device));
 }
 
 Result<std::shared_ptr<Device>> Process::device_of(const PointerInfo &pointer)

@@ -59,7 +59,9 @@ public:
 
     // A bounce in the context of a device or managed pointer. The fast path takes one from the
     // store.
-    Result<std::unique_ptr<DeviceBounce>> borrow_device(const PointerInfo &pointer);
+    // `ordinary`: Open MPI may be given pointers to the buffers, if its messages carry device
+    // memory.
+    Result<std::unique_ptr<DeviceBounce>> borrow_device(const PointerInfo &pointer, bool ordinary);
     Result<std::unique_ptr<HostBounce>> borrow_host();
     // `device` may be null: pageable memory. Else its context is current.
     Result<std::unique_ptr<StagingMemory>> borrow_staging(const std::shared_ptr<Device> &device,
@@ -86,7 +88,7 @@ private:
     [[nodiscard]] Result<std::shared_ptr<Device>> device_of(const PointerInfo &pointer);
     [[nodiscard]] Result<std::shared_ptr<Device>> device_of_locked(const PointerInfo &pointer);
     [[nodiscard]] Result<std::unique_ptr<DeviceBounce>>
-    make_device_bounce(const std::shared_ptr<Device> &device);
+    make_device_bounce(const std::shared_ptr<Device> &device, bool ordinary);
     void forget(const std::shared_ptr<Device> &device) noexcept;
     [[nodiscard]] bool direct_works(Device &device);
     [[nodiscard]] std::size_t slot_bytes() const noexcept;

@@ -129,7 +129,7 @@ void persistent(Program &p, MPI_Comm comm)
     const auto [rank, size, sum] = ranks_of(comm);
     int in = 0, out = 0, value = 0;
     MPI_Request reduce = MPI_REQUEST_NULL, bcast = MPI_REQUEST_NULL;
-#if MPI_VERSION >= 4
+#if MPI_VERSION >= 4 || OMPI_MAJOR_VERSION >= 5 // which has them and says 3.1
     MPI_Allreduce_init(&in, &out, 1, MPI_INT, MPI_SUM, comm, MPI_INFO_NULL, &reduce);
     MPI_Bcast_init(&value, 1, MPI_INT, 0, comm, MPI_INFO_NULL, &bcast);
 #elif defined(OMPI_HAVE_MPI_EXT_PCOLLREQ)

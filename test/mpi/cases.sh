@@ -52,6 +52,9 @@ also_expected=
 case_ 1 ob1 "$forced" limits
 case_ 4 ob1 "$forced" limits
 case_ 3 ucx "$forced" limits
+if [ "$(awk '/^MemAvailable/ { print int($2 / 1048576) }' /proc/meminfo)" -ge 14 ]; then
+    EMU_MEM_MB=6144 case_ 2 ob1 "$forced" limits large # more than 2^31 bytes
+fi
 
 case_ 2 ob1 "$forced" streams
 case_ 4 ob1 "$forced" streams

@@ -2,6 +2,7 @@
 #include "coll_hetcoll.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "opal/mca/base/base.h"
@@ -61,11 +62,16 @@ static bool is_own_release(void)
         OMPI_RELEASE_VERSION == release) {
         return true;
     }
-    library[strcspn(library, ",")] = '\0';
-    opal_output(0,
-                "hetcoll was built for Open MPI %d.%d.%d and this is %s: hetcoll steps aside, "
-                "rebuild it for this release",
-                OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION, OMPI_RELEASE_VERSION, library);
+    /* One rank of each node speaks, known by its environment: the layout of Open MPI's own
+     * structures is in doubt. */
+    const char *local_rank = getenv("OMPI_COMM_WORLD_LOCAL_RANK");
+    if (NULL == local_rank || 0 == strcmp(local_rank, "0")) {
+        library[strcspn(library, ",")] = '\0';
+        opal_output(0,
+                    "hetcoll was built for Open MPI %d.%d.%d and this is %s: hetcoll steps aside, "
+                    "rebuild it for this release",
+                    OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION, OMPI_RELEASE_VERSION, library);
+    }
     return false;
 }
 
