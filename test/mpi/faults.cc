@@ -106,6 +106,16 @@ private:
         buffers.fill();
     }
 
+    // Contexts that could not be popped stay on the stack.
+    void empty_context_stack()
+    {
+        const Gpu &gpu = program_.gpu();
+        CUcontext left = nullptr;
+        while (gpu.driver().cuCtxPopCurrent(&left) == CUDA_SUCCESS) {
+        }
+        gpu.driver().cuCtxSetCurrent(gpu.context());
+    }
+
     // After an error hetcoll makes everything in the context anew.
     void forget_all()
     {
@@ -134,6 +144,7 @@ private:
             }
             const int result = buffers.reduce();
             emulated_.set_faults(nullptr);
+            empty_context_stack();
             program_.check(result != MPI_SUCCESS || buffers.is_right(),
                            "%s with %s failing on rank %d: success with a wrong result", shape.name,
                            where.c_str(), victim);

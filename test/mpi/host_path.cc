@@ -46,7 +46,7 @@ bool is_hetcolls()
     return false;
 }
 
-void count_allocation()
+[[maybe_unused]] void count_allocation()
 {
     if (counting) {
         counting = false; // dladdr may allocate
