@@ -136,11 +136,13 @@ bool parse_options(int argc, char **argv, bool speaks, Options &options, int &ex
                  "Run it with mpirun; times are of the slowest rank."};
     Words words;
     app.add_option("--op", words.op, names_of_ops())->capture_default_str();
-    app.add_option("--dtype", words.dtype, "float double half int char, or: " + names_of_elements())
+    app.add_option("--dtype", words.dtype,
+                   "float double half int uint long ulong char, or: " + names_of_elements())
         ->capture_default_str();
     app.add_option("--sizes", words.sizes, "bytes: 8:64M doubles, 8,24,64K lists")
         ->capture_default_str();
-    app.add_option("--memory", words.memory, "host, device or managed");
+    app.add_option("--memory", words.memory,
+                   "host, device or managed; the default is host, with --demo device");
     app.add_flag("--in-place", options.in_place, "reduce with MPI_IN_PLACE");
     app.add_flag("--gpu-context", options.gpu_context,
                  "hold a GPU context, as a GPU program does, also with --memory host");

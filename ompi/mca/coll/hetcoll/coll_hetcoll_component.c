@@ -140,8 +140,9 @@ static int register_parameters(void)
                     "stream), context (all work of the context)",
                     &c->pre_sync, "legacy");
     register_string("pml_device",
-                    "Hand device pointers to Open MPI's messages: auto (where Open MPI claims to "
-                    "take them and a trial succeeds), never, always (after the trial alone)",
+                    "Hand device pointers to Open MPI's messages: auto (pml ob1 of a CUDA-aware "
+                    "Open MPI, if a trial succeeds), never, always (if the trial succeeds, which "
+                    "crashes where messages do not take device memory)",
                     &c->pml_device, "auto");
     mca_coll_hetcoll_register_counters();
     return mca_coll_hetcoll_bring_fallback();
