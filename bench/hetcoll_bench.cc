@@ -86,7 +86,10 @@ void run_sweep(Job &job, const std::string &section)
     for (const std::size_t bytes : options.sizes) {
         spec.count = bytes == 0 ? 0 : std::max<std::size_t>(1, bytes / element);
         if (spec.count > INT_MAX) {
-            require(error(Errc::kInvalid, "%zu bytes are more elements than MPI counts", bytes),
+            require(error(Errc::kInvalid,
+                          "--sizes %zu: more elements of %s than an MPI count holds (%d), take a "
+                          "larger --dtype",
+                          bytes, element_name(options.kind), INT_MAX),
                     job.comm);
         }
         Result<std::unique_ptr<Workload>> vector = make_vector(job.gpu, spec);
@@ -142,8 +145,9 @@ Facts describe(const Job &job)
                                         (options.in_place ? ", in place" : ", out of place"));
     facts.emplace_back("memory", memory_name(options.memory));
     if (job.counters.available()) {
-        facts.emplace_back("path", "small: with the first message; bounce: pinned chunks, CUDA "
-                                   "kernels; direct: device pointers; host, staged: by Open MPI");
+        facts.emplace_back("path",
+                           "small: one exchange in host memory; bounce: pinned chunks, CUDA "
+                           "kernels; direct: device pointers; host, staged: by Open MPI");
     }
     facts.emplace_back("times", "of the slowest rank in each iteration");
     if (options.measure.host_copy) {

@@ -30,10 +30,7 @@ struct Case {
     std::size_t bytes; // of one input
 };
 
-void *address(const DeviceMemory &memory)
-{
-    return reinterpret_cast<void *>(memory.get());
-}
+void *address(const DeviceMemory &memory) { return reinterpret_cast<void *>(memory.get()); }
 
 // Sets the bytes that mean nothing to what they are in `like`: those of a pair whose second member
 // is aligned to four or whose first to eight.

@@ -80,11 +80,12 @@ Status apply(const Words &words, Options &options)
     }
     Result<std::vector<std::size_t>> sizes = parse_sizes(words.sizes);
     if (!sizes.ok()) {
-        return sizes.take_status();
+        return error(Errc::kInvalid, "--sizes: %s", sizes.status().message().c_str());
     }
     Result<std::size_t> threshold = parse_size(words.threshold);
     if (!threshold.ok()) {
-        return threshold.take_status();
+        return error(Errc::kInvalid, "--fusion-threshold: %s",
+                     threshold.status().message().c_str());
     }
     options.op = *op;
     options.kind = *kind;
@@ -111,13 +112,17 @@ Result<std::vector<std::size_t>> parse_sizes(const std::string &text)
         if (!first.ok() || !last.ok()) {
             return first.ok() ? last.take_status() : first.take_status();
         }
-        if (*first == 0) {
-            return error(Errc::kInvalid, "'%s': doubling starts above zero", text.c_str());
+        if (*first == 0 || *first > *last) {
+            return error(Errc::kInvalid,
+                         "'%s' has no sizes: write FIRST:LAST, from above 0 upwards", text.c_str());
         }
         for (std::size_t size = *first; size <= *last; size *= 2) {
             sizes.push_back(size);
         }
         return sizes;
+    }
+    if (text.empty()) {
+        return error(Errc::kInvalid, "no size given, write 4096, 8:64M or 64K,1M");
     }
     std::stringstream words(text);
     for (std::string word; std::getline(words, word, ',');) {
@@ -147,13 +152,15 @@ bool parse_options(int argc, char **argv, bool speaks, Options &options, int &ex
     app.add_flag("--gpu-context", options.gpu_context,
                  "hold a GPU context, as a GPU program does, also with --memory host");
     app.add_option("--iterations", options.measure.iterations, "timed calls a size; 0: by size")
+        ->check(CLI::Range(0, 100'000'000))
         ->capture_default_str();
     app.add_option("--batch", options.measure.batch,
                    "calls between two readings of the clock, for calls shorter than it resolves; "
                    "a timed call is the mean of a batch")
-        ->check(CLI::PositiveNumber)
+        ->check(CLI::Range(1, 1'000'000))
         ->capture_default_str();
     app.add_option("--warmup", options.measure.warmup, "calls before the clock runs")
+        ->check(CLI::Range(0, 100'000'000))
         ->capture_default_str();
     bool verify = true;
     auto *check = app.add_flag("--verify", verify, "check every element (the default)");

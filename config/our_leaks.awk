@@ -18,7 +18,8 @@ report != "" && /^ *#[0-9]+ / {
     report = report "\n" $0
     if (!decided && $0 !~ /__interceptor_|operator new|\/usr\/include\/c\+\+|\/libasan\.so|\/libstdc\+\+/) {
         decided = 1
-        ours = index($0, root) > 0 || $0 ~ /hetcoll/
+        # Without a function it is another library's code, unloaded since.
+        ours = index($0, root) > 0 || $0 ~ / in .*hetcoll/
     }
 }
 

@@ -36,9 +36,11 @@ std::optional<int> Engine::try_host(const hetcoll_call &call) noexcept
         p2p_.progress(p2p_.context);
     }
     if (progress == Progress::kFailed) {
+        process_.count(HETCOLL_CALLS_FAILED);
         return exchange_.code();
     }
     if (exchange_.flags() != 0) {
+        process_.count(HETCOLL_CALLS_FAILED);
         log(process_.log(), 0,
             "hetcoll: MPI_Allreduce failed, the receive buffer is undefined: a "
             "driver call failed on another rank, which says more");

@@ -229,7 +229,9 @@ void Operation::classify()
     }
     if (!problem.ok()) {
         flags_ |= kMustStage;
-        log(process_.log(), 1, "hetcoll: a call is staged: %s", problem.message().c_str());
+        log(process_.log(), process_.first_time_staged() ? 1 : 2,
+            "hetcoll: a rank cannot use its GPU now, so calls above the small limit are staged: %s",
+            problem.message().c_str());
     }
 }
 

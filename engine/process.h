@@ -73,6 +73,8 @@ public:
     // After a driver error in the bounce's context: nothing made in it is used again.
     void discard(std::unique_ptr<DeviceBounce> bounce) noexcept;
 
+    // True once.
+    [[nodiscard]] bool first_time_staged() noexcept { return !staged_.exchange(true); }
     void count(hetcoll_counter counter, std::uint64_t by = 1) noexcept
     {
         counters_[counter].fetch_add(by, std::memory_order_relaxed);
@@ -100,6 +102,7 @@ private:
     DriverLibrary library_;
     std::unique_ptr<PointerCache> pointers_;
     std::array<std::atomic<std::uint64_t>, HETCOLL_COUNTER_COUNT> counters_{};
+    std::atomic<bool> staged_{false};
 
     mutable std::mutex mutex_; // of all below
     std::vector<const std::atomic<std::uint64_t> *> small_calls_;

@@ -36,7 +36,7 @@ typedef int hetcoll_count_t;
 typedef struct {
     mca_coll_base_component_t super;
     int priority;
-    int enable;
+    bool enable;
     int verbose;
     char *fallback;
     unsigned long small_limit;
@@ -114,7 +114,7 @@ bool mca_coll_hetcoll_pml_claims_device(void);
 void mca_coll_hetcoll_describe(struct hetcoll_call *call, size_t count,
                                struct ompi_datatype_t *dtype, struct ompi_op_t *op);
 
-/* coll_hetcoll_counters.c: MPI_T performance variables. */
+/* coll_hetcoll_counters.c: MPI_T performance variables, of a process that uses hetcoll. */
 void mca_coll_hetcoll_register_counters(void);
 
 /* Writes a line if `level` is at most coll_hetcoll_verbose. */

@@ -46,10 +46,15 @@ static void name_previous(const mca_coll_hetcoll_module_t *module, char *name, s
 
 static void explain(const mca_coll_hetcoll_module_t *module, const struct hetcoll_facts *facts)
 {
+    /* Where a job mixes builds, a GPU would be left unused without a word: that is said once. */
+    static bool mixed_builds_reported = false;
+    const bool mixed_builds = 0 == facts->protocol;
+    const int level = mixed_builds && !mixed_builds_reported ? 0 : 1;
     char previous[64], line[512];
-    if (0 != ompi_comm_rank(module->comm) || 1 > mca_coll_hetcoll_component.verbose) {
+    if (0 != ompi_comm_rank(module->comm) || level > mca_coll_hetcoll_component.verbose) {
         return;
     }
+    mixed_builds_reported = mixed_builds_reported || mixed_builds;
     name_previous(module, previous, sizeof previous);
     if (HETCOLL_STATE_READY == module->state) {
         snprintf(line, sizeof line,
@@ -58,14 +63,15 @@ static void explain(const mca_coll_hetcoll_module_t *module, const struct hetcol
                  "have a GPU",
                  ompi_comm_size(module->comm), facts->small_limit, previous);
     } else {
-        snprintf(line, sizeof line,
-                 "hetcoll: communicator of %d ranks: Allreduce on device memory: nobody; on host "
-                 "memory: %s, because %s",
-                 ompi_comm_size(module->comm), previous,
-                 0 == facts->protocol ? "hetcoll is off, or another version, on some rank"
-                                      : "no rank can have a GPU");
+        snprintf(
+            line, sizeof line,
+            "hetcoll: communicator of %d ranks: Allreduce on any memory: %s, as without hetcoll, "
+            "because %s",
+            ompi_comm_size(module->comm), previous,
+            mixed_builds ? "hetcoll is off, or another version, on some rank"
+                         : "no rank can have a GPU");
     }
-    mca_coll_hetcoll_log(1, line);
+    mca_coll_hetcoll_log(level, line);
 }
 
 static void announce_emulation(const struct hetcoll_process *process)

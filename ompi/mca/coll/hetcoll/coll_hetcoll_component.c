@@ -111,14 +111,17 @@ static int register_parameters(void)
                  "Priority of hetcoll. Below 78 the staging component of a CUDA-aware Open MPI "
                  "hides it; negative: never used",
                  OPAL_INFO_LVL_6, &c->priority, 95);
-    register_int("enable", "0 leaves every communicator to the other coll components",
-                 OPAL_INFO_LVL_3, &c->enable, 1);
+    c->enable = true;
+    (void)mca_base_component_var_register(
+        &c->super.collm_version, "enable",
+        "false leaves every communicator to the other coll components", MCA_BASE_VAR_TYPE_BOOL,
+        NULL, 0, 0, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_READONLY, &c->enable);
     register_int("verbose",
                  "1 prints once a communicator who serves MPI_Allreduce, and why a call was staged",
                  OPAL_INFO_LVL_3, &c->verbose, 0);
     register_string("fallback",
                     "Use the other coll components too, for what hetcoll does not serve: auto "
-                    "(where hetcoll is the only one selected), always, never",
+                    "(where hetcoll is the only one selected), never",
                     &c->fallback, "auto");
     register_bytes("small_limit",
                    "Largest vector, in bytes, that is reduced in host memory in one exchange "
@@ -144,7 +147,6 @@ static int register_parameters(void)
                     "Open MPI, if a trial succeeds), never, always (if the trial succeeds, which "
                     "crashes where messages do not take device memory)",
                     &c->pml_device, "auto");
-    mca_coll_hetcoll_register_counters();
     return mca_coll_hetcoll_bring_fallback();
 }
 
@@ -175,9 +177,9 @@ static bool settings_are_valid(const mca_coll_hetcoll_component_t *c)
         snprintf(line, sizeof line,
                  "coll_hetcoll_pml_device '%s' is unknown, write auto, never or always",
                  c->pml_device);
-    } else if (!is_one_of(c->fallback, "auto", "never", "always")) {
-        snprintf(line, sizeof line,
-                 "coll_hetcoll_fallback '%s' is unknown, write auto, never or always", c->fallback);
+    } else if (!is_one_of(c->fallback, "auto", "never", "never")) {
+        snprintf(line, sizeof line, "coll_hetcoll_fallback '%s' is unknown, write auto or never",
+                 c->fallback);
     } else {
         return true;
     }
@@ -190,7 +192,13 @@ static int open_component(void)
 {
     mca_coll_hetcoll_component_t *c = &mca_coll_hetcoll_component;
     c->process = NULL;
-    if (0 == c->enable || 0 > c->priority || !settings_are_valid(c)) {
+    if (!settings_are_valid(c)) {
+        return OMPI_SUCCESS;
+    }
+    if (!c->enable || 0 > c->priority) {
+        if (1 <= c->verbose) {
+            report(c->enable ? "coll_hetcoll_priority is negative" : "coll_hetcoll_enable is 0");
+        }
         return OMPI_SUCCESS;
     }
     const struct hetcoll_settings settings = {
@@ -209,6 +217,7 @@ static int open_component(void)
         report(problem);
         return OMPI_SUCCESS;
     }
+    mca_coll_hetcoll_register_counters();
     return mca_coll_hetcoll_publish_facts();
 }
 

@@ -31,14 +31,11 @@ static bool selects_only_hetcoll(const char *selection)
 
 static bool is_wanted(const char *selection)
 {
-    const char *fallback = mca_coll_hetcoll_component.fallback;
     if (NULL == selection || '\0' == selection[0] || '^' == selection[0]) {
         return false; /* the others are there already */
     }
-    if (0 == strcmp(fallback, "never")) {
-        return false;
-    }
-    return 0 == strcmp(fallback, "always") || selects_only_hetcoll(selection);
+    return 0 != strcmp(mca_coll_hetcoll_component.fallback, "never") &&
+           selects_only_hetcoll(selection);
 }
 
 static bool is_listed(opal_list_t *list, const mca_base_component_t *component)
