@@ -16,15 +16,9 @@ std::size_t kernel_index(KernelShape shape, ReduceOp op, ElementKind kind)
            static_cast<std::size_t>(kind);
 }
 
-std::uintptr_t bits(const void *pointer)
-{
-    return reinterpret_cast<std::uintptr_t>(pointer);
-}
+std::uintptr_t bits(const void *pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 
-CUdeviceptr address(const void *pointer)
-{
-    return static_cast<CUdeviceptr>(bits(pointer));
-}
+CUdeviceptr address(const void *pointer) { return static_cast<CUdeviceptr>(bits(pointer)); }
 
 // How many threads have work: one for 16 bytes where all addresses allow it, else one an element.
 std::size_t lanes_for(std::uintptr_t all_bits, std::size_t count, ElementKind kind)
@@ -71,14 +65,15 @@ Result<CUcontext> retain_primary_context(const Driver &driver, int ordinal)
 }
 
 Device::Device(const Driver &driver, CUcontext context, int primary_of) noexcept
-    : driver_(driver), context_(context), primary_of_(primary_of)
+    : driver_(driver), context_{context}, primary_of_(primary_of)
 {
+    driver.cuCtxGetId(context, &context_.id); // if it fails the Device is not alive
 }
 
 Device::~Device()
 {
-    if (module_ != nullptr) {
-        const ContextScope scope(driver_, context_);
+    if (module_ != nullptr && is_alive()) {
+        const ContextScope scope(driver_, context_.handle);
         if (scope.result() == CUDA_SUCCESS) {
             driver_.cuModuleUnload(module_);
         }

@@ -40,6 +40,19 @@ private:
 // has no context of its own. A Device that is given it as `primary_of` context releases it.
 [[nodiscard]] Result<CUcontext> retain_primary_context(const Driver &driver, int ordinal);
 
+// A context and its id. After the application destroyed or reset a context, a new one may have the
+// same handle, and its objects the handles of ours; ids are never used again.
+struct ContextRef {
+    CUcontext handle = nullptr;
+    unsigned long long id = 0;
+
+    [[nodiscard]] bool is_alive(const Driver &driver) const noexcept
+    {
+        unsigned long long now = 0;
+        return driver.cuCtxGetId(handle, &now) == CUDA_SUCCESS && now == id;
+    }
+};
+
 // Move-only owner of a driver object. Destroying it makes the owner's context current; a context
 // that is gone has taken the object along, and that is no error.
 template <class Handle> class Owned {
@@ -47,7 +60,7 @@ public:
     using Destroy = CUresult (*)(const Driver &, Handle);
 
     Owned() noexcept = default;
-    Owned(const Driver &driver, CUcontext context, Handle handle, Destroy destroy) noexcept
+    Owned(const Driver &driver, ContextRef context, Handle handle, Destroy destroy) noexcept
         : driver_(&driver), context_(context), handle_(handle), destroy_(destroy)
     {
     }
@@ -59,8 +72,8 @@ public:
     }
     ~Owned()
     {
-        if (driver_ != nullptr) {
-            const ContextScope scope(*driver_, context_);
+        if (driver_ != nullptr && context_.is_alive(*driver_)) {
+            const ContextScope scope(*driver_, context_.handle);
             if (scope.result() == CUDA_SUCCESS) {
                 destroy_(*driver_, handle_);
             }
@@ -78,7 +91,7 @@ private:
     }
 
     const Driver *driver_ = nullptr;
-    CUcontext context_ = nullptr;
+    ContextRef context_;
     Handle handle_{};
     Destroy destroy_ = nullptr;
 };
@@ -99,7 +112,9 @@ public:
     Device(const Device &) = delete;
     Device &operator=(const Device &) = delete;
 
-    [[nodiscard]] CUcontext context() const noexcept { return context_; }
+    [[nodiscard]] CUcontext context() const noexcept { return context_.handle; }
+    // False once the application has destroyed or reset the context, with all that we made in it.
+    [[nodiscard]] bool is_alive() const noexcept { return context_.is_alive(driver_); }
     [[nodiscard]] const Driver &driver() const noexcept { return driver_; }
     [[nodiscard]] int primary_of() const noexcept { return primary_of_; }
 
@@ -132,7 +147,7 @@ private:
     Status launch(CUfunction function, std::size_t lanes, void **arguments, CUstream stream) const;
 
     const Driver &driver_;
-    CUcontext context_;
+    ContextRef context_;
     int primary_of_;
     int max_blocks_ = 0; // written before the first entry of functions_
     std::mutex mutex_;   // of module_ and the slow path of kernel()

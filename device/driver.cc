@@ -71,8 +71,7 @@ const char *way_out(CUresult result)
         return ": hetcoll was built without kernels for this GPU, configure it "
                "with "
                "--with-cuda-arch for it";
-    default:
-        return "";
+    default: return "";
     }
 }
 
@@ -107,10 +106,7 @@ Status DriverLibrary::load_error() const
     return error_.ok() ? Status() : Status(error_.code(), error_.message());
 }
 
-bool DriverLibrary::is_emulated() const noexcept
-{
-    return get() != nullptr && emulated_;
-}
+bool DriverLibrary::is_emulated() const noexcept { return get() != nullptr && emulated_; }
 
 Status DriverLibrary::load() const
 {

@@ -19,7 +19,7 @@
     X(cuInit) X(cuDriverGetVersion) X(cuDeviceGetCount) X(cuDeviceGet) X(cuDeviceGetName)          \
     X(cuDeviceGetUuid) X(cuDeviceGetAttribute) X(cuDevicePrimaryCtxRetain)                         \
     X(cuDevicePrimaryCtxRelease) X(cuCtxGetCurrent) X(cuCtxSetCurrent) X(cuCtxPushCurrent)         \
-    X(cuCtxPopCurrent) X(cuCtxGetDevice) X(cuCtxGetStreamPriorityRange) X(cuCtxSynchronize)        \
+    X(cuCtxPopCurrent) X(cuCtxGetDevice) X(cuCtxGetId) X(cuCtxGetStreamPriorityRange) X(cuCtxSynchronize)        \
     X(cuPointerGetAttribute) X(cuPointerGetAttributes) X(cuMemAlloc) X(cuMemFree)                  \
     X(cuMemAllocManaged) X(cuMemHostAlloc) X(cuMemFreeHost)                                        \
     X(cuMemHostRegister) X(cuMemHostUnregister) X(cuMemcpy) X(cuMemcpyHtoD)                        \

@@ -5,8 +5,8 @@
 namespace hetcoll {
 namespace {
 
-// Copies and polls until the copy is done.
-bool copy(Device &device, void *to, const void *from, std::size_t bytes)
+// Copies, and lets messages move on until the copy is done.
+bool copy(Device &device, const hetcoll_p2p &self, void *to, const void *from, std::size_t bytes)
 {
     auto stream = device.make_stream();
     auto event = device.make_event();
@@ -16,6 +16,7 @@ bool copy(Device &device, void *to, const void *from, std::size_t bytes)
     }
     Result<bool> done = false;
     while (done.ok() && !*done) {
+        self.progress(self.context);
         done = device.is_done(*event);
     }
     return done.ok();
@@ -45,7 +46,7 @@ bool carries_device_memory(Device &device, const hetcoll_p2p &self, int tag)
         sent[i] = static_cast<std::byte>(i * 31 + 7);
     }
     auto *from = reinterpret_cast<std::byte *>(memory->get()), *to = from + kBytes;
-    if (!copy(device, from, sent, kBytes)) {
+    if (!copy(device, self, from, sent, kBytes)) {
         return false;
     }
     void *send = nullptr, *receive = nullptr;
@@ -54,7 +55,8 @@ bool carries_device_memory(Device &device, const hetcoll_p2p &self, int tag)
         return false;
     }
     const bool moved = wait(self, send) && wait(self, receive);
-    return moved && copy(device, received, to, kBytes) && std::memcmp(sent, received, kBytes) == 0;
+    return moved && copy(device, self, received, to, kBytes) &&
+           std::memcmp(sent, received, kBytes) == 0;
 }
 
 } // namespace hetcoll

@@ -3,6 +3,7 @@
 #include "tuning/build_schedule.h"
 
 #include <cstring>
+#include <new>
 
 namespace hetcoll {
 
@@ -25,11 +26,10 @@ std::optional<int> Engine::try_host(const hetcoll_call &call) noexcept
         return std::nullopt;
     }
     host_calls_.store(host_calls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    alignas(16) std::byte mine[HETCOLL_MAX_SMALL_LIMIT + Exchange::kFlagBytes];
-    alignas(16) std::byte theirs[sizeof mine];
+    std::byte *const mine = messages_->mine;
     std::memcpy(mine, call.send, call.span);
     exchange_.start(
-        p2p_, call.tag, mine, theirs, call.span, call.count,
+        p2p_, call.tag, mine, messages_->theirs, call.span, call.count,
         host_reduce(static_cast<ReduceOp>(call.op), static_cast<ElementKind>(call.kind)), 0);
     Progress progress;
     while ((progress = exchange_.step()) == Progress::kPending) {
@@ -37,6 +37,7 @@ std::optional<int> Engine::try_host(const hetcoll_call &call) noexcept
     }
     if (progress == Progress::kFailed) {
         process_.count(HETCOLL_CALLS_FAILED);
+        abandon_messages();
         return exchange_.code();
     }
     if (exchange_.flags() != 0) {
@@ -48,6 +49,14 @@ std::optional<int> Engine::try_host(const hetcoll_call &call) noexcept
     }
     std::memcpy(call.recv, mine, call.span);
     return HETCOLL_SUCCESS;
+}
+
+void Engine::abandon_messages() noexcept
+{
+    if (auto *fresh = new (std::nothrow) Messages) {
+        static_cast<void>(messages_.release());
+        messages_.reset(fresh);
+    }
 }
 
 Choice Engine::choice(std::size_t bytes) const noexcept

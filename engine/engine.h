@@ -10,6 +10,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 namespace hetcoll {
@@ -32,8 +33,16 @@ public:
     [[nodiscard]] Choice choice(std::size_t bytes) const noexcept;
     // This rank's schedule, built at first use and kept: it serves every size.
     [[nodiscard]] const Schedule &schedule(Algorithm algorithm);
-    // A communicator runs one blocking call at a time.
+    // A communicator runs one blocking call at a time, so these are the current call's.
     [[nodiscard]] Executor &executor() noexcept { return executor_; }
+    // For an exchange: this rank's message and another's.
+    struct Messages {
+        alignas(64) std::byte mine[HETCOLL_MAX_SMALL_LIMIT + Exchange::kFlagBytes];
+        alignas(64) std::byte theirs[HETCOLL_MAX_SMALL_LIMIT + Exchange::kFlagBytes];
+    };
+    [[nodiscard]] Messages &messages() noexcept { return *messages_; }
+    // After a network failure: a message may still arrive in them, so they are left to it.
+    void abandon_messages() noexcept;
 
 private:
     Process &process_;
@@ -42,6 +51,7 @@ private:
     std::array<std::optional<Schedule>, kAlgorithmCount> schedules_;
     Executor executor_;
     Exchange exchange_; // of try_host()
+    std::unique_ptr<Messages> messages_ = std::make_unique<Messages>();
     // Calls served by try_host(). Only this engine writes it, so that it costs no locked
     // instruction.
     std::atomic<std::uint64_t> host_calls_{0};

@@ -71,11 +71,6 @@ void hetcoll_process_facts(const hetcoll_process *process, hetcoll_facts *facts)
     *facts = process->process->facts();
 }
 
-int hetcoll_process_is_emulated(const hetcoll_process *process)
-{
-    return process->process->is_emulated();
-}
-
 uint64_t hetcoll_process_counter(const hetcoll_process *process, hetcoll_counter counter)
 {
     return process->process->counter(counter);
@@ -84,7 +79,7 @@ uint64_t hetcoll_process_counter(const hetcoll_process *process, hetcoll_counter
 void hetcoll_facts_merge(hetcoll_facts *into, const hetcoll_facts *other)
 {
     // protocol 0 stands for "no common one" and stays.
-    if (into->protocol != other->protocol) {
+    if (into->protocol != other->protocol || into->priority != other->priority) {
         into->protocol = 0;
     }
     into->may_have_gpu |= other->may_have_gpu;

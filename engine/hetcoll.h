@@ -66,6 +66,7 @@ struct hetcoll_settings {
     size_t chunk_bytes;        /* most bytes in one message; 0: by the built-in rules */
     int sync_context;          /* wait for the whole context's work before reading a buffer */
     int local_rank; /* what concerns all ranks of a node alike is logged by rank 0 of it */
+    int priority;   /* as published: ranks with different ones would not all use hetcoll */
     int verbose;
     void (*log)(int level, const char *line);
 };
@@ -77,6 +78,7 @@ struct hetcoll_facts {
     uint32_t small_limit; /* bytes */
     uint32_t chunk_bytes; /* 0: by the rules */
     uint32_t algorithm;   /* 0: by the rules, else 1 + enum Algorithm */
+    int32_t priority;     /* of the component */
 };
 #define HETCOLL_PROTOCOL 1u
 
@@ -140,8 +142,6 @@ void hetcoll_process_destroy(struct hetcoll_process *process);
 void hetcoll_process_facts(const struct hetcoll_process *process, struct hetcoll_facts *facts);
 uint64_t hetcoll_process_counter(const struct hetcoll_process *process,
                                  enum hetcoll_counter counter);
-/* Nonzero if the driver library is the emulated GPU's. Opens the library. */
-int hetcoll_process_is_emulated(const struct hetcoll_process *process);
 
 /* Combines the facts of two processes; associative and commutative, so that every rank gets the
  * same settings for a communicator. Without a common protocol or a GPU nobody uses it there. */

@@ -11,12 +11,14 @@ constexpr Flags kHostMemory = 2;
 constexpr Flags kMustStage = 4; // cannot run our schedules now
 constexpr Flags kFailed = 8;    // a driver call failed, the result is lost
 
+constexpr std::size_t kAlignment = 256; // of the driver's allocations
+
 constexpr int index_of(Algorithm algorithm) { return static_cast<int>(algorithm); }
 
 } // namespace
 
 Operation::Operation(Engine &engine, const hetcoll_call &call) noexcept
-    : engine_(engine), process_(engine.process()), call_(call), mine_(small_[0])
+    : engine_(engine), process_(engine.process()), call_(call), mine_(engine.messages().mine)
 {
 }
 
@@ -25,7 +27,7 @@ Operation::~Operation()
     if (failure_.ok()) {
         process_.give_back(std::move(device_));
     } else {
-        process_.discard(std::move(device_));
+        process_.discard(std::move(device_)); // the store takes nothing back of this device
     }
     process_.give_back(std::move(host_));
     process_.give_back(std::move(staged_send_));
@@ -273,8 +275,8 @@ void Operation::exchange_small()
     state_ = State::kSmallExchange;
     const auto reduce =
         host_reduce(static_cast<ReduceOp>(call_.op), static_cast<ElementKind>(call_.kind));
-    exchange_.start(engine_.p2p(), call_.tag, mine_, small_[1], bytes_, call_.count, reduce,
-                    failure_.ok() ? 0 : kFailed);
+    exchange_.start(engine_.p2p(), call_.tag, mine_, engine_.messages().theirs, bytes_, call_.count,
+                    reduce, failure_.ok() ? 0 : kFailed);
 }
 
 void Operation::write_small()
@@ -301,8 +303,8 @@ void Operation::begin_agreement(State state)
 {
     state_ = state;
     process_.count(HETCOLL_AGREEMENTS);
-    exchange_.start(engine_.p2p(), call_.tag, small_[0], small_[1], 0, 0, nullptr,
-                    flags_ | (failure_.ok() ? 0 : kFailed));
+    exchange_.start(engine_.p2p(), call_.tag, engine_.messages().mine, engine_.messages().theirs, 0,
+                    0, nullptr, flags_ | (failure_.ok() ? 0 : kFailed));
 }
 
 void Operation::decide()
@@ -391,17 +393,25 @@ void Operation::begin_staging()
     }
 }
 
+// Where the data begins in staging memory: at the alignment that it has in a buffer of that kind.
+std::byte *Operation::first_byte(const StagingMemory &memory) const noexcept
+{
+    constexpr auto kModulus = static_cast<std::ptrdiff_t>(kAlignment);
+    return memory.data() + (call_.gap % kModulus + kModulus) % kModulus;
+}
+
 void Operation::stage(const std::byte *from, std::unique_ptr<StagingMemory> &memory, bool copy)
 {
     const bool pinned = device_ != nullptr && device_->enter().ok();
-    auto borrowed = process_.borrow_staging(pinned ? device_->device() : nullptr, call_.span);
+    auto borrowed =
+        process_.borrow_staging(pinned ? device_->device() : nullptr, call_.span + kAlignment);
     if (!borrowed.ok()) {
         note(borrowed.take_status());
         return;
     }
     memory = std::move(*borrowed);
     if (copy) {
-        start_copy(memory->data(), from + call_.gap, call_.span,
+        start_copy(first_byte(*memory), from + call_.gap, call_.span,
                    from == call_.recv ? recv_ : send_);
     }
 }
@@ -416,7 +426,7 @@ void Operation::reduce_staged()
         return;
     }
     const auto host = [this](const std::unique_ptr<StagingMemory> &memory, const void *buffer) {
-        return memory ? memory->data() - call_.gap : static_cast<const std::byte *>(buffer);
+        return memory ? first_byte(*memory) - call_.gap : static_cast<const std::byte *>(buffer);
     };
     auto *recv = const_cast<std::byte *>(host(staged_recv_, call_.recv));
     const std::byte *send = in_place() ? recv : host(staged_send_, call_.send);
@@ -430,8 +440,8 @@ void Operation::reduce_staged()
         return;
     }
     state_ = State::kCopyOut;
-    start_copy(static_cast<std::byte *>(call_.recv) + call_.gap, staged_recv_->data(), call_.span,
-               recv_);
+    start_copy(static_cast<std::byte *>(call_.recv) + call_.gap, first_byte(*staged_recv_),
+               call_.span, recv_);
 }
 
 // ---- shared pieces ----
@@ -474,6 +484,7 @@ bool Operation::exchange_done()
     case Progress::kFailed:
         leave_context();
         static_cast<void>(device_.release()); // a message may still arrive in its memory
+        engine_.abandon_messages();
         finish(exchange_.code());
         return true;
     case Progress::kDone: break;

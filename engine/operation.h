@@ -61,6 +61,7 @@ private:
     void begin_staging();
     void stage(const std::byte *from, std::unique_ptr<StagingMemory> &memory, bool copy);
     void reduce_staged();
+    [[nodiscard]] std::byte *first_byte(const StagingMemory &memory) const noexcept;
     void finish(int result) noexcept;
     void finish_failed();
 
@@ -101,8 +102,7 @@ private:
     bool copied_input_ = false;
 
     Exchange exchange_;
-    std::byte *mine_;                                              // small_[0], or pinned memory
-    alignas(16) std::byte small_[2][HETCOLL_MAX_SMALL_LIMIT + 16]; // both aligned
+    std::byte *mine_; // this rank's part of a small call: the engine's message, or pinned memory
 };
 
 } // namespace hetcoll

@@ -4,6 +4,7 @@
 #include "engine/exchange.h"
 
 #include <algorithm>
+#include <iterator>
 #include <new>
 #include <string_view>
 
@@ -32,7 +33,8 @@ std::optional<PointerCacheMode> find_cache_mode(std::string_view name)
 } // namespace
 
 Process::Process(const hetcoll_settings &settings)
-    : settings_(settings), log_{settings.log, settings.verbose}
+    : settings_(settings), log_{settings.log, settings.verbose},
+      node_log_(settings.local_rank == 0 ? log_ : Log{})
 {
     settings_.pointer_cache = settings_.algorithm = nullptr; // the caller's, parsed by create()
 }
@@ -68,9 +70,7 @@ Result<std::unique_ptr<Process>> Process::create(const hetcoll_settings &setting
                      "from %zu to %zu",
                      settings.chunk_bytes, kLeast, kMost);
     }
-    // What it has to say, that there are no memory events here, holds for every rank of the node.
-    const Log for_node = settings.local_rank == 0 ? process->log_ : Log{};
-    process->pointers_ = PointerCache::create(process->library_, *mode, for_node);
+    process->pointers_ = PointerCache::create(process->library_, *mode, process->node_log_);
     return process;
 }
 
@@ -82,6 +82,7 @@ hetcoll_facts Process::facts() const noexcept
         .small_limit = static_cast<std::uint32_t>(settings_.small_limit),
         .chunk_bytes = static_cast<std::uint32_t>(settings_.chunk_bytes),
         .algorithm = forced_ ? 1u + static_cast<std::uint32_t>(*forced_) : 0u,
+        .priority = settings_.priority,
     };
 }
 
@@ -100,41 +101,42 @@ std::size_t Process::slot_bytes() const noexcept
 Result<std::unique_ptr<DeviceBounce>> Process::borrow_device(const PointerInfo &pointer,
                                                              bool ordinary)
 {
+    Forgotten forgotten;
     const std::lock_guard lock(mutex_);
-    while (true) {
-        const bool direct = ordinary && direct_.value_or(self_.has_value());
-        auto found = device_of_locked(pointer);
-        if (!found.ok()) {
-            return found.take_status();
-        }
-        const std::shared_ptr<Device> device = std::move(*found);
-        const auto idle =
-            std::find_if(idle_devices_.begin(), idle_devices_.end(), [&](const auto &bounce) {
-                return bounce->device() == device && bounce->direct() == direct;
-            });
-        if (idle == idle_devices_.end()) {
-            return make_device_bounce(device, ordinary);
-        }
-        std::unique_ptr<DeviceBounce> bounce = std::move(*idle);
-        idle_devices_.erase(idle);
-        if (bounce->copy_done().ok()) {
-            return bounce;
-        }
-        // The application reset its context, which took our streams and kernels along.
-        forget(device);
+    auto found = device_of_locked(pointer, forgotten);
+    if (!found.ok()) {
+        return found.take_status();
     }
+    const bool direct = ordinary && direct_.value_or(self_.has_value());
+    const auto idle =
+        std::find_if(idle_devices_.begin(), idle_devices_.end(), [&](const auto &bounce) {
+            return bounce->device() == *found && bounce->direct() == direct;
+        });
+    if (idle == idle_devices_.end()) {
+        return make_device_bounce(*found, ordinary, forgotten);
+    }
+    std::unique_ptr<DeviceBounce> bounce = std::move(*idle);
+    idle_devices_.erase(idle);
+    return bounce;
 }
 
 // Requires the lock.
 Result<std::unique_ptr<DeviceBounce>>
-Process::make_device_bounce(const std::shared_ptr<Device> &device, bool ordinary)
+Process::make_device_bounce(const std::shared_ptr<Device> &device, bool ordinary,
+                            Forgotten &forgotten)
 {
     const ContextScope scope(device->driver(), device->context());
     if (scope.result() != CUDA_SUCCESS) {
-        forget(device); // the context may be gone and its addresses in use again
+        forget(device, forgotten);
         return driver_status(device->driver(), scope.result(), "cuCtxPushCurrent",
                              "entering the context of a buffer");
     }
+    if (!emulation_announced_ && library_.is_emulated()) {
+        hetcoll::log(node_log_, 0,
+                     "hetcoll: runs on the emulated GPU: results are right, times say nothing "
+                     "about a GPU");
+    }
+    emulation_announced_ = true;
     count(HETCOLL_ALLOCATIONS);
     return DeviceBounce::create(device, slot_bytes(),
                                 HETCOLL_MAX_SMALL_LIMIT + Exchange::kFlagBytes,
@@ -143,90 +145,110 @@ Process::make_device_bounce(const std::shared_ptr<Device> &device, bool ordinary
 
 Result<std::shared_ptr<Device>> Process::device_of(const PointerInfo &pointer)
 {
+    Forgotten forgotten;
     const std::lock_guard lock(mutex_);
-    return device_of_locked(pointer);
+    return device_of_locked(pointer, forgotten);
 }
 
-// The Device of the pointer's context, made at first use. Requires the lock.
-Result<std::shared_ptr<Device>> Process::device_of_locked(const PointerInfo &pointer)
+// The Device of the pointer's context, made at first use and anew after the application has
+// destroyed or reset the context. Requires the lock.
+Result<std::shared_ptr<Device>> Process::device_of_locked(const PointerInfo &pointer,
+                                                          Forgotten &forgotten)
 {
     const Driver *driver = library_.get();
     if (driver == nullptr) {
         return error(Errc::kDriver, "%s", library_.load_error().message().c_str());
     }
-    if (pointer.context == nullptr) {
-        for (const auto &device : devices_) {
-            if (device->primary_of() == pointer.device) {
-                return device;
-            }
+    const auto known = std::find_if(devices_.begin(), devices_.end(), [&](const auto &device) {
+        return pointer.context == nullptr ? device->primary_of() == pointer.device
+                                          : device->context() == pointer.context;
+    });
+    if (known != devices_.end()) {
+        const std::shared_ptr<Device> device = *known;
+        if (device->is_alive()) {
+            return device;
         }
+        forget(device, forgotten);
+    }
+    CUcontext context = pointer.context;
+    if (context == nullptr) {
         auto primary = retain_primary_context(*driver, pointer.device);
         if (!primary.ok()) {
             return primary.take_status();
         }
-        devices_.push_back(std::make_shared<Device>(*driver, *primary, pointer.device));
-        return devices_.back();
+        context = *primary;
     }
-    for (const auto &device : devices_) {
-        if (device->context() == pointer.context) {
-            return device;
-        }
+    const int primary_of = pointer.context == nullptr ? pointer.device : -1;
+    auto device = std::make_shared<Device>(*driver, context, primary_of);
+    if (!device->is_alive()) {
+        return error(Errc::kDriver, "the context of a buffer is gone, or has no id");
     }
-    devices_.push_back(std::make_shared<Device>(*driver, pointer.context, -1));
-    return devices_.back();
+    devices_.push_back(device);
+    return device;
 }
 
-// Drops all that was made in a context. Requires the lock.
-void Process::forget(const std::shared_ptr<Device> &device) noexcept
+// Drops all that was made in a context: it goes with `forgotten`, after the lock. Requires the
+// lock.
+void Process::forget(const std::shared_ptr<Device> &device, Forgotten &forgotten) noexcept
 {
+    const auto move_out = [&device](auto &from, auto &to, const auto &device_of) {
+        const auto gone = std::stable_partition(
+            from.begin(), from.end(), [&](const auto &idle) { return device_of(idle) != device; });
+        std::move(gone, from.end(), std::back_inserter(to));
+        from.erase(gone, from.end());
+    };
+    move_out(idle_devices_, forgotten.devices, [](const auto &idle) { return idle->device(); });
+    move_out(idle_staging_, forgotten.staging, [](const auto &idle) { return idle->device; });
     std::erase(devices_, device);
-    std::erase_if(idle_devices_, [&](const auto &idle) { return idle->device() == device; });
-    std::erase_if(idle_staging_, [&](const auto &idle) { return idle->device == device; });
     pointers_->flush();
 }
 
 Result<bool> Process::legacy_work_done(const PointerInfo &device)
 {
-    auto owner = device_of(device);
-    if (!owner.ok()) {
-        return owner.take_status();
-    }
-    const Driver &driver = (*owner)->driver();
-    const ContextScope scope(driver, (*owner)->context());
-    const CUresult result = driver.cuStreamQuery(CU_STREAM_LEGACY);
-    if (result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_READY) {
-        return result == CUDA_SUCCESS;
-    }
-    return driver_status(driver, result, "cuStreamQuery", "looking at the legacy stream");
+    bool done = false;
+    Status status = in_context_of(device, [&](const Driver &driver) {
+        const CUresult result = driver.cuStreamQuery(CU_STREAM_LEGACY);
+        done = result == CUDA_SUCCESS;
+        return driver_status(driver, result == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : result,
+                             "cuStreamQuery", "looking at the legacy stream");
+    });
+    return status.ok() ? Result<bool>(done) : Result<bool>(std::move(status));
 }
 
 Status Process::synchronize(const PointerInfo &device)
 {
-    auto owner = device_of(device);
-    if (!owner.ok()) {
-        return owner.take_status();
-    }
-    const Driver &driver = (*owner)->driver();
-    const ContextScope scope(driver, (*owner)->context());
-    return driver_status(driver, driver.cuCtxSynchronize(), "cuCtxSynchronize",
-                         "waiting for the application's work");
+    return in_context_of(device, [](const Driver &driver) {
+        return driver_status(driver, driver.cuCtxSynchronize(), "cuCtxSynchronize",
+                             "waiting for the application's work");
+    });
 }
 
 Status Process::copy_blocking(void *to, const void *from, std::size_t bytes,
                               const PointerInfo &device)
 {
-    auto owner = device_of(device);
-    if (!owner.ok()) {
-        return owner.take_status();
+    return in_context_of(device, [&](const Driver &driver) {
+        const auto address = [](const void *pointer) {
+            return reinterpret_cast<CUdeviceptr>(pointer);
+        };
+        CUresult result = driver.cuMemcpy(address(to), address(from), bytes);
+        if (result == CUDA_SUCCESS) { // between device buffers it returns before the copy is done
+            result = driver.cuStreamSynchronize(CU_STREAM_LEGACY);
+        }
+        return driver_status(driver, result, "cuMemcpy", "copying a buffer without pinned memory");
+    });
+}
+
+template <class Work> Status Process::in_context_of(const PointerInfo &pointer, const Work &work)
+{
+    auto device = device_of(pointer);
+    if (!device.ok()) {
+        return device.take_status();
     }
-    const Driver &driver = (*owner)->driver();
-    const ContextScope scope(driver, (*owner)->context());
-    const auto address = [](const void *pointer) { return reinterpret_cast<CUdeviceptr>(pointer); };
-    CUresult result = driver.cuMemcpy(address(to), address(from), bytes);
-    if (result == CUDA_SUCCESS) { // between two device buffers it returns before the copy is done
-        result = driver.cuStreamSynchronize(CU_STREAM_LEGACY);
-    }
-    return driver_status(driver, result, "cuMemcpy", "copying a buffer without pinned memory");
+    const Driver &driver = (*device)->driver();
+    const ContextScope scope(driver, (*device)->context());
+    Status entered = driver_status(driver, scope.result(), "cuCtxPushCurrent",
+                                   "entering the context of a buffer");
+    return entered.ok() ? work(driver) : std::move(entered);
 }
 
 Result<std::unique_ptr<HostBounce>> Process::borrow_host()
@@ -248,8 +270,10 @@ Process::borrow_staging(const std::shared_ptr<Device> &device, std::size_t bytes
 {
     {
         const std::lock_guard lock(mutex_);
-        const auto fits = std::find_if(idle_staging_.begin(), idle_staging_.end(),
-                                       [&](const auto &idle) { return idle->bytes >= bytes; });
+        const auto fits =
+            std::find_if(idle_staging_.begin(), idle_staging_.end(), [&](const auto &idle) {
+                return idle->device == device && idle->bytes >= bytes;
+            });
         if (fits != idle_staging_.end()) {
             std::unique_ptr<StagingMemory> memory = std::move(*fits);
             idle_staging_.erase(fits);
@@ -280,7 +304,9 @@ void Process::give_back(std::unique_ptr<DeviceBounce> bounce) noexcept
 {
     if (bounce != nullptr) {
         const std::lock_guard lock(mutex_);
-        idle_devices_.push_back(std::move(bounce));
+        if (std::find(devices_.begin(), devices_.end(), bounce->device()) != devices_.end()) {
+            idle_devices_.push_back(std::move(bounce));
+        }
     }
 }
 
@@ -298,6 +324,9 @@ void Process::give_back(std::unique_ptr<StagingMemory> memory) noexcept
         return;
     }
     const std::lock_guard lock(mutex_);
+    if (std::find(devices_.begin(), devices_.end(), memory->device) == devices_.end()) {
+        return;
+    }
     if (idle_staging_.size() == kKeptStagingBuffers) {
         idle_staging_.erase(
             std::min_element(idle_staging_.begin(), idle_staging_.end(),
@@ -309,8 +338,9 @@ void Process::give_back(std::unique_ptr<StagingMemory> memory) noexcept
 void Process::discard(std::unique_ptr<DeviceBounce> bounce) noexcept
 {
     if (bounce != nullptr) {
+        Forgotten forgotten;
         const std::lock_guard lock(mutex_);
-        forget(bounce->device());
+        forget(bounce->device(), forgotten);
     }
 }
 

@@ -44,7 +44,6 @@ public:
     [[nodiscard]] hetcoll_facts facts() const noexcept;
     // The driver, or nullptr where there is none.
     [[nodiscard]] const Driver *driver() const noexcept { return library_.get(); }
-    [[nodiscard]] bool is_emulated() const noexcept { return library_.is_emulated(); }
     [[nodiscard]] PointerCache &pointers() noexcept { return *pointers_; }
 
     void offer_direct(const hetcoll_p2p &self, int tag) noexcept;
@@ -87,16 +86,27 @@ public:
 private:
     explicit Process(const hetcoll_settings &settings);
 
+    // What was made in a context that is used no more. Destroyed without the lock: it may wait for
+    // copies that still run.
+    struct Forgotten {
+        std::vector<std::unique_ptr<DeviceBounce>> devices;
+        std::vector<std::unique_ptr<StagingMemory>> staging;
+    };
+
     [[nodiscard]] Result<std::shared_ptr<Device>> device_of(const PointerInfo &pointer);
-    [[nodiscard]] Result<std::shared_ptr<Device>> device_of_locked(const PointerInfo &pointer);
+    [[nodiscard]] Result<std::shared_ptr<Device>> device_of_locked(const PointerInfo &pointer,
+                                                                   Forgotten &forgotten);
+    // Calls work(driver) with the context of the buffer current.
+    template <class Work> Status in_context_of(const PointerInfo &pointer, const Work &work);
     [[nodiscard]] Result<std::unique_ptr<DeviceBounce>>
-    make_device_bounce(const std::shared_ptr<Device> &device, bool ordinary);
-    void forget(const std::shared_ptr<Device> &device) noexcept;
+    make_device_bounce(const std::shared_ptr<Device> &device, bool ordinary, Forgotten &forgotten);
+    void forget(const std::shared_ptr<Device> &device, Forgotten &forgotten) noexcept;
     [[nodiscard]] bool direct_works(Device &device);
     [[nodiscard]] std::size_t slot_bytes() const noexcept;
 
     hetcoll_settings settings_;
     Log log_;
+    Log node_log_; // of one rank a node: for what concerns all of them alike
     PointerCacheMode cache_mode_ = PointerCacheMode::kValidated;
     std::optional<Algorithm> forced_;
     DriverLibrary library_;
@@ -109,6 +119,7 @@ private:
     std::optional<hetcoll_p2p> self_;
     int self_tag_ = 0;
     std::optional<bool> direct_;
+    bool emulation_announced_ = false;
     std::vector<std::shared_ptr<Device>> devices_;
     std::vector<std::unique_ptr<DeviceBounce>> idle_devices_;
     std::vector<std::unique_ptr<HostBounce>> idle_hosts_;

@@ -21,12 +21,6 @@ void hetcoll_process_facts(const struct hetcoll_process *process, struct hetcoll
     *facts = (struct hetcoll_facts){.protocol = 0};
 }
 
-int hetcoll_process_is_emulated(const struct hetcoll_process *process)
-{
-    (void)process;
-    return 0;
-}
-
 uint64_t hetcoll_process_counter(const struct hetcoll_process *process,
                                  enum hetcoll_counter counter)
 {

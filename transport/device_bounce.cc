@@ -59,7 +59,7 @@ Result<std::unique_ptr<DeviceBounce>> DeviceBounce::create(std::shared_ptr<Devic
 
 DeviceBounce::~DeviceBounce()
 {
-    if (!enter().ok()) {
+    if (!device_->is_alive() || !enter().ok()) {
         return; // the context took everything along
     }
     for (const StreamHandle *stream : {&out_, &in_}) {

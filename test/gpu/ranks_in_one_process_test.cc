@@ -1,5 +1,5 @@
-// N ranks in one process, a thread each, on one GPU: the whole engine over messages in memory. Runs on
-// the emulated GPU in make check and on a real one in make check-gpu.
+// N ranks in one process, a thread each, on one GPU: the whole engine over messages in memory. Runs
+// on the emulated GPU in make check and on a real one in make check-gpu.
 #include "device/driver.h"
 #include "engine/hetcoll.h"
 #include "memory_network.h"
@@ -95,6 +95,7 @@ public:
                                         .chunk_bytes = 4096,
                                         .sync_context = 0,
                                         .local_rank = 0,
+                                        .priority = 95,
                                         .verbose = 0,
                                         .log = discard_log};
         char problem[256];

@@ -6,7 +6,6 @@
 
 #include "ompi/mca/coll/base/coll_base_util.h"
 #include "ompi/mca/coll/base/coll_tags.h"
-#include "ompi/proc/proc.h"
 
 /* What the core needs to reach the previous module again. */
 struct host_call {
@@ -68,21 +67,10 @@ static void explain(const mca_coll_hetcoll_module_t *module, const struct hetcol
             "hetcoll: communicator of %d ranks: Allreduce on any memory: %s, as without hetcoll, "
             "because %s",
             ompi_comm_size(module->comm), previous,
-            mixed_builds ? "hetcoll is off, or another version, on some rank"
+            mixed_builds ? "hetcoll is off, of another version or of another priority on some rank"
                          : "no rank can have a GPU");
     }
     mca_coll_hetcoll_log(level, line);
-}
-
-static void announce_emulation(const struct hetcoll_process *process)
-{
-    static bool announced = false;
-    if (!announced && 0 == ompi_proc_local()->super.proc_name.vpid &&
-        hetcoll_process_is_emulated(process)) {
-        mca_coll_hetcoll_log(0, "hetcoll: runs on the emulated GPU: results are right, times say "
-                                "nothing about a GPU");
-    }
-    announced = true;
 }
 
 /* The first call on a communicator. Every rank comes to the same state: it reads the same facts. */
@@ -97,7 +85,6 @@ static int first_call(mca_coll_hetcoll_module_t *module)
         mca_coll_hetcoll_leave(module);
         return OMPI_SUCCESS;
     }
-    announce_emulation(process);
     struct hetcoll_p2p p2p;
     if (mca_coll_hetcoll_pml_claims_device()) {
         mca_coll_hetcoll_fill_p2p(&p2p, &ompi_mpi_comm_self.comm);
@@ -151,7 +138,7 @@ int mca_coll_hetcoll_allreduce(const void *sbuf, void *rbuf, hetcoll_count_t cou
     struct hetcoll_call call = {
         .send = MPI_IN_PLACE == sbuf ? rbuf : sbuf,
         .recv = rbuf,
-        .tag = ompi_coll_base_nbc_reserve_tags(comm, 1),
+        .tag = MCA_COLL_BASE_TAG_ALLREDUCE,
         .host_allreduce = host_allreduce,
         .context = &host,
     };

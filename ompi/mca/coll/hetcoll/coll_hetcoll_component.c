@@ -207,6 +207,7 @@ static int open_component(void)
         .small_limit = c->small_limit,
         .chunk_bytes = c->chunk_bytes,
         .sync_context = 0 == strcmp(c->pre_sync, "context"),
+        .priority = c->priority,
         .local_rank = opal_process_info.my_local_rank,
         .verbose = c->verbose,
         .log = mca_coll_hetcoll_log,
