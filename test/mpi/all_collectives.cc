@@ -230,6 +230,30 @@ void on_one(Program &p, MPI_Comm comm)
     many_sizes_of_allreduce(p, comm);
 }
 
+// Open MPI 4.1.4's MPI_Ialltoallv takes a tag on the ranks alone that have something to exchange:
+// afterwards the ranks' counters of such tags differ.
+void after_tags_differ(Program &p)
+{
+    MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    const auto [rank, size, sum] = ranks_of(comm);
+    std::vector<int> counts(static_cast<std::size_t>(size)), places(counts), data(counts);
+    for (int i = 0; i < size; ++i) {
+        places[static_cast<std::size_t>(i)] = i;
+    }
+    if (rank < 2 && size > 2) {
+        counts[static_cast<std::size_t>(1 - rank)] = 1;
+    }
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Ialltoallv(MPI_IN_PLACE, nullptr, nullptr, MPI_INT, data.data(), counts.data(),
+                   places.data(), MPI_INT, comm, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    int all = 0;
+    MPI_Allreduce(&rank, &all, 1, MPI_INT, MPI_SUM, comm);
+    p.check(all == size * (size - 1) / 2, "Allreduce after Ialltoallv: %d", all);
+    MPI_Comm_free(&comm);
+}
+
 } // namespace
 } // namespace hetcoll::test
 
@@ -243,6 +267,7 @@ int main(int argc, char **argv)
     for (const MPI_Comm comm : {MPI_COMM_WORLD, copy, half, MPI_COMM_SELF}) {
         on_one(program, comm);
     }
+    after_tags_differ(program);
     MPI_Comm_free(&half);
     MPI_Comm_free(&copy);
     return program.finish();

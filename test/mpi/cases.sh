@@ -103,7 +103,7 @@ for ranks in 2 4; do
 done
 must_fail=
 
-for test in many leaked reset after side before; do
+for test in many leaked reset anew after side before; do
     case_ 3 ob1 "$forced" lifecycle $test
 done
 case_ 2 ucx "$forced" lifecycle many

@@ -2,12 +2,16 @@
 //   many        communicators made, used and freed by the hundred
 //   leaked      communicators never freed: MPI_Finalize destroys them
 //   reset       the device is reset before MPI_Finalize
+//   anew        the device is reset, and used again
 //   after       buffers and context outlive MPI
 //   side        MPI_Init, calls and MPI_Finalize on a thread that is not the main one
 //   before      context and buffers exist before MPI_Init
 #include "test/mpi/check.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <map>
 #include <string>
@@ -69,6 +73,54 @@ int reset(int argc, char **argv)
     std::quick_exit(exit_code); // the test's own handle of the context is stale
 }
 
+// Work goes on after a reset: the context and what the application makes in it have the handles and
+// addresses that ours had before.
+int anew(int argc, char **argv)
+{
+    Program program(argc, argv, "lifecycle anew");
+    const Gpu &gpu = program.gpu();
+    const Driver &driver = gpu.driver();
+    const Emulated emulated;
+    const auto reset_context =
+        reinterpret_cast<CUresult (*)(CUdevice)>(emulated.find("cuDevicePrimaryCtxReset_v2"));
+    check_allreduce(program, MPI_COMM_WORLD, call_of(10, 3));
+    check_allreduce(program, MPI_COMM_WORLD, call_of(100'000, 3));
+    CUcontext context = nullptr;
+    reset_context(gpu.ordinal());
+    driver.cuDevicePrimaryCtxRelease(gpu.ordinal());
+    driver.cuDevicePrimaryCtxRetain(&context, gpu.ordinal());
+    driver.cuCtxSetCurrent(context);
+    program.check(context == gpu.context(), "the new context has another handle");
+
+    constexpr std::size_t kBytes = std::size_t{4} << 20;
+    std::array<CUevent, 20> events{};
+    std::array<unsigned char *, 3> pinned{};
+    for (CUevent &event : events) {
+        driver.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
+    }
+    for (unsigned char *&memory : pinned) {
+        void *made = nullptr;
+        driver.cuMemHostAlloc(&made, kBytes, 0);
+        memory = static_cast<unsigned char *>(made);
+        std::memset(memory, 0x5a, kBytes);
+    }
+    for (const std::size_t count : {10, 100'000, 500'000}) {
+        check_allreduce(program, MPI_COMM_WORLD, call_of(count, 4));
+    }
+    for (CUevent event : events) {
+        program.check(driver.cuEventQuery(event) == CUDA_SUCCESS, "an event was destroyed");
+        driver.cuEventDestroy(event);
+    }
+    for (unsigned char *memory : pinned) {
+        const auto other =
+            std::count_if(memory, memory + kBytes, [](unsigned char byte) { return byte != 0x5a; });
+        program.check(other == 0, "%ld bytes of pinned memory were overwritten",
+                      static_cast<long>(other));
+        driver.cuMemFreeHost(memory);
+    }
+    return program.finish();
+}
+
 int after(int argc, char **argv)
 {
     Program program(argc, argv, "lifecycle after");
@@ -127,7 +179,7 @@ int main(int argc, char **argv)
 {
     using namespace hetcoll::test;
     const std::map<std::string, std::function<int(int, char **)>> tests = {
-        {"many", many},   {"leaked", leaked}, {"reset", reset},
+        {"many", many},   {"leaked", leaked}, {"reset", reset},   {"anew", anew},
         {"after", after}, {"side", side},     {"before", before},
     };
     const auto found = tests.find(argc > 1 ? argv[1] : "");
