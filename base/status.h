@@ -16,7 +16,6 @@ enum class Errc : std::uint8_t {
     kUnsupported, // correct, but not possible here
     kNoMemory,    // host, pinned or device memory ran out
     kDriver,      // a CUDA driver call failed
-    kNetwork,     // Open MPI's point-to-point layer failed
 };
 
 // Holds an error or none. Whoever first knows that something is an error words it, once.

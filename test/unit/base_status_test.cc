@@ -15,9 +15,9 @@ TEST(StatusTest, SuccessCostsOnePointer) { static_assert(sizeof(Status) == sizeo
 
 TEST(StatusTest, AnErrorHasItsCodeAndMessage)
 {
-    const Status status(Errc::kNetwork, "isend to rank 3 failed");
+    const Status status(Errc::kDriver, "isend to rank 3 failed");
     EXPECT_FALSE(status.ok());
-    EXPECT_EQ(status.code(), Errc::kNetwork);
+    EXPECT_EQ(status.code(), Errc::kDriver);
     EXPECT_EQ(status.message(), "isend to rank 3 failed");
 }
 
