@@ -41,7 +41,8 @@ private:
 [[nodiscard]] Result<CUcontext> retain_primary_context(const Driver &driver, int ordinal);
 
 // A context and its id. After the application destroyed or reset a context, a new one may have the
-// same handle, and its objects the handles of ours; ids are never used again.
+// same handle, and its objects the handles of ours; ids are never used again. A driver older than
+// CUDA 12 has none: then whatever can be entered counts as alive.
 struct ContextRef {
     CUcontext handle = nullptr;
     unsigned long long id = 0;
@@ -49,7 +50,8 @@ struct ContextRef {
     [[nodiscard]] bool is_alive(const Driver &driver) const noexcept
     {
         unsigned long long now = 0;
-        return driver.cuCtxGetId(handle, &now) == CUDA_SUCCESS && now == id;
+        const CUresult result = driver.cuCtxGetId(handle, &now);
+        return result == CUDA_ERROR_NOT_SUPPORTED || (result == CUDA_SUCCESS && now == id);
     }
 };
 

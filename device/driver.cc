@@ -23,7 +23,7 @@ template <class... Args> struct Absent<CUresult (*)(Args...)> {
 
 bool is_optional(const char *name)
 {
-    return std::strncmp(name, "cuDeviceGetUuid", 15) == 0 ||
+    return std::strncmp(name, "cuDeviceGetUuid", 15) == 0 || std::strcmp(name, "cuCtxGetId") == 0 ||
            std::strcmp(name, "cuThreadExchangeStreamCaptureMode") == 0;
 }
 

@@ -34,7 +34,8 @@
 namespace hetcoll {
 
 // A call that the installed driver lacks answers CUDA_ERROR_NOT_SUPPORTED if we can do without it
-// (cuDeviceGetUuid, cuThreadExchangeStreamCaptureMode); lacking any other makes it unusable.
+// (cuCtxGetId, new in CUDA 12, cuDeviceGetUuid, cuThreadExchangeStreamCaptureMode); lacking any
+// other makes it unusable.
 struct Driver {
 #define HETCOLL_DRIVER_FIELD(name) decltype(&::name) name = nullptr;
     HETCOLL_DRIVER_CALLS(HETCOLL_DRIVER_FIELD)

@@ -30,7 +30,7 @@ static int host_allreduce(void *context, const void *send, void *recv)
                            call->dtype, call->op));
 }
 
-/* "tuned (mca_coll_tuned.so)": who the previous module is, as far as its function tells. */
+/* "mca_coll_tuned.so": who the previous module is, as far as its function tells. */
 static void name_previous(const mca_coll_hetcoll_module_t *module, char *name, size_t bytes)
 {
     Dl_info info;
