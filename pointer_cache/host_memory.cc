@@ -9,9 +9,6 @@
 #include <pthread.h>
 #include <unistd.h>
 
-// The end of the brk heap as glibc knows it; what sbrk(0) answers, but UCX patches sbrk().
-extern "C" [[gnu::weak]] void *__curbrk;
-
 namespace hetcoll {
 namespace {
 
@@ -95,15 +92,10 @@ HostMemory::HostMemory() noexcept : heap_first_(read_start_brk()), program_{}
     dl_iterate_phdr(add_segments, &program_);
 }
 
-bool HostMemory::contains(const void *pointer) const noexcept
+bool HostMemory::contains_elsewhere(std::uintptr_t address) const noexcept
 {
     constexpr std::uintptr_t kNullPage = 4096;
-    const auto address = reinterpret_cast<std::uintptr_t>(pointer);
     if (address < kNullPage) {
-        return true;
-    }
-    if (address >= heap_first_ && &__curbrk != nullptr &&
-        address < reinterpret_cast<std::uintptr_t>(__atomic_load_n(&__curbrk, __ATOMIC_RELAXED))) {
         return true;
     }
     for (const Range &range : program_) {

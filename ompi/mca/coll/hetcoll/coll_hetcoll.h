@@ -62,6 +62,12 @@ typedef struct {
     ompi_communicator_t *comm;
     enum hetcoll_state state;
     struct hetcoll_engine *engine; /* in HETCOLL_STATE_READY */
+    struct {                       /* the predefined type and op of the last call */
+        struct ompi_datatype_t *dtype;
+        struct ompi_op_t *op;
+        int kind, operation;
+        size_t bytes; /* of an element */
+    } last;
     mca_coll_base_module_allreduce_fn_t previous_allreduce;
     mca_coll_base_module_t *previous_allreduce_module;
 } mca_coll_hetcoll_module_t;

@@ -7,6 +7,8 @@ static void construct(mca_coll_hetcoll_module_t *module)
     module->comm = NULL;
     module->state = HETCOLL_STATE_NEW;
     module->engine = NULL;
+    module->last.dtype = NULL;
+    module->last.op = NULL;
     module->previous_allreduce = NULL;
     module->previous_allreduce_module = NULL;
 }
