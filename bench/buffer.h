@@ -25,6 +25,7 @@ public:
     Gpu(const Gpu &) = delete;
     Gpu &operator=(const Gpu &) = delete;
 
+    [[nodiscard]] const DriverLibrary &library() const noexcept { return library_; }
     [[nodiscard]] const Driver &driver() const noexcept { return *library_.get(); }
     [[nodiscard]] CUcontext context() const noexcept { return context_; }
     [[nodiscard]] int ordinal() const noexcept { return ordinal_; }

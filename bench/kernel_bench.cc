@@ -51,7 +51,7 @@ void copy_padding(ElementKind kind, std::vector<unsigned char> &bytes,
 // The buffers of one case.
 class Workload {
 public:
-    Workload(const MicroGpu &gpu, Device &device, CUstream stream, const Case &what)
+    Workload(const Gpu &gpu, Device &device, CUstream stream, const Case &what)
         : gpu_(gpu), device_(device), stream_(stream), case_(what)
     {
         for (int i = 0; i < what.inputs; ++i) {
@@ -137,7 +137,7 @@ private:
         return content;
     }
 
-    const MicroGpu &gpu_;
+    const Gpu &gpu_;
     Device &device_;
     CUstream stream_;
     Case case_;
@@ -165,7 +165,7 @@ struct Speed {
 
 class Bench {
 public:
-    explicit Bench(const MicroGpu &gpu)
+    explicit Bench(const Gpu &gpu)
         : gpu_(gpu), device_(gpu.driver(), gpu.context(), -1),
           stream_(require(device_.make_stream()))
     {
@@ -251,7 +251,7 @@ public:
     }
 
 private:
-    const MicroGpu &gpu_;
+    const Gpu &gpu_;
     Device device_;
     StreamHandle stream_;
 };
@@ -262,8 +262,9 @@ private:
 int main()
 {
     using namespace hetcoll;
-    const MicroGpu gpu;
-    gpu.print_header("kernel_bench: reduction kernels against device-to-device copies");
+    const std::unique_ptr<Gpu> opened = require(Gpu::open(0));
+    const Gpu &gpu = *opened;
+    print_header(gpu, "kernel_bench: reduction kernels against device-to-device copies");
     std::printf("# bytes       n inputs of b bytes: (n+1)*b, read and written; the copy beside it "
                 "moves as many\n"
                 "# method      8 launches in a row, kernels and copies in turn, median of 25\n");

@@ -17,6 +17,7 @@ bin_PROGRAMS += hetcoll_bench
 endif
 hetcoll_bench_SOURCES = \
 	bench/hetcoll_bench.cc \
+	bench/host.h bench/host.cc \
 	bench/machine.h bench/machine.cc \
 	bench/measure.h bench/measure.cc \
 	bench/options.h bench/options.cc \

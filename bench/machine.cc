@@ -1,31 +1,16 @@
 #include "bench/machine.h"
 
 #include "bench/commit.h"
+#include "bench/host.h"
 
 #include <sched.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <ctime>
-#include <fstream>
 
 namespace hetcoll {
 
 namespace {
-
-std::string cpu_model()
-{
-    std::ifstream info("/proc/cpuinfo");
-    for (std::string line; std::getline(info, line);) {
-        if (line.starts_with("model name")) {
-            return line.substr(line.find(':') + 2);
-        }
-    }
-    return "unknown CPU";
-}
-
-int cores_of_machine() { return static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)); }
 
 int cores_of_this_rank()
 {
@@ -42,16 +27,6 @@ std::string mpi_version()
     MPI_Get_library_version(text.data(), &length);
     const std::string all(text.data(), static_cast<std::size_t>(length));
     return all.substr(0, all.find(','));
-}
-
-std::string now_utc()
-{
-    const std::time_t now = std::time(nullptr);
-    std::tm parts{};
-    gmtime_r(&now, &parts);
-    std::array<char, 32> text{};
-    std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S UTC", &parts);
-    return text.data();
 }
 
 std::string describe_placement(MPI_Comm comm, const Placement &place)

@@ -1,9 +1,10 @@
-// What the micro-benchmarks share: the GPU they run on, and the header without which a number is no
-// result.
+// What the micro-benchmarks share: how they end on an error, and the header without which a number
+// is no result.
 #pragma once
 
-#include "device/driver.h"
+#include "bench/buffer.h"
 
+#include <utility>
 #include <vector>
 
 namespace hetcoll {
@@ -19,27 +20,8 @@ template <class T> T require(Result<T> result)
     return std::move(*result);
 }
 
-// Device 0 of whatever libcuda.so.1 is found, its primary context current on this thread.
-class MicroGpu {
-public:
-    MicroGpu();
-    ~MicroGpu();
-    MicroGpu(const MicroGpu &) = delete;
-    MicroGpu &operator=(const MicroGpu &) = delete;
-
-    [[nodiscard]] const DriverLibrary &library() const noexcept { return library_; }
-    [[nodiscard]] const Driver &driver() const noexcept { return *library_.get(); }
-    [[nodiscard]] CUcontext context() const noexcept { return context_; }
-    [[nodiscard]] bool is_emulated() const noexcept { return library_.is_emulated(); }
-
-    // "# key value" lines: when, on what machine and GPU, under what load, with what code.
-    void print_header(const char *what) const;
-
-private:
-    DriverLibrary library_;
-    CUdevice device_ = 0;
-    CUcontext context_ = nullptr;
-};
+// "# key value" lines: when, on what machine and GPU, under what load, with what code.
+void print_header(const Gpu &gpu, const char *what);
 
 // The middle value, the lower one of two. Requires at least one.
 [[nodiscard]] double median(std::vector<double> values);

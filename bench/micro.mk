@@ -10,11 +10,12 @@ micro-benchmarks: $(BUILT_SOURCES)
 	$(MAKE) $(AM_MAKEFLAGS) $(micro_benchmarks)
 endif
 .PHONY: micro-benchmarks
-bench_pointer_cache_bench_SOURCES = bench/pointer_cache_bench.cc bench/micro.h bench/micro.cc
+micro_common = bench/micro.h bench/micro.cc bench/buffer.h bench/buffer.cc bench/host.h bench/host.cc
+bench_pointer_cache_bench_SOURCES = bench/pointer_cache_bench.cc $(micro_common)
 nodist_bench_pointer_cache_bench_SOURCES = bench/commit.h
 bench_pointer_cache_bench_LDFLAGS = $(AM_LDFLAGS) -export-dynamic
 bench_pointer_cache_bench_LDADD = libhetcoll.la -lbenchmark
-bench_kernel_bench_SOURCES = bench/kernel_bench.cc bench/micro.h bench/micro.cc
+bench_kernel_bench_SOURCES = bench/kernel_bench.cc $(micro_common)
 nodist_bench_kernel_bench_SOURCES = bench/commit.h
 bench_kernel_bench_LDADD = libhetcoll.la
 CLEANFILES += $(micro_benchmarks)

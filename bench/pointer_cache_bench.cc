@@ -130,7 +130,7 @@ void report_calls(State &state, std::uint64_t calls)
 }
 
 // A megabyte each, so that two share a page; the cache knows all of them.
-void time_hits(State &state, const MicroGpu &gpu, PointerCacheMode mode)
+void time_hits(State &state, const Gpu &gpu, PointerCacheMode mode)
 {
     Allocations allocations(gpu.driver(), static_cast<std::size_t>(state.range(0)), 1 << 20);
     const auto cache = PointerCache::create(gpu.library(), mode, {}, nullptr);
@@ -148,7 +148,7 @@ void time_hits(State &state, const MicroGpu &gpu, PointerCacheMode mode)
 }
 
 // Small allocations asked for in a circle, so many in a page that each was displaced meanwhile.
-void time_misses(State &state, const MicroGpu &gpu, PointerCacheMode mode)
+void time_misses(State &state, const Gpu &gpu, PointerCacheMode mode)
 {
     Allocations allocations(gpu.driver(), static_cast<std::size_t>(state.range(0)), 4096);
     const auto cache = PointerCache::create(gpu.library(), mode, {}, nullptr);
@@ -164,7 +164,7 @@ void time_misses(State &state, const MicroGpu &gpu, PointerCacheMode mode)
     report_calls(state, cache->counters().queries - before.queries);
 }
 
-void time_loop_alone(State &state, const MicroGpu &gpu)
+void time_loop_alone(State &state, const Gpu &gpu)
 {
     Allocations allocations(gpu.driver(), static_cast<std::size_t>(state.range(0)), 1 << 20);
     for ([[maybe_unused]] auto _ : state) {
@@ -172,7 +172,7 @@ void time_loop_alone(State &state, const MicroGpu &gpu)
     }
 }
 
-void time_id_query(State &state, const MicroGpu &gpu)
+void time_id_query(State &state, const Gpu &gpu)
 {
     Allocations allocations(gpu.driver(), static_cast<std::size_t>(state.range(0)), 1 << 20);
     unsigned long long id = 0;
@@ -185,7 +185,7 @@ void time_id_query(State &state, const MicroGpu &gpu)
 }
 
 // What a library without a cache asks: kind, device, context, allocation.
-void time_full_query(State &state, const MicroGpu &gpu)
+void time_full_query(State &state, const Gpu &gpu)
 {
     Allocations allocations(gpu.driver(), static_cast<std::size_t>(state.range(0)), 1 << 20);
     CUpointer_attribute attributes[] = {
@@ -270,7 +270,7 @@ void add_host_questions(const DriverLibrary &library, const void *mapped, const 
         [&library, mapped](State &state) { time_host(state, library, mapped); });
 }
 
-void add_device_questions(const MicroGpu &gpu)
+void add_device_questions(const Gpu &gpu)
 {
     const auto hits = [&gpu](const char *name, PointerCacheMode mode) {
         add(name, [&gpu, mode](State &state) { time_hits(state, gpu, mode); })
@@ -299,7 +299,7 @@ void add_device_questions(const MicroGpu &gpu)
 }
 
 // The measure: a hit in hooked mode costs at most a twentieth of the driver's query.
-void print_verdict(Table &table, const MicroGpu &gpu)
+void print_verdict(Table &table, const Gpu &gpu)
 {
     const double hit = table.medians["device: hit, hooked/16"];
     const double query = table.medians["driver: eight attributes/16"];
@@ -341,13 +341,14 @@ int main(int argc, char **argv)
         run_registered(table);
     }
 
-    const MicroGpu gpu;
+    const std::unique_ptr<Gpu> held = require(Gpu::open(0));
+    const Gpu &gpu = *held;
     Driver &patched = const_cast<Driver &>(gpu.driver());
     original_alloc = std::exchange(patched.cuMemAlloc, &announced_alloc);
     original_free = std::exchange(patched.cuMemFree, &announced_free);
     add_host_questions(gpu.library(), mapped, heap.get());
     add_device_questions(gpu);
-    gpu.print_header("pointer_cache_bench: what a question about a pointer costs");
+    print_header(gpu, "pointer_cache_bench: what a question about a pointer costs");
     run_registered(table);
     std::printf("# method      processor time, 9 repetitions of at least 20 ms; `of` allocations, "
                 "asked for in turn\n%-42s %5s %6s %8s %9s\n%s",

@@ -42,8 +42,6 @@ public:
     [[nodiscard]] const hetcoll_settings &settings() const noexcept { return settings_; }
     [[nodiscard]] const Log &log() const noexcept { return log_; }
     [[nodiscard]] hetcoll_facts facts() const noexcept;
-    // The driver, or nullptr where there is none.
-    [[nodiscard]] const Driver *driver() const noexcept { return library_.get(); }
     [[nodiscard]] PointerCache &pointers() noexcept { return *pointers_; }
 
     void offer_direct(const hetcoll_p2p &self, int tag) noexcept;

@@ -162,22 +162,22 @@ static void report(const char *problem)
     }
 }
 
-static int is_one_of(const char *value, const char *first, const char *second, const char *third)
+static bool is_one_of(const char *value, const char *first, const char *second)
 {
-    return 0 == strcmp(value, first) || 0 == strcmp(value, second) || 0 == strcmp(value, third);
+    return 0 == strcmp(value, first) || 0 == strcmp(value, second);
 }
 
 static bool settings_are_valid(const mca_coll_hetcoll_component_t *c)
 {
     char line[256];
-    if (!is_one_of(c->pre_sync, "legacy", "context", "context")) {
+    if (!is_one_of(c->pre_sync, "legacy", "context")) {
         snprintf(line, sizeof line,
                  "coll_hetcoll_pre_sync '%s' is unknown, write legacy or context", c->pre_sync);
-    } else if (!is_one_of(c->pml_device, "auto", "never", "always")) {
+    } else if (!is_one_of(c->pml_device, "auto", "never") && 0 != strcmp(c->pml_device, "always")) {
         snprintf(line, sizeof line,
                  "coll_hetcoll_pml_device '%s' is unknown, write auto, never or always",
                  c->pml_device);
-    } else if (!is_one_of(c->fallback, "auto", "never", "never")) {
+    } else if (!is_one_of(c->fallback, "auto", "never")) {
         snprintf(line, sizeof line, "coll_hetcoll_fallback '%s' is unknown, write auto or never",
                  c->fallback);
     } else {
