@@ -149,19 +149,21 @@ AC_DEFUN([HETCOLL_TEST_PACKAGES],
     ]])],
     [hetcoll_have_bench_headers=yes
      AS_IF([test "$HETCOLL_WITH_CUDA" = 1],
-        [HETCOLL_SUMMARY_LINE([CLI11, json], [found, hetcoll_bench is built])],
-        [HETCOLL_SUMMARY_LINE([CLI11, json], [found, hetcoll_bench is not built without CUDA])])],
+        [HETCOLL_SUMMARY_LINE([CLI11, json], [found, the tools are built])],
+        [HETCOLL_SUMMARY_LINE([CLI11, json], [found, the tools are not built without CUDA])])],
     [hetcoll_have_bench_headers=no
-     HETCOLL_SUMMARY_LINE([CLI11, json], [missing, hetcoll_bench is skipped: install the Debian packages libcli11-dev and nlohmann-json3-dev])])
+     HETCOLL_SUMMARY_LINE([CLI11, json], [missing, the tools are skipped: install the Debian packages libcli11-dev and nlohmann-json3-dev])])
  AC_MSG_RESULT([$hetcoll_have_bench_headers])
 
  LIBS=-lhwloc
  AC_MSG_CHECKING([for hwloc])
  AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include <hwloc.h>]], [[return hwloc_get_api_version() == 0;]])],
     [AC_MSG_RESULT([yes])
-     HETCOLL_SUMMARY_LINE([hwloc], [found, not used yet])],
+     HWLOC_LIBS=-lhwloc
+     HETCOLL_SUMMARY_LINE([hwloc], [found])],
     [AC_MSG_RESULT([no])
-     HETCOLL_SUMMARY_LINE([hwloc], [missing, not used yet: Debian package libhwloc-dev])])
+     AC_MSG_ERROR([hwloc is missing, it tells how GPUs and network cards are connected: install the Debian package libhwloc-dev])])
+ AC_SUBST([HWLOC_LIBS])
 
  CXXFLAGS=$hetcoll_saved_flags
  LIBS=$hetcoll_saved_libs

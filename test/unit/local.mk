@@ -1,6 +1,8 @@
 # Unit tests: one program a folder, its sources in test/unit/FOLDER.mk.
 include test/unit/base.mk
 include test/unit/schedule.mk
+include test/unit/topology.mk
+include test/unit/topology_probe.mk
 include test/unit/tuning.mk
 include test/unit/device.mk
 include test/unit/pointer_cache.mk
@@ -10,9 +12,9 @@ include test/unit/engine.mk
 include test/unit/emulated_gpu.mk
 
 unit_libs = libhetcoll.la -lgtest_main -lgtest
-unit_tests = test/unit/base_test test/unit/schedule_test test/unit/tuning_test
+unit_tests = test/unit/base_test test/unit/schedule_test test/unit/topology_test test/unit/tuning_test
 unit_tests_cuda = test/unit/device_test test/unit/pointer_cache_test test/unit/cuda_kernels_test \
-	test/unit/transport_test test/unit/engine_test test/unit/emulated_gpu_test
+	test/unit/topology_probe_test test/unit/transport_test test/unit/engine_test test/unit/emulated_gpu_test
 
 all_unit_tests =
 if HAVE_GTEST
@@ -51,3 +53,9 @@ test_unit_engine_test_LDADD = $(unit_libs)
 test_unit_emulated_gpu_test_SOURCES = $(unit_sources_emulated_gpu)
 nodist_EXTRA_test_unit_emulated_gpu_test_SOURCES = linked_by_cxx.cc
 test_unit_emulated_gpu_test_LDADD = $(unit_libs)
+test_unit_topology_test_SOURCES = $(unit_sources_topology)
+nodist_EXTRA_test_unit_topology_test_SOURCES = linked_by_cxx.cc
+test_unit_topology_test_LDADD = $(unit_libs)
+test_unit_topology_probe_test_SOURCES = $(unit_sources_topology_probe)
+nodist_EXTRA_test_unit_topology_probe_test_SOURCES = linked_by_cxx.cc
+test_unit_topology_probe_test_LDADD = $(unit_libs)

@@ -1,0 +1,1 @@
+unit_sources_topology_probe =

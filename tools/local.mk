@@ -1,0 +1,1 @@
+# Programs for users, installed.

@@ -1,0 +1,1 @@
+hetcoll_sources +=
