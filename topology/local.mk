@@ -1,1 +1,2 @@
-hetcoll_sources +=
+hetcoll_sources += \
+	topology/link_units.h
