@@ -21,22 +21,21 @@ template <class... Args> struct Absent<CUresult (*)(Args...)> {
     static CUresult call(Args...) noexcept { return CUDA_ERROR_NOT_SUPPORTED; }
 };
 
-bool is_optional(const char *name)
-{
-    return std::strncmp(name, "cuDeviceGetUuid", 15) == 0 || std::strcmp(name, "cuCtxGetId") == 0 ||
-           std::strcmp(name, "cuThreadExchangeStreamCaptureMode") == 0;
-}
-
 // Sets `call`, or `missing` to the name that the library lacks.
 template <class Call>
-void look_up(void *library, const char *name, Call &call, const char *&missing)
+void look_up_needed(void *library, const char *name, Call &call, const char *&missing)
 {
-    if (void *const symbol = dlsym(library, name); symbol != nullptr) {
-        call = reinterpret_cast<Call>(symbol);
-    } else if (is_optional(name)) {
-        call = &Absent<Call>::call;
-    } else {
+    call = reinterpret_cast<Call>(dlsym(library, name));
+    if (call == nullptr) {
         missing = name;
+    }
+}
+
+template <class Call> void look_up_optional(void *library, const char *name, Call &call)
+{
+    call = reinterpret_cast<Call>(dlsym(library, name));
+    if (call == nullptr) {
+        call = &Absent<Call>::call;
     }
 }
 
@@ -115,8 +114,12 @@ Status DriverLibrary::load() const
         return error(Errc::kUnsupported, "the CUDA driver cannot be loaded: %s", dlerror());
     }
     const char *missing = nullptr;
-#define HETCOLL_LOOK_UP(name) look_up(library, HETCOLL_CALL_NAME(name), driver_.name, missing);
-    HETCOLL_DRIVER_CALLS(HETCOLL_LOOK_UP)
+#define HETCOLL_LOOK_UP(name) \
+    look_up_needed(library, HETCOLL_CALL_NAME(name), driver_.name, missing);
+    HETCOLL_NEEDED_DRIVER_CALLS(HETCOLL_LOOK_UP)
+#undef HETCOLL_LOOK_UP
+#define HETCOLL_LOOK_UP(name) look_up_optional(library, HETCOLL_CALL_NAME(name), driver_.name);
+    HETCOLL_OPTIONAL_DRIVER_CALLS(HETCOLL_LOOK_UP)
 #undef HETCOLL_LOOK_UP
     if (missing != nullptr) {
         return error(Errc::kUnsupported,

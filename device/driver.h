@@ -15,27 +15,37 @@
 #endif
 
 // clang-format off
-#define HETCOLL_DRIVER_CALLS(X)                                                                    \
+#define HETCOLL_NEEDED_DRIVER_CALLS(X)                                                             \
     X(cuInit) X(cuDriverGetVersion) X(cuDeviceGetCount) X(cuDeviceGet) X(cuDeviceGetName)          \
-    X(cuDeviceGetUuid) X(cuDeviceGetAttribute) X(cuDevicePrimaryCtxRetain)                         \
-    X(cuDevicePrimaryCtxRelease) X(cuCtxGetCurrent) X(cuCtxSetCurrent) X(cuCtxPushCurrent)         \
-    X(cuCtxPopCurrent) X(cuCtxGetDevice) X(cuCtxGetId) X(cuCtxGetStreamPriorityRange) X(cuCtxSynchronize)        \
-    X(cuPointerGetAttribute) X(cuPointerGetAttributes) X(cuMemAlloc) X(cuMemFree)                  \
-    X(cuMemAllocManaged) X(cuMemHostAlloc) X(cuMemFreeHost)                                        \
-    X(cuMemHostRegister) X(cuMemHostUnregister) X(cuMemcpy) X(cuMemcpyHtoD)                        \
-    X(cuMemcpyDtoH) X(cuMemcpyAsync) X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync)                     \
+    X(cuDeviceGetAttribute) X(cuDeviceGetPCIBusId) X(cuDeviceCanAccessPeer)                        \
+    X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease) X(cuCtxGetCurrent)                    \
+    X(cuCtxSetCurrent) X(cuCtxPushCurrent) X(cuCtxPopCurrent) X(cuCtxGetDevice)                    \
+    X(cuCtxGetStreamPriorityRange) X(cuCtxSynchronize) X(cuPointerGetAttribute)                    \
+    X(cuPointerGetAttributes) X(cuMemAlloc) X(cuMemFree) X(cuMemGetAddressRange)                   \
+    X(cuMemAllocManaged) X(cuMemAllocHost) X(cuMemHostAlloc) X(cuMemFreeHost)                      \
+    X(cuMemHostRegister) X(cuMemHostUnregister) X(cuMemHostGetDevicePointer) X(cuMemcpy)           \
+    X(cuMemcpyHtoD) X(cuMemcpyDtoH) X(cuMemcpyAsync) X(cuMemcpyDtoHAsync)                          \
     X(cuMemcpyDtoDAsync) X(cuMemsetD8) X(cuStreamCreate) X(cuStreamCreateWithPriority)             \
     X(cuStreamDestroy) X(cuStreamQuery) X(cuStreamSynchronize) X(cuStreamWaitEvent)                \
-    X(cuEventCreate) X(cuEventDestroy) X(cuEventRecord) X(cuEventQuery) X(cuModuleLoadData)         \
-    X(cuModuleUnload) X(cuModuleGetFunction) X(cuLaunchKernel) X(cuGetErrorName) X(cuGetErrorString) \
-    X(cuThreadExchangeStreamCaptureMode)
+    X(cuEventCreate) X(cuEventDestroy) X(cuEventRecord) X(cuEventQuery) X(cuModuleLoadData)        \
+    X(cuModuleUnload) X(cuModuleGetFunction) X(cuLaunchKernel) X(cuGetErrorName)
+
+// The _v2 of the UUID is a MIG instance's own; cuda.h calls it that in some releases only.
+#define HETCOLL_OPTIONAL_DRIVER_CALLS(X)                                                           \
+    X(cuDeviceGetUuid_v2) X(cuDeviceGetP2PAttribute) X(cuCtxGetId)                                 \
+    X(cuThreadExchangeStreamCaptureMode) X(cuIpcGetMemHandle) X(cuIpcOpenMemHandle)                \
+    X(cuIpcCloseMemHandle) X(cuMemRetainAllocationHandle) X(cuMemExportToShareableHandle)          \
+    X(cuMemImportFromShareableHandle) X(cuMemGetAllocationPropertiesFromHandle)                    \
+    X(cuMemGetAllocationGranularity) X(cuMemRelease) X(cuMemAddressReserve)                        \
+    X(cuMemAddressFree) X(cuMemMap) X(cuMemUnmap) X(cuMemSetAccess)
+
+#define HETCOLL_DRIVER_CALLS(X) HETCOLL_NEEDED_DRIVER_CALLS(X) HETCOLL_OPTIONAL_DRIVER_CALLS(X)
 // clang-format on
 
 namespace hetcoll {
 
-// A call that the installed driver lacks answers CUDA_ERROR_NOT_SUPPORTED if we can do without it
-// (cuCtxGetId, new in CUDA 12, cuDeviceGetUuid, cuThreadExchangeStreamCaptureMode); lacking any
-// other makes it unusable.
+// An optional call that the installed driver lacks answers CUDA_ERROR_NOT_SUPPORTED; lacking any
+// other makes the driver unusable.
 struct Driver {
 #define HETCOLL_DRIVER_FIELD(name) decltype(&::name) name = nullptr;
     HETCOLL_DRIVER_CALLS(HETCOLL_DRIVER_FIELD)
