@@ -1,2 +1,7 @@
 hetcoll_sources += \
-	topology/link_units.h
+	topology/file.h \
+	topology/ids.h \
+	topology/link_units.h \
+	topology/record.h \
+	topology/route.h \
+	topology/topology.h
