@@ -10,8 +10,8 @@ Schedule build_schedule(Algorithm algorithm, int rank, int size)
     case Algorithm::kRecursiveDoubling: return build_recursive_doubling(rank, size);
     case Algorithm::kRabenseifner: return build_rabenseifner(rank, size);
     case Algorithm::kRing: return build_ring(rank, size);
+    default: return Schedule{}; // no schedule, or one that needs more than rank and size
     }
-    return Schedule{};
 }
 
 } // namespace hetcoll

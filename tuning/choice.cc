@@ -80,8 +80,8 @@ std::uint64_t largest_message(Algorithm algorithm, std::uint64_t bytes, unsigned
     case Algorithm::kRecursiveDoubling: return bytes;
     case Algorithm::kRabenseifner: return std::has_single_bit(ranks) ? bytes / 2 : bytes;
     case Algorithm::kRing: return bytes / ranks;
+    default: return bytes;
     }
-    return bytes;
 }
 
 std::size_t choose_chunk(Algorithm algorithm, std::uint64_t bytes, unsigned ranks)
@@ -99,6 +99,13 @@ constexpr AlgorithmName kNames[kAlgorithmCount] = {
     {Algorithm::kRecursiveDoubling, "recursive_doubling"},
     {Algorithm::kRabenseifner, "rabenseifner"},
     {Algorithm::kRing, "ring"},
+    {Algorithm::kOneShot, "one_shot"},
+    {Algorithm::kTwoShot, "two_shot"},
+    {Algorithm::kLeader, "leader"},
+    {Algorithm::kTree, "tree"},
+    {Algorithm::kHierarchical, "hierarchical"},
+    {Algorithm::kHost, "host"},
+    {Algorithm::kCopyIn, "copy_in"},
 };
 
 } // namespace
@@ -118,15 +125,24 @@ std::optional<Algorithm> find_algorithm(std::string_view name) noexcept
     return std::nullopt;
 }
 
-Choice choose(const Query &query) noexcept
+Choice choose(const Query &query, const Table *) noexcept
 {
     const unsigned ranks = static_cast<unsigned>(std::max(query.ranks, 1));
-    const Algorithm algorithm = query.forced ? *query.forced : choose_algorithm(query.bytes, ranks);
+    Choice choice;
+    if (query.forced && contains(query.available, *query.forced)) {
+        choice.algorithm = *query.forced;
+        choice.source = ChoiceSource::kForced;
+    } else {
+        choice.algorithm = choose_algorithm(query.bytes, ranks);
+        choice.forced_unavailable = query.forced.has_value();
+    }
     if (query.chunk_bytes != 0) {
         const std::size_t whole = query.chunk_bytes / kForcedChunkMultiple * kForcedChunkMultiple;
-        return {algorithm, std::max(whole, kForcedChunkMultiple)};
+        choice.chunk_bytes = std::max(whole, kForcedChunkMultiple);
+    } else {
+        choice.chunk_bytes = choose_chunk(choice.algorithm, query.bytes, ranks);
     }
-    return {algorithm, choose_chunk(algorithm, query.bytes, ranks)};
+    return choice;
 }
 
 } // namespace hetcoll

@@ -10,30 +10,114 @@
 
 namespace hetcoll {
 
-enum class Algorithm : std::uint8_t { kRecursiveDoubling, kRabenseifner, kRing };
-inline constexpr int kAlgorithmCount = static_cast<int>(Algorithm::kRing) + 1;
+class Table; // tuning/table.h
 
-// "recursive_doubling", "rabenseifner", "ring".
+// The order decides between algorithms whose predicted times are equal: the earlier one is taken.
+enum class Algorithm : std::uint8_t {
+    kRecursiveDoubling,
+    kRabenseifner,
+    kRing,
+    kOneShot, // one node: every rank's kernel reads all inputs, writes its own result
+    kTwoShot, // one node: every rank's kernel reads a share of all inputs, writes it everywhere
+    kLeader,  // one node: one rank's kernel reads all inputs, writes all results
+    kTree,    // one node: packed trees, reduce up and broadcast down
+    kHierarchical, // reduce-scatter on the node, exchange between nodes, allgather on the node
+    kHost,         // small: summed by processors; on a node in the pinned control page
+    kCopyIn,       // one node, small: copy to shared scratch, host flag, reduce kernel
+};
+inline constexpr int kAlgorithmCount = static_cast<int>(Algorithm::kCopyIn) + 1;
+
+// The enumerators' names without k, in lower case: "recursive_doubling" .. "copy_in".
 [[nodiscard]] const char *algorithm_name(Algorithm algorithm) noexcept;
 [[nodiscard]] std::optional<Algorithm> find_algorithm(std::string_view name) noexcept;
 
-// Most bytes in one message under the built-in rules: the size of a bounce slot.
+using AlgorithmSet = std::uint16_t; // a bit for each algorithm
+
+[[nodiscard]] constexpr AlgorithmSet bit(Algorithm algorithm) noexcept
+{
+    return static_cast<AlgorithmSet>(1u << static_cast<unsigned>(algorithm));
+}
+[[nodiscard]] constexpr bool contains(AlgorithmSet set, Algorithm algorithm) noexcept
+{
+    return (set & bit(algorithm)) != 0;
+}
+
+// Runs wherever messages do.
+inline constexpr AlgorithmSet kMessageAlgorithms =
+    bit(Algorithm::kRecursiveDoubling) | bit(Algorithm::kRabenseifner) | bit(Algorithm::kRing);
+// Sums every element as a left fold in rank order, whatever the size and the placement.
+inline constexpr AlgorithmSet kReproducibleAlgorithms =
+    bit(Algorithm::kOneShot) | bit(Algorithm::kTwoShot) | bit(Algorithm::kLeader) |
+    bit(Algorithm::kHost) | bit(Algorithm::kCopyIn);
+
+// Most bytes in one message unless coll_hetcoll_chunk_bytes asks for more: the size of a bounce
+// slot.
 inline constexpr std::size_t kLargestChunkBytes = 512u << 10;
 
-struct Query {
-    std::size_t bytes; // of the whole vector
-    int ranks;
-    std::optional<Algorithm> forced; // coll_hetcoll_algorithm
-    std::size_t chunk_bytes;         // coll_hetcoll_chunk_bytes; 0: choose
+enum class OpClass : std::uint8_t { kSum, kOther };
+[[nodiscard]] constexpr OpClass op_class(ReduceOp op) noexcept
+{
+    return op == ReduceOp::kSum ? OpClass::kSum : OpClass::kOther;
+}
+
+enum class Memory : std::uint8_t {
+    kDevice, // of every rank
+    kMixed,  // some ranks reduce host memory
 };
+
+// What the links between the ranks do, agreed by all of them. Rates in decimal GB/s, one way, times
+// in microseconds. The defaults are a guess for GPUs behind PCIe without a way to each other.
+struct Links {
+    double gpu_gbps = 0;         // slowest route between two GPUs of a node; 0: not mapped
+    double ring_gbps = 0;        // slowest route between neighbours of the ring; 0: as gpu_gbps
+    double tree_gbps = 0;        // vector bytes a second through all packed trees; 0: none packed
+    int tree_depth = 2;          // of the deepest packed tree
+    bool switched = false;       // all GPUs of a node exchange with all others at gpu_gbps at once
+    double host_gbps = 10;       // of one rank through pinned memory, each way
+    double node_gbps = 10;       // network cards of a node, shared by its ranks
+    double memory_gbps = 500;    // GPU memory, reads and writes together
+    double node_latency_us = 13; // one message between nodes, and the kernel that reduces it
+    double host_latency_us =
+        13;                     // one message between ranks of a node through host memory, likewise
+    double gpu_latency_us = 10; // one step over a mapped route: flags, copy or kernel, its end seen
+    double launch_us = 7;       // a kernel, until the host sees its end
+    double copy_us = 6;         // a small copy between device and pinned memory, likewise
+    double handshake_us = 1;    // all ranks of a node see each other's flags
+};
+
+// Everything is the same on all ranks.
+struct Query {
+    std::size_t bytes = 0; // of the whole vector
+    std::size_t element_bytes = 4;
+    OpClass op = OpClass::kSum;
+    Memory memory = Memory::kDevice;
+    int ranks = 1;
+    int nodes = 1;
+    int ranks_per_node_min = 0, ranks_per_node_max = 0; // 0: ranks over nodes, rounded
+    int ranks_per_gpu = 1;                              // most ranks that share one GPU
+    AlgorithmSet available = kMessageAlgorithms;        // what can run at this call
+    bool reproducible = false;                          // take kReproducibleAlgorithms only
+    std::optional<Algorithm> forced{};                  // coll_hetcoll_algorithm
+    std::size_t chunk_bytes = 0;                        // coll_hetcoll_chunk_bytes; 0: choose
+    Links links{};
+};
+
+enum class ChoiceSource : std::uint8_t { kForced, kTable, kModel };
 
 struct Choice {
-    Algorithm algorithm;
-    std::size_t chunk_bytes; // most bytes in one message; a multiple of 16: whole elements
+    Algorithm algorithm = Algorithm::kRecursiveDoubling;
+    // Of the hierarchy's second phase: kRing, kRabenseifner or kRecursiveDoubling.
+    Algorithm between_nodes = Algorithm::kRing;
+    std::size_t chunk_bytes =
+        kLargestChunkBytes; // in one message; a multiple of 16: whole elements
+    ChoiceSource source = ChoiceSource::kModel;
+    int rule = -1;                   // of the table, for Table::rule(); -1: none
+    bool forced_unavailable = false; // the forced algorithm cannot run here: say so once
 };
 
-// The built-in rules. They use bytes and ranks only; a measured table takes their place when
-// hetcoll is tuned for a machine.
-[[nodiscard]] Choice choose(const Query &query) noexcept;
+// Forced algorithm, else the table's first rule that matches and whose algorithm is available, else
+// the model's fastest available one. `table` may be null. Allocates nothing.
+// Where nothing is available (or nothing that is reproducible), the answer is kHost.
+[[nodiscard]] Choice choose(const Query &query, const Table *table = nullptr) noexcept;
 
 } // namespace hetcoll
