@@ -10,8 +10,11 @@ constexpr int kNone = -1;
 
 } // namespace
 
-ScheduleBuilder::ScheduleBuilder(int block_count)
-    : schedule_{.block_count = block_count, .steps = {}, .after = {}},
+ScheduleBuilder::ScheduleBuilder(int block_count, int channel_count)
+    : schedule_{.block_count = block_count,
+                .steps = {},
+                .after = {},
+                .channel_count = channel_count},
       state_(block_count, BlockState{.writer = kNone, .readers = {}})
 {
 }
@@ -25,6 +28,14 @@ void ScheduleBuilder::recv_reduce(int peer, BlockRange blocks)
     add(StepKind::kRecvReduce, peer, blocks);
 }
 
+void ScheduleBuilder::recv_reduce_all(std::span<const int> peers, BlockRange blocks)
+{
+    bool fused = false;
+    for (const int peer : peers) {
+        add(StepKind::kRecvReduce, peer, blocks, std::exchange(fused, true));
+    }
+}
+
 Schedule ScheduleBuilder::finish() &&
 {
     state_.clear();
@@ -35,7 +46,7 @@ Schedule ScheduleBuilder::finish() &&
 // which have waited for the last writer themselves, or for that writer if nobody has read. No more
 // is listed, and no less: a step is ordered through steps that touch the same block only, so the
 // executor may apply the order to every chunk on its own.
-void ScheduleBuilder::add(StepKind kind, int peer, BlockRange blocks)
+void ScheduleBuilder::add(StepKind kind, int peer, BlockRange blocks, bool fused)
 {
     const int self = static_cast<int>(schedule_.steps.size());
     Step step{.kind = kind,
@@ -43,7 +54,9 @@ void ScheduleBuilder::add(StepKind kind, int peer, BlockRange blocks)
               .blocks = blocks,
               .from_input = true,
               .after_first = static_cast<int>(schedule_.after.size()),
-              .after_count = 0};
+              .after_count = 0,
+              .fused = fused,
+              .channel = channel_};
     for (int block = blocks.first; block < blocks.first + blocks.count; ++block) {
         BlockState &state = state_[block];
         step.from_input = step.from_input && state.writer == kNone;

@@ -4,17 +4,24 @@
 
 #include "schedule/schedule.h"
 
+#include <span>
+
 namespace hetcoll {
 
 class ScheduleBuilder {
 public:
-    explicit ScheduleBuilder(int block_count);
+    explicit ScheduleBuilder(int block_count, int channel_count = 1);
+
+    // Of the steps that follow. Requires 0 <= channel < channel_count.
+    void set_channel(int channel) noexcept { channel_ = static_cast<std::uint8_t>(channel); }
 
     // Require 0 <= blocks.first, 1 <= blocks.count, the end within block_count, and that either all
     // or none of the blocks have been written by earlier steps.
     void send(int peer, BlockRange blocks);
     void recv(int peer, BlockRange blocks);
     void recv_reduce(int peer, BlockRange blocks);
+    // From every peer, as one kernel where their memory can be read directly.
+    void recv_reduce_all(std::span<const int> peers, BlockRange blocks);
 
     // The builder is empty afterwards.
     [[nodiscard]] Schedule finish() &&;
@@ -25,11 +32,12 @@ private:
         std::vector<int> readers; // the sends since then
     };
 
-    void add(StepKind kind, int peer, BlockRange blocks);
+    void add(StepKind kind, int peer, BlockRange blocks, bool fused = false);
     void wait_for(int step);
 
     Schedule schedule_;
     std::vector<BlockState> state_;
+    std::uint8_t channel_ = 0;
 };
 
 } // namespace hetcoll

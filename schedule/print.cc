@@ -63,7 +63,9 @@ std::string print_schedule(const Schedule &schedule)
     if (schedule.steps.empty()) {
         return text;
     }
-    text += "step  kind         peer  blocks     operand  after\n";
+    const bool channels = schedule.channel_count > 1;
+    text += channels ? "step  channel  kind         peer  blocks     operand  after\n"
+                     : "step  kind         peer  blocks     operand  after\n";
     int index = 0;
     for (const Step &step : schedule.steps) {
         // A plain receive has no operand.
@@ -71,8 +73,13 @@ std::string print_schedule(const Schedule &schedule)
                               : step.from_input            ? "input"
                                                            : "result";
         char line[80];
-        std::snprintf(line, sizeof line, "%4d  %-11s  %4d  %-9s  %-7s  ", index++,
-                      step_kind_name(step.kind), step.peer, numbers(step.blocks).c_str(), operand);
+        char channel[16] = "";
+        if (channels) {
+            std::snprintf(channel, sizeof channel, "%7d  ", step.channel);
+        }
+        std::snprintf(line, sizeof line, "%4d  %s%-11s  %4d  %-9s  %-7s  ", index++, channel,
+                      step.fused ? "  +reduce" : step_kind_name(step.kind), step.peer,
+                      numbers(step.blocks).c_str(), operand);
         text += line + print_after(schedule, step) + "\n";
     }
     return text;

@@ -50,13 +50,17 @@ private:
     std::map<std::pair<Expression, Expression>, Expression> known_;
 };
 
-struct Rank {
-    std::vector<int> sends, receives; // steps in list order
+struct Lane {
+    std::vector<int> sends, receives; // steps of one channel in list order
     std::size_t next_send = 0, next_receive = 0;
-    std::vector<bool> complete;                     // by step
     std::optional<std::vector<Expression>> arrived; // for the receive at next_receive
-    std::vector<Expression> result;                 // by block
-    std::vector<int> last_writer;                   // by block
+};
+
+struct Rank {
+    std::vector<Lane> lanes;        // by channel
+    std::vector<bool> complete;     // by step
+    std::vector<Expression> result; // by block
+    std::vector<int> last_writer;   // by block
 };
 
 class Replay {
@@ -72,8 +76,8 @@ private:
         return schedules_[rank].steps[index];
     }
     [[nodiscard]] bool may_begin(int rank, int index) const;
-    bool try_send(int rank);
-    bool try_receive(int rank);
+    bool try_send(int rank, int channel);
+    bool try_receive(int rank, int channel);
     [[nodiscard]] std::string name_block(int rank, int block) const;
     Status deadlock() const;
     Status check_parts(int rank, int block) const;
@@ -93,9 +97,11 @@ Replay::Replay(std::span<const Schedule> schedules, const StepMatches &matches)
         state.complete.resize(schedules[rank].steps.size());
         state.result.resize(schedules[rank].block_count, kUnwritten);
         state.last_writer.resize(schedules[rank].block_count);
+        state.lanes.resize(schedules[rank].channel_count);
         int index = 0;
         for (const Step &step : schedules[rank].steps) {
-            (step.kind == StepKind::kSend ? state.sends : state.receives).push_back(index++);
+            Lane &lane = state.lanes[step.channel];
+            (step.kind == StepKind::kSend ? lane.sends : lane.receives).push_back(index++);
         }
     }
 }
@@ -112,15 +118,16 @@ bool Replay::may_begin(int rank, int index) const
 
 // Lets the send at the head of the rank's list end if its receive is at the head at the peer and
 // has started. True if it did.
-bool Replay::try_send(int rank)
+bool Replay::try_send(int rank, int channel)
 {
     Rank &self = ranks_[rank];
-    if (self.next_send == self.sends.size() || !may_begin(rank, self.sends[self.next_send])) {
+    Lane &lane = self.lanes[channel];
+    if (lane.next_send == lane.sends.size() || !may_begin(rank, lane.sends[lane.next_send])) {
         return false;
     }
-    const int index = self.sends[self.next_send];
+    const int index = lane.sends[lane.next_send];
     const Step &send = step_of(rank, index);
-    Rank &peer = ranks_[send.peer];
+    Lane &peer = ranks_[send.peer].lanes[channel];
     const int receive = matches_[rank][index];
     if (peer.next_receive == peer.receives.size() || peer.receives[peer.next_receive] != receive) {
         return false;
@@ -133,22 +140,23 @@ bool Replay::try_send(int rank)
         peer.arrived->push_back(send.from_input ? rank : self.result[block]);
     }
     self.complete[index] = true;
-    ++self.next_send;
+    ++lane.next_send;
     return true;
 }
 
 // Lets the receive at the head of the rank's list end if its message is there. True if it did.
-bool Replay::try_receive(int rank)
+bool Replay::try_receive(int rank, int channel)
 {
     Rank &self = ranks_[rank];
-    if (!self.arrived || !may_begin(rank, self.receives[self.next_receive])) {
+    Lane &lane = self.lanes[channel];
+    if (!lane.arrived || !may_begin(rank, lane.receives[lane.next_receive])) {
         return false;
     }
-    const int index = self.receives[self.next_receive];
+    const int index = lane.receives[lane.next_receive];
     const Step &step = step_of(rank, index);
     for (int i = 0; i < step.blocks.count; ++i) {
         const int block = step.blocks.first + i;
-        Expression value = (*self.arrived)[i];
+        Expression value = (*lane.arrived)[i];
         if (step.kind == StepKind::kRecvReduce) {
             const Expression mine = step.from_input ? rank : self.result[block];
             value = step.peer < rank ? expressions_.combine(value, mine)
@@ -157,9 +165,9 @@ bool Replay::try_receive(int rank)
         self.result[block] = value;
         self.last_writer[block] = index;
     }
-    self.arrived.reset();
+    lane.arrived.reset();
     self.complete[index] = true;
-    ++self.next_receive;
+    ++lane.next_receive;
     return true;
 }
 
@@ -169,8 +177,10 @@ Status Replay::run()
     for (bool moved = true; moved;) {
         moved = false;
         for (int rank = 0; rank < static_cast<int>(ranks_.size()); ++rank) {
-            while (try_send(rank) || try_receive(rank)) {
-                moved = true;
+            for (int channel = 0; channel < schedules_[rank].channel_count; ++channel) {
+                while (try_send(rank, channel) || try_receive(rank, channel)) {
+                    moved = true;
+                }
             }
         }
     }
@@ -186,11 +196,13 @@ Status Replay::deadlock() const
     for (int rank = 0; rank < static_cast<int>(ranks_.size()) && named < kMostNamed; ++rank) {
         const Rank &self = ranks_[rank];
         int index = static_cast<int>(self.complete.size());
-        if (self.next_send < self.sends.size()) {
-            index = self.sends[self.next_send];
-        }
-        if (self.next_receive < self.receives.size()) {
-            index = std::min(index, self.receives[self.next_receive]);
+        for (const Lane &lane : self.lanes) {
+            if (lane.next_send < lane.sends.size()) {
+                index = std::min(index, lane.sends[lane.next_send]);
+            }
+            if (lane.next_receive < lane.receives.size()) {
+                index = std::min(index, lane.receives[lane.next_receive]);
+            }
         }
         if (index < static_cast<int>(self.complete.size())) {
             stuck += (named++ == 0 ? "rank " : ", rank ") + std::to_string(rank) + " in step " +

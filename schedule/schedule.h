@@ -34,15 +34,23 @@ struct Step {
     // Steps of this rank that must complete first (a send completes when its blocks have been read
     // out): Schedule::after[after_first, after_first + after_count).
     int after_first, after_count;
+    // A kRecvReduce that goes with the step before it: same blocks, another peer. Where the peers'
+    // memory can be read directly one kernel combines them all, in the order of the ranks.
+    bool fused = false;
+    // Independent lane. Steps of one channel start in list order, channels do not wait for each
+    // other but through `after`.
+    std::uint8_t channel = 0;
 };
 
-// A rank starts its sends in list order and its receives in list order (each list for itself), so
-// messages of one pair of ranks match without tags. A schedule is free of deadlock even if a rank
-// has one send and one receive in flight and sends are synchronous: verify_schedules() proves it.
+// In each channel a rank starts its sends in list order and its receives in list order (each list
+// for itself), so messages of one pair of ranks match by their channel alone. A schedule is free of
+// deadlock even if a rank has one send and one receive a channel in flight and sends are
+// synchronous: verify_schedules() proves it.
 struct Schedule {
     int block_count = 1;
     std::vector<Step> steps;
     std::vector<int> after; // indices of steps, see Step
+    int channel_count = 1;
 
     [[nodiscard]] std::span<const int> after_of(const Step &step) const noexcept
     {

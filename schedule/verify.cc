@@ -20,6 +20,18 @@ std::string name_step(int rank, const Schedule &schedule, int index)
            describe(schedule.steps[index]) + ")";
 }
 
+// What a fused step requires.
+bool goes_with_previous(const Schedule &schedule, int index)
+{
+    if (index == 0) {
+        return false;
+    }
+    const Step &step = schedule.steps[index], &previous = schedule.steps[index - 1];
+    return step.kind == StepKind::kRecvReduce && previous.kind == StepKind::kRecvReduce &&
+           step.blocks == previous.blocks && step.channel == previous.channel &&
+           step.peer != previous.peer;
+}
+
 // Each field of each step alone.
 Status check_steps(int rank, int size, const Schedule &schedule)
 {
@@ -29,6 +41,14 @@ Status check_steps(int rank, int size, const Schedule &schedule)
     };
     for (int index = 0; index < static_cast<int>(schedule.steps.size()); ++index) {
         const Step &step = schedule.steps[index];
+        if (step.channel >= schedule.channel_count) {
+            return fail(index, "the schedule has " + std::to_string(schedule.channel_count) +
+                                   " channels, " + std::to_string(step.channel) +
+                                   " is not among them");
+        }
+        if (step.fused && !goes_with_previous(schedule, index)) {
+            return fail(index, "is fused with no receive-and-reduce of the same blocks before it");
+        }
         if (step.peer < 0 || step.peer >= size || step.peer == rank) {
             return fail(index, "the peer is not another of the " + std::to_string(size) + " ranks");
         }
@@ -130,7 +150,8 @@ Status check_order(int rank, const Schedule &schedule)
 
 struct Message {
     int from, to; // ranks
-    int step;     // at the sender for a send, at the receiver for a receive
+    int channel;
+    int step; // at the sender for a send, at the receiver for a receive
 };
 
 struct Messages {
@@ -145,21 +166,22 @@ Messages collect_messages(std::span<const Schedule> schedules)
         for (int index = 0; index < static_cast<int>(schedule.steps.size()); ++index) {
             const Step &step = schedule.steps[index];
             if (step.kind == StepKind::kSend) {
-                all.sends.push_back({rank, step.peer, index});
+                all.sends.push_back({rank, step.peer, step.channel, index});
             } else {
-                all.receives.push_back({step.peer, rank, index});
+                all.receives.push_back({step.peer, rank, step.channel, index});
             }
         }
     }
     const auto by_pair = [](const Message &a, const Message &b) {
-        return std::tie(a.from, a.to) < std::tie(b.from, b.to);
+        return std::tie(a.from, a.to, a.channel) < std::tie(b.from, b.to, b.channel);
     };
     std::stable_sort(all.sends.begin(), all.sends.end(), by_pair);
     std::stable_sort(all.receives.begin(), all.receives.end(), by_pair);
     return all;
 }
 
-// Pairs sends with receives as the executor will: the i-th with the i-th between two ranks.
+// Pairs sends with receives as the executor will: the i-th with the i-th between two ranks, in each
+// channel.
 Status match_messages(std::span<const Schedule> schedules, StepMatches &matches)
 {
     for (const Schedule &schedule : schedules) {
@@ -176,7 +198,8 @@ Status match_messages(std::span<const Schedule> schedules, StepMatches &matches)
     while (s < sends.size() || r < receives.size()) {
         const auto pair_of = [](const std::vector<Message> &list, std::size_t i) {
             constexpr int kEnd = std::numeric_limits<int>::max();
-            return i < list.size() ? std::pair(list[i].from, list[i].to) : std::pair(kEnd, kEnd);
+            return i < list.size() ? std::tuple(list[i].from, list[i].to, list[i].channel)
+                                   : std::tuple(kEnd, kEnd, kEnd);
         };
         if (pair_of(sends, s) < pair_of(receives, r)) {
             return error(Errc::kInvalid, "%s: rank %d has no receive for it",
@@ -208,6 +231,10 @@ Status verify_schedules(std::span<const Schedule> schedules)
         if (schedule.block_count < 1 || schedule.block_count != schedules[0].block_count) {
             return error(Errc::kInvalid, "rank %d has %d blocks, rank 0 has %d", rank,
                          schedule.block_count, schedules[0].block_count);
+        }
+        if (schedule.channel_count < 1 || schedule.channel_count != schedules[0].channel_count) {
+            return error(Errc::kInvalid, "rank %d has %d channels, rank 0 has %d", rank,
+                         schedule.channel_count, schedules[0].channel_count);
         }
         if (Status status = check_steps(rank, size, schedule); !status.ok()) {
             return status;
