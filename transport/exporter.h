@@ -1,0 +1,99 @@
+// Describes device buffers so that other processes of the node can map them (peer_memory.h). What
+// cannot be shared is described as such, with the reason; the caller copies it through memory that
+// can.
+#pragma once
+
+#include "base/log.h"
+#include "base/status.h"
+#include "device/driver.h"
+#include "transport/fd_channel.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace hetcoll {
+
+enum class SharedKind : std::uint8_t { kNone, kLegacyIpc, kVmm };
+
+// Why a buffer is kNone.
+enum class NotShared : std::uint8_t {
+    kIsShared,
+    kNotExportable, // managed memory, a pool's, or another kind without a handle
+    kNoFdRequested, // VMM memory that was made without CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+    kTooManyPieces, // the buffer lies in more than kMaxSharedPieces VMM allocations
+    kNoSocket,      // this process cannot pass file descriptors on
+    kDriverRefused, // a driver call failed; the log has it
+};
+[[nodiscard]] const char *reason(NotShared why) noexcept; // for a message: "it is managed memory"
+
+inline constexpr int kMaxSharedPieces = 64;
+
+// A buffer as its owner announces it. Lies in shared memory and goes through messages as it is.
+struct SharedBuffer {
+    SharedKind kind;
+    NotShared why;
+    std::uint16_t pieces;    // kVmm: allocations that the range is made of
+    std::uint32_t reserved;  // 0
+    std::uint64_t buffer_id; // names the mapping: never again used for other memory of the process
+    std::uint64_t base;      // of what is mapped, an address of the owner
+    std::uint64_t bytes;     // of what is mapped
+    std::uint64_t offset;    // of the buffer from base
+    unsigned char uuid[16];  // of the device
+    union {
+        CUipcMemHandle handle; // kLegacyIpc
+        FdTicket fds;          // kVmm
+    };
+};
+static_assert(sizeof(SharedBuffer) <= 160 && std::is_trivially_copyable_v<SharedBuffer>);
+
+// What the pointer cache knows of a buffer's allocation.
+struct Allocation {
+    int device; // ordinal
+    std::uint64_t buffer_id;
+    std::uintptr_t base;
+    std::size_t bytes;
+    bool legacy_ipc; // cuIpcGetMemHandle can export it
+};
+
+// The allocation that `memory` points into, asked of the driver: for our own scratch.
+[[nodiscard]] Result<Allocation> query_allocation(const Driver &driver, const void *memory);
+
+struct ExporterCounters {
+    std::uint64_t hits, legacy_exports, vmm_exports, refusals, evictions;
+};
+
+// One a process; thread safe. Legacy handles are cached by (device, BUFFER_ID). VMM memory is
+// looked up in the driver each time, because its buffer ids are not known to change when other
+// memory is mapped at its address; it gets an id of our own.
+class Exporter final : public FdSource {
+public:
+    // `driver` outlives it. `channel` may be null: VMM memory is kNone then.
+    static std::unique_ptr<Exporter> create(const Driver &driver,
+                                            std::shared_ptr<FdChannel> channel, const Log &log,
+                                            int limit = 256);
+    ~Exporter() override; // releases what keeps VMM memory alive
+    Exporter(const Exporter &) = delete;
+    Exporter &operator=(const Exporter &) = delete;
+
+    // `bytes` at `buffer`, which start in `allocation`. Allocates nothing on a hit. Requires a
+    // current context of the device. A described VMM buffer is kept alive until it is described
+    // again at other memory, by 64 others, or by close_all().
+    [[nodiscard]] SharedBuffer describe(const Allocation &allocation, const void *buffer,
+                                        std::size_t bytes) noexcept;
+
+    // Forgets everything: nobody can open what was announced before.
+    void close_all() noexcept;
+
+    [[nodiscard]] ExporterCounters counters() const noexcept;
+
+    // FdSource: peers ask for what describe() announced.
+    [[nodiscard]] Result<FdBundle> fds_of(std::uint64_t token) override;
+
+private:
+    struct Impl;
+    explicit Exporter(std::unique_ptr<Impl> impl);
+    std::unique_ptr<Impl> impl_;
+};
+
+} // namespace hetcoll

@@ -1,0 +1,82 @@
+// Passes file descriptors between the processes of a node: the one way for VMM memory. A process
+// asks the owner of a ticket, the owner's next step() answers. One unix datagram socket a process,
+// in the abstract namespace, so that no file is left behind; it answers the same user only.
+// (pidfd_getfd would need no answer, but Yama and the default profiles of containers refuse it.)
+#pragma once
+
+#include "base/log.h"
+#include "base/status.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace hetcoll {
+
+class UniqueFd {
+public:
+    UniqueFd() noexcept = default;
+    explicit UniqueFd(int fd) noexcept : fd_(fd) {}
+    UniqueFd(UniqueFd &&other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+    UniqueFd &operator=(UniqueFd &&other) noexcept
+    {
+        std::swap(fd_, other.fd_);
+        return *this;
+    }
+    ~UniqueFd();
+    [[nodiscard]] int get() const noexcept { return fd_; }
+
+private:
+    int fd_ = -1;
+};
+
+// Where to ask, and for what.
+struct FdTicket {
+    std::uint64_t socket; // FdChannel::name() of the owner
+    std::uint64_t token;
+};
+
+inline constexpr int kMaxFds = 64; // of one ticket
+
+struct FdBundle {
+    std::vector<UniqueFd> fds;
+    std::vector<std::uint64_t> bytes; // of the memory behind each
+};
+
+// The owner's side.
+class FdSource {
+public:
+    virtual ~FdSource() = default;
+    // At most kMaxFds; an error if the token is not known (any more). Called by step().
+    [[nodiscard]] virtual Result<FdBundle> fds_of(std::uint64_t token) = 0;
+};
+
+// Thread safe. Nothing waits.
+class FdChannel {
+public:
+    static Result<std::shared_ptr<FdChannel>> create(const Log &log);
+    ~FdChannel();
+    FdChannel(const FdChannel &) = delete;
+    FdChannel &operator=(const FdChannel &) = delete;
+
+    // Random, not 0.
+    [[nodiscard]] std::uint64_t name() const noexcept;
+    // Who answers; null before it goes.
+    void set_source(FdSource *source) noexcept;
+
+    // Answers what peers have asked. To be called as long as peers may ask.
+    void step() noexcept;
+
+    // What the ticket is for, or nothing yet: asks the owner, and is to be called again. The
+    // answer is handed out once.
+    [[nodiscard]] Result<std::optional<FdBundle>> take(const FdTicket &ticket);
+
+private:
+    struct Impl;
+    explicit FdChannel(std::unique_ptr<Impl> impl);
+    std::unique_ptr<Impl> impl_;
+};
+
+} // namespace hetcoll

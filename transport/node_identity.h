@@ -1,0 +1,39 @@
+// Who a process is and on which node it runs, for other processes: a pid alone means another
+// process after it ended, and another one again in another container.
+#pragma once
+
+#include "base/status.h"
+
+#include <cstdint>
+
+namespace hetcoll {
+
+// Lies in shared memory and goes through messages as it is.
+struct ProcessIdentity {
+    std::uint64_t host;       // the same on ranks that can share memory, see node_identity()
+    std::uint64_t start_time; // in clock ticks after boot: tells a pid from its next use
+    std::int32_t pid;         // in its own PID namespace, which is the same where host is
+    std::int32_t reserved;    // 0
+
+    friend bool operator==(const ProcessIdentity &, const ProcessIdentity &) = default;
+};
+static_assert(sizeof(ProcessIdentity) == 24);
+
+struct NodeIdentity {
+    ProcessIdentity process;
+    std::uint64_t machine; // the same on ranks of one running kernel, in whatever containers
+};
+
+// Of this process. `host` covers the boot, the UTS name, the IPC and PID namespaces and the
+// /dev/shm that the process sees; ranks with different `words` (null is "") count as different
+// nodes too. An error where /proc is not there: the process then shares with nobody.
+[[nodiscard]] Result<NodeIdentity> node_identity(const char *word);
+
+// When process `pid` of our PID namespace started. An error if there is none (any more), or /proc
+// hides it.
+[[nodiscard]] Result<std::uint64_t> process_start_time(std::int32_t pid);
+
+// An error unless that process still runs. `host` must be ours.
+Status check_alive(const ProcessIdentity &process);
+
+} // namespace hetcoll

@@ -1,0 +1,89 @@
+// The memory of other processes of this node, mapped here. Opening costs from a tenth of a
+// millisecond up, so mappings are kept; they are told apart by the owner's id of the memory, never
+// by an address (docs/ipc.md).
+#pragma once
+
+#include "base/log.h"
+#include "base/status.h"
+#include "device/device.h"
+#include "transport/exporter.h"
+#include "transport/fd_channel.h"
+#include "transport/node_identity.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace hetcoll {
+
+class PeerMemory;
+struct PeerMapping; // one open mapping
+
+// The mappings that a running call uses: they stay open until release() or the end of the lease.
+// The work on the GPU that reads or writes them is done before that. To be kept for further calls:
+// then it does not allocate.
+class PeerLease {
+public:
+    PeerLease() = default;
+    PeerLease(const PeerLease &) = delete;
+    PeerLease &operator=(const PeerLease &) = delete;
+    ~PeerLease() { release(); }
+    void release() noexcept;
+
+private:
+    friend class PeerMemory;
+    PeerMemory *memory_ = nullptr;
+    std::vector<PeerMapping *> held_;
+};
+
+struct PeerLimits {
+    int mappings = 128;
+    std::size_t bytes = std::size_t{64} << 30;
+};
+
+struct PeerCounters {
+    std::uint64_t opens, hits, closes;
+    std::uint64_t evictions;      // closed to make room
+    std::uint64_t replaced;       // closed because the owner has other memory there
+    std::uint64_t already_mapped; // opens that met error 208
+    std::uint64_t failures;
+    std::uint64_t mappings, bytes; // open now
+};
+
+// One a process; thread safe. Leases end before it does.
+class PeerMemory {
+public:
+    // `driver` outlives it. `channel` may be null: VMM memory of peers is an error then.
+    static std::unique_ptr<PeerMemory> create(const Driver &driver, const ProcessIdentity &self,
+                                              std::shared_ptr<FdChannel> channel,
+                                              const PeerLimits &limits, const Log &log);
+    ~PeerMemory(); // close_all()
+    PeerMemory(const PeerMemory &) = delete;
+    PeerMemory &operator=(const PeerMemory &) = delete;
+
+    // Where the first byte of the buffer is for this process, in `importer`'s context; need not be
+    // current. A null pointer means not yet: the owner, which has to step() its channel, passes
+    // file descriptors on; call again. In the process that owns it, it is the buffer itself. An
+    // error names what failed and the way out; the memory can then not be shared.
+    [[nodiscard]] Result<void *> map(const ProcessIdentity &owner, const SharedBuffer &buffer,
+                                     const Device &importer, PeerLease &lease) noexcept;
+
+    // Closes what is not leased, the rest when its lease ends: so that the memory that its owner
+    // freed is returned.
+    void close_all() noexcept;
+    // The same for the memory of one process.
+    void close_owner(const ProcessIdentity &owner) noexcept;
+
+    void set_limits(const PeerLimits &limits) noexcept; // in force from the next open on
+    [[nodiscard]] PeerCounters counters() const noexcept;
+
+private:
+    friend class PeerLease;
+    struct Impl;
+    explicit PeerMemory(std::unique_ptr<Impl> impl);
+    void end(PeerLease &lease) noexcept;
+    std::unique_ptr<Impl> impl_;
+};
+
+} // namespace hetcoll
