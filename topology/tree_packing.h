@@ -1,0 +1,66 @@
+// Packs spanning trees into the direct links between GPUs, for an allreduce that uses all of them
+// at once: every tree reduces its share of the vector towards its root and broadcasts it down again
+// at the same time, so a link serves a tree in both directions (Wang et al., Blink, 2020).
+//
+// The best rate is the strength of the links (topology/strength.h). Fractions of trees are made
+// whole by a denominator D: floor(D * strength) trees fit when each unit of a link is cut in D, and
+// that many are packed. Small denominators lose a little and need few trees.
+//
+// Whole numbers decide everything and ties go to the lowest GPU, so all ranks get the same trees
+// from the same links. Microseconds for the eight GPUs of a DGX-1; see docs/trees.md.
+#pragma once
+
+#include "topology/link_units.h"
+#include "topology/strength.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace hetcoll {
+
+inline constexpr int kNoParent = -1;
+inline constexpr int kMaxDenominator = 4;
+
+struct Tree {
+    int root;                // a centre: no other root makes it less deep
+    std::vector<int> parent; // by GPU; kNoParent at the root
+    int weight;              // its share of a link and of the vector
+    friend bool operator==(const Tree &, const Tree &) = default;
+};
+
+// Of every link, the trees that use it weigh at most units * denominator.
+struct Packing {
+    int denominator = 1;
+    std::vector<Tree> trees; // all different, heavy ones first
+    Strength strength;       // what no packing exceeds
+
+    [[nodiscard]] int weight() const noexcept;
+    // Vectors per time one unit needs for one vector: times unit_gbps it is bytes of result per
+    // time (algorithm bandwidth).
+    [[nodiscard]] double rate_units() const noexcept;
+
+    friend bool operator==(const Packing &, const Packing &) = default;
+};
+
+// The trees weigh exactly floor(denominator * strength); few of many equivalent ones are looked
+// for. No trees where there are none: one GPU, GPUs that the links do not connect, or a denominator
+// too small for a strength below one. Requires 0 to 64 GPUs, links as strength_of() does, and
+// denominator positive.
+[[nodiscard]] Packing pack_trees(const LinkUnits &links, int denominator);
+
+// The smallest denominator whose rate is within 5 % of the best one up to max_denominator. Where
+// units are so fine that it would take more than kMaxTrees trees, several units are handed out at a
+// time, and the same rule chooses how many. No trees for one GPU or unconnected ones.
+inline constexpr int kMaxTrees = 16;
+[[nodiscard]] Packing pack_best(const LinkUnits &links, int max_denominator = kMaxDenominator);
+
+// One star a GPU, of equal weight: for GPUs on switches, where a port serves all of its owner's
+// stars and a tree deeper than one hop would only add to it.
+[[nodiscard]] std::vector<Tree> one_hop_trees(int gpus);
+
+// In ascending order.
+[[nodiscard]] std::vector<int> children(const Tree &tree, int gpu);
+// Links from the root to the GPU farthest from it.
+[[nodiscard]] int depth(const Tree &tree);
+
+} // namespace hetcoll
