@@ -1,1 +1,2 @@
-hetcoll_sources +=
+hetcoll_sources += \
+	topology_probe/probe.h
