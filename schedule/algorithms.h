@@ -9,9 +9,14 @@
 //   recursive doubling   1        log2(p)     log2(p) vectors     log2(p) vectors
 //   Rabenseifner         p        2 log2(p)   2(p-1)/p vectors    (p-1)/p vectors
 //   ring                 n        2(n-1)      2(n-1)/n vectors    (n-1)/n vectors
+//   trees of weights w   sum(w)   2 depth     w/sum(w) vectors for each link of the rank in a tree
+//                                             (reduced: each link to a child)
 #pragma once
 
 #include "schedule/schedule.h"
+
+#include <span>
+#include <vector>
 
 namespace hetcoll {
 
@@ -19,5 +24,18 @@ namespace hetcoll {
 [[nodiscard]] Schedule build_recursive_doubling(int rank, int size);
 [[nodiscard]] Schedule build_rabenseifner(int rank, int size);
 [[nodiscard]] Schedule build_ring(int rank, int size);
+
+// A spanning tree of vertices, with its share of the vector.
+struct TreeShape {
+    int root;
+    std::vector<int> parent; // by vertex; -1 at the root
+    int weight;
+};
+
+// Reduces up all trees and broadcasts down them, everything at once: each tree has a share of the
+// blocks, and a channel for each direction. Vertex v is rank ranks[v]. Requires `rank` among
+// `ranks`, valid trees of as many vertices, at least one and at most 128, weights positive.
+[[nodiscard]] Schedule build_trees(int rank, std::span<const int> ranks,
+                                   std::span<const TreeShape> trees);
 
 } // namespace hetcoll

@@ -11,3 +11,4 @@ hetcoll_sources += \
 	schedule/ring.cc \
 	schedule/schedule.h \
 	schedule/verify.h schedule/verify.cc
+hetcoll_sources += schedule/trees.cc
