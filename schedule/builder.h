@@ -8,6 +8,13 @@
 
 namespace hetcoll {
 
+// A step without what the builder finds out by itself.
+struct Move {
+    StepKind kind;
+    int peer;
+    BlockRange blocks;
+};
+
 class ScheduleBuilder {
 public:
     explicit ScheduleBuilder(int block_count, int channel_count = 1);
@@ -20,6 +27,7 @@ public:
     void send(int peer, BlockRange blocks);
     void recv(int peer, BlockRange blocks);
     void recv_reduce(int peer, BlockRange blocks);
+    void add(const Move &move) { add(move.kind, move.peer, move.blocks); }
     // From every peer, as one kernel where their memory can be read directly.
     void recv_reduce_all(std::span<const int> peers, BlockRange blocks);
 

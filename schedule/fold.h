@@ -1,10 +1,10 @@
-// Makes a power of two out of any number of ranks. With r ranks left over, the first 2r ranks form
-// r pairs of neighbours: the even rank hands its part to the odd one, sits out, and takes the
-// result at the end. Neighbours, so that the groups whose parts are together stay consecutive
-// ranks.
+// Makes a power of two out of any number of ranks. With r ranks left over, the first 2r ranks of
+// the team form r pairs of neighbours: the even one hands its part to the odd one, sits out, and
+// takes the result at the end. Neighbours, so that the groups whose parts are together stay
+// consecutive in the team.
 #pragma once
 
-#include "schedule/builder.h"
+#include "schedule/rounds.h"
 
 #include <bit>
 
@@ -12,49 +12,55 @@ namespace hetcoll {
 
 class Fold {
 public:
-    Fold(int rank, int size)
-        : rank_(rank), active_(static_cast<int>(std::bit_floor(static_cast<unsigned>(size)))),
-          left_over_(size - active_)
+    // The team's ranks outlive the fold.
+    explicit Fold(const Team &team)
+        : team_(team), active_(static_cast<int>(std::bit_floor(team.ranks.size()))),
+          left_over_(static_cast<int>(team.ranks.size()) - active_)
     {
     }
 
     // The ranks that take part between begin() and end(): a power of two.
     [[nodiscard]] int active_ranks() const noexcept { return active_; }
-    [[nodiscard]] bool sits_out() const noexcept { return paired() && rank_ % 2 == 0; }
+    [[nodiscard]] bool sits_out() const noexcept { return paired() && team_.place % 2 == 0; }
 
     // Number of this rank among the active ones, and the rank of such a number. Both keep the order
-    // of the ranks. active_number() requires !sits_out().
+    // of the team. active_number() requires !sits_out().
     [[nodiscard]] int active_number() const noexcept
     {
-        return paired() ? rank_ / 2 : rank_ - left_over_;
+        return paired() ? team_.place / 2 : team_.place - left_over_;
     }
     [[nodiscard]] int rank_of(int number) const noexcept
     {
-        return number < left_over_ ? 2 * number + 1 : number + left_over_;
+        return team_.ranks[number < left_over_ ? 2 * number + 1 : number + left_over_];
     }
 
-    void begin(ScheduleBuilder &to, BlockRange all) const
+    // The first round and the last one, where ranks are left over.
+    void begin(Rounds &to, BlockRange all) const
     {
-        if (sits_out()) {
-            to.send(rank_ + 1, all);
-        } else if (paired()) {
-            to.recv_reduce(rank_ - 1, all);
-        }
+        add(to, {StepKind::kSend, StepKind::kRecvReduce}, all);
     }
-
-    void end(ScheduleBuilder &to, BlockRange all) const
-    {
-        if (sits_out()) {
-            to.recv(rank_ + 1, all);
-        } else if (paired()) {
-            to.send(rank_ - 1, all);
-        }
-    }
+    void end(Rounds &to, BlockRange all) const { add(to, {StepKind::kRecv, StepKind::kSend}, all); }
 
 private:
-    [[nodiscard]] bool paired() const noexcept { return rank_ < 2 * left_over_; }
+    struct Pair {
+        StepKind even, odd; // what the two do
+    };
 
-    int rank_, active_, left_over_;
+    [[nodiscard]] bool paired() const noexcept { return team_.place < 2 * left_over_; }
+
+    void add(Rounds &to, Pair pair, BlockRange all) const
+    {
+        if (left_over_ == 0) {
+            return;
+        }
+        Round &round = to.emplace_back();
+        if (paired()) {
+            round.push_back({sits_out() ? pair.even : pair.odd, team_.ranks[team_.place ^ 1], all});
+        }
+    }
+
+    Team team_;
+    int active_, left_over_;
 };
 
 } // namespace hetcoll

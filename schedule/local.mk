@@ -9,6 +9,7 @@ hetcoll_sources += \
 	schedule/recursive_doubling.cc \
 	schedule/replay.h schedule/replay.cc \
 	schedule/ring.cc \
+	schedule/rounds.h schedule/rounds.cc \
 	schedule/schedule.h \
 	schedule/verify.h schedule/verify.cc
 hetcoll_sources += schedule/trees.cc

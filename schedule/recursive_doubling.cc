@@ -4,27 +4,38 @@
 #include "schedule/algorithms.h"
 #include "schedule/fold.h"
 
-#include <utility>
-
 namespace hetcoll {
+namespace {
+
+int one_part(int) { return 1; }
 
 // Both ends of an exchange compute op(lower, higher): the groups that they stand for are
 // consecutive ranks, so this is one and the same expression, in rank order, and gives the same
 // bits.
+Rounds recursive_doubling_rounds(const Team &team, BlockRange blocks)
+{
+    const Fold fold(team);
+    Rounds rounds;
+    fold.begin(rounds, blocks);
+    for (int distance = 1; distance < fold.active_ranks(); distance *= 2) {
+        Round &round = rounds.emplace_back();
+        if (!fold.sits_out()) {
+            const int peer = fold.rank_of(fold.active_number() ^ distance);
+            round = {{StepKind::kSend, peer, blocks}, // first, because the receive overwrites it
+                     {StepKind::kRecvReduce, peer, blocks}};
+        }
+    }
+    fold.end(rounds, blocks);
+    return rounds;
+}
+
+} // namespace
+
+const TeamAlgorithm kRecursiveDoublingOfTeam{one_part, recursive_doubling_rounds};
+
 Schedule build_recursive_doubling(int rank, int size)
 {
-    constexpr BlockRange kAll{.first = 0, .count = 1};
-    const Fold fold(rank, size);
-    ScheduleBuilder steps(kAll.count);
-
-    fold.begin(steps, kAll);
-    for (int distance = 1; distance < fold.active_ranks() && !fold.sits_out(); distance *= 2) {
-        const int peer = fold.rank_of(fold.active_number() ^ distance);
-        steps.send(peer, kAll); // first, because the receive overwrites what it reads
-        steps.recv_reduce(peer, kAll);
-    }
-    fold.end(steps, kAll);
-    return std::move(steps).finish();
+    return build_for_all(kRecursiveDoublingOfTeam, rank, size);
 }
 
 } // namespace hetcoll

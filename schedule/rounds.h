@@ -1,0 +1,34 @@
+// The allreduce algorithms among some ranks and over some blocks, round by round: build_ring() and
+// its like use them with all ranks and the whole vector, build_hierarchical() with one rank of each
+// node and a slice.
+#pragma once
+
+#include "schedule/builder.h"
+
+#include <span>
+#include <vector>
+
+namespace hetcoll {
+
+struct Team {
+    std::span<const int> ranks;
+    int place; // of this rank among them
+};
+
+// Every rank of a team has as many rounds as the others, some of them empty, and a message is in
+// the same round at both ends. So the rounds of several teams, one after the other, cannot deadlock
+// if all ranks take the teams in the same order.
+using Round = std::vector<Move>;
+using Rounds = std::vector<Round>;
+
+struct TeamAlgorithm {
+    int (*part_count)(int size); // blocks.count must be a multiple of it
+    Rounds (*rounds)(const Team &team, BlockRange blocks);
+};
+
+extern const TeamAlgorithm kRingOfTeam, kRabenseifnerOfTeam, kRecursiveDoublingOfTeam;
+
+// The algorithm among ranks 0..size-1.
+[[nodiscard]] Schedule build_for_all(const TeamAlgorithm &algorithm, int rank, int size);
+
+} // namespace hetcoll
