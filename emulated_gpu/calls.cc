@@ -2,6 +2,7 @@
 
 #include "emulated_gpu/emulated_gpu.h"
 #include "emulated_gpu/faults.h"
+#include "emulated_gpu/links.h"
 #include "emulated_gpu/protection.h"
 #include "emulated_gpu/report.h"
 #include "emulated_gpu/settings.h"
@@ -16,9 +17,9 @@
 namespace hetcoll::emulated_gpu {
 namespace {
 
-constexpr const char *kCounterNames[] = {"htod_bytes", "dtoh_bytes",      "dtod_bytes",
-                                         "htoh_bytes", "pageable_copies", "pageable_bytes",
-                                         "launches"};
+constexpr const char *kCounterNames[] = {"htod_bytes", "dtoh_bytes",        "dtod_bytes",
+                                         "htoh_bytes", "pageable_copies",   "pageable_bytes",
+                                         "launches",   "kernel_read_bytes", "kernel_write_bytes"};
 static_assert(std::size(kCounterNames) == static_cast<unsigned>(Counter::kCount));
 
 // A driver is one thing a process: its state is constant-initialized, because calls may come from
@@ -69,20 +70,11 @@ void count(Counter counter, std::uint64_t amount)
     counters[static_cast<unsigned>(counter)].fetch_add(amount, std::memory_order_relaxed);
 }
 
-DriverState driver_state()
-{
-    return state.load(std::memory_order_acquire);
-}
+DriverState driver_state() { return state.load(std::memory_order_acquire); }
 
-void set_driver_state(DriverState to)
-{
-    state.store(to, std::memory_order_release);
-}
+void set_driver_state(DriverState to) { state.store(to, std::memory_order_release); }
 
-void set_in_callback(bool value)
-{
-    in_callback = value;
-}
+void set_in_callback(bool value) { in_callback = value; }
 
 void report_calls()
 {
@@ -94,6 +86,9 @@ void report_calls()
         numbers[kCounterNames[i]] = counters[i].load();
     }
     numbers["all_calls"] = emulated_gpu_calls("all_calls");
+    for (const auto &[name, bytes] : link_counters()) {
+        numbers[name] = bytes;
+    }
     std::string text;
     for (const auto &[name, number] : numbers) {
         text += "emulated_gpu " + std::to_string(getpid()) + " " + name + " " +
@@ -112,6 +107,9 @@ EMULATED_GPU_EXPORT std::uint64_t emulated_gpu_calls(const char *name)
         if (std::strcmp(name, kCounterNames[i]) == 0) {
             return counters[i].load(std::memory_order_relaxed);
         }
+    }
+    if (std::uint64_t bytes = 0; link_counter(name, bytes)) {
+        return bytes;
     }
     const bool all = std::strcmp(name, "all_calls") == 0;
     std::uint64_t calls = 0; // an entry point with several versions has several sites

@@ -62,6 +62,8 @@ enum class Counter : unsigned {
     kPageableCopies,
     kPageableBytes,
     kLaunches,
+    kKernelReadBytes,
+    kKernelWriteBytes,
     kCount
 };
 void count(Counter counter, std::uint64_t amount);

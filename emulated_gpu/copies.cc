@@ -3,34 +3,27 @@
 #include "emulated_gpu/calls.h"
 #include "emulated_gpu/capture.h"
 #include "emulated_gpu/contexts.h"
-#include "emulated_gpu/report.h"
+#include "emulated_gpu/links.h"
 #include "emulated_gpu/settings.h"
-
-#include <time.h>
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace hetcoll::emulated_gpu {
 namespace {
 
 enum class Direction { kAny, kToDevice, kToHost, kOnDevice };
 
-bool is_device(Place place)
-{
-    return place == Place::kDevice || place == Place::kManaged;
-}
+bool is_device(Place place) { return place == Place::kDevice || place == Place::kManaged; }
 
 Place place_of(const Allocation &allocation)
 {
     switch (allocation.kind) {
-    case Kind::kManaged:
-        return Place::kManaged;
+    case Kind::kManaged: return Place::kManaged;
     case Kind::kHost:
-    case Kind::kHostRegistered:
-        return Place::kPinned;
-    default:
-        return Place::kDevice;
+    case Kind::kHostRegistered: return Place::kPinned;
+    default: return Place::kDevice;
     }
 }
 
@@ -68,29 +61,17 @@ void count_copy(Place to, Place from, std::size_t bytes)
     }
 }
 
-// EMU_LINK_GBPS and EMU_LINK_LATENCY_US: a copy that leaves the device lasts at least so long.
-void wait_for_link(std::uint64_t started_ns, std::size_t bytes)
+// What a copy moves from one place to another: nothing within a device or within the host.
+std::vector<Crossing> crossing_between(int from, int to, std::size_t bytes)
 {
-    std::uint64_t due = started_ns + static_cast<std::uint64_t>(settings().link_latency_us) * 1000;
-    if (settings().link_bytes_per_ns > 0) {
-        due +=
-            static_cast<std::uint64_t>(static_cast<double>(bytes) / settings().link_bytes_per_ns);
-    }
-    const timespec until{static_cast<time_t>(due / 1000000000),
-                         static_cast<long>(due % 1000000000)};
-    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr);
+    return from != to ? std::vector<Crossing>{{from, to, bytes}} : std::vector<Crossing>{};
 }
 
-Work copy_work(Address to, Address from, std::size_t bytes, bool crosses_link)
+Work copy_work(Address to, Address from, std::size_t bytes, std::vector<Crossing> crossings)
 {
-    const bool slow =
-        crosses_link && (settings().link_bytes_per_ns > 0 || settings().link_latency_us > 0);
-    return {[to = reachable_as<void>(to), from = reachable_as<void>(from), bytes, slow] {
-                const std::uint64_t started_ns = slow ? now_ns() : 0;
-                std::memmove(to, from, bytes);
-                if (slow) {
-                    wait_for_link(started_ns, bytes);
-                }
+    return {[to = reachable_as<void>(to), from = reachable_as<void>(from), bytes,
+             crossings = std::move(crossings)] {
+                carry(crossings, [&] { std::memmove(to, from, bytes); });
             },
             WorkKind::kDevice};
 }
@@ -99,13 +80,14 @@ Work copy_work(Address to, Address from, std::size_t bytes, bool crosses_link)
 // soon as the call returns.
 constexpr std::size_t kStagedBytes = std::size_t{64} << 10;
 
-Work staged_work(Address to, Address from, std::size_t bytes)
+Work staged_work(Address to, Address from, std::size_t bytes, std::vector<Crossing> crossings)
 {
     const char *source = reinterpret_cast<const char *>(from);
     auto staged = std::make_shared<std::vector<char>>(source, source + bytes);
-    return {
-        [to = reachable_as<void>(to), staged] { std::memcpy(to, staged->data(), staged->size()); },
-        WorkKind::kDevice};
+    return {[to = reachable_as<void>(to), staged, crossings = std::move(crossings)] {
+                carry(crossings, [&] { std::memcpy(to, staged->data(), staged->size()); });
+            },
+            WorkKind::kDevice};
 }
 
 CUresult copy(Address to, Address from, std::size_t bytes, CUstream handle, bool async,
@@ -121,14 +103,14 @@ CUresult copy(Address to, Address from, std::size_t bytes, CUstream handle, bool
         return CUDA_ERROR_INVALID_VALUE;
     }
     count_copy(target.place, source.place, bytes);
+    std::vector<Crossing> crossings =
+        crossing_between(source.physical_device, target.physical_device, bytes);
     std::uint64_t number = 0;
     if (async && source.place == Place::kPageable && target.place != Place::kPageable &&
         bytes <= kStagedBytes) {
-        return submit(stream, staged_work(to, from, bytes));
+        return submit(stream, staged_work(to, from, bytes, std::move(crossings)));
     }
-    const bool on_one_device =
-        target.device == source.device && is_device(target.place) && is_device(source.place);
-    EMULATED_TRY(submit(stream, copy_work(to, from, bytes, !on_one_device), &number));
+    EMULATED_TRY(submit(stream, copy_work(to, from, bytes, std::move(crossings)), &number));
     const bool pageable = target.place == Place::kPageable || source.place == Place::kPageable;
     const bool sync_memops = target.sync_memops || source.sync_memops;
     // cuMemcpyDtoD does not wait for the device, and pageable copies always do.
@@ -158,11 +140,14 @@ CUresult fill(CUdeviceptr to, T value, std::size_t count, CUstream handle, bool 
         return CUDA_ERROR_INVALID_VALUE;
     }
     std::uint64_t number = 0;
-    EMULATED_TRY(
-        submit(stream,
-               {[first = reachable_as<T>(to), value, count] { std::fill_n(first, count, value); },
-                WorkKind::kDevice},
-               &number));
+    const int filler = settings().physical_device[stream->context->device];
+    const Work work = {
+        [first = reachable_as<T>(to), value, count,
+         crossings = crossing_between(filler, target.physical_device, count * sizeof(T))] {
+            carry(crossings, [&] { std::fill_n(first, count, value); });
+        },
+        WorkKind::kDevice};
+    EMULATED_TRY(submit(stream, work, &number));
     // cuMemset of device memory does not wait.
     const bool returns_early = async || (target.place == Place::kDevice && !target.sync_memops);
     return returns_early ? CUDA_SUCCESS : wait_for(stream, number);
@@ -174,10 +159,7 @@ template <class T> CUresult fill_now(CUdeviceptr to, T value, std::size_t count)
     return fill(to, value, count, nullptr, false);
 }
 
-Address address_of(const void *pointer)
-{
-    return reinterpret_cast<Address>(pointer);
-}
+Address address_of(const void *pointer) { return reinterpret_cast<Address>(pointer); }
 
 } // namespace
 
@@ -186,9 +168,10 @@ Span look_up(Address address, std::size_t bytes)
     const std::shared_lock lock(memory_mutex());
     const Allocation *found = find_allocation(address);
     if (found == nullptr) {
-        return {in_window(address) ? Place::kNowhere : Place::kPageable, -1, false};
+        return {in_window(address) ? Place::kNowhere : Place::kPageable, -1, false, kHostMemory};
     }
-    Span span{place_of(*found), found->device, found->sync_memops.load()};
+    Span span{place_of(*found), found->device, found->sync_memops.load(),
+              found->block != nullptr ? found->block->physical_device : kHostMemory};
     const Address end = address + bytes, found_end = found->start + found->bytes;
     if (end > found_end) {
         if (found->kind == Kind::kHostRegistered) {
@@ -199,6 +182,7 @@ Span look_up(Address address, std::size_t bytes)
     }
     if (span.place == Place::kPinned || span.place == Place::kPageable) {
         span.device = -1;
+        span.physical_device = kHostMemory;
     }
     return span;
 }

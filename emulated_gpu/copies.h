@@ -20,6 +20,7 @@ struct Span {
     Place place;
     int device; // -1 for host memory
     bool sync_memops;
+    int physical_device; // of the node, whether this process sees it or not; kHostMemory
 };
 
 // Where [address, address + bytes) lies. Neighbouring VMM mappings are one range.

@@ -5,80 +5,54 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 
 namespace hetcoll::emulated_gpu {
 namespace {
 
-constexpr unsigned kFirstBus = 0x10; // PCI bus of device 0
+int physical(CUdevice device) { return settings().physical_device[device]; }
 
-int physical(CUdevice device)
-{
-    return settings().physical_device[device];
-}
+const BusId &bus_of(CUdevice device) { return settings().machine->gpu(physical(device)).bus; }
 
 int limit_attribute(CUdevice_attribute attribute)
 {
     switch (attribute) {
     case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
     case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X:
-    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y:
-        return 1024;
-    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z:
-        return 64;
-    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X:
-        return 0x7fffffff;
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y: return 1024;
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z: return 64;
+    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X: return 0x7fffffff;
     case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y:
-    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z:
-        return 65535;
-    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK:
-        return 49152;
-    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
-        return 232448;
-    case CU_DEVICE_ATTRIBUTE_WARP_SIZE:
-        return 32;
-    case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK:
-        return 65536;
-    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR:
-        return 2048;
-    case CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR:
-        return 32;
-    case CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
-        return 1980000;
-    case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE:
-        return 2619000;
-    case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH:
-        return 5120;
-    case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT:
-        return 3;
-    case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE:
-        return 50 << 20;
-    default:
-        return 0;
+    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z: return 65535;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK: return 49152;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: return 232448;
+    case CU_DEVICE_ATTRIBUTE_WARP_SIZE: return 32;
+    case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK: return 65536;
+    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR: return 2048;
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR: return 32;
+    case CU_DEVICE_ATTRIBUTE_CLOCK_RATE: return 1980000;
+    case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE: return 2619000;
+    case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH: return 5120;
+    case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT: return 3;
+    case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE: return 50 << 20;
+    default: return 0;
     }
 }
 
 int attribute_of(CUdevice_attribute attribute, CUdevice device)
 {
     switch (attribute) {
-    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
-        return settings().multiprocessors;
-    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
-        return settings().compute_capability / 10;
-    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
-        return settings().compute_capability % 10;
-    case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
-        return static_cast<int>(kFirstBus) + physical(device);
+    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: return settings().multiprocessors;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: return settings().compute_capability / 10;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: return settings().compute_capability % 10;
+    case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID: return static_cast<int>(bus_of(device).bus);
+    case CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID: return static_cast<int>(bus_of(device).device);
+    case CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID: return static_cast<int>(bus_of(device).domain);
     case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
-    case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:
-        return settings().vmm;
-    case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
-        return settings().pools;
-    case CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED:
-        return settings().gpu_direct_rdma;
-    case CU_DEVICE_ATTRIBUTE_COMPUTE_MODE:
-        return CU_COMPUTEMODE_DEFAULT;
+    case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED: return settings().vmm;
+    case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED: return settings().pools;
+    case CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED: return settings().gpu_direct_rdma;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_MODE: return CU_COMPUTEMODE_DEFAULT;
     case CU_DEVICE_ATTRIBUTE_GPU_OVERLAP:
     case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
     case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
@@ -92,17 +66,15 @@ int attribute_of(CUdevice_attribute attribute, CUdevice device)
     case CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED:
 #endif
         return 1;
-    default:
-        return limit_attribute(attribute);
+    default: return limit_attribute(attribute);
     }
 }
 
 CUuuid uuid_of(CUdevice device)
 {
-    CUuuid uuid{};
-    std::memcpy(uuid.bytes, "EMUGPU", 6);
-    uuid.bytes[14] = static_cast<char>(std::atoi(settings().node));
-    uuid.bytes[15] = static_cast<char>(physical(device) + 1);
+    const Uuid bytes = device_uuid(physical(device));
+    CUuuid uuid;
+    std::memcpy(uuid.bytes, bytes.data(), sizeof uuid.bytes);
     return uuid;
 }
 
@@ -181,20 +153,21 @@ EMULATED_GPU_EXPORT CUresult cuDeviceGetPCIBusId(char *text, int bytes, CUdevice
     if (bytes < 13) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    std::snprintf(text, static_cast<std::size_t>(bytes), "0000:%02X:00.0",
-                  kFirstBus + static_cast<unsigned>(physical(device)));
+    const BusId &bus = bus_of(device);
+    std::snprintf(text, static_cast<std::size_t>(bytes), "%04X:%02X:%02X.%X", bus.domain, bus.bus,
+                  bus.device, bus.function);
     return CUDA_SUCCESS;
 }
 
 EMULATED_GPU_EXPORT CUresult cuDeviceGetByPCIBusId(CUdevice *out, const char *text)
 {
     EMULATED_CALL(cuDeviceGetByPCIBusId);
-    unsigned domain = 0, bus = 0, function = 0;
-    if (std::sscanf(text, "%x:%x:%x", &domain, &bus, &function) != 3) {
+    BusId bus;
+    if (out == nullptr || text == nullptr || !parse_bus_id(text, bus)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     for (CUdevice device = 0; device < settings().device_count; ++device) {
-        if (bus == kFirstBus + static_cast<unsigned>(physical(device))) {
+        if (bus == bus_of(device)) {
             *out = device;
             return CUDA_SUCCESS;
         }
@@ -241,9 +214,17 @@ EMULATED_GPU_EXPORT CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAtt
     if (device == peer) {
         return CUDA_ERROR_INVALID_DEVICE;
     }
-    *value = attribute != CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK &&
-             peers_reach(physical(device), physical(peer));
-    return CUDA_SUCCESS;
+    const bool reach = peers_reach(physical(device), physical(peer));
+    const bool nvlink = settings().routes->uses_nvlink(physical(device), physical(peer));
+    switch (attribute) {
+    case CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK: // 0 is best
+        *value = settings().has_links && !nvlink;
+        return CUDA_SUCCESS;
+    case CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED:
+        *value = reach && (nvlink || !settings().has_links);
+        return CUDA_SUCCESS;
+    default: *value = reach; return CUDA_SUCCESS;
+    }
 }
 
 EMULATED_GPU_EXPORT CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget,

@@ -18,8 +18,15 @@ const char *emulated_gpu_version(void);
  *   pageable_copies  copies from or to host memory that is not page-locked, and pageable_bytes
  *   htod_bytes, dtoh_bytes, dtod_bytes, htoh_bytes
  *   launches         kernels
+ *   kernel_read_bytes, kernel_write_bytes   device memory that kernels touched, as they declare it
+ *   bytes_0_1        from device 0 of the node to device 1; h is the host: bytes_0_h
+ *   link_gpu0_plx0   over a link of EMU_LINKS, by the names of its ends
  * Zero for a name that was never called. */
 uint64_t emulated_gpu_calls(const char *name);
+
+/* Bytes that copies and kernels of this process moved from one device of the node to another; -1 is
+ * the host. */
+uint64_t emulated_gpu_link_bytes(int from, int to);
 
 /* Replaces the faults of EMU_FAIL, in its syntax: "cuMemAlloc:1:2,cuLaunchKernel:+3:719". Calls are
  * counted from now. NULL or "" is no fault. */

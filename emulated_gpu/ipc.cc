@@ -112,6 +112,7 @@ Block *map_import(const MemoryHandle &handle, int device, CUresult &result)
     block->id = new_node_id();
     block->bytes = handle.block_bytes;
     block->device = device;
+    block->physical_device = handle.physical_device;
     block->imported = true;
     block->export_slot = handle.slot;
     block->range_bytes = block->bytes;

@@ -17,6 +17,8 @@ emulated_gpu_sources += \
 	emulated_gpu/kernel_abi.h \
 	emulated_gpu/kernels.cc emulated_gpu/kernels.h \
 	emulated_gpu/leaks.cc emulated_gpu/leaks.h \
+	emulated_gpu/link_clock.h \
+	emulated_gpu/links.cc emulated_gpu/links.h \
 	emulated_gpu/memory.cc emulated_gpu/memory.h \
 	emulated_gpu/memory_calls.cc \
 	emulated_gpu/modules.cc emulated_gpu/modules.h \
@@ -31,6 +33,14 @@ emulated_gpu_sources += \
 	emulated_gpu/vmm.cc \
 	emulated_gpu/window.cc emulated_gpu/window.h
 EXTRA_DIST += emulated_gpu/generate.sh emulated_gpu/README.md
+
+# What the driver knows of a machine, apart from it: tests and the emulated NVML use it too.
+if WITH_CUDA
+noinst_LTLIBRARIES += emulated_gpu/libmachine.la
+endif
+emulated_gpu_libmachine_la_SOURCES = \
+	emulated_gpu/machine.cc emulated_gpu/machine.h \
+	emulated_gpu/routes.cc
 
 # What depends on the cuda.h at hand: error names, versions, and all entry points that are not
 # emulated. The directory of cuda.h is the first of CUDA_CPPFLAGS (-isystem DIR).

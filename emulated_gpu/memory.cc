@@ -266,6 +266,7 @@ Block *new_block(std::size_t bytes, int device, CUresult &result)
     block->id = id;
     block->bytes = bytes;
     block->device = device;
+    block->physical_device = physical;
     add_memory_in_use(physical, static_cast<std::int64_t>(bytes));
     return block;
 }
@@ -283,8 +284,7 @@ void drop_block(Block *block)
         close(block->fd);
     }
     if (!block->imported) {
-        add_memory_in_use(settings().physical_device[block->device],
-                          -static_cast<std::int64_t>(block->bytes));
+        add_memory_in_use(block->physical_device, -static_cast<std::int64_t>(block->bytes));
     }
     delete block;
 }

@@ -32,7 +32,8 @@ struct Block {
     int fd = -1;
     std::uint64_t id = 0; // unique on the node, and part of the memfd's name
     std::size_t bytes = 0;
-    int device = 0;
+    int device = 0;          // as an ordinal of this process
+    int physical_device = 0; // of the node
     int references = 1;
     Address start = 0;           // where this process sees it; 0 for a VMM handle
     std::size_t range_bytes = 0; // of the address range taken for it

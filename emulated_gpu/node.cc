@@ -27,6 +27,7 @@ constexpr int kMaxProcesses = 512;
 struct Process {
     std::atomic<int> id;                // 0 if the slot is free
     std::atomic<std::uint64_t> started; // tells it from a later process of that id
+    std::atomic<std::uint64_t> links;   // which links it uses; 0: none that take time
     std::atomic<std::int64_t> bytes[kMaxDevices];
 };
 
@@ -35,6 +36,7 @@ struct Node {
     Process process[kMaxProcesses];
     SharedEvent event[kMaxSharedEvents];
     SharedExport exported[kMaxSharedExports];
+    LinkClock link[kMaxChannels];
 };
 
 constinit Node *node = nullptr;
@@ -161,6 +163,26 @@ bool is_empty()
     return true;
 }
 
+// Links that take time are the same for all processes of the node. Requires the lock on the file.
+CUresult agree_on_links()
+{
+    const Settings &s = settings();
+    if (s.routes->channels().size() > kMaxChannels) {
+        say("EMU_LINKS: more than %d links are used; cuInit fails", kMaxChannels);
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    for (const Process &process : node->process) {
+        const std::uint64_t links = process.links.load();
+        if (s.has_link_rates && process.id.load() != 0 && links != 0 && links != s.links_tag) {
+            say("process %d of node '%s' has other EMU_LINKS, EMU_LINK_GBPS, EMU_LINK_SCALE or "
+                "EMU_NUM_DEVICES; cuInit fails, set another EMU_NODE",
+                process.id.load(), s.node);
+            return CUDA_ERROR_INVALID_VALUE;
+        }
+    }
+    return CUDA_SUCCESS;
+}
+
 void futex(std::atomic<std::uint32_t> &word, int operation, std::uint32_t value,
            const timespec *timeout)
 {
@@ -175,10 +197,12 @@ CUresult join_node()
     const LockedFile file(O_CREAT);
     EMULATED_TRY(map_node(file));
     forget_the_dead();
+    EMULATED_TRY(agree_on_links());
     for (Process &process : node->process) {
         if (process.id.load() == 0) {
             own = &process;
             own->started.store(start_time(getpid()));
+            own->links.store(settings().has_link_rates ? settings().links_tag : 0);
             own->id.store(getpid());
             return CUDA_SUCCESS;
         }
@@ -212,10 +236,7 @@ std::uint64_t node_tag()
     return hash;
 }
 
-std::uint64_t new_node_id()
-{
-    return node->next_id.fetch_add(1) + 1;
-}
+std::uint64_t new_node_id() { return node->next_id.fetch_add(1) + 1; }
 
 std::size_t memory_in_use(int physical_device)
 {
@@ -252,10 +273,7 @@ SharedEvent *shared_event(int slot)
     return slot >= 0 && slot < kMaxSharedEvents ? &node->event[slot] : nullptr;
 }
 
-int slot_of(const SharedEvent *event)
-{
-    return static_cast<int>(event - node->event);
-}
+int slot_of(const SharedEvent *event) { return static_cast<int>(event - node->event); }
 
 int new_shared_export(std::uint64_t block_id)
 {
@@ -270,10 +288,9 @@ int new_shared_export(std::uint64_t block_id)
     return -1;
 }
 
-SharedExport *shared_export(int slot)
-{
-    return &node->exported[slot];
-}
+SharedExport *shared_export(int slot) { return &node->exported[slot]; }
+
+LinkClock *link_clock(int channel) { return &node->link[channel]; }
 
 bool is_complete(const SharedEvent &event, std::uint32_t record)
 {

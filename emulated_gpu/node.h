@@ -1,8 +1,10 @@
 // What the processes of one (emulated) node share, in POSIX shared memory: how much device memory
-// each uses, interprocess events, and which blocks of memory are exported. All zero is a valid
-// start, and what a killed process left is taken over or removed by the next one.
+// each uses, interprocess events, which blocks of memory are exported, and until when the links are
+// busy. All zero is a valid start, and what a killed process left is taken over or removed by the
+// next one.
 #pragma once
 
+#include "emulated_gpu/link_clock.h"
 #include "emulated_gpu/settings.h"
 
 #include <cuda.h>
@@ -27,7 +29,7 @@ struct SharedExport {
     std::atomic<std::uint64_t> block_id;
 };
 
-inline constexpr int kMaxSharedEvents = 4096, kMaxSharedExports = 16384;
+inline constexpr int kMaxSharedEvents = 4096, kMaxSharedExports = 16384, kMaxChannels = 1024;
 
 // Joins the node that EMU_NODE names; fails, with a message, if shared memory cannot be had. The
 // last process to leave removes it.
@@ -47,6 +49,9 @@ void add_memory_in_use(int physical_device, std::int64_t bytes);
 [[nodiscard]] int slot_of(const SharedEvent *event);
 [[nodiscard]] int new_shared_export(std::uint64_t block_id); // -1 if all are taken
 [[nodiscard]] SharedExport *shared_export(int slot);
+
+// Of a channel of settings().routes.
+[[nodiscard]] LinkClock *link_clock(int channel);
 
 [[nodiscard]] bool is_complete(const SharedEvent &event, std::uint32_t record);
 void complete(SharedEvent &event, std::uint32_t record);

@@ -12,6 +12,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <functional>
+#include <iterator>
 #include <string>
 #include <string_view>
 
@@ -44,10 +47,7 @@ bool environment_flag(const char *name, bool otherwise)
 }
 
 // ThreadSanitizer leaves little address space and chooses the places itself.
-bool runs_under_tsan()
-{
-    return dlsym(RTLD_DEFAULT, "__tsan_init") != nullptr;
-}
+bool runs_under_tsan() { return dlsym(RTLD_DEFAULT, "__tsan_init") != nullptr; }
 
 // As the real driver: the ordinals up to the first that names no device.
 void apply_visible_devices(Settings &s)
@@ -94,34 +94,12 @@ const char *faults_of_this_rank()
 }
 
 constexpr const char *kNames[] = {
-    "EMU_CC",
-    "EMU_COLLAPSE",
-    "EMU_DELAY_US",
-    "EMU_DRIVER_VERSION",
-    "EMU_FAIL",
-    "EMU_FAIL_RANK",
-    "EMU_GDR",
-    "EMU_ID_STAYS",
-    "EMU_KERNELS",
-    "EMU_LEAKS",
-    "EMU_LEAKS_FILE",
-    "EMU_LINK_GBPS",
-    "EMU_LINK_LATENCY_US",
-    "EMU_MEM_MB",
-    "EMU_NODE",
-    "EMU_NO_PEER",
-    "EMU_NUM_DEVICES",
-    "EMU_POISON",
-    "EMU_POOLS",
-    "EMU_SEED",
-    "EMU_SMS",
-    "EMU_STATS",
-    "EMU_STATS_FILE",
-    "EMU_STRICT",
-    "EMU_TRACE",
-    "EMU_VA",
-    "EMU_VA_REUSE",
-    "EMU_VMM",
+    "EMU_CC",         "EMU_COLLAPSE", "EMU_DELAY_US",  "EMU_DRIVER_VERSION",  "EMU_FAIL",
+    "EMU_FAIL_RANK",  "EMU_GDR",      "EMU_ID_STAYS",  "EMU_KERNELS",         "EMU_LEAKS",
+    "EMU_LEAKS_FILE", "EMU_LINKS",    "EMU_LINK_GBPS", "EMU_LINK_LATENCY_US", "EMU_LINK_SCALE",
+    "EMU_MEM_MB",     "EMU_NODE",     "EMU_NO_PEER",   "EMU_NUM_DEVICES",     "EMU_POISON",
+    "EMU_POOLS",      "EMU_SEED",     "EMU_SMS",       "EMU_STATS",           "EMU_STATS_FILE",
+    "EMU_STRICT",     "EMU_TRACE",    "EMU_VA",        "EMU_VA_REUSE",        "EMU_VMM",
     "EMU_WINDOW_GB",
 };
 
@@ -138,19 +116,74 @@ void name_unknown_variables()
     }
 }
 
-double link_speed()
+double environment_real(const char *name, double otherwise, double least, double most)
 {
-    const char *text = std::getenv("EMU_LINK_GBPS");
+    const char *text = std::getenv(name);
     if (text == nullptr || *text == '\0') {
-        return 0;
+        return otherwise;
     }
     char *end = nullptr;
-    const double speed = std::strtod(text, &end);
-    if (*end != '\0' || !(speed >= 0)) {
-        say("EMU_LINK_GBPS='%s' is not a number from 0 up, copies are not slowed down", text);
-        return 0;
+    const double value = std::strtod(text, &end);
+    if (*end != '\0' || !(value >= least && value <= most)) {
+        say("%s='%s' is not a number from %g to %g, %g is taken", name, text, least, most,
+            otherwise);
+        return otherwise;
     }
-    return speed;
+    return value;
+}
+
+// The machine of EMU_LINKS=FILE[:GPUS], or what is wrong with it.
+std::string read_links(const std::string &value, Machine &machine)
+{
+    const auto colon = value.rfind(':');
+    const bool has_list = colon != value.npos && colon + 1 < value.size() &&
+                          value.find_first_not_of("0123456789,-", colon + 1) == value.npos;
+    const std::string path = value.substr(0, has_list ? colon : value.npos);
+    std::ifstream file(path);
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    if (!file) {
+        return path + " cannot be read";
+    }
+    std::string problem = parse_machine(text, machine);
+    if (problem.empty() && has_list) {
+        problem = keep_gpus(machine, value.substr(colon + 1));
+    }
+    return problem;
+}
+
+// The devices of the node and the links between them.
+void read_machine(Settings &s)
+{
+    auto *machine = new Machine; // lasts as long as the settings
+    const char *links = std::getenv("EMU_LINKS");
+    if (links != nullptr && *links != '\0') {
+        const std::string problem = read_links(links, *machine);
+        s.has_links = problem.empty();
+        if (!s.has_links) {
+            say("EMU_LINKS=%s: %s; no link has a speed", links, problem.c_str());
+        }
+    }
+    const int gpus = s.has_links ? static_cast<int>(machine->gpus.size()) : 1;
+    s.physical_devices = static_cast<int>(
+        environment_number("EMU_NUM_DEVICES", std::min(gpus, kMaxDevices), 0,
+                           s.has_links ? std::min(gpus, kMaxDevices) : kMaxDevices));
+    const double gbps = environment_real("EMU_LINK_GBPS", 0, 0, 1e5);
+    if (!s.has_links) {
+        *machine = pcie_box(s.physical_devices, gbps);
+    } else if (gbps > 0) {
+        say("EMU_LINK_GBPS changes nothing beside EMU_LINKS");
+    }
+    machine->gpus.resize(static_cast<std::size_t>(s.physical_devices));
+    s.machine = machine;
+    s.routes = new Routes(*machine);
+    s.has_link_rates = s.has_links || gbps > 0;
+    s.link_scale = environment_real("EMU_LINK_SCALE", 1, 1e-9, 1e9);
+    s.link_latency_us = environment_number("EMU_LINK_LATENCY_US", 0, 0, kMostDelayUs);
+    s.links_tag = std::hash<double>{}(s.link_scale);
+    for (const Channel &channel : s.routes->channels()) {
+        s.links_tag = 31 * s.links_tag + std::hash<std::string>{}(channel.name) +
+                      std::hash<double>{}(channel.gbps);
+    }
 }
 
 const char *window_place(bool tsan)
@@ -165,7 +198,7 @@ const char *window_place(bool tsan)
     return place;
 }
 
-// EMU_NO_PEER: "all", or pairs as in "0-1,2-3".
+// EMU_NO_PEER: "all", "sockets", or pairs as in "0-1,2-3".
 void read_unreachable_peers(Settings &s)
 {
     const char *text = std::getenv("EMU_NO_PEER");
@@ -176,13 +209,17 @@ void read_unreachable_peers(Settings &s)
         std::fill(std::begin(s.unreachable), std::end(s.unreachable), ~0u);
         return;
     }
+    s.no_peer_over_sockets = std::strcmp(text, "sockets") == 0;
+    if (s.no_peer_over_sockets) {
+        return;
+    }
     const char *next = text;
     for (int length = 0;; next += length + 1) {
         unsigned a = kMaxDevices, b = kMaxDevices;
         if (std::sscanf(next, "%2u-%2u%n", &a, &b, &length) != 2 || a >= kMaxDevices ||
             b >= kMaxDevices || (next[length] != ',' && next[length] != '\0')) {
-            say("EMU_NO_PEER='%s' is neither all nor pairs of devices as in 0-1,2-3; '%s' and what "
-                "follows is ignored",
+            say("EMU_NO_PEER='%s' is neither all nor sockets nor pairs of devices as in 0-1,2-3; "
+                "'%s' and what follows is ignored",
                 text, next);
             return;
         }
@@ -196,7 +233,7 @@ void read_unreachable_peers(Settings &s)
 
 void read_device(Settings &s)
 {
-    s.physical_devices = static_cast<int>(environment_number("EMU_NUM_DEVICES", 1, 0, kMaxDevices));
+    read_machine(s);
     apply_visible_devices(s);
     s.memory_bytes = static_cast<std::size_t>(environment_number("EMU_MEM_MB", 2048, 1, 1 << 24))
                      << 20;
@@ -207,8 +244,6 @@ void read_device(Settings &s)
     s.vmm = environment_flag("EMU_VMM", true);
     s.pools = environment_flag("EMU_POOLS", true);
     s.gpu_direct_rdma = environment_flag("EMU_GDR", false);
-    s.link_bytes_per_ns = link_speed();
-    s.link_latency_us = environment_number("EMU_LINK_LATENCY_US", 0, 0, kMostDelayUs);
     read_unreachable_peers(s);
 }
 
@@ -249,7 +284,27 @@ const Settings &settings()
 
 bool peers_reach(int physical_a, int physical_b)
 {
-    return physical_a == physical_b || (settings().unreachable[physical_a] >> physical_b & 1u) == 0;
+    if (physical_a == physical_b) {
+        return true;
+    }
+    const Settings &s = settings();
+    return (s.unreachable[physical_a] >> physical_b & 1u) == 0 &&
+           !s.routes->between(physical_a, physical_b).empty() &&
+           !(s.no_peer_over_sockets && s.routes->crosses_sockets(physical_a, physical_b));
+}
+
+Uuid device_uuid(int physical)
+{
+    Uuid uuid = settings().machine->gpu(physical).uuid;
+    const std::string node = settings().node;
+    std::uint32_t hash = node == "0" ? 0 : 2166136261u; // FNV-1a
+    for (const char letter : node == "0" ? std::string() : node) {
+        hash = (hash ^ static_cast<unsigned char>(letter)) * 16777619u;
+    }
+    for (std::size_t i = 0; i < 4; ++i) {
+        uuid[8 + i] = static_cast<std::uint8_t>(uuid[8 + i] ^ (hash >> (8 * i)));
+    }
+    return uuid;
 }
 
 } // namespace hetcoll::emulated_gpu

@@ -1,6 +1,8 @@
 // The EMU_ environment variables, read once: README.md has their meaning.
 #pragma once
 
+#include "emulated_gpu/machine.h"
+
 #include <cstddef>
 #include <cstdint>
 
@@ -9,7 +11,7 @@ namespace hetcoll::emulated_gpu {
 inline constexpr int kMaxDevices = 16;
 
 struct Settings {
-    int physical_devices;                   // EMU_NUM_DEVICES
+    int physical_devices;                   // EMU_NUM_DEVICES, or those of EMU_LINKS
     int device_count;                       // of these, those that CUDA_VISIBLE_DEVICES leaves
     int physical_device[kMaxDevices];       // ordinal -> device of the (emulated) node
     std::size_t memory_bytes;               // EMU_MEM_MB, of each device
@@ -28,9 +30,15 @@ struct Settings {
     bool print_leaks;                       // EMU_LEAKS
     long delay_us;                          // EMU_DELAY_US
     unsigned seed;                          // EMU_SEED
-    double link_bytes_per_ns;               // EMU_LINK_GBPS; 0 is as fast as the host copies
+    const Machine *machine;                 // EMU_LINKS, or GPUs on a PCIe link each
+    const Routes *routes;                   // on this machine
+    bool has_links;                         // EMU_LINKS is set
+    bool has_link_rates;                    // links take time: EMU_LINKS or EMU_LINK_GBPS
+    double link_scale;                      // EMU_LINK_SCALE: emulated rate / rate of the machine
+    std::uint64_t links_tag;                // differs with what the links are
     long link_latency_us;                   // EMU_LINK_LATENCY_US
     std::uint32_t unreachable[kMaxDevices]; // EMU_NO_PEER: bit of a peer, by physical device
+    bool no_peer_over_sockets;              // EMU_NO_PEER=sockets
     const char *node;                       // EMU_NODE
     const char *window_place;               // EMU_VA: same, any or null
     const char *kernels;                    // EMU_KERNELS
@@ -39,7 +47,11 @@ struct Settings {
 
 [[nodiscard]] const Settings &settings();
 
-// Whether two devices of the node reach each other's memory (EMU_NO_PEER).
+// Whether two devices of the node reach each other's memory: there is a way, and EMU_NO_PEER does
+// not forbid it.
 [[nodiscard]] bool peers_reach(int physical_a, int physical_b);
+
+// Stable, and another one on every emulated node.
+[[nodiscard]] Uuid device_uuid(int physical);
 
 } // namespace hetcoll::emulated_gpu

@@ -6,6 +6,9 @@ unit_sources_emulated_gpu = \
 	test/unit/emulated_gpu_faults_test.cc \
 	test/unit/emulated_gpu_ipc_test.cc \
 	test/unit/emulated_gpu_kernels_test.cc \
+	test/unit/emulated_gpu_link_clock_test.cc \
+	test/unit/emulated_gpu_links_test.cc \
+	test/unit/emulated_gpu_machine_test.cc \
 	test/unit/emulated_gpu_memory_test.cc \
 	test/unit/emulated_gpu_node_test.cc \
 	test/unit/emulated_gpu_settings_test.cc \

@@ -34,10 +34,12 @@ namespace hetcoll::test {
     X(cuModuleGetFunction) X(cuLaunchKernel) X(cuGetErrorName) X(cuGetErrorString)                 \
     X(cuGetProcAddress) X(cuMemAddressReserve) X(cuMemAddressFree) X(cuMemCreate) X(cuMemRelease)  \
     X(cuMemMap) X(cuMemSetAccess) X(cuMemUnmap) X(cuMemExportToShareableHandle)                    \
-    X(cuMemImportFromShareableHandle) X(cuMemcpy2D)
+    X(cuMemImportFromShareableHandle) X(cuMemcpy2D) X(cuDeviceGetPCIBusId)                         \
+    X(cuDeviceGetByPCIBusId) X(cuDeviceGetAttribute) X(cuDeviceGetP2PAttribute)                    \
+    X(cuMemcpyPeerAsync) X(cuMemGetAllocationGranularity)
 #define HETCOLL_TEST_EMULATOR_CALLS(X)                                                             \
     X(emulated_gpu_version) X(emulated_gpu_calls) X(emulated_gpu_set_faults)                       \
-    X(emulated_gpu_hold_devices) X(emulated_gpu_add_kernels)
+    X(emulated_gpu_hold_devices) X(emulated_gpu_add_kernels) X(emulated_gpu_link_bytes)
 // clang-format on
 
 struct DriverTable {

@@ -1,0 +1,179 @@
+#include "emulated_gpu/links.h"
+
+#include "emulated_gpu/calls.h"
+#include "emulated_gpu/emulated_gpu.h"
+#include "emulated_gpu/link_clock.h"
+#include "emulated_gpu/machine.h"
+#include "emulated_gpu/node.h"
+#include "emulated_gpu/report.h"
+#include "emulated_gpu/settings.h"
+
+#include <sys/prctl.h>
+#include <time.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <string_view>
+
+namespace hetcoll::emulated_gpu {
+namespace {
+
+constexpr int kPlaces = kMaxDevices + 1; // devices, then the host
+
+std::size_t place_index(int device)
+{
+    return static_cast<std::size_t>(device == kHostMemory ? kMaxDevices : device);
+}
+
+// What this process moved.
+struct Moved {
+    std::array<std::atomic<std::uint64_t>, kPlaces * kPlaces> between{};
+    std::array<std::atomic<std::uint64_t>, kMaxChannels> over{};
+};
+constinit Moved moved;
+
+std::atomic<std::uint64_t> &moved_between(int from, int to)
+{
+    return moved.between[place_index(from) * kPlaces + place_index(to)];
+}
+
+std::string pair_name(int from, int to)
+{
+    const auto name = [](int device) {
+        return device == kHostMemory ? std::string("h") : std::to_string(device);
+    };
+    return "bytes_" + name(from) + "_" + name(to);
+}
+
+void add_to_counters(const Crossing &crossing)
+{
+    moved_between(crossing.from, crossing.to).fetch_add(crossing.bytes, std::memory_order_relaxed);
+    for (const int channel : settings().routes->between(crossing.from, crossing.to)) {
+        moved.over[static_cast<std::size_t>(channel)].fetch_add(crossing.bytes,
+                                                                std::memory_order_relaxed);
+    }
+}
+
+std::vector<LinkOnTheWay> way_of(const Crossing &crossing)
+{
+    std::vector<LinkOnTheWay> way;
+    if (!settings().has_link_rates) {
+        return way;
+    }
+    for (const int channel : settings().routes->between(crossing.from, crossing.to)) {
+        const double gbps = settings().routes->channels()[static_cast<std::size_t>(channel)].gbps;
+        way.push_back({link_clock(channel), gbps * settings().link_scale}); // 1e9 bytes a second
+    }
+    return way;
+}
+
+// Not late by the kernel's usual 50 us.
+void sleep_until(std::uint64_t time_ns)
+{
+    static thread_local const int precise = prctl(PR_SET_TIMERSLACK, 1);
+    static_cast<void>(precise);
+    const timespec until{static_cast<time_t>(time_ns / 1000000000),
+                         static_cast<long>(time_ns % 1000000000)};
+    while (now_ns() < time_ns) {
+        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr);
+    }
+}
+
+void wait_for_links(const std::vector<Crossing> &crossings, std::uint64_t started_ns)
+{
+    std::vector<Transfer> transfers;
+    for (const Crossing &crossing : crossings) {
+        transfers.emplace_back(way_of(crossing), crossing.bytes, started_ns);
+    }
+    const auto comes_first = [](const Transfer &a, const Transfer &b) {
+        return a.is_booked() != b.is_booked() ? b.is_booked() : a.passed_ns() < b.passed_ns();
+    };
+    std::uint64_t end_ns =
+        started_ns + static_cast<std::uint64_t>(settings().link_latency_us) * 1000;
+    while (true) {
+        Transfer &next = *std::min_element(transfers.begin(), transfers.end(), comes_first);
+        if (next.is_booked()) {
+            break;
+        }
+        sleep_until(next.passed_ns());
+        next.book();
+        end_ns = std::max(end_ns, next.passed_ns());
+    }
+    sleep_until(end_ns);
+}
+
+} // namespace
+
+std::uint64_t start_carrying(const std::vector<Crossing> &crossings)
+{
+    const bool takes_time = settings().has_link_rates || settings().link_latency_us > 0;
+    return takes_time && !crossings.empty() ? now_ns() : 0;
+}
+
+void finish_carrying(const std::vector<Crossing> &crossings, std::uint64_t started_ns)
+{
+    for (const Crossing &crossing : crossings) {
+        add_to_counters(crossing);
+    }
+    if (started_ns != 0) {
+        wait_for_links(crossings, started_ns);
+    }
+}
+
+bool link_counter(const char *name, std::uint64_t &bytes)
+{
+    const std::string_view text = name;
+    if (!text.starts_with("bytes_") && !text.starts_with("link_")) {
+        return false;
+    }
+    const int devices = settings().physical_devices;
+    for (int from = kHostMemory; from < devices; ++from) {
+        for (int to = kHostMemory; to < devices; ++to) {
+            if (from != to && pair_name(from, to) == text) {
+                bytes = moved_between(from, to).load(std::memory_order_relaxed);
+                return true;
+            }
+        }
+    }
+    const auto &channels = settings().routes->channels();
+    for (std::size_t i = 0; i < channels.size(); ++i) {
+        if ("link_" + channels[i].name == text) {
+            bytes = moved.over[i].load(std::memory_order_relaxed);
+            return true;
+        }
+    }
+    return false;
+}
+
+std::vector<std::pair<std::string, std::uint64_t>> link_counters()
+{
+    std::vector<std::pair<std::string, std::uint64_t>> all;
+    const auto add = [&all](const std::string &name, std::uint64_t bytes) {
+        if (bytes > 0) {
+            all.emplace_back(name, bytes);
+        }
+    };
+    const int devices = settings().physical_devices;
+    for (int from = kHostMemory; from < devices; ++from) {
+        for (int to = kHostMemory; to < devices; ++to) {
+            add(pair_name(from, to), moved_between(from, to).load());
+        }
+    }
+    const auto &channels = settings().routes->channels();
+    for (std::size_t i = 0; i < channels.size(); ++i) {
+        add("link_" + channels[i].name, moved.over[i].load());
+    }
+    return all;
+}
+
+} // namespace hetcoll::emulated_gpu
+
+EMULATED_GPU_EXPORT std::uint64_t emulated_gpu_link_bytes(int from, int to)
+{
+    using namespace hetcoll::emulated_gpu;
+    const auto exists = [](int place) {
+        return place >= kHostMemory && place < settings().physical_devices;
+    };
+    return exists(from) && exists(to) ? moved_between(from, to).load() : 0;
+}
