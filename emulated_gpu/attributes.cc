@@ -32,10 +32,7 @@ void *host_pointer(const Allocation &allocation, Address address)
     return on_host ? reinterpret_cast<void *>(address) : nullptr;
 }
 
-bool is_shareable_vmm(const Allocation &allocation)
-{
-    return allocation.kind == Kind::kVmm;
-}
+bool is_shareable_vmm(const Allocation &allocation) { return allocation.kind == Kind::kVmm; }
 
 // Attributes that say where the memory is and whose.
 CUresult place_attribute(const Allocation &found, Address address, CUpointer_attribute attribute,
@@ -45,23 +42,17 @@ CUresult place_attribute(const Allocation &found, Address address, CUpointer_att
     case CU_POINTER_ATTRIBUTE_CONTEXT:
         *static_cast<CUcontext *>(out) = reinterpret_cast<CUcontext>(found.context);
         return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-        return answer<unsigned>(out, memory_type(found));
-    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-        return answer<CUdeviceptr>(out, address);
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: return answer<unsigned>(out, memory_type(found));
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: return answer<CUdeviceptr>(out, address);
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
         *static_cast<void **>(out) = host_pointer(found, address);
         return host_pointer(found, address) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-        return answer<int>(out, found.device);
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return answer<int>(out, found.device);
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
-        return answer<CUdeviceptr>(out, found.start);
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: return answer<CUdeviceptr>(out, found.start);
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
-        return answer<std::size_t>(out, found.bytes);
-    default:
-        return CUDA_ERROR_INVALID_VALUE;
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: return answer<std::size_t>(out, found.bytes);
+    default: return CUDA_ERROR_INVALID_VALUE;
     }
 }
 
@@ -69,16 +60,13 @@ CUresult attribute_of(const Allocation &found, Address address, CUpointer_attrib
                       void *out)
 {
     switch (attribute) {
-    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
-        return answer<unsigned long long>(out, found.buffer_id);
-    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-        return answer<unsigned>(out, found.sync_memops.load());
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID: return answer<unsigned long long>(out, found.buffer_id);
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return answer<unsigned>(out, found.sync_memops.load());
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
         return answer<unsigned>(out, found.kind == Kind::kManaged);
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
         return answer<unsigned>(out, found.kind == Kind::kDevice);
-    case CU_POINTER_ATTRIBUTE_MAPPED:
-        return answer<unsigned>(out, true);
+    case CU_POINTER_ATTRIBUTE_MAPPED: return answer<unsigned>(out, true);
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
         return answer<unsigned long long>(
             out, is_shareable_vmm(found) ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : 0);
@@ -91,8 +79,7 @@ CUresult attribute_of(const Allocation &found, Address address, CUpointer_attrib
         return found.pool != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
         return answer<unsigned long long>(out, found.block != nullptr ? found.block->id : 0);
-    default:
-        return place_attribute(found, address, attribute, out);
+    default: return place_attribute(found, address, attribute, out);
     }
 }
 
@@ -100,9 +87,7 @@ CUresult attribute_of(const Allocation &found, Address address, CUpointer_attrib
 void answer_unknown(CUpointer_attribute attribute, void *out)
 {
     switch (attribute) {
-    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-        *static_cast<int *>(out) = CU_DEVICE_INVALID;
-        return;
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *static_cast<int *>(out) = CU_DEVICE_INVALID; return;
     case CU_POINTER_ATTRIBUTE_CONTEXT:
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
@@ -113,12 +98,8 @@ void answer_unknown(CUpointer_attribute attribute, void *out)
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
     case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
-    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
-        *static_cast<std::uint64_t *>(out) = 0;
-        return;
-    default:
-        *static_cast<unsigned *>(out) = 0;
-        return;
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: *static_cast<std::uint64_t *>(out) = 0; return;
+    default: *static_cast<unsigned *>(out) = 0; return;
     }
 }
 

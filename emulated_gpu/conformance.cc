@@ -238,17 +238,14 @@ void Peer::serve(int in, int out)
         case Ask::kOpenEvent:
             reply.result = cu().cuIpcOpenEventHandle(&event, question.event);
             break;
-        case Ask::kQueryEvent:
-            reply.result = cu().cuEventQuery(event);
-            break;
+        case Ask::kQueryEvent: reply.result = cu().cuEventQuery(event); break;
         case Ask::kWaitEvent:
             reply.result = cu().cuStreamWaitEvent(nullptr, event, 0);
             if (reply.result == CUDA_SUCCESS) {
                 reply.result = cu().cuStreamSynchronize(nullptr);
             }
             break;
-        case Ask::kStop:
-            _exit(0);
+        case Ask::kStop: _exit(0);
         }
         send(out, reply);
     }
@@ -260,35 +257,20 @@ Peer::Reply Peer::ask(const Question &question)
     return receive<Reply>(in_);
 }
 
-Peer::Reply Peer::open(const CUipcMemHandle &handle)
-{
-    return ask({Ask::kOpen, handle, {}});
-}
+Peer::Reply Peer::open(const CUipcMemHandle &handle) { return ask({Ask::kOpen, handle, {}}); }
 
-Peer::Reply Peer::close_last()
-{
-    return ask({Ask::kClose, {}, {}});
-}
+Peer::Reply Peer::close_last() { return ask({Ask::kClose, {}, {}}); }
 
-Peer::Reply Peer::read_last()
-{
-    return ask({Ask::kRead, {}, {}});
-}
+Peer::Reply Peer::read_last() { return ask({Ask::kRead, {}, {}}); }
 
 Peer::Reply Peer::open_event(const CUipcEventHandle &handle)
 {
     return ask({Ask::kOpenEvent, {}, handle});
 }
 
-Peer::Reply Peer::query_event()
-{
-    return ask({Ask::kQueryEvent, {}, {}});
-}
+Peer::Reply Peer::query_event() { return ask({Ask::kQueryEvent, {}, {}}); }
 
-Peer::Reply Peer::wait_for_event()
-{
-    return ask({Ask::kWaitEvent, {}, {}});
-}
+Peer::Reply Peer::wait_for_event() { return ask({Ask::kWaitEvent, {}, {}}); }
 
 } // namespace hetcoll::conformance
 

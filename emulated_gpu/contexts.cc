@@ -40,10 +40,7 @@ HandleTable<Context> &kept_contexts()
 
 constinit std::atomic<std::uint64_t> last_life{0};
 
-Context *current()
-{
-    return stack.depth > 0 ? stack.context[stack.depth - 1] : nullptr;
-}
+Context *current() { return stack.depth > 0 ? stack.context[stack.depth - 1] : nullptr; }
 
 CUresult push(Context *context)
 {
@@ -147,10 +144,7 @@ CUresult usable_context(Context *&context)
     return static_cast<CUresult>(context->sticky_error.load());
 }
 
-Context *find_context(CUcontext handle)
-{
-    return contexts().find(handle).get();
-}
+Context *find_context(CUcontext handle) { return contexts().find(handle).get(); }
 
 CUresult check_device(CUdevice device)
 {

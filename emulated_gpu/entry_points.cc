@@ -136,10 +136,7 @@ bool is_entry_point(const std::string &name)
 
 using namespace hetcoll::emulated_gpu;
 
-EMULATED_GPU_EXPORT const char *emulated_gpu_version(void)
-{
-    return "1";
-}
+EMULATED_GPU_EXPORT const char *emulated_gpu_version(void) { return "1"; }
 
 EMULATED_GPU_EXPORT CUresult cuInit(unsigned flags)
 {

@@ -27,40 +27,24 @@ const char *name_of(CUresult code)
 const char *words_for(CUresult code)
 {
     switch (code) {
-    case CUDA_SUCCESS:
-        return "no error";
-    case CUDA_ERROR_INVALID_VALUE:
-        return "invalid argument";
-    case CUDA_ERROR_OUT_OF_MEMORY:
-        return "out of memory";
-    case CUDA_ERROR_NOT_INITIALIZED:
-        return "initialization error";
-    case CUDA_ERROR_DEINITIALIZED:
-        return "driver shutting down";
-    case CUDA_ERROR_NO_DEVICE:
-        return "no CUDA-capable device is detected";
-    case CUDA_ERROR_INVALID_DEVICE:
-        return "invalid device ordinal";
-    case CUDA_ERROR_INVALID_IMAGE:
-        return "device kernel image is invalid";
-    case CUDA_ERROR_INVALID_CONTEXT:
-        return "invalid device context";
-    case CUDA_ERROR_INVALID_HANDLE:
-        return "invalid resource handle";
-    case CUDA_ERROR_NOT_FOUND:
-        return "named symbol not found";
-    case CUDA_ERROR_NOT_READY:
-        return "device not ready";
-    case CUDA_ERROR_ILLEGAL_ADDRESS:
-        return "an illegal memory access was encountered";
-    case CUDA_ERROR_CONTEXT_IS_DESTROYED:
-        return "context is destroyed";
-    case CUDA_ERROR_NOT_SUPPORTED:
-        return "operation not supported";
+    case CUDA_SUCCESS: return "no error";
+    case CUDA_ERROR_INVALID_VALUE: return "invalid argument";
+    case CUDA_ERROR_OUT_OF_MEMORY: return "out of memory";
+    case CUDA_ERROR_NOT_INITIALIZED: return "initialization error";
+    case CUDA_ERROR_DEINITIALIZED: return "driver shutting down";
+    case CUDA_ERROR_NO_DEVICE: return "no CUDA-capable device is detected";
+    case CUDA_ERROR_INVALID_DEVICE: return "invalid device ordinal";
+    case CUDA_ERROR_INVALID_IMAGE: return "device kernel image is invalid";
+    case CUDA_ERROR_INVALID_CONTEXT: return "invalid device context";
+    case CUDA_ERROR_INVALID_HANDLE: return "invalid resource handle";
+    case CUDA_ERROR_NOT_FOUND: return "named symbol not found";
+    case CUDA_ERROR_NOT_READY: return "device not ready";
+    case CUDA_ERROR_ILLEGAL_ADDRESS: return "an illegal memory access was encountered";
+    case CUDA_ERROR_CONTEXT_IS_DESTROYED: return "context is destroyed";
+    case CUDA_ERROR_NOT_SUPPORTED: return "operation not supported";
     case CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED:
         return "operation not permitted when stream is capturing";
-    default:
-        return name_of(code);
+    default: return name_of(code);
     }
 }
 

@@ -131,19 +131,13 @@ CUresult launch(CUfunction handle, const emulated_gpu_launch &shape, CUstream st
 CUresult function_attribute(int *value, CUfunction_attribute attribute)
 {
     switch (attribute) {
-    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
-        *value = kMaxBlockThreads;
-        return CUDA_SUCCESS;
-    case CU_FUNC_ATTRIBUTE_NUM_REGS:
-        *value = 32;
-        return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = kMaxBlockThreads; return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = 32; return CUDA_SUCCESS;
     case CU_FUNC_ATTRIBUTE_PTX_VERSION:
     case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
         *value = settings().compute_capability;
         return CUDA_SUCCESS;
-    default:
-        *value = 0;
-        return CUDA_SUCCESS;
+    default: *value = 0; return CUDA_SUCCESS;
     }
 }
 

@@ -174,11 +174,8 @@ void release_allocation(Allocation *allocation)
             return;
         }
         break;
-    case Kind::kHost:
-        give_range(allocation->start, allocation->bytes);
-        break;
-    default:
-        break;
+    case Kind::kHost: give_range(allocation->start, allocation->bytes); break;
+    default: break;
     }
     Block *block = allocation->kind == Kind::kHost ? nullptr : allocation->block;
     remove_allocation(allocation);
@@ -196,15 +193,9 @@ const char *kind_name(Kind kind)
     return kNames[static_cast<int>(kind)];
 }
 
-std::shared_mutex &memory_mutex()
-{
-    return memory().mutex;
-}
+std::shared_mutex &memory_mutex() { return memory().mutex; }
 
-std::map<Address, Allocation *> &allocations()
-{
-    return memory().allocations;
-}
+std::map<Address, Allocation *> &allocations() { return memory().allocations; }
 
 Allocation *find_allocation(Address address)
 {

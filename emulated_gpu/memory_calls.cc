@@ -64,10 +64,7 @@ bool overlaps_allocation(Address start, std::size_t bytes)
     return before->start + before->bytes > start;
 }
 
-bool is_host(Kind kind)
-{
-    return kind == Kind::kHost || kind == Kind::kHostRegistered;
-}
+bool is_host(Kind kind) { return kind == Kind::kHost || kind == Kind::kHostRegistered; }
 
 } // namespace
 } // namespace hetcoll::emulated_gpu

@@ -173,10 +173,7 @@ void forget_modules_of(const Context *context)
     }
 }
 
-std::size_t loaded_modules()
-{
-    return modules().all().size();
-}
+std::size_t loaded_modules() { return modules().all().size(); }
 
 } // namespace hetcoll::emulated_gpu
 

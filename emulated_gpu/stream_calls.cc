@@ -47,12 +47,9 @@ template <class Function> CUresult submit_callback(CUstream handle, Function fun
 template <class T> bool is_satisfied(T seen, T value, unsigned condition)
 {
     switch (condition) {
-    case CU_STREAM_WAIT_VALUE_EQ:
-        return seen == value;
-    case CU_STREAM_WAIT_VALUE_AND:
-        return (seen & value) != 0;
-    case CU_STREAM_WAIT_VALUE_NOR:
-        return static_cast<T>(~(seen | value)) != 0;
+    case CU_STREAM_WAIT_VALUE_EQ: return seen == value;
+    case CU_STREAM_WAIT_VALUE_AND: return (seen & value) != 0;
+    case CU_STREAM_WAIT_VALUE_NOR: return static_cast<T>(~(seen | value)) != 0;
     default: // at least, cyclically
         return static_cast<std::make_signed_t<T>>(seen - value) >= 0;
     }

@@ -256,10 +256,7 @@ void wait_for_device(int device)
     }
 }
 
-bool devices_are_held()
-{
-    return held.load(std::memory_order_acquire);
-}
+bool devices_are_held() { return held.load(std::memory_order_acquire); }
 
 } // namespace hetcoll::emulated_gpu
 

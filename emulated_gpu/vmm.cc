@@ -96,10 +96,7 @@ CUresult unmap(Allocation *allocation)
     return CUDA_SUCCESS;
 }
 
-CUresult check_vmm()
-{
-    return settings().vmm ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
-}
+CUresult check_vmm() { return settings().vmm ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED; }
 
 } // namespace
 

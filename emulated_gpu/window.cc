@@ -152,20 +152,14 @@ bool reserve_window()
     return false;
 }
 
-bool in_window(Address address)
-{
-    return address - window().start < window().bytes;
-}
+bool in_window(Address address) { return address - window().start < window().bytes; }
 
 bool in_alias_window(Address address)
 {
     return address - window().start - window().bytes < window().bytes;
 }
 
-Address device_address(Address alias)
-{
-    return alias - window().bytes;
-}
+Address device_address(Address alias) { return alias - window().bytes; }
 
 Address reachable(Address address)
 {

@@ -84,10 +84,7 @@ CUdeviceptr allocate(std::size_t bytes)
     return memory;
 }
 
-void free_memory(CUdeviceptr memory)
-{
-    EXPECT_EQ(cu().cuMemFree(memory), CUDA_SUCCESS);
-}
+void free_memory(CUdeviceptr memory) { EXPECT_EQ(cu().cuMemFree(memory), CUDA_SUCCESS); }
 
 void fill(CUdeviceptr memory, unsigned value, std::size_t words)
 {

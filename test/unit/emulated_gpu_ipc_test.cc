@@ -49,18 +49,14 @@ public:
                                                     CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
             last_ = answer.result == CUDA_SUCCESS ? answer.address : last_;
             break;
-        case Ask::kClose:
-            answer.result = cu().cuIpcCloseMemHandle(last_);
-            break;
+        case Ask::kClose: answer.result = cu().cuIpcCloseMemHandle(last_); break;
         case Ask::kRead:
             answer.result = cu().cuMemcpyDtoH(&answer.word, last_, sizeof answer.word);
             break;
         case Ask::kOpenEvent:
             answer.result = cu().cuIpcOpenEventHandle(&event_, question.event);
             break;
-        default:
-            answer.result = cu().cuEventQuery(event_);
-            break;
+        default: answer.result = cu().cuEventQuery(event_); break;
         }
         return answer;
     }

@@ -31,10 +31,7 @@ __global__ void add_many(unsigned *dst, ManyInputs from, std::size_t count)
     }
 }
 
-__global__ void count_threads(unsigned *dst)
-{
-    ++*dst;
-}
+__global__ void count_threads(unsigned *dst) { ++*dst; }
 
 constexpr emulated_gpu_kernel kKernels[] = {
     EMULATED_GPU_KERNEL(add, EMULATED_GPU_COLLAPSIBLE),

@@ -13,10 +13,7 @@ namespace {
 
 constexpr std::size_t kMib = std::size_t{1} << 20;
 
-std::string node_name(const char *test)
-{
-    return std::string(test) + std::to_string(getpid());
-}
+std::string node_name(const char *test) { return std::string(test) + std::to_string(getpid()); }
 
 int files_of_node(const std::string &node)
 {

@@ -151,15 +151,9 @@ void expect_ids(bool stay)
     EXPECT_EQ(cu().cuCtxSynchronize(), CUDA_SUCCESS);
 }
 
-TEST(EmulatedVmmTest, RemapAndPoolReuseGetNewIds)
-{
-    expect_ids(false);
-}
+TEST(EmulatedVmmTest, RemapAndPoolReuseGetNewIds) { expect_ids(false); }
 
-TEST(EmulatedVmmChild, DISABLED_IdsStay)
-{
-    expect_ids(true);
-}
+TEST(EmulatedVmmChild, DISABLED_IdsStay) { expect_ids(true); }
 
 TEST(EmulatedVmmTest, IdsStayWhenTheUnfavourableAnswerIsAskedFor)
 {
