@@ -68,21 +68,21 @@ enum class Memory : std::uint8_t {
 // What the links between the ranks do, agreed by all of them. Rates in decimal GB/s, one way, times
 // in microseconds. The defaults are a guess for GPUs behind PCIe without a way to each other.
 struct Links {
-    double gpu_gbps = 0;         // slowest route between two GPUs of a node; 0: not mapped
-    double ring_gbps = 0;        // slowest route between neighbours of the ring; 0: as gpu_gbps
-    double tree_gbps = 0;        // vector bytes a second through all packed trees; 0: none packed
-    int tree_depth = 2;          // of the deepest packed tree
-    bool switched = false;       // all GPUs of a node exchange with all others at gpu_gbps at once
-    double host_gbps = 10;       // of one rank through pinned memory, each way
-    double node_gbps = 10;       // network cards of a node, shared by its ranks
+    double gpu_gbps = 0;   // slowest route between two GPUs of a node; 0: not mapped
+    double ring_gbps = 0;  // slowest route between neighbours of the ring on a node; 0: as gpu_gbps
+    double tree_gbps = 0;  // vector bytes a second through all packed trees; 0: none packed
+    int tree_depth = 2;    // of the deepest packed tree
+    bool switched = false; // a node's GPUs exchange with all others at gpu_gbps at once
+    double host_gbps = 10; // of one rank through pinned memory, each way
+    double node_gbps = 10; // network cards of a node, shared by its ranks
     double memory_gbps = 500;    // GPU memory, reads and writes together
-    double node_latency_us = 13; // one message between nodes, and the kernel that reduces it
-    double host_latency_us =
-        13;                     // one message between ranks of a node through host memory, likewise
-    double gpu_latency_us = 10; // one step over a mapped route: flags, copy or kernel, its end seen
-    double launch_us = 7;       // a kernel, until the host sees its end
-    double copy_us = 6;         // a small copy between device and pinned memory, likewise
-    double handshake_us = 1;    // all ranks of a node see each other's flags
+    double node_latency_us = 13; // one message of device memory between nodes, and its reduction
+    double host_latency_us = 13; // the same on a node, through host memory
+    double gpu_latency_us = 10;  // the same over a mapped route: flag, copy or kernel, flag
+    double message_us = 2;       // one message of host memory between nodes
+    double launch_us = 7;        // a kernel, until the host sees its end
+    double copy_us = 6;          // a small copy between device and pinned memory, likewise
+    double handshake_us = 1;     // all ranks of a node see each other's flags
 };
 
 // Everything is the same on all ranks.

@@ -1,0 +1,390 @@
+#include "tuning/model.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace hetcoll {
+namespace {
+
+constexpr std::uint64_t kKiB = 1024;
+
+// Bounds of a chunk. Below, a chunk is mostly overhead; above, nothing is won, and more pinned
+// memory is needed.
+constexpr std::uint64_t kMinChunkBytes = 64 * kKiB;
+// Copy out, wire, copy in and kernel overlap well with this many chunks of the largest message; a
+// tree is deeper.
+constexpr std::uint64_t kChunksPerMessage = 4;
+constexpr std::uint64_t kChunksPerTree = 16;
+constexpr std::uint64_t kChunkMultiple = 4 * kKiB;
+
+// Half of Rabenseifner's exchanges cross the network's middle, while in the ring a rank talks to
+// its neighbours only: the same bytes take this much longer, so the ring is taken where its
+// messages cost less than an eighth of its bytes.
+constexpr double kCrossing = 1.125;
+// A reduction reads two operands and writes one.
+constexpr double kReductionTraffic = 3;
+// The ring reads and writes GPU memory five times an element and step: three for the
+// reduce-scatter, two for the allgather.
+constexpr double kRingTraffic = 5;
+// One processor core that sums what lies in the control page.
+constexpr double kHostSumGbps = 5;
+// What a kernel has written to another GPU arrives this much after its reads would have.
+constexpr double kRemoteWriteUs = 1;
+// Pairs of GPUs without a switch between them get in each other's way.
+constexpr double kContention = 2;
+
+double us(double bytes, double gbps) { return bytes / (gbps * 1e3); }
+
+int log2_floor(int value) { return std::bit_width(static_cast<unsigned>(value)) - 1; }
+int log2_ceil(int value)
+{
+    return log2_floor(value) + (std::has_single_bit(unsigned(value)) ? 0 : 1);
+}
+
+// The call in the words of the forms.
+struct Case {
+    explicit Case(const Query &query)
+        : links(query.links), bytes(static_cast<double>(query.bytes)),
+          ranks(std::max(query.ranks, 1)), nodes(std::clamp(query.nodes, 1, ranks)),
+          local(query.ranks_per_node_max > 0 ? query.ranks_per_node_max
+                                             : (ranks + nodes - 1) / nodes),
+          local_min(query.ranks_per_node_min > 0 ? query.ranks_per_node_min
+                                                 : std::max(ranks / nodes, 1)),
+          sharing(std::clamp(query.ranks_per_gpu, 1, local))
+    {
+        one_gpu = local == sharing;
+        gpus = (local + sharing - 1) / sharing;
+    }
+
+    // One step on a node: ranks of one GPU launch and copy in turn, and share its port.
+    [[nodiscard]] double near_us() const
+    {
+        const double turns = (sharing - 1) * links.launch_us;
+        return (mapped() ? links.gpu_latency_us : links.host_latency_us) + turns;
+    }
+    [[nodiscard]] double near_gbps() const
+    {
+        if (!mapped()) {
+            return links.host_gbps / sharing;
+        }
+        return one_gpu ? links.memory_gbps / 2 / sharing : links.gpu_gbps / sharing;
+    }
+    // A ring that follows the ranks leaves a GPU only once.
+    [[nodiscard]] double ring_gbps() const
+    {
+        if (!mapped() || one_gpu) {
+            return near_gbps();
+        }
+        return links.ring_gbps > 0 ? links.ring_gbps : links.gpu_gbps;
+    }
+    // Between nodes, while `crossing` ranks of a node send at once.
+    [[nodiscard]] double far_gbps(double crossing) const
+    {
+        return std::min(links.host_gbps, links.node_gbps / crossing);
+    }
+    [[nodiscard]] bool mapped() const { return links.gpu_gbps > 0; }
+    [[nodiscard]] double memory_us(double traffic) const { return us(traffic, links.memory_gbps); }
+    [[nodiscard]] double reduction_us(double reduced) const
+    {
+        return memory_us(kReductionTraffic * reduced * sharing);
+    }
+    // Every GPU reads `remote` bytes of the others, and they read as much of it.
+    [[nodiscard]] double all_to_all_us(double remote) const
+    {
+        if (one_gpu) {
+            return 0;
+        }
+        const double share = links.switched ? 1 : gpus * gpus / (4 * (gpus - 1)); // of the middle
+        return us(remote * std::max(share, 1.0), mapped() ? links.gpu_gbps : links.host_gbps);
+    }
+
+    const Links &links;
+    double bytes;
+    int ranks, nodes, local, local_min, sharing;
+    double gpus; // of a node
+    bool one_gpu;
+};
+
+// How many of the rounds of doubling distances stay on a node, if ranks lie there in order.
+struct Rounds {
+    explicit Rounds(const Case &c)
+    {
+        const int all = log2_floor(c.ranks);
+        near = c.nodes > 1 ? std::min(log2_floor(c.local), all) : all;
+        far = all - near;
+        folds = std::has_single_bit(unsigned(c.ranks)) ? 0 : 2;
+        folds_far = c.nodes > 1 && c.local == 1;
+    }
+    int near, far, folds;
+    bool folds_far; // the ranks left over hand theirs to another node
+};
+
+double pair_gbps(const Case &c)
+{
+    const bool quiet = c.links.switched || !c.mapped() || c.local <= 2;
+    return c.near_gbps() / (quiet ? 1 : kContention);
+}
+
+Prediction recursive_doubling(const Case &c, double chunk)
+{
+    const Rounds rounds(c);
+    const int near = rounds.near + (rounds.folds_far ? 0 : rounds.folds);
+    const int far = rounds.far + (rounds.folds_far ? rounds.folds : 0);
+    return {
+        .latency_us = near * c.near_us() + far * c.links.node_latency_us,
+        .bandwidth_us = near * us(c.bytes, pair_gbps(c)) + far * us(c.bytes, c.far_gbps(c.local)),
+        .reduction_us = (near + far) * c.reduction_us(std::min(c.bytes, chunk)),
+    };
+}
+
+// The first rounds move the most, and stay on the node: 1 - 2^-near of the vector twice.
+Prediction rabenseifner(const Case &c, double chunk)
+{
+    const Rounds rounds(c);
+    const double near_rest = 1.0 / static_cast<double>(1u << rounds.near);
+    const double rest = near_rest / static_cast<double>(1u << rounds.far);
+    const double near_folds = rounds.folds_far ? 0 : rounds.folds;
+    const double far_folds = rounds.folds - near_folds;
+    const double near_bytes = (2 * kCrossing * (1 - near_rest) + near_folds) * c.bytes;
+    const double far_bytes = (2 * kCrossing * (near_rest - rest) + far_folds) * c.bytes;
+    return {
+        .latency_us = (2 * rounds.near + near_folds) * c.near_us() +
+                      (2 * rounds.far + far_folds) * c.links.node_latency_us,
+        .bandwidth_us = us(near_bytes, pair_gbps(c)) + us(far_bytes, c.far_gbps(c.local)),
+        .reduction_us = (rounds.near + rounds.far) * c.reduction_us(std::min(c.bytes / 2, chunk)),
+    };
+}
+
+Prediction ring(const Case &c, double chunk)
+{
+    const double n = c.ranks;
+    double step_us = c.near_us(), gbps = c.ring_gbps();
+    if (c.nodes > 1) {
+        step_us =
+            c.local > 1 ? std::max(step_us, c.links.node_latency_us) : c.links.node_latency_us;
+        gbps = c.local > 1 ? std::min(gbps, c.far_gbps(1)) : c.far_gbps(1);
+    }
+    const double wire = us(2 * (n - 1) / n * c.bytes, gbps);
+    const double memory = c.memory_us(kRingTraffic * (n - 1) / n * c.bytes * c.sharing);
+    return {
+        .latency_us = 2 * (n - 1) * step_us,
+        .bandwidth_us = std::max(wire, c.sharing > 1 ? memory : 0),
+        .reduction_us = (n - 1) * c.reduction_us(std::min(c.bytes / n, chunk)),
+    };
+}
+
+Prediction one_shot(const Case &c)
+{
+    const double wire =
+        c.all_to_all_us(static_cast<double>(c.local - c.sharing) * c.bytes * c.sharing);
+    return {
+        .latency_us = 2 * c.links.handshake_us + c.sharing * c.links.launch_us,
+        .bandwidth_us = wire,
+        .reduction_us = c.memory_us((c.local + 1.0) * c.bytes * c.sharing),
+    };
+}
+
+// Both handshakes around kernels that write to other GPUs.
+double direct_us(const Case &c)
+{
+    return 2 * c.links.handshake_us + (c.one_gpu ? 0 : kRemoteWriteUs);
+}
+
+Prediction two_shot(const Case &c)
+{
+    const double remote = 2.0 * (c.local - c.sharing) / c.local * c.bytes * c.sharing;
+    return {
+        .latency_us = direct_us(c) + c.sharing * c.links.launch_us,
+        .bandwidth_us = c.all_to_all_us(remote),
+        .reduction_us = c.memory_us(2 * c.bytes * c.sharing),
+    };
+}
+
+// Inputs arrive and results leave at the same time, in the two directions of the owner's port.
+Prediction leader(const Case &c)
+{
+    const double remote = static_cast<double>(c.local - c.sharing) * c.bytes;
+    return {
+        .latency_us = direct_us(c) + c.links.launch_us,
+        .bandwidth_us = us(remote, c.mapped() ? c.links.gpu_gbps : c.links.host_gbps),
+        .reduction_us = c.memory_us(2 * c.bytes * c.sharing),
+    };
+}
+
+Prediction copy_in(const Case &c)
+{
+    Prediction direct = one_shot(c);
+    direct.latency_us += c.sharing * c.links.launch_us;
+    direct.reduction_us += c.memory_us(2 * c.bytes * c.sharing);
+    return direct;
+}
+
+// The pipeline fills with one chunk a level, up and down.
+Prediction tree(const Case &c, double chunk)
+{
+    const double gbps = c.links.tree_gbps > 0 ? c.links.tree_gbps : c.ring_gbps() / 2;
+    const double levels = 2.0 * c.links.tree_depth;
+    const double first = std::min(c.bytes, chunk);
+    return {
+        .latency_us = levels * c.near_us(),
+        .bandwidth_us = us(levels * first, gbps) + us(c.bytes, gbps),
+        .reduction_us = c.links.tree_depth * c.reduction_us(first),
+    };
+}
+
+// Copies out, a sum by processors, an exchange of the nodes' leaders, and copies in.
+Prediction host(const Case &c)
+{
+    const int exchanges = c.nodes > 1 ? log2_ceil(c.nodes) : 0;
+    return {
+        .latency_us = 2 * c.links.copy_us + 2 * c.links.handshake_us +
+                      exchanges * (c.links.message_us + c.links.handshake_us),
+        .bandwidth_us =
+            us(2 * c.bytes, c.links.host_gbps) + exchanges * us(c.bytes, c.links.node_gbps),
+        .reduction_us = us((c.local + exchanges) * c.bytes, kHostSumGbps),
+    };
+}
+
+// One rank a node and lane: `lanes` of them share the network cards.
+Prediction exchange(Algorithm algorithm, const Case &c, double lanes, double chunk)
+{
+    const double slice = c.bytes / lanes, n = c.nodes, gbps = c.far_gbps(lanes);
+    const double rounds = log2_floor(c.nodes), alpha = c.links.node_latency_us;
+    const double folds = std::has_single_bit(unsigned(c.nodes)) ? 0 : 2;
+    if (algorithm == Algorithm::kRecursiveDoubling) {
+        const double all = rounds + folds;
+        return {all * alpha, all * us(slice, gbps),
+                rounds * c.reduction_us(std::min(slice, chunk))};
+    }
+    if (algorithm == Algorithm::kRabenseifner) {
+        const double p = static_cast<double>(1u << log2_floor(c.nodes));
+        return {(2 * rounds + folds) * alpha,
+                us((2 * kCrossing * (p - 1) / p + folds) * slice, gbps),
+                rounds * c.reduction_us(std::min(slice / 2, chunk))};
+    }
+    return {2 * (n - 1) * alpha, us(2 * (n - 1) / n * slice, gbps),
+            (n - 1) * c.reduction_us(std::min(slice / n, chunk))};
+}
+
+constexpr Algorithm kBetweenNodes[] = {Algorithm::kRecursiveDoubling, Algorithm::kRabenseifner,
+                                       Algorithm::kRing};
+
+int lanes_of(const Case &c) { return std::max(c.local_min / c.sharing, 1); }
+
+Algorithm between_nodes(const Case &c, double chunk)
+{
+    Algorithm best = kBetweenNodes[0];
+    double best_us = exchange(best, c, lanes_of(c), chunk).total_us();
+    for (const Algorithm algorithm : kBetweenNodes) {
+        const double total = exchange(algorithm, c, lanes_of(c), chunk).total_us();
+        if (total < best_us) {
+            best = algorithm;
+            best_us = total;
+        }
+    }
+    return best;
+}
+
+// Three phases, cut into chunks: the longest one sets the pace, the others show once.
+Prediction hierarchical(const Case &c, double chunk)
+{
+    const double lanes = lanes_of(c), gpus = c.gpus;
+    const Prediction far = exchange(between_nodes(c, chunk), c, lanes, chunk);
+    Prediction sum;
+    double near_us = 0;
+    if (gpus > 1) {
+        const bool direct = c.mapped() && c.links.switched;
+        sum.latency_us +=
+            direct ? 2 * (c.links.launch_us + c.links.handshake_us) : 2 * (gpus - 1) * c.near_us();
+        const double gbps = !c.mapped()                        ? c.links.host_gbps
+                            : c.links.ring_gbps > 0 && !direct ? c.links.ring_gbps
+                                                               : c.links.gpu_gbps;
+        near_us = us(2 * (gpus - 1) / gpus * c.bytes, gbps);
+        sum.reduction_us += c.memory_us(kReductionTraffic * c.bytes / gpus);
+    }
+    if (c.sharing > 1) { // one kernel gathers, one spreads: s + 1 vectors each
+        sum.latency_us += 2 * (c.links.launch_us + c.links.handshake_us);
+        sum.reduction_us += c.memory_us(2 * (c.sharing + 1.0) * c.bytes);
+    }
+    const double chunks = std::max(c.bytes / lanes / chunk, 1.0);
+    const double longest = std::max(near_us, far.bandwidth_us);
+    sum.latency_us += far.latency_us;
+    sum.bandwidth_us = longest + (near_us + far.bandwidth_us - longest) / chunks;
+    sum.reduction_us += far.reduction_us;
+    return sum;
+}
+
+} // namespace
+
+std::size_t model_chunk(Algorithm algorithm, const Query &query) noexcept
+{
+    const Case c(query);
+    std::uint64_t share = query.bytes / kChunksPerMessage;
+    switch (algorithm) {
+    case Algorithm::kRabenseifner:
+        share /= std::has_single_bit(unsigned(c.ranks)) && c.ranks > 1 ? 2 : 1;
+        break;
+    case Algorithm::kRing: share /= unsigned(c.ranks); break;
+    case Algorithm::kTree: share = query.bytes / kChunksPerTree; break;
+    case Algorithm::kHierarchical: share /= unsigned(lanes_of(c)); break;
+    default: break;
+    }
+    return std::clamp<std::uint64_t>(share / kChunkMultiple * kChunkMultiple, kMinChunkBytes,
+                                     kLargestChunkBytes);
+}
+
+Prediction predict(Algorithm algorithm, const Query &query) noexcept
+{
+    const Case c(query);
+    if (c.ranks == 1) {
+        return {};
+    }
+    const double chunk = static_cast<double>(
+        query.chunk_bytes != 0 ? query.chunk_bytes : model_chunk(algorithm, query));
+    switch (algorithm) {
+    case Algorithm::kRecursiveDoubling: return recursive_doubling(c, chunk);
+    case Algorithm::kRabenseifner: return rabenseifner(c, chunk);
+    case Algorithm::kRing: return ring(c, chunk);
+    case Algorithm::kOneShot: return one_shot(c);
+    case Algorithm::kTwoShot: return two_shot(c);
+    case Algorithm::kLeader: return leader(c);
+    case Algorithm::kTree: return tree(c, chunk);
+    case Algorithm::kHierarchical: return hierarchical(c, chunk);
+    case Algorithm::kHost: return host(c);
+    case Algorithm::kCopyIn: return copy_in(c);
+    }
+    return {};
+}
+
+AlgorithmSet allowed(const Query &query) noexcept
+{
+    return query.reproducible ? query.available & kReproducibleAlgorithms : query.available;
+}
+
+Algorithm fastest(AlgorithmSet set, const Query &query) noexcept
+{
+    Algorithm best = Algorithm::kHost;
+    double best_us = 0;
+    bool found = false;
+    for (int i = 0; i < kAlgorithmCount; ++i) {
+        const auto algorithm = static_cast<Algorithm>(i);
+        if (!contains(set, algorithm)) {
+            continue;
+        }
+        const double total = predict_us(algorithm, query);
+        if (!found || total < best_us) {
+            best = algorithm;
+            best_us = total;
+            found = true;
+        }
+    }
+    return best;
+}
+
+Algorithm fastest_between_nodes(const Query &query) noexcept
+{
+    const Case c(query);
+    return between_nodes(c, static_cast<double>(model_chunk(Algorithm::kHierarchical, query)));
+}
+
+} // namespace hetcoll

@@ -1,0 +1,42 @@
+// The analytic prior: what a call costs by closed forms, before anybody has measured anything.
+//
+// A prediction is the sum of three terms: what every step costs whatever its size, what the slowest
+// link carries, and the part of the reductions that no transfer hides. Whole numbers and the four
+// operations of IEEE doubles only, so that every rank of a mixed machine gets the same bits.
+//
+// Sources: Thakur, Rabenseifner and Gropp 2005 (recursive doubling, Rabenseifner); Patarasuk and
+// Yuan 2009 (ring); Wang et al. 2020, Blink (trees); Liu et al. 2023, NetReduce (two levels of
+// rings). Everything about GPUs that share kernels, memory and ports is our own arithmetic. No
+// default has been measured on a GPU. docs/tuning.md lists the forms.
+#pragma once
+
+#include "tuning/choice.h"
+
+namespace hetcoll {
+
+struct Prediction {
+    double latency_us = 0, bandwidth_us = 0, reduction_us = 0;
+    [[nodiscard]] double total_us() const noexcept
+    {
+        return latency_us + bandwidth_us + reduction_us;
+    }
+};
+
+// What `algorithm` costs, whether it is available or not. The hierarchy is predicted with the best
+// algorithm between the nodes.
+[[nodiscard]] Prediction predict(Algorithm algorithm, const Query &query) noexcept;
+[[nodiscard]] inline double predict_us(Algorithm algorithm, const Query &query) noexcept
+{
+    return predict(algorithm, query).total_us();
+}
+
+// What `available` allows under `reproducible`.
+[[nodiscard]] AlgorithmSet allowed(const Query &query) noexcept;
+// The fastest of a set; on a tie the earlier one, of an empty set kHost.
+[[nodiscard]] Algorithm fastest(AlgorithmSet set, const Query &query) noexcept;
+// The fastest algorithm for the slices that the hierarchy exchanges between nodes.
+[[nodiscard]] Algorithm fastest_between_nodes(const Query &query) noexcept;
+// Most bytes in one message: enough chunks to overlap, none too small.
+[[nodiscard]] std::size_t model_chunk(Algorithm algorithm, const Query &query) noexcept;
+
+} // namespace hetcoll
