@@ -115,6 +115,7 @@ public:
     Device &operator=(const Device &) = delete;
 
     [[nodiscard]] CUcontext context() const noexcept { return context_.handle; }
+    [[nodiscard]] const ContextRef &context_ref() const noexcept { return context_; }
     // False once the application has destroyed or reset the context, with all that we made in it.
     [[nodiscard]] bool is_alive() const noexcept { return context_.is_alive(driver_); }
     [[nodiscard]] const Driver &driver() const noexcept { return driver_; }

@@ -19,7 +19,7 @@ enum class SharedKind : std::uint8_t { kNone, kLegacyIpc, kVmm };
 // Why a buffer is kNone.
 enum class NotShared : std::uint8_t {
     kIsShared,
-    kNotExportable, // managed memory, a pool's, or another kind without a handle
+    kNotExportable, // managed memory, a pool's, or another kind that has no handle
     kNoFdRequested, // VMM memory that was made without CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
     kTooManyPieces, // the buffer lies in more than kMaxSharedPieces VMM allocations
     kNoSocket,      // this process cannot pass file descriptors on
@@ -33,13 +33,13 @@ inline constexpr int kMaxSharedPieces = 64;
 struct SharedBuffer {
     SharedKind kind;
     NotShared why;
-    std::uint16_t pieces;    // kVmm: allocations that the range is made of
-    std::uint32_t reserved;  // 0
-    std::uint64_t buffer_id; // names the mapping: never again used for other memory of the process
-    std::uint64_t base;      // of what is mapped, an address of the owner
-    std::uint64_t bytes;     // of what is mapped
-    std::uint64_t offset;    // of the buffer from base
-    unsigned char uuid[16];  // of the device
+    std::uint16_t pieces;     // kVmm: allocations that the range is made of
+    std::uint32_t generation; // kVmm: moves on when other memory is found at an old address
+    std::uint64_t buffer_id;  // names the mapping: never again used for other memory of the process
+    std::uint64_t base;       // of what is mapped, an address of the owner
+    std::uint64_t bytes;      // of what is mapped
+    std::uint64_t offset;     // of the buffer from base
+    unsigned char uuid[16];   // of the device
     union {
         CUipcMemHandle handle; // kLegacyIpc
         FdTicket fds;          // kVmm
@@ -80,7 +80,7 @@ public:
     // current context of the device. A described VMM buffer is kept alive until it is described
     // again at other memory, by 64 others, or by close_all().
     [[nodiscard]] SharedBuffer describe(const Allocation &allocation, const void *buffer,
-                                        std::size_t bytes) noexcept;
+                                        std::size_t bytes);
 
     // Forgets everything: nobody can open what was announced before.
     void close_all() noexcept;

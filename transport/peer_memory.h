@@ -67,13 +67,14 @@ public:
     // file descriptors on; call again. In the process that owns it, it is the buffer itself. An
     // error names what failed and the way out; the memory can then not be shared.
     [[nodiscard]] Result<void *> map(const ProcessIdentity &owner, const SharedBuffer &buffer,
-                                     const Device &importer, PeerLease &lease) noexcept;
+                                     const Device &importer, PeerLease &lease);
 
     // Closes what is not leased, the rest when its lease ends: so that the memory that its owner
     // freed is returned.
     void close_all() noexcept;
-    // The same for the memory of one process.
+    // The same for the memory of one process, for one buffer that it is about to free.
     void close_owner(const ProcessIdentity &owner) noexcept;
+    void close_buffer(const ProcessIdentity &owner, std::uint64_t buffer_id) noexcept;
 
     void set_limits(const PeerLimits &limits) noexcept; // in force from the next open on
     [[nodiscard]] PeerCounters counters() const noexcept;

@@ -1,0 +1,487 @@
+#include "transport/exporter.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <list>
+#include <map>
+#include <mutex>
+#include <span>
+#include <unordered_map>
+#include <utility>
+
+namespace hetcoll {
+namespace {
+
+constexpr std::uint64_t kOurId = std::uint64_t{1} << 63; // the driver's ids are far below
+constexpr std::size_t kVmmLimit = 64; // each keeps memory alive that its owner may have given up
+
+// What an entry was found for: an allocation by its id, or the VMM range from an address on.
+struct Key {
+    int device;
+    int pieces; // 0: `what` is a BUFFER_ID, else the address of the first of so many pieces
+    std::uint64_t what;
+
+    friend bool operator==(const Key &, const Key &) = default;
+};
+
+struct KeyHash {
+    std::size_t operator()(const Key &key) const noexcept
+    {
+        std::uint64_t bits = key.what * 0x9e3779b97f4a7c15u;
+        bits ^= static_cast<std::uint64_t>(key.pieces) << 32 | static_cast<unsigned>(key.device);
+        return static_cast<std::size_t>(bits ^ bits >> 29);
+    }
+};
+
+// The allocations that a VMM buffer lies in, in the order of their addresses. Retained.
+class Pieces {
+public:
+    explicit Pieces(const Driver &driver) noexcept : driver_(driver) {}
+    ~Pieces()
+    {
+        for (const CUmemGenericAllocationHandle handle : handles()) {
+            driver_.cuMemRelease(handle);
+        }
+    }
+    Pieces(const Pieces &) = delete;
+    Pieces &operator=(const Pieces &) = delete;
+
+    // Finds and retains them.
+    CUresult find(const Allocation &first, std::uintptr_t end);
+
+    [[nodiscard]] std::span<const CUmemGenericAllocationHandle> handles() const noexcept
+    {
+        return {handle_.data(), static_cast<std::size_t>(count_)};
+    }
+    [[nodiscard]] std::span<const std::uint64_t> bytes() const noexcept
+    {
+        return {bytes_.data(), static_cast<std::size_t>(count_)};
+    }
+    [[nodiscard]] int count() const noexcept { return count_; }
+    void leave_retained() noexcept { count_ = 0; } // another releases them
+
+private:
+    const Driver &driver_;
+    int count_ = 0;
+    std::array<CUmemGenericAllocationHandle, kMaxSharedPieces> handle_;
+    std::array<std::uint64_t, kMaxSharedPieces> bytes_;
+};
+
+// CUDA_ERROR_NOT_PERMITTED stands for too many pieces.
+constexpr CUresult kTooMany = CUDA_ERROR_NOT_PERMITTED;
+
+CUresult Pieces::find(const Allocation &first, std::uintptr_t end)
+{
+    std::uintptr_t at = first.base;
+    std::uint64_t bytes = first.bytes;
+    while (true) {
+        if (count_ == kMaxSharedPieces) {
+            return kTooMany;
+        }
+        const CUresult result = driver_.cuMemRetainAllocationHandle(
+            &handle_[static_cast<std::size_t>(count_)], reinterpret_cast<void *>(at));
+        if (result != CUDA_SUCCESS) {
+            return result;
+        }
+        bytes_[static_cast<std::size_t>(count_)] = bytes;
+        ++count_;
+        at += bytes;
+        if (at >= end) {
+            return CUDA_SUCCESS;
+        }
+        std::size_t next = 0;
+        const CUresult asked = driver_.cuPointerGetAttribute(&next, CU_POINTER_ATTRIBUTE_RANGE_SIZE,
+                                                             static_cast<CUdeviceptr>(at));
+        if (asked != CUDA_SUCCESS || next == 0) {
+            return asked != CUDA_SUCCESS ? asked : CUDA_ERROR_INVALID_VALUE;
+        }
+        bytes = next;
+    }
+}
+
+struct Entry {
+    Key key;
+    SharedBuffer shared;                               // offset is not set
+    std::vector<CUmemGenericAllocationHandle> handles; // retained
+    std::vector<std::uint64_t> piece_bytes;
+};
+
+// The least recently used entry is the last.
+class Cache {
+public:
+    explicit Cache(std::size_t limit) : limit_(limit) {}
+
+    Entry *find(const Key &key)
+    {
+        const auto found = index_.find(key);
+        if (found == index_.end()) {
+            return nullptr;
+        }
+        entries_.splice(entries_.begin(), entries_, found->second);
+        return &entries_.front();
+    }
+    // True if there is none more than the limit.
+    [[nodiscard]] bool fits() const noexcept { return entries_.size() <= limit_; }
+    Entry &add(Entry entry)
+    {
+        entries_.push_front(std::move(entry));
+        index_[entries_.front().key] = entries_.begin();
+        return entries_.front();
+    }
+    Entry take(const Key &key)
+    {
+        const auto found = index_.find(key);
+        Entry taken = std::move(*found->second);
+        entries_.erase(found->second);
+        index_.erase(found);
+        return taken;
+    }
+    [[nodiscard]] const Entry &oldest() const noexcept { return entries_.back(); }
+    [[nodiscard]] bool empty() const noexcept { return entries_.empty(); }
+    [[nodiscard]] std::list<Entry> &entries() noexcept { return entries_; }
+
+private:
+    std::size_t limit_;
+    std::list<Entry> entries_;
+    std::unordered_map<Key, std::list<Entry>::iterator, KeyHash> index_;
+};
+
+SharedBuffer not_shared(const Allocation &allocation, NotShared why)
+{
+    SharedBuffer shared{};
+    shared.kind = SharedKind::kNone;
+    shared.why = why;
+    shared.buffer_id = allocation.buffer_id;
+    shared.base = allocation.base;
+    shared.bytes = allocation.bytes;
+    return shared;
+}
+
+} // namespace
+
+const char *reason(NotShared why) noexcept
+{
+    switch (why) {
+    case NotShared::kIsShared: break;
+    case NotShared::kNotExportable: return "it is managed memory, of a pool, or of another process";
+    case NotShared::kNoFdRequested:
+        return "it is virtual memory management's and was not made with "
+               "CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR";
+    case NotShared::kTooManyPieces: return "it is made of more than 64 pieces of memory";
+    case NotShared::kNoSocket: return "this process has no socket to pass file descriptors on";
+    case NotShared::kDriverRefused: return "the CUDA driver refused to export it";
+    }
+    return "it is shared";
+}
+
+Result<Allocation> query_allocation(const Driver &driver, const void *memory)
+{
+    int device = -1;
+    unsigned legacy_ipc = 0;
+    unsigned long long id = 0;
+    CUdeviceptr base = 0;
+    std::size_t bytes = 0;
+    CUpointer_attribute attributes[] = {
+        CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_BUFFER_ID,
+        CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE,
+        CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE};
+    void *values[] = {&device, &id, &base, &bytes, &legacy_ipc};
+    static_assert(std::size(attributes) == std::size(values));
+    const CUresult result = driver.cuPointerGetAttributes(
+        std::size(attributes), attributes, values,
+        static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(memory)));
+    if (result != CUDA_SUCCESS) {
+        return driver_status(driver, result, "cuPointerGetAttributes",
+                             "asking for the allocation of a buffer");
+    }
+    return Allocation{.device = device,
+                      .buffer_id = id,
+                      .base = static_cast<std::uintptr_t>(base),
+                      .bytes = bytes,
+                      .legacy_ipc = legacy_ipc != 0};
+}
+
+struct Exporter::Impl {
+    Impl(const Driver &to, std::shared_ptr<FdChannel> through, const Log &log_to, int limit)
+        : driver(to), channel(std::move(through)), log(log_to),
+          by_id(static_cast<std::size_t>(std::max(limit, 1)))
+    {
+    }
+
+    const Driver &driver;
+    std::shared_ptr<FdChannel> channel;
+    Log log;
+    mutable std::mutex mutex; // of the rest
+    Cache by_id;              // legacy handles, and what cannot be shared
+    Cache vmm{kVmmLimit};
+    std::map<int, std::array<unsigned char, 16>> uuids;
+    std::uint64_t last_id = kOurId;
+    std::uint32_t generation = 0;
+    ExporterCounters counters{};
+
+    // All but the offset.
+    SharedBuffer describe(const Allocation &allocation, std::uintptr_t end);
+    SharedBuffer describe_vmm(const Allocation &allocation, std::uintptr_t end);
+    SharedBuffer export_legacy(const Allocation &allocation);
+    SharedBuffer export_pieces(const Key &key, const Allocation &allocation, Pieces &pieces);
+    [[nodiscard]] NotShared check_properties(const Pieces &pieces) const;
+    SharedBuffer refuse(const Allocation &allocation, NotShared why, CUresult result,
+                        const char *call);
+    void add(Cache &cache, Entry entry);
+    void drop(Cache &cache, const Key &key);
+    void drop_oldest_if_stale();
+    void set_uuid(SharedBuffer &shared, int device);
+};
+
+// Remembers it, so that the same buffer is refused without asking the driver again.
+SharedBuffer Exporter::Impl::refuse(const Allocation &allocation, NotShared why, CUresult result,
+                                    const char *call)
+{
+    ++counters.refusals;
+    const SharedBuffer shared = not_shared(allocation, why);
+    if (result != CUDA_SUCCESS) {
+        const Status status = driver_status(driver, result, call, "sharing a buffer with peers");
+        hetcoll::log(log, why == NotShared::kDriverRefused ? 1 : 2, "%s: peers get copies of it",
+                     status.message().c_str());
+    }
+    add(by_id, {.key = {allocation.device, 0, allocation.buffer_id},
+                .shared = shared,
+                .handles = {},
+                .piece_bytes = {}});
+    return shared;
+}
+
+void Exporter::Impl::add(Cache &cache, Entry entry)
+{
+    cache.add(std::move(entry));
+    while (!cache.fits()) {
+        ++counters.evictions;
+        drop(cache, cache.oldest().key);
+    }
+}
+
+void Exporter::Impl::drop(Cache &cache, const Key &key)
+{
+    const Entry entry = cache.take(key);
+    for (const CUmemGenericAllocationHandle handle : entry.handles) {
+        driver.cuMemRelease(handle);
+    }
+}
+
+void Exporter::Impl::set_uuid(SharedBuffer &shared, int device)
+{
+    auto known = uuids.find(device);
+    if (known == uuids.end()) {
+        CUuuid uuid{};
+        CUdevice handle = 0;
+        if (driver.cuDeviceGet(&handle, device) == CUDA_SUCCESS) {
+            driver.cuDeviceGetUuid_v2(&uuid, handle); // zeros if the driver has none
+        }
+        known = uuids.emplace(device, std::array<unsigned char, 16>{}).first;
+        std::memcpy(known->second.data(), uuid.bytes, sizeof uuid.bytes);
+    }
+    std::memcpy(shared.uuid, known->second.data(), sizeof shared.uuid);
+}
+
+SharedBuffer Exporter::Impl::export_legacy(const Allocation &allocation)
+{
+    Entry entry{.key = {allocation.device, 0, allocation.buffer_id},
+                .shared = not_shared(allocation, NotShared::kIsShared),
+                .handles = {},
+                .piece_bytes = {}};
+    entry.shared.kind = SharedKind::kLegacyIpc;
+    const CUresult result =
+        driver.cuIpcGetMemHandle(&entry.shared.handle, static_cast<CUdeviceptr>(allocation.base));
+    if (result != CUDA_SUCCESS) {
+        return refuse(allocation, NotShared::kDriverRefused, result, "cuIpcGetMemHandle");
+    }
+    ++counters.legacy_exports;
+    set_uuid(entry.shared, allocation.device);
+    const SharedBuffer shared = entry.shared;
+    add(by_id, std::move(entry));
+    return shared;
+}
+
+NotShared Exporter::Impl::check_properties(const Pieces &pieces) const
+{
+    for (const CUmemGenericAllocationHandle handle : pieces.handles()) {
+        CUmemAllocationProp properties{};
+        if (driver.cuMemGetAllocationPropertiesFromHandle(&properties, handle) != CUDA_SUCCESS) {
+            return NotShared::kDriverRefused;
+        }
+        if (properties.location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
+            return NotShared::kNotExportable;
+        }
+        if ((properties.requestedHandleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) == 0) {
+            return NotShared::kNoFdRequested;
+        }
+    }
+    return NotShared::kIsShared;
+}
+
+// The entry takes the pieces over.
+SharedBuffer Exporter::Impl::export_pieces(const Key &key, const Allocation &allocation,
+                                           Pieces &pieces)
+{
+    const NotShared why = check_properties(pieces);
+    if (why != NotShared::kIsShared) {
+        return refuse(allocation, why, CUDA_SUCCESS, "");
+    }
+    Entry entry{.key = key,
+                .shared = not_shared(allocation, NotShared::kIsShared),
+                .handles = {pieces.handles().begin(), pieces.handles().end()},
+                .piece_bytes = {pieces.bytes().begin(), pieces.bytes().end()}};
+    SharedBuffer &shared = entry.shared;
+    shared.kind = SharedKind::kVmm;
+    shared.pieces = static_cast<std::uint16_t>(pieces.count());
+    shared.buffer_id = ++last_id;
+    shared.bytes = 0;
+    for (const std::uint64_t bytes : entry.piece_bytes) {
+        shared.bytes += bytes;
+    }
+    shared.fds = {.socket = channel->name(), .token = shared.buffer_id};
+    set_uuid(shared, allocation.device);
+    ++counters.vmm_exports;
+    drop_oldest_if_stale();
+    shared.generation = generation;
+    const SharedBuffer described = shared;
+    add(vmm, std::move(entry));
+    pieces.leave_retained();
+    return described;
+}
+
+// Memory that was unmapped here since it was described is ours to let go.
+void Exporter::Impl::drop_oldest_if_stale()
+{
+    if (vmm.empty()) {
+        return;
+    }
+    const Entry &oldest = vmm.oldest();
+    CUmemGenericAllocationHandle now = 0;
+    const CUresult result = driver.cuMemRetainAllocationHandle(
+        &now, reinterpret_cast<void *>(static_cast<std::uintptr_t>(oldest.shared.base)));
+    if (result == CUDA_SUCCESS) {
+        driver.cuMemRelease(now);
+    }
+    if (result != CUDA_SUCCESS || now != oldest.handles.front()) {
+        ++generation;
+        drop(vmm, oldest.key);
+    }
+}
+
+SharedBuffer Exporter::Impl::describe_vmm(const Allocation &allocation, std::uintptr_t end)
+{
+    Pieces pieces(driver);
+    const CUresult result = pieces.find(allocation, end);
+    if (result == kTooMany) {
+        ++counters.refusals;
+        return not_shared(allocation, NotShared::kTooManyPieces);
+    }
+    if (result != CUDA_SUCCESS) {
+        return refuse(allocation, NotShared::kNotExportable, result, "cuMemRetainAllocationHandle");
+    }
+    const Key key{allocation.device, pieces.count(), allocation.base};
+    if (Entry *entry = vmm.find(key); entry != nullptr) {
+        // We hold the handles, so no other memory has them now.
+        if (std::ranges::equal(entry->handles, pieces.handles())) {
+            ++counters.hits;
+            return entry->shared;
+        }
+        ++generation;
+        drop(vmm, key);
+    }
+    return export_pieces(key, allocation, pieces);
+}
+
+SharedBuffer Exporter::Impl::describe(const Allocation &allocation, std::uintptr_t end)
+{
+    const Entry *const entry = by_id.find({allocation.device, 0, allocation.buffer_id});
+    // A handle is for cuMemAlloc's memory, whose ids are never used again; others' may be.
+    if (entry != nullptr && (entry->shared.kind == SharedKind::kNone || allocation.legacy_ipc)) {
+        ++counters.hits;
+        return entry->shared;
+    }
+    if (allocation.legacy_ipc) {
+        return export_legacy(allocation);
+    }
+    if (channel == nullptr) {
+        ++counters.refusals;
+        return not_shared(allocation, NotShared::kNoSocket);
+    }
+    return describe_vmm(allocation, end);
+}
+
+Exporter::Exporter(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+std::unique_ptr<Exporter> Exporter::create(const Driver &driver, std::shared_ptr<FdChannel> channel,
+                                           const Log &log, int limit)
+{
+    std::unique_ptr<Exporter> exporter(
+        new Exporter(std::make_unique<Impl>(driver, std::move(channel), log, limit)));
+    if (exporter->impl_->channel != nullptr) {
+        exporter->impl_->channel->set_source(exporter.get());
+    }
+    return exporter;
+}
+
+Exporter::~Exporter()
+{
+    if (impl_->channel != nullptr) {
+        impl_->channel->set_source(nullptr);
+    }
+    close_all();
+}
+
+SharedBuffer Exporter::describe(const Allocation &allocation, const void *buffer, std::size_t bytes)
+{
+    const auto at = reinterpret_cast<std::uintptr_t>(buffer);
+    const std::lock_guard lock(impl_->mutex);
+    SharedBuffer shared = impl_->describe(allocation, at + bytes);
+    shared.offset = at - shared.base;
+    return shared;
+}
+
+Result<FdBundle> Exporter::fds_of(std::uint64_t token)
+{
+    const std::lock_guard lock(impl_->mutex);
+    for (const Entry &entry : impl_->vmm.entries()) {
+        if (entry.shared.buffer_id != token) {
+            continue;
+        }
+        FdBundle bundle;
+        bundle.bytes = entry.piece_bytes;
+        for (const CUmemGenericAllocationHandle handle : entry.handles) {
+            int fd = -1;
+            const CUresult result = impl_->driver.cuMemExportToShareableHandle(
+                &fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+            if (result != CUDA_SUCCESS) {
+                return driver_status(impl_->driver, result, "cuMemExportToShareableHandle",
+                                     "sharing a buffer with a peer");
+            }
+            bundle.fds.emplace_back(fd);
+        }
+        return bundle;
+    }
+    return error(Errc::kInvalid, "buffer %llx was announced and given up since",
+                 static_cast<unsigned long long>(token));
+}
+
+void Exporter::close_all() noexcept
+{
+    const std::lock_guard lock(impl_->mutex);
+    for (Cache *const cache : {&impl_->by_id, &impl_->vmm}) {
+        while (!cache->empty()) {
+            impl_->drop(*cache, cache->oldest().key);
+        }
+    }
+}
+
+ExporterCounters Exporter::counters() const noexcept
+{
+    const std::lock_guard lock(impl_->mutex);
+    return impl_->counters;
+}
+
+} // namespace hetcoll

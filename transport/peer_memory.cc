@@ -1,0 +1,435 @@
+#include "transport/peer_memory.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstdio>
+#include <list>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+namespace hetcoll {
+namespace {
+
+// cuMemAlloc's memory is shared in blocks of this size.
+constexpr std::uint64_t kBlockBytes = std::uint64_t{2} << 20;
+
+struct Key {
+    ProcessIdentity owner;
+    std::uint64_t buffer_id;
+    CUcontext context;
+    unsigned long long context_id;
+
+    friend bool operator==(const Key &, const Key &) = default;
+};
+
+struct KeyHash {
+    std::size_t operator()(const Key &key) const noexcept
+    {
+        std::uint64_t bits = key.buffer_id * 0x9e3779b97f4a7c15u;
+        bits ^= key.owner.start_time + (static_cast<std::uint64_t>(key.owner.pid) << 32);
+        bits = (bits ^ bits >> 29) * 0xbf58476d1ce4e5b9u;
+        bits ^= key.context_id + reinterpret_cast<std::uintptr_t>(key.context);
+        return static_cast<std::size_t>(bits ^ bits >> 32);
+    }
+};
+
+bool overlap(std::uint64_t a, std::uint64_t a_bytes, std::uint64_t b, std::uint64_t b_bytes)
+{
+    return a < b + b_bytes && b < a + a_bytes;
+}
+
+// The owner has other memory at the addresses of `old` now. VMM ranges of one generation overlap
+// rightfully: buffers that have an allocation in common.
+bool replaces(const SharedBuffer &buffer, SharedKind old_kind, std::uint32_t old_generation)
+{
+    return buffer.kind != SharedKind::kVmm || old_kind != SharedKind::kVmm ||
+           old_generation < buffer.generation;
+}
+
+const char *remedy(CUresult result)
+{
+    switch (result) {
+    case CUDA_ERROR_PEER_ACCESS_UNSUPPORTED:
+        return ": the two GPUs do not reach each other's memory";
+    case CUDA_ERROR_ALREADY_MAPPED:
+        return ": another library in this process keeps freed memory of that process mapped";
+    case CUDA_ERROR_OUT_OF_MEMORY: return "";
+    case CUDA_ERROR_NOT_SUPPORTED: return ": the platform has no CUDA IPC";
+    default:
+        return ": both processes need to see both GPUs (CUDA_VISIBLE_DEVICES, the devices of a "
+               "container), containers have to share their IPC and PID namespaces";
+    }
+}
+
+} // namespace
+
+struct PeerMapping {
+    Key key;
+    SharedKind kind;
+    std::uint32_t generation;
+    std::uint64_t base, bytes; // in the owner
+    ContextRef context;
+    CUdeviceptr address = 0; // here
+    int leases = 0;
+    bool doomed = false; // to be closed with its last lease; not in the index any more
+};
+
+struct PeerMemory::Impl {
+    using List = std::list<PeerMapping>;
+
+    Impl(const Driver &to, const ProcessIdentity &identity, std::shared_ptr<FdChannel> through,
+         const PeerLimits &most, const Log &log_to)
+        : driver(to), self(identity), channel(std::move(through)), log(log_to), limits(most)
+    {
+    }
+
+    const Driver &driver;
+    const ProcessIdentity self;
+    const std::shared_ptr<FdChannel> channel;
+    const Log log;
+    mutable std::mutex mutex; // of the rest
+    PeerLimits limits;
+    List mappings; // the least recently used is the last
+    std::unordered_map<Key, List::iterator, KeyHash> index;
+    PeerCounters counters{};
+
+    Result<void *> map_new(const Key &key, const SharedBuffer &buffer, const Device &importer,
+                           PeerMapping *&mapping);
+    CUresult open(PeerMapping &mapping, const SharedBuffer &buffer, const FdBundle &fds,
+                  const char *&call);
+    CUresult open_vmm(PeerMapping &mapping, const FdBundle &fds, const char *&call);
+    CUresult map_pieces(const PeerMapping &mapping, const FdBundle &fds, const char *&call);
+    Status check_bundle(const SharedBuffer &buffer, const FdBundle &fds) const;
+
+    template <class Wanted> int close_where(Wanted wanted);
+    List::iterator close_or_doom(List::iterator at);
+    void close(const PeerMapping &mapping);
+    void note(CUresult result, const char *call) const;
+    void make_room(std::uint64_t bytes);
+};
+
+// An error of closing: the memory is lost to this process, which goes on.
+void PeerMemory::Impl::note(CUresult result, const char *call) const
+{
+    if (result != CUDA_SUCCESS && !is_torn_down(result)) {
+        const Status status = driver_status(driver, result, call, "closing memory of a peer");
+        hetcoll::log(log, 1, "%s", status.message().c_str());
+    }
+}
+
+void PeerMemory::Impl::close(const PeerMapping &mapping)
+{
+    ++counters.closes;
+    --counters.mappings;
+    counters.bytes -= mapping.bytes;
+    std::optional<ContextScope> scope;
+    if (mapping.context.is_alive(driver)) {
+        scope.emplace(driver, mapping.context.handle);
+    }
+    if (mapping.kind == SharedKind::kVmm) { // needs no context, does not go with one
+        note(driver.cuMemUnmap(mapping.address, mapping.bytes), "cuMemUnmap");
+        note(driver.cuMemAddressFree(mapping.address, mapping.bytes), "cuMemAddressFree");
+    } else if (scope && scope->result() == CUDA_SUCCESS) { // else the context took it along
+        note(driver.cuIpcCloseMemHandle(mapping.address), "cuIpcCloseMemHandle");
+    }
+}
+
+PeerMemory::Impl::List::iterator PeerMemory::Impl::close_or_doom(List::iterator at)
+{
+    if (!at->doomed) {
+        index.erase(at->key);
+    }
+    if (at->leases > 0) {
+        at->doomed = true;
+        return std::next(at);
+    }
+    close(*at);
+    return mappings.erase(at);
+}
+
+// How many of the mappings that are wanted closed are gone or going.
+template <class Wanted> int PeerMemory::Impl::close_where(Wanted wanted)
+{
+    int closed = 0;
+    for (auto at = mappings.begin(); at != mappings.end();) {
+        const bool matches = !at->doomed && wanted(*at);
+        closed += matches;
+        at = matches ? close_or_doom(at) : std::next(at);
+    }
+    return closed;
+}
+
+void PeerMemory::Impl::make_room(std::uint64_t bytes)
+{
+    const auto is_full = [&] {
+        return counters.mappings + 1 > static_cast<std::uint64_t>(std::max(limits.mappings, 1)) ||
+               counters.bytes + bytes > limits.bytes;
+    };
+    for (auto at = mappings.end(); at != mappings.begin() && is_full();) {
+        --at;
+        if (at->leases == 0) {
+            ++counters.evictions;
+            at = close_or_doom(at);
+        }
+    }
+}
+
+Status PeerMemory::Impl::check_bundle(const SharedBuffer &buffer, const FdBundle &fds) const
+{
+    std::uint64_t bytes = 0;
+    for (const std::uint64_t piece : fds.bytes) {
+        bytes += piece;
+    }
+    if (fds.fds.size() != fds.bytes.size() || bytes != buffer.bytes) {
+        return error(Errc::kInvalid,
+                     "a peer passed %zu file descriptors of %llu bytes for a buffer of %llu",
+                     fds.fds.size(), static_cast<unsigned long long>(bytes),
+                     static_cast<unsigned long long>(buffer.bytes));
+    }
+    return {};
+}
+
+// Maps the pieces one behind the other into the reserved range. A failure leaves some mapped.
+CUresult PeerMemory::Impl::map_pieces(const PeerMapping &mapping, const FdBundle &fds,
+                                      const char *&call)
+{
+    CUdeviceptr at = mapping.address;
+    for (std::size_t i = 0; i < fds.fds.size(); ++i) {
+        CUmemGenericAllocationHandle handle = 0;
+        call = "cuMemImportFromShareableHandle";
+        CUresult result = driver.cuMemImportFromShareableHandle(
+            &handle, reinterpret_cast<void *>(static_cast<std::intptr_t>(fds.fds[i].get())),
+            CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+        if (result != CUDA_SUCCESS) {
+            return result;
+        }
+        call = "cuMemMap";
+        result = driver.cuMemMap(at, fds.bytes[i], 0, handle, 0);
+        driver.cuMemRelease(handle); // the mapping keeps the memory
+        if (result != CUDA_SUCCESS) {
+            return result;
+        }
+        at += fds.bytes[i];
+    }
+    CUmemAccessDesc access{};
+    access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    CUdevice device = 0;
+    call = "cuCtxGetDevice";
+    if (const CUresult result = driver.cuCtxGetDevice(&device); result != CUDA_SUCCESS) {
+        return result;
+    }
+    access.location.id = device;
+    call = "cuMemSetAccess";
+    return driver.cuMemSetAccess(mapping.address, mapping.bytes, &access, 1);
+}
+
+CUresult PeerMemory::Impl::open_vmm(PeerMapping &mapping, const FdBundle &fds, const char *&call)
+{
+    call = "cuMemAddressReserve";
+    CUresult result = driver.cuMemAddressReserve(&mapping.address, mapping.bytes, 0, 0, 0);
+    if (result != CUDA_SUCCESS) {
+        return result;
+    }
+    result = map_pieces(mapping, fds, call);
+    if (result == CUDA_SUCCESS) {
+        return result;
+    }
+    CUdeviceptr at = mapping.address; // piece by piece: some may not be mapped
+    for (const std::uint64_t bytes : fds.bytes) {
+        driver.cuMemUnmap(at, bytes);
+        at += bytes;
+    }
+    note(driver.cuMemAddressFree(mapping.address, mapping.bytes), "cuMemAddressFree");
+    return result;
+}
+
+// `call` is set to the driver call that failed.
+CUresult PeerMemory::Impl::open(PeerMapping &mapping, const SharedBuffer &buffer,
+                                const FdBundle &fds, const char *&call)
+{
+    const ContextScope scope(driver, mapping.context.handle);
+    call = "cuCtxPushCurrent";
+    if (scope.result() != CUDA_SUCCESS) {
+        return scope.result();
+    }
+    if (buffer.kind == SharedKind::kVmm) {
+        return open_vmm(mapping, fds, call);
+    }
+    call = "cuIpcOpenMemHandle";
+    const auto try_open = [&] {
+        return driver.cuIpcOpenMemHandle(&mapping.address, buffer.handle,
+                                         CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+    };
+    const CUresult result = try_open();
+    if (result != CUDA_ERROR_ALREADY_MAPPED) {
+        return result;
+    }
+    // Blocks overlap where allocations do not: a small one was there, the new one is larger.
+    ++counters.already_mapped;
+    const std::uint64_t first = buffer.base / kBlockBytes * kBlockBytes;
+    const std::uint64_t bytes = buffer.base + buffer.bytes + kBlockBytes - first;
+    counters.replaced += static_cast<unsigned>(close_where([&](const PeerMapping &old) {
+        return old.key.owner == mapping.key.owner && overlap(old.base, old.bytes, first, bytes);
+    }));
+    return try_open();
+}
+
+// A null result: the file descriptors are on their way.
+Result<void *> PeerMemory::Impl::map_new(const Key &key, const SharedBuffer &buffer,
+                                         const Device &importer, PeerMapping *&mapping)
+{
+    if (Status status = check_alive(key.owner); !status.ok()) {
+        return status;
+    }
+    FdBundle fds;
+    if (buffer.kind == SharedKind::kVmm) {
+        if (channel == nullptr) {
+            return error(Errc::kUnsupported,
+                         "process %d shares VMM memory, but this one has no socket to receive file "
+                         "descriptors on",
+                         key.owner.pid);
+        }
+        auto taken = channel->take(buffer.fds);
+        if (!taken.ok()) {
+            return taken.take_status();
+        }
+        if (!taken->has_value()) {
+            return nullptr;
+        }
+        fds = std::move(**taken);
+        if (Status status = check_bundle(buffer, fds); !status.ok()) {
+            return status;
+        }
+    }
+    close_where([&](const PeerMapping &old) { return !old.context.is_alive(driver); });
+    counters.replaced += static_cast<unsigned>(close_where([&](const PeerMapping &old) {
+        return old.key.owner == key.owner && old.key.buffer_id != buffer.buffer_id &&
+               overlap(old.base, old.bytes, buffer.base, buffer.bytes) &&
+               replaces(buffer, old.kind, old.generation);
+    }));
+    make_room(buffer.bytes);
+
+    PeerMapping opened{.key = key,
+                       .kind = buffer.kind,
+                       .generation = buffer.generation,
+                       .base = buffer.base,
+                       .bytes = buffer.bytes,
+                       .context = importer.context_ref()};
+    const char *call = "";
+    const CUresult result = open(opened, buffer, fds, call);
+    if (result != CUDA_SUCCESS) {
+        char doing[64];
+        std::snprintf(doing, sizeof doing, "mapping memory of process %d", key.owner.pid);
+        const Status failed = driver_status(driver, result, call, doing);
+        return error(failed.code(), "%s%s", failed.message().c_str(), remedy(result));
+    }
+    ++counters.opens;
+    ++counters.mappings;
+    counters.bytes += buffer.bytes;
+    mappings.push_front(opened);
+    index[key] = mappings.begin();
+    mapping = &mappings.front();
+    return reinterpret_cast<void *>(static_cast<std::uintptr_t>(opened.address));
+}
+
+PeerMemory::PeerMemory(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+std::unique_ptr<PeerMemory> PeerMemory::create(const Driver &driver, const ProcessIdentity &self,
+                                               std::shared_ptr<FdChannel> channel,
+                                               const PeerLimits &limits, const Log &log)
+{
+    return std::unique_ptr<PeerMemory>(
+        new PeerMemory(std::make_unique<Impl>(driver, self, std::move(channel), limits, log)));
+}
+
+PeerMemory::~PeerMemory() { close_all(); }
+
+Result<void *> PeerMemory::map(const ProcessIdentity &owner, const SharedBuffer &buffer,
+                               const Device &importer, PeerLease &lease)
+{
+    if (owner == impl_->self) {
+        return reinterpret_cast<void *>(static_cast<std::uintptr_t>(buffer.base + buffer.offset));
+    }
+    if (buffer.kind == SharedKind::kNone || owner.host != impl_->self.host) {
+        return error(
+            Errc::kUnsupported, "process %d does not share a buffer with this one: %s", owner.pid,
+            buffer.kind == SharedKind::kNone ? reason(buffer.why) : "it runs on another node");
+    }
+    assert(lease.memory_ == nullptr || lease.memory_ == this);
+    const ContextRef &context = importer.context_ref();
+    const Key key{owner, buffer.buffer_id, context.handle, context.id};
+    const std::lock_guard lock(impl_->mutex);
+    PeerMapping *mapping = nullptr;
+    if (const auto found = impl_->index.find(key); found != impl_->index.end()) {
+        ++impl_->counters.hits;
+        impl_->mappings.splice(impl_->mappings.begin(), impl_->mappings, found->second);
+        mapping = &*found->second;
+    } else {
+        auto mapped = impl_->map_new(key, buffer, importer, mapping);
+        impl_->counters.failures += !mapped.ok();
+        if (!mapped.ok() || mapping == nullptr) {
+            return mapped;
+        }
+    }
+    lease.held_.push_back(mapping);
+    lease.memory_ = this;
+    ++mapping->leases;
+    return reinterpret_cast<void *>(static_cast<std::uintptr_t>(mapping->address + buffer.offset));
+}
+
+void PeerMemory::end(PeerLease &lease) noexcept
+{
+    const std::lock_guard lock(impl_->mutex);
+    bool any_doomed = false;
+    for (PeerMapping *const mapping : lease.held_) {
+        any_doomed |= --mapping->leases == 0 && mapping->doomed;
+    }
+    lease.held_.clear();
+    for (auto at = impl_->mappings.begin(); any_doomed && at != impl_->mappings.end();) {
+        at = at->doomed && at->leases == 0 ? impl_->close_or_doom(at) : std::next(at);
+    }
+}
+
+void PeerLease::release() noexcept
+{
+    if (!held_.empty()) {
+        memory_->end(*this);
+    }
+}
+
+void PeerMemory::close_all() noexcept
+{
+    const std::lock_guard lock(impl_->mutex);
+    impl_->close_where([](const PeerMapping &) { return true; });
+}
+
+void PeerMemory::close_owner(const ProcessIdentity &owner) noexcept
+{
+    const std::lock_guard lock(impl_->mutex);
+    impl_->close_where([&](const PeerMapping &mapping) { return mapping.key.owner == owner; });
+}
+
+void PeerMemory::close_buffer(const ProcessIdentity &owner, std::uint64_t buffer_id) noexcept
+{
+    const std::lock_guard lock(impl_->mutex);
+    impl_->close_where([&](const PeerMapping &mapping) {
+        return mapping.key.owner == owner && mapping.key.buffer_id == buffer_id;
+    });
+}
+
+void PeerMemory::set_limits(const PeerLimits &limits) noexcept
+{
+    const std::lock_guard lock(impl_->mutex);
+    impl_->limits = limits;
+}
+
+PeerCounters PeerMemory::counters() const noexcept
+{
+    const std::lock_guard lock(impl_->mutex);
+    return impl_->counters;
+}
+
+} // namespace hetcoll
