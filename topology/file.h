@@ -6,12 +6,12 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace hetcoll {
 
 inline constexpr std::size_t kMaxTopologyFileBytes = std::size_t{1} << 20;
 inline constexpr std::size_t kMaxTopologyLineBytes = 1024;
-inline constexpr std::size_t kMaxTopologyNameBytes = 63;
 
 // Text to graph. `path` is for error messages, which start with "path:line: ".
 [[nodiscard]] Result<Topology> parse_topology(std::string_view text, const std::string &path);
@@ -19,15 +19,22 @@ inline constexpr std::size_t kMaxTopologyNameBytes = 63;
 // Graph to text; parse_topology() makes the same graph of it.
 [[nodiscard]] std::string write_topology(const Topology &topology);
 
-// What follows the last colon of "dgx1v.topology:0,3-5": the GPUs of a fragment.
+// FILE or FILE:GPUS, as parameters and command lines have it; GPUS like 0,3-5.
 struct TopologyName {
     std::string file;
-    std::string gpus; // "0,3-5"; empty: all of them
+    std::string gpus; // empty: all of them
 };
 [[nodiscard]] TopologyName split_topology_name(const std::string &name);
 
-// Reads FILE or FILE:GPUS. A FILE without a slash that does not exist here is looked for in
-// `shipped_folder`, with and without ".topology": "dgx1v:0,1,4" names a fragment of a shipped file.
+// "0,3-5" as numbers.
+[[nodiscard]] Result<std::vector<int>> parse_gpu_list(const std::string &text);
+
+// The path to open for `file`. One without a slash that does not exist here is looked for in
+// `shipped_folder`, with and without ".topology".
+[[nodiscard]] std::string find_topology_file(const std::string &file,
+                                             const std::string &shipped_folder);
+
+// Reads FILE or FILE:GPUS: "dgx1v:0,1,4" is a fragment of a shipped file.
 [[nodiscard]] Result<Topology> read_topology(const std::string &name,
                                              const std::string &shipped_folder);
 

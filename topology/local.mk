@@ -1,10 +1,10 @@
 hetcoll_sources += \
-	topology/file.h \
-	topology/ids.h \
-	topology/link_units.h \
+	topology/file.h topology/file.cc topology/file_name.cc \
+	topology/ids.h topology/ids.cc \
+	topology/link_units.h topology/link_units.cc \
 	topology/record.h \
-	topology/route.h \
-	topology/topology.h
+	topology/route.h topology/route.cc \
+	topology/topology.h topology/topology.cc
 hetcoll_sources += \
 	topology/forest_union.h topology/forest_union.cc \
 	topology/hybrid_share.h topology/hybrid_share.cc \

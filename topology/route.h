@@ -11,7 +11,7 @@ namespace hetcoll {
 enum class RouteKind : std::uint8_t {
     kNone,     // no way
     kNvlink,   // direct links
-    kNvSwitch, // the ports of both, through NVSwitches
+    kNvSwitch, // through NVSwitches
     kPcie,     // PCIe, sockets, and NVLinks between a GPU and a CPU
 };
 
@@ -35,9 +35,9 @@ struct Route {
     Distance distance = Distance::kPix; // of a kPcie route
     double gbps = 0;
     int hops = 0;    // links in a row: 1 for kNvlink, 2 or 3 for kNvSwitch
-    int nvlinks = 0; // side by side: of the direct link, or of the narrower port
-    // In order from `from` to `to`; for kNvSwitch all links of the port of `from`, then all trunks
-    // between the switches, then all links of the port of `to`.
+    int nvlinks = 0; // side by side: of the direct link, or to the switches at the narrower end
+    // In order from `from` to `to`; for kNvSwitch all links of `from` to the switches, then the
+    // trunks between switches, then all links from the switches to `to`: ways side by side.
     std::vector<Hop> links;
 };
 

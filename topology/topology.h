@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "topology/ids.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -16,11 +17,11 @@ namespace hetcoll {
 
 inline constexpr int kNoVertex = -1;
 inline constexpr int kUnknownNuma = -1;
-inline constexpr int kMaxVertices = 1024;
-inline constexpr int kMaxLinks = 16384;
+inline constexpr int kMaxVertices = 512;
+inline constexpr int kMaxLinks = 8192;
 inline constexpr int kMaxLinkCount = 1024; // of one Link
-inline constexpr double kMaxLinkGbps = 1e5;
-inline constexpr double kMinLinkGbps = 1e-3;
+inline constexpr double kMinLinkGbps = 1e-3, kMaxLinkGbps = 1e5;
+inline constexpr std::size_t kMaxTopologyNameBytes = 63;
 
 enum class VertexKind : std::uint8_t {
     kGpu,
@@ -77,9 +78,18 @@ struct Topology {
     friend bool operator==(const Topology &, const Topology &) = default;
 };
 
-// What every topology must be: names, kinds, rates and limits as docs/topology.md has them. Files
-// are checked while they are read; this is for graphs that come from elsewhere.
-[[nodiscard]] Status check_topology(const Topology &topology);
+// Names, models and the like are words: letters, digits and _ . : + - only, a letter or digit
+// first, at most kMaxTopologyNameBytes.
+[[nodiscard]] bool is_word(std::string_view text) noexcept;
+// The word that is most like a name which comes from a driver: "NVIDIA-H100-80GB-HBM3".
+[[nodiscard]] std::string as_word(std::string_view text);
+
+// Add a vertex or a link to what is there, or say what is wrong with it: a name that is no word or
+// is taken, the identity of another GPU, a link of a vertex to itself, a kind that does not join
+// such vertices, a rate or count beyond the limits, a second link of one kind between two vertices,
+// too many of them. Vertex indices must exist.
+[[nodiscard]] Status add_vertex(Topology &topology, Vertex vertex);
+[[nodiscard]] Status add_link(Topology &topology, const Link &link);
 
 // The same machine with these GPUs only, in this order; switches that nothing needs any more are
 // left out. An error if a number is not that of a GPU or stands twice.

@@ -1,4 +1,9 @@
-unit_sources_topology =
+unit_sources_topology = \
+	test/unit/topology_file_test.cc \
+	test/unit/topology_graph_test.cc \
+	test/unit/topology_link_units_test.cc \
+	test/unit/topology_machines.h \
+	test/unit/topology_route_test.cc
 unit_sources_topology += \
 	test/unit/topology_dgx1.h test/unit/topology_dgx1.cc \
 	test/unit/topology_hybrid_share_test.cc \
