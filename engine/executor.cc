@@ -1,5 +1,6 @@
-// Sends start in list order and receives are posted in list order, and each direction has slots of
-// its own: with the property that verify_schedules() proves of a schedule, this cannot deadlock.
+// In each channel sends start in list order and receives are posted in list order, and each
+// direction has slots of its own: with the property that verify_schedules() proves of a schedule,
+// this cannot deadlock. Mapped peers wait for less: a send to one needs no slot and no turn.
 #include "engine/executor.h"
 
 #include <algorithm>
@@ -7,52 +8,117 @@
 namespace hetcoll {
 
 void Executor::start(const Schedule &schedule, const hetcoll_p2p &p2p, int tag, Bounce &bounce,
-                     const Vectors &vectors, std::size_t chunk_bytes, bool failed)
+                     const Vectors &vectors, std::size_t chunk_bytes, bool failed,
+                     const MappedPeers &mapped)
 {
     schedule_ = &schedule;
     p2p_ = p2p;
     tag_ = tag;
     bounce_ = &bounce;
     vectors_ = vectors;
-    const std::size_t element = element_bytes(vectors.kind);
-    chunk_bytes_ = std::min(chunk_bytes, bounce.slot_bytes()) / element * element;
+    failed_ = failed;
+    failure_ = {};
+    code_ = 0;
+    bytes_sent_ = bytes_pulled_ = 0;
+    channels_.assign(static_cast<std::size_t>(schedule.channel_count), Channel{});
 
+    const std::size_t element = element_bytes(vectors.kind);
     extents_.resize(schedule.steps.size());
     for (std::size_t i = 0; i < extents_.size(); ++i) {
         const ElementSpan span =
             range_span(vectors.count, schedule.block_count, schedule.steps[i].blocks);
-        extents_[i] = {span.first * element, span.count * element, 0};
+        extents_[i] = {.first = span.first * element, .bytes = span.count * element};
     }
-    sends_ = {};
-    receives_ = {};
-    failed_ = failed;
-    failure_ = {};
-    code_ = 0;
-    bytes_sent_ = 0;
+    find_routes(mapped);
+
+    const bool messages = std::any_of(extents_.begin(), extents_.end(), [](const Extent &extent) {
+        return extent.route == Route::kMessage;
+    });
+    const bool pulls = !mapped_receives_.empty();
+    slots_ = !messages ? 0 : schedule.channel_count == 1 ? kBounceSlots : 2;
+    note(bounce.divide(messages ? slots_ * schedule.channel_count : kBounceSlots,
+                       pulls ? schedule.channel_count : 0));
+    message_bytes_ = std::min(chunk_bytes, bounce.slot_bytes()) / element * element;
+    pull_bytes_ = chunk_bytes / element * element;
+}
+
+// Which steps go by mapped memory, and which receives one pull serves.
+void Executor::find_routes(const MappedPeers &mapped)
+{
+    mapped_ = mapped;
+    mapped_sends_.clear();
+    mapped_receives_.clear();
+    if (mapped.peer.empty()) {
+        return;
+    }
+    const auto is_mapped = [&](const Step &step) {
+        return mapped.peer[step.peer].input != nullptr;
+    };
+    int head = -1; // of the pull that the step may join
+    for (int i = 0; i < static_cast<int>(extents_.size()); ++i) {
+        const Step &step = schedule_->steps[i];
+        if (!is_mapped(step)) {
+            head = -1;
+            continue;
+        }
+        extents_[i].route = Route::kMapped;
+        if (step.kind == StepKind::kSend) {
+            mapped_sends_.push_back(i);
+            head = -1;
+            continue;
+        }
+        mapped_receives_.push_back(i);
+        if (step.fused && head >= 0 && extents_[head].steps + 1 < kMaxReduceInputs) {
+            ++extents_[head].steps;
+            extents_[i].steps = 0;
+        } else {
+            head = step.kind == StepKind::kRecvReduce ? i : -1;
+        }
+    }
 }
 
 Progress Executor::step()
 {
-    start_sends();
-    post_messages();
-    finish_sends();
-    start_receives();
-    apply_received();
+    follow_peers();
+    offer_sends();
+    bool more = false;
+    for (int c = 0; c < schedule_->channel_count; ++c) {
+        Channel &channel = channels_[c];
+        start_sends(c);
+        post_messages(c);
+        finish_sends(c);
+        start_receives(c);
+        apply_received(c);
+        start_pulls(c);
+        finish_pulls(c);
+        more = more || find_next(c, channel.sends, Kind::kSends) ||
+               find_next(c, channel.receives, Kind::kReceives) ||
+               find_next(c, channel.pulls, Kind::kPulls) || !channel.sends.empty() ||
+               !channel.receives.empty() || !channel.pulls.empty();
+    }
     if (code_ != 0) {
         return Progress::kFailed;
     }
-    const bool more =
-        find_next(sends_, true) || find_next(receives_, false); // moves past the last step
-    return more || !sends_.empty() || !receives_.empty() ? Progress::kPending : Progress::kDone;
+    const bool read_by_all =
+        std::all_of(mapped_sends_.begin(), mapped_sends_.end(),
+                    [this](int step) { return extents_[step].done == extents_[step].bytes; });
+    return more || !read_by_all ? Progress::kPending : Progress::kDone;
 }
 
-// Moves the cursor to the next chunk of a send (or else a receive). False if there is none.
-bool Executor::find_next(Lane &lane, bool sends) const noexcept
+// Moves the cursor to the next chunk of its kind. False if there is none.
+bool Executor::find_next(int channel, Lane &lane, Kind kind) const noexcept
 {
     const int steps = static_cast<int>(schedule_->steps.size());
     while (lane.step < steps) {
-        const bool is_send = schedule_->steps[lane.step].kind == StepKind::kSend;
-        if (is_send == sends && lane.offset < extents_[lane.step].bytes) {
+        const Step &step = schedule_->steps[lane.step];
+        const Extent &extent = extents_[lane.step];
+        const bool sends = step.kind == StepKind::kSend;
+        const bool mapped = extent.route == Route::kMapped;
+        const bool mine = step.channel == channel &&
+                          (kind == Kind::kSends      ? sends && !mapped
+                           : kind == Kind::kReceives ? !sends && !mapped
+                                                     : !sends && mapped && extent.steps > 0);
+        if (mine && lane.offset < extent.bytes) {
             return true;
         }
         ++lane.step;
@@ -62,58 +128,62 @@ bool Executor::find_next(Lane &lane, bool sends) const noexcept
 }
 
 // Requires find_next().
-Executor::Chunk Executor::next_chunk(Lane &lane) const noexcept
+Executor::Chunk Executor::next_chunk(const Lane &lane, std::size_t most) const noexcept
 {
     const std::size_t left = extents_[lane.step].bytes - lane.offset;
-    return {lane.step, lane.offset, std::min(left, chunk_bytes_), true, nullptr};
+    return {lane.step, lane.offset, std::min(left, most), true, nullptr};
 }
 
-// True if all that the chunk's step comes after has dealt with the chunk's part of the vector.
-bool Executor::is_ready(const Chunk &chunk) const noexcept
+// How many bytes of the step, from its first on, are dealt with by all that it comes after.
+std::size_t Executor::ready_bytes(int step) const noexcept
 {
-    const std::size_t first = extents_[chunk.step].first + chunk.offset;
-    const std::size_t end = first + chunk.bytes;
-    const auto dealt_with = [&](int before) {
+    const Extent &self = extents_[step];
+    std::size_t ready = self.bytes;
+    for (const int before : schedule_->after_of(schedule_->steps[step])) {
         const Extent &extent = extents_[before];
-        const std::size_t overlap_end = std::min(end, extent.first + extent.bytes);
-        return overlap_end <= std::max(first, extent.first) ||
-               overlap_end <= extent.first + extent.done;
-    };
-    const auto after = schedule_->after_of(schedule_->steps[chunk.step]);
-    return std::all_of(after.begin(), after.end(), dealt_with);
+        if (extent.done == extent.bytes || extent.first >= self.first + self.bytes ||
+            extent.first + extent.bytes <= self.first) {
+            continue;
+        }
+        const std::size_t end = std::max(extent.first + extent.done, self.first);
+        ready = std::min(ready, end - self.first);
+    }
+    return ready;
 }
 
-void Executor::start_sends()
+void Executor::start_sends(int channel)
 {
-    while (!sends_.full() && find_next(sends_, true)) {
-        const Chunk chunk = next_chunk(sends_);
+    Lane &lane = channels_[channel].sends;
+    while (lane.tail - lane.head < static_cast<unsigned>(slots_) &&
+           find_next(channel, lane, Kind::kSends)) {
+        const Chunk chunk = next_chunk(lane, message_bytes_);
         if (!is_ready(chunk)) {
             return;
         }
-        const unsigned slot = sends_.tail++ % kBounceSlots;
-        sends_.chunk[slot] = chunk;
-        sends_.offset += chunk.bytes;
+        const unsigned number = lane.tail++;
+        lane.chunk[number % kLaneSlots] = chunk;
+        lane.offset += chunk.bytes;
         if (!failed_) {
-            const Step &step = schedule_->steps[chunk.step];
-            note(bounce_->start_read(static_cast<int>(slot), local(step, chunk.offset),
+            note(bounce_->start_read(slot_of(channel, number), local(chunk.step, chunk.offset),
                                      chunk.bytes));
         }
     }
 }
 
 // Hands chunks that have been read out to Open MPI, in order.
-void Executor::post_messages()
+void Executor::post_messages(int channel)
 {
-    for (; sends_.next_message != sends_.tail && code_ == 0; ++sends_.next_message) {
-        const int slot = static_cast<int>(sends_.next_message % kBounceSlots);
-        Chunk &chunk = sends_.chunk[slot];
+    Lane &lane = channels_[channel].sends;
+    for (; lane.next_message != lane.tail && code_ == 0; ++lane.next_message) {
+        const int slot = slot_of(channel, lane.next_message);
+        Chunk &chunk = lane.chunk[lane.next_message % kLaneSlots];
         if (!completed(failed_ ? true : bounce_->read_done(slot))) {
             return;
         }
         // A failed rank may not have a message; what it sends is thrown away by all.
         const void *message = failed_ ? bounce_->landing(slot) : bounce_->message(slot);
         code_ = p2p_.isend(p2p_.context, message, chunk.bytes, schedule_->steps[chunk.step].peer,
-                           tag_, &chunk.request);
+                           tag_ - channel, &chunk.request);
         chunk.moving = false;
         bytes_sent_ += chunk.bytes;
         if (bounce_->reads_out()) {
@@ -122,10 +192,11 @@ void Executor::post_messages()
     }
 }
 
-void Executor::finish_sends()
+void Executor::finish_sends(int channel)
 {
-    while (sends_.head != sends_.next_message && code_ == 0) {
-        Chunk &chunk = sends_.chunk[sends_.head % kBounceSlots];
+    Lane &lane = channels_[channel].sends;
+    while (lane.head != lane.next_message && code_ == 0) {
+        Chunk &chunk = lane.chunk[lane.head % kLaneSlots];
         const int state = p2p_.test(p2p_.context, &chunk.request);
         if (state == 0) {
             return;
@@ -134,33 +205,34 @@ void Executor::finish_sends()
         if (!bounce_->reads_out()) {
             extents_[chunk.step].done += chunk.bytes;
         }
-        ++sends_.head;
+        ++lane.head;
     }
 }
 
-void Executor::start_receives()
+void Executor::start_receives(int channel)
 {
-    while (!receives_.full() && code_ == 0 && find_next(receives_, false)) {
-        const unsigned slot = receives_.tail % kBounceSlots;
-        Chunk chunk = next_chunk(receives_);
+    Lane &lane = channels_[channel].receives;
+    while (lane.tail - lane.head < static_cast<unsigned>(slots_) && code_ == 0 &&
+           find_next(channel, lane, Kind::kReceives)) {
+        Chunk chunk = next_chunk(lane, message_bytes_);
         chunk.moving = false;
-        code_ = p2p_.irecv(p2p_.context, bounce_->landing(static_cast<int>(slot)), chunk.bytes,
-                           schedule_->steps[chunk.step].peer, tag_, &chunk.request);
+        code_ = p2p_.irecv(p2p_.context, bounce_->landing(slot_of(channel, lane.tail)), chunk.bytes,
+                           schedule_->steps[chunk.step].peer, tag_ - channel, &chunk.request);
         if (code_ != 0) {
             return;
         }
-        receives_.chunk[slot] = chunk;
-        receives_.offset += chunk.bytes;
-        ++receives_.tail;
+        lane.chunk[lane.tail % kLaneSlots] = chunk;
+        lane.offset += chunk.bytes;
+        ++lane.tail;
     }
 }
 
 // Applies what has arrived, in order, and frees the slots of what has been applied.
-void Executor::apply_received()
+void Executor::apply_received(int channel)
 {
-    for (unsigned i = receives_.head; i != receives_.tail && code_ == 0; ++i) {
-        const unsigned slot = i % kBounceSlots;
-        Chunk &chunk = receives_.chunk[slot];
+    Lane &lane = channels_[channel].receives;
+    for (unsigned i = lane.head; i != lane.tail && code_ == 0; ++i) {
+        Chunk &chunk = lane.chunk[i % kLaneSlots];
         if (chunk.moving) {
             continue;
         }
@@ -177,22 +249,21 @@ void Executor::apply_received()
         }
         chunk.moving = true;
         if (!failed_) {
-            apply(slot, chunk);
+            apply(slot_of(channel, i), chunk);
         }
     }
-    while (!receives_.empty()) {
-        const unsigned slot = receives_.head % kBounceSlots;
-        const Chunk &chunk = receives_.chunk[slot];
+    while (!lane.empty()) {
+        const Chunk &chunk = lane.chunk[lane.head % kLaneSlots];
         if (!chunk.moving ||
-            !completed(failed_ ? true : bounce_->apply_done(static_cast<int>(slot)))) {
+            !completed(failed_ ? true : bounce_->apply_done(slot_of(channel, lane.head)))) {
             return;
         }
         extents_[chunk.step].done += chunk.bytes;
-        ++receives_.head;
+        ++lane.head;
     }
 }
 
-void Executor::apply(unsigned slot, const Chunk &chunk)
+void Executor::apply(int slot, const Chunk &chunk)
 {
     const Step &step = schedule_->steps[chunk.step];
     const Apply what{
@@ -201,18 +272,128 @@ void Executor::apply(unsigned slot, const Chunk &chunk)
         .op = vectors_.op,
         .kind = vectors_.kind,
         .dst = vectors_.recv + extents_[chunk.step].first + chunk.offset,
-        .local = local(step, chunk.offset),
+        .local = local(chunk.step, chunk.offset),
         .count = chunk.bytes / element_bytes(vectors_.kind),
     };
-    note(bounce_->start_apply(static_cast<int>(slot), what));
+    note(bounce_->start_apply(slot, what));
+}
+
+// ---- mapped peers ----
+
+// What peers have read of our sends.
+void Executor::follow_peers()
+{
+    for (const int i : mapped_sends_) {
+        Extent &extent = extents_[i];
+        if (extent.done != extent.bytes) {
+            const MappedPeer &peer = mapped_.peer[schedule_->steps[i].peer];
+            extent.done = peer.progress[mapped_.steps[i].peer_word].load(std::memory_order_acquire);
+        }
+    }
+}
+
+// Tells peers what they may read.
+void Executor::offer_sends()
+{
+    for (const int i : mapped_sends_) {
+        Extent &extent = extents_[i];
+        if (extent.offered == extent.bytes) {
+            continue;
+        }
+        if (const std::size_t ready = ready_bytes(i); ready > extent.offered) {
+            extent.offered = ready;
+            mapped_.progress[mapped_.steps[i].word].store(ready, std::memory_order_release);
+        }
+    }
+}
+
+// True if the chunk may be written here, and read at every peer of the pull.
+bool Executor::can_pull(const Chunk &chunk) const noexcept
+{
+    const std::size_t end = chunk.offset + chunk.bytes;
+    if (!is_ready(chunk)) {
+        return false;
+    }
+    for (int i = chunk.step; i < chunk.step + extents_[chunk.step].steps; ++i) {
+        const MappedPeer &peer = mapped_.peer[schedule_->steps[i].peer];
+        if (peer.progress[mapped_.steps[i].peer_word].load(std::memory_order_acquire) < end) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void Executor::start_pulls(int channel)
+{
+    Lane &lane = channels_[channel].pulls;
+    while (lane.tail - lane.head < kLaneSlots && find_next(channel, lane, Kind::kPulls)) {
+        const Chunk chunk = next_chunk(lane, pull_bytes_);
+        if (!can_pull(chunk)) {
+            return;
+        }
+        const unsigned slot = lane.tail++ % kLaneSlots;
+        lane.chunk[slot] = chunk;
+        lane.offset += chunk.bytes;
+        bytes_pulled_ += chunk.bytes * static_cast<std::size_t>(extents_[chunk.step].steps);
+        if (!failed_) {
+            note(bounce_->start_pull(channel, static_cast<int>(slot), make_pull(chunk)));
+        }
+    }
+}
+
+void Executor::finish_pulls(int channel)
+{
+    Lane &lane = channels_[channel].pulls;
+    while (!lane.empty()) {
+        const unsigned slot = lane.head % kLaneSlots;
+        const Chunk &chunk = lane.chunk[slot];
+        if (!completed(failed_ ? true : bounce_->pull_done(channel, static_cast<int>(slot)))) {
+            return;
+        }
+        for (int i = chunk.step; i < chunk.step + extents_[chunk.step].steps; ++i) {
+            extents_[i].done += chunk.bytes;
+            mapped_.progress[mapped_.steps[i].word].store(extents_[i].done,
+                                                          std::memory_order_release);
+        }
+        ++lane.head;
+    }
+}
+
+// The operands in the order of their ranks.
+Pull Executor::make_pull(const Chunk &chunk) const noexcept
+{
+    Pull pull{.op = vectors_.op,
+              .kind = vectors_.kind,
+              .dst = vectors_.recv + extents_[chunk.step].first + chunk.offset,
+              .inputs = {},
+              .count = chunk.bytes / element_bytes(vectors_.kind)};
+    std::array<int, kMaxReduceInputs> rank_of;
+    const auto insert = [&](int rank, const void *operand) {
+        int at = pull.inputs.count++;
+        for (; at > 0 && rank_of[at - 1] > rank; --at) {
+            rank_of[at] = rank_of[at - 1];
+            pull.inputs.input[at] = pull.inputs.input[at - 1];
+        }
+        rank_of[at] = rank;
+        pull.inputs.input[at] = operand;
+    };
+    if (schedule_->steps[chunk.step].kind == StepKind::kRecvReduce) {
+        insert(p2p_.rank, local(chunk.step, chunk.offset));
+    }
+    for (int i = chunk.step; i < chunk.step + extents_[chunk.step].steps; ++i) {
+        const int peer = schedule_->steps[i].peer;
+        const MappedPeer &mapped = mapped_.peer[peer];
+        const std::byte *base = mapped_.steps[i].peer_from_input ? mapped.input : mapped.output;
+        insert(peer, base + extents_[i].first + chunk.offset);
+    }
+    return pull;
 }
 
 // Where this rank's content of a step's blocks is, from `offset` bytes on.
-const std::byte *Executor::local(const Step &step, std::size_t offset) const noexcept
+const std::byte *Executor::local(int step, std::size_t offset) const noexcept
 {
-    const std::byte *base = step.from_input ? vectors_.send : vectors_.recv;
-    const std::size_t index = &step - schedule_->steps.data();
-    return base + extents_[index].first + offset;
+    const std::byte *base = schedule_->steps[step].from_input ? vectors_.send : vectors_.recv;
+    return base + extents_[step].first + offset;
 }
 
 // Keeps the first error. The rank goes on with its messages.

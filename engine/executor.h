@@ -1,6 +1,7 @@
-// Runs one rank's schedule: steps move in chunks through a Bounce's slots, pipelined. Resumable:
-// step() does what can be done now and returns; blocking calls loop over it and Open MPI's
-// progress.
+// Runs one rank's schedule: steps move in chunks, pipelined, each channel for itself. A peer whose
+// memory is mapped here is read directly: both sides watch each other's progress, in the control
+// page. Other peers get messages, through a Bounce's slots. Resumable: step() does what can be done
+// now and returns; blocking calls loop over it and Open MPI's progress.
 //
 // A driver error does not stop it: the rank goes on sending and receiving (whatever is in the
 // slots), so that no peer hangs, and failed() tells the caller to say so to all.
@@ -8,11 +9,14 @@
 
 #include "base/p2p.h"
 #include "engine/exchange.h"
+#include "schedule/match.h"
 #include "schedule/schedule.h"
 #include "transport/bounce.h"
 
 #include <array>
+#include <atomic>
 #include <cstddef>
+#include <span>
 #include <vector>
 
 namespace hetcoll {
@@ -26,24 +30,45 @@ struct Vectors {
     ElementKind kind;
 };
 
+// A rank whose memory is mapped here.
+struct MappedPeer {
+    const std::byte *input = nullptr, *output = nullptr; // its vectors; null: it is not mapped
+    const std::atomic<std::uint64_t> *progress = nullptr;
+};
+
+// What the executor reads of mapped peers, and tells them.
+struct MappedPeers {
+    std::span<const MappedPeer> peer; // by rank; empty: none is mapped
+    std::span<const LocalStep> steps; // of the schedule
+    // This rank's own progress: of a send the bytes that may be read, of a receive those that have
+    // been. All zero before any peer starts.
+    std::atomic<std::uint64_t> *progress = nullptr;
+};
+
 class Executor {
 public:
-    // `schedule` and `bounce` live until step() has returned something else than kPending.
-    // Allocates only when a schedule has more steps than any before. `failed`: this rank has failed
-    // already and only serves its peers.
+    // `schedule`, `bounce` and all of `mapped` live until step() has returned something else than
+    // kPending. Channel c uses tag - c. Allocates only when a schedule has more steps or channels
+    // than any before. `failed`: this rank has failed already and only serves its peers.
     void start(const Schedule &schedule, const hetcoll_p2p &p2p, int tag, Bounce &bounce,
-               const Vectors &vectors, std::size_t chunk_bytes, bool failed);
+               const Vectors &vectors, std::size_t chunk_bytes, bool failed,
+               const MappedPeers &mapped = {});
     [[nodiscard]] Progress step();
 
     // The first driver error, if any. Once, after step() returned kDone.
     [[nodiscard]] Status take_failure() noexcept { return std::move(failure_); }
     [[nodiscard]] int code() const noexcept { return code_; } // requires kFailed
-    [[nodiscard]] std::size_t bytes_sent() const noexcept { return bytes_sent_; }
+    [[nodiscard]] std::size_t bytes_sent() const noexcept { return bytes_sent_; }     // in messages
+    [[nodiscard]] std::size_t bytes_pulled() const noexcept { return bytes_pulled_; } // from peers
 
 private:
+    enum class Route : std::uint8_t { kMessage, kMapped };
     // Where a step's bytes lie in the vector, and how many, from the first on, are dealt with.
     struct Extent {
         std::size_t first = 0, bytes = 0, done = 0;
+        std::size_t offered = 0; // of a send to a mapped peer: what it may read
+        Route route = Route::kMessage;
+        int steps = 1; // that one pull serves: a receive-and-reduce and the fused ones behind it
     };
     struct Chunk {
         int step;
@@ -51,28 +76,47 @@ private:
         bool moving;               // read out or applied on the device, else in a message
         void *request;
     };
-    // The chunks in flight in one direction, a ring of slots, and the next chunk to start.
+    // The chunks of one channel in flight in one direction, a ring of slots, and the next chunk to
+    // start.
     struct Lane {
-        std::array<Chunk, kBounceSlots> chunk;
+        std::array<Chunk, kLaneSlots> chunk;
         unsigned head = 0, tail = 0; // slots in use: [head, tail)
         unsigned next_message = 0;   // send: first slot not yet handed to Open MPI
         int step = 0;                // cursor over the steps
         std::size_t offset = 0;
 
         [[nodiscard]] bool empty() const noexcept { return head == tail; }
-        [[nodiscard]] bool full() const noexcept { return tail - head == kBounceSlots; }
+    };
+    struct Channel {
+        Lane sends, receives, pulls;
     };
 
-    [[nodiscard]] bool find_next(Lane &lane, bool sends) const noexcept;
-    [[nodiscard]] Chunk next_chunk(Lane &lane) const noexcept;
-    [[nodiscard]] bool is_ready(const Chunk &chunk) const noexcept;
-    void start_sends();
-    void post_messages();
-    void finish_sends();
-    void start_receives();
-    void apply_received();
-    void apply(unsigned slot, const Chunk &chunk);
-    [[nodiscard]] const std::byte *local(const Step &step, std::size_t offset) const noexcept;
+    enum class Kind : std::uint8_t { kSends, kReceives, kPulls };
+    void find_routes(const MappedPeers &mapped);
+    [[nodiscard]] bool find_next(int channel, Lane &lane, Kind kind) const noexcept;
+    [[nodiscard]] Chunk next_chunk(const Lane &lane, std::size_t most) const noexcept;
+    [[nodiscard]] std::size_t ready_bytes(int step) const noexcept;
+    [[nodiscard]] bool is_ready(const Chunk &chunk) const noexcept
+    {
+        return ready_bytes(chunk.step) >= chunk.offset + chunk.bytes;
+    }
+    void start_sends(int channel);
+    void post_messages(int channel);
+    void finish_sends(int channel);
+    void start_receives(int channel);
+    void apply_received(int channel);
+    void apply(int slot, const Chunk &chunk);
+    void follow_peers();
+    void offer_sends();
+    [[nodiscard]] bool can_pull(const Chunk &chunk) const noexcept;
+    void start_pulls(int channel);
+    void finish_pulls(int channel);
+    [[nodiscard]] Pull make_pull(const Chunk &chunk) const noexcept;
+    [[nodiscard]] const std::byte *local(int step, std::size_t offset) const noexcept;
+    [[nodiscard]] int slot_of(int channel, unsigned number) const noexcept
+    {
+        return channel * slots_ + static_cast<int>(number % static_cast<unsigned>(slots_));
+    }
     void note(Status status);
     [[nodiscard]] bool completed(Result<bool> done);
 
@@ -81,13 +125,16 @@ private:
     int tag_ = 0;
     Bounce *bounce_ = nullptr;
     Vectors vectors_{};
-    std::size_t chunk_bytes_ = 0;
+    MappedPeers mapped_;
+    std::size_t message_bytes_ = 0, pull_bytes_ = 0; // most of a chunk
+    int slots_ = kBounceSlots;                       // of a channel and direction
     std::vector<Extent> extents_;
-    Lane sends_, receives_;
+    std::vector<int> mapped_sends_, mapped_receives_; // steps
+    std::vector<Channel> channels_;
     bool failed_ = false;
     Status failure_;
     int code_ = 0;
-    std::size_t bytes_sent_ = 0;
+    std::size_t bytes_sent_ = 0, bytes_pulled_ = 0;
 };
 
 } // namespace hetcoll

@@ -1,18 +1,22 @@
-// Carries chunks between one rank's buffers and its messages. A chunk passes through a slot: memory
-// that Open MPI can send from and receive into. Nothing here waits; the executor polls.
+// Carries chunks between one rank's buffers and those of others. To and from other nodes a chunk
+// passes through a slot: memory that Open MPI can send from and receive into. A peer's memory that
+// is mapped here is read directly, in a lane. Nothing here waits; the executor polls.
 //
-// Per direction the slots are used in turn: at most kBounceSlots chunks are in flight, and the
-// operations of one direction complete in the order in which they were started.
+// Per direction and channel the slots are used in turn, and the operations of one direction
+// complete in the order in which they were started; so do those of a lane.
 #pragma once
 
 #include "base/element.h"
 #include "base/status.h"
+#include "cuda_kernels/reduction.h"
 
 #include <cstddef>
 
 namespace hetcoll {
 
-inline constexpr int kBounceSlots = 4; // per direction
+inline constexpr int kBounceSlots = 4;     // per direction, unless divided
+inline constexpr int kMaxBounceSlots = 32; // however divided
+inline constexpr int kLaneSlots = 8;       // pulls in flight in a lane
 
 // What a received chunk does to the buffers, see Bounce::start_apply().
 struct Apply {
@@ -25,10 +29,29 @@ struct Apply {
     std::size_t count; // elements
 };
 
+// What is read from peers' memory: dst = the fold of the inputs, in their order; one input is
+// copied.
+struct Pull {
+    ReduceOp op;
+    ElementKind kind;
+    void *dst; // may be one of the inputs
+    ReduceInputs inputs;
+    std::size_t count; // elements
+};
+
+// Of memory that is cut into slots; whole elements of every kind.
+[[nodiscard]] constexpr std::size_t slot_bytes_of(std::size_t bytes, int slots) noexcept
+{
+    return bytes / static_cast<std::size_t>(slots) / 256 * 256;
+}
+
 class Bounce {
 public:
     virtual ~Bounce() = default;
 
+    // Before an operation: cuts the memory of each direction into `slots`, at most kMaxBounceSlots,
+    // and makes room for `lanes`. Allocates only where there were never as many.
+    virtual Status divide(int slots, int lanes) = 0;
     // Most bytes of one chunk.
     [[nodiscard]] virtual std::size_t slot_bytes() const noexcept = 0;
 
@@ -43,6 +66,10 @@ public:
     [[nodiscard]] virtual void *landing(int slot) noexcept = 0;
     virtual Status start_apply(int slot, const Apply &apply) = 0;
     [[nodiscard]] virtual Result<bool> apply_done(int slot) = 0;
+
+    // Slots of a lane are used in turn, below kLaneSlots.
+    virtual Status start_pull(int lane, int slot, const Pull &pull) = 0;
+    [[nodiscard]] virtual Result<bool> pull_done(int lane, int slot) = 0;
 };
 
 } // namespace hetcoll

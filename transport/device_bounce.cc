@@ -1,5 +1,7 @@
 #include "transport/device_bounce.h"
 
+#include <algorithm>
+
 namespace hetcoll {
 
 Result<std::unique_ptr<DeviceBounce>> DeviceBounce::create(std::shared_ptr<Device> owner,
@@ -36,24 +38,16 @@ Result<std::unique_ptr<DeviceBounce>> DeviceBounce::create(std::shared_ptr<Devic
         }
         *stream = std::move(*made);
     }
-    const auto make_event = [&device](EventHandle &event) -> Status {
-        auto made = device.make_event();
-        if (!made.ok()) {
-            return made.take_status();
-        }
-        event = std::move(*made);
-        return {};
-    };
-    for (int slot = 0; slot < kBounceSlots; ++slot) {
-        for (EventHandle *event : {&bounce->read_done_[slot], &bounce->apply_done_[slot]}) {
-            if (Status status = make_event(*event); !status.ok()) {
-                return status;
-            }
+    for (auto *events : {&bounce->read_done_, &bounce->apply_done_}) {
+        if (Status status = bounce->make_events(*events, kBounceSlots); !status.ok()) {
+            return status;
         }
     }
-    if (Status status = make_event(bounce->copy_done_); !status.ok()) {
-        return status;
+    auto copied = device.make_event();
+    if (!copied.ok()) {
+        return copied.take_status();
     }
+    bounce->copy_done_ = std::move(*copied);
     return bounce;
 }
 
@@ -62,11 +56,58 @@ DeviceBounce::~DeviceBounce()
     if (!device_->is_alive() || !enter().ok()) {
         return; // the context took everything along
     }
-    for (const StreamHandle *stream : {&out_, &in_}) {
-        if (stream->get() != nullptr) {
-            device_->driver().cuStreamSynchronize(stream->get());
+    const auto finish = [this](const StreamHandle &stream) {
+        if (stream.get() != nullptr) {
+            device_->driver().cuStreamSynchronize(stream.get());
+        }
+    };
+    finish(out_);
+    finish(in_);
+    for (const Lane &lane : lanes_) {
+        finish(lane.stream);
+    }
+}
+
+Status DeviceBounce::divide(int slots, int lanes)
+{
+    slot_bytes_ = slot_bytes_of(slots_bytes_, slots);
+    const bool enough = static_cast<std::size_t>(slots) <= read_done_.size() &&
+                        static_cast<std::size_t>(lanes) <= lanes_.size();
+    if (enough) {
+        return {};
+    }
+    Status status = enter();
+    for (auto *events : {&read_done_, &apply_done_}) {
+        if (status.ok()) {
+            status = make_events(*events, slots);
         }
     }
+    while (status.ok() && lanes_.size() < static_cast<std::size_t>(lanes)) {
+        auto stream = device_->make_stream();
+        if (!stream.ok()) {
+            return stream.take_status();
+        }
+        std::vector<EventHandle> events;
+        status = make_events(events, kLaneSlots);
+        if (status.ok()) {
+            Lane &lane = lanes_.emplace_back();
+            lane.stream = std::move(*stream);
+            std::move(events.begin(), events.end(), lane.done.begin());
+        }
+    }
+    return status;
+}
+
+Status DeviceBounce::make_events(std::vector<EventHandle> &events, int count) const
+{
+    while (events.size() < static_cast<std::size_t>(count)) {
+        auto made = device_->make_event();
+        if (!made.ok()) {
+            return made.take_status();
+        }
+        events.push_back(std::move(*made));
+    }
+    return {};
 }
 
 Status DeviceBounce::enter()
@@ -154,5 +195,33 @@ Status DeviceBounce::start_apply(int slot, const Apply &apply)
 }
 
 Result<bool> DeviceBounce::apply_done(int slot) { return is_done(apply_done_[slot]); }
+
+Status DeviceBounce::start_pull(int lane, int slot, const Pull &pull)
+{
+    const ReduceInputs &in = pull.inputs;
+    Status status = enter();
+    if (!status.ok()) {
+        return status;
+    }
+    CUstream stream = lanes_[lane].stream.get();
+    if (in.count == 1) {
+        status = device_->copy_async(pull.dst, in.input[0], pull.count * element_bytes(pull.kind),
+                                     stream);
+    } else if (in.count == 2) {
+        status = device_->reduce_async(pull.op, pull.kind, pull.dst, in.input[0], in.input[1],
+                                       pull.count, stream);
+    } else {
+        status = device_->reduce_many_async(pull.op, pull.kind, pull.dst, in, pull.count, stream);
+    }
+    if (!status.ok()) {
+        return status;
+    }
+    return device_->record(lanes_[lane].done[slot], stream);
+}
+
+Result<bool> DeviceBounce::pull_done(int lane, int slot)
+{
+    return is_done(lanes_[lane].done[slot]);
+}
 
 } // namespace hetcoll

@@ -10,6 +10,7 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <vector>
 
 namespace hetcoll {
 
@@ -38,6 +39,7 @@ public:
     Status start_copy(void *to, const void *from, std::size_t bytes);
     [[nodiscard]] Result<bool> copy_done();
 
+    Status divide(int slots, int lanes) override;
     [[nodiscard]] std::size_t slot_bytes() const noexcept override { return slot_bytes_; }
     Status start_read(int slot, const void *from, std::size_t bytes) override;
     [[nodiscard]] Result<bool> read_done(int slot) override;
@@ -46,17 +48,27 @@ public:
     [[nodiscard]] void *landing(int slot) noexcept override;
     Status start_apply(int slot, const Apply &apply) override;
     [[nodiscard]] Result<bool> apply_done(int slot) override;
+    Status start_pull(int lane, int slot, const Pull &pull) override;
+    [[nodiscard]] Result<bool> pull_done(int lane, int slot) override;
 
 private:
+    // A stream of its own, so that lanes use different links at once.
+    struct Lane {
+        StreamHandle stream;
+        std::array<EventHandle, kLaneSlots> done;
+    };
+
     DeviceBounce(std::shared_ptr<Device> device, std::size_t slot_bytes, bool direct)
-        : device_(std::move(device)), slot_bytes_(slot_bytes), direct_(direct)
+        : device_(std::move(device)), slots_bytes_(kBounceSlots * slot_bytes),
+          slot_bytes_(slot_bytes), direct_(direct)
     {
     }
 
     [[nodiscard]] Result<bool> is_done(const EventHandle &event);
+    Status make_events(std::vector<EventHandle> &events, int count) const;
 
-    std::shared_ptr<Device> device_; // first: outlives what was made in it
-    std::size_t slot_bytes_;
+    std::shared_ptr<Device> device_;       // first: outlives what was made in it
+    std::size_t slots_bytes_, slot_bytes_; // of a direction, and of one slot
     bool direct_;
     PinnedMemory pinned_; // before the streams: freed after they are gone
     DeviceMemory scratch_;
@@ -64,9 +76,10 @@ private:
     std::byte *send_slots_ = nullptr; // pinned; unused if direct
     std::byte *recv_slots_ = nullptr; // pinned, or device memory if direct
     StreamHandle out_, in_;
-    std::array<EventHandle, kBounceSlots> read_done_, apply_done_;
+    std::vector<EventHandle> read_done_, apply_done_; // by slot
     EventHandle copy_done_;
-    std::array<const void *, kBounceSlots> source_{};
+    std::vector<Lane> lanes_;
+    std::array<const void *, kMaxBounceSlots> source_{};
     std::optional<ContextScope> scope_;
 };
 

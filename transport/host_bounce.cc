@@ -17,6 +17,12 @@ Result<std::unique_ptr<HostBounce>> HostBounce::create(std::size_t slot_bytes)
     return std::unique_ptr<HostBounce>(new HostBounce(std::move(memory), slot_bytes));
 }
 
+Status HostBounce::divide(int slots, int)
+{
+    slot_bytes_ = slot_bytes_of(bytes_, slots);
+    return {};
+}
+
 Status HostBounce::start_read(int slot, const void *from, std::size_t)
 {
     source_[slot] = from;
@@ -38,6 +44,28 @@ Status HostBounce::start_apply(int slot, const Apply &apply)
     } else {
         reduce(apply.dst, apply.local, received, apply.count);
     }
+    return {};
+}
+
+Status HostBounce::start_pull(int, int, const Pull &pull)
+{
+    const ReduceInputs &in = pull.inputs;
+    if (in.count == 1) {
+        std::memmove(pull.dst, in.input[0], pull.count * element_bytes(pull.kind));
+        return {};
+    }
+    // dst may be an input that is not combined yet.
+    const std::size_t bytes = pull.count * element_bytes(pull.kind);
+    std::unique_ptr<std::byte[]> sum(new (std::nothrow) std::byte[bytes]);
+    if (sum == nullptr) {
+        return error(Errc::kNoMemory, "no host memory to reduce a chunk of %zu bytes", bytes);
+    }
+    const HostReduce reduce = host_reduce(pull.op, pull.kind);
+    reduce(sum.get(), in.input[0], in.input[1], pull.count);
+    for (int i = 2; i < in.count; ++i) {
+        reduce(sum.get(), sum.get(), in.input[i], pull.count);
+    }
+    std::memcpy(pull.dst, sum.get(), bytes);
     return {};
 }
 

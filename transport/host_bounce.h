@@ -14,6 +14,7 @@ public:
     // An error if there is no memory for the landing slots.
     static Result<std::unique_ptr<HostBounce>> create(std::size_t slot_bytes);
 
+    Status divide(int slots, int lanes) override;
     [[nodiscard]] std::size_t slot_bytes() const noexcept override { return slot_bytes_; }
     Status start_read(int slot, const void *from, std::size_t bytes) override;
     [[nodiscard]] Result<bool> read_done(int) override { return true; }
@@ -22,16 +23,18 @@ public:
     [[nodiscard]] void *landing(int slot) noexcept override;
     Status start_apply(int slot, const Apply &apply) override;
     [[nodiscard]] Result<bool> apply_done(int) override { return true; }
+    Status start_pull(int lane, int slot, const Pull &pull) override;
+    [[nodiscard]] Result<bool> pull_done(int, int) override { return true; }
 
 private:
     HostBounce(std::unique_ptr<std::byte[]> memory, std::size_t slot_bytes)
-        : memory_(std::move(memory)), slot_bytes_(slot_bytes)
+        : memory_(std::move(memory)), bytes_(kBounceSlots * slot_bytes), slot_bytes_(slot_bytes)
     {
     }
 
     std::unique_ptr<std::byte[]> memory_;
-    std::size_t slot_bytes_;
-    std::array<const void *, kBounceSlots> source_{};
+    std::size_t bytes_, slot_bytes_;
+    std::array<const void *, kMaxBounceSlots> source_{};
 };
 
 } // namespace hetcoll

@@ -7,7 +7,7 @@
 namespace hetcoll {
 
 MemoryNetwork::MemoryNetwork(int size, bool synchronous, unsigned seed)
-    : size_(size), synchronous_(synchronous), random_(seed), pairs_(size * size)
+    : size_(size), synchronous_(synchronous), random_(seed)
 {
     for (int rank = 0; rank < size; ++rank) {
         ranks_.push_back({this, rank});
@@ -41,7 +41,7 @@ int MemoryNetwork::unmatched() const
     return count;
 }
 
-int MemoryNetwork::isend(void *context, const void *buffer, std::size_t bytes, int peer, int,
+int MemoryNetwork::isend(void *context, const void *buffer, std::size_t bytes, int peer, int tag,
                          void **request)
 {
     auto &[network, rank] = *static_cast<Rank *>(context);
@@ -57,12 +57,12 @@ int MemoryNetwork::isend(void *context, const void *buffer, std::size_t bytes, i
         send->from = send->buffered.data();
         send->state = 1;
     }
-    network->pair(rank, peer).sends.push_back(send);
+    network->pair(rank, peer, tag).sends.push_back(send);
     *request = network->keep(std::move(send));
     return 0;
 }
 
-int MemoryNetwork::irecv(void *context, void *buffer, std::size_t bytes, int peer, int,
+int MemoryNetwork::irecv(void *context, void *buffer, std::size_t bytes, int peer, int tag,
                          void **request)
 {
     auto &[network, rank] = *static_cast<Rank *>(context);
@@ -70,7 +70,7 @@ int MemoryNetwork::irecv(void *context, void *buffer, std::size_t bytes, int pee
     auto receive = std::make_shared<Request>();
     receive->bytes = bytes;
     receive->to = static_cast<std::byte *>(buffer);
-    network->pair(peer, rank).receives.push_back(receive);
+    network->pair(peer, rank, tag).receives.push_back(receive);
     *request = network->keep(std::move(receive));
     return 0;
 }
@@ -101,11 +101,21 @@ void MemoryNetwork::progress(void *context)
     std::this_thread::yield();
 }
 
+// Requires the lock.
+MemoryNetwork::Pair &MemoryNetwork::pair(int from, int to, int tag)
+{
+    const auto same = [&](const Pair &known) {
+        return known.from == from && known.to == to && known.tag == tag;
+    };
+    const auto known = std::find_if(pairs_.begin(), pairs_.end(), same);
+    return known != pairs_.end() ? *known : pairs_.emplace_back(Pair{from, to, tag, {}, {}});
+}
+
 // Delivers the oldest message of pairs picked at random.
 void MemoryNetwork::deliver_some()
 {
     const std::lock_guard lock(mutex_);
-    for (int tries = 0; tries < size_; ++tries) {
+    for (int tries = 0; tries < size_ && !pairs_.empty(); ++tries) {
         Pair &picked = pairs_[random_() % pairs_.size()];
         if (picked.sends.empty() || picked.receives.empty()) {
             continue;

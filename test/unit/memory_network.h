@@ -1,5 +1,5 @@
-// Point-to-point messages between ranks that are objects or threads of one process. Matching is as MPI
-// has it; delivery is late and shuffled between pairs at random, so that tests see every order.
+// Point-to-point messages between ranks that are objects or threads of one process. Matching is as
+// MPI has it; delivery is late and shuffled between pairs at random, so that tests see every order.
 #pragma once
 
 #include "base/p2p.h"
@@ -37,7 +37,8 @@ private:
         std::vector<std::byte> buffered;
         int state = 0; // as hetcoll_p2p::test()
     };
-    struct Pair {
+    struct Pair { // messages of one tag from one rank to another
+        int from, to, tag;
         std::deque<std::shared_ptr<Request>> sends, receives;
     };
     struct Rank {
@@ -53,7 +54,7 @@ private:
     static void progress(void *context);
     void *keep(std::shared_ptr<Request> request);
     void deliver_some();
-    Pair &pair(int from, int to) { return pairs_[from * size_ + to]; }
+    Pair &pair(int from, int to, int tag);
 
     int size_;
     bool synchronous_;

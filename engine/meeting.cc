@@ -1,0 +1,126 @@
+#include "engine/meeting.h"
+
+#include <cstring>
+
+namespace hetcoll {
+
+std::byte *Meeting::payload(const NodeGroup &group, Messages &messages) noexcept
+{
+    return group.uses_pages() && group.local_size() > 1
+               ? group.own_slot().payload[(group.meetings() + 1) % 2]
+               : messages.mine;
+}
+
+void Meeting::start(NodeGroup &group, Messages &messages, int tag, std::size_t bytes,
+                    std::size_t count, HostReduce reduce, Flags flags) noexcept
+{
+    group_ = &group;
+    messages_ = &messages;
+    number_ = group.next_meeting();
+    seen_ = 0;
+    tag_ = tag;
+    bytes_ = bytes;
+    count_ = count;
+    reduce_ = reduce;
+    flags_ = flags;
+    if (!group.uses_pages()) {
+        part_ = Part::kExchange;
+        sum_ = messages.mine;
+        exchange_.start(group.all(), tag, messages.mine, messages.theirs, bytes, count, reduce,
+                        flags);
+        return;
+    }
+    if (group.local_size() == 1) { // alone on its node, so its leader
+        part_ = Part::kLeaders;
+        sum_ = messages.mine;
+        exchange_.start(group.leaders(), tag, messages.mine, messages.theirs, bytes, count, reduce,
+                        flags);
+        return;
+    }
+    part_ = Part::kArrive;
+    ControlPage::Slot &own = group.own_slot();
+    own.said[number_ % 2] = flags;
+    own.arrived.store(number_, std::memory_order_release);
+}
+
+Progress Meeting::step() noexcept
+{
+    if (part_ == Part::kArrive) {
+        if (!all_arrived()) {
+            return Progress::kPending;
+        }
+        sum_node();
+    }
+    if (part_ == Part::kExchange || part_ == Part::kLeaders) {
+        const Progress progress = exchange_.step();
+        if (progress != Progress::kDone) {
+            return progress;
+        }
+        flags_ = exchange_.flags();
+        if (group_->local_size() > 1 && group_->uses_pages()) {
+            ControlPage::Slot &own = group_->own_slot();
+            if (bytes_ != 0) {
+                std::memcpy(own.sum[number_ % 2], messages_->mine, bytes_);
+                sum_ = own.sum[number_ % 2];
+            }
+            own.result[number_ % 2] = flags_;
+            own.released.store(number_, std::memory_order_release);
+        }
+        part_ = Part::kDone;
+    }
+    if (part_ == Part::kRelease) {
+        const ControlPage::Slot &leader = group_->slot(0);
+        if (leader.released.load(std::memory_order_acquire) != number_) {
+            return Progress::kPending;
+        }
+        flags_ = leader.result[number_ % 2];
+        part_ = Part::kDone;
+    }
+    return Progress::kDone;
+}
+
+bool Meeting::all_arrived() noexcept
+{
+    for (; seen_ < group_->local_size(); ++seen_) {
+        // A rank may be one meeting ahead, and has left what it said here as it was.
+        const std::uint32_t arrived = group_->slot(seen_).arrived.load(std::memory_order_acquire);
+        if (arrived != number_ && arrived != number_ + 1) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// Everybody on the node is here. On a single node every rank sums for itself, in the order of the
+// ranks, so that all get the same bits. Else the leader does, for the exchange with the others.
+void Meeting::sum_node() noexcept
+{
+    const bool alone = group_->nodes() == 1;
+    const unsigned turn = number_ % 2;
+    flags_ = 0;
+    for (int rank = 0; rank < group_->local_size(); ++rank) {
+        flags_ |= group_->slot(rank).said[turn];
+    }
+    if (!alone && !group_->is_leader()) {
+        sum_ = group_->slot(0).sum[turn];
+        part_ = Part::kRelease;
+        return;
+    }
+    if (reduce_ != nullptr) {
+        std::byte *to = alone ? group_->own_slot().sum[turn] : messages_->mine;
+        reduce_(to, group_->slot(0).payload[turn], group_->slot(1).payload[turn], count_);
+        for (int rank = 2; rank < group_->local_size(); ++rank) {
+            reduce_(to, to, group_->slot(rank).payload[turn], count_);
+        }
+        sum_ = to;
+    }
+    if (alone) {
+        part_ = Part::kDone;
+        return;
+    }
+    part_ = Part::kLeaders;
+    exchange_.start(group_->leaders(), tag_, messages_->mine, messages_->theirs, bytes_, count_,
+                    reduce_, flags_);
+}
+
+} // namespace hetcoll

@@ -1,0 +1,57 @@
+// All ranks of a communicator come together: each says a byte of flags, all learn what any of them
+// said, and a small vector is summed on the way. On a node through the control page, between nodes
+// by an exchange of the nodes' leaders, without pages by an exchange of all. A rank that has come
+// to one meeting has done with the slots of the one before; so two of everything, used in turn, are
+// enough.
+#pragma once
+
+#include "engine/exchange.h"
+#include "engine/node_group.h"
+
+#include <cstddef>
+
+namespace hetcoll {
+
+// For an exchange: this rank's message and another's.
+struct Messages {
+    alignas(64) std::byte mine[ControlPage::kPayloadBytes + Exchange::kFlagBytes];
+    alignas(64) std::byte theirs[ControlPage::kPayloadBytes + Exchange::kFlagBytes];
+};
+
+class Meeting {
+public:
+    // Where this rank puts its part of the next meeting's sum.
+    [[nodiscard]] static std::byte *payload(const NodeGroup &group, Messages &messages) noexcept;
+
+    // `bytes` are at payload(), `count` elements that `reduce` combines; no payload: 0, 0, nullptr.
+    // Group and messages live until step() has returned something else than kPending.
+    void start(NodeGroup &group, Messages &messages, int tag, std::size_t bytes, std::size_t count,
+               HostReduce reduce, Flags flags) noexcept;
+    [[nodiscard]] Progress step() noexcept;
+
+    // Of all ranks. Require that step() returned kDone.
+    [[nodiscard]] Flags flags() const noexcept { return flags_; }
+    // The sum: valid until the next but one meeting, on the GPU's bus if the page is.
+    [[nodiscard]] const std::byte *sum() const noexcept { return sum_; }
+    [[nodiscard]] int code() const noexcept { return exchange_.code(); } // requires kFailed
+
+private:
+    enum class Part : std::uint8_t { kExchange, kArrive, kLeaders, kRelease, kDone };
+
+    [[nodiscard]] bool all_arrived() noexcept;
+    void sum_node() noexcept;
+
+    NodeGroup *group_ = nullptr;
+    Messages *messages_ = nullptr;
+    Part part_ = Part::kDone;
+    std::uint32_t number_ = 0;
+    int seen_ = 0; // ranks of the node, from the first on, that have arrived
+    int tag_ = 0;
+    std::size_t bytes_ = 0, count_ = 0;
+    HostReduce reduce_ = nullptr;
+    Flags flags_ = 0;
+    const std::byte *sum_ = nullptr;
+    Exchange exchange_;
+};
+
+} // namespace hetcoll

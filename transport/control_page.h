@@ -1,0 +1,61 @@
+// What the ranks of one communicator on one node share: for each a slot of memory that it alone
+// writes and all others read. No rank ever waits in here; waiting is the engine's.
+//
+// Order: a rank writes what others shall read, then stores the number of the meeting in `arrived`
+// (release); they load that number (acquire), then read. What a meeting is for is in
+// engine/meeting.h, which also says when a slot may be written again.
+#pragma once
+
+#include "transport/exporter.h"
+#include "transport/shared_page.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace hetcoll {
+
+class ControlPage {
+public:
+    static constexpr std::size_t kPayloadBytes = 16u << 10; // of a small call
+    static constexpr int kWords = 256;                      // progress counters of a rank
+
+    struct Slot {
+        // The last meeting that the rank has come to, and what it said there, by parity.
+        alignas(64) std::atomic<std::uint32_t> arrived;
+        std::uint8_t said[2];
+        // Of the node's first rank: the last meeting that has ended on all nodes, and its result.
+        alignas(64) std::atomic<std::uint32_t> released;
+        std::uint8_t result[2];
+        // The buffers of the running call. `scratch` is memory of hetcoll's own.
+        alignas(64) SharedBuffer input, output, scratch;
+        // Bytes of each step of the running schedule that are done, see Executor.
+        alignas(64) std::atomic<std::uint64_t> progress[kWords];
+        // What the rank brings to a small call, and the result where it is the rank to compute it;
+        // by parity.
+        alignas(256) std::byte payload[2][kPayloadBytes];
+        alignas(256) std::byte sum[2][kPayloadBytes];
+    };
+
+    [[nodiscard]] static constexpr std::size_t bytes(int ranks) noexcept
+    {
+        return static_cast<std::size_t>(ranks) * sizeof(Slot);
+    }
+
+    ControlPage() noexcept = default;
+    explicit ControlPage(SharedPage page) noexcept : page_(std::move(page)) {}
+
+    [[nodiscard]] bool exists() const noexcept { return page_.bytes() != 0; }
+    // Of a rank of the node, by its number there. All zero at first.
+    [[nodiscard]] Slot &slot(int local_rank) const noexcept
+    {
+        return static_cast<Slot *>(page_.data())[local_rank];
+    }
+    [[nodiscard]] SharedPage &memory() noexcept { return page_; }
+
+private:
+    SharedPage page_;
+};
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+} // namespace hetcoll
