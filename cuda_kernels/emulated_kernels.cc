@@ -9,11 +9,52 @@
 
 namespace {
 
+using hetcoll::emulated_gpu::Touch;
+
+constexpr unsigned kFlags = EMULATED_GPU_COLLAPSIBLE;
+
+// What the kernels read and write, of elements of type T.
+template <class T> void touch2(const Touch &touch, void *dst, const void *src, std::size_t count)
+{
+    touch.updates(dst, count * sizeof(T));
+    touch.reads(src, count * sizeof(T));
+}
+
+template <class T>
+void touch3(const Touch &touch, void *dst, const void *a, const void *b, std::size_t count)
+{
+    touch.reads(a, count * sizeof(T));
+    touch.reads(b, count * sizeof(T));
+    touch.writes(dst, count * sizeof(T));
+}
+
+template <class T> struct TouchMany {
+    template <class Output, class... Done>
+    void operator()(const Touch &touch, const Output &to, const hetcoll::ReduceInputs &from,
+                    std::size_t count, const Done &...done) const
+    {
+        for (int k = 0; k < static_cast<int>(from.count); ++k) {
+            touch.reads(from.input[k], count * sizeof(T));
+        }
+        if constexpr (std::is_pointer_v<Output>) {
+            touch.writes(to, count * sizeof(T));
+        } else {
+            for (int k = 0; k < static_cast<int>(to.count); ++k) {
+                touch.writes(to.output[k], count * sizeof(T));
+            }
+        }
+        (touch.signals(done.flag, sizeof *done.flag), ...);
+    }
+};
+
 constexpr emulated_gpu_kernel kKernels[] = {
-#define HETCOLL_EMULATED_KERNELS(Op, op, Kind, kind)                                  \
-    EMULATED_GPU_KERNEL(hetcoll_reduce2_##op##_##kind, EMULATED_GPU_COLLAPSIBLE),     \
-        EMULATED_GPU_KERNEL(hetcoll_reduce3_##op##_##kind, EMULATED_GPU_COLLAPSIBLE), \
-        EMULATED_GPU_KERNEL(hetcoll_reduce_many_##op##_##kind, EMULATED_GPU_COLLAPSIBLE),
+#define HETCOLL_EMULATED_KERNELS(Op, op, Kind, kind)                                            \
+    EMULATED_GPU_KERNEL_TOUCHING(hetcoll_reduce2_##op##_##kind, touch2<hetcoll::element::Kind>, \
+                                 kFlags),                                                       \
+        EMULATED_GPU_KERNEL_TOUCHING(hetcoll_reduce3_##op##_##kind,                             \
+                                     touch3<hetcoll::element::Kind>, kFlags),                   \
+        EMULATED_GPU_KERNEL_TOUCHING(hetcoll_reduce_many_##op##_##kind,                         \
+                                     TouchMany<hetcoll::element::Kind>{}, kFlags),
     HETCOLL_FOR_EACH_REDUCTION(HETCOLL_EMULATED_KERNELS)
 #undef HETCOLL_EMULATED_KERNELS
 };

@@ -3,6 +3,7 @@
 #include "emulated_gpu/calls.h"
 #include "emulated_gpu/capture.h"
 #include "emulated_gpu/contexts.h"
+#include "emulated_gpu/footprint.h"
 #include "emulated_gpu/links.h"
 #include "emulated_gpu/settings.h"
 
@@ -61,6 +62,14 @@ void count_copy(Place to, Place from, std::size_t bytes)
     }
 }
 
+template <class Body> void carry_accessing(const std::vector<Crossing> &crossings, Body body)
+{
+    carry(crossings, [&] {
+        const DeviceAccess access;
+        body();
+    });
+}
+
 // What a copy moves from one place to another: nothing within a device or within the host.
 std::vector<Crossing> crossing_between(int from, int to, std::size_t bytes)
 {
@@ -71,7 +80,7 @@ Work copy_work(Address to, Address from, std::size_t bytes, std::vector<Crossing
 {
     return {[to = reachable_as<void>(to), from = reachable_as<void>(from), bytes,
              crossings = std::move(crossings)] {
-                carry(crossings, [&] { std::memmove(to, from, bytes); });
+                carry_accessing(crossings, [&] { std::memmove(to, from, bytes); });
             },
             WorkKind::kDevice};
 }
@@ -85,7 +94,8 @@ Work staged_work(Address to, Address from, std::size_t bytes, std::vector<Crossi
     const char *source = reinterpret_cast<const char *>(from);
     auto staged = std::make_shared<std::vector<char>>(source, source + bytes);
     return {[to = reachable_as<void>(to), staged, crossings = std::move(crossings)] {
-                carry(crossings, [&] { std::memcpy(to, staged->data(), staged->size()); });
+                carry_accessing(crossings,
+                                [&] { std::memcpy(to, staged->data(), staged->size()); });
             },
             WorkKind::kDevice};
 }
@@ -144,7 +154,7 @@ CUresult fill(CUdeviceptr to, T value, std::size_t count, CUstream handle, bool 
     const Work work = {
         [first = reachable_as<T>(to), value, count,
          crossings = crossing_between(filler, target.physical_device, count * sizeof(T))] {
-            carry(crossings, [&] { std::fill_n(first, count, value); });
+            carry_accessing(crossings, [&] { std::fill_n(first, count, value); });
         },
         WorkKind::kDevice};
     EMULATED_TRY(submit(stream, work, &number));
@@ -168,10 +178,19 @@ Span look_up(Address address, std::size_t bytes)
     const std::shared_lock lock(memory_mutex());
     const Allocation *found = find_allocation(address);
     if (found == nullptr) {
-        return {in_window(address) ? Place::kNowhere : Place::kPageable, -1, false, kHostMemory};
+        return {in_window(address) ? Place::kNowhere : Place::kPageable,
+                -1,
+                false,
+                kHostMemory,
+                0,
+                false};
     }
-    Span span{place_of(*found), found->device, found->sync_memops.load(),
-              found->block != nullptr ? found->block->physical_device : kHostMemory};
+    Span span{place_of(*found),
+              found->device,
+              found->sync_memops.load(),
+              found->block != nullptr ? found->block->physical_device : kHostMemory,
+              found->open_to,
+              found->kind != Kind::kVmm};
     const Address end = address + bytes, found_end = found->start + found->bytes;
     if (end > found_end) {
         if (found->kind == Kind::kHostRegistered) {
@@ -185,6 +204,22 @@ Span look_up(Address address, std::size_t bytes)
         span.physical_device = kHostMemory;
     }
     return span;
+}
+
+const char *why_unusable(const Span &span, const Context &context)
+{
+    switch (span.place) {
+    case Place::kNowhere: return "not (or no longer) allocated, or beyond its end";
+    case Place::kPageable: return "pageable host memory";
+    case Place::kDevice: break;
+    default: return nullptr;
+    }
+    const bool is_peer = span.takes_peers && (context.peers.load() & (1u << span.device)) != 0;
+    if ((span.open_to & (1u << context.device)) != 0 || is_peer) {
+        return nullptr;
+    }
+    return span.takes_peers ? "memory of another device, without cuCtxEnablePeerAccess"
+                            : "mapped without cuMemSetAccess for this device";
 }
 
 bool is_device_reachable(Address address, std::size_t bytes)

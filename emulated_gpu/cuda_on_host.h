@@ -5,6 +5,16 @@
 //       EMULATED_GPU_KERNEL(my_kernel, EMULATED_GPU_COLLAPSIBLE), ...};
 //   EMULATED_GPU_EXPORT_KERNELS(kKernels)
 //
+// A kernel can declare the memory that it touches, by a function (or object) that takes the same
+// arguments:
+//
+//   void my_footprint(const hetcoll::emulated_gpu::Touch &touch, float *y, const float *x, int n)
+//   {
+//       touch.reads(x, n * sizeof *x);
+//       touch.writes(y, n * sizeof *y);
+//   }
+//   ... EMULATED_GPU_KERNEL_TOUCHING(my_kernel, my_footprint, EMULATED_GPU_COLLAPSIBLE)
+//
 // Blocks and threads of a launch run one after the other, so kernels whose threads wait for each
 // other (barriers, shuffles, polls) do not work here, and __shared__ is left undefined on purpose.
 #pragma once
@@ -54,6 +64,42 @@ template <class T> constexpr std::uint8_t argument_kind()
 
 template <class Kernel> struct Signature;
 
+// Names what a launch touches, see the top.
+class Touch {
+public:
+    Touch(const emulated_gpu_launch &of, emulated_gpu_touch function, void *to)
+        : launch(of), function_(function), to_(to)
+    {
+    }
+
+    void reads(const void *start, std::size_t bytes) const
+    {
+        function_(to_, start, bytes, EMULATED_GPU_READS);
+    }
+    void writes(const void *start, std::size_t bytes) const
+    {
+        function_(to_, start, bytes, EMULATED_GPU_WRITES);
+    }
+    void updates(const void *start, std::size_t bytes) const
+    {
+        function_(to_, start, bytes, EMULATED_GPU_READS | EMULATED_GPU_WRITES);
+    }
+
+    // The flag that the kernel writes last, or null for none.
+    void signals(const void *flag, std::size_t bytes) const
+    {
+        if (flag != nullptr) {
+            function_(to_, flag, bytes, EMULATED_GPU_WRITES | EMULATED_GPU_SIGNALS);
+        }
+    }
+
+    const emulated_gpu_launch &launch;
+
+private:
+    emulated_gpu_touch function_;
+    void *to_;
+};
+
 template <class... Argument> struct Signature<void (*)(Argument...)> {
     static constexpr unsigned kCount = sizeof...(Argument);
     static constexpr std::uint32_t kBytes[kCount + 1] = {sizeof(Argument)..., 0};
@@ -64,6 +110,16 @@ template <class... Argument> struct Signature<void (*)(Argument...)> {
         [&]<std::size_t... I>(std::index_sequence<I...>)
         {
             kernel(*static_cast<std::remove_cvref_t<Argument> *>(arguments[I])...);
+        }
+        (std::index_sequence_for<Argument...>{});
+    }
+
+    template <class Footprint> static void
+    call_footprint(const Footprint &footprint, const Touch &touch, void *const *arguments)
+    {
+        [&]<std::size_t... I>(std::index_sequence<I...>)
+        {
+            footprint(touch, *static_cast<std::remove_cvref_t<Argument> *>(arguments[I])...);
         }
         (std::index_sequence_for<Argument...>{});
     }
@@ -96,19 +152,34 @@ void run_kernel(const emulated_gpu_launch *launch, void **arguments)
     });
 }
 
+template <auto kKernel, auto kFootprint> void name_footprint(const emulated_gpu_launch *launch,
+                                                             void *const *arguments,
+                                                             emulated_gpu_touch touch, void *to)
+{
+    Signature<decltype(kKernel)>::call_footprint(kFootprint, Touch(*launch, touch, to), arguments);
+}
+
 } // namespace hetcoll::emulated_gpu
 
 // The table entry of one kernel; `name` is what cuModuleGetFunction will ask for. A kernel that is
 // extern "C" is known by its own name.
-#define EMULATED_GPU_KERNEL_AS(name, kernel, flags)                             \
-    emulated_gpu_kernel                                                         \
-    {                                                                           \
-        name, &hetcoll::emulated_gpu::run_kernel<&kernel, (flags)>,             \
-            hetcoll::emulated_gpu::Signature<decltype(&kernel)>::kCount,        \
-            hetcoll::emulated_gpu::Signature<decltype(&kernel)>::kBytes,        \
-            hetcoll::emulated_gpu::Signature<decltype(&kernel)>::kKind, (flags) \
-    }
+#define EMULATED_GPU_KERNEL_AS(name, kernel, flags) \
+    EMULATED_GPU_KERNEL_ENTRY(name, kernel, flags, nullptr)
 #define EMULATED_GPU_KERNEL(kernel, flags) EMULATED_GPU_KERNEL_AS(#kernel, kernel, flags)
+// The same with a footprint.
+#define EMULATED_GPU_KERNEL_TOUCHING_AS(name, kernel, footprint, flags) \
+    EMULATED_GPU_KERNEL_ENTRY(name, kernel, flags,                      \
+                              (&hetcoll::emulated_gpu::name_footprint<&kernel, footprint>))
+#define EMULATED_GPU_KERNEL_TOUCHING(kernel, footprint, flags) \
+    EMULATED_GPU_KERNEL_TOUCHING_AS(#kernel, kernel, footprint, flags)
+#define EMULATED_GPU_KERNEL_ENTRY(name, kernel, flags, footprint)                          \
+    emulated_gpu_kernel                                                                    \
+    {                                                                                      \
+        name, &hetcoll::emulated_gpu::run_kernel<&kernel, (flags)>,                        \
+            hetcoll::emulated_gpu::Signature<decltype(&kernel)>::kCount,                   \
+            hetcoll::emulated_gpu::Signature<decltype(&kernel)>::kBytes,                   \
+            hetcoll::emulated_gpu::Signature<decltype(&kernel)>::kKind, (flags), footprint \
+    }
 
 // Exports an array of entries to the driver. Once a library.
 #define EMULATED_GPU_EXPORT_KERNELS(array)                                                 \

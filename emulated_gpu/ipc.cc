@@ -54,16 +54,6 @@ std::map<ImportKey, Import> &imports()
     return the;
 }
 
-int ordinal_of(int physical_device, int otherwise)
-{
-    for (int ordinal = 0; ordinal < settings().device_count; ++ordinal) {
-        if (settings().physical_device[ordinal] == physical_device) {
-            return ordinal;
-        }
-    }
-    return otherwise;
-}
-
 // The exporter's memfd, or -1. It may have closed it, and have another file under that number.
 int open_block(const MemoryHandle &handle, CUresult &result)
 {
@@ -238,7 +228,9 @@ EMULATED_GPU_EXPORT CUresult cuIpcOpenMemHandle(CUdeviceptr *out, CUipcMemHandle
         return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
     }
     const std::unique_lock lock(memory_mutex());
-    return open_memory(handle, context, out);
+    EMULATED_TRY(open_memory(handle, context, out));
+    context->peers.fetch_or(1u << ordinal_of(handle.physical_device, context->device)); // the flag
+    return CUDA_SUCCESS;
 }
 
 EMULATED_GPU_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr address)

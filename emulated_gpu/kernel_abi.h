@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-#define EMULATED_GPU_KERNEL_ABI 1
+#define EMULATED_GPU_KERNEL_ABI 2
 
 struct emulated_gpu_dim {
     unsigned x, y, z;
@@ -33,6 +33,17 @@ enum emulated_gpu_kernel_flag {
         1 /* grid-stride loop: the result does not depend on the launch shape */
 };
 
+enum emulated_gpu_access {
+    EMULATED_GPU_READS = 1,
+    EMULATED_GPU_WRITES = 2,
+    /* A flag of 4 or 8 bytes that is written last: who polls it sees it when the links have carried
+     * everything else. Arguments that hold its address are led elsewhere while the kernel runs. */
+    EMULATED_GPU_SIGNALS = 4
+};
+
+/* Takes one range of memory that a launch touches. */
+typedef void (*emulated_gpu_touch)(void *to, const void *start, uint64_t bytes, unsigned access);
+
 struct emulated_gpu_kernel {
     const char *name; /* as cuModuleGetFunction asks for it */
     void (*run)(const struct emulated_gpu_launch *launch, void **arguments);
@@ -41,6 +52,12 @@ struct emulated_gpu_kernel {
         *argument_bytes; /* of each argument: they are copied when the kernel is launched */
     const uint8_t *argument_kind; /* enum emulated_gpu_argument */
     unsigned flags;
+    /* May be null. Else it is called when the kernel is launched, with the arguments as the program
+     * passed them (device addresses: not to be followed), and calls touch(to, ...) for every range
+     * that the kernel will read or write; for one that it reads and writes once with both or once
+     * with each. Links between devices and EMU_CHECK_FOOTPRINT go by it. */
+    void (*footprint)(const struct emulated_gpu_launch *launch, void *const *arguments,
+                      emulated_gpu_touch touch, void *to);
 };
 
 struct emulated_gpu_kernel_table {

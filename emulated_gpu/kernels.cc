@@ -3,6 +3,8 @@
 #include "emulated_gpu/calls.h"
 #include "emulated_gpu/contexts.h"
 #include "emulated_gpu/copies.h"
+#include "emulated_gpu/footprint.h"
+#include "emulated_gpu/links.h"
 #include "emulated_gpu/report.h"
 #include "emulated_gpu/settings.h"
 
@@ -66,25 +68,28 @@ private:
 bool is_usable(const emulated_gpu_kernel &kernel, unsigned argument, Address address,
                const Context &context)
 {
-    const Span span = look_up(address, 1);
-    const char *problem = nullptr;
-    if (span.place == Place::kNowhere) {
-        problem = "not (or no longer) allocated";
-    } else if (span.place == Place::kPageable) {
-        problem = "pageable host memory";
-    } else if (span.place == Place::kDevice && span.device != context.device &&
-               (context.peers.load() & (1u << span.device)) == 0) {
-        problem = "memory of another device, without cuCtxEnablePeerAccess";
-    }
+    const char *problem = why_unusable(look_up(address, 1), context);
     if (problem != nullptr) {
         say("kernel %s: argument %u is %#zx: %s", kernel.name, argument, address, problem);
     }
     return problem == nullptr;
 }
 
+// Where kernels reach an address: a flag that is written late has a place of its own.
+Address place_of(Address address, std::deque<LateFlag> &flags)
+{
+    for (LateFlag &late : flags) {
+        if (late.flag == reachable(address)) {
+            return reinterpret_cast<Address>(&late.written);
+        }
+    }
+    return reachable(address);
+}
+
 // Lets device addresses point to where kernels reach them. False if a pointer is unusable: a GPU
 // would fault.
-bool translate(const emulated_gpu_kernel &kernel, Arguments &arguments, const Context &context)
+bool translate(const emulated_gpu_kernel &kernel, Arguments &arguments, const Context &context,
+               std::deque<LateFlag> &flags)
 {
     for (unsigned i = 0; i < kernel.argument_count; ++i) {
         const unsigned kind = kernel.argument_kind[i];
@@ -96,11 +101,36 @@ bool translate(const emulated_gpu_kernel &kernel, Arguments &arguments, const Co
                 !is_usable(kernel, i, address, context)) {
                 return false;
             }
-            arguments.set_word(i, index, reachable(address));
+            arguments.set_word(i, index, place_of(address, flags));
         }
     }
     return true;
 }
+
+// A launch, from the call to its turn in the stream.
+struct Launch {
+    Launch(const emulated_gpu_kernel &of, const emulated_gpu_launch &with_shape, void **parameters)
+        : kernel(of), shape(with_shape), arguments(of, parameters)
+    {
+    }
+
+    void run()
+    {
+        hold_back(footprint.flags);
+        carry(footprint.crossings, [this] {
+            const CheckedKernel check(kernel, footprint);
+            kernel.run(&shape, arguments.data());
+        });
+        count(Counter::kKernelReadBytes, footprint.read_bytes);
+        count(Counter::kKernelWriteBytes, footprint.written_bytes);
+        let_go(footprint.flags);
+    }
+
+    const emulated_gpu_kernel &kernel;
+    const emulated_gpu_launch shape;
+    Arguments arguments;
+    Footprint footprint;
+};
 
 CUresult launch(CUfunction handle, const emulated_gpu_launch &shape, CUstream stream_handle,
                 void **parameters, void **extra)
@@ -117,15 +147,15 @@ CUresult launch(CUfunction handle, const emulated_gpu_launch &shape, CUstream st
         return extra != nullptr ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
     }
     count(Counter::kLaunches, 1);
-    auto arguments = std::make_shared<Arguments>(kernel, parameters);
+    auto made = std::make_shared<Launch>(kernel, shape, parameters);
     Context *context = stream->context;
-    if (!translate(kernel, *arguments, *context)) {
+    if (!read_footprint(kernel, shape, made->arguments.data(), *context, made->footprint) ||
+        !translate(kernel, made->arguments, *context, made->footprint.flags)) {
         return submit(stream,
                       {[context] { context->sticky_error.store(CUDA_ERROR_ILLEGAL_ADDRESS); },
                        WorkKind::kInstant});
     }
-    return submit(stream, {[&kernel, shape, arguments] { kernel.run(&shape, arguments->data()); },
-                           WorkKind::kDevice});
+    return submit(stream, {[made] { made->run(); }, WorkKind::kDevice});
 }
 
 CUresult function_attribute(int *value, CUfunction_attribute attribute)

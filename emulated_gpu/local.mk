@@ -12,6 +12,7 @@ emulated_gpu_sources += \
 	emulated_gpu/errors.cc \
 	emulated_gpu/events.cc emulated_gpu/events.h \
 	emulated_gpu/faults.cc emulated_gpu/faults.h \
+	emulated_gpu/footprint.cc emulated_gpu/footprint.h \
 	emulated_gpu/handles.h \
 	emulated_gpu/ipc.cc emulated_gpu/ipc.h \
 	emulated_gpu/kernel_abi.h \

@@ -218,6 +218,7 @@ Allocation *add_allocation(Address start, std::size_t bytes, Kind kind, int devi
                                  .context = context,
                                  .buffer_id = buffer_id_for(kind, start),
                                  .block = block};
+    added->open_to = kind == Kind::kVmm ? 0 : 1u << device;
     added->sync_memops = context != nullptr && context->sync_memops;
     memory().allocations[start] = added;
     return added;
@@ -239,8 +240,8 @@ Block *new_block(std::size_t bytes, int device, CUresult &result)
     }
     const std::uint64_t id = new_node_id();
     char name[64];
-    std::snprintf(name, sizeof name, "emulated-gpu-block-%llu",
-                  static_cast<unsigned long long>(id));
+    std::snprintf(name, sizeof name, "emulated-gpu-block-%llu device %d",
+                  static_cast<unsigned long long>(id), physical);
     const int fd = memfd_create(name, MFD_CLOEXEC);
     if (fd < 0 || ftruncate(fd, static_cast<off_t>(bytes)) != 0) {
         say("no file for %zu bytes of device memory: %m (each block of it is an open file, see "
@@ -260,6 +261,17 @@ Block *new_block(std::size_t bytes, int device, CUresult &result)
     block->physical_device = physical;
     add_memory_in_use(physical, static_cast<std::int64_t>(bytes));
     return block;
+}
+
+bool find_device_of_block(int fd, int &physical_device)
+{
+    char path[64], name[128] = "";
+    std::snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    if (readlink(path, name, sizeof name - 1) < 0) {
+        return false;
+    }
+    return std::sscanf(name, "/memfd:emulated-gpu-block-%*u device %d", &physical_device) == 1 &&
+           physical_device >= 0 && physical_device < settings().physical_devices;
 }
 
 void drop_block(Block *block)

@@ -54,6 +54,7 @@ struct Allocation {
     Block *block; // null for host memory
     unsigned host_flags = 0;
     CUmemoryPool pool = nullptr;
+    unsigned open_to = 0; // devices, as bits, that reach it without being made peers
     std::atomic<bool> sync_memops{false};
 };
 
@@ -76,6 +77,8 @@ void remove_allocation(Allocation *allocation);
 // none. Require the lock.
 [[nodiscard]] Block *new_block(std::size_t bytes, int device, CUresult &result);
 void drop_block(Block *block);
+// The node's device that holds the memory of this file. False if it is no block of memory.
+[[nodiscard]] bool find_device_of_block(int fd, int &physical_device);
 
 // cuMemAlloc and its kin. Small device allocations share blocks, as with the real driver.
 CUresult allocate(CUdeviceptr *out, std::size_t bytes, Kind kind, int device, Context *context,

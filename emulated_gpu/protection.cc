@@ -1,5 +1,6 @@
 #include "emulated_gpu/protection.h"
 
+#include "emulated_gpu/footprint.h"
 #include "emulated_gpu/memory.h"
 #include "emulated_gpu/report.h"
 #include "emulated_gpu/window.h"
@@ -39,6 +40,18 @@ void diagnose_host_access(Address address)
     }
 }
 
+void diagnose_device_access(Address address)
+{
+    const AllocationFacts facts = facts_for_diagnosis(address);
+    if (const char *kernel = checked_kernel(); kernel != nullptr && facts.found) {
+        say("kernel %s touched %#zx, allocation %#zx + %zu, in a way that its footprint does not "
+            "declare",
+            kernel, address, facts.start, address - facts.start);
+    } else {
+        say("device code touched %#zx: no memory of this device there", address);
+    }
+}
+
 // The default action: returning repeats the access, which then kills the process with the right
 // address in its core.
 void die_on_return()
@@ -72,8 +85,7 @@ void on_fault(int signal, siginfo_t *info, void *context)
     const auto address = reinterpret_cast<Address>(info->si_addr);
     if (trap_armed != 0) {
         trap_armed = 0;
-        say("device code touched %#zx: no memory of this device there",
-            in_alias_window(address) ? device_address(address) : address);
+        diagnose_device_access(in_alias_window(address) ? device_address(address) : address);
         siglongjmp(trap, 1);
     }
     // A handler that we call may call the one it hid, which is ours again; and one that returns

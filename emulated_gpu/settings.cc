@@ -94,13 +94,13 @@ const char *faults_of_this_rank()
 }
 
 constexpr const char *kNames[] = {
-    "EMU_CC",         "EMU_COLLAPSE", "EMU_DELAY_US",  "EMU_DRIVER_VERSION",  "EMU_FAIL",
-    "EMU_FAIL_RANK",  "EMU_GDR",      "EMU_ID_STAYS",  "EMU_KERNELS",         "EMU_LEAKS",
-    "EMU_LEAKS_FILE", "EMU_LINKS",    "EMU_LINK_GBPS", "EMU_LINK_LATENCY_US", "EMU_LINK_SCALE",
-    "EMU_MEM_MB",     "EMU_NODE",     "EMU_NO_PEER",   "EMU_NUM_DEVICES",     "EMU_POISON",
-    "EMU_POOLS",      "EMU_SEED",     "EMU_SMS",       "EMU_STATS",           "EMU_STATS_FILE",
-    "EMU_STRICT",     "EMU_TRACE",    "EMU_VA",        "EMU_VA_REUSE",        "EMU_VMM",
-    "EMU_WINDOW_GB",
+    "EMU_CC",         "EMU_CHECK_FOOTPRINT", "EMU_COLLAPSE", "EMU_DELAY_US",  "EMU_DRIVER_VERSION",
+    "EMU_FAIL",       "EMU_FAIL_RANK",       "EMU_GDR",      "EMU_ID_STAYS",  "EMU_KERNELS",
+    "EMU_LEAKS",      "EMU_LEAKS_FILE",      "EMU_LINKS",    "EMU_LINK_GBPS", "EMU_LINK_LATENCY_US",
+    "EMU_LINK_SCALE", "EMU_MEM_MB",          "EMU_NODE",     "EMU_NO_PEER",   "EMU_NUM_DEVICES",
+    "EMU_POISON",     "EMU_POOLS",           "EMU_SEED",     "EMU_SMS",       "EMU_STATS",
+    "EMU_STATS_FILE", "EMU_STRICT",          "EMU_TRACE",    "EMU_VA",        "EMU_VA_REUSE",
+    "EMU_VMM",        "EMU_WINDOW_GB",
 };
 
 // A misspelt name would be a test of nothing.
@@ -260,6 +260,7 @@ Settings read_settings()
     s.reuse_addresses = environment_flag("EMU_VA_REUSE", true);
     s.id_stays = environment_flag("EMU_ID_STAYS", false);
     s.poison = environment_flag("EMU_POISON", true);
+    s.check_footprint = environment_flag("EMU_CHECK_FOOTPRINT", false);
     s.collapse = environment_flag("EMU_COLLAPSE", true);
     s.strict = environment_flag("EMU_STRICT", false);
     s.trace = environment_flag("EMU_TRACE", false);
@@ -291,6 +292,16 @@ bool peers_reach(int physical_a, int physical_b)
     return (s.unreachable[physical_a] >> physical_b & 1u) == 0 &&
            !s.routes->between(physical_a, physical_b).empty() &&
            !(s.no_peer_over_sockets && s.routes->crosses_sockets(physical_a, physical_b));
+}
+
+int ordinal_of(int physical_device, int otherwise)
+{
+    for (int ordinal = 0; ordinal < settings().device_count; ++ordinal) {
+        if (settings().physical_device[ordinal] == physical_device) {
+            return ordinal;
+        }
+    }
+    return otherwise;
 }
 
 Uuid device_uuid(int physical)

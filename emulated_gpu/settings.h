@@ -24,6 +24,7 @@ struct Settings {
     bool id_stays;                          // EMU_ID_STAYS
     bool poison;                            // EMU_POISON
     bool collapse;                          // EMU_COLLAPSE
+    bool check_footprint;                   // EMU_CHECK_FOOTPRINT
     bool strict;                            // EMU_STRICT
     bool trace;                             // EMU_TRACE
     bool print_calls;                       // EMU_STATS
@@ -50,6 +51,9 @@ struct Settings {
 // Whether two devices of the node reach each other's memory: there is a way, and EMU_NO_PEER does
 // not forbid it.
 [[nodiscard]] bool peers_reach(int physical_a, int physical_b);
+
+// The ordinal of a device of the node, or `otherwise` if this process does not see it.
+[[nodiscard]] int ordinal_of(int physical_device, int otherwise);
 
 // Stable, and another one on every emulated node.
 [[nodiscard]] Uuid device_uuid(int physical);

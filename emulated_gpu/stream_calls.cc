@@ -3,8 +3,10 @@
 #include "emulated_gpu/capture.h"
 #include "emulated_gpu/contexts.h"
 #include "emulated_gpu/copies.h"
+#include "emulated_gpu/footprint.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <type_traits>
@@ -63,10 +65,14 @@ template <class T> CUresult write_value(CUstream handle, CUdeviceptr address, T 
         return CUDA_ERROR_INVALID_VALUE;
     }
     return submit(stream, {[word = reachable_as<T>(address), value] {
+                               const DeviceAccess access;
                                std::atomic_ref<T>(*word).store(value, std::memory_order_release);
                            },
                            WorkKind::kDevice});
 }
+
+constexpr int kMostYields = 1000; // then the processor is left to those who are waited for
+constexpr unsigned kPollUs = 50;
 
 template <class T>
 CUresult wait_value(CUstream handle, CUdeviceptr address, T value, unsigned condition)
@@ -76,14 +82,19 @@ CUresult wait_value(CUstream handle, CUdeviceptr address, T value, unsigned cond
     if (!is_device_reachable(address, sizeof(T)) || address % sizeof(T) != 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    return submit(
-        stream, {[word = reachable_as<T>(address), value, condition] {
-                     const std::atomic_ref<T> seen(*word);
-                     while (!is_satisfied(seen.load(std::memory_order_acquire), value, condition)) {
-                         sched_yield();
-                     }
-                 },
-                 WorkKind::kDevice});
+    return submit(stream, {[word = reachable_as<T>(address), value, condition] {
+                               const auto is_there = [&] {
+                                   const DeviceAccess access;
+                                   return is_satisfied(
+                                       std::atomic_ref<T>(*word).load(std::memory_order_acquire),
+                                       value, condition);
+                               };
+                               for (int polls = 0; !is_there(); ++polls) {
+                                   polls < kMostYields ? void(sched_yield())
+                                                       : void(usleep(kPollUs));
+                               }
+                           },
+                           WorkKind::kDevice});
 }
 
 } // namespace

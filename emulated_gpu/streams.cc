@@ -4,6 +4,7 @@
 #include "emulated_gpu/capture.h"
 #include "emulated_gpu/contexts.h"
 #include "emulated_gpu/emulated_gpu.h"
+#include "emulated_gpu/footprint.h"
 #include "emulated_gpu/protection.h"
 #include "emulated_gpu/settings.h"
 
@@ -157,6 +158,7 @@ void Stream::execute(const Work &work, unsigned &random) const
     }
     const auto body = [](void *run) { (*static_cast<const std::function<void()> *>(run))(); };
     if (!run_trapped(body, const_cast<std::function<void()> *>(&work.run))) {
+        end_access_after_fault();
         context->sticky_error.store(CUDA_ERROR_ILLEGAL_ADDRESS);
     }
 }

@@ -96,6 +96,29 @@ CUresult unmap(Allocation *allocation)
     return CUDA_SUCCESS;
 }
 
+// Whatever access is given is to read and write; what nobody may access any more is closed.
+CUresult set_access(Allocation *mapping, const CUmemAccessDesc &description)
+{
+    if (description.location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    const int device = description.location.id;
+    EMULATED_TRY(check_device(device));
+    if (!peers_reach(settings().physical_device[device], mapping->block->physical_device)) {
+        return CUDA_ERROR_INVALID_DEVICE;
+    }
+    const unsigned before = mapping->open_to, bit = 1u << device;
+    const bool open = description.flags != CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    mapping->open_to = open ? before | bit : before & ~bit;
+    if (mapping->open_to == 0) {
+        unmap_range(mapping->start, mapping->bytes);
+        return CUDA_SUCCESS;
+    }
+    return before != 0 || map_device(mapping->start, mapping->bytes, mapping->block->fd, 0)
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_MAP_FAILED;
+}
+
 CUresult check_vmm() { return settings().vmm ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED; }
 
 } // namespace
@@ -223,10 +246,11 @@ EMULATED_GPU_EXPORT CUresult cuMemSetAccess(CUdeviceptr start, size_t bytes,
         return CUDA_ERROR_INVALID_VALUE;
     }
     const std::unique_lock lock(memory_mutex());
-    return for_each_mapping(start, bytes, [](Allocation *mapping) {
-        return map_device(mapping->start, mapping->bytes, mapping->block->fd, 0)
-                   ? CUDA_SUCCESS
-                   : CUDA_ERROR_MAP_FAILED;
+    return for_each_mapping(start, bytes, [&](Allocation *mapping) {
+        for (size_t i = 0; i < count; ++i) {
+            EMULATED_TRY(set_access(mapping, description[i]));
+        }
+        return CUDA_SUCCESS;
     });
 }
 
@@ -239,8 +263,9 @@ EMULATED_GPU_EXPORT CUresult cuMemGetAccess(unsigned long long *flags,
     if (found == nullptr || found->kind != Kind::kVmm) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    *flags = location->type == CU_MEM_LOCATION_TYPE_DEVICE ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
-                                                           : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    const bool open = location->type == CU_MEM_LOCATION_TYPE_DEVICE && location->id >= 0 &&
+                      location->id < kMaxDevices && (found->open_to >> location->id & 1u) != 0;
+    *flags = open ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
     return CUDA_SUCCESS;
 }
 
@@ -308,7 +333,8 @@ EMULATED_GPU_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocati
     }
     const int fd = static_cast<int>(reinterpret_cast<std::intptr_t>(os_handle));
     struct stat file;
-    if (fstat(fd, &file) != 0) {
+    int physical = -1;
+    if (fstat(fd, &file) != 0 || !find_device_of_block(fd, physical)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     const std::unique_lock lock(memory_mutex());
@@ -317,10 +343,13 @@ EMULATED_GPU_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocati
     block->bytes = static_cast<std::size_t>(file.st_size);
     block->id = new_node_id();
     block->imported = true;
+    block->physical_device = physical;
+    block->device = ordinal_of(physical, 0);
     CUmemAllocationProp properties{};
     properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     properties.requestedHandleTypes = type;
     properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    properties.location.id = block->device;
     *handle = add_physical(block, properties);
     return CUDA_SUCCESS;
 }

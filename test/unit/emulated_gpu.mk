@@ -4,6 +4,7 @@ unit_sources_emulated_gpu = \
 	test/unit/emulated_gpu_driver.cc \
 	test/unit/emulated_gpu_driver.h \
 	test/unit/emulated_gpu_faults_test.cc \
+	test/unit/emulated_gpu_footprint_test.cc \
 	test/unit/emulated_gpu_ipc_test.cc \
 	test/unit/emulated_gpu_kernels_test.cc \
 	test/unit/emulated_gpu_link_clock_test.cc \
