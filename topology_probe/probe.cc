@@ -1,11 +1,39 @@
 #include "topology_probe/probe.h"
 
+#include "topology_probe/hwloc_tree.h"
+#include "topology_probe/nvlinks.h"
+#include "topology_probe/sys_files.h"
+
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <limits>
+#include <map>
+#include <mutex>
 #include <utility>
+#include <vector>
 
 namespace hetcoll {
 namespace {
+
+// What a kernel that only reads and writes reaches of the memory's peak.
+constexpr double kMemoryShare = 0.9;
+// Cards much slower than the fastest one are for administration: no collective goes there.
+constexpr double kSlowNicShare = 0.25;
+
+// GB/s of the GPU's memory; 0: the driver does not tell.
+float memory_gbps(const Driver &driver, CUdevice device)
+{
+    int kilohertz = 0, bits = 0;
+    if (driver.cuDeviceGetAttribute(&kilohertz, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, device) !=
+            CUDA_SUCCESS ||
+        driver.cuDeviceGetAttribute(&bits, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, device) !=
+            CUDA_SUCCESS) {
+        return 0;
+    }
+    const double peak = 2.0 * kilohertz * 1e3 * bits / 8 / 1e9; // two transfers a cycle
+    return static_cast<float>(peak * kMemoryShare);
+}
 
 // The GPU's identity in `record`, as the driver tells it.
 Status identify(const ProbeInput &input, RankRecord &record)
@@ -18,8 +46,7 @@ Status identify(const ProbeInput &input, RankRecord &record)
         return status;
     }
     CUuuid uuid{};
-    const CUresult uuid_result = driver.cuDeviceGetUuid_v2(&uuid, device);
-    if (uuid_result == CUDA_SUCCESS) {
+    if (driver.cuDeviceGetUuid_v2(&uuid, device) == CUDA_SUCCESS) {
         static_assert(sizeof uuid.bytes == sizeof record.uuid.bytes);
         std::memcpy(record.uuid.bytes.data(), uuid.bytes, sizeof uuid.bytes);
     }
@@ -29,17 +56,89 @@ Status identify(const ProbeInput &input, RankRecord &record)
         record.bus = parse_bus_id(bus).value_or(BusId{});
     }
     if (!record.uuid.known() && record.bus.known == 0) {
-        const CUresult failed = bus_result != CUDA_SUCCESS ? bus_result : uuid_result;
-        return failed != CUDA_SUCCESS
-                   ? driver_status(driver, failed, "cuDeviceGetPCIBusId", "identifying a GPU")
-                   : error(Errc::kUnsupported, "GPU %d has neither UUID nor PCI bus id ('%s')",
+        return bus_result != CUDA_SUCCESS
+                   ? driver_status(driver, bus_result, "cuDeviceGetPCIBusId", "identifying a GPU")
+                   : error(Errc::kUnsupported,
+                           "GPU %d has no UUID and '%s' as PCI bus id: nobody can tell it from "
+                           "another one, leave hetcoll off with coll_hetcoll_enable 0",
                            input.ordinal, bus);
     }
     char model[256] = "";
     if (driver.cuDeviceGetName(model, sizeof model, device) == CUDA_SUCCESS) {
         std::snprintf(record.model, sizeof record.model, "%s", as_word(model).c_str());
     }
+    record.memory_gbps = memory_gbps(driver, device);
     return {};
+}
+
+// Ids that all processes of the node give to a switch or CPU.
+std::uint64_t id_of(const BusId &bus)
+{
+    return (std::uint64_t{bus.domain} << 32) | (std::uint64_t{bus.bus} << 16) |
+           (std::uint64_t{bus.device} << 8) | bus.function;
+}
+
+std::uint64_t id_of(const MachineTree::Cpu &cpu)
+{
+    constexpr std::uint64_t kCpu = std::uint64_t{1} << 63;
+    return kCpu | static_cast<std::uint32_t>(cpu.package);
+}
+
+// The way from a GPU to its CPU.
+void fill_ancestors(const MachineTree &tree, const MachineTree::Device &gpu, RankRecord &record)
+{
+    const auto add = [&](std::uint64_t id, double gbps, bool is_cpu) {
+        record.ancestors[record.ancestor_count++] = {
+            .id = id, .gbps = static_cast<float>(gbps), .is_cpu = is_cpu ? 1U : 0U};
+    };
+    double gbps = gpu.gbps;
+    for (int s = gpu.up; s != kNone; s = tree.switches[s].up) {
+        if (record.ancestor_count + 1 < RankRecord::kMaxAncestors) {
+            add(id_of(tree.switches[s].bus), gbps, false);
+            gbps = tree.switches[s].gbps;
+        } else { // so deep a tree is cut; what is left out still counts
+            gbps = std::min(gbps, tree.switches[s].gbps);
+        }
+    }
+    if (gpu.cpu != kNone) {
+        add(id_of(tree.cpus[gpu.cpu]), gbps, true);
+    }
+}
+
+void fill_network(const MachineTree &tree, RankRecord &record)
+{
+    double fastest = 0;
+    for (const MachineTree::Device &device : tree.devices) {
+        fastest = std::max(fastest, device.kind == VertexKind::kNic ? device.network_gbps : 0.0);
+    }
+    for (const MachineTree::Device &device : tree.devices) {
+        if (device.kind == VertexKind::kNic &&
+            (fastest == 0 || device.network_gbps > fastest * kSlowNicShare)) {
+            ++record.nic_count;
+            record.nic_gbps += static_cast<float>(device.network_gbps);
+        }
+    }
+}
+
+void fill_nvlinks(const GpuNvlinks &links, RankRecord &record)
+{
+    double to_cpu = 0;
+    for (const NvlinkBundle &bundle : links.bundles) {
+        if (bundle.end == NvlinkEnd::kCpu) {
+            to_cpu += bundle.count * bundle.gbps;
+        } else if (record.nvlink_count < RankRecord::kMaxNvlinks) {
+            record.nvlinks[record.nvlink_count++] = {
+                .remote = bundle.remote,
+                .gbps = static_cast<float>(bundle.gbps),
+                .count = static_cast<std::uint8_t>(bundle.count),
+                .to_switch = static_cast<std::uint8_t>(bundle.end == NvlinkEnd::kSwitch),
+                .zero = 0};
+        }
+    }
+    // NVLinks to the CPU are its way to host memory, instead of PCIe.
+    if (record.ancestor_count == 1 && record.ancestors[0].is_cpu != 0) {
+        record.ancestors[0].gbps = std::max(record.ancestors[0].gbps, static_cast<float>(to_cpu));
+    }
 }
 
 } // namespace
@@ -47,10 +146,73 @@ Status identify(const ProbeInput &input, RankRecord &record)
 struct MachineProbe::Impl {
     Log log;
     ProbeSources sources;
+    std::mutex mutex; // of the rest
+    bool loaded = false;
+    MachineTree tree{}; // empty without hwloc
+    std::map<BusId, GpuNvlinks> nvlinks{};
+
+    const MachineTree &machine();
+    const GpuNvlinks &links_of(const BusId &gpu);
+    void fill(RankRecord &record);
+    void add_gpu(MachineTree &machine, const RankRecord &record);
 };
 
+const MachineTree &MachineProbe::Impl::machine()
+{
+    if (!loaded) {
+        loaded = true;
+        if (!sources.use_hwloc) {
+            return tree;
+        }
+        if (auto read = read_this_machine(sources.sys); read.ok()) {
+            tree = std::move(*read);
+        } else {
+            hetcoll::log(log, 1, "hetcoll does not know PCIe switches, CPUs and network cards: %s",
+                         read.status().message().c_str());
+        }
+    }
+    return tree;
+}
+
+const GpuNvlinks &MachineProbe::Impl::links_of(const BusId &gpu)
+{
+    const auto known = nvlinks.find(gpu);
+    if (known != nvlinks.end()) {
+        return known->second;
+    }
+    GpuNvlinks links;
+    if (!sources.nvml.empty() && gpu.known != 0) {
+        links = read_nvlinks(sources.nvml, gpu, machine());
+        if (!links.missing.empty()) {
+            hetcoll::log(log, 1, "hetcoll does not know all NVLinks of GPU %s: %s",
+                         print_bus_id(gpu).c_str(), links.missing.c_str());
+        }
+    }
+    return nvlinks.emplace(gpu, std::move(links)).first->second;
+}
+
+// What the machine's tree and NVML know.
+void MachineProbe::Impl::fill(RankRecord &record)
+{
+    const MachineTree &here = machine();
+    record.socket_gbps = static_cast<float>(here.socket_gbps);
+    fill_network(here, record);
+    if (record.bus.known == 0) {
+        return;
+    }
+    if (const int gpu = here.find(record.bus); gpu != kNone) {
+        record.numa = here.devices[gpu].numa;
+        fill_ancestors(here, here.devices[gpu], record);
+    } else {
+        record.numa = read_numa(sources.sys, record.bus);
+        hetcoll::log(log, 1, "hetcoll does not know the PCIe switches and the CPU of GPU %s",
+                     print_bus_id(record.bus).c_str());
+    }
+    fill_nvlinks(links_of(record.bus), record);
+}
+
 MachineProbe::MachineProbe(const Log &log, ProbeSources sources)
-    : impl_(std::make_unique<Impl>(Impl{.log = log, .sources = std::move(sources)}))
+    : impl_(std::make_unique<Impl>(log, std::move(sources)))
 {
 }
 
@@ -63,13 +225,60 @@ Result<RankRecord> MachineProbe::probe_rank(const ProbeInput &input)
     record.pid = input.pid;
     record.file_gpu = -1;
     record.numa = kUnknownNuma;
-    if (input.driver == nullptr || input.ordinal < 0) {
-        return record;
+    if (input.driver != nullptr && input.ordinal >= 0) {
+        if (Status status = identify(input, record); !status.ok()) {
+            return status;
+        }
     }
-    if (Status status = identify(input, record); !status.ok()) {
-        return status;
-    }
+    const std::lock_guard lock(impl_->mutex);
+    impl_->fill(record);
     return record;
+}
+
+// Puts a GPU that CUDA shows in the place of the one that hwloc shows.
+void MachineProbe::Impl::add_gpu(MachineTree &here, const RankRecord &record)
+{
+    const int known = tree.find(record.bus);
+    MachineTree::Device gpu = known != kNone ? tree.devices[known] : MachineTree::Device{};
+    gpu.kind = VertexKind::kGpu;
+    gpu.bus = record.bus;
+    gpu.uuid = record.uuid;
+    gpu.model = record.model;
+    gpu.numa = record.numa;
+    here.devices.push_back(std::move(gpu));
+}
+
+Result<Topology> MachineProbe::probe_machine(const Driver *driver)
+{
+    int count = 0;
+    if (driver != nullptr) {
+        Status status = driver_status(*driver, driver->cuDeviceGetCount(&count), "cuDeviceGetCount",
+                                      "looking for GPUs");
+        if (!status.ok()) {
+            return status;
+        }
+    }
+    std::vector<RankRecord> gpus;
+    for (int ordinal = 0; ordinal < count; ++ordinal) {
+        auto record = probe_rank({.driver = driver, .ordinal = ordinal});
+        if (!record.ok()) {
+            return record.take_status();
+        }
+        gpus.push_back(*record);
+    }
+    const std::lock_guard lock(impl_->mutex);
+    MachineTree here = impl_->machine();
+    std::erase_if(here.devices, [](const MachineTree::Device &device) {
+        return device.kind == VertexKind::kGpu;
+    });
+    here.nvlinks.clear();
+    for (const RankRecord &record : gpus) {
+        impl_->add_gpu(here, record);
+    }
+    for (const RankRecord &record : gpus) {
+        add_nvlinks(here, record.bus, impl_->links_of(record.bus));
+    }
+    return to_topology(here);
 }
 
 } // namespace hetcoll

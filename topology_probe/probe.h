@@ -42,6 +42,10 @@ public:
     // nobody could tell it from another one.
     [[nodiscard]] Result<RankRecord> probe_rank(const ProbeInput &input);
 
+    // This node with all GPUs that the process may use (none: `driver` is null), its CPUs and its
+    // network cards: what there is without any rank.
+    [[nodiscard]] Result<Topology> probe_machine(const Driver *driver);
+
 private:
     struct Impl;
     const std::unique_ptr<Impl> impl_;
