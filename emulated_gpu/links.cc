@@ -21,6 +21,12 @@ namespace {
 
 constexpr int kPlaces = kMaxDevices + 1; // devices, then the host
 
+// Of this stream thread's work; not moved by late wake-ups.
+struct Turn {
+    std::uint64_t start_ns, end_ns;
+};
+constinit thread_local Turn turn{};
+
 std::size_t place_index(int device)
 {
     return static_cast<std::size_t>(device == kHostMemory ? kMaxDevices : device);
@@ -100,15 +106,29 @@ void wait_for_links(const std::vector<Crossing> &crossings, std::uint64_t starte
         next.book();
         end_ns = std::max(end_ns, next.passed_ns());
     }
+    turn.end_ns = end_ns;
     sleep_until(end_ns);
 }
 
 } // namespace
 
+void start_turn(std::uint64_t submitted_ns)
+{
+    turn.start_ns = std::max(submitted_ns, turn.end_ns);
+    turn.end_ns = 0;
+}
+
+void end_turn()
+{
+    if (turn.end_ns == 0) {
+        turn.end_ns = now_ns();
+    }
+}
+
 std::uint64_t start_carrying(const std::vector<Crossing> &crossings)
 {
     const bool takes_time = settings().has_link_rates || settings().link_latency_us > 0;
-    return takes_time && !crossings.empty() ? now_ns() : 0;
+    return takes_time && !crossings.empty() ? turn.start_ns : 0;
 }
 
 void finish_carrying(const std::vector<Crossing> &crossings, std::uint64_t started_ns)

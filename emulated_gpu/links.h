@@ -16,12 +16,17 @@ struct Crossing {
     std::uint64_t bytes;
 };
 
+// Around each piece of a stream's work, by its thread. Work that was submitted before the last
+// piece ended starts when that ended, not when the thread woke up: a GPU goes from one to the next.
+void start_turn(std::uint64_t submitted_ns);
+void end_turn();
+
 // What carry() does before and after the body.
 [[nodiscard]] std::uint64_t start_carrying(const std::vector<Crossing> &crossings);
 void finish_carrying(const std::vector<Crossing> &crossings, std::uint64_t started_ns);
 
 // Runs `body`, counts the crossings, and sleeps until the links would have carried them, from the
-// start of `body` on.
+// start of the turn on.
 template <class Body> void carry(const std::vector<Crossing> &crossings, Body body)
 {
     const std::uint64_t started_ns = start_carrying(crossings);

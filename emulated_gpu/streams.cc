@@ -5,7 +5,9 @@
 #include "emulated_gpu/contexts.h"
 #include "emulated_gpu/emulated_gpu.h"
 #include "emulated_gpu/footprint.h"
+#include "emulated_gpu/links.h"
 #include "emulated_gpu/protection.h"
+#include "emulated_gpu/report.h"
 #include "emulated_gpu/settings.h"
 
 #include <csignal>
@@ -88,6 +90,7 @@ void order_after(Stream &stream, const StreamPointer &other)
 
 std::uint64_t Stream::push(Work work)
 {
+    work.submitted_ns = now_ns();
     const std::lock_guard lock(mutex_);
     queue_.push_back(std::move(work));
     has_work_.notify_one();
@@ -167,7 +170,9 @@ void Stream::run()
 {
     unsigned random = settings().seed + static_cast<unsigned>(id) * 2654435761u;
     for (Work work; next(work);) {
+        start_turn(work.submitted_ns);
         execute(work, random);
+        end_turn();
         work = {}; // what it holds goes before others learn that it is done
         const std::lock_guard lock(mutex_);
         ++completed_;

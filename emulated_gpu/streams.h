@@ -27,6 +27,7 @@ enum class WorkKind {
 struct Work {
     std::function<void()> run;
     WorkKind kind = WorkKind::kHost;
+    std::uint64_t submitted_ns = 0;
 };
 
 class Stream {
