@@ -1,6 +1,7 @@
 #include "tuning/choice.h"
 
 #include "tuning/model.h"
+#include "tuning/table.h"
 
 #include <algorithm>
 
@@ -45,24 +46,37 @@ std::optional<Algorithm> find_algorithm(std::string_view name) noexcept
     return std::nullopt;
 }
 
-Choice choose(const Query &query, const Table *) noexcept
+Choice choose(const Query &query, const Table *table) noexcept
 {
     Choice choice;
     const AlgorithmSet set = allowed(query);
+    std::size_t chunk = 0; // 0: the model's
+    std::optional<Algorithm> between;
     if (query.forced && contains(set, *query.forced)) {
         choice.algorithm = *query.forced;
         choice.source = ChoiceSource::kForced;
     } else {
-        choice.algorithm = fastest(set, query);
         choice.forced_unavailable = query.forced.has_value();
+        choice.rule = table != nullptr ? table->find(query, set) : -1;
+        if (choice.rule >= 0) {
+            const SizeRule &rule = table->rule(choice.rule);
+            choice.algorithm = rule.algorithm;
+            choice.source = ChoiceSource::kTable;
+            chunk = rule.chunk_bytes;
+            between = rule.between_nodes;
+        } else {
+            choice.algorithm = fastest(set, query);
+        }
     }
     if (choice.algorithm == Algorithm::kHierarchical) {
-        choice.between_nodes = fastest_between_nodes(query);
+        choice.between_nodes = between ? *between : fastest_between_nodes(query);
     }
-    choice.chunk_bytes =
-        query.chunk_bytes != 0 ? query.chunk_bytes : model_chunk(choice.algorithm, query);
-    choice.chunk_bytes =
-        std::max(choice.chunk_bytes / kChunkMultiple * kChunkMultiple, kChunkMultiple);
+    if (query.chunk_bytes != 0) {
+        chunk = query.chunk_bytes;
+    } else if (chunk == 0) {
+        chunk = model_chunk(choice.algorithm, query);
+    }
+    choice.chunk_bytes = std::max(chunk / kChunkMultiple * kChunkMultiple, kChunkMultiple);
     return choice;
 }
 

@@ -46,10 +46,7 @@ struct Case {
     explicit Case(const Query &query)
         : links(query.links), bytes(static_cast<double>(query.bytes)),
           ranks(std::max(query.ranks, 1)), nodes(std::clamp(query.nodes, 1, ranks)),
-          local(query.ranks_per_node_max > 0 ? query.ranks_per_node_max
-                                             : (ranks + nodes - 1) / nodes),
-          local_min(query.ranks_per_node_min > 0 ? query.ranks_per_node_min
-                                                 : std::max(ranks / nodes, 1)),
+          local(node_shape(query).max), local_min(node_shape(query).min),
           sharing(std::clamp(query.ranks_per_gpu, 1, local))
     {
         one_gpu = local == sharing;
