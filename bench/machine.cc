@@ -29,7 +29,7 @@ std::string mpi_version()
     return all.substr(0, all.find(','));
 }
 
-std::string describe_placement(MPI_Comm comm, const Placement &place)
+std::string describe_placement(MPI_Comm comm, const RankPlace &place)
 {
     int all_bound = cores_of_this_rank() < cores_of_machine() ? 1 : 0;
     int most_on_a_node = place.local_size;
@@ -45,11 +45,11 @@ std::string describe_placement(MPI_Comm comm, const Placement &place)
 
 } // namespace
 
-Placement find_placement(MPI_Comm comm)
+RankPlace find_placement(MPI_Comm comm)
 {
     MPI_Comm node = MPI_COMM_NULL;
     MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
-    Placement place{};
+    RankPlace place{};
     MPI_Comm_rank(node, &place.local_rank);
     MPI_Comm_size(node, &place.local_size);
     MPI_Comm_free(&node);
@@ -60,7 +60,7 @@ Placement find_placement(MPI_Comm comm)
 
 Facts machine_facts(MPI_Comm comm, const Gpu *gpu)
 {
-    const Placement place = find_placement(comm);
+    const RankPlace place = find_placement(comm);
     int ranks = 0;
     MPI_Comm_size(comm, &ranks);
     Facts facts;

@@ -14,10 +14,10 @@ namespace hetcoll {
 using Facts = std::vector<std::pair<std::string, std::string>>; // key, value
 
 // This rank's place among the ranks on its node.
-struct Placement {
+struct RankPlace {
     int local_rank, local_size, nodes;
 };
-[[nodiscard]] Placement find_placement(MPI_Comm comm);
+[[nodiscard]] RankPlace find_placement(MPI_Comm comm);
 
 // Collective: cores, binding and hosts of all ranks are in it. `gpu` may be null.
 [[nodiscard]] Facts machine_facts(MPI_Comm comm, const Gpu *gpu);

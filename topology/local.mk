@@ -2,7 +2,8 @@ hetcoll_sources += \
 	topology/file.h topology/file.cc topology/file_name.cc \
 	topology/ids.h topology/ids.cc \
 	topology/link_units.h topology/link_units.cc \
-	topology/record.h \
+	topology/merge_graph.h topology/merge_graph.cc \
+	topology/record.h topology/merge.cc topology/summary.cc \
 	topology/route.h topology/route.cc \
 	topology/topology.h topology/topology.cc
 hetcoll_sources += \

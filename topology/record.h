@@ -18,7 +18,7 @@ struct RankRecord {
     static constexpr int kMaxNvlinks = 18, kMaxAncestors = 6;
 
     struct Nvlink {   // links to one remote end, taken together
-        BusId remote; // a GPU's, or an NVSwitch's (unknown: all such switches count as one)
+        BusId remote; // a GPU's; an NVSwitch's may be unknown, a node's switches count as one
         float gbps;   // of each link and direction
         std::uint8_t count;
         std::uint8_t to_switch; // 1: the remote end is an NVSwitch
@@ -32,15 +32,14 @@ struct RankRecord {
 
     std::uint64_t host_id;   // ranks with the same one share a node
     std::uint64_t file_hash; // of the topology file used instead of a probe; 0: none
-    Uuid uuid;               // of the rank's GPU; all zero: it has none
-    BusId bus;
+    Uuid uuid;               // of the rank's GPU, which is unknown, or there is none
+    BusId bus;               // likewise; a rank without both has no GPU
     std::int32_t pid;
-    std::int32_t
-        file_gpu;      // number of the rank's GPU in that file unless the bus id tells; -1: unknown
-    std::int32_t numa; // kUnknownNuma
-    float memory_gbps; // measured bandwidth of the GPU's memory; 0: unknown
-    float socket_gbps; // between this node's CPUs; 0: unknown
-    float nic_gbps;    // all NICs of the node together, per direction; 0: unknown
+    std::int32_t file_gpu; // the GPU's number in that file where no bus id tells; -1: unknown
+    std::int32_t numa;     // kUnknownNuma
+    float memory_gbps;     // measured bandwidth of the GPU's memory; 0: unknown
+    float socket_gbps;     // between this node's CPUs; 0: unknown
+    float nic_gbps;        // all NICs of the node together, per direction; 0: unknown
     std::uint16_t nic_count;
     std::uint8_t nvlink_count, ancestor_count; // used entries of the arrays below
     char model[28];                            // one word, ends with a zero
@@ -80,8 +79,8 @@ struct Placement {
 };
 
 // records[r] is rank r's. `file`: the topology that replaces what the records say about links, or
-// null; each GPU is found in it by bus id, else by RankRecord::file_gpu. An error if some ranks
-// read another file, or if the file lacks a GPU.
+// null; a node's GPUs are found in it by bus id if it has them all, else by RankRecord::file_gpu.
+// An error if some ranks read another file, or if the file lacks a GPU.
 [[nodiscard]] Result<Placement> merge_records(std::span<const RankRecord> records,
                                               const Topology *file = nullptr);
 
