@@ -9,6 +9,32 @@
 #include <sys/utsname.h>
 
 namespace hetcoll {
+namespace {
+
+void print_machine(const char *what)
+{
+    double load = 0;
+    utsname system{};
+    uname(&system);
+    getloadavg(&load, 1);
+    std::printf("# %s\n# date        %s\n", what, now_utc().c_str());
+    std::printf("# machine     %s, %d cores, Linux %s, load %.1f at the start\n",
+                cpu_model().c_str(), cores_of_machine(), system.release, load);
+}
+
+void print_code()
+{
+    std::printf("# commit      %s\n# compiler    %s\n", HETCOLL_COMMIT,
+#if defined(__clang__)
+                "clang " __VERSION__
+#else
+                "g++ " __VERSION__
+#endif
+    );
+}
+
+} // namespace
+
 void require(CUresult result, const char *call)
 {
     if (result != CUDA_SUCCESS) {
@@ -27,24 +53,18 @@ void require(const Status &status)
 
 void print_header(const Gpu &gpu, const char *what)
 {
-    double load = 0;
-    utsname system{};
-    uname(&system);
-    getloadavg(&load, 1);
-    std::printf("# %s\n# date        %s\n", what, now_utc().c_str());
-    std::printf("# machine     %s, %d cores, Linux %s, load %.1f at the start\n",
-                cpu_model().c_str(), cores_of_machine(), system.release, load);
+    print_machine(what);
     std::printf("# gpu         %s%s\n", gpu.name().c_str(),
                 gpu.is_emulated() ? ": no time here is a GPU's" : "");
     std::printf("# driver      CUDA %s%s\n", gpu.driver_version().c_str(),
                 gpu.is_emulated() ? ", emulated" : "");
-    std::printf("# commit      %s\n# compiler    %s\n", HETCOLL_COMMIT,
-#if defined(__clang__)
-                "clang " __VERSION__
-#else
-                "g++ " __VERSION__
-#endif
-    );
+    print_code();
+}
+
+void print_header(const char *what)
+{
+    print_machine(what);
+    print_code();
 }
 
 double median(std::vector<double> values)

@@ -22,6 +22,7 @@ template <class T> T require(Result<T> result)
 
 // "# key value" lines: when, on what machine and GPU, under what load, with what code.
 void print_header(const Gpu &gpu, const char *what);
+void print_header(const char *what); // where no GPU takes part
 
 // The middle value, the lower one of two. Requires at least one.
 [[nodiscard]] double median(std::vector<double> values);

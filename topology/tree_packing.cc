@@ -12,7 +12,7 @@
 namespace hetcoll {
 namespace {
 
-constexpr int kMostGpusTried = 16;
+constexpr int kMostGpusTried = 16, kMostStarts = 8; // see fewest_trees()
 
 using Bundles = std::vector<TreeBundle>;
 using Links = std::vector<LinkRoom>;
@@ -137,21 +137,33 @@ std::vector<Tree> trees_of(int gpus, const Links &links, int count)
     return trees;
 }
 
+int deepest_of(const std::vector<Tree> &trees)
+{
+    int most = 0;
+    for (const Tree &tree : trees) {
+        most = std::max(most, depth(tree));
+    }
+    return most;
+}
+
 // Which of many packings the matroid union finds depends on the order of the links. Some orders are
 // tried while that is fast: the lower number of different trees wins, then the lower depth.
 std::vector<Tree> fewest_trees(int gpus, Links links, int count)
 {
     const auto cost = [](const std::vector<Tree> &trees) {
-        int deepest = 0;
-        for (const Tree &tree : trees) {
-            deepest = std::max(deepest, depth(tree));
-        }
-        return std::pair(trees.size(), deepest);
+        return std::pair(trees.size(), deepest_of(trees));
     };
     std::vector<Tree> best = trees_of(gpus, links, count);
     const bool fast = gpus <= kMostGpusTried && count <= kMaxTrees;
-    for (const int wide_sign : {0, 1, -1}) {
-        for (int first = 0; first < gpus && fast && best.size() > 1; ++first) {
+    const int starts = fast ? std::min(gpus, kMostStarts) : 0;
+    const bool all_alike = std::all_of(links.begin(), links.end(), [&](const LinkRoom &link) {
+        return link.room == links[0].room;
+    });
+    for (const int wide_sign : {0, 1, -1}) { // whatever their width, wide ones first, last
+        if (all_alike && wide_sign != 0) {
+            break;
+        }
+        for (int first = 0; first < starts && best.size() > 1; ++first) {
             const auto key = [&](const LinkRoom &link) {
                 const int a = (link.a + first) % gpus, b = (link.b + first) % gpus;
                 return std::tuple(-wide_sign * link.room, std::min(a, b), std::max(a, b));
@@ -305,5 +317,7 @@ int depth(const Tree &tree)
     }
     return deepest;
 }
+
+int deepest(const Packing &packing) { return deepest_of(packing.trees); }
 
 } // namespace hetcoll

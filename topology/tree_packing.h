@@ -62,5 +62,6 @@ inline constexpr int kMaxTrees = 16;
 [[nodiscard]] std::vector<int> children(const Tree &tree, int gpu);
 // Links from the root to the GPU farthest from it.
 [[nodiscard]] int depth(const Tree &tree);
+[[nodiscard]] int deepest(const Packing &packing); // of its trees
 
 } // namespace hetcoll

@@ -274,6 +274,8 @@ TEST(TreeTest, ChildrenAreInAscendingOrderAndDepthCountsLinks)
     EXPECT_EQ(children(tree, 4), std::vector<int>());
     EXPECT_EQ(depth(tree), 2);
     EXPECT_EQ(depth(one_hop_trees(5)[3]), 1);
+    EXPECT_EQ(deepest({.denominator = 1, .trees = {one_hop_trees(5)[3], tree}, .strength = {}}), 2);
+    EXPECT_EQ(deepest({}), 0);
     EXPECT_EQ(depth({.root = 0, .parent = {kNoParent}, .weight = 1}), 0);
 }
 
