@@ -1,0 +1,135 @@
+#include "test/unit/topology_probe_fake_nvml.h"
+
+#include "topology_probe/nvml.h"
+
+#include <cstdio>
+#include <cstring>
+
+using hetcoll::NvmlDevice;
+using hetcoll::NvmlField;
+using hetcoll::NvmlPciInfo;
+using hetcoll::NvmlResult;
+using hetcoll::test::FakeNvml;
+
+namespace {
+
+constexpr NvmlResult kUninitialized = 1, kInvalidArgument = 2, kNotSupported = 3, kNotFound = 6;
+
+FakeNvml &fake()
+{
+    static FakeNvml made;
+    return made;
+}
+
+// True if this call is to fail, with `result`.
+bool fails(const char *call, NvmlResult &result)
+{
+    ++fake().calls;
+    if (fake().failing == call && fake().calls_until_failure-- <= 0) {
+        result = fake().failure;
+        return true;
+    }
+    result = kUninitialized;
+    return fake().initialized == 0 && std::strcmp(call, "nvmlInit_v2") != 0;
+}
+
+FakeNvml::Gpu &gpu(NvmlDevice device) { return *reinterpret_cast<FakeNvml::Gpu *>(device); }
+
+} // namespace
+
+#define HETCOLL_FAKE_MAY_FAIL                         \
+    if (NvmlResult result; fails(__func__, result)) { \
+        return result;                                \
+    }
+#define HETCOLL_FAKE_LINK                   \
+    HETCOLL_FAKE_MAY_FAIL                   \
+    if (link >= gpu(device).links.size()) { \
+        return kInvalidArgument;            \
+    }                                       \
+    const FakeNvml::Link &of = gpu(device).links[link];
+
+extern "C" {
+
+#pragma GCC visibility push(default)
+
+FakeNvml *hetcoll_fake_nvml() { return &fake(); }
+
+NvmlResult nvmlInit_v2()
+{
+    HETCOLL_FAKE_MAY_FAIL
+    ++fake().initialized;
+    return 0;
+}
+
+NvmlResult nvmlShutdown()
+{
+    HETCOLL_FAKE_MAY_FAIL
+    --fake().initialized;
+    return 0;
+}
+
+NvmlResult nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, NvmlDevice *device)
+{
+    HETCOLL_FAKE_MAY_FAIL
+    const auto found = fake().gpus.find(hetcoll::parse_bus_id(bus_id).value_or(hetcoll::BusId{}));
+    if (found == fake().gpus.end()) {
+        return kNotFound;
+    }
+    *device = reinterpret_cast<NvmlDevice>(&found->second);
+    return 0;
+}
+
+NvmlResult nvmlDeviceGetNvLinkState(NvmlDevice device, unsigned link, unsigned *is_active)
+{
+    HETCOLL_FAKE_LINK
+    *is_active = of.active;
+    return 0;
+}
+
+NvmlResult nvmlDeviceGetNvLinkRemotePciInfo_v2(NvmlDevice device, unsigned link, NvmlPciInfo *pci)
+{
+    HETCOLL_FAKE_LINK
+    std::snprintf(pci->bus_id, sizeof pci->bus_id, "%s", of.remote.c_str());
+    return 0;
+}
+
+NvmlResult nvmlDeviceGetNvLinkVersion(NvmlDevice device, unsigned link, unsigned *version)
+{
+    HETCOLL_FAKE_LINK
+    *version = of.version;
+    return of.version != 0 ? 0 : kNotSupported;
+}
+
+NvmlResult nvmlDeviceGetNvLinkRemoteDeviceType(NvmlDevice device, unsigned link, unsigned *type)
+{
+    HETCOLL_FAKE_LINK
+    *type = of.type;
+    return of.type != FakeNvml::kNoType ? 0 : kNotSupported;
+}
+
+NvmlResult nvmlDeviceGetFieldValues(NvmlDevice device, int count, NvmlField *fields)
+{
+    HETCOLL_FAKE_MAY_FAIL
+    const std::vector<FakeNvml::Link> &links = gpu(device).links;
+    for (int f = 0; f < count; ++f) {
+        const FakeNvml::Link &of = links[fields[f].field_id == 164 ? fields[f].scope_id : 0];
+        const unsigned value = fields[f].field_id == 164  ? of.speed
+                               : fields[f].field_id == 90 ? of.common_speed
+                                                          : 0;
+        fields[f].result = value != 0 ? 0 : kNotSupported;
+        fields[f].value_type = 1;
+        fields[f].value.wide = ~0ULL; // whoever reads too much sees it
+        fields[f].value.narrow = value;
+    }
+    return 0;
+}
+
+NvmlResult nvmlDeviceGetMigMode(NvmlDevice device, unsigned *current, unsigned *pending)
+{
+    HETCOLL_FAKE_MAY_FAIL
+    *current = *pending = gpu(device).mig;
+    return 0;
+}
+
+#pragma GCC visibility pop
+}

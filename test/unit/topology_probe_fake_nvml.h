@@ -1,0 +1,36 @@
+// A libnvidia-ml for tests: knows the links it is told, and fails where it is told to.
+#pragma once
+
+#include "topology/ids.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace hetcoll::test {
+
+struct FakeNvml {
+    struct Link {
+        bool active = true;
+        unsigned type = 0; // nvmlIntNvLinkDeviceType_t; kNoType: NVML cannot tell
+        std::string remote{};
+        unsigned version = 0;      // nvmlNvlinkVersion_t
+        unsigned speed = 0;        // MB/s by field 164; 0: NVML cannot tell
+        unsigned common_speed = 0; // by field 90
+    };
+    struct Gpu {
+        std::vector<Link> links{};
+        bool mig = false;
+    };
+    static constexpr unsigned kNoType = 0xdead;
+
+    std::map<BusId, Gpu> gpus{};
+    std::string failing{}; // the name of an entry point
+    int failure = 999;     // what that answers
+    int calls_until_failure = 0;
+    int initialized = 0, calls = 0;
+};
+
+} // namespace hetcoll::test
+
+extern "C" hetcoll::test::FakeNvml *hetcoll_fake_nvml();
