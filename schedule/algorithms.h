@@ -11,6 +11,7 @@
 //   ring                 n        2(n-1)      2(n-1)/n vectors    (n-1)/n vectors
 //   trees of weights w   sum(w)   2 depth     w/sum(w) vectors for each link of the rank in a tree
 //                                             (reduced: each link to a child)
+//   hierarchical         see hierarchical.h: least between nodes, where a vector costs most
 #pragma once
 
 #include "schedule/schedule.h"

@@ -3,6 +3,7 @@ hetcoll_sources += \
 	schedule/builder.h schedule/builder.cc \
 	schedule/cost.h \
 	schedule/fold.h \
+	schedule/hierarchical.h schedule/hierarchical.cc \
 	schedule/match.h schedule/match.cc \
 	schedule/print.h schedule/print.cc \
 	schedule/rabenseifner.cc \

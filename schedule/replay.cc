@@ -2,6 +2,7 @@
 
 #include "schedule/print.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <string>
@@ -59,13 +60,18 @@ struct Lane {
 struct Rank {
     std::vector<Lane> lanes;        // by channel
     std::vector<bool> complete;     // by step
+    std::vector<bool> offered;      // by step: a send whose blocks may be read by a group
     std::vector<Expression> result; // by block
     std::vector<int> last_writer;   // by block
 };
 
+// A kRecvReduce and the fused steps after it: one by one, as messages arrive, or as one kernel that
+// reads the memory of all peers.
+enum class Groups : bool { kApart, kTogether };
+
 class Replay {
 public:
-    Replay(std::span<const Schedule> schedules, const StepMatches &matches);
+    Replay(std::span<const Schedule> schedules, const StepMatches &matches, Groups groups);
 
     Status run();
     Status check_results();
@@ -76,25 +82,30 @@ private:
         return schedules_[rank].steps[index];
     }
     [[nodiscard]] bool may_begin(int rank, int index) const;
+    [[nodiscard]] int group_size(int rank, int index) const;
     bool try_send(int rank, int channel);
     bool try_receive(int rank, int channel);
+    bool try_group(int rank, Lane &lane, int size);
+    [[nodiscard]] bool may_begin_group(int rank, int first, int size) const;
     [[nodiscard]] std::string name_block(int rank, int block) const;
     Status deadlock() const;
     Status check_parts(int rank, int block) const;
 
     std::span<const Schedule> schedules_;
     const StepMatches &matches_;
+    Groups groups_;
     Expressions expressions_;
     std::vector<Rank> ranks_;
 };
 
-Replay::Replay(std::span<const Schedule> schedules, const StepMatches &matches)
-    : schedules_(schedules), matches_(matches), expressions_(static_cast<int>(schedules.size())),
-      ranks_(schedules.size())
+Replay::Replay(std::span<const Schedule> schedules, const StepMatches &matches, Groups groups)
+    : schedules_(schedules), matches_(matches), groups_(groups),
+      expressions_(static_cast<int>(schedules.size())), ranks_(schedules.size())
 {
     for (std::size_t rank = 0; rank < schedules.size(); ++rank) {
         Rank &state = ranks_[rank];
         state.complete.resize(schedules[rank].steps.size());
+        state.offered.resize(schedules[rank].steps.size());
         state.result.resize(schedules[rank].block_count, kUnwritten);
         state.last_writer.resize(schedules[rank].block_count);
         state.lanes.resize(schedules[rank].channel_count);
@@ -116,8 +127,20 @@ bool Replay::may_begin(int rank, int index) const
     return true;
 }
 
+// How many steps from `index` on are carried out as one.
+int Replay::group_size(int rank, int index) const
+{
+    const std::vector<Step> &steps = schedules_[rank].steps;
+    const int count = static_cast<int>(steps.size());
+    int end = index + 1;
+    while (groups_ == Groups::kTogether && end < count && steps[end].fused) {
+        ++end;
+    }
+    return end - index;
+}
+
 // Lets the send at the head of the rank's list end if its receive is at the head at the peer and
-// has started. True if it did.
+// has started. A send to a group only offers its blocks. True if it did.
 bool Replay::try_send(int rank, int channel)
 {
     Rank &self = ranks_[rank];
@@ -129,6 +152,12 @@ bool Replay::try_send(int rank, int channel)
     const Step &send = step_of(rank, index);
     Lane &peer = ranks_[send.peer].lanes[channel];
     const int receive = matches_[rank][index];
+    if (groups_ == Groups::kTogether &&
+        (step_of(send.peer, receive).fused || group_size(send.peer, receive) > 1)) {
+        self.offered[index] = true;
+        ++lane.next_send;
+        return true;
+    }
     if (peer.next_receive == peer.receives.size() || peer.receives[peer.next_receive] != receive) {
         return false;
     }
@@ -149,6 +178,12 @@ bool Replay::try_receive(int rank, int channel)
 {
     Rank &self = ranks_[rank];
     Lane &lane = self.lanes[channel];
+    if (lane.next_receive < lane.receives.size()) {
+        const int size = group_size(rank, lane.receives[lane.next_receive]);
+        if (size > 1) {
+            return try_group(rank, lane, size);
+        }
+    }
     if (!lane.arrived || !may_begin(rank, lane.receives[lane.next_receive])) {
         return false;
     }
@@ -168,6 +203,54 @@ bool Replay::try_receive(int rank, int channel)
     lane.arrived.reset();
     self.complete[index] = true;
     ++lane.next_receive;
+    return true;
+}
+
+bool Replay::may_begin_group(int rank, int first, int size) const
+{
+    for (int index = first; index < first + size; ++index) {
+        for (const int before : schedules_[rank].after_of(step_of(rank, index))) {
+            if (before < first && !ranks_[rank].complete[before]) {
+                return false;
+            }
+        }
+        if (!ranks_[step_of(rank, index).peer].offered[matches_[rank][index]]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// Lets the group at the head of the rank's list end if all its peers offer their blocks. True if it
+// did.
+bool Replay::try_group(int rank, Lane &lane, int size)
+{
+    Rank &self = ranks_[rank];
+    const int first = lane.receives[lane.next_receive];
+    if (!may_begin_group(rank, first, size)) {
+        return false;
+    }
+    const BlockRange blocks = step_of(rank, first).blocks;
+    for (int block = blocks.first; block < blocks.first + blocks.count; ++block) {
+        std::map<int, Expression> operands; // by rank
+        operands[rank] = step_of(rank, first).from_input ? rank : self.result[block];
+        for (int index = first; index < first + size; ++index) {
+            const int peer = step_of(rank, index).peer;
+            const bool from_input = step_of(peer, matches_[rank][index]).from_input;
+            operands[peer] = from_input ? peer : ranks_[peer].result[block];
+        }
+        Expression sum = kUnwritten;
+        for (const auto &[from, operand] : operands) {
+            sum = sum == kUnwritten ? operand : expressions_.combine(sum, operand);
+        }
+        self.result[block] = sum;
+        self.last_writer[block] = first + size - 1;
+    }
+    for (int index = first; index < first + size; ++index) {
+        self.complete[index] = true;
+        ranks_[step_of(rank, index).peer].complete[matches_[rank][index]] = true;
+    }
+    lane.next_receive += size;
     return true;
 }
 
@@ -209,7 +292,8 @@ Status Replay::deadlock() const
                      std::to_string(index) + " (" + describe(step_of(rank, index)) + ")";
         }
     }
-    return named == 0 ? Status() : error(Errc::kInvalid, "deadlock: %s", stuck.c_str());
+    const char *when = groups_ == Groups::kTogether ? " of steps that are fused" : "";
+    return named == 0 ? Status() : error(Errc::kInvalid, "deadlock%s: %s", when, stuck.c_str());
 }
 
 std::string Replay::name_block(int rank, int block) const
@@ -269,11 +353,22 @@ Status Replay::check_results()
 
 Status replay_schedules(std::span<const Schedule> schedules, const StepMatches &matches)
 {
-    Replay replay(schedules, matches);
-    if (Status status = replay.run(); !status.ok()) {
-        return status;
+    const auto has_groups = [](const Schedule &schedule) {
+        return std::any_of(schedule.steps.begin(), schedule.steps.end(),
+                           [](const Step &step) { return step.fused; });
+    };
+    const bool both = std::any_of(schedules.begin(), schedules.end(), has_groups);
+    for (const Groups groups : {Groups::kApart, Groups::kTogether}) {
+        Replay replay(schedules, matches, groups);
+        Status status = replay.run();
+        if (status.ok()) {
+            status = replay.check_results();
+        }
+        if (!status.ok() || !both) {
+            return status;
+        }
     }
-    return replay.check_results();
+    return Status();
 }
 
 } // namespace hetcoll

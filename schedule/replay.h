@@ -12,7 +12,8 @@ namespace hetcoll {
 // matches[rank][step] is the index of the step at the peer that takes or sends the message.
 using StepMatches = std::vector<std::vector<int>>;
 
-// Fails if the ranks deadlock, or if a block ends unwritten, with other than every rank's part
+// Once with every step a message of its own, once with fused steps as one. Fails if the ranks
+// deadlock, or if a block ends unwritten, with other than every rank's part
 // once, or with different expressions on different ranks. Requires what verify_schedules() proves
 // before: valid steps, matched messages, no races.
 [[nodiscard]] Status replay_schedules(std::span<const Schedule> schedules,

@@ -10,6 +10,8 @@
 
 namespace hetcoll {
 
+// In ascending order, because the operand of the lower rank comes first: so all pairs of two groups
+// of ranks agree on which group's sum comes first.
 struct Team {
     std::span<const int> ranks;
     int place; // of this rank among them

@@ -35,7 +35,9 @@ struct Step {
     // out): Schedule::after[after_first, after_first + after_count).
     int after_first, after_count;
     // A kRecvReduce that goes with the step before it: same blocks, another peer. Where the peers'
-    // memory can be read directly one kernel combines them all, in the order of the ranks.
+    // memory can be read directly one kernel combines them all, in the order of the ranks. It
+    // begins when all peers have started their sends, so these only offer their blocks: until the
+    // kernel has read them they are incomplete, but keep nobody from starting the next send.
     bool fused = false;
     // Independent lane. Steps of one channel start in list order, channels do not wait for each
     // other but through `after`.

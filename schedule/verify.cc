@@ -20,16 +20,22 @@ std::string name_step(int rank, const Schedule &schedule, int index)
            describe(schedule.steps[index]) + ")";
 }
 
-// What a fused step requires.
+// What a fused step requires of the steps that it goes with.
 bool goes_with_previous(const Schedule &schedule, int index)
 {
-    if (index == 0) {
-        return false;
-    }
-    const Step &step = schedule.steps[index], &previous = schedule.steps[index - 1];
-    return step.kind == StepKind::kRecvReduce && previous.kind == StepKind::kRecvReduce &&
-           step.blocks == previous.blocks && step.channel == previous.channel &&
-           step.peer != previous.peer;
+    const Step &step = schedule.steps[index];
+    int other = index;
+    do {
+        if (--other < 0) {
+            return false;
+        }
+        const Step &before = schedule.steps[other];
+        if (before.kind != StepKind::kRecvReduce || before.blocks != step.blocks ||
+            before.channel != step.channel || before.peer == step.peer) {
+            return false;
+        }
+    } while (schedule.steps[other].fused);
+    return step.kind == StepKind::kRecvReduce;
 }
 
 // Each field of each step alone.
@@ -47,7 +53,8 @@ Status check_steps(int rank, int size, const Schedule &schedule)
                                    " is not among them");
         }
         if (step.fused && !goes_with_previous(schedule, index)) {
-            return fail(index, "is fused with no receive-and-reduce of the same blocks before it");
+            return fail(index, "is fused, but not with receive-and-reduces of the same blocks and "
+                               "channel from other peers right before it");
         }
         if (step.peer < 0 || step.peer >= size || step.peer == rank) {
             return fail(index, "the peer is not another of the " + std::to_string(size) + " ranks");

@@ -11,8 +11,9 @@ namespace hetcoll {
 // schedules[r] is what rank r does. Success means, for every element count and every timing:
 //
 // - Each send meets exactly one receive, in order between each pair of ranks and in each channel,
-// of
-//   the same blocks.
+//   of the same blocks.
+// - Fused steps have their blocks and channel in common with the step before, and their peers
+// differ.
 // - No step races another: two steps of a rank that touch one block, at least one of them writing,
 //   are ordered by `after`, through steps that touch this block. So the order also holds chunk by
 //   chunk: a chunk of a step need only wait for the same elements of the steps in its `after`.
@@ -20,7 +21,8 @@ namespace hetcoll {
 // - from_input says of each step where its operand is.
 // - Nothing deadlocks, even if a rank has one send and one receive a channel in flight, each in
 //   list order, a send ends only when its receive has started, and a kRecv starts only after its
-//   `after`. A kRecvReduce may start before: it receives beside the vector.
+//   `after`. A kRecvReduce may start before: it receives beside the vector. Nor if fused steps are
+//   carried out as one, see Step::fused.
 // - At the end every rank has written every block, each has every rank's part exactly once, and all
 //   ranks have computed it by the same expression, so that they hold the same bits. (One rank alone
 //   has nothing to do: its result is its input.)

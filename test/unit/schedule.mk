@@ -4,6 +4,8 @@ unit_sources_schedule = \
 	test/unit/schedule_block_span_test.cc \
 	test/unit/schedule_broken_step_test.cc \
 	test/unit/schedule_builder_test.cc \
+	test/unit/schedule_channels_test.cc \
+	test/unit/schedule_hierarchical_test.cc \
 	test/unit/schedule_match_test.cc \
 	test/unit/schedule_print_test.cc \
 	test/unit/schedule_reference.h \

@@ -63,7 +63,7 @@ TEST_P(AlgorithmTest, AllRanksComputeAnElementByTheSameExpression)
 }
 
 INSTANTIATE_TEST_SUITE_P(Algorithms, AlgorithmTest,
-                         ::testing::Combine(::testing::ValuesIn(kAlgorithms),
+                         ::testing::Combine(::testing::ValuesIn(kEveryKind),
                                             ::testing::Values(1, 2, 3, 4, 5, 6, 7, 8, 13, 16, 17)),
                          [](const auto &tested) {
                              return std::string(std::get<0>(tested.param).name) + "_" +

@@ -1,9 +1,16 @@
-// The schedules of all ranks, and the names of the algorithms, for tests.
+// The schedules of all ranks, by an algorithm or by hand, and what the proof says of them, for
+// tests.
 #pragma once
 
 #include "schedule/algorithms.h"
+#include "schedule/builder.h"
+#include "schedule/hierarchical.h"
+#include "schedule/verify.h"
 
+#include <initializer_list>
 #include <ostream>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace hetcoll::test {
@@ -24,6 +31,38 @@ inline constexpr NamedAlgorithm kRabenseifner{"rabenseifner", build_rabenseifner
 inline constexpr NamedAlgorithm kRing{"ring", build_ring};
 inline constexpr NamedAlgorithm kAlgorithms[] = {kRecursiveDoubling, kRabenseifner, kRing};
 
+// Ranks 0..size-1 in order on GPUs of 1, 2, 1, 2, .. ranks, those on nodes of 1, 2, 3, 1, 2, 3, ..
+// GPUs.
+inline Groups uneven_groups(int size)
+{
+    Groups groups;
+    int rank = 0;
+    for (std::size_t gpus = 1; rank < size; gpus = gpus % 3 + 1) {
+        NodeGroups &node = groups.nodes.emplace_back();
+        while (rank < size && node.size() < gpus) {
+            GpuGroup &gpu = node.emplace_back();
+            for (std::size_t ranks = 2 - node.size() % 2; rank < size && gpu.size() < ranks;) {
+                gpu.push_back(rank++);
+            }
+        }
+    }
+    return groups;
+}
+
+template <BetweenNodes kAlgorithm> Schedule build_uneven(int rank, int size)
+{
+    return build_hierarchical(rank, uneven_groups(size), kAlgorithm, 2);
+}
+
+inline constexpr NamedAlgorithm kEveryKind[] = {
+    kRecursiveDoubling,
+    kRabenseifner,
+    kRing,
+    {"hierarchical_ring", build_uneven<BetweenNodes::kRing>},
+    {"hierarchical_rabenseifner", build_uneven<BetweenNodes::kRabenseifner>},
+    {"hierarchical_recursive_doubling", build_uneven<BetweenNodes::kRecursiveDoubling>},
+};
+
 inline std::vector<Schedule> build_all(const NamedAlgorithm &algorithm, int size)
 {
     std::vector<Schedule> schedules;
@@ -31,6 +70,27 @@ inline std::vector<Schedule> build_all(const NamedAlgorithm &algorithm, int size
         schedules.push_back(algorithm.build(rank, size));
     }
     return schedules;
+}
+
+// Ranks written by hand, as one function a rank.
+using Write = void (*)(ScheduleBuilder &);
+inline std::vector<Schedule> write_all(int block_count, std::initializer_list<Write> ranks,
+                                       int channel_count = 1)
+{
+    std::vector<Schedule> schedules;
+    for (const Write write : ranks) {
+        ScheduleBuilder builder(block_count, channel_count);
+        write(builder);
+        schedules.push_back(std::move(builder).finish());
+    }
+    return schedules;
+}
+
+// "ok", or what verify_schedules() objects to.
+inline std::string verdict(const std::vector<Schedule> &schedules)
+{
+    const Status status = verify_schedules(schedules);
+    return status.ok() ? "ok" : status.message();
 }
 
 } // namespace hetcoll::test

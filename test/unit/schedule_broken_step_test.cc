@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -15,7 +16,10 @@ namespace {
 // Removes a step, and itself from what others wait for.
 Schedule without_step(const Schedule &schedule, int dropped)
 {
-    Schedule rest{.block_count = schedule.block_count, .steps = {}, .after = {}};
+    Schedule rest{.block_count = schedule.block_count,
+                  .steps = {},
+                  .after = {},
+                  .channel_count = schedule.channel_count};
     for (int index = 0; index < static_cast<int>(schedule.steps.size()); ++index) {
         if (index == dropped) {
             continue;
@@ -98,6 +102,27 @@ TEST_P(BrokenStepTest, AnyOtherBlockIsRejected)
     });
 }
 
+TEST_P(BrokenStepTest, AnyOtherChannelIsRejected)
+{
+    expect_rejected([](Schedule &schedule, int index) {
+        Step &step = schedule.steps[index];
+        step.channel = static_cast<std::uint8_t>((step.channel + 1) % schedule.channel_count);
+        return schedule.channel_count > 1;
+    });
+}
+
+// Two receive-and-reduces of the same blocks in a row could be one, whoever sends.
+TEST_P(BrokenStepTest, FusingStepsOfOtherKindsOrBlocksIsRejected)
+{
+    expect_rejected([](Schedule &schedule, int index) {
+        Step &step = schedule.steps[index];
+        const Step &before = schedule.steps[std::max(index - 1, 0)];
+        step.fused = true;
+        return index == 0 || step.kind != StepKind::kRecvReduce || before.kind != step.kind ||
+               before.blocks != step.blocks;
+    });
+}
+
 TEST_P(BrokenStepTest, TheOtherBufferIsRejected)
 {
     expect_rejected([](Schedule &schedule, int index) {
@@ -119,7 +144,7 @@ TEST_P(BrokenStepTest, ReducingInsteadOfOverwritingAndTheReverseAreRejected)
 }
 
 INSTANTIATE_TEST_SUITE_P(Algorithms, BrokenStepTest,
-                         ::testing::Combine(::testing::ValuesIn(kAlgorithms),
+                         ::testing::Combine(::testing::ValuesIn(kEveryKind),
                                             ::testing::Values(2, 3, 4, 5, 6, 8)),
                          [](const auto &tested) {
                              return std::string(std::get<0>(tested.param).name) + "_" +

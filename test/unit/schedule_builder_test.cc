@@ -96,5 +96,44 @@ TEST(ScheduleBuilderTest, TheOperandIsInTheInputUntilAStepHasWrittenTheBlocks)
     EXPECT_EQ(from_input, (std::vector<bool>{true, true, false, true, false}));
 }
 
+TEST(ScheduleBuilderTest, ReceivingFromAllFusesEveryStepWithTheFirst)
+{
+    ScheduleBuilder builder(2);
+    builder.recv_reduce_all(std::vector{3, 1, 2}, {0, 2});
+    const Schedule schedule = std::move(builder).finish();
+    ASSERT_EQ(schedule.steps.size(), 3u);
+    for (int i = 0; i < 3; ++i) {
+        const Step &step = schedule.steps[i];
+        EXPECT_EQ(step.kind, StepKind::kRecvReduce);
+        EXPECT_EQ(step.peer, (std::vector{3, 1, 2}[i]));
+        EXPECT_EQ(step.blocks, (BlockRange{0, 2}));
+        EXPECT_EQ(step.fused, i > 0);
+        EXPECT_EQ(step.from_input, i == 0);
+        EXPECT_EQ(after_of(schedule, i), i == 0 ? std::vector<int>{} : std::vector{i - 1});
+    }
+}
+
+TEST(ScheduleBuilderTest, ReceivingFromAllOfNobodyIsNoStep)
+{
+    ScheduleBuilder builder(1);
+    builder.recv_reduce_all({}, {0, 1});
+    EXPECT_TRUE(std::move(builder).finish().steps.empty());
+}
+
+TEST(ScheduleBuilderTest, StepsAreInTheChannelThatWasSetLast)
+{
+    ScheduleBuilder builder(1, 3);
+    builder.send(1, {0, 1});
+    builder.set_channel(2);
+    builder.recv(1, {0, 1});
+    builder.add({StepKind::kSend, 2, {0, 1}});
+    const Schedule schedule = std::move(builder).finish();
+    EXPECT_EQ(schedule.channel_count, 3);
+    EXPECT_EQ(schedule.steps[0].channel, 0);
+    EXPECT_EQ(schedule.steps[1].channel, 2);
+    EXPECT_EQ(schedule.steps[2].channel, 2);
+    EXPECT_EQ(after_of(schedule, 1), (std::vector<int>{0})) << "blocks are shared by all channels";
+}
+
 } // namespace
 } // namespace hetcoll

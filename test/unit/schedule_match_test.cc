@@ -88,7 +88,7 @@ TEST_P(MatchTest, BothSidesOfAMessageNameEachOther)
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Algorithms, MatchTest, ::testing::ValuesIn(kAlgorithms),
+INSTANTIATE_TEST_SUITE_P(Algorithms, MatchTest, ::testing::ValuesIn(kEveryKind),
                          [](const auto &tested) { return std::string(tested.param.name); });
 
 TEST(MatchLocalStepsTest, TheIthSendOfAChannelMeetsItsIthReceive)

@@ -1,8 +1,12 @@
 #include "schedule/print.h"
 
 #include "schedule/algorithms.h"
+#include "schedule/builder.h"
 
 #include <gtest/gtest.h>
+
+#include <utility>
+#include <vector>
 
 namespace hetcoll {
 namespace {
@@ -37,6 +41,21 @@ TEST(SchedulePrintTest, RangesAndFoldsAreReadable)
               "   7  send            2  0-1        result   4 6\n"
               "   8  recv            2  2-3        -        1\n"
               "   9  send            0  0-3        result   4 6 8\n");
+}
+
+TEST(SchedulePrintTest, ChannelsAndFusedStepsAreReadable)
+{
+    ScheduleBuilder builder(4, 12);
+    builder.set_channel(11);
+    builder.recv_reduce_all(std::vector{1, 2}, {0, 2});
+    builder.set_channel(0);
+    builder.send(1, {2, 2});
+    EXPECT_EQ(print_schedule(std::move(builder).finish()),
+              "4 blocks, 3 steps: sends 1 message with 2 blocks, reduces 4 blocks\n"
+              "step  channel  kind         peer  blocks     operand  after\n"
+              "   0       11  recv_reduce     1  0-1        input    -\n"
+              "   1       11    +reduce       2  0-1        result   0\n"
+              "   2        0  send            1  2-3        input    -\n");
 }
 
 TEST(SchedulePrintTest, AnEmptyScheduleIsOneLine)

@@ -49,17 +49,18 @@ public:
 private:
     struct Part { // one block of one step
         int rank, step, block;
-        int message; // number of its message between these two ranks in this direction
+        int message; // number of its message between these two ranks in this direction and channel
     };
-    using Address = std::tuple<int, int, int, int>; // sender, receiver, message, block
+    using Address =
+        std::tuple<int, int, int, int, int>; // sender, receiver, channel, message, block
 
     void add_parts(int rank)
     {
-        std::map<std::pair<int, StepKind>, int> messages; // of a peer, either way
+        std::map<std::tuple<int, StepKind, int>, int> messages; // of a peer, way and channel
         int index = 0;
         for (const Step &step : schedules_[rank].steps) {
             const StepKind way = step.kind == StepKind::kSend ? StepKind::kSend : StepKind::kRecv;
-            const int message = messages[{step.peer, way}]++;
+            const int message = messages[{step.peer, way, step.channel}]++;
             for (int i = 0; i < step.blocks.count; ++i) {
                 waiting_.push_back({rank, index, step.blocks.first + i, message});
             }
@@ -92,9 +93,11 @@ private:
             return false;
         }
         if (step.kind == StepKind::kSend) {
-            wire_[{part.rank, step.peer, part.message, part.block}].assign(mine, mine + span.count);
+            wire_[{part.rank, step.peer, step.channel, part.message, part.block}].assign(
+                mine, mine + span.count);
         } else {
-            const auto arrived = wire_.find({step.peer, part.rank, part.message, part.block});
+            const auto arrived =
+                wire_.find({step.peer, part.rank, step.channel, part.message, part.block});
             if (arrived == wire_.end()) {
                 return false;
             }

@@ -1,0 +1,53 @@
+// Allreduce in three nested levels: ranks that share a GPU, GPUs of a node, nodes. For any number
+// of ranks on a GPU, GPUs on a node and ranks on a node, and any placement of the ranks.
+#pragma once
+
+#include "schedule/schedule.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace hetcoll {
+
+// Who is where, the same on all ranks. Each rank of the communicator is in one group.
+using GpuGroup = std::vector<int>;        // ranks that share a GPU, the first one leads
+using NodeGroups = std::vector<GpuGroup>; // the GPUs of a node, at least one
+struct Groups {
+    std::vector<NodeGroups> nodes;
+};
+
+enum class BetweenNodes : std::uint8_t { kRing, kRabenseifner, kRecursiveDoubling };
+
+inline constexpr int kMostSegments = 256; // a channel each
+
+// What `rank` does:
+//
+// 0 On a GPU: the leader reduces the parts of all its ranks.
+// 1 On a node, among the GPUs' leaders: reduce-scatter. The vector is cut into as many slices as
+//   there are GPUs on the node that has most. Every node deals out all slices to its leaders, in
+//   order and as evenly as whole slices allow.
+// 2 Between nodes: the owners of a slice, one on each node, reduce it among themselves.
+// 3 On a node: allgather, the owners send their slices to the other leaders.
+// 4 On a GPU: the leader sends the result to the others.
+//
+// All this for each of `segments` parts of the vector, each in a channel of its own, so that one
+// segment is between nodes while another one is on the node.
+//
+// Cost for H nodes, and for a leader with w of the m slices, on a node with g leaders, on a GPU
+// with q ranks; messages are per segment, with the ring between nodes:
+//
+//           messages sent   vectors sent     vectors reduced
+//   0       -               -                q-1
+//   1       g-1             (m-w)/m          (g-1) w/m
+//   2       w 2(H-1)        w/m 2(H-1)/H     w/m (H-1)/H
+//   3       g-1             (g-1) w/m        -
+//   4       q-1             q-1              -
+//
+// So each node sends 2(H-1)/H of the vector to other nodes, however many ranks it has, and as much
+// with Rabenseifner's algorithm if H is a power of two. Recursive doubling sends log2(H) vectors.
+//
+// Requires that `rank` is in `groups`, and 1 <= segments <= kMostSegments.
+[[nodiscard]] Schedule build_hierarchical(int rank, const Groups &groups, BetweenNodes algorithm,
+                                          int segments);
+
+} // namespace hetcoll

@@ -1,0 +1,272 @@
+#include "schedule/hierarchical.h"
+
+#include "schedule/print.h"
+#include "test/unit/schedule_all_ranks.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+#include <string>
+
+namespace hetcoll::test {
+namespace {
+
+constexpr BetweenNodes kBetweenNodes[] = {BetweenNodes::kRing, BetweenNodes::kRabenseifner,
+                                          BetweenNodes::kRecursiveDoubling};
+
+int count_ranks(const Groups &groups)
+{
+    int ranks = 0;
+    for (const NodeGroups &node : groups.nodes) {
+        for (const GpuGroup &gpu : node) {
+            ranks += static_cast<int>(gpu.size());
+        }
+    }
+    return ranks;
+}
+
+std::vector<Schedule> build_all(const Groups &groups, BetweenNodes algorithm, int segments)
+{
+    std::vector<Schedule> schedules;
+    for (int rank = 0; rank < count_ranks(groups); ++rank) {
+        schedules.push_back(build_hierarchical(rank, groups, algorithm, segments));
+    }
+    return schedules;
+}
+
+// "0,3 5 | 1 2,4": a comma between ranks of a GPU, a bar between nodes.
+std::string to_text(const Groups &groups)
+{
+    std::string text;
+    for (const NodeGroups &node : groups.nodes) {
+        text += text.empty() ? "" : " |";
+        for (const GpuGroup &gpu : node) {
+            for (const int rank : gpu) {
+                text += (rank == gpu.front() ? " " : ",") + std::to_string(rank);
+            }
+        }
+    }
+    return text;
+}
+
+// One rank on each GPU, ranks in order.
+Groups nodes_of(const std::vector<int> &gpus)
+{
+    Groups groups;
+    int rank = 0;
+    for (const int count : gpus) {
+        NodeGroups &node = groups.nodes.emplace_back();
+        while (static_cast<int>(node.size()) < count) {
+            node.push_back({rank++});
+        }
+    }
+    return groups;
+}
+
+// Ranks anywhere, as many or as few on a node and on a GPU as it happens.
+Groups random_groups(std::mt19937 &random, int size)
+{
+    const auto upto = [&](int most) { return std::uniform_int_distribution<int>(1, most)(random); };
+    std::vector<int> ranks(size);
+    std::iota(ranks.begin(), ranks.end(), 0);
+    std::shuffle(ranks.begin(), ranks.end(), random);
+    const int most_gpus = upto(8), most_ranks = upto(4);
+    Groups groups;
+    for (auto next = ranks.begin(); next != ranks.end();) {
+        NodeGroups &node = groups.nodes.emplace_back();
+        for (int gpus = upto(most_gpus); gpus > 0 && next != ranks.end(); --gpus) {
+            const auto end = next + std::min<std::ptrdiff_t>(upto(most_ranks), ranks.end() - next);
+            node.emplace_back(next, end);
+            std::sort(node.back().begin(), node.back().end());
+            next = end;
+        }
+    }
+    return groups;
+}
+
+TEST(HierarchicalTest, OneToThirtySevenRanksAnywhereAreProved)
+{
+    std::mt19937 random(20251121);
+    for (int size = 1; size <= 37; ++size) {
+        for (int i = 0; i < 6; ++i) {
+            const Groups groups = random_groups(random, size);
+            const int segments = 1 + i % 4;
+            for (const BetweenNodes algorithm : kBetweenNodes) {
+                EXPECT_EQ(verdict(build_all(groups, algorithm, segments)), "ok")
+                    << to_text(groups) << ", " << segments << " segments, algorithm "
+                    << static_cast<int>(algorithm);
+            }
+        }
+    }
+}
+
+TEST(HierarchicalTest, FragmentsOfNodesAreProved)
+{
+    for (const std::vector<int> &gpus : std::vector<std::vector<int>>{{1, 7},
+                                                                      {3, 5},
+                                                                      {2, 6},
+                                                                      {8},
+                                                                      {1},
+                                                                      {1, 1},
+                                                                      {1, 1, 7},
+                                                                      {8, 8},
+                                                                      {5, 8, 3},
+                                                                      {4, 6, 7, 8}}) {
+        for (const BetweenNodes algorithm : kBetweenNodes) {
+            for (const int segments : {1, 2, 3, 4}) {
+                EXPECT_EQ(verdict(build_all(nodes_of(gpus), algorithm, segments)), "ok")
+                    << to_text(nodes_of(gpus)) << ", " << segments << " segments";
+            }
+        }
+    }
+}
+
+// The part of the vector that a node sends to other nodes, in blocks, of block_count.
+struct Share {
+    int blocks, of;
+};
+
+Share sent_by_node(const std::vector<Schedule> &schedules, const NodeGroups &node)
+{
+    Share share{0, schedules[0].block_count};
+    const auto is_here = [&](int rank) {
+        return std::any_of(node.begin(), node.end(), [rank](const GpuGroup &gpu) {
+            return std::find(gpu.begin(), gpu.end(), rank) != gpu.end();
+        });
+    };
+    for (int rank = 0; rank < static_cast<int>(schedules.size()); ++rank) {
+        for (const Step &step : schedules[rank].steps) {
+            if (is_here(rank) && step.kind == StepKind::kSend && !is_here(step.peer)) {
+                share.blocks += step.blocks.count;
+            }
+        }
+    }
+    return share;
+}
+
+TEST(HierarchicalTest, WithTheRingEachNodeSendsTheLeastPossibleToOthers)
+{
+    std::mt19937 random(7);
+    for (int size = 2; size <= 37; ++size) {
+        const Groups groups = random_groups(random, size);
+        const int nodes = static_cast<int>(groups.nodes.size());
+        const auto schedules = build_all(groups, BetweenNodes::kRing, 2);
+        for (const NodeGroups &node : groups.nodes) {
+            const Share share = sent_by_node(schedules, node);
+            EXPECT_EQ(share.blocks * nodes, 2 * (nodes - 1) * share.of) << to_text(groups);
+        }
+    }
+}
+
+TEST(HierarchicalTest, RabenseifnerBetweenAPowerOfTwoNodesSendsAsLittleAsTheRing)
+{
+    for (const int nodes : {2, 4, 8}) {
+        const Groups groups = nodes_of(std::vector<int>(nodes, 3));
+        for (const NodeGroups &node : groups.nodes) {
+            const Share share =
+                sent_by_node(build_all(groups, BetweenNodes::kRabenseifner, 1), node);
+            EXPECT_EQ(share.blocks * nodes, 2 * (nodes - 1) * share.of) << nodes << " nodes";
+        }
+    }
+}
+
+TEST(HierarchicalTest, RecursiveDoublingBetweenNodesSendsTheVectorOnceARound)
+{
+    const Groups groups = nodes_of({2, 3, 1, 3, 3, 2, 3, 1});
+    const Share share =
+        sent_by_node(build_all(groups, BetweenNodes::kRecursiveDoubling, 2), groups.nodes[3]);
+    EXPECT_EQ(share.blocks, 3 * share.of);
+}
+
+TEST(HierarchicalTest, AllLeadersOfANodeExchangeWithOtherNodesAtOnce)
+{
+    const auto schedules = build_all(nodes_of({4, 4}), BetweenNodes::kRing, 1);
+    for (int rank = 0; rank < 4; ++rank) {
+        int blocks = 0;
+        for (const Step &step : schedules[rank].steps) {
+            if (step.kind == StepKind::kSend && step.peer >= 4) {
+                EXPECT_EQ(step.peer, rank + 4) << "the owner of the same slice";
+                blocks += step.blocks.count;
+            }
+        }
+        EXPECT_EQ(blocks, 2) << "of the 8, two for each slice";
+    }
+}
+
+TEST(HierarchicalTest, SlicesOfOneOwnerGoInOneMessageOnTheNode)
+{
+    // Four slices, two for each of ranks 4 and 5.
+    const Schedule owner = build_hierarchical(5, nodes_of({4, 2}), BetweenNodes::kRing, 1);
+    std::vector<BlockRange> sent;
+    for (const Step &step : owner.steps) {
+        if (step.kind == StepKind::kSend && step.peer == 4) {
+            sent.push_back(step.blocks);
+        }
+    }
+    EXPECT_EQ(sent, (std::vector<BlockRange>{{0, 4}, {4, 4}}));
+}
+
+TEST(HierarchicalTest, AnOwnersSliceIsReducedByOneFusedGroup)
+{
+    const Schedule owner = build_hierarchical(2, nodes_of({4}), BetweenNodes::kRing, 1);
+    std::vector<int> peers;
+    std::vector<bool> fused;
+    for (const Step &step : owner.steps) {
+        if (step.kind == StepKind::kRecvReduce) {
+            peers.push_back(step.peer);
+            fused.push_back(step.fused);
+        }
+    }
+    EXPECT_EQ(peers, (std::vector<int>{1, 0, 3}));
+    EXPECT_EQ(fused, (std::vector<bool>{false, true, true}));
+}
+
+TEST(HierarchicalTest, ARankThatSharesItsGpuTalksToItsLeaderOnly)
+{
+    const Groups groups{{{{0, 2, 4}, {1, 3}}, {{5}}}};
+    for (const auto &[rank, leader] : {std::pair(2, 0), {4, 0}, {3, 1}}) {
+        const Schedule schedule = build_hierarchical(rank, groups, BetweenNodes::kRing, 2);
+        ASSERT_EQ(schedule.steps.size(), 4u) << "there and back, for two segments";
+        for (const Step &step : schedule.steps) {
+            EXPECT_EQ(step.peer, leader) << "rank " << rank;
+        }
+    }
+}
+
+TEST(HierarchicalTest, EachSegmentHasAChannelAndBlocksOfItsOwn)
+{
+    for (const Schedule &schedule : build_all(uneven_groups(11), BetweenNodes::kRing, 4)) {
+        EXPECT_EQ(schedule.channel_count, 4);
+        ASSERT_EQ(schedule.block_count % 4, 0);
+        const int blocks = schedule.block_count / 4;
+        for (const Step &step : schedule.steps) {
+            EXPECT_EQ(step.blocks.first / blocks, step.channel);
+            EXPECT_EQ((step.blocks.first + step.blocks.count - 1) / blocks, step.channel);
+        }
+    }
+}
+
+// docs/schedules.md shows it.
+TEST(HierarchicalTest, AScheduleIsReadable)
+{
+    EXPECT_EQ(print_schedule(build_hierarchical(0, nodes_of({3, 2}), BetweenNodes::kRing, 1)),
+              "6 blocks, 12 steps: sends 6 messages with 10 blocks, reduces 5 blocks\n"
+              "step  kind         peer  blocks     operand  after\n"
+              "   0  send            1  2-3        input    -\n"
+              "   1  send            2  4-5        input    -\n"
+              "   2  recv_reduce     2  0-1        input    -\n"
+              "   3    +reduce       1  0-1        result   2\n"
+              "   4  send            3  0          result   3\n"
+              "   5  recv_reduce     3  1          result   3\n"
+              "   6  send            3  1          result   5\n"
+              "   7  recv            3  0          -        4\n"
+              "   8  send            1  0-1        result   5 7\n"
+              "   9  recv            2  4-5        -        1\n"
+              "  10  send            2  0-1        result   5 7\n"
+              "  11  recv            1  2-3        -        0\n");
+}
+
+} // namespace
+} // namespace hetcoll::test
