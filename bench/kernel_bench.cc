@@ -1,10 +1,11 @@
 // Throughput of the reduction kernels, launched as the engine launches them, against the driver's
 // device-to-device copy.
 //
-// What counts is the bytes that cross the memory's pins. A kernel of n inputs of b bytes reads n*b
-// and writes b: (n+1)*b. A copy of c bytes reads c and writes c: 2*c. So a kernel is compared with
-// a copy of (n+1)*b/2 bytes, which moves as many; the ratio of their throughputs is the ratio of
-// their times. 1.0 is as fast as the memory allows, 0.9 the target for vectors that no cache holds.
+// What counts is the bytes that cross the memory's pins. A kernel of n inputs and m outputs of b
+// bytes reads n*b and writes m*b: (n+m)*b. A copy of c bytes reads c and writes c: 2*c. So a kernel
+// is compared with a copy of (n+m)*b/2 bytes, which moves as many; the ratio of their throughputs
+// is the ratio of their times. 1.0 is as fast as the memory allows, 0.9 the target for vectors that
+// no cache holds. With n = m it is the reduction of n ranks that share the GPU: 2*n*b bytes.
 #include "base/element.h"
 #include "bench/micro.h"
 #include "cuda_kernels/reduction.h"
@@ -21,12 +22,17 @@ namespace hetcoll {
 namespace {
 
 constexpr double kTarget = 0.9;
-constexpr int kMostInputs = 8; // of the n-input kernels measured
+
+struct Width {
+    int inputs, outputs;
+};
+constexpr Width kWidths[] = {{2, 1}, {8, 1}, {2, 2}, {4, 4}, {8, 8}};
 
 struct Case {
     ReduceOp op;
     ElementKind kind;
-    int inputs;        // 2: the three-input kernel, dst = op(a, b); more: the n-input kernel
+    int inputs;        // 2 and one output: the three-input kernel, dst = op(a, b)
+    int outputs;       // else the many-input kernel
     std::size_t bytes; // of one input
 };
 
@@ -57,7 +63,9 @@ public:
         for (int i = 0; i < what.inputs; ++i) {
             inputs_.push_back(upload(numbers(static_cast<std::uint32_t>(i + 1))));
         }
-        result_ = upload(std::vector<unsigned char>(what.bytes, 0xee));
+        for (int i = 0; i < what.outputs; ++i) {
+            results_.push_back(upload(std::vector<unsigned char>(what.bytes, 0xee)));
+        }
         copy_from_ = require(device.make_memory(copy_bytes()));
         copy_to_ = require(device.make_memory(copy_bytes()));
         require(gpu.driver().cuMemsetD8(copy_from_.get(), 0x3c, copy_bytes()), "cuMemsetD8");
@@ -67,8 +75,8 @@ public:
     void reduce() const
     {
         const std::size_t count = case_.bytes / element_bytes(case_.kind);
-        if (case_.inputs == 2) {
-            require(device_.reduce_async(case_.op, case_.kind, address(result_),
+        if (case_.inputs == 2 && case_.outputs == 1) {
+            require(device_.reduce_async(case_.op, case_.kind, address(results_[0]),
                                          address(inputs_[0]), address(inputs_[1]), count, stream_));
             return;
         }
@@ -76,7 +84,11 @@ public:
         for (std::size_t i = 0; i < inputs_.size(); ++i) {
             inputs.input[i] = address(inputs_[i]);
         }
-        require(device_.reduce_many_async(case_.op, case_.kind, address(result_), inputs, count,
+        ReduceOutputs outputs = {{}, case_.outputs};
+        for (std::size_t i = 0; i < results_.size(); ++i) {
+            outputs.output[i] = address(results_[i]);
+        }
+        require(device_.reduce_many_async(case_.op, case_.kind, outputs, inputs, count, Signal{},
                                           stream_));
     }
     void copy() const
@@ -87,7 +99,10 @@ public:
     {
         require(gpu_.driver().cuStreamSynchronize(stream_), "cuStreamSynchronize");
     }
-    [[nodiscard]] std::size_t moved_bytes() const { return (inputs_.size() + 1) * case_.bytes; }
+    [[nodiscard]] std::size_t moved_bytes() const
+    {
+        return (inputs_.size() + results_.size()) * case_.bytes;
+    }
 
     // Correct before fast: every element against the host's fold.
     void check() const
@@ -100,11 +115,16 @@ public:
                                               download(inputs_[i]).data(),
                                               case_.bytes / element_bytes(case_.kind));
         }
-        std::vector<unsigned char> result = download(result_);
-        copy_padding(case_.kind, result, wanted);
-        if (result != wanted) {
-            require(error(Errc::kInvalid, "kernel_bench: %s of %s, %d inputs of %zu bytes: wrong",
-                          op_name(case_.op), element_name(case_.kind), case_.inputs, case_.bytes));
+        for (const DeviceMemory &output : results_) {
+            std::vector<unsigned char> result = download(output);
+            copy_padding(case_.kind, result, wanted);
+            if (result != wanted) {
+                require(
+                    error(Errc::kInvalid,
+                          "kernel_bench: %s of %s, %d inputs and %d outputs of %zu bytes: wrong",
+                          op_name(case_.op), element_name(case_.kind), case_.inputs, case_.outputs,
+                          case_.bytes));
+            }
         }
     }
 
@@ -141,8 +161,8 @@ private:
     Device &device_;
     CUstream stream_;
     Case case_;
-    std::vector<DeviceMemory> inputs_;
-    DeviceMemory result_, copy_from_, copy_to_;
+    std::vector<DeviceMemory> inputs_, results_;
+    DeviceMemory copy_from_, copy_to_;
 };
 
 // Seconds of one call, of several in a row, so that launches are hidden as they are in a pipeline.
@@ -193,18 +213,20 @@ public:
     // What training and simulation reduce most, at several sizes.
     void print_sums(const std::vector<std::size_t> &sizes)
     {
-        std::printf("\nsum: GB/s of the kernel, GB/s of the copy, ratio; KiB an input\n%-9s %6s",
-                    "kind", "inputs");
+        std::printf(
+            "\nsum: GB/s of the kernel, GB/s of the copy, ratio; KiB an input\n%-9s %6s %7s",
+            "kind", "inputs", "outputs");
         for (const std::size_t bytes : sizes) {
             std::printf(" | %19zu KiB", bytes >> 10);
         }
         for (const ElementKind kind :
              {ElementKind::kFloat32, ElementKind::kFloat64, ElementKind::kFloat16,
               ElementKind::kBfloat16, ElementKind::kInt32}) {
-            for (const int inputs : {2, kMostInputs}) {
-                std::printf("\n%-9s %6d", element_name(kind), inputs);
+            for (const Width width : kWidths) {
+                std::printf("\n%-9s %6d %7d", element_name(kind), width.inputs, width.outputs);
                 for (const std::size_t bytes : sizes) {
-                    const Speed speed = measure({ReduceOp::kSum, kind, inputs, bytes});
+                    const Speed speed =
+                        measure({ReduceOp::kSum, kind, width.inputs, width.outputs, bytes});
                     std::printf(" | %8.1f %8.1f %5.2f", speed.kernel_gb_s, speed.copy_gb_s,
                                 speed.ratio());
                     std::fflush(stdout);
@@ -232,7 +254,7 @@ public:
                     std::printf(" %6s", "-");
                     continue;
                 }
-                const double ratio = measure({o, k, 2, bytes}).ratio();
+                const double ratio = measure({o, k, 2, 1, bytes}).ratio();
                 ++measured;
                 if (ratio < kTarget) {
                     below += std::string(" ") + op_name(o) + "/" + element_name(k);
@@ -265,8 +287,8 @@ int main()
     const std::unique_ptr<Gpu> opened = require(Gpu::open(0));
     const Gpu &gpu = *opened;
     print_header(gpu, "kernel_bench: reduction kernels against device-to-device copies");
-    std::printf("# bytes       n inputs of b bytes: (n+1)*b, read and written; the copy beside it "
-                "moves as many\n"
+    std::printf("# bytes       n inputs and m outputs of b bytes: (n+m)*b, read and written; the "
+                "copy beside it moves as many\n"
                 "# method      8 launches in a row, kernels and copies in turn, median of 25\n");
     Bench bench(gpu);
     constexpr std::size_t kMiB = 1 << 20;

@@ -28,24 +28,26 @@ void touch3(const Touch &touch, void *dst, const void *a, const void *b, std::si
     touch.writes(dst, count * sizeof(T));
 }
 
-template <class T> struct TouchMany {
-    template <class Output, class... Done>
-    void operator()(const Touch &touch, const Output &to, const hetcoll::ReduceInputs &from,
-                    std::size_t count, const Done &...done) const
-    {
-        for (int k = 0; k < static_cast<int>(from.count); ++k) {
-            touch.reads(from.input[k], count * sizeof(T));
-        }
-        if constexpr (std::is_pointer_v<Output>) {
-            touch.writes(to, count * sizeof(T));
-        } else {
-            for (int k = 0; k < static_cast<int>(to.count); ++k) {
-                touch.writes(to.output[k], count * sizeof(T));
-            }
-        }
-        (touch.signals(done.flag, sizeof *done.flag), ...);
+template <class T> void touch_many(const Touch &touch, const hetcoll::ReduceOutputs &to,
+                                   const hetcoll::ReduceInputs &from, std::size_t count,
+                                   const hetcoll::Signal &done)
+{
+    for (int k = 0; k < from.count; ++k) {
+        touch.reads(from.input[k], count * sizeof(T));
     }
-};
+    for (int k = 0; k < to.count; ++k) {
+        touch.writes(to.output[k], count * sizeof(T));
+    }
+    touch.signals(done.flag, sizeof *done.flag);
+}
+
+void touch_copy(const Touch &touch, void *dst, const void *src, std::size_t bytes,
+                const hetcoll::Signal &done)
+{
+    touch.reads(src, bytes);
+    touch.writes(dst, bytes);
+    touch.signals(done.flag, sizeof *done.flag);
+}
 
 constexpr emulated_gpu_kernel kKernels[] = {
 #define HETCOLL_EMULATED_KERNELS(Op, op, Kind, kind)                                            \
@@ -54,9 +56,10 @@ constexpr emulated_gpu_kernel kKernels[] = {
         EMULATED_GPU_KERNEL_TOUCHING(hetcoll_reduce3_##op##_##kind,                             \
                                      touch3<hetcoll::element::Kind>, kFlags),                   \
         EMULATED_GPU_KERNEL_TOUCHING(hetcoll_reduce_many_##op##_##kind,                         \
-                                     TouchMany<hetcoll::element::Kind>{}, kFlags),
+                                     touch_many<hetcoll::element::Kind>, kFlags),
     HETCOLL_FOR_EACH_REDUCTION(HETCOLL_EMULATED_KERNELS)
 #undef HETCOLL_EMULATED_KERNELS
+        EMULATED_GPU_KERNEL_TOUCHING(hetcoll_copy, touch_copy, kFlags),
 };
 
 } // namespace

@@ -1,4 +1,7 @@
 emulated_kernels_sources += \
+	cuda_kernels/copy.cuh \
 	cuda_kernels/emulated_kernels.cc \
+	cuda_kernels/lane.cuh \
 	cuda_kernels/reduce.cu \
-	cuda_kernels/reduce.cuh
+	cuda_kernels/reduce.cuh \
+	cuda_kernels/signal.cuh

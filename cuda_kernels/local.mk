@@ -13,8 +13,11 @@ hetcoll_sources += \
 # The kernels for every architecture: about a minute of one core. -fmad=false: no fused multiply-add,
 # so that a complex product has the same bits as on the host.
 cuda_kernels_fatbin_sources = \
+	cuda_kernels/copy.cuh \
+	cuda_kernels/lane.cuh \
 	cuda_kernels/reduce.cu \
-	cuda_kernels/reduce.cuh
+	cuda_kernels/reduce.cuh \
+	cuda_kernels/signal.cuh
 EXTRA_DIST += $(cuda_kernels_fatbin_sources)
 cuda_kernels/reduce.fatbin: $(cuda_kernels_fatbin_sources) base/element.h cuda_kernels/compiler.h \
 		cuda_kernels/numbers.h cuda_kernels/operations.h cuda_kernels/reduction.h \

@@ -1,39 +1,38 @@
 // Every kernel, for nvcc; the emulated GPU compiles this file too (emulated_kernels.cc).
+#include "cuda_kernels/copy.cuh"
 #include "cuda_kernels/reduce.cuh"
 #include "cuda_kernels/reduction_list.h"
+#include "cuda_kernels/signal.cuh"
 
-namespace hetcoll {
-namespace {
-
-__device__ __forceinline__ std::size_t lane()
-{
-    return std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
-}
-__device__ __forceinline__ std::size_t lanes()
-{
-    return std::size_t{gridDim.x} * blockDim.x;
-}
-
-} // namespace
-} // namespace hetcoll
-
+// The many-input kernels may use 64 registers, so that 1024 threads fit on a multiprocessor.
 #define HETCOLL_REDUCE_KERNELS(Op, op, Kind, kind)                                                \
     extern "C" __global__ void __launch_bounds__(512)                                             \
         hetcoll_reduce2_##op##_##kind(void *dst, const void *src, std::size_t count)              \
     {                                                                                             \
         hetcoll::reduce_lane<hetcoll::Op, hetcoll::element::Kind>(                                \
-            dst, hetcoll::TwoInputs{{dst, src}}, count, hetcoll::lane(), hetcoll::lanes());       \
+            hetcoll::OneOutput{{dst}}, hetcoll::TwoInputs{{dst, src}}, count, hetcoll::lane(),    \
+            hetcoll::lanes());                                                                    \
     }                                                                                             \
     extern "C" __global__ void __launch_bounds__(512)                                             \
         hetcoll_reduce3_##op##_##kind(void *dst, const void *a, const void *b, std::size_t count) \
     {                                                                                             \
         hetcoll::reduce_lane<hetcoll::Op, hetcoll::element::Kind>(                                \
-            dst, hetcoll::TwoInputs{{a, b}}, count, hetcoll::lane(), hetcoll::lanes());           \
+            hetcoll::OneOutput{{dst}}, hetcoll::TwoInputs{{a, b}}, count, hetcoll::lane(),        \
+            hetcoll::lanes());                                                                    \
     }                                                                                             \
-    extern "C" __global__ void __launch_bounds__(512) hetcoll_reduce_many_##op##_##kind(          \
-        void *dst, const hetcoll::ReduceInputs inputs, std::size_t count)                         \
+    extern "C" __global__ void __launch_bounds__(512, 2) hetcoll_reduce_many_##op##_##kind(       \
+        const hetcoll::ReduceOutputs outputs, const hetcoll::ReduceInputs inputs,                 \
+        std::size_t count, const hetcoll::Signal done)                                            \
     {                                                                                             \
         hetcoll::reduce_lane<hetcoll::Op, hetcoll::element::Kind>(                                \
-            dst, inputs, count, hetcoll::lane(), hetcoll::lanes());                               \
+            outputs, inputs, count, hetcoll::lane(), hetcoll::lanes());                           \
+        hetcoll::signal(done);                                                                    \
     }
 HETCOLL_FOR_EACH_REDUCTION(HETCOLL_REDUCE_KERNELS)
+
+extern "C" __global__ void __launch_bounds__(512)
+    hetcoll_copy(void *dst, const void *src, std::size_t bytes, const hetcoll::Signal done)
+{
+    hetcoll::copy_lane(dst, src, bytes, hetcoll::lane(), hetcoll::lanes());
+    hetcoll::signal(done);
+}

@@ -1,6 +1,6 @@
-// The body of every kernel: element i of dst becomes the left fold of element i of the inputs. Lane
-// `lane` of `lanes` does its share. reduce.cu instantiates it for the GPU, and the emulated GPU
-// runs the same code, so that CPU tests cover the addressing below.
+// The body of every reduction: element i of each output becomes the left fold of element i of the
+// inputs. Lane `lane` of `lanes` does its share. reduce.cu instantiates it for the GPU, and the
+// emulated GPU runs the same code, so that CPU tests cover the addressing below.
 #pragma once
 
 #include "cuda_kernels/operations.h"
@@ -14,18 +14,25 @@ namespace hetcoll {
 struct TwoInputs {
     const void *input[2];
 };
-HETCOLL_HD int input_count(const TwoInputs &)
+struct OneOutput {
+    void *output[1];
+};
+HETCOLL_HD int input_count(const TwoInputs &) { return 2; }
+HETCOLL_HD int input_count(const ReduceInputs &inputs) { return static_cast<int>(inputs.count); }
+HETCOLL_HD int output_count(const OneOutput &) { return 1; }
+HETCOLL_HD int output_count(const ReduceOutputs &outputs)
 {
-    return 2;
-}
-HETCOLL_HD int input_count(const ReduceInputs &inputs)
-{
-    return inputs.count;
+    return static_cast<int>(outputs.count);
 }
 
 // Of the loops over the inputs: all of two, so that the pointers stay in registers.
 template <class Inputs> inline constexpr int kUnroll = 1;
 template <> inline constexpr int kUnroll<TwoInputs> = 2;
+
+// How many loads a lane has under way at once, besides that of the first input: few lanes fit on a
+// multiprocessor, and its share of the memory's bandwidth times latency is some 20 KB.
+template <class Inputs> inline constexpr int kTogether = 4;
+template <> inline constexpr int kTogether<TwoInputs> = 1;
 
 // How the elements are reached: `head` elements one by one, `packs` of sixteen bytes each, and what
 // is left one by one.
@@ -35,11 +42,15 @@ struct Split {
     bool element_aligned; // false: not even single elements can be loaded whole
 };
 
-template <class T, class Inputs>
-HETCOLL_HD Split split(const void *dst, const Inputs &inputs, std::size_t count)
+template <class T, class Outputs, class Inputs>
+HETCOLL_HD Split split(const Outputs &outputs, const Inputs &inputs, std::size_t count)
 {
-    const auto address = reinterpret_cast<std::uintptr_t>(dst);
-    std::uintptr_t differing = 0; // address bits in which a pointer differs from dst
+    const auto address = reinterpret_cast<std::uintptr_t>(outputs.output[0]);
+    std::uintptr_t differing = 0; // address bits in which a pointer differs from the first output
+    HETCOLL_UNROLL(1)
+    for (int k = 1; k < output_count(outputs); ++k) {
+        differing |= address ^ reinterpret_cast<std::uintptr_t>(outputs.output[k]);
+    }
     HETCOLL_UNROLL(kUnroll<Inputs>)
     for (int k = 0; k < input_count(inputs); ++k) {
         differing |= address ^ reinterpret_cast<std::uintptr_t>(inputs.input[k]);
@@ -53,22 +64,24 @@ HETCOLL_HD Split split(const void *dst, const Inputs &inputs, std::size_t count)
     return result;
 }
 
-template <class T> struct alignas(16) Pack { // one 128-bit load or store
-    T item[16 / sizeof(T)];
+// One 128-bit load or store. In words, not elements: nvcc would take the loaded bytes apart before
+// it combines them, into more registers than there are.
+struct alignas(16) Pack {
+    std::uint32_t word[4];
 };
 
-template <class T> HETCOLL_HD Pack<T> load_pack(const void *from)
+HETCOLL_HD Pack load_pack(const void *from)
 {
 #if HETCOLL_ON_GPU
-    return bits_as<Pack<T>>(*static_cast<const uint4 *>(from));
+    return bits_as<Pack>(*static_cast<const uint4 *>(from));
 #else
-    Pack<T> pack;
+    Pack pack;
     std::memcpy(&pack, __builtin_assume_aligned(from, 16), sizeof pack);
     return pack;
 #endif
 }
 
-template <class T> HETCOLL_HD void store_pack(void *to, const Pack<T> &pack)
+HETCOLL_HD void store_pack(void *to, const Pack &pack)
 {
 #if HETCOLL_ON_GPU
     *static_cast<uint4 *>(to) = bits_as<uint4>(pack);
@@ -106,51 +119,91 @@ template <class T> HETCOLL_HD void store_bytes(unsigned char *to, T value)
     }
 }
 
-template <class T> HETCOLL_HD T load_element(const void *from, std::size_t i, bool aligned)
+template <class T> HETCOLL_HD void store_element(void *to, std::size_t i, T value, bool aligned)
 {
-    return aligned ? static_cast<const T *>(from)[i]
-                   : load_bytes<T>(static_cast<const unsigned char *>(from) + i * sizeof(T));
+    if (aligned) {
+        static_cast<T *>(to)[i] = value;
+    } else {
+        store_bytes(static_cast<unsigned char *>(to) + i * sizeof(T), value);
+    }
 }
 
-// dst may be any of the inputs, and must not overlap one otherwise. Any alignment.
-template <class Op, class T, class Inputs> HETCOLL_HD void
-reduce_lane(void *dst, const Inputs &inputs, std::size_t count, std::size_t lane, std::size_t lanes)
+template <class Op, class T> HETCOLL_HD Pack combine_all(const Pack &a, const Pack &b)
+{
+    struct Items {
+        T item[sizeof(Pack) / sizeof(T)];
+    };
+    Items left = bits_as<Items>(a);
+    const Items right = bits_as<Items>(b);
+    for (std::size_t i = 0; i < sizeof(Pack) / sizeof(T); ++i) {
+        left.item[i] = combine<Op>(left.item[i], right.item[i]);
+    }
+    return bits_as<Pack>(left);
+}
+template <class Op, class T> HETCOLL_HD T combine_all(const T &a, const T &b)
+{
+    return combine<Op>(a, b);
+}
+
+// The left fold of load(0) to load(terms - 1). `kAhead` loads go out before the first of them is
+// waited for.
+template <class Op, class T, int kAhead, class Load> HETCOLL_HD auto fold(int terms, Load load)
+{
+    auto result = load(0);
+    HETCOLL_UNROLL(1)
+    for (int k = 1; k < terms; k += kAhead) {
+        decltype(result) term[kAhead] = {};
+        HETCOLL_UNROLL(kAhead)
+        for (int j = 0; j < kAhead; ++j) {
+            if (k + j < terms) {
+                term[j] = load(k + j);
+            }
+        }
+        HETCOLL_UNROLL(kAhead)
+        for (int j = 0; j < kAhead; ++j) {
+            if (k + j < terms) {
+                result = combine_all<Op, T>(result, term[j]);
+            }
+        }
+    }
+    return result;
+}
+
+// An output may be any one of the inputs, and must not overlap another or an output. Any alignment.
+template <class Op, class T, class Outputs, class Inputs>
+HETCOLL_HD void reduce_lane(const Outputs &outputs, const Inputs &inputs, std::size_t count,
+                            std::size_t lane, std::size_t lanes)
 {
     constexpr std::size_t kItems = 16 / sizeof(T);
-    const Split part = split<T>(dst, inputs, count);
+    const Split part = split<T>(outputs, inputs, count);
     const int terms = input_count(inputs);
 
     HETCOLL_UNROLL(1)
     for (std::size_t i = lane; i < part.packs; i += lanes) {
         const std::size_t offset = part.head * sizeof(T) + i * 16;
-        const auto load = [&](int k) {
-            return load_pack<T>(static_cast<const char *>(inputs.input[k]) + offset);
-        };
-        Pack<T> result = load(0);
-        HETCOLL_UNROLL(kUnroll<Inputs>)
-        for (int k = 1; k < terms; ++k) {
-            const Pack<T> term = load(k);
-            for (std::size_t j = 0; j < kItems; ++j) {
-                result.item[j] = combine<Op>(result.item[j], term.item[j]);
-            }
+        const Pack result = fold<Op, T, kTogether<Inputs>>(terms, [&](int k) {
+            return load_pack(static_cast<const char *>(inputs.input[k]) + offset);
+        });
+        HETCOLL_UNROLL(1)
+        for (int k = 0; k < output_count(outputs); ++k) {
+            store_pack(static_cast<char *>(outputs.output[k]) + offset, result);
         }
-        store_pack(static_cast<char *>(dst) + offset, result);
     }
 
     const std::size_t packed = part.packs * kItems;
     HETCOLL_UNROLL(1)
     for (std::size_t i = lane; i < count - packed; i += lanes) {
         const std::size_t element = i < part.head ? i : i + packed;
-        T result = load_element<T>(inputs.input[0], element, part.element_aligned);
-        HETCOLL_UNROLL(kUnroll<Inputs>)
-        for (int k = 1; k < terms; ++k) {
-            result = combine<Op>(result,
-                                 load_element<T>(inputs.input[k], element, part.element_aligned));
-        }
-        if (part.element_aligned) {
-            static_cast<T *>(dst)[element] = result;
-        } else {
-            store_bytes(static_cast<unsigned char *>(dst) + element * sizeof(T), result);
+        const auto load = [&](int k) { return static_cast<const T *>(inputs.input[k])[element]; };
+        const auto load_unaligned = [&](int k) {
+            const auto *const from = static_cast<const unsigned char *>(inputs.input[k]);
+            return load_bytes<T>(from + element * sizeof(T));
+        };
+        const T result = part.element_aligned ? fold<Op, T, kTogether<Inputs>>(terms, load)
+                                              : fold<Op, T, 1>(terms, load_unaligned);
+        HETCOLL_UNROLL(1)
+        for (int k = 0; k < output_count(outputs); ++k) {
+            store_element(outputs.output[k], element, result, part.element_aligned);
         }
     }
 }

@@ -5,29 +5,60 @@
 #include "base/element.h"
 
 #include <cstddef>
+#include <cstdint>
 
 namespace hetcoll {
 
-// Most inputs of one n-input kernel call.
+// Most inputs, and most outputs, of one many-input kernel call.
 inline constexpr int kMaxReduceInputs = 16;
 
-// Argument of the n-input kernels, passed by value.
+// Arguments of the many-input kernels, passed by value. They have no padding: the emulated GPU
+// looks for addresses in every aligned eight bytes.
 struct ReduceInputs {
     const void *input[kMaxReduceInputs];
-    int count; // 1 to kMaxReduceInputs
+    std::int64_t count; // 1 to kMaxReduceInputs
+};
+struct ReduceOutputs {
+    void *output[kMaxReduceInputs];
+    std::int64_t count; // 1 to kMaxReduceInputs
 };
 
+// How a kernel says that it is done, without an event: *flag becomes `value` after every output was
+// written and every input read for the last time. Whoever sees the value with an acquire load
+// (read_flag) sees the outputs, and so does whom he tells. A kernel that fails never sets it: ask
+// the stream too, now and then.
+struct Signal {
+    std::uint32_t *flag = nullptr; // page-locked host memory as the GPU reaches it; nullptr: none
+    std::uint32_t *arrived = nullptr; // device memory, zero before and after the kernel; not shared
+                                      // by kernels that may run at the same time
+    std::uint32_t value = 0;
+    std::uint32_t unused = 0; // instead of padding
+};
+
+[[nodiscard]] inline std::uint32_t read_flag(const std::uint32_t *flag) noexcept
+{
+    return __atomic_load_n(flag, __ATOMIC_ACQUIRE);
+}
+
 enum class KernelShape {
-    kTwoInput,   // (T *dst, const T *src, size_t count):            dst = op(dst, src)
-    kThreeInput, // (T *dst, const T *a, const T *b, size_t count):  dst = op(a, b); dst may be a or
-                 // b
-    kManyInput,  // (T *dst, ReduceInputs in, size_t count):         dst = op(...op(in0, in1)...,
-                 // inN)
-};               //                                                  dst may be any of the inputs
+    // (T *dst, const T *src, size_t count): dst = op(dst, src)
+    kTwoInput,
+    // (T *dst, const T *a, const T *b, size_t count): dst = op(a, b); dst may be a or b
+    kThreeInput,
+    // (ReduceOutputs out, ReduceInputs in, size_t count, Signal done): every output becomes
+    // op(...op(in0, in1)..., inN), in this order. An output may be any one of the inputs, and
+    // overlaps no other input or output.
+    kManyInput,
+};
+inline constexpr int kKernelShapeCount = 3;
 
 // Name of the kernel for the driver, the same for kinds with equal code (a sum of int32 is a sum of
 // uint32). nullptr where MPI does not define op on kind.
 [[nodiscard]] const char *kernel_name(KernelShape shape, ReduceOp op, ElementKind kind) noexcept;
+
+// Name of the kernel (void *dst, const void *src, size_t bytes, Signal done), which copies between
+// buffers that do not overlap: for few bytes, where a flag is there sooner than an event.
+inline constexpr const char *kCopyKernelName = "hetcoll_copy";
 
 // The fatbin with every kernel: an argument for cuModuleLoadData.
 [[nodiscard]] const void *kernel_image() noexcept;

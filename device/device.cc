@@ -6,8 +6,13 @@
 namespace hetcoll {
 namespace {
 
-constexpr unsigned kThreads = 512;          // as the kernels' launch bounds allow
-constexpr int kBlocksPerMultiprocessor = 4; // fills those with 2048 resident threads
+constexpr unsigned kThreads = 512; // as the kernels' launch bounds allow
+// As many blocks as fit at once: those with 2048 threads a multiprocessor are full with four, and
+// the many-input kernels take twice the registers, for as many loads under way.
+constexpr int kFull = 4;
+constexpr int kFullOfMany = 2;
+
+constexpr const char *kReducing = "reducing a part of a buffer";
 
 std::size_t kernel_index(KernelShape shape, ReduceOp op, ElementKind kind)
 {
@@ -25,6 +30,13 @@ std::size_t lanes_for(std::uintptr_t all_bits, std::size_t count, ElementKind ki
 {
     const std::size_t bytes = element_bytes(kind);
     return all_bits % 16 == 0 && bytes <= 16 ? (count * bytes + 15) / 16 : count;
+}
+
+// The same for a copy, whose words are as wide as the two addresses allow.
+std::size_t lanes_for_copy(std::uintptr_t differing, std::size_t bytes)
+{
+    const std::size_t word = (differing | 16) & -(differing | 16);
+    return bytes / word + 1; // and one for less than a word
 }
 
 } // namespace
@@ -123,6 +135,21 @@ Result<PinnedMemory> Device::make_pinned(std::size_t bytes) const
                         [](const Driver &driver, void *m) { return driver.cuMemFreeHost(m); });
 }
 
+Result<PinnedMemory> Device::register_host(void *memory, std::size_t bytes) const
+{
+    constexpr std::uintptr_t kPage = 4096;
+    const std::uintptr_t first = bits(memory) / kPage * kPage;
+    const std::size_t whole = (bits(memory) + bytes - first + kPage - 1) / kPage * kPage;
+    void *const start = reinterpret_cast<void *>(first);
+    const CUresult result = driver_.cuMemHostRegister(start, whole, CU_MEMHOSTREGISTER_PORTABLE);
+    if (result != CUDA_SUCCESS) {
+        return driver_status(driver_, result, "cuMemHostRegister", "page-locking shared memory");
+    }
+    return PinnedMemory(driver_, context_, start, [](const Driver &driver, void *locked) {
+        return driver.cuMemHostUnregister(locked);
+    });
+}
+
 Result<DeviceMemory> Device::make_memory(std::size_t bytes) const
 {
     CUdeviceptr memory = 0;
@@ -132,6 +159,18 @@ Result<DeviceMemory> Device::make_memory(std::size_t bytes) const
     }
     return DeviceMemory(driver_, context_, memory,
                         [](const Driver &driver, CUdeviceptr m) { return driver.cuMemFree(m); });
+}
+
+Result<DeviceMemory> Device::make_zeroed(std::size_t bytes, CUstream stream) const
+{
+    Result<DeviceMemory> memory = make_memory(bytes);
+    if (memory.ok()) {
+        const CUresult result = driver_.cuMemsetD8Async(memory->get(), 0, bytes, stream);
+        if (result != CUDA_SUCCESS) {
+            return driver_status(driver_, result, "cuMemsetD8Async", "clearing device memory");
+        }
+    }
+    return memory;
 }
 
 Status Device::copy_async(void *to, const void *from, std::size_t bytes, CUstream stream) const
@@ -158,14 +197,31 @@ Result<bool> Device::is_done(const EventHandle &event) const
     return driver_status(driver_, result, "cuEventQuery", "waiting for work on a stream");
 }
 
+Result<bool> Device::is_idle(CUstream stream) const
+{
+    const CUresult result = driver_.cuStreamQuery(stream);
+    if (result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_READY) {
+        return result == CUDA_SUCCESS;
+    }
+    return driver_status(driver_, result, "cuStreamQuery", "waiting for work on a stream");
+}
+
 Status Device::prepare(ReduceOp op, ElementKind kind)
 {
-    for (const KernelShape shape : {KernelShape::kTwoInput, KernelShape::kThreeInput}) {
-        if (auto function = kernel(shape, op, kind); !function.ok()) {
-            return function.take_status();
-        }
-    }
-    return {};
+    Status status = prepare(op, kind, KernelShape::kTwoInput);
+    return status.ok() ? prepare(op, kind, KernelShape::kThreeInput) : std::move(status);
+}
+
+Status Device::prepare(ReduceOp op, ElementKind kind, KernelShape shape)
+{
+    auto function = kernel(shape, op, kind);
+    return function.ok() ? Status() : function.take_status();
+}
+
+Status Device::prepare_copy()
+{
+    auto function = find(copy_, kCopyKernelName);
+    return function.ok() ? Status() : function.take_status();
 }
 
 Status Device::reduce_async(ReduceOp op, ElementKind kind, void *dst, const void *a, const void *b,
@@ -182,38 +238,59 @@ Status Device::reduce_async(ReduceOp op, ElementKind kind, void *dst, const void
     const std::size_t lanes = lanes_for(bits(dst) | bits(a) | bits(b), count, kind);
     void *two[] = {&dst, &b, &count};
     void *three[] = {&dst, &a, &b, &count};
-    return launch(*function, lanes, in_place ? two : three, stream);
+    return launch(*function, {lanes, kFull}, in_place ? two : three, stream, kReducing);
 }
 
-Status Device::reduce_many_async(ReduceOp op, ElementKind kind, void *dst,
-                                 const ReduceInputs &inputs, std::size_t count, CUstream stream)
+Status Device::reduce_many_async(ReduceOp op, ElementKind kind, const ReduceOutputs &outputs,
+                                 const ReduceInputs &inputs, std::size_t count, const Signal &done,
+                                 CUstream stream)
 {
-    if (count == 0) {
+    if (count == 0 && done.flag == nullptr) {
         return {};
     }
     auto function = kernel(KernelShape::kManyInput, op, kind);
     if (!function.ok()) {
         return function.take_status();
     }
-    std::uintptr_t all_bits = bits(dst);
+    std::uintptr_t all_bits = 0;
     for (int i = 0; i < inputs.count; ++i) {
         all_bits |= bits(inputs.input[i]);
     }
-    ReduceInputs copy = inputs; // the driver reads the arguments before the launch returns
-    void *arguments[] = {&dst, &copy, &count};
-    return launch(*function, lanes_for(all_bits, count, kind), arguments, stream);
+    for (int i = 0; i < outputs.count; ++i) {
+        all_bits |= bits(outputs.output[i]);
+    }
+    // The driver reads the arguments, which it wants not to be const, before the launch returns.
+    void *arguments[] = {const_cast<ReduceOutputs *>(&outputs), const_cast<ReduceInputs *>(&inputs),
+                         &count, const_cast<Signal *>(&done)};
+    return launch(*function, {lanes_for(all_bits, count, kind), kFullOfMany}, arguments, stream,
+                  kReducing);
 }
 
-Status Device::launch(CUfunction function, std::size_t lanes, void **arguments,
-                      CUstream stream) const
+Status Device::copy_kernel_async(void *to, const void *from, std::size_t bytes, const Signal &done,
+                                 CUstream stream)
 {
-    const std::size_t wanted = (lanes + kThreads - 1) / kThreads;
-    const auto blocks =
-        static_cast<unsigned>(std::min(wanted, static_cast<std::size_t>(max_blocks_)));
+    if (bytes == 0 && done.flag == nullptr) {
+        return {};
+    }
+    auto function = find(copy_, kCopyKernelName);
+    if (!function.ok()) {
+        return function.take_status();
+    }
+    void *arguments[] = {&to, &from, &bytes, const_cast<Signal *>(&done)};
+    return launch(*function, {lanes_for_copy(bits(to) ^ bits(from), bytes), kFull}, arguments,
+                  stream, "copying a part of a buffer");
+}
+
+Status Device::launch(CUfunction function, LaunchShape shape, void **arguments, CUstream stream,
+                      const char *doing) const
+{
+    const std::size_t wanted = std::max<std::size_t>(1, (shape.lanes + kThreads - 1) / kThreads);
+    const auto most = static_cast<std::size_t>(shape.blocks_per_multiprocessor * multiprocessors_);
+    const auto blocks = static_cast<unsigned>(std::min(wanted, most));
     return driver_status(driver_,
                          driver_.cuLaunchKernel(function, blocks, 1, 1, kThreads, 1, 1, 0, stream,
                                                 arguments, nullptr),
-                         "cuLaunchKernel", "reducing a part of a buffer");
+                         "cuLaunchKernel", doing);
 }
 
 Result<CUfunction> Device::kernel(KernelShape shape, ReduceOp op, ElementKind kind)
@@ -226,6 +303,14 @@ Result<CUfunction> Device::kernel(KernelShape shape, ReduceOp op, ElementKind ki
     if (name == nullptr) {
         return error(Errc::kInvalid, "MPI does not define %s of %s", op_name(op),
                      element_name(kind));
+    }
+    return find(known, name);
+}
+
+Result<CUfunction> Device::find(std::atomic<CUfunction> &known, const char *name)
+{
+    if (const CUfunction function = known.load(std::memory_order_acquire); function != nullptr) {
+        return function;
     }
     const std::lock_guard lock(mutex_);
     if (module_ == nullptr) {
@@ -255,7 +340,7 @@ Status Device::load_module()
         return driver_status(driver_, result, "cuDeviceGetAttribute",
                              "asking for the number of multiprocessors");
     }
-    max_blocks_ = std::max(1, kBlocksPerMultiprocessor * multiprocessors);
+    multiprocessors_ = std::max(1, multiprocessors);
     CUmodule module = nullptr;
     result = driver_.cuModuleLoadData(&module, kernel_image());
     if (result == CUDA_SUCCESS) {

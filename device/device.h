@@ -125,7 +125,11 @@ public:
     [[nodiscard]] Result<StreamHandle> make_stream() const;
     [[nodiscard]] Result<EventHandle> make_event() const;                    // without timing
     [[nodiscard]] Result<PinnedMemory> make_pinned(std::size_t bytes) const; // portable
+    // Page-locks host memory that is ours: any address range, whole pages of it.
+    [[nodiscard]] Result<PinnedMemory> register_host(void *memory, std::size_t bytes) const;
     [[nodiscard]] Result<DeviceMemory> make_memory(std::size_t bytes) const;
+    // Zero for what comes later on this stream: a Signal's `arrived`.
+    [[nodiscard]] Result<DeviceMemory> make_zeroed(std::size_t bytes, CUstream stream) const;
 
     // Any mix of device, managed and pinned host memory (unified addressing). Pageable memory works
     // too, but the driver may block until the copy is staged.
@@ -133,29 +137,50 @@ public:
     Status record(const EventHandle &event, CUstream stream) const;
     // True, false, or why it cannot be known (a failed kernel shows here).
     [[nodiscard]] Result<bool> is_done(const EventHandle &event) const;
+    // The same of all work on a stream: for who waits for a flag that a failed kernel never sets.
+    [[nodiscard]] Result<bool> is_idle(CUstream stream) const;
 
-    // Loads what reduce_async() of this op and kind needs, so that it does not fail for that later.
+    // Loads the kernels of a call, so that it does not fail for that later: all that
+    // reduce_async() of this op and kind needs, those of one shape, the copy kernel.
     Status prepare(ReduceOp op, ElementKind kind);
+    Status prepare(ReduceOp op, ElementKind kind, KernelShape shape);
+    Status prepare_copy();
 
     // dst[i] = op(a[i], b[i]) for memory that the GPU can reach; dst may be a or b.
     Status reduce_async(ReduceOp op, ElementKind kind, void *dst, const void *a, const void *b,
                         std::size_t count, CUstream stream);
-    // dst[i] = op(...op(in0[i], in1[i])..., inN[i]).
-    Status reduce_many_async(ReduceOp op, ElementKind kind, void *dst, const ReduceInputs &inputs,
-                             std::size_t count, CUstream stream);
+    // Every output[i] = op(...op(in0[i], in1[i])..., inN[i]), in this order. An output may be any
+    // one of the inputs. Each input is read once, each output written once. `done` is given in any
+    // case, also for no elements.
+    Status reduce_many_async(ReduceOp op, ElementKind kind, const ReduceOutputs &outputs,
+                             const ReduceInputs &inputs, std::size_t count, const Signal &done,
+                             CUstream stream);
+    // Copies by a kernel, between buffers that do not overlap: for small vectors, whose completion
+    // a flag tells sooner than an event does. Everything the GPU can reach, any alignment.
+    Status copy_kernel_async(void *to, const void *from, std::size_t bytes, const Signal &done,
+                             CUstream stream);
 
 private:
+    struct LaunchShape {
+        std::size_t lanes;             // how many threads have work
+        int blocks_per_multiprocessor; // at most
+    };
+
     [[nodiscard]] Result<CUfunction> kernel(KernelShape shape, ReduceOp op, ElementKind kind);
+    [[nodiscard]] Result<CUfunction> find(std::atomic<CUfunction> &known, const char *name);
     Status load_module(); // requires mutex_
-    Status launch(CUfunction function, std::size_t lanes, void **arguments, CUstream stream) const;
+    Status launch(CUfunction function, LaunchShape shape, void **arguments, CUstream stream,
+                  const char *doing) const;
 
     const Driver &driver_;
     ContextRef context_;
     int primary_of_;
-    int max_blocks_ = 0; // written before the first entry of functions_
-    std::mutex mutex_;   // of module_ and the slow path of kernel()
+    int multiprocessors_ = 0; // written before the first entry of functions_ and copy_
+    std::mutex mutex_;        // of module_ and find()'s slow path
     CUmodule module_ = nullptr;
-    std::array<std::atomic<CUfunction>, 3 * kReduceOpCount * kElementKindCount> functions_{};
+    std::array<std::atomic<CUfunction>, kKernelShapeCount * kReduceOpCount * kElementKindCount>
+        functions_{};
+    std::atomic<CUfunction> copy_{};
 };
 
 } // namespace hetcoll

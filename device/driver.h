@@ -25,7 +25,8 @@
     X(cuMemAllocManaged) X(cuMemAllocHost) X(cuMemHostAlloc) X(cuMemFreeHost)                      \
     X(cuMemHostRegister) X(cuMemHostUnregister) X(cuMemHostGetDevicePointer) X(cuMemcpy)           \
     X(cuMemcpyHtoD) X(cuMemcpyDtoH) X(cuMemcpyAsync) X(cuMemcpyDtoHAsync)                          \
-    X(cuMemcpyDtoDAsync) X(cuMemsetD8) X(cuStreamCreate) X(cuStreamCreateWithPriority)             \
+    X(cuMemcpyDtoDAsync) X(cuMemsetD8) X(cuMemsetD8Async) X(cuStreamCreate)                        \
+    X(cuStreamCreateWithPriority)                                                                  \
     X(cuStreamDestroy) X(cuStreamQuery) X(cuStreamSynchronize) X(cuStreamWaitEvent)                \
     X(cuEventCreate) X(cuEventDestroy) X(cuEventRecord) X(cuEventQuery) X(cuModuleLoadData)        \
     X(cuModuleUnload) X(cuModuleGetFunction) X(cuLaunchKernel) X(cuGetErrorName)

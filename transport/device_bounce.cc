@@ -4,6 +4,14 @@
 
 namespace hetcoll {
 
+namespace {
+
+constexpr std::size_t kFlagBytes = 256; // one flag, and what keeps it apart from the rest
+// A kernel that fails never sets its flag, so the stream is asked too, now and then.
+constexpr unsigned kPollsPerQuery = 256;
+
+} // namespace
+
 Result<std::unique_ptr<DeviceBounce>> DeviceBounce::create(std::shared_ptr<Device> owner,
                                                            std::size_t slot_bytes,
                                                            std::size_t staging_bytes, bool direct)
@@ -13,12 +21,14 @@ Result<std::unique_ptr<DeviceBounce>> DeviceBounce::create(std::shared_ptr<Devic
     const std::size_t slots_bytes = kBounceSlots * slot_bytes;
     staging_bytes = (staging_bytes + 255) / 256 * 256; // the slots behind it are aligned
 
-    auto pinned = device.make_pinned(staging_bytes + (direct ? 0 : 2 * slots_bytes));
+    auto pinned = device.make_pinned(kFlagBytes + staging_bytes + (direct ? 0 : 2 * slots_bytes));
     if (!pinned.ok()) {
         return pinned.take_status();
     }
     bounce->pinned_ = std::move(*pinned);
-    bounce->staging_ = static_cast<std::byte *>(bounce->pinned_.get());
+    bounce->flag_ = static_cast<std::uint32_t *>(bounce->pinned_.get());
+    *bounce->flag_ = 0;
+    bounce->staging_ = static_cast<std::byte *>(bounce->pinned_.get()) + kFlagBytes;
     if (direct) {
         auto scratch = device.make_memory(slots_bytes);
         if (!scratch.ok()) {
@@ -145,6 +155,65 @@ Status DeviceBounce::start_copy(void *to, const void *from, std::size_t bytes)
 
 Result<bool> DeviceBounce::copy_done() { return is_done(copy_done_); }
 
+Status DeviceBounce::start_marker()
+{
+    if (Status status = enter(); !status.ok()) {
+        return status;
+    }
+    return device_->record(copy_done_, CU_STREAM_LEGACY);
+}
+
+Result<Signal> DeviceBounce::next_signal()
+{
+    if (Status status = enter(); !status.ok()) {
+        return status;
+    }
+    if (arrived_.get() == 0) {
+        auto zeroed = device_->make_zeroed(sizeof(std::uint32_t), in_.get());
+        if (!zeroed.ok()) {
+            return zeroed.take_status();
+        }
+        arrived_ = std::move(*zeroed);
+    }
+    polls_ = 0;
+    return Signal{.flag = flag_,
+                  .arrived = reinterpret_cast<std::uint32_t *>(arrived_.get()),
+                  .value = ++flagged_};
+}
+
+Status DeviceBounce::start_kernel(ReduceOp op, ElementKind kind, const ReduceOutputs &outputs,
+                                  const ReduceInputs &inputs, std::size_t count)
+{
+    Result<Signal> signal = next_signal();
+    if (!signal.ok()) {
+        return signal.take_status();
+    }
+    return device_->reduce_many_async(op, kind, outputs, inputs, count, *signal, in_.get());
+}
+
+Status DeviceBounce::start_copy_kernel(void *to, const void *from, std::size_t bytes)
+{
+    Result<Signal> signal = next_signal();
+    if (!signal.ok()) {
+        return signal.take_status();
+    }
+    return device_->copy_kernel_async(to, from, bytes, *signal, in_.get());
+}
+
+Result<bool> DeviceBounce::kernel_done()
+{
+    if (read_flag(flag_) == flagged_) {
+        return true;
+    }
+    if (++polls_ % kPollsPerQuery != 0) {
+        return false;
+    }
+    if (Status status = enter(); !status.ok()) {
+        return status;
+    }
+    return device_->is_idle(in_.get());
+}
+
 Status DeviceBounce::start_read(int slot, const void *from, std::size_t bytes)
 {
     source_[slot] = from;
@@ -211,7 +280,8 @@ Status DeviceBounce::start_pull(int lane, int slot, const Pull &pull)
         status = device_->reduce_async(pull.op, pull.kind, pull.dst, in.input[0], in.input[1],
                                        pull.count, stream);
     } else {
-        status = device_->reduce_many_async(pull.op, pull.kind, pull.dst, in, pull.count, stream);
+        status = device_->reduce_many_async(pull.op, pull.kind, {{pull.dst}, 1}, in, pull.count,
+                                            Signal{}, stream);
     }
     if (!status.ok()) {
         return status;

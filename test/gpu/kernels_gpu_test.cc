@@ -8,8 +8,11 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <memory>
+#include <thread>
 
 namespace hetcoll {
 namespace {
@@ -209,12 +212,38 @@ TEST_P(KernelTest, ManyInputsAreTheLeftFoldOfTheHost)
                     *gpu, contents.back(), (4 + static_cast<std::size_t>(k) * step) % 16));
                 inputs.input[k] = buffers.back()->data();
             }
-            const DeviceBytes &dst = *buffers[static_cast<std::size_t>(terms / 2)];
-            void *to = dst.data();
+            const DeviceBytes &in_place = *buffers[static_cast<std::size_t>(terms / 2)];
+            const DeviceBytes apart(*gpu, elements(size, 50), 4 + step);
+            ReduceOutputs outputs = {{in_place.data(), apart.data()}, 2};
             std::size_t count = size;
-            void *arguments[] = {&to, &inputs, &count};
+            Signal none;
+            void *arguments[] = {&outputs, &inputs, &count, &none};
             launch(KernelShape::kManyInput, arguments, 2, 32);
-            expect_same(dst.read(), contents, "many inputs");
+            expect_same(in_place.read(), contents, "many inputs, in place");
+            expect_same(apart.read(), contents, "many inputs");
+        }
+    }
+}
+
+TEST_P(KernelTest, EveryOutputMayBeAnInputOfItsOwn)
+{
+    for (const int ranks : {2, 4, kMaxReduceInputs}) {
+        const std::size_t size = 5003;
+        std::vector<Bytes> contents;
+        std::vector<std::unique_ptr<DeviceBytes>> buffers;
+        ReduceInputs inputs = {{}, ranks};
+        ReduceOutputs outputs = {{}, ranks};
+        for (int k = 0; k < ranks; ++k) {
+            contents.push_back(elements(size, 60 + static_cast<unsigned>(k)));
+            buffers.push_back(std::make_unique<DeviceBytes>(*gpu, contents.back(), 16));
+            inputs.input[k] = outputs.output[k] = buffers.back()->data();
+        }
+        std::size_t count = size;
+        Signal none;
+        void *arguments[] = {&outputs, &inputs, &count, &none};
+        launch(KernelShape::kManyInput, arguments, 3, 512);
+        for (const auto &buffer : buffers) {
+            expect_same(buffer->read(), contents, "all in place");
         }
     }
 }
@@ -236,6 +265,90 @@ std::string name_of(const ::testing::TestParamInfo<Reduction> &info)
     return std::string(op_name(info.param.first)) + "_" + element_name(info.param.second);
 }
 INSTANTIATE_TEST_SUITE_P(All, KernelTest, ::testing::ValuesIn(test::defined_reductions()), name_of);
+
+// Kernels that say so in host memory when they are done. Nothing else synchronizes: what a kernel
+// wrote to host memory must be there when its flag is.
+class SignalTest : public ::testing::Test {
+protected:
+    static constexpr std::size_t kMostBytes = 1 << 20;
+
+    void SetUp() override
+    {
+        gpu_ = Gpu::open();
+        if (gpu_ == nullptr) {
+            GTEST_SKIP() << "no GPU, and no emulated one on LD_LIBRARY_PATH";
+        }
+        void *pinned = nullptr;
+        gpu_->require(gpu_->driver->cuMemHostAlloc(&pinned, 2 * kMostBytes + 64, 0), "pinned");
+        from_ = static_cast<unsigned char *>(pinned);
+        to_ = from_ + kMostBytes;
+        done_.flag = reinterpret_cast<std::uint32_t *>(to_ + kMostBytes);
+        gpu_->require(gpu_->driver->cuMemAlloc(&arrived_, 4), "cuMemAlloc");
+        gpu_->require(gpu_->driver->cuMemsetD8(arrived_, 0, 4), "cuMemsetD8");
+        gpu_->require(gpu_->driver->cuCtxSynchronize(), "cuCtxSynchronize");
+        done_.arrived = reinterpret_cast<std::uint32_t *>(arrived_);
+    }
+    void TearDown() override
+    {
+        if (gpu_ != nullptr) {
+            gpu_->driver->cuMemFree(arrived_);
+            gpu_->driver->cuMemFreeHost(from_);
+        }
+    }
+    // Launches a kernel with this round's flag and waits for that alone.
+    void launch_and_wait(CUfunction kernel, void **arguments, unsigned blocks, std::uint32_t round)
+    {
+        done_.value = round;
+        gpu_->require(gpu_->driver->cuLaunchKernel(kernel, blocks, 1, 1, 512, 1, 1, 0, nullptr,
+                                                   arguments, nullptr),
+                      "cuLaunchKernel");
+        const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+        while (read_flag(done_.flag) != round) {
+            ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "no flag from the kernel";
+            std::this_thread::yield();
+        }
+    }
+
+    std::unique_ptr<Gpu> gpu_;
+    unsigned char *from_ = nullptr, *to_ = nullptr; // page-locked host memory
+    CUdeviceptr arrived_ = 0;
+    Signal done_;
+};
+
+TEST_F(SignalTest, AReductionIsInHostMemoryWhenItsFlagIs)
+{
+    const CUfunction kernel =
+        gpu_->function(kernel_name(KernelShape::kManyInput, ReduceOp::kSum, ElementKind::kUint32));
+    std::vector<std::uint32_t> numbers(kMostBytes / 4);
+    for (std::uint32_t round = 1; round <= 200; ++round) {
+        const unsigned blocks = 1 + round % 64; // one block takes no count
+        std::size_t count = numbers.size() - round;
+        std::fill(numbers.begin(), numbers.end(), round);
+        std::memcpy(from_, numbers.data(), kMostBytes);
+        ReduceInputs inputs = {{from_, from_, from_}, 3};
+        ReduceOutputs outputs = {{to_}, 1};
+        void *arguments[] = {&outputs, &inputs, &count, &done_};
+        ASSERT_NO_FATAL_FAILURE(launch_and_wait(kernel, arguments, blocks, round));
+        std::memcpy(numbers.data(), to_, count * 4);
+        const auto end = numbers.begin() + static_cast<long>(count);
+        ASSERT_EQ(std::count(numbers.begin(), end, 3 * round), static_cast<long>(count));
+    }
+}
+
+TEST_F(SignalTest, ACopyIsInHostMemoryWhenItsFlagIs)
+{
+    const CUfunction kernel = gpu_->function(kCopyKernelName);
+    for (std::uint32_t round = 1; round <= 200; ++round) {
+        std::memset(from_, static_cast<int>(round), kMostBytes);
+        std::memset(to_, 0, kMostBytes);
+        void *to = to_ + round % 19, *from = from_ + round % 17;
+        std::size_t bytes = kMostBytes - 20 - 5000 * round;
+        void *arguments[] = {&to, &from, &bytes, &done_};
+        ASSERT_NO_FATAL_FAILURE(launch_and_wait(kernel, arguments, 1 + round % 64, round));
+        ASSERT_EQ(std::memcmp(to, from, bytes), 0);
+        ASSERT_EQ(static_cast<unsigned char *>(to)[bytes], 0); // and nothing behind it
+    }
+}
 
 } // namespace
 } // namespace hetcoll

@@ -43,13 +43,22 @@ private:
     std::size_t first_, bytes_;
 };
 
-template <class Op, class T, class Inputs>
-void reduce_in_lanes(void *dst, const Inputs &inputs, std::size_t count, std::size_t lanes)
+template <class Op, class T, class Outputs, class Inputs> void
+reduce_in_lanes(const Outputs &outputs, const Inputs &inputs, std::size_t count, std::size_t lanes)
 {
     for (std::size_t lane = lanes; lane-- > 0;) { // any order of the lanes will do
-        reduce_lane<Op, T>(dst, inputs, count, lane, lanes);
+        reduce_lane<Op, T>(outputs, inputs, count, lane, lanes);
     }
 }
+
+// Buffer k lies at (first + k * step) % 17 bytes after a multiple of 64.
+struct Shifts {
+    std::size_t first, step;
+    [[nodiscard]] std::size_t of(int k) const
+    {
+        return (first + static_cast<std::size_t>(k) * step) % 17;
+    }
+};
 
 template <class Op, class T> class Case {
 public:
@@ -61,29 +70,46 @@ public:
     {
         const Bytes a = elements(count, 1), b = elements(count, 2);
         Shifted dst(elements(count, 3), to), x(a, left), y(b, right);
-        reduce_in_lanes<Op, T>(dst.data(), TwoInputs{{x.data(), y.data()}}, count, lanes);
+        reduce_in_lanes<Op, T>(OneOutput{{dst.data()}}, TwoInputs{{x.data(), y.data()}}, count,
+                               lanes);
         expect(dst, {a, b}, "three inputs", count, to);
         EXPECT_EQ(test::first_difference(kind_, x.content(), a), -1);
         EXPECT_EQ(test::first_difference(kind_, y.content(), b), -1);
     }
 
-    // dst is input `alias` of `terms` inputs, each at its own shift.
-    void many_inputs(std::size_t count, int terms, int alias, std::size_t shift, std::size_t step)
+    // `terms` inputs and `results` outputs, of which the first `in_place` are inputs `alias` and
+    // on.
+    void many_inputs(std::size_t count, int terms, int results, int in_place, int alias,
+                     Shifts shifts)
     {
         std::vector<Bytes> contents;
         std::vector<Shifted> buffers;
-        for (int k = 0; k < terms; ++k) {
+        const int apart = results - in_place;
+        for (int k = 0; k < terms + apart; ++k) {
             contents.push_back(elements(count, static_cast<unsigned>(10 + k)));
-            buffers.emplace_back(contents.back(),
-                                 (shift + static_cast<std::size_t>(k) * step) % 17);
+            buffers.emplace_back(contents.back(), shifts.of(k));
         }
-        ReduceInputs inputs = {{}, terms};
+        ReduceInputs inputs{{}, terms};
+        ReduceOutputs outputs{{}, results};
         for (int k = 0; k < terms; ++k) {
             inputs.input[k] = buffers[static_cast<std::size_t>(k)].data();
         }
-        Shifted &dst = buffers[static_cast<std::size_t>(alias)];
-        reduce_in_lanes<Op, T>(dst.data(), inputs, count, 3);
-        expect(dst, contents, "many inputs", count, shift);
+        std::vector<bool> is_output(buffers.size(), false);
+        for (int k = 0; k < results; ++k) {
+            const auto at =
+                static_cast<std::size_t>(k < in_place ? (alias + k) % terms : terms + k - in_place);
+            is_output[at] = true;
+            outputs.output[k] = buffers[at].data();
+        }
+        reduce_in_lanes<Op, T>(outputs, inputs, count, 3);
+        const std::vector<Bytes> in(contents.begin(), contents.begin() + terms);
+        for (std::size_t k = 0; k < buffers.size(); ++k) {
+            if (is_output[k]) {
+                expect(buffers[k], in, "many inputs", count, shifts.first);
+            } else {
+                EXPECT_EQ(test::first_difference(kind_, buffers[k].content(), contents[k]), -1);
+            }
+        }
     }
 
 private:
@@ -135,16 +161,87 @@ TEST(ReduceLane, DifferentAlignments)
     HETCOLL_FOR_EACH_REDUCTION(FOR_EACH_CASE)
 }
 
-TEST(ReduceLane, ManyInputsAreALeftFoldAndTheDestinationMayBeAnyOfThem)
+TEST(ReduceLane, ManyInputsAreALeftFoldInAnyNumber)
 {
     const auto run = [](auto one) {
         for (int terms = 1; terms <= kMaxReduceInputs; ++terms) {
-            one.many_inputs(41, terms, terms - 1, 0, 0);
-            one.many_inputs(40, terms, terms / 2, 4, 0);
-            one.many_inputs(19, terms, 0, 1, 3);
+            one.many_inputs(41, terms, 1, 0, 0, {0, 0});
+            one.many_inputs(19, terms, 1, 0, 0, {1, 3});
         }
     };
     HETCOLL_FOR_EACH_REDUCTION(FOR_EACH_CASE)
+}
+
+TEST(ReduceLane, AnyNumberOfOutputsGetTheSameResult)
+{
+    const auto run = [](auto one) {
+        for (int results = 1; results <= kMaxReduceInputs; ++results) {
+            one.many_inputs(41, 3, results, 0, 0, {4, 0});
+            one.many_inputs(18, 2, results, 0, 0, {0, 5}); // one is at an odd address
+            one.many_inputs(18, 2, results, 0, 0, {0, 8});
+        }
+    };
+    HETCOLL_FOR_EACH_REDUCTION(FOR_EACH_CASE)
+}
+
+TEST(ReduceLane, AnOutputMayBeAnyOfTheInputs)
+{
+    const auto run = [](auto one) {
+        for (const int terms : {1, 2, 3, 5, 8, kMaxReduceInputs}) {
+            for (int k = 0; k < terms; ++k) {
+                one.many_inputs(37, terms, 1, 1, k, {0, 0});
+                one.many_inputs(11, terms, 2, 1, k, {4, 4});
+            }
+        }
+    };
+    HETCOLL_FOR_EACH_REDUCTION(FOR_EACH_CASE)
+}
+
+TEST(ReduceLane, EveryOutputMayBeAnInputOfItsOwn)
+{
+    const auto run = [](auto one) {
+        for (const int terms : {1, 2, 3, 5, 8, kMaxReduceInputs}) {
+            one.many_inputs(41, terms, terms, terms, 0, {8, 0});
+            one.many_inputs(19, terms, terms, terms, terms / 2, {1, 3});
+        }
+    };
+    HETCOLL_FOR_EACH_REDUCTION(FOR_EACH_CASE)
+}
+
+TEST(ReduceLane, EveryShiftOfManyInputsAndOutputs)
+{
+    const auto run = [](auto one) {
+        for (std::size_t count = 0; count <= 33; ++count) {
+            one.many_inputs(count, 5, 3, 1, 2, {count % 17, 0});
+            one.many_inputs(count, 6, 2, 0, 0, {count % 17, 1 + count % 16});
+        }
+    };
+    HETCOLL_FOR_EACH_REDUCTION(FOR_EACH_CASE)
+}
+
+// The sums of large, 1, 1, -large in order: large + 1 is rounded to large, so 0. Any other order,
+// or rounding once at the end, gives 1 or 2.
+template <class T, class Bits> void expect_fold_in_order(Bits large, Bits one, Bits minus_large)
+{
+    constexpr std::size_t kCount = 21; // in packs and one by one
+    std::vector<T> in[4];
+    const Bits value[] = {large, one, one, minus_large};
+    ReduceInputs inputs{{}, 4};
+    for (int k = 0; k < 4; ++k) {
+        in[k].assign(kCount, bits_as<T>(value[k]));
+        inputs.input[k] = in[k].data();
+    }
+    reduce_in_lanes<Sum, T>(ReduceOutputs{{in[1].data()}, 1}, inputs, kCount, 2);
+    for (const T &sum : in[1]) {
+        EXPECT_EQ(bits_as<Bits>(sum), 0);
+    }
+}
+
+TEST(ReduceLane, AFoldKeepsTheOrderOfTheInputsAndRoundsEverySum)
+{
+    expect_fold_in_order<float, std::uint32_t>(0x4b800000, 0x3f800000, 0xcb800000); // 2^24
+    expect_fold_in_order<Half, std::uint16_t>(0x6800, 0x3c00, 0xe800);              // 2^11
+    expect_fold_in_order<Bfloat16, std::uint16_t>(0x4380, 0x3f80, 0xc380);          // 2^8
 }
 
 TEST(ReduceLane, LongVectorsInManyLanes)
@@ -160,16 +257,20 @@ TEST(ReduceLane, PacksOfSixteenBytesAreUsedWheneverTheAlignmentsAgree)
 {
     alignas(16) char memory[256];
     const TwoInputs inputs{{memory + 64 + 4, memory + 128 + 4}};
-    const Split floats = split<float>(memory + 4, inputs, 15);
+    const Split floats = split<float>(OneOutput{{memory + 4}}, inputs, 15);
     EXPECT_EQ(floats.head, 3u); // up to the next multiple of sixteen
     EXPECT_EQ(floats.packs, 3u);
     EXPECT_TRUE(floats.element_aligned);
-    const Split doubles = split<double>(memory + 4, inputs, 7);
+    const Split doubles = split<double>(OneOutput{{memory + 4}}, inputs, 7);
     EXPECT_EQ(doubles.packs, 0u);
     EXPECT_FALSE(doubles.element_aligned);
-    const Split apart = split<float>(memory + 8, inputs, 15);
+    const Split apart = split<float>(OneOutput{{memory + 8}}, inputs, 15);
     EXPECT_EQ(apart.packs, 0u);
     EXPECT_TRUE(apart.element_aligned);
+    const ReduceOutputs outputs{{memory + 4, memory + 192 + 4}, 2};
+    EXPECT_EQ(split<float>(outputs, inputs, 15).packs, 3u);
+    const ReduceOutputs outputs_apart{{memory + 4, memory + 192}, 2};
+    EXPECT_EQ(split<float>(outputs_apart, inputs, 15).packs, 0u);
 }
 
 } // namespace
