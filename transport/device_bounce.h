@@ -38,6 +38,15 @@ public:
     // copy_done().
     Status start_copy(void *to, const void *from, std::size_t bytes);
     [[nodiscard]] Result<bool> copy_done();
+    // copy_done() when all that the application has given to the legacy stream so far is done.
+    Status start_marker();
+
+    // One kernel for the whole call; one at a time, done when kernel_done(), which a flag in pinned
+    // memory tells.
+    Status start_kernel(ReduceOp op, ElementKind kind, const ReduceOutputs &outputs,
+                        const ReduceInputs &inputs, std::size_t count);
+    Status start_copy_kernel(void *to, const void *from, std::size_t bytes);
+    [[nodiscard]] Result<bool> kernel_done();
 
     Status divide(int slots, int lanes) override;
     [[nodiscard]] std::size_t slot_bytes() const noexcept override { return slot_bytes_; }
@@ -65,6 +74,7 @@ private:
     }
 
     [[nodiscard]] Result<bool> is_done(const EventHandle &event);
+    [[nodiscard]] Result<Signal> next_signal();
     Status make_events(std::vector<EventHandle> &events, int count) const;
 
     std::shared_ptr<Device> device_;       // first: outlives what was made in it
@@ -72,6 +82,10 @@ private:
     bool direct_;
     PinnedMemory pinned_; // before the streams: freed after they are gone
     DeviceMemory scratch_;
+    std::uint32_t *flag_ = nullptr; // pinned
+    std::uint32_t flagged_ = 0;     // what the last kernel sets it to
+    unsigned polls_ = 0;
+    DeviceMemory arrived_; // of Signal
     std::byte *staging_ = nullptr;
     std::byte *send_slots_ = nullptr; // pinned; unused if direct
     std::byte *recv_slots_ = nullptr; // pinned, or device memory if direct
