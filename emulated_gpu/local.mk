@@ -43,6 +43,12 @@ emulated_gpu_libmachine_la_SOURCES = \
 	emulated_gpu/machine.cc emulated_gpu/machine.h \
 	emulated_gpu/routes.cc
 
+# The emulated NVML, libnvidia-ml.so.1 beside libcuda.so.1.
+emulated_gpu_nvml_sources = \
+	emulated_gpu/nvml.cc emulated_gpu/nvml_abi.h \
+	emulated_gpu/report.cc emulated_gpu/report.h \
+	emulated_gpu/settings.cc emulated_gpu/settings.h
+
 # What depends on the cuda.h at hand: error names, versions, and all entry points that are not
 # emulated. The directory of cuda.h is the first of CUDA_CPPFLAGS (-isystem DIR).
 emulated_gpu_generated = emulated_gpu/error_names.inc emulated_gpu/entry_point_versions.inc \

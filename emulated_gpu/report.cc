@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -11,6 +12,8 @@
 
 namespace hetcoll::emulated_gpu {
 namespace {
+
+constinit std::atomic<bool> silent{false};
 
 void write_all(int fd, const char *text, std::size_t bytes)
 {
@@ -37,6 +40,9 @@ std::string file_name(const char *pattern)
 
 void say(const char *format, ...)
 {
+    if (silent.load(std::memory_order_relaxed)) {
+        return;
+    }
     char line[1024];
     int length =
         std::snprintf(line, sizeof line, "[emulated GPU, pid %d] ", static_cast<int>(getpid()));
@@ -49,6 +55,8 @@ void say(const char *format, ...)
     line[length++] = '\n';
     write_all(STDERR_FILENO, line, static_cast<std::size_t>(length));
 }
+
+void say_nothing() { silent.store(true); }
 
 std::uint64_t now_ns()
 {

@@ -9,6 +9,9 @@ namespace hetcoll::emulated_gpu {
 // One line on stderr, with who says it. Allocates nothing: fit for a signal handler.
 [[gnu::format(printf, 1, 2)]] void say(const char *format, ...);
 
+// From now on say() is silent: another library of this process says the same.
+void say_nothing();
+
 [[nodiscard]] std::uint64_t now_ns();
 
 // A file named by environment variable `file_variable` (%p in it is the process id) gets `text`

@@ -36,6 +36,7 @@ DriverTable load()
     HETCOLL_TEST_EMULATOR_CALLS(HETCOLL_TEST_LOAD)
     HETCOLL_TEST_LOAD(cuGraphInstantiateWithFlags)
     HETCOLL_TEST_LOAD(cuCtxCreate_v2)
+    HETCOLL_TEST_LOAD(cuDeviceGetUuid_v2)
 #undef HETCOLL_TEST_LOAD
     return table;
 }

@@ -50,6 +50,7 @@ struct DriverTable {
     // Its name in cuda.h differs between releases.
     CUresult (*cuGraphInstantiateWithFlags)(CUgraphExec *, CUgraph, unsigned long long) = nullptr;
     CUresult (*cuCtxCreate_v2)(CUcontext *, unsigned, CUdevice) = nullptr;
+    CUresult (*cuDeviceGetUuid_v2)(CUuuid *, CUdevice) = nullptr;
 };
 
 // Loaded once, cuInit done. Aborts with a message if libcuda.so.1 is not the emulated one.
