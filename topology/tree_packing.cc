@@ -12,6 +12,7 @@
 namespace hetcoll {
 namespace {
 
+constexpr int kMostCopies = 16; // of trees, equal or not: more are too much work
 constexpr int kMostGpusTried = 16, kMostStarts = 8; // see fewest_trees()
 
 using Bundles = std::vector<TreeBundle>;
@@ -154,7 +155,7 @@ std::vector<Tree> fewest_trees(int gpus, Links links, int count)
         return std::pair(trees.size(), deepest_of(trees));
     };
     std::vector<Tree> best = trees_of(gpus, links, count);
-    const bool fast = gpus <= kMostGpusTried && count <= kMaxTrees;
+    const bool fast = gpus <= kMostGpusTried && count <= kMostCopies;
     const int starts = fast ? std::min(gpus, kMostStarts) : 0;
     const bool all_alike = std::all_of(links.begin(), links.end(), [&](const LinkRoom &link) {
         return link.room == links[0].room;
@@ -221,6 +222,7 @@ std::vector<Tree> pack(const LinkUnits &links, Grain grain)
     return trees;
 }
 
+// A grain and the rate that it allows, in trees.
 struct Choice {
     Grain grain;
     std::int64_t trees;
@@ -232,16 +234,41 @@ bool is_slower(const Choice &one, const Choice &other)
            other.trees * other.grain.group * one.grain.denominator;
 }
 
-// At most 5 % slower.
-bool is_almost(const Choice &one, const Choice &best)
+// The first one that is at most 5 % slower than the fastest. Requires one.
+const Choice &first_fast(const std::vector<Choice> &choices)
 {
-    return 20 * one.trees * one.grain.group * best.grain.denominator >=
-           19 * best.trees * best.grain.group * one.grain.denominator;
+    const Choice &best = *std::max_element(choices.begin(), choices.end(), is_slower);
+    return *std::find_if(choices.begin(), choices.end(), [&](const Choice &choice) {
+        return 20 * choice.trees * choice.grain.group * best.grain.denominator >=
+               19 * best.trees * best.grain.group * choice.grain.denominator;
+    });
 }
 
-} // namespace
+// The coarsest grain first, and with it the fewest trees.
+std::vector<Choice> choices_of(const LinkUnits &links, int max_denominator)
+{
+    std::vector<Choice> choices;
+    const int most_copies = std::max(kMostCopies, links.gpus / 2); // what single links can need
+    if (tree_count(links, {1, 1}) > most_copies) {
+        int group = *std::max_element(links.units.begin(), links.units.end());
+        for (; group > 1; --group) {
+            choices.push_back({{1, group}, tree_count(links, {1, group})});
+        }
+    }
+    for (int denominator = 1; denominator <= max_denominator; ++denominator) {
+        choices.push_back({{denominator, 1}, tree_count(links, {denominator, 1})});
+    }
+    std::erase_if(choices, [&](const Choice &choice) { return choice.trees > most_copies; });
+    return choices;
+}
 
-int Packing::weight() const noexcept
+std::vector<Tree> heaviest(std::vector<Tree> trees, int most_trees)
+{
+    trees.resize(std::min(trees.size(), static_cast<std::size_t>(most_trees)));
+    return trees;
+}
+
+int weight_of(const std::vector<Tree> &trees)
 {
     int sum = 0;
     for (const Tree &tree : trees) {
@@ -249,6 +276,10 @@ int Packing::weight() const noexcept
     }
     return sum;
 }
+
+} // namespace
+
+int Packing::weight() const noexcept { return weight_of(trees); }
 
 double Packing::rate_units() const noexcept { return static_cast<double>(weight()) / denominator; }
 
@@ -259,28 +290,22 @@ Packing pack_trees(const LinkUnits &links, int denominator)
             .strength = strength_of(links)};
 }
 
-Packing pack_best(const LinkUnits &links, int max_denominator)
+Packing pack_best(const LinkUnits &links, int max_denominator, int most_trees)
 {
-    assert(max_denominator > 0);
-    // The coarsest grain first, and with it the fewest trees.
-    std::vector<Choice> choices;
-    const int most_trees = std::max(kMaxTrees, links.gpus / 2); // what single links can need
-    if (tree_count(links, {1, 1}) > most_trees) {
-        int group = *std::max_element(links.units.begin(), links.units.end());
-        for (; group > 1; --group) {
-            choices.push_back({{1, group}, tree_count(links, {1, group})});
+    assert(max_denominator > 0 && most_trees > 0);
+    std::vector<Choice> choices = choices_of(links, max_denominator);
+    Grain grain = first_fast(choices).grain;
+    std::vector<Tree> trees = pack(links, grain);
+    if (static_cast<int>(trees.size()) > most_trees) {
+        for (Choice &choice : choices) {
+            choice.trees =
+                weight_of(heaviest(pack(links, choice.grain), most_trees)) / choice.grain.group;
         }
+        grain = first_fast(choices).grain;
+        trees = heaviest(pack(links, grain), most_trees);
     }
-    for (int denominator = 1; denominator <= max_denominator; ++denominator) {
-        choices.push_back({{denominator, 1}, tree_count(links, {denominator, 1})});
-    }
-    std::erase_if(choices, [&](const Choice &choice) { return choice.trees > most_trees; });
-    const Choice &best = *std::max_element(choices.begin(), choices.end(), is_slower);
-    const Grain grain = std::find_if(choices.begin(), choices.end(), [&](const Choice &choice) {
-                            return is_almost(choice, best);
-                        })->grain;
     return {.denominator = grain.denominator,
-            .trees = pack(links, grain),
+            .trees = std::move(trees),
             .strength = strength_of(links)};
 }
 

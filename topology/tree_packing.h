@@ -49,10 +49,13 @@ struct Packing {
 [[nodiscard]] Packing pack_trees(const LinkUnits &links, int denominator);
 
 // The smallest denominator whose rate is within 5 % of the best one up to max_denominator. Where
-// units are so fine that it would take more than kMaxTrees trees, several units are handed out at a
-// time, and the same rule chooses how many. No trees for one GPU or unconnected ones.
-inline constexpr int kMaxTrees = 16;
-[[nodiscard]] Packing pack_best(const LinkUnits &links, int max_denominator = kMaxDenominator);
+// units are so fine that many trees would fit, several are handed out at a time, and the same rule
+// chooses how many. Where it would still be more different trees than most_trees, the lightest are
+// left out, and what is left decides. No trees for one GPU or unconnected ones. Requires
+// most_trees positive.
+inline constexpr int kMaxTrees = 7; // each takes two channels of the executor
+[[nodiscard]] Packing pack_best(const LinkUnits &links, int max_denominator = kMaxDenominator,
+                                int most_trees = kMaxTrees);
 
 // One star a GPU, of equal weight: for GPUs on switches, where a port serves all of its owner's
 // stars and a tree deeper than one hop would only add to it.

@@ -251,6 +251,18 @@ TEST(PackBestTest, HandsOutSeveralUnitsAtATimeWhereUnitsAreFine)
     }
 }
 
+TEST(PackBestTest, LeavesTheLightestTreesOutWhereFewerAreAllowed)
+{
+    const LinkUnits full = connected_fragments(kDgx1V).back().links;
+    for (int most_trees = 1; most_trees <= 6; ++most_trees) {
+        const Packing packing = pack_best(full, kMaxDenominator, most_trees);
+        EXPECT_LE(packing.trees.size(), static_cast<std::size_t>(most_trees));
+        EXPECT_GE(packing.rate_units(), std::min(most_trees, 3)); // what denominator 1 has
+        expect_sound(packing, full, std::to_string(most_trees) + " trees");
+    }
+    EXPECT_EQ(pack_best(complete(16, 1)).weight(), kMaxTrees); // of eight
+}
+
 TEST(PackBestTest, EvenFineUnitsThatAreMultiplesLoseNothing)
 {
     const Packing coarse = pack_best(complete(8, 1)), fine = pack_best(complete(8, 48));
