@@ -8,3 +8,4 @@ hetcoll_sources += \
 	tuning/table.h tuning/table.cc \
 	tuning/table_file.h tuning/table_file.cc \
 	tuning/table_parser.cc tuning/table_writer.cc
+hetcoll_sources += tuning/rank_trees.h tuning/rank_trees.cc
