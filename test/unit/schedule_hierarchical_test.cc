@@ -1,5 +1,6 @@
 #include "schedule/hierarchical.h"
 
+#include "schedule/cost.h"
 #include "schedule/print.h"
 #include "test/unit/schedule_all_ranks.h"
 
@@ -178,6 +179,47 @@ TEST(HierarchicalTest, RecursiveDoublingBetweenNodesSendsTheVectorOnceARound)
     const Share share =
         sent_by_node(build_all(groups, BetweenNodes::kRecursiveDoubling, 2), groups.nodes[3]);
     EXPECT_EQ(share.blocks, 3 * share.of);
+}
+
+// What hierarchical.h says of a leader that owns `owned` of `slices` slices, for one segment.
+ScheduleCost expected_cost(int nodes, int slices, int owned, int leaders, int ranks_on_gpu)
+{
+    const int all = slices * nodes; // blocks: the ring cuts a slice into as many as nodes
+    const int mine = owned * nodes;
+    return {.messages_sent = 2 * (leaders - 1) + 2 * (nodes - 1) * owned + ranks_on_gpu - 1,
+            .blocks_sent = (all - mine) + 2 * (nodes - 1) * owned + (leaders - 1) * mine +
+                           (ranks_on_gpu - 1) * all,
+            .blocks_reduced =
+                (ranks_on_gpu - 1) * all + (leaders - 1) * mine + (nodes - 1) * owned};
+}
+
+TEST(HierarchicalTest, ALeaderSendsAndReducesWhatTheTableOfCostsSays)
+{
+    std::mt19937 random(11);
+    for (int size = 1; size <= 37; ++size) {
+        const Groups groups = random_groups(random, size);
+        const int nodes = static_cast<int>(groups.nodes.size());
+        std::size_t slices = 1;
+        for (const NodeGroups &node : groups.nodes) {
+            slices = std::max(slices, node.size());
+        }
+        for (const NodeGroups &node : groups.nodes) {
+            for (std::size_t gpu = 0; gpu < node.size(); ++gpu) {
+                int owned = 0;
+                for (std::size_t slice = 0; slice < slices; ++slice) {
+                    owned += slice * node.size() / slices == gpu ? 1 : 0;
+                }
+                const ScheduleCost cost =
+                    cost_of(build_hierarchical(node[gpu].front(), groups, BetweenNodes::kRing, 3));
+                const ScheduleCost expected = expected_cost(nodes, static_cast<int>(slices), owned,
+                                                            static_cast<int>(node.size()),
+                                                            static_cast<int>(node[gpu].size()));
+                EXPECT_EQ(cost.messages_sent, 3 * expected.messages_sent) << to_text(groups);
+                EXPECT_EQ(cost.blocks_sent, 3 * expected.blocks_sent) << to_text(groups);
+                EXPECT_EQ(cost.blocks_reduced, 3 * expected.blocks_reduced) << to_text(groups);
+            }
+        }
+    }
 }
 
 TEST(HierarchicalTest, AllLeadersOfANodeExchangeWithOtherNodesAtOnce)
