@@ -231,7 +231,7 @@ struct Exporter::Impl {
                         const char *call);
     void add(Cache &cache, Entry entry);
     void drop(Cache &cache, const Key &key);
-    void drop_oldest_if_stale();
+    void drop_stale();
     void set_uuid(SharedBuffer &shared, int device);
 };
 
@@ -344,7 +344,7 @@ SharedBuffer Exporter::Impl::export_pieces(const Key &key, const Allocation &all
     shared.fds = {.socket = channel->name(), .token = shared.buffer_id};
     set_uuid(shared, allocation.device);
     ++counters.vmm_exports;
-    drop_oldest_if_stale();
+    drop_stale();
     shared.generation = generation;
     const SharedBuffer described = shared;
     add(vmm, std::move(entry));
@@ -353,21 +353,20 @@ SharedBuffer Exporter::Impl::export_pieces(const Key &key, const Allocation &all
 }
 
 // Memory that was unmapped here since it was described is ours to let go.
-void Exporter::Impl::drop_oldest_if_stale()
+void Exporter::Impl::drop_stale()
 {
-    if (vmm.empty()) {
-        return;
-    }
-    const Entry &oldest = vmm.oldest();
-    CUmemGenericAllocationHandle now = 0;
-    const CUresult result = driver.cuMemRetainAllocationHandle(
-        &now, reinterpret_cast<void *>(static_cast<std::uintptr_t>(oldest.shared.base)));
-    if (result == CUDA_SUCCESS) {
-        driver.cuMemRelease(now);
-    }
-    if (result != CUDA_SUCCESS || now != oldest.handles.front()) {
-        ++generation;
-        drop(vmm, oldest.key);
+    for (auto at = vmm.entries().begin(); at != vmm.entries().end();) {
+        const Entry &entry = *at++;
+        CUmemGenericAllocationHandle now = 0;
+        const CUresult result = driver.cuMemRetainAllocationHandle(
+            &now, reinterpret_cast<void *>(static_cast<std::uintptr_t>(entry.shared.base)));
+        if (result == CUDA_SUCCESS) {
+            driver.cuMemRelease(now);
+        }
+        if (result != CUDA_SUCCESS || now != entry.handles.front()) {
+            ++generation;
+            drop(vmm, entry.key);
+        }
     }
 }
 

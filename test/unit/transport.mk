@@ -1,1 +1,12 @@
-unit_sources_transport = test/unit/device_cuda.h test/unit/transport_device_bounce_test.cc
+unit_sources_transport = \
+	test/unit/device_cuda.h \
+	test/unit/transport_device_bounce_test.cc \
+	test/unit/transport_exporter_test.cc \
+	test/unit/transport_fd_channel_test.cc \
+	test/unit/transport_node_identity_test.cc \
+	test/unit/transport_peer.cc \
+	test/unit/transport_peer.h \
+	test/unit/transport_peer_errors_test.cc \
+	test/unit/transport_peer_memory_test.cc \
+	test/unit/transport_reach_probe_test.cc \
+	test/unit/transport_shared_page_test.cc

@@ -1,0 +1,108 @@
+// What the owner of memory announces: by id, once, and with a reason where it cannot.
+#include "test/unit/transport_peer.h"
+
+#include <gtest/gtest.h>
+
+namespace hetcoll::test {
+namespace {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+TEST(ExporterTest, DescribesTheAllocationAndWhereTheBufferLies)
+{
+    const Peer owner;
+    const PeerAnswer memory = owner.ask({.ask = Ask::kAllocate, .bytes = 5 * kMiB});
+    const SharedBuffer buffer = owner.describe(memory.slot, 12345, 100);
+    EXPECT_EQ(buffer.kind, SharedKind::kLegacyIpc);
+    EXPECT_EQ(buffer.base, memory.address);
+    EXPECT_EQ(buffer.bytes, 5 * kMiB);
+    EXPECT_EQ(buffer.offset, 12345u);
+}
+
+TEST(ExporterTest, AnAllocationIsExportedOnce)
+{
+    const Peer owner;
+    const int slot = owner.allocate(5 * kMiB);
+    const SharedBuffer first = owner.describe(slot), second = owner.describe(slot, 4);
+    EXPECT_EQ(first.buffer_id, second.buffer_id);
+    EXPECT_EQ(owner.calls("cuIpcGetMemHandle"), 1u);
+    EXPECT_EQ(owner.ask(Ask::kCounters).exporter.hits, 1u);
+}
+
+TEST(ExporterTest, TheLeastRecentlyUsedHandleIsForgotten)
+{
+    const Peer owner; // keeps 8
+    const int first = owner.allocate(1000);
+    static_cast<void>(owner.describe(first));
+    for (int i = 0; i < 8; ++i) {
+        static_cast<void>(owner.describe(owner.allocate(1000)));
+    }
+    EXPECT_EQ(owner.ask(Ask::kCounters).exporter.evictions, 1u);
+    static_cast<void>(owner.describe(first));
+    EXPECT_EQ(owner.calls("cuIpcGetMemHandle"), 10u);
+}
+
+struct Refused {
+    PeerMemoryType type;
+    int pieces;
+    std::size_t bytes;
+    NotShared why;
+};
+
+class NotSharedTest : public ::testing::TestWithParam<Refused> {};
+
+TEST_P(NotSharedTest, IsDescribedWithItsReason)
+{
+    const Peer owner, user;
+    const int slot = owner.allocate(4 * kMiB, GetParam().type, GetParam().pieces);
+    const SharedBuffer buffer = owner.describe(slot, 0, GetParam().bytes);
+    EXPECT_EQ(buffer.kind, SharedKind::kNone);
+    EXPECT_EQ(buffer.why, GetParam().why);
+    const PeerAnswer mapped = user.map(owner, buffer);
+    EXPECT_FALSE(mapped.ok);
+    EXPECT_NE(std::string(mapped.message).find(reason(GetParam().why)), std::string::npos);
+    EXPECT_NE(owner.map(owner, buffer).address, 0u); // but the owner can use it
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, NotSharedTest,
+    ::testing::Values(Refused{PeerMemoryType::kManaged, 1, kMiB, NotShared::kNotExportable},
+                      Refused{PeerMemoryType::kPool, 1, kMiB, NotShared::kNotExportable},
+                      Refused{PeerMemoryType::kVmmWithoutFd, 1, kMiB, NotShared::kNoFdRequested},
+                      Refused{PeerMemoryType::kVmm, 65, 129 * kMiB, NotShared::kTooManyPieces}));
+
+TEST(ExporterTest, ManagedMemoryIsAskedForOnce)
+{
+    const Peer owner;
+    const int slot = owner.allocate(4 * kMiB, PeerMemoryType::kManaged);
+    static_cast<void>(owner.describe(slot));
+    static_cast<void>(owner.describe(slot, 64));
+    EXPECT_EQ(owner.calls("cuMemRetainAllocationHandle"), 1u);
+}
+
+TEST(ExporterTest, AsManyPiecesAsTheLimitAllowsAreShared)
+{
+    const Peer owner({"EMU_MEM_MB=512"}), user({"EMU_MEM_MB=512"});
+    const int slot = owner.allocate(0, PeerMemoryType::kVmm, 64);
+    owner.fill(slot, 5, 126 * kMiB);
+    const PeerAnswer mapped = user.map(owner, owner.describe(slot, 0, 128 * kMiB));
+    ASSERT_TRUE(mapped.ok) << mapped.message;
+    EXPECT_EQ(user.read(mapped.address + 126 * kMiB), 5u);
+}
+
+// The device has no memory for the next round if that of an earlier one is kept.
+TEST(ExporterTest, VmmMemoryThatIsGoneIsLetGoWhenOtherIsDescribed)
+{
+    const Peer owner({"EMU_MEM_MB=64", "EMU_NODE=small"});
+    for (int i = 0; i < 5; ++i) {
+        const int large = owner.allocate(0, PeerMemoryType::kVmm, 16);
+        EXPECT_EQ(owner.describe(large, 0, 32 * kMiB).kind, SharedKind::kVmm);
+        owner.free(large);
+        const int small = owner.allocate(0, PeerMemoryType::kVmm);
+        EXPECT_EQ(owner.describe(small).kind, SharedKind::kVmm);
+        owner.free(small);
+    }
+}
+
+} // namespace
+} // namespace hetcoll::test
