@@ -1,9 +1,12 @@
 hetcoll_sources += \
 	tuning/build_schedule.h tuning/build_schedule.cc \
+	tuning/build_table.h tuning/build_table.cc \
 	tuning/choice.h tuning/choice.cc \
+	tuning/chunk_tuner.h tuning/chunk_tuner.cc \
 	tuning/cluster_model.h tuning/cluster_model.cc \
 	tuning/fingerprint.h tuning/fingerprint.cc \
 	tuning/json_reader.h tuning/json_reader.cc \
+	tuning/measurements.h tuning/measurements.cc \
 	tuning/model.h tuning/model.cc \
 	tuning/table.h tuning/table.cc \
 	tuning/table_file.h tuning/table_file.cc \

@@ -1,6 +1,9 @@
 unit_sources_tuning = \
+	test/unit/tuning_build_table_test.cc \
 	test/unit/tuning_choice_test.cc \
+	test/unit/tuning_chunk_tuner_test.cc \
 	test/unit/tuning_cluster_model_test.cc \
+	test/unit/tuning_measurements_test.cc \
 	test/unit/tuning_model_test.cc \
 	test/unit/tuning_table_file_test.cc \
 	test/unit/tuning_table_test.cc

@@ -1,0 +1,302 @@
+#include "tuning/build_table.h"
+
+#include "tuning/table.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <random>
+
+namespace hetcoll {
+namespace {
+
+constexpr std::int64_t kKiB = 1024, kMiB = 1024 * kKiB;
+constexpr int kRepetitions = 5;
+
+// Times as a machine would show them: a curve, and noise that differs by repetition.
+class Bench {
+public:
+    explicit Bench(double noise = 0, std::uint64_t seed = 1) : random_(seed), noise_(0, noise)
+    {
+        measurements_.path = "m.txt";
+        measurements_.machine = "box";
+    }
+
+    void measure(const Setup &setup, const Variant &variant, std::int64_t from, std::int64_t to,
+                 const std::function<double(double)> &us)
+    {
+        for (std::int64_t bytes = from; bytes <= to; bytes *= 2) {
+            for (int i = 0; i < kRepetitions; ++i) {
+                add(setup, variant, bytes,
+                    us(static_cast<double>(bytes)) * std::exp(noise_(random_)));
+            }
+        }
+    }
+    void add(const Setup &setup, const Variant &variant, std::int64_t bytes, double us)
+    {
+        const auto ns = static_cast<std::int64_t>(us * 1e3);
+        measurements_.samples.push_back({setup, variant, bytes, ns * 9 / 10, ns, ns * 11 / 10});
+    }
+    [[nodiscard]] const Measurements &measurements() const { return measurements_; }
+
+private:
+    std::mt19937_64 random_;
+    std::normal_distribution<double> noise_;
+    Measurements measurements_;
+};
+
+constexpr Setup kFour{.ranks = 4, .nodes = 1, .ranks_per_node_min = 4, .ranks_per_node_max = 4};
+constexpr Variant kHost{Algorithm::kHost, {}, 0}, kDoubling{Algorithm::kRecursiveDoubling, {}, 0},
+    kRing{Algorithm::kRing, {}, 0};
+
+std::function<double(double)> line(double latency_us, double gbps)
+{
+    return [=](double bytes) { return latency_us + bytes / (gbps * 1e3); };
+}
+
+std::vector<SizeRule> rules_of(const Bench &bench)
+{
+    return build_rules(bench.measurements()).sets.at(0).rules;
+}
+
+TEST(BuildTableTest, TheFasterAlgorithmIsTakenOnEachSideOfTheCrossing)
+{
+    Bench bench;
+    bench.measure(kFour, kDoubling, 8, 64 * kMiB, line(20, 5));
+    bench.measure(kFour, kRing, 8, 64 * kMiB, line(100, 20)); // they cross at 533 kB
+    const std::vector<SizeRule> rules = rules_of(bench);
+    ASSERT_EQ(rules.size(), 2u);
+    EXPECT_EQ(rules[0].algorithm, Algorithm::kRecursiveDoubling);
+    EXPECT_EQ(rules[1].algorithm, Algorithm::kRing);
+    EXPECT_NEAR(static_cast<double>(rules[0].bytes.max), 80e-6 / (1 / 5e9 - 1 / 20e9), 64);
+}
+
+TEST(BuildTableTest, SizesAreCoveredWithoutAGap)
+{
+    Bench bench;
+    bench.measure(kFour, kHost, 8, 8 * kKiB, line(10, 0.5)); // not measured above
+    bench.measure(kFour, kDoubling, 64, 64 * kMiB, line(30, 5));
+    bench.measure(kFour, kRing, 16 * kKiB, 64 * kMiB, line(100, 20));
+    const std::vector<SizeRule> rules = rules_of(bench);
+    ASSERT_GE(rules.size(), 3u);
+    EXPECT_EQ(rules.front().bytes.min, 0);
+    EXPECT_EQ(rules.back().bytes.max, Range::kInfinite);
+    for (std::size_t i = 1; i < rules.size(); ++i) {
+        EXPECT_EQ(rules[i].bytes.min, rules[i - 1].bytes.max + 1);
+    }
+    EXPECT_LE(rules[0].bytes.max, 8 * kKiB) << "where it was measured, it may be unable to run";
+}
+
+TEST(BuildTableTest, NoiseMakesNoSwitches)
+{
+    for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+        Bench bench(0.03, seed);
+        bench.measure(kFour, kDoubling, 8, 64 * kMiB, line(20, 5));
+        bench.measure(kFour, kRing, 8, 64 * kMiB, line(20.2, 5.05)); // the same, but for noise
+        EXPECT_EQ(rules_of(bench).size(), 1u) << seed;
+    }
+}
+
+TEST(BuildTableTest, ABumpInACurveMakesNoRule)
+{
+    Bench bench;
+    bench.measure(kFour, kDoubling, 8, 64 * kMiB,
+                  [](double bytes) { return line(20, 5)(bytes) * (bytes == 4096 ? 1.13 : 1); });
+    bench.measure(kFour, kRing, 8, 64 * kMiB, line(20.1, 4.99));
+    EXPECT_EQ(rules_of(bench).size(), 1u);
+}
+
+TEST(BuildTableTest, ADifferenceWithinTheSpreadMakesNoSwitch)
+{
+    Bench wide;
+    for (std::int64_t bytes = 1024; bytes <= kMiB; bytes *= 2) {
+        for (const double us : {100.0, 130.0, 160.0}) {
+            wide.add(kFour, kDoubling, bytes, us);
+            wide.add(kFour, kRing, bytes, bytes < 32 * kKiB ? us * 1.4 : us / 1.4);
+        }
+    }
+    EXPECT_EQ(rules_of(wide).size(), 1u);
+    Bench narrow;
+    for (std::int64_t bytes = 1024; bytes <= kMiB; bytes *= 2) {
+        for (const double us : {129.0, 130.0, 131.0}) {
+            narrow.add(kFour, kDoubling, bytes, us);
+            narrow.add(kFour, kRing, bytes, bytes < 32 * kKiB ? us * 1.4 : us / 1.4);
+        }
+    }
+    EXPECT_EQ(rules_of(narrow).size(), 2u);
+}
+
+// The bound that the table is checked against, with true times instead of fresh runs.
+TEST(BuildTableTest, NoChoiceIsMuchSlowerThanTheBest)
+{
+    std::mt19937_64 random(11);
+    const auto power = [&](double low, double high) {
+        return std::pow(10, std::uniform_real_distribution(low, high)(random));
+    };
+    for (int i = 0; i < 300; ++i) {
+        Bench bench(0.02, static_cast<std::uint64_t>(i));
+        std::map<Algorithm, std::function<double(double)>> truth;
+        for (const Algorithm algorithm : {Algorithm::kRecursiveDoubling, Algorithm::kRabenseifner,
+                                          Algorithm::kRing, Algorithm::kTwoShot}) {
+            truth[algorithm] = line(power(0.5, 2.5), power(-0.5, 2));
+            bench.measure(kFour, {algorithm, {}, 0}, 8, 64 * kMiB, truth[algorithm]);
+        }
+        const std::vector<SizeRule> rules = rules_of(bench);
+        double before = 0;
+        for (double bytes = 8; bytes <= 64.0 * kMiB; bytes *= 2) {
+            double best = 1e18;
+            for (const auto &[algorithm, us] : truth) {
+                best = std::min(best, us(bytes));
+            }
+            const auto rule = std::find_if(rules.begin(), rules.end(), [&](const SizeRule &r) {
+                return r.bytes.contains(static_cast<std::int64_t>(bytes));
+            });
+            ASSERT_NE(rule, rules.end());
+            const double chosen = truth.at(rule->algorithm)(bytes);
+            ASSERT_LE(chosen, 1.25 * best) << bytes << " bytes";
+            ASSERT_TRUE(before == 0 || chosen <= 3 * before) << bytes << " bytes";
+            before = chosen;
+        }
+    }
+}
+
+TEST(BuildTableTest, AJumpInTheTimesIsNoted)
+{
+    Bench bench;
+    bench.measure(kFour, kHost, 1024, 8 * kKiB, line(10, 5));
+    bench.measure(kFour, kRing, 16 * kKiB, kMiB, line(100, 5));
+    const BuiltRules built = build_rules(bench.measurements());
+    ASSERT_EQ(built.notes.size(), 1u);
+    EXPECT_EQ(
+        built.notes[0],
+        "4 ranks on 1 node, 1 a GPU: ring takes 103.3 us at 16384 bytes, host only 11.6 us at "
+        "8192: more than 3 times for at most twice the size");
+}
+
+TEST(BuildTableTest, ChunksAndTheExchangeBetweenNodesAreRulesToo)
+{
+    Bench bench;
+    bench.measure(kFour, {Algorithm::kRing, {}, 64 * kKiB}, 64 * kKiB, 64 * kMiB, line(50, 5));
+    bench.measure(kFour, {Algorithm::kRing, {}, 512 * kKiB}, 64 * kKiB, 64 * kMiB, line(150, 10));
+    std::vector<SizeRule> rules = rules_of(bench);
+    ASSERT_EQ(rules.size(), 2u);
+    EXPECT_EQ(rules[0].chunk_bytes, static_cast<std::size_t>(64 * kKiB));
+    EXPECT_EQ(rules[1].chunk_bytes, static_cast<std::size_t>(512 * kKiB));
+
+    Bench between;
+    between.measure(kFour, {Algorithm::kHierarchical, Algorithm::kRing, 0}, 8, kMiB, line(50, 5));
+    between.measure(kFour, {Algorithm::kHierarchical, Algorithm::kRabenseifner, 0}, 8, kMiB,
+                    line(20, 5));
+    rules = rules_of(between);
+    ASSERT_EQ(rules.size(), 1u);
+    EXPECT_EQ(rules[0].between_nodes, Algorithm::kRabenseifner);
+}
+
+// ---- files ----
+
+Bench several_setups()
+{
+    Bench bench(0.01);
+    const auto add = [&](Setup setup) {
+        bench.measure(setup, kDoubling, 8, kMiB, line(20 * setup.ranks, 5));
+        bench.measure(setup, kRing, 8, kMiB, line(100, 20));
+    };
+    for (const int ranks : {2, 3, 4, 8}) {
+        add({.ranks = ranks, .nodes = 1, .ranks_per_node_min = ranks, .ranks_per_node_max = ranks});
+        add({.ranks = ranks,
+             .nodes = 1,
+             .ranks_per_node_min = ranks,
+             .ranks_per_node_max = ranks,
+             .ranks_per_gpu = 2});
+    }
+    add({.ranks = 8, .nodes = 2, .ranks_per_node_min = 4, .ranks_per_node_max = 4});
+    add({.ranks = 8, .nodes = 2, .ranks_per_node_min = 1, .ranks_per_node_max = 7});
+    add({.ranks = 8, .nodes = 2, .ranks_per_node_min = 2, .ranks_per_node_max = 6});
+    add({.ranks = 4, .nodes = 2, .ranks_per_node_min = 2, .ranks_per_node_max = 2});
+    return bench;
+}
+
+TableFile table_of(const Bench &bench)
+{
+    TableFile table;
+    replace_machine(table, bench.measurements(), build_rules(bench.measurements()), "m.txt");
+    return table;
+}
+
+TEST(BuildTableTest, TheSameMeasurementsMakeTheSameFile)
+{
+    const Bench bench = several_setups();
+    const std::string text = write_table(table_of(bench));
+    EXPECT_EQ(write_table(table_of(bench)), text);
+    // Whatever the order of the lines, and by way of the file.
+    Measurements shuffled = *parse_measurements(write_measurements(bench.measurements()), "m.txt");
+    std::shuffle(shuffled.samples.begin(), shuffled.samples.end(), std::mt19937_64(5));
+    TableFile table;
+    replace_machine(table, shuffled, build_rules(shuffled), "m.txt");
+    EXPECT_EQ(write_table(table), text);
+}
+
+TEST(BuildTableTest, WhatIsBuiltIsAValidTable)
+{
+    const std::string text = write_table(table_of(several_setups()));
+    const Result<TableFile> read = parse_table(text, "t.json");
+    EXPECT_TRUE(read.ok()) << read.status().message() << '\n' << text;
+}
+
+TEST(BuildTableTest, EverySetupIsServedByItsOwnRules)
+{
+    const Bench bench = several_setups();
+    const TableFile file = *parse_table(write_table(table_of(bench)), "t.json");
+    const Result<Table> table = Table::select(file, {});
+    ASSERT_TRUE(table.ok());
+    const auto rule_for = [&](int ranks, int nodes, int low, int high, int sharing) {
+        const Query query{.bytes = 64,
+                          .ranks = ranks,
+                          .nodes = nodes,
+                          .ranks_per_node_min = low,
+                          .ranks_per_node_max = high,
+                          .ranks_per_gpu = sharing};
+        const int rule = table->find(query, kMessageAlgorithms);
+        return rule < 0 ? RuleSet{} : table->set_of(rule);
+    };
+    EXPECT_EQ(rule_for(2, 1, 2, 2, 1).ranks, (Range{1, 2}));
+    EXPECT_EQ(rule_for(3, 1, 3, 3, 1).ranks, (Range{3, 3}));
+    EXPECT_EQ(rule_for(5, 1, 5, 5, 1).ranks, (Range{4, 6}));
+    EXPECT_EQ(rule_for(7, 1, 7, 7, 1).ranks, (Range{7, 16}));
+    EXPECT_EQ(rule_for(17, 1, 17, 17, 1), RuleSet{}) << "too far from what was measured";
+    EXPECT_EQ(rule_for(8, 1, 8, 8, 1).ranks_per_gpu, (Range{1, 1}));
+    EXPECT_EQ(rule_for(8, 1, 8, 8, 3).ranks_per_gpu, (Range{2, 4}));
+    EXPECT_EQ(rule_for(8, 1, 8, 8, 1).nodes, (Range{1, 1}));
+    EXPECT_EQ(rule_for(8, 2, 4, 4, 1).nodes, (Range{2, 4}));
+    EXPECT_EQ(rule_for(8, 2, 4, 4, 1).ranks_per_node, (Range{4, 4}));
+    EXPECT_EQ(rule_for(8, 2, 3, 5, 1).ranks_per_node, (Range{2, 6}));
+    EXPECT_EQ(rule_for(8, 2, 1, 7, 1).ranks_per_node, (Range{1, 7}));
+    EXPECT_EQ(rule_for(9, 2, 1, 8, 1).ranks_per_node, Range{});
+    EXPECT_EQ(rule_for(8, 5, 1, 2, 1), RuleSet{});
+}
+
+TEST(BuildTableTest, OneMachinesRulesReplaceItsOwnAndLeaveTheOthers)
+{
+    TableFile table = table_of(several_setups());
+    Bench other;
+    other.measure(kFour, kRing, 8, 64, line(1, 1));
+    Measurements elsewhere = other.measurements();
+    elsewhere.machine = "other";
+    replace_machine(table, elsewhere, build_rules(elsewhere), "o.txt");
+    const std::string both = write_table(table);
+    EXPECT_EQ(table.machines.size(), 2u);
+    EXPECT_EQ(table.sets.front().machine, "other");
+    replace_machine(table, elsewhere, build_rules(elsewhere), "o.txt");
+    EXPECT_EQ(write_table(table), both);
+}
+
+TEST(BuildTableTest, NothingMeasuredMakesNoRules)
+{
+    EXPECT_TRUE(build_rules(Bench().measurements()).sets.empty());
+}
+
+} // namespace
+} // namespace hetcoll

@@ -1,0 +1,37 @@
+// From raw measurements to the rules of a tuning table. Pure and exact: whole numbers only, the
+// same measurements give the same rules, byte for byte.
+//
+// For every setup a path through the measured sizes is sought that costs least: at a size, by how
+// much the chosen algorithm is slower than the best one, as far as that is more than both spreads
+// and `noise_ppm`; and `switch_ppm` for every change. So a change needs a difference that the
+// measurement can tell, and one bump in a curve makes no rule. Between two sizes the change lies
+// where straight lines through the measured times cross.
+#pragma once
+
+#include "tuning/measurements.h"
+
+namespace hetcoll {
+
+struct BuildOptions {
+    std::int64_t noise_ppm = 50'000; // below 5 % nothing is a difference
+    // Two changes, there and back, must pay 10 %: a choice stays within 15 % of the best, the bound
+    // that a table is checked against.
+    std::int64_t switch_ppm = 50'000;
+};
+
+struct BuiltRules {
+    std::vector<RuleSet> sets;
+    std::vector<std::string> notes; // what a person should know, a line each
+};
+
+// `sets` are for measurements.machine. Sizes are covered from 0 on without end; communicators up to
+// twice the largest measured one. One node, and one rank a GPU, stand for themselves only.
+[[nodiscard]] BuiltRules build_rules(const Measurements &measurements,
+                                     const BuildOptions &options = {});
+
+// Puts them into a table in place of what it has for that machine. `path` is where the measurements
+// lie, relative to the table.
+void replace_machine(TableFile &table, const Measurements &measurements, const BuiltRules &rules,
+                     const std::string &path);
+
+} // namespace hetcoll

@@ -1,0 +1,71 @@
+// Raw measurements as text: what a tuning table is made from, and what lies beside it.
+//
+//   hetcoll measurements 1
+//   machine NAME
+//   fact KEY VALUE...                   the fingerprint, a line each
+//   columns ...                         the names of what follows, for the reader
+//   ALGORITHM BETWEEN RANKS NODES PER_NODE_MIN PER_NODE_MAX PER_GPU ELEMENT OP MEMORY
+//       BYTES CHUNK MIN_US MEDIAN_US P90_US      (one line, one repetition)
+//
+// BETWEEN is '-' but for the hierarchy; CHUNK 0 is the one that the model takes; # begins a
+// comment. Times are decimal microseconds of one call, kept as whole nanoseconds: the same file
+// gives the same table everywhere.
+#pragma once
+
+#include "base/status.h"
+#include "tuning/table_file.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hetcoll {
+
+// The communicator and the call that were measured.
+struct Setup {
+    int ranks = 1, nodes = 1;
+    int ranks_per_node_min = 1, ranks_per_node_max = 1;
+    int ranks_per_gpu = 1;
+    std::int64_t element_bytes = 4;
+    OpClass op = OpClass::kSum;
+    Memory memory = Memory::kDevice;
+
+    friend auto operator<=>(const Setup &, const Setup &) = default;
+};
+
+// What ran.
+struct Variant {
+    Algorithm algorithm = Algorithm::kRing;
+    std::optional<Algorithm> between_nodes{};
+    std::int64_t chunk_bytes = 0;
+
+    friend auto operator<=>(const Variant &, const Variant &) = default;
+};
+
+struct Sample { // one repetition
+    Setup setup;
+    Variant variant;
+    std::int64_t bytes = 0;
+    std::int64_t min_ns = 0, median_ns = 0, p90_ns = 0;
+
+    friend bool operator==(const Sample &, const Sample &) = default;
+};
+
+struct Measurements {
+    std::string path; // for messages
+    std::string machine;
+    Fingerprint fingerprint;
+    std::vector<Sample> samples;
+};
+
+// An error says file and line.
+[[nodiscard]] Result<Measurements> parse_measurements(std::string_view text,
+                                                      const std::string &path);
+// What parse_measurements() reads back as the same.
+[[nodiscard]] std::string write_measurements(const Measurements &measurements);
+// One line of it, with its line feed: for who appends while measuring.
+[[nodiscard]] std::string write_sample(const Sample &sample);
+
+} // namespace hetcoll
