@@ -32,8 +32,6 @@ void *host_pointer(const Allocation &allocation, Address address)
     return on_host ? reinterpret_cast<void *>(address) : nullptr;
 }
 
-bool is_shareable_vmm(const Allocation &allocation) { return allocation.kind == Kind::kVmm; }
-
 // Attributes that say where the memory is and whose.
 CUresult place_attribute(const Allocation &found, Address address, CUpointer_attribute attribute,
                          void *out)
@@ -68,8 +66,8 @@ CUresult attribute_of(const Allocation &found, Address address, CUpointer_attrib
         return answer<unsigned>(out, found.kind == Kind::kDevice);
     case CU_POINTER_ATTRIBUTE_MAPPED: return answer<unsigned>(out, true);
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-        return answer<unsigned long long>(
-            out, is_shareable_vmm(found) ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : 0);
+        return answer<unsigned long long>(out,
+                                          found.block != nullptr ? found.block->handle_types : 0);
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
         return answer<unsigned>(out, settings().gpu_direct_rdma && !is_host(found));
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:

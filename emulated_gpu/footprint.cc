@@ -160,6 +160,7 @@ bool add_range(const emulated_gpu_kernel &kernel, const TouchedRange &range, con
             return false;
         }
         footprint.flags.push_back({reachable(range.start), range.bytes});
+        return true; // control words take no turns on a link
     }
     const int here = settings().physical_device[context.device];
     const bool on_device = span.place == Place::kDevice || span.place == Place::kManaged;

@@ -37,7 +37,8 @@ enum emulated_gpu_access {
     EMULATED_GPU_READS = 1,
     EMULATED_GPU_WRITES = 2,
     /* A flag of 4 or 8 bytes that is written last: who polls it sees it when the links have carried
-     * everything else. Arguments that hold its address are led elsewhere while the kernel runs. */
+     * everything else. Arguments that hold its address are led elsewhere while the kernel runs. The
+     * flag itself is neither charged nor counted. */
     EMULATED_GPU_SIGNALS = 4
 };
 

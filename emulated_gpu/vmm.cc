@@ -201,6 +201,7 @@ EMULATED_GPU_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, s
     CUresult result = CUDA_SUCCESS;
     Block *block = new_block(bytes, properties->location.id, result);
     if (block != nullptr) {
+        block->handle_types = properties->requestedHandleTypes;
         *handle = add_physical(block, *properties);
     }
     return result;
@@ -343,6 +344,7 @@ EMULATED_GPU_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocati
     block->bytes = static_cast<std::size_t>(file.st_size);
     block->id = new_node_id();
     block->imported = true;
+    block->handle_types = type;
     block->physical_device = physical;
     block->device = ordinal_of(physical, 0);
     CUmemAllocationProp properties{};

@@ -14,5 +14,6 @@ unit_sources_emulated_gpu = \
 	test/unit/emulated_gpu_node_test.cc \
 	test/unit/emulated_gpu_nvml_test.cc \
 	test/unit/emulated_gpu_settings_test.cc \
+	test/unit/emulated_gpu_sharing_test.cc \
 	test/unit/emulated_gpu_streams_test.cc \
 	test/unit/emulated_gpu_vmm_test.cc
