@@ -10,5 +10,6 @@ hetcoll_sources += \
 	tuning/model.h tuning/model.cc \
 	tuning/table.h tuning/table.cc \
 	tuning/table_file.h tuning/table_file.cc \
-	tuning/table_parser.cc tuning/table_writer.cc
+	tuning/table_parser.cc tuning/table_writer.cc \
+	tuning/topology_links.h tuning/topology_links.cc
 hetcoll_sources += tuning/rank_trees.h tuning/rank_trees.cc

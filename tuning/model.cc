@@ -54,10 +54,10 @@ struct Case {
     }
 
     // One step on a node: ranks of one GPU launch and copy in turn, and share its port.
+    [[nodiscard]] double turns_us() const { return (sharing - 1) * links.launch_us; }
     [[nodiscard]] double near_us() const
     {
-        const double turns = (sharing - 1) * links.launch_us;
-        return (mapped() ? links.gpu_latency_us : links.host_latency_us) + turns;
+        return (mapped() ? links.gpu_latency_us : links.host_latency_us) + turns_us();
     }
     [[nodiscard]] double near_gbps() const
     {
@@ -122,14 +122,18 @@ double pair_gbps(const Case &c)
     return c.near_gbps() / (quiet ? 1 : kContention);
 }
 
+// Whole vectors are exchanged: on a node too they go through host memory, as neither rank may
+// overwrite what the other one reads.
 Prediction recursive_doubling(const Case &c, double chunk)
 {
     const Rounds rounds(c);
     const int near = rounds.near + (rounds.folds_far ? 0 : rounds.folds);
     const int far = rounds.far + (rounds.folds_far ? rounds.folds : 0);
+    const double near_gbps = c.links.host_gbps / c.sharing;
     return {
-        .latency_us = near * c.near_us() + far * c.links.node_latency_us,
-        .bandwidth_us = near * us(c.bytes, pair_gbps(c)) + far * us(c.bytes, c.far_gbps(c.local)),
+        .latency_us =
+            near * (c.links.host_latency_us + c.turns_us()) + far * c.links.node_latency_us,
+        .bandwidth_us = near * us(c.bytes, near_gbps) + far * us(c.bytes, c.far_gbps(c.local)),
         .reduction_us = (near + far) * c.reduction_us(std::min(c.bytes, chunk)),
     };
 }
@@ -216,14 +220,15 @@ Prediction copy_in(const Case &c)
     return direct;
 }
 
-// The pipeline fills with one chunk a level, up and down.
+// The pipeline fills with one chunk a level, up and down. Trees follow links that are mapped, even
+// where other pairs of GPUs are not.
 Prediction tree(const Case &c, double chunk)
 {
     const double gbps = c.links.tree_gbps > 0 ? c.links.tree_gbps : c.ring_gbps() / 2;
     const double levels = 2.0 * c.links.tree_depth;
     const double first = std::min(c.bytes, chunk);
     return {
-        .latency_us = levels * c.near_us(),
+        .latency_us = levels * (c.links.gpu_latency_us + c.turns_us()),
         .bandwidth_us = us(levels * first, gbps) + us(c.bytes, gbps),
         .reduction_us = c.links.tree_depth * c.reduction_us(first),
     };
@@ -282,7 +287,7 @@ Algorithm between_nodes(const Case &c, double chunk)
     return best;
 }
 
-// Three phases, cut into chunks: the longest one sets the pace, the others show once.
+// Three phases of several segments: the longest one sets the pace, the others show once.
 Prediction hierarchical(const Case &c, double chunk)
 {
     const double lanes = lanes_of(c), gpus = c.gpus;
@@ -303,10 +308,10 @@ Prediction hierarchical(const Case &c, double chunk)
         sum.latency_us += 2 * (c.links.launch_us + c.links.handshake_us);
         sum.reduction_us += c.memory_us(2 * (c.sharing + 1.0) * c.bytes);
     }
-    const double chunks = std::max(c.bytes / lanes / chunk, 1.0);
+    const double segments = hierarchy_segments(static_cast<std::size_t>(c.bytes));
     const double longest = std::max(near_us, far.bandwidth_us);
     sum.latency_us += far.latency_us;
-    sum.bandwidth_us = longest + (near_us + far.bandwidth_us - longest) / chunks;
+    sum.bandwidth_us = longest + (near_us + far.bandwidth_us - longest) / segments;
     sum.reduction_us += far.reduction_us;
     return sum;
 }

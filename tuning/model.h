@@ -36,6 +36,14 @@ struct Prediction {
 [[nodiscard]] Algorithm fastest(AlgorithmSet set, const Query &query) noexcept;
 // The fastest algorithm for the slices that the hierarchy exchanges between nodes.
 [[nodiscard]] Algorithm fastest_between_nodes(const Query &query) noexcept;
+// Into how many parts the hierarchy cuts a vector, so that its phases overlap; a smaller part is
+// mostly latency.
+[[nodiscard]] constexpr int hierarchy_segments(std::size_t bytes) noexcept
+{
+    constexpr std::size_t kSegmentBytes = 2u << 20, kMostSegments = 4;
+    const std::size_t segments = bytes / kSegmentBytes;
+    return static_cast<int>(segments < 1 ? 1 : segments > kMostSegments ? kMostSegments : segments);
+}
 // Most bytes in one message: enough chunks to overlap, none too small.
 [[nodiscard]] std::size_t model_chunk(Algorithm algorithm, const Query &query) noexcept;
 

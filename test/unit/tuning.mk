@@ -6,7 +6,8 @@ unit_sources_tuning = \
 	test/unit/tuning_measurements_test.cc \
 	test/unit/tuning_model_test.cc \
 	test/unit/tuning_table_file_test.cc \
-	test/unit/tuning_table_test.cc
+	test/unit/tuning_table_test.cc \
+	test/unit/tuning_topology_links_test.cc
 unit_sources_tuning += \
 	test/unit/topology_dgx1.h test/unit/topology_dgx1.cc \
 	test/unit/tuning_rank_trees_test.cc

@@ -166,9 +166,10 @@ TEST(ModelTest, TheHierarchysLongestPhaseSetsThePace)
     query.links = {.gpu_gbps = 100, .switched = true, .host_gbps = 1000, .node_gbps = 48};
     const double on_node = 2 * 7.0 / 8 * 256 * kMiB / 100e3,
                  between = 2 * 3.0 / 4 * 256 * kMiB / 48e3;
-    const double bandwidth = predict(Algorithm::kHierarchical, query).bandwidth_us;
-    EXPECT_GT(bandwidth, between);
-    EXPECT_LT(bandwidth, between + 0.05 * on_node);
+    EXPECT_EQ(hierarchy_segments(query.bytes), 4);
+    EXPECT_DOUBLE_EQ(predict(Algorithm::kHierarchical, query).bandwidth_us, between + on_node / 4);
+    query.bytes = kMiB; // one segment: nothing overlaps
+    EXPECT_GE(predict(Algorithm::kHierarchical, query).bandwidth_us, (between + on_node) / 256);
 }
 
 TEST(ModelTest, TreesRunAtTheirRate)

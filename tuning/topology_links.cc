@@ -1,0 +1,130 @@
+#include "tuning/topology_links.h"
+
+#include "topology/link_units.h"
+#include "topology/route.h"
+#include "topology/tree_packing.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <numeric>
+
+namespace hetcoll {
+namespace {
+
+constexpr int kFewestTreeGpus = 3;   // two GPUs have one link, which a ring uses as well
+constexpr int kMostDirectRanks = 16; // inputs of one kernel
+
+double nic_gbps(const Topology &node)
+{
+    double sum = 0;
+    for (const int nic : node.of_kind(VertexKind::kNic)) {
+        double widest = 0;
+        for (const Link &link : node.links) {
+            if (link.a == nic || link.b == nic) {
+                widest = std::max(widest, link.total_gbps());
+            }
+        }
+        sum += widest;
+    }
+    return sum;
+}
+
+// The slowest step of the ring that goes through the GPUs in order.
+double ring_gbps(const Topology &node, const std::vector<int> &vertices)
+{
+    double slowest = 0;
+    for (std::size_t i = 0; i < vertices.size(); ++i) {
+        const double step = find_route(node, vertices[i], vertices[(i + 1) % vertices.size()]).gbps;
+        slowest = i == 0 ? step : std::min(slowest, step);
+    }
+    return slowest;
+}
+
+void add_trees(const Topology &node, const std::vector<int> &numbers, NodesView &view)
+{
+    const Result<LinkUnits> units = link_units(node, numbers);
+    if (!units.ok()) {
+        return;
+    }
+    const Packing packing = pack_best(*units);
+    if (!packing.trees.empty()) {
+        view.links.tree_gbps = packing.rate_units() * units->unit_gbps;
+        view.links.tree_depth = deepest(packing);
+        view.available |= bit(Algorithm::kTree);
+    }
+}
+
+} // namespace
+
+Result<NodesView> view_nodes(const Topology &node, const Query &query)
+{
+    const int ranks = node_shape(query).max, sharing = std::max(query.ranks_per_gpu, 1);
+    const std::size_t gpus = static_cast<std::size_t>((ranks + sharing - 1) / sharing);
+    std::vector<int> vertices = node.gpus();
+    if (gpus > vertices.size()) {
+        return error(
+            Errc::kInvalid,
+            "%d ranks on a node, %d on a GPU, need %zu GPUs, but the topology has %zu: take "
+            "fewer ranks on a node, or more on a GPU",
+            ranks, sharing, gpus, vertices.size());
+    }
+    vertices.resize(gpus);
+    std::vector<int> numbers(gpus);
+    std::iota(numbers.begin(), numbers.end(), 0);
+    NodesView view;
+    Links &links = view.links;
+    const double host = find_host_route(node, vertices[0]).gbps;
+    links.host_gbps = host > 0 ? host : links.host_gbps;
+    const double nics = nic_gbps(node);
+    links.node_gbps = nics > 0 ? nics : links.node_gbps;
+    // One GPU alone: data stay in its memory.
+    links.gpu_gbps = gpus > 1 ? slowest_gbps(node, numbers) : links.memory_gbps;
+    links.switched = gpus > 1 && is_all_to_all(node, numbers);
+    links.ring_gbps = gpus > 1 ? ring_gbps(node, vertices) : 0;
+
+    const bool one_node = query.nodes <= 1;
+    if (one_node && links.gpu_gbps > 0 && ranks > 1 && ranks <= kMostDirectRanks) {
+        view.available |= bit(Algorithm::kOneShot) | bit(Algorithm::kTwoShot) |
+                          bit(Algorithm::kLeader) | bit(Algorithm::kCopyIn);
+    }
+    if (one_node && sharing == 1 && static_cast<int>(gpus) >= kFewestTreeGpus && !links.switched) {
+        add_trees(node, numbers, view);
+    }
+    if (ranks > 1 && (!one_node || sharing > 1)) {
+        view.available |= bit(Algorithm::kHierarchical);
+    }
+    return view;
+}
+
+Fingerprint fingerprint_of(const Topology &node, const std::string &driver)
+{
+    constexpr double kMegabytes = 1e3; // a rate as a whole number, the same everywhere
+    const std::vector<int> gpus = node.gpus();
+    std::map<std::string, int> models;
+    Hash hash;
+    const auto add = [&](double gbps) { hash.add(static_cast<std::uint64_t>(gbps * kMegabytes)); };
+    for (const int gpu : gpus) {
+        const std::string &model = node.vertices[static_cast<std::size_t>(gpu)].model;
+        ++models[model.empty() ? "unknown" : model];
+        add(find_host_route(node, gpu).gbps);
+        for (const int other : gpus) {
+            add(gpu == other ? 0 : find_route(node, gpu, other).gbps);
+        }
+    }
+    add(nic_gbps(node));
+    Fingerprint fingerprint;
+    std::string &names = fingerprint.facts["gpus"];
+    for (const auto &[model, count] : models) {
+        names += (names.empty() ? "" : ", ") + std::to_string(count) + " " + model;
+    }
+    char text[32];
+    std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash.value()));
+    fingerprint.facts["links"] = text;
+    if (!driver.empty()) {
+        fingerprint.facts["driver"] = driver;
+    }
+    return fingerprint;
+}
+
+} // namespace hetcoll
