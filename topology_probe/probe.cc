@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <limits>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -180,6 +179,10 @@ const GpuNvlinks &MachineProbe::Impl::links_of(const BusId &gpu)
     if (known != nvlinks.end()) {
         return known->second;
     }
+    if (machine().find(gpu) == kNone) {
+        hetcoll::log(log, 1, "hetcoll does not know the PCIe switches and the CPU of GPU %s",
+                     print_bus_id(gpu).c_str());
+    }
     GpuNvlinks links;
     if (!sources.nvml.empty() && gpu.known != 0) {
         links = read_nvlinks(sources.nvml, gpu, machine());
@@ -205,8 +208,6 @@ void MachineProbe::Impl::fill(RankRecord &record)
         fill_ancestors(here, here.devices[gpu], record);
     } else {
         record.numa = read_numa(sources.sys, record.bus);
-        hetcoll::log(log, 1, "hetcoll does not know the PCIe switches and the CPU of GPU %s",
-                     print_bus_id(record.bus).c_str());
     }
     fill_nvlinks(links_of(record.bus), record);
 }

@@ -69,12 +69,13 @@ TEST(HwlocXml, NvlinksLeadToCpusToo)
     }
 }
 
-TEST(HwlocXml, KeepsTheUuidsOfGpus)
+TEST(HwlocXml, KeepsTheUuidsAndModelsOfGpus)
 {
     Topology box = shipped("pcie8:0");
     box.vertices[box.gpus()[0]].uuid.bytes = {1, 2, 3};
     const Topology found = topology_of(hwloc_xml_of(box));
     EXPECT_EQ(found.vertices[found.gpus()[0]].uuid, box.vertices[box.gpus()[0]].uuid);
+    EXPECT_EQ(found.vertices[found.gpus()[0]].model, "Tesla-V100-PCIE-16GB");
 }
 
 TEST(HwlocXml, ANetworkCardMayBeCalledLikeAGpu)
