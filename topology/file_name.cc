@@ -17,11 +17,12 @@ bool is_file(const std::string &path)
     return stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
 }
 
-Result<std::string> read_text(const std::string &path)
+Result<std::string> read_text(const std::string &path, const std::string &looked_in)
 {
     const auto failed = [&](const char *cause) {
-        return error(Errc::kInvalid, "%s: cannot be read (%s), name a topology file", path.c_str(),
-                     cause);
+        return error(Errc::kInvalid, "%s: cannot be read (%s), name a topology file%s%s",
+                     path.c_str(), cause, looked_in.empty() ? "" : " or one of those in ",
+                     looked_in.c_str());
     };
     struct stat info;
     if (stat(path.c_str(), &info) != 0) {
@@ -99,7 +100,7 @@ Result<Topology> read_topology(const std::string &name, const std::string &shipp
 {
     const TopologyName parts = split_topology_name(name);
     const std::string path = find_topology_file(parts.file, shipped_folder);
-    Result<std::string> text = read_text(path);
+    Result<std::string> text = read_text(path, is_file(path) ? "" : shipped_folder);
     if (!text.ok()) {
         return text.take_status();
     }

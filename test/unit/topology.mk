@@ -3,6 +3,7 @@ unit_sources_topology = \
 	test/unit/topology_graph_test.cc \
 	test/unit/topology_link_units_test.cc \
 	test/unit/topology_machines.h \
+	test/unit/topology_print_test.cc \
 	test/unit/topology_record_test.cc \
 	test/unit/topology_records.h \
 	test/unit/topology_route_test.cc

@@ -208,9 +208,11 @@ TEST(FileNameTest, AnUnknownFileNamesItselfAndTheCause)
 {
     const Result<Topology> missing = read_topology("no-such-machine", shipped_folder());
     ASSERT_FALSE(missing.ok());
-    EXPECT_EQ(missing.status().message(),
-              "no-such-machine: cannot be read (No such file or directory), name a "
-              "topology file");
+    EXPECT_EQ(
+        missing.status().message(),
+        "no-such-machine: cannot be read (No such file or directory), name a topology file or "
+        "one of those in " +
+            shipped_folder());
 }
 
 TEST(FileNameTest, WhatIsNoFileIsNotRead)

@@ -1,0 +1,46 @@
+#!/bin/sh
+# What hetcoll_info --topology prints, and what it says about arguments that it cannot follow.
+set -u
+info=$HETCOLL_BUILDDIR/hetcoll_info
+machines=$HETCOLL_SRCDIR/topology/machines
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+failures=0
+
+# says STATUS TEXT ARGUMENT...: hetcoll_info ends with the status, TEXT is part of all it prints.
+says()
+{
+    status=$1
+    text=$2
+    shift 2
+    "$info" "$@" >"$work/out" 2>&1
+    got=$?
+    if [ "$got" -eq "$status" ] && grep -qF -- "$text" "$work/out"; then
+        echo "ok    hetcoll_info $*"
+    else
+        echo "FAIL  hetcoll_info $*: status $got, not $status with '$text':"
+        cat "$work/out"
+        failures=$((failures + 1))
+    fi
+}
+
+says 0 'gpu0     X   NV2   NV2' --topology "$machines/dgx1v.topology:0,3,4"
+says 0 'DGX A100: 8 gpu, 6 nvswitch' --topology "$machines/dgxa100.topology"
+says 0 'graph topology {' --topology "$machines/pcie8.topology" --dot
+says 0 '</svg>' --topology "$machines/dgx2.topology" --svg
+says 0 --topology --help
+says 2 'write --topology'
+says 1 'cannot be read (No such file or directory)' --topology "$work/none"
+says 1 'there is no GPU 9' --topology "$machines/dgx1v.topology:9"
+says 107 'requires --topology' --svg
+says 108 'excludes' --topology "$machines/dgx2.topology" --svg --dot
+printf 'hetcoll topology 1\ngpu a -\nlink a b nvlink 1 25\n' >"$work/broken"
+says 1 "broken:3: 'b' is not the name of a vertex" --topology "$work/broken"
+
+# What it writes it reads: the same fragment as the shipped one, but for the comment.
+"$info" --topology "$machines/dgx1v.topology:0,1,4" --write >"$work/fragment" &&
+    grep -v '^#' "$machines/dgx1v-014.topology" | cmp - "$work/fragment" || failures=$((failures + 1))
+says 0 'gpu4    50   9.6     X' --topology "$work/fragment"
+
+echo "$failures failures"
+[ "$failures" -eq 0 ]

@@ -1,0 +1,286 @@
+#include "tools/info_explain.h"
+
+#include "tuning/model.h"
+#include "tuning/table.h"
+#include "tuning/topology_links.h"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+
+namespace hetcoll {
+namespace {
+
+// What runs up to the small limit, and only there.
+constexpr AlgorithmSet kSmallOnly = bit(Algorithm::kHost) | bit(Algorithm::kCopyIn);
+constexpr AlgorithmSet kSmall =
+    kSmallOnly | bit(Algorithm::kOneShot) | bit(Algorithm::kTwoShot) | bit(Algorithm::kLeader);
+
+std::string print_range(const char *what, const Range &range)
+{
+    if (range == Range{}) {
+        return {};
+    }
+    const std::string low = std::to_string(range.min);
+    const std::string high = range.max == Range::kInfinite ? "inf" : std::to_string(range.max);
+    return ", " + std::string(what) + " " + (range.min == range.max ? low : low + " to " + high);
+}
+
+std::string print_rule(const Table &table, int rule)
+{
+    const RuleSet &set = table.set_of(rule);
+    const SizeRule &size = table.rule(rule);
+    std::string text = format("%s:%d", table.path().c_str(), size.line);
+    text += print_range("bytes", size.bytes) + print_range("ranks", set.ranks) +
+            print_range("nodes", set.nodes) + print_range("ranks on a node", set.ranks_per_node) +
+            print_range("ranks on a GPU", set.ranks_per_gpu) +
+            print_range("bytes of an element", set.element_bytes);
+    if (set.op) {
+        text += *set.op == OpClass::kSum ? ", sums" : ", other ops than sums";
+    }
+    if (set.memory) {
+        text += *set.memory == Memory::kDevice ? ", device memory" : ", mixed memory";
+    }
+    return text + (set.machine.empty() ? "" : ", machine " + set.machine);
+}
+
+std::string print_source(const Choice &choice, const Query &query, const Table *table)
+{
+    std::string text;
+    if (choice.forced_unavailable) {
+        text =
+            format("the algorithm asked for, %s, cannot run here; ", algorithm_name(*query.forced));
+    }
+    switch (choice.source) {
+    case ChoiceSource::kForced: return text + "it is asked for";
+    case ChoiceSource::kTable: return text + "the rule in " + print_rule(*table, choice.rule);
+    case ChoiceSource::kModel: break;
+    }
+    return text + (table == nullptr
+                       ? "the model's fastest one, there is no table"
+                       : "the model's fastest one, the table has no rule for the call");
+}
+
+std::string print_call(const Query &query)
+{
+    const NodeShape shape = node_shape(query);
+    const std::string on_each = shape.min == shape.max ? std::to_string(shape.max)
+                                                       : format("%d to %d", shape.min, shape.max);
+    return format("call       %zu bytes, %s of %zu-byte elements, %d ranks on %d node%s (%s on "
+                  "each), %d on a GPU\n",
+                  query.bytes, query.op == OpClass::kSum ? "sum" : "another op",
+                  query.element_bytes, query.ranks, query.nodes, query.nodes == 1 ? "" : "s",
+                  on_each.c_str(), query.ranks_per_gpu);
+}
+
+std::string print_links(const Links &links, bool known)
+{
+    if (!known) {
+        return format("links      unknown, taken as GPUs behind PCIe without a way to each other: "
+                      "%g GB/s through host memory, %g GB/s a node; name a topology with "
+                      "--topology\n",
+                      links.host_gbps, links.node_gbps);
+    }
+    std::string text = format("links      GPUs %g GB/s%s, ring %g, ", links.gpu_gbps,
+                              links.switched ? " all to all" : "", links.ring_gbps);
+    if (links.tree_gbps > 0) {
+        text += format("trees %.4g (depth %d), ", links.tree_gbps, links.tree_depth);
+    }
+    return text + format("host %g, network %g, GPU memory %g (GB/s)\n", links.host_gbps,
+                         links.node_gbps, links.memory_gbps);
+}
+
+// Why an algorithm is not available, for a person.
+const char *obstacle(Algorithm algorithm, const Query &query, bool small)
+{
+    if (query.reproducible && !contains(kReproducibleAlgorithms, algorithm)) {
+        return "no left fold in rank order";
+    }
+    if (small && !contains(kSmall, algorithm)) {
+        return "above the small limit only";
+    }
+    if (!small && contains(kSmallOnly, algorithm)) {
+        return "up to the small limit only";
+    }
+    switch (algorithm) {
+    case Algorithm::kOneShot:
+    case Algorithm::kTwoShot:
+    case Algorithm::kLeader:
+    case Algorithm::kCopyIn:
+        return query.nodes > 1 ? "one node only"
+                               : "needs 2 to 16 ranks whose GPUs reach each other";
+    case Algorithm::kTree:
+        return query.nodes > 1 ? "one node only"
+                               : "needs links between 3 or more GPUs, a rank on each, no switch";
+    case Algorithm::kHierarchical:
+        return "needs several ranks on a node, and several nodes or shared GPUs";
+    default: return "cannot run";
+    }
+}
+
+std::string print_costs(const Query &query, const Choice &choice, bool small)
+{
+    std::string text = format("\n%-20s %12s %10s %10s %10s\n", "algorithm", "predicted us",
+                              "latency", "bandwidth", "reduction");
+    std::vector<Algorithm> order;
+    for (int i = 0; i < kAlgorithmCount; ++i) {
+        order.push_back(static_cast<Algorithm>(i));
+    }
+    const AlgorithmSet set = allowed(query);
+    std::stable_sort(order.begin(), order.end(), [&](Algorithm a, Algorithm b) {
+        const bool has_a = contains(set, a), has_b = contains(set, b);
+        return has_a != has_b ? has_a : has_a && predict_us(a, query) < predict_us(b, query);
+    });
+    for (const Algorithm algorithm : order) {
+        text += format("%-20s ", algorithm_name(algorithm));
+        if (!contains(set, algorithm)) {
+            text += format("%12s %s\n", "-", obstacle(algorithm, query, small));
+            continue;
+        }
+        const Prediction cost = predict(algorithm, query);
+        text += format("%12.1f %10.1f %10.1f %10.1f%s\n", cost.total_us(), cost.latency_us,
+                       cost.bandwidth_us, cost.reduction_us,
+                       algorithm == choice.algorithm ? "  <- serves the call" : "");
+    }
+    return text;
+}
+
+// What the same result for every size and placement would cost.
+std::string print_reproducible(Query query, const Choice &choice)
+{
+    if (query.reproducible) {
+        return {};
+    }
+    query.reproducible = true;
+    if (allowed(query) == 0) {
+        return "\nreproducible sums: no algorithm that could run here adds in rank order\n";
+    }
+    const Algorithm best = fastest(allowed(query), query);
+    const double us = predict_us(best, query), now = predict_us(choice.algorithm, query);
+    return format("\nreproducible sums would be served by %s: %.1f us, %.2f times as long\n",
+                  algorithm_name(best), us, now > 0 ? us / now : 1);
+}
+
+std::string explain(Query query, const NodesView &view, std::size_t small_limit, const Table *table,
+                    bool known)
+{
+    const bool small = query.bytes <= small_limit;
+    query.links = view.links;
+    query.available = small ? (view.available & kSmall) | bit(Algorithm::kHost)
+                            : view.available & static_cast<AlgorithmSet>(~kSmallOnly);
+    const Choice choice = choose(query, table);
+    std::string text = print_call(query) + print_links(view.links, known);
+    text += std::string("served by  ") + algorithm_name(choice.algorithm);
+    if (choice.algorithm == Algorithm::kHierarchical) {
+        text += format(", %s between nodes", algorithm_name(choice.between_nodes));
+    }
+    if (contains(kMessageAlgorithms | bit(Algorithm::kTree) | bit(Algorithm::kHierarchical),
+                 choice.algorithm)) {
+        text += format(", chunks of %zu bytes", choice.chunk_bytes);
+    }
+    return text + "\nbecause    " + print_source(choice, query, table) + "\n" +
+           print_costs(query, choice, small) + print_reproducible(query, choice);
+}
+
+} // namespace
+
+void add_explain_options(CLI::App &app, ExplainRequest &request)
+{
+    auto *explain =
+        app.add_flag("--explain", request.wanted,
+                     "which algorithm serves a call, by which rule, and what the others "
+                     "would cost; with --topology FILE on nodes like that");
+    app.add_option("--table", request.table, "with --explain: a tuning table")
+        ->needs(explain)
+        ->type_name("FILE");
+    app.add_option("--machine", request.machine, "with --table: whose rules, if it has several")
+        ->needs(explain)
+        ->type_name("NAME");
+    app.add_option("--algorithm", request.algorithm, "with --explain: as coll_hetcoll_algorithm")
+        ->needs(explain)
+        ->type_name("NAME");
+    app.add_option("--op", request.op, "with --explain: sum or other")
+        ->needs(explain)
+        ->check(CLI::IsMember({"sum", "other"}));
+    app.add_option("--element", request.element_bytes, "with --explain: bytes of an element (4)")
+        ->needs(explain)
+        ->check(CLI::Range(1, 16));
+    app.add_option("--small-limit", request.small_limit,
+                   "with --explain: as coll_hetcoll_small_limit")
+        ->needs(explain)
+        ->type_name("SIZE");
+    app.add_option("--chunk", request.chunk, "with --explain: as coll_hetcoll_chunk_bytes")
+        ->needs(explain)
+        ->type_name("SIZE");
+    app.add_flag("--reproducible", request.reproducible,
+                 "with --explain: left folds in rank order only")
+        ->needs(explain);
+}
+
+Result<std::string> show_explanation(const ExplainRequest &request, const CallRequest &call,
+                                     const Topology *topology)
+{
+    Result<Query> query = parse_call(call);
+    Result<std::vector<std::size_t>> sizes = parse_sizes(call, {});
+    Result<std::size_t> small_limit = parse_bytes(request.small_limit);
+    Result<std::size_t> chunk = parse_bytes(request.chunk);
+    Status fault;
+    if (!query.ok()) {
+        fault = query.take_status();
+    } else if (!sizes.ok()) {
+        fault = sizes.take_status();
+    } else if (!small_limit.ok()) {
+        fault = small_limit.take_status();
+    } else if (!chunk.ok()) {
+        fault = chunk.take_status();
+    }
+    if (!fault.ok()) {
+        return fault;
+    }
+    if (sizes->empty()) {
+        return error(Errc::kInvalid, "how large a vector? write --bytes, for example --bytes 4M");
+    }
+    query->op = request.op == "sum" ? OpClass::kSum : OpClass::kOther;
+    query->element_bytes = request.element_bytes;
+    query->reproducible = request.reproducible;
+    query->chunk_bytes = *chunk;
+    if (request.algorithm != "auto") {
+        query->forced = find_algorithm(request.algorithm);
+        if (!query->forced) {
+            return error(Errc::kInvalid,
+                         "--algorithm '%s' is none of hetcoll's, docs/tuning.md lists them",
+                         request.algorithm.c_str());
+        }
+    }
+    NodesView view;
+    if (topology != nullptr) {
+        Result<NodesView> viewed = view_nodes(*topology, *query);
+        if (!viewed.ok()) {
+            return viewed.take_status();
+        }
+        view = *viewed;
+    } else if (node_shape(*query).max > 1 && (query->nodes > 1 || query->ranks_per_gpu > 1)) {
+        view.available |= bit(Algorithm::kHierarchical);
+    }
+    std::optional<Table> table;
+    if (!request.table.empty()) {
+        Result<TableFile> file = read_table(request.table);
+        if (!file.ok()) {
+            return file.take_status();
+        }
+        Result<Table> selected = Table::select_named(*file, request.machine);
+        if (!selected.ok()) {
+            return selected.take_status();
+        }
+        table = std::move(*selected);
+    }
+    std::string text;
+    for (const std::size_t bytes : *sizes) {
+        query->bytes = bytes;
+        text += (text.empty() ? "" : "\n") +
+                explain(*query, view, *small_limit, table ? &*table : nullptr, topology != nullptr);
+    }
+    return text;
+}
+
+} // namespace hetcoll

@@ -1,0 +1,25 @@
+// hetcoll_info --explain: which algorithm serves a call, by which rule, and what the others cost.
+#pragma once
+
+#include "tools/info_call.h"
+#include "topology/topology.h"
+
+namespace hetcoll {
+
+struct ExplainRequest {
+    bool wanted = false;
+    std::string table, machine; // a file, and the machine in it; empty: none, the only one
+    std::string algorithm = "auto";
+    std::string op = "sum";
+    std::size_t element_bytes = 4;
+    std::string small_limit = "8K", chunk = "0"; // as the parameters coll_hetcoll_...
+    bool reproducible = false;
+};
+
+void add_explain_options(CLI::App &app, ExplainRequest &request);
+
+// What to print on stdout. `topology` is each node's; null: nothing is known of the links.
+[[nodiscard]] Result<std::string>
+show_explanation(const ExplainRequest &request, const CallRequest &call, const Topology *topology);
+
+} // namespace hetcoll

@@ -1,0 +1,18 @@
+// hetcoll_info --model: what the closed forms say of a cluster, without any machine.
+#pragma once
+
+#include "tools/info_call.h"
+
+namespace hetcoll {
+
+struct ModelRequest {
+    bool wanted = false;
+    double intra_gbps = 0, inter_gbps = 0, latency_us = 0; // 0: missing
+};
+
+void add_model_options(CLI::App &app, ModelRequest &request);
+
+// What to print on stdout.
+[[nodiscard]] Result<std::string> show_model(const ModelRequest &request, const CallRequest &call);
+
+} // namespace hetcoll

@@ -1,0 +1,25 @@
+// hetcoll_info --topology: the links of this machine, or those in a file.
+#pragma once
+
+#include "base/status.h"
+
+#include <string>
+
+namespace CLI {
+class App;
+}
+
+namespace hetcoll {
+
+struct TopologyRequest {
+    bool wanted = false;
+    std::string name;                             // FILE or FILE:GPUS; empty: this machine
+    bool dot = false, svg = false, write = false; // one at most; none: the matrix
+};
+
+void add_topology_options(CLI::App &app, TopologyRequest &request);
+
+// What to print on stdout.
+[[nodiscard]] Result<std::string> show_topology(const TopologyRequest &request);
+
+} // namespace hetcoll
