@@ -4,6 +4,10 @@
 namespace hetcoll {
 namespace {
 
+// What every GPU takes as the arguments of a kernel.
+static_assert(sizeof(ReduceOutputs) + sizeof(ReduceInputs) + sizeof(std::size_t) + sizeof(Signal) <=
+              4096);
+
 struct Names {
     ReduceOp op;
     ElementKind kind;
@@ -37,9 +41,6 @@ const char *kernel_name(KernelShape shape, ReduceOp op, ElementKind kind) noexce
     return nullptr;
 }
 
-const void *kernel_image() noexcept
-{
-    return hetcoll_kernel_image;
-}
+const void *kernel_image() noexcept { return hetcoll_kernel_image; }
 
 } // namespace hetcoll
