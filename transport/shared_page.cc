@@ -88,7 +88,10 @@ Result<SharedPage> SharedPage::create(const ProcessIdentity &self, std::size_t b
     SharedPage page;
     page.owns_fd_ = true;
     page.ticket_ = {.owner = self, .bytes = bytes, .nonce = 0, .fd = fd, .reserved = 0};
-    const int code = posix_fallocate(fd, 0, static_cast<off_t>(file_bytes(bytes)));
+    int code = EINTR; // a profiler's timer, say
+    while (code == EINTR) {
+        code = posix_fallocate(fd, 0, static_cast<off_t>(file_bytes(bytes)));
+    }
     if (code != 0) {
         return error(Errc::kNoMemory, "%zu bytes of shared memory cannot be taken in %s (%s)%s",
                      file_bytes(bytes), folder, std::strerror(code), create_remedy(code));
