@@ -1,7 +1,6 @@
 // Packs spanning trees into links by matroid union (Edmonds, Minimum partition of a matroid into
 // independent subsets, 1965; Roskind and Tarjan, A note on finding minimum-cost edge-disjoint
-// spanning trees, 1985). Copies of one tree are held together, so wide links cost no more time
-// than narrow ones.
+// spanning trees, 1985). Copies of one tree are held together, which keeps wide links cheap.
 #pragma once
 
 #include <cstdint>
