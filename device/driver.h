@@ -33,7 +33,7 @@
 
 // The _v2 of the UUID is a MIG instance's own; cuda.h calls it that in some releases only.
 #define HETCOLL_OPTIONAL_DRIVER_CALLS(X)                                                           \
-    X(cuDeviceGetUuid_v2) X(cuDeviceGetP2PAttribute) X(cuCtxGetId)                                 \
+    X(cuDeviceGetUuid_v2) X(cuDeviceGetP2PAttribute) X(cuCtxGetId) X(cuCtxEnablePeerAccess)        \
     X(cuThreadExchangeStreamCaptureMode) X(cuIpcGetMemHandle) X(cuIpcOpenMemHandle)                \
     X(cuIpcCloseMemHandle) X(cuMemRetainAllocationHandle) X(cuMemExportToShareableHandle)          \
     X(cuMemImportFromShareableHandle) X(cuMemGetAllocationPropertiesFromHandle)                    \

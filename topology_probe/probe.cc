@@ -2,6 +2,7 @@
 
 #include "topology_probe/hwloc_tree.h"
 #include "topology_probe/nvlinks.h"
+#include "topology_probe/peers.h"
 #include "topology_probe/sys_files.h"
 
 #include <algorithm>
@@ -152,7 +153,7 @@ struct MachineProbe::Impl {
 
     const MachineTree &machine();
     const GpuNvlinks &links_of(const BusId &gpu);
-    void fill(RankRecord &record);
+    void fill(const PeerAccess &peers, RankRecord &record);
     void add_gpu(MachineTree &machine, const RankRecord &record);
 };
 
@@ -195,7 +196,7 @@ const GpuNvlinks &MachineProbe::Impl::links_of(const BusId &gpu)
 }
 
 // What the machine's tree and NVML know.
-void MachineProbe::Impl::fill(RankRecord &record)
+void MachineProbe::Impl::fill(const PeerAccess &peers, RankRecord &record)
 {
     const MachineTree &here = machine();
     record.socket_gbps = static_cast<float>(here.socket_gbps);
@@ -209,7 +210,7 @@ void MachineProbe::Impl::fill(RankRecord &record)
     } else {
         record.numa = read_numa(sources.sys, record.bus);
     }
-    fill_nvlinks(links_of(record.bus), record);
+    fill_nvlinks(usable_links(links_of(record.bus), peers), record);
 }
 
 MachineProbe::MachineProbe(const Log &log, ProbeSources sources)
@@ -226,13 +227,15 @@ Result<RankRecord> MachineProbe::probe_rank(const ProbeInput &input)
     record.pid = input.pid;
     record.file_gpu = -1;
     record.numa = kUnknownNuma;
+    PeerAccess peers;
     if (input.driver != nullptr && input.ordinal >= 0) {
         if (Status status = identify(input, record); !status.ok()) {
             return status;
         }
+        peers = ask_peers(*input.driver, input.ordinal);
     }
     const std::lock_guard lock(impl_->mutex);
-    impl_->fill(record);
+    impl_->fill(peers, record);
     return record;
 }
 
@@ -276,8 +279,9 @@ Result<Topology> MachineProbe::probe_machine(const Driver *driver)
     for (const RankRecord &record : gpus) {
         impl_->add_gpu(here, record);
     }
-    for (const RankRecord &record : gpus) {
-        add_nvlinks(here, record.bus, impl_->links_of(record.bus));
+    for (int ordinal = 0; ordinal < count; ++ordinal) {
+        const BusId &bus = gpus[ordinal].bus;
+        add_nvlinks(here, bus, usable_links(impl_->links_of(bus), ask_peers(*driver, ordinal)));
     }
     return to_topology(here);
 }

@@ -2,8 +2,10 @@ unit_sources_topology_probe = \
 	test/unit/emulated_gpu_driver.h test/unit/emulated_gpu_driver.cc \
 	test/unit/topology_machines.h \
 	test/unit/topology_probe_boxes.h \
+	test/unit/topology_probe_driver.h \
 	test/unit/topology_probe_fake_nvml.h \
 	test/unit/topology_probe_hwloc_xml_test.cc \
+	test/unit/topology_probe_measure_test.cc \
 	test/unit/topology_probe_nvlinks_test.cc \
 	test/unit/topology_probe_nvml.h \
 	test/unit/topology_probe_rank_test.cc \

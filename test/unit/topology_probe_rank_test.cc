@@ -2,12 +2,10 @@
 // one and a made-up NVML.
 #include "topology_probe/probe.h"
 
-#include "test/unit/emulated_gpu_driver.h"
 #include "test/unit/topology_probe_boxes.h"
+#include "test/unit/topology_probe_driver.h"
 #include "test/unit/topology_probe_nvml.h"
 #include "test/unit/topology_probe_sys.h"
-
-#include <unistd.h>
 
 #include <gtest/gtest.h>
 
@@ -15,17 +13,6 @@
 
 namespace hetcoll::test {
 namespace {
-
-const Driver &driver()
-{
-    static const DriverLibrary library;
-    static const Driver *const loaded = library.get();
-    if (loaded == nullptr || !library.is_emulated() || loaded->cuInit(0) != CUDA_SUCCESS) {
-        std::fprintf(stderr, "these tests need the emulated GPU on LD_LIBRARY_PATH\n");
-        std::abort();
-    }
-    return *loaded;
-}
 
 std::vector<std::string> &logged()
 {
@@ -73,21 +60,6 @@ void fill(LoadedFakeNvml &nvml, const Topology &box)
     for (const int gpu : box.gpus()) {
         nvml->gpus[box.vertices[gpu].bus]; // those without links are there, too
     }
-}
-
-// Runs a test of this program on the emulated GPUs of a machine.
-void run_on(const std::string &topology_file, const char *test,
-            std::vector<std::string> environment = {})
-{
-    environment.push_back("EMU_LINKS=" + topology_file);
-    environment.push_back("EMU_NODE=probe" + std::to_string(getpid()));
-    const ChildResult child = run_in_child(test, environment);
-    EXPECT_EQ(child.exit_status, 0) << child.errors;
-}
-
-std::string shipped_path(const std::string &name)
-{
-    return shipped_folder() + "/" + name + ".topology";
 }
 
 TEST(ProbeRankChild, DISABLED_AllGpusOfABox)
@@ -182,6 +154,40 @@ TEST(ProbeRank, InstancesOfADividedGpuAreToldApartByTheirUuids)
                              "link a cpu0 pcie 1 24\n"
                              "link b cpu0 pcie 1 24\n");
     run_on(file.path(), "ProbeRankChild.DISABLED_InstancesOfADividedGpu");
+}
+
+TEST(ProbeRankChild, DISABLED_LinksToPeersThatMustNotBeRead)
+{
+    LoadedFakeNvml nvml;
+    fill(nvml, shipped("dgx1v"));
+    MachineProbe machine(test_log(), {.nvml = fake_nvml_path()});
+    EXPECT_EQ(probe(machine, 0).nvlink_count, 3); // not to GPU 1
+    EXPECT_EQ(probe(machine, 1).nvlink_count, 3);
+    EXPECT_EQ(probe(machine, 2).nvlink_count, 4);
+    const auto whole = machine.probe_machine(&driver());
+    ASSERT_TRUE(whole.ok()) << whole.status().message();
+    EXPECT_NE(find_route(*whole, 0, 1).kind, RouteKind::kNvlink);
+    EXPECT_EQ(find_route(*whole, 0, 2).kind, RouteKind::kNvlink);
+}
+
+TEST(ProbeRank, LinksToPeersThatTheDriverDeniesAreNone)
+{
+    run_on(shipped_path("dgx1v"), "ProbeRankChild.DISABLED_LinksToPeersThatMustNotBeRead",
+           {"EMU_NO_PEER=0-1"});
+}
+
+TEST(ProbeRankChild, DISABLED_SwitchesThatLeadNowhere)
+{
+    LoadedFakeNvml nvml;
+    fill(nvml, shipped("dgxa100"));
+    MachineProbe machine(test_log(), {.nvml = fake_nvml_path()});
+    EXPECT_EQ(probe(machine, 0).nvlink_count, 0);
+}
+
+TEST(ProbeRank, AFabricThatIsNotSetUpLeadsNowhere)
+{
+    run_on(shipped_path("dgxa100"), "ProbeRankChild.DISABLED_SwitchesThatLeadNowhere",
+           {"EMU_NO_PEER=all"});
 }
 
 TEST(ProbeRank, KnowsItsGpuWithoutAnyOtherSource)
