@@ -3,6 +3,7 @@
 #include "device/driver.h"
 #include "topology/file.h"
 #include "topology/print.h"
+#include "topology/route.h"
 #include "topology_probe/hwloc_xml.h"
 #include "topology_probe/probe.h"
 
@@ -29,10 +30,17 @@ Result<Topology> probe_this_machine()
     }
     MachineProbe probe({.write = write_to_stderr, .verbose = 1});
     Result<Topology> topology = probe.probe_machine(driver);
-    if (topology.ok() && topology->gpus().empty()) {
+    if (!topology.ok()) {
+        return topology;
+    }
+    if (topology->gpus().empty()) {
         return error(Errc::kUnsupported,
                      "the CUDA driver shows no GPU here, look at CUDA_VISIBLE_DEVICES or name a "
                      "file with --topology FILE");
+    }
+    // As hetcoll does when it plans for the ranks of a job.
+    if (Status status = add_unknown_ways(*topology); !status.ok()) {
+        return status;
     }
     return topology;
 }
@@ -73,11 +81,15 @@ void add_topology_options(CLI::App &app, TopologyRequest &request)
     svg->excludes(write);
 }
 
+Result<Topology> load_topology(const TopologyRequest &request)
+{
+    return request.name.empty() ? probe_this_machine()
+                                : read_any_topology(request.name, HETCOLL_TOPOLOGY_FOLDER);
+}
+
 Result<std::string> show_topology(const TopologyRequest &request)
 {
-    Result<Topology> topology = request.name.empty()
-                                    ? probe_this_machine()
-                                    : read_any_topology(request.name, HETCOLL_TOPOLOGY_FOLDER);
+    Result<Topology> topology = load_topology(request);
     if (!topology.ok()) {
         return topology.take_status();
     }

@@ -1,5 +1,7 @@
 #include "topology/merge_graph.h"
 
+#include "topology/route.h"
+
 #include <algorithm>
 #include <charconv>
 #include <map>
@@ -8,8 +10,7 @@
 namespace hetcoll {
 namespace {
 
-// Where nobody has measured: PCIe 3.0 x16, and what peers get between two sockets.
-constexpr double kUnknownPcieGbps = 12, kUnknownSocketGbps = 10;
+constexpr double kUnknownSocketGbps = 10; // what peers get between sockets of about 2017
 
 // A rate as it was written, 9.6 and not 9.6000003815; 0 if it is no rate.
 double rate(float gbps)

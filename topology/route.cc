@@ -266,4 +266,25 @@ double slowest_gbps(const Topology &topology, std::span<const int> gpus)
     return gpus.size() > 1 ? slowest : 0;
 }
 
+Status add_unknown_ways(Topology &topology)
+{
+    for (const int gpu : topology.gpus()) {
+        if (find_host_route(topology, gpu).kind != RouteKind::kNone) {
+            continue;
+        }
+        if (topology.of_kind(VertexKind::kCpu).empty()) {
+            Status status = add_vertex(topology, {.kind = VertexKind::kCpu, .name = "unknown-cpu"});
+            if (!status.ok()) {
+                return status;
+            }
+        }
+        const int cpu = topology.of_kind(VertexKind::kCpu)[0];
+        Status status = add_link(topology, {gpu, cpu, LinkKind::kPcie, 1, kUnknownPcieGbps});
+        if (!status.ok()) {
+            return status;
+        }
+    }
+    return {};
+}
+
 } // namespace hetcoll

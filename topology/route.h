@@ -57,4 +57,10 @@ struct Route {
 // The slowest route between any two of these GPUs: 0 if there is none or fewer than two GPUs.
 [[nodiscard]] double slowest_gbps(const Topology &topology, std::span<const int> gpus);
 
+// What is assumed where nobody knows: PCIe 3.0 x16.
+inline constexpr double kUnknownPcieGbps = 12;
+
+// Hangs every GPU that has no way to host memory on the first CPU, or on one that is made.
+[[nodiscard]] Status add_unknown_ways(Topology &topology);
+
 } // namespace hetcoll

@@ -142,6 +142,16 @@ TEST(RouteTest, NvlinkToACpuIsAWayToTheHost)
     EXPECT_EQ(route(*grace, 0, 1).gbps, 100);
 }
 
+TEST(RouteTest, UnknownWaysLeadToTheFirstCpu)
+{
+    Topology apart = *parse_topology("hetcoll topology 1\ngpu a -\ngpu b -\n", "apart");
+    ASSERT_TRUE(add_unknown_ways(apart).ok());
+    EXPECT_EQ(route(apart, 0, 1).gbps, kUnknownPcieGbps);
+    Topology dgx1v = shipped("dgx1v");
+    ASSERT_TRUE(add_unknown_ways(dgx1v).ok());
+    EXPECT_EQ(dgx1v, shipped("dgx1v")); // nothing is unknown
+}
+
 TEST(RouteTest, SwitchedBoxesAreAllToAll)
 {
     for (const char *name : {"dgx2", "dgxa100", "dgxh100", "dgx1p:0,1,2,3", "dgx1v:0,1"}) {
