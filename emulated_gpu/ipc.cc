@@ -11,11 +11,13 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <map>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 namespace hetcoll::emulated_gpu {
 namespace {
@@ -118,6 +120,30 @@ Block *map_import(const MemoryHandle &handle, int device, CUresult &result)
     return block;
 }
 
+// The exporter may have freed what was opened here before, and have put something else, of another
+// size, in its place: the block is all mapped, so one range is made of all that overlap. Requires
+// the memory lock.
+void show_import(Address start, std::size_t bytes, int device, Context *context, Block *block)
+{
+    Address first = start, end = start + bytes;
+    std::vector<Allocation *> overlapped;
+    for (auto &[address, allocation] : allocations()) {
+        if (allocation->block == block && address < end && start < address + allocation->bytes) {
+            first = std::min(first, address);
+            end = std::max<Address>(end, address + allocation->bytes);
+            overlapped.push_back(allocation);
+        }
+    }
+    if (overlapped.size() == 1 && overlapped[0]->start == first &&
+        overlapped[0]->bytes == end - first) {
+        return;
+    }
+    for (Allocation *old : overlapped) {
+        remove_allocation(old);
+    }
+    add_allocation(first, end - first, Kind::kImported, device, context, block);
+}
+
 // Requires the memory lock.
 CUresult open_memory(const MemoryHandle &handle, Context *context, CUdeviceptr *out)
 {
@@ -138,9 +164,7 @@ CUresult open_memory(const MemoryHandle &handle, Context *context, CUdeviceptr *
     ++import->second.opened;
     Block *block = import->second.block;
     const Address start = block->start + handle.offset;
-    if (!allocations().contains(start)) {
-        add_allocation(start, handle.bytes, Kind::kImported, device, context, block);
-    }
+    show_import(start, handle.bytes, device, context, block);
     *out = start;
     return CUDA_SUCCESS;
 }
@@ -240,12 +264,12 @@ EMULATED_GPU_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr address)
     EMULATED_TRY(usable_context(context));
     wait_for_device(context->device);
     const std::unique_lock lock(memory_mutex());
-    const auto found = allocations().find(address);
-    if (found == allocations().end() || found->second->kind != Kind::kImported) {
+    const Allocation *found = find_allocation(address);
+    if (found == nullptr || found->kind != Kind::kImported) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     for (auto import = imports().begin(); import != imports().end(); ++import) {
-        if (import->second.block == found->second->block) {
+        if (import->second.block == found->block) {
             if (--import->second.opened == 0) {
                 unmap_import(import);
             }

@@ -52,9 +52,10 @@ void warn_of_importers(const Block &block)
     }
     SharedExport *entry = shared_export(block.export_slot);
     if (const int importers = entry->importers.load(); importers > 0) {
-        say("device memory %#zx is freed while %d process(es) still map it", block.start,
-            importers);
+        // Libraries that keep mappings cannot know of every free in another process.
         if (settings().strict) {
+            say("device memory %#zx is freed while %d process(es) still map it", block.start,
+                importers);
             std::abort();
         }
         if (block.start != 0) {

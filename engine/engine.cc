@@ -1,23 +1,77 @@
 #include "engine/engine.h"
 
+#include "engine/flags.h"
+#include "schedule/algorithms.h"
+#include "schedule/hierarchical.h"
 #include "tuning/build_schedule.h"
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 
 namespace hetcoll {
+namespace {
 
-Engine::Engine(Process &process, const hetcoll_p2p &p2p, const hetcoll_facts &agreed)
-    : process_(process), p2p_(p2p), agreed_(agreed)
+// Phases of different segments of a hierarchy overlap; a smaller one is mostly latency.
+constexpr std::size_t kSegmentBytes = 2u << 20;
+constexpr int kMaxSegments = 4;
+
+constexpr AlgorithmSet kSmallAlgorithms = bit(Algorithm::kHost) | bit(Algorithm::kOneShot) |
+                                          bit(Algorithm::kTwoShot) | bit(Algorithm::kLeader) |
+                                          bit(Algorithm::kCopyIn);
+
+std::vector<ProcessIdentity> processes_of(std::span<const hetcoll_facts> facts)
+{
+    std::vector<ProcessIdentity> processes;
+    for (const hetcoll_facts &fact : facts) {
+        processes.push_back({.host = fact.identity.host,
+                             .start_time = fact.identity.start_time,
+                             .pid = fact.identity.pid,
+                             .reserved = 0});
+    }
+    return processes;
+}
+
+BetweenNodes between(Algorithm algorithm)
+{
+    switch (algorithm) {
+    case Algorithm::kRabenseifner: return BetweenNodes::kRabenseifner;
+    case Algorithm::kRecursiveDoubling: return BetweenNodes::kRecursiveDoubling;
+    default: return BetweenNodes::kRing;
+    }
+}
+
+} // namespace
+
+Engine::Engine(Process &process, const hetcoll_p2p &p2p, const hetcoll_facts &agreed,
+               std::span<const hetcoll_facts> facts)
+    : process_(process), p2p_(p2p), agreed_(agreed), group_(p2p_, processes_of(facts)),
+      peers_(process, group_, agreed.ipc != 0), mapped_(process, group_, peers_)
 {
     process_.add_small_calls(host_calls_);
 }
 
 Engine::~Engine() { process_.remove_small_calls(host_calls_); }
 
+Progress Engine::make_ready(int tag)
+{
+    const Progress progress = group_.make_pages(tag);
+    if (progress == Progress::kDone) {
+        ready_ = true;
+        if (const Status problem = group_.take_problem(); !problem.ok()) {
+            log(process_.log(), 0,
+                "hetcoll: ranks of a node do without shared memory and exchange messages instead: "
+                "%s",
+                problem.message().c_str());
+        }
+    }
+    return progress;
+}
+
 std::optional<int> Engine::try_host(const hetcoll_call &call) noexcept
 {
-    if (call.kind < 0 || call.user_op != 0 || call.span > agreed_.small_limit || p2p_.size == 1) {
+    if (call.kind < 0 || call.user_op != 0 || call.span > agreed_.small_limit || p2p_.size == 1 ||
+        !ready_ || should_find_peers()) {
         return std::nullopt;
     }
     PointerCache &pointers = process_.pointers();
@@ -25,29 +79,32 @@ std::optional<int> Engine::try_host(const hetcoll_call &call) noexcept
         (call.send != call.recv && !pointers.is_surely_host(call.send))) {
         return std::nullopt;
     }
+    if (peers_.known() && choice(call, call.span, true).algorithm != Algorithm::kHost) {
+        return std::nullopt; // the ranks meet first
+    }
     host_calls_.store(host_calls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    std::byte *const mine = messages_->mine;
+    std::byte *const mine = Meeting::payload(group_, messages_->mine);
     std::memcpy(mine, call.send, call.span);
-    exchange_.start(
-        p2p_, call.tag, mine, messages_->theirs, call.span, call.count,
-        host_reduce(static_cast<ReduceOp>(call.op), static_cast<ElementKind>(call.kind)), 0);
+    meeting_.start(group_, *messages_, mine, call.tag, call.span, call.count,
+                   host_reduce(static_cast<ReduceOp>(call.op), static_cast<ElementKind>(call.kind)),
+                   kHostMemory);
     Progress progress;
-    while ((progress = exchange_.step()) == Progress::kPending) {
+    while ((progress = meeting_.step()) == Progress::kPending) {
         p2p_.progress(p2p_.context);
     }
     if (progress == Progress::kFailed) {
         process_.count(HETCOLL_CALLS_FAILED);
         abandon_messages();
-        return exchange_.code();
+        return meeting_.code();
     }
-    if (exchange_.flags() != 0) {
+    if ((meeting_.flags() & kFailed) != 0) {
         process_.count(HETCOLL_CALLS_FAILED);
         log(process_.log(), 0,
             "hetcoll: MPI_Allreduce failed, the receive buffer is undefined: a "
             "driver call failed on another rank, which says more");
         return HETCOLL_ERROR_DEVICE;
     }
-    std::memcpy(call.recv, mine, call.span);
+    std::memcpy(call.recv, meeting_.sum(), call.span);
     return HETCOLL_SUCCESS;
 }
 
@@ -57,25 +114,140 @@ void Engine::abandon_messages() noexcept
         static_cast<void>(messages_.release());
         messages_.reset(fresh);
     }
+    group_.abandon_page();
 }
 
-Choice Engine::choice(std::size_t bytes) const noexcept
+void Engine::pin_page(Device &device)
 {
+    if (pinned_by_ == &device || !group_.page().exists()) {
+        return;
+    }
+    pinned_by_ = &device;
+    pin_ = {};
+    auto pinned =
+        device.register_host(group_.page().memory().data(), group_.page().memory().bytes());
+    if (pinned.ok()) {
+        pin_ = std::move(*pinned);
+    } else {
+        log(process_.log(), 1, "hetcoll: small calls go by pageable memory: %s",
+            pinned.status().message().c_str());
+    }
+}
+
+Choice Engine::choice(const hetcoll_call &call, std::size_t bytes, bool mapped)
+{
+    const bool small = bytes <= agreed_.small_limit;
+    AlgorithmSet available = mapped && peers_.known() ? peers_.available() : kMessageAlgorithms;
+    available = small ? (available & kSmallAlgorithms) | bit(Algorithm::kHost) : available;
     Query query{
-        .bytes = bytes, .ranks = p2p_.size, .forced = {}, .chunk_bytes = agreed_.chunk_bytes};
+        .bytes = bytes,
+        .element_bytes = element_bytes(static_cast<ElementKind>(call.kind)),
+        .op = op_class(static_cast<ReduceOp>(call.op)),
+        .ranks = p2p_.size,
+        .nodes = group_.nodes(),
+        .ranks_per_node_min = group_.least_ranks_on_a_node(),
+        .ranks_per_node_max = group_.most_ranks_on_a_node(),
+        .ranks_per_gpu = peers_.ranks_per_gpu(),
+        .available = available,
+        .chunk_bytes = agreed_.chunk_bytes,
+        .links = peers_.links(),
+    };
     if (agreed_.algorithm != 0) {
-        query.forced = static_cast<Algorithm>(agreed_.algorithm - 1);
+        const auto forced = static_cast<Algorithm>(agreed_.algorithm - 1);
+        if (!small || contains(kSmallAlgorithms, forced)) {
+            query.forced = forced;
+        }
     }
-    return choose(query);
+    const Choice chosen = choose(query);
+    if (chosen.forced_unavailable && peers_.known() && mapped &&
+        !std::exchange(unavailable_reported_, true) && p2p_.rank == 0) {
+        log(process_.log(), 0,
+            "hetcoll: coll_hetcoll_algorithm %s cannot run on a communicator of %d ranks on %d "
+            "nodes with these GPUs, so %s is taken",
+            algorithm_name(*query.forced), p2p_.size, group_.nodes(),
+            algorithm_name(chosen.algorithm));
+    }
+    return chosen;
 }
 
-const Schedule &Engine::schedule(Algorithm algorithm)
+bool Engine::uses_mapping(const Choice &choice) const noexcept
 {
-    std::optional<Schedule> &schedule = schedules_[static_cast<std::size_t>(algorithm)];
-    if (!schedule) {
-        schedule = build_schedule(algorithm, p2p_.rank, p2p_.size);
+    switch (choice.algorithm) {
+    case Algorithm::kOneShot:
+    case Algorithm::kTwoShot:
+    case Algorithm::kLeader:
+    case Algorithm::kCopyIn: return true;
+    case Algorithm::kTree:
+    case Algorithm::kRing:
+    case Algorithm::kRabenseifner:
+    case Algorithm::kHierarchical: return peers_.known() && peers_.maps();
+    // Whole vectors are exchanged: each rank would overwrite what the other one reads.
+    case Algorithm::kRecursiveDoubling:
+    case Algorithm::kHost: return false;
     }
-    return *schedule;
+    return false;
+}
+
+const Engine::Linked &Engine::schedule(const Choice &choice, std::size_t bytes)
+{
+    const bool hierarchical = choice.algorithm == Algorithm::kHierarchical;
+    const int segments =
+        hierarchical
+            ? static_cast<int>(std::clamp<std::size_t>(bytes / kSegmentBytes, 1, kMaxSegments))
+            : 1;
+    const Algorithm between_nodes = hierarchical ? choice.between_nodes : Algorithm::kRing;
+    for (const auto &known : schedules_) {
+        if (known->algorithm == choice.algorithm && known->between_nodes == between_nodes &&
+            known->segments == segments) {
+            return *known;
+        }
+    }
+    auto made = std::make_unique<Linked>();
+    made->algorithm = choice.algorithm;
+    made->between_nodes = between_nodes;
+    made->segments = segments;
+    made->schedule = build(choice.algorithm, between_nodes, segments, p2p_.rank);
+    link(*made);
+    return *schedules_.emplace_back(std::move(made));
+}
+
+Schedule Engine::build(Algorithm algorithm, Algorithm between_nodes, int segments, int rank) const
+{
+    switch (algorithm) {
+    case Algorithm::kTree: return build_trees(rank, peers_.tree_ranks(), peers_.trees());
+    case Algorithm::kHierarchical:
+        return build_hierarchical(rank, peers_.groups(), between(between_nodes), segments);
+    default: return build_schedule(algorithm, rank, p2p_.size);
+    }
+}
+
+// Finds the steps that read peers' memory, if the control page has a counter for each of them.
+void Engine::link(Linked &linked) const
+{
+    std::vector<Schedule> built;
+    std::vector<LocalSchedule> peers;
+    const auto &ranks = group_.local_ranks();
+    built.reserve(ranks.size());
+    for (const int rank : ranks) {
+        if (rank != p2p_.rank) {
+            built.push_back(build(linked.algorithm, linked.between_nodes, linked.segments, rank));
+            peers.push_back({rank, &built.back()});
+        }
+    }
+    const auto fits = [&](int rank, const Schedule &schedule) {
+        const auto is_local_step = [&](const Step &step) {
+            return step.peer != rank && std::binary_search(ranks.begin(), ranks.end(), step.peer);
+        };
+        return std::count_if(schedule.steps.begin(), schedule.steps.end(), is_local_step) <=
+               ControlPage::kWords;
+    };
+    bool all_fit = fits(p2p_.rank, linked.schedule);
+    for (const LocalSchedule &peer : peers) {
+        all_fit = all_fit && fits(peer.rank, *peer.schedule);
+    }
+    if (all_fit && !peers.empty()) {
+        linked.steps = match_local_steps(p2p_.rank, linked.schedule, peers);
+    }
 }
 
 } // namespace hetcoll

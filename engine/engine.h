@@ -3,21 +3,28 @@
 #pragma once
 
 #include "engine/executor.h"
+#include "engine/mapped_call.h"
+#include "engine/meeting.h"
+#include "engine/node_group.h"
+#include "engine/peers.h"
 #include "engine/process.h"
 #include "schedule/schedule.h"
 #include "tuning/choice.h"
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
+#include <vector>
 
 namespace hetcoll {
 
 class Engine {
 public:
-    Engine(Process &process, const hetcoll_p2p &p2p, const hetcoll_facts &agreed);
+    // facts[r] are those of rank r.
+    Engine(Process &process, const hetcoll_p2p &p2p, const hetcoll_facts &agreed,
+           std::span<const hetcoll_facts> facts);
     ~Engine();
     Engine(const Engine &) = delete;
     Engine &operator=(const Engine &) = delete;
@@ -25,33 +32,70 @@ public:
     [[nodiscard]] Process &process() noexcept { return process_; }
     [[nodiscard]] const hetcoll_p2p &p2p() const noexcept { return p2p_; }
     [[nodiscard]] std::size_t small_limit() const noexcept { return agreed_.small_limit; }
+    [[nodiscard]] NodeGroup &group() noexcept { return group_; }
+    [[nodiscard]] Peers &peers() noexcept { return peers_; }
+    [[nodiscard]] MappedCall &mapped() noexcept { return mapped_; }
+
+    // The first operation makes the control pages before all else: resumable.
+    [[nodiscard]] bool is_ready() const noexcept { return ready_; }
+    [[nodiscard]] Progress make_ready(int tag);
+
     // A small call whose buffers are surely host memory on this rank, served without looking any
     // further: programs make thousands of these a second and must not feel hetcoll. The other ranks
     // may have device memory. Nothing if the call is not of this kind.
     [[nodiscard]] std::optional<int> try_host(const hetcoll_call &call) noexcept;
-    // The same on every rank, because everything that goes in is.
-    [[nodiscard]] Choice choice(std::size_t bytes) const noexcept;
+
+    // The same on every rank, because everything that goes in is. `mapped`: peers' memory may be
+    // used, if the ranks have found out that it can.
+    [[nodiscard]] Choice choice(const hetcoll_call &call, std::size_t bytes, bool mapped);
+    // Whether calls of this choice read the memory of other ranks where they can.
+    [[nodiscard]] bool uses_mapping(const Choice &choice) const noexcept;
+    // A small call's flags said that all ranks have device memory: the next one looks whether its
+    // GPUs reach each other. The same on every rank.
+    void note_small_device_call() noexcept { small_device_call_ = true; }
+    [[nodiscard]] bool should_find_peers() const noexcept
+    {
+        return small_device_call_ && !peers_.known() && group_.uses_pages();
+    }
+
     // This rank's schedule, built at first use and kept: it serves every size.
-    [[nodiscard]] const Schedule &schedule(Algorithm algorithm);
+    struct Linked {
+        Algorithm algorithm, between_nodes;
+        int segments;
+        Schedule schedule;
+        std::vector<LocalStep> steps; // empty: peers' memory is not read
+    };
+    [[nodiscard]] const Linked &schedule(const Choice &choice, std::size_t bytes);
+
     // A communicator runs one blocking call at a time, so these are the current call's.
     [[nodiscard]] Executor &executor() noexcept { return executor_; }
-    // For an exchange: this rank's message and another's.
-    struct Messages {
-        alignas(64) std::byte mine[HETCOLL_MAX_SMALL_LIMIT + Exchange::kFlagBytes];
-        alignas(64) std::byte theirs[HETCOLL_MAX_SMALL_LIMIT + Exchange::kFlagBytes];
-    };
     [[nodiscard]] Messages &messages() noexcept { return *messages_; }
     // After a network failure: a message may still arrive in them, so they are left to it.
     void abandon_messages() noexcept;
+    // Lets the GPU copy to and from the control page at full speed. The device's context is
+    // current.
+    void pin_page(Device &device);
 
 private:
+    [[nodiscard]] Schedule build(Algorithm algorithm, Algorithm between_nodes, int segments,
+                                 int rank) const;
+    void link(Linked &linked) const;
+
     Process &process_;
     hetcoll_p2p p2p_;
     hetcoll_facts agreed_;
-    std::array<std::optional<Schedule>, kAlgorithmCount> schedules_;
+    NodeGroup group_;
+    Peers peers_;
+    MappedCall mapped_;
+    bool ready_ = false;
+    bool small_device_call_ = false;
+    bool unavailable_reported_ = false;
+    std::vector<std::unique_ptr<Linked>> schedules_;
     Executor executor_;
-    Exchange exchange_; // of try_host()
+    Meeting meeting_; // of try_host()
     std::unique_ptr<Messages> messages_ = std::make_unique<Messages>();
+    const Device *pinned_by_ = nullptr;
+    PinnedMemory pin_;
     // Calls served by try_host(). Only this engine writes it, so that it costs no locked
     // instruction.
     std::atomic<std::uint64_t> host_calls_{0};

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <new>
+#include <span>
 
 using hetcoll::Engine;
 using hetcoll::Operation;
@@ -19,6 +20,8 @@ static_assert(HETCOLL_FLOAT64_FLOAT64 == static_cast<int>(hetcoll::ElementKind::
 static_assert(HETCOLL_BOOL == static_cast<int>(hetcoll::ElementKind::kBool));
 static_assert(HETCOLL_BFLOAT16 == static_cast<int>(hetcoll::ElementKind::kBfloat16));
 static_assert(HETCOLL_MINLOC == static_cast<int>(hetcoll::ReduceOp::kMinloc));
+static_assert(HETCOLL_CALLS_COPY_IN - HETCOLL_CALLS_RECURSIVE_DOUBLING ==
+              static_cast<int>(hetcoll::Algorithm::kCopyIn));
 static_assert(HETCOLL_SUM == static_cast<int>(hetcoll::ReduceOp::kSum));
 
 int hetcoll_is_reduced(int op, int kind)
@@ -42,8 +45,9 @@ struct hetcoll_process {
 };
 
 struct hetcoll_engine {
-    hetcoll_engine(Process &process, const hetcoll_p2p &p2p, const hetcoll_facts &agreed)
-        : engine(process, p2p, agreed)
+    hetcoll_engine(Process &process, const hetcoll_p2p &p2p, const hetcoll_facts &agreed,
+                   std::span<const hetcoll_facts> facts)
+        : engine(process, p2p, agreed, facts)
     {
     }
     Engine engine;
@@ -86,6 +90,11 @@ void hetcoll_facts_merge(hetcoll_facts *into, const hetcoll_facts *other)
     into->small_limit = std::min(into->small_limit, other->small_limit);
     into->chunk_bytes = std::min(into->chunk_bytes, other->chunk_bytes);
     into->algorithm = std::min(into->algorithm, other->algorithm);
+    into->ipc = std::min(into->ipc, other->ipc);
+    if (into->table_hash != other->table_hash || other->tables_differ != 0) {
+        into->tables_differ = 1;
+    }
+    into->table_hash = std::min(into->table_hash, other->table_hash);
 }
 
 void hetcoll_process_offer_direct(hetcoll_process *process, const hetcoll_p2p *self, int tag)
@@ -94,10 +103,11 @@ void hetcoll_process_offer_direct(hetcoll_process *process, const hetcoll_p2p *s
 }
 
 hetcoll_engine *hetcoll_engine_create(hetcoll_process *process, const hetcoll_p2p *p2p,
-                                      const hetcoll_facts *agreed)
+                                      const hetcoll_facts *agreed, const hetcoll_facts *facts)
 {
     try {
-        return new hetcoll_engine(*process->process, *p2p, *agreed);
+        return new hetcoll_engine(*process->process, *p2p, *agreed,
+                                  {facts, static_cast<std::size_t>(p2p->size)});
     } catch (const std::bad_alloc &) {
         return nullptr;
     }

@@ -62,6 +62,10 @@ int hetcoll_recognize_op(void (*function)(void), int *op, int *kind);
 struct hetcoll_settings {
     const char *pointer_cache; /* "validated", "hooked", "off" */
     const char *algorithm;     /* "auto" or a name, see tuning/choice.h */
+    const char *node;          /* ranks with different words count as different nodes */
+    const char *topology_file; /* instead of a probe; "" for none */
+    const char *tuning_table;  /* "auto", "none" or a path */
+    int ipc;                   /* 0: peers' memory is never mapped */
     size_t small_limit;        /* bytes; larger calls begin with an agreement */
     size_t chunk_bytes;        /* most bytes in one message; 0: by the built-in rules */
     int sync_context;          /* wait for the whole context's work before reading a buffer */
@@ -71,19 +75,33 @@ struct hetcoll_settings {
     void (*log)(int level, const char *line);
 };
 
+/* Which process, and where: transport/node_identity.h. */
+struct hetcoll_identity {
+    uint64_t host, start_time;
+    int32_t pid, reserved;
+    uint64_t machine;
+};
+
 /* What a process publishes to all others at its start. Fixed layout: it crosses nodes. */
 struct hetcoll_facts {
     uint32_t protocol; /* HETCOLL_PROTOCOL; 0 in merged facts: the ranks have no common one */
     uint32_t may_have_gpu;
-    uint32_t small_limit; /* bytes */
-    uint32_t chunk_bytes; /* 0: by the rules */
-    uint32_t algorithm;   /* 0: by the rules, else 1 + enum Algorithm */
-    int32_t priority;     /* of the component */
+    uint32_t small_limit;             /* bytes */
+    uint32_t chunk_bytes;             /* 0: by the rules */
+    uint32_t algorithm;               /* 0: by the rules, else 1 + enum Algorithm */
+    int32_t priority;                 /* of the component */
+    uint32_t ipc;                     /* peers' memory may be mapped */
+    uint32_t tables_differ;           /* merged: the ranks have not all read the same table */
+    uint64_t table_hash;              /* of the tuning table; 0: none */
+    struct hetcoll_identity identity; /* not merged */
 };
-#define HETCOLL_PROTOCOL 1u
+#define HETCOLL_PROTOCOL 2u
 
 /* Largest value of small_limit. */
 #define HETCOLL_MAX_SMALL_LIMIT (16u * 1024u)
+
+/* Channels of a schedule use a tag each. */
+#define HETCOLL_TAGS 14
 
 /* One MPI_Allreduce. Everything but the pointers is the same on all ranks. */
 struct hetcoll_call {
@@ -96,7 +114,7 @@ struct hetcoll_call {
     ptrdiff_t gap; /* first byte of data, relative to the buffer */
     size_t span;   /* bytes from there to the end of the data */
     int dense;     /* every byte of the span is data */
-    int tag;       /* this call's own, for p2p */
+    int tag;       /* for p2p: this one and the HETCOLL_TAGS - 1 below are the call's own */
     /* Open MPI's allreduce (the previous module's) of the same call on host memory. Zero or an
      * error code, which hetcoll_allreduce() hands on. */
     int (*host_allreduce)(void *context, const void *send, void *recv);
@@ -114,16 +132,24 @@ enum {
 enum hetcoll_counter {
     HETCOLL_CALLS_PREVIOUS, /* on host memory, left to the previous module; where no rank
                                can have a GPU hetcoll is not even called */
-    HETCOLL_CALLS_SMALL,
     HETCOLL_CALLS_STAGED,
-    HETCOLL_CALLS_RECURSIVE_DOUBLING, /* these three in the order of enum Algorithm */
+    HETCOLL_CALLS_RECURSIVE_DOUBLING, /* from here on in the order of enum Algorithm */
     HETCOLL_CALLS_RABENSEIFNER,
     HETCOLL_CALLS_RING,
+    HETCOLL_CALLS_ONE_SHOT,
+    HETCOLL_CALLS_TWO_SHOT,
+    HETCOLL_CALLS_LEADER,
+    HETCOLL_CALLS_TREE,
+    HETCOLL_CALLS_HIERARCHICAL,
+    HETCOLL_CALLS_SMALL, /* Algorithm::kHost */
+    HETCOLL_CALLS_COPY_IN,
     HETCOLL_CALLS_FAILED,
-    HETCOLL_AGREEMENTS,   /* exchanges without a payload */
+    HETCOLL_AGREEMENTS,   /* meetings without a payload */
     HETCOLL_ALLOCATIONS,  /* of bounce and staging memory */
     HETCOLL_BYTES_BOUNCE, /* sent through pinned or host memory */
     HETCOLL_BYTES_DIRECT, /* sent from device memory */
+    HETCOLL_BYTES_MAPPED, /* read from or written to peers' memory */
+    HETCOLL_MAPPINGS,     /* of peers' memory made */
     HETCOLL_POINTER_HITS,
     HETCOLL_POINTER_MISSES,
     HETCOLL_POINTER_INVALIDATIONS,
@@ -153,10 +179,12 @@ void hetcoll_facts_merge(struct hetcoll_facts *into, const struct hetcoll_facts 
 void hetcoll_process_offer_direct(struct hetcoll_process *process, const struct hetcoll_p2p *self,
                                   int tag);
 
-/* One communicator's state, made at its first call. `agreed` are the merged facts of its ranks. */
+/* One communicator's state, made at its first call. `agreed` are the merged facts of its ranks,
+ * facts[r] those of rank r; both are copied. */
 struct hetcoll_engine *hetcoll_engine_create(struct hetcoll_process *process,
                                              const struct hetcoll_p2p *p2p,
-                                             const struct hetcoll_facts *agreed);
+                                             const struct hetcoll_facts *agreed,
+                                             const struct hetcoll_facts *facts);
 void hetcoll_engine_destroy(struct hetcoll_engine *engine);
 
 /* Blocks until `recv` is complete for every stream. */

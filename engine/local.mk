@@ -3,9 +3,12 @@ hetcoll_sources += \
 	engine/engine.h engine/engine.cc \
 	engine/exchange.h engine/exchange.cc \
 	engine/executor.h engine/executor.cc \
+	engine/flags.h \
 	engine/hetcoll.h engine/hetcoll.cc \
+	engine/mapped_call.h engine/mapped_call.cc \
 	engine/meeting.h engine/meeting.cc \
 	engine/node_group.h engine/node_group.cc \
-	engine/operation.h engine/operation.cc \
+	engine/operation.h engine/operation.cc engine/operation_run.cc engine/operation_staged.cc \
+	engine/peers.h engine/peers.cc \
 	engine/process.h engine/process.cc \
 	engine/subgroup.h engine/subgroup.cc

@@ -4,15 +4,15 @@
 
 namespace hetcoll {
 
-std::byte *Meeting::payload(const NodeGroup &group, Messages &messages) noexcept
+std::byte *Meeting::payload(const NodeGroup &group, std::byte *otherwise) noexcept
 {
     return group.uses_pages() && group.local_size() > 1
                ? group.own_slot().payload[(group.meetings() + 1) % 2]
-               : messages.mine;
+               : otherwise;
 }
 
-void Meeting::start(NodeGroup &group, Messages &messages, int tag, std::size_t bytes,
-                    std::size_t count, HostReduce reduce, Flags flags) noexcept
+void Meeting::start(NodeGroup &group, Messages &messages, std::byte *mine, int tag,
+                    std::size_t bytes, std::size_t count, HostReduce reduce, Flags flags) noexcept
 {
     group_ = &group;
     messages_ = &messages;
@@ -25,16 +25,14 @@ void Meeting::start(NodeGroup &group, Messages &messages, int tag, std::size_t b
     flags_ = flags;
     if (!group.uses_pages()) {
         part_ = Part::kExchange;
-        sum_ = messages.mine;
-        exchange_.start(group.all(), tag, messages.mine, messages.theirs, bytes, count, reduce,
-                        flags);
+        sum_ = mine;
+        exchange_.start(group.all(), tag, mine, messages.theirs, bytes, count, reduce, flags);
         return;
     }
     if (group.local_size() == 1) { // alone on its node, so its leader
         part_ = Part::kLeaders;
-        sum_ = messages.mine;
-        exchange_.start(group.leaders(), tag, messages.mine, messages.theirs, bytes, count, reduce,
-                        flags);
+        sum_ = mine;
+        exchange_.start(group.leaders(), tag, mine, messages.theirs, bytes, count, reduce, flags);
         return;
     }
     part_ = Part::kArrive;

@@ -20,18 +20,25 @@ struct Messages {
 
 class Meeting {
 public:
-    // Where this rank puts its part of the next meeting's sum.
-    [[nodiscard]] static std::byte *payload(const NodeGroup &group, Messages &messages) noexcept;
+    // Where this rank puts its part of the next meeting's sum: in the control page, or `otherwise`,
+    // which has room for a flag byte behind it.
+    [[nodiscard]] static std::byte *payload(const NodeGroup &group, std::byte *otherwise) noexcept;
 
-    // `bytes` are at payload(), `count` elements that `reduce` combines; no payload: 0, 0, nullptr.
-    // Group and messages live until step() has returned something else than kPending.
-    void start(NodeGroup &group, Messages &messages, int tag, std::size_t bytes, std::size_t count,
-               HostReduce reduce, Flags flags) noexcept;
+    // `bytes` are at `mine`, from payload(): `count` elements that `reduce` combines. No payload:
+    // messages.mine, 0, 0, nullptr. Group, messages and `mine` live until step() has returned
+    // something else than kPending.
+    void start(NodeGroup &group, Messages &messages, std::byte *mine, int tag, std::size_t bytes,
+               std::size_t count, HostReduce reduce, Flags flags) noexcept;
+    // Flags only.
+    void start(NodeGroup &group, Messages &messages, int tag, Flags flags) noexcept
+    {
+        start(group, messages, messages.mine, tag, 0, 0, nullptr, flags);
+    }
     [[nodiscard]] Progress step() noexcept;
 
     // Of all ranks. Require that step() returned kDone.
     [[nodiscard]] Flags flags() const noexcept { return flags_; }
-    // The sum: valid until the next but one meeting, on the GPU's bus if the page is.
+    // The sum: at `mine`, or in the control page and valid until the next but one meeting.
     [[nodiscard]] const std::byte *sum() const noexcept { return sum_; }
     [[nodiscard]] int code() const noexcept { return exchange_.code(); } // requires kFailed
 

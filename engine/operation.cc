@@ -1,21 +1,9 @@
+// The way to a decision: what memory do the ranks have, and who may read whose.
 #include "engine/operation.h"
 
-#include <cstring>
+#include "engine/flags.h"
 
 namespace hetcoll {
-namespace {
-
-// What ranks tell each other. Combined by OR, so a bit means "some rank".
-constexpr Flags kDeviceMemory = 1;
-constexpr Flags kHostMemory = 2;
-constexpr Flags kMustStage = 4; // cannot run our schedules now
-constexpr Flags kFailed = 8;    // a driver call failed, the result is lost
-
-constexpr std::size_t kAlignment = 256; // of the driver's allocations
-
-constexpr int index_of(Algorithm algorithm) { return static_cast<int>(algorithm); }
-
-} // namespace
 
 Operation::Operation(Engine &engine, const hetcoll_call &call) noexcept
     : engine_(engine), process_(engine.process()), call_(call), mine_(engine.messages().mine)
@@ -24,6 +12,9 @@ Operation::Operation(Engine &engine, const hetcoll_call &call) noexcept
 
 Operation::~Operation()
 {
+    if (shares_) {
+        engine_.mapped().release();
+    }
     if (failure_.ok()) {
         process_.give_back(std::move(device_));
     } else {
@@ -39,11 +30,7 @@ bool Operation::step()
     if (!begun_) {
         begun_ = true;
         classify();
-        if (failure_.ok() && two_contexts()) {
-            state_ = State::kSenderReady;
-        } else {
-            begin();
-        }
+        state_ = State::kMakeReady;
     }
     while (state_ != State::kDone && advance()) {
     }
@@ -63,95 +50,67 @@ void Operation::leave_context() noexcept
 bool Operation::advance()
 {
     switch (state_) {
-    case State::kSenderReady: {
-        Result<bool> done = process_.legacy_work_done(send_);
-        if (done.ok() && !*done) {
-            return false;
+    case State::kMakeReady:
+        if (!engine_.is_ready() && engine_.p2p().size > 1) {
+            const Progress progress = engine_.make_ready(call_.tag);
+            if (progress == Progress::kPending) {
+                return false;
+            }
+            if (progress == Progress::kFailed) {
+                finish(engine_.group().code());
+                return true;
+            }
         }
-        if (!done.ok()) {
-            note(done.take_status());
+        state_ = State::kSenderReady;
+        return true;
+    case State::kSenderReady:
+        if (failure_.ok() && two_contexts()) {
+            Result<bool> done = process_.legacy_work_done(send_);
+            if (done.ok() && !*done) {
+                return false;
+            }
+            if (!done.ok()) {
+                note(done.take_status());
+            }
         }
         begin();
         return true;
-    }
-    case State::kSmallRead:
-        if (!copy_done()) {
-            return false;
-        }
-        exchange_small();
-        return true;
-    case State::kSmallExchange:
-        if (!exchange_done()) {
-            return false;
-        }
-        write_small();
-        return true;
     case State::kAgree:
     case State::kAgreeMixed:
-        if (!exchange_done()) {
-            return false;
+        if (meeting_done()) {
+            decide();
+            return true;
         }
-        decide();
-        return true;
-    case State::kInput:
+        return false;
+    case State::kShare:
         if (!copy_done()) {
             return false;
         }
-        run();
+        if (failure_.ok() && engine_.mapped().publish()) {
+            flags_ |= kNewBuffers;
+        }
+        begin_agreement(State::kAgree);
         return true;
-    case State::kRun: {
-        Executor &executor = engine_.executor();
-        const Progress progress = executor.step();
+    case State::kFindPeers: {
+        const Progress progress = engine_.peers().step();
         if (progress == Progress::kPending) {
             return false;
         }
         if (progress == Progress::kFailed) {
-            // Messages may still arrive in the slots: they are lost, not freed.
-            leave_context();
-            static_cast<void>(device_.release());
-            static_cast<void>(host_.release());
-            finish(executor.code());
-            return true;
+            finish(engine_.peers().code());
+        } else {
+            begin();
         }
-        process_.count(device_ != nullptr && device_->direct() ? HETCOLL_BYTES_DIRECT
-                                                               : HETCOLL_BYTES_BOUNCE,
-                       executor.bytes_sent());
-        note(executor.take_failure());
-        begin_agreement(State::kClose);
         return true;
     }
-    case State::kClose:
-        if (!exchange_done()) {
-            return false;
+    case State::kMap: map(); return state_ != State::kMap;
+    case State::kMapped:
+        if (meeting_done()) {
+            mapped((meeting_.flags() & kNotShared) != 0);
+            return true;
         }
-        if ((exchange_.flags() & kFailed) != 0) {
-            finish_failed();
-        } else {
-            finish(HETCOLL_SUCCESS);
-        }
-        return true;
-    case State::kStageRead:
-        if (!copy_done()) {
-            return false;
-        }
-        begin_agreement(State::kStageAgree);
-        return true;
-    case State::kStageAgree:
-        if (!exchange_done()) {
-            return false;
-        }
-        reduce_staged();
-        return true;
-    case State::kCopyOut:
-        if (!copy_done()) {
-            return false;
-        }
-        if (failure_.ok()) {
-            finish(HETCOLL_SUCCESS);
-        } else {
-            finish_failed();
-        }
-        return true;
+        return false;
+    default: return running();
     case State::kDone: break;
     }
     return true;
@@ -161,16 +120,24 @@ void Operation::begin()
 {
     if (engine_.p2p().size == 1 && call_.dense != 0) {
         begin_alone();
-    } else if (call_.user_op != 0) {
-        flags_ |= call_.kind < 0 ? kMustStage : 0;
-        begin_agreement(State::kAgree);
-    } else if (call_.kind < 0) {
-        begin_staging();
-    } else if (bytes_ <= engine_.small_limit()) {
-        begin_small();
-    } else {
-        begin_agreement(State::kAgree);
+        return;
     }
+    if (call_.kind < 0 && call_.user_op == 0) {
+        begin_staging();
+        return;
+    }
+    if (call_.kind < 0) {
+        flags_ |= kMustStage;
+        begin_agreement(State::kAgree);
+        return;
+    }
+    choice_ = engine_.choice(call_, bytes_, true);
+    if (choice_.algorithm == Algorithm::kHost && call_.user_op == 0 &&
+        !engine_.should_find_peers()) {
+        begin_small();
+        return;
+    }
+    share();
 }
 
 // Finds out where the buffers are, and borrows a bounce if one is on a device.
@@ -189,7 +156,7 @@ void Operation::classify()
         }
     };
     if (call_.kind >= 0) {
-        bytes_ = call_.count * element_bytes(static_cast<ElementKind>(call_.kind));
+        bytes_ = call_.count * element_bytes(kind());
     }
     find(call_.recv, recv_);
     if (in_place()) {
@@ -223,8 +190,7 @@ void Operation::classify()
         device_ = std::move(*bounce);
         problem = device_->enter();
         if (problem.ok() && call_.kind >= 0 && bytes_ > engine_.small_limit()) {
-            problem = device_->device()->prepare(static_cast<ReduceOp>(call_.op),
-                                                 static_cast<ElementKind>(call_.kind));
+            problem = device_->device()->prepare(op(), kind());
         }
     } else {
         problem = bounce.take_status();
@@ -252,59 +218,67 @@ void Operation::begin_alone()
     }
 }
 
-// ---- up to the small limit: one exchange, whatever the memory ----
+// ---- agree, with what peers will need on the table ----
 
-void Operation::begin_small()
+// Makes the buffers ready for peers to read and write, if the choice may need that.
+void Operation::share()
 {
-    state_ = State::kSmallRead;
-    process_.count(HETCOLL_CALLS_SMALL);
-    if (device_ != nullptr) {
-        mine_ = device_->staging();
-    }
-    if (!failure_.ok()) {
-        std::memset(mine_, 0, bytes_);
-    } else if (on_device(send_)) {
-        start_copy(mine_, call_.send, bytes_, send_);
-    } else {
-        std::memcpy(mine_, call_.send, bytes_);
-    }
-}
-
-void Operation::exchange_small()
-{
-    state_ = State::kSmallExchange;
-    const auto reduce =
-        host_reduce(static_cast<ReduceOp>(call_.op), static_cast<ElementKind>(call_.kind));
-    exchange_.start(engine_.p2p(), call_.tag, mine_, engine_.messages().theirs, bytes_, call_.count,
-                    reduce, failure_.ok() ? 0 : kFailed);
-}
-
-void Operation::write_small()
-{
-    if (state_ == State::kDone) {
+    flags_ &= static_cast<Flags>(~(kNotShared | kNewBuffers));
+    if (!engine_.uses_mapping(choice_)) {
+        begin_agreement(State::kAgree);
         return;
     }
-    if ((exchange_.flags() & kFailed) != 0) {
-        finish_failed();
+    const bool can_share = failure_.ok() && device_ != nullptr && on_device(recv_) &&
+                           (flags_ & kMustStage) == 0 && device_->enter().ok() &&
+                           engine_.peers().is_known_device(*device_->device());
+    MappedCall::Copy copy;
+    Status problem;
+    if (can_share) {
+        shares_ = true;
+        problem = device_->device()->prepare(op(), kind(), KernelShape::kManyInput);
+        if (problem.ok()) {
+            auto planned = engine_.mapped().plan(choice_.algorithm,
+                                                 {.send = call_.send,
+                                                  .recv = call_.recv,
+                                                  .send_info = send_,
+                                                  .recv_info = recv_,
+                                                  .foreign = is_foreign(),
+                                                  .bytes = bytes_},
+                                                 *device_);
+            if (planned.ok()) {
+                copy = *planned;
+            } else {
+                problem = planned.take_status();
+            }
+        }
+        if (!problem.ok()) {
+            log(process_.log(), 1, "hetcoll: a rank cannot share its buffers: %s",
+                problem.message().c_str());
+        }
+    }
+    if (!can_share || !problem.ok()) {
+        flags_ |= kNotShared;
+        begin_agreement(State::kAgree);
         return;
     }
-    if (on_device(recv_)) {
-        state_ = State::kCopyOut;
-        start_copy(call_.recv, mine_, bytes_, recv_);
-    } else {
-        std::memcpy(call_.recv, mine_, bytes_);
-        finish(HETCOLL_SUCCESS);
+    state_ = State::kShare;
+    if (copy.to != nullptr) {
+        copied_input_ = copy.to == call_.recv;
+        start_copy(copy.to, copy.from, bytes_, recv_);
+        return;
     }
+    // Peers are not ordered after the application's work, so it must be done before they are told.
+    Status marked = device_->start_marker();
+    copying_ = marked.ok();
+    note(std::move(marked));
 }
-
-// ---- larger calls: agree, run a schedule, agree that it succeeded ----
 
 void Operation::begin_agreement(State state)
 {
     state_ = state;
     process_.count(HETCOLL_AGREEMENTS);
-    exchange_.start(engine_.p2p(), call_.tag, engine_.messages().mine, engine_.messages().theirs, 0,
-                    0, nullptr, flags_ | (failure_.ok() ? 0 : kFailed));
+    meeting_.start(engine_.group(), engine_.messages(), call_.tag,
+                   static_cast<Flags>(flags_ | (failure_.ok() ? 0 : kFailed)));
 }
 
 void Operation::decide()
@@ -312,19 +286,51 @@ void Operation::decide()
     if (state_ == State::kDone) {
         return;
     }
-    const Flags all = exchange_.flags();
+    const Flags all = meeting_.flags();
     if ((all & kFailed) != 0) {
         finish_failed();
+    } else if ((all & kDeviceMemory) == 0 && call_.user_op == 0 &&
+               bytes_ <= engine_.small_limit() && call_.kind >= 0) {
+        begin_small();
     } else if ((all & kDeviceMemory) == 0) {
         process_.count(HETCOLL_CALLS_PREVIOUS);
         finish(call_.host_allreduce(call_.context, call_.send, call_.recv));
     } else if ((all & kMustStage) != 0) {
         begin_staging();
-    } else if (bytes_ <= engine_.small_limit()) { // only a user-defined op agrees on a small call
+    } else if ((all & kHostMemory) != 0) {
+        choice_ = engine_.choice(call_, bytes_, false);
+        if (choice_.algorithm == Algorithm::kHost) {
+            begin_small();
+        } else if (state_ == State::kAgree) {
+            prepare_mixed();
+            begin_agreement(State::kAgreeMixed);
+        } else {
+            begin_run();
+        }
+    } else {
+        decide_on_devices(all);
+    }
+}
+
+// All ranks have device memory.
+void Operation::decide_on_devices(Flags all)
+{
+    if (!engine_.peers().known()) {
+        find_peers();
+        return;
+    }
+    if (engine_.uses_mapping(choice_) && (all & kNotShared) != 0) {
+        choice_ = engine_.choice(call_, bytes_, false);
+    } else if (engine_.uses_mapping(choice_)) {
+        mapping_ = true;
+        flags_ = static_cast<Flags>((flags_ & ~kNewBuffers) | (all & kNewBuffers));
+        needs_ = is_one_kernel(choice_.algorithm) ? nullptr
+                                                  : &engine_.schedule(choice_, bytes_).schedule;
+        state_ = State::kMap;
+        return;
+    }
+    if (choice_.algorithm == Algorithm::kHost) {
         begin_small();
-    } else if ((all & kHostMemory) != 0 && state_ == State::kAgree) {
-        prepare_mixed();
-        begin_agreement(State::kAgreeMixed);
     } else {
         begin_run();
     }
@@ -344,104 +350,57 @@ void Operation::prepare_mixed()
     }
 }
 
-// The schedule's buffers are of one kind and context: a foreign input is copied to the result
-// first.
-void Operation::begin_run()
+// The first call with device memory everywhere. Afterwards it begins anew, with a choice that
+// knows.
+void Operation::find_peers()
 {
-    state_ = State::kInput;
-    const bool foreign =
-        !in_place() && (send_.kind == MemoryKind::kHost) != (recv_.kind == MemoryKind::kHost);
-    if (foreign || two_contexts()) {
-        start_copy(call_.recv, call_.send, bytes_, on_device(recv_) ? recv_ : send_);
-        copied_input_ = true;
-    }
+    state_ = State::kFindPeers;
+    engine_.peers().start(on_device(recv_) ? recv_ : send_, *device_, engine_.messages(),
+                          call_.tag);
 }
 
-void Operation::run()
+void Operation::map()
 {
-    state_ = State::kRun;
-    const Choice choice = engine_.choice(bytes_);
-    process_.count(static_cast<hetcoll_counter>(HETCOLL_CALLS_RECURSIVE_DOUBLING +
-                                                index_of(choice.algorithm)));
-    auto *recv = static_cast<std::byte *>(call_.recv);
-    const Vectors vectors{
-        .send = copied_input_ ? recv : static_cast<const std::byte *>(call_.send),
-        .recv = recv,
-        .count = call_.count,
-        .op = static_cast<ReduceOp>(call_.op),
-        .kind = static_cast<ElementKind>(call_.kind),
-    };
-    Bounce &bounce = host_ != nullptr ? static_cast<Bounce &>(*host_) : *device_;
-    engine_.executor().start(engine_.schedule(choice.algorithm), engine_.p2p(), call_.tag, bounce,
-                             vectors, choice.chunk_bytes, !failure_.ok());
-}
-
-// ---- staged: what hetcoll does not reduce, and what it cannot reduce now ----
-
-void Operation::begin_staging()
-{
-    state_ = State::kStageRead;
-    process_.count(any_device() ? HETCOLL_CALLS_STAGED : HETCOLL_CALLS_PREVIOUS);
-    if (!failure_.ok()) {
+    Result<bool> done = device_->enter().ok()
+                            ? engine_.mapped().map(choice_.algorithm, needs_)
+                            : Result<bool>(error(Errc::kDriver, "the context of a buffer is gone"));
+    if (done.ok() && !*done) {
         return;
     }
-    if (on_device(recv_)) { // its old content matters in place, or where the data has gaps
-        stage(static_cast<std::byte *>(call_.recv), staged_recv_, in_place() || call_.dense == 0);
+    const bool agree = (flags_ & kNewBuffers) != 0;
+    if (!done.ok() && agree) {
+        flags_ |= kNotShared;
+        log(process_.log(), 0,
+            "hetcoll: memory of another GPU cannot be mapped, so this communicator's data goes "
+            "through host memory, which is slower: %s",
+            done.status().message().c_str());
+    } else if (!done.ok()) {
+        note(done.take_status());
     }
-    if (on_device(send_) && !in_place()) {
-        stage(static_cast<const std::byte *>(call_.send), staged_send_, true);
-    }
-}
-
-// Where the data begins in staging memory: at the alignment that it has in a buffer of that kind.
-std::byte *Operation::first_byte(const StagingMemory &memory) const noexcept
-{
-    constexpr auto kModulus = static_cast<std::ptrdiff_t>(kAlignment);
-    return memory.data() + (call_.gap % kModulus + kModulus) % kModulus;
-}
-
-void Operation::stage(const std::byte *from, std::unique_ptr<StagingMemory> &memory, bool copy)
-{
-    const bool pinned = device_ != nullptr && device_->enter().ok();
-    auto borrowed =
-        process_.borrow_staging(pinned ? device_->device() : nullptr, call_.span + kAlignment);
-    if (!borrowed.ok()) {
-        note(borrowed.take_status());
-        return;
-    }
-    memory = std::move(*borrowed);
-    if (copy) {
-        start_copy(first_byte(*memory), from + call_.gap, call_.span,
-                   from == call_.recv ? recv_ : send_);
+    if (agree) {
+        begin_agreement(State::kMapped);
+    } else {
+        mapped(false);
     }
 }
 
-void Operation::reduce_staged()
+void Operation::mapped(bool failed)
 {
     if (state_ == State::kDone) {
         return;
     }
-    if ((exchange_.flags() & kFailed) != 0) {
-        finish_failed();
-        return;
+    if (failed) {
+        engine_.peers().give_up_mapping();
+        mapping_ = false;
+        choice_ = engine_.choice(call_, bytes_, true);
+        if (choice_.algorithm == Algorithm::kHost) {
+            begin_small();
+            return;
+        }
+    } else if (failure_.ok()) {
+        engine_.mapped().remember();
     }
-    const auto host = [this](const std::unique_ptr<StagingMemory> &memory, const void *buffer) {
-        return memory ? first_byte(*memory) - call_.gap : static_cast<const std::byte *>(buffer);
-    };
-    auto *recv = const_cast<std::byte *>(host(staged_recv_, call_.recv));
-    const std::byte *send = in_place() ? recv : host(staged_send_, call_.send);
-    leave_context();
-    if (const int code = call_.host_allreduce(call_.context, send, recv); code != 0) {
-        finish(code);
-        return;
-    }
-    if (staged_recv_ == nullptr) {
-        finish(HETCOLL_SUCCESS);
-        return;
-    }
-    state_ = State::kCopyOut;
-    start_copy(static_cast<std::byte *>(call_.recv) + call_.gap, first_byte(*staged_recv_),
-               call_.span, recv_);
+    begin_run();
 }
 
 // ---- shared pieces ----
@@ -476,16 +435,16 @@ bool Operation::copy_done()
     return true;
 }
 
-// True if the exchange is over; with a network failure the operation is over as well.
-bool Operation::exchange_done()
+// True if the meeting is over; with a network failure the operation is over as well.
+bool Operation::meeting_done()
 {
-    switch (exchange_.step()) {
+    switch (meeting_.step()) {
     case Progress::kPending: return false;
     case Progress::kFailed:
         leave_context();
         static_cast<void>(device_.release()); // a message may still arrive in its memory
         engine_.abandon_messages();
-        finish(exchange_.code());
+        finish(meeting_.code());
         return true;
     case Progress::kDone: break;
     }

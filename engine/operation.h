@@ -1,16 +1,15 @@
 // One MPI_Allreduce from the first look at its buffers to the complete result, as a resumable state
-// machine. The order of exchanges on the network follows from rank-invariant facts and from what
-// the ranks told each other, never from this rank's buffers alone; docs/architecture.md has the
+// machine. The order of meetings of the ranks follows from rank-invariant facts and from what the
+// ranks told each other, never from this rank's buffers alone; docs/architecture.md has the
 // protocol.
 #pragma once
 
 #include "engine/engine.h"
-#include "engine/exchange.h"
 #include "engine/hetcoll.h"
+#include "engine/meeting.h"
 
 #include <cstddef>
 #include <memory>
-#include <optional>
 
 namespace hetcoll {
 
@@ -29,42 +28,59 @@ public:
 
 private:
     enum class State : std::uint8_t {
-        kSenderReady,   // the application's work in the send buffer's own context
-        kSmallRead,     // the small call's input is being copied to the host
-        kSmallExchange, // and reduced
-        kAgree,         // what memory do the ranks have, can all run our schedules?
-        kAgreeMixed,    // the same, after the host ranks of a mix have made ready
-        kInput,         // the input is being copied to where the schedule needs it
-        kRun,           // the schedule runs
-        kClose,         // did it succeed on all ranks?
-        kStageRead,     // device memory is being copied to the host
-        kStageAgree,    // did it succeed on all ranks? Then Open MPI reduces
-        kCopyOut,       // the result is being copied back
+        kMakeReady,    // the communicator's first call: control pages
+        kSenderReady,  // the application's work in the send buffer's own context
+        kSmallRead,    // the small call's input is being copied to the host
+        kSmallMeeting, // and reduced
+        kShare,        // the buffers that peers will read and write are being made ready
+        kAgree,        // what memory do the ranks have, can all run our schedules?
+        kAgreeMixed,   // the same, after the host ranks of a mix have made ready
+        kFindPeers,    // whose GPUs reach each other? Then kAgree once more
+        kMap,          // peers' buffers are being mapped
+        kMapped,       // could all ranks map what they need?
+        kInput,        // the input is being copied to where the schedule needs it
+        kRun,          // the schedule runs
+        kKernel,       // this rank's one kernel runs
+        kClose,        // did it succeed on all ranks?
+        kStageRead,    // device memory is being copied to the host
+        kStageAgree,   // did it succeed on all ranks? Then Open MPI reduces
+        kCopyOut,      // the result is being copied back
         kDone,
     };
 
     [[nodiscard]] bool advance();
     void leave_context() noexcept;
-    [[nodiscard]] bool exchange_done();
+    [[nodiscard]] bool meeting_done();
 
+    // operation.cc
     void classify();
     void begin();
     void begin_alone();
-    void begin_small();
-    void exchange_small();
-    void write_small();
     void begin_agreement(State state);
+    void share();
     void decide();
+    void decide_on_devices(Flags all);
     void prepare_mixed();
+    void find_peers();
+    void map();
+    void mapped(bool failed);
+    // operation_run.cc
+    void begin_small();
+    void meet_small();
+    void write_small();
     void begin_run();
     void run();
+    [[nodiscard]] bool running();
+    void run_kernel();
+    void close();
+    // operation_staged.cc
     void begin_staging();
     void stage(const std::byte *from, std::unique_ptr<StagingMemory> &memory, bool copy);
     void reduce_staged();
     [[nodiscard]] std::byte *first_byte(const StagingMemory &memory) const noexcept;
+
     void finish(int result) noexcept;
     void finish_failed();
-
     // Copies in the bounce's context, or blocking where there is no bounce.
     void start_copy(void *to, const void *from, std::size_t bytes, const PointerInfo &device);
     [[nodiscard]] bool copy_done();
@@ -78,11 +94,20 @@ private:
         return on_device(send_) && on_device(recv_) &&
                (send_.device != recv_.device || send_.context != recv_.context);
     }
+    // Input and result are not in one kind of memory and context.
+    [[nodiscard]] bool is_foreign() const noexcept
+    {
+        return !in_place() &&
+               ((send_.kind == MemoryKind::kHost) != (recv_.kind == MemoryKind::kHost) ||
+                two_contexts());
+    }
     [[nodiscard]] bool any_device() const noexcept { return on_device(send_) || on_device(recv_); }
     [[nodiscard]] static bool on_device(const PointerInfo &info) noexcept
     {
         return info.kind != MemoryKind::kHost;
     }
+    [[nodiscard]] ReduceOp op() const noexcept { return static_cast<ReduceOp>(call_.op); }
+    [[nodiscard]] ElementKind kind() const noexcept { return static_cast<ElementKind>(call_.kind); }
 
     Engine &engine_;
     Process &process_;
@@ -101,8 +126,13 @@ private:
     bool copying_ = false;
     bool copied_input_ = false;
 
-    Exchange exchange_;
-    std::byte *mine_; // this rank's part of a small call: the engine's message, or pinned memory
+    Choice choice_;
+    bool shares_ = false;             // this rank has published its buffers
+    bool mapping_ = false;            // peers' memory is read or written in this call
+    const Schedule *needs_ = nullptr; // the schedule whose peers are mapped; null: a kernel
+
+    Meeting meeting_;
+    std::byte *mine_; // this rank's part of a small call
 };
 
 } // namespace hetcoll

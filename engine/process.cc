@@ -2,10 +2,13 @@
 
 #include "engine/direct_probe.h"
 #include "engine/exchange.h"
+#include "hetcoll_config.h"
+#include "topology_probe/hwloc_xml.h"
 
 #include <algorithm>
 #include <iterator>
 #include <new>
+#include <random>
 #include <string_view>
 
 namespace hetcoll {
@@ -13,6 +16,9 @@ namespace {
 
 // Staging memory above this is returned after the call instead of being kept for the next one.
 constexpr std::size_t kKeptStagingBytes = 64u << 20;
+// The same for memory that peers map.
+constexpr std::size_t kKeptScratchBytes = 256u << 20;
+constexpr std::size_t kScratchGranularity = 2u << 20; // of the driver's allocations
 // Idle staging buffers kept: send and receive of two concurrent calls.
 constexpr std::size_t kKeptStagingBuffers = 4;
 
@@ -30,13 +36,33 @@ std::optional<PointerCacheMode> find_cache_mode(std::string_view name)
     return std::nullopt;
 }
 
+std::uint64_t random_number()
+{
+    std::random_device source;
+    return std::uint64_t{source()} << 32 | source();
+}
+
 } // namespace
 
 Process::Process(const hetcoll_settings &settings)
     : settings_(settings), log_{settings.log, settings.verbose},
       node_log_(settings.local_rank == 0 ? log_ : Log{})
 {
-    settings_.pointer_cache = settings_.algorithm = nullptr; // the caller's, parsed by create()
+    if (settings.topology_file != nullptr) {
+        topology_name_ = settings.topology_file;
+    }
+    machine_.emplace(node_log_);
+    auto identity = node_identity(settings.node);
+    if (identity.ok()) {
+        identity_ = *identity;
+    } else { // a node of its own
+        identity_.process.host = identity_.machine = random_number();
+        hetcoll::log(node_log_, 1, "hetcoll: shares no memory with other processes: %s",
+                     identity.status().message().c_str());
+    }
+    // The caller's, parsed here and by create().
+    settings_.pointer_cache = settings_.algorithm = settings_.node = nullptr;
+    settings_.topology_file = settings_.tuning_table = nullptr;
 }
 
 Result<std::unique_ptr<Process>> Process::create(const hetcoll_settings &settings)
@@ -54,7 +80,8 @@ Result<std::unique_ptr<Process>> Process::create(const hetcoll_settings &setting
         if (!process->forced_) {
             return error(Errc::kInvalid,
                          "coll_hetcoll_algorithm '%s' is unknown, write auto, recursive_doubling, "
-                         "rabenseifner or ring",
+                         "rabenseifner, ring, one_shot, two_shot, leader, tree, hierarchical, host "
+                         "or copy_in",
                          settings.algorithm);
         }
     }
@@ -83,6 +110,14 @@ hetcoll_facts Process::facts() const noexcept
         .chunk_bytes = static_cast<std::uint32_t>(settings_.chunk_bytes),
         .algorithm = forced_ ? 1u + static_cast<std::uint32_t>(*forced_) : 0u,
         .priority = settings_.priority,
+        .ipc = settings_.ipc != 0 ? 1u : 0u,
+        .tables_differ = 0,
+        .table_hash = 0,
+        .identity = {.host = identity_.process.host,
+                     .start_time = identity_.process.start_time,
+                     .pid = identity_.process.pid,
+                     .reserved = 0,
+                     .machine = identity_.machine},
     };
 }
 
@@ -199,6 +234,7 @@ void Process::forget(const std::shared_ptr<Device> &device, Forgotten &forgotten
     };
     move_out(idle_devices_, forgotten.devices, [](const auto &idle) { return idle->device(); });
     move_out(idle_staging_, forgotten.staging, [](const auto &idle) { return idle->device; });
+    move_out(idle_scratch_, forgotten.scratch, [](const auto &idle) { return idle->device; });
     std::erase(devices_, device);
     pointers_->flush();
 }
@@ -298,6 +334,106 @@ Process::borrow_staging(const std::shared_ptr<Device> &device, std::size_t bytes
         return error(Errc::kNoMemory, "no host memory to stage %zu bytes of device memory", bytes);
     }
     return memory;
+}
+
+Result<std::unique_ptr<Scratch>> Process::borrow_scratch(const std::shared_ptr<Device> &device,
+                                                         std::size_t bytes)
+{
+    {
+        const std::lock_guard lock(mutex_);
+        const auto fits =
+            std::find_if(idle_scratch_.begin(), idle_scratch_.end(), [&](const auto &idle) {
+                return idle->device == device && idle->bytes >= bytes;
+            });
+        if (fits != idle_scratch_.end()) {
+            std::unique_ptr<Scratch> scratch = std::move(*fits);
+            idle_scratch_.erase(fits);
+            return scratch;
+        }
+    }
+    count(HETCOLL_ALLOCATIONS);
+    auto scratch = std::make_unique<Scratch>();
+    scratch->bytes = (bytes + kScratchGranularity - 1) / kScratchGranularity * kScratchGranularity;
+    scratch->device = device;
+    auto memory = device->make_memory(scratch->bytes);
+    if (!memory.ok()) {
+        return memory.take_status();
+    }
+    scratch->memory = std::move(*memory);
+    auto allocation = query_allocation(device->driver(), scratch->data());
+    if (!allocation.ok()) {
+        return allocation.take_status();
+    }
+    scratch->allocation = *allocation;
+    return scratch;
+}
+
+// One is kept, the last: it serves the same loop of the program again.
+void Process::give_back(std::unique_ptr<Scratch> scratch) noexcept
+{
+    if (scratch == nullptr) {
+        return;
+    }
+    std::unique_ptr<Scratch> replaced; // freed after the lock
+    const std::lock_guard lock(mutex_);
+    if (scratch->bytes > kKeptScratchBytes ||
+        std::find(devices_.begin(), devices_.end(), scratch->device) == devices_.end()) {
+        replaced = std::move(scratch);
+        return;
+    }
+    const auto same = std::find_if(idle_scratch_.begin(), idle_scratch_.end(),
+                                   [&](auto &idle) { return idle->device == scratch->device; });
+    if (same == idle_scratch_.end()) {
+        idle_scratch_.push_back(std::move(scratch));
+    } else if ((*same)->bytes < scratch->bytes) {
+        replaced = std::exchange(*same, std::move(scratch));
+    } else {
+        replaced = std::move(scratch);
+    }
+}
+
+Sharing &Process::sharing()
+{
+    const std::lock_guard lock(mutex_);
+    if (!sharing_) {
+        sharing_.emplace();
+        auto channel = FdChannel::create(log_);
+        if (channel.ok()) {
+            sharing_->channel = std::move(*channel);
+        } else {
+            hetcoll::log(log_, 1, "hetcoll: %s", channel.status().message().c_str());
+        }
+        const Driver &driver = *library_.get();
+        sharing_->exporter = Exporter::create(driver, sharing_->channel, log_);
+        sharing_->memory =
+            PeerMemory::create(driver, identity_.process, sharing_->channel, PeerLimits{}, log_);
+    }
+    return *sharing_;
+}
+
+Result<RankRecord> Process::probe(const PointerInfo &pointer)
+{
+    return machine_->probe_rank({.driver = library_.get(),
+                                 .ordinal = pointer.device,
+                                 .host_id = identity_.process.host,
+                                 .pid = identity_.process.pid});
+}
+
+Result<const Topology *> Process::topology_file()
+{
+    const std::lock_guard lock(topology_mutex_);
+    if (!std::exchange(topology_read_, true) && !topology_name_.empty()) {
+        auto read = read_any_topology(topology_name_, HETCOLL_DATA_FOLDER "/topology");
+        if (read.ok()) {
+            topology_ = std::optional<Topology>(std::move(*read));
+        } else {
+            topology_ = read.take_status();
+        }
+    }
+    if (!topology_.ok()) {
+        return error(topology_.status().code(), "%s", topology_.status().message().c_str());
+    }
+    return topology_->has_value() ? &**topology_ : nullptr;
 }
 
 void Process::give_back(std::unique_ptr<DeviceBounce> bounce) noexcept

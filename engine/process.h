@@ -8,8 +8,12 @@
 #include "device/device.h"
 #include "engine/hetcoll.h"
 #include "pointer_cache/pointer_cache.h"
+#include "topology/topology.h"
+#include "topology_probe/probe.h"
 #include "transport/device_bounce.h"
+#include "transport/exporter.h"
 #include "transport/host_bounce.h"
+#include "transport/peer_memory.h"
 #include "tuning/choice.h"
 
 #include <array>
@@ -17,6 +21,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace hetcoll {
@@ -34,6 +39,26 @@ struct StagingMemory {
     }
 };
 
+// Device memory that peers may map, for what they may not: the vector of one call.
+struct Scratch {
+    std::shared_ptr<Device> device; // first: outlives the memory
+    DeviceMemory memory;
+    std::size_t bytes = 0;
+    Allocation allocation{};
+
+    [[nodiscard]] std::byte *data() const noexcept
+    {
+        return reinterpret_cast<std::byte *>(memory.get());
+    }
+};
+
+// What it takes to share memory with the other processes of the node.
+struct Sharing {
+    std::shared_ptr<FdChannel> channel; // null: no file descriptors can be passed
+    std::unique_ptr<Exporter> exporter;
+    std::unique_ptr<PeerMemory> memory;
+};
+
 class Process {
 public:
     // An error names the setting that is wrong and what it may be.
@@ -43,6 +68,9 @@ public:
     [[nodiscard]] const Log &log() const noexcept { return log_; }
     [[nodiscard]] hetcoll_facts facts() const noexcept;
     [[nodiscard]] PointerCache &pointers() noexcept { return *pointers_; }
+    [[nodiscard]] const NodeIdentity &identity() const noexcept { return identity_; }
+    // One rank a node says what concerns all of its ranks alike.
+    [[nodiscard]] const Log &node_log() const noexcept { return node_log_; }
 
     void offer_direct(const hetcoll_p2p &self, int tag) noexcept;
 
@@ -63,7 +91,18 @@ public:
     // `device` may be null: pageable memory. Else its context is current.
     Result<std::unique_ptr<StagingMemory>> borrow_staging(const std::shared_ptr<Device> &device,
                                                           std::size_t bytes);
+    // The device's context is current.
+    Result<std::unique_ptr<Scratch>> borrow_scratch(const std::shared_ptr<Device> &device,
+                                                    std::size_t bytes);
+    // Made at first use; requires that the driver is loaded.
+    [[nodiscard]] Sharing &sharing();
+    // This rank's place in the machine, in the context of a device pointer.
+    [[nodiscard]] Result<RankRecord> probe(const PointerInfo &pointer);
+    // What coll_hetcoll_topology_file names; null: none. Read at first use.
+    [[nodiscard]] Result<const Topology *> topology_file();
+
     // Null is allowed.
+    void give_back(std::unique_ptr<Scratch> scratch) noexcept;
     void give_back(std::unique_ptr<DeviceBounce> bounce) noexcept;
     void give_back(std::unique_ptr<HostBounce> bounce) noexcept;
     void give_back(std::unique_ptr<StagingMemory> memory) noexcept;
@@ -89,6 +128,7 @@ private:
     struct Forgotten {
         std::vector<std::unique_ptr<DeviceBounce>> devices;
         std::vector<std::unique_ptr<StagingMemory>> staging;
+        std::vector<std::unique_ptr<Scratch>> scratch;
     };
 
     [[nodiscard]] Result<std::shared_ptr<Device>> device_of(const PointerInfo &pointer);
@@ -107,10 +147,17 @@ private:
     Log node_log_; // of one rank a node: for what concerns all of them alike
     PointerCacheMode cache_mode_ = PointerCacheMode::kValidated;
     std::optional<Algorithm> forced_;
+    NodeIdentity identity_{};
+    std::string topology_name_;
     DriverLibrary library_;
+    std::optional<MachineProbe> machine_;
     std::unique_ptr<PointerCache> pointers_;
     std::array<std::atomic<std::uint64_t>, HETCOLL_COUNTER_COUNT> counters_{};
     std::atomic<bool> staged_{false};
+
+    std::mutex topology_mutex_; // of the next two
+    bool topology_read_ = false;
+    Result<std::optional<Topology>> topology_{std::optional<Topology>()};
 
     mutable std::mutex mutex_; // of all below
     std::vector<const std::atomic<std::uint64_t> *> small_calls_;
@@ -122,6 +169,8 @@ private:
     std::vector<std::unique_ptr<DeviceBounce>> idle_devices_;
     std::vector<std::unique_ptr<HostBounce>> idle_hosts_;
     std::vector<std::unique_ptr<StagingMemory>> idle_staging_;
+    std::vector<std::unique_ptr<Scratch>> idle_scratch_;
+    std::optional<Sharing> sharing_;
 };
 
 } // namespace hetcoll

@@ -45,11 +45,13 @@ void hetcoll_process_offer_direct(struct hetcoll_process *process, const struct 
 
 struct hetcoll_engine *hetcoll_engine_create(struct hetcoll_process *process,
                                              const struct hetcoll_p2p *p2p,
-                                             const struct hetcoll_facts *agreed)
+                                             const struct hetcoll_facts *agreed,
+                                             const struct hetcoll_facts *facts)
 {
     (void)process;
     (void)p2p;
     (void)agreed;
+    (void)facts;
     return NULL;
 }
 

@@ -91,6 +91,10 @@ public:
     {
         const hetcoll_settings settings{.pointer_cache = "validated",
                                         .algorithm = algorithm,
+                                        .node = "",
+                                        .topology_file = "",
+                                        .tuning_table = "none",
+                                        .ipc = 1,
                                         .small_limit = 1024,
                                         .chunk_bytes = 4096,
                                         .sync_context = 0,
@@ -103,9 +107,10 @@ public:
         EXPECT_NE(process_, nullptr) << problem;
         hetcoll_facts facts;
         hetcoll_process_facts(process_, &facts);
+        const std::vector<hetcoll_facts> of_rank(size, facts);
         for (int rank = 0; rank < size; ++rank) {
             const hetcoll_p2p p2p = network_.rank(rank);
-            engines_.push_back(hetcoll_engine_create(process_, &p2p, &facts));
+            engines_.push_back(hetcoll_engine_create(process_, &p2p, &facts, of_rank.data()));
         }
     }
     ~Job()

@@ -42,6 +42,10 @@ typedef struct {
     unsigned long small_limit;
     unsigned long chunk_bytes;
     char *algorithm;
+    char *node;
+    char *topology_file;
+    char *tuning_table;
+    char *ipc;
     char *pointer_cache;
     char *pre_sync;
     char *pml_device;
@@ -91,8 +95,10 @@ int mca_coll_hetcoll_allreduce(const void *sbuf, void *rbuf, hetcoll_count_t cou
 
 /* coll_hetcoll_facts.c: what processes tell each other when they start. */
 int mca_coll_hetcoll_publish_facts(void);
-/* The merged facts of all ranks; protocol 0 if some rank published none. */
-void mca_coll_hetcoll_merge_facts(struct ompi_communicator_t *comm, struct hetcoll_facts *merged);
+/* The facts of each rank, for free(), and of all together, with protocol 0 if some rank published
+ * none. NULL: no memory. */
+struct hetcoll_facts *mca_coll_hetcoll_collect_facts(struct ompi_communicator_t *comm,
+                                                     struct hetcoll_facts *merged);
 void mca_coll_hetcoll_forget_facts(void);
 
 /* coll_hetcoll_p2p.c */

@@ -2,10 +2,17 @@
 #include "coll_hetcoll.h"
 
 #include <dlfcn.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "ompi/mca/coll/base/coll_base_util.h"
 #include "ompi/mca/coll/base/coll_tags.h"
+
+/* A call's channels use this tag and those below it, which Open MPI's other blocking collectives
+ * use. Messages between two ranks arrive in order, and no rank has two blocking calls at once. */
+#if MCA_COLL_BASE_TAG_ALLREDUCE - HETCOLL_TAGS < MCA_COLL_BASE_TAG_SCATTERV - 1
+#error "hetcoll has more channels than Open MPI has tags for blocking collectives"
+#endif
 
 /* What the core needs to reach the previous module again. */
 struct host_call {
@@ -78,11 +85,15 @@ static int first_call(mca_coll_hetcoll_module_t *module)
 {
     struct hetcoll_process *process = mca_coll_hetcoll_component.process;
     struct hetcoll_facts facts;
-    mca_coll_hetcoll_merge_facts(module->comm, &facts);
+    struct hetcoll_facts *of_rank = mca_coll_hetcoll_collect_facts(module->comm, &facts);
+    if (NULL == of_rank) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
     if (0 == facts.protocol || 0 == facts.may_have_gpu) {
         module->state = HETCOLL_STATE_PREVIOUS;
         explain(module, &facts);
         mca_coll_hetcoll_leave(module);
+        free(of_rank);
         return OMPI_SUCCESS;
     }
     struct hetcoll_p2p p2p;
@@ -91,7 +102,8 @@ static int first_call(mca_coll_hetcoll_module_t *module)
         hetcoll_process_offer_direct(process, &p2p, MCA_COLL_BASE_TAG_ALLREDUCE);
     }
     mca_coll_hetcoll_fill_p2p(&p2p, module->comm);
-    module->engine = hetcoll_engine_create(process, &p2p, &facts);
+    module->engine = hetcoll_engine_create(process, &p2p, &facts, of_rank);
+    free(of_rank);
     if (NULL == module->engine) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }

@@ -132,8 +132,25 @@ static int register_parameters(void)
                    "the vector's size",
                    &c->chunk_bytes, 0);
     register_string("algorithm",
-                    "Algorithm above small_limit: auto, recursive_doubling, rabenseifner, ring",
+                    "Algorithm where it can run: auto, recursive_doubling, rabenseifner, ring, "
+                    "one_shot, two_shot, leader, tree, hierarchical, host, copy_in",
                     &c->algorithm, "auto");
+    register_string("ipc",
+                    "Map the memory of GPUs of other ranks on the node: auto (where a trial "
+                    "succeeds), never",
+                    &c->ipc, "auto");
+    register_string("node",
+                    "Ranks with different words count as ranks on different nodes, whatever the "
+                    "machine",
+                    &c->node, "");
+    register_string("topology_file",
+                    "Topology to go by instead of what is found: FILE or FILE:GPUS, a file as "
+                    "hetcoll_info --topology --write makes it, of hwloc, or a shipped one by name",
+                    &c->topology_file, "");
+    register_string("tuning_table",
+                    "Measured choices of algorithms: auto (the table made at installation, if there "
+                    "is one), none, or a file",
+                    &c->tuning_table, "auto");
     register_string("pointer_cache",
                     "What is remembered of device buffers: validated (one driver query confirms "
                     "each use), hooked (no query, needs UCX's memory hooks), off",
@@ -177,6 +194,9 @@ static bool settings_are_valid(const mca_coll_hetcoll_component_t *c)
         snprintf(line, sizeof line,
                  "coll_hetcoll_pml_device '%s' is unknown, write auto, never or always",
                  c->pml_device);
+    } else if (!is_one_of(c->ipc, "auto", "never")) {
+        snprintf(line, sizeof line, "coll_hetcoll_ipc '%s' is unknown, write auto or never",
+                 c->ipc);
     } else if (!is_one_of(c->fallback, "auto", "never")) {
         snprintf(line, sizeof line, "coll_hetcoll_fallback '%s' is unknown, write auto or never",
                  c->fallback);
@@ -204,6 +224,10 @@ static int open_component(void)
     const struct hetcoll_settings settings = {
         .pointer_cache = c->pointer_cache,
         .algorithm = c->algorithm,
+        .node = c->node,
+        .topology_file = c->topology_file,
+        .tuning_table = c->tuning_table,
+        .ipc = 0 == strcmp(c->ipc, "auto"),
         .small_limit = c->small_limit,
         .chunk_bytes = c->chunk_bytes,
         .sync_context = 0 == strcmp(c->pre_sync, "context"),

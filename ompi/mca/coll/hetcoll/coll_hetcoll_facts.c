@@ -67,17 +67,25 @@ static struct hetcoll_facts facts_of(const ompi_proc_t *proc)
     return facts;
 }
 
-void mca_coll_hetcoll_merge_facts(struct ompi_communicator_t *comm, struct hetcoll_facts *merged)
+struct hetcoll_facts *mca_coll_hetcoll_collect_facts(struct ompi_communicator_t *comm,
+                                                     struct hetcoll_facts *merged)
 {
-    hetcoll_process_facts(mca_coll_hetcoll_component.process, merged);
+    const int size = ompi_comm_size(comm), self = ompi_comm_rank(comm);
+    struct hetcoll_facts *all = malloc((size_t)size * sizeof *all);
+    if (NULL == all) {
+        return NULL;
+    }
+    hetcoll_process_facts(mca_coll_hetcoll_component.process, &all[self]);
+    *merged = all[self];
     opal_mutex_lock(&lock);
-    for (int rank = 0; rank < ompi_comm_size(comm); ++rank) {
-        if (rank != ompi_comm_rank(comm)) {
-            const struct hetcoll_facts facts = facts_of(ompi_comm_peer_lookup(comm, rank));
-            hetcoll_facts_merge(merged, &facts);
+    for (int rank = 0; rank < size; ++rank) {
+        if (rank != self) {
+            all[rank] = facts_of(ompi_comm_peer_lookup(comm, rank));
+            hetcoll_facts_merge(merged, &all[rank]);
         }
     }
     opal_mutex_unlock(&lock);
+    return all;
 }
 
 void mca_coll_hetcoll_forget_facts(void)

@@ -1,0 +1,238 @@
+#include "engine/mapped_call.h"
+
+#include <algorithm>
+
+namespace hetcoll {
+namespace {
+
+// Shares of the vector begin at whole lines of memory.
+constexpr std::size_t kShareBytes = 256;
+
+// What owner `index` of `owners` reduces.
+ElementSpan share_of(std::size_t count, std::size_t element, int owners, int index)
+{
+    const std::size_t line = std::max<std::size_t>(1, kShareBytes / element);
+    const ElementSpan lines = block_span((count + line - 1) / line, owners, index);
+    const std::size_t first = std::min(lines.first * line, count);
+    return {first, std::min((lines.first + lines.count) * line, count) - first};
+}
+
+std::uint64_t closes_of(const PeerMemory &memory)
+{
+    const PeerCounters counters = memory.counters();
+    return counters.closes + counters.failures;
+}
+
+} // namespace
+
+MappedCall::MappedCall(Process &process, NodeGroup &group, Peers &peers)
+    : process_(process), group_(group), peers_(peers),
+      mapped_(static_cast<std::size_t>(group.all().size))
+{
+}
+
+SharedBuffer MappedCall::describe(const void *buffer, const PointerInfo &info,
+                                  std::size_t bytes) noexcept
+{
+    if (info.kind != MemoryKind::kDevice) {
+        return SharedBuffer{};
+    }
+    const Allocation allocation{.device = info.device,
+                                .buffer_id = info.buffer_id,
+                                .base = info.base,
+                                .bytes = info.bytes,
+                                .legacy_ipc = info.legacy_ipc};
+    return process_.sharing().exporter->describe(allocation, buffer, bytes);
+}
+
+Result<MappedCall::Copy> MappedCall::plan(Algorithm algorithm, const Buffers &buffers,
+                                          DeviceBounce &bounce)
+{
+    buffers_ = buffers;
+    bounce_ = &bounce;
+    copies_out_ = false;
+    bytes_mapped_ = 0;
+    input_ = static_cast<const std::byte *>(buffers.send);
+    output_ = static_cast<std::byte *>(buffers.recv);
+    const bool in_place = buffers.send == buffers.recv;
+    const bool input_only = shares_input_only(algorithm);
+    const auto is_shared = [](const SharedBuffer &buffer) {
+        return buffer.kind != SharedKind::kNone;
+    };
+
+    shared_output_ = SharedBuffer{};
+    if (!input_only) {
+        shared_output_ = describe(buffers.recv, buffers.recv_info, buffers.bytes);
+    }
+    const bool output_ok = input_only || is_shared(shared_output_);
+    // Peers read the input while a one-shot rank writes its result.
+    const bool input_free =
+        !buffers.foreign && algorithm != Algorithm::kCopyIn && !(input_only && in_place);
+    shared_input_ = SharedBuffer{};
+    if (output_ok && input_free) {
+        shared_input_ =
+            in_place ? shared_output_ : describe(buffers.send, buffers.send_info, buffers.bytes);
+    }
+    if (output_ok && is_shared(shared_input_)) {
+        return Copy{};
+    }
+    if (output_ok && !input_only) { // the input goes to the output, and is reduced in place
+        shared_input_ = shared_output_;
+        input_ = output_;
+        return Copy{.to = buffers.recv, .from = buffers.send};
+    }
+    auto scratch = process_.borrow_scratch(bounce.device(), buffers.bytes);
+    if (!scratch.ok()) {
+        return scratch.take_status();
+    }
+    scratch_ = std::move(*scratch);
+    shared_input_ = process_.sharing().exporter->describe(scratch_->allocation, scratch_->data(),
+                                                          buffers.bytes);
+    if (!is_shared(shared_input_)) {
+        return error(Errc::kUnsupported, "device memory of hetcoll's own cannot be shared: %s",
+                     reason(shared_input_.why));
+    }
+    input_ = scratch_->data();
+    if (!input_only) {
+        shared_output_ = shared_input_;
+        output_ = scratch_->data();
+        copies_out_ = true;
+    }
+    return Copy{.to = scratch_->data(), .from = buffers.send};
+}
+
+bool MappedCall::publish()
+{
+    if (group_.local_size() == 1) {
+        return false;
+    }
+    ControlPage::Slot &own = group_.own_slot();
+    own.input = shared_input_;
+    own.output = shared_output_;
+    for (auto &word : own.progress) {
+        word.store(0, std::memory_order_relaxed);
+    }
+    const auto is_new = [this](const SharedBuffer &buffer) {
+        return buffer.kind != SharedKind::kNone &&
+               std::find(known_.begin(), known_.end(), buffer.buffer_id) == known_.end();
+    };
+    return is_new(shared_input_) || is_new(shared_output_) ||
+           closes_ != closes_of(*process_.sharing().memory);
+}
+
+void MappedCall::remember() noexcept
+{
+    for (const SharedBuffer &buffer : {shared_input_, shared_output_}) {
+        if (buffer.kind != SharedKind::kNone &&
+            std::find(known_.begin(), known_.end(), buffer.buffer_id) == known_.end()) {
+            known_[next_known_++ % kRemembered] = buffer.buffer_id;
+        }
+    }
+    closes_ = closes_of(*process_.sharing().memory);
+}
+
+MappedCall::Copy MappedCall::copy_out() const noexcept
+{
+    return copies_out_ ? Copy{.to = buffers_.recv, .from = output_} : Copy{};
+}
+
+Result<bool> MappedCall::map(Algorithm algorithm, const Schedule *schedule)
+{
+    std::fill(mapped_.begin(), mapped_.end(), MappedPeer{});
+    if (group_.local_size() == 1) {
+        return true;
+    }
+    if (FdChannel *channel = process_.sharing().channel.get()) {
+        channel->step();
+    }
+    const bool reads = algorithm != Algorithm::kLeader || group_.is_leader();
+    bool all = true;
+    for (const int rank : group_.local_ranks()) {
+        bool wanted = rank != group_.all().rank && peers_.reach(rank, group_.all().rank);
+        if (schedule != nullptr) {
+            wanted = wanted && std::any_of(schedule->steps.begin(), schedule->steps.end(),
+                                           [&](const Step &step) { return step.peer == rank; });
+        } else {
+            wanted = wanted && reads;
+        }
+        if (!wanted) {
+            continue;
+        }
+        Result<bool> mapped = map_rank(rank, !shares_input_only(algorithm));
+        if (!mapped.ok()) {
+            return mapped;
+        }
+        all = all && *mapped;
+    }
+    return all;
+}
+
+Result<bool> MappedCall::map_rank(int rank, bool output)
+{
+    PeerMemory &memory = *process_.sharing().memory;
+    const auto &ranks = group_.local_ranks();
+    const auto local = std::lower_bound(ranks.begin(), ranks.end(), rank) - ranks.begin();
+    const ControlPage::Slot &slot = group_.slot(static_cast<int>(local));
+    const auto map_one = [&](const SharedBuffer &buffer) {
+        return memory.map(group_.process(rank), buffer, *bounce_->device(), lease_);
+    };
+    Result<void *> in = map_one(slot.input);
+    if (!in.ok()) {
+        return in.take_status();
+    }
+    const std::byte *out_address = nullptr;
+    if (output) {
+        Result<void *> out = map_one(slot.output);
+        if (!out.ok()) {
+            return out.take_status();
+        }
+        out_address = static_cast<const std::byte *>(*out);
+    }
+    mapped_[rank] = {static_cast<const std::byte *>(*in), out_address, slot.progress};
+    return *in != nullptr && (out_address != nullptr || !output);
+}
+
+MappedPeers MappedCall::peers(std::span<const LocalStep> steps) const noexcept
+{
+    if (group_.local_size() == 1) {
+        return {};
+    }
+    return {mapped_, steps, group_.own_slot().progress};
+}
+
+Result<bool> MappedCall::start_kernel(Algorithm algorithm, ReduceOp op, ElementKind kind,
+                                      std::size_t count)
+{
+    const std::size_t element = element_bytes(kind);
+    ElementSpan share{0, count};
+    if (algorithm == Algorithm::kTwoShot) {
+        share = share_of(count, element, group_.local_size(), group_.local_rank());
+    } else if (algorithm == Algorithm::kLeader && !group_.is_leader()) {
+        share.count = 0;
+    }
+    if (share.count == 0) {
+        return false;
+    }
+    const std::size_t offset = share.first * element;
+    ReduceInputs in{};
+    ReduceOutputs out{};
+    for (const int rank : group_.local_ranks()) {
+        const bool own = rank == group_.all().rank;
+        in.input[in.count++] = (own ? input_ : mapped_[rank].input) + offset;
+        if (own || !shares_input_only(algorithm)) {
+            out.output[out.count++] =
+                (own ? output_ : const_cast<std::byte *>(mapped_[rank].output)) + offset;
+        }
+    }
+    bytes_mapped_ = static_cast<std::size_t>(in.count + out.count - 2) * share.count * element;
+    Status started = bounce_->start_kernel(op, kind, out, in, share.count);
+    return started.ok() ? Result<bool>(true) : Result<bool>(std::move(started));
+}
+
+void MappedCall::release() noexcept
+{
+    lease_.release();
+    process_.give_back(std::move(scratch_));
+}
+
+} // namespace hetcoll

@@ -1,0 +1,100 @@
+// One call's vectors as the ranks of a node share them. Each rank announces where its input and its
+// output are, in the control page; where they cannot be shared, memory of hetcoll's own stands in.
+// After all have come together peers map what they need, and then either one kernel a rank does it
+// all (one-shot, two-shot, leader), or the executor reads what the schedule says.
+#pragma once
+
+#include "engine/executor.h"
+#include "engine/hetcoll.h"
+#include "engine/peers.h"
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace hetcoll {
+
+[[nodiscard]] constexpr bool is_one_kernel(Algorithm algorithm) noexcept
+{
+    return algorithm == Algorithm::kOneShot || algorithm == Algorithm::kTwoShot ||
+           algorithm == Algorithm::kLeader || algorithm == Algorithm::kCopyIn;
+}
+// Needs no shared output: every rank writes its own result.
+[[nodiscard]] constexpr bool shares_input_only(Algorithm algorithm) noexcept
+{
+    return algorithm == Algorithm::kOneShot || algorithm == Algorithm::kCopyIn;
+}
+
+class MappedCall {
+public:
+    // All outlive it.
+    MappedCall(Process &process, NodeGroup &group, Peers &peers);
+
+    // Where a rank's buffers are: of the call, or what stands in for them.
+    struct Buffers {
+        const void *send;
+        void *recv; // equal to send in place
+        PointerInfo send_info, recv_info;
+        bool foreign; // `send` is in another context or kind of memory than `recv`
+        std::size_t bytes;
+    };
+    struct Copy {
+        void *to = nullptr; // null: nothing is to be copied
+        const void *from = nullptr;
+    };
+
+    // Decides which memory stands for the vectors. The context of `bounce` is current. The caller
+    // makes the copy that it returns, waits for it, and publishes.
+    Result<Copy> plan(Algorithm algorithm, const Buffers &buffers, DeviceBounce &bounce);
+    // Announces them. True if some peer may have to map them anew.
+    [[nodiscard]] bool publish();
+    // The result's last copy, if it is not where the application wants it.
+    [[nodiscard]] Copy copy_out() const noexcept;
+
+    // Maps the peers that the schedule needs; null: those that the algorithm's kernel needs. False:
+    // not yet. Requires that all have published.
+    [[nodiscard]] Result<bool> map(Algorithm algorithm, const Schedule *schedule);
+    // All ranks have mapped: what is announced now need not be again.
+    void remember() noexcept;
+
+    [[nodiscard]] const std::byte *input() const noexcept { return input_; }
+    [[nodiscard]] std::byte *output() const noexcept { return output_; }
+    [[nodiscard]] MappedPeers peers(std::span<const LocalStep> steps) const noexcept;
+
+    // Starts this rank's kernel, if it has one: kernel_done() of the bounce tells its end.
+    Result<bool> start_kernel(Algorithm algorithm, ReduceOp op, ElementKind kind,
+                              std::size_t count);
+    // Bytes that this rank's kernel reads from and writes to other ranks.
+    [[nodiscard]] std::size_t bytes_mapped() const noexcept { return bytes_mapped_; }
+
+    // The call is over; the GPU has finished with the mappings.
+    void release() noexcept;
+
+private:
+    [[nodiscard]] SharedBuffer describe(const void *buffer, const PointerInfo &info,
+                                        std::size_t bytes) noexcept;
+    [[nodiscard]] Result<bool> map_rank(int rank, bool output);
+
+    Process &process_;
+    NodeGroup &group_;
+    Peers &peers_;
+    Buffers buffers_{};
+    DeviceBounce *bounce_ = nullptr;
+    std::unique_ptr<Scratch> scratch_;
+    const std::byte *input_ = nullptr;
+    std::byte *output_ = nullptr;
+    SharedBuffer shared_input_{}, shared_output_{};
+    bool copies_out_ = false;
+    std::vector<MappedPeer> mapped_; // by rank
+    PeerLease lease_;
+    std::size_t bytes_mapped_ = 0;
+
+    // Ids of buffers that peers have mapped, the last ones; and what was closed since then.
+    static constexpr std::size_t kRemembered = 32;
+    std::array<std::uint64_t, kRemembered> known_{};
+    std::size_t next_known_ = 0;
+    std::uint64_t closes_ = 0;
+};
+
+} // namespace hetcoll

@@ -1,0 +1,229 @@
+// What has been decided is done: small calls on the host, schedules, and kernels that read and
+// write the memory of all ranks of a node.
+#include "engine/flags.h"
+#include "engine/operation.h"
+
+#include <cstring>
+
+namespace hetcoll {
+
+// The states after the decision. As Operation::advance().
+bool Operation::running()
+{
+    switch (state_) {
+    case State::kSmallRead:
+        if (!copy_done()) {
+            return false;
+        }
+        meet_small();
+        return true;
+    case State::kSmallMeeting:
+        if (!meeting_done()) {
+            return false;
+        }
+        write_small();
+        return true;
+    case State::kInput:
+        if (!copy_done()) {
+            return false;
+        }
+        run();
+        return true;
+    case State::kRun: {
+        Executor &executor = engine_.executor();
+        const Progress progress = executor.step();
+        if (progress == Progress::kPending) {
+            return false;
+        }
+        if (progress == Progress::kFailed) {
+            // Messages may still arrive in the slots: they are lost, not freed.
+            leave_context();
+            static_cast<void>(device_.release());
+            static_cast<void>(host_.release());
+            finish(executor.code());
+            return true;
+        }
+        process_.count(device_ != nullptr && device_->direct() ? HETCOLL_BYTES_DIRECT
+                                                               : HETCOLL_BYTES_BOUNCE,
+                       executor.bytes_sent());
+        process_.count(HETCOLL_BYTES_MAPPED, executor.bytes_pulled());
+        note(executor.take_failure());
+        begin_agreement(State::kClose);
+        return true;
+    }
+    case State::kKernel: {
+        Result<bool> done = device_->kernel_done();
+        if (done.ok() && !*done) {
+            return false;
+        }
+        if (!done.ok()) {
+            note(done.take_status());
+        }
+        begin_agreement(State::kClose);
+        return true;
+    }
+    case State::kClose:
+        if (!meeting_done()) {
+            return false;
+        }
+        close();
+        return true;
+    case State::kStageRead:
+        if (!copy_done()) {
+            return false;
+        }
+        begin_agreement(State::kStageAgree);
+        return true;
+    case State::kStageAgree:
+        if (!meeting_done()) {
+            return false;
+        }
+        reduce_staged();
+        return true;
+    case State::kCopyOut:
+        if (!copy_done()) {
+            return false;
+        }
+        if (failure_.ok()) {
+            finish(HETCOLL_SUCCESS);
+        } else {
+            finish_failed();
+        }
+        return true;
+    default: return true;
+    }
+}
+
+// ---- up to the small limit: one meeting, whatever the memory ----
+
+void Operation::begin_small()
+{
+    state_ = State::kSmallRead;
+    process_.count(HETCOLL_CALLS_SMALL);
+    mine_ = Meeting::payload(engine_.group(),
+                             device_ != nullptr ? device_->staging() : engine_.messages().mine);
+    if (!failure_.ok()) {
+        std::memset(mine_, 0, bytes_);
+        return;
+    }
+    if (device_ != nullptr && device_->enter().ok()) {
+        engine_.pin_page(*device_->device());
+    }
+    const void *from = copied_input_ ? call_.recv : call_.send;
+    if (on_device(copied_input_ ? recv_ : send_)) {
+        start_copy(mine_, from, bytes_, send_);
+    } else {
+        std::memcpy(mine_, from, bytes_);
+    }
+}
+
+void Operation::meet_small()
+{
+    state_ = State::kSmallMeeting;
+    meeting_.start(engine_.group(), engine_.messages(), mine_, call_.tag, bytes_, call_.count,
+                   host_reduce(op(), kind()),
+                   static_cast<Flags>(flags_ | (failure_.ok() ? 0 : kFailed)));
+}
+
+void Operation::write_small()
+{
+    if (state_ == State::kDone) {
+        return;
+    }
+    const Flags all = meeting_.flags();
+    if ((all & kFailed) != 0) {
+        finish_failed();
+        return;
+    }
+    if ((all & (kHostMemory | kMustStage)) == 0) {
+        engine_.note_small_device_call();
+    }
+    if (on_device(recv_)) {
+        state_ = State::kCopyOut;
+        start_copy(call_.recv, meeting_.sum(), bytes_, recv_);
+    } else {
+        std::memcpy(call_.recv, meeting_.sum(), bytes_);
+        finish(HETCOLL_SUCCESS);
+    }
+}
+
+// ---- larger calls, and small ones by a kernel ----
+
+// The schedule's buffers are of one kind and context: a foreign input is copied to the result
+// first.
+void Operation::begin_run()
+{
+    state_ = State::kInput;
+    if (!mapping_ && is_foreign() && !copied_input_) {
+        start_copy(call_.recv, call_.send, bytes_, on_device(recv_) ? recv_ : send_);
+        copied_input_ = true;
+    }
+}
+
+void Operation::run()
+{
+    process_.count(static_cast<hetcoll_counter>(HETCOLL_CALLS_RECURSIVE_DOUBLING +
+                                                static_cast<int>(choice_.algorithm)));
+    if (is_one_kernel(choice_.algorithm)) {
+        run_kernel();
+        return;
+    }
+    state_ = State::kRun;
+    auto *recv = static_cast<std::byte *>(call_.recv);
+    Vectors vectors{
+        .send = copied_input_ ? recv : static_cast<const std::byte *>(call_.send),
+        .recv = recv,
+        .count = call_.count,
+        .op = op(),
+        .kind = kind(),
+    };
+    const Engine::Linked &linked = engine_.schedule(choice_, bytes_);
+    MappedPeers peers;
+    if (mapping_) {
+        vectors.send = engine_.mapped().input();
+        vectors.recv = engine_.mapped().output();
+        if (!linked.steps.empty()) {
+            peers = engine_.mapped().peers(linked.steps);
+        }
+    }
+    Bounce &bounce = host_ != nullptr ? static_cast<Bounce &>(*host_) : *device_;
+    engine_.executor().start(linked.schedule, engine_.p2p(), call_.tag, bounce, vectors,
+                             choice_.chunk_bytes, !failure_.ok(), peers);
+}
+
+void Operation::run_kernel()
+{
+    Result<bool> started = false;
+    if (failure_.ok()) {
+        started = engine_.mapped().start_kernel(choice_.algorithm, op(), kind(), call_.count);
+    }
+    if (started.ok() && *started) {
+        state_ = State::kKernel;
+        process_.count(HETCOLL_BYTES_MAPPED, engine_.mapped().bytes_mapped());
+        return;
+    }
+    if (!started.ok()) {
+        note(started.take_status());
+    }
+    begin_agreement(State::kClose);
+}
+
+void Operation::close()
+{
+    if (state_ == State::kDone) {
+        return;
+    }
+    if ((meeting_.flags() & kFailed) != 0) {
+        finish_failed();
+        return;
+    }
+    const MappedCall::Copy copy = mapping_ ? engine_.mapped().copy_out() : MappedCall::Copy{};
+    if (copy.to == nullptr) {
+        finish(HETCOLL_SUCCESS);
+        return;
+    }
+    state_ = State::kCopyOut;
+    start_copy(copy.to, copy.from, bytes_, recv_);
+}
+
+} // namespace hetcoll

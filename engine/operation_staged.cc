@@ -1,0 +1,79 @@
+// What hetcoll does not reduce, and what it cannot reduce now: copied to the host, where the
+// previous module reduces it.
+#include "engine/flags.h"
+#include "engine/operation.h"
+
+namespace hetcoll {
+namespace {
+
+constexpr std::size_t kAlignment = 256; // of the driver's allocations
+
+} // namespace
+
+void Operation::begin_staging()
+{
+    state_ = State::kStageRead;
+    process_.count(any_device() ? HETCOLL_CALLS_STAGED : HETCOLL_CALLS_PREVIOUS);
+    if (!failure_.ok()) {
+        return;
+    }
+    if (on_device(recv_)) { // its old content matters in place, or where the data has gaps
+        stage(static_cast<std::byte *>(call_.recv), staged_recv_, in_place() || call_.dense == 0);
+    }
+    if (on_device(send_) && !in_place()) {
+        stage(static_cast<const std::byte *>(call_.send), staged_send_, true);
+    }
+}
+
+// Where the data begins in staging memory: at the alignment that it has in a buffer of that kind.
+std::byte *Operation::first_byte(const StagingMemory &memory) const noexcept
+{
+    constexpr auto kModulus = static_cast<std::ptrdiff_t>(kAlignment);
+    return memory.data() + (call_.gap % kModulus + kModulus) % kModulus;
+}
+
+void Operation::stage(const std::byte *from, std::unique_ptr<StagingMemory> &memory, bool copy)
+{
+    const bool pinned = device_ != nullptr && device_->enter().ok();
+    auto borrowed =
+        process_.borrow_staging(pinned ? device_->device() : nullptr, call_.span + kAlignment);
+    if (!borrowed.ok()) {
+        note(borrowed.take_status());
+        return;
+    }
+    memory = std::move(*borrowed);
+    if (copy) {
+        start_copy(first_byte(*memory), from + call_.gap, call_.span,
+                   from == call_.recv ? recv_ : send_);
+    }
+}
+
+void Operation::reduce_staged()
+{
+    if (state_ == State::kDone) {
+        return;
+    }
+    if ((meeting_.flags() & kFailed) != 0) {
+        finish_failed();
+        return;
+    }
+    const auto host = [this](const std::unique_ptr<StagingMemory> &memory, const void *buffer) {
+        return memory ? first_byte(*memory) - call_.gap : static_cast<const std::byte *>(buffer);
+    };
+    auto *recv = const_cast<std::byte *>(host(staged_recv_, call_.recv));
+    const std::byte *send = in_place() ? recv : host(staged_send_, call_.send);
+    leave_context();
+    if (const int code = call_.host_allreduce(call_.context, send, recv); code != 0) {
+        finish(code);
+        return;
+    }
+    if (staged_recv_ == nullptr) {
+        finish(HETCOLL_SUCCESS);
+        return;
+    }
+    state_ = State::kCopyOut;
+    start_copy(static_cast<std::byte *>(call_.recv) + call_.gap, first_byte(*staged_recv_),
+               call_.span, recv_);
+}
+
+} // namespace hetcoll

@@ -1,0 +1,329 @@
+#include "engine/peers.h"
+
+#include "topology/link_units.h"
+#include "topology/tree_packing.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace hetcoll {
+namespace {
+
+constexpr Flags kProblem = 1;     // this rank's record or offer could not be made
+constexpr Flags kUnreachable = 2; // some pair of ranks of a node cannot share memory
+
+constexpr int kMostLocalRanks = 64; // bits of ControlPage::Slot::reach
+// Trees are for GPUs joined pair by pair. Behind switches every rank's own kernel does as well.
+constexpr int kFewestTreeGpus = 3;
+
+} // namespace
+
+Peers::Peers(Process &process, NodeGroup &group, bool ipc)
+    : process_(process), group_(group), ipc_(ipc)
+{
+}
+
+Peers::~Peers() = default;
+
+bool Peers::share_node() const noexcept
+{
+    return ipc_ && group_.uses_pages() && group_.most_ranks_on_a_node() <= kMostLocalRanks;
+}
+
+void Peers::start(const PointerInfo &pointer, DeviceBounce &bounce, Messages &messages, int tag)
+{
+    messages_ = &messages;
+    tag_ = tag;
+    device_ = bounce.device();
+    auto record = process_.probe(pointer);
+    RankRecord own{};
+    if (record.ok()) {
+        own = *record;
+        auto file = process_.topology_file();
+        if (!file.ok()) {
+            problem_ = file.take_status();
+        } else if (*file != nullptr) {
+            own.file_hash = topology_hash(**file);
+            own.file_gpu = pointer.device;
+        }
+    } else {
+        problem_ = record.take_status();
+    }
+    const std::size_t bytes = static_cast<std::size_t>(group_.all().size) * sizeof own;
+    mine_.assign(bytes + Exchange::kFlagBytes, std::byte{});
+    theirs_.resize(mine_.size());
+    std::memcpy(mine_.data() + group_.all().rank * sizeof own, &own, sizeof own);
+    part_ = Part::kRecords;
+    exchange_.start(group_.all(), tag, mine_.data(), theirs_.data(), bytes, bytes,
+                    host_reduce(ReduceOp::kBor, ElementKind::kByte), problem_.ok() ? 0 : kProblem);
+}
+
+Progress Peers::step()
+{
+    while (part_ != Part::kDone) {
+        if (part_ != Part::kRecords) {
+            if (FdChannel *channel = process_.sharing().channel.get()) {
+                channel->step(); // peers may be waiting for an answer
+            }
+        }
+        switch (part_) {
+        case Part::kRecords: {
+            const Progress progress = exchange_.step();
+            if (progress != Progress::kDone) {
+                code_ = exchange_.code();
+                return progress;
+            }
+            merge();
+            break;
+        }
+        case Part::kOffer: {
+            Result<bool> filled = target_ != nullptr ? target_->step() : Result<bool>(true);
+            if (filled.ok() && !*filled) {
+                return Progress::kPending;
+            }
+            if (!filled.ok()) {
+                why_not_ = filled.take_status();
+                target_.reset();
+            }
+            group_.own_slot().offer = target_ != nullptr ? target_->offer() : ReachOffer{};
+            begin_meeting(Part::kOffered, 0);
+            break;
+        }
+        case Part::kOffered:
+        case Part::kProbed: {
+            const Progress progress = meeting_.step();
+            if (progress != Progress::kDone) {
+                code_ = meeting_.code();
+                return progress;
+            }
+            if (part_ == Part::kOffered) {
+                part_ = Part::kProbe;
+            } else {
+                conclude(meeting_.flags());
+            }
+            break;
+        }
+        case Part::kProbe:
+            if (!probe()) {
+                return Progress::kPending;
+            }
+            break;
+        case Part::kStart:
+        case Part::kDone: break;
+        }
+    }
+    return Progress::kDone;
+}
+
+// All records are here. Errors are the same on every rank, but for the one that had the problem.
+void Peers::merge()
+{
+    const bool problem = (exchange_.flags() & kProblem) != 0;
+    if (!problem) {
+        std::vector<RankRecord> records(static_cast<std::size_t>(group_.all().size));
+        std::memcpy(records.data(), mine_.data(), records.size() * sizeof(RankRecord));
+        const auto file = process_.topology_file();
+        auto placement = merge_records(records, file.ok() ? *file : nullptr);
+        if (placement.ok()) {
+            placement_ = std::move(*placement);
+        } else {
+            problem_ = placement.take_status();
+        }
+    }
+    mine_ = theirs_ = {};
+    if (!problem_.ok()) {
+        log(problem ? process_.log() : process_.node_log(), 0,
+            "hetcoll: does without the links between the GPUs, so messages go through host memory: "
+            "%s",
+            problem_.message().c_str());
+    }
+    if (!placement_) {
+        device_.reset();
+        part_ = Part::kDone;
+    } else if (share_node()) {
+        start_offer();
+    } else {
+        conclude(kUnreachable);
+    }
+}
+
+void Peers::start_offer()
+{
+    part_ = Part::kOffer;
+    if (group_.local_size() == 1) {
+        return;
+    }
+    Sharing &sharing = process_.sharing();
+    auto target = ReachTarget::create(device_, *sharing.exporter);
+    auto probe = ReachProbe::create(device_, *sharing.memory);
+    if (target.ok() && probe.ok()) {
+        target_ = std::move(*target);
+        probe_ = std::move(*probe);
+    } else {
+        why_not_ = target.ok() ? probe.take_status() : target.take_status();
+    }
+}
+
+void Peers::begin_meeting(Part part, Flags flags)
+{
+    part_ = part;
+    meeting_.start(group_, *messages_, tag_, flags);
+}
+
+// Tries the other ranks of the node, one after the other. True when the trials are over.
+bool Peers::probe()
+{
+    while (probe_ != nullptr && probed_ < group_.local_size()) {
+        if (probed_ >= 0 && probed_ != group_.local_rank()) {
+            const Reach reach = probe_->step();
+            if (reach == Reach::kPending) {
+                return false;
+            }
+            if (reach == Reach::kYes) {
+                reached_ |= std::uint64_t{1} << probed_;
+            } else if (why_not_.ok()) {
+                why_not_ = error(Errc::kUnsupported, "rank %d: %s", group_.local_ranks()[probed_],
+                                 probe_->why().message().c_str());
+            }
+        }
+        ++probed_;
+        if (probed_ < group_.local_size() && probed_ != group_.local_rank()) {
+            const ControlPage::Slot &slot = group_.slot(probed_);
+            probe_->start(group_.process(group_.local_ranks()[probed_]), slot.offer);
+        }
+    }
+    bool all = true;
+    if (group_.local_size() > 1) {
+        reached_ |= std::uint64_t{1} << group_.local_rank();
+        group_.own_slot().reach = reached_;
+        const std::uint64_t wanted = group_.local_size() == kMostLocalRanks
+                                         ? ~std::uint64_t{0}
+                                         : (std::uint64_t{1} << group_.local_size()) - 1;
+        all = reached_ == wanted;
+    }
+    begin_meeting(Part::kProbed, all ? 0 : kUnreachable);
+    return true;
+}
+
+bool Peers::reach(int rank, int other) const noexcept
+{
+    if (!any_reach_) {
+        return false;
+    }
+    const auto &ranks = group_.local_ranks();
+    const auto local = [&](int wanted) {
+        return static_cast<int>(std::lower_bound(ranks.begin(), ranks.end(), wanted) -
+                                ranks.begin());
+    };
+    const int a = local(rank), b = local(other);
+    return (group_.slot(a).reach >> b & 1) != 0 && (group_.slot(b).reach >> a & 1) != 0;
+}
+
+// Everything that the choice of an algorithm needs, from what all ranks know alike.
+void Peers::conclude(Flags flags)
+{
+    part_ = Part::kDone;
+    target_.reset();
+    probe_.reset();
+    any_reach_ = share_node();
+    const LinkSummary summary = summarize(*placement_);
+    ranks_per_gpu_ = std::max(1, summary.max_ranks_per_gpu);
+    const bool full = (flags & kUnreachable) == 0;
+    if (full) {
+        links_.gpu_gbps = summary.gpu_gbps > 0 ? summary.gpu_gbps : summary.memory_gbps;
+        links_.switched = summary.all_to_all;
+    }
+    if (summary.host_gbps > 0) {
+        links_.host_gbps = summary.host_gbps;
+    }
+    if (summary.nic_gbps > 0) {
+        links_.node_gbps = summary.nic_gbps;
+    }
+    if (summary.memory_gbps > 0) {
+        links_.memory_gbps = summary.memory_gbps;
+    }
+    for (const PlacedNode &node : placement_->nodes) {
+        NodeGroups &gpus = groups_.nodes.emplace_back();
+        for (const int gpu : node.gpus) {
+            gpus.push_back(placement_->gpus[gpu].ranks);
+        }
+    }
+    const bool one_node = group_.nodes() == 1 && group_.local_size() > 1;
+    if (one_node && full && group_.local_size() <= kMaxReduceInputs) {
+        available_ |= bit(Algorithm::kOneShot) | bit(Algorithm::kTwoShot) |
+                      bit(Algorithm::kLeader) | bit(Algorithm::kCopyIn);
+    }
+    if (one_node && any_reach_ && ranks_per_gpu_ == 1) {
+        pack_trees_of(placement_->nodes[0]);
+    }
+    if (group_.most_ranks_on_a_node() > 1 && (group_.nodes() > 1 || ranks_per_gpu_ > 1)) {
+        available_ |= bit(Algorithm::kHierarchical);
+    }
+    if (!full && share_node()) {
+        say_unreachable();
+    }
+}
+
+void Peers::pack_trees_of(const PlacedNode &node)
+{
+    const int gpus = static_cast<int>(node.gpus.size());
+    if (gpus < kFewestTreeGpus || links_.switched) {
+        return;
+    }
+    std::vector<int> numbers(node.gpus.size());
+    for (int i = 0; i < gpus; ++i) {
+        numbers[i] = placement_->gpus[node.gpus[i]].number;
+        tree_ranks_.push_back(placement_->gpus[node.gpus[i]].ranks.front());
+    }
+    const auto units = link_units(node.topology, numbers);
+    if (!units.ok()) {
+        return;
+    }
+    const Packing packing = pack_best(*units);
+    for (const Tree &tree : packing.trees) {
+        trees_.push_back({tree.root, tree.parent, tree.weight});
+    }
+    if (trees_.empty() || 2 * trees_.size() > HETCOLL_TAGS) {
+        trees_.clear();
+        return;
+    }
+    links_.tree_gbps = packing.rate_units() * units->unit_gbps;
+    links_.tree_depth = deepest(packing);
+    available_ |= bit(Algorithm::kTree);
+}
+
+void Peers::give_up_mapping() noexcept
+{
+    any_reach_ = false;
+    available_ &= kMessageAlgorithms | bit(Algorithm::kHierarchical);
+}
+
+// One rank of each node speaks: the first whose own trial failed, else nobody has a reason to give.
+void Peers::say_unreachable()
+{
+    const auto failed = [&](int local_rank) {
+        const int ranks = group_.local_size();
+        const std::uint64_t wanted =
+            ranks == kMostLocalRanks ? ~std::uint64_t{0} : (std::uint64_t{1} << ranks) - 1;
+        return group_.slot(local_rank).reach != wanted;
+    };
+    // Where GPUs are joined pair by pair it is usual that some are not.
+    bool some_reach = false;
+    for (int rank = 0; rank < group_.local_size(); ++rank) {
+        some_reach = some_reach || std::popcount(group_.slot(rank).reach) > 1;
+    }
+    int first = 0;
+    while (first < group_.local_size() && !failed(first)) {
+        ++first;
+    }
+    if (group_.local_size() > 1 && first == group_.local_rank()) {
+        log(process_.log(), some_reach ? 1 : 0,
+            "hetcoll: some GPUs of this node do not share memory, so data between them goes "
+            "through "
+            "host memory, which is slower. First reason: %s",
+            why_not_.ok() ? "a peer offered none" : why_not_.message().c_str());
+    }
+}
+
+} // namespace hetcoll

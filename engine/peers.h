@@ -1,0 +1,98 @@
+// How the ranks of a communicator reach each other's GPUs: where each of them is, what lies
+// between, and whose memory a trial could read. Found out by all ranks together, at the first call
+// in which all have device memory, and the same on every rank afterwards.
+#pragma once
+
+#include "engine/meeting.h"
+#include "engine/process.h"
+#include "schedule/algorithms.h"
+#include "schedule/hierarchical.h"
+#include "topology/record.h"
+#include "transport/reach_probe.h"
+#include "tuning/choice.h"
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace hetcoll {
+
+class Peers {
+public:
+    // Both outlive it. `ipc`: memory may be mapped; the same on all ranks.
+    Peers(Process &process, NodeGroup &group, bool ipc);
+    ~Peers();
+    Peers(const Peers &) = delete;
+    Peers &operator=(const Peers &) = delete;
+
+    // True once the ranks have found out.
+    [[nodiscard]] bool known() const noexcept { return part_ == Part::kDone; }
+    // Every rank has device memory: this rank's is `pointer`'s, worked on with `bounce`.
+    void start(const PointerInfo &pointer, DeviceBounce &bounce, Messages &messages, int tag);
+    [[nodiscard]] Progress step();
+    [[nodiscard]] int code() const noexcept { return code_; } // requires kFailed
+
+    // The rest requires known().
+
+    // Whether the device of a call is the one that the ranks were asked about.
+    [[nodiscard]] bool is_known_device(const Device &device) const noexcept
+    {
+        return device_.get() == &device;
+    }
+    // Whether the two ranks' GPUs read each other's memory. Requires ranks of this node.
+    [[nodiscard]] bool reach(int rank, int other) const noexcept;
+    // Whether any rank's memory is mapped anywhere. The same on every rank.
+    [[nodiscard]] bool maps() const noexcept { return any_reach_; }
+    // What can run with all memory shared; kMessageAlgorithms are always among them.
+    [[nodiscard]] AlgorithmSet available() const noexcept { return available_; }
+    // After a peer's memory could not be mapped on some rank: nobody tries again.
+    void give_up_mapping() noexcept;
+
+    [[nodiscard]] const Links &links() const noexcept { return links_; }
+    [[nodiscard]] int ranks_per_gpu() const noexcept { return ranks_per_gpu_; }
+    [[nodiscard]] const Groups &groups() const noexcept { return groups_; }
+    [[nodiscard]] const std::vector<TreeShape> &trees() const noexcept { return trees_; }
+    [[nodiscard]] const std::vector<int> &tree_ranks() const noexcept { return tree_ranks_; }
+
+private:
+    enum class Part : std::uint8_t { kStart, kRecords, kOffer, kOffered, kProbe, kProbed, kDone };
+
+    [[nodiscard]] bool share_node() const noexcept;
+    void merge();
+    void start_offer();
+    void begin_meeting(Part part, Flags flags);
+    [[nodiscard]] bool probe();
+    void conclude(Flags flags);
+    void pack_trees_of(const PlacedNode &node);
+    void say_unreachable();
+
+    Process &process_;
+    NodeGroup &group_;
+    bool ipc_;
+    Part part_ = Part::kStart;
+    int code_ = 0;
+
+    Messages *messages_ = nullptr;
+    int tag_ = 0;
+    std::shared_ptr<Device> device_;
+    std::vector<std::byte> mine_, theirs_; // records, for one exchange
+    Exchange exchange_;
+    Meeting meeting_;
+    Status problem_;
+    std::unique_ptr<ReachTarget> target_;
+    std::unique_ptr<ReachProbe> probe_;
+    int probed_ = -1; // local rank that is being tried
+    std::uint64_t reached_ = 0;
+    Status why_not_; // the first failed trial
+
+    std::optional<Placement> placement_;
+    bool any_reach_ = false;
+    AlgorithmSet available_ = kMessageAlgorithms;
+    Links links_;
+    int ranks_per_gpu_ = 1;
+    Groups groups_;
+    std::vector<TreeShape> trees_;
+    std::vector<int> tree_ranks_;
+};
+
+} // namespace hetcoll
