@@ -42,5 +42,9 @@ says 1 "broken:3: 'b' is not the name of a vertex" --topology "$work/broken"
     grep -v '^#' "$machines/dgx1v-014.topology" | cmp - "$work/fragment" || failures=$((failures + 1))
 says 0 'gpu4    50   9.6     X' --topology "$work/fragment"
 
+# The example in the documentation is one.
+sed -n '/^hetcoll topology 1/,/^```/p' "$HETCOLL_SRCDIR/docs/topology.md" | grep -v '^```' >"$work/example"
+says 0 'gpu0     X   NV2     PIX' --topology "$work/example"
+
 echo "$failures failures"
 [ "$failures" -eq 0 ]
