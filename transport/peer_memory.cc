@@ -52,7 +52,7 @@ const char *remedy(CUresult result)
 {
     switch (result) {
     case CUDA_ERROR_PEER_ACCESS_UNSUPPORTED:
-        return ": the two GPUs do not reach each other's memory";
+    case CUDA_ERROR_INVALID_DEVICE: return ": the two GPUs do not reach each other's memory";
     case CUDA_ERROR_ALREADY_MAPPED:
         return ": another library in this process keeps freed memory of that process mapped";
     case CUDA_ERROR_OUT_OF_MEMORY: return "";
