@@ -1,28 +1,66 @@
 // hetcoll_info: what hetcoll knows about machines and calls. Each thing it shows has a file of its
 // own here: add_X_options() and show_X().
+#include "tools/info_explain.h"
+#include "tools/info_model.h"
 #include "tools/info_topology.h"
 
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
+#include <optional>
+
+namespace {
+
+struct Requests {
+    hetcoll::TopologyRequest topology;
+    hetcoll::CallRequest call;
+    hetcoll::ModelRequest model;
+    hetcoll::ExplainRequest explain;
+};
+
+hetcoll::Result<std::string> show(const Requests &requests)
+{
+    if (requests.model.wanted) {
+        return show_model(requests.model, requests.call);
+    }
+    if (!requests.explain.wanted && !requests.explain.fingerprint) {
+        return show_topology(requests.topology);
+    }
+    if (requests.explain.wanted && !requests.topology.wanted) {
+        return show_explanation(requests.explain, requests.call, nullptr);
+    }
+    hetcoll::Result<hetcoll::Topology> topology = load_topology(requests.topology);
+    if (!topology.ok()) {
+        return topology.take_status();
+    }
+    return requests.explain.fingerprint
+               ? show_fingerprint(*topology)
+               : show_explanation(requests.explain, requests.call, &*topology);
+}
+
+} // namespace
 
 int main(int argc, char **argv)
 {
-    using namespace hetcoll;
-    CLI::App app{"Shows what hetcoll knows about a machine."};
-    TopologyRequest topology;
-    add_topology_options(app, topology);
+    CLI::App app{"Shows what hetcoll knows about machines and calls."};
+    Requests requests;
+    add_topology_options(app, requests.topology);
+    add_call_options(app, requests.call);
+    add_model_options(app, requests.model);
+    add_explain_options(app, requests.explain);
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError &problem) {
         return app.exit(problem);
     }
-    topology.wanted = app.count("--topology") > 0;
-    if (!topology.wanted) {
-        std::fprintf(stderr, "hetcoll_info: nothing to show, write --topology or look at --help\n");
+    requests.topology.wanted = app.count("--topology") > 0;
+    if (!requests.topology.wanted && !requests.model.wanted && !requests.explain.wanted &&
+        !requests.explain.fingerprint) {
+        std::fprintf(stderr, "hetcoll_info: nothing to show, write --topology, --model, --explain "
+                             "or --fingerprint, or look at --help\n");
         return 2;
     }
-    const Result<std::string> text = show_topology(topology);
+    const hetcoll::Result<std::string> text = show(requests);
     if (!text.ok()) {
         std::fprintf(stderr, "hetcoll_info: %s\n", text.status().message().c_str());
         return 1;

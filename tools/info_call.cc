@@ -2,10 +2,8 @@
 
 #include <CLI/CLI.hpp>
 
-#include <charconv>
 #include <cstdarg>
 #include <cstdio>
-#include <limits>
 
 namespace hetcoll {
 
@@ -15,6 +13,7 @@ void add_call_options(CLI::App &app, CallRequest &request)
     const CLI::Range counts(1, kMost);
     app.add_option("--bytes", request.bytes, "with --model, --explain: the vector's size, as 4M")
         ->delimiter(',')
+        ->transform(CLI::AsSizeValue(false))
         ->type_name("SIZE,...");
     app.add_option("--ranks", request.ranks, "with --explain: ranks of the communicator")
         ->check(counts)
@@ -30,25 +29,6 @@ void add_call_options(CLI::App &app, CallRequest &request)
                    "with --explain: most ranks that share a GPU (1)")
         ->check(counts)
         ->type_name("N");
-}
-
-Result<std::size_t> parse_bytes(const std::string &text)
-{
-    std::size_t value = 0, unit = 1;
-    const char *const last = text.data() + text.size();
-    const auto [end, code] = std::from_chars(text.data(), last, value);
-    if (code == std::errc() && last - end == 1) {
-        unit = *end == 'K' || *end == 'k'   ? std::size_t{1} << 10
-               : *end == 'M' || *end == 'm' ? std::size_t{1} << 20
-               : *end == 'G' || *end == 'g' ? std::size_t{1} << 30
-                                            : 0;
-    }
-    constexpr std::size_t kMost = std::size_t{1} << 46;
-    if (code != std::errc() || last - end > 1 || unit == 0 || value > kMost / unit) {
-        return error(Errc::kInvalid, "'%s' is not a size, write 4096, 64K, 4M or 1G",
-                     text.c_str());
-    }
-    return value * unit;
 }
 
 std::string print_bytes(std::size_t bytes)
@@ -90,20 +70,6 @@ Result<Query> parse_call(const CallRequest &request)
                      query.ranks_per_gpu, shape.max);
     }
     return query;
-}
-
-Result<std::vector<std::size_t>> parse_sizes(const CallRequest &request,
-                                             std::vector<std::size_t> otherwise)
-{
-    std::vector<std::size_t> sizes;
-    for (const std::string &text : request.bytes) {
-        Result<std::size_t> size = parse_bytes(text);
-        if (!size.ok()) {
-            return size.take_status();
-        }
-        sizes.push_back(*size);
-    }
-    return sizes.empty() ? otherwise : sizes;
 }
 
 std::string format(const char *pattern, ...)

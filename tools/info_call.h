@@ -15,7 +15,7 @@ class App;
 namespace hetcoll {
 
 struct CallRequest {
-    std::vector<std::string> bytes; // sizes as written: 4096, 64K, 4M, 1G
+    std::vector<std::size_t> bytes; // sizes of the vector
     int ranks = 0;                  // 0: nodes times ranks_per_node
     int nodes = 1;
     int ranks_per_node = 0; // 0: ranks over nodes
@@ -24,16 +24,10 @@ struct CallRequest {
 
 void add_call_options(CLI::App &app, CallRequest &request);
 
-// "4M" as bytes: whole numbers with K, M or G for powers of 1024.
-[[nodiscard]] Result<std::size_t> parse_bytes(const std::string &text);
 // 4194304 as "4M"; what is no multiple stays a number.
 [[nodiscard]] std::string print_bytes(std::size_t bytes);
 // A query with the ranks and where they are; an error if the numbers contradict each other.
 [[nodiscard]] Result<Query> parse_call(const CallRequest &request);
-// The sizes asked for, or `otherwise`.
-[[nodiscard]] Result<std::vector<std::size_t>> parse_sizes(const CallRequest &request,
-                                                           std::vector<std::size_t> otherwise);
-
 // printf into a string.
 [[gnu::format(printf, 1, 2)]] std::string format(const char *pattern, ...);
 

@@ -182,6 +182,48 @@ std::string explain(Query query, const NodesView &view, std::size_t small_limit,
            print_costs(query, choice, small) + print_reproducible(query, choice);
 }
 
+Result<Query> parse_query(const ExplainRequest &request, const CallRequest &call)
+{
+    if (call.bytes.empty()) {
+        return error(Errc::kInvalid, "how large a vector? write --bytes, for example --bytes 4M");
+    }
+    Result<Query> query = parse_call(call);
+    if (!query.ok()) {
+        return query;
+    }
+    query->op = request.op == "sum" ? OpClass::kSum : OpClass::kOther;
+    query->element_bytes = request.element_bytes;
+    query->reproducible = request.reproducible;
+    query->chunk_bytes = request.chunk_bytes;
+    if (request.algorithm != "auto") {
+        query->forced = find_algorithm(request.algorithm);
+        if (!query->forced) {
+            return error(Errc::kInvalid,
+                         "--algorithm '%s' is none of hetcoll's: without it, all are listed",
+                         request.algorithm.c_str());
+        }
+    }
+    return query;
+}
+
+NodesView view_unknown(const Query &query)
+{
+    NodesView view;
+    if (node_shape(query).max > 1 && (query.nodes > 1 || query.ranks_per_gpu > 1)) {
+        view.available |= bit(Algorithm::kHierarchical);
+    }
+    return view;
+}
+
+Result<Table> select_table(const ExplainRequest &request)
+{
+    Result<TableFile> file = read_table(request.table);
+    if (!file.ok()) {
+        return file.take_status();
+    }
+    return Table::select_named(*file, request.machine);
+}
+
 } // namespace
 
 void add_explain_options(CLI::App &app, ExplainRequest &request)
@@ -190,6 +232,8 @@ void add_explain_options(CLI::App &app, ExplainRequest &request)
         app.add_flag("--explain", request.wanted,
                      "which algorithm serves a call, by which rule, and what the others "
                      "would cost; with --topology FILE on nodes like that");
+    app.add_flag("--fingerprint", request.fingerprint,
+                 "what a tuning table knows this machine by, or a machine like FILE of --topology");
     app.add_option("--table", request.table, "with --explain: a tuning table")
         ->needs(explain)
         ->type_name("FILE");
@@ -208,9 +252,11 @@ void add_explain_options(CLI::App &app, ExplainRequest &request)
     app.add_option("--small-limit", request.small_limit,
                    "with --explain: as coll_hetcoll_small_limit")
         ->needs(explain)
+        ->transform(CLI::AsSizeValue(false))
         ->type_name("SIZE");
-    app.add_option("--chunk", request.chunk, "with --explain: as coll_hetcoll_chunk_bytes")
+    app.add_option("--chunk", request.chunk_bytes, "with --explain: as coll_hetcoll_chunk_bytes")
         ->needs(explain)
+        ->transform(CLI::AsSizeValue(false))
         ->type_name("SIZE");
     app.add_flag("--reproducible", request.reproducible,
                  "with --explain: left folds in rank order only")
@@ -220,65 +266,38 @@ void add_explain_options(CLI::App &app, ExplainRequest &request)
 Result<std::string> show_explanation(const ExplainRequest &request, const CallRequest &call,
                                      const Topology *topology)
 {
-    Result<Query> query = parse_call(call);
-    Result<std::vector<std::size_t>> sizes = parse_sizes(call, {});
-    Result<std::size_t> small_limit = parse_bytes(request.small_limit);
-    Result<std::size_t> chunk = parse_bytes(request.chunk);
-    Status fault;
+    Result<Query> query = parse_query(request, call);
     if (!query.ok()) {
-        fault = query.take_status();
-    } else if (!sizes.ok()) {
-        fault = sizes.take_status();
-    } else if (!small_limit.ok()) {
-        fault = small_limit.take_status();
-    } else if (!chunk.ok()) {
-        fault = chunk.take_status();
+        return query.take_status();
     }
-    if (!fault.ok()) {
-        return fault;
-    }
-    if (sizes->empty()) {
-        return error(Errc::kInvalid, "how large a vector? write --bytes, for example --bytes 4M");
-    }
-    query->op = request.op == "sum" ? OpClass::kSum : OpClass::kOther;
-    query->element_bytes = request.element_bytes;
-    query->reproducible = request.reproducible;
-    query->chunk_bytes = *chunk;
-    if (request.algorithm != "auto") {
-        query->forced = find_algorithm(request.algorithm);
-        if (!query->forced) {
-            return error(Errc::kInvalid,
-                         "--algorithm '%s' is none of hetcoll's, docs/tuning.md lists them",
-                         request.algorithm.c_str());
-        }
-    }
-    NodesView view;
-    if (topology != nullptr) {
-        Result<NodesView> viewed = view_nodes(*topology, *query);
-        if (!viewed.ok()) {
-            return viewed.take_status();
-        }
-        view = *viewed;
-    } else if (node_shape(*query).max > 1 && (query->nodes > 1 || query->ranks_per_gpu > 1)) {
-        view.available |= bit(Algorithm::kHierarchical);
+    Result<NodesView> view =
+        topology != nullptr ? view_nodes(*topology, *query) : view_unknown(*query);
+    if (!view.ok()) {
+        return view.take_status();
     }
     std::optional<Table> table;
     if (!request.table.empty()) {
-        Result<TableFile> file = read_table(request.table);
-        if (!file.ok()) {
-            return file.take_status();
-        }
-        Result<Table> selected = Table::select_named(*file, request.machine);
+        Result<Table> selected = select_table(request);
         if (!selected.ok()) {
             return selected.take_status();
         }
         table = std::move(*selected);
     }
     std::string text;
-    for (const std::size_t bytes : *sizes) {
+    for (const std::size_t bytes : call.bytes) {
         query->bytes = bytes;
-        text += (text.empty() ? "" : "\n") +
-                explain(*query, view, *small_limit, table ? &*table : nullptr, topology != nullptr);
+        text +=
+            (text.empty() ? "" : "\n") + explain(*query, *view, request.small_limit,
+                                                 table ? &*table : nullptr, topology != nullptr);
+    }
+    return text;
+}
+
+std::string show_fingerprint(const Topology &topology)
+{
+    std::string text;
+    for (const auto &[name, value] : fingerprint_of(topology, {}).facts) {
+        text += name + " " + value + "\n";
     }
     return text;
 }

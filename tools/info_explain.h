@@ -1,4 +1,5 @@
 // hetcoll_info --explain: which algorithm serves a call, by which rule, and what the others cost.
+// hetcoll_info --fingerprint: what tells machines of one class, for tuning tables.
 #pragma once
 
 #include "tools/info_call.h"
@@ -7,12 +8,12 @@
 namespace hetcoll {
 
 struct ExplainRequest {
-    bool wanted = false;
+    bool wanted = false, fingerprint = false;
     std::string table, machine; // a file, and the machine in it; empty: none, the only one
     std::string algorithm = "auto";
     std::string op = "sum";
     std::size_t element_bytes = 4;
-    std::string small_limit = "8K", chunk = "0"; // as the parameters coll_hetcoll_...
+    std::size_t small_limit = 8192, chunk_bytes = 0; // as the parameters coll_hetcoll_...
     bool reproducible = false;
 };
 
@@ -21,5 +22,7 @@ void add_explain_options(CLI::App &app, ExplainRequest &request);
 // What to print on stdout. `topology` is each node's; null: nothing is known of the links.
 [[nodiscard]] Result<std::string>
 show_explanation(const ExplainRequest &request, const CallRequest &call, const Topology *topology);
+
+[[nodiscard]] std::string show_fingerprint(const Topology &topology);
 
 } // namespace hetcoll

@@ -174,13 +174,11 @@ Result<std::string> show_model(const ModelRequest &request, const CallRequest &c
         return error(Errc::kInvalid, "--model takes equal nodes: %d ranks on %d are not",
                      query.ranks, query.nodes);
     }
-    std::vector<std::size_t> sizes;
-    for (std::size_t bytes = 1024; bytes <= (std::size_t{1} << 30); bytes *= 4) {
-        sizes.push_back(bytes);
-    }
-    Result<std::vector<std::size_t>> asked = parse_sizes(call, std::move(sizes));
-    if (!asked.ok()) {
-        return asked.take_status();
+    std::vector<std::size_t> sizes = call.bytes;
+    if (sizes.empty()) {
+        for (std::size_t bytes = 1024; bytes <= (std::size_t{1} << 30); bytes *= 4) {
+            sizes.push_back(bytes);
+        }
     }
     Links &links = query.links;
     links.gpu_gbps = request.intra_gbps;
@@ -194,15 +192,16 @@ Result<std::string> show_model(const ModelRequest &request, const CallRequest &c
                           .inter_gbps = links.node_gbps,
                           .latency_us = request.latency_us};
     const std::vector<Column> columns = columns_for(cluster);
-    std::string text = format("%d ranks on %d nodes, %d on each; %g GB/s between GPUs of a node",
-                              query.ranks, query.nodes, cluster.ranks_per_node, request.intra_gbps);
+    std::string text = format("%d ranks on %d node%s, %d on each; %g GB/s between GPUs of a node",
+                              query.ranks, query.nodes, query.nodes == 1 ? "" : "s",
+                              cluster.ranks_per_node, request.intra_gbps);
     if (query.nodes > 1) {
         text += format(", %g GB/s between nodes", request.inter_gbps);
     }
     text += format(", %g us a step\nassumed: %g GB/s of GPU memory, %g us for a kernel, all pairs "
                    "of GPUs at full rate\n\n",
                    request.latency_us, links.memory_gbps, links.launch_us);
-    return text + print_times(columns, query, cluster, *asked) +
+    return text + print_times(columns, query, cluster, sizes) +
            print_crossovers(columns, query, cluster) + print_conditions(cluster);
 }
 

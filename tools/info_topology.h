@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/status.h"
+#include "topology/topology.h"
 
 #include <string>
 
@@ -19,6 +20,8 @@ struct TopologyRequest {
 
 void add_topology_options(CLI::App &app, TopologyRequest &request);
 
+// The one asked for: of a file or of this machine.
+[[nodiscard]] Result<Topology> load_topology(const TopologyRequest &request);
 // What to print on stdout.
 [[nodiscard]] Result<std::string> show_topology(const TopologyRequest &request);
 

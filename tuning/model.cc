@@ -174,14 +174,14 @@ Prediction ring(const Case &c, double chunk)
     };
 }
 
-Prediction one_shot(const Case &c)
+// A direct kernel reads, reduces and writes at the same time: what takes longer, the links or the
+// memory, sets its pace.
+Prediction direct(double latency_us, double wire_us, double memory_us)
 {
-    const double wire =
-        c.all_to_all_us(static_cast<double>(c.local - c.sharing) * c.bytes * c.sharing);
     return {
-        .latency_us = 2 * c.links.handshake_us + c.sharing * c.links.launch_us,
-        .bandwidth_us = wire,
-        .reduction_us = c.memory_us((c.local + 1.0) * c.bytes * c.sharing),
+        .latency_us = latency_us,
+        .bandwidth_us = wire_us,
+        .reduction_us = std::max(memory_us - wire_us, 0.0),
     };
 }
 
@@ -191,33 +191,35 @@ double direct_us(const Case &c)
     return 2 * c.links.handshake_us + (c.one_gpu ? 0 : kRemoteWriteUs);
 }
 
+Prediction one_shot(const Case &c)
+{
+    const double remote = static_cast<double>(c.local - c.sharing) * c.bytes * c.sharing;
+    return direct(2 * c.links.handshake_us + c.sharing * c.links.launch_us, c.all_to_all_us(remote),
+                  c.memory_us((c.local + 1.0) * c.bytes * c.sharing));
+}
+
 Prediction two_shot(const Case &c)
 {
     const double remote = 2.0 * (c.local - c.sharing) / c.local * c.bytes * c.sharing;
-    return {
-        .latency_us = direct_us(c) + c.sharing * c.links.launch_us,
-        .bandwidth_us = c.all_to_all_us(remote),
-        .reduction_us = c.memory_us(2 * c.bytes * c.sharing),
-    };
+    return direct(direct_us(c) + c.sharing * c.links.launch_us, c.all_to_all_us(remote),
+                  c.memory_us(2 * c.bytes * c.sharing));
 }
 
 // Inputs arrive and results leave at the same time, in the two directions of the owner's port.
 Prediction leader(const Case &c)
 {
     const double remote = static_cast<double>(c.local - c.sharing) * c.bytes;
-    return {
-        .latency_us = direct_us(c) + c.links.launch_us,
-        .bandwidth_us = us(remote, c.mapped() ? c.links.gpu_gbps : c.links.host_gbps),
-        .reduction_us = c.memory_us(2 * c.bytes * c.sharing),
-    };
+    return direct(direct_us(c) + c.links.launch_us,
+                  us(remote, c.mapped() ? c.links.gpu_gbps : c.links.host_gbps),
+                  c.memory_us(2 * c.bytes * c.sharing));
 }
 
 Prediction copy_in(const Case &c)
 {
-    Prediction direct = one_shot(c);
-    direct.latency_us += c.sharing * c.links.launch_us;
-    direct.reduction_us += c.memory_us(2 * c.bytes * c.sharing);
-    return direct;
+    Prediction cost = one_shot(c);
+    cost.latency_us += c.sharing * c.links.launch_us;
+    cost.reduction_us += c.memory_us(2 * c.bytes * c.sharing);
+    return cost;
 }
 
 // The pipeline fills with one chunk a level, up and down. Trees follow links that are mapped, even

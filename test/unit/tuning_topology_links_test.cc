@@ -1,9 +1,6 @@
 #include "tuning/topology_links.h"
 
-#include "test/unit/topology_dgx1.h"
-
 #include "topology/file.h"
-#include "tuning/model.h"
 
 #include <gtest/gtest.h>
 

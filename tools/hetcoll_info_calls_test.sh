@@ -1,0 +1,64 @@
+#!/bin/sh
+# What hetcoll_info --model, --explain and --fingerprint print, and what they say about arguments and
+# tables that they cannot follow.
+set -u
+info=$HETCOLL_BUILDDIR/hetcoll_info
+machines=$HETCOLL_SRCDIR/topology/machines
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+failures=0
+
+# says STATUS TEXT ARGUMENT...: hetcoll_info ends with the status, TEXT is part of all it prints.
+says()
+{
+    status=$1
+    text=$2
+    shift 2
+    "$info" "$@" >"$work/out" 2>&1
+    got=$?
+    if [ "$got" -eq "$status" ] && grep -qF -- "$text" "$work/out"; then
+        echo "ok    hetcoll_info $*"
+    else
+        echo "FAIL  hetcoll_info $*: status $got, not $status with '$text':"
+        cat "$work/out"
+        failures=$((failures + 1))
+    fi
+}
+
+cluster='--model --ranks-per-node 8 --nodes 8 --inter 12.5 --latency 5'
+says 0 'for every size  if B_i/B_o >= 8: yes' $cluster --intra 100
+says 0 'and otherwise below M* = 28000000 bytes' $cluster --intra 50
+says 0 'from            1 bytes' $cluster --intra 50
+says 0 'two_shot' --model --ranks-per-node 8 --intra 300 --latency 5 --bytes 1M
+says 1 'needs --intra GB/s, --latency us' --model --ranks-per-node 8
+says 1 'how many ranks?' --model --intra 100 --latency 5
+says 1 '8 ranks cannot be on 16 nodes' --model --ranks 8 --nodes 16 --intra 1 --inter 1 --latency 1
+
+call='--explain --bytes 4M --ranks 64 --nodes 8'
+says 0 'served by  hierarchical' $call --topology "$machines/dgxa100.topology"
+says 0 'links      unknown' $call
+says 0 'served by  tree' --explain --bytes 4M --ranks 5 --topology "$machines/dgx1v-01234.topology"
+says 0 'asked for, tree, cannot run here' $call --algorithm tree
+says 0 'it is asked for' $call --algorithm ring
+says 1 "--algorithm 'rings' is none" $call --algorithm rings
+says 1 'how large a vector?' --explain --ranks 4
+says 1 'the topology has 8' --explain --bytes 4M --ranks 9 --topology "$machines/dgx1v.topology"
+
+cat >"$work/table.json" <<'END'
+{"rule_file_version": 3, "module": "hetcoll",
+ "machines": [{"name": "box", "fingerprint": {"gpus": "8 A100"}}],
+ "collectives": {"allreduce": [
+   {"machine": "box", "comm_size_min": 33, "comm_size_max": 128, "rules": [
+     {"msg_size_min": 65536, "msg_size_max": "inf", "alg": "ring", "chunk_bytes": 131072}]}]}}
+END
+says 0 'table.json:5, bytes 65536 to inf, ranks 33 to 128, machine box' $call --table "$work/table.json"
+says 0 'chunks of 131072 bytes' $call --table "$work/table.json"
+says 0 'the table has no rule for the call' --explain --bytes 4M --ranks 4 --table "$work/table.json"
+says 1 "no machine 'other' in it: say one of box" $call --table "$work/table.json" --machine other
+sed 's/"ring"/"rings"/' "$work/table.json" >"$work/broken.json"
+says 1 "broken.json:5: 'alg': unknown algorithm 'rings'" $call --table "$work/broken.json"
+
+says 0 'gpus 8 Tesla-V100-SXM2-32GB' --fingerprint --topology "$machines/dgx1v.topology"
+
+echo "$failures failures"
+[ "$failures" -eq 0 ]
