@@ -5,6 +5,7 @@ hetcoll_sources += \
 	topology_probe/measure.h topology_probe/measure.cc topology_probe/measured_rates.cc \
 	topology_probe/nvlinks.h topology_probe/nvlinks.cc \
 	topology_probe/nvml.h topology_probe/nvml.cc \
+	topology_probe/nvml_tree.h topology_probe/nvml_tree.cc \
 	topology_probe/peers.h topology_probe/peers.cc \
 	topology_probe/probe.h topology_probe/probe.cc \
 	topology_probe/rates.cc \

@@ -14,7 +14,7 @@ inline constexpr int kNone = -1;
 
 struct MachineTree {
     struct Cpu {
-        int package = kNone; // kNone: all that has no place of its own
+        int package = kNone; // number of the socket; kNone: all that has no place of its own
         int numa = kUnknownNuma;
     };
     // `up` is the index of the next switch on the way to the CPU, or kNone; gbps are of the link

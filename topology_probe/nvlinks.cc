@@ -64,8 +64,7 @@ private:
             note("nvmlDeviceGetNvLinkRemotePciInfo_v2", link, result);
             return std::nullopt;
         }
-        pci.bus_id[sizeof pci.bus_id - 1] = '\0';
-        const BusId bus = parse_bus_id(pci.bus_id).value_or(BusId{});
+        const BusId bus = Nvml::bus_of(pci);
         // All zero or all ones: a switch that this machine does not see, as in a virtual one.
         const bool seen = bus.bus != 0xff && (bus.bus | bus.device | bus.domain) != 0;
         return seen ? bus : BusId{};

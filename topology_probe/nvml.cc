@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <string_view>
 #include <utility>
 
 namespace hetcoll {
@@ -56,6 +57,12 @@ Status Nvml::initialize(const std::string &name)
     }
     initialized_ = true;
     return {};
+}
+
+BusId Nvml::bus_of(const NvmlPciInfo &pci)
+{
+    const std::string_view text(pci.bus_id, sizeof pci.bus_id);
+    return parse_bus_id(text.substr(0, text.find('\0'))).value_or(BusId{});
 }
 
 Nvml::Nvml(Nvml &&other) noexcept

@@ -1,9 +1,10 @@
-// The few entry points of NVML that tell about NVLinks, found at run time. The declarations are our
+// The few entry points of NVML that tell about links, found at run time. The declarations are our
 // own, after NVIDIA's NVML API Reference Guide (docs.nvidia.com/deploy/nvml-api): building needs no
 // nvml.h.
 #pragma once
 
 #include "base/status.h"
+#include "topology/ids.h"
 
 #include <string>
 
@@ -46,7 +47,13 @@ struct NvmlField {
     X(nvmlDeviceGetNvLinkVersion, NvmlDevice device, unsigned link, unsigned *version)             \
     X(nvmlDeviceGetNvLinkRemoteDeviceType, NvmlDevice device, unsigned link, unsigned *type)       \
     X(nvmlDeviceGetFieldValues, NvmlDevice device, int count, NvmlField *fields)                   \
-    X(nvmlDeviceGetMigMode, NvmlDevice device, unsigned *current, unsigned *pending)
+    X(nvmlDeviceGetMigMode, NvmlDevice device, unsigned *current, unsigned *pending)               \
+    X(nvmlDeviceGetCount_v2, unsigned *count)                                                      \
+    X(nvmlDeviceGetHandleByIndex_v2, unsigned index, NvmlDevice *device)                           \
+    X(nvmlDeviceGetPciInfo_v3, NvmlDevice device, NvmlPciInfo *pci)                                \
+    X(nvmlDeviceGetTopologyCommonAncestor, NvmlDevice device, NvmlDevice peer, int *level)         \
+    X(nvmlDeviceGetMaxPcieLinkGeneration, NvmlDevice device, unsigned *generation)                 \
+    X(nvmlDeviceGetMaxPcieLinkWidth, NvmlDevice device, unsigned *width)
 // clang-format on
 #define HETCOLL_NVML_CALLS(X) HETCOLL_NEEDED_NVML_CALLS(X) HETCOLL_OPTIONAL_NVML_CALLS(X)
 
@@ -68,6 +75,9 @@ public:
     ~Nvml();
 
     [[nodiscard]] const NvmlCalls &calls() const noexcept { return calls_; }
+
+    // What NVML wrote there; unknown if it is no bus id.
+    [[nodiscard]] static BusId bus_of(const NvmlPciInfo &pci);
 
 private:
     explicit Nvml(void *library) noexcept : library_(library) {}

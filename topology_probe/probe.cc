@@ -2,6 +2,7 @@
 
 #include "topology_probe/hwloc_tree.h"
 #include "topology_probe/nvlinks.h"
+#include "topology_probe/nvml_tree.h"
 #include "topology_probe/peers.h"
 #include "topology_probe/sys_files.h"
 
@@ -147,11 +148,12 @@ struct MachineProbe::Impl {
     Log log;
     ProbeSources sources;
     std::mutex mutex; // of the rest
-    bool loaded = false;
-    MachineTree tree{}; // empty without hwloc
+    bool loaded = false, asked_nvml = false; // where the GPUs hang
+    MachineTree tree{};                      // empty if nobody knows
     std::map<BusId, GpuNvlinks> nvlinks{};
 
     const MachineTree &machine();
+    void ask_nvml(const BusId &gpu);
     const GpuNvlinks &links_of(const BusId &gpu);
     void fill(const PeerAccess &peers, RankRecord &record);
     void add_gpu(MachineTree &machine, const RankRecord &record);
@@ -159,12 +161,13 @@ struct MachineProbe::Impl {
 
 const MachineTree &MachineProbe::Impl::machine()
 {
-    if (!loaded) {
-        loaded = true;
-        if (!sources.use_hwloc) {
-            return tree;
-        }
-        if (auto read = read_this_machine(sources.sys); read.ok()) {
+    if (loaded) {
+        return tree;
+    }
+    loaded = true;
+    if (sources.use_hwloc) {
+        auto read = read_this_machine(sources.sys);
+        if (read.ok()) {
             tree = std::move(*read);
         } else {
             hetcoll::log(log, 1, "hetcoll does not know PCIe switches, CPUs and network cards: %s",
@@ -172,6 +175,33 @@ const MachineTree &MachineProbe::Impl::machine()
         }
     }
     return tree;
+}
+
+// Lets NVML tell the places of GPUs that hwloc does not see.
+void MachineProbe::Impl::ask_nvml(const BusId &gpu)
+{
+    if (asked_nvml || sources.nvml.empty() || gpu.known == 0 || machine().find(gpu) != kNone) {
+        return;
+    }
+    asked_nvml = true; // it tells all GPUs
+    auto read = read_nvml_tree(sources.nvml);
+    if (!read.ok()) {
+        hetcoll::log(log, 1, "hetcoll does not know how GPUs are connected by PCIe: %s",
+                     read.status().message().c_str());
+        return;
+    }
+    if (read->find(gpu) == kNone) {
+        return;
+    }
+    // Its CPUs are not hwloc's: only the network cards stay, without a place.
+    for (MachineTree::Device device : tree.devices) {
+        if (device.kind == VertexKind::kNic) {
+            device.up = device.cpu = kNone;
+            read->devices.push_back(std::move(device));
+        }
+    }
+    read->machine = tree.machine;
+    tree = std::move(*read);
 }
 
 const GpuNvlinks &MachineProbe::Impl::links_of(const BusId &gpu)
@@ -198,6 +228,7 @@ const GpuNvlinks &MachineProbe::Impl::links_of(const BusId &gpu)
 // What the machine's tree and NVML know.
 void MachineProbe::Impl::fill(const PeerAccess &peers, RankRecord &record)
 {
+    ask_nvml(record.bus);
     const MachineTree &here = machine();
     record.socket_gbps = static_cast<float>(here.socket_gbps);
     fill_network(here, record);
@@ -207,7 +238,8 @@ void MachineProbe::Impl::fill(const PeerAccess &peers, RankRecord &record)
     if (const int gpu = here.find(record.bus); gpu != kNone) {
         record.numa = here.devices[gpu].numa;
         fill_ancestors(here, here.devices[gpu], record);
-    } else {
+    }
+    if (record.numa == kUnknownNuma) {
         record.numa = read_numa(sources.sys, record.bus);
     }
     fill_nvlinks(usable_links(links_of(record.bus), peers), record);

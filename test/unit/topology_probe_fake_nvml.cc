@@ -35,6 +35,16 @@ bool fails(const char *call, NvmlResult &result)
 
 FakeNvml::Gpu &gpu(NvmlDevice device) { return *reinterpret_cast<FakeNvml::Gpu *>(device); }
 
+hetcoll::BusId bus_of(NvmlDevice device)
+{
+    for (const auto &[bus, of] : fake().gpus) {
+        if (&of == &gpu(device)) {
+            return bus;
+        }
+    }
+    return {};
+}
+
 } // namespace
 
 #define HETCOLL_FAKE_MAY_FAIL                         \
@@ -128,6 +138,52 @@ NvmlResult nvmlDeviceGetMigMode(NvmlDevice device, unsigned *current, unsigned *
 {
     HETCOLL_FAKE_MAY_FAIL
     *current = *pending = gpu(device).mig;
+    return 0;
+}
+
+NvmlResult nvmlDeviceGetCount_v2(unsigned *count)
+{
+    HETCOLL_FAKE_MAY_FAIL
+    *count = static_cast<unsigned>(fake().gpus.size());
+    return 0;
+}
+
+NvmlResult nvmlDeviceGetHandleByIndex_v2(unsigned index, NvmlDevice *device)
+{
+    HETCOLL_FAKE_MAY_FAIL
+    auto at = fake().gpus.rbegin(); // its order is nobody else's
+    std::advance(at, index);
+    *device = reinterpret_cast<NvmlDevice>(&at->second);
+    return 0;
+}
+
+NvmlResult nvmlDeviceGetPciInfo_v3(NvmlDevice device, NvmlPciInfo *pci)
+{
+    HETCOLL_FAKE_MAY_FAIL
+    std::snprintf(pci->bus_id, sizeof pci->bus_id, "0000%s",
+                  hetcoll::print_bus_id(bus_of(device)).c_str());
+    return 0;
+}
+
+NvmlResult nvmlDeviceGetTopologyCommonAncestor(NvmlDevice device, NvmlDevice peer, int *level)
+{
+    HETCOLL_FAKE_MAY_FAIL
+    const auto found = gpu(device).levels.find(bus_of(peer));
+    *level = found != gpu(device).levels.end() ? found->second : 50;
+    return 0;
+}
+
+NvmlResult nvmlDeviceGetMaxPcieLinkGeneration(NvmlDevice device, unsigned *generation)
+{
+    HETCOLL_FAKE_MAY_FAIL
+    *generation = gpu(device).generation;
+    return 0;
+}
+
+NvmlResult nvmlDeviceGetMaxPcieLinkWidth(NvmlDevice device, unsigned *width)
+{
+    HETCOLL_FAKE_MAY_FAIL
+    *width = gpu(device).width;
     return 0;
 }
 

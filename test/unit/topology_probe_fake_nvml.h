@@ -21,6 +21,8 @@ struct FakeNvml {
     struct Gpu {
         std::vector<Link> links{};
         bool mig = false;
+        unsigned generation = 3, width = 16; // of its PCIe link
+        std::map<BusId, int> levels{};       // what it has in common with another one; else 50
     };
     static constexpr unsigned kNoType = 0xdead;
 

@@ -1,5 +1,5 @@
-// What a rank's record says, on the emulated GPU with hwloc's XML of a machine in place of the real
-// one and a made-up NVML.
+// What a rank's record says, on the emulated GPU and its NVML, with hwloc's XML of a machine in
+// place of the real one.
 #include "topology_probe/probe.h"
 
 #include "test/unit/topology_probe_boxes.h"
@@ -39,27 +39,22 @@ RankRecord probe(MachineProbe &machine, int ordinal = 0)
     return record.ok() ? *record : RankRecord{};
 }
 
-// What libnvidia-ml would say on that machine.
-void fill(LoadedFakeNvml &nvml, const Topology &box)
+Topology without_nvlinks(Topology box)
 {
-    for (const Link &link : box.links) {
-        for (const auto &[at, other] : {std::pair(link.a, link.b), std::pair(link.b, link.a)}) {
-            const Vertex &here = box.vertices[at], &there = box.vertices[other];
-            if (link.kind != LinkKind::kNvlink || here.kind != VertexKind::kGpu) {
-                continue;
-            }
-            const bool is_gpu = there.kind == VertexKind::kGpu;
-            for (int l = 0; l < link.count; ++l) {
-                nvml->gpus[here.bus].links.push_back(
-                    {.type = is_gpu ? 0U : 2U,
-                     .remote = is_gpu ? print_bus_id(there.bus) : "0000:c1:00.0",
-                     .speed = static_cast<unsigned>(link.gbps * 1000)});
-            }
-        }
+    std::erase_if(box.links, [](const Link &link) { return link.kind == LinkKind::kNvlink; });
+    return box;
+}
+
+// NVML knows nothing of CPUs: their link and their NUMA nodes are guesses.
+Topology with_guessed_sockets(Topology box)
+{
+    for (Link &link : box.links) {
+        link.gbps = link.kind == LinkKind::kSocket ? 10 : link.gbps;
     }
-    for (const int gpu : box.gpus()) {
-        nvml->gpus[box.vertices[gpu].bus]; // those without links are there, too
+    for (Vertex &vertex : box.vertices) {
+        vertex.numa = kUnknownNuma;
     }
+    return box;
 }
 
 TEST(ProbeRankChild, DISABLED_AllGpusOfABox)
@@ -72,9 +67,7 @@ TEST(ProbeRankChild, DISABLED_AllGpusOfABox)
     const Topology expected = shipped(box->name);
     const TemporaryFile xml("box.xml", hwloc_xml_of(*box, false));
     const Environment hwloc("HWLOC_XMLFILE", xml.path());
-    LoadedFakeNvml nvml;
-    fill(nvml, expected);
-    MachineProbe machine(test_log(), {.nvml = fake_nvml_path()});
+    MachineProbe machine(test_log());
 
     std::vector<RankRecord> records;
     for (int ordinal = 0; ordinal < static_cast<int>(expected.gpus().size()); ++ordinal) {
@@ -101,14 +94,51 @@ TEST_P(ProbeBoxTest, AllRanksTogetherKnowTheRoutesOfTheMachine)
 }
 INSTANTIATE_TEST_SUITE_P(Boxes, ProbeBoxTest, ::testing::ValuesIn(kBoxes));
 
+TEST(ProbeRankChild, DISABLED_AllGpusOfABoxWithoutHwloc)
+{
+    const Topology expected = shipped(std::getenv("HETCOLL_TEST_BOX"));
+    MachineProbe machine(test_log(), {.use_hwloc = false});
+    const auto found = machine.probe_machine(&driver());
+    ASSERT_TRUE(found.ok()) << found.status().message();
+    expect_same_routes(without_nvlinks(*found), without_nvlinks(with_guessed_sockets(expected)));
+    expect_same_routes(*found, with_guessed_sockets(expected));
+    EXPECT_EQ(logged(), std::vector<std::string>());
+}
+
+class ProbeBoxByNvmlTest : public ::testing::TestWithParam<Box> {};
+
+TEST_P(ProbeBoxByNvmlTest, NvmlAloneTellsTheRoutesToo)
+{
+    run_on(shipped_path(GetParam().name), "ProbeRankChild.DISABLED_AllGpusOfABoxWithoutHwloc",
+           {std::string("HETCOLL_TEST_BOX=") + GetParam().name});
+}
+INSTANTIATE_TEST_SUITE_P(Boxes, ProbeBoxByNvmlTest, ::testing::ValuesIn(kBoxes));
+
+TEST(ProbeRank, WhatNvmlCannotTellOfPlacesIsNoError)
+{
+    for (const char *call :
+         {"nvmlDeviceGetCount_v2", "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetPciInfo_v3",
+          "nvmlDeviceGetTopologyCommonAncestor", "nvmlDeviceGetMaxPcieLinkGeneration",
+          "nvmlDeviceGetMaxPcieLinkWidth"}) {
+        LoadedFakeNvml nvml;
+        MachineProbe first(test_log(), {.nvml = "", .use_hwloc = false});
+        nvml->gpus[probe(first).bus];
+        nvml->gpus[*parse_bus_id("0000:01:00.0")];
+        nvml->failing = call;
+        MachineProbe machine(test_log(), {.nvml = fake_nvml_path(), .use_hwloc = false});
+        const RankRecord record = probe(machine);
+        EXPECT_TRUE(record.uuid.known()) << call;
+        EXPECT_LE(record.ancestor_count, 1) << call;
+        EXPECT_EQ(nvml->initialized, 0) << call;
+    }
+}
+
 TEST(ProbeRankChild, DISABLED_OrdinalsDoNotMatter)
 {
     const Topology box = shipped("dgx1v");
     const TemporaryFile xml("box.xml", hwloc_xml_of(kBoxes[1], false));
     const Environment hwloc("HWLOC_XMLFILE", xml.path());
-    LoadedFakeNvml nvml;
-    fill(nvml, box);
-    MachineProbe machine(test_log(), {.nvml = fake_nvml_path()});
+    MachineProbe machine(test_log());
     for (const auto &[ordinal, gpu] : {std::pair(0, 5), std::pair(1, 2)}) {
         const Vertex &vertex = box.vertices[box.gpus()[gpu]];
         const RankRecord record = probe(machine, ordinal);
@@ -158,9 +188,7 @@ TEST(ProbeRank, InstancesOfADividedGpuAreToldApartByTheirUuids)
 
 TEST(ProbeRankChild, DISABLED_LinksToPeersThatMustNotBeRead)
 {
-    LoadedFakeNvml nvml;
-    fill(nvml, shipped("dgx1v"));
-    MachineProbe machine(test_log(), {.nvml = fake_nvml_path()});
+    MachineProbe machine(test_log());
     EXPECT_EQ(probe(machine, 0).nvlink_count, 3); // not to GPU 1
     EXPECT_EQ(probe(machine, 1).nvlink_count, 3);
     EXPECT_EQ(probe(machine, 2).nvlink_count, 4);
@@ -178,9 +206,7 @@ TEST(ProbeRank, LinksToPeersThatTheDriverDeniesAreNone)
 
 TEST(ProbeRankChild, DISABLED_SwitchesThatLeadNowhere)
 {
-    LoadedFakeNvml nvml;
-    fill(nvml, shipped("dgxa100"));
-    MachineProbe machine(test_log(), {.nvml = fake_nvml_path()});
+    MachineProbe machine(test_log());
     EXPECT_EQ(probe(machine, 0).nvlink_count, 0);
 }
 
