@@ -46,7 +46,7 @@ says 1 'the topology has 8' --explain --bytes 4M --ranks 9 --topology "$machines
 
 cat >"$work/table.json" <<'END'
 {"rule_file_version": 3, "module": "hetcoll",
- "machines": [{"name": "box", "fingerprint": {"gpus": "8 A100"}}],
+ "machines": [{"name": "box", "fingerprint": {"gpu": "A100"}}],
  "collectives": {"allreduce": [
    {"machine": "box", "comm_size_min": 33, "comm_size_max": 128, "rules": [
      {"msg_size_min": 65536, "msg_size_max": "inf", "alg": "ring", "chunk_bytes": 131072}]}]}}
@@ -58,7 +58,8 @@ says 1 "no machine 'other' in it: say one of box" $call --table "$work/table.jso
 sed 's/"ring"/"rings"/' "$work/table.json" >"$work/broken.json"
 says 1 "broken.json:5: 'alg': unknown algorithm 'rings'" $call --table "$work/broken.json"
 
-says 0 'gpus 8 Tesla-V100-SXM2-32GB' --fingerprint --topology "$machines/dgx1v.topology"
+says 0 'links nvswitch x12' --fingerprint --topology "$machines/dgxa100.topology:0,3"
+says 0 'gpu Tesla-V100-SXM2-32GB' --fingerprint --topology "$machines/dgx1v.topology"
 
 echo "$failures failures"
 [ "$failures" -eq 0 ]

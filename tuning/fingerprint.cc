@@ -9,7 +9,7 @@ std::string Fingerprint::first_difference(const Fingerprint &asked) const
         if (mine == facts.end()) {
             return name + " is unknown here, not '" + value + "'";
         }
-        if (mine->second != value) {
+        if (mine->second != value && mine->second != kAny) {
             return name + " is '" + mine->second + "' here, not '" + value + "'";
         }
     }

@@ -10,6 +10,8 @@
 namespace hetcoll {
 
 struct Fingerprint {
+    static constexpr const char *kAny = "*"; // of a machine: it fits whatever is asked for
+
     std::map<std::string, std::string> facts;
 
     // The first fact asked for that is missing here or different; empty: this machine is meant.

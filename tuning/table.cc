@@ -27,6 +27,25 @@ template <class T> std::uint64_t number(const std::optional<T> &value) noexcept
     return value ? 1 + static_cast<std::uint64_t>(*value) : 0;
 }
 
+// Without its machine and its rules.
+void add(Hash &hash, const RuleSet &set) noexcept
+{
+    for (const Range *range :
+         {&set.ranks, &set.nodes, &set.ranks_per_node, &set.ranks_per_gpu, &set.element_bytes}) {
+        add(hash, *range);
+    }
+    hash.add(number(set.op));
+    hash.add(number(set.memory));
+}
+
+void add(Hash &hash, const SizeRule &rule) noexcept
+{
+    add(hash, rule.bytes);
+    hash.add(static_cast<std::uint64_t>(rule.algorithm));
+    hash.add(number(rule.between_nodes));
+    hash.add(rule.chunk_bytes);
+}
+
 } // namespace
 
 Table::Table(const TableFile &file, const std::string &machine)
@@ -134,18 +153,28 @@ std::uint64_t Table::compute_hash() const noexcept
 {
     Hash hash;
     for (const Entry &entry : entries_) {
-        for (const Range &range : {entry.set.ranks, entry.set.nodes, entry.set.ranks_per_node,
-                                   entry.set.ranks_per_gpu, entry.set.element_bytes}) {
-            add(hash, range);
-        }
-        hash.add(number(entry.set.op));
-        hash.add(number(entry.set.memory));
+        add(hash, entry.set);
         hash.add(static_cast<std::uint64_t>(entry.count));
         for (int i = entry.first; i < entry.first + entry.count; ++i) {
-            add(hash, rule(i).bytes);
-            hash.add(static_cast<std::uint64_t>(rule(i).algorithm));
-            hash.add(number(rule(i).between_nodes));
-            hash.add(rule(i).chunk_bytes);
+            add(hash, rule(i));
+        }
+    }
+    return hash.value();
+}
+
+std::uint64_t table_hash(const TableFile &table) noexcept
+{
+    Hash hash;
+    for (const Machine &machine : table.machines) {
+        hash.add(machine.name);
+        hash.add(machine.fingerprint.hash());
+    }
+    for (const RuleSet &set : table.sets) {
+        hash.add(set.machine);
+        add(hash, set);
+        hash.add(set.rules.size());
+        for (const SizeRule &rule : set.rules) {
+            add(hash, rule);
         }
     }
     return hash.value();

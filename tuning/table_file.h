@@ -81,6 +81,10 @@ inline constexpr std::size_t kMaxTableBytes = 1u << 20;
 // What parse_table() reads back as the same table. The same table gives the same text.
 [[nodiscard]] std::string write_table(const TableFile &table);
 
+// Of all that the file decides, for every machine: the same on two ranks if they have read the same
+// table, whatever its path and its spaces.
+[[nodiscard]] std::uint64_t table_hash(const TableFile &table) noexcept;
+
 // "PATH:LINE: CAUSE; WAY OUT". Without a line: 0.
 [[nodiscard]] Status table_error(const std::string &path, int line, const std::string &cause);
 

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <map>
 #include <numeric>
+#include <set>
 
 namespace hetcoll {
 namespace {
@@ -55,6 +55,40 @@ void add_trees(const Topology &node, const std::vector<int> &numbers, NodesView 
     }
 }
 
+std::string print_join(const Route &route)
+{
+    switch (route.kind) {
+    case RouteKind::kNone: return "nothing";
+    case RouteKind::kNvlink: return "nvlink x" + std::to_string(route.nvlinks);
+    case RouteKind::kNvSwitch: return "nvswitch x" + std::to_string(route.nvlinks);
+    case RouteKind::kPcie: return "pcie";
+    }
+    return {};
+}
+
+std::string print_links(const Topology &node)
+{
+    const std::vector<int> gpus = node.gpus();
+    std::set<std::string> joins;
+    Hash hash;
+    for (const int gpu : gpus) {
+        for (const int other : gpus) {
+            if (gpu != other) {
+                const std::string join = print_join(find_route(node, gpu, other));
+                joins.insert(join);
+                hash.add(join);
+            }
+        }
+    }
+    if (joins.size() <= 1) {
+        return joins.empty() ? Fingerprint::kAny : *joins.begin();
+    }
+    char text[32];
+    std::snprintf(text, sizeof text, "mixed %016llx",
+                  static_cast<unsigned long long>(hash.value()));
+    return text;
+}
+
 } // namespace
 
 Result<NodesView> view_nodes(const Topology &node, const Query &query)
@@ -99,28 +133,20 @@ Result<NodesView> view_nodes(const Topology &node, const Query &query)
 
 Fingerprint fingerprint_of(const Topology &node, const std::string &driver)
 {
-    constexpr double kMegabytes = 1e3; // a rate as a whole number, the same everywhere
-    const std::vector<int> gpus = node.gpus();
-    std::map<std::string, int> models;
-    Hash hash;
-    const auto add = [&](double gbps) { hash.add(static_cast<std::uint64_t>(gbps * kMegabytes)); };
-    for (const int gpu : gpus) {
-        const std::string &model = node.vertices[static_cast<std::size_t>(gpu)].model;
-        ++models[model.empty() ? "unknown" : model];
-        add(find_host_route(node, gpu).gbps);
-        for (const int other : gpus) {
-            add(gpu == other ? 0 : find_route(node, gpu, other).gbps);
-        }
-    }
-    add(nic_gbps(node));
     Fingerprint fingerprint;
-    std::string &names = fingerprint.facts["gpus"];
-    for (const auto &[model, count] : models) {
-        names += (names.empty() ? "" : ", ") + std::to_string(count) + " " + model;
+    std::set<std::string> models;
+    for (const int gpu : node.gpus()) {
+        const std::string &model = node.vertices[static_cast<std::size_t>(gpu)].model;
+        models.insert(model.empty() ? "unknown" : model);
     }
+    std::string &names = fingerprint.facts["gpu"];
+    for (const std::string &model : models) {
+        names += (names.empty() ? "" : ", ") + model;
+    }
+    fingerprint.facts["links"] = print_links(node);
     char text[32];
-    std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash.value()));
-    fingerprint.facts["links"] = text;
+    std::snprintf(text, sizeof text, "%.3g", nic_gbps(node));
+    fingerprint.facts["network"] = nic_gbps(node) > 0 ? text : "none";
     if (!driver.empty()) {
         fingerprint.facts["driver"] = driver;
     }

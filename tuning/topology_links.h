@@ -20,8 +20,13 @@ struct NodesView {
 // that whatever a route joins can be mapped: the engine tries. An error if there are too few GPUs.
 [[nodiscard]] Result<NodesView> view_nodes(const Topology &node, const Query &query);
 
-// "gpus": how many of which model; "links": a hash of the rates between every two of them, to their
-// host memory and to the network, whatever their bus ids; "driver": as given, left out if empty.
+// What is the same for all machines of a class and for any of their GPUs, if all are joined alike:
+//   "gpu"      the models, "Tesla-V100-SXM2-32GB"
+//   "links"    "nvswitch x12", "nvlink x2" or "pcie" if that joins every two; else "mixed" and a
+//              hash of who is joined how; "*" for one GPU, which any table's value fits
+//   "network"  GB/s of all cards, "50"; "none"
+//   "driver"   as given; left out if empty
+// Kinds and numbers of links count, measured rates and bus ids do not.
 [[nodiscard]] Fingerprint fingerprint_of(const Topology &node, const std::string &driver);
 
 } // namespace hetcoll

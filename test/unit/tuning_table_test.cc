@@ -243,6 +243,22 @@ TEST(TableTest, WhateverDecidesChangesTheHash)
     EXPECT_FALSE(changed([](RuleSet &) {}));
 }
 
+TEST(TableTest, AFilesHashIsOfAllMachines)
+{
+    TableFile file = two_machines(false), other = file;
+    other.path = "elsewhere.json";
+    other.sets[0].line = 77;
+    EXPECT_EQ(table_hash(file), table_hash(other));
+    other.sets[1].rules[0].algorithm = Algorithm::kRing;
+    EXPECT_NE(table_hash(file), table_hash(other));
+    other = file;
+    other.machines[1].fingerprint.facts["gpu"] = "P100";
+    EXPECT_NE(table_hash(file), table_hash(other));
+    other = file;
+    other.sets[1].machine = "a";
+    EXPECT_NE(table_hash(file), table_hash(other));
+}
+
 TEST(TableTest, AFingerprintsHashIsOfItsFacts)
 {
     const Fingerprint a{{{"gpu", "A100"}}}, b{{{"gpu", "A"}, {"x", "100"}}};

@@ -75,21 +75,37 @@ TEST(TopologyLinksTest, TooFewGpusAreAFault)
     EXPECT_TRUE(view_nodes(box(), query_of(8, 1, 2)).ok());
 }
 
-TEST(TopologyLinksTest, AFingerprintIsOfRatesAndModelsNotOfBusIds)
+TEST(TopologyLinksTest, AFingerprintIsOfKindsAndNumbersNotOfBusIdsAndRates)
 {
     const Fingerprint mine = fingerprint_of(box(), "13");
-    EXPECT_EQ(mine.facts.at("gpus"), "3 A, 1 B");
+    EXPECT_EQ(mine.facts.at("gpu"), "A, B");
+    EXPECT_EQ(mine.facts.at("links").substr(0, 6), "mixed ");
+    EXPECT_EQ(mine.facts.at("network"), "12.5");
     EXPECT_EQ(mine.facts.at("driver"), "13");
-    const auto changed = [&](std::string from, std::string to) {
+    const auto changed = [&](const std::string &from, const std::string &to) {
         std::string text = kBox;
         text.replace(text.find(from), from.size(), to);
         return fingerprint_of(box(text), "13").hash() != mine.hash();
     };
     EXPECT_FALSE(changed("0000:01:00.0", "0000:07:00.0"));
+    EXPECT_FALSE(changed("nvlink 2 25", "nvlink 2 24.3"));
     EXPECT_TRUE(changed("model A", "model C"));
-    EXPECT_TRUE(changed("nvlink 2 25", "nvlink 1 25"));
+    EXPECT_TRUE(changed("nvlink 2 25", "nvlink 1 50"));
     EXPECT_TRUE(changed("pcie 1 12.5", "pcie 1 25"));
     EXPECT_EQ(fingerprint_of(box(), "").facts.count("driver"), 0u);
+}
+
+TEST(TopologyLinksTest, SomeGpusOfAUniformMachineHaveItsFingerprint)
+{
+    const auto links = [](std::vector<int> gpus) {
+        return fingerprint_of(*fragment(box(), gpus), "").facts.at("links");
+    };
+    EXPECT_EQ(links({0, 1}), "nvlink x2");
+    EXPECT_EQ(links({2, 3}), "nvlink x2");
+    EXPECT_EQ(links({0, 2}), "pcie");
+    EXPECT_EQ(links({0}), Fingerprint::kAny);
+    const Fingerprint one = fingerprint_of(*fragment(box(), std::vector<int>{0}), "");
+    EXPECT_EQ(one.first_difference({{{"links", "nvlink x2"}}}), "");
 }
 
 } // namespace
