@@ -175,9 +175,12 @@ Route through_switches(const Topology &topology, int from, int to)
     Route route;
     std::vector<Hop> trunk_hops, last_hops;
     for (const int which : topology.of_kind(VertexKind::kNvSwitch)) {
+        if (fabric[which] != which) {
+            continue; // counted with the switch that it is joined to
+        }
         const Port a = port_of(topology, fabric, from, which);
         const Port b = port_of(topology, fabric, to, which);
-        if (fabric[which] != which || a.nvlinks == 0 || b.nvlinks == 0) {
+        if (a.nvlinks == 0 || b.nvlinks == 0) {
             continue;
         }
         const bool meet =
