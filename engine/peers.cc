@@ -86,7 +86,9 @@ Progress Peers::step()
                 why_not_ = filled.take_status();
                 target_.reset();
             }
-            group_.own_slot().offer = target_ != nullptr ? target_->offer() : ReachOffer{};
+            if (group_.local_size() > 1) {
+                group_.own_slot().offer = target_ != nullptr ? target_->offer() : ReachOffer{};
+            }
             begin_meeting(Part::kOffered, 0);
             break;
         }
@@ -208,7 +210,7 @@ bool Peers::probe()
 
 bool Peers::reach(int rank, int other) const noexcept
 {
-    if (!any_reach_) {
+    if (!any_reach_ || group_.local_size() == 1) {
         return false;
     }
     const auto &ranks = group_.local_ranks();
@@ -302,6 +304,9 @@ void Peers::give_up_mapping() noexcept
 // One rank of each node speaks: the first whose own trial failed, else nobody has a reason to give.
 void Peers::say_unreachable()
 {
+    if (group_.local_size() == 1) {
+        return;
+    }
     const auto failed = [&](int local_rank) {
         const int ranks = group_.local_size();
         const std::uint64_t wanted =
@@ -317,7 +322,7 @@ void Peers::say_unreachable()
     while (first < group_.local_size() && !failed(first)) {
         ++first;
     }
-    if (group_.local_size() > 1 && first == group_.local_rank()) {
+    if (first == group_.local_rank()) {
         log(process_.log(), some_reach ? 1 : 0,
             "hetcoll: some GPUs of this node do not share memory, so data between them goes "
             "through "

@@ -21,6 +21,7 @@ export OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_btl_vader_single_copy_me
 if [ "$(id -u)" = 0 ]; then
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 fi
+export EMU_NODE=${EMU_NODE:-$$} # apart from other runs on this machine
 export EMU_KERNELS=${EMU_KERNELS:-$build/emulated_gpu/lib/libhetcoll_emulated_kernels.so}
 emulated=$build/emulated_gpu/lib
 case :${LD_LIBRARY_PATH:-}: in
