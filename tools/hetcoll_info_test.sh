@@ -46,5 +46,16 @@ says 0 'gpu4    50   9.6     X' --topology "$work/fragment"
 sed -n '/^hetcoll topology 1/,/^```/p' "$HETCOLL_SRCDIR/docs/topology.md" | grep -v '^```' >"$work/example"
 says 0 'gpu0     X   NV2     PIX' --topology "$work/example"
 
+# This machine, which the emulated GPU and its NVML play.
+export EMU_NODE="info$$" EMU_LINKS="$machines/dgx1v-014.topology"
+says 0 'gpu2   NV2   SYS     X' --topology
+says 0 'gpu0     X   NV1   NV2' --topology --measure
+EMU_LINKS=$machines/dgxa100.topology
+says 0 'link gpu7 nvs0 nvlink 12 25' --topology --write
+export CUDA_VISIBLE_DEVICES=
+says 0 '(no GPU)' --topology
+says 0 'hetcoll topology 1' --topology --write
+says 1 '--measure is for this machine' --topology "$machines/pcie8.topology" --measure
+
 echo "$failures failures"
 [ "$failures" -eq 0 ]

@@ -5,42 +5,52 @@
 #include "topology/print.h"
 #include "topology/route.h"
 #include "topology_probe/hwloc_xml.h"
+#include "topology_probe/measure.h"
 #include "topology_probe/probe.h"
 
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
+#include <utility>
 
 namespace hetcoll {
 namespace {
 
 void write_to_stderr(int, const char *line) { std::fprintf(stderr, "hetcoll_info: %s\n", line); }
 
-Result<Topology> probe_this_machine()
+// The driver of this machine, initialized; null, and a line that says why, if there is none.
+const Driver *find_driver(const DriverLibrary &library)
+{
+    const Driver *const driver = library.get();
+    const Status cause =
+        driver == nullptr ? library.load_error()
+                          : driver_status(*driver, driver->cuInit(0), "cuInit", "looking for GPUs");
+    if (!cause.ok()) {
+        write_to_stderr(0, ("no GPU to be seen here: " + cause.message()).c_str());
+        return nullptr;
+    }
+    return driver;
+}
+
+Result<Topology> probe_this_machine(bool measure)
 {
     const DriverLibrary library;
-    const Driver *driver = library.get();
-    Status cause = driver == nullptr
-                       ? library.load_error()
-                       : driver_status(*driver, driver->cuInit(0), "cuInit", "looking for GPUs");
-    if (!cause.ok()) {
-        return error(Errc::kUnsupported,
-                     "no GPU to be seen here, name a file with --topology FILE (cause: %s)",
-                     cause.message().c_str());
-    }
+    const Driver *const driver = find_driver(library);
     MachineProbe probe({.write = write_to_stderr, .verbose = 1});
     Result<Topology> topology = probe.probe_machine(driver);
-    if (!topology.ok()) {
+    if (!topology.ok() || topology->gpus().empty()) {
         return topology;
-    }
-    if (topology->gpus().empty()) {
-        return error(Errc::kUnsupported,
-                     "the CUDA driver shows no GPU here, look at CUDA_VISIBLE_DEVICES or name a "
-                     "file with --topology FILE");
     }
     // As hetcoll does when it plans for the ranks of a job.
     if (Status status = add_unknown_ways(*topology); !status.ok()) {
         return status;
+    }
+    if (measure) {
+        const auto measured = measure_links(*driver);
+        if (!measured.ok()) {
+            return error(measured.status().code(), "%s", measured.status().message().c_str());
+        }
+        return with_measured_rates(std::move(*topology), *measured);
     }
     return topology;
 }
@@ -58,8 +68,24 @@ std::string print_head(const Topology &topology)
             before = ", ";
         }
     }
-    const std::string &model = topology.vertices[topology.gpus()[0]].model;
+    const std::vector<int> gpus = topology.gpus();
+    const std::string model = gpus.empty() ? "no GPU" : topology.vertices[gpus[0]].model;
     return text + (model.empty() ? "" : " (" + model + ")") + "\n\n";
+}
+
+// Instead of the matrix: what there is.
+std::string print_without_gpus(const Topology &topology)
+{
+    std::string text;
+    for (const VertexKind kind : {VertexKind::kCpu, VertexKind::kNic}) {
+        for (const int v : topology.of_kind(kind)) {
+            const Vertex &vertex = topology.vertices[v];
+            text += vertex.name +
+                    (vertex.numa == kUnknownNuma ? "" : "  NUMA " + std::to_string(vertex.numa)) +
+                    (vertex.bus.known == 0 ? "" : "  " + print_bus_id(vertex.bus)) + "\n";
+        }
+    }
+    return text;
 }
 
 } // namespace
@@ -72,6 +98,9 @@ void add_topology_options(CLI::App &app, TopologyRequest &request)
                        "file such as dgx1v; hwloc's XML too. FILE:0,3-5 takes these GPUs only")
             ->type_name("[FILE[:GPUS]]")
             ->expected(0, 1);
+    app.add_flag("--measure", request.measure,
+                 "with --topology, without FILE: rates measured by copies, not list speeds")
+        ->needs(topology);
     auto *dot = app.add_flag("--dot", request.dot, "with --topology: a graph for Graphviz")
                     ->needs(topology);
     auto *svg = app.add_flag("--svg", request.svg, "with --topology: a picture")->needs(topology);
@@ -83,8 +112,14 @@ void add_topology_options(CLI::App &app, TopologyRequest &request)
 
 Result<Topology> load_topology(const TopologyRequest &request)
 {
-    return request.name.empty() ? probe_this_machine()
-                                : read_any_topology(request.name, HETCOLL_TOPOLOGY_FOLDER);
+    if (request.name.empty()) {
+        return probe_this_machine(request.measure);
+    }
+    if (request.measure) {
+        return error(Errc::kInvalid, "--measure is for this machine, not for %s: leave one out",
+                     request.name.c_str());
+    }
+    return read_any_topology(request.name, HETCOLL_TOPOLOGY_FOLDER);
 }
 
 Result<std::string> show_topology(const TopologyRequest &request)
@@ -93,10 +128,11 @@ Result<std::string> show_topology(const TopologyRequest &request)
     if (!topology.ok()) {
         return topology.take_status();
     }
-    return request.dot     ? print_dot(*topology)
-           : request.svg   ? print_svg(*topology)
-           : request.write ? write_topology(*topology)
-                           : print_head(*topology) + print_matrix(*topology);
+    return request.dot                ? print_dot(*topology)
+           : request.svg              ? print_svg(*topology)
+           : request.write            ? write_topology(*topology)
+           : topology->gpus().empty() ? print_head(*topology) + print_without_gpus(*topology)
+                                      : print_head(*topology) + print_matrix(*topology);
 }
 
 } // namespace hetcoll

@@ -15,6 +15,7 @@ namespace hetcoll {
 struct TopologyRequest {
     bool wanted = false;
     std::string name;                             // FILE or FILE:GPUS; empty: this machine
+    bool measure = false;                         // this machine's links
     bool dot = false, svg = false, write = false; // one at most; none: the matrix
 };
 
