@@ -7,7 +7,7 @@
 # the highest one. The driver compiles the former for those boards when it loads the kernels, and the
 # latter for GPUs newer than this nvcc. With a list: exactly that, and PTX of its highest.
 #
-# From CUDA 13 on the fatbin is compressed for size (13 MB to 0.8 MB): that needs a driver of CUDA 12.4
+# From CUDA 13 on the fatbin is compressed for size (20 MB to 1.2 MB): that needs a driver of CUDA 12.4
 # or newer, and machine code of CUDA 13 needs a newer one anyway. Older toolkits keep their default,
 # which every driver reads.
 set -eu

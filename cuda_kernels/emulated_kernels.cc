@@ -5,6 +5,8 @@
 
 #include "emulated_gpu/cuda_on_host.h"
 
+#include "cuda_kernels/collapsed.h"
+
 #include "cuda_kernels/reduce.cu"
 
 namespace {

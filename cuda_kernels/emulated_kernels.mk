@@ -1,4 +1,5 @@
 emulated_kernels_sources += \
+	cuda_kernels/collapsed.h \
 	cuda_kernels/copy.cuh \
 	cuda_kernels/emulated_kernels.cc \
 	cuda_kernels/lane.cuh \

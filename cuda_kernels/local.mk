@@ -10,7 +10,7 @@ hetcoll_sources += \
 	cuda_kernels/user_op.h \
 	cuda_kernels/user_op.cc
 
-# The kernels for every architecture: about a minute of one core. -fmad=false: no fused multiply-add,
+# The kernels for every architecture: one and a half minutes of one core. -fmad=false: no fused multiply-add,
 # so that a complex product has the same bits as on the host.
 cuda_kernels_fatbin_sources = \
 	cuda_kernels/copy.cuh \

@@ -1,4 +1,5 @@
 // The body of the kernels, run on the CPU as many lanes: addressing, alignment, aliasing, folds.
+#include "cuda_kernels/collapsed.h"
 #include "cuda_kernels/reduce.cuh"
 #include "cuda_kernels/reduction_list.h"
 #include "test/unit/cuda_kernels_reference.h"
@@ -80,7 +81,7 @@ public:
     // `terms` inputs and `results` outputs, of which the first `in_place` are inputs `alias` and
     // on.
     void many_inputs(std::size_t count, int terms, int results, int in_place, int alias,
-                     Shifts shifts)
+                     Shifts shifts, std::size_t lanes = 3)
     {
         std::vector<Bytes> contents;
         std::vector<Shifted> buffers;
@@ -101,7 +102,7 @@ public:
             is_output[at] = true;
             outputs.output[k] = buffers[at].data();
         }
-        reduce_in_lanes<Op, T>(outputs, inputs, count, 3);
+        reduce_in_lanes<Op, T>(outputs, inputs, count, lanes);
         const std::vector<Bytes> in(contents.begin(), contents.begin() + terms);
         for (std::size_t k = 0; k < buffers.size(); ++k) {
             if (is_output[k]) {
@@ -214,6 +215,17 @@ TEST(ReduceLane, EveryShiftOfManyInputsAndOutputs)
         for (std::size_t count = 0; count <= 33; ++count) {
             one.many_inputs(count, 5, 3, 1, 2, {count % 17, 0});
             one.many_inputs(count, 6, 2, 0, 0, {count % 17, 1 + count % 16});
+        }
+    };
+    HETCOLL_FOR_EACH_REDUCTION(FOR_EACH_CASE)
+}
+
+TEST(ReduceLane, OneLaneOfManyInputsWorksPieceByPiece)
+{
+    const auto run = [](auto one) {
+        for (const std::size_t count : {0, 1, 37, 4099}) {
+            one.many_inputs(count, 5, 3, 1, 2, {0, 0}, 1);
+            one.many_inputs(count, 2, 2, 2, 0, {1, 3}, 1);
         }
     };
     HETCOLL_FOR_EACH_REDUCTION(FOR_EACH_CASE)
