@@ -1,5 +1,7 @@
 #include "topology_probe/hwloc_tree.h"
 
+#ifndef HETCOLL_WITHOUT_HWLOC // as in an Open MPI source tree on a system without it
+
 #include "topology_probe/sys_files.h"
 
 #include <hwloc.h>
@@ -353,3 +355,24 @@ Result<MachineTree> read_hwloc_xml(const std::string &path)
 }
 
 } // namespace hetcoll
+
+#else
+
+namespace hetcoll {
+
+Result<MachineTree> read_this_machine(const std::string &)
+{
+    return error(Errc::kUnsupported, "hetcoll was built without hwloc");
+}
+
+Result<MachineTree> read_hwloc_xml(const std::string &path)
+{
+    return error(Errc::kUnsupported,
+                 "%s: hetcoll was built without hwloc and cannot read its XML files, write a "
+                 "topology file",
+                 path.c_str());
+}
+
+} // namespace hetcoll
+
+#endif

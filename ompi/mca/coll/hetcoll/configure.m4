@@ -65,14 +65,37 @@ AC_DEFUN([MCA_ompi_coll_hetcoll_CHECK_CXX],
      CXXFLAGS=$coll_hetcoll_saved_flags
      AC_LANG_POP([C++])])])
 
+# The hwloc of the system. Open MPI's own copy is another one, with other names, and need not be built
+# yet; without hwloc the component knows fewer links.
+AC_DEFUN([MCA_ompi_coll_hetcoll_CHECK_HWLOC],
+[coll_hetcoll_HWLOC_CPPFLAGS=-DHETCOLL_WITHOUT_HWLOC
+ coll_hetcoll_HWLOC_LIBS=
+ coll_hetcoll_saved_libs=$LIBS
+ LIBS="-lhwloc $LIBS"
+ AC_MSG_CHECKING([for an installed hwloc 2.1 or later, for coll/hetcoll])
+ AC_LINK_IFELSE([AC_LANG_PROGRAM([[
+    #include <hwloc.h>
+    #if HWLOC_API_VERSION < 0x00020100
+    #error too old
+    #endif
+    ]], [[return hwloc_topology_set_components(0, 0, 0);]])],
+    [coll_hetcoll_HWLOC_CPPFLAGS=
+     coll_hetcoll_HWLOC_LIBS=-lhwloc
+     AC_MSG_RESULT([yes])],
+    [AC_MSG_RESULT([no, so it knows fewer links])])
+ LIBS=$coll_hetcoll_saved_libs
+ AC_SUBST([coll_hetcoll_HWLOC_CPPFLAGS])
+ AC_SUBST([coll_hetcoll_HWLOC_LIBS])])
+
 # MCA_ompi_coll_hetcoll_CONFIG([action if it can compile], [action if not])
 AC_DEFUN([MCA_ompi_coll_hetcoll_CONFIG],
 [AC_REQUIRE([AM_PROG_AS])
  AC_CONFIG_FILES([ompi/mca/coll/hetcoll/Makefile])
  AC_CONFIG_FILES([ompi/mca/coll/hetcoll/hetcoll_config.h])
- OPAL_VAR_SCOPE_PUSH([coll_hetcoll_dir coll_hetcoll_nvcc coll_hetcoll_cxx coll_hetcoll_saved_flags])
+ OPAL_VAR_SCOPE_PUSH([coll_hetcoll_dir coll_hetcoll_nvcc coll_hetcoll_cxx coll_hetcoll_saved_flags coll_hetcoll_saved_libs])
  MCA_ompi_coll_hetcoll_FIND_CUDA
  MCA_ompi_coll_hetcoll_CHECK_CXX
+ MCA_ompi_coll_hetcoll_CHECK_HWLOC
  # The library with Open MPI's internal symbols is libmpi up to 5.0, libopen_mpi after.
  AS_IF([test -f "$srcdir/ompi/mpi/c/Makefile.am" && grep -q libopen_mpi "$srcdir/ompi/Makefile.am"],
     [coll_hetcoll_LIBMPI="\$(top_builddir)/ompi/libopen_mpi.la"],
