@@ -70,18 +70,11 @@ int attribute_of(CUdevice_attribute attribute, CUdevice device)
     }
 }
 
-CUuuid uuid_of(CUdevice device)
-{
-    const Uuid bytes = device_uuid(physical(device));
-    CUuuid uuid;
-    std::memcpy(uuid.bytes, bytes.data(), sizeof uuid.bytes);
-    return uuid;
-}
-
-CUresult get_uuid(CUuuid *out, CUdevice device)
+CUresult get_uuid(CUuuid *out, CUdevice device, Uuid (*uuid_of)(int))
 {
     EMULATED_TRY(check_device(device));
-    *out = uuid_of(device);
+    const Uuid bytes = uuid_of(physical(device));
+    std::memcpy(out->bytes, bytes.data(), sizeof out->bytes);
     return CUDA_SUCCESS;
 }
 
@@ -129,13 +122,13 @@ EMULATED_GPU_EXPORT CUresult cuDeviceGetName(char *name, int bytes, CUdevice dev
 EMULATED_GPU_EXPORT CUresult cuDeviceGetUuid(CUuuid *out, CUdevice device)
 {
     EMULATED_CALL(cuDeviceGetUuid);
-    return get_uuid(out, device);
+    return get_uuid(out, device, gpu_uuid);
 }
 
 EMULATED_GPU_EXPORT CUresult cuDeviceGetUuid_v2(CUuuid *out, CUdevice device)
 {
     EMULATED_CALL(cuDeviceGetUuid);
-    return get_uuid(out, device);
+    return get_uuid(out, device, device_uuid);
 }
 
 EMULATED_GPU_EXPORT CUresult cuDeviceTotalMem(size_t *bytes, CUdevice device)

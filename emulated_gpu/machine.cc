@@ -178,6 +178,17 @@ void name_devices(Machine &machine)
 
 } // namespace
 
+std::string print_uuid(const char *prefix, const Uuid &uuid)
+{
+    std::string text = prefix;
+    for (std::size_t i = 0; i < uuid.size(); ++i) {
+        char byte[4];
+        std::snprintf(byte, sizeof byte, "%02x", uuid[i]);
+        text += (i == 0 || i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "") + std::string(byte);
+    }
+    return text;
+}
+
 bool parse_bus_id(std::string_view text, BusId &bus)
 {
     const std::string copy(text);

@@ -21,6 +21,8 @@ struct BusId {
 [[nodiscard]] bool parse_bus_id(std::string_view text, BusId &bus);
 
 using Uuid = std::array<std::uint8_t, 16>; // all zero: none given
+// PREFIX-00010203-0405-...
+[[nodiscard]] std::string print_uuid(const char *prefix, const Uuid &uuid);
 
 struct Vertex {
     VertexKind kind = VertexKind::kOther;

@@ -19,7 +19,11 @@ namespace {
 
 constinit std::atomic<int> users{0};
 
-// The number of a device, or -1 with the reason.
+// GPUs: the instances of a divided one have no handles here. A GPU's number for the driver is that
+// of its first instance.
+int gpu_count() { return settings().physical_devices / settings().mig; }
+
+// The driver's number of a GPU, or -1 with the reason.
 int device_number(nvmlDevice_t handle, nvmlReturn_t &reason)
 {
     if (users.load() <= 0) {
@@ -28,12 +32,12 @@ int device_number(nvmlDevice_t handle, nvmlReturn_t &reason)
     }
     const auto number = static_cast<int>(reinterpret_cast<std::uintptr_t>(handle)) - 1;
     reason = NVML_ERROR_INVALID_ARGUMENT;
-    return number >= 0 && number < settings().physical_devices ? number : -1;
+    return number >= 0 && number < gpu_count() ? number * settings().mig : -1;
 }
 
 nvmlReturn_t give_handle(int number, nvmlDevice_t *out)
 {
-    if (number < 0 || number >= settings().physical_devices) {
+    if (number < 0 || number >= gpu_count()) {
         return NVML_ERROR_NOT_FOUND;
     }
     *out = reinterpret_cast<nvmlDevice_t>(static_cast<std::uintptr_t>(number) + 1);
@@ -52,17 +56,7 @@ nvmlReturn_t give_text(const std::string &text, char *out, unsigned length)
     return NVML_SUCCESS;
 }
 
-std::string uuid_text(int device)
-{
-    std::string text = "GPU";
-    const Uuid uuid = device_uuid(device);
-    for (std::size_t i = 0; i < uuid.size(); ++i) {
-        char byte[4];
-        std::snprintf(byte, sizeof byte, "%02x", uuid[i]);
-        text += (i == 0 || i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "") + std::string(byte);
-    }
-    return text;
-}
+std::string uuid_text(int device) { return print_uuid("GPU", gpu_uuid(device)); }
 
 void fill_pci(const BusId &bus, nvmlPciInfo_t *pci)
 {
@@ -264,7 +258,7 @@ EMULATED_NVML_EXPORT nvmlReturn_t nvmlDeviceGetCount_v2(unsigned *count)
     if (count == nullptr) {
         return NVML_ERROR_INVALID_ARGUMENT;
     }
-    *count = static_cast<unsigned>(settings().physical_devices); // CUDA_VISIBLE_DEVICES or not
+    *count = static_cast<unsigned>(gpu_count()); // CUDA_VISIBLE_DEVICES or not
     return NVML_SUCCESS;
 }
 
@@ -273,7 +267,7 @@ EMULATED_NVML_EXPORT nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, 
     if (users.load() <= 0) {
         return NVML_ERROR_UNINITIALIZED;
     }
-    const bool valid = out != nullptr && index < static_cast<unsigned>(settings().physical_devices);
+    const bool valid = out != nullptr && index < static_cast<unsigned>(gpu_count());
     return valid ? give_handle(static_cast<int>(index), out) : NVML_ERROR_INVALID_ARGUMENT;
 }
 
@@ -282,8 +276,8 @@ EMULATED_NVML_EXPORT nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nv
     if (users.load() <= 0) {
         return NVML_ERROR_UNINITIALIZED;
     }
-    int device = settings().physical_devices - 1;
-    while (device >= 0 && uuid_text(device) != uuid) {
+    int device = gpu_count() - 1;
+    while (device >= 0 && uuid_text(device * settings().mig) != uuid) {
         --device;
     }
     return give_handle(device, out);
@@ -299,8 +293,8 @@ EMULATED_NVML_EXPORT nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *t
     if (text == nullptr || !parse_bus_id(text, bus)) {
         return NVML_ERROR_INVALID_ARGUMENT;
     }
-    int device = settings().physical_devices - 1;
-    while (device >= 0 && settings().machine->gpu(device).bus != bus) {
+    int device = gpu_count() - 1;
+    while (device >= 0 && settings().machine->gpu(device * settings().mig).bus != bus) {
         --device;
     }
     return give_handle(device, out);
@@ -309,7 +303,7 @@ EMULATED_NVML_EXPORT nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *t
 EMULATED_NVML_EXPORT nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t handle, unsigned *index)
 {
     return of_device(handle, index, [&](int device) {
-        *index = static_cast<unsigned>(device);
+        *index = static_cast<unsigned>(device / settings().mig);
         return NVML_SUCCESS;
     });
 }
@@ -365,9 +359,16 @@ EMULATED_NVML_EXPORT nvmlReturn_t nvmlDeviceGetCurrPcieLinkWidth(nvmlDevice_t ha
     return nvmlDeviceGetMaxPcieLinkWidth(handle, width);
 }
 
-EMULATED_NVML_EXPORT nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t, unsigned *, unsigned *)
+EMULATED_NVML_EXPORT nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t handle, unsigned *current,
+                                                       unsigned *pending)
 {
-    return users.load() > 0 ? NVML_ERROR_NOT_SUPPORTED : NVML_ERROR_UNINITIALIZED;
+    return of_device(handle, current, [&](int) {
+        if (settings().mig == 1 || pending == nullptr) {
+            return settings().mig == 1 ? NVML_ERROR_NOT_SUPPORTED : NVML_ERROR_INVALID_ARGUMENT;
+        }
+        *current = *pending = 1;
+        return NVML_SUCCESS;
+    });
 }
 
 EMULATED_NVML_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t handle, unsigned number,

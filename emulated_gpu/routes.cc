@@ -179,6 +179,9 @@ Routes::Route Routes::find(int from, int to)
 {
     const int start = machine_.gpus[as_index(from)], end = machine_.gpus[as_index(to)];
     Route route;
+    if (start == end) {
+        return route; // instances of one GPU
+    }
     if (const double gbps = direct_gbps(start, end, true); gbps > 0) {
         route.nvlink = true;
         route.channels.push_back(

@@ -17,6 +17,8 @@
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace hetcoll::emulated_gpu {
 namespace {
@@ -49,28 +51,75 @@ bool environment_flag(const char *name, bool otherwise)
 // ThreadSanitizer leaves little address space and chooses the places itself.
 bool runs_under_tsan() { return dlsym(RTLD_DEFAULT, "__tsan_init") != nullptr; }
 
-// As the real driver: the ordinals up to the first that names no device.
+Uuid uuid_of_gpu(const Settings &s, int physical)
+{
+    Uuid uuid = s.machine->gpu(physical).uuid;
+    const std::string_view node = s.node;
+    if (node == "0") {
+        return uuid;
+    }
+    std::uint32_t hash = 2166136261u; // FNV-1a
+    for (const char letter : node) {
+        hash = (hash ^ static_cast<unsigned char>(letter)) * 16777619u;
+    }
+    for (std::size_t i = 0; i < 4; ++i) {
+        uuid[8 + i] = static_cast<std::uint8_t>(uuid[8 + i] ^ (hash >> (8 * i)));
+    }
+    return uuid;
+}
+
+Uuid uuid_of_device(const Settings &s, int physical)
+{
+    Uuid uuid = uuid_of_gpu(s, physical);
+    if (s.mig > 1) {
+        uuid[12] = static_cast<std::uint8_t>(uuid[12] ^ (physical % s.mig + 1));
+    }
+    return uuid;
+}
+
+// The device that an entry of CUDA_VISIBLE_DEVICES names, by number or by the start of its UUID;
+// -1 for none.
+int find_visible(const Settings &s, const std::string &entry)
+{
+    if (entry.starts_with("GPU-") || entry.starts_with("MIG-")) {
+        const std::string prefix = entry.substr(0, 3);
+        for (int device = 0; device < s.physical_devices; ++device) {
+            const bool is_instance = s.mig > 1;
+            if (is_instance == (prefix == "MIG") &&
+                print_uuid(prefix.c_str(), uuid_of_device(s, device)).starts_with(entry)) {
+                return device;
+            }
+        }
+        return -1;
+    }
+    char *end = nullptr;
+    const long device = std::strtol(entry.c_str(), &end, 10);
+    return end != entry.c_str() && *end == '\0' && device >= 0 && device < s.physical_devices
+               ? static_cast<int>(device)
+               : -1;
+}
+
+// As the real driver: the entries up to the first that names no device, and of divided GPUs one
+// instance only.
 void apply_visible_devices(Settings &s)
 {
+    const int most = s.mig > 1 ? 1 : kMaxDevices;
     const char *list = std::getenv("CUDA_VISIBLE_DEVICES");
     if (list == nullptr) {
         for (int i = 0; i < s.physical_devices; ++i) {
             s.physical_device[i] = i;
         }
-        s.device_count = s.physical_devices;
+        s.device_count = std::min(s.physical_devices, most);
         return;
     }
-    while (s.device_count < kMaxDevices) {
-        char *end = nullptr;
-        const long device = std::strtol(list, &end, 10);
-        if (end == list || device < 0 || device >= s.physical_devices) {
+    for (std::string_view rest = list; s.device_count < most;) {
+        const auto comma = std::min(rest.find(','), rest.size());
+        const int device = find_visible(s, std::string(rest.substr(0, comma)));
+        if (device < 0) {
             return;
         }
-        s.physical_device[s.device_count++] = static_cast<int>(device);
-        if (*end != ',') {
-            return;
-        }
-        list = end + 1;
+        s.physical_device[s.device_count++] = device;
+        rest.remove_prefix(std::min(comma + 1, rest.size()));
     }
 }
 
@@ -94,13 +143,39 @@ const char *faults_of_this_rank()
 }
 
 constexpr const char *kNames[] = {
-    "EMU_CC",         "EMU_CHECK_FOOTPRINT", "EMU_COLLAPSE", "EMU_DELAY_US",  "EMU_DRIVER_VERSION",
-    "EMU_FAIL",       "EMU_FAIL_RANK",       "EMU_GDR",      "EMU_ID_STAYS",  "EMU_KERNELS",
-    "EMU_LEAKS",      "EMU_LEAKS_FILE",      "EMU_LINKS",    "EMU_LINK_GBPS", "EMU_LINK_LATENCY_US",
-    "EMU_LINK_SCALE", "EMU_MEM_MB",          "EMU_NODE",     "EMU_NO_PEER",   "EMU_NUM_DEVICES",
-    "EMU_POISON",     "EMU_POOLS",           "EMU_SEED",     "EMU_SMS",       "EMU_STATS",
-    "EMU_STATS_FILE", "EMU_STRICT",          "EMU_TRACE",    "EMU_VA",        "EMU_VA_REUSE",
-    "EMU_VMM",        "EMU_WINDOW_GB",
+    "EMU_CC",
+    "EMU_CHECK_FOOTPRINT",
+    "EMU_COLLAPSE",
+    "EMU_DELAY_US",
+    "EMU_DRIVER_VERSION",
+    "EMU_FAIL",
+    "EMU_FAIL_RANK",
+    "EMU_GDR",
+    "EMU_ID_STAYS",
+    "EMU_KERNELS",
+    "EMU_LEAKS",
+    "EMU_LEAKS_FILE",
+    "EMU_LINKS",
+    "EMU_LINK_GBPS",
+    "EMU_LINK_LATENCY_US",
+    "EMU_LINK_SCALE",
+    "EMU_MEM_MB",
+    "EMU_MIG",
+    "EMU_NODE",
+    "EMU_NO_PEER",
+    "EMU_NUM_DEVICES",
+    "EMU_POISON",
+    "EMU_POOLS",
+    "EMU_SEED",
+    "EMU_SMS",
+    "EMU_STATS",
+    "EMU_STATS_FILE",
+    "EMU_STRICT",
+    "EMU_TRACE",
+    "EMU_VA",
+    "EMU_VA_REUSE",
+    "EMU_VMM",
+    "EMU_WINDOW_GB",
 };
 
 // A misspelt name would be a test of nothing.
@@ -151,6 +226,19 @@ std::string read_links(const std::string &value, Machine &machine)
     return problem;
 }
 
+// EMU_MIG: the instances of GPU 0 come first, then those of GPU 1.
+void divide_gpus(Settings &s, Machine &machine)
+{
+    const int most = s.physical_devices > 0 ? std::min(kMaxDevices / s.physical_devices, 7) : 1;
+    s.mig = static_cast<int>(environment_number("EMU_MIG", 1, 1, most));
+    s.physical_devices *= s.mig;
+    std::vector<int> instances;
+    for (const int gpu : machine.gpus) {
+        instances.insert(instances.end(), static_cast<std::size_t>(s.mig), gpu);
+    }
+    machine.gpus = std::move(instances);
+}
+
 // The devices of the node and the links between them.
 void read_machine(Settings &s)
 {
@@ -174,6 +262,7 @@ void read_machine(Settings &s)
         say("EMU_LINK_GBPS changes nothing beside EMU_LINKS");
     }
     machine->gpus.resize(static_cast<std::size_t>(s.physical_devices));
+    divide_gpus(s, *machine);
     s.machine = machine;
     s.routes = new Routes(*machine);
     s.has_link_rates = s.has_links || gbps > 0;
@@ -251,6 +340,8 @@ Settings read_settings()
 {
     Settings s{};
     name_unknown_variables();
+    const char *node = std::getenv("EMU_NODE");
+    s.node = node != nullptr && *node != '\0' ? node : "0";
     read_device(s);
     const bool tsan = runs_under_tsan();
     s.window_bytes =
@@ -268,8 +359,6 @@ Settings read_settings()
     s.print_leaks = environment_flag("EMU_LEAKS", false);
     s.delay_us = environment_number("EMU_DELAY_US", 0, 0, kMostDelayUs);
     s.seed = static_cast<unsigned>(environment_number("EMU_SEED", 1, 0, UINT_MAX));
-    const char *node = std::getenv("EMU_NODE");
-    s.node = node != nullptr && *node != '\0' ? node : "0";
     s.kernels = std::getenv("EMU_KERNELS");
     s.faults = faults_of_this_rank();
     return s;
@@ -289,7 +378,7 @@ bool peers_reach(int physical_a, int physical_b)
         return true;
     }
     const Settings &s = settings();
-    return (s.unreachable[physical_a] >> physical_b & 1u) == 0 &&
+    return s.mig == 1 && (s.unreachable[physical_a] >> physical_b & 1u) == 0 &&
            !s.routes->between(physical_a, physical_b).empty() &&
            !(s.no_peer_over_sockets && s.routes->crosses_sockets(physical_a, physical_b));
 }
@@ -304,18 +393,8 @@ int ordinal_of(int physical_device, int otherwise)
     return otherwise;
 }
 
-Uuid device_uuid(int physical)
-{
-    Uuid uuid = settings().machine->gpu(physical).uuid;
-    const std::string node = settings().node;
-    std::uint32_t hash = node == "0" ? 0 : 2166136261u; // FNV-1a
-    for (const char letter : node == "0" ? std::string() : node) {
-        hash = (hash ^ static_cast<unsigned char>(letter)) * 16777619u;
-    }
-    for (std::size_t i = 0; i < 4; ++i) {
-        uuid[8 + i] = static_cast<std::uint8_t>(uuid[8 + i] ^ (hash >> (8 * i)));
-    }
-    return uuid;
-}
+Uuid gpu_uuid(int physical) { return uuid_of_gpu(settings(), physical); }
+
+Uuid device_uuid(int physical) { return uuid_of_device(settings(), physical); }
 
 } // namespace hetcoll::emulated_gpu

@@ -11,7 +11,8 @@ namespace hetcoll::emulated_gpu {
 inline constexpr int kMaxDevices = 16;
 
 struct Settings {
-    int physical_devices;                   // EMU_NUM_DEVICES, or those of EMU_LINKS
+    int physical_devices;                   // EMU_NUM_DEVICES or those of EMU_LINKS, times `mig`
+    int mig;                                // EMU_MIG: instances of each GPU; 1: it is not divided
     int device_count;                       // of these, those that CUDA_VISIBLE_DEVICES leaves
     int physical_device[kMaxDevices];       // ordinal -> device of the (emulated) node
     std::size_t memory_bytes;               // EMU_MEM_MB, of each device
@@ -55,7 +56,8 @@ struct Settings {
 // The ordinal of a device of the node, or `otherwise` if this process does not see it.
 [[nodiscard]] int ordinal_of(int physical_device, int otherwise);
 
-// Stable, and another one on every emulated node.
+// Stable, and another one on every emulated node. An instance of a divided GPU has its own.
 [[nodiscard]] Uuid device_uuid(int physical);
+[[nodiscard]] Uuid gpu_uuid(int physical); // of the GPU that it is an instance of
 
 } // namespace hetcoll::emulated_gpu

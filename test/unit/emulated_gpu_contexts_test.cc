@@ -124,5 +124,55 @@ TEST(EmulatedContextTest, VisibleDevicesAreHonoured)
     EXPECT_EQ(child.exit_status, 0) << child.errors;
 }
 
+std::string uuid_of_device_0()
+{
+    CUuuid uuid{};
+    EXPECT_EQ(cu().cuDeviceGetUuid_v2(&uuid, 0), CUDA_SUCCESS);
+    std::string text;
+    for (const char byte : uuid.bytes) {
+        char digits[3];
+        std::snprintf(digits, sizeof digits, "%02x", static_cast<unsigned char>(byte));
+        text += digits;
+    }
+    return text;
+}
+
+TEST(EmulatedContextChild, DISABLED_PrintUuid)
+{
+    int count = 0;
+    EXPECT_EQ(cu().cuDeviceGetCount(&count), CUDA_SUCCESS);
+    EXPECT_EQ(count, 1);
+    char bus[32] = "";
+    EXPECT_EQ(cu().cuDeviceGetPCIBusId(bus, sizeof bus, 0), CUDA_SUCCESS);
+    std::fprintf(stderr, "%s %s", bus, uuid_of_device_0().c_str());
+}
+
+TEST(EmulatedContextTest, AnInstanceOfADividedGpuHasAUuidOfItsOwn)
+{
+    std::vector<std::string> seen;
+    for (const std::string device : {"0", "1", "2"}) {
+        const ChildResult child =
+            run_in_child("EmulatedContextChild.DISABLED_PrintUuid",
+                         {"EMU_NUM_DEVICES=2", "EMU_MIG=2", "CUDA_VISIBLE_DEVICES=" + device});
+        EXPECT_EQ(child.exit_status, 0) << child.errors;
+        seen.push_back(child.errors);
+    }
+    constexpr std::size_t kBus = 12; // "0000:10:00.0"
+    EXPECT_EQ(seen[0].substr(0, kBus), seen[1].substr(0, kBus));
+    EXPECT_NE(seen[0].substr(0, kBus), seen[2].substr(0, kBus));
+    EXPECT_NE(seen[0], seen[1]);
+}
+
+TEST(EmulatedContextTest, ADeviceCanBeMadeVisibleByItsUuid)
+{
+    const std::string first =
+        run_in_child("EmulatedContextChild.DISABLED_PrintUuid", {"EMU_NUM_DEVICES=1"}).errors;
+    const ChildResult child =
+        run_in_child("EmulatedContextChild.DISABLED_PrintUuid",
+                     {"EMU_NUM_DEVICES=4", "CUDA_VISIBLE_DEVICES=GPU-" + first.substr(13, 8)});
+    EXPECT_EQ(child.exit_status, 0) << child.errors;
+    EXPECT_EQ(child.errors, first);
+}
+
 } // namespace
 } // namespace hetcoll::test
