@@ -2,10 +2,12 @@
 
 #include "topology/link_units.h"
 #include "topology/tree_packing.h"
+#include "tuning/topology_links.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 namespace hetcoll {
 namespace {
@@ -15,7 +17,7 @@ constexpr Flags kUnreachable = 2; // some pair of ranks of a node cannot share m
 
 constexpr int kMostLocalRanks = 64; // bits of ControlPage::Slot::reach
 // Trees are for GPUs joined pair by pair. Behind switches every rank's own kernel does as well.
-constexpr int kFewestTreeGpus = 3;
+constexpr std::size_t kFewestTreeGpus = 3;
 
 } // namespace
 
@@ -229,22 +231,8 @@ void Peers::conclude(Flags flags)
     target_.reset();
     probe_.reset();
     any_reach_ = share_node();
-    const LinkSummary summary = summarize(*placement_);
-    ranks_per_gpu_ = std::max(1, summary.max_ranks_per_gpu);
     const bool full = (flags & kUnreachable) == 0;
-    if (full) {
-        links_.gpu_gbps = summary.gpu_gbps > 0 ? summary.gpu_gbps : summary.memory_gbps;
-        links_.switched = summary.all_to_all;
-    }
-    if (summary.host_gbps > 0) {
-        links_.host_gbps = summary.host_gbps;
-    }
-    if (summary.nic_gbps > 0) {
-        links_.node_gbps = summary.nic_gbps;
-    }
-    if (summary.memory_gbps > 0) {
-        links_.memory_gbps = summary.memory_gbps;
-    }
+    find_links(full);
     for (const PlacedNode &node : placement_->nodes) {
         NodeGroups &gpus = groups_.nodes.emplace_back();
         for (const int gpu : node.gpus) {
@@ -256,7 +244,7 @@ void Peers::conclude(Flags flags)
         available_ |= bit(Algorithm::kOneShot) | bit(Algorithm::kTwoShot) |
                       bit(Algorithm::kLeader) | bit(Algorithm::kCopyIn);
     }
-    if (one_node && any_reach_ && ranks_per_gpu_ == 1) {
+    if (one_node && any_reach_) {
         pack_trees_of(placement_->nodes[0]);
     }
     if (group_.most_ranks_on_a_node() > 1 && (group_.nodes() > 1 || ranks_per_gpu_ > 1)) {
@@ -267,29 +255,52 @@ void Peers::conclude(Flags flags)
     }
 }
 
+// What the slowest of the nodes can do. `full`: all GPUs of each node reach each other.
+void Peers::find_links(bool full)
+{
+    ranks_per_gpu_ = std::max(1, summarize(*placement_).max_ranks_per_gpu);
+    bool first = true;
+    for (const PlacedNode &node : placement_->nodes) {
+        Links links = links_of(node.topology, numbers_of(node));
+        if (!full) {
+            links.gpu_gbps = links.ring_gbps = 0;
+            links.switched = false;
+        }
+        if (std::exchange(first, false)) {
+            links_ = links;
+            continue;
+        }
+        links_.gpu_gbps = std::min(links_.gpu_gbps, links.gpu_gbps);
+        links_.ring_gbps = std::min(links_.ring_gbps, links.ring_gbps);
+        links_.switched = links_.switched && links.switched;
+        links_.host_gbps = std::min(links_.host_gbps, links.host_gbps);
+        links_.node_gbps = std::min(links_.node_gbps, links.node_gbps);
+    }
+}
+
+std::vector<int> Peers::numbers_of(const PlacedNode &node) const
+{
+    std::vector<int> numbers;
+    for (const int gpu : node.gpus) {
+        numbers.push_back(placement_->gpus[gpu].number);
+    }
+    return numbers;
+}
+
 void Peers::pack_trees_of(const PlacedNode &node)
 {
-    const int gpus = static_cast<int>(node.gpus.size());
-    if (gpus < kFewestTreeGpus || links_.switched) {
+    if (node.gpus.size() < kFewestTreeGpus || links_.switched) {
         return;
     }
-    std::vector<int> numbers(node.gpus.size());
-    for (int i = 0; i < gpus; ++i) {
-        numbers[i] = placement_->gpus[node.gpus[i]].number;
-        tree_ranks_.push_back(placement_->gpus[node.gpus[i]].ranks.front());
-    }
-    const auto units = link_units(node.topology, numbers);
+    const auto units = link_units(node.topology, numbers_of(node));
     if (!units.ok()) {
         return;
     }
     const Packing packing = pack_best(*units);
-    for (const Tree &tree : packing.trees) {
-        trees_.push_back({tree.root, tree.parent, tree.weight});
-    }
-    if (trees_.empty() || 2 * trees_.size() > HETCOLL_TAGS) {
-        trees_.clear();
+    if (packing.trees.empty() || 2 * packing.trees.size() > HETCOLL_TAGS) {
         return;
     }
+    trees_ = rank_trees(packing, groups_.nodes[0]);
     links_.tree_gbps = packing.rate_units() * units->unit_gbps;
     links_.tree_depth = deepest(packing);
     available_ |= bit(Algorithm::kTree);

@@ -10,6 +10,7 @@
 #include "topology/record.h"
 #include "transport/reach_probe.h"
 #include "tuning/choice.h"
+#include "tuning/rank_trees.h"
 
 #include <memory>
 #include <optional>
@@ -51,8 +52,7 @@ public:
     [[nodiscard]] const Links &links() const noexcept { return links_; }
     [[nodiscard]] int ranks_per_gpu() const noexcept { return ranks_per_gpu_; }
     [[nodiscard]] const Groups &groups() const noexcept { return groups_; }
-    [[nodiscard]] const std::vector<TreeShape> &trees() const noexcept { return trees_; }
-    [[nodiscard]] const std::vector<int> &tree_ranks() const noexcept { return tree_ranks_; }
+    [[nodiscard]] const RankTrees &trees() const noexcept { return trees_; }
 
 private:
     enum class Part : std::uint8_t { kStart, kRecords, kOffer, kOffered, kProbe, kProbed, kDone };
@@ -63,6 +63,8 @@ private:
     void begin_meeting(Part part, Flags flags);
     [[nodiscard]] bool probe();
     void conclude(Flags flags);
+    void find_links(bool full);
+    [[nodiscard]] std::vector<int> numbers_of(const PlacedNode &node) const;
     void pack_trees_of(const PlacedNode &node);
     void say_unreachable();
 
@@ -91,8 +93,7 @@ private:
     Links links_;
     int ranks_per_gpu_ = 1;
     Groups groups_;
-    std::vector<TreeShape> trees_;
-    std::vector<int> tree_ranks_;
+    RankTrees trees_;
 };
 
 } // namespace hetcoll

@@ -40,9 +40,9 @@ struct Prediction {
 // mostly latency.
 [[nodiscard]] constexpr int hierarchy_segments(std::size_t bytes) noexcept
 {
-    constexpr std::size_t kSegmentBytes = 2u << 20, kMostSegments = 4;
+    constexpr std::size_t kSegmentBytes = 2u << 20, kMost = 4;
     const std::size_t segments = bytes / kSegmentBytes;
-    return static_cast<int>(segments < 1 ? 1 : segments > kMostSegments ? kMostSegments : segments);
+    return static_cast<int>(segments < 1 ? 1 : segments > kMost ? kMost : segments);
 }
 // Most bytes in one message: enough chunks to overlap, none too small.
 [[nodiscard]] std::size_t model_chunk(Algorithm algorithm, const Query &query) noexcept;

@@ -91,31 +91,45 @@ std::string print_links(const Topology &node)
 
 } // namespace
 
+Links links_of(const Topology &node, const std::vector<int> &gpus)
+{
+    Links links;
+    const std::vector<int> all = node.gpus();
+    std::vector<int> vertices;
+    for (const int gpu : gpus) {
+        vertices.push_back(all[static_cast<std::size_t>(gpu)]);
+    }
+    const double nics = nic_gbps(node);
+    links.node_gbps = nics > 0 ? nics : links.node_gbps;
+    if (vertices.empty()) {
+        return links;
+    }
+    const double host = find_host_route(node, vertices[0]).gbps;
+    links.host_gbps = host > 0 ? host : links.host_gbps;
+    // One GPU alone: data stay in its memory.
+    const bool several = vertices.size() > 1;
+    links.gpu_gbps = several ? slowest_gbps(node, gpus) : links.memory_gbps;
+    links.switched = several && is_all_to_all(node, gpus);
+    links.ring_gbps = several ? ring_gbps(node, vertices) : 0;
+    return links;
+}
+
 Result<NodesView> view_nodes(const Topology &node, const Query &query)
 {
     const int ranks = node_shape(query).max, sharing = std::max(query.ranks_per_gpu, 1);
     const std::size_t gpus = static_cast<std::size_t>((ranks + sharing - 1) / sharing);
-    std::vector<int> vertices = node.gpus();
-    if (gpus > vertices.size()) {
+    if (const std::size_t present = node.gpus().size(); gpus > present) {
         return error(
             Errc::kInvalid,
             "%d ranks on a node, %d on a GPU, need %zu GPUs, but the topology has %zu: take "
             "fewer ranks on a node, or more on a GPU",
-            ranks, sharing, gpus, vertices.size());
+            ranks, sharing, gpus, present);
     }
-    vertices.resize(gpus);
     std::vector<int> numbers(gpus);
     std::iota(numbers.begin(), numbers.end(), 0);
     NodesView view;
-    Links &links = view.links;
-    const double host = find_host_route(node, vertices[0]).gbps;
-    links.host_gbps = host > 0 ? host : links.host_gbps;
-    const double nics = nic_gbps(node);
-    links.node_gbps = nics > 0 ? nics : links.node_gbps;
-    // One GPU alone: data stay in its memory.
-    links.gpu_gbps = gpus > 1 ? slowest_gbps(node, numbers) : links.memory_gbps;
-    links.switched = gpus > 1 && is_all_to_all(node, numbers);
-    links.ring_gbps = gpus > 1 ? ring_gbps(node, vertices) : 0;
+    view.links = links_of(node, numbers);
+    const Links &links = view.links;
 
     const bool one_node = query.nodes <= 1;
     if (one_node && links.gpu_gbps > 0 && ranks > 1 && ranks <= kMostDirectRanks) {

@@ -7,6 +7,7 @@
 #include "tuning/fingerprint.h"
 
 #include <string>
+#include <vector>
 
 namespace hetcoll {
 
@@ -15,6 +16,11 @@ struct NodesView {
     Links links;
     AlgorithmSet available = kMessageAlgorithms; // whatever the size of the call
 };
+
+// What these GPUs of a node can do, without trees: their routes to each other and to host memory,
+// the node's network cards. What the topology does not tell keeps its default. Requires valid,
+// different numbers.
+[[nodiscard]] Links links_of(const Topology &node, const std::vector<int> &gpus);
 
 // `query` says how many ranks lie where; the ranks of a node take its first GPUs in order. Assumes
 // that whatever a route joins can be mapped: the engine tries. An error if there are too few GPUs.
