@@ -10,23 +10,33 @@ constexpr std::array<const char *, kCounterCount> kNames = {
     "coll_hetcoll_calls_previous",     "coll_hetcoll_calls_small",
     "coll_hetcoll_calls_staged",       "coll_hetcoll_calls_recursive_doubling",
     "coll_hetcoll_calls_rabenseifner", "coll_hetcoll_calls_ring",
+    "coll_hetcoll_calls_one_shot",     "coll_hetcoll_calls_two_shot",
+    "coll_hetcoll_calls_leader",       "coll_hetcoll_calls_tree",
+    "coll_hetcoll_calls_hierarchical", "coll_hetcoll_calls_copy_in",
     "coll_hetcoll_calls_failed",       "coll_hetcoll_bytes_bounce",
-    "coll_hetcoll_bytes_direct",       "coll_hetcoll_pointer_hits",
-    "coll_hetcoll_pointer_misses",     "coll_hetcoll_pointer_queries",
-    "coll_hetcoll_agreements",         "coll_hetcoll_allocations",
+    "coll_hetcoll_bytes_direct",       "coll_hetcoll_bytes_mapped",
+    "coll_hetcoll_pointer_hits",       "coll_hetcoll_pointer_misses",
+    "coll_hetcoll_pointer_queries",    "coll_hetcoll_agreements",
+    "coll_hetcoll_allocations",
 };
 
 struct Served {
     Counter counter;
-    const char *algorithm, *path;
+    const char *algorithm, *path; // path null: as the bytes went
 };
-constexpr std::array<Served, 6> kServed = {{
+constexpr std::array<Served, 12> kServed = {{
     {Counter::kCallsPrevious, "open_mpi", "host"},
-    {Counter::kCallsSmall, "recursive_doubling", "small"},
+    {Counter::kCallsSmall, "host", "small"},
     {Counter::kCallsStaged, "open_mpi", "staged"},
     {Counter::kCallsRecursiveDoubling, "recursive_doubling", nullptr},
     {Counter::kCallsRabenseifner, "rabenseifner", nullptr},
     {Counter::kCallsRing, "ring", nullptr},
+    {Counter::kCallsOneShot, "one_shot", "mapped"},
+    {Counter::kCallsTwoShot, "two_shot", "mapped"},
+    {Counter::kCallsLeader, "leader", "mapped"},
+    {Counter::kCallsTree, "tree", nullptr},
+    {Counter::kCallsHierarchical, "hierarchical", nullptr},
+    {Counter::kCallsCopyIn, "copy_in", "mapped"},
 }};
 
 } // namespace
@@ -94,8 +104,12 @@ Route name_route(const Counters &counters, const CounterValues &used)
         return {"-", "-"};
     }
     Route route;
-    const char *mover = used[Counter::kBytesDirect] != 0   ? "direct"
-                        : used[Counter::kBytesBounce] != 0 ? "bounce"
+    const bool messages = used[Counter::kBytesDirect] != 0 || used[Counter::kBytesBounce] != 0;
+    const bool mapped = used[Counter::kBytesMapped] != 0;
+    const char *mover = messages && mapped                 ? "mixed"
+                        : mapped                           ? "mapped"
+                        : used[Counter::kBytesDirect] != 0 ? "direct"
+                        : messages                         ? "bounce"
                                                            : "host";
     for (const Served &served : kServed) {
         if (used[served.counter] != 0) {

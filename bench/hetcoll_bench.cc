@@ -13,6 +13,8 @@
 #include <climits>
 #include <cstdio>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,6 +30,7 @@ struct Job {
     const MpiNames &names;
     const Options &options;
     TableStyle style;
+    std::span<const Way> ways; // side by side; empty: what hetcoll chooses
     std::vector<Row> rows;
 };
 
@@ -61,8 +64,27 @@ int refuse(const Status &status)
 void add_row(Job &job, const std::string &section, Workload &workload)
 {
     const Reduction r = workload.reduction();
+    if (!job.ways.empty()) {
+        const std::vector<MeasuredWay> results =
+            measure_ways(job.ways, job.gpu, job.counters, workload, job.options.measure);
+        for (std::size_t i = 0; i < results.size(); ++i) {
+            if (!results[i].served) {
+                continue; // it cannot run at this size or between these GPUs
+            }
+            job.rows.push_back({section,
+                                r.bytes,
+                                r.count,
+                                {results[i].route, results[i].call, {}},
+                                job.ways[i].name});
+            if (job.rank == 0) {
+                print_row(job.style, job.rows.back());
+            }
+        }
+        return;
+    }
     job.rows.push_back({section, r.bytes, r.count,
-                        measure(job.comm, job.gpu, job.counters, workload, job.options.measure)});
+                        measure(job.comm, job.gpu, job.counters, workload, job.options.measure),
+                        ""});
     if (job.rank == 0) {
         print_row(job.style, job.rows.back());
     }
@@ -180,10 +202,19 @@ int run(const Options &options)
         }
         gpu = std::move(*opened);
     }
-    Job job{comm, 0, 1, gpu.get(), counters, names, options, {}, {}};
+    Job job{comm, 0, 1, gpu.get(), counters, names, options, {}, {}, {}};
     MPI_Comm_rank(comm, &job.rank);
     MPI_Comm_size(comm, &job.ranks);
-    job.style = {options.measure.host_copy, gpu && gpu->is_emulated(), job.ranks};
+    job.style = {options.measure.host_copy, gpu && gpu->is_emulated(), job.ranks,
+                 !options.algorithms.empty()};
+    std::optional<Ways> ways;
+    if (!options.algorithms.empty()) {
+        Result<Ways> made = Ways::create(comm, options.algorithms);
+        if (!made.ok()) {
+            return refuse(made.status()); // the same on all ranks
+        }
+        job.ways = ways.emplace(std::move(*made)).all();
+    }
 
     const Facts facts = describe(job); // collective
     const std::string section = options.demo ? "Sweep" : "";

@@ -3,8 +3,12 @@ bench_common = \
 	bench/buffer.h bench/buffer.cc \
 	bench/counters.h bench/counters.cc \
 	bench/fusion.h bench/fusion.cc \
+	bench/measure.h bench/measure.cc \
 	bench/mpi_names.h bench/mpi_names.cc \
+	bench/parameters.h bench/parameters.cc \
 	bench/pattern.h bench/pattern.cc \
+	bench/sizes.h bench/sizes.cc \
+	bench/ways.h bench/ways.cc \
 	bench/workload.h bench/workload.cc
 
 if WITH_CUDA
@@ -19,7 +23,6 @@ hetcoll_bench_SOURCES = \
 	bench/hetcoll_bench.cc \
 	bench/host.h bench/host.cc \
 	bench/machine.h bench/machine.cc \
-	bench/measure.h bench/measure.cc \
 	bench/options.h bench/options.cc \
 	bench/report.h bench/report.cc \
 	bench/resnet50.h

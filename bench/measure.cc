@@ -58,12 +58,13 @@ int iterations_for(std::size_t bytes)
                                            : 10;
 }
 
-Sample summarise(std::vector<double> &us, MPI_Comm comm)
+CallTimes summarise(std::vector<double> &us, MPI_Comm comm)
 {
     const int count = static_cast<int>(us.size());
     MPI_Allreduce(MPI_IN_PLACE, us.data(), count, MPI_DOUBLE, MPI_MAX, comm);
     std::sort(us.begin(), us.end());
-    return {us.front(), us[us.size() / 2], us[(us.size() * 99 + 99) / 100 - 1]};
+    const auto percentile = [&](std::size_t p) { return us[(us.size() * p + 99) / 100 - 1]; };
+    return {us.front(), us[us.size() / 2], percentile(90), percentile(99)};
 }
 
 double time_us(MPI_Comm comm, int batch, const std::function<void()> &call)
@@ -115,6 +116,81 @@ void add(std::optional<Verdict> &to, const Verdict &more)
     to = to ? Verdict{to->wrong + more.wrong, to->same_bits && more.same_bits} : more;
 }
 
+// A way with what it needs to be called.
+struct Caller {
+    const Way &way;
+    std::unique_ptr<HostCopy> copy;
+    std::function<void()> call;
+    MeasuredWay result{};
+    std::vector<double> us{};
+};
+
+std::vector<Caller> make_callers(std::span<const Way> ways, const Gpu *gpu, const Reduction &r)
+{
+    std::vector<Caller> callers;
+    for (const Way &way : ways) {
+        Caller caller{way, nullptr, [r, comm = way.comm] {
+                          MPI_Allreduce(r.send, r.recv, static_cast<int>(r.count), r.type, r.op,
+                                        comm);
+                      }};
+        if (way.host_copy) {
+            caller.copy = std::make_unique<HostCopy>(*gpu, r, way.comm);
+            caller.call = [copy = caller.copy.get()] { copy->call(); };
+        }
+        callers.push_back(std::move(caller));
+    }
+    return callers;
+}
+
+// One call of each, checked, and which way it went. The callers that another algorithm served than
+// the one asked for are dropped, on all ranks alike.
+void check(std::vector<Caller> &callers, const Counters &counters, Workload &workload,
+           const MeasureOptions &options)
+{
+    for (Caller &caller : callers) {
+        if (!caller.result.served) {
+            continue;
+        }
+        const CounterValues before = counters.read();
+        if (options.verify) {
+            add(caller.result.call.verdict, checked_call(caller.way.comm, workload, caller.call));
+        } else {
+            caller.call();
+        }
+        caller.result.route = name_route(counters, counters.read() - before);
+        const std::string &asked = caller.way.algorithm;
+        int as_asked = asked.empty() || caller.result.route.algorithm == asked ? 1 : 0;
+        MPI_Allreduce(MPI_IN_PLACE, &as_asked, 1, MPI_INT, MPI_MIN, caller.way.comm);
+        caller.result.served = as_asked != 0;
+    }
+}
+
+// Of one round, of the slowest rank.
+double round_seconds(MPI_Comm comm, std::vector<Caller> &callers)
+{
+    double us = 0;
+    for (Caller &caller : callers) {
+        us += caller.result.served ? time_us(caller.way.comm, 1, caller.call) : 0;
+    }
+    MPI_Allreduce(MPI_IN_PLACE, &us, 1, MPI_DOUBLE, MPI_MAX, comm);
+    return us / 1e6;
+}
+
+int count_iterations(MPI_Comm comm, std::vector<Caller> &callers, std::size_t bytes,
+                     const MeasureOptions &options)
+{
+    constexpr double kFewest = 3, kMost = 200;
+    if (options.iterations > 0) {
+        return options.iterations;
+    }
+    if (options.seconds > 0) {
+        const double round = round_seconds(comm, callers) + 1e-6;
+        return static_cast<int>(
+            std::clamp(options.seconds / round / options.batch, kFewest, kMost));
+    }
+    return iterations_for(bytes);
+}
+
 } // namespace
 
 void require(Status status, MPI_Comm comm)
@@ -135,58 +211,62 @@ double bus_bandwidth_gbs(std::size_t bytes, int ranks, double median_us)
     return 2.0 * (ranks - 1) / ranks * algorithm_bandwidth_gbs(bytes, median_us);
 }
 
-Measured measure(MPI_Comm comm, const Gpu *gpu, const Counters &counters, Workload &workload,
-                 const MeasureOptions &options)
+std::vector<MeasuredWay> measure_ways(std::span<const Way> ways, const Gpu *gpu,
+                                      const Counters &counters, Workload &workload,
+                                      const MeasureOptions &options)
 {
     const Reduction r = workload.reduction();
-    const auto call = [&] {
-        MPI_Allreduce(r.send, r.recv, static_cast<int>(r.count), r.type, r.op, comm);
-    };
-    std::unique_ptr<HostCopy> copy;
-    if (options.host_copy) {
-        copy = std::make_unique<HostCopy>(*gpu, r, comm);
+    std::vector<Caller> callers = make_callers(ways, gpu, r);
+    if (callers.empty()) {
+        return {};
     }
-    const auto copy_call = [&] { copy->call(); };
-
-    Measured measured{};
-    // A check before and after the clock runs: the first call of a size prepares, later ones
-    // repeat.
-    const auto check = [&](bool name_it) {
-        const CounterValues before = counters.read();
-        if (options.verify) {
-            add(measured.call.verdict, checked_call(comm, workload, call));
-        } else {
-            call();
-        }
-        if (name_it) {
-            measured.route = name_route(counters, counters.read() - before);
-        }
-        if (copy && options.verify) {
-            add(measured.host_copy->verdict, checked_call(comm, workload, copy_call));
-        }
-    };
-    if (copy) {
-        measured.host_copy.emplace();
-    }
+    const MPI_Comm comm = ways.front().comm;
     int rank = 0;
     MPI_Comm_rank(comm, &rank);
     require(workload.fill(rank), comm);
-    check(false);
+    // A check before and after the clock runs: the first call of a size prepares, later ones
+    // repeat.
+    for (Caller &caller : callers) {
+        for (int i = 0; i < 2; ++i) { // the ranks find out what each other's memory allows
+            caller.call();
+        }
+        caller.result.served = true;
+    }
+    check(callers, counters, workload, options);
 
-    const int iterations = options.iterations > 0 ? options.iterations : iterations_for(r.bytes);
-    std::vector<double> us, copy_us;
+    const int iterations = count_iterations(comm, callers, r.bytes, options);
     for (int i = -options.warmup; i < iterations; ++i) {
-        const double t = time_us(comm, options.batch, call);
-        const double copy_t = copy ? time_us(comm, options.batch, copy_call) : 0;
-        if (i >= 0) {
-            us.push_back(t);
-            copy_us.push_back(copy_t);
+        for (Caller &caller : callers) {
+            if (caller.result.served) {
+                const double us = time_us(caller.way.comm, options.batch, caller.call);
+                if (i >= 0) {
+                    caller.us.push_back(us);
+                }
+            }
         }
     }
-    check(true);
-    measured.call.time = summarise(us, comm);
-    if (copy) {
-        measured.host_copy->time = summarise(copy_us, comm);
+    check(callers, counters, workload, options);
+    std::vector<MeasuredWay> results;
+    for (Caller &caller : callers) {
+        if (caller.result.served) {
+            caller.result.call.time = summarise(caller.us, caller.way.comm);
+        }
+        results.push_back(std::move(caller.result));
+    }
+    return results;
+}
+
+Measured measure(MPI_Comm comm, const Gpu *gpu, const Counters &counters, Workload &workload,
+                 const MeasureOptions &options)
+{
+    std::vector<Way> ways = {Way{.name = "auto", .algorithm = "", .comm = comm}};
+    if (options.host_copy) {
+        ways.push_back(Way{.name = "host_copy", .algorithm = "", .comm = comm, .host_copy = true});
+    }
+    std::vector<MeasuredWay> results = measure_ways(ways, gpu, counters, workload, options);
+    Measured measured{results[0].route, results[0].call, {}};
+    if (options.host_copy) {
+        measured.host_copy = results[1].call;
     }
     return measured;
 }

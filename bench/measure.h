@@ -3,17 +3,20 @@
 #pragma once
 
 #include "bench/counters.h"
+#include "bench/ways.h"
 #include "bench/workload.h"
 
 #include <mpi.h>
 
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <vector>
 
 namespace hetcoll {
 
-struct Sample {
-    double min_us, median_us, p99_us;
+struct CallTimes {
+    double min_us, median_us, p90_us, p99_us;
 };
 
 // Of all ranks together.
@@ -24,8 +27,15 @@ struct Verdict {
 };
 
 struct Timed {
-    Sample time;
+    CallTimes time;
     std::optional<Verdict> verdict; // absent if not verified
+};
+
+// One of several ways, iterations interleaved with those of the others.
+struct MeasuredWay {
+    bool served = false; // false: another algorithm took the call, nothing was measured
+    Route route;
+    Timed call;
 };
 
 struct Measured {
@@ -37,6 +47,7 @@ struct Measured {
 
 struct MeasureOptions {
     int iterations = 0; // 0: by size
+    double seconds = 0; // if not 0: as many iterations as this is enough for, at least three
     int warmup = 3;
     int batch = 1; // calls between two readings of the clock; an iteration's time is their mean
     bool verify = true;
@@ -46,6 +57,10 @@ struct MeasureOptions {
 // Collective. A driver error ends the job: a benchmark has nothing to fall back to.
 [[nodiscard]] Measured measure(MPI_Comm comm, const Gpu *gpu, const Counters &counters,
                                Workload &workload, const MeasureOptions &options);
+// One result a way.
+[[nodiscard]] std::vector<MeasuredWay> measure_ways(std::span<const Way> ways, const Gpu *gpu,
+                                                    const Counters &counters, Workload &workload,
+                                                    const MeasureOptions &options);
 
 // algbw is bytes over time. busbw = 2(n-1)/n * algbw is comparable with a link's own speed whatever
 // the number of ranks n is.

@@ -1,28 +1,15 @@
 #include "bench/options.h"
 
+#include "bench/sizes.h"
+
 #include <CLI/CLI.hpp>
 
-#include <charconv>
 #include <iostream>
 #include <sstream>
 
 namespace hetcoll {
 
 namespace {
-
-Result<std::size_t> parse_size(const std::string &word)
-{
-    std::size_t value = 0;
-    const char *end = word.data() + word.size();
-    const auto parsed = std::from_chars(word.data(), end, value);
-    const std::string unit(parsed.ptr, end);
-    const int shift = unit.empty() ? 0 : unit == "K" ? 10 : unit == "M" ? 20 : 30;
-    const bool known = shift != 30 || unit == "G";
-    if (parsed.ec != std::errc{} || !known || value > (std::size_t{1} << 40 >> shift)) {
-        return error(Errc::kInvalid, "'%s' is not a size, write 4096, 64K or 1M", word.c_str());
-    }
-    return value << shift;
-}
 
 std::string names_of_elements()
 {
@@ -98,42 +85,15 @@ Status apply(const Words &words, Options &options)
     if (options.measure.host_copy && *found == Memory::kHost) {
         return error(Errc::kInvalid, "--compare host-copy needs --memory device or managed");
     }
+    if (!options.algorithms.empty() &&
+        (options.demo || options.measure.host_copy || *found == Memory::kHost)) {
+        return error(Errc::kInvalid, "--algorithms needs --memory device or managed, and goes "
+                                     "without --demo and --compare: name host_copy among them");
+    }
     return {};
 }
 
 } // namespace
-
-Result<std::vector<std::size_t>> parse_sizes(const std::string &text)
-{
-    std::vector<std::size_t> sizes;
-    if (const auto colon = text.find(':'); colon != std::string::npos) {
-        Result<std::size_t> first = parse_size(text.substr(0, colon));
-        Result<std::size_t> last = parse_size(text.substr(colon + 1));
-        if (!first.ok() || !last.ok()) {
-            return first.ok() ? last.take_status() : first.take_status();
-        }
-        if (*first == 0 || *first > *last) {
-            return error(Errc::kInvalid,
-                         "'%s' has no sizes: write FIRST:LAST, from above 0 upwards", text.c_str());
-        }
-        for (std::size_t size = *first; size <= *last; size *= 2) {
-            sizes.push_back(size);
-        }
-        return sizes;
-    }
-    if (text.empty()) {
-        return error(Errc::kInvalid, "no size given, write 4096, 8:64M or 64K,1M");
-    }
-    std::stringstream words(text);
-    for (std::string word; std::getline(words, word, ',');) {
-        Result<std::size_t> size = parse_size(word);
-        if (!size.ok()) {
-            return size.take_status();
-        }
-        sizes.push_back(*size);
-    }
-    return sizes;
-}
 
 bool parse_options(int argc, char **argv, bool speaks, Options &options, int &exit_code)
 {
@@ -170,6 +130,10 @@ bool parse_options(int argc, char **argv, bool speaks, Options &options, int &ex
         ->capture_default_str();
     app.add_option("--compare", words.compare,
                    "host-copy: time copying to the host, reducing there and copying back as well");
+    app.add_option("--algorithms", options.algorithms,
+                   "measure these in turns: auto, host_copy, names of algorithms, ring/65536 for "
+                   "one with chunks of so many bytes, or all")
+        ->delimiter(',');
     app.add_option("--json", options.json_path, "also write the results to this file");
     app.add_flag("--demo", options.demo,
                  "device buffers: a sweep, then the gradients of ResNet-50 fused as by Horovod");

@@ -20,13 +20,11 @@ struct Options {
     bool gpu_context = false; // hold one although the memory is the host's
     Values values = Values::kExact;
     MeasureOptions measure;
-    std::string json_path; // empty: no file
+    std::vector<std::string> algorithms; // side by side, see Ways; empty: what hetcoll chooses
+    std::string json_path;               // empty: no file
     bool demo = false;
     std::size_t fusion_threshold = std::size_t{128} << 20; // bytes
 };
-
-// Sizes as "8:64M" (doubling) or "8,24,64K": bytes with K, M or G for powers of 1024.
-[[nodiscard]] Result<std::vector<std::size_t>> parse_sizes(const std::string &text);
 
 // True: go on with `options`. False: exit with `exit_code`; what there was to say has been said, by
 // the rank with `speaks`.

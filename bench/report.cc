@@ -30,6 +30,7 @@ nlohmann::ordered_json to_json(const Timed &timed, std::size_t bytes, int ranks)
     nlohmann::ordered_json json = {
         {"min_us", timed.time.min_us},
         {"median_us", timed.time.median_us},
+        {"p90_us", timed.time.p90_us},
         {"p99_us", timed.time.p99_us},
         {"algbw_gbs", algorithm_bandwidth_gbs(bytes, timed.time.median_us)},
         {"busbw_gbs", bus_bandwidth_gbs(bytes, ranks, timed.time.median_us)},
@@ -55,13 +56,20 @@ void print_heading(const TableStyle &style)
     if (style.host_copy) {
         std::printf("#%101s | copied to pageable host memory, reduced there, copied back\n", "");
     }
+    if (style.asked) {
+        std::printf("#%-23s ", "way");
+    }
     std::printf("#%10s %10s %-18s %-7s %9s %9s %9s %7s %7s %6s", "size", "count", "algorithm",
                 "path", "min", "median", "p99", "algbw", "busbw", "check");
     if (style.host_copy) {
         std::printf(" | %9s %9s %7s %7s %6s  %s", "median", "p99", "algbw", "busbw", "check",
                     style.emulated ? "ratio (no GPU speed)" : "ratio");
     }
-    std::printf("\n#%10s %10s %-18s %-7s %9s %9s %9s %7s %7s %6s", "(B)", "(elements)", "", "",
+    std::printf("\n");
+    if (style.asked) {
+        std::printf("#%-23s ", "");
+    }
+    std::printf("#%10s %10s %-18s %-7s %9s %9s %9s %7s %7s %6s", "(B)", "(elements)", "", "",
                 "(us)", "(us)", "(us)", "(GB/s)", "(GB/s)", "");
     if (style.host_copy) {
         std::printf(" | %9s %9s %7s %7s %6s", "(us)", "(us)", "(GB/s)", "(GB/s)", "");
@@ -73,6 +81,9 @@ void print_heading(const TableStyle &style)
 void print_row(const TableStyle &style, const Row &row)
 {
     const Timed &call = row.measured.call;
+    if (style.asked) {
+        std::printf("%-24s ", row.asked.c_str());
+    }
     std::printf("%11zu %10zu %-18s %-7s %9.1f %9.1f %9.1f %7.3f %7.3f %6s", row.bytes, row.count,
                 row.measured.route.algorithm.c_str(), row.measured.route.path.c_str(),
                 call.time.min_us, call.time.median_us, call.time.p99_us,
@@ -102,6 +113,9 @@ bool write_json(const std::string &path, const Facts &facts, const TableStyle &s
         nlohmann::ordered_json result = to_json(row.measured.call, row.bytes, style.ranks);
         if (!row.section.empty()) {
             result["section"] = row.section;
+        }
+        if (!row.asked.empty()) {
+            result["asked"] = row.asked;
         }
         result["bytes"] = row.bytes;
         result["count"] = row.count;

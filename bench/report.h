@@ -14,12 +14,14 @@ struct Row {
     std::string section; // heading of the rows that belong together; may be empty
     std::size_t bytes, count;
     Measured measured;
+    std::string asked; // the way, of several side by side; else empty
 };
 
 struct TableStyle {
     bool host_copy; // show the columns of the comparison
     bool emulated;  // say that the ratio is no GPU speed
     int ranks;
+    bool asked = false; // show which way was asked for
 };
 
 void print_facts(const Facts &facts);

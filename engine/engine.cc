@@ -32,6 +32,12 @@ std::vector<ProcessIdentity> processes_of(std::span<const hetcoll_facts> facts)
     return processes;
 }
 
+// Only these can differ: all else is combined from what all processes published.
+std::uint64_t settings_of(const hetcoll_facts &agreed)
+{
+    return std::uint64_t{agreed.algorithm} << 32 | agreed.chunk_bytes;
+}
+
 BetweenNodes between(Algorithm algorithm)
 {
     switch (algorithm) {
@@ -45,7 +51,8 @@ BetweenNodes between(Algorithm algorithm)
 
 Engine::Engine(Process &process, const hetcoll_p2p &p2p, const hetcoll_facts &agreed,
                std::span<const hetcoll_facts> facts)
-    : process_(process), p2p_(p2p), agreed_(agreed), group_(p2p_, processes_of(facts)),
+    : process_(process), p2p_(p2p), agreed_(agreed),
+      group_(p2p_, processes_of(facts), settings_of(agreed)),
       peers_(process, group_, agreed.ipc != 0), mapped_(process, group_, peers_)
 {
     process_.add_small_calls(host_calls_);
@@ -58,6 +65,15 @@ Progress Engine::make_ready(int tag)
     const Progress progress = group_.make_pages(tag);
     if (progress == Progress::kDone) {
         ready_ = true;
+        if (group_.settings_differ()) {
+            agreed_.algorithm = agreed_.chunk_bytes = 0;
+            if (p2p_.rank == 0) {
+                log(process_.log(), 0,
+                    "hetcoll: the ranks of a communicator set coll_hetcoll_algorithm or "
+                    "coll_hetcoll_chunk_bytes to different values while the program ran, so "
+                    "hetcoll chooses there: set the same on every rank before its first MPI_Allreduce");
+            }
+        }
         if (const Status problem = group_.take_problem(); !problem.ok()) {
             log(process_.log(), 0,
                 "hetcoll: ranks of a node do without shared memory and exchange messages instead: "

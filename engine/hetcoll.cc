@@ -5,6 +5,7 @@
 #include "cuda_kernels/user_op.h"
 #include "engine/engine.h"
 #include "engine/operation.h"
+#include "engine/settings.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -95,6 +96,30 @@ void hetcoll_facts_merge(hetcoll_facts *into, const hetcoll_facts *other)
         into->tables_differ = 1;
     }
     into->table_hash = std::min(into->table_hash, other->table_hash);
+}
+
+int hetcoll_facts_set_algorithm(hetcoll_facts *facts, const char *name, char *message,
+                                size_t message_bytes)
+{
+    const auto algorithm = hetcoll::parse_algorithm(name);
+    if (!algorithm.ok()) {
+        std::snprintf(message, message_bytes, "%s", algorithm.status().message().c_str());
+        return 0;
+    }
+    facts->algorithm = *algorithm;
+    return 1;
+}
+
+int hetcoll_facts_set_chunk_bytes(hetcoll_facts *facts, size_t chunk_bytes, char *message,
+                                  size_t message_bytes)
+{
+    const hetcoll::Status status = hetcoll::check_chunk_bytes(chunk_bytes);
+    if (!status.ok()) {
+        std::snprintf(message, message_bytes, "%s", status.message().c_str());
+        return 0;
+    }
+    facts->chunk_bytes = static_cast<std::uint32_t>(chunk_bytes);
+    return 1;
 }
 
 void hetcoll_process_offer_direct(hetcoll_process *process, const hetcoll_p2p *self, int tag)

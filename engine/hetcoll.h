@@ -173,6 +173,13 @@ uint64_t hetcoll_process_counter(const struct hetcoll_process *process,
  * same settings for a communicator. Without a common protocol or a GPU nobody uses it there. */
 void hetcoll_facts_merge(struct hetcoll_facts *into, const struct hetcoll_facts *other);
 
+/* Puts values that a program set while it ran in place of those that the communicator's processes
+ * published. Zero, and `message` says why, for a value that is none: then the facts stay. */
+int hetcoll_facts_set_algorithm(struct hetcoll_facts *facts, const char *name, char *message,
+                                size_t message_bytes);
+int hetcoll_facts_set_chunk_bytes(struct hetcoll_facts *facts, size_t chunk_bytes, char *message,
+                                  size_t message_bytes);
+
 /* Open MPI says that its messages carry device memory. The process tries it at its first device
  * call, by a message to itself through `self` (one rank, kept), and uses it if the bytes arrive.
  * Call before the first engine is made. */

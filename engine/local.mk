@@ -11,4 +11,5 @@ hetcoll_sources += \
 	engine/operation.h engine/operation.cc engine/operation_run.cc engine/operation_staged.cc \
 	engine/peers.h engine/peers.cc \
 	engine/process.h engine/process.cc \
+	engine/settings.h engine/settings.cc \
 	engine/subgroup.h engine/subgroup.cc

@@ -10,9 +10,11 @@ constexpr Flags kFailed = 1;
 
 } // namespace
 
-NodeGroup::NodeGroup(const hetcoll_p2p &p2p, std::span<const ProcessIdentity> processes)
+NodeGroup::NodeGroup(const hetcoll_p2p &p2p, std::span<const ProcessIdentity> processes,
+                     std::uint64_t settings)
     : all_(p2p), processes_(processes.begin(), processes.end()), node_of_(processes.size()),
-      local_(all_, find_local(p2p, processes)), leaders_(all_, find_leaders(processes))
+      local_(all_, find_local(p2p, processes)), leaders_(all_, find_leaders(processes)),
+      settings_(settings)
 {
     std::vector<int> ranks_on(leaders_.ranks().size());
     for (std::size_t rank = 0; rank < processes.size(); ++rank) {
@@ -57,8 +59,10 @@ std::vector<int> NodeGroup::find_leaders(std::span<const ProcessIdentity> proces
 Progress NodeGroup::make_pages(int tag)
 {
     if (part_ == Part::kStart) {
-        if (most_ == 1) {
+        if (all_.size == 1) {
             part_ = Part::kDone;
+        } else if (most_ == 1) {
+            start_agreement(tag);
         } else {
             start_ticket(tag);
         }
@@ -70,12 +74,16 @@ Progress NodeGroup::make_pages(int tag)
         }
         if (part_ == Part::kTicket) {
             attach();
-            part_ = Part::kAgree;
-            exchange_.start(all_, tag, mine_, theirs_, 0, 0, nullptr, problem_.ok() ? 0 : kFailed);
+            start_agreement(tag);
             continue;
         }
-        page_.memory().seal();
-        uses_pages_ = (exchange_.flags() & kFailed) == 0;
+        Settings settings;
+        std::memcpy(&settings, mine_, sizeof settings);
+        settings_differ_ = (settings.set & settings.unset) != 0;
+        if (most_ > 1) {
+            page_.memory().seal();
+            uses_pages_ = (exchange_.flags() & kFailed) == 0;
+        }
         if (!uses_pages_) {
             page_ = {};
         }
@@ -98,6 +106,15 @@ void NodeGroup::start_ticket(int tag)
     }
     part_ = Part::kTicket;
     exchange_.start(local_.table(), tag, mine_, theirs_, sizeof(Ticket), sizeof(Ticket),
+                    host_reduce(ReduceOp::kBor, ElementKind::kByte), problem_.ok() ? 0 : kFailed);
+}
+
+void NodeGroup::start_agreement(int tag)
+{
+    const Settings settings{settings_, ~settings_};
+    std::memcpy(mine_, &settings, sizeof settings);
+    part_ = Part::kAgree;
+    exchange_.start(all_, tag, mine_, theirs_, sizeof settings, sizeof settings,
                     host_reduce(ReduceOp::kBor, ElementKind::kByte), problem_.ok() ? 0 : kFailed);
 }
 

@@ -15,8 +15,10 @@ namespace hetcoll {
 
 class NodeGroup {
 public:
-    // processes[r] is rank r's. The table outlives the group.
-    NodeGroup(const hetcoll_p2p &p2p, std::span<const ProcessIdentity> processes);
+    // processes[r] is rank r's. The table outlives the group. `settings` are what all ranks should
+    // have alike: those that a program can change while it runs.
+    NodeGroup(const hetcoll_p2p &p2p, std::span<const ProcessIdentity> processes,
+              std::uint64_t settings);
 
     [[nodiscard]] int nodes() const noexcept { return static_cast<int>(leaders_.ranks().size()); }
     [[nodiscard]] int node_of(int rank) const noexcept { return node_of_[rank]; }
@@ -37,11 +39,14 @@ public:
     [[nodiscard]] const hetcoll_p2p &leaders() const noexcept { return leaders_.table(); }
 
     // Makes the control pages, together with all other ranks: call it until it returns something
-    // else than kPending. Afterwards either every node with several ranks has its page, or none.
+    // else than kPending. Afterwards either every node with several ranks has its page, or none,
+    // and all ranks know whether their settings differ.
     [[nodiscard]] Progress make_pages(int tag);
     [[nodiscard]] int code() const noexcept { return exchange_.code(); } // requires kFailed
     // Why this rank could not have a page, if that is why there are none.
     [[nodiscard]] Status take_problem() noexcept { return std::move(problem_); }
+
+    [[nodiscard]] bool settings_differ() const noexcept { return settings_differ_; }
 
     // The page of this rank's node. Nothing on a node with one rank.
     [[nodiscard]] ControlPage &page() noexcept { return page_; }
@@ -63,12 +68,18 @@ private:
     struct Ticket { // one exchange on the node: the leader's, all others zero
         SharedPageTicket page;
     };
+    // Of one exchange by OR: a bit that ends up set in both is one that two ranks differ in.
+    struct Settings {
+        std::uint64_t set, unset;
+    };
+    static_assert(sizeof(Settings) <= sizeof(Ticket));
 
     static std::vector<int> find_local(const hetcoll_p2p &p2p,
                                        std::span<const ProcessIdentity> processes);
     static std::vector<int> find_leaders(std::span<const ProcessIdentity> processes);
     void start_ticket(int tag);
     void attach();
+    void start_agreement(int tag);
 
     hetcoll_p2p all_;
     std::vector<ProcessIdentity> processes_;
@@ -77,6 +88,8 @@ private:
     Subgroup local_, leaders_;
     ControlPage page_;
     bool uses_pages_ = false;
+    std::uint64_t settings_ = 0;
+    bool settings_differ_ = false;
     std::uint32_t meetings_ = 0;
 
     Part part_ = Part::kStart;

@@ -2,6 +2,7 @@
 
 #include "engine/direct_probe.h"
 #include "engine/exchange.h"
+#include "engine/settings.h"
 #include "hetcoll_config.h"
 #include "topology_probe/hwloc_xml.h"
 
@@ -75,27 +76,17 @@ Result<std::unique_ptr<Process>> Process::create(const hetcoll_settings &setting
                      settings.pointer_cache);
     }
     process->cache_mode_ = *mode;
-    if (std::string_view(settings.algorithm) != "auto") {
-        process->forced_ = find_algorithm(settings.algorithm);
-        if (!process->forced_) {
-            return error(Errc::kInvalid,
-                         "coll_hetcoll_algorithm '%s' is unknown, write auto, recursive_doubling, "
-                         "rabenseifner, ring, one_shot, two_shot, leader, tree, hierarchical, host "
-                         "or copy_in",
-                         settings.algorithm);
-        }
+    auto algorithm = parse_algorithm(settings.algorithm);
+    if (!algorithm.ok()) {
+        return algorithm.take_status();
     }
+    process->algorithm_ = *algorithm;
     if (settings.small_limit > HETCOLL_MAX_SMALL_LIMIT) {
         return error(Errc::kInvalid, "coll_hetcoll_small_limit %zu is too large, write at most %u",
                      settings.small_limit, HETCOLL_MAX_SMALL_LIMIT);
     }
-    constexpr std::size_t kLeast = 4096, kMost = 64u << 20;
-    if (settings.chunk_bytes != 0 &&
-        (settings.chunk_bytes < kLeast || settings.chunk_bytes > kMost)) {
-        return error(Errc::kInvalid,
-                     "coll_hetcoll_chunk_bytes %zu is out of range, write 0 (choose) or a value "
-                     "from %zu to %zu",
-                     settings.chunk_bytes, kLeast, kMost);
+    if (Status chunk = check_chunk_bytes(settings.chunk_bytes); !chunk.ok()) {
+        return chunk;
     }
     process->pointers_ = PointerCache::create(process->library_, *mode, process->node_log_);
     return process;
@@ -108,7 +99,7 @@ hetcoll_facts Process::facts() const noexcept
         .may_have_gpu = DriverLibrary::may_have_gpu() ? 1u : 0u,
         .small_limit = static_cast<std::uint32_t>(settings_.small_limit),
         .chunk_bytes = static_cast<std::uint32_t>(settings_.chunk_bytes),
-        .algorithm = forced_ ? 1u + static_cast<std::uint32_t>(*forced_) : 0u,
+        .algorithm = algorithm_,
         .priority = settings_.priority,
         .ipc = settings_.ipc != 0 ? 1u : 0u,
         .tables_differ = 0,

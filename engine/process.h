@@ -146,7 +146,7 @@ private:
     Log log_;
     Log node_log_; // of one rank a node: for what concerns all of them alike
     PointerCacheMode cache_mode_ = PointerCacheMode::kValidated;
-    std::optional<Algorithm> forced_;
+    std::uint32_t algorithm_ = 0; // as in the facts
     NodeIdentity identity_{};
     std::string topology_name_;
     DriverLibrary library_;

@@ -35,6 +35,26 @@ void hetcoll_facts_merge(struct hetcoll_facts *into, const struct hetcoll_facts 
     (void)other;
 }
 
+int hetcoll_facts_set_algorithm(struct hetcoll_facts *facts, const char *name, char *message,
+                                size_t message_bytes)
+{
+    (void)facts;
+    (void)name;
+    (void)message;
+    (void)message_bytes;
+    return 0;
+}
+
+int hetcoll_facts_set_chunk_bytes(struct hetcoll_facts *facts, size_t chunk_bytes, char *message,
+                                  size_t message_bytes)
+{
+    (void)facts;
+    (void)chunk_bytes;
+    (void)message;
+    (void)message_bytes;
+    return 0;
+}
+
 void hetcoll_process_offer_direct(struct hetcoll_process *process, const struct hetcoll_p2p *self,
                                   int tag)
 {

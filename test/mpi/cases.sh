@@ -82,6 +82,18 @@ case_ 2 ob1 "$forced" steady_state
 case_ 3 ob1 "$forced" steady_state
 case_ 4 ucx "$forced" steady_state
 
+# Parameters set while the program runs.
+for ranks in 1 2 4; do
+    case_ $ranks ob1 "$forced" settings
+done
+case_ 3 ucx "$forced" settings
+also_expected='to different values while the program ran'
+case_ 2 ob1 "$forced" settings differ
+case_ 3 ob1 "$forced" settings differ
+also_expected='ignores what the program set'
+case_ 2 ob1 "$forced" settings unknown
+also_expected=
+
 # Every failure has a message of hetcoll's.
 also_expected='hetcoll|^-+$'
 case_ 2 ob1 "$forced" faults

@@ -11,7 +11,7 @@ check_PROGRAMS += \
 	test/mpi/aborts test/mpi/all_collectives test/mpi/device_allreduce test/mpi/faults test/mpi/host_path \
 	test/mpi/lifecycle test/mpi/limits test/mpi/mixed_memory test/mpi/not_accelerated \
 	test/mpi/other_memory \
-	test/mpi/steady_state test/mpi/streams test/mpi/threads test/mpi/types
+	test/mpi/settings test/mpi/steady_state test/mpi/streams test/mpi/threads test/mpi/types
 TESTS += test/mpi/run.sh
 
 test_mpi_aborts_SOURCES = test/mpi/aborts.cc
@@ -44,6 +44,9 @@ test_mpi_not_accelerated_LDADD = $(mpi_test_libs)
 test_mpi_other_memory_SOURCES = test/mpi/other_memory.cc
 test_mpi_other_memory_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
 test_mpi_other_memory_LDADD = $(mpi_test_libs)
+test_mpi_settings_SOURCES = test/mpi/settings.cc
+test_mpi_settings_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_settings_LDADD = $(mpi_test_libs)
 test_mpi_steady_state_SOURCES = test/mpi/steady_state.cc
 test_mpi_steady_state_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
 test_mpi_steady_state_LDADD = $(mpi_test_libs)

@@ -49,7 +49,8 @@ typedef struct {
     char *pointer_cache;
     char *pre_sync;
     char *pml_device;
-    struct hetcoll_process *process; /* NULL: hetcoll is off in this process */
+    struct hetcoll_process *process;        /* NULL: hetcoll is off in this process */
+    int chunk_bytes_index, algorithm_index; /* of the variables, for Open MPI's registry */
 } mca_coll_hetcoll_component_t;
 
 OMPI_DECLSPEC extern mca_coll_hetcoll_component_t mca_coll_hetcoll_component;
@@ -80,6 +81,10 @@ OBJ_CLASS_DECLARATION(mca_coll_hetcoll_module_t);
 
 /* coll_hetcoll_fallback.c: makes `--mca coll hetcoll` alone a complete selection. */
 int mca_coll_hetcoll_bring_fallback(void);
+
+/* coll_hetcoll_component.c: parameters that the program has set since MPI_Init, through MPI_T, take
+ * the place of those in a communicator's facts. */
+void mca_coll_hetcoll_apply_settings(struct hetcoll_facts *facts);
 
 /* coll_hetcoll_module.c */
 mca_coll_base_module_t *mca_coll_hetcoll_comm_query(struct ompi_communicator_t *comm,

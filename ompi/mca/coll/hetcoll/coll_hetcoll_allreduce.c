@@ -96,6 +96,7 @@ static int first_call(mca_coll_hetcoll_module_t *module)
         free(of_rank);
         return OMPI_SUCCESS;
     }
+    mca_coll_hetcoll_apply_settings(&facts);
     struct hetcoll_p2p p2p;
     if (mca_coll_hetcoll_pml_claims_device()) {
         mca_coll_hetcoll_fill_p2p(&p2p, &ompi_mpi_comm_self.comm);

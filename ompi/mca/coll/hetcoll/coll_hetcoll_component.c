@@ -84,21 +84,28 @@ static void register_int(const char *name, const char *help, mca_base_var_info_l
                                           MCA_BASE_VAR_SCOPE_READONLY, storage);
 }
 
-static void register_bytes(const char *name, const char *help, unsigned long *storage,
-                           unsigned long value)
+static int register_bytes(const char *name, const char *help, unsigned long *storage,
+                          unsigned long value)
 {
     *storage = value;
-    (void)mca_base_component_var_register(&mca_coll_hetcoll_component.super.collm_version, name,
-                                          help, MCA_BASE_VAR_TYPE_UNSIGNED_LONG, NULL, 0, 0,
-                                          OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ, storage);
+    return mca_base_component_var_register(&mca_coll_hetcoll_component.super.collm_version, name,
+                                           help, MCA_BASE_VAR_TYPE_UNSIGNED_LONG, NULL, 0, 0,
+                                           OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ, storage);
 }
 
-static void register_string(const char *name, const char *help, char **storage, char *value)
+static int register_string(const char *name, const char *help, char **storage, char *value)
 {
     *storage = value;
-    (void)mca_base_component_var_register(&mca_coll_hetcoll_component.super.collm_version, name,
-                                          help, MCA_BASE_VAR_TYPE_STRING, NULL, 0, 0,
-                                          OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ, storage);
+    return mca_base_component_var_register(&mca_coll_hetcoll_component.super.collm_version, name,
+                                           help, MCA_BASE_VAR_TYPE_STRING, NULL, 0, 0,
+                                           OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ, storage);
+}
+
+/* A program may write it through MPI_T. Returns its index in Open MPI's registry. */
+static int make_settable(int index)
+{
+    const int rc = mca_base_var_set_flag(index, MCA_BASE_VAR_FLAG_SETTABLE, true);
+    return OPAL_SUCCESS == rc ? index : -1;
 }
 
 static int register_parameters(void)
@@ -127,14 +134,17 @@ static int register_parameters(void)
                    "Largest vector, in bytes, that is reduced in host memory in one exchange "
                    "whatever the memory of the buffers (at most 16384)",
                    &c->small_limit, 8192);
-    register_bytes("chunk_bytes",
-                   "Most bytes in one message of a larger vector (4096 to 67108864); 0 chooses by "
-                   "the vector's size",
-                   &c->chunk_bytes, 0);
-    register_string("algorithm",
-                    "Algorithm where it can run: auto, recursive_doubling, rabenseifner, ring, "
-                    "one_shot, two_shot, leader, tree, hierarchical, host, copy_in",
-                    &c->algorithm, "auto");
+    c->chunk_bytes_index = make_settable(register_bytes(
+        "chunk_bytes",
+        "Most bytes in one message of a larger vector (4096 to 67108864); 0 chooses by the "
+        "vector's size. A communicator takes what is set at its first MPI_Allreduce",
+        &c->chunk_bytes, 0));
+    c->algorithm_index = make_settable(register_string(
+        "algorithm",
+        "Algorithm where it can run: auto, recursive_doubling, rabenseifner, ring, one_shot, "
+        "two_shot, leader, tree, hierarchical, host, copy_in. A communicator takes what is set at "
+        "its first MPI_Allreduce",
+        &c->algorithm, "auto"));
     register_string("ipc",
                     "Map the memory of GPUs of other ranks on the node: auto (where a trial "
                     "succeeds), never",
@@ -147,10 +157,11 @@ static int register_parameters(void)
                     "Topology to go by instead of what is found: FILE or FILE:GPUS, a file as "
                     "hetcoll_info --topology --write makes it, of hwloc, or a shipped one by name",
                     &c->topology_file, "");
-    register_string("tuning_table",
-                    "Measured choices of algorithms: auto (the table made at installation, if there "
-                    "is one), none, or a file",
-                    &c->tuning_table, "auto");
+    register_string(
+        "tuning_table",
+        "Measured choices of algorithms: auto (the table made at installation, if there "
+        "is one), none, or a file",
+        &c->tuning_table, "auto");
     register_string("pointer_cache",
                     "What is remembered of device buffers: validated (one driver query confirms "
                     "each use), hooked (no query, needs UCX's memory hooks), off",
@@ -205,6 +216,30 @@ static bool settings_are_valid(const mca_coll_hetcoll_component_t *c)
     }
     report(line);
     return false;
+}
+
+static bool is_set_by_program(int index)
+{
+    mca_base_var_source_t source = MCA_BASE_VAR_SOURCE_DEFAULT;
+    return 0 <= index && OPAL_SUCCESS == mca_base_var_get_value(index, NULL, &source, NULL) &&
+           MCA_BASE_VAR_SOURCE_SET == source;
+}
+
+void mca_coll_hetcoll_apply_settings(struct hetcoll_facts *facts)
+{
+    const mca_coll_hetcoll_component_t *c = &mca_coll_hetcoll_component;
+    char problem[512], line[600];
+    bool good = true;
+    if (is_set_by_program(c->algorithm_index)) {
+        good = hetcoll_facts_set_algorithm(facts, c->algorithm, problem, sizeof problem);
+    }
+    if (good && is_set_by_program(c->chunk_bytes_index)) {
+        good = hetcoll_facts_set_chunk_bytes(facts, c->chunk_bytes, problem, sizeof problem);
+    }
+    if (!good) {
+        snprintf(line, sizeof line, "hetcoll: ignores what the program set: %s", problem);
+        mca_coll_hetcoll_log(0, line);
+    }
 }
 
 /* No CUDA call and no message: what a communicator needs is made at its first call. */

@@ -1,0 +1,36 @@
+#include "engine/settings.h"
+
+#include "tuning/choice.h"
+
+#include <string>
+
+namespace hetcoll {
+
+Result<std::uint32_t> parse_algorithm(std::string_view name)
+{
+    if (name == "auto") {
+        return std::uint32_t{0};
+    }
+    if (const auto algorithm = find_algorithm(name)) {
+        return 1 + static_cast<std::uint32_t>(*algorithm);
+    }
+    return error(Errc::kInvalid,
+                 "coll_hetcoll_algorithm '%s' is unknown, write auto, recursive_doubling, "
+                 "rabenseifner, ring, one_shot, two_shot, leader, tree, hierarchical, host or "
+                 "copy_in",
+                 std::string(name.substr(0, 40)).c_str());
+}
+
+Status check_chunk_bytes(std::size_t chunk_bytes)
+{
+    constexpr std::size_t kLeast = 4096, kMost = 64u << 20;
+    if (chunk_bytes == 0 || (kLeast <= chunk_bytes && chunk_bytes <= kMost)) {
+        return {};
+    }
+    return error(Errc::kInvalid,
+                 "coll_hetcoll_chunk_bytes %zu is out of range, write 0 (choose) or a value from "
+                 "%zu to %zu",
+                 chunk_bytes, kLeast, kMost);
+}
+
+} // namespace hetcoll

@@ -1,0 +1,18 @@
+// Parameters that a program can also set while it runs: parsed and checked in one place.
+#pragma once
+
+#include "base/status.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace hetcoll {
+
+// coll_hetcoll_algorithm as hetcoll_facts has it: 0 for auto, else 1 + enum Algorithm.
+[[nodiscard]] Result<std::uint32_t> parse_algorithm(std::string_view name);
+
+// coll_hetcoll_chunk_bytes.
+[[nodiscard]] Status check_chunk_bytes(std::size_t chunk_bytes);
+
+} // namespace hetcoll
