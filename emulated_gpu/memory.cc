@@ -59,6 +59,7 @@ void warn_of_importers(const Block &block)
             std::abort();
         }
         if (block.start != 0) {
+            unpoison_for_asan(reachable(block.start), block.bytes); // between its allocations
             fill_unspecified(block.start, block.bytes, kFreedFill);
         }
     }
