@@ -37,7 +37,7 @@ struct RankRecord {
     std::int32_t pid;
     std::int32_t file_gpu; // the GPU's number in that file where no bus id tells; -1: unknown
     std::int32_t numa;     // kUnknownNuma
-    float memory_gbps;     // measured bandwidth of the GPU's memory; 0: unknown
+    float memory_gbps;     // that the GPU's memory reaches, list speed; 0: unknown
     float socket_gbps;     // between this node's CPUs; 0: unknown
     float nic_gbps;        // all NICs of the node together, per direction; 0: unknown
     std::uint16_t nic_count;

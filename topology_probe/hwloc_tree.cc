@@ -45,6 +45,7 @@ Result<Hwloc> load(const char *path)
     }
     hwloc_topology_set_all_types_filter(made, HWLOC_TYPE_FILTER_KEEP_NONE);
     hwloc_topology_set_type_filter(made, HWLOC_OBJ_PACKAGE, HWLOC_TYPE_FILTER_KEEP_ALL);
+    hwloc_topology_set_type_filter(made, HWLOC_OBJ_GROUP, HWLOC_TYPE_FILTER_KEEP_STRUCTURE);
     hwloc_topology_set_io_types_filter(made, HWLOC_TYPE_FILTER_KEEP_ALL);
     // Ranks that may use different processors see the same packages.
     hwloc_topology_set_flags(made, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
@@ -90,6 +91,9 @@ public:
     {
         const hwloc_obj_t root = hwloc_get_root_obj(hwloc_);
         tree_.machine = info(root, "DMIProductName");
+        std::replace_if( // it becomes a line of a file
+            tree_.machine.begin(), tree_.machine.end(),
+            [](unsigned char c) { return c < ' ' || c == '#'; }, ' ');
         for (hwloc_obj_t package = nullptr; (package = hwloc_get_next_obj_by_type(
                                                  hwloc_, HWLOC_OBJ_PACKAGE, package)) != nullptr;) {
             tree_.cpus.push_back({.package = static_cast<int>(package->os_index),
@@ -197,7 +201,10 @@ private:
         }
         const hwloc_obj_t home = hwloc_get_non_io_ancestor_obj(hwloc_, pci);
         device.cpu = cpu_of(home);
-        device.numa = numa_of(home).value_or(kUnknownNuma);
+        device.numa = sys_ != nullptr ? read_numa(*sys_, device.bus) : kUnknownNuma;
+        if (device.numa == kUnknownNuma) {
+            device.numa = numa_of(home).value_or(kUnknownNuma);
+        }
         for (std::size_t b = 1; b < bridges.size(); b += 2) {
             device.up = add_switch(bridges[b], device.up, device.cpu);
         }

@@ -89,6 +89,52 @@ TEST(HwlocXml, ANetworkCardMayBeCalledLikeAGpu)
     EXPECT_EQ(topology_of(hwloc_xml_of(box)).of_kind(VertexKind::kNic).size(), 2u);
 }
 
+// One socket in two NUMA nodes, and a GPU at the second.
+constexpr const char *kHalves = R"(<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE topology SYSTEM "hwloc2.dtd">
+<topology version="2.0">
+ <object type="Machine" os_index="0" cpuset="0x3" complete_cpuset="0x3" allowed_cpuset="0x3"
+   nodeset="0x3" complete_nodeset="0x3" allowed_nodeset="0x3" gp_index="1">
+  <info name="DMIProductName" value="two halves&#10;of a # socket"/>
+  <object type="Package" os_index="0" cpuset="0x3" complete_cpuset="0x3" nodeset="0x3"
+    complete_nodeset="0x3" gp_index="2">
+   <object type="Group" cpuset="0x1" complete_cpuset="0x1" nodeset="0x1" complete_nodeset="0x1"
+     gp_index="3" kind="0" subkind="0">
+    <object type="NUMANode" os_index="0" cpuset="0x1" complete_cpuset="0x1" nodeset="0x1"
+      complete_nodeset="0x1" gp_index="4" local_memory="1024"/>
+    <object type="PU" os_index="0" cpuset="0x1" complete_cpuset="0x1" nodeset="0x1"
+      complete_nodeset="0x1" gp_index="5"/>
+   </object>
+   <object type="Group" cpuset="0x2" complete_cpuset="0x2" nodeset="0x2" complete_nodeset="0x2"
+     gp_index="6" kind="0" subkind="0">
+    <object type="NUMANode" os_index="1" cpuset="0x2" complete_cpuset="0x2" nodeset="0x2"
+      complete_nodeset="0x2" gp_index="7" local_memory="1024"/>
+    <object type="PU" os_index="1" cpuset="0x2" complete_cpuset="0x2" nodeset="0x2"
+      complete_nodeset="0x2" gp_index="8"/>
+    <object type="Bridge" gp_index="9" bridge_type="0-1" depth="0" bridge_pci="0000:[01-01]">
+     <object type="PCIDev" gp_index="10" pci_busid="0000:01:00.0"
+       pci_type="0300 [10de:1db8] [10de:0001] 00" pci_link_speed="0.000000"/>
+    </object>
+   </object>
+  </object>
+ </object>
+</topology>
+)";
+
+TEST(HwlocXml, ASocketMayHaveSeveralNumaNodes)
+{
+    const Topology found = topology_of(kHalves);
+    ASSERT_EQ(found.gpus().size(), 1u);
+    EXPECT_EQ(found.vertices[found.gpus()[0]].numa, 1);
+    EXPECT_EQ(found.of_kind(VertexKind::kCpu).size(), 1u);
+    EXPECT_EQ(find_host_route(found, found.gpus()[0]).gbps, 12); // a rate that nobody knows
+}
+
+TEST(HwlocXml, TheMachinesNameIsOneLine)
+{
+    EXPECT_EQ(topology_of(kHalves).machine, "two halves of a   socket");
+}
+
 TEST(HwlocXml, MachinesWithoutGpusAreAnErrorThatNamesTheFile)
 {
     Topology box{.machine = "no GPU", .vertices = {}, .links = {}};

@@ -10,6 +10,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <cstring>
+#include <thread>
 
 namespace hetcoll::test {
 namespace {
@@ -255,6 +257,25 @@ TEST(ProbeRank, MissingSourcesAreNamedOnceAndAtLevelOne)
         names_nvml = names_nvml || line.find("libno-such-nvml.so.1") != std::string::npos;
     }
     EXPECT_TRUE(names_nvml);
+}
+
+TEST(ProbeRank, ThreadsThatAskAtOnceGetTheSame)
+{
+    const TemporaryFile xml("box.xml", hwloc_xml_of(kBoxes[3], true));
+    const Environment hwloc("HWLOC_XMLFILE", xml.path());
+    MachineProbe machine(Log{});
+    std::vector<RankRecord> records(4);
+    std::vector<std::thread> threads;
+    for (RankRecord &record : records) {
+        threads.emplace_back([&] { record = probe(machine); });
+    }
+    for (std::thread &thread : threads) {
+        thread.join();
+    }
+    for (const RankRecord &record : records) {
+        EXPECT_EQ(std::memcmp(&record, &records[0], sizeof record), 0);
+        EXPECT_EQ(record.nic_count, 8);
+    }
 }
 
 TEST(ProbeRank, AMachineWithOtherGpusLeavesThisOneWithoutAPlace)
