@@ -3,7 +3,9 @@
 #include "engine/flags.h"
 #include "schedule/algorithms.h"
 #include "schedule/hierarchical.h"
+#include "topology/hybrid_share.h"
 #include "tuning/build_schedule.h"
+#include "tuning/model.h"
 
 #include <algorithm>
 #include <cstring>
@@ -11,10 +13,6 @@
 
 namespace hetcoll {
 namespace {
-
-// Phases of different segments of a hierarchy overlap; a smaller one is mostly latency.
-constexpr std::size_t kSegmentBytes = 2u << 20;
-constexpr int kMaxSegments = 4;
 
 constexpr AlgorithmSet kSmallAlgorithms = bit(Algorithm::kHost) | bit(Algorithm::kOneShot) |
                                           bit(Algorithm::kTwoShot) | bit(Algorithm::kLeader) |
@@ -71,7 +69,8 @@ Progress Engine::make_ready(int tag)
                 log(process_.log(), 0,
                     "hetcoll: the ranks of a communicator set coll_hetcoll_algorithm or "
                     "coll_hetcoll_chunk_bytes to different values while the program ran, so "
-                    "hetcoll chooses there: set the same on every rank before its first MPI_Allreduce");
+                    "hetcoll chooses there: set the same on every rank before its first "
+                    "MPI_Allreduce");
             }
         }
         if (const Status problem = group_.take_problem(); !problem.ok()) {
@@ -207,10 +206,9 @@ bool Engine::uses_mapping(const Choice &choice) const noexcept
 const Engine::Linked &Engine::schedule(const Choice &choice, std::size_t bytes)
 {
     const bool hierarchical = choice.algorithm == Algorithm::kHierarchical;
-    const int segments =
-        hierarchical
-            ? static_cast<int>(std::clamp<std::size_t>(bytes / kSegmentBytes, 1, kMaxSegments))
-            : 1;
+    const int segments = hierarchical                           ? hierarchy_segments(bytes)
+                         : choice.algorithm == Algorithm::kTree ? host_parts(bytes)
+                                                                : 1;
     const Algorithm between_nodes = hierarchical ? choice.between_nodes : Algorithm::kRing;
     for (const auto &known : schedules_) {
         if (known->algorithm == choice.algorithm && known->between_nodes == between_nodes &&
@@ -227,10 +225,25 @@ const Engine::Linked &Engine::schedule(const Choice &choice, std::size_t bytes)
     return *schedules_.emplace_back(std::move(made));
 }
 
+// How much of a vector goes through host memory while the trees carry the rest: so that both end
+// together, and nothing where that would not help. A ring carries 2(n-1)/n of its part a rank.
+int Engine::host_parts(std::size_t bytes) const noexcept
+{
+    const Links &links = peers_.links();
+    const int ranks = p2p_.size;
+    const HybridPaths paths{.direct_gbps = links.tree_gbps,
+                            .host_gbps = links.host_gbps * ranks / (2.0 * (ranks - 1)),
+                            .host_us = 2.0 * (ranks - 1) * links.host_latency_us};
+    const auto share =
+        static_cast<std::size_t>(hybrid_share(static_cast<std::int64_t>(bytes), paths));
+    return static_cast<int>(share / (bytes / kHostParts + 1));
+}
+
 Schedule Engine::build(Algorithm algorithm, Algorithm between_nodes, int segments, int rank) const
 {
     switch (algorithm) {
-    case Algorithm::kTree: return build_trees(rank, peers_.tree_ranks(), peers_.trees());
+    case Algorithm::kTree:
+        return build_trees(rank, peers_.trees().ranks, peers_.trees().trees, segments);
     case Algorithm::kHierarchical:
         return build_hierarchical(rank, peers_.groups(), between(between_nodes), segments);
     default: return build_schedule(algorithm, rank, p2p_.size);

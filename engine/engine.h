@@ -61,7 +61,7 @@ public:
     // This rank's schedule, built at first use and kept: it serves every size.
     struct Linked {
         Algorithm algorithm, between_nodes;
-        int segments;
+        int segments; // of a hierarchy; of trees the parts that go through host memory
         Schedule schedule;
         std::vector<LocalStep> steps; // empty: peers' memory is not read
     };
@@ -79,6 +79,7 @@ public:
 private:
     [[nodiscard]] Schedule build(Algorithm algorithm, Algorithm between_nodes, int segments,
                                  int rank) const;
+    [[nodiscard]] int host_parts(std::size_t bytes) const noexcept;
     void link(Linked &linked) const;
 
     Process &process_;

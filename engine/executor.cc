@@ -31,14 +31,29 @@ void Executor::start(const Schedule &schedule, const hetcoll_p2p &p2p, int tag, 
     }
     find_routes(mapped);
 
-    const bool messages = std::any_of(extents_.begin(), extents_.end(), [](const Extent &extent) {
-        return extent.route == Route::kMessage;
-    });
-    const bool pulls = !mapped_receives_.empty();
-    slots_ = !messages ? 0 : schedule.channel_count == 1 ? kBounceSlots : 2;
-    note(bounce.divide(messages ? slots_ * schedule.channel_count : kBounceSlots,
-                       pulls ? schedule.channel_count : 0));
-    message_bytes_ = std::min(chunk_bytes, bounce.slot_bytes()) / element * element;
+    divide_bounce(chunk_bytes);
+}
+
+// The bounce's memory goes to the channels that have messages here. Which ones these are may differ
+// from rank to rank, but the size of a message may not: it follows from the schedule's channels.
+void Executor::divide_bounce(std::size_t chunk_bytes)
+{
+    const int channels = schedule_->channel_count;
+    const int slots = channels == 1 ? kBounceSlots : channels <= 8 ? 8 : 16;
+    int with_messages = 0;
+    for (std::size_t i = 0; i < extents_.size(); ++i) {
+        Channel &channel = channels_[schedule_->steps[i].channel];
+        if (extents_[i].route == Route::kMessage && channel.first_slot < 0) {
+            channel.first_slot = with_messages++;
+        }
+    }
+    slots_ = std::clamp(with_messages == 0 ? 0 : slots / with_messages, 1, kLaneSlots);
+    for (Channel &channel : channels_) {
+        channel.first_slot *= slots_;
+    }
+    note(bounce_->divide(slots, mapped_receives_.empty() ? 0 : channels));
+    const std::size_t element = element_bytes(vectors_.kind);
+    message_bytes_ = std::min(chunk_bytes, bounce_->slot_bytes()) / element * element;
     pull_bytes_ = chunk_bytes / element * element;
 }
 
@@ -52,7 +67,7 @@ void Executor::find_routes(const MappedPeers &mapped)
         return;
     }
     const auto is_mapped = [&](const Step &step) {
-        return mapped.peer[step.peer].input != nullptr;
+        return !step.by_message && mapped.peer[step.peer].input != nullptr;
     };
     int head = -1; // of the pull that the step may join
     for (int i = 0; i < static_cast<int>(extents_.size()); ++i) {

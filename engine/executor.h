@@ -89,10 +89,12 @@ private:
     };
     struct Channel {
         Lane sends, receives, pulls;
+        int first_slot = -1; // of its messages; -1: it has none
     };
 
     enum class Kind : std::uint8_t { kSends, kReceives, kPulls };
     void find_routes(const MappedPeers &mapped);
+    void divide_bounce(std::size_t chunk_bytes);
     [[nodiscard]] bool find_next(int channel, Lane &lane, Kind kind) const noexcept;
     [[nodiscard]] Chunk next_chunk(const Lane &lane, std::size_t most) const noexcept;
     [[nodiscard]] std::size_t ready_bytes(int step) const noexcept;
@@ -115,7 +117,8 @@ private:
     [[nodiscard]] const std::byte *local(int step, std::size_t offset) const noexcept;
     [[nodiscard]] int slot_of(int channel, unsigned number) const noexcept
     {
-        return channel * slots_ + static_cast<int>(number % static_cast<unsigned>(slots_));
+        return channels_[channel].first_slot +
+               static_cast<int>(number % static_cast<unsigned>(slots_));
     }
     void note(Status status);
     [[nodiscard]] bool completed(Result<bool> done);
@@ -127,7 +130,7 @@ private:
     Vectors vectors_{};
     MappedPeers mapped_;
     std::size_t message_bytes_ = 0, pull_bytes_ = 0; // most of a chunk
-    int slots_ = kBounceSlots;                       // of a channel and direction
+    int slots_ = 0;                                  // of a channel with messages, each direction
     std::vector<Extent> extents_;
     std::vector<int> mapped_sends_, mapped_receives_; // steps
     std::vector<Channel> channels_;

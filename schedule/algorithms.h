@@ -34,9 +34,13 @@ struct TreeShape {
 };
 
 // Reduces up all trees and broadcasts down them, everything at once: each tree has a share of the
-// blocks, and a channel for each direction. Vertex v is rank ranks[v]. Requires `rank` among
-// `ranks`, valid trees of as many vertices, at least one and at most 128, weights positive.
+// blocks, and a channel for each direction. Vertex v is rank ranks[v]. `host_parts` of the
+// kHostParts parts of the vector go around a ring through pinned host memory meanwhile, in channel
+// 0 (Wang et al., Blink, 2020: hybrid transfers); the trees then have the channels from 1 on.
+// Requires `rank` among `ranks`, valid trees of as many vertices, at least one and at most 127,
+// weights positive, 0 <= host_parts < kHostParts.
+inline constexpr int kHostParts = 16;
 [[nodiscard]] Schedule build_trees(int rank, std::span<const int> ranks,
-                                   std::span<const TreeShape> trees);
+                                   std::span<const TreeShape> trees, int host_parts = 0);
 
 } // namespace hetcoll

@@ -56,6 +56,7 @@ void ScheduleBuilder::add(StepKind kind, int peer, BlockRange blocks, bool fused
               .after_first = static_cast<int>(schedule_.after.size()),
               .after_count = 0,
               .fused = fused,
+              .by_message = by_message_,
               .channel = channel_};
     for (int block = blocks.first; block < blocks.first + blocks.count; ++block) {
         BlockState &state = state_[block];

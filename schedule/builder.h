@@ -22,6 +22,9 @@ public:
     // Of the steps that follow. Requires 0 <= channel < channel_count.
     void set_channel(int channel) noexcept { channel_ = static_cast<std::uint8_t>(channel); }
 
+    // Of the steps that follow.
+    void set_by_message(bool by_message) noexcept { by_message_ = by_message; }
+
     // Require 0 <= blocks.first, 1 <= blocks.count, the end within block_count, and that either all
     // or none of the blocks have been written by earlier steps.
     void send(int peer, BlockRange blocks);
@@ -46,6 +49,7 @@ private:
     Schedule schedule_;
     std::vector<BlockState> state_;
     std::uint8_t channel_ = 0;
+    bool by_message_ = false;
 };
 
 } // namespace hetcoll

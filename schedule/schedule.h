@@ -39,6 +39,9 @@ struct Step {
     // begins when all peers have started their sends, so these only offer their blocks: until the
     // kernel has read them they are incomplete, but keep nobody from starting the next send.
     bool fused = false;
+    // Goes by a message even where the peer's memory is mapped: through pinned host memory, which
+    // is a way of its own beside the links between GPUs.
+    bool by_message = false;
     // Independent lane. Steps of one channel start in list order, channels do not wait for each
     // other but through `after`.
     std::uint8_t channel = 0;

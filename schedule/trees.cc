@@ -4,6 +4,7 @@
 // large vectors (topology/strength.h).
 #include "schedule/algorithms.h"
 #include "schedule/builder.h"
+#include "schedule/rounds.h"
 
 #include <algorithm>
 #include <numeric>
@@ -37,22 +38,50 @@ Place place_of(int rank, std::span<const int> ranks, const TreeShape &tree)
     return place;
 }
 
+// Ranks around the ring in ascending order, whatever their vertices.
+void add_host_ring(ScheduleBuilder &steps, int rank, std::span<const int> ranks, BlockRange blocks)
+{
+    std::vector<int> ring(ranks.begin(), ranks.end());
+    std::sort(ring.begin(), ring.end());
+    const int place =
+        static_cast<int>(std::lower_bound(ring.begin(), ring.end(), rank) - ring.begin());
+    steps.set_by_message(true);
+    for (const Round &round : kRingOfTeam.rounds({ring, place}, blocks)) {
+        for (const Move &move : round) {
+            steps.add(move);
+        }
+    }
+    steps.set_by_message(false);
+}
+
 } // namespace
 
 // A sum is computed on the way up alone and copied on the way down: the same bits on every rank.
 // With one channel a tree, the way down would wait until the way up has started its last chunk.
-Schedule build_trees(int rank, std::span<const int> ranks, std::span<const TreeShape> trees)
+Schedule build_trees(int rank, std::span<const int> ranks, std::span<const TreeShape> trees,
+                     int host_parts)
 {
     int divisor = 0, weight = 0;
     for (const TreeShape &tree : trees) {
         divisor = std::gcd(divisor, tree.weight);
         weight += tree.weight;
     }
-    ScheduleBuilder steps(weight / divisor, 2 * static_cast<int>(trees.size()));
-    BlockRange blocks{.first = 0, .count = 0};
+    // So many blocks that the host's part can be cut for the ring, and the rest for the trees.
+    const bool hybrid = host_parts > 0;
+    const int size = static_cast<int>(ranks.size());
+    const int tree_blocks = hybrid ? (kHostParts - host_parts) * size : 1; // of weight `divisor`
+    const int host_blocks = host_parts * size * (weight / divisor);
+    ScheduleBuilder steps(weight / divisor * tree_blocks + host_blocks,
+                          2 * static_cast<int>(trees.size()) + (hybrid ? 1 : 0));
+    BlockRange blocks{.first = 0, .count = host_blocks};
     int channel = 0;
+    if (hybrid) {
+        steps.set_channel(channel++);
+        add_host_ring(steps, rank, ranks, blocks);
+    }
     for (const TreeShape &tree : trees) {
-        blocks = {.first = blocks.first + blocks.count, .count = tree.weight / divisor};
+        blocks = {.first = blocks.first + blocks.count,
+                  .count = tree.weight / divisor * tree_blocks};
         const Place place = place_of(rank, ranks, tree);
         steps.set_channel(channel++);
         steps.recv_reduce_all(place.children, blocks);

@@ -194,6 +194,30 @@ TEST(TreesTest, CostIsWhatTheTableSays)
     EXPECT_EQ(both_roots.blocks_reduced, 2 * 2);
 }
 
+// The ring through host memory has its own channel and its part of the vector, in messages.
+TEST(TreesTest, AHostPartGoesByMessagesMeanwhile)
+{
+    for (int host_parts = 1; host_parts < kHostParts; ++host_parts) {
+        std::vector<Schedule> schedules;
+        for (int rank = 0; rank < 3; ++rank) {
+            schedules.push_back(build_trees(rank, in_order(3), kTwoTrees, host_parts));
+        }
+        const Status status = verify_schedules(schedules);
+        ASSERT_TRUE(status.ok()) << status.message();
+        for (const Schedule &schedule : schedules) {
+            EXPECT_EQ(schedule.channel_count, 5);
+            std::map<bool, int> last; // block after those of the ring, and of the trees
+            for (const Step &step : schedule.steps) {
+                EXPECT_EQ(step.by_message, step.channel == 0);
+                int &end = last[step.by_message];
+                end = std::max(end, step.blocks.first + step.blocks.count);
+            }
+            EXPECT_EQ(last[true] * kHostParts, host_parts * schedule.block_count);
+            EXPECT_EQ(last[false], schedule.block_count);
+        }
+    }
+}
+
 TEST(TreesTest, OneRankHasNothingToDo)
 {
     const std::vector<TreeShape> trees{{.root = 0, .parent = {-1}, .weight = 5}};
