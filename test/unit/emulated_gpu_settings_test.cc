@@ -1,6 +1,8 @@
 // What the driver says of EMU_ variables that it cannot follow.
 #include "test/unit/emulated_gpu_driver.h"
 
+#include <unistd.h>
+
 #include <gtest/gtest.h>
 
 namespace hetcoll::test {
@@ -15,7 +17,8 @@ TEST(EmulatedSettingsChild, DISABLED_UseTheDevice)
 std::string said_with(const std::string &variable)
 {
     const ChildResult child =
-        run_in_child("EmulatedSettingsChild.DISABLED_UseTheDevice", {variable});
+        run_in_child("EmulatedSettingsChild.DISABLED_UseTheDevice",
+                     {"EMU_NODE=settings" + std::to_string(getpid()), variable});
     EXPECT_EQ(child.exit_status, 0) << child.errors;
     return child.errors;
 }
@@ -24,8 +27,8 @@ TEST(EmulatedSettingsTest, GoodValuesPassInSilence)
 {
     for (const char *variable :
          {"EMU_NUM_DEVICES=2", "EMU_MEM_MB=0x100", "EMU_VA=same", "EMU_NO_PEER=0-1,2-15",
-          "EMU_NO_PEER=all", "EMU_LINK_GBPS=12.5", "EMU_DELAY_US=", "EMU_FAIL=cuMemAlloc_v2:9:2",
-          "EMU_FAIL_RANK=0", "EMU_NODE=west"}) {
+          "EMU_NO_PEER=all", "EMU_NO_PEER=sockets", "EMU_LINK_SCALE=0.01", "EMU_LINK_GBPS=12.5",
+          "EMU_DELAY_US=", "EMU_FAIL=cuMemAlloc_v2:9:2", "EMU_FAIL_RANK=0", "EMU_NODE=west"}) {
         EXPECT_EQ(said_with(variable), "") << variable;
     }
 }
@@ -43,6 +46,10 @@ TEST(EmulatedSettingsTest, EveryBadValueIsNamed)
                                        "EMU_LEAKS=on",
                                        "EMU_LINK_GBPS=-1",
                                        "EMU_LINK_LATENCY_US=2.5",
+                                       "EMU_LINKS=/no/such.topology",
+                                       "EMU_LINK_SCALE=0",
+                                       "EMU_CHECK_FOOTPRINT=x",
+                                       "EMU_MIG=8",
                                        "EMU_MEM_MB=0",
                                        "EMU_NO_PEER=0+1",
                                        "EMU_NUM_DEVICES=17",
