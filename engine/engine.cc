@@ -51,7 +51,8 @@ Engine::Engine(Process &process, const hetcoll_p2p &p2p, const hetcoll_facts &ag
                std::span<const hetcoll_facts> facts)
     : process_(process), p2p_(p2p), agreed_(agreed),
       group_(p2p_, processes_of(facts), settings_of(agreed)),
-      peers_(process, group_, agreed.ipc != 0), mapped_(process, group_, peers_)
+      peers_(process, group_, agreed.ipc != 0, agreed.tables_differ == 0),
+      mapped_(process, group_, peers_)
 {
     process_.add_small_calls(host_calls_);
 }
@@ -72,6 +73,13 @@ Progress Engine::make_ready(int tag)
                     "hetcoll chooses there: set the same on every rank before its first "
                     "MPI_Allreduce");
             }
+        }
+        if (agreed_.tables_differ != 0 && p2p_.rank == 0) {
+            log(process_.log(), 0,
+                "hetcoll ignores its tuning table and chooses algorithms by its model: the ranks "
+                "of this communicator have not all read the same one; put the same file where "
+                "coll_hetcoll_tuning_table points on every node, or set it to none "
+                "(coll_hetcoll_verbose 1 says what a rank could not read)");
         }
         if (const Status problem = group_.take_problem(); !problem.ok()) {
             log(process_.log(), 0,
@@ -173,7 +181,7 @@ Choice Engine::choice(const hetcoll_call &call, std::size_t bytes, bool mapped)
             query.forced = forced;
         }
     }
-    const Choice chosen = choose(query);
+    const Choice chosen = choose(query, peers_.known() ? peers_.table() : nullptr);
     if (chosen.forced_unavailable && peers_.known() && mapped &&
         !std::exchange(unavailable_reported_, true) && p2p_.rank == 0) {
         log(process_.log(), 0,

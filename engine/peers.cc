@@ -21,8 +21,8 @@ constexpr std::size_t kFewestTreeGpus = 3;
 
 } // namespace
 
-Peers::Peers(Process &process, NodeGroup &group, bool ipc)
-    : process_(process), group_(group), ipc_(ipc)
+Peers::Peers(Process &process, NodeGroup &group, bool ipc, bool tables)
+    : process_(process), group_(group), ipc_(ipc), tables_(tables)
 {
 }
 
@@ -233,6 +233,7 @@ void Peers::conclude(Flags flags)
     any_reach_ = share_node();
     const bool full = (flags & kUnreachable) == 0;
     find_links(full);
+    find_table();
     for (const PlacedNode &node : placement_->nodes) {
         NodeGroups &gpus = groups_.nodes.emplace_back();
         for (const int gpu : node.gpus) {
@@ -275,6 +276,38 @@ void Peers::find_links(bool full)
         links_.switched = links_.switched && links.switched;
         links_.host_gbps = std::min(links_.host_gbps, links.host_gbps);
         links_.node_gbps = std::min(links_.node_gbps, links.node_gbps);
+    }
+}
+
+// The table is for a class of machines: all nodes must be of it.
+void Peers::find_table()
+{
+    const TableFile *file = process_.table();
+    if (file == nullptr || !tables_) {
+        return;
+    }
+    const char *driver = process_.is_emulated() ? "emulated" : "";
+    Status problem;
+    for (const PlacedNode &node : placement_->nodes) {
+        auto table = Table::select(*file, fingerprint_of(node.topology, driver));
+        if (!table.ok()) {
+            problem = table.take_status();
+        } else if (table_ && table_->hash() != table->hash()) {
+            problem = error(Errc::kUnsupported,
+                            "%s: the communicator's nodes are of different classes, and no rule is "
+                            "for both",
+                            file->path.c_str());
+        } else {
+            table_ = std::move(*table);
+            continue;
+        }
+        table_.reset();
+        break;
+    }
+    if (!problem.ok() && group_.all().rank == 0) {
+        log(process_.log(), 0,
+            "hetcoll ignores its tuning table and chooses algorithms by its model: %s",
+            problem.message().c_str());
     }
 }
 

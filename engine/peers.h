@@ -11,6 +11,7 @@
 #include "transport/reach_probe.h"
 #include "tuning/choice.h"
 #include "tuning/rank_trees.h"
+#include "tuning/table.h"
 
 #include <memory>
 #include <optional>
@@ -20,8 +21,9 @@ namespace hetcoll {
 
 class Peers {
 public:
-    // Both outlive it. `ipc`: memory may be mapped; the same on all ranks.
-    Peers(Process &process, NodeGroup &group, bool ipc);
+    // Both outlive it. The same on all ranks: memory may be mapped (`ipc`), all have read the same
+    // tuning table (`tables`).
+    Peers(Process &process, NodeGroup &group, bool ipc, bool tables);
     ~Peers();
     Peers(const Peers &) = delete;
     Peers &operator=(const Peers &) = delete;
@@ -49,6 +51,8 @@ public:
     // After a peer's memory could not be mapped on some rank: nobody tries again.
     void give_up_mapping() noexcept;
 
+    // Measured choices for these machines; null: there are none.
+    [[nodiscard]] const Table *table() const noexcept { return table_ ? &*table_ : nullptr; }
     [[nodiscard]] const Links &links() const noexcept { return links_; }
     [[nodiscard]] int ranks_per_gpu() const noexcept { return ranks_per_gpu_; }
     [[nodiscard]] const Groups &groups() const noexcept { return groups_; }
@@ -64,13 +68,14 @@ private:
     [[nodiscard]] bool probe();
     void conclude(Flags flags);
     void find_links(bool full);
+    void find_table();
     [[nodiscard]] std::vector<int> numbers_of(const PlacedNode &node) const;
     void pack_trees_of(const PlacedNode &node);
     void say_unreachable();
 
     Process &process_;
     NodeGroup &group_;
-    bool ipc_;
+    bool ipc_, tables_;
     Part part_ = Part::kStart;
     int code_ = 0;
 
@@ -94,6 +99,7 @@ private:
     int ranks_per_gpu_ = 1;
     Groups groups_;
     RankTrees trees_;
+    std::optional<Table> table_;
 };
 
 } // namespace hetcoll

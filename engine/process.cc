@@ -6,6 +6,8 @@
 #include "hetcoll_config.h"
 #include "topology_probe/hwloc_xml.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <iterator>
 #include <new>
@@ -88,8 +90,35 @@ Result<std::unique_ptr<Process>> Process::create(const hetcoll_settings &setting
     if (Status chunk = check_chunk_bytes(settings.chunk_bytes); !chunk.ok()) {
         return chunk;
     }
+    if (settings.tuning_table != nullptr && DriverLibrary::may_have_gpu()) {
+        process->read_tuning_table(settings.tuning_table);
+    }
     process->pointers_ = PointerCache::create(process->library_, *mode, process->node_log_);
     return process;
+}
+
+// When the process starts, because all ranks must know whether they have read the same one.
+void Process::read_tuning_table(const char *name)
+{
+    const bool installed = std::string_view(name) == "auto";
+    const char *path = installed ? HETCOLL_DATA_FOLDER "/tuning_table.json" : name;
+    if (std::string_view(name) == "none" || (installed && access(path, F_OK) != 0)) {
+        return;
+    }
+    auto read = read_table(path);
+    if (!read.ok()) {
+        hetcoll::log(node_log_, 0,
+                     "hetcoll ignores its tuning table and chooses algorithms by its model: %s",
+                     read.status().message().c_str());
+        if (settings_.local_rank != 0) {
+            hetcoll::log(log_, 1, "hetcoll: %s", read.status().message().c_str());
+        }
+        return;
+    }
+    table_ = std::move(*read);
+    Hash hash;
+    hash.add(write_table(*table_));
+    table_hash_ = std::max<std::uint64_t>(1, hash.value());
 }
 
 hetcoll_facts Process::facts() const noexcept
@@ -103,7 +132,7 @@ hetcoll_facts Process::facts() const noexcept
         .priority = settings_.priority,
         .ipc = settings_.ipc != 0 ? 1u : 0u,
         .tables_differ = 0,
-        .table_hash = 0,
+        .table_hash = table_hash_,
         .identity = {.host = identity_.process.host,
                      .start_time = identity_.process.start_time,
                      .pid = identity_.process.pid,

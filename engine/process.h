@@ -15,6 +15,7 @@
 #include "transport/host_bounce.h"
 #include "transport/peer_memory.h"
 #include "tuning/choice.h"
+#include "tuning/table_file.h"
 
 #include <array>
 #include <atomic>
@@ -98,6 +99,9 @@ public:
     [[nodiscard]] Sharing &sharing();
     // This rank's place in the machine, in the context of a device pointer.
     [[nodiscard]] Result<RankRecord> probe(const PointerInfo &pointer);
+    // The tuning table; null: none.
+    [[nodiscard]] const TableFile *table() const noexcept { return table_ ? &*table_ : nullptr; }
+    [[nodiscard]] bool is_emulated() const noexcept { return library_.is_emulated(); }
     // What coll_hetcoll_topology_file names; null: none. Read at first use.
     [[nodiscard]] Result<const Topology *> topology_file();
 
@@ -131,6 +135,7 @@ private:
         std::vector<std::unique_ptr<Scratch>> scratch;
     };
 
+    void read_tuning_table(const char *name);
     [[nodiscard]] Result<std::shared_ptr<Device>> device_of(const PointerInfo &pointer);
     [[nodiscard]] Result<std::shared_ptr<Device>> device_of_locked(const PointerInfo &pointer,
                                                                    Forgotten &forgotten);
@@ -149,6 +154,8 @@ private:
     std::uint32_t algorithm_ = 0; // as in the facts
     NodeIdentity identity_{};
     std::string topology_name_;
+    std::optional<TableFile> table_;
+    std::uint64_t table_hash_ = 0; // 0: no table
     DriverLibrary library_;
     std::optional<MachineProbe> machine_;
     std::unique_ptr<PointerCache> pointers_;
