@@ -120,6 +120,15 @@ bool MappedCall::publish()
            closes_ != closes_of(*process_.sharing().memory);
 }
 
+void MappedCall::serve() const noexcept
+{
+    const bool passes_fds =
+        shared_input_.kind == SharedKind::kVmm || shared_output_.kind == SharedKind::kVmm;
+    if (FdChannel *channel = passes_fds ? process_.sharing().channel.get() : nullptr) {
+        channel->step();
+    }
+}
+
 void MappedCall::remember() noexcept
 {
     for (const SharedBuffer &buffer : {shared_input_, shared_output_}) {

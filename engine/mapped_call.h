@@ -55,6 +55,9 @@ public:
     // Maps the peers that the schedule needs; null: those that the algorithm's kernel needs. False:
     // not yet. Requires that all have published.
     [[nodiscard]] Result<bool> map(Algorithm algorithm, const Schedule *schedule);
+    // Answers peers that need file descriptors to map this rank's vectors. To be called until the
+    // call's closing agreement, because they may map later than this rank does.
+    void serve() const noexcept;
     // All ranks have mapped: what is announced now need not be again.
     void remember() noexcept;
 

@@ -34,6 +34,9 @@ bool Operation::step()
     }
     while (state_ != State::kDone && advance()) {
     }
+    if (mapping_ && state_ != State::kDone) {
+        engine_.mapped().serve();
+    }
     leave_context();
     return state_ == State::kDone;
 }

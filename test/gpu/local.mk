@@ -1,6 +1,6 @@
 # Tests that a real GPU can run too. make check runs them on the emulated GPU, make check-gpu on the
 # system's, which must be a real one.
-gpu_tests = test/gpu/kernels_gpu_test test/gpu/ranks_in_one_process_test
+gpu_tests = test/gpu/kernels_gpu_test test/gpu/ranks_in_one_process_test test/gpu/ranks_over_ipc_test
 if HAVE_GTEST
 if WITH_CUDA
 check_PROGRAMS += $(gpu_tests)
@@ -20,6 +20,18 @@ test_gpu_ranks_in_one_process_test_SOURCES = \
 test_gpu_ranks_in_one_process_test_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/test/unit
 test_gpu_ranks_in_one_process_test_LDADD = $(unit_libs)
 nodist_EXTRA_test_gpu_ranks_in_one_process_test_SOURCES = linked_by_cxx.cc
+
+# Ranks that are processes, for tests and benchmarks without MPI.
+process_ranks = \
+	test/gpu/process_network.h test/gpu/process_network.cc \
+	test/gpu/process_job.h test/gpu/process_job.cc \
+	test/gpu/small_numbers.h
+test_gpu_ranks_over_ipc_test_SOURCES = \
+	test/gpu/ranks_over_ipc_test.cc $(process_ranks) \
+	test/gpu/test_memory.h test/gpu/test_memory.cc \
+	bench/buffer.h bench/buffer.cc
+test_gpu_ranks_over_ipc_test_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/test/gpu
+test_gpu_ranks_over_ipc_test_LDADD = $(unit_libs)
 
 check_gpu_programs =
 if WITH_CUDA
