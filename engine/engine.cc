@@ -8,11 +8,14 @@
 #include "tuning/model.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <new>
 
 namespace hetcoll {
 namespace {
+
+constexpr std::size_t kLeastTunedChunk = 64u << 10, kMostTunedChunk = 16u << 20;
 
 constexpr AlgorithmSet kSmallAlgorithms = bit(Algorithm::kHost) | bit(Algorithm::kOneShot) |
                                           bit(Algorithm::kTwoShot) | bit(Algorithm::kLeader) |
@@ -55,6 +58,26 @@ Engine::Engine(Process &process, const hetcoll_p2p &p2p, const hetcoll_facts &ag
       mapped_(process, group_, peers_)
 {
     process_.add_small_calls(host_calls_);
+    say_split_machine(facts);
+}
+
+// Ranks in different containers on one machine: they could share GPU memory, and do not.
+void Engine::say_split_machine(std::span<const hetcoll_facts> facts)
+{
+    if (p2p_.rank != 0 || process_.has_node_word()) {
+        return;
+    }
+    for (const hetcoll_facts &other : facts) {
+        if (other.identity.machine == facts[0].identity.machine &&
+            other.identity.host != facts[0].identity.host && process_.first_time_split_machine()) {
+            log(process_.log(), 0,
+                "hetcoll: ranks on one machine are in different containers or namespaces, so data "
+                "between their GPUs goes through messages, which is slower: start the containers "
+                "with the host's PID and IPC namespaces and /dev/shm (--pid=host --ipc=host), or "
+                "set coll_hetcoll_node to a word of its own for each to keep it so");
+            return;
+        }
+    }
 }
 
 Engine::~Engine() { process_.remove_small_calls(host_calls_); }
@@ -74,8 +97,8 @@ Progress Engine::make_ready(int tag)
                     "MPI_Allreduce");
             }
         }
-        if (agreed_.tables_differ != 0 && p2p_.rank == 0) {
-            log(process_.log(), 0,
+        if (agreed_.tables_differ != 0 && p2p_.rank == 0 && process_.first_time_tables_differ()) {
+            log(process_.node_log(), 0,
                 "hetcoll ignores its tuning table and chooses algorithms by its model: the ranks "
                 "of this communicator have not all read the same one; put the same file where "
                 "coll_hetcoll_tuning_table points on every node, or set it to none "
@@ -162,6 +185,11 @@ Choice Engine::choice(const hetcoll_call &call, std::size_t bytes, bool mapped)
     const bool small = bytes <= agreed_.small_limit;
     AlgorithmSet available = mapped && peers_.known() ? peers_.available() : kMessageAlgorithms;
     available = small ? (available & kSmallAlgorithms) | bit(Algorithm::kHost) : available;
+    Memo &memo = memos_[(bytes ^ bytes >> 5 ^ static_cast<std::size_t>(call.kind)) % memos_.size()];
+    if (memo.bytes == bytes && memo.kind == call.kind && memo.op == call.op &&
+        memo.available == available) {
+        return memo.choice;
+    }
     Query query{
         .bytes = bytes,
         .element_bytes = element_bytes(static_cast<ElementKind>(call.kind)),
@@ -190,7 +218,26 @@ Choice Engine::choice(const hetcoll_call &call, std::size_t bytes, bool mapped)
             algorithm_name(*query.forced), p2p_.size, group_.nodes(),
             algorithm_name(chosen.algorithm));
     }
+    memo = {bytes, call.kind, call.op, available, chosen};
     return chosen;
+}
+
+ChunkTuner *Engine::tuner(const Choice &choice, std::size_t bytes)
+{
+    if (agreed_.adapt_chunk == 0 || agreed_.chunk_bytes != 0 ||
+        choice.source == ChoiceSource::kTable || is_one_kernel(choice.algorithm) ||
+        choice.algorithm == Algorithm::kHost) {
+        return nullptr;
+    }
+    const int size_class = std::bit_width(bytes);
+    for (Tuned &known : tuned_) {
+        if (known.algorithm == choice.algorithm && known.size_class == size_class) {
+            return &known.tuner;
+        }
+    }
+    tuned_.push_back({choice.algorithm, size_class,
+                      ChunkTuner(choice.chunk_bytes, kLeastTunedChunk, kMostTunedChunk)});
+    return &tuned_.back().tuner;
 }
 
 bool Engine::uses_mapping(const Choice &choice) const noexcept

@@ -10,9 +10,12 @@
 #include "engine/process.h"
 #include "schedule/schedule.h"
 #include "tuning/choice.h"
+#include "tuning/chunk_tuner.h"
 
+#include <array>
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -48,6 +51,9 @@ public:
     // The same on every rank, because everything that goes in is. `mapped`: peers' memory may be
     // used, if the ranks have found out that it can.
     [[nodiscard]] Choice choice(const hetcoll_call &call, std::size_t bytes, bool mapped);
+    // What finds the chunk of calls like this one; null: it is given. Fed with the time of the
+    // slowest rank, so all ranks stay together.
+    [[nodiscard]] ChunkTuner *tuner(const Choice &choice, std::size_t bytes);
     // Whether calls of this choice read the memory of other ranks where they can.
     [[nodiscard]] bool uses_mapping(const Choice &choice) const noexcept;
     // A small call's flags said that all ranks have device memory: the next one looks whether its
@@ -81,6 +87,7 @@ private:
                                  int rank) const;
     [[nodiscard]] int host_parts(std::size_t bytes) const noexcept;
     void link(Linked &linked) const;
+    void say_split_machine(std::span<const hetcoll_facts> facts);
 
     Process &process_;
     hetcoll_p2p p2p_;
@@ -91,6 +98,19 @@ private:
     bool ready_ = false;
     bool small_device_call_ = false;
     bool unavailable_reported_ = false;
+    struct Memo { // of choice(): programs repeat themselves
+        std::size_t bytes = 0;
+        int kind = -1, op = -1;
+        AlgorithmSet available = 0;
+        Choice choice;
+    };
+    std::array<Memo, 8> memos_;
+    struct Tuned { // calls whose sizes have one highest bit
+        Algorithm algorithm;
+        int size_class;
+        ChunkTuner tuner;
+    };
+    std::deque<Tuned> tuned_;
     std::vector<std::unique_ptr<Linked>> schedules_;
     Executor executor_;
     Meeting meeting_; // of try_host()

@@ -92,6 +92,7 @@ void hetcoll_facts_merge(hetcoll_facts *into, const hetcoll_facts *other)
     into->chunk_bytes = std::min(into->chunk_bytes, other->chunk_bytes);
     into->algorithm = std::min(into->algorithm, other->algorithm);
     into->ipc = std::min(into->ipc, other->ipc);
+    into->adapt_chunk = std::min(into->adapt_chunk, other->adapt_chunk);
     if (into->table_hash != other->table_hash || other->tables_differ != 0) {
         into->tables_differ = 1;
     }

@@ -66,6 +66,7 @@ struct hetcoll_settings {
     const char *topology_file; /* instead of a probe; "" for none */
     const char *tuning_table;  /* "auto", "none" or a path */
     int ipc;                   /* 0: peers' memory is never mapped */
+    int adapt_chunk;           /* the first calls of a kind look for the best chunk */
     size_t small_limit;        /* bytes; larger calls begin with an agreement */
     size_t chunk_bytes;        /* most bytes in one message; 0: by the built-in rules */
     int sync_context;          /* wait for the whole context's work before reading a buffer */
@@ -86,11 +87,12 @@ struct hetcoll_identity {
 struct hetcoll_facts {
     uint32_t protocol; /* HETCOLL_PROTOCOL; 0 in merged facts: the ranks have no common one */
     uint32_t may_have_gpu;
-    uint32_t small_limit;             /* bytes */
-    uint32_t chunk_bytes;             /* 0: by the rules */
-    uint32_t algorithm;               /* 0: by the rules, else 1 + enum Algorithm */
-    int32_t priority;                 /* of the component */
-    uint32_t ipc;                     /* peers' memory may be mapped */
+    uint32_t small_limit; /* bytes */
+    uint32_t chunk_bytes; /* 0: by the rules */
+    uint32_t algorithm;   /* 0: by the rules, else 1 + enum Algorithm */
+    int32_t priority;     /* of the component */
+    uint32_t ipc;         /* peers' memory may be mapped */
+    uint32_t adapt_chunk;
     uint32_t tables_differ;           /* merged: the ranks have not all read the same table */
     uint64_t table_hash;              /* of the tuning table; 0: none */
     struct hetcoll_identity identity; /* not merged */

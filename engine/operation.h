@@ -72,6 +72,7 @@ private:
     void run();
     [[nodiscard]] bool running();
     void run_kernel();
+    void begin_close();
     void close();
     // operation_staged.cc
     void begin_staging();
@@ -130,6 +131,9 @@ private:
     bool shares_ = false;             // this rank has published its buffers
     bool mapping_ = false;            // peers' memory is read or written in this call
     const Schedule *needs_ = nullptr; // the schedule whose peers are mapped; null: a kernel
+
+    ChunkTuner *tuner_ = nullptr; // of this call's chunk, until it has found one
+    std::uint64_t started_ns_ = 0;
 
     Meeting meeting_;
     std::byte *mine_; // this rank's part of a small call

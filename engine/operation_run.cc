@@ -3,9 +3,20 @@
 #include "engine/flags.h"
 #include "engine/operation.h"
 
+#include <chrono>
 #include <cstring>
 
 namespace hetcoll {
+namespace {
+
+std::uint64_t now_ns()
+{
+    using namespace std::chrono;
+    return static_cast<std::uint64_t>(
+        duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count());
+}
+
+} // namespace
 
 // The states after the decision. As Operation::advance().
 bool Operation::running()
@@ -48,7 +59,7 @@ bool Operation::running()
                        executor.bytes_sent());
         process_.count(HETCOLL_BYTES_MAPPED, executor.bytes_pulled());
         note(executor.take_failure());
-        begin_agreement(State::kClose);
+        begin_close();
         return true;
     }
     case State::kKernel: {
@@ -186,9 +197,16 @@ void Operation::run()
             peers = engine_.mapped().peers(linked.steps);
         }
     }
+    std::size_t chunk_bytes = choice_.chunk_bytes;
+    tuner_ = engine_.tuner(choice_, bytes_);
+    if (tuner_ != nullptr) {
+        chunk_bytes = tuner_->chunk_bytes();
+        tuner_ = tuner_->frozen() ? nullptr : tuner_;
+        started_ns_ = now_ns();
+    }
     Bounce &bounce = host_ != nullptr ? static_cast<Bounce &>(*host_) : *device_;
     engine_.executor().start(linked.schedule, engine_.p2p(), call_.tag, bounce, vectors,
-                             choice_.chunk_bytes, !failure_.ok(), peers);
+                             chunk_bytes, !failure_.ok(), peers);
 }
 
 void Operation::run_kernel()
@@ -208,10 +226,32 @@ void Operation::run_kernel()
     begin_agreement(State::kClose);
 }
 
+// While a chunk is being looked for the ranks also learn how long the slowest of them took.
+void Operation::begin_close()
+{
+    if (tuner_ == nullptr) {
+        begin_agreement(State::kClose);
+        return;
+    }
+    state_ = State::kClose;
+    process_.count(HETCOLL_AGREEMENTS);
+    const std::uint64_t ns = now_ns() - started_ns_;
+    std::byte *mine = Meeting::payload(engine_.group(), engine_.messages().mine);
+    std::memcpy(mine, &ns, sizeof ns);
+    meeting_.start(engine_.group(), engine_.messages(), mine, call_.tag, sizeof ns, 1,
+                   host_reduce(ReduceOp::kMax, ElementKind::kUint64),
+                   static_cast<Flags>(flags_ | (failure_.ok() ? 0 : kFailed)));
+}
+
 void Operation::close()
 {
     if (state_ == State::kDone) {
         return;
+    }
+    if (tuner_ != nullptr) {
+        std::uint64_t slowest_ns = 0;
+        std::memcpy(&slowest_ns, meeting_.sum(), sizeof slowest_ns);
+        tuner_->feed(slowest_ns);
     }
     if ((meeting_.flags() & kFailed) != 0) {
         finish_failed();

@@ -55,6 +55,7 @@ Process::Process(const hetcoll_settings &settings)
         topology_name_ = settings.topology_file;
     }
     machine_.emplace(node_log_);
+    has_node_word_ = settings.node != nullptr && *settings.node != '\0';
     auto identity = node_identity(settings.node);
     if (identity.ok()) {
         identity_ = *identity;
@@ -131,6 +132,7 @@ hetcoll_facts Process::facts() const noexcept
         .algorithm = algorithm_,
         .priority = settings_.priority,
         .ipc = settings_.ipc != 0 ? 1u : 0u,
+        .adapt_chunk = settings_.adapt_chunk != 0 ? 1u : 0u,
         .tables_differ = 0,
         .table_hash = table_hash_,
         .identity = {.host = identity_.process.host,

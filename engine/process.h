@@ -70,6 +70,8 @@ public:
     [[nodiscard]] hetcoll_facts facts() const noexcept;
     [[nodiscard]] PointerCache &pointers() noexcept { return *pointers_; }
     [[nodiscard]] const NodeIdentity &identity() const noexcept { return identity_; }
+    // coll_hetcoll_node is set: nodes are what the user says.
+    [[nodiscard]] bool has_node_word() const noexcept { return has_node_word_; }
     // One rank a node says what concerns all of its ranks alike.
     [[nodiscard]] const Log &node_log() const noexcept { return node_log_; }
 
@@ -113,8 +115,16 @@ public:
     // After a driver error in the bounce's context: nothing made in it is used again.
     void discard(std::unique_ptr<DeviceBounce> bounce) noexcept;
 
-    // True once.
+    // True once each.
     [[nodiscard]] bool first_time_staged() noexcept { return !staged_.exchange(true); }
+    [[nodiscard]] bool first_time_tables_differ() noexcept
+    {
+        return !tables_differ_.exchange(true);
+    }
+    [[nodiscard]] bool first_time_split_machine() noexcept
+    {
+        return !split_machine_.exchange(true);
+    }
     void count(hetcoll_counter counter, std::uint64_t by = 1) noexcept
     {
         counters_[counter].fetch_add(by, std::memory_order_relaxed);
@@ -153,6 +163,7 @@ private:
     PointerCacheMode cache_mode_ = PointerCacheMode::kValidated;
     std::uint32_t algorithm_ = 0; // as in the facts
     NodeIdentity identity_{};
+    bool has_node_word_ = false;
     std::string topology_name_;
     std::optional<TableFile> table_;
     std::uint64_t table_hash_ = 0; // 0: no table
@@ -160,7 +171,7 @@ private:
     std::optional<MachineProbe> machine_;
     std::unique_ptr<PointerCache> pointers_;
     std::array<std::atomic<std::uint64_t>, HETCOLL_COUNTER_COUNT> counters_{};
-    std::atomic<bool> staged_{false};
+    std::atomic<bool> staged_{false}, tables_differ_{false}, split_machine_{false};
 
     std::mutex topology_mutex_; // of the next two
     bool topology_read_ = false;

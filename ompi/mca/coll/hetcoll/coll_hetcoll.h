@@ -45,6 +45,7 @@ typedef struct {
     char *node;
     char *topology_file;
     char *tuning_table;
+    bool adapt_chunk;
     char *ipc;
     char *pointer_cache;
     char *pre_sync;

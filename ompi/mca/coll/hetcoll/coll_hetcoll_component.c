@@ -145,6 +145,13 @@ static int register_parameters(void)
         "two_shot, leader, tree, hierarchical, host, copy_in. A communicator takes what is set at "
         "its first MPI_Allreduce",
         &c->algorithm, "auto"));
+    c->adapt_chunk = false;
+    (void)mca_base_component_var_register(
+        &c->super.collm_version, "adapt_chunk",
+        "Look for the best chunk of a message in the first calls of a kind, at most 20, where no "
+        "measured table gives it",
+        MCA_BASE_VAR_TYPE_BOOL, NULL, 0, 0, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ,
+        &c->adapt_chunk);
     register_string("ipc",
                     "Map the memory of GPUs of other ranks on the node: auto (where a trial "
                     "succeeds), never",
@@ -263,6 +270,7 @@ static int open_component(void)
         .topology_file = c->topology_file,
         .tuning_table = c->tuning_table,
         .ipc = 0 == strcmp(c->ipc, "auto"),
+        .adapt_chunk = c->adapt_chunk,
         .small_limit = c->small_limit,
         .chunk_bytes = c->chunk_bytes,
         .sync_context = 0 == strcmp(c->pre_sync, "context"),
