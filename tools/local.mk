@@ -12,6 +12,37 @@ hetcoll_info_SOURCES = \
 	tools/info_topology.h tools/info_topology.cc
 hetcoll_info_CPPFLAGS = $(AM_CPPFLAGS) -DHETCOLL_TOPOLOGY_FOLDER='"$(topologydir)"'
 hetcoll_info_LDADD = libhetcoll.la
+
+if HAVE_BENCH_HEADERS
+bin_PROGRAMS += hetcoll_tune
+TESTS += tools/hetcoll_tune_test.sh tools/install_test.sh
+if TUNE_AT_INSTALL
+# The end of make install: a line that says what happened, and never a failure.
+tune_this_machine = \
+	if test -n "$(DESTDIR)"; then \
+		echo "hetcoll_tune: not run, because DESTDIR is for another machine: run hetcoll_tune there"; \
+	else \
+		if test "$(componentdir)" != "$(OMPI_COMPONENTS)"; then \
+			OMPI_MCA_mca_base_component_path="$(componentdir):$(OMPI_COMPONENTS)"; \
+			export OMPI_MCA_mca_base_component_path; \
+		fi; \
+		$(TIMEOUT) -k 5 60 ./hetcoll_tune --quick || :; \
+	fi
+endif
+endif
+hetcoll_tune_SOURCES = \
+	bench/host.h bench/host.cc \
+	bench/machine.h bench/machine.cc \
+	tools/hetcoll_tune.cc \
+	tools/tune_child.h tools/tune_child.cc \
+	tools/tune_line.h tools/tune_line.cc \
+	tools/tune_options.h tools/tune_options.cc \
+	tools/tune_progress.h tools/tune_progress.cc \
+	tools/tune_table.h tools/tune_table.cc \
+	tools/tune_worker.h tools/tune_worker.cc
+hetcoll_tune_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS) -DHETCOLL_MPIRUN='"$(MPIRUN)"'
+hetcoll_tune_LDADD = libhetcoll_bench.la libhetcoll.la $(MPI_LIBS)
+nodist_hetcoll_tune_SOURCES = bench/commit.h
 endif
 
 topologydir = $(pkgdatadir)/topology
@@ -26,6 +57,8 @@ dist_topology_DATA = \
 	topology/machines/dgxa100.topology \
 	topology/machines/dgxh100.topology \
 	topology/machines/pcie8.topology
+EXTRA_DIST += tools/hetcoll_tune_test.sh tools/hetcoll_tune_test.json tools/install_test.sh \
+	tools/hetcoll_tune_test.dgx.measurements
 EXTRA_DIST += tools/hetcoll_info_test.sh tools/hetcoll_info_calls_test.sh
 
 # The schema of tuning tables, for editors and validators.

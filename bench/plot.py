@@ -1,0 +1,249 @@
+#!/usr/bin/env python3
+"""Draws what hetcoll_tune measured: time and bus bandwidth over size for every algorithm, what the tuning
+table chooses as the lower envelope, and what the model predicts for it. Writes PREFIX.png and PREFIX.svg.
+
+    hetcoll_tune --output table.json
+    bench/plot.py table.MACHINE.measurements --table table.json --output picture
+
+Needs matplotlib: the Debian package python3-matplotlib, or pip install matplotlib."""
+
+import argparse
+import json
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+
+# One colour and one marker an algorithm, in every picture.
+STYLES = {
+    "recursive_doubling": ("#9467bd", "v"),
+    "rabenseifner": ("#8c564b", "^"),
+    "ring": ("#1f77b4", "o"),
+    "one_shot": ("#e377c2", "P"),
+    "two_shot": ("#d62728", "s"),
+    "leader": ("#ff7f0e", "D"),
+    "tree": ("#2ca02c", "X"),
+    "hierarchical": ("#17becf", "h"),
+    "host": ("#7f7f7f", "<"),
+    "copy_in": ("#bcbd22", ">"),
+}
+SETUP_FIELDS = ("ranks", "nodes", "ranks_per_node_min", "ranks_per_node_max", "ranks_per_gpu", "element_bytes")
+
+
+def fail(text):
+    sys.exit(f"plot.py: {text}")
+
+
+def read_measurements(path):
+    """{setup: {algorithm: {bytes: [median of each repetition]}}}, and the machine's facts."""
+    setups, facts, columns = {}, {}, None
+    try:
+        lines = pathlib.Path(path).read_text().splitlines()
+    except OSError as problem:
+        fail(f"{path} cannot be read ({problem.strerror})")
+    for number, line in enumerate(lines, 1):
+        words = line.split("#")[0].split()
+        if not words or words[0] == "hetcoll":
+            continue
+        if words[0] in ("machine", "fact"):
+            key, value = ("machine", words[1]) if words[0] == "machine" else (words[1], " ".join(words[2:]))
+            facts[key] = value
+        elif words[0] == "columns":
+            columns = words[1:]
+        elif columns is None or len(words) != len(columns):
+            fail(f"{path}:{number}: not a line of measurements as hetcoll_tune writes them")
+        else:
+            row = dict(zip(columns, words))
+            if row["chunk_bytes"] != "0" or row["between_nodes"] != "-":
+                continue  # variants of an algorithm: the picture shows one of each
+            setup = tuple(int(row[field]) for field in SETUP_FIELDS)
+            curve = setups.setdefault(setup, {}).setdefault(row["algorithm"], {})
+            curve.setdefault(int(row["bytes"]), []).append(float(row["median_us"]))
+    if not setups:
+        fail(f"{path} holds no measurement")
+    return setups, facts
+
+
+def pick_setup(setups, ranks, nodes):
+    fitting = [s for s in setups if ranks in (None, s[0]) and nodes in (None, s[1])]
+    if not fitting:
+        there = ", ".join(f"{s[0]} ranks on {s[1]} nodes" for s in sorted(setups))
+        fail(f"nothing measured for these --ranks and --nodes, there is: {there}")
+    return max(fitting)
+
+
+def table_rules(path, machine, setup):
+    """The size rules for the setup, of the first list that is for it: as tuning/table.h finds them."""
+    if path is None:
+        return []
+    try:
+        table = json.loads(pathlib.Path(path).read_text())
+    except (OSError, ValueError) as problem:
+        fail(f"{path} cannot be used ({problem})")
+    values = dict(zip(("comm_size", "nodes", "ranks_per_node", "ranks_per_node", "ranks_per_gpu", "element_size"), setup))
+    infinite = float("inf")
+
+    def limit(rules, key, otherwise):
+        value = rules.get(key, otherwise)
+        return infinite if value == "inf" else value
+
+    for rules in table["collectives"]["allreduce"]:
+        fits = rules.get("machine", machine) == machine and rules.get("memory", "device") == "device"
+        for key, value in values.items():
+            fits = fits and limit(rules, key + "_min", 0) <= value <= limit(rules, key + "_max", infinite)
+        if fits:
+            return [(limit(r, "msg_size_min", 0), limit(r, "msg_size_max", infinite), r["alg"]) for r in rules["rules"]]
+    fail(f"{path} has no rules for {setup[0]} ranks on {setup[1]} nodes of {machine}")
+
+
+def chosen(rules, size):
+    return next((alg for first, last, alg in rules if first <= size <= last), None)
+
+
+def scaled_topology(path, scale, folder):
+    """The topology with all rates times `scale`, as EMU_LINK_SCALE makes them."""
+    name, colon, gpus = path.rpartition(":")
+    name = name if colon else path
+    text = pathlib.Path(name).read_text()
+
+    def slower(match):
+        return f"{match.group(1)}{float(match.group(2)) * scale:g}"
+
+    text = re.sub(r"^(link\s+\S+\s+\S+\s+\S+\s+\S+\s+)(\S+)", slower, text, flags=re.M)
+    file = pathlib.Path(folder) / "scaled.topology"
+    file.write_text(text)
+    return str(file) + (colon + gpus if colon else "")
+
+
+def model_times(arguments, setup, sizes):
+    """{algorithm: {bytes: us}} as hetcoll_info --explain predicts it."""
+    times = {}
+    if arguments.topology is None:
+        return times
+    with tempfile.TemporaryDirectory() as folder:
+        topology = arguments.topology
+        if arguments.link_scale != 1:
+            topology = scaled_topology(topology, arguments.link_scale, folder)
+        for size in sizes:
+            command = [arguments.hetcoll_info, "--explain", "--topology", topology, "--bytes", str(size),
+                       "--ranks", str(setup[0]), "--nodes", str(setup[1]), "--ranks-per-gpu", str(setup[4])]
+            try:
+                done = subprocess.run(command, capture_output=True, text=True, check=False)
+            except OSError as problem:
+                fail(f"{arguments.hetcoll_info} cannot be started ({problem.strerror}): give --hetcoll-info")
+            if done.returncode != 0:
+                fail(f"the model says nothing: {done.stderr.strip()}")
+            for line in done.stdout.splitlines():
+                words = line.split()
+                if len(words) >= 2 and words[0] in STYLES and re.fullmatch(r"[0-9.]+", words[1]):
+                    times.setdefault(words[0], {})[size] = float(words[1])
+    return times
+
+
+def size_name(size):
+    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if size >= unit:
+            return f"{size / unit:g} {name}"
+    return f"{size:g} B"
+
+
+def draw_curves(axes, curves, value):
+    for name, (colour, marker) in STYLES.items():
+        if name not in curves:
+            continue
+        sizes = sorted(curves[name])
+        middle = [value(size, statistics.median(curves[name][size])) for size in sizes]
+        low = [value(size, min(curves[name][size])) for size in sizes]
+        high = [value(size, max(curves[name][size])) for size in sizes]
+        axes.plot(sizes, middle, color=colour, marker=marker, markersize=4, linewidth=1.2, label=name, zorder=3)
+        axes.fill_between(sizes, low, high, color=colour, alpha=0.15, linewidth=0, zorder=1)
+
+
+def draw_choice(axes, curves, rules, value):
+    sizes = [s for s in sorted({s for c in curves.values() for s in c}) if s in curves.get(chosen(rules, s), {})]
+    times = [value(s, statistics.median(curves[chosen(rules, s)][s])) for s in sizes]
+    axes.plot(sizes, times, color="black", alpha=0.18, linewidth=9, solid_capstyle="round", zorder=2,
+              label="the table's choice")
+    for _, last, _ in rules:
+        if last != float("inf") and sizes and last <= sizes[-1]:
+            axes.axvline(last, color="black", alpha=0.35, linewidth=0.8, linestyle=":")
+
+
+def draw_model(axes, model, rules, value):
+    sizes = sorted({size for curve in model.values() for size in curve})
+    points = []
+    for size in sizes:
+        name = chosen(rules, size) or min((n for n in model if size in model[n]), key=lambda n: model[n][size])
+        if size in model.get(name, {}):
+            points.append((size, value(size, model[name][size])))
+    if points:
+        axes.plot(*zip(*points), color="black", linewidth=1.2, linestyle="--", zorder=4, label="model of that choice")
+
+
+def draw(arguments, setup, curves, facts, rules, model):
+    try:
+        import matplotlib
+    except ImportError:
+        fail("matplotlib is not installed: the Debian package python3-matplotlib, or pip install matplotlib")
+    matplotlib.use("Agg")
+    # The same measurements give the same picture.
+    matplotlib.rcParams.update({"svg.hashsalt": "hetcoll", "font.size": 9, "axes.axisbelow": True})
+    from matplotlib import pyplot
+    from matplotlib.ticker import FuncFormatter
+
+    ranks = setup[0]
+    panels = (("time of a call, µs", lambda size, us: us, "log"),
+              ("bus bandwidth, GB/s", lambda size, us: 2 * (ranks - 1) / ranks * size / us / 1e3, "linear"))
+    figure, both = pyplot.subplots(1, 2, figsize=(11.5, 4.6))
+    for axes, (label, value, scale) in zip(both, panels):
+        if rules:
+            draw_choice(axes, curves, rules, value)
+        draw_curves(axes, curves, value)
+        draw_model(axes, model, rules, value)
+        axes.set_xscale("log", base=2)
+        axes.set_yscale(scale)
+        axes.set_ylabel(label)
+        axes.set_xlabel("size of the vector")
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: size_name(x)))
+        axes.tick_params(axis="x", rotation=35)
+        axes.grid(True, which="major", color="0.9")
+        for side in ("top", "right"):
+            axes.spines[side].set_visible(False)
+    nodes = "one node" if setup[1] == 1 else f"{setup[1]} nodes"
+    sharing = "" if setup[4] == 1 else f", {setup[4]} on a GPU"
+    figure.suptitle(arguments.title or f"{facts.get('machine', '')}: {ranks} ranks on {nodes}{sharing}", y=0.98)
+    emulated = facts.get("driver") == "emulated"
+    label = arguments.label or ("emulated GPU: not GPU speed" if emulated else "")
+    figure.text(0.5, 0.905, label, ha="center", color="firebrick")
+    handles, names = both[0].get_legend_handles_labels()
+    figure.subplots_adjust(left=0.065, right=0.83, bottom=0.19, top=0.87, wspace=0.2)
+    figure.legend(handles, names, loc="center left", bbox_to_anchor=(0.84, 0.53), frameon=False)
+    figure.savefig(arguments.output + ".png", dpi=110)
+    figure.savefig(arguments.output + ".svg", metadata={"Date": None})
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("measurements", help="the file beside the table")
+    parser.add_argument("--table", help="draw what this table chooses")
+    parser.add_argument("--ranks", type=int, help="default: the most that were measured")
+    parser.add_argument("--nodes", type=int)
+    parser.add_argument("--topology", help="draw what the model predicts for nodes like this, FILE[:GPUS]")
+    parser.add_argument("--link-scale", type=float, default=1, help="all rates of --topology times this")
+    parser.add_argument("--hetcoll-info", default="hetcoll_info", help="the program to ask for the model")
+    parser.add_argument("--title")
+    parser.add_argument("--label", help="a line in red under the title")
+    parser.add_argument("--output", default="hetcoll", help="PREFIX of PREFIX.png and PREFIX.svg")
+    arguments = parser.parse_args()
+    setups, facts = read_measurements(arguments.measurements)
+    setup = pick_setup(setups, arguments.ranks, arguments.nodes)
+    curves = setups[setup]
+    rules = table_rules(arguments.table, facts.get("machine"), setup)
+    sizes = sorted({size for curve in curves.values() for size in curve})
+    draw(arguments, setup, curves, facts, rules, model_times(arguments, setup, sizes))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,360 @@
+// hetcoll_tune: measures hetcoll's algorithms on this machine, job by job, and makes the tuning
+// table from it. What went wrong is one line, and then there is no new table.
+#include "device/driver.h"
+#include "tools/tune_child.h"
+#include "tools/tune_line.h"
+#include "tools/tune_options.h"
+#include "tools/tune_progress.h"
+#include "tools/tune_table.h"
+#include "tools/tune_worker.h"
+#include "topology/route.h"
+#include "topology_probe/probe.h"
+
+#include "tuning/topology_links.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <set>
+
+namespace hetcoll {
+
+namespace {
+
+constexpr double kStartSeconds = 2;  // of a job, until one has run
+constexpr double kFinishSeconds = 7; // to end a job that takes too long, and to write the table
+
+void say(const std::string &text) { std::fprintf(stderr, "hetcoll_tune: %s\n", text.c_str()); }
+
+struct ThisMachine {
+    Fingerprint fingerprint;
+    std::string name;
+    int gpus = 0;
+    bool emulated = false;
+};
+
+// One word for people: "Tesla-V100-SXM2-32GB.nvlink-x2".
+std::string name_of(const Fingerprint &fingerprint)
+{
+    std::string name;
+    for (const char *key : {"gpu", "links", "driver"}) {
+        const auto fact = fingerprint.facts.find(key);
+        if (fact != fingerprint.facts.end() && fact->second != Fingerprint::kAny) {
+            name += (name.empty() ? "" : ".") + fact->second;
+        }
+    }
+    std::string word;
+    for (const char c : name) {
+        const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '-';
+        if (plain) {
+            word += c;
+        } else if (!word.empty() && word.back() != '-') {
+            word += '-';
+        }
+    }
+    return word;
+}
+
+// No GPUs: there are none here.
+Result<ThisMachine> look_at_machine()
+{
+    ThisMachine machine;
+    const DriverLibrary library;
+    int gpus = 0;
+    if (!DriverLibrary::may_have_gpu() || library.get() == nullptr ||
+        library.get()->cuInit(0) != CUDA_SUCCESS ||
+        library.get()->cuDeviceGetCount(&gpus) != CUDA_SUCCESS || gpus == 0) {
+        return machine;
+    }
+    machine.emulated = library.is_emulated();
+    MachineProbe probe({});
+    Result<Topology> topology = probe.probe_machine(library.get());
+    if (!topology.ok()) {
+        return topology.take_status();
+    }
+    if (Status status = add_unknown_ways(*topology); !status.ok()) {
+        return status;
+    }
+    machine.gpus = static_cast<int>(topology->gpus().size());
+    machine.fingerprint = fingerprint_of(*topology, machine.emulated ? "emulated" : "");
+    machine.name = name_of(machine.fingerprint);
+    return machine;
+}
+
+struct Job {
+    int ranks, nodes, repetition;
+};
+
+// All kinds of jobs once, then all again: what drifts, drifts for all alike.
+std::vector<Job> plan_jobs(const TuneOptions &options, int gpus)
+{
+    std::set<int> ranks(options.ranks.begin(), options.ranks.end());
+    if (ranks.empty()) {
+        ranks = {2, std::max(gpus, 2)};
+        for (int n = 4; n <= gpus && !options.quick; n *= 2) {
+            ranks.insert(n);
+        }
+        if (gpus == 1) {
+            ranks.insert(4); // ranks that share it
+        }
+    }
+    std::vector<Job> jobs;
+    for (int repetition = 0; repetition < options.repetitions; ++repetition) {
+        for (const int nodes : options.nodes) {
+            for (const int n : ranks) {
+                if (n >= nodes && (!options.fake_nodes || n % nodes == 0)) {
+                    jobs.push_back({n, nodes, repetition});
+                }
+            }
+        }
+    }
+    return jobs;
+}
+
+std::string describe(const Job &job, int repetitions)
+{
+    return std::to_string(job.ranks) + " ranks on " + std::to_string(job.nodes) +
+           (job.nodes == 1 ? " node" : " nodes") + ", repetition " +
+           std::to_string(job.repetition + 1) + " of " + std::to_string(repetitions);
+}
+
+std::string own_path()
+{
+    std::string path(4096, '\0');
+    const ssize_t length = readlink("/proc/self/exe", path.data(), path.size());
+    path.resize(length > 0 ? static_cast<std::size_t>(length) : 0);
+    return path;
+}
+
+ChildCommand command_of(const TuneOptions &options, const Job &job, double seconds,
+                        Clock::time_point deadline)
+{
+    const int left = static_cast<int>(
+        std::chrono::duration_cast<std::chrono::seconds>(deadline - Clock::now()).count());
+    ChildCommand command{{options.mpirun, "-n", std::to_string(job.ranks)}, {}, deadline};
+    std::vector<std::string> &words = command.arguments;
+    if (job.nodes > 1 && !options.fake_nodes) {
+        words.insert(words.end(),
+                     {"--map-by", "ppr:" + std::to_string(job.ranks / job.nodes) + ":node"});
+    }
+    if (job.ranks > job.nodes * sysconf(_SC_NPROCESSORS_ONLN) || options.fake_nodes) {
+        words.insert(words.end(),
+                     {"--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"});
+    }
+    for (const auto &[name, value] :
+         {std::pair{"coll_hetcoll_enable", "1"}, {"coll_hetcoll_tuning_table", "none"}}) {
+        words.insert(words.end(), {"--mca", name, value});
+    }
+    words.insert(words.end(), options.mpirun_options.begin(), options.mpirun_options.end());
+    std::string algorithms;
+    for (const std::string &algorithm : options.algorithms) {
+        algorithms += (algorithms.empty() ? "" : ",") + algorithm;
+    }
+    words.insert(words.end(),
+                 {own_path(), "worker", "--sizes", options.sizes, "--algorithms", algorithms,
+                  "--seconds", std::to_string(seconds), "--deadline", std::to_string(left + 2)});
+    if (options.fake_nodes) {
+        words.insert(words.end(), {"--fake-nodes", std::to_string(job.nodes)});
+    }
+    if (job.repetition == 0) {
+        words.emplace_back("--verify");
+    }
+    if (geteuid() == 0) { // make install often is root's, and containers have no other user
+        command.environment = {{"OMPI_ALLOW_RUN_AS_ROOT", "1"},
+                               {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}};
+    }
+    return command;
+}
+
+// What a job said.
+struct JobOutput {
+    std::string samples, problem, last_line;
+};
+
+void read_line(const std::string &line, JobOutput &output, Progress &progress)
+{
+    const auto after = [&](const char *prefix) {
+        return line.starts_with(prefix) ? line.substr(std::string(prefix).size()) : std::string();
+    };
+    if (const std::string sample = after(kSampleLine); !sample.empty()) {
+        output.samples += sample + "\n";
+    } else if (const std::string sizes = after(kProgressLine); !sizes.empty()) {
+        double done = 0, all = 1;
+        if (std::sscanf(sizes.c_str(), "%lf %lf", &done, &all) == 2 && all > 0) {
+            progress.show(done / all);
+        }
+    } else if (const std::string problem = after(kErrorLine); !problem.empty()) {
+        output.problem = output.problem.empty() ? problem : output.problem;
+    } else if (line.find_first_not_of(" -\t\r") != std::string::npos) {
+        output.last_line = line;
+    }
+}
+
+Status failure(const TuneOptions &options, const Job &job, const ChildEnd &end,
+               const JobOutput &output)
+{
+    const std::string what = describe(job, options.repetitions);
+    if (end.signal != 0) {
+        return error(Errc::kInvalid, "stopped by signal %d", end.signal);
+    }
+    if (end.timed_out) {
+        return error(Errc::kInvalid,
+                     "%s: not done within the limit of %.0f s, give a larger --limit", what.c_str(),
+                     options.limit_s);
+    }
+    if (!output.problem.empty()) {
+        return error(Errc::kInvalid, "%s", output.problem.c_str());
+    }
+    const bool exited = WIFEXITED(end.status);
+    return error(Errc::kInvalid, "%s: %s ended with %s %d%s%s", what.c_str(),
+                 options.mpirun.c_str(), exited ? "status" : "signal",
+                 exited ? WEXITSTATUS(end.status) : WTERMSIG(end.status),
+                 output.last_line.empty() ? "" : ": ", output.last_line.c_str());
+}
+
+// The text of all samples.
+Result<std::string> run_jobs(const TuneOptions &options, const std::vector<Job> &jobs,
+                             Clock::time_point start)
+{
+    const auto deadline =
+        start + std::chrono::duration_cast<Clock::duration>(
+                    std::chrono::duration<double>(std::max(options.limit_s - kFinishSeconds, 1.0)));
+    Progress progress(static_cast<int>(jobs.size()), !options.quick);
+    std::string samples;
+    double start_seconds = kStartSeconds; // the slowest so far
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+        const auto begin = Clock::now();
+        const double left = std::chrono::duration<double>(deadline - begin).count();
+        const double seconds =
+            std::max(left / static_cast<double>(jobs.size() - i) - start_seconds, 0.1) * 0.9;
+        progress.begin_job(describe(jobs[i], options.repetitions));
+        JobOutput output;
+        Clock::time_point first_line = begin;
+        const ChildEnd end = run_child(
+            command_of(options, jobs[i], seconds, deadline), [&](const std::string &line) {
+                first_line = first_line == begin ? Clock::now() : first_line;
+                read_line(line, output, progress);
+            });
+        if (!end.good() || output.samples.empty()) {
+            return failure(options, jobs[i], end, output);
+        }
+        start_seconds = std::max(start_seconds,
+                                 std::chrono::duration<double>(first_line - begin).count() + 0.5);
+        samples += output.samples;
+        progress.end_job();
+    }
+    return samples;
+}
+
+Status report(const std::string &path, const Measurements &measurements, bool quick)
+{
+    Result<WrittenTable> written = update_table(path, measurements);
+    if (!written.ok()) {
+        return written.take_status();
+    }
+    for (const std::string &note : written->notes) {
+        if (!quick) {
+            say("note: " + note);
+        }
+    }
+    std::printf("hetcoll_tune: wrote %s: %d rules for %s, from %zu measurements in %s\n",
+                path.c_str(), written->rules, measurements.machine.c_str(),
+                measurements.samples.size(), measurements.path.c_str());
+    return {};
+}
+
+Status rebuild(const TuneOptions &options, const std::string &output)
+{
+    for (const std::string &path : options.from_measurements) {
+        Result<std::string> text = read_file(path);
+        if (!text.ok()) {
+            return text.take_status();
+        }
+        const Result<Measurements> measurements = parse_measurements(*text, path);
+        if (!measurements.ok()) {
+            return error(Errc::kInvalid, "%s", measurements.status().message().c_str());
+        }
+        if (Status status = report(output, *measurements, options.quick); !status.ok()) {
+            return status;
+        }
+    }
+    return {};
+}
+
+Status tune(const TuneOptions &options, const ThisMachine &machine, const std::string &output,
+            Clock::time_point start)
+{
+    const std::string name = options.machine.empty() ? machine.name : options.machine;
+    const std::string path = measurements_path(output, name);
+    if (Status status = check_writable(output); !status.ok()) {
+        return status;
+    }
+    const std::vector<Job> jobs = plan_jobs(options, machine.gpus);
+    if (jobs.empty()) {
+        return error(Errc::kInvalid, "--ranks and --nodes leave no job to run");
+    }
+    const Result<std::string> samples = run_jobs(options, jobs, start);
+    if (!samples.ok()) {
+        return error(Errc::kInvalid, "%s", samples.status().message().c_str());
+    }
+    Measurements head;
+    head.machine = name;
+    head.fingerprint = machine.fingerprint;
+    const std::string text = write_measurements(head) + *samples;
+    const Result<Measurements> measurements = parse_measurements(text, path);
+    if (!measurements.ok()) {
+        return error(Errc::kInvalid, "%s", measurements.status().message().c_str());
+    }
+    if (Status status = write_file(path, text); !status.ok()) {
+        return status;
+    }
+    return report(output, *measurements, options.quick);
+}
+
+int run(const TuneOptions &options)
+{
+    const auto start = Clock::now();
+    const std::string installed = std::string(HETCOLL_DATA_FOLDER) + "/tuning_table.json";
+    const std::string output = options.output.empty() ? installed : options.output;
+    const auto give_up = [](const Status &status) {
+        say("no new table: " + status.message());
+        return 1;
+    };
+    if (!options.from_measurements.empty()) {
+        const Status status = rebuild(options, output);
+        return status.ok() ? 0 : give_up(status);
+    }
+    const Result<ThisMachine> machine = look_at_machine();
+    if (!machine.ok()) {
+        return give_up(machine.status());
+    }
+    if (machine->gpus == 0) {
+        say("no GPU on this machine: hetcoll goes by its model");
+        return options.quick ? 0 : 1;
+    }
+    if (machine->emulated && options.output.empty()) {
+        say("the GPU here is emulated, its times are no GPU's, so no table is installed: hetcoll "
+            "goes by its model; --output FILE writes one to try");
+        return options.quick ? 0 : 1;
+    }
+    const Status status = tune(options, *machine, output, start);
+    return status.ok() ? 0 : give_up(status);
+}
+
+} // namespace
+
+} // namespace hetcoll
+
+int main(int argc, char **argv)
+{
+    hetcoll::TuneOptions options;
+    hetcoll::WorkerOptions worker;
+    int exit_code = 0;
+    if (!hetcoll::parse_tune_options(argc, argv, options, worker, exit_code)) {
+        return exit_code;
+    }
+    return worker.wanted ? hetcoll::run_worker(worker) : hetcoll::run(options);
+}

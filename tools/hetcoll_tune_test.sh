@@ -1,0 +1,93 @@
+#!/bin/bash
+# What hetcoll_tune makes, and that whatever goes wrong is one line and leaves no table behind.
+set -u
+tune=$HETCOLL_BUILDDIR/hetcoll_tune
+here=$HETCOLL_SRCDIR/tools
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+export OMPI_MCA_mca_base_component_path="$HETCOLL_BUILDDIR/component:$OMPI_COMPONENTS"
+export OMPI_MCA_btl_vader_single_copy_mechanism=none
+failures=0
+verdict()
+{
+    if [ "$1" -eq 0 ]; then
+        echo "ok    $2"
+    else
+        echo "FAIL  $2"
+        [ -f "$work/out" ] && sed 's/^/        | /' "$work/out"
+        failures=$((failures + 1))
+    fi
+}
+
+# says STATUS TEXT ARGUMENT...: one line, with TEXT in it, and that exit status.
+says()
+{
+    local status=$1 text=$2 got=0
+    shift 2
+    timeout -k 5 90 "$tune" "$@" >"$work/out" 2>&1 </dev/null || got=$?
+    [ "$got" -eq "$status" ] && grep -qF -- "$text" "$work/out" && [ "$(wc -l <"$work/out")" -eq 1 ]
+    verdict $? "$text"
+}
+
+# The same measurements give the same table, byte for byte, also where there is one already.
+cp "$here/hetcoll_tune_test.dgx.measurements" "$work/hetcoll_tune_test.dgx.measurements"
+for round in new again; do
+    "$tune" --from-measurements "$work/hetcoll_tune_test.dgx.measurements" \
+        --output "$work/table.json" >"$work/out" 2>&1 &&
+        cmp "$here/hetcoll_tune_test.json" "$work/table.json" >>"$work/out" 2>&1
+    verdict $? "the saved measurements give the saved table, $round"
+done
+says 1 'cannot be read' --from-measurements "$work/none" --output "$work/other.json"
+echo 'hetcoll measurements 1
+machine x
+ring' >"$work/broken"
+says 1 'broken:3: 1 words, not 15' --from-measurements "$work/broken" --output "$work/other.json"
+
+# A whole run. Twelve sizes on a slow machine are fewer, but the limit holds.
+few=
+case ${HETCOLL_SANITIZER:-} in ?*) few='--sizes 8,8K,64K' ;; esac
+# shellcheck disable=SC2086
+timeout -k 5 60 "$tune" --quick $few --output "$work/quick.json" >"$work/out" 2>&1 </dev/null &&
+    [ "$(wc -l <"$work/out")" -eq 1 ] && ls "$work"/quick.*.measurements >>"$work/files"
+verdict $? 'hetcoll_tune --quick ends within a minute, with a table, the measurements and one line'
+"$HETCOLL_BUILDDIR/hetcoll_info" --explain --bytes 1M --ranks 2 --ranks-per-gpu 2 --table "$work/quick.json" >"$work/out" 2>&1
+verdict $? 'hetcoll_info reads the table'
+timeout -k 5 90 "$tune" --output "$work/nodes.json" --ranks 4 --nodes 1,2 --fake-nodes --sizes 8,64K \
+    --limit 80 --repetitions 2 >"$work/out" 2>&1 </dev/null &&
+    grep -q '^ring - 4 2 2 2 ' "$work"/nodes.*.measurements && grep -q '"nodes_min": 2' "$work/nodes.json"
+verdict $? 'two nodes on one machine have rules of their own'
+
+# Nothing of the emulated GPU is installed.
+says 0 'the GPU here is emulated' --quick
+CUDA_VISIBLE_DEVICES='' says 0 'no GPU on this machine: hetcoll goes by its model' --quick
+CUDA_VISIBLE_DEVICES='' says 1 'no GPU on this machine: hetcoll goes by its model' --output "$work/t.json"
+
+# What can go wrong.
+says 1 'cannot be started (No such file or directory)' --quick --output "$work/t.json" --mpirun "$work/none"
+says 1 'cannot be written' --quick --output /proc/none/t.json
+says 1 'hetcoll is not in this Open MPI' --quick --output "$work/t.json" -- --mca coll ^hetcoll
+script()
+{
+    printf '#!/bin/bash\n%s\n' "$1" >"$work/mpirun"
+    chmod +x "$work/mpirun"
+}
+# shellcheck disable=SC2016
+script 'kill -9 $$'
+says 1 'ended with signal 9' --quick --output "$work/t.json" --mpirun "$work/mpirun"
+script 'exit 0'
+says 1 'ended with status 0' --quick --output "$work/t.json" --mpirun "$work/mpirun"
+script 'trap "" TERM; sleep 1000 & echo $! >'"$work/left"'; wait; wait'
+says 1 'not done within the limit' --quick --limit 8 --output "$work/t.json" --mpirun "$work/mpirun"
+left=$(ps -o stat= -p "$(cat "$work/left")")
+case $left in '' | Z*) true ;; *) false ;; esac # a zombie is nobody's child any more
+verdict $? 'and nothing of it is left'
+# shellcheck disable=SC2016
+script "$MPIRUN"' "$@" & m=$!; for i in 1 2 3 4 5 6 7 8 9; do
+    sleep 0.3; ranks=$(pgrep -P $m); [ -n "$ranks" ] && break; done; sleep 1
+    kill -9 $(pgrep -P $m | tail -n 1); wait $m'
+says 1 'ended with status' --quick --output "$work/t.json" --mpirun "$work/mpirun"
+[ ! -e "$work/t.json" ] && [ ! -e "$work/other.json" ]
+verdict $? 'and none of these left a table'
+
+echo "$failures failures"
+[ "$failures" -eq 0 ]

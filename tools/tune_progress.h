@@ -1,0 +1,32 @@
+// How far hetcoll_tune is, on stderr: a bar on a terminal, else a line a job.
+#pragma once
+
+#include "tools/tune_child.h"
+
+#include <string>
+
+namespace hetcoll {
+
+class Progress {
+public:
+    // `lines`: also where stderr is no terminal.
+    Progress(int jobs, bool lines);
+    ~Progress(); // takes the bar away
+    Progress(const Progress &) = delete;
+    Progress &operator=(const Progress &) = delete;
+
+    void begin_job(const std::string &what);
+    void show(double part_of_job); // 0 to 1
+    void end_job() { ++done_; }
+
+private:
+    [[nodiscard]] std::string time_left(double part) const;
+
+    const int jobs_;
+    const bool bar_, lines_;
+    const Clock::time_point start_ = Clock::now();
+    int done_ = 0;
+    std::string what_;
+};
+
+} // namespace hetcoll

@@ -1,0 +1,103 @@
+#include "tools/tune_table.h"
+
+#include "tuning/build_table.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+namespace hetcoll {
+
+namespace {
+
+std::string folder_of(const std::string &path)
+{
+    const std::string folder = std::filesystem::path(path).parent_path().string();
+    return folder.empty() ? "." : folder;
+}
+
+} // namespace
+
+std::string measurements_path(const std::string &table, const std::string &machine)
+{
+    std::filesystem::path path(table);
+    path.replace_extension(machine + ".measurements");
+    return path.string();
+}
+
+Status check_writable(const std::string &path)
+{
+    const std::string folder = folder_of(path);
+    std::error_code code;
+    std::filesystem::create_directories(folder, code);
+    const bool writable = !code && access(folder.c_str(), W_OK | X_OK) == 0;
+    const int cause = code ? code.value() : errno;
+    return writable ? Status()
+                    : error(Errc::kInvalid,
+                            "%s cannot be written (%s): give --output, or the rights to write "
+                            "there",
+                            path.c_str(), std::strerror(cause));
+}
+
+Status write_file(const std::string &path, const std::string &text)
+{
+    const std::string fresh = path + ".new." + std::to_string(getpid());
+    std::ofstream file(fresh, std::ios::binary);
+    file << text;
+    file.close();
+    if (file && std::rename(fresh.c_str(), path.c_str()) == 0) {
+        return {};
+    }
+    const int cause = errno;
+    std::remove(fresh.c_str());
+    return error(Errc::kInvalid, "%s cannot be written (%s)", path.c_str(), std::strerror(cause));
+}
+
+Result<std::string> read_file(const std::string &path)
+{
+    std::ifstream file(path, std::ios::binary);
+    std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    if (!file) {
+        return error(Errc::kInvalid, "%s cannot be read (%s)", path.c_str(), std::strerror(errno));
+    }
+    return text;
+}
+
+Result<WrittenTable> update_table(const std::string &path, const Measurements &measurements)
+{
+    WrittenTable written;
+    TableFile table;
+    table.path = path;
+    if (std::filesystem::exists(path)) {
+        Result<TableFile> old = read_table(path);
+        if (old.ok()) {
+            table = std::move(*old);
+        } else {
+            written.notes.push_back("replaces a table that cannot be used: " +
+                                    old.status().message());
+        }
+    }
+    const BuiltRules built = build_rules(measurements);
+    written.notes.insert(written.notes.end(), built.notes.begin(), built.notes.end());
+    for (const RuleSet &set : built.sets) {
+        written.rules += static_cast<int>(set.rules.size());
+    }
+    if (written.rules == 0) {
+        return error(Errc::kInvalid, "%s holds no measurement, so there is nothing to choose by",
+                     measurements.path.c_str());
+    }
+    std::error_code code;
+    const std::filesystem::path beside =
+        std::filesystem::proximate(measurements.path, folder_of(path), code);
+    replace_machine(table, measurements, built, code ? measurements.path : beside.generic_string());
+    if (Status status = write_file(path, write_table(table)); !status.ok()) {
+        return status;
+    }
+    return written;
+}
+
+} // namespace hetcoll

@@ -1,0 +1,31 @@
+// The files that hetcoll_tune writes.
+#pragma once
+
+#include "base/status.h"
+#include "tuning/measurements.h"
+
+#include <string>
+#include <vector>
+
+namespace hetcoll {
+
+// Where the measurements lie beside a table: "DIR/NAME.MACHINE.measurements" for "DIR/NAME.json".
+[[nodiscard]] std::string measurements_path(const std::string &table, const std::string &machine);
+
+// Whether the file could be written: before the measuring, which takes minutes.
+[[nodiscard]] Status check_writable(const std::string &path);
+
+// All of it or nothing: whoever reads sees the old file or the new one.
+[[nodiscard]] Status write_file(const std::string &path, const std::string &text);
+[[nodiscard]] Result<std::string> read_file(const std::string &path);
+
+struct WrittenTable {
+    int rules = 0;
+    std::vector<std::string> notes; // for a person, a line each
+};
+
+// Puts the rules for this machine into the table, which is made if there is none or it is broken.
+[[nodiscard]] Result<WrittenTable> update_table(const std::string &path,
+                                                const Measurements &measurements);
+
+} // namespace hetcoll
