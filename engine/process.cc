@@ -117,9 +117,7 @@ void Process::read_tuning_table(const char *name)
         return;
     }
     table_ = std::move(*read);
-    Hash hash;
-    hash.add(write_table(*table_));
-    table_hash_ = std::max<std::uint64_t>(1, hash.value());
+    table_hash_ = std::max<std::uint64_t>(1, table_hash(*table_));
 }
 
 hetcoll_facts Process::facts() const noexcept

@@ -1,0 +1,92 @@
+#!/bin/bash
+# link_model.sh [BUILD]: what the schedules are worth on links of known speed. Runs the component on the
+# emulated GPU, whose links carry the list speeds of a shipped topology times one common scale, and
+# prints each ratio beside the same ratio without a link model. It says nothing about a GPU.
+#
+# A run counts only if the processors were less than half busy: else they were the limit and not the
+# links. Environment: SCALE (of DGX-1V files), SWITCHED_SCALE (of the DGX A100), BYTES, ITERATIONS.
+set -eu
+cd "${1:-build}"
+here=$(dirname "$(readlink -f "$0")")
+scale=${SCALE:-0.004} switched=${SWITCHED_SCALE:-0.0005}
+bytes=${BYTES:-16M} iterations=${ITERATIONS:-5}
+configured() { sed -n "s/^$1 = //p" Makefile; }
+export OMPI_MCA_mca_base_component_path="$PWD/component:$(configured OMPI_COMPONENTS)"
+export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_rmaps_base_oversubscribe=1
+export OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_coll_hetcoll_tuning_table=none
+export EMU_KERNELS="$PWD/emulated_gpu/lib/libhetcoll_emulated_kernels.so"
+export LD_LIBRARY_PATH="$PWD/emulated_gpu/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+if [ "$(id -u)" = 0 ]; then
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+fi
+machines=$here/../topology/machines
+
+processor_time() { awk '/^cpu / { busy = $2 + $3 + $4 + $7 + $8; print busy, busy + $5 + $6 }' /proc/stat; }
+
+# times TOPOLOGY RANKS WAYS SIZES: "way bytes median_us" lines, and "busy SHARE". No topology: no model.
+times()
+{
+    local before after output
+    before=$(processor_time)
+    output=$(EMU_LINKS=$1 EMU_LINK_SCALE=$use_scale EMU_NODE=links$$ timeout -k 5 900 \
+        "$(configured MPIRUN)" --mca coll hetcoll -n "$2" ./hetcoll_bench --memory device \
+        --algorithms "$3" --sizes "$4" --iterations "$iterations" --warmup 1 2>/dev/null </dev/null)
+    after=$(processor_time)
+    echo "$output" | awk '$NF == "ok" && $2 ~ /^[0-9]+$/ { print $1, $2, $7 }'
+    echo "$before $after" | awk '{ printf "busy %.2f\n", ($3 - $1) / ($4 - $2) }'
+}
+
+median() { awk -v way="$2" -v size="$3" '$1 == way && $2 == size { print $3 }' <<<"$1"; }
+
+# What the model says for an algorithm at list speed, in us.
+predicted()
+{
+    ./hetcoll_info --explain --bytes "$2" --ranks "$3" --topology "$1" 2>/dev/null |
+        awk -v name="$4" '$1 == name { print $4 + $5 }' # what grows with the bytes
+}
+
+# compare TOPOLOGY RANKS FASTER BASELINE SIZES
+compare()
+{
+    local modelled plain size busy
+    modelled=$(times "$1" "$2" "$3,$4" "$5")
+    plain=$(times "" "$2" "$3,$4" "$5")
+    busy=$(awk '$1 == "busy" { print $2 }' <<<"$modelled")
+    for size in $(awk '$1 != "busy" { print $2 }' <<<"$modelled" | sort -nu); do
+        local fast slow fast_plain slow_plain model
+        fast=$(median "$modelled" "$3" "$size") slow=$(median "$modelled" "$4" "$size")
+        fast_plain=$(median "$plain" "$3" "$size") slow_plain=$(median "$plain" "$4" "$size")
+        model=$(predicted "$1" "$size" "$2" "$3")
+        awk -v name="$(basename "$1")" -v ranks="$2" -v size="$size" -v way="$3" -v base="$4" \
+            -v fast="$fast" -v slow="$slow" -v fp="${fast_plain:-0}" -v sp="${slow_plain:-0}" \
+            -v model="${model:-0}" -v scale="$use_scale" -v busy="$busy" 'BEGIN {
+                at_scale = model / scale
+                plain = fp > 0 && sp > 0 ? sprintf("%.2f", sp / fp) : "-"
+                over = at_scale > 0 ? sprintf("%.2f", fast / at_scale) : "-"
+                printf "%-26s %5d %10d  %-9s %10.0f  %-9s %10.0f %7.2f %9s %9s %5.2f%s\n", name, ranks,
+                    size, way, fast, base, slow, slow / fast, plain, over, busy,
+                    busy < 0.5 ? "" : "  does not count: processors busy" }'
+    done
+}
+
+echo "# what          allreduce of float on device memory; link model, not GPU speed"
+echo "# machine       $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores"
+echo "# commit        $(cd "$here" && git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)"
+echo "# Open MPI      $("$(configured MPIRUN)" --version | sed -n 's/.*) //p' | head -n 1)"
+echo "# links         list speeds of topology/machines, times $scale (DGX-1V), $switched (DGX A100)"
+echo "# times         median of $iterations, slowest rank, ways in turns in one run, every element checked"
+echo "# baselines     ring: the same component's ring over the same links; host_copy: copied to pageable"
+echo "#               host memory, reduced by Open MPI, copied back, as Open MPI's own component does"
+echo "# unthrottled   the same ratio where links cost nothing: processors and memory only"
+echo "# over model    time / the model's bandwidth and reduction terms at this scale"
+echo "# busy          share of all processors while it ran; 0.50 and more does not count"
+echo "#"
+echo "#topology                  ranks      bytes  way               us  baseline          us   ratio unthrott. over model busy"
+use_scale=$scale
+for gpus in 0,1,4 0,3,4 0,1,2,4 0,1,2,3,4; do
+    compare "$machines/dgx1v.topology:$gpus" "$(tr , '\n' <<<"$gpus" | wc -l)" tree ring "$bytes"
+done
+compare "$machines/dgx1v.topology" 8 tree ring "$bytes"
+compare "$machines/dgx1v.topology" 8 auto ring "$bytes"
+use_scale=$switched
+compare "$machines/dgxa100.topology:0-3" 4 two_shot host_copy 1M:64M
