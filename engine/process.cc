@@ -524,6 +524,10 @@ std::uint64_t Process::counter(hetcoll_counter counter) const noexcept
         }
         return calls;
     }
+    case HETCOLL_MAPPINGS: {
+        const std::lock_guard lock(mutex_);
+        return sharing_ ? sharing_->memory->counters().opens : 0;
+    }
     case HETCOLL_POINTER_HITS: return pointers_->counters().hits;
     case HETCOLL_POINTER_MISSES: return pointers_->counters().misses;
     case HETCOLL_POINTER_INVALIDATIONS: return pointers_->counters().invalidations;
