@@ -1,6 +1,6 @@
 # Micro-benchmarks, built on demand. They run on whatever libcuda.so.1 is found:
 # make micro-benchmarks && bench/kernel_bench
-micro_benchmarks = bench/kernel_bench bench/tree_packing_bench
+micro_benchmarks = bench/kernel_bench bench/tree_packing_bench bench/gpu_ranks_bench
 if HAVE_BENCHMARK
 micro_benchmarks += bench/pointer_cache_bench
 endif
@@ -22,4 +22,10 @@ bench_tree_packing_bench_SOURCES = \
 	bench/tree_packing_bench.cc test/unit/topology_dgx1.h test/unit/topology_dgx1.cc $(micro_common)
 nodist_bench_tree_packing_bench_SOURCES = bench/commit.h
 bench_tree_packing_bench_LDADD = libhetcoll.la
+bench_gpu_ranks_bench_SOURCES = \
+	bench/gpu_ranks_bench.cc bench/gpu_ranks.h bench/gpu_ranks.cc \
+	bench/nccl_library.h bench/nccl_library.cc bench/sizes.h bench/sizes.cc \
+	$(process_ranks) $(micro_common)
+nodist_bench_gpu_ranks_bench_SOURCES = bench/commit.h
+bench_gpu_ranks_bench_LDADD = libhetcoll.la
 CLEANFILES += $(micro_benchmarks)

@@ -30,7 +30,6 @@ test_gpu_ranks_over_ipc_test_SOURCES = \
 	test/gpu/ranks_over_ipc_test.cc $(process_ranks) \
 	test/gpu/test_memory.h test/gpu/test_memory.cc \
 	bench/buffer.h bench/buffer.cc
-test_gpu_ranks_over_ipc_test_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/test/gpu
 test_gpu_ranks_over_ipc_test_LDADD = $(unit_libs)
 
 check_gpu_programs =
