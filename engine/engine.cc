@@ -105,7 +105,7 @@ Progress Engine::make_ready(int tag)
                 "(coll_hetcoll_verbose 1 says what a rank could not read)");
         }
         if (const Status problem = group_.take_problem(); !problem.ok()) {
-            log(process_.log(), 0,
+            log(process_.log(), process_.first_time_without_page() ? 0 : 1,
                 "hetcoll: ranks of a node do without shared memory and exchange messages instead: "
                 "%s",
                 problem.message().c_str());
@@ -205,7 +205,7 @@ Choice Engine::choice(const hetcoll_call &call, std::size_t bytes, bool mapped)
     };
     if (agreed_.algorithm != 0) {
         const auto forced = static_cast<Algorithm>(agreed_.algorithm - 1);
-        if (!small || contains(kSmallAlgorithms, forced)) {
+        if (small ? contains(kSmallAlgorithms, forced) : forced != Algorithm::kHost) {
             query.forced = forced;
         }
     }

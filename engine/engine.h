@@ -56,6 +56,13 @@ public:
     [[nodiscard]] ChunkTuner *tuner(const Choice &choice, std::size_t bytes);
     // Whether calls of this choice read the memory of other ranks where they can.
     [[nodiscard]] bool uses_mapping(const Choice &choice) const noexcept;
+    // After a peer's memory could not be mapped on some rank, which has said so: that is also why a
+    // forced algorithm cannot run.
+    void give_up_mapping() noexcept
+    {
+        peers_.give_up_mapping();
+        unavailable_reported_ = true;
+    }
     // A small call's flags said that all ranks have device memory: the next one looks whether its
     // GPUs reach each other. The same on every rank.
     void note_small_device_call() noexcept { small_device_call_ = true; }

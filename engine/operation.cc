@@ -393,7 +393,7 @@ void Operation::mapped(bool failed)
         return;
     }
     if (failed) {
-        engine_.peers().give_up_mapping();
+        engine_.give_up_mapping();
         mapping_ = false;
         choice_ = engine_.choice(call_, bytes_, true);
         if (choice_.algorithm == Algorithm::kHost) {

@@ -5,7 +5,6 @@
 #include "tuning/topology_links.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -345,29 +344,28 @@ void Peers::give_up_mapping() noexcept
     available_ &= kMessageAlgorithms | bit(Algorithm::kHierarchical);
 }
 
-// One rank of each node speaks: the first whose own trial failed, else nobody has a reason to give.
+// One rank of each node speaks. Where GPUs are joined pair by pair it is usual that some are not,
+// but then neither reads the other: if one of two does, something has failed.
 void Peers::say_unreachable()
 {
-    if (group_.local_size() == 1) {
-        return;
-    }
-    const auto failed = [&](int local_rank) {
-        const int ranks = group_.local_size();
-        const std::uint64_t wanted =
-            ranks == kMostLocalRanks ? ~std::uint64_t{0} : (std::uint64_t{1} << ranks) - 1;
-        return group_.slot(local_rank).reach != wanted;
+    const auto reads = [&](int rank, int other) {
+        return (group_.slot(rank).reach >> other & 1) != 0;
     };
-    // Where GPUs are joined pair by pair it is usual that some are not.
     bool some_reach = false;
-    for (int rank = 0; rank < group_.local_size(); ++rank) {
-        some_reach = some_reach || std::popcount(group_.slot(rank).reach) > 1;
+    int first = -1, one_sided = -1; // ranks of this node whose trial failed
+    for (int rank = 0; rank < group_.local_size() && group_.local_size() > 1; ++rank) {
+        for (int other = 0; other < group_.local_size(); ++other) {
+            if (reads(rank, other)) {
+                some_reach = some_reach || rank != other;
+                continue;
+            }
+            first = first < 0 ? rank : first;
+            one_sided = one_sided < 0 && reads(other, rank) ? rank : one_sided;
+        }
     }
-    int first = 0;
-    while (first < group_.local_size() && !failed(first)) {
-        ++first;
-    }
-    if (first == group_.local_rank()) {
-        log(process_.log(), some_reach ? 1 : 0,
+    const bool usual = some_reach && one_sided < 0;
+    if ((one_sided < 0 ? first : one_sided) == group_.local_rank()) {
+        log(process_.log(), usual ? 1 : 0,
             "hetcoll: some GPUs of this node do not share memory, so data between them goes "
             "through "
             "host memory, which is slower. First reason: %s",

@@ -117,6 +117,7 @@ public:
 
     // True once each.
     [[nodiscard]] bool first_time_staged() noexcept { return !staged_.exchange(true); }
+    [[nodiscard]] bool first_time_without_page() noexcept { return !pageless_.exchange(true); }
     [[nodiscard]] bool first_time_tables_differ() noexcept
     {
         return !tables_differ_.exchange(true);
@@ -171,7 +172,7 @@ private:
     std::optional<MachineProbe> machine_;
     std::unique_ptr<PointerCache> pointers_;
     std::array<std::atomic<std::uint64_t>, HETCOLL_COUNTER_COUNT> counters_{};
-    std::atomic<bool> staged_{false}, tables_differ_{false}, split_machine_{false};
+    std::atomic<bool> staged_{false}, pageless_{false}, tables_differ_{false}, split_machine_{false};
 
     std::mutex topology_mutex_; // of the next two
     bool topology_read_ = false;
