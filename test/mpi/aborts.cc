@@ -2,6 +2,8 @@
 // What breaks them is the first argument.
 #include "test/mpi/check.h"
 
+#include <sys/time.h>
+
 #include <csignal>
 #include <cstdio>
 #include <string_view>
@@ -44,6 +46,24 @@ void rank_is_killed(Program &program)
     }
 }
 
+// One rank's GPU stands still, so that it is certainly in the middle of a collective, and the
+// others wait for it there, when it is killed.
+void rank_is_killed_within(Program &program)
+{
+    Buffers buffers(program, MPI_COMM_WORLD, {kSum, 1'000'000});
+    buffers.fill();
+    buffers.reduce();
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (program.rank() == 1) {
+        Emulated().hold_devices(true);
+        std::signal(SIGALRM, [](int) { std::raise(SIGKILL); });
+        itimerval soon{};
+        soon.it_value.tv_usec = 300'000;
+        setitimer(ITIMER_REAL, &soon, nullptr);
+    }
+    buffers.reduce();
+}
+
 } // namespace
 } // namespace hetcoll::test
 
@@ -61,8 +81,11 @@ int main(int argc, char **argv)
         driver_fails(program);
     } else if (what == "killed") {
         rank_is_killed(program);
+    } else if (what == "killed_within") {
+        rank_is_killed_within(program);
     } else {
-        std::fprintf(stderr, "usage: aborts small_message|large_message|driver|killed\n");
+        std::fprintf(stderr,
+                     "usage: aborts small_message|large_message|driver|killed|killed_within\n");
         return 2;
     }
     MPI_Barrier(MPI_COMM_WORLD); // a rank may have had its result before another one failed

@@ -22,13 +22,132 @@ done
 case_ 2 ucx "$forced" device_allreduce
 case_ 4 ucx "$forced" device_allreduce
 case_ 7 ucx "$forced" device_allreduce
-case_ 3 ob1 "$forced --mca coll_hetcoll_algorithm ring" device_allreduce
-case_ 5 ob1 "$forced --mca coll_hetcoll_algorithm rabenseifner" device_allreduce
-case_ 5 ob1 "$forced --mca coll_hetcoll_algorithm recursive_doubling" device_allreduce
 case_ 4 ob1 "$forced --mca coll_hetcoll_chunk_bytes 4096" device_allreduce
 EMU_NUM_DEVICES=3 case_ 4 ob1 "$forced" device_allreduce
 EMU_DELAY_US=30 case_ 3 ob1 "$forced" device_allreduce
 EMU_VA=same case_ 2 ob1 "" device_allreduce
+
+# Every algorithm, forced: it serves the calls itself. with ALGORITHM is the option.
+machines=$here/../../topology/machines
+with() { echo "$forced --mca coll_hetcoll_algorithm $1"; }
+# Communicators of some of the ranks may lack what it needs, which one message says.
+also_expected='hetcoll: coll_hetcoll_algorithm [a-z_]* cannot run on a communicator of'
+# Ranks that share one GPU.
+case_ 2 ob1 "$(with one_shot)" algorithms one_shot
+case_ 3 ucx "$(with one_shot)" algorithms one_shot
+case_ 2 ob1 "$(with two_shot)" algorithms two_shot
+case_ 5 ob1 "$(with two_shot)" algorithms two_shot
+case_ 2 ob1 "$(with leader)" algorithms leader
+case_ 3 ob1 "$(with leader)" algorithms leader
+case_ 8 ob1 "$(with leader)" algorithms leader
+case_ 3 ob1 "$(with copy_in)" algorithms copy_in
+case_ 4 ucx "$(with copy_in)" algorithms copy_in
+case_ 3 ob1 "$(with host)" algorithms host
+case_ 7 ob1 "$(with host)" algorithms host
+case_ 3 ob1 "$(with ring)" algorithms ring
+case_ 5 ob1 "$(with rabenseifner)" algorithms rabenseifner
+case_ 5 ob1 "$(with recursive_doubling)" algorithms recursive_doubling
+case_ 2 ob1 "$(with hierarchical)" algorithms hierarchical
+case_ 5 ucx "$(with hierarchical)" algorithms hierarchical
+# One GPU a rank.
+for algorithm in one_shot two_shot leader ring rabenseifner; do
+    EMU_NUM_DEVICES=4 case_ 4 ob1 "$(with $algorithm)" algorithms $algorithm
+done
+EMU_NUM_DEVICES=3 case_ 3 ob1 "$(with copy_in)" algorithms copy_in
+EMU_NUM_DEVICES=7 case_ 7 ob1 "$(with two_shot)" algorithms two_shot
+EMU_NUM_DEVICES=5 case_ 5 ucx "$(with ring)" algorithms ring
+EMU_NUM_DEVICES=2 case_ 2 ucx "$(with rabenseifner)" algorithms rabenseifner
+# Two ranks a GPU.
+for algorithm in hierarchical two_shot one_shot; do
+    EMU_NUM_DEVICES=2 case_ 4 ob1 "$(with $algorithm)" algorithms $algorithm
+done
+EMU_NUM_DEVICES=3 case_ 7 ob1 "$(with hierarchical)" algorithms hierarchical
+EMU_NUM_DEVICES=2 case_ 4 ob1 "$forced" algorithms any
+# GPUs joined pair by pair, as a scheduler leaves them: trees. Two ranks on one of the GPUs too.
+EMU_LINKS=$machines/dgx1v.topology:0,1,2,4 case_ 4 ob1 "$(with tree)" algorithms tree
+EMU_LINKS=$machines/dgx1v.topology:0,3,4 case_ 3 ucx "$(with tree)" algorithms tree
+EMU_LINKS=$machines/dgx1v.topology:0,1,4 case_ 4 ob1 "$(with tree)" algorithms tree
+EMU_LINKS=$machines/dgx1v.topology case_ 8 ob1 "$(with tree)" algorithms tree
+EMU_LINKS=$machines/dgx1v.topology:0,1,2,4 case_ 4 ob1 "$forced" algorithms any
+# Kernels touch what they declare, memory lies where it will, work is late.
+EMU_NUM_DEVICES=2 EMU_CHECK_FOOTPRINT=1 case_ 2 ob1 "$(with two_shot)" algorithms two_shot
+EMU_LINKS=$machines/dgx1v.topology:0,1,4 EMU_CHECK_FOOTPRINT=1 \
+    case_ 3 ob1 "$(with tree)" algorithms tree
+EMU_NUM_DEVICES=3 EMU_VA=same case_ 3 ob1 "$(with two_shot)" algorithms two_shot
+EMU_VA=same case_ 4 ob1 "$(with hierarchical)" algorithms hierarchical
+EMU_DELAY_US=30 EMU_NUM_DEVICES=3 case_ 3 ob1 "$(with one_shot)" algorithms one_shot
+EMU_DELAY_US=30 EMU_NUM_DEVICES=2 case_ 4 ob1 "$(with hierarchical)" algorithms hierarchical
+EMU_DELAY_US=30 EMU_LINKS=$machines/dgx1v.topology:0,3,4 case_ 3 ob1 "$(with tree)" algorithms tree
+EMU_DELAY_US=30 case_ 4 ob1 "$(with copy_in)" algorithms copy_in
+# Some pairs of GPUs, or all, do not reach each other: messages for these.
+also_expected='hetcoll'
+EMU_NUM_DEVICES=4 EMU_NO_PEER=0-1,2-3 case_ 4 ob1 "$(with ring)" algorithms ring
+EMU_NUM_DEVICES=4 EMU_NO_PEER=0-3 case_ 4 ucx "$(with rabenseifner)" algorithms rabenseifner
+EMU_NUM_DEVICES=2 EMU_NO_PEER=all case_ 4 ob1 "$(with hierarchical)" algorithms hierarchical
+EMU_NUM_DEVICES=3 EMU_NO_PEER=all case_ 3 ob1 "$forced" algorithms any
+EMU_NUM_DEVICES=3 EMU_NO_PEER=0-2 case_ 3 ob1 "$(with two_shot)" algorithms any
+also_expected='hetcoll: coll_hetcoll_algorithm [a-z_]* cannot run on a communicator of'
+case_ 4 ob1 "$(with ring) --mca coll_hetcoll_ipc never" algorithms ring
+EMU_NUM_DEVICES=2 case_ 4 ob1 "$(with hierarchical) --mca coll_hetcoll_ipc never" algorithms hierarchical
+
+# Memory of other kinds under the algorithms that map it.
+for algorithm in two_shot one_shot leader ring; do
+    case_ 2 ob1 "$(with $algorithm)" other_memory
+done
+EMU_NUM_DEVICES=2 case_ 4 ob1 "$(with hierarchical)" other_memory
+EMU_NUM_DEVICES=3 case_ 3 ob1 "$(with two_shot)" other_memory
+EMU_ID_STAYS=1 EMU_NUM_DEVICES=2 case_ 2 ob1 "$(with two_shot)" other_memory
+
+# Several nodes on this machine, by words: 1+1, 1+2, 1+3, 3+2, 2+2+1, 1+7 ranks, next to each other
+# or not.
+nodes_() # nodes_ NODES PML OPTIONS PROGRAM...
+{
+    local nodes=$1
+    shift
+    wrapper="$here/on_nodes.sh $nodes" case_ "$(echo "$nodes" | tr , '\n' | grep -c .)" "$@"
+}
+nodes_ 0,1 ob1 "$forced" algorithms any
+nodes_ 0,1,1 ob1 "$(with hierarchical)" algorithms hierarchical
+EMU_NUM_DEVICES=3 nodes_ 0,1,1,1 ob1 "$(with hierarchical)" algorithms hierarchical
+EMU_NUM_DEVICES=2 nodes_ 0,1,0,1,0 ob1 "$(with hierarchical)" algorithms hierarchical
+EMU_NUM_DEVICES=2 nodes_ 0,0,1,1,2 ucx "$(with hierarchical)" algorithms hierarchical
+EMU_NUM_DEVICES=4 nodes_ 0,1,1,1,1,1,1,1 ob1 "$(with hierarchical)" algorithms hierarchical
+nodes_ 0,0,1,1 ob1 "$(with ring)" algorithms ring
+nodes_ 1,0,1 ob1 "$(with host)" algorithms host
+EMU_NUM_DEVICES=2 nodes_ 0,0,0,1,1 ob1 "$forced" algorithms any
+nodes_ 0,1,1 ob1 "$forced" mixed_memory
+EMU_NUM_DEVICES=2 nodes_ 0,0,1,1,1 ob1 "$(with hierarchical)" other_memory
+
+# And by namespaces: other host names, other shared memory, TCP in between.
+hosts_() # hosts_ RANKS HOST:SLOTS,... PML OPTIONS PROGRAM...
+{
+    local ranks=$1 hosts=$2 pml=$3 options=$4
+    shift 4
+    options="$options --mca plm_rsh_agent $here/as_host.sh --mca routed direct"
+    case_ "$ranks" "$pml" "$options --mca btl self,vader,tcp -H $hosts" "$@"
+}
+if unshare --uts --mount --ipc true 2>/dev/null; then
+    hosts_ 3 nodea:1,nodeb:2 ob1 "$(with hierarchical)" algorithms hierarchical
+    EMU_NUM_DEVICES=2 hosts_ 5 nodea:3,nodeb:2 ob1 "$(with hierarchical)" algorithms hierarchical
+    hosts_ 4 nodea:2,nodeb:2 ob1 "$forced" algorithms any
+else
+    echo 'skip    hosts in namespaces: unshare does not work here'
+fi
+also_expected=
+
+# What calls cost.
+case_ 2 ob1 "$(with leader)" counts leader leader
+case_ 5 ob1 "$(with leader)" counts leader leader
+for ranks in 2 4 7; do
+    EMU_NUM_DEVICES=$ranks case_ $ranks ob1 "$(with two_shot)" counts two_shot two_shot
+done
+EMU_NUM_DEVICES=4 case_ 4 ob1 "$(with two_shot)" counts halves two_shot
+EMU_NUM_DEVICES=4 case_ 4 ob1 "$(with ring)" counts halves ring
+EMU_LINKS=$machines/dgx1v.topology:0,1,2,4 case_ 4 ob1 "$(with tree)" counts halves tree
+for algorithm in host leader copy_in; do
+    case_ 3 ob1 "$(with $algorithm)" counts driver_calls $algorithm
+done
+EMU_NUM_DEVICES=2 case_ 2 ob1 "$(with copy_in)" counts driver_calls copy_in
 
 for ranks in 2 3 4 7; do
     case_ $ranks ob1 "$forced" mixed_memory
@@ -113,7 +232,45 @@ for ranks in 2 4; do
         case_ $ranks $pml "$forced" aborts killed
     done
 done
+must_fail='signal 9'
+EMU_NUM_DEVICES=3 case_ 3 ob1 "$(with two_shot)" aborts killed_within
+case_ 4 ucx "$(with leader)" aborts killed_within
+EMU_LINKS=$machines/dgx1v.topology:0,1,2,4 case_ 4 ob1 "$(with tree)" aborts killed_within
+EMU_NUM_DEVICES=2 case_ 4 ob1 "$(with hierarchical)" aborts killed_within
+EMU_NUM_DEVICES=2 nodes_ 0,0,0,1,1 ob1 "$(with hierarchical)" aborts killed_within
 must_fail=
+
+# Memory that one rank cannot map, from the first trial on or later: one message, right results.
+message='hetcoll: some GPUs of this node do not share memory'
+EMU_FAIL=cuIpcOpenMemHandle:*:999 EMU_FAIL_RANK=1 EMU_NUM_DEVICES=3 case_ 3 ob1 "$forced" mapping_faults trial
+EMU_FAIL=cuIpcOpenMemHandle:2:999 EMU_FAIL_RANK=0 case_ 4 ucx "$forced" mapping_faults trial
+message='hetcoll: memory of another GPU cannot be mapped'
+EMU_NUM_DEVICES=3 case_ 3 ob1 "$(with two_shot)" mapping_faults later 1
+case_ 3 ob1 "$(with leader)" mapping_faults later 0
+EMU_NUM_DEVICES=2 case_ 4 ob1 "$(with hierarchical)" mapping_faults later 2
+message=
+# Kernels over peers' memory that fail: an error on every rank.
+also_expected='hetcoll: MPI_Allreduce failed|hetcoll: a rank cannot'
+EMU_NUM_DEVICES=3 case_ 3 ob1 "$(with two_shot)" mapping_faults launch 2
+case_ 4 ucx "$(with leader)" mapping_faults launch 0
+case_ 2 ob1 "$(with one_shot)" mapping_faults launch 1
+case_ 3 ob1 "$(with copy_in)" mapping_faults launch 0
+also_expected=
+must_fail='MPI_ABORT was invoked|show_help.c'
+EMU_NUM_DEVICES=2 case_ 2 ob1 "$(with two_shot)" mapping_faults kernel 1
+case_ 3 ob1 "$(with two_shot)" mapping_faults kernel 0
+must_fail=
+
+# No room for what the ranks of a node share: one message, right results. Open MPI has its own
+# elsewhere.
+if unshare --mount true 2>/dev/null; then
+    message='hetcoll: ranks of a node do without shared memory'
+    launcher="$here/small_shm.sh 600k"
+    case_ 4 ob1 "$forced --mca btl_vader_backing_directory /tmp" mapping_faults trial
+    launcher= message=
+else
+    echo 'skip    a full /dev/shm: unshare does not work here'
+fi
 
 for test in many leaked reset anew after side before; do
     case_ 3 ob1 "$forced" lifecycle $test

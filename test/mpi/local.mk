@@ -1,5 +1,6 @@
 # The MPI tests: programs, and run.sh which runs them all.
-EXTRA_DIST += test/mpi/run.sh test/mpi/cases.sh
+EXTRA_DIST += test/mpi/run.sh test/mpi/cases.sh test/mpi/on_nodes.sh test/mpi/as_host.sh \
+	test/mpi/small_shm.sh
 
 if WITH_CUDA
 check_LTLIBRARIES += libhetcoll_mpi_test.la
@@ -8,15 +9,24 @@ libhetcoll_mpi_test_la_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
 mpi_test_libs = libhetcoll_mpi_test.la libhetcoll_bench.la libhetcoll.la $(MPI_LIBS)
 
 check_PROGRAMS += \
-	test/mpi/aborts test/mpi/all_collectives test/mpi/device_allreduce test/mpi/faults test/mpi/host_path \
-	test/mpi/lifecycle test/mpi/limits test/mpi/mixed_memory test/mpi/not_accelerated \
-	test/mpi/other_memory \
+	test/mpi/aborts test/mpi/algorithms test/mpi/all_collectives test/mpi/counts test/mpi/device_allreduce \
+	test/mpi/faults test/mpi/host_path test/mpi/lifecycle test/mpi/limits test/mpi/mapping_faults \
+	test/mpi/mixed_memory test/mpi/not_accelerated test/mpi/other_memory \
 	test/mpi/settings test/mpi/steady_state test/mpi/streams test/mpi/threads test/mpi/types
 TESTS += test/mpi/run.sh
 
 test_mpi_aborts_SOURCES = test/mpi/aborts.cc
 test_mpi_aborts_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
 test_mpi_aborts_LDADD = $(mpi_test_libs)
+test_mpi_algorithms_SOURCES = test/mpi/algorithms.cc
+test_mpi_algorithms_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_algorithms_LDADD = $(mpi_test_libs)
+test_mpi_counts_SOURCES = test/mpi/counts.cc
+test_mpi_counts_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_counts_LDADD = $(mpi_test_libs)
+test_mpi_mapping_faults_SOURCES = test/mpi/mapping_faults.cc
+test_mpi_mapping_faults_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_mapping_faults_LDADD = $(mpi_test_libs)
 test_mpi_all_collectives_SOURCES = test/mpi/all_collectives.cc
 test_mpi_all_collectives_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
 test_mpi_all_collectives_LDADD = $(mpi_test_libs)

@@ -101,9 +101,10 @@ private:
         }
     }
 
-    [[nodiscard]] CUmemAllocationProp properties() const
+    [[nodiscard]] CUmemAllocationProp properties(CUmemAllocationHandleType exported) const
     {
         CUmemAllocationProp prop{};
+        prop.requestedHandleTypes = exported;
         prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
         prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
         prop.location.id = program_.gpu().ordinal();
@@ -111,9 +112,9 @@ private:
     }
 
     // Maps new physical memory at `at`, uses it, and takes it away.
-    void map_use_unmap(CUdeviceptr at, const char *what)
+    void map_use_unmap(CUdeviceptr at, CUmemAllocationHandleType exported, const char *what)
     {
-        const CUmemAllocationProp prop = properties();
+        const CUmemAllocationProp prop = properties(exported);
         CUmemGenericAllocationHandle handle = 0;
         must(more_.cuMemCreate(&handle, kBytes, &prop, 0), "cuMemCreate");
         must(more_.cuMemMap(at, kBytes, 0, handle, 0), "cuMemMap");
@@ -130,7 +131,13 @@ private:
     {
         CUdeviceptr at = 0;
         must(more_.cuMemAddressReserve(&at, kBytes, 0, 0, 0), "cuMemAddressReserve");
-        map_use_unmap(at, "virtual memory");
+        map_use_unmap(at, CU_MEM_HANDLE_TYPE_NONE, "virtual memory");
+        map_use_unmap(at, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, "virtual memory with handles");
+        // Some ranks can share theirs, others cannot.
+        map_use_unmap(at,
+                      program_.rank() == 0 ? CU_MEM_HANDLE_TYPE_NONE
+                                           : CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+                      "virtual memory of both kinds");
         must(more_.cuMemAddressFree(at, kBytes), "cuMemAddressFree");
     }
 
@@ -138,8 +145,10 @@ private:
     {
         CUdeviceptr at = 0;
         must(more_.cuMemAddressReserve(&at, kBytes, 0, 0, 0), "cuMemAddressReserve");
-        for (int i = 0; i < 5; ++i) {
-            map_use_unmap(at, "virtual memory mapped anew");
+        for (int i = 0; i < 6; ++i) {
+            map_use_unmap(
+                at, i % 2 == 0 ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : CU_MEM_HANDLE_TYPE_NONE,
+                "virtual memory mapped anew");
         }
         must(more_.cuMemAddressFree(at, kBytes), "cuMemAddressFree");
     }

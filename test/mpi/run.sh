@@ -30,7 +30,7 @@ case :${LD_LIBRARY_PATH:-}: in
 esac
 
 passed=0 failed=0 skipped=0
-also_expected='' must_fail=''
+also_expected='' must_fail='' message='' launcher='' wrapper=''
 # Lines that a case may print.
 expected='^(ok|skip|note) |^$|^\[[^]]*\] hetcoll: runs on the emulated GPU'
 
@@ -45,14 +45,26 @@ selected()
     return 1
 }
 
+# What lies in /dev/shm, but for the files of Open MPI, UCX and the emulated GPU, which clean up after
+# kills in their own way.
+shared_files()
+{
+    ls -A /dev/shm | grep -vE '^(emulated_gpu|vader_segment|open_mpi|ompi|ucx|sm_segment|gds|pmix)' |
+        cat
+}
+
 # case_ RANKS PML "MPIRUN OPTIONS" PROGRAM [ARGUMENT...]
 # Variables of the environment go before it; also_expected is one more pattern of allowed lines.
 # must_fail: the job must end by itself with an error and print a line of this pattern.
+# message: exactly one line of the job has this pattern.
+# launcher: a command that runs mpirun. wrapper: a command that runs the program on each rank.
 case_()
 {
     local ranks=$1 pml=$2 options=$3 program=$4
     shift 4
-    local line="$program${*:+ $*}, $ranks ranks, $pml${options:+, $options}"
+    local line="$program${*:+ $*}, $ranks ranks, $pml${options:+, $options}${launcher:+, $launcher}"
+    line="$line${wrapper:+, $wrapper}" # without the folders
+    line=${line//"$here/"/}
     selected "$line" || return 0
     local transport="--mca pml $pml"
     if [ "$pml" = ucx ]; then # without RDMA hardware ucx has to be told that shared memory will do
@@ -60,11 +72,13 @@ case_()
     fi
     local output=$work/output start=$SECONDS status=0 leaks=$work/leaks
     rm -f "$leaks"*
+    shared_files >"$work/shared_before"
     # shellcheck disable=SC2086
     EMU_LEAKS_FILE="$leaks" timeout -k 5 "$limit" \
-        "$mpirun" $transport $options -n "$ranks" "$programs/$program" "$@" >"$output" 2>&1 </dev/null ||
+        $launcher "$mpirun" $transport $options -n "$ranks" $wrapper "$programs/$program" "$@" \
+        >"$output" 2>&1 </dev/null ||
         status=$?
-    local why='' allowed="$expected${also_expected:+|$also_expected}"
+    local why='' allowed="$expected${also_expected:+|$also_expected}${message:+|$message}"
     if [ "$status" -eq 124 ] || { [ "$status" -eq 137 ] && [ -z "$must_fail" ]; }; then
         why="no end within $limit s"
     elif [ -n "$must_fail" ]; then
@@ -81,6 +95,12 @@ case_()
         why="no result"
     elif [ -s "$leaks" ]; then
         why="leaks"
+    fi
+    if [ -z "$why" ] && [ -n "$message" ] && [ "$(grep -cE "$message" "$output")" -ne 1 ]; then
+        why="not exactly one message: $message"
+    fi
+    if [ -z "$why" ] && shared_files | grep -vxFf "$work/shared_before" >"$work/shared_left"; then
+        why="left in /dev/shm: $(tr '\n' ' ' <"$work/shared_left")"
     fi
     local seconds=$((SECONDS - start))
     if [ -n "$why" ]; then

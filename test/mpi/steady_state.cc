@@ -22,6 +22,11 @@ constexpr std::array kNever = {
     "cuMemAllocAsync",
     "cuIpcGetMemHandle",
     "cuIpcOpenMemHandle",
+    "cuIpcCloseMemHandle",
+    "cuMemRetainAllocationHandle",
+    "cuMemExportToShareableHandle",
+    "cuMemImportFromShareableHandle",
+    "cuMemMap",
     "cuCtxCreate",
     "cuStreamCreate",
     "cuEventCreate",
@@ -65,9 +70,7 @@ void one_shape(Program &program, const Emulated &emulated, std::size_t count, bo
                     in_place};
     Buffers buffers(program, MPI_COMM_WORLD, call);
     buffers.fill();
-    for (int i = 0; i < 3; ++i) { // learns the buffers, makes what the shape needs
-        buffers.reduce();
-    }
+    buffers.reduce(); // learns the buffers, makes what the shape needs
     std::array<std::uint64_t, kNever.size()> never{};
     std::uint64_t queries = 0;
     for (std::size_t i = 0; i < kNever.size(); ++i) {
@@ -127,6 +130,11 @@ int main(int argc, char **argv)
         std::printf("skip steady_state: only the emulated driver counts\n");
         return program.finish();
     }
+    // The communicator finds out whose memory is within reach.
+    check_allreduce(
+        program, MPI_COMM_WORLD,
+        {{hetcoll::ElementKind::kFloat32, hetcoll::ReduceOp::kSum, hetcoll::Values::kExact, 1},
+         2'000'000});
     for (const std::size_t count : {2, 1'000, 30'000, 1'000'000}) {
         one_shape(program, emulated, count, false);
         one_shape(program, emulated, count, true);
