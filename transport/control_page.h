@@ -7,6 +7,7 @@
 #pragma once
 
 #include "transport/exporter.h"
+#include "transport/reach_probe.h"
 #include "transport/shared_page.h"
 
 #include <atomic>
@@ -27,8 +28,11 @@ public:
         // Of the node's first rank: the last meeting that has ended on all nodes, and its result.
         alignas(64) std::atomic<std::uint32_t> released;
         std::uint8_t result[2];
-        // The buffers of the running call. `scratch` is memory of hetcoll's own.
-        alignas(64) SharedBuffer input, output, scratch;
+        // For the trial whether peers read this rank's GPU, and which ranks of the node it reads.
+        alignas(64) ReachOffer offer;
+        std::uint64_t reach;
+        // The buffers of the running call.
+        alignas(64) SharedBuffer input, output;
         // Bytes of each step of the running schedule that are done, see Executor.
         alignas(64) std::atomic<std::uint64_t> progress[kWords];
         // What the rank brings to a small call, and the result where it is the rank to compute it;
