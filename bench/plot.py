@@ -106,7 +106,10 @@ def scaled_topology(path, scale, folder):
     """The topology with all rates times `scale`, as EMU_LINK_SCALE makes them."""
     name, colon, gpus = path.rpartition(":")
     name = name if colon else path
-    text = pathlib.Path(name).read_text()
+    try:
+        text = pathlib.Path(name).read_text()
+    except OSError as problem:
+        fail(f"{name} cannot be read ({problem.strerror}): --link-scale needs the path of a topology file")
 
     def slower(match):
         return f"{match.group(1)}{float(match.group(2)) * scale:g}"

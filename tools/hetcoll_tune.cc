@@ -102,10 +102,13 @@ std::vector<Job> plan_jobs(const TuneOptions &options, int gpus)
         }
     }
     std::vector<Job> jobs;
+    const bool by_node = options.ranks.empty();
     for (int repetition = 0; repetition < options.repetitions; ++repetition) {
         for (const int nodes : options.nodes) {
             for (const int n : ranks) {
-                if (n >= nodes && (!options.fake_nodes || n % nodes == 0)) {
+                if (by_node) {
+                    jobs.push_back({n * nodes, nodes, repetition});
+                } else if (n % nodes == 0) {
                     jobs.push_back({n, nodes, repetition});
                 }
             }
@@ -174,21 +177,30 @@ struct JobOutput {
     std::string samples, problem, last_line;
 };
 
-void read_line(const std::string &line, JobOutput &output, Progress &progress)
+void read_message(const std::string &message, JobOutput &output, Progress &progress)
 {
-    const auto after = [&](const char *prefix) {
-        return line.starts_with(prefix) ? line.substr(std::string(prefix).size()) : std::string();
+    const auto after = [&](const char *kind) {
+        return message.starts_with(kind) ? message.substr(std::string(kind).size()) : "";
     };
-    if (const std::string sample = after(kSampleLine); !sample.empty()) {
+    if (const std::string sample = after(kSample); is_sample(sample)) {
         output.samples += sample + "\n";
-    } else if (const std::string sizes = after(kProgressLine); !sizes.empty()) {
+    } else if (const std::string sizes = after(kProgress); !sizes.empty()) {
         double done = 0, all = 1;
         if (std::sscanf(sizes.c_str(), "%lf %lf", &done, &all) == 2 && all > 0) {
             progress.show(done / all);
         }
-    } else if (const std::string problem = after(kErrorLine); !problem.empty()) {
+    } else if (const std::string problem = after(kError); !problem.empty()) {
         output.problem = output.problem.empty() ? problem : output.problem;
-    } else if (line.find_first_not_of(" -\t\r") != std::string::npos) {
+    }
+}
+
+void read_line(const std::string &line, JobOutput &output, Progress &progress)
+{
+    const std::vector<std::string> messages = messages_in(line);
+    for (const std::string &message : messages) {
+        read_message(message, output, progress);
+    }
+    if (messages.empty() && line.find_first_not_of(" -\t\r") != std::string::npos) {
         output.last_line = line;
     }
 }

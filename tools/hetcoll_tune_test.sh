@@ -57,6 +57,19 @@ timeout -k 5 90 "$tune" --output "$work/nodes.json" --ranks 4 --nodes 1,2 --fake
     grep -q '^ring - 4 2 2 2 ' "$work"/nodes.*.measurements && grep -q '"nodes_min": 2' "$work/nodes.json"
 verdict $? 'two nodes on one machine have rules of their own'
 
+# What a job measures, by hand.
+root=
+[ "$(id -u)" = 0 ] && root=--allow-run-as-root
+# shellcheck disable=SC2086
+timeout -k 5 90 "$MPIRUN" $root --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 -n 2 \
+    "$HETCOLL_BUILDDIR/hetcoll_bench" --memory device --sizes 64,64K --iterations 3 --algorithms all,ring/4096 \
+    >"$work/out" 2>&1 </dev/null
+status=$?
+for line in 'host  *64 .*small' 'ring  *65536 .* ok' 'ring/4096  *65536' 'leader  *65536 .*mapped' 'host_copy  *65536'; do
+    grep -q "^$line" "$work/out" || status=1
+done
+verdict $status 'hetcoll_bench --algorithms measures them side by side'
+
 # Nothing of the emulated GPU is installed.
 says 0 'the GPU here is emulated' --quick
 CUDA_VISIBLE_DEVICES='' says 0 'no GPU on this machine: hetcoll goes by its model' --quick

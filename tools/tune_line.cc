@@ -4,8 +4,34 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 
 namespace hetcoll {
+
+void tell(const char *kind, const std::string &text)
+{
+    std::printf("@%s%s;\n", kind, text.c_str());
+    std::fflush(stdout);
+}
+
+std::vector<std::string> messages_in(const std::string &line)
+{
+    std::vector<std::string> messages;
+    for (std::size_t at = line.find('@'); at != std::string::npos; at = line.find('@', at + 1)) {
+        const std::size_t end = line.find(';', at);
+        if (end != std::string::npos) {
+            messages.push_back(line.substr(at + 1, end - at - 1));
+        }
+    }
+    return messages;
+}
+
+bool is_sample(const std::string &line)
+{
+    const auto parsed =
+        parse_measurements("hetcoll measurements 1\nmachine any\n" + line + "\n", "a job's output");
+    return parsed.ok() && parsed->samples.size() == 1;
+}
 
 std::string sample_line(const JobShape &shape, const std::string &algorithm,
                         std::size_t chunk_bytes, std::size_t bytes, double min_us, double median_us,
@@ -25,7 +51,9 @@ std::string sample_line(const JobShape &shape, const std::string &algorithm,
         .median_ns = ns(median_us),
         .p90_ns = ns(p90_us),
     };
-    return write_sample(sample);
+    std::string line = write_sample(sample);
+    line.pop_back();
+    return line;
 }
 
 } // namespace hetcoll

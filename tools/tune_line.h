@@ -1,21 +1,30 @@
-// What a job of hetcoll_tune tells: lines on its standard output.
+// What a job of hetcoll_tune tells on its standard output: messages between '@' and ';', a line
+// each. mpirun, on the way, has been seen to lose a line feed.
 #pragma once
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 namespace hetcoll {
 
-inline constexpr const char *kSampleLine = "@sample ";     // a line of a file of measurements
-inline constexpr const char *kProgressLine = "@progress "; // sizes done, sizes
-inline constexpr const char *kErrorLine = "@error ";       // why there is nothing to measure
+inline constexpr const char *kSample = "sample ";     // a line of a file of measurements
+inline constexpr const char *kProgress = "progress "; // sizes done, sizes
+inline constexpr const char *kError = "error ";       // why there is nothing to measure
+
+// Prints a message, at once.
+void tell(const char *kind, const std::string &text);
+// The messages in a line: without '@' and ';', kind first.
+[[nodiscard]] std::vector<std::string> messages_in(const std::string &line);
 
 // Who takes part in a job.
 struct JobShape {
     int ranks, nodes, ranks_per_node_min, ranks_per_node_max, ranks_per_gpu;
 };
 
-// A line of a file of measurements, with its line feed: a sum of floats in device memory.
+// Whether it is a line of a file of measurements.
+[[nodiscard]] bool is_sample(const std::string &line);
+// Such a line, without its line feed: a sum of floats in device memory.
 [[nodiscard]] std::string sample_line(const JobShape &shape, const std::string &algorithm,
                                       std::size_t chunk_bytes, std::size_t bytes, double min_us,
                                       double median_us, double p90_us);

@@ -22,7 +22,9 @@ void add_options(CLI::App &app, TuneOptions &options)
     app.add_option("--output", options.output,
                    "the table, made or brought up to date; default: the one that "
                    "coll_hetcoll_tuning_table=auto reads");
-    app.add_option("--ranks", options.ranks, "sizes of jobs, as 2,3,4; default: by the GPUs")
+    app.add_option("--ranks", options.ranks,
+                   "sizes of jobs, as 2,3,4; those that are no multiple of the nodes "
+                   "are left out; default: by the GPUs of a node")
         ->delimiter(',')
         ->check(CLI::Range(2, 4096));
     app.add_option("--nodes", options.nodes, "numbers of nodes, as 1,2; default 1")

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <sstream>
 #include <string>
@@ -160,15 +159,13 @@ double measure_size(const Bench &bench, std::size_t bytes, double seconds)
             continue;
         }
         if (result.call.verdict && !result.call.verdict->ok()) {
-            std::printf("%s%s gives wrong results at %zu bytes: report this\n", kErrorLine,
-                        way.name.c_str(), bytes);
-            std::fflush(stdout);
+            tell(kError, way.name + " gives wrong results at " + std::to_string(bytes) +
+                             " bytes: report this");
             MPI_Abort(MPI_COMM_WORLD, 1);
         }
         const CallTimes &time = result.call.time;
-        const std::string line = sample_line(bench.shape, way.algorithm, way.chunk_bytes, bytes,
-                                             time.min_us, time.median_us, time.p90_us);
-        std::printf("%s%s", kSampleLine, line.c_str());
+        tell(kSample, sample_line(bench.shape, way.algorithm, way.chunk_bytes, bytes, time.min_us,
+                                  time.median_us, time.p90_us));
     }
     return round;
 }
@@ -176,8 +173,7 @@ double measure_size(const Bench &bench, std::size_t bytes, double seconds)
 int refuse(const std::string &why, bool speaks)
 {
     if (speaks) {
-        std::printf("%s%s\n", kErrorLine, why.c_str());
-        std::fflush(stdout);
+        tell(kError, why);
     }
     return 2;
 }
@@ -215,8 +211,7 @@ int measure_all(const WorkerOptions &options)
         }
         clockwork.note(bytes, measure_size(bench, bytes, seconds));
         if (rank == 0) {
-            std::printf("%s%zu %zu\n", kProgressLine, i + 1, sizes->size());
-            std::fflush(stdout);
+            tell(kProgress, std::to_string(i + 1) + " " + std::to_string(sizes->size()));
         }
     }
     return 0;
