@@ -10,6 +10,6 @@ hetcoll_sources += \
 	engine/node_group.h engine/node_group.cc \
 	engine/operation.h engine/operation.cc engine/operation_run.cc engine/operation_staged.cc \
 	engine/peers.h engine/peers.cc \
-	engine/process.h engine/process.cc \
+	engine/process.h engine/process.cc engine/process_store.cc \
 	engine/settings.h engine/settings.cc \
 	engine/subgroup.h engine/subgroup.cc
