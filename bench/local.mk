@@ -12,6 +12,7 @@ bench_common = \
 	bench/workload.h bench/workload.cc
 
 if WITH_CUDA
+if WITH_OMPI
 noinst_LTLIBRARIES += libhetcoll_bench.la
 libhetcoll_bench_la_SOURCES = $(bench_common)
 libhetcoll_bench_la_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS) -DOMPI_SKIP_MPICXX=1
@@ -29,6 +30,7 @@ hetcoll_bench_SOURCES = \
 nodist_hetcoll_bench_SOURCES = bench/commit.h
 hetcoll_bench_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
 hetcoll_bench_LDADD = libhetcoll_bench.la libhetcoll.la $(MPI_LIBS)
+endif
 endif
 
 # The commit that a result was taken with. Written anew only when it changes.

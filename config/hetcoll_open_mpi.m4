@@ -2,12 +2,8 @@
 
 # Sets MPICC and OMPI_INFO, or fails.
 AC_DEFUN([HETCOLL_FIND_MPICC],
-[AC_ARG_WITH([ompi],
-    [AS_HELP_STRING([--with-ompi=DIR], [Open MPI's installation; the default is the one whose mpicc is on PATH])],
-    [], [with_ompi=yes])
- AS_CASE([$with_ompi],
+[AS_CASE([$with_ompi],
     [yes], [hetcoll_path=$PATH],
-    [no], [AC_MSG_ERROR([hetcoll is a component of Open MPI, there is nothing to build without it: leave --without-ompi out])],
     [hetcoll_path=$(cd "$with_ompi" 2>/dev/null && pwd || echo "$with_ompi")/bin])
  AC_PATH_PROGS([MPICC], [mpicc.openmpi mpicc], [], [$hetcoll_path])
  AC_PATH_PROGS([OMPI_INFO], [ompi_info], [], [$hetcoll_path])
@@ -133,10 +129,17 @@ AC_DEFUN([HETCOLL_OPEN_MPI_DIRS],
  AC_SUBST([OMPI_COMPONENTS])
  HETCOLL_SUMMARY_LINE([component goes to], [$componentdir])])
 
+# Without Open MPI there is no component: the core, its unit tests, and what make check-gpu needs.
 AC_DEFUN([HETCOLL_OPEN_MPI],
-[HETCOLL_FIND_MPICC
- HETCOLL_OPEN_MPI_FLAGS
- HETCOLL_OPEN_MPI_RELEASE
- HETCOLL_OPEN_MPI_PMIX
- HETCOLL_SUMMARY_LINE([Open MPI], [$hetcoll_ompi_release ($MPICC)])
- HETCOLL_OPEN_MPI_DIRS])
+[AC_ARG_WITH([ompi],
+    [AS_HELP_STRING([--with-ompi=DIR], [Open MPI's installation; the default is the one whose mpicc is on PATH. --without-ompi: no component, only what make check-gpu needs])],
+    [], [with_ompi=yes])
+ AS_IF([test "$with_ompi" = no],
+    [HETCOLL_SUMMARY_LINE([Open MPI], [not used, so there is no component])],
+    [HETCOLL_FIND_MPICC
+     HETCOLL_OPEN_MPI_FLAGS
+     HETCOLL_OPEN_MPI_RELEASE
+     HETCOLL_OPEN_MPI_PMIX
+     HETCOLL_SUMMARY_LINE([Open MPI], [$hetcoll_ompi_release ($MPICC)])
+     HETCOLL_OPEN_MPI_DIRS])
+ AM_CONDITIONAL([WITH_OMPI], [test "$with_ompi" != no])])

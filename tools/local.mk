@@ -13,6 +13,7 @@ hetcoll_info_SOURCES = \
 hetcoll_info_CPPFLAGS = $(AM_CPPFLAGS) -DHETCOLL_TOPOLOGY_FOLDER='"$(topologydir)"'
 hetcoll_info_LDADD = libhetcoll.la
 
+if WITH_OMPI
 if HAVE_BENCH_HEADERS
 bin_PROGRAMS += hetcoll_tune
 TESTS += tools/hetcoll_tune_test.sh tools/install_test.sh
@@ -43,6 +44,7 @@ hetcoll_tune_SOURCES = \
 hetcoll_tune_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS) -DHETCOLL_MPIRUN='"$(MPIRUN)"'
 hetcoll_tune_LDADD = libhetcoll_bench.la libhetcoll.la $(MPI_LIBS)
 nodist_hetcoll_tune_SOURCES = bench/commit.h
+endif
 endif
 
 topologydir = $(pkgdatadir)/topology

@@ -38,13 +38,11 @@ check_gpu_programs += emulated_gpu/conformance
 if HAVE_GTEST
 check_gpu_programs += $(gpu_tests)
 endif
-if HAVE_BENCHMARK
-check_gpu_programs += bench/kernel_bench
-endif
+check_gpu_programs += bench/kernel_bench bench/gpu_ranks_bench
 endif
 check-gpu: $(check_gpu_programs)
 	@HETCOLL_SRCDIR='$(abs_srcdir)' TIMEOUT='$(TIMEOUT)' \
 		$(SHELL) $(srcdir)/test/gpu/check_gpu.sh $(check_gpu_programs)
 .PHONY: check-gpu
 EXTRA_DIST += test/gpu/check_gpu.sh
-CLEANFILES += conformance.answers conformance.diff conformance.gpu conformance.out
+CLEANFILES += check_gpu.results check_gpu.status conformance.answers conformance.diff conformance.gpu conformance.out
