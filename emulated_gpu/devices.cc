@@ -112,8 +112,7 @@ EMULATED_GPU_EXPORT CUresult cuDeviceGetName(char *name, int bytes, CUdevice dev
 {
     EMULATED_CALL(cuDeviceGetName);
     EMULATED_TRY(check_device(device));
-    std::snprintf(name, static_cast<std::size_t>(std::max(bytes, 0)), "Emulated GPU %d",
-                  physical(device));
+    std::snprintf(name, static_cast<std::size_t>(std::max(bytes, 0)), "Emulated GPU");
     return CUDA_SUCCESS;
 }
 

@@ -311,9 +311,7 @@ EMULATED_NVML_EXPORT nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t handle, unsign
 EMULATED_NVML_EXPORT nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t handle, char *name,
                                                     unsigned length)
 {
-    return of_device(handle, name, [&](int device) {
-        return give_text("Emulated GPU " + std::to_string(device), name, length);
-    });
+    return of_device(handle, name, [&](int) { return give_text("Emulated GPU", name, length); });
 }
 
 EMULATED_NVML_EXPORT nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t handle, char *uuid,
