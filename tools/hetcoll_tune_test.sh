@@ -7,11 +7,12 @@ work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 export OMPI_MCA_mca_base_component_path="$HETCOLL_BUILDDIR/component:$OMPI_COMPONENTS"
 export OMPI_MCA_btl_vader_single_copy_mechanism=none
-failures=0
+passed=0 failures=0
 verdict()
 {
     if [ "$1" -eq 0 ]; then
         echo "ok    $2"
+        passed=$((passed + 1))
     else
         echo "FAIL  $2"
         [ -f "$work/out" ] && sed 's/^/        | /' "$work/out"
@@ -42,6 +43,19 @@ echo 'hetcoll measurements 1
 machine x
 ring' >"$work/broken"
 says 1 'broken:3: 1 words, not 15' --from-measurements "$work/broken" --output "$work/other.json"
+
+# The picture of it, where there is matplotlib; else what to do.
+if command -v python3 >/dev/null; then
+    python3 "$HETCOLL_SRCDIR/bench/plot.py" "$here/hetcoll_tune_test.dgx.measurements" --nodes 1 \
+        --table "$here/hetcoll_tune_test.json" --topology "$HETCOLL_SRCDIR/topology/machines/dgxa100.topology:0-3" \
+        --hetcoll-info "$HETCOLL_BUILDDIR/hetcoll_info" --output "$work/picture" >"$work/out" 2>&1
+    if python3 -c 'import matplotlib' 2>/dev/null; then
+        [ -s "$work/picture.png" ] && grep -q "the table's choice" "$work/picture.svg"
+    else
+        grep -q '^plot.py: matplotlib is not installed' "$work/out"
+    fi
+    verdict $? 'bench/plot.py draws it, or says what is missing'
+fi
 
 # A whole run. Twelve sizes on a slow machine are fewer, but the limit holds.
 few=
@@ -102,5 +116,5 @@ says 1 'ended with status' --quick --output "$work/t.json" --mpirun "$work/mpiru
 [ ! -e "$work/t.json" ] && [ ! -e "$work/other.json" ]
 verdict $? 'and none of these left a table'
 
-echo "$failures failures"
+echo "$passed passed, $failures failed"
 [ "$failures" -eq 0 ]

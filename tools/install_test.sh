@@ -4,11 +4,12 @@
 set -u
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
-failures=0
+passed=0 failures=0
 verdict()
 {
     if [ "$1" -eq 0 ]; then
         echo "ok    $2"
+        passed=$((passed + 1))
     else
         echo "FAIL  $2"
         tail -n 20 "$work/out"
@@ -50,5 +51,5 @@ verdict $? 'make install DESTDIR'
 ! grep -q 'emulated' "$work/out" && [ -s "$work/staging$work/prefix/bin/hetcoll_tune" ]
 verdict $? 'measures nothing'
 
-echo "$failures failures"
+echo "$passed passed, $failures failed"
 [ "$failures" -eq 0 ]
