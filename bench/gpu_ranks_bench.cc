@@ -33,7 +33,7 @@ struct Options {
                                      "leader",       "one_shot",     "two_shot",
                                      "ring",         "rabenseifner", "recursive_doubling",
                                      "hierarchical", "staged"};
-    std::string nccl = "libnccl.so.2";
+    std::string nccl;      // "": the loader's, on a real GPU
     double seconds = 0.25; // for one line
     bool emulated = false;
 };
@@ -189,7 +189,7 @@ Status run_nccl(test::NetworkRank &rank, const Options &options, Report &report)
     if (!opened.ok()) {
         return opened.take_status();
     }
-    auto nccl = NcclLibrary::open(options.nccl);
+    auto nccl = NcclLibrary::open(options.nccl.empty() ? "libnccl.so.2" : options.nccl);
     if (nccl.ok() && rank.rank() == 0) {
         std::printf("# nccl        %s, ncclAllReduce and cuStreamSynchronize\n",
                     (*nccl)->version().c_str());
@@ -215,7 +215,7 @@ bool run_ranks_of(int ranks, const Options &options, Report &report)
         std::fprintf(stderr, "gpu_ranks_bench: %s\n", status.message().c_str());
         return false;
     }
-    if (report.emulated) {
+    if (report.emulated && options.nccl.empty()) {
         std::printf("# nccl        %d ranks: not measured: the emulated GPU has no CUDA runtime\n",
                     ranks);
         return true;

@@ -1,13 +1,13 @@
 # Micro-benchmarks, built on demand. They run on whatever libcuda.so.1 is found:
 # make micro-benchmarks && bench/kernel_bench
-micro_benchmarks = bench/kernel_bench bench/tree_packing_bench bench/gpu_ranks_bench
+micro_benchmarks = bench/kernel_bench bench/tree_packing_bench
 if HAVE_BENCHMARK
 micro_benchmarks += bench/pointer_cache_bench
 endif
 if WITH_CUDA
 EXTRA_PROGRAMS += $(micro_benchmarks)
 micro-benchmarks: $(BUILT_SOURCES)
-	$(MAKE) $(AM_MAKEFLAGS) $(micro_benchmarks)
+	$(MAKE) $(AM_MAKEFLAGS) $(micro_benchmarks) bench/gpu_ranks_bench
 endif
 .PHONY: micro-benchmarks
 bench/micro.$(OBJEXT): bench/commit.h

@@ -10,4 +10,3 @@ examples/device_allreduce: examples/device_allreduce.c $(emulated_gpu_lib)/libcu
 	@$(MKDIR_P) examples
 	$(MPICC) $(CUDA_CPPFLAGS) $(HETCOLL_SANITIZER_FLAGS) -o $@ $(srcdir)/examples/device_allreduce.c \
 		$(emulated_gpu_lib)/libcuda.so.1
-.PHONY: examples

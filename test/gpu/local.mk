@@ -32,6 +32,16 @@ test_gpu_ranks_over_ipc_test_SOURCES = \
 	bench/buffer.h bench/buffer.cc
 test_gpu_ranks_over_ipc_test_LDADD = $(unit_libs)
 
+# The benchmark of the same ranks still works, and so does what it asks of NCCL.
+if WITH_CUDA
+check_PROGRAMS += bench/gpu_ranks_bench
+check_LTLIBRARIES += test/gpu/libfake_nccl.la
+TESTS += test/gpu/gpu_ranks_bench_test.sh
+endif
+test_gpu_libfake_nccl_la_SOURCES = test/gpu/fake_nccl.cc
+test_gpu_libfake_nccl_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -rpath $(abs_builddir)/test/gpu
+EXTRA_DIST += test/gpu/gpu_ranks_bench_test.sh
+
 check_gpu_programs =
 if WITH_CUDA
 check_gpu_programs += emulated_gpu/conformance
