@@ -6,9 +6,12 @@
 # A run counts only if the processors were less than half busy: else they were the limit and not the
 # links. Environment: SCALE (of DGX-1V files), SWITCHED_SCALE (of the DGX A100), BYTES, ITERATIONS.
 set -eu
-cd "${1:-build}"
 here=$(dirname "$(readlink -f "$0")")
-scale=${SCALE:-0.004} switched=${SWITCHED_SCALE:-0.0005}
+cd "${1:-build}" 2>/dev/null && [ -x hetcoll_bench ] || {
+    echo "link_model.sh: ${1:-build} has no hetcoll_bench: give the folder in which hetcoll was built" >&2
+    exit 1
+}
+scale=${SCALE:-0.004} switched=${SWITCHED_SCALE:-0.002}
 bytes=${BYTES:-16M} iterations=${ITERATIONS:-5}
 configured() { sed -n "s/^$1 = //p" Makefile; }
 export OMPI_MCA_mca_base_component_path="$PWD/component:$(configured OMPI_COMPONENTS)"
@@ -23,14 +26,14 @@ machines=$here/../topology/machines
 
 processor_time() { awk '/^cpu / { busy = $2 + $3 + $4 + $7 + $8; print busy, busy + $5 + $6 }' /proc/stat; }
 
-# times TOPOLOGY RANKS WAYS SIZES: "way bytes median_us" lines, and "busy SHARE". No topology: no model.
+# times TOPOLOGY SCALE RANKS WAYS SIZES: "way bytes median_us" lines, and "busy SHARE".
 times()
 {
     local before after output
     before=$(processor_time)
-    output=$(EMU_LINKS=$1 EMU_LINK_SCALE=$use_scale EMU_NODE=links$$ timeout -k 5 900 \
-        "$(configured MPIRUN)" --mca coll hetcoll -n "$2" ./hetcoll_bench --memory device \
-        --algorithms "$3" --sizes "$4" --iterations "$iterations" --warmup 1 2>/dev/null </dev/null)
+    output=$(EMU_LINKS=$1 EMU_LINK_SCALE=$2 EMU_NODE=links$$.$2 timeout -k 5 900 \
+        "$(configured MPIRUN)" --mca coll hetcoll -n "$3" ./hetcoll_bench --memory device \
+        --algorithms "$4" --sizes "$5" --iterations "$iterations" --warmup 1 2>/dev/null </dev/null)
     after=$(processor_time)
     echo "$output" | awk '$NF == "ok" && $2 ~ /^[0-9]+$/ { print $1, $2, $7 }'
     echo "$before $after" | awk '{ printf "busy %.2f\n", ($3 - $1) / ($4 - $2) }'
@@ -49,8 +52,8 @@ predicted()
 compare()
 {
     local modelled plain size busy
-    modelled=$(times "$1" "$2" "$3,$4" "$5")
-    plain=$(times "" "$2" "$3,$4" "$5")
+    modelled=$(times "$1" "$use_scale" "$2" "$3,$4" "$5")
+    plain=$(times "$1" 1000 "$2" "$3,$4" "$5") # links a thousand times as fast: none
     busy=$(awk '$1 == "busy" { print $2 }' <<<"$modelled")
     for size in $(awk '$1 != "busy" { print $2 }' <<<"$modelled" | sort -nu); do
         local fast slow fast_plain slow_plain model
@@ -89,4 +92,4 @@ done
 compare "$machines/dgx1v.topology" 8 tree ring "$bytes"
 compare "$machines/dgx1v.topology" 8 auto ring "$bytes"
 use_scale=$switched
-compare "$machines/dgxa100.topology:0-3" 4 two_shot host_copy 1M:64M
+compare "$machines/dgxa100.topology:0-3" 4 two_shot host_copy 1M,4M,16M,64M

@@ -9,7 +9,7 @@
 #include "tools/tune_worker.h"
 #include "topology/route.h"
 #include "topology_probe/probe.h"
-
+#include "tuning/check_table.h"
 #include "tuning/topology_links.h"
 
 #include <sys/wait.h>
@@ -296,6 +296,38 @@ Status rebuild(const TuneOptions &options, const std::string &output)
     return {};
 }
 
+// 0: the table is right, 1: it is not, or it cannot be known.
+Result<int> check(const TuneOptions &options)
+{
+    const Result<TableFile> file = read_table(options.check);
+    if (!file.ok()) {
+        return error(Errc::kInvalid, "%s", file.status().message().c_str());
+    }
+    int exceptions = 0;
+    for (const std::string &path : options.from_measurements) {
+        Result<std::string> text = read_file(path);
+        if (!text.ok()) {
+            return text.take_status();
+        }
+        const Result<Measurements> measurements = parse_measurements(*text, path);
+        if (!measurements.ok()) {
+            return error(Errc::kInvalid, "%s", measurements.status().message().c_str());
+        }
+        const Result<Table> table = Table::select(*file, measurements->fingerprint);
+        if (!table.ok()) {
+            return error(Errc::kInvalid, "%s", table.status().message().c_str());
+        }
+        const TableCheck found = check_table(*table, *measurements);
+        for (const std::string &line : found.exceptions) {
+            std::printf("%s\n", line.c_str());
+        }
+        std::printf("hetcoll_tune: %s against %s: %d choices, %zu exceptions\n",
+                    options.check.c_str(), path.c_str(), found.choices, found.exceptions.size());
+        exceptions += static_cast<int>(found.exceptions.size());
+    }
+    return exceptions == 0 ? 0 : 1;
+}
+
 Status tune(const TuneOptions &options, const ThisMachine &machine, const std::string &output,
             Clock::time_point start)
 {
@@ -335,6 +367,13 @@ int run(const TuneOptions &options)
         say("no new table: " + status.message());
         return 1;
     };
+    if (!options.check.empty()) {
+        const Result<int> checked = check(options);
+        if (!checked.ok()) {
+            say(checked.status().message());
+        }
+        return checked.ok() ? *checked : 1;
+    }
     if (!options.from_measurements.empty()) {
         const Status status = rebuild(options, output);
         return status.ok() ? 0 : give_up(status);

@@ -44,6 +44,10 @@ void add_options(CLI::App &app, TuneOptions &options)
     app.add_option("--from-measurements", options.from_measurements,
                    "measure nothing, make the table from these files")
         ->excludes("--quick");
+    app.add_option("--check", options.check,
+                   "do not make a table: say where this one chooses something clearly slower than "
+                   "the best of --from-measurements, which it was not made from")
+        ->needs("--from-measurements");
     app.add_option("--mpirun", options.mpirun, "the mpirun to use")->capture_default_str();
     app.add_option("mpirun_options", options.mpirun_options,
                    "options of mpirun, after --, as: -- --hostfile HOSTS");

@@ -1,6 +1,7 @@
 hetcoll_sources += \
 	tuning/build_schedule.h tuning/build_schedule.cc \
 	tuning/build_table.h tuning/build_table.cc \
+	tuning/check_table.h tuning/check_table.cc \
 	tuning/choice.h tuning/choice.cc \
 	tuning/chunk_tuner.h tuning/chunk_tuner.cc \
 	tuning/cluster_model.h tuning/cluster_model.cc \
@@ -8,8 +9,8 @@ hetcoll_sources += \
 	tuning/json_reader.h tuning/json_reader.cc \
 	tuning/measurements.h tuning/measurements.cc \
 	tuning/model.h tuning/model.cc \
+	tuning/rank_trees.h tuning/rank_trees.cc \
 	tuning/table.h tuning/table.cc \
 	tuning/table_file.h tuning/table_file.cc \
 	tuning/table_parser.cc tuning/table_writer.cc \
 	tuning/topology_links.h tuning/topology_links.cc
-hetcoll_sources += tuning/rank_trees.h tuning/rank_trees.cc

@@ -1,5 +1,6 @@
 unit_sources_tuning = \
 	test/unit/tuning_build_table_test.cc \
+	test/unit/tuning_check_table_test.cc \
 	test/unit/tuning_choice_test.cc \
 	test/unit/tuning_chunk_tuner_test.cc \
 	test/unit/tuning_cluster_model_test.cc \

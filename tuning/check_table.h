@@ -1,0 +1,24 @@
+// Is a table still right? Compares its choices with measurements that it was not made from.
+#pragma once
+
+#include "tuning/measurements.h"
+#include "tuning/table.h"
+
+#include <string>
+#include <vector>
+
+namespace hetcoll {
+
+struct TableCheck {
+    int choices = 0;                     // sizes of setups for which the table has a rule
+    std::vector<std::string> exceptions; // a line each
+};
+
+// An exception is a choice that is slower than the fastest measured algorithm by more than
+// `limit_ppm` and by more than the measured spread of the two: the distance between the slowest and
+// the fastest of their repetitions. So is a step to twice the size that takes more than three times
+// as long. Times are medians over the repetitions.
+[[nodiscard]] TableCheck check_table(const Table &table, const Measurements &measurements,
+                                     std::int64_t limit_ppm = 1'150'000);
+
+} // namespace hetcoll
