@@ -1,0 +1,166 @@
+#include "engine/meeting.h"
+
+#include "engine_nodes.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <thread>
+
+namespace hetcoll {
+namespace {
+
+using test::Nodes;
+using Ranks = std::vector<int>;
+
+constexpr int kMeetings = 300;
+constexpr std::size_t kMostCount = ControlPage::kPayloadBytes / sizeof(std::int64_t);
+
+// What is brought to meeting `number`: the same numbers on every rank.
+struct Agenda {
+    explicit Agenda(int number)
+        : count(number % 3 == 0   ? 0
+                : number % 7 == 1 ? kMostCount
+                                  : static_cast<std::size_t>(number % 40 + 1))
+    {
+    }
+    static Flags flags(int number, int rank)
+    {
+        return static_cast<Flags>((number + rank) % 5 == 0 ? 1 << (number + rank) % 8 : 0);
+    }
+    static std::int64_t part(int number, int rank, std::size_t i)
+    {
+        return (rank + 1) * (number + static_cast<std::int64_t>(i));
+    }
+    std::size_t count; // 0: flags only
+};
+
+// One rank's way through all meetings, with random pauses. Reads the last sum once more after the
+// next meeting, up to when it is promised to stay.
+void attend(Nodes &nodes, int rank, unsigned seed)
+{
+    const int size = nodes.size();
+    std::mt19937 random(seed + static_cast<unsigned>(rank));
+    const auto messages = std::make_unique<Messages>();
+    NodeGroup &group = *nodes.group[rank];
+    const bool sums_stay = group.uses_pages() && group.local_size() > 1;
+    const HostReduce add = host_reduce(ReduceOp::kSum, ElementKind::kInt64);
+    const std::byte *last = nullptr;
+    int last_number = 0;
+    const auto is_sum = [&](const std::byte *sum, int number) {
+        std::vector<std::int64_t> got(Agenda(number).count);
+        std::memcpy(got.data(), sum, got.size() * sizeof got[0]);
+        for (std::size_t i = 0; i < got.size(); ++i) {
+            if (got[i] != size * (size + 1) / 2 * (number + static_cast<std::int64_t>(i))) {
+                return false;
+            }
+        }
+        return true;
+    };
+    for (int number = 1; number <= kMeetings; ++number) {
+        const Agenda agenda(number);
+        Meeting meeting;
+        if (agenda.count == 0) {
+            meeting.start(group, *messages, 1, Agenda::flags(number, rank));
+        } else {
+            std::byte *mine = Meeting::payload(group, messages->mine);
+            for (std::size_t i = 0; i < agenda.count; ++i) {
+                const std::int64_t part = Agenda::part(number, rank, i);
+                std::memcpy(mine + 8 * i, &part, 8);
+            }
+            meeting.start(group, *messages, mine, 1, 8 * agenda.count, agenda.count, add,
+                          Agenda::flags(number, rank));
+        }
+        Progress progress;
+        while ((progress = meeting.step()) == Progress::kPending) {
+            nodes.p2p[rank].progress(nodes.p2p[rank].context);
+            std::this_thread::yield();
+        }
+        ASSERT_EQ(progress, Progress::kDone);
+        Flags all = 0;
+        for (int other = 0; other < size; ++other) {
+            all |= Agenda::flags(number, other);
+        }
+        ASSERT_EQ(meeting.flags(), all) << "meeting " << number << ", rank " << rank;
+        if (random() % 8 == 0) {
+            std::this_thread::sleep_for(std::chrono::microseconds(random() % 200));
+        }
+        if (last != nullptr && sums_stay) {
+            ASSERT_TRUE(is_sum(last, last_number)) << "meeting " << last_number << ", one later";
+        }
+        last = agenda.count == 0 ? nullptr : meeting.sum();
+        last_number = number;
+        ASSERT_TRUE(last == nullptr || is_sum(last, number)) << "meeting " << number;
+    }
+}
+
+class MeetingTest : public ::testing::TestWithParam<Ranks> {}; // the node of each rank
+
+TEST_P(MeetingTest, EveryRankLearnsAllFlagsAndTheSumManyTimesInARow)
+{
+    for (const bool pages : {true, false}) {
+        Nodes nodes(GetParam());
+        if (pages) {
+            ASSERT_TRUE(nodes.make_pages());
+        }
+        std::vector<std::thread> ranks;
+        for (int rank = 0; rank < nodes.size(); ++rank) {
+            ranks.emplace_back([&nodes, rank] { attend(nodes, rank, 5); });
+        }
+        for (std::thread &rank : ranks) {
+            rank.join();
+        }
+        EXPECT_EQ(nodes.network.unmatched(), 0);
+    }
+}
+
+// Floating-point sums depend on the order: all ranks of all nodes must take the same.
+TEST_P(MeetingTest, EveryRankGetsTheSameBits)
+{
+    Nodes nodes(GetParam());
+    ASSERT_TRUE(nodes.make_pages());
+    const int size = nodes.size();
+    std::vector<Meeting> meeting(size);
+    std::vector<std::unique_ptr<Messages>> messages;
+    for (int rank = 0; rank < size; ++rank) {
+        messages.push_back(std::make_unique<Messages>());
+        std::byte *mine = Meeting::payload(*nodes.group[rank], messages[rank]->mine);
+        const double part = 1.0 / (rank + 3);
+        std::memcpy(mine, &part, sizeof part);
+        meeting[rank].start(*nodes.group[rank], *messages[rank], mine, 1, 8, 1,
+                            host_reduce(ReduceOp::kSum, ElementKind::kFloat64), 0);
+    }
+    std::vector<Progress> progress(size, Progress::kPending);
+    for (int turn = 0; turn < 10000; ++turn) {
+        for (int rank = 0; rank < size; ++rank) {
+            if (progress[rank] == Progress::kPending) {
+                progress[rank] = meeting[rank].step();
+            }
+        }
+        nodes.network.rank(0).progress(nodes.network.rank(0).context);
+    }
+    for (int rank = 0; rank < size; ++rank) {
+        ASSERT_EQ(progress[rank], Progress::kDone);
+        EXPECT_EQ(std::memcmp(meeting[rank].sum(), meeting[0].sum(), 8), 0) << rank;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Nodes, MeetingTest,
+                         ::testing::Values(Ranks{0, 0}, Ranks{0, 0, 0}, Ranks{0, 1, 1},
+                                           Ranks{0, 1, 0, 1}, Ranks{0, 1, 2}, Ranks{0, 0, 1, 1, 2},
+                                           Ranks{1, 0, 0, 0, 0, 2, 2, 2}));
+
+TEST(Meeting, ReportsTheCodeOfAFailedSend)
+{
+    Nodes nodes({0, 1});
+    nodes.network.fail_send(1);
+    Messages messages;
+    Meeting meeting;
+    meeting.start(*nodes.group[0], messages, 1, 0);
+    EXPECT_EQ(meeting.step(), Progress::kFailed);
+    EXPECT_EQ(meeting.code(), -7);
+}
+
+} // namespace
+} // namespace hetcoll

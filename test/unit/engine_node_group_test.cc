@@ -1,0 +1,119 @@
+#include "engine/node_group.h"
+
+#include "engine_nodes.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+namespace hetcoll {
+namespace {
+
+using test::Nodes;
+using Ranks = std::vector<int>;
+
+TEST(NodeGroup, FindsTheRanksOfItsNodeAndTheirLeaders)
+{
+    const Nodes nodes({7, 2, 7, 5, 2, 7});
+    for (int rank = 0; rank < nodes.size(); ++rank) {
+        const NodeGroup &group = *nodes.group[rank];
+        EXPECT_EQ(group.nodes(), 3);
+        EXPECT_EQ(group.most_ranks_on_a_node(), 3);
+        EXPECT_EQ(group.least_ranks_on_a_node(), 1);
+        for (int other = 0; other < nodes.size(); ++other) { // numbered by their first ranks
+            EXPECT_EQ(group.node_of(other), (Ranks{0, 1, 0, 2, 1, 0}[other]));
+        }
+    }
+    EXPECT_EQ(nodes.group[5]->local_ranks(), (Ranks{0, 2, 5}));
+    EXPECT_EQ(nodes.group[5]->local_rank(), 2);
+    EXPECT_FALSE(nodes.group[5]->is_leader());
+    EXPECT_EQ(nodes.group[1]->local_ranks(), (Ranks{1, 4}));
+    EXPECT_TRUE(nodes.group[1]->is_leader());
+    EXPECT_EQ(nodes.group[3]->leaders().rank, 2);
+    EXPECT_EQ(nodes.group[3]->leaders().size, 3);
+}
+
+class PagesTest : public ::testing::TestWithParam<Ranks> {}; // the node of each rank
+
+TEST_P(PagesTest, RanksOfANodeShareAPageWithTheirNodeAlone)
+{
+    Nodes nodes(GetParam());
+    ASSERT_TRUE(nodes.make_pages());
+    EXPECT_EQ(nodes.network.unmatched(), 0);
+    for (int rank = 0; rank < nodes.size(); ++rank) {
+        NodeGroup &group = *nodes.group[rank];
+        EXPECT_TRUE(group.uses_pages());
+        EXPECT_FALSE(group.settings_differ());
+        EXPECT_EQ(group.page().exists(), group.local_size() > 1);
+        if (group.page().exists()) {
+            EXPECT_EQ(group.own_slot().arrived.load(), 0u);
+            group.own_slot().arrived.store(static_cast<std::uint32_t>(100 + rank));
+        }
+    }
+    for (const auto &group : nodes.group) {
+        for (int i = 0; group->page().exists() && i < group->local_size(); ++i) {
+            EXPECT_EQ(group->slot(i).arrived.load(),
+                      static_cast<std::uint32_t>(100 + group->local_ranks()[i]));
+        }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Nodes, PagesTest,
+                         ::testing::Values(Ranks{0, 0}, Ranks{0, 0, 0, 0}, Ranks{0, 1, 1},
+                                           Ranks{0, 0, 1, 1, 2}, Ranks{2, 0, 1, 0, 3, 1, 0}));
+
+TEST(NodeGroup, HasNoPageWhereEveryRankIsAlone)
+{
+    for (const Ranks &hosts : {Ranks{0}, Ranks{0, 1}, Ranks{2, 1, 0}}) {
+        Nodes nodes(hosts);
+        ASSERT_TRUE(nodes.make_pages());
+        for (const auto &group : nodes.group) {
+            EXPECT_FALSE(group->page().exists());
+            EXPECT_FALSE(group->uses_pages());
+        }
+    }
+}
+
+// The second node's leader names another process than itself, which its other rank cannot find.
+TEST(NodeGroup, NobodyUsesPagesWhenOneRankCannotAttach)
+{
+    Nodes nodes({0, 0, 1, 1, 2});
+    std::vector<ProcessIdentity> wrong = nodes.processes;
+    wrong[2].start_time += 1;
+    nodes.group[2] = std::make_unique<NodeGroup>(nodes.p2p[2], wrong, 0);
+    ASSERT_TRUE(nodes.make_pages());
+    for (int rank = 0; rank < nodes.size(); ++rank) {
+        EXPECT_FALSE(nodes.group[rank]->uses_pages());
+        EXPECT_FALSE(nodes.group[rank]->page().exists());
+        EXPECT_EQ(nodes.group[rank]->take_problem().ok(), rank != 3) << rank;
+    }
+    EXPECT_EQ(nodes.network.unmatched(), 0);
+}
+
+TEST(NodeGroup, EveryRankLearnsThatSettingsDiffer)
+{
+    for (const Ranks &hosts : {Ranks{0, 0, 0}, Ranks{0, 1, 1}, Ranks{0, 1, 2}}) {
+        for (const int other : {-1, 0, 2}) {
+            std::vector<std::uint64_t> settings(3, 0x500000007);
+            if (other >= 0) {
+                settings[other] = 0x500000003;
+            }
+            Nodes nodes(hosts, settings);
+            ASSERT_TRUE(nodes.make_pages());
+            for (const auto &group : nodes.group) {
+                EXPECT_EQ(group->settings_differ(), other >= 0);
+            }
+        }
+    }
+}
+
+TEST(NodeGroup, ReportsTheCodeOfAFailedSend)
+{
+    Nodes nodes({0, 0});
+    nodes.network.fail_send(1);
+    EXPECT_EQ(nodes.group[1]->make_pages(1), Progress::kFailed);
+    EXPECT_EQ(nodes.group[1]->code(), -7);
+}
+
+} // namespace
+} // namespace hetcoll
