@@ -6,6 +6,7 @@ while [[ $1 == -* ]]; do shift; done
 export HOST_NAME=$1
 shift
 export HOST_COMMAND=$*
+# shellcheck disable=SC2016
 exec unshare --uts --mount --ipc /bin/bash -c '
     hostname "$HOST_NAME" && mount -t tmpfs tmpfs /dev/shm && TMPDIR=$(mktemp -d) && export TMPDIR || exit
     trap "rm -rf \"$TMPDIR\"" EXIT

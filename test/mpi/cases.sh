@@ -1,6 +1,6 @@
 # The cases of run.sh: which program, at how many ranks, over which PML, with which options. Every
 # number of ranks and both PMLs meet every path; not every product of them.
-# shellcheck shell=bash disable=SC2154
+# shellcheck shell=bash disable=SC2154,SC2034
 forced="--mca coll hetcoll"
 
 # The literal list that users type, and the other ways to name or not to name hetcoll.
@@ -127,6 +127,8 @@ hosts_() # hosts_ RANKS HOST:SLOTS,... PML OPTIONS PROGRAM...
     case_ "$ranks" "$pml" "$options --mca btl self,vader,tcp -H $hosts" "$@"
 }
 if unshare --uts --mount --ipc true 2>/dev/null; then
+    also_expected="$also_expected|hetcoll: ranks on one machine are in different containers"
+    also_expected="$also_expected|plm:rsh: Warning: setpgid" # its race with the agent's own
     hosts_ 3 nodea:1,nodeb:2 ob1 "$(with hierarchical)" algorithms hierarchical
     EMU_NUM_DEVICES=2 hosts_ 5 nodea:3,nodeb:2 ob1 "$(with hierarchical)" algorithms hierarchical
     hosts_ 4 nodea:2,nodeb:2 ob1 "$forced" algorithms any
@@ -200,6 +202,12 @@ CUDA_VISIBLE_DEVICES='' case_ 2 ob1 "$forced" host_path no_gpu
 case_ 2 ob1 "$forced" steady_state
 case_ 3 ob1 "$forced" steady_state
 case_ 4 ucx "$forced" steady_state
+for algorithm in two_shot one_shot copy_in ring; do
+    EMU_NUM_DEVICES=3 case_ 3 ob1 "$(with $algorithm)" steady_state
+done
+EMU_NUM_DEVICES=2 case_ 4 ob1 "$(with hierarchical)" steady_state
+EMU_LINKS=$machines/dgx1v.topology:0,1,4 case_ 3 ob1 "$(with tree)" steady_state
+EMU_NUM_DEVICES=2 nodes_ 0,0,1,1,1 ob1 "$(with hierarchical)" steady_state
 
 # Parameters set while the program runs.
 for ranks in 1 2 4; do
@@ -224,8 +232,9 @@ also_expected=
 for ranks in 2 4; do
     for pml in ob1 ucx; do
         must_fail='MPI_ERR_TRUNCATE|show_help.c' # in whose place Open MPI 4.1.4 may lose its own words
-        case_ $ranks $pml "$forced" aborts small_message
-        case_ $ranks $pml "$forced" aborts large_message
+        nodes=$(seq -s , "$ranks") # so that there are messages
+        nodes_ "$nodes" $pml "$forced" aborts small_message
+        nodes_ "$nodes" $pml "$forced" aborts large_message
         must_fail='MPI_ERR_OTHER|show_help.c'
         case_ $ranks $pml "$forced" aborts driver
         must_fail='signal 9'
@@ -242,7 +251,7 @@ must_fail=
 
 # Memory that one rank cannot map, from the first trial on or later: one message, right results.
 message='hetcoll: some GPUs of this node do not share memory'
-EMU_FAIL=cuIpcOpenMemHandle:*:999 EMU_FAIL_RANK=1 EMU_NUM_DEVICES=3 case_ 3 ob1 "$forced" mapping_faults trial
+EMU_FAIL="cuIpcOpenMemHandle:*:999" EMU_FAIL_RANK=1 EMU_NUM_DEVICES=3 case_ 3 ob1 "$forced" mapping_faults trial
 EMU_FAIL=cuIpcOpenMemHandle:2:999 EMU_FAIL_RANK=0 case_ 4 ucx "$forced" mapping_faults trial
 message='hetcoll: memory of another GPU cannot be mapped'
 EMU_NUM_DEVICES=3 case_ 3 ob1 "$(with two_shot)" mapping_faults later 1
@@ -267,7 +276,7 @@ if unshare --mount true 2>/dev/null; then
     message='hetcoll: ranks of a node do without shared memory'
     launcher="$here/small_shm.sh 600k"
     case_ 4 ob1 "$forced --mca btl_vader_backing_directory /tmp" mapping_faults trial
-    launcher= message=
+    launcher='' message=''
 else
     echo 'skip    a full /dev/shm: unshare does not work here'
 fi

@@ -49,8 +49,8 @@ selected()
 # kills in their own way.
 shared_files()
 {
-    ls -A /dev/shm | grep -vE '^(emulated_gpu|vader_segment|open_mpi|ompi|ucx|sm_segment|gds|pmix)' |
-        cat
+    find /dev/shm -mindepth 1 -maxdepth 1 -printf '%f\n' |
+        sed -E '/^(emulated_gpu|vader_segment|open_mpi|ompi|ucx|sm_segment|gds|pmix)/d'
 }
 
 # case_ RANKS PML "MPIRUN OPTIONS" PROGRAM [ARGUMENT...]
