@@ -214,9 +214,9 @@ Choice Engine::choice(const hetcoll_call &call, std::size_t bytes, bool mapped)
         !std::exchange(unavailable_reported_, true) && p2p_.rank == 0) {
         log(process_.log(), 0,
             "hetcoll: coll_hetcoll_algorithm %s cannot run on a communicator of %d ranks on %d "
-            "nodes with these GPUs, so %s is taken",
+            "node%s with these GPUs, so %s is taken",
             algorithm_name(*query.forced), p2p_.size, group_.nodes(),
-            algorithm_name(chosen.algorithm));
+            group_.nodes() == 1 ? "" : "s", algorithm_name(chosen.algorithm));
     }
     memo = {bytes, call.kind, call.op, available, chosen};
     return chosen;

@@ -39,7 +39,7 @@ std::string print_rule(const Table &table, int rule)
         text += *set.op == OpClass::kSum ? ", sums" : ", other ops than sums";
     }
     if (set.memory) {
-        text += *set.memory == Memory::kDevice ? ", device memory" : ", mixed memory";
+        text += *set.memory == CallMemory::kDevice ? ", device memory" : ", mixed memory";
     }
     return text + (set.machine.empty() ? "" : ", machine " + set.machine);
 }

@@ -339,7 +339,7 @@ std::vector<PlacedSetup> place_setups(const Group &all, std::vector<std::string>
     split(
         all, [](const Setup &s) { return s.memory; },
         [&](const Group &part, std::int64_t memory, const std::set<std::int64_t> &) {
-            set.memory = static_cast<Memory>(memory);
+            set.memory = static_cast<CallMemory>(memory);
             by_op(part);
         });
     return placed;

@@ -60,7 +60,7 @@ enum class OpClass : std::uint8_t { kSum, kOther };
     return op == ReduceOp::kSum ? OpClass::kSum : OpClass::kOther;
 }
 
-enum class Memory : std::uint8_t {
+enum class CallMemory : std::uint8_t {
     kDevice, // of every rank
     kMixed,  // some ranks reduce host memory
 };
@@ -90,7 +90,7 @@ struct Query {
     std::size_t bytes = 0; // of the whole vector
     std::size_t element_bytes = 4;
     OpClass op = OpClass::kSum;
-    Memory memory = Memory::kDevice;
+    CallMemory memory = CallMemory::kDevice;
     int ranks = 1;
     int nodes = 1;
     int ranks_per_node_min = 0, ranks_per_node_max = 0; // 0: ranks over nodes, rounded

@@ -97,7 +97,7 @@ std::string read_sample(const std::vector<std::string_view> &words, Sample *samp
     if (words[9] != "device" && words[9] != "mixed") {
         return wrong(9, "kind of memory");
     }
-    setup.memory = words[9] == "device" ? Memory::kDevice : Memory::kMixed;
+    setup.memory = words[9] == "device" ? CallMemory::kDevice : CallMemory::kMixed;
     if (!read_whole(words[10], &sample->bytes)) {
         return wrong(10, "size");
     }
@@ -218,7 +218,7 @@ std::string write_sample(const Sample &sample)
     }
     add(std::to_string(setup.element_bytes));
     add(setup.op == OpClass::kSum ? "sum" : "other");
-    add(setup.memory == Memory::kDevice ? "device" : "mixed");
+    add(setup.memory == CallMemory::kDevice ? "device" : "mixed");
     add(std::to_string(sample.bytes));
     add(std::to_string(sample.variant.chunk_bytes));
     for (const std::int64_t ns : {sample.min_ns, sample.median_ns, sample.p90_ns}) {

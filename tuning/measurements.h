@@ -30,7 +30,7 @@ struct Setup {
     int ranks_per_gpu = 1;
     std::int64_t element_bytes = 4;
     OpClass op = OpClass::kSum;
-    Memory memory = Memory::kDevice;
+    CallMemory memory = CallMemory::kDevice;
 
     friend auto operator<=>(const Setup &, const Setup &) = default;
 };

@@ -50,7 +50,7 @@ struct SizeRule {
 struct RuleSet {
     Range ranks, nodes, ranks_per_node, ranks_per_gpu, element_bytes;
     std::optional<OpClass> op{};
-    std::optional<Memory> memory{};
+    std::optional<CallMemory> memory{};
     std::string machine; // empty: every machine
     std::vector<SizeRule> rules;
     int line = 0;

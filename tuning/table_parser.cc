@@ -324,7 +324,7 @@ bool TableReader::read_set(const JsonNode &node)
         set.op = static_cast<OpClass>(op);
     }
     if (memory == 0 || memory == 1) {
-        set.memory = static_cast<Memory>(memory);
+        set.memory = static_cast<CallMemory>(memory);
     }
     const auto same = [&](const Machine &machine) { return machine.name == set.machine; };
     if (!set.machine.empty() &&

@@ -87,7 +87,7 @@ std::string set_text(const RuleSet &set)
         members.add("op", *set.op == OpClass::kSum ? "\"sum\"" : "\"other\"");
     }
     if (set.memory) {
-        members.add("memory", *set.memory == Memory::kDevice ? "\"device\"" : "\"mixed\"");
+        members.add("memory", *set.memory == CallMemory::kDevice ? "\"device\"" : "\"mixed\"");
     }
     members.add("rules", "[" + list_text(set.rules, "         ", rule_text) + "]");
     return "{" + members.text() + "}";

@@ -43,7 +43,7 @@ TEST(MeasurementsTest, EveryFieldIsRead)
                                      .ranks_per_gpu = 2,
                                      .element_bytes = 2,
                                      .op = OpClass::kOther,
-                                     .memory = Memory::kMixed},
+                                     .memory = CallMemory::kMixed},
                            .variant = {Algorithm::kHierarchical, Algorithm::kRabenseifner, 0},
                            .bytes = 64,
                            .min_ns = 3001,

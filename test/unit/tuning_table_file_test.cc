@@ -73,7 +73,7 @@ TEST(TableFileTest, EveryKeyIsRead)
     EXPECT_EQ(set.ranks_per_gpu, (Range{1, 5}));
     EXPECT_EQ(set.element_bytes, (Range{2, 8}));
     EXPECT_EQ(set.op, OpClass::kSum);
-    EXPECT_EQ(set.memory, Memory::kDevice);
+    EXPECT_EQ(set.memory, CallMemory::kDevice);
     EXPECT_EQ(set.line, 9);
     ASSERT_EQ(set.rules.size(), 2u);
     EXPECT_EQ(set.rules[0].bytes, (Range{0, 4096}));
@@ -112,7 +112,7 @@ TEST(TableFileTest, WhatIsWrittenIsReadBack)
                    .ranks_per_gpu = {1, Range::kInfinite},
                    .element_bytes = {4, 4},
                    .op = OpClass::kOther,
-                   .memory = Memory::kMixed,
+                   .memory = CallMemory::kMixed,
                    .machine = table.machines[0].name,
                    .rules = {{.bytes = {0, 100}, .algorithm = Algorithm::kLeader},
                              {.bytes = {101, Range::kInfinite},

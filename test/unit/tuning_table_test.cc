@@ -74,7 +74,7 @@ TEST(TableTest, EveryRangeAndClassIsLookedAt)
     set.ranks_per_gpu = {2, 2};
     set.element_bytes = {4, 8};
     set.op = OpClass::kSum;
-    set.memory = Memory::kDevice;
+    set.memory = CallMemory::kDevice;
     const Table table = table_of(file_with({set}));
     Query good = query_of(100, 8);
     good.nodes = 2;
@@ -95,7 +95,7 @@ TEST(TableTest, EveryRangeAndClassIsLookedAt)
     EXPECT_EQ(changed([](Query &q) { q.ranks_per_gpu = 1; }), -1);
     EXPECT_EQ(changed([](Query &q) { q.element_bytes = 2; }), -1);
     EXPECT_EQ(changed([](Query &q) { q.op = OpClass::kOther; }), -1);
-    EXPECT_EQ(changed([](Query &q) { q.memory = Memory::kMixed; }), -1);
+    EXPECT_EQ(changed([](Query &q) { q.memory = CallMemory::kMixed; }), -1);
 }
 
 TEST(TableTest, ARuleWhoseAlgorithmCannotRunIsPassedOver)
@@ -234,7 +234,7 @@ TEST(TableTest, WhateverDecidesChangesTheHash)
     EXPECT_TRUE(changed([](RuleSet &s) { s.ranks_per_gpu.min = 1; }));
     EXPECT_TRUE(changed([](RuleSet &s) { s.element_bytes.min = 1; }));
     EXPECT_TRUE(changed([](RuleSet &s) { s.op = OpClass::kSum; }));
-    EXPECT_TRUE(changed([](RuleSet &s) { s.memory = Memory::kDevice; }));
+    EXPECT_TRUE(changed([](RuleSet &s) { s.memory = CallMemory::kDevice; }));
     EXPECT_TRUE(changed([](RuleSet &s) { s.rules[0].bytes.max = 101; }));
     EXPECT_TRUE(changed([](RuleSet &s) { s.rules[0].algorithm = Algorithm::kTree; }));
     EXPECT_TRUE(changed([](RuleSet &s) { s.rules[0].between_nodes = Algorithm::kRing; }));
