@@ -58,6 +58,14 @@ void attend(Nodes &nodes, int rank, unsigned seed)
         }
         return true;
     };
+    // Goes on after a failure, or the others would wait for ever.
+    bool failed = false;
+    const auto expect = [&](bool right, const char *what, int number) {
+        if (!right && !failed) {
+            ADD_FAILURE() << what << " of meeting " << number << " on rank " << rank;
+        }
+        failed = failed || !right;
+    };
     for (int number = 1; number <= kMeetings; ++number) {
         const Agenda agenda(number);
         Meeting meeting;
@@ -77,21 +85,21 @@ void attend(Nodes &nodes, int rank, unsigned seed)
             nodes.p2p[rank].progress(nodes.p2p[rank].context);
             std::this_thread::yield();
         }
-        ASSERT_EQ(progress, Progress::kDone);
+        expect(progress == Progress::kDone, "the end", number);
         Flags all = 0;
         for (int other = 0; other < size; ++other) {
             all |= Agenda::flags(number, other);
         }
-        ASSERT_EQ(meeting.flags(), all) << "meeting " << number << ", rank " << rank;
+        expect(meeting.flags() == all, "the flags", number);
         if (random() % 8 == 0) {
             std::this_thread::sleep_for(std::chrono::microseconds(random() % 200));
         }
         if (last != nullptr && sums_stay) {
-            ASSERT_TRUE(is_sum(last, last_number)) << "meeting " << last_number << ", one later";
+            expect(is_sum(last, last_number), "the last sum, one meeting later,", last_number);
         }
         last = agenda.count == 0 ? nullptr : meeting.sum();
         last_number = number;
-        ASSERT_TRUE(last == nullptr || is_sum(last, number)) << "meeting " << number;
+        expect(last == nullptr || is_sum(last, number), "the sum", number);
     }
 }
 
