@@ -366,7 +366,7 @@ int run(Options options, Report &report)
     }
     std::printf("# messages    through shared memory; processes are not bound\n"
                 "# method      sums of float32, send and receive buffers apart, every result "
-                "checked before it is timed; 5 to 500 calls, about %.2f s\n"
+                "checked before it is timed; 3 to 500 calls, about %.2f s\n"
                 "# time        of the slowest rank, a barrier before each call\n"
                 "# algbw       bytes / median; traffic: 2 * ranks * bytes / median, and its share "
                 "of the memory's bandwidth: a cache may make that of small vectors larger\n"
