@@ -95,6 +95,7 @@ public:
                                         .topology_file = "",
                                         .tuning_table = "none",
                                         .ipc = 1,
+                                        .adapt_chunk = 0,
                                         .small_limit = 1024,
                                         .chunk_bytes = 4096,
                                         .sync_context = 0,
@@ -202,6 +203,34 @@ TEST_P(RanksInOneProcess, DeviceBuffersEndWithTheSum)
             check_sum(job, gpu, size, count, on_device, on_device, false);
             check_sum(job, gpu, size, count, on_device, on_device, true);
         }
+        EXPECT_EQ(job.counter(HETCOLL_CALLS_FAILED), 0u);
+    }
+}
+
+// Each rank's memory is the others' own here: no handle is opened, all else is as between
+// processes.
+TEST_P(RanksInOneProcess, OneKernelARankReadsAndWritesAllBuffers)
+{
+    const int size = GetParam();
+    if (size == 1) {
+        return; // nothing is reduced
+    }
+    struct Served {
+        const char *algorithm;
+        hetcoll_counter counter;
+    };
+    for (const auto &[algorithm, served] :
+         {Served{"one_shot", HETCOLL_CALLS_ONE_SHOT}, Served{"two_shot", HETCOLL_CALLS_TWO_SHOT},
+          Served{"leader", HETCOLL_CALLS_LEADER}, Served{"copy_in", HETCOLL_CALLS_COPY_IN},
+          Served{"hierarchical", HETCOLL_CALLS_HIERARCHICAL}}) {
+        Job job(size, algorithm);
+        std::uint64_t calls = 0;
+        for (const std::size_t count : {257, 1021, 50001}) { // above the small limit
+            check_sum(job, gpu, size, count, on_device, on_device, false);
+            check_sum(job, gpu, size, count, on_device, on_device, true);
+            calls += 2 * static_cast<std::uint64_t>(size);
+        }
+        EXPECT_EQ(job.counter(served), calls) << algorithm;
         EXPECT_EQ(job.counter(HETCOLL_CALLS_FAILED), 0u);
     }
 }
