@@ -35,6 +35,7 @@ also_expected='hetcoll: coll_hetcoll_algorithm [a-z_]* cannot run on a communica
 # Ranks that share one GPU.
 case_ 2 ob1 "$(with one_shot)" algorithms one_shot
 case_ 3 ucx "$(with one_shot)" algorithms one_shot
+case_ 7 ob1 "$(with one_shot)" algorithms one_shot
 case_ 2 ob1 "$(with two_shot)" algorithms two_shot
 case_ 5 ob1 "$(with two_shot)" algorithms two_shot
 case_ 2 ob1 "$(with leader)" algorithms leader
@@ -42,9 +43,11 @@ case_ 3 ob1 "$(with leader)" algorithms leader
 case_ 8 ob1 "$(with leader)" algorithms leader
 case_ 3 ob1 "$(with copy_in)" algorithms copy_in
 case_ 4 ucx "$(with copy_in)" algorithms copy_in
+case_ 8 ob1 "$(with copy_in)" algorithms copy_in
 case_ 3 ob1 "$(with host)" algorithms host
 case_ 7 ob1 "$(with host)" algorithms host
-case_ 3 ob1 "$(with ring)" algorithms ring
+case_ 2 ob1 "$(with ring)" algorithms ring
+case_ 8 ucx "$(with ring)" algorithms ring
 case_ 5 ob1 "$(with rabenseifner)" algorithms rabenseifner
 case_ 5 ob1 "$(with recursive_doubling)" algorithms recursive_doubling
 case_ 2 ob1 "$(with hierarchical)" algorithms hierarchical
@@ -79,6 +82,17 @@ EMU_DELAY_US=30 EMU_NUM_DEVICES=3 case_ 3 ob1 "$(with one_shot)" algorithms one_
 EMU_DELAY_US=30 EMU_NUM_DEVICES=2 case_ 4 ob1 "$(with hierarchical)" algorithms hierarchical
 EMU_DELAY_US=30 EMU_LINKS=$machines/dgx1v.topology:0,3,4 case_ 3 ob1 "$(with tree)" algorithms tree
 EMU_DELAY_US=30 case_ 4 ob1 "$(with copy_in)" algorithms copy_in
+# Every rank sees one device alone, as number 0; instances of a GPU are devices without peers.
+wrapper="$here/on_device.sh 3"
+EMU_NUM_DEVICES=3 case_ 3 ob1 "$(with two_shot)" algorithms two_shot
+EMU_NUM_DEVICES=3 case_ 5 ob1 "$(with hierarchical)" algorithms hierarchical
+EMU_NUM_DEVICES=3 case_ 3 ucx "$(with two_shot)" counts two_shot two_shot
+wrapper="$here/on_device.sh 2"
+also_expected='hetcoll: some GPUs of this node do not share memory|hetcoll: coll_hetcoll_algorithm'
+EMU_MIG=2 case_ 2 ob1 "$forced" algorithms any
+EMU_MIG=2 case_ 4 ob1 "$(with hierarchical)" algorithms hierarchical
+also_expected='hetcoll: coll_hetcoll_algorithm [a-z_]* cannot run on a communicator of'
+wrapper=''
 # Some pairs of GPUs, or all, do not reach each other: messages for these.
 also_expected='hetcoll'
 EMU_NUM_DEVICES=4 EMU_NO_PEER=0-1,2-3 case_ 4 ob1 "$(with ring)" algorithms ring

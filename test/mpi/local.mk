@@ -1,6 +1,6 @@
 # The MPI tests: programs, and run.sh which runs them all.
 EXTRA_DIST += test/mpi/run.sh test/mpi/cases.sh test/mpi/on_nodes.sh test/mpi/as_host.sh \
-	test/mpi/small_shm.sh
+	test/mpi/on_device.sh test/mpi/small_shm.sh
 
 if WITH_CUDA
 check_LTLIBRARIES += libhetcoll_mpi_test.la
