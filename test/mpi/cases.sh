@@ -147,7 +147,8 @@ if unshare --uts --mount --ipc true 2>/dev/null; then
     EMU_NUM_DEVICES=2 hosts_ 5 nodea:3,nodeb:2 ob1 "$(with hierarchical)" algorithms hierarchical
     hosts_ 4 nodea:2,nodeb:2 ob1 "$forced" algorithms any
 else
-    echo 'skip    hosts in namespaces: unshare does not work here'
+    echo 'skipped hosts in namespaces: unshare does not work here'
+    skipped=$((skipped + 1))
 fi
 also_expected=
 
@@ -292,7 +293,8 @@ if unshare --mount true 2>/dev/null; then
     case_ 4 ob1 "$forced --mca btl_vader_backing_directory /tmp" mapping_faults trial
     launcher='' message=''
 else
-    echo 'skip    a full /dev/shm: unshare does not work here'
+    echo 'skipped a full /dev/shm: unshare does not work here'
+    skipped=$((skipped + 1))
 fi
 
 for test in many leaked reset anew after side before; do
