@@ -144,6 +144,7 @@ std::optional<int> Engine::try_host(const hetcoll_call &call) noexcept
         return meeting_.code();
     }
     if ((meeting_.flags() & kFailed) != 0) {
+        forget_peers();
         process_.count(HETCOLL_CALLS_FAILED);
         log(process_.log(), 0,
             "hetcoll: MPI_Allreduce failed, the receive buffer is undefined: a "
@@ -256,6 +257,13 @@ bool Engine::uses_mapping(const Choice &choice) const noexcept
     case Algorithm::kHost: return false;
     }
     return false;
+}
+
+void Engine::forget_peers() noexcept
+{
+    peers_.forget();
+    schedules_.clear();
+    memos_ = {};
 }
 
 const Engine::Linked &Engine::schedule(const Choice &choice, std::size_t bytes)

@@ -71,6 +71,9 @@ public:
         return small_device_call_ && !peers_.known() && group_.uses_pages();
     }
 
+    // After a driver error that all ranks have been told of.
+    void forget_peers() noexcept;
+
     // This rank's schedule, built at first use and kept: it serves every size.
     struct Linked {
         Algorithm algorithm, between_nodes;

@@ -291,7 +291,7 @@ void Operation::decide()
     }
     const Flags all = meeting_.flags();
     if ((all & kFailed) != 0) {
-        finish_failed();
+        fail_together();
     } else if ((all & kDeviceMemory) == 0 && call_.user_op == 0 &&
                bytes_ <= engine_.small_limit() && call_.kind >= 0) {
         begin_small();
@@ -468,6 +468,12 @@ void Operation::finish(int result) noexcept
     if (result != HETCOLL_SUCCESS) {
         process_.count(HETCOLL_CALLS_FAILED);
     }
+}
+
+void Operation::fail_together() noexcept
+{
+    engine_.forget_peers();
+    finish_failed();
 }
 
 void Operation::finish_failed()

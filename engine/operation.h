@@ -81,6 +81,7 @@ private:
     [[nodiscard]] std::byte *first_byte(const StagingMemory &memory) const noexcept;
 
     void finish(int result) noexcept;
+    void fail_together() noexcept; // all ranks do, in the same meeting
     void finish_failed();
     // Copies in the bounce's context, or blocking where there is no bounce.
     void start_copy(void *to, const void *from, std::size_t bytes, const PointerInfo &device);

@@ -143,7 +143,7 @@ void Operation::write_small()
     }
     const Flags all = meeting_.flags();
     if ((all & kFailed) != 0) {
-        finish_failed();
+        fail_together();
         return;
     }
     if ((all & (kHostMemory | kMustStage)) == 0) {
@@ -254,7 +254,7 @@ void Operation::close()
         tuner_->feed(slowest_ns);
     }
     if ((meeting_.flags() & kFailed) != 0) {
-        finish_failed();
+        fail_together();
         return;
     }
     const MappedCall::Copy copy = mapping_ ? engine_.mapped().copy_out() : MappedCall::Copy{};

@@ -54,7 +54,7 @@ void Operation::reduce_staged()
         return;
     }
     if ((meeting_.flags() & kFailed) != 0) {
-        finish_failed();
+        fail_together();
         return;
     }
     const auto host = [this](const std::unique_ptr<StagingMemory> &memory, const void *buffer) {

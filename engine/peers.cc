@@ -338,6 +338,26 @@ void Peers::pack_trees_of(const PlacedNode &node)
     available_ |= bit(Algorithm::kTree);
 }
 
+void Peers::forget() noexcept
+{
+    part_ = Part::kStart;
+    device_.reset();
+    target_.reset();
+    probe_.reset();
+    probed_ = -1;
+    reached_ = 0;
+    problem_ = {};
+    why_not_ = {};
+    placement_.reset();
+    table_.reset();
+    any_reach_ = false;
+    available_ = kMessageAlgorithms;
+    links_ = {};
+    ranks_per_gpu_ = 1;
+    groups_ = {};
+    trees_ = {};
+}
+
 void Peers::give_up_mapping() noexcept
 {
     any_reach_ = false;

@@ -48,6 +48,8 @@ public:
     [[nodiscard]] bool maps() const noexcept { return any_reach_; }
     // What can run with all memory shared; kMessageAlgorithms are always among them.
     [[nodiscard]] AlgorithmSet available() const noexcept { return available_; }
+    // After a driver error, which all ranks know of: contexts may be gone. They find out anew.
+    void forget() noexcept;
     // After a peer's memory could not be mapped on some rank: nobody tries again.
     void give_up_mapping() noexcept;
 

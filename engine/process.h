@@ -172,7 +172,8 @@ private:
     std::optional<MachineProbe> machine_;
     std::unique_ptr<PointerCache> pointers_;
     std::array<std::atomic<std::uint64_t>, HETCOLL_COUNTER_COUNT> counters_{};
-    std::atomic<bool> staged_{false}, pageless_{false}, tables_differ_{false}, split_machine_{false};
+    std::atomic<bool> staged_{false}, pageless_{false}, tables_differ_{false},
+        split_machine_{false};
 
     std::mutex topology_mutex_; // of the next two
     bool topology_read_ = false;
