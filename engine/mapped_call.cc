@@ -48,6 +48,7 @@ SharedBuffer MappedCall::describe(const void *buffer, const PointerInfo &info,
 Result<MappedCall::Copy> MappedCall::plan(Algorithm algorithm, const Buffers &buffers,
                                           DeviceBounce &bounce)
 {
+    algorithm_ = algorithm;
     buffers_ = buffers;
     bounce_ = &bounce;
     copies_out_ = false;
@@ -114,10 +115,16 @@ bool MappedCall::publish()
     }
     const auto is_new = [this](const SharedBuffer &buffer) {
         return buffer.kind != SharedKind::kNone &&
-               std::find(known_.begin(), known_.end(), buffer.buffer_id) == known_.end();
+               std::find(known_.begin(), known_.end(), key_of(buffer)) == known_.end();
     };
     return is_new(shared_input_) || is_new(shared_output_) ||
            closes_ != closes_of(*process_.sharing().memory);
+}
+
+// Who maps a buffer depends on the algorithm.
+std::uint64_t MappedCall::key_of(const SharedBuffer &buffer) const noexcept
+{
+    return buffer.buffer_id * kAlgorithmCount + static_cast<std::uint64_t>(algorithm_) + 1;
 }
 
 void MappedCall::serve() const noexcept
@@ -133,8 +140,8 @@ void MappedCall::remember() noexcept
 {
     for (const SharedBuffer &buffer : {shared_input_, shared_output_}) {
         if (buffer.kind != SharedKind::kNone &&
-            std::find(known_.begin(), known_.end(), buffer.buffer_id) == known_.end()) {
-            known_[next_known_++ % kRemembered] = buffer.buffer_id;
+            std::find(known_.begin(), known_.end(), key_of(buffer)) == known_.end()) {
+            known_[next_known_++ % kRemembered] = key_of(buffer);
         }
     }
     closes_ = closes_of(*process_.sharing().memory);

@@ -78,10 +78,12 @@ private:
     [[nodiscard]] SharedBuffer describe(const void *buffer, const PointerInfo &info,
                                         std::size_t bytes) noexcept;
     [[nodiscard]] Result<bool> map_rank(int rank, bool output);
+    [[nodiscard]] std::uint64_t key_of(const SharedBuffer &buffer) const noexcept;
 
     Process &process_;
     NodeGroup &group_;
     Peers &peers_;
+    Algorithm algorithm_ = Algorithm::kRing;
     Buffers buffers_{};
     DeviceBounce *bounce_ = nullptr;
     std::unique_ptr<Scratch> scratch_;
@@ -93,7 +95,7 @@ private:
     PeerLease lease_;
     std::size_t bytes_mapped_ = 0;
 
-    // Ids of buffers that peers have mapped, the last ones; and what was closed since then.
+    // Buffers that peers have mapped for an algorithm, the last ones; and what was closed since.
     static constexpr std::size_t kRemembered = 32;
     std::array<std::uint64_t, kRemembered> known_{};
     std::size_t next_known_ = 0;
