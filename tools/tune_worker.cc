@@ -101,7 +101,9 @@ public:
     [[nodiscard]] double next(std::size_t bytes)
     {
         const double left = end_ - MPI_Wtime();
-        const double growth = last_bytes_ == 0 ? 0 : static_cast<double>(bytes) / last_bytes_;
+        // A small call is mostly latency, so a wide step tells little of what the next size takes.
+        const double growth =
+            last_bytes_ == 0 ? 0 : std::min(static_cast<double>(bytes) / last_bytes_, kWidestStep);
         double seconds = left / static_cast<double>(sizes_left_) * kShareOfLoop;
         if (left <= 0 || last_round_ * std::max(growth, 1.0) * kFewestRounds > left) {
             seconds = -1;
@@ -119,6 +121,7 @@ public:
 
 private:
     static constexpr double kShareOfLoop = 0.6; // the rest is for what is around it
+    static constexpr double kWidestStep = 8;
 
     double end_, last_bytes_ = 0, last_round_ = 0;
     std::size_t sizes_left_;
