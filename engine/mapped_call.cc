@@ -186,9 +186,7 @@ Result<bool> MappedCall::map(Algorithm algorithm, const Schedule *schedule)
 Result<bool> MappedCall::map_rank(int rank, bool output)
 {
     PeerMemory &memory = *process_.sharing().memory;
-    const auto &ranks = group_.local_ranks();
-    const auto local = std::lower_bound(ranks.begin(), ranks.end(), rank) - ranks.begin();
-    const ControlPage::Slot &slot = group_.slot(static_cast<int>(local));
+    const ControlPage::Slot &slot = group_.slot(group_.local_number(rank));
     const auto map_one = [&](const SharedBuffer &buffer) {
         return memory.map(group_.process(rank), buffer, *bounce_->device(), lease_);
     };

@@ -56,6 +56,12 @@ std::vector<int> NodeGroup::find_leaders(std::span<const ProcessIdentity> proces
     return leaders;
 }
 
+int NodeGroup::local_number(int rank) const noexcept
+{
+    const auto &ranks = local_ranks();
+    return static_cast<int>(std::lower_bound(ranks.begin(), ranks.end(), rank) - ranks.begin());
+}
+
 Progress NodeGroup::make_pages(int tag)
 {
     if (part_ == Part::kStart) {

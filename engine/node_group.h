@@ -26,6 +26,8 @@ public:
     [[nodiscard]] const std::vector<int> &local_ranks() const noexcept { return local_.ranks(); }
     [[nodiscard]] int local_size() const noexcept { return local_.table().size; }
     [[nodiscard]] int local_rank() const noexcept { return local_.table().rank; }
+    // The number of one of local_ranks() among them.
+    [[nodiscard]] int local_number(int rank) const noexcept;
     [[nodiscard]] bool is_leader() const noexcept { return local_rank() == 0; }
     [[nodiscard]] int most_ranks_on_a_node() const noexcept { return most_; }
     [[nodiscard]] int least_ranks_on_a_node() const noexcept { return least_; }

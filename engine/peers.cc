@@ -214,12 +214,7 @@ bool Peers::reach(int rank, int other) const noexcept
     if (!any_reach_ || group_.local_size() == 1) {
         return false;
     }
-    const auto &ranks = group_.local_ranks();
-    const auto local = [&](int wanted) {
-        return static_cast<int>(std::lower_bound(ranks.begin(), ranks.end(), wanted) -
-                                ranks.begin());
-    };
-    const int a = local(rank), b = local(other);
+    const int a = group_.local_number(rank), b = group_.local_number(other);
     return (group_.slot(a).reach >> b & 1) != 0 && (group_.slot(b).reach >> a & 1) != 0;
 }
 
@@ -387,8 +382,7 @@ void Peers::say_unreachable()
     if ((one_sided < 0 ? first : one_sided) == group_.local_rank()) {
         log(process_.log(), usual ? 1 : 0,
             "hetcoll: some GPUs of this node do not share memory, so data between them goes "
-            "through "
-            "host memory, which is slower. First reason: %s",
+            "through host memory, which is slower. First reason: %s",
             why_not_.ok() ? "a peer offered none" : why_not_.message().c_str());
     }
 }

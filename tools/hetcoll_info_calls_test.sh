@@ -2,28 +2,7 @@
 # What hetcoll_info --model, --explain and --fingerprint print, and what they say about arguments and
 # tables that they cannot follow.
 set -u
-info=$HETCOLL_BUILDDIR/hetcoll_info
-machines=$HETCOLL_SRCDIR/topology/machines
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-failures=0
-
-# says STATUS TEXT ARGUMENT...: hetcoll_info ends with the status, TEXT is part of all it prints.
-says()
-{
-    status=$1
-    text=$2
-    shift 2
-    "$info" "$@" >"$work/out" 2>&1
-    got=$?
-    if [ "$got" -eq "$status" ] && grep -qF -- "$text" "$work/out"; then
-        echo "ok    hetcoll_info $*"
-    else
-        echo "FAIL  hetcoll_info $*: status $got, not $status with '$text':"
-        cat "$work/out"
-        failures=$((failures + 1))
-    fi
-}
+. "$HETCOLL_SRCDIR/tools/info_says.sh"
 
 cluster='--model --ranks-per-node 8 --nodes 8 --inter 12.5 --latency 5'
 says 0 'for every size  if B_i/B_o >= 8: yes' $cluster --intra 100

@@ -1,28 +1,7 @@
 #!/bin/sh
 # What hetcoll_info --topology prints, and what it says about arguments that it cannot follow.
 set -u
-info=$HETCOLL_BUILDDIR/hetcoll_info
-machines=$HETCOLL_SRCDIR/topology/machines
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-failures=0
-
-# says STATUS TEXT ARGUMENT...: hetcoll_info ends with the status, TEXT is part of all it prints.
-says()
-{
-    status=$1
-    text=$2
-    shift 2
-    "$info" "$@" >"$work/out" 2>&1
-    got=$?
-    if [ "$got" -eq "$status" ] && grep -qF -- "$text" "$work/out"; then
-        echo "ok    hetcoll_info $*"
-    else
-        echo "FAIL  hetcoll_info $*: status $got, not $status with '$text':"
-        cat "$work/out"
-        failures=$((failures + 1))
-    fi
-}
+. "$HETCOLL_SRCDIR/tools/info_says.sh"
 
 says 0 'gpu0     X   NV2   NV2' --topology "$machines/dgx1v.topology:0,3,4"
 says 0 'DGX A100: 8 gpu, 6 nvswitch' --topology "$machines/dgxa100.topology"

@@ -61,7 +61,7 @@ dist_topology_DATA = \
 	topology/machines/pcie8.topology
 EXTRA_DIST += tools/hetcoll_tune_test.sh tools/hetcoll_tune_test.json tools/install_test.sh \
 	tools/hetcoll_tune_test.dgx.measurements
-EXTRA_DIST += tools/hetcoll_info_test.sh tools/hetcoll_info_calls_test.sh
+EXTRA_DIST += tools/info_says.sh tools/hetcoll_info_test.sh tools/hetcoll_info_calls_test.sh
 
 # The schema of tuning tables, for editors and validators.
 dist_pkgdata_DATA = tuning/hetcoll_tuning.schema.json

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <dlfcn.h>
+#include <numeric>
 #include <thread>
 #include <vector>
 
@@ -147,9 +148,29 @@ template <class T> std::vector<T> download(CUdeviceptr from, std::size_t count)
     return values;
 }
 
-inline void *pointer(CUdeviceptr address)
-{
-    return reinterpret_cast<void *>(address);
-}
+inline void *pointer(CUdeviceptr address) { return reinterpret_cast<void *>(address); }
+
+// Tests with buffers of whole numbers, and one stream that works on them.
+class OnOneStream : public ::testing::Test {
+protected:
+    void SetUp() override { stream_ = std::move(*device_.make_stream()); }
+
+    void synchronize() const { HETCOLL_REQUIRE(cuda().driver->cuStreamSynchronize(stream_.get())); }
+    [[nodiscard]] DeviceMemory filled(const std::vector<int> &values) const
+    {
+        auto memory = device_.make_memory(values.size() * sizeof(int) + 16);
+        upload(memory->get(), values);
+        return std::move(*memory);
+    }
+    static std::vector<int> ramp(std::size_t count, int first)
+    {
+        std::vector<int> values(count);
+        std::iota(values.begin(), values.end(), first);
+        return values;
+    }
+
+    Device device_{*cuda().driver, cuda().context, -1};
+    StreamHandle stream_;
+};
 
 } // namespace hetcoll::test

@@ -14,27 +14,7 @@ using test::download;
 using test::Faults;
 using test::upload;
 
-class DeviceReduceTest : public ::testing::Test {
-protected:
-    void SetUp() override { stream_ = std::move(*device_.make_stream()); }
-
-    void synchronize() const { HETCOLL_REQUIRE(cuda().driver->cuStreamSynchronize(stream_.get())); }
-    [[nodiscard]] DeviceMemory filled(const std::vector<int> &values) const
-    {
-        auto memory = device_.make_memory(values.size() * sizeof(int) + 16);
-        upload(memory->get(), values);
-        return std::move(*memory);
-    }
-    static std::vector<int> ramp(std::size_t count, int first)
-    {
-        std::vector<int> values(count);
-        std::iota(values.begin(), values.end(), first);
-        return values;
-    }
-
-    Device device_{*cuda().driver, cuda().context, -1};
-    StreamHandle stream_;
-};
+class DeviceReduceTest : public test::OnOneStream {};
 
 TEST_F(DeviceReduceTest, SumsTwoBuffersIntoAThird)
 {

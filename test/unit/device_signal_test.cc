@@ -53,23 +53,8 @@ private:
     DeviceMemory arrived_;
 };
 
-class DeviceSignalTest : public ::testing::Test {
+class DeviceSignalTest : public test::OnOneStream {
 protected:
-    void SetUp() override { stream_ = std::move(*device_.make_stream()); }
-
-    void synchronize() const { HETCOLL_REQUIRE(cuda().driver->cuStreamSynchronize(stream_.get())); }
-    [[nodiscard]] DeviceMemory filled(const std::vector<int> &values) const
-    {
-        auto memory = device_.make_memory(values.size() * sizeof(int) + 16);
-        upload(memory->get(), values);
-        return std::move(*memory);
-    }
-    static std::vector<int> ramp(std::size_t count, int first)
-    {
-        std::vector<int> values(count);
-        std::iota(values.begin(), values.end(), first);
-        return values;
-    }
     Status sum(const ReduceOutputs &outputs, const ReduceInputs &inputs, std::size_t count,
                const Signal &done)
     {
@@ -118,9 +103,6 @@ protected:
         wanted.push_back(0xa5);
         EXPECT_EQ(download<unsigned char>(target->get(), bytes + to + 1), wanted);
     }
-
-    Device device_{*cuda().driver, cuda().context, -1};
-    StreamHandle stream_;
 };
 
 TEST_F(DeviceSignalTest, RanksThatShareTheGpuAreSummedInPlaceByOneKernel)
