@@ -24,6 +24,8 @@ struct hetcoll_p2p {
     int (*test)(void *context, void **request);
     /* Lets everything in flight advance, other communicators' work too. */
     void (*progress)(void *context);
+    /* Nonzero: ranks share processors, and one that waits long leaves its own to the others. */
+    int shares_processor;
 };
 
 #ifdef __cplusplus

@@ -120,6 +120,17 @@ Progress Executor::step()
     return more || !read_by_all ? Progress::kPending : Progress::kDone;
 }
 
+std::uint64_t Executor::moves() const noexcept
+{
+    std::uint64_t moves = 0;
+    for (const Channel &channel : channels_) {
+        for (const Lane *lane : {&channel.sends, &channel.receives, &channel.pulls}) {
+            moves += std::uint64_t{lane->head} + lane->next_message + lane->tail;
+        }
+    }
+    return moves;
+}
+
 // Moves the cursor to the next chunk of its kind. False if there is none.
 bool Executor::find_next(int channel, Lane &lane, Kind kind) const noexcept
 {

@@ -60,6 +60,8 @@ public:
     [[nodiscard]] int code() const noexcept { return code_; } // requires kFailed
     [[nodiscard]] std::size_t bytes_sent() const noexcept { return bytes_sent_; }     // in messages
     [[nodiscard]] std::size_t bytes_pulled() const noexcept { return bytes_pulled_; } // from peers
+    // Grows whenever a chunk moves on.
+    [[nodiscard]] std::uint64_t moves() const noexcept;
 
 private:
     enum class Route : std::uint8_t { kMessage, kMapped };

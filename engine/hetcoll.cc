@@ -4,6 +4,7 @@
 
 #include "cuda_kernels/user_op.h"
 #include "engine/engine.h"
+#include "engine/idle_sleep.h"
 #include "engine/operation.h"
 #include "engine/settings.h"
 
@@ -149,8 +150,12 @@ int hetcoll_allreduce(hetcoll_engine *engine, const hetcoll_call *call)
     try {
         Operation operation(engine->engine, *call);
         const hetcoll_p2p &p2p = engine->engine.p2p();
+        hetcoll::IdleSleep idle;
         while (!operation.step()) {
             p2p.progress(p2p.context);
+            if (p2p.shares_processor != 0) {
+                idle.wait(operation.moves());
+            }
         }
         return operation.result();
     } catch (const std::bad_alloc &) {

@@ -5,6 +5,7 @@ hetcoll_sources += \
 	engine/executor.h engine/executor.cc \
 	engine/flags.h \
 	engine/hetcoll.h engine/hetcoll.cc \
+	engine/idle_sleep.h \
 	engine/mapped_call.h engine/mapped_call.cc \
 	engine/meeting.h engine/meeting.cc \
 	engine/node_group.h engine/node_group.cc \

@@ -33,12 +33,18 @@ bool Operation::step()
         state_ = State::kMakeReady;
     }
     while (state_ != State::kDone && advance()) {
+        ++advances_;
     }
     if (mapping_ && state_ != State::kDone) {
         engine_.mapped().serve();
     }
     leave_context();
     return state_ == State::kDone;
+}
+
+std::uint64_t Operation::moves() const noexcept
+{
+    return advances_ + (state_ == State::kRun ? engine_.executor().moves() : 0);
 }
 
 // Others run next: they find the context that they left.

@@ -23,6 +23,8 @@ public:
 
     // True when complete; else call again after the progress function.
     [[nodiscard]] bool step();
+    // Changes whenever step() came further.
+    [[nodiscard]] std::uint64_t moves() const noexcept;
     // As hetcoll_allreduce() returns it. Requires step() to have returned true.
     [[nodiscard]] int result() const noexcept { return result_; }
 
@@ -115,6 +117,7 @@ private:
     Process &process_;
     const hetcoll_call &call_;
     State state_ = State::kDone;
+    std::uint64_t advances_ = 0;
     bool begun_ = false;
     int result_ = HETCOLL_SUCCESS;
     Status failure_; // of this rank; the first

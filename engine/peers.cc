@@ -1,7 +1,5 @@
 #include "engine/peers.h"
 
-#include "topology/link_units.h"
-#include "topology/tree_packing.h"
 #include "tuning/topology_links.h"
 
 #include <algorithm>
@@ -15,8 +13,7 @@ constexpr Flags kProblem = 1;     // this rank's record or offer could not be ma
 constexpr Flags kUnreachable = 2; // some pair of ranks of a node cannot share memory
 
 constexpr int kMostLocalRanks = 64; // bits of ControlPage::Slot::reach
-// Trees are for GPUs joined pair by pair. Behind switches every rank's own kernel does as well.
-constexpr std::size_t kFewestTreeGpus = 3;
+static_assert(2 * kMaxTrees <= HETCOLL_TAGS, "a tree has two channels");
 
 } // namespace
 
@@ -234,17 +231,19 @@ void Peers::conclude(Flags flags)
             gpus.push_back(placement_->gpus[gpu].ranks);
         }
     }
-    const bool one_node = group_.nodes() == 1 && group_.local_size() > 1;
-    if (one_node && full && group_.local_size() <= kMaxReduceInputs) {
-        available_ |= bit(Algorithm::kOneShot) | bit(Algorithm::kTwoShot) |
-                      bit(Algorithm::kLeader) | bit(Algorithm::kCopyIn);
+    std::optional<Packing> packing;
+    if (group_.nodes() == 1 && any_reach_) {
+        const PlacedNode &node = placement_->nodes[0];
+        packing = pack_trees(node.topology, numbers_of(node), links_);
     }
-    if (one_node && any_reach_) {
-        pack_trees_of(placement_->nodes[0]);
+    if (packing) {
+        trees_ = rank_trees(*packing, groups_.nodes[0]);
     }
-    if (group_.most_ranks_on_a_node() > 1 && (group_.nodes() > 1 || ranks_per_gpu_ > 1)) {
-        available_ |= bit(Algorithm::kHierarchical);
-    }
+    available_ = available_algorithms({.nodes = group_.nodes(),
+                                       .ranks_per_node = group_.most_ranks_on_a_node(),
+                                       .ranks_per_gpu = ranks_per_gpu_,
+                                       .mapped = full,
+                                       .trees = packing.has_value()});
     if (!full && share_node()) {
         say_unreachable();
     }
@@ -312,25 +311,6 @@ std::vector<int> Peers::numbers_of(const PlacedNode &node) const
         numbers.push_back(placement_->gpus[gpu].number);
     }
     return numbers;
-}
-
-void Peers::pack_trees_of(const PlacedNode &node)
-{
-    if (node.gpus.size() < kFewestTreeGpus || links_.switched) {
-        return;
-    }
-    const auto units = link_units(node.topology, numbers_of(node));
-    if (!units.ok()) {
-        return;
-    }
-    const Packing packing = pack_best(*units);
-    if (packing.trees.empty() || 2 * packing.trees.size() > HETCOLL_TAGS) {
-        return;
-    }
-    trees_ = rank_trees(packing, groups_.nodes[0]);
-    links_.tree_gbps = packing.rate_units() * units->unit_gbps;
-    links_.tree_depth = deepest(packing);
-    available_ |= bit(Algorithm::kTree);
 }
 
 void Peers::forget() noexcept

@@ -72,7 +72,6 @@ private:
     void find_links(bool full);
     void find_table();
     [[nodiscard]] std::vector<int> numbers_of(const PlacedNode &node) const;
-    void pack_trees_of(const PlacedNode &node);
     void say_unreachable();
 
     Process &process_;

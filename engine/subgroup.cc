@@ -35,6 +35,7 @@ Subgroup::Subgroup(const hetcoll_p2p &parent, std::vector<int> ranks)
                 const auto *self = static_cast<Subgroup *>(context);
                 self->parent_.progress(self->parent_.context);
             },
+        .shares_processor = parent.shares_processor,
     };
 }
 

@@ -84,7 +84,8 @@ std::string print_links(const Links &links, bool known)
     std::string text = format("links      GPUs %g GB/s%s, ring %g, ", links.gpu_gbps,
                               links.switched ? " all to all" : "", links.ring_gbps);
     if (links.tree_gbps > 0) {
-        text += format("trees %.4g (depth %d), ", links.tree_gbps, links.tree_depth);
+        text += format("trees %.4g (%d, depth %d), ", links.tree_gbps, links.tree_count,
+                       links.tree_depth);
     }
     return text + format("host %g, network %g, GPU memory %g (GB/s)\n", links.host_gbps,
                          links.node_gbps, links.memory_gbps);
@@ -111,7 +112,7 @@ const char *obstacle(Algorithm algorithm, const Query &query, bool small)
                                : "needs 2 to 16 ranks whose GPUs reach each other";
     case Algorithm::kTree:
         return query.nodes > 1 ? "one node only"
-                               : "needs links between 3 or more GPUs, a rank on each, no switch";
+                               : "needs 3 or more GPUs with links between them, no switch";
     case Algorithm::kHierarchical:
         return "needs several ranks on a node, and several nodes or shared GPUs";
     default: return "cannot run";

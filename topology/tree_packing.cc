@@ -309,16 +309,6 @@ Packing pack_best(const LinkUnits &links, int max_denominator, int most_trees)
             .strength = strength_of(links)};
 }
 
-std::vector<Tree> one_hop_trees(int gpus)
-{
-    std::vector<Tree> trees;
-    for (int root = 0; root < gpus; ++root) {
-        trees.push_back({root, std::vector<int>(static_cast<std::size_t>(gpus), root), 1});
-        trees.back().parent[root] = kNoParent;
-    }
-    return trees;
-}
-
 std::vector<int> children(const Tree &tree, int gpu)
 {
     std::vector<int> found;

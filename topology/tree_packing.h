@@ -57,10 +57,6 @@ inline constexpr int kMaxTrees = 7; // each takes two channels of the executor
 [[nodiscard]] Packing pack_best(const LinkUnits &links, int max_denominator = kMaxDenominator,
                                 int most_trees = kMaxTrees);
 
-// One star a GPU, of equal weight: for GPUs on switches, where a port serves all of its owner's
-// stars and a tree deeper than one hop would only add to it.
-[[nodiscard]] std::vector<Tree> one_hop_trees(int gpus);
-
 // In ascending order.
 [[nodiscard]] std::vector<int> children(const Tree &tree, int gpu);
 // Links from the root to the GPU farthest from it.

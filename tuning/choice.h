@@ -72,6 +72,7 @@ struct Links {
     double ring_gbps = 0;  // slowest route between neighbours of the ring on a node; 0: as gpu_gbps
     double tree_gbps = 0;  // vector bytes a second through all packed trees; 0: none packed
     int tree_depth = 2;    // of the deepest packed tree
+    int tree_count = 1;    // packed trees, which share tree_gbps
     bool switched = false; // a node's GPUs exchange with all others at gpu_gbps at once
     double host_gbps = 10; // of one rank through pinned memory, each way
     double node_gbps = 10; // network cards of a node, shared by its ranks

@@ -222,16 +222,17 @@ Prediction copy_in(const Case &c)
     return cost;
 }
 
-// The pipeline fills with one chunk a level, up and down. Trees follow links that are mapped, even
-// where other pairs of GPUs are not.
+// The pipeline of every tree fills with one chunk a level, up and down, at that tree's part of the
+// rate. Trees follow links that are mapped, even where other pairs of GPUs are not.
 Prediction tree(const Case &c, double chunk)
 {
     const double gbps = c.links.tree_gbps > 0 ? c.links.tree_gbps : c.ring_gbps() / 2;
     const double levels = 2.0 * c.links.tree_depth;
-    const double first = std::min(c.bytes, chunk);
+    const double trees = c.links.tree_count;
+    const double first = std::min(c.bytes / trees, chunk);
     return {
         .latency_us = levels * (c.links.gpu_latency_us + c.turns_us()),
-        .bandwidth_us = us(levels * first, gbps) + us(c.bytes, gbps),
+        .bandwidth_us = us(levels * first * trees, gbps) + us(c.bytes, gbps),
         .reduction_us = c.links.tree_depth * c.reduction_us(first),
     };
 }
@@ -329,7 +330,9 @@ std::size_t model_chunk(Algorithm algorithm, const Query &query) noexcept
         share /= std::has_single_bit(unsigned(c.ranks)) && c.ranks > 1 ? 2 : 1;
         break;
     case Algorithm::kRing: share /= unsigned(c.ranks); break;
-    case Algorithm::kTree: share = query.bytes / kChunksPerTree; break;
+    case Algorithm::kTree:
+        share = query.bytes / kChunksPerTree / unsigned(c.links.tree_count);
+        break;
     case Algorithm::kHierarchical: share /= unsigned(lanes_of(c)); break;
     default: break;
     }

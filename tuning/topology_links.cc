@@ -2,7 +2,6 @@
 
 #include "topology/link_units.h"
 #include "topology/route.h"
-#include "topology/tree_packing.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -12,8 +11,8 @@
 namespace hetcoll {
 namespace {
 
-constexpr int kFewestTreeGpus = 3;   // two GPUs have one link, which a ring uses as well
-constexpr int kMostDirectRanks = 16; // inputs of one kernel
+constexpr std::size_t kFewestTreeGpus = 3; // two GPUs have one link, which a ring uses as well
+constexpr int kMostDirectRanks = 16;       // inputs of one kernel
 
 double nic_gbps(const Topology &node)
 {
@@ -39,20 +38,6 @@ double ring_gbps(const Topology &node, const std::vector<int> &vertices)
         slowest = i == 0 ? step : std::min(slowest, step);
     }
     return slowest;
-}
-
-void add_trees(const Topology &node, const std::vector<int> &numbers, NodesView &view)
-{
-    const Result<LinkUnits> units = link_units(node, numbers);
-    if (!units.ok()) {
-        return;
-    }
-    const Packing packing = pack_best(*units);
-    if (!packing.trees.empty()) {
-        view.links.tree_gbps = packing.rate_units() * units->unit_gbps;
-        view.links.tree_depth = deepest(packing);
-        view.available |= bit(Algorithm::kTree);
-    }
 }
 
 std::string print_join(const Route &route)
@@ -114,6 +99,44 @@ Links links_of(const Topology &node, const std::vector<int> &gpus)
     return links;
 }
 
+std::optional<Packing> pack_trees(const Topology &node, const std::vector<int> &gpus, Links &links)
+{
+    if (gpus.size() < kFewestTreeGpus || links.switched) {
+        return {};
+    }
+    const Result<LinkUnits> units = link_units(node, gpus);
+    if (!units.ok()) {
+        return {};
+    }
+    Packing packing = pack_best(*units);
+    if (packing.trees.empty()) {
+        return {};
+    }
+    links.tree_gbps = packing.rate_units() * units->unit_gbps;
+    links.tree_depth = deepest(packing);
+    links.tree_count = static_cast<int>(packing.trees.size());
+    return packing;
+}
+
+AlgorithmSet available_algorithms(const RankLayout &layout) noexcept
+{
+    AlgorithmSet set = kMessageAlgorithms;
+    if (layout.ranks_per_node > 1 && (layout.nodes > 1 || layout.ranks_per_gpu > 1)) {
+        set |= bit(Algorithm::kHierarchical);
+    }
+    if (layout.nodes > 1 || layout.ranks_per_node == 1) {
+        return set;
+    }
+    if (layout.mapped && layout.ranks_per_node <= kMostDirectRanks) {
+        set |= bit(Algorithm::kOneShot) | bit(Algorithm::kTwoShot) | bit(Algorithm::kLeader) |
+               bit(Algorithm::kCopyIn);
+    }
+    if (layout.trees) {
+        set |= bit(Algorithm::kTree);
+    }
+    return set;
+}
+
 Result<NodesView> view_nodes(const Topology &node, const Query &query)
 {
     const int ranks = node_shape(query).max, sharing = std::max(query.ranks_per_gpu, 1);
@@ -129,19 +152,13 @@ Result<NodesView> view_nodes(const Topology &node, const Query &query)
     std::iota(numbers.begin(), numbers.end(), 0);
     NodesView view;
     view.links = links_of(node, numbers);
-    const Links &links = view.links;
-
-    const bool one_node = query.nodes <= 1;
-    if (one_node && links.gpu_gbps > 0 && ranks > 1 && ranks <= kMostDirectRanks) {
-        view.available |= bit(Algorithm::kOneShot) | bit(Algorithm::kTwoShot) |
-                          bit(Algorithm::kLeader) | bit(Algorithm::kCopyIn);
-    }
-    if (one_node && sharing == 1 && static_cast<int>(gpus) >= kFewestTreeGpus && !links.switched) {
-        add_trees(node, numbers, view);
-    }
-    if (ranks > 1 && (!one_node || sharing > 1)) {
-        view.available |= bit(Algorithm::kHierarchical);
-    }
+    view.available = available_algorithms({
+        .nodes = query.nodes,
+        .ranks_per_node = ranks,
+        .ranks_per_gpu = sharing,
+        .mapped = view.links.gpu_gbps > 0,
+        .trees = query.nodes <= 1 && pack_trees(node, numbers, view.links).has_value(),
+    });
     return view;
 }
 

@@ -3,9 +3,11 @@
 
 #include "base/status.h"
 #include "topology/topology.h"
+#include "topology/tree_packing.h"
 #include "tuning/choice.h"
 #include "tuning/fingerprint.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +23,23 @@ struct NodesView {
 // the node's network cards. What the topology does not tell keeps its default. Requires valid,
 // different numbers.
 [[nodiscard]] Links links_of(const Topology &node, const std::vector<int> &gpus);
+
+// The trees of these GPUs, if trees are for them, and what they do to `links`, which are links_of()
+// the same GPUs. Trees are for GPUs joined pair by pair: behind switches every rank's own kernel is
+// the root of a tree of one hop, for its share (Algorithm::kTwoShot).
+[[nodiscard]] std::optional<Packing> pack_trees(const Topology &node, const std::vector<int> &gpus,
+                                                Links &links);
+
+// How the ranks of a communicator lie.
+struct RankLayout {
+    int nodes;
+    int ranks_per_node, ranks_per_gpu; // most
+    bool mapped;                       // all ranks of a node read each other's memory
+    bool trees;                        // pack_trees() has some, and their links are mapped
+};
+
+// What can run with all memory shared; kMessageAlgorithms are always among them.
+[[nodiscard]] AlgorithmSet available_algorithms(const RankLayout &layout) noexcept;
 
 // `query` says how many ranks lie where; the ranks of a node take its first GPUs in order. Assumes
 // that whatever a route joins can be mapped: the engine tries. An error if there are too few GPUs.

@@ -95,10 +95,15 @@ TEST(TreesTest, AreAnAllreduceOnAnyTreesInAnyOrderOfRanks)
     }
 }
 
-TEST(TreesTest, OneHopTreesAreAnAllreduce)
+TEST(TreesTest, AStarForEveryRankIsAnAllreduce)
 {
     for (const int size : {2, 3, 8, 16}) {
-        EXPECT_EQ(verdict(build_all_trees(in_order(size), shapes_of(one_hop_trees(size)))), "ok");
+        std::vector<TreeShape> stars;
+        for (int root = 0; root < size; ++root) {
+            stars.push_back({root, std::vector<int>(static_cast<std::size_t>(size), root), 1});
+            stars.back().parent[root] = -1;
+        }
+        EXPECT_EQ(verdict(build_all_trees(in_order(size), stars)), "ok");
     }
 }
 

@@ -270,14 +270,6 @@ TEST(PackBestTest, EvenFineUnitsThatAreMultiplesLoseNothing)
     EXPECT_EQ(fine.trees.size(), coarse.trees.size());
 }
 
-TEST(OneHopTreesTest, EveryGpuIsTheRootOfOneStar)
-{
-    const std::vector<Tree> trees = one_hop_trees(3);
-    EXPECT_EQ(trees, (std::vector<Tree>{{0, {kNoParent, 0, 0}, 1},
-                                        {1, {1, kNoParent, 1}, 1},
-                                        {2, {2, 2, kNoParent}, 1}}));
-}
-
 TEST(TreeTest, ChildrenAreInAscendingOrderAndDepthCountsLinks)
 {
     const Tree tree{.root = 2, .parent = {2, 0, kNoParent, 2, 0}, .weight = 1};
@@ -285,8 +277,9 @@ TEST(TreeTest, ChildrenAreInAscendingOrderAndDepthCountsLinks)
     EXPECT_EQ(children(tree, 2), (std::vector<int>{0, 3}));
     EXPECT_EQ(children(tree, 4), std::vector<int>());
     EXPECT_EQ(depth(tree), 2);
-    EXPECT_EQ(depth(one_hop_trees(5)[3]), 1);
-    EXPECT_EQ(deepest({.denominator = 1, .trees = {one_hop_trees(5)[3], tree}, .strength = {}}), 2);
+    const Tree star{.root = 3, .parent = {3, 3, 3, kNoParent, 3}, .weight = 1};
+    EXPECT_EQ(depth(star), 1);
+    EXPECT_EQ(deepest({.denominator = 1, .trees = {star, tree}, .strength = {}}), 2);
     EXPECT_EQ(deepest({}), 0);
     EXPECT_EQ(depth({.root = 0, .parent = {kNoParent}, .weight = 1}), 0);
 }

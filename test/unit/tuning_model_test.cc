@@ -181,6 +181,17 @@ TEST(ModelTest, TreesRunAtTheirRate)
     EXPECT_LE(bandwidth, 1.02 * 256 * kMiB / 50e3);
 }
 
+TEST(ModelTest, EveryTreeOfManyFillsItsOwnPipeline)
+{
+    Query query = query_of(16 * kMiB, 8, 1);
+    query.chunk_bytes = 128 * kKiB;
+    query.links = {.gpu_gbps = 10, .tree_gbps = 64, .tree_depth = 4, .tree_count = 6};
+    EXPECT_DOUBLE_EQ(predict(Algorithm::kTree, query).bandwidth_us,
+                     (16 * kMiB + 2 * 4 * 6 * 128 * kKiB) / 64e3);
+    query.chunk_bytes = 0;
+    EXPECT_EQ(model_chunk(Algorithm::kTree, query), 16 * kMiB / 16 / 6 / 4096 * 4096);
+}
+
 // ---- what that chooses ----
 
 constexpr AlgorithmSet kOneNode = static_cast<AlgorithmSet>((1u << kAlgorithmCount) - 1u) &

@@ -60,7 +60,9 @@ TEST(TopologyLinksTest, WhatCanRunFollowsFromThePlacement)
     EXPECT_TRUE(contains(available(query_of(8, 2)), Algorithm::kHierarchical));
     EXPECT_FALSE(contains(available(query_of(2, 2)), Algorithm::kHierarchical)) << "one a node";
     EXPECT_TRUE(contains(available(query_of(8, 1, 2)), Algorithm::kHierarchical));
-    EXPECT_FALSE(contains(available(query_of(8, 1, 2)), Algorithm::kTree));
+    EXPECT_TRUE(contains(available(query_of(8, 1, 2)), Algorithm::kTree)) << "two a GPU";
+    EXPECT_FALSE(contains(available(query_of(2, 1)), Algorithm::kTree)) << "one link";
+    EXPECT_FALSE(contains(available(query_of(8, 2)), Algorithm::kTree));
     EXPECT_TRUE(contains(available(query_of(1, 1)), Algorithm::kRing));
 }
 
