@@ -2,6 +2,7 @@
 // the slices here, and one more level below.
 #include "schedule/hierarchical.h"
 
+#include "schedule/direct.h"
 #include "schedule/rounds.h"
 
 #include <algorithm>
@@ -73,9 +74,9 @@ public:
             return;
         }
         steps_.recv_reduce_all(others_, whole_segment());
-        reduce_scatter();
+        add_direct_reduce_scatter(steps_, shares(), self_.gpu);
         exchange_between_nodes();
-        allgather();
+        add_direct_allgather(steps_, shares(), self_.gpu);
         for (const int other : others_) {
             steps_.send(other, whole_segment());
         }
@@ -91,11 +92,6 @@ private:
     [[nodiscard]] const NodeGroups &node() const { return groups_.nodes[self_.node]; }
     [[nodiscard]] const GpuGroup &group() const { return node()[self_.gpu]; }
     [[nodiscard]] int leader_count() const { return static_cast<int>(node().size()); }
-    // The leader that is `distance` after this one on the node, or before.
-    [[nodiscard]] int gpu_at(int distance) const
-    {
-        return (self_.gpu + leader_count() + distance) % leader_count();
-    }
     [[nodiscard]] int leader_of(int gpu) const { return node()[gpu].front(); }
 
     // Slice j belongs to leader floor(j * leaders / slices) of each node.
@@ -112,16 +108,14 @@ private:
     }
     [[nodiscard]] BlockRange whole_segment() const { return blocks_of({0, slices_}); }
 
-    // Everybody starts with another peer, so that no one waits at another's door.
-    void reduce_scatter()
+    // Of the leaders of this node.
+    [[nodiscard]] std::vector<Share> shares() const
     {
-        std::vector<int> from;
-        for (int distance = 1; distance < leader_count(); ++distance) {
-            const int to = gpu_at(distance);
-            steps_.send(leader_of(to), blocks_of(slices_of(to)));
-            from.push_back(leader_of(gpu_at(-distance)));
+        std::vector<Share> shares;
+        for (int gpu = 0; gpu < leader_count(); ++gpu) {
+            shares.push_back({leader_of(gpu), blocks_of(slices_of(gpu))});
         }
-        steps_.recv_reduce_all(from, blocks_of(slices_of(self_.gpu)));
+        return shares;
     }
 
     // The owners of a slice of the vector, one on each node.
@@ -153,15 +147,6 @@ private:
                     steps_.add(move);
                 }
             }
-        }
-    }
-
-    void allgather()
-    {
-        for (int distance = 1; distance < leader_count(); ++distance) {
-            const int from = gpu_at(-distance);
-            steps_.send(leader_of(gpu_at(distance)), blocks_of(slices_of(self_.gpu)));
-            steps_.recv(leader_of(from), blocks_of(slices_of(from)));
         }
     }
 

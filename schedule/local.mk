@@ -1,8 +1,11 @@
 hetcoll_sources += \
 	schedule/algorithms.h \
 	schedule/builder.h schedule/builder.cc \
+	schedule/contract.h \
 	schedule/cost.h \
+	schedule/direct.h schedule/direct.cc \
 	schedule/fold.h \
+	schedule/halves.h \
 	schedule/hierarchical.h schedule/hierarchical.cc \
 	schedule/match.h schedule/match.cc \
 	schedule/print.h schedule/print.cc \
@@ -13,4 +16,7 @@ hetcoll_sources += \
 	schedule/rounds.h schedule/rounds.cc \
 	schedule/schedule.h \
 	schedule/verify.h schedule/verify.cc
-hetcoll_sources += schedule/trees.cc
+hetcoll_sources += \
+	schedule/rooted_trees.cc \
+	schedule/trees.cc \
+	schedule/tree_steps.h

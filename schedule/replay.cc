@@ -16,6 +16,8 @@ namespace {
 using Expression = int;
 constexpr Expression kUnwritten = -1;
 
+constexpr int kNone = -1;
+
 class Expressions {
 public:
     // The part of rank r is expression r.
@@ -71,7 +73,8 @@ enum class Groups : bool { kApart, kTogether };
 
 class Replay {
 public:
-    Replay(std::span<const Schedule> schedules, const StepMatches &matches, Groups groups);
+    Replay(std::span<const Schedule> schedules, const StepMatches &matches,
+           const Contract &contract, Groups groups);
 
     Status run();
     Status check_results();
@@ -89,17 +92,22 @@ private:
     [[nodiscard]] bool may_begin_group(int rank, int first, int size) const;
     [[nodiscard]] std::string name_block(int rank, int block) const;
     Status deadlock() const;
+    [[nodiscard]] bool holds(Holders holders, int rank, int block) const;
+    [[nodiscard]] bool stays_right(int rank, int block) const;
     Status check_parts(int rank, int block) const;
+    Status check_block(int block);
 
     std::span<const Schedule> schedules_;
     const StepMatches &matches_;
+    const Contract &contract_;
     Groups groups_;
     Expressions expressions_;
     std::vector<Rank> ranks_;
 };
 
-Replay::Replay(std::span<const Schedule> schedules, const StepMatches &matches, Groups groups)
-    : schedules_(schedules), matches_(matches), groups_(groups),
+Replay::Replay(std::span<const Schedule> schedules, const StepMatches &matches,
+               const Contract &contract, Groups groups)
+    : schedules_(schedules), matches_(matches), contract_(contract), groups_(groups),
       expressions_(static_cast<int>(schedules.size())), ranks_(schedules.size())
 {
     for (std::size_t rank = 0; rank < schedules.size(); ++rank) {
@@ -304,14 +312,70 @@ std::string Replay::name_block(int rank, int block) const
            describe(step_of(rank, writer)) + ")";
 }
 
+bool Replay::holds(Holders holders, int rank, int block) const
+{
+    switch (holders) {
+    case Holders::kEveryRank: return true;
+    case Holders::kOwner: {
+        const int blocks_each = schedules_[0].block_count / static_cast<int>(ranks_.size());
+        return block / blocks_each == rank;
+    }
+    case Holders::kRoot: return rank == contract_.root;
+    }
+    return false;
+}
+
+// Whether what the rank holds at first, nobody else's part, is the sum already.
+bool Replay::stays_right(int rank, int block) const
+{
+    const bool alone = contract_.first != Holders::kEveryRank || ranks_.size() == 1;
+    return alone && holds(contract_.first, rank, block);
+}
+
 Status Replay::check_parts(int rank, int block) const
 {
     const std::vector<int> times = expressions_.count_parts(ranks_[rank].result[block]);
     for (int part = 0; part < static_cast<int>(times.size()); ++part) {
-        if (times[part] != 1) {
-            return error(Errc::kInvalid, "%s: the part of rank %d is in it %s",
+        const bool belongs = holds(contract_.first, part, block);
+        if (times[part] != (belongs ? 1 : 0)) {
+            return error(Errc::kInvalid, "%s: the part of rank %d is in it%s",
                          name_block(rank, block).c_str(), part,
-                         times[part] == 0 ? "not at all" : "more than once");
+                         !belongs           ? ", which has none at first"
+                         : times[part] == 0 ? " not at all"
+                                            : " more than once");
+        }
+    }
+    return Status();
+}
+
+// Every rank that is to hold the block at the end has the sum, by the same expression.
+Status Replay::check_block(int block)
+{
+    int first = kNone;
+    for (int rank = 0; rank < static_cast<int>(ranks_.size()); ++rank) {
+        if (!holds(contract_.last, rank, block)) {
+            continue;
+        }
+        Expression &result = ranks_[rank].result[block];
+        if (result == kUnwritten) {
+            if (!stays_right(rank, block)) {
+                return error(Errc::kInvalid, "rank %d never writes block %d: %s", rank, block,
+                             holds(contract_.first, rank, block) ? "its result stays in the input"
+                                                                 : "it has none at first");
+            }
+            result = rank;
+        } else if (first == kNone || result != ranks_[first].result[block]) {
+            if (Status status = check_parts(rank, block); !status.ok()) {
+                return status;
+            }
+        }
+        if (first == kNone) {
+            first = rank;
+        } else if (result != ranks_[first].result[block]) {
+            return error(Errc::kInvalid,
+                         "%s: computed by another expression than on rank %d, so the bits may "
+                         "differ",
+                         name_block(rank, block).c_str(), first);
         }
     }
     return Status();
@@ -319,31 +383,9 @@ Status Replay::check_parts(int rank, int block) const
 
 Status Replay::check_results()
 {
-    if (ranks_.size() <= 1) {
-        return Status();
-    }
-    const int block_count = schedules_[0].block_count;
-    for (int block = 0; block < block_count; ++block) {
-        const Expression first = ranks_[0].result[block];
-        for (int rank = 0; rank < static_cast<int>(ranks_.size()); ++rank) {
-            const Expression result = ranks_[rank].result[block];
-            if (result == kUnwritten) {
-                return error(Errc::kInvalid,
-                             "rank %d never writes block %d: its result stays in the input", rank,
-                             block);
-            }
-            if (rank > 0 && result == first) {
-                continue; // its parts are those of rank 0
-            }
-            if (Status status = check_parts(rank, block); !status.ok()) {
-                return status;
-            }
-            if (rank > 0) {
-                return error(Errc::kInvalid,
-                             "%s: computed by another expression than on rank 0, so the bits may "
-                             "differ",
-                             name_block(rank, block).c_str());
-            }
+    for (int block = 0; !schedules_.empty() && block < schedules_[0].block_count; ++block) {
+        if (Status status = check_block(block); !status.ok()) {
+            return status;
         }
     }
     return Status();
@@ -351,7 +393,8 @@ Status Replay::check_results()
 
 } // namespace
 
-Status replay_schedules(std::span<const Schedule> schedules, const StepMatches &matches)
+Status replay_schedules(std::span<const Schedule> schedules, const StepMatches &matches,
+                        const Contract &contract)
 {
     const auto has_groups = [](const Schedule &schedule) {
         return std::any_of(schedule.steps.begin(), schedule.steps.end(),
@@ -359,7 +402,7 @@ Status replay_schedules(std::span<const Schedule> schedules, const StepMatches &
     };
     const bool both = std::any_of(schedules.begin(), schedules.end(), has_groups);
     for (const Groups groups : {Groups::kApart, Groups::kTogether}) {
-        Replay replay(schedules, matches, groups);
+        Replay replay(schedules, matches, contract, groups);
         Status status = replay.run();
         if (status.ok()) {
             status = replay.check_results();

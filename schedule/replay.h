@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/status.h"
+#include "schedule/contract.h"
 #include "schedule/schedule.h"
 
 #include <span>
@@ -13,10 +14,10 @@ namespace hetcoll {
 using StepMatches = std::vector<std::vector<int>>;
 
 // Once with every step a message of its own, once with fused steps as one. Fails if the ranks
-// deadlock, or if a block ends unwritten, with other than every rank's part
-// once, or with different expressions on different ranks. Requires what verify_schedules() proves
-// before: valid steps, matched messages, no races.
+// deadlock, or if a block ends as something else than the contract says, or as different
+// expressions on different ranks. Requires what verify_schedules() proves before: valid steps,
+// matched messages, no races; and a contract that fits the schedules.
 [[nodiscard]] Status replay_schedules(std::span<const Schedule> schedules,
-                                      const StepMatches &matches);
+                                      const StepMatches &matches, const Contract &contract);
 
 } // namespace hetcoll

@@ -1,6 +1,8 @@
 // Ring allreduce (Patarasuk and Yuan 2009): reduce-scatter, then allgather, around the ring.
 // A rank sends 2(n-1)/n of the vector, the least possible, in 2(n-1) messages: for large vectors.
+// Each half alone sends and receives (n-1)/n, the least possible too.
 #include "schedule/algorithms.h"
+#include "schedule/halves.h"
 #include "schedule/rounds.h"
 
 namespace hetcoll {
@@ -8,29 +10,67 @@ namespace {
 
 int one_part_a_rank(int size) { return size; }
 
-// The sum of a part starts at another rank for every part, but it is computed in one place and
-// copied from there: the same bits on every rank.
+class Ring {
+public:
+    Ring(const Team &team, BlockRange blocks)
+        : size_(static_cast<int>(team.ranks.size())), blocks_(blocks),
+          prev_(team.ranks[wrap(team.place - 1)]), next_(team.ranks[wrap(team.place + 1)])
+    {
+    }
+
+    // In round r, pass on part first-r and add our own to part first-r-1; part first+1 is final at
+    // the end. The sum of a part starts at another rank for every part, but has one place to end.
+    void reduce_scatter(Rounds &to, int first) const
+    {
+        for (int r = 0; r < size_ - 1; ++r) {
+            to.push_back({{StepKind::kSend, next_, part(first - r)},
+                          {StepKind::kRecvReduce, prev_, part(first - r - 1)}});
+        }
+    }
+    // Part `mine` is final at first.
+    void allgather(Rounds &to, int mine) const
+    {
+        for (int r = 0; r < size_ - 1; ++r) {
+            to.push_back({{StepKind::kSend, next_, part(mine - r)},
+                          {StepKind::kRecv, prev_, part(mine - r - 1)}});
+        }
+    }
+
+private:
+    [[nodiscard]] int wrap(int i) const { return (i + 2 * size_) % size_; }
+    [[nodiscard]] BlockRange part(int i) const
+    {
+        const int part_blocks = blocks_.count / size_;
+        return {blocks_.first + wrap(i) * part_blocks, part_blocks};
+    }
+
+    int size_;
+    BlockRange blocks_;
+    int prev_, next_;
+};
+
+// The allgather goes on with the part that is final here, self+1: the same bits on every rank.
 Rounds ring_rounds(const Team &team, BlockRange blocks)
 {
-    const int size = static_cast<int>(team.ranks.size()), self = team.place;
-    const auto wrap = [size](int i) { return (i + 2 * size) % size; };
-    const int part_blocks = blocks.count / size;
-    const auto part = [&](int i) {
-        return BlockRange{blocks.first + wrap(i) * part_blocks, part_blocks};
-    };
-    const int prev = team.ranks[wrap(self - 1)], next = team.ranks[wrap(self + 1)];
+    const Ring ring(team, blocks);
     Rounds rounds;
+    ring.reduce_scatter(rounds, team.place);
+    ring.allgather(rounds, team.place + 1);
+    return rounds;
+}
 
-    // Reduce-scatter: in round r, pass on part self-r and add our own to part self-r-1.
-    for (int r = 0; r < size - 1; ++r) {
-        rounds.push_back({{StepKind::kSend, next, part(self - r)},
-                          {StepKind::kRecvReduce, prev, part(self - r - 1)}});
-    }
-    // Allgather: part self+1 is final now.
-    for (int r = 0; r < size - 1; ++r) {
-        rounds.push_back(
-            {{StepKind::kSend, next, part(self + 1 - r)}, {StepKind::kRecv, prev, part(self - r)}});
-    }
+// Here the sum of a rank's own part must end at the rank.
+Rounds ring_reduce_scatter_rounds(const Team &team, BlockRange blocks)
+{
+    Rounds rounds;
+    Ring(team, blocks).reduce_scatter(rounds, team.place - 1);
+    return rounds;
+}
+
+Rounds ring_allgather_rounds(const Team &team, BlockRange blocks)
+{
+    Rounds rounds;
+    Ring(team, blocks).allgather(rounds, team.place);
     return rounds;
 }
 
@@ -39,5 +79,15 @@ Rounds ring_rounds(const Team &team, BlockRange blocks)
 const TeamAlgorithm kRingOfTeam{one_part_a_rank, ring_rounds};
 
 Schedule build_ring(int rank, int size) { return build_for_all(kRingOfTeam, rank, size); }
+
+Schedule build_ring_reduce_scatter(int rank, int size)
+{
+    return build_for_all({one_part_a_rank, ring_reduce_scatter_rounds}, rank, size);
+}
+
+Schedule build_ring_allgather(int rank, int size)
+{
+    return build_for_all({one_part_a_rank, ring_allgather_rounds}, rank, size);
+}
 
 } // namespace hetcoll

@@ -5,6 +5,7 @@
 #include "schedule/algorithms.h"
 #include "schedule/builder.h"
 #include "schedule/rounds.h"
+#include "schedule/tree_steps.h"
 
 #include <algorithm>
 #include <numeric>
@@ -13,15 +14,9 @@
 namespace hetcoll {
 namespace {
 
-// A rank's neighbours in one tree, by rank.
-struct Place {
-    int parent = -1; // none: the root
-    std::vector<int> children;
-};
-
-Place place_of(int rank, std::span<const int> ranks, const TreeShape &tree)
+TreePlace place_of(int rank, std::span<const int> ranks, const TreeShape &tree)
 {
-    Place place;
+    TreePlace place;
     for (std::size_t vertex = 0; vertex < ranks.size(); ++vertex) {
         const int above = tree.parent[vertex];
         if (above < 0) {
@@ -56,6 +51,24 @@ void add_host_ring(ScheduleBuilder &steps, int rank, std::span<const int> ranks,
 
 } // namespace
 
+void add_way_up(ScheduleBuilder &steps, const TreePlace &place, BlockRange blocks)
+{
+    steps.recv_reduce_all(place.children, blocks);
+    if (place.parent >= 0) {
+        steps.send(place.parent, blocks);
+    }
+}
+
+void add_way_down(ScheduleBuilder &steps, const TreePlace &place, BlockRange blocks)
+{
+    if (place.parent >= 0) {
+        steps.recv(place.parent, blocks);
+    }
+    for (const int child : place.children) {
+        steps.send(child, blocks);
+    }
+}
+
 // A sum is computed on the way up alone and copied on the way down: the same bits on every rank.
 // With one channel a tree, the way down would wait until the way up has started its last chunk.
 Schedule build_trees(int rank, std::span<const int> ranks, std::span<const TreeShape> trees,
@@ -82,19 +95,11 @@ Schedule build_trees(int rank, std::span<const int> ranks, std::span<const TreeS
     for (const TreeShape &tree : trees) {
         blocks = {.first = blocks.first + blocks.count,
                   .count = tree.weight / divisor * tree_blocks};
-        const Place place = place_of(rank, ranks, tree);
+        const TreePlace place = place_of(rank, ranks, tree);
         steps.set_channel(channel++);
-        steps.recv_reduce_all(place.children, blocks);
-        if (place.parent >= 0) {
-            steps.send(place.parent, blocks);
-        }
+        add_way_up(steps, place, blocks);
         steps.set_channel(channel++);
-        if (place.parent >= 0) {
-            steps.recv(place.parent, blocks);
-        }
-        for (const int child : place.children) {
-            steps.send(child, blocks);
-        }
+        add_way_down(steps, place, blocks);
     }
     return std::move(steps).finish();
 }

@@ -228,10 +228,33 @@ Status match_messages(std::span<const Schedule> schedules, StepMatches &matches)
     return Status();
 }
 
+// What the contract requires of the schedules as a whole.
+Status check_contract(std::span<const Schedule> schedules, const Contract &contract)
+{
+    const int size = static_cast<int>(schedules.size());
+    const auto says = [&](Holders holders) {
+        return contract.first == holders || contract.last == holders;
+    };
+    if (size > 0 && says(Holders::kRoot) && (contract.root < 0 || contract.root >= size)) {
+        return error(Errc::kInvalid, "the root, rank %d, is not among the %d ranks", contract.root,
+                     size);
+    }
+    if (size > 0 && says(Holders::kOwner) && schedules[0].block_count % size != 0) {
+        return error(Errc::kInvalid,
+                     "the number of blocks, %d, is no multiple of the %d ranks: they have no equal "
+                     "shares",
+                     schedules[0].block_count, size);
+    }
+    return Status();
+}
+
 } // namespace
 
-Status verify_schedules(std::span<const Schedule> schedules)
+Status verify_schedules(std::span<const Schedule> schedules, const Contract &contract)
 {
+    if (Status status = check_contract(schedules, contract); !status.ok()) {
+        return status;
+    }
     const int size = static_cast<int>(schedules.size());
     for (int rank = 0; rank < size; ++rank) {
         const Schedule &schedule = schedules[rank];
@@ -254,7 +277,7 @@ Status verify_schedules(std::span<const Schedule> schedules)
     if (Status status = match_messages(schedules, matches); !status.ok()) {
         return status;
     }
-    return replay_schedules(schedules, matches);
+    return replay_schedules(schedules, matches, contract);
 }
 
 } // namespace hetcoll

@@ -1,7 +1,8 @@
-// Proves that the schedules of all ranks of a communicator add up to one allreduce.
+// Proves that the schedules of all ranks of a communicator add up to one collective.
 #pragma once
 
 #include "base/status.h"
+#include "schedule/contract.h"
 #include "schedule/schedule.h"
 
 #include <span>
@@ -23,11 +24,13 @@ namespace hetcoll {
 //   list order, a send ends only when its receive has started, and a kRecv starts only after its
 //   `after`. A kRecvReduce may start before: it receives beside the vector. Nor if fused steps are
 //   carried out as one, see Step::fused.
-// - At the end every rank has written every block, each has every rank's part exactly once, and all
-//   ranks have computed it by the same expression, so that they hold the same bits. (One rank alone
-//   has nothing to do: its result is its input.)
+// - At the end every rank holds what the contract says: each part that belongs in a block exactly
+//   once in it and no other, and all ranks that hold it have computed it by the same expression, so
+//   that they hold the same bits. A block that a rank has not written is what it held there at
+//   first.
 //
 // Else the Status names the first violation found: ranks, steps, blocks.
-[[nodiscard]] Status verify_schedules(std::span<const Schedule> schedules);
+[[nodiscard]] Status verify_schedules(std::span<const Schedule> schedules,
+                                      const Contract &contract = kAllreduce);
 
 } // namespace hetcoll

@@ -5,6 +5,8 @@ unit_sources_schedule = \
 	test/unit/schedule_broken_step_test.cc \
 	test/unit/schedule_builder_test.cc \
 	test/unit/schedule_channels_test.cc \
+	test/unit/schedule_contract_test.cc \
+	test/unit/schedule_halves_test.cc \
 	test/unit/schedule_hierarchical_test.cc \
 	test/unit/schedule_match_test.cc \
 	test/unit/schedule_print_test.cc \

@@ -4,6 +4,7 @@
 
 #include "schedule/algorithms.h"
 #include "schedule/builder.h"
+#include "schedule/halves.h"
 #include "schedule/hierarchical.h"
 #include "schedule/verify.h"
 
@@ -18,6 +19,7 @@ namespace hetcoll::test {
 struct NamedAlgorithm {
     const char *name;
     Schedule (*build)(int rank, int size);
+    Contract (*contract)(int size) = [](int) { return kAllreduce; };
 
     // GoogleTest names a failing case by it.
     friend std::ostream &operator<<(std::ostream &to, const NamedAlgorithm &algorithm)
@@ -63,6 +65,29 @@ inline constexpr NamedAlgorithm kEveryKind[] = {
     {"hierarchical_recursive_doubling", build_uneven<BetweenNodes::kRecursiveDoubling>},
 };
 
+// A root that is neither the first nor the last of many ranks.
+template <Schedule (*kBuild)(int, int, int)> Schedule build_in_the_middle(int rank, int size)
+{
+    return kBuild(rank, size, size / 2);
+}
+inline Contract reduce_scatter(int) { return kReduceScatter; }
+inline Contract allgather(int) { return kAllgather; }
+inline Contract bcast_from_the_middle(int size) { return bcast_from(size / 2); }
+inline Contract reduce_to_the_middle(int size) { return reduce_to(size / 2); }
+
+inline constexpr NamedAlgorithm kHalves[] = {
+    {"ring_reduce_scatter", build_ring_reduce_scatter, reduce_scatter},
+    {"direct_reduce_scatter", build_direct_reduce_scatter, reduce_scatter},
+    {"ring_allgather", build_ring_allgather, allgather},
+    {"direct_allgather", build_direct_allgather, allgather},
+    {"binomial_bcast", build_in_the_middle<build_binomial_bcast>, bcast_from_the_middle},
+    {"direct_bcast", build_in_the_middle<build_direct_bcast>, bcast_from_the_middle},
+    {"chain_bcast", build_in_the_middle<build_chain_bcast>, bcast_from_the_middle},
+    {"binomial_reduce", build_in_the_middle<build_binomial_reduce>, reduce_to_the_middle},
+    {"direct_reduce", build_in_the_middle<build_direct_reduce>, reduce_to_the_middle},
+    {"chain_reduce", build_in_the_middle<build_chain_reduce>, reduce_to_the_middle},
+};
+
 inline std::vector<Schedule> build_all(const NamedAlgorithm &algorithm, int size)
 {
     std::vector<Schedule> schedules;
@@ -87,9 +112,10 @@ inline std::vector<Schedule> write_all(int block_count, std::initializer_list<Wr
 }
 
 // "ok", or what verify_schedules() objects to.
-inline std::string verdict(const std::vector<Schedule> &schedules)
+inline std::string verdict(const std::vector<Schedule> &schedules,
+                           const Contract &contract = kAllreduce)
 {
-    const Status status = verify_schedules(schedules);
+    const Status status = verify_schedules(schedules, contract);
     return status.ok() ? "ok" : status.message();
 }
 

@@ -51,7 +51,7 @@ protected:
             for (int index = 0; index < static_cast<int>(good[rank].steps.size()); ++index) {
                 std::vector<Schedule> bad = good;
                 if (broken(bad[rank], index)) {
-                    EXPECT_FALSE(verify_schedules(bad).ok())
+                    EXPECT_FALSE(verify_schedules(bad, algorithm.contract(size)).ok())
                         << "rank " << rank << ", step " << index;
                 }
             }
@@ -145,6 +145,13 @@ TEST_P(BrokenStepTest, ReducingInsteadOfOverwritingAndTheReverseAreRejected)
 
 INSTANTIATE_TEST_SUITE_P(Algorithms, BrokenStepTest,
                          ::testing::Combine(::testing::ValuesIn(kEveryKind),
+                                            ::testing::Values(2, 3, 4, 5, 6, 8)),
+                         [](const auto &tested) {
+                             return std::string(std::get<0>(tested.param).name) + "_" +
+                                    std::to_string(std::get<1>(tested.param));
+                         });
+INSTANTIATE_TEST_SUITE_P(Halves, BrokenStepTest,
+                         ::testing::Combine(::testing::ValuesIn(kHalves),
                                             ::testing::Values(2, 3, 4, 5, 6, 8)),
                          [](const auto &tested) {
                              return std::string(std::get<0>(tested.param).name) + "_" +

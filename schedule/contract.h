@@ -1,0 +1,35 @@
+// What the ranks of a collective hold at first and at the end: what a proof of schedules is about.
+#pragma once
+
+#include <cstdint>
+
+namespace hetcoll {
+
+// Who holds which blocks of the vector.
+enum class Holders : std::uint8_t {
+    kEveryRank, // all blocks
+    kOwner,     // rank r the r-th of as many equal shares as there are ranks
+    kRoot,      // all blocks, the other ranks none
+};
+
+// At the end each block is the sum of what its first holders had there: of every rank's part, or of
+// one part alone. What a rank does not hold at first is undefined; what it need not hold at the end
+// may become anything.
+struct Contract {
+    Holders first = Holders::kEveryRank, last = Holders::kEveryRank;
+    int root = 0; // for kRoot
+};
+
+inline constexpr Contract kAllreduce{};
+inline constexpr Contract kReduceScatter{.last = Holders::kOwner};
+inline constexpr Contract kAllgather{.first = Holders::kOwner};
+[[nodiscard]] constexpr Contract bcast_from(int root) noexcept
+{
+    return {.first = Holders::kRoot, .root = root};
+}
+[[nodiscard]] constexpr Contract reduce_to(int root) noexcept
+{
+    return {.last = Holders::kRoot, .root = root};
+}
+
+} // namespace hetcoll
