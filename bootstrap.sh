@@ -4,6 +4,8 @@
 #   ./bootstrap.sh deps     only install what is missing
 #   ./bootstrap.sh check    install, build, run every test
 #   ./bootstrap.sh demo     install, build, reduce device buffers on 4 ranks and check every element
+#   ./bootstrap.sh horovod  install, build, build Horovod, train on 2 and 4 ranks with hetcoll and
+#                           without: the same results? Takes 200 MB of packages more
 #
 # HETCOLL_CUDA=DIR names the CUDA toolkit; HETCOLL_CUDA=fetch takes the Python packages even where a
 # toolkit is installed. Otherwise: CUDA_HOME, nvcc on PATH, /usr/local/cuda, and then the packages.
@@ -201,6 +203,12 @@ run_demo()
     exec sh bench/demo.sh build
 }
 
+run_horovod()
+{
+    sh examples/horovod/setup.sh build/horovod || die "no Horovod, the reason is above"
+    bash examples/horovod/compare.sh build
+}
+
 case ${1:-} in
 deps)
     install_debian_packages
@@ -217,6 +225,13 @@ demo)
     find_cuda
     build
     run_demo
+    ;;
+horovod)
+    debian_packages="$debian_packages $(sh examples/horovod/setup.sh --debian-packages)"
+    install_debian_packages
+    find_cuda
+    build
+    run_horovod
     ;;
 *)
     sed -n '2,/^set/ { /^set/d; s/^# \{0,1\}//; p }' "$0"

@@ -5,6 +5,7 @@
 #define HETCOLL_BASE_P2P_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -26,6 +27,8 @@ struct hetcoll_p2p {
     void (*progress)(void *context);
     /* Nonzero: ranks share processors, and one that waits long leaves its own to the others. */
     int shares_processor;
+    /* Names the communicator in reports. */
+    uint32_t comm_id;
 };
 
 #ifdef __cplusplus

@@ -58,7 +58,8 @@ CounterValues operator-(const CounterValues &after, const CounterValues &before)
 Counters::Counters() : impl_(std::make_unique<Impl>())
 {
     int provided = 0;
-    MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
+    MPI_Query_thread(&provided); // Open MPI 4.1 takes a lower level as MPI's own
+    MPI_T_init_thread(provided, &provided);
     MPI_T_pvar_session_create(&impl_->session);
     available_ = true;
     for (std::size_t i = 0; i < kCounterCount; ++i) {

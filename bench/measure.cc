@@ -1,5 +1,7 @@
 #include "bench/measure.h"
 
+#include "bench/persistent.h"
+
 #include <algorithm>
 #include <cstdio>
 #include <functional>
@@ -121,21 +123,44 @@ struct Caller {
     const Way &way;
     std::unique_ptr<HostCopy> copy;
     std::function<void()> call;
+    MPI_Request request = MPI_REQUEST_NULL; // a persistent one
     MeasuredWay result{};
     std::vector<double> us{};
 };
+
+std::function<void()> mpi_call(const Way &way, const Reduction &r, MPI_Request &request)
+{
+    const int count = static_cast<int>(r.count);
+    switch (way.call) {
+    case CallKind::kNonblocking:
+        return [r, count, comm = way.comm] {
+            MPI_Request started;
+            MPI_Iallreduce(r.send, r.recv, count, r.type, r.op, comm, &started);
+            MPI_Wait(&started, MPI_STATUS_IGNORE);
+        };
+    case CallKind::kPersistent:
+        HETCOLL_ALLREDUCE_INIT(r.send, r.recv, count, r.type, r.op, way.comm, MPI_INFO_NULL,
+                               &request);
+        return [copy = request]() mutable {
+            MPI_Start(&copy);
+            MPI_Wait(&copy, MPI_STATUS_IGNORE);
+        };
+    case CallKind::kBlocking: break;
+    }
+    return
+        [r, count, comm = way.comm] { MPI_Allreduce(r.send, r.recv, count, r.type, r.op, comm); };
+}
 
 std::vector<Caller> make_callers(std::span<const Way> ways, const Gpu *gpu, const Reduction &r)
 {
     std::vector<Caller> callers;
     for (const Way &way : ways) {
-        Caller caller{way, nullptr, [r, comm = way.comm] {
-                          MPI_Allreduce(r.send, r.recv, static_cast<int>(r.count), r.type, r.op,
-                                        comm);
-                      }};
+        Caller caller{way, nullptr, {}};
         if (way.host_copy) {
             caller.copy = std::make_unique<HostCopy>(*gpu, r, way.comm);
             caller.call = [copy = caller.copy.get()] { copy->call(); };
+        } else {
+            caller.call = mpi_call(way, r, caller.request);
         }
         callers.push_back(std::move(caller));
     }
@@ -250,6 +275,9 @@ std::vector<MeasuredWay> measure_ways(std::span<const Way> ways, const Gpu *gpu,
     for (Caller &caller : callers) {
         if (caller.result.served) {
             caller.result.call.time = summarise(caller.us, caller.way.comm);
+        }
+        if (caller.request != MPI_REQUEST_NULL) {
+            MPI_Request_free(&caller.request);
         }
         results.push_back(std::move(caller.result));
     }

@@ -1,6 +1,9 @@
 # Micro-benchmarks, built on demand. They run on whatever libcuda.so.1 is found:
 # make micro-benchmarks && bench/kernel_bench
 micro_benchmarks = bench/kernel_bench bench/tree_packing_bench
+if WITH_OMPI
+micro_benchmarks += bench/overlap_bench
+endif
 if HAVE_BENCHMARK
 micro_benchmarks += bench/pointer_cache_bench
 endif
@@ -19,6 +22,9 @@ bench_pointer_cache_bench_LDADD = libhetcoll.la -lbenchmark
 bench_kernel_bench_SOURCES = bench/kernel_bench.cc $(micro_common)
 nodist_bench_kernel_bench_SOURCES = bench/commit.h
 bench_kernel_bench_LDADD = libhetcoll.la
+bench_overlap_bench_SOURCES = bench/overlap_bench.cc
+bench_overlap_bench_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+bench_overlap_bench_LDADD = libhetcoll_bench.la libhetcoll.la $(MPI_LIBS)
 bench_tree_packing_bench_SOURCES = \
 	bench/tree_packing_bench.cc test/unit/topology_dgx1.h test/unit/topology_dgx1.cc $(micro_common)
 nodist_bench_tree_packing_bench_SOURCES = bench/commit.h

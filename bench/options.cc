@@ -131,7 +131,7 @@ bool parse_options(int argc, char **argv, bool speaks, Options &options, int &ex
     app.add_option("--compare", words.compare,
                    "host-copy: time copying to the host, reducing there and copying back as well");
     app.add_option("--algorithms", options.algorithms,
-                   "measure these in turns: auto, host_copy, names of algorithms, ring/65536 for "
+                   "measure these in turns: auto, nonblocking, persistent, host_copy, names of algorithms, ring/65536 for "
                    "one with chunks of so many bytes, or all")
         ->delimiter(',');
     app.add_option("--json", options.json_path, "also write the results to this file");

@@ -26,7 +26,8 @@ struct Parameters::Impl {
 Parameters::Parameters() : impl_(std::make_unique<Impl>())
 {
     int provided = 0;
-    MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
+    MPI_Query_thread(&provided); // Open MPI 4.1 takes a lower level as MPI's own
+    MPI_T_init_thread(provided, &provided);
     impl_->algorithm = find("coll_hetcoll_algorithm");
     impl_->chunk_bytes = find("coll_hetcoll_chunk_bytes");
 }

@@ -10,7 +10,7 @@ namespace {
 
 std::string known_names()
 {
-    std::string names = "auto, host_copy";
+    std::string names = "auto, nonblocking, persistent, host_copy";
     for (int i = 0; i < kAlgorithmCount; ++i) {
         names += std::string(", ") + algorithm_name(static_cast<Algorithm>(i));
     }
@@ -25,6 +25,10 @@ Result<Way> parse_way(const std::string &name)
     const std::string algorithm = name.substr(0, slash);
     if (algorithm == "host_copy" && slash == std::string::npos) {
         way.host_copy = true;
+        return way;
+    }
+    if (slash == std::string::npos && (algorithm == "nonblocking" || algorithm == "persistent")) {
+        way.call = algorithm == "persistent" ? CallKind::kPersistent : CallKind::kNonblocking;
         return way;
     }
     if (slash != std::string::npos) {

@@ -55,6 +55,29 @@ END
  rm -f conftest.cu conftest.cubin conftest.err
  hetcoll_cuda_release=$($NVCC --version | sed -n 's/.*release \([[0-9.]]*\).*/\1/p')])
 
+# Sets HETCOLL_WITH_NVTX. The headers load a profiler's library by themselves: nothing is linked.
+AC_DEFUN([HETCOLL_NVTX],
+[AC_ARG_WITH([nvtx],
+    [AS_HELP_STRING([--without-nvtx], [no ranges for NVIDIA's profilers; the default is where the toolkit has nvtx3/nvToolsExt.h])])
+ HETCOLL_WITH_NVTX=0
+ AS_IF([test "$HETCOLL_WITH_CUDA" = 1 && test "x$with_nvtx" != xno],
+    [AC_LANG_PUSH([C++])
+     hetcoll_saved_flags=$CPPFLAGS
+     CPPFLAGS="$CPPFLAGS $CUDA_CPPFLAGS"
+     AC_MSG_CHECKING([for nvtx3/nvToolsExt.h])
+     AC_COMPILE_IFELSE([AC_LANG_PROGRAM([[#include <nvtx3/nvToolsExt.h>]], [[nvtxDomainCreateA("probe");]])],
+        [HETCOLL_WITH_NVTX=1
+         AC_MSG_RESULT([yes])],
+        [AC_MSG_RESULT([no])
+         AS_IF([test "x$with_nvtx" = xyes],
+            [AC_MSG_ERROR([--with-nvtx: nvtx3/nvToolsExt.h is not in the CUDA toolkit: its Python package is nvidia-nvtx])])])
+     CPPFLAGS=$hetcoll_saved_flags
+     AC_LANG_POP([C++])
+     AS_IF([test "$HETCOLL_WITH_NVTX" = 1],
+        [HETCOLL_SUMMARY_LINE([NVTX], [yes])],
+        [HETCOLL_SUMMARY_LINE([NVTX], [no (nvtx3/nvToolsExt.h is not in the toolkit): no ranges for profilers])])])
+ AC_SUBST([HETCOLL_WITH_NVTX])])
+
 AC_DEFUN([HETCOLL_CUDA],
 [AC_ARG_WITH([cuda],
     [AS_HELP_STRING([--with-cuda=DIR], [CUDA toolkit, or a Python environment with the nvidia-cuda-* packages; the default is CUDA_HOME, then nvcc on PATH, then /usr/local/cuda])],

@@ -25,7 +25,8 @@ mkdir -p "$to/config"
 cp "$glue"/*.c "$glue"/*.h "$glue"/configure.m4 "$glue"/Makefile.am \
     "$glue"/owner.txt "$src"/LICENSE "$to"
 sed 's,ompi/mca/coll/hetcoll/,,g' "$glue/local.mk" >"$to/component.mk"
-sed "s/@PACKAGE_VERSION@/$version/; s/@HETCOLL_WITH_CUDA@/1/" "$src/hetcoll_config.h.in" >"$to/hetcoll_config.h.in"
+sed "s/@PACKAGE_VERSION@/$version/; s/@HETCOLL_WITH_CUDA@/1/; \
+    s/@HETCOLL_WITH_NVTX@/@coll_hetcoll_WITH_NVTX@/" "$src/hetcoll_config.h.in" >"$to/hetcoll_config.h.in"
 cp "$src/config/cuda_arch_flags.sh" "$src/config/component.map" "$to/config"
 for folder in base schedule topology tuning device pointer_cache cuda_kernels topology_probe transport engine; do
     mkdir -p "$to/$folder"

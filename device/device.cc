@@ -76,8 +76,8 @@ Result<CUcontext> retain_primary_context(const Driver &driver, int ordinal)
     return context;
 }
 
-Device::Device(const Driver &driver, CUcontext context, int primary_of) noexcept
-    : driver_(driver), context_{context}, primary_of_(primary_of)
+Device::Device(const Driver &driver, CUcontext context, int primary_of, MemoryUse *use) noexcept
+    : driver_(driver), context_{context}, primary_of_(primary_of), use_(use)
 {
     driver.cuCtxGetId(context, &context_.id); // if it fails the Device is not alive
 }
@@ -131,8 +131,9 @@ Result<PinnedMemory> Device::make_pinned(std::size_t bytes) const
         return driver_status(driver_, result, "cuMemHostAlloc",
                              "allocating page-locked host memory");
     }
-    return PinnedMemory(driver_, context_, memory,
-                        [](const Driver &driver, void *m) { return driver.cuMemFreeHost(m); });
+    return PinnedMemory(
+        driver_, context_, memory,
+        [](const Driver &driver, void *m) { return driver.cuMemFreeHost(m); }, hold_pinned(bytes));
 }
 
 Result<PinnedMemory> Device::register_host(void *memory, std::size_t bytes) const
@@ -145,9 +146,10 @@ Result<PinnedMemory> Device::register_host(void *memory, std::size_t bytes) cons
     if (result != CUDA_SUCCESS) {
         return driver_status(driver_, result, "cuMemHostRegister", "page-locking shared memory");
     }
-    return PinnedMemory(driver_, context_, start, [](const Driver &driver, void *locked) {
-        return driver.cuMemHostUnregister(locked);
-    });
+    return PinnedMemory(
+        driver_, context_, start,
+        [](const Driver &driver, void *locked) { return driver.cuMemHostUnregister(locked); },
+        hold_pinned(whole));
 }
 
 Result<DeviceMemory> Device::make_memory(std::size_t bytes) const
@@ -157,8 +159,10 @@ Result<DeviceMemory> Device::make_memory(std::size_t bytes) const
     if (result != CUDA_SUCCESS) {
         return driver_status(driver_, result, "cuMemAlloc", "allocating device memory");
     }
-    return DeviceMemory(driver_, context_, memory,
-                        [](const Driver &driver, CUdeviceptr m) { return driver.cuMemFree(m); });
+    return DeviceMemory(
+        driver_, context_, memory,
+        [](const Driver &driver, CUdeviceptr m) { return driver.cuMemFree(m); },
+        HeldBytes(use_ != nullptr ? &use_->device_bytes : nullptr, bytes));
 }
 
 Result<DeviceMemory> Device::make_zeroed(std::size_t bytes, CUstream stream) const

@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "cuda_kernels/reduction.h"
 #include "device/driver.h"
+#include "device/memory_use.h"
 
 #include <array>
 #include <atomic>
@@ -62,8 +63,10 @@ public:
     using Destroy = CUresult (*)(const Driver &, Handle);
 
     Owned() noexcept = default;
-    Owned(const Driver &driver, ContextRef context, Handle handle, Destroy destroy) noexcept
-        : driver_(&driver), context_(context), handle_(handle), destroy_(destroy)
+    Owned(const Driver &driver, ContextRef context, Handle handle, Destroy destroy,
+          HeldBytes held = {}) noexcept
+        : driver_(&driver), context_(context), handle_(handle), destroy_(destroy),
+          held_(std::move(held))
     {
     }
     Owned(Owned &&other) noexcept { swap(other); }
@@ -90,12 +93,14 @@ private:
         std::swap(context_, other.context_);
         std::swap(handle_, other.handle_);
         std::swap(destroy_, other.destroy_);
+        held_.swap(other.held_);
     }
 
     const Driver *driver_ = nullptr;
     ContextRef context_;
     Handle handle_{};
     Destroy destroy_ = nullptr;
+    HeldBytes held_; // of memory
 };
 
 using StreamHandle = Owned<CUstream>;
@@ -108,8 +113,10 @@ using DeviceMemory = Owned<CUdeviceptr>; // cuMemAlloc
 class Device {
 public:
     // `primary_of` >= 0: `context` came from retain_primary_context(primary_of) and is released at
-    // the end. -1: a context of the application. The kernels are loaded at first launch.
-    Device(const Driver &driver, CUcontext context, int primary_of) noexcept;
+    // the end. -1: a context of the application. The kernels are loaded at first launch. `use`
+    // counts the memory that is made here, if not null, and outlives it.
+    Device(const Driver &driver, CUcontext context, int primary_of,
+           MemoryUse *use = nullptr) noexcept;
     ~Device();
     Device(const Device &) = delete;
     Device &operator=(const Device &) = delete;
@@ -169,12 +176,17 @@ private:
     [[nodiscard]] Result<CUfunction> kernel(KernelShape shape, ReduceOp op, ElementKind kind);
     [[nodiscard]] Result<CUfunction> find(std::atomic<CUfunction> &known, const char *name);
     Status load_module(); // requires mutex_
+    [[nodiscard]] HeldBytes hold_pinned(std::size_t bytes) const noexcept
+    {
+        return {use_ != nullptr ? &use_->pinned_bytes : nullptr, bytes};
+    }
     Status launch(CUfunction function, LaunchShape shape, void **arguments, CUstream stream,
                   const char *doing) const;
 
     const Driver &driver_;
     ContextRef context_;
     int primary_of_;
+    MemoryUse *use_;
     int multiprocessors_ = 0; // written before the first entry of functions_ and copy_
     std::mutex mutex_;        // of module_ and find()'s slow path
     CUmodule module_ = nullptr;

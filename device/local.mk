@@ -1,3 +1,5 @@
 hetcoll_sources += \
 	device/device.h device/device.cc \
-	device/driver.h device/driver.cc
+	device/driver.h device/driver.cc \
+	device/memory_use.h \
+	device/nvtx.h device/nvtx.cc

@@ -58,6 +58,7 @@ Engine::Engine(Process &process, const hetcoll_p2p &p2p, const hetcoll_facts &ag
       mapped_(process, group_, peers_)
 {
     process_.add_small_calls(host_calls_);
+    executor_.limit_slots(agreed.slot_bytes);
     say_split_machine(facts);
 }
 
@@ -128,6 +129,7 @@ std::optional<int> Engine::try_host(const hetcoll_call &call) noexcept
     if (peers_.known() && choice(call, call.span, true).algorithm != Algorithm::kHost) {
         return std::nullopt; // the ranks meet first
     }
+    const std::uint64_t start_ns = process_.times_small() ? now_ns() : 0;
     host_calls_.store(host_calls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     std::byte *const mine = Meeting::payload(group_, messages_->mine);
     std::memcpy(mine, call.send, call.span);
@@ -137,6 +139,9 @@ std::optional<int> Engine::try_host(const hetcoll_call &call) noexcept
     Progress progress;
     while ((progress = meeting_.step()) == Progress::kPending) {
         p2p_.progress(p2p_.context);
+    }
+    if (start_ns != 0) {
+        observe_host(call, start_ns);
     }
     if (progress == Progress::kFailed) {
         process_.count(HETCOLL_CALLS_FAILED);
@@ -153,6 +158,23 @@ std::optional<int> Engine::try_host(const hetcoll_call &call) noexcept
     }
     std::memcpy(call.recv, meeting_.sum(), call.span);
     return HETCOLL_SUCCESS;
+}
+
+void Engine::observe_host(const hetcoll_call &call, std::uint64_t start_ns) noexcept
+{
+    CallRecord record;
+    record.comm_id = p2p_.comm_id;
+    record.rank = p2p_.rank;
+    record.comm_size = p2p_.size;
+    record.bytes = call.span;
+    record.kind = call.kind;
+    record.op = call.op;
+    record.memory = static_cast<Flags>(meeting_.flags() | kHostMemory);
+    record.served = HETCOLL_CALLS_SMALL;
+    record.start_ns = start_ns;
+    record.ns = now_ns() - start_ns;
+    record.failed = (meeting_.flags() & kFailed) != 0;
+    process_.observe(record);
 }
 
 void Engine::abandon_messages() noexcept
@@ -210,7 +232,7 @@ Choice Engine::choice(const hetcoll_call &call, std::size_t bytes, bool mapped)
             query.forced = forced;
         }
     }
-    const Choice chosen = choose(query, peers_.known() ? peers_.table() : nullptr);
+    Choice chosen = choose(query, peers_.known() ? peers_.table() : nullptr);
     if (chosen.forced_unavailable && peers_.known() && mapped &&
         !std::exchange(unavailable_reported_, true) && p2p_.rank == 0) {
         log(process_.log(), 0,

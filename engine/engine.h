@@ -6,6 +6,7 @@
 #include "engine/mapped_call.h"
 #include "engine/meeting.h"
 #include "engine/node_group.h"
+#include "engine/operation_queue.h"
 #include "engine/peers.h"
 #include "engine/process.h"
 #include "schedule/schedule.h"
@@ -35,6 +36,7 @@ public:
     [[nodiscard]] Process &process() noexcept { return process_; }
     [[nodiscard]] const hetcoll_p2p &p2p() const noexcept { return p2p_; }
     [[nodiscard]] std::size_t small_limit() const noexcept { return agreed_.small_limit; }
+    [[nodiscard]] OperationQueue &queue() noexcept { return queue_; }
     [[nodiscard]] NodeGroup &group() noexcept { return group_; }
     [[nodiscard]] Peers &peers() noexcept { return peers_; }
     [[nodiscard]] MappedCall &mapped() noexcept { return mapped_; }
@@ -97,6 +99,7 @@ private:
                                  int rank) const;
     [[nodiscard]] int host_parts(std::size_t bytes) const noexcept;
     void link(Linked &linked) const;
+    void observe_host(const hetcoll_call &call, std::uint64_t start_ns) noexcept;
     void say_split_machine(std::span<const hetcoll_facts> facts);
 
     Process &process_;
@@ -105,6 +108,7 @@ private:
     NodeGroup group_;
     Peers peers_;
     MappedCall mapped_;
+    OperationQueue queue_;
     bool ready_ = false;
     bool small_device_call_ = false;
     bool unavailable_reported_ = false;

@@ -53,7 +53,8 @@ void Executor::divide_bounce(std::size_t chunk_bytes)
     }
     note(bounce_->divide(slots, mapped_receives_.empty() ? 0 : channels));
     const std::size_t element = element_bytes(vectors_.kind);
-    message_bytes_ = std::min(chunk_bytes, bounce_->slot_bytes()) / element * element;
+    const std::size_t agreed = slot_bytes_of(kBounceSlots * slot_limit_bytes_, slots);
+    message_bytes_ = std::min({chunk_bytes, bounce_->slot_bytes(), agreed}) / element * element;
     pull_bytes_ = chunk_bytes / element * element;
 }
 
@@ -300,6 +301,7 @@ void Executor::apply(int slot, const Chunk &chunk)
         .dst = vectors_.recv + extents_[chunk.step].first + chunk.offset,
         .local = local(chunk.step, chunk.offset),
         .count = chunk.bytes / element_bytes(vectors_.kind),
+        .user = vectors_.user,
     };
     note(bounce_->start_apply(slot, what));
 }

@@ -16,6 +16,7 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -28,6 +29,7 @@ struct Vectors {
     std::size_t count;
     ReduceOp op;
     ElementKind kind;
+    UserReduce user{};
 };
 
 // A rank whose memory is mapped here.
@@ -47,6 +49,9 @@ struct MappedPeers {
 
 class Executor {
 public:
+    // The smallest slot of any rank's undivided bounce, because messages are cut alike everywhere.
+    void limit_slots(std::size_t slot_bytes) noexcept { slot_limit_bytes_ = slot_bytes; }
+
     // `schedule`, `bounce` and all of `mapped` live until step() has returned something else than
     // kPending. Channel c uses tag - c. Allocates only when a schedule has more steps or channels
     // than any before. `failed`: this rank has failed already and only serves its peers.
@@ -132,6 +137,7 @@ private:
     Vectors vectors_{};
     MappedPeers mapped_;
     std::size_t message_bytes_ = 0, pull_bytes_ = 0; // most of a chunk
+    std::size_t slot_limit_bytes_ = SIZE_MAX / kBounceSlots;
     int slots_ = 0;                                  // of a channel with messages, each direction
     std::vector<Extent> extents_;
     std::vector<int> mapped_sends_, mapped_receives_; // steps

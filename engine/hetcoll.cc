@@ -4,9 +4,11 @@
 
 #include "cuda_kernels/user_op.h"
 #include "engine/engine.h"
+#include "engine/flags.h"
 #include "engine/idle_sleep.h"
 #include "engine/operation.h"
 #include "engine/settings.h"
+#include "engine/stage.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -16,6 +18,7 @@
 using hetcoll::Engine;
 using hetcoll::Operation;
 using hetcoll::Process;
+using hetcoll::QueueTurn;
 
 // The boundary's enums are the core's: first, last, and the order between is one list each.
 static_assert(HETCOLL_FLOAT64_FLOAT64 == static_cast<int>(hetcoll::ElementKind::kFloat64x2));
@@ -24,6 +27,10 @@ static_assert(HETCOLL_BFLOAT16 == static_cast<int>(hetcoll::ElementKind::kBfloat
 static_assert(HETCOLL_MINLOC == static_cast<int>(hetcoll::ReduceOp::kMinloc));
 static_assert(HETCOLL_CALLS_COPY_IN - HETCOLL_CALLS_RECURSIVE_DOUBLING ==
               static_cast<int>(hetcoll::Algorithm::kCopyIn));
+static_assert(HETCOLL_NS_COPY_IN - HETCOLL_NS_PREVIOUS ==
+              HETCOLL_CALLS_COPY_IN - HETCOLL_CALLS_PREVIOUS);
+static_assert(HETCOLL_STAGED_COLLECTIVE - HETCOLL_STAGED_USER_OP ==
+              HETCOLL_REASON_COLLECTIVE - HETCOLL_REASON_USER_OP);
 static_assert(HETCOLL_SUM == static_cast<int>(hetcoll::ReduceOp::kSum));
 
 int hetcoll_is_reduced(int op, int kind)
@@ -55,6 +62,18 @@ struct hetcoll_engine {
     Engine engine;
 };
 
+struct hetcoll_operation {
+    hetcoll_operation(Engine &its_engine, const hetcoll_call &call, bool persistent)
+        : engine(its_engine), operation(its_engine, call, persistent)
+    {
+    }
+    Engine &engine;
+    Operation operation;
+    bool started = false;
+};
+
+Process &hetcoll::process_of(hetcoll_process *process) noexcept { return *process->process; }
+
 hetcoll_process *hetcoll_process_create(const hetcoll_settings *settings, char *message,
                                         size_t message_bytes)
 {
@@ -82,6 +101,39 @@ uint64_t hetcoll_process_counter(const hetcoll_process *process, hetcoll_counter
     return process->process->counter(counter);
 }
 
+void hetcoll_process_time_small(hetcoll_process *process, int change)
+{
+    process->process->time_small(change);
+}
+
+uint64_t hetcoll_trace_clock(const hetcoll_process *process)
+{
+    return process->process->trace() != nullptr ? hetcoll::now_ns() : 0;
+}
+
+void hetcoll_trace_call(hetcoll_process *process, const hetcoll_other_call *call)
+{
+    hetcoll::Trace *trace = process->process->trace();
+    if (trace == nullptr) {
+        return;
+    }
+    hetcoll::CallRecord record;
+    record.call = call->call;
+    record.comm_id = call->comm_id;
+    record.rank = call->rank;
+    record.comm_size = call->comm_size;
+    record.bytes = call->bytes;
+    record.kind = call->kind;
+    record.op = call->op;
+    record.memory = call->device != 0 ? hetcoll::kDeviceMemory : hetcoll::kHostMemory;
+    record.served = call->device != 0 ? HETCOLL_CALLS_STAGED : HETCOLL_CALLS_PREVIOUS;
+    record.staged_reason = call->reason;
+    record.start_ns = call->start_ns;
+    record.ns = hetcoll::now_ns() - call->start_ns;
+    record.failed = call->failed != 0;
+    trace->write(record);
+}
+
 void hetcoll_facts_merge(hetcoll_facts *into, const hetcoll_facts *other)
 {
     // protocol 0 stands for "no common one" and stays.
@@ -94,6 +146,7 @@ void hetcoll_facts_merge(hetcoll_facts *into, const hetcoll_facts *other)
     into->algorithm = std::min(into->algorithm, other->algorithm);
     into->ipc = std::min(into->ipc, other->ipc);
     into->adapt_chunk = std::min(into->adapt_chunk, other->adapt_chunk);
+    into->slot_bytes = std::min(into->slot_bytes, other->slot_bytes);
     if (into->table_hash != other->table_hash || other->tables_differ != 0) {
         into->tables_differ = 1;
     }
@@ -142,25 +195,84 @@ hetcoll_engine *hetcoll_engine_create(hetcoll_process *process, const hetcoll_p2
 
 void hetcoll_engine_destroy(hetcoll_engine *engine) { delete engine; }
 
+namespace {
+
+// Behind nonblocking operations that are not complete.
+int run_in_queue(Engine &engine, Operation &operation)
+{
+    const hetcoll_p2p &p2p = engine.p2p();
+    engine.queue().push(operation);
+    while (!operation.is_complete()) {
+        engine.queue().step();
+        p2p.progress(p2p.context);
+    }
+    return operation.result();
+}
+
+int run_alone(Engine &engine, Operation &operation)
+{
+    const hetcoll_p2p &p2p = engine.p2p();
+    hetcoll::IdleSleep idle;
+    while (!operation.step()) {
+        p2p.progress(p2p.context);
+        if (p2p.shares_processor != 0) {
+            idle.wait(operation.moves());
+        }
+    }
+    return operation.result();
+}
+
+} // namespace
+
 int hetcoll_allreduce(hetcoll_engine *engine, const hetcoll_call *call)
 {
-    if (const auto code = engine->engine.try_host(*call)) {
-        return *code;
+    const QueueTurn turn(engine->engine.queue());
+    if (turn.has_come()) {
+        if (const auto code = engine->engine.try_host(*call)) {
+            return *code;
+        }
     }
     try {
         Operation operation(engine->engine, *call);
-        const hetcoll_p2p &p2p = engine->engine.p2p();
-        hetcoll::IdleSleep idle;
-        while (!operation.step()) {
-            p2p.progress(p2p.context);
-            if (p2p.shares_processor != 0) {
-                idle.wait(operation.moves());
-            }
-        }
-        return operation.result();
+        return turn.has_come() ? run_alone(engine->engine, operation)
+                               : run_in_queue(engine->engine, operation);
     } catch (const std::bad_alloc &) {
         hetcoll::log(engine->engine.process().log(), 0,
                      "hetcoll: MPI_Allreduce failed: out of host memory");
         return HETCOLL_ERROR_NO_MEMORY;
     }
 }
+
+hetcoll_operation *hetcoll_operation_create(hetcoll_engine *engine, const hetcoll_call *call,
+                                            int persistent)
+{
+    return new (std::nothrow) hetcoll_operation(engine->engine, *call, persistent != 0);
+}
+
+int hetcoll_operation_start(hetcoll_operation *operation)
+{
+    if (operation->started) {
+        operation->operation.rewind();
+    }
+    try {
+        operation->engine.queue().push(operation->operation);
+    } catch (const std::bad_alloc &) {
+        return HETCOLL_ERROR_NO_MEMORY;
+    }
+    operation->started = true;
+    return HETCOLL_SUCCESS;
+}
+
+int hetcoll_operation_step(hetcoll_operation *operation, int *result)
+{
+    if (!operation->operation.is_complete()) {
+        operation->engine.queue().step();
+    }
+    if (!operation->operation.is_complete()) {
+        return 0;
+    }
+    *result = operation->operation.result();
+    return 1;
+}
+
+void hetcoll_operation_destroy(hetcoll_operation *operation) { delete operation; }

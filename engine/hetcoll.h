@@ -73,8 +73,14 @@ struct hetcoll_settings {
     int local_rank; /* what concerns all ranks of a node alike is logged by rank 0 of it */
     int priority;   /* as published: ranks with different ones would not all use hetcoll */
     int verbose;
+    const char *trace;  /* a file, see engine/trace.h; "": none */
+    int rank;           /* in MPI_COMM_WORLD, for the name of the trace */
+    size_t max_memory;  /* pinned and device memory kept between calls; 0: no bound */
+    size_t max_mapped;  /* memory of peers that stays mapped between calls; 0: the default */
+    size_t stage_pinned; /* most bytes of a buffer that are staged in pinned memory */
     void (*log)(int level, const char *line);
 };
+#define HETCOLL_LEAST_MAX_MEMORY (256u * 1024u)
 
 /* Which process, and where: transport/node_identity.h. */
 struct hetcoll_identity {
@@ -94,6 +100,8 @@ struct hetcoll_facts {
     uint32_t ipc;         /* peers' memory may be mapped */
     uint32_t adapt_chunk;
     uint32_t tables_differ;           /* merged: the ranks have not all read the same table */
+    uint32_t slot_bytes;              /* of a bounce with few channels: bounds every message */
+    uint32_t reserved;
     uint64_t table_hash;              /* of the tuning table; 0: none */
     struct hetcoll_identity identity; /* not merged */
 };
@@ -104,6 +112,17 @@ struct hetcoll_facts {
 
 /* Channels of a schedule use a tag each. */
 #define HETCOLL_TAGS 14
+
+/* Why a call on device memory was copied to the host and served there by Open MPI. */
+enum hetcoll_staged_reason {
+    HETCOLL_REASON_NONE,
+    HETCOLL_REASON_USER_OP,    /* a user-defined op that hetcoll does not know */
+    HETCOLL_REASON_TYPE,       /* no kernel reduces the type */
+    HETCOLL_REASON_LAYOUT,     /* a derived type with holes, or of several types */
+    HETCOLL_REASON_GPU,        /* this rank cannot use its GPU now: logged */
+    HETCOLL_REASON_OTHER_RANK, /* another rank said so */
+    HETCOLL_REASON_COLLECTIVE, /* not an Allreduce, and hetcoll has no schedule for it */
+};
 
 /* One MPI_Allreduce. Everything but the pointers is the same on all ranks. */
 struct hetcoll_call {
@@ -116,10 +135,14 @@ struct hetcoll_call {
     ptrdiff_t gap; /* first byte of data, relative to the buffer */
     size_t span;   /* bytes from there to the end of the data */
     int dense;     /* every byte of the span is data */
+    int reason;    /* enum hetcoll_staged_reason, if kind is negative */
     int tag;       /* for p2p: this one and the HETCOLL_TAGS - 1 below are the call's own */
     /* Open MPI's allreduce (the previous module's) of the same call on host memory. Zero or an
-     * error code, which hetcoll_allreduce() hands on. */
+     * error code, which hetcoll_allreduce() hands on. Blocking calls only. */
     int (*host_allreduce)(void *context, const void *send, void *recv);
+    /* A user-defined op on host memory: inout = in op inout. Nonblocking calls only: what these
+     * cannot reduce on GPUs they reduce by their own schedules on the host. */
+    void (*reduce)(void *context, const void *in, void *inout, size_t count);
     void *context;
 };
 
@@ -157,6 +180,32 @@ enum hetcoll_counter {
     HETCOLL_POINTER_INVALIDATIONS,
     HETCOLL_POINTER_QUERIES, /* driver calls made to classify pointers */
     HETCOLL_POINTER_HOST,    /* classified as host without a driver call */
+    HETCOLL_STAGED_USER_OP,  /* from here on in the order of enum hetcoll_staged_reason */
+    HETCOLL_STAGED_TYPE,
+    HETCOLL_STAGED_LAYOUT,
+    HETCOLL_STAGED_GPU,
+    HETCOLL_STAGED_OTHER_RANK,
+    HETCOLL_STAGED_COLLECTIVE,
+    HETCOLL_BYTES_STAGED, /* copied between device and host for these */
+    HETCOLL_NS_PREVIOUS, /* nanoseconds, from here on in the order of the calls above */
+    HETCOLL_NS_STAGED,
+    HETCOLL_NS_RECURSIVE_DOUBLING,
+    HETCOLL_NS_RABENSEIFNER,
+    HETCOLL_NS_RING,
+    HETCOLL_NS_ONE_SHOT,
+    HETCOLL_NS_TWO_SHOT,
+    HETCOLL_NS_LEADER,
+    HETCOLL_NS_TREE,
+    HETCOLL_NS_HIERARCHICAL,
+    HETCOLL_NS_SMALL, /* on host memory only while somebody looks: hetcoll_process_time_small() */
+    HETCOLL_NS_COPY_IN,
+    HETCOLL_NS_PATH_BOUNCE, /* the same by the way that the data took */
+    HETCOLL_NS_PATH_DIRECT,
+    HETCOLL_NS_PATH_MAPPED,
+    HETCOLL_NS_PATH_MIXED,
+    HETCOLL_HELD_PINNED, /* bytes held now: page-locked host memory, device memory, peers' memory */
+    HETCOLL_HELD_DEVICE,
+    HETCOLL_HELD_MAPPED,
     HETCOLL_COUNTER_COUNT
 };
 
@@ -170,6 +219,27 @@ void hetcoll_process_destroy(struct hetcoll_process *process);
 void hetcoll_process_facts(const struct hetcoll_process *process, struct hetcoll_facts *facts);
 uint64_t hetcoll_process_counter(const struct hetcoll_process *process,
                                  enum hetcoll_counter counter);
+
+/* Small calls on host memory are timed while more have asked for it (+1) than have ceased to (-1),
+ * and while there is a trace: reading the clock twice is a fifth of such a call. */
+void hetcoll_process_time_small(struct hetcoll_process *process, int change);
+
+/* A call that the component served without an engine. */
+struct hetcoll_other_call {
+    const char *call; /* "allreduce", "bcast", ... */
+    uint32_t comm_id;
+    int rank, comm_size;
+    size_t bytes;
+    int kind, op; /* negative: none, or none of hetcoll's */
+    int device;   /* nonzero: this rank's buffers are device memory */
+    int reason;   /* enum hetcoll_staged_reason */
+    uint64_t start_ns;
+    int failed;
+};
+/* Zero if there is no trace; else the time, for start_ns. */
+uint64_t hetcoll_trace_clock(const struct hetcoll_process *process);
+/* Writes its line, with the time from start_ns to now. */
+void hetcoll_trace_call(struct hetcoll_process *process, const struct hetcoll_other_call *call);
 
 /* Combines the facts of two processes; associative and commutative, so that every rank gets the
  * same settings for a communicator. Without a common protocol or a GPU nobody uses it there. */
@@ -198,6 +268,53 @@ void hetcoll_engine_destroy(struct hetcoll_engine *engine);
 
 /* Blocks until `recv` is complete for every stream. */
 int hetcoll_allreduce(struct hetcoll_engine *engine, const struct hetcoll_call *call);
+
+/* ---- nonblocking and persistent calls ---- */
+
+/* One MPI_Iallreduce, or one persistent MPI_Allreduce_init. The operations of an engine run one
+ * after the other, in the order in which they were started, blocking calls among them: all ranks
+ * start them in the same order. Thread safe but for calls on the same operation. */
+struct hetcoll_operation;
+
+/* `call`, with its context, lives as long as the operation; its kind is not negative or user_op is
+ * set. A persistent operation keeps what it finds out about its buffers. NULL: no memory. */
+struct hetcoll_operation *hetcoll_operation_create(struct hetcoll_engine *engine,
+                                                   const struct hetcoll_call *call, int persistent);
+/* Requires that it was not started, or is complete and persistent. HETCOLL_SUCCESS, or an error,
+ * and it was not started. */
+int hetcoll_operation_start(struct hetcoll_operation *operation);
+/* Lets the engine's operations advance as far as they can now, unless another thread is doing so.
+ * Nonzero if this one is complete, with *result as from hetcoll_allreduce(). */
+int hetcoll_operation_step(struct hetcoll_operation *operation, int *result);
+/* Requires that it is not started, or complete. */
+void hetcoll_operation_destroy(struct hetcoll_operation *operation);
+
+/* ---- other collectives on device memory ---- */
+
+/* Host memory in place of the device buffers of one call that somebody else makes. Copies are
+ * started and asked for; failures are told at the end, so that a rank whose copies fail takes part
+ * in its collective all the same. */
+struct hetcoll_stage;
+
+enum { HETCOLL_STAGE_READ = 1, HETCOLL_STAGE_WRITTEN = 2 };
+
+/* Zero: the buffer, whose first byte in use is at `first`, is host memory, or with leave_ordinary
+ * memory that cuMemAlloc made. Positive: it was added, to *stage or, where that is NULL, to a new
+ * one. Negative: no host memory. Asks the driver nothing for the stack and the heap, and before the
+ * process has a CUDA context. */
+int hetcoll_stage_add(struct hetcoll_process *process, struct hetcoll_stage **stage, void *buffer,
+                      const void *first, int leave_ordinary);
+/* A piece of the buffer that was added last, which the call reads, writes or both. */
+void hetcoll_stage_piece(struct hetcoll_stage *stage, ptrdiff_t offset, size_t bytes, int use);
+/* The address to use in place of that buffer's, which has a piece. NULL: no host memory. */
+void *hetcoll_stage_host(struct hetcoll_stage *stage);
+/* Copies in what is read, or out what is written; complete when is_done. */
+void hetcoll_stage_start(struct hetcoll_stage *stage, int use);
+int hetcoll_stage_is_done(struct hetcoll_stage *stage);
+/* After the copies: HETCOLL_SUCCESS, or the error of this rank, logged. "bcast" for `collective`. A
+ * stage may then be used again, for the same buffers. */
+int hetcoll_stage_finish(struct hetcoll_stage *stage, const char *collective);
+void hetcoll_stage_destroy(struct hetcoll_stage *stage);
 
 #ifdef __cplusplus
 }

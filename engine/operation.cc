@@ -3,32 +3,60 @@
 
 #include "engine/flags.h"
 
+#include <cstring>
+
 namespace hetcoll {
 
-Operation::Operation(Engine &engine, const hetcoll_call &call) noexcept
-    : engine_(engine), process_(engine.process()), call_(call), mine_(engine.messages().mine)
+Operation::Operation(Engine &engine, const hetcoll_call &call, bool persistent) noexcept
+    : engine_(engine), process_(engine.process()), call_(call), persistent_(persistent)
 {
 }
 
 Operation::~Operation()
 {
+    classified_ = false;
+    settle();
+}
+
+// What the call has borrowed goes back, but for what a persistent one will need again.
+void Operation::settle() noexcept
+{
     if (shares_) {
         engine_.mapped().release();
+        shares_ = false;
+    }
+    process_.give_back(std::move(host_));
+    process_.give_back(std::move(staged_send_));
+    process_.give_back(std::move(staged_recv_));
+    classified_ = classified_ && failure_.ok() && result_ == HETCOLL_SUCCESS;
+    if (classified_) {
+        return;
     }
     if (failure_.ok()) {
         process_.give_back(std::move(device_));
     } else {
         process_.discard(std::move(device_)); // the store takes nothing back of this device
     }
-    process_.give_back(std::move(host_));
-    process_.give_back(std::move(staged_send_));
-    process_.give_back(std::move(staged_recv_));
+}
+
+void Operation::rewind() noexcept
+{
+    complete_.store(false, std::memory_order_relaxed);
+    begun_ = false;
+    result_ = HETCOLL_SUCCESS;
+    failure_ = {};
+    flags_ = 0;
+    copying_ = copied_input_ = mapping_ = false;
+    needs_ = nullptr;
+    tuner_ = nullptr;
 }
 
 bool Operation::step()
 {
     if (!begun_) {
         begun_ = true;
+        mine_ = engine_.messages().mine;
+        begin_record();
         classify();
         state_ = State::kMakeReady;
     }
@@ -39,7 +67,19 @@ bool Operation::step()
         engine_.mapped().serve();
     }
     leave_context();
-    return state_ == State::kDone;
+    if (state_ == State::kDone) {
+        settle();
+        return true;
+    }
+    return false;
+}
+
+void Operation::fail_without_memory() noexcept
+{
+    log(process_.log(), 0, "hetcoll: MPI_Allreduce failed: out of host memory");
+    finish(HETCOLL_ERROR_NO_MEMORY);
+    leave_context();
+    settle();
 }
 
 std::uint64_t Operation::moves() const noexcept
@@ -149,9 +189,26 @@ void Operation::begin()
     share();
 }
 
+// coll_hetcoll_pre_sync=context.
+void Operation::wait_for_contexts()
+{
+    if (process_.settings().sync_context == 0 || !any_device()) {
+        return;
+    }
+    note(process_.synchronize(on_device(recv_) ? recv_ : send_));
+    if (two_contexts()) {
+        note(process_.synchronize(send_));
+    }
+}
+
 // Finds out where the buffers are, and borrows a bounce if one is on a device.
 void Operation::classify()
 {
+    if (classified_) {
+        flags_ = classified_flags_;
+        wait_for_contexts();
+        return;
+    }
     const auto find = [this](const void *buffer, PointerInfo &info) {
         const auto *first = static_cast<const std::byte *>(buffer) + call_.gap;
         Result<PointerInfo> found = process_.pointers().find(first);
@@ -179,15 +236,11 @@ void Operation::classify()
     }
     flags_ = on_device(recv_) ? kDeviceMemory : kHostMemory;
     if (!any_device()) {
+        keep_classification();
         return;
     }
     flags_ |= kDeviceMemory;
-    if (process_.settings().sync_context != 0) {
-        note(process_.synchronize(on_device(recv_) ? recv_ : send_));
-        if (two_contexts()) {
-            note(process_.synchronize(send_));
-        }
-    }
+    wait_for_contexts();
     // Open MPI 5.0 aborts on memory of pools and of virtual memory management.
     const auto is_ordinary = [](const PointerInfo &info) {
         return info.kind == MemoryKind::kHost || info.legacy_ipc;
@@ -209,7 +262,15 @@ void Operation::classify()
         log(process_.log(), process_.first_time_staged() ? 1 : 2,
             "hetcoll: a rank cannot use its GPU now, so calls above the small limit are staged: %s",
             problem.message().c_str());
+        return;
     }
+    keep_classification();
+}
+
+void Operation::keep_classification() noexcept
+{
+    classified_ = persistent_ && failure_.ok();
+    classified_flags_ = flags_;
 }
 
 // ---- one rank: the input is the result ----
@@ -217,8 +278,14 @@ void Operation::classify()
 void Operation::begin_alone()
 {
     state_ = State::kCopyOut;
-    process_.count(any_device() ? HETCOLL_CALLS_SMALL : HETCOLL_CALLS_PREVIOUS);
+    serve(any_device() ? HETCOLL_CALLS_SMALL : HETCOLL_CALLS_PREVIOUS);
     if (!any_device() && failure_.ok()) {
+        if (is_nonblocking()) {
+            std::memmove(static_cast<std::byte *>(call_.recv) + call_.gap,
+                         static_cast<const std::byte *>(call_.send) + call_.gap, call_.span);
+            finish(HETCOLL_SUCCESS);
+            return;
+        }
         finish(call_.host_allreduce(call_.context, call_.send, call_.recv));
     } else if (!in_place() && failure_.ok()) {
         start_copy(static_cast<std::byte *>(call_.recv) + call_.gap,
@@ -296,15 +363,16 @@ void Operation::decide()
         return;
     }
     const Flags all = meeting_.flags();
+    record_.memory |= all;
     if ((all & kFailed) != 0) {
         fail_together();
     } else if ((all & kDeviceMemory) == 0 && call_.user_op == 0 &&
                bytes_ <= engine_.small_limit() && call_.kind >= 0) {
         begin_small();
-    } else if ((all & kDeviceMemory) == 0) {
-        process_.count(HETCOLL_CALLS_PREVIOUS);
+    } else if ((all & kDeviceMemory) == 0 && !is_nonblocking()) {
+        serve(HETCOLL_CALLS_PREVIOUS);
         finish(call_.host_allreduce(call_.context, call_.send, call_.recv));
-    } else if ((all & kMustStage) != 0) {
+    } else if ((all & kMustStage) != 0 || (all & kDeviceMemory) == 0) {
         begin_staging();
     } else if ((all & kHostMemory) != 0) {
         choice_ = engine_.choice(call_, bytes_, false);
@@ -474,6 +542,7 @@ void Operation::finish(int result) noexcept
     if (result != HETCOLL_SUCCESS) {
         process_.count(HETCOLL_CALLS_FAILED);
     }
+    end_record(result);
 }
 
 void Operation::fail_together() noexcept

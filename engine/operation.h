@@ -4,10 +4,12 @@
 // protocol.
 #pragma once
 
+#include "engine/call_record.h"
 #include "engine/engine.h"
 #include "engine/hetcoll.h"
 #include "engine/meeting.h"
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 
@@ -15,8 +17,9 @@ namespace hetcoll {
 
 class Operation {
 public:
-    // Both outlive the operation.
-    Operation(Engine &engine, const hetcoll_call &call) noexcept;
+    // Both outlive the operation. A persistent one is run again after rewind(), and keeps what it
+    // has found out about its buffers.
+    Operation(Engine &engine, const hetcoll_call &call, bool persistent = false) noexcept;
     ~Operation();
     Operation(const Operation &) = delete;
     Operation &operator=(const Operation &) = delete;
@@ -27,6 +30,17 @@ public:
     [[nodiscard]] std::uint64_t moves() const noexcept;
     // As hetcoll_allreduce() returns it. Requires step() to have returned true.
     [[nodiscard]] int result() const noexcept { return result_; }
+    // Requires that step() has thrown: then this takes the place of its returning true.
+    void fail_without_memory() noexcept;
+    // Requires step() to have returned true.
+    void rewind() noexcept;
+
+    // For whoever waits while a queue steps the operation, maybe in another thread.
+    [[nodiscard]] bool is_complete() const noexcept
+    {
+        return complete_.load(std::memory_order_acquire);
+    }
+    void set_complete() noexcept { complete_.store(true, std::memory_order_release); }
 
 private:
     enum class State : std::uint8_t {
@@ -51,11 +65,16 @@ private:
     };
 
     [[nodiscard]] bool advance();
+    void settle() noexcept;
+    // No other module can be called now: what runs on the host does so by our schedules.
+    [[nodiscard]] bool is_nonblocking() const noexcept { return call_.host_allreduce == nullptr; }
     void leave_context() noexcept;
     [[nodiscard]] bool meeting_done();
 
     // operation.cc
     void classify();
+    void keep_classification() noexcept;
+    void wait_for_contexts();
     void begin();
     void begin_alone();
     void begin_agreement(State state);
@@ -80,7 +99,15 @@ private:
     void begin_staging();
     void stage(const std::byte *from, std::unique_ptr<StagingMemory> &memory, bool copy);
     void reduce_staged();
+    void copy_staged_out();
+    void prepare_host();
+    void run_on_host();
     [[nodiscard]] std::byte *first_byte(const StagingMemory &memory) const noexcept;
+
+    // operation_record.cc
+    void begin_record() noexcept;
+    void serve(hetcoll_counter counter) noexcept;
+    void end_record(int result) noexcept;
 
     void finish(int result) noexcept;
     void fail_together() noexcept; // all ranks do, in the same meeting
@@ -116,6 +143,10 @@ private:
     Engine &engine_;
     Process &process_;
     const hetcoll_call &call_;
+    const bool persistent_;
+    bool classified_ = false; // a persistent one's buffers are known
+    Flags classified_flags_ = 0;
+    std::atomic<bool> complete_{false};
     State state_ = State::kDone;
     std::uint64_t advances_ = 0;
     bool begun_ = false;
@@ -139,8 +170,11 @@ private:
     ChunkTuner *tuner_ = nullptr; // of this call's chunk, until it has found one
     std::uint64_t started_ns_ = 0;
 
+    CallRecord record_;
+    std::uint64_t range_ = 0; // of a profiler
+
     Meeting meeting_;
-    std::byte *mine_; // this rank's part of a small call
+    std::byte *mine_ = nullptr; // this rank's part of a small call
 };
 
 } // namespace hetcoll

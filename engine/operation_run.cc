@@ -3,21 +3,9 @@
 #include "engine/flags.h"
 #include "engine/operation.h"
 
-#include <chrono>
 #include <cstring>
 
 namespace hetcoll {
-namespace {
-
-std::uint64_t now_ns()
-{
-    using namespace std::chrono;
-    return static_cast<std::uint64_t>(
-        duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count());
-}
-
-} // namespace
-
 // The states after the decision. As Operation::advance().
 bool Operation::running()
 {
@@ -54,10 +42,12 @@ bool Operation::running()
             finish(executor.code());
             return true;
         }
-        process_.count(device_ != nullptr && device_->direct() ? HETCOLL_BYTES_DIRECT
-                                                               : HETCOLL_BYTES_BOUNCE,
-                       executor.bytes_sent());
+        const bool direct = device_ != nullptr && device_->direct();
+        process_.count(direct ? HETCOLL_BYTES_DIRECT : HETCOLL_BYTES_BOUNCE, executor.bytes_sent());
         process_.count(HETCOLL_BYTES_MAPPED, executor.bytes_pulled());
+        record_.direct = direct && executor.bytes_sent() != 0;
+        record_.bounced = !direct && executor.bytes_sent() != 0;
+        record_.mapped = executor.bytes_pulled() != 0;
         note(executor.take_failure());
         begin_close();
         return true;
@@ -110,7 +100,7 @@ bool Operation::running()
 void Operation::begin_small()
 {
     state_ = State::kSmallRead;
-    process_.count(HETCOLL_CALLS_SMALL);
+    serve(HETCOLL_CALLS_SMALL);
     mine_ = Meeting::payload(engine_.group(),
                              device_ != nullptr ? device_->staging() : engine_.messages().mine);
     if (!failure_.ok()) {
@@ -142,6 +132,7 @@ void Operation::write_small()
         return;
     }
     const Flags all = meeting_.flags();
+    record_.memory |= all;
     if ((all & kFailed) != 0) {
         fail_together();
         return;
@@ -173,7 +164,7 @@ void Operation::begin_run()
 
 void Operation::run()
 {
-    process_.count(static_cast<hetcoll_counter>(HETCOLL_CALLS_RECURSIVE_DOUBLING +
+    serve(static_cast<hetcoll_counter>(HETCOLL_CALLS_RECURSIVE_DOUBLING +
                                                 static_cast<int>(choice_.algorithm)));
     if (is_one_kernel(choice_.algorithm)) {
         run_kernel();
@@ -187,6 +178,7 @@ void Operation::run()
         .count = call_.count,
         .op = op(),
         .kind = kind(),
+        .user = {},
     };
     const Engine::Linked &linked = engine_.schedule(choice_, bytes_);
     MappedPeers peers;
@@ -204,6 +196,7 @@ void Operation::run()
         tuner_ = tuner_->frozen() ? nullptr : tuner_;
         started_ns_ = now_ns();
     }
+    record_.chunk_bytes = chunk_bytes;
     Bounce &bounce = host_ != nullptr ? static_cast<Bounce &>(*host_) : *device_;
     engine_.executor().start(linked.schedule, engine_.p2p(), call_.tag, bounce, vectors,
                              chunk_bytes, !failure_.ok(), peers);
@@ -217,6 +210,7 @@ void Operation::run_kernel()
     }
     if (started.ok() && *started) {
         state_ = State::kKernel;
+        record_.mapped = true;
         process_.count(HETCOLL_BYTES_MAPPED, engine_.mapped().bytes_mapped());
         return;
     }
@@ -255,6 +249,10 @@ void Operation::close()
     }
     if ((meeting_.flags() & kFailed) != 0) {
         fail_together();
+        return;
+    }
+    if (staged_recv_ != nullptr && !mapping_) { // a nonblocking call on the host
+        copy_staged_out();
         return;
     }
     const MappedCall::Copy copy = mapping_ ? engine_.mapped().copy_out() : MappedCall::Copy{};

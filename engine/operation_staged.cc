@@ -13,7 +13,12 @@ constexpr std::size_t kAlignment = 256; // of the driver's allocations
 void Operation::begin_staging()
 {
     state_ = State::kStageRead;
-    process_.count(any_device() ? HETCOLL_CALLS_STAGED : HETCOLL_CALLS_PREVIOUS);
+    serve(any_device()       ? HETCOLL_CALLS_STAGED
+                   : is_nonblocking() ? HETCOLL_CALLS_SMALL
+                                      : HETCOLL_CALLS_PREVIOUS);
+    if (is_nonblocking()) {
+        prepare_host();
+    }
     if (!failure_.ok()) {
         return;
     }
@@ -22,6 +27,27 @@ void Operation::begin_staging()
     }
     if (on_device(send_) && !in_place()) {
         stage(static_cast<const std::byte *>(call_.send), staged_send_, true);
+    }
+}
+
+// A nonblocking call is reduced by our own schedule on the host: the previous module takes its tags
+// when it is called, and ranks that have got here would call it at different times.
+void Operation::prepare_host()
+{
+    if (call_.dense == 0) { // with a user-defined op; all ranks hear of it
+        note(
+            error(Errc::kUnsupported,
+                  "a nonblocking or persistent Allreduce with a user-defined op on two bytes takes "
+                  "no datatype with holes: use MPI_Allreduce, or a contiguous type"));
+    }
+    if (host_ != nullptr) {
+        return;
+    }
+    auto bounce = process_.borrow_host();
+    if (bounce.ok()) {
+        host_ = std::move(*bounce);
+    } else {
+        note(bounce.take_status());
     }
 }
 
@@ -57,6 +83,10 @@ void Operation::reduce_staged()
         fail_together();
         return;
     }
+    if (is_nonblocking()) {
+        run_on_host();
+        return;
+    }
     const auto host = [this](const std::unique_ptr<StagingMemory> &memory, const void *buffer) {
         return memory ? first_byte(*memory) - call_.gap : static_cast<const std::byte *>(buffer);
     };
@@ -67,6 +97,11 @@ void Operation::reduce_staged()
         finish(code);
         return;
     }
+    copy_staged_out();
+}
+
+void Operation::copy_staged_out()
+{
     if (staged_recv_ == nullptr) {
         finish(HETCOLL_SUCCESS);
         return;
@@ -74,6 +109,36 @@ void Operation::reduce_staged()
     state_ = State::kCopyOut;
     start_copy(static_cast<std::byte *>(call_.recv) + call_.gap, first_byte(*staged_recv_),
                call_.span, recv_);
+}
+
+void Operation::run_on_host()
+{
+    state_ = State::kRun;
+    const auto data = [this](const std::unique_ptr<StagingMemory> &memory, const void *buffer) {
+        return memory ? first_byte(*memory) : static_cast<const std::byte *>(buffer) + call_.gap;
+    };
+    auto *recv = const_cast<std::byte *>(data(staged_recv_, call_.recv));
+    Vectors vectors{
+        .send = in_place() ? recv : data(staged_send_, call_.send),
+        .recv = recv,
+        .count = call_.count,
+        .op = op(),
+        .kind = kind(),
+        .user = {},
+    };
+    choice_ = {};
+    if (call_.user_op == 0) {
+        choice_ = engine_.choice(call_, bytes_, false);
+    } else { // the kind says no more than the element's size: not all ranks know the op
+        vectors.op = ReduceOp::kSum;
+        vectors.kind = ElementKind::kUint16;
+        vectors.user = {call_.reduce, call_.context};
+    }
+    if (!contains(kMessageAlgorithms, choice_.algorithm)) {
+        choice_ = {};
+    }
+    engine_.executor().start(engine_.schedule(choice_, call_.span).schedule, engine_.p2p(),
+                             call_.tag, *host_, vectors, choice_.chunk_bytes, !failure_.ok());
 }
 
 } // namespace hetcoll

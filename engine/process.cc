@@ -54,7 +54,7 @@ Process::Process(const hetcoll_settings &settings)
     }
     // The caller's, parsed here and by create().
     settings_.pointer_cache = settings_.algorithm = settings_.node = nullptr;
-    settings_.topology_file = settings_.tuning_table = nullptr;
+    settings_.topology_file = settings_.tuning_table = settings_.trace = nullptr;
 }
 
 Result<std::unique_ptr<Process>> Process::create(const hetcoll_settings &settings)
@@ -79,11 +79,30 @@ Result<std::unique_ptr<Process>> Process::create(const hetcoll_settings &setting
     if (Status chunk = check_chunk_bytes(settings.chunk_bytes); !chunk.ok()) {
         return chunk;
     }
+    if (Status memory = check_max_memory(settings.max_memory); !memory.ok()) {
+        return memory;
+    }
+    if (settings.trace != nullptr && *settings.trace != '\0') {
+        process->open_trace(settings.trace);
+    }
     if (settings.tuning_table != nullptr && DriverLibrary::may_have_gpu()) {
         process->read_tuning_table(settings.tuning_table);
     }
     process->pointers_ = PointerCache::create(process->library_, *mode, process->node_log_);
     return process;
+}
+
+// A trace that cannot be written is no reason to end a job.
+void Process::open_trace(const char *pattern)
+{
+    auto trace = Trace::open(pattern, settings_.rank, log_);
+    if (trace.ok()) {
+        trace_ = std::move(*trace);
+        time_small(1);
+    } else {
+        hetcoll::log(log_, settings_.local_rank == 0 ? 0 : 1, "hetcoll: no trace of rank %d: %s",
+                     settings_.rank, trace.status().message().c_str());
+    }
 }
 
 // When the process starts, because all ranks must know whether they have read the same one.
@@ -120,6 +139,8 @@ hetcoll_facts Process::facts() const noexcept
         .ipc = settings_.ipc != 0 ? 1u : 0u,
         .adapt_chunk = settings_.adapt_chunk != 0 ? 1u : 0u,
         .tables_differ = 0,
+        .slot_bytes = static_cast<std::uint32_t>(slot_bytes()),
+        .reserved = 0,
         .table_hash = table_hash_,
         .identity = {.host = identity_.process.host,
                      .start_time = identity_.process.start_time,
@@ -149,8 +170,12 @@ Sharing &Process::sharing()
         }
         const Driver &driver = *library_.get();
         sharing_->exporter = Exporter::create(driver, sharing_->channel, log_);
+        PeerLimits limits;
+        if (settings_.max_mapped != 0) {
+            limits.bytes = settings_.max_mapped;
+        }
         sharing_->memory =
-            PeerMemory::create(driver, identity_.process, sharing_->channel, PeerLimits{}, log_);
+            PeerMemory::create(driver, identity_.process, sharing_->channel, limits, log_);
     }
     return *sharing_;
 }
@@ -193,6 +218,23 @@ void Process::remove_small_calls(const std::atomic<std::uint64_t> &calls) noexce
     count(HETCOLL_CALLS_SMALL, calls.load(std::memory_order_relaxed));
 }
 
+void Process::observe(const CallRecord &record) noexcept
+{
+    const auto add = [this, &record](int first, int index) {
+        count(static_cast<hetcoll_counter>(first + index), record.ns);
+    };
+    if (record.served >= 0) {
+        add(HETCOLL_NS_PREVIOUS, record.served - HETCOLL_CALLS_PREVIOUS);
+        const CallPath path = path_of(record);
+        if (path <= CallPath::kMixed) {
+            add(HETCOLL_NS_PATH_BOUNCE, static_cast<int>(path));
+        }
+    }
+    if (trace_ != nullptr) {
+        trace_->write(record);
+    }
+}
+
 std::uint64_t Process::counter(hetcoll_counter counter) const noexcept
 {
     switch (counter) {
@@ -208,6 +250,12 @@ std::uint64_t Process::counter(hetcoll_counter counter) const noexcept
         const std::lock_guard lock(mutex_);
         return sharing_ ? sharing_->memory->counters().opens : 0;
     }
+    case HETCOLL_HELD_MAPPED: {
+        const std::lock_guard lock(mutex_);
+        return sharing_ ? sharing_->memory->counters().bytes : 0;
+    }
+    case HETCOLL_HELD_PINNED: return memory_use_.pinned_bytes.load(std::memory_order_relaxed);
+    case HETCOLL_HELD_DEVICE: return memory_use_.device_bytes.load(std::memory_order_relaxed);
     case HETCOLL_POINTER_HITS: return pointers_->counters().hits;
     case HETCOLL_POINTER_MISSES: return pointers_->counters().misses;
     case HETCOLL_POINTER_INVALIDATIONS: return pointers_->counters().invalidations;

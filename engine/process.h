@@ -6,7 +6,10 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "device/device.h"
+#include "device/nvtx.h"
+#include "engine/call_record.h"
 #include "engine/hetcoll.h"
+#include "engine/trace.h"
 #include "pointer_cache/pointer_cache.h"
 #include "topology/topology.h"
 #include "topology_probe/probe.h"
@@ -33,6 +36,8 @@ struct StagingMemory {
     PinnedMemory pinned;
     std::unique_ptr<std::byte[]> pageable;
     std::size_t bytes = 0;
+    StreamHandle stream; // to copy on, and what tells that it is done: of a Stage, which makes them
+    EventHandle done;
 
     [[nodiscard]] std::byte *data() const noexcept
     {
@@ -77,6 +82,8 @@ public:
 
     void offer_direct(const hetcoll_p2p &self, int tag) noexcept;
 
+    // The context of a device or managed pointer.
+    [[nodiscard]] Result<std::shared_ptr<Device>> device_of(const PointerInfo &pointer);
     // Whether the work on the legacy stream of the buffer's context is complete.
     Result<bool> legacy_work_done(const PointerInfo &device);
     // Waits for all work of the buffer's context.
@@ -130,6 +137,15 @@ public:
     {
         counters_[counter].fetch_add(by, std::memory_order_relaxed);
     }
+    // For time counters and the trace.
+    void observe(const CallRecord &record) noexcept;
+    [[nodiscard]] bool times_small() const noexcept
+    {
+        return times_small_.load(std::memory_order_relaxed) != 0;
+    }
+    void time_small(int change) noexcept { times_small_ += change; }
+    [[nodiscard]] Trace *trace() noexcept { return trace_.get(); }
+    [[nodiscard]] const Nvtx &nvtx() const noexcept { return nvtx_; }
     // An engine's own share of HETCOLL_CALLS_SMALL, while it lives and after.
     void add_small_calls(const std::atomic<std::uint64_t> &calls);
     void remove_small_calls(const std::atomic<std::uint64_t> &calls) noexcept;
@@ -146,8 +162,8 @@ private:
         std::vector<std::unique_ptr<Scratch>> scratch;
     };
 
+    void open_trace(const char *pattern);
     void read_tuning_table(const char *name);
-    [[nodiscard]] Result<std::shared_ptr<Device>> device_of(const PointerInfo &pointer);
     [[nodiscard]] Result<std::shared_ptr<Device>> device_of_locked(const PointerInfo &pointer,
                                                                    Forgotten &forgotten);
     // Calls work(driver) with the context of the buffer current.
@@ -157,6 +173,8 @@ private:
     void forget(const std::shared_ptr<Device> &device, Forgotten &forgotten) noexcept;
     [[nodiscard]] bool direct_works(Device &device);
     [[nodiscard]] std::size_t slot_bytes() const noexcept;
+    // Whether what a call gives back can be kept for the next one: coll_hetcoll_max_memory.
+    [[nodiscard]] bool may_keep() const noexcept;
 
     hetcoll_settings settings_;
     Log log_;
@@ -168,6 +186,10 @@ private:
     std::string topology_name_;
     std::optional<TableFile> table_;
     std::uint64_t table_hash_ = 0; // 0: no table
+    MemoryUse memory_use_;         // before all that holds memory
+    std::unique_ptr<Trace> trace_; // null: none
+    std::atomic<int> times_small_{0};
+    Nvtx nvtx_;
     DriverLibrary library_;
     std::optional<MachineProbe> machine_;
     std::unique_ptr<PointerCache> pointers_;

@@ -16,14 +16,26 @@ constexpr std::size_t kKeptStagingBytes = 64u << 20;
 // The same for memory that peers map.
 constexpr std::size_t kKeptScratchBytes = 256u << 20;
 constexpr std::size_t kScratchGranularity = 2u << 20; // of the driver's allocations
-// Idle staging buffers kept: send and receive of two concurrent calls.
-constexpr std::size_t kKeptStagingBuffers = 4;
+// Idle staging buffers kept: send and receive of so many concurrent calls.
+constexpr std::size_t kKeptStagingBuffers = 2 * 64;
+constexpr std::size_t kStagingGranularity = 64u << 10; // so that they serve calls of other sizes
 
 } // namespace
 
+// The slots of a bounce, in both directions, fit into what may be held.
 std::size_t Process::slot_bytes() const noexcept
 {
-    return std::max(kLargestChunkBytes, settings_.chunk_bytes);
+    constexpr std::size_t kStep = 4096;
+    const std::size_t wanted = std::max(kLargestChunkBytes, settings_.chunk_bytes);
+    const std::size_t most = settings_.max_memory / (2 * kBounceSlots) / kStep * kStep;
+    return settings_.max_memory == 0 ? wanted : std::clamp(most, kStep, wanted);
+}
+
+bool Process::may_keep() const noexcept
+{
+    const std::uint64_t held = memory_use_.pinned_bytes.load(std::memory_order_relaxed) +
+                               memory_use_.device_bytes.load(std::memory_order_relaxed);
+    return settings_.max_memory == 0 || held <= settings_.max_memory;
 }
 
 Result<std::unique_ptr<DeviceBounce>> Process::borrow_device(const PointerInfo &pointer,
@@ -107,7 +119,7 @@ Result<std::shared_ptr<Device>> Process::device_of_locked(const PointerInfo &poi
         context = *primary;
     }
     const int primary_of = pointer.context == nullptr ? pointer.device : -1;
-    auto device = std::make_shared<Device>(*driver, context, primary_of);
+    auto device = std::make_shared<Device>(*driver, context, primary_of, &memory_use_);
     if (!device->is_alive()) {
         return error(Errc::kDriver, "the context of a buffer is gone, or has no id");
     }
@@ -199,10 +211,13 @@ Process::borrow_staging(const std::shared_ptr<Device> &device, std::size_t bytes
 {
     {
         const std::lock_guard lock(mutex_);
-        const auto fits =
-            std::find_if(idle_staging_.begin(), idle_staging_.end(), [&](const auto &idle) {
-                return idle->device == device && idle->bytes >= bytes;
-            });
+        auto fits = idle_staging_.end(); // the smallest
+        for (auto idle = idle_staging_.begin(); idle != idle_staging_.end(); ++idle) {
+            if ((*idle)->device == device && (*idle)->bytes >= bytes &&
+                (fits == idle_staging_.end() || (*idle)->bytes < (*fits)->bytes)) {
+                fits = idle;
+            }
+        }
         if (fits != idle_staging_.end()) {
             std::unique_ptr<StagingMemory> memory = std::move(*fits);
             idle_staging_.erase(fits);
@@ -211,6 +226,7 @@ Process::borrow_staging(const std::shared_ptr<Device> &device, std::size_t bytes
     }
     count(HETCOLL_ALLOCATIONS);
     auto memory = std::make_unique<StagingMemory>();
+    bytes = (bytes + kStagingGranularity - 1) / kStagingGranularity * kStagingGranularity;
     memory->bytes = bytes;
     if (device != nullptr) {
         auto pinned = device->make_pinned(bytes);
@@ -269,7 +285,7 @@ void Process::give_back(std::unique_ptr<Scratch> scratch) noexcept
     }
     std::unique_ptr<Scratch> replaced; // freed after the lock
     const std::lock_guard lock(mutex_);
-    if (scratch->bytes > kKeptScratchBytes ||
+    if (scratch->bytes > kKeptScratchBytes || !may_keep() ||
         std::find(devices_.begin(), devices_.end(), scratch->device) == devices_.end()) {
         replaced = std::move(scratch);
         return;
@@ -287,7 +303,7 @@ void Process::give_back(std::unique_ptr<Scratch> scratch) noexcept
 
 void Process::give_back(std::unique_ptr<DeviceBounce> bounce) noexcept
 {
-    if (bounce != nullptr) {
+    if (bounce != nullptr && may_keep()) { // else it is freed, without the lock
         const std::lock_guard lock(mutex_);
         if (std::find(devices_.begin(), devices_.end(), bounce->device()) != devices_.end()) {
             idle_devices_.push_back(std::move(bounce));
@@ -305,19 +321,21 @@ void Process::give_back(std::unique_ptr<HostBounce> bounce) noexcept
 
 void Process::give_back(std::unique_ptr<StagingMemory> memory) noexcept
 {
-    if (memory == nullptr || memory->pageable || memory->bytes > kKeptStagingBytes) {
+    if (memory == nullptr || memory->pageable || memory->bytes > kKeptStagingBytes || !may_keep()) {
         return;
     }
+    std::unique_ptr<StagingMemory> replaced; // freed after the lock
     const std::lock_guard lock(mutex_);
     if (std::find(devices_.begin(), devices_.end(), memory->device) == devices_.end()) {
-        return;
+        replaced = std::move(memory);
+    } else if (idle_staging_.size() < kKeptStagingBuffers) {
+        idle_staging_.push_back(std::move(memory));
+    } else {
+        auto &smallest =
+            *std::min_element(idle_staging_.begin(), idle_staging_.end(),
+                              [](const auto &a, const auto &b) { return a->bytes < b->bytes; });
+        replaced = std::exchange(smallest, std::move(memory));
     }
-    if (idle_staging_.size() == kKeptStagingBuffers) {
-        idle_staging_.erase(
-            std::min_element(idle_staging_.begin(), idle_staging_.end(),
-                             [](const auto &a, const auto &b) { return a->bytes < b->bytes; }));
-    }
-    idle_staging_.push_back(std::move(memory));
 }
 
 void Process::discard(std::unique_ptr<DeviceBounce> bounce) noexcept

@@ -1,5 +1,6 @@
 #include "engine/settings.h"
 
+#include "engine/hetcoll.h"
 #include "tuning/choice.h"
 
 #include <string>
@@ -31,6 +32,16 @@ Status check_chunk_bytes(std::size_t chunk_bytes)
                  "coll_hetcoll_chunk_bytes %zu is out of range, write 0 (choose) or a value from "
                  "%zu to %zu",
                  chunk_bytes, kLeast, kMost);
+}
+
+Status check_max_memory(std::size_t max_memory)
+{
+    if (max_memory == 0 || max_memory >= HETCOLL_LEAST_MAX_MEMORY) {
+        return {};
+    }
+    return error(Errc::kInvalid,
+                 "coll_hetcoll_max_memory %zu is too small, write at least %u, or 0 for no bound",
+                 max_memory, HETCOLL_LEAST_MAX_MEMORY);
 }
 
 } // namespace hetcoll

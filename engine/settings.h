@@ -15,4 +15,7 @@ namespace hetcoll {
 // coll_hetcoll_chunk_bytes.
 [[nodiscard]] Status check_chunk_bytes(std::size_t chunk_bytes);
 
+// coll_hetcoll_max_memory; 0: no bound.
+[[nodiscard]] Status check_max_memory(std::size_t max_memory);
+
 } // namespace hetcoll

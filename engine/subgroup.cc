@@ -36,6 +36,7 @@ Subgroup::Subgroup(const hetcoll_p2p &parent, std::vector<int> ranks)
                 self->parent_.progress(self->parent_.context);
             },
         .shares_processor = parent.shares_processor,
+        .comm_id = parent.comm_id,
     };
 }
 

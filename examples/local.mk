@@ -1,6 +1,6 @@
 # `make examples`; make check builds them too. Not part of what is installed. They link the driver as
 # any CUDA program does.
-EXTRA_DIST += examples/README.md examples/device_allreduce.c
+EXTRA_DIST += examples/README.md examples/device_allreduce.c examples/horovod
 CLEANFILES += examples/device_allreduce
 if WITH_CUDA
 check_DATA += examples/device_allreduce

@@ -3,6 +3,7 @@
 #include "tools/info_explain.h"
 #include "tools/info_model.h"
 #include "tools/info_topology.h"
+#include "tools/info_trace.h"
 
 #include <CLI/CLI.hpp>
 
@@ -16,10 +17,14 @@ struct Requests {
     hetcoll::CallRequest call;
     hetcoll::ModelRequest model;
     hetcoll::ExplainRequest explain;
+    hetcoll::TraceRequest trace;
 };
 
 hetcoll::Result<std::string> show(const Requests &requests)
 {
+    if (!requests.trace.files.empty()) {
+        return show_trace(requests.trace);
+    }
     if (requests.model.wanted) {
         return show_model(requests.model, requests.call);
     }
@@ -48,6 +53,7 @@ int main(int argc, char **argv)
     add_call_options(app, requests.call);
     add_model_options(app, requests.model);
     add_explain_options(app, requests.explain);
+    add_trace_options(app, requests.trace);
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError &problem) {
@@ -55,9 +61,9 @@ int main(int argc, char **argv)
     }
     requests.topology.wanted = app.count("--topology") > 0;
     if (!requests.topology.wanted && !requests.model.wanted && !requests.explain.wanted &&
-        !requests.explain.fingerprint) {
-        std::fprintf(stderr, "hetcoll_info: nothing to show, write --topology, --model, --explain "
-                             "or --fingerprint, or look at --help\n");
+        !requests.explain.fingerprint && requests.trace.files.empty()) {
+        std::fprintf(stderr, "hetcoll_info: nothing to show, write --topology, --model, --explain, "
+                             "--fingerprint or --trace, or look at --help\n");
         return 2;
     }
     const hetcoll::Result<std::string> text = show(requests);

@@ -2,14 +2,16 @@
 if WITH_CUDA
 if HAVE_BENCH_HEADERS
 bin_PROGRAMS += hetcoll_info
-TESTS += tools/hetcoll_info_test.sh tools/hetcoll_info_calls_test.sh
+TESTS += tools/hetcoll_info_test.sh tools/hetcoll_info_calls_test.sh \
+	tools/hetcoll_info_trace_test.sh
 endif
 hetcoll_info_SOURCES = \
 	tools/hetcoll_info.cc \
 	tools/info_call.h tools/info_call.cc \
 	tools/info_explain.h tools/info_explain.cc \
 	tools/info_model.h tools/info_model.cc \
-	tools/info_topology.h tools/info_topology.cc
+	tools/info_topology.h tools/info_topology.cc \
+	tools/info_trace.h tools/info_trace.cc
 hetcoll_info_CPPFLAGS = $(AM_CPPFLAGS) -DHETCOLL_TOPOLOGY_FOLDER='"$(topologydir)"'
 hetcoll_info_LDADD = libhetcoll.la
 
@@ -61,7 +63,8 @@ dist_topology_DATA = \
 	topology/machines/pcie8.topology
 EXTRA_DIST += tools/hetcoll_tune_test.sh tools/hetcoll_tune_test.json tools/install_test.sh \
 	tools/hetcoll_tune_test.dgx.measurements
-EXTRA_DIST += tools/info_says.sh tools/hetcoll_info_test.sh tools/hetcoll_info_calls_test.sh
+EXTRA_DIST += tools/info_says.sh tools/hetcoll_info_test.sh tools/hetcoll_info_calls_test.sh \
+	tools/hetcoll_info_trace_test.sh
 
 # The schema of tuning tables, for editors and validators.
 dist_pkgdata_DATA = tuning/hetcoll_tuning.schema.json

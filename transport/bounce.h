@@ -18,6 +18,12 @@ inline constexpr int kBounceSlots = 4;     // per direction, unless divided
 inline constexpr int kMaxBounceSlots = 32; // however divided
 inline constexpr int kLaneSlots = 8;       // pulls in flight in a lane
 
+// A user-defined op on host memory: inout = in op inout.
+struct UserReduce {
+    void (*reduce)(void *context, const void *in, void *inout, std::size_t count) = nullptr;
+    void *context = nullptr;
+};
+
 // What a received chunk does to the buffers, see Bounce::start_apply().
 struct Apply {
     bool reduce;         // false: dst = received
@@ -27,6 +33,7 @@ struct Apply {
     void *dst;
     const void *local; // may be dst
     std::size_t count; // elements
+    UserReduce user{}; // instead of `op`, if it is set: host memory only
 };
 
 // What is read from peers' memory: dst = the fold of the inputs, in their order; one input is

@@ -33,9 +33,20 @@ void *HostBounce::landing(int slot) noexcept { return memory_.get() + slot * slo
 
 Status HostBounce::start_apply(int slot, const Apply &apply)
 {
-    const void *received = landing(slot);
+    void *received = landing(slot);
+    const std::size_t bytes = apply.count * element_bytes(apply.kind);
     if (!apply.reduce) {
-        std::memcpy(apply.dst, received, apply.count * element_bytes(apply.kind));
+        std::memcpy(apply.dst, received, bytes);
+        return {};
+    }
+    if (apply.user.reduce != nullptr) { // it writes its second operand
+        if (apply.received_first) {
+            std::memmove(apply.dst, apply.local, bytes);
+            apply.user.reduce(apply.user.context, received, apply.dst, apply.count);
+        } else {
+            apply.user.reduce(apply.user.context, apply.local, received, apply.count);
+            std::memcpy(apply.dst, received, bytes);
+        }
         return {};
     }
     const HostReduce reduce = host_reduce(apply.op, apply.kind);

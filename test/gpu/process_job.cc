@@ -122,7 +122,7 @@ Result<std::unique_ptr<RankEngine>> RankEngine::create(NetworkRank &rank, const 
     hetcoll_settings settings{}; // what is not named here is off
     settings.pointer_cache = "validated";
     settings.algorithm = algorithm;
-    settings.node = settings.topology_file = "";
+    settings.node = settings.topology_file = settings.trace = "";
     settings.tuning_table = "none";
     settings.ipc = 1;
     settings.small_limit = small_limit;

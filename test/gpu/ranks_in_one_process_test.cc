@@ -102,6 +102,11 @@ public:
                                         .local_rank = 0,
                                         .priority = 95,
                                         .verbose = 0,
+                                        .trace = "",
+                                        .rank = 0,
+                                        .max_memory = 0,
+                                        .max_mapped = 0,
+                                        .stage_pinned = 0,
                                         .log = discard_log};
         char problem[256];
         process_ = hetcoll_process_create(&settings, problem, sizeof problem);

@@ -203,9 +203,34 @@ EMU_NUM_DEVICES=3 case_ 2 ob1 "$forced --mca coll_hetcoll_pre_sync context" stre
 case_ 2 ob1 "$forced" types
 case_ 3 ob1 "--mca coll ^hetcoll" types
 
+for ranks in 1 2 3 5; do
+    case_ $ranks ob1 "$forced" nonblocking
+done
+case_ 4 ucx "$forced" nonblocking
+case_ 3 ob1 "$forced --mca coll_hetcoll_progress_thread 1" nonblocking
+EMU_NUM_DEVICES=3 EMU_DELAY_US=30 case_ 3 ob1 "$forced" nonblocking
+EMU_NUM_DEVICES=2 nodes_ 0,0,1,1 ob1 "$forced" nonblocking
+EMU_NUM_DEVICES=3 EMU_NO_PEER=all also_expected='hetcoll: some GPUs of this node' \
+    case_ 3 ob1 "$forced" nonblocking
+
+# Other collectives on device memory.
+for ranks in 1 2 3 5; do
+    case_ $ranks ob1 "$forced" staged_collectives
+done
+case_ 4 ucx "$forced" staged_collectives
+EMU_NUM_DEVICES=3 EMU_DELAY_US=30 case_ 3 ob1 "$forced" staged_collectives more
+case_ 2 ob1 "$forced --mca coll_hetcoll_stage_pinned 1M" staged_collectives more
+case_ 2 ob1 "$forced --mca coll_hetcoll_pre_sync context" staged_collectives more
+also_expected='hetcoll: (MPI_[A-Za-z_]* failed on this rank|stages through pageable memory)'
+case_ 1 ob1 "$forced" staged_collectives faults
+case_ 3 ob1 "$forced" staged_collectives faults
+also_expected=
+
 case_ 2 ob1 "$forced" threads
 case_ 4 ob1 "$forced" threads
 case_ 3 ucx "$forced" threads
+case_ 2 ob1 "$forced" threads many
+case_ 2 ob1 "$forced --mca coll_hetcoll_progress_thread 1" threads many
 
 case_ 2 ob1 "$forced" host_path
 case_ 4 ob1 "$forced" host_path
@@ -235,6 +260,19 @@ case_ 3 ob1 "$forced" settings differ
 also_expected='ignores what the program set'
 case_ 2 ob1 "$forced" settings unknown
 also_expected=
+
+# What can be seen from outside.
+case_ 2 ob1 "$(with ring)" observed variables
+case_ 3 ucx "$(with ring)" observed variables
+for ranks in 1 2 3; do
+    case_ $ranks ob1 "$(with ring) --mca coll_hetcoll_trace $work/trace.%r" observed trace "$work/trace"
+done
+case_ 2 ob1 "$forced --mca coll_hetcoll_max_memory 1M" observed bound 1048576
+case_ 3 ob1 "$(with two_shot) --mca coll_hetcoll_max_memory 262144" observed bound 262144
+EMU_NUM_DEVICES=2 nodes_ 0,0,1,1 ob1 "$forced --mca coll_hetcoll_max_memory 512K" observed bound 524288
+message='hetcoll: no trace of rank 0: coll_hetcoll_trace: /proc/none/trace.0 cannot be written'
+case_ 2 ob1 "$forced --mca coll_hetcoll_trace /proc/none/trace" settings
+message=
 
 # Every failure has a message of hetcoll's; thousands of them, so mpirun tears some lines.
 also_expected='.'
@@ -301,3 +339,20 @@ for test in many leaked reset anew after side before; do
     case_ 3 ob1 "$forced" lifecycle $test
 done
 case_ 2 ucx "$forced" lifecycle many
+
+# The calls of trainings with Horovod, played by its one background thread, launched as it launches.
+# Without a GPU, and without hetcoll, on host memory.
+horovod="-mca btl ^openib -bind-to none"
+traces=$here/../../bench/traces
+replay=../../bench/horovod_replay
+for trace in resnet50_float resnet50_half bert_large_like; do
+    case_ 2 ob1 "$horovod $forced" $replay --check --shrink 256 "$traces/horovod_$trace.csv"
+done
+EMU_NUM_DEVICES=4 case_ 4 ob1 "$horovod $forced" $replay --check --shrink 64 \
+    "$traces/horovod_resnet50_half.csv"
+EMU_NUM_DEVICES=3 case_ 3 ob1 "$horovod $forced" $replay --check --shrink 1024 \
+    "$traces/horovod_every_collective.csv"
+case_ 2 ob1 "$horovod $forced --mca coll_hetcoll_recognize_ops 0" $replay --check --shrink 1024 \
+    "$traces/horovod_resnet50_half.csv"
+case_ 2 ob1 "$horovod --mca coll ^hetcoll" $replay --check --host --shrink 1024 \
+    "$traces/horovod_resnet50_half.csv"

@@ -11,8 +11,9 @@ mpi_test_libs = libhetcoll_mpi_test.la libhetcoll_bench.la libhetcoll.la $(MPI_L
 check_PROGRAMS += \
 	test/mpi/aborts test/mpi/algorithms test/mpi/all_collectives test/mpi/counts test/mpi/device_allreduce \
 	test/mpi/faults test/mpi/host_path test/mpi/lifecycle test/mpi/limits test/mpi/mapping_faults \
-	test/mpi/mixed_memory test/mpi/not_accelerated test/mpi/other_memory \
-	test/mpi/settings test/mpi/steady_state test/mpi/streams test/mpi/threads test/mpi/types
+	test/mpi/mixed_memory test/mpi/nonblocking test/mpi/not_accelerated test/mpi/observed test/mpi/other_memory \
+	test/mpi/settings test/mpi/staged_collectives \
+	test/mpi/steady_state test/mpi/streams test/mpi/threads test/mpi/types
 TESTS += test/mpi/run.sh
 
 test_mpi_aborts_SOURCES = test/mpi/aborts.cc
@@ -48,15 +49,25 @@ test_mpi_limits_LDADD = $(mpi_test_libs)
 test_mpi_mixed_memory_SOURCES = test/mpi/mixed_memory.cc
 test_mpi_mixed_memory_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
 test_mpi_mixed_memory_LDADD = $(mpi_test_libs)
+test_mpi_nonblocking_SOURCES = test/mpi/nonblocking.cc
+test_mpi_nonblocking_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_nonblocking_LDADD = $(mpi_test_libs)
 test_mpi_not_accelerated_SOURCES = test/mpi/not_accelerated.cc
 test_mpi_not_accelerated_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
 test_mpi_not_accelerated_LDADD = $(mpi_test_libs)
+test_mpi_observed_SOURCES = test/mpi/observed.cc
+test_mpi_observed_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_observed_LDADD = $(mpi_test_libs)
 test_mpi_other_memory_SOURCES = test/mpi/other_memory.cc
 test_mpi_other_memory_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
 test_mpi_other_memory_LDADD = $(mpi_test_libs)
 test_mpi_settings_SOURCES = test/mpi/settings.cc
 test_mpi_settings_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
 test_mpi_settings_LDADD = $(mpi_test_libs)
+test_mpi_staged_collectives_SOURCES = test/mpi/staged_collectives.cc \
+	test/mpi/collective_calls.h test/mpi/collective_calls.cc
+test_mpi_staged_collectives_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_staged_collectives_LDADD = $(mpi_test_libs)
 test_mpi_steady_state_SOURCES = test/mpi/steady_state.cc
 test_mpi_steady_state_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
 test_mpi_steady_state_LDADD = $(mpi_test_libs)

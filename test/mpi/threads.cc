@@ -1,8 +1,11 @@
 // Four threads reduce at the same time, each on a communicator of its own, host and device memory
-// of all sizes: nothing that they share may be unguarded.
+// of all sizes: nothing that they share may be unguarded. With "many": 10,000 small calls of all
+// kinds instead.
+#include "bench/persistent.h"
 #include "test/mpi/check.h"
 
 #include <array>
+#include <cstring>
 #include <thread>
 #include <vector>
 
@@ -25,6 +28,51 @@ void work(Program &program, MPI_Comm comm, int thread)
     }
 }
 
+// Each thread: blocking, nonblocking and persistent calls in turn, some outstanding at once.
+void work_much(Program &program, MPI_Comm comm, int thread)
+{
+    constexpr int kCalls = 10'000 / kThreads, kOutstanding = 5, kCount = 300;
+    const Gpu &gpu = program.gpu();
+    gpu.driver().cuCtxSetCurrent(gpu.context());
+    struct One {
+        Buffer buffer;
+        MPI_Request started = MPI_REQUEST_NULL, persistent = MPI_REQUEST_NULL;
+    };
+    std::array<One, kOutstanding> all;
+    const std::vector<int> ones(kCount, 1);
+    for (int i = 0; i < kOutstanding; ++i) {
+        auto made =
+            Buffer::allocate(&gpu, i == 0 ? Memory::kHost : Memory::kDevice, kCount * sizeof(int));
+        program.require(made.status());
+        One &one = all[static_cast<std::size_t>(i)];
+        one.buffer = std::move(*made);
+        program.require(one.buffer.write(0, ones.data(), kCount * sizeof(int)));
+        HETCOLL_ALLREDUCE_INIT(MPI_IN_PLACE, one.buffer.data(), kCount, MPI_INT, MPI_MAX, comm,
+                               MPI_INFO_NULL, &one.persistent);
+    }
+    for (int i = 0; i < kCalls; ++i) {
+        One &one = all[static_cast<std::size_t>(i % kOutstanding)];
+        MPI_Wait(&one.started, MPI_STATUS_IGNORE);
+        switch ((i + thread) % 3) {
+        case 0:
+            MPI_Allreduce(MPI_IN_PLACE, one.buffer.data(), kCount, MPI_INT, MPI_MAX, comm);
+            break;
+        case 1:
+            MPI_Iallreduce(MPI_IN_PLACE, one.buffer.data(), kCount, MPI_INT, MPI_MAX, comm,
+                           &one.started);
+            break;
+        default: MPI_Start(&one.persistent); one.started = one.persistent;
+        }
+    }
+    for (One &one : all) {
+        MPI_Wait(&one.started, MPI_STATUS_IGNORE);
+        std::vector<int> result(kCount);
+        program.require(one.buffer.read(0, result.data(), kCount * sizeof(int)));
+        program.check(result == ones, "thread %d: a buffer of ones is no longer that", thread);
+        MPI_Request_free(&one.persistent);
+    }
+}
+
 } // namespace
 } // namespace hetcoll::test
 
@@ -33,14 +81,16 @@ int main(int argc, char **argv)
     using namespace hetcoll::test;
     Program program(argc, argv, "threads", MPI_THREAD_MULTIPLE);
     program.gpu();
+    const bool many = argc > 1 && std::strcmp(argv[1], "many") == 0;
     std::array<MPI_Comm, kThreads> comms{};
     for (MPI_Comm &comm : comms) {
         MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     }
     std::vector<std::thread> threads;
     for (int i = 0; i < kThreads; ++i) {
-        threads.emplace_back(
-            [&program, comm = comms[static_cast<std::size_t>(i)], i] { work(program, comm, i); });
+        threads.emplace_back([&program, many, comm = comms[static_cast<std::size_t>(i)], i] {
+            many ? work_much(program, comm, i) : work(program, comm, i);
+        });
     }
     for (std::thread &thread : threads) {
         thread.join();

@@ -1,5 +1,6 @@
 # Unit tests: one program a folder, its sources in test/unit/FOLDER.mk.
 include test/unit/base.mk
+include test/unit/bench.mk
 include test/unit/schedule.mk
 include test/unit/topology.mk
 include test/unit/topology_probe.mk
@@ -12,7 +13,7 @@ include test/unit/engine.mk
 include test/unit/emulated_gpu.mk
 
 unit_libs = libhetcoll.la -lgtest_main -lgtest
-unit_tests = test/unit/base_test test/unit/schedule_test test/unit/topology_test test/unit/tuning_test
+unit_tests = test/unit/base_test test/unit/bench_test test/unit/schedule_test test/unit/topology_test test/unit/tuning_test
 unit_tests_cuda = test/unit/device_test test/unit/pointer_cache_test test/unit/cuda_kernels_test \
 	test/unit/topology_probe_test test/unit/transport_test test/unit/engine_test test/unit/emulated_gpu_test
 
@@ -29,6 +30,9 @@ TESTS += $(all_unit_tests)
 test_unit_base_test_SOURCES = $(unit_sources_base)
 nodist_EXTRA_test_unit_base_test_SOURCES = linked_by_cxx.cc
 test_unit_base_test_LDADD = $(unit_libs)
+test_unit_bench_test_SOURCES = $(unit_sources_bench)
+nodist_EXTRA_test_unit_bench_test_SOURCES = linked_by_cxx.cc
+test_unit_bench_test_LDADD = $(unit_libs)
 test_unit_schedule_test_SOURCES = $(unit_sources_schedule)
 nodist_EXTRA_test_unit_schedule_test_SOURCES = linked_by_cxx.cc
 test_unit_schedule_test_LDADD = $(unit_libs)

@@ -16,7 +16,7 @@ MemoryNetwork::MemoryNetwork(int size, bool synchronous, unsigned seed)
 
 hetcoll_p2p MemoryNetwork::rank(int rank)
 {
-    return {&ranks_[rank], rank, size_, isend, irecv, test, progress, 0};
+    return {&ranks_[rank], rank, size_, isend, irecv, test, progress, 0, 0};
 }
 
 void MemoryNetwork::fail_send(int nth)

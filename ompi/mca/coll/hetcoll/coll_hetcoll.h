@@ -33,6 +33,15 @@ typedef int hetcoll_count_t;
 #error "hetcoll does not know this Open MPI's coll interface: use Open MPI 4.1, 5.0 or main"
 #endif
 
+/* Which calls of other collectives on device memory are copied to the host (coll_hetcoll_staged.h).
+ */
+enum hetcoll_stage_mode {
+    HETCOLL_STAGE_UNDECIDED,
+    HETCOLL_STAGE_NOTHING,
+    HETCOLL_STAGE_REDUCTIONS, /* and memory that Open MPI's CUDA support does not take everywhere */
+    HETCOLL_STAGE_ALL,
+};
+
 typedef struct {
     mca_coll_base_component_t super;
     int priority;
@@ -46,10 +55,17 @@ typedef struct {
     char *topology_file;
     char *tuning_table;
     bool adapt_chunk;
+    bool progress_thread;
+    bool thread_multiple; /* MPI was initialised with MPI_THREAD_MULTIPLE */
     char *ipc;
     char *pointer_cache;
     char *pre_sync;
     char *pml_device;
+    char *trace;
+    unsigned long max_memory, max_mapped;
+    char *stage;
+    unsigned long stage_pinned;
+    enum hetcoll_stage_mode stage_mode;     /* decided when the first communicator is made */
     struct hetcoll_process *process;        /* NULL: hetcoll is off in this process */
     int chunk_bytes_index, algorithm_index; /* of the variables, for Open MPI's registry */
 } mca_coll_hetcoll_component_t;
@@ -63,6 +79,13 @@ enum hetcoll_state {
     HETCOLL_STATE_READY,
 };
 
+/* The slots of a communicator that hetcoll takes, and keeps the previous module's content of. The
+ * names are Open MPI's. */
+#define HETCOLL_SLOTS(X) \
+    X(allreduce)         \
+    X(iallreduce)        \
+    X(allreduce_init)
+
 typedef struct {
     mca_coll_base_module_t super;
     ompi_communicator_t *comm;
@@ -74,8 +97,12 @@ typedef struct {
         int kind, operation;
         size_t bytes; /* of an element */
     } last;
-    mca_coll_base_module_allreduce_fn_t previous_allreduce;
-    mca_coll_base_module_t *previous_allreduce_module;
+#define HETCOLL_DECLARE(slot)                           \
+    mca_coll_base_module_##slot##_fn_t previous_##slot; \
+    mca_coll_base_module_t *previous_##slot##_module;
+    HETCOLL_SLOTS(HETCOLL_DECLARE)
+#undef HETCOLL_DECLARE
+    mca_coll_base_comm_coll_t *staged; /* the same of all other collectives; NULL: not taken */
 } mca_coll_hetcoll_module_t;
 
 OBJ_CLASS_DECLARATION(mca_coll_hetcoll_module_t);
@@ -90,14 +117,35 @@ void mca_coll_hetcoll_apply_settings(struct hetcoll_facts *facts);
 /* coll_hetcoll_module.c */
 mca_coll_base_module_t *mca_coll_hetcoll_comm_query(struct ompi_communicator_t *comm,
                                                     int *priority);
-/* Gives the communicator's slot back to the previous module, which then costs what it did without
- * hetcoll. Whoever saved our function before may still call it. */
+/* Our module of a communicator, from the module that a slot's function was called with; NULL: there
+ * is none. HAN of Open MPI 4.1 calls its predecessor's function with its own module. */
+mca_coll_hetcoll_module_t *mca_coll_hetcoll_own_module(mca_coll_base_module_t *base,
+                                                       struct ompi_communicator_t *comm);
+/* Gives the communicator's slots back to the previous modules, which then cost what they did
+ * without hetcoll. Whoever saved our functions before may still call them. */
 void mca_coll_hetcoll_leave(mca_coll_hetcoll_module_t *module);
 
 /* coll_hetcoll_allreduce.c */
+/* What all operations on a communicator use, this tag and the HETCOLL_TAGS - 1 below: they run one
+ * after the other. Far from those of Open MPI's blocking collectives, which a nonblocking operation
+ * of ours may overlap with; its nonblocking ones count down to here in eight million calls. The
+ * most negative numbers that fit the 24 bits of pml ucx. */
+#define MCA_COLL_HETCOLL_TAG (-(1 << 23) + HETCOLL_TAGS)
+/* The first call on a communicator decides its state. Local, and the same on every rank. */
+int mca_coll_hetcoll_first_call(mca_coll_hetcoll_module_t *module);
 int mca_coll_hetcoll_allreduce(const void *sbuf, void *rbuf, hetcoll_count_t count,
                                struct ompi_datatype_t *dtype, struct ompi_op_t *op,
                                struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
+
+/* coll_hetcoll_nonblocking.c */
+int mca_coll_hetcoll_iallreduce(const void *sbuf, void *rbuf, hetcoll_count_t count,
+                                struct ompi_datatype_t *dtype, struct ompi_op_t *op,
+                                struct ompi_communicator_t *comm, ompi_request_t **request,
+                                mca_coll_base_module_t *module);
+int mca_coll_hetcoll_allreduce_init(const void *sbuf, void *rbuf, hetcoll_count_t count,
+                                    struct ompi_datatype_t *dtype, struct ompi_op_t *op,
+                                    struct ompi_communicator_t *comm, struct ompi_info_t *info,
+                                    ompi_request_t **request, mca_coll_base_module_t *module);
 
 /* coll_hetcoll_facts.c: what processes tell each other when they start. */
 int mca_coll_hetcoll_publish_facts(void);
@@ -122,6 +170,16 @@ static inline int mca_coll_hetcoll_error_from_core(int code)
     case HETCOLL_ERROR_NO_MEMORY: return MPI_ERR_NO_MEM;
     default: return MCA_COLL_HETCOLL_MPI_ERRORS > code ? MCA_COLL_HETCOLL_MPI_ERRORS - code : code;
     }
+}
+
+/* Names a communicator in reports. */
+static inline uint32_t mca_coll_hetcoll_comm_id(const struct ompi_communicator_t *comm)
+{
+#if defined(MCA_COLL_BASE_VERSION_2_4_0) || defined(MCA_COLL_BASE_VERSION_3_0_0)
+    return comm->c_index;
+#else
+    return comm->c_contextid;
+#endif
 }
 
 void mca_coll_hetcoll_fill_p2p(struct hetcoll_p2p *p2p, struct ompi_communicator_t *comm);

@@ -5,14 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ompi/mca/coll/base/coll_base_util.h"
 #include "ompi/mca/coll/base/coll_tags.h"
-
-/* A call's channels use this tag and those below it, which Open MPI's other blocking collectives
- * use. Messages between two ranks arrive in order, and no rank has two blocking calls at once. */
-#if MCA_COLL_BASE_TAG_ALLREDUCE - HETCOLL_TAGS < MCA_COLL_BASE_TAG_SCATTERV - 1
-#error "hetcoll has more channels than Open MPI has tags for blocking collectives"
-#endif
 
 /* What the core needs to reach the previous module again. */
 struct host_call {
@@ -27,6 +20,32 @@ static int previous_allreduce(const mca_coll_hetcoll_module_t *module, const voi
 {
     return module->previous_allreduce(sbuf, rbuf, (hetcoll_count_t)count, dtype, op, module->comm,
                                       module->previous_allreduce_module);
+}
+
+/* The same, and a line in the trace. Without one this is not called: hetcoll has left the slot. */
+static int traced_previous(const mca_coll_hetcoll_module_t *module, const void *sbuf, void *rbuf,
+                           size_t count, struct ompi_datatype_t *dtype, struct ompi_op_t *op)
+{
+    struct hetcoll_process *process = mca_coll_hetcoll_component.process;
+    const uint64_t start_ns = hetcoll_trace_clock(process);
+    const int rc = previous_allreduce(module, sbuf, rbuf, count, dtype, op);
+    if (0 != start_ns) {
+        struct hetcoll_call described;
+        mca_coll_hetcoll_describe(&described, count, dtype, op);
+        const struct hetcoll_other_call call = {
+            .call = "allreduce",
+            .comm_id = mca_coll_hetcoll_comm_id(module->comm),
+            .rank = ompi_comm_rank(module->comm),
+            .comm_size = ompi_comm_size(module->comm),
+            .bytes = described.span,
+            .kind = described.kind,
+            .op = 0 <= described.kind ? described.op : -1,
+            .start_ns = start_ns,
+            .failed = OMPI_SUCCESS != rc,
+        };
+        hetcoll_trace_call(process, &call);
+    }
+    return rc;
 }
 
 static int host_allreduce(void *context, const void *send, void *recv)
@@ -81,7 +100,7 @@ static void explain(const mca_coll_hetcoll_module_t *module, const struct hetcol
 }
 
 /* The first call on a communicator. Every rank comes to the same state: it reads the same facts. */
-static int first_call(mca_coll_hetcoll_module_t *module)
+int mca_coll_hetcoll_first_call(mca_coll_hetcoll_module_t *module)
 {
     struct hetcoll_process *process = mca_coll_hetcoll_component.process;
     struct hetcoll_facts facts;
@@ -92,7 +111,9 @@ static int first_call(mca_coll_hetcoll_module_t *module)
     if (0 == facts.protocol || 0 == facts.may_have_gpu) {
         module->state = HETCOLL_STATE_PREVIOUS;
         explain(module, &facts);
-        mca_coll_hetcoll_leave(module);
+        if (0 == hetcoll_trace_clock(process)) {
+            mca_coll_hetcoll_leave(module);
+        }
         free(of_rank);
         return OMPI_SUCCESS;
     }
@@ -111,23 +132,6 @@ static int first_call(mca_coll_hetcoll_module_t *module)
     module->state = HETCOLL_STATE_READY;
     explain(module, &facts);
     return OMPI_SUCCESS;
-}
-
-/* HAN of Open MPI 4.1 calls its predecessor's function with its own module. */
-static mca_coll_hetcoll_module_t *own_module(mca_coll_base_module_t *base,
-                                             struct ompi_communicator_t *comm)
-{
-    if (((opal_object_t *)base)->obj_class == OBJ_CLASS(mca_coll_hetcoll_module_t)) {
-        return (mca_coll_hetcoll_module_t *)base;
-    }
-    mca_coll_base_avail_coll_t *item;
-    OPAL_LIST_FOREACH (item, comm->c_coll->module_list, mca_coll_base_avail_coll_t) {
-        opal_object_t *object = (opal_object_t *)item->ac_module;
-        if (object->obj_class == OBJ_CLASS(mca_coll_hetcoll_module_t)) {
-            return (mca_coll_hetcoll_module_t *)object;
-        }
-    }
-    return NULL;
 }
 
 /* Programs repeat themselves: a small host call takes 0.2 us, and finding out anew what is reduced
@@ -157,24 +161,24 @@ int mca_coll_hetcoll_allreduce(const void *sbuf, void *rbuf, hetcoll_count_t cou
                                struct ompi_datatype_t *dtype, struct ompi_op_t *op,
                                struct ompi_communicator_t *comm, mca_coll_base_module_t *base)
 {
-    mca_coll_hetcoll_module_t *module = own_module(base, comm);
+    mca_coll_hetcoll_module_t *module = mca_coll_hetcoll_own_module(base, comm);
     if (OPAL_UNLIKELY(NULL == module || NULL == module->previous_allreduce)) {
         return OMPI_ERR_NOT_AVAILABLE;
     }
     if (OPAL_UNLIKELY(HETCOLL_STATE_NEW == module->state)) {
-        const int rc = first_call(module);
+        const int rc = mca_coll_hetcoll_first_call(module);
         if (OMPI_SUCCESS != rc) {
             return rc;
         }
     }
     if (HETCOLL_STATE_PREVIOUS == module->state || 0 == count) {
-        return previous_allreduce(module, sbuf, rbuf, count, dtype, op);
+        return traced_previous(module, sbuf, rbuf, count, dtype, op);
     }
     struct host_call host = {module, count, dtype, op};
     struct hetcoll_call call = {
         .send = MPI_IN_PLACE == sbuf ? rbuf : sbuf,
         .recv = rbuf,
-        .tag = MCA_COLL_BASE_TAG_ALLREDUCE,
+        .tag = MCA_COLL_HETCOLL_TAG,
         .host_allreduce = host_allreduce,
         .context = &host,
     };

@@ -1,5 +1,6 @@
 /* The component: its parameters, and its life from MPI_Init to MPI_Finalize. */
 #include "coll_hetcoll.h"
+#include "coll_hetcoll_request.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,10 +15,11 @@ const char *mca_coll_hetcoll_component_version_string = "hetcoll, built for Open
 static int register_parameters(void);
 static int open_component(void);
 static int close_component(void);
+/* The level is taken down here: in 4.1 a program's MPI_T_init_thread changes what MPI says of it. */
 static int init_query(bool progress_threads, bool mpi_threads)
 {
     (void)progress_threads;
-    (void)mpi_threads;
+    mca_coll_hetcoll_component.thread_multiple = mpi_threads;
     return OMPI_SUCCESS;
 }
 
@@ -152,6 +154,13 @@ static int register_parameters(void)
         "measured table gives it",
         MCA_BASE_VAR_TYPE_BOOL, NULL, 0, 0, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ,
         &c->adapt_chunk);
+    c->progress_thread = false;
+    (void)mca_base_component_var_register(
+        &c->super.collm_version, "progress_thread",
+        "A thread of hetcoll advances nonblocking and persistent MPI_Allreduce while the program "
+        "computes; needs MPI_THREAD_MULTIPLE and a processor core of its own",
+        MCA_BASE_VAR_TYPE_BOOL, NULL, 0, 0, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_READONLY,
+        &c->progress_thread);
     register_string("ipc",
                     "Map the memory of GPUs of other ranks on the node: auto (where a trial "
                     "succeeds), never",
@@ -182,6 +191,27 @@ static int register_parameters(void)
                     "Open MPI, if a trial succeeds), never, always (if the trial succeeds, which "
                     "crashes where messages do not take device memory)",
                     &c->pml_device, "auto");
+    register_string("stage",
+                    "Copy device memory to the host for collectives other than Allreduce: auto "
+                    "(all of them where Open MPI says that it is not CUDA-aware, else reductions), "
+                    "always, never",
+                    &c->stage, "auto");
+    (void)register_bytes("stage_pinned",
+                         "Larger buffers, in bytes, are copied through pageable memory",
+                         &c->stage_pinned, 256ul << 20);
+    register_string("trace",
+                    "Write a line of JSON a call to this file, for hetcoll_info --trace: %r in its "
+                    "name is the rank, %p the process id; without either .RANK is added",
+                    &c->trace, "");
+    (void)register_bytes("max_memory",
+                         "Most bytes of page-locked host memory and device memory that a process "
+                         "keeps between calls, and that the messages of a call pass through (at "
+                         "least 262144); 0: no bound",
+                         &c->max_memory, 1ul << 30);
+    (void)register_bytes("max_mapped",
+                         "Most bytes of the memory of other ranks' GPUs that a process keeps mapped "
+                         "between calls",
+                         &c->max_mapped, 64ul << 30);
     return mca_coll_hetcoll_bring_fallback();
 }
 
@@ -215,6 +245,9 @@ static bool settings_are_valid(const mca_coll_hetcoll_component_t *c)
     } else if (!is_one_of(c->ipc, "auto", "never")) {
         snprintf(line, sizeof line, "coll_hetcoll_ipc '%s' is unknown, write auto or never",
                  c->ipc);
+    } else if (!is_one_of(c->stage, "auto", "never") && 0 != strcmp(c->stage, "always")) {
+        snprintf(line, sizeof line,
+                 "coll_hetcoll_stage '%s' is unknown, write auto, always or never", c->stage);
     } else if (!is_one_of(c->fallback, "auto", "never")) {
         snprintf(line, sizeof line, "coll_hetcoll_fallback '%s' is unknown, write auto or never",
                  c->fallback);
@@ -254,6 +287,7 @@ static int open_component(void)
 {
     mca_coll_hetcoll_component_t *c = &mca_coll_hetcoll_component;
     c->process = NULL;
+    c->stage_mode = HETCOLL_STAGE_UNDECIDED;
     if (!settings_are_valid(c)) {
         return OMPI_SUCCESS;
     }
@@ -277,6 +311,11 @@ static int open_component(void)
         .priority = c->priority,
         .local_rank = opal_process_info.my_local_rank,
         .verbose = c->verbose,
+        .trace = c->trace,
+        .rank = (int)OPAL_PROC_MY_NAME.vpid,
+        .max_memory = c->max_memory,
+        .max_mapped = c->max_mapped,
+        .stage_pinned = c->stage_pinned,
         .log = mca_coll_hetcoll_log,
     };
     char problem[512];
@@ -291,6 +330,7 @@ static int open_component(void)
 
 static int close_component(void)
 {
+    mca_coll_hetcoll_stop_requests();
     mca_coll_hetcoll_forget_facts();
     if (NULL != mca_coll_hetcoll_component.process) {
         hetcoll_process_destroy(mca_coll_hetcoll_component.process);

@@ -42,6 +42,41 @@ static const struct {
      "Cached allocations that were found freed or replaced"},
     {HETCOLL_POINTER_QUERIES, "pointer_queries", "Driver calls made to classify pointers"},
     {HETCOLL_POINTER_HOST, "pointer_host", "Pointers known as host memory without a driver call"},
+    {HETCOLL_STAGED_USER_OP, "staged_user_op", "Staged calls: hetcoll does not know the op"},
+    {HETCOLL_STAGED_TYPE, "staged_type", "Staged calls: no kernel reduces the type"},
+    {HETCOLL_STAGED_LAYOUT, "staged_layout",
+     "Staged calls: the datatype has holes, or elements of several types"},
+    {HETCOLL_STAGED_GPU, "staged_gpu", "Staged calls: this rank could not use its GPU"},
+    {HETCOLL_STAGED_OTHER_RANK, "staged_other_rank", "Staged calls: another rank had to"},
+    {HETCOLL_STAGED_COLLECTIVE, "staged_collective",
+     "Calls of other collectives on device memory that Open MPI served on the host"},
+    {HETCOLL_BYTES_STAGED, "bytes_staged",
+     "Bytes copied between device and host for calls of other collectives"},
+    {HETCOLL_NS_PREVIOUS, "time_previous", "Nanoseconds in calls_previous"},
+    {HETCOLL_NS_STAGED, "time_staged", "Nanoseconds in calls_staged"},
+    {HETCOLL_NS_RECURSIVE_DOUBLING, "time_recursive_doubling",
+     "Nanoseconds in calls_recursive_doubling"},
+    {HETCOLL_NS_RABENSEIFNER, "time_rabenseifner", "Nanoseconds in calls_rabenseifner"},
+    {HETCOLL_NS_RING, "time_ring", "Nanoseconds in calls_ring"},
+    {HETCOLL_NS_ONE_SHOT, "time_one_shot", "Nanoseconds in calls_one_shot"},
+    {HETCOLL_NS_TWO_SHOT, "time_two_shot", "Nanoseconds in calls_two_shot"},
+    {HETCOLL_NS_LEADER, "time_leader", "Nanoseconds in calls_leader"},
+    {HETCOLL_NS_TREE, "time_tree", "Nanoseconds in calls_tree"},
+    {HETCOLL_NS_HIERARCHICAL, "time_hierarchical", "Nanoseconds in calls_hierarchical"},
+    {HETCOLL_NS_SMALL, "time_small",
+     "Nanoseconds in calls_small; of those on host memory only while this variable has a handle"},
+    {HETCOLL_NS_COPY_IN, "time_copy_in", "Nanoseconds in calls_copy_in"},
+    {HETCOLL_NS_PATH_BOUNCE, "time_path_bounce",
+     "Nanoseconds in calls whose data went in messages through pinned memory"},
+    {HETCOLL_NS_PATH_DIRECT, "time_path_direct",
+     "Nanoseconds in calls whose data Open MPI sent from device memory"},
+    {HETCOLL_NS_PATH_MAPPED, "time_path_mapped",
+     "Nanoseconds in calls whose data was read from or written to mapped memory of peers"},
+    {HETCOLL_NS_PATH_MIXED, "time_path_mixed",
+     "Nanoseconds in calls whose data went both ways: mapped, and in messages"},
+    {HETCOLL_HELD_PINNED, "held_pinned", "Bytes of page-locked host memory held now"},
+    {HETCOLL_HELD_DEVICE, "held_device", "Bytes of device memory held now"},
+    {HETCOLL_HELD_MAPPED, "held_mapped", "Bytes of the memory of peers mapped now"},
 };
 
 static int read_counter(const struct mca_base_pvar_t *pvar, void *value, void *object)
@@ -55,14 +90,40 @@ static int read_counter(const struct mca_base_pvar_t *pvar, void *value, void *o
     return OMPI_SUCCESS;
 }
 
+/* A handle on the time of small calls asks for their clock to be read. */
+static int notify_small(struct mca_base_pvar_t *pvar, mca_base_pvar_event_t event, void *object,
+                        int *count)
+{
+    struct hetcoll_process *process = mca_coll_hetcoll_component.process;
+    (void)pvar;
+    (void)object;
+    if (MCA_BASE_PVAR_HANDLE_BIND == event) {
+        *count = 1;
+    }
+    if (NULL != process) {
+        hetcoll_process_time_small(process, MCA_BASE_PVAR_HANDLE_BIND == event     ? 1
+                                            : MCA_BASE_PVAR_HANDLE_UNBIND == event ? -1
+                                                                                   : 0);
+    }
+    return OMPI_SUCCESS;
+}
+
+static int class_of(enum hetcoll_counter counter)
+{
+    return HETCOLL_NS_PREVIOUS > counter   ? MPI_T_PVAR_CLASS_COUNTER
+           : HETCOLL_HELD_PINNED > counter ? MPI_T_PVAR_CLASS_TIMER
+                                           : MPI_T_PVAR_CLASS_LEVEL;
+}
+
 void mca_coll_hetcoll_register_counters(void)
 {
     for (size_t i = 0; i < sizeof counters / sizeof counters[0]; ++i) {
         (void)mca_base_component_pvar_register(
             &mca_coll_hetcoll_component.super.collm_version, counters[i].name, counters[i].help,
-            OPAL_INFO_LVL_4, MPI_T_PVAR_CLASS_COUNTER, MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL,
-            MCA_BASE_VAR_BIND_NO_OBJECT,
-            MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS, read_counter, NULL, NULL,
+            OPAL_INFO_LVL_4, class_of(counters[i].counter), MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG,
+            NULL, MCA_BASE_VAR_BIND_NO_OBJECT,
+            MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS, read_counter, NULL,
+            HETCOLL_NS_SMALL == counters[i].counter ? notify_small : NULL,
             (void *)(intptr_t)counters[i].counter);
     }
 }

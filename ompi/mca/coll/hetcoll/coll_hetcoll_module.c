@@ -1,6 +1,9 @@
-/* The module: one a communicator. It takes MPI_Allreduce, and keeps the module that had it before.
+/* The module: one a communicator. It takes some slots, and keeps the modules that had them before.
  */
 #include "coll_hetcoll.h"
+#include "coll_hetcoll_staged.h"
+
+#include "ompi/mca/coll/base/coll_base_util.h"
 
 static void construct(mca_coll_hetcoll_module_t *module)
 {
@@ -9,8 +12,12 @@ static void construct(mca_coll_hetcoll_module_t *module)
     module->engine = NULL;
     module->last.dtype = NULL;
     module->last.op = NULL;
-    module->previous_allreduce = NULL;
-    module->previous_allreduce_module = NULL;
+#define HETCOLL_CLEAR(slot)         \
+    module->previous_##slot = NULL; \
+    module->previous_##slot##_module = NULL;
+    HETCOLL_SLOTS(HETCOLL_CLEAR)
+#undef HETCOLL_CLEAR
+    module->staged = NULL;
 }
 
 static void destruct(mca_coll_hetcoll_module_t *module)
@@ -18,51 +25,86 @@ static void destruct(mca_coll_hetcoll_module_t *module)
     if (NULL != module->engine) {
         hetcoll_engine_destroy(module->engine);
     }
+    mca_coll_hetcoll_staged_release(module);
 #if !HETCOLL_MODULE_INSTALLS_ITSELF
-    if (NULL != module->previous_allreduce_module) {
-        OBJ_RELEASE(module->previous_allreduce_module);
+#define HETCOLL_RELEASE(slot)                          \
+    if (NULL != module->previous_##slot##_module) {    \
+        OBJ_RELEASE(module->previous_##slot##_module); \
     }
+    HETCOLL_SLOTS(HETCOLL_RELEASE)
+#undef HETCOLL_RELEASE
 #endif
 }
 
 OBJ_CLASS_INSTANCE(mca_coll_hetcoll_module_t, mca_coll_base_module_t, construct, destruct);
 
-/* Nothing to fall back to happens: another component may have emptied the slot (Open MPI issue
- * 9885). Then the slot stays empty. 4.1 and 5.0 copy our slots after this and count references;
- * main lets the module write the slot, without counting. */
+mca_coll_hetcoll_module_t *mca_coll_hetcoll_own_module(mca_coll_base_module_t *base,
+                                                       struct ompi_communicator_t *comm)
+{
+    if (((opal_object_t *)base)->obj_class == OBJ_CLASS(mca_coll_hetcoll_module_t)) {
+        return (mca_coll_hetcoll_module_t *)base;
+    }
+    mca_coll_base_avail_coll_t *item;
+    OPAL_LIST_FOREACH (item, comm->c_coll->module_list, mca_coll_base_avail_coll_t) {
+        opal_object_t *object = (opal_object_t *)item->ac_module;
+        if (object->obj_class == OBJ_CLASS(mca_coll_hetcoll_module_t)) {
+            return (mca_coll_hetcoll_module_t *)object;
+        }
+    }
+    return NULL;
+}
+
+#if HETCOLL_MODULE_INSTALLS_ITSELF
+#define HETCOLL_KEEP(slot) \
+    MCA_COLL_INSTALL_API(comm, slot, mca_coll_hetcoll_##slot, base, "hetcoll");
+#else
+#define HETCOLL_KEEP(slot) OBJ_RETAIN(module->previous_##slot##_module);
+#endif
+
+/* Where a slot is empty there is nothing to fall back to, as happens where another component has
+ * emptied it (Open MPI issue 9885): it stays empty. 4.1 and 5.0 copy our slots after this and count
+ * references; main lets the module write the slot, without counting. */
 static int enable(mca_coll_base_module_t *base, struct ompi_communicator_t *comm)
 {
     mca_coll_hetcoll_module_t *module = (mca_coll_hetcoll_module_t *)base;
-    if (NULL == comm->c_coll->coll_allreduce || NULL == comm->c_coll->coll_allreduce_module) {
-        base->coll_allreduce = NULL;
-        return OMPI_SUCCESS;
+#define HETCOLL_ENABLE(slot)                                                               \
+    if (NULL == comm->c_coll->coll_##slot || NULL == comm->c_coll->coll_##slot##_module) { \
+        base->coll_##slot = NULL;                                                          \
+    } else {                                                                               \
+        module->previous_##slot = comm->c_coll->coll_##slot;                               \
+        module->previous_##slot##_module = comm->c_coll->coll_##slot##_module;             \
+        HETCOLL_KEEP(slot)                                                                 \
     }
-    module->previous_allreduce = comm->c_coll->coll_allreduce;
-    module->previous_allreduce_module = comm->c_coll->coll_allreduce_module;
-#if HETCOLL_MODULE_INSTALLS_ITSELF
-    MCA_COLL_INSTALL_API(comm, allreduce, mca_coll_hetcoll_allreduce, base, "hetcoll");
-#else
-    OBJ_RETAIN(module->previous_allreduce_module);
-#endif
+    HETCOLL_SLOTS(HETCOLL_ENABLE)
+#undef HETCOLL_ENABLE
+    mca_coll_hetcoll_staged_enable(module, comm);
     return OMPI_SUCCESS;
 }
 
-void mca_coll_hetcoll_leave(mca_coll_hetcoll_module_t *module)
-{
-    struct ompi_communicator_t *comm = module->comm;
-    if (comm->c_coll->coll_allreduce_module != &module->super ||
-        comm->c_coll->coll_allreduce != mca_coll_hetcoll_allreduce) {
-        return; /* another module came after us */
-    }
+/* Writes the previous module into a slot that is still ours: another module may have come after. */
 #if HETCOLL_MODULE_INSTALLS_ITSELF
-    MCA_COLL_INSTALL_API(comm, allreduce, module->previous_allreduce,
-                         module->previous_allreduce_module, "hetcoll");
-#else
-    OBJ_RETAIN(module->previous_allreduce_module);
-    comm->c_coll->coll_allreduce = module->previous_allreduce;
-    comm->c_coll->coll_allreduce_module = module->previous_allreduce_module;
-    OBJ_RELEASE(module); /* the slot's; the communicator's list of modules has another */
+#define HETCOLL_RESTORE(slot)                                              \
+    if (comm->c_coll->coll_##slot##_module == &module->super &&            \
+        comm->c_coll->coll_##slot == mca_coll_hetcoll_##slot) {            \
+        MCA_COLL_INSTALL_API(comm, slot, module->previous_##slot,          \
+                             module->previous_##slot##_module, "hetcoll"); \
+    }
+#else /* the slot's reference to us goes; the communicator's list of modules has another */
+#define HETCOLL_RESTORE(slot)                                                  \
+    if (comm->c_coll->coll_##slot##_module == &module->super &&                \
+        comm->c_coll->coll_##slot == mca_coll_hetcoll_##slot) {                \
+        OBJ_RETAIN(module->previous_##slot##_module);                          \
+        comm->c_coll->coll_##slot = module->previous_##slot;                   \
+        comm->c_coll->coll_##slot##_module = module->previous_##slot##_module; \
+        OBJ_RELEASE(module);                                                   \
+    }
 #endif
+
+void mca_coll_hetcoll_leave(mca_coll_hetcoll_module_t *own)
+{
+    mca_coll_hetcoll_module_t *module = own; /* OBJ_RELEASE may write it */
+    struct ompi_communicator_t *comm = module->comm;
+    HETCOLL_SLOTS(HETCOLL_RESTORE)
 }
 
 /* 4.1 and 5.0 call this once for every slot that we own, so it may run more than once. */
@@ -70,12 +112,13 @@ static int disable(mca_coll_base_module_t *base, struct ompi_communicator_t *com
 {
 #if HETCOLL_MODULE_INSTALLS_ITSELF
     mca_coll_hetcoll_module_t *module = (mca_coll_hetcoll_module_t *)base;
-    if (comm->c_coll->coll_allreduce_module == base) {
-        MCA_COLL_INSTALL_API(comm, allreduce, module->previous_allreduce,
-                             module->previous_allreduce_module, "hetcoll");
-    }
-    module->previous_allreduce = NULL;
-    module->previous_allreduce_module = NULL;
+    HETCOLL_SLOTS(HETCOLL_RESTORE)
+#define HETCOLL_FORGET(slot)        \
+    module->previous_##slot = NULL; \
+    module->previous_##slot##_module = NULL;
+    HETCOLL_SLOTS(HETCOLL_FORGET)
+#undef HETCOLL_FORGET
+    mca_coll_hetcoll_staged_disable(module, comm);
 #else
     (void)base;
     (void)comm;
@@ -97,7 +140,10 @@ mca_coll_base_module_t *mca_coll_hetcoll_comm_query(struct ompi_communicator_t *
     module->comm = comm;
     module->super.coll_module_enable = enable;
     module->super.coll_module_disable = disable;
-    module->super.coll_allreduce = mca_coll_hetcoll_allreduce;
+#define HETCOLL_OFFER(slot) module->super.coll_##slot = mca_coll_hetcoll_##slot;
+    HETCOLL_SLOTS(HETCOLL_OFFER)
+#undef HETCOLL_OFFER
+    mca_coll_hetcoll_staged_offer(module);
     *priority = mca_coll_hetcoll_component.priority;
     return &module->super;
 }

@@ -69,6 +69,7 @@ void mca_coll_hetcoll_fill_p2p(struct hetcoll_p2p *p2p, struct ompi_communicator
         .test = p2p_test,
         .progress = p2p_progress,
         .shares_processor = opal_progress_yield_when_idle,
+        .comm_id = mca_coll_hetcoll_comm_id(comm),
     };
 }
 

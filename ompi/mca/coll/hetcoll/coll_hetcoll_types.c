@@ -99,6 +99,7 @@ static void describe_predefined_op(struct hetcoll_call *call, ompi_datatype_t *d
     if (NOT_REDUCED == kind && !derived) { /* derived pairs may have holes */
         kind = kind_of_pair(base);
     }
+    call->reason = NULL == base ? HETCOLL_REASON_LAYOUT : HETCOLL_REASON_TYPE;
     if (NOT_REDUCED == kind || NOT_REDUCED == operation || !hetcoll_is_reduced(operation, kind)) {
         return;
     }
@@ -135,6 +136,7 @@ void mca_coll_hetcoll_describe(struct hetcoll_call *call, size_t count,
 {
     call->kind = NOT_REDUCED;
     call->user_op = 0;
+    call->reason = HETCOLL_REASON_USER_OP;
     call->count = count;
     if (ompi_op_is_intrinsic(op)) {
         describe_predefined_op(call, dtype, op);

@@ -13,6 +13,7 @@ AC_DEFUN([MCA_ompi_coll_hetcoll_TRY_CUDA],
 [for coll_hetcoll_dir in "$1" "$1"/nvidia/cu[[0-9]]* "$1"/lib/python3*/site-packages/nvidia/cu[[0-9]]*; do
     AS_IF([test -z "$coll_hetcoll_NVCC" && test -x "$coll_hetcoll_dir/bin/nvcc" && test -f "$coll_hetcoll_dir/include/cuda.h"],
         [coll_hetcoll_NVCC=$coll_hetcoll_dir/bin/nvcc
+         AS_IF([test -f "$coll_hetcoll_dir/include/nvtx3/nvToolsExt.h"], [coll_hetcoll_WITH_NVTX=1])
          coll_hetcoll_CUDA_CPPFLAGS="-isystem $coll_hetcoll_dir/include"])
  done])
 
@@ -24,6 +25,7 @@ AC_DEFUN([MCA_ompi_coll_hetcoll_FIND_CUDA],
     [AS_HELP_STRING([--with-hetcoll-cuda-arch=LIST],
         [architectures of the kernels of coll/hetcoll, as 80,90; the default is all from 60 up])])
  coll_hetcoll_NVCC=
+ coll_hetcoll_WITH_NVTX=0
  coll_hetcoll_CUDA_CPPFLAGS=
  coll_hetcoll_NVCC_ARCH_FLAGS=
  AS_CASE([$with_hetcoll_cuda],
@@ -44,6 +46,7 @@ AC_DEFUN([MCA_ompi_coll_hetcoll_FIND_CUDA],
     [coll_hetcoll_NVCC_ARCH_FLAGS=$(sh "$srcdir/ompi/mca/coll/hetcoll/config/cuda_arch_flags.sh" "$coll_hetcoll_NVCC" "$with_hetcoll_cuda_arch") ||
         AC_MSG_ERROR([coll/hetcoll: no flags for the kernels, the reason is above])])
  AC_SUBST([coll_hetcoll_NVCC])
+ AC_SUBST([coll_hetcoll_WITH_NVTX])
  AC_SUBST([coll_hetcoll_CUDA_CPPFLAGS])
  AC_SUBST([coll_hetcoll_NVCC_ARCH_FLAGS])])
 

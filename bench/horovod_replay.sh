@@ -1,0 +1,67 @@
+#!/bin/bash
+# horovod_replay.sh [BUILD]: the Allreduces and broadcasts of training ResNet-50 with Horovod, from
+# recorded traces, on the emulated GPU with the links of four GPUs of a DGX A100: hetcoll against
+# copying to the host, reducing there and copying back, in turns in one run. Writes a results file
+# to stdout. It says nothing about a GPU: the links are modelled, at list speed times SCALE.
+#
+# A run counts only if the processors were less than half busy: else they were the limit and not the
+# links. Environment: SCALE, SHRINK (a divisor of all sizes, for trying it out).
+set -eu
+here=$(dirname "$(readlink -f "$0")")
+cd "${1:-build}" 2>/dev/null && [ -x bench/horovod_replay ] && [ -e bench/horovod_half.so ] || {
+    echo "horovod_replay.sh: ${1:-build} has no bench/horovod_replay and bench/horovod_half.so: make them there" >&2
+    exit 1
+}
+scale=${SCALE:-0.002} shrink=${SHRINK:-1}
+configured() { sed -n "s/^$1 = //p" Makefile; }
+export OMPI_MCA_mca_base_component_path="$PWD/component:$(configured OMPI_COMPONENTS)"
+export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_rmaps_base_oversubscribe=1
+export OMPI_MCA_coll_hetcoll_tuning_table=none
+export EMU_KERNELS="$PWD/emulated_gpu/lib/libhetcoll_emulated_kernels.so"
+export LD_LIBRARY_PATH="$PWD/emulated_gpu/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+if [ "$(id -u)" = 0 ]; then
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+fi
+machine=$here/../topology/machines/dgxa100.topology:0-3
+work=$(mktemp) || exit 1
+trap 'rm -f "$work"' EXIT
+
+processor_time() { awk '/^cpu / { busy = $2 + $3 + $4 + $7 + $8; print busy, busy + $5 + $6 }' /proc/stat; }
+
+# play SCALE OPTION... TRACE
+play()
+{
+    local at=$1
+    shift
+    EMU_LINKS=$machine EMU_LINK_SCALE=$at EMU_NODE=replay$$.$at timeout -k 5 1800 \
+        "$(configured MPIRUN)" -mca pml ob1 -mca btl ^openib -bind-to none --mca coll hetcoll -n 4 \
+        bench/horovod_replay --shrink "$shrink" "$@" 2>/dev/null </dev/null
+}
+
+sum_of() { awk -v column="$1" '$1 == "Allreduce" && $3 == "all" { sum += $column } END { printf "%.0f\n", sum }' "$work"; }
+
+first=yes
+for kind in float half; do
+    trace=$here/traces/horovod_resnet50_$kind.csv
+    checked=$(play 1000 --check "$trace") || { echo "$checked" >&2; exit 1; }
+    before=$(processor_time)
+    play "$scale" --compare "$trace" >"$work"
+    busy=$(echo "$before $(processor_time)" | awk '{ printf "%.2f", ($3 - $1) / ($4 - $2) }')
+    if [ $first = yes ]; then
+        echo "# what          Allreduce and Bcast of training ResNet-50, 10 steps; link model, not GPU speed"
+        sed -n '/^# trace/d; /^# cuda_driver/d; /^#/p' "$work" | sed '$d'
+        echo "# links         list speeds of ${machine##*/}, times $scale"
+        [ "$shrink" = 1 ] || echo "# shrink        calls with 1/$shrink of their elements"
+        echo "#"
+        sed -n '/^# call/p' "$work"
+        first=no
+    fi
+    echo "# $kind: $checked"
+    grep -v '^#' "$work"
+    echo "# $kind: processors $busy busy$(awk "BEGIN { if ($busy >= 0.5) print \": does not count\" }")"
+    eval "moved_$kind=$(sum_of 9) time_$kind=$(sum_of 6) copy_$kind=$(sum_of 7)"
+done
+# shellcheck disable=SC2154
+awk "BEGIN {
+    printf \"# Allreduce, host_copy / hetcoll: float %.2f, half %.2f (target: 2)\n\", $copy_float / $time_float, $copy_half / $time_half
+    printf \"# bytes moved, half / float: %.3f (target: 0.5)\n\", $moved_half / $moved_float }"

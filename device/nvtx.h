@@ -1,0 +1,35 @@
+// Ranges for NVIDIA's profilers (NVTX): what a profiler shows beside kernels and copies. Costs a
+// test of a pointer where no profiler is attached, and nothing at all in a build without NVTX's
+// headers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace hetcoll {
+
+// One a process. A profiler must have set NVTX's injection up before it is made.
+class Nvtx {
+public:
+    Nvtx() noexcept;
+    ~Nvtx();
+    Nvtx(const Nvtx &) = delete;
+    Nvtx &operator=(const Nvtx &) = delete;
+
+    // "hetcoll CALL ALGORITHM BYTES", from here to end(), which may be called on another thread.
+    // Zero if nobody looks.
+    [[nodiscard]] std::uint64_t start(const char *call, const char *algorithm,
+                                      std::size_t bytes) const noexcept
+    {
+        return domain_ != nullptr ? start_named(call, algorithm, bytes) : 0;
+    }
+    void end(std::uint64_t range) const noexcept;
+
+private:
+    [[nodiscard]] std::uint64_t start_named(const char *call, const char *algorithm,
+                                            std::size_t bytes) const noexcept;
+
+    void *domain_ = nullptr; // null: no profiler
+};
+
+} // namespace hetcoll

@@ -1,0 +1,90 @@
+// The boundary's functions for staging; no exception crosses it, and what throws is memory
+// exhaustion.
+#include "engine/hetcoll.h"
+#include "engine/stage.h"
+
+#include <cctype>
+#include <new>
+
+using hetcoll::Process;
+using hetcoll::Stage;
+
+struct hetcoll_stage {
+    explicit hetcoll_stage(Process &its_process) : process(its_process), stage(its_process) {}
+    Process &process;
+    Stage stage;
+    bool out_of_memory = false;
+};
+
+int hetcoll_stage_add(hetcoll_process *owner, hetcoll_stage **stage, void *buffer,
+                      const void *first, int leave_ordinary)
+{
+    Process &process = hetcoll::process_of(owner);
+    auto found = process.pointers().find(first);
+    if (!found.ok()) {
+        found = process.pointers().find(first); // once more: all depends on it
+    }
+    if (found.ok() &&
+        (found->kind == hetcoll::MemoryKind::kHost || (leave_ordinary != 0 && found->legacy_ipc))) {
+        return 0;
+    }
+    if (*stage == nullptr) {
+        process.count(HETCOLL_STAGED_COLLECTIVE);
+        *stage = new (std::nothrow) hetcoll_stage(process);
+    }
+    if (*stage == nullptr) {
+        return -1;
+    }
+    try {
+        (*stage)->stage.add(buffer, std::move(found));
+    } catch (const std::bad_alloc &) {
+        return -1;
+    }
+    return 1;
+}
+
+void hetcoll_stage_piece(hetcoll_stage *stage, ptrdiff_t offset, size_t bytes, int use)
+{
+    try {
+        stage->stage.add_piece(offset, bytes, (use & HETCOLL_STAGE_READ) != 0,
+                               (use & HETCOLL_STAGE_WRITTEN) != 0);
+    } catch (const std::bad_alloc &) {
+        stage->out_of_memory = true;
+    }
+}
+
+void *hetcoll_stage_host(hetcoll_stage *stage)
+{
+    try {
+        return stage->out_of_memory ? nullptr : stage->stage.host();
+    } catch (const std::bad_alloc &) {
+        return nullptr;
+    }
+}
+
+void hetcoll_stage_start(hetcoll_stage *stage, int use)
+{
+    if ((use & HETCOLL_STAGE_READ) != 0) {
+        stage->stage.start_read();
+    } else {
+        stage->stage.start_write();
+    }
+}
+
+int hetcoll_stage_is_done(hetcoll_stage *stage) { return stage->stage.is_done(); }
+
+int hetcoll_stage_finish(hetcoll_stage *stage, const char *collective)
+{
+    const hetcoll::Status failure = stage->stage.take_failure();
+    if (failure.ok()) {
+        return HETCOLL_SUCCESS;
+    }
+    hetcoll::log(stage->process.log(), 0,
+                 "hetcoll: MPI_%c%s failed on this rank, what it receives is undefined: %s",
+                 std::toupper(static_cast<unsigned char>(*collective)), collective + 1,
+                 failure.message().c_str());
+    return failure.code() == hetcoll::Errc::kNoMemory ? HETCOLL_ERROR_NO_MEMORY
+                                                      : HETCOLL_ERROR_DEVICE;
+}
+
+void hetcoll_stage_destroy(hetcoll_stage *stage) { delete stage; }

@@ -1,0 +1,153 @@
+/* MPI_Iallreduce and MPI_Allreduce_init: the core's operations as Open MPI's requests. */
+#include "coll_hetcoll_request.h"
+
+#include <stdlib.h>
+
+/* The request's work. */
+struct pending {
+    struct hetcoll_call call;
+    struct hetcoll_operation *operation;
+    struct ompi_datatype_t *dtype;
+    struct ompi_op_t *op;
+};
+
+/* A user-defined op that hetcoll does not know. The request holds the handles. */
+static void reduce(void *context, const void *in, void *inout, size_t count)
+{
+    const struct pending *pending = context;
+    ompi_op_reduce(pending->op, (void *)in, inout, (hetcoll_count_t)count, pending->dtype);
+}
+
+static int step(mca_coll_hetcoll_request_t *request, int *error)
+{
+    struct pending *pending = request->work;
+    int result;
+    if (0 == hetcoll_operation_step(pending->operation, &result)) {
+        return 0;
+    }
+    *error = mca_coll_hetcoll_error_from_core(result);
+    return 1;
+}
+
+static int start(mca_coll_hetcoll_request_t *request)
+{
+    struct pending *pending = request->work;
+    return mca_coll_hetcoll_error_from_core(hetcoll_operation_start(pending->operation));
+}
+
+static void destroy(mca_coll_hetcoll_request_t *request)
+{
+    struct pending *pending = request->work;
+    hetcoll_operation_destroy(pending->operation);
+    free(pending);
+}
+
+static int make(mca_coll_hetcoll_module_t *module, const struct hetcoll_call *call,
+                struct ompi_datatype_t *dtype, struct ompi_op_t *op, bool persistent,
+                mca_coll_hetcoll_request_t **made)
+{
+    struct pending *pending = malloc(sizeof *pending);
+    mca_coll_hetcoll_request_t *request = mca_coll_hetcoll_request_new(module->comm, persistent);
+    if (NULL == pending || NULL == request) {
+        free(pending);
+        if (NULL != request) {
+            mca_coll_hetcoll_request_drop(request);
+        }
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    *pending = (struct pending){.call = *call, .dtype = dtype, .op = op};
+    pending->call.reduce = reduce;
+    pending->call.context = pending;
+    pending->operation = hetcoll_operation_create(module->engine, &pending->call, persistent);
+    if (NULL == pending->operation) {
+        free(pending);
+        mca_coll_hetcoll_request_drop(request);
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    request->work = pending;
+    request->step = step;
+    request->start = start;
+    request->destroy = destroy;
+    *made = request;
+    return OMPI_SUCCESS;
+}
+
+/* Sets *call. False: the previous module serves this call, on every rank. */
+static bool is_ours(mca_coll_hetcoll_module_t *module, struct hetcoll_call *call, const void *sbuf,
+                    void *rbuf, size_t count, struct ompi_datatype_t *dtype, struct ompi_op_t *op)
+{
+    if (HETCOLL_STATE_READY != module->state || 0 == count) {
+        return false;
+    }
+    *call = (struct hetcoll_call){
+        .send = MPI_IN_PLACE == sbuf ? rbuf : sbuf,
+        .recv = rbuf,
+        .tag = MCA_COLL_HETCOLL_TAG,
+    };
+    mca_coll_hetcoll_describe(call, count, dtype, op);
+    return 0 <= call->kind || 0 != call->user_op;
+}
+
+static int find_module(mca_coll_base_module_t *base, struct ompi_communicator_t *comm,
+                       mca_coll_hetcoll_module_t **module)
+{
+    *module = mca_coll_hetcoll_own_module(base, comm);
+    if (NULL == *module) {
+        return OMPI_ERR_NOT_AVAILABLE;
+    }
+    return HETCOLL_STATE_NEW == (*module)->state ? mca_coll_hetcoll_first_call(*module)
+                                                 : OMPI_SUCCESS;
+}
+
+int mca_coll_hetcoll_iallreduce(const void *sbuf, void *rbuf, hetcoll_count_t count,
+                                struct ompi_datatype_t *dtype, struct ompi_op_t *op,
+                                struct ompi_communicator_t *comm, ompi_request_t **request,
+                                mca_coll_base_module_t *base)
+{
+    mca_coll_hetcoll_module_t *module;
+    mca_coll_hetcoll_request_t *made;
+    struct hetcoll_call call;
+    int rc = find_module(base, comm, &module);
+    if (OMPI_SUCCESS != rc) {
+        return rc;
+    }
+    if (!is_ours(module, &call, sbuf, rbuf, (size_t)count, dtype, op)) {
+        return module->previous_iallreduce(sbuf, rbuf, count, dtype, op, comm, request,
+                                           module->previous_iallreduce_module);
+    }
+    rc = make(module, &call, dtype, op, false, &made);
+    if (OMPI_SUCCESS != rc) {
+        return rc;
+    }
+    rc = start(made);
+    if (OMPI_SUCCESS != rc) {
+        mca_coll_hetcoll_request_drop(made);
+        return rc;
+    }
+    *request = &made->super.super;
+    mca_coll_hetcoll_request_begin(made);
+    return OMPI_SUCCESS;
+}
+
+int mca_coll_hetcoll_allreduce_init(const void *sbuf, void *rbuf, hetcoll_count_t count,
+                                    struct ompi_datatype_t *dtype, struct ompi_op_t *op,
+                                    struct ompi_communicator_t *comm, struct ompi_info_t *info,
+                                    ompi_request_t **request, mca_coll_base_module_t *base)
+{
+    mca_coll_hetcoll_module_t *module;
+    mca_coll_hetcoll_request_t *made;
+    struct hetcoll_call call;
+    int rc = find_module(base, comm, &module);
+    if (OMPI_SUCCESS != rc) {
+        return rc;
+    }
+    if (!is_ours(module, &call, sbuf, rbuf, (size_t)count, dtype, op)) {
+        return module->previous_allreduce_init(sbuf, rbuf, count, dtype, op, comm, info, request,
+                                               module->previous_allreduce_init_module);
+    }
+    rc = make(module, &call, dtype, op, true, &made);
+    if (OMPI_SUCCESS == rc) {
+        *request = &made->super.super;
+    }
+    return rc;
+}

@@ -1,0 +1,170 @@
+/* Before and after the previous module's function: the copies, and the requests of nonblocking and
+ * persistent collectives. These copy in when they are called or started, blocking, and begin the
+ * previous module's operation at once, because it takes its tags in the order of the calls; they
+ * copy out when that has completed. */
+#include "coll_hetcoll_request.h"
+#include "coll_hetcoll_staged.h"
+
+#include <stdlib.h>
+
+#include "opal/runtime/opal_progress.h"
+#include "opal/sys/atomic.h"
+
+static void copy(struct hetcoll_stage *stage, int use)
+{
+    hetcoll_stage_start(stage, use);
+    while (!hetcoll_stage_is_done(stage)) {
+        opal_progress();
+    }
+}
+
+static int finish(struct hetcoll_stage *stage, const char *name)
+{
+    return mca_coll_hetcoll_error_from_core(hetcoll_stage_finish(stage, name));
+}
+
+static void drop(struct hetcoll_staged_call *call)
+{
+    hetcoll_stage_destroy(call->stage);
+    call->stage = NULL;
+}
+
+static int out_of_memory(struct hetcoll_staged_call *call)
+{
+    if (NULL != call->stage) {
+        (void)finish(call->stage, call->name);
+        drop(call);
+    }
+    return OMPI_ERR_OUT_OF_RESOURCE;
+}
+
+int mca_coll_hetcoll_stage(struct hetcoll_staged_call *call, hetcoll_staged_data_t *data,
+                           bool copy_in)
+{
+    call->error = OMPI_SUCCESS;
+    call->stage = NULL;
+    if (NULL != call->comm) {
+        call->rank = ompi_comm_rank(call->comm);
+        call->size = ompi_comm_size(call->comm);
+    }
+    data(call);
+    if (OPAL_UNLIKELY(OMPI_SUCCESS != call->error)) {
+        return out_of_memory(call);
+    }
+    if (NULL != call->stage && copy_in) {
+        copy(call->stage, HETCOLL_STAGE_READ);
+    }
+    return OMPI_SUCCESS;
+}
+
+int mca_coll_hetcoll_staged_end(struct hetcoll_staged_call *call, int rc)
+{
+    if (OMPI_SUCCESS == rc) {
+        copy(call->stage, HETCOLL_STAGE_WRITTEN);
+    }
+    const int copied = finish(call->stage, call->name);
+    drop(call);
+    return OMPI_SUCCESS == rc ? copied : rc;
+}
+
+/* ---- requests ---- */
+
+struct work {
+    const char *name;
+    struct hetcoll_stage *stage; /* NULL: given back */
+    ompi_request_t *inner;       /* of the previous module */
+    bool persistent, copying;
+};
+
+static int step(mca_coll_hetcoll_request_t *request, int *error)
+{
+    struct work *work = request->work;
+    if (!work->copying) {
+        if (!REQUEST_COMPLETE(work->inner)) {
+            return 0;
+        }
+        opal_atomic_rmb();
+        const int rc = work->inner->req_status.MPI_ERROR;
+        if (work->persistent) {
+            work->inner->req_state = OMPI_REQUEST_INACTIVE;
+        } else {
+            (void)ompi_request_free(&work->inner);
+        }
+        if (MPI_SUCCESS != rc) {
+            (void)finish(work->stage, work->name);
+            *error = rc;
+            return 1;
+        }
+        work->copying = true;
+        hetcoll_stage_start(work->stage, HETCOLL_STAGE_WRITTEN);
+    }
+    if (!hetcoll_stage_is_done(work->stage)) {
+        return 0;
+    }
+    work->copying = false;
+    *error = finish(work->stage, work->name);
+    if (!work->persistent) { /* the program may keep the request for long */
+        hetcoll_stage_destroy(work->stage);
+        work->stage = NULL;
+    }
+    return 1;
+}
+
+static int start(mca_coll_hetcoll_request_t *request)
+{
+    struct work *work = request->work;
+    copy(work->stage, HETCOLL_STAGE_READ);
+    return work->inner->req_start(1, &work->inner);
+}
+
+static void destroy(mca_coll_hetcoll_request_t *request)
+{
+    struct work *work = request->work;
+    if (NULL != work->inner && MPI_REQUEST_NULL != work->inner) {
+        (void)ompi_request_free(&work->inner);
+    }
+    if (NULL != work->stage) {
+        hetcoll_stage_destroy(work->stage);
+    }
+    free(work);
+}
+
+/* Made after the previous module's request: what takes no part in the collective then is only the
+ * copy, and the rank fails alone. */
+static int wrap(struct hetcoll_staged_call *call, int rc, ompi_request_t **request, bool persistent)
+{
+    if (OMPI_SUCCESS != rc) {
+        (void)finish(call->stage, call->name);
+        drop(call);
+        return rc;
+    }
+    struct work *work = malloc(sizeof *work);
+    mca_coll_hetcoll_request_t *own =
+        NULL == work ? NULL : mca_coll_hetcoll_request_new(call->comm, persistent);
+    if (NULL == own) {
+        free(work); /* the stage stays: the previous module works on its memory */
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    *work = (struct work){call->name, call->stage, *request, persistent, false};
+    own->step = step;
+    own->start = start;
+    own->destroy = destroy;
+    own->work = work;
+    *request = &own->super.super;
+    if (!persistent) {
+        mca_coll_hetcoll_request_begin(own);
+    }
+    return OMPI_SUCCESS;
+}
+
+int mca_coll_hetcoll_staged_end_nonblocking(struct hetcoll_staged_call *call, int rc,
+                                            ompi_request_t **request)
+{
+    return wrap(call, rc, request, false);
+}
+
+int mca_coll_hetcoll_staged_end_persistent(struct hetcoll_staged_call *call, int rc,
+                                           ompi_request_t **request)
+{
+    return wrap(call, rc, request, true);
+}

@@ -1,0 +1,291 @@
+// Every collective on device memory, blocking, nonblocking and persistent: each must leave in its
+// buffers, to the byte, what the same call leaves in host memory, which all_collectives checks.
+// Also in place, with gaps, with other memory on other ranks or sides, many at once, and with a
+// driver that fails. Arguments choose the tests.
+#include "test/mpi/collective_calls.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+namespace hetcoll::test {
+namespace {
+
+constexpr std::size_t kGuardBytes = 64;
+
+// A buffer with guards, or MPI_IN_PLACE.
+class Side {
+public:
+    Side(Program &program, Memory memory, const std::vector<char> &image)
+        : program_(program), in_place_(image.empty())
+    {
+        Result<Buffer> made = Buffer::allocate(memory == Memory::kHost ? nullptr : &program.gpu(),
+                                               memory, image.size());
+        if (!made.ok()) {
+            program.require(made.status());
+        }
+        buffer_ = std::move(*made);
+        fill(image);
+    }
+    void fill(const std::vector<char> &image) const
+    {
+        program_.require(buffer_.write(0, image.data(), image.size()));
+    }
+    [[nodiscard]] std::vector<char> image() const
+    {
+        std::vector<char> bytes(buffer_.bytes());
+        program_.require(buffer_.read(0, bytes.data(), bytes.size()));
+        return bytes;
+    }
+    [[nodiscard]] void *pointer() const
+    {
+        return in_place_ ? MPI_IN_PLACE : buffer_.data() + kGuardBytes;
+    }
+
+private:
+    Program &program_;
+    bool in_place_;
+    Buffer buffer_;
+};
+
+std::vector<char> image_of(std::ptrdiff_t bytes, int seed)
+{
+    if (bytes < 0) {
+        return {};
+    }
+    std::vector<char> image(static_cast<std::size_t>(bytes) + 2 * kGuardBytes);
+    std::vector<int> values(image.size() / sizeof(int) + 1);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        values[i] = static_cast<int>((i * 7 + static_cast<std::size_t>(seed) * 31) % 1000);
+    }
+    std::memcpy(image.data(), values.data(), image.size());
+    return image;
+}
+
+struct Where {
+    const char *name;
+    Memory send, recv;
+};
+
+// The same call on host memory and on `where`: the same bytes, or the same error.
+void compare(Program &p, const Collective &call, How how, const Where &where)
+{
+    const std::vector<char> send = image_of(call.send_bytes, p.rank() + 1),
+                            recv = image_of(call.recv_bytes, p.rank() + 100);
+    const Side host_send(p, Memory::kHost, send), host_recv(p, Memory::kHost, recv);
+    const Side device_send(p, where.send, send), device_recv(p, where.recv, recv);
+    const int rounds = how == How::kPersistent ? 3 : 1;
+    const int expected = run(call, how, host_send.pointer(), host_recv.pointer(), rounds);
+    const int got = run(call, how, device_send.pointer(), device_recv.pointer(), rounds);
+    const char *in_place = call.send_bytes < 0 || call.recv_bytes < 0 ? " in place" : "";
+    const std::string what = std::string(how_name(how)) + " " + call.name + in_place + " with " +
+                             call.detail + ", " + where.name;
+    p.check(got == expected, "error %d: %s", got, what.c_str());
+    p.check(device_recv.image() == host_recv.image(), "wrong result: %s", what.c_str());
+    p.check(device_send.image() == host_send.image(), "send buffer changed: %s", what.c_str());
+}
+
+void everything(Program &p, MPI_Comm comm, bool brief)
+{
+    const bool odd = p.rank() % 2 == 1;
+    const Memory here = odd ? Memory::kHost : Memory::kDevice;
+    const std::vector<Where> places = {
+        {"on devices", Memory::kDevice, Memory::kDevice},
+        {"from devices to the host", Memory::kDevice, Memory::kHost},
+        {"from the host to devices", Memory::kHost, Memory::kDevice},
+        {"on devices of some ranks", here, here},
+        {"managed", Memory::kManaged, Memory::kManaged},
+    };
+    for (const int count : {1, 1001}) {
+        for (const Collective &call : all_calls(comm, count)) {
+            for (const How how : {How::kBlocking, How::kNonblocking, How::kPersistent}) {
+                for (const Where &where : places) {
+                    if (!brief || &where == places.data() || &where == &places[3]) {
+                        compare(p, call, how, where);
+                    }
+                }
+            }
+        }
+    }
+}
+
+// More than a chunk, and more than is pinned with coll_hetcoll_stage_pinned 1M.
+void large(Program &p)
+{
+    for (const Collective &call : plain_calls(MPI_COMM_WORLD, 1'000'003)) {
+        compare(p, call, How::kBlocking, {"on devices", Memory::kDevice, Memory::kDevice});
+    }
+}
+
+void reduce_local(Program &p)
+{
+    const std::vector<char> in = image_of(4000, 1), inout = image_of(4000, 2);
+    const Side host_in(p, Memory::kHost, in), host_inout(p, Memory::kHost, inout);
+    const Side device_in(p, Memory::kDevice, in), device_inout(p, Memory::kDevice, inout);
+    MPI_Reduce_local(host_in.pointer(), host_inout.pointer(), 1000, MPI_INT, MPI_SUM);
+    MPI_Reduce_local(device_in.pointer(), device_inout.pointer(), 1000, MPI_INT, MPI_SUM);
+    p.check(device_inout.image() == host_inout.image(), "Reduce_local");
+}
+
+// What others write into the gaps of a type while a collective receives around them stays.
+void gaps_are_left_alone(Program &p)
+{
+    constexpr int kRows = 100;
+    MPI_Datatype column = MPI_DATATYPE_NULL;
+    MPI_Type_vector(kRows, 1, 2, MPI_INT, &column);
+    MPI_Type_commit(&column);
+    std::vector<int> both(2 * static_cast<std::size_t>(kRows)), want(both.size());
+    for (std::size_t i = 0; i < both.size(); ++i) {
+        want[i] = static_cast<int>(i) * 3;
+        both[i] = p.rank() == 0 ? want[i] : -1;
+    }
+    std::vector<char> image(both.size() * sizeof(int) + 2 * kGuardBytes);
+    std::memcpy(image.data() + kGuardBytes, both.data(), both.size() * sizeof(int));
+    const Side matrix(p, Memory::kDevice, image);
+    auto *first = static_cast<char *>(matrix.pointer());
+    std::vector<MPI_Request> requests(2);
+    MPI_Ibcast(first, 1, column, 0, MPI_COMM_WORLD, &requests[0]);
+    MPI_Ibcast(first + sizeof(int), 1, column, 0, MPI_COMM_WORLD, &requests[1]);
+    MPI_Waitall(2, requests.data(), MPI_STATUSES_IGNORE);
+    const std::vector<char> got = matrix.image();
+    p.check(std::memcmp(got.data() + kGuardBytes, want.data(), want.size() * sizeof(int)) == 0,
+            "two columns of one matrix at once");
+    MPI_Type_free(&column);
+}
+
+// Open MPI issue 12045: a crash, because its nonblocking reductions read device memory.
+void ireduce_in_a_loop(Program &p)
+{
+    const std::vector<char> send = image_of(4096, p.rank()), recv = image_of(4096, 50);
+    const Side device_send(p, Memory::kDevice, send), device_recv(p, Memory::kDevice, recv);
+    const Side host_send(p, Memory::kHost, send), host_recv(p, Memory::kHost, recv);
+    MPI_Reduce(host_send.pointer(), host_recv.pointer(), 1024, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+    for (int round = 0; round < 50; ++round) {
+        device_recv.fill(recv);
+        MPI_Request request = MPI_REQUEST_NULL;
+        MPI_Ireduce(device_send.pointer(), device_recv.pointer(), 1024, MPI_INT, MPI_SUM, 0,
+                    MPI_COMM_WORLD, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        p.check(device_recv.image() == host_recv.image(), "Ireduce, round %d", round);
+    }
+}
+
+// Completed in another order than they were called, on each rank in another.
+void many_at_once(Program &p)
+{
+    constexpr int kOutstanding = 64;
+    std::vector<Side> sides;
+    std::vector<MPI_Request> requests(kOutstanding, MPI_REQUEST_NULL);
+    sides.reserve(kOutstanding);
+    for (int i = 0; i < kOutstanding; ++i) {
+        const int root = i % p.ranks();
+        sides.emplace_back(p, Memory::kDevice,
+                           image_of(100 * (i + 1), p.rank() == root ? i : 1000));
+        MPI_Ibcast(sides.back().pointer(), 25 * (i + 1), MPI_INT, root, MPI_COMM_WORLD,
+                   &requests[static_cast<std::size_t>(i)]);
+    }
+    for (int left = kOutstanding; left > 0; --left) {
+        int index = -1;
+        if (p.rank() % 2 == 0) {
+            MPI_Waitany(kOutstanding, requests.data(), &index, MPI_STATUS_IGNORE);
+        } else {
+            index = left - 1;
+            MPI_Wait(&requests[static_cast<std::size_t>(index)], MPI_STATUS_IGNORE);
+        }
+        const std::vector<char> got = sides[static_cast<std::size_t>(index)].image(),
+                                want = image_of(100 * (index + 1), index);
+        p.check(std::equal(got.begin() + kGuardBytes, got.end() - kGuardBytes,
+                           want.begin() + kGuardBytes),
+                "operation %d of many", index);
+    }
+}
+
+// A rank whose copies fail returns an error, and no other rank waits for it.
+void failing_copies(Program &p)
+{
+    p.gpu();
+    const Emulated emulated;
+    if (!emulated.present()) {
+        return;
+    }
+    MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    const int victim = p.ranks() - 1;
+    const std::vector<const char *> faults = {
+        "cuMemcpyAsync:+1:999,cuMemcpy:+1:999", "cuMemcpyAsync:+2:999,cuMemcpy:+1:999",
+        "cuEventQuery:1:999", "cuPointerGetAttributes:+1:999,cuPointerGetAttribute:+1:999"};
+    for (const Collective &call : plain_calls(comm, 500)) {
+        for (const How how : {How::kBlocking, How::kNonblocking, How::kPersistent}) {
+            for (const char *fault : faults) {
+                const Side send(p, Memory::kDevice, image_of(call.send_bytes, p.rank())),
+                    recv(p, Memory::kDevice, image_of(call.recv_bytes, p.rank()));
+                if (p.rank() == victim) {
+                    emulated.set_faults(fault);
+                }
+                const int error = run(call, how, send.pointer(), recv.pointer(), 1);
+                emulated.set_faults("");
+                p.check(error == MPI_SUCCESS || p.rank() == victim, "error %d, of another rank: %s",
+                        error, call.name);
+                if (p.rank() == victim && fault == faults[0] &&
+                    std::strcmp(call.name, "Scan") == 0) {
+                    p.check(error != MPI_SUCCESS, "%s %s with failing copies succeeded",
+                            how_name(how), call.name);
+                }
+            }
+        }
+        compare(p, call, How::kBlocking, {"after failures", Memory::kDevice, Memory::kDevice});
+    }
+    MPI_Comm_free(&comm);
+}
+
+// Where something fails once there is another way, and the result is right.
+void one_failure(Program &p)
+{
+    p.gpu();
+    const Emulated emulated;
+    if (!emulated.present()) {
+        return;
+    }
+    for (const Collective &call : plain_calls(MPI_COMM_WORLD, 500)) {
+        for (const char *fault : {"cuMemHostAlloc:+1:2", "cuStreamCreateWithPriority:+1:999",
+                                  "cuMemcpyAsync:1:999", "cuEventRecord:1:999"}) {
+            emulated.set_faults(fault);
+            compare(p, call, How::kBlocking, {fault, Memory::kDevice, Memory::kDevice});
+            emulated.set_faults("");
+        }
+    }
+}
+
+bool chosen(int argc, char **argv, const char *test)
+{
+    return argc < 2 || std::find(argv + 1, argv + argc, std::string(test)) != argv + argc;
+}
+
+} // namespace
+} // namespace hetcoll::test
+
+int main(int argc, char **argv)
+{
+    using namespace hetcoll::test;
+    Program program(argc, argv, "staged_collectives");
+    if (chosen(argc, argv, "all")) {
+        everything(program, MPI_COMM_WORLD, false);
+        MPI_Comm half = MPI_COMM_NULL;
+        MPI_Comm_split(MPI_COMM_WORLD, program.rank() % 2, program.rank(), &half);
+        everything(program, half, true);
+        MPI_Comm_free(&half);
+    }
+    if (chosen(argc, argv, "more")) {
+        large(program);
+        reduce_local(program);
+        gaps_are_left_alone(program);
+        ireduce_in_a_loop(program);
+        many_at_once(program);
+    }
+    if (argc >= 2 && chosen(argc, argv, "faults")) {
+        one_failure(program);
+        failing_copies(program);
+    }
+    return program.finish();
+}

@@ -1,0 +1,54 @@
+#!/bin/sh
+# What hetcoll_info --trace prints of traces, and what it says about lines that are none.
+set -u
+. "$HETCOLL_SRCDIR/tools/info_says.sh"
+
+# line RANK TIME BYTES ALGORITHM PATH NS [MORE]
+line()
+{
+    printf '{"time":%s,"rank":%s,"comm":0,"ranks":2,"call":"allreduce","bytes":%s,"kind":"float32",' "$2" "$1" "$3"
+    printf '"op":"sum","memory":"device","algorithm":"%s","path":"%s","chunk_bytes":0,"ns":%s%s}\n' "$4" "$5" "$6" "${7:-}"
+}
+
+# Two ranks: nine small calls and a large one each, 10 s from the first start to the last end, half of it
+# in calls.
+for rank in 0 1; do
+    for i in 1 2 3 4 5 6 7 8 9; do
+        line $rank "100.$i" 4000 ring mapped "${i}000"
+    done
+    line $rank 105.000045 4194305 open_mpi staged 4999955000 ',"staged":"type"'
+done >"$work/both"
+grep '"rank":0' "$work/both" >"$work/trace.0"
+grep '"rank":1' "$work/both" >"$work/trace.1"
+
+says 0 '20 calls of 2 ranks in 9.900 s; a rank was in them for 5.000 s (50.5 %)' --trace "$work/trace.0" "$work/trace.1"
+says 0 '10 calls of 1 rank in 9.900 s' --trace "$work/trace.0"
+says 0 '2 staged: type' --trace "$work/both"
+# Size class, calls, bytes, median, the ninth of ten, the slowest, the share of the time.
+says 0 'allreduce          4K       18    72.0 KB device  ring               mapped         5.00        9.00        9.00    0.0%' \
+    --trace "$work/both"
+says 0 'allreduce          8M        2     8.4 MB device  open_mpi           staged   4999955.00  4999955.00  4999955.00  100.0%' \
+    --trace "$work/both"
+
+# Lines that are none are named and skipped; what a process that was killed has reserved is no line.
+{
+    line 0 100 8 host small 200
+    echo 'no JSON'
+    echo '{"rank":0}'
+    line 0 100 -8 host small 200
+    line 0 101 8 host small 400 ',"failed":true'
+    head -c 5000 /dev/zero
+} >"$work/bad"
+says 0 "$work/bad:2 is skipped: it is no JSON object" --trace "$work/bad"
+says 0 "$work/bad:3 is skipped: 'bytes' is no count" --trace "$work/bad"
+says 0 "$work/bad:4 is skipped: 'bytes' is no count" --trace "$work/bad"
+says 0 '2 calls of 1 rank' --trace "$work/bad"
+says 0 '1 failed' --trace "$work/bad"
+grep -q ':6 is skipped' "$work/out" && failures=$((failures + 1))
+
+says 1 'cannot be read (No such file or directory)' --trace "$work/none"
+: >"$work/empty"
+says 1 "no call is in $work/empty" --trace "$work/empty"
+
+echo "$failures failures"
+[ "$failures" -eq 0 ]

@@ -1,0 +1,21 @@
+// hetcoll_info --trace: where the time of a job's collective calls went, from the files that
+// coll_hetcoll_trace has written.
+#pragma once
+
+#include "tools/info_call.h"
+
+#include <string>
+#include <vector>
+
+namespace hetcoll {
+
+struct TraceRequest {
+    std::vector<std::string> files; // none: not wanted
+};
+
+void add_trace_options(CLI::App &app, TraceRequest &request);
+
+// What to print on stdout. Lines that are none are named on stderr and skipped.
+[[nodiscard]] Result<std::string> show_trace(const TraceRequest &request);
+
+} // namespace hetcoll
