@@ -19,6 +19,7 @@ struct Collective {
     std::string detail;
     std::ptrdiff_t send_bytes, recv_bytes; // of the buffers; negative: MPI_IN_PLACE
     std::function<int(const void *send, void *recv, How how, MPI_Request *request)> call;
+    std::ptrdiff_t result_bytes = -1; // the rest of the receive buffer is undefined; negative: none
 };
 
 // `rounds` starts of a persistent one. The first error.

@@ -114,6 +114,10 @@ static int start(mca_coll_hetcoll_request_t *request)
 {
     struct work *work = request->work;
     copy(work->stage, HETCOLL_STAGE_READ);
+    if (OMPI_REQUEST_NOOP == work->inner->req_type) { /* nothing to do; it cannot be started */
+        work->inner->req_state = OMPI_REQUEST_ACTIVE;
+        return OMPI_SUCCESS;
+    }
     return work->inner->req_start(1, &work->inner);
 }
 
