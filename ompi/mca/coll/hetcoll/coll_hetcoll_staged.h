@@ -50,6 +50,8 @@ struct hetcoll_staged_call {
     bool reduces;
     int error;                   /* no host memory: the call cannot be made */
     struct hetcoll_stage *stage; /* NULL: nothing is staged */
+    uint64_t start_ns;
+    size_t bytes; /* read, or written if that is more: for traces */
 };
 
 /* Which data of a call a collective reads and writes on this rank (coll_hetcoll_staged_data.c). */

@@ -29,6 +29,30 @@ static void drop(struct hetcoll_staged_call *call)
     call->stage = NULL;
 }
 
+static struct hetcoll_other_call record_of(const struct hetcoll_staged_call *call)
+{
+    return (struct hetcoll_other_call){
+        .call = call->name,
+        .comm_id = NULL == call->comm ? 0 : mca_coll_hetcoll_comm_id(call->comm),
+        .rank = call->rank,
+        .comm_size = call->size,
+        .bytes = call->bytes,
+        .kind = -1,
+        .op = -1,
+        .device = 1,
+        .reason = HETCOLL_REASON_COLLECTIVE,
+        .start_ns = call->start_ns,
+    };
+}
+
+static void trace(struct hetcoll_other_call *record, int rc)
+{
+    record->failed = OMPI_SUCCESS != rc;
+    if (0 != record->start_ns) {
+        hetcoll_trace_call(mca_coll_hetcoll_component.process, record);
+    }
+}
+
 static int out_of_memory(struct hetcoll_staged_call *call)
 {
     if (NULL != call->stage) {
@@ -42,7 +66,6 @@ int mca_coll_hetcoll_stage(struct hetcoll_staged_call *call, hetcoll_staged_data
                            bool copy_in)
 {
     call->error = OMPI_SUCCESS;
-    call->stage = NULL;
     if (NULL != call->comm) {
         call->rank = ompi_comm_rank(call->comm);
         call->size = ompi_comm_size(call->comm);
@@ -52,6 +75,7 @@ int mca_coll_hetcoll_stage(struct hetcoll_staged_call *call, hetcoll_staged_data
         return out_of_memory(call);
     }
     if (NULL != call->stage && copy_in) {
+        call->start_ns = hetcoll_trace_clock(mca_coll_hetcoll_component.process);
         copy(call->stage, HETCOLL_STAGE_READ);
     }
     return OMPI_SUCCESS;
@@ -63,22 +87,24 @@ int mca_coll_hetcoll_staged_end(struct hetcoll_staged_call *call, int rc)
         copy(call->stage, HETCOLL_STAGE_WRITTEN);
     }
     const int copied = finish(call->stage, call->name);
+    struct hetcoll_other_call record = record_of(call);
     drop(call);
-    return OMPI_SUCCESS == rc ? copied : rc;
+    rc = OMPI_SUCCESS == rc ? copied : rc;
+    trace(&record, rc);
+    return rc;
 }
 
 /* ---- requests ---- */
 
 struct work {
-    const char *name;
-    struct hetcoll_stage *stage; /* NULL: given back */
-    ompi_request_t *inner;       /* of the previous module */
+    struct hetcoll_other_call record; /* with the name */
+    struct hetcoll_stage *stage;      /* NULL: given back */
+    ompi_request_t *inner;            /* of the previous module */
     bool persistent, copying;
 };
 
-static int step(mca_coll_hetcoll_request_t *request, int *error)
+static int advance(struct work *work, int *error)
 {
-    struct work *work = request->work;
     if (!work->copying) {
         if (!REQUEST_COMPLETE(work->inner)) {
             return 0;
@@ -91,7 +117,7 @@ static int step(mca_coll_hetcoll_request_t *request, int *error)
             (void)ompi_request_free(&work->inner);
         }
         if (MPI_SUCCESS != rc) {
-            (void)finish(work->stage, work->name);
+            (void)finish(work->stage, work->record.call);
             *error = rc;
             return 1;
         }
@@ -102,7 +128,7 @@ static int step(mca_coll_hetcoll_request_t *request, int *error)
         return 0;
     }
     work->copying = false;
-    *error = finish(work->stage, work->name);
+    *error = finish(work->stage, work->record.call);
     if (!work->persistent) { /* the program may keep the request for long */
         hetcoll_stage_destroy(work->stage);
         work->stage = NULL;
@@ -110,9 +136,20 @@ static int step(mca_coll_hetcoll_request_t *request, int *error)
     return 1;
 }
 
+static int step(mca_coll_hetcoll_request_t *request, int *error)
+{
+    struct work *work = request->work;
+    const int complete = advance(work, error);
+    if (complete) {
+        trace(&work->record, *error);
+    }
+    return complete;
+}
+
 static int start(mca_coll_hetcoll_request_t *request)
 {
     struct work *work = request->work;
+    work->record.start_ns = hetcoll_trace_clock(mca_coll_hetcoll_component.process);
     copy(work->stage, HETCOLL_STAGE_READ);
     if (OMPI_REQUEST_NOOP == work->inner->req_type) { /* nothing to do; it cannot be started */
         work->inner->req_state = OMPI_REQUEST_ACTIVE;
@@ -149,7 +186,7 @@ static int wrap(struct hetcoll_staged_call *call, int rc, ompi_request_t **reque
         free(work); /* the stage stays: the previous module works on its memory */
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
-    *work = (struct work){call->name, call->stage, *request, persistent, false};
+    *work = (struct work){record_of(call), call->stage, *request, persistent, false};
     own->step = step;
     own->start = start;
     own->destroy = destroy;

@@ -113,9 +113,11 @@ static void describe_gaps(struct hetcoll_stage *stage, const struct block *block
     }
 }
 
-static void describe(struct hetcoll_stage *stage, const struct hetcoll_side *side, struct part part,
-                     int use)
+/* Returns the bytes of data. */
+static size_t describe(struct hetcoll_stage *stage, const struct hetcoll_side *side,
+                       struct part part, int use)
 {
+    size_t bytes = 0;
     for (size_t i = 0; i < blocks_in(side, part); ++i) {
         const struct block block = block_of(side, part, i);
         ptrdiff_t first;
@@ -125,12 +127,14 @@ static void describe(struct hetcoll_stage *stage, const struct hetcoll_side *sid
         }
         size_t size;
         ompi_datatype_type_size(block.dtype, &size);
+        bytes += size * block.count;
         if (span == size * block.count) {
             hetcoll_stage_piece(stage, first, span, use);
         } else {
             describe_gaps(stage, &block, first, span, use);
         }
     }
+    return bytes;
 }
 
 /* This rank reads and writes these parts of a side. If the side is device memory, host memory takes
@@ -153,8 +157,10 @@ static void use(struct hetcoll_staged_call *call, struct hetcoll_side *side, str
         return;
     }
     if (0 < added) {
-        describe(call->stage, side, read, HETCOLL_STAGE_READ);
-        describe(call->stage, side, written, HETCOLL_STAGE_WRITTEN);
+        const size_t in = describe(call->stage, side, read, HETCOLL_STAGE_READ);
+        const size_t out = describe(call->stage, side, written, HETCOLL_STAGE_WRITTEN);
+        call->bytes = call->bytes > in ? call->bytes : in;
+        call->bytes = call->bytes > out ? call->bytes : out;
         side->buffer = hetcoll_stage_host(call->stage);
     }
     if (0 > added || NULL == side->buffer) {
