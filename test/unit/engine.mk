@@ -1,6 +1,7 @@
 unit_sources_engine = \
 	test/unit/engine_exchange_test.cc \
 	test/unit/engine_executor_test.cc \
+	test/unit/engine_halves_test.cc \
 	test/unit/engine_job.h \
 	test/unit/engine_meeting_test.cc \
 	test/unit/engine_node_group_test.cc \

@@ -88,6 +88,16 @@ inline constexpr NamedAlgorithm kHalves[] = {
     {"chain_reduce", build_in_the_middle<build_chain_reduce>, reduce_to_the_middle},
 };
 
+// Whether a rank holds an element, said once more than in the proof.
+inline bool holds(Holders holders, int root, int rank, int size, std::size_t count,
+                  std::size_t element)
+{
+    const ElementSpan share = block_span(count, size, rank);
+    return holders == Holders::kEveryRank || (holders == Holders::kRoot && rank == root) ||
+           (holders == Holders::kOwner && share.first <= element &&
+            element < share.first + share.count);
+}
+
 inline std::vector<Schedule> build_all(const NamedAlgorithm &algorithm, int size)
 {
     std::vector<Schedule> schedules;

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <functional>
@@ -17,15 +18,6 @@ namespace hetcoll::test {
 namespace {
 
 constexpr std::int64_t kNothing = std::int64_t{1} << 62;
-
-// Whether a rank holds an element, said once more than in the proof.
-bool has(Holders holders, const Contract &contract, int rank, int size, int count, int element)
-{
-    const ElementSpan share = block_span(count, size, rank);
-    const std::size_t i = element;
-    return holders == Holders::kEveryRank || (holders == Holders::kRoot && rank == contract.root) ||
-           (holders == Holders::kOwner && share.first <= i && i < share.first + share.count);
-}
 
 class HalvesTest : public ::testing::TestWithParam<std::tuple<NamedAlgorithm, int>> {};
 
@@ -41,7 +33,7 @@ TEST_P(HalvesTest, EveryRankEndsWithWhatTheContractSays)
         std::vector<std::int64_t> sum(count, 0);
         for (int rank = 0; rank < size; ++rank) {
             for (int i = 0; i < count; ++i) {
-                if (has(contract.first, contract, rank, size, count, i)) {
+                if (holds(contract.first, contract.root, rank, size, count, i)) {
                     input[rank][i] = (std::int64_t{1} << 2 * rank) + i;
                     sum[i] += input[rank][i];
                 }
@@ -55,7 +47,7 @@ TEST_P(HalvesTest, EveryRankEndsWithWhatTheContractSays)
                     for (int i = 0; i < count; ++i) {
                         const std::int64_t got =
                             result[rank][i] == kNothing ? input[rank][i] : result[rank][i];
-                        if (has(contract.last, contract, rank, size, count, i)) {
+                        if (holds(contract.last, contract.root, rank, size, count, i)) {
                             ASSERT_EQ(got, sum[i]) << "rank " << rank << ", element " << i;
                         }
                     }
