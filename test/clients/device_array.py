@@ -97,14 +97,19 @@ class DeviceArray(arrayimpl.BaseArray):
         """The elements, in host memory: a copy."""
         return array.array(self.typecode, self._memory.read(0, self.size * self.itemsize))
 
-    flat = array
+    @property
+    def flat(self):
+        return self
 
     def __len__(self):
         return self.size
 
+    def __iter__(self):
+        return iter(self.array)
+
     def __setitem__(self, index, value):
         host = self.array
-        host[index] = value
+        host[index] = value.array if isinstance(value, DeviceArray) else value
         self._memory.write(0, host.tobytes())
 
     def as_raw(self):
