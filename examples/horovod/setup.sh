@@ -36,7 +36,7 @@ torch=$("$python" -c 'import torch; print(torch.__version__, int(torch.version.c
 has_cuda=${torch#* } torch=${torch% *}
 [ "${HOROVOD_GPU_OPERATIONS:-}" = "" ] || [ "$has_cuda" = 1 ] ||
     die "HOROVOD_GPU_OPERATIONS=$HOROVOD_GPU_OPERATIONS, but the PyTorch $torch of $python has no CUDA"
-open_mpi=$("$mpicxx" --showme:version 2>/dev/null | sed 's/^.*: //; s/ (.*//') ||
+open_mpi=$("$mpicxx" --showme:version 2>/dev/null | sed 's/^[^:]*: *//; s/ (.*//') ||
     die "$mpicxx is not Open MPI's"
 
 # Made before from the same parts?
@@ -65,7 +65,7 @@ PATH=$(dirname "$mpicxx"):$PATH CXX=$directory/compiler/c++ MPI_HOME=$(dirname "
 HOROVOD_WITH_MPI=1 HOROVOD_WITHOUT_GLOO=1 HOROVOD_WITH_PYTORCH=1 HOROVOD_WITHOUT_TENSORFLOW=1 \
 HOROVOD_WITHOUT_MXNET=1 HOROVOD_WITHOUT_NVTX=1 MAKEFLAGS=-j$(nproc 2>/dev/null || echo 1) \
     "$directory/bin/python" -m pip install --disable-pip-version-check --no-cache-dir \
-    --no-build-isolation --no-deps --no-binary horovod "horovod==$version" >"$directory/build.log" 2>&1 || {
+    --no-build-isolation --no-deps "horovod==$version" >"$directory/build.log" 2>&1 || {
     grep -iE 'error' "$directory/build.log" | head -n 20 >&2
     die "Horovod did not build; more is in $directory/build.log"
 }
