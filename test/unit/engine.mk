@@ -6,6 +6,7 @@ unit_sources_engine = \
 	test/unit/engine_meeting_test.cc \
 	test/unit/engine_node_group_test.cc \
 	test/unit/engine_nodes.h \
+	test/unit/engine_stage_test.cc \
 	test/unit/engine_subgroup_test.cc \
 	test/unit/engine_switch_points_test.cc \
 	test/unit/engine_trace_test.cc \

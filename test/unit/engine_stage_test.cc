@@ -1,0 +1,275 @@
+// Host copies of device buffers, through the boundary that the component uses.
+#include "engine/hetcoll.h"
+#include "test/unit/device_cuda.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+#include <memory>
+#include <numeric>
+#include <thread>
+#include <vector>
+
+namespace hetcoll {
+namespace {
+
+using test::cuda;
+using test::Faults;
+using test::HeldDevices;
+using Bytes = std::vector<unsigned char>;
+
+constexpr std::size_t kBytes = 4096;
+
+struct Destroy {
+    void operator()(hetcoll_process *process) const { hetcoll_process_destroy(process); }
+    void operator()(hetcoll_stage *stage) const { hetcoll_stage_destroy(stage); }
+};
+
+class StageTest : public ::testing::Test {
+protected:
+    explicit StageTest(std::size_t pinned = 1 << 20)
+    {
+        hetcoll_settings settings{};
+        settings.pointer_cache = "validated";
+        settings.algorithm = "auto";
+        settings.node = "";
+        settings.topology_file = settings.tuning_table = settings.trace = "";
+        settings.stage_pinned = pinned;
+        std::array<char, 256> problem{};
+        process_.reset(hetcoll_process_create(&settings, problem.data(), problem.size()));
+        EXPECT_NE(process_, nullptr) << problem.data();
+    }
+    void SetUp() override
+    {
+        HETCOLL_REQUIRE(cuda().driver->cuCtxSetCurrent(cuda().context));
+        memory_ = cuda().allocate(kBytes);
+        content_.resize(kBytes);
+        std::iota(content_.begin(), content_.end(), static_cast<unsigned char>(0));
+        write(content_);
+    }
+    void TearDown() override
+    {
+        stage_.reset();
+        process_.reset();
+        HETCOLL_REQUIRE(cuda().driver->cuCtxSetCurrent(cuda().context));
+        HETCOLL_REQUIRE(cuda().driver->cuMemFree(memory_));
+    }
+
+    [[nodiscard]] void *buffer() const { return reinterpret_cast<void *>(memory_); }
+    void write(const Bytes &bytes) const
+    {
+        HETCOLL_REQUIRE(cuda().driver->cuMemcpy(
+            memory_, reinterpret_cast<CUdeviceptr>(bytes.data()), bytes.size()));
+    }
+    [[nodiscard]] Bytes content() const
+    {
+        Bytes bytes(kBytes);
+        HETCOLL_REQUIRE(cuda().driver->cuMemcpy(reinterpret_cast<CUdeviceptr>(bytes.data()),
+                                                memory_, bytes.size()));
+        return bytes;
+    }
+    [[nodiscard]] std::uint64_t counter(hetcoll_counter which) const
+    {
+        return hetcoll_process_counter(process_.get(), which);
+    }
+
+    // What hetcoll_stage_add() answers.
+    int add(void *address, bool leave_ordinary = false)
+    {
+        hetcoll_stage *stage = stage_.release();
+        const int added =
+            hetcoll_stage_add(process_.get(), &stage, address, address, leave_ordinary ? 1 : 0);
+        stage_.reset(stage);
+        return added;
+    }
+    void piece(std::ptrdiff_t offset, std::size_t bytes, int use)
+    {
+        hetcoll_stage_piece(stage_.get(), offset, bytes, use);
+    }
+    unsigned char *host() { return static_cast<unsigned char *>(hetcoll_stage_host(stage_.get())); }
+    void copy(int use)
+    {
+        hetcoll_stage_start(stage_.get(), use);
+        while (hetcoll_stage_is_done(stage_.get()) == 0) {
+            std::this_thread::yield();
+        }
+    }
+    int finish() { return hetcoll_stage_finish(stage_.get(), "bcast"); }
+
+    std::unique_ptr<hetcoll_process, Destroy> process_;
+    std::unique_ptr<hetcoll_stage, Destroy> stage_;
+    CUdeviceptr memory_ = 0;
+    Bytes content_;
+};
+
+class StageWithoutPinnedMemoryTest : public StageTest {
+protected:
+    StageWithoutPinnedMemoryTest() : StageTest(0) {}
+};
+
+TEST_F(StageTest, HostMemoryIsLeftAloneAndTheDriverIsNotAskedForTheStack)
+{
+    int local = 0;
+    const auto asked = counter(HETCOLL_POINTER_QUERIES);
+    EXPECT_EQ(add(&local), 0);
+    EXPECT_EQ(counter(HETCOLL_POINTER_QUERIES), asked);
+    Bytes large(1 << 20); // a mapping of its own
+    EXPECT_EQ(add(large.data()), 0);
+    EXPECT_EQ(stage_, nullptr);
+}
+
+TEST_F(StageTest, CopiesInWhatIsReadAndOutWhatIsWritten)
+{
+    ASSERT_EQ(add(buffer()), 1);
+    piece(100, 50, HETCOLL_STAGE_READ);
+    piece(300, 7, HETCOLL_STAGE_WRITTEN);
+    unsigned char *memory = host();
+    ASSERT_NE(memory, nullptr);
+    copy(HETCOLL_STAGE_READ);
+    EXPECT_EQ(std::memcmp(memory + 100, content_.data() + 100, 50), 0);
+    std::memset(memory + 100, 0xee, 207);
+    copy(HETCOLL_STAGE_WRITTEN);
+    EXPECT_EQ(finish(), HETCOLL_SUCCESS);
+    std::fill_n(content_.begin() + 300, 7, static_cast<unsigned char>(0xee));
+    EXPECT_EQ(content(), content_);
+    EXPECT_EQ(counter(HETCOLL_BYTES_STAGED), 57u);
+    EXPECT_EQ(counter(HETCOLL_STAGED_COLLECTIVE), 1u);
+}
+
+TEST_F(StageTest, PiecesMayOverlapAndComeInAnyOrder)
+{
+    ASSERT_EQ(add(buffer()), 1);
+    for (const std::ptrdiff_t offset : {500, 100, 300, 150, 520}) {
+        piece(offset, 100, HETCOLL_STAGE_READ | HETCOLL_STAGE_WRITTEN);
+    }
+    unsigned char *memory = host();
+    copy(HETCOLL_STAGE_READ);
+    for (const int first : {100, 300, 500}) {
+        EXPECT_EQ(std::memcmp(memory + first, content_.data() + first, 100), 0);
+    }
+    EXPECT_EQ(counter(HETCOLL_BYTES_STAGED), 150u + 100u + 120u);
+    copy(HETCOLL_STAGE_WRITTEN);
+    EXPECT_EQ(content(), content_);
+}
+
+TEST_F(StageTest, HostMemoryIsAlignedAsTheBufferIs)
+{
+    unsigned char *first = static_cast<unsigned char *>(buffer()) + 40;
+    ASSERT_EQ(add(first), 1);
+    piece(8, 16, HETCOLL_STAGE_READ);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(host()) % 256,
+              reinterpret_cast<std::uintptr_t>(first) % 256);
+}
+
+TEST_F(StageTest, CopiesWaitForTheLegacyStreamAndTheCallerDoesNot)
+{
+    ASSERT_EQ(add(buffer()), 1);
+    piece(0, kBytes, HETCOLL_STAGE_READ);
+    const unsigned char *memory = host();
+    HeldDevices held;
+    HETCOLL_REQUIRE(cuda().cuMemsetD8Async(memory_, 7, kBytes, CU_STREAM_LEGACY));
+    hetcoll_stage_start(stage_.get(), HETCOLL_STAGE_READ);
+    EXPECT_EQ(hetcoll_stage_is_done(stage_.get()), 0);
+    held.release();
+    while (hetcoll_stage_is_done(stage_.get()) == 0) {
+        std::this_thread::yield();
+    }
+    EXPECT_EQ(Bytes(memory, memory + kBytes), Bytes(kBytes, 7));
+}
+
+TEST_F(StageTest, MemoryAndStreamsAreUsedAgain)
+{
+    const auto once = [this] {
+        ASSERT_EQ(add(buffer()), 1);
+        piece(0, kBytes, HETCOLL_STAGE_READ);
+        ASSERT_NE(host(), nullptr);
+        copy(HETCOLL_STAGE_READ);
+        stage_.reset();
+    };
+    once();
+    const auto allocations = counter(HETCOLL_ALLOCATIONS);
+    const auto streams = cuda().emulated_gpu_calls("cuStreamCreateWithPriority");
+    const auto waits = cuda().emulated_gpu_calls("cuStreamSynchronize");
+    once();
+    EXPECT_EQ(counter(HETCOLL_ALLOCATIONS), allocations);
+    EXPECT_EQ(cuda().emulated_gpu_calls("cuStreamCreateWithPriority"), streams);
+    EXPECT_EQ(cuda().emulated_gpu_calls("cuStreamSynchronize"), waits);
+}
+
+TEST_F(StageTest, OrdinaryMemoryIsLeftWhereOpenMpiTakesIt)
+{
+    EXPECT_EQ(add(buffer(), true), 0);
+    CUdeviceptr managed = 0;
+    HETCOLL_REQUIRE(cuda().driver->cuMemAllocManaged(&managed, kBytes, CU_MEM_ATTACH_GLOBAL));
+    EXPECT_EQ(add(reinterpret_cast<void *>(managed), true), 1);
+    HETCOLL_REQUIRE(cuda().driver->cuMemFree(managed));
+}
+
+TEST_F(StageTest, TheCallersContextIsRestored)
+{
+    HETCOLL_REQUIRE(cuda().driver->cuCtxSetCurrent(nullptr));
+    ASSERT_EQ(add(buffer()), 1);
+    piece(0, kBytes, HETCOLL_STAGE_READ);
+    ASSERT_NE(host(), nullptr);
+    copy(HETCOLL_STAGE_READ);
+    CUcontext current = cuda().context;
+    HETCOLL_REQUIRE(cuda().driver->cuCtxGetCurrent(&current));
+    EXPECT_EQ(current, nullptr);
+    EXPECT_EQ(finish(), HETCOLL_SUCCESS);
+}
+
+TEST_F(StageTest, AFailureIsToldOnceAndTheStageWorksAgain)
+{
+    ASSERT_EQ(add(buffer()), 1);
+    piece(0, kBytes, HETCOLL_STAGE_READ);
+    const unsigned char *memory = host();
+    {
+        const Faults faults("cuMemcpyAsync:*:999,cuMemcpy:*:999");
+        copy(HETCOLL_STAGE_READ);
+    }
+    EXPECT_EQ(finish(), HETCOLL_ERROR_DEVICE);
+    copy(HETCOLL_STAGE_READ);
+    EXPECT_EQ(finish(), HETCOLL_SUCCESS);
+    EXPECT_EQ(Bytes(memory, memory + kBytes), content_);
+}
+
+TEST_F(StageTest, WithoutStreamsCopiesBlock)
+{
+    ASSERT_EQ(add(buffer()), 1);
+    piece(0, kBytes, HETCOLL_STAGE_READ);
+    const unsigned char *memory = host();
+    const Faults faults("cuStreamCreateWithPriority:*:999");
+    copy(HETCOLL_STAGE_READ);
+    EXPECT_EQ(finish(), HETCOLL_SUCCESS);
+    EXPECT_EQ(Bytes(memory, memory + kBytes), content_);
+}
+
+TEST_F(StageTest, APointerThatCannotBeAskedAboutFailsTheCallButHasMemory)
+{
+    {
+        const Faults faults("cuPointerGetAttributes:*:999,cuPointerGetAttribute:*:999");
+        ASSERT_EQ(add(buffer()), 1);
+    }
+    piece(0, kBytes, HETCOLL_STAGE_READ);
+    EXPECT_NE(host(), nullptr);
+    copy(HETCOLL_STAGE_READ);
+    EXPECT_EQ(finish(), HETCOLL_ERROR_DEVICE);
+}
+
+TEST_F(StageWithoutPinnedMemoryTest, LargeBuffersGoThroughPageableMemory)
+{
+    ASSERT_EQ(add(buffer()), 1);
+    piece(0, kBytes, HETCOLL_STAGE_READ | HETCOLL_STAGE_WRITTEN);
+    unsigned char *memory = host();
+    EXPECT_EQ(counter(HETCOLL_HELD_PINNED), 0u);
+    copy(HETCOLL_STAGE_READ);
+    EXPECT_EQ(Bytes(memory, memory + kBytes), content_);
+    std::memset(memory, 1, kBytes);
+    copy(HETCOLL_STAGE_WRITTEN);
+    EXPECT_EQ(finish(), HETCOLL_SUCCESS);
+    EXPECT_EQ(content(), Bytes(kBytes, 1));
+}
+
+} // namespace
+} // namespace hetcoll
