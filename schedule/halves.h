@@ -21,12 +21,15 @@
 //   binomial reduce        1       ceil(log2(n))    1         children  all
 //   direct reduce          n-1     2 of n-1 each    1         1         its own; the root all
 //   chain reduce           n       2n-2             1         1         all
+//   trees of weights w     sum(w)  depth            w/sum(w) for each link down, or up
+//                                                   (reduced: each link to a child)
 //
 // The root of a broadcast and the leaves of a binomial or chain reduce write nothing. In all other
 // reductions the blocks written hold sums of some ranks on the way: they must not be memory that
 // the caller wants to keep, although only a share or the root's vector is the result.
 #pragma once
 
+#include "schedule/algorithms.h"
 #include "schedule/schedule.h"
 
 namespace hetcoll {
@@ -45,5 +48,13 @@ namespace hetcoll {
 [[nodiscard]] Schedule build_binomial_reduce(int rank, int size, int root);
 [[nodiscard]] Schedule build_direct_reduce(int rank, int size, int root);
 [[nodiscard]] Schedule build_chain_reduce(int rank, int size, int root);
+
+// Down or up packed trees at once, each hung up at the root, over its share of the vector and in a
+// channel of its own: for links without a ring. Require what build_trees() does, and `root` among
+// `ranks`.
+[[nodiscard]] Schedule build_trees_bcast(int rank, int root, std::span<const int> ranks,
+                                         std::span<const TreeShape> trees);
+[[nodiscard]] Schedule build_trees_reduce(int rank, int root, std::span<const int> ranks,
+                                          std::span<const TreeShape> trees);
 
 } // namespace hetcoll

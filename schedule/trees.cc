@@ -4,6 +4,7 @@
 // large vectors (topology/strength.h).
 #include "schedule/algorithms.h"
 #include "schedule/builder.h"
+#include "schedule/halves.h"
 #include "schedule/rounds.h"
 #include "schedule/tree_steps.h"
 
@@ -31,6 +32,50 @@ TreePlace place_of(int rank, std::span<const int> ranks, const TreeShape &tree)
     }
     std::sort(place.children.begin(), place.children.end());
     return place;
+}
+
+// The same tree, hung up at another vertex.
+TreeShape rooted_at(TreeShape tree, int vertex)
+{
+    tree.root = vertex;
+    for (int above = -1; vertex >= 0;) {
+        const int next = std::exchange(tree.parent[vertex], above);
+        above = std::exchange(vertex, next);
+    }
+    return tree;
+}
+
+struct Weights {
+    int divisor = 0; // what one block weighs
+    int blocks = 0;  // of all trees
+};
+
+Weights weigh(std::span<const TreeShape> trees)
+{
+    int divisor = 0, weight = 0;
+    for (const TreeShape &tree : trees) {
+        divisor = std::gcd(divisor, tree.weight);
+        weight += tree.weight;
+    }
+    return {divisor, weight / divisor};
+}
+
+using Way = void (*)(ScheduleBuilder &, const TreePlace &, BlockRange);
+
+Schedule build_one_way(Way add_way, int rank, int root, std::span<const int> ranks,
+                       std::span<const TreeShape> trees)
+{
+    const Weights weights = weigh(trees);
+    const auto top = std::find(ranks.begin(), ranks.end(), root) - ranks.begin();
+    ScheduleBuilder steps(weights.blocks, static_cast<int>(trees.size()));
+    BlockRange blocks{.first = 0, .count = 0};
+    int channel = 0;
+    for (const TreeShape &tree : trees) {
+        blocks = {.first = blocks.first + blocks.count, .count = tree.weight / weights.divisor};
+        steps.set_channel(channel++);
+        add_way(steps, place_of(rank, ranks, rooted_at(tree, static_cast<int>(top))), blocks);
+    }
+    return std::move(steps).finish();
 }
 
 // Ranks around the ring in ascending order, whatever their vertices.
@@ -74,17 +119,13 @@ void add_way_down(ScheduleBuilder &steps, const TreePlace &place, BlockRange blo
 Schedule build_trees(int rank, std::span<const int> ranks, std::span<const TreeShape> trees,
                      int host_parts)
 {
-    int divisor = 0, weight = 0;
-    for (const TreeShape &tree : trees) {
-        divisor = std::gcd(divisor, tree.weight);
-        weight += tree.weight;
-    }
+    const Weights weights = weigh(trees);
     // So many blocks that the host's part can be cut for the ring, and the rest for the trees.
     const bool hybrid = host_parts > 0;
     const int size = static_cast<int>(ranks.size());
-    const int tree_blocks = hybrid ? (kHostParts - host_parts) * size : 1; // of weight `divisor`
-    const int host_blocks = host_parts * size * (weight / divisor);
-    ScheduleBuilder steps(weight / divisor * tree_blocks + host_blocks,
+    const int tree_blocks = hybrid ? (kHostParts - host_parts) * size : 1; // of the divisor
+    const int host_blocks = host_parts * size * weights.blocks;
+    ScheduleBuilder steps(weights.blocks * tree_blocks + host_blocks,
                           2 * static_cast<int>(trees.size()) + (hybrid ? 1 : 0));
     BlockRange blocks{.first = 0, .count = host_blocks};
     int channel = 0;
@@ -94,7 +135,7 @@ Schedule build_trees(int rank, std::span<const int> ranks, std::span<const TreeS
     }
     for (const TreeShape &tree : trees) {
         blocks = {.first = blocks.first + blocks.count,
-                  .count = tree.weight / divisor * tree_blocks};
+                  .count = tree.weight / weights.divisor * tree_blocks};
         const TreePlace place = place_of(rank, ranks, tree);
         steps.set_channel(channel++);
         add_way_up(steps, place, blocks);
@@ -102,6 +143,18 @@ Schedule build_trees(int rank, std::span<const int> ranks, std::span<const TreeS
         add_way_down(steps, place, blocks);
     }
     return std::move(steps).finish();
+}
+
+Schedule build_trees_bcast(int rank, int root, std::span<const int> ranks,
+                           std::span<const TreeShape> trees)
+{
+    return build_one_way(add_way_down, rank, root, ranks, trees);
+}
+
+Schedule build_trees_reduce(int rank, int root, std::span<const int> ranks,
+                            std::span<const TreeShape> trees)
+{
+    return build_one_way(add_way_up, rank, root, ranks, trees);
 }
 
 } // namespace hetcoll

@@ -143,6 +143,32 @@ TEST(ExecutorRootedTest, AnyRankMayBeTheRoot)
     }
 }
 
+// Two trees over five ranks, of unequal weights, over messages, both and mapped memory.
+TEST(ExecutorRootedTest, TreesGoOneWayFromAndToAnyRank)
+{
+    constexpr std::size_t kCount = 1000, kChannels = 4096; // room for the slots of two channels
+    const std::vector<TreeShape> trees = {{.root = 0, .parent = {-1, 0, 0, 1, 1}, .weight = 2},
+                                          {.root = 4, .parent = {1, 2, 3, 4, -1}, .weight = 3}};
+    const std::vector<int> ranks = {3, 0, 4, 1, 2}; // of the vertices
+    for (const Holders first : {Holders::kRoot, Holders::kEveryRank}) {
+        for (int root = 0; root < 5; ++root) {
+            const bool down = first == Holders::kRoot;
+            const Contract contract = down ? bcast_from(root) : reduce_to(root);
+            std::vector<Schedule> schedules;
+            for (int rank = 0; rank < 5; ++rank) {
+                schedules.push_back(down ? build_trees_bcast(rank, root, ranks, trees)
+                                         : build_trees_reduce(rank, root, ranks, trees));
+            }
+            for (const int node : {1, 2, 5}) {
+                Job job(schedules, kCount, {true, true, neighbours(5, node), 0, 256, kChannels});
+                prepare(job, contract, kCount, true);
+                ASSERT_TRUE(job.run()) << "root " << root << ", nodes of " << node;
+                expect_contract(job, contract, kCount);
+            }
+        }
+    }
+}
+
 // ---- bytes ----
 
 constexpr std::size_t kEach = 60; // elements of a share

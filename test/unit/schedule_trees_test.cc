@@ -1,5 +1,6 @@
 #include "schedule/algorithms.h"
 #include "schedule/cost.h"
+#include "schedule/halves.h"
 #include "schedule/verify.h"
 #include "test/unit/schedule_reference.h"
 #include "test/unit/topology_dgx1.h"
@@ -50,9 +51,9 @@ std::vector<Fragment> all_classes()
     return classes;
 }
 
-std::string verdict(const std::vector<Schedule> &schedules)
+std::string verdict(const std::vector<Schedule> &schedules, const Contract &contract = kAllreduce)
 {
-    const Status status = verify_schedules(schedules);
+    const Status status = verify_schedules(schedules, contract);
     return status.ok() ? "ok" : status.message();
 }
 
@@ -227,6 +228,51 @@ TEST(TreesTest, OneRankHasNothingToDo)
 {
     const std::vector<TreeShape> trees{{.root = 0, .parent = {-1}, .weight = 5}};
     EXPECT_TRUE(build_trees(0, in_order(1), trees).steps.empty());
+    EXPECT_TRUE(build_trees_bcast(0, 0, in_order(1), trees).steps.empty());
+    EXPECT_TRUE(build_trees_reduce(0, 0, in_order(1), trees).steps.empty());
+}
+
+// ---- one way alone ----
+
+TEST(OneWayTest, TreesBroadcastFromAndReduceToAnyRank)
+{
+    for (const Fragment &fragment : all_classes()) {
+        const int size = fragment.links.gpus;
+        const std::vector<TreeShape> trees = shapes_of(pack_best(fragment.links).trees);
+        std::vector<int> ranks = in_order(size);
+        std::reverse(ranks.begin(), ranks.end());
+        for (int root = 0; root < size; ++root) {
+            std::vector<Schedule> down, up;
+            for (int rank = 0; rank < size; ++rank) {
+                down.push_back(build_trees_bcast(rank, root, ranks, trees));
+                up.push_back(build_trees_reduce(rank, root, ranks, trees));
+            }
+            EXPECT_EQ(verdict(down, bcast_from(root)), "ok") << fragment.name << ", root " << root;
+            EXPECT_EQ(verdict(up, reduce_to(root)), "ok") << fragment.name << ", root " << root;
+        }
+    }
+}
+
+TEST(OneWayTest, EveryOtherRankGetsOrGivesTheVectorOnce)
+{
+    for (int root = 0; root < 3; ++root) {
+        for (int rank = 0; rank < 3; ++rank) {
+            const Schedule down = build_trees_bcast(rank, root, in_order(3), kTwoTrees);
+            const Schedule up = build_trees_reduce(rank, root, in_order(3), kTwoTrees);
+            int received = 0;
+            for (const Step &step : down.steps) {
+                received += step.kind == StepKind::kRecv ? step.blocks.count : 0;
+            }
+            EXPECT_EQ(received, rank == root ? 0 : down.block_count);
+            EXPECT_EQ(cost_of(up).blocks_sent, rank == root ? 0 : up.block_count);
+        }
+    }
+}
+
+TEST(OneWayTest, ATreeHasOneChannel)
+{
+    EXPECT_EQ(build_trees_bcast(0, 1, in_order(3), kTwoTrees).channel_count, 2);
+    EXPECT_EQ(build_trees_reduce(0, 1, in_order(3), kTwoTrees).channel_count, 2);
 }
 
 } // namespace
