@@ -173,8 +173,9 @@ private:
     void forget(const std::shared_ptr<Device> &device, Forgotten &forgotten) noexcept;
     [[nodiscard]] bool direct_works(Device &device);
     [[nodiscard]] std::size_t slot_bytes() const noexcept;
-    // Whether what a call gives back can be kept for the next one: coll_hetcoll_max_memory.
-    [[nodiscard]] bool may_keep() const noexcept;
+    // Whether so many bytes more can be held: coll_hetcoll_max_memory.
+    [[nodiscard]] bool may_hold(std::size_t more_bytes) const noexcept;
+    [[nodiscard]] bool make_room(std::size_t bytes);
 
     hetcoll_settings settings_;
     Log log_;

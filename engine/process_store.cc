@@ -22,20 +22,32 @@ constexpr std::size_t kStagingGranularity = 64u << 10; // so that they serve cal
 
 } // namespace
 
-// The slots of a bounce, in both directions, fit into what may be held.
+// The slots of a bounce, in both directions, are at most half of what may be held.
 std::size_t Process::slot_bytes() const noexcept
 {
     constexpr std::size_t kStep = 4096;
     const std::size_t wanted = std::max(kLargestChunkBytes, settings_.chunk_bytes);
-    const std::size_t most = settings_.max_memory / (2 * kBounceSlots) / kStep * kStep;
+    const std::size_t most = settings_.max_memory / 2 / (2 * kBounceSlots) / kStep * kStep;
     return settings_.max_memory == 0 ? wanted : std::clamp(most, kStep, wanted);
 }
 
-bool Process::may_keep() const noexcept
+bool Process::may_hold(std::size_t more_bytes) const noexcept
 {
     const std::uint64_t held = memory_use_.pinned_bytes.load(std::memory_order_relaxed) +
                                memory_use_.device_bytes.load(std::memory_order_relaxed);
-    return settings_.max_memory == 0 || held <= settings_.max_memory;
+    return settings_.max_memory == 0 || held + more_bytes <= settings_.max_memory;
+}
+
+// As may_hold(), after idle memory is freed where it is in the way. No lock is held.
+bool Process::make_room(std::size_t bytes)
+{
+    if (!may_hold(bytes)) {
+        Forgotten idle;
+        const std::lock_guard lock(mutex_);
+        idle.staging.swap(idle_staging_);
+        idle.scratch.swap(idle_scratch_);
+    }
+    return may_hold(bytes);
 }
 
 Result<std::unique_ptr<DeviceBounce>> Process::borrow_device(const PointerInfo &pointer,
@@ -228,7 +240,7 @@ Process::borrow_staging(const std::shared_ptr<Device> &device, std::size_t bytes
     auto memory = std::make_unique<StagingMemory>();
     bytes = (bytes + kStagingGranularity - 1) / kStagingGranularity * kStagingGranularity;
     memory->bytes = bytes;
-    if (device != nullptr) {
+    if (device != nullptr && make_room(bytes)) {
         auto pinned = device->make_pinned(bytes);
         if (pinned.ok()) {
             memory->device = device;
@@ -264,6 +276,11 @@ Result<std::unique_ptr<Scratch>> Process::borrow_scratch(const std::shared_ptr<D
     auto scratch = std::make_unique<Scratch>();
     scratch->bytes = (bytes + kScratchGranularity - 1) / kScratchGranularity * kScratchGranularity;
     scratch->device = device;
+    if (!make_room(scratch->bytes)) {
+        return error(Errc::kNoMemory,
+                     "a copy of %zu bytes would be more than coll_hetcoll_max_memory %zu allows",
+                     scratch->bytes, settings_.max_memory);
+    }
     auto memory = device->make_memory(scratch->bytes);
     if (!memory.ok()) {
         return memory.take_status();
@@ -285,7 +302,7 @@ void Process::give_back(std::unique_ptr<Scratch> scratch) noexcept
     }
     std::unique_ptr<Scratch> replaced; // freed after the lock
     const std::lock_guard lock(mutex_);
-    if (scratch->bytes > kKeptScratchBytes || !may_keep() ||
+    if (scratch->bytes > kKeptScratchBytes || !may_hold(0) ||
         std::find(devices_.begin(), devices_.end(), scratch->device) == devices_.end()) {
         replaced = std::move(scratch);
         return;
@@ -303,7 +320,7 @@ void Process::give_back(std::unique_ptr<Scratch> scratch) noexcept
 
 void Process::give_back(std::unique_ptr<DeviceBounce> bounce) noexcept
 {
-    if (bounce != nullptr && may_keep()) { // else it is freed, without the lock
+    if (bounce != nullptr && may_hold(0)) { // else it is freed, without the lock
         const std::lock_guard lock(mutex_);
         if (std::find(devices_.begin(), devices_.end(), bounce->device()) != devices_.end()) {
             idle_devices_.push_back(std::move(bounce));
@@ -321,7 +338,7 @@ void Process::give_back(std::unique_ptr<HostBounce> bounce) noexcept
 
 void Process::give_back(std::unique_ptr<StagingMemory> memory) noexcept
 {
-    if (memory == nullptr || memory->pageable || memory->bytes > kKeptStagingBytes || !may_keep()) {
+    if (memory == nullptr || memory->pageable || memory->bytes > kKeptStagingBytes || !may_hold(0)) {
         return;
     }
     std::unique_ptr<StagingMemory> replaced; // freed after the lock

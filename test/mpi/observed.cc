@@ -201,7 +201,14 @@ void bound(Program &program, unsigned long long most)
                       "%llu bytes pinned and %llu of device memory are held after %zu elements",
                       pinned.read(), device.read(), count);
     }
-    program.check(pinned.read() > 0, "nothing is kept");
+    const Call call = call_of(kCount, Memory::kDevice);
+    Buffers buffers(program, MPI_COMM_WORLD, call);
+    buffers.fill();
+    buffers.reduce();
+    const CounterValues before = program.counters().read();
+    buffers.reduce();
+    const CounterValues used = program.counters().read() - before;
+    program.check(used[Counter::kAllocations] == 0, "a repeated call allocates");
 }
 
 void run(Program &program, const std::string &what, const std::string &argument)

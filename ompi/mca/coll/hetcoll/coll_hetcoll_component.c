@@ -205,8 +205,7 @@ static int register_parameters(void)
                     &c->trace, "");
     (void)register_bytes("max_memory",
                          "Most bytes of page-locked host memory and device memory that a process "
-                         "keeps between calls, and that the messages of a call pass through (at "
-                         "least 262144); 0: no bound",
+                         "holds for hetcoll (at least 262144); 0: no bound",
                          &c->max_memory, 1ul << 30);
     (void)register_bytes("max_mapped",
                          "Most bytes of the memory of other ranks' GPUs that a process keeps mapped "
@@ -304,6 +303,7 @@ static int open_component(void)
         .topology_file = c->topology_file,
         .tuning_table = c->tuning_table,
         .ipc = 0 == strcmp(c->ipc, "auto"),
+        .collectives = 0 != strcmp(c->stage, "never"),
         .adapt_chunk = c->adapt_chunk,
         .small_limit = c->small_limit,
         .chunk_bytes = c->chunk_bytes,
