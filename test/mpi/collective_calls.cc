@@ -250,6 +250,24 @@ void neighbors(std::vector<Collective> &calls, const Comm &of, int count, const 
                      types.data(), recv, counts.data(), offsets.data(), types.data(), line));
 }
 
+// Rank 0 sends to all, itself too, and the others to nobody.
+void star(std::vector<Collective> &calls, const Comm &of, int count)
+{
+    const int source = 0, destinations = of.rank == 0 ? of.size : 0;
+    std::vector<int> all(static_cast<std::size_t>(of.size));
+    std::iota(all.begin(), all.end(), 0);
+    MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Dist_graph_create_adjacent(of.comm, 1, &source, MPI_UNWEIGHTED, destinations, all.data(),
+                                   MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &comm);
+    const std::ptrdiff_t one = count * static_cast<std::ptrdiff_t>(sizeof(int));
+    calls.push_back({"Neighbor_alltoall", "a star", one * of.size, one,
+                     HETCOLL_CALL(Neighbor_alltoall, neighbor_alltoall, send, count, MPI_INT, recv,
+                                  count, MPI_INT, comm)});
+    calls.push_back({"Neighbor_allgather", "a star", one, one,
+                     HETCOLL_CALL(Neighbor_allgather, neighbor_allgather, send, count, MPI_INT,
+                                  recv, count, MPI_INT, comm)});
+}
+
 // x -> a x + b modulo 2^32: composing two does not commute.
 void compose(void *in, void *inout, int *count, MPI_Datatype *)
 {
@@ -322,6 +340,7 @@ std::vector<Collective> all_calls(MPI_Comm comm, int count)
         neighbors(calls, of, count, elements);
     }
     reductions(calls, of, count, "ints", MPI_INT, MPI_SUM, sizeof(int));
+    star(calls, of, count);
     reductions(calls, of, count, "own op", pair, op, 2 * sizeof(int));
     reductions(calls, of, count, "pairs", MPI_DOUBLE_INT, MPI_MINLOC, 16);
     return calls;

@@ -1,12 +1,14 @@
 // Every collective on device memory, blocking, nonblocking and persistent: each must leave in its
 // buffers, to the byte, what the same call leaves in host memory, which all_collectives checks.
-// Also in place, with gaps, with other memory on other ranks or sides, many at once, and with a
-// driver that fails. Arguments choose the tests.
+// Also in place, with gaps, with other memory on other ranks or sides, many at once, in threads,
+// and with a driver that fails. Arguments choose the tests.
 #include "test/mpi/collective_calls.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <string>
+#include <thread>
 
 namespace hetcoll::test {
 namespace {
@@ -131,6 +133,28 @@ void reduce_local(Program &p)
     MPI_Reduce_local(host_in.pointer(), host_inout.pointer(), 1000, MPI_INT, MPI_SUM);
     MPI_Reduce_local(device_in.pointer(), device_inout.pointer(), 1000, MPI_INT, MPI_SUM);
     p.check(device_inout.image() == host_inout.image(), "Reduce_local");
+}
+
+// Each buffer is copied in its own context.
+void two_devices(Program &p)
+{
+    auto other = Gpu::open(p.rank() + 1);
+    if (!other.ok()) {
+        p.require(other.status());
+    }
+    const std::vector<char> in = image_of(4000, p.rank()), garbage = image_of(4000, 77);
+    Result<Buffer> made = Buffer::allocate(other->get(), Memory::kDevice, in.size());
+    if (!made.ok()) {
+        p.require(made.status());
+    }
+    p.require(made->write(0, in.data(), in.size()));
+    p.gpu().driver().cuCtxSetCurrent(p.gpu().context());
+    const Side host_in(p, Memory::kHost, in), host_out(p, Memory::kHost, garbage),
+        device_out(p, Memory::kDevice, garbage);
+    MPI_Scan(host_in.pointer(), host_out.pointer(), 1000, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Scan(made->data() + kGuardBytes, device_out.pointer(), 1000, MPI_INT, MPI_SUM,
+             MPI_COMM_WORLD);
+    p.check(device_out.image() == host_out.image(), "Scan from one device to another");
 }
 
 // What others write into the gaps of a type while a collective receives around them stays.
@@ -299,6 +323,46 @@ void one_failure(Program &p)
     }
 }
 
+// Four threads, each with its own communicator.
+void threads(Program &p)
+{
+    constexpr int kThreads = 4, kRounds = 8;
+    p.gpu();
+    std::vector<std::thread> running;
+    for (int i = 0; i < kThreads; ++i) {
+        MPI_Comm comm = MPI_COMM_NULL;
+        MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+        running.emplace_back([&p, comm] {
+            p.gpu().driver().cuCtxSetCurrent(p.gpu().context());
+            for (int round = 0; round < kRounds; ++round) {
+                for (const Collective &call : plain_calls(comm, 100 + round)) {
+                    for (const How how : {How::kBlocking, How::kNonblocking, How::kPersistent}) {
+                        compare(p, call, how, {"in a thread", Memory::kDevice, Memory::kDevice});
+                    }
+                }
+            }
+        });
+    }
+    for (std::thread &thread : running) {
+        thread.join();
+    }
+}
+
+// The program answers MPIX_Query_cuda_support() for Open MPI, below: then reductions are staged,
+// and of the rest only memory that its CUDA support would not take. The real Open MPI crashes on
+// what is not staged.
+void where_open_mpi_is_cuda_aware(Program &p)
+{
+    for (const Collective &call : plain_calls(MPI_COMM_WORLD, 300)) {
+        const std::string name = call.name;
+        const bool reduces = name.find("Reduce") == 0 || name == "Scan" || name == "Exscan";
+        const Memory memory = reduces ? Memory::kDevice : Memory::kManaged;
+        for (const How how : {How::kBlocking, How::kNonblocking, How::kPersistent}) {
+            compare(p, call, how, {"as if CUDA-aware", memory, memory});
+        }
+    }
+}
+
 bool chosen(int argc, char **argv, const char *test)
 {
     return argc < 2 || std::find(argv + 1, argv + argc, std::string(test)) != argv + argc;
@@ -307,10 +371,24 @@ bool chosen(int argc, char **argv, const char *test)
 } // namespace
 } // namespace hetcoll::test
 
+// In place of Open MPI's, which its internals do not use.
+extern "C" int MPIX_Query_cuda_support(void)
+{
+    return std::getenv("HETCOLL_TEST_CUDA_AWARE") != nullptr ? 1 : 0;
+}
+
 int main(int argc, char **argv)
 {
     using namespace hetcoll::test;
-    Program program(argc, argv, "staged_collectives");
+    const bool with_threads = argc >= 2 && chosen(argc, argv, "threads");
+    Program program(argc, argv, "staged_collectives",
+                    with_threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE);
+    if (with_threads) {
+        threads(program);
+    }
+    if (argc >= 2 && chosen(argc, argv, "aware")) {
+        where_open_mpi_is_cuda_aware(program);
+    }
     if (chosen(argc, argv, "all")) {
         everything(program, MPI_COMM_WORLD, false);
         MPI_Comm half = MPI_COMM_NULL;
@@ -321,6 +399,8 @@ int main(int argc, char **argv)
     if (chosen(argc, argv, "more")) {
         large(program);
         reduce_local(program);
+        two_devices(program);
+        program.gpu().driver().cuCtxSetCurrent(program.gpu().context()); // closing one cleared it
         gaps_are_left_alone(program);
         ireduce_in_a_loop(program);
         many_at_once(program);
