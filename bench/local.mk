@@ -42,10 +42,11 @@ if WITH_CUDA
 if WITH_OMPI
 check_PROGRAMS += bench/horovod_replay
 check_LTLIBRARIES += bench/horovod_half.la
-check_DATA += bench/horovod_half.so
+check_LTLIBRARIES += bench/mpi_trace.la
+check_DATA += bench/horovod_half.so bench/mpi_trace.so
+TESTS += test/mpi/traces_test.sh
 endif
 endif
-EXTRA_LTLIBRARIES = bench/mpi_trace.la
 bench_horovod_replay_SOURCES = \
 	bench/horovod_replay.cc \
 	bench/host.h bench/host.cc \
@@ -64,8 +65,8 @@ bench/horovod_half.so: bench/horovod_half.la
 	$(AM_V_at)rm -f $@ && $(LN_S) .libs/horovod_half.so $@
 bench/mpi_trace.so: bench/mpi_trace.la
 	$(AM_V_at)rm -f $@ && $(LN_S) .libs/mpi_trace.so $@
-CLEANFILES += bench/horovod_half.so bench/mpi_trace.so bench/mpi_trace.la
-EXTRA_DIST += bench/horovod_replay.sh bench/horovod_step.sh bench/traces
+CLEANFILES += bench/horovod_half.so bench/mpi_trace.so
+EXTRA_DIST += bench/horovod_replay.sh bench/horovod_step.sh bench/traces test/mpi/traces_test.sh
 
 # The commit that a result was taken with. Written anew only when it changes.
 BUILT_SOURCES += bench/commit.h
