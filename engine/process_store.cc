@@ -12,7 +12,7 @@ namespace hetcoll {
 namespace {
 
 // Staging memory above this is returned after the call instead of being kept for the next one.
-constexpr std::size_t kKeptStagingBytes = 64u << 20;
+constexpr std::size_t kKeptStagingBytes = 256u << 20; // as coll_hetcoll_stage_pinned
 // The same for memory that peers map.
 constexpr std::size_t kKeptScratchBytes = 256u << 20;
 constexpr std::size_t kScratchGranularity = 2u << 20; // of the driver's allocations
@@ -338,7 +338,8 @@ void Process::give_back(std::unique_ptr<HostBounce> bounce) noexcept
 
 void Process::give_back(std::unique_ptr<StagingMemory> memory) noexcept
 {
-    if (memory == nullptr || memory->pageable || memory->bytes > kKeptStagingBytes || !may_hold(0)) {
+    if (memory == nullptr || memory->pageable || memory->bytes > kKeptStagingBytes ||
+        !may_hold(0)) {
         return;
     }
     std::unique_ptr<StagingMemory> replaced; // freed after the lock
