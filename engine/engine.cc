@@ -2,6 +2,7 @@
 
 #include "engine/flags.h"
 #include "schedule/algorithms.h"
+#include "schedule/halves.h"
 #include "schedule/hierarchical.h"
 #include "topology/hybrid_share.h"
 #include "tuning/build_schedule.h"
@@ -291,21 +292,50 @@ void Engine::forget_peers() noexcept
 const Engine::Linked &Engine::schedule(const Choice &choice, std::size_t bytes)
 {
     const bool hierarchical = choice.algorithm == Algorithm::kHierarchical;
-    const int segments = hierarchical                           ? hierarchy_segments(bytes)
-                         : choice.algorithm == Algorithm::kTree ? host_parts(bytes)
-                                                                : 1;
-    const Algorithm between_nodes = hierarchical ? choice.between_nodes : Algorithm::kRing;
+    return find_or_build({
+        .algorithm = choice.algorithm,
+        .between_nodes = hierarchical ? choice.between_nodes : Algorithm::kRing,
+        .segments = hierarchical                           ? hierarchy_segments(bytes)
+                    : choice.algorithm == Algorithm::kTree ? host_parts(bytes)
+                                                           : 1,
+    });
+}
+
+const Engine::Linked &Engine::collective_schedule(int collective, int root)
+{
+    const bool rooted = collective == HETCOLL_BCAST || collective == HETCOLL_REDUCE;
+    const bool trees = contains(peers_.available(), Algorithm::kTree);
+    const bool all_reach = contains(peers_.available(), Algorithm::kTwoShot);
+    return find_or_build({
+        .algorithm = Algorithm::kRing,
+        .between_nodes = Algorithm::kRing,
+        .segments = 1,
+        .collective = collective,
+        .root = root,
+        .shape = trees && rooted       ? Shape::kTrees
+                 : all_reach && !trees ? Shape::kDirect
+                                       : Shape::kPipeline,
+    });
+}
+
+Choice Engine::collective_choice(std::size_t bytes) const noexcept
+{
+    Query query{.bytes = bytes, .ranks = p2p_.size, .chunk_bytes = agreed_.chunk_bytes};
+    const std::size_t chunk =
+        agreed_.chunk_bytes != 0 ? agreed_.chunk_bytes : model_chunk(Algorithm::kRing, query);
+    return {.algorithm = Algorithm::kRing, .chunk_bytes = chunk};
+}
+
+const Engine::Linked &Engine::find_or_build(const ScheduleKey &key)
+{
     for (const auto &known : schedules_) {
-        if (known->algorithm == choice.algorithm && known->between_nodes == between_nodes &&
-            known->segments == segments) {
+        if (known->key == key) {
             return *known;
         }
     }
     auto made = std::make_unique<Linked>();
-    made->algorithm = choice.algorithm;
-    made->between_nodes = between_nodes;
-    made->segments = segments;
-    made->schedule = build(choice.algorithm, between_nodes, segments, p2p_.rank);
+    made->key = key;
+    made->schedule = build(key, p2p_.rank);
     link(*made);
     return *schedules_.emplace_back(std::move(made));
 }
@@ -324,14 +354,33 @@ int Engine::host_parts(std::size_t bytes) const noexcept
     return static_cast<int>(share / (bytes / kHostParts + 1));
 }
 
-Schedule Engine::build(Algorithm algorithm, Algorithm between_nodes, int segments, int rank) const
+Schedule Engine::build(const ScheduleKey &key, int rank) const
 {
-    switch (algorithm) {
+    const int size = p2p_.size, root = key.root;
+    const bool direct = key.shape == Shape::kDirect;
+    const RankTrees &trees = peers_.trees();
+    switch (key.collective) {
+    case HETCOLL_BCAST:
+        return key.shape == Shape::kTrees ? build_trees_bcast(rank, root, trees.ranks, trees.trees)
+               : direct                   ? build_direct_bcast(rank, size, root)
+                                          : build_chain_bcast(rank, size, root);
+    case HETCOLL_REDUCE:
+        return key.shape == Shape::kTrees ? build_trees_reduce(rank, root, trees.ranks, trees.trees)
+               : direct                   ? build_direct_reduce(rank, size, root)
+                                          : build_chain_reduce(rank, size, root);
+    case HETCOLL_ALLGATHER:
+        return direct ? build_direct_allgather(rank, size) : build_ring_allgather(rank, size);
+    case HETCOLL_REDUCE_SCATTER:
+        return direct ? build_direct_reduce_scatter(rank, size)
+                      : build_ring_reduce_scatter(rank, size);
+    default: break;
+    }
+    switch (key.algorithm) {
     case Algorithm::kTree:
-        return build_trees(rank, peers_.trees().ranks, peers_.trees().trees, segments);
+        return build_trees(rank, peers_.trees().ranks, peers_.trees().trees, key.segments);
     case Algorithm::kHierarchical:
-        return build_hierarchical(rank, peers_.groups(), between(between_nodes), segments);
-    default: return build_schedule(algorithm, rank, p2p_.size);
+        return build_hierarchical(rank, peers_.groups(), between(key.between_nodes), key.segments);
+    default: return build_schedule(key.algorithm, rank, size);
     }
 }
 
@@ -344,7 +393,7 @@ void Engine::link(Linked &linked) const
     built.reserve(ranks.size());
     for (const int rank : ranks) {
         if (rank != p2p_.rank) {
-            built.push_back(build(linked.algorithm, linked.between_nodes, linked.segments, rank));
+            built.push_back(build(linked.key, rank));
             peers.push_back({rank, &built.back()});
         }
     }

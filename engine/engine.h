@@ -77,13 +77,25 @@ public:
     void forget_peers() noexcept;
 
     // This rank's schedule, built at first use and kept: it serves every size.
-    struct Linked {
+    // How data go in a collective that is no allreduce: along a chain or ring, from every rank to
+    // every other, in packed trees.
+    enum class Shape : std::uint8_t { kPipeline, kDirect, kTrees };
+    struct ScheduleKey {
         Algorithm algorithm, between_nodes;
         int segments; // of a hierarchy; of trees the parts that go through host memory
+        int collective = HETCOLL_ALLREDUCE, root = 0;
+        Shape shape = Shape::kPipeline; // of what is no allreduce
+        friend bool operator==(const ScheduleKey &, const ScheduleKey &) = default;
+    };
+    struct Linked {
+        ScheduleKey key;
         Schedule schedule;
         std::vector<LocalStep> steps; // empty: peers' memory is not read
     };
     [[nodiscard]] const Linked &schedule(const Choice &choice, std::size_t bytes);
+    // The same of a call that is no allreduce, and how it moves its vector.
+    [[nodiscard]] const Linked &collective_schedule(int collective, int root);
+    [[nodiscard]] Choice collective_choice(std::size_t bytes) const noexcept;
 
     // A communicator runs one blocking call at a time, so these are the current call's.
     [[nodiscard]] Executor &executor() noexcept { return executor_; }
@@ -95,8 +107,8 @@ public:
     void pin_page(Device &device);
 
 private:
-    [[nodiscard]] Schedule build(Algorithm algorithm, Algorithm between_nodes, int segments,
-                                 int rank) const;
+    [[nodiscard]] const Linked &find_or_build(const ScheduleKey &key);
+    [[nodiscard]] Schedule build(const ScheduleKey &key, int rank) const;
     [[nodiscard]] int host_parts(std::size_t bytes) const noexcept;
     void link(Linked &linked) const;
     void observe_host(const hetcoll_call &call, std::uint64_t start_ns) noexcept;

@@ -138,7 +138,7 @@ private:
     MappedPeers mapped_;
     std::size_t message_bytes_ = 0, pull_bytes_ = 0; // most of a chunk
     std::size_t slot_limit_bytes_ = SIZE_MAX / kBounceSlots;
-    int slots_ = 0;                                  // of a channel with messages, each direction
+    int slots_ = 0; // of a channel with messages, each direction
     std::vector<Extent> extents_;
     std::vector<int> mapped_sends_, mapped_receives_; // steps
     std::vector<Channel> channels_;

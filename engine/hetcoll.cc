@@ -145,6 +145,7 @@ void hetcoll_facts_merge(hetcoll_facts *into, const hetcoll_facts *other)
     into->chunk_bytes = std::min(into->chunk_bytes, other->chunk_bytes);
     into->algorithm = std::min(into->algorithm, other->algorithm);
     into->ipc = std::min(into->ipc, other->ipc);
+    into->collectives = std::min(into->collectives, other->collectives);
     into->adapt_chunk = std::min(into->adapt_chunk, other->adapt_chunk);
     into->slot_bytes = std::min(into->slot_bytes, other->slot_bytes);
     if (into->table_hash != other->table_hash || other->tables_differ != 0) {
@@ -239,6 +240,20 @@ int hetcoll_allreduce(hetcoll_engine *engine, const hetcoll_call *call)
     } catch (const std::bad_alloc &) {
         hetcoll::log(engine->engine.process().log(), 0,
                      "hetcoll: MPI_Allreduce failed: out of host memory");
+        return HETCOLL_ERROR_NO_MEMORY;
+    }
+}
+
+int hetcoll_collective(hetcoll_engine *engine, const hetcoll_call *call)
+{
+    const QueueTurn turn(engine->engine.queue());
+    try {
+        Operation operation(engine->engine, *call);
+        return turn.has_come() ? run_alone(engine->engine, operation)
+                               : run_in_queue(engine->engine, operation);
+    } catch (const std::bad_alloc &) {
+        hetcoll::log(engine->engine.process().log(), 0,
+                     "hetcoll: a collective failed: out of host memory");
         return HETCOLL_ERROR_NO_MEMORY;
     }
 }

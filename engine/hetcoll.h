@@ -66,6 +66,7 @@ struct hetcoll_settings {
     const char *topology_file; /* instead of a probe; "" for none */
     const char *tuning_table;  /* "auto", "none" or a path */
     int ipc;                   /* 0: peers' memory is never mapped */
+    int collectives;           /* others than allreduce are handed to hetcoll_collective() */
     int adapt_chunk;           /* the first calls of a kind look for the best chunk */
     size_t small_limit;        /* bytes; larger calls begin with an agreement */
     size_t chunk_bytes;        /* most bytes in one message; 0: by the built-in rules */
@@ -73,10 +74,10 @@ struct hetcoll_settings {
     int local_rank; /* what concerns all ranks of a node alike is logged by rank 0 of it */
     int priority;   /* as published: ranks with different ones would not all use hetcoll */
     int verbose;
-    const char *trace;  /* a file, see engine/trace.h; "": none */
-    int rank;           /* in MPI_COMM_WORLD, for the name of the trace */
-    size_t max_memory;  /* pinned and device memory kept between calls; 0: no bound */
-    size_t max_mapped;  /* memory of peers that stays mapped between calls; 0: the default */
+    const char *trace;   /* a file, see engine/trace.h; "": none */
+    int rank;            /* in MPI_COMM_WORLD, for the name of the trace */
+    size_t max_memory;   /* pinned and device memory held; 0: no bound */
+    size_t max_mapped;   /* memory of peers that stays mapped between calls; 0: the default */
     size_t stage_pinned; /* most bytes of a buffer that are staged in pinned memory */
     void (*log)(int level, const char *line);
 };
@@ -99,13 +100,13 @@ struct hetcoll_facts {
     int32_t priority;     /* of the component */
     uint32_t ipc;         /* peers' memory may be mapped */
     uint32_t adapt_chunk;
-    uint32_t tables_differ;           /* merged: the ranks have not all read the same table */
-    uint32_t slot_bytes;              /* of a bounce with few channels: bounds every message */
-    uint32_t reserved;
-    uint64_t table_hash;              /* of the tuning table; 0: none */
+    uint32_t tables_differ; /* merged: the ranks have not all read the same table */
+    uint32_t slot_bytes;    /* of a bounce with few channels: bounds every message */
+    uint32_t collectives;   /* merged: every rank hands others than allreduce to the core too */
+    uint64_t table_hash;    /* of the tuning table; 0: none */
     struct hetcoll_identity identity; /* not merged */
 };
-#define HETCOLL_PROTOCOL 2u
+#define HETCOLL_PROTOCOL 3u
 
 /* Largest value of small_limit. */
 #define HETCOLL_MAX_SMALL_LIMIT (16u * 1024u)
@@ -124,14 +125,26 @@ enum hetcoll_staged_reason {
     HETCOLL_REASON_COLLECTIVE, /* not an Allreduce, and hetcoll has no schedule for it */
 };
 
+/* What a call is. All but the first are calls of hetcoll_collective(). */
+enum hetcoll_collective {
+    HETCOLL_ALLREDUCE,
+    HETCOLL_BCAST,          /* recv equals send: the vector */
+    HETCOLL_REDUCE,         /* recv is null but at the root, whose send may equal it */
+    HETCOLL_ALLGATHER,      /* recv: the vector; send: this rank's share, or equal to recv */
+    HETCOLL_REDUCE_SCATTER, /* send: the vector; recv: this rank's share, or equal to send */
+};
+
 /* One MPI_Allreduce. Everything but the pointers is the same on all ranks. */
 struct hetcoll_call {
     const void *send; /* equal to recv for MPI_IN_PLACE */
     void *recv;
-    int kind;      /* enum hetcoll_kind; negative: hetcoll does not reduce this */
-    int op;        /* enum hetcoll_op; used if kind is not negative */
-    int user_op;   /* the op is user-defined: the ranks agree first whether all know it */
-    size_t count;  /* elements of `kind` */
+    int collective; /* enum hetcoll_collective */
+    int root;       /* of a broadcast or a reduce */
+    int kind;       /* enum hetcoll_kind; negative: hetcoll does not reduce this */
+    int op;         /* enum hetcoll_op; used if kind is not negative */
+    int user_op;    /* the op is user-defined: the ranks agree first whether all know it */
+    size_t
+        count; /* elements of `kind`; in shares: of all of them together, a multiple of the ranks */
     ptrdiff_t gap; /* first byte of data, relative to the buffer */
     size_t span;   /* bytes from there to the end of the data */
     int dense;     /* every byte of the span is data */
@@ -151,6 +164,9 @@ enum {
     /* Negative codes are the p2p table's or host_allreduce's own. */
     HETCOLL_ERROR_DEVICE = 1,    /* a driver call failed, here or on another rank; logged */
     HETCOLL_ERROR_NO_MEMORY = 2, /* logged */
+    /* hetcoll_collective(): not all ranks have device memory and can use it, so on every rank the
+     * call is left to the caller. */
+    HETCOLL_DECLINED = 3,
 };
 
 /* Counters of a process since its start. */
@@ -168,6 +184,7 @@ enum hetcoll_counter {
     HETCOLL_CALLS_HIERARCHICAL,
     HETCOLL_CALLS_SMALL, /* Algorithm::kHost */
     HETCOLL_CALLS_COPY_IN,
+    HETCOLL_CALLS_COLLECTIVE, /* that were no allreduce, by hetcoll's own schedules */
     HETCOLL_CALLS_FAILED,
     HETCOLL_AGREEMENTS,   /* meetings without a payload */
     HETCOLL_ALLOCATIONS,  /* of bounce and staging memory */
@@ -187,7 +204,7 @@ enum hetcoll_counter {
     HETCOLL_STAGED_OTHER_RANK,
     HETCOLL_STAGED_COLLECTIVE,
     HETCOLL_BYTES_STAGED, /* copied between device and host for these */
-    HETCOLL_NS_PREVIOUS, /* nanoseconds, from here on in the order of the calls above */
+    HETCOLL_NS_PREVIOUS,  /* nanoseconds, from here on in the order of the calls above */
     HETCOLL_NS_STAGED,
     HETCOLL_NS_RECURSIVE_DOUBLING,
     HETCOLL_NS_RABENSEIFNER,
@@ -268,6 +285,12 @@ void hetcoll_engine_destroy(struct hetcoll_engine *engine);
 
 /* Blocks until `recv` is complete for every stream. */
 int hetcoll_allreduce(struct hetcoll_engine *engine, const struct hetcoll_call *call);
+
+/* A broadcast, reduce, allgather or reduce-scatter by hetcoll's own schedules; requires several
+ * ranks, a kind that is not negative, and no user_op. All ranks call it: it begins with an
+ * agreement, which is worth its time from HETCOLL_LEAST_COLLECTIVE bytes of the vector on. */
+#define HETCOLL_LEAST_COLLECTIVE (128u * 1024u)
+int hetcoll_collective(struct hetcoll_engine *engine, const struct hetcoll_call *call);
 
 /* ---- nonblocking and persistent calls ---- */
 

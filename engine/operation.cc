@@ -25,6 +25,7 @@ void Operation::settle() noexcept
         engine_.mapped().release();
         shares_ = false;
     }
+    process_.give_back(std::move(scratch_));
     process_.give_back(std::move(host_));
     process_.give_back(std::move(staged_send_));
     process_.give_back(std::move(staged_recv_));
@@ -49,6 +50,7 @@ void Operation::rewind() noexcept
     copying_ = copied_input_ = mapping_ = false;
     needs_ = nullptr;
     tuner_ = nullptr;
+    placed_ = false;
 }
 
 bool Operation::step()
@@ -159,6 +161,13 @@ bool Operation::advance()
             return true;
         }
         return false;
+    case State::kOwnShare:
+        if (!copy_done()) {
+            return false;
+        }
+        placed_ = true;
+        begin_collective();
+        return true;
     default: return running();
     case State::kDone: break;
     }
@@ -167,6 +176,10 @@ bool Operation::advance()
 
 void Operation::begin()
 {
+    if (is_collective()) {
+        begin_collective();
+        return;
+    }
     if (engine_.p2p().size == 1 && call_.dense != 0) {
         begin_alone();
         return;
@@ -204,6 +217,12 @@ void Operation::wait_for_contexts()
 // Finds out where the buffers are, and borrows a bounce if one is on a device.
 void Operation::classify()
 {
+    in_ = call_.send;
+    out_ = call_.recv;
+    if (is_collective()) {
+        classify_collective();
+        return;
+    }
     if (classified_) {
         flags_ = classified_flags_;
         wait_for_contexts();
@@ -314,8 +333,8 @@ void Operation::share()
         problem = device_->device()->prepare(op(), kind(), KernelShape::kManyInput);
         if (problem.ok()) {
             auto planned = engine_.mapped().plan(choice_.algorithm,
-                                                 {.send = call_.send,
-                                                  .recv = call_.recv,
+                                                 {.send = in_,
+                                                  .recv = out_,
                                                   .send_info = send_,
                                                   .recv_info = recv_,
                                                   .foreign = is_foreign(),
@@ -339,7 +358,7 @@ void Operation::share()
     }
     state_ = State::kShare;
     if (copy.to != nullptr) {
-        copied_input_ = copy.to == call_.recv;
+        copied_input_ = copy.to == out_;
         start_copy(copy.to, copy.from, bytes_, recv_);
         return;
     }
@@ -366,6 +385,10 @@ void Operation::decide()
     record_.memory |= all;
     if ((all & kFailed) != 0) {
         fail_together();
+    } else if (is_collective() && (all & (kHostMemory | kMustStage)) != 0) {
+        finish(HETCOLL_DECLINED);
+    } else if (is_collective()) {
+        decide_on_devices(all);
     } else if ((all & kDeviceMemory) == 0 && call_.user_op == 0 &&
                bytes_ <= engine_.small_limit() && call_.kind >= 0) {
         begin_small();
@@ -397,12 +420,11 @@ void Operation::decide_on_devices(Flags all)
         return;
     }
     if (engine_.uses_mapping(choice_) && (all & kNotShared) != 0) {
-        choice_ = engine_.choice(call_, bytes_, false);
+        choice_ = is_collective() ? choice_ : engine_.choice(call_, bytes_, false);
     } else if (engine_.uses_mapping(choice_)) {
         mapping_ = true;
         flags_ = static_cast<Flags>((flags_ & ~kNewBuffers) | (all & kNewBuffers));
-        needs_ = is_one_kernel(choice_.algorithm) ? nullptr
-                                                  : &engine_.schedule(choice_, bytes_).schedule;
+        needs_ = is_one_kernel(choice_.algorithm) ? nullptr : &linked().schedule;
         state_ = State::kMap;
         return;
     }
@@ -528,6 +550,12 @@ bool Operation::meeting_done()
     return true;
 }
 
+const Engine::Linked &Operation::linked()
+{
+    return is_collective() ? engine_.collective_schedule(call_.collective, call_.root)
+                           : engine_.schedule(choice_, bytes_);
+}
+
 void Operation::note(Status status) noexcept
 {
     if (!status.ok() && failure_.ok()) {
@@ -539,7 +567,7 @@ void Operation::finish(int result) noexcept
 {
     state_ = State::kDone;
     result_ = result;
-    if (result != HETCOLL_SUCCESS) {
+    if (result != HETCOLL_SUCCESS && result != HETCOLL_DECLINED) {
         process_.count(HETCOLL_CALLS_FAILED);
     }
     end_record(result);
@@ -553,7 +581,7 @@ void Operation::fail_together() noexcept
 
 void Operation::finish_failed()
 {
-    log(process_.log(), 0, "hetcoll: MPI_Allreduce failed, the receive buffer is undefined: %s",
+    log(process_.log(), 0, "hetcoll: MPI %s failed, the receive buffer is undefined: %s", name(),
         failure_.ok() ? "a driver call failed on another rank, which says more"
                       : failure_.message().c_str());
     const bool memory = !failure_.ok() && failure_.code() == Errc::kNoMemory;

@@ -46,6 +46,7 @@ private:
     enum class State : std::uint8_t {
         kMakeReady,    // the communicator's first call: control pages
         kSenderReady,  // the application's work in the send buffer's own context
+        kOwnShare,     // this rank's share of an allgather is being copied to its place
         kSmallRead,    // the small call's input is being copied to the host
         kSmallMeeting, // and reduced
         kShare,        // the buffers that peers will read and write are being made ready
@@ -70,6 +71,8 @@ private:
     [[nodiscard]] bool is_nonblocking() const noexcept { return call_.host_allreduce == nullptr; }
     void leave_context() noexcept;
     [[nodiscard]] bool meeting_done();
+    // The schedule that serves the call.
+    [[nodiscard]] const Engine::Linked &linked();
 
     // operation.cc
     void classify();
@@ -102,6 +105,17 @@ private:
     void copy_staged_out();
     void prepare_host();
     void run_on_host();
+    // operation_collective.cc
+    [[nodiscard]] bool is_collective() const noexcept
+    {
+        return call_.collective != HETCOLL_ALLREDUCE;
+    }
+    [[nodiscard]] const char *name() const noexcept; // "allreduce"
+    void classify_collective();
+    [[nodiscard]] Status place_vectors();
+    void begin_collective();
+    [[nodiscard]] std::size_t share_bytes() const noexcept;
+    void copy_share_out(const void *result);
     [[nodiscard]] std::byte *first_byte(const StagingMemory &memory) const noexcept;
 
     // operation_record.cc
@@ -117,7 +131,7 @@ private:
     [[nodiscard]] bool copy_done();
     void note(Status status) noexcept;
 
-    [[nodiscard]] bool in_place() const noexcept { return call_.send == call_.recv; }
+    [[nodiscard]] bool in_place() const noexcept { return in_ == out_; }
     // A send buffer in another context than the one in which this rank works: send_ is then ordered
     // with nothing there.
     [[nodiscard]] bool two_contexts() const noexcept
@@ -155,7 +169,11 @@ private:
     Flags flags_ = 0;
     std::size_t bytes_ = 0; // of the vector, if hetcoll reduces it
 
+    const void *in_ = nullptr; // the vectors of the schedule; send_ and recv_ say where they lie
+    void *out_ = nullptr;
     PointerInfo send_, recv_;
+    std::unique_ptr<Scratch> scratch_; // where the call has no memory for a whole result
+    bool placed_ = false;              // the own share of an allgather is where it belongs
     std::unique_ptr<DeviceBounce> device_;
     std::unique_ptr<HostBounce> host_;
     std::unique_ptr<StagingMemory> staged_send_, staged_recv_;

@@ -4,10 +4,22 @@
 
 namespace hetcoll {
 
+const char *Operation::name() const noexcept
+{
+    switch (call_.collective) {
+    case HETCOLL_BCAST: return "bcast";
+    case HETCOLL_REDUCE: return "reduce";
+    case HETCOLL_ALLGATHER: return "allgather";
+    case HETCOLL_REDUCE_SCATTER: return "reduce_scatter";
+    default: return "allreduce";
+    }
+}
+
 void Operation::begin_record() noexcept
 {
     const hetcoll_p2p &p2p = engine_.p2p();
     record_ = {};
+    record_.call = name();
     record_.comm_id = p2p.comm_id;
     record_.rank = p2p.rank;
     record_.comm_size = p2p.size;
@@ -41,7 +53,9 @@ void Operation::end_record(int result) noexcept
     record_.failed = result != HETCOLL_SUCCESS;
     process_.nvtx().end(range_);
     range_ = 0;
-    process_.observe(record_);
+    if (result != HETCOLL_DECLINED) { // else whoever serves it does
+        process_.observe(record_);
+    }
 }
 
 } // namespace hetcoll

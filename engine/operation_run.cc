@@ -157,30 +157,36 @@ void Operation::begin_run()
 {
     state_ = State::kInput;
     if (!mapping_ && is_foreign() && !copied_input_) {
-        start_copy(call_.recv, call_.send, bytes_, on_device(recv_) ? recv_ : send_);
+        start_copy(out_, in_, bytes_, on_device(recv_) ? recv_ : send_);
         copied_input_ = true;
     }
 }
 
 void Operation::run()
 {
-    serve(static_cast<hetcoll_counter>(HETCOLL_CALLS_RECURSIVE_DOUBLING +
-                                                static_cast<int>(choice_.algorithm)));
+    if (is_collective()) {
+        process_.count(HETCOLL_CALLS_COLLECTIVE);
+        constexpr const char *kNames[] = {"pipeline", "direct", "trees"};
+        record_.schedule = kNames[static_cast<int>(linked().key.shape)];
+    } else {
+        serve(static_cast<hetcoll_counter>(HETCOLL_CALLS_RECURSIVE_DOUBLING +
+                                           static_cast<int>(choice_.algorithm)));
+    }
     if (is_one_kernel(choice_.algorithm)) {
         run_kernel();
         return;
     }
     state_ = State::kRun;
-    auto *recv = static_cast<std::byte *>(call_.recv);
+    auto *recv = static_cast<std::byte *>(out_);
     Vectors vectors{
-        .send = copied_input_ ? recv : static_cast<const std::byte *>(call_.send),
+        .send = copied_input_ ? recv : static_cast<const std::byte *>(in_),
         .recv = recv,
         .count = call_.count,
         .op = op(),
         .kind = kind(),
         .user = {},
     };
-    const Engine::Linked &linked = engine_.schedule(choice_, bytes_);
+    const Engine::Linked &linked = this->linked();
     MappedPeers peers;
     if (mapping_) {
         vectors.send = engine_.mapped().input();
@@ -190,7 +196,7 @@ void Operation::run()
         }
     }
     std::size_t chunk_bytes = choice_.chunk_bytes;
-    tuner_ = engine_.tuner(choice_, bytes_);
+    tuner_ = is_collective() ? nullptr : engine_.tuner(choice_, bytes_);
     if (tuner_ != nullptr) {
         chunk_bytes = tuner_->chunk_bytes();
         tuner_ = tuner_->frozen() ? nullptr : tuner_;
@@ -256,12 +262,14 @@ void Operation::close()
         return;
     }
     const MappedCall::Copy copy = mapping_ ? engine_.mapped().copy_out() : MappedCall::Copy{};
-    if (copy.to == nullptr) {
+    if (is_collective()) {
+        copy_share_out(copy.from != nullptr ? copy.from : out_);
+    } else if (copy.to == nullptr) {
         finish(HETCOLL_SUCCESS);
-        return;
+    } else {
+        state_ = State::kCopyOut;
+        start_copy(copy.to, copy.from, bytes_, recv_);
     }
-    state_ = State::kCopyOut;
-    start_copy(copy.to, copy.from, bytes_, recv_);
 }
 
 } // namespace hetcoll

@@ -14,8 +14,8 @@ void Operation::begin_staging()
 {
     state_ = State::kStageRead;
     serve(any_device()       ? HETCOLL_CALLS_STAGED
-                   : is_nonblocking() ? HETCOLL_CALLS_SMALL
-                                      : HETCOLL_CALLS_PREVIOUS);
+          : is_nonblocking() ? HETCOLL_CALLS_SMALL
+                             : HETCOLL_CALLS_PREVIOUS);
     if (is_nonblocking()) {
         prepare_host();
     }

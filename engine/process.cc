@@ -140,7 +140,7 @@ hetcoll_facts Process::facts() const noexcept
         .adapt_chunk = settings_.adapt_chunk != 0 ? 1u : 0u,
         .tables_differ = 0,
         .slot_bytes = static_cast<std::uint32_t>(slot_bytes()),
-        .reserved = 0,
+        .collectives = settings_.collectives != 0 && DriverLibrary::may_have_gpu() ? 1u : 0u,
         .table_hash = table_hash_,
         .identity = {.host = identity_.process.host,
                      .start_time = identity_.process.start_time,

@@ -86,7 +86,7 @@ CallPath path_of(const CallRecord &record) noexcept
 const char *algorithm_of(const CallRecord &record) noexcept
 {
     if (record.served < 0) {
-        return "none";
+        return record.schedule != nullptr ? record.schedule : "none";
     }
     if (record.served < HETCOLL_CALLS_RECURSIVE_DOUBLING) {
         return "open_mpi";

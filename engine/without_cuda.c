@@ -101,6 +101,13 @@ int hetcoll_allreduce(struct hetcoll_engine *engine, const struct hetcoll_call *
     return call->host_allreduce(call->context, call->send, call->recv);
 }
 
+int hetcoll_collective(struct hetcoll_engine *engine, const struct hetcoll_call *call)
+{
+    (void)engine;
+    (void)call;
+    return HETCOLL_DECLINED;
+}
+
 int hetcoll_is_reduced(int op, int kind)
 {
     (void)op;

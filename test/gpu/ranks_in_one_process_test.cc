@@ -95,6 +95,7 @@ public:
                                         .topology_file = "",
                                         .tuning_table = "none",
                                         .ipc = 1,
+                                        .collectives = 0,
                                         .adapt_chunk = 0,
                                         .small_limit = 1024,
                                         .chunk_bytes = 4096,

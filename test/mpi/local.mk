@@ -11,7 +11,7 @@ mpi_test_libs = libhetcoll_mpi_test.la libhetcoll_bench.la libhetcoll.la $(MPI_L
 check_PROGRAMS += \
 	test/mpi/aborts test/mpi/algorithms test/mpi/all_collectives test/mpi/counts test/mpi/device_allreduce \
 	test/mpi/faults test/mpi/host_path test/mpi/lifecycle test/mpi/limits test/mpi/mapping_faults \
-	test/mpi/mixed_memory test/mpi/nonblocking test/mpi/not_accelerated test/mpi/observed test/mpi/other_memory \
+	test/mpi/mixed_memory test/mpi/nonblocking test/mpi/not_accelerated test/mpi/own_collectives test/mpi/observed test/mpi/other_memory \
 	test/mpi/settings test/mpi/staged_collectives \
 	test/mpi/steady_state test/mpi/streams test/mpi/threads test/mpi/types
 TESTS += test/mpi/run.sh
@@ -52,6 +52,9 @@ test_mpi_mixed_memory_LDADD = $(mpi_test_libs)
 test_mpi_nonblocking_SOURCES = test/mpi/nonblocking.cc
 test_mpi_nonblocking_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
 test_mpi_nonblocking_LDADD = $(mpi_test_libs)
+test_mpi_own_collectives_SOURCES = test/mpi/own_collectives.cc
+test_mpi_own_collectives_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_own_collectives_LDADD = $(mpi_test_libs)
 test_mpi_not_accelerated_SOURCES = test/mpi/not_accelerated.cc
 test_mpi_not_accelerated_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
 test_mpi_not_accelerated_LDADD = $(mpi_test_libs)

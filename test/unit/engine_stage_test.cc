@@ -219,6 +219,32 @@ TEST_F(StageTest, TheCallersContextIsRestored)
     EXPECT_EQ(finish(), HETCOLL_SUCCESS);
 }
 
+TEST_F(StageTest, ThreadsStageAtOnce)
+{
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t) {
+        threads.emplace_back([this, t] {
+            for (int round = 0; round < 50; ++round) {
+                hetcoll_stage *stage = nullptr;
+                ASSERT_EQ(hetcoll_stage_add(process_.get(), &stage, buffer(), buffer(), 0), 1);
+                const std::size_t bytes = kBytes / static_cast<std::size_t>(t + 1);
+                hetcoll_stage_piece(stage, 0, bytes, HETCOLL_STAGE_READ);
+                const auto *memory = static_cast<unsigned char *>(hetcoll_stage_host(stage));
+                hetcoll_stage_start(stage, HETCOLL_STAGE_READ);
+                while (hetcoll_stage_is_done(stage) == 0) {
+                    std::this_thread::yield();
+                }
+                EXPECT_EQ(std::memcmp(memory, content_.data(), bytes), 0);
+                EXPECT_EQ(hetcoll_stage_finish(stage, "bcast"), HETCOLL_SUCCESS);
+                hetcoll_stage_destroy(stage);
+            }
+        });
+    }
+    for (std::thread &thread : threads) {
+        thread.join();
+    }
+}
+
 TEST_F(StageTest, AFailureIsToldOnceAndTheStageWorksAgain)
 {
     ASSERT_EQ(add(buffer()), 1);

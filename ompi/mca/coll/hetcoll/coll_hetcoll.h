@@ -91,6 +91,7 @@ typedef struct {
     ompi_communicator_t *comm;
     enum hetcoll_state state;
     struct hetcoll_engine *engine; /* in HETCOLL_STATE_READY */
+    bool collectives;              /* likewise: all ranks come to the core with the others too */
     struct {                       /* the predefined type and op of the last call */
         struct ompi_datatype_t *dtype;
         struct ompi_op_t *op;

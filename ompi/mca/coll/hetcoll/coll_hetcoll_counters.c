@@ -29,6 +29,8 @@ static const struct {
     {HETCOLL_CALLS_SMALL, "calls_small", "MPI_Allreduce calls reduced by the processors"},
     {HETCOLL_CALLS_COPY_IN, "calls_copy_in",
      "MPI_Allreduce calls through memory that all ranks map"},
+    {HETCOLL_CALLS_COLLECTIVE, "calls_collective",
+     "MPI_Bcast, Reduce, Allgather and Reduce_scatter calls done by schedules of hetcoll"},
     {HETCOLL_CALLS_FAILED, "calls_failed", "MPI_Allreduce calls that returned an error"},
     {HETCOLL_AGREEMENTS, "agreements", "Exchanges of a word before or after a call"},
     {HETCOLL_ALLOCATIONS, "allocations", "Allocations of bounce and staging memory"},

@@ -1,6 +1,6 @@
 /* The functions for the slots: each puts host memory in place of device memory and calls the
  * previous module's. */
-#include "coll_hetcoll_staged.h"
+#include "coll_hetcoll_collectives.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -51,12 +51,18 @@ static const slots_t *previous_slots(mca_coll_base_module_t *base, struct ompi_c
         return rc;                                                                 \
     }
 
-/* The functions of one collective. `sides` sets the fields send, recv and root of the call;
+/* The functions of one collective. `own` is what the core makes of the blocking call (see
+ * coll_hetcoll_collectives.h). `sides` sets the fields send, recv and root of the call;
  * `arguments` are those of the previous function up to the communicator. */
-#define HETCOLL_STAGED(name, data, is_reduction, parameters, sides, arguments)                   \
+#define HETCOLL_STAGED(name, ...) HETCOLL_SERVED(name, MCA_COLL_HETCOLL_NOT_OURS, __VA_ARGS__)
+#define HETCOLL_SERVED(name, own, data, is_reduction, parameters, sides, arguments)              \
     static int staged_##name(UNPACK parameters, struct ompi_communicator_t *comm,                \
                              mca_coll_base_module_t *base)                                       \
     {                                                                                            \
+        const int served = own;                                                                  \
+        if (MCA_COLL_HETCOLL_NOT_OURS != served) {                                               \
+            return served;                                                                       \
+        }                                                                                        \
         HETCOLL_BEGIN(name, data, is_reduction, true, sides)                                     \
         rc = previous->coll_##name(UNPACK arguments, comm, previous->coll_##name##_module);      \
         return NULL == call.stage ? rc : mca_coll_hetcoll_staged_end(&call, rc);                 \
@@ -134,7 +140,10 @@ typedef struct ompi_datatype_t *const *types_t;
     .recv = {.buffer = rbuf, .count = count, .dtype = dtype}
 #define REDUCE_ARGUMENTS call.send.buffer, RECV_BUFFER, count, dtype, op
 
-HETCOLL_STAGED(allgather, allgather, false, (SEND, RECV), (SEND_SIDE, RECV_SIDE),
+HETCOLL_SERVED(allgather,
+               mca_coll_hetcoll_own_allgather(sbuf, scount, sdtype, rbuf, rcount, rdtype, comm,
+                                              base),
+               allgather, false, (SEND, RECV), (SEND_SIDE, RECV_SIDE),
                (SEND_ARGUMENTS, RECV_ARGUMENTS))
 HETCOLL_STAGED(allgatherv, allgather, false, (SEND, RECVV), (SEND_SIDE, RECVV_SIDE),
                (SEND_ARGUMENTS, RECVV_ARGUMENTS))
@@ -144,23 +153,28 @@ HETCOLL_STAGED(alltoallv, alltoall, false, (SENDV, RECVV), (SENDV_SIDE, RECVV_SI
                (SENDV_ARGUMENTS, RECVV_ARGUMENTS))
 HETCOLL_STAGED(alltoallw, alltoall, false, (TYPED(hetcoll_disps_t)),
                (TYPED_SIDES(HETCOLL_TYPED, disps)), (TYPED_ARGUMENTS))
-HETCOLL_STAGED(bcast, bcast, false, (void *rbuf, hetcoll_count_t rcount, type_t rdtype, int root),
+HETCOLL_SERVED(bcast, mca_coll_hetcoll_own_bcast(rbuf, rcount, rdtype, root, comm, base), bcast,
+               false, (void *rbuf, hetcoll_count_t rcount, type_t rdtype, int root),
                (RECV_SIDE, .root = root), (RECV_ARGUMENTS, root))
 HETCOLL_STAGED(exscan, exscan, true, (REDUCE), (REDUCE_SIDES), (REDUCE_ARGUMENTS))
 HETCOLL_STAGED(gather, gather, false, (SEND, RECV, int root), (SEND_SIDE, RECV_SIDE, .root = root),
                (SEND_ARGUMENTS, RECV_ARGUMENTS, root))
 HETCOLL_STAGED(gatherv, gather, false, (SEND, RECVV, int root),
                (SEND_SIDE, RECVV_SIDE, .root = root), (SEND_ARGUMENTS, RECVV_ARGUMENTS, root))
-HETCOLL_STAGED(reduce, reduce, true, (REDUCE, int root), (REDUCE_SIDES, .root = root),
+HETCOLL_SERVED(reduce, mca_coll_hetcoll_own_reduce(sbuf, rbuf, count, dtype, op, root, comm, base),
+               reduce, true, (REDUCE, int root), (REDUCE_SIDES, .root = root),
                (REDUCE_ARGUMENTS, root))
-HETCOLL_STAGED(reduce_scatter, reduce_scatter, true,
+HETCOLL_SERVED(reduce_scatter,
+               mca_coll_hetcoll_own_reduce_scatter(sbuf, rbuf, rcounts, dtype, op, comm, base),
+               reduce_scatter, true,
                (const void *sbuf, void *rbuf, hetcoll_counts_t rcounts, type_t dtype,
                 struct ompi_op_t *op),
                (.send = {.buffer = sbuf, .dtype = dtype},
                 .recv = {.buffer = rbuf, .dtype = dtype, .counts = rcounts}),
                (call.send.buffer, RECV_BUFFER, rcounts, dtype, op))
-HETCOLL_STAGED(reduce_scatter_block, reduce_scatter_block, true, (REDUCE), (REDUCE_SIDES),
-               (REDUCE_ARGUMENTS))
+HETCOLL_SERVED(reduce_scatter_block,
+               mca_coll_hetcoll_own_reduce_scatter_block(sbuf, rbuf, count, dtype, op, comm, base),
+               reduce_scatter_block, true, (REDUCE), (REDUCE_SIDES), (REDUCE_ARGUMENTS))
 HETCOLL_STAGED(scan, scan, true, (REDUCE), (REDUCE_SIDES), (REDUCE_ARGUMENTS))
 HETCOLL_STAGED(scatter, scatter, false, (SEND, RECV, int root),
                (SEND_SIDE, RECV_SIDE, .root = root), (SEND_ARGUMENTS, RECV_ARGUMENTS, root))

@@ -5,7 +5,9 @@
 #include "coll_hetcoll_request.h"
 #include "coll_hetcoll_staged.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "opal/runtime/opal_progress.h"
 #include "opal/sys/atomic.h"
@@ -62,6 +64,30 @@ static int out_of_memory(struct hetcoll_staged_call *call)
     return OMPI_ERR_OUT_OF_RESOURCE;
 }
 
+/* Once, or every time with coll_hetcoll_verbose 2. */
+static void explain(const struct hetcoll_staged_call *call)
+{
+    static bool explained = false;
+    char line[256];
+    const int level = explained ? 2 : 1;
+    if (0 != call->rank || level > mca_coll_hetcoll_component.verbose) {
+        return;
+    }
+    explained = true;
+    const char *reason = "Open MPI does not say that it takes device pointers";
+    if (HETCOLL_STAGE_REDUCTIONS == mca_coll_hetcoll_component.stage_mode) {
+        reason = call->reduces ? "Open MPI reduces on the host"
+                               : "not all of Open MPI's CUDA support takes this kind of memory";
+    } else if (0 == strcmp(mca_coll_hetcoll_component.stage, "always")) {
+        reason = "coll_hetcoll_stage is always";
+    }
+    snprintf(line, sizeof line,
+             "hetcoll: %s of %zu bytes on device memory: copied to the host and served there by "
+             "Open MPI, because %s",
+             call->name, call->bytes, reason);
+    mca_coll_hetcoll_log(level, line);
+}
+
 int mca_coll_hetcoll_stage(struct hetcoll_staged_call *call, hetcoll_staged_data_t *data,
                            bool copy_in)
 {
@@ -73,6 +99,9 @@ int mca_coll_hetcoll_stage(struct hetcoll_staged_call *call, hetcoll_staged_data
     data(call);
     if (OPAL_UNLIKELY(OMPI_SUCCESS != call->error)) {
         return out_of_memory(call);
+    }
+    if (NULL != call->stage) {
+        explain(call);
     }
     if (NULL != call->stage && copy_in) {
         call->start_ns = hetcoll_trace_clock(mca_coll_hetcoll_component.process);

@@ -2,6 +2,7 @@
 component_sources = \
 	ompi/mca/coll/hetcoll/coll_hetcoll.h \
 	ompi/mca/coll/hetcoll/coll_hetcoll_allreduce.c \
+	ompi/mca/coll/hetcoll/coll_hetcoll_collectives.h ompi/mca/coll/hetcoll/coll_hetcoll_collectives.c \
 	ompi/mca/coll/hetcoll/coll_hetcoll_component.c \
 	ompi/mca/coll/hetcoll/coll_hetcoll_counters.c \
 	ompi/mca/coll/hetcoll/coll_hetcoll_facts.c \

@@ -1,0 +1,137 @@
+/* Bcast, Reduce, Allgather and Reduce_scatter on device memory by the core's own schedules, where
+ * that is worth an agreement of all ranks. Only facts that are the same on every rank decide here;
+ * what is local (where a buffer lies, holes in a datatype) goes into the agreement. */
+#include "coll_hetcoll_collectives.h"
+
+static bool is_dense(struct ompi_datatype_t *dtype, size_t count)
+{
+    ptrdiff_t lower_bound, extent;
+    ompi_datatype_get_true_extent(dtype, &lower_bound, &extent);
+    return 0 == lower_bound && ompi_datatype_is_contiguous_memory_layout(dtype, count);
+}
+
+/* The communicator's engine; NULL: it has none, or some rank does not come here. */
+static struct hetcoll_engine *find_engine(mca_coll_base_module_t *base,
+                                          struct ompi_communicator_t *comm)
+{
+    mca_coll_hetcoll_module_t *module = mca_coll_hetcoll_own_module(base, comm);
+    if (NULL == module || 1 == ompi_comm_size(comm) ||
+        (HETCOLL_STATE_NEW == module->state &&
+         OMPI_SUCCESS != mca_coll_hetcoll_first_call(module)) ||
+        HETCOLL_STATE_READY != module->state || !module->collectives) {
+        return NULL;
+    }
+    return module->engine;
+}
+
+static int run(struct hetcoll_engine *engine, struct hetcoll_call *call)
+{
+    call->tag = MCA_COLL_HETCOLL_TAG;
+    const int result = hetcoll_collective(engine, call);
+    return HETCOLL_DECLINED == result ? MCA_COLL_HETCOLL_NOT_OURS
+                                      : mca_coll_hetcoll_error_from_core(result);
+}
+
+/* Bytes, whatever they mean. */
+static int move(mca_coll_base_module_t *base, struct ompi_communicator_t *comm,
+                enum hetcoll_collective collective, const void *send, void *recv, size_t bytes,
+                bool dense, int root)
+{
+    if (bytes < HETCOLL_LEAST_COLLECTIVE) {
+        return MCA_COLL_HETCOLL_NOT_OURS;
+    }
+    struct hetcoll_engine *engine = find_engine(base, comm);
+    if (NULL == engine) {
+        return MCA_COLL_HETCOLL_NOT_OURS;
+    }
+    struct hetcoll_call call = {
+        .send = send,
+        .recv = recv,
+        .collective = (int)collective,
+        .root = root,
+        .kind = HETCOLL_UINT8,
+        .op = HETCOLL_MAX,
+        .count = bytes,
+        .span = bytes,
+        .dense = dense,
+    };
+    return run(engine, &call);
+}
+
+/* `count` elements in the whole vector. */
+static int reduce(mca_coll_base_module_t *base, struct ompi_communicator_t *comm,
+                  enum hetcoll_collective collective, const void *send, void *recv, size_t count,
+                  struct ompi_datatype_t *dtype, struct ompi_op_t *op, int root)
+{
+    size_t size;
+    ompi_datatype_type_size(dtype, &size);
+    if (count * size < HETCOLL_LEAST_COLLECTIVE) {
+        return MCA_COLL_HETCOLL_NOT_OURS;
+    }
+    struct hetcoll_call call = {
+        .send = send, .recv = recv, .collective = (int)collective, .root = root};
+    mca_coll_hetcoll_describe(&call, count, dtype, op);
+    if (0 > call.kind || 0 != call.user_op) {
+        return MCA_COLL_HETCOLL_NOT_OURS;
+    }
+    struct hetcoll_engine *engine = find_engine(base, comm);
+    return NULL == engine ? MCA_COLL_HETCOLL_NOT_OURS : run(engine, &call);
+}
+
+int mca_coll_hetcoll_own_bcast(void *buffer, hetcoll_count_t count, struct ompi_datatype_t *dtype,
+                               int root, struct ompi_communicator_t *comm,
+                               mca_coll_base_module_t *base)
+{
+    size_t size;
+    ompi_datatype_type_size(dtype, &size);
+    return move(base, comm, HETCOLL_BCAST, buffer, buffer, (size_t)count * size,
+                is_dense(dtype, (size_t)count), root);
+}
+
+int mca_coll_hetcoll_own_allgather(const void *sbuf, hetcoll_count_t scount,
+                                   struct ompi_datatype_t *sdtype, void *rbuf,
+                                   hetcoll_count_t rcount, struct ompi_datatype_t *rdtype,
+                                   struct ompi_communicator_t *comm, mca_coll_base_module_t *base)
+{
+    size_t size;
+    ompi_datatype_type_size(rdtype, &size);
+    const size_t ranks = (size_t)ompi_comm_size(comm);
+    const bool in_place = MPI_IN_PLACE == sbuf;
+    return move(
+        base, comm, HETCOLL_ALLGATHER, in_place ? rbuf : sbuf, rbuf, (size_t)rcount * size * ranks,
+        is_dense(rdtype, (size_t)rcount * ranks) && (in_place || is_dense(sdtype, (size_t)scount)),
+        0);
+}
+
+int mca_coll_hetcoll_own_reduce(const void *sbuf, void *rbuf, hetcoll_count_t count,
+                                struct ompi_datatype_t *dtype, struct ompi_op_t *op, int root,
+                                struct ompi_communicator_t *comm, mca_coll_base_module_t *base)
+{
+    void *recv = ompi_comm_rank(comm) == root ? rbuf : NULL;
+    return reduce(base, comm, HETCOLL_REDUCE, MPI_IN_PLACE == sbuf ? rbuf : sbuf, recv,
+                  (size_t)count, dtype, op, root);
+}
+
+int mca_coll_hetcoll_own_reduce_scatter_block(const void *sbuf, void *rbuf, hetcoll_count_t count,
+                                              struct ompi_datatype_t *dtype, struct ompi_op_t *op,
+                                              struct ompi_communicator_t *comm,
+                                              mca_coll_base_module_t *base)
+{
+    return reduce(base, comm, HETCOLL_REDUCE_SCATTER, MPI_IN_PLACE == sbuf ? rbuf : sbuf, rbuf,
+                  (size_t)count * (size_t)ompi_comm_size(comm), dtype, op, 0);
+}
+
+/* Of equal counts only: every rank sees all of them. */
+int mca_coll_hetcoll_own_reduce_scatter(const void *sbuf, void *rbuf, hetcoll_counts_t counts,
+                                        struct ompi_datatype_t *dtype, struct ompi_op_t *op,
+                                        struct ompi_communicator_t *comm,
+                                        mca_coll_base_module_t *base)
+{
+    for (int rank = 1; rank < ompi_comm_size(comm); ++rank) {
+        if (HETCOLL_COUNT_AT(counts, rank) != HETCOLL_COUNT_AT(counts, 0)) {
+            return MCA_COLL_HETCOLL_NOT_OURS;
+        }
+    }
+    return mca_coll_hetcoll_own_reduce_scatter_block(
+        sbuf, rbuf, (hetcoll_count_t)HETCOLL_COUNT_AT(counts, 0), dtype, op, comm, base);
+}

@@ -1,0 +1,29 @@
+/* What the core does of the other collectives. Each returns MCA_COLL_HETCOLL_NOT_OURS, on all ranks
+ * alike, where the call is to be staged. */
+#ifndef MCA_COLL_HETCOLL_COLLECTIVES_H
+#define MCA_COLL_HETCOLL_COLLECTIVES_H
+
+#include "coll_hetcoll_staged.h"
+
+#define MCA_COLL_HETCOLL_NOT_OURS (-2000000) /* no error code of Open MPI */
+
+int mca_coll_hetcoll_own_bcast(void *buffer, hetcoll_count_t count, struct ompi_datatype_t *dtype,
+                               int root, struct ompi_communicator_t *comm,
+                               mca_coll_base_module_t *base);
+int mca_coll_hetcoll_own_allgather(const void *sbuf, hetcoll_count_t scount,
+                                   struct ompi_datatype_t *sdtype, void *rbuf,
+                                   hetcoll_count_t rcount, struct ompi_datatype_t *rdtype,
+                                   struct ompi_communicator_t *comm, mca_coll_base_module_t *base);
+int mca_coll_hetcoll_own_reduce(const void *sbuf, void *rbuf, hetcoll_count_t count,
+                                struct ompi_datatype_t *dtype, struct ompi_op_t *op, int root,
+                                struct ompi_communicator_t *comm, mca_coll_base_module_t *base);
+int mca_coll_hetcoll_own_reduce_scatter_block(const void *sbuf, void *rbuf, hetcoll_count_t count,
+                                              struct ompi_datatype_t *dtype, struct ompi_op_t *op,
+                                              struct ompi_communicator_t *comm,
+                                              mca_coll_base_module_t *base);
+int mca_coll_hetcoll_own_reduce_scatter(const void *sbuf, void *rbuf, hetcoll_counts_t counts,
+                                        struct ompi_datatype_t *dtype, struct ompi_op_t *op,
+                                        struct ompi_communicator_t *comm,
+                                        mca_coll_base_module_t *base);
+
+#endif
