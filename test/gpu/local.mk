@@ -42,6 +42,14 @@ test_gpu_libfake_nccl_la_SOURCES = test/gpu/fake_nccl.cc
 test_gpu_libfake_nccl_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -rpath $(abs_builddir)/test/gpu
 EXTRA_DIST += test/gpu/gpu_ranks_bench_test.sh
 
+# What check-tsan runs of them: ranks and programs' threads as threads of one process.
+tsan_gpu_tests =
+if HAVE_GTEST
+if WITH_CUDA
+tsan_gpu_tests += test/gpu/ranks_in_one_process_test
+endif
+endif
+
 check_gpu_programs =
 if WITH_CUDA
 check_gpu_programs += emulated_gpu/conformance

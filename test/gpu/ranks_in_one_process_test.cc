@@ -7,8 +7,14 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <atomic>
 #include <cstring>
+#include <deque>
 #include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
 #include <thread>
 
 namespace hetcoll {
@@ -87,7 +93,7 @@ void discard_log(int, const char *) {}
 // All ranks share the process's state, as the communicators of one process do.
 class Job {
 public:
-    Job(int size, const char *algorithm) : network_(size, false, 5)
+    Job(int size, const char *algorithm)
     {
         const hetcoll_settings settings{.pointer_cache = "validated",
                                         .algorithm = algorithm,
@@ -112,20 +118,29 @@ public:
         char problem[256];
         process_ = hetcoll_process_create(&settings, problem, sizeof problem);
         EXPECT_NE(process_, nullptr) << problem;
-        hetcoll_facts facts;
-        hetcoll_process_facts(process_, &facts);
-        const std::vector<hetcoll_facts> of_rank(size, facts);
-        for (int rank = 0; rank < size; ++rank) {
-            const hetcoll_p2p p2p = network_.rank(rank);
-            engines_.push_back(hetcoll_engine_create(process_, &p2p, &facts, of_rank.data()));
-        }
+        engines_ = make_communicator(size);
     }
     ~Job()
     {
-        for (hetcoll_engine *engine : engines_) {
+        for (hetcoll_engine *engine : all_engines_) {
             hetcoll_engine_destroy(engine);
         }
         hetcoll_process_destroy(process_);
+    }
+    // One more communicator of so many ranks: the engine of each.
+    std::vector<hetcoll_engine *> make_communicator(int size)
+    {
+        MemoryNetwork &network = networks_.emplace_back(size, false, 5u);
+        hetcoll_facts facts;
+        hetcoll_process_facts(process_, &facts);
+        const std::vector<hetcoll_facts> of_rank(static_cast<std::size_t>(size), facts);
+        std::vector<hetcoll_engine *> engines;
+        for (int rank = 0; rank < size; ++rank) {
+            const hetcoll_p2p p2p = network.rank(rank);
+            engines.push_back(hetcoll_engine_create(process_, &p2p, &facts, of_rank.data()));
+        }
+        all_engines_.insert(all_engines_.end(), engines.begin(), engines.end());
+        return engines;
     }
     Job(const Job &) = delete;
     Job &operator=(const Job &) = delete;
@@ -146,9 +161,9 @@ public:
     }
 
 private:
-    MemoryNetwork network_;
+    std::deque<MemoryNetwork> networks_;
     hetcoll_process *process_ = nullptr;
-    std::vector<hetcoll_engine *> engines_;
+    std::vector<hetcoll_engine *> engines_, all_engines_;
 };
 
 hetcoll_call sum_call(Buffer &send, Buffer &recv, std::size_t count)
@@ -274,6 +289,128 @@ TEST_P(RanksInOneProcess, ARepeatedCallAllocatesNothing)
     }
     EXPECT_GE(job.counter(HETCOLL_ALLOCATIONS), 1u);
     EXPECT_LE(job.counter(HETCOLL_ALLOCATIONS), static_cast<std::uint64_t>(size));
+}
+
+// Open MPI's progress engine: one thread at a time steps every operation that was started.
+class Progress {
+public:
+    void begin(hetcoll_operation *operation)
+    {
+        const std::lock_guard lock(mutex_);
+        ASSERT_EQ(hetcoll_operation_start(operation), HETCOLL_SUCCESS);
+        started_.insert(operation);
+    }
+    void step()
+    {
+        const std::unique_lock lock(mutex_, std::try_to_lock);
+        if (!lock.owns_lock()) {
+            return;
+        }
+        std::erase_if(started_, [](hetcoll_operation *operation) {
+            int result = 0;
+            const bool done = hetcoll_operation_step(operation, &result) != 0;
+            EXPECT_TRUE(!done || result == HETCOLL_SUCCESS) << result;
+            return done;
+        });
+    }
+    [[nodiscard]] bool is_done(hetcoll_operation *operation)
+    {
+        const std::lock_guard lock(mutex_);
+        return !started_.contains(operation);
+    }
+
+private:
+    std::mutex mutex_;
+    std::set<hetcoll_operation *> started_;
+};
+
+// What one thread does with its communicator: blocking, nonblocking and persistent calls in turn,
+// five buffers under way at once.
+void call_in_turn(Progress &progress, const Gpu &gpu, hetcoll_engine *engine, int calls)
+{
+    constexpr std::size_t kCount = 300; // floats, above the small limit
+    constexpr int kBuffers = 5;
+    struct One {
+        std::unique_ptr<Buffer> buffer;
+        hetcoll_call call{};
+        hetcoll_operation *persistent = nullptr, *once = nullptr;
+    };
+    std::array<One, kBuffers> all;
+    const std::vector<float> ones(kCount, 1);
+    for (int i = 0; i < kBuffers; ++i) {
+        One &one = all[static_cast<std::size_t>(i)];
+        one.buffer = std::make_unique<Buffer>(gpu, i == 0 ? Where::kHost : Where::kDevice, ones);
+        one.call = sum_call(*one.buffer, *one.buffer, kCount);
+        one.call.op = HETCOLL_MAX;
+        one.call.host_allreduce = nullptr;
+        one.persistent = hetcoll_operation_create(engine, &one.call, 1);
+    }
+    const auto wait = [&](One &one) {
+        while (!progress.is_done(one.persistent) ||
+               (one.once != nullptr && !progress.is_done(one.once))) {
+            progress.step();
+        }
+        if (one.once != nullptr) {
+            hetcoll_operation_destroy(one.once);
+            one.once = nullptr;
+        }
+    };
+    for (int i = 0; i < calls; ++i) {
+        One &one = all[static_cast<std::size_t>(i % kBuffers)];
+        wait(one);
+        if (i % 3 == 0) {
+            ASSERT_EQ(hetcoll_allreduce(engine, &one.call), HETCOLL_SUCCESS);
+        } else if (i % 3 == 1) {
+            one.once = hetcoll_operation_create(engine, &one.call, 0);
+            progress.begin(one.once);
+        } else {
+            progress.begin(one.persistent);
+        }
+    }
+    for (One &one : all) {
+        wait(one);
+        EXPECT_EQ(one.buffer->read(), ones);
+        hetcoll_operation_destroy(one.persistent);
+    }
+}
+
+// As MPI_THREAD_MULTIPLE allows it, with a thread that only makes progress besides.
+TEST(ThreadsInOneProcess, TenThousandCallsOfAllKindsOnFourCommunicators)
+{
+    const Gpu gpu;
+    if (!gpu.usable()) {
+        GTEST_SKIP() << "no CUDA driver, or no device";
+    }
+    constexpr int kRanks = 2, kCommunicators = 4, kCalls = 10'000;
+    Job job(kRanks, "auto");
+    std::array<Progress, kRanks> progress; // each rank has its own
+    std::atomic<bool> stop{false};
+    std::vector<std::thread> threads, helpers;
+    for (int c = 0; c < kCommunicators; ++c) {
+        const std::vector<hetcoll_engine *> engines = job.make_communicator(kRanks);
+        for (std::size_t rank = 0; rank < kRanks; ++rank) {
+            threads.emplace_back([&, rank, engine = engines[rank]] {
+                gpu.enter();
+                call_in_turn(progress[rank], gpu, engine, kCalls / kCommunicators);
+            });
+        }
+    }
+    for (Progress &one : progress) {
+        helpers.emplace_back([&] {
+            while (!stop) {
+                one.step();
+                std::this_thread::yield();
+            }
+        });
+    }
+    for (std::thread &thread : threads) {
+        thread.join();
+    }
+    stop = true;
+    for (std::thread &helper : helpers) {
+        helper.join();
+    }
+    EXPECT_EQ(job.counter(HETCOLL_CALLS_FAILED), 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, RanksInOneProcess, ::testing::Values(1, 2, 3, 4, 5, 8));
