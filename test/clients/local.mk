@@ -4,4 +4,3 @@ EXTRA_DIST += test/clients/mpi4py.sh test/clients/mpi4py_tests.py test/clients/d
 
 check-clients: all
 	HETCOLL_BUILDDIR='$(abs_builddir)' $(srcdir)/test/clients/mpi4py.sh
-.PHONY: check-clients
