@@ -194,8 +194,15 @@ void Engine::pin_page(Device &device)
     }
     pinned_by_ = &device;
     pin_ = {};
-    auto pinned =
-        device.register_host(group_.page().memory().data(), group_.page().memory().bytes());
+    const std::size_t bytes = group_.page().memory().bytes();
+    if (!process_.may_hold(bytes)) {
+        log(process_.log(), 1,
+            "hetcoll: small calls go by pageable memory: pinning %zu bytes would "
+            "be more than coll_hetcoll_max_memory %zu allows",
+            bytes, process_.settings().max_memory);
+        return;
+    }
+    auto pinned = device.register_host(group_.page().memory().data(), bytes);
     if (pinned.ok()) {
         pin_ = std::move(*pinned);
     } else {

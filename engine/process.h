@@ -80,6 +80,9 @@ public:
     // One rank a node says what concerns all of its ranks alike.
     [[nodiscard]] const Log &node_log() const noexcept { return node_log_; }
 
+    // Whether so many bytes more of pinned or device memory can be held: coll_hetcoll_max_memory.
+    [[nodiscard]] bool may_hold(std::size_t more_bytes) const noexcept;
+
     void offer_direct(const hetcoll_p2p &self, int tag) noexcept;
 
     // The context of a device or managed pointer.
@@ -173,8 +176,6 @@ private:
     void forget(const std::shared_ptr<Device> &device, Forgotten &forgotten) noexcept;
     [[nodiscard]] bool direct_works(Device &device);
     [[nodiscard]] std::size_t slot_bytes() const noexcept;
-    // Whether so many bytes more can be held: coll_hetcoll_max_memory.
-    [[nodiscard]] bool may_hold(std::size_t more_bytes) const noexcept;
     [[nodiscard]] bool make_room(std::size_t bytes);
 
     hetcoll_settings settings_;
