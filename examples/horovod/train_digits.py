@@ -25,7 +25,7 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description="Digits with PyTorch and Horovod")
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--batch-size", type=int, default=32, help="of each rank")
-    parser.add_argument("--lr", type=float, default=0.01, help="learning rate for one rank")
+    parser.add_argument("--lr", type=float, default=0.02, help="learning rate for one rank")
     parser.add_argument("--momentum", type=float, default=0.9)
     parser.add_argument("--seed", type=int, default=42)
     parser.add_argument("--fp16-allreduce", action="store_true", help="send gradients as half")

@@ -110,8 +110,10 @@ TEST(TraceTest, ShrinksToOneElementAtLeast)
 
 TEST(TraceTest, ReadsEveryShippedTrace)
 {
-    for (const char *name : {"horovod_resnet50_float", "horovod_resnet50_half",
-                             "horovod_resnet50_float_50ms", "horovod_bert_large_like"}) {
+    for (const char *name :
+         {"horovod_resnet50_float", "horovod_resnet50_half", "horovod_resnet50_float_50ms",
+          "horovod_bert_large_like", "horovod_digits_float", "horovod_digits_half",
+          "horovod_every_collective"}) {
         const char *const sources = std::getenv("HETCOLL_SRCDIR");
         const std::string folder = std::string(sources != nullptr ? sources : ".");
         const auto calls = read_trace(folder + "/bench/traces/" + name + ".csv");
