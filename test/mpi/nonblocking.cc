@@ -265,6 +265,42 @@ void user_operations(Program &program)
     hetcoll_types_free(&types);
 }
 
+// A type that hetcoll does not reduce: staged, by Open MPI's own request.
+void unreduced_type(Program &program)
+{
+    constexpr int kCount = 1000;
+    constexpr auto kBytes = kCount * sizeof(long double);
+    auto made = Buffer::allocate(&program.gpu(), Memory::kDevice, kBytes);
+    program.require(made.status());
+    const Buffer buffer = std::move(*made);
+    const auto reduce = [&](bool persistent) {
+        const std::vector<long double> ones(kCount, 1);
+        program.require(buffer.write(0, ones.data(), kBytes));
+        MPI_Request request;
+        if (persistent) {
+            HETCOLL_ALLREDUCE_INIT(MPI_IN_PLACE, buffer.data(), kCount, MPI_LONG_DOUBLE, MPI_SUM,
+                                   MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+            MPI_Start(&request);
+        } else {
+            MPI_Iallreduce(MPI_IN_PLACE, buffer.data(), kCount, MPI_LONG_DOUBLE, MPI_SUM,
+                           MPI_COMM_WORLD, &request);
+        }
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        if (persistent) {
+            MPI_Request_free(&request);
+        }
+        std::vector<long double> sum(kCount);
+        program.require(buffer.read(0, sum.data(), kBytes));
+        const bool right = std::all_of(sum.begin(), sum.end(), [&](long double value) {
+            return value == static_cast<long double>(program.ranks());
+        });
+        program.check(right, "%s Allreduce of long double is wrong",
+                      persistent ? "persistent" : "nonblocking");
+    };
+    reduce(false);
+    reduce(true);
+}
+
 } // namespace
 } // namespace hetcoll::test
 
@@ -279,5 +315,6 @@ int main(int argc, char **argv)
     freed_communicator(program);
     persistent(program);
     user_operations(program);
+    unreduced_type(program);
     return program.finish();
 }

@@ -1,5 +1,6 @@
 /* MPI_Iallreduce and MPI_Allreduce_init: the core's operations as Open MPI's requests. */
 #include "coll_hetcoll_request.h"
+#include "coll_hetcoll_staged.h"
 
 #include <stdlib.h>
 
@@ -72,6 +73,24 @@ static int make(mca_coll_hetcoll_module_t *module, const struct hetcoll_call *ca
     return OMPI_SUCCESS;
 }
 
+/* A call that the core does not reduce: host memory in place of device memory, as for other
+ * collectives; it reads and writes what a scan does. */
+static int stage(struct hetcoll_staged_call *staged, const char *name, bool copy_in,
+                 const void *sbuf, void *rbuf, size_t count, struct ompi_datatype_t *dtype,
+                 struct ompi_communicator_t *comm)
+{
+    *staged = (struct hetcoll_staged_call){
+        .name = name,
+        .send = {.buffer = sbuf, .count = count, .dtype = dtype},
+        .recv = {.buffer = rbuf, .count = count, .dtype = dtype},
+        .comm = comm,
+        .reduces = true,
+    };
+    return HETCOLL_STAGE_NOTHING == mca_coll_hetcoll_component.stage_mode
+               ? OMPI_SUCCESS
+               : mca_coll_hetcoll_stage(staged, mca_coll_hetcoll_data_scan, copy_in);
+}
+
 /* Sets *call. False: the previous module serves this call, on every rank. */
 static bool is_ours(mca_coll_hetcoll_module_t *module, struct hetcoll_call *call, const void *sbuf,
                     void *rbuf, size_t count, struct ompi_datatype_t *dtype, struct ompi_op_t *op)
@@ -112,8 +131,16 @@ int mca_coll_hetcoll_iallreduce(const void *sbuf, void *rbuf, hetcoll_count_t co
         return rc;
     }
     if (!is_ours(module, &call, sbuf, rbuf, (size_t)count, dtype, op)) {
-        return module->previous_iallreduce(sbuf, rbuf, count, dtype, op, comm, request,
-                                           module->previous_iallreduce_module);
+        struct hetcoll_staged_call staged;
+        rc = stage(&staged, "iallreduce", true, sbuf, rbuf, (size_t)count, dtype, comm);
+        if (OMPI_SUCCESS != rc) {
+            return rc;
+        }
+        rc = module->previous_iallreduce(staged.send.buffer, (void *)(uintptr_t)staged.recv.buffer,
+                                         count, dtype, op, comm, request,
+                                         module->previous_iallreduce_module);
+        return NULL == staged.stage ? rc
+                                    : mca_coll_hetcoll_staged_end_nonblocking(&staged, rc, request);
     }
     rc = make(module, &call, dtype, op, false, &made);
     if (OMPI_SUCCESS != rc) {
@@ -142,8 +169,16 @@ int mca_coll_hetcoll_allreduce_init(const void *sbuf, void *rbuf, hetcoll_count_
         return rc;
     }
     if (!is_ours(module, &call, sbuf, rbuf, (size_t)count, dtype, op)) {
-        return module->previous_allreduce_init(sbuf, rbuf, count, dtype, op, comm, info, request,
-                                               module->previous_allreduce_init_module);
+        struct hetcoll_staged_call staged;
+        rc = stage(&staged, "allreduce_init", false, sbuf, rbuf, (size_t)count, dtype, comm);
+        if (OMPI_SUCCESS != rc) {
+            return rc;
+        }
+        rc = module->previous_allreduce_init(
+            staged.send.buffer, (void *)(uintptr_t)staged.recv.buffer, count, dtype, op, comm, info,
+            request, module->previous_allreduce_init_module);
+        return NULL == staged.stage ? rc
+                                    : mca_coll_hetcoll_staged_end_persistent(&staged, rc, request);
     }
     rc = make(module, &call, dtype, op, true, &made);
     if (OMPI_SUCCESS == rc) {
