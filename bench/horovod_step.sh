@@ -7,7 +7,7 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd)
 build=$(cd "${1:-build}" && pwd) || exit 1
 pairs=${2:-12}
-epochs=${EPOCHS:-20}
+epochs=${EPOCHS:-12}
 environment=${HOROVOD_ENV:-$here/../build/horovod}
 training=$here/../examples/horovod/train_digits.py
 [ -x "$environment/bin/python" ] || {
@@ -37,8 +37,12 @@ step()
     sed -n 's/^step_ms median \([0-9.]*\) .*/\1/p' "$work/output"
 }
 
-# quantile PERCENT: of the numbers on stdin.
-quantile() { sort -n | awk -v p="$1" '{ x[NR] = $1 } END { print x[int((NR - 1) * p / 100 + 0.5) + 1] }'; }
+# quantile PERCENT: of the numbers on stdin, between two of them if need be.
+quantile()
+{
+    sort -n | awk -v p="$1" '{ x[NR] = $1 }
+        END { at = 1 + (NR - 1) * p / 100; low = int(at); print x[low] + (at - low) * (x[low < NR ? low + 1 : low] - x[low]) }'
+}
 
 # setting NAME [OPTION...]
 setting()
