@@ -581,7 +581,7 @@ void Operation::fail_together() noexcept
 
 void Operation::finish_failed()
 {
-    log(process_.log(), 0, "hetcoll: MPI %s failed, the receive buffer is undefined: %s", name(),
+    log(process_.log(), 0, "hetcoll: %s failed, the receive buffer is undefined: %s", mpi_name(),
         failure_.ok() ? "a driver call failed on another rank, which says more"
                       : failure_.message().c_str());
     const bool memory = !failure_.ok() && failure_.code() == Errc::kNoMemory;

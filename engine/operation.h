@@ -110,7 +110,8 @@ private:
     {
         return call_.collective != HETCOLL_ALLREDUCE;
     }
-    [[nodiscard]] const char *name() const noexcept; // "allreduce"
+    [[nodiscard]] const char *name() const noexcept;     // "allreduce"
+    [[nodiscard]] const char *mpi_name() const noexcept; // "MPI_Allreduce"
     void classify_collective();
     [[nodiscard]] Status place_vectors();
     void begin_collective();

@@ -15,6 +15,17 @@ const char *Operation::name() const noexcept
     }
 }
 
+const char *Operation::mpi_name() const noexcept
+{
+    switch (call_.collective) {
+    case HETCOLL_BCAST: return "MPI_Bcast";
+    case HETCOLL_REDUCE: return "MPI_Reduce";
+    case HETCOLL_ALLGATHER: return "MPI_Allgather";
+    case HETCOLL_REDUCE_SCATTER: return "MPI_Reduce_scatter";
+    default: return "MPI_Allreduce";
+    }
+}
+
 void Operation::begin_record() noexcept
 {
     const hetcoll_p2p &p2p = engine_.p2p();
