@@ -291,6 +291,16 @@ also_expected='.'
 case_ 2 ob1 "$forced" faults
 case_ 4 ob1 "$forced" faults
 case_ 3 ucx "$forced" faults
+case_ 1 ob1 "$forced" nonblocking_faults every
+case_ 3 ob1 "$forced" nonblocking_faults every
+also_expected=
+also_expected='hetcoll: MPI_Allreduce failed|hetcoll: a rank cannot'
+for algorithm in ring two_shot one_shot; do
+    EMU_NUM_DEVICES=3 case_ 3 ob1 "$(with $algorithm)" nonblocking_faults launch
+done
+case_ 2 ob1 "$(with ring) --mca coll_hetcoll_progress_thread 1" nonblocking_faults launch
+case_ 2 ucx "$(with ring) --mca coll_hetcoll_ipc never" nonblocking_faults launch
+case_ 4 ob1 "$(with ring)" nonblocking_faults launch
 also_expected=
 
 # Failures end the job, none waits for ever.
@@ -347,10 +357,23 @@ else
     skipped=$((skipped + 1))
 fi
 
-for test in many leaked reset anew after side before; do
+for test in many leaked reset requests anew after side before forked untouched; do
     case_ 3 ob1 "$forced" lifecycle $test
 done
 case_ 2 ucx "$forced" lifecycle many
+EMU_NUM_DEVICES=3 case_ 3 ob1 "$(with two_shot)" lifecycle requests
+case_ 2 ucx "$forced" lifecycle forked
+case_ 2 ob1 "$forced" spawned
+case_ 1 ob1 "$forced" spawned
+EMU_NUM_DEVICES=3 case_ 2 ob1 "$forced" spawned
+for test in communicators splits buffers handles; do
+    case_ 3 ob1 "$forced" churn $test
+done
+EMU_NUM_DEVICES=2 case_ 2 ob1 "$forced" churn communicators
+EMU_NUM_DEVICES=3 case_ 3 ob1 "$(with two_shot)" churn buffers
+EMU_NUM_DEVICES=2 case_ 4 ob1 "$forced" churn splits
+case_ 1 ob1 "$forced" churn buffers
+case_ 4 ucx "$forced" churn splits
 
 # The calls of trainings with Horovod, played by its one background thread, launched as it launches.
 # Without a GPU, and without hetcoll, on host memory.

@@ -2,20 +2,27 @@
 //   many        communicators made, used and freed by the hundred
 //   leaked      communicators never freed: MPI_Finalize destroys them
 //   reset       the device is reset before MPI_Finalize
+//   requests    and nonblocking and persistent operations ran before that
+//   forked      the program forks, and goes on
+//   untouched   no GPU is used: nothing of ours is made
 //   anew        the device is reset, and used again
 //   after       buffers and context outlive MPI
 //   side        MPI_Init, calls and MPI_Finalize on a thread that is not the main one
 //   before      context and buffers exist before MPI_Init
+#include "bench/persistent.h"
 #include "test/mpi/check.h"
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <string>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -56,21 +63,155 @@ int leaked(int argc, char **argv)
     return program.finish();
 }
 
-// As OSU's benchmarks end with cudaDeviceReset and many programs with less.
+void reset_device(Program &program)
+{
+    const auto reset_context =
+        reinterpret_cast<CUresult (*)(CUdevice)>(Emulated().find("cuDevicePrimaryCtxReset_v2"));
+    if (program.check(reset_context != nullptr, "the driver lacks cuDevicePrimaryCtxReset")) {
+        reset_context(program.gpu().ordinal());
+    }
+}
+
+int end_after_reset(Program &program)
+{
+    const int exit_code = program.summarise();
+    MPI_Finalize();
+    std::quick_exit(exit_code); // the test's own handle of the context is stale
+}
+
+// R17: as OSU's benchmarks end with cudaDeviceReset and many programs with less.
 int reset(int argc, char **argv)
 {
     Program program(argc, argv, "lifecycle reset");
     check_allreduce(program, MPI_COMM_WORLD, call_of(10, 3));
     check_allreduce(program, MPI_COMM_WORLD, call_of(100'000, 3));
-    const Emulated emulated;
-    const auto reset_context =
-        reinterpret_cast<CUresult (*)(CUdevice)>(emulated.find("cuDevicePrimaryCtxReset_v2"));
-    if (program.check(reset_context != nullptr, "the driver lacks cuDevicePrimaryCtxReset")) {
-        reset_context(program.gpu().ordinal());
+    reset_device(program);
+    return end_after_reset(program);
+}
+
+// Persistent requests keep what they have found in the context: one of each size is freed after the
+// reset, one never.
+int requests(int argc, char **argv)
+{
+    Program program(argc, argv, "lifecycle requests");
+    std::array<MPI_Request, 6> made{};
+    std::vector<Buffers> buffers;
+    buffers.reserve(made.size());
+    const std::size_t counts[] = {10, 3'000, 200'000};
+    MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    for (std::size_t i = 0; i < made.size(); ++i) {
+        const Call call = call_of(counts[i / 2], 7);
+        Buffers &mine = buffers.emplace_back(program, comm, call);
+        mine.fill();
+        MPI_Request request = MPI_REQUEST_NULL;
+        MPI_Iallreduce(mine.send(), mine.recv(), static_cast<int>(call.count), MPI_FLOAT, MPI_SUM,
+                       comm, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        mine.check();
+        HETCOLL_ALLREDUCE_INIT(mine.send(), mine.recv(), static_cast<int>(call.count), MPI_FLOAT,
+                               MPI_SUM, comm, MPI_INFO_NULL, &made[i]);
+        mine.fill();
+        MPI_Start(&made[i]);
+        MPI_Wait(&made[i], MPI_STATUS_IGNORE);
+        mine.check();
     }
-    const int exit_code = program.summarise();
-    MPI_Finalize();
-    std::quick_exit(exit_code); // the test's own handle of the context is stale
+    reset_device(program);
+    for (std::size_t i = 0; i < made.size(); i += 2) {
+        MPI_Request_free(&made[i]);
+    }
+    MPI_Comm_free(&comm);
+    return end_after_reset(program);
+}
+
+// The child does nothing with MPI or CUDA, as what Python's subprocess or a data loader forks.
+int forked(int argc, char **argv)
+{
+    Program program(argc, argv, "lifecycle forked");
+    check_allreduce(program, MPI_COMM_WORLD, call_of(100'000, 8));
+    for (int i = 0; i < 5; ++i) {
+        Buffers buffers(program, MPI_COMM_WORLD, call_of(100'000, 9));
+        buffers.fill();
+        MPI_Request request = MPI_REQUEST_NULL;
+        MPI_Iallreduce(buffers.send(), buffers.recv(), 100'000, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD,
+                       &request);
+        const pid_t child = fork(); // in the middle of an operation
+        if (child == 0) {
+            _exit(7);
+        }
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        int status = 0;
+        waitpid(child, &status, 0);
+        program.check(WIFEXITED(status) && WEXITSTATUS(status) == 7, "the child ended with %d",
+                      status);
+        buffers.check();
+        check_allreduce(program, MPI_COMM_WORLD, call_of(std::size_t{1} << 3 * (i + 1), 10));
+    }
+    return program.finish();
+}
+
+std::ptrdiff_t count_threads()
+{
+    const std::filesystem::directory_iterator tasks("/proc/self/task");
+    return std::distance(begin(tasks), end(tasks));
+}
+
+void reduce_nonblocking(Program &program, const Call &call)
+{
+    Buffers buffers(program, MPI_COMM_WORLD, call);
+    buffers.fill();
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Iallreduce(buffers.send(), buffers.recv(), static_cast<int>(call.count), MPI_FLOAT, MPI_SUM,
+                   MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    buffers.check();
+    HETCOLL_ALLREDUCE_INIT(buffers.send(), buffers.recv(), static_cast<int>(call.count), MPI_FLOAT,
+                           MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+    MPI_Start(&request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Request_free(&request);
+    buffers.check();
+}
+
+// R13: a program in a job with GPUs that uses none of them, in any of the calls that hetcoll
+// serves: no context, no page-locked or device memory, no stream and no thread is made. Blocking
+// calls allocate nothing at all; nonblocking ones of large vectors send from ordinary memory of
+// ours.
+int untouched(int argc, char **argv)
+{
+    Program program(argc, argv, "lifecycle untouched");
+    const std::ptrdiff_t threads = count_threads();
+    std::vector<Call> calls;
+    for (const std::size_t count : {1, 1'000, 5'000, 300'000}) {
+        calls.push_back(call_of(count, 11));
+        calls.back().send = calls.back().recv = Memory::kHost;
+    }
+    for (const Call &call : calls) {
+        check_allreduce(program, MPI_COMM_WORLD, call);
+        std::vector<float> values(call.count * static_cast<std::size_t>(program.ranks()), 1.0F);
+        const int count = static_cast<int>(call.count);
+        MPI_Bcast(values.data(), count, MPI_FLOAT, 0, MPI_COMM_WORLD);
+        MPI_Allgather(MPI_IN_PLACE, count, MPI_FLOAT, values.data(), count, MPI_FLOAT,
+                      MPI_COMM_WORLD);
+        MPI_Reduce_scatter_block(MPI_IN_PLACE, values.data(), count, MPI_FLOAT, MPI_SUM,
+                                 MPI_COMM_WORLD);
+    }
+    const CounterValues used = program.counters().read();
+    program.check(used[Counter::kAllocations] == 0, "hetcoll says that it allocated");
+    for (const Call &call : calls) {
+        reduce_nonblocking(program, call);
+    }
+    program.check(count_threads() == threads, "%td threads, there were %td", count_threads(),
+                  threads);
+    const Emulated emulated;
+    for (const char *call : {"cuMemAlloc", "cuMemAllocManaged", "cuMemHostAlloc", "cuMemAllocHost",
+                             "cuMemHostRegister", "cuStreamCreate", "cuStreamCreateWithPriority",
+                             "cuEventCreate", "cuModuleLoadData", "cuDevicePrimaryCtxRetain",
+                             "cuCtxCreate", "cuMemcpy", "cuMemcpyAsync", "cuLaunchKernel"}) {
+        const auto made = static_cast<unsigned long long>(emulated.calls(call));
+        program.check(made == 0, "%llu calls of %s", made, call);
+    }
+    return program.finish();
 }
 
 // Work goes on after a reset: the context and what the application makes in it have the handles and
@@ -179,8 +320,9 @@ int main(int argc, char **argv)
 {
     using namespace hetcoll::test;
     const std::map<std::string, std::function<int(int, char **)>> tests = {
-        {"many", many},   {"leaked", leaked}, {"reset", reset},   {"anew", anew},
-        {"after", after}, {"side", side},     {"before", before},
+        {"many", many},     {"leaked", leaked},       {"reset", reset}, {"requests", requests},
+        {"anew", anew},     {"after", after},         {"side", side},   {"before", before},
+        {"forked", forked}, {"untouched", untouched},
     };
     const auto found = tests.find(argc > 1 ? argv[1] : "");
     if (found == tests.end()) {

@@ -9,10 +9,12 @@ libhetcoll_mpi_test_la_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
 mpi_test_libs = libhetcoll_mpi_test.la libhetcoll_bench.la libhetcoll.la $(MPI_LIBS)
 
 check_PROGRAMS += \
-	test/mpi/aborts test/mpi/algorithms test/mpi/all_collectives test/mpi/counts test/mpi/device_allreduce \
+	test/mpi/aborts test/mpi/algorithms test/mpi/all_collectives \
+	test/mpi/churn test/mpi/counts test/mpi/device_allreduce \
 	test/mpi/faults test/mpi/host_path test/mpi/lifecycle test/mpi/limits test/mpi/mapping_faults \
-	test/mpi/mixed_memory test/mpi/nonblocking test/mpi/not_accelerated test/mpi/own_collectives test/mpi/observed test/mpi/other_memory \
-	test/mpi/settings test/mpi/staged_collectives \
+	test/mpi/mixed_memory test/mpi/nonblocking test/mpi/nonblocking_faults \
+	test/mpi/not_accelerated test/mpi/own_collectives test/mpi/observed test/mpi/other_memory \
+	test/mpi/settings test/mpi/spawned test/mpi/staged_collectives \
 	test/mpi/steady_state test/mpi/streams test/mpi/threads test/mpi/types
 TESTS += test/mpi/run.sh
 
@@ -22,6 +24,9 @@ test_mpi_aborts_LDADD = $(mpi_test_libs)
 test_mpi_algorithms_SOURCES = test/mpi/algorithms.cc
 test_mpi_algorithms_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
 test_mpi_algorithms_LDADD = $(mpi_test_libs)
+test_mpi_churn_SOURCES = test/mpi/churn.cc
+test_mpi_churn_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_churn_LDADD = $(mpi_test_libs)
 test_mpi_counts_SOURCES = test/mpi/counts.cc
 test_mpi_counts_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
 test_mpi_counts_LDADD = $(mpi_test_libs)
@@ -52,6 +57,9 @@ test_mpi_mixed_memory_LDADD = $(mpi_test_libs)
 test_mpi_nonblocking_SOURCES = test/mpi/nonblocking.cc
 test_mpi_nonblocking_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
 test_mpi_nonblocking_LDADD = $(mpi_test_libs)
+test_mpi_nonblocking_faults_SOURCES = test/mpi/nonblocking_faults.cc
+test_mpi_nonblocking_faults_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_nonblocking_faults_LDADD = $(mpi_test_libs)
 test_mpi_own_collectives_SOURCES = test/mpi/own_collectives.cc
 test_mpi_own_collectives_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
 test_mpi_own_collectives_LDADD = $(mpi_test_libs)
@@ -67,6 +75,9 @@ test_mpi_other_memory_LDADD = $(mpi_test_libs)
 test_mpi_settings_SOURCES = test/mpi/settings.cc
 test_mpi_settings_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
 test_mpi_settings_LDADD = $(mpi_test_libs)
+test_mpi_spawned_SOURCES = test/mpi/spawned.cc
+test_mpi_spawned_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_spawned_LDADD = $(mpi_test_libs)
 test_mpi_staged_collectives_SOURCES = test/mpi/staged_collectives.cc \
 	test/mpi/collective_calls.h test/mpi/collective_calls.cc
 test_mpi_staged_collectives_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
