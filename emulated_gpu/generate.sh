@@ -35,8 +35,14 @@ versions)
     ;;
 stubs)
     echo 'int emulated_gpu_unsupported(const char *name);'
+    # They begin as functions of a real driver do, so that UCX's libucm can patch them.
+    echo '#if defined(__x86_64__)'
+    echo '#define PUSHES __asm__ volatile("" ::: "rbx", "r12", "r13", "r14");'
+    echo '#else'
+    echo '#define PUSHES'
+    echo '#endif'
     echo '#define STUB(name) __attribute__((weak, visibility("default"))) int name(void); \'
-    echo '    int name(void) { return emulated_gpu_unsupported(#name); }'
+    echo '    int name(void) { PUSHES return emulated_gpu_unsupported(#name); }'
     names | sed 's/.*/STUB(&)/'
     ;;
 esac

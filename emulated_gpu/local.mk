@@ -24,7 +24,7 @@ emulated_gpu_sources += \
 	emulated_gpu/memory_calls.cc \
 	emulated_gpu/modules.cc emulated_gpu/modules.h \
 	emulated_gpu/node.cc emulated_gpu/node.h \
-	emulated_gpu/pools.cc \
+	emulated_gpu/patchable.h emulated_gpu/pools.cc \
 	emulated_gpu/protection.cc emulated_gpu/protection.h \
 	emulated_gpu/report.cc emulated_gpu/report.h \
 	emulated_gpu/sanitizers.h \

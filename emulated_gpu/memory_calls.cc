@@ -12,6 +12,9 @@
 
 #include <mutex>
 
+// After all that is included.
+#include "emulated_gpu/patchable.h"
+
 namespace hetcoll::emulated_gpu {
 namespace {
 

@@ -9,6 +9,9 @@
 #include <map>
 #include <mutex>
 
+// After all that is included.
+#include "emulated_gpu/patchable.h"
+
 namespace hetcoll::emulated_gpu {
 namespace {
 

@@ -17,6 +17,9 @@
 #include <mutex>
 #include <unordered_set>
 
+// After all that is included.
+#include "emulated_gpu/patchable.h"
+
 namespace hetcoll::emulated_gpu {
 namespace {
 

@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include <string>
+
 namespace hetcoll {
 namespace {
 
@@ -21,6 +23,18 @@ constexpr int kEvents = kVmMapped | kVmUnmapped | kMemTypeAlloc | kMemTypeFree;
 constexpr int kPriority = -1000; // before the others: a release is announced before it happens
 constexpr int kUcsOk = 0;
 
+// UCX has what concerns CUDA in a module, which it loads when it begins to look for such memory
+// itself. Where there is none the proof fails later.
+void load_cuda_module(const void *of_libucm)
+{
+    Dl_info info{};
+    if (dladdr(of_libucm, &info) != 0 && info.dli_fname != nullptr) {
+        std::string path(info.dli_fname);
+        path.erase(path.rfind('/') + 1);
+        dlopen((path + "ucx/libucm_cuda.so.0").c_str(), RTLD_NOW | RTLD_LOCAL);
+    }
+}
+
 } // namespace
 
 Result<std::unique_ptr<MemoryEvents>> MemoryEvents::subscribe(const char *library, void *owner,
@@ -35,6 +49,7 @@ Result<std::unique_ptr<MemoryEvents>> MemoryEvents::subscribe(const char *librar
     if (set == nullptr || unset == nullptr) {
         return error(Errc::kUnsupported, "libucm has no ucm_set_event_handler");
     }
+    load_cuda_module(reinterpret_cast<const void *>(set));
     std::unique_ptr<MemoryEvents> events(new MemoryEvents(owner, changed));
     if (const int result = set(kEvents, kPriority, &on_event, events.get()); result != kUcsOk) {
         return error(Errc::kUnsupported, "libucm cannot install its hooks: ucs_status_t %d",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 
 namespace {
 
@@ -73,12 +74,11 @@ CUresult announced_free(CUdeviceptr address)
     return original_free(address);
 }
 
-Driver &patchable()
-{
-    return *const_cast<Driver *>(cuda().driver);
-}
+Driver &patchable() { return *const_cast<Driver *>(cuda().driver); }
 
 } // namespace
+
+const char *ucm_library() { return std::getenv("HETCOLL_TEST_LIBUCS"); }
 
 void emit_memory_event(int type, std::uintptr_t first, std::size_t bytes)
 {
@@ -101,10 +101,7 @@ std::size_t memory_event_handlers()
     return handlers.size();
 }
 
-void set_ucm_status(int status)
-{
-    status_to_answer = status;
-}
+void set_ucm_status(int status) { status_to_answer = status; }
 
 PatchedDriver::PatchedDriver()
 {

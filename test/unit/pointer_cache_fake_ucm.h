@@ -18,6 +18,10 @@ namespace hetcoll::test {
 inline constexpr int kUcmVmUnmapped = 1 << 17, kUcmMemTypeAlloc = 1 << 20,
                      kUcmMemTypeFree = 1 << 21;
 
+// What caches look for libucm's functions in: null, this program, unless HETCOLL_TEST_LIBUCS names
+// a UCX with CUDA support, whose events then take the place of those here.
+const char *ucm_library();
+
 // Calls the handlers that are installed.
 void emit_memory_event(int type, std::uintptr_t first, std::size_t bytes);
 // How many handlers are installed.

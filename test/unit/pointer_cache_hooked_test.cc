@@ -20,7 +20,7 @@ constexpr std::size_t kBytes = 100000;
 std::unique_ptr<PointerCache> make_hooked()
 {
     return PointerCache::create(cuda().library, PointerCacheMode::kHooked, LogLines::to_here(),
-                                nullptr);
+                                test::ucm_library());
 }
 
 TEST(PointerCacheHookedTest, AHitMakesNoDriverCallOnceTheEventsAreProved)

@@ -132,7 +132,8 @@ TEST(PointerCacheRandomTest, ValidatedIsNeverWrong)
 TEST(PointerCacheRandomTest, HookedIsNeverWrong)
 {
     const test::PatchedDriver patched;
-    const auto cache = PointerCache::create(cuda().library, PointerCacheMode::kHooked, {}, nullptr);
+    const auto cache =
+        PointerCache::create(cuda().library, PointerCacheMode::kHooked, {}, test::ucm_library());
     EXPECT_EQ(wander(*cache), 0);
     EXPECT_EQ(cache->mode(), PointerCacheMode::kHooked);
     EXPECT_GT(cache->counters().hits, 0u);
@@ -149,7 +150,7 @@ TEST(PointerCacheRandomTest, OffIsNeverWrong)
 {
     const test::PatchedDriver patched;
     for (const PointerCacheMode mode : {PointerCacheMode::kValidated, PointerCacheMode::kHooked}) {
-        const auto cache = PointerCache::create(cuda().library, mode, {}, nullptr);
+        const auto cache = PointerCache::create(cuda().library, mode, {}, test::ucm_library());
         if (wander(*cache) != 0) {
             _exit(1);
         }

@@ -74,7 +74,8 @@ TEST(PointerCacheThreadsTest, ValidatedAnswersEightThreads)
 TEST(PointerCacheThreadsTest, HookedAnswersEightThreads)
 {
     const test::PatchedDriver patched;
-    const auto cache = PointerCache::create(cuda().library, PointerCacheMode::kHooked, {}, nullptr);
+    const auto cache =
+        PointerCache::create(cuda().library, PointerCacheMode::kHooked, {}, test::ucm_library());
     EXPECT_EQ(run_threads(*cache), 0);
     EXPECT_EQ(cache->mode(), PointerCacheMode::kHooked);
     EXPECT_GT(cache->counters().hits, 0u);
