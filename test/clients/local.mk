@@ -1,6 +1,13 @@
 # Programs that others wrote, unchanged, with hetcoll: not a part of make check, because they come from PyPI
 # and take minutes.
-EXTRA_DIST += test/clients/mpi4py.sh test/clients/mpi4py_tests.py test/clients/device_array.py
+EXTRA_DIST += test/clients/mpi4py.sh test/clients/mpi4py_tests.py test/clients/device_array.py \
+	test/clients/ucx.sh
 
-check-clients: all
-	HETCOLL_BUILDDIR='$(abs_builddir)' $(srcdir)/test/clients/mpi4py.sh
+check-clients:
+	$(MAKE) $(AM_MAKEFLAGS) all
+	$(MAKE) $(AM_MAKEFLAGS) test/mpi/other_memory test/unit/pointer_cache_test
+	@status=0; HETCOLL_BUILDDIR='$(abs_builddir)'; export HETCOLL_BUILDDIR; \
+	$(srcdir)/test/clients/mpi4py.sh || status=1; \
+	$(srcdir)/test/clients/ucx.sh || status=1; \
+	exit $$status
+.PHONY: check-clients

@@ -25,7 +25,7 @@ skip()
 {
     echo "skipped mpi4py: $1"
     echo "0 passed, 0 failed, 1 skipped"
-    exit 77
+    exit 0
 }
 
 # make_mpi4py: builds it once, without optimisation: of its minutes the compiler takes the most.

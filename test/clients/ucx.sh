@@ -1,0 +1,91 @@
+#!/bin/bash
+# ucx.sh: UCX with CUDA support, from the package that NVIDIA has on PyPI, on the emulated GPU. From make
+# check-clients; by hand: HETCOLL_BUILDDIR=BUILD test/clients/ucx.sh.
+#
+# Its libucm reports the emulated driver's allocations, so the hooked pointer cache answers without the driver:
+# the cache's own tests, and MPI programs. Its ucx_perftest runs with its CUDA transports on that driver.
+set -u
+build=${HETCOLL_BUILDDIR:-$PWD}
+configured() { sed -n "s/^$1 = //p" "$build/Makefile"; }
+mpirun=${MPIRUN:-$(configured MPIRUN)}
+components=${OMPI_COMPONENTS:-$(configured OMPI_COMPONENTS)}
+python=${PYTHON:-/usr/bin/python3}
+version=1.22.0
+clients=$build/clients
+ucx=$clients/ucx-$version
+port=$((20000 + $$ % 20000))
+passed=0 failed=0
+
+skip()
+{
+    echo "skipped UCX: $1"
+    echo "0 passed, 0 failed, 1 skipped"
+    exit 0
+}
+
+# result STATUS NAME: a line; of a failure with the output, which is in $clients/ucx.out.
+result()
+{
+    if [ "$1" -eq 0 ]; then
+        passed=$((passed + 1))
+        echo "passed  UCX, $2 ($SECONDS s)"
+    else
+        failed=$((failed + 1))
+        echo "FAILED  UCX, $2: status $1"
+        tail -n 30 "$clients/ucx.out" | sed 's/^/        | /'
+    fi
+}
+
+if [ ! -x "$ucx/libucx/bin/ucx_perftest" ]; then
+    mkdir -p "$clients" && rm -rf "$ucx"
+    "$python" -m venv "$clients/pip" >"$clients/ucx.out" 2>&1 || skip "no virtual environment"
+    timeout 300 "$clients/pip/bin/pip" install -q --disable-pip-version-check --no-deps --target "$ucx" \
+        "libucx-cu13==$version" >"$clients/ucx.out" 2>&1 ||
+        skip "PyPI does not give libucx-cu13 ($(tail -n 1 "$clients/ucx.out"))"
+    chmod +x "$ucx"/libucx/bin/*
+fi
+export LD_LIBRARY_PATH="$build/emulated_gpu/lib:$ucx/libucx/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+export EMU_NODE=$$ EMU_KERNELS=$build/emulated_gpu/lib/libhetcoll_emulated_kernels.so
+export UCX_TLS=self,tcp,posix,sysv,cuda_copy,cuda_ipc UCX_NET_DEVICES=lo
+
+# Not those of what the tests' own libucm can do alone.
+HETCOLL_TEST_LIBUCS=$ucx/libucx/lib/libucs.so.0 timeout 280 "$build/test/unit/pointer_cache_test" \
+    --gtest_filter='*Hooked*-*HostMemoryMappedOver*:*WhereNoEventsCome:*HooksAreRefused' >"$clients/ucx.out" 2>&1
+result $? 'the hooked pointer cache'
+
+export OMPI_MCA_mca_base_component_path="$build/component:$components"
+export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_rmaps_base_oversubscribe=1
+export OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_btl_vader_single_copy_mechanism=none
+if [ "$(id -u)" = 0 ]; then
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+fi
+for ranks in 2 3; do
+    timeout -k 5 100 "$mpirun" --mca pml ob1 --mca coll hetcoll --mca coll_hetcoll_pointer_cache hooked -n $ranks \
+        "$build/test/mpi/other_memory" >"$clients/ucx.out" 2>&1 </dev/null
+    status=$?
+    if [ $status -eq 0 ] && grep -q 'memory events are not available' "$clients/ucx.out"; then
+        status=1
+    fi
+    result $status "MPI_Allreduce with the hooked pointer cache, $ranks ranks"
+done
+
+# perftest MEMORY TEST: between two processes.
+perftest()
+{
+    local server status
+    port=$((port + 1))
+    timeout 60 "$ucx/libucx/bin/ucx_perftest" -p $port -m "$1" >"$clients/ucx.server" 2>&1 &
+    server=$!
+    sleep 1
+    timeout 50 "$ucx/libucx/bin/ucx_perftest" -p $port -m "$1" -t "$2" -s 65536 -n 50 -w 5 127.0.0.1 \
+        >"$clients/ucx.out" 2>&1
+    status=$?
+    [ $status -eq 0 ] || kill $server 2>/dev/null
+    wait $server
+    result $status "ucx_perftest $2, $1 memory"
+}
+for test in tag_lat tag_bw ucp_put_bw; do
+    perftest host $test
+done
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
