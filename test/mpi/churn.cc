@@ -159,7 +159,8 @@ void communicators(Program &program)
     program.check(grown_kb <= kMostKb * (kAll - kWarmUp), "%ld KB more after %d communicators",
                   grown_kb, kAll - kWarmUp);
     if (program.rank() == 0) {
-        std::printf("note churn: %ld KB more after %d communicators\n", grown_kb, kAll - kWarmUp);
+        std::printf("note churn: %ld KB more than %ld after %d communicators\n", grown_kb,
+                    before.resident_kb, kAll - kWarmUp);
     }
 }
 

@@ -58,7 +58,16 @@ int leaked(int argc, char **argv)
     for (int i = 0; i < 5; ++i) {
         MPI_Comm comm = MPI_COMM_NULL;
         MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-        check_allreduce(program, comm, call_of(50'000, 2));
+        const Call call = call_of(50'000, 2);
+        check_allreduce(program, comm, call);
+        Buffers buffers(program, comm, call);
+        buffers.fill();
+        MPI_Request request = MPI_REQUEST_NULL; // never freed either
+        HETCOLL_ALLREDUCE_INIT(buffers.send(), buffers.recv(), static_cast<int>(call.count),
+                               MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL, &request);
+        MPI_Start(&request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        buffers.check();
     }
     return program.finish();
 }
