@@ -4,7 +4,7 @@ namespace hetcoll {
 namespace {
 
 // Which groups of operations MPI defines on a kind.
-enum Group : std::uint8_t { kOrder = 1, kArith = 2, kLogic = 4, kBits = 8, kLoc = 16 };
+enum Group : std::uint8_t { kOrder = 1, kArith = 2, kLogic = 4, kBits = 8, kLoc = 16, kFirst = 32 };
 
 struct KindInfo {
     const char *name;
@@ -14,16 +14,17 @@ struct KindInfo {
 
 constexpr std::uint8_t kInteger = kOrder | kArith | kLogic | kBits;
 constexpr std::uint8_t kReal = kOrder | kArith;
+constexpr std::uint8_t kSmallReal = kReal | kFirst;
 
 constexpr KindInfo kKinds[kElementKindCount] = {
-    {"int8", 1, kInteger},     {"uint8", 1, kInteger},     {"int16", 2, kInteger},
-    {"uint16", 2, kInteger},   {"int32", 4, kInteger},     {"uint32", 4, kInteger},
-    {"int64", 8, kInteger},    {"uint64", 8, kInteger},    {"float16", 2, kReal},
-    {"bfloat16", 2, kReal},    {"float32", 4, kReal},      {"float64", 8, kReal},
-    {"complex64", 8, kArith},  {"complex128", 16, kArith}, {"bool", 1, kLogic},
-    {"byte", 1, kBits},        {"int16_int32", 8, kLoc},   {"int32_int32", 8, kLoc},
-    {"int64_int32", 16, kLoc}, {"float32_int32", 8, kLoc}, {"float64_int32", 16, kLoc},
-    {"float32x2", 8, kLoc},    {"float64x2", 16, kLoc},
+    {"int8", 1, kInteger},       {"uint8", 1, kInteger},     {"int16", 2, kInteger},
+    {"uint16", 2, kInteger},     {"int32", 4, kInteger},     {"uint32", 4, kInteger},
+    {"int64", 8, kInteger},      {"uint64", 8, kInteger},    {"float16", 2, kSmallReal},
+    {"bfloat16", 2, kSmallReal}, {"float32", 4, kReal},      {"float64", 8, kReal},
+    {"complex64", 8, kArith},    {"complex128", 16, kArith}, {"bool", 1, kLogic},
+    {"byte", 1, kBits},          {"int16_int32", 8, kLoc},   {"int32_int32", 8, kLoc},
+    {"int64_int32", 16, kLoc},   {"float32_int32", 8, kLoc}, {"float64_int32", 16, kLoc},
+    {"float32x2", 8, kLoc},      {"float64x2", 16, kLoc},
 };
 
 struct OpInfo {
@@ -32,9 +33,10 @@ struct OpInfo {
 };
 
 constexpr OpInfo kOps[kReduceOpCount] = {
-    {"max", kOrder},  {"min", kOrder}, {"sum", kArith},  {"prod", kArith},
-    {"land", kLogic}, {"band", kBits}, {"lor", kLogic},  {"bor", kBits},
-    {"lxor", kLogic}, {"bxor", kBits}, {"maxloc", kLoc}, {"minloc", kLoc},
+    {"max", kOrder},       {"min", kOrder},       {"sum", kArith},  {"prod", kArith},
+    {"land", kLogic},      {"band", kBits},       {"lor", kLogic},  {"bor", kBits},
+    {"lxor", kLogic},      {"bxor", kBits},       {"maxloc", kLoc}, {"minloc", kLoc},
+    {"max_first", kFirst}, {"min_first", kFirst},
 };
 
 const KindInfo &info(ElementKind kind) { return kKinds[static_cast<int>(kind)]; }
@@ -47,6 +49,18 @@ std::size_t element_bytes(ElementKind kind) noexcept { return info(kind).bytes; 
 bool is_defined(ReduceOp op, ElementKind kind) noexcept
 {
     return (info(kind).groups & info(op).group) != 0;
+}
+
+// Integers wrap, so their sums and products associate; so do MAX and MIN as operations.h has them.
+// A pair of equal values is known by its index, but zeros of both signs and NaN have one index too.
+bool depends_on_order(ReduceOp op, ElementKind kind) noexcept
+{
+    switch (info(op).group) {
+    case kArith: return (info(kind).groups & kBits) == 0;
+    case kLoc: return kind >= ElementKind::kFloat32Int32;
+    case kFirst: return true;
+    default: return false;
+    }
 }
 
 const char *element_name(ElementKind kind) noexcept { return info(kind).name; }

@@ -49,14 +49,24 @@ enum class ReduceOp : std::uint8_t {
     kBxor,
     kMaxloc,
     kMinloc,
+    // std::max and std::min of half and bfloat16, which are not MPI's own: the first operand stays
+    // unless the second is larger (smaller), also where they are zeros or one is a NaN.
+    kMaxFirst,
+    kMinFirst,
 };
-inline constexpr int kReduceOpCount = static_cast<int>(ReduceOp::kMinloc) + 1;
+inline constexpr int kReduceOpCount = static_cast<int>(ReduceOp::kMinFirst) + 1;
+inline constexpr int kMpiOpCount = static_cast<int>(ReduceOp::kMaxFirst); // those that MPI names
 
 // Distance between two elements of an array: sizeof the C type, padding included.
 [[nodiscard]] std::size_t element_bytes(ElementKind kind) noexcept;
 
-// True where MPI 4.0 section 6.9.2 (for half and bfloat16: SUM PROD MIN MAX) defines op on kind.
+// True where MPI 4.0 section 6.9.2 (for half and bfloat16: SUM PROD MIN MAX, and theirs that keep
+// the first operand) defines op on kind.
 [[nodiscard]] bool is_defined(ReduceOp op, ElementKind kind) noexcept;
+
+// True where the bits of a reduction depend on the order and the brackets in which it is computed.
+// Requires is_defined(op, kind).
+[[nodiscard]] bool depends_on_order(ReduceOp op, ElementKind kind) noexcept;
 
 // "float32", "sum": the names that kernels, the tuning table and the tools use.
 [[nodiscard]] const char *element_name(ElementKind kind) noexcept;

@@ -240,7 +240,7 @@ public:
     void print_all(std::size_t bytes)
     {
         std::printf("\nevery operation, 2 inputs of %zu KiB: ratio\n%-14s", bytes >> 10, "kind");
-        for (int op = 0; op < kReduceOpCount; ++op) {
+        for (int op = 0; op < kMpiOpCount; ++op) {
             std::printf(" %6s", op_name(static_cast<ReduceOp>(op)));
         }
         int measured = 0;
@@ -248,7 +248,7 @@ public:
         for (int kind = 0; kind < kElementKindCount; ++kind) {
             const auto k = static_cast<ElementKind>(kind);
             std::printf("\n%-14s", element_name(k));
-            for (int op = 0; op < kReduceOpCount; ++op) {
+            for (int op = 0; op < kMpiOpCount; ++op) {
                 const auto o = static_cast<ReduceOp>(op);
                 if (!is_defined(o, k)) {
                     std::printf(" %6s", "-");

@@ -57,6 +57,9 @@ MPI_Datatype MpiNames::datatype(ElementKind kind) const
 
 MPI_Op MpiNames::op(ReduceOp op, ElementKind kind) const
 {
+    if (op == ReduceOp::kMaxFirst || op == ReduceOp::kMinFirst) {
+        return MPI_OP_NULL;
+    }
     if (kind == ElementKind::kFloat16 || kind == ElementKind::kBfloat16) {
         const hetcoll_types &t = made_->types;
         const std::array<MPI_Op, 4> half = {t.float16_max, t.float16_min, t.float16_sum,
@@ -78,6 +81,7 @@ MPI_Op MpiNames::op(ReduceOp op, ElementKind kind) const
     case ReduceOp::kBxor: return MPI_BXOR;
     case ReduceOp::kMaxloc: return MPI_MAXLOC;
     case ReduceOp::kMinloc: return MPI_MINLOC;
+    default: return MPI_OP_NULL;
     }
     return MPI_OP_NULL;
 }

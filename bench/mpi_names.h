@@ -19,7 +19,7 @@ public:
 
     // MPI_DATATYPE_NULL where this MPI has none: Fortran's pairs without Fortran.
     [[nodiscard]] MPI_Datatype datatype(ElementKind kind) const;
-    // Requires is_defined(op, kind).
+    // Requires is_defined(op, kind). MPI_OP_NULL for those that are not MPI's.
     [[nodiscard]] MPI_Op op(ReduceOp op, ElementKind kind) const;
 
 private:

@@ -23,7 +23,7 @@ std::string names_of_elements()
 std::string names_of_ops()
 {
     std::string names;
-    for (int i = 0; i < kReduceOpCount; ++i) {
+    for (int i = 0; i < kMpiOpCount; ++i) {
         names += std::string(i == 0 ? "" : " ") + op_name(static_cast<ReduceOp>(i));
     }
     return names;

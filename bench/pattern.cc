@@ -436,7 +436,7 @@ std::optional<ElementKind> find_element(std::string_view name) noexcept
 
 std::optional<ReduceOp> find_op(std::string_view name) noexcept
 {
-    for (int i = 0; i < kReduceOpCount; ++i) {
+    for (int i = 0; i < kMpiOpCount; ++i) {
         if (name == op_name(static_cast<ReduceOp>(i))) {
             return static_cast<ReduceOp>(i);
         }

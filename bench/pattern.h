@@ -20,7 +20,7 @@ enum class Values : std::uint8_t {
 
 struct Pattern {
     ElementKind kind;
-    ReduceOp op; // Requires is_defined(op, kind)
+    ReduceOp op; // Requires is_defined(op, kind), one that MPI names
     Values values = Values::kExact;
     std::uint32_t seed = 0;
 };

@@ -9,6 +9,9 @@
 //  they
 //    commute and associate whatever the operands, and the ranks agree however the tree lies. A NaN
 //    operand alone cannot hide the other ranks' numbers;
+//  * MAX_FIRST and MIN_FIRST keep their first operand unless the second is larger (smaller), as
+//  std::max
+//    and std::min do: with zeros or a NaN among them the order and the brackets matter;
 //  * MAXLOC and MINLOC take the lower index where the values are equal, -0 equal to +0 and NaN to
 //  NaN;
 //    a number wins against a NaN;
@@ -81,6 +84,14 @@ struct Min {
             return a < b ? a : b;
         }
     }
+};
+
+// The rules of std::max and std::min: no commutation, no association where zeros or NaN meet.
+struct MaxFirst {
+    static HETCOLL_HD float apply(float a, float b) { return canonical(a < b ? b : a); }
+};
+struct MinFirst {
+    static HETCOLL_HD float apply(float a, float b) { return canonical(b < a ? b : a); }
 };
 
 struct Land {

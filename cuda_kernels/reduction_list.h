@@ -14,6 +14,8 @@
 #define HETCOLL_FOR_EACH_REAL(X, Op, op)                                                           \
     X(Op, op, Float16, float16) X(Op, op, Bfloat16, bfloat16) X(Op, op, Float32, float32)          \
     X(Op, op, Float64, float64)
+#define HETCOLL_FOR_EACH_SMALL_REAL(X, Op, op)                                                     \
+    X(Op, op, Float16, float16) X(Op, op, Bfloat16, bfloat16)
 #define HETCOLL_FOR_EACH_ORDERED(X, Op, op)                                                        \
     HETCOLL_FOR_EACH_WIDTH(X, Op, op) HETCOLL_FOR_EACH_REAL(X, Op, op)                             \
     X(Op, op, Int8, int8) X(Op, op, Int16, int16) X(Op, op, Int32, int32) X(Op, op, Int64, int64)
@@ -31,7 +33,9 @@
     HETCOLL_FOR_EACH_WIDTH(X, Land, land) HETCOLL_FOR_EACH_WIDTH(X, Band, band)                    \
     HETCOLL_FOR_EACH_WIDTH(X, Lor, lor) HETCOLL_FOR_EACH_WIDTH(X, Bor, bor)                        \
     HETCOLL_FOR_EACH_WIDTH(X, Lxor, lxor) HETCOLL_FOR_EACH_WIDTH(X, Bxor, bxor)                    \
-    HETCOLL_FOR_EACH_LOCATED(X, Maxloc, maxloc) HETCOLL_FOR_EACH_LOCATED(X, Minloc, minloc)
+    HETCOLL_FOR_EACH_LOCATED(X, Maxloc, maxloc) HETCOLL_FOR_EACH_LOCATED(X, Minloc, minloc)        \
+    HETCOLL_FOR_EACH_SMALL_REAL(X, MaxFirst, max_first)                                            \
+    HETCOLL_FOR_EACH_SMALL_REAL(X, MinFirst, min_first)
 // clang-format on
 
 namespace hetcoll {

@@ -13,7 +13,7 @@ void every_op_on_every_kind(Program &program)
     std::uint32_t seed = 1;
     const CounterValues before = program.counters().read();
     for (int k = 0; k < kElementKindCount; ++k) {
-        for (int o = 0; o < kReduceOpCount; ++o) {
+        for (int o = 0; o < kMpiOpCount; ++o) {
             const auto kind = static_cast<ElementKind>(k);
             const auto op = static_cast<ReduceOp>(o);
             if (!is_defined(op, kind) || program.names().datatype(kind) == MPI_DATATYPE_NULL) {

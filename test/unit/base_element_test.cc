@@ -69,6 +69,7 @@ TEST(ElementTest, NamesAreUnique)
     EXPECT_EQ(names.size(), static_cast<std::size_t>(kReduceOpCount));
     EXPECT_STREQ(element_name(ElementKind::kBfloat16), "bfloat16");
     EXPECT_STREQ(op_name(ReduceOp::kMinloc), "minloc");
+    EXPECT_STREQ(op_name(ReduceOp::kMinFirst), "min_first");
 }
 
 // One line an operation, one column a kind, in the order of the enumerations: signed and unsigned
@@ -92,6 +93,8 @@ TEST(ElementTest, OperationsAreDefinedWhereMpiDefinesThem)
         {ReduceOp::kBxor, "xxxxxxxx ---- -- -x -------"},
         {ReduceOp::kMaxloc, "-------- ---- -- -- xxxxxxx"},
         {ReduceOp::kMinloc, "-------- ---- -- -- xxxxxxx"},
+        {ReduceOp::kMaxFirst, "-------- xx-- -- -- -------"},
+        {ReduceOp::kMinFirst, "-------- xx-- -- -- -------"},
     };
     static_assert(sizeof defined / sizeof *defined == kReduceOpCount);
     for (const auto &[op, kinds] : defined) {
@@ -106,6 +109,18 @@ TEST(ElementTest, OperationsAreDefinedWhereMpiDefinesThem)
         }
         EXPECT_EQ(kind, kElementKindCount);
     }
+}
+
+TEST(ElementTest, OrderMattersToRoundingAndToWhatKeepsTheFirst)
+{
+    EXPECT_TRUE(depends_on_order(ReduceOp::kSum, ElementKind::kFloat32));
+    EXPECT_TRUE(depends_on_order(ReduceOp::kProd, ElementKind::kComplex128));
+    EXPECT_TRUE(depends_on_order(ReduceOp::kMinFirst, ElementKind::kFloat16));
+    EXPECT_TRUE(depends_on_order(ReduceOp::kMaxloc, ElementKind::kFloat64Int32));
+    EXPECT_FALSE(depends_on_order(ReduceOp::kSum, ElementKind::kInt8));
+    EXPECT_FALSE(depends_on_order(ReduceOp::kMax, ElementKind::kFloat64));
+    EXPECT_FALSE(depends_on_order(ReduceOp::kMinloc, ElementKind::kInt64Int32));
+    EXPECT_FALSE(depends_on_order(ReduceOp::kBxor, ElementKind::kUint64));
 }
 
 } // namespace

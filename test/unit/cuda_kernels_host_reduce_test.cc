@@ -78,6 +78,9 @@ TEST_P(HostReduceTest, OperandsMayChangePlaces)
     if (op == ReduceOp::kMaxloc || op == ReduceOp::kMinloc) {
         return; // -0 and 0, or two NaN, at the same index are equal but not the same
     }
+    if (op == ReduceOp::kMaxFirst || op == ReduceOp::kMinFirst) {
+        return; // they keep the first
+    }
     const std::size_t count = 20011;
     const Bytes a = test::random_elements(kind, count, 7),
                 b = test::random_elements(kind, count, 8);

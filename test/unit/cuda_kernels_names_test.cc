@@ -38,7 +38,7 @@ TEST(KernelNames, AreSharedOnlyByKindsOfOneSizeAndOneOperation)
             EXPECT_EQ(at->second, meaning) << at->first;
         }
     }
-    EXPECT_EQ(seen.size(), 3u * 82u);
+    EXPECT_EQ(seen.size(), 3u * 86u);
 }
 
 TEST(KernelNames, SignMattersToMaxAlone)

@@ -1,5 +1,6 @@
 #include "test/unit/cuda_kernels_reference.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdio>
@@ -47,6 +48,10 @@ template <class T> T real_combine(ReduceOp op, T a, T b)
     }
     if (op == ReduceOp::kProd) {
         return multiply(a, b);
+    }
+    if (op == ReduceOp::kMaxFirst || op == ReduceOp::kMinFirst) {
+        const T kept = op == ReduceOp::kMaxFirst ? std::max(a, b) : std::min(a, b);
+        return std::isnan(kept) ? kNan<T> : kept;
     }
     if (std::isnan(a) || std::isnan(b)) {
         return std::isnan(a) && std::isnan(b) ? kNan<T> : std::isnan(a) ? b : a;
