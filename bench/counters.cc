@@ -13,18 +13,19 @@ constexpr std::array<const char *, kCounterCount> kNames = {
     "coll_hetcoll_calls_one_shot",     "coll_hetcoll_calls_two_shot",
     "coll_hetcoll_calls_leader",       "coll_hetcoll_calls_tree",
     "coll_hetcoll_calls_hierarchical", "coll_hetcoll_calls_copy_in",
-    "coll_hetcoll_calls_collective",   "coll_hetcoll_calls_failed",
-    "coll_hetcoll_bytes_bounce",       "coll_hetcoll_bytes_direct",
-    "coll_hetcoll_bytes_mapped",       "coll_hetcoll_pointer_hits",
-    "coll_hetcoll_pointer_misses",     "coll_hetcoll_pointer_queries",
-    "coll_hetcoll_agreements",         "coll_hetcoll_allocations",
+    "coll_hetcoll_calls_ordered",      "coll_hetcoll_calls_collective",
+    "coll_hetcoll_calls_failed",       "coll_hetcoll_bytes_bounce",
+    "coll_hetcoll_bytes_direct",       "coll_hetcoll_bytes_mapped",
+    "coll_hetcoll_pointer_hits",       "coll_hetcoll_pointer_misses",
+    "coll_hetcoll_pointer_queries",    "coll_hetcoll_agreements",
+    "coll_hetcoll_allocations",
 };
 
 struct Served {
     Counter counter;
     const char *algorithm, *path; // path null: as the bytes went
 };
-constexpr std::array<Served, 12> kServed = {{
+constexpr std::array<Served, 13> kServed = {{
     {Counter::kCallsPrevious, "open_mpi", "host"},
     {Counter::kCallsSmall, "host", "small"},
     {Counter::kCallsStaged, "open_mpi", "staged"},
@@ -37,6 +38,7 @@ constexpr std::array<Served, 12> kServed = {{
     {Counter::kCallsTree, "tree", nullptr},
     {Counter::kCallsHierarchical, "hierarchical", nullptr},
     {Counter::kCallsCopyIn, "copy_in", "mapped"},
+    {Counter::kCallsOrdered, "ordered", nullptr},
 }};
 
 } // namespace

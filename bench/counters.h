@@ -23,6 +23,7 @@ enum class Counter : std::uint8_t {
     kCallsTree,
     kCallsHierarchical,
     kCallsCopyIn,
+    kCallsOrdered,
     kCallsCollective,
     kCallsFailed,
     kBytesBounce,

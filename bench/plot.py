@@ -28,6 +28,7 @@ STYLES = {
     "hierarchical": ("#17becf", "h"),
     "host": ("#7f7f7f", "<"),
     "copy_in": ("#bcbd22", ">"),
+    "ordered": ("#000000", "d"),
 }
 SETUP_FIELDS = ("ranks", "nodes", "ranks_per_node_min", "ranks_per_node_max", "ranks_per_gpu", "element_bytes")
 

@@ -20,7 +20,7 @@ constexpr std::size_t kLeastTunedChunk = 64u << 10, kMostTunedChunk = 16u << 20;
 
 constexpr AlgorithmSet kSmallAlgorithms = bit(Algorithm::kHost) | bit(Algorithm::kOneShot) |
                                           bit(Algorithm::kTwoShot) | bit(Algorithm::kLeader) |
-                                          bit(Algorithm::kCopyIn);
+                                          bit(Algorithm::kCopyIn) | bit(Algorithm::kOrdered);
 
 std::vector<ProcessIdentity> processes_of(std::span<const hetcoll_facts> facts)
 {
@@ -119,7 +119,7 @@ Progress Engine::make_ready(int tag)
 std::optional<int> Engine::try_host(const hetcoll_call &call) noexcept
 {
     if (call.kind < 0 || call.user_op != 0 || call.span > agreed_.small_limit || p2p_.size == 1 ||
-        !ready_ || should_find_peers()) {
+        !ready_ || should_find_peers() || (keeps_order(call) && !meets_in_order())) {
         return std::nullopt;
     }
     PointerCache &pointers = process_.pointers();
@@ -211,11 +211,25 @@ void Engine::pin_page(Device &device)
     }
 }
 
+bool Engine::keeps_order(const hetcoll_call &call) const noexcept
+{
+    return agreed_.reproducible != 0 &&
+           (call.user_op != 0 ||
+            (call.kind >= 0 && depends_on_order(static_cast<ReduceOp>(call.op),
+                                                static_cast<ElementKind>(call.kind))));
+}
+
 Choice Engine::choice(const hetcoll_call &call, std::size_t bytes, bool mapped)
 {
     const bool small = bytes <= agreed_.small_limit;
+    const bool in_order =
+        agreed_.reproducible != 0 &&
+        depends_on_order(static_cast<ReduceOp>(call.op), static_cast<ElementKind>(call.kind));
     AlgorithmSet available = mapped && peers_.known() ? peers_.available() : kMessageAlgorithms;
     available = small ? (available & kSmallAlgorithms) | bit(Algorithm::kHost) : available;
+    if (in_order && !meets_in_order()) {
+        available = without(available, Algorithm::kHost);
+    }
     Memo &memo = memos_[(bytes ^ bytes >> 5 ^ static_cast<std::size_t>(call.kind)) % memos_.size()];
     if (memo.bytes == bytes && memo.kind == call.kind && memo.op == call.op &&
         memo.available == available) {
@@ -231,6 +245,7 @@ Choice Engine::choice(const hetcoll_call &call, std::size_t bytes, bool mapped)
         .ranks_per_node_max = group_.most_ranks_on_a_node(),
         .ranks_per_gpu = peers_.ranks_per_gpu(),
         .available = available,
+        .reproducible = in_order,
         .chunk_bytes = agreed_.chunk_bytes,
         .links = peers_.links(),
     };
@@ -245,9 +260,11 @@ Choice Engine::choice(const hetcoll_call &call, std::size_t bytes, bool mapped)
         !std::exchange(unavailable_reported_, true) && p2p_.rank == 0) {
         log(process_.log(), 0,
             "hetcoll: coll_hetcoll_algorithm %s cannot run on a communicator of %d ranks on %d "
-            "node%s with these GPUs, so %s is taken",
+            "node%s with these GPUs%s, so %s is taken",
             algorithm_name(*query.forced), p2p_.size, group_.nodes(),
-            group_.nodes() == 1 ? "" : "s", algorithm_name(chosen.algorithm));
+            group_.nodes() == 1 ? "" : "s",
+            in_order ? " in a sum that coll_hetcoll_reproducible asks for" : "",
+            algorithm_name(chosen.algorithm));
     }
     memo = {bytes, call.kind, call.op, available, chosen};
     return chosen;
@@ -255,7 +272,7 @@ Choice Engine::choice(const hetcoll_call &call, std::size_t bytes, bool mapped)
 
 ChunkTuner *Engine::tuner(const Choice &choice, std::size_t bytes)
 {
-    if (agreed_.adapt_chunk == 0 || agreed_.chunk_bytes != 0 ||
+    if (agreed_.adapt_chunk == 0 || agreed_.reproducible != 0 || agreed_.chunk_bytes != 0 ||
         choice.source == ChoiceSource::kTable || is_one_kernel(choice.algorithm) ||
         choice.algorithm == Algorithm::kHost) {
         return nullptr;
@@ -281,6 +298,7 @@ bool Engine::uses_mapping(const Choice &choice) const noexcept
     case Algorithm::kTree:
     case Algorithm::kRing:
     case Algorithm::kRabenseifner:
+    case Algorithm::kOrdered:
     case Algorithm::kHierarchical: return peers_.known() && peers_.maps();
     // Whole vectors are exchanged: each rank would overwrite what the other one reads.
     case Algorithm::kRecursiveDoubling:

@@ -50,6 +50,15 @@ public:
     // may have device memory. Nothing if the call is not of this kind.
     [[nodiscard]] std::optional<int> try_host(const hetcoll_call &call) noexcept;
 
+    // Whether the call's elements have to be summed in the order of the ranks:
+    // coll_hetcoll_reproducible, where the order matters. Of a user-defined op it does, so that
+    // ranks agree that do not know it.
+    [[nodiscard]] bool keeps_order(const hetcoll_call &call) const noexcept;
+    // A meeting sums in that order.
+    [[nodiscard]] bool meets_in_order() const noexcept
+    {
+        return (group_.nodes() == 1 && group_.uses_pages()) || p2p_.size <= 2;
+    }
     // The same on every rank, because everything that goes in is. `mapped`: peers' memory may be
     // used, if the ranks have found out that it can.
     [[nodiscard]] Choice choice(const hetcoll_call &call, std::size_t bytes, bool mapped);

@@ -11,5 +11,6 @@ inline constexpr Flags kMustStage = 4;   // cannot run our schedules now
 inline constexpr Flags kFailed = 8;      // a driver call failed, the result is lost
 inline constexpr Flags kNotShared = 16;  // cannot share its buffers, or map those of others
 inline constexpr Flags kNewBuffers = 32; // some peer may have to map them first
+inline constexpr Flags kUnknownOp = 64;  // the user-defined op is none that hetcoll knows
 
 } // namespace hetcoll

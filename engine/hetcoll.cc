@@ -2,7 +2,6 @@
 // exhaustion in the standard library.
 #include "engine/hetcoll.h"
 
-#include "cuda_kernels/user_op.h"
 #include "engine/engine.h"
 #include "engine/flags.h"
 #include "engine/idle_sleep.h"
@@ -24,11 +23,11 @@ using hetcoll::QueueTurn;
 static_assert(HETCOLL_FLOAT64_FLOAT64 == static_cast<int>(hetcoll::ElementKind::kFloat64x2));
 static_assert(HETCOLL_BOOL == static_cast<int>(hetcoll::ElementKind::kBool));
 static_assert(HETCOLL_BFLOAT16 == static_cast<int>(hetcoll::ElementKind::kBfloat16));
-static_assert(HETCOLL_MINLOC == static_cast<int>(hetcoll::ReduceOp::kMinloc));
-static_assert(HETCOLL_CALLS_COPY_IN - HETCOLL_CALLS_RECURSIVE_DOUBLING ==
-              static_cast<int>(hetcoll::Algorithm::kCopyIn));
-static_assert(HETCOLL_NS_COPY_IN - HETCOLL_NS_PREVIOUS ==
-              HETCOLL_CALLS_COPY_IN - HETCOLL_CALLS_PREVIOUS);
+static_assert(HETCOLL_MIN_FIRST == static_cast<int>(hetcoll::ReduceOp::kMinFirst));
+static_assert(HETCOLL_CALLS_ORDERED - HETCOLL_CALLS_RECURSIVE_DOUBLING ==
+              static_cast<int>(hetcoll::Algorithm::kOrdered));
+static_assert(HETCOLL_NS_ORDERED - HETCOLL_NS_PREVIOUS ==
+              HETCOLL_CALLS_ORDERED - HETCOLL_CALLS_PREVIOUS);
 static_assert(HETCOLL_STAGED_COLLECTIVE - HETCOLL_STAGED_USER_OP ==
               HETCOLL_REASON_COLLECTIVE - HETCOLL_REASON_USER_OP);
 static_assert(HETCOLL_SUM == static_cast<int>(hetcoll::ReduceOp::kSum));
@@ -42,11 +41,6 @@ int hetcoll_is_reduced(int op, int kind)
 size_t hetcoll_element_bytes(int kind)
 {
     return hetcoll::element_bytes(static_cast<hetcoll::ElementKind>(kind));
-}
-
-int hetcoll_recognize_op(void (*function)(void), int *op, int *kind)
-{
-    return hetcoll_user_op(function, op, kind);
 }
 
 struct hetcoll_process {
@@ -90,6 +84,25 @@ hetcoll_process *hetcoll_process_create(const hetcoll_settings *settings, char *
 }
 
 void hetcoll_process_destroy(hetcoll_process *process) { delete process; }
+
+int hetcoll_recognize_op(hetcoll_process *process, void (*function)(void),
+                         void (*call)(void *context, const void *in, void *inout, int count),
+                         void *context, int *op, int *kind)
+{
+    if (process->process->user_ops() == nullptr) {
+        return 0;
+    }
+    try {
+        const auto known = process->process->user_ops()->recognize(function, {call, context});
+        if (known) {
+            *op = static_cast<int>(known->op);
+            *kind = static_cast<int>(known->kind);
+        }
+        return known ? 1 : 0;
+    } catch (const std::bad_alloc &) {
+        return 0; // staged, as the other ranks learn
+    }
+}
 
 void hetcoll_process_facts(const hetcoll_process *process, hetcoll_facts *facts)
 {
@@ -147,6 +160,8 @@ void hetcoll_facts_merge(hetcoll_facts *into, const hetcoll_facts *other)
     into->ipc = std::min(into->ipc, other->ipc);
     into->collectives = std::min(into->collectives, other->collectives);
     into->adapt_chunk = std::min(into->adapt_chunk, other->adapt_chunk);
+    into->reproducible = std::max(into->reproducible, other->reproducible);
+    into->user_ops = into->user_ops == other->user_ops ? into->user_ops : 0;
     into->slot_bytes = std::min(into->slot_bytes, other->slot_bytes);
     if (into->table_hash != other->table_hash || other->tables_differ != 0) {
         into->tables_differ = 1;

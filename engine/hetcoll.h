@@ -51,12 +51,12 @@ enum hetcoll_op {
     HETCOLL_BXOR,
     HETCOLL_MAXLOC,
     HETCOLL_MINLOC,
+    HETCOLL_MAX_FIRST,
+    HETCOLL_MIN_FIRST,
 };
 /* Nonzero if hetcoll reduces the pair itself; and the bytes of one element. */
 int hetcoll_is_reduced(int op, int kind);
 size_t hetcoll_element_bytes(int kind);
-/* Nonzero, and *op and *kind, for a user-defined op of hetcoll_types.h, known by its function. */
-int hetcoll_recognize_op(void (*function)(void), int *op, int *kind);
 
 /* The component's parameters, read once. Strings are copied. */
 struct hetcoll_settings {
@@ -68,6 +68,9 @@ struct hetcoll_settings {
     int ipc;                   /* 0: peers' memory is never mapped */
     int collectives;           /* others than allreduce are handed to hetcoll_collective() */
     int adapt_chunk;           /* the first calls of a kind look for the best chunk */
+    int reproducible;          /* sums in the order of the ranks, whatever the size and placement */
+    int recognize_ops;         /* 0: user-defined ops are left to Open MPI */
+    const char *user_ops;      /* see engine/user_ops.h */
     size_t small_limit;        /* bytes; larger calls begin with an agreement */
     size_t chunk_bytes;        /* most bytes in one message; 0: by the built-in rules */
     int sync_context;          /* wait for the whole context's work before reading a buffer */
@@ -100,10 +103,12 @@ struct hetcoll_facts {
     int32_t priority;     /* of the component */
     uint32_t ipc;         /* peers' memory may be mapped */
     uint32_t adapt_chunk;
+    uint32_t reproducible;
     uint32_t tables_differ; /* merged: the ranks have not all read the same table */
     uint32_t slot_bytes;    /* of a bounce with few channels: bounds every message */
     uint32_t collectives;   /* merged: every rank hands others than allreduce to the core too */
     uint64_t table_hash;    /* of the tuning table; 0: none */
+    uint64_t user_ops;      /* known by symbol, a hash; 0: none, or not the same */
     struct hetcoll_identity identity; /* not merged */
 };
 #define HETCOLL_PROTOCOL 3u
@@ -125,6 +130,7 @@ enum hetcoll_staged_reason {
     HETCOLL_REASON_COLLECTIVE, /* not an Allreduce, and hetcoll has no schedule for it */
 };
 
+#define HETCOLL_USER_OP_BYTES 2u
 /* What a call is. All but the first are calls of hetcoll_collective(). */
 enum hetcoll_collective {
     HETCOLL_ALLREDUCE,
@@ -142,7 +148,7 @@ struct hetcoll_call {
     int root;       /* of a broadcast or a reduce */
     int kind;       /* enum hetcoll_kind; negative: hetcoll does not reduce this */
     int op;         /* enum hetcoll_op; used if kind is not negative */
-    int user_op;    /* the op is user-defined: the ranks agree first whether all know it */
+    int user_op;    /* the op is user-defined, on HETCOLL_USER_OP_BYTES: do all ranks know it? */
     size_t
         count; /* elements of `kind`; in shares: of all of them together, a multiple of the ranks */
     ptrdiff_t gap; /* first byte of data, relative to the buffer */
@@ -184,6 +190,7 @@ enum hetcoll_counter {
     HETCOLL_CALLS_HIERARCHICAL,
     HETCOLL_CALLS_SMALL, /* Algorithm::kHost */
     HETCOLL_CALLS_COPY_IN,
+    HETCOLL_CALLS_ORDERED,
     HETCOLL_CALLS_COLLECTIVE, /* that were no allreduce, by hetcoll's own schedules */
     HETCOLL_CALLS_FAILED,
     HETCOLL_AGREEMENTS,   /* meetings without a payload */
@@ -216,6 +223,7 @@ enum hetcoll_counter {
     HETCOLL_NS_HIERARCHICAL,
     HETCOLL_NS_SMALL, /* on host memory only while somebody looks: hetcoll_process_time_small() */
     HETCOLL_NS_COPY_IN,
+    HETCOLL_NS_ORDERED,
     HETCOLL_NS_PATH_BOUNCE, /* the same by the way that the data took */
     HETCOLL_NS_PATH_DIRECT,
     HETCOLL_NS_PATH_MAPPED,
@@ -233,6 +241,13 @@ struct hetcoll_engine;
 struct hetcoll_process *hetcoll_process_create(const struct hetcoll_settings *settings,
                                                char *message, size_t message_bytes);
 void hetcoll_process_destroy(struct hetcoll_process *process);
+
+/* Nonzero, and *op and *kind, for a user-defined op whose function hetcoll knows. `call` calls it
+ * on host memory, inout = in op inout: at the first use of a function in the table, and never for
+ * another. */
+int hetcoll_recognize_op(struct hetcoll_process *process, void (*function)(void),
+                         void (*call)(void *context, const void *in, void *inout, int count),
+                         void *context, int *op, int *kind);
 void hetcoll_process_facts(const struct hetcoll_process *process, struct hetcoll_facts *facts);
 uint64_t hetcoll_process_counter(const struct hetcoll_process *process,
                                  enum hetcoll_counter counter);

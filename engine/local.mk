@@ -19,4 +19,5 @@ hetcoll_sources += \
 	engine/settings.h engine/settings.cc \
 	engine/stage.h engine/stage.cc \
 	engine/subgroup.h engine/subgroup.cc \
-	engine/trace.h engine/trace.cc
+	engine/trace.h engine/trace.cc \
+	engine/user_ops.h engine/user_ops.cc

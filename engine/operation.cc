@@ -47,7 +47,7 @@ void Operation::rewind() noexcept
     result_ = HETCOLL_SUCCESS;
     failure_ = {};
     flags_ = 0;
-    copying_ = copied_input_ = mapping_ = false;
+    copying_ = copied_input_ = mapping_ = unknown_op_ = false;
     needs_ = nullptr;
     tuner_ = nullptr;
     placed_ = false;
@@ -188,18 +188,27 @@ void Operation::begin()
         begin_staging();
         return;
     }
+    // What a rank that does not know a user-defined op does in its first meeting, all ranks do.
+    if (call_.user_op != 0 && is_small() && !engine_.should_find_peers()) {
+        begin_small();
+        return;
+    }
     if (call_.kind < 0) {
-        flags_ |= kMustStage;
         begin_agreement(State::kAgree);
         return;
     }
     choice_ = engine_.choice(call_, bytes_, true);
-    if (choice_.algorithm == Algorithm::kHost && call_.user_op == 0 &&
-        !engine_.should_find_peers()) {
+    if (choice_.algorithm == Algorithm::kHost && !engine_.should_find_peers()) {
         begin_small();
         return;
     }
     share();
+}
+
+// Reduced in a meeting. The same on ranks that know a user-defined op and on others.
+bool Operation::is_small() const noexcept
+{
+    return bytes_ <= engine_.small_limit() && (!in_order_ || engine_.meets_in_order());
 }
 
 // coll_hetcoll_pre_sync=context.
@@ -240,8 +249,11 @@ void Operation::classify()
             note(found.take_status());
         }
     };
+    in_order_ = engine_.keeps_order(call_);
     if (call_.kind >= 0) {
         bytes_ = call_.count * element_bytes(kind());
+    } else if (call_.user_op != 0) {
+        bytes_ = call_.count * HETCOLL_USER_OP_BYTES;
     }
     find(call_.recv, recv_);
     if (in_place()) {
@@ -254,6 +266,9 @@ void Operation::classify()
         return;
     }
     flags_ = on_device(recv_) ? kDeviceMemory : kHostMemory;
+    if (call_.kind < 0 && call_.user_op != 0) {
+        flags_ |= kUnknownOp;
+    }
     if (!any_device()) {
         keep_classification();
         return;
@@ -277,13 +292,18 @@ void Operation::classify()
         problem = bounce.take_status();
     }
     if (!problem.ok()) {
-        flags_ |= kMustStage;
-        log(process_.log(), process_.first_time_staged() ? 1 : 2,
-            "hetcoll: a rank cannot use its GPU now, so calls above the small limit are staged: %s",
-            problem.message().c_str());
+        must_stage(problem);
         return;
     }
     keep_classification();
+}
+
+void Operation::must_stage(const Status &problem)
+{
+    flags_ |= kMustStage;
+    log(process_.log(), process_.first_time_staged() ? 1 : 2,
+        "hetcoll: a rank cannot use its GPU now, so calls above the small limit are staged: %s",
+        problem.message().c_str());
 }
 
 void Operation::keep_classification() noexcept
@@ -319,6 +339,16 @@ void Operation::begin_alone()
 void Operation::share()
 {
     flags_ &= static_cast<Flags>(~(kNotShared | kNewBuffers));
+    if (choice_.algorithm == Algorithm::kOrdered && device_ != nullptr &&
+        (flags_ & kMustStage) == 0) { // a small call too takes kernels
+        Status loaded = device_->enter();
+        if (loaded.ok()) {
+            loaded = device_->device()->prepare(op(), kind());
+        }
+        if (!loaded.ok()) {
+            must_stage(loaded);
+        }
+    }
     if (!engine_.uses_mapping(choice_)) {
         begin_agreement(State::kAgree);
         return;
@@ -383,19 +413,20 @@ void Operation::decide()
     }
     const Flags all = meeting_.flags();
     record_.memory |= all;
+    const bool on_host = (all & kDeviceMemory) == 0;
+    unknown_op_ = (all & kUnknownOp) != 0;
     if ((all & kFailed) != 0) {
         fail_together();
     } else if (is_collective() && (all & (kHostMemory | kMustStage)) != 0) {
         finish(HETCOLL_DECLINED);
     } else if (is_collective()) {
         decide_on_devices(all);
-    } else if ((all & kDeviceMemory) == 0 && call_.user_op == 0 &&
-               bytes_ <= engine_.small_limit() && call_.kind >= 0) {
+    } else if (on_host && is_small() && !unknown_op_) {
         begin_small();
-    } else if ((all & kDeviceMemory) == 0 && !is_nonblocking()) {
+    } else if (on_host && !runs_on_host()) {
         serve(HETCOLL_CALLS_PREVIOUS);
         finish(call_.host_allreduce(call_.context, call_.send, call_.recv));
-    } else if ((all & kMustStage) != 0 || (all & kDeviceMemory) == 0) {
+    } else if (on_host || unknown_op_ || (all & kMustStage) != 0) {
         begin_staging();
     } else if ((all & kHostMemory) != 0) {
         choice_ = engine_.choice(call_, bytes_, false);

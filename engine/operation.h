@@ -69,6 +69,11 @@ private:
     void settle() noexcept;
     // No other module can be called now: what runs on the host does so by our schedules.
     [[nodiscard]] bool is_nonblocking() const noexcept { return call_.host_allreduce == nullptr; }
+    // Nor is another module's order of summation ours.
+    [[nodiscard]] bool runs_on_host() const noexcept
+    {
+        return is_nonblocking() || (in_order_ && !unknown_op_);
+    }
     void leave_context() noexcept;
     [[nodiscard]] bool meeting_done();
     // The schedule that serves the call.
@@ -78,6 +83,8 @@ private:
     void classify();
     void keep_classification() noexcept;
     void wait_for_contexts();
+    void must_stage(const Status &problem);
+    [[nodiscard]] bool is_small() const noexcept;
     void begin();
     void begin_alone();
     void begin_agreement(State state);
@@ -168,7 +175,9 @@ private:
     int result_ = HETCOLL_SUCCESS;
     Status failure_; // of this rank; the first
     Flags flags_ = 0;
-    std::size_t bytes_ = 0; // of the vector, if hetcoll reduces it
+    std::size_t bytes_ = 0;   // of the vector, if hetcoll reduces it or may do so on other ranks
+    bool in_order_ = false;   // elements are summed in the order of the ranks
+    bool unknown_op_ = false; // to some rank, as all know by now
 
     const void *in_ = nullptr; // the vectors of the schedule; send_ and recv_ say where they lie
     void *out_ = nullptr;

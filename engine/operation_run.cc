@@ -100,10 +100,12 @@ bool Operation::running()
 void Operation::begin_small()
 {
     state_ = State::kSmallRead;
-    serve(HETCOLL_CALLS_SMALL);
+    if (call_.user_op == 0) {
+        serve(HETCOLL_CALLS_SMALL);
+    }
     mine_ = Meeting::payload(engine_.group(),
                              device_ != nullptr ? device_->staging() : engine_.messages().mine);
-    if (!failure_.ok()) {
+    if (!failure_.ok() || (flags_ & kUnknownOp) != 0) {
         std::memset(mine_, 0, bytes_);
         return;
     }
@@ -121,9 +123,12 @@ void Operation::begin_small()
 void Operation::meet_small()
 {
     state_ = State::kSmallMeeting;
+    // Whatever a rank that does not know the op makes of the others' numbers is thrown away by all.
+    const HostReduce reduce = (flags_ & kUnknownOp) != 0
+                                  ? host_reduce(ReduceOp::kBor, ElementKind::kUint16)
+                                  : host_reduce(op(), kind());
     meeting_.start(engine_.group(), engine_.messages(), mine_, call_.tag, bytes_, call_.count,
-                   host_reduce(op(), kind()),
-                   static_cast<Flags>(flags_ | (failure_.ok() ? 0 : kFailed)));
+                   reduce, static_cast<Flags>(flags_ | (failure_.ok() ? 0 : kFailed)));
 }
 
 void Operation::write_small()
@@ -136,6 +141,14 @@ void Operation::write_small()
     if ((all & kFailed) != 0) {
         fail_together();
         return;
+    }
+    if (call_.user_op != 0) {
+        unknown_op_ = (all & kUnknownOp) != 0;
+        if (unknown_op_) {
+            begin_staging();
+            return;
+        }
+        serve(HETCOLL_CALLS_SMALL);
     }
     if ((all & (kHostMemory | kMustStage)) == 0) {
         engine_.note_small_device_call();
@@ -257,7 +270,7 @@ void Operation::close()
         fail_together();
         return;
     }
-    if (staged_recv_ != nullptr && !mapping_) { // a nonblocking call on the host
+    if (staged_recv_ != nullptr && !mapping_) { // reduced on the host, see run_on_host()
         copy_staged_out();
         return;
     }

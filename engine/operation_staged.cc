@@ -13,10 +13,11 @@ constexpr std::size_t kAlignment = 256; // of the driver's allocations
 void Operation::begin_staging()
 {
     state_ = State::kStageRead;
-    serve(any_device()       ? HETCOLL_CALLS_STAGED
-          : is_nonblocking() ? HETCOLL_CALLS_SMALL
-                             : HETCOLL_CALLS_PREVIOUS);
-    if (is_nonblocking()) {
+    serve(any_device()      ? HETCOLL_CALLS_STAGED
+          : !runs_on_host() ? HETCOLL_CALLS_PREVIOUS
+          : in_order_       ? HETCOLL_CALLS_ORDERED
+                            : HETCOLL_CALLS_SMALL);
+    if (runs_on_host()) {
         prepare_host();
     }
     if (!failure_.ok()) {
@@ -31,7 +32,8 @@ void Operation::begin_staging()
 }
 
 // A nonblocking call is reduced by our own schedule on the host: the previous module takes its tags
-// when it is called, and ranks that have got here would call it at different times.
+// when it is called, and ranks that have got here would call it at different times. So is a sum in
+// the order of the ranks: the previous module has its own order.
 void Operation::prepare_host()
 {
     if (call_.dense == 0) { // with a user-defined op; all ranks hear of it
@@ -83,7 +85,7 @@ void Operation::reduce_staged()
         fail_together();
         return;
     }
-    if (is_nonblocking()) {
+    if (runs_on_host()) {
         run_on_host();
         return;
     }
@@ -127,14 +129,16 @@ void Operation::run_on_host()
         .user = {},
     };
     choice_ = {};
-    if (call_.user_op == 0) {
+    if (!unknown_op_) {
         choice_ = engine_.choice(call_, bytes_, false);
     } else { // the kind says no more than the element's size: not all ranks know the op
         vectors.op = ReduceOp::kSum;
         vectors.kind = ElementKind::kUint16;
         vectors.user = {call_.reduce, call_.context};
     }
-    if (!contains(kMessageAlgorithms, choice_.algorithm)) {
+    if (in_order_ && !unknown_op_) {
+        choice_.algorithm = Algorithm::kOrdered;
+    } else if (!contains(kMessageAlgorithms, choice_.algorithm)) {
         choice_ = {};
     }
     engine_.executor().start(engine_.schedule(choice_, call_.span).schedule, engine_.p2p(),

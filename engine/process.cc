@@ -55,6 +55,7 @@ Process::Process(const hetcoll_settings &settings)
     // The caller's, parsed here and by create().
     settings_.pointer_cache = settings_.algorithm = settings_.node = nullptr;
     settings_.topology_file = settings_.tuning_table = settings_.trace = nullptr;
+    settings_.user_ops = nullptr;
 }
 
 Result<std::unique_ptr<Process>> Process::create(const hetcoll_settings &settings)
@@ -84,6 +85,11 @@ Result<std::unique_ptr<Process>> Process::create(const hetcoll_settings &setting
     }
     if (settings.trace != nullptr && *settings.trace != '\0') {
         process->open_trace(settings.trace);
+    }
+    if (settings.recognize_ops != 0) {
+        process->user_ops_ =
+            std::make_unique<UserOps>(settings.user_ops != nullptr ? settings.user_ops : "",
+                                      process->log_, process->node_log_);
     }
     if (settings.tuning_table != nullptr && DriverLibrary::may_have_gpu()) {
         process->read_tuning_table(settings.tuning_table);
@@ -138,10 +144,12 @@ hetcoll_facts Process::facts() const noexcept
         .priority = settings_.priority,
         .ipc = settings_.ipc != 0 ? 1u : 0u,
         .adapt_chunk = settings_.adapt_chunk != 0 ? 1u : 0u,
+        .reproducible = settings_.reproducible != 0 ? 1u : 0u,
         .tables_differ = 0,
         .slot_bytes = static_cast<std::uint32_t>(slot_bytes()),
         .collectives = settings_.collectives != 0 && DriverLibrary::may_have_gpu() ? 1u : 0u,
         .table_hash = table_hash_,
+        .user_ops = user_ops_ != nullptr ? user_ops_->hash() : 0,
         .identity = {.host = identity_.process.host,
                      .start_time = identity_.process.start_time,
                      .pid = identity_.process.pid,

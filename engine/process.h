@@ -10,6 +10,7 @@
 #include "engine/call_record.h"
 #include "engine/hetcoll.h"
 #include "engine/trace.h"
+#include "engine/user_ops.h"
 #include "pointer_cache/pointer_cache.h"
 #include "topology/topology.h"
 #include "topology_probe/probe.h"
@@ -77,6 +78,8 @@ public:
     [[nodiscard]] const NodeIdentity &identity() const noexcept { return identity_; }
     // coll_hetcoll_node is set: nodes are what the user says.
     [[nodiscard]] bool has_node_word() const noexcept { return has_node_word_; }
+    // The user-defined operations that it knows; null: none.
+    [[nodiscard]] UserOps *user_ops() noexcept { return user_ops_.get(); }
     // One rank a node says what concerns all of its ranks alike.
     [[nodiscard]] const Log &node_log() const noexcept { return node_log_; }
 
@@ -187,9 +190,10 @@ private:
     bool has_node_word_ = false;
     std::string topology_name_;
     std::optional<TableFile> table_;
-    std::uint64_t table_hash_ = 0; // 0: no table
-    MemoryUse memory_use_;         // before all that holds memory
-    std::unique_ptr<Trace> trace_; // null: none
+    std::unique_ptr<UserOps> user_ops_; // null: coll_hetcoll_recognize_ops is 0
+    std::uint64_t table_hash_ = 0;      // 0: no table
+    MemoryUse memory_use_;              // before all that holds memory
+    std::unique_ptr<Trace> trace_;      // null: none
     std::atomic<int> times_small_{0};
     Nvtx nvtx_;
     DriverLibrary library_;

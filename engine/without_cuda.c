@@ -121,8 +121,13 @@ size_t hetcoll_element_bytes(int kind)
     return 1;
 }
 
-int hetcoll_recognize_op(void (*function)(void), int *op, int *kind)
+int hetcoll_recognize_op(struct hetcoll_process *process, void (*function)(void),
+                         void (*call)(void *context, const void *in, void *inout, int count),
+                         void *context, int *op, int *kind)
 {
+    (void)process;
+    (void)call;
+    (void)context;
     (void)function;
     (void)op;
     (void)kind;

@@ -9,6 +9,7 @@
 //   recursive doubling   1        log2(p)     log2(p) vectors     log2(p) vectors
 //   Rabenseifner         p        2 log2(p)   2(p-1)/p vectors    (p-1)/p vectors
 //   ring                 n        2(n-1)      2(n-1)/n vectors    (n-1)/n vectors
+//   ordered              1        2(n-1)      1 vector each way   1 vector
 //   trees of weights w   sum(w)   2 depth     w/sum(w) vectors for each link of the rank in a tree
 //                                             (reduced: each link to a child)
 //   hierarchical         see hierarchical.h: least between nodes, where a vector costs most
@@ -25,6 +26,8 @@ namespace hetcoll {
 [[nodiscard]] Schedule build_recursive_doubling(int rank, int size);
 [[nodiscard]] Schedule build_rabenseifner(int rank, int size);
 [[nodiscard]] Schedule build_ring(int rank, int size);
+// A left fold in the order of the ranks: kOrderedAllreduce is its contract.
+[[nodiscard]] Schedule build_ordered(int rank, int size);
 
 // A spanning tree of vertices, with its share of the vector.
 struct TreeShape {

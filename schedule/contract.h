@@ -18,9 +18,12 @@ enum class Holders : std::uint8_t {
 struct Contract {
     Holders first = Holders::kEveryRank, last = Holders::kEveryRank;
     int root = 0; // for kRoot
+    // Each sum is the left fold of the parts, ((r0 op r1) op r2) .. in the order of their ranks.
+    bool in_rank_order = false;
 };
 
 inline constexpr Contract kAllreduce{};
+inline constexpr Contract kOrderedAllreduce{.in_rank_order = true};
 inline constexpr Contract kReduceScatter{.last = Holders::kOwner};
 inline constexpr Contract kAllgather{.first = Holders::kOwner};
 [[nodiscard]] constexpr Contract bcast_from(int root) noexcept

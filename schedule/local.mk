@@ -8,6 +8,7 @@ hetcoll_sources += \
 	schedule/halves.h \
 	schedule/hierarchical.h schedule/hierarchical.cc \
 	schedule/match.h schedule/match.cc \
+	schedule/ordered.cc \
 	schedule/print.h schedule/print.cc \
 	schedule/rabenseifner.cc \
 	schedule/recursive_doubling.cc \

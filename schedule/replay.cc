@@ -95,6 +95,7 @@ private:
     [[nodiscard]] bool holds(Holders holders, int rank, int block) const;
     [[nodiscard]] bool stays_right(int rank, int block) const;
     Status check_parts(int rank, int block) const;
+    Status check_order(int rank, int block);
     Status check_block(int block);
 
     std::span<const Schedule> schedules_;
@@ -348,6 +349,21 @@ Status Replay::check_parts(int rank, int block) const
     return Status();
 }
 
+Status Replay::check_order(int rank, int block)
+{
+    Expression fold = kNone;
+    for (int part = 0; part < static_cast<int>(ranks_.size()); ++part) {
+        if (holds(contract_.first, part, block)) {
+            fold = fold == kNone ? part : expressions_.combine(fold, part);
+        }
+    }
+    if (ranks_[rank].result[block] != fold) {
+        return error(Errc::kInvalid, "%s: not the left fold of the parts in rank order",
+                     name_block(rank, block).c_str());
+    }
+    return Status();
+}
+
 // Every rank that is to hold the block at the end has the sum, by the same expression.
 Status Replay::check_block(int block)
 {
@@ -378,7 +394,7 @@ Status Replay::check_block(int block)
                          name_block(rank, block).c_str(), first);
         }
     }
-    return Status();
+    return contract_.in_rank_order && first != kNone ? check_order(first, block) : Status();
 }
 
 Status Replay::check_results()

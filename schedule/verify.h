@@ -26,8 +26,8 @@ namespace hetcoll {
 //   carried out as one, see Step::fused.
 // - At the end every rank holds what the contract says: each part that belongs in a block exactly
 //   once in it and no other, and all ranks that hold it have computed it by the same expression, so
-//   that they hold the same bits. A block that a rank has not written is what it held there at
-//   first.
+//   that they hold the same bits. Where the contract says so, that is the left fold in rank order.
+//   A block that a rank has not written is what it held there at first.
 //
 // Else the Status names the first violation found: ranks, steps, blocks.
 [[nodiscard]] Status verify_schedules(std::span<const Schedule> schedules,

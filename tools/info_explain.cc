@@ -13,8 +13,8 @@ namespace {
 
 // What runs up to the small limit, and only there.
 constexpr AlgorithmSet kSmallOnly = bit(Algorithm::kHost) | bit(Algorithm::kCopyIn);
-constexpr AlgorithmSet kSmall =
-    kSmallOnly | bit(Algorithm::kOneShot) | bit(Algorithm::kTwoShot) | bit(Algorithm::kLeader);
+constexpr AlgorithmSet kSmall = kSmallOnly | bit(Algorithm::kOneShot) | bit(Algorithm::kTwoShot) |
+                                bit(Algorithm::kLeader) | bit(Algorithm::kOrdered);
 
 std::string print_range(const char *what, const Range &range)
 {
@@ -96,6 +96,9 @@ const char *obstacle(Algorithm algorithm, const Query &query, bool small)
 {
     if (query.reproducible && !contains(kReproducibleAlgorithms, algorithm)) {
         return "no left fold in rank order";
+    }
+    if (algorithm == Algorithm::kOrdered) {
+        return "for reproducible sums, or where it is forced";
     }
     if (small && !contains(kSmall, algorithm)) {
         return "above the small limit only";

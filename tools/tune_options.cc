@@ -92,7 +92,10 @@ bool parse_tune_options(int argc, char **argv, TuneOptions &options, WorkerOptio
     }
     if (options.algorithms.empty()) {
         for (int i = 0; i < kAlgorithmCount; ++i) {
-            options.algorithms.emplace_back(algorithm_name(static_cast<Algorithm>(i)));
+            const auto algorithm = static_cast<Algorithm>(i);
+            if (algorithm != Algorithm::kOrdered) { // no table chooses it
+                options.algorithms.emplace_back(algorithm_name(algorithm));
+            }
         }
     }
     return true;

@@ -10,6 +10,7 @@ Schedule build_schedule(Algorithm algorithm, int rank, int size)
     case Algorithm::kRecursiveDoubling: return build_recursive_doubling(rank, size);
     case Algorithm::kRabenseifner: return build_rabenseifner(rank, size);
     case Algorithm::kRing: return build_ring(rank, size);
+    case Algorithm::kOrdered: return build_ordered(rank, size);
     default: return Schedule{}; // no schedule, or one that needs more than rank and size
     }
 }

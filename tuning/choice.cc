@@ -27,6 +27,7 @@ constexpr AlgorithmName kNames[kAlgorithmCount] = {
     {Algorithm::kHierarchical, "hierarchical"},
     {Algorithm::kHost, "host"},
     {Algorithm::kCopyIn, "copy_in"},
+    {Algorithm::kOrdered, "ordered"},
 };
 
 } // namespace

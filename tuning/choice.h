@@ -24,10 +24,11 @@ enum class Algorithm : std::uint8_t {
     kHierarchical, // reduce-scatter on the node, exchange between nodes, allgather on the node
     kHost,         // small: summed by processors; on a node in the pinned control page
     kCopyIn,       // one node, small: copy to shared scratch, host flag, reduce kernel
+    kOrdered,      // along the chain of the ranks and back: where the order of a sum matters
 };
-inline constexpr int kAlgorithmCount = static_cast<int>(Algorithm::kCopyIn) + 1;
+inline constexpr int kAlgorithmCount = static_cast<int>(Algorithm::kOrdered) + 1;
 
-// The enumerators' names without k, in lower case: "recursive_doubling" .. "copy_in".
+// The enumerators' names without k, in lower case: "recursive_doubling" .. "ordered".
 [[nodiscard]] const char *algorithm_name(Algorithm algorithm) noexcept;
 [[nodiscard]] std::optional<Algorithm> find_algorithm(std::string_view name) noexcept;
 
@@ -42,13 +43,22 @@ using AlgorithmSet = std::uint16_t; // a bit for each algorithm
     return (set & bit(algorithm)) != 0;
 }
 
+[[nodiscard]] constexpr AlgorithmSet without(AlgorithmSet set, Algorithm algorithm) noexcept
+{
+    return static_cast<AlgorithmSet>(set & ~bit(algorithm));
+}
+
+// May be the second phase of a hierarchy.
+inline constexpr AlgorithmSet kBetweenNodesAlgorithms =
+    bit(Algorithm::kRecursiveDoubling) | bit(Algorithm::kRabenseifner) | bit(Algorithm::kRing);
 // Runs wherever messages do.
 inline constexpr AlgorithmSet kMessageAlgorithms =
-    bit(Algorithm::kRecursiveDoubling) | bit(Algorithm::kRabenseifner) | bit(Algorithm::kRing);
-// Sums every element as a left fold in rank order, whatever the size and the placement.
+    kBetweenNodesAlgorithms | bit(Algorithm::kOrdered);
+// Sums every element as a left fold in rank order, whatever the size and the placement. (kHost does
+// on one node.)
 inline constexpr AlgorithmSet kReproducibleAlgorithms =
     bit(Algorithm::kOneShot) | bit(Algorithm::kTwoShot) | bit(Algorithm::kLeader) |
-    bit(Algorithm::kHost) | bit(Algorithm::kCopyIn);
+    bit(Algorithm::kHost) | bit(Algorithm::kCopyIn) | bit(Algorithm::kOrdered);
 
 // Most bytes in one message unless coll_hetcoll_chunk_bytes asks for more: the size of a bounce
 // slot.
@@ -97,7 +107,7 @@ struct Query {
     int ranks_per_node_min = 0, ranks_per_node_max = 0; // 0: ranks over nodes, rounded
     int ranks_per_gpu = 1;                              // most ranks that share one GPU
     AlgorithmSet available = kMessageAlgorithms;        // what can run at this call
-    bool reproducible = false;                          // take kReproducibleAlgorithms only
+    bool reproducible = false;                          // take left folds in rank order only
     std::optional<Algorithm> forced{};                  // coll_hetcoll_algorithm
     std::size_t chunk_bytes = 0;                        // coll_hetcoll_chunk_bytes; 0: choose
     Links links{};

@@ -76,7 +76,7 @@ std::string read_sample(const std::vector<std::string_view> &words, Sample *samp
     if (words[1] != "-") {
         sample->variant.between_nodes = Algorithm::kRing;
         if (!read_algorithm(words[1], &*sample->variant.between_nodes) ||
-            !contains(kMessageAlgorithms, *sample->variant.between_nodes)) {
+            !contains(kBetweenNodesAlgorithms, *sample->variant.between_nodes)) {
             return wrong(1, "algorithm between nodes");
         }
     }

@@ -222,6 +222,22 @@ Prediction copy_in(const Case &c)
     return cost;
 }
 
+// A tree of one branch, along which a vector goes up and down; ranks of a node are neighbours.
+Prediction ordered(const Case &c, double chunk)
+{
+    const double hops = 2.0 * (c.ranks - 1), far_hops = 2.0 * (c.nodes - 1);
+    const double gbps = c.nodes > 1
+                            ? std::min(c.local > 1 ? c.ring_gbps() : c.far_gbps(1), c.far_gbps(1))
+                            : c.ring_gbps();
+    const double first = std::min(c.bytes, chunk);
+    return {
+        .latency_us =
+            (hops - far_hops) * (c.near_us() + c.turns_us()) + far_hops * c.links.node_latency_us,
+        .bandwidth_us = us(hops * first, gbps) + us(c.bytes, gbps),
+        .reduction_us = (c.ranks - 1.0) * c.reduction_us(first),
+    };
+}
+
 // The pipeline of every tree fills with one chunk a level, up and down, at that tree's part of the
 // rate. Trees follow links that are mapped, even where other pairs of GPUs are not.
 Prediction tree(const Case &c, double chunk)
@@ -334,6 +350,7 @@ std::size_t model_chunk(Algorithm algorithm, const Query &query) noexcept
         share = query.bytes / kChunksPerTree / unsigned(c.links.tree_count);
         break;
     case Algorithm::kHierarchical: share /= unsigned(lanes_of(c)); break;
+    case Algorithm::kOrdered: share = query.bytes / kChunksPerTree; break;
     default: break;
     }
     return std::clamp<std::uint64_t>(share / kChunkMultiple * kChunkMultiple, kMinChunkBytes,
@@ -359,13 +376,20 @@ Prediction predict(Algorithm algorithm, const Query &query) noexcept
     case Algorithm::kHierarchical: return hierarchical(c, chunk);
     case Algorithm::kHost: return host(c);
     case Algorithm::kCopyIn: return copy_in(c);
+    case Algorithm::kOrdered: return ordered(c, chunk);
     }
     return {};
 }
 
 AlgorithmSet allowed(const Query &query) noexcept
 {
-    return query.reproducible ? query.available & kReproducibleAlgorithms : query.available;
+    if (query.reproducible) { // leaders of nodes exchange sums, and two ranks have but one order
+        const bool sums = query.nodes > 1 && query.ranks > 2;
+        const AlgorithmSet fold = query.available & kReproducibleAlgorithms;
+        return sums ? without(fold, Algorithm::kHost) : fold;
+    }
+    const bool asked = query.forced == Algorithm::kOrdered;
+    return asked ? query.available : without(query.available, Algorithm::kOrdered);
 }
 
 Algorithm fastest(AlgorithmSet set, const Query &query) noexcept

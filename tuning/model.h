@@ -30,7 +30,7 @@ struct Prediction {
     return predict(algorithm, query).total_us();
 }
 
-// What `available` allows under `reproducible`.
+// What `available` allows under `reproducible`. kOrdered is for these calls, or where it is forced.
 [[nodiscard]] AlgorithmSet allowed(const Query &query) noexcept;
 // The fastest of a set; on a tie the earlier one, of an empty set kHost.
 [[nodiscard]] Algorithm fastest(AlgorithmSet set, const Query &query) noexcept;

@@ -246,7 +246,7 @@ bool TableReader::read_rule(const JsonNode &node, RuleSet &set)
     }
     if (const JsonNode *between = find(node, "between_nodes"); between != nullptr) {
         rule.between_nodes = Algorithm::kRing;
-        if (!algorithm(*between, "between_nodes", kMessageAlgorithms, &*rule.between_nodes)) {
+        if (!algorithm(*between, "between_nodes", kBetweenNodesAlgorithms, &*rule.between_nodes)) {
             return false;
         }
     }

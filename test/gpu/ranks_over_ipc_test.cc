@@ -163,6 +163,7 @@ constexpr Forced kForced[] = {
     {"hierarchical", HETCOLL_CALLS_HIERARCHICAL, false, true},
     {"host", HETCOLL_CALLS_SMALL, true, false},
     {"copy_in", HETCOLL_CALLS_COPY_IN, true, false},
+    {"ordered", HETCOLL_CALLS_ORDERED, true, true},
 };
 
 TEST_P(RanksOverIpc, EveryAlgorithmGivesTheExactSum)

@@ -27,6 +27,7 @@ constexpr std::array kServed = {
     Served{"hierarchical", Counter::kCallsHierarchical, false},
     Served{"copy_in", Counter::kCallsCopyIn, true},
     Served{"host", Counter::kCallsSmall, true},
+    Served{"ordered", Counter::kCallsOrdered, true},
 };
 constexpr std::size_t kSmallBytes = 8192; // coll_hetcoll_small_limit's default
 

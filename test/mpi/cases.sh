@@ -93,6 +93,10 @@ EMU_MIG=2 case_ 2 ob1 "$forced" algorithms any
 EMU_MIG=2 case_ 4 ob1 "$(with hierarchical)" algorithms hierarchical
 also_expected='hetcoll: coll_hetcoll_algorithm [a-z_]* cannot run on a communicator of'
 wrapper=''
+# Along the chain of the ranks.
+case_ 3 ob1 "$(with ordered)" algorithms ordered
+EMU_NUM_DEVICES=4 case_ 4 ob1 "$(with ordered)" algorithms ordered
+EMU_NUM_DEVICES=2 case_ 5 ucx "$(with ordered)" algorithms ordered
 # Some pairs of GPUs, or all, do not reach each other: messages for these.
 also_expected='hetcoll'
 EMU_NUM_DEVICES=4 EMU_NO_PEER=0-1,2-3 case_ 4 ob1 "$(with ring)" algorithms ring
@@ -152,6 +156,28 @@ else
 fi
 also_expected=
 
+# Sums in the order of the ranks, whatever else is asked for.
+same="$forced --mca coll_hetcoll_reproducible 1"
+case_ 2 ob1 "$same" reproducible
+case_ 3 ucx "$same" reproducible
+EMU_NUM_DEVICES=4 case_ 4 ob1 "$same" reproducible
+case_ 7 ob1 "$same --mca coll_hetcoll_adapt_chunk 1" reproducible
+EMU_NUM_DEVICES=3 case_ 3 ob1 "$same --mca coll_hetcoll_ipc never --mca coll_hetcoll_chunk_bytes 4096" \
+    reproducible
+also_expected='hetcoll: coll_hetcoll_algorithm [a-z_]* cannot run on a communicator of'
+case_ 4 ob1 "$same --mca coll_hetcoll_algorithm ring" reproducible
+EMU_NUM_DEVICES=5 case_ 5 ob1 "$same --mca coll_hetcoll_algorithm one_shot" reproducible
+nodes_ 0,1,1 ob1 "$same --mca coll_hetcoll_algorithm hierarchical" reproducible
+also_expected=
+nodes_ 0,1 ob1 "$same" reproducible
+nodes_ 0,1,0,1 ucx "$same" reproducible
+EMU_NUM_DEVICES=2 nodes_ 0,0,1,1,2 ob1 "$same" reproducible
+nodes_ 2,1,0,0,1,2,0 ob1 "$same" reproducible
+also_expected='hetcoll: a rank cannot use its GPU now'
+case_ 3 ob1 "$same" reproducible staged
+nodes_ 0,1,1,0 ob1 "$same" reproducible staged
+also_expected=
+
 # What calls cost.
 case_ 2 ob1 "$(with leader)" counts leader leader
 case_ 5 ob1 "$(with leader)" counts leader leader
@@ -199,6 +225,24 @@ EMU_NUM_DEVICES=3 case_ 2 ob1 "$forced" streams
 case_ 2 ob1 "$forced --mca coll_hetcoll_pre_sync context" streams context
 case_ 4 ob1 "$forced --mca coll_hetcoll_pre_sync context" streams context
 EMU_NUM_DEVICES=3 case_ 2 ob1 "$forced --mca coll_hetcoll_pre_sync context" streams
+
+# User-defined operations on two bytes, as Horovod's half.
+known="$forced --mca coll_hetcoll_user_ops project_bfloat16_max=bfloat16:max"
+for ranks in 1 2 4; do
+    case_ $ranks ob1 "$known" user_ops known
+done
+case_ 3 ucx "$known" user_ops known
+EMU_NUM_DEVICES=4 case_ 4 ob1 "$known --mca coll_hetcoll_reproducible 1" user_ops known
+nodes_ 0,1,1 ob1 "$known" user_ops known
+nodes_ 0,1 ob1 "$known --mca coll_hetcoll_algorithm ring" user_ops known
+case_ 3 ob1 "$forced --mca coll_hetcoll_recognize_ops 0" user_ops off
+message='the reduction function project_half_prod is not prod of float16'
+case_ 2 ob1 "$forced --mca coll_hetcoll_user_ops project_half_prod=half:prod" user_ops wrong
+message="coll_hetcoll_user_ops: 'nothing' is left out"
+case_ 2 ob1 "$known,nothing" user_ops known
+message='the ranks of a communicator have different coll_hetcoll_user_ops'
+case_ 3 ob1 "$forced" user_ops differ
+message=
 
 case_ 2 ob1 "$forced" types
 case_ 3 ob1 "--mca coll ^hetcoll" types

@@ -15,7 +15,8 @@ check_PROGRAMS += \
 	test/mpi/mixed_memory test/mpi/nonblocking test/mpi/nonblocking_faults \
 	test/mpi/not_accelerated test/mpi/own_collectives test/mpi/observed test/mpi/other_memory \
 	test/mpi/settings test/mpi/spawned test/mpi/staged_collectives \
-	test/mpi/steady_state test/mpi/streams test/mpi/threads test/mpi/types
+	test/mpi/steady_state test/mpi/streams test/mpi/threads test/mpi/types \
+	test/mpi/reproducible test/mpi/user_ops
 TESTS += test/mpi/run.sh
 
 test_mpi_aborts_SOURCES = test/mpi/aborts.cc
@@ -94,4 +95,20 @@ test_mpi_threads_LDADD = $(mpi_test_libs)
 test_mpi_types_SOURCES = test/mpi/types.cc test/mpi/types_in_c.h test/mpi/types_in_c.c
 test_mpi_types_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
 test_mpi_types_LDADD = $(mpi_test_libs)
+test_mpi_reproducible_SOURCES = test/mpi/reproducible.cc
+test_mpi_reproducible_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_reproducible_LDADD = $(mpi_test_libs)
+test_mpi_user_ops_SOURCES = test/mpi/user_ops.cc
+test_mpi_user_ops_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_user_ops_LDADD = $(mpi_test_libs)
+
+# What user_ops opens, found beside the program.
+check_LTLIBRARIES += test/mpi/user_functions.la
+check_DATA += test/mpi/user_functions.so
+test_mpi_user_functions_la_SOURCES = test/mpi/user_functions.cc
+test_mpi_user_functions_la_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_user_functions_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -rpath $(abs_builddir)/test/mpi
+test/mpi/user_functions.so: test/mpi/user_functions.la
+	$(AM_V_at)rm -f $@ && $(LN_S) .libs/user_functions.so $@
+CLEANFILES += test/mpi/user_functions.so
 endif

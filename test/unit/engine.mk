@@ -10,5 +10,6 @@ unit_sources_engine = \
 	test/unit/engine_subgroup_test.cc \
 	test/unit/engine_switch_points_test.cc \
 	test/unit/engine_trace_test.cc \
+	test/unit/engine_user_ops_test.cc \
 	test/unit/memory_network.h test/unit/memory_network.cc \
 	test/unit/schedule_all_ranks.h

@@ -31,6 +31,7 @@ struct NamedAlgorithm {
 inline constexpr NamedAlgorithm kRecursiveDoubling{"recursive_doubling", build_recursive_doubling};
 inline constexpr NamedAlgorithm kRabenseifner{"rabenseifner", build_rabenseifner};
 inline constexpr NamedAlgorithm kRing{"ring", build_ring};
+inline constexpr NamedAlgorithm kOrdered{"ordered", build_ordered};
 inline constexpr NamedAlgorithm kAlgorithms[] = {kRecursiveDoubling, kRabenseifner, kRing};
 
 // Ranks 0..size-1 in order on GPUs of 1, 2, 1, 2, .. ranks, those on nodes of 1, 2, 3, 1, 2, 3, ..
@@ -60,6 +61,7 @@ inline constexpr NamedAlgorithm kEveryKind[] = {
     kRecursiveDoubling,
     kRabenseifner,
     kRing,
+    kOrdered,
     {"hierarchical_ring", build_uneven<BetweenNodes::kRing>},
     {"hierarchical_rabenseifner", build_uneven<BetweenNodes::kRabenseifner>},
     {"hierarchical_recursive_doubling", build_uneven<BetweenNodes::kRecursiveDoubling>},

@@ -36,6 +36,7 @@ TEST(ChoiceTest, EveryAlgorithmIsFoundByItsName)
     EXPECT_STREQ(algorithm_name(Algorithm::kRabenseifner), "rabenseifner");
     EXPECT_STREQ(algorithm_name(Algorithm::kRing), "ring");
     EXPECT_STREQ(algorithm_name(Algorithm::kCopyIn), "copy_in");
+    EXPECT_STREQ(algorithm_name(Algorithm::kOrdered), "ordered");
 }
 
 TEST(ChoiceTest, OtherNamesAreNoAlgorithm)

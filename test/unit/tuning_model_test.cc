@@ -252,5 +252,42 @@ TEST(ModelTest, ReproducibleCallsTakeOnlyLeftFolds)
     EXPECT_TRUE(choose(query).forced_unavailable);
 }
 
+TEST(ModelTest, TheChainOfRanksIsForReproducibleCallsAlone)
+{
+    Query query = query_of(64 * kMiB, 8, 2);
+    query.links = {.gpu_gbps = 300, .ring_gbps = 300};
+    query.available = bit(Algorithm::kRing) | bit(Algorithm::kOrdered);
+    EXPECT_EQ(choose(query).algorithm, Algorithm::kRing);
+    query.forced = Algorithm::kOrdered;
+    EXPECT_EQ(choose(query).algorithm, Algorithm::kOrdered);
+    query.forced.reset();
+    query.reproducible = true;
+    EXPECT_EQ(choose(query).algorithm, Algorithm::kOrdered);
+}
+
+TEST(ModelTest, LeadersOfNodesExchangeSumsWhichIsNoLeftFold)
+{
+    Query query = query_of(8, 4, 2);
+    query.available = bit(Algorithm::kHost) | bit(Algorithm::kOrdered);
+    query.reproducible = true;
+    EXPECT_EQ(choose(query).algorithm, Algorithm::kOrdered);
+    query.nodes = 1;
+    EXPECT_EQ(choose(query).algorithm, Algorithm::kHost);
+    query = query_of(8, 2, 2); // two ranks have one order alone
+    query.available = bit(Algorithm::kHost) | bit(Algorithm::kOrdered);
+    query.reproducible = true;
+    EXPECT_EQ(choose(query).algorithm, Algorithm::kHost);
+}
+
+TEST(ModelTest, ClosedFormOfTheChain)
+{
+    Query query = query_of(16 * kMiB, 4, 1);
+    query.links = {.gpu_gbps = 64, .memory_gbps = 1e9, .gpu_latency_us = 10};
+    query.chunk_bytes = 128 * kKiB;
+    const Prediction cost = predict(Algorithm::kOrdered, query);
+    EXPECT_DOUBLE_EQ(cost.latency_us, 6 * 10);
+    EXPECT_DOUBLE_EQ(cost.bandwidth_us, (16 * kMiB + 6 * 128 * kKiB) / 64e3);
+}
+
 } // namespace
 } // namespace hetcoll

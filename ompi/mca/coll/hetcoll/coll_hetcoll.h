@@ -55,6 +55,9 @@ typedef struct {
     char *topology_file;
     char *tuning_table;
     bool adapt_chunk;
+    bool reproducible;
+    bool recognize_ops;
+    char *user_ops;
     bool progress_thread;
     bool thread_multiple; /* MPI was initialised with MPI_THREAD_MULTIPLE */
     char *ipc;
@@ -92,6 +95,7 @@ typedef struct {
     enum hetcoll_state state;
     struct hetcoll_engine *engine; /* in HETCOLL_STATE_READY */
     bool collectives;              /* likewise: all ranks come to the core with the others too */
+    bool user_ops;                 /* all ranks know the same user-defined ops */
     struct {                       /* the predefined type and op of the last call */
         struct ompi_datatype_t *dtype;
         struct ompi_op_t *op;
@@ -187,9 +191,10 @@ void mca_coll_hetcoll_fill_p2p(struct hetcoll_p2p *p2p, struct ompi_communicator
 /* Whether this Open MPI says that its messages take device pointers. */
 bool mca_coll_hetcoll_pml_claims_device(void);
 
-/* coll_hetcoll_types.c: sets kind, op, count, gap, span and dense of a call. */
-void mca_coll_hetcoll_describe(struct hetcoll_call *call, size_t count,
-                               struct ompi_datatype_t *dtype, struct ompi_op_t *op);
+/* coll_hetcoll_types.c: sets kind, op, user_op, count, gap, span, dense and reason of a call.
+ * Without a module no user-defined op is known. */
+void mca_coll_hetcoll_describe(const mca_coll_hetcoll_module_t *module, struct hetcoll_call *call,
+                               size_t count, struct ompi_datatype_t *dtype, struct ompi_op_t *op);
 
 /* coll_hetcoll_counters.c: MPI_T performance variables, of a process that uses hetcoll. */
 void mca_coll_hetcoll_register_counters(void);

@@ -31,7 +31,7 @@ static int traced_previous(const mca_coll_hetcoll_module_t *module, const void *
     const int rc = previous_allreduce(module, sbuf, rbuf, count, dtype, op);
     if (0 != start_ns) {
         struct hetcoll_call described;
-        mca_coll_hetcoll_describe(&described, count, dtype, op);
+        mca_coll_hetcoll_describe(module, &described, count, dtype, op);
         const struct hetcoll_other_call call = {
             .call = "allreduce",
             .comm_id = mca_coll_hetcoll_comm_id(module->comm),
@@ -99,6 +99,29 @@ static void explain(const mca_coll_hetcoll_module_t *module, const struct hetcol
     mca_coll_hetcoll_log(level, line);
 }
 
+/* Where the ranks' tables differ one may take a function for a sum and another for a maximum: then
+ * nobody knows any, and that is said once. */
+static void compare_user_ops(mca_coll_hetcoll_module_t *module, const struct hetcoll_facts *merged,
+                             const struct hetcoll_facts *of_rank)
+{
+    static bool reported = false;
+    const int size = ompi_comm_size(module->comm);
+    module->user_ops = 0 != merged->user_ops;
+    if (module->user_ops || 0 != ompi_comm_rank(module->comm) || reported) {
+        return;
+    }
+    for (int rank = 1; rank < size; ++rank) {
+        if (of_rank[rank].user_ops != of_rank[0].user_ops) {
+            reported = true;
+            mca_coll_hetcoll_log(0, "hetcoll: the ranks of a communicator have different "
+                                    "coll_hetcoll_user_ops or coll_hetcoll_recognize_ops, so "
+                                    "user-defined operations are left to Open MPI there, which is "
+                                    "slower on device memory: set the same on every rank");
+            return;
+        }
+    }
+}
+
 /* The first call on a communicator. Every rank comes to the same state: it reads the same facts. */
 int mca_coll_hetcoll_first_call(mca_coll_hetcoll_module_t *module)
 {
@@ -125,6 +148,7 @@ int mca_coll_hetcoll_first_call(mca_coll_hetcoll_module_t *module)
     }
     mca_coll_hetcoll_fill_p2p(&p2p, module->comm);
     module->engine = hetcoll_engine_create(process, &p2p, &facts, of_rank);
+    compare_user_ops(module, &facts, of_rank);
     free(of_rank);
     if (NULL == module->engine) {
         return OMPI_ERR_OUT_OF_RESOURCE;
@@ -148,7 +172,7 @@ static void describe(mca_coll_hetcoll_module_t *module, struct hetcoll_call *cal
         call->dense = 1;
         return;
     }
-    mca_coll_hetcoll_describe(call, count, dtype, op);
+    mca_coll_hetcoll_describe(module, call, count, dtype, op);
     if (0 <= call->kind && ompi_datatype_is_predefined(dtype) && ompi_op_is_intrinsic(op)) {
         module->last.dtype = dtype;
         module->last.op = op;

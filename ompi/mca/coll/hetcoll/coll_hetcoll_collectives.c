@@ -70,7 +70,7 @@ static int reduce(mca_coll_base_module_t *base, struct ompi_communicator_t *comm
     }
     struct hetcoll_call call = {
         .send = send, .recv = recv, .collective = (int)collective, .root = root};
-    mca_coll_hetcoll_describe(&call, count, dtype, op);
+    mca_coll_hetcoll_describe(NULL, &call, count, dtype, op);
     if (0 > call.kind || 0 != call.user_op) {
         return MCA_COLL_HETCOLL_NOT_OURS;
     }

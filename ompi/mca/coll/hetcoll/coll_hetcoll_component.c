@@ -15,7 +15,8 @@ const char *mca_coll_hetcoll_component_version_string = "hetcoll, built for Open
 static int register_parameters(void);
 static int open_component(void);
 static int close_component(void);
-/* The level is taken down here: in 4.1 a program's MPI_T_init_thread changes what MPI says of it. */
+/* The level is taken down here: in 4.1 a program's MPI_T_init_thread changes what MPI says of it.
+ */
 static int init_query(bool progress_threads, bool mpi_threads)
 {
     (void)progress_threads;
@@ -144,8 +145,9 @@ static int register_parameters(void)
     c->algorithm_index = make_settable(register_string(
         "algorithm",
         "Algorithm where it can run: auto, recursive_doubling, rabenseifner, ring, one_shot, "
-        "two_shot, leader, tree, hierarchical, host, copy_in. A communicator takes what is set at "
-        "its first MPI_Allreduce",
+        "two_shot, leader, tree, hierarchical, host, copy_in, ordered. A communicator takes what "
+        "is "
+        "set at its first MPI_Allreduce",
         &c->algorithm, "auto"));
     c->adapt_chunk = false;
     (void)mca_base_component_var_register(
@@ -154,6 +156,24 @@ static int register_parameters(void)
         "measured table gives it",
         MCA_BASE_VAR_TYPE_BOOL, NULL, 0, 0, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ,
         &c->adapt_chunk);
+    c->reproducible = false;
+    (void)mca_base_component_var_register(
+        &c->super.collm_version, "reproducible",
+        "Add every element in the order of the ranks, so that a sum has the same bits whatever the "
+        "algorithm, the chunks, the number of nodes and the placement; slower on several nodes",
+        MCA_BASE_VAR_TYPE_BOOL, NULL, 0, 0, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ,
+        &c->reproducible);
+    c->recognize_ops = true;
+    (void)mca_base_component_var_register(
+        &c->super.collm_version, "recognize_ops",
+        "Reduce user-defined operations of half and bfloat16 on the GPU where their function is "
+        "known: those of hetcoll_types.h, Horovod's, and those of coll_hetcoll_user_ops",
+        MCA_BASE_VAR_TYPE_BOOL, NULL, 0, 0, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ,
+        &c->recognize_ops);
+    register_string("user_ops",
+                    "Further functions of user-defined operations, by their symbols: "
+                    "SYMBOL=TYPE:OP,... with TYPE half or bfloat16 and OP sum, prod, min or max",
+                    &c->user_ops, "");
     c->progress_thread = false;
     (void)mca_base_component_var_register(
         &c->super.collm_version, "progress_thread",
@@ -207,10 +227,11 @@ static int register_parameters(void)
                          "Most bytes of page-locked host memory and device memory that a process "
                          "holds for hetcoll (at least 262144); 0: no bound",
                          &c->max_memory, 1ul << 30);
-    (void)register_bytes("max_mapped",
-                         "Most bytes of the memory of other ranks' GPUs that a process keeps mapped "
-                         "between calls",
-                         &c->max_mapped, 64ul << 30);
+    (void)register_bytes(
+        "max_mapped",
+        "Most bytes of the memory of other ranks' GPUs that a process keeps mapped "
+        "between calls",
+        &c->max_mapped, 64ul << 30);
     return mca_coll_hetcoll_bring_fallback();
 }
 
@@ -305,6 +326,9 @@ static int open_component(void)
         .ipc = 0 == strcmp(c->ipc, "auto"),
         .collectives = 0 != strcmp(c->stage, "never"),
         .adapt_chunk = c->adapt_chunk,
+        .reproducible = c->reproducible,
+        .recognize_ops = c->recognize_ops,
+        .user_ops = c->user_ops,
         .small_limit = c->small_limit,
         .chunk_bytes = c->chunk_bytes,
         .sync_context = 0 == strcmp(c->pre_sync, "context"),

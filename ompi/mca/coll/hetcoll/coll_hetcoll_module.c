@@ -10,6 +10,7 @@ static void construct(mca_coll_hetcoll_module_t *module)
     module->comm = NULL;
     module->state = HETCOLL_STATE_NEW;
     module->engine = NULL;
+    module->user_ops = false;
     module->collectives = false;
     module->last.dtype = NULL;
     module->last.op = NULL;

@@ -103,7 +103,7 @@ static bool is_ours(mca_coll_hetcoll_module_t *module, struct hetcoll_call *call
         .recv = rbuf,
         .tag = MCA_COLL_HETCOLL_TAG,
     };
-    mca_coll_hetcoll_describe(call, count, dtype, op);
+    mca_coll_hetcoll_describe(module, call, count, dtype, op);
     return 0 <= call->kind || 0 != call->user_op;
 }
 

@@ -112,27 +112,72 @@ static void describe_predefined_op(struct hetcoll_call *call, ompi_datatype_t *d
     call->op = operation;
 }
 
-/* The types and ops of hetcoll_types.h: two bytes, a user-defined op. Programs may differ between
- * ranks, so whether an op is known is agreed on by all. */
-static void describe_user_op(struct hetcoll_call *call, ompi_datatype_t *dtype, ompi_op_t *op)
+/* A user-defined op's function, with the type that it is first used with. */
+struct user_function {
+    ompi_op_t *op;
+    ompi_datatype_t *dtype;
+};
+
+/* As Open MPI calls it. */
+static void call_function(void *context, const void *in, void *inout, int count)
+{
+    const struct user_function *function = context;
+    MPI_Datatype dtype = function->dtype;
+    function->op->o_func.c_fn((void *)in, inout, &count, &dtype);
+}
+
+/* Written in C, and called with a count that is an int: other languages' functions are called in
+ * their own way. */
+static bool has_c_function(const ompi_op_t *op)
+{
+    unsigned others = OMPI_OP_FLAGS_FORTRAN_FUNC;
+#if defined(OMPI_OP_FLAGS_CXX_FUNC)
+    others |= OMPI_OP_FLAGS_CXX_FUNC;
+#endif
+#if defined(OMPI_OP_FLAGS_JAVA_FUNC)
+    others |= OMPI_OP_FLAGS_JAVA_FUNC;
+#endif
+#if defined(OMPI_OP_FLAGS_BIGCOUNT)
+    others |= OMPI_OP_FLAGS_BIGCOUNT;
+#endif
+    return 0 == (op->o_flags & others);
+}
+
+/* Two bytes and nothing between two elements. */
+static bool is_dense_pair_of_bytes(ompi_datatype_t *dtype, size_t count)
+{
+    ptrdiff_t lower_bound, extent;
+    ompi_datatype_get_true_extent(dtype, &lower_bound, &extent);
+    return 0 == lower_bound && HETCOLL_USER_OP_BYTES == extent &&
+           ompi_datatype_is_contiguous_memory_layout(dtype, count);
+}
+
+/* On elements of two bytes: half and bfloat16. Ranks may run different programs, so the op is used
+ * where all of them say that they know it. */
+static void describe_user_op(const mca_coll_hetcoll_module_t *module, struct hetcoll_call *call,
+                             ompi_datatype_t *dtype, ompi_op_t *op)
 {
     size_t size;
     int kind, operation;
     ompi_datatype_type_size(dtype, &size);
-    if (2 != size || !ompi_op_is_commute(op)) {
+    if (HETCOLL_USER_OP_BYTES != size || !ompi_op_is_commute(op)) {
         return;
     }
     call->user_op = 1;
-    if (0 == (op->o_flags & OMPI_OP_FLAGS_FORTRAN_FUNC) &&
-        ompi_datatype_is_contiguous_memory_layout(dtype, call->count) &&
-        hetcoll_recognize_op((void (*)(void))op->o_func.c_fn, &operation, &kind)) {
+    if (NULL == module || !module->user_ops || !has_c_function(op) ||
+        !is_dense_pair_of_bytes(dtype, call->count)) {
+        return;
+    }
+    struct user_function function = {op, dtype};
+    if (hetcoll_recognize_op(mca_coll_hetcoll_component.process, (void (*)(void))op->o_func.c_fn,
+                             call_function, &function, &operation, &kind)) {
         call->kind = kind;
         call->op = operation;
     }
 }
 
-void mca_coll_hetcoll_describe(struct hetcoll_call *call, size_t count,
-                               struct ompi_datatype_t *dtype, struct ompi_op_t *op)
+void mca_coll_hetcoll_describe(const mca_coll_hetcoll_module_t *module, struct hetcoll_call *call,
+                               size_t count, struct ompi_datatype_t *dtype, struct ompi_op_t *op)
 {
     call->kind = NOT_REDUCED;
     call->user_op = 0;
@@ -141,7 +186,7 @@ void mca_coll_hetcoll_describe(struct hetcoll_call *call, size_t count,
     if (ompi_op_is_intrinsic(op)) {
         describe_predefined_op(call, dtype, op);
     } else {
-        describe_user_op(call, dtype, op);
+        describe_user_op(module, call, dtype, op);
     }
     if (NOT_REDUCED != call->kind) {
         call->gap = 0;
