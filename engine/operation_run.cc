@@ -47,7 +47,8 @@ bool Operation::running()
         process_.count(HETCOLL_BYTES_MAPPED, executor.bytes_pulled());
         record_.direct = direct && executor.bytes_sent() != 0;
         record_.bounced = !direct && executor.bytes_sent() != 0;
-        record_.mapped = executor.bytes_pulled() != 0;
+        // A root that peers read from moves nothing itself.
+        record_.mapped = executor.bytes_pulled() != 0 || (mapping_ && executor.bytes_sent() == 0);
         note(executor.take_failure());
         begin_close();
         return true;
@@ -179,8 +180,7 @@ void Operation::run()
 {
     if (is_collective()) {
         process_.count(HETCOLL_CALLS_COLLECTIVE);
-        constexpr const char *kNames[] = {"pipeline", "direct", "trees"};
-        record_.schedule = kNames[static_cast<int>(linked().key.shape)];
+        record_.schedule = shape_name(linked().key.shape);
     } else {
         serve(static_cast<hetcoll_counter>(HETCOLL_CALLS_RECURSIVE_DOUBLING +
                                            static_cast<int>(choice_.algorithm)));
