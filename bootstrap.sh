@@ -207,7 +207,7 @@ run_horovod()
 {
     sh examples/horovod/setup.sh build/horovod || die "no Horovod, the reason is above"
     result=PASS
-    bash examples/horovod/compare.sh build >build/horovod.log 2>&1 || result=FAIL
+    bash test/clients/horovod.sh build >build/horovod.log 2>&1 || result=FAIL
     cat build/horovod.log
     echo ":test-result: $result" >build/horovod.trs # one of the tests of this build from now on
     sh config/count_tests.sh build
