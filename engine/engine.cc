@@ -329,17 +329,13 @@ const Engine::Linked &Engine::schedule(const Choice &choice, std::size_t bytes)
 const Engine::Linked &Engine::collective_schedule(int collective, int root)
 {
     const bool rooted = collective == HETCOLL_BCAST || collective == HETCOLL_REDUCE;
-    const bool trees = contains(peers_.available(), Algorithm::kTree);
-    const bool all_reach = contains(peers_.available(), Algorithm::kTwoShot);
     return find_or_build({
         .algorithm = Algorithm::kRing,
         .between_nodes = Algorithm::kRing,
         .segments = 1,
         .collective = collective,
         .root = root,
-        .shape = trees && rooted       ? Shape::kTrees
-                 : all_reach && !trees ? Shape::kDirect
-                                       : Shape::kPipeline,
+        .shape = choose_shape(peers_.available(), rooted),
     });
 }
 
@@ -382,17 +378,19 @@ int Engine::host_parts(std::size_t bytes) const noexcept
 Schedule Engine::build(const ScheduleKey &key, int rank) const
 {
     const int size = p2p_.size, root = key.root;
-    const bool direct = key.shape == Shape::kDirect;
+    const bool direct = key.shape == CollectiveShape::kDirect;
     const RankTrees &trees = peers_.trees();
     switch (key.collective) {
     case HETCOLL_BCAST:
-        return key.shape == Shape::kTrees ? build_trees_bcast(rank, root, trees.ranks, trees.trees)
-               : direct                   ? build_direct_bcast(rank, size, root)
-                                          : build_chain_bcast(rank, size, root);
+        return key.shape == CollectiveShape::kTrees
+                   ? build_trees_bcast(rank, root, trees.ranks, trees.trees)
+               : direct ? build_direct_bcast(rank, size, root)
+                        : build_chain_bcast(rank, size, root);
     case HETCOLL_REDUCE:
-        return key.shape == Shape::kTrees ? build_trees_reduce(rank, root, trees.ranks, trees.trees)
-               : direct                   ? build_direct_reduce(rank, size, root)
-                                          : build_chain_reduce(rank, size, root);
+        return key.shape == CollectiveShape::kTrees
+                   ? build_trees_reduce(rank, root, trees.ranks, trees.trees)
+               : direct ? build_direct_reduce(rank, size, root)
+                        : build_chain_reduce(rank, size, root);
     case HETCOLL_ALLGATHER:
         return direct ? build_direct_allgather(rank, size) : build_ring_allgather(rank, size);
     case HETCOLL_REDUCE_SCATTER:

@@ -12,6 +12,7 @@
 #include "schedule/schedule.h"
 #include "tuning/choice.h"
 #include "tuning/chunk_tuner.h"
+#include "tuning/collective_shape.h"
 
 #include <array>
 #include <atomic>
@@ -86,14 +87,11 @@ public:
     void forget_peers() noexcept;
 
     // This rank's schedule, built at first use and kept: it serves every size.
-    // How data go in a collective that is no allreduce: along a chain or ring, from every rank to
-    // every other, in packed trees.
-    enum class Shape : std::uint8_t { kPipeline, kDirect, kTrees };
     struct ScheduleKey {
         Algorithm algorithm, between_nodes;
         int segments; // of a hierarchy; of trees the parts that go through host memory
         int collective = HETCOLL_ALLREDUCE, root = 0;
-        Shape shape = Shape::kPipeline; // of what is no allreduce
+        CollectiveShape shape = CollectiveShape::kPipeline; // of what is no allreduce
         friend bool operator==(const ScheduleKey &, const ScheduleKey &) = default;
     };
     struct Linked {

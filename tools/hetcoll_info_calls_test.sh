@@ -23,6 +23,22 @@ says 1 "--algorithm 'rings' is none" $call --algorithm rings
 says 1 'how large a vector?' --explain --ranks 4
 says 1 'the topology has 8' --explain --bytes 4M --ranks 9 --topology "$machines/dgx1v.topology"
 
+# Who serves the other collectives.
+call='--explain --bytes 4M --ranks 3 --collective'
+says 0 'own schedule, trees: down' $call bcast --topology "$machines/dgx1v-014.topology"
+says 0 'own schedule, trees: up' $call reduce --topology "$machines/dgx1v-014.topology"
+says 0 'own schedule, pipeline: in chunks around' $call allgather --topology "$machines/dgx1v-014.topology"
+says 0 'own schedule, direct' $call reduce_scatter --topology "$machines/dgxa100.topology"
+says 0 'own schedule, pipeline: in chunks along' $call bcast --nodes 3 --topology "$machines/dgxa100.topology"
+says 0 'hetcoll has no schedule for it' $call alltoallv
+says 0 'there is no buffer' $call barrier
+says 0 'less than 131072 bytes' --explain --bytes 131071 --ranks 3 --collective bcast
+says 0 'served by  hetcoll' --explain --bytes 128K --ranks 3 --collective bcast
+says 0 'nobody to share' --explain --bytes 4M --ranks 1 --collective bcast
+says 0 'served by  tree' $call allreduce --topology "$machines/dgx1v-014.topology"
+says 105 'broadcast not in' $call broadcast
+call='--explain --bytes 4M --ranks 64 --nodes 8'
+
 cat >"$work/table.json" <<'END'
 {"rule_file_version": 3, "module": "hetcoll",
  "machines": [{"name": "box", "fingerprint": {"gpu": "A100"}}],

@@ -1,5 +1,6 @@
 #include "tools/info_explain.h"
 
+#include "tools/info_collective.h"
 #include "tuning/model.h"
 #include "tuning/table.h"
 #include "tuning/topology_links.h"
@@ -238,6 +239,13 @@ void add_explain_options(CLI::App &app, ExplainRequest &request)
                      "would cost; with --topology FILE on nodes like that");
     app.add_flag("--fingerprint", request.fingerprint,
                  "what a tuning table knows this machine by, or a machine like FILE of --topology");
+    std::vector<std::string> collectives = collective_names();
+    collectives.emplace_back("allreduce");
+    app.add_option("--collective", request.collective,
+                   "with --explain: who serves another collective on device memory (allreduce)")
+        ->needs(explain)
+        ->check(CLI::IsMember(collectives))
+        ->type_name("NAME");
     app.add_option("--table", request.table, "with --explain: a tuning table")
         ->needs(explain)
         ->type_name("FILE");
@@ -290,9 +298,11 @@ Result<std::string> show_explanation(const ExplainRequest &request, const CallRe
     std::string text;
     for (const std::size_t bytes : call.bytes) {
         query->bytes = bytes;
-        text +=
-            (text.empty() ? "" : "\n") + explain(*query, *view, request.small_limit,
-                                                 table ? &*table : nullptr, topology != nullptr);
+        text += text.empty() ? "" : "\n";
+        text += request.collective != "allreduce"
+                    ? explain_collective(request.collective, *query, *view)
+                    : explain(*query, *view, request.small_limit, table ? &*table : nullptr,
+                              topology != nullptr);
     }
     return text;
 }

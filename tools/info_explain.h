@@ -1,4 +1,5 @@
-// hetcoll_info --explain: which algorithm serves a call, by which rule, and what the others cost.
+// hetcoll_info --explain: which algorithm serves a call, by which rule, and what the others cost;
+// who serves other collectives.
 // hetcoll_info --fingerprint: what tells machines of one class, for tuning tables.
 #pragma once
 
@@ -10,6 +11,7 @@ namespace hetcoll {
 struct ExplainRequest {
     bool wanted = false, fingerprint = false;
     std::string table, machine; // a file, and the machine in it; empty: none, the only one
+    std::string collective = "allreduce";
     std::string algorithm = "auto";
     std::string op = "sum";
     std::size_t element_bytes = 4;

@@ -8,6 +8,7 @@ endif
 hetcoll_info_SOURCES = \
 	tools/hetcoll_info.cc \
 	tools/info_call.h tools/info_call.cc \
+	tools/info_collective.h tools/info_collective.cc \
 	tools/info_explain.h tools/info_explain.cc \
 	tools/info_model.h tools/info_model.cc \
 	tools/info_topology.h tools/info_topology.cc \

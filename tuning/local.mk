@@ -5,6 +5,7 @@ hetcoll_sources += \
 	tuning/choice.h tuning/choice.cc \
 	tuning/chunk_tuner.h tuning/chunk_tuner.cc \
 	tuning/cluster_model.h tuning/cluster_model.cc \
+	tuning/collective_shape.h \
 	tuning/fingerprint.h tuning/fingerprint.cc \
 	tuning/json_reader.h tuning/json_reader.cc \
 	tuning/measurements.h tuning/measurements.cc \

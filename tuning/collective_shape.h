@@ -1,0 +1,31 @@
+// How data go in a broadcast, reduce, allgather or reduce-scatter of hetcoll's own.
+#pragma once
+
+#include "tuning/choice.h"
+
+namespace hetcoll {
+
+enum class CollectiveShape : std::uint8_t {
+    kPipeline, // along a chain or a ring
+    kDirect,   // from every rank to every other
+    kTrees,    // in packed trees
+};
+
+// What the trace calls them.
+[[nodiscard]] constexpr const char *shape_name(CollectiveShape shape) noexcept
+{
+    constexpr const char *kNames[] = {"pipeline", "direct", "trees"};
+    return kNames[static_cast<int>(shape)];
+}
+
+// `available` is of the communicator, `rooted` of the collective. Trees go from a root or to it.
+[[nodiscard]] constexpr CollectiveShape choose_shape(AlgorithmSet available, bool rooted) noexcept
+{
+    const bool trees = contains(available, Algorithm::kTree);
+    const bool all_reach = contains(available, Algorithm::kTwoShot);
+    return trees && rooted       ? CollectiveShape::kTrees
+           : all_reach && !trees ? CollectiveShape::kDirect
+                                 : CollectiveShape::kPipeline;
+}
+
+} // namespace hetcoll
