@@ -219,6 +219,12 @@ bool Engine::keeps_order(const hetcoll_call &call) const noexcept
                                                 static_cast<ElementKind>(call.kind))));
 }
 
+bool Engine::forces_small_kernel() const noexcept
+{
+    return agreed_.algorithm != 0 && contains(without(kSmallAlgorithms, Algorithm::kHost),
+                                              static_cast<Algorithm>(agreed_.algorithm - 1));
+}
+
 Choice Engine::choice(const hetcoll_call &call, std::size_t bytes, bool mapped)
 {
     const bool small = bytes <= agreed_.small_limit;

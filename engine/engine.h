@@ -60,6 +60,8 @@ public:
     {
         return (group_.nodes() == 1 && group_.uses_pages()) || p2p_.size <= 2;
     }
+    // coll_hetcoll_algorithm names one of kernels that serve small calls too.
+    [[nodiscard]] bool forces_small_kernel() const noexcept;
     // The same on every rank, because everything that goes in is. `mapped`: peers' memory may be
     // used, if the ranks have found out that it can.
     [[nodiscard]] Choice choice(const hetcoll_call &call, std::size_t bytes, bool mapped);

@@ -189,7 +189,8 @@ void Operation::begin()
         return;
     }
     // What a rank that does not know a user-defined op does in its first meeting, all ranks do.
-    if (call_.user_op != 0 && is_small() && !engine_.should_find_peers()) {
+    if (call_.user_op != 0 && is_small() && !engine_.should_find_peers() &&
+        !engine_.forces_small_kernel()) {
         begin_small();
         return;
     }

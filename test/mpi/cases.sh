@@ -169,6 +169,7 @@ case_ 4 ob1 "$same --mca coll_hetcoll_algorithm ring" reproducible
 EMU_NUM_DEVICES=5 case_ 5 ob1 "$same --mca coll_hetcoll_algorithm one_shot" reproducible
 nodes_ 0,1,1 ob1 "$same --mca coll_hetcoll_algorithm hierarchical" reproducible
 also_expected=
+nodes_ 0,1,1 ob1 "$forced" reproducible one
 nodes_ 0,1 ob1 "$same" reproducible
 nodes_ 0,1,0,1 ucx "$same" reproducible
 EMU_NUM_DEVICES=2 nodes_ 0,0,1,1,2 ob1 "$same" reproducible

@@ -1,14 +1,15 @@
 // coll_hetcoll_reproducible: every sum is the left fold of the ranks' elements, ((r0 + r1) + r2) +
 // .., bit for bit, whatever the size, the memory, the algorithm, the chunks and the nodes that the
-// command line asks for. With "staged" the GPUs' kernels do not load.
+// command line asks for. With "staged" the GPUs' kernels do not load, with "one" one rank alone
+// asks for it.
 #include "bench/buffer.h"
 #include "cuda_kernels/reduction.h"
 #include "test/mpi/check.h"
 
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <string_view>
-#include <type_traits>
 #include <vector>
 
 namespace hetcoll::test {
@@ -75,7 +76,8 @@ Buffer allocate(Program &program, Memory memory, std::size_t bytes)
 }
 
 template <class T> void check_sum(Program &program, MPI_Comm comm, MPI_Datatype type,
-                                  std::size_t count, Where where, bool in_place)
+                                  std::size_t count, Where where, bool in_place,
+                                  bool nonblocking = false)
 {
     int rank = 0, ranks = 0;
     MPI_Comm_rank(comm, &rank);
@@ -85,13 +87,20 @@ template <class T> void check_sum(Program &program, MPI_Comm comm, MPI_Datatype 
     const Buffer send = allocate(program, at.send, bytes), recv = allocate(program, at.recv, bytes);
     const std::vector<T> mine = input<T>(count, rank), wanted = fold<T>(count, ranks, false);
     program.require((in_place ? recv : send).write(0, mine.data(), bytes));
-    MPI_Allreduce(in_place ? MPI_IN_PLACE : send.data(), recv.data(), static_cast<int>(count), type,
-                  MPI_SUM, comm);
+    const void *from = in_place ? MPI_IN_PLACE : static_cast<const void *>(send.data());
+    if (nonblocking) {
+        MPI_Request request = MPI_REQUEST_NULL;
+        MPI_Iallreduce(from, recv.data(), static_cast<int>(count), type, MPI_SUM, comm, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    } else {
+        MPI_Allreduce(from, recv.data(), static_cast<int>(count), type, MPI_SUM, comm);
+    }
     std::vector<T> got(count);
     program.require(recv.read(0, got.data(), bytes));
     program.check(std::memcmp(got.data(), wanted.data(), bytes) == 0,
-                  "%zu elements of %zu bytes, %s%s: not the left fold", count, sizeof(T),
-                  kWhere[static_cast<int>(where)], in_place ? ", in place" : "");
+                  "%zu elements of %zu bytes, %s%s%s: not the left fold", count, sizeof(T),
+                  kWhere[static_cast<int>(where)], in_place ? ", in place" : "",
+                  nonblocking ? ", nonblocking" : "");
 }
 
 template <class T> void every_size(Program &program, MPI_Comm comm, MPI_Datatype type)
@@ -102,6 +111,7 @@ template <class T> void every_size(Program &program, MPI_Comm comm, MPI_Datatype
         for (const Where where : {Where::kDevice, Where::kHost, Where::kMixed}) {
             check_sum<T>(program, comm, type, bytes / sizeof(T), where, false);
             check_sum<T>(program, comm, type, bytes / sizeof(T), where, true);
+            check_sum<T>(program, comm, type, bytes / sizeof(T), where, true, true);
         }
         check_sum<T>(program, comm, type, bytes / sizeof(T), Where::kForeign, false);
     }
@@ -180,6 +190,10 @@ void run(Program &program, std::string_view what)
 int main(int argc, char **argv)
 {
     using namespace hetcoll::test;
+    const char *const rank = std::getenv("OMPI_COMM_WORLD_RANK");
+    if (argc > 1 && std::string_view(argv[1]) == "one" && rank != nullptr && *rank == '1') {
+        setenv("OMPI_MCA_coll_hetcoll_reproducible", "1", 1); // for all of them
+    }
     Program program(argc, argv, "reproducible");
     run(program, argc > 1 ? argv[1] : "");
     program.close_gpu();

@@ -3,6 +3,7 @@
 // and never called for a trial. How it is started decides what is known: "known", "off", "differ"
 // or "wrong".
 #include "bench/buffer.h"
+#include "bench/persistent.h"
 #include "cuda_kernels/numbers.h"
 #include "test/mpi/check.h"
 
@@ -83,13 +84,35 @@ private:
     MPI_Op op_ = MPI_OP_NULL;
 };
 
+enum class How { kBlocking, kNonblocking, kPersistent };
+
+void call(How how, void *buffer, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
+{
+    MPI_Request request = MPI_REQUEST_NULL;
+    switch (how) {
+    case How::kBlocking: MPI_Allreduce(MPI_IN_PLACE, buffer, count, type, op, comm); return;
+    case How::kNonblocking:
+        MPI_Iallreduce(MPI_IN_PLACE, buffer, count, type, op, comm, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        return;
+    case How::kPersistent:
+        HETCOLL_ALLREDUCE_INIT(MPI_IN_PLACE, buffer, count, type, op, comm, MPI_INFO_NULL,
+                               &request);
+        MPI_Start(&request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        MPI_Request_free(&request);
+        return;
+    }
+}
+
 // In place, in device memory.
-Numbers reduce(Program &program, MPI_Comm comm, const Numbers &mine, MPI_Datatype type, MPI_Op op)
+Numbers reduce(Program &program, MPI_Comm comm, const Numbers &mine, MPI_Datatype type, MPI_Op op,
+               How how = How::kBlocking)
 {
     auto buffer = Buffer::allocate(&program.gpu(), Memory::kDevice, 2 * mine.size());
     program.require(buffer.ok() ? Status() : buffer.take_status());
     program.require(buffer->write(0, mine.data(), 2 * mine.size()));
-    MPI_Allreduce(MPI_IN_PLACE, buffer->data(), static_cast<int>(mine.size()), type, op, comm);
+    call(how, buffer->data(), static_cast<int>(mine.size()), type, op, comm);
     Numbers result(mine.size());
     program.require(buffer->read(0, result.data(), 2 * result.size()));
     return result;
@@ -261,6 +284,24 @@ void one_rank_may_not_know_it(Program &program, const Library &library)
     sum_ones(program, library.horovod("float16_sum"), false, "and one that all know");
 }
 
+// Also where one rank does not know the operation.
+void all_ways_to_call_give_one_result(Program &program, const Library &library)
+{
+    const bool last = program.rank() == program.ranks() - 1;
+    const Half sum(library.horovod("float16_sum")), unknown(library.find("unknown_half_sum"));
+    for (const Half *half : {&sum, &unknown, last ? &unknown : &sum}) {
+        for (const How how : {How::kNonblocking, How::kPersistent}) {
+            for (const std::size_t count : {kSmall, kLarge}) {
+                const Numbers ones(count, 0x3c00);
+                const Numbers got =
+                    reduce(program, MPI_COMM_WORLD, ones, half->type(), half->op(), how);
+                program.check(is_sum_of_ones(program, got), "wrong sum of %zu, %s", count,
+                              how == How::kPersistent ? "persistent" : "nonblocking");
+            }
+        }
+    }
+}
+
 // A call is as many agreements as one with an operation of MPI's.
 void it_costs_no_agreement_more(Program &program, const Library &library)
 {
@@ -296,6 +337,7 @@ void known(Program &program, const Library &library)
     sum_ones(program, library.find("unknown_half_sum"), true, "an unknown sum");
     a_handle_may_become_another_operation(program, library);
     one_rank_may_not_know_it(program, library);
+    all_ways_to_call_give_one_result(program, library);
     it_costs_no_agreement_more(program, library);
     const std::uint64_t before = staged(program);
     const Numbers most = reduce(program, MPI_COMM_WORLD, Numbers(kLarge, 0x3f80),
