@@ -324,6 +324,8 @@ case_ 3 ucx "$(with ring)" observed variables
 for ranks in 1 2 3; do
     case_ $ranks ob1 "$(with ring) --mca coll_hetcoll_trace $work/trace.%r" observed trace "$work/trace"
 done
+LD_LIBRARY_PATH='' case_ 2 ob1 "$forced --mca coll_hetcoll_trace $work/trace.%r" observed host "$work/trace"
+EMU_FAIL='cuMemHostAlloc:*:2' EMU_FAIL_RANK=1 case_ 3 ob1 "$forced" observed reasons
 case_ 2 ob1 "$forced --mca coll_hetcoll_max_memory 1M" observed bound 1048576
 case_ 3 ob1 "$(with two_shot) --mca coll_hetcoll_max_memory 262144" observed bound 262144
 EMU_NUM_DEVICES=2 nodes_ 0,0,1,1 ob1 "$forced --mca coll_hetcoll_max_memory 512K" observed bound 524288

@@ -1,7 +1,7 @@
 // What a user can see of hetcoll's work. "variables": MPI_T performance variables of time, staged
 // calls and memory; with --mca coll_hetcoll_algorithm ring. "trace FILE": the lines of
-// --mca coll_hetcoll_trace FILE.%r, read while the job runs. "bound BYTES": what is held stays
-// within
+// --mca coll_hetcoll_trace FILE.%r, read while the job runs; "host FILE" without a GPU. "reasons":
+// where rank 1 cannot pin memory. "bound BYTES": what is held stays within
 // --mca coll_hetcoll_max_memory BYTES, whatever is reduced.
 #include "test/mpi/check.h"
 
@@ -185,6 +185,34 @@ void trace(Program &program, const std::string &path)
     has(last_line_of([&] { mixed.reduce(); }), "\"memory\":\"mixed\"");
 }
 
+// Without a GPU in the job, where hetcoll is called only because there is a trace.
+void trace_of_host(Program &program, const std::string &path)
+{
+    const std::string mine = path + "." + std::to_string(program.rank());
+    int value = 1;
+    MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    program.check(value == program.ranks(), "%d of %d ranks", value, program.ranks());
+    const auto lines = lines_of(mine);
+    const std::string line = lines.empty() ? std::string() : lines.back();
+    const char *wanted = "\"bytes\":4,\"kind\":\"int32\",\"op\":\"sum\",\"memory\":\"host\","
+                         "\"algorithm\":\"open_mpi\",\"path\":\"host\"";
+    program.check(line.find(wanted) != std::string::npos, "'%s' is not in '%s'", wanted,
+                  line.c_str());
+}
+
+// Rank 1 cannot pin memory: EMU_FAIL.
+void one_rank_without_its_gpu(Program &program)
+{
+    const Variable gpu(program, "staged_gpu", MPI_T_PVAR_CLASS_COUNTER);
+    const Variable other(program, "staged_other_rank", MPI_T_PVAR_CLASS_COUNTER);
+    check_allreduce(program, MPI_COMM_WORLD, call_of(kCount, Memory::kDevice));
+    const bool failing = program.rank() == 1;
+    program.check(gpu.read() == (failing ? 1u : 0u), "%llu calls staged for this rank's GPU",
+                  gpu.read());
+    program.check(other.read() == (failing ? 0u : 1u), "%llu calls staged for another rank's",
+                  other.read());
+}
+
 void bound(Program &program, unsigned long long most)
 {
     const Variable pinned(program, "held_pinned", MPI_T_PVAR_CLASS_LEVEL);
@@ -219,6 +247,10 @@ void run(Program &program, const std::string &what, const std::string &argument)
         variables(program);
     } else if (what == "trace") {
         trace(program, argument);
+    } else if (what == "host") {
+        trace_of_host(program, argument);
+    } else if (what == "reasons") {
+        one_rank_without_its_gpu(program);
     } else {
         bound(program, std::strtoull(argument.c_str(), nullptr, 10));
     }

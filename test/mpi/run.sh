@@ -65,6 +65,7 @@ case_()
     local line="$program${*:+ $*}, $ranks ranks, $pml${options:+, $options}${launcher:+, $launcher}"
     line="$line${wrapper:+, $wrapper}" # without the folders
     line=${line//"$here/"/}
+    line=${line//"$work/"/}
     selected "$line" || return 0
     local transport="--mca pml $pml"
     if [ "$pml" = ucx ]; then # without RDMA hardware ucx has to be told that shared memory will do
