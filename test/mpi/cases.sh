@@ -331,6 +331,8 @@ case_ 3 ob1 "$(with two_shot) --mca coll_hetcoll_max_memory 262144" observed bou
 EMU_NUM_DEVICES=2 nodes_ 0,0,1,1 ob1 "$forced --mca coll_hetcoll_max_memory 512K" observed bound 524288
 message='hetcoll: no trace of rank 0: coll_hetcoll_trace: /proc/none/trace.0 cannot be written'
 case_ 2 ob1 "$forced --mca coll_hetcoll_trace /proc/none/trace" settings
+message='hetcoll is off.*coll_hetcoll_max_memory 5 is too small, write at least 262144, or 0'
+LD_LIBRARY_PATH='' case_ 2 ob1 "$forced --mca coll_hetcoll_max_memory 5" all_collectives
 message=
 
 # Every failure has a message of hetcoll's; thousands of them, so mpirun tears some lines.
