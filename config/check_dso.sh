@@ -1,6 +1,6 @@
 #!/bin/sh
 # check_dso.sh [COMPONENT.so]: what Open MPI loads into every process must be harmless there: one
-# exported symbol, no CUDA library, nothing that runs at load, no relocated code.
+# exported symbol, no CUDA library, nothing that runs at load, no handlers, no relocated code.
 set -u
 dso=${1:-${HETCOLL_BUILDDIR:-.}/component/mca_coll_hetcoll.so}
 failures=0
@@ -43,6 +43,10 @@ echo 'int hetcoll_nothing;' >"$work/empty.cc"
 ${CXX:-g++} -shared -fPIC -o "$work/empty.so" "$work/empty.cc" || exit 1
 report "bytes of start-up code pointers (global constructors)" \
     "$(init_bytes "$work/empty.so")" "$(init_bytes "$dso")"
+
+# R20: programs have their own handlers, and unload what has them (Python, dlclose).
+report "signal, fork and exit handlers" "" "$(nm -D --undefined-only "$dso" | awk '{ print $NF }' | sed 's/@.*//' |
+    grep -E '^(sigaction|signal|sysv_signal|bsd_signal|setitimer|__register_atfork|atexit|__cxa_atexit|on_exit)$' | tr '\n' ' ')"
 
 report "relocations of code" "" "$(readelf -dW "$dso" | grep -o TEXTREL | head -n 1)"
 

@@ -424,6 +424,20 @@ EMU_NUM_DEVICES=2 case_ 4 ob1 "$forced" churn splits
 case_ 1 ob1 "$forced" churn buffers
 case_ 4 ucx "$forced" churn splits
 
+# What programs bring.
+case_ 2 ob1 "$forced" callers contexts
+EMU_NUM_DEVICES=3 case_ 3 ob1 "$forced" callers contexts
+EMU_NUM_DEVICES=3 case_ 3 ob1 "$(with ring)" callers contexts
+case_ 3 ob1 "$forced" callers padding
+EMU_NUM_DEVICES=2 case_ 4 ob1 "$forced" callers padding
+case_ 3 ob1 "$(with ring) --mca coll_hetcoll_ipc never" callers padding
+for level in single funneled serialized multiple; do
+    case_ 2 ob1 "$forced" callers level $level
+done
+message='hetcoll ignores its tuning table and chooses algorithms by its model'
+case_ 3 ob1 "$forced" callers tables "$here/../../tools/hetcoll_tune_test.json"
+message=
+
 # The calls of trainings with Horovod, played by its one background thread, launched as it launches.
 # Without a GPU, and without hetcoll, on host memory.
 horovod="-mca btl ^openib -bind-to none"

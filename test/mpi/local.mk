@@ -10,7 +10,7 @@ mpi_test_libs = libhetcoll_mpi_test.la libhetcoll_bench.la libhetcoll.la $(MPI_L
 
 check_PROGRAMS += \
 	test/mpi/aborts test/mpi/algorithms test/mpi/all_collectives \
-	test/mpi/churn test/mpi/counts test/mpi/device_allreduce \
+	test/mpi/callers test/mpi/churn test/mpi/counts test/mpi/device_allreduce \
 	test/mpi/faults test/mpi/host_path test/mpi/lifecycle test/mpi/limits test/mpi/mapping_faults \
 	test/mpi/mixed_memory test/mpi/nonblocking test/mpi/nonblocking_faults \
 	test/mpi/not_accelerated test/mpi/own_collectives test/mpi/observed test/mpi/other_memory \
@@ -25,6 +25,9 @@ test_mpi_aborts_LDADD = $(mpi_test_libs)
 test_mpi_algorithms_SOURCES = test/mpi/algorithms.cc
 test_mpi_algorithms_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
 test_mpi_algorithms_LDADD = $(mpi_test_libs)
+test_mpi_callers_SOURCES = test/mpi/callers.cc
+test_mpi_callers_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_callers_LDADD = $(mpi_test_libs)
 test_mpi_churn_SOURCES = test/mpi/churn.cc
 test_mpi_churn_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
 test_mpi_churn_LDADD = $(mpi_test_libs)
