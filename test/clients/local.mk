@@ -2,11 +2,11 @@
 # and take minutes.
 EXTRA_DIST += test/clients/horovod.sh test/clients/horovod_calls.py \
 	test/clients/mpi4py.sh test/clients/mpi4py_tests.py test/clients/device_array.py \
-	test/clients/ucx.sh
+	test/clients/ucx.sh test/clients/cuda_runtime.c test/clients/cuda_runtime.map
 
 check-clients:
 	$(MAKE) $(AM_MAKEFLAGS) all
-	$(MAKE) $(AM_MAKEFLAGS) test/mpi/other_memory test/unit/pointer_cache_test
+	$(MAKE) $(AM_MAKEFLAGS) test/mpi/device_allreduce test/mpi/other_memory test/unit/pointer_cache_test
 	@status=0; HETCOLL_BUILDDIR='$(abs_builddir)'; export HETCOLL_BUILDDIR; \
 	$(srcdir)/test/clients/mpi4py.sh || status=1; \
 	$(srcdir)/test/clients/ucx.sh || status=1; \

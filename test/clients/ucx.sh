@@ -3,9 +3,11 @@
 # check-clients; by hand: HETCOLL_BUILDDIR=BUILD test/clients/ucx.sh.
 #
 # Its libucm reports the emulated driver's allocations, so the hooked pointer cache answers without the driver:
-# the cache's own tests, and MPI programs. Its ucx_perftest runs with its CUDA transports on that driver.
+# the cache's own tests, and MPI programs. Its messages carry device memory, so hetcoll hands device pointers
+# to pml ucx. Its ucx_perftest runs on host and on device memory, the latter by a stand-in for the CUDA runtime.
 set -u
 build=${HETCOLL_BUILDDIR:-$PWD}
+here=$(cd "$(dirname "$0")" && pwd)
 configured() { sed -n "s/^$1 = //p" "$build/Makefile"; }
 mpirun=${MPIRUN:-$(configured MPIRUN)}
 components=${OMPI_COMPONENTS:-$(configured OMPI_COMPONENTS)}
@@ -59,33 +61,55 @@ export OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_btl_vader_single_copy_me
 if [ "$(id -u)" = 0 ]; then
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 fi
+# job NAME RANKS "MPIRUN OPTIONS" PROGRAM
+job()
+{
+    local status=0
+    # shellcheck disable=SC2086
+    timeout -k 5 100 "$mpirun" --mca coll hetcoll --mca coll_hetcoll_verbose 1 $3 -n "$2" \
+        "$build/test/mpi/$4" >"$clients/ucx.out" 2>&1 </dev/null || status=$?
+    case $1 in
+    hooked) ! grep -q 'memory events are not available' "$clients/ucx.out" || status=-1 ;;
+    direct) grep -q "messages carry device memory" "$clients/ucx.out" || status=-1 ;;
+    esac
+    result $status "$4 $1, $2 ranks"
+}
+direct='--mca pml ucx --mca opal_common_ucx_tls any --mca opal_common_ucx_devices any'
+direct="$direct --mca coll_hetcoll_pml_device always --mca coll_hetcoll_ipc never"
 for ranks in 2 3; do
-    timeout -k 5 100 "$mpirun" --mca pml ob1 --mca coll hetcoll --mca coll_hetcoll_pointer_cache hooked -n $ranks \
-        "$build/test/mpi/other_memory" >"$clients/ucx.out" 2>&1 </dev/null
-    status=$?
-    if [ $status -eq 0 ] && grep -q 'memory events are not available' "$clients/ucx.out"; then
-        status=1
-    fi
-    result $status "MPI_Allreduce with the hooked pointer cache, $ranks ranks"
+    job hooked $ranks '--mca pml ob1 --mca coll_hetcoll_pointer_cache hooked' other_memory
+    job direct $ranks "$direct" device_allreduce
 done
+job direct 2 "$direct" other_memory
+
+# It asks for the runtime by a name of its own, and would take the real one beside it.
+runtime=$(basename "$(echo "$ucx"/libucx_cu13.libs/libcudart-*)")
+mkdir -p "$clients/runtime"
+# shellcheck disable=SC2046
+$(configured CC) -O2 -Wall -Wextra -shared -fPIC $(configured CUDA_CPPFLAGS) "-Wl,-soname,$runtime" \
+    "-Wl,--version-script=$here/cuda_runtime.map" "$here/cuda_runtime.c" "$build/emulated_gpu/lib/libcuda.so.1" \
+    -o "$clients/runtime/$runtime" >"$clients/ucx.out" 2>&1
+result $? 'stand-in for the CUDA runtime'
 
 # perftest MEMORY TEST: between two processes.
 perftest()
 {
     local server status
     port=$((port + 1))
-    timeout 60 "$ucx/libucx/bin/ucx_perftest" -p $port -m "$1" >"$clients/ucx.server" 2>&1 &
+    LD_PRELOAD=$clients/runtime/$runtime timeout 60 "$ucx/libucx/bin/ucx_perftest" -p $port -m "$1" \
+        >"$clients/ucx.server" 2>&1 &
     server=$!
     sleep 1
-    timeout 50 "$ucx/libucx/bin/ucx_perftest" -p $port -m "$1" -t "$2" -s 65536 -n 50 -w 5 127.0.0.1 \
-        >"$clients/ucx.out" 2>&1
+    LD_PRELOAD=$clients/runtime/$runtime timeout 50 "$ucx/libucx/bin/ucx_perftest" -p $port -m "$1" -t "$2" \
+        -s 65536 -n 20 -w 2 127.0.0.1 >"$clients/ucx.out" 2>&1
     status=$?
     [ $status -eq 0 ] || kill $server 2>/dev/null
     wait $server
     result $status "ucx_perftest $2, $1 memory"
 }
-for test in tag_lat tag_bw ucp_put_bw; do
-    perftest host $test
+for memory in host cuda cuda-managed; do
+    perftest $memory tag_lat
+    perftest $memory tag_bw
 done
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]
