@@ -406,11 +406,12 @@ else
     skipped=$((skipped + 1))
 fi
 
-for test in many leaked reset requests anew after side before forked untouched; do
+for test in many leaked reset requests destroyed anew after side before forked untouched; do
     case_ 3 ob1 "$forced" lifecycle $test
 done
 case_ 2 ucx "$forced" lifecycle many
 EMU_NUM_DEVICES=3 case_ 3 ob1 "$(with two_shot)" lifecycle requests
+EMU_NUM_DEVICES=3 case_ 3 ob1 "$(with two_shot)" lifecycle destroyed
 case_ 2 ucx "$forced" lifecycle forked
 case_ 2 ob1 "$forced" spawned
 case_ 1 ob1 "$forced" spawned
@@ -438,7 +439,7 @@ message='hetcoll ignores its tuning table and chooses algorithms by its model'
 case_ 3 ob1 "$forced" callers tables "$here/../../tools/hetcoll_tune_test.json"
 message=
 
-# The calls of trainings with Horovod, played by its one background thread, launched as it launches.
+# R21: the calls of trainings with Horovod, played by its one background thread, launched as it launches.
 # Without a GPU, and without hetcoll, on host memory.
 horovod="-mca btl ^openib -bind-to none"
 traces=$here/../../bench/traces

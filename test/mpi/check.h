@@ -1,6 +1,7 @@
 // What the MPI tests share: counting checks, the GPU, the emulated driver's counters and faults,
 // and one Allreduce with everything about it checked. A failed check prints a line; any line that
-// does not start with "ok", "skip" or "note" makes run.sh fail the case.
+// does not start with "ok", "skip" or "note" makes run.sh fail the case. R1 to R25 in the tests are
+// those of docs/clients.md.
 #pragma once
 
 #include "bench/buffer.h"
@@ -100,8 +101,8 @@ struct Call {
 [[nodiscard]] std::string describe(const Call &call);
 
 // One MPI_Allreduce on `comm` with guards around both buffers. Checks every element, that all ranks
-// hold the same bits, that the send buffer is as before and that nothing beside was touched. Ranks
-// may differ in memory and offsets. Collective; thread safe on different communicators.
+// hold the same bits (R9), that the send buffer is as before and that nothing beside was touched.
+// Ranks may differ in memory and offsets. Collective; thread safe on different communicators.
 void check_allreduce(Program &program, MPI_Comm comm, const Call &call);
 
 // The parts of it, for tests that do something in between.

@@ -7,7 +7,7 @@
 namespace hetcoll::test {
 namespace {
 
-// Below and above the small limit, and not a multiple of anything.
+// R5, R6 (random integers wrap): below and above the small limit, and not a multiple of anything.
 void every_op_on_every_kind(Program &program)
 {
     std::uint32_t seed = 1;
@@ -55,7 +55,8 @@ void sizes_around_every_limit(Program &program)
     }
 }
 
-// Only the alignment of an element is guaranteed, and the two buffers may differ, on each rank.
+// R4, R7: only the alignment of an element is guaranteed, and the two buffers may differ, on each
+// rank.
 void misaligned_buffers(Program &program)
 {
     std::uint32_t seed = 200;
@@ -82,6 +83,7 @@ void misaligned_buffers(Program &program)
     }
 }
 
+// R7: the send buffer stays as it is, guards and all, in whatever memory.
 void every_pair_of_places(Program &program)
 {
     std::uint32_t seed = 300;

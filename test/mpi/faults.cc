@@ -1,4 +1,4 @@
-// Every driver call that an Allreduce makes is made to fail on one rank: the first time, later
+// R22: every driver call that an Allreduce makes is made to fail on one rank: the first time, later
 // times, and from the first time on; where all that hetcoll needs is there already, and where it
 // makes it in this call. What may come of it is the right result or an MPI error on every affected
 // rank; never a hang, a crash or a wrong result. Afterwards the same communicator must work.

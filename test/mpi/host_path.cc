@@ -1,4 +1,4 @@
-// What a host Allreduce costs where hetcoll is in the job: no driver call, no allocation of
+// What a host Allreduce costs where hetcoll is in the job (R2): no driver call, no allocation of
 // hetcoll's, and where no rank can have a GPU no message of hetcoll's either. With an argument
 // "no_gpu" the job must have no GPU.
 #include "test/mpi/check.h"
@@ -97,11 +97,11 @@ namespace {
 constexpr int kCalls = 50;
 double static_in[1'000], static_out[1'000];
 
-void one_place(Program &program, bool no_gpu, const char *where, const double *in, double *out,
-               int count)
+template <class Reduce>
+void check_costs(Program &program, bool no_gpu, int count, const char *where, const Reduce &reduce)
 {
     for (int i = 0; i < 3; ++i) {
-        MPI_Allreduce(in, out, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+        reduce();
     }
     const Emulated emulated;
     const std::uint64_t driver_calls = emulated.calls("all_calls");
@@ -109,14 +109,14 @@ void one_place(Program &program, bool no_gpu, const char *where, const double *i
     allocations = 0;
     counting = true;
     for (int i = 0; i < kCalls; ++i) {
-        MPI_Allreduce(in, out, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+        reduce();
     }
     counting = false;
     const CounterValues used = program.counters().read() - before;
     const auto made = static_cast<unsigned long long>(emulated.calls("all_calls") - driver_calls);
-    program.check(made == 0, "%llu driver calls in %d calls with %d doubles %s", made, kCalls,
+    program.check(made == 0, "%llu driver calls in %d calls with %d elements %s", made, kCalls,
                   count, where);
-    program.check(allocations == 0, "%ld allocations of hetcoll in %d calls with %d doubles %s",
+    program.check(allocations == 0, "%ld allocations of hetcoll in %d calls with %d elements %s",
                   allocations, kCalls, count, where);
     program.check(used[Counter::kAllocations] == 0, "hetcoll says that it allocated");
     if (no_gpu) {
@@ -128,8 +128,36 @@ void one_place(Program &program, bool no_gpu, const char *where, const double *i
     }
 }
 
+void one_place(Program &program, bool no_gpu, const char *where, const double *in, double *out,
+               int count)
+{
+    check_costs(program, no_gpu, count, where,
+                [&] { MPI_Allreduce(in, out, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD); });
+}
+
+// R24: the bits on which Horovod's ranks agree in every cycle, a thousand times a second.
+void negotiation(Program &program, bool no_gpu)
+{
+    for (const int count : {1, 2, 3}) {
+        std::array<long long, 3> all{-1, -1, -1}, any{};
+        all[0] = ~(1LL << program.rank());
+        any[0] = 1LL << program.rank();
+        check_costs(program, no_gpu, count, "in place, bits", [&] {
+            MPI_Allreduce(MPI_IN_PLACE, all.data(), count, MPI_LONG_LONG_INT, MPI_BAND,
+                          MPI_COMM_WORLD);
+            MPI_Allreduce(MPI_IN_PLACE, any.data(), count, MPI_LONG_LONG_INT, MPI_BOR,
+                          MPI_COMM_WORLD);
+        });
+        const long long ranks = (1LL << program.ranks()) - 1;
+        program.check(all[0] == ~ranks && any[0] == ranks, "the bits are %llx and %llx",
+                      static_cast<unsigned long long>(all[0]),
+                      static_cast<unsigned long long>(any[0]));
+    }
+}
+
 void every_place(Program &program, bool no_gpu)
 {
+    negotiation(program, no_gpu);
     for (const int count : {1, 3, 1'000}) {
         std::array<double, 1'000> in{}, out{};
         one_place(program, no_gpu, "on the stack", in.data(), out.data(), count);

@@ -3,6 +3,7 @@
 //   leaked      communicators never freed: MPI_Finalize destroys them
 //   reset       the device is reset before MPI_Finalize
 //   requests    and nonblocking and persistent operations ran before that
+//   destroyed   the application's own context is destroyed while hetcoll holds things in it
 //   forked      the program forks, and goes on
 //   untouched   no GPU is used: nothing of ours is made
 //   anew        the device is reset, and used again
@@ -34,6 +35,7 @@ Call call_of(std::size_t count, std::uint32_t seed)
     return {{ElementKind::kFloat32, ReduceOp::kSum, Values::kExact, seed}, count};
 }
 
+// R16.
 int many(int argc, char **argv)
 {
     Program program(argc, argv, "lifecycle many");
@@ -52,6 +54,7 @@ int many(int argc, char **argv)
     return program.finish();
 }
 
+// R17, as Horovod's Adasum leaves them.
 int leaked(int argc, char **argv)
 {
     Program program(argc, argv, "lifecycle leaked");
@@ -131,6 +134,55 @@ int requests(int argc, char **argv)
     }
     MPI_Comm_free(&comm);
     return end_after_reset(program);
+}
+
+// R17: a context that cuCtxCreate made, with a persistent request in it, destroyed; twice, as its
+// handle comes again.
+int destroyed(int argc, char **argv)
+{
+    Program program(argc, argv, "lifecycle destroyed");
+    const Driver &driver = program.gpu().driver();
+    const Emulated emulated;
+    const auto create = reinterpret_cast<CUresult (*)(CUcontext *, unsigned, CUdevice)>(
+        emulated.find("cuCtxCreate_v2"));
+    const auto destroy =
+        reinterpret_cast<CUresult (*)(CUcontext)>(emulated.find("cuCtxDestroy_v2"));
+    if (!program.check(create != nullptr && destroy != nullptr, "the driver lacks cuCtxCreate")) {
+        return program.finish();
+    }
+    constexpr std::size_t kCount = 60'000;
+    const Pattern pattern{ElementKind::kFloat32, ReduceOp::kSum, Values::kExact, 12};
+    std::vector<char> image(kCount * sizeof(float));
+    for (int round = 0; round < 2; ++round) {
+        CUcontext context = nullptr;
+        CUdeviceptr vector = 0;
+        create(&context, 0, program.gpu().ordinal());
+        driver.cuMemAlloc(&vector, image.size());
+        void *data = reinterpret_cast<void *>(static_cast<std::uintptr_t>(vector));
+        MPI_Request request = MPI_REQUEST_NULL;
+        HETCOLL_ALLREDUCE_INIT(MPI_IN_PLACE, data, kCount, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD,
+                               MPI_INFO_NULL, &request);
+        for (const bool persistent : {false, true}) {
+            fill_input(pattern, program.rank(), kCount, image.data());
+            driver.cuMemcpyHtoD(vector, image.data(), image.size());
+            if (persistent) {
+                MPI_Start(&request);
+                MPI_Wait(&request, MPI_STATUS_IGNORE);
+            } else {
+                MPI_Allreduce(MPI_IN_PLACE, data, kCount, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+            }
+            driver.cuMemcpyDtoH(image.data(), vector, image.size());
+            const Mismatch mismatch =
+                compare_result(pattern, program.ranks(), kCount, image.data());
+            program.check(mismatch.wrong == 0, "%zu elements wrong in round %d", mismatch.wrong,
+                          round);
+        }
+        destroy(context);
+        MPI_Request_free(&request);
+        driver.cuCtxSetCurrent(program.gpu().context());
+        check_allreduce(program, MPI_COMM_WORLD, call_of(kCount, 13)); // in the other context
+    }
+    return program.finish();
 }
 
 // The child does nothing with MPI or CUDA, as what Python's subprocess or a data loader forks.
@@ -284,6 +336,7 @@ int after(int argc, char **argv)
     return exit_code;
 }
 
+// R14.
 int side(int argc, char **argv)
 {
     int exit_code = 1;
@@ -329,9 +382,10 @@ int main(int argc, char **argv)
 {
     using namespace hetcoll::test;
     const std::map<std::string, std::function<int(int, char **)>> tests = {
-        {"many", many},     {"leaked", leaked},       {"reset", reset}, {"requests", requests},
-        {"anew", anew},     {"after", after},         {"side", side},   {"before", before},
-        {"forked", forked}, {"untouched", untouched},
+        {"many", many},         {"leaked", leaked},       {"reset", reset},
+        {"requests", requests}, {"destroyed", destroyed}, {"anew", anew},
+        {"after", after},       {"side", side},           {"before", before},
+        {"forked", forked},     {"untouched", untouched},
     };
     const auto found = tests.find(argc > 1 ? argv[1] : "");
     if (found == tests.end()) {

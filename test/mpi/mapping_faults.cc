@@ -1,5 +1,6 @@
-// Peers' memory that cannot be mapped, kernels over it that cannot be launched, and kernels that
-// fail while they run: on one rank only, chosen by the second argument. What breaks is the first.
+// R4: peers' memory that cannot be mapped, kernels over it that cannot be launched, and kernels
+// that fail while they run: on one rank only, chosen by the second argument. What breaks is the
+// first.
 #include "test/mpi/check.h"
 
 #include <cstdio>

@@ -1,5 +1,6 @@
-// Host memory on some ranks and device memory on others in one call: where a buffer lies is a local
-// fact, and Horovod's join mixes them. Every pattern of the first ranks, at every class of size.
+// R3: host memory on some ranks and device memory on others in one call: where a buffer lies is a
+// local fact, and Horovod's join mixes them. Every pattern of the first ranks, at every class of
+// size.
 #include "test/mpi/check.h"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
-// Driver calls that fail on one rank within MPI_Iallreduce and persistent operations. "every": each
-// call that such an operation makes, the first time, the last time and from the first time on; what
-// may come of it is the right result or an MPI error from the wait; never a hang, and the operation
-// behind it in the queue and later ones are in step. "launch": a kernel that is not launched is an
-// error on all ranks.
+// R22: driver calls that fail on one rank within MPI_Iallreduce and persistent operations. "every":
+// each call that such an operation makes, the first time, the last time and from the first time on;
+// what may come of it is the right result or an MPI error from the wait; never a hang, and the
+// operation behind it in the queue and later ones are in step. "launch": a kernel that is not
+// launched is an error on all ranks.
 #include "bench/persistent.h"
 #include "test/mpi/check.h"
 

@@ -213,6 +213,7 @@ void one_rank_without_its_gpu(Program &program)
                   other.read());
 }
 
+// R25: memory does not grow with the vector.
 void bound(Program &program, unsigned long long most)
 {
     const Variable pinned(program, "held_pinned", MPI_T_PVAR_CLASS_LEVEL);

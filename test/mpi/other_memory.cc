@@ -174,8 +174,8 @@ private:
         std::free(memory);
     }
 
-    // The emulated driver gives a freed address out again first, as real ones often do. Each rank
-    // goes through the kinds in another order, so that they mix within a call.
+    // R19: the emulated driver gives a freed address out again first, as real ones often do. Each
+    // rank goes through the kinds in another order, so that they mix within a call.
     void addresses_that_change_owner()
     {
         const std::vector<Memory> kinds = {Memory::kDevice, Memory::kManaged, Memory::kHost,

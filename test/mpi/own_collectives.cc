@@ -1,4 +1,4 @@
-// Bcast, Reduce, Allgather and Reduce_scatter of device memory by hetcoll's own schedules: from
+// R1: Bcast, Reduce, Allgather and Reduce_scatter of device memory by hetcoll's own schedules: from
 // every root, in place, with shares of all sizes; and that ranks with other memory or with holes in
 // their types still get the right result, from the staged path.
 #include "test/mpi/check.h"

@@ -1,6 +1,6 @@
-// Driver calls of one Allreduce on device memory once its shape is known, as the emulated driver
-// counts them: one attribute query a distinct buffer, and nothing that allocates, maps, creates or
-// copies through pageable memory.
+// R25: driver calls of one Allreduce on device memory once its shape is known, as the emulated
+// driver counts them: one attribute query a distinct buffer, and nothing that allocates, maps,
+// creates or copies through pageable memory.
 #include "test/mpi/check.h"
 
 #include <array>

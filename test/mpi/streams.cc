@@ -1,4 +1,4 @@
-// Order with the application's streams: MPI is called while earlier work on the legacy default
+// R11: order with the application's streams: MPI is called while earlier work on the legacy default
 // stream still runs, and neither this rank nor a peer may use the buffer before that work is done.
 // On return the result is complete for every stream. docs/streams.md is the contract.
 //
@@ -134,7 +134,7 @@ void unordered_stream(Program &program, const Emulated &emulated)
     driver.cuStreamDestroy(stream);
 }
 
-// The first thing after MPI_Allreduce is a copy on a stream that is ordered with nothing.
+// R12: the first thing after MPI_Allreduce is a copy on a stream that is ordered with nothing.
 void result_complete_for_every_stream(Program &program, std::size_t count)
 {
     const Call call{{ElementKind::kFloat32, ReduceOp::kSum, Values::kExact, 6}, count};

@@ -1,4 +1,4 @@
-// User-defined operations on two-byte types, as Horovod's half: those that hetcoll knows by the
+// R5: user-defined operations on two-byte types, as Horovod's half: those that hetcoll knows by the
 // symbol of their function run in its kernels and have the function's bits, all others are staged
 // and never called for a trial. How it is started decides what is known: "known", "off", "differ"
 // or "wrong".
@@ -224,7 +224,8 @@ void nan_and_zeros_of_the_lower_rank_stay(Program &program, const Library &libra
     MPI_Comm_free(&pair);
 }
 
-// NaN in the padding of Horovod's fusion buffer, and everywhere else: all ranks hold the same bits.
+// R8: NaN in the padding of Horovod's fusion buffer, and everywhere else: all ranks hold the same
+// bits.
 void all_ranks_hold_the_same_bits(Program &program, const Library &library)
 {
     for (const char *name : kHorovod) {
@@ -263,7 +264,7 @@ void sum_ones(Program &program, Function function, bool is_staged, const char *w
     }
 }
 
-// Open MPI gives a new op the address of one that was freed.
+// R18: Open MPI gives a new op the address of one that was freed.
 void a_handle_may_become_another_operation(Program &program, const Library &library)
 {
     const Numbers ones(kSmall, 0x3c00), twos(kSmall, 0x4000);

@@ -129,7 +129,7 @@ TEST(HostReduce, LogicalOperationsAnswerZeroOrOne)
     EXPECT_EQ(Bytes({0, 1, 1, 0}), Bytes(result, result + 4));
 }
 
-TEST(HostReduce, SmallIntegersWrap)
+TEST(HostReduce, SmallIntegersWrap) // R6
 {
     const signed char a[] = {127, -128}, b[] = {1, -1};
     signed char result[2];

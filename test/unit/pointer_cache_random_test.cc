@@ -1,5 +1,5 @@
-// Buffers of every kind come, go and come again at the same addresses; every answer is compared
-// with what the program knows and with what the driver says at that moment.
+// R19: buffers of every kind come, go and come again at the same addresses; every answer is
+// compared with what the program knows and with what the driver says at that moment.
 #include "pointer_cache/pointer_cache.h"
 #include "test/unit/pointer_cache_fake_ucm.h"
 #include "test/unit/pointer_cache_memory_kinds.h"
