@@ -24,7 +24,7 @@ if [ "$(id -u)" = 0 ]; then
 fi
 machine=$here/../topology/machines/dgxa100.topology:0-3
 work=$(mktemp) || exit 1
-trap 'rm -f "$work" "$work.plain"' EXIT
+trap 'rm -f "$work" "$work".*' EXIT
 
 processor_time() { awk '/^cpu / { busy = $2 + $3 + $4 + $7 + $8; print busy, busy + $5 + $6 }' /proc/stat; }
 
@@ -35,7 +35,11 @@ play()
     shift
     EMU_LINKS=$machine EMU_LINK_SCALE=$at EMU_NODE=replay$$.$at timeout -k 5 1800 \
         "$(configured MPIRUN)" -mca pml ob1 -mca btl ^openib -bind-to none --mca coll hetcoll -n 4 \
-        bench/horovod_replay "$@" 2>/dev/null </dev/null
+        bench/horovod_replay "$@" 2>"$work.errors" </dev/null || {
+        cat "$work.errors" >&2
+        echo "horovod_replay.sh: the job failed, its words are above: $*" >&2
+        return 1
+    }
 }
 
 sum_of() { awk -v column="$1" '$1 == "Allreduce" && $3 == "all" { sum += $column } END { printf "%.0f\n", sum }' "$work"; }
