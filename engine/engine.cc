@@ -272,6 +272,7 @@ Choice Engine::choice(const hetcoll_call &call, std::size_t bytes, bool mapped)
             in_order ? " in a sum that coll_hetcoll_reproducible asks for" : "",
             algorithm_name(chosen.algorithm));
     }
+    chosen.node_by_node = chosen.node_by_node && mapped && peers_.maps();
     memo = {bytes, call.kind, call.op, available, chosen};
     return chosen;
 }
@@ -329,6 +330,7 @@ const Engine::Linked &Engine::schedule(const Choice &choice, std::size_t bytes)
         .segments = hierarchical                           ? hierarchy_segments(bytes)
                     : choice.algorithm == Algorithm::kTree ? host_parts(bytes)
                                                            : 1,
+        .node_by_node = choice.node_by_node,
     });
 }
 
@@ -409,8 +411,24 @@ Schedule Engine::build(const ScheduleKey &key, int rank) const
         return build_trees(rank, peers_.trees().ranks, peers_.trees().trees, key.segments);
     case Algorithm::kHierarchical:
         return build_hierarchical(rank, peers_.groups(), between(key.between_nodes), key.segments);
+    case Algorithm::kOrdered:
+        return key.node_by_node ? build_ordered(rank, node_runs()) : build_ordered(rank, size);
     default: return build_schedule(key.algorithm, rank, size);
     }
+}
+
+// How many ranks in a row lie on one node, from rank 0 on.
+std::vector<int> Engine::node_runs() const
+{
+    std::vector<int> runs;
+    for (int rank = 0; rank < p2p_.size; ++rank) {
+        if (rank > 0 && group_.node_of(rank) == group_.node_of(rank - 1)) {
+            ++runs.back();
+        } else {
+            runs.push_back(1);
+        }
+    }
+    return runs;
 }
 
 // Finds the steps that read peers' memory, if the control page has a counter for each of them.

@@ -91,7 +91,8 @@ public:
     // This rank's schedule, built at first use and kept: it serves every size.
     struct ScheduleKey {
         Algorithm algorithm, between_nodes;
-        int segments; // of a hierarchy; of trees the parts that go through host memory
+        int segments;              // of a hierarchy; of trees the parts that go through host memory
+        bool node_by_node = false; // Choice's
         int collective = HETCOLL_ALLREDUCE, root = 0;
         CollectiveShape shape = CollectiveShape::kPipeline; // of what is no allreduce
         friend bool operator==(const ScheduleKey &, const ScheduleKey &) = default;
@@ -119,6 +120,7 @@ private:
     [[nodiscard]] const Linked &find_or_build(const ScheduleKey &key);
     [[nodiscard]] Schedule build(const ScheduleKey &key, int rank) const;
     [[nodiscard]] int host_parts(std::size_t bytes) const noexcept;
+    [[nodiscard]] std::vector<int> node_runs() const;
     void link(Linked &linked) const;
     void observe_host(const hetcoll_call &call, std::uint64_t start_ns) noexcept;
     void say_split_machine(std::span<const hetcoll_facts> facts);

@@ -28,6 +28,8 @@ namespace hetcoll {
 [[nodiscard]] Schedule build_ring(int rank, int size);
 // A left fold in the order of the ranks: kOrderedAllreduce is its contract.
 [[nodiscard]] Schedule build_ordered(int rank, int size);
+// The same with the ranks in runs, runs[0] of them from rank 0 on, then runs[1], all positive.
+[[nodiscard]] Schedule build_ordered(int rank, std::span<const int> runs);
 
 // A spanning tree of vertices, with its share of the vector.
 struct TreeShape {

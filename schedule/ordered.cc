@@ -5,20 +5,37 @@
 // placement: for sums that must not depend on them. The cost is that of a ring, 2(n-1) messages one
 // after the other and at most two vectors through a link, and where ranks lie on nodes one after
 // the other only one vector each way crosses between two nodes.
+//
+// The chain may go from node to node instead of from rank to rank. The first of a run of ranks gets
+// the sum of all before it, and adds its own and, in their order, those of the others of the run:
+// in one kernel where it can read their memory. That is fewer messages one after the other, but the
+// first rank reads all the others' vectors.
 #include "schedule/algorithms.h"
 
 #include <numeric>
 
 namespace hetcoll {
 
+Schedule build_ordered(int rank, std::span<const int> runs)
+{
+    TreeShape tree{.root = 0, .parent = {}, .weight = 1};
+    int first = 0;
+    for (const int run : runs) {
+        tree.parent.resize(static_cast<std::size_t>(first + run), first);
+        tree.parent[first] = first + run; // the first of the next run
+        tree.root = first;
+        first += run;
+    }
+    tree.parent[tree.root] = -1;
+    std::vector<int> ranks(tree.parent.size());
+    std::iota(ranks.begin(), ranks.end(), 0);
+    return build_trees(rank, ranks, {&tree, 1});
+}
+
 Schedule build_ordered(int rank, int size)
 {
-    TreeShape chain{.root = size - 1, .parent = std::vector<int>(size), .weight = 1};
-    std::iota(chain.parent.begin(), chain.parent.end(), 1);
-    chain.parent.back() = -1;
-    std::vector<int> ranks(size);
-    std::iota(ranks.begin(), ranks.end(), 0);
-    return build_trees(rank, ranks, {&chain, 1});
+    const std::vector<int> alone(static_cast<std::size_t>(size), 1);
+    return build_ordered(rank, alone);
 }
 
 } // namespace hetcoll

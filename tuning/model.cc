@@ -223,7 +223,7 @@ Prediction copy_in(const Case &c)
 }
 
 // A tree of one branch, along which a vector goes up and down; ranks of a node are neighbours.
-Prediction ordered(const Case &c, double chunk)
+Prediction chain_of_ranks(const Case &c, double chunk)
 {
     const double hops = 2.0 * (c.ranks - 1), far_hops = 2.0 * (c.nodes - 1);
     const double gbps = c.nodes > 1
@@ -236,6 +236,30 @@ Prediction ordered(const Case &c, double chunk)
         .bandwidth_us = us(hops * first, gbps) + us(c.bytes, gbps),
         .reduction_us = (c.ranks - 1.0) * c.reduction_us(first),
     };
+}
+
+// The first rank of each node reads those of all others of it, and they read the result there.
+Prediction chain_of_nodes(const Case &c, double chunk)
+{
+    const double hops = 2.0 * (c.nodes - 1), first = std::min(c.bytes, chunk);
+    const double near = us((c.local - 1) * c.bytes, c.near_gbps());
+    const double far = c.nodes > 1 ? us(c.bytes, c.far_gbps(1)) : 0;
+    return {
+        .latency_us = hops * c.links.node_latency_us + (c.nodes + 1) * c.near_us(),
+        .bandwidth_us = (c.nodes > 1 ? us(hops * first, c.far_gbps(1)) : 0) + std::max(near, far),
+        .reduction_us = c.nodes * c.reduction_us(first),
+    };
+}
+
+bool node_by_node(const Case &c, double chunk)
+{
+    return c.mapped() && c.local > 1 &&
+           chain_of_nodes(c, chunk).total_us() < chain_of_ranks(c, chunk).total_us();
+}
+
+Prediction ordered(const Case &c, double chunk)
+{
+    return node_by_node(c, chunk) ? chain_of_nodes(c, chunk) : chain_of_ranks(c, chunk);
 }
 
 // The pipeline of every tree fills with one chunk a level, up and down, at that tree's part of the
@@ -410,6 +434,13 @@ Algorithm fastest(AlgorithmSet set, const Query &query) noexcept
         }
     }
     return best;
+}
+
+bool adds_node_by_node(const Query &query) noexcept
+{
+    const std::size_t chunk =
+        query.chunk_bytes != 0 ? query.chunk_bytes : model_chunk(Algorithm::kOrdered, query);
+    return node_by_node(Case(query), static_cast<double>(chunk));
 }
 
 Algorithm fastest_between_nodes(const Query &query) noexcept

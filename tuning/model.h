@@ -35,6 +35,8 @@ struct Prediction {
 // The fastest of a set; on a tie the earlier one, of an empty set kHost.
 [[nodiscard]] Algorithm fastest(AlgorithmSet set, const Query &query) noexcept;
 // The fastest algorithm for the slices that the hierarchy exchanges between nodes.
+// Whether kOrdered is faster from node to node than from rank to rank.
+[[nodiscard]] bool adds_node_by_node(const Query &query) noexcept;
 [[nodiscard]] Algorithm fastest_between_nodes(const Query &query) noexcept;
 // Into how many parts the hierarchy cuts a vector, so that its phases overlap; a smaller part is
 // mostly latency.

@@ -279,6 +279,19 @@ TEST(ModelTest, LeadersOfNodesExchangeSumsWhichIsNoLeftFold)
     EXPECT_EQ(choose(query).algorithm, Algorithm::kHost);
 }
 
+TEST(ModelTest, TheChainGoesFromNodeToNodeWhereThatIsFaster)
+{
+    Query query = query_of(4 * kKiB, 64, 8);
+    query.reproducible = true;
+    query.available = kMessageAlgorithms;
+    EXPECT_FALSE(choose(query).node_by_node); // nothing is mapped
+    query.links.gpu_gbps = 10;
+    EXPECT_TRUE(choose(query).node_by_node);
+    EXPECT_LT(predict_us(Algorithm::kOrdered, query), 2 * 64 * query.links.gpu_latency_us);
+    query.bytes = 1024 * kMiB; // seven vectors through the port of one GPU
+    EXPECT_FALSE(choose(query).node_by_node);
+}
+
 TEST(ModelTest, ClosedFormOfTheChain)
 {
     Query query = query_of(16 * kMiB, 4, 1);
