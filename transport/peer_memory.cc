@@ -76,6 +76,17 @@ struct PeerMapping {
     bool doomed = false; // to be closed with its last lease; not in the index any more
 };
 
+namespace {
+
+bool shares_block(const PeerMapping &old, const SharedBuffer &buffer)
+{
+    const std::uint64_t first = buffer.base / kBlockBytes * kBlockBytes;
+    const std::uint64_t bytes = buffer.base + buffer.bytes + kBlockBytes - first;
+    return overlap(old.base, old.bytes, first, bytes);
+}
+
+} // namespace
+
 struct PeerMemory::Impl {
     using List = std::list<PeerMapping>;
 
@@ -96,7 +107,9 @@ struct PeerMemory::Impl {
     PeerCounters counters{};
 
     Result<void *> map_new(const Key &key, const SharedBuffer &buffer, const Device &importer,
-                           PeerMapping *&mapping);
+                           const PeerLease &lease, PeerMapping *&mapping);
+    bool is_held_by_others(const Key &key, const SharedBuffer &buffer,
+                           const PeerLease &lease) const;
     CUresult open(PeerMapping &mapping, const SharedBuffer &buffer, const FdBundle &fds,
                   const char *&call);
     CUresult open_vmm(PeerMapping &mapping, const FdBundle &fds, const char *&call);
@@ -269,17 +282,27 @@ CUresult PeerMemory::Impl::open(PeerMapping &mapping, const SharedBuffer &buffer
     }
     // Blocks overlap where allocations do not: a small one was there, the new one is larger.
     ++counters.already_mapped;
-    const std::uint64_t first = buffer.base / kBlockBytes * kBlockBytes;
-    const std::uint64_t bytes = buffer.base + buffer.bytes + kBlockBytes - first;
     counters.replaced += static_cast<unsigned>(close_where([&](const PeerMapping &old) {
-        return old.key.owner == mapping.key.owner && overlap(old.base, old.bytes, first, bytes);
+        return old.key.owner == mapping.key.owner && shares_block(old, buffer);
     }));
     return try_open();
 }
 
-// A null result: the file descriptors are on their way.
+// Whether another call here holds a mapping that is in the buffer's way. It is at its end: the
+// owner has left it, or it would not have freed that memory.
+bool PeerMemory::Impl::is_held_by_others(const Key &key, const SharedBuffer &buffer,
+                                         const PeerLease &lease) const
+{
+    return std::any_of(mappings.begin(), mappings.end(), [&](const PeerMapping &old) {
+        return old.doomed && old.key.owner == key.owner && shares_block(old, buffer) &&
+               std::find(lease.held_.begin(), lease.held_.end(), &old) == lease.held_.end();
+    });
+}
+
+// A null result: the file descriptors are on their way, or another call is to let go first.
 Result<void *> PeerMemory::Impl::map_new(const Key &key, const SharedBuffer &buffer,
-                                         const Device &importer, PeerMapping *&mapping)
+                                         const Device &importer, const PeerLease &lease,
+                                         PeerMapping *&mapping)
 {
     if (Status status = check_alive(key.owner); !status.ok()) {
         return status;
@@ -320,6 +343,9 @@ Result<void *> PeerMemory::Impl::map_new(const Key &key, const SharedBuffer &buf
                        .context = importer.context_ref()};
     const char *call = "";
     const CUresult result = open(opened, buffer, fds, call);
+    if (result == CUDA_ERROR_ALREADY_MAPPED && is_held_by_others(key, buffer, lease)) {
+        return nullptr;
+    }
     if (result != CUDA_SUCCESS) {
         char doing[64];
         std::snprintf(doing, sizeof doing, "mapping memory of process %d", key.owner.pid);
@@ -368,7 +394,7 @@ Result<void *> PeerMemory::map(const ProcessIdentity &owner, const SharedBuffer 
         impl_->mappings.splice(impl_->mappings.begin(), impl_->mappings, found->second);
         mapping = &*found->second;
     } else {
-        auto mapped = impl_->map_new(key, buffer, importer, mapping);
+        auto mapped = impl_->map_new(key, buffer, importer, lease, mapping);
         impl_->counters.failures += !mapped.ok();
         if (!mapped.ok() || mapping == nullptr) {
             return mapped;

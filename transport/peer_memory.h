@@ -64,8 +64,9 @@ public:
 
     // Where the first byte of the buffer is for this process, in `importer`'s context; need not be
     // current. A null pointer means not yet: the owner, which has to step() its channel, passes
-    // file descriptors on; call again. In the process that owns it, it is the buffer itself. An
-    // error names what failed and the way out; the memory can then not be shared.
+    // file descriptors on, or a call of another thread that ends now is in the way; call again. In
+    // the process that owns it, it is the buffer itself. An error names what failed and the way
+    // out; the memory can then not be shared.
     [[nodiscard]] Result<void *> map(const ProcessIdentity &owner, const SharedBuffer &buffer,
                                      const Device &importer, PeerLease &lease);
 

@@ -288,6 +288,7 @@ case_ 2 ob1 "$forced" threads
 case_ 4 ob1 "$forced" threads
 case_ 3 ucx "$forced" threads
 case_ 2 ob1 "$forced" threads many
+EMU_NUM_DEVICES=2 case_ 2 ob1 "$forced" threads many
 case_ 2 ob1 "$forced --mca coll_hetcoll_progress_thread 1" threads many
 
 case_ 2 ob1 "$forced" host_path

@@ -122,6 +122,7 @@ public:
         probe_.reset();
         target_.reset();
         lease_.release();
+        other_lease_.release();
         memory_.reset();
         exporter_.reset();
         buffers_.clear();
@@ -145,7 +146,7 @@ private:
     void answer_as_owner(const PeerQuestion &question, PeerAnswer &answer);
     void answer_as_user(const PeerQuestion &question, PeerAnswer &answer);
     void answer_probe(const PeerQuestion &question, PeerAnswer &answer);
-    void map(const PeerQuestion &question, PeerAnswer &answer);
+    void map(const PeerQuestion &question, PeerLease &lease, PeerAnswer &answer);
     void map_in_threads(const PeerQuestion &question, PeerAnswer &answer);
     static void note(PeerAnswer &answer, const Status &status)
     {
@@ -161,7 +162,7 @@ private:
     std::shared_ptr<FdChannel> channel_;
     std::unique_ptr<Exporter> exporter_;
     std::unique_ptr<PeerMemory> memory_;
-    PeerLease lease_;
+    PeerLease lease_, other_lease_;
     std::map<int, std::unique_ptr<Buffer>> buffers_;
     std::unique_ptr<ReachTarget> target_;
     std::unique_ptr<ReachProbe> probe_;
@@ -242,7 +243,8 @@ void Server::answer_as_owner(const PeerQuestion &question, PeerAnswer &answer)
 void Server::answer_as_user(const PeerQuestion &question, PeerAnswer &answer)
 {
     switch (question.ask) {
-    case Ask::kMap: map(question, answer); break;
+    case Ask::kMap: map(question, lease_, answer); break;
+    case Ask::kMapElsewhere: map(question, other_lease_, answer); break;
     case Ask::kRead:
         note(answer, driver_status(*cuda().driver,
                                    cuda().driver->cuMemcpyDtoH(&answer.word, question.address, 4),
@@ -259,9 +261,9 @@ void Server::answer_as_user(const PeerQuestion &question, PeerAnswer &answer)
     }
 }
 
-void Server::map(const PeerQuestion &question, PeerAnswer &answer)
+void Server::map(const PeerQuestion &question, PeerLease &lease, PeerAnswer &answer)
 {
-    auto at = memory_->map(question.owner, question.buffer, *device_, lease_);
+    auto at = memory_->map(question.owner, question.buffer, *device_, lease);
     note(answer, at.status());
     if (at.ok() && *at != nullptr) {
         answer.address = reinterpret_cast<std::uintptr_t>(*at);

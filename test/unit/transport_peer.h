@@ -26,8 +26,9 @@ enum class Ask : std::uint8_t {
     kFill,         // slot, offset, word
     kDescribe,     // slot, offset, bytes -> buffer
     kMap,          // owner, buffer -> address, word
+    kMapElsewhere, // the same by another lease, as another thread has
     kRead,         // address -> word
-    kRelease,      // the lease
+    kRelease,      // the lease of kMap
     kCloseAll,     // mappings
     kCloseOwner,   // owner
     kCloseExports, // Exporter::close_all()

@@ -177,6 +177,31 @@ TEST(PeerMemoryTest, Error208ClosesWhatSharesABlockAndTriesAgain)
     EXPECT_EQ(user.counters().mappings, 1u);
 }
 
+// The owner frees a buffer when its own call is over. A thread here may not have come that far.
+TEST(PeerMemoryTest, Error208WaitsForAnotherCallThatHoldsTheOldBlock)
+{
+    const Peer owner, user;
+    std::vector<PeerAnswer> halves;
+    for (int i = 0; i < 4; ++i) {
+        halves.push_back(owner.ask({.ask = Ask::kAllocate, .bytes = kMiB}));
+    }
+    EXPECT_TRUE(user.map(owner, owner.describe(halves[3].slot)).ok);
+    owner.free(halves[2].slot);
+    owner.free(halves[3].slot);
+    const PeerAnswer small = owner.ask({.ask = Ask::kAllocate, .bytes = 4096});
+    ASSERT_EQ(small.address, halves[2].address);
+    owner.fill(small.slot, 3);
+    const PeerQuestion question{
+        .ask = Ask::kMapElsewhere, .owner = owner.identity(), .buffer = owner.describe(small.slot)};
+    const PeerAnswer early = user.ask(question);
+    EXPECT_TRUE(early.ok) << early.message;
+    EXPECT_EQ(early.address, 0u);
+    user.tell(Ask::kRelease);
+    const PeerAnswer mapped = user.ask(question);
+    EXPECT_TRUE(mapped.ok) << mapped.message;
+    EXPECT_EQ(mapped.word, 3u);
+}
+
 TEST(PeerMemoryTest, TheLeastRecentlyUsedMappingGoesFirst)
 {
     const Peer owner, user;
