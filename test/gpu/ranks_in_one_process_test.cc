@@ -95,26 +95,16 @@ class Job {
 public:
     Job(int size, const char *algorithm)
     {
-        const hetcoll_settings settings{.pointer_cache = "validated",
-                                        .algorithm = algorithm,
-                                        .node = "",
-                                        .topology_file = "",
-                                        .tuning_table = "none",
-                                        .ipc = 1,
-                                        .collectives = 0,
-                                        .adapt_chunk = 0,
-                                        .small_limit = 1024,
-                                        .chunk_bytes = 4096,
-                                        .sync_context = 0,
-                                        .local_rank = 0,
-                                        .priority = 95,
-                                        .verbose = 0,
-                                        .trace = "",
-                                        .rank = 0,
-                                        .max_memory = 0,
-                                        .max_mapped = 0,
-                                        .stage_pinned = 0,
-                                        .log = discard_log};
+        hetcoll_settings settings{}; // what is not named here is off
+        settings.pointer_cache = "validated";
+        settings.algorithm = algorithm;
+        settings.node = settings.topology_file = settings.trace = settings.user_ops = "";
+        settings.tuning_table = "none";
+        settings.ipc = 1;
+        settings.small_limit = 1024;
+        settings.chunk_bytes = 4096;
+        settings.priority = 95;
+        settings.log = discard_log;
         char problem[256];
         process_ = hetcoll_process_create(&settings, problem, sizeof problem);
         EXPECT_NE(process_, nullptr) << problem;
