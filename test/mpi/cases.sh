@@ -408,7 +408,7 @@ else
     skipped=$((skipped + 1))
 fi
 
-for test in many leaked reset requests destroyed anew after side before forked untouched; do
+for test in many leaked reset requests destroyed ended anew after side before forked untouched; do
     case_ 3 ob1 "$forced" lifecycle $test
 done
 case_ 2 ucx "$forced" lifecycle many

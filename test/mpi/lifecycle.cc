@@ -4,6 +4,7 @@
 //   reset       the device is reset before MPI_Finalize
 //   requests    and nonblocking and persistent operations ran before that
 //   destroyed   the application's own context is destroyed while hetcoll holds things in it
+//   ended       MPI_Finalize comes when the CUDA driver has ended
 //   forked      the program forks, and goes on
 //   untouched   no GPU is used: nothing of ours is made
 //   anew        the device is reset, and used again
@@ -183,6 +184,31 @@ int destroyed(int argc, char **argv)
         check_allreduce(program, MPI_COMM_WORLD, call_of(kCount, 13)); // in the other context
     }
     return program.finish();
+}
+
+// R17: Horovod ends MPI in a static destructor where Python did not. The driver's may have been
+// before: then each call answers that it is shutting down, and does nothing.
+int ended(int argc, char **argv)
+{
+    Program program(argc, argv, "lifecycle ended");
+    MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm); // never freed
+    check_allreduce(program, comm, call_of(10, 14));
+    check_allreduce(program, comm, call_of(100'000, 14));
+    const int exit_code = program.summarise();
+    program.close_gpu();
+    std::string faults;
+    for (const char *call : {
+#define HETCOLL_CALL_NAME(name) #name,
+             HETCOLL_DRIVER_CALLS(HETCOLL_CALL_NAME)
+#undef HETCOLL_CALL_NAME
+         }) {
+        faults += std::string(faults.empty() ? "" : ",") + call +
+                  ":+1:" + std::to_string(CUDA_ERROR_DEINITIALIZED);
+    }
+    Emulated().set_faults(faults.c_str());
+    MPI_Finalize();
+    std::quick_exit(exit_code); // nothing could be freed
 }
 
 // The child does nothing with MPI or CUDA, as what Python's subprocess or a data loader forks.
@@ -382,10 +408,9 @@ int main(int argc, char **argv)
 {
     using namespace hetcoll::test;
     const std::map<std::string, std::function<int(int, char **)>> tests = {
-        {"many", many},         {"leaked", leaked},       {"reset", reset},
-        {"requests", requests}, {"destroyed", destroyed}, {"anew", anew},
-        {"after", after},       {"side", side},           {"before", before},
-        {"forked", forked},     {"untouched", untouched},
+        {"many", many},           {"leaked", leaked}, {"reset", reset},   {"requests", requests},
+        {"destroyed", destroyed}, {"ended", ended},   {"anew", anew},     {"after", after},
+        {"side", side},           {"before", before}, {"forked", forked}, {"untouched", untouched},
     };
     const auto found = tests.find(argc > 1 ? argv[1] : "");
     if (found == tests.end()) {
