@@ -12,7 +12,7 @@ hetcoll_sources += \
 	engine/node_group.h engine/node_group.cc \
 	engine/operation.h engine/operation.cc engine/operation_run.cc engine/operation_staged.cc \
 	engine/operation_record.cc \
-	engine/operation_collective.cc \
+	engine/operation_classify.cc engine/operation_collective.cc \
 	engine/operation_queue.h engine/operation_queue.cc \
 	engine/peers.h engine/peers.cc \
 	engine/process.h engine/process.cc engine/process_store.cc \

@@ -79,14 +79,14 @@ private:
     // The schedule that serves the call.
     [[nodiscard]] const Engine::Linked &linked();
 
-    // operation.cc
+    // operation_classify.cc
     void classify();
     void keep_classification() noexcept;
     void wait_for_contexts();
     void must_stage(const Status &problem);
     [[nodiscard]] bool is_small() const noexcept;
+    // operation.cc
     void begin();
-    void begin_alone();
     void begin_agreement(State state);
     void share();
     void decide();
@@ -96,6 +96,7 @@ private:
     void map();
     void mapped(bool failed);
     // operation_run.cc
+    void begin_alone();
     void begin_small();
     void meet_small();
     void write_small();

@@ -96,6 +96,27 @@ bool Operation::running()
     }
 }
 
+// ---- one rank: the input is the result ----
+
+void Operation::begin_alone()
+{
+    state_ = State::kCopyOut;
+    serve(any_device() ? HETCOLL_CALLS_SMALL : HETCOLL_CALLS_PREVIOUS);
+    if (!any_device() && failure_.ok()) {
+        if (is_nonblocking()) {
+            std::memmove(static_cast<std::byte *>(call_.recv) + call_.gap,
+                         static_cast<const std::byte *>(call_.send) + call_.gap, call_.span);
+            finish(HETCOLL_SUCCESS);
+            return;
+        }
+        finish(call_.host_allreduce(call_.context, call_.send, call_.recv));
+    } else if (!in_place() && failure_.ok()) {
+        start_copy(static_cast<std::byte *>(call_.recv) + call_.gap,
+                   static_cast<const std::byte *>(call_.send) + call_.gap, call_.span,
+                   on_device(recv_) ? recv_ : send_);
+    }
+}
+
 // ---- up to the small limit: one meeting, whatever the memory ----
 
 void Operation::begin_small()
@@ -106,7 +127,7 @@ void Operation::begin_small()
     }
     mine_ = Meeting::payload(engine_.group(),
                              device_ != nullptr ? device_->staging() : engine_.messages().mine);
-    if (!failure_.ok() || (flags_ & kUnknownOp) != 0) {
+    if (!failure_.ok() || call_.kind < 0) {
         std::memset(mine_, 0, bytes_);
         return;
     }
@@ -125,9 +146,8 @@ void Operation::meet_small()
 {
     state_ = State::kSmallMeeting;
     // Whatever a rank that does not know the op makes of the others' numbers is thrown away by all.
-    const HostReduce reduce = (flags_ & kUnknownOp) != 0
-                                  ? host_reduce(ReduceOp::kBor, ElementKind::kUint16)
-                                  : host_reduce(op(), kind());
+    const HostReduce reduce = call_.kind < 0 ? host_reduce(ReduceOp::kBor, ElementKind::kUint16)
+                                             : host_reduce(op(), kind());
     meeting_.start(engine_.group(), engine_.messages(), mine_, call_.tag, bytes_, call_.count,
                    reduce, static_cast<Flags>(flags_ | (failure_.ok() ? 0 : kFailed)));
 }

@@ -1,0 +1,114 @@
+// What a rank knows of a call by itself: where its buffers are, and whether it can reduce it.
+#include "engine/flags.h"
+#include "engine/operation.h"
+
+namespace hetcoll {
+
+// Reduced in a meeting. The same on ranks that know a user-defined op and on others.
+bool Operation::is_small() const noexcept
+{
+    return bytes_ <= engine_.small_limit() && (!in_order_ || engine_.meets_in_order());
+}
+
+// coll_hetcoll_pre_sync=context.
+void Operation::wait_for_contexts()
+{
+    if (process_.settings().sync_context == 0 || !any_device()) {
+        return;
+    }
+    note(process_.synchronize(on_device(recv_) ? recv_ : send_));
+    if (two_contexts()) {
+        note(process_.synchronize(send_));
+    }
+}
+
+// Finds out where the buffers are, and borrows a bounce if one is on a device.
+void Operation::classify()
+{
+    in_ = call_.send;
+    out_ = call_.recv;
+    if (is_collective()) {
+        classify_collective();
+        return;
+    }
+    if (classified_) {
+        flags_ = classified_flags_;
+        wait_for_contexts();
+        return;
+    }
+    const auto find = [this](const void *buffer, PointerInfo &info) {
+        const auto *first = static_cast<const std::byte *>(buffer) + call_.gap;
+        Result<PointerInfo> found = process_.pointers().find(first);
+        if (!found.ok()) {
+            found = process_.pointers().find(first); // once more: all depends on it
+        }
+        if (found.ok()) {
+            info = *found;
+        } else {
+            note(found.take_status());
+        }
+    };
+    in_order_ = engine_.keeps_order(call_);
+    if (call_.kind >= 0) {
+        bytes_ = call_.count * element_bytes(kind());
+    } else if (call_.user_op != 0) {
+        bytes_ = call_.count * HETCOLL_USER_OP_BYTES;
+    }
+    find(call_.recv, recv_);
+    if (in_place()) {
+        send_ = recv_;
+    } else {
+        find(call_.send, send_);
+    }
+    if (!failure_.ok()) {
+        flags_ = kFailed;
+        return;
+    }
+    flags_ = on_device(recv_) ? kDeviceMemory : kHostMemory;
+    if (call_.kind < 0 && call_.user_op != 0) {
+        flags_ |= kUnknownOp;
+    }
+    if (!any_device()) {
+        keep_classification();
+        return;
+    }
+    flags_ |= kDeviceMemory;
+    wait_for_contexts();
+    // Open MPI 5.0 aborts on memory of pools and of virtual memory management.
+    const auto is_ordinary = [](const PointerInfo &info) {
+        return info.kind == MemoryKind::kHost || info.legacy_ipc;
+    };
+    auto bounce = process_.borrow_device(on_device(recv_) ? recv_ : send_,
+                                         is_ordinary(send_) && is_ordinary(recv_));
+    Status problem;
+    if (bounce.ok()) {
+        device_ = std::move(*bounce);
+        problem = device_->enter();
+        if (problem.ok() && call_.kind >= 0 && bytes_ > engine_.small_limit()) {
+            problem = device_->device()->prepare(op(), kind());
+        }
+    } else {
+        problem = bounce.take_status();
+    }
+    if (!problem.ok()) {
+        must_stage(problem);
+        return;
+    }
+    keep_classification();
+}
+
+void Operation::must_stage(const Status &problem)
+{
+    flags_ |= kMustStage;
+    log(process_.log(), process_.first_time_staged() ? 1 : 2,
+        "hetcoll: a rank cannot use its GPU now, so calls above the small limit are staged: %s",
+        problem.message().c_str());
+}
+
+void Operation::keep_classification() noexcept
+{
+    classified_ = persistent_ && failure_.ok();
+    classified_flags_ = flags_;
+}
+
+} // namespace hetcoll
