@@ -174,6 +174,7 @@ nodes_ 0,1 ob1 "$same" reproducible
 nodes_ 0,1,0,1 ucx "$same" reproducible
 EMU_NUM_DEVICES=2 nodes_ 0,0,1,1,2 ob1 "$same" reproducible
 EMU_NUM_DEVICES=3 nodes_ 0,0,0,1,1,1,1 ob1 "$same" reproducible
+nodes_ 0,0,1,1,2,2 ucx "$same" reproducible
 nodes_ 2,1,0,0,1,2,0 ob1 "$same" reproducible
 also_expected='hetcoll: a rank cannot use its GPU now'
 case_ 3 ob1 "$same" reproducible staged
