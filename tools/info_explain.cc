@@ -95,7 +95,9 @@ std::string print_links(const Links &links, bool known)
 // Why an algorithm is not available, for a person.
 const char *obstacle(Algorithm algorithm, const Query &query, bool small)
 {
-    if (query.reproducible && !contains(kReproducibleAlgorithms, algorithm)) {
+    Query everything = query;
+    everything.available = bit(algorithm);
+    if (query.reproducible && allowed(everything) == 0) {
         return "no left fold in rank order";
     }
     if (algorithm == Algorithm::kOrdered) {
