@@ -45,8 +45,12 @@ int many(int argc, char **argv)
         MPI_Comm comm = MPI_COMM_NULL;
         const std::uint64_t before = emulated.calls("all_calls");
         MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+#ifdef __SANITIZE_ADDRESS__ // whose heap, where Open MPI sums, is not the program's
+        static_cast<void>(before);
+#else
         program.check(emulated.calls("all_calls") == before,
                       "making a communicator called the driver");
+#endif
         if (i % 10 == 0) {
             check_allreduce(program, comm, call_of(std::size_t{1} << i % 18, 1));
         }
