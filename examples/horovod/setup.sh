@@ -27,6 +27,7 @@ if [ "${1:-}" = --debian-packages ]; then # for bootstrap.sh
     exit 0
 fi
 directory=${1:-$here/../../build/horovod}
+case $directory in /*) ;; *) directory=$PWD/$directory ;; esac # builds run elsewhere
 
 mpicxx=$(command -v "$mpicxx") ||
     die "no $mpicxx: install Open MPI with its compiler wrappers (Debian: libopenmpi-dev), or set MPICXX"
