@@ -238,6 +238,18 @@ int run_alone(Engine &engine, Operation &operation)
     return operation.result();
 }
 
+int run(Engine &engine, const hetcoll_call &call, const QueueTurn &turn)
+{
+    Operation operation(engine, call);
+    try {
+        return turn.has_come() ? run_alone(engine, operation) : run_in_queue(engine, operation);
+    } catch (const std::bad_alloc &) {
+        hetcoll::log(engine.process().log(), 0, "hetcoll: %s failed: out of host memory",
+                     operation.mpi_name());
+        return HETCOLL_ERROR_NO_MEMORY;
+    }
+}
+
 } // namespace
 
 int hetcoll_allreduce(hetcoll_engine *engine, const hetcoll_call *call)
@@ -248,29 +260,12 @@ int hetcoll_allreduce(hetcoll_engine *engine, const hetcoll_call *call)
             return *code;
         }
     }
-    try {
-        Operation operation(engine->engine, *call);
-        return turn.has_come() ? run_alone(engine->engine, operation)
-                               : run_in_queue(engine->engine, operation);
-    } catch (const std::bad_alloc &) {
-        hetcoll::log(engine->engine.process().log(), 0,
-                     "hetcoll: MPI_Allreduce failed: out of host memory");
-        return HETCOLL_ERROR_NO_MEMORY;
-    }
+    return run(engine->engine, *call, turn);
 }
 
 int hetcoll_collective(hetcoll_engine *engine, const hetcoll_call *call)
 {
-    const QueueTurn turn(engine->engine.queue());
-    try {
-        Operation operation(engine->engine, *call);
-        return turn.has_come() ? run_alone(engine->engine, operation)
-                               : run_in_queue(engine->engine, operation);
-    } catch (const std::bad_alloc &) {
-        hetcoll::log(engine->engine.process().log(), 0,
-                     "hetcoll: a collective failed: out of host memory");
-        return HETCOLL_ERROR_NO_MEMORY;
-    }
+    return run(engine->engine, *call, QueueTurn(engine->engine.queue()));
 }
 
 hetcoll_operation *hetcoll_operation_create(hetcoll_engine *engine, const hetcoll_call *call,

@@ -76,7 +76,7 @@ bool Operation::step()
 
 void Operation::fail_without_memory() noexcept
 {
-    log(process_.log(), 0, "hetcoll: MPI_Allreduce failed: out of host memory");
+    log(process_.log(), 0, "hetcoll: %s failed: out of host memory", mpi_name());
     finish(HETCOLL_ERROR_NO_MEMORY);
     leave_context();
     settle();

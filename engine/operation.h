@@ -35,6 +35,8 @@ public:
     // Requires step() to have returned true.
     void rewind() noexcept;
 
+    [[nodiscard]] const char *mpi_name() const noexcept; // "MPI_Allreduce"
+
     // For whoever waits while a queue steps the operation, maybe in another thread.
     [[nodiscard]] bool is_complete() const noexcept
     {
@@ -81,6 +83,8 @@ private:
 
     // operation_classify.cc
     void classify();
+    void find(const void *first, PointerInfo &info);
+    [[nodiscard]] Status borrow_bounce(const PointerInfo &pointer, bool ordinary, bool reduces);
     void keep_classification() noexcept;
     void wait_for_contexts();
     void must_stage(const Status &problem);
@@ -109,6 +113,7 @@ private:
     // operation_staged.cc
     void begin_staging();
     void stage(const std::byte *from, std::unique_ptr<StagingMemory> &memory, bool copy);
+    [[nodiscard]] std::byte *first_byte(const StagingMemory &memory) const noexcept;
     void reduce_staged();
     void copy_staged_out();
     void prepare_host();
@@ -118,14 +123,12 @@ private:
     {
         return call_.collective != HETCOLL_ALLREDUCE;
     }
-    [[nodiscard]] const char *name() const noexcept;     // "allreduce"
-    [[nodiscard]] const char *mpi_name() const noexcept; // "MPI_Allreduce"
+    [[nodiscard]] const char *name() const noexcept; // "allreduce"
     void classify_collective();
     [[nodiscard]] Status place_vectors();
     void begin_collective();
     [[nodiscard]] std::size_t share_bytes() const noexcept;
     void copy_share_out(const void *result);
-    [[nodiscard]] std::byte *first_byte(const StagingMemory &memory) const noexcept;
 
     // operation_record.cc
     void begin_record() noexcept;

@@ -22,6 +22,32 @@ void Operation::wait_for_contexts()
     }
 }
 
+// Where the first byte of a buffer lies.
+void Operation::find(const void *first, PointerInfo &info)
+{
+    Result<PointerInfo> found = process_.pointers().find(first);
+    if (!found.ok()) {
+        found = process_.pointers().find(first); // once more: all depends on it
+    }
+    if (found.ok()) {
+        info = *found;
+    } else {
+        note(found.take_status());
+    }
+}
+
+// In the context of the pointer; with the kernels of the call where it reduces by them.
+Status Operation::borrow_bounce(const PointerInfo &pointer, bool ordinary, bool reduces)
+{
+    auto bounce = process_.borrow_device(pointer, ordinary);
+    if (!bounce.ok()) {
+        return bounce.take_status();
+    }
+    device_ = std::move(*bounce);
+    Status status = device_->enter();
+    return status.ok() && reduces ? device_->device()->prepare(op(), kind()) : std::move(status);
+}
+
 // Finds out where the buffers are, and borrows a bounce if one is on a device.
 void Operation::classify()
 {
@@ -36,29 +62,17 @@ void Operation::classify()
         wait_for_contexts();
         return;
     }
-    const auto find = [this](const void *buffer, PointerInfo &info) {
-        const auto *first = static_cast<const std::byte *>(buffer) + call_.gap;
-        Result<PointerInfo> found = process_.pointers().find(first);
-        if (!found.ok()) {
-            found = process_.pointers().find(first); // once more: all depends on it
-        }
-        if (found.ok()) {
-            info = *found;
-        } else {
-            note(found.take_status());
-        }
-    };
     in_order_ = engine_.keeps_order(call_);
     if (call_.kind >= 0) {
         bytes_ = call_.count * element_bytes(kind());
     } else if (call_.user_op != 0) {
         bytes_ = call_.count * HETCOLL_USER_OP_BYTES;
     }
-    find(call_.recv, recv_);
+    find(static_cast<const std::byte *>(call_.recv) + call_.gap, recv_);
     if (in_place()) {
         send_ = recv_;
     } else {
-        find(call_.send, send_);
+        find(static_cast<const std::byte *>(call_.send) + call_.gap, send_);
     }
     if (!failure_.ok()) {
         flags_ = kFailed;
@@ -78,18 +92,9 @@ void Operation::classify()
     const auto is_ordinary = [](const PointerInfo &info) {
         return info.kind == MemoryKind::kHost || info.legacy_ipc;
     };
-    auto bounce = process_.borrow_device(on_device(recv_) ? recv_ : send_,
-                                         is_ordinary(send_) && is_ordinary(recv_));
-    Status problem;
-    if (bounce.ok()) {
-        device_ = std::move(*bounce);
-        problem = device_->enter();
-        if (problem.ok() && call_.kind >= 0 && bytes_ > engine_.small_limit()) {
-            problem = device_->device()->prepare(op(), kind());
-        }
-    } else {
-        problem = bounce.take_status();
-    }
+    const Status problem =
+        borrow_bounce(on_device(recv_) ? recv_ : send_, is_ordinary(send_) && is_ordinary(recv_),
+                      call_.kind >= 0 && bytes_ > engine_.small_limit());
     if (!problem.ok()) {
         must_stage(problem);
         return;

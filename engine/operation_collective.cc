@@ -17,14 +17,6 @@ void Operation::classify_collective()
 {
     bytes_ = call_.count * element_bytes(kind());
     PointerInfo first, second;
-    const auto find = [this](const void *buffer, PointerInfo &info) {
-        Result<PointerInfo> found = process_.pointers().find(buffer);
-        if (found.ok()) {
-            info = *found;
-        } else {
-            note(found.take_status());
-        }
-    };
     find(call_.send, first);
     second = first;
     if (call_.recv != nullptr && call_.recv != call_.send) {
@@ -43,18 +35,7 @@ void Operation::classify_collective()
     send_ = first;
     recv_ = second;
     wait_for_contexts();
-    const bool ordinary = first.legacy_ipc && second.legacy_ipc;
-    auto bounce = process_.borrow_device(recv_, ordinary);
-    Status problem;
-    if (bounce.ok()) {
-        device_ = std::move(*bounce);
-        problem = device_->enter();
-        if (problem.ok()) {
-            problem = device_->device()->prepare(op(), kind());
-        }
-    } else {
-        problem = bounce.take_status();
-    }
+    Status problem = borrow_bounce(recv_, first.legacy_ipc && second.legacy_ipc, true);
     if (problem.ok()) {
         problem = place_vectors();
     }

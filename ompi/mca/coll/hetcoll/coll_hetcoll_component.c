@@ -87,6 +87,15 @@ static void register_int(const char *name, const char *help, mca_base_var_info_l
                                           MCA_BASE_VAR_SCOPE_READONLY, storage);
 }
 
+static void register_bool(const char *name, const char *help, mca_base_var_info_lvl_t level,
+                          mca_base_var_scope_t scope, bool *storage, bool value)
+{
+    *storage = value;
+    (void)mca_base_component_var_register(&mca_coll_hetcoll_component.super.collm_version, name,
+                                          help, MCA_BASE_VAR_TYPE_BOOL, NULL, 0, 0, level, scope,
+                                          storage);
+}
+
 static int register_bytes(const char *name, const char *help, unsigned long *storage,
                           unsigned long value)
 {
@@ -121,11 +130,8 @@ static int register_parameters(void)
                  "Priority of hetcoll. Below 78 the staging component of a CUDA-aware Open MPI "
                  "hides it; negative: never used",
                  OPAL_INFO_LVL_6, &c->priority, 95);
-    c->enable = true;
-    (void)mca_base_component_var_register(
-        &c->super.collm_version, "enable",
-        "false leaves every communicator to the other coll components", MCA_BASE_VAR_TYPE_BOOL,
-        NULL, 0, 0, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_READONLY, &c->enable);
+    register_bool("enable", "false leaves every communicator to the other coll components",
+                  OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_READONLY, &c->enable, true);
     register_int("verbose",
                  "1 prints once a communicator who serves MPI_Allreduce, and why a call was staged",
                  OPAL_INFO_LVL_3, &c->verbose, 0);
@@ -149,38 +155,30 @@ static int register_parameters(void)
         "is "
         "set at its first MPI_Allreduce",
         &c->algorithm, "auto"));
-    c->adapt_chunk = false;
-    (void)mca_base_component_var_register(
-        &c->super.collm_version, "adapt_chunk",
+    register_bool(
+        "adapt_chunk",
         "Look for the best chunk of a message in the first calls of a kind, at most 20, where no "
         "measured table gives it",
-        MCA_BASE_VAR_TYPE_BOOL, NULL, 0, 0, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ,
-        &c->adapt_chunk);
-    c->reproducible = false;
-    (void)mca_base_component_var_register(
-        &c->super.collm_version, "reproducible",
+        OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ, &c->adapt_chunk, false);
+    register_bool(
+        "reproducible",
         "Add every element in the order of the ranks, so that a sum has the same bits whatever the "
         "algorithm, the chunks, the number of nodes and the placement; slower on several nodes",
-        MCA_BASE_VAR_TYPE_BOOL, NULL, 0, 0, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ,
-        &c->reproducible);
-    c->recognize_ops = true;
-    (void)mca_base_component_var_register(
-        &c->super.collm_version, "recognize_ops",
+        OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ, &c->reproducible, false);
+    register_bool(
+        "recognize_ops",
         "Reduce user-defined operations of half and bfloat16 on the GPU where their function is "
         "known: those of hetcoll_types.h, Horovod's, and those of coll_hetcoll_user_ops",
-        MCA_BASE_VAR_TYPE_BOOL, NULL, 0, 0, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ,
-        &c->recognize_ops);
+        OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ, &c->recognize_ops, true);
     register_string("user_ops",
                     "Further functions of user-defined operations, by their symbols: "
                     "SYMBOL=TYPE:OP,... with TYPE half or bfloat16 and OP sum, prod, min or max",
                     &c->user_ops, "");
-    c->progress_thread = false;
-    (void)mca_base_component_var_register(
-        &c->super.collm_version, "progress_thread",
+    register_bool(
+        "progress_thread",
         "A thread of hetcoll advances nonblocking and persistent MPI_Allreduce while the program "
         "computes; needs MPI_THREAD_MULTIPLE and a processor core of its own",
-        MCA_BASE_VAR_TYPE_BOOL, NULL, 0, 0, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_READONLY,
-        &c->progress_thread);
+        OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_READONLY, &c->progress_thread, false);
     register_string("ipc",
                     "Map the memory of GPUs of other ranks on the node: auto (where a trial "
                     "succeeds), never",
