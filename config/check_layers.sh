@@ -49,7 +49,8 @@ layer device base cuda_kernels
 layer pointer_cache base device
 layer topology_probe base device topology
 layer transport base device cuda_kernels topology
-layer engine base schedule topology tuning cuda_kernels device pointer_cache topology_probe transport
+layer aggregator base cuda_kernels
+layer engine base schedule topology tuning cuda_kernels device pointer_cache topology_probe transport aggregator
 layer emulated_gpu
 
 # The host build of the kernels for the emulated GPU is the one file that knows the emulated GPU.
@@ -58,15 +59,15 @@ verdict "cuda_kernels, but for emulated_kernels.cc" "no emulated_gpu" "${wrong:+
 
 # Open MPI's types end in the component; programs and the public header know mpi.h only.
 wrong=$(grep -rlE '^ *# *include *[<"](ompi|opal|orte|oshmem)[/_]' \
-    base schedule topology tuning cuda_kernels device pointer_cache topology_probe transport engine \
+    base schedule topology tuning cuda_kernels device pointer_cache topology_probe transport aggregator engine \
     emulated_gpu include bench test tools 2>/dev/null | tr '\n' ' ')
 verdict "everything but ompi/mca/coll/hetcoll" "no internal header of Open MPI" "${wrong:+ $wrong}"
 wrong=$(grep -rlE '^ *# *include *[<"]mpi(-ext)?\.h[>"]' \
-    base schedule topology tuning cuda_kernels device pointer_cache topology_probe transport engine \
+    base schedule topology tuning cuda_kernels device pointer_cache topology_probe transport aggregator engine \
     emulated_gpu 2>/dev/null | tr '\n' ' ')
 verdict "the core" "no mpi.h" "${wrong:+ $wrong}"
 wrong=$(grep -rhoE '^ *# *include *"(ompi/mca/coll/hetcoll|[a-z_0-9]+)/[^"]*"' ompi/mca/coll/hetcoll 2>/dev/null |
-    sed 's/.*"\(.*\)"/\1/' | sort -u | grep -E '^(schedule|topology|tuning|cuda_kernels|device|pointer_cache|topology_probe|transport|emulated_gpu|bench|test)/' | tr '\n' ' ')
+    sed 's/.*"\(.*\)"/\1/' | sort -u | grep -E '^(schedule|topology|tuning|cuda_kernels|device|pointer_cache|topology_probe|transport|aggregator|emulated_gpu|bench|test)/' | tr '\n' ' ')
 verdict "ompi/mca/coll/hetcoll" "engine base include, Open MPI" "${wrong:+ $wrong}"
 
 [ "$failures" -eq 0 ] || echo "$failures of the layer checks failed"

@@ -28,7 +28,7 @@ sed 's,ompi/mca/coll/hetcoll/,,g' "$glue/local.mk" >"$to/component.mk"
 sed "s/@PACKAGE_VERSION@/$version/; s/@HETCOLL_WITH_CUDA@/1/; \
     s/@HETCOLL_WITH_NVTX@/@coll_hetcoll_WITH_NVTX@/" "$src/hetcoll_config.h.in" >"$to/hetcoll_config.h.in"
 cp "$src/config/cuda_arch_flags.sh" "$src/config/component.map" "$to/config"
-for folder in base schedule topology tuning device pointer_cache cuda_kernels topology_probe transport engine; do
+for folder in base schedule topology tuning device pointer_cache cuda_kernels topology_probe transport aggregator engine; do
     mkdir -p "$to/$folder"
     # Not what a build in the source tree left there.
     find "$src/$folder" -maxdepth 1 -regex '.*\.\(h\|c\|cc\|cu\|cuh\|S\|mk\)' -exec cp {} "$to/$folder" \;

@@ -1,0 +1,92 @@
+// One communicator's connection to its aggregator: a reduction server that adds up what the ranks
+// send, and sends the sum to all (docs/in-network.md). The rank runs its part of the schedule
+// in_network with the ordinary Executor over table(), whose peer `ranks + index` is the aggregator.
+//
+//   start()                       connects, does not wait
+//   step() until it is kJoined    all ranks of the communicator have joined, the aggregator is
+//   ready begin(op, kind, count)        before each reduction, in the same order on all ranks
+//   table().isend, irecv, ...     what the Executor does: every message that is sent comes back as
+//                                 the sum of all ranks' messages of that place, in the same order
+//
+// One thread at a time. After a failure every request's test() answers kAggregatorFailed, step()
+// kFailed and status() why; nothing waits for ever as long as step() or table().progress is called.
+#pragma once
+
+#include "aggregator/endpoint.h"
+#include "base/element.h"
+#include "base/p2p.h"
+#include "base/status.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace hetcoll {
+
+inline constexpr int kAggregatorFailed = -1; // of isend, irecv and test: Open MPI's OMPI_ERROR
+
+struct AggregatorPlan {
+    Endpoint endpoint; // of this rank's aggregator
+    std::string key;   // what it and all its workers know: read_key_file()
+    // The job and the communicator among all that use these aggregators at the same time. The same
+    // on all ranks of a communicator.
+    std::uint64_t job = 0;
+    std::uint32_t comm = 0;
+    int rank = 0, ranks = 0;
+    // Which aggregator of the list it is. Its leaf serves ranks [first, first + count); where that
+    // is not all of them, the leaves' sums meet at their spine. The sum is in the order of the
+    // ranks.
+    int index = 0;
+    int first = 0, count = 0;
+    int window = 8; // most messages in flight; the aggregator may grant less
+    std::size_t message_bytes = 256u << 10; // most bytes of a message
+    double join_seconds = 10;               // no answer, or not all ranks there by then: failed
+};
+
+// What went over the connection since it began.
+struct AggregatorTraffic {
+    std::uint64_t messages_out = 0, messages_in = 0;
+    std::uint64_t payload_bytes_out = 0, payload_bytes_in = 0;
+    std::uint64_t header_bytes_out = 0,
+                  header_bytes_in = 0; // of ours, without UCX's and the network's
+    int most_in_flight = 0;            // messages sent whose sum has not been received
+};
+
+enum class AggregatorState : std::uint8_t { kJoining, kJoined, kFailed };
+
+class AggregatorClient {
+public:
+    // Fails at once where this build has no UCX, a library cannot be loaded, the plan is wrong or
+    // the host's name unknown. Looking up a name may wait for the name service; nothing else waits.
+    static Result<std::unique_ptr<AggregatorClient>> start(const AggregatorPlan &plan);
+    virtual ~AggregatorClient() = default; // leaves the aggregator
+
+    // Lets the connection advance.
+    virtual AggregatorState step() = 0;
+    // Why, once step() has answered kFailed: with the aggregator's name, for the user.
+    [[nodiscard]] virtual const Status &status() const noexcept = 0;
+
+    // The next messages belong to a reduction of so many elements; its first one carries this.
+    // Requires kJoined and count > 0, and that every message of the reduction before has come back.
+    // All ranks send the same messages: of whole elements, at most message_bytes, together `count`.
+    virtual void begin(ReduceOp op, ElementKind kind, std::size_t count) = 0;
+
+    // Peer `ranks + index` only. isend keeps the window: what is too early is sent when sums have
+    // been received. Tags are not looked at: sends go out, and sums come in, in the order in which
+    // they were started. A receive has the size of the send of its place. Buffers are host memory
+    // and are left alone until test() has answered. progress() lets this connection advance, and
+    // nothing else.
+    [[nodiscard]] virtual const hetcoll_p2p &table() const noexcept = 0;
+
+    // Requires kJoined: what the aggregator has granted.
+    [[nodiscard]] virtual int window() const noexcept = 0;
+    [[nodiscard]] virtual AggregatorTraffic traffic() const noexcept = 0;
+    // Waits until something arrives, at most so long: for programs that have nothing else to do.
+    virtual void wait(int milliseconds) = 0;
+
+protected:
+    AggregatorClient() = default;
+};
+
+} // namespace hetcoll

@@ -1,0 +1,29 @@
+// Where an aggregator listens, and the key that its workers must know.
+#pragma once
+
+#include "base/status.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hetcoll {
+
+struct Endpoint {
+    std::string host; // a name, an IPv4 address or an IPv6 address without brackets
+    std::uint16_t port = 0;
+
+    [[nodiscard]] std::string text() const; // host:port, [address]:port
+};
+
+// "host:port" or "[IPv6 address]:port".
+[[nodiscard]] Result<Endpoint> parse_endpoint(std::string_view text);
+// The same, with commas between them; at least one.
+[[nodiscard]] Result<std::vector<Endpoint>> parse_endpoints(std::string_view text);
+
+// The content of a key file, without white space at its end. The file must be a regular one, belong
+// to the user or to root, be closed to group and others (mode 0600), and hold 16 to 4096 bytes.
+[[nodiscard]] Result<std::string> read_key_file(const std::string &path);
+
+} // namespace hetcoll

@@ -1,0 +1,3 @@
+hetcoll_sources += \
+	aggregator/client.h \
+	aggregator/endpoint.h aggregator/endpoint.cc
