@@ -161,16 +161,19 @@ Executor::Chunk Executor::next_chunk(const Lane &lane, std::size_t most) const n
     return {lane.step, lane.offset, std::min(left, most), true, nullptr};
 }
 
-// How many bytes of the step, from its first on, are dealt with by all that it comes after.
+// How many bytes of the step, from its first on, are dealt with by all that it comes after. A step
+// that has nothing in common with it must be complete.
 std::size_t Executor::ready_bytes(int step) const noexcept
 {
     const Extent &self = extents_[step];
     std::size_t ready = self.bytes;
     for (const int before : schedule_->after_of(schedule_->steps[step])) {
         const Extent &extent = extents_[before];
-        if (extent.done == extent.bytes || extent.first >= self.first + self.bytes ||
-            extent.first + extent.bytes <= self.first) {
+        if (extent.done == extent.bytes) {
             continue;
+        }
+        if (extent.first >= self.first + self.bytes || extent.first + extent.bytes <= self.first) {
+            return 0;
         }
         const std::size_t end = std::max(extent.first + extent.done, self.first);
         ready = std::min(ready, end - self.first);
@@ -295,7 +298,7 @@ void Executor::apply(int slot, const Chunk &chunk)
     const Step &step = schedule_->steps[chunk.step];
     const Apply what{
         .reduce = step.kind == StepKind::kRecvReduce,
-        .received_first = step.peer < p2p_.rank,
+        .received_first = step.peer < p2p_.rank && !step.local_first,
         .op = vectors_.op,
         .kind = vectors_.kind,
         .dst = vectors_.recv + extents_[chunk.step].first + chunk.offset,

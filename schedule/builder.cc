@@ -21,7 +21,11 @@ ScheduleBuilder::ScheduleBuilder(int block_count, int channel_count)
 
 void ScheduleBuilder::send(int peer, BlockRange blocks) { add(StepKind::kSend, peer, blocks); }
 
-void ScheduleBuilder::recv(int peer, BlockRange blocks) { add(StepKind::kRecv, peer, blocks); }
+int ScheduleBuilder::recv(int peer, BlockRange blocks)
+{
+    add(StepKind::kRecv, peer, blocks);
+    return static_cast<int>(schedule_.steps.size()) - 1;
+}
 
 void ScheduleBuilder::recv_reduce(int peer, BlockRange blocks)
 {
@@ -58,6 +62,7 @@ void ScheduleBuilder::add(StepKind kind, int peer, BlockRange blocks, bool fused
               .fused = fused,
               .by_message = by_message_,
               .channel = channel_};
+    wait_for(std::exchange(also_after_, kNone));
     for (int block = blocks.first; block < blocks.first + blocks.count; ++block) {
         BlockState &state = state_[block];
         step.from_input = step.from_input && state.writer == kNone;

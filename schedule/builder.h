@@ -25,10 +25,13 @@ public:
     // Of the steps that follow.
     void set_by_message(bool by_message) noexcept { by_message_ = by_message; }
 
+    // The next step waits for all of this one, besides those that its blocks ask for.
+    void let_next_wait_for(int step) noexcept { also_after_ = step; }
+
     // Require 0 <= blocks.first, 1 <= blocks.count, the end within block_count, and that either all
     // or none of the blocks have been written by earlier steps.
     void send(int peer, BlockRange blocks);
-    void recv(int peer, BlockRange blocks);
+    int recv(int peer, BlockRange blocks); // the step's index
     void recv_reduce(int peer, BlockRange blocks);
     void add(const Move &move) { add(move.kind, move.peer, move.blocks); }
     // From every peer, as one kernel where their memory can be read directly.
@@ -48,6 +51,7 @@ private:
 
     Schedule schedule_;
     std::vector<BlockState> state_;
+    int also_after_ = -1; // of the next step; -1: nothing
     std::uint8_t channel_ = 0;
     bool by_message_ = false;
 };

@@ -20,6 +20,9 @@ struct Contract {
     int root = 0; // for kRoot
     // Each sum is the left fold of the parts, ((r0 op r1) op r2) .. in the order of their ranks.
     bool in_rank_order = false;
+    // Of the participants the first so many are ranks. The others, switches, hold nothing at first
+    // and need hold nothing at the end. 0: all are ranks.
+    int ranks = 0;
 };
 
 inline constexpr Contract kAllreduce{};
@@ -33,6 +36,12 @@ inline constexpr Contract kAllgather{.first = Holders::kOwner};
 [[nodiscard]] constexpr Contract reduce_to(int root) noexcept
 {
     return {.last = Holders::kRoot, .root = root};
+}
+
+// In rank order: where there is one switch.
+[[nodiscard]] constexpr Contract allreduce_in_network(int ranks, bool in_rank_order) noexcept
+{
+    return {.in_rank_order = in_rank_order, .ranks = ranks};
 }
 
 } // namespace hetcoll

@@ -7,6 +7,7 @@ hetcoll_sources += \
 	schedule/fold.h \
 	schedule/halves.h \
 	schedule/hierarchical.h schedule/hierarchical.cc \
+	schedule/in_network.h schedule/in_network.cc \
 	schedule/match.h schedule/match.cc \
 	schedule/ordered.cc \
 	schedule/print.h schedule/print.cc \

@@ -84,6 +84,11 @@ private:
     {
         return schedules_[rank].steps[index];
     }
+    // The participants that are no switches.
+    [[nodiscard]] int rank_count() const
+    {
+        return contract_.ranks > 0 ? contract_.ranks : static_cast<int>(ranks_.size());
+    }
     [[nodiscard]] bool may_begin(int rank, int index) const;
     [[nodiscard]] int group_size(int rank, int index) const;
     bool try_send(int rank, int channel);
@@ -203,8 +208,8 @@ bool Replay::try_receive(int rank, int channel)
         Expression value = (*lane.arrived)[i];
         if (step.kind == StepKind::kRecvReduce) {
             const Expression mine = step.from_input ? rank : self.result[block];
-            value = step.peer < rank ? expressions_.combine(value, mine)
-                                     : expressions_.combine(mine, value);
+            value = step.peer < rank && !step.local_first ? expressions_.combine(value, mine)
+                                                          : expressions_.combine(mine, value);
         }
         self.result[block] = value;
         self.last_writer[block] = index;
@@ -315,12 +320,13 @@ std::string Replay::name_block(int rank, int block) const
 
 bool Replay::holds(Holders holders, int rank, int block) const
 {
+    const int ranks = rank_count();
+    if (rank >= ranks) {
+        return false;
+    }
     switch (holders) {
     case Holders::kEveryRank: return true;
-    case Holders::kOwner: {
-        const int blocks_each = schedules_[0].block_count / static_cast<int>(ranks_.size());
-        return block / blocks_each == rank;
-    }
+    case Holders::kOwner: return block / (schedules_[0].block_count / ranks) == rank;
     case Holders::kRoot: return rank == contract_.root;
     }
     return false;
@@ -329,7 +335,7 @@ bool Replay::holds(Holders holders, int rank, int block) const
 // Whether what the rank holds at first, nobody else's part, is the sum already.
 bool Replay::stays_right(int rank, int block) const
 {
-    const bool alone = contract_.first != Holders::kEveryRank || ranks_.size() == 1;
+    const bool alone = contract_.first != Holders::kEveryRank || rank_count() == 1;
     return alone && holds(contract_.first, rank, block);
 }
 

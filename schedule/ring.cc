@@ -77,17 +77,19 @@ Rounds ring_allgather_rounds(const Team &team, BlockRange blocks)
 } // namespace
 
 const TeamAlgorithm kRingOfTeam{one_part_a_rank, ring_rounds};
+const TeamAlgorithm kRingReduceScatterOfTeam{one_part_a_rank, ring_reduce_scatter_rounds};
+const TeamAlgorithm kRingAllgatherOfTeam{one_part_a_rank, ring_allgather_rounds};
 
 Schedule build_ring(int rank, int size) { return build_for_all(kRingOfTeam, rank, size); }
 
 Schedule build_ring_reduce_scatter(int rank, int size)
 {
-    return build_for_all({one_part_a_rank, ring_reduce_scatter_rounds}, rank, size);
+    return build_for_all(kRingReduceScatterOfTeam, rank, size);
 }
 
 Schedule build_ring_allgather(int rank, int size)
 {
-    return build_for_all({one_part_a_rank, ring_allgather_rounds}, rank, size);
+    return build_for_all(kRingAllgatherOfTeam, rank, size);
 }
 
 } // namespace hetcoll

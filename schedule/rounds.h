@@ -29,6 +29,8 @@ struct TeamAlgorithm {
 };
 
 extern const TeamAlgorithm kRingOfTeam, kRabenseifnerOfTeam, kRecursiveDoublingOfTeam;
+// The ring's halves: the rank at place p begins or ends with part p.
+extern const TeamAlgorithm kRingReduceScatterOfTeam, kRingAllgatherOfTeam;
 
 // The algorithm among ranks 0..size-1.
 [[nodiscard]] Schedule build_for_all(const TeamAlgorithm &algorithm, int rank, int size);

@@ -15,7 +15,7 @@ enum class StepKind : std::uint8_t {
     kSend,       // blocks of the result buffer, or of the input where from_input
     kRecv,       // overwrites the blocks of the result buffer
     kRecvReduce, // result = op(lower rank's operand, higher rank's operand); the local operand is
-                 // the result buffer, or the input where from_input
+                 // the result buffer, or the input where from_input. See local_first too
 };
 
 // Consecutive blocks of the vector.
@@ -32,7 +32,8 @@ struct Step {
     // in the send buffer. All blocks of one step agree.
     bool from_input;
     // Steps of this rank that must complete first (a send completes when its blocks have been read
-    // out): Schedule::after[after_first, after_first + after_count).
+    // out): Schedule::after[after_first, after_first + after_count). Of one that has elements in
+    // common the same elements, of another one all.
     int after_first, after_count;
     // A kRecvReduce that goes with the step before it: same blocks, another peer. Where the peers'
     // memory can be read directly one kernel combines them all, in the order of the ranks. It
@@ -42,6 +43,9 @@ struct Step {
     // Goes by a message even where the peer's memory is mapped: through pinned host memory, which
     // is a way of its own beside the links between GPUs.
     bool by_message = false;
+    // Of a kRecvReduce: result = op(local operand, received), whatever the ranks are. For a
+    // participant that has no part of its own, but holds the sum of others' (in_network.h).
+    bool local_first = false;
     // Independent lane. Steps of one channel start in list order, channels do not wait for each
     // other but through `after`.
     std::uint8_t channel = 0;

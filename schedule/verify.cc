@@ -31,11 +31,11 @@ bool goes_with_previous(const Schedule &schedule, int index)
         }
         const Step &before = schedule.steps[other];
         if (before.kind != StepKind::kRecvReduce || before.blocks != step.blocks ||
-            before.channel != step.channel || before.peer == step.peer) {
+            before.channel != step.channel || before.peer == step.peer || before.local_first) {
             return false;
         }
     } while (schedule.steps[other].fused);
-    return step.kind == StepKind::kRecvReduce;
+    return step.kind == StepKind::kRecvReduce && !step.local_first;
 }
 
 // Each field of each step alone.
@@ -231,7 +231,12 @@ Status match_messages(std::span<const Schedule> schedules, StepMatches &matches)
 // What the contract requires of the schedules as a whole.
 Status check_contract(std::span<const Schedule> schedules, const Contract &contract)
 {
-    const int size = static_cast<int>(schedules.size());
+    const int participants = static_cast<int>(schedules.size());
+    if (contract.ranks < 0 || contract.ranks > participants) {
+        return error(Errc::kInvalid, "the contract names %d ranks, but there are %d schedules",
+                     contract.ranks, participants);
+    }
+    const int size = contract.ranks > 0 ? contract.ranks : participants;
     const auto says = [&](Holders holders) {
         return contract.first == holders || contract.last == holders;
     };

@@ -8,6 +8,7 @@ unit_sources_schedule = \
 	test/unit/schedule_contract_test.cc \
 	test/unit/schedule_halves_test.cc \
 	test/unit/schedule_hierarchical_test.cc \
+	test/unit/schedule_in_network_test.cc \
 	test/unit/schedule_match_test.cc \
 	test/unit/schedule_ordered_test.cc \
 	test/unit/schedule_print_test.cc \

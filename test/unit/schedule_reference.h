@@ -75,7 +75,19 @@ private:
             const BlockRange blocks = schedule.steps[before].blocks;
             const bool touches =
                 blocks.first <= part.block && part.block < blocks.first + blocks.count;
-            return !touches || dealt_with_.contains({part.rank, before, part.block});
+            if (touches) {
+                return dealt_with_.contains({part.rank, before, part.block});
+            }
+            const BlockRange mine = schedule.steps[part.step].blocks;
+            if (blocks.first < mine.first + mine.count &&
+                mine.first < blocks.first + blocks.count) {
+                return true; // other blocks of this step wait for it
+            }
+            int left = blocks.count;
+            for (int block = blocks.first; block < blocks.first + blocks.count; ++block) {
+                left -= dealt_with_.contains({part.rank, before, block}) ? 1 : 0;
+            }
+            return left == 0;
         };
         const auto after = schedule.after_of(schedule.steps[part.step]);
         return std::all_of(after.begin(), after.end(), dealt_with);
@@ -104,9 +116,9 @@ private:
             const auto to = written[part.rank].begin() + span.first;
             for (std::size_t i = 0; i < span.count; ++i) {
                 const T theirs = arrived->second[i];
-                to[i] = step.kind == StepKind::kRecv ? theirs
-                        : step.peer < part.rank      ? op_(theirs, mine[i])
-                                                     : op_(mine[i], theirs);
+                to[i] = step.kind == StepKind::kRecv                 ? theirs
+                        : step.peer < part.rank && !step.local_first ? op_(theirs, mine[i])
+                                                                     : op_(mine[i], theirs);
             }
             wire_.erase(arrived);
         }
