@@ -21,4 +21,6 @@ hetcoll_sources += \
 hetcoll_sources += \
 	schedule/rooted_trees.cc \
 	schedule/trees.cc \
-	schedule/tree_steps.h
+	schedule/shares.h schedule/shares.cc \
+	schedule/tree_steps.h \
+	schedule/weighted.h schedule/weighted.cc

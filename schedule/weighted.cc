@@ -1,0 +1,67 @@
+#include "schedule/weighted.h"
+
+#include "schedule/direct.h"
+
+#include <numeric>
+#include <utility>
+#include <vector>
+
+namespace hetcoll {
+namespace {
+
+enum Channel { kReduce, kReduceLate, kGather, kChannels };
+
+// The blocks of one segment, rank by rank.
+std::vector<Share> segment_shares(std::span<const int> shares, int first_block)
+{
+    std::vector<Share> owners;
+    for (const int share : shares) {
+        owners.push_back({static_cast<int>(owners.size()), {first_block, share}});
+        first_block += share;
+    }
+    return owners;
+}
+
+// The late rank's own operand, which the owners add to what the others have summed up.
+void add_late(ScheduleBuilder &steps, std::span<const Share> shares, int rank, int late)
+{
+    const int size = static_cast<int>(shares.size());
+    for (int distance = 1; distance < size && rank == late; ++distance) {
+        const Share &to = shares[(rank + distance) % size];
+        if (to.blocks.count > 0) {
+            steps.send(to.rank, to.blocks);
+        }
+    }
+    if (late != kNoRank && shares[rank].blocks.count > 0) {
+        steps.recv_reduce(late, shares[rank].blocks);
+    }
+}
+
+} // namespace
+
+// In each channel the segment and then the distance of two ranks order all messages at both ends,
+// so nobody waits in a circle.
+Schedule build_weighted(int rank, std::span<const int> shares, int segments, int late)
+{
+    const int parts = std::accumulate(shares.begin(), shares.end(), 0);
+    ScheduleBuilder steps(segments * parts, kChannels);
+    for (int i = 0; i < segments; ++i) {
+        const std::vector<Share> all = segment_shares(shares, i * parts);
+        std::vector<Share> early = all;
+        if (late != kNoRank) {
+            early.erase(early.begin() + late);
+        }
+        steps.set_channel(kReduce);
+        if (rank != late) {
+            const int place = late != kNoRank && late < rank ? rank - 1 : rank;
+            add_direct_reduce_scatter(steps, early, place);
+        }
+        steps.set_channel(kReduceLate);
+        add_late(steps, all, rank, late);
+        steps.set_channel(kGather);
+        add_direct_allgather(steps, all, rank);
+    }
+    return std::move(steps).finish();
+}
+
+} // namespace hetcoll
