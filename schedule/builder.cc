@@ -63,7 +63,8 @@ void ScheduleBuilder::add(StepKind kind, int peer, BlockRange blocks, bool fused
               .by_message = by_message_,
               .channel = channel_};
     wait_for(std::exchange(also_after_, kNone));
-    for (int block = blocks.first; block < blocks.first + blocks.count; ++block) {
+    const int end = state_.empty() ? blocks.first : blocks.first + blocks.count;
+    for (int block = blocks.first; block < end; ++block) {
         BlockState &state = state_[block];
         step.from_input = step.from_input && state.writer == kNone;
         if (kind == StepKind::kSend) {

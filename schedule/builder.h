@@ -18,6 +18,9 @@ struct Move {
 class ScheduleBuilder {
 public:
     explicit ScheduleBuilder(int block_count, int channel_count = 1);
+    // For who finds out by itself what waits for what: steps have no `after`, and whether their
+    // operand is in the input is not known. Costs nothing for a block.
+    [[nodiscard]] static ScheduleBuilder unordered() { return ScheduleBuilder(0); }
 
     // Of the steps that follow. Requires 0 <= channel < channel_count.
     void set_channel(int channel) noexcept { channel_ = static_cast<std::uint8_t>(channel); }

@@ -34,12 +34,25 @@ public:
         return team_.ranks[number < left_over_ ? 2 * number + 1 : number + left_over_];
     }
 
-    // The first round and the last one, where ranks are left over.
-    void begin(Rounds &to, BlockRange all) const
+    // How many rounds `inner` rounds among the active ranks are in all: where ranks are left over,
+    // a first one and a last one more.
+    [[nodiscard]] static int round_count(int size, int inner) noexcept
     {
-        add(to, {StepKind::kSend, StepKind::kRecvReduce}, all);
+        return std::has_single_bit(static_cast<unsigned>(size)) ? inner : inner + 2;
     }
-    void end(Rounds &to, BlockRange all) const { add(to, {StepKind::kRecv, StepKind::kSend}, all); }
+    // Round `number` of them; inner_round(i) is round i of an active rank.
+    template <class InnerRound> [[nodiscard]] Round round(int number, int inner, BlockRange all,
+                                                          const InnerRound &inner_round) const
+    {
+        const int before = left_over_ == 0 ? 0 : 1;
+        if (number < before) {
+            return pair_round({StepKind::kSend, StepKind::kRecvReduce}, all);
+        }
+        if (number == inner + before) {
+            return pair_round({StepKind::kRecv, StepKind::kSend}, all);
+        }
+        return sits_out() ? Round{} : inner_round(number - before);
+    }
 
 private:
     struct Pair {
@@ -48,15 +61,12 @@ private:
 
     [[nodiscard]] bool paired() const noexcept { return team_.place < 2 * left_over_; }
 
-    void add(Rounds &to, Pair pair, BlockRange all) const
+    [[nodiscard]] Round pair_round(Pair pair, BlockRange all) const
     {
-        if (left_over_ == 0) {
-            return;
+        if (!paired()) {
+            return {};
         }
-        Round &round = to.emplace_back();
-        if (paired()) {
-            round.push_back({sits_out() ? pair.even : pair.odd, team_.ranks[team_.place ^ 1], all});
-        }
+        return {{sits_out() ? pair.even : pair.odd, team_.ranks[team_.place ^ 1], all}};
     }
 
     Team team_;

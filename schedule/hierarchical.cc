@@ -49,40 +49,39 @@ Place find_place(int rank, const Groups &groups)
     return {};
 }
 
-class Hierarchy {
+// A channel is a segment; its rounds are what happens on the node before, those between nodes, and
+// what happens on the node after.
+class Hierarchy : public Program {
 public:
     Hierarchy(int rank, const Groups &groups, const TeamAlgorithm &algorithm, int segments)
-        : groups_(groups), algorithm_(algorithm), self_(find_place(rank, groups)),
-          slices_(most_gpus(groups)),
-          slice_blocks_(algorithm.part_count(static_cast<int>(groups.nodes.size()))),
-          steps_(segments * slices_ * slice_blocks_, segments)
+        : groups_(groups), algorithm_(algorithm), segments_(segments),
+          self_(find_place(rank, groups)), slices_(most_gpus(groups)),
+          slice_blocks_(algorithm.part_count(static_cast<int>(groups.nodes.size())))
     {
         for (const int other : group()) {
             if (other != group().front()) {
                 others_.push_back(other);
             }
         }
+        const Slices mine = slices_of(self_.gpu);
+        for (int slice = mine.first; self_.leads && slice < mine.first + mine.count; ++slice) {
+            owners_.push_back(owners_of(slice));
+        }
     }
 
-    void add_segment(int segment)
+    [[nodiscard]] int block_count() const override { return segments_ * slices_ * slice_blocks_; }
+    [[nodiscard]] int channel_count() const override { return segments_; }
+    [[nodiscard]] int round_count() const override { return far_rounds() + 2; }
+    void add_round(ScheduleBuilder &to, int segment, int round) const override
     {
-        segment_ = segment;
-        steps_.set_channel(segment);
-        if (!self_.leads) {
-            steps_.send(group().front(), whole_segment());
-            steps_.recv(group().front(), whole_segment());
-            return;
-        }
-        steps_.recv_reduce_all(others_, whole_segment());
-        add_direct_reduce_scatter(steps_, shares(), self_.gpu);
-        exchange_between_nodes();
-        add_direct_allgather(steps_, shares(), self_.gpu);
-        for (const int other : others_) {
-            steps_.send(other, whole_segment());
+        if (round == 0) {
+            add_near_before(to, segment);
+        } else if (round > far_rounds()) {
+            add_near_after(to, segment);
+        } else {
+            add_far(to, segment, round - 1);
         }
     }
-
-    [[nodiscard]] Schedule finish() && { return std::move(steps_).finish(); }
 
 private:
     struct Slices {
@@ -93,6 +92,10 @@ private:
     [[nodiscard]] const GpuGroup &group() const { return node()[self_.gpu]; }
     [[nodiscard]] int leader_count() const { return static_cast<int>(node().size()); }
     [[nodiscard]] int leader_of(int gpu) const { return node()[gpu].front(); }
+    [[nodiscard]] int far_rounds() const
+    {
+        return algorithm_.round_count(static_cast<int>(groups_.nodes.size()));
+    }
 
     // Slice j belongs to leader floor(j * leaders / slices) of each node.
     [[nodiscard]] Slices slices_of(int gpu) const
@@ -102,18 +105,18 @@ private:
         };
         return {first_of(gpu), first_of(gpu + 1) - first_of(gpu)};
     }
-    [[nodiscard]] BlockRange blocks_of(Slices slices) const
+    [[nodiscard]] BlockRange blocks_of(int segment, Slices slices) const
     {
-        return {(segment_ * slices_ + slices.first) * slice_blocks_, slices.count * slice_blocks_};
+        return {(segment * slices_ + slices.first) * slice_blocks_, slices.count * slice_blocks_};
     }
-    [[nodiscard]] BlockRange whole_segment() const { return blocks_of({0, slices_}); }
+    [[nodiscard]] BlockRange whole(int segment) const { return blocks_of(segment, {0, slices_}); }
 
     // Of the leaders of this node.
-    [[nodiscard]] std::vector<Share> shares() const
+    [[nodiscard]] std::vector<Share> shares(int segment) const
     {
         std::vector<Share> shares;
         for (int gpu = 0; gpu < leader_count(); ++gpu) {
-            shares.push_back({leader_of(gpu), blocks_of(slices_of(gpu))});
+            shares.push_back({leader_of(gpu), blocks_of(segment, slices_of(gpu))});
         }
         return shares;
     }
@@ -129,45 +132,63 @@ private:
         return owners;
     }
 
-    // Round by round, not slice by slice: while one slice's message is on its way, the others' are
-    // sent.
-    void exchange_between_nodes()
+    void add_near_before(ScheduleBuilder &to, int segment) const
     {
-        const Slices mine = slices_of(self_.gpu);
-        std::vector<Rounds> slices;
-        for (int slice = mine.first; slice < mine.first + mine.count; ++slice) {
-            const std::vector<int> owners = owners_of(slice);
-            const auto self = std::find(owners.begin(), owners.end(), leader_of(self_.gpu));
-            slices.push_back(algorithm_.rounds({owners, static_cast<int>(self - owners.begin())},
-                                               blocks_of({slice, 1})));
+        if (!self_.leads) {
+            to.send(group().front(), whole(segment));
+            to.recv(group().front(), whole(segment));
+            return;
         }
-        for (std::size_t round = 0; round < slices.front().size(); ++round) {
-            for (const Rounds &slice : slices) {
-                for (const Move &move : slice[round]) {
-                    steps_.add(move);
-                }
+        to.recv_reduce_all(others_, whole(segment));
+        add_direct_reduce_scatter(to, shares(segment), self_.gpu);
+    }
+
+    void add_near_after(ScheduleBuilder &to, int segment) const
+    {
+        if (!self_.leads) {
+            return;
+        }
+        add_direct_allgather(to, shares(segment), self_.gpu);
+        for (const int other : others_) {
+            to.send(other, whole(segment));
+        }
+    }
+
+    // One round of all slices: while one slice's message is on its way, the others' are sent.
+    void add_far(ScheduleBuilder &to, int segment, int round) const
+    {
+        const int first = slices_of(self_.gpu).first;
+        for (int i = 0; i < static_cast<int>(owners_.size()); ++i) {
+            const std::vector<int> &owners = owners_[static_cast<std::size_t>(i)];
+            const auto self = std::lower_bound(owners.begin(), owners.end(), leader_of(self_.gpu));
+            const Team team{owners, static_cast<int>(self - owners.begin())};
+            for (const Move &move :
+                 algorithm_.round(team, blocks_of(segment, {first + i, 1}), round)) {
+                to.add(move);
             }
         }
     }
 
     const Groups &groups_;
     const TeamAlgorithm &algorithm_;
+    const int segments_;
     const Place self_;
-    const int slices_, slice_blocks_; // of a segment, of a slice
-    std::vector<int> others_;         // on this GPU, without the leader
-    ScheduleBuilder steps_;
-    int segment_ = 0;
+    const int slices_, slice_blocks_;      // of a segment, of a slice
+    std::vector<int> others_;              // on this GPU, without the leader
+    std::vector<std::vector<int>> owners_; // of each slice of this rank
 };
 
 } // namespace
 
+std::unique_ptr<Program> hierarchical_program(int rank, const Groups &groups,
+                                              BetweenNodes algorithm, int segments)
+{
+    return std::make_unique<Hierarchy>(rank, groups, team_algorithm(algorithm), segments);
+}
+
 Schedule build_hierarchical(int rank, const Groups &groups, BetweenNodes algorithm, int segments)
 {
-    Hierarchy hierarchy(rank, groups, team_algorithm(algorithm), segments);
-    for (int segment = 0; segment < segments; ++segment) {
-        hierarchy.add_segment(segment);
-    }
-    return std::move(hierarchy).finish();
+    return build_program(Hierarchy(rank, groups, team_algorithm(algorithm), segments));
 }
 
 } // namespace hetcoll

@@ -2,9 +2,10 @@
 // of ranks on a GPU, GPUs on a node and ranks on a node, and any placement of the ranks.
 #pragma once
 
-#include "schedule/schedule.h"
+#include "schedule/program.h"
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace hetcoll {
@@ -49,5 +50,8 @@ inline constexpr int kMostSegments = 256; // a channel each
 // Requires that `rank` is in `groups`, and 1 <= segments <= kMostSegments.
 [[nodiscard]] Schedule build_hierarchical(int rank, const Groups &groups, BetweenNodes algorithm,
                                           int segments);
+// The same round by round; `groups` outlives it.
+[[nodiscard]] std::unique_ptr<Program> hierarchical_program(int rank, const Groups &groups,
+                                                            BetweenNodes algorithm, int segments);
 
 } // namespace hetcoll

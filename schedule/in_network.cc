@@ -11,16 +11,6 @@ namespace {
 
 constexpr int kUp = 0, kDown = 1, kChannels = 2;
 
-void add_rounds(ScheduleBuilder &steps, const TeamAlgorithm &algorithm, const Team &team,
-                BlockRange blocks)
-{
-    for (const Round &round : algorithm.rounds(team, blocks)) {
-        for (const Move &move : round) {
-            steps.add(move);
-        }
-    }
-}
-
 Schedule build_rank(const SwitchTree &tree, int rank)
 {
     const int size = tree.ranks_per_node, node = rank / size, slice = rank % size;

@@ -11,6 +11,7 @@ hetcoll_sources += \
 	schedule/match.h schedule/match.cc \
 	schedule/ordered.cc \
 	schedule/print.h schedule/print.cc \
+	schedule/program.h \
 	schedule/rabenseifner.cc \
 	schedule/recursive_doubling.cc \
 	schedule/replay.h schedule/replay.cc \

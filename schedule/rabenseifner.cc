@@ -4,7 +4,6 @@
 #include "schedule/algorithms.h"
 #include "schedule/fold.h"
 
-#include <algorithm>
 #include <bit>
 
 namespace hetcoll {
@@ -15,49 +14,49 @@ int one_part_an_active_rank(int size)
     return static_cast<int>(std::bit_floor(static_cast<unsigned>(size)));
 }
 
-Rounds rabenseifner_rounds(const Team &team, BlockRange blocks)
+int halvings(int size) { return std::bit_width(static_cast<unsigned>(size)) - 1; }
+
+int rabenseifner_round_count(int size) { return Fold::round_count(size, 2 * halvings(size)); }
+
+// What a rank holds after some halvings: of the range that both hold, the lower rank keeps the
+// lower half. Neighbours come first: the large messages travel least, and groups stay consecutive
+// ranks.
+struct Half {
+    BlockRange mine, theirs;
+};
+Half halve(BlockRange blocks, int number, int halving)
+{
+    Half half{blocks, {}};
+    for (int k = 0; k <= halving; ++k) {
+        const int count = half.mine.count / 2;
+        const BlockRange lower{half.mine.first, count}, upper{half.mine.first + count, count};
+        const bool is_lower = (number >> k & 1) == 0;
+        half = is_lower ? Half{lower, upper} : Half{upper, lower};
+    }
+    return half;
+}
+
+// The halvings, then the same exchanges backwards: each side now has the half that it kept.
+Round rabenseifner_round(const Team &team, BlockRange blocks, int number)
 {
     const Fold fold(team);
-    const int active = fold.active_ranks();
-    const auto peer_at = [&](int distance) {
-        return fold.rank_of(fold.active_number() ^ distance);
-    };
-    const auto is_lower = [&](int distance) { return (fold.active_number() & distance) == 0; };
-    Rounds rounds;
-
-    fold.begin(rounds, blocks);
-    // Halving: of the range that both hold, the lower rank keeps the lower half. Neighbours come
-    // first: the large messages travel least, and groups stay consecutive ranks.
-    BlockRange mine = blocks;
-    for (int distance = 1; distance < active; distance *= 2) {
-        Round &round = rounds.emplace_back();
-        if (fold.sits_out()) {
-            continue;
-        }
-        const int half = mine.count / 2;
-        const BlockRange lower{mine.first, half}, upper{mine.first + half, half};
-        mine = is_lower(distance) ? lower : upper;
-        round = {{StepKind::kSend, peer_at(distance), is_lower(distance) ? upper : lower},
-                 {StepKind::kRecvReduce, peer_at(distance), mine}};
-    }
-    // Doubling: the same exchanges backwards, each side now has the half that it kept.
-    for (int distance = active / 2; distance > 0; distance /= 2) {
-        Round &round = rounds.emplace_back();
-        if (fold.sits_out()) {
-            continue;
-        }
-        const int theirs = is_lower(distance) ? mine.first + mine.count : mine.first - mine.count;
-        round = {{StepKind::kSend, peer_at(distance), mine},
-                 {StepKind::kRecv, peer_at(distance), {theirs, mine.count}}};
-        mine = {std::min(mine.first, theirs), 2 * mine.count};
-    }
-    fold.end(rounds, blocks);
-    return rounds;
+    const int count = halvings(static_cast<int>(team.ranks.size()));
+    return fold.round(number, 2 * count, blocks, [&](int i) {
+        const bool halves = i < count;
+        const int k = halves ? i : 2 * count - 1 - i;
+        const int peer = fold.rank_of(fold.active_number() ^ 1 << k);
+        const Half half = halve(blocks, fold.active_number(), k);
+        return halves ? Round{{StepKind::kSend, peer, half.theirs},
+                              {StepKind::kRecvReduce, peer, half.mine}}
+                      : Round{{StepKind::kSend, peer, half.mine},
+                              {StepKind::kRecv, peer, half.theirs}};
+    });
 }
 
 } // namespace
 
-const TeamAlgorithm kRabenseifnerOfTeam{one_part_an_active_rank, rabenseifner_rounds};
+const TeamAlgorithm kRabenseifnerOfTeam{one_part_an_active_rank, rabenseifner_round_count,
+                                        rabenseifner_round};
 
 Schedule build_rabenseifner(int rank, int size)
 {

@@ -9,29 +9,27 @@ namespace {
 
 int one_part(int) { return 1; }
 
+int exchanges(int size) { return std::bit_width(static_cast<unsigned>(size)) - 1; }
+
+int recursive_doubling_round_count(int size) { return Fold::round_count(size, exchanges(size)); }
+
 // Both ends of an exchange compute op(lower, higher): the groups that they stand for are
 // consecutive ranks, so this is one and the same expression, in rank order, and gives the same
 // bits.
-Rounds recursive_doubling_rounds(const Team &team, BlockRange blocks)
+Round recursive_doubling_round(const Team &team, BlockRange blocks, int number)
 {
     const Fold fold(team);
-    Rounds rounds;
-    fold.begin(rounds, blocks);
-    for (int distance = 1; distance < fold.active_ranks(); distance *= 2) {
-        Round &round = rounds.emplace_back();
-        if (!fold.sits_out()) {
-            const int peer = fold.rank_of(fold.active_number() ^ distance);
-            round = {{StepKind::kSend, peer, blocks}, // first, because the receive overwrites it
+    return fold.round(number, exchanges(static_cast<int>(team.ranks.size())), blocks, [&](int i) {
+        const int peer = fold.rank_of(fold.active_number() ^ 1 << i);
+        return Round{{StepKind::kSend, peer, blocks}, // first, because the receive overwrites it
                      {StepKind::kRecvReduce, peer, blocks}};
-        }
-    }
-    fold.end(rounds, blocks);
-    return rounds;
+    });
 }
 
 } // namespace
 
-const TeamAlgorithm kRecursiveDoublingOfTeam{one_part, recursive_doubling_rounds};
+const TeamAlgorithm kRecursiveDoublingOfTeam{one_part, recursive_doubling_round_count,
+                                             recursive_doubling_round};
 
 Schedule build_recursive_doubling(int rank, int size)
 {

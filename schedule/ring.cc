@@ -18,22 +18,19 @@ public:
     {
     }
 
-    // In round r, pass on part first-r and add our own to part first-r-1; part first+1 is final at
-    // the end. The sum of a part starts at another rank for every part, but has one place to end.
-    void reduce_scatter(Rounds &to, int first) const
+    // In round r of each half's size - 1 rounds, pass on part first-r and add our own to part
+    // first-r-1; part first+1 is final at the end. The sum of a part starts at another rank for
+    // every part, but has one place to end.
+    [[nodiscard]] Round reduce_scatter(int first, int r) const
     {
-        for (int r = 0; r < size_ - 1; ++r) {
-            to.push_back({{StepKind::kSend, next_, part(first - r)},
-                          {StepKind::kRecvReduce, prev_, part(first - r - 1)}});
-        }
+        return {{StepKind::kSend, next_, part(first - r)},
+                {StepKind::kRecvReduce, prev_, part(first - r - 1)}};
     }
     // Part `mine` is final at first.
-    void allgather(Rounds &to, int mine) const
+    [[nodiscard]] Round allgather(int mine, int r) const
     {
-        for (int r = 0; r < size_ - 1; ++r) {
-            to.push_back({{StepKind::kSend, next_, part(mine - r)},
-                          {StepKind::kRecv, prev_, part(mine - r - 1)}});
-        }
+        return {{StepKind::kSend, next_, part(mine - r)},
+                {StepKind::kRecv, prev_, part(mine - r - 1)}};
     }
 
 private:
@@ -49,36 +46,35 @@ private:
     int prev_, next_;
 };
 
+int rounds_of_a_half(int size) { return size - 1; }
+int rounds_of_both(int size) { return 2 * (size - 1); }
+
 // The allgather goes on with the part that is final here, self+1: the same bits on every rank.
-Rounds ring_rounds(const Team &team, BlockRange blocks)
+Round ring_round(const Team &team, BlockRange blocks, int number)
 {
     const Ring ring(team, blocks);
-    Rounds rounds;
-    ring.reduce_scatter(rounds, team.place);
-    ring.allgather(rounds, team.place + 1);
-    return rounds;
+    const int half = rounds_of_a_half(static_cast<int>(team.ranks.size()));
+    return number < half ? ring.reduce_scatter(team.place, number)
+                         : ring.allgather(team.place + 1, number - half);
 }
 
 // Here the sum of a rank's own part must end at the rank.
-Rounds ring_reduce_scatter_rounds(const Team &team, BlockRange blocks)
+Round ring_reduce_scatter_round(const Team &team, BlockRange blocks, int number)
 {
-    Rounds rounds;
-    Ring(team, blocks).reduce_scatter(rounds, team.place - 1);
-    return rounds;
+    return Ring(team, blocks).reduce_scatter(team.place - 1, number);
 }
 
-Rounds ring_allgather_rounds(const Team &team, BlockRange blocks)
+Round ring_allgather_round(const Team &team, BlockRange blocks, int number)
 {
-    Rounds rounds;
-    Ring(team, blocks).allgather(rounds, team.place);
-    return rounds;
+    return Ring(team, blocks).allgather(team.place, number);
 }
 
 } // namespace
 
-const TeamAlgorithm kRingOfTeam{one_part_a_rank, ring_rounds};
-const TeamAlgorithm kRingReduceScatterOfTeam{one_part_a_rank, ring_reduce_scatter_rounds};
-const TeamAlgorithm kRingAllgatherOfTeam{one_part_a_rank, ring_allgather_rounds};
+const TeamAlgorithm kRingOfTeam{one_part_a_rank, rounds_of_both, ring_round};
+const TeamAlgorithm kRingReduceScatterOfTeam{one_part_a_rank, rounds_of_a_half,
+                                             ring_reduce_scatter_round};
+const TeamAlgorithm kRingAllgatherOfTeam{one_part_a_rank, rounds_of_a_half, ring_allgather_round};
 
 Schedule build_ring(int rank, int size) { return build_for_all(kRingOfTeam, rank, size); }
 

@@ -4,19 +4,67 @@
 #include <utility>
 
 namespace hetcoll {
+namespace {
 
-Schedule build_for_all(const TeamAlgorithm &algorithm, int rank, int size)
+class ForAll : public Program {
+public:
+    ForAll(const TeamAlgorithm &algorithm, int rank, int size)
+        : algorithm_(algorithm), rank_(rank), everyone_(static_cast<std::size_t>(size))
+    {
+        std::iota(everyone_.begin(), everyone_.end(), 0);
+    }
+
+    [[nodiscard]] int block_count() const override { return algorithm_.part_count(size()); }
+    [[nodiscard]] int channel_count() const override { return 1; }
+    [[nodiscard]] int round_count() const override { return algorithm_.round_count(size()); }
+    void add_round(ScheduleBuilder &to, int /*channel*/, int round) const override
+    {
+        for (const Move &move : algorithm_.round({everyone_, rank_}, {0, block_count()}, round)) {
+            to.add(move);
+        }
+    }
+
+private:
+    [[nodiscard]] int size() const { return static_cast<int>(everyone_.size()); }
+
+    const TeamAlgorithm &algorithm_;
+    int rank_;
+    std::vector<int> everyone_;
+};
+
+} // namespace
+
+Schedule build_program(const Program &program)
 {
-    std::vector<int> everyone(size);
-    std::iota(everyone.begin(), everyone.end(), 0);
-    const int parts = algorithm.part_count(size);
-    ScheduleBuilder steps(parts);
-    for (const Round &round : algorithm.rounds({everyone, rank}, {0, parts})) {
-        for (const Move &move : round) {
-            steps.add(move);
+    ScheduleBuilder steps(program.block_count(), program.channel_count());
+    for (int channel = 0; channel < program.channel_count(); ++channel) {
+        steps.set_channel(channel);
+        for (int round = 0; round < program.round_count(); ++round) {
+            program.add_round(steps, channel, round);
         }
     }
     return std::move(steps).finish();
+}
+
+void add_rounds(ScheduleBuilder &to, const TeamAlgorithm &algorithm, const Team &team,
+                BlockRange blocks)
+{
+    const int rounds = algorithm.round_count(static_cast<int>(team.ranks.size()));
+    for (int number = 0; number < rounds; ++number) {
+        for (const Move &move : algorithm.round(team, blocks, number)) {
+            to.add(move);
+        }
+    }
+}
+
+std::unique_ptr<Program> program_for_all(const TeamAlgorithm &algorithm, int rank, int size)
+{
+    return std::make_unique<ForAll>(algorithm, rank, size);
+}
+
+Schedule build_for_all(const TeamAlgorithm &algorithm, int rank, int size)
+{
+    return build_program(ForAll(algorithm, rank, size));
 }
 
 } // namespace hetcoll

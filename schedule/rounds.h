@@ -3,8 +3,9 @@
 // node and a slice.
 #pragma once
 
-#include "schedule/builder.h"
+#include "schedule/program.h"
 
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -21,18 +22,25 @@ struct Team {
 // the same round at both ends. So the rounds of several teams, one after the other, cannot deadlock
 // if all ranks take the teams in the same order.
 using Round = std::vector<Move>;
-using Rounds = std::vector<Round>;
 
+// Each round is made from its number alone, so nobody need hold them all.
 struct TeamAlgorithm {
     int (*part_count)(int size); // blocks.count must be a multiple of it
-    Rounds (*rounds)(const Team &team, BlockRange blocks);
+    int (*round_count)(int size);
+    Round (*round)(const Team &team, BlockRange blocks, int number);
 };
 
 extern const TeamAlgorithm kRingOfTeam, kRabenseifnerOfTeam, kRecursiveDoublingOfTeam;
 // The ring's halves: the rank at place p begins or ends with part p.
 extern const TeamAlgorithm kRingReduceScatterOfTeam, kRingAllgatherOfTeam;
 
+// All rounds of one team.
+void add_rounds(ScheduleBuilder &to, const TeamAlgorithm &algorithm, const Team &team,
+                BlockRange blocks);
+
 // The algorithm among ranks 0..size-1.
+[[nodiscard]] std::unique_ptr<Program> program_for_all(const TeamAlgorithm &algorithm, int rank,
+                                                       int size);
 [[nodiscard]] Schedule build_for_all(const TeamAlgorithm &algorithm, int rank, int size);
 
 } // namespace hetcoll

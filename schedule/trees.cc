@@ -86,11 +86,7 @@ void add_host_ring(ScheduleBuilder &steps, int rank, std::span<const int> ranks,
     const int place =
         static_cast<int>(std::lower_bound(ring.begin(), ring.end(), rank) - ring.begin());
     steps.set_by_message(true);
-    for (const Round &round : kRingOfTeam.rounds({ring, place}, blocks)) {
-        for (const Move &move : round) {
-            steps.add(move);
-        }
-    }
+    add_rounds(steps, kRingOfTeam, {ring, place}, blocks);
     steps.set_by_message(false);
 }
 
