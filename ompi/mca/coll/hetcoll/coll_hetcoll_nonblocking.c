@@ -75,9 +75,9 @@ static int make(mca_coll_hetcoll_module_t *module, const struct hetcoll_call *ca
 
 /* A call that the core does not reduce: host memory in place of device memory, as for other
  * collectives; it reads and writes what a scan does. */
-static int stage(struct hetcoll_staged_call *staged, const char *name, bool copy_in,
-                 const void *sbuf, void *rbuf, size_t count, struct ompi_datatype_t *dtype,
-                 struct ompi_communicator_t *comm)
+static int stage(struct hetcoll_staged_call *staged, const char *name,
+                 enum hetcoll_staged_kind kind, const void *sbuf, void *rbuf, size_t count,
+                 struct ompi_datatype_t *dtype, struct ompi_communicator_t *comm)
 {
     *staged = (struct hetcoll_staged_call){
         .name = name,
@@ -88,7 +88,7 @@ static int stage(struct hetcoll_staged_call *staged, const char *name, bool copy
     };
     return HETCOLL_STAGE_NOTHING == mca_coll_hetcoll_component.stage_mode
                ? OMPI_SUCCESS
-               : mca_coll_hetcoll_stage(staged, mca_coll_hetcoll_data_scan, copy_in);
+               : mca_coll_hetcoll_stage(staged, mca_coll_hetcoll_data_scan, kind);
 }
 
 /* Sets *call. False: the previous module serves this call, on every rank. */
@@ -132,7 +132,8 @@ int mca_coll_hetcoll_iallreduce(const void *sbuf, void *rbuf, hetcoll_count_t co
     }
     if (!is_ours(module, &call, sbuf, rbuf, (size_t)count, dtype, op)) {
         struct hetcoll_staged_call staged;
-        rc = stage(&staged, "iallreduce", true, sbuf, rbuf, (size_t)count, dtype, comm);
+        rc = stage(&staged, "iallreduce", HETCOLL_NONBLOCKING, sbuf, rbuf, (size_t)count, dtype,
+                   comm);
         if (OMPI_SUCCESS != rc) {
             return rc;
         }
@@ -140,7 +141,7 @@ int mca_coll_hetcoll_iallreduce(const void *sbuf, void *rbuf, hetcoll_count_t co
                                          count, dtype, op, comm, request,
                                          module->previous_iallreduce_module);
         return NULL == staged.stage ? rc
-                                    : mca_coll_hetcoll_staged_end_nonblocking(&staged, rc, request);
+                                    : mca_coll_hetcoll_staged_end_request(&staged, rc, request);
     }
     rc = make(module, &call, dtype, op, false, &made);
     if (OMPI_SUCCESS != rc) {
@@ -170,7 +171,8 @@ int mca_coll_hetcoll_allreduce_init(const void *sbuf, void *rbuf, hetcoll_count_
     }
     if (!is_ours(module, &call, sbuf, rbuf, (size_t)count, dtype, op)) {
         struct hetcoll_staged_call staged;
-        rc = stage(&staged, "allreduce_init", false, sbuf, rbuf, (size_t)count, dtype, comm);
+        rc = stage(&staged, "allreduce_init", HETCOLL_PERSISTENT, sbuf, rbuf, (size_t)count, dtype,
+                   comm);
         if (OMPI_SUCCESS != rc) {
             return rc;
         }
@@ -178,7 +180,7 @@ int mca_coll_hetcoll_allreduce_init(const void *sbuf, void *rbuf, hetcoll_count_
             staged.send.buffer, (void *)(uintptr_t)staged.recv.buffer, count, dtype, op, comm, info,
             request, module->previous_allreduce_init_module);
         return NULL == staged.stage ? rc
-                                    : mca_coll_hetcoll_staged_end_persistent(&staged, rc, request);
+                                    : mca_coll_hetcoll_staged_end_request(&staged, rc, request);
     }
     rc = make(module, &call, dtype, op, true, &made);
     if (OMPI_SUCCESS == rc) {

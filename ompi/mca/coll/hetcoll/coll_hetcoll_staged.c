@@ -39,52 +39,50 @@ static const slots_t *previous_slots(mca_coll_base_module_t *base, struct ompi_c
 #define UNPACK(...) __VA_ARGS__
 
 /* What the three kinds of a function share: `call`, and where the previous functions are. */
-#define HETCOLL_BEGIN(slot, data, is_reduction, copy_in, sides)                    \
-    const slots_t *previous = previous_slots(base, comm);                          \
-    if (OPAL_UNLIKELY(NULL == previous || NULL == previous->coll_##slot)) {        \
-        return OMPI_ERR_NOT_AVAILABLE;                                             \
-    }                                                                              \
-    struct hetcoll_staged_call call = {                                            \
-        .name = #slot, UNPACK sides, .reduces = (is_reduction), .comm = comm};     \
-    int rc = mca_coll_hetcoll_stage(&call, mca_coll_hetcoll_data_##data, copy_in); \
-    if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {                                       \
-        return rc;                                                                 \
+#define HETCOLL_BEGIN(slot, data, is_reduction, kind, sides)                    \
+    const slots_t *previous = previous_slots(base, comm);                       \
+    if (OPAL_UNLIKELY(NULL == previous || NULL == previous->coll_##slot)) {     \
+        return OMPI_ERR_NOT_AVAILABLE;                                          \
+    }                                                                           \
+    struct hetcoll_staged_call call = {                                         \
+        .name = #slot, UNPACK sides, .reduces = (is_reduction), .comm = comm};  \
+    int rc = mca_coll_hetcoll_stage(&call, mca_coll_hetcoll_data_##data, kind); \
+    if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {                                    \
+        return rc;                                                              \
     }
 
 /* The functions of one collective. `own` is what the core makes of the blocking call (see
  * coll_hetcoll_collectives.h). `sides` sets the fields send, recv and root of the call;
  * `arguments` are those of the previous function up to the communicator. */
 #define HETCOLL_STAGED(name, ...) HETCOLL_SERVED(name, MCA_COLL_HETCOLL_NOT_OURS, __VA_ARGS__)
-#define HETCOLL_SERVED(name, own, data, is_reduction, parameters, sides, arguments)              \
-    static int staged_##name(UNPACK parameters, struct ompi_communicator_t *comm,                \
-                             mca_coll_base_module_t *base)                                       \
-    {                                                                                            \
-        const int served = own;                                                                  \
-        if (MCA_COLL_HETCOLL_NOT_OURS != served) {                                               \
-            return served;                                                                       \
-        }                                                                                        \
-        HETCOLL_BEGIN(name, data, is_reduction, true, sides)                                     \
-        rc = previous->coll_##name(UNPACK arguments, comm, previous->coll_##name##_module);      \
-        return NULL == call.stage ? rc : mca_coll_hetcoll_staged_end(&call, rc);                 \
-    }                                                                                            \
-    static int staged_i##name(UNPACK parameters, struct ompi_communicator_t *comm,               \
-                              ompi_request_t **request, mca_coll_base_module_t *base)            \
-    {                                                                                            \
-        HETCOLL_BEGIN(i##name, data, is_reduction, true, sides)                                  \
-        rc = previous->coll_i##name(UNPACK arguments, comm, request,                             \
-                                    previous->coll_i##name##_module);                            \
-        return NULL == call.stage ? rc                                                           \
-                                  : mca_coll_hetcoll_staged_end_nonblocking(&call, rc, request); \
-    }                                                                                            \
-    static int staged_##name##_init(UNPACK parameters, struct ompi_communicator_t *comm,         \
-                                    struct ompi_info_t *info, ompi_request_t **request,          \
-                                    mca_coll_base_module_t *base)                                \
-    {                                                                                            \
-        HETCOLL_BEGIN(name##_init, data, is_reduction, false, sides)                             \
-        rc = previous->coll_##name##_init(UNPACK arguments, comm, info, request,                 \
-                                          previous->coll_##name##_init_module);                  \
-        return NULL == call.stage ? rc                                                           \
-                                  : mca_coll_hetcoll_staged_end_persistent(&call, rc, request);  \
+#define HETCOLL_SERVED(name, own, data, is_reduction, parameters, sides, arguments)               \
+    static int staged_##name(UNPACK parameters, struct ompi_communicator_t *comm,                 \
+                             mca_coll_base_module_t *base)                                        \
+    {                                                                                             \
+        const int served = own;                                                                   \
+        if (MCA_COLL_HETCOLL_NOT_OURS != served) {                                                \
+            return served;                                                                        \
+        }                                                                                         \
+        HETCOLL_BEGIN(name, data, is_reduction, HETCOLL_BLOCKING, sides)                          \
+        rc = previous->coll_##name(UNPACK arguments, comm, previous->coll_##name##_module);       \
+        return NULL == call.stage ? rc : mca_coll_hetcoll_staged_end(&call, rc);                  \
+    }                                                                                             \
+    static int staged_i##name(UNPACK parameters, struct ompi_communicator_t *comm,                \
+                              ompi_request_t **request, mca_coll_base_module_t *base)             \
+    {                                                                                             \
+        HETCOLL_BEGIN(i##name, data, is_reduction, HETCOLL_NONBLOCKING, sides)                    \
+        rc = previous->coll_i##name(UNPACK arguments, comm, request,                              \
+                                    previous->coll_i##name##_module);                             \
+        return NULL == call.stage ? rc : mca_coll_hetcoll_staged_end_request(&call, rc, request); \
+    }                                                                                             \
+    static int staged_##name##_init(UNPACK parameters, struct ompi_communicator_t *comm,          \
+                                    struct ompi_info_t *info, ompi_request_t **request,           \
+                                    mca_coll_base_module_t *base)                                 \
+    {                                                                                             \
+        HETCOLL_BEGIN(name##_init, data, is_reduction, HETCOLL_PERSISTENT, sides)                 \
+        rc = previous->coll_##name##_init(UNPACK arguments, comm, info, request,                  \
+                                          previous->coll_##name##_init_module);                   \
+        return NULL == call.stage ? rc : mca_coll_hetcoll_staged_end_request(&call, rc, request); \
     }
 
 /* Parameters, sides and arguments that several collectives have. */
@@ -203,7 +201,7 @@ static int staged_reduce_local(const void *inbuf, void *inoutbuf, hetcoll_count_
                                        .send = {.buffer = inbuf, .dtype = dtype},
                                        .recv = {.buffer = inoutbuf, .count = count, .dtype = dtype},
                                        .reduces = true};
-    int rc = mca_coll_hetcoll_stage(&call, mca_coll_hetcoll_data_reduce_local, true);
+    int rc = mca_coll_hetcoll_stage(&call, mca_coll_hetcoll_data_reduce_local, HETCOLL_BLOCKING);
     if (OMPI_SUCCESS != rc) {
         return rc;
     }

@@ -41,6 +41,8 @@ struct hetcoll_side {
     struct ompi_datatype_t *const *dtypes;
 };
 
+enum hetcoll_staged_kind { HETCOLL_BLOCKING, HETCOLL_NONBLOCKING, HETCOLL_PERSISTENT };
+
 struct hetcoll_staged_call {
     const char *name;
     struct hetcoll_side send, recv;
@@ -48,8 +50,9 @@ struct hetcoll_staged_call {
     struct ompi_communicator_t *comm; /* NULL: of MPI_Reduce_local */
     int rank, size;
     bool reduces;
-    int error;                   /* no host memory: the call cannot be made */
-    struct hetcoll_stage *stage; /* NULL: nothing is staged */
+    int error;                                /* no host memory: the call cannot be made */
+    struct hetcoll_stage *stage;              /* NULL: nothing is staged */
+    struct mca_coll_hetcoll_request *request; /* of a staged call that is not blocking */
     uint64_t start_ns;
     size_t bytes; /* read, or written if that is more: for traces */
 };
@@ -64,17 +67,16 @@ hetcoll_staged_data_t mca_coll_hetcoll_data_allgather, mca_coll_hetcoll_data_all
     mca_coll_hetcoll_data_neighbor_alltoall, mca_coll_hetcoll_data_reduce_local;
 
 /* coll_hetcoll_staged_call.c: before and after the previous module's function. */
-/* Puts host memory in place of device memory, and unless told otherwise copies in what is read.
- * Whatever fails but the lack of host memory, which is returned, is told by the functions below:
- * the other ranks wait for this one. */
+/* Puts host memory in place of device memory, and unless the call is persistent copies in what is
+ * read. Whatever fails but the lack of host memory, which is returned, is told by the functions
+ * below: the other ranks wait for this one. */
 int mca_coll_hetcoll_stage(struct hetcoll_staged_call *call, hetcoll_staged_data_t *data,
-                           bool copy_in);
+                           enum hetcoll_staged_kind kind);
 /* `rc` is what the previous module's function returned. Require call->stage. */
 int mca_coll_hetcoll_staged_end(struct hetcoll_staged_call *call, int rc);
-int mca_coll_hetcoll_staged_end_nonblocking(struct hetcoll_staged_call *call, int rc,
-                                            ompi_request_t **request);
-int mca_coll_hetcoll_staged_end_persistent(struct hetcoll_staged_call *call, int rc,
-                                           ompi_request_t **request);
+/* The same of a call that is not blocking: `request` is the previous module's, and becomes ours. */
+int mca_coll_hetcoll_staged_end_request(struct hetcoll_staged_call *call, int rc,
+                                        ompi_request_t **request);
 
 /* coll_hetcoll_staged.c: the slots, in processes that may have a GPU. */
 /* In comm_query(). */

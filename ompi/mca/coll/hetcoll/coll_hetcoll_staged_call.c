@@ -88,41 +88,6 @@ static void explain(const struct hetcoll_staged_call *call)
     mca_coll_hetcoll_log(level, line);
 }
 
-int mca_coll_hetcoll_stage(struct hetcoll_staged_call *call, hetcoll_staged_data_t *data,
-                           bool copy_in)
-{
-    call->error = OMPI_SUCCESS;
-    if (NULL != call->comm) {
-        call->rank = ompi_comm_rank(call->comm);
-        call->size = ompi_comm_size(call->comm);
-    }
-    data(call);
-    if (OPAL_UNLIKELY(OMPI_SUCCESS != call->error)) {
-        return out_of_memory(call);
-    }
-    if (NULL != call->stage) {
-        explain(call);
-    }
-    if (NULL != call->stage && copy_in) {
-        call->start_ns = hetcoll_trace_clock(mca_coll_hetcoll_component.process);
-        copy(call->stage, HETCOLL_STAGE_READ);
-    }
-    return OMPI_SUCCESS;
-}
-
-int mca_coll_hetcoll_staged_end(struct hetcoll_staged_call *call, int rc)
-{
-    if (OMPI_SUCCESS == rc) {
-        copy(call->stage, HETCOLL_STAGE_WRITTEN);
-    }
-    const int copied = finish(call->stage, call->name);
-    struct hetcoll_other_call record = record_of(call);
-    drop(call);
-    rc = OMPI_SUCCESS == rc ? copied : rc;
-    trace(&record, rc);
-    return rc;
-}
-
 /* ---- requests ---- */
 
 struct work {
@@ -199,42 +164,85 @@ static void destroy(mca_coll_hetcoll_request_t *request)
     free(work);
 }
 
-/* Made after the previous module's request: what takes no part in the collective then is only the
- * copy, and the rank fails alone. */
-static int wrap(struct hetcoll_staged_call *call, int rc, ompi_request_t **request, bool persistent)
+/* Made before the previous module's, which could not be taken back. */
+static mca_coll_hetcoll_request_t *new_request(const struct hetcoll_staged_call *call,
+                                               bool persistent)
 {
-    if (OMPI_SUCCESS != rc) {
-        (void)finish(call->stage, call->name);
-        drop(call);
-        return rc;
-    }
-    struct work *work = malloc(sizeof *work);
-    mca_coll_hetcoll_request_t *own =
+    struct work *work = calloc(1, sizeof *work);
+    mca_coll_hetcoll_request_t *request =
         NULL == work ? NULL : mca_coll_hetcoll_request_new(call->comm, persistent);
-    if (NULL == own) {
-        free(work); /* the stage stays: the previous module works on its memory */
-        return OMPI_ERR_OUT_OF_RESOURCE;
+    if (NULL == request) {
+        free(work);
+        return NULL;
     }
-    *work = (struct work){record_of(call), call->stage, *request, persistent, false};
-    own->step = step;
-    own->start = start;
-    own->destroy = destroy;
-    own->work = work;
-    *request = &own->super.super;
-    if (!persistent) {
-        mca_coll_hetcoll_request_begin(own);
+    work->persistent = persistent;
+    request->step = step;
+    request->start = start;
+    request->destroy = destroy;
+    request->work = work;
+    return request;
+}
+
+/* ---- the call ---- */
+
+int mca_coll_hetcoll_stage(struct hetcoll_staged_call *call, hetcoll_staged_data_t *data,
+                           enum hetcoll_staged_kind kind)
+{
+    call->error = OMPI_SUCCESS;
+    if (NULL != call->comm) {
+        call->rank = ompi_comm_rank(call->comm);
+        call->size = ompi_comm_size(call->comm);
+    }
+    data(call);
+    if (OPAL_UNLIKELY(OMPI_SUCCESS != call->error)) {
+        return out_of_memory(call);
+    }
+    if (NULL == call->stage) {
+        return OMPI_SUCCESS;
+    }
+    if (HETCOLL_BLOCKING != kind) {
+        call->request = new_request(call, HETCOLL_PERSISTENT == kind);
+        if (NULL == call->request) {
+            return out_of_memory(call);
+        }
+    }
+    explain(call);
+    if (HETCOLL_PERSISTENT != kind) {
+        call->start_ns = hetcoll_trace_clock(mca_coll_hetcoll_component.process);
+        copy(call->stage, HETCOLL_STAGE_READ);
     }
     return OMPI_SUCCESS;
 }
 
-int mca_coll_hetcoll_staged_end_nonblocking(struct hetcoll_staged_call *call, int rc,
-                                            ompi_request_t **request)
+int mca_coll_hetcoll_staged_end(struct hetcoll_staged_call *call, int rc)
 {
-    return wrap(call, rc, request, false);
+    if (OMPI_SUCCESS == rc) {
+        copy(call->stage, HETCOLL_STAGE_WRITTEN);
+    }
+    const int copied = finish(call->stage, call->name);
+    struct hetcoll_other_call record = record_of(call);
+    drop(call);
+    rc = OMPI_SUCCESS == rc ? copied : rc;
+    trace(&record, rc);
+    return rc;
 }
 
-int mca_coll_hetcoll_staged_end_persistent(struct hetcoll_staged_call *call, int rc,
-                                           ompi_request_t **request)
+int mca_coll_hetcoll_staged_end_request(struct hetcoll_staged_call *call, int rc,
+                                        ompi_request_t **request)
 {
-    return wrap(call, rc, request, true);
+    mca_coll_hetcoll_request_t *own = call->request;
+    struct work *work = own->work;
+    work->stage = call->stage;
+    if (OMPI_SUCCESS != rc) {
+        (void)finish(call->stage, call->name);
+        mca_coll_hetcoll_request_drop(own);
+        return rc;
+    }
+    work->record = record_of(call);
+    work->inner = *request;
+    *request = &own->super.super;
+    if (!work->persistent) {
+        mca_coll_hetcoll_request_begin(own);
+    }
+    return OMPI_SUCCESS;
 }
