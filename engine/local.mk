@@ -15,6 +15,7 @@ hetcoll_sources += \
 	engine/operation_classify.cc engine/operation_collective.cc \
 	engine/operation_queue.h engine/operation_queue.cc \
 	engine/peers.h engine/peers.cc \
+	engine/pinned_pipe.h engine/pinned_pipe.cc \
 	engine/process.h engine/process.cc engine/process_store.cc \
 	engine/settings.h engine/settings.cc \
 	engine/stage.h engine/stage.cc \

@@ -19,6 +19,9 @@ Stage::~Stage()
         }
         if (!failed_ever_) { // else nothing made in that context is used again
             process_.give_back(std::move(buffer.memory));
+            if (buffer.pipe != nullptr) {
+                process_.give_back(buffer.pipe->take_memory());
+            }
         }
     }
 }
@@ -111,7 +114,7 @@ void *Stage::host()
     if (buffer.device != nullptr) {
         scope.emplace(buffer.device->driver(), buffer.device->context());
     }
-    // Pinning takes memory from everybody: large buffers go through pageable memory.
+    // Pinning takes memory from everybody: large buffers go through a few pinned slots.
     const bool pinned =
         scope && scope->result() == CUDA_SUCCESS && bytes <= process_.settings().stage_pinned;
     auto memory = process_.borrow_staging(pinned ? buffer.device : nullptr, bytes);
@@ -170,6 +173,14 @@ Status Stage::start_copies(Buffer &buffer, bool in)
                              "entering the context of a buffer");
     }
     StagingMemory &memory = *buffer.memory;
+    if (memory.pageable != nullptr) {
+        if (buffer.pipe == nullptr) {
+            buffer.pipe = PinnedPipe::create(process_, buffer.device);
+        }
+        if (buffer.pipe != nullptr) {
+            return start_pipe(buffer, in);
+        }
+    }
     if (memory.stream.get() == nullptr) {
         auto stream = device.make_stream();
         if (!stream.ok()) {
@@ -196,6 +207,16 @@ Status Stage::start_copies(Buffer &buffer, bool in)
     return device.record(memory.done, memory.stream.get());
 }
 
+Status Stage::start_pipe(Buffer &buffer, bool in)
+{
+    std::vector<PinnedPipe::Piece> pieces;
+    for (const Piece &piece : in ? buffer.read : buffer.written) {
+        pieces.push_back({buffer.host + piece.offset, buffer.data + piece.offset, piece.bytes});
+    }
+    return buffer.pipe->start(std::move(pieces),
+                              in ? PinnedPipe::Way::kToHost : PinnedPipe::Way::kToDevice);
+}
+
 Status Stage::wait_copies(Buffer &buffer, bool in)
 {
     for (const Piece &piece : in ? buffer.read : buffer.written) {
@@ -220,7 +241,8 @@ bool Stage::is_done()
         const ContextScope scope(device.driver(), device.context());
         Result<bool> copied =
             scope.result() == CUDA_SUCCESS
-                ? device.is_done(buffer.memory->done)
+                ? (buffer.pipe != nullptr ? buffer.pipe->step()
+                                          : device.is_done(buffer.memory->done))
                 : Result<bool>(driver_status(device.driver(), scope.result(), "cuCtxPushCurrent",
                                              "entering the context of a buffer"));
         if (!copied.ok()) {
@@ -239,12 +261,16 @@ bool Stage::is_done()
 void Stage::finish(Buffer &buffer) noexcept
 {
     buffer.copying = false;
-    if (buffer.memory == nullptr || buffer.memory->stream.get() == nullptr ||
-        !buffer.device->is_alive()) {
+    if (buffer.memory == nullptr || buffer.device == nullptr || !buffer.device->is_alive()) {
         return;
     }
     const ContextScope scope(buffer.device->driver(), buffer.device->context());
-    if (scope.result() == CUDA_SUCCESS) {
+    if (scope.result() != CUDA_SUCCESS) {
+        return;
+    }
+    if (buffer.pipe != nullptr) {
+        buffer.pipe->wait();
+    } else if (buffer.memory->stream.get() != nullptr) {
         buffer.device->driver().cuStreamSynchronize(buffer.memory->stream.get());
     }
 }

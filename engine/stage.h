@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/status.h"
+#include "engine/pinned_pipe.h"
 #include "engine/process.h"
 
 #include <cstddef>
@@ -48,12 +49,14 @@ private:
         std::vector<Piece> read, written;
         std::byte *host = nullptr; // stands for `data`
         std::unique_ptr<StagingMemory> memory;
+        std::unique_ptr<PinnedPipe> pipe; // to and from pageable memory
         bool copying = false;
     };
 
     void find_device(Buffer &buffer);
     void copy(Buffer &buffer, bool in);
     Status start_copies(Buffer &buffer, bool in);
+    [[nodiscard]] Status start_pipe(Buffer &buffer, bool in);
     [[nodiscard]] Status wait_copies(Buffer &buffer, bool in);
     void finish(Buffer &buffer) noexcept;
     static void merge(std::vector<Piece> &pieces);
