@@ -51,6 +51,7 @@ layer topology_probe base device topology
 layer transport base device cuda_kernels topology
 layer aggregator base cuda_kernels
 layer engine base schedule topology tuning cuda_kernels device pointer_cache topology_probe transport aggregator
+layer wsp base cuda_kernels device pointer_cache include
 layer emulated_gpu
 
 # The host build of the kernels for the emulated GPU is the one file that knows the emulated GPU.
@@ -60,7 +61,7 @@ verdict "cuda_kernels, but for emulated_kernels.cc" "no emulated_gpu" "${wrong:+
 # Open MPI's types end in the component; programs and the public header know mpi.h only.
 wrong=$(grep -rlE '^ *# *include *[<"](ompi|opal|orte|oshmem)[/_]' \
     base schedule topology tuning cuda_kernels device pointer_cache topology_probe transport aggregator engine \
-    emulated_gpu include bench test tools 2>/dev/null | tr '\n' ' ')
+    wsp emulated_gpu include bench test tools 2>/dev/null | tr '\n' ' ')
 verdict "everything but ompi/mca/coll/hetcoll" "no internal header of Open MPI" "${wrong:+ $wrong}"
 wrong=$(grep -rlE '^ *# *include *[<"]mpi(-ext)?\.h[>"]' \
     base schedule topology tuning cuda_kernels device pointer_cache topology_probe transport aggregator engine \

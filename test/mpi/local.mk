@@ -16,7 +16,7 @@ check_PROGRAMS += \
 	test/mpi/not_accelerated test/mpi/own_collectives test/mpi/observed test/mpi/other_memory \
 	test/mpi/settings test/mpi/spawned test/mpi/staged_collectives \
 	test/mpi/steady_state test/mpi/streams test/mpi/threads test/mpi/types \
-	test/mpi/reproducible test/mpi/user_ops
+	test/mpi/reproducible test/mpi/user_ops test/mpi/wsp
 TESTS += test/mpi/run.sh
 
 test_mpi_aborts_SOURCES = test/mpi/aborts.cc
@@ -104,6 +104,9 @@ test_mpi_reproducible_LDADD = $(mpi_test_libs)
 test_mpi_user_ops_SOURCES = test/mpi/user_ops.cc
 test_mpi_user_ops_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
 test_mpi_user_ops_LDADD = $(mpi_test_libs)
+test_mpi_wsp_SOURCES = test/mpi/wsp.cc
+test_mpi_wsp_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_wsp_LDADD = libhetcoll_wsp.la $(mpi_test_libs)
 
 # What user_ops opens, found beside the program.
 check_LTLIBRARIES += test/mpi/user_functions.la

@@ -11,6 +11,7 @@ include test/unit/cuda_kernels.mk
 include test/unit/transport.mk
 include test/unit/engine.mk
 include test/unit/emulated_gpu.mk
+include test/unit/wsp.mk
 
 unit_libs = libhetcoll.la -lgtest_main -lgtest
 unit_tests = test/unit/base_test test/unit/bench_test test/unit/schedule_test test/unit/topology_test test/unit/tuning_test
@@ -22,6 +23,9 @@ if HAVE_GTEST
 all_unit_tests += $(unit_tests)
 if WITH_CUDA
 all_unit_tests += $(unit_tests_cuda)
+endif
+if WITH_OMPI
+all_unit_tests += test/unit/wsp_test
 endif
 endif
 check_PROGRAMS += $(all_unit_tests)
@@ -63,3 +67,6 @@ test_unit_topology_test_LDADD = $(unit_libs)
 test_unit_topology_probe_test_SOURCES = $(unit_sources_topology_probe)
 nodist_EXTRA_test_unit_topology_probe_test_SOURCES = linked_by_cxx.cc
 test_unit_topology_probe_test_LDADD = $(unit_libs)
+test_unit_wsp_test_SOURCES = $(unit_sources_wsp)
+nodist_EXTRA_test_unit_wsp_test_SOURCES = linked_by_cxx.cc
+test_unit_wsp_test_LDADD = libhetcoll_wsp_vectors.la $(unit_libs)

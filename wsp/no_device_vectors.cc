@@ -1,0 +1,11 @@
+// A build without CUDA knows host memory only.
+#include "wsp/vectors.h"
+
+namespace hetcoll {
+
+Result<std::unique_ptr<Vectors>> make_device_vectors(const void *, std::size_t, ElementKind)
+{
+    return std::unique_ptr<Vectors>();
+}
+
+} // namespace hetcoll
