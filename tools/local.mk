@@ -16,6 +16,14 @@ hetcoll_info_SOURCES = \
 hetcoll_info_CPPFLAGS = $(AM_CPPFLAGS) -DHETCOLL_TOPOLOGY_FOLDER='"$(topologydir)"'
 hetcoll_info_LDADD = libhetcoll.la
 
+if WITH_UCX
+if HAVE_BENCH_HEADERS
+bin_PROGRAMS += hetcoll_aggregator
+endif
+endif
+hetcoll_aggregator_SOURCES = tools/hetcoll_aggregator.cc
+hetcoll_aggregator_LDADD = libhetcoll.la
+
 if WITH_OMPI
 if HAVE_BENCH_HEADERS
 bin_PROGRAMS += hetcoll_tune

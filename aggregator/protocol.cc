@@ -1,0 +1,285 @@
+// Every number is little-endian, whatever the machine.
+#include "aggregator/protocol.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace hetcoll {
+namespace {
+
+constexpr std::uint16_t kMagic = 0x4148;
+constexpr std::uint8_t kVersion = 1;
+
+enum class Type : std::uint8_t {
+    kChallenge = 1,
+    kJoin,
+    kWelcome,
+    kReady,
+    kRefused,
+    kFirstPart,
+    kPart,
+    kSum,
+};
+
+class Writer {
+public:
+    explicit Writer(HeaderBytes &to) : to_(to) {}
+    Writer(HeaderBytes &to, Type type) : to_(to)
+    {
+        number(kMagic);
+        number(kVersion);
+        number(static_cast<std::uint8_t>(type));
+    }
+    template <class T> void number(T value)
+    {
+        std::byte bytes[sizeof(T)];
+        for (std::size_t i = 0; i < sizeof(T); ++i) {
+            bytes[i] = static_cast<std::byte>(value >> (8 * i));
+        }
+        to_.append(bytes, sizeof bytes);
+    }
+    template <std::size_t n> void bytes(const std::array<std::byte, n> &value)
+    {
+        to_.append(value.data(), n);
+    }
+
+private:
+    HeaderBytes &to_;
+};
+
+// Reads past the end give zeros; whole() tells.
+class Reader {
+public:
+    explicit Reader(std::span<const std::byte> from) : from_(from) {}
+    template <class T> T number()
+    {
+        T value = 0;
+        for (std::size_t i = 0; i < sizeof(T); ++i) {
+            value = static_cast<T>(value | static_cast<T>(T{next()} << (8 * i)));
+        }
+        return value;
+    }
+    template <std::size_t n> std::array<std::byte, n> bytes()
+    {
+        std::array<std::byte, n> value;
+        for (std::byte &b : value) {
+            b = static_cast<std::byte>(next());
+        }
+        return value;
+    }
+    [[nodiscard]] std::string rest()
+    {
+        std::string text;
+        while (at_ < from_.size()) {
+            text.push_back(static_cast<char>(next()));
+        }
+        return text;
+    }
+    // All was there, and nothing is left.
+    [[nodiscard]] bool whole() const noexcept { return at_ == from_.size(); }
+
+private:
+    std::uint8_t next() noexcept
+    {
+        const bool there = at_ < from_.size();
+        const std::uint8_t value = there ? std::to_integer<std::uint8_t>(from_[at_]) : 0;
+        ++at_;
+        return value;
+    }
+    std::span<const std::byte> from_;
+    std::size_t at_ = 0;
+};
+
+bool is_printable(char c) { return c >= ' ' && c <= '~'; }
+
+void write_member(Writer &to, const Member &m)
+{
+    to.number(m.job);
+    for (const std::uint32_t n :
+         {m.comm, m.rank, m.span, m.first, m.count, m.ranks, m.window, m.message_bytes}) {
+        to.number(n);
+    }
+}
+
+Member read_member(Reader &from)
+{
+    Member m;
+    m.job = from.number<std::uint64_t>();
+    for (std::uint32_t *n :
+         {&m.comm, &m.rank, &m.span, &m.first, &m.count, &m.ranks, &m.window, &m.message_bytes}) {
+        *n = from.number<std::uint32_t>();
+    }
+    return m;
+}
+
+bool is_valid(std::uint32_t window, std::uint32_t message_bytes)
+{
+    return window >= 1 && window <= kMostWindow && message_bytes >= 1 &&
+           message_bytes <= kMostMessageBytes;
+}
+
+// The limit on ranks keeps the sums below from wrapping.
+bool is_valid(const Member &m)
+{
+    return m.ranks >= 1 && m.ranks <= kMostRanks && m.first < m.ranks && m.count >= 1 &&
+           m.count <= m.ranks - m.first && m.rank >= m.first && m.rank < m.first + m.count &&
+           m.span >= 1 && m.span <= m.first + m.count - m.rank &&
+           is_valid(m.window, m.message_bytes);
+}
+
+struct Encoder {
+    HeaderBytes header;
+
+    void operator()(const Challenge &m) { Writer(header, Type::kChallenge).bytes(m.nonce); }
+    void operator()(const Join &m)
+    {
+        Writer to(header, Type::kJoin);
+        write_member(to, m.member);
+        to.bytes(m.nonce);
+        to.bytes(m.proof);
+    }
+    void operator()(const Welcome &m) { Writer(header, Type::kWelcome).bytes(m.proof); }
+    void operator()(const Ready &m) { Writer(header, Type::kReady).number(m.window); }
+    void operator()(const Refused &m)
+    {
+        Writer to(header, Type::kRefused);
+        for (const char c : m.why.substr(0, kMostRefusalBytes)) {
+            to.number(static_cast<std::uint8_t>(is_printable(c) ? c : '?'));
+        }
+    }
+    void operator()(const Part &m)
+    {
+        Writer to(header, m.reduction ? Type::kFirstPart : Type::kPart);
+        to.number(m.token);
+        to.number(m.sequence);
+        if (m.reduction) {
+            const Reduction &r = *m.reduction;
+            to.number(r.job);
+            to.number(r.comm);
+            to.number(static_cast<std::uint8_t>(r.op));
+            to.number(static_cast<std::uint8_t>(r.kind));
+            to.number(r.window);
+            to.number(r.message_bytes);
+            to.number(r.count);
+        }
+    }
+    void operator()(const Sum &m)
+    {
+        Writer to(header, Type::kSum);
+        to.number(m.token);
+        to.number(m.sequence);
+    }
+};
+
+std::optional<Message> decode_refused(Reader &from)
+{
+    Refused m{from.rest()};
+    if (m.why.size() > kMostRefusalBytes ||
+        !std::all_of(m.why.begin(), m.why.end(), is_printable)) {
+        return std::nullopt;
+    }
+    return m;
+}
+
+std::optional<Message> decode_part(Reader &from, bool first)
+{
+    Part m{.token = from.number<std::uint64_t>(),
+           .sequence = from.number<std::uint64_t>(),
+           .reduction = std::nullopt};
+    if (!first) {
+        return m;
+    }
+    Reduction r;
+    r.job = from.number<std::uint64_t>();
+    r.comm = from.number<std::uint32_t>();
+    const auto op = from.number<std::uint8_t>(), kind = from.number<std::uint8_t>();
+    r.window = from.number<std::uint32_t>();
+    r.message_bytes = from.number<std::uint32_t>();
+    r.count = from.number<std::uint64_t>();
+    if (op >= kReduceOpCount || kind >= kElementKindCount || r.count == 0 ||
+        r.count > UINT64_MAX / 16 || !is_valid(r.window, r.message_bytes)) {
+        return std::nullopt;
+    }
+    r.op = static_cast<ReduceOp>(op);
+    r.kind = static_cast<ElementKind>(kind);
+    if (!is_defined(r.op, r.kind)) {
+        return std::nullopt;
+    }
+    m.reduction = r;
+    return m;
+}
+
+std::optional<Message> decode_body(Type type, Reader &from)
+{
+    switch (type) {
+    case Type::kChallenge: return Challenge{from.bytes<sizeof(Nonce)>()};
+    case Type::kJoin: {
+        Join m{};
+        m.member = read_member(from);
+        m.nonce = from.bytes<sizeof(Nonce)>();
+        m.proof = from.bytes<sizeof(Proof)>();
+        return is_valid(m.member) ? std::optional<Message>(m) : std::nullopt;
+    }
+    case Type::kWelcome: return Welcome{from.bytes<sizeof(Proof)>()};
+    case Type::kReady: {
+        const Ready m{from.number<std::uint32_t>()};
+        return m.window >= 1 && m.window <= kMostWindow ? std::optional<Message>(m) : std::nullopt;
+    }
+    case Type::kRefused: return decode_refused(from);
+    case Type::kFirstPart: return decode_part(from, true);
+    case Type::kPart: return decode_part(from, false);
+    case Type::kSum: {
+        const auto token = from.number<std::uint64_t>();
+        return Sum{token, from.number<std::uint64_t>()};
+    }
+    }
+    return std::nullopt;
+}
+
+} // namespace
+
+void HeaderBytes::append(const void *bytes, std::size_t count) noexcept
+{
+    count = std::min(count, bytes_.size() - size_);
+    std::memcpy(bytes_.data() + size_, bytes, count);
+    size_ += count;
+}
+
+HeaderBytes encode(const Message &message)
+{
+    Encoder encoder;
+    std::visit(encoder, message);
+    return encoder.header;
+}
+
+HeaderBytes encode_member(const Member &member)
+{
+    HeaderBytes header;
+    Writer to(header);
+    write_member(to, member);
+    return header;
+}
+
+std::optional<Message> decode(std::span<const std::byte> header, std::size_t payload_bytes)
+{
+    if (header.size() > kMostHeaderBytes) {
+        return std::nullopt;
+    }
+    Reader from(header);
+    const auto magic = from.number<std::uint16_t>();
+    const auto version = from.number<std::uint8_t>();
+    const auto type = static_cast<Type>(from.number<std::uint8_t>());
+    if (magic != kMagic || version != kVersion) {
+        return std::nullopt;
+    }
+    const std::optional<Message> message = decode_body(type, from);
+    const bool wants_payload =
+        type == Type::kFirstPart || type == Type::kPart || type == Type::kSum;
+    if (!message || !from.whole() || wants_payload != (payload_bytes > 0) ||
+        payload_bytes > kMostMessageBytes) {
+        return std::nullopt;
+    }
+    return message;
+}
+
+} // namespace hetcoll

@@ -1,0 +1,122 @@
+// The messages between workers and aggregators. Each is a header and perhaps a payload; UCX carries
+// both as one active message, cuts it into packets and puts the header into the first one. How many
+// elements there are and what is to be done with them is only in a reduction's first message; later
+// ones have their place in the order of all, the sequence.
+//
+//   worker                         aggregator
+//     connects                       Challenge: a random number
+//     Join: who, proof of the key    Welcome: proof of the key. Refused: why not
+//                                    Ready: all have joined; the window
+//     Part: sequence, payload        Sum: sequence, payload
+//
+// A leaf is a worker of its spine.
+#pragma once
+
+#include "base/element.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+
+namespace hetcoll {
+
+inline constexpr std::size_t kMostHeaderBytes = 256;
+inline constexpr std::size_t kMostRefusalBytes = 240;
+// What a worker may ask for.
+inline constexpr std::uint32_t kMostRanks = 1u << 20;
+inline constexpr std::uint32_t kMostWindow = 1024;
+inline constexpr std::uint32_t kMostMessageBytes = 64u << 20;
+
+using Nonce = std::array<std::byte, 32>;
+using Proof = std::array<std::byte, 32>;
+
+struct Challenge {
+    Nonce nonce;
+};
+
+// A worker's part in a group, the workers of one communicator at one aggregator. Worker of a leaf:
+// one rank. Worker of a spine: a leaf with its ranks.
+struct Member {
+    std::uint64_t job;
+    std::uint32_t comm;
+    std::uint32_t rank, span;   // it brings the sum of ranks [rank, rank + span)
+    std::uint32_t first, count; // this aggregator adds up ranks [first, first + count)
+    std::uint32_t ranks;        // of the communicator
+    std::uint32_t window;       // messages in flight
+    std::uint32_t message_bytes;
+};
+
+struct Join {
+    Member member;
+    Nonce nonce;
+    Proof proof;
+};
+
+struct Welcome {
+    Proof proof;
+};
+
+struct Ready {
+    std::uint32_t window; // at most what was asked for
+};
+
+// Also sent later, when the group has come to an end: printable text.
+struct Refused {
+    std::string why;
+};
+
+struct Reduction {
+    std::uint64_t job;
+    std::uint32_t comm;
+    ReduceOp op;
+    ElementKind kind;
+    std::uint32_t window, message_bytes;
+    std::uint64_t count; // elements
+
+    friend bool operator==(const Reduction &, const Reduction &) = default;
+};
+
+// The token is agreed in joining: nobody else can know it.
+struct Part {
+    std::uint64_t token;
+    std::uint64_t sequence;             // of the message in the session, from 0
+    std::optional<Reduction> reduction; // with its first message
+};
+
+struct Sum {
+    std::uint64_t token;
+    std::uint64_t sequence;
+};
+
+using Message = std::variant<Challenge, Join, Welcome, Ready, Refused, Part, Sum>;
+
+class HeaderBytes {
+public:
+    [[nodiscard]] std::span<const std::byte> view() const noexcept
+    {
+        return {bytes_.data(), size_};
+    }
+    void append(const void *bytes, std::size_t count) noexcept;
+
+private:
+    std::array<std::byte, kMostHeaderBytes> bytes_{};
+    std::size_t size_ = 0;
+};
+
+// Requires what decode() checks; a refusal that is too long is cut, and cleaned of what is no
+// printable character.
+[[nodiscard]] HeaderBytes encode(const Message &message);
+
+// What Join's proof speaks for besides the two random numbers.
+[[nodiscard]] HeaderBytes encode_member(const Member &member);
+
+// Nothing where the header is not exactly one that encode() makes, or where a payload is there that
+// should not be, or the other way round. Looks at nothing but its arguments.
+[[nodiscard]] std::optional<Message> decode(std::span<const std::byte> header,
+                                            std::size_t payload_bytes);
+
+} // namespace hetcoll

@@ -1,0 +1,344 @@
+#include "aggregator/server.h"
+
+#include <algorithm>
+
+namespace hetcoll {
+namespace {
+
+// A worker that was refused may take so long to read why.
+constexpr double kReadSeconds = 2;
+
+} // namespace
+
+class Server::Room final : public Group::Output, public Session::Sums {
+public:
+    Room(Server &server, const Member &shape, std::uint32_t window)
+        : server_(server), group_(shape, window, *this),
+          deadline_(server.now_ + server.options_.group_seconds)
+    {
+    }
+
+    Group &group() noexcept { return group_; }
+    const Group &group() const noexcept { return group_; }
+    Session *spine() noexcept { return spine_ ? &*spine_ : nullptr; }
+    [[nodiscard]] bool is_ready() const noexcept { return ready_; }
+    [[nodiscard]] bool is_late(double now) const noexcept { return !ready_ && now > deadline_; }
+    [[nodiscard]] std::string name() const
+    {
+        const Member &shape = group_.shape();
+        return "job " + std::to_string(shape.job) + " communicator " + std::to_string(shape.comm);
+    }
+
+    // All have joined here. Why it cannot go on, or nothing.
+    std::string on_complete()
+    {
+        if (!group_.has_spine()) {
+            open(group_.window());
+            return {};
+        }
+        Member leaf = group_.shape();
+        leaf.rank = leaf.first;
+        leaf.span = leaf.count;
+        leaf.first = 0;
+        leaf.count = leaf.ranks;
+        leaf.window = group_.window();
+        const Endpoint &endpoint = *server_.options_.spine;
+        spine_.emplace(server_.wire_, server_.prover_, leaf, endpoint.text(), *this);
+        const Status status = spine_->connect(endpoint);
+        server_.spines_[spine_->connection()] = this;
+        return status.ok() ? std::string() : status.message();
+    }
+    // What the session at the spine has come to. Why it has failed, or nothing.
+    std::string look_at_spine()
+    {
+        if (spine_->state() == SessionState::kFailed) {
+            return spine_->status().message();
+        }
+        if (spine_->state() == SessionState::kJoined && !ready_) {
+            open(spine_->window());
+        }
+        return std::exchange(failure_, {});
+    }
+
+    void send_sum(Connection to, std::uint64_t sequence, SumPool::Buffer *sum) override
+    {
+        const HeaderBytes header = encode(Sum{server_.workers_[to].token, sequence});
+        ++server_.counters_.sums;
+        server_.counters_.payload_bytes_out += sum->view().size();
+        server_.counters_.header_bytes_out += header.view().size();
+        server_.wire_.send(to, header, sum->view(), sum);
+    }
+    void send_up(const Reduction *first, SumPool::Buffer *sum) override
+    {
+        if (first != nullptr) {
+            spine_->begin(first->op, first->kind, first->count);
+        }
+        server_.counters_.payload_bytes_up += sum->view().size();
+        spine_->send(sum->view(), sum);
+    }
+    void on_sum(std::uint64_t sequence, Payload sum) override
+    {
+        server_.counters_.payload_bytes_down += sum.size();
+        if (std::string why = group_.on_spine_sum(sequence, std::move(sum)); !why.empty()) {
+            failure_ = std::move(why);
+        }
+    }
+
+    std::uint64_t reserved_bytes = 0; // of the server's memory
+
+private:
+    void open(std::uint32_t window)
+    {
+        group_.limit_window(window);
+        ready_ = true;
+        for (const Connection member : group_.members()) {
+            server_.send(member, Ready{group_.window()});
+        }
+    }
+
+    Server &server_;
+    Group group_;
+    std::optional<Session> spine_;
+    std::string failure_;
+    bool ready_ = false;
+    double deadline_;
+};
+
+Server::Server(Wire &wire, const Prover &prover, ServerOptions options,
+               void (*log)(const std::string &line))
+    : wire_(wire), prover_(prover), options_(std::move(options)), log_(log)
+{
+}
+
+Server::~Server() = default;
+
+bool Server::progress(double now)
+{
+    now_ = now;
+    const bool moved = wire_.progress(*this);
+    if (now - looked_ >= 0.5) {
+        looked_ = now;
+        look_at_clock();
+    }
+    return moved;
+}
+
+void Server::send(Connection to, const Message &message)
+{
+    const HeaderBytes header = encode(message);
+    counters_.header_bytes_out += header.view().size();
+    wire_.send(to, header);
+}
+
+// ---- who comes in ----
+
+void Server::on_accepted(Connection connection)
+{
+    ++counters_.connections;
+    const Result<Nonce> nonce = prover_.random();
+    if (guests_ >= options_.most_guests || !nonce.ok()) {
+        wire_.close(connection);
+        return;
+    }
+    ++guests_;
+    workers_[connection] = {.nonce = *nonce, .deadline = now_ + options_.join_seconds};
+    send(connection, Challenge{*nonce});
+}
+
+void Server::on_join(Connection connection, Worker &worker, const Join &join)
+{
+    if (!prover_.equal(join.proof, prover_.join(worker.nonce, join.nonce, join.member))) {
+        ++counters_.wrong_key;
+        refuse(connection,
+               "the key is not this aggregator's: give all workers the file that it has");
+        return;
+    }
+    --guests_;
+    worker.stage = Worker::Stage::kJoined;
+    worker.token = prover_.token(worker.nonce, join.nonce);
+    send(connection, Welcome{prover_.welcome(worker.nonce, join.nonce)});
+    enter(connection, worker, join.member);
+}
+
+void Server::enter(Connection connection, Worker &worker, const Member &member)
+{
+    Room &room = room_of(member);
+    Group &group = room.group();
+    const std::string why = room.is_ready() ? "all ranks of this communicator have joined already"
+                                            : group.check(member);
+    if (!why.empty()) {
+        refuse(connection, why);
+        return;
+    }
+    ++counters_.joined;
+    worker.room = &room;
+    group.add(connection, member);
+    if (group.has_spine() && !options_.spine) {
+        fail(room, "it serves a part of the ranks only and has no spine: start it with --spine, or "
+                   "name one aggregator for all ranks");
+        return;
+    }
+    const std::uint64_t bytes =
+        Group::memory_bytes(group.shape(), group.window(), group.member_count());
+    counters_.memory_bytes += bytes - std::exchange(room.reserved_bytes, bytes);
+    if (counters_.memory_bytes > options_.most_memory_bytes) {
+        fail(room, "its memory is used up: start it with a larger --max-memory, or use a smaller "
+                   "window or smaller messages");
+        return;
+    }
+    counters_.most_memory_bytes = std::max(counters_.most_memory_bytes, counters_.memory_bytes);
+    if (group.complete()) {
+        ++counters_.groups;
+        if (const std::string wrong = room.on_complete(); !wrong.empty()) {
+            fail(room, wrong);
+        }
+    }
+}
+
+Server::Room &Server::room_of(const Member &member)
+{
+    std::unique_ptr<Room> &room =
+        rooms_[{member.job, member.comm, member.first, member.count, member.ranks}];
+    if (room == nullptr) {
+        room = std::make_unique<Room>(*this, member, std::min(member.window, options_.most_window));
+    }
+    return *room;
+}
+
+// ---- what they send ----
+
+void Server::on_message(Connection connection, std::span<const std::byte> header, Payload payload)
+{
+    if (const auto spine = spines_.find(connection); spine != spines_.end()) {
+        Room &room = *spine->second;
+        room.spine()->on_message(header, std::move(payload));
+        look_at_spine(room);
+        return;
+    }
+    Worker &worker = workers_.at(connection);
+    counters_.header_bytes_in += header.size();
+    const std::optional<Message> message = decode(header, payload.size());
+    if (message && worker.stage == Worker::Stage::kChallenged &&
+        std::holds_alternative<Join>(*message)) {
+        on_join(connection, worker, std::get<Join>(*message));
+        return;
+    }
+    const Part *const part = message ? std::get_if<Part>(&*message) : nullptr;
+    if (part == nullptr || worker.room == nullptr || !worker.room->is_ready() ||
+        part->token != worker.token) {
+        ++counters_.malformed;
+        return;
+    }
+    Room &room = *worker.room;
+    ++counters_.parts;
+    counters_.payload_bytes_in += payload.size();
+    const std::uint64_t dropped = room.group().counters().dropped;
+    const std::string why = room.group().on_part(connection, *part, std::move(payload));
+    counters_.malformed += room.group().counters().dropped - dropped;
+    counters_.most_in_flight =
+        std::max(counters_.most_in_flight, room.group().counters().most_in_flight);
+    if (!why.empty()) {
+        fail(room, why);
+    }
+}
+
+void Server::look_at_spine(Room &room)
+{
+    if (const std::string why = room.look_at_spine(); !why.empty()) {
+        fail(room, why);
+    }
+}
+
+// ---- who goes ----
+
+void Server::on_lost(Connection connection, const std::string &why)
+{
+    if (const auto spine = spines_.find(connection); spine != spines_.end()) {
+        Room &room = *spine->second;
+        room.spine()->on_lost(why);
+        look_at_spine(room);
+        return;
+    }
+    const auto found = workers_.find(connection);
+    Room *const room = found->second.room;
+    if (found->second.stage == Worker::Stage::kChallenged) {
+        --guests_;
+    }
+    workers_.erase(found);
+    if (room != nullptr) {
+        leave(*room, connection);
+    }
+}
+
+// A worker that goes while nothing is on its way has done with the communicator. What others send
+// to a group that is not whole any more ends it.
+void Server::leave(Room &room, Connection connection)
+{
+    Group &group = room.group();
+    const bool waited_for = !room.is_ready() || group.is_busy();
+    const std::string rank = group.rank_name(connection);
+    group.remove(connection);
+    if (waited_for) {
+        fail(room, rank + " has gone before the sum was complete");
+    } else if (group.member_count() == 0) {
+        remove(room);
+    }
+}
+
+void Server::refuse(Connection connection, const std::string &why)
+{
+    Worker &worker = workers_.at(connection);
+    guests_ -= worker.stage == Worker::Stage::kChallenged ? 1 : 0;
+    ++counters_.refused;
+    worker.stage = Worker::Stage::kRefused;
+    worker.room = nullptr;
+    worker.deadline = now_ + kReadSeconds;
+    send(connection, Refused{why});
+}
+
+// All workers of the group hear why; the server goes on.
+void Server::fail(Room &room, const std::string &why)
+{
+    ++counters_.groups_failed;
+    log_(room.name() + ": " + why);
+    for (const Connection member : room.group().members()) {
+        refuse(member, why);
+    }
+    remove(room);
+}
+
+void Server::remove(Room &room)
+{
+    counters_.memory_bytes -= room.reserved_bytes;
+    if (room.spine() != nullptr) {
+        spines_.erase(room.spine()->connection());
+    }
+    const Member &shape = room.group().shape();
+    rooms_.erase({shape.job, shape.comm, shape.first, shape.count, shape.ranks});
+}
+
+void Server::look_at_clock()
+{
+    std::vector<Connection> late;
+    for (const auto &[connection, worker] : workers_) {
+        if (worker.room == nullptr && now_ > worker.deadline) {
+            late.push_back(connection);
+        }
+    }
+    for (const Connection connection : late) {
+        wire_.close(connection);
+        guests_ -= workers_[connection].stage == Worker::Stage::kChallenged ? 1 : 0;
+        workers_.erase(connection);
+    }
+    std::vector<Room *> waiting;
+    for (const auto &[key, room] : rooms_) {
+        if (room->is_late(now_)) {
+            waiting.push_back(room.get());
+        }
+    }
+    for (Room *const room : waiting) {
+        fail(*room, "not all ranks have joined in time");
+    }
+}
+
+} // namespace hetcoll

@@ -1,0 +1,94 @@
+// An aggregator without its network: lets workers join who know the key, and keeps their groups.
+// Many jobs and communicators at once; what goes wrong in one group ends that group alone.
+#pragma once
+
+#include "aggregator/group.h"
+#include "aggregator/proof.h"
+#include "aggregator/session.h"
+#include "aggregator/wire.h"
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <unordered_map>
+
+namespace hetcoll {
+
+struct ServerOptions {
+    std::optional<Endpoint> spine; // then this is a leaf
+    std::uint32_t most_window = 64;
+    std::uint64_t most_memory_bytes = 1u << 30;
+    double join_seconds = 10;       // for the answer to the challenge
+    double group_seconds = 60;      // from the first worker of a group to the last
+    std::size_t most_guests = 1024; // connections that have not joined
+};
+
+struct ServerCounters {
+    std::uint64_t connections = 0, joined = 0, wrong_key = 0, refused = 0;
+    std::uint64_t malformed = 0; // messages that are none, or from somebody who may not send them
+    std::uint64_t groups = 0, groups_failed = 0;
+    std::uint64_t parts = 0, sums = 0;                         // received; sent, one to each worker
+    std::uint64_t payload_bytes_in = 0, payload_bytes_out = 0; // from and to workers
+    std::uint64_t payload_bytes_up = 0, payload_bytes_down = 0; // to and from the spine
+    std::uint64_t header_bytes_in = 0, header_bytes_out = 0;
+    int most_in_flight = 0;                                // messages of one group
+    std::uint64_t memory_bytes = 0, most_memory_bytes = 0; // that the groups may take
+};
+
+class Server final : private WireEvents {
+public:
+    // `log` gets a line for what an operator wants to know. Wire and prover outlive the server.
+    Server(Wire &wire, const Prover &prover, ServerOptions options,
+           void (*log)(const std::string &line));
+    ~Server();
+    Server(const Server &) = delete;
+    Server &operator=(const Server &) = delete;
+
+    // Does what there is to do; true if there was something. `now`: seconds of any clock.
+    bool progress(double now);
+    [[nodiscard]] const ServerCounters &counters() const noexcept { return counters_; }
+    [[nodiscard]] std::size_t group_count() const noexcept { return rooms_.size(); }
+
+private:
+    class Room; // a group with its workers' connections, and its session at the spine
+    struct Worker {
+        enum class Stage : std::uint8_t { kChallenged, kJoined, kRefused } stage{};
+        Nonce nonce{};
+        double deadline = 0; // to answer the challenge, or to read why it is refused
+        std::uint64_t token = 0;
+        Room *room = nullptr; // while it is in one
+    };
+
+    void on_accepted(Connection connection) override;
+    void on_message(Connection connection, std::span<const std::byte> header,
+                    Payload payload) override;
+    void on_lost(Connection connection, const std::string &why) override;
+
+    void on_join(Connection connection, Worker &worker, const Join &join);
+    void enter(Connection connection, Worker &worker, const Member &member);
+    Room &room_of(const Member &member);
+    void look_at_spine(Room &room);
+    void leave(Room &room, Connection connection);
+    void refuse(Connection connection, const std::string &why);
+    void fail(Room &room, const std::string &why);
+    void remove(Room &room);
+    void look_at_clock();
+    void send(Connection to, const Message &message);
+
+    using Key =
+        std::tuple<std::uint64_t, std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;
+
+    Wire &wire_;
+    const Prover &prover_;
+    ServerOptions options_;
+    void (*log_)(const std::string &line);
+    double now_ = 0, looked_ = 0;
+    ServerCounters counters_;
+    std::unordered_map<Connection, Worker> workers_;
+    std::map<Key, std::unique_ptr<Room>> rooms_;
+    std::unordered_map<Connection, Room *> spines_; // by the session's connection
+    std::size_t guests_ = 0; // of workers_, those that have not answered the challenge
+};
+
+} // namespace hetcoll

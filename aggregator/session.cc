@@ -1,0 +1,125 @@
+#include "aggregator/session.h"
+
+namespace hetcoll {
+
+Status Session::connect(const Endpoint &to)
+{
+    Result<Nonce> nonce = prover_.random();
+    if (!nonce.ok()) {
+        return nonce.take_status();
+    }
+    nonce_ = *nonce;
+    Result<Connection> connection = wire_.connect(to);
+    if (!connection.ok()) {
+        return connection.take_status();
+    }
+    connection_ = *connection;
+    return {};
+}
+
+void Session::fail(Status why)
+{
+    if (state_ != SessionState::kFailed) {
+        state_ = SessionState::kFailed;
+        status_ = std::move(why);
+        wire_.close(connection_);
+    }
+}
+
+void Session::on_lost(const std::string &why)
+{
+    fail(error(Errc::kUnsupported, "the connection to aggregator %s is lost: %s%s", where_.c_str(),
+               why.c_str(),
+               state_ == SessionState::kJoining ? "; is hetcoll_aggregator running there?" : ""));
+}
+
+// Whoever answers like this is none of ours, or of another release.
+void Session::on_wrong(const char *what)
+{
+    fail(error(Errc::kInvalid,
+               "aggregator %s has sent %s, so it is not used: is it the same release of hetcoll?",
+               where_.c_str(), what));
+}
+
+void Session::on_message(std::span<const std::byte> header, Payload payload)
+{
+    if (state_ == SessionState::kFailed) {
+        return;
+    }
+    const std::optional<Message> message = decode(header, payload.size());
+    header_bytes_in_ += header.size();
+    if (!message) {
+        on_wrong("what is no message");
+    } else if (const auto *const challenge = std::get_if<Challenge>(&*message)) {
+        on_challenge(*challenge);
+    } else if (const auto *const welcome = std::get_if<Welcome>(&*message)) {
+        if (stage_ != Stage::kAnswered ||
+            !prover_.equal(welcome->proof, prover_.welcome(server_nonce_, nonce_))) {
+            on_wrong("no proof that it knows the key");
+            return;
+        }
+        token_ = prover_.token(server_nonce_, nonce_);
+        stage_ = Stage::kWelcome;
+    } else if (const auto *const ready = std::get_if<Ready>(&*message)) {
+        if (stage_ != Stage::kWelcome || ready->window > member_.window) {
+            on_wrong("a message that was not its turn");
+            return;
+        }
+        window_ = ready->window;
+        stage_ = Stage::kReady;
+        state_ = SessionState::kJoined;
+    } else if (const auto *const refused = std::get_if<Refused>(&*message)) {
+        fail(error(Errc::kUnsupported, "aggregator %s: %s", where_.c_str(), refused->why.c_str()));
+    } else if (const auto *const sum = std::get_if<Sum>(&*message)) {
+        on_sum(*sum, std::move(payload));
+    } else {
+        on_wrong("a worker's message");
+    }
+}
+
+void Session::on_challenge(const Challenge &challenge)
+{
+    if (stage_ != Stage::kNew) {
+        on_wrong("a second challenge");
+        return;
+    }
+    stage_ = Stage::kAnswered;
+    server_nonce_ = challenge.nonce;
+    const HeaderBytes join =
+        encode(Join{member_, nonce_, prover_.join(server_nonce_, nonce_, member_)});
+    header_bytes_out_ += join.view().size();
+    wire_.send(connection_, join);
+}
+
+void Session::on_sum(const Sum &sum, Payload payload)
+{
+    if (stage_ != Stage::kReady || sum.token != token_ || sum.sequence != received_ ||
+        sum.sequence >= sent_) {
+        on_wrong("a sum that is not ours");
+        return;
+    }
+    ++received_;
+    sums_.on_sum(sum.sequence, std::move(payload));
+}
+
+void Session::begin(ReduceOp op, ElementKind kind, std::uint64_t count)
+{
+    next_ = Reduction{.job = member_.job,
+                      .comm = member_.comm,
+                      .op = op,
+                      .kind = kind,
+                      .window = window_,
+                      .message_bytes = member_.message_bytes,
+                      .count = count};
+}
+
+void Session::send(std::span<const std::byte> part, SendBuffer *buffer)
+{
+    const HeaderBytes header =
+        encode(Part{.token = token_, .sequence = sent_, .reduction = std::exchange(next_, {})});
+    ++sent_;
+    header_bytes_out_ += header.view().size();
+    wire_.send(connection_, header, part, buffer);
+}
+
+} // namespace hetcoll

@@ -1,0 +1,76 @@
+// A worker's side of one connection: joins, then sends parts and receives sums. A rank's client has
+// one, and so has a leaf, at its spine.
+#pragma once
+
+#include "aggregator/proof.h"
+#include "aggregator/wire.h"
+
+namespace hetcoll {
+
+enum class SessionState : std::uint8_t { kJoining, kJoined, kFailed };
+
+class Session {
+public:
+    // Takes the sums, in their order.
+    class Sums {
+    public:
+        virtual void on_sum(std::uint64_t sequence, Payload sum) = 0;
+
+    protected:
+        ~Sums() = default;
+    };
+
+    // `where`: what messages call the aggregator. All references live as long as the session.
+    Session(Wire &wire, const Prover &prover, const Member &member, std::string where, Sums &sums)
+        : wire_(wire), prover_(prover), member_(member), where_(std::move(where)), sums_(sums)
+    {
+    }
+    ~Session() { wire_.close(connection_); }
+    Session(const Session &) = delete;
+    Session &operator=(const Session &) = delete;
+
+    [[nodiscard]] Status connect(const Endpoint &to);
+    [[nodiscard]] Connection connection() const noexcept { return connection_; }
+
+    // What the wire tells of connection().
+    void on_message(std::span<const std::byte> header, Payload payload);
+    void on_lost(const std::string &why);
+    // Gives up: the first reason stays.
+    void fail(Status why);
+
+    [[nodiscard]] SessionState state() const noexcept { return state_; }
+    [[nodiscard]] const Status &status() const noexcept { return status_; } // requires kFailed
+    [[nodiscard]] std::uint32_t window() const noexcept { return window_; } // requires kJoined
+    // Messages whose sum has not been received.
+    [[nodiscard]] std::uint64_t in_flight() const noexcept { return sent_ - received_; }
+    [[nodiscard]] std::uint64_t header_bytes_out() const noexcept { return header_bytes_out_; }
+    [[nodiscard]] std::uint64_t header_bytes_in() const noexcept { return header_bytes_in_; }
+
+    // Require kJoined. The next part begins this reduction.
+    void begin(ReduceOp op, ElementKind kind, std::uint64_t count);
+    // Requires in_flight() < window().
+    void send(std::span<const std::byte> part, SendBuffer *buffer);
+
+private:
+    void on_challenge(const Challenge &challenge);
+    void on_sum(const Sum &sum, Payload payload);
+    void on_wrong(const char *what);
+
+    Wire &wire_;
+    const Prover &prover_;
+    Member member_;
+    std::string where_;
+    Sums &sums_;
+    Connection connection_ = kNoConnection;
+    SessionState state_ = SessionState::kJoining;
+    Status status_;
+    enum class Stage { kNew, kAnswered, kWelcome, kReady } stage_ = Stage::kNew;
+    Nonce server_nonce_{}, nonce_{};
+    std::uint64_t token_ = 0;
+    std::uint32_t window_ = 0;
+    std::optional<Reduction> next_; // begins with the next part
+    std::uint64_t sent_ = 0, received_ = 0;
+    std::uint64_t header_bytes_out_ = 0, header_bytes_in_ = 0;
+};
+
+} // namespace hetcoll

@@ -1,0 +1,101 @@
+// Connections that carry messages of a header and a payload, in order: UCX in the component and in
+// the server, queues in memory in unit tests. One thread at a time.
+#pragma once
+
+#include "aggregator/endpoint.h"
+#include "aggregator/protocol.h"
+#include "base/status.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace hetcoll {
+
+using Connection = std::uint64_t; // of one wire; not used twice
+inline constexpr Connection kNoConnection = 0;
+
+// Received bytes in the wire's memory, which goes back to it with the last of them.
+class Payload {
+public:
+    class Owner {
+    public:
+        virtual void take_back(std::byte *data) noexcept = 0;
+
+    protected:
+        ~Owner() = default;
+    };
+
+    Payload() = default;
+    Payload(Owner &owner, std::byte *data, std::size_t size) noexcept
+        : owner_(&owner), data_(data), size_(size)
+    {
+    }
+    Payload(Payload &&other) noexcept { swap(other); }
+    Payload &operator=(Payload &&other) noexcept
+    {
+        Payload(std::move(other)).swap(*this);
+        return *this;
+    }
+    ~Payload()
+    {
+        if (owner_ != nullptr) {
+            owner_->take_back(data_);
+        }
+    }
+
+    [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return {data_, size_}; }
+    [[nodiscard]] std::size_t size() const noexcept { return size_; }
+
+private:
+    void swap(Payload &other) noexcept
+    {
+        std::swap(owner_, other.owner_);
+        std::swap(data_, other.data_);
+        std::swap(size_, other.size_);
+    }
+    Owner *owner_ = nullptr;
+    std::byte *data_ = nullptr;
+    std::size_t size_ = 0;
+};
+
+// What happens, told by progress() only. A connection that has been closed tells nothing more.
+class WireEvents {
+public:
+    virtual void on_accepted(Connection connection) = 0;
+    virtual void on_message(Connection connection, std::span<const std::byte> header,
+                            Payload payload) = 0;
+    // It cannot be used any more: the other side has closed it or is gone, or `why` else.
+    virtual void on_lost(Connection connection, const std::string &why) = 0;
+
+protected:
+    ~WireEvents() = default;
+};
+
+// Told once, when a payload that was sent is no longer needed: perhaps before send() returns, and
+// also when the connection is lost or closed.
+class SendBuffer {
+public:
+    virtual void on_sent() noexcept = 0;
+
+protected:
+    ~SendBuffer() = default;
+};
+
+class Wire {
+public:
+    virtual ~Wire() = default;
+    // Does not wait for the other side.
+    virtual Result<Connection> connect(const Endpoint &to) = 0;
+    // To a connection that is lost or closed, nothing is sent.
+    virtual void send(Connection to, const HeaderBytes &header,
+                      std::span<const std::byte> payload = {}, SendBuffer *buffer = nullptr) = 0;
+    // At once; what is on its way may be lost.
+    virtual void close(Connection connection) = 0;
+    // True if something has happened.
+    virtual bool progress(WireEvents &events) = 0;
+};
+
+} // namespace hetcoll

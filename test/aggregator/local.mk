@@ -1,0 +1,12 @@
+# Tests of the aggregator as processes, on loopback and between network namespaces.
+if WITH_CUDA
+if WITH_UCX
+if HAVE_BENCH_HEADERS
+check_PROGRAMS += test/aggregator/worker
+endif
+endif
+endif
+test_aggregator_worker_SOURCES = \
+	test/aggregator/ring.h test/aggregator/ring.cc \
+	test/aggregator/worker.cc
+test_aggregator_worker_LDADD = libhetcoll.la

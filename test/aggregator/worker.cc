@@ -1,0 +1,275 @@
+// A rank without MPI: reduces vectors through an aggregator, or around a ring of its own kind over
+// the same network, checks every element and says how long it took. What the tests of aggregators
+// and bench/aggregator_bench.sh run.
+#include "aggregator/client.h"
+#include "test/aggregator/ring.h"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <unistd.h>
+#include <vector>
+
+namespace {
+
+using hetcoll::AggregatorClient;
+using hetcoll::AggregatorState;
+
+constexpr int kWrongResult = 1, kWrongArguments = 2, kFailed = 3, kDied = 9; // exit codes
+
+struct Arguments {
+    std::string aggregator, key, ring;
+    hetcoll::AggregatorPlan plan;
+    std::size_t count = 1000;
+    int iterations = 1, warmup = 0, die_in = -1;
+    double seconds = 0; // instead of iterations
+    bool is_float = false;
+};
+
+double now()
+{
+    using Seconds = std::chrono::duration<double>;
+    return Seconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Integers, so that any order of addition gives the same.
+template <class T> T input(int rank, std::size_t i, int iteration)
+{
+    return static_cast<T>((rank + 1) * static_cast<int>(i % 1000 + 1) + iteration % 100);
+}
+
+template <class T> T wanted(int ranks, std::size_t i, int iteration)
+{
+    return static_cast<T>(ranks * (ranks + 1) / 2 * static_cast<int>(i % 1000 + 1) +
+                          ranks * (iteration % 100));
+}
+
+hetcoll::ElementKind kind_of(const Arguments &a)
+{
+    return a.is_float ? hetcoll::ElementKind::kFloat32 : hetcoll::ElementKind::kInt32;
+}
+
+class Way {
+public:
+    virtual ~Way() = default;
+    // out = sum of all ranks' in. `dies`: goes while others wait for it.
+    virtual hetcoll::Status reduce(const std::byte *in, std::byte *out, bool dies) = 0;
+    virtual void print() const {}
+};
+
+class AggregatorWay final : public Way {
+public:
+    AggregatorWay(std::unique_ptr<AggregatorClient> client, const Arguments &a)
+        : client_(std::move(client)), a_(a)
+    {
+    }
+
+    hetcoll::Status join()
+    {
+        while (client_->step() == AggregatorState::kJoining) {
+            client_->wait(100);
+        }
+        return why();
+    }
+
+    hetcoll::Status reduce(const std::byte *in, std::byte *out, bool dies) override
+    {
+        const hetcoll_p2p &p2p = client_->table();
+        const int peer = a_.plan.ranks + a_.plan.index;
+        const std::size_t all = a_.count * hetcoll::element_bytes(kind_of(a_));
+        client_->begin(hetcoll::ReduceOp::kSum, kind_of(a_), a_.count);
+        std::vector<void *> requests;
+        bool failed = false;
+        for (std::size_t at = 0; at < all && !failed; at += a_.plan.message_bytes) {
+            const std::size_t bytes = std::min(a_.plan.message_bytes, all - at);
+            if (dies && at + bytes == all) {
+                _exit(kDied);
+            }
+            for (const bool sends : {false, true}) {
+                void *request = nullptr;
+                const int code = sends ? p2p.isend(p2p.context, in + at, bytes, peer, 0, &request)
+                                       : p2p.irecv(p2p.context, out + at, bytes, peer, 0, &request);
+                failed = failed || code != 0;
+                if (code == 0) {
+                    requests.push_back(request);
+                }
+            }
+        }
+        for (void *request : requests) {
+            int state = p2p.test(p2p.context, &request);
+            while (state == 0) {
+                p2p.progress(p2p.context);
+                state = p2p.test(p2p.context, &request);
+                if (state == 0) {
+                    client_->wait(100);
+                }
+            }
+            failed = failed || state < 0;
+        }
+        return failed ? why() : hetcoll::Status();
+    }
+
+    void print() const override
+    {
+        const hetcoll::AggregatorTraffic t = client_->traffic();
+        std::printf(", \"window\": %d, \"most_in_flight\": %d, \"messages_out\": %llu, "
+                    "\"messages_in\": %llu, \"payload_bytes_out\": %llu, "
+                    "\"payload_bytes_in\": %llu, \"header_bytes_out\": %llu, "
+                    "\"header_bytes_in\": %llu",
+                    client_->window(), t.most_in_flight, number(t.messages_out),
+                    number(t.messages_in), number(t.payload_bytes_out), number(t.payload_bytes_in),
+                    number(t.header_bytes_out), number(t.header_bytes_in));
+    }
+
+private:
+    static unsigned long long number(std::uint64_t n) { return n; }
+    hetcoll::Status why()
+    {
+        if (client_->step() == AggregatorState::kJoined) {
+            return {};
+        }
+        return hetcoll::Status(client_->status().code(), client_->status().message());
+    }
+    std::unique_ptr<AggregatorClient> client_;
+    const Arguments &a_;
+};
+
+class RingWay final : public Way {
+public:
+    RingWay(std::unique_ptr<hetcoll::test::Ring> ring, const Arguments &a)
+        : ring_(std::move(ring)), a_(a)
+    {
+    }
+    hetcoll::Status reduce(const std::byte *in, std::byte *out, bool /*dies*/) override
+    {
+        return ring_->reduce(in, out, a_.count, kind_of(a_));
+    }
+
+private:
+    std::unique_ptr<hetcoll::test::Ring> ring_;
+    const Arguments &a_;
+};
+
+hetcoll::Result<std::unique_ptr<Way>> make_way(Arguments &a)
+{
+    using namespace hetcoll;
+    if (!a.ring.empty()) {
+        Result<std::vector<Endpoint>> at = parse_endpoints(a.ring);
+        if (!at.ok()) {
+            return at.take_status();
+        }
+        a.plan.ranks = static_cast<int>(at->size());
+        Result<std::unique_ptr<test::Ring>> ring =
+            test::Ring::create(*at, a.plan.rank, a.plan.message_bytes);
+        if (!ring.ok()) {
+            return ring.take_status();
+        }
+        return std::unique_ptr<Way>(std::make_unique<RingWay>(std::move(*ring), a));
+    }
+    Result<Endpoint> endpoint = parse_endpoint(a.aggregator);
+    if (!endpoint.ok()) {
+        return endpoint.take_status();
+    }
+    Result<std::string> key = read_key_file(a.key);
+    if (!key.ok()) {
+        return key.take_status();
+    }
+    a.plan.endpoint = *endpoint;
+    a.plan.key = *key;
+    a.plan.count = a.plan.count > 0 ? a.plan.count : a.plan.ranks;
+    Result<std::unique_ptr<AggregatorClient>> client = AggregatorClient::start(a.plan);
+    if (!client.ok()) {
+        return client.take_status();
+    }
+    auto way = std::make_unique<AggregatorWay>(std::move(*client), a);
+    if (Status joined = way->join(); !joined.ok()) {
+        return joined;
+    }
+    return std::unique_ptr<Way>(std::move(way));
+}
+
+// Exit code.
+template <class T> int run(Way &way, const Arguments &a)
+{
+    std::vector<T> in(a.count), out(a.count);
+    std::vector<double> seconds;
+    const double start = now();
+    for (int i = 0; i < a.warmup + a.iterations || now() - start < a.seconds; ++i) {
+        for (std::size_t k = 0; k < a.count; ++k) {
+            in[k] = input<T>(a.plan.rank, k, i);
+        }
+        const double begin = now();
+        const hetcoll::Status status =
+            way.reduce(reinterpret_cast<const std::byte *>(in.data()),
+                       reinterpret_cast<std::byte *>(out.data()), i == a.die_in);
+        if (!status.ok()) {
+            std::printf(
+                "{\"rank\": %d, \"failed\": \"%s\", \"after_s\": %.3f, \"iteration\": %d}\n",
+                a.plan.rank, status.message().c_str(), now() - begin, i);
+            return kFailed;
+        }
+        if (i >= a.warmup) {
+            seconds.push_back(now() - begin);
+        }
+        for (std::size_t k = 0; k < a.count; ++k) {
+            if (out[k] != wanted<T>(a.plan.ranks, k, i)) {
+                std::printf("{\"rank\": %d, \"wrong\": %zu, \"iteration\": %d}\n", a.plan.rank, k,
+                            i);
+                return kWrongResult;
+            }
+        }
+    }
+    std::sort(seconds.begin(), seconds.end());
+    std::printf("{\"rank\": %d, \"iterations\": %zu, \"min_s\": %.6f, \"median_s\": %.6f",
+                a.plan.rank, seconds.size(), seconds.front(), seconds[seconds.size() / 2]);
+    way.print();
+    std::printf("}\n");
+    return 0;
+}
+
+void add_options(CLI::App &app, Arguments &a)
+{
+    app.add_option("--aggregator", a.aggregator, "host:port");
+    app.add_option("--key", a.key, "its key file");
+    app.add_option("--ring", a.ring, "instead of an aggregator: where each rank listens");
+    app.add_option("--rank", a.plan.rank)->required();
+    app.add_option("--ranks", a.plan.ranks);
+    app.add_option("--first", a.plan.first, "of the ranks that this aggregator serves");
+    app.add_option("--served", a.plan.count, "how many it serves; all if not given");
+    app.add_option("--job", a.plan.job);
+    app.add_option("--comm", a.plan.comm);
+    app.add_option("--window", a.plan.window)->capture_default_str();
+    app.add_option("--message-bytes", a.plan.message_bytes)->capture_default_str();
+    app.add_option("--join-seconds", a.plan.join_seconds)->capture_default_str();
+    app.add_option("--count", a.count, "elements")->capture_default_str();
+    app.add_option("--iterations", a.iterations)->capture_default_str();
+    app.add_option("--warmup", a.warmup)->capture_default_str();
+    app.add_option("--seconds", a.seconds, "at least so long");
+    app.add_option("--die-in", a.die_in, "go in the middle of this iteration");
+    app.add_flag("--float", a.is_float);
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    CLI::App app{"A rank of the tests of aggregators."};
+    Arguments a;
+    a.plan.job = 1;
+    add_options(app, a);
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError &problem) {
+        return app.exit(problem) == 0 ? 0 : kWrongArguments;
+    }
+    hetcoll::Result<std::unique_ptr<Way>> way = make_way(a);
+    if (!way.ok()) {
+        std::printf("{\"rank\": %d, \"failed\": \"%s\"}\n", a.plan.rank,
+                    way.status().message().c_str());
+        return kFailed;
+    }
+    return a.is_float ? run<float>(**way, a) : run<std::int32_t>(**way, a);
+}

@@ -1,0 +1,194 @@
+// hetcoll_aggregator: a reduction server, which adds up what the ranks of MPI jobs send to it
+// (docs/in-network.md).
+#include "aggregator/server.h"
+#include "aggregator/ucx_wire.h"
+
+#include <CLI/CLI.hpp>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+namespace {
+
+constexpr const char *kFooter = R"(
+Ranks find it by the parameters of their component:
+  mpirun --mca coll_hetcoll_aggregators host:port --mca coll_hetcoll_aggregator_key FILE ...
+
+One aggregator serves all ranks; or leaves, one a rack, add up their ranks' vectors and a spine adds up
+the leaves' sums:
+  spine$ hetcoll_aggregator --listen spine:7470 --key key
+  leaf1$ hetcoll_aggregator --listen leaf1:7470 --key key --spine spine:7470
+  leaf2$ hetcoll_aggregator --listen leaf2:7470 --key key --spine spine:7470
+  mpirun --mca coll_hetcoll_aggregators leaf1:7470,leaf2:7470 ...
+
+The key: umask 077; openssl rand -hex 32 >key; the same file on all machines, closed to others.
+What is sent is not encrypted.
+
+It runs in the foreground. SIGUSR1 writes a line of statistics (JSON) to stdout, SIGTERM and SIGINT end it
+and write the line, too. It exits with 0 then, 1 where it cannot start, 2 for wrong arguments.
+UCX's own variables choose the network: UCX_TLS, UCX_NET_DEVICES.)";
+
+struct Arguments {
+    std::string listen, key, spine;
+    hetcoll::ServerOptions options;
+    std::uint64_t most_memory = 1u << 30;
+};
+
+void add_options(CLI::App &app, Arguments &to)
+{
+    app.add_option("--listen", to.listen, "where workers connect: an address of this machine")
+        ->type_name("HOST:PORT")
+        ->required();
+    app.add_option("--key", to.key, "file with the key, mode 0600")->type_name("FILE")->required();
+    app.add_option("--spine", to.spine, "send the sums of part of a job's ranks there: a leaf")
+        ->type_name("HOST:PORT");
+    app.add_option("--window", to.options.most_window, "most messages of a communicator in flight")
+        ->type_name("N")
+        ->check(CLI::Range(1u, hetcoll::kMostWindow))
+        ->capture_default_str();
+    app.add_option("--max-memory", to.most_memory,
+                   "most memory for messages, all jobs together; jobs that need more are refused")
+        ->type_name("SIZE")
+        ->transform(CLI::AsSizeValue(false))
+        ->capture_default_str();
+    app.add_option("--join-seconds", to.options.group_seconds,
+                   "how long the first rank of a communicator waits for the last")
+        ->type_name("S")
+        ->check(CLI::Range(0.1, 86400.0))
+        ->capture_default_str();
+    app.footer(kFooter + 1);
+}
+
+void write_statistics(const hetcoll::Server &server)
+{
+    const hetcoll::ServerCounters &c = server.counters();
+    const auto number = [](std::uint64_t n) { return static_cast<unsigned long long>(n); };
+    std::printf(
+        "{\"connections\": %llu, \"joined\": %llu, \"wrong_key\": %llu, \"refused\": %llu, "
+        "\"malformed\": %llu, \"groups\": %llu, \"groups_failed\": %llu, \"groups_now\": %zu, "
+        "\"parts\": %llu, \"sums\": %llu, \"payload_bytes_in\": %llu, \"payload_bytes_out\": %llu, "
+        "\"payload_bytes_up\": %llu, \"payload_bytes_down\": %llu, \"header_bytes_in\": %llu, "
+        "\"header_bytes_out\": %llu, \"most_in_flight\": %d, \"memory_bytes\": %llu, "
+        "\"most_memory_bytes\": %llu}\n",
+        number(c.connections), number(c.joined), number(c.wrong_key), number(c.refused),
+        number(c.malformed), number(c.groups), number(c.groups_failed), server.group_count(),
+        number(c.parts), number(c.sums), number(c.payload_bytes_in), number(c.payload_bytes_out),
+        number(c.payload_bytes_up), number(c.payload_bytes_down), number(c.header_bytes_in),
+        number(c.header_bytes_out), c.most_in_flight, number(c.memory_bytes),
+        number(c.most_memory_bytes));
+    std::fflush(stdout);
+}
+
+double now()
+{
+    using Seconds = std::chrono::duration<double>;
+    return Seconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// The signals come as bytes of a file. They are blocked before UCX makes threads, which inherit it.
+int open_signals()
+{
+    sigset_t signals;
+    sigemptyset(&signals);
+    for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) {
+        sigaddset(&signals, signal);
+    }
+    if (sigprocmask(SIG_BLOCK, &signals, nullptr) != 0) {
+        return -1;
+    }
+    return signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
+}
+
+// False: it is time to end.
+bool look_at_signals(int fd, const hetcoll::Server &server)
+{
+    signalfd_siginfo info;
+    while (read(fd, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+        if (info.ssi_signo != SIGUSR1) {
+            return false;
+        }
+        write_statistics(server);
+    }
+    return true;
+}
+
+void serve(hetcoll::UcxWire &wire, hetcoll::Server &server, int signals)
+{
+    constexpr int kRounds = 64, kWaitMs = 500;
+    while (look_at_signals(signals, server)) {
+        bool moved = true;
+        for (int i = 0; i < kRounds && moved; ++i) {
+            moved = server.progress(now());
+        }
+        if (!moved) {
+            wire.wait(kWaitMs, signals);
+        }
+    }
+}
+
+hetcoll::Status run(Arguments &arguments)
+{
+    using namespace hetcoll;
+    Result<Endpoint> listen = parse_endpoint(arguments.listen);
+    if (!listen.ok()) {
+        return listen.take_status();
+    }
+    if (!arguments.spine.empty()) {
+        Result<Endpoint> spine = parse_endpoint(arguments.spine);
+        if (!spine.ok()) {
+            return spine.take_status();
+        }
+        arguments.options.spine = *spine;
+    }
+    arguments.options.most_memory_bytes = arguments.most_memory;
+    Result<std::string> key = read_key_file(arguments.key);
+    if (!key.ok()) {
+        return key.take_status();
+    }
+    Result<std::shared_ptr<const Prover>> prover = Prover::create(std::move(*key));
+    if (!prover.ok()) {
+        return prover.take_status();
+    }
+    const int signals = open_signals();
+    if (signals < 0) {
+        return error(Errc::kUnsupported, "signalfd failed: %s, so it could not be ended",
+                     std::strerror(errno));
+    }
+    Result<std::unique_ptr<UcxWire>> wire = UcxWire::create(*listen);
+    if (!wire.ok()) {
+        return wire.take_status();
+    }
+    Server server(**wire, **prover, arguments.options, [](const std::string &line) {
+        std::fprintf(stderr, "hetcoll_aggregator: %s\n", line.c_str());
+    });
+    std::fprintf(stderr, "hetcoll_aggregator: listening at %s%s%s\n", listen->text().c_str(),
+                 arguments.spine.empty() ? "" : ", a leaf of ", arguments.spine.c_str());
+    serve(**wire, server, signals);
+    write_statistics(server);
+    return {};
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    CLI::App app{"Adds up vectors that the ranks of MPI jobs send, and sends the sum to all: a "
+                 "reduction server for hetcoll."};
+    Arguments arguments;
+    add_options(app, arguments);
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError &problem) {
+        return app.exit(problem) == 0 ? 0 : 2;
+    }
+    if (const hetcoll::Status status = run(arguments); !status.ok()) {
+        std::fprintf(stderr, "hetcoll_aggregator: %s\n", status.message().c_str());
+        return 1;
+    }
+    return 0;
+}
