@@ -14,7 +14,7 @@ check_PROGRAMS += \
 	test/mpi/faults test/mpi/host_path test/mpi/lifecycle test/mpi/limits test/mpi/mapping_faults \
 	test/mpi/mixed_memory test/mpi/nonblocking test/mpi/nonblocking_faults \
 	test/mpi/not_accelerated test/mpi/own_collectives test/mpi/observed test/mpi/other_memory \
-	test/mpi/settings test/mpi/spawned test/mpi/staged_collectives \
+	test/mpi/sessions test/mpi/settings test/mpi/spawned test/mpi/staged_collectives \
 	test/mpi/steady_state test/mpi/streams test/mpi/threads test/mpi/types \
 	test/mpi/reproducible test/mpi/user_ops test/mpi/wsp
 TESTS += test/mpi/run.sh
@@ -76,6 +76,9 @@ test_mpi_observed_LDADD = $(mpi_test_libs)
 test_mpi_other_memory_SOURCES = test/mpi/other_memory.cc
 test_mpi_other_memory_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
 test_mpi_other_memory_LDADD = $(mpi_test_libs)
+test_mpi_sessions_SOURCES = test/mpi/sessions.cc
+test_mpi_sessions_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_sessions_LDADD = $(mpi_test_libs)
 test_mpi_settings_SOURCES = test/mpi/settings.cc
 test_mpi_settings_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
 test_mpi_settings_LDADD = $(mpi_test_libs)

@@ -142,8 +142,10 @@ int mca_coll_hetcoll_first_call(mca_coll_hetcoll_module_t *module)
     }
     mca_coll_hetcoll_apply_settings(&facts);
     struct hetcoll_p2p p2p;
-    if (mca_coll_hetcoll_pml_claims_device()) {
-        mca_coll_hetcoll_fill_p2p(&p2p, &ompi_mpi_comm_self.comm);
+    struct ompi_communicator_t *self = &ompi_mpi_comm_self.comm;
+    /* A program that uses sessions alone has no MPI_COMM_SELF to try this on. */
+    if (NULL != self->c_local_group && mca_coll_hetcoll_pml_claims_device()) {
+        mca_coll_hetcoll_fill_p2p(&p2p, self);
         hetcoll_process_offer_direct(process, &p2p, MCA_COLL_BASE_TAG_ALLREDUCE);
     }
     mca_coll_hetcoll_fill_p2p(&p2p, module->comm);
