@@ -5,8 +5,26 @@ CLEANFILES += examples/device_allreduce
 if WITH_CUDA
 check_DATA += examples/device_allreduce
 endif
-examples: examples/device_allreduce
+examples: examples/device_allreduce examples/wsp/logistic
 examples/device_allreduce: examples/device_allreduce.c $(emulated_gpu_lib)/libcuda.so.1
 	@$(MKDIR_P) examples
 	$(MPICC) $(CUDA_CPPFLAGS) $(HETCOLL_SANITIZER_FLAGS) -o $@ $(srcdir)/examples/device_allreduce.c \
 		$(emulated_gpu_lib)/libcuda.so.1
+
+# Wave-synchronous training, as a user builds it: against the library and its header.
+EXTRA_DIST += examples/wsp
+CLEANFILES += examples/wsp/logistic examples/wsp/logistic_on_gpu
+check_DATA += examples/wsp/logistic
+if WITH_CUDA
+check_DATA += examples/wsp/logistic_on_gpu
+endif
+TESTS += examples/wsp/logistic_test.sh
+link_wsp_example = -I$(srcdir)/include $(HETCOLL_WARNINGS) $(HETCOLL_SANITIZER_FLAGS) \
+	$(srcdir)/examples/wsp/logistic.c -L.libs -lhetcoll_wsp -Wl,-rpath,$(abs_builddir)/.libs -lm
+examples/wsp/logistic: examples/wsp/logistic.c include/hetcoll_wsp.h libhetcoll_wsp.la
+	@$(MKDIR_P) examples/wsp
+	$(MPICC) -o $@ $(link_wsp_example)
+examples/wsp/logistic_on_gpu: examples/wsp/logistic.c include/hetcoll_wsp.h libhetcoll_wsp.la \
+		$(emulated_gpu_lib)/libcuda.so.1
+	@$(MKDIR_P) examples/wsp
+	$(MPICC) -o $@ -DWITH_CUDA $(CUDA_CPPFLAGS) $(link_wsp_example) $(emulated_gpu_lib)/libcuda.so.1
