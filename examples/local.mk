@@ -18,7 +18,7 @@ check_DATA += examples/wsp/logistic
 if WITH_CUDA
 check_DATA += examples/wsp/logistic_on_gpu
 endif
-TESTS += examples/wsp/logistic_test.sh
+TESTS += examples/wsp/logistic_test.sh examples/wsp/train_test.sh
 link_wsp_example = -I$(srcdir)/include $(HETCOLL_WARNINGS) $(HETCOLL_SANITIZER_FLAGS) \
 	$(srcdir)/examples/wsp/logistic.c -L.libs -lhetcoll_wsp -Wl,-rpath,$(abs_builddir)/.libs -lm
 examples/wsp/logistic: examples/wsp/logistic.c include/hetcoll_wsp.h libhetcoll_wsp.la

@@ -1,12 +1,13 @@
 // libhetcoll_wsp over real messages: how stale weights get under random delays, that distance 0 and
 // deterministic runs have the bits they promise, flushes, and what wrong calls answer.
-// wsp host|device|device_fails|no_threads|no_device|forget
+// wsp host|device|device_fails|no_threads|no_device|forget|killed
 #include "include/hetcoll_types.h"
 #include "include/hetcoll_wsp.h"
 #include "test/mpi/check.h"
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstring>
 #include <random>
 #include <string>
@@ -344,7 +345,7 @@ void everything(Program &program, Memory memory)
 void forget(Program &program)
 {
     static std::vector<float> weights(1000), update(1000);
-    hetcoll_wsp *wsp = nullptr;
+    static hetcoll_wsp *wsp = nullptr; // still known at the end: no leak
     const hetcoll_wsp_options options = rules(2, 1);
     int code = hetcoll_wsp_create(MPI_COMM_WORLD, weights.data(), weights.size(), HETCOLL_WSP_FLOAT,
                                   &options, &wsp);
@@ -352,6 +353,24 @@ void forget(Program &program)
         code = code == HETCOLL_WSP_SUCCESS ? hetcoll_wsp_step(wsp, update.data()) : code;
     }
     program.check(code == HETCOLL_WSP_SUCCESS, "%s", hetcoll_wsp_error_message());
+}
+
+// The job ends: nobody waits for ever for the waves of a rank that is gone.
+void rank_is_killed(Program &program)
+{
+    std::vector<float> weights(1000), update(1000);
+    hetcoll_wsp *wsp = nullptr;
+    const hetcoll_wsp_options options = rules(2, 1);
+    int code = hetcoll_wsp_create(MPI_COMM_WORLD, weights.data(), weights.size(), HETCOLL_WSP_FLOAT,
+                                  &options, &wsp);
+    for (int i = 0; code == HETCOLL_WSP_SUCCESS; ++i) {
+        if (program.rank() == 1 && i == 20) {
+            std::raise(SIGKILL);
+        }
+        code = hetcoll_wsp_step(wsp, update.data());
+    }
+    program.check(false, "a step without the rank that was killed: %s",
+                  hetcoll_wsp_error_message());
 }
 
 void no_threads(Program &program)
@@ -427,6 +446,8 @@ int main(int argc, char **argv)
         no_threads(program);
     } else if (what == "no_device") {
         no_device(program);
+    } else if (what == "killed") {
+        rank_is_killed(program);
     } else {
         forget(program);
     }
