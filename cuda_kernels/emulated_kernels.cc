@@ -1,4 +1,5 @@
-// The kernels of reduce.cu compiled for the host, as a library for the emulated GPU (EMU_KERNELS).
+// The kernels of reduce.cu and fixed_point.cu compiled for the host, as a library for the emulated
+// GPU (EMU_KERNELS).
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("O3", "fp-contract=off", "no-trapping-math") // as in host_reduce.cc
 #endif
@@ -7,6 +8,7 @@
 
 #include "cuda_kernels/collapsed.h"
 
+#include "cuda_kernels/fixed_point.cu"
 #include "cuda_kernels/reduce.cu"
 
 namespace {
@@ -51,6 +53,25 @@ void touch_copy(const Touch &touch, void *dst, const void *src, std::size_t byte
     touch.signals(done.flag, sizeof *done.flag);
 }
 
+template <class Real> void touch_to_fixed(const Touch &touch, void *dst, const void *src,
+                                          std::size_t count, const hetcoll::FixedPoint &,
+                                          std::uint32_t *out_of_range, const hetcoll::Signal &done)
+{
+    touch.reads(src, count * sizeof(Real));
+    touch.writes(dst, count * sizeof(Real));
+    touch.signals(out_of_range, sizeof *out_of_range);
+    touch.signals(done.flag, sizeof *done.flag);
+}
+
+template <class Real> void touch_from_fixed(const Touch &touch, void *dst, const void *src,
+                                            std::size_t count, const hetcoll::FixedPoint &,
+                                            const hetcoll::Signal &done)
+{
+    touch.reads(src, count * sizeof(Real));
+    touch.writes(dst, count * sizeof(Real));
+    touch.signals(done.flag, sizeof *done.flag);
+}
+
 constexpr emulated_gpu_kernel kKernels[] = {
 #define HETCOLL_EMULATED_KERNELS(Op, op, Kind, kind)                                            \
     EMULATED_GPU_KERNEL_TOUCHING(hetcoll_reduce2_##op##_##kind, touch2<hetcoll::element::Kind>, \
@@ -62,6 +83,10 @@ constexpr emulated_gpu_kernel kKernels[] = {
     HETCOLL_FOR_EACH_REDUCTION(HETCOLL_EMULATED_KERNELS)
 #undef HETCOLL_EMULATED_KERNELS
         EMULATED_GPU_KERNEL_TOUCHING(hetcoll_copy, touch_copy, kFlags),
+    EMULATED_GPU_KERNEL_TOUCHING(hetcoll_to_fixed_float32, touch_to_fixed<float>, kFlags),
+    EMULATED_GPU_KERNEL_TOUCHING(hetcoll_to_fixed_float64, touch_to_fixed<double>, kFlags),
+    EMULATED_GPU_KERNEL_TOUCHING(hetcoll_from_fixed_float32, touch_from_fixed<float>, kFlags),
+    EMULATED_GPU_KERNEL_TOUCHING(hetcoll_from_fixed_float64, touch_from_fixed<double>, kFlags),
 };
 
 } // namespace

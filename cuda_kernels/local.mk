@@ -1,5 +1,8 @@
 hetcoll_sources += \
 	cuda_kernels/compiler.h \
+	cuda_kernels/fixed_point.cc \
+	cuda_kernels/fixed_point.cuh \
+	cuda_kernels/fixed_point.h \
 	cuda_kernels/host_reduce.cc \
 	cuda_kernels/kernel_image.S \
 	cuda_kernels/kernel_names.cc \
@@ -29,4 +32,15 @@ cuda_kernels/reduce.fatbin: $(cuda_kernels_fatbin_sources) base/element.h cuda_k
 	mv -f $@.tmp $@
 CLEANFILES += cuda_kernels/reduce.fatbin cuda_kernels/reduce.fatbin.tmp
 
-cuda_kernels/kernel_image.lo: cuda_kernels/reduce.fatbin
+EXTRA_DIST += cuda_kernels/fixed_point.cu
+cuda_kernels/fixed_point.fatbin: cuda_kernels/fixed_point.cu cuda_kernels/fixed_point.cuh \
+		cuda_kernels/fixed_point.h base/element.h cuda_kernels/compiler.h cuda_kernels/lane.cuh \
+		cuda_kernels/reduction.h cuda_kernels/signal.cuh
+	@test -d cuda_kernels || mkdir -p cuda_kernels
+	$(AM_V_GEN)for host in $(CXX); do case $$host in *ccache|*distcc) ;; *) break ;; esac; done; \
+	$(NVCC) $(NVCC_ARCH_FLAGS) $(NVCCFLAGS) -ccbin "$$host" -std=c++17 -O3 -fmad=false \
+		-I$(srcdir) $(CUDA_CPPFLAGS) --fatbin -o $@.tmp $(srcdir)/cuda_kernels/fixed_point.cu && \
+	mv -f $@.tmp $@
+CLEANFILES += cuda_kernels/fixed_point.fatbin cuda_kernels/fixed_point.fatbin.tmp
+
+cuda_kernels/kernel_image.lo: cuda_kernels/reduce.fatbin cuda_kernels/fixed_point.fatbin

@@ -13,6 +13,7 @@ constexpr int kFull = 4;
 constexpr int kFullOfMany = 2;
 
 constexpr const char *kReducing = "reducing a part of a buffer";
+constexpr const char *kConverting = "converting a buffer to or from fixed point";
 
 std::size_t kernel_index(KernelShape shape, ReduceOp op, ElementKind kind)
 {
@@ -84,10 +85,14 @@ Device::Device(const Driver &driver, CUcontext context, int primary_of, MemoryUs
 
 Device::~Device()
 {
-    if (module_ != nullptr && is_alive()) {
+    const bool loaded = std::any_of(modules_.begin(), modules_.end(),
+                                    [](CUmodule module) { return module != nullptr; });
+    if (loaded && is_alive()) {
         const ContextScope scope(driver_, context_.handle);
-        if (scope.result() == CUDA_SUCCESS) {
-            driver_.cuModuleUnload(module_);
+        for (CUmodule module : modules_) {
+            if (module != nullptr && scope.result() == CUDA_SUCCESS) {
+                driver_.cuModuleUnload(module);
+            }
         }
     }
     CUdevice device = 0;
@@ -285,6 +290,42 @@ Status Device::copy_kernel_async(void *to, const void *from, std::size_t bytes, 
                   stream, "copying a part of a buffer");
 }
 
+Status Device::prepare_fixed_point(ElementKind kind)
+{
+    auto there = fixed_point_kernel(kind, false);
+    if (!there.ok()) {
+        return there.take_status();
+    }
+    auto back = fixed_point_kernel(kind, true);
+    return back.ok() ? Status() : back.take_status();
+}
+
+Status Device::to_fixed_async(ElementKind kind, void *dst, const void *src, std::size_t count,
+                              const FixedPoint &how, std::uint32_t *out_of_range,
+                              const Signal &done, CUstream stream)
+{
+    auto function = fixed_point_kernel(kind, false);
+    if (!function.ok()) {
+        return function.take_status();
+    }
+    void *arguments[] = {&dst,          &src,
+                         &count,        const_cast<FixedPoint *>(&how),
+                         &out_of_range, const_cast<Signal *>(&done)};
+    return launch(*function, {count, kFull}, arguments, stream, kConverting);
+}
+
+Status Device::from_fixed_async(ElementKind kind, void *dst, const void *src, std::size_t count,
+                                const FixedPoint &how, const Signal &done, CUstream stream)
+{
+    auto function = fixed_point_kernel(kind, true);
+    if (!function.ok()) {
+        return function.take_status();
+    }
+    void *arguments[] = {&dst, &src, &count, const_cast<FixedPoint *>(&how),
+                         const_cast<Signal *>(&done)};
+    return launch(*function, {count, kFull}, arguments, stream, kConverting);
+}
+
 Status Device::launch(CUfunction function, LaunchShape shape, void **arguments, CUstream stream,
                       const char *doing) const
 {
@@ -311,19 +352,28 @@ Result<CUfunction> Device::kernel(KernelShape shape, ReduceOp op, ElementKind ki
     return find(known, name);
 }
 
-Result<CUfunction> Device::find(std::atomic<CUfunction> &known, const char *name)
+Result<CUfunction> Device::fixed_point_kernel(ElementKind kind, bool back)
+{
+    const std::size_t index = (kind == ElementKind::kFloat64 ? 2u : 0u) + (back ? 1u : 0u);
+    return find(fixed_point_[index],
+                back ? from_fixed_kernel_name(kind) : to_fixed_kernel_name(kind),
+                Image::kFixedPoint);
+}
+
+Result<CUfunction> Device::find(std::atomic<CUfunction> &known, const char *name, Image image)
 {
     if (const CUfunction function = known.load(std::memory_order_acquire); function != nullptr) {
         return function;
     }
     const std::lock_guard lock(mutex_);
-    if (module_ == nullptr) {
-        if (Status status = load_module(); !status.ok()) {
+    if (modules_[static_cast<std::size_t>(image)] == nullptr) {
+        if (Status status = load_module(image); !status.ok()) {
             return status;
         }
     }
     CUfunction function = nullptr;
-    const CUresult result = driver_.cuModuleGetFunction(&function, module_, name);
+    const CUresult result =
+        driver_.cuModuleGetFunction(&function, modules_[static_cast<std::size_t>(image)], name);
     if (result != CUDA_SUCCESS) {
         return driver_status(driver_, result, "cuModuleGetFunction", name);
     }
@@ -331,7 +381,7 @@ Result<CUfunction> Device::find(std::atomic<CUfunction> &known, const char *name
     return function;
 }
 
-Status Device::load_module()
+Status Device::load_module(Image image)
 {
     CUdevice device = 0;
     int multiprocessors = 0;
@@ -346,9 +396,10 @@ Status Device::load_module()
     }
     multiprocessors_ = std::max(1, multiprocessors);
     CUmodule module = nullptr;
-    result = driver_.cuModuleLoadData(&module, kernel_image());
+    result = driver_.cuModuleLoadData(&module, image == Image::kReductions ? kernel_image()
+                                                                           : fixed_point_image());
     if (result == CUDA_SUCCESS) {
-        module_ = module;
+        modules_[static_cast<std::size_t>(image)] = module;
     }
     return driver_status(driver_, result, "cuModuleLoadData", "loading hetcoll's kernels");
 }

@@ -4,6 +4,7 @@
 
 #include "base/element.h"
 #include "base/status.h"
+#include "cuda_kernels/fixed_point.h"
 #include "cuda_kernels/reduction.h"
 #include "device/driver.h"
 #include "device/memory_use.h"
@@ -152,6 +153,7 @@ public:
     Status prepare(ReduceOp op, ElementKind kind);
     Status prepare(ReduceOp op, ElementKind kind, KernelShape shape);
     Status prepare_copy();
+    Status prepare_fixed_point(ElementKind kind);
 
     // dst[i] = op(a[i], b[i]) for memory that the GPU can reach; dst may be a or b.
     Status reduce_async(ReduceOp op, ElementKind kind, void *dst, const void *a, const void *b,
@@ -167,15 +169,26 @@ public:
     Status copy_kernel_async(void *to, const void *from, std::size_t bytes, const Signal &done,
                              CUstream stream);
 
+    // Conversions to and from fixed point, see cuda_kernels/fixed_point.h; dst may be src.
+    // *out_of_range, which the GPU and the host reach, becomes 1 if an element is.
+    Status to_fixed_async(ElementKind kind, void *dst, const void *src, std::size_t count,
+                          const FixedPoint &how, std::uint32_t *out_of_range, const Signal &done,
+                          CUstream stream);
+    Status from_fixed_async(ElementKind kind, void *dst, const void *src, std::size_t count,
+                            const FixedPoint &how, const Signal &done, CUstream stream);
+
 private:
+    enum class Image { kReductions, kFixedPoint };
     struct LaunchShape {
         std::size_t lanes;             // how many threads have work
         int blocks_per_multiprocessor; // at most
     };
 
     [[nodiscard]] Result<CUfunction> kernel(KernelShape shape, ReduceOp op, ElementKind kind);
-    [[nodiscard]] Result<CUfunction> find(std::atomic<CUfunction> &known, const char *name);
-    Status load_module(); // requires mutex_
+    [[nodiscard]] Result<CUfunction> find(std::atomic<CUfunction> &known, const char *name,
+                                          Image image = Image::kReductions);
+    [[nodiscard]] Result<CUfunction> fixed_point_kernel(ElementKind kind, bool back);
+    Status load_module(Image image); // requires mutex_
     [[nodiscard]] HeldBytes hold_pinned(std::size_t bytes) const noexcept
     {
         return {use_ != nullptr ? &use_->pinned_bytes : nullptr, bytes};
@@ -187,12 +200,13 @@ private:
     ContextRef context_;
     int primary_of_;
     MemoryUse *use_;
-    int multiprocessors_ = 0; // written before the first entry of functions_ and copy_
-    std::mutex mutex_;        // of module_ and find()'s slow path
-    CUmodule module_ = nullptr;
+    int multiprocessors_ = 0; // written before the first entry of functions_, copy_, fixed_point_
+    std::mutex mutex_;        // of modules_ and find()'s slow path
+    std::array<CUmodule, 2> modules_{}; // by Image
     std::array<std::atomic<CUfunction>, kKernelShapeCount * kReduceOpCount * kElementKindCount>
         functions_{};
     std::atomic<CUfunction> copy_{};
+    std::array<std::atomic<CUfunction>, 4> fixed_point_{}; // of float and double, there and back
 };
 
 } // namespace hetcoll

@@ -58,6 +58,7 @@ Engine::Engine(Process &process, const hetcoll_p2p &p2p, const hetcoll_facts &ag
       peers_(process, group_, agreed.ipc != 0, agreed.tables_differ == 0),
       mapped_(process, group_, peers_)
 {
+    agreed_.fixed_point = agreed_.fixed_point_differs != 0 ? 0 : agreed_.fixed_point;
     process_.add_small_calls(host_calls_);
     executor_.limit_slots(agreed.slot_bytes);
     say_split_machine(facts);
@@ -106,6 +107,12 @@ Progress Engine::make_ready(int tag)
                 "coll_hetcoll_tuning_table points on every node, or set it to none "
                 "(coll_hetcoll_verbose 1 says what a rank could not read)");
         }
+        if (agreed_.fixed_point_differs != 0 && p2p_.rank == 0 &&
+            process_.first_time_fixed_point_differs()) {
+            log(process_.log(), 0,
+                "hetcoll adds floats as usual: the ranks of this communicator have different "
+                "coll_hetcoll_fixed_point; set the same on every rank");
+        }
         if (const Status problem = group_.take_problem(); !problem.ok()) {
             log(process_.log(), process_.first_time_without_page() ? 0 : 1,
                 "hetcoll: ranks of a node do without shared memory and exchange messages instead: "
@@ -119,7 +126,8 @@ Progress Engine::make_ready(int tag)
 std::optional<int> Engine::try_host(const hetcoll_call &call) noexcept
 {
     if (call.kind < 0 || call.user_op != 0 || call.span > agreed_.small_limit || p2p_.size == 1 ||
-        !ready_ || should_find_peers() || (keeps_order(call) && !meets_in_order())) {
+        !ready_ || uses_fixed_point(call) || should_find_peers() ||
+        (keeps_order(call) && !meets_in_order())) {
         return std::nullopt;
     }
     PointerCache &pointers = process_.pointers();
@@ -217,6 +225,12 @@ bool Engine::keeps_order(const hetcoll_call &call) const noexcept
            (call.user_op != 0 ||
             (call.kind >= 0 && depends_on_order(static_cast<ReduceOp>(call.op),
                                                 static_cast<ElementKind>(call.kind))));
+}
+
+bool Engine::uses_fixed_point(const hetcoll_call &call) const noexcept
+{
+    return agreed_.fixed_point != 0 && call.collective == HETCOLL_ALLREDUCE && call.user_op == 0 &&
+           call.op == HETCOLL_SUM && (call.kind == HETCOLL_FLOAT32 || call.kind == HETCOLL_FLOAT64);
 }
 
 bool Engine::forces_small_kernel() const noexcept

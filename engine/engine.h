@@ -55,6 +55,12 @@ public:
     // coll_hetcoll_reproducible, where the order matters. Of a user-defined op it does, so that
     // ranks agree that do not know it.
     [[nodiscard]] bool keeps_order(const hetcoll_call &call) const noexcept;
+    // Whether the call sums floats as integers: coll_hetcoll_fixed_point, in so many bits.
+    [[nodiscard]] bool uses_fixed_point(const hetcoll_call &call) const noexcept;
+    [[nodiscard]] int fixed_point_bits() const noexcept
+    {
+        return static_cast<int>(agreed_.fixed_point);
+    }
     // A meeting sums in that order.
     [[nodiscard]] bool meets_in_order() const noexcept
     {

@@ -13,4 +13,6 @@ inline constexpr Flags kNotShared = 16;  // cannot share its buffers, or map tho
 inline constexpr Flags kNewBuffers = 32; // some peer may have to map them first
 inline constexpr Flags kUnknownOp = 64;  // the user-defined op is none that hetcoll knows
 
+inline constexpr Flags kOutOfRange = 128; // an element has no fixed point
+
 } // namespace hetcoll

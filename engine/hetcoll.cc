@@ -167,6 +167,10 @@ void hetcoll_facts_merge(hetcoll_facts *into, const hetcoll_facts *other)
         into->tables_differ = 1;
     }
     into->table_hash = std::min(into->table_hash, other->table_hash);
+    if (into->fixed_point != other->fixed_point || other->fixed_point_differs != 0) {
+        into->fixed_point_differs = 1;
+    }
+    into->fixed_point = std::min(into->fixed_point, other->fixed_point);
 }
 
 int hetcoll_facts_set_algorithm(hetcoll_facts *facts, const char *name, char *message,

@@ -69,6 +69,7 @@ struct hetcoll_settings {
     int collectives;           /* others than allreduce are handed to hetcoll_collective() */
     int adapt_chunk;           /* the first calls of a kind look for the best chunk */
     int reproducible;          /* sums in the order of the ranks, whatever the size and placement */
+    int fixed_point;           /* bits behind the point of floats that are added; 0: off */
     int recognize_ops;         /* 0: user-defined ops are left to Open MPI */
     const char *user_ops;      /* see engine/user_ops.h */
     size_t small_limit;        /* bytes; larger calls begin with an agreement */
@@ -104,14 +105,16 @@ struct hetcoll_facts {
     uint32_t ipc;         /* peers' memory may be mapped */
     uint32_t adapt_chunk;
     uint32_t reproducible;
-    uint32_t tables_differ; /* merged: the ranks have not all read the same table */
-    uint32_t slot_bytes;    /* of a bounce with few channels: bounds every message */
-    uint32_t collectives;   /* merged: every rank hands others than allreduce to the core too */
-    uint64_t table_hash;    /* of the tuning table; 0: none */
-    uint64_t user_ops;      /* known by symbol, a hash; 0: none, or not the same */
+    uint32_t tables_differ;       /* merged: the ranks have not all read the same table */
+    uint32_t fixed_point;         /* bits; 0: off */
+    uint32_t fixed_point_differs; /* merged: the ranks have not all the same bits */
+    uint32_t slot_bytes;          /* of a bounce with few channels: bounds every message */
+    uint32_t collectives; /* merged: every rank hands others than allreduce to the core too */
+    uint64_t table_hash;  /* of the tuning table; 0: none */
+    uint64_t user_ops;    /* known by symbol, a hash; 0: none, or not the same */
     struct hetcoll_identity identity; /* not merged */
 };
-#define HETCOLL_PROTOCOL 3u
+#define HETCOLL_PROTOCOL 4u
 
 /* Largest value of small_limit. */
 #define HETCOLL_MAX_SMALL_LIMIT (16u * 1024u)
@@ -173,6 +176,7 @@ enum {
     /* hetcoll_collective(): not all ranks have device memory and can use it, so on every rank the
      * call is left to the caller. */
     HETCOLL_DECLINED = 3,
+    HETCOLL_ERROR_RANGE = 4, /* coll_hetcoll_fixed_point: a rank's element has none; logged */
 };
 
 /* Counters of a process since its start. */

@@ -6,7 +6,9 @@
 namespace hetcoll {
 
 Operation::Operation(Engine &engine, const hetcoll_call &call, bool persistent) noexcept
-    : engine_(engine), process_(engine.process()), call_(call), persistent_(persistent)
+    : engine_(engine), process_(engine.process()), fixed_(engine.uses_fixed_point(call)),
+      given_(call), integer_call_(fixed_ ? integer_call(call) : hetcoll_call{}),
+      call_(fixed_ ? integer_call_ : call), persistent_(persistent)
 {
 }
 
@@ -58,6 +60,9 @@ bool Operation::step()
         mine_ = engine_.messages().mine;
         begin_record();
         classify();
+        if (fixed_) {
+            classify_fixed();
+        }
         state_ = State::kMakeReady;
     }
     while (state_ != State::kDone && advance()) {
@@ -122,8 +127,14 @@ bool Operation::advance()
                 note(done.take_status());
             }
         }
-        begin();
+        if (fixed_) {
+            begin_to_fixed();
+        } else {
+            begin();
+        }
         return true;
+    case State::kForeignInput:
+    case State::kToFixed: return to_fixed_point();
     case State::kAgree:
     case State::kAgreeMixed:
         if (meeting_done()) {
@@ -288,6 +299,8 @@ void Operation::decide()
     unknown_op_ = (all & kUnknownOp) != 0;
     if ((all & kFailed) != 0) {
         fail_together();
+    } else if ((all & kOutOfRange) != 0) {
+        fail_out_of_range();
     } else if (is_collective() && (all & (kHostMemory | kMustStage)) != 0) {
         finish(HETCOLL_DECLINED);
     } else if (is_collective()) {
@@ -467,6 +480,10 @@ void Operation::note(Status status) noexcept
 
 void Operation::finish(int result) noexcept
 {
+    if (fixed_ && result == HETCOLL_SUCCESS && state_ != State::kFromFixed) {
+        begin_from_fixed();
+        return;
+    }
     state_ = State::kDone;
     result_ = result;
     if (result != HETCOLL_SUCCESS && result != HETCOLL_DECLINED) {

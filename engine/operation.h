@@ -48,6 +48,8 @@ private:
     enum class State : std::uint8_t {
         kMakeReady,    // the communicator's first call: control pages
         kSenderReady,  // the application's work in the send buffer's own context
+        kForeignInput, // the same, of floats that are converted elsewhere
+        kToFixed,      // floats are being converted to fixed point
         kOwnShare,     // this rank's share of an allgather is being copied to its place
         kSmallRead,    // the small call's input is being copied to the host
         kSmallMeeting, // and reduced
@@ -64,6 +66,7 @@ private:
         kStageRead,    // device memory is being copied to the host
         kStageAgree,   // did it succeed on all ranks? Then Open MPI reduces
         kCopyOut,      // the result is being copied back
+        kFromFixed,    // and converted to floats
         kDone,
     };
 
@@ -130,6 +133,22 @@ private:
     [[nodiscard]] std::size_t share_bytes() const noexcept;
     void copy_share_out(const void *result);
 
+    // operation_fixed.cc
+    [[nodiscard]] static hetcoll_call integer_call(const hetcoll_call &given) noexcept;
+    [[nodiscard]] ElementKind real_kind() const noexcept
+    {
+        return static_cast<ElementKind>(given_.kind);
+    }
+    void classify_fixed();
+    [[nodiscard]] bool is_foreign_input() const noexcept;
+    void begin_to_fixed();
+    [[nodiscard]] bool to_fixed_point();
+    void start_to_fixed();
+    void begin_from_fixed() noexcept;
+    [[nodiscard]] bool kernel_done();
+    [[nodiscard]] Status convert_on_host(bool there) noexcept;
+    void fail_out_of_range() noexcept;
+
     // operation_record.cc
     void begin_record() noexcept;
     void serve(hetcoll_counter counter) noexcept;
@@ -168,7 +187,8 @@ private:
 
     Engine &engine_;
     Process &process_;
-    const hetcoll_call &call_;
+    const bool fixed_; // the call that was given is served by one of integers
+    const hetcoll_call &given_, integer_call_, &call_;
     const bool persistent_;
     bool classified_ = false; // a persistent one's buffers are known
     Flags classified_flags_ = 0;
@@ -201,6 +221,10 @@ private:
 
     ChunkTuner *tuner_ = nullptr; // of this call's chunk, until it has found one
     std::uint64_t started_ns_ = 0;
+
+    FixedPoint how_{}; // if fixed_, as the next ones
+    PointerInfo given_send_;
+    bool gpu_converts_ = false, converted_ = false, kernel_runs_ = false;
 
     CallRecord record_;
     std::uint64_t range_ = 0; // of a profiler

@@ -92,6 +92,16 @@ bool Operation::running()
             finish_failed();
         }
         return true;
+    case State::kFromFixed:
+        if (!kernel_done()) {
+            return false;
+        }
+        if (failure_.ok()) {
+            finish(HETCOLL_SUCCESS);
+        } else {
+            finish_failed();
+        }
+        return true;
     default: return true;
     }
 }
@@ -101,6 +111,10 @@ bool Operation::running()
 void Operation::begin_alone()
 {
     state_ = State::kCopyOut;
+    if ((flags_ & kOutOfRange) != 0) {
+        fail_out_of_range();
+        return;
+    }
     serve(any_device() ? HETCOLL_CALLS_SMALL : HETCOLL_CALLS_PREVIOUS);
     if (!any_device() && failure_.ok()) {
         if (is_nonblocking()) {
@@ -161,6 +175,10 @@ void Operation::write_small()
     record_.memory |= all;
     if ((all & kFailed) != 0) {
         fail_together();
+        return;
+    }
+    if ((all & kOutOfRange) != 0) {
+        fail_out_of_range();
         return;
     }
     if (call_.user_op != 0) {

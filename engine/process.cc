@@ -80,6 +80,9 @@ Result<std::unique_ptr<Process>> Process::create(const hetcoll_settings &setting
     if (Status chunk = check_chunk_bytes(settings.chunk_bytes); !chunk.ok()) {
         return chunk;
     }
+    if (Status bits = check_fixed_point(settings.fixed_point); !bits.ok()) {
+        return bits;
+    }
     if (Status memory = check_max_memory(settings.max_memory); !memory.ok()) {
         return memory;
     }
@@ -146,6 +149,8 @@ hetcoll_facts Process::facts() const noexcept
         .adapt_chunk = settings_.adapt_chunk != 0 ? 1u : 0u,
         .reproducible = settings_.reproducible != 0 ? 1u : 0u,
         .tables_differ = 0,
+        .fixed_point = static_cast<std::uint32_t>(settings_.fixed_point),
+        .fixed_point_differs = 0,
         .slot_bytes = static_cast<std::uint32_t>(slot_bytes()),
         .collectives = settings_.collectives != 0 && DriverLibrary::may_have_gpu() ? 1u : 0u,
         .table_hash = table_hash_,

@@ -135,6 +135,10 @@ public:
     {
         return !tables_differ_.exchange(true);
     }
+    [[nodiscard]] bool first_time_fixed_point_differs() noexcept
+    {
+        return !fixed_point_differs_.exchange(true);
+    }
     [[nodiscard]] bool first_time_split_machine() noexcept
     {
         return !split_machine_.exchange(true);
@@ -201,7 +205,7 @@ private:
     std::unique_ptr<PointerCache> pointers_;
     std::array<std::atomic<std::uint64_t>, HETCOLL_COUNTER_COUNT> counters_{};
     std::atomic<bool> staged_{false}, pageless_{false}, tables_differ_{false},
-        split_machine_{false};
+        split_machine_{false}, fixed_point_differs_{false};
 
     std::mutex topology_mutex_; // of the next two
     bool topology_read_ = false;

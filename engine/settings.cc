@@ -1,5 +1,6 @@
 #include "engine/settings.h"
 
+#include "cuda_kernels/fixed_point.h"
 #include "engine/hetcoll.h"
 #include "tuning/choice.h"
 
@@ -32,6 +33,16 @@ Status check_chunk_bytes(std::size_t chunk_bytes)
                  "coll_hetcoll_chunk_bytes %zu is out of range, write 0 (choose) or a value from "
                  "%zu to %zu",
                  chunk_bytes, kLeast, kMost);
+}
+
+Status check_fixed_point(int bits)
+{
+    if (0 <= bits && bits <= kMostFixedPointBits) {
+        return {};
+    }
+    return error(Errc::kInvalid,
+                 "coll_hetcoll_fixed_point %d is out of range, write 0 (off) or 1 to %d bits", bits,
+                 kMostFixedPointBits);
 }
 
 Status check_max_memory(std::size_t max_memory)

@@ -15,6 +15,9 @@ namespace hetcoll {
 // coll_hetcoll_chunk_bytes.
 [[nodiscard]] Status check_chunk_bytes(std::size_t chunk_bytes);
 
+// coll_hetcoll_fixed_point; 0: floats are added as floats.
+[[nodiscard]] Status check_fixed_point(int bits);
+
 // coll_hetcoll_max_memory; 0: no bound.
 [[nodiscard]] Status check_max_memory(std::size_t max_memory);
 

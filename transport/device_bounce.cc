@@ -6,7 +6,7 @@ namespace hetcoll {
 
 namespace {
 
-constexpr std::size_t kFlagBytes = 256; // one flag, and what keeps it apart from the rest
+constexpr std::size_t kFlagBytes = 256; // two flags, and what keeps them apart from the rest
 // A kernel that fails never sets its flag, so the stream is asked too, now and then.
 constexpr unsigned kPollsPerQuery = 256;
 
@@ -28,6 +28,8 @@ Result<std::unique_ptr<DeviceBounce>> DeviceBounce::create(std::shared_ptr<Devic
     bounce->pinned_ = std::move(*pinned);
     bounce->flag_ = static_cast<std::uint32_t *>(bounce->pinned_.get());
     *bounce->flag_ = 0;
+    bounce->out_of_range_ = bounce->flag_ + kFlagBytes / 2 / sizeof(std::uint32_t);
+    *bounce->out_of_range_ = 0;
     bounce->staging_ = static_cast<std::byte *>(bounce->pinned_.get()) + kFlagBytes;
     if (direct) {
         auto scratch = device.make_memory(slots_bytes);
@@ -198,6 +200,27 @@ Status DeviceBounce::start_copy_kernel(void *to, const void *from, std::size_t b
         return signal.take_status();
     }
     return device_->copy_kernel_async(to, from, bytes, *signal, in_.get());
+}
+
+Status DeviceBounce::start_to_fixed(ElementKind kind, void *dst, const void *src, std::size_t count,
+                                    const FixedPoint &how)
+{
+    Result<Signal> signal = next_signal();
+    if (!signal.ok()) {
+        return signal.take_status();
+    }
+    __atomic_store_n(out_of_range_, 0u, __ATOMIC_RELAXED);
+    return device_->to_fixed_async(kind, dst, src, count, how, out_of_range_, *signal, in_.get());
+}
+
+Status DeviceBounce::start_from_fixed(ElementKind kind, void *dst, std::size_t count,
+                                      const FixedPoint &how)
+{
+    Result<Signal> signal = next_signal();
+    if (!signal.ok()) {
+        return signal.take_status();
+    }
+    return device_->from_fixed_async(kind, dst, dst, count, how, *signal, in_.get());
 }
 
 Result<bool> DeviceBounce::kernel_done()

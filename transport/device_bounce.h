@@ -46,6 +46,11 @@ public:
     Status start_kernel(ReduceOp op, ElementKind kind, const ReduceOutputs &outputs,
                         const ReduceInputs &inputs, std::size_t count);
     Status start_copy_kernel(void *to, const void *from, std::size_t bytes);
+    // To and from fixed point. out_of_range() of the last one, when it is done.
+    Status start_to_fixed(ElementKind kind, void *dst, const void *src, std::size_t count,
+                          const FixedPoint &how);
+    Status start_from_fixed(ElementKind kind, void *dst, std::size_t count, const FixedPoint &how);
+    [[nodiscard]] bool out_of_range() const noexcept { return read_flag(out_of_range_) != 0; }
     [[nodiscard]] Result<bool> kernel_done();
 
     Status divide(int slots, int lanes) override;
@@ -82,8 +87,9 @@ private:
     bool direct_;
     PinnedMemory pinned_; // before the streams: freed after they are gone
     DeviceMemory scratch_;
-    std::uint32_t *flag_ = nullptr; // pinned
-    std::uint32_t flagged_ = 0;     // what the last kernel sets it to
+    std::uint32_t *flag_ = nullptr;         // pinned
+    std::uint32_t *out_of_range_ = nullptr; // pinned, some bytes behind it
+    std::uint32_t flagged_ = 0;             // what the last kernel sets the flag to
     unsigned polls_ = 0;
     DeviceMemory arrived_; // of Signal
     std::byte *staging_ = nullptr;

@@ -28,6 +28,7 @@ libhetcoll_wsp_la_SOURCES = \
 	base/status.h base/status.cc
 if WITH_CUDA
 libhetcoll_wsp_la_SOURCES += \
+	cuda_kernels/fixed_point.h cuda_kernels/fixed_point.cc \
 	cuda_kernels/host_reduce.cc \
 	cuda_kernels/kernel_image.S \
 	cuda_kernels/kernel_names.cc \

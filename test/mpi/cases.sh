@@ -181,6 +181,31 @@ case_ 3 ob1 "$same" reproducible staged
 nodes_ 0,1,1,0 ob1 "$same" reproducible staged
 also_expected=
 
+# Sums of floats as fixed-point numbers, by every algorithm: the same bits.
+case_ 1 ob1 "$forced" fixed_point
+case_ 4 ob1 "$forced" fixed_point
+case_ 3 ucx "$forced" fixed_point
+EMU_NUM_DEVICES=4 case_ 4 ob1 "$forced" fixed_point
+also_expected='hetcoll: coll_hetcoll_algorithm [a-z_]* cannot run on a communicator of'
+for algorithm in recursive_doubling rabenseifner ring one_shot two_shot leader tree hierarchical host copy_in \
+    ordered; do
+    case_ 3 ob1 "$(with $algorithm)" fixed_point
+done
+also_expected=
+nodes_ 0,0,1,1,2 ob1 "$forced" fixed_point
+EMU_NUM_DEVICES=2 nodes_ 0,0,1,1 ob1 "$(with hierarchical)" fixed_point
+case_ 3 ob1 "$forced --mca coll_hetcoll_reproducible 1" fixed_point
+also_expected='hetcoll: a rank (cannot use its GPU now|converts to fixed point on the host)'
+case_ 3 ob1 "$forced" fixed_point staged
+also_expected='hetcoll: MPI_Allreduce failed, the receive buffer is undefined: an element of some rank is no'
+case_ 1 ob1 "$forced" fixed_point range
+case_ 3 ob1 "$forced" fixed_point range
+also_expected=
+message='an element of some rank is no number or beyond \+-10922.7, the largest that 3 ranks can add with coll_hetcoll_fixed_point 16: scale' \
+    case_ 3 ob1 "$forced" fixed_point once
+message='hetcoll adds floats as usual: the ranks of this communicator have different coll_hetcoll_fixed_point' \
+    case_ 3 ob1 "$forced" fixed_point differ
+
 # What calls cost.
 case_ 2 ob1 "$(with leader)" counts leader leader
 case_ 5 ob1 "$(with leader)" counts leader leader

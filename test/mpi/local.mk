@@ -16,7 +16,7 @@ check_PROGRAMS += \
 	test/mpi/not_accelerated test/mpi/own_collectives test/mpi/observed test/mpi/other_memory \
 	test/mpi/sessions test/mpi/settings test/mpi/spawned test/mpi/staged_collectives \
 	test/mpi/steady_state test/mpi/streams test/mpi/threads test/mpi/types \
-	test/mpi/reproducible test/mpi/user_ops test/mpi/wsp
+	test/mpi/fixed_point test/mpi/reproducible test/mpi/user_ops test/mpi/wsp
 TESTS += test/mpi/run.sh
 
 test_mpi_aborts_SOURCES = test/mpi/aborts.cc
@@ -101,6 +101,9 @@ test_mpi_threads_LDADD = $(mpi_test_libs)
 test_mpi_types_SOURCES = test/mpi/types.cc test/mpi/types_in_c.h test/mpi/types_in_c.c
 test_mpi_types_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
 test_mpi_types_LDADD = $(mpi_test_libs)
+test_mpi_fixed_point_SOURCES = test/mpi/fixed_point.cc
+test_mpi_fixed_point_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_fixed_point_LDADD = $(mpi_test_libs)
 test_mpi_reproducible_SOURCES = test/mpi/reproducible.cc
 test_mpi_reproducible_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
 test_mpi_reproducible_LDADD = $(mpi_test_libs)

@@ -150,15 +150,15 @@ template <class T> std::vector<T> download(CUdeviceptr from, std::size_t count)
 
 inline void *pointer(CUdeviceptr address) { return reinterpret_cast<void *>(address); }
 
-// Tests with buffers of whole numbers, and one stream that works on them.
+// Tests with buffers of numbers, and one stream that works on them.
 class OnOneStream : public ::testing::Test {
 protected:
     void SetUp() override { stream_ = std::move(*device_.make_stream()); }
 
     void synchronize() const { HETCOLL_REQUIRE(cuda().driver->cuStreamSynchronize(stream_.get())); }
-    [[nodiscard]] DeviceMemory filled(const std::vector<int> &values) const
+    template <class T> [[nodiscard]] DeviceMemory filled(const std::vector<T> &values) const
     {
-        auto memory = device_.make_memory(values.size() * sizeof(int) + 16);
+        auto memory = device_.make_memory(values.size() * sizeof(T) + 16);
         upload(memory->get(), values);
         return std::move(*memory);
     }

@@ -56,6 +56,7 @@ typedef struct {
     char *tuning_table;
     bool adapt_chunk;
     bool reproducible;
+    int fixed_point;
     bool recognize_ops;
     char *user_ops;
     bool progress_thread;
@@ -173,6 +174,7 @@ static inline int mca_coll_hetcoll_error_from_core(int code)
     switch (code) {
     case HETCOLL_ERROR_DEVICE: return MPI_ERR_OTHER;
     case HETCOLL_ERROR_NO_MEMORY: return MPI_ERR_NO_MEM;
+    case HETCOLL_ERROR_RANGE: return MPI_ERR_ARG;
     default: return MCA_COLL_HETCOLL_MPI_ERRORS > code ? MCA_COLL_HETCOLL_MPI_ERRORS - code : code;
     }
 }

@@ -165,6 +165,11 @@ static int register_parameters(void)
         "Add every element in the order of the ranks, so that a sum has the same bits whatever the "
         "algorithm, the chunks, the number of nodes and the placement; slower on several nodes",
         OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ, &c->reproducible, false);
+    register_int("fixed_point",
+                 "Add floats and doubles as integers with so many bits behind the point (1 to 60), "
+                 "so that a sum has the same bits whatever the order; 0: as floats. A number that "
+                 "is too large for it is an error",
+                 OPAL_INFO_LVL_5, &c->fixed_point, 0);
     register_bool(
         "recognize_ops",
         "Reduce user-defined operations of half and bfloat16 on the GPU where their function is "
@@ -325,6 +330,7 @@ static int open_component(void)
         .collectives = 0 != strcmp(c->stage, "never"),
         .adapt_chunk = c->adapt_chunk,
         .reproducible = c->reproducible,
+        .fixed_point = c->fixed_point,
         .recognize_ops = c->recognize_ops,
         .user_ops = c->user_ops,
         .small_limit = c->small_limit,
