@@ -50,7 +50,7 @@ Member member_of(const AggregatorPlan &plan)
 
 class Client final : public AggregatorClient, private WireEvents, private Session::Sums {
 public:
-    Client(const AggregatorPlan &plan, std::unique_ptr<UcxWire> wire,
+    Client(const AggregatorPlan &plan, std::unique_ptr<Wire> wire,
            std::shared_ptr<const Prover> prover);
 
     Status connect(const Endpoint &to) { return session_.connect(to); }
@@ -117,13 +117,13 @@ private:
     std::deque<Request *> sends_, receives_; // that wait for the window, for a sum
     std::uint64_t consumed_ = 0, sent_ = 0;  // sums received into a buffer; messages sent
 
-    std::unique_ptr<UcxWire> wire_;
+    std::unique_ptr<Wire> wire_;
     std::deque<Payload> sums_; // that no receive has been started for
     std::shared_ptr<const Prover> prover_;
     Session session_;
 };
 
-Client::Client(const AggregatorPlan &plan, std::unique_ptr<UcxWire> wire,
+Client::Client(const AggregatorPlan &plan, std::unique_ptr<Wire> wire,
                std::shared_ptr<const Prover> prover)
     : peer_(plan.ranks + plan.index), message_bytes_(plan.message_bytes),
       where_(plan.endpoint.text()), wire_(std::move(wire)), prover_(std::move(prover)),
@@ -308,15 +308,21 @@ Result<std::unique_ptr<AggregatorClient>> AggregatorClient::start(const Aggregat
     if (Status status = check(plan); !status.ok()) {
         return status;
     }
+    Result<std::unique_ptr<Wire>> wire = open_ucx_wire(std::nullopt);
+    return wire.ok() ? start_over(std::move(*wire), plan) : wire.take_status();
+}
+
+Result<std::unique_ptr<AggregatorClient>> AggregatorClient::start_over(std::unique_ptr<Wire> wire,
+                                                                       const AggregatorPlan &plan)
+{
+    if (Status status = check(plan); !status.ok()) {
+        return status;
+    }
     Result<std::shared_ptr<const Prover>> prover = Prover::create(plan.key);
     if (!prover.ok()) {
         return prover.take_status();
     }
-    Result<std::unique_ptr<UcxWire>> wire = UcxWire::create(std::nullopt);
-    if (!wire.ok()) {
-        return wire.take_status();
-    }
-    auto client = std::make_unique<Client>(plan, std::move(*wire), std::move(*prover));
+    auto client = std::make_unique<Client>(plan, std::move(wire), std::move(*prover));
     if (Status status = client->connect(plan.endpoint); !status.ok()) {
         return status;
     }

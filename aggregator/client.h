@@ -53,6 +53,8 @@ struct AggregatorTraffic {
     int most_in_flight = 0;            // messages sent whose sum has not been received
 };
 
+class Wire;
+
 enum class AggregatorState : std::uint8_t { kJoining, kJoined, kFailed };
 
 class AggregatorClient {
@@ -60,6 +62,9 @@ public:
     // Fails at once where this build has no UCX, a library cannot be loaded, the plan is wrong or
     // the host's name unknown. Looking up a name may wait for the name service; nothing else waits.
     static Result<std::unique_ptr<AggregatorClient>> start(const AggregatorPlan &plan);
+    // The same over another wire than UCX, for tests.
+    static Result<std::unique_ptr<AggregatorClient>> start_over(std::unique_ptr<Wire> wire,
+                                                                const AggregatorPlan &plan);
     virtual ~AggregatorClient() = default; // leaves the aggregator
 
     // Lets the connection advance.

@@ -241,8 +241,10 @@ std::optional<Message> decode_body(Type type, Reader &from)
 void HeaderBytes::append(const void *bytes, std::size_t count) noexcept
 {
     count = std::min(count, bytes_.size() - size_);
-    std::memcpy(bytes_.data() + size_, bytes, count);
-    size_ += count;
+    if (count > 0) {
+        std::memcpy(bytes_.data() + size_, bytes, count);
+        size_ += count;
+    }
 }
 
 HeaderBytes encode(const Message &message)

@@ -16,7 +16,7 @@
 namespace hetcoll {
 
 struct ServerOptions {
-    std::optional<Endpoint> spine; // then this is a leaf
+    std::optional<Endpoint> spine{}; // then this is a leaf
     std::uint32_t most_window = 64;
     std::uint64_t most_memory_bytes = 1u << 30;
     double join_seconds = 10;       // for the answer to the challenge

@@ -52,10 +52,10 @@ ucs_sock_addr_t ucx_address(const Address &address)
             .addrlen = address.length};
 }
 
-class RealUcxWire final : public UcxWire, private Payload::Owner {
+class UcxWire final : public Wire, private Payload::Owner {
 public:
-    explicit RealUcxWire(const UcxCalls &calls) : ucx_(calls) {}
-    ~RealUcxWire() override;
+    explicit UcxWire(const UcxCalls &calls) : ucx_(calls) {}
+    ~UcxWire() override;
     Status open(const std::optional<Endpoint> &listen);
 
     Result<Connection> connect(const Endpoint &to) override;
@@ -68,7 +68,8 @@ public:
 private:
     // One message on its way out. UCX reads the header until it is done.
     struct Outgoing {
-        RealUcxWire *wire = nullptr;
+        UcxWire *wire = nullptr;
+        Connection to = kNoConnection;
         HeaderBytes header;
         SendBuffer *buffer = nullptr;
     };
@@ -88,6 +89,7 @@ private:
     void deliver(Event event, WireEvents &events);
     void take_back(std::byte *data) noexcept override { ucx_.ucp_am_data_release(worker_, data); }
     void done(Outgoing *op) noexcept;
+    void lose_if(Connection connection, ucs_status_t status);
 
     static void on_request(ucp_conn_request_h request, void *self);
     static void on_error(void *self, ucp_ep_h ep, ucs_status_t status);
@@ -109,13 +111,13 @@ private:
     std::vector<Outgoing *> idle_;
 };
 
-Status RealUcxWire::failed(ucs_status_t status, const char *doing) const
+Status UcxWire::failed(ucs_status_t status, const char *doing) const
 {
     return error(Errc::kUnsupported, "UCX failed: %s, while %s", ucx_.ucs_status_string(status),
                  doing);
 }
 
-Status RealUcxWire::open(const std::optional<Endpoint> &listen)
+Status UcxWire::open(const std::optional<Endpoint> &listen)
 {
     ucp_config_t *config = nullptr;
     ucs_status_t status = ucx_.ucp_config_read("HETCOLL", nullptr, &config);
@@ -137,7 +139,7 @@ Status RealUcxWire::open(const std::optional<Endpoint> &listen)
     return listen ? listen_at(*listen) : Status();
 }
 
-Status RealUcxWire::create_worker()
+Status UcxWire::create_worker()
 {
     ucp_worker_params_t params{};
     params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
@@ -155,13 +157,13 @@ Status RealUcxWire::create_worker()
                          UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
     handler.id = kActiveMessage;
     handler.flags = UCP_AM_FLAG_WHOLE_MSG | UCP_AM_FLAG_PERSISTENT_DATA;
-    handler.cb = &RealUcxWire::on_receive;
+    handler.cb = &UcxWire::on_receive;
     handler.arg = this;
     status = ucx_.ucp_worker_set_am_recv_handler(worker_, &handler);
     return status == UCS_OK ? Status() : failed(status, "a handler of messages was set");
 }
 
-Status RealUcxWire::listen_at(const Endpoint &endpoint)
+Status UcxWire::listen_at(const Endpoint &endpoint)
 {
     Result<Address> address = look_up(endpoint, true);
     if (!address.ok()) {
@@ -170,7 +172,7 @@ Status RealUcxWire::listen_at(const Endpoint &endpoint)
     ucp_listener_params_t params{};
     params.field_mask = UCP_LISTENER_PARAM_FIELD_SOCK_ADDR | UCP_LISTENER_PARAM_FIELD_CONN_HANDLER;
     params.sockaddr = ucx_address(*address);
-    params.conn_handler.cb = &RealUcxWire::on_request;
+    params.conn_handler.cb = &UcxWire::on_request;
     params.conn_handler.arg = this;
     const ucs_status_t status = ucx_.ucp_listener_create(worker_, &params, &listener_);
     if (status != UCS_OK) {
@@ -182,7 +184,7 @@ Status RealUcxWire::listen_at(const Endpoint &endpoint)
 }
 
 // UCX may have messages on their way until its worker is gone.
-RealUcxWire::~RealUcxWire()
+UcxWire::~UcxWire()
 {
     events_.clear();
     while (!endpoint_.empty()) {
@@ -209,11 +211,11 @@ RealUcxWire::~RealUcxWire()
     }
 }
 
-Result<Connection> RealUcxWire::add(ucp_ep_params_t params)
+Result<Connection> UcxWire::add(ucp_ep_params_t params)
 {
     params.field_mask |= UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
     params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
-    params.err_handler.cb = &RealUcxWire::on_error;
+    params.err_handler.cb = &UcxWire::on_error;
     params.err_handler.arg = this;
     ucp_ep_h ep = nullptr;
     const ucs_status_t status = ucx_.ucp_ep_create(worker_, &params, &ep);
@@ -226,7 +228,7 @@ Result<Connection> RealUcxWire::add(ucp_ep_params_t params)
     return connection;
 }
 
-Result<Connection> RealUcxWire::connect(const Endpoint &to)
+Result<Connection> UcxWire::connect(const Endpoint &to)
 {
     Result<Address> address = look_up(to, false);
     if (!address.ok()) {
@@ -239,7 +241,7 @@ Result<Connection> RealUcxWire::connect(const Endpoint &to)
     return add(params);
 }
 
-void RealUcxWire::accept(WireEvents &events)
+void UcxWire::accept(WireEvents &events)
 {
     std::vector<ucp_conn_request_h> requests;
     requests.swap(requests_);
@@ -253,8 +255,8 @@ void RealUcxWire::accept(WireEvents &events)
     }
 }
 
-void RealUcxWire::send(Connection to, const HeaderBytes &header, std::span<const std::byte> payload,
-                       SendBuffer *buffer)
+void UcxWire::send(Connection to, const HeaderBytes &header, std::span<const std::byte> payload,
+                   SendBuffer *buffer)
 {
     const auto found = endpoint_.find(to);
     if (found == endpoint_.end()) {
@@ -270,12 +272,13 @@ void RealUcxWire::send(Connection to, const HeaderBytes &header, std::span<const
     Outgoing *const op = idle_.back();
     idle_.pop_back();
     op->wire = this;
+    op->to = to;
     op->header = header;
     op->buffer = buffer;
     ucp_request_param_t param{};
     param.op_attr_mask =
         UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
-    param.cb.send = &RealUcxWire::on_send;
+    param.cb.send = &UcxWire::on_send;
     param.user_data = op;
     // Eager: the window bounds what is on its way, and a worker that has not joined can make nobody
     // ask for more. The sender's endpoint goes along, as its receiver's name for it.
@@ -283,12 +286,13 @@ void RealUcxWire::send(Connection to, const HeaderBytes &header, std::span<const
     const ucs_status_ptr_t request =
         ucx_.ucp_am_send_nbx(found->second, kActiveMessage, op->header.view().data(),
                              op->header.view().size(), payload.data(), payload.size(), &param);
-    if (!UCS_PTR_IS_PTR(request)) { // sent, or the connection is lost, which on_error() tells
+    if (!UCS_PTR_IS_PTR(request)) {
+        lose_if(to, UCS_PTR_STATUS(request));
         done(op);
     }
 }
 
-void RealUcxWire::done(Outgoing *op) noexcept
+void UcxWire::done(Outgoing *op) noexcept
 {
     if (op->buffer != nullptr) {
         std::exchange(op->buffer, nullptr)->on_sent();
@@ -296,37 +300,45 @@ void RealUcxWire::done(Outgoing *op) noexcept
     idle_.push_back(op);
 }
 
-void RealUcxWire::on_send(void *request, ucs_status_t /*status*/, void *data)
+void UcxWire::on_send(void *request, ucs_status_t status, void *data)
 {
     auto *const op = static_cast<Outgoing *>(data);
-    RealUcxWire &wire = *op->wire;
+    UcxWire &wire = *op->wire;
+    wire.lose_if(op->to, status);
     wire.done(op);
     wire.ucx_.ucp_request_free(request);
 }
 
-void RealUcxWire::on_request(ucp_conn_request_h request, void *self)
+void UcxWire::on_request(ucp_conn_request_h request, void *self)
 {
-    static_cast<RealUcxWire *>(self)->requests_.push_back(request);
+    static_cast<UcxWire *>(self)->requests_.push_back(request);
 }
 
-void RealUcxWire::on_error(void *self, ucp_ep_h ep, ucs_status_t status)
+void UcxWire::on_error(void *self, ucp_ep_h ep, ucs_status_t status)
 {
-    auto &wire = *static_cast<RealUcxWire *>(self);
+    auto &wire = *static_cast<UcxWire *>(self);
     const auto found = wire.connection_.find(ep);
     if (found != wire.connection_.end()) {
-        wire.events_.push_back({.kind = Event::Kind::kLost,
-                                .connection = found->second,
-                                .header = {},
-                                .payload = {},
-                                .why = wire.ucx_.ucs_status_string(status)});
+        wire.lose_if(found->second, status);
     }
 }
 
-ucs_status_t RealUcxWire::on_receive(void *self, const void *header, std::size_t header_bytes,
-                                     void *data, std::size_t bytes,
-                                     const ucp_am_recv_param_t *param)
+// A message that was not sent is one that others wait for, so its connection is of no use any more.
+void UcxWire::lose_if(Connection connection, ucs_status_t status)
 {
-    auto &wire = *static_cast<RealUcxWire *>(self);
+    if (status != UCS_OK) {
+        events_.push_back({.kind = Event::Kind::kLost,
+                           .connection = connection,
+                           .header = {},
+                           .payload = {},
+                           .why = ucx_.ucs_status_string(status)});
+    }
+}
+
+ucs_status_t UcxWire::on_receive(void *self, const void *header, std::size_t header_bytes,
+                                 void *data, std::size_t bytes, const ucp_am_recv_param_t *param)
+{
+    auto &wire = *static_cast<UcxWire *>(self);
     const bool named = (param->recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP) != 0;
     const bool whole = (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_DATA) != 0;
     const auto found = named ? wire.connection_.find(param->reply_ep) : wire.connection_.end();
@@ -348,7 +360,7 @@ ucs_status_t RealUcxWire::on_receive(void *self, const void *header, std::size_t
     return whole ? UCS_INPROGRESS : UCS_OK; // in progress: until take_back()
 }
 
-void RealUcxWire::close(Connection connection)
+void UcxWire::close(Connection connection)
 {
     const auto found = endpoint_.find(connection);
     if (found == endpoint_.end()) {
@@ -366,7 +378,7 @@ void RealUcxWire::close(Connection connection)
     }
 }
 
-void RealUcxWire::deliver(Event event, WireEvents &events)
+void UcxWire::deliver(Event event, WireEvents &events)
 {
     if (endpoint_.find(event.connection) == endpoint_.end()) {
         return; // closed in the meantime
@@ -379,7 +391,7 @@ void RealUcxWire::deliver(Event event, WireEvents &events)
     events.on_lost(event.connection, event.why);
 }
 
-bool RealUcxWire::progress(WireEvents &events)
+bool UcxWire::progress(WireEvents &events)
 {
     bool moved = ucx_.ucp_worker_progress(worker_) != 0;
     if (!requests_.empty()) {
@@ -395,7 +407,7 @@ bool RealUcxWire::progress(WireEvents &events)
     return moved;
 }
 
-void RealUcxWire::wait(int milliseconds, int fd)
+void UcxWire::wait(int milliseconds, int fd)
 {
     if (!events_.empty() || !requests_.empty() || ucx_.ucp_worker_arm(worker_) != UCS_OK) {
         return; // something is there already
@@ -407,17 +419,17 @@ void RealUcxWire::wait(int milliseconds, int fd)
 
 } // namespace
 
-Result<std::unique_ptr<UcxWire>> UcxWire::create(const std::optional<Endpoint> &listen)
+Result<std::unique_ptr<Wire>> open_ucx_wire(const std::optional<Endpoint> &listen)
 {
     Result<UcxCalls> calls = load_ucx();
     if (!calls.ok()) {
         return calls.take_status();
     }
-    auto wire = std::make_unique<RealUcxWire>(*calls);
+    auto wire = std::make_unique<UcxWire>(*calls);
     if (Status status = wire->open(listen); !status.ok()) {
         return status;
     }
-    return std::unique_ptr<UcxWire>(std::move(wire));
+    return std::unique_ptr<Wire>(std::move(wire));
 }
 
 } // namespace hetcoll
@@ -426,7 +438,7 @@ Result<std::unique_ptr<UcxWire>> UcxWire::create(const std::optional<Endpoint> &
 
 namespace hetcoll {
 
-Result<std::unique_ptr<UcxWire>> UcxWire::create(const std::optional<Endpoint> & /*listen*/)
+Result<std::unique_ptr<Wire>> open_ucx_wire(const std::optional<Endpoint> & /*listen*/)
 {
     return error(Errc::kUnsupported, "this hetcoll was built without UCX and OpenSSL, so it has no "
                                      "aggregators: configure it --with-ucx");

@@ -96,6 +96,9 @@ public:
     virtual void close(Connection connection) = 0;
     // True if something has happened.
     virtual bool progress(WireEvents &events) = 0;
+    // Waits until there may be something for progress() to do, `fd` can be read (-1: none), or so
+    // long.
+    virtual void wait(int milliseconds, int fd) = 0;
 };
 
 } // namespace hetcoll

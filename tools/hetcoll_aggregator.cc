@@ -117,7 +117,7 @@ bool look_at_signals(int fd, const hetcoll::Server &server)
     return true;
 }
 
-void serve(hetcoll::UcxWire &wire, hetcoll::Server &server, int signals)
+void serve(hetcoll::Wire &wire, hetcoll::Server &server, int signals)
 {
     constexpr int kRounds = 64, kWaitMs = 500;
     while (look_at_signals(signals, server)) {
@@ -159,7 +159,7 @@ hetcoll::Status run(Arguments &arguments)
         return error(Errc::kUnsupported, "signalfd failed: %s, so it could not be ended",
                      std::strerror(errno));
     }
-    Result<std::unique_ptr<UcxWire>> wire = UcxWire::create(*listen);
+    Result<std::unique_ptr<Wire>> wire = open_ucx_wire(*listen);
     if (!wire.ok()) {
         return wire.take_status();
     }

@@ -13,7 +13,7 @@ namespace {
 
 class WireRing final : public Ring, private WireEvents {
 public:
-    WireRing(std::unique_ptr<UcxWire> wire, int rank, int ranks, std::size_t message_bytes)
+    WireRing(std::unique_ptr<Wire> wire, int rank, int ranks, std::size_t message_bytes)
         : wire_(std::move(wire)), rank_(rank), ranks_(ranks), message_bytes_(message_bytes)
     {
     }
@@ -44,7 +44,7 @@ private:
         lost_ = connection == next_ || connection == previous_ ? why : lost_;
     }
 
-    std::unique_ptr<UcxWire> wire_;
+    std::unique_ptr<Wire> wire_;
     int rank_, ranks_;
     std::size_t message_bytes_;
     Connection next_ = kNoConnection, previous_ = kNoConnection;
@@ -132,7 +132,7 @@ Status WireRing::reduce(const std::byte *in, std::byte *out, std::size_t count, 
 Result<std::unique_ptr<Ring>> Ring::create(const std::vector<Endpoint> &at, int rank,
                                            std::size_t message_bytes)
 {
-    Result<std::unique_ptr<UcxWire>> wire = UcxWire::create(at[static_cast<std::size_t>(rank)]);
+    Result<std::unique_ptr<Wire>> wire = open_ucx_wire(at[static_cast<std::size_t>(rank)]);
     if (!wire.ok()) {
         return wire.take_status();
     }

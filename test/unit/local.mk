@@ -9,12 +9,14 @@ include test/unit/device.mk
 include test/unit/pointer_cache.mk
 include test/unit/cuda_kernels.mk
 include test/unit/transport.mk
+include test/unit/aggregator.mk
 include test/unit/engine.mk
 include test/unit/emulated_gpu.mk
 include test/unit/wsp.mk
 
 unit_libs = libhetcoll.la -lgtest_main -lgtest
 unit_tests = test/unit/base_test test/unit/bench_test test/unit/schedule_test test/unit/topology_test test/unit/tuning_test
+unit_tests_ucx = test/unit/aggregator_test
 unit_tests_cuda = test/unit/device_test test/unit/pointer_cache_test test/unit/cuda_kernels_test \
 	test/unit/topology_probe_test test/unit/transport_test test/unit/engine_test test/unit/emulated_gpu_test
 
@@ -23,6 +25,9 @@ if HAVE_GTEST
 all_unit_tests += $(unit_tests)
 if WITH_CUDA
 all_unit_tests += $(unit_tests_cuda)
+if WITH_UCX
+all_unit_tests += $(unit_tests_ucx)
+endif
 endif
 if WITH_OMPI
 all_unit_tests += test/unit/wsp_test
@@ -55,6 +60,9 @@ test_unit_cuda_kernels_test_LDADD = $(unit_libs)
 test_unit_transport_test_SOURCES = $(unit_sources_transport)
 nodist_EXTRA_test_unit_transport_test_SOURCES = linked_by_cxx.cc
 test_unit_transport_test_LDADD = $(unit_libs)
+test_unit_aggregator_test_SOURCES = $(unit_sources_aggregator)
+nodist_EXTRA_test_unit_aggregator_test_SOURCES = linked_by_cxx.cc
+test_unit_aggregator_test_LDADD = $(unit_libs)
 test_unit_engine_test_SOURCES = $(unit_sources_engine)
 nodist_EXTRA_test_unit_engine_test_SOURCES = linked_by_cxx.cc
 test_unit_engine_test_LDADD = $(unit_libs)

@@ -1,0 +1,31 @@
+// What must hold for any bytes that somebody sends to an aggregator.
+#pragma once
+
+#include "aggregator/protocol.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace hetcoll::test {
+
+// The first byte is the size of the payload, the others are the header. True if it is a message. A
+// message has one encoding: what is accepted is what encode() makes, bit for bit.
+inline bool check_decode(std::span<const std::byte> bytes)
+{
+    if (bytes.empty()) {
+        return false;
+    }
+    const auto payload_bytes = std::to_integer<std::size_t>(bytes[0]);
+    const std::span<const std::byte> header = bytes.subspan(1);
+    const std::optional<Message> message = decode(header, payload_bytes);
+    if (!message) {
+        return false;
+    }
+    const HeaderBytes again = encode(*message);
+    if (!std::equal(header.begin(), header.end(), again.view().begin(), again.view().end())) {
+        std::abort();
+    }
+    return true;
+}
+
+} // namespace hetcoll::test
