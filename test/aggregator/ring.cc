@@ -19,6 +19,7 @@ public:
     }
 
     Status meet(const Endpoint &next);
+    void part() override;
     Status reduce(const std::byte *in, std::byte *out, std::size_t count,
                   ElementKind kind) override;
 
@@ -31,11 +32,17 @@ private:
         std::size_t element;
     };
     void apply(const Vectors &v, std::size_t number, std::span<const std::byte> received);
-    void on_accepted(Connection connection) override { previous_ = connection; }
+    void on_accepted(Connection /*connection*/) override {}
     void on_message(Connection connection, std::span<const std::byte> /*header*/,
                     Payload payload) override
     {
-        if (connection == previous_) {
+        if (payload.size() == 0 && connection == next_) {
+            next_is_there_ = true;
+        } else if (payload.size() == 0) {
+            previous_ = connection;
+            greeted_ = true;
+            wire_->send(previous_, encode(Challenge{}));
+        } else if (connection == previous_) {
             arrived_.push_back(std::move(payload));
         }
     }
@@ -48,13 +55,14 @@ private:
     int rank_, ranks_;
     std::size_t message_bytes_;
     Connection next_ = kNoConnection, previous_ = kNoConnection;
+    bool greeted_ = false, next_is_there_ = false; // by the previous one; it has answered
     std::deque<Payload> arrived_;
     std::string lost_;
 };
 
 Status WireRing::meet(const Endpoint &next)
 {
-    constexpr int kAttempts = 100;
+    constexpr int kAttempts = 200;
     for (int i = 0; i < kAttempts; ++i) {
         if (next_ == kNoConnection) {
             Result<Connection> connection = wire_->connect(next);
@@ -62,7 +70,7 @@ Status WireRing::meet(const Endpoint &next)
                 return connection.take_status();
             }
             next_ = *connection;
-            wire_->send(next_, encode(Challenge{})); // which the neighbour throws away
+            wire_->send(next_, encode(Challenge{})); // without a payload; it is answered
         }
         wire_->progress(*this);
         if (!lost_.empty()) { // it does not listen yet
@@ -70,12 +78,23 @@ Status WireRing::meet(const Endpoint &next)
             next_ = kNoConnection;
         }
         wire_->wait(50, -1);
-        if (arrived_.size() == 1) {
-            arrived_.clear();
+        if (previous_ != kNoConnection && next_is_there_) {
             return {};
         }
     }
     return error(Errc::kUnsupported, "rank %d does not meet its neighbours", rank_);
+}
+
+// Whoever goes with messages on their way takes them along.
+void WireRing::part()
+{
+    greeted_ = next_is_there_ = false;
+    wire_->send(next_, encode(Challenge{}));
+    while ((!greeted_ || !next_is_there_) && lost_.empty()) {
+        if (!wire_->progress(*this)) {
+            wire_->wait(100, -1);
+        }
+    }
 }
 
 // What came as message `number` of all: its part of the vector is added up or final, and goes on.

@@ -20,6 +20,8 @@ public:
     // out = sum of all ranks' in. `count` is a multiple of the number of ranks.
     virtual Status reduce(const std::byte *in, std::byte *out, std::size_t count,
                           ElementKind kind) = 0;
+    // Before a rank goes, in the same order on all.
+    virtual void part() = 0;
 };
 
 } // namespace hetcoll::test

@@ -57,6 +57,7 @@ public:
     virtual ~Way() = default;
     // out = sum of all ranks' in. `dies`: goes while others wait for it.
     virtual hetcoll::Status reduce(const std::byte *in, std::byte *out, bool dies) = 0;
+    virtual void part() {}
     virtual void print() const {}
 };
 
@@ -147,6 +148,7 @@ public:
     {
         return ring_->reduce(in, out, a_.count, kind_of(a_));
     }
+    void part() override { ring_->part(); }
 
 private:
     std::unique_ptr<hetcoll::test::Ring> ring_;
@@ -222,6 +224,7 @@ template <class T> int run(Way &way, const Arguments &a)
             }
         }
     }
+    way.part();
     std::sort(seconds.begin(), seconds.end());
     std::printf("{\"rank\": %d, \"iterations\": %zu, \"min_s\": %.6f, \"median_s\": %.6f",
                 a.plan.rank, seconds.size(), seconds.front(), seconds[seconds.size() / 2]);
