@@ -25,7 +25,7 @@ struct Served {
     Counter counter;
     const char *algorithm, *path; // path null: as the bytes went
 };
-constexpr std::array<Served, 13> kServed = {{
+constexpr std::array<Served, 14> kServed = {{
     {Counter::kCallsPrevious, "open_mpi", "host"},
     {Counter::kCallsSmall, "host", "small"},
     {Counter::kCallsStaged, "open_mpi", "staged"},
@@ -39,6 +39,7 @@ constexpr std::array<Served, 13> kServed = {{
     {Counter::kCallsHierarchical, "hierarchical", nullptr},
     {Counter::kCallsCopyIn, "copy_in", "mapped"},
     {Counter::kCallsOrdered, "ordered", nullptr},
+    {Counter::kCallsInNetwork, "in_network", nullptr},
 }};
 
 } // namespace

@@ -24,6 +24,7 @@ enum class Counter : std::uint8_t {
     kCallsHierarchical,
     kCallsCopyIn,
     kCallsOrdered,
+    kCallsInNetwork,
     kCallsCollective,
     kCallsFailed,
     kBytesBounce,

@@ -18,10 +18,10 @@ constexpr unsigned kContent = 1; // of test::numbers()
 
 // The algorithms, in the order of their counters.
 constexpr const char *kAlgorithms[] = {
-    "recursive_doubling", "rabenseifner", "ring",    "one_shot", "two_shot", "leader", "tree",
-    "hierarchical",       "host",         "copy_in", "ordered"};
+    "recursive_doubling", "rabenseifner", "ring",    "one_shot", "two_shot",  "leader", "tree",
+    "hierarchical",       "host",         "copy_in", "ordered",  "in_network"};
 constexpr int kAlgorithmCount = static_cast<int>(std::size(kAlgorithms));
-static_assert(HETCOLL_CALLS_RECURSIVE_DOUBLING + kAlgorithmCount - 1 == HETCOLL_CALLS_ORDERED);
+static_assert(HETCOLL_CALLS_RECURSIVE_DOUBLING + kAlgorithmCount - 1 == HETCOLL_CALLS_IN_NETWORK);
 
 CUdeviceptr device(const void *pointer)
 {

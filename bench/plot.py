@@ -29,6 +29,7 @@ STYLES = {
     "host": ("#7f7f7f", "<"),
     "copy_in": ("#bcbd22", ">"),
     "ordered": ("#000000", "d"),
+    "in_network": ("#393b79", "*"),
 }
 SETUP_FIELDS = ("ranks", "nodes", "ranks_per_node_min", "ranks_per_node_max", "ranks_per_gpu", "element_bytes")
 

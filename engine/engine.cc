@@ -323,6 +323,7 @@ bool Engine::uses_mapping(const Choice &choice) const noexcept
     case Algorithm::kHierarchical: return peers_.known() && peers_.maps();
     // Whole vectors are exchanged: each rank would overwrite what the other one reads.
     case Algorithm::kRecursiveDoubling:
+    case Algorithm::kInNetwork:
     case Algorithm::kHost: return false;
     }
     return false;

@@ -24,10 +24,10 @@ static_assert(HETCOLL_FLOAT64_FLOAT64 == static_cast<int>(hetcoll::ElementKind::
 static_assert(HETCOLL_BOOL == static_cast<int>(hetcoll::ElementKind::kBool));
 static_assert(HETCOLL_BFLOAT16 == static_cast<int>(hetcoll::ElementKind::kBfloat16));
 static_assert(HETCOLL_MIN_FIRST == static_cast<int>(hetcoll::ReduceOp::kMinFirst));
-static_assert(HETCOLL_CALLS_ORDERED - HETCOLL_CALLS_RECURSIVE_DOUBLING ==
-              static_cast<int>(hetcoll::Algorithm::kOrdered));
-static_assert(HETCOLL_NS_ORDERED - HETCOLL_NS_PREVIOUS ==
-              HETCOLL_CALLS_ORDERED - HETCOLL_CALLS_PREVIOUS);
+static_assert(HETCOLL_CALLS_IN_NETWORK - HETCOLL_CALLS_RECURSIVE_DOUBLING ==
+              static_cast<int>(hetcoll::Algorithm::kInNetwork));
+static_assert(HETCOLL_NS_IN_NETWORK - HETCOLL_NS_PREVIOUS ==
+              HETCOLL_CALLS_IN_NETWORK - HETCOLL_CALLS_PREVIOUS);
 static_assert(HETCOLL_STAGED_COLLECTIVE - HETCOLL_STAGED_USER_OP ==
               HETCOLL_REASON_COLLECTIVE - HETCOLL_REASON_USER_OP);
 static_assert(HETCOLL_SUM == static_cast<int>(hetcoll::ReduceOp::kSum));

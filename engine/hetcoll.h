@@ -195,6 +195,7 @@ enum hetcoll_counter {
     HETCOLL_CALLS_SMALL, /* Algorithm::kHost */
     HETCOLL_CALLS_COPY_IN,
     HETCOLL_CALLS_ORDERED,
+    HETCOLL_CALLS_IN_NETWORK,
     HETCOLL_CALLS_COLLECTIVE, /* that were no allreduce, by hetcoll's own schedules */
     HETCOLL_CALLS_FAILED,
     HETCOLL_AGREEMENTS,   /* meetings without a payload */
@@ -228,6 +229,7 @@ enum hetcoll_counter {
     HETCOLL_NS_SMALL, /* on host memory only while somebody looks: hetcoll_process_time_small() */
     HETCOLL_NS_COPY_IN,
     HETCOLL_NS_ORDERED,
+    HETCOLL_NS_IN_NETWORK,
     HETCOLL_NS_PATH_BOUNCE, /* the same by the way that the data took */
     HETCOLL_NS_PATH_DIRECT,
     HETCOLL_NS_PATH_MAPPED,

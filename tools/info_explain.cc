@@ -121,6 +121,7 @@ const char *obstacle(Algorithm algorithm, const Query &query, bool small)
                                : "needs 3 or more GPUs with links between them, no switch";
     case Algorithm::kHierarchical:
         return "needs several ranks on a node, and several nodes or shared GPUs";
+    case Algorithm::kInNetwork: return "needs aggregators: coll_hetcoll_aggregators, --aggregators";
     default: return "cannot run";
     }
 }
@@ -175,6 +176,9 @@ std::string explain(Query query, const NodesView &view, std::size_t small_limit,
     query.links = view.links;
     query.available = small ? (view.available & kSmall) | bit(Algorithm::kHost)
                             : view.available & static_cast<AlgorithmSet>(~kSmallOnly);
+    if (query.aggregators > 0 && !small) {
+        query.available |= bit(Algorithm::kInNetwork);
+    }
     const Choice choice = choose(query, table);
     std::string text = print_call(query) + print_links(view.links, known);
     text += std::string("served by  ") + algorithm_name(choice.algorithm);
@@ -201,6 +205,7 @@ Result<Query> parse_query(const ExplainRequest &request, const CallRequest &call
     query->op = request.op == "sum" ? OpClass::kSum : OpClass::kOther;
     query->element_bytes = request.element_bytes;
     query->reproducible = request.reproducible;
+    query->aggregators = request.aggregators;
     query->chunk_bytes = request.chunk_bytes;
     if (request.algorithm != "auto") {
         query->forced = find_algorithm(request.algorithm);
@@ -272,6 +277,11 @@ void add_explain_options(CLI::App &app, ExplainRequest &request)
         ->needs(explain)
         ->transform(CLI::AsSizeValue(false))
         ->type_name("SIZE");
+    app.add_option("--aggregators", request.aggregators,
+                   "with --explain: as many as coll_hetcoll_aggregators names (0)")
+        ->needs(explain)
+        ->check(CLI::Range(0, 1 << 20))
+        ->type_name("N");
     app.add_flag("--reproducible", request.reproducible,
                  "with --explain: left folds in rank order only")
         ->needs(explain);

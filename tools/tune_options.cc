@@ -93,7 +93,8 @@ bool parse_tune_options(int argc, char **argv, TuneOptions &options, WorkerOptio
     if (options.algorithms.empty()) {
         for (int i = 0; i < kAlgorithmCount; ++i) {
             const auto algorithm = static_cast<Algorithm>(i);
-            if (algorithm != Algorithm::kOrdered) { // no table chooses it
+            // No table chooses the one, and the other needs servers.
+            if (algorithm != Algorithm::kOrdered && algorithm != Algorithm::kInNetwork) {
                 options.algorithms.emplace_back(algorithm_name(algorithm));
             }
         }

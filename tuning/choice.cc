@@ -28,6 +28,7 @@ constexpr AlgorithmName kNames[kAlgorithmCount] = {
     {Algorithm::kHost, "host"},
     {Algorithm::kCopyIn, "copy_in"},
     {Algorithm::kOrdered, "ordered"},
+    {Algorithm::kInNetwork, "in_network"},
 };
 
 } // namespace

@@ -25,10 +25,11 @@ enum class Algorithm : std::uint8_t {
     kHost,         // small: summed by processors; on a node in the pinned control page
     kCopyIn,       // one node, small: copy to shared scratch, host flag, reduce kernel
     kOrdered,      // along the chain of the ranks and back: where the order of a sum matters
+    kInNetwork,    // aggregators reduce what every rank sends them once, and send the sum
 };
-inline constexpr int kAlgorithmCount = static_cast<int>(Algorithm::kOrdered) + 1;
+inline constexpr int kAlgorithmCount = static_cast<int>(Algorithm::kInNetwork) + 1;
 
-// The enumerators' names without k, in lower case: "recursive_doubling" .. "ordered".
+// The enumerators' names without k, in lower case: "recursive_doubling" .. "in_network".
 [[nodiscard]] const char *algorithm_name(Algorithm algorithm) noexcept;
 [[nodiscard]] std::optional<Algorithm> find_algorithm(std::string_view name) noexcept;
 
@@ -63,6 +64,8 @@ inline constexpr AlgorithmSet kReproducibleAlgorithms =
 // Most bytes in one message unless coll_hetcoll_chunk_bytes asks for more: the size of a bounce
 // slot.
 inline constexpr std::size_t kLargestChunkBytes = 512u << 10;
+// Of a message to an aggregator, unless coll_hetcoll_chunk_bytes asks for less.
+inline constexpr std::size_t kInNetworkMessageBytes = 256u << 10;
 
 enum class OpClass : std::uint8_t { kSum, kOther };
 [[nodiscard]] constexpr OpClass op_class(ReduceOp op) noexcept
@@ -106,10 +109,11 @@ struct Query {
     int nodes = 1;
     int ranks_per_node_min = 0, ranks_per_node_max = 0; // 0: ranks over nodes, rounded
     int ranks_per_gpu = 1;                              // most ranks that share one GPU
-    AlgorithmSet available = kMessageAlgorithms;        // what can run at this call
-    bool reproducible = false;                          // take left folds in rank order only
-    std::optional<Algorithm> forced{};                  // coll_hetcoll_algorithm
-    std::size_t chunk_bytes = 0;                        // coll_hetcoll_chunk_bytes; 0: choose
+    int aggregators = 0; // that all ranks are connected to, each to one of them
+    AlgorithmSet available = kMessageAlgorithms; // what can run at this call
+    bool reproducible = false;                   // take left folds in rank order only
+    std::optional<Algorithm> forced{};           // coll_hetcoll_algorithm
+    std::size_t chunk_bytes = 0;                 // coll_hetcoll_chunk_bytes; 0: choose
     Links links{};
 };
 

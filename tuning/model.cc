@@ -290,6 +290,22 @@ Prediction host(const Case &c)
     };
 }
 
+// Every rank's vector goes to its aggregator and comes back, the two directions at once; with
+// several aggregators their sums meet in one above them. The last message is alone on its way. An
+// aggregator is a program on a processor, which adds up all that its ranks send. The network cards
+// of aggregators are taken to carry what is sent to them.
+Prediction in_network(const Case &c, int aggregators, double chunk)
+{
+    const double levels = aggregators > 1 ? 2 : 1, gbps = c.far_gbps(c.local);
+    const double served = std::max(1.0 * c.ranks / std::max(aggregators, 1), 1.0);
+    const double wire = us(c.bytes, gbps) + (2 * levels - 1) * us(std::min(c.bytes, chunk), gbps);
+    return {
+        .latency_us = 2 * levels * c.links.node_latency_us,
+        .bandwidth_us = wire,
+        .reduction_us = std::max(us(served * c.bytes, kHostSumGbps) - wire, 0.0),
+    };
+}
+
 // One rank a node and lane: `lanes` of them share the network cards.
 Prediction exchange(Algorithm algorithm, const Case &c, double lanes, double chunk)
 {
@@ -375,6 +391,7 @@ std::size_t model_chunk(Algorithm algorithm, const Query &query) noexcept
         break;
     case Algorithm::kHierarchical: share /= unsigned(lanes_of(c)); break;
     case Algorithm::kOrdered: share = query.bytes / kChunksPerTree; break;
+    case Algorithm::kInNetwork: return kInNetworkMessageBytes;
     default: break;
     }
     return std::clamp<std::uint64_t>(share / kChunkMultiple * kChunkMultiple, kMinChunkBytes,
@@ -401,6 +418,7 @@ Prediction predict(Algorithm algorithm, const Query &query) noexcept
     case Algorithm::kHost: return host(c);
     case Algorithm::kCopyIn: return copy_in(c);
     case Algorithm::kOrdered: return ordered(c, chunk);
+    case Algorithm::kInNetwork: return in_network(c, query.aggregators, chunk);
     }
     return {};
 }

@@ -6,8 +6,9 @@
 //
 // Sources: Thakur, Rabenseifner and Gropp 2005 (recursive doubling, Rabenseifner); Patarasuk and
 // Yuan 2009 (ring); Wang et al. 2020, Blink (trees); Liu et al. 2023, NetReduce (two levels of
-// rings). Everything about GPUs that share kernels, memory and ports is our own arithmetic. No
-// default has been measured on a GPU. docs/tuning.md lists the forms.
+// rings, and reduction in the network, here by a server). Everything about GPUs that share kernels,
+// memory and ports is our own arithmetic. No default has been measured on a GPU. docs/tuning.md
+// lists the forms.
 #pragma once
 
 #include "tuning/choice.h"

@@ -37,6 +37,7 @@ TEST(ChoiceTest, EveryAlgorithmIsFoundByItsName)
     EXPECT_STREQ(algorithm_name(Algorithm::kRing), "ring");
     EXPECT_STREQ(algorithm_name(Algorithm::kCopyIn), "copy_in");
     EXPECT_STREQ(algorithm_name(Algorithm::kOrdered), "ordered");
+    EXPECT_STREQ(algorithm_name(Algorithm::kInNetwork), "in_network");
 }
 
 TEST(ChoiceTest, OtherNamesAreNoAlgorithm)

@@ -195,7 +195,8 @@ TEST(ModelTest, EveryTreeOfManyFillsItsOwnPipeline)
 // ---- what that chooses ----
 
 constexpr AlgorithmSet kOneNode = static_cast<AlgorithmSet>((1u << kAlgorithmCount) - 1u) &
-                                  static_cast<AlgorithmSet>(~bit(Algorithm::kHierarchical));
+                                  static_cast<AlgorithmSet>(~bit(Algorithm::kHierarchical)) &
+                                  static_cast<AlgorithmSet>(~bit(Algorithm::kInNetwork));
 
 TEST(ModelTest, ASwitchedBoxTakesDirectKernels)
 {
@@ -300,6 +301,41 @@ TEST(ModelTest, ClosedFormOfTheChain)
     const Prediction cost = predict(Algorithm::kOrdered, query);
     EXPECT_DOUBLE_EQ(cost.latency_us, 6 * 10);
     EXPECT_DOUBLE_EQ(cost.bandwidth_us, (16 * kMiB + 6 * 128 * kKiB) / 64e3);
+}
+
+TEST(ModelTest, ClosedFormOfTheNetwork)
+{
+    Query query = query_of(16 * kMiB, 8, 8);
+    query.aggregators = 1;
+    query.links = {.host_gbps = 100, .node_gbps = 0.5, .node_latency_us = 10};
+    const Prediction one = predict(Algorithm::kInNetwork, query);
+    EXPECT_DOUBLE_EQ(one.latency_us, 2 * 10);
+    EXPECT_DOUBLE_EQ(one.bandwidth_us, (16 * kMiB + 256 * kKiB) / 0.5e3);
+    EXPECT_EQ(one.reduction_us, 0); // the server adds faster than the links bring
+    query.aggregators = 2;
+    const Prediction two = predict(Algorithm::kInNetwork, query);
+    EXPECT_DOUBLE_EQ(two.latency_us, 4 * 10);
+    EXPECT_DOUBLE_EQ(two.bandwidth_us, (16 * kMiB + 3 * 256 * kKiB) / 0.5e3);
+}
+
+TEST(ModelTest, AnAggregatorWinsOnSlowLinksAndIsTooSlowForFastOnes)
+{
+    Query query = query_of(16 * kMiB, 4, 4);
+    query.aggregators = 1;
+    query.available = kMessageAlgorithms | bit(Algorithm::kInNetwork);
+    query.links = {.host_gbps = 100, .node_gbps = 0.125};
+    EXPECT_EQ(choose(query).algorithm, Algorithm::kInNetwork);
+    query.links.node_gbps = 25;
+    EXPECT_NE(choose(query).algorithm, Algorithm::kInNetwork);
+}
+
+TEST(ModelTest, NoReproducibleSumGoesThroughTheNetwork)
+{
+    Query query = query_of(16 * kMiB, 4, 4);
+    query.aggregators = 2;
+    query.available = bit(Algorithm::kOrdered) | bit(Algorithm::kInNetwork);
+    query.reproducible = true;
+    EXPECT_EQ(choose(query).algorithm, Algorithm::kOrdered);
 }
 
 } // namespace

@@ -151,9 +151,8 @@ static int register_parameters(void)
     c->algorithm_index = make_settable(register_string(
         "algorithm",
         "Algorithm where it can run: auto, recursive_doubling, rabenseifner, ring, one_shot, "
-        "two_shot, leader, tree, hierarchical, host, copy_in, ordered. A communicator takes what "
-        "is "
-        "set at its first MPI_Allreduce",
+        "two_shot, leader, tree, hierarchical, host, copy_in, ordered, in_network. A communicator "
+        "takes what is set at its first MPI_Allreduce",
         &c->algorithm, "auto"));
     register_bool(
         "adapt_chunk",
