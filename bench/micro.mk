@@ -2,7 +2,7 @@
 # make micro-benchmarks && bench/kernel_bench
 micro_benchmarks = bench/kernel_bench bench/tree_packing_bench
 if WITH_OMPI
-micro_benchmarks += bench/overlap_bench
+micro_benchmarks += bench/overlap_bench bench/wsp_bench
 endif
 if HAVE_BENCHMARK
 micro_benchmarks += bench/pointer_cache_bench
@@ -25,6 +25,11 @@ bench_kernel_bench_LDADD = libhetcoll.la
 bench_overlap_bench_SOURCES = bench/overlap_bench.cc
 bench_overlap_bench_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
 bench_overlap_bench_LDADD = libhetcoll_bench.la libhetcoll.la $(MPI_LIBS)
+bench_wsp_bench_SOURCES = \
+	bench/wsp_bench.cc bench/host.h bench/host.cc bench/machine.h bench/machine.cc
+nodist_bench_wsp_bench_SOURCES = bench/commit.h
+bench_wsp_bench_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+bench_wsp_bench_LDADD = libhetcoll_wsp.la libhetcoll_bench.la libhetcoll.la $(MPI_LIBS)
 bench_tree_packing_bench_SOURCES = \
 	bench/tree_packing_bench.cc test/unit/topology_dgx1.h test/unit/topology_dgx1.cc $(micro_common)
 nodist_bench_tree_packing_bench_SOURCES = bench/commit.h

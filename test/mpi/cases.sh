@@ -414,6 +414,7 @@ case_ 4 ucx "$(with leader)" aborts killed_within
 EMU_LINKS=$machines/dgx1v.topology:0,1,2,4 case_ 4 ob1 "$(with tree)" aborts killed_within
 EMU_NUM_DEVICES=2 case_ 4 ob1 "$(with hierarchical)" aborts killed_within
 EMU_NUM_DEVICES=2 nodes_ 0,0,0,1,1 ob1 "$(with hierarchical)" aborts killed_within
+case_ 3 ob1 "--mca coll ^hetcoll" wsp killed
 must_fail=
 
 # Memory that one rank cannot map, from the first trial on or later: one message, right results.

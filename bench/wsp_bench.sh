@@ -1,0 +1,25 @@
+#!/bin/bash
+# wsp_bench.sh [BUILD_DIR]: what wave-synchronous training saves at 4 ranks, as a results file on stdout:
+# with jitter, without the library's thread, and with one rank that is always half as fast. Three minutes.
+set -u
+build=$(cd "${1:-.}" && pwd) || exit 1
+configured() { sed -n "s/^$1 = //p" "$build/Makefile"; }
+export OMPI_MCA_mca_base_component_path="$build/component:$(configured OMPI_COMPONENTS)"
+if [ "$(id -u)" = 0 ]; then
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+fi
+run()
+{
+    timeout 300 "$(configured MPIRUN)" --mca coll ^hetcoll --mca mpi_yield_when_idle 1 --bind-to none --oversubscribe \
+        -n 4 "$build/bench/wsp_bench" "$@" || exit 1
+}
+echo "# what          time of a wave of training against the clock distance; faster: than distance 0"
+run --sigma 0.6 | sed "/^# times/a # load          $(cut -d' ' -f1-3 /proc/loadavg) when it began"
+run --no-header --sigma 0.3
+echo "#"
+echo "# Without the thread, and without any other call of MPI while a step computes:"
+run --no-header --sigma 0.6 --progress-us 0
+echo "#"
+echo "# One rank always half as fast: no distance helps."
+run --no-header --sigma 0 --slow 2
+run --no-header --sigma 0.3 --slow 2
