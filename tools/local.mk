@@ -16,6 +16,20 @@ hetcoll_info_SOURCES = \
 hetcoll_info_CPPFLAGS = $(AM_CPPFLAGS) -DHETCOLL_TOPOLOGY_FOLDER='"$(topologydir)"'
 hetcoll_info_LDADD = libhetcoll.la
 
+# Pure: no GPU, no MPI.
+if HAVE_BENCH_HEADERS
+bin_PROGRAMS += hetcoll_place
+TESTS += tools/hetcoll_place_test.sh
+endif
+noinst_LTLIBRARIES += libhetcoll_place.la
+libhetcoll_place_la_SOURCES = \
+	tools/place_allocation.h tools/place_allocation.cc \
+	tools/place_cluster.h tools/place_cluster.cc \
+	tools/place_print.h tools/place_print.cc
+hetcoll_place_SOURCES = tools/hetcoll_place.cc
+hetcoll_place_CPPFLAGS = $(AM_CPPFLAGS) -DHETCOLL_TOPOLOGY_FOLDER='"$(topologydir)"'
+hetcoll_place_LDADD = libhetcoll_place.la libhetcoll.la
+
 if WITH_UCX
 if HAVE_BENCH_HEADERS
 bin_PROGRAMS += hetcoll_aggregator
@@ -72,6 +86,7 @@ dist_topology_DATA = \
 	topology/machines/pcie8.topology
 EXTRA_DIST += tools/hetcoll_tune_test.sh tools/hetcoll_tune_test.json tools/install_test.sh \
 	tools/hetcoll_tune_test.dgx.measurements
+EXTRA_DIST += tools/hetcoll_place_test.sh examples/placement
 EXTRA_DIST += tools/info_says.sh tools/hetcoll_info_test.sh tools/hetcoll_info_calls_test.sh \
 	tools/hetcoll_info_trace_test.sh
 

@@ -112,19 +112,20 @@ public:
         JsonNode *node = add(JsonNode::Kind::kInteger);
         if (node != nullptr) {
             node->integer = value;
+            node->real = static_cast<double>(value);
         }
         return node != nullptr;
     }
     bool number_unsigned(Json::number_unsigned_t value)
     {
         if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-            return add(JsonNode::Kind::kReal) != nullptr;
+            return add_real(static_cast<double>(value));
         }
         return number_integer(static_cast<Json::number_integer_t>(value));
     }
-    bool number_float(Json::number_float_t, const Json::string_t &)
+    bool number_float(Json::number_float_t value, const Json::string_t &)
     {
-        return add(JsonNode::Kind::kReal) != nullptr;
+        return add_real(value);
     }
     bool string(Json::string_t &value)
     {
@@ -158,6 +159,14 @@ private:
     {
         error_ = {position_.token_line, std::move(cause)};
         return false;
+    }
+    bool add_real(double value)
+    {
+        JsonNode *node = add(JsonNode::Kind::kReal);
+        if (node != nullptr) {
+            node->real = value;
+        }
+        return node != nullptr;
     }
     // A pointer stays valid until its sibling is added, and then it is closed.
     JsonNode *add(JsonNode::Kind kind)

@@ -17,6 +17,7 @@ struct JsonNode {
     Kind kind = Kind::kNull;
     int line = 1;
     std::int64_t integer = 0;      // kInteger; a larger whole number is kReal
+    double real = 0;               // kReal and kInteger
     std::string string;            // kString
     std::vector<JsonNode> items;   // kArray: elements; kObject: values
     std::vector<std::string> keys; // kObject: of the values, in the file's order, none twice

@@ -13,6 +13,7 @@ include test/unit/aggregator.mk
 include test/unit/engine.mk
 include test/unit/emulated_gpu.mk
 include test/unit/wsp.mk
+include test/unit/tools.mk
 
 unit_libs = libhetcoll.la -lgtest_main -lgtest
 unit_tests = test/unit/base_test test/unit/bench_test test/unit/schedule_test test/unit/topology_test test/unit/tuning_test
@@ -31,6 +32,9 @@ endif
 endif
 if WITH_OMPI
 all_unit_tests += test/unit/wsp_test
+endif
+if HAVE_BENCH_HEADERS
+all_unit_tests += test/unit/tools_test
 endif
 endif
 check_PROGRAMS += $(all_unit_tests)
@@ -78,3 +82,6 @@ test_unit_topology_probe_test_LDADD = $(unit_libs)
 test_unit_wsp_test_SOURCES = $(unit_sources_wsp)
 nodist_EXTRA_test_unit_wsp_test_SOURCES = linked_by_cxx.cc
 test_unit_wsp_test_LDADD = libhetcoll_wsp_vectors.la $(unit_libs)
+test_unit_tools_test_SOURCES = $(unit_sources_tools)
+nodist_EXTRA_test_unit_tools_test_SOURCES = linked_by_cxx.cc
+test_unit_tools_test_LDADD = libhetcoll_place.la $(unit_libs)

@@ -1,0 +1,1 @@
+unit_sources_tools = test/unit/tools_place_test.cc

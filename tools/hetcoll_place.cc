@@ -1,0 +1,89 @@
+// hetcoll_place: how to lay a training out on a cluster of unequal GPUs. Needs no GPU and no MPI.
+#include "tools/place_print.h"
+
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace {
+
+struct Request {
+    std::string file, allocation;
+    bool rank_file = false;
+    int in_flight = 0, batch = 0;
+};
+
+void add_options(CLI::App &app, Request &request)
+{
+    std::vector<std::string> names;
+    for (int i = 0; i < hetcoll::kPolicyCount; ++i) {
+        names.emplace_back(hetcoll::policy_name(static_cast<hetcoll::Policy>(i)));
+    }
+    app.add_option("file", request.file, "the cluster and the model, as docs/placement.md says")
+        ->required();
+    CLI::Option *const allocation =
+        app.add_option("--allocation", request.allocation,
+                       "show this one: NP, ED, HD or ED-local; without it all are compared")
+            ->check(CLI::IsMember(names));
+    app.add_flag("--rankfile", request.rank_file, "print a rank file for mpirun")
+        ->needs(allocation);
+    app.add_option("--in-flight", request.in_flight,
+                   "minibatches under way in a worker; default: as many as it has stages")
+        ->check(CLI::Range(1, 1000));
+    app.add_option("--batch", request.batch,
+                   "samples to split over the workers; default: the file's batch for each")
+        ->check(CLI::Range(1, 100000000))
+        ->needs(allocation)
+        ->excludes("--rankfile");
+}
+
+hetcoll::Result<std::string> show(const Request &request)
+{
+    auto cluster = hetcoll::read_cluster(request.file, HETCOLL_TOPOLOGY_FOLDER);
+    if (!cluster.ok()) {
+        return cluster.take_status();
+    }
+    if (request.allocation.empty()) {
+        return print_comparison(*cluster, request.in_flight);
+    }
+    auto policy = hetcoll::Policy::kNodePartition;
+    while (request.allocation != policy_name(policy)) { // one of them: the options say so
+        policy = static_cast<hetcoll::Policy>(static_cast<int>(policy) + 1);
+    }
+    auto allocation = allocate(*cluster, policy, request.in_flight);
+    if (!allocation.ok()) {
+        return hetcoll::error(allocation.status().code(), "%s: %s is not possible: %s",
+                              request.file.c_str(), request.allocation.c_str(),
+                              allocation.status().message().c_str());
+    }
+    if (request.rank_file) {
+        return print_rank_file(*cluster, *allocation);
+    }
+    const int batch = request.batch > 0
+                          ? request.batch
+                          : cluster->model.batch * static_cast<int>(allocation->workers.size());
+    return print_allocation(*cluster, *allocation, batch);
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    CLI::App app{"Compares ways to lay a training out on a cluster of unequal GPUs."};
+    Request request;
+    add_options(app, request);
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError &problem) {
+        return app.exit(problem);
+    }
+    const hetcoll::Result<std::string> text = show(request);
+    if (!text.ok()) {
+        std::fprintf(stderr, "hetcoll_place: %s\n", text.status().message().c_str());
+        return 1;
+    }
+    std::fputs(text->c_str(), stdout);
+    return 0;
+}
