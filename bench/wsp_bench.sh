@@ -20,6 +20,7 @@ echo "#"
 echo "# Without the thread, and without any other call of MPI while a step computes:"
 run --no-header --sigma 0.6 --progress-us 0
 echo "#"
-echo "# One rank always half as fast: no distance helps."
+echo "# One rank always half as fast: no distance helps. What is left between distance 0 and the others is the time of"
+echo "# the sums, which they hide."
 run --no-header --sigma 0 --slow 2
 run --no-header --sigma 0.3 --slow 2

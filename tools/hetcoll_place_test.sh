@@ -51,6 +51,11 @@ says 1 "links:10: topology '$HETCOLL_SRCDIR/topology/machines/dgx1v.topology:0-2
 sed 's/topology:0-2/topology:0-3/' "$work/links" >"$work/links4"
 says 0 'ED-local ' "$work/links4"
 
+# The example in the documentation is one.
+sed -n '/^```json/,/^```/p' "$HETCOLL_SRCDIR/docs/placement.md" | grep -v '^```' |
+    sed 's/dgx1v:/'"${HETCOLL_SRCDIR//\//\\/}"'\/topology\/machines\/dgx1v.topology:/' >"$work/documented"
+says 0 'HD            2 x 4' "$work/documented"
+
 # cluster GPUS HOST...: GPUS as "V", "V" on each host, which has two cores
 cluster()
 {

@@ -26,7 +26,7 @@ run_make()
 
 run_make install
 verdict $? 'make install'
-for file in bin/hetcoll_tune bin/hetcoll_bench bin/hetcoll_info lib/openmpi/mca_coll_hetcoll.so \
+for file in bin/hetcoll_tune bin/hetcoll_bench bin/hetcoll_info bin/hetcoll_place lib/openmpi/mca_coll_hetcoll.so \
     lib/libhetcoll_wsp.so include/hetcoll_wsp.h lib/pkgconfig/hetcoll_wsp.pc \
     share/hetcoll/hetcoll_tuning.schema.json share/hetcoll/topology/dgx1v.topology; do
     [ -s "$work/prefix/$file" ]
