@@ -13,7 +13,11 @@ constexpr std::array<const char *, kCounterCount> kNames = {
     "coll_hetcoll_calls_one_shot",     "coll_hetcoll_calls_two_shot",
     "coll_hetcoll_calls_leader",       "coll_hetcoll_calls_tree",
     "coll_hetcoll_calls_hierarchical", "coll_hetcoll_calls_copy_in",
+<<<<<<< HEAD
     "coll_hetcoll_calls_ordered",      "coll_hetcoll_calls_in_network",
+=======
+    "coll_hetcoll_calls_ordered",      "coll_hetcoll_calls_weighted",
+>>>>>>> ef00302 (tuning, engine: Give each rank a share of the vector by the rate of its links)
     "coll_hetcoll_calls_collective",   "coll_hetcoll_calls_failed",
     "coll_hetcoll_bytes_bounce",       "coll_hetcoll_bytes_direct",
     "coll_hetcoll_bytes_mapped",       "coll_hetcoll_pointer_hits",
@@ -26,7 +30,7 @@ struct Served {
     Counter counter;
     const char *algorithm, *path; // path null: as the bytes went
 };
-constexpr std::array<Served, 14> kServed = {{
+constexpr std::array<Served, 15> kServed = {{
     {Counter::kCallsPrevious, "open_mpi", "host"},
     {Counter::kCallsSmall, "host", "small"},
     {Counter::kCallsStaged, "open_mpi", "staged"},
@@ -41,6 +45,7 @@ constexpr std::array<Served, 14> kServed = {{
     {Counter::kCallsCopyIn, "copy_in", "mapped"},
     {Counter::kCallsOrdered, "ordered", nullptr},
     {Counter::kCallsInNetwork, "in_network", nullptr},
+    {Counter::kCallsWeighted, "weighted", nullptr},
 }};
 
 } // namespace

@@ -25,6 +25,7 @@ enum class Counter : std::uint8_t {
     kCallsCopyIn,
     kCallsOrdered,
     kCallsInNetwork,
+    kCallsWeighted,
     kCallsCollective,
     kCallsFailed,
     kBytesBounce,

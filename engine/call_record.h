@@ -28,7 +28,7 @@ struct CallRecord {
     int kind = -1, op = -1;
     Flags memory = 0; // kDeviceMemory, kHostMemory: of all ranks, as far as this one knows
     const char *schedule = nullptr; // of a call that is no allreduce
-    int served = -1; // HETCOLL_CALLS_PREVIOUS to HETCOLL_CALLS_IN_NETWORK; negative: none
+    int served = -1; // HETCOLL_CALLS_PREVIOUS to HETCOLL_CALLS_WEIGHTED; negative: none
     bool bounced = false, direct = false, mapped = false; // bytes that went so
     std::size_t chunk_bytes = 0;                          // of a message; 0: none
     int staged_reason = HETCOLL_REASON_NONE;

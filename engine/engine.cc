@@ -34,6 +34,8 @@ std::vector<ProcessIdentity> processes_of(std::span<const hetcoll_facts> facts)
     return processes;
 }
 
+static_assert(kMostWeightedSteps <= ControlPage::kWords, "weighted shares by mapped memory");
+
 // Only these can differ: all else is combined from what all processes published.
 std::uint64_t settings_of(const hetcoll_facts &agreed)
 {
@@ -250,6 +252,10 @@ Choice Engine::choice(const hetcoll_call &call, std::size_t bytes, bool mapped)
     if (in_order && !meets_in_order()) {
         available = without(available, Algorithm::kHost);
     }
+    if (mapped && peers_.known() && !small) {
+        find_shares();
+        available = shares_->shares.empty() ? available : available | bit(Algorithm::kWeighted);
+    }
     Memo &memo = memos_[(bytes ^ bytes >> 5 ^ static_cast<std::size_t>(call.kind)) % memos_.size()];
     if (memo.bytes == bytes && memo.kind == call.kind && memo.op == call.op &&
         memo.available == available) {
@@ -269,6 +275,7 @@ Choice Engine::choice(const hetcoll_call &call, std::size_t bytes, bool mapped)
         .chunk_bytes = agreed_.chunk_bytes,
         .links = peers_.links(),
     };
+    query.links.weighted_gbps = shares_ ? shares_->vector_gbps() : 0;
     if (agreed_.algorithm != 0) {
         const auto forced = static_cast<Algorithm>(agreed_.algorithm - 1);
         if (small ? contains(kSmallAlgorithms, forced) : forced != Algorithm::kHost) {
@@ -320,6 +327,7 @@ bool Engine::uses_mapping(const Choice &choice) const noexcept
     case Algorithm::kRing:
     case Algorithm::kRabenseifner:
     case Algorithm::kOrdered:
+    case Algorithm::kWeighted:
     case Algorithm::kHierarchical: return peers_.known() && peers_.maps();
     // Whole vectors are exchanged: each rank would overwrite what the other one reads.
     case Algorithm::kRecursiveDoubling:
@@ -332,6 +340,7 @@ bool Engine::uses_mapping(const Choice &choice) const noexcept
 void Engine::forget_peers() noexcept
 {
     peers_.forget();
+    shares_.reset();
     schedules_.clear();
     memos_ = {};
 }
@@ -342,9 +351,10 @@ const Engine::Linked &Engine::schedule(const Choice &choice, std::size_t bytes)
     return find_or_build({
         .algorithm = choice.algorithm,
         .between_nodes = hierarchical ? choice.between_nodes : Algorithm::kRing,
-        .segments = hierarchical                           ? hierarchy_segments(bytes)
-                    : choice.algorithm == Algorithm::kTree ? host_parts(bytes)
-                                                           : 1,
+        .segments = hierarchical                               ? hierarchy_segments(bytes)
+                    : choice.algorithm == Algorithm::kTree     ? host_parts(bytes)
+                    : choice.algorithm == Algorithm::kWeighted ? weighted_segments(bytes, p2p_.size)
+                                                               : 1,
         .node_by_node = choice.node_by_node,
     });
 }
@@ -428,8 +438,39 @@ Schedule Engine::build(const ScheduleKey &key, int rank) const
         return build_hierarchical(rank, peers_.groups(), between(key.between_nodes), key.segments);
     case Algorithm::kOrdered:
         return key.node_by_node ? build_ordered(rank, node_runs()) : build_ordered(rank, size);
+    case Algorithm::kWeighted:
+        return key.late == kNoRank ? build_weighted(rank, shares_->shares, key.segments)
+                                   : build_weighted(rank, shares_without(shares_->shares, key.late),
+                                                    key.segments, key.late);
     default: return build_schedule(key.algorithm, rank, size);
     }
+}
+
+// By what all ranks have set alike and know of their links, so that all find the same.
+void Engine::find_shares()
+{
+    if (shares_) {
+        return;
+    }
+    const bool forced = agreed_.algorithm == 1 + static_cast<std::uint32_t>(Algorithm::kWeighted);
+    const ShareSetting off, &setting = process_.shares();
+    const bool differ = agreed_.shares == HETCOLL_SHARES_DIFFER;
+    const bool in_order = agreed_.reproducible != 0;
+    const Links &links = peers_.links();
+    shares_ = rank_shares(differ || in_order ? off : setting, p2p_.size, peers_.rates(),
+                          links.gpu_gbps > 0 ? links.gpu_gbps : links.host_gbps, forced);
+    if (p2p_.rank != 0 || agreed_.shares == 0 || !shares_->shares.empty() ||
+        !process_.first_time_without_shares()) {
+        return;
+    }
+    const bool given = setting.kind == ShareSetting::Kind::kGiven;
+    log(process_.log(), given || differ || in_order ? 0 : 1,
+        "hetcoll: coll_hetcoll_shares is not used on a communicator of %d ranks: %s", p2p_.size,
+        differ     ? "ranks have set it to different values; set the "
+                     "same on every rank"
+        : in_order ? "coll_hetcoll_reproducible has the ranks add in their order"
+        : given    ? "it has a number of shares that is not the number of ranks"
+                : "its ranks do not reach each other over one switch, each at a rate of its own");
 }
 
 // How many ranks in a row lie on one node, from rank 0 on.

@@ -10,9 +10,11 @@
 #include "engine/peers.h"
 #include "engine/process.h"
 #include "schedule/schedule.h"
+#include "schedule/weighted.h"
 #include "tuning/choice.h"
 #include "tuning/chunk_tuner.h"
 #include "tuning/collective_shape.h"
+#include "tuning/rank_shares.h"
 
 #include <array>
 #include <atomic>
@@ -97,8 +99,9 @@ public:
     // This rank's schedule, built at first use and kept: it serves every size.
     struct ScheduleKey {
         Algorithm algorithm, between_nodes;
-        int segments;              // of a hierarchy; of trees the parts that go through host memory
+        int segments; // of a hierarchy or of shares; of trees the parts through host memory
         bool node_by_node = false; // Choice's
+        int late = kNoRank;        // of weighted shares: the rank that comes last
         int collective = HETCOLL_ALLREDUCE, root = 0;
         CollectiveShape shape = CollectiveShape::kPipeline; // of what is no allreduce
         friend bool operator==(const ScheduleKey &, const ScheduleKey &) = default;
@@ -127,6 +130,7 @@ private:
     [[nodiscard]] Schedule build(const ScheduleKey &key, int rank) const;
     [[nodiscard]] int host_parts(std::size_t bytes) const noexcept;
     [[nodiscard]] std::vector<int> node_runs() const;
+    void find_shares();
     void link(Linked &linked) const;
     void observe_host(const hetcoll_call &call, std::uint64_t start_ns) noexcept;
     void say_split_machine(std::span<const hetcoll_facts> facts);
@@ -141,7 +145,8 @@ private:
     bool ready_ = false;
     bool small_device_call_ = false;
     bool unavailable_reported_ = false;
-    struct Memo { // of choice(): programs repeat themselves
+    std::optional<RankShares> shares_; // found at the first choice that knows the links
+    struct Memo {                      // of choice(): programs repeat themselves
         std::size_t bytes = 0;
         int kind = -1, op = -1;
         AlgorithmSet available = 0;

@@ -24,10 +24,10 @@ static_assert(HETCOLL_FLOAT64_FLOAT64 == static_cast<int>(hetcoll::ElementKind::
 static_assert(HETCOLL_BOOL == static_cast<int>(hetcoll::ElementKind::kBool));
 static_assert(HETCOLL_BFLOAT16 == static_cast<int>(hetcoll::ElementKind::kBfloat16));
 static_assert(HETCOLL_MIN_FIRST == static_cast<int>(hetcoll::ReduceOp::kMinFirst));
-static_assert(HETCOLL_CALLS_IN_NETWORK - HETCOLL_CALLS_RECURSIVE_DOUBLING ==
-              static_cast<int>(hetcoll::Algorithm::kInNetwork));
-static_assert(HETCOLL_NS_IN_NETWORK - HETCOLL_NS_PREVIOUS ==
-              HETCOLL_CALLS_IN_NETWORK - HETCOLL_CALLS_PREVIOUS);
+static_assert(HETCOLL_CALLS_WEIGHTED - HETCOLL_CALLS_RECURSIVE_DOUBLING ==
+              static_cast<int>(hetcoll::Algorithm::kWeighted));
+static_assert(HETCOLL_NS_WEIGHTED - HETCOLL_NS_PREVIOUS ==
+              HETCOLL_CALLS_WEIGHTED - HETCOLL_CALLS_PREVIOUS);
 static_assert(HETCOLL_STAGED_COLLECTIVE - HETCOLL_STAGED_USER_OP ==
               HETCOLL_REASON_COLLECTIVE - HETCOLL_REASON_USER_OP);
 static_assert(HETCOLL_SUM == static_cast<int>(hetcoll::ReduceOp::kSum));
@@ -163,6 +163,8 @@ void hetcoll_facts_merge(hetcoll_facts *into, const hetcoll_facts *other)
     into->reproducible = std::max(into->reproducible, other->reproducible);
     into->user_ops = into->user_ops == other->user_ops ? into->user_ops : 0;
     into->slot_bytes = std::min(into->slot_bytes, other->slot_bytes);
+    into->shares = into->shares == other->shares ? into->shares : HETCOLL_SHARES_DIFFER;
+    into->skew = std::min(into->skew, other->skew);
     if (into->table_hash != other->table_hash || other->tables_differ != 0) {
         into->tables_differ = 1;
     }

@@ -68,6 +68,8 @@ struct hetcoll_settings {
     int ipc;                   /* 0: peers' memory is never mapped */
     int collectives;           /* others than allreduce are handed to hetcoll_collective() */
     int adapt_chunk;           /* the first calls of a kind look for the best chunk */
+    const char *shares;        /* see tuning/rank_shares.h */
+    int skew;                  /* look for a rank that comes late, and let the others begin */
     int reproducible;          /* sums in the order of the ranks, whatever the size and placement */
     int fixed_point;           /* bits behind the point of floats that are added; 0: off */
     int recognize_ops;         /* 0: user-defined ops are left to Open MPI */
@@ -112,9 +114,13 @@ struct hetcoll_facts {
     uint32_t collectives; /* merged: every rank hands others than allreduce to the core too */
     uint64_t table_hash;  /* of the tuning table; 0: none */
     uint64_t user_ops;    /* known by symbol, a hash; 0: none, or not the same */
+    uint64_t shares;      /* hash of the setting; 0: off; merged: HETCOLL_SHARES_DIFFER */
+    uint32_t skew;
+    uint32_t reserved;
     struct hetcoll_identity identity; /* not merged */
 };
 #define HETCOLL_PROTOCOL 4u
+#define HETCOLL_SHARES_DIFFER UINT64_MAX
 
 /* Largest value of small_limit. */
 #define HETCOLL_MAX_SMALL_LIMIT (16u * 1024u)
@@ -196,6 +202,7 @@ enum hetcoll_counter {
     HETCOLL_CALLS_COPY_IN,
     HETCOLL_CALLS_ORDERED,
     HETCOLL_CALLS_IN_NETWORK,
+    HETCOLL_CALLS_WEIGHTED,
     HETCOLL_CALLS_COLLECTIVE, /* that were no allreduce, by hetcoll's own schedules */
     HETCOLL_CALLS_FAILED,
     HETCOLL_AGREEMENTS,   /* meetings without a payload */
@@ -230,6 +237,7 @@ enum hetcoll_counter {
     HETCOLL_NS_COPY_IN,
     HETCOLL_NS_ORDERED,
     HETCOLL_NS_IN_NETWORK,
+    HETCOLL_NS_WEIGHTED,
     HETCOLL_NS_PATH_BOUNCE, /* the same by the way that the data took */
     HETCOLL_NS_PATH_DIRECT,
     HETCOLL_NS_PATH_MAPPED,

@@ -1,5 +1,6 @@
 #include "engine/peers.h"
 
+#include "tuning/rank_shares.h"
 #include "tuning/topology_links.h"
 
 #include <algorithm>
@@ -224,6 +225,7 @@ void Peers::conclude(Flags flags)
     any_reach_ = share_node();
     const bool full = (flags & kUnreachable) == 0;
     find_links(full);
+    rates_ = rank_gbps(*placement_);
     find_table();
     for (const PlacedNode &node : placement_->nodes) {
         NodeGroups &gpus = groups_.nodes.emplace_back();
@@ -329,6 +331,7 @@ void Peers::forget() noexcept
     available_ = kMessageAlgorithms;
     links_ = {};
     ranks_per_gpu_ = 1;
+    rates_.clear();
     groups_ = {};
     trees_ = {};
 }

@@ -56,6 +56,8 @@ public:
     // Measured choices for these machines; null: there are none.
     [[nodiscard]] const Table *table() const noexcept { return table_ ? &*table_ : nullptr; }
     [[nodiscard]] const Links &links() const noexcept { return links_; }
+    // GB/s of every rank to all others; empty: links are shared in other ways.
+    [[nodiscard]] const std::vector<double> &rates() const noexcept { return rates_; }
     [[nodiscard]] int ranks_per_gpu() const noexcept { return ranks_per_gpu_; }
     [[nodiscard]] const Groups &groups() const noexcept { return groups_; }
     [[nodiscard]] const RankTrees &trees() const noexcept { return trees_; }
@@ -98,6 +100,7 @@ private:
     AlgorithmSet available_ = kMessageAlgorithms;
     Links links_;
     int ranks_per_gpu_ = 1;
+    std::vector<double> rates_;
     Groups groups_;
     RankTrees trees_;
     std::optional<Table> table_;

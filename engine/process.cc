@@ -55,7 +55,7 @@ Process::Process(const hetcoll_settings &settings)
     // The caller's, parsed here and by create().
     settings_.pointer_cache = settings_.algorithm = settings_.node = nullptr;
     settings_.topology_file = settings_.tuning_table = settings_.trace = nullptr;
-    settings_.user_ops = nullptr;
+    settings_.user_ops = settings_.shares = nullptr;
 }
 
 Result<std::unique_ptr<Process>> Process::create(const hetcoll_settings &settings)
@@ -73,6 +73,13 @@ Result<std::unique_ptr<Process>> Process::create(const hetcoll_settings &setting
         return algorithm.take_status();
     }
     process->algorithm_ = *algorithm;
+    if (settings.shares != nullptr) {
+        auto shares = parse_shares(settings.shares);
+        if (!shares.ok()) {
+            return shares.take_status();
+        }
+        process->shares_ = std::move(*shares);
+    }
     if (settings.small_limit > HETCOLL_MAX_SMALL_LIMIT) {
         return error(Errc::kInvalid, "coll_hetcoll_small_limit %zu is too large, write at most %u",
                      settings.small_limit, HETCOLL_MAX_SMALL_LIMIT);
@@ -155,6 +162,9 @@ hetcoll_facts Process::facts() const noexcept
         .collectives = settings_.collectives != 0 && DriverLibrary::may_have_gpu() ? 1u : 0u,
         .table_hash = table_hash_,
         .user_ops = user_ops_ != nullptr ? user_ops_->hash() : 0,
+        .shares = shares_.hash(),
+        .skew = settings_.skew != 0 ? 1u : 0u,
+        .reserved = 0,
         .identity = {.host = identity_.process.host,
                      .start_time = identity_.process.start_time,
                      .pid = identity_.process.pid,

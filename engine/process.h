@@ -19,6 +19,7 @@
 #include "transport/host_bounce.h"
 #include "transport/peer_memory.h"
 #include "tuning/choice.h"
+#include "tuning/rank_shares.h"
 #include "tuning/table_file.h"
 
 #include <array>
@@ -78,6 +79,8 @@ public:
     [[nodiscard]] const NodeIdentity &identity() const noexcept { return identity_; }
     // coll_hetcoll_node is set: nodes are what the user says.
     [[nodiscard]] bool has_node_word() const noexcept { return has_node_word_; }
+    // coll_hetcoll_shares.
+    [[nodiscard]] const ShareSetting &shares() const noexcept { return shares_; }
     // The user-defined operations that it knows; null: none.
     [[nodiscard]] UserOps *user_ops() noexcept { return user_ops_.get(); }
     // One rank a node says what concerns all of its ranks alike.
@@ -139,6 +142,7 @@ public:
     {
         return !fixed_point_differs_.exchange(true);
     }
+    [[nodiscard]] bool first_time_without_shares() noexcept { return !shareless_.exchange(true); }
     [[nodiscard]] bool first_time_split_machine() noexcept
     {
         return !split_machine_.exchange(true);
@@ -193,6 +197,7 @@ private:
     NodeIdentity identity_{};
     bool has_node_word_ = false;
     std::string topology_name_;
+    ShareSetting shares_;
     std::optional<TableFile> table_;
     std::unique_ptr<UserOps> user_ops_; // null: coll_hetcoll_recognize_ops is 0
     std::uint64_t table_hash_ = 0;      // 0: no table
@@ -205,7 +210,7 @@ private:
     std::unique_ptr<PointerCache> pointers_;
     std::array<std::atomic<std::uint64_t>, HETCOLL_COUNTER_COUNT> counters_{};
     std::atomic<bool> staged_{false}, pageless_{false}, tables_differ_{false},
-        split_machine_{false}, fixed_point_differs_{false};
+        split_machine_{false}, fixed_point_differs_{false}, shareless_{false};
 
     std::mutex topology_mutex_; // of the next two
     bool topology_read_ = false;

@@ -19,7 +19,7 @@ Result<std::uint32_t> parse_algorithm(std::string_view name)
     return error(Errc::kInvalid,
                  "coll_hetcoll_algorithm '%s' is unknown, write auto, recursive_doubling, "
                  "rabenseifner, ring, one_shot, two_shot, leader, tree, hierarchical, host, "
-                 "copy_in, ordered or in_network",
+                 "copy_in, ordered, in_network or weighted",
                  std::string(name.substr(0, 40)).c_str());
 }
 

@@ -9,7 +9,9 @@
 namespace hetcoll {
 namespace {
 
-enum Channel { kReduce, kReduceLate, kGather, kChannels };
+// Gathering goes on in several channels, each with some of the owners: so a rank is never held up
+// by one owner alone, whose links others use as well.
+enum Channel { kReduce, kReduceLate, kGather, kChannels = kGather + 3 };
 
 // The blocks of one segment, rank by rank.
 std::vector<Share> segment_shares(std::span<const int> shares, int first_block)
@@ -37,6 +39,21 @@ void add_late(ScheduleBuilder &steps, std::span<const Share> shares, int rank, i
     }
 }
 
+void add_allgather(ScheduleBuilder &steps, std::span<const Share> shares, int rank)
+{
+    const int size = static_cast<int>(shares.size());
+    for (int distance = 1; distance < size; ++distance) {
+        steps.set_channel(kGather + distance % (kChannels - kGather));
+        const Share &from = shares[(rank + size - distance) % size];
+        if (shares[rank].blocks.count > 0) {
+            steps.send((rank + distance) % size, shares[rank].blocks);
+        }
+        if (from.blocks.count > 0) {
+            steps.recv(from.rank, from.blocks);
+        }
+    }
+}
+
 } // namespace
 
 // In each channel the segment and then the distance of two ranks order all messages at both ends,
@@ -58,8 +75,7 @@ Schedule build_weighted(int rank, std::span<const int> shares, int segments, int
         }
         steps.set_channel(kReduceLate);
         add_late(steps, all, rank, late);
-        steps.set_channel(kGather);
-        add_direct_allgather(steps, all, rank);
+        add_allgather(steps, all, rank);
     }
     return std::move(steps).finish();
 }

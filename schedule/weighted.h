@@ -19,7 +19,7 @@ inline constexpr int kNoRank = -1;
 // has, it hands over its vector and gets the result.
 //
 // Channel 0: reduce-scatter of all ranks but the late one. Channel 1: what the late one adds.
-// Channel 2: allgather. So a rank may run channel 0 before it knows anything of the late one.
+// The others: allgather. So a rank may run channel 0 before it knows anything of the late one.
 //
 // Sent and received by rank i of P: 1 + (P-2) shares[i] / sum(shares) vectors, in
 // segments * (owners + P) messages at most.
@@ -28,6 +28,6 @@ inline constexpr int kNoRank = -1;
 // shares[late] 0 unless late is kNoRank.
 [[nodiscard]] Schedule build_weighted(int rank, std::span<const int> shares, int segments,
                                       int late = kNoRank);
-inline constexpr int kEarlyChannels = 1; // of the three: without the late rank
+inline constexpr int kEarlyChannels = 1; // the first ones: without the late rank
 
 } // namespace hetcoll

@@ -2,12 +2,14 @@
 
 #include "tools/info_collective.h"
 #include "tuning/model.h"
+#include "tuning/rank_shares.h"
 #include "tuning/table.h"
 #include "tuning/topology_links.h"
 
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <numeric>
 
 namespace hetcoll {
 namespace {
@@ -119,6 +121,7 @@ const char *obstacle(Algorithm algorithm, const Query &query, bool small)
     case Algorithm::kTree:
         return query.nodes > 1 ? "one node only"
                                : "needs 3 or more GPUs with links between them, no switch";
+    case Algorithm::kWeighted: return "where coll_hetcoll_shares asks for it: --shares";
     case Algorithm::kHierarchical:
         return "needs several ranks on a node, and several nodes or shared GPUs";
     case Algorithm::kInNetwork: return "needs aggregators: coll_hetcoll_aggregators, --aggregators";
@@ -170,7 +173,7 @@ std::string print_reproducible(Query query, const Choice &choice)
 }
 
 std::string explain(Query query, const NodesView &view, std::size_t small_limit, const Table *table,
-                    bool known)
+                    bool known, const std::string &shares)
 {
     const bool small = query.bytes <= small_limit;
     query.links = view.links;
@@ -180,12 +183,13 @@ std::string explain(Query query, const NodesView &view, std::size_t small_limit,
         query.available |= bit(Algorithm::kInNetwork);
     }
     const Choice choice = choose(query, table);
-    std::string text = print_call(query) + print_links(view.links, known);
+    std::string text = print_call(query) + print_links(view.links, known) + shares;
     text += std::string("served by  ") + algorithm_name(choice.algorithm);
     if (choice.algorithm == Algorithm::kHierarchical) {
         text += format(", %s between nodes", algorithm_name(choice.between_nodes));
     }
-    if (contains(kMessageAlgorithms | bit(Algorithm::kTree) | bit(Algorithm::kHierarchical),
+    if (contains(kMessageAlgorithms | bit(Algorithm::kTree) | bit(Algorithm::kHierarchical) |
+                     bit(Algorithm::kWeighted),
                  choice.algorithm)) {
         text += format(", chunks of %zu bytes", choice.chunk_bytes);
     }
@@ -227,6 +231,36 @@ NodesView view_unknown(const Query &query)
     return view;
 }
 
+// What coll_hetcoll_shares makes of the ranks of the call; empty: nothing. A node's topology tells
+// no more than the rates of its own GPUs.
+Result<std::string> add_shares(const ExplainRequest &request, const Query &query,
+                               const Topology *topology, NodesView &view)
+{
+    auto setting = parse_shares(request.shares);
+    if (!setting.ok()) {
+        return setting.take_status();
+    }
+    std::vector<double> rates;
+    if (topology != nullptr && query.nodes <= 1 && query.ranks_per_gpu <= 1) {
+        std::vector<int> gpus(static_cast<std::size_t>(query.ranks));
+        std::iota(gpus.begin(), gpus.end(), 0);
+        rates = port_gbps(*topology, gpus);
+    }
+    const double otherwise = view.links.gpu_gbps > 0 ? view.links.gpu_gbps : view.links.host_gbps;
+    const RankShares shares = rank_shares(*setting, query.ranks, std::move(rates), otherwise,
+                                          query.forced == Algorithm::kWeighted);
+    std::string text;
+    for (const int share : shares.shares) {
+        text += (text.empty() ? "shares     " : ",") + std::to_string(share);
+    }
+    if (!text.empty()) {
+        view.available |= bit(Algorithm::kWeighted);
+        view.links.weighted_gbps = shares.vector_gbps();
+        text += format(", a vector at %.4g GB/s\n", view.links.weighted_gbps);
+    }
+    return text;
+}
+
 Result<Table> select_table(const ExplainRequest &request)
 {
     Result<TableFile> file = read_table(request.table);
@@ -262,6 +296,9 @@ void add_explain_options(CLI::App &app, ExplainRequest &request)
     app.add_option("--algorithm", request.algorithm, "with --explain: as coll_hetcoll_algorithm")
         ->needs(explain)
         ->type_name("NAME");
+    app.add_option("--shares", request.shares, "with --explain: as coll_hetcoll_shares")
+        ->needs(explain)
+        ->type_name("LIST");
     app.add_option("--op", request.op, "with --explain: sum or other")
         ->needs(explain)
         ->check(CLI::IsMember({"sum", "other"}));
@@ -299,6 +336,10 @@ Result<std::string> show_explanation(const ExplainRequest &request, const CallRe
     if (!view.ok()) {
         return view.take_status();
     }
+    Result<std::string> shares = add_shares(request, *query, topology, *view);
+    if (!shares.ok()) {
+        return shares.take_status();
+    }
     std::optional<Table> table;
     if (!request.table.empty()) {
         Result<Table> selected = select_table(request);
@@ -314,7 +355,7 @@ Result<std::string> show_explanation(const ExplainRequest &request, const CallRe
         text += request.collective != "allreduce"
                     ? explain_collective(request.collective, *query, *view)
                     : explain(*query, *view, request.small_limit, table ? &*table : nullptr,
-                              topology != nullptr);
+                              topology != nullptr, *shares);
     }
     return text;
 }

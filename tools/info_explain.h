@@ -14,6 +14,7 @@ struct ExplainRequest {
     std::string collective = "allreduce";
     std::string algorithm = "auto";
     std::string op = "sum";
+    std::string shares = "off";
     std::size_t element_bytes = 4;
     std::size_t small_limit = 8192, chunk_bytes = 0; // as the parameters coll_hetcoll_...
     bool reproducible = false;

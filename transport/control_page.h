@@ -19,7 +19,7 @@ namespace hetcoll {
 class ControlPage {
 public:
     static constexpr std::size_t kPayloadBytes = 16u << 10; // of a small call
-    static constexpr int kWords = 256;                      // progress counters of a rank
+    static constexpr int kWords = 1024;                     // progress counters of a rank
 
     struct Slot {
         // The last meeting that the rank has come to, and what it said there, by parity.

@@ -29,6 +29,7 @@ constexpr AlgorithmName kNames[kAlgorithmCount] = {
     {Algorithm::kCopyIn, "copy_in"},
     {Algorithm::kOrdered, "ordered"},
     {Algorithm::kInNetwork, "in_network"},
+    {Algorithm::kWeighted, "weighted"},
 };
 
 } // namespace

@@ -26,10 +26,11 @@ enum class Algorithm : std::uint8_t {
     kCopyIn,       // one node, small: copy to shared scratch, host flag, reduce kernel
     kOrdered,      // along the chain of the ranks and back: where the order of a sum matters
     kInNetwork,    // aggregators reduce what every rank sends them once, and send the sum
+    kWeighted,     // each rank reduces a share by its rate, for all: coll_hetcoll_shares
 };
-inline constexpr int kAlgorithmCount = static_cast<int>(Algorithm::kInNetwork) + 1;
+inline constexpr int kAlgorithmCount = static_cast<int>(Algorithm::kWeighted) + 1;
 
-// The enumerators' names without k, in lower case: "recursive_doubling" .. "in_network".
+// The enumerators' names without k, in lower case: "recursive_doubling" .. "weighted".
 [[nodiscard]] const char *algorithm_name(Algorithm algorithm) noexcept;
 [[nodiscard]] std::optional<Algorithm> find_algorithm(std::string_view name) noexcept;
 
@@ -81,14 +82,15 @@ enum class CallMemory : std::uint8_t {
 // What the links between the ranks do, agreed by all of them. Rates in decimal GB/s, one way, times
 // in microseconds. The defaults are a guess for GPUs behind PCIe without a way to each other.
 struct Links {
-    double gpu_gbps = 0;   // slowest route between two GPUs of a node; 0: not mapped
-    double ring_gbps = 0;  // slowest route between neighbours of the ring on a node; 0: as gpu_gbps
-    double tree_gbps = 0;  // vector bytes a second through all packed trees; 0: none packed
-    int tree_depth = 2;    // of the deepest packed tree
-    int tree_count = 1;    // packed trees, which share tree_gbps
-    bool switched = false; // a node's GPUs exchange with all others at gpu_gbps at once
-    double host_gbps = 10; // of one rank through pinned memory, each way
-    double node_gbps = 10; // network cards of a node, shared by its ranks
+    double gpu_gbps = 0;  // slowest route between two GPUs of a node; 0: not mapped
+    double ring_gbps = 0; // slowest route between neighbours of the ring on a node; 0: as gpu_gbps
+    double tree_gbps = 0; // vector bytes a second through all packed trees; 0: none packed
+    int tree_depth = 2;   // of the deepest packed tree
+    int tree_count = 1;   // packed trees, which share tree_gbps
+    double weighted_gbps = 0;    // vector bytes a second with the ranks' shares; 0: they have none
+    bool switched = false;       // a node's GPUs exchange with all others at gpu_gbps at once
+    double host_gbps = 10;       // of one rank through pinned memory, each way
+    double node_gbps = 10;       // network cards of a node, shared by its ranks
     double memory_gbps = 500;    // GPU memory, reads and writes together
     double node_latency_us = 13; // one message of device memory between nodes, and its reduction
     double host_latency_us = 13; // the same on a node, through host memory
@@ -114,6 +116,7 @@ struct Query {
     bool reproducible = false;                   // take left folds in rank order only
     std::optional<Algorithm> forced{};           // coll_hetcoll_algorithm
     std::size_t chunk_bytes = 0;                 // coll_hetcoll_chunk_bytes; 0: choose
+    double late_us = 0; // how long one rank keeps the others waiting, which is agreed
     Links links{};
 };
 

@@ -10,6 +10,7 @@ hetcoll_sources += \
 	tuning/json_reader.h tuning/json_reader.cc \
 	tuning/measurements.h tuning/measurements.cc \
 	tuning/model.h tuning/model.cc \
+	tuning/rank_shares.h tuning/rank_shares.cc \
 	tuning/rank_trees.h tuning/rank_trees.cc \
 	tuning/table.h tuning/table.cc \
 	tuning/table_file.h tuning/table_file.cc \

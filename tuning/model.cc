@@ -262,6 +262,29 @@ Prediction ordered(const Case &c, double chunk)
     return node_by_node(c, chunk) ? chain_of_nodes(c, chunk) : chain_of_ranks(c, chunk);
 }
 
+// Both phases at once, but for the first segment to be reduced and the last one to be gathered. A
+// rank that comes late hands over its vector and takes the result; the others have added theirs by
+// then, or have begun to.
+Prediction weighted(const Case &c, const Query &query)
+{
+    const double n = c.ranks;
+    const double segments = weighted_segments(query.bytes, c.ranks);
+    double step_us = c.near_us(), vector_us = us(c.bytes, std::max(c.links.weighted_gbps, 1e-3));
+    if (c.nodes > 1) {
+        step_us = std::max(step_us, c.links.node_latency_us);
+    }
+    if (query.late_us > 0 && n > 1) {
+        const double own_us = us(c.bytes, c.nodes > 1 ? c.far_gbps(1) : c.near_gbps());
+        const double early_us = (n - 2) / (n - 1) * own_us;
+        vector_us = own_us + std::max(early_us - query.late_us, 0.0);
+    }
+    return {
+        .latency_us = 2 * (n - 1) * step_us,
+        .bandwidth_us = vector_us * (1 + 1 / segments),
+        .reduction_us = c.reduction_us(c.bytes / n / segments),
+    };
+}
+
 // The pipeline of every tree fills with one chunk a level, up and down, at that tree's part of the
 // rate. Trees follow links that are mapped, even where other pairs of GPUs are not.
 Prediction tree(const Case &c, double chunk)
@@ -419,6 +442,7 @@ Prediction predict(Algorithm algorithm, const Query &query) noexcept
     case Algorithm::kCopyIn: return copy_in(c);
     case Algorithm::kOrdered: return ordered(c, chunk);
     case Algorithm::kInNetwork: return in_network(c, query.aggregators, chunk);
+    case Algorithm::kWeighted: return weighted(c, query);
     }
     return {};
 }

@@ -28,6 +28,7 @@ constexpr std::array kServed = {
     Served{"copy_in", Counter::kCallsCopyIn, true},
     Served{"host", Counter::kCallsSmall, true},
     Served{"ordered", Counter::kCallsOrdered, true},
+    Served{"weighted", Counter::kCallsWeighted, false},
 };
 constexpr std::size_t kSmallBytes = 8192; // coll_hetcoll_small_limit's default
 

@@ -97,6 +97,12 @@ wrapper=''
 case_ 3 ob1 "$(with ordered)" algorithms ordered
 EMU_NUM_DEVICES=4 case_ 4 ob1 "$(with ordered)" algorithms ordered
 EMU_NUM_DEVICES=2 case_ 5 ucx "$(with ordered)" algorithms ordered
+# Shares of the vector: given, with zeros, by mapped memory and by messages.
+also_expected='hetcoll: coll_hetcoll_algorithm [a-z_]* cannot run on a communicator of|hetcoll: coll_hetcoll_shares is not used on'
+for shares in 3,1,0,2 0,0,5,0 auto; do
+    EMU_NUM_DEVICES=4 case_ 4 ob1 "$(with weighted) --mca coll_hetcoll_shares $shares" algorithms weighted
+done
+case_ 4 ucx "$(with weighted) --mca coll_hetcoll_shares 1,2,3,4 --mca coll_hetcoll_ipc never" algorithms weighted
 # Some pairs of GPUs, or all, do not reach each other: messages for these.
 also_expected='hetcoll'
 EMU_NUM_DEVICES=4 EMU_NO_PEER=0-1,2-3 case_ 4 ob1 "$(with ring)" algorithms ring

@@ -136,7 +136,7 @@ struct Job {
     std::vector<Executor> executor;
     std::vector<std::vector<MappedPeer>> mapped;
     std::vector<std::vector<LocalStep>> steps;
-    std::vector<std::array<std::atomic<std::uint64_t>, 256>> progress;
+    std::vector<std::array<std::atomic<std::uint64_t>, 1024>> progress;
 
 private:
     Job(int size, std::size_t count, bool synchronous)

@@ -55,6 +55,8 @@ typedef struct {
     char *topology_file;
     char *tuning_table;
     bool adapt_chunk;
+    char *shares;
+    bool skew;
     bool reproducible;
     int fixed_point;
     bool recognize_ops;

@@ -151,7 +151,8 @@ static int register_parameters(void)
     c->algorithm_index = make_settable(register_string(
         "algorithm",
         "Algorithm where it can run: auto, recursive_doubling, rabenseifner, ring, one_shot, "
-        "two_shot, leader, tree, hierarchical, host, copy_in, ordered, in_network. A communicator "
+        "two_shot, leader, tree, hierarchical, host, copy_in, ordered, in_network, "
+        "weighted. A communicator "
         "takes what is set at its first MPI_Allreduce",
         &c->algorithm, "auto"));
     register_bool(
@@ -159,6 +160,16 @@ static int register_parameters(void)
         "Look for the best chunk of a message in the first calls of a kind, at most 20, where no "
         "measured table gives it",
         OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ, &c->adapt_chunk, false);
+    register_string("shares",
+                    "How much of a vector each rank reduces, where ranks have unequal links: off, "
+                    "auto (by the links' rates), or a whole number for each rank, as 3,3,0,2. "
+                    "Ignored with coll_hetcoll_reproducible",
+                    &c->shares, "off");
+    register_bool(
+        "skew",
+        "Look which rank comes later than the others to larger vectors, call after call, and let "
+        "these begin without it. Ignored with coll_hetcoll_reproducible",
+        OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ, &c->skew, false);
     register_bool(
         "reproducible",
         "Add every element in the order of the ranks, so that a sum has the same bits whatever the "
@@ -328,6 +339,8 @@ static int open_component(void)
         .ipc = 0 == strcmp(c->ipc, "auto"),
         .collectives = 0 != strcmp(c->stage, "never"),
         .adapt_chunk = c->adapt_chunk,
+        .shares = c->shares,
+        .skew = c->skew,
         .reproducible = c->reproducible,
         .fixed_point = c->fixed_point,
         .recognize_ops = c->recognize_ops,
