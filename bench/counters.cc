@@ -13,16 +13,13 @@ constexpr std::array<const char *, kCounterCount> kNames = {
     "coll_hetcoll_calls_one_shot",     "coll_hetcoll_calls_two_shot",
     "coll_hetcoll_calls_leader",       "coll_hetcoll_calls_tree",
     "coll_hetcoll_calls_hierarchical", "coll_hetcoll_calls_copy_in",
-<<<<<<< HEAD
     "coll_hetcoll_calls_ordered",      "coll_hetcoll_calls_in_network",
-=======
-    "coll_hetcoll_calls_ordered",      "coll_hetcoll_calls_weighted",
->>>>>>> ef00302 (tuning, engine: Give each rank a share of the vector by the rate of its links)
-    "coll_hetcoll_calls_collective",   "coll_hetcoll_calls_failed",
-    "coll_hetcoll_bytes_bounce",       "coll_hetcoll_bytes_direct",
-    "coll_hetcoll_bytes_mapped",       "coll_hetcoll_pointer_hits",
-    "coll_hetcoll_pointer_misses",     "coll_hetcoll_pointer_queries",
-    "coll_hetcoll_agreements",         "coll_hetcoll_allocations",
+    "coll_hetcoll_calls_weighted",     "coll_hetcoll_calls_collective",
+    "coll_hetcoll_calls_failed",       "coll_hetcoll_bytes_bounce",
+    "coll_hetcoll_bytes_direct",       "coll_hetcoll_bytes_mapped",
+    "coll_hetcoll_pointer_hits",       "coll_hetcoll_pointer_misses",
+    "coll_hetcoll_pointer_queries",    "coll_hetcoll_agreements",
+    "coll_hetcoll_allocations",
 };
 static_assert(kNames.back() != nullptr, "every counter has a name");
 
