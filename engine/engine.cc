@@ -58,7 +58,7 @@ Engine::Engine(Process &process, const hetcoll_p2p &p2p, const hetcoll_facts &ag
     : process_(process), p2p_(p2p), agreed_(agreed),
       group_(p2p_, processes_of(facts), settings_of(agreed)),
       peers_(process, group_, agreed.ipc != 0, agreed.tables_differ == 0),
-      mapped_(process, group_, peers_)
+      mapped_(process, group_, peers_), aggregation_(process, group_, agreed.aggregators != 0)
 {
     agreed_.fixed_point = agreed_.fixed_point_differs != 0 ? 0 : agreed_.fixed_point;
     process_.add_small_calls(host_calls_);
@@ -108,6 +108,13 @@ Progress Engine::make_ready(int tag)
                 "of this communicator have not all read the same one; put the same file where "
                 "coll_hetcoll_tuning_table points on every node, or set it to none "
                 "(coll_hetcoll_verbose 1 says what a rank could not read)");
+        }
+        if (agreed_.aggregators_differ != 0 && p2p_.rank == 0 &&
+            process_.first_time_aggregators_differ()) {
+            log(process_.log(), 0,
+                "hetcoll uses no aggregators: the ranks of this communicator have different "
+                "coll_hetcoll_aggregators, _window or _copy, or some could not read the key; set "
+                "the same on every rank");
         }
         if (agreed_.fixed_point_differs != 0 && p2p_.rank == 0 &&
             process_.first_time_fixed_point_differs()) {
@@ -241,13 +248,16 @@ bool Engine::forces_small_kernel() const noexcept
                                               static_cast<Algorithm>(agreed_.algorithm - 1));
 }
 
-Choice Engine::choice(const hetcoll_call &call, std::size_t bytes, bool mapped)
+Choice Engine::choice(const hetcoll_call &call, std::size_t bytes, bool mapped, bool in_network)
 {
     const bool small = bytes <= agreed_.small_limit;
     const bool in_order =
         agreed_.reproducible != 0 &&
         depends_on_order(static_cast<ReduceOp>(call.op), static_cast<ElementKind>(call.kind));
     AlgorithmSet available = mapped && peers_.known() ? peers_.available() : kMessageAlgorithms;
+    if (in_network && aggregation_.joined()) {
+        available |= bit(Algorithm::kInNetwork);
+    }
     available = small ? (available & kSmallAlgorithms) | bit(Algorithm::kHost) : available;
     if (in_order && !meets_in_order()) {
         available = without(available, Algorithm::kHost);
@@ -270,6 +280,7 @@ Choice Engine::choice(const hetcoll_call &call, std::size_t bytes, bool mapped)
         .ranks_per_node_min = group_.least_ranks_on_a_node(),
         .ranks_per_node_max = group_.most_ranks_on_a_node(),
         .ranks_per_gpu = peers_.ranks_per_gpu(),
+        .aggregators = aggregation_.count(),
         .available = available,
         .reproducible = in_order,
         .chunk_bytes = agreed_.chunk_bytes,
@@ -359,6 +370,14 @@ const Engine::Linked &Engine::schedule(const Choice &choice, std::size_t bytes)
     });
 }
 
+const Schedule &Engine::in_network_schedule(int messages)
+{
+    return find_or_build({.algorithm = Algorithm::kInNetwork,
+                          .between_nodes = Algorithm::kRing,
+                          .segments = messages})
+        .schedule;
+}
+
 const Engine::Linked &Engine::collective_schedule(int collective, int root)
 {
     const bool rooted = collective == HETCOLL_BCAST || collective == HETCOLL_REDUCE;
@@ -390,7 +409,9 @@ const Engine::Linked &Engine::find_or_build(const ScheduleKey &key)
     auto made = std::make_unique<Linked>();
     made->key = key;
     made->schedule = build(key, p2p_.rank);
-    link(*made);
+    if (key.algorithm != Algorithm::kInNetwork) {
+        link(*made);
+    }
     return *schedules_.emplace_back(std::move(made));
 }
 
@@ -436,6 +457,7 @@ Schedule Engine::build(const ScheduleKey &key, int rank) const
         return build_trees(rank, peers_.trees().ranks, peers_.trees().trees, key.segments);
     case Algorithm::kHierarchical:
         return build_hierarchical(rank, peers_.groups(), between(key.between_nodes), key.segments);
+    case Algorithm::kInNetwork: return aggregation_.schedule(key.segments);
     case Algorithm::kOrdered:
         return key.node_by_node ? build_ordered(rank, node_runs()) : build_ordered(rank, size);
     case Algorithm::kWeighted:

@@ -2,6 +2,7 @@
 // repeated call would otherwise make again.
 #pragma once
 
+#include "engine/aggregation.h"
 #include "engine/executor.h"
 #include "engine/mapped_call.h"
 #include "engine/meeting.h"
@@ -43,6 +44,7 @@ public:
     [[nodiscard]] NodeGroup &group() noexcept { return group_; }
     [[nodiscard]] Peers &peers() noexcept { return peers_; }
     [[nodiscard]] MappedCall &mapped() noexcept { return mapped_; }
+    [[nodiscard]] Aggregation &aggregation() noexcept { return aggregation_; }
 
     // The first operation makes the control pages before all else: resumable.
     [[nodiscard]] bool is_ready() const noexcept { return ready_; }
@@ -72,7 +74,9 @@ public:
     [[nodiscard]] bool forces_small_kernel() const noexcept;
     // The same on every rank, because everything that goes in is. `mapped`: peers' memory may be
     // used, if the ranks have found out that it can.
-    [[nodiscard]] Choice choice(const hetcoll_call &call, std::size_t bytes, bool mapped);
+    // `in_network`: so may aggregators, if the ranks have joined them.
+    [[nodiscard]] Choice choice(const hetcoll_call &call, std::size_t bytes, bool mapped,
+                                bool in_network = false);
     // What finds the chunk of calls like this one; null: it is given. Fed with the time of the
     // slowest rank, so all ranks stay together.
     [[nodiscard]] ChunkTuner *tuner(const Choice &choice, std::size_t bytes);
@@ -99,7 +103,8 @@ public:
     // This rank's schedule, built at first use and kept: it serves every size.
     struct ScheduleKey {
         Algorithm algorithm, between_nodes;
-        int segments; // of a hierarchy or of shares; of trees the parts through host memory
+        // Of a hierarchy or of shares; of trees the parts through host memory; or messages.
+        int segments;
         bool node_by_node = false; // Choice's
         int late = kNoRank;        // of weighted shares: the rank that comes last
         int collective = HETCOLL_ALLREDUCE, root = 0;
@@ -112,6 +117,8 @@ public:
         std::vector<LocalStep> steps; // empty: peers' memory is not read
     };
     [[nodiscard]] const Linked &schedule(const Choice &choice, std::size_t bytes);
+    // This rank's part of a vector of so many messages that aggregators reduce.
+    [[nodiscard]] const Schedule &in_network_schedule(int messages);
     // The same of a call that is no allreduce, and how it moves its vector.
     [[nodiscard]] const Linked &collective_schedule(int collective, int root);
     [[nodiscard]] Choice collective_choice(std::size_t bytes) const noexcept;
@@ -141,6 +148,7 @@ private:
     NodeGroup group_;
     Peers peers_;
     MappedCall mapped_;
+    Aggregation aggregation_;
     OperationQueue queue_;
     bool ready_ = false;
     bool small_device_call_ = false;

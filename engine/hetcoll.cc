@@ -169,6 +169,10 @@ void hetcoll_facts_merge(hetcoll_facts *into, const hetcoll_facts *other)
         into->tables_differ = 1;
     }
     into->table_hash = std::min(into->table_hash, other->table_hash);
+    if (into->aggregators != other->aggregators || other->aggregators_differ != 0) {
+        into->aggregators_differ = 1;
+    }
+    into->aggregators = into->aggregators_differ != 0 ? 0 : into->aggregators;
     if (into->fixed_point != other->fixed_point || other->fixed_point_differs != 0) {
         into->fixed_point_differs = 1;
     }

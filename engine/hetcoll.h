@@ -72,11 +72,15 @@ struct hetcoll_settings {
     int skew;                  /* look for a rank that comes late, and let the others begin */
     int reproducible;          /* sums in the order of the ranks, whatever the size and placement */
     int fixed_point;           /* bits behind the point of floats that are added; 0: off */
-    int recognize_ops;         /* 0: user-defined ops are left to Open MPI */
-    const char *user_ops;      /* see engine/user_ops.h */
-    size_t small_limit;        /* bytes; larger calls begin with an agreement */
-    size_t chunk_bytes;        /* most bytes in one message; 0: by the built-in rules */
-    int sync_context;          /* wait for the whole context's work before reading a buffer */
+    const char *aggregators;   /* "host:port,..."; "": none */
+    const char *aggregator_key; /* a file */
+    int aggregator_window;      /* messages */
+    size_t aggregator_copy;     /* bytes that a call in place keeps of its input */
+    int recognize_ops;          /* 0: user-defined ops are left to Open MPI */
+    const char *user_ops;       /* see engine/user_ops.h */
+    size_t small_limit;         /* bytes; larger calls begin with an agreement */
+    size_t chunk_bytes;         /* most bytes in one message; 0: by the built-in rules */
+    int sync_context;           /* wait for the whole context's work before reading a buffer */
     int local_rank; /* what concerns all ranks of a node alike is logged by rank 0 of it */
     int priority;   /* as published: ranks with different ones would not all use hetcoll */
     int verbose;
@@ -110,13 +114,14 @@ struct hetcoll_facts {
     uint32_t tables_differ;       /* merged: the ranks have not all read the same table */
     uint32_t fixed_point;         /* bits; 0: off */
     uint32_t fixed_point_differs; /* merged: the ranks have not all the same bits */
+    uint32_t aggregators_differ;  /* merged: the ranks have not all the same aggregators */
     uint32_t slot_bytes;          /* of a bounce with few channels: bounds every message */
     uint32_t collectives; /* merged: every rank hands others than allreduce to the core too */
+    uint32_t skew;
     uint64_t table_hash;  /* of the tuning table; 0: none */
     uint64_t user_ops;    /* known by symbol, a hash; 0: none, or not the same */
     uint64_t shares;      /* hash of the setting; 0: off; merged: HETCOLL_SHARES_DIFFER */
-    uint32_t skew;
-    uint32_t reserved;
+    uint64_t aggregators; /* a hash of their list; 0: none */
     struct hetcoll_identity identity; /* not merged */
 };
 #define HETCOLL_PROTOCOL 4u

@@ -89,7 +89,8 @@ void Operation::fail_without_memory() noexcept
 
 std::uint64_t Operation::moves() const noexcept
 {
-    return advances_ + (state_ == State::kRun ? engine_.executor().moves() : 0);
+    return advances_ +
+           (state_ == State::kRun || state_ == State::kPiece ? engine_.executor().moves() : 0);
 }
 
 // Others run next: they find the context that they left.
@@ -131,6 +132,13 @@ bool Operation::advance()
             begin_to_fixed();
         } else {
             begin();
+        }
+        return true;
+    case State::kJoin:
+        switch (engine_.aggregation().step()) {
+        case Progress::kPending: return false;
+        case Progress::kFailed: network_failed(engine_.aggregation().code()); return true;
+        case Progress::kDone: begin(); return true;
         }
         return true;
     case State::kForeignInput:
@@ -189,6 +197,11 @@ void Operation::begin()
         begin_collective();
         return;
     }
+    if (should_join()) {
+        state_ = State::kJoin;
+        engine_.aggregation().start(engine_.messages(), call_.tag);
+        return;
+    }
     if (engine_.p2p().size == 1 && call_.dense != 0) {
         begin_alone();
         return;
@@ -207,7 +220,7 @@ void Operation::begin()
         begin_agreement(State::kAgree);
         return;
     }
-    choice_ = engine_.choice(call_, bytes_, true);
+    choice_ = engine_.choice(call_, bytes_, true, true);
     if (choice_.algorithm == Algorithm::kHost && !engine_.should_find_peers()) {
         begin_small();
         return;
@@ -313,7 +326,7 @@ void Operation::decide()
     } else if (on_host || unknown_op_ || (all & kMustStage) != 0) {
         begin_staging();
     } else if ((all & kHostMemory) != 0) {
-        choice_ = engine_.choice(call_, bytes_, false);
+        choice_ = engine_.choice(call_, bytes_, false, true);
         if (choice_.algorithm == Algorithm::kHost) {
             begin_small();
         } else if (state_ == State::kAgree) {
@@ -454,15 +467,19 @@ bool Operation::meeting_done()
 {
     switch (meeting_.step()) {
     case Progress::kPending: return false;
-    case Progress::kFailed:
-        leave_context();
-        static_cast<void>(device_.release()); // a message may still arrive in its memory
-        engine_.abandon_messages();
-        finish(meeting_.code());
-        return true;
+    case Progress::kFailed: network_failed(meeting_.code()); return true;
     case Progress::kDone: break;
     }
     return true;
+}
+
+// In a meeting.
+void Operation::network_failed(int code)
+{
+    leave_context();
+    static_cast<void>(device_.release()); // a message may still arrive in its memory
+    engine_.abandon_messages();
+    finish(code);
 }
 
 const Engine::Linked &Operation::linked()

@@ -54,6 +54,7 @@ private:
         kSmallRead,    // the small call's input is being copied to the host
         kSmallMeeting, // and reduced
         kShare,        // the buffers that peers will read and write are being made ready
+        kJoin,         // the ranks join their aggregators
         kAgree,        // what memory do the ranks have, can all run our schedules?
         kAgreeMixed,   // the same, after the host ranks of a mix have made ready
         kFindPeers,    // whose GPUs reach each other? Then kAgree once more
@@ -61,6 +62,10 @@ private:
         kMapped,       // could all ranks map what they need?
         kInput,        // the input is being copied to where the schedule needs it
         kRun,          // the schedule runs
+        kPieceCopy,    // the input of a part of the vector is being kept
+        kPiece,        // aggregators reduce the part
+        kPieceClose,   // did all ranks get it?
+        kPieceBack,    // its input is being brought back
         kKernel,       // this rank's one kernel runs
         kClose,        // did it succeed on all ranks?
         kStageRead,    // device memory is being copied to the host
@@ -81,6 +86,7 @@ private:
     }
     void leave_context() noexcept;
     [[nodiscard]] bool meeting_done();
+    void network_failed(int code);
     // The schedule that serves the call.
     [[nodiscard]] const Engine::Linked &linked();
 
@@ -133,6 +139,20 @@ private:
     [[nodiscard]] std::size_t share_bytes() const noexcept;
     void copy_share_out(const void *result);
 
+    // operation_in_network.cc
+    [[nodiscard]] bool should_join() const noexcept;
+    void begin_pieces();
+    void begin_piece();
+    [[nodiscard]] std::byte *result_piece() const noexcept;
+    [[nodiscard]] Vectors piece_vectors(std::size_t count) const noexcept;
+    void run_piece();
+    [[nodiscard]] bool running_piece();
+    void end_piece();
+    void piece_ended();
+    [[nodiscard]] bool results_are_in();
+    void bring_back();
+    void run_rest();
+
     // operation_fixed.cc
     [[nodiscard]] static hetcoll_call integer_call(const hetcoll_call &given) noexcept;
     [[nodiscard]] ElementKind real_kind() const noexcept
@@ -182,6 +202,10 @@ private:
     {
         return info.kind != MemoryKind::kHost;
     }
+    [[nodiscard]] Bounce &bounce() const noexcept
+    {
+        return host_ != nullptr ? static_cast<Bounce &>(*host_) : *device_;
+    }
     [[nodiscard]] ReduceOp op() const noexcept { return static_cast<ReduceOp>(call_.op); }
     [[nodiscard]] ElementKind kind() const noexcept { return static_cast<ElementKind>(call_.kind); }
 
@@ -221,6 +245,13 @@ private:
 
     ChunkTuner *tuner_ = nullptr; // of this call's chunk, until it has found one
     std::uint64_t started_ns_ = 0;
+
+    struct Piece {                        // that aggregators reduce
+        std::size_t first = 0, count = 0; // elements
+        std::byte *kept = nullptr;        // a copy of its input
+        bool lost = false;                // this rank has lost its aggregator
+    };
+    Piece piece_;
 
     FixedPoint how_{}; // if fixed_, as the next ones
     PointerInfo given_send_;

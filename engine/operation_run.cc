@@ -102,7 +102,7 @@ bool Operation::running()
             finish_failed();
         }
         return true;
-    default: return true;
+    default: return running_piece();
     }
 }
 
@@ -219,6 +219,9 @@ void Operation::run()
     if (is_collective()) {
         process_.count(HETCOLL_CALLS_COLLECTIVE);
         record_.schedule = shape_name(linked().key.shape);
+    } else if (choice_.algorithm == Algorithm::kInNetwork) {
+        begin_pieces();
+        return;
     } else {
         serve(static_cast<hetcoll_counter>(HETCOLL_CALLS_RECURSIVE_DOUBLING +
                                            static_cast<int>(choice_.algorithm)));
@@ -254,8 +257,7 @@ void Operation::run()
         started_ns_ = now_ns();
     }
     record_.chunk_bytes = chunk_bytes;
-    Bounce &bounce = host_ != nullptr ? static_cast<Bounce &>(*host_) : *device_;
-    engine_.executor().start(linked.schedule, engine_.p2p(), call_.tag, bounce, vectors,
+    engine_.executor().start(linked.schedule, engine_.p2p(), call_.tag, bounce(), vectors,
                              chunk_bytes, !failure_.ok(), peers);
 }
 

@@ -56,6 +56,7 @@ Process::Process(const hetcoll_settings &settings)
     settings_.pointer_cache = settings_.algorithm = settings_.node = nullptr;
     settings_.topology_file = settings_.tuning_table = settings_.trace = nullptr;
     settings_.user_ops = settings_.shares = nullptr;
+    settings_.aggregators = settings_.aggregator_key = nullptr;
 }
 
 Result<std::unique_ptr<Process>> Process::create(const hetcoll_settings &settings)
@@ -93,6 +94,9 @@ Result<std::unique_ptr<Process>> Process::create(const hetcoll_settings &setting
     if (Status memory = check_max_memory(settings.max_memory); !memory.ok()) {
         return memory;
     }
+    if (Status list = process->read_aggregators(settings); !list.ok()) {
+        return list;
+    }
     if (settings.trace != nullptr && *settings.trace != '\0') {
         process->open_trace(settings.trace);
     }
@@ -106,6 +110,48 @@ Result<std::unique_ptr<Process>> Process::create(const hetcoll_settings &setting
     }
     process->pointers_ = PointerCache::create(process->library_, *mode, process->node_log_);
     return process;
+}
+
+// A key that cannot be read is no reason to end a job; a wrong list is one to say so.
+Status Process::read_aggregators(const hetcoll_settings &settings)
+{
+    if (settings.aggregators == nullptr || *settings.aggregators == '\0') {
+        return {};
+    }
+    auto endpoints = parse_endpoints(settings.aggregators);
+    if (!endpoints.ok()) {
+        return error(Errc::kInvalid, "coll_hetcoll_aggregators: %s",
+                     endpoints.status().message().c_str());
+    }
+    if (Status wrong = check_aggregators(settings.aggregator_window, settings.aggregator_copy);
+        !wrong.ok()) {
+        return wrong;
+    }
+    const char *const path = settings.aggregator_key != nullptr ? settings.aggregator_key : "";
+    Result<std::string> key = error(Errc::kInvalid, "coll_hetcoll_aggregator_key names no file");
+    if (*path != '\0') {
+        key = read_key_file(path);
+    }
+    if (!key.ok()) {
+        hetcoll::log(node_log_, 0, "hetcoll uses no aggregators: %s",
+                     key.status().message().c_str());
+        return {};
+    }
+    std::uint64_t hash = 14695981039346656037u; // FNV-1a
+    const auto add = [&hash](std::string_view text) {
+        for (const char c : text) {
+            hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+        }
+    };
+    add(settings.aggregators);
+    add("," + std::to_string(settings.aggregator_window) + "," +
+        std::to_string(settings.aggregator_copy));
+    aggregators_ = AggregatorList{.endpoints = std::move(*endpoints),
+                                  .key = std::move(*key),
+                                  .window = settings.aggregator_window,
+                                  .copy_bytes = settings.aggregator_copy,
+                                  .hash = std::max<std::uint64_t>(hash, 1)};
+    return {};
 }
 
 // A trace that cannot be written is no reason to end a job.
@@ -158,13 +204,14 @@ hetcoll_facts Process::facts() const noexcept
         .tables_differ = 0,
         .fixed_point = static_cast<std::uint32_t>(settings_.fixed_point),
         .fixed_point_differs = 0,
+        .aggregators_differ = 0,
         .slot_bytes = static_cast<std::uint32_t>(slot_bytes()),
         .collectives = settings_.collectives != 0 && DriverLibrary::may_have_gpu() ? 1u : 0u,
+        .skew = settings_.skew != 0 ? 1u : 0u,
         .table_hash = table_hash_,
         .user_ops = user_ops_ != nullptr ? user_ops_->hash() : 0,
         .shares = shares_.hash(),
-        .skew = settings_.skew != 0 ? 1u : 0u,
-        .reserved = 0,
+        .aggregators = aggregators_ ? aggregators_->hash : 0,
         .identity = {.host = identity_.process.host,
                      .start_time = identity_.process.start_time,
                      .pid = identity_.process.pid,

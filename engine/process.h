@@ -3,6 +3,7 @@
 // it is made before a call needs it. Thread safe.
 #pragma once
 
+#include "aggregator/endpoint.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "device/device.h"
@@ -60,6 +61,15 @@ struct Scratch {
     }
 };
 
+// coll_hetcoll_aggregators and what goes with it.
+struct AggregatorList {
+    std::vector<Endpoint> endpoints;
+    std::string key;
+    int window = 0;
+    std::size_t copy_bytes = 0; // most that a call in place keeps of its input
+    std::uint64_t hash = 0;     // of all but the key; never 0
+};
+
 // What it takes to share memory with the other processes of the node.
 struct Sharing {
     std::shared_ptr<FdChannel> channel; // null: no file descriptors can be passed
@@ -83,6 +93,14 @@ public:
     [[nodiscard]] const ShareSetting &shares() const noexcept { return shares_; }
     // The user-defined operations that it knows; null: none.
     [[nodiscard]] UserOps *user_ops() noexcept { return user_ops_.get(); }
+    // Null: none.
+    [[nodiscard]] const AggregatorList *aggregators() const noexcept
+    {
+        return aggregators_ ? &*aggregators_ : nullptr;
+    }
+    // Some communicator's ranks could not join them.
+    void note_aggregators_failed() noexcept { aggregators_failed_ = true; }
+    [[nodiscard]] bool aggregators_failed() const noexcept { return aggregators_failed_; }
     // One rank a node says what concerns all of its ranks alike.
     [[nodiscard]] const Log &node_log() const noexcept { return node_log_; }
 
@@ -138,6 +156,10 @@ public:
     {
         return !tables_differ_.exchange(true);
     }
+    [[nodiscard]] bool first_time_aggregators_differ() noexcept
+    {
+        return !aggregators_differ_.exchange(true);
+    }
     [[nodiscard]] bool first_time_fixed_point_differs() noexcept
     {
         return !fixed_point_differs_.exchange(true);
@@ -177,6 +199,7 @@ private:
     };
 
     void open_trace(const char *pattern);
+    Status read_aggregators(const hetcoll_settings &settings);
     void read_tuning_table(const char *name);
     [[nodiscard]] Result<std::shared_ptr<Device>> device_of_locked(const PointerInfo &pointer,
                                                                    Forgotten &forgotten);
@@ -210,7 +233,9 @@ private:
     std::unique_ptr<PointerCache> pointers_;
     std::array<std::atomic<std::uint64_t>, HETCOLL_COUNTER_COUNT> counters_{};
     std::atomic<bool> staged_{false}, pageless_{false}, tables_differ_{false},
-        split_machine_{false}, fixed_point_differs_{false}, shareless_{false};
+        split_machine_{false}, fixed_point_differs_{false}, shareless_{false},
+        aggregators_differ_{false}, aggregators_failed_{false};
+    std::optional<AggregatorList> aggregators_;
 
     std::mutex topology_mutex_; // of the next two
     bool topology_read_ = false;

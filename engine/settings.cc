@@ -45,6 +45,23 @@ Status check_fixed_point(int bits)
                  kMostFixedPointBits);
 }
 
+Status check_aggregators(int window, std::size_t copy_bytes)
+{
+    constexpr int kMostMessages = 64;
+    constexpr std::size_t kLeastCopy = 64u << 10;
+    if (window < 1 || window > kMostMessages) {
+        return error(Errc::kInvalid,
+                     "coll_hetcoll_aggregator_window %d is out of range, write 1 to %d messages",
+                     window, kMostMessages);
+    }
+    if (copy_bytes < kLeastCopy) {
+        return error(Errc::kInvalid,
+                     "coll_hetcoll_aggregator_copy %zu is too small, write at least %zu bytes",
+                     copy_bytes, kLeastCopy);
+    }
+    return {};
+}
+
 Status check_max_memory(std::size_t max_memory)
 {
     if (max_memory == 0 || max_memory >= HETCOLL_LEAST_MAX_MEMORY) {

@@ -18,6 +18,9 @@ namespace hetcoll {
 // coll_hetcoll_fixed_point; 0: floats are added as floats.
 [[nodiscard]] Status check_fixed_point(int bits);
 
+// coll_hetcoll_aggregator_window and coll_hetcoll_aggregator_copy.
+[[nodiscard]] Status check_aggregators(int window, std::size_t copy_bytes);
+
 // coll_hetcoll_max_memory; 0: no bound.
 [[nodiscard]] Status check_max_memory(std::size_t max_memory);
 

@@ -212,6 +212,44 @@ message='an element of some rank is no number or beyond \+-10922.7, the largest 
 message='hetcoll adds floats as usual: the ranks of this communicator have different coll_hetcoll_fixed_point' \
     case_ 3 ob1 "$forced" fixed_point differ
 
+# Sums by aggregators, real ones on the loopback device.
+if [ -x "$build/hetcoll_aggregator" ]; then
+    export HETCOLL_AGGREGATOR=$build/hetcoll_aggregator
+    also_expected='^\{"connections": '
+    with_() # with_ WHAT RANKS PML OPTIONS PROGRAM...
+    {
+        launcher="$here/with_aggregators.sh $1"
+        shift
+        case_ "$@"
+        launcher=
+    }
+    served=$(with in_network)
+    with_ one 2 ob1 "$served" in_network
+    with_ one 3 ob1 "$served" in_network
+    with_ leaves 4 ob1 "$served" in_network
+    with_ one 3 ob1 "$served --mca coll_hetcoll_aggregator_window 1 --mca coll_hetcoll_aggregator_copy 65536" \
+        in_network
+    also_expected="$also_expected|hetcoll: coll_hetcoll_algorithm in_network cannot run on a communicator of"
+    with_ one 3 ob1 "$served" fixed_point
+    message='no aggregators on this communicator of [34] ranks from now on, other algorithms serve it: .*aggregator 127'
+    with_ one 3 ob1 "$served" in_network killed
+    with_ one 3 ob1 "$served --mca coll_hetcoll_aggregator_copy 1M" in_network killed_in_place
+    HETCOLL_TEST_KILL=0 with_ leaves 4 ob1 "$served" in_network killed_in_place
+    HETCOLL_TEST_KILL=1 with_ leaves 4 ob1 "$served" in_network killed
+    with_ nobody 3 ob1 "$forced" in_network none
+    with_ other_key 3 ob1 "$forced" in_network none
+    message='hetcoll uses no aggregators: the ranks of this communicator have different coll_hetcoll_aggregators'
+    with_ one 3 ob1 "$forced" in_network differ
+    message='hetcoll uses no aggregators: .*/key'
+    with_ open_key 3 ob1 "$forced" in_network none
+    message='hetcoll is off.*coll_hetcoll_aggregators: '
+    case_ 2 ob1 "$forced --mca coll_hetcoll_aggregators nowhere" all_collectives
+    message= also_expected=
+else
+    echo 'skipped aggregators: they are not built'
+    skipped=$((skipped + 1))
+fi
+
 # What calls cost.
 case_ 2 ob1 "$(with leader)" counts leader leader
 case_ 5 ob1 "$(with leader)" counts leader leader

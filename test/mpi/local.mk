@@ -1,6 +1,6 @@
 # The MPI tests: programs, and run.sh which runs them all.
 EXTRA_DIST += test/mpi/run.sh test/mpi/cases.sh test/mpi/on_nodes.sh test/mpi/as_host.sh \
-	test/mpi/on_device.sh test/mpi/small_shm.sh
+	test/mpi/on_device.sh test/mpi/small_shm.sh test/mpi/with_aggregators.sh
 
 if WITH_CUDA
 check_LTLIBRARIES += libhetcoll_mpi_test.la
@@ -16,7 +16,7 @@ check_PROGRAMS += \
 	test/mpi/not_accelerated test/mpi/own_collectives test/mpi/observed test/mpi/other_memory \
 	test/mpi/sessions test/mpi/settings test/mpi/spawned test/mpi/staged_collectives \
 	test/mpi/steady_state test/mpi/streams test/mpi/threads test/mpi/types \
-	test/mpi/fixed_point test/mpi/reproducible test/mpi/user_ops test/mpi/wsp
+	test/mpi/fixed_point test/mpi/in_network test/mpi/reproducible test/mpi/user_ops test/mpi/wsp
 TESTS += test/mpi/run.sh
 
 test_mpi_aborts_SOURCES = test/mpi/aborts.cc
@@ -104,6 +104,9 @@ test_mpi_types_LDADD = $(mpi_test_libs)
 test_mpi_fixed_point_SOURCES = test/mpi/fixed_point.cc
 test_mpi_fixed_point_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
 test_mpi_fixed_point_LDADD = $(mpi_test_libs)
+test_mpi_in_network_SOURCES = test/mpi/in_network.cc
+test_mpi_in_network_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_in_network_LDADD = $(mpi_test_libs)
 test_mpi_reproducible_SOURCES = test/mpi/reproducible.cc
 test_mpi_reproducible_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
 test_mpi_reproducible_LDADD = $(mpi_test_libs)

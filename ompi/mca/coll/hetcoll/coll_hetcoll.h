@@ -59,6 +59,9 @@ typedef struct {
     bool skew;
     bool reproducible;
     int fixed_point;
+    char *aggregators, *aggregator_key;
+    int aggregator_window;
+    unsigned long aggregator_copy;
     bool recognize_ops;
     char *user_ops;
     bool progress_thread;

@@ -180,6 +180,20 @@ static int register_parameters(void)
                  "so that a sum has the same bits whatever the order; 0: as floats. A number that "
                  "is too large for it is an error",
                  OPAL_INFO_LVL_5, &c->fixed_point, 0);
+    register_string("aggregators",
+                    "Reduction servers (hetcoll_aggregator) that serve larger vectors: "
+                    "HOST:PORT,.... With several each serves some of the ranks, and a spine above "
+                    "them adds up their sums",
+                    &c->aggregators, "");
+    register_string("aggregator_key",
+                    "File with the key of the aggregators, readable by its owner alone",
+                    &c->aggregator_key, "");
+    register_int("aggregator_window", "Most messages to an aggregator in flight (1 to 64)",
+                 OPAL_INFO_LVL_5, &c->aggregator_window, 8);
+    (void)register_bytes("aggregator_copy",
+                         "Most bytes of the input that a call in place keeps until all ranks have "
+                         "the result from their aggregators; larger vectors go in several parts",
+                         &c->aggregator_copy, 16ul << 20);
     register_bool(
         "recognize_ops",
         "Reduce user-defined operations of half and bfloat16 on the GPU where their function is "
@@ -343,6 +357,10 @@ static int open_component(void)
         .skew = c->skew,
         .reproducible = c->reproducible,
         .fixed_point = c->fixed_point,
+        .aggregators = c->aggregators,
+        .aggregator_key = c->aggregator_key,
+        .aggregator_window = c->aggregator_window,
+        .aggregator_copy = c->aggregator_copy,
         .recognize_ops = c->recognize_ops,
         .user_ops = c->user_ops,
         .small_limit = c->small_limit,

@@ -1,0 +1,232 @@
+// A vector that aggregators reduce, piece by piece. All ranks end a piece together: only then is
+// its input given up. A rank that has lost its aggregator says so there, and the rest of the
+// vector, from that piece on, takes another algorithm.
+#include "engine/flags.h"
+#include "engine/operation.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace hetcoll {
+namespace {
+
+constexpr std::uint64_t kNobody = ~std::uint64_t{0};
+
+} // namespace
+
+// The first call that could use aggregators joins them.
+bool Operation::should_join() const noexcept
+{
+    return engine_.aggregation().is_untried() && !is_collective() && call_.kind >= 0 &&
+           call_.user_op == 0 && !in_order_ && bytes_ > engine_.small_limit();
+}
+
+void Operation::begin_pieces()
+{
+    piece_ = {};
+    if (host_ == nullptr && device_->direct()) { // aggregators take host memory only
+        auto bounce = process_.borrow_device(recv_, false);
+        if (!bounce.ok()) {
+            piece_.lost = true;
+            engine_.aggregation().disconnect();
+            end_piece();
+            return;
+        }
+        process_.give_back(std::move(device_));
+        device_ = std::move(*bounce);
+        classified_ = false;
+    }
+    begin_piece();
+}
+
+// Keeps the input where the result would overwrite it.
+void Operation::begin_piece()
+{
+    const std::size_t element = element_bytes(kind());
+    const std::size_t most =
+        std::max<std::size_t>(engine_.aggregation().piece_bytes() / element, 1);
+    piece_.first += piece_.count;
+    piece_.count = std::min(call_.count - piece_.first, most);
+    piece_.kept = nullptr;
+    state_ = State::kPieceCopy;
+    if (in_ != out_ && !copied_input_) {
+        return;
+    }
+    const std::size_t bytes = piece_.count * element;
+    const bool device = host_ == nullptr;
+    if (device && scratch_ == nullptr && device_->enter().ok()) {
+        auto borrowed = process_.borrow_scratch(device_->device(), bytes);
+        scratch_ = borrowed.ok() ? std::move(*borrowed) : nullptr;
+    } else if (!device && staged_send_ == nullptr) {
+        auto borrowed = process_.borrow_staging(nullptr, bytes);
+        staged_send_ = borrowed.ok() ? std::move(*borrowed) : nullptr;
+    }
+    if (device && scratch_ != nullptr) {
+        piece_.kept = scratch_->data();
+        start_copy(piece_.kept, result_piece(), bytes, recv_);
+    } else if (!device && staged_send_ != nullptr) {
+        piece_.kept = staged_send_->data();
+        std::memcpy(piece_.kept, result_piece(), bytes);
+    }
+}
+
+std::byte *Operation::result_piece() const noexcept
+{
+    return static_cast<std::byte *>(out_) + piece_.first * element_bytes(kind());
+}
+
+// The vectors from the current piece on.
+Vectors Operation::piece_vectors(std::size_t count) const noexcept
+{
+    const std::byte *const in = static_cast<const std::byte *>(copied_input_ ? out_ : in_) +
+                                piece_.first * element_bytes(kind());
+    return {
+        .send = in, .recv = result_piece(), .count = count, .op = op(), .kind = kind(), .user = {}};
+}
+
+void Operation::run_piece()
+{
+    state_ = State::kPiece;
+    Aggregation &network = engine_.aggregation();
+    const std::size_t element = element_bytes(kind());
+    const std::size_t message =
+        std::min(choice_.chunk_bytes, network.message_bytes()) / element * element;
+    const int messages = message_count(piece_.count * element, message);
+    const hetcoll_p2p &table = network.begin(op(), kind(), piece_.count);
+    engine_.executor().start(engine_.in_network_schedule(messages), table, 0, bounce(),
+                             piece_vectors(piece_.count), message, !failure_.ok());
+}
+
+// As advance(), of the states of a piece.
+bool Operation::running_piece()
+{
+    switch (state_) {
+    case State::kPieceCopy:
+        if (!copy_done()) {
+            return false;
+        }
+        run_piece();
+        return true;
+    case State::kPiece: {
+        Aggregation &network = engine_.aggregation();
+        const bool connected = network.poll();
+        const Progress progress = engine_.executor().step();
+        if (progress == Progress::kPending) {
+            return false;
+        }
+        piece_.lost = progress == Progress::kFailed;
+        if (piece_.lost || !connected) {
+            network.disconnect(); // from here on nothing touches the slots
+        }
+        process_.count(HETCOLL_BYTES_BOUNCE, engine_.executor().bytes_sent());
+        record_.bounced = true;
+        note(engine_.executor().take_failure());
+        if (piece_.lost && piece_.kept == nullptr && (in_ == out_ || copied_input_)) {
+            note(error(Errc::kNoMemory, "an aggregator was lost, and there was no memory to keep "
+                                        "the input of a call in place"));
+        }
+        end_piece();
+        return true;
+    }
+    case State::kPieceClose:
+        if (!meeting_done()) {
+            return false;
+        }
+        piece_ended();
+        return true;
+    case State::kPieceBack:
+        if (!copy_done() || !results_are_in()) {
+            return false;
+        }
+        if (piece_.kept != nullptr) {
+            bring_back();
+        } else {
+            run_rest();
+        }
+        return true;
+    default: return true;
+    }
+}
+
+// Did all ranks get this piece? Else the first that has lost its aggregator will say so.
+void Operation::end_piece()
+{
+    state_ = State::kPieceClose;
+    process_.count(HETCOLL_AGREEMENTS);
+    const std::uint64_t lost =
+        piece_.lost ? static_cast<std::uint64_t>(engine_.p2p().rank) : kNobody;
+    std::byte *const mine = Meeting::payload(engine_.group(), engine_.messages().mine);
+    std::memcpy(mine, &lost, sizeof lost);
+    meeting_.start(engine_.group(), engine_.messages(), mine, call_.tag, sizeof lost, 1,
+                   host_reduce(ReduceOp::kMin, ElementKind::kUint64),
+                   static_cast<Flags>((flags_ & ~kNotShared) | (piece_.lost ? kNotShared : 0) |
+                                      (failure_.ok() ? 0 : kFailed)));
+}
+
+void Operation::piece_ended()
+{
+    if (state_ == State::kDone) {
+        return;
+    }
+    const Flags all = meeting_.flags();
+    const bool lost = (all & kNotShared) != 0;
+    if (lost) {
+        std::uint64_t first = 0;
+        std::memcpy(&first, meeting_.sum(), sizeof first);
+        engine_.aggregation().abandon(static_cast<int>(first));
+    }
+    if ((all & kFailed) != 0) {
+        fail_together();
+    } else if (lost) {
+        state_ = State::kPieceBack;
+    } else if (piece_.first + piece_.count < call_.count) {
+        begin_piece();
+    } else {
+        serve(HETCOLL_CALLS_IN_NETWORK);
+        finish(HETCOLL_SUCCESS);
+    }
+}
+
+// What has arrived is applied while the connection is being lost: before its place is written anew.
+bool Operation::results_are_in()
+{
+    if (host_ != nullptr) {
+        return true;
+    }
+    Result<bool> idle = device_->is_idle();
+    if (!idle.ok()) {
+        note(idle.take_status());
+        return true;
+    }
+    return *idle;
+}
+
+void Operation::bring_back()
+{
+    const std::byte *const kept = std::exchange(piece_.kept, nullptr);
+    const std::size_t bytes = piece_.count * element_bytes(kind());
+    if (host_ == nullptr) {
+        start_copy(result_piece(), kept, bytes, recv_);
+    } else {
+        std::memcpy(result_piece(), kept, bytes);
+    }
+}
+
+// By messages among the ranks, whose memory need not be mapped for that.
+void Operation::run_rest()
+{
+    const std::size_t count = call_.count - piece_.first;
+    choice_ = engine_.choice(call_, bytes_, false);
+    if (!contains(kMessageAlgorithms, choice_.algorithm)) {
+        choice_ = {};
+    }
+    serve(static_cast<hetcoll_counter>(HETCOLL_CALLS_RECURSIVE_DOUBLING +
+                                       static_cast<int>(choice_.algorithm)));
+    state_ = State::kRun;
+    record_.chunk_bytes = choice_.chunk_bytes;
+    engine_.executor().start(engine_.schedule(choice_, bytes_).schedule, engine_.p2p(), call_.tag,
+                             bounce(), piece_vectors(count), choice_.chunk_bytes, !failure_.ok());
+}
+
+} // namespace hetcoll

@@ -1,0 +1,77 @@
+#!/bin/bash
+# with_aggregators.sh WHAT MPIRUN ARGUMENT...: runs mpirun beside hetcoll_aggregator on the loopback device,
+# and tells the component of it.
+#   one        one aggregator
+#   leaves     two, and a spine above them
+#   other_key  one with another key than the ranks have
+#   nobody     nobody listens there
+#   open_key   others may read the key
+# The test kills what HETCOLL_TEST_AGGREGATOR says, the process id of the one with number HETCOLL_TEST_KILL:
+# 0 is the spine.
+set -u
+what=$1
+shift
+work=$(mktemp -d) || exit 1
+servers=()
+# shellcheck disable=SC2329
+end()
+{
+    [ ${#servers[@]} -eq 0 ] || kill "${servers[@]}" 2>/dev/null
+    rm -rf "$work"
+}
+trap end EXIT
+umask 077
+od -An -N 32 -tx1 /dev/urandom | tr -d ' \n' >"$work/key"
+cp "$work/key" "$work/servers_key"
+[ "$what" != other_key ] || echo 'this is not what the ranks have' >"$work/servers_key"
+
+# serve NAME OPTION...: starts one at the next port that is free.
+port=$((20000 + $$ % 20000))
+serve()
+{
+    local name=$1 output=$work/$1
+    shift
+    while true; do
+        port=$((port + 1))
+        : >"$output"
+        UCX_LOG_LEVEL=fatal "$HETCOLL_AGGREGATOR" --listen "127.0.0.1:$port" --key "$work/servers_key" "$@" \
+            >"$output" 2>&1 &
+        for ((i = 0; i < 200; ++i)); do
+            if grep -q 'listening at' "$output"; then
+                servers+=($!)
+                disown # so that bash does not tell of the one that is killed
+                eval "$name=127.0.0.1:$port"
+                return
+            fi
+            kill -0 $! 2>/dev/null || break
+            sleep 0.05
+        done
+        if [ "$port" -gt $((20100 + $$ % 20000)) ]; then
+            cat "$output"
+            exit 1
+        fi
+    done
+}
+
+spine='' first='' second=''
+case $what in
+nobody) list=127.0.0.1:1 ;;
+open_key)
+    serve first
+    chmod 644 "$work/key"
+    list=$first
+    ;;
+leaves)
+    serve spine
+    serve first --spine "$spine"
+    serve second --spine "$spine"
+    list=$first,$second
+    ;;
+*)
+    serve first
+    list=$first
+    ;;
+esac
+export HETCOLL_TEST_AGGREGATOR=${servers[${HETCOLL_TEST_KILL:-0}]:-0}
+export OMPI_MCA_coll_hetcoll_aggregators=$list OMPI_MCA_coll_hetcoll_aggregator_key=$work/key
+"$@"

@@ -1,0 +1,64 @@
+#include "engine/aggregation.h"
+
+#include "engine/hetcoll.h"
+
+#include <gtest/gtest.h>
+
+namespace hetcoll {
+namespace {
+
+using Of = std::vector<int>;
+
+Of ranks_of(const Of &node_of, int count) { return aggregator_of_ranks(node_of, count); }
+
+TEST(AggregatorOfRanksTest, OneServesAll)
+{
+    EXPECT_EQ(ranks_of({0, 0, 1, 1}, 1), (Of{0, 0, 0, 0}));
+    EXPECT_EQ(ranks_of({0}, 1), Of{0});
+}
+
+TEST(AggregatorOfRanksTest, TheRanksOfANodeShareOne)
+{
+    EXPECT_EQ(ranks_of({0, 0, 0, 1, 2, 2}, 2), (Of{0, 0, 0, 0, 1, 1}));
+    EXPECT_EQ(ranks_of({0, 0, 0, 1, 2, 2}, 3), (Of{0, 0, 0, 1, 2, 2}));
+}
+
+TEST(AggregatorOfRanksTest, MoreAggregatorsThanNodesShareTheirRanks)
+{
+    EXPECT_EQ(ranks_of({0, 0, 0, 0}, 2), (Of{0, 0, 1, 1}));
+    EXPECT_EQ(ranks_of({0, 0, 1, 1}, 3), (Of{0, 0, 1, 2}));
+}
+
+TEST(AggregatorOfRanksTest, RanksThatGoRoundTheNodesAreCutInTheirOrder)
+{
+    EXPECT_EQ(ranks_of({0, 1, 0, 1}, 2), (Of{0, 0, 1, 1}));
+}
+
+TEST(AggregatorOfRanksTest, NoMoreAreUsedThanThereAreRanks)
+{
+    EXPECT_EQ(ranks_of({0, 0}, 7), (Of{0, 1}));
+}
+
+TEST(FactsTest, RanksWithOtherAggregatorsOrBitsAgreeOnNone)
+{
+    hetcoll_facts facts{}, none{};
+    facts.fixed_point = 16;
+    facts.aggregators = 5;
+    hetcoll_facts same = facts, merged = facts;
+    hetcoll_facts_merge(&merged, &same);
+    EXPECT_EQ(merged.aggregators, 5u);
+    EXPECT_EQ(merged.fixed_point, 16u);
+    EXPECT_EQ(merged.fixed_point_differs, 0u);
+    hetcoll_facts_merge(&none, &merged);
+    hetcoll_facts_merge(&none, &same);
+    EXPECT_EQ(none.aggregators, 0u);
+    EXPECT_EQ(none.aggregators_differ, 1u);
+    EXPECT_EQ(none.fixed_point_differs, 1u);
+    merged = facts;
+    hetcoll_facts_merge(&merged, &none); // in whatever order
+    EXPECT_EQ(merged.aggregators_differ, 1u);
+    EXPECT_EQ(merged.fixed_point_differs, 1u);
+}
+
+} // namespace
+} // namespace hetcoll
