@@ -1,4 +1,18 @@
 # Programs for users, installed, and the topologies of known machines.
+# Pure: no GPU, no MPI.
+if HAVE_BENCH_HEADERS
+bin_PROGRAMS += hetcoll_place
+TESTS += tools/hetcoll_place_test.sh
+endif
+noinst_LTLIBRARIES += libhetcoll_place.la
+libhetcoll_place_la_SOURCES = \
+	tools/place_allocation.h tools/place_allocation.cc \
+	tools/place_cluster.h tools/place_cluster.cc \
+	tools/place_print.h tools/place_print.cc
+hetcoll_place_SOURCES = tools/hetcoll_place.cc
+hetcoll_place_CPPFLAGS = $(AM_CPPFLAGS) -DHETCOLL_TOPOLOGY_FOLDER='"$(topologydir)"'
+hetcoll_place_LDADD = libhetcoll_place.la libhetcoll.la
+
 if WITH_CUDA
 if HAVE_BENCH_HEADERS
 bin_PROGRAMS += hetcoll_info
@@ -15,20 +29,6 @@ hetcoll_info_SOURCES = \
 	tools/info_trace.h tools/info_trace.cc
 hetcoll_info_CPPFLAGS = $(AM_CPPFLAGS) -DHETCOLL_TOPOLOGY_FOLDER='"$(topologydir)"'
 hetcoll_info_LDADD = libhetcoll.la
-
-# Pure: no GPU, no MPI.
-if HAVE_BENCH_HEADERS
-bin_PROGRAMS += hetcoll_place
-TESTS += tools/hetcoll_place_test.sh
-endif
-noinst_LTLIBRARIES += libhetcoll_place.la
-libhetcoll_place_la_SOURCES = \
-	tools/place_allocation.h tools/place_allocation.cc \
-	tools/place_cluster.h tools/place_cluster.cc \
-	tools/place_print.h tools/place_print.cc
-hetcoll_place_SOURCES = tools/hetcoll_place.cc
-hetcoll_place_CPPFLAGS = $(AM_CPPFLAGS) -DHETCOLL_TOPOLOGY_FOLDER='"$(topologydir)"'
-hetcoll_place_LDADD = libhetcoll_place.la libhetcoll.la
 
 if WITH_UCX
 if HAVE_BENCH_HEADERS

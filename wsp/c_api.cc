@@ -85,6 +85,12 @@ Status create(MPI_Comm comm, void *weights, std::size_t count, hetcoll_wsp_type 
     if (comm == MPI_COMM_NULL) {
         return hetcoll::error(Errc::kInvalid, "comm is MPI_COMM_NULL");
     }
+    int has_two_groups = 0;
+    MPI_Comm_test_inter(comm, &has_two_groups);
+    if (has_two_groups != 0) {
+        return hetcoll::error(Errc::kInvalid, "comm is an inter-communicator: merge it first "
+                                              "(MPI_Intercomm_merge)");
+    }
     auto handle = std::make_unique<hetcoll_wsp>();
     auto training = hetcoll::Training::create(comm, weights, count, type, options);
     if (!training.ok()) {
@@ -124,7 +130,10 @@ int hetcoll_wsp_progress(hetcoll_wsp *wsp)
 {
     return call("hetcoll_wsp_progress", [&]() -> Status {
         Status status = need(wsp, "wsp");
-        return status.ok() ? wsp->training->progress() : std::move(status);
+        if (status.ok()) {
+            wsp->training->progress();
+        }
+        return status;
     });
 }
 

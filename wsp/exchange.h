@@ -43,7 +43,7 @@ private:
     MPI_Comm comm_ = MPI_COMM_NULL;
 };
 
-// What is summed: elements of one kind, with MPI's words for it.
+// What is summed.
 struct SumType {
     ElementKind kind = ElementKind::kFloat32;
     std::size_t count = 0;
@@ -70,7 +70,7 @@ public:
     // Rank 0's vector for all.
     Status broadcast(void *vector);
     // Whatever is under way moves on.
-    Status progress();
+    void progress();
 
     // Collective, and no part of the order of the sums: the greatest of each number.
     Status maxima(std::span<std::int64_t> numbers);

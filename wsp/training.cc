@@ -102,9 +102,9 @@ Status Training::prepare(void *weights, std::size_t count, hetcoll_wsp_type type
                      "several handles",
                      count, weights, INT_MAX);
     }
-    const Result<ElementKind> kind = kind_of(type);
+    Result<ElementKind> kind = kind_of(type);
     if (!kind.ok()) {
-        return error(kind.status().code(), "%s", kind.status().message().c_str());
+        return kind.take_status();
     }
     weights_ = weights;
     Result<std::unique_ptr<Vectors>> vectors = make_vectors(weights, count, *kind);

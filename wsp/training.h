@@ -26,7 +26,7 @@ public:
     Status step(const void *update);
     Status flush();  // collective
     Status finish(); // collective: flush() unless a call has failed, the last one before the end
-    Status progress() { return exchange_->progress(); }
+    void progress() { exchange_->progress(); }
     [[nodiscard]] hetcoll_wsp_statistics statistics() const;
     Status rank_statistics(hetcoll_wsp_statistics *ranks); // collective
 

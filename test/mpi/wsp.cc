@@ -235,6 +235,30 @@ void flushes(Program &program, Memory memory)
                   "statistics of the ranks are wrong");
 }
 
+// Rank 0 ends a wave only when the others have told it that they ended two.
+void leads(Program &program)
+{
+    const int distance = 2, ranks = program.ranks();
+    std::vector<double> update(100, 1);
+    Model model(program, Memory::kHost, update, rules(distance, 1));
+    const auto step = [&] { model.step(update); };
+    if (program.rank() == 0) {
+        for (int rank = 1; rank < ranks; ++rank) {
+            MPI_Recv(nullptr, 0, MPI_BYTE, MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        }
+    }
+    step();
+    step();
+    if (program.rank() > 0) {
+        MPI_Send(nullptr, 0, MPI_BYTE, 0, 0, MPI_COMM_WORLD);
+        program.check(model.statistics().max_lead == 1, "ahead of rank 0 by %llu waves, not by 1",
+                      static_cast<unsigned long long>(model.statistics().max_lead));
+    }
+    step();
+    model.flush();
+    program.check(model.weights() == std::vector<double>(100, 1 + 3. * ranks), "wrong weights");
+}
+
 template <class T>
 void exact_sum(Program &program, hetcoll_wsp_type type, const std::vector<T> &numbers)
 {
@@ -303,6 +327,17 @@ void wrong_calls(Program &program)
     fails(program,
           hetcoll_wsp_create(MPI_COMM_NULL, weights.data(), 10, HETCOLL_WSP_FLOAT, nullptr, &wsp),
           HETCOLL_WSP_ERR_ARGUMENT, "MPI_COMM_NULL");
+    if (program.ranks() > 1) {
+        MPI_Comm half = MPI_COMM_NULL, both = MPI_COMM_NULL;
+        const int side = program.rank() % 2;
+        MPI_Comm_split(MPI_COMM_WORLD, side, 0, &half);
+        MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - side, 0, &both);
+        fails(program,
+              hetcoll_wsp_create(both, weights.data(), 10, HETCOLL_WSP_FLOAT, nullptr, &wsp),
+              HETCOLL_WSP_ERR_ARGUMENT, "inter-communicator");
+        MPI_Comm_free(&both);
+        MPI_Comm_free(&half);
+    }
     fails(program, create(HETCOLL_WSP_OPTIONS, nullptr), HETCOLL_WSP_ERR_ARGUMENT, "null pointer");
     fails(program, hetcoll_wsp_step(nullptr, weights.data()), HETCOLL_WSP_ERR_ARGUMENT,
           "hetcoll_wsp_step: wsp is a null pointer");
@@ -437,9 +472,11 @@ int main(int argc, char **argv)
     if (what == "host") {
         everything(program, hetcoll::Memory::kHost);
         every_type(program);
+        leads(program);
         wrong_calls(program);
     } else if (what == "device") {
         everything(program, hetcoll::Memory::kDevice);
+        flushes(program, program.rank() == 0 ? hetcoll::Memory::kHost : hetcoll::Memory::kDevice);
     } else if (what == "device_fails") {
         driver_fails(program);
     } else if (what == "no_threads") {
