@@ -8,8 +8,8 @@
 //   two rings       T_2L = 2(n-1)a + 2(n-1)/n M/B_i + 2(H-1)a + 2(H-1)/H M/B_o
 //   in the network  T_PN = 2(n-1)a + 2(n-1)/n M/B_i + 2a + M/B_o    (every rank sends its slice)
 //
-// hetcoll runs the first two (ring; hierarchical). The third needs switches that reduce: it says
-// what they would bring.
+// hetcoll runs the first two (ring; hierarchical). The third needs switches that reduce, or servers
+// that do for one rank a node (in_network): it says what they would bring.
 #pragma once
 
 #include <cstdint>
