@@ -12,7 +12,8 @@ examples/device_allreduce: examples/device_allreduce.c $(emulated_gpu_lib)/libcu
 		$(emulated_gpu_lib)/libcuda.so.1
 
 # Wave-synchronous training, as a user builds it: against the library and its header.
-EXTRA_DIST += examples/wsp
+EXTRA_DIST += examples/wsp/README.md examples/wsp/environment.sh examples/wsp/hetcoll_wsp.py \
+	examples/wsp/logistic.c examples/wsp/logistic_test.sh examples/wsp/train.py examples/wsp/train_test.sh
 CLEANFILES += examples/wsp/logistic examples/wsp/logistic_on_gpu
 check_DATA += examples/wsp/logistic
 if WITH_CUDA

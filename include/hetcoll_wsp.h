@@ -31,8 +31,9 @@
  * stream need not be finished before a call, other work must be; after it everything is complete
  * for every stream.
  *
- * Every function but the last two returns HETCOLL_WSP_SUCCESS or one of the codes below. After an
- * error of step or flush the weights are undefined, and the handle is only good for free.
+ * Every function but the last two returns HETCOLL_WSP_SUCCESS or one of the codes below. After
+ * HETCOLL_WSP_ERR_ARGUMENT nothing has happened; after another error of step or flush the weights
+ * are undefined, and the handle is only good for free.
  */
 #ifndef HETCOLL_WSP_H
 #define HETCOLL_WSP_H

@@ -83,6 +83,8 @@ class Training:
     def __init__(self, parameters, distance=1, steps_per_wave=1, deterministic=False, progress_us=500,
                  scale=None):
         parameters = list(parameters)
+        if len({(p.dtype, p.device) for p in parameters}) != 1 or parameters[0].dtype not in _TYPES:
+            raise ValueError("give parameters of one floating-point type on one device, others to a Training of their own")
         self.weights = torch.cat([p.detach().reshape(-1) for p in parameters])
         start = 0
         for parameter in parameters:

@@ -476,6 +476,8 @@ int main(int argc, char **argv)
         wrong_calls(program);
     } else if (what == "device") {
         everything(program, hetcoll::Memory::kDevice);
+        program.check(program.counters().read()[hetcoll::Counter::kCallsStaged] == 0,
+                      "a sum was reduced on the host");
         flushes(program, program.rank() == 0 ? hetcoll::Memory::kHost : hetcoll::Memory::kDevice);
     } else if (what == "device_fails") {
         driver_fails(program);
