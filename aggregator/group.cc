@@ -96,21 +96,16 @@ void Group::add(Connection connection, const Member &member)
 
 void Group::remove(Connection connection)
 {
-    std::erase_if(workers_, [&](const Worker &w) { return w.connection == connection; });
+    const auto worker = std::find_if(workers_.begin(), workers_.end(),
+                                     [&](const Worker &w) { return w.connection == connection; });
+    const std::string first = std::to_string(worker->rank);
+    const std::string last = std::to_string(worker->rank + worker->span - 1);
+    gone_ =
+        worker->span == 1 ? "rank " + first + " has" : "ranks " + first + " to " + last + " have";
+    workers_.erase(worker);
 }
 
-std::string Group::rank_name(Connection connection) const
-{
-    for (const Worker &worker : workers_) {
-        if (worker.connection == connection) {
-            const std::string first = std::to_string(worker.rank);
-            return worker.span == 1
-                       ? "rank " + first
-                       : "ranks " + first + " to " + std::to_string(worker.rank + worker.span - 1);
-        }
-    }
-    return "nobody";
-}
+std::string Group::gone() const { return gone_ + " gone before the sum was complete"; }
 
 bool Group::complete() const noexcept
 {
@@ -158,7 +153,7 @@ std::string Group::on_part(Connection from, const Part &part, Payload payload)
         return {};
     }
     if (!complete()) {
-        return "a rank has left the communicator, and others still reduce on it";
+        return gone();
     }
     worker->arrived[part.sequence % window_] = {true, part.reduction, std::move(payload)};
     return look_at(*worker);

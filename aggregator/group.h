@@ -70,9 +70,10 @@ public:
     // Why the member cannot belong to it, or nothing.
     [[nodiscard]] std::string check(const Member &member) const;
     void add(Connection connection, const Member &member); // requires that check() finds nothing
-    void remove(Connection connection);                    // from now on it is not complete
-    [[nodiscard]] bool complete() const noexcept;          // all ranks are there
-    [[nodiscard]] std::string rank_name(Connection connection) const; // "rank 3", "ranks 4 to 7"
+    // From now on it is not complete, and who sends a part hears so.
+    void remove(Connection connection);
+    [[nodiscard]] bool complete() const noexcept; // all ranks are there
+    [[nodiscard]] std::string gone() const;       // who was removed last, and that this is an error
     [[nodiscard]] bool has_spine() const noexcept { return shape_.count < shape_.ranks; }
     [[nodiscard]] std::uint32_t window() const noexcept { return window_; }
     void limit_window(std::uint32_t window); // before the first part
@@ -125,6 +126,7 @@ private:
     Output &output_;
     std::vector<Worker> workers_; // in the order of their ranks
     std::vector<Slot> slots_;
+    std::string gone_;
     std::shared_ptr<SumPool> pool_ = std::make_shared<SumPool>();
     std::optional<Reduction> current_;
     std::uint64_t left_bytes_ = 0; // of the current reduction, that no message has brought

@@ -256,6 +256,8 @@ void Server::on_lost(Connection connection, const std::string &why)
     if (const auto spine = spines_.find(connection); spine != spines_.end()) {
         Room &room = *spine->second;
         room.spine()->on_lost(why);
+        spines_.erase(spine);
+        spines_[room.spine()->connection()] = &room;
         look_at_spine(room);
         return;
     }
@@ -270,16 +272,15 @@ void Server::on_lost(Connection connection, const std::string &why)
     }
 }
 
-// A worker that goes while nothing is on its way has done with the communicator. What others send
-// to a group that is not whole any more ends it.
+// A worker that goes while nothing is on its way has done with the communicator; what others send
+// to a group that is not whole any more ends it. One that goes before all have come may come back.
 void Server::leave(Room &room, Connection connection)
 {
     Group &group = room.group();
-    const bool waited_for = !room.is_ready() || group.is_busy();
-    const std::string rank = group.rank_name(connection);
+    const bool waited_for = room.is_ready() ? group.is_busy() : group.complete();
     group.remove(connection);
     if (waited_for) {
-        fail(room, rank + " has gone before the sum was complete");
+        fail(room, group.gone());
     } else if (group.member_count() == 0) {
         remove(room);
     }

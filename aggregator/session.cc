@@ -1,9 +1,18 @@
 #include "aggregator/session.h"
 
 namespace hetcoll {
+namespace {
+
+// UCX loses a connection in a few hundred while it is being made, when both sides are busy.
+constexpr int kAttempts = 3;
+
+} // namespace
 
 Status Session::connect(const Endpoint &to)
 {
+    ++attempts_;
+    to_ = to;
+    stage_ = Stage::kNew;
     Result<Nonce> nonce = prover_.random();
     if (!nonce.ok()) {
         return nonce.take_status();
@@ -28,6 +37,12 @@ void Session::fail(Status why)
 
 void Session::on_lost(const std::string &why)
 {
+    if (state_ == SessionState::kJoining && attempts_ < kAttempts) {
+        if (Status again = connect(to_); !again.ok()) {
+            fail(std::move(again));
+        }
+        return;
+    }
     fail(error(Errc::kUnsupported, "the connection to aggregator %s is lost: %s%s", where_.c_str(),
                why.c_str(),
                state_ == SessionState::kJoining ? "; is hetcoll_aggregator running there?" : ""));

@@ -32,7 +32,8 @@ public:
     [[nodiscard]] Status connect(const Endpoint &to);
     [[nodiscard]] Connection connection() const noexcept { return connection_; }
 
-    // What the wire tells of connection().
+    // What the wire tells of connection(). While joining, it connects anew a few times where the
+    // connection is lost: then connection() is another one.
     void on_message(std::span<const std::byte> header, Payload payload);
     void on_lost(const std::string &why);
     // Gives up: the first reason stays.
@@ -61,6 +62,8 @@ private:
     Member member_;
     std::string where_;
     Sums &sums_;
+    Endpoint to_;
+    int attempts_ = 0;
     Connection connection_ = kNoConnection;
     SessionState state_ = SessionState::kJoining;
     Status status_;

@@ -3,6 +3,7 @@ if WITH_CUDA
 if WITH_UCX
 if HAVE_BENCH_HEADERS
 check_PROGRAMS += test/aggregator/worker
+TESTS += test/aggregator/process_test.sh
 endif
 endif
 endif
@@ -10,3 +11,4 @@ test_aggregator_worker_SOURCES = \
 	test/aggregator/ring.h test/aggregator/ring.cc \
 	test/aggregator/worker.cc
 test_aggregator_worker_LDADD = libhetcoll.la
+EXTRA_DIST += test/aggregator/net.sh test/aggregator/process_test.sh

@@ -37,10 +37,10 @@ private:
                     Payload payload) override
     {
         if (payload.size() == 0 && connection == next_) {
-            next_is_there_ = true;
+            ++answers_;
         } else if (payload.size() == 0) {
             previous_ = connection;
-            greeted_ = true;
+            ++greetings_;
             wire_->send(previous_, encode(Challenge{}));
         } else if (connection == previous_) {
             arrived_.push_back(std::move(payload));
@@ -48,14 +48,16 @@ private:
     }
     void on_lost(Connection connection, const std::string &why) override
     {
-        lost_ = connection == next_ || connection == previous_ ? why : lost_;
+        if ((connection == next_ && answers_ < 2) || (connection == previous_ && greetings_ < 2)) {
+            lost_ = why;
+        }
     }
 
     std::unique_ptr<Wire> wire_;
     int rank_, ranks_;
     std::size_t message_bytes_;
     Connection next_ = kNoConnection, previous_ = kNoConnection;
-    bool greeted_ = false, next_is_there_ = false; // by the previous one; it has answered
+    int greetings_ = 0, answers_ = 0; // one each at the beginning, and at the end
     std::deque<Payload> arrived_;
     std::string lost_;
 };
@@ -78,7 +80,7 @@ Status WireRing::meet(const Endpoint &next)
             next_ = kNoConnection;
         }
         wire_->wait(50, -1);
-        if (previous_ != kNoConnection && next_is_there_) {
+        if (greetings_ == 1 && answers_ == 1) {
             return {};
         }
     }
@@ -88,9 +90,8 @@ Status WireRing::meet(const Endpoint &next)
 // Whoever goes with messages on their way takes them along.
 void WireRing::part()
 {
-    greeted_ = next_is_there_ = false;
     wire_->send(next_, encode(Challenge{}));
-    while ((!greeted_ || !next_is_there_) && lost_.empty()) {
+    while ((greetings_ < 2 || answers_ < 2) && lost_.empty()) {
         if (!wire_->progress(*this)) {
             wire_->wait(100, -1);
         }

@@ -79,7 +79,7 @@ TEST(AggregatorFailureTest, WhoReducesWithARankThatHasLeftIsTold)
     IntReduction one(*house.clients[1], plan, Ints(1, 1), kSum, kInt32);
     house.settle();
     EXPECT_EQ(one.test(), kAggregatorFailed);
-    EXPECT_NE(why(house, 1).find("has left"), std::string::npos);
+    EXPECT_NE(why(house, 1).find("rank 0 has gone"), std::string::npos);
 }
 
 TEST(AggregatorFailureTest, TheAggregatorsDeathFailsAllThatWaits)
@@ -145,7 +145,7 @@ TEST(AggregatorFailureTest, ALeafsWorkersDeathReachesTheOtherLeaf)
     house.settle();
     EXPECT_EQ(one.test(), kAggregatorFailed);
     EXPECT_EQ(other.test(), kAggregatorFailed);
-    EXPECT_NE(why(house, 2).find("ranks 0 to 1 has gone"), std::string::npos);
+    EXPECT_NE(why(house, 2).find("ranks 0 to 1 have gone"), std::string::npos);
 }
 
 TEST(AggregatorFailureTest, RanksThatCallDifferentReductionsAreTold)

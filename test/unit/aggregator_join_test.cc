@@ -280,6 +280,31 @@ TEST(AggregatorJoinTest, NobodyListensThere)
     EXPECT_NE(house.clients[0]->status().message().find("host:1"), std::string::npos);
 }
 
+TEST(AggregatorJoinTest, AConnectionThatIsLostWhileJoiningIsMadeAnew)
+{
+    House house;
+    house.serve(1);
+    house.join(plan_of(1));
+    house.servers.clear(); // the worker has connected, and has had no answer yet
+    house.serve(1);
+    house.settle();
+    EXPECT_EQ(house.clients[0]->step(), AggregatorState::kJoined);
+}
+
+TEST(AggregatorJoinTest, WhoGoesBeforeAllHaveComeMayComeBack)
+{
+    House house;
+    house.serve(1);
+    AggregatorPlan plan = plan_of(2);
+    house.join_all(1, plan);
+    house.clients.clear();
+    house.settle();
+    EXPECT_EQ(house.servers[0]->groups(), 0u);
+    house.join_all(2, plan);
+    EXPECT_EQ(house.clients[0]->step(), AggregatorState::kJoined);
+    EXPECT_EQ(house.servers[0]->counters().groups_failed, 0u);
+}
+
 TEST(AggregatorJoinTest, APlanThatCannotBeIsRefusedAtOnce)
 {
     MemoryInternet internet;

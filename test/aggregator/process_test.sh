@@ -1,0 +1,185 @@
+#!/bin/bash
+# process_test.sh: aggregators and workers as processes, on loopback and between network namespaces
+# with links of limited rate that lose packets.
+set -u
+builddir=${HETCOLL_BUILDDIR:-.}
+. "${HETCOLL_SRCDIR:-.}/test/aggregator/net.sh"
+begin
+failures=0
+
+check() # WHAT COMMAND...: the command succeeds
+{
+    if "${@:2}"; then
+        echo "ok    $1"
+    else
+        echo "FAIL  $1"
+        failures=$((failures + 1))
+    fi
+}
+
+# workers FIRST COUNT NAMESPACE|- HOST:PORT ARGUMENT...: ranks; {I} in NAMESPACE is the rank.
+workers()
+{
+    local rank
+    group=()
+    for rank in $(seq "$1" $(($1 + $2 - 1))); do
+        worker "w$rank" "${3//\{I\}/$rank}" --aggregator "$4" --key "$work/key" --rank "$rank" "${@:5}"
+        group+=("$started")
+    done
+}
+
+# codes_are CODE...: how the workers ended that were started last. They end with 0 only if every
+# element was right.
+codes_are()
+{
+    local pid got=
+    for pid in "${group[@]}"; do
+        wait "$pid"
+        got="$got${got:+ }$?"
+    done
+    [ "$got" = "$*" ] || { echo "      exit codes $got, wanted $*"; cat "$work"/w*.out "$work"/w*.err; false; }
+}
+
+# fields_are FILE NAME VALUE...: numbers in the file's line of JSON.
+fields_are()
+{
+    local file=$1 ok=0
+    shift
+    while [ $# -gt 0 ]; do
+        [ "$(field "$work/$file" "$1")" = "$2" ] || { echo "      $file: $1 is $(field "$work/$file" "$1"), wanted $2"; ok=1; }
+        shift 2
+    done
+    return $ok
+}
+
+says() { grep -q "$2" "$work/$1" || { echo "      $1: $(cat "$work/$1")"; false; }; }
+
+# stop NAME PID: by SIGTERM; succeeds if it ended well.
+stop()
+{
+    kill "$2" && wait "$2"
+}
+
+zeros="0 0 0 0 0 0 0 0"
+
+loopback_sums()
+{
+    local at=127.0.0.1:$port
+    serve s - "$at" --window 4
+    # 100,000 integers of 4 bytes in messages of 16 KiB are 25 messages a reduction. Joining takes 108
+    # bytes; the first message's header 50, those of the others 20.
+    workers 0 8 - "$at" --ranks 8 --count 100000 --iterations 5 --window 6 --message-bytes 16384
+    check "8 workers on loopback: every element" codes_are $zeros
+    check "a worker sends and receives the vector and headers, never more than the window in flight" \
+        fields_are w3.out payload_bytes_out 2000000 payload_bytes_in 2000000 messages_out 125 \
+        messages_in 125 window 4 most_in_flight 4 header_bytes_out $((108 + 5 * (50 + 24 * 20)))
+    workers 0 2 - "$at" --ranks 2 --count 1001 --float
+    check "floats" codes_are 0 0
+    kill -USR1 "$served"
+    sleep 0.3
+    check "SIGUSR1 writes statistics" fields_are s.out joined 10 parts 1002 sums 1002 malformed 0
+    check "the aggregator has no more in flight than the window" fields_are s.out most_in_flight 4
+    check "SIGTERM ends it well" stop s "$served"
+    check "its last line has everything" fields_are s.out groups 2 groups_failed 0 groups_now 0
+}
+
+keys()
+{
+    local at=127.0.0.1:$((port + 1))
+    serve s - "$at"
+    (umask 077 && echo 'another key, as long' >"$work/other")
+    worker w0 - --aggregator "$at" --key "$work/other" --rank 0 --ranks 1
+    group=("$started")
+    check "another key: refused" codes_are 3
+    check "... and the worker says why" says w0.out "the key is not this aggregator's"
+    head -c 100000 /dev/urandom >"/dev/tcp/127.0.0.1/$((port + 1))" 2>/dev/null
+    workers 0 2 - "$at" --ranks 2
+    check "who does not speak UCX changes nothing for others" codes_are 0 0
+    stop s "$served"
+    check "the refusal is counted" fields_are s.out wrong_key 1 joined 2
+    chmod 640 "$work/key"
+    check "a key file that others may read is refused" \
+        eval '! "$builddir/hetcoll_aggregator" --listen "$at" --key "$work/key" 2>"$work/e"'
+    check "... and it says what to do" says e "chmod 600"
+    worker w0 - --aggregator "$at" --key "$work/key" --rank 0 --ranks 1
+    group=("$started")
+    check "... by workers, too" codes_are 3
+    chmod 600 "$work/key"
+}
+
+deaths()
+{
+    local at=127.0.0.1:$((port + 2)) start
+    serve s - "$at"
+    workers 0 3 - "$at" --ranks 4 --count 100000 --iterations 3
+    local alive=("${group[@]}")
+    worker w3 - --aggregator "$at" --key "$work/key" --rank 3 --ranks 4 --count 100000 --iterations 3 --die-in 1
+    group=("${alive[@]}" "$started")
+    start=$SECONDS
+    check "a worker dies: the others return an error" codes_are 3 3 3 9
+    check "... within seconds" [ $((SECONDS - start)) -le 20 ]
+    check "... that says who" says w0.out "rank 3 has gone before the sum was complete"
+    workers 0 2 - "$at" --ranks 2
+    check "... and the aggregator goes on" codes_are 0 0
+    workers 0 4 - "$at" --ranks 4 --count 100000 --seconds 60
+    sleep 2
+    kill -9 "$served"
+    start=$SECONDS
+    check "the aggregator dies: all workers return an error" codes_are 3 3 3 3
+    check "... within seconds" [ $((SECONDS - start)) -le 20 ]
+    check "... that says which" says w0.out "the connection to aggregator $at is lost"
+    worker w0 - --aggregator "$at" --key "$work/key" --rank 0 --ranks 1
+    group=("$started")
+    check "nobody listens: an error" codes_are 3
+}
+
+leaves()
+{
+    local spine=127.0.0.1:$((port + 3)) a=127.0.0.1:$((port + 4)) b=127.0.0.1:$((port + 5)) both
+    serve spine - "$spine" && local spine_pid=$served
+    serve a - "$a" --spine "$spine" && local a_pid=$served
+    serve b - "$b" --spine "$spine" && local b_pid=$served
+    workers 0 3 - "$a" --ranks 8 --served 3 --count 50000 --iterations 3
+    both=("${group[@]}")
+    workers 3 5 - "$b" --ranks 8 --first 3 --served 5 --count 50000 --iterations 3
+    group=("${both[@]}" "${group[@]}")
+    check "two leaves and their spine" codes_are $zeros
+    stop a "$a_pid" && stop b "$b_pid" && stop spine "$spine_pid"
+    check "a leaf sends its spine one vector, whatever its workers" \
+        fields_are a.out payload_bytes_in 1800000 payload_bytes_up 600000 payload_bytes_down 600000
+    check "... and so gets the spine" fields_are spine.out payload_bytes_in 1200000 joined 2
+}
+
+between_namespaces()
+{
+    if ! may_have_namespaces; then
+        echo "skipped: no network namespaces with limited links here (needs root, ip and tc)"
+        return
+    fi
+    network 8 100mbit 400000 || { check "namespaces" false; return; }
+    serve s "${net}sw" "10.77.0.1:$port"
+    workers 0 8 "${net}w{I}" "10.77.0.1:$port" --ranks 8 --count 200000 --iterations 2
+    check "8 workers on links of 100 Mbit/s: every element" codes_are $zeros
+    stop s "$served"
+    no_network
+    # Short queues: what TCP sends too fast is lost. netem loses at random, and delays.
+    network 8 100mbit 70000 || { check "namespaces" false; return; }
+    if tc -n "${net}sw" qdisc replace dev p0 root netem loss 1% delay 2ms 2>/dev/null; then
+        echo "      worker 0's link loses 1 % of all packets and delays them by 2 ms"
+    fi
+    serve s "${net}sw" "10.77.0.1:$port"
+    workers 0 8 "${net}w{I}" "10.77.0.1:$port" --ranks 8 --count 200000 --iterations 2
+    check "8 workers on links that lose packets: every element" codes_are $zeros
+    echo "      $(lost_packets) packets were lost"
+    check "... and some were lost" [ "$(lost_packets)" -gt 0 ]
+    stop s "$served"
+    no_network
+}
+
+loopback_sums
+keys
+deaths
+leaves
+between_namespaces
+[ "$failures" -eq 0 ] || echo "$failures checks failed"
+[ "$failures" -eq 0 ]
