@@ -48,6 +48,13 @@ Member member_of(const AggregatorPlan &plan)
             .message_bytes = static_cast<std::uint32_t>(plan.message_bytes)};
 }
 
+using Clock = std::chrono::steady_clock;
+
+Clock::duration seconds(double s)
+{
+    return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(s));
+}
+
 class Client final : public AggregatorClient, private WireEvents, private Session::Sums {
 public:
     Client(const AggregatorPlan &plan, std::unique_ptr<Wire> wire,
@@ -92,6 +99,7 @@ private:
     void on_sum(std::uint64_t sequence, Payload sum) override;
 
     void advance();
+    void look_at_silence();
     void send_waiting();
     void receive_waiting();
     void fail_all();
@@ -108,7 +116,10 @@ private:
     int peer_;
     std::size_t message_bytes_;
     std::string where_;
-    std::chrono::steady_clock::time_point deadline_;
+    Clock::time_point deadline_; // to have joined
+    Clock::duration most_silence_;
+    Clock::time_point heard_; // since then nothing has come, although something was waited for
+    std::uint64_t heard_messages_ = 0;
     hetcoll_p2p table_{};
     AggregatorTraffic traffic_;
 
@@ -129,9 +140,8 @@ Client::Client(const AggregatorPlan &plan, std::unique_ptr<Wire> wire,
       where_(plan.endpoint.text()), wire_(std::move(wire)), prover_(std::move(prover)),
       session_(*wire_, *prover_, member_of(plan), where_, *this)
 {
-    deadline_ = std::chrono::steady_clock::now() +
-                std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                    std::chrono::duration<double>(plan.join_seconds));
+    deadline_ = Clock::now() + seconds(plan.join_seconds);
+    most_silence_ = seconds(plan.silence_seconds);
     table_ = {.context = this,
               .rank = plan.rank,
               .size = plan.ranks,
@@ -146,8 +156,7 @@ Client::Client(const AggregatorPlan &plan, std::unique_ptr<Wire> wire,
 AggregatorState Client::step()
 {
     advance();
-    if (session_.state() == SessionState::kJoining &&
-        std::chrono::steady_clock::now() > deadline_) {
+    if (session_.state() == SessionState::kJoining && Clock::now() > deadline_) {
         session_.fail(error(Errc::kUnsupported,
                             "aggregator %s did not let all ranks join in time: is it running and "
                             "reachable from every rank's machine?",
@@ -170,6 +179,24 @@ void Client::advance()
         return;
     }
     send_waiting();
+    look_at_silence();
+}
+
+void Client::look_at_silence()
+{
+    const Clock::time_point now = Clock::now();
+    const bool waits = sent_ > consumed_ && sums_.empty();
+    if (!waits || session_.messages_in() != heard_messages_) {
+        heard_messages_ = session_.messages_in();
+        heard_ = now;
+    } else if (now - heard_ > most_silence_) {
+        session_.fail(
+            error(Errc::kUnsupported,
+                  "aggregator %s has said nothing for a long time, while a sum was waited "
+                  "for: its machine or the network is down",
+                  where_.c_str()));
+        fail_all();
+    }
 }
 
 void Client::begin(ReduceOp op, ElementKind kind, std::size_t count)

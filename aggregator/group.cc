@@ -134,6 +134,17 @@ std::vector<Connection> Group::members() const
     return all;
 }
 
+std::vector<Connection> Group::waiting() const
+{
+    std::vector<Connection> all;
+    for (const Worker &worker : workers_) {
+        if (worker.next > answered_) {
+            all.push_back(worker.connection);
+        }
+    }
+    return all;
+}
+
 // Parts of every member's window; the sums of a window, and those of the one before that slow
 // members still receive.
 std::uint64_t Group::memory_bytes(const Member &shape, std::uint32_t window, int members) noexcept

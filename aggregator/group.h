@@ -79,6 +79,8 @@ public:
     void limit_window(std::uint32_t window); // before the first part
     [[nodiscard]] const Member &shape() const noexcept { return shape_; }
     [[nodiscard]] std::vector<Connection> members() const;
+    // Those that have sent a part whose sum is not complete.
+    [[nodiscard]] std::vector<Connection> waiting() const;
     [[nodiscard]] int member_count() const noexcept { return static_cast<int>(workers_.size()); }
     // Some message of some member has not been answered.
     [[nodiscard]] bool is_busy() const noexcept { return opened_ != answered_; }

@@ -6,6 +6,7 @@ hetcoll_sources += \
 	aggregator/protocol.h aggregator/protocol.cc \
 	aggregator/server.h aggregator/server.cc \
 	aggregator/session.h aggregator/session.cc \
+	aggregator/tcp_silence.h aggregator/tcp_silence.cc \
 	aggregator/ucx_library.h aggregator/ucx_library.cc \
 	aggregator/ucx_wire.h aggregator/ucx_wire.cc \
 	aggregator/wire.h

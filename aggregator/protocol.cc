@@ -19,6 +19,7 @@ enum class Type : std::uint8_t {
     kFirstPart,
     kPart,
     kSum,
+    kAlive,
 };
 
 class Writer {
@@ -169,6 +170,7 @@ struct Encoder {
         to.number(m.token);
         to.number(m.sequence);
     }
+    void operator()(const Alive & /*m*/) { Writer(header, Type::kAlive); }
 };
 
 std::optional<Message> decode_refused(Reader &from)
@@ -232,6 +234,7 @@ std::optional<Message> decode_body(Type type, Reader &from)
         const auto token = from.number<std::uint64_t>();
         return Sum{token, from.number<std::uint64_t>()};
     }
+    case Type::kAlive: return Alive{};
     }
     return std::nullopt;
 }

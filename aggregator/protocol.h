@@ -7,7 +7,7 @@
 //     connects                       Challenge: a random number
 //     Join: who, proof of the key    Welcome: proof of the key. Refused: why not
 //                                    Ready: all have joined; the window
-//     Part: sequence, payload        Sum: sequence, payload
+//     Part: sequence, payload        Sum: sequence, payload. Alive: while a sum takes long
 //
 // A leaf is a worker of its spine.
 #pragma once
@@ -92,7 +92,10 @@ struct Sum {
     std::uint64_t sequence;
 };
 
-using Message = std::variant<Challenge, Join, Welcome, Ready, Refused, Part, Sum>;
+// The aggregator still waits for other ranks' parts.
+struct Alive {};
+
+using Message = std::variant<Challenge, Join, Welcome, Ready, Refused, Part, Sum, Alive>;
 
 class HeaderBytes {
 public:

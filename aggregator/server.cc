@@ -7,6 +7,8 @@ namespace {
 
 // A worker that was refused may take so long to read why.
 constexpr double kReadSeconds = 2;
+// How often a worker hears that the aggregator is there, when a sum takes long.
+constexpr double kAliveSeconds = 5;
 
 } // namespace
 
@@ -331,13 +333,19 @@ void Server::look_at_clock()
         guests_ -= workers_[connection].stage == Worker::Stage::kChallenged ? 1 : 0;
         workers_.erase(connection);
     }
-    std::vector<Room *> waiting;
+    const bool tells = now_ - told_ >= kAliveSeconds;
+    told_ = tells ? now_ : told_;
+    std::vector<Room *> failed;
     for (const auto &[key, room] : rooms_) {
         if (room->is_late(now_)) {
-            waiting.push_back(room.get());
+            failed.push_back(room.get());
+        } else if (tells && room->is_ready()) {
+            for (const Connection worker : room->group().waiting()) {
+                send(worker, Alive{});
+            }
         }
     }
-    for (Room *const room : waiting) {
+    for (Room *const room : failed) {
         fail(*room, "not all ranks have joined in time");
     }
 }

@@ -83,7 +83,7 @@ private:
     const Prover &prover_;
     ServerOptions options_;
     void (*log_)(const std::string &line);
-    double now_ = 0, looked_ = 0;
+    double now_ = 0, looked_ = 0, told_ = 0;
     ServerCounters counters_;
     std::unordered_map<Connection, Worker> workers_;
     std::map<Key, std::unique_ptr<Room>> rooms_;

@@ -63,6 +63,7 @@ void Session::on_message(std::span<const std::byte> header, Payload payload)
     }
     const std::optional<Message> message = decode(header, payload.size());
     header_bytes_in_ += header.size();
+    ++messages_in_;
     if (!message) {
         on_wrong("what is no message");
     } else if (const auto *const challenge = std::get_if<Challenge>(&*message)) {
@@ -87,7 +88,7 @@ void Session::on_message(std::span<const std::byte> header, Payload payload)
         fail(error(Errc::kUnsupported, "aggregator %s: %s", where_.c_str(), refused->why.c_str()));
     } else if (const auto *const sum = std::get_if<Sum>(&*message)) {
         on_sum(*sum, std::move(payload));
-    } else {
+    } else if (!std::holds_alternative<Alive>(*message)) {
         on_wrong("a worker's message");
     }
 }

@@ -42,6 +42,7 @@ public:
     [[nodiscard]] SessionState state() const noexcept { return state_; }
     [[nodiscard]] const Status &status() const noexcept { return status_; } // requires kFailed
     [[nodiscard]] std::uint32_t window() const noexcept { return window_; } // requires kJoined
+    [[nodiscard]] std::uint64_t messages_in() const noexcept { return messages_in_; } // of any kind
     // Messages whose sum has not been received.
     [[nodiscard]] std::uint64_t in_flight() const noexcept { return sent_ - received_; }
     [[nodiscard]] std::uint64_t header_bytes_out() const noexcept { return header_bytes_out_; }
@@ -73,7 +74,7 @@ private:
     std::uint32_t window_ = 0;
     std::optional<Reduction> next_; // begins with the next part
     std::uint64_t sent_ = 0, received_ = 0;
-    std::uint64_t header_bytes_out_ = 0, header_bytes_in_ = 0;
+    std::uint64_t header_bytes_out_ = 0, header_bytes_in_ = 0, messages_in_ = 0;
 };
 
 } // namespace hetcoll

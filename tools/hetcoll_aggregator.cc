@@ -1,6 +1,7 @@
 // hetcoll_aggregator: a reduction server, which adds up what the ranks of MPI jobs send to it
 // (docs/in-network.md).
 #include "aggregator/server.h"
+#include "aggregator/tcp_silence.h"
 #include "aggregator/ucx_wire.h"
 
 #include <CLI/CLI.hpp>
@@ -37,6 +38,7 @@ struct Arguments {
     std::string listen, key, spine;
     hetcoll::ServerOptions options;
     std::uint64_t most_memory = 1u << 30;
+    int silence_seconds = 30;
 };
 
 void add_options(CLI::App &app, Arguments &to)
@@ -60,6 +62,11 @@ void add_options(CLI::App &app, Arguments &to)
                    "how long the first rank of a communicator waits for the last")
         ->type_name("S")
         ->check(CLI::Range(0.1, 86400.0))
+        ->capture_default_str();
+    app.add_option("--silence-seconds", to.silence_seconds,
+                   "give up a TCP connection whose other machine has not answered for so long")
+        ->type_name("S")
+        ->check(CLI::Range(1, 86400))
         ->capture_default_str();
     app.footer(kFooter + 1);
 }
@@ -117,13 +124,20 @@ bool look_at_signals(int fd, const hetcoll::Server &server)
     return true;
 }
 
-void serve(hetcoll::Wire &wire, hetcoll::Server &server, int signals)
+void serve(hetcoll::Wire &wire, hetcoll::Server &server, int signals, int silence_seconds)
 {
     constexpr int kRounds = 64, kWaitMs = 500;
+    std::uint64_t seen = 0;
     while (look_at_signals(signals, server)) {
         bool moved = true;
         for (int i = 0; i < kRounds && moved; ++i) {
             moved = server.progress(now());
+        }
+        const hetcoll::ServerCounters &counters = server.counters();
+        if (const std::uint64_t now_seen = counters.connections + counters.joined;
+            now_seen != seen) {
+            seen = now_seen;
+            hetcoll::limit_tcp_silence(silence_seconds);
         }
         if (!moved) {
             wire.wait(kWaitMs, signals);
@@ -168,7 +182,7 @@ hetcoll::Status run(Arguments &arguments)
     });
     std::fprintf(stderr, "hetcoll_aggregator: listening at %s%s%s\n", listen->text().c_str(),
                  arguments.spine.empty() ? "" : ", a leaf of ", arguments.spine.c_str());
-    serve(**wire, server, signals);
+    serve(**wire, server, signals, arguments.silence_seconds);
     write_statistics(server);
     return {};
 }

@@ -150,12 +150,31 @@ leaves()
     check "... and so gets the spine" fields_are spine.out payload_bytes_in 1200000 joined 2
 }
 
+# A machine that is gone sends nothing, not even that it is gone.
+cut_link()
+{
+    local start
+    network 2 100mbit 400000 || { check "namespaces" false; return; }
+    serve s "${net}sw" "10.77.0.1:$port" --silence-seconds 2
+    workers 0 2 "${net}w{I}" "10.77.0.1:$port" --ranks 2 --count 200000 --seconds 60 --silence-seconds 8
+    sleep 2
+    ip -n "${net}sw" link set p1 down
+    start=$SECONDS
+    check "a worker's machine is gone: an error on both sides" codes_are 3 3
+    check "... within the limits of silence" [ $((SECONDS - start)) -le 25 ]
+    check "... the others hear who" says w0.out "rank 1 has gone before the sum was complete"
+    check "... and it hears why" says w1.out "has said nothing for a long time"
+    stop s "$served"
+    no_network
+}
+
 between_namespaces()
 {
     if ! may_have_namespaces; then
         echo "skipped: no network namespaces with limited links here (needs root, ip and tc)"
         return
     fi
+    cut_link
     network 8 100mbit 400000 || { check "namespaces" false; return; }
     serve s "${net}sw" "10.77.0.1:$port"
     workers 0 8 "${net}w{I}" "10.77.0.1:$port" --ranks 8 --count 200000 --iterations 2

@@ -247,6 +247,7 @@ void add_options(CLI::App &app, Arguments &a)
     app.add_option("--window", a.plan.window)->capture_default_str();
     app.add_option("--message-bytes", a.plan.message_bytes)->capture_default_str();
     app.add_option("--join-seconds", a.plan.join_seconds)->capture_default_str();
+    app.add_option("--silence-seconds", a.plan.silence_seconds)->capture_default_str();
     app.add_option("--count", a.count, "elements")->capture_default_str();
     app.add_option("--iterations", a.iterations)->capture_default_str();
     app.add_option("--warmup", a.warmup)->capture_default_str();

@@ -1,6 +1,10 @@
-unit_sources_aggregator = test / fuzz / decode_fuzz.h test / unit /
-                          aggregator_endpoint_test.cc test / unit /
-                          aggregator_failure_test.cc test / unit / aggregator_house.h test / unit /
-                          aggregator_join_test.cc test / unit / aggregator_network.cc test / unit /
-                          aggregator_network.h test / unit / aggregator_protocol_test.cc test /
-                          unit / aggregator_sums_test.cc
+unit_sources_aggregator = \
+	test/fuzz/decode_fuzz.h \
+	test/unit/aggregator_endpoint_test.cc \
+	test/unit/aggregator_failure_test.cc \
+	test/unit/aggregator_house.h \
+	test/unit/aggregator_join_test.cc \
+	test/unit/aggregator_network.cc \
+	test/unit/aggregator_network.h \
+	test/unit/aggregator_protocol_test.cc \
+	test/unit/aggregator_sums_test.cc

@@ -148,6 +148,32 @@ TEST(AggregatorFailureTest, ALeafsWorkersDeathReachesTheOtherLeaf)
     EXPECT_NE(why(house, 2).find("ranks 0 to 1 have gone"), std::string::npos);
 }
 
+TEST(AggregatorFailureTest, WhoWaitsLongHearsThatTheAggregatorIsThere)
+{
+    House house;
+    house.serve(1);
+    AggregatorPlan plan = plan_of(2);
+    plan.silence_seconds = 0; // so nothing but what it hears keeps the client
+    house.join_all(2, plan);
+    const auto alive = [&house] {
+        return std::count_if(house.internet.sent.begin(), house.internet.sent.end(),
+                             [](const MemoryInternet::Sent &sent) {
+                                 const auto message = decode(sent.header, sent.payload_bytes);
+                                 return message && std::holds_alternative<Alive>(*message);
+                             });
+    };
+    house.servers[0]->progress(100);
+    EXPECT_EQ(alive(), 0);
+    IntReduction one(*house.clients[0], plan, Ints(1, 1), kSum, kInt32);
+    house.servers[0]->progress(101);
+    house.servers[0]->progress(106);
+    EXPECT_EQ(alive(), 1); // to rank 0 alone
+    EXPECT_EQ(house.clients[0]->step(), AggregatorState::kJoined);
+    (void)house.clients[0]->step();
+    EXPECT_NE(why(house, 0).find("has said nothing for a long time"), std::string::npos);
+    EXPECT_EQ(one.test(), kAggregatorFailed);
+}
+
 TEST(AggregatorFailureTest, RanksThatCallDifferentReductionsAreTold)
 {
     const auto both = [](ReduceOp op, ElementKind kind, std::size_t count) {

@@ -51,7 +51,8 @@ std::vector<Example> examples()
             {Refused{"no"}, 0},
             {Part{11, 12, kReduction}, 100},
             {Part{11, 13, std::nullopt}, 100},
-            {Sum{11, 14}, 100}};
+            {Sum{11, 14}, 100},
+            {Alive{}, 0}};
 }
 
 std::vector<std::byte> bytes_of(const HeaderBytes &header)
@@ -175,7 +176,7 @@ TEST(AggregatorProtocolTest, TheFuzzersCorpusHoldsWhatItMust)
         ++files;
     }
     EXPECT_GE(files, 16);
-    EXPECT_EQ(messages, 8); // one of each kind
+    EXPECT_EQ(messages, 9); // one of each kind
 }
 
 TEST(AggregatorProtocolTest, ChangedMessagesAreRefusedOrMessages)
