@@ -226,6 +226,9 @@ void Server::on_message(Connection connection, std::span<const std::byte> header
         return;
     }
     const Part *const part = message ? std::get_if<Part>(&*message) : nullptr;
+    if (part != nullptr && worker.stage == Worker::Stage::kRefused) {
+        return; // it was on its way when the group came to its end
+    }
     if (part == nullptr || worker.room == nullptr || !worker.room->is_ready() ||
         part->token != worker.token) {
         ++counters_.malformed;

@@ -1,5 +1,5 @@
 // hetcoll_aggregator: a reduction server, which adds up what the ranks of MPI jobs send to it
-// (docs/in-network.md).
+// (docs/aggregators.md).
 #include "aggregator/server.h"
 #include "aggregator/tcp_silence.h"
 #include "aggregator/ucx_wire.h"

@@ -11,4 +11,4 @@ test_aggregator_worker_SOURCES = \
 	test/aggregator/ring.h test/aggregator/ring.cc \
 	test/aggregator/worker.cc
 test_aggregator_worker_LDADD = libhetcoll.la
-EXTRA_DIST += test/aggregator/net.sh test/aggregator/process_test.sh
+EXTRA_DIST += test/aggregator/net.sh test/aggregator/process_test.sh test/aggregator/soak.sh

@@ -1,0 +1,90 @@
+#!/bin/bash
+# aggregator_bench.sh [BUILD_DIR] [PAIRS] [RATE] [MIB]: allreduce through an aggregator against a ring of the
+# same program over the same links, as root: every worker is in a network namespace of its own, on a link
+# of RATE in each direction (50mbit). The aggregator is in the namespace of the switch. Pairs of runs in
+# changing order; a run's time is the slowest rank's median. Writes a results file to stdout.
+set -u
+builddir=$(cd "${1:-.}" && pwd) || exit 1
+here=$(cd "$(dirname "$0")/.." && pwd)
+pairs=${2:-5} rate=${3:-50mbit} mib=${4:-16}
+iterations=3
+. "$here/test/aggregator/net.sh"
+begin
+may_have_namespaces || { echo "aggregator_bench.sh: no network namespaces with limited links here" >&2; exit 1; }
+worker_seconds=300
+
+# slowest PREFIX RANKS: the largest median of the workers, in $seconds; ends the script where one failed.
+slowest()
+{
+    local pid rank
+    for pid in "${group[@]}"; do
+        wait "$pid" || { cat "$work"/"$1"*.out "$work"/"$1"*.err >&2; exit 1; }
+    done
+    seconds=$(for rank in $(seq 0 $(($2 - 1))); do field "$work/$1$rank.out" median_s; done | sort -n | tail -n 1)
+}
+
+# aggregated RANKS, ringed RANKS: the slowest rank's time, in $seconds.
+aggregated()
+{
+    local rank
+    serve s "${net}sw" "10.77.0.1:$port" || exit 1
+    group=()
+    for rank in $(seq 0 $(($1 - 1))); do
+        worker "a$rank" "${net}w$rank" --aggregator "10.77.0.1:$port" --key "$work/key" --rank "$rank" \
+            --ranks "$1" --count $((mib * 262144)) --iterations $iterations --warmup 1 --float
+        group+=("$started")
+    done
+    slowest a "$1"
+    kill "$served"
+    wait "$served"
+}
+
+ringed()
+{
+    local rank at
+    at=$(for rank in $(seq 0 $(($1 - 1))); do printf '10.77.0.%d:7471,' $((10 + rank)); done)
+    group=()
+    for rank in $(seq 0 $(($1 - 1))); do
+        worker "r$rank" "${net}w$rank" --ring "${at%,}" --rank "$rank" --count $((mib * 262144)) \
+            --iterations $iterations --warmup 1 --float
+        group+=("$started")
+    done
+    slowest r "$1"
+}
+
+cat <<END
+# date          $(date -u '+%F %T UTC')
+# machine       $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores
+# ucx           $(ucx_info -v 2>/dev/null | sed -n 's/.*[Vv]ersion \([0-9.]*\).*/\1/p' | head -n 1), UCX_TLS=$UCX_TLS
+# commit        $(git -C "$here" rev-parse --short=12 HEAD 2>/dev/null)
+# links         $rate each way for every worker (tbf), none for the aggregator, which is where the switch is
+# messages      256 KiB, window 8
+# load          $(cut -d' ' -f1-3 /proc/loadavg) when it began
+# pairs         $pairs of runs, in changing order, of $iterations calls after one; slowest rank's median
+#
+# speedup: the ring's time over the aggregator's, of each pair; its median and spread. By the bytes alone it
+# is 2 (ranks - 1) / ranks: 1.50 and 1.75.
+# made by: bench/aggregator_bench.sh BUILD $pairs $rate $mib
+# ranks      MiB    aggregator (s)    ring (s)   speedup   all pairs
+END
+for ranks in 4 8; do
+    network "$ranks" "$rate" 1000000 || exit 1
+    : >"$work/times"
+    for pair in $(seq "$pairs"); do
+        if [ $((pair % 2)) -eq 0 ]; then
+            ringed "$ranks" && ring=$seconds && aggregated "$ranks" && direct=$seconds
+        else
+            aggregated "$ranks" && direct=$seconds && ringed "$ranks" && ring=$seconds
+        fi
+        echo "$direct $ring" >>"$work/times"
+    done
+    no_network
+    python3 - "$work/times" "$ranks" "$mib" <<'PYTHON'
+import statistics, sys
+times = [tuple(map(float, line.split())) for line in open(sys.argv[1])]
+ratio = sorted(ring / direct for direct, ring in times)
+print(f"{sys.argv[2]:>7} {sys.argv[3]:>8} {statistics.median(d for d, _ in times):17.3f} "
+      f"{statistics.median(r for _, r in times):11.3f} {statistics.median(ratio):9.2f}   "
+      f"{ratio[0]:.2f} to {ratio[-1]:.2f}")
+PYTHON
+done
