@@ -41,7 +41,7 @@ void add_options(CLI::App &app, Request &request)
 
 hetcoll::Result<std::string> show(const Request &request)
 {
-    auto cluster = hetcoll::read_cluster(request.file, HETCOLL_TOPOLOGY_FOLDER);
+    auto cluster = hetcoll::read_place_file(request.file, HETCOLL_TOPOLOGY_FOLDER);
     if (!cluster.ok()) {
         return cluster.take_status();
     }

@@ -41,7 +41,7 @@ says 1 'cannot be opened: No such file' "$work/none"
 says 1 'HD is not possible: the model does not fit into the memory' "$example" --allocation HD --in-flight 1000
 says 106 'file is required'
 says 105 'best not in {NP,ED,HD,ED-local}' "$example" --allocation best
-printf '{\n"format": "hetcoll cluster 1", "gpus": {}, "nodes": 3, "model": {}}' >"$work/broken"
+printf '{\n"format": "hetcoll placement 1", "gpus": {}, "nodes": 3, "model": {}}' >"$work/broken"
 says 1 "broken:2: 'nodes' is a whole number, not a list" "$work/broken"
 
 # The links of a node from a topology file.
@@ -56,6 +56,10 @@ sed -n '/^```json/,/^```/p' "$HETCOLL_SRCDIR/docs/placement.md" | grep -v '^```'
     sed 's/dgx1v:/'"${HETCOLL_SRCDIR//\//\\/}"'\/topology\/machines\/dgx1v.topology:/' >"$work/documented"
 says 0 'HD            2 x 4' "$work/documented"
 
+# 50 GB/s are 10 of its minibatches a second for each of the four ways out of the node.
+sed 's/"boundary_mb": 100, "batch": 32/"boundary_mb": 1250, "batch": 4/; s/"network_gbps": 6.8, //' "$work/documented" >"$work/narrow"
+says 0 'worker 0: 40.0 samples/s' "$work/narrow" --allocation ED-local
+
 # cluster GPUS HOST...: GPUS as "V", "V" on each host, which has two cores
 cluster()
 {
@@ -64,7 +68,7 @@ cluster()
     for host in "$@"; do
         nodes="$nodes${nodes:+,}{\"name\": \"$host\", \"cores\": 2, \"gpus\": [$gpus]}"
     done
-    echo "{\"format\": \"hetcoll cluster 1\", \"gpus\": {\"V\": {\"samples_per_s\": 1, \"memory_gb\": 9}},
+    echo "{\"format\": \"hetcoll placement 1\", \"gpus\": {\"V\": {\"samples_per_s\": 1, \"memory_gb\": 9}},
         \"nodes\": [$nodes], \"model\": {\"parameters_mb\": 1}}" >"$work/cluster"
     "$place" "$work/cluster" --allocation ED-local --rankfile >"$work/rankfile"
 }

@@ -7,7 +7,7 @@ endif
 noinst_LTLIBRARIES += libhetcoll_place.la
 libhetcoll_place_la_SOURCES = \
 	tools/place_allocation.h tools/place_allocation.cc \
-	tools/place_cluster.h tools/place_cluster.cc \
+	tools/place_file.h tools/place_file.cc \
 	tools/place_print.h tools/place_print.cc
 hetcoll_place_SOURCES = tools/hetcoll_place.cc
 hetcoll_place_CPPFLAGS = $(AM_CPPFLAGS) -DHETCOLL_TOPOLOGY_FOLDER='"$(topologydir)"'

@@ -13,14 +13,14 @@ namespace {
 
 constexpr double kUnlimited = 1e18;
 
-int node_count(const Cluster &cluster) { return static_cast<int>(cluster.nodes.size()); }
+int node_count(const MixedCluster &cluster) { return static_cast<int>(cluster.nodes.size()); }
 
-int gpu_count(const Cluster &cluster, int node)
+int gpu_count(const MixedCluster &cluster, int node)
 {
     return static_cast<int>(cluster.nodes[static_cast<std::size_t>(node)].gpus.size());
 }
 
-double node_speed(const Cluster &cluster, int node)
+double node_speed(const MixedCluster &cluster, int node)
 {
     double speed = 0;
     for (int gpu = 0; gpu < gpu_count(cluster, node); ++gpu) {
@@ -29,7 +29,7 @@ double node_speed(const Cluster &cluster, int node)
     return speed;
 }
 
-Result<int> equal_gpu_count(const Cluster &cluster)
+Result<int> equal_gpu_count(const MixedCluster &cluster)
 {
     const int gpus = gpu_count(cluster, 0);
     for (int node = 1; node < node_count(cluster); ++node) {
@@ -44,7 +44,7 @@ Result<int> equal_gpu_count(const Cluster &cluster)
     return gpus;
 }
 
-std::vector<Worker> node_partition(const Cluster &cluster, int gpus)
+std::vector<Worker> node_partition(const MixedCluster &cluster, int gpus)
 {
     std::vector<Worker> workers(cluster.nodes.size());
     for (int node = 0; node < node_count(cluster); ++node) {
@@ -56,7 +56,7 @@ std::vector<Worker> node_partition(const Cluster &cluster, int gpus)
 }
 
 // `rotate`: worker w begins on node w, so that first stages and their parameters are everywhere.
-std::vector<Worker> equal(const Cluster &cluster, int gpus, bool rotate)
+std::vector<Worker> equal(const MixedCluster &cluster, int gpus, bool rotate)
 {
     const int nodes = node_count(cluster);
     std::vector<Worker> workers(static_cast<std::size_t>(gpus));
@@ -70,7 +70,7 @@ std::vector<Worker> equal(const Cluster &cluster, int gpus, bool rotate)
 }
 
 // The fastest node with the slowest one, and so on to the middle: two workers a pair.
-Result<std::vector<Worker>> hybrid(const Cluster &cluster, int gpus)
+Result<std::vector<Worker>> hybrid(const MixedCluster &cluster, int gpus)
 {
     const int nodes = node_count(cluster);
     if (nodes % 2 != 0 || gpus % 2 != 0) {
@@ -102,7 +102,7 @@ Result<std::vector<Worker>> hybrid(const Cluster &cluster, int gpus)
 
 // Most of the model that fits on the GPU as stage `stage`: the first stage keeps the activations of
 // all minibatches under way, the last those of one.
-double memory_share(const Cluster &cluster, const Stage &place, int stage, int in_flight)
+double memory_share(const MixedCluster &cluster, const Stage &place, int stage, int in_flight)
 {
     const TrainedModel &model = cluster.model;
     const double whole = model.state_mb + model.activations_mb * std::max(1, in_flight - stage);
@@ -144,7 +144,8 @@ bool divide(std::vector<Stage> &stages, const std::vector<double> &speeds,
 
 // What a worker trains in a second: its slowest stage, or the slowest way between two of them.
 // `senders[node]`: stages on it that pass something to another node.
-double worker_rate(const Cluster &cluster, const Worker &worker, const std::vector<int> &senders)
+double worker_rate(const MixedCluster &cluster, const Worker &worker,
+                   const std::vector<int> &senders)
 {
     double rate = kUnlimited;
     for (std::size_t i = 0; i < worker.stages.size(); ++i) {
@@ -154,7 +155,7 @@ double worker_rate(const Cluster &cluster, const Worker &worker, const std::vect
             continue;
         }
         const Stage &next = worker.stages[i + 1];
-        const ClusterNode &from = cluster.nodes[static_cast<std::size_t>(stage.node)];
+        const MixedNode &from = cluster.nodes[static_cast<std::size_t>(stage.node)];
         const bool inside = stage.node == next.node;
         const double to_gbps = cluster.nodes[static_cast<std::size_t>(next.node)].network_gbps;
         double gbps = inside ? from.link_gbps : from.network_gbps;
@@ -206,7 +207,7 @@ double sync_share(const Allocation &allocation)
 
 // One division for all workers, where a stage of all of them is to lie on one node: by the slowest
 // GPU of each stage.
-Status divide_alike(const Cluster &cluster, std::vector<Worker> &workers, int in_flight)
+Status divide_alike(const MixedCluster &cluster, std::vector<Worker> &workers, int in_flight)
 {
     const std::size_t stages = workers[0].stages.size();
     std::vector<double> speeds(stages, kUnlimited), most(stages, kUnlimited);
@@ -229,7 +230,7 @@ Status divide_alike(const Cluster &cluster, std::vector<Worker> &workers, int in
     return {};
 }
 
-Status divide_each(const Cluster &cluster, std::vector<Worker> &workers, int in_flight)
+Status divide_each(const MixedCluster &cluster, std::vector<Worker> &workers, int in_flight)
 {
     for (std::size_t w = 0; w < workers.size(); ++w) {
         std::vector<double> speeds, most;
@@ -248,7 +249,7 @@ Status divide_each(const Cluster &cluster, std::vector<Worker> &workers, int in_
     return {};
 }
 
-void predict(const Cluster &cluster, Allocation &allocation)
+void predict(const MixedCluster &cluster, Allocation &allocation)
 {
     std::vector<int> senders(cluster.nodes.size(), 0);
     double crossings = 0;
@@ -272,7 +273,7 @@ void predict(const Cluster &cluster, Allocation &allocation)
     allocation.pipeline_mb = 2 * crossings * cluster.model.boundary_mb;
 }
 
-Result<std::vector<Worker>> choose_gpus(const Cluster &cluster, Policy policy)
+Result<std::vector<Worker>> choose_gpus(const MixedCluster &cluster, Policy policy)
 {
     const Result<int> gpus = equal_gpu_count(cluster);
     if (!gpus.ok()) {
@@ -310,7 +311,7 @@ std::vector<double> Allocation::speeds() const
     return all;
 }
 
-Result<Allocation> allocate(const Cluster &cluster, Policy policy, int in_flight)
+Result<Allocation> allocate(const MixedCluster &cluster, Policy policy, int in_flight)
 {
     Result<std::vector<Worker>> workers = choose_gpus(cluster, policy);
     if (!workers.ok()) {
@@ -330,7 +331,7 @@ Result<Allocation> allocate(const Cluster &cluster, Policy policy, int in_flight
     return made;
 }
 
-Result<Allocation> data_parallel(const Cluster &cluster)
+Result<Allocation> data_parallel(const MixedCluster &cluster)
 {
     Allocation made;
     for (int node = 0; node < node_count(cluster); ++node) {

@@ -2,7 +2,7 @@
 // mixed cluster to virtual workers, what each is worth, and the batch split where workers differ.
 #pragma once
 
-#include "tools/place_cluster.h"
+#include "tools/place_file.h"
 
 #include <span>
 #include <vector>
@@ -45,10 +45,11 @@ struct Allocation {
 
 // `in_flight`: minibatches under way in a worker; 0: as many as it has stages. An error where the
 // policy does not fit the cluster, or the model does not fit into the memory of a worker.
-[[nodiscard]] Result<Allocation> allocate(const Cluster &cluster, Policy policy, int in_flight);
+[[nodiscard]] Result<Allocation> allocate(const MixedCluster &cluster, Policy policy,
+                                          int in_flight);
 
 // Plain data parallelism, for comparison: every GPU that holds the whole model is a worker.
-[[nodiscard]] Result<Allocation> data_parallel(const Cluster &cluster);
+[[nodiscard]] Result<Allocation> data_parallel(const MixedCluster &cluster);
 
 // Whole numbers that add up to `batch`, in proportion to the speeds so far as whole numbers can be:
 // no other split ends sooner. Requires speeds above 0, at least one.

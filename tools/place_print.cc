@@ -30,14 +30,14 @@ std::string comparison_line(const char *name, const Allocation &allocation)
                 allocation.pipeline_mb);
 }
 
-const ClusterNode &node_of(const Cluster &cluster, const Stage &stage)
+const MixedNode &node_of(const MixedCluster &cluster, const Stage &stage)
 {
     return cluster.nodes[static_cast<std::size_t>(stage.node)];
 }
 
 } // namespace
 
-std::string print_comparison(const Cluster &cluster, int in_flight)
+std::string print_comparison(const MixedCluster &cluster, int in_flight)
 {
     std::string out = text("%-10s %-10s %10s %10s %7s %7s %12s %12s\n", "", "workers", "samples/s",
                            "samples/s", "", "", "MB, a wave:", "MB, a step:") +
@@ -58,7 +58,7 @@ std::string print_comparison(const Cluster &cluster, int in_flight)
     if (plain.ok()) {
         out += comparison_line("DP", *plain);
         std::size_t gpus = 0;
-        for (const ClusterNode &node : cluster.nodes) {
+        for (const MixedNode &node : cluster.nodes) {
             gpus += node.gpus.size();
         }
         if (plain->workers.size() < gpus) {
@@ -71,7 +71,7 @@ std::string print_comparison(const Cluster &cluster, int in_flight)
     return out + notes;
 }
 
-std::string print_allocation(const Cluster &cluster, const Allocation &allocation, int batch)
+std::string print_allocation(const MixedCluster &cluster, const Allocation &allocation, int batch)
 {
     std::string out;
     for (std::size_t w = 0; w < allocation.workers.size(); ++w) {
@@ -101,7 +101,7 @@ std::string print_allocation(const Cluster &cluster, const Allocation &allocatio
     return out;
 }
 
-std::string print_rank_file(const Cluster &cluster, const Allocation &allocation)
+std::string print_rank_file(const MixedCluster &cluster, const Allocation &allocation)
 {
     std::map<int, int> ranks_of, seen; // by node
     for (const Worker &worker : allocation.workers) {
@@ -122,7 +122,7 @@ std::string print_rank_file(const Cluster &cluster, const Allocation &allocation
     std::size_t rank = 0;
     for (const Worker &worker : allocation.workers) {
         for (const Stage &stage : worker.stages) {
-            const ClusterNode &node = node_of(cluster, stage);
+            const MixedNode &node = node_of(cluster, stage);
             const int index = seen[stage.node]++, ranks = ranks_of[stage.node];
             const int first = node.cores > ranks ? index * node.cores / ranks : index;
             const int last = node.cores > ranks ? (index + 1) * node.cores / ranks - 1 : index;

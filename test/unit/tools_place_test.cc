@@ -12,9 +12,9 @@ namespace hetcoll {
 namespace {
 
 // HetPipe's cluster: four nodes with four GPUs, of one type a node. The speeds are made up.
-Cluster vrgq()
+MixedCluster vrgq()
 {
-    Cluster cluster;
+    MixedCluster cluster;
     cluster.types = {{"V", "TITAN V", 100, 12000},
                      {"R", "TITAN RTX", 92, 24000},
                      {"G", "RTX 2060", 55, 6000},
@@ -27,7 +27,7 @@ Cluster vrgq()
     return cluster;
 }
 
-Allocation made(const Cluster &cluster, Policy policy, int in_flight = 0)
+Allocation made(const MixedCluster &cluster, Policy policy, int in_flight = 0)
 {
     Result<Allocation> allocation = allocate(cluster, policy, in_flight);
     if (!allocation.ok()) {
@@ -38,7 +38,7 @@ Allocation made(const Cluster &cluster, Policy policy, int in_flight = 0)
 }
 
 // "VVQQ", in the order of the stages.
-std::string letters(const Cluster &cluster, const Worker &worker)
+std::string letters(const MixedCluster &cluster, const Worker &worker)
 {
     std::string all;
     for (const Stage &stage : worker.stages) {
@@ -52,7 +52,7 @@ constexpr Policy kAll[] = {Policy::kNodePartition, Policy::kEqual, Policy::kHybr
 
 TEST(PlaceTest, TheWorkersAreHetPipes)
 {
-    const Cluster cluster = vrgq();
+    const MixedCluster cluster = vrgq();
     const auto all = [&](Policy policy) {
         std::multiset<std::string> workers;
         for (const Worker &worker : made(cluster, policy).workers) {
@@ -70,7 +70,7 @@ TEST(PlaceTest, TheWorkersAreHetPipes)
 
 TEST(PlaceTest, EveryGpuIsInOneWorker)
 {
-    const Cluster cluster = vrgq();
+    const MixedCluster cluster = vrgq();
     for (const Policy policy : kAll) {
         std::set<std::pair<int, int>> used;
         std::size_t stages = 0;
@@ -87,7 +87,7 @@ TEST(PlaceTest, EveryGpuIsInOneWorker)
 
 TEST(PlaceTest, EqualWorkersAreEquallyFastAndThoseOfOneNodeDifferMost)
 {
-    const Cluster cluster = vrgq();
+    const MixedCluster cluster = vrgq();
     EXPECT_NEAR(made(cluster, Policy::kEqual).spread, 0, 1e-12);
     EXPECT_NEAR(made(cluster, Policy::kEqual).loss, 0, 1e-12);
     EXPECT_NEAR(made(cluster, Policy::kEqualLocal).spread, 0, 1e-12);
@@ -100,7 +100,7 @@ TEST(PlaceTest, EqualWorkersAreEquallyFastAndThoseOfOneNodeDifferMost)
 
 TEST(PlaceTest, ParametersStayOnTheirNodeWhereEqualIsLocal)
 {
-    const Cluster cluster = vrgq();
+    const MixedCluster cluster = vrgq();
     EXPECT_EQ(made(cluster, Policy::kEqualLocal).sync_mb, 0);
     EXPECT_GT(made(cluster, Policy::kEqual).sync_mb, 0);
     // Each parameter is on four nodes, and on two: 2 (d - 1) times.
@@ -110,7 +110,7 @@ TEST(PlaceTest, ParametersStayOnTheirNodeWhereEqualIsLocal)
 
 TEST(PlaceTest, PipelinesCrossNodesAsOftenAsTheirStagesDo)
 {
-    const Cluster cluster = vrgq();
+    const MixedCluster cluster = vrgq();
     EXPECT_EQ(made(cluster, Policy::kNodePartition).pipeline_mb, 0);
     EXPECT_EQ(made(cluster, Policy::kHybrid).pipeline_mb, 2 * 4 * 100);
     EXPECT_EQ(made(cluster, Policy::kEqual).pipeline_mb, 2 * 4 * 3 * 100);
@@ -118,7 +118,7 @@ TEST(PlaceTest, PipelinesCrossNodesAsOftenAsTheirStagesDo)
 
 TEST(PlaceTest, SharesAreAsTheSpeedsAndAddUp)
 {
-    const Cluster cluster = vrgq();
+    const MixedCluster cluster = vrgq();
     for (const Policy policy : kAll) {
         for (const Worker &worker : made(cluster, policy).workers) {
             double sum = 0;
@@ -134,7 +134,7 @@ TEST(PlaceTest, SharesAreAsTheSpeedsAndAddUp)
 
 TEST(PlaceTest, AStageTakesNoMoreThanFitsIntoItsMemory)
 {
-    Cluster cluster = vrgq();
+    MixedCluster cluster = vrgq();
     cluster.types[0].memory_mb = 2000; // the fastest GPU
     const Allocation allocation = made(cluster, Policy::kEqualLocal, 4);
     const TrainedModel &model = cluster.model;
@@ -153,8 +153,8 @@ TEST(PlaceTest, AStageTakesNoMoreThanFitsIntoItsMemory)
 
 TEST(PlaceTest, ASlowNetworkBoundsAPipelineThatCrossesIt)
 {
-    Cluster cluster = vrgq();
-    for (ClusterNode &node : cluster.nodes) {
+    MixedCluster cluster = vrgq();
+    for (MixedNode &node : cluster.nodes) {
         node.network_gbps = 0.5; // 5 minibatches of 32 a second for four workers
     }
     EXPECT_NEAR(made(cluster, Policy::kEqualLocal).workers[0].samples_per_s, 40, 1e-9);
@@ -163,7 +163,7 @@ TEST(PlaceTest, ASlowNetworkBoundsAPipelineThatCrossesIt)
 
 TEST(PlaceTest, OnlyGpusThatHoldTheModelDoPlainDataParallelism)
 {
-    Cluster cluster = vrgq();
+    MixedCluster cluster = vrgq();
     EXPECT_EQ(data_parallel(cluster)->workers.size(), 16u);
     cluster.model.state_mb = 5000; // HetPipe: ResNet-152 does not fit into the 2060
     EXPECT_EQ(data_parallel(cluster)->workers.size(), 12u);
@@ -171,7 +171,7 @@ TEST(PlaceTest, OnlyGpusThatHoldTheModelDoPlainDataParallelism)
 
 TEST(PlaceTest, PoliciesSayWhatTheyNeed)
 {
-    Cluster cluster = vrgq();
+    MixedCluster cluster = vrgq();
     cluster.nodes.pop_back();
     EXPECT_NE(allocate(cluster, Policy::kHybrid, 0).status().message().find("both must be even"),
               std::string::npos);
@@ -205,7 +205,7 @@ TEST(PlaceTest, ABatchIsSplitInWholeSamplesThatAddUpAndNoSplitEndsSooner)
 
 TEST(PlaceTest, ARankFileNamesEveryRankOnceAndItsCoresDoNotOverlap)
 {
-    const Cluster cluster = vrgq();
+    const MixedCluster cluster = vrgq();
     std::istringstream lines(print_rank_file(cluster, made(cluster, Policy::kHybrid)));
     std::set<std::string> ranks, slots;
     for (std::string line; std::getline(lines, line);) {
@@ -221,18 +221,18 @@ TEST(PlaceTest, ARankFileNamesEveryRankOnceAndItsCoresDoNotOverlap)
 
 std::string fault(const std::string &text)
 {
-    const auto cluster = parse_cluster(text, "file", "");
+    const auto cluster = parse_place_file(text, "file", "");
     return cluster.ok() ? "none" : cluster.status().message();
 }
 
-TEST(PlaceClusterTest, FaultsAreNamedWithTheirLine)
+TEST(PlaceFileTest, FaultsAreNamedWithTheirLine)
 {
-    const std::string head = "{\"format\": \"hetcoll cluster 1\",\n";
+    const std::string head = "{\"format\": \"hetcoll placement 1\",\n";
     const std::string gpus = "\"gpus\": {\"V\": {\"samples_per_s\": 1.5, \"memory_gb\": 2}},\n";
     const std::string nodes = "\"nodes\": [{\"name\": \"a\", \"gpus\": [\"V\"]}],\n";
     const std::string model = "\"model\": {\"parameters_mb\": 3}}\n";
     EXPECT_EQ(fault(head + gpus + nodes + model), "none");
-    EXPECT_EQ(fault("{}"), "file:1: 'format' must be \"hetcoll cluster 1\"");
+    EXPECT_EQ(fault("{}"), "file:1: 'format' must be \"hetcoll placement 1\"");
     EXPECT_EQ(fault(head + nodes + model), "file:1: the file has no 'gpus'");
     EXPECT_EQ(fault(head + "\"gpus\": {\"V\": {\"samples_per_s\": 0, \"memory_gb\": 2}},\n" +
                     nodes + model),

@@ -1,4 +1,4 @@
-#include "tools/place_cluster.h"
+#include "tools/place_file.h"
 
 #include "topology/file.h"
 #include "topology/route.h"
@@ -21,14 +21,14 @@ constexpr std::size_t kMaxFileBytes = std::size_t{16} << 20;
 std::string quoted(const std::string &text) { return "'" + text.substr(0, 100) + "'"; }
 
 // Walks the tree; the first fault ends it.
-class ClusterReader {
+class PlaceFileReader {
 public:
-    ClusterReader(const std::string &path, const std::string &shipped_folder)
+    PlaceFileReader(const std::string &path, const std::string &shipped_folder)
         : path_(path), shipped_folder_(shipped_folder)
     {
     }
 
-    Result<Cluster> read(const JsonNode &root)
+    Result<MixedCluster> read(const JsonNode &root)
     {
         if (!is(Kind::kObject, root, "the file") || !has_format(root) ||
             !knows_keys(root, "the file", {"format", "gpus", "nodes", "model"}) ||
@@ -121,25 +121,25 @@ private:
     bool has_format(const JsonNode &root)
     {
         const JsonNode *const format = find(root, "format");
-        return (format != nullptr && format->string == "hetcoll cluster 1") ||
+        return (format != nullptr && format->string == "hetcoll placement 1") ||
                fail(format != nullptr ? format->line : root.line,
-                    "'format' must be \"hetcoll cluster 1\"");
+                    "'format' must be \"hetcoll placement 1\"");
     }
     bool read_types(const JsonNode &root);
     bool read_nodes(const JsonNode &root);
     bool read_node(const JsonNode &node);
-    bool read_topology(const JsonNode &name, ClusterNode &made);
+    bool read_topology(const JsonNode &name, MixedNode &made);
     bool read_model(const JsonNode &root);
 
     const std::string &path_, &shipped_folder_;
-    Cluster cluster_;
+    MixedCluster cluster_;
     int line_ = 0, gpus_ = 0;
     std::string cause_;
 };
 
 constexpr double kAboveZero = 1e-9;
 
-bool ClusterReader::read_types(const JsonNode &root)
+bool PlaceFileReader::read_types(const JsonNode &root)
 {
     const JsonNode *const types = need(root, "gpus", "the file");
     if (types == nullptr || !is(Kind::kObject, *types, "'gpus'")) {
@@ -168,7 +168,7 @@ bool ClusterReader::read_types(const JsonNode &root)
     return true;
 }
 
-bool ClusterReader::read_nodes(const JsonNode &root)
+bool PlaceFileReader::read_nodes(const JsonNode &root)
 {
     const JsonNode *const nodes = need(root, "nodes", "the file");
     if (nodes == nullptr || !is(Kind::kArray, *nodes, "'nodes'")) {
@@ -181,7 +181,7 @@ bool ClusterReader::read_nodes(const JsonNode &root)
                        [this](const JsonNode &node) { return read_node(node); });
 }
 
-bool ClusterReader::read_node(const JsonNode &node)
+bool PlaceFileReader::read_node(const JsonNode &node)
 {
     if (!is(Kind::kObject, node, "a node") ||
         !knows_keys(node, "a node",
@@ -190,7 +190,7 @@ bool ClusterReader::read_node(const JsonNode &node)
     }
     const JsonNode *const name = need(node, "name", "a node");
     const JsonNode *const gpus = need(node, "gpus", "a node");
-    ClusterNode made;
+    MixedNode made;
     if (name == nullptr || gpus == nullptr || !is(Kind::kString, *name, "'name'") ||
         !is(Kind::kArray, *gpus, "'gpus' of a node") || !whole(node, "cores", 1, &made.cores) ||
         !number(node, "network_gbps", 0, &made.network_gbps) ||
@@ -202,7 +202,7 @@ bool ClusterReader::read_node(const JsonNode &node)
         return fail(name->line, "the node's name " + quoted(made.name) +
                                     " is no host name: letters, digits and _ . : + - only");
     }
-    for (const ClusterNode &other : cluster_.nodes) {
+    for (const MixedNode &other : cluster_.nodes) {
         if (other.name == made.name) {
             return fail(name->line, "there are two nodes " + quoted(made.name));
         }
@@ -220,10 +220,10 @@ bool ClusterReader::read_node(const JsonNode &node)
         made.gpus.push_back(static_cast<int>(known - cluster_.types.begin()));
     }
     gpus_ += static_cast<int>(made.gpus.size());
-    if (made.gpus.empty() || gpus_ > kMaxClusterGpus) {
+    if (made.gpus.empty() || gpus_ > kMaxMixedGpus) {
         return fail(gpus->line, made.gpus.empty()
                                     ? "node " + quoted(made.name) + " has no GPU"
-                                    : "more than " + std::to_string(kMaxClusterGpus) + " GPUs");
+                                    : "more than " + std::to_string(kMaxMixedGpus) + " GPUs");
     }
     const JsonNode *const topology = find(node, "topology");
     if (topology != nullptr && !read_topology(*topology, made)) {
@@ -233,8 +233,8 @@ bool ClusterReader::read_node(const JsonNode &node)
     return true;
 }
 
-// The slowest way between two GPUs of the node.
-bool ClusterReader::read_topology(const JsonNode &name, ClusterNode &made)
+// The slowest way between two GPUs of the node, and all its ways to the network together.
+bool PlaceFileReader::read_topology(const JsonNode &name, MixedNode &made)
 {
     if (!is(Kind::kString, name, "'topology'")) {
         return false;
@@ -254,10 +254,15 @@ bool ClusterReader::read_topology(const JsonNode &name, ClusterNode &made)
         std::iota(all.begin(), all.end(), 0);
         made.link_gbps = slowest_gbps(*topology, all);
     }
+    if (made.network_gbps == 0) {
+        for (const Link &link : topology->links) {
+            made.network_gbps += link.kind == LinkKind::kNetwork ? link.total_gbps() : 0;
+        }
+    }
     return true;
 }
 
-bool ClusterReader::read_model(const JsonNode &root)
+bool PlaceFileReader::read_model(const JsonNode &root)
 {
     const JsonNode *const node = need(root, "model", "the file");
     TrainedModel &model = cluster_.model;
@@ -277,18 +282,18 @@ bool ClusterReader::read_model(const JsonNode &root)
 
 } // namespace
 
-Result<Cluster> parse_cluster(std::string_view text, const std::string &path,
-                              const std::string &shipped_folder)
+Result<MixedCluster> parse_place_file(std::string_view text, const std::string &path,
+                                      const std::string &shipped_folder)
 {
     JsonNode root;
     JsonError fault{};
     if (!read_json(text, &root, &fault)) {
         return error(Errc::kInvalid, "%s:%d: %s", path.c_str(), fault.line, fault.cause.c_str());
     }
-    return ClusterReader(path, shipped_folder).read(root);
+    return PlaceFileReader(path, shipped_folder).read(root);
 }
 
-Result<Cluster> read_cluster(const std::string &path, const std::string &shipped_folder)
+Result<MixedCluster> read_place_file(const std::string &path, const std::string &shipped_folder)
 {
     std::ifstream file(path, std::ios::binary);
     if (!file) {
@@ -299,11 +304,11 @@ Result<Cluster> read_cluster(const std::string &path, const std::string &shipped
     text.resize(static_cast<std::size_t>(file.gcount()));
     if (file.bad() || text.empty() || text.size() > kMaxFileBytes) {
         return error(Errc::kInvalid,
-                     "%s is no cluster file: it cannot be read, is empty, or is larger "
+                     "%s is no placement file: it cannot be read, is empty, or is larger "
                      "than 16 MiB",
                      path.c_str());
     }
-    return parse_cluster(text, path, shipped_folder);
+    return parse_place_file(text, path, shipped_folder);
 }
 
 } // namespace hetcoll

@@ -10,7 +10,7 @@
 
 namespace hetcoll {
 
-inline constexpr int kMaxClusterGpus = 65536;
+inline constexpr int kMaxMixedGpus = 65536;
 
 struct GpuType {
     std::string name;     // short: "V"
@@ -19,9 +19,9 @@ struct GpuType {
     double memory_mb;
 };
 
-struct ClusterNode {
+struct MixedNode {
     std::string name;                       // as mpirun knows it
-    std::vector<int> gpus;                  // by number on the node: index into Cluster::types
+    std::vector<int> gpus;                  // by number on the node: index into MixedCluster::types
     int cores = 0;                          // 0: unknown
     double network_gbps = 0, link_gbps = 0; // GB/s to other nodes, between its GPUs; 0: unlimited
 };
@@ -35,9 +35,9 @@ struct TrainedModel {
     int batch = 1;             // samples of a minibatch
 };
 
-struct Cluster {
+struct MixedCluster {
     std::vector<GpuType> types;
-    std::vector<ClusterNode> nodes;
+    std::vector<MixedNode> nodes;
     TrainedModel model;
 
     [[nodiscard]] const GpuType &type(int node, int gpu) const
@@ -48,9 +48,9 @@ struct Cluster {
 };
 
 // Errors start with "path:line: ". A node's "topology" is looked for in `shipped_folder` as well.
-[[nodiscard]] Result<Cluster> parse_cluster(std::string_view text, const std::string &path,
-                                            const std::string &shipped_folder);
-[[nodiscard]] Result<Cluster> read_cluster(const std::string &path,
-                                           const std::string &shipped_folder);
+[[nodiscard]] Result<MixedCluster> parse_place_file(std::string_view text, const std::string &path,
+                                                    const std::string &shipped_folder);
+[[nodiscard]] Result<MixedCluster> read_place_file(const std::string &path,
+                                                   const std::string &shipped_folder);
 
 } // namespace hetcoll
