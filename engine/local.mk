@@ -14,7 +14,7 @@ hetcoll_sources += \
 	engine/operation.h engine/operation.cc engine/operation_run.cc engine/operation_staged.cc \
 	engine/operation_record.cc \
 	engine/operation_classify.cc engine/operation_collective.cc \
-	engine/operation_fixed.cc engine/operation_in_network.cc \
+	engine/operation_fixed.cc engine/operation_in_network.cc engine/operation_parts.cc \
 	engine/operation_queue.h engine/operation_queue.cc \
 	engine/peers.h engine/peers.cc \
 	engine/pinned_pipe.h engine/pinned_pipe.cc \

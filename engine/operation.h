@@ -174,6 +174,7 @@ private:
     void serve(hetcoll_counter counter) noexcept;
     void end_record(int result) noexcept;
 
+    // operation_parts.cc
     void finish(int result) noexcept;
     void fail_together() noexcept; // all ranks do, in the same meeting
     void finish_failed();

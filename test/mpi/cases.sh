@@ -234,6 +234,7 @@ if [ -x "$build/hetcoll_aggregator" ]; then
     message='no aggregators on this communicator of [34] ranks from now on, other algorithms serve it: .*aggregator 127'
     with_ one 3 ob1 "$served" in_network killed
     with_ one 3 ob1 "$served --mca coll_hetcoll_aggregator_copy 1M" in_network killed_in_place
+    with_ one 3 ob1 "$served" in_network killed_before
     HETCOLL_TEST_KILL=0 with_ leaves 4 ob1 "$served" in_network killed_in_place
     HETCOLL_TEST_KILL=1 with_ leaves 4 ob1 "$served" in_network killed
     with_ nobody 3 ob1 "$forced" in_network none
@@ -427,6 +428,10 @@ also_expected='.'
 limit=300 case_ 2 ob1 "$forced" faults
 limit=300 case_ 4 ob1 "$forced" faults
 limit=300 case_ 3 ucx "$forced" faults
+limit=300 case_ 2 ob1 "$forced --mca coll_hetcoll_fixed_point 8" faults
+if [ -x "$build/hetcoll_aggregator" ]; then
+    limit=300 with_ one 2 ob1 "$(with in_network)" faults
+fi
 case_ 1 ob1 "$forced" nonblocking_faults every
 case_ 3 ob1 "$forced" nonblocking_faults every
 also_expected=

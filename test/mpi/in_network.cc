@@ -122,25 +122,36 @@ void check_persistent(Program &program)
     MPI_Request_free(&request);
 }
 
-// After so many polls of a nonblocking call, at one of many places in it.
-void check_killed(Program &program, bool in_place)
+void kill_server()
+{
+    const char *const server = std::getenv("HETCOLL_TEST_AGGREGATOR");
+    if (server != nullptr && std::atoi(server) > 0) {
+        kill(static_cast<pid_t>(std::atoi(server)), SIGKILL);
+    }
+}
+
+// After so many polls of a nonblocking call; none: before it begins.
+void check_killed(Program &program, bool in_place, int polls)
 {
     const Call call{.pattern = sum(), .count = 4'000'000, .in_place = in_place};
     check_allreduce(program, MPI_COMM_WORLD, call);
-    const char *const server = std::getenv("HETCOLL_TEST_AGGREGATOR");
-    Buffers buffers(program, MPI_COMM_WORLD, call);
-    buffers.fill();
     const std::uint64_t before = program.counters().read()[Counter::kCallsInNetwork];
     program.check(before == 1, "the first call was not reduced by aggregators");
+    Buffers buffers(program, MPI_COMM_WORLD, call);
+    buffers.fill();
+    if (polls == 0 && program.rank() == 0) {
+        kill_server();
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
     MPI_Request request = MPI_REQUEST_NULL;
     MPI_Iallreduce(in_place ? MPI_IN_PLACE : buffers.send(), buffers.recv(), 4'000'000, MPI_FLOAT,
                    MPI_SUM, MPI_COMM_WORLD, &request);
     int done = 0;
-    for (int i = 0; i < 40 && done == 0; ++i) {
+    for (int i = 0; i < polls && done == 0; ++i) {
         MPI_Test(&request, &done, MPI_STATUS_IGNORE);
     }
-    if (program.rank() == 0 && server != nullptr && std::atoi(server) > 0) {
-        kill(static_cast<pid_t>(std::atoi(server)), SIGKILL);
+    if (polls > 0 && program.rank() == 0) {
+        kill_server();
     }
     const int code = MPI_Wait(&request, MPI_STATUS_IGNORE);
     program.check(code == MPI_SUCCESS, "the call in which an aggregator was killed failed");
@@ -152,8 +163,8 @@ void check_killed(Program &program, bool in_place)
 
 void run(Program &program, std::string_view what)
 {
-    if (what == "killed" || what == "killed_in_place") {
-        check_killed(program, what == "killed_in_place");
+    if (what == "killed" || what == "killed_in_place" || what == "killed_before") {
+        check_killed(program, what == "killed_in_place", what == "killed_before" ? 0 : 40);
         return;
     }
     if (what == "none" || what == "differ") {
