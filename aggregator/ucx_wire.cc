@@ -422,10 +422,13 @@ void UcxWire::wait(int milliseconds, int fd)
 Result<std::unique_ptr<Wire>> open_ucx_wire(const std::optional<Endpoint> &listen)
 {
     Result<UcxCalls> calls = load_ucx();
-    if (!calls.ok()) {
-        return calls.take_status();
-    }
-    auto wire = std::make_unique<UcxWire>(*calls);
+    return calls.ok() ? open_ucx_wire(listen, *calls) : calls.take_status();
+}
+
+Result<std::unique_ptr<Wire>> open_ucx_wire(const std::optional<Endpoint> &listen,
+                                            const UcxCalls &calls)
+{
+    auto wire = std::make_unique<UcxWire>(calls);
     if (Status status = wire->open(listen); !status.ok()) {
         return status;
     }

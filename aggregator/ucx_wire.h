@@ -9,8 +9,14 @@
 
 namespace hetcoll {
 
+struct UcxCalls; // aggregator/ucx_library.h
+
 // `listen`: others may connect there. UCX's own settings hold (UCX_TLS, UCX_NET_DEVICES), or, where
 // only this should have them, the same with HETCOLL_ before.
 [[nodiscard]] Result<std::unique_ptr<Wire>> open_ucx_wire(const std::optional<Endpoint> &listen);
+
+// The same by these calls, for tests of UCX's errors.
+[[nodiscard]] Result<std::unique_ptr<Wire>> open_ucx_wire(const std::optional<Endpoint> &listen,
+                                                          const UcxCalls &calls);
 
 } // namespace hetcoll

@@ -13,7 +13,7 @@ worker_seconds=$((seconds + 120))
 at=10.77.0.1:$port
 rss() { sed -n 's/VmRSS:[^0-9]*\([0-9]*\).*/\1/p' "/proc/$1/status"; }
 
-network 8 100mbit 70000 || exit 1
+network 8 20mbit 70000 || exit 1
 serve s "${net}sw" "$at" --window 6
 server=$served
 group=()
@@ -66,7 +66,7 @@ cat <<END
 # date          $(date -u '+%F %T UTC')
 # machine       $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores
 # commit        $(git -C "$here" rev-parse --short=12 HEAD 2>/dev/null)
-# links         100 Mbit/s each way for every worker (tbf), queues of 70,000 bytes
+# links         20 Mbit/s each way for every worker (tbf), queues of 70,000 bytes
 # made by: test/aggregator/soak.sh BUILD $seconds
 seconds                                   $seconds
 workers that failed or had a wrong element $bad of 8

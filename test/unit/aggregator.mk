@@ -7,4 +7,5 @@ unit_sources_aggregator = \
 	test/unit/aggregator_network.cc \
 	test/unit/aggregator_network.h \
 	test/unit/aggregator_protocol_test.cc \
-	test/unit/aggregator_sums_test.cc
+	test/unit/aggregator_sums_test.cc \
+	test/unit/aggregator_ucx_test.cc
