@@ -3,6 +3,7 @@
 # with jitter, without the library's thread, and with one rank that is always half as fast. Three minutes.
 set -u
 build=$(cd "${1:-.}" && pwd) || exit 1
+[ -x "$build/bench/wsp_bench" ] || { echo "wsp_bench.sh: no bench/wsp_bench in $build: make -C $build bench/wsp_bench" >&2; exit 1; }
 configured() { sed -n "s/^$1 = //p" "$build/Makefile"; }
 export OMPI_MCA_mca_base_component_path="$build/component:$(configured OMPI_COMPONENTS)"
 if [ "$(id -u)" = 0 ]; then

@@ -12,10 +12,10 @@
  *     hetcoll_wsp_flush(wsp);                             // the same weights on all ranks
  *     hetcoll_wsp_free(&wsp);
  *
- * A wave is steps_per_wave steps. Its updates go to the other ranks as one sum when it ends. Before
- * step s of a rank in wave k, with k from 0,
+ * A wave is k = steps_per_wave steps. Its updates go to the other ranks as one sum when it ends.
+ * In wave n of a rank, with n from 0,
  *
- *     weights = w0 + the updates of all ranks in waves 0 to k - 1 - D'
+ *     weights = w0 + the updates of all ranks in waves 0 to n - 1 - D'
  *                  + its own updates since then,            where D' is at most D
  *
  * and step() waits only where D' would become more than D. docs/wsp.md has the rest.

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <climits>
+#include <new>
 #include <utility>
 
 namespace hetcoll {
@@ -80,7 +81,13 @@ Result<std::unique_ptr<Training>> Training::create(MPI_Comm comm, void *weights,
         return exchange.take_status();
     }
     std::unique_ptr<Training> training(new Training(options, std::move(*exchange)));
-    Status status = training->agree(training->prepare(weights, count, type), count, type);
+    Status mine;
+    try {
+        mine = training->prepare(weights, count, type);
+    } catch (const std::bad_alloc &) { // the others wait in agree()
+        mine = Status(Errc::kNoMemory, "out of memory");
+    }
+    Status status = training->agree(std::move(mine), count, type);
     if (status.ok()) {
         status = training->begin();
     }
