@@ -2,7 +2,7 @@ hetcoll_sources += \
 	engine/aggregation.h engine/aggregation.cc \
 	engine/call_record.h \
 	engine/direct_probe.h engine/direct_probe.cc \
-	engine/engine.h engine/engine.cc \
+	engine/engine.h engine/engine.cc engine/engine_schedules.cc \
 	engine/exchange.h engine/exchange.cc \
 	engine/executor.h engine/executor.cc \
 	engine/flags.h \
