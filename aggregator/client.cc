@@ -118,7 +118,8 @@ private:
     std::string where_;
     Clock::time_point deadline_; // to have joined
     Clock::duration most_silence_;
-    Clock::time_point heard_; // since then nothing has come, although something was waited for
+    Clock::time_point looked_; // last
+    Clock::time_point heard_;  // since then nothing has come, although something was waited for
     std::uint64_t heard_messages_ = 0;
     hetcoll_p2p table_{};
     AggregatorTraffic traffic_;
@@ -184,9 +185,13 @@ void Client::advance()
 
 void Client::look_at_silence()
 {
+    // A rank that was away has not listened.
+    constexpr Clock::duration kAway = std::chrono::seconds(1);
     const Clock::time_point now = Clock::now();
+    const bool away = now - looked_ > kAway;
+    looked_ = now;
     const bool waits = sent_ > consumed_ && sums_.empty();
-    if (!waits || session_.messages_in() != heard_messages_) {
+    if (!waits || away || session_.messages_in() != heard_messages_) {
         heard_messages_ = session_.messages_in();
         heard_ = now;
     } else if (now - heard_ > most_silence_) {

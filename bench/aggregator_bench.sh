@@ -2,7 +2,9 @@
 # aggregator_bench.sh [BUILD_DIR] [PAIRS] [RATE] [MIB]: allreduce through an aggregator against a ring of the
 # same program over the same links, as root: every worker is in a network namespace of its own, on a link
 # of RATE in each direction (50mbit). The aggregator is in the namespace of the switch. Pairs of runs in
-# changing order; a run's time is the slowest rank's median. Writes a results file to stdout.
+# changing order; a run's time is the slowest rank's median. Then the same by MPI_Allreduce of device memory
+# on the emulated GPU, every namespace a node to mpirun, both algorithms in turns in one job. Writes a
+# results file to stdout.
 set -u
 builddir=$(cd "${1:-.}" && pwd) || exit 1
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -52,6 +54,43 @@ ringed()
     slowest r "$1"
 }
 
+# mpi RANKS: a line of MPI_Allreduce.
+mpi()
+{
+    local rank hosts
+    cat >"$work/agent" <<'AGENT'
+#!/bin/bash
+while [[ "$1" == -* ]]; do shift; done
+exec ip netns exec "$1" unshare --uts --mount --ipc /bin/bash -c '
+    hostname "$1"
+    mount -t tmpfs tmpfs /dev/shm
+    shift
+    exec /bin/bash -c "$*"' - "$@"
+AGENT
+    chmod +x "$work/agent"
+    hosts=$(for rank in $(seq 0 $(($1 - 1))); do printf '%sw%d:1,' "$net" "$rank"; done)
+    serve s "${net}sw" "10.77.0.1:$port" || exit 1
+    timeout 600 ip netns exec "${net}sw" "$mpirun" --mca plm_rsh_agent "$work/agent" --mca plm_rsh_no_tree_spawn 1 \
+        --mca routed direct --mca oob_tcp_if_include 10.77.0.0/24 --mca btl_tcp_if_include 10.77.0.0/24 \
+        --mca btl self,tcp --mca pml ob1 -H "${hosts%,}" --map-by ppr:1:node --mca mpi_yield_when_idle 1 \
+        -x LD_LIBRARY_PATH -x EMU_KERNELS -x UCX_TLS -x OMPI_MCA_mca_base_component_path \
+        --mca coll_hetcoll_aggregators "10.77.0.1:$port" --mca coll_hetcoll_aggregator_key "$work/key" \
+        "$builddir/hetcoll_bench" --memory device --sizes "${mib}M" --iterations "$iterations" --warmup 1 \
+        --algorithms in_network,ring >"$work/mpi" 2>&1 || { cat "$work/mpi" >&2; exit 1; }
+    kill "$served"
+    wait "$served"
+    awk -v ranks="$1" -v mib="$mib" '$5 == "bounce" { us[$1] = $7 }
+        END { printf "%7d %8d %17.3f %11.3f %9.2f   MPI_Allreduce\n", ranks, mib, us["in_network"] / 1e6, us["ring"] / 1e6,
+              us["ring"] / us["in_network"] }' "$work/mpi"
+}
+
+configured() { sed -n "s/^$1 = //p" "$builddir/Makefile"; }
+mpirun=$(configured MPIRUN)
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_MCA_mca_base_component_path="$builddir/component:$(configured OMPI_COMPONENTS)"
+export LD_LIBRARY_PATH="$builddir/emulated_gpu/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+export EMU_KERNELS="$builddir/emulated_gpu/lib/libhetcoll_emulated_kernels.so"
+
 cat <<END
 # date          $(date -u '+%F %T UTC')
 # machine       $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores
@@ -78,7 +117,6 @@ for ranks in 4 8; do
         fi
         echo "$direct $ring" >>"$work/times"
     done
-    no_network
     python3 - "$work/times" "$ranks" "$mib" <<'PYTHON'
 import statistics, sys
 times = [tuple(map(float, line.split())) for line in open(sys.argv[1])]
@@ -87,4 +125,6 @@ print(f"{sys.argv[2]:>7} {sys.argv[3]:>8} {statistics.median(d for d, _ in times
       f"{statistics.median(r for _, r in times):11.3f} {statistics.median(ratio):9.2f}   "
       f"{ratio[0]:.2f} to {ratio[-1]:.2f}")
 PYTHON
+    mpi "$ranks"
+    no_network
 done

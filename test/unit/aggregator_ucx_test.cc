@@ -72,6 +72,12 @@ protected:
                           static_cast<std::uint16_t>(20000 + (getpid() * 8 + used++) % 20000)};
         plan_.message_bytes = 4096;
     }
+    void SetUp() override
+    {
+#if defined(__SANITIZE_THREAD__)
+        GTEST_SKIP() << "UCX's own thread is not built for ThreadSanitizer";
+#endif
+    }
     void serve(const UcxCalls &calls)
     {
         wire_ = std::move(*open_ucx_wire(plan_.endpoint, calls));
