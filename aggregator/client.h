@@ -42,8 +42,8 @@ struct AggregatorPlan {
     int window = 8; // most messages in flight; the aggregator may grant less
     std::size_t message_bytes = 256u << 10; // most bytes of a message
     double join_seconds = 10;               // no answer, or not all ranks there by then: failed
-    // An aggregator that says nothing for so long, while this rank waits and listens, is given up. It
-    // says that it is there every 5 seconds, however long other ranks take.
+    // An aggregator that says nothing for so long, while this rank waits and listens, is given up.
+    // It says that it is there every 5 seconds, however long other ranks take.
     double silence_seconds = 30;
 };
 
