@@ -39,9 +39,15 @@ Result<Address> look_up(const Endpoint &endpoint, bool passive)
         return error(Errc::kInvalid, "aggregator %s: its host is not known: %s",
                      endpoint.text().c_str(), gai_strerror(code));
     }
+    // Of several addresses one of IPv4, which is what UCX's TCP listens at.
+    const addrinfo *chosen = found;
+    while (chosen != nullptr && chosen->ai_family != AF_INET) {
+        chosen = chosen->ai_next;
+    }
+    chosen = chosen == nullptr ? found : chosen;
     Address address;
-    address.length = found->ai_addrlen;
-    std::memcpy(&address.storage, found->ai_addr, found->ai_addrlen);
+    address.length = chosen->ai_addrlen;
+    std::memcpy(&address.storage, chosen->ai_addr, chosen->ai_addrlen);
     freeaddrinfo(found);
     return address;
 }

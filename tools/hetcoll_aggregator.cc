@@ -10,6 +10,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -200,6 +201,8 @@ int main(int argc, char **argv)
     } catch (const CLI::ParseError &problem) {
         return app.exit(problem) == 0 ? 0 : 2;
     }
+    // One that starts anew need not wait until TCP has forgotten the old one's connections.
+    setenv("UCX_TCP_CM_REUSEADDR", "y", 0);
     if (const hetcoll::Status status = run(arguments); !status.ok()) {
         std::fprintf(stderr, "hetcoll_aggregator: %s\n", status.message().c_str());
         return 1;

@@ -128,6 +128,10 @@ deaths()
     check "the aggregator dies: all workers return an error" codes_are 3 3 3 3
     check "... within seconds" [ $((SECONDS - start)) -le 20 ]
     check "... that says which" says w0.out "the connection to aggregator $at is lost"
+    serve s - "$at"
+    workers 0 2 - "$at" --ranks 2 --job 2
+    check "one that is started anew serves at once" codes_are 0 0
+    stop s "$served"
     worker w0 - --aggregator "$at" --key "$work/key" --rank 0 --ranks 1
     group=("$started")
     check "nobody listens: an error" codes_are 3
