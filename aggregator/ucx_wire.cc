@@ -149,7 +149,7 @@ Status UcxWire::create_worker()
 {
     ucp_worker_params_t params{};
     params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
-    params.thread_mode = UCS_THREAD_MODE_SINGLE;
+    params.thread_mode = UCS_THREAD_MODE_SERIALIZED; // any thread, one at a time
     ucs_status_t status = ucx_.ucp_worker_create(context_, &params, &worker_);
     if (status != UCS_OK) {
         return failed(status, "a worker was made");

@@ -147,6 +147,7 @@ private:
     [[nodiscard]] Vectors piece_vectors(std::size_t count) const noexcept;
     void run_piece();
     [[nodiscard]] bool running_piece();
+    void lose_aggregator();
     void end_piece();
     void piece_ended();
     [[nodiscard]] bool results_are_in();

@@ -28,8 +28,7 @@ void Operation::begin_pieces()
     if (host_ == nullptr && device_->direct()) { // aggregators take host memory only
         auto bounce = process_.borrow_device(recv_, false);
         if (!bounce.ok()) {
-            piece_.lost = true;
-            engine_.aggregation().disconnect();
+            lose_aggregator();
             end_piece();
             return;
         }
@@ -89,6 +88,11 @@ void Operation::run_piece()
 {
     state_ = State::kPiece;
     Aggregation &network = engine_.aggregation();
+    if (!network.poll()) { // lost since the last piece, or the last call
+        lose_aggregator();
+        end_piece();
+        return;
+    }
     const std::size_t element = element_bytes(kind());
     const std::size_t message =
         std::min(choice_.chunk_bytes, network.message_bytes()) / element * element;
@@ -110,14 +114,13 @@ bool Operation::running_piece()
         return true;
     case State::kPiece: {
         Aggregation &network = engine_.aggregation();
-        const bool connected = network.poll();
+        static_cast<void>(network.poll()); // the executor's messages learn of a failure
         const Progress progress = engine_.executor().step();
         if (progress == Progress::kPending) {
             return false;
         }
-        piece_.lost = progress == Progress::kFailed;
-        if (piece_.lost || !connected) {
-            network.disconnect(); // from here on nothing touches the slots
+        if (progress == Progress::kFailed) {
+            lose_aggregator();
         }
         process_.count(HETCOLL_BYTES_BOUNCE, engine_.executor().bytes_sent());
         record_.bounced = true;
@@ -147,6 +150,13 @@ bool Operation::running_piece()
         return true;
     default: return true;
     }
+}
+
+// From here on nothing touches the slots.
+void Operation::lose_aggregator()
+{
+    piece_.lost = true;
+    engine_.aggregation().disconnect();
 }
 
 // Did all ranks get this piece? Else the first that has lost its aggregator will say so.

@@ -231,6 +231,9 @@ if [ -x "$build/hetcoll_aggregator" ]; then
         in_network
     also_expected="$also_expected|hetcoll: coll_hetcoll_algorithm in_network cannot run on a communicator of"
     with_ one 3 ob1 "$served" fixed_point
+    with_ one 3 ob1 "$served" nonblocking
+    with_ one 3 ob1 "$served --mca coll_hetcoll_progress_thread 1" nonblocking
+    with_ one 2 ob1 "$served" threads
     message='no aggregators on this communicator of [34] ranks from now on, other algorithms serve it: .*aggregator 127'
     with_ one 3 ob1 "$served" in_network killed
     with_ one 3 ob1 "$served --mca coll_hetcoll_aggregator_copy 1M" in_network killed_in_place
@@ -428,12 +431,9 @@ also_expected='.'
 limit=300 case_ 2 ob1 "$forced" faults
 limit=300 case_ 4 ob1 "$forced" faults
 limit=300 case_ 3 ucx "$forced" faults
-limit=300 case_ 2 ob1 "$forced --mca coll_hetcoll_fixed_point 8" faults
-if [ -x "$build/hetcoll_aggregator" ]; then
-    limit=300 with_ one 2 ob1 "$(with in_network)" faults
-fi
 case_ 1 ob1 "$forced" nonblocking_faults every
 case_ 3 ob1 "$forced" nonblocking_faults every
+case_ 2 ob1 "$forced --mca coll_hetcoll_fixed_point 8" nonblocking_faults every
 also_expected=
 also_expected='hetcoll: MPI_Allreduce failed|hetcoll: a rank cannot'
 for algorithm in ring two_shot one_shot; do
