@@ -3,9 +3,12 @@
 #include "bench/persistent.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <functional>
 #include <memory>
+#include <random>
+#include <thread>
 #include <vector>
 
 namespace hetcoll {
@@ -69,6 +72,36 @@ CallTimes summarise(std::vector<double> &us, MPI_Comm comm)
     return {us.front(), us[us.size() / 2], percentile(90), percentile(99)};
 }
 
+double now_us()
+{
+    return std::chrono::duration<double, std::micro>(
+               std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+}
+
+// How much later than others this rank comes to a call.
+double delay_us(MPI_Comm comm, const MeasureOptions &options, int call)
+{
+    int rank = 0;
+    MPI_Comm_rank(comm, &rank);
+    std::mt19937 random(static_cast<unsigned>(call * 4096 + rank));
+    const double jitter = options.jitter_us * static_cast<double>(random() % 1024) / 1024;
+    return jitter + (rank == options.late_rank ? options.late_us : 0);
+}
+
+struct Interval {
+    double begin_us, end_us;
+};
+
+Interval time_late(MPI_Comm comm, double late_us, const std::function<void()> &call)
+{
+    MPI_Barrier(comm);
+    std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(late_us));
+    const double begin = now_us();
+    call();
+    return {begin, now_us()};
+}
+
 double time_us(MPI_Comm comm, int batch, const std::function<void()> &call)
 {
     MPI_Barrier(comm);
@@ -126,7 +159,20 @@ struct Caller {
     MPI_Request request = MPI_REQUEST_NULL; // a persistent one
     MeasuredWay result{};
     std::vector<double> us{};
+    std::vector<double> begin_us{}, end_us{}; // instead, where ranks come late
 };
+
+// The same on every rank.
+void count_from_the_last(Caller &caller)
+{
+    const int count = static_cast<int>(caller.us.size());
+    for (auto *times : {&caller.begin_us, &caller.end_us}) {
+        MPI_Allreduce(MPI_IN_PLACE, times->data(), count, MPI_DOUBLE, MPI_MAX, caller.way.comm);
+    }
+    for (int i = 0; i < count; ++i) {
+        caller.us[i] = caller.end_us[i] - caller.begin_us[i];
+    }
+}
 
 std::function<void()> mpi_call(const Way &way, const Reduction &r, MPI_Request &request)
 {
@@ -259,13 +305,20 @@ std::vector<MeasuredWay> measure_ways(std::span<const Way> ways, const Gpu *gpu,
     }
     check(callers, counters, workload, options);
 
+    const bool late_ranks = options.late_us > 0 || options.jitter_us > 0;
     const int iterations = count_iterations(comm, callers, r.bytes, options);
     for (int i = -options.warmup; i < iterations; ++i) {
         for (Caller &caller : callers) {
             if (caller.result.served) {
-                const double us = time_us(caller.way.comm, options.batch, caller.call);
+                const double late = late_ranks ? delay_us(caller.way.comm, options, i) : 0;
+                const Interval time =
+                    late_ranks ? time_late(caller.way.comm, late, caller.call) : Interval{};
+                const double us =
+                    late_ranks ? 0 : time_us(caller.way.comm, options.batch, caller.call);
                 if (i >= 0) {
                     caller.us.push_back(us);
+                    caller.begin_us.push_back(time.begin_us);
+                    caller.end_us.push_back(time.end_us);
                 }
             }
         }
@@ -274,6 +327,9 @@ std::vector<MeasuredWay> measure_ways(std::span<const Way> ways, const Gpu *gpu,
     std::vector<MeasuredWay> results;
     for (Caller &caller : callers) {
         if (caller.result.served) {
+            if (late_ranks) {
+                count_from_the_last(caller);
+            }
             caller.result.call.time = summarise(caller.us, caller.way.comm);
         }
         if (caller.request != MPI_REQUEST_NULL) {

@@ -50,6 +50,11 @@ struct MeasureOptions {
     double seconds = 0; // if not 0: as many iterations as this is enough for, at least three
     int warmup = 3;
     int batch = 1; // calls between two readings of the clock; an iteration's time is their mean
+    // One rank comes so much later than the others to every call, or each by a random time of up to
+    // so much. Then a call's time counts from when the last rank has come to when the last one has
+    // its result, by the clock of the one machine that all ranks are on.
+    int late_rank = -1;
+    double late_us = 0, jitter_us = 0;
     bool verify = true;
     bool host_copy = false;
 };

@@ -122,6 +122,12 @@ bool parse_options(int argc, char **argv, bool speaks, Options &options, int &ex
     app.add_option("--warmup", options.measure.warmup, "calls before the clock runs")
         ->check(CLI::Range(0, 100'000'000))
         ->capture_default_str();
+    app.add_option("--late-rank", options.measure.late_rank,
+                   "this rank comes --late-us later to every call; times count from when the last "
+                   "rank has come, by the clock of the one machine that all ranks are on");
+    app.add_option("--late-us", options.measure.late_us, "see --late-rank");
+    app.add_option("--jitter-us", options.measure.jitter_us,
+                   "every rank comes later by a random time of up to so much; times as above");
     bool verify = true;
     auto *check = app.add_flag("--verify", verify, "check every element (the default)");
     app.add_flag("--no-verify", words.no_verify, "check nothing")->excludes(check);
@@ -131,7 +137,8 @@ bool parse_options(int argc, char **argv, bool speaks, Options &options, int &ex
     app.add_option("--compare", words.compare,
                    "host-copy: time copying to the host, reducing there and copying back as well");
     app.add_option("--algorithms", options.algorithms,
-                   "measure these in turns: auto, nonblocking, persistent, host_copy, names of algorithms, ring/65536 for "
+                   "measure these in turns: auto, nonblocking, persistent, host_copy, names of "
+                   "algorithms, ring/65536 for "
                    "one with chunks of so many bytes, or all")
         ->delimiter(',');
     app.add_option("--json", options.json_path, "also write the results to this file");

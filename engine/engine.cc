@@ -248,9 +248,12 @@ Choice Engine::choice(const hetcoll_call &call, std::size_t bytes, bool mapped, 
     if (in_order && !meets_in_order()) {
         available = without(available, Algorithm::kHost);
     }
+    const int late = small ? kNoRank : late_rank(mapped);
     if (mapped && peers_.known() && !small) {
         find_shares();
-        available = shares_->shares.empty() ? available : available | bit(Algorithm::kWeighted);
+        available = shares_->shares.empty() && late == kNoRank
+                        ? available
+                        : available | bit(Algorithm::kWeighted);
     }
     Memo &memo = memos_[(bytes ^ bytes >> 5 ^ static_cast<std::size_t>(call.kind)) % memos_.size()];
     if (memo.bytes == bytes && memo.kind == call.kind && memo.op == call.op &&
@@ -273,6 +276,7 @@ Choice Engine::choice(const hetcoll_call &call, std::size_t bytes, bool mapped, 
         .links = peers_.links(),
     };
     query.links.weighted_gbps = shares_ ? shares_->vector_gbps() : 0;
+    query.late_us = late == kNoRank ? 0 : arrivals_.late_us();
     if (agreed_.algorithm != 0) {
         const auto forced = static_cast<Algorithm>(agreed_.algorithm - 1);
         if (small ? contains(kSmallAlgorithms, forced) : forced != Algorithm::kHost) {
@@ -291,6 +295,7 @@ Choice Engine::choice(const hetcoll_call &call, std::size_t bytes, bool mapped, 
             algorithm_name(chosen.algorithm));
     }
     chosen.node_by_node = chosen.node_by_node && mapped && peers_.maps();
+    chosen.late = chosen.algorithm == Algorithm::kWeighted ? late : kNoRank;
     memo = {bytes, call.kind, call.op, available, chosen};
     return chosen;
 }
@@ -355,18 +360,56 @@ void Engine::find_shares()
     const Links &links = peers_.links();
     shares_ = rank_shares(differ || in_order ? off : setting, p2p_.size, peers_.rates(),
                           links.gpu_gbps > 0 ? links.gpu_gbps : links.host_gbps, forced);
-    if (p2p_.rank != 0 || agreed_.shares == 0 || !shares_->shares.empty() ||
+    const bool lost_skew = in_order && agreed_.skew != 0;
+    if (p2p_.rank != 0 || (agreed_.shares == 0 && !lost_skew) || !shares_->shares.empty() ||
         !process_.first_time_without_shares()) {
         return;
     }
+    if (in_order) {
+        log(process_.log(), 0,
+            "hetcoll: coll_hetcoll_shares and coll_hetcoll_skew do nothing while "
+            "coll_hetcoll_reproducible has the ranks add in their order: unset one or the other");
+        return;
+    }
     const bool given = setting.kind == ShareSetting::Kind::kGiven;
-    log(process_.log(), given || differ || in_order ? 0 : 1,
+    log(process_.log(), given || differ ? 0 : 1,
         "hetcoll: coll_hetcoll_shares is not used on a communicator of %d ranks: %s", p2p_.size,
-        differ     ? "ranks have set it to different values; set the "
-                     "same on every rank"
-        : in_order ? "coll_hetcoll_reproducible has the ranks add in their order"
-        : given    ? "it has a number of shares that is not the number of ranks"
+        differ  ? "ranks have set it to different values; set the "
+                  "same on every rank"
+        : given ? "it has a number of shares that is not the number of ranks"
                 : "its ranks do not reach each other over one switch, each at a rate of its own");
+}
+
+Arrivals *Engine::arrivals() noexcept
+{
+    const bool measures = agreed_.skew != 0 && agreed_.reproducible == 0 && p2p_.size > 1 &&
+                          p2p_.size <= Arrivals::kMostRanks;
+    return measures ? &arrivals_ : nullptr;
+}
+
+void Engine::take_arrivals(std::span<const std::uint64_t> of_all)
+{
+    if (arrivals_.take(of_all)) {
+        memos_ = {};
+    }
+    process_.set(HETCOLL_ARRIVAL_WAIT, arrivals_.average_wait_ns());
+    process_.set(HETCOLL_LATE_RANK, static_cast<std::uint64_t>(arrivals_.late() + 1));
+}
+
+// Whom the others do not wait for: on one node, where they see in its page that all but one have
+// come, and by mapped memory, which binds nobody.
+int Engine::late_rank(bool mapped) const noexcept
+{
+    const bool can_begin = mapped && peers_.known() && group_.nodes() == 1 && group_.uses_pages() &&
+                           contains(peers_.available(), Algorithm::kTwoShot);
+    return can_begin ? arrivals_.late() : kNoRank;
+}
+
+std::vector<int> Engine::shares_for(int late) const
+{
+    const std::vector<int> equal(static_cast<std::size_t>(p2p_.size), 1);
+    const std::vector<int> &shares = shares_->shares.empty() ? equal : shares_->shares;
+    return late == kNoRank ? shares : shares_without(shares, late);
 }
 
 } // namespace hetcoll

@@ -12,6 +12,7 @@
 #include "engine/process.h"
 #include "schedule/schedule.h"
 #include "schedule/weighted.h"
+#include "tuning/arrivals.h"
 #include "tuning/choice.h"
 #include "tuning/chunk_tuner.h"
 #include "tuning/collective_shape.h"
@@ -77,6 +78,10 @@ public:
     // `in_network`: so may aggregators, if the ranks have joined them.
     [[nodiscard]] Choice choice(const hetcoll_call &call, std::size_t bytes, bool mapped,
                                 bool in_network = false);
+    // Looks which rank comes last: coll_hetcoll_skew. Null: nobody does.
+    [[nodiscard]] Arrivals *arrivals() noexcept;
+    // What the ranks have told each other of their waits. Same on every rank.
+    void take_arrivals(std::span<const std::uint64_t> of_all);
     // What finds the chunk of calls like this one; null: it is given. Fed with the time of the
     // slowest rank, so all ranks stay together.
     [[nodiscard]] ChunkTuner *tuner(const Choice &choice, std::size_t bytes);
@@ -138,6 +143,8 @@ private:
     [[nodiscard]] int host_parts(std::size_t bytes) const noexcept;
     [[nodiscard]] std::vector<int> node_runs() const;
     void find_shares();
+    [[nodiscard]] int late_rank(bool mapped) const noexcept;
+    [[nodiscard]] std::vector<int> shares_for(int late) const;
     void link(Linked &linked) const;
     void observe_host(const hetcoll_call &call, std::uint64_t start_ns) noexcept;
     void say_split_machine(std::span<const hetcoll_facts> facts);
@@ -153,6 +160,7 @@ private:
     bool ready_ = false;
     bool small_device_call_ = false;
     bool unavailable_reported_ = false;
+    Arrivals arrivals_;
     std::optional<RankShares> shares_; // found at the first choice that knows the links
     struct Memo {                      // of choice(): programs repeat themselves
         std::size_t bytes = 0;

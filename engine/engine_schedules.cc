@@ -35,6 +35,7 @@ const Engine::Linked &Engine::schedule(const Choice &choice, std::size_t bytes)
                     : choice.algorithm == Algorithm::kWeighted ? weighted_segments(bytes, p2p_.size)
                                                                : 1,
         .node_by_node = choice.node_by_node,
+        .late = choice.late,
     });
 }
 
@@ -129,9 +130,7 @@ Schedule Engine::build(const ScheduleKey &key, int rank) const
     case Algorithm::kOrdered:
         return key.node_by_node ? build_ordered(rank, node_runs()) : build_ordered(rank, size);
     case Algorithm::kWeighted:
-        return key.late == kNoRank ? build_weighted(rank, shares_->shares, key.segments)
-                                   : build_weighted(rank, shares_without(shares_->shares, key.late),
-                                                    key.segments, key.late);
+        return build_weighted(rank, shares_for(key.late), key.segments, key.late);
     default: return build_schedule(key.algorithm, rank, size);
     }
 }

@@ -20,6 +20,8 @@ void Executor::start(const Schedule &schedule, const hetcoll_p2p &p2p, int tag, 
     failure_ = {};
     code_ = 0;
     bytes_sent_ = bytes_pulled_ = 0;
+    open_channels_ = schedule.channel_count;
+    stopped_ = false;
     channels_.assign(static_cast<std::size_t>(schedule.channel_count), Channel{});
 
     const std::size_t element = element_bytes(vectors.kind);
@@ -98,8 +100,13 @@ Progress Executor::step()
     follow_peers();
     offer_sends();
     bool more = false;
-    for (int c = 0; c < schedule_->channel_count; ++c) {
+    for (int c = 0; c < open_channels_; ++c) {
         Channel &channel = channels_[c];
+        if (stopped_) {
+            finish_pulls(c);
+            more = more || !channel.pulls.empty();
+            continue;
+        }
         start_sends(c);
         post_messages(c);
         finish_sends(c);
@@ -114,6 +121,9 @@ Progress Executor::step()
     }
     if (code_ != 0) {
         return Progress::kFailed;
+    }
+    if (stopped_) {
+        return more ? Progress::kPending : Progress::kDone;
     }
     const bool read_by_all =
         std::all_of(mapped_sends_.begin(), mapped_sends_.end(),
@@ -316,7 +326,7 @@ void Executor::follow_peers()
 {
     for (const int i : mapped_sends_) {
         Extent &extent = extents_[i];
-        if (extent.done != extent.bytes) {
+        if (extent.done != extent.bytes && schedule_->steps[i].channel < open_channels_) {
             const MappedPeer &peer = mapped_.peer[schedule_->steps[i].peer];
             extent.done = peer.progress[mapped_.steps[i].peer_word].load(std::memory_order_acquire);
         }
@@ -328,7 +338,7 @@ void Executor::offer_sends()
 {
     for (const int i : mapped_sends_) {
         Extent &extent = extents_[i];
-        if (extent.offered == extent.bytes) {
+        if (extent.offered == extent.bytes || schedule_->steps[i].channel >= open_channels_) {
             continue;
         }
         if (const std::size_t ready = ready_bytes(i); ready > extent.offered) {

@@ -58,6 +58,18 @@ public:
     void start(const Schedule &schedule, const hetcoll_p2p &p2p, int tag, Bounce &bounce,
                const Vectors &vectors, std::size_t chunk_bytes, bool failed,
                const MappedPeers &mapped = {});
+    // Only the first channels run, until open_all(): what the others need is not there yet. Their
+    // peers need not be mapped, but those of `mapped` stand for them.
+    void hold_all_but(int channels) noexcept { open_channels_ = channels; }
+    // `failed`: as at start().
+    void open_all(bool failed) noexcept
+    {
+        open_channels_ = schedule_->channel_count;
+        failed_ = failed_ || failed;
+    }
+    // No more is started: step() ends as soon as what is under way is done. Of a schedule that runs
+    // by mapped memory alone, which no peer waits for.
+    void stop() noexcept { stopped_ = true; }
     [[nodiscard]] Progress step();
 
     // The first driver error, if any. Once, after step() returned kDone.
@@ -142,6 +154,8 @@ private:
     std::vector<Extent> extents_;
     std::vector<int> mapped_sends_, mapped_receives_; // steps
     std::vector<Channel> channels_;
+    int open_channels_ = 0;
+    bool stopped_ = false;
     bool failed_ = false;
     Status failure_;
     int code_ = 0;

@@ -250,6 +250,8 @@ enum hetcoll_counter {
     HETCOLL_HELD_PINNED, /* bytes held now: page-locked host memory, device memory, peers' memory */
     HETCOLL_HELD_DEVICE,
     HETCOLL_HELD_MAPPED,
+    HETCOLL_ARRIVAL_WAIT, /* nanoseconds, average: see tuning/arrivals.h */
+    HETCOLL_LATE_RANK,    /* 1 + the rank that comes last, in the communicator that told last */
     HETCOLL_COUNTER_COUNT
 };
 

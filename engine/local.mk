@@ -12,6 +12,7 @@ hetcoll_sources += \
 	engine/meeting.h engine/meeting.cc \
 	engine/node_group.h engine/node_group.cc \
 	engine/operation.h engine/operation.cc engine/operation_run.cc engine/operation_staged.cc \
+	engine/operation_late.cc \
 	engine/operation_record.cc \
 	engine/operation_classify.cc engine/operation_collective.cc \
 	engine/operation_fixed.cc engine/operation_in_network.cc engine/operation_parts.cc \

@@ -61,6 +61,9 @@ Result<MappedCall::Copy> MappedCall::plan(Algorithm algorithm, const Buffers &bu
         return buffer.kind != SharedKind::kNone;
     };
 
+    if (buffers.keep_input && in_place) {
+        return plan_beside(bounce);
+    }
     shared_output_ = SharedBuffer{};
     if (!input_only) {
         shared_output_ = describe(buffers.recv, buffers.recv_info, buffers.bytes);
@@ -100,6 +103,30 @@ Result<MappedCall::Copy> MappedCall::plan(Algorithm algorithm, const Buffers &bu
         copies_out_ = true;
     }
     return Copy{.to = scratch_->data(), .from = buffers.send};
+}
+
+// The result goes beside the input, which a call may need once more.
+Result<MappedCall::Copy> MappedCall::plan_beside(DeviceBounce &bounce)
+{
+    shared_input_ = describe(buffers_.recv, buffers_.recv_info, buffers_.bytes);
+    if (shared_input_.kind == SharedKind::kNone) {
+        return error(Errc::kUnsupported, "its vector cannot be shared: %s",
+                     reason(shared_input_.why));
+    }
+    auto scratch = process_.borrow_scratch(bounce.device(), buffers_.bytes);
+    if (!scratch.ok()) {
+        return scratch.take_status();
+    }
+    scratch_ = std::move(*scratch);
+    shared_output_ = process_.sharing().exporter->describe(scratch_->allocation, scratch_->data(),
+                                                           buffers_.bytes);
+    if (shared_output_.kind == SharedKind::kNone) {
+        return error(Errc::kUnsupported, "device memory of hetcoll's own cannot be shared: %s",
+                     reason(shared_output_.why));
+    }
+    output_ = scratch_->data();
+    copies_out_ = true;
+    return Copy{};
 }
 
 bool MappedCall::publish()
@@ -152,7 +179,7 @@ MappedCall::Copy MappedCall::copy_out() const noexcept
     return copies_out_ ? Copy{.to = buffers_.recv, .from = output_} : Copy{};
 }
 
-Result<bool> MappedCall::map(Algorithm algorithm, const Schedule *schedule)
+Result<bool> MappedCall::map(Algorithm algorithm, const Schedule *schedule, int missing)
 {
     std::fill(mapped_.begin(), mapped_.end(), MappedPeer{});
     if (group_.local_size() == 1) {
@@ -172,6 +199,10 @@ Result<bool> MappedCall::map(Algorithm algorithm, const Schedule *schedule)
             wanted = wanted && reads;
         }
         if (!wanted) {
+            continue;
+        }
+        if (rank == missing) {
+            mapped_[rank] = {input_, output_, group_.slot(group_.local_number(rank)).progress};
             continue;
         }
         Result<bool> mapped = map_rank(rank, !shares_input_only(algorithm));

@@ -38,6 +38,7 @@ public:
         PointerInfo send_info, recv_info;
         bool foreign; // `send` is in another context or kind of memory than `recv`
         std::size_t bytes;
+        bool keep_input = false; // even in place
     };
     struct Copy {
         void *to = nullptr; // null: nothing is to be copied
@@ -54,7 +55,8 @@ public:
 
     // Maps the peers that the schedule needs; null: those that the algorithm's kernel needs. False:
     // not yet. Requires that all have published.
-    [[nodiscard]] Result<bool> map(Algorithm algorithm, const Schedule *schedule);
+    // `missing`: a rank that has not, whose memory stays unknown until all are mapped once more.
+    [[nodiscard]] Result<bool> map(Algorithm algorithm, const Schedule *schedule, int missing = -1);
     // Answers peers that need file descriptors to map this rank's vectors. To be called until the
     // call's closing agreement, because they may map later than this rank does.
     void serve() const noexcept;
@@ -77,6 +79,7 @@ public:
 private:
     [[nodiscard]] SharedBuffer describe(const void *buffer, const PointerInfo &info,
                                         std::size_t bytes) noexcept;
+    Result<Copy> plan_beside(DeviceBounce &bounce);
     [[nodiscard]] Result<bool> map_rank(int rank, bool output);
     [[nodiscard]] std::uint64_t key_of(const SharedBuffer &buffer) const noexcept;
 

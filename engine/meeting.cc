@@ -89,6 +89,23 @@ bool Meeting::all_arrived() noexcept
     return true;
 }
 
+// Nobody is at a later meeting before all have come to this one.
+std::optional<Flags> Meeting::flags_without(int local_rank) const noexcept
+{
+    Flags flags = 0;
+    for (int rank = 0; rank < group_->local_size(); ++rank) {
+        const ControlPage::Slot &slot = group_->slot(rank);
+        if (rank == local_rank) {
+            continue;
+        }
+        if (slot.arrived.load(std::memory_order_acquire) != number_) {
+            return std::nullopt;
+        }
+        flags |= slot.said[number_ % 2];
+    }
+    return flags;
+}
+
 // Everybody on the node is here. On a single node every rank sums for itself, in the order of the
 // ranks, so that all get the same bits. Else the leader does, for the exchange with the others.
 void Meeting::sum_node() noexcept

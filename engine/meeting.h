@@ -9,6 +9,7 @@
 #include "engine/node_group.h"
 
 #include <cstddef>
+#include <optional>
 
 namespace hetcoll {
 
@@ -35,6 +36,9 @@ public:
         start(group, messages, messages.mine, tag, 0, 0, nullptr, flags);
     }
     [[nodiscard]] Progress step() noexcept;
+    // What all ranks but one have said so far; nothing before they have. Requires that step() has
+    // not returned kDone, one node and its page. The one is a local rank.
+    [[nodiscard]] std::optional<Flags> flags_without(int local_rank) const noexcept;
 
     // Of all ranks. Require that step() returned kDone.
     [[nodiscard]] Flags flags() const noexcept { return flags_; }

@@ -50,6 +50,7 @@ void Operation::rewind() noexcept
     copying_ = copied_input_ = mapping_ = unknown_op_ = false;
     needs_ = nullptr;
     tuner_ = nullptr;
+    early_ = arrivals_due_ = false;
     placed_ = false;
 }
 
@@ -89,8 +90,8 @@ void Operation::fail_without_memory() noexcept
 
 std::uint64_t Operation::moves() const noexcept
 {
-    return advances_ +
-           (state_ == State::kRun || state_ == State::kPiece ? engine_.executor().moves() : 0);
+    const bool runs = state_ == State::kRun || state_ == State::kPiece || early_;
+    return advances_ + (runs ? engine_.executor().moves() : 0);
 }
 
 // Others run next: they find the context that they left.
@@ -145,11 +146,27 @@ bool Operation::advance()
     case State::kToFixed: return to_fixed_point();
     case State::kAgree:
     case State::kAgreeMixed:
-        if (meeting_done()) {
-            decide();
-            return true;
+        if (!meeting_done()) {
+            run_early();
+            return false;
         }
-        return false;
+        note_arrival();
+        if (!stop_early(meeting_.flags())) {
+            decide();
+        }
+        return true;
+    case State::kStop:
+        if (engine_.executor().step() == Progress::kPending) {
+            return false;
+        }
+        early_ = false;
+        state_ = stopped_in_;
+        if (state_ == State::kMapped) {
+            mapped(true);
+        } else {
+            decide();
+        }
+        return true;
     case State::kShare:
         if (!copy_done()) {
             return false;
@@ -173,11 +190,13 @@ bool Operation::advance()
     }
     case State::kMap: map(); return state_ != State::kMap;
     case State::kMapped:
-        if (meeting_done()) {
-            mapped((meeting_.flags() & kNotShared) != 0);
-            return true;
+        if (!meeting_done()) {
+            return false;
         }
-        return false;
+        if (!stop_early(meeting_.flags())) {
+            mapped((meeting_.flags() & kNotShared) != 0);
+        }
+        return true;
     case State::kOwnShare:
         if (!copy_done()) {
             return false;
@@ -263,7 +282,8 @@ void Operation::share()
                                                   .send_info = send_,
                                                   .recv_info = recv_,
                                                   .foreign = is_foreign(),
-                                                  .bytes = bytes_},
+                                                  .bytes = bytes_,
+                                                  .keep_input = is_early()},
                                                  *device_);
             if (planned.ok()) {
                 copy = *planned;
@@ -296,6 +316,7 @@ void Operation::share()
 void Operation::begin_agreement(State state)
 {
     state_ = state;
+    arrived_ns_ = state == State::kAgree && engine_.arrivals() != nullptr ? now_ns() : 0;
     process_.count(HETCOLL_AGREEMENTS);
     meeting_.start(engine_.group(), engine_.messages(), call_.tag,
                    static_cast<Flags>(flags_ | (failure_.ok() ? 0 : kFailed)));

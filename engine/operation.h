@@ -58,6 +58,7 @@ private:
         kAgree,        // what memory do the ranks have, can all run our schedules?
         kAgreeMixed,   // the same, after the host ranks of a mix have made ready
         kFindPeers,    // whose GPUs reach each other? Then kAgree once more
+        kStop,         // what was begun without the late rank comes to nothing: it ends
         kMap,          // peers' buffers are being mapped
         kMapped,       // could all ranks map what they need?
         kInput,        // the input is being copied to where the schedule needs it
@@ -108,6 +109,12 @@ private:
     void find_peers();
     void map();
     void mapped(bool failed);
+    // operation_late.cc
+    [[nodiscard]] bool is_early() const noexcept;
+    void run_early();
+    void begin_early();
+    [[nodiscard]] bool stop_early(Flags all);
+    void note_arrival() noexcept;
     // operation_run.cc
     void begin_alone();
     void begin_small();
@@ -247,6 +254,10 @@ private:
 
     ChunkTuner *tuner_ = nullptr; // of this call's chunk, until it has found one
     std::uint64_t started_ns_ = 0;
+    std::uint64_t arrived_ns_ = 0; // at the opening agreement
+    bool arrivals_due_ = false;    // the closing agreement tells the ranks' waits
+    bool early_ = false;           // the schedule runs already, as far as it needs no late rank
+    State stopped_in_ = State::kDone;
 
     struct Piece {                        // that aggregators reduce
         std::size_t first = 0, count = 0; // elements

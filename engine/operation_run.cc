@@ -3,9 +3,19 @@
 #include "engine/flags.h"
 #include "engine/operation.h"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 
 namespace hetcoll {
+namespace {
+
+// What a closing agreement carries: the time of the call, and the waits of all ranks.
+constexpr std::size_t kCloseNumbers = 1 + Arrivals::kNumbersOfARank * Arrivals::kMostRanks;
+static_assert(kCloseNumbers * sizeof(std::uint64_t) <= ControlPage::kPayloadBytes);
+
+} // namespace
+
 // The states after the decision. As Operation::advance().
 bool Operation::running()
 {
@@ -61,7 +71,7 @@ bool Operation::running()
         if (!done.ok()) {
             note(done.take_status());
         }
-        begin_agreement(State::kClose);
+        begin_close();
         return true;
     }
     case State::kClose:
@@ -250,13 +260,18 @@ void Operation::run()
         }
     }
     std::size_t chunk_bytes = choice_.chunk_bytes;
-    tuner_ = is_collective() ? nullptr : engine_.tuner(choice_, bytes_);
+    tuner_ = is_collective() || choice_.late != kNoRank ? nullptr : engine_.tuner(choice_, bytes_);
     if (tuner_ != nullptr) {
         chunk_bytes = tuner_->chunk_bytes();
         tuner_ = tuner_->frozen() ? nullptr : tuner_;
         started_ns_ = now_ns();
     }
     record_.chunk_bytes = chunk_bytes;
+    if (early_) {
+        early_ = false;
+        engine_.executor().open_all(!failure_.ok());
+        return;
+    }
     engine_.executor().start(linked.schedule, engine_.p2p(), call_.tag, bounce(), vectors,
                              chunk_bytes, !failure_.ok(), peers);
 }
@@ -276,22 +291,36 @@ void Operation::run_kernel()
     if (!started.ok()) {
         note(started.take_status());
     }
-    begin_agreement(State::kClose);
+    begin_close();
 }
 
-// While a chunk is being looked for the ranks also learn how long the slowest of them took.
+// While a chunk is being looked for the ranks also learn how long the slowest of them took; now and
+// then, how long each of them has waited for the others at the beginning.
 void Operation::begin_close()
 {
-    if (tuner_ == nullptr) {
+    Arrivals *arrivals = is_collective() ? nullptr : engine_.arrivals();
+    arrivals_due_ = arrivals != nullptr && arrivals->is_due();
+    if (tuner_ == nullptr && !arrivals_due_) {
         begin_agreement(State::kClose);
         return;
     }
     state_ = State::kClose;
     process_.count(HETCOLL_AGREEMENTS);
-    const std::uint64_t ns = now_ns() - started_ns_;
+    const std::size_t waits =
+        arrivals_due_ ? Arrivals::kNumbersOfARank * static_cast<std::size_t>(engine_.p2p().size)
+                      : 0;
+    std::array<std::uint64_t, kCloseNumbers> numbers;
+    std::fill_n(numbers.begin(), 1 + waits, 0);
+    numbers[0] = tuner_ != nullptr ? now_ns() - started_ns_ : 0;
+    if (arrivals_due_) {
+        arrivals->fill(std::span(numbers).subspan(
+            1 + Arrivals::kNumbersOfARank * static_cast<std::size_t>(engine_.p2p().rank),
+            Arrivals::kNumbersOfARank));
+    }
     std::byte *mine = Meeting::payload(engine_.group(), engine_.messages().mine);
-    std::memcpy(mine, &ns, sizeof ns);
-    meeting_.start(engine_.group(), engine_.messages(), mine, call_.tag, sizeof ns, 1,
+    const std::size_t bytes = (1 + waits) * sizeof numbers[0];
+    std::memcpy(mine, numbers.data(), bytes);
+    meeting_.start(engine_.group(), engine_.messages(), mine, call_.tag, bytes, 1 + waits,
                    host_reduce(ReduceOp::kMax, ElementKind::kUint64),
                    static_cast<Flags>(flags_ | (failure_.ok() ? 0 : kFailed)));
 }
@@ -305,6 +334,13 @@ void Operation::close()
         std::uint64_t slowest_ns = 0;
         std::memcpy(&slowest_ns, meeting_.sum(), sizeof slowest_ns);
         tuner_->feed(slowest_ns);
+    }
+    if (arrivals_due_) {
+        std::array<std::uint64_t, kCloseNumbers> numbers;
+        const std::size_t waits =
+            Arrivals::kNumbersOfARank * static_cast<std::size_t>(engine_.p2p().size);
+        std::memcpy(numbers.data(), meeting_.sum(), (1 + waits) * sizeof numbers[0]);
+        engine_.take_arrivals(std::span(numbers).subspan(1, waits));
     }
     if ((meeting_.flags() & kFailed) != 0) {
         fail_together();

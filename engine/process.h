@@ -173,6 +173,10 @@ public:
     {
         counters_[counter].fetch_add(by, std::memory_order_relaxed);
     }
+    void set(hetcoll_counter level, std::uint64_t to) noexcept
+    {
+        counters_[level].store(to, std::memory_order_relaxed);
+    }
     // For time counters and the trace.
     void observe(const CallRecord &record) noexcept;
     [[nodiscard]] bool times_small() const noexcept

@@ -139,6 +139,7 @@ struct Choice {
     // Of the hierarchy's second phase: kRing, kRabenseifner or kRecursiveDoubling.
     Algorithm between_nodes = Algorithm::kRing;
     bool node_by_node = false; // kOrdered: the chain goes from node to node, see ordered.cc
+    int late = -1;             // kWeighted: the rank that comes last, and reduces nothing
     std::size_t chunk_bytes =
         kLargestChunkBytes; // in one message; a multiple of 16: whole elements
     ChoiceSource source = ChoiceSource::kModel;

@@ -1,4 +1,5 @@
 hetcoll_sources += \
+	tuning/arrivals.h tuning/arrivals.cc \
 	tuning/build_schedule.h tuning/build_schedule.cc \
 	tuning/build_table.h tuning/build_table.cc \
 	tuning/check_table.h tuning/check_table.cc \

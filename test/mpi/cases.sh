@@ -103,6 +103,10 @@ for shares in 3,1,0,2 0,0,5,0 auto; do
     EMU_NUM_DEVICES=4 case_ 4 ob1 "$(with weighted) --mca coll_hetcoll_shares $shares" algorithms weighted
 done
 case_ 4 ucx "$(with weighted) --mca coll_hetcoll_shares 1,2,3,4 --mca coll_hetcoll_ipc never" algorithms weighted
+# A rank that comes late: the algorithm can run once the ranks have told each other.
+EMU_NUM_DEVICES=4 case_ 4 ob1 "$(with weighted) --mca coll_hetcoll_skew 1" late_ranks
+EMU_DELAY_US=300 case_ 3 ob1 "$(with weighted) --mca coll_hetcoll_skew 1" late_ranks
+EMU_NUM_DEVICES=3 case_ 3 ob1 "$(with weighted) --mca coll_hetcoll_skew 1 --mca coll_hetcoll_shares 1,0,1" late_ranks
 # Some pairs of GPUs, or all, do not reach each other: messages for these.
 also_expected='hetcoll'
 EMU_NUM_DEVICES=4 EMU_NO_PEER=0-1,2-3 case_ 4 ob1 "$(with ring)" algorithms ring

@@ -11,7 +11,7 @@ mpi_test_libs = libhetcoll_mpi_test.la libhetcoll_bench.la libhetcoll.la $(MPI_L
 check_PROGRAMS += \
 	test/mpi/aborts test/mpi/algorithms test/mpi/all_collectives \
 	test/mpi/callers test/mpi/churn test/mpi/counts test/mpi/device_allreduce \
-	test/mpi/faults test/mpi/host_path test/mpi/lifecycle test/mpi/limits test/mpi/mapping_faults \
+	test/mpi/faults test/mpi/host_path test/mpi/late_ranks test/mpi/lifecycle test/mpi/limits test/mpi/mapping_faults \
 	test/mpi/mixed_memory test/mpi/nonblocking test/mpi/nonblocking_faults \
 	test/mpi/not_accelerated test/mpi/own_collectives test/mpi/observed test/mpi/other_memory \
 	test/mpi/sessions test/mpi/settings test/mpi/spawned test/mpi/staged_collectives \
@@ -49,6 +49,9 @@ test_mpi_faults_LDADD = $(mpi_test_libs)
 test_mpi_host_path_SOURCES = test/mpi/host_path.cc
 test_mpi_host_path_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
 test_mpi_host_path_LDADD = $(mpi_test_libs)
+test_mpi_late_ranks_SOURCES = test/mpi/late_ranks.cc
+test_mpi_late_ranks_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_late_ranks_LDADD = $(mpi_test_libs)
 test_mpi_lifecycle_SOURCES = test/mpi/lifecycle.cc
 test_mpi_lifecycle_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
 test_mpi_lifecycle_LDADD = $(mpi_test_libs)

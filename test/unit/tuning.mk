@@ -11,5 +11,6 @@ unit_sources_tuning = \
 	test/unit/tuning_topology_links_test.cc
 unit_sources_tuning += \
 	test/unit/topology_dgx1.h test/unit/topology_dgx1.cc \
+	test/unit/tuning_arrivals_test.cc \
 	test/unit/tuning_rank_shares_test.cc \
 	test/unit/tuning_rank_trees_test.cc

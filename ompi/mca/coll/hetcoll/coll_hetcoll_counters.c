@@ -87,6 +87,11 @@ static const struct {
     {HETCOLL_HELD_PINNED, "held_pinned", "Bytes of page-locked host memory held now"},
     {HETCOLL_HELD_DEVICE, "held_device", "Bytes of device memory held now"},
     {HETCOLL_HELD_MAPPED, "held_mapped", "Bytes of the memory of peers mapped now"},
+    {HETCOLL_ARRIVAL_WAIT, "arrival_wait",
+     "Nanoseconds that this rank waits for the last one to come, on average, with "
+     "coll_hetcoll_skew"},
+    {HETCOLL_LATE_RANK, "late_rank",
+     "The rank that the others have found to come last, plus 1; 0: none"},
 };
 
 static int read_counter(const struct mca_base_pvar_t *pvar, void *value, void *object)
