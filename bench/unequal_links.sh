@@ -1,0 +1,109 @@
+#!/bin/bash
+# unequal_links.sh shares|late [BUILD]: what weighted shares (docs/unequal-links.md) and beginning without
+# a late rank (docs/late-ranks.md) are worth on links of known speed: eight emulated GPUs on one
+# switch, each with a port of its own. It says nothing about a GPU.
+#
+# A line counts only if the processors were less than half busy: else they were the limit and not the
+# links. Environment: SCALE of the links, BYTES, ITERATIONS.
+set -eu
+here=$(dirname "$(readlink -f "$0")")
+what=${1:-}
+case $what in
+shares | late) ;;
+*)
+    echo "unequal_links.sh: '$what' is neither shares nor late: say which of them to measure" >&2
+    exit 2
+    ;;
+esac
+cd "${2:-build}" 2>/dev/null && [ -x hetcoll_bench ] || {
+    echo "unequal_links.sh: ${2:-build} has no hetcoll_bench: give the folder in which hetcoll was built" >&2
+    exit 1
+}
+scale=${SCALE:-0.005} bytes=${BYTES:-16777216} iterations=${ITERATIONS:-5} port=12
+configured() { sed -n "s/^$1 = //p" Makefile; }
+export OMPI_MCA_mca_base_component_path="$PWD/component:$(configured OMPI_COMPONENTS)"
+export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_rmaps_base_oversubscribe=1
+export OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_coll_hetcoll_tuning_table=none
+export EMU_KERNELS="$PWD/emulated_gpu/lib/libhetcoll_emulated_kernels.so"
+export LD_LIBRARY_PATH="$PWD/emulated_gpu/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+if [ "$(id -u)" = 0 ]; then
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# box GBPS...: a topology file with a GPU for each rate.
+box()
+{
+    local i=0
+    printf 'hetcoll topology 1\npcie switch\ncpu cpu0\nlink switch cpu0 pcie 1 24\n'
+    for rate in "$@"; do
+        printf 'gpu gpu%d 0000:%02x:00.0\nlink gpu%d switch pcie 1 %s\n' $i $((16 + i)) $i "$rate"
+        i=$((i + 1))
+    done
+}
+box $port $port $port $port $port $port $port $port >"$work/equal"
+box $port $port $port $((port / 2)) $port $port $port $port >"$work/half"
+
+processor_time() { awk '/^cpu / { busy = $2 + $3 + $4 + $7 + $8; print busy, busy + $5 + $6 }' /proc/stat; }
+
+# times TOPOLOGY WAYS OPTION...: "way median_us" lines, and "busy SHARE". $settings are MCA options.
+times()
+{
+    local before after output topology=$1 ways=$2
+    shift 2
+    before=$(processor_time)
+    # shellcheck disable=SC2086
+    output=$(EMU_LINKS=$work/$topology EMU_LINK_SCALE=$scale EMU_NODE=unequal$$ timeout -k 5 900 \
+        "$(configured MPIRUN)" --mca coll hetcoll $settings -n 8 ./hetcoll_bench --memory device \
+        --algorithms "$ways" --sizes "$bytes" --iterations "$iterations" "$@" 2>/dev/null </dev/null)
+    after=$(processor_time)
+    echo "$output" | awk '$NF == "ok" && $2 ~ /^[0-9]+$/ { print $1, $7 }'
+    echo "$before $after" | awk '{ printf "busy %.2f\n", ($3 - $1) / ($4 - $2) }'
+}
+field() { awk -v name="$2" '$1 == name { print $2 }' <<<"$1"; }
+counts() { awk -v busy="$1" 'BEGIN { print busy < 0.5 ? "" : "does not count: processors busy" }'; }
+vector_us=$(awk -v b="$bytes" -v p=$port -v s="$scale" 'BEGIN { print b / (p * 1e3 * s) }') # M / b
+
+echo "# what          allreduce of float on device memory, 8 ranks; link model, not GPU speed"
+echo "# machine       $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores"
+echo "# load          $(cut -d' ' -f1-3 /proc/loadavg) when it began"
+echo "# commit        $(cd "$here" && git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)"
+echo "# Open MPI      $("$(configured MPIRUN)" --version | sed -n 's/.*) //p' | head -n 1)"
+echo "# links         a port of $port GB/s each way for every GPU (half: one of $((port / 2))), one switch, times $scale"
+echo "# vector        $bytes bytes, M/b $vector_us us"
+echo "# times         us, median of $iterations, slowest rank, ways in turns in one run, every element checked"
+echo "# busy          share of all processors while it ran; 0.50 and more does not count"
+if [ "$what" = shares ]; then
+    echo "# T             max(2(P-1)M / sum b, M / min b), which no allreduce can beat"
+    echo "#links     weighted         ring            T  ring/weighted  weighted/T  busy"
+    settings="--mca coll_hetcoll_shares auto"
+    for links in half equal; do
+        result=$(times $links weighted,ring --warmup 1)
+        busy=$(field "$result" busy)
+        awk -v links=$links -v w="$(field "$result" weighted)" -v r="$(field "$result" ring)" -v v="$vector_us" \
+            -v busy="$busy" -v note="$(counts "$busy")" 'BEGIN {
+            t = links == "half" ? 2 * v : 14 / 8 * v
+            printf "%-6s %12.0f %12.0f %12.0f %14.2f %11.2f %5.2f  %s\n", links, w, r, t, r / w, w / t, busy, note }'
+    done
+    exit
+fi
+late_us=$(awk -v v="$vector_us" 'BEGIN { print 2 * v }')
+echo "# late          rank 3 by 2 M/b; random: every rank by up to M/b. Times from when the last rank has come"
+echo "#lateness         on          off         ring   on/ring    on/off  busy"
+for lateness in late random; do
+    case $lateness in
+    late) options="--late-rank 3 --late-us $late_us" ;;
+    random) options="--jitter-us $vector_us" ;;
+    esac
+    settings="--mca coll_hetcoll_skew 1"
+    # shellcheck disable=SC2086
+    on=$(times equal auto,ring --warmup 17 $options)
+    settings="--mca coll_hetcoll_skew 0"
+    # shellcheck disable=SC2086
+    off=$(times equal auto,ring --warmup 3 $options)
+    busy=$(printf '%s\n%s\n' "$(field "$on" busy)" "$(field "$off" busy)" | sort -n | tail -n 1)
+    awk -v name=$lateness -v on="$(field "$on" auto)" -v off="$(field "$off" auto)" \
+        -v ring="$(field "$on" ring)" -v busy="$busy" -v note="$(counts "$busy")" 'BEGIN {
+        printf "%-9s %11.0f  %11.0f  %11.0f %9.2f %9.2f %5.2f  %s\n", name, on, off, ring, on / ring, on / off, busy, note }'
+done
