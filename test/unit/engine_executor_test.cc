@@ -1,6 +1,7 @@
 #include "engine/executor.h"
 
 #include "engine_job.h"
+#include "schedule/weighted.h"
 #include "schedule_all_ranks.h"
 
 #include <gtest/gtest.h>
@@ -71,6 +72,56 @@ INSTANTIATE_TEST_SUITE_P(Algorithms, ExecutorTest,
                                                               Algorithm::kRabenseifner,
                                                               Algorithm::kRing),
                                             ::testing::Values(1, 2, 3, 4, 5, 7, 8, 12)));
+
+// Rank 2 comes late and owns nothing; all ranks map each other.
+std::vector<Schedule> without_rank_two(int size)
+{
+    std::vector<int> shares(static_cast<std::size_t>(size), 1);
+    shares[2] = 0;
+    std::vector<Schedule> schedules;
+    for (int rank = 0; rank < size; ++rank) {
+        schedules.push_back(build_weighted(rank, shares, 3, 2));
+    }
+    return schedules;
+}
+
+TEST(LateRankTest, OthersAddUpBeforeItComes)
+{
+    constexpr std::size_t kCount = 1000;
+    Job job(without_rank_two(5), kCount, {.node_of = neighbours(5, 5)});
+    for (int rank = 0; rank < 5; ++rank) {
+        job.executor[rank].hold_all_but(kEarlyChannels);
+    }
+    for (int turn = 0; turn < 1000; ++turn) {
+        for (const int rank : {0, 1, 3, 4}) {
+            static_cast<void>(job.executor[rank].step());
+        }
+    }
+    EXPECT_EQ(job.output[0][0], 1 + 2 + 4 + 5) << "its own share, of all but the late one";
+    for (int rank = 0; rank < 5; ++rank) {
+        job.executor[rank].open_all(false);
+    }
+    ASSERT_TRUE(job.run());
+    expect_sums(job, kCount);
+}
+
+TEST(LateRankTest, WhatWasBegunCanBeDroppedAtAnyTime)
+{
+    Job job(without_rank_two(5), 1000, {.node_of = neighbours(5, 5)});
+    const auto input = job.input;
+    for (const int rank : {0, 1, 3, 4}) { // one has not even begun
+        job.executor[rank].hold_all_but(kEarlyChannels);
+        for (int turn = 0; turn < rank; ++turn) {
+            static_cast<void>(job.executor[rank].step());
+        }
+    }
+    for (const int rank : {0, 1, 3, 4}) {
+        job.executor[rank].stop();
+        EXPECT_EQ(job.executor[rank].step(), Progress::kDone);
+    }
+    EXPECT_EQ(job.input, input);
+    EXPECT_EQ(job.network.sends(), 0);
+}
 
 // Room for the slots of many channels.
 constexpr std::size_t kChannels = 4096;
