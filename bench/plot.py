@@ -5,6 +5,11 @@ table chooses as the lower envelope, and what the model predicts for it. Writes 
     hetcoll_tune --output table.json
     bench/plot.py table.MACHINE.measurements --table table.json --output picture
 
+    hetcoll_sim --topology dgxh100x512 --nodes 1,8,64,512 --bytes 8,64M --algorithm all --json sim.json
+    bench/plot.py --scaling sim.json --output picture
+
+draws the time over the number of ranks, for every size that was simulated, and the lower bound.
+
 Needs matplotlib: the Debian package python3-matplotlib, or pip install matplotlib."""
 
 import argparse
@@ -188,14 +193,7 @@ def draw_model(axes, model, rules, value):
 
 
 def draw(arguments, setup, curves, facts, rules, model):
-    try:
-        import matplotlib
-    except ImportError:
-        fail("matplotlib is not installed: the Debian package python3-matplotlib, or pip install matplotlib")
-    matplotlib.use("Agg")
-    # The same measurements give the same picture.
-    matplotlib.rcParams.update({"svg.hashsalt": "hetcoll", "font.size": 9, "axes.axisbelow": True})
-    from matplotlib import pyplot
+    pyplot = load_pyplot()
     from matplotlib.ticker import FuncFormatter
 
     ranks = setup[0]
@@ -225,13 +223,81 @@ def draw(arguments, setup, curves, facts, rules, model):
     handles, names = both[0].get_legend_handles_labels()
     figure.subplots_adjust(left=0.065, right=0.83, bottom=0.19, top=0.87, wspace=0.2)
     figure.legend(handles, names, loc="center left", bbox_to_anchor=(0.84, 0.53), frameon=False)
-    figure.savefig(arguments.output + ".png", dpi=110)
-    figure.savefig(arguments.output + ".svg", metadata={"Date": None})
+    save(figure, arguments.output)
+
+
+def load_pyplot():
+    try:
+        import matplotlib
+    except ImportError:
+        fail("matplotlib is not installed: the Debian package python3-matplotlib, or pip install matplotlib")
+    matplotlib.use("Agg")
+    # The same measurements give the same picture.
+    matplotlib.rcParams.update({"svg.hashsalt": "hetcoll", "font.size": 9, "axes.axisbelow": True})
+    from matplotlib import pyplot
+
+    return pyplot
+
+
+def save(figure, output):
+    figure.savefig(output + ".png", dpi=110)
+    figure.savefig(output + ".svg", metadata={"Date": None})
+
+
+def draw_scaling(arguments):
+    """Time over ranks from hetcoll_sim's JSON, a panel a size."""
+    pyplot = load_pyplot()
+    results, clusters = [], []
+    for path in arguments.scaling:
+        try:
+            simulated = json.loads(pathlib.Path(path).read_text())
+        except (OSError, ValueError) as problem:
+            fail(f"{path} cannot be used ({problem})")
+        results += simulated["results"]
+        clusters.append(simulated["cluster"])
+    sizes = sorted({result["bytes"] for result in results})
+    if not sizes:
+        fail("nothing was simulated")
+    figure, panels = pyplot.subplots(1, len(sizes), figsize=(3.6 * len(sizes) + 2.2, 4.4), squeeze=False)
+    for axes, size in zip(panels[0], sizes):
+        here = [result for result in results if result["bytes"] == size]
+        for name, (colour, marker) in STYLES.items():
+            points = sorted((r["ranks"], r["median_us"]) for r in here
+                            if r["algorithm"] == name and r["asked"] != "auto")
+            if points:
+                axes.plot(*zip(*points), color=colour, marker=marker, markersize=4, linewidth=1.2, label=name)
+        points = sorted((r["ranks"], r["median_us"]) for r in here if r["asked"] == "auto")
+        if points:
+            axes.plot(*zip(*points), color="black", alpha=0.18, linewidth=9, solid_capstyle="round", zorder=1,
+                      label="what hetcoll chooses")
+        bounds = sorted({(r["ranks"], r["bound_us"]) for r in here if r["algorithm"] != "in_network"})
+        axes.plot(*zip(*bounds), color="black", linestyle="--", linewidth=1, label="lower bound")
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
+        axes.set_title(size_name(size), fontsize=9)
+        axes.set_xlabel("ranks, one a GPU")
+        axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
+        axes.grid(True, which="major", color="0.9")
+        for side in ("top", "right"):
+            axes.spines[side].set_visible(False)
+    panels[0][0].set_ylabel("time of a call, µs")
+    figure.suptitle(arguments.title or ", ".join(dict.fromkeys(clusters)), y=0.99)
+    figure.text(0.45, 0.915, arguments.label or "simulated: times of a model, not measured", ha="center",
+                color="firebrick")
+    by_name = {}
+    for axes in panels[0]:
+        for handle, name in zip(*axes.get_legend_handles_labels()):
+            by_name.setdefault(name, handle)
+    width = 3.6 * len(sizes) + 2.2
+    figure.subplots_adjust(left=0.75 / width, right=1 - 2.1 / width, bottom=0.13, top=0.85, wspace=0.22)
+    figure.legend(by_name.values(), by_name.keys(), loc="center left", bbox_to_anchor=(1 - 2.0 / width, 0.5), frameon=False)
+    save(figure, arguments.output)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("measurements", help="the file beside the table")
+    parser.add_argument("measurements", nargs="?", help="the file beside the table")
+    parser.add_argument("--scaling", nargs="+", metavar="JSON", help="draw time over ranks from hetcoll_sim's JSON")
     parser.add_argument("--table", help="draw what this table chooses")
     parser.add_argument("--ranks", type=int, help="default: the most that were measured")
     parser.add_argument("--nodes", type=int)
@@ -242,6 +308,11 @@ def main():
     parser.add_argument("--label", help="a line in red under the title")
     parser.add_argument("--output", default="hetcoll", help="PREFIX of PREFIX.png and PREFIX.svg")
     arguments = parser.parse_args()
+    if arguments.scaling:
+        draw_scaling(arguments)
+        return
+    if arguments.measurements is None:
+        parser.error("measurements or --scaling")
     setups, facts = read_measurements(arguments.measurements)
     setup = pick_setup(setups, arguments.ranks, arguments.nodes)
     curves = setups[setup]

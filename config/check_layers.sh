@@ -44,6 +44,7 @@ layer include
 layer schedule base
 layer topology base
 layer tuning base schedule topology
+layer sim base schedule topology tuning
 layer cuda_kernels base emulated_gpu include
 layer device base cuda_kernels
 layer pointer_cache base device

@@ -13,10 +13,6 @@ namespace {
 
 constexpr std::size_t kLeastTunedChunk = 64u << 10, kMostTunedChunk = 16u << 20;
 
-constexpr AlgorithmSet kSmallAlgorithms = bit(Algorithm::kHost) | bit(Algorithm::kOneShot) |
-                                          bit(Algorithm::kTwoShot) | bit(Algorithm::kLeader) |
-                                          bit(Algorithm::kCopyIn) | bit(Algorithm::kOrdered);
-
 std::vector<ProcessIdentity> processes_of(std::span<const hetcoll_facts> facts)
 {
     std::vector<ProcessIdentity> processes;

@@ -140,7 +140,6 @@ public:
 private:
     [[nodiscard]] const Linked &find_or_build(const ScheduleKey &key);
     [[nodiscard]] Schedule build(const ScheduleKey &key, int rank) const;
-    [[nodiscard]] int host_parts(std::size_t bytes) const noexcept;
     [[nodiscard]] std::vector<int> node_runs() const;
     void find_shares();
     [[nodiscard]] int late_rank(bool mapped) const noexcept;

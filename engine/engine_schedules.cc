@@ -4,34 +4,21 @@
 #include "schedule/algorithms.h"
 #include "schedule/halves.h"
 #include "schedule/hierarchical.h"
-#include "topology/hybrid_share.h"
 #include "tuning/build_schedule.h"
 #include "tuning/model.h"
 
 #include <algorithm>
 
 namespace hetcoll {
-namespace {
-
-BetweenNodes between(Algorithm algorithm)
-{
-    switch (algorithm) {
-    case Algorithm::kRabenseifner: return BetweenNodes::kRabenseifner;
-    case Algorithm::kRecursiveDoubling: return BetweenNodes::kRecursiveDoubling;
-    default: return BetweenNodes::kRing;
-    }
-}
-
-} // namespace
-
 const Engine::Linked &Engine::schedule(const Choice &choice, std::size_t bytes)
 {
     const bool hierarchical = choice.algorithm == Algorithm::kHierarchical;
     return find_or_build({
         .algorithm = choice.algorithm,
         .between_nodes = hierarchical ? choice.between_nodes : Algorithm::kRing,
-        .segments = hierarchical                               ? hierarchy_segments(bytes)
-                    : choice.algorithm == Algorithm::kTree     ? host_parts(bytes)
+        .segments = hierarchical ? hierarchy_segments(bytes)
+                    : choice.algorithm == Algorithm::kTree
+                        ? host_parts(peers_.links(), p2p_.size, bytes)
                     : choice.algorithm == Algorithm::kWeighted ? weighted_segments(bytes, p2p_.size)
                                                                : 1,
         .node_by_node = choice.node_by_node,
@@ -84,20 +71,6 @@ const Engine::Linked &Engine::find_or_build(const ScheduleKey &key)
     return *schedules_.emplace_back(std::move(made));
 }
 
-// How much of a vector goes through host memory while the trees carry the rest: so that both end
-// together, and nothing where that would not help. A ring carries 2(n-1)/n of its part a rank.
-int Engine::host_parts(std::size_t bytes) const noexcept
-{
-    const Links &links = peers_.links();
-    const int ranks = p2p_.size;
-    const HybridPaths paths{.direct_gbps = links.tree_gbps,
-                            .host_gbps = links.host_gbps * ranks / (2.0 * (ranks - 1)),
-                            .host_us = 2.0 * (ranks - 1) * links.host_latency_us};
-    const auto share =
-        static_cast<std::size_t>(hybrid_share(static_cast<std::int64_t>(bytes), paths));
-    return static_cast<int>(share / (bytes / kHostParts + 1));
-}
-
 Schedule Engine::build(const ScheduleKey &key, int rank) const
 {
     const int size = p2p_.size, root = key.root;
@@ -125,7 +98,8 @@ Schedule Engine::build(const ScheduleKey &key, int rank) const
     case Algorithm::kTree:
         return build_trees(rank, peers_.trees().ranks, peers_.trees().trees, key.segments);
     case Algorithm::kHierarchical:
-        return build_hierarchical(rank, peers_.groups(), between(key.between_nodes), key.segments);
+        return build_hierarchical(rank, peers_.groups(), between_nodes_of(key.between_nodes),
+                                  key.segments);
     case Algorithm::kInNetwork: return aggregation_.schedule(key.segments);
     case Algorithm::kOrdered:
         return key.node_by_node ? build_ordered(rank, node_runs()) : build_ordered(rank, size);

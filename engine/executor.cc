@@ -41,7 +41,7 @@ void Executor::start(const Schedule &schedule, const hetcoll_p2p &p2p, int tag, 
 void Executor::divide_bounce(std::size_t chunk_bytes)
 {
     const int channels = schedule_->channel_count;
-    const int slots = channels == 1 ? kBounceSlots : channels <= 8 ? 8 : 16;
+    const int slots = slots_for(channels);
     int with_messages = 0;
     for (std::size_t i = 0; i < extents_.size(); ++i) {
         Channel &channel = channels_[schedule_->steps[i].channel];
@@ -49,7 +49,7 @@ void Executor::divide_bounce(std::size_t chunk_bytes)
             channel.first_slot = with_messages++;
         }
     }
-    slots_ = std::clamp(with_messages == 0 ? 0 : slots / with_messages, 1, kLaneSlots);
+    slots_ = slots_of_channel(slots, with_messages);
     for (Channel &channel : channels_) {
         channel.first_slot *= slots_;
     }

@@ -266,11 +266,7 @@ void Peers::find_links(bool full)
             links_ = links;
             continue;
         }
-        links_.gpu_gbps = std::min(links_.gpu_gbps, links.gpu_gbps);
-        links_.ring_gbps = std::min(links_.ring_gbps, links.ring_gbps);
-        links_.switched = links_.switched && links.switched;
-        links_.host_gbps = std::min(links_.host_gbps, links.host_gbps);
-        links_.node_gbps = std::min(links_.node_gbps, links.node_gbps);
+        links_ = slowest_of(links_, links);
     }
 }
 

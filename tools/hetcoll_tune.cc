@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
+#include <filesystem>
 #include <set>
 
 namespace hetcoll {
@@ -358,6 +359,48 @@ Status tune(const TuneOptions &options, const ThisMachine &machine, const std::s
     return report(output, *measurements, options.quick);
 }
 
+// hetcoll_sim is a program of its own, so that this one needs no SimGrid.
+Status simulate(const TuneOptions &options, Clock::time_point start)
+{
+    if (options.output.empty()) {
+        return error(Errc::kInvalid, "a table from a simulation is not this machine's: give "
+                                     "--output FILE");
+    }
+    const std::string name = options.machine.empty() ? "simulated" : options.machine;
+    const std::string path = measurements_path(options.output, name);
+    if (Status status = check_writable(options.output); !status.ok()) {
+        return status;
+    }
+    const auto beside = std::filesystem::path(own_path()).parent_path() / "hetcoll_sim";
+    std::string nodes;
+    for (const int count : options.nodes) {
+        nodes += (nodes.empty() ? "" : ",") + std::to_string(count);
+    }
+    const ChildCommand command{{options.hetcoll_sim.empty() ? beside.string() : options.hetcoll_sim,
+                                "--topology", options.simulate, "--nodes", nodes, "--algorithm",
+                                "all", "--bytes", options.sizes, "--machine", name,
+                                "--measurements", path},
+                               {},
+                               start + std::chrono::duration_cast<Clock::duration>(
+                                           std::chrono::duration<double>(options.limit_s))};
+    std::string last_line;
+    const ChildEnd end = run_child(command, [&](const std::string &line) { last_line = line; });
+    if (!end.good()) {
+        return error(Errc::kInvalid, "%s%s",
+                     end.timed_out ? "not done within --limit: take fewer --nodes or --sizes; "
+                                   : "the simulation failed (is hetcoll_sim installed? it needs "
+                                     "SimGrid): ",
+                     last_line.c_str());
+    }
+    Result<std::string> text = read_file(path);
+    if (!text.ok()) {
+        return text.take_status();
+    }
+    Result<Measurements> measurements = parse_measurements(*text, path);
+    return measurements.ok() ? report(options.output, *measurements, options.quick)
+                             : measurements.take_status();
+}
+
 int run(const TuneOptions &options)
 {
     const auto start = Clock::now();
@@ -376,6 +419,10 @@ int run(const TuneOptions &options)
     }
     if (!options.from_measurements.empty()) {
         const Status status = rebuild(options, output);
+        return status.ok() ? 0 : give_up(status);
+    }
+    if (!options.simulate.empty()) {
+        const Status status = simulate(options, start);
         return status.ok() ? 0 : give_up(status);
     }
     const Result<ThisMachine> machine = look_at_machine();

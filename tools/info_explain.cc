@@ -14,11 +14,6 @@
 namespace hetcoll {
 namespace {
 
-// What runs up to the small limit, and only there.
-constexpr AlgorithmSet kSmallOnly = bit(Algorithm::kHost) | bit(Algorithm::kCopyIn);
-constexpr AlgorithmSet kSmall = kSmallOnly | bit(Algorithm::kOneShot) | bit(Algorithm::kTwoShot) |
-                                bit(Algorithm::kLeader) | bit(Algorithm::kOrdered);
-
 std::string print_range(const char *what, const Range &range)
 {
     if (range == Range{}) {
@@ -105,10 +100,10 @@ const char *obstacle(Algorithm algorithm, const Query &query, bool small)
     if (algorithm == Algorithm::kOrdered) {
         return "for reproducible sums, or where it is forced";
     }
-    if (small && !contains(kSmall, algorithm)) {
+    if (small && !contains(kSmallAlgorithms, algorithm)) {
         return "above the small limit only";
     }
-    if (!small && contains(kSmallOnly, algorithm)) {
+    if (!small && contains(kSmallOnlyAlgorithms, algorithm)) {
         return "up to the small limit only";
     }
     switch (algorithm) {
@@ -177,8 +172,8 @@ std::string explain(Query query, const NodesView &view, std::size_t small_limit,
 {
     const bool small = query.bytes <= small_limit;
     query.links = view.links;
-    query.available = small ? (view.available & kSmall) | bit(Algorithm::kHost)
-                            : view.available & static_cast<AlgorithmSet>(~kSmallOnly);
+    query.available = small ? (view.available & kSmallAlgorithms) | bit(Algorithm::kHost)
+                            : view.available & static_cast<AlgorithmSet>(~kSmallOnlyAlgorithms);
     if (query.aggregators > 0 && !small) {
         query.available |= bit(Algorithm::kInNetwork);
     }

@@ -72,6 +72,19 @@ nodist_hetcoll_tune_SOURCES = bench/commit.h
 endif
 endif
 
+# Simulated clusters: no GPU, no Open MPI.
+if HAVE_SIMGRID
+bin_PROGRAMS += hetcoll_sim
+endif
+hetcoll_sim_SOURCES = \
+	bench/host.h bench/host.cc \
+	tools/hetcoll_sim.cc \
+	tools/sim_options.h tools/sim_options.cc \
+	tools/sim_report.h tools/sim_report.cc
+hetcoll_sim_CPPFLAGS = $(AM_CPPFLAGS)
+hetcoll_sim_LDADD = libhetcoll_sim.la libhetcoll.la
+nodist_hetcoll_sim_SOURCES = bench/commit.h
+
 topologydir = $(pkgdatadir)/topology
 dist_topology_DATA = \
 	topology/machines/dgx1p.topology \
@@ -83,7 +96,21 @@ dist_topology_DATA = \
 	topology/machines/dgx2.topology \
 	topology/machines/dgxa100.topology \
 	topology/machines/dgxh100.topology \
-	topology/machines/pcie8.topology
+	topology/machines/pcie8.topology \
+	topology/machines/p100.topology \
+	topology/machines/v100-100gbe.topology \
+	topology/machines/4xtitanv.topology \
+	topology/machines/4xtitanrtx.topology \
+	topology/machines/4xrtx2060.topology \
+	topology/machines/4xp4000.topology \
+	topology/machines/awan64.cluster \
+	topology/machines/dgx1vx128.cluster \
+	topology/machines/dgxh100x512.cluster \
+	topology/machines/fragments.cluster \
+	topology/machines/hetpipe.cluster \
+	topology/machines/netreduce.cluster \
+	topology/machines/netreduce6.cluster \
+	topology/machines/oversubscribed.cluster
 EXTRA_DIST += tools/hetcoll_tune_test.sh tools/hetcoll_tune_test.json tools/install_test.sh \
 	tools/hetcoll_tune_test.dgx.measurements
 EXTRA_DIST += tools/hetcoll_place_test.sh examples/placement

@@ -44,6 +44,13 @@ void add_options(CLI::App &app, TuneOptions &options)
     app.add_option("--from-measurements", options.from_measurements,
                    "measure nothing, make the table from these files")
         ->excludes("--quick");
+    app.add_option("--simulate", options.simulate,
+                   "measure nothing, simulate this cluster (hetcoll_sim --topology) on --nodes: a "
+                   "table for machines that are not there yet; needs --output")
+        ->excludes("--quick", "--from-measurements")
+        ->type_name("FILE");
+    app.add_option("--hetcoll-sim", options.hetcoll_sim,
+                   "with --simulate: the program; default: beside this one");
     app.add_option("--check", options.check,
                    "do not make a table: say where this one chooses something clearly slower than "
                    "the best of --from-measurements, which it was not made from")
@@ -86,6 +93,9 @@ bool parse_tune_options(int argc, char **argv, TuneOptions &options, WorkerOptio
                                           : kFullLimit;
     if (options.sizes.empty()) {
         options.sizes = options.quick ? "8,32,128,512,2K,8K,32K,128K,512K,2M,8M,32M" : "8:64M";
+    }
+    if (!options.simulate.empty() && options.sizes == "8:64M") { // fewer: the model is smooth
+        options.sizes = "8,64,512,4K,8K,16K,64K,256K,1M,4M,16M,64M";
     }
     if (options.nodes.empty()) {
         options.nodes = {1};

@@ -19,6 +19,8 @@ struct TuneOptions {
     std::string output;                  // empty: where hetcoll looks
     std::string machine;                 // empty: by its GPUs and links
     std::vector<std::string> from_measurements;
+    std::string simulate; // a cluster to simulate; empty: measure this machine
+    std::string hetcoll_sim;
     std::string check; // a table to compare with them; empty: make one
     std::string mpirun;
     std::vector<std::string> mpirun_options;

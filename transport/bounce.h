@@ -7,16 +7,13 @@
 #pragma once
 
 #include "base/element.h"
+#include "base/slots.h"
 #include "base/status.h"
 #include "cuda_kernels/reduction.h"
 
 #include <cstddef>
 
 namespace hetcoll {
-
-inline constexpr int kBounceSlots = 4;     // per direction, unless divided
-inline constexpr int kMaxBounceSlots = 32; // however divided
-inline constexpr int kLaneSlots = 8;       // pulls in flight in a lane
 
 // A user-defined op on host memory: inout = in op inout.
 struct UserReduce {
@@ -45,12 +42,6 @@ struct Pull {
     ReduceInputs inputs;
     std::size_t count; // elements
 };
-
-// Of memory that is cut into slots; whole elements of every kind.
-[[nodiscard]] constexpr std::size_t slot_bytes_of(std::size_t bytes, int slots) noexcept
-{
-    return bytes / static_cast<std::size_t>(slots) / 256 * 256;
-}
 
 class Bounce {
 public:

@@ -56,6 +56,12 @@ inline constexpr AlgorithmSet kBetweenNodesAlgorithms =
 // Runs wherever messages do.
 inline constexpr AlgorithmSet kMessageAlgorithms =
     kBetweenNodesAlgorithms | bit(Algorithm::kOrdered);
+// What a call up to coll_hetcoll_small_limit can be served by; the first two serve no other.
+inline constexpr AlgorithmSet kSmallOnlyAlgorithms =
+    bit(Algorithm::kHost) | bit(Algorithm::kCopyIn);
+inline constexpr AlgorithmSet kSmallAlgorithms = kSmallOnlyAlgorithms | bit(Algorithm::kOneShot) |
+                                                 bit(Algorithm::kTwoShot) |
+                                                 bit(Algorithm::kLeader) | bit(Algorithm::kOrdered);
 // Sums every element as a left fold in rank order, whatever the size and the placement. (kHost does
 // on one node.)
 inline constexpr AlgorithmSet kReproducibleAlgorithms =
@@ -90,6 +96,7 @@ struct Links {
     double weighted_gbps = 0;    // vector bytes a second with the ranks' shares; 0: they have none
     bool switched = false;       // a node's GPUs exchange with all others at gpu_gbps at once
     double host_gbps = 10;       // of one rank through pinned memory, each way
+    double host_shared_gbps = 0; // likewise while all ranks of a node use it; 0: as host_gbps
     double node_gbps = 10;       // network cards of a node, shared by its ranks
     double memory_gbps = 500;    // GPU memory, reads and writes together
     double node_latency_us = 13; // one message of device memory between nodes, and its reduction

@@ -26,10 +26,6 @@ constexpr double kReductionTraffic = 3;
 // The ring reads and writes GPU memory five times an element and step: three for the
 // reduce-scatter, two for the allgather.
 constexpr double kRingTraffic = 5;
-// One processor core that sums what lies in the control page.
-constexpr double kHostSumGbps = 5;
-// What a kernel has written to another GPU arrives this much after its reads would have.
-constexpr double kRemoteWriteUs = 1;
 // Pairs of GPUs without a switch between them get in each other's way.
 constexpr double kContention = 2;
 

@@ -15,6 +15,11 @@
 
 namespace hetcoll {
 
+// One processor core that sums what lies in the control page.
+inline constexpr double kHostSumGbps = 5;
+// What a kernel has written to another GPU arrives this much after its reads would have.
+inline constexpr double kRemoteWriteUs = 1;
+
 struct Prediction {
     double latency_us = 0, bandwidth_us = 0, reduction_us = 0;
     [[nodiscard]] double total_us() const noexcept

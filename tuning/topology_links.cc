@@ -40,6 +40,24 @@ double ring_gbps(const Topology &node, const std::vector<int> &vertices)
     return slowest;
 }
 
+// The slowest way of a GPU to host memory while all of them use theirs: GPUs behind one PCIe switch
+// share what leads from there to the CPU.
+double shared_host_gbps(const Topology &node, const std::vector<int> &vertices)
+{
+    std::vector<int> users(node.links.size());
+    for (const int vertex : vertices) {
+        for (const Hop &hop : find_host_route(node, vertex).links) {
+            ++users[static_cast<std::size_t>(hop.link)];
+        }
+    }
+    double slowest = 0;
+    for (std::size_t link = 0; link < users.size(); ++link) {
+        const double gbps = users[link] > 0 ? node.links[link].total_gbps() / users[link] : 0;
+        slowest = slowest == 0 || (gbps > 0 && gbps < slowest) ? gbps : slowest;
+    }
+    return slowest;
+}
+
 std::string print_join(const Route &route)
 {
     switch (route.kind) {
@@ -91,12 +109,25 @@ Links links_of(const Topology &node, const std::vector<int> &gpus)
     }
     const double host = find_host_route(node, vertices[0]).gbps;
     links.host_gbps = host > 0 ? host : links.host_gbps;
+    links.host_shared_gbps = shared_host_gbps(node, vertices);
     // One GPU alone: data stay in its memory.
     const bool several = vertices.size() > 1;
     links.gpu_gbps = several ? slowest_gbps(node, gpus) : links.memory_gbps;
     links.switched = several && is_all_to_all(node, gpus);
     links.ring_gbps = several ? ring_gbps(node, vertices) : 0;
     return links;
+}
+
+Links slowest_of(const Links &a, const Links &b) noexcept
+{
+    Links both = a;
+    both.gpu_gbps = std::min(a.gpu_gbps, b.gpu_gbps);
+    both.ring_gbps = std::min(a.ring_gbps, b.ring_gbps);
+    both.switched = a.switched && b.switched;
+    both.host_gbps = std::min(a.host_gbps, b.host_gbps);
+    both.host_shared_gbps = std::min(a.host_shared_gbps, b.host_shared_gbps);
+    both.node_gbps = std::min(a.node_gbps, b.node_gbps);
+    return both;
 }
 
 std::optional<Packing> pack_trees(const Topology &node, const std::vector<int> &gpus, Links &links)

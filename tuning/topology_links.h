@@ -24,6 +24,9 @@ struct NodesView {
 // different numbers.
 [[nodiscard]] Links links_of(const Topology &node, const std::vector<int> &gpus);
 
+// What two nodes can do together: neither does more than the slower one. Without trees.
+[[nodiscard]] Links slowest_of(const Links &a, const Links &b) noexcept;
+
 // The trees of these GPUs, if trees are for them, and what they do to `links`, which are links_of()
 // the same GPUs. Trees are for GPUs joined pair by pair: behind switches every rank's own kernel is
 // the root of a tree of one hop, for its share (Algorithm::kTwoShot).

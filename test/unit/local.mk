@@ -12,6 +12,7 @@ include test/unit/transport.mk
 include test/unit/aggregator.mk
 include test/unit/engine.mk
 include test/unit/emulated_gpu.mk
+include test/unit/sim.mk
 include test/unit/wsp.mk
 include test/unit/tools.mk
 
@@ -24,6 +25,9 @@ unit_tests_cuda = test/unit/device_test test/unit/pointer_cache_test test/unit/c
 all_unit_tests =
 if HAVE_GTEST
 all_unit_tests += $(unit_tests)
+if HAVE_SIMGRID
+all_unit_tests += test/unit/sim_test
+endif
 if WITH_CUDA
 all_unit_tests += $(unit_tests_cuda)
 if WITH_UCX
@@ -49,6 +53,9 @@ test_unit_bench_test_LDADD = $(unit_libs)
 test_unit_schedule_test_SOURCES = $(unit_sources_schedule)
 nodist_EXTRA_test_unit_schedule_test_SOURCES = linked_by_cxx.cc
 test_unit_schedule_test_LDADD = $(unit_libs)
+test_unit_sim_test_SOURCES = $(unit_sources_sim)
+nodist_EXTRA_test_unit_sim_test_SOURCES = linked_by_cxx.cc
+test_unit_sim_test_LDADD = libhetcoll_sim.la $(unit_libs)
 test_unit_tuning_test_SOURCES = $(unit_sources_tuning)
 nodist_EXTRA_test_unit_tuning_test_SOURCES = linked_by_cxx.cc
 test_unit_tuning_test_LDADD = $(unit_libs)

@@ -1,0 +1,64 @@
+#!/bin/sh
+# closed_forms.sh [HETCOLL_SIM] [FOLDER] >bench/results/sim_closed_forms.txt: what is simulated against the
+# closed forms, where these are exact, at 64, 256 and 1,024 ranks. FOLDER: of the topology files. Twenty
+# minutes of a processor; the unit tests do part of it.
+set -eu
+sim=${1:-hetcoll_sim}
+machines=${2:-$(dirname "$0")/../topology/machines}
+echo "# result simulated times against closed forms, no machine was measured"
+echo "# form recursive_doubling  messages of m bytes in chunks of c: L (a + m/B + 3m/M) if m <= c, else L m/B + a + 3c/M; L = log2 n"
+echo "# form rabenseifner        the same of halves, while m/2 <= c"
+echo "# form ring                2(n-1) (a + p/B) + (n-1) 3p/M if p <= c, else 2(n-1) p/B + a; p = m/n"
+echo "# form hierarchical        2 (a' + 7 s/B') + log2(nodes) (A + s/C + 3s/M), s = m/8 <= c"
+echo "# constants a = A = 13 us, B = 12 GB/s, M = 500 GB/s; a' = 10 us, B' = 450 GB/s, C = 48 GB/s"
+$sim --topology "$machines/p100.topology" --nodes 2 --describe | grep -E 'commit|simulated on|date'
+printf '#%-18s %6s %11s %12s %12s %8s\n' algorithm ranks bytes "simulated us" "closed us" "error %"
+
+# point TOPOLOGY ALGORITHM RANKS_PER_NODE RANKS BYTES [OPTION...]
+point()
+{
+    topology=$1 algorithm=$2 each=$3 ranks=$4 bytes=$5
+    shift 5
+    json=$(mktemp)
+    $sim --topology "$machines/$topology.topology" --nodes $((ranks / each)) --bytes "$bytes" --algorithm "$algorithm" \
+        --no-meetings --json "$json" "$@" >/dev/null
+    python3 - "$json" <<'P'
+import json, math, sys
+r = json.load(open(sys.argv[1]))["results"][0]
+n, m, c, us, name = r["ranks"], r["bytes"], r["chunk_bytes"], r["median_us"], r["algorithm"]
+a, B, M = 13, 12e3, 500e3
+L = int(math.log2(n))
+if name == "recursive_doubling":
+    closed = L * (a + m / B + 3 * m / M) if m <= c else L * m / B + a + 3 * min(c, m) / M
+elif name == "rabenseifner":
+    closed, share = 0, m
+    for _ in range(L):
+        share = max(share / 2, 4)
+        closed += 2 * (a + share / B) + 3 * share / M
+elif name == "ring":
+    p = 4 * math.ceil(m / 4 / n)
+    closed = 2 * (n - 1) * (a + p / B) + (n - 1) * 3 * p / M if p <= c else 2 * (n - 1) * p / B + a
+else:
+    s = m / 8
+    closed = 2 * (10 + 7 * s / 450e3) + math.log2(r["nodes"]) * (a + s / 48e3 + 3 * s / M)
+print(f" {name:18} {n:6} {m:11} {us:12.2f} {closed:12.2f} {100 * (us / closed - 1):8.3f}")
+P
+    rm -f "$json"
+}
+
+for ranks in 64 256 1024; do
+    for bytes in 8 1024 32768 1048576 33554432 268435456; do
+        if [ "$ranks" -lt 1024 ] || [ "$bytes" -lt 30000000 ]; then
+            point p100 recursive_doubling 1 $ranks $bytes
+        fi
+        if [ "$bytes" -lt 200000 ]; then
+            point p100 rabenseifner 1 $ranks $bytes
+        fi
+        if [ "$ranks" -lt 1024 ] || [ "$bytes" -lt 2000000 ]; then
+            point p100 ring 1 $ranks $bytes
+        fi
+        if [ "$bytes" -gt 30000 ] && [ "$bytes" -lt 2000000 ]; then
+            point dgxh100 hierarchical 8 $ranks $bytes --between-nodes recursive_doubling --chunk 512K
+        fi
+    done
+done

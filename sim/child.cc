@@ -1,0 +1,66 @@
+#include "sim/child.h"
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace hetcoll {
+namespace {
+
+double seconds_of(const timeval &time)
+{
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+}
+
+} // namespace
+
+Result<ChildOutcome> run_in_child(const Platform &platform, const std::vector<SimActor> &actors)
+{
+    int ends[2];
+    if (pipe(ends) != 0) {
+        return error(Errc::kNoMemory, "no pipe for a simulation: %s", std::strerror(errno));
+    }
+    std::fflush(nullptr); // or the child has the unwritten lines too
+    const pid_t child = fork();
+    if (child < 0) {
+        const int cause = errno;
+        close(ends[0]);
+        close(ends[1]);
+        return error(Errc::kNoMemory, "no process for a simulation: %s", std::strerror(cause));
+    }
+    if (child == 0) {
+        close(ends[0]);
+        const SimOutcome outcome = run_simgrid(platform, actors);
+        const bool written = write(ends[1], &outcome, sizeof outcome) == sizeof outcome;
+        _exit(written ? 0 : 1);
+    }
+    close(ends[1]);
+    ChildOutcome result;
+    const ssize_t got = read(ends[0], &result.outcome, sizeof result.outcome);
+    close(ends[0]);
+    int status = 0;
+    rusage usage{};
+    while (wait4(child, &status, 0, &usage) < 0 && errno == EINTR) {
+    }
+    if (got != sizeof result.outcome || status != 0) {
+        return error(Errc::kNoMemory,
+                     "the simulation of %zu ranks ended by %s %d: it needs some 100 KB for each "
+                     "rank, take fewer nodes where memory is short",
+                     actors.size(), WIFSIGNALED(status) ? "signal" : "status",
+                     WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    }
+    if (!result.outcome.all_ended) {
+        return error(Errc::kInvalid,
+                     "the simulated ranks wait for each other without end, which is a "
+                     "fault of hetcoll_sim: report the command line");
+    }
+    result.cost.seconds = seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
+    result.cost.mib = static_cast<double>(usage.ru_maxrss) / 1024;
+    return result;
+}
+
+} // namespace hetcoll

@@ -1,0 +1,24 @@
+// A simulation in a process of its own: SimGrid has one engine a process, and what a simulation
+// needed goes with it.
+#pragma once
+
+#include "base/status.h"
+#include "sim/simgrid_run.h"
+
+namespace hetcoll {
+
+struct SimCost {
+    double seconds = 0; // of processor
+    double mib = 0;     // most memory
+};
+
+struct ChildOutcome {
+    SimOutcome outcome;
+    SimCost cost;
+};
+
+// An error if the process dies, as where memory is short.
+[[nodiscard]] Result<ChildOutcome> run_in_child(const Platform &platform,
+                                                const std::vector<SimActor> &actors);
+
+} // namespace hetcoll

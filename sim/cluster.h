@@ -1,0 +1,59 @@
+// A cluster: nodes, each like a topology file, and what joins them. docs/scaling.md has the format.
+#pragma once
+
+#include "base/status.h"
+#include "topology/topology.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hetcoll {
+
+struct NodeKind {
+    Topology topology; // all its GPUs have a rank
+    int count = 1;
+    double memory_gbps = 500; // of a GPU's memory, as the model takes it
+};
+
+// Nodes of a rack hang on one switch. Racks hang on a network in the middle that is never full, but
+// a rack has only so many links to it, shared evenly.
+struct Network {
+    double latency_us = 2; // of a message of host memory between two nodes on one switch
+    int rack_nodes = 0;    // 0: all nodes hang on one switch
+    int uplinks = 0;       // of a rack
+    double uplink_gbps = 0;
+    double middle_latency_us = 0; // more between nodes of different racks
+};
+
+struct Cluster {
+    std::string name;
+    std::vector<NodeKind> kinds; // nodes are numbered in this order
+    Network network;
+
+    [[nodiscard]] int node_count() const noexcept;
+    [[nodiscard]] const NodeKind &kind_of(int node) const noexcept; // requires a node of it
+    [[nodiscard]] int rack_of(int node) const noexcept
+    {
+        return network.rack_nodes == 0 ? 0 : node / network.rack_nodes;
+    }
+    [[nodiscard]] int rack_count() const noexcept
+    {
+        return node_count() == 0 ? 0 : rack_of(node_count() - 1) + 1;
+    }
+};
+
+inline constexpr int kMostNodes = 16384;
+
+// `path` is for messages. Topologies are looked for by name beside the file, then in
+// `shipped_folder`.
+[[nodiscard]] Result<Cluster> parse_cluster(std::string_view text, const std::string &path,
+                                            const std::string &shipped_folder);
+
+// FILE, or FILE:GPUS, or the name of a shipped one: a cluster file, or a topology file, which is a
+// node of a cluster with one switch that is never full. `nodes`: so many of them, the first of a
+// cluster; 0: all, or one.
+[[nodiscard]] Result<Cluster> read_cluster(const std::string &name, int nodes,
+                                           const std::string &shipped_folder);
+
+} // namespace hetcoll

@@ -1,0 +1,81 @@
+#include "sim/feed.h"
+
+#include <utility>
+
+namespace hetcoll {
+namespace {
+
+class WholeSchedule : public StepFeed {
+public:
+    explicit WholeSchedule(const Schedule &schedule)
+        : block_count_(schedule.block_count),
+          channels_(static_cast<std::size_t>(schedule.channel_count))
+    {
+        std::vector<StepPlace> places;
+        for (const Step &step : schedule.steps) {
+            std::vector<FedStep> &channel = channels_[step.channel];
+            places.push_back({step.channel, static_cast<int>(channel.size())});
+            FedStep &fed = channel.emplace_back(FedStep{.step = step, .after = {}});
+            for (const int before : schedule.after_of(step)) {
+                fed.after.push_back(places[static_cast<std::size_t>(before)]);
+            }
+        }
+    }
+
+    [[nodiscard]] int block_count() const override { return block_count_; }
+    [[nodiscard]] int channel_count() const override { return static_cast<int>(channels_.size()); }
+    [[nodiscard]] std::vector<FedStep> next(int channel) override
+    {
+        return std::exchange(channels_[static_cast<std::size_t>(channel)], {});
+    }
+    [[nodiscard]] bool knows_order() const override { return true; }
+
+private:
+    int block_count_;
+    std::vector<std::vector<FedStep>> channels_;
+};
+
+class Rounds : public StepFeed {
+public:
+    explicit Rounds(std::unique_ptr<Program> program)
+        : program_(std::move(program)), round_(static_cast<std::size_t>(program_->channel_count()))
+    {
+    }
+
+    [[nodiscard]] int block_count() const override { return program_->block_count(); }
+    [[nodiscard]] int channel_count() const override { return program_->channel_count(); }
+    [[nodiscard]] std::vector<FedStep> next(int channel) override
+    {
+        std::vector<FedStep> fed;
+        int &round = round_[static_cast<std::size_t>(channel)];
+        while (fed.empty() && round < program_->round_count()) {
+            ScheduleBuilder steps = ScheduleBuilder::unordered();
+            steps.set_channel(channel);
+            program_->add_round(steps, channel, round++);
+            const Schedule made = std::move(steps).finish();
+            for (const Step &step : made.steps) {
+                fed.push_back({.step = step, .after = {}});
+            }
+        }
+        return fed;
+    }
+    [[nodiscard]] bool knows_order() const override { return false; }
+
+private:
+    std::unique_ptr<Program> program_;
+    std::vector<int> round_; // by channel: the next one
+};
+
+} // namespace
+
+std::unique_ptr<StepFeed> feed_schedule(const Schedule &schedule)
+{
+    return std::make_unique<WholeSchedule>(schedule);
+}
+
+std::unique_ptr<StepFeed> feed_program(std::unique_ptr<Program> program)
+{
+    return std::make_unique<Rounds>(std::move(program));
+}
+
+} // namespace hetcoll

@@ -1,0 +1,40 @@
+// The steps of one rank's schedule, channel by channel, as the simulation needs them.
+#pragma once
+
+#include "schedule/program.h"
+
+#include <memory>
+#include <vector>
+
+namespace hetcoll {
+
+// A step by its place in its channel.
+struct StepPlace {
+    int channel, index;
+};
+
+struct FedStep {
+    Step step;
+    std::vector<StepPlace> after; // must be done first
+};
+
+class StepFeed {
+public:
+    virtual ~StepFeed() = default;
+
+    [[nodiscard]] virtual int block_count() const = 0;
+    [[nodiscard]] virtual int channel_count() const = 0;
+    // The next few steps of a channel; none: that was all.
+    [[nodiscard]] virtual std::vector<FedStep> next(int channel) = 0;
+    // False: `after` is left empty. Then of two steps of a channel that touch a block, at least one
+    // of them writing, the later waits for the earlier. That is the order that ScheduleBuilder
+    // writes down, but for what is implied.
+    [[nodiscard]] virtual bool knows_order() const = 0;
+};
+
+// All of it at once.
+[[nodiscard]] std::unique_ptr<StepFeed> feed_schedule(const Schedule &schedule);
+// Round by round; does not know the order.
+[[nodiscard]] std::unique_ptr<StepFeed> feed_program(std::unique_ptr<Program> program);
+
+} // namespace hetcoll

@@ -1,0 +1,143 @@
+#include "sim/kernels.h"
+
+#include "schedule/algorithms.h"
+#include "sim/meeting_time.h"
+#include "sim/rank.h"
+#include "tuning/model.h"
+
+#include <utility>
+
+namespace hetcoll {
+namespace {
+
+// One kernel on each rank of a node, or on one of them. What it reads and what it writes moves at
+// the same time.
+class KernelRun {
+public:
+    KernelRun(const Cluster &cluster, const Ranks &ranks, const SimCall &call, Algorithm algorithm)
+        : cluster_(cluster), ranks_(ranks), algorithm_(algorithm), size_(ranks.size()),
+          bytes_(static_cast<double>(call.bytes)),
+          meeting_us_(call.meetings ? meeting_us(cluster, ranks) : 0)
+    {
+    }
+
+    Result<ChildOutcome> run()
+    {
+        Result<SimMachine> machine =
+            build_machine(cluster_, {.shares = true, .mapped_latency_us = 0});
+        if (!machine.ok()) {
+            return machine.take_status();
+        }
+        std::vector<SimActor> actors;
+        for (int rank = 0; rank < size_; ++rank) {
+            actors.push_back(
+                {machine->host_of[static_cast<std::size_t>(rank)],
+                 [this, rank](Activities &activities) { run_rank(rank, activities); }});
+        }
+        return run_in_child(machine->platform, actors);
+    }
+
+private:
+    void run_rank(int rank, Activities &activities) const
+    {
+        const Links &links = ranks_.query.links;
+        activities.sleep_us(meeting_us_);
+        if (algorithm_ == Algorithm::kCopyIn) {
+            activities.sleep_us(links.launch_us);
+            activities.work(2 * bytes_, 0);
+            static_cast<void>(activities.wait());
+        }
+        if (algorithm_ != Algorithm::kLeader || rank == 0) {
+            const bool writes_all =
+                algorithm_ == Algorithm::kTwoShot || algorithm_ == Algorithm::kLeader;
+            activities.sleep_us(links.launch_us + (writes_all ? kRemoteWriteUs : 0));
+            const double share = algorithm_ == Algorithm::kTwoShot ? bytes_ / size_ : bytes_;
+            int begun = 0;
+            for (int writes = 0; writes < (writes_all ? 2 : 1); ++writes) {
+                for (int distance = 1; distance < size_; ++distance, ++begun) {
+                    const int peer = (rank + distance) % size_;
+                    activities.copy(writes != 0 ? rank : peer, writes != 0 ? peer : rank, share, 0);
+                }
+            }
+            activities.work(writes_all ? 2 * bytes_ : (size_ + 1) * bytes_, 0);
+            for (++begun; begun > 0; --begun) {
+                static_cast<void>(activities.wait());
+            }
+        }
+        activities.sleep_us(meeting_us_);
+    }
+
+    const Cluster &cluster_;
+    const Ranks &ranks_;
+    Algorithm algorithm_;
+    int size_;
+    double bytes_, meeting_us_;
+};
+
+// Copies out, a sum on each node, an exchange of the nodes' leaders, copies in.
+class HostRun {
+public:
+    HostRun(const Cluster &cluster, const Ranks &ranks, const SimCall &call)
+        : cluster_(cluster), ranks_(ranks), call_(call)
+    {
+    }
+
+    Result<ChildOutcome> run()
+    {
+        Result<SimMachine> machine = build_machine(cluster_, {.path = MessagePath::kHost});
+        if (!machine.ok()) {
+            return machine.take_status();
+        }
+        std::vector<SimActor> actors;
+        for (int node = 0; node < cluster_.node_count(); ++node) {
+            const int leader = group(node).front().front();
+            actors.push_back(
+                {machine->host_of[static_cast<std::size_t>(leader)],
+                 [this, node](Activities &activities) { run_node(node, activities); }});
+        }
+        return run_in_child(machine->platform, actors);
+    }
+
+private:
+    [[nodiscard]] const NodeGroups &group(int node) const
+    {
+        return ranks_.groups.nodes[static_cast<std::size_t>(node)];
+    }
+
+    void run_node(int node, Activities &activities) const
+    {
+        const Links &links = ranks_.query.links;
+        const auto bytes = static_cast<double>(call_.bytes);
+        const auto local = static_cast<double>(group(node).size());
+        const double us_a_byte = 1e-3;
+        const double copy_us = links.copy_us + bytes / links.host_gbps * us_a_byte;
+        activities.sleep_us(copy_us + links.handshake_us +
+                            local * bytes / kHostSumGbps * us_a_byte);
+        SimRankPlan plan;
+        plan.feed = feed_schedule(build_recursive_doubling(node, cluster_.node_count()));
+        plan.count = call_.bytes / call_.element_bytes;
+        plan.element_bytes = call_.element_bytes;
+        plan.chunk_bytes = kLargestChunkBytes;
+        plan.last_channel = 1;
+        plan.is_mapped = [](int) { return false; };
+        plan.actor_of = [](int peer) { return peer; };
+        plan.reduce_traffic = cluster_.kind_of(node).memory_gbps / kHostSumGbps;
+        SimRank(std::move(plan)).run(activities);
+        activities.sleep_us(links.handshake_us + copy_us);
+    }
+
+    const Cluster &cluster_;
+    const Ranks &ranks_;
+    const SimCall &call_;
+};
+
+} // namespace
+
+Result<ChildOutcome> run_kernels(const Cluster &cluster, const Ranks &ranks, const SimCall &call,
+                                 Algorithm algorithm)
+{
+    return algorithm == Algorithm::kHost ? HostRun(cluster, ranks, call).run()
+                                         : KernelRun(cluster, ranks, call, algorithm).run();
+}
+
+} // namespace hetcoll

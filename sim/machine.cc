@@ -1,0 +1,323 @@
+#include "sim/machine.h"
+
+#include "topology/route.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+
+namespace hetcoll {
+namespace {
+
+constexpr double kNoLimitGbps = 1e6; // of what only delays
+
+int far_end(const Topology &node, const Route &route, int from)
+{
+    for (const Hop &hop : route.links) {
+        from = node.links[static_cast<std::size_t>(hop.link)].other(from);
+    }
+    return from;
+}
+
+Route backwards(Route route)
+{
+    std::reverse(route.links.begin(), route.links.end());
+    for (Hop &hop : route.links) {
+        hop.forward = !hop.forward;
+    }
+    return route;
+}
+
+// One node as all of its kind are.
+class NodePlan {
+public:
+    NodePlan(const NodeKind &kind, const Network &network, const MachineOptions &options)
+        : topology_(kind.topology), network_(network), options_(options), gpus_(topology_.gpus())
+    {
+        for (std::size_t i = 0; i < gpus_.size() * (options.both_ways ? 2 : 1); ++i) {
+            node_.hosts.push_back({.gbps = kind.memory_gbps, .out = {}, .in = {}});
+        }
+        memory_gbps_ = kind.memory_gbps;
+        for (int from = 0; from < gpu_count(); ++from) {
+            for (int to = 0; to < gpu_count(); ++to) {
+                add_local(from, to);
+            }
+        }
+    }
+
+    // False: there is no adapter.
+    [[nodiscard]] bool connect()
+    {
+        const std::vector<int> nics = topology_.of_kind(VertexKind::kNic);
+        if (nics.empty()) {
+            return false;
+        }
+        std::map<std::vector<int>, std::size_t> users; // of adapters that are equally near
+        for (int gpu = 0; gpu < gpu_count(); ++gpu) {
+            const std::vector<int> near = nearest(gpus_[static_cast<std::size_t>(gpu)], nics);
+            connect(gpu, near[users[near]++ % near.size()]);
+        }
+        return true;
+    }
+
+    // A node of this kind: its links come behind those that are there.
+    [[nodiscard]] SimNode place(Platform &platform) const
+    {
+        const int first = static_cast<int>(platform.links.size());
+        platform.links.insert(platform.links.end(), links_.begin(), links_.end());
+        SimNode node = node_;
+        const auto move = [first](LinkPath &path) {
+            for (int &link : path) {
+                link += first;
+            }
+        };
+        for (SimHost &host : node.hosts) {
+            move(host.out);
+            move(host.in);
+        }
+        for (SimNode::Local &local : node.local) {
+            move(local.path);
+        }
+        return node;
+    }
+
+    [[nodiscard]] int gpu_count() const { return static_cast<int>(gpus_.size()); }
+
+private:
+    enum class What : std::uint8_t { kLink, kPortOut, kPortIn, kTrunk, kDoor, kMemory, kNetwork };
+    using Key = std::tuple<What, int, int>;
+
+    int link(const Key &key, const SimLink &made)
+    {
+        const auto [known, fresh] = numbers_.try_emplace(key, static_cast<int>(links_.size()));
+        if (fresh) {
+            links_.push_back(made);
+        }
+        return known->second;
+    }
+
+    // Half of what a transfer costs before its first byte, at one of its ends.
+    int door(int kind, int gpu, double latency_us)
+    {
+        return link({What::kDoor, kind, gpu},
+                    {.gbps = kNoLimitGbps, .latency_us = latency_us / 2, .flows = 0});
+    }
+
+    // The NVLinks of a GPU to all switches are one port, and those between the switches of two
+    // boards one trunk.
+    void follow(const Route &route, int from, int to, LinkPath &path)
+    {
+        if (route.kind == RouteKind::kNvSwitch) {
+            double trunk = 0;
+            int forward = 0;
+            for (const Hop &hop : route.links) {
+                const Link &known = topology_.links[static_cast<std::size_t>(hop.link)];
+                const bool between = topology_.vertices[static_cast<std::size_t>(known.a)].kind ==
+                                         VertexKind::kNvSwitch &&
+                                     topology_.vertices[static_cast<std::size_t>(known.b)].kind ==
+                                         VertexKind::kNvSwitch;
+                trunk += between ? known.total_gbps() : 0;
+                forward = between ? static_cast<int>(hop.forward) : forward;
+            }
+            path.push_back(link({What::kPortOut, from, 0}, port(route.gbps)));
+            if (trunk > 0) {
+                path.push_back(link(
+                    {What::kTrunk, forward, 0},
+                    {.gbps = trunk, .flows = static_cast<int>(std::lround(trunk / route.gbps))}));
+            }
+            path.push_back(link({What::kPortIn, to, 0}, port(route.gbps)));
+            return;
+        }
+        for (const Hop &hop : route.links) {
+            const Link &known = topology_.links[static_cast<std::size_t>(hop.link)];
+            path.push_back(link({What::kLink, hop.link, static_cast<int>(hop.forward)},
+                                {.gbps = known.total_gbps(), .flows = options_.shares ? 0 : 1}));
+        }
+    }
+
+    [[nodiscard]] SimLink port(double gbps) const
+    {
+        const bool shares = options_.shares || options_.shares_ports;
+        return {.gbps = gbps, .flows = shares ? std::max(gpu_count() - 1, 1) : 1};
+    }
+
+    void add_local(int from, int to)
+    {
+        const int a = gpus_[static_cast<std::size_t>(from)];
+        const int b = gpus_[static_cast<std::size_t>(to)];
+        const Route route = from == to ? Route{} : find_route(topology_, a, b);
+        const bool mapped = options_.maps && (from == to || route.kind != RouteKind::kNone);
+        if (mapped) {
+            LinkPath path{door(0, from, options_.mapped_latency_us)};
+            if (from == to) {
+                path.push_back(link({What::kMemory, from, 0}, {.gbps = memory_gbps_ / 2}));
+            } else {
+                follow(route, a, b, path);
+            }
+            path.push_back(door(1, to, options_.mapped_latency_us));
+            node_.local.push_back({from, to, path});
+        }
+        if (mapped && !options_.both_ways) {
+            return;
+        }
+        const int second = mapped ? gpu_count() : 0;
+        node_.local.push_back({second + from, second + to, message_path(from, to, a, b)});
+    }
+
+    // Out to host memory, over to the other socket's, and in.
+    LinkPath message_path(int from, int to, int a, int b)
+    {
+        const double latency_us = Links{}.host_latency_us;
+        LinkPath path{door(2, from, latency_us)};
+        const Route out = find_host_route(topology_, a), in = find_host_route(topology_, b);
+        if (options_.path != MessagePath::kHost) {
+            follow(out, a, b, path);
+        }
+        const int cpu = far_end(topology_, out, a), other = far_end(topology_, in, b);
+        if (cpu != other) {
+            follow(find_route(topology_, cpu, other), cpu, other, path);
+        }
+        if (options_.path != MessagePath::kHost) {
+            follow(backwards(in), a, b, path);
+        }
+        path.push_back(door(3, to, latency_us));
+        return path;
+    }
+
+    // All adapters that no other is nearer than.
+    std::vector<int> nearest(int gpu, const std::vector<int> &nics) const
+    {
+        std::vector<int> best;
+        std::pair<int, double> least{};
+        for (const int nic : nics) {
+            const Route route = find_route(topology_, gpu, nic);
+            const bool joined = route.kind != RouteKind::kNone;
+            const std::pair<int, double> distance{
+                joined ? static_cast<int>(route.links.size()) : kMaxLinks, -route.gbps};
+            if (best.empty() || distance < least) {
+                best.clear();
+                least = distance;
+            }
+            if (distance == least) {
+                best.push_back(nic);
+            }
+        }
+        return best;
+    }
+
+    void connect(int gpu, int nic)
+    {
+        const int vertex = gpus_[static_cast<std::size_t>(gpu)];
+        const Route host = find_host_route(topology_, vertex);
+        const int cpu = far_end(topology_, host, vertex);
+        const bool direct = options_.path == MessagePath::kDirect;
+        const Route to_nic = find_route(topology_, direct ? vertex : cpu, nic);
+        const double latency_us =
+            options_.path == MessagePath::kHost
+                ? 0
+                : Links{}.node_latency_us - Links{}.message_us; // copies and the reduction
+        SimHost &end = node_.hosts[static_cast<std::size_t>(gpu)];
+        end.out = {door(4, gpu, latency_us)};
+        if (options_.path == MessagePath::kBounce) {
+            follow(host, vertex, cpu, end.out);
+        }
+        follow(to_nic, 0, 0, end.out);
+        end.out.push_back(network_link(nic, 0));
+
+        end.in = {network_link(nic, 1)};
+        follow(backwards(to_nic), 0, 0, end.in);
+        if (options_.path == MessagePath::kBounce) {
+            follow(backwards(host), cpu, vertex, end.in);
+        }
+        end.in.push_back(door(5, gpu, latency_us));
+    }
+
+    int network_link(int nic, int way)
+    {
+        double gbps = 0;
+        for (const Link &known : topology_.links) {
+            if (known.kind == LinkKind::kNetwork && (known.a == nic || known.b == nic)) {
+                gbps = std::max(gbps, known.total_gbps());
+            }
+        }
+        return link({What::kNetwork, way, nic}, {.gbps = gbps > 0 ? gbps : kNoLimitGbps,
+                                                 .latency_us = network_.latency_us / 2});
+    }
+
+    const Topology &topology_;
+    const Network &network_;
+    const MachineOptions &options_;
+    std::vector<int> gpus_;
+    double memory_gbps_ = 0;
+    SimNode node_;
+    std::vector<SimLink> links_;
+    std::map<Key, int> numbers_;
+};
+
+void add_racks(const Cluster &cluster, bool one_link, Platform &platform)
+{
+    const Network &network = cluster.network;
+    const int links = one_link ? 1 : network.uplinks;
+    for (int rack = 0; network.rack_nodes > 0 && rack < cluster.rack_count(); ++rack) {
+        const SimLink uplinks{.gbps = links * network.uplink_gbps,
+                              .latency_us = network.middle_latency_us / 2,
+                              .flows = links};
+        const int out = platform.add(uplinks), in = platform.add(uplinks);
+        platform.racks.push_back({.out = {out}, .in = {in}});
+    }
+}
+
+// A host at the end of the links to a switch.
+void add_switch(int rack, int host, SimMachine &machine)
+{
+    const int end = machine.platform.add({.gbps = kNoLimitGbps, .flows = 0});
+    SimNode node;
+    node.hosts.push_back({.gbps = kNoLimitGbps, .out = {end}, .in = {end}});
+    node.rack = rack;
+    machine.platform.nodes.push_back(std::move(node));
+    machine.switch_of.push_back(host);
+}
+
+} // namespace
+
+Result<SimMachine> build_machine(const Cluster &cluster, const MachineOptions &options)
+{
+    SimMachine machine;
+    add_racks(cluster, options.switches, machine.platform);
+    int number = 0, hosts = 0;
+    for (const NodeKind &kind : cluster.kinds) {
+        NodePlan plan(kind, cluster.network, options);
+        if (cluster.node_count() > 1 && !plan.connect()) {
+            return error(Errc::kInvalid,
+                         "%s has no network adapter, so %d nodes cannot reach each other: add a "
+                         "nic and its network to the topology file",
+                         kind.topology.machine.c_str(), cluster.node_count());
+        }
+        for (int i = 0; i < kind.count; ++i) {
+            SimNode node = plan.place(machine.platform);
+            node.rack = machine.platform.racks.empty() ? -1 : cluster.rack_of(number);
+            for (int gpu = 0; gpu < plan.gpu_count(); ++gpu) {
+                machine.host_of.push_back(hosts + gpu);
+                if (options.both_ways) {
+                    machine.second_of.push_back(hosts + plan.gpu_count() + gpu);
+                }
+            }
+            hosts += static_cast<int>(node.hosts.size());
+            machine.platform.nodes.push_back(std::move(node));
+            ++number;
+        }
+    }
+    const int racks = static_cast<int>(machine.platform.racks.size());
+    for (int rack = 0; options.switches && rack < std::max(racks, 1); ++rack) {
+        add_switch(racks == 0 ? -1 : rack, hosts++, machine);
+    }
+    if (options.switches && racks > 1) {
+        add_switch(-1, hosts++, machine);
+    }
+    return machine;
+}
+
+} // namespace hetcoll

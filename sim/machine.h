@@ -1,0 +1,44 @@
+// The platform of a cluster, for one kind of run: which links a transfer between two ranks crosses,
+// and what it costs before the first byte.
+#pragma once
+
+#include "sim/cluster.h"
+#include "sim/platform.h"
+#include "tuning/choice.h"
+
+#include <vector>
+
+namespace hetcoll {
+
+// Where messages start and end.
+enum class MessagePath : std::uint8_t {
+    kDirect, // in GPU memory: network adapters read and write it
+    kBounce, // in pinned host memory, through which the data of a GPU go
+    kHost,   // in host memory, where the data are
+};
+
+struct MachineOptions {
+    MessagePath path = MessagePath::kDirect;
+    bool maps = true;       // ranks of a node read each other's memory where links join them
+    bool both_ways = false; // ranks have a second host, which sends messages on the node too
+    // Transfers share links: of all, where one kernel reads and writes whole vectors; of the GPUs'
+    // ports to switches, where all of a node read all others at once.
+    bool shares = false, shares_ports = false;
+    // Switches are hosts: racks' switches, then the one in the middle if there are several racks. A
+    // rack has one link to the middle then: nothing else crosses it.
+    bool switches = false;
+    double mapped_latency_us = Links{}.gpu_latency_us;
+};
+
+struct SimMachine {
+    Platform platform;
+    std::vector<int> host_of;   // by rank: one for each GPU, node by node
+    std::vector<int> second_of; // likewise, if there are any
+    std::vector<int> switch_of; // the switches' hosts, if there are any
+};
+
+// An error if the cluster has several nodes and one of them no network adapter.
+[[nodiscard]] Result<SimMachine> build_machine(const Cluster &cluster,
+                                               const MachineOptions &options);
+
+} // namespace hetcoll

@@ -1,0 +1,54 @@
+// A simulated machine as plain data: what the one file that knows SimGrid makes hosts, links and
+// routes of.
+#pragma once
+
+#include <vector>
+
+namespace hetcoll {
+
+// One direction of a way that bytes take. Whoever sends both ways uses two of them.
+struct SimLink {
+    double gbps = 0;
+    double latency_us = 0;
+    // Transfers at once, the others wait in turn: a link carries chunks one after the other. Links
+    // side by side taken as one carry as many as they are. 0: any number, for delays.
+    int flows = 1;
+};
+
+using LinkPath = std::vector<int>; // indices of links, in order
+
+// A GPU, a processor or a switch that takes part.
+struct SimHost {
+    double gbps = 0;  // that its memory, or whatever adds, works at
+    LinkPath out, in; // between it and the way out of its node
+};
+
+// A node: hosts in it reach each other by routes of their own, all others through its way out.
+struct SimNode {
+    struct Local {
+        int from, to; // hosts of the node
+        LinkPath path;
+    };
+    std::vector<SimHost> hosts;
+    std::vector<Local> local;
+    int rack = -1; // -1: on the switch in the middle
+};
+
+struct SimRack {
+    LinkPath out, in; // between its switch and the middle
+};
+
+// Hosts are numbered node by node.
+struct Platform {
+    std::vector<SimLink> links;
+    std::vector<SimNode> nodes;
+    std::vector<SimRack> racks;
+
+    [[nodiscard]] int add(const SimLink &link)
+    {
+        links.push_back(link);
+        return static_cast<int>(links.size()) - 1;
+    }
+};
+
+} // namespace hetcoll

@@ -1,0 +1,344 @@
+#include "sim/rank.h"
+
+#include "base/slots.h"
+#include "tuning/choice.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace hetcoll {
+namespace {
+
+// Steps of a channel that are looked at: those in flight, and what may be offered ahead of them.
+constexpr std::size_t kWindow = 48;
+
+bool overlap(const Step &a, const Step &b)
+{
+    return a.blocks.first < b.blocks.first + b.blocks.count &&
+           b.blocks.first < a.blocks.first + a.blocks.count;
+}
+
+} // namespace
+
+SimRank::SimRank(SimRankPlan plan)
+    : plan_(std::move(plan)), channels_(static_cast<std::size_t>(plan_.feed->channel_count()))
+{
+}
+
+void SimRank::run(Activities &activities)
+{
+    activities_ = &activities;
+    for (int c = plan_.first_channel; c < plan_.last_channel; ++c) {
+        feed(c);
+    }
+    find_slots();
+    while (advance()) {
+        if (running_ > 0) {
+            end_chunk(activities.wait());
+        }
+    }
+}
+
+// All that can be done now. False: nothing is left to do.
+bool SimRank::advance()
+{
+    for (bool applied = true; applied;) { // what one channel has done another may wait for
+        applied = false;
+        for (int c = plan_.first_channel; c < plan_.last_channel; ++c) {
+            applied = apply_received(c) || applied;
+        }
+    }
+    bool more = false;
+    for (int c = plan_.first_channel; c < plan_.last_channel; ++c) {
+        feed(c);
+        start_sends(c);
+        start_receives(c);
+        start_pulls(c);
+        offer_sends(c);
+        more = more || !channels_[static_cast<std::size_t>(c)].live.empty();
+    }
+    return more;
+}
+
+// Slots go to the channels that have messages; in the rounds that are known at first, which have
+// messages if later ones do.
+void SimRank::find_slots()
+{
+    int with_messages = 0;
+    for (Channel &channel : channels_) {
+        with_messages += std::any_of(channel.live.begin(), channel.live.end(),
+                                     [](const Live &live) { return !live.mapped; })
+                             ? 1
+                             : 0;
+    }
+    const int all = slots_for(static_cast<int>(channels_.size()));
+    slots_ = slots_of_channel(all, with_messages);
+    const std::size_t slot = slot_bytes_of(kBounceSlots * kLargestChunkBytes, all);
+    message_bytes_ = std::min(plan_.chunk_bytes, slot) / plan_.element_bytes * plan_.element_bytes;
+}
+
+void SimRank::feed(int number)
+{
+    Channel &channel = channels_[static_cast<std::size_t>(number)];
+    drop_done(channel);
+    while (!channel.all_fed && channel.live.size() < kWindow) {
+        std::vector<FedStep> fed = plan_.feed->next(number);
+        channel.all_fed = fed.empty();
+        for (FedStep &step : fed) {
+            take(channel, number, std::move(step));
+        }
+        drop_done(channel); // of empty blocks
+    }
+}
+
+void SimRank::take(Channel &channel, int number, FedStep fed)
+{
+    const ElementSpan span = range_span(plan_.count, plan_.feed->block_count(), fed.step.blocks);
+    Live live{.step = fed.step,
+              .after = std::move(fed.after),
+              .first = span.first * plan_.element_bytes,
+              .bytes = span.count * plan_.element_bytes};
+    live.mapped = !fed.step.by_message && plan_.is_mapped(fed.step.peer);
+    if (!plan_.feed->knows_order()) {
+        for (int i = channel.base; i < channel.end(); ++i) {
+            const Step &before = channel.at(i).step;
+            const bool writes = before.kind != StepKind::kSend || fed.step.kind != StepKind::kSend;
+            if (writes && overlap(before, fed.step)) {
+                live.after.push_back({number, i});
+            }
+        }
+    }
+    if (fed.step.fused && live.mapped) { // joins the pull before it
+        for (int i = channel.end() - 1; i >= channel.base; --i) {
+            Live &head = channel.at(i);
+            if (head.group > 0) {
+                if (head.mapped) {
+                    ++head.group;
+                    live.group = 0;
+                }
+                break;
+            }
+        }
+    }
+    channel.live.push_back(std::move(live));
+}
+
+// How many bytes of the step, from its first on, are dealt with by all that it comes after.
+std::size_t SimRank::ready_bytes(const Live &live) const
+{
+    std::size_t ready = live.bytes;
+    for (const StepPlace &place : live.after) {
+        const Channel &channel = channels_[static_cast<std::size_t>(place.channel)];
+        if (place.index < channel.base) {
+            continue;
+        }
+        const Live &before = channel.live[static_cast<std::size_t>(place.index - channel.base)];
+        if (before.done == before.bytes) {
+            continue;
+        }
+        if (before.first >= live.first + live.bytes || before.first + before.bytes <= live.first) {
+            return 0; // nothing in common: all of it
+        }
+        const std::size_t end = std::max(before.first + before.done, live.first);
+        ready = std::min(ready, end - live.first);
+    }
+    return ready;
+}
+
+// Moves the cursor to the next chunk of its kind. False if there is none yet.
+bool SimRank::find_next(Channel &channel, Cursor &cursor, Lane lane) const
+{
+    if (cursor.index < channel.base) {
+        cursor.index = channel.base;
+        cursor.offset = 0;
+    }
+    for (; cursor.index < channel.end(); ++cursor.index, cursor.offset = 0) {
+        const Live &live = channel.at(cursor.index);
+        const bool sends = live.step.kind == StepKind::kSend;
+        const bool mine = lane == Lane::kSend      ? sends && !live.mapped
+                          : lane == Lane::kReceive ? !sends && !live.mapped
+                                                   : !sends && live.mapped && live.group > 0;
+        if (mine && cursor.offset < live.bytes) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int SimRank::begin(const Chunk &chunk)
+{
+    ++running_;
+    if (free_.empty()) {
+        chunks_.push_back(chunk);
+        return static_cast<int>(chunks_.size()) - 1;
+    }
+    const int token = free_.back();
+    free_.pop_back();
+    chunks_[static_cast<std::size_t>(token)] = chunk;
+    return token;
+}
+
+void SimRank::start_sends(int number)
+{
+    Channel &channel = channels_[static_cast<std::size_t>(number)];
+    Cursor &lane = channel.sends;
+    while (static_cast<int>(lane.chunks.size()) < slots_ && find_next(channel, lane, Lane::kSend)) {
+        const Live &live = channel.at(lane.index);
+        const std::size_t bytes = std::min(live.bytes - lane.offset, message_bytes_);
+        if (ready_bytes(live) < lane.offset + bytes) {
+            return;
+        }
+        const int token = begin({Lane::kSend, number, lane.index, lane.offset, bytes});
+        lane.chunks.push_back(token);
+        lane.offset += bytes;
+        activities_->send(plan_.actor_of(live.step.peer), number, static_cast<double>(bytes),
+                          token);
+    }
+}
+
+void SimRank::start_receives(int number)
+{
+    Channel &channel = channels_[static_cast<std::size_t>(number)];
+    Cursor &lane = channel.receives;
+    while (static_cast<int>(lane.chunks.size()) < slots_ &&
+           find_next(channel, lane, Lane::kReceive)) {
+        const Live &live = channel.at(lane.index);
+        const std::size_t bytes = std::min(live.bytes - lane.offset, message_bytes_);
+        const int token = begin({Lane::kReceive, number, lane.index, lane.offset, bytes});
+        lane.chunks.push_back(token);
+        lane.offset += bytes;
+        activities_->receive(plan_.actor_of(live.step.peer), number, token);
+    }
+}
+
+// In order, what has arrived and may be written. True if some of it has been.
+bool SimRank::apply_received(int number)
+{
+    Channel &channel = channels_[static_cast<std::size_t>(number)];
+    for (const int token : channel.receives.chunks) {
+        Chunk &chunk = chunks_[static_cast<std::size_t>(token)];
+        if (chunk.applying) {
+            continue;
+        }
+        const Live &live = channel.at(chunk.index);
+        if (chunk.parts > 0 || ready_bytes(live) < chunk.offset + chunk.bytes) {
+            break;
+        }
+        chunk.applying = true;
+        if (live.step.kind == StepKind::kRecvReduce && plan_.reduce_traffic > 0) {
+            chunk.parts = 1;
+            ++running_;
+            activities_->work(plan_.reduce_traffic * static_cast<double>(chunk.bytes), token);
+        }
+    }
+    return finish(channel, channel.receives);
+}
+
+void SimRank::start_pulls(int number)
+{
+    Channel &channel = channels_[static_cast<std::size_t>(number)];
+    Cursor &lane = channel.pulls;
+    while (static_cast<int>(lane.chunks.size()) < kLaneSlots &&
+           find_next(channel, lane, Lane::kPull)) {
+        const Live &live = channel.at(lane.index);
+        const std::size_t bytes = std::min(live.bytes - lane.offset, plan_.chunk_bytes);
+        if (ready_bytes(live) < lane.offset + bytes) {
+            return;
+        }
+        const bool reduces = live.step.kind == StepKind::kRecvReduce;
+        const int token = begin(
+            {Lane::kPull, number, lane.index, lane.offset, bytes, live.group + (reduces ? 1 : 0)});
+        running_ += live.group - (reduces ? 0 : 1);
+        lane.chunks.push_back(token);
+        lane.offset += bytes;
+        for (int i = 0; i < live.group; ++i) {
+            const int peer = channel.at(lane.index + i).step.peer;
+            activities_->receive(plan_.actor_of(peer), number, token);
+        }
+        if (reduces) {
+            activities_->work(plan_.pull_traffic * static_cast<double>(bytes), token);
+        }
+    }
+}
+
+// Peers read in the order of their steps, and a few chunks at once.
+void SimRank::offer_sends(int number)
+{
+    Channel &channel = channels_[static_cast<std::size_t>(number)];
+    std::vector<int> behind; // peers that have not been offered all of an earlier step
+    for (int index = channel.base; index < channel.end(); ++index) {
+        Live &live = channel.at(index);
+        if (live.step.kind != StepKind::kSend || !live.mapped || live.offered == live.bytes ||
+            std::find(behind.begin(), behind.end(), live.step.peer) != behind.end()) {
+            continue;
+        }
+        const std::size_t ready = ready_bytes(live);
+        while (live.offered < live.bytes && live.offers < kLaneSlots) {
+            const std::size_t bytes = std::min(live.bytes - live.offered, plan_.chunk_bytes);
+            if (ready < live.offered + bytes) {
+                break;
+            }
+            const int token = begin({Lane::kOffer, number, index, live.offered, bytes});
+            live.offered += bytes;
+            ++live.offers;
+            activities_->send(plan_.actor_of(live.step.peer), number, static_cast<double>(bytes),
+                              token);
+        }
+        if (live.offered < live.bytes) {
+            behind.push_back(live.step.peer);
+        }
+    }
+}
+
+void SimRank::end_chunk(int token)
+{
+    --running_;
+    Chunk &chunk = chunks_[static_cast<std::size_t>(token)];
+    if (--chunk.parts > 0) {
+        return;
+    }
+    Channel &channel = channels_[static_cast<std::size_t>(chunk.channel)];
+    switch (chunk.lane) {
+    case Lane::kSend: finish(channel, channel.sends); break;
+    case Lane::kPull: finish(channel, channel.pulls); break;
+    case Lane::kReceive: break; // apply_received()
+    case Lane::kOffer: {
+        Live &live = channel.at(chunk.index);
+        live.done += chunk.bytes;
+        --live.offers;
+        free_.push_back(token);
+        break;
+    }
+    }
+}
+
+// The chunks of a lane end in order. True if one has.
+bool SimRank::finish(Channel &channel, Cursor &cursor)
+{
+    bool some = false;
+    while (!cursor.chunks.empty()) {
+        const int token = cursor.chunks.front();
+        const Chunk &chunk = chunks_[static_cast<std::size_t>(token)];
+        if (chunk.parts > 0 || (chunk.lane == Lane::kReceive && !chunk.applying)) {
+            break;
+        }
+        const int group = chunk.lane == Lane::kPull ? channel.at(chunk.index).group : 1;
+        for (int i = 0; i < group; ++i) {
+            channel.at(chunk.index + i).done += chunk.bytes;
+        }
+        cursor.chunks.pop_front();
+        free_.push_back(token);
+        some = true;
+    }
+    return some;
+}
+
+void SimRank::drop_done(Channel &channel)
+{
+    while (!channel.live.empty() && channel.live.front().done == channel.live.front().bytes) {
+        channel.live.pop_front();
+        ++channel.base;
+    }
+}
+
+} // namespace hetcoll

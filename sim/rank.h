@@ -1,0 +1,95 @@
+// One rank that runs its schedule in simulated time, as engine/executor.h does in real time: the
+// same chunks, slots, lanes and channels, each step after those that it must wait for. What it
+// simplifies: a pull that reads several peers begins at each of them when that one is ready, and
+// what a peer may read is offered a few chunks ahead of its reader.
+#pragma once
+
+#include "sim/activities.h"
+#include "sim/feed.h"
+
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace hetcoll {
+
+struct SimRankPlan {
+    std::unique_ptr<StepFeed> feed;
+    std::size_t count = 0, element_bytes = 4; // of the vector
+    std::size_t chunk_bytes = 0;              // of the choice
+    int first_channel = 0, last_channel = 0;  // those that it runs: [first, last)
+    std::function<bool(int peer)> is_mapped;
+    std::function<int(int peer)> actor_of;
+    double reduce_traffic = 3; // bytes through its memory for a byte that came in a message
+    double pull_traffic = 2;   // for a byte that is read and reduced, beside the reading
+};
+
+class SimRank {
+public:
+    explicit SimRank(SimRankPlan plan);
+    // Until all steps are done.
+    void run(Activities &activities);
+
+private:
+    struct Live { // a step that is not done
+        Step step;
+        std::vector<StepPlace> after;
+        std::size_t first = 0, bytes = 0; // in the vector
+        std::size_t done = 0;
+        std::size_t offered = 0; // of a send to a mapped peer
+        int offers = 0;          // of them under way
+        int group = 1;           // steps that one pull serves; 0: the one before does
+        bool mapped = false;
+    };
+    enum class Lane : std::uint8_t { kSend, kReceive, kPull, kOffer };
+    struct Chunk {
+        Lane lane;
+        int channel, index; // of the step
+        std::size_t offset, bytes;
+        int parts = 1;         // transfers and work that have not ended
+        bool applying = false; // of a received one: its work has begun
+    };
+    struct Cursor {
+        int index = 0;
+        std::size_t offset = 0;
+        std::deque<int> chunks; // in flight, in order
+    };
+    struct Channel {
+        std::deque<Live> live;
+        int base = 0; // index of the first live step
+        bool all_fed = false;
+        Cursor sends, receives, pulls;
+
+        [[nodiscard]] int end() const { return base + static_cast<int>(live.size()); }
+        [[nodiscard]] Live &at(int index) { return live[static_cast<std::size_t>(index - base)]; }
+    };
+
+    [[nodiscard]] bool advance();
+    void feed(int channel);
+    void take(Channel &channel, int number, FedStep fed);
+    void find_slots();
+    [[nodiscard]] std::size_t ready_bytes(const Live &live) const;
+    [[nodiscard]] bool find_next(Channel &channel, Cursor &cursor, Lane lane) const;
+    [[nodiscard]] int begin(const Chunk &chunk);
+    void start_sends(int number);
+    void start_receives(int number);
+    void start_pulls(int number);
+    void offer_sends(int number);
+    [[nodiscard]] bool apply_received(int number);
+    void end_chunk(int token);
+    bool finish(Channel &channel, Cursor &cursor);
+    void drop_done(Channel &channel);
+
+    SimRankPlan plan_;
+    Activities *activities_ = nullptr;
+    std::vector<Channel> channels_;
+    std::vector<Chunk> chunks_; // by token
+    std::vector<int> free_;
+    int running_ = 0; // tokens
+    int slots_ = 1;
+    std::size_t message_bytes_ = 0;
+};
+
+} // namespace hetcoll

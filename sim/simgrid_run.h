@@ -1,0 +1,32 @@
+// The only way to SimGrid: its interface changes from release to release (3.35 replaces wait_any,
+// 4.0 the making of zones), so all of it is behind these functions.
+#pragma once
+
+#include "sim/activities.h"
+#include "sim/platform.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace hetcoll {
+
+struct SimOutcome {
+    double us = 0;               // until the last actor has ended
+    bool all_ended = false;      // false: they wait for each other
+    std::uint64_t transfers = 0; // that were simulated
+};
+
+// One simulation. Once in a process: SimGrid has one engine (sim/child.h makes processes).
+[[nodiscard]] SimOutcome run_simgrid(const Platform &platform, const std::vector<SimActor> &actors);
+
+// What a transfer between two hosts crosses, for tests of platforms: links in order, and the sum of
+// their latencies. Once in a process as well.
+struct SimRoute {
+    int from, to;
+    LinkPath links;
+    double latency_us;
+};
+[[nodiscard]] std::vector<SimRoute> simgrid_routes(const Platform &platform,
+                                                   const std::vector<SimRoute> &asked);
+
+} // namespace hetcoll

@@ -1,0 +1,178 @@
+#include "sim/simulation.h"
+
+#include "schedule/algorithms.h"
+#include "schedule/rounds.h"
+#include "sim/kernels.h"
+#include "sim/meeting_time.h"
+#include "sim/rank.h"
+#include "tuning/build_schedule.h"
+#include "tuning/model.h"
+
+#include <utility>
+
+namespace hetcoll {
+namespace {
+
+// As engine/engine.cc: where whole vectors are exchanged each rank would overwrite what the other
+// one reads.
+bool uses_mapping(Algorithm algorithm) { return algorithm != Algorithm::kRecursiveDoubling; }
+
+std::vector<int> node_runs(const Ranks &ranks)
+{
+    std::vector<int> runs;
+    for (const NodeGroups &node : ranks.groups.nodes) {
+        runs.push_back(static_cast<int>(node.size()));
+    }
+    return runs;
+}
+
+// What one rank runs, as Engine::build() makes it, but round by round where it is long.
+std::unique_ptr<StepFeed> feed_of(const Ranks &ranks, const SimCall &call, const Choice &choice,
+                                  int rank)
+{
+    const int size = ranks.size();
+    switch (choice.algorithm) {
+    case Algorithm::kRing: return feed_program(program_for_all(kRingOfTeam, rank, size));
+    case Algorithm::kHierarchical:
+        return feed_program(hierarchical_program(rank, ranks.groups,
+                                                 between_nodes_of(choice.between_nodes),
+                                                 hierarchy_segments(call.bytes)));
+    case Algorithm::kTree:
+        return feed_schedule(build_trees(rank, ranks.trees.ranks, ranks.trees.trees,
+                                         host_parts(ranks.query.links, size, call.bytes)));
+    case Algorithm::kOrdered:
+        return feed_schedule(choice.node_by_node ? build_ordered(rank, node_runs(ranks))
+                                                 : build_ordered(rank, size));
+    default: return feed_schedule(build_schedule(choice.algorithm, rank, size));
+    }
+}
+
+class ScheduleRun {
+public:
+    ScheduleRun(const Cluster &cluster, const Ranks &ranks, const SimCall &call,
+                const Choice &choice)
+        : cluster_(cluster), ranks_(ranks), call_(call), choice_(choice),
+          hybrid_(choice.algorithm == Algorithm::kTree &&
+                  host_parts(ranks.query.links, ranks.size(), call.bytes) > 0)
+    {
+    }
+
+    Result<ChildOutcome> run()
+    {
+        Result<SimMachine> machine = build_machine(
+            cluster_, {.path = call_.path,
+                       .maps = maps(),
+                       .both_ways = hybrid_,
+                       .shares_ports = choice_.algorithm == Algorithm::kHierarchical});
+        if (!machine.ok()) {
+            return machine.take_status();
+        }
+        std::vector<SimActor> actors;
+        for (int rank = 0; rank < ranks_.size(); ++rank) {
+            actors.push_back(
+                {machine->host_of[static_cast<std::size_t>(rank)],
+                 [this, rank](Activities &activities) { run_rank(rank, activities); }});
+        }
+        for (int rank = 0; hybrid_ && rank < ranks_.size(); ++rank) { // channel 0, by messages
+            actors.push_back(
+                {machine->second_of[static_cast<std::size_t>(rank)],
+                 [this, rank](Activities &activities) { run_host(rank, activities); }});
+        }
+        return run_in_child(machine->platform, actors);
+    }
+
+private:
+    [[nodiscard]] bool maps() const
+    {
+        return uses_mapping(choice_.algorithm) && ranks_.query.links.gpu_gbps > 0;
+    }
+
+    [[nodiscard]] SimRankPlan plan(int rank) const
+    {
+        SimRankPlan plan;
+        plan.feed = feed_of(ranks_, call_, choice_, rank);
+        plan.count = call_.bytes / call_.element_bytes;
+        plan.element_bytes = call_.element_bytes;
+        plan.chunk_bytes = choice_.chunk_bytes;
+        plan.last_channel = plan.feed->channel_count();
+        plan.is_mapped = [this, rank, maps = maps()](int peer) {
+            return maps && ranks_.node_of[static_cast<std::size_t>(peer)] ==
+                               ranks_.node_of[static_cast<std::size_t>(rank)];
+        };
+        plan.actor_of = [](int peer) { return peer; };
+        return plan;
+    }
+
+    void run_rank(int rank, Activities &activities) const
+    {
+        const double meeting = call_.meetings ? meeting_us(cluster_, ranks_) : 0;
+        activities.sleep_us(meeting);
+        SimRankPlan mine = plan(rank);
+        mine.first_channel = hybrid_ ? 1 : 0;
+        SimRank(std::move(mine)).run(activities);
+        activities.sleep_us(meeting);
+    }
+
+    void run_host(int rank, Activities &activities) const
+    {
+        SimRankPlan mine = plan(rank);
+        mine.last_channel = 1;
+        mine.actor_of = [this](int peer) { return ranks_.size() + peer; };
+        SimRank(std::move(mine)).run(activities);
+    }
+
+    const Cluster &cluster_;
+    const Ranks &ranks_;
+    const SimCall &call_;
+    const Choice &choice_;
+    bool hybrid_;
+};
+
+} // namespace
+
+Result<Choice> choose_simulated(const Ranks &ranks, const SimCall &call)
+{
+    Query query = ranks.query;
+    query.bytes = call.bytes;
+    query.element_bytes = call.element_bytes;
+    query.chunk_bytes = call.chunk_bytes;
+    query.available = available_at(ranks, call.bytes <= call.small_limit);
+    if (call.forced) {
+        query.available = static_cast<AlgorithmSet>(ranks.query.available | bit(Algorithm::kHost));
+        query.forced = call.forced;
+    }
+    Choice choice = choose(query, call.table);
+    if (choice.forced_unavailable) {
+        return error(Errc::kUnsupported, "%s cannot run on %d ranks on %d node%s of this kind",
+                     algorithm_name(*call.forced), query.ranks, query.nodes,
+                     query.nodes == 1 ? "" : "s");
+    }
+    if (call.between_nodes) {
+        choice.between_nodes = *call.between_nodes;
+    }
+    return choice;
+}
+
+Result<SimResult> simulate(const Cluster &cluster, const Ranks &ranks, const SimCall &call)
+{
+    Result<Choice> choice = choose_simulated(ranks, call);
+    if (!choice.ok()) {
+        return choice.take_status();
+    }
+    Result<ChildOutcome> run = runs_as_schedule(choice->algorithm)
+                                   ? ScheduleRun(cluster, ranks, call, *choice).run()
+                                   : run_kernels(cluster, ranks, call, choice->algorithm);
+    if (!run.ok()) {
+        return run.take_status();
+    }
+    Query query = ranks.query;
+    query.bytes = call.bytes;
+    query.chunk_bytes = call.chunk_bytes;
+    return SimResult{.choice = *choice,
+                     .us = run->outcome.us,
+                     .predicted_us = predict_us(choice->algorithm, query),
+                     .transfers = run->outcome.transfers,
+                     .cost = run->cost};
+}
+
+} // namespace hetcoll

@@ -1,0 +1,39 @@
+// One MPI_Allreduce of device memory on a cluster, simulated: chosen as the component would choose,
+// and run by the schedules that it would run.
+#pragma once
+
+#include "sim/child.h"
+#include "sim/machine.h"
+#include "sim/ranks.h"
+#include "tuning/table.h"
+
+#include <optional>
+
+namespace hetcoll {
+
+struct SimCall {
+    std::size_t bytes = 0, element_bytes = 4;
+    std::optional<Algorithm> forced{};
+    std::optional<Algorithm> between_nodes{}; // of a forced hierarchy; else the model's
+    std::size_t chunk_bytes = 0;              // 0: as chosen
+    std::size_t small_limit = 8192;
+    const Table *table = nullptr;
+    MessagePath path = MessagePath::kDirect;
+    bool meetings = true; // the ranks' agreements before and after are part of the time
+};
+
+struct SimResult {
+    Choice choice;
+    double us = 0;
+    double predicted_us = 0; // by the model
+    std::uint64_t transfers = 0;
+    SimCost cost;
+};
+
+// What would serve the call; an error if what is forced cannot run there.
+[[nodiscard]] Result<Choice> choose_simulated(const Ranks &ranks, const SimCall &call);
+
+[[nodiscard]] Result<SimResult> simulate(const Cluster &cluster, const Ranks &ranks,
+                                         const SimCall &call);
+
+} // namespace hetcoll

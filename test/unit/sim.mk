@@ -1,0 +1,7 @@
+unit_sources_sim = \
+	test/unit/sim_cluster_test.cc \
+	test/unit/sim_closed_forms_test.cc \
+	test/unit/sim_in_network_test.cc \
+	test/unit/sim_platform_test.cc \
+	test/unit/sim_rank_test.cc \
+	test/unit/topology_machines.h

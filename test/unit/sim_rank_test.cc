@@ -1,0 +1,145 @@
+// A simulated rank runs the schedule that the component would run, and in its order.
+#include "schedule/algorithms.h"
+#include "schedule/rounds.h"
+#include "sim/child.h"
+#include "sim/rank.h"
+#include "sim/simulation.h"
+#include "test/unit/topology_machines.h"
+
+#include <gtest/gtest.h>
+
+namespace hetcoll {
+namespace {
+
+constexpr int kRanks = 12;
+
+// Ranks on one switch; `feed` makes what each of them runs.
+ChildOutcome run(const std::function<std::unique_ptr<StepFeed>(int)> &feed, std::size_t count,
+                 bool mapped)
+{
+    Platform platform;
+    SimNode node;
+    node.hosts.resize(kRanks, {.gbps = 500, .out = {}, .in = {}});
+    std::vector<int> out, in;
+    for (int rank = 0; rank < kRanks; ++rank) {
+        out.push_back(platform.add({.gbps = 10, .latency_us = 1}));
+        in.push_back(platform.add({.gbps = 10, .latency_us = 1}));
+    }
+    for (int from = 0; from < kRanks; ++from) {
+        for (int to = 0; to < kRanks; ++to) {
+            node.local.push_back(
+                {from,
+                 to,
+                 {out[static_cast<std::size_t>(from)], in[static_cast<std::size_t>(to)]}});
+        }
+    }
+    platform.nodes.push_back(node);
+    std::vector<SimActor> actors;
+    for (int rank = 0; rank < kRanks; ++rank) {
+        actors.push_back({rank, [&feed, rank, count, mapped](Activities &activities) {
+                              SimRankPlan plan;
+                              plan.feed = feed(rank);
+                              plan.count = count;
+                              plan.chunk_bytes = 4096;
+                              plan.last_channel = plan.feed->channel_count();
+                              plan.is_mapped = [mapped](int) { return mapped; };
+                              plan.actor_of = [](int peer) { return peer; };
+                              SimRank(std::move(plan)).run(activities);
+                          }});
+    }
+    const Result<ChildOutcome> outcome = run_in_child(platform, actors);
+    EXPECT_TRUE(outcome.ok()) << outcome.status().message();
+    return outcome.ok() ? *outcome : ChildOutcome{};
+}
+
+Groups three_nodes()
+{
+    Groups groups;
+    groups.nodes = {{{0}, {1}, {2}}, {{3}, {4}, {5}, {6}, {7}}, {{8}, {9}, {10, 11}}};
+    return groups;
+}
+
+// Made round by round or written down with all that it waits for: the same schedule.
+TEST(SimRankTest, RoundsAndTheWholeScheduleTakeTheSameTime)
+{
+    const Groups groups = three_nodes();
+    const auto ring = [](int rank) { return program_for_all(kRingOfTeam, rank, kRanks); };
+    const auto rabenseifner = [](int rank) {
+        return program_for_all(kRabenseifnerOfTeam, rank, kRanks);
+    };
+    const auto hierarchy = [&](int rank) {
+        return hierarchical_program(rank, groups, BetweenNodes::kRing, 3);
+    };
+    const std::vector<std::function<std::unique_ptr<Program>(int)>> programs{ring, rabenseifner,
+                                                                             hierarchy};
+    for (std::size_t i = 0; i < programs.size(); ++i) {
+        for (const std::size_t count : {std::size_t{5}, std::size_t{100'003}}) {
+            for (const bool mapped : {false, true}) {
+                const ChildOutcome lazy =
+                    run([&](int rank) { return feed_program(programs[i](rank)); }, count, mapped);
+                const ChildOutcome whole =
+                    run([&](int rank) { return feed_schedule(build_program(*programs[i](rank))); },
+                        count, mapped);
+                EXPECT_EQ(lazy.outcome.us, whole.outcome.us) << i << " " << count << mapped;
+                EXPECT_EQ(lazy.outcome.transfers, whole.outcome.transfers);
+            }
+        }
+    }
+}
+
+// A step waits for all that it waits for in the schedule: found from blocks alone, with what is
+// implied.
+TEST(SimRankTest, OrderFromBlocksImpliesTheBuilders)
+{
+    for (const bool ring : {true, false}) {
+        const Schedule schedule = ring ? build_ring(3, 9) : build_rabenseifner(3, 9);
+        for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
+            const Step &step = schedule.steps[i];
+            for (const int before : schedule.after_of(step)) {
+                const Step &earlier = schedule.steps[static_cast<std::size_t>(before)];
+                const bool touch = earlier.blocks.first < step.blocks.first + step.blocks.count &&
+                                   step.blocks.first < earlier.blocks.first + earlier.blocks.count;
+                EXPECT_TRUE(touch && static_cast<std::size_t>(before) < i &&
+                            (earlier.kind != StepKind::kSend || step.kind != StepKind::kSend));
+            }
+        }
+    }
+}
+
+TEST(SimRankTest, ARingSendsWhatItMust)
+{
+    const ChildOutcome ring =
+        run([](int rank) { return feed_program(program_for_all(kRingOfTeam, rank, kRanks)); },
+            kRanks * 1024, false);
+    EXPECT_EQ(ring.outcome.transfers, kRanks * 2U * (kRanks - 1)); // a chunk each
+}
+
+TEST(SimSimulationTest, ChoosesAsTheComponentWould)
+{
+    Result<Cluster> cluster = read_cluster(shipped_folder() + "/dgxa100.topology", 4, "");
+    ASSERT_TRUE(cluster.ok());
+    const Ranks ranks = place_ranks(*cluster);
+    for (const std::size_t bytes : {std::size_t{8}, std::size_t{65536}, std::size_t{1} << 26}) {
+        Query query = ranks.query;
+        query.bytes = bytes;
+        query.available = available_at(ranks, bytes <= 8192);
+        const Choice wanted = choose(query);
+        const Result<Choice> choice = choose_simulated(ranks, {.bytes = bytes});
+        ASSERT_TRUE(choice.ok());
+        EXPECT_EQ(choice->algorithm, wanted.algorithm);
+        EXPECT_EQ(choice->chunk_bytes, wanted.chunk_bytes);
+    }
+}
+
+TEST(SimSimulationTest, WhatCannotRunIsAnError)
+{
+    Result<Cluster> cluster = read_cluster(shipped_folder() + "/dgxa100.topology", 2, "");
+    ASSERT_TRUE(cluster.ok());
+    const Result<SimResult> result =
+        simulate(*cluster, place_ranks(*cluster), {.bytes = 64, .forced = Algorithm::kTree});
+    ASSERT_FALSE(result.ok());
+    EXPECT_EQ(result.status().message(), "tree cannot run on 16 ranks on 2 nodes of this kind");
+}
+
+} // namespace
+} // namespace hetcoll

@@ -1,0 +1,270 @@
+// hetcoll_sim: MPI_Allreduce on a cluster that need not exist, by the schedules that hetcoll runs.
+#include "bench/commit.h"
+#include "bench/host.h"
+#include "sim/bound.h"
+#include "sim/in_network.h"
+#include "tools/sim_options.h"
+#include "tools/sim_report.h"
+#include "tuning/measurements.h"
+#include "tuning/topology_links.h"
+
+#include <cstdio>
+#include <fstream>
+
+namespace hetcoll {
+namespace {
+
+constexpr const char *kShippedFolder = HETCOLL_DATA_FOLDER "/topology";
+
+constexpr const char *kInNetwork = "in_network";
+
+// What runs for one entry of --algorithm.
+struct Asked {
+    std::string name;
+    std::optional<Algorithm> forced;
+    bool in_network = false;
+};
+
+Result<std::vector<Asked>> asked_algorithms(const SimOptions &options, const Ranks &ranks)
+{
+    std::vector<Asked> asked;
+    for (const std::string &name : options.algorithms) {
+        if (name == "auto" || name == kInNetwork) {
+            asked.push_back({name, std::nullopt, name == kInNetwork});
+        } else if (name == "all") {
+            for (int i = 0; i < kAlgorithmCount; ++i) {
+                const auto algorithm = static_cast<Algorithm>(i);
+                if (contains(ranks.query.available | bit(Algorithm::kHost), algorithm)) {
+                    asked.push_back({algorithm_name(algorithm), algorithm, false});
+                }
+            }
+        } else if (const auto algorithm = find_algorithm(name)) {
+            asked.push_back({name, algorithm, false});
+        } else {
+            return error(Errc::kInvalid,
+                         "--algorithm '%s' is none of hetcoll's: hetcoll_info --explain lists them",
+                         name.c_str());
+        }
+    }
+    return asked;
+}
+
+const char *path_name(const SimOptions &options, const Ranks &ranks, Algorithm algorithm)
+{
+    if (algorithm == Algorithm::kHost) {
+        return "small";
+    }
+    const bool one_node = ranks.query.nodes == 1;
+    return one_node && algorithm != Algorithm::kRecursiveDoubling ? "mapped"
+           : options.path == MessagePath::kDirect                 ? "direct"
+                                                                  : "bounce";
+}
+
+class Tool {
+public:
+    explicit Tool(const SimOptions &options) : options_(options) {}
+
+    Status run()
+    {
+        if (!options_.between_nodes.empty()) {
+            between_ = find_algorithm(options_.between_nodes);
+            if (!between_ || !contains(kBetweenNodesAlgorithms, *between_)) {
+                return error(
+                    Errc::kInvalid,
+                    "--between-nodes '%s' must be ring, rabenseifner or recursive_doubling",
+                    options_.between_nodes.c_str());
+            }
+        }
+        if (!options_.table.empty()) {
+            Result<TableFile> file = read_table(options_.table);
+            if (!file.ok()) {
+                return file.take_status();
+            }
+            Result<Table> table = Table::select_named(*file, options_.machine);
+            if (!table.ok()) {
+                return table.take_status();
+            }
+            table_ = std::move(*table);
+        }
+        for (const int nodes : options_.nodes) {
+            if (Status status = run_nodes(nodes); !status.ok()) {
+                return status;
+            }
+        }
+        if (!options_.json.empty() && !write_sim_json(options_.json, facts_, rows_)) {
+            return error(Errc::kInvalid, "%s cannot be written", options_.json.c_str());
+        }
+        return {};
+    }
+
+private:
+    Status run_nodes(int nodes)
+    {
+        Result<Cluster> cluster = read_cluster(options_.topology, nodes, kShippedFolder);
+        if (!cluster.ok()) {
+            return cluster.take_status();
+        }
+        const Ranks ranks = place_ranks(*cluster);
+        begin(*cluster);
+        if (options_.describe) {
+            std::printf("%d ranks on %d nodes in %d rack%s\n", ranks.size(), cluster->node_count(),
+                        cluster->rack_count(), cluster->rack_count() == 1 ? "" : "s");
+            return {};
+        }
+        if (ranks.size() < 2) {
+            return error(Errc::kInvalid, "one GPU has nobody to reduce with: give --nodes");
+        }
+        Result<std::vector<Asked>> asked = asked_algorithms(options_, ranks);
+        if (!asked.ok()) {
+            return asked.take_status();
+        }
+        for (const std::size_t bytes : options_.bytes) {
+            for (const Asked &one : *asked) {
+                if (!is_wanted(ranks, bytes, one)) {
+                    continue;
+                }
+                if (Status status = run_one(*cluster, ranks, bytes, one); !status.ok()) {
+                    return status;
+                }
+            }
+        }
+        return options_.measurements.empty() ? Status() : write_measurements_file(*cluster, ranks);
+    }
+
+    // A table chooses among what runs at a size. Of what takes a message a rank and more, one after
+    // the other, a table for many ranks needs no measurement.
+    [[nodiscard]] bool is_wanted(const Ranks &ranks, std::size_t bytes, const Asked &asked) const
+    {
+        constexpr int kMostRanksInALine = 256;
+        const bool in_line =
+            asked.forced == Algorithm::kRing || asked.forced == Algorithm::kOrdered;
+        if (options_.algorithms.front() == "all" && in_line && ranks.size() > kMostRanksInALine) {
+            return false;
+        }
+        return options_.measurements.empty() || !asked.forced ||
+               (contains(available_at(ranks, bytes <= options_.small_limit), *asked.forced) &&
+                asked.forced != Algorithm::kOrdered);
+    }
+
+    // What hetcoll_tune makes a table of.
+    Status write_measurements_file(const Cluster &cluster, const Ranks &ranks)
+    {
+        if (cluster.kinds.size() > 1) {
+            return error(Errc::kUnsupported, "a table is for nodes of one kind, %s has %zu",
+                         options_.topology.c_str(), cluster.kinds.size());
+        }
+        Measurements &all = measurements_;
+        all.machine = options_.machine.empty() ? "simulated" : options_.machine;
+        all.fingerprint = fingerprint_of(cluster.kinds.front().topology, "");
+        for (const SimRow &row : rows_) {
+            if (row.nodes != cluster.node_count()) {
+                continue;
+            }
+            const auto ns = static_cast<std::int64_t>(row.us * 1000);
+            all.samples.push_back({.setup = {.ranks = row.ranks,
+                                             .nodes = row.nodes,
+                                             .ranks_per_node_min = ranks.query.ranks_per_node_min,
+                                             .ranks_per_node_max = ranks.query.ranks_per_node_max},
+                                   .variant = {.algorithm = *find_algorithm(row.algorithm)},
+                                   .bytes = static_cast<std::int64_t>(row.bytes),
+                                   .min_ns = ns,
+                                   .median_ns = ns,
+                                   .p90_ns = ns});
+        }
+        std::ofstream file(options_.measurements, std::ios::binary);
+        file << write_measurements(all);
+        return file.flush()
+                   ? Status()
+                   : error(Errc::kInvalid, "%s cannot be written", options_.measurements.c_str());
+    }
+
+    void begin(const Cluster &cluster)
+    {
+        if (!facts_.empty()) {
+            return;
+        }
+        facts_ = {{"result", "simulated: the time of a model, no machine was measured"},
+                  {"cluster", options_.topology + " (" + cluster.name + ")"},
+                  {"meetings", options_.meetings ? "yes" : "no"},
+                  {"commit", HETCOLL_COMMIT},
+                  {"simulated on", cpu_model()},
+                  {"date", now_utc()}};
+        if (!options_.table.empty()) {
+            facts_.emplace_back("table", options_.table);
+        }
+        print_sim_facts(facts_);
+        if (!options_.describe) {
+            print_sim_heading();
+        }
+    }
+
+    Status run_one(const Cluster &cluster, const Ranks &ranks, std::size_t bytes,
+                   const Asked &asked)
+    {
+        const SimCall call{.bytes = bytes,
+                           .forced = asked.forced,
+                           .between_nodes = asked.forced ? between_ : std::nullopt,
+                           .chunk_bytes = options_.chunk_bytes,
+                           .small_limit = options_.small_limit,
+                           .table = table_ ? &*table_ : nullptr,
+                           .path = options_.path,
+                           .meetings = options_.meetings};
+        Result<SimResult> result =
+            asked.in_network ? simulate_in_network(cluster, ranks, call,
+                                                   {.message_bytes = options_.message_bytes,
+                                                    .window = options_.window})
+                             : simulate(cluster, ranks, call);
+        if (!result.ok() && result.status().code() == Errc::kUnsupported &&
+            options_.algorithms.size() > 1) { // the others may
+            std::printf("# %s\n", result.status().message().c_str());
+            return {};
+        }
+        if (!result.ok()) {
+            return result.take_status();
+        }
+        const Choice &choice = result->choice;
+        const bool hierarchical = !asked.in_network && choice.algorithm == Algorithm::kHierarchical;
+        rows_.push_back(
+            {.ranks = ranks.size(),
+             .nodes = cluster.node_count(),
+             .bytes = bytes,
+             .chunk_bytes = choice.chunk_bytes,
+             .asked = asked.name,
+             .algorithm = asked.in_network ? kInNetwork : algorithm_name(choice.algorithm),
+             .between_nodes = hierarchical ? algorithm_name(choice.between_nodes) : "",
+             .path = path_name(options_, ranks, choice.algorithm),
+             .us = result->us,
+             .predicted_us = result->predicted_us,
+             .bound_us =
+                 lower_bound(cluster, ranks, static_cast<double>(bytes), asked.in_network).us(),
+             .transfers = result->transfers,
+             .cost_s = result->cost.seconds,
+             .cost_mib = result->cost.mib});
+        print_sim_row(rows_.back());
+        return {};
+    }
+
+    const SimOptions &options_;
+    std::optional<Algorithm> between_;
+    std::optional<Table> table_;
+    SimFacts facts_;
+    std::vector<SimRow> rows_;
+    Measurements measurements_;
+};
+
+} // namespace
+} // namespace hetcoll
+
+int main(int argc, char **argv)
+{
+    hetcoll::SimOptions options;
+    int exit_code = 0;
+    if (!hetcoll::parse_sim_options(argc, argv, options, exit_code)) {
+        return exit_code;
+    }
+    const hetcoll::Status status = hetcoll::Tool(options).run();
+    if (!status.ok()) {
+        std::fprintf(stderr, "hetcoll_sim: %s\n", status.message().c_str());
+    }
+    return status.ok() ? 0 : 1;
+}

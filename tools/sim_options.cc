@@ -1,0 +1,83 @@
+#include "tools/sim_options.h"
+
+#include "tuning/choice.h"
+
+#include <CLI/CLI.hpp>
+
+#include <map>
+
+namespace hetcoll {
+
+bool parse_sim_options(int argc, char **argv, SimOptions &options, int &exit_code)
+{
+    CLI::App app{
+        "Simulates MPI_Allreduce of device memory on a cluster: the schedules that hetcoll "
+        "would run, one rank a GPU, on SimGrid. Times are those of a model, not measured."};
+    const auto sizes = CLI::AsSizeValue(false);
+    app.add_option("--topology", options.topology,
+                   "a cluster file, or a topology file that all nodes are like; shipped ones by "
+                   "name, as dgxh100, awan64, netreduce")
+        ->required()
+        ->type_name("FILE[:GPUS]");
+    app.add_option("--nodes", options.nodes,
+                   "so many nodes, as 1,2,4; of a cluster file the first ones, default all")
+        ->delimiter(',')
+        ->check(CLI::Range(1, kMostNodes))
+        ->type_name("N,...");
+    app.add_option("--bytes", options.bytes, "sizes of the vector, as 8,64K,4M")
+        ->delimiter(',')
+        ->transform(sizes)
+        ->type_name("SIZE,...");
+    app.add_option("--algorithm", options.algorithms,
+                   "auto: as hetcoll would choose (the default); all; or names, as "
+                   "ring,hierarchical; in_network for switches that reduce")
+        ->delimiter(',')
+        ->type_name("NAME,...");
+    app.add_option("--between-nodes", options.between_nodes,
+                   "of a hierarchical that is asked for: ring, rabenseifner, recursive_doubling");
+    app.add_option("--table", options.table, "a tuning table to choose by");
+    app.add_option("--machine", options.machine, "with --table: whose rules, if it has several");
+    app.add_option("--chunk", options.chunk_bytes, "as coll_hetcoll_chunk_bytes")
+        ->transform(sizes)
+        ->type_name("SIZE");
+    app.add_option("--small-limit", options.small_limit, "as coll_hetcoll_small_limit")
+        ->transform(sizes)
+        ->type_name("SIZE");
+    app.add_option("--path", options.path,
+                   "what messages between nodes carry: direct, GPU memory (the default); bounce, "
+                   "pinned memory that the data are copied through")
+        ->transform(CLI::CheckedTransformer(std::map<std::string, MessagePath>{
+            {"direct", MessagePath::kDirect}, {"bounce", MessagePath::kBounce}}));
+    app.add_option("--message", options.message_bytes, "of in_network: bytes of a message (170K)")
+        ->transform(sizes)
+        ->type_name("SIZE");
+    app.add_option("--window", options.window, "of in_network: messages of a rank under way (4)")
+        ->check(CLI::Range(1, 64))
+        ->type_name("N");
+    app.add_flag("!--no-meetings", options.meetings,
+                 "leave out the agreements of the ranks before and after a call");
+    app.add_flag("--describe", options.describe, "say what the cluster is, simulate nothing");
+    app.add_option("--json", options.json, "write the results there too")->type_name("FILE");
+    app.add_option("--measurements", options.measurements,
+                   "write what hetcoll_tune makes a table of there; with --algorithm all. "
+                   "hetcoll_tune --simulate does it all")
+        ->type_name("FILE");
+    try {
+        app.parse(argc, argv);
+        if (options.bytes.empty() && !options.describe) {
+            throw CLI::RequiredError("--bytes");
+        }
+    } catch (const CLI::ParseError &problem) {
+        exit_code = app.exit(problem);
+        return false;
+    }
+    if (options.nodes.empty()) {
+        options.nodes = {0};
+    }
+    if (options.algorithms.empty()) {
+        options.algorithms = {"auto"};
+    }
+    return true;
+}
+
+} // namespace hetcoll

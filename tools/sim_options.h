@@ -1,0 +1,31 @@
+// The command line of hetcoll_sim.
+#pragma once
+
+#include "sim/machine.h"
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace hetcoll {
+
+struct SimOptions {
+    std::string topology;
+    std::vector<int> nodes; // 0: all of a cluster's
+    std::vector<std::size_t> bytes;
+    std::vector<std::string> algorithms; // auto, or names
+    std::string between_nodes;
+    std::string table, machine;
+    std::size_t chunk_bytes = 0, small_limit = 8192;
+    MessagePath path = MessagePath::kDirect;
+    std::size_t message_bytes = 170u << 10; // of in_network
+    int window = 4;
+    bool meetings = true;
+    bool describe = false; // only say what the cluster is
+    std::string json, measurements;
+};
+
+// True: go on. False: exit with `exit_code`; what there was to say has been said.
+[[nodiscard]] bool parse_sim_options(int argc, char **argv, SimOptions &options, int &exit_code);
+
+} // namespace hetcoll

@@ -1,0 +1,90 @@
+#include "tools/sim_report.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cstdio>
+#include <fstream>
+
+namespace hetcoll {
+namespace {
+
+double algbw_gbs(const SimRow &row)
+{
+    return row.us > 0 ? static_cast<double>(row.bytes) / row.us / 1e3 : 0;
+}
+double busbw_gbs(const SimRow &row) { return algbw_gbs(row) * 2 * (row.ranks - 1) / row.ranks; }
+
+} // namespace
+
+void print_sim_facts(const SimFacts &facts)
+{
+    for (const auto &[key, value] : facts) {
+        std::printf("# %-13s %s\n", key.c_str(), value.c_str());
+    }
+}
+
+// A simulation repeats itself exactly: min, median and p99 are one time.
+void print_sim_heading()
+{
+    std::printf(
+        "#%10s %10s %-18s %-7s %9s %9s %9s %7s %7s %6s | %6s %6s %11s %11s %6s %9s %8s %7s\n",
+        "size", "count", "algorithm", "path", "min", "median", "p99", "algbw", "busbw", "check",
+        "ranks", "nodes", "model", "bound", "ratio", "transfers", "took", "memory");
+    std::printf(
+        "#%10s %10s %-18s %-7s %9s %9s %9s %7s %7s %6s | %6s %6s %11s %11s %6s %9s %8s %7s\n",
+        "(B)", "(elements)", "", "", "(us)", "(us)", "(us)", "(GB/s)", "(GB/s)", "", "", "", "(us)",
+        "(us)", "", "", "(s)", "(MiB)");
+}
+
+void print_sim_row(const SimRow &row)
+{
+    std::printf("%11zu %10zu %-18s %-7s %9.1f %9.1f %9.1f %7.3f %7.3f %6s | %6d %6d %11.1f %11.1f "
+                "%6.2f %9llu "
+                "%8.2f %7.0f\n",
+                row.bytes, row.bytes / row.element_bytes, row.algorithm.c_str(), row.path.c_str(),
+                row.us, row.us, row.us, algbw_gbs(row), busbw_gbs(row), "-", row.ranks, row.nodes,
+                row.predicted_us, row.bound_us, row.us / row.bound_us,
+                static_cast<unsigned long long>(row.transfers), row.cost_s, row.cost_mib);
+    std::fflush(stdout);
+}
+
+bool write_sim_json(const std::string &path, const SimFacts &facts, const std::vector<SimRow> &rows)
+{
+    nlohmann::ordered_json json;
+    for (const auto &[key, value] : facts) {
+        json[key] = value;
+    }
+    json["results"] = nlohmann::ordered_json::array();
+    for (const SimRow &row : rows) {
+        nlohmann::ordered_json result = {
+            {"min_us", row.us},
+            {"median_us", row.us},
+            {"p90_us", row.us},
+            {"p99_us", row.us},
+            {"algbw_gbs", algbw_gbs(row)},
+            {"busbw_gbs", busbw_gbs(row)},
+            {"bytes", row.bytes},
+            {"count", row.bytes / row.element_bytes},
+            {"asked", row.asked},
+            {"algorithm", row.algorithm},
+            {"path", row.path},
+            {"ranks", row.ranks},
+            {"nodes", row.nodes},
+            {"chunk_bytes", row.chunk_bytes},
+            {"model_us", row.predicted_us},
+            {"bound_us", row.bound_us},
+            {"transfers", row.transfers},
+            {"simulation_s", row.cost_s},
+            {"simulation_mib", row.cost_mib},
+        };
+        if (!row.between_nodes.empty()) {
+            result["between_nodes"] = row.between_nodes;
+        }
+        json["results"].push_back(result);
+    }
+    std::ofstream file(path);
+    file << json.dump(2) << '\n';
+    return static_cast<bool>(file.flush());
+}
+
+} // namespace hetcoll

@@ -1,0 +1,30 @@
+// What hetcoll_sim shows: the lines and columns of hetcoll_bench, or JSON.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hetcoll {
+
+using SimFacts = std::vector<std::pair<std::string, std::string>>; // key, value
+
+struct SimRow {
+    int ranks = 0, nodes = 0;
+    std::size_t bytes = 0, element_bytes = 4, chunk_bytes = 0;
+    std::string asked, algorithm, between_nodes, path; // between_nodes of the hierarchy, or empty
+    double us = 0, predicted_us = 0, bound_us = 0;
+    std::uint64_t transfers = 0;
+    double cost_s = 0, cost_mib = 0; // of the simulation
+};
+
+void print_sim_facts(const SimFacts &facts);
+void print_sim_heading();
+void print_sim_row(const SimRow &row);
+
+// False if the file cannot be written.
+[[nodiscard]] bool write_sim_json(const std::string &path, const SimFacts &facts,
+                                  const std::vector<SimRow> &rows);
+
+} // namespace hetcoll
