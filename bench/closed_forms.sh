@@ -1,14 +1,14 @@
 #!/bin/sh
 # closed_forms.sh [HETCOLL_SIM] [FOLDER] >bench/results/sim_closed_forms.txt: what is simulated against the
-# closed forms, where these are exact, at 64, 256 and 1,024 ranks. FOLDER: of the topology files. Twenty
-# minutes of a processor; the unit tests do part of it.
+# closed forms, where these are exact, at 64, 256 and 1,024 ranks. FOLDER: of the topology files. Twenty minutes of a
+# processor; the unit tests do part of it.
 set -eu
 sim=${1:-hetcoll_sim}
 machines=${2:-$(dirname "$0")/../topology/machines}
 echo "# result simulated times against closed forms, no machine was measured"
 echo "# form recursive_doubling  messages of m bytes in chunks of c: L (a + m/B + 3m/M) if m <= c, else L m/B + a + 3c/M; L = log2 n"
 echo "# form rabenseifner        the same of halves, while m/2 <= c"
-echo "# form ring                2(n-1) (a + p/B) + (n-1) 3p/M if p <= c, else 2(n-1) p/B + a; p = m/n"
+echo "# form ring                (n-1) (max(p/B, a + c/B + 3c/M) + max(p/B, a + c/B)) and the last chunks, p = m/n, c <= p"
 echo "# form hierarchical        2 (a' + 7 s/B') + log2(nodes) (A + s/C + 3s/M), s = m/8 <= c"
 echo "# constants a = A = 13 us, B = 12 GB/s, M = 500 GB/s; a' = 10 us, B' = 450 GB/s, C = 48 GB/s"
 $sim --topology "$machines/p100.topology" --nodes 2 --describe | grep -E 'commit|simulated on|date'
@@ -29,7 +29,7 @@ n, m, c, us, name = r["ranks"], r["bytes"], r["chunk_bytes"], r["median_us"], r[
 a, B, M = 13, 12e3, 500e3
 L = int(math.log2(n))
 if name == "recursive_doubling":
-    closed = L * (a + m / B + 3 * m / M) if m <= c else L * m / B + a + 3 * min(c, m) / M
+    closed = L * (a + m / B + 3 * m / M) if m <= c else L * m / B + a + 3 * c / M
 elif name == "rabenseifner":
     closed, share = 0, m
     for _ in range(L):
@@ -37,7 +37,9 @@ elif name == "rabenseifner":
         closed += 2 * (a + share / B) + 3 * share / M
 elif name == "ring":
     p = 4 * math.ceil(m / 4 / n)
-    closed = 2 * (n - 1) * (a + p / B) + (n - 1) * 3 * p / M if p <= c else 2 * (n - 1) * p / B + a
+    c = min(c, p)
+    first, second = a + c / B + 3 * c / M, a + c / B  # of a chunk, in each half
+    closed = (n - 1) * (max(p / B, first) + max(p / B, second)) + (a if p / B > first else (p - c) / B)
 else:
     s = m / 8
     closed = 2 * (10 + 7 * s / 450e3) + math.log2(r["nodes"]) * (a + s / 48e3 + 3 * s / M)

@@ -75,6 +75,7 @@ endif
 # Simulated clusters: no GPU, no Open MPI.
 if HAVE_SIMGRID
 bin_PROGRAMS += hetcoll_sim
+TESTS += tools/hetcoll_sim_test.sh
 endif
 hetcoll_sim_SOURCES = \
 	bench/host.h bench/host.cc \
@@ -114,6 +115,7 @@ dist_topology_DATA = \
 EXTRA_DIST += tools/hetcoll_tune_test.sh tools/hetcoll_tune_test.json tools/install_test.sh \
 	tools/hetcoll_tune_test.dgx.measurements
 EXTRA_DIST += tools/hetcoll_place_test.sh examples/placement
+EXTRA_DIST += tools/hetcoll_sim_test.sh
 EXTRA_DIST += tools/info_says.sh tools/hetcoll_info_test.sh tools/hetcoll_info_calls_test.sh \
 	tools/hetcoll_info_trace_test.sh
 

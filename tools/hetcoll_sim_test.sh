@@ -1,0 +1,54 @@
+#!/bin/sh
+# hetcoll_sim as a user runs it, and the table that hetcoll_tune makes of it, read and chosen from.
+set -u
+. "$HETCOLL_SRCDIR/tools/info_says.sh"
+tool=$HETCOLL_BUILDDIR
+
+# expect WHAT TEXT COMMAND...: the output or error output holds TEXT.
+expect()
+{
+    what=$1 text=$2
+    shift 2
+    if "$@" 2>&1 | grep -q -- "$text"; then
+        echo "ok    $what"
+    else
+        echo "FAIL  $what: no '$text' in:"
+        "$@" 2>&1 | tail -4
+        failures=$((failures + 1))
+    fi
+}
+
+expect "small calls go through the host" " host  *small .* 4  *4 " \
+    "$tool/hetcoll_sim" --topology "$machines/awan64.cluster" --nodes 4 --bytes 8
+expect "a topology file is a node" " two_shot  *mapped " \
+    "$tool/hetcoll_sim" --topology "$machines/dgxa100.topology" --bytes 64M
+expect "switches that reduce" " in_network  *direct " \
+    "$tool/hetcoll_sim" --topology "$machines/netreduce.cluster" --nodes 20 --bytes 1M --algorithm in_network
+expect "what cannot run is left out of a list" "# tree cannot run on 4 ranks" \
+    "$tool/hetcoll_sim" --topology "$machines/awan64.cluster" --nodes 4 --bytes 64K --algorithm tree,ring
+expect "an unknown algorithm" "'rings' is none of hetcoll's" \
+    "$tool/hetcoll_sim" --topology "$machines/awan64.cluster" --nodes 4 --bytes 8 --algorithm rings
+expect "too many nodes" "has 64 nodes, --nodes asks for 65" \
+    "$tool/hetcoll_sim" --topology "$machines/awan64.cluster" --nodes 65 --bytes 8
+expect "no such file" "nowhere" "$tool/hetcoll_sim" --topology nowhere --bytes 8
+expect "no adapter" "has no network adapter" sh -c "
+    grep -v -e mlx5 -e net0 '$machines/p100.topology' >'$work/alone.topology'
+    '$tool/hetcoll_sim' --topology '$work/alone.topology' --nodes 2 --bytes 8"
+
+if [ -x "$tool/hetcoll_tune" ]; then
+    expect "a table from a simulation" "wrote .*table.json: .* rules for paper" \
+        "$tool/hetcoll_tune" --simulate "$machines/awan64.cluster" --nodes 2,8 --sizes 8,4K,64K,1M,16M --machine paper \
+        --hetcoll-sim "$tool/hetcoll_sim" --output "$work/table.json"
+    expect "is read and chosen from" "the rule in $work/table.json:[0-9]*, bytes .* machine paper" \
+        "$tool/hetcoll_info" --explain --bytes 16M --nodes 8 --ranks 8 --topology "$machines/p100.topology" \
+        --table "$work/table.json"
+    expect "is simulated by" " [a-z_]* *direct " \
+        "$tool/hetcoll_sim" --topology "$machines/awan64.cluster" --nodes 8 --bytes 16M --table "$work/table.json"
+    expect "is not this machine's" "give --output FILE" \
+        "$tool/hetcoll_tune" --simulate "$machines/awan64.cluster" --hetcoll-sim "$tool/hetcoll_sim"
+    expect "without hetcoll_sim" "is hetcoll_sim installed" \
+        "$tool/hetcoll_tune" --simulate "$machines/awan64.cluster" --hetcoll-sim "$work/nowhere" --output "$work/t.json"
+fi
+
+[ "$failures" -eq 0 ] || echo "$failures checks of hetcoll_sim failed"
+[ "$failures" -eq 0 ]
