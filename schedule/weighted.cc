@@ -2,6 +2,7 @@
 
 #include "schedule/direct.h"
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -11,7 +12,16 @@ namespace {
 
 // Gathering goes on in several channels, each with some of the owners: so a rank is never held up
 // by one owner alone, whose links others use as well.
-enum Channel { kReduce, kReduceLate, kGather, kChannels = kGather + 3 };
+// Ranks with small shares have slow links, which must never be idle: they take from more owners at
+// once than the others.
+constexpr int kOwnersAtOnce = 3, kOwnersAtOnceOfSlow = 6;
+enum Channel {
+    kReduce,
+    kReduceLate,
+    kGather,
+    kGatherSlow = kGather + kOwnersAtOnce,
+    kChannels = kGatherSlow + kOwnersAtOnceOfSlow
+};
 
 // The blocks of one segment, rank by rank.
 std::vector<Share> segment_shares(std::span<const int> shares, int first_block)
@@ -39,16 +49,28 @@ void add_late(ScheduleBuilder &steps, std::span<const Share> shares, int rank, i
     }
 }
 
+int gather_channel(std::span<const Share> shares, int receiver, int distance)
+{
+    const auto less = [](const Share &a, const Share &b) {
+        return a.blocks.count < b.blocks.count;
+    };
+    const int most = std::max_element(shares.begin(), shares.end(), less)->blocks.count;
+    return shares[receiver].blocks.count < most / 2.0 ? kGatherSlow + distance % kOwnersAtOnceOfSlow
+                                                      : kGather + distance % kOwnersAtOnce;
+}
+
 void add_allgather(ScheduleBuilder &steps, std::span<const Share> shares, int rank)
 {
     const int size = static_cast<int>(shares.size());
     for (int distance = 1; distance < size; ++distance) {
-        steps.set_channel(kGather + distance % (kChannels - kGather));
+        const int to = (rank + distance) % size;
         const Share &from = shares[(rank + size - distance) % size];
         if (shares[rank].blocks.count > 0) {
-            steps.send((rank + distance) % size, shares[rank].blocks);
+            steps.set_channel(gather_channel(shares, to, distance));
+            steps.send(to, shares[rank].blocks);
         }
         if (from.blocks.count > 0) {
+            steps.set_channel(gather_channel(shares, rank, distance));
             steps.recv(from.rank, from.blocks);
         }
     }
