@@ -60,10 +60,8 @@ void Aggregation::start(Messages &messages, int tag)
 void Aggregation::meet(std::uint64_t mine, ReduceOp op, bool failed)
 {
     process_.count(HETCOLL_AGREEMENTS);
-    std::byte *const payload = Meeting::payload(group_, messages_->mine);
-    std::memcpy(payload, &mine, sizeof mine);
-    meeting_.start(group_, *messages_, payload, tag_, sizeof mine, 1,
-                   host_reduce(op, ElementKind::kUint64), failed ? kNotShared : Flags{0});
+    meeting_.start(group_, *messages_, tag_, std::span(&mine, 1), op,
+                   failed ? kNotShared : Flags{0});
 }
 
 Progress Aggregation::step()
@@ -84,7 +82,7 @@ Progress Aggregation::step()
         return progress;
     }
     std::uint64_t answer = 0;
-    std::memcpy(&answer, meeting_.sum(), sizeof answer);
+    meeting_.sum(std::span(&answer, 1));
     const bool failed = (meeting_.flags() & kNotShared) != 0;
     if (part_ == Part::kMeet && !failed) {
         connect(answer);

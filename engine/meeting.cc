@@ -41,6 +41,20 @@ void Meeting::start(NodeGroup &group, Messages &messages, std::byte *mine, int t
     own.arrived.store(number_, std::memory_order_release);
 }
 
+void Meeting::start(NodeGroup &group, Messages &messages, int tag,
+                    std::span<const std::uint64_t> numbers, ReduceOp op, Flags flags) noexcept
+{
+    std::byte *const mine = payload(group, messages.mine);
+    std::memcpy(mine, numbers.data(), numbers.size_bytes());
+    start(group, messages, mine, tag, numbers.size_bytes(), numbers.size(),
+          host_reduce(op, ElementKind::kUint64), flags);
+}
+
+void Meeting::sum(std::span<std::uint64_t> numbers) const noexcept
+{
+    std::memcpy(numbers.data(), sum_, numbers.size_bytes());
+}
+
 Progress Meeting::step() noexcept
 {
     if (part_ == Part::kArrive) {

@@ -9,7 +9,9 @@
 #include "engine/node_group.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <span>
 
 namespace hetcoll {
 
@@ -35,6 +37,9 @@ public:
     {
         start(group, messages, messages.mine, tag, 0, 0, nullptr, flags);
     }
+    // A few numbers, each combined with the others' of its place.
+    void start(NodeGroup &group, Messages &messages, int tag,
+               std::span<const std::uint64_t> numbers, ReduceOp op, Flags flags) noexcept;
     [[nodiscard]] Progress step() noexcept;
     // What all ranks but one have said so far; nothing before they have. Requires that step() has
     // not returned kDone, one node and its page. The one is a local rank.
@@ -44,6 +49,8 @@ public:
     [[nodiscard]] Flags flags() const noexcept { return flags_; }
     // The sum: at `mine`, or in the control page and valid until the next but one meeting.
     [[nodiscard]] const std::byte *sum() const noexcept { return sum_; }
+    // The same as numbers, as many as there is room for.
+    void sum(std::span<std::uint64_t> numbers) const noexcept;
     [[nodiscard]] int code() const noexcept { return exchange_.code(); } // requires kFailed
 
 private:

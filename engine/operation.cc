@@ -318,8 +318,7 @@ void Operation::begin_agreement(State state)
     state_ = state;
     arrived_ns_ = state == State::kAgree && engine_.arrivals() != nullptr ? now_ns() : 0;
     process_.count(HETCOLL_AGREEMENTS);
-    meeting_.start(engine_.group(), engine_.messages(), call_.tag,
-                   static_cast<Flags>(flags_ | (failure_.ok() ? 0 : kFailed)));
+    meeting_.start(engine_.group(), engine_.messages(), call_.tag, flags_to_tell());
 }
 
 void Operation::decide()

@@ -125,6 +125,7 @@ private:
     [[nodiscard]] bool running();
     void run_kernel();
     void begin_close();
+    [[nodiscard]] std::size_t numbers_of_waits() const noexcept; // in the closing agreement
     void close();
     // operation_staged.cc
     void begin_staging();
@@ -133,6 +134,7 @@ private:
     void reduce_staged();
     void copy_staged_out();
     void prepare_host();
+    [[nodiscard]] Choice message_choice();
     void run_on_host();
     // operation_collective.cc
     [[nodiscard]] bool is_collective() const noexcept
@@ -173,13 +175,17 @@ private:
     [[nodiscard]] bool to_fixed_point();
     void start_to_fixed();
     void begin_from_fixed() noexcept;
-    [[nodiscard]] bool kernel_done();
     [[nodiscard]] Status convert_on_host(bool there) noexcept;
     void fail_out_of_range() noexcept;
 
     // operation_record.cc
     void begin_record() noexcept;
     void serve(hetcoll_counter counter) noexcept;
+    void serve(Algorithm algorithm) noexcept
+    {
+        serve(static_cast<hetcoll_counter>(HETCOLL_CALLS_RECURSIVE_DOUBLING +
+                                           static_cast<int>(algorithm)));
+    }
     void end_record(int result) noexcept;
 
     // operation_parts.cc
@@ -188,10 +194,15 @@ private:
     void finish_failed();
     // Copies in the bounce's context, or blocking where there is no bounce.
     void start_copy(void *to, const void *from, std::size_t bytes, const PointerInfo &device);
+    [[nodiscard]] bool is_over(bool &runs, Result<bool> (DeviceBounce::*done)());
     [[nodiscard]] bool copy_done();
+    [[nodiscard]] bool kernel_done();
+    [[nodiscard]] Flags flags_to_tell() const noexcept; // in a meeting
     void note(Status status) noexcept;
 
     [[nodiscard]] bool in_place() const noexcept { return in_ == out_; }
+    // What the schedule reads is where it writes.
+    [[nodiscard]] bool overwrites_input() const noexcept { return in_place() || copied_input_; }
     // A send buffer in another context than the one in which this rank works: send_ is then ordered
     // with nothing there.
     [[nodiscard]] bool two_contexts() const noexcept
@@ -243,6 +254,7 @@ private:
     bool placed_ = false;              // the own share of an allgather is where it belongs
     std::unique_ptr<DeviceBounce> device_;
     std::unique_ptr<HostBounce> host_;
+    bool kernel_runs_ = false;
     std::unique_ptr<StagingMemory> staged_send_, staged_recv_;
     bool copying_ = false;
     bool copied_input_ = false;
@@ -268,7 +280,7 @@ private:
 
     FixedPoint how_{}; // if fixed_, as the next ones
     PointerInfo given_send_;
-    bool gpu_converts_ = false, converted_ = false, kernel_runs_ = false;
+    bool gpu_converts_ = false, converted_ = false;
 
     CallRecord record_;
     std::uint64_t range_ = 0; // of a profiler

@@ -130,20 +130,6 @@ void Operation::begin_from_fixed() noexcept
     }
 }
 
-bool Operation::kernel_done()
-{
-    if (!kernel_runs_) {
-        return true;
-    }
-    Result<bool> done = device_->kernel_done();
-    if (done.ok() && !*done) {
-        return false;
-    }
-    kernel_runs_ = false;
-    note(done.ok() ? Status() : done.take_status());
-    return true;
-}
-
 // Device memory without our kernels, piece by piece. Blocks.
 Status Operation::convert_on_host(bool there) noexcept
 {

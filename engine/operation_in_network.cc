@@ -49,7 +49,7 @@ void Operation::begin_piece()
     piece_.count = std::min(call_.count - piece_.first, most);
     piece_.kept = nullptr;
     state_ = State::kPieceCopy;
-    if (in_ != out_ && !copied_input_) {
+    if (!overwrites_input()) {
         return;
     }
     const std::size_t bytes = piece_.count * element;
@@ -78,7 +78,7 @@ std::byte *Operation::result_piece() const noexcept
 // The vectors from the current piece on.
 Vectors Operation::piece_vectors(std::size_t count) const noexcept
 {
-    const std::byte *const in = static_cast<const std::byte *>(copied_input_ ? out_ : in_) +
+    const std::byte *const in = static_cast<const std::byte *>(overwrites_input() ? out_ : in_) +
                                 piece_.first * element_bytes(kind());
     return {
         .send = in, .recv = result_piece(), .count = count, .op = op(), .kind = kind(), .user = {}};
@@ -125,7 +125,7 @@ bool Operation::running_piece()
         process_.count(HETCOLL_BYTES_BOUNCE, engine_.executor().bytes_sent());
         record_.bounced = true;
         note(engine_.executor().take_failure());
-        if (piece_.lost && piece_.kept == nullptr && (in_ == out_ || copied_input_)) {
+        if (piece_.lost && piece_.kept == nullptr && overwrites_input()) {
             note(error(Errc::kNoMemory, "an aggregator was lost, and there was no memory to keep "
                                         "the input of a call in place"));
         }
@@ -166,12 +166,9 @@ void Operation::end_piece()
     process_.count(HETCOLL_AGREEMENTS);
     const std::uint64_t lost =
         piece_.lost ? static_cast<std::uint64_t>(engine_.p2p().rank) : kNobody;
-    std::byte *const mine = Meeting::payload(engine_.group(), engine_.messages().mine);
-    std::memcpy(mine, &lost, sizeof lost);
-    meeting_.start(engine_.group(), engine_.messages(), mine, call_.tag, sizeof lost, 1,
-                   host_reduce(ReduceOp::kMin, ElementKind::kUint64),
-                   static_cast<Flags>((flags_ & ~kNotShared) | (piece_.lost ? kNotShared : 0) |
-                                      (failure_.ok() ? 0 : kFailed)));
+    const Flags told = flags_to_tell() & static_cast<Flags>(~kNotShared);
+    meeting_.start(engine_.group(), engine_.messages(), call_.tag, std::span(&lost, 1),
+                   ReduceOp::kMin, piece_.lost ? told | kNotShared : told);
 }
 
 void Operation::piece_ended()
@@ -183,7 +180,7 @@ void Operation::piece_ended()
     const bool lost = (all & kNotShared) != 0;
     if (lost) {
         std::uint64_t first = 0;
-        std::memcpy(&first, meeting_.sum(), sizeof first);
+        meeting_.sum(std::span(&first, 1));
         engine_.aggregation().abandon(static_cast<int>(first));
     }
     if ((all & kFailed) != 0) {
@@ -227,12 +224,8 @@ void Operation::bring_back()
 void Operation::run_rest()
 {
     const std::size_t count = call_.count - piece_.first;
-    choice_ = engine_.choice(call_, bytes_, false);
-    if (!contains(kMessageAlgorithms, choice_.algorithm)) {
-        choice_ = {};
-    }
-    serve(static_cast<hetcoll_counter>(HETCOLL_CALLS_RECURSIVE_DOUBLING +
-                                       static_cast<int>(choice_.algorithm)));
+    choice_ = message_choice();
+    serve(choice_.algorithm);
     state_ = State::kRun;
     record_.chunk_bytes = choice_.chunk_bytes;
     engine_.executor().start(engine_.schedule(choice_, bytes_).schedule, engine_.p2p(), call_.tag,

@@ -1,4 +1,5 @@
 // What the states of an operation have in common: copies, meetings, and its end.
+#include "engine/flags.h"
 #include "engine/operation.h"
 
 namespace hetcoll {
@@ -17,21 +18,22 @@ void Operation::start_copy(void *to, const void *from, std::size_t bytes, const 
     }
 }
 
-bool Operation::copy_done()
+bool Operation::is_over(bool &runs, Result<bool> (DeviceBounce::*done)())
 {
-    if (!copying_) {
+    if (!runs) {
         return true;
     }
-    Result<bool> done = device_->copy_done();
-    if (done.ok() && !*done) {
+    Result<bool> over = (*device_.*done)();
+    if (over.ok() && !*over) {
         return false;
     }
-    if (!done.ok()) {
-        note(done.take_status());
-    }
-    copying_ = false;
+    runs = false;
+    note(over.ok() ? Status() : over.take_status());
     return true;
 }
+
+bool Operation::copy_done() { return is_over(copying_, &DeviceBounce::copy_done); }
+bool Operation::kernel_done() { return is_over(kernel_runs_, &DeviceBounce::kernel_done); }
 
 // True if the meeting is over; with a network failure the operation is over as well.
 bool Operation::meeting_done()
@@ -78,6 +80,11 @@ void Operation::finish(int result) noexcept
         process_.count(HETCOLL_CALLS_FAILED);
     }
     end_record(result);
+}
+
+Flags Operation::flags_to_tell() const noexcept
+{
+    return failure_.ok() ? flags_ : static_cast<Flags>(flags_ | kFailed);
 }
 
 void Operation::fail_together() noexcept

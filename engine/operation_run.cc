@@ -11,8 +11,9 @@ namespace hetcoll {
 namespace {
 
 // What a closing agreement carries: the time of the call, and the waits of all ranks.
-constexpr std::size_t kCloseNumbers = 1 + Arrivals::kNumbersOfARank * Arrivals::kMostRanks;
-static_assert(kCloseNumbers * sizeof(std::uint64_t) <= ControlPage::kPayloadBytes);
+using CloseNumbers =
+    std::array<std::uint64_t, 1 + Arrivals::kNumbersOfARank * Arrivals::kMostRanks>;
+static_assert(sizeof(CloseNumbers) <= ControlPage::kPayloadBytes);
 
 } // namespace
 
@@ -63,17 +64,12 @@ bool Operation::running()
         begin_close();
         return true;
     }
-    case State::kKernel: {
-        Result<bool> done = device_->kernel_done();
-        if (done.ok() && !*done) {
+    case State::kKernel:
+        if (!kernel_done()) {
             return false;
-        }
-        if (!done.ok()) {
-            note(done.take_status());
         }
         begin_close();
         return true;
-    }
     case State::kClose:
         if (!meeting_done()) {
             return false;
@@ -93,17 +89,8 @@ bool Operation::running()
         reduce_staged();
         return true;
     case State::kCopyOut:
-        if (!copy_done()) {
-            return false;
-        }
-        if (failure_.ok()) {
-            finish(HETCOLL_SUCCESS);
-        } else {
-            finish_failed();
-        }
-        return true;
     case State::kFromFixed:
-        if (!kernel_done()) {
+        if (state_ == State::kCopyOut ? !copy_done() : !kernel_done()) {
             return false;
         }
         if (failure_.ok()) {
@@ -173,7 +160,7 @@ void Operation::meet_small()
     const HostReduce reduce = call_.kind < 0 ? host_reduce(ReduceOp::kBor, ElementKind::kUint16)
                                              : host_reduce(op(), kind());
     meeting_.start(engine_.group(), engine_.messages(), mine_, call_.tag, bytes_, call_.count,
-                   reduce, static_cast<Flags>(flags_ | (failure_.ok() ? 0 : kFailed)));
+                   reduce, flags_to_tell());
 }
 
 void Operation::write_small()
@@ -233,8 +220,7 @@ void Operation::run()
         begin_pieces();
         return;
     } else {
-        serve(static_cast<hetcoll_counter>(HETCOLL_CALLS_RECURSIVE_DOUBLING +
-                                           static_cast<int>(choice_.algorithm)));
+        serve(choice_.algorithm);
     }
     if (is_one_kernel(choice_.algorithm)) {
         run_kernel();
@@ -284,6 +270,7 @@ void Operation::run_kernel()
     }
     if (started.ok() && *started) {
         state_ = State::kKernel;
+        kernel_runs_ = true;
         record_.mapped = true;
         process_.count(HETCOLL_BYTES_MAPPED, engine_.mapped().bytes_mapped());
         return;
@@ -306,23 +293,22 @@ void Operation::begin_close()
     }
     state_ = State::kClose;
     process_.count(HETCOLL_AGREEMENTS);
-    const std::size_t waits =
-        arrivals_due_ ? Arrivals::kNumbersOfARank * static_cast<std::size_t>(engine_.p2p().size)
-                      : 0;
-    std::array<std::uint64_t, kCloseNumbers> numbers;
-    std::fill_n(numbers.begin(), 1 + waits, 0);
+    CloseNumbers numbers{};
     numbers[0] = tuner_ != nullptr ? now_ns() - started_ns_ : 0;
     if (arrivals_due_) {
         arrivals->fill(std::span(numbers).subspan(
             1 + Arrivals::kNumbersOfARank * static_cast<std::size_t>(engine_.p2p().rank),
             Arrivals::kNumbersOfARank));
     }
-    std::byte *mine = Meeting::payload(engine_.group(), engine_.messages().mine);
-    const std::size_t bytes = (1 + waits) * sizeof numbers[0];
-    std::memcpy(mine, numbers.data(), bytes);
-    meeting_.start(engine_.group(), engine_.messages(), mine, call_.tag, bytes, 1 + waits,
-                   host_reduce(ReduceOp::kMax, ElementKind::kUint64),
-                   static_cast<Flags>(flags_ | (failure_.ok() ? 0 : kFailed)));
+    meeting_.start(engine_.group(), engine_.messages(), call_.tag,
+                   std::span(numbers).first(1 + numbers_of_waits()), ReduceOp::kMax,
+                   flags_to_tell());
+}
+
+std::size_t Operation::numbers_of_waits() const noexcept
+{
+    return arrivals_due_ ? Arrivals::kNumbersOfARank * static_cast<std::size_t>(engine_.p2p().size)
+                         : 0;
 }
 
 void Operation::close()
@@ -330,17 +316,15 @@ void Operation::close()
     if (state_ == State::kDone) {
         return;
     }
-    if (tuner_ != nullptr) {
-        std::uint64_t slowest_ns = 0;
-        std::memcpy(&slowest_ns, meeting_.sum(), sizeof slowest_ns);
-        tuner_->feed(slowest_ns);
-    }
-    if (arrivals_due_) {
-        std::array<std::uint64_t, kCloseNumbers> numbers;
-        const std::size_t waits =
-            Arrivals::kNumbersOfARank * static_cast<std::size_t>(engine_.p2p().size);
-        std::memcpy(numbers.data(), meeting_.sum(), (1 + waits) * sizeof numbers[0]);
-        engine_.take_arrivals(std::span(numbers).subspan(1, waits));
+    if (tuner_ != nullptr || arrivals_due_) {
+        CloseNumbers numbers;
+        meeting_.sum(std::span(numbers).first(1 + numbers_of_waits()));
+        if (tuner_ != nullptr) {
+            tuner_->feed(numbers[0]);
+        }
+        if (arrivals_due_) {
+            engine_.take_arrivals(std::span(numbers).subspan(1, numbers_of_waits()));
+        }
     }
     if ((meeting_.flags() & kFailed) != 0) {
         fail_together();

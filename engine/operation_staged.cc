@@ -113,6 +113,18 @@ void Operation::copy_staged_out()
                call_.span, recv_);
 }
 
+// Of a call that runs by messages though the first choice was something else.
+Choice Operation::message_choice()
+{
+    Choice choice = engine_.choice(call_, bytes_, false);
+    if (in_order_) {
+        choice.algorithm = Algorithm::kOrdered;
+    } else if (!contains(kMessageAlgorithms, choice.algorithm)) { // a small call's
+        choice = {};
+    }
+    return choice;
+}
+
 void Operation::run_on_host()
 {
     state_ = State::kRun;
@@ -128,17 +140,12 @@ void Operation::run_on_host()
         .kind = kind(),
         .user = {},
     };
-    choice_ = {};
     if (!unknown_op_) {
-        choice_ = engine_.choice(call_, bytes_, false);
+        choice_ = message_choice();
     } else { // the kind says no more than the element's size: not all ranks know the op
         vectors.op = ReduceOp::kSum;
         vectors.kind = ElementKind::kUint16;
         vectors.user = {call_.reduce, call_.context};
-    }
-    if (in_order_ && !unknown_op_) {
-        choice_.algorithm = Algorithm::kOrdered;
-    } else if (!contains(kMessageAlgorithms, choice_.algorithm)) {
         choice_ = {};
     }
     engine_.executor().start(engine_.schedule(choice_, call_.span).schedule, engine_.p2p(),
