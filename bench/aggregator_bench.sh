@@ -6,11 +6,15 @@
 # on the emulated GPU, every namespace a node to mpirun, both algorithms in turns in one job. Writes a
 # results file to stdout.
 set -u
-builddir=$(cd "${1:-.}" && pwd) || exit 1
-here=$(cd "$(dirname "$0")/.." && pwd)
+build=$(cd "${1:-.}" && pwd) || exit 1
+here=$(cd "$(dirname "$0")" && pwd)
 pairs=${2:-5} rate=${3:-50mbit} mib=${4:-16}
 iterations=3
-. "$here/test/aggregator/net.sh"
+. "$here/job.sh"
+. "$here/../test/aggregator/net.sh"
+use_component
+use_emulated_gpu
+builddir=$build
 begin
 may_have_namespaces || { echo "aggregator_bench.sh: no network namespaces with limited links here" >&2; exit 1; }
 worker_seconds=300
@@ -84,21 +88,12 @@ AGENT
               us["ring"] / us["in_network"] }' "$work/mpi"
 }
 
-configured() { sed -n "s/^$1 = //p" "$builddir/Makefile"; }
 mpirun=$(configured MPIRUN)
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export OMPI_MCA_mca_base_component_path="$builddir/component:$(configured OMPI_COMPONENTS)"
-export LD_LIBRARY_PATH="$builddir/emulated_gpu/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
-export EMU_KERNELS="$builddir/emulated_gpu/lib/libhetcoll_emulated_kernels.so"
-
+header
 cat <<END
-# date          $(date -u '+%F %T UTC')
-# machine       $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores
 # ucx           $(ucx_info -v 2>/dev/null | sed -n 's/.*[Vv]ersion \([0-9.]*\).*/\1/p' | head -n 1), UCX_TLS=$UCX_TLS
-# commit        $(git -C "$here" rev-parse --short=12 HEAD 2>/dev/null)
 # links         $rate each way for every worker (tbf), none for the aggregator, which is where the switch is
 # messages      256 KiB, window 8
-# load          $(cut -d' ' -f1-3 /proc/loadavg) when it began
 # pairs         $pairs of runs, in changing order, of $iterations calls after one; slowest rank's median
 #
 # speedup: the ring's time over the aggregator's, of each pair; its median and spread. By the bytes alone it

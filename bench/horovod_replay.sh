@@ -13,20 +13,12 @@ cd "${1:-build}" 2>/dev/null && [ -x bench/horovod_replay ] && [ -e bench/horovo
     exit 1
 }
 scale=${SCALE:-0.002} shrink=${SHRINK:-1}
-configured() { sed -n "s/^$1 = //p" Makefile; }
-export OMPI_MCA_mca_base_component_path="$PWD/component:$(configured OMPI_COMPONENTS)"
-export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_rmaps_base_oversubscribe=1
-export OMPI_MCA_coll_hetcoll_tuning_table=none
-export EMU_KERNELS="$PWD/emulated_gpu/lib/libhetcoll_emulated_kernels.so"
-export LD_LIBRARY_PATH="$PWD/emulated_gpu/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
-if [ "$(id -u)" = 0 ]; then
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-fi
+build=$PWD
+. "$here/job.sh"
+use_emulated_links
 machine=$here/../topology/machines/dgxa100.topology:0-3
 work=$(mktemp) || exit 1
 trap 'rm -f "$work" "$work".*' EXIT
-
-processor_time() { awk '/^cpu / { busy = $2 + $3 + $4 + $7 + $8; print busy, busy + $5 + $6 }' /proc/stat; }
 
 # play SCALE OPTION... TRACE
 play()
@@ -50,7 +42,7 @@ for kind in float half; do
     checked=$(play 1000 --check --in-kernels --shrink $((shrink * 8)) "$trace") || { echo "$checked" >&2; exit 1; }
     before=$(processor_time)
     play "$scale" --compare --shrink "$shrink" "$trace" >"$work"
-    busy=$(echo "$before $(processor_time)" | awk '{ printf "%.2f", ($3 - $1) / ($4 - $2) }')
+    busy=$(busy_since "$before")
     if [ $first = yes ]; then
         echo "# what          Allreduce and Bcast of training ResNet-50, 10 steps; link model, not GPU speed"
         sed -n '/^# trace/d; /^# cuda_driver/d; /^#/p' "$work" | sed '$d'
@@ -62,7 +54,7 @@ for kind in float half; do
     fi
     echo "# $kind, with 1/$((shrink * 8)) of the elements: $checked"
     grep -v '^#' "$work"
-    echo "# $kind: processors $busy busy$(awk "BEGIN { if ($busy >= 0.5) print \": does not count\" }")"
+    echo "# $kind: processors $busy busy  $(counts "$busy")"
     play 1000 --compare --shrink "$shrink" "$trace" >"$work.plain"
     awk '$1 == "Allreduce" && $3 == "all" { ours += $6; copy += $7 }
         END { printf "# '$kind': where links cost nothing, host_copy / hetcoll is %.2f for Allreduce\n", copy / ours }' "$work.plain"

@@ -14,12 +14,9 @@ training=$here/../examples/horovod/train_digits.py
     echo "horovod_step.sh: no Horovod in $environment: run examples/horovod/setup.sh, or set HOROVOD_ENV" >&2
     exit 1
 }
-configured() { sed -n "s/^$1 = //p" "$build/Makefile"; }
+. "$here/job.sh"
+use_component
 mpirun=$(configured MPIRUN)
-export OMPI_MCA_mca_base_component_path="$build/component:$(configured OMPI_COMPONENTS)"
-if [ "$(id -u)" = 0 ]; then
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-fi
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 
@@ -67,13 +64,10 @@ setting()
 }
 
 echo "# what          a step of examples/horovod/train_digits.py on host tensors, 2 ranks"
-echo "# date          $(date -u '+%Y-%m-%d %H:%M:%S UTC')"
-echo "# machine       $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores"
-echo "# mpi           Open MPI $("$mpirun" --version | sed -n 's/.*) //p' | head -n 1), launched as Horovod does: pml ob1, not bound"
-echo "# commit        $(cd "$here" && git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)"
+header
+echo "# launched      as Horovod does: pml ob1, not bound"
 echo "# horovod       $("$environment/bin/python" -c 'import horovod, torch; print(horovod.__version__ + ", PyTorch " + torch.__version__)')"
 echo "# pairs         $pairs of trainings of $epochs epochs, interleaved; median step of each, of the slower rank"
-echo "# load          $(cut -d' ' -f1-3 /proc/loadavg) when it began"
 echo "#"
 echo "# ratio: median step with hetcoll over the same without, of each pair; its median and spread."
 echo "# sent     without (ms)    with (ms)    ratio   middle half        all pairs"

@@ -7,15 +7,12 @@ build=$(cd "${1:-.}" && pwd) || exit 1
 pairs=${2:-40}
 sizes=8,24,64K
 iterations=${HETCOLL_ITERATIONS:-500} batch=20
-configured() { sed -n "s/^$1 = //p" "$build/Makefile"; }
+. "$(dirname "$0")/job.sh"
+use_component
 mpirun=$(configured MPIRUN)
 context=
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
-export OMPI_MCA_mca_base_component_path="$build/component:$(configured OMPI_COMPONENTS)"
-if [ "$(id -u)" = 0 ]; then
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-fi
 
 # run RANKS COMPONENTS FILE: one job. More ranks than cores cannot be pinned to one each.
 run()
@@ -73,8 +70,7 @@ echo "# ratio: median time with hetcoll over the same without, of each pair; its
 echo "# setting    ranks    bytes     path  without (us)  with (us)    ratio   middle half        all pairs"
 setting no_gpu 2
 setting no_gpu 4
-export LD_LIBRARY_PATH="$build/emulated_gpu/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
-export EMU_KERNELS="$build/emulated_gpu/lib/libhetcoll_emulated_kernels.so"
+use_emulated_gpu
 context=--gpu-context
 setting emulated 2
 setting emulated 4

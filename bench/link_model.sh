@@ -13,30 +13,22 @@ cd "${1:-build}" 2>/dev/null && [ -x hetcoll_bench ] || {
 }
 scale=${SCALE:-0.004} switched=${SWITCHED_SCALE:-0.002}
 bytes=${BYTES:-16M} iterations=${ITERATIONS:-5}
-configured() { sed -n "s/^$1 = //p" Makefile; }
-export OMPI_MCA_mca_base_component_path="$PWD/component:$(configured OMPI_COMPONENTS)"
-export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_rmaps_base_oversubscribe=1
-export OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_coll_hetcoll_tuning_table=none
-export EMU_KERNELS="$PWD/emulated_gpu/lib/libhetcoll_emulated_kernels.so"
-export LD_LIBRARY_PATH="$PWD/emulated_gpu/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
-if [ "$(id -u)" = 0 ]; then
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-fi
+build=$PWD
+. "$here/job.sh"
+use_emulated_links
 machines=$here/../topology/machines
-
-processor_time() { awk '/^cpu / { busy = $2 + $3 + $4 + $7 + $8; print busy, busy + $5 + $6 }' /proc/stat; }
 
 # times TOPOLOGY SCALE RANKS WAYS SIZES: "way bytes median_us" lines, and "busy SHARE".
 times()
 {
-    local before after output
+    local before busy output
     before=$(processor_time)
     output=$(EMU_LINKS=$1 EMU_LINK_SCALE=$2 EMU_NODE=links$$.$2 timeout -k 5 900 \
         "$(configured MPIRUN)" --mca coll hetcoll -n "$3" ./hetcoll_bench --memory device \
         --algorithms "$4" --sizes "$5" --iterations "$iterations" --warmup 1 2>/dev/null </dev/null)
-    after=$(processor_time)
+    busy=$(busy_since "$before")
     echo "$output" | awk '$NF == "ok" && $2 ~ /^[0-9]+$/ { print $1, $2, $7 }'
-    echo "$before $after" | awk '{ printf "busy %.2f\n", ($3 - $1) / ($4 - $2) }'
+    echo "busy $busy"
 }
 
 median() { awk -v way="$2" -v size="$3" '$1 == way && $2 == size { print $3 }' <<<"$1"; }
@@ -62,20 +54,17 @@ compare()
         model=$(predicted "$1" "$size" "$2" "$3")
         awk -v name="$(basename "$1")" -v ranks="$2" -v size="$size" -v way="$3" -v base="$4" \
             -v fast="$fast" -v slow="$slow" -v fp="${fast_plain:-0}" -v sp="${slow_plain:-0}" \
-            -v model="${model:-0}" -v scale="$use_scale" -v busy="$busy" 'BEGIN {
+            -v model="${model:-0}" -v scale="$use_scale" -v busy="$busy" -v note="$(counts "$busy")" 'BEGIN {
                 at_scale = model / scale
                 plain = fp > 0 && sp > 0 ? sprintf("%.2f", sp / fp) : "-"
                 over = at_scale > 0 ? sprintf("%.2f", fast / at_scale) : "-"
-                printf "%-26s %5d %10d  %-9s %10.0f  %-9s %10.0f %7.2f %9s %9s %5.2f%s\n", name, ranks,
-                    size, way, fast, base, slow, slow / fast, plain, over, busy,
-                    busy < 0.5 ? "" : "  does not count: processors busy" }'
+                printf "%-26s %5d %10d  %-9s %10.0f  %-9s %10.0f %7.2f %9s %9s %5.2f  %s\n", name, ranks,
+                    size, way, fast, base, slow, slow / fast, plain, over, busy, note }'
     done
 }
 
 echo "# what          allreduce of float on device memory; link model, not GPU speed"
-echo "# machine       $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores"
-echo "# commit        $(cd "$here" && git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)"
-echo "# Open MPI      $("$(configured MPIRUN)" --version | sed -n 's/.*) //p' | head -n 1)"
+header
 echo "# links         list speeds of topology/machines, times $scale (DGX-1V), $switched (DGX A100)"
 echo "# times         median of $iterations, slowest rank, ways in turns in one run, every element checked"
 echo "# baselines     ring: the same component's ring over the same links; host_copy: copied to pageable"

@@ -20,15 +20,9 @@ cd "${2:-build}" 2>/dev/null && [ -x hetcoll_bench ] || {
     exit 1
 }
 scale=${SCALE:-0.005} bytes=${BYTES:-16777216} iterations=${ITERATIONS:-5} port=12
-configured() { sed -n "s/^$1 = //p" Makefile; }
-export OMPI_MCA_mca_base_component_path="$PWD/component:$(configured OMPI_COMPONENTS)"
-export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_rmaps_base_oversubscribe=1
-export OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_coll_hetcoll_tuning_table=none
-export EMU_KERNELS="$PWD/emulated_gpu/lib/libhetcoll_emulated_kernels.so"
-export LD_LIBRARY_PATH="$PWD/emulated_gpu/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
-if [ "$(id -u)" = 0 ]; then
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-fi
+build=$PWD
+. "$here/job.sh"
+use_emulated_links
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -45,31 +39,25 @@ box()
 box $port $port $port $port $port $port $port $port >"$work/equal"
 box $port $port $port $((port / 2)) $port $port $port $port >"$work/half"
 
-processor_time() { awk '/^cpu / { busy = $2 + $3 + $4 + $7 + $8; print busy, busy + $5 + $6 }' /proc/stat; }
-
 # times TOPOLOGY WAYS OPTION...: "way median_us" lines, and "busy SHARE". $settings are MCA options.
 times()
 {
-    local before after output topology=$1 ways=$2
+    local before busy output topology=$1 ways=$2
     shift 2
     before=$(processor_time)
     # shellcheck disable=SC2086
     output=$(EMU_LINKS=$work/$topology EMU_LINK_SCALE=$scale EMU_NODE=unequal$$ timeout -k 5 900 \
         "$(configured MPIRUN)" --mca coll hetcoll $settings -n 8 ./hetcoll_bench --memory device \
         --algorithms "$ways" --sizes "$bytes" --iterations "$iterations" "$@" 2>/dev/null </dev/null)
-    after=$(processor_time)
+    busy=$(busy_since "$before")
     echo "$output" | awk '$NF == "ok" && $2 ~ /^[0-9]+$/ { print $1, $7 }'
-    echo "$before $after" | awk '{ printf "busy %.2f\n", ($3 - $1) / ($4 - $2) }'
+    echo "busy $busy"
 }
 field() { awk -v name="$2" '$1 == name { print $2 }' <<<"$1"; }
-counts() { awk -v busy="$1" 'BEGIN { print busy < 0.5 ? "" : "does not count: processors busy" }'; }
 vector_us=$(awk -v b="$bytes" -v p=$port -v s="$scale" 'BEGIN { print b / (p * 1e3 * s) }') # M / b
 
 echo "# what          allreduce of float on device memory, 8 ranks; link model, not GPU speed"
-echo "# machine       $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores"
-echo "# load          $(cut -d' ' -f1-3 /proc/loadavg) when it began"
-echo "# commit        $(cd "$here" && git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)"
-echo "# Open MPI      $("$(configured MPIRUN)" --version | sed -n 's/.*) //p' | head -n 1)"
+header
 echo "# links         a port of $port GB/s each way for every GPU (half: one of $((port / 2))), one switch, times $scale"
 echo "# vector        $bytes bytes, M/b $vector_us us"
 echo "# times         us, median of $iterations, slowest rank, ways in turns in one run, every element checked"

@@ -4,11 +4,8 @@
 set -u
 build=$(cd "${1:-.}" && pwd) || exit 1
 [ -x "$build/bench/wsp_bench" ] || { echo "wsp_bench.sh: no bench/wsp_bench in $build: make -C $build bench/wsp_bench" >&2; exit 1; }
-configured() { sed -n "s/^$1 = //p" "$build/Makefile"; }
-export OMPI_MCA_mca_base_component_path="$build/component:$(configured OMPI_COMPONENTS)"
-if [ "$(id -u)" = 0 ]; then
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-fi
+. "$(dirname "$0")/job.sh"
+use_component
 run()
 {
     timeout 300 "$(configured MPIRUN)" --mca coll ^hetcoll --mca mpi_yield_when_idle 1 --bind-to none --oversubscribe \
