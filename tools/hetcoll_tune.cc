@@ -279,16 +279,21 @@ Status report(const std::string &path, const Measurements &measurements, bool qu
     return {};
 }
 
+Result<Measurements> read_measurements(const std::string &path)
+{
+    Result<std::string> text = read_file(path);
+    if (!text.ok()) {
+        return text.take_status();
+    }
+    return parse_measurements(*text, path);
+}
+
 Status rebuild(const TuneOptions &options, const std::string &output)
 {
     for (const std::string &path : options.from_measurements) {
-        Result<std::string> text = read_file(path);
-        if (!text.ok()) {
-            return text.take_status();
-        }
-        const Result<Measurements> measurements = parse_measurements(*text, path);
+        Result<Measurements> measurements = read_measurements(path);
         if (!measurements.ok()) {
-            return error(Errc::kInvalid, "%s", measurements.status().message().c_str());
+            return measurements.take_status();
         }
         if (Status status = report(output, *measurements, options.quick); !status.ok()) {
             return status;
@@ -306,13 +311,9 @@ Result<int> check(const TuneOptions &options)
     }
     int exceptions = 0;
     for (const std::string &path : options.from_measurements) {
-        Result<std::string> text = read_file(path);
-        if (!text.ok()) {
-            return text.take_status();
-        }
-        const Result<Measurements> measurements = parse_measurements(*text, path);
+        Result<Measurements> measurements = read_measurements(path);
         if (!measurements.ok()) {
-            return error(Errc::kInvalid, "%s", measurements.status().message().c_str());
+            return measurements.take_status();
         }
         const Result<Table> table = Table::select(*file, measurements->fingerprint);
         if (!table.ok()) {

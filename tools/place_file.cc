@@ -2,26 +2,22 @@
 
 #include "topology/file.h"
 #include "topology/route.h"
-#include "tuning/json_reader.h"
+#include "tuning/json_walk.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <initializer_list>
 #include <iterator>
 #include <numeric>
 
 namespace hetcoll {
 namespace {
 
-using Kind = JsonNode::Kind;
 constexpr std::size_t kMaxFileBytes = std::size_t{16} << 20;
 
-std::string quoted(const std::string &text) { return "'" + text.substr(0, 100) + "'"; }
-
 // Walks the tree; the first fault ends it.
-class PlaceFileReader {
+class PlaceFileReader : JsonWalk {
 public:
     PlaceFileReader(const std::string &path, const std::string &shipped_folder)
         : path_(path), shipped_folder_(shipped_folder)
@@ -31,7 +27,7 @@ public:
     Result<MixedCluster> read(const JsonNode &root)
     {
         if (!is(Kind::kObject, root, "the file") || !has_format(root) ||
-            !knows_keys(root, "the file", {"format", "gpus", "nodes", "model"}) ||
+            !is_object_of({"format", "gpus", "nodes", "model"}, root, "the file") ||
             !read_types(root) || !read_nodes(root) || !read_model(root)) {
             return error(Errc::kInvalid, "%s:%d: %s", path_.c_str(), line_, cause_.c_str());
         }
@@ -39,41 +35,6 @@ public:
     }
 
 private:
-    bool fail(int line, std::string cause)
-    {
-        line_ = line;
-        cause_ = std::move(cause);
-        return false;
-    }
-    bool is(Kind kind, const JsonNode &node, const std::string &what)
-    {
-        return node.kind == kind ||
-               fail(node.line, what + " is " + kind_name(node.kind) + ", not " + kind_name(kind));
-    }
-    bool knows_keys(const JsonNode &object, const char *what,
-                    std::initializer_list<const char *> known)
-    {
-        for (std::size_t i = 0; i < object.keys.size(); ++i) {
-            if (std::find(known.begin(), known.end(), object.keys[i]) == known.end()) {
-                std::string list;
-                for (const char *name : known) {
-                    list += (list.empty() ? "" : ", ") + std::string(name);
-                }
-                return fail(object.items[i].line, "unknown key " + quoted(object.keys[i]) + " in " +
-                                                      what + ", known are " + list);
-            }
-        }
-        return true;
-    }
-    static const JsonNode *find(const JsonNode &object, const char *key)
-    {
-        for (std::size_t i = 0; i < object.keys.size(); ++i) {
-            if (object.keys[i] == key) {
-                return &object.items[i];
-            }
-        }
-        return nullptr;
-    }
     const JsonNode *need(const JsonNode &object, const char *key, const char *what)
     {
         const JsonNode *const node = find(object, key);
@@ -133,8 +94,7 @@ private:
 
     const std::string &path_, &shipped_folder_;
     MixedCluster cluster_;
-    int line_ = 0, gpus_ = 0;
-    std::string cause_;
+    int gpus_ = 0;
 };
 
 constexpr double kAboveZero = 1e-9;
@@ -149,7 +109,7 @@ bool PlaceFileReader::read_types(const JsonNode &root)
         const JsonNode &node = types->items[i];
         GpuType type{types->keys[i], types->keys[i], 0, 0};
         if (!is(Kind::kObject, node, quoted(type.name)) ||
-            !knows_keys(node, "a type of GPU", {"model", "samples_per_s", "memory_gb"}) ||
+            !is_object_of({"model", "samples_per_s", "memory_gb"}, node, "a type of GPU") ||
             need(node, "samples_per_s", "a type of GPU") == nullptr ||
             need(node, "memory_gb", "a type of GPU") == nullptr ||
             !number(node, "samples_per_s", kAboveZero, &type.samples_per_s) ||
@@ -183,9 +143,8 @@ bool PlaceFileReader::read_nodes(const JsonNode &root)
 
 bool PlaceFileReader::read_node(const JsonNode &node)
 {
-    if (!is(Kind::kObject, node, "a node") ||
-        !knows_keys(node, "a node",
-                    {"name", "gpus", "cores", "network_gbps", "link_gbps", "topology"})) {
+    if (!is_object_of({"name", "gpus", "cores", "network_gbps", "link_gbps", "topology"}, node,
+                      "a node")) {
         return false;
     }
     const JsonNode *const name = need(node, "name", "a node");
@@ -266,9 +225,9 @@ bool PlaceFileReader::read_model(const JsonNode &root)
 {
     const JsonNode *const node = need(root, "model", "the file");
     TrainedModel &model = cluster_.model;
-    if (node == nullptr || !is(Kind::kObject, *node, "'model'") ||
-        !knows_keys(*node, "'model'",
-                    {"parameters_mb", "state_mb", "activations_mb", "boundary_mb", "batch"}) ||
+    if (node == nullptr ||
+        !is_object_of({"parameters_mb", "state_mb", "activations_mb", "boundary_mb", "batch"},
+                      *node, "'model'") ||
         need(*node, "parameters_mb", "'model'") == nullptr ||
         !number(*node, "parameters_mb", kAboveZero, &model.parameters_mb)) {
         return false;

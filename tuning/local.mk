@@ -8,7 +8,7 @@ hetcoll_sources += \
 	tuning/cluster_model.h tuning/cluster_model.cc \
 	tuning/collective_shape.h \
 	tuning/fingerprint.h tuning/fingerprint.cc \
-	tuning/json_reader.h tuning/json_reader.cc \
+	tuning/json_reader.h tuning/json_reader.cc tuning/json_walk.h tuning/json_walk.cc \
 	tuning/measurements.h tuning/measurements.cc \
 	tuning/model.h tuning/model.cc \
 	tuning/rank_shares.h tuning/rank_shares.cc \

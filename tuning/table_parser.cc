@@ -1,39 +1,19 @@
 // From the tree of a JSON text to a table: every fault is worded here, with its line.
 #include "tuning/table_file.h"
 
-#include "tuning/json_reader.h"
+#include "tuning/json_walk.h"
 
 #include <algorithm>
 #include <exception>
-#include <initializer_list>
 
 namespace hetcoll {
 namespace {
 
 constexpr std::size_t kMaxSets = 512, kMaxRules = 8192, kMaxMachines = 64;
-constexpr std::size_t kMaxText = 200; // of a string in the file
 constexpr std::int64_t kChunkMultiple = 16;
 
-using Names = std::initializer_list<const char *>;
-using Kind = JsonNode::Kind;
-
-std::string quoted(const std::string &text)
-{
-    return "'" + (text.size() > kMaxText ? text.substr(0, kMaxText) + "..." : text) + "'";
-}
-
-std::string list_of(Names names)
-{
-    std::string list;
-    for (const char *name : names) {
-        list += list.empty() ? "" : ", ";
-        list += name;
-    }
-    return list;
-}
-
 // Walks the tree and fills the table; the first fault ends it.
-class TableReader {
+class TableReader : JsonWalk {
 public:
     explicit TableReader(TableFile &table) : table_(table) {}
 
@@ -41,19 +21,6 @@ public:
     [[nodiscard]] Status fault() const { return table_error(table_.path, line_, cause_); }
 
 private:
-    bool fail(int line, std::string cause)
-    {
-        line_ = line;
-        cause_ = std::move(cause);
-        return false;
-    }
-    bool is(Kind kind, const JsonNode &node, const std::string &what)
-    {
-        return node.kind == kind ||
-               fail(node.line, what + " is " + kind_name(node.kind) + ", not " + kind_name(kind));
-    }
-    bool is_object_of(Names known, const JsonNode &node, const char *what);
-    static const JsonNode *find(const JsonNode &object, const char *key);
     bool text(const JsonNode &object, const char *key, std::string *value);
     bool number(const JsonNode &node, const char *key, std::int64_t *value);
     bool range(const JsonNode &object, const std::string &name, Range *value);
@@ -68,34 +35,7 @@ private:
 
     TableFile &table_;
     std::size_t rules_ = 0;
-    int line_ = 0;
-    std::string cause_;
 };
-
-bool TableReader::is_object_of(Names known, const JsonNode &node, const char *what)
-{
-    if (!is(Kind::kObject, node, what)) {
-        return false;
-    }
-    for (std::size_t i = 0; i < node.keys.size(); ++i) {
-        const auto same = [&](const char *name) { return node.keys[i] == name; };
-        if (std::none_of(known.begin(), known.end(), same)) {
-            return fail(node.items[i].line, "unknown key " + quoted(node.keys[i]) + " in " + what +
-                                                ", known are " + list_of(known));
-        }
-    }
-    return true;
-}
-
-const JsonNode *TableReader::find(const JsonNode &object, const char *key)
-{
-    for (std::size_t i = 0; i < object.keys.size(); ++i) {
-        if (object.keys[i] == key) {
-            return &object.items[i];
-        }
-    }
-    return nullptr;
-}
 
 bool TableReader::text(const JsonNode &object, const char *key, std::string *value)
 {

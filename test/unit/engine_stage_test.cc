@@ -7,7 +7,6 @@
 #include <array>
 #include <cstring>
 #include <memory>
-#include <numeric>
 #include <thread>
 #include <vector>
 
@@ -28,7 +27,7 @@ struct Destroy {
 
 class StageTest : public ::testing::Test {
 protected:
-    explicit StageTest(std::size_t pinned = 1 << 20)
+    explicit StageTest(std::size_t pinned = 1 << 20, std::size_t bytes = kBytes) : content_(bytes)
     {
         hetcoll_settings settings{};
         settings.pointer_cache = "validated";
@@ -43,9 +42,10 @@ protected:
     void SetUp() override
     {
         HETCOLL_REQUIRE(cuda().driver->cuCtxSetCurrent(cuda().context));
-        memory_ = cuda().allocate(kBytes);
-        content_.resize(kBytes);
-        std::iota(content_.begin(), content_.end(), static_cast<unsigned char>(0));
+        memory_ = cuda().allocate(content_.size());
+        for (std::size_t i = 0; i < content_.size(); ++i) {
+            content_[i] = static_cast<unsigned char>(i * 2654435761u >> 13);
+        }
         write(content_);
     }
     void TearDown() override
@@ -64,7 +64,7 @@ protected:
     }
     [[nodiscard]] Bytes content() const
     {
-        Bytes bytes(kBytes);
+        Bytes bytes(content_.size());
         HETCOLL_REQUIRE(cuda().driver->cuMemcpy(reinterpret_cast<CUdeviceptr>(bytes.data()),
                                                 memory_, bytes.size()));
         return bytes;
@@ -284,83 +284,51 @@ TEST_F(StageTest, APointerThatCannotBeAskedAboutFailsTheCallButHasMemory)
 }
 
 // Larger than all pinned slots together, and not a multiple of them.
-class LargeStageTest : public StageWithoutPinnedMemoryTest {
+class LargeStageTest : public StageTest {
 protected:
     static constexpr std::size_t kLarge = (9u << 20) + 12345;
-    void SetUp() override
-    {
-        StageWithoutPinnedMemoryTest::SetUp();
-        large_ = cuda().allocate(kLarge);
-        pattern_.resize(kLarge);
-        for (std::size_t i = 0; i < kLarge; ++i) {
-            pattern_[i] = static_cast<unsigned char>(i * 2654435761u >> 13);
-        }
-        fill(pattern_);
-    }
-    void TearDown() override
-    {
-        stage_.reset();
-        HETCOLL_REQUIRE(cuda().driver->cuCtxSetCurrent(cuda().context));
-        HETCOLL_REQUIRE(cuda().driver->cuMemFree(large_));
-        StageWithoutPinnedMemoryTest::TearDown();
-    }
-    [[nodiscard]] void *large() const { return reinterpret_cast<void *>(large_); }
-    void fill(const Bytes &bytes) const
-    {
-        HETCOLL_REQUIRE(cuda().driver->cuMemcpy(large_, reinterpret_cast<CUdeviceptr>(bytes.data()),
-                                                bytes.size()));
-    }
-    [[nodiscard]] Bytes device_content() const
-    {
-        Bytes bytes(kLarge);
-        HETCOLL_REQUIRE(cuda().driver->cuMemcpy(reinterpret_cast<CUdeviceptr>(bytes.data()), large_,
-                                                bytes.size()));
-        return bytes;
-    }
-
-    CUdeviceptr large_ = 0;
-    Bytes pattern_;
+    LargeStageTest() : StageTest(0, kLarge) {}
 };
 
 TEST_F(LargeStageTest, LargeBuffersGoThroughAFewPinnedSlots)
 {
     constexpr std::size_t kSlots = 4u << 20;
-    ASSERT_EQ(add(large()), 1);
+    ASSERT_EQ(add(buffer()), 1);
     piece(0, kLarge, HETCOLL_STAGE_READ | HETCOLL_STAGE_WRITTEN);
     unsigned char *memory = host();
     EXPECT_EQ(counter(HETCOLL_HELD_PINNED), 0u);
     copy(HETCOLL_STAGE_READ);
-    EXPECT_EQ(Bytes(memory, memory + kLarge), pattern_);
+    EXPECT_EQ(Bytes(memory, memory + kLarge), content_);
     EXPECT_EQ(counter(HETCOLL_HELD_PINNED), kSlots);
     EXPECT_EQ(counter(HETCOLL_BYTES_STAGED), kLarge);
     std::memset(memory, 1, kLarge);
     copy(HETCOLL_STAGE_WRITTEN);
     EXPECT_EQ(finish(), HETCOLL_SUCCESS);
-    EXPECT_EQ(device_content(), Bytes(kLarge, 1));
+    EXPECT_EQ(content(), Bytes(kLarge, 1));
     EXPECT_EQ(counter(HETCOLL_HELD_PINNED), kSlots);
 }
 
 TEST_F(LargeStageTest, ManyPiecesOfALargeBufferLeaveItsGapsAlone)
 {
     constexpr std::size_t kPiece = 1500001;
-    ASSERT_EQ(add(large()), 1);
+    ASSERT_EQ(add(buffer()), 1);
     for (std::size_t first = 0; first + kPiece <= kLarge; first += kPiece + 1) {
         piece(static_cast<std::ptrdiff_t>(first), kPiece, HETCOLL_STAGE_WRITTEN);
     }
     unsigned char *memory = host();
-    Bytes expected = pattern_;
+    Bytes expected = content_;
     for (std::size_t first = 0; first + kPiece <= kLarge; first += kPiece + 1) {
         std::memset(memory + first, 1, kPiece);
         std::memset(expected.data() + first, 1, kPiece);
     }
     copy(HETCOLL_STAGE_WRITTEN);
     EXPECT_EQ(finish(), HETCOLL_SUCCESS);
-    EXPECT_EQ(device_content(), expected);
+    EXPECT_EQ(content(), expected);
 }
 
 TEST_F(LargeStageTest, ACopyThatFailsHalfWayIsToldAndTheStageWorksAgain)
 {
-    ASSERT_EQ(add(large()), 1);
+    ASSERT_EQ(add(buffer()), 1);
     piece(0, kLarge, HETCOLL_STAGE_READ);
     const unsigned char *memory = host();
     {
@@ -370,18 +338,18 @@ TEST_F(LargeStageTest, ACopyThatFailsHalfWayIsToldAndTheStageWorksAgain)
     EXPECT_EQ(finish(), HETCOLL_ERROR_DEVICE);
     copy(HETCOLL_STAGE_READ);
     EXPECT_EQ(finish(), HETCOLL_SUCCESS);
-    EXPECT_EQ(Bytes(memory, memory + kLarge), pattern_);
+    EXPECT_EQ(Bytes(memory, memory + kLarge), content_);
 }
 
 TEST_F(LargeStageTest, WithoutPinnedMemoryTheDriverCopies)
 {
-    ASSERT_EQ(add(large()), 1);
+    ASSERT_EQ(add(buffer()), 1);
     piece(0, kLarge, HETCOLL_STAGE_READ);
     const unsigned char *memory = host();
     const Faults faults("cuMemHostAlloc:*:2");
     copy(HETCOLL_STAGE_READ);
     EXPECT_EQ(finish(), HETCOLL_SUCCESS);
-    EXPECT_EQ(Bytes(memory, memory + kLarge), pattern_);
+    EXPECT_EQ(Bytes(memory, memory + kLarge), content_);
 }
 
 } // namespace
