@@ -12,7 +12,6 @@ EXTRA_PROGRAMS += $(micro_benchmarks)
 micro-benchmarks: $(BUILT_SOURCES)
 	$(MAKE) $(AM_MAKEFLAGS) $(micro_benchmarks) bench/gpu_ranks_bench
 endif
-.PHONY: micro-benchmarks
 bench/micro.$(OBJEXT): bench/commit.h
 micro_common = bench/micro.h bench/micro.cc bench/buffer.h bench/buffer.cc bench/host.h bench/host.cc
 bench_pointer_cache_bench_SOURCES = bench/pointer_cache_bench.cc $(micro_common)

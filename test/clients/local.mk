@@ -12,4 +12,3 @@ check-clients:
 	$(srcdir)/test/clients/ucx.sh || status=1; \
 	{ $(SHELL) $(srcdir)/examples/horovod/setup.sh horovod && $(srcdir)/test/clients/horovod.sh; } || status=1; \
 	exit $$status
-.PHONY: check-clients

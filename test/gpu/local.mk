@@ -61,6 +61,5 @@ endif
 check-gpu: $(check_gpu_programs)
 	@HETCOLL_SRCDIR='$(abs_srcdir)' TIMEOUT='$(TIMEOUT)' \
 		$(SHELL) $(srcdir)/test/gpu/check_gpu.sh $(check_gpu_programs)
-.PHONY: check-gpu
 EXTRA_DIST += test/gpu/check_gpu.sh
 CLEANFILES += check_gpu.results check_gpu.status conformance.answers conformance.diff conformance.gpu conformance.out
