@@ -78,4 +78,4 @@ bench/commit.h: bench-commit-always
 	echo "#define HETCOLL_COMMIT \"$$commit\"" >$@.new; \
 	if cmp -s $@.new $@; then rm -f $@.new; else mv -f $@.new $@; fi
 
-EXTRA_DIST += bench/regenerate_table.sh bench/plot.py bench/draw_waves.py bench/job.sh bench/demo.sh bench/host_overhead.sh bench/aggregator_bench.sh bench/wsp_bench.sh bench/link_model.sh bench/unequal_links.sh bench/scaling.sh bench/closed_forms.sh bench/results
+EXTRA_DIST += bench/regenerate_table.sh bench/plot.py bench/draw_pictures.py bench/job.sh bench/demo.sh bench/host_overhead.sh bench/aggregator_bench.sh bench/wsp_bench.sh bench/link_model.sh bench/unequal_links.sh bench/scaling.sh bench/closed_forms.sh bench/results
