@@ -3,8 +3,8 @@
 # same program over the same links, as root: every worker is in a network namespace of its own, on a link
 # of RATE in each direction (50mbit). The aggregator is in the namespace of the switch. Pairs of runs in
 # changing order; a run's time is the slowest rank's median. Then the same by MPI_Allreduce of device memory
-# on the emulated GPU, every namespace a node to mpirun, both algorithms in turns in one job. Writes a
-# results file to stdout.
+# on the emulated GPU, every namespace a node to mpirun, the algorithms in turns in one job; with two ranks
+# on every node, too. Writes a results file to stdout.
 set -u
 build=$(cd "${1:-.}" && pwd) || exit 1
 here=$(cd "$(dirname "$0")" && pwd)
@@ -58,10 +58,10 @@ ringed()
     slowest r "$1"
 }
 
-# mpi RANKS: a line of MPI_Allreduce.
+# mpi NODES RANKS: a line of MPI_Allreduce, with so many ranks on each node.
 mpi()
 {
-    local rank hosts
+    local node hosts ranks=$(($1 * $2))
     cat >"$work/agent" <<'AGENT'
 #!/bin/bash
 while [[ "$1" == -* ]]; do shift; done
@@ -72,20 +72,24 @@ exec ip netns exec "$1" unshare --uts --mount --ipc /bin/bash -c '
     exec /bin/bash -c "$*"' - "$@"
 AGENT
     chmod +x "$work/agent"
-    hosts=$(for rank in $(seq 0 $(($1 - 1))); do printf '%sw%d:1,' "$net" "$rank"; done)
+    hosts=$(for node in $(seq 0 $(($1 - 1))); do printf '%sw%d:%d,' "$net" "$node" "$2"; done)
     serve s "${net}sw" "10.77.0.1:$port" || exit 1
     timeout 600 ip netns exec "${net}sw" "$mpirun" --mca plm_rsh_agent "$work/agent" --mca plm_rsh_no_tree_spawn 1 \
         --mca routed direct --mca oob_tcp_if_include 10.77.0.0/24 --mca btl_tcp_if_include 10.77.0.0/24 \
-        --mca btl self,tcp --mca pml ob1 -H "${hosts%,}" --map-by ppr:1:node --mca mpi_yield_when_idle 1 \
+        --mca btl self,vader,tcp --mca btl_vader_single_copy_mechanism none --mca pml ob1 \
+        -H "${hosts%,}" --map-by "ppr:$2:node" --mca mpi_yield_when_idle 1 --mca rmaps_base_oversubscribe 1 \
+        --mca hwloc_base_binding_policy none \
         -x LD_LIBRARY_PATH -x EMU_KERNELS -x UCX_TLS -x OMPI_MCA_mca_base_component_path \
         --mca coll_hetcoll_aggregators "10.77.0.1:$port" --mca coll_hetcoll_aggregator_key "$work/key" \
         "$builddir/hetcoll_bench" --memory device --sizes "${mib}M" --iterations "$iterations" --warmup 1 \
-        --algorithms in_network,ring >"$work/mpi" 2>&1 || { cat "$work/mpi" >&2; exit 1; }
+        --algorithms in_network,ring,hierarchical >"$work/mpi" 2>&1 || { cat "$work/mpi" >&2; exit 1; }
     kill "$served"
     wait "$served"
-    awk -v ranks="$1" -v mib="$mib" '$5 == "bounce" { us[$1] = $7 }
-        END { printf "%7d %8d %17.3f %11.3f %9.2f   MPI_Allreduce\n", ranks, mib, us["in_network"] / 1e6, us["ring"] / 1e6,
-              us["ring"] / us["in_network"] }' "$work/mpi"
+    awk -v ranks="$ranks" -v each="$2" -v mib="$mib" '$1 == $4 { us[$1] = $7 }
+        END { printf "%7d %8d %17.3f %11.3f %9.2f   MPI_Allreduce", ranks, mib, us["in_network"] / 1e6, us["ring"] / 1e6,
+              us["ring"] / us["in_network"]
+              if (each > 1) printf ", %d ranks a node; hierarchical %.3f s", each, us["hierarchical"] / 1e6
+              print "" }' "$work/mpi"
 }
 
 mpirun=$(configured MPIRUN)
@@ -120,6 +124,11 @@ print(f"{sys.argv[2]:>7} {sys.argv[3]:>8} {statistics.median(d for d, _ in times
       f"{statistics.median(r for _, r in times):11.3f} {statistics.median(ratio):9.2f}   "
       f"{ratio[0]:.2f} to {ratio[-1]:.2f}")
 PYTHON
-    mpi "$ranks"
+    mpi "$ranks" 1
+    no_network
+done
+for nodes in 2 4; do
+    network "$nodes" "$rate" 1000000 || exit 1
+    mpi "$nodes" 2
     no_network
 done

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <random>
 
 namespace hetcoll {
@@ -16,6 +17,22 @@ std::uint64_t random_number()
 {
     std::random_device source;
     return std::uint64_t{source()} << 32 | source();
+}
+
+// How many ranks each of several nodes has, or 1 where they differ or their ranks are not in order.
+int ranks_of_each_node(std::span<const int> node_of)
+{
+    const auto size = static_cast<int>(node_of.size());
+    const auto first = static_cast<int>(std::count(node_of.begin(), node_of.end(), node_of[0]));
+    if (first == size) {
+        return 1;
+    }
+    for (int rank = 0; rank < size; ++rank) {
+        if (node_of[rank] != node_of[0] + rank / first) {
+            return 1;
+        }
+    }
+    return size % first == 0 ? first : 1;
 }
 
 } // namespace
@@ -34,10 +51,25 @@ std::vector<int> aggregator_of_ranks(std::span<const int> node_of, int count)
     return aggregator;
 }
 
+SwitchTree aggregator_tree(std::span<const int> node_of, int count)
+{
+    SwitchTree tree;
+    tree.ranks_per_node = ranks_of_each_node(node_of);
+    std::vector<int> nodes(node_of.begin(), node_of.end());
+    if (tree.ranks_per_node > 1) {
+        nodes.resize(nodes.size() / static_cast<std::size_t>(tree.ranks_per_node));
+        std::iota(nodes.begin(), nodes.end(), 0);
+    }
+    tree.leaf_of = aggregator_of_ranks(nodes, count);
+    tree.leaf_count = tree.leaf_of.back() + 1;
+    return tree;
+}
+
 Aggregation::Aggregation(Process &process, NodeGroup &group, bool wanted)
     : process_(process), group_(group),
       state_(wanted && process.aggregators() != nullptr && group.all().size > 1 ? State::kUntried
-                                                                                : State::kGone)
+                                                                                : State::kGone),
+      table_(group.all())
 {
 }
 
@@ -96,12 +128,13 @@ Progress Aggregation::step()
         abandon(static_cast<int>(answer));
     } else {
         state_ = State::kJoined;
+        tree_.window = client_->window();
         if (group_.all().rank == 0) {
             log(process_.log(), 1,
                 "hetcoll: communicator of %d ranks: connected to %d aggregator%s, with a window of "
-                "%d messages",
-                group_.all().size, tree_.leaf_count, tree_.leaf_count == 1 ? "" : "s",
-                client_->window());
+                "%d messages%s",
+                group_.all().size, tree_.leaf_count, tree_.leaf_count == 1 ? "" : "s", tree_.window,
+                slices() == 1 ? "" : ", each rank for its slice of its node's sum");
         }
     }
     return Progress::kDone;
@@ -110,24 +143,24 @@ Progress Aggregation::step()
 void Aggregation::connect(std::uint64_t job)
 {
     const AggregatorList &list = *process_.aggregators();
-    const int size = group_.all().size, rank = group_.all().rank;
+    const int rank = group_.all().rank;
     std::vector<int> node_of;
-    for (int r = 0; r < size; ++r) {
+    for (int r = 0; r < group_.all().size; ++r) {
         node_of.push_back(group_.node_of(r));
     }
-    const auto named = static_cast<int>(list.endpoints.size());
-    tree_.leaf_of = aggregator_of_ranks(node_of, named);
-    tree_.leaf_count = tree_.leaf_of.back() + 1;
-    own_ = tree_.leaf_of[rank];
-    const auto [first, end] = std::equal_range(tree_.leaf_of.begin(), tree_.leaf_of.end(), own_);
+    tree_ = aggregator_tree(node_of, static_cast<int>(list.endpoints.size()));
+    const int node = rank / tree_.ranks_per_node;
+    const int own = tree_.leaf_of[node];
+    const auto [first, end] = std::equal_range(tree_.leaf_of.begin(), tree_.leaf_of.end(), own);
     auto client = AggregatorClient::start({
-        .endpoint = list.endpoints[own_],
+        .endpoint = list.endpoints[own],
         .key = list.key,
-        .job = job,
+        // To the aggregator the ranks of one slice are a job of their own.
+        .job = job + static_cast<std::uint64_t>(rank % tree_.ranks_per_node),
         .comm = group_.all().comm_id,
-        .rank = rank,
-        .ranks = size,
-        .index = own_,
+        .rank = node,
+        .ranks = tree_.nodes(),
+        .index = own,
         .first = static_cast<int>(first - tree_.leaf_of.begin()),
         .count = static_cast<int>(end - first),
         .window = list.window,
@@ -135,6 +168,7 @@ void Aggregation::connect(std::uint64_t job)
     });
     if (client.ok()) {
         client_ = std::move(*client);
+        table_.connect(client_->table(), tree_.nodes() + own);
     } else {
         problem_ = client.take_status();
     }
@@ -146,23 +180,32 @@ Schedule Aggregation::schedule(int messages) const
 {
     SwitchTree tree = tree_;
     tree.messages = messages;
-    tree.window = client_->window();
     return build_in_network(tree, group_.all().rank);
 }
 
-const hetcoll_p2p &Aggregation::begin(ReduceOp op, ElementKind kind, std::size_t count)
+const hetcoll_p2p &Aggregation::begin(ReduceOp op, ElementKind kind, std::size_t count,
+                                      int messages)
 {
-    client_->begin(op, kind, count);
-    return client_->table();
+    progress(); // it may have been lost since the last vector
+    const int slice = group_.all().rank % tree_.ranks_per_node;
+    const ElementSpan own =
+        range_span(count, messages * tree_.ranks_per_node, {slice * messages, messages});
+    if (!is_lost() && own.count > 0) {
+        client_->begin(op, kind, own.count);
+    }
+    return table_.table();
 }
 
-bool Aggregation::poll()
+void Aggregation::progress()
 {
-    return client_ != nullptr && client_->step() == AggregatorState::kJoined;
+    if (client_ != nullptr && client_->step() == AggregatorState::kFailed) {
+        table_.disconnect();
+    }
 }
 
 void Aggregation::disconnect()
 {
+    table_.disconnect();
     if (client_ == nullptr) {
         return;
     }

@@ -3,6 +3,7 @@
 // rank.
 #pragma once
 
+#include "engine/aggregator_messages.h"
 #include "engine/meeting.h"
 #include "engine/node_group.h"
 #include "engine/process.h"
@@ -22,6 +23,11 @@ class AggregatorClient; // aggregator/client.h
 // ranks.
 [[nodiscard]] std::vector<int> aggregator_of_ranks(std::span<const int> node_of, int count);
 
+// Who sends what to which of `count` aggregators. Where several nodes have equally many ranks, with
+// consecutive numbers, a rank sends the slice of its node's sum that is its own; else each rank is
+// taken to be a node and sends its whole vector.
+[[nodiscard]] SwitchTree aggregator_tree(std::span<const int> node_of, int count);
+
 class Aggregation {
 public:
     // `wanted`: all ranks name the same aggregators.
@@ -34,6 +40,8 @@ public:
     [[nodiscard]] bool joined() const noexcept { return state_ == State::kJoined; }
     // How many are in use; 0: not joined.
     [[nodiscard]] int count() const noexcept { return joined() ? tree_.leaf_count : 0; }
+    // How many ranks of a node, all of them or one, share a vector's way to the aggregators.
+    [[nodiscard]] int slices() const noexcept { return tree_.ranks_per_node; }
 
     // Joins, with all other ranks, which begin at the same time because they meet first. Call
     // step() until it returns something else than kPending. `messages` live as long.
@@ -47,10 +55,13 @@ public:
     [[nodiscard]] std::size_t piece_bytes() const noexcept;
     // This rank's part of the schedule for a vector of so many messages.
     [[nodiscard]] Schedule schedule(int messages) const;
-    // The table for the next vector, which the aggregators are told of.
-    [[nodiscard]] const hetcoll_p2p &begin(ReduceOp op, ElementKind kind, std::size_t count);
-    // Lets the connection advance. False: it is lost.
-    [[nodiscard]] bool poll();
+    // The table for the next vector of so many messages, which the aggregators are told of. Where
+    // the connection is lost the rank serves the other ranks, and its result is wrong.
+    [[nodiscard]] const hetcoll_p2p &begin(ReduceOp op, ElementKind kind, std::size_t count,
+                                           int messages);
+    // Lets the connection advance.
+    void progress();
+    [[nodiscard]] bool is_lost() const noexcept { return !table_.connected(); }
     // This rank's connection is of no use any more, and nothing is sent or received by it from now
     // on. The others learn of it in a meeting; then all abandon().
     void disconnect();
@@ -73,8 +84,8 @@ private:
     int tag_ = 0;
     Meeting meeting_;
     SwitchTree tree_; // of one message
-    int own_ = 0;     // this rank's aggregator
     std::unique_ptr<AggregatorClient> client_;
+    AggregatorMessages table_;
     Status problem_;
 };
 

@@ -1,5 +1,6 @@
 hetcoll_sources += \
 	engine/aggregation.h engine/aggregation.cc \
+	engine/aggregator_messages.h engine/aggregator_messages.cc \
 	engine/call_record.h \
 	engine/direct_probe.h engine/direct_probe.cc \
 	engine/engine.h engine/engine.cc engine/engine_schedules.cc \

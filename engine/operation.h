@@ -159,7 +159,6 @@ private:
     void lose_aggregator();
     void end_piece();
     void piece_ended();
-    [[nodiscard]] bool results_are_in();
     void bring_back();
     void run_rest();
 

@@ -27,14 +27,13 @@ void Operation::begin_pieces()
     piece_ = {};
     if (host_ == nullptr && device_->direct()) { // aggregators take host memory only
         auto bounce = process_.borrow_device(recv_, false);
-        if (!bounce.ok()) {
+        if (bounce.ok()) {
+            process_.give_back(std::move(device_));
+            device_ = std::move(*bounce);
+            classified_ = false;
+        } else {
             lose_aggregator();
-            end_piece();
-            return;
         }
-        process_.give_back(std::move(device_));
-        device_ = std::move(*bounce);
-        classified_ = false;
     }
     begin_piece();
 }
@@ -88,17 +87,13 @@ void Operation::run_piece()
 {
     state_ = State::kPiece;
     Aggregation &network = engine_.aggregation();
-    if (!network.poll()) { // lost since the last piece, or the last call
-        lose_aggregator();
-        end_piece();
-        return;
-    }
     const std::size_t element = element_bytes(kind());
     const std::size_t message =
         std::min(choice_.chunk_bytes, network.message_bytes()) / element * element;
-    const int messages = message_count(piece_.count * element, message);
-    const hetcoll_p2p &table = network.begin(op(), kind(), piece_.count);
-    engine_.executor().start(engine_.in_network_schedule(messages), table, 0, bounce(),
+    const auto slices = static_cast<std::size_t>(network.slices());
+    const int messages = message_count((piece_.count + slices - 1) / slices * element, message);
+    const hetcoll_p2p &table = network.begin(op(), kind(), piece_.count, messages);
+    engine_.executor().start(engine_.in_network_schedule(messages), table, call_.tag, bounce(),
                              piece_vectors(piece_.count), message, !failure_.ok());
 }
 
@@ -114,12 +109,18 @@ bool Operation::running_piece()
         return true;
     case State::kPiece: {
         Aggregation &network = engine_.aggregation();
-        static_cast<void>(network.poll()); // the executor's messages learn of a failure
+        network.progress(); // the executor's messages learn of a failure
         const Progress progress = engine_.executor().step();
         if (progress == Progress::kPending) {
             return false;
         }
-        if (progress == Progress::kFailed) {
+        if (progress == Progress::kFailed) { // among the ranks
+            network.disconnect();
+            static_cast<void>(host_.release());
+            network_failed(engine_.executor().code());
+            return true;
+        }
+        if (network.is_lost()) {
             lose_aggregator();
         }
         process_.count(HETCOLL_BYTES_BOUNCE, engine_.executor().bytes_sent());
@@ -139,7 +140,7 @@ bool Operation::running_piece()
         piece_ended();
         return true;
     case State::kPieceBack:
-        if (!copy_done() || !results_are_in()) {
+        if (!copy_done()) {
             return false;
         }
         if (piece_.kept != nullptr) {
@@ -193,20 +194,6 @@ void Operation::piece_ended()
         serve(HETCOLL_CALLS_IN_NETWORK);
         finish(HETCOLL_SUCCESS);
     }
-}
-
-// What has arrived is applied while the connection is being lost: before its place is written anew.
-bool Operation::results_are_in()
-{
-    if (host_ != nullptr) {
-        return true;
-    }
-    Result<bool> idle = device_->is_idle();
-    if (!idle.ok()) {
-        note(idle.take_status());
-        return true;
-    }
-    return *idle;
 }
 
 void Operation::bring_back()

@@ -205,6 +205,8 @@ Result<Query> parse_query(const ExplainRequest &request, const CallRequest &call
     query->element_bytes = request.element_bytes;
     query->reproducible = request.reproducible;
     query->aggregators = request.aggregators;
+    const NodeShape shape = node_shape(*query);
+    query->slices = query->nodes > 1 && shape.min == shape.max ? shape.max : 1;
     query->chunk_bytes = request.chunk_bytes;
     if (request.algorithm != "auto") {
         query->forced = find_algorithm(request.algorithm);

@@ -237,14 +237,6 @@ Result<bool> DeviceBounce::kernel_done()
     return device_->is_idle(in_.get());
 }
 
-Result<bool> DeviceBounce::is_idle()
-{
-    if (Status status = enter(); !status.ok()) {
-        return status;
-    }
-    return device_->is_idle(in_.get());
-}
-
 Status DeviceBounce::start_read(int slot, const void *from, std::size_t bytes)
 {
     source_[slot] = from;

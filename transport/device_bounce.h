@@ -52,8 +52,6 @@ public:
     Status start_from_fixed(ElementKind kind, void *dst, std::size_t count, const FixedPoint &how);
     [[nodiscard]] bool out_of_range() const noexcept { return read_flag(out_of_range_) != 0; }
     [[nodiscard]] Result<bool> kernel_done();
-    // Whether all that start_apply() has started is done.
-    [[nodiscard]] Result<bool> is_idle();
 
     Status divide(int slots, int lanes) override;
     [[nodiscard]] std::size_t slot_bytes() const noexcept override { return slot_bytes_; }

@@ -119,6 +119,7 @@ struct Query {
     int ranks_per_node_min = 0, ranks_per_node_max = 0; // 0: ranks over nodes, rounded
     int ranks_per_gpu = 1;                              // most ranks that share one GPU
     int aggregators = 0; // that all ranks are connected to, each to one of them
+    int slices = 1;      // ranks of a node, all or one, that share a vector's way to them
     AlgorithmSet available = kMessageAlgorithms; // what can run at this call
     bool reproducible = false;                   // take left folds in rank order only
     std::optional<Algorithm> forced{};           // coll_hetcoll_algorithm

@@ -309,19 +309,23 @@ Prediction host(const Case &c)
     };
 }
 
-// Every rank's vector goes to its aggregator and comes back, the two directions at once; with
-// several aggregators their sums meet in one above them. The last message is alone on its way. An
-// aggregator is a program on a processor, which adds up all that its ranks send. The network cards
-// of aggregators are taken to carry what is sent to them.
-Prediction in_network(const Case &c, int aggregators, double chunk)
+// Every rank's vector, or its slice of its node's sum, goes to its aggregator and comes back, the
+// two directions at once; with several aggregators their sums meet in one above them. The last
+// message is alone on its way. An aggregator is a program on a processor, which adds up all that
+// its ranks send. The network cards of aggregators are taken to carry what is sent to them. On the
+// node the slices go round a ring, through host memory, before and after.
+Prediction in_network(const Case &c, const Query &query, double chunk)
 {
-    const double levels = aggregators > 1 ? 2 : 1, gbps = c.far_gbps(c.local);
-    const double served = std::max(1.0 * c.ranks / std::max(aggregators, 1), 1.0);
-    const double wire = us(c.bytes, gbps) + (2 * levels - 1) * us(std::min(c.bytes, chunk), gbps);
+    const double slices = std::max(query.slices, 1), slice = c.bytes / slices;
+    const double levels = query.aggregators > 1 ? 2 : 1, gbps = c.far_gbps(c.local);
+    const double served = std::max(c.ranks / slices / std::max(query.aggregators, 1), 1.0);
+    const double wire = us(slice, gbps) + (2 * levels - 1) * us(std::min(slice, chunk), gbps);
     return {
-        .latency_us = 2 * levels * c.links.node_latency_us,
-        .bandwidth_us = wire,
-        .reduction_us = std::max(us(served * c.bytes, kHostSumGbps) - wire, 0.0),
+        .latency_us = 2 * levels * c.links.node_latency_us +
+                      2 * (slices - 1) * (c.links.host_latency_us + c.turns_us()),
+        .bandwidth_us = wire + us(2 * (slices - 1) * slice, c.links.host_gbps / c.sharing),
+        .reduction_us = std::max(us(served * c.bytes, kHostSumGbps) - wire, 0.0) +
+                        (slices - 1) * c.reduction_us(std::min(slice, chunk)),
     };
 }
 
@@ -437,7 +441,7 @@ Prediction predict(Algorithm algorithm, const Query &query) noexcept
     case Algorithm::kHost: return host(c);
     case Algorithm::kCopyIn: return copy_in(c);
     case Algorithm::kOrdered: return ordered(c, chunk);
-    case Algorithm::kInNetwork: return in_network(c, query.aggregators, chunk);
+    case Algorithm::kInNetwork: return in_network(c, query, chunk);
     case Algorithm::kWeighted: return weighted(c, query);
     }
     return {};

@@ -233,8 +233,24 @@ if [ -x "$build/hetcoll_aggregator" ]; then
     with_ leaves 4 ob1 "$served" in_network
     with_ one 3 ob1 "$served --mca coll_hetcoll_aggregator_window 1 --mca coll_hetcoll_aggregator_copy 65536" \
         in_network
+    with_on() # with_on NODES WHAT RANKS PML OPTIONS PROGRAM...
+    {
+        local wrapper="$here/on_nodes.sh $1"
+        shift
+        with_ "$@"
+    }
+    with_on 0,0,1,1 one 4 ob1 "$served" in_network
+    with_on 0,0,1,1 leaves 4 ob1 "$served" in_network
+    with_on 0,0,0,1,1,1 one 6 ob1 "$served --mca coll_hetcoll_aggregator_copy 100000" in_network
+    with_on 0,1,0 one 3 ob1 "$served" in_network
+    with_on 0,1,1 one 3 ob1 "$served" in_network
+    # A node's vector goes to its aggregator once, as many ranks as it has.
+    HETCOLL_TEST_PAYLOAD=8000024 with_on 0,0,1,1 one 4 ob1 "$served" in_network once
+    HETCOLL_TEST_PAYLOAD=16000048 with_on 0,1,0,1 one 4 ob1 "$served" in_network once
     also_expected="$also_expected|hetcoll: coll_hetcoll_algorithm in_network cannot run on a communicator of"
     with_ one 3 ob1 "$served" fixed_point
+    with_on 0,0,1,1 one 4 ob1 "$served" fixed_point
+    with_on 0,0,1,1 one 4 ob1 "$served" nonblocking
     with_ one 3 ob1 "$served" nonblocking
     with_ one 3 ob1 "$served --mca coll_hetcoll_progress_thread 1" nonblocking
     with_ one 2 ob1 "$served" threads
@@ -244,6 +260,11 @@ if [ -x "$build/hetcoll_aggregator" ]; then
     with_ one 3 ob1 "$served" in_network killed_before
     HETCOLL_TEST_KILL=0 with_ leaves 4 ob1 "$served" in_network killed_in_place
     HETCOLL_TEST_KILL=1 with_ leaves 4 ob1 "$served" in_network killed
+    with_on 0,0,1,1 one 4 ob1 "$served" in_network killed
+    with_on 0,0,1,1 one 4 ob1 "$served --mca coll_hetcoll_aggregator_copy 1M" in_network killed_in_place
+    with_on 0,0,1,1 one 4 ob1 "$served" in_network killed_before
+    HETCOLL_TEST_KILL=0 with_on 0,0,1,1 leaves 4 ob1 "$served" in_network killed_in_place
+    HETCOLL_TEST_KILL=1 with_on 0,0,1,1 leaves 4 ob1 "$served" in_network killed
     with_ nobody 3 ob1 "$forced" in_network none
     with_ other_key 3 ob1 "$forced" in_network none
     message='hetcoll uses no aggregators: the ranks of this communicator have different coll_hetcoll_aggregators'

@@ -1,7 +1,8 @@
 // Sums by aggregators (with_aggregators.sh starts them): right results wherever the memory lies,
 // served by them and by nothing else; and by another algorithm where there is none, or none any
 // more. With "killed" one is killed in the middle of a call, with "none" no call is served by one,
-// and with "differ" that is because the ranks have different settings.
+// and with "differ" that is because the ranks have different settings. With "once" there is one
+// call, whose bytes the servers have counted.
 #include "test/mpi/check.h"
 
 #include "bench/persistent.h"
@@ -178,6 +179,10 @@ void run(Program &program, std::string_view what)
         return;
     }
     InNetwork network(program, true);
+    if (what == "once") {
+        network.call(MPI_COMM_WORLD, {.pattern = sum(), .count = 1'000'003});
+        return;
+    }
     network.every_kind(MPI_COMM_WORLD);
     check_others(program);
     check_persistent(program);

@@ -7,7 +7,7 @@
 #   nobody     nobody listens there
 #   open_key   others may read the key
 # The test kills what HETCOLL_TEST_AGGREGATOR says, the process id of the one with number HETCOLL_TEST_KILL:
-# 0 is the spine.
+# 0 is the spine. HETCOLL_TEST_PAYLOAD: so many bytes of vectors the first one must have received in all.
 set -u
 what=$1
 shift
@@ -75,3 +75,15 @@ esac
 export HETCOLL_TEST_AGGREGATOR=${servers[${HETCOLL_TEST_KILL:-0}]:-0}
 export OMPI_MCA_coll_hetcoll_aggregators=$list OMPI_MCA_coll_hetcoll_aggregator_key=$work/key
 "$@"
+status=$?
+if [ -n "${HETCOLL_TEST_PAYLOAD:-}" ] && [ $status -eq 0 ]; then
+    kill -USR1 "${servers[0]}"
+    for ((i = 0; i < 100; ++i)); do
+        received=$(sed -n 's/.*"payload_bytes_in": \([0-9]*\).*/\1/p' "$work/first")
+        [ -z "$received" ] || break
+        sleep 0.05
+    done
+    [ "$received" = "$HETCOLL_TEST_PAYLOAD" ] ||
+        { echo "WRONG: the aggregator has received $received bytes, not $HETCOLL_TEST_PAYLOAD" && status=1; }
+fi
+exit $status

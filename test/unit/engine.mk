@@ -1,5 +1,6 @@
 unit_sources_engine = \
 	test/unit/engine_aggregation_test.cc \
+	test/unit/engine_aggregator_messages_test.cc \
 	test/unit/engine_exchange_test.cc \
 	test/unit/engine_executor_test.cc \
 	test/unit/engine_halves_test.cc \

@@ -39,6 +39,32 @@ TEST(AggregatorOfRanksTest, NoMoreAreUsedThanThereAreRanks)
     EXPECT_EQ(ranks_of({0, 0}, 7), (Of{0, 1}));
 }
 
+// Ranks a node, and the leaf of each node.
+std::pair<int, Of> tree_of(const Of &node_of, int count)
+{
+    const SwitchTree tree = aggregator_tree(node_of, count);
+    EXPECT_EQ(tree.ranks(), static_cast<int>(node_of.size()));
+    EXPECT_EQ(tree.leaf_count, tree.leaf_of.back() + 1);
+    return {tree.ranks_per_node, tree.leaf_of};
+}
+
+TEST(AggregatorTreeTest, TheRanksOfEqualNodesSendASliceEach)
+{
+    EXPECT_EQ(tree_of({0, 0, 1, 1}, 1), std::pair(2, Of{0, 0}));
+    EXPECT_EQ(tree_of({0, 0, 0, 1, 1, 1, 2, 2, 2}, 2), std::pair(3, Of{0, 0, 1}));
+    EXPECT_EQ(tree_of({0, 0, 1, 1}, 3), std::pair(2, Of{0, 1}));
+}
+
+TEST(AggregatorTreeTest, ElseEveryRankSendsItsWholeVector)
+{
+    EXPECT_EQ(tree_of({0, 0, 0, 0}, 1), std::pair(1, Of{0, 0, 0, 0})); // no network to spare
+    EXPECT_EQ(tree_of({0, 0, 1}, 1), std::pair(1, Of{0, 0, 0}));
+    EXPECT_EQ(tree_of({0, 1, 1}, 1), std::pair(1, Of{0, 0, 0}));
+    EXPECT_EQ(tree_of({0, 1, 0, 1}, 2), std::pair(1, Of{0, 0, 1, 1}));
+    EXPECT_EQ(tree_of({0, 1, 2}, 1), std::pair(1, Of{0, 0, 0}));
+    EXPECT_EQ(tree_of({0}, 1), std::pair(1, Of{0}));
+}
+
 TEST(FactsTest, RanksWithOtherAggregatorsOrBitsAgreeOnNone)
 {
     hetcoll_facts facts{}, none{};

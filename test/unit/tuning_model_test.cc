@@ -318,6 +318,20 @@ TEST(ModelTest, ClosedFormOfTheNetwork)
     EXPECT_DOUBLE_EQ(two.bandwidth_us, (16 * kMiB + 3 * 256 * kKiB) / 0.5e3);
 }
 
+TEST(ModelTest, RanksOfANodeShareAVectorsWayThroughTheNetwork)
+{
+    Query query = query_of(16 * kMiB, 8, 2);
+    query.aggregators = 1;
+    query.links = {.host_gbps = 100, .node_gbps = 0.5, .node_latency_us = 10, .host_latency_us = 5};
+    const double whole = predict(Algorithm::kInNetwork, query).bandwidth_us;
+    EXPECT_DOUBLE_EQ(whole, 4 * (16 * kMiB + 256 * kKiB) / 0.5e3);
+    query.slices = 4;
+    const Prediction sliced = predict(Algorithm::kInNetwork, query);
+    EXPECT_DOUBLE_EQ(sliced.latency_us, 2 * 10 + 6 * 5);
+    EXPECT_DOUBLE_EQ(sliced.bandwidth_us,
+                     (16 * kMiB + 4 * 256 * kKiB) / 0.5e3 + 6 * 4 * kMiB / 100e3);
+}
+
 TEST(ModelTest, AnAggregatorWinsOnSlowLinksAndIsTooSlowForFastOnes)
 {
     Query query = query_of(16 * kMiB, 4, 4);
