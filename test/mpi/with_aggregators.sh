@@ -13,7 +13,7 @@ what=$1
 shift
 work=$(mktemp -d) || exit 1
 servers=()
-# shellcheck disable=SC2329
+# shellcheck disable=SC2317,SC2329
 end()
 {
     [ ${#servers[@]} -eq 0 ] || kill "${servers[@]}" 2>/dev/null
