@@ -8,7 +8,9 @@
 
 #include "aggregator/ucx_library.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <netdb.h>
@@ -27,6 +29,23 @@ struct Address {
     socklen_t length = 0;
 };
 
+// What UCX's TCP takes of a network device's addresses, if it has both kinds: IPv4, unless its
+// setting says otherwise.
+bool takes_ipv6()
+{
+    const char *const kinds = std::getenv("UCX_TCP_AF_PRIO"); // for UCX it has no other name
+    return kinds != nullptr && std::strncmp(kinds, "inet6", 5) == 0;
+}
+
+bool is_ipv6_loopback(const addrinfo &found)
+{
+    sockaddr_in6 address;
+    std::memcpy(&address, found.ai_addr, std::min<std::size_t>(found.ai_addrlen, sizeof address));
+    return found.ai_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&address.sin6_addr);
+}
+
+// Of a host's addresses one of the kind that carries the data: UCX 1.13 overruns its own memory
+// where a connection is made by the other one.
 Result<Address> look_up(const Endpoint &endpoint, bool passive)
 {
     addrinfo hints{};
@@ -39,16 +58,31 @@ Result<Address> look_up(const Endpoint &endpoint, bool passive)
         return error(Errc::kInvalid, "aggregator %s: its host is not known: %s",
                      endpoint.text().c_str(), gai_strerror(code));
     }
-    // Of several addresses one of IPv4, which is what UCX's TCP listens at.
+    const bool ipv6 = takes_ipv6();
     const addrinfo *chosen = found;
-    while (chosen != nullptr && chosen->ai_family != AF_INET) {
+    while (chosen != nullptr && chosen->ai_family != (ipv6 ? AF_INET6 : AF_INET)) {
         chosen = chosen->ai_next;
     }
-    chosen = chosen == nullptr ? found : chosen;
     Address address;
-    address.length = chosen->ai_addrlen;
-    std::memcpy(&address.storage, chosen->ai_addr, chosen->ai_addrlen);
+    const bool loopback = chosen != nullptr && is_ipv6_loopback(*chosen);
+    if (chosen != nullptr) {
+        address.length = chosen->ai_addrlen;
+        std::memcpy(&address.storage, chosen->ai_addr, chosen->ai_addrlen);
+    }
     freeaddrinfo(found);
+    if (chosen == nullptr) {
+        return error(Errc::kInvalid,
+                     "aggregator %s has no IPv%d address, which is what UCX takes here: set "
+                     "UCX_TCP_AF_PRIO=%s for all ranks and aggregators, or name an address of the "
+                     "other kind",
+                     endpoint.text().c_str(), ipv6 ? 6 : 4, ipv6 ? "inet" : "inet6");
+    }
+    if (loopback) {
+        return error(Errc::kInvalid,
+                     "aggregator %s: UCX carries no data over ::1: name another address of that "
+                     "machine",
+                     endpoint.text().c_str());
+    }
     return address;
 }
 

@@ -154,6 +154,28 @@ leaves()
     check "... and so gets the spine" fields_are spine.out payload_bytes_in 1200000 joined 2
 }
 
+# Where the machine has an address of IPv6 besides ::1, over which UCX sends nothing.
+ipv6()
+{
+    local address at
+    check "::1 is refused" \
+        eval '! "$builddir/hetcoll_aggregator" --listen "[::1]:$port" --key "$work/key" 2>"$work/e"'
+    check "... and it says why" says e "UCX carries no data over ::1"
+    address=$(ip -6 -o addr show scope global 2>/dev/null | awk '{ sub("/.*", "", $4); print $4; exit }')
+    if [ -z "$address" ]; then
+        echo "skipped: this machine has no address of IPv6 besides ::1"
+        return
+    fi
+    at=[$address]:$((port + 6))
+    serve s - "$at"
+    workers 0 2 - "$at" --ranks 2
+    check "a worker whose UCX takes IPv4 does not try an address of IPv6" codes_are 3 3
+    check "... and says what to set" says w0.out "set UCX_TCP_AF_PRIO=inet6"
+    UCX_TCP_AF_PRIO=inet6 workers 0 3 - "$at" --ranks 3 --count 100000 --iterations 3
+    check "3 workers over IPv6" codes_are 0 0 0
+    check "SIGTERM ends it well" stop s "$served"
+}
+
 # A machine that is gone sends nothing, not even that it is gone.
 cut_link()
 {
@@ -203,6 +225,7 @@ loopback_sums
 keys
 deaths
 leaves
+ipv6
 between_namespaces
 [ "$failures" -eq 0 ] || echo "$failures checks failed"
 [ "$failures" -eq 0 ]

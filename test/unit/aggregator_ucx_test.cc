@@ -208,5 +208,21 @@ TEST_F(AggregatorUcxTest, AnAddressThatIsTakenIsAnErrorWithTheAddress)
     EXPECT_NE(unknown.status().message().find("its host is not known"), std::string::npos);
 }
 
+// UCX would overrun its memory.
+TEST_F(AggregatorUcxTest, AnAddressOfAnotherKindThanUcxTakesIsAnErrorThatSaysWhatToSet)
+{
+    const char *const set = std::getenv("UCX_TCP_AF_PRIO");
+    const std::string before = set != nullptr ? set : "inet,inet6";
+    setenv("UCX_TCP_AF_PRIO", "inet,inet6", 1);
+    const Result<std::unique_ptr<Wire>> ipv6 = open_ucx_wire(Endpoint{"fd00::7", 1});
+    setenv("UCX_TCP_AF_PRIO", "inet6", 1);
+    const Result<std::unique_ptr<Wire>> ipv4 = open_ucx_wire(Endpoint{"127.0.0.1", 1});
+    setenv("UCX_TCP_AF_PRIO", before.c_str(), 1);
+    ASSERT_FALSE(ipv6.ok());
+    EXPECT_NE(ipv6.status().message().find("set UCX_TCP_AF_PRIO=inet6"), std::string::npos);
+    ASSERT_FALSE(ipv4.ok());
+    EXPECT_NE(ipv4.status().message().find("set UCX_TCP_AF_PRIO=inet "), std::string::npos);
+}
+
 } // namespace
 } // namespace hetcoll::test
