@@ -15,11 +15,11 @@ constexpr std::array<const char *, kCounterCount> kNames = {
     "coll_hetcoll_calls_hierarchical", "coll_hetcoll_calls_copy_in",
     "coll_hetcoll_calls_ordered",      "coll_hetcoll_calls_in_network",
     "coll_hetcoll_calls_weighted",     "coll_hetcoll_calls_collective",
-    "coll_hetcoll_calls_failed",       "coll_hetcoll_bytes_bounce",
-    "coll_hetcoll_bytes_direct",       "coll_hetcoll_bytes_mapped",
-    "coll_hetcoll_pointer_hits",       "coll_hetcoll_pointer_misses",
-    "coll_hetcoll_pointer_queries",    "coll_hetcoll_agreements",
-    "coll_hetcoll_allocations",
+    "coll_hetcoll_calls_early",        "coll_hetcoll_calls_failed",
+    "coll_hetcoll_bytes_bounce",       "coll_hetcoll_bytes_direct",
+    "coll_hetcoll_bytes_mapped",       "coll_hetcoll_pointer_hits",
+    "coll_hetcoll_pointer_misses",     "coll_hetcoll_pointer_queries",
+    "coll_hetcoll_agreements",         "coll_hetcoll_allocations",
 };
 static_assert(kNames.back() != nullptr, "every counter has a name");
 

@@ -27,6 +27,7 @@ enum class Counter : std::uint8_t {
     kCallsInNetwork,
     kCallsWeighted,
     kCallsCollective,
+    kCallsEarly,
     kCallsFailed,
     kBytesBounce,
     kBytesDirect,

@@ -209,6 +209,7 @@ enum hetcoll_counter {
     HETCOLL_CALLS_IN_NETWORK,
     HETCOLL_CALLS_WEIGHTED,
     HETCOLL_CALLS_COLLECTIVE, /* that were no allreduce, by hetcoll's own schedules */
+    HETCOLL_CALLS_EARLY,      /* that this rank has begun without the one that comes last */
     HETCOLL_CALLS_FAILED,
     HETCOLL_AGREEMENTS,   /* meetings without a payload */
     HETCOLL_ALLOCATIONS,  /* of bounce and staging memory */

@@ -61,8 +61,8 @@ Result<MappedCall::Copy> MappedCall::plan(Algorithm algorithm, const Buffers &bu
         return buffer.kind != SharedKind::kNone;
     };
 
-    if (buffers.keep_input && in_place) {
-        return plan_beside(bounce);
+    if (buffers.keep_input && in_place && plan_beside(bounce)) {
+        return Copy{};
     }
     shared_output_ = SharedBuffer{};
     if (!input_only) {
@@ -105,28 +105,29 @@ Result<MappedCall::Copy> MappedCall::plan(Algorithm algorithm, const Buffers &bu
     return Copy{.to = scratch_->data(), .from = buffers.send};
 }
 
-// The result goes beside the input, which a call may need once more.
-Result<MappedCall::Copy> MappedCall::plan_beside(DeviceBounce &bounce)
+// The result goes beside the input, which a call may need once more. False: it cannot.
+bool MappedCall::plan_beside(DeviceBounce &bounce)
 {
     shared_input_ = describe(buffers_.recv, buffers_.recv_info, buffers_.bytes);
     if (shared_input_.kind == SharedKind::kNone) {
-        return error(Errc::kUnsupported, "its vector cannot be shared: %s",
-                     reason(shared_input_.why));
+        return false;
     }
     auto scratch = process_.borrow_scratch(bounce.device(), buffers_.bytes);
     if (!scratch.ok()) {
-        return scratch.take_status();
+        log(process_.log(), 1, "hetcoll: a call in place waits for the rank that comes last: %s",
+            scratch.status().message().c_str());
+        return false;
+    }
+    shared_output_ = process_.sharing().exporter->describe((*scratch)->allocation,
+                                                           (*scratch)->data(), buffers_.bytes);
+    if (shared_output_.kind == SharedKind::kNone) {
+        process_.give_back(std::move(*scratch));
+        return false;
     }
     scratch_ = std::move(*scratch);
-    shared_output_ = process_.sharing().exporter->describe(scratch_->allocation, scratch_->data(),
-                                                           buffers_.bytes);
-    if (shared_output_.kind == SharedKind::kNone) {
-        return error(Errc::kUnsupported, "device memory of hetcoll's own cannot be shared: %s",
-                     reason(shared_output_.why));
-    }
     output_ = scratch_->data();
     copies_out_ = true;
-    return Copy{};
+    return true;
 }
 
 bool MappedCall::publish()
@@ -148,10 +149,12 @@ bool MappedCall::publish()
            closes_ != closes_of(*process_.sharing().memory);
 }
 
-// Who maps a buffer depends on the algorithm.
+// Who maps a buffer depends on the algorithm, and on who comes late.
 std::uint64_t MappedCall::key_of(const SharedBuffer &buffer) const noexcept
 {
-    return buffer.buffer_id * kAlgorithmCount + static_cast<std::uint64_t>(algorithm_) + 1;
+    const auto late = static_cast<std::uint64_t>(buffers_.late + 1);
+    return (buffer.buffer_id * (kMaxReduceInputs + 1) + late) * kAlgorithmCount +
+           static_cast<std::uint64_t>(algorithm_) + 1;
 }
 
 void MappedCall::serve() const noexcept
@@ -188,21 +191,10 @@ Result<bool> MappedCall::map(Algorithm algorithm, const Schedule *schedule, int 
     if (FdChannel *channel = process_.sharing().channel.get()) {
         channel->step();
     }
-    const bool reads = algorithm != Algorithm::kLeader || group_.is_leader();
+    find_needed(algorithm, schedule);
     bool all = true;
     for (const int rank : group_.local_ranks()) {
-        bool wanted = rank != group_.all().rank && peers_.reach(rank, group_.all().rank);
-        if (schedule != nullptr) {
-            wanted = wanted && std::any_of(schedule->steps.begin(), schedule->steps.end(),
-                                           [&](const Step &step) { return step.peer == rank; });
-        } else {
-            wanted = wanted && reads;
-        }
-        if (!wanted) {
-            continue;
-        }
-        if (rank == missing) {
-            mapped_[rank] = {input_, output_, group_.slot(group_.local_number(rank)).progress};
+        if (mapped_[rank].input == nullptr || rank == missing) {
             continue;
         }
         Result<bool> mapped = map_rank(rank, !shares_input_only(algorithm));
@@ -212,6 +204,23 @@ Result<bool> MappedCall::map(Algorithm algorithm, const Schedule *schedule, int 
         all = all && *mapped;
     }
     return all;
+}
+
+// The ranks to be mapped; until they are, this rank's own vectors stand for theirs.
+void MappedCall::find_needed(Algorithm algorithm, const Schedule *schedule)
+{
+    const bool reads = algorithm != Algorithm::kLeader || group_.is_leader();
+    const auto is_needed = [&](int rank) {
+        return schedule == nullptr
+                   ? reads
+                   : std::any_of(schedule->steps.begin(), schedule->steps.end(),
+                                 [rank](const Step &step) { return step.peer == rank; });
+    };
+    for (const int rank : group_.local_ranks()) {
+        if (rank != group_.all().rank && peers_.reach(rank, group_.all().rank) && is_needed(rank)) {
+            mapped_[rank] = {input_, output_, group_.slot(group_.local_number(rank)).progress};
+        }
+    }
 }
 
 Result<bool> MappedCall::map_rank(int rank, bool output)
@@ -233,8 +242,11 @@ Result<bool> MappedCall::map_rank(int rank, bool output)
         }
         out_address = static_cast<const std::byte *>(*out);
     }
+    if (*in == nullptr || (out_address == nullptr && output)) {
+        return false;
+    }
     mapped_[rank] = {static_cast<const std::byte *>(*in), out_address, slot.progress};
-    return *in != nullptr && (out_address != nullptr || !output);
+    return true;
 }
 
 MappedPeers MappedCall::peers(std::span<const LocalStep> steps) const noexcept

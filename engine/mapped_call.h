@@ -38,7 +38,8 @@ public:
         PointerInfo send_info, recv_info;
         bool foreign; // `send` is in another context or kind of memory than `recv`
         std::size_t bytes;
-        bool keep_input = false; // even in place
+        bool keep_input = false; // even in place, where there is memory for that
+        int late = -1;           // Choice's: who maps a buffer depends on it too
     };
     struct Copy {
         void *to = nullptr; // null: nothing is to be copied
@@ -52,9 +53,12 @@ public:
     [[nodiscard]] bool publish();
     // The result's last copy, if it is not where the application wants it.
     [[nodiscard]] Copy copy_out() const noexcept;
+    // Whether the call's input stays as it is while the call runs.
+    [[nodiscard]] bool keeps_input() const noexcept { return output_ != buffers_.send; }
 
     // Maps the peers that the schedule needs; null: those that the algorithm's kernel needs. False:
-    // not yet. Requires that all have published.
+    // not yet. Requires that all have published. After an error peers() still tells which they are,
+    // for a rank that only serves them.
     // `missing`: a rank that has not, whose memory stays unknown until all are mapped once more.
     [[nodiscard]] Result<bool> map(Algorithm algorithm, const Schedule *schedule, int missing = -1);
     // Answers peers that need file descriptors to map this rank's vectors. To be called until the
@@ -79,7 +83,8 @@ public:
 private:
     [[nodiscard]] SharedBuffer describe(const void *buffer, const PointerInfo &info,
                                         std::size_t bytes) noexcept;
-    Result<Copy> plan_beside(DeviceBounce &bounce);
+    [[nodiscard]] bool plan_beside(DeviceBounce &bounce);
+    void find_needed(Algorithm algorithm, const Schedule *schedule);
     [[nodiscard]] Result<bool> map_rank(int rank, bool output);
     [[nodiscard]] std::uint64_t key_of(const SharedBuffer &buffer) const noexcept;
 

@@ -50,7 +50,7 @@ void Operation::rewind() noexcept
     copying_ = copied_input_ = mapping_ = unknown_op_ = false;
     needs_ = nullptr;
     tuner_ = nullptr;
-    early_ = arrivals_due_ = false;
+    may_begin_ = early_ = arrivals_due_ = false;
     placed_ = false;
 }
 
@@ -160,6 +160,7 @@ bool Operation::advance()
             return false;
         }
         early_ = false;
+        note(engine_.executor().take_failure());
         state_ = stopped_in_;
         if (state_ == State::kMapped) {
             mapped(true);
@@ -174,6 +175,7 @@ bool Operation::advance()
         if (failure_.ok() && engine_.mapped().publish()) {
             flags_ |= kNewBuffers;
         }
+        may_begin_ = is_early() && failure_.ok() && !copied_input_ && engine_.mapped().keeps_input();
         begin_agreement(State::kAgree);
         return true;
     case State::kFindPeers: {
@@ -283,7 +285,8 @@ void Operation::share()
                                                   .recv_info = recv_,
                                                   .foreign = is_foreign(),
                                                   .bytes = bytes_,
-                                                  .keep_input = is_early()},
+                                                  .keep_input = is_early(),
+                                                  .late = choice_.late},
                                                  *device_);
             if (planned.ok()) {
                 copy = *planned;
@@ -316,7 +319,7 @@ void Operation::share()
 void Operation::begin_agreement(State state)
 {
     state_ = state;
-    arrived_ns_ = state == State::kAgree && engine_.arrivals() != nullptr ? now_ns() : 0;
+    arrived_ns_ = state == State::kAgree && arrivals() != nullptr ? now_ns() : 0;
     process_.count(HETCOLL_AGREEMENTS);
     meeting_.start(engine_.group(), engine_.messages(), call_.tag, flags_to_tell());
 }

@@ -114,6 +114,7 @@ private:
     void run_early();
     void begin_early();
     [[nodiscard]] bool stop_early(Flags all);
+    [[nodiscard]] Arrivals *arrivals() noexcept; // null: nobody looks at those of this call
     void note_arrival() noexcept;
     // operation_run.cc
     void begin_alone();
@@ -267,6 +268,7 @@ private:
     std::uint64_t started_ns_ = 0;
     std::uint64_t arrived_ns_ = 0; // at the opening agreement
     bool arrivals_due_ = false;    // the closing agreement tells the ranks' waits
+    bool may_begin_ = false;       // without the late rank, once all others have come
     bool early_ = false;           // the schedule runs already, as far as it needs no late rank
     State stopped_in_ = State::kDone;
 

@@ -17,26 +17,35 @@ bool Operation::is_early() const noexcept
            choice_.late != kNoRank && choice_.late != engine_.p2p().rank;
 }
 
+// Of a small call that comes right after a larger one everybody is there at once.
+Arrivals *Operation::arrivals() noexcept
+{
+    return is_collective() || is_small() ? nullptr : engine_.arrivals();
+}
+
 void Operation::note_arrival() noexcept
 {
-    if (arrived_ns_ != 0 && !is_collective()) {
-        engine_.arrivals()->note_wait(now_ns() - arrived_ns_);
+    if (arrived_ns_ != 0) {
+        arrivals()->note_wait(now_ns() - arrived_ns_);
         arrived_ns_ = 0;
     }
 }
 
 void Operation::run_early()
 {
-    if (state_ != State::kAgree || !is_early() || !shares_ || !failure_.ok() || copied_input_) {
-        return;
-    }
     if (early_) {
         static_cast<void>(engine_.executor().step());
         return;
     }
+    if (!may_begin_) {
+        return;
+    }
     const auto said = meeting_.flags_without(engine_.group().local_number(choice_.late));
-    if (said && *said == kDeviceMemory) {
-        begin_early();
+    if (said) {
+        may_begin_ = false;
+        if (*said == kDeviceMemory) {
+            begin_early();
+        }
     }
 }
 
@@ -62,6 +71,7 @@ void Operation::begin_early()
                              choice_.chunk_bytes, false, engine_.mapped().peers(linked.steps));
     engine_.executor().hold_all_but(kEarlyChannels);
     early_ = true;
+    process_.count(HETCOLL_CALLS_EARLY);
 }
 
 // True if the call goes another way than the one that was begun.

@@ -285,7 +285,7 @@ void Operation::run_kernel()
 // then, how long each of them has waited for the others at the beginning.
 void Operation::begin_close()
 {
-    Arrivals *arrivals = is_collective() ? nullptr : engine_.arrivals();
+    Arrivals *arrivals = this->arrivals();
     arrivals_due_ = arrivals != nullptr && arrivals->is_due();
     if (tuner_ == nullptr && !arrivals_due_) {
         begin_agreement(State::kClose);

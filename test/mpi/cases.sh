@@ -104,9 +104,16 @@ for shares in 3,1,0,2 0,0,5,0 auto; do
 done
 case_ 4 ucx "$(with weighted) --mca coll_hetcoll_shares 1,2,3,4 --mca coll_hetcoll_ipc never" algorithms weighted
 # A rank that comes late: the algorithm can run once the ranks have told each other.
-EMU_NUM_DEVICES=4 case_ 4 ob1 "$(with weighted) --mca coll_hetcoll_skew 1" late_ranks
-EMU_DELAY_US=300 case_ 3 ob1 "$(with weighted) --mca coll_hetcoll_skew 1" late_ranks
-EMU_NUM_DEVICES=3 case_ 3 ob1 "$(with weighted) --mca coll_hetcoll_skew 1 --mca coll_hetcoll_shares 1,0,1" late_ranks
+late="$(with weighted) --mca coll_hetcoll_skew 1"
+EMU_NUM_DEVICES=4 case_ 4 ob1 "$late" late_ranks
+EMU_DELAY_US=300 case_ 3 ob1 "$late" late_ranks
+EMU_NUM_DEVICES=3 case_ 3 ob1 "$late --mca coll_hetcoll_shares 1,1,0" late_ranks
+EMU_NUM_DEVICES=4 case_ 4 ob1 "$late --mca coll_hetcoll_max_memory 1M" late_ranks without_memory
+EMU_NUM_DEVICES=3 case_ 3 ob1 "$late" late_ranks several
+case_ 3 ob1 "$late --mca coll_hetcoll_progress_thread 1" late_ranks several
+also_expected="$also_expected|hetcoll: (MPI_Allreduce failed|memory of another GPU cannot be mapped)"
+EMU_DELAY_US=150000 EMU_NUM_DEVICES=4 case_ 4 ob1 "$late" late_ranks unmapped 0
+EMU_NUM_DEVICES=4 case_ 4 ob1 "$late" late_ranks launch 3
 # Some pairs of GPUs, or all, do not reach each other: messages for these.
 also_expected='hetcoll'
 EMU_NUM_DEVICES=4 EMU_NO_PEER=0-1,2-3 case_ 4 ob1 "$(with ring)" algorithms ring

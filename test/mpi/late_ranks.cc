@@ -1,8 +1,14 @@
 // A rank that comes later than the others to every call (coll_hetcoll_skew): they begin without it,
-// and every result is right, in place and not, whatever memory it turns out to have.
+// which they count, and every result is right, in place and not, whatever memory it turns out to
+// have and whatever fails meanwhile. The first argument chooses what else happens, the second one
+// the rank to which it does.
 #include "test/mpi/check.h"
 
+#include <array>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
 #include <thread>
 
 namespace hetcoll::test {
@@ -10,47 +16,179 @@ namespace {
 
 constexpr std::size_t kCount = 300'001;
 constexpr int kCallsUntilKnown = 20;
+constexpr int kLate = 1; // neither the first nor the last one
 
+// On a busy machine another rank may be later now and then, or all so late that none of them stands
+// out: so a test asks for one call of several.
 class LateRank {
 public:
-    explicit LateRank(Program &program) : program_(program) {}
-    [[nodiscard]] bool is_me() const { return program_.rank() == program_.ranks() - 1; }
-
-    // One allreduce to which it comes late.
-    void reduce(Buffers &buffers)
+    LateRank(Program &program, int victim)
+        : program_(program), is_victim_(program.rank() == victim),
+          beside_(program, MPI_COMM_WORLD, call(Memory::kDevice, false)),
+          in_place_(program, MPI_COMM_WORLD, call(Memory::kDevice, true))
     {
-        buffers.fill();
+        MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    }
+
+    void everything()
+    {
+        learn();
+        expect("in place", 6, in_place_, {1, 6}, true);
+        // What the others have begun comes to nothing, and their vectors are as they were.
+        for (const bool in_place : {true, false}) {
+            Buffers host(program_, MPI_COMM_WORLD, call(Memory::kHost, in_place));
+            Buffers &device = in_place ? in_place_ : beside_;
+            expect("dropped", 4, is_me() ? host : device, {0, 0}, true);
+        }
+        expect("in place again", 6, in_place_, {1, 6}, true);
+    }
+
+    // Where there is no memory for a result beside the input, ranks wait, and then go the same way.
+    void without_memory()
+    {
+        learn();
+        const CounterValues before = program_.counters().read();
+        expect("without memory", 3, in_place_, {3, 3}, false);
+        program_.check((program_.counters().read() - before)[Counter::kBytesBounce] == 0,
+                       "calls went by messages");
+    }
+
+    // The rank that comes last has a vector that another one cannot map.
+    void unmapped()
+    {
+        learn();
+        {
+            Buffers fresh(program_, MPI_COMM_WORLD, call(Memory::kDevice, false));
+            fail("cuIpcOpenMemHandle:+1:999");
+            expect("unmapped", 1, is_me() ? fresh : beside_, {0, 0}, true);
+            Emulated().set_faults(nullptr);
+        }
+        reduce(beside_);
+        reduce(in_place_);
+    }
+
+    // What a rank begins early fails: an error on every rank, whether the call goes on that way or
+    // another one, and the next one works.
+    void launch()
+    {
+        Buffers host(program_, MPI_COMM_WORLD, call(Memory::kHost, false));
+        for (Buffers *const of_late : {&beside_, &host}) {
+            learn();
+            const std::uint64_t early = calls(Counter::kCallsEarly);
+            Buffers &buffers = is_me() ? *of_late : beside_;
+            buffers.fill();
+            fail("cuLaunchKernel:1:701");
+            come();
+            program_.check(buffers.reduce() != MPI_SUCCESS, "success without a kernel");
+            Emulated().set_faults(nullptr);
+            check_early("a launch that fails", calls(Counter::kCallsEarly) - early, true);
+        }
+        reduce(beside_);
+    }
+
+    // Nonblocking calls on two communicators at once.
+    void several()
+    {
+        std::array<MPI_Comm, 2> comms{};
+        for (MPI_Comm &comm : comms) {
+            MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+        }
+        {
+            Buffers beside(program_, comms[0], call(Memory::kDevice, false)),
+                in_place(program_, comms[1], call(Memory::kDevice, true));
+            std::array<Buffers *, 2> buffers = {&beside, &in_place};
+            const std::uint64_t early = calls(Counter::kCallsEarly);
+            for (int i = 0; i < kCallsUntilKnown; ++i) {
+                std::array<MPI_Request, 2> requests{};
+                beside.fill();
+                in_place.fill();
+                come();
+                for (std::size_t k = 0; k < comms.size(); ++k) {
+                    MPI_Iallreduce(buffers[k]->send(), buffers[k]->recv(), kCount, MPI_FLOAT,
+                                   MPI_SUM, comms[k], &requests[k]);
+                }
+                const int result = MPI_Waitall(2, requests.data(), MPI_STATUSES_IGNORE);
+                program_.check(result == MPI_SUCCESS, "a call failed");
+                beside.check();
+                in_place.check();
+            }
+            check_early("nonblocking", calls(Counter::kCallsEarly) - early, true);
+        }
+        for (MPI_Comm &comm : comms) {
+            MPI_Comm_free(&comm);
+        }
+    }
+
+private:
+    struct Range {
+        int least, most;
+    };
+
+    [[nodiscard]] static Call call(Memory memory, bool in_place)
+    {
+        const Pattern sum{ElementKind::kFloat32, ReduceOp::kSum, Values::kRandom, 1};
+        return {sum, kCount, memory, memory, in_place};
+    }
+    [[nodiscard]] bool is_me() const { return program_.rank() == kLate; }
+    [[nodiscard]] std::uint64_t calls(Counter counter) const
+    {
+        return program_.counters().read()[counter];
+    }
+
+    // All come to a call.
+    void come()
+    {
         MPI_Barrier(MPI_COMM_WORLD);
         if (is_me()) {
             std::this_thread::sleep_for(std::chrono::milliseconds(100));
         }
+    }
+
+    void reduce(Buffers &buffers)
+    {
+        buffers.fill();
+        come();
         program_.check(buffers.reduce() == MPI_SUCCESS, "a call failed");
         buffers.check();
     }
 
-    // Calls that went without it at first: as many on every rank, and so many at the least and the
-    // most. (On a busy machine all ranks may be so late now and then that none of them stands out.)
-    void expect_served(const Call &call, int calls, int fewest, int most_of_them)
+    void learn() { expect("until known", kCallsUntilKnown, beside_, {1, kCallsUntilKnown}, true); }
+
+    // `weighted`: calls that were served so, as many on every rank. `early`: the others began one
+    // at the least without the late one.
+    void expect(const char *what, int number, Buffers &buffers, Range weighted, bool early)
     {
         const CounterValues before = program_.counters().read();
-        {
-            Buffers buffers(program_, MPI_COMM_WORLD, call);
-            for (int i = 0; i < calls; ++i) {
-                reduce(buffers);
-            }
+        for (int i = 0; i < number; ++i) {
+            reduce(buffers);
         }
-        const auto served =
-            static_cast<int>((program_.counters().read() - before)[Counter::kCallsWeighted]);
+        const CounterValues used = program_.counters().read() - before;
+        const auto served = static_cast<int>(used[Counter::kCallsWeighted]);
         int least = 0, most = 0;
         MPI_Allreduce(&served, &least, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
         MPI_Allreduce(&served, &most, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-        program_.check(least == most, "ranks differ in how many calls were weighted");
-        program_.check(fewest <= served && served <= most_of_them,
-                       "%d of %d calls were weighted: %s", served, calls, describe(call).c_str());
+        program_.check(least == most, "%s: ranks differ in how many calls were weighted", what);
+        program_.check(weighted.least <= served && served <= weighted.most,
+                       "%s: %d of %d calls were weighted", what, served, number);
+        check_early(what, used[Counter::kCallsEarly], early);
     }
 
-private:
+    void check_early(const char *what, std::uint64_t early, bool expected)
+    {
+        program_.check((early != 0) == (expected && !is_me()), "%s: %llu calls began early", what,
+                       static_cast<unsigned long long>(early));
+    }
+
+    void fail(const char *faults)
+    {
+        if (is_victim_) {
+            Emulated().set_faults(faults);
+        }
+    }
+
     Program &program_;
+    bool is_victim_;
+    Buffers beside_, in_place_;
 };
 
 } // namespace
@@ -58,20 +196,29 @@ private:
 
 int main(int argc, char **argv)
 {
-    using namespace hetcoll;
     using namespace hetcoll::test;
-    Program program(argc, argv, "late_ranks");
-    LateRank late(program);
-    const Pattern sum{ElementKind::kFloat32, ReduceOp::kSum, Values::kRandom, 1};
-    const auto all = [&](Memory memory, bool in_place) {
-        return Call{sum, kCount, memory, memory, in_place};
-    };
-    late.expect_served(all(Memory::kDevice, false), kCallsUntilKnown, 1, kCallsUntilKnown);
-    late.expect_served(all(Memory::kDevice, true), 6, 0, 6);
-    // What the others have begun comes to nothing, and their vectors are as they were.
-    const Memory unlike = late.is_me() ? Memory::kHost : Memory::kDevice;
-    late.expect_served(all(unlike, true), 3, 0, 0);
-    late.expect_served(all(unlike, false), 3, 0, 0);
-    late.expect_served(all(Memory::kDevice, true), 6, 0, 6);
+    const std::string_view what = argc > 1 ? argv[1] : "everything";
+    Program program(argc, argv, "late_ranks",
+                    what == "several" ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE);
+    const bool fails = what == "unmapped" || what == "launch";
+    {
+        LateRank late(program, argc > 2 ? std::atoi(argv[2]) : 0);
+        if (fails && !Emulated().present()) {
+            std::printf("skip late_ranks: only the emulated driver fails on request\n");
+        } else if (what == "everything") {
+            late.everything();
+        } else if (what == "without_memory") {
+            late.without_memory();
+        } else if (what == "unmapped") {
+            late.unmapped();
+        } else if (what == "launch") {
+            late.launch();
+        } else if (what == "several") {
+            late.several();
+        } else {
+            program.check(false, "usage: late_ranks "
+                                 "[everything|without_memory|several|unmapped|launch [RANK]]");
+        }
+    }
     return program.finish();
 }

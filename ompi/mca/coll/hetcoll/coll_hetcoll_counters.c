@@ -36,6 +36,9 @@ static const struct {
      "MPI_Allreduce calls in which each rank reduced a share by the rate of its links"},
     {HETCOLL_CALLS_COLLECTIVE, "calls_collective",
      "MPI_Bcast, Reduce, Allgather and Reduce_scatter calls done by schedules of hetcoll"},
+    {HETCOLL_CALLS_EARLY, "calls_early",
+     "MPI_Allreduce calls that this rank began without the one that comes last, with "
+     "coll_hetcoll_skew"},
     {HETCOLL_CALLS_FAILED, "calls_failed", "MPI_Allreduce calls that returned an error"},
     {HETCOLL_AGREEMENTS, "agreements", "Exchanges of a word before or after a call"},
     {HETCOLL_ALLOCATIONS, "allocations", "Allocations of bounce and staging memory"},
