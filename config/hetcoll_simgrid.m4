@@ -1,4 +1,5 @@
-# SimGrid, for hetcoll_sim. Optional: without it the tool is left out.
+# SimGrid, for hetcoll_sim. Optional: without it the tool is left out. Also with ThreadSanitizer, which
+# knows neither the fences in its headers nor the stacks that it changes between.
 AC_DEFUN([HETCOLL_SIMGRID],
 [AC_LANG_PUSH([C++])
  hetcoll_saved_flags=$CXXFLAGS
@@ -13,13 +14,14 @@ AC_DEFUN([HETCOLL_SIMGRID],
     #error another interface
     #endif
     ]], [[simgrid::s4u::Engine::get_clock();]])],
-    [hetcoll_have_simgrid=yes
-     SIMGRID_LIBS=-lsimgrid
-     HETCOLL_SUMMARY_LINE([SimGrid], [found, hetcoll_sim is built])],
-    [hetcoll_have_simgrid=no
-     SIMGRID_LIBS=
-     HETCOLL_SUMMARY_LINE([SimGrid], [missing, hetcoll_sim is left out: install the Debian package libsimgrid-dev])])
+    [hetcoll_have_simgrid=yes], [hetcoll_have_simgrid=no])
  AC_MSG_RESULT([$hetcoll_have_simgrid])
+ SIMGRID_LIBS=
+ AS_CASE([,$enable_sanitizer,], [*,thread,*], [hetcoll_have_simgrid=no])
+ AS_IF([test "$hetcoll_have_simgrid" = yes],
+     [SIMGRID_LIBS=-lsimgrid
+      HETCOLL_SUMMARY_LINE([SimGrid], [found, hetcoll_sim is built])],
+     [HETCOLL_SUMMARY_LINE([SimGrid], [missing or not with this sanitizer, hetcoll_sim is left out: the Debian package is libsimgrid-dev])])
  CXXFLAGS=$hetcoll_saved_flags
  LIBS=$hetcoll_saved_libs
  AC_LANG_POP([C++])

@@ -22,11 +22,13 @@ unit_tests_ucx = test/unit/aggregator_test
 unit_tests_cuda = test/unit/device_test test/unit/pointer_cache_test test/unit/cuda_kernels_test \
 	test/unit/topology_probe_test test/unit/transport_test test/unit/engine_test test/unit/emulated_gpu_test
 
+# SimGrid's actors change stacks without ThreadSanitizer's knowledge, so its test is apart.
 all_unit_tests =
+sim_unit_tests =
 if HAVE_GTEST
 all_unit_tests += $(unit_tests)
 if HAVE_SIMGRID
-all_unit_tests += test/unit/sim_test
+sim_unit_tests += test/unit/sim_test
 endif
 if WITH_CUDA
 all_unit_tests += $(unit_tests_cuda)
@@ -41,8 +43,8 @@ if HAVE_BENCH_HEADERS
 all_unit_tests += test/unit/tools_test
 endif
 endif
-check_PROGRAMS += $(all_unit_tests)
-TESTS += $(all_unit_tests)
+check_PROGRAMS += $(all_unit_tests) $(sim_unit_tests)
+TESTS += $(all_unit_tests) $(sim_unit_tests)
 
 test_unit_base_test_SOURCES = $(unit_sources_base)
 nodist_EXTRA_test_unit_base_test_SOURCES = linked_by_cxx.cc
