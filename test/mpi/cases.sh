@@ -284,6 +284,8 @@ if [ -x "$build/hetcoll_aggregator" ]; then
 else
     echo 'skipped aggregators: they are not built'
     skipped=$((skipped + 1))
+    message='no aggregators on this communicator of 3 ranks from now on, .*: this hetcoll was built without UCX and OpenSSL' \
+        launcher="$here/with_aggregators.sh nobody" case_ 3 ob1 "$forced" in_network none
 fi
 
 # What calls cost.
