@@ -28,7 +28,8 @@ run_make install
 verdict $? 'make install'
 for file in bin/hetcoll_tune bin/hetcoll_bench bin/hetcoll_info bin/hetcoll_place lib/openmpi/mca_coll_hetcoll.so \
     lib/libhetcoll_wsp.so include/hetcoll_wsp.h lib/pkgconfig/hetcoll_wsp.pc \
-    share/hetcoll/hetcoll_tuning.schema.json share/hetcoll/topology/dgx1v.topology; do
+    share/hetcoll/hetcoll_tuning.schema.json share/hetcoll/topology/dgx1v.topology \
+    share/hetcoll/topology/netreduce.cluster; do
     [ -s "$work/prefix/$file" ]
     verdict $? "$file is there"
 done
@@ -40,6 +41,15 @@ fi
 verdict $? 'one line says why there is no table'
 [ ! -e "$work/prefix/share/hetcoll/tuning_table.json" ]
 verdict $? 'and there is none'
+for program in hetcoll_aggregator hetcoll_sim; do # what was configured
+    if grep -qE "^am__append_[0-9]+ = $program\$" "$HETCOLL_BUILDDIR/Makefile"; then
+        "$work/prefix/bin/$program" --help >"$work/out" 2>&1
+        verdict $? "$program is there, and runs"
+    else
+        [ ! -e "$work/prefix/bin/$program" ]
+        verdict $? "$program is not there, as it is not built"
+    fi
+done
 
 touch "$work/prefix/share/hetcoll/tuning_table.json" "$work/prefix/share/hetcoll/tuning_table.x.measurements"
 run_make uninstall
