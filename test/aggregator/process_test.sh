@@ -194,6 +194,28 @@ cut_link()
     no_network
 }
 
+# A leaf says that it is there, and its workers wait as long; so it must find out for itself.
+cut_spine()
+{
+    local spine=10.77.0.10:$port a=10.77.0.1:$((port + 1)) b=10.77.0.1:$((port + 2)) start first
+    network 1 100mbit 400000 || { check "namespaces" false; return; }
+    serve spine "${net}w0" "$spine" && local spine_pid=$served
+    serve a "${net}sw" "$a" --spine "$spine" --silence-seconds 2 && local a_pid=$served
+    serve b "${net}sw" "$b" --spine "$spine" --silence-seconds 2 && local b_pid=$served
+    workers 0 1 "${net}sw" "$a" --ranks 2 --served 1 --count 200000 --seconds 60
+    first=("${group[@]}")
+    workers 1 1 "${net}sw" "$b" --ranks 2 --first 1 --served 1 --count 200000 --seconds 60
+    group=("${first[@]}" "${group[@]}")
+    sleep 2
+    ip -n "${net}sw" link set p0 down
+    start=$SECONDS
+    check "the spine's machine is gone: an error of all workers" codes_are 3 3
+    check "... within the limits of silence" [ $((SECONDS - start)) -le 25 ]
+    check "... and their leaf says whom it has lost" says w0.out "the connection to aggregator $spine is lost"
+    stop a "$a_pid" && stop b "$b_pid" && stop spine "$spine_pid"
+    no_network
+}
+
 between_namespaces()
 {
     if ! may_have_namespaces; then
@@ -201,6 +223,7 @@ between_namespaces()
         return
     fi
     cut_link
+    cut_spine
     network 8 100mbit 400000 || { check "namespaces" false; return; }
     serve s "${net}sw" "10.77.0.1:$port"
     workers 0 8 "${net}w{I}" "10.77.0.1:$port" --ranks 8 --count 200000 --iterations 2

@@ -279,15 +279,16 @@ protected:
         delete[] data;
     }
 
-    Member shape_{.job = 1,
-                  .comm = 1,
-                  .rank = 0,
-                  .span = 1,
-                  .first = 0,
-                  .count = 2,
-                  .ranks = 2,
-                  .window = 2,
-                  .message_bytes = 8};
+    static Member two_ranks() noexcept
+    {
+        Member shape{};
+        shape.job = shape.comm = shape.span = 1;
+        shape.count = shape.ranks = shape.window = 2;
+        shape.message_bytes = 8;
+        return shape;
+    }
+
+    const Member shape_ = two_ranks();
     int payloads_ = 0; // that the group holds
     std::vector<std::uint64_t> sums_;
     Group group_{shape_, 2, *this};
