@@ -1,7 +1,8 @@
 #!/bin/bash
 # unequal_links.sh shares|late [BUILD]: what weighted shares (docs/unequal-links.md) and beginning without
 # a late rank (docs/late-ranks.md) are worth on links of known speed: eight emulated GPUs on one
-# switch, each with a port of its own. It says nothing about a GPU.
+# switch, each with a port of its own; shares also where every GPU is a node's only one, by messages
+# through host memory. It says nothing about a GPU.
 #
 # A line counts only if the processors were less than half busy: else they were the limit and not the
 # links. Environment: SCALE of the links, BYTES, ITERATIONS.
@@ -39,7 +40,25 @@ box()
 box $port $port $port $port $port $port $port $port >"$work/equal"
 box $port $port $port $((port / 2)) $port $port $port $port >"$work/half"
 
-# times TOPOLOGY WAYS OPTION...: "way median_us" lines, and "busy SHARE". $settings are MCA options.
+# own_node half|equal PROGRAM...: every rank on a node of its own; of `half`, one with a slow GPU.
+for rate in $port $((port / 2)); do
+    printf 'hetcoll topology 1\ncpu cpu0\ngpu gpu0 0000:10:00.0\nlink gpu0 cpu0 pcie 1 %s\n' "$rate" >"$work/own$rate"
+done
+cat >"$work/own_node" <<END
+#!/bin/sh
+rank=\$OMPI_COMM_WORLD_RANK rate=$port
+if [ "\$1\$rank" = half3 ]; then
+    rate=$((port / 2))
+fi
+shift
+export EMU_LINKS=$work/own\$rate EMU_NODE=\$EMU_NODE.\$rank OMPI_MCA_coll_hetcoll_node=node\$rank
+exec "\$@"
+END
+chmod +x "$work/own_node"
+wrapper=
+
+# times TOPOLOGY WAYS OPTION...: "way median_us" lines, and "busy SHARE". $settings are MCA options,
+# $wrapper what starts the program.
 times()
 {
     local before busy output topology=$1 ways=$2
@@ -47,7 +66,7 @@ times()
     before=$(processor_time)
     # shellcheck disable=SC2086
     output=$(EMU_LINKS=$work/$topology EMU_LINK_SCALE=$scale EMU_NODE=unequal$$ timeout -k 5 900 \
-        "$(configured MPIRUN)" --mca coll hetcoll $settings -n 8 ./hetcoll_bench --memory device \
+        "$(configured MPIRUN)" --mca coll hetcoll $settings -n 8 $wrapper ./hetcoll_bench --memory device \
         --algorithms "$ways" --sizes "$bytes" --iterations "$iterations" "$@" 2>/dev/null </dev/null)
     busy=$(busy_since "$before")
     echo "$output" | awk '$NF == "ok" && $2 ~ /^[0-9]+$/ { print $1, $7 }'
@@ -58,22 +77,34 @@ vector_us=$(awk -v b="$bytes" -v p=$port -v s="$scale" 'BEGIN { print b / (p * 1
 
 echo "# what          allreduce of float on device memory, 8 ranks; link model, not GPU speed"
 header
-echo "# links         a port of $port GB/s each way for every GPU (half: one of $((port / 2))), one switch, times $scale"
+echo "# links         $port GB/s each way for every GPU (half: one of $((port / 2))), times $scale, to one switch"
 echo "# vector        $bytes bytes, M/b $vector_us us"
 echo "# times         us, median of $iterations, slowest rank, ways in turns in one run, every element checked"
 echo "# busy          share of all processors while it ran; 0.50 and more does not count"
+
+# share_line half|equal NAME
+share_line()
+{
+    local result busy
+    result=$(times "$1" weighted,ring --warmup 1)
+    busy=$(field "$result" busy)
+    awk -v links="$1" -v name="$2" -v w="$(field "$result" weighted)" -v r="$(field "$result" ring)" \
+        -v v="$vector_us" -v busy="$busy" -v note="$(counts "$busy")" 'BEGIN {
+        t = links == "half" ? 2 * v : 14 / 8 * v
+        printf "%-15s %9.0f %9.0f %9.0f %14.2f %11.2f %5.2f  %s\n", name, w, r, t, r / w, w / t, busy, note }'
+}
+
 if [ "$what" = shares ]; then
+    echo "# messages      every GPU on a node of its own, shares given, links to host memory and none behind it"
     echo "# T             max(2(P-1)M / sum b, M / min b), which no allreduce can beat"
-    echo "#links     weighted         ring            T  ring/weighted  weighted/T  busy"
+    echo "#links           weighted      ring         T  ring/weighted  weighted/T  busy"
     settings="--mca coll_hetcoll_shares auto"
-    for links in half equal; do
-        result=$(times $links weighted,ring --warmup 1)
-        busy=$(field "$result" busy)
-        awk -v links=$links -v w="$(field "$result" weighted)" -v r="$(field "$result" ring)" -v v="$vector_us" \
-            -v busy="$busy" -v note="$(counts "$busy")" 'BEGIN {
-            t = links == "half" ? 2 * v : 14 / 8 * v
-            printf "%-6s %12.0f %12.0f %12.0f %14.2f %11.2f %5.2f  %s\n", links, w, r, t, r / w, w / t, busy, note }'
-    done
+    share_line half half
+    share_line equal equal
+    settings="--mca coll_hetcoll_shares 1,1,1,0,1,1,1,1" wrapper="$work/own_node half"
+    share_line half half,messages
+    settings="--mca coll_hetcoll_shares 1,1,1,1,1,1,1,1" wrapper="$work/own_node equal"
+    share_line equal equal,messages
     exit
 fi
 late_us=$(awk -v v="$vector_us" 'BEGIN { print 2 * v }')

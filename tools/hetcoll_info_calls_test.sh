@@ -23,6 +23,14 @@ says 1 "--algorithm 'rings' is none" $call --algorithm rings
 says 1 'how large a vector?' --explain --ranks 4
 says 1 'the topology has 8' --explain --bytes 4M --ranks 9 --topology "$machines/dgx1v.topology"
 
+# What becomes of coll_hetcoll_shares.
+call='--explain --bytes 16M --ranks 8 --topology'
+says 0 'shares     1,1,1,1,1,1,1,1, a vector at 257.1 GB/s' $call "$machines/dgxh100.topology" --shares auto
+says 0 'a vector at 150.1 GB' $call "$machines/dgxh100.topology" --shares 3,1,1,1,1,1,1,0
+says 0 'shares     none: the topology does not join' $call "$machines/dgx1v.topology" --shares auto
+says 0 'shares     none: 3 are given for 8 ranks' $call "$machines/dgxh100.topology" --shares 3,1,0
+says 1 "'3,' is unknown" $call "$machines/dgxh100.topology" --shares 3,
+
 # Who serves the other collectives.
 call='--explain --bytes 4M --ranks 3 --collective'
 says 0 'own schedule, trees: down' $call bcast --topology "$machines/dgx1v-014.topology"

@@ -116,7 +116,7 @@ const char *obstacle(Algorithm algorithm, const Query &query, bool small)
     case Algorithm::kTree:
         return query.nodes > 1 ? "one node only"
                                : "needs 3 or more GPUs with links between them, no switch";
-    case Algorithm::kWeighted: return "where coll_hetcoll_shares asks for it: --shares";
+    case Algorithm::kWeighted: return "needs shares: coll_hetcoll_shares, --shares";
     case Algorithm::kHierarchical:
         return "needs several ranks on a node, and several nodes or shared GPUs";
     case Algorithm::kInNetwork: return "needs aggregators: coll_hetcoll_aggregators, --aggregators";
@@ -228,7 +228,7 @@ NodesView view_unknown(const Query &query)
     return view;
 }
 
-// What coll_hetcoll_shares makes of the ranks of the call; empty: nothing. A node's topology tells
+// What coll_hetcoll_shares makes of the ranks of the call; empty: it is off. A node's topology tells
 // no more than the rates of its own GPUs.
 Result<std::string> add_shares(const ExplainRequest &request, const Query &query,
                                const Topology *topology, NodesView &view)
@@ -253,9 +253,17 @@ Result<std::string> add_shares(const ExplainRequest &request, const Query &query
     if (!text.empty()) {
         view.available |= bit(Algorithm::kWeighted);
         view.links.weighted_gbps = shares.vector_gbps();
-        text += format(", a vector at %.4g GB/s\n", view.links.weighted_gbps);
+        return text + format(", a vector at %.4g GB/s\n", view.links.weighted_gbps);
     }
-    return text;
+    switch (setting->kind) {
+    case ShareSetting::Kind::kOff: return text;
+    case ShareSetting::Kind::kGiven:
+        return format("shares     none: %zu are given for %d ranks\n", setting->weights.size(),
+                      query.ranks);
+    case ShareSetting::Kind::kAuto: break;
+    }
+    return std::string("shares     none: the topology does not join all ranks by one switch, each at "
+                       "a rate of its own\n");
 }
 
 Result<Table> select_table(const ExplainRequest &request)
