@@ -363,7 +363,7 @@ void Engine::find_shares()
         return;
     }
     if (in_order) {
-        log(process_.log(), 0,
+        log(process_.node_log(), 0,
             "hetcoll: coll_hetcoll_shares and coll_hetcoll_skew do nothing while "
             "coll_hetcoll_reproducible has the ranks add in their order: unset one or the other");
         return;

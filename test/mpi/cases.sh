@@ -111,6 +111,9 @@ EMU_NUM_DEVICES=3 case_ 3 ob1 "$late --mca coll_hetcoll_shares 1,1,0" late_ranks
 EMU_NUM_DEVICES=4 case_ 4 ob1 "$late --mca coll_hetcoll_max_memory 1M" late_ranks without_memory
 EMU_NUM_DEVICES=3 case_ 3 ob1 "$late" late_ranks several
 case_ 3 ob1 "$late --mca coll_hetcoll_progress_thread 1" late_ranks several
+message='hetcoll: coll_hetcoll_shares is not used on .*: ranks have set it to different values'
+case_ 3 ob1 "$(with weighted)" late_ranks differ
+message=
 also_expected="$also_expected|hetcoll: (MPI_Allreduce failed|memory of another GPU cannot be mapped)"
 EMU_DELAY_US=150000 EMU_NUM_DEVICES=4 case_ 4 ob1 "$late" late_ranks unmapped 0
 EMU_NUM_DEVICES=4 case_ 4 ob1 "$late" late_ranks launch 3
@@ -183,6 +186,9 @@ EMU_NUM_DEVICES=3 case_ 3 ob1 "$same --mca coll_hetcoll_ipc never --mca coll_het
     reproducible
 also_expected='hetcoll: coll_hetcoll_algorithm [a-z_]* cannot run on a communicator of'
 case_ 4 ob1 "$same --mca coll_hetcoll_algorithm ring" reproducible
+message='hetcoll: coll_hetcoll_shares and coll_hetcoll_skew do nothing while'
+EMU_NUM_DEVICES=4 case_ 4 ob1 "$same --mca coll_hetcoll_skew 1 --mca coll_hetcoll_shares 1,2,3,4" reproducible
+message=
 EMU_NUM_DEVICES=5 case_ 5 ob1 "$same --mca coll_hetcoll_algorithm one_shot" reproducible
 nodes_ 0,1,1 ob1 "$same --mca coll_hetcoll_algorithm hierarchical" reproducible
 also_expected=

@@ -53,6 +53,9 @@ public:
                        "calls went by messages");
     }
 
+    // One rank has other parameters: nobody goes by any.
+    void differ() { expect("ranks differ", 10, beside_, {0, 0}, false); }
+
     // The rank that comes last has a vector that another one cannot map.
     void unmapped()
     {
@@ -198,6 +201,12 @@ int main(int argc, char **argv)
 {
     using namespace hetcoll::test;
     const std::string_view what = argc > 1 ? argv[1] : "everything";
+    const char *const rank = std::getenv("OMPI_COMM_WORLD_RANK");
+    if (what == "differ" && rank != nullptr) {
+        const bool other = *rank == '1';
+        setenv("OMPI_MCA_coll_hetcoll_skew", other ? "0" : "1", 1);
+        setenv("OMPI_MCA_coll_hetcoll_shares", other ? "1,2,1" : "1,1,2", 1);
+    }
     Program program(argc, argv, "late_ranks",
                     what == "several" ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE);
     const bool fails = what == "unmapped" || what == "launch";
@@ -213,11 +222,14 @@ int main(int argc, char **argv)
             late.unmapped();
         } else if (what == "launch") {
             late.launch();
+        } else if (what == "differ") {
+            late.differ();
         } else if (what == "several") {
             late.several();
         } else {
-            program.check(false, "usage: late_ranks "
-                                 "[everything|without_memory|several|unmapped|launch [RANK]]");
+            program.check(false,
+                          "usage: late_ranks "
+                          "[everything|without_memory|several|differ|unmapped|launch [RANK]]");
         }
     }
     return program.finish();
