@@ -1,5 +1,6 @@
 # The MPI tests: programs, and run.sh which runs them all.
-EXTRA_DIST += test/mpi/run.sh test/mpi/cases.sh test/mpi/on_nodes.sh test/mpi/as_host.sh \
+EXTRA_DIST += test/mpi/run.sh test/mpi/cases.sh test/mpi/cases_algorithms.sh test/mpi/cases_sums.sh \
+	test/mpi/cases_calls.sh test/mpi/cases_failures.sh test/mpi/cases_programs.sh test/mpi/on_nodes.sh test/mpi/as_host.sh \
 	test/mpi/on_device.sh test/mpi/small_shm.sh test/mpi/with_aggregators.sh
 
 if WITH_CUDA
