@@ -292,6 +292,7 @@ Choice Engine::choice(const hetcoll_call &call, std::size_t bytes, bool mapped, 
             algorithm_name(chosen.algorithm));
     }
     chosen.node_by_node = chosen.node_by_node && mapped && peers_.maps();
+    chosen.over_trees = chosen.over_trees && mapped && peers_.maps();
     chosen.late = chosen.algorithm == Algorithm::kWeighted ? late : kNoRank;
     memo = {bytes, call.kind, call.op, available, chosen};
     return chosen;

@@ -110,7 +110,7 @@ public:
         Algorithm algorithm, between_nodes;
         // Of a hierarchy or of shares; of trees the parts through host memory; or messages.
         int segments;
-        bool node_by_node = false; // Choice's
+        bool node_by_node = false, over_trees = false; // Choice's
         int late = kNoRank;        // of weighted shares: the rank that comes last
         int collective = HETCOLL_ALLREDUCE, root = 0;
         CollectiveShape shape = CollectiveShape::kPipeline; // of what is no allreduce

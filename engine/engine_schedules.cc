@@ -22,6 +22,7 @@ const Engine::Linked &Engine::schedule(const Choice &choice, std::size_t bytes)
                     : choice.algorithm == Algorithm::kWeighted ? weighted_segments(bytes, p2p_.size)
                                                                : 1,
         .node_by_node = choice.node_by_node,
+        .over_trees = choice.over_trees,
         .late = choice.late,
     });
 }
@@ -99,7 +100,7 @@ Schedule Engine::build(const ScheduleKey &key, int rank) const
         return build_trees(rank, peers_.trees().ranks, peers_.trees().trees, key.segments);
     case Algorithm::kHierarchical:
         return build_hierarchical(rank, peers_.groups(), between_nodes_of(key.between_nodes),
-                                  key.segments);
+                                  key.segments, key.over_trees);
     case Algorithm::kInNetwork: return aggregation_.schedule(key.segments);
     case Algorithm::kOrdered:
         return key.node_by_node ? build_ordered(rank, node_runs()) : build_ordered(rank, size);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <utility>
 
 namespace hetcoll {
@@ -241,6 +242,9 @@ void Peers::conclude(Flags flags)
     if (packing) {
         trees_ = rank_trees(*packing, groups_.nodes[0]);
     }
+    if (group_.nodes() > 1 && any_reach_) {
+        find_node_trees();
+    }
     available_ = available_algorithms({.nodes = group_.nodes(),
                                        .ranks_per_node = group_.most_ranks_on_a_node(),
                                        .ranks_per_gpu = ranks_per_gpu_,
@@ -259,7 +263,7 @@ void Peers::find_links(bool full)
     for (const PlacedNode &node : placement_->nodes) {
         Links links = links_of(node.topology, numbers_of(node));
         if (!full) {
-            links.gpu_gbps = links.ring_gbps = 0;
+            links.gpu_gbps = links.ring_gbps = links.exchange_gbps = links.chain_gbps = 0;
             links.switched = false;
         }
         if (std::exchange(first, false)) {
@@ -267,6 +271,22 @@ void Peers::find_links(bool full)
             continue;
         }
         links_ = slowest_of(links_, links);
+    }
+}
+
+// Nodes are mostly of one kind: what is found for one serves all that are alike.
+void Peers::find_node_trees()
+{
+    std::map<std::pair<std::uint64_t, std::vector<int>>, NodeTrees> known;
+    for (const PlacedNode &node : placement_->nodes) {
+        const std::vector<int> numbers = numbers_of(node);
+        const auto [kind, fresh] =
+            known.try_emplace({topology_hash(node.topology), numbers}, NodeTrees{});
+        if (fresh) {
+            kind->second = pack_node_trees(node.topology, numbers).value_or(NodeTrees{});
+            add_node_trees(links_, kind->second);
+        }
+        groups_.trees.push_back(kind->second.trees);
     }
 }
 

@@ -72,6 +72,7 @@ private:
     [[nodiscard]] bool probe();
     void conclude(Flags flags);
     void find_links(bool full);
+    void find_node_trees();
     void find_table();
     [[nodiscard]] std::vector<int> numbers_of(const PlacedNode &node) const;
     void say_unreachable();

@@ -63,6 +63,10 @@ void ScheduleBuilder::add(StepKind kind, int peer, BlockRange blocks, bool fused
               .by_message = by_message_,
               .channel = channel_};
     wait_for(std::exchange(also_after_, kNone));
+    if (kind != StepKind::kSend) {
+        wait_for(std::exchange(receive_after_, kNone));
+        last_receive_ = self;
+    }
     const int end = state_.empty() ? blocks.first : blocks.first + blocks.count;
     for (int block = blocks.first; block < end; ++block) {
         BlockState &state = state_[block];

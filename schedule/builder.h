@@ -31,6 +31,12 @@ public:
     // The next step waits for all of this one, besides those that its blocks ask for.
     void let_next_wait_for(int step) noexcept { also_after_ = step; }
 
+    // Likewise the next receive, or the pull that it begins. -1: nothing.
+    void let_next_receive_wait_for(int step) noexcept { receive_after_ = step; }
+
+    // Index of the last receive so far; -1: there is none.
+    [[nodiscard]] int last_receive() const noexcept { return last_receive_; }
+
     // Require 0 <= blocks.first, 1 <= blocks.count, the end within block_count, and that either all
     // or none of the blocks have been written by earlier steps.
     void send(int peer, BlockRange blocks);
@@ -54,7 +60,8 @@ private:
 
     Schedule schedule_;
     std::vector<BlockState> state_;
-    int also_after_ = -1; // of the next step; -1: nothing
+    int also_after_ = -1, receive_after_ = -1; // of the next step, of the next receive; -1: nothing
+    int last_receive_ = -1;
     std::uint8_t channel_ = 0;
     bool by_message_ = false;
 };

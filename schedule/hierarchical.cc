@@ -4,6 +4,7 @@
 
 #include "schedule/direct.h"
 #include "schedule/rounds.h"
+#include "schedule/tree_steps.h"
 
 #include <algorithm>
 #include <utility>
@@ -53,7 +54,8 @@ Place find_place(int rank, const Groups &groups)
 // what happens on the node after.
 class Hierarchy : public Program {
 public:
-    Hierarchy(int rank, const Groups &groups, const TeamAlgorithm &algorithm, int segments)
+    Hierarchy(int rank, const Groups &groups, const TeamAlgorithm &algorithm, int segments,
+              bool over_trees)
         : groups_(groups), algorithm_(algorithm), segments_(segments),
           self_(find_place(rank, groups)), slices_(most_gpus(groups)),
           slice_blocks_(algorithm.part_count(static_cast<int>(groups.nodes.size())))
@@ -67,11 +69,25 @@ public:
         for (int slice = mine.first; self_.leads && slice < mine.first + mine.count; ++slice) {
             owners_.push_back(owners_of(slice));
         }
+        const auto number = static_cast<std::size_t>(self_.node);
+        if (self_.leads && over_trees && number < groups.trees.size()) {
+            find_places(groups.trees[number]);
+        }
     }
 
     [[nodiscard]] int block_count() const override { return segments_ * slices_ * slice_blocks_; }
     [[nodiscard]] int channel_count() const override { return segments_; }
     [[nodiscard]] int round_count() const override { return far_rounds() + 2; }
+    // All segments at once would all leave the node at once, when its cards have waited for long.
+    // Two of them hide the latency of each other; of those over trees each tree has one.
+    [[nodiscard]] std::optional<RoundPlace> waits_for(int segment, int round) const override
+    {
+        const int at_once = std::max(2, static_cast<int>(places_.size()));
+        if (round > 0 || segment < at_once || !self_.leads) {
+            return {};
+        }
+        return RoundPlace{segment - at_once, 0};
+    }
     void add_round(ScheduleBuilder &to, int segment, int round) const override
     {
         if (round == 0) {
@@ -140,7 +156,11 @@ private:
             return;
         }
         to.recv_reduce_all(others_, whole(segment));
-        add_direct_reduce_scatter(to, shares(segment), self_.gpu);
+        if (places_.empty()) {
+            add_direct_reduce_scatter(to, shares(segment), self_.gpu);
+        } else {
+            add_tree(to, segment, add_way_up);
+        }
     }
 
     void add_near_after(ScheduleBuilder &to, int segment) const
@@ -148,9 +168,43 @@ private:
         if (!self_.leads) {
             return;
         }
-        add_direct_allgather(to, shares(segment), self_.gpu);
+        if (places_.empty()) {
+            add_direct_allgather(to, shares(segment), self_.gpu);
+        } else {
+            add_tree(to, segment, add_way_down);
+        }
         for (const int other : others_) {
             to.send(other, whole(segment));
+        }
+    }
+
+    // In this tree of the node, for every root; a heavy tree several times.
+    void find_places(const std::vector<TreeShape> &trees)
+    {
+        std::vector<int> leaders;
+        for (int gpu = 0; gpu < leader_count(); ++gpu) {
+            leaders.push_back(leader_of(gpu));
+        }
+        for (const TreeShape &tree : trees) {
+            std::vector<TreePlace> places;
+            for (int root = 0; root < leader_count(); ++root) {
+                places.push_back(place_of(leader_of(self_.gpu), leaders, rooted_at(tree, root)));
+            }
+            places_.insert(places_.end(), static_cast<std::size_t>(tree.weight), places);
+        }
+    }
+
+    // All ranks take the slices in the same order, so nobody waits in a circle.
+    void add_tree(ScheduleBuilder &to, int segment,
+                  void (*add_way)(ScheduleBuilder &, const TreePlace &, BlockRange)) const
+    {
+        const std::vector<TreePlace> &places =
+            places_[static_cast<std::size_t>(segment) % places_.size()];
+        for (int root = 0; root < leader_count(); ++root) {
+            const Slices slices = slices_of(root);
+            if (slices.count > 0) {
+                add_way(to, places[static_cast<std::size_t>(root)], blocks_of(segment, slices));
+            }
         }
     }
 
@@ -176,19 +230,23 @@ private:
     const int slices_, slice_blocks_;      // of a segment, of a slice
     std::vector<int> others_;              // on this GPU, without the leader
     std::vector<std::vector<int>> owners_; // of each slice of this rank
+    // By tree, then by the GPU at its root; empty: everybody exchanges with everybody.
+    std::vector<std::vector<TreePlace>> places_;
 };
 
 } // namespace
 
 std::unique_ptr<Program> hierarchical_program(int rank, const Groups &groups,
-                                              BetweenNodes algorithm, int segments)
+                                              BetweenNodes algorithm, int segments, bool over_trees)
 {
-    return std::make_unique<Hierarchy>(rank, groups, team_algorithm(algorithm), segments);
+    return std::make_unique<Hierarchy>(rank, groups, team_algorithm(algorithm), segments,
+                                       over_trees);
 }
 
-Schedule build_hierarchical(int rank, const Groups &groups, BetweenNodes algorithm, int segments)
+Schedule build_hierarchical(int rank, const Groups &groups, BetweenNodes algorithm, int segments,
+                            bool over_trees)
 {
-    return build_program(Hierarchy(rank, groups, team_algorithm(algorithm), segments));
+    return build_program(Hierarchy(rank, groups, team_algorithm(algorithm), segments, over_trees));
 }
 
 } // namespace hetcoll

@@ -2,6 +2,7 @@
 // of ranks on a GPU, GPUs on a node and ranks on a node, and any placement of the ranks.
 #pragma once
 
+#include "schedule/algorithms.h"
 #include "schedule/program.h"
 
 #include <cstdint>
@@ -15,6 +16,8 @@ using GpuGroup = std::vector<int>;        // ranks that share a GPU, the first o
 using NodeGroups = std::vector<GpuGroup>; // the GPUs of a node, at least one
 struct Groups {
     std::vector<NodeGroups> nodes;
+    // Of each node, over the places of its GPUs; a node, or all of them, may have none.
+    std::vector<std::vector<TreeShape>> trees{};
 };
 
 enum class BetweenNodes : std::uint8_t { kRing, kRabenseifner, kRecursiveDoubling };
@@ -31,6 +34,11 @@ inline constexpr int kMostSegments = 256; // a channel each
 // 3 On a node: allgather, the owners send their slices to the other leaders.
 // 4 On a GPU: the leader sends the result to the others.
 //
+// Phases 1 and 3 are exchanges of everybody with everybody. Where some GPUs of a node have no fast
+// link to each other they may go `over_trees`: slice by slice up a tree that hangs at the slice's
+// owner, and down the same tree (Blink's trees with one root a partition). A segment takes one of
+// its node's trees, in turn and as often as they weigh. Nodes without trees do as the others.
+//
 // All this for each of `segments` parts of the vector, each in a channel of its own, so that one
 // segment is between nodes while another one is on the node.
 //
@@ -44,14 +52,18 @@ inline constexpr int kMostSegments = 256; // a channel each
 //   3       g-1             (g-1) w/m        -
 //   4       q-1             q-1              -
 //
+// Over trees a leader sends and receives a vector in all for each of its links, in both phases
+// together.
+//
 // So each node sends 2(H-1)/H of the vector to other nodes, however many ranks it has, and as much
 // with Rabenseifner's algorithm if H is a power of two. Recursive doubling sends log2(H) vectors.
 //
 // Requires that `rank` is in `groups`, and 1 <= segments <= kMostSegments.
 [[nodiscard]] Schedule build_hierarchical(int rank, const Groups &groups, BetweenNodes algorithm,
-                                          int segments);
+                                          int segments, bool over_trees = false);
 // The same round by round; `groups` outlives it.
 [[nodiscard]] std::unique_ptr<Program> hierarchical_program(int rank, const Groups &groups,
-                                                            BetweenNodes algorithm, int segments);
+                                                            BetweenNodes algorithm, int segments,
+                                                            bool over_trees = false);
 
 } // namespace hetcoll

@@ -4,7 +4,13 @@
 
 #include "schedule/builder.h"
 
+#include <optional>
+
 namespace hetcoll {
+
+struct RoundPlace {
+    int channel, round;
+};
 
 class Program {
 public:
@@ -16,6 +22,12 @@ public:
     // Adds the steps of a round, some of which are empty; the channel is set by the caller.
     // Channels have no block in common.
     virtual void add_round(ScheduleBuilder &to, int channel, int round) const = 0;
+    // The round, of an earlier channel, whose receives must all be done before the first one of
+    // this round.
+    [[nodiscard]] virtual std::optional<RoundPlace> waits_for(int /*channel*/, int /*round*/) const
+    {
+        return {};
+    }
 };
 
 [[nodiscard]] Schedule build_program(const Program &program);

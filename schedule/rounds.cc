@@ -37,10 +37,18 @@ private:
 Schedule build_program(const Program &program)
 {
     ScheduleBuilder steps(program.block_count(), program.channel_count());
+    const int rounds = program.round_count();
+    std::vector<int> last_receive; // by channel and round; -1: there is none
     for (int channel = 0; channel < program.channel_count(); ++channel) {
         steps.set_channel(channel);
-        for (int round = 0; round < program.round_count(); ++round) {
+        for (int round = 0; round < rounds; ++round) {
+            const auto before = program.waits_for(channel, round);
+            const int earlier = steps.last_receive();
+            steps.let_next_receive_wait_for(before ? last_receive[static_cast<std::size_t>(
+                                                         before->channel * rounds + before->round)]
+                                                   : -1);
             program.add_round(steps, channel, round);
+            last_receive.push_back(steps.last_receive() == earlier ? -1 : steps.last_receive());
         }
     }
     return std::move(steps).finish();

@@ -1,8 +1,10 @@
 // The two halves of an allreduce in a tree, for one rank.
 #pragma once
 
+#include "schedule/algorithms.h"
 #include "schedule/builder.h"
 
+#include <span>
 #include <vector>
 
 namespace hetcoll {
@@ -12,6 +14,12 @@ struct TreePlace {
     int parent = -1; // none: the root
     std::vector<int> children;
 };
+
+// Of `rank` in a tree of ranks[v], v a vertex.
+[[nodiscard]] TreePlace place_of(int rank, std::span<const int> ranks, const TreeShape &tree);
+
+// The same tree, hung up at another vertex.
+[[nodiscard]] TreeShape rooted_at(TreeShape tree, int vertex);
 
 // Reduces the children's sums and its own part, and passes the sum on.
 void add_way_up(ScheduleBuilder &steps, const TreePlace &place, BlockRange blocks);

@@ -15,36 +15,6 @@
 namespace hetcoll {
 namespace {
 
-TreePlace place_of(int rank, std::span<const int> ranks, const TreeShape &tree)
-{
-    TreePlace place;
-    for (std::size_t vertex = 0; vertex < ranks.size(); ++vertex) {
-        const int above = tree.parent[vertex];
-        if (above < 0) {
-            continue;
-        }
-        if (ranks[vertex] == rank) {
-            place.parent = ranks[above];
-        }
-        if (ranks[above] == rank) {
-            place.children.push_back(ranks[vertex]);
-        }
-    }
-    std::sort(place.children.begin(), place.children.end());
-    return place;
-}
-
-// The same tree, hung up at another vertex.
-TreeShape rooted_at(TreeShape tree, int vertex)
-{
-    tree.root = vertex;
-    for (int above = -1; vertex >= 0;) {
-        const int next = std::exchange(tree.parent[vertex], above);
-        above = std::exchange(vertex, next);
-    }
-    return tree;
-}
-
 struct Weights {
     int divisor = 0; // what one block weighs
     int blocks = 0;  // of all trees
@@ -91,6 +61,35 @@ void add_host_ring(ScheduleBuilder &steps, int rank, std::span<const int> ranks,
 }
 
 } // namespace
+
+TreePlace place_of(int rank, std::span<const int> ranks, const TreeShape &tree)
+{
+    TreePlace place;
+    for (std::size_t vertex = 0; vertex < ranks.size(); ++vertex) {
+        const int above = tree.parent[vertex];
+        if (above < 0) {
+            continue;
+        }
+        if (ranks[vertex] == rank) {
+            place.parent = ranks[above];
+        }
+        if (ranks[above] == rank) {
+            place.children.push_back(ranks[vertex]);
+        }
+    }
+    std::sort(place.children.begin(), place.children.end());
+    return place;
+}
+
+TreeShape rooted_at(TreeShape tree, int vertex)
+{
+    tree.root = vertex;
+    for (int above = -1; vertex >= 0;) {
+        const int next = std::exchange(tree.parent[vertex], above);
+        above = std::exchange(vertex, next);
+    }
+    return tree;
+}
 
 void add_way_up(ScheduleBuilder &steps, const TreePlace &place, BlockRange blocks)
 {

@@ -38,7 +38,8 @@ private:
 class Rounds : public StepFeed {
 public:
     explicit Rounds(std::unique_ptr<Program> program)
-        : program_(std::move(program)), round_(static_cast<std::size_t>(program_->channel_count()))
+        : program_(std::move(program)), round_(static_cast<std::size_t>(program_->channel_count())),
+          steps_(round_.size()), last_receive_(round_.size())
     {
     }
 
@@ -51,10 +52,22 @@ public:
         while (fed.empty() && round < program_->round_count()) {
             ScheduleBuilder steps = ScheduleBuilder::unordered();
             steps.set_channel(channel);
+            auto before = program_->waits_for(channel, round);
             program_->add_round(steps, channel, round++);
-            const Schedule made = std::move(steps).finish();
-            for (const Step &step : made.steps) {
-                fed.push_back({.step = step, .after = {}});
+            int &made = steps_[static_cast<std::size_t>(channel)];
+            std::vector<int> &last = last_receive_[static_cast<std::size_t>(channel)];
+            last.push_back(-1);
+            const Schedule round_steps = std::move(steps).finish();
+            for (const Step &step : round_steps.steps) {
+                FedStep &next = fed.emplace_back(FedStep{.step = step, .after = {}});
+                if (step.kind != StepKind::kSend) {
+                    last.back() = made;
+                    if (before) {
+                        next.after.push_back(place_of(*before));
+                        before.reset();
+                    }
+                }
+                ++made;
             }
         }
         return fed;
@@ -62,8 +75,16 @@ public:
     [[nodiscard]] bool knows_order() const override { return false; }
 
 private:
+    // Of its last receive. Earlier channels are fed first.
+    [[nodiscard]] StepPlace place_of(const RoundPlace &round) const
+    {
+        return {round.channel, last_receive_[static_cast<std::size_t>(round.channel)]
+                                            [static_cast<std::size_t>(round.round)]};
+    }
+
     std::unique_ptr<Program> program_;
-    std::vector<int> round_; // by channel: the next one
+    std::vector<int> round_, steps_;             // by channel: the next one, how many there are
+    std::vector<std::vector<int>> last_receive_; // by channel and round; -1: there is none
 };
 
 } // namespace

@@ -8,7 +8,8 @@ namespace hetcoll {
 
 [[nodiscard]] constexpr bool runs_as_schedule(Algorithm algorithm) noexcept
 {
-    return contains(kMessageAlgorithms | bit(Algorithm::kTree) | bit(Algorithm::kHierarchical),
+    return contains(kMessageAlgorithms | bit(Algorithm::kTree) | bit(Algorithm::kHierarchical) |
+                        bit(Algorithm::kWeighted),
                     algorithm);
 }
 

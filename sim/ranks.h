@@ -15,8 +15,9 @@ namespace hetcoll {
 struct Ranks {
     std::vector<int> node_of; // by rank
     Groups groups;
-    RankTrees trees; // if `available` has kTree
-    Query query;     // of any size: ranks, nodes, links, what can run
+    RankTrees trees;           // if `available` has kTree
+    std::vector<double> rates; // GB/s of each to all others; empty: links are shared in other ways
+    Query query;               // of any size: ranks, nodes, links, what can run
 
     [[nodiscard]] int size() const noexcept { return static_cast<int>(node_of.size()); }
 };

@@ -2,6 +2,7 @@
 
 #include "schedule/algorithms.h"
 #include "schedule/rounds.h"
+#include "schedule/weighted.h"
 #include "sim/kernels.h"
 #include "sim/meeting_time.h"
 #include "sim/rank.h"
@@ -26,6 +27,34 @@ std::vector<int> node_runs(const Ranks &ranks)
     return runs;
 }
 
+// As Engine::find_shares().
+RankShares shares_of(const Ranks &ranks, const SimCall &call)
+{
+    const Links &links = ranks.query.links;
+    return rank_shares(call.shares, ranks.size(), ranks.rates,
+                       links.gpu_gbps > 0 ? links.gpu_gbps : links.host_gbps,
+                       call.forced == Algorithm::kWeighted);
+}
+
+Query query_of(const Ranks &ranks, const SimCall &call)
+{
+    Query query = ranks.query;
+    query.bytes = call.bytes;
+    query.element_bytes = call.element_bytes;
+    query.chunk_bytes = call.chunk_bytes;
+    query.available = available_at(ranks, call.bytes <= call.small_limit);
+    if (call.forced) {
+        query.available = static_cast<AlgorithmSet>(ranks.query.available | bit(Algorithm::kHost));
+        query.forced = call.forced;
+    }
+    const RankShares shares = shares_of(ranks, call);
+    query.links.weighted_gbps = shares.vector_gbps();
+    if (!shares.shares.empty() && (call.forced || call.bytes > call.small_limit)) {
+        query.available |= bit(Algorithm::kWeighted);
+    }
+    return query;
+}
+
 // What one rank runs, as Engine::build() makes it, but round by round where it is long.
 std::unique_ptr<StepFeed> feed_of(const Ranks &ranks, const SimCall &call, const Choice &choice,
                                   int rank)
@@ -34,15 +63,18 @@ std::unique_ptr<StepFeed> feed_of(const Ranks &ranks, const SimCall &call, const
     switch (choice.algorithm) {
     case Algorithm::kRing: return feed_program(program_for_all(kRingOfTeam, rank, size));
     case Algorithm::kHierarchical:
-        return feed_program(hierarchical_program(rank, ranks.groups,
-                                                 between_nodes_of(choice.between_nodes),
-                                                 hierarchy_segments(call.bytes)));
+        return feed_program(
+            hierarchical_program(rank, ranks.groups, between_nodes_of(choice.between_nodes),
+                                 hierarchy_segments(call.bytes), choice.over_trees));
     case Algorithm::kTree:
         return feed_schedule(build_trees(rank, ranks.trees.ranks, ranks.trees.trees,
                                          host_parts(ranks.query.links, size, call.bytes)));
     case Algorithm::kOrdered:
         return feed_schedule(choice.node_by_node ? build_ordered(rank, node_runs(ranks))
                                                  : build_ordered(rank, size));
+    case Algorithm::kWeighted:
+        return feed_schedule(build_weighted(rank, shares_of(ranks, call).shares,
+                                            weighted_segments(call.bytes, size)));
     default: return feed_schedule(build_schedule(choice.algorithm, rank, size));
     }
 }
@@ -132,15 +164,7 @@ private:
 
 Result<Choice> choose_simulated(const Ranks &ranks, const SimCall &call)
 {
-    Query query = ranks.query;
-    query.bytes = call.bytes;
-    query.element_bytes = call.element_bytes;
-    query.chunk_bytes = call.chunk_bytes;
-    query.available = available_at(ranks, call.bytes <= call.small_limit);
-    if (call.forced) {
-        query.available = static_cast<AlgorithmSet>(ranks.query.available | bit(Algorithm::kHost));
-        query.forced = call.forced;
-    }
+    const Query query = query_of(ranks, call);
     Choice choice = choose(query, call.table);
     if (choice.forced_unavailable) {
         return error(Errc::kUnsupported, "%s cannot run on %d ranks on %d node%s of this kind",
@@ -165,12 +189,9 @@ Result<SimResult> simulate(const Cluster &cluster, const Ranks &ranks, const Sim
     if (!run.ok()) {
         return run.take_status();
     }
-    Query query = ranks.query;
-    query.bytes = call.bytes;
-    query.chunk_bytes = call.chunk_bytes;
     return SimResult{.choice = *choice,
                      .us = run->outcome.us,
-                     .predicted_us = predict_us(choice->algorithm, query),
+                     .predicted_us = predict_us(choice->algorithm, query_of(ranks, call)),
                      .transfers = run->outcome.transfers,
                      .cost = run->cost};
 }

@@ -5,6 +5,7 @@
 #include "sim/child.h"
 #include "sim/machine.h"
 #include "sim/ranks.h"
+#include "tuning/rank_shares.h"
 #include "tuning/table.h"
 
 #include <optional>
@@ -18,6 +19,7 @@ struct SimCall {
     std::size_t chunk_bytes = 0;              // 0: as chosen
     std::size_t small_limit = 8192;
     const Table *table = nullptr;
+    ShareSetting shares{}; // coll_hetcoll_shares
     MessagePath path = MessagePath::kDirect;
     bool meetings = true; // the ranks' agreements before and after are part of the time
 };

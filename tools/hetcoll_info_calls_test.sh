@@ -16,6 +16,7 @@ says 1 '8 ranks cannot be on 16 nodes' --model --ranks 8 --nodes 16 --intra 1 --
 call='--explain --bytes 4M --ranks 64 --nodes 8'
 says 0 'served by  hierarchical' $call --topology "$machines/dgxa100.topology"
 says 0 'links      unknown' $call
+says 0 'between nodes, over trees on them' --explain --bytes 16M --ranks 16 --nodes 2 --topology "$machines/dgx1v.topology"
 says 0 'served by  tree' --explain --bytes 4M --ranks 5 --topology "$machines/dgx1v-01234.topology"
 says 0 'asked for, tree, cannot run here' $call --algorithm tree
 says 0 'it is asked for' $call --algorithm ring

@@ -34,7 +34,8 @@ Result<std::vector<Asked>> asked_algorithms(const SimOptions &options, const Ran
         } else if (name == "all") {
             for (int i = 0; i < kAlgorithmCount; ++i) {
                 const auto algorithm = static_cast<Algorithm>(i);
-                if (contains(ranks.query.available | bit(Algorithm::kHost), algorithm)) {
+                const bool shares = algorithm == Algorithm::kWeighted && options.shares != "off";
+                if (shares || contains(ranks.query.available | bit(Algorithm::kHost), algorithm)) {
                     asked.push_back({algorithm_name(algorithm), algorithm, false});
                 }
             }
@@ -75,6 +76,11 @@ public:
                     options_.between_nodes.c_str());
             }
         }
+        Result<ShareSetting> shares = parse_shares(options_.shares);
+        if (!shares.ok()) {
+            return shares.take_status();
+        }
+        shares_ = std::move(*shares);
         if (!options_.table.empty()) {
             Result<TableFile> file = read_table(options_.table);
             if (!file.ok()) {
@@ -207,6 +213,7 @@ private:
                            .chunk_bytes = options_.chunk_bytes,
                            .small_limit = options_.small_limit,
                            .table = table_ ? &*table_ : nullptr,
+                           .shares = shares_,
                            .path = options_.path,
                            .meetings = options_.meetings};
         Result<SimResult> result =
@@ -247,6 +254,7 @@ private:
     const SimOptions &options_;
     std::optional<Algorithm> between_;
     std::optional<Table> table_;
+    ShareSetting shares_;
     SimFacts facts_;
     std::vector<SimRow> rows_;
     Measurements measurements_;

@@ -26,6 +26,10 @@ expect "switches that reduce" " in_network  *direct " \
     "$tool/hetcoll_sim" --topology "$machines/netreduce.cluster" --nodes 20 --bytes 1M --algorithm in_network
 expect "what cannot run is left out of a list" "# tree cannot run on 4 ranks" \
     "$tool/hetcoll_sim" --topology "$machines/awan64.cluster" --nodes 4 --bytes 64K --algorithm tree,ring
+expect "weighted shares" " weighted  *mapped " \
+    "$tool/hetcoll_sim" --topology "$machines/pcie8.topology" --bytes 1M --algorithm weighted --shares 2,1,1,1,1,1,1,0
+expect "no such shares" "coll_hetcoll_shares '2;1' is unknown" \
+    "$tool/hetcoll_sim" --topology "$machines/pcie8.topology" --bytes 1M --shares "2;1"
 expect "an unknown algorithm" "'rings' is none of hetcoll's" \
     "$tool/hetcoll_sim" --topology "$machines/awan64.cluster" --nodes 4 --bytes 8 --algorithm rings
 expect "too many nodes" "has 64 nodes, --nodes asks for 65" \

@@ -181,7 +181,8 @@ std::string explain(Query query, const NodesView &view, std::size_t small_limit,
     std::string text = print_call(query) + print_links(view.links, known) + shares;
     text += std::string("served by  ") + algorithm_name(choice.algorithm);
     if (choice.algorithm == Algorithm::kHierarchical) {
-        text += format(", %s between nodes", algorithm_name(choice.between_nodes));
+        text += format(", %s between nodes%s", algorithm_name(choice.between_nodes),
+                       choice.over_trees ? ", over trees on them" : "");
     }
     if (contains(kMessageAlgorithms | bit(Algorithm::kTree) | bit(Algorithm::kHierarchical) |
                      bit(Algorithm::kWeighted),

@@ -37,6 +37,8 @@ bool parse_sim_options(int argc, char **argv, SimOptions &options, int &exit_cod
                    "of a hierarchical that is asked for: ring, rabenseifner, recursive_doubling");
     app.add_option("--table", options.table, "a tuning table to choose by");
     app.add_option("--machine", options.machine, "with --table: whose rules, if it has several");
+    app.add_option("--shares", options.shares, "as coll_hetcoll_shares, for weighted")
+        ->type_name("LIST");
     app.add_option("--chunk", options.chunk_bytes, "as coll_hetcoll_chunk_bytes")
         ->transform(sizes)
         ->type_name("SIZE");

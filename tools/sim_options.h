@@ -16,6 +16,7 @@ struct SimOptions {
     std::vector<std::string> algorithms; // auto, or names
     std::string between_nodes;
     std::string table, machine;
+    std::string shares = "off";
     std::size_t chunk_bytes = 0, small_limit = 8192;
     MessagePath path = MessagePath::kDirect;
     std::size_t message_bytes = 170u << 10; // of in_network

@@ -73,6 +73,7 @@ Choice choose(const Query &query, const Table *table) noexcept
     }
     if (choice.algorithm == Algorithm::kHierarchical) {
         choice.between_nodes = between ? *between : fastest_between_nodes(query);
+        choice.over_trees = goes_over_trees(query);
     }
     choice.node_by_node = choice.algorithm == Algorithm::kOrdered && adds_node_by_node(query);
     if (query.chunk_bytes != 0) {

@@ -90,9 +90,14 @@ enum class CallMemory : std::uint8_t {
 struct Links {
     double gpu_gbps = 0;  // slowest route between two GPUs of a node; 0: not mapped
     double ring_gbps = 0; // slowest route between neighbours of the ring on a node; 0: as gpu_gbps
-    double tree_gbps = 0; // vector bytes a second through all packed trees; 0: none packed
-    int tree_depth = 2;   // of the deepest packed tree
-    int tree_count = 1;   // packed trees, which share tree_gbps
+    // Into a GPU while all of its node read all others, and of a vector along the chain of a node's
+    // ranks and back at once, with links that several transfers cross. 0: not known.
+    double exchange_gbps = 0, chain_gbps = 0;
+    double tree_gbps = 0;        // vector bytes a second through all packed trees; 0: none packed
+    int tree_depth = 2;          // of the deepest packed tree
+    int tree_count = 1;          // packed trees, which share tree_gbps
+    double node_tree_gbps = 0;   // likewise of a hierarchy's trees on a node, up and down; 0: none
+    int node_tree_depth = 0;     // of these, hung up anywhere
     double weighted_gbps = 0;    // vector bytes a second with the ranks' shares; 0: they have none
     bool switched = false;       // a node's GPUs exchange with all others at gpu_gbps at once
     double host_gbps = 10;       // of one rank through pinned memory, each way
@@ -147,6 +152,7 @@ struct Choice {
     // Of the hierarchy's second phase: kRing, kRabenseifner or kRecursiveDoubling.
     Algorithm between_nodes = Algorithm::kRing;
     bool node_by_node = false; // kOrdered: the chain goes from node to node, see ordered.cc
+    bool over_trees = false;   // kHierarchical: on nodes that have trees, see hierarchical.h
     int late = -1;             // kWeighted: the rank that comes last, and reduces nothing
     std::size_t chunk_bytes =
         kLargestChunkBytes; // in one message; a multiple of 16: whole elements

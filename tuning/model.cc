@@ -1,5 +1,7 @@
 #include "tuning/model.h"
 
+#include "tuning/model_case.h"
+
 #include <algorithm>
 #include <bit>
 
@@ -14,89 +16,14 @@ constexpr std::uint64_t kMinChunkBytes = 64 * kKiB;
 // Copy out, wire, copy in and kernel overlap well with this many chunks of the largest message; a
 // tree is deeper.
 constexpr std::uint64_t kChunksPerMessage = 4;
-constexpr std::uint64_t kChunksPerTree = 16;
+constexpr std::uint64_t kChunksPerTree = 32;
 constexpr std::uint64_t kChunkMultiple = 4 * kKiB;
 
-// Half of Rabenseifner's exchanges cross the network's middle, while in the ring a rank talks to
-// its neighbours only: the same bytes take this much longer, so the ring is taken where its
-// messages cost less than an eighth of its bytes.
-constexpr double kCrossing = 1.125;
-// A reduction reads two operands and writes one.
-constexpr double kReductionTraffic = 3;
 // The ring reads and writes GPU memory five times an element and step: three for the
 // reduce-scatter, two for the allgather.
 constexpr double kRingTraffic = 5;
 // Pairs of GPUs without a switch between them get in each other's way.
 constexpr double kContention = 2;
-
-double us(double bytes, double gbps) { return bytes / (gbps * 1e3); }
-
-int log2_floor(int value) { return std::bit_width(static_cast<unsigned>(value)) - 1; }
-int log2_ceil(int value)
-{
-    return log2_floor(value) + (std::has_single_bit(unsigned(value)) ? 0 : 1);
-}
-
-// The call in the words of the forms.
-struct Case {
-    explicit Case(const Query &query)
-        : links(query.links), bytes(static_cast<double>(query.bytes)),
-          ranks(std::max(query.ranks, 1)), nodes(std::clamp(query.nodes, 1, ranks)),
-          local(node_shape(query).max), local_min(node_shape(query).min),
-          sharing(std::clamp(query.ranks_per_gpu, 1, local))
-    {
-        one_gpu = local == sharing;
-        gpus = (local + sharing - 1) / sharing;
-    }
-
-    // One step on a node: ranks of one GPU launch and copy in turn, and share its port.
-    [[nodiscard]] double turns_us() const { return (sharing - 1) * links.launch_us; }
-    [[nodiscard]] double near_us() const
-    {
-        return (mapped() ? links.gpu_latency_us : links.host_latency_us) + turns_us();
-    }
-    [[nodiscard]] double near_gbps() const
-    {
-        if (!mapped()) {
-            return links.host_gbps / sharing;
-        }
-        return one_gpu ? links.memory_gbps / 2 / sharing : links.gpu_gbps / sharing;
-    }
-    // A ring that follows the ranks leaves a GPU only once.
-    [[nodiscard]] double ring_gbps() const
-    {
-        if (!mapped() || one_gpu) {
-            return near_gbps();
-        }
-        return links.ring_gbps > 0 ? links.ring_gbps : links.gpu_gbps;
-    }
-    // Between nodes, while `crossing` ranks of a node send at once.
-    [[nodiscard]] double far_gbps(double crossing) const
-    {
-        return std::min(links.host_gbps, links.node_gbps / crossing);
-    }
-    [[nodiscard]] bool mapped() const { return links.gpu_gbps > 0; }
-    [[nodiscard]] double memory_us(double traffic) const { return us(traffic, links.memory_gbps); }
-    [[nodiscard]] double reduction_us(double reduced) const
-    {
-        return memory_us(kReductionTraffic * reduced * sharing);
-    }
-    // Every GPU reads `remote` bytes of the others, and they read as much of it.
-    [[nodiscard]] double all_to_all_us(double remote) const
-    {
-        if (one_gpu) {
-            return 0;
-        }
-        const double share = links.switched ? 1 : gpus * gpus / (4 * (gpus - 1)); // of the middle
-        return us(remote * std::max(share, 1.0), mapped() ? links.gpu_gbps : links.host_gbps);
-    }
-
-    const Links &links;
-    double bytes;
-    int ranks, nodes, local, local_min, sharing;
-    double gpus; // of a node
-    bool one_gpu;
-};
 
 // How many of the rounds of doubling distances stay on a node, if ranks lie there in order.
 struct Rounds {
@@ -218,13 +145,15 @@ Prediction copy_in(const Case &c)
     return cost;
 }
 
-// A tree of one branch, along which a vector goes up and down; ranks of a node are neighbours.
+// A tree of one branch, along which a vector goes up and down; ranks of a node are neighbours. A
+// node's cards carry both ways to both neighbours: a vector up and one down in each direction.
 Prediction chain_of_ranks(const Case &c, double chunk)
 {
     const double hops = 2.0 * (c.ranks - 1), far_hops = 2.0 * (c.nodes - 1);
-    const double gbps = c.nodes > 1
-                            ? std::min(c.local > 1 ? c.ring_gbps() : c.far_gbps(1), c.far_gbps(1))
-                            : c.ring_gbps();
+    const double far = c.chain_far_gbps(c.local > 1 ? 1 : 2);
+    const double gbps = c.nodes == 1  ? c.chain_gbps()
+                        : c.local > 1 ? std::min(c.chain_gbps(), far)
+                                      : far;
     const double first = std::min(c.bytes, chunk);
     return {
         .latency_us =
@@ -239,10 +168,11 @@ Prediction chain_of_nodes(const Case &c, double chunk)
 {
     const double hops = 2.0 * (c.nodes - 1), first = std::min(c.bytes, chunk);
     const double near = us((c.local - 1) * c.bytes, c.near_gbps());
-    const double far = c.nodes > 1 ? us(c.bytes, c.far_gbps(1)) : 0;
+    const double far_gbps = c.chain_far_gbps(2);
+    const double far = c.nodes > 1 ? us(c.bytes, far_gbps) : 0;
     return {
         .latency_us = hops * c.links.node_latency_us + (c.nodes + 1) * c.near_us(),
-        .bandwidth_us = (c.nodes > 1 ? us(hops * first, c.far_gbps(1)) : 0) + std::max(near, far),
+        .bandwidth_us = (c.nodes > 1 ? us(hops * first, far_gbps) : 0) + std::max(near, far),
         .reduction_us = c.nodes * c.reduction_us(first),
     };
 }
@@ -327,75 +257,6 @@ Prediction in_network(const Case &c, const Query &query, double chunk)
         .reduction_us = std::max(us(served * c.bytes, kHostSumGbps) - wire, 0.0) +
                         (slices - 1) * c.reduction_us(std::min(slice, chunk)),
     };
-}
-
-// One rank a node and lane: `lanes` of them share the network cards.
-Prediction exchange(Algorithm algorithm, const Case &c, double lanes, double chunk)
-{
-    const double slice = c.bytes / lanes, n = c.nodes, gbps = c.far_gbps(lanes);
-    const double rounds = log2_floor(c.nodes), alpha = c.links.node_latency_us;
-    const double folds = std::has_single_bit(unsigned(c.nodes)) ? 0 : 2;
-    if (algorithm == Algorithm::kRecursiveDoubling) {
-        const double all = rounds + folds;
-        return {all * alpha, all * us(slice, gbps),
-                rounds * c.reduction_us(std::min(slice, chunk))};
-    }
-    if (algorithm == Algorithm::kRabenseifner) {
-        const double p = static_cast<double>(1u << log2_floor(c.nodes));
-        return {(2 * rounds + folds) * alpha,
-                us((2 * kCrossing * (p - 1) / p + folds) * slice, gbps),
-                rounds * c.reduction_us(std::min(slice / 2, chunk))};
-    }
-    return {2 * (n - 1) * alpha, us(2 * (n - 1) / n * slice, gbps),
-            (n - 1) * c.reduction_us(std::min(slice / n, chunk))};
-}
-
-constexpr Algorithm kBetweenNodes[] = {Algorithm::kRecursiveDoubling, Algorithm::kRabenseifner,
-                                       Algorithm::kRing};
-
-int lanes_of(const Case &c) { return std::max(c.local_min / c.sharing, 1); }
-
-Algorithm between_nodes(const Case &c, double chunk)
-{
-    Algorithm best = kBetweenNodes[0];
-    double best_us = exchange(best, c, lanes_of(c), chunk).total_us();
-    for (const Algorithm algorithm : kBetweenNodes) {
-        const double total = exchange(algorithm, c, lanes_of(c), chunk).total_us();
-        if (total < best_us) {
-            best = algorithm;
-            best_us = total;
-        }
-    }
-    return best;
-}
-
-// Three phases of several segments: the longest one sets the pace, the others show once.
-Prediction hierarchical(const Case &c, double chunk)
-{
-    const double lanes = lanes_of(c), gpus = c.gpus;
-    const Prediction far = exchange(between_nodes(c, chunk), c, lanes, chunk);
-    Prediction sum;
-    double near_us = 0;
-    if (gpus > 1) {
-        const bool direct = c.mapped() && c.links.switched;
-        sum.latency_us +=
-            direct ? 2 * (c.links.launch_us + c.links.handshake_us) : 2 * (gpus - 1) * c.near_us();
-        const double gbps = !c.mapped()                        ? c.links.host_gbps
-                            : c.links.ring_gbps > 0 && !direct ? c.links.ring_gbps
-                                                               : c.links.gpu_gbps;
-        near_us = us(2 * (gpus - 1) / gpus * c.bytes, gbps);
-        sum.reduction_us += c.memory_us(kReductionTraffic * c.bytes / gpus);
-    }
-    if (c.sharing > 1) { // one kernel gathers, one spreads: s + 1 vectors each
-        sum.latency_us += 2 * (c.links.launch_us + c.links.handshake_us);
-        sum.reduction_us += c.memory_us(2 * (c.sharing + 1.0) * c.bytes);
-    }
-    const double segments = hierarchy_segments(static_cast<std::size_t>(c.bytes));
-    const double longest = std::max(near_us, far.bandwidth_us);
-    sum.latency_us += far.latency_us;
-    sum.bandwidth_us = longest + (near_us + far.bandwidth_us - longest) / segments;
-    sum.reduction_us += far.reduction_us;
-    return sum;
 }
 
 } // namespace
@@ -488,7 +349,13 @@ bool adds_node_by_node(const Query &query) noexcept
 Algorithm fastest_between_nodes(const Query &query) noexcept
 {
     const Case c(query);
-    return between_nodes(c, static_cast<double>(model_chunk(Algorithm::kHierarchical, query)));
+    return best_between_nodes(c, static_cast<double>(model_chunk(Algorithm::kHierarchical, query)));
+}
+
+bool goes_over_trees(const Query &query) noexcept
+{
+    const Case c(query);
+    return over_trees(c, static_cast<double>(model_chunk(Algorithm::kHierarchical, query)));
 }
 
 } // namespace hetcoll

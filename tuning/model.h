@@ -40,17 +40,21 @@ struct Prediction {
 [[nodiscard]] AlgorithmSet allowed(const Query &query) noexcept;
 // The fastest of a set; on a tie the earlier one, of an empty set kHost.
 [[nodiscard]] Algorithm fastest(AlgorithmSet set, const Query &query) noexcept;
-// The fastest algorithm for the slices that the hierarchy exchanges between nodes.
 // Whether kOrdered is faster from node to node than from rank to rank.
 [[nodiscard]] bool adds_node_by_node(const Query &query) noexcept;
+// The fastest algorithm for the slices that the hierarchy exchanges between nodes.
 [[nodiscard]] Algorithm fastest_between_nodes(const Query &query) noexcept;
-// Into how many parts the hierarchy cuts a vector, so that its phases overlap; a smaller part is
-// mostly latency.
+// Whether the hierarchy is faster over trees on the nodes that have some.
+[[nodiscard]] bool goes_over_trees(const Query &query) noexcept;
+// Into how many parts the hierarchy cuts a vector, so that its phases overlap. A smaller part is
+// mostly latency, and each costs its kernels: the last four only where a part is large.
 [[nodiscard]] constexpr int hierarchy_segments(std::size_t bytes) noexcept
 {
-    constexpr std::size_t kSegmentBytes = 2u << 20, kMost = 4;
-    const std::size_t segments = bytes / kSegmentBytes;
-    return static_cast<int>(segments < 1 ? 1 : segments > kMost ? kMost : segments);
+    constexpr std::size_t kSmall = 2u << 20, kLarge = 8u << 20, kFew = 4, kMost = 8;
+    const std::size_t few = bytes / kSmall < kFew ? bytes / kSmall : kFew;
+    const std::size_t many = bytes / kLarge < kMost ? bytes / kLarge : kMost;
+    const std::size_t segments = many > few ? many : few;
+    return static_cast<int>(segments < 1 ? 1 : segments);
 }
 // The same of kWeighted: while a segment is gathered the next is reduced. Bounded by the steps of a
 // schedule, of which a rank has 4 (ranks - 1) a segment.

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <numeric>
 #include <set>
+#include <utility>
 
 namespace hetcoll {
 namespace {
@@ -40,6 +42,93 @@ double ring_gbps(const Topology &node, const std::vector<int> &vertices)
     return slowest;
 }
 
+// Of some transfers that run at once: what each crosses, and what the fullest link makes of it.
+class Together {
+public:
+    explicit Together(const Topology &node) : node_(node) {}
+
+    void add(int from, int to)
+    {
+        const Route route = find_route(node_, from, to);
+        possible_ = possible_ && route.kind != RouteKind::kNone;
+        // To, between and from switches links lie side by side and fill alike.
+        const auto end = [&](const Hop &hop) {
+            const Link &link = link_of(hop);
+            return link.a == from || link.b == from ? 0 : link.a == to || link.b == to ? 1 : 2;
+        };
+        double wide[3] = {};
+        for (const Hop &hop : route.links) {
+            wide[end(hop)] += link_of(hop).total_gbps();
+        }
+        const bool side_by_side = route.kind == RouteKind::kNvSwitch;
+        for (const Hop &hop : route.links) {
+            Use &use = uses_[{hop.link, hop.forward}];
+            use.gbps = side_by_side ? wide[end(hop)] : link_of(hop).total_gbps();
+            ++use.transfers;
+            use.in_turn += 1 / route.gbps;
+        }
+    }
+
+    // Of each transfer, where links share what they have among all that cross them; 0: one has no
+    // way.
+    [[nodiscard]] double sharing_gbps(double transfers) const
+    {
+        double slowest = 0;
+        for (const auto &[link, use] : uses_) {
+            const double gbps = use.gbps * transfers / use.transfers;
+            slowest = slowest == 0 ? gbps : std::min(slowest, gbps);
+        }
+        return possible_ ? slowest : 0;
+    }
+    // Of all transfers of a link one after the other, each at the rate of its own way.
+    [[nodiscard]] double in_turn_gbps() const
+    {
+        double longest = 0;
+        for (const auto &[link, use] : uses_) {
+            longest = std::max(longest, use.in_turn);
+        }
+        return possible_ && longest > 0 ? 1 / longest : 0;
+    }
+
+private:
+    struct Use {
+        double gbps = 0, in_turn = 0;
+        int transfers = 0;
+    };
+
+    [[nodiscard]] const Link &link_of(const Hop &hop) const
+    {
+        return node_.links[static_cast<std::size_t>(hop.link)];
+    }
+
+    const Topology &node_;
+    bool possible_ = true;
+    std::map<std::pair<int, bool>, Use> uses_; // by link and direction
+};
+
+double exchange_gbps(const Topology &node, const std::vector<int> &vertices)
+{
+    Together all(node);
+    for (const int from : vertices) {
+        for (const int to : vertices) {
+            if (from != to) {
+                all.add(from, to);
+            }
+        }
+    }
+    return all.sharing_gbps(static_cast<double>(vertices.size() - 1));
+}
+
+double chain_gbps(const Topology &node, const std::vector<int> &vertices)
+{
+    Together both(node);
+    for (std::size_t i = 0; i + 1 < vertices.size(); ++i) {
+        both.add(vertices[i], vertices[i + 1]);
+        both.add(vertices[i + 1], vertices[i]);
+    }
+    return both.in_turn_gbps();
+}
+
 // The slowest way of a GPU to host memory while all of them use theirs: GPUs behind one PCIe switch
 // share what leads from there to the CPU.
 double shared_host_gbps(const Topology &node, const std::vector<int> &vertices)
@@ -57,6 +146,9 @@ double shared_host_gbps(const Topology &node, const std::vector<int> &vertices)
     }
     return slowest;
 }
+
+// 0: not known, as of a node with one GPU.
+double lesser_known(double a, double b) { return a == 0 || b == 0 ? a + b : std::min(a, b); }
 
 std::string print_join(const Route &route)
 {
@@ -115,6 +207,8 @@ Links links_of(const Topology &node, const std::vector<int> &gpus)
     links.gpu_gbps = several ? slowest_gbps(node, gpus) : links.memory_gbps;
     links.switched = several && is_all_to_all(node, gpus);
     links.ring_gbps = several ? ring_gbps(node, vertices) : 0;
+    links.exchange_gbps = several ? exchange_gbps(node, vertices) : 0;
+    links.chain_gbps = several ? chain_gbps(node, vertices) : 0;
     return links;
 }
 
@@ -123,6 +217,8 @@ Links slowest_of(const Links &a, const Links &b) noexcept
     Links both = a;
     both.gpu_gbps = std::min(a.gpu_gbps, b.gpu_gbps);
     both.ring_gbps = std::min(a.ring_gbps, b.ring_gbps);
+    both.exchange_gbps = lesser_known(a.exchange_gbps, b.exchange_gbps);
+    both.chain_gbps = lesser_known(a.chain_gbps, b.chain_gbps);
     both.switched = a.switched && b.switched;
     both.host_gbps = std::min(a.host_gbps, b.host_gbps);
     both.host_shared_gbps = std::min(a.host_shared_gbps, b.host_shared_gbps);
@@ -147,6 +243,46 @@ std::optional<Packing> pack_trees(const Topology &node, const std::vector<int> &
     links.tree_depth = deepest(packing);
     links.tree_count = static_cast<int>(packing.trees.size());
     return packing;
+}
+
+std::optional<NodeTrees> pack_node_trees(const Topology &node, const std::vector<int> &gpus)
+{
+    if (gpus.size() < kFewestTreeGpus || is_all_to_all(node, gpus)) {
+        return {};
+    }
+    const Result<LinkUnits> units = link_units(node, gpus);
+    if (!units.ok()) {
+        return {};
+    }
+    Packing packing = pack_trees(*units, 1);
+    const std::vector<int> all = node.gpus();
+    const auto vertex = [&](int place) {
+        return all[static_cast<std::size_t>(gpus[static_cast<std::size_t>(place)])];
+    };
+    for (const Tree &tree : packing.trees) {
+        for (int place = 0; place < static_cast<int>(gpus.size()); ++place) {
+            const int above = tree.parent[static_cast<std::size_t>(place)];
+            if (above != kNoParent &&
+                find_route(node, vertex(place), vertex(above)).kind != RouteKind::kNvlink) {
+                return {};
+            }
+        }
+    }
+    if (packing.trees.empty()) {
+        return {};
+    }
+    NodeTrees made{.gbps = packing.rate_units() * units->unit_gbps};
+    for (const Tree &tree : packing.trees) {
+        made.trees.push_back({tree.root, tree.parent, tree.weight});
+    }
+    made.depth = 2 * deepest(packing);
+    return made;
+}
+
+void add_node_trees(Links &links, const NodeTrees &trees) noexcept
+{
+    links.node_tree_gbps = lesser_known(links.node_tree_gbps, trees.gbps);
+    links.node_tree_depth = std::max(links.node_tree_depth, trees.depth);
 }
 
 AlgorithmSet available_algorithms(const RankLayout &layout) noexcept
@@ -183,6 +319,9 @@ Result<NodesView> view_nodes(const Topology &node, const Query &query)
     std::iota(numbers.begin(), numbers.end(), 0);
     NodesView view;
     view.links = links_of(node, numbers);
+    if (query.nodes > 1) {
+        add_node_trees(view.links, pack_node_trees(node, numbers).value_or(NodeTrees{}));
+    }
     view.available = available_algorithms({
         .nodes = query.nodes,
         .ranks_per_node = ranks,

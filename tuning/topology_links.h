@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/status.h"
+#include "schedule/algorithms.h"
 #include "topology/topology.h"
 #include "topology/tree_packing.h"
 #include "tuning/choice.h"
@@ -32,6 +33,22 @@ struct NodesView {
 // the root of a tree of one hop, for its share (Algorithm::kTwoShot).
 [[nodiscard]] std::optional<Packing> pack_trees(const Topology &node, const std::vector<int> &gpus,
                                                 Links &links);
+
+// Trees over the GPUs of one of several nodes, for the hierarchy's phases there: few whole ones,
+// because each segment takes one of them.
+struct NodeTrees {
+    std::vector<TreeShape> trees{}; // over places in `gpus`
+    double gbps = 0;                // vector bytes a second, up and down
+    int depth = 0;                  // the most, whichever GPU is the root
+};
+
+// Nothing where all GPUs exchange at full rate, and where NVLinks do not join them: trees over PCIe
+// would only be in the way of messages to other nodes.
+[[nodiscard]] std::optional<NodeTrees> pack_node_trees(const Topology &node,
+                                                       const std::vector<int> &gpus);
+
+// Of one more node.
+void add_node_trees(Links &links, const NodeTrees &trees) noexcept;
 
 // How the ranks of a communicator lie.
 struct RankLayout {

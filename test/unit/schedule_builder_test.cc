@@ -120,6 +120,22 @@ TEST(ScheduleBuilderTest, ReceivingFromAllOfNobodyIsNoStep)
     EXPECT_TRUE(std::move(builder).finish().steps.empty());
 }
 
+TEST(ScheduleBuilderTest, TheNextReceiveWaitsForWhatItIsToldTo)
+{
+    ScheduleBuilder builder(3);
+    builder.recv_reduce(1, {0, 1});
+    EXPECT_EQ(builder.last_receive(), 0);
+    builder.let_next_receive_wait_for(builder.last_receive());
+    builder.send(1, {1, 1}); // no receive
+    builder.recv_reduce(1, {2, 1});
+    builder.recv_reduce(2, {2, 1});
+    const Schedule schedule = std::move(builder).finish();
+    EXPECT_TRUE(schedule.after_of(schedule.steps[1]).empty());
+    ASSERT_EQ(schedule.after_of(schedule.steps[2]).size(), 1u);
+    EXPECT_EQ(schedule.after_of(schedule.steps[2])[0], 0);
+    EXPECT_EQ(schedule.after_of(schedule.steps[3])[0], 2) << "of its block alone";
+}
+
 TEST(ScheduleBuilderTest, StepsAreInTheChannelThatWasSetLast)
 {
     ScheduleBuilder builder(1, 3);

@@ -28,11 +28,12 @@ int count_ranks(const Groups &groups)
     return ranks;
 }
 
-std::vector<Schedule> build_all(const Groups &groups, BetweenNodes algorithm, int segments)
+std::vector<Schedule> build_all(const Groups &groups, BetweenNodes algorithm, int segments,
+                                bool over_trees = false)
 {
     std::vector<Schedule> schedules;
     for (int rank = 0; rank < count_ranks(groups); ++rank) {
-        schedules.push_back(build_hierarchical(rank, groups, algorithm, segments));
+        schedules.push_back(build_hierarchical(rank, groups, algorithm, segments, over_trees));
     }
     return schedules;
 }
@@ -121,6 +122,79 @@ TEST(HierarchicalTest, FragmentsOfNodesAreProved)
                     << to_text(nodes_of(gpus)) << ", " << segments << " segments";
             }
         }
+    }
+}
+
+// One to three trees of any shape on each node but some.
+void add_random_trees(std::mt19937 &random, Groups &groups)
+{
+    const auto upto = [&](int most) { return std::uniform_int_distribution<int>(0, most)(random); };
+    for (const NodeGroups &node : groups.nodes) {
+        std::vector<TreeShape> &trees = groups.trees.emplace_back();
+        for (int i = upto(3); i > 0; --i) {
+            TreeShape &tree = trees.emplace_back(TreeShape{0, {-1}, 1 + upto(2)});
+            for (int gpu = 1; gpu < static_cast<int>(node.size()); ++gpu) {
+                tree.parent.push_back(upto(gpu - 1));
+            }
+        }
+    }
+}
+
+TEST(HierarchicalTest, TreesOfAnyShapeOnSomeNodesAreProved)
+{
+    std::mt19937 random(20261122);
+    for (int size = 2; size <= 29; ++size) {
+        for (const int segments : {1, 3, 8}) {
+            Groups groups = random_groups(random, size);
+            add_random_trees(random, groups);
+            for (const BetweenNodes algorithm : kBetweenNodes) {
+                EXPECT_EQ(verdict(build_all(groups, algorithm, segments, true)), "ok")
+                    << to_text(groups) << ", " << segments << " segments";
+            }
+        }
+    }
+}
+
+TEST(HierarchicalTest, OverTreesRanksOfANodeTalkAlongThemOnly)
+{
+    Groups groups = nodes_of({4, 4});
+    const TreeShape chain{0, {-1, 0, 1, 2}, 1}, star{0, {-1, 0, 0, 0}, 2};
+    groups.trees = {{chain}, {star, chain}};
+    const auto schedules = build_all(groups, BetweenNodes::kRing, 3, true);
+    for (int rank = 0; rank < 8; ++rank) {
+        int vectors = 0; // blocks to the same node
+        for (const Step &step : schedules[rank].steps) {
+            if (step.kind == StepKind::kSend && step.peer / 4 == rank / 4) {
+                const bool in_star = rank >= 4 && step.channel < 2;
+                EXPECT_TRUE(in_star ? rank == 4 || step.peer == 4 : std::abs(step.peer - rank) == 1)
+                    << rank << " to " << step.peer << " in channel " << int{step.channel};
+                vectors += step.blocks.count;
+            }
+        }
+        const int ends = rank < 4 ? 3 * (rank == 0 || rank == 3 ? 1 : 2)
+                                  : 2 * (rank == 4 ? 3 : 1) + (rank == 4 || rank == 7 ? 1 : 2);
+        EXPECT_EQ(vectors, ends * schedules[rank].block_count / 3) << "one for each link";
+    }
+}
+
+// One that has much to wait for begins when the one before the last has ended, so that the first
+// ones are soon between the nodes.
+TEST(HierarchicalTest, TwoSegmentsAtOnceBeginOnANode)
+{
+    const Schedule schedule = build_hierarchical(1, nodes_of({4, 4}), BetweenNodes::kRing, 4);
+    std::vector<int> first(4, -1), last(4, -1); // pulls of the first phase
+    for (int i = 0; i < static_cast<int>(schedule.steps.size()); ++i) {
+        const Step &step = schedule.steps[i];
+        if (step.kind == StepKind::kRecvReduce && step.peer < 4) {
+            first[step.channel] = first[step.channel] < 0 ? i : first[step.channel];
+            last[step.channel] = i;
+        }
+    }
+    for (int segment = 0; segment < 4; ++segment) {
+        const auto after = schedule.after_of(schedule.steps[first[segment]]);
+        EXPECT_EQ(segment >= 2, segment >= 2 && std::find(after.begin(), after.end(),
+                                                          last[segment - 2]) != after.end());
+        EXPECT_EQ(after.size(), segment >= 2 ? 1u : 0u);
     }
 }
 

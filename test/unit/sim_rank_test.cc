@@ -68,10 +68,15 @@ TEST(SimRankTest, RoundsAndTheWholeScheduleTakeTheSameTime)
         return program_for_all(kRabenseifnerOfTeam, rank, kRanks);
     };
     const auto hierarchy = [&](int rank) {
-        return hierarchical_program(rank, groups, BetweenNodes::kRing, 3);
+        return hierarchical_program(rank, groups, BetweenNodes::kRing, 5);
+    };
+    Groups forest = groups;
+    forest.trees = {{{0, {-1, 0, 1}, 2}}, {}, {{1, {1, -1, 1}, 1}, {0, {-1, 0, 1}, 1}}};
+    const auto over_trees = [&](int rank) {
+        return hierarchical_program(rank, forest, BetweenNodes::kRabenseifner, 5, true);
     };
     const std::vector<std::function<std::unique_ptr<Program>(int)>> programs{ring, rabenseifner,
-                                                                             hierarchy};
+                                                                             hierarchy, over_trees};
     for (std::size_t i = 0; i < programs.size(); ++i) {
         for (const std::size_t count : {std::size_t{5}, std::size_t{100'003}}) {
             for (const bool mapped : {false, true}) {
@@ -129,6 +134,67 @@ TEST(SimSimulationTest, ChoosesAsTheComponentWould)
         EXPECT_EQ(choice->algorithm, wanted.algorithm);
         EXPECT_EQ(choice->chunk_bytes, wanted.chunk_bytes);
     }
+}
+
+// A slow rank's share is less, so that nobody waits for it as a ring does.
+TEST(SimSimulationTest, WeightedSharesSpareASlowRank)
+{
+    const std::string slow = "hetcoll cluster 1\nnodes 3 dgxh100:0\nnodes 1 p100\n";
+    Result<Cluster> cluster = parse_cluster(slow, "slow", shipped_folder());
+    ASSERT_TRUE(cluster.ok()) << cluster.status().message();
+    const Ranks ranks = place_ranks(*cluster);
+    EXPECT_EQ(ranks.rates, (std::vector<double>{48, 48, 48, 12}));
+    const SimCall call{.bytes = 64 << 20,
+                       .shares = {.kind = ShareSetting::Kind::kAuto},
+                       .path = MessagePath::kDirect};
+    const Result<SimResult> chosen = simulate(*cluster, ranks, call);
+    ASSERT_TRUE(chosen.ok()) << chosen.status().message();
+    EXPECT_EQ(chosen->choice.algorithm, Algorithm::kWeighted);
+    const Result<SimResult> ring =
+        simulate(*cluster, ranks, {.bytes = call.bytes, .forced = Algorithm::kRing});
+    ASSERT_TRUE(ring.ok());
+    EXPECT_LT(chosen->us, ring->us / 1.3) << "T = M/b of the slow rank, a ring 2 (P-1)/P of it";
+    EXPECT_GE(chosen->us, call.bytes / 12e3);
+
+    EXPECT_FALSE(
+        simulate(*cluster, ranks, {.bytes = call.bytes, .forced = Algorithm::kWeighted}).ok())
+        << "without shares";
+}
+
+// What the model knows of links that several transfers cross: all directly, along the chain in
+// turn.
+TEST(SimSimulationTest, TheModelKnowsLinksThatAreShared)
+{
+    Result<Cluster> cluster = read_cluster(shipped_folder() + "/pcie8.topology", 1, "");
+    ASSERT_TRUE(cluster.ok());
+    const Ranks ranks = place_ranks(*cluster);
+    for (const auto &[algorithm, most] : {std::pair(Algorithm::kTwoShot, 1.02),
+                                          {Algorithm::kOneShot, 1.02},
+                                          {Algorithm::kOrdered, 1.25},
+                                          {Algorithm::kRing, 1.05}}) {
+        const Result<SimResult> result =
+            simulate(*cluster, ranks, {.bytes = 64 << 20, .forced = algorithm});
+        ASSERT_TRUE(result.ok());
+        EXPECT_LT(result->us, most * result->predicted_us) << algorithm_name(algorithm);
+        EXPECT_GT(result->us, result->predicted_us / most) << algorithm_name(algorithm);
+    }
+}
+
+// Half of the pairs of a DGX-1's GPUs have no NVLink.
+TEST(SimSimulationTest, AHierarchyGoesOverTreesWhereNvlinksLack)
+{
+    Result<Cluster> cluster =
+        read_cluster(shipped_folder() + "/dgx1vx128.cluster", 8, shipped_folder());
+    ASSERT_TRUE(cluster.ok()) << cluster.status().message();
+    Ranks ranks = place_ranks(*cluster);
+    const SimCall call{.bytes = 64 << 20, .forced = Algorithm::kHierarchical};
+    const Result<SimResult> trees = simulate(*cluster, ranks, call);
+    ASSERT_TRUE(trees.ok());
+    EXPECT_TRUE(trees->choice.over_trees);
+    ranks.query.links.node_tree_gbps = 0;
+    const Result<SimResult> exchange = simulate(*cluster, ranks, call);
+    ASSERT_TRUE(exchange.ok());
+    EXPECT_LT(3 * trees->us, exchange->us);
 }
 
 TEST(SimSimulationTest, WhatCannotRunIsAnError)

@@ -166,10 +166,56 @@ TEST(ModelTest, TheHierarchysLongestPhaseSetsThePace)
     query.links = {.gpu_gbps = 100, .switched = true, .host_gbps = 1000, .node_gbps = 48};
     const double on_node = 2 * 7.0 / 8 * 256 * kMiB / 100e3,
                  between = 2 * 3.0 / 4 * 256 * kMiB / 48e3;
-    EXPECT_EQ(hierarchy_segments(query.bytes), 4);
-    EXPECT_DOUBLE_EQ(predict(Algorithm::kHierarchical, query).bandwidth_us, between + on_node / 4);
+    EXPECT_EQ(hierarchy_segments(query.bytes), 8);
+    EXPECT_DOUBLE_EQ(predict(Algorithm::kHierarchical, query).bandwidth_us, between + on_node / 8);
     query.bytes = kMiB; // one segment: nothing overlaps
     EXPECT_GE(predict(Algorithm::kHierarchical, query).bandwidth_us, (between + on_node) / 256);
+}
+
+TEST(ModelTest, SegmentsAreFewWhereTheirKernelsWouldCostMoreThanTheySave)
+{
+    EXPECT_EQ(hierarchy_segments(kMiB), 1);
+    EXPECT_EQ(hierarchy_segments(8 * kMiB), 4);
+    EXPECT_EQ(hierarchy_segments(32 * kMiB), 4);
+    EXPECT_EQ(hierarchy_segments(64 * kMiB), 8);
+    EXPECT_EQ(hierarchy_segments(1024 * kMiB), 8);
+}
+
+TEST(ModelTest, PhasesThatShareLinksDoNotOverlap)
+{
+    Query query = query_of(64 * kMiB, 16, 4);
+    query.links = {.gpu_gbps = 9.6, .ring_gbps = 9.6, .exchange_gbps = 7.2, .node_gbps = 6.8};
+    query.available = bit(Algorithm::kHierarchical) | bit(Algorithm::kRing);
+    const double bytes = 64 * kMiB;
+    EXPECT_GE(predict(Algorithm::kHierarchical, query).bandwidth_us,
+              1.5 * bytes / 7.2e3 + 1.5 * bytes / 6.8e3);
+    EXPECT_EQ(choose(query).algorithm, Algorithm::kRing);
+}
+
+TEST(ModelTest, AHierarchyTakesTreesWhereSomeGpusHaveNoFastLink)
+{
+    Query query = query_of(64 * kMiB, 16, 2);
+    query.links = {.gpu_gbps = 9.6,
+                   .exchange_gbps = 5.6,
+                   .node_tree_gbps = 75,
+                   .node_tree_depth = 6,
+                   .node_gbps = 48};
+    query.available = bit(Algorithm::kHierarchical);
+    EXPECT_TRUE(choose(query).over_trees);
+    EXPECT_LT(predict_us(Algorithm::kHierarchical, query), 64 * kMiB / 24e3);
+    query.bytes = 16 * kKiB; // two steps are sooner done than many
+    EXPECT_FALSE(choose(query).over_trees);
+}
+
+TEST(ModelTest, TheChainOfRanksHasTwoVectorsOnAPort)
+{
+    Query query = query_of(64 * kMiB, 8, 1);
+    query.links = {.gpu_gbps = 10, .ring_gbps = 10, .chain_gbps = 5.5};
+    EXPECT_GE(predict(Algorithm::kOrdered, query).bandwidth_us, 64 * kMiB / 5.5e3);
+    query = query_of(64 * kMiB, 8, 8); // up to the next node and down to the one before
+    EXPECT_GE(predict(Algorithm::kOrdered, query).bandwidth_us, 2 * 64 * kMiB / 10e3);
+    query = query_of(64 * kMiB, 2, 2);
+    EXPECT_LT(predict(Algorithm::kOrdered, query).bandwidth_us, 1.2 * 64 * kMiB / 10e3);
 }
 
 TEST(ModelTest, TreesRunAtTheirRate)
@@ -189,7 +235,7 @@ TEST(ModelTest, EveryTreeOfManyFillsItsOwnPipeline)
     EXPECT_DOUBLE_EQ(predict(Algorithm::kTree, query).bandwidth_us,
                      (16 * kMiB + 2 * 4 * 6 * 128 * kKiB) / 64e3);
     query.chunk_bytes = 0;
-    EXPECT_EQ(model_chunk(Algorithm::kTree, query), 16 * kMiB / 16 / 6 / 4096 * 4096);
+    EXPECT_EQ(model_chunk(Algorithm::kTree, query), 16 * kMiB / 32 / 6 / 4096 * 4096);
 }
 
 // ---- what that chooses ----
