@@ -372,10 +372,8 @@ void Engine::find_shares()
     const bool given = setting.kind == ShareSetting::Kind::kGiven;
     log(process_.log(), given || differ ? 0 : 1,
         "hetcoll: coll_hetcoll_shares is not used on a communicator of %d ranks: %s", p2p_.size,
-        differ  ? "ranks have set it to different values; set the "
-                  "same on every rank"
-        : given ? "it has a number of shares that is not the number of ranks"
-                : "its ranks do not reach each other over one switch, each at a rate of its own");
+        differ ? "ranks have set it to different values; set the same on every rank"
+               : shares_->why_none);
 }
 
 Arrivals *Engine::arrivals() noexcept

@@ -26,10 +26,12 @@ says 1 'the topology has 8' --explain --bytes 4M --ranks 9 --topology "$machines
 
 # What becomes of coll_hetcoll_shares.
 call='--explain --bytes 16M --ranks 8 --topology'
-says 0 'shares     1,1,1,1,1,1,1,1, a vector at 257.1 GB/s' $call "$machines/dgxh100.topology" --shares auto
+says 0 'shares     none: its links are equally fast' $call "$machines/dgxh100.topology" --shares auto
+says 0 'shares     1,1,1,1,1,1,1,1, a vector at 257.1 GB/s' $call "$machines/dgxh100.topology" --shares auto \
+    --algorithm weighted
 says 0 'a vector at 150.1 GB' $call "$machines/dgxh100.topology" --shares 3,1,1,1,1,1,1,0
-says 0 'shares     none: the topology does not join' $call "$machines/dgx1v.topology" --shares auto
-says 0 'shares     none: 3 are given for 8 ranks' $call "$machines/dgxh100.topology" --shares 3,1,0
+says 0 'shares     none: its ranks do not reach each other' $call "$machines/dgx1v.topology" --shares auto
+says 0 'shares     none: it has a number of shares that is not' $call "$machines/dgxh100.topology" --shares 3,1,0
 says 1 "'3,' is unknown" $call "$machines/dgxh100.topology" --shares 3,
 
 # Who serves the other collectives.

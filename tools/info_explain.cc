@@ -229,8 +229,8 @@ NodesView view_unknown(const Query &query)
     return view;
 }
 
-// What coll_hetcoll_shares makes of the ranks of the call; empty: it is off. A node's topology tells
-// no more than the rates of its own GPUs.
+// What coll_hetcoll_shares makes of the ranks of the call; empty: it is off. A node's topology
+// tells no more than the rates of its own GPUs.
 Result<std::string> add_shares(const ExplainRequest &request, const Query &query,
                                const Topology *topology, NodesView &view)
 {
@@ -256,15 +256,10 @@ Result<std::string> add_shares(const ExplainRequest &request, const Query &query
         view.links.weighted_gbps = shares.vector_gbps();
         return text + format(", a vector at %.4g GB/s\n", view.links.weighted_gbps);
     }
-    switch (setting->kind) {
-    case ShareSetting::Kind::kOff: return text;
-    case ShareSetting::Kind::kGiven:
-        return format("shares     none: %zu are given for %d ranks\n", setting->weights.size(),
-                      query.ranks);
-    case ShareSetting::Kind::kAuto: break;
+    if (setting->kind != ShareSetting::Kind::kOff) {
+        text = std::string("shares     none: ") + shares.why_none + "\n";
     }
-    return std::string("shares     none: the topology does not join all ranks by one switch, each at "
-                       "a rate of its own\n");
+    return text;
 }
 
 Result<Table> select_table(const ExplainRequest &request)

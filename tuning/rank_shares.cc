@@ -146,17 +146,29 @@ double RankShares::vector_gbps() const noexcept
 RankShares rank_shares(const ShareSetting &setting, int ranks, std::vector<double> rates,
                        double otherwise_gbps, bool forced)
 {
-    const bool unknown = rates.empty();
+    const auto none = [](const char *why) { return RankShares{.shares = {}, .why_none = why}; };
     const bool given = setting.kind == ShareSetting::Kind::kGiven;
-    if (ranks < 2 || (given && setting.weights.size() != static_cast<std::size_t>(ranks)) ||
-        setting.kind == ShareSetting::Kind::kOff || (unknown && !given && !forced)) {
+    if (setting.kind == ShareSetting::Kind::kOff) {
         return {};
     }
+    if (ranks < 2) {
+        return none("it has one rank");
+    }
+    if (given && setting.weights.size() != static_cast<std::size_t>(ranks)) {
+        return none("it has a number of shares that is not the number of ranks");
+    }
+    const bool unknown = rates.empty();
     if (unknown) {
         rates.assign(static_cast<std::size_t>(ranks), otherwise_gbps);
     }
+    const bool equal = std::count(rates.begin(), rates.end(), rates[0]) == ranks;
+    if (equal && !given && !forced) {
+        return none(unknown ? "its ranks do not reach each other over one switch, each at a rate "
+                              "of its own"
+                            : "its links are equally fast");
+    }
     std::vector<int> shares = given ? shares_of_weights(setting.weights) : shares_of_rates(rates);
-    return {std::move(shares), std::move(rates)};
+    return {std::move(shares), std::move(rates), ""};
 }
 
 std::vector<int> shares_without(std::span<const int> shares, int late)

@@ -79,7 +79,15 @@ TEST(RankSharesTest, FollowTheRates)
     const RankShares half = shares_of("auto", 4, {2, 2, 2, 1});
     EXPECT_EQ(half.shares, (std::vector<int>{1, 1, 1, 0}));
     EXPECT_DOUBLE_EQ(half.vector_gbps(), 1);
-    EXPECT_EQ(shares_of("auto", 3, {2, 2, 2}).shares, (std::vector<int>{1, 1, 1}));
+}
+
+TEST(RankSharesTest, AreNoneWhereLinksAreEqual)
+{
+    EXPECT_TRUE(shares_of("auto", 3, {2, 2, 2}).shares.empty());
+    EXPECT_STREQ(shares_of("auto", 3, {2, 2, 2}).why_none, "its links are equally fast");
+    EXPECT_EQ(shares_of("auto", 3, {2, 2, 2}, true).shares, (std::vector<int>{1, 1, 1}))
+        << "forced";
+    EXPECT_EQ(shares_of("1,1,1", 3, {2, 2, 2}).shares, (std::vector<int>{1, 1, 1})) << "given";
 }
 
 TEST(RankSharesTest, AreAsGiven)
