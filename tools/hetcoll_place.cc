@@ -9,6 +9,8 @@
 
 namespace {
 
+constexpr int kMostSamples = 100000000;
+
 struct Request {
     std::string file, allocation;
     bool rank_file = false;
@@ -34,7 +36,7 @@ void add_options(CLI::App &app, Request &request)
         ->check(CLI::Range(1, 1000));
     app.add_option("--batch", request.batch,
                    "samples to split over the workers; default: the file's batch for each")
-        ->check(CLI::Range(1, 100000000))
+        ->check(CLI::Range(1, kMostSamples))
         ->needs(allocation)
         ->excludes("--rankfile");
 }
@@ -61,10 +63,15 @@ hetcoll::Result<std::string> show(const Request &request)
     if (request.rank_file) {
         return print_rank_file(*cluster, *allocation);
     }
-    const int batch = request.batch > 0
-                          ? request.batch
-                          : cluster->model.batch * static_cast<int>(allocation->workers.size());
-    return print_allocation(*cluster, *allocation, batch);
+    const auto workers = static_cast<long long>(allocation->workers.size());
+    const long long batch = request.batch > 0 ? request.batch : cluster->model.batch * workers;
+    if (batch > kMostSamples) {
+        return hetcoll::error(hetcoll::Errc::kInvalid,
+                              "%s: 'batch' %d for each of %lld workers is too much to split, give "
+                              "--batch up to %d",
+                              request.file.c_str(), cluster->model.batch, workers, kMostSamples);
+    }
+    return print_allocation(*cluster, *allocation, static_cast<int>(batch));
 }
 
 } // namespace

@@ -44,6 +44,12 @@ says 105 'best not in {NP,ED,HD,ED-local}' "$example" --allocation best
 printf '{\n"format": "hetcoll placement 1", "gpus": {}, "nodes": 3, "model": {}}' >"$work/broken"
 says 1 "broken:2: 'nodes' is a whole number, not a list" "$work/broken"
 
+sed '0,/"cores": 16/s//"cores": 3/' "$example" >"$work/cores"
+says 1 "cores:10: node 'node0' has 3 cores for 4 GPUs" "$work/cores"
+printf '{"format": "hetcoll placement 1", "gpus": {"V": {"samples_per_s": 1, "memory_gb": 1}}, "nodes": [{"name": "n", "gpus": [%s"V"]}],
+    "model": {"parameters_mb": 1, "batch": 1000000}}' "$(yes '"V", ' | head -n 2999 | tr -d '\n')" >"$work/many"
+says 1 "'batch' 1000000 for each of 3000 workers is too much to split" "$work/many" --allocation ED
+
 # The links of a node from a topology file.
 sed 's/"gpus": \["V", "V", "V", "V"\],/& "topology": "'"${HETCOLL_SRCDIR//\//\\/}"'\/topology\/machines\/dgx1v.topology:0-2",/' \
     "$example" >"$work/links"

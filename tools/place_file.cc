@@ -184,6 +184,12 @@ bool PlaceFileReader::read_node(const JsonNode &node)
                                     ? "node " + quoted(made.name) + " has no GPU"
                                     : "more than " + std::to_string(kMaxMixedGpus) + " GPUs");
     }
+    if (made.cores > 0 && made.cores < static_cast<int>(made.gpus.size())) {
+        return fail(find(node, "cores")->line, "node " + quoted(made.name) + " has " +
+                                                   std::to_string(made.cores) + " cores for " +
+                                                   std::to_string(made.gpus.size()) +
+                                                   " GPUs: a rank each needs one of its own");
+    }
     const JsonNode *const topology = find(node, "topology");
     if (topology != nullptr && !read_topology(*topology, made)) {
         return false;

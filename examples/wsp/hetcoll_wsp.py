@@ -38,6 +38,8 @@ class Statistics(ctypes.Structure):
 
 def _world():
     # What Open MPI's mpi.h means by MPI_COMM_WORLD.
+    if _library is None:
+        raise RuntimeError("call hetcoll_wsp.init() first")
     return ctypes.c_void_p(ctypes.addressof(ctypes.c_char.in_dll(_library, "ompi_mpi_comm_world")))
 
 
@@ -62,17 +64,17 @@ def finalize():
 
 
 def _ask(function):
-    answer = ctypes.c_int()
-    function(_world(), ctypes.byref(answer))
+    world, answer = _world(), ctypes.c_int()
+    getattr(_library, function)(world, ctypes.byref(answer))
     return answer.value
 
 
 def rank():
-    return _ask(_library.MPI_Comm_rank)
+    return _ask("MPI_Comm_rank")
 
 
 def size():
-    return _ask(_library.MPI_Comm_size)
+    return _ask("MPI_Comm_size")
 
 
 class Training:

@@ -25,6 +25,9 @@ train()
 }
 checksums() { sed -n 's/^checksum //p' "$work/out" | sort -u; }
 
+(cd "$here" && "$python" -c 'import hetcoll_wsp; hetcoll_wsp.size()') >"$work/out" 2>"$work/errors"
+grep -q 'call hetcoll_wsp.init() first' "$work/errors"
+verdict $? "a program that forgets init() is told so"
 train --distance 0
 first=$(loss)
 for distance in 1 2 4; do
