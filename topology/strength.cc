@@ -163,7 +163,7 @@ private:
 
 Strength strength_of(const LinkUnits &links)
 {
-    const auto gpus = static_cast<std::size_t>(links.gpus);
+    [[maybe_unused]] const auto gpus = static_cast<std::size_t>(links.gpus);
     assert(links.units.size() == gpus * gpus);
     if (links.gpus < 2) {
         return {};
