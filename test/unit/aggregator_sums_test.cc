@@ -1,4 +1,5 @@
 #include "test/unit/aggregator_house.h"
+#include "test/unit/cuda_kernels_reference.h"
 
 namespace hetcoll::test {
 namespace {
@@ -71,6 +72,13 @@ TEST(AggregatorSumsTest, OneReductionAfterTheOther)
     }
 }
 
+Bytes bytes_of(const std::byte *from, std::size_t count)
+{
+    Bytes bytes(count);
+    std::memcpy(bytes.data(), from, count);
+    return bytes;
+}
+
 TEST(AggregatorSumsTest, EveryOperationOnEveryKindThatMpiDefines)
 {
     House house;
@@ -99,15 +107,12 @@ TEST(AggregatorSumsTest, EveryOperationOnEveryKindThatMpiDefines)
             }
             house.settle();
             host_reduce(op, kind)(want, in[0], in[1], 1);
-            const bool has_hole = kind == ElementKind::kInt16Int32; // bytes 2 and 3 are anything
             for (int rank = 0; rank < 2; ++rank) {
-                if (has_hole) {
-                    std::memcpy(out[rank] + 2, want + 2, 2);
-                }
                 const hetcoll_p2p &p2p = house.clients[rank]->table();
                 EXPECT_EQ(p2p.test(p2p.context, &requests[2 * rank]), 1);
                 EXPECT_EQ(p2p.test(p2p.context, &requests[2 * rank + 1]), 1);
-                EXPECT_EQ(std::memcmp(out[rank], want, bytes), 0)
+                EXPECT_EQ(first_difference(kind, bytes_of(out[rank], bytes), bytes_of(want, bytes)),
+                          -1)
                     << op_name(op) << ' ' << element_name(kind);
             }
         }
