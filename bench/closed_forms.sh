@@ -1,7 +1,7 @@
 #!/bin/sh
 # closed_forms.sh [HETCOLL_SIM] [FOLDER] >bench/results/sim_closed_forms.txt: what is simulated against the
-# closed forms, where these are exact, at 64, 256 and 1,024 ranks. FOLDER: of the topology files. Twenty minutes of a
-# processor; the unit tests do part of it.
+# closed forms, where these are exact, at 64, 256 and 1,024 ranks, and 512 servers on switches that
+# reduce. FOLDER: of the topology files. Some minutes of a processor; the unit tests do part of it.
 set -eu
 sim=${1:-hetcoll_sim}
 machines=${2:-$(dirname "$0")/../topology/machines}
@@ -10,6 +10,7 @@ echo "# form recursive_doubling  messages of m bytes in chunks of c: L (a + m/B 
 echo "# form rabenseifner        the same of halves, while m/2 <= c"
 echo "# form ring                (n-1) (max(p/B, a + c/B + 3c/M) + max(p/B, a + c/B)) and the last chunks, p = m/n, c <= p"
 echo "# form hierarchical        2 (a' + 7 s/B') + log2(nodes) (A + s/C + 3s/M), s = m/8 <= c"
+echo "# form in_network          l + m/C + (2h - 1) c/C, messages of c = 170 KiB, h levels of switches; l = 11 us and 2 h hops of 1 us"
 echo "# constants a = A = 13 us, B = 12 GB/s, M = 500 GB/s; a' = 10 us, B' = 450 GB/s, C = 48 GB/s"
 $sim --topology "$machines/p100.topology" --nodes 2 --describe | grep -E 'commit|simulated on|date'
 printf '#%-18s %6s %11s %12s %12s %8s\n' algorithm ranks bytes "simulated us" "closed us" "error %"
@@ -20,7 +21,9 @@ point()
     topology=$1 algorithm=$2 each=$3 ranks=$4 bytes=$5
     shift 5
     json=$(mktemp)
-    $sim --topology "$machines/$topology.topology" --nodes $((ranks / each)) --bytes "$bytes" --algorithm "$algorithm" \
+    file=$machines/$topology.topology
+    [ -e "$file" ] || file=$machines/$topology.cluster
+    $sim --topology "$file" --nodes $((ranks / each)) --bytes "$bytes" --algorithm "$algorithm" \
         --no-meetings --json "$json" "$@" >/dev/null
     python3 - "$json" <<'P'
 import json, math, sys
@@ -40,6 +43,10 @@ elif name == "ring":
     c = min(c, p)
     first, second = a + c / B + 3 * c / M, a + c / B  # of a chunk, in each half
     closed = (n - 1) * (max(p / B, first) + max(p / B, second)) + (a if p / B > first else (p - c) / B)
+elif name == "in_network":
+    levels = 1 if n <= 16 else 2
+    latency, message = 2 * (a - 2) / 2 + 2 * levels, 170 * 1024
+    closed = latency + m / 11.8e3 + (2 * levels - 1) * message / 11.8e3
 else:
     s = m / 8
     closed = 2 * (10 + 7 * s / 450e3) + math.log2(r["nodes"]) * (a + s / 48e3 + 3 * s / M)
@@ -50,17 +57,20 @@ P
 
 for ranks in 64 256 1024; do
     for bytes in 8 1024 32768 1048576 33554432 268435456; do
-        if [ "$ranks" -lt 1024 ] || [ "$bytes" -lt 30000000 ]; then
-            point p100 recursive_doubling 1 $ranks $bytes
-        fi
+        point p100 recursive_doubling 1 $ranks $bytes
         if [ "$bytes" -lt 200000 ]; then
             point p100 rabenseifner 1 $ranks $bytes
         fi
-        if [ "$ranks" -lt 1024 ] || [ "$bytes" -lt 2000000 ]; then
+        if [ "$ranks" = 1024 ] && [ "$bytes" -gt 200000000 ]; then # a part is one message, or it would be four
+            point p100 ring 1 $ranks $bytes --chunk 256K
+        else
             point p100 ring 1 $ranks $bytes
         fi
         if [ "$bytes" -gt 30000 ] && [ "$bytes" -lt 2000000 ]; then
             point dgxh100 hierarchical 8 $ranks $bytes --between-nodes recursive_doubling --chunk 512K
         fi
     done
+done
+for ranks in 6 64 512; do
+    point netreduce in_network 1 $ranks 100000000 --window 8
 done

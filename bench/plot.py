@@ -8,7 +8,8 @@ table chooses as the lower envelope, and what the model predicts for it. Writes 
     hetcoll_sim --topology dgxh100x512 --nodes 1,8,64,512 --bytes 8,64M --algorithm all --json sim.json
     bench/plot.py --scaling sim.json --output picture
 
-draws the time over the number of ranks, for every size that was simulated, and the lower bound.
+draws the time over the number of ranks, for every size that was simulated, and the lower bound; hollow what is not
+simulated but a closed form.
 
 Needs matplotlib: the Debian package python3-matplotlib, or pip install matplotlib."""
 
@@ -35,6 +36,7 @@ STYLES = {
     "copy_in": ("#bcbd22", ">"),
     "ordered": ("#000000", "d"),
     "in_network": ("#393b79", "*"),
+    "weighted": ("#637939", "p"),
 }
 SETUP_FIELDS = ("ranks", "nodes", "ranks_per_node_min", "ranks_per_node_max", "ranks_per_gpu", "element_bytes")
 
@@ -262,10 +264,15 @@ def draw_scaling(arguments):
     for axes, size in zip(panels[0], sizes):
         here = [result for result in results if result["bytes"] == size]
         for name, (colour, marker) in STYLES.items():
-            points = sorted((r["ranks"], r["median_us"]) for r in here
-                            if r["algorithm"] == name and r["asked"] != "auto")
+            rows = sorted((r["ranks"], r["median_us"], r["path"] == "closed form") for r in here
+                          if r["algorithm"] == name and r["asked"] != "auto")
+            points = [row[:2] for row in rows if not row[2]]
             if points:
                 axes.plot(*zip(*points), color=colour, marker=marker, markersize=4, linewidth=1.2, label=name)
+            closed = points[-1:] + [row[:2] for row in rows if row[2]]  # goes on where the simulation ends
+            if len(closed) > 1:
+                axes.plot(*zip(*closed), color=colour, linestyle=":", linewidth=1.2)
+                axes.plot(*zip(*closed[1:]), color=colour, marker=marker, markersize=4, markerfacecolor="white")
         points = sorted((r["ranks"], r["median_us"]) for r in here if r["asked"] == "auto")
         if points:
             axes.plot(*zip(*points), color="black", alpha=0.18, linewidth=9, solid_capstyle="round", zorder=1,

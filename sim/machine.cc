@@ -124,9 +124,10 @@ private:
             }
             path.push_back(link({What::kPortOut, from, 0}, port(route.gbps)));
             if (trunk > 0) {
-                path.push_back(link(
-                    {What::kTrunk, forward, 0},
-                    {.gbps = trunk, .flows = static_cast<int>(std::lround(trunk / route.gbps))}));
+                const bool shares = options_.shares || options_.shares_ports;
+                const int ways = static_cast<int>(std::lround(trunk / route.gbps));
+                path.push_back(
+                    link({What::kTrunk, forward, 0}, {.gbps = trunk, .flows = shares ? 0 : ways}));
             }
             path.push_back(link({What::kPortIn, to, 0}, port(route.gbps)));
             return;

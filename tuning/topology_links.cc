@@ -150,6 +150,24 @@ double shared_host_gbps(const Topology &node, const std::vector<int> &vertices)
 // 0: not known, as of a node with one GPU.
 double lesser_known(double a, double b) { return a == 0 || b == 0 ? a + b : std::min(a, b); }
 
+bool follows_nvlinks(const Topology &node, const std::vector<int> &gpus, const Packing &packing)
+{
+    const std::vector<int> all = node.gpus();
+    const auto vertex = [&](int place) {
+        return all[static_cast<std::size_t>(gpus[static_cast<std::size_t>(place)])];
+    };
+    for (const Tree &tree : packing.trees) {
+        for (int place = 0; place < static_cast<int>(gpus.size()); ++place) {
+            const int above = tree.parent[static_cast<std::size_t>(place)];
+            if (above != kNoParent &&
+                find_route(node, vertex(place), vertex(above)).kind != RouteKind::kNvlink) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
 std::string print_join(const Route &route)
 {
     switch (route.kind) {
@@ -239,7 +257,10 @@ std::optional<Packing> pack_trees(const Topology &node, const std::vector<int> &
     if (packing.trees.empty()) {
         return {};
     }
-    links.tree_gbps = packing.rate_units() * units->unit_gbps;
+    // GPUs behind one PCIe switch wait for each other at both ends of their ways.
+    constexpr double kWaiting = 1.125;
+    links.tree_gbps = packing.rate_units() * units->unit_gbps /
+                      (follows_nvlinks(node, gpus, packing) ? 1 : kWaiting);
     links.tree_depth = deepest(packing);
     links.tree_count = static_cast<int>(packing.trees.size());
     return packing;
@@ -255,20 +276,7 @@ std::optional<NodeTrees> pack_node_trees(const Topology &node, const std::vector
         return {};
     }
     Packing packing = pack_trees(*units, 1);
-    const std::vector<int> all = node.gpus();
-    const auto vertex = [&](int place) {
-        return all[static_cast<std::size_t>(gpus[static_cast<std::size_t>(place)])];
-    };
-    for (const Tree &tree : packing.trees) {
-        for (int place = 0; place < static_cast<int>(gpus.size()); ++place) {
-            const int above = tree.parent[static_cast<std::size_t>(place)];
-            if (above != kNoParent &&
-                find_route(node, vertex(place), vertex(above)).kind != RouteKind::kNvlink) {
-                return {};
-            }
-        }
-    }
-    if (packing.trees.empty()) {
+    if (packing.trees.empty() || !follows_nvlinks(node, gpus, packing)) {
         return {};
     }
     NodeTrees made{.gbps = packing.rate_units() * units->unit_gbps};

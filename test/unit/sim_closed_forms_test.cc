@@ -155,6 +155,17 @@ TEST(SimClosedFormTest, KernelsBehindSwitches)
     EXPECT_NEAR(time(Algorithm::kLeader), leader, kTolerance * leader);
 }
 
+// Two boards of eight GPUs each, whose switches the trunks between them join at more than the
+// ports' rate: ports count.
+TEST(SimClosedFormTest, TrunksBetweenBoardsAreWideEnough)
+{
+    const double bytes = 64 * 1024 * kKi, us = 8 + 2 * 15 / 16.0 * bytes / 150e3;
+    EXPECT_NEAR(simulated_us(nodes_of("dgx2", 1), {.bytes = static_cast<std::size_t>(bytes),
+                                                   .forced = Algorithm::kTwoShot,
+                                                   .meetings = false}),
+                us, kTolerance * us);
+}
+
 // Trees fill the links of a fragment that has no ring: 5 % and the pipeline's depth below the
 // bound.
 TEST(SimClosedFormTest, TreesComeNearTheStrengthOfTheLinks)

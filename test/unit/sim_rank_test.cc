@@ -178,6 +178,9 @@ TEST(SimSimulationTest, TheModelKnowsLinksThatAreShared)
         EXPECT_LT(result->us, most * result->predicted_us) << algorithm_name(algorithm);
         EXPECT_GT(result->us, result->predicted_us / most) << algorithm_name(algorithm);
     }
+    const Result<Choice> large = choose_simulated(ranks, {.bytes = 256 << 20});
+    ASSERT_TRUE(large.ok());
+    EXPECT_EQ(large->algorithm, Algorithm::kRing) << "trees over PCIe wait at switches";
 }
 
 // Half of the pairs of a DGX-1's GPUs have no NVLink.
