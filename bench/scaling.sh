@@ -1,6 +1,6 @@
 #!/bin/sh
 # scaling.sh [HETCOLL_SIM] [FOLDER]: the simulations of docs/scaling.md, into bench/results/sim_*.{txt,json}, and its
-# pictures where matplotlib is. FOLDER: of the cluster files. Some ten minutes of a processor, one simulation at a time.
+# pictures where matplotlib is. FOLDER: of the cluster files. A quarter of an hour of a processor, one simulation at a time.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 sim=${1:-hetcoll_sim}
@@ -25,7 +25,7 @@ for box in dgx1p dgx1v dgx1v-01234 dgx2 dgxa100 dgxh100 pcie8; do
 done
 rm "$results/sim_box.txt" "$results/sim_box.json"
 run dgx1vx128 dgx1vx128.cluster 2,8,32 8,64M,256M auto
-run dgx1vx128_1024 dgx1vx128.cluster 128 8,64M auto
+run dgx1vx128_1024 dgx1vx128.cluster 128 8,64M,256M auto
 run netreduce6 netreduce6.cluster 6 8,64M,256M auto,in_network
 run oversubscribed oversubscribed.cluster 64,512 8,64M,256M auto
 run hetpipe hetpipe.cluster 4 8,64M,256M auto,ring,hierarchical
@@ -34,13 +34,13 @@ run fragments fragments.cluster 2 8,64M,256M auto,ring
 # Weak scaling, every algorithm.
 every=ring,recursive_doubling,rabenseifner,hierarchical,ordered,in_network,host
 run dgxh100 dgxh100x512.cluster 1,2,8 8,1M,64M auto,two_shot,$every --window 8
-run dgxh100_256M dgxh100x512.cluster 2,8,32 256M auto
+run dgxh100_256M dgxh100x512.cluster 2,8,32,128 256M auto
 run dgxh100_256 dgxh100x512.cluster 32 8,1M auto,$every --window 8
 run dgxh100_256_64M dgxh100x512.cluster 32 64M auto,rabenseifner,in_network --window 8
 run dgxh100_1024 dgxh100x512.cluster 128 8,1M auto,$every --window 8
 run dgxh100_1024_64M dgxh100x512.cluster 128 64M auto
 run dgxh100_4096_8B dgxh100x512.cluster 512 8 auto,$every --window 8
-run dgxh100_4096 dgxh100x512.cluster 512 1M recursive_doubling,rabenseifner,hierarchical,ordered,in_network --window 8
+run dgxh100_4096 dgxh100x512.cluster 512 1M auto,recursive_doubling,rabenseifner,hierarchical,ordered,in_network --window 8
 run awan64 awan64.cluster 2,4,8,16,32,64 8,64K,64M auto,ring,recursive_doubling,rabenseifner,host
 run netreduce netreduce.cluster 6,16,64 8,100M auto,ring,in_network
 run netreduce512 netreduce.cluster 512 8,4M,64M,100M auto,in_network
@@ -72,8 +72,8 @@ P
 
 if python3 -c 'import matplotlib' 2>/dev/null; then
     python3 "$here/plot.py" --title "DGX H100" --output "$here/../docs/pictures/scaling-dgxh100" --scaling \
-        "$results"/sim_dgxh100.json "$results"/sim_dgxh100_256*.json "$results"/sim_dgxh100_1024*.json \
-        "$results"/sim_dgxh100_4096*.json "$results"/sim_dgxh100_ring.json
+        "$results"/sim_dgxh100.json "$results"/sim_dgxh100_256.json "$results"/sim_dgxh100_*_64M.json \
+        "$results"/sim_dgxh100_1024.json "$results"/sim_dgxh100_4096*.json "$results"/sim_dgxh100_ring.json
     python3 "$here/plot.py" --title "64 nodes with one P100" --output "$here/../docs/pictures/scaling-awan64" --scaling \
         "$results/sim_awan64.json"
 fi
