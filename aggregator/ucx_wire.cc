@@ -64,24 +64,24 @@ Result<Address> look_up(const Endpoint &endpoint, bool passive)
         chosen = chosen->ai_next;
     }
     Address address;
-    const bool loopback = chosen != nullptr && is_ipv6_loopback(*chosen);
+    const bool loopback = is_ipv6_loopback(chosen != nullptr ? *chosen : *found);
     if (chosen != nullptr) {
         address.length = chosen->ai_addrlen;
         std::memcpy(&address.storage, chosen->ai_addr, chosen->ai_addrlen);
     }
     freeaddrinfo(found);
-    if (chosen == nullptr) {
-        return error(Errc::kInvalid,
-                     "aggregator %s has no IPv%d address, which is what UCX takes here: set "
-                     "UCX_TCP_AF_PRIO=%s for all ranks and aggregators, or name an address of the "
-                     "other kind",
-                     endpoint.text().c_str(), ipv6 ? 6 : 4, ipv6 ? "inet" : "inet6");
-    }
     if (loopback) {
         return error(Errc::kInvalid,
                      "aggregator %s: UCX carries no data over ::1: name another address of that "
                      "machine",
                      endpoint.text().c_str());
+    }
+    if (address.length == 0) {
+        return error(Errc::kInvalid,
+                     "aggregator %s has no IPv%d address, which is what UCX takes here: set "
+                     "UCX_TCP_AF_PRIO=%s for all ranks and aggregators, or name an address of the "
+                     "other kind",
+                     endpoint.text().c_str(), ipv6 ? 6 : 4, ipv6 ? "inet" : "inet6");
     }
     return address;
 }

@@ -5,6 +5,7 @@
 #   leaves     two, and a spine above them
 #   other_key  one with another key than the ranks have
 #   nobody     nobody listens there
+#   loopback6  the address is ::1
 #   open_key   others may read the key
 # The test kills what HETCOLL_TEST_AGGREGATOR says, the process id of the one with number HETCOLL_TEST_KILL:
 # 0 is the spine. HETCOLL_TEST_PAYLOAD: so many bytes of vectors the first one must have received in all.
@@ -56,6 +57,7 @@ serve()
 spine='' first='' second=''
 case $what in
 nobody) list=127.0.0.1:1 ;;
+loopback6) list=[::1]:1 ;;
 open_key)
     serve first
     chmod 644 "$work/key"

@@ -222,6 +222,9 @@ TEST_F(AggregatorUcxTest, AnAddressOfAnotherKindThanUcxTakesIsAnErrorThatSaysWha
     EXPECT_NE(ipv6.status().message().find("set UCX_TCP_AF_PRIO=inet6"), std::string::npos);
     ASSERT_FALSE(ipv4.ok());
     EXPECT_NE(ipv4.status().message().find("set UCX_TCP_AF_PRIO=inet "), std::string::npos);
+    const Result<std::unique_ptr<Wire>> loopback = open_ucx_wire(Endpoint{"::1", 1});
+    ASSERT_FALSE(loopback.ok());
+    EXPECT_NE(loopback.status().message().find("no data over ::1"), std::string::npos);
 }
 
 } // namespace
