@@ -61,7 +61,11 @@ enum hetcoll_wsp_code {
     HETCOLL_WSP_ERR_MPI = 5          /* an MPI call failed, or the ranks do not agree */
 };
 
+#ifdef __cplusplus
+enum hetcoll_wsp_type : int { /* so that a value that is none can be looked at */
+#else
 enum hetcoll_wsp_type {
+#endif
     HETCOLL_WSP_FLOAT = 0,
     HETCOLL_WSP_DOUBLE = 1,
     HETCOLL_WSP_FLOAT16 = 2, /* IEEE 754 half: every addition is rounded to it */
