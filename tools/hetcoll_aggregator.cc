@@ -160,8 +160,8 @@ hetcoll::Status run(Arguments &arguments)
         arguments.options.spine = *spine;
     }
     arguments.options.most_memory_bytes = arguments.most_memory;
-    if (listen->host.find(':') !=
-        std::string::npos) { // UCX takes one kind of address, or the other
+    // UCX's TCP takes one kind of address, IPv4 unless told otherwise.
+    if (listen->host.find(':') != std::string::npos) {
         setenv("UCX_TCP_AF_PRIO", "inet6", 0);
     }
     Result<std::string> key = read_key_file(arguments.key);
