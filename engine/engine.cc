@@ -26,6 +26,7 @@ std::vector<ProcessIdentity> processes_of(std::span<const hetcoll_facts> facts)
 }
 
 static_assert(kMostWeightedSteps <= ControlPage::kWords, "weighted shares by mapped memory");
+static_assert(kWeightedChannels <= HETCOLL_TAGS, "a channel takes a tag");
 
 // Only these can differ: all else is combined from what all processes published.
 std::uint64_t settings_of(const hetcoll_facts &agreed)

@@ -23,6 +23,7 @@ enum Channel {
     kGatherSlow = kGather + kOwnersAtOnce,
     kChannels = kGatherSlow + kOwnersAtOnceOfSlow
 };
+static_assert(kChannels == kWeightedChannels);
 
 // The blocks of one segment, rank by rank.
 std::vector<Share> segment_shares(std::span<const int> shares, int first_block)

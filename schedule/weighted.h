@@ -29,5 +29,6 @@ inline constexpr int kNoRank = -1;
 [[nodiscard]] Schedule build_weighted(int rank, std::span<const int> shares, int segments,
                                       int late = kNoRank);
 inline constexpr int kEarlyChannels = 1; // the first ones: without the late rank
+inline constexpr int kWeightedChannels = 14;
 
 } // namespace hetcoll
