@@ -54,7 +54,7 @@ for kind in float half; do
     fi
     echo "# $kind, with 1/$((shrink * 8)) of the elements: $checked"
     grep -v '^#' "$work"
-    echo "# $kind: processors $busy busy  $(counts "$busy")"
+    echo "# $kind: processors $busy busy$(counts "$busy")"
     play 1000 --compare --shrink "$shrink" "$trace" >"$work.plain"
     awk '$1 == "Allreduce" && $3 == "all" { ours += $6; copy += $7 }
         END { printf "# '$kind': where links cost nothing, host_copy / hetcoll is %.2f for Allreduce\n", copy / ours }' "$work.plain"

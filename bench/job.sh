@@ -35,7 +35,7 @@ processor_time() { awk '/^cpu / { busy = $2 + $3 + $4 + $7 + $8; print busy, bus
 # busy_since "BUSY ALL": the share of all processors' time since then. From 0.50 on they may have been the
 # limit, and not the links: such a measurement does not count.
 busy_since() { echo "$1 $(processor_time)" | awk '{ printf "%.2f\n", ($3 - $1) / ($4 - $2) }'; }
-counts() { awk -v busy="$1" 'BEGIN { if (busy >= 0.5) print "does not count: processors busy" }'; }
+counts() { awk -v busy="$1" 'BEGIN { if (busy >= 0.5) print "  does not count: processors busy" }'; }
 
 # header: what every results file says of where it comes from.
 header()

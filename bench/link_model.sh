@@ -58,7 +58,7 @@ compare()
                 at_scale = model / scale
                 plain = fp > 0 && sp > 0 ? sprintf("%.2f", sp / fp) : "-"
                 over = at_scale > 0 ? sprintf("%.2f", fast / at_scale) : "-"
-                printf "%-26s %5d %10d  %-9s %10.0f  %-9s %10.0f %7.2f %9s %9s %5.2f  %s\n", name, ranks,
+                printf "%-26s %5d %10d  %-9s %10.0f  %-9s %10.0f %7.2f %9s %9s %5.2f%s\n", name, ranks,
                     size, way, fast, base, slow, slow / fast, plain, over, busy, note }'
     done
 }

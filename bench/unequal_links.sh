@@ -91,7 +91,7 @@ share_line()
     awk -v links="$1" -v name="$2" -v w="$(field "$result" weighted)" -v r="$(field "$result" ring)" \
         -v v="$vector_us" -v busy="$busy" -v note="$(counts "$busy")" 'BEGIN {
         t = links == "half" ? 2 * v : 14 / 8 * v
-        printf "%-15s %9.0f %9.0f %9.0f %14.2f %11.2f %5.2f  %s\n", name, w, r, t, r / w, w / t, busy, note }'
+        printf "%-15s %9.0f %9.0f %9.0f %14.2f %11.2f %5.2f%s\n", name, w, r, t, r / w, w / t, busy, note }'
 }
 
 if [ "$what" = shares ]; then
@@ -124,5 +124,5 @@ for lateness in late random; do
     busy=$(printf '%s\n%s\n' "$(field "$on" busy)" "$(field "$off" busy)" | sort -n | tail -n 1)
     awk -v name=$lateness -v on="$(field "$on" auto)" -v off="$(field "$off" auto)" \
         -v ring="$(field "$on" ring)" -v busy="$busy" -v note="$(counts "$busy")" 'BEGIN {
-        printf "%-9s %11.0f  %11.0f  %11.0f %9.2f %9.2f %5.2f  %s\n", name, on, off, ring, on / ring, on / off, busy, note }'
+        printf "%-9s %11.0f  %11.0f  %11.0f %9.2f %9.2f %5.2f%s\n", name, on, off, ring, on / ring, on / off, busy, note }'
 done

@@ -1,10 +1,11 @@
 // One algorithm, named by coll_hetcoll_algorithm and as the first argument: it serves the calls
 // itself (nothing falls back in silence), and every result is right. "any": the results alone
-// count.
+// count. A second argument: so many floats as well.
 #include "test/mpi/check.h"
 
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <optional>
 #include <string_view>
 
@@ -71,6 +72,13 @@ public:
             for (const bool in_place : {false, true}) {
                 reduce({sum(), count, Memory::kDevice, Memory::kDevice, in_place});
             }
+        }
+    }
+
+    void large(std::size_t count)
+    {
+        for (const bool in_place : {false, true}) {
+            reduce({sum(), count, Memory::kDevice, Memory::kDevice, in_place});
         }
     }
 
@@ -194,5 +202,8 @@ int main(int argc, char **argv)
     algorithms.other_places();
     algorithms.repeated();
     algorithms.other_communicators();
+    if (argc > 2) {
+        algorithms.large(std::strtoull(argv[2], nullptr, 10));
+    }
     return program.finish();
 }

@@ -142,6 +142,9 @@ EMU_NUM_DEVICES=2 nodes_ 0,0,1,1,2 ucx "$(with hierarchical)" algorithms hierarc
 EMU_NUM_DEVICES=4 nodes_ 0,1,1,1,1,1,1,1 ob1 "$(with hierarchical)" algorithms hierarchical
 # Over trees on the nodes: GPUs 1 and 4 have no NVLink between them.
 EMU_LINKS=$machines/dgx1v.topology:0,1,4 nodes_ 0,0,0,1,1,1 ob1 "$(with hierarchical)" algorithms hierarchical
+# In eight segments, of which two leave a node at a time.
+EMU_NUM_DEVICES=2 nodes_ 0,0,1,1 ob1 "$(with hierarchical)" algorithms hierarchical 16777217
+EMU_LINKS=$machines/dgx1v.topology:0,1,4 nodes_ 0,0,0,1,1,1 ob1 "$(with hierarchical)" algorithms hierarchical 2200000
 nodes_ 0,0,1,1 ob1 "$(with ring)" algorithms ring
 nodes_ 1,0,1 ob1 "$(with host)" algorithms host
 EMU_NUM_DEVICES=2 nodes_ 0,0,0,1,1 ob1 "$forced" algorithms any
