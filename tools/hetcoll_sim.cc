@@ -111,8 +111,8 @@ private:
             return cluster.take_status();
         }
         const Ranks ranks = place_ranks(*cluster);
-        begin(*cluster);
         if (options_.describe) {
+            begin(*cluster);
             std::printf("%d ranks on %d nodes in %d rack%s\n", ranks.size(), cluster->node_count(),
                         cluster->rack_count(), cluster->rack_count() == 1 ? "" : "s");
             return {};
@@ -124,6 +124,7 @@ private:
         if (!asked.ok()) {
             return asked.take_status();
         }
+        begin(*cluster);
         for (const std::size_t bytes : options_.bytes) {
             for (const Asked &one : *asked) {
                 if (!is_wanted(ranks, bytes, one)) {

@@ -4,7 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include <map>
+#include <string>
 
 namespace hetcoll {
 
@@ -45,19 +45,24 @@ bool parse_sim_options(int argc, char **argv, SimOptions &options, int &exit_cod
     app.add_option("--small-limit", options.small_limit, "as coll_hetcoll_small_limit")
         ->transform(sizes)
         ->type_name("SIZE");
-    app.add_option("--path", options.path,
-                   "what messages between nodes carry: direct, GPU memory (the default); bounce, "
-                   "pinned memory that the data are copied through")
-        ->transform(CLI::CheckedTransformer(std::map<std::string, MessagePath>{
-            {"direct", MessagePath::kDirect}, {"bounce", MessagePath::kBounce}}));
+    app.add_option_function<std::string>(
+           "--path",
+           [&options](const std::string &name) {
+               options.path = name == "bounce" ? MessagePath::kBounce : MessagePath::kDirect;
+           },
+           "what messages between nodes carry: direct, GPU memory (the default); bounce, pinned "
+           "memory that the data are copied through")
+        ->check(CLI::IsMember({"direct", "bounce"}))
+        ->option_text("direct|bounce");
     app.add_option("--message", options.message_bytes, "of in_network: bytes of a message (170K)")
         ->transform(sizes)
         ->type_name("SIZE");
     app.add_option("--window", options.window, "of in_network: messages of a rank under way (4)")
         ->check(CLI::Range(1, 64))
         ->type_name("N");
-    app.add_flag("!--no-meetings", options.meetings,
-                 "leave out the agreements of the ranks before and after a call");
+    app.add_flag_callback(
+        "--no-meetings", [&options] { options.meetings = false; },
+        "leave out the agreements of the ranks before and after a call");
     app.add_flag("--describe", options.describe, "say what the cluster is, simulate nothing");
     app.add_option("--json", options.json, "write the results there too")->type_name("FILE");
     app.add_option("--measurements", options.measurements,
