@@ -2,6 +2,7 @@
 
 #include "aggregator/session.h"
 #include "aggregator/ucx_wire.h"
+#include "base/request_pool.h"
 
 #include <algorithm>
 #include <chrono>
@@ -103,7 +104,6 @@ private:
     void send_waiting();
     void receive_waiting();
     void fail_all();
-    Request *new_request();
 
     static Client &self(void *context) { return *static_cast<Client *>(context); }
     static int isend(void *context, const void *buffer, std::size_t bytes, int peer, int tag,
@@ -124,8 +124,7 @@ private:
     hetcoll_p2p table_{};
     AggregatorTraffic traffic_;
 
-    std::vector<std::unique_ptr<Request>> requests_;
-    std::vector<Request *> idle_;
+    RequestPool<Request> requests_;
     std::deque<Request *> sends_, receives_; // that wait for the window, for a sum
     std::uint64_t consumed_ = 0, sent_ = 0;  // sums received into a buffer; messages sent
 
@@ -266,7 +265,7 @@ void Client::receive_waiting()
 
 void Client::fail_all()
 {
-    for (const std::unique_ptr<Request> &request : requests_) {
+    for (const std::unique_ptr<Request> &request : requests_.all()) {
         if (request->state == Request::State::kPending) {
             request->state = Request::State::kFailed;
         }
@@ -274,18 +273,6 @@ void Client::fail_all()
     sends_.clear();
     receives_.clear();
     sums_.clear();
-}
-
-Client::Request *Client::new_request()
-{
-    if (idle_.empty()) {
-        requests_.push_back(std::make_unique<Request>());
-        idle_.push_back(requests_.back().get());
-    }
-    Request *const request = idle_.back();
-    idle_.pop_back();
-    *request = {};
-    return request;
 }
 
 int Client::isend(void *context, const void *buffer, std::size_t bytes, int peer, int /*tag*/,
@@ -296,7 +283,7 @@ int Client::isend(void *context, const void *buffer, std::size_t bytes, int peer
         bytes > client.message_bytes_) {
         return kAggregatorFailed;
     }
-    Request *const send = client.new_request();
+    Request *const send = client.requests_.take();
     send->from = static_cast<const std::byte *>(buffer);
     send->bytes = bytes;
     *request = send;
@@ -312,7 +299,7 @@ int Client::irecv(void *context, void *buffer, std::size_t bytes, int peer, int 
     if (client.session_.state() != SessionState::kJoined || peer != client.peer_ || bytes == 0) {
         return kAggregatorFailed;
     }
-    Request *const receive = client.new_request();
+    Request *const receive = client.requests_.take();
     receive->to = static_cast<std::byte *>(buffer);
     receive->bytes = bytes;
     *request = receive;
@@ -329,7 +316,7 @@ int Client::test(void *context, void **request)
         return 0;
     }
     *request = nullptr;
-    client.idle_.push_back(tested);
+    client.requests_.give_back(tested);
     return tested->state == Request::State::kDone ? 1 : kAggregatorFailed;
 }
 

@@ -46,25 +46,13 @@ void AggregatorMessages::connect(const hetcoll_p2p &connection, int peer) noexce
     connected_ = true;
 }
 
-AggregatorMessages::Request *AggregatorMessages::new_request()
-{
-    if (idle_.empty()) {
-        requests_.push_back(std::make_unique<Request>());
-        idle_.push_back(requests_.back().get());
-    }
-    Request *const request = idle_.back();
-    idle_.pop_back();
-    *request = {};
-    return request;
-}
-
 template <class Start> int AggregatorMessages::start(int peer, void **request, Start how)
 {
-    Request *const made = new_request();
+    Request *const made = requests_.take();
     if (peer < ranks_.size) {
         made->by = &ranks_;
         if (const int code = how(ranks_, peer, &made->request); code != 0) {
-            idle_.push_back(made);
+            requests_.give_back(made);
             return code;
         }
     } else if (connected_) {
@@ -86,7 +74,7 @@ int AggregatorMessages::test(void **request)
         connected_ = false;
         state = 1;
     }
-    idle_.push_back(tested);
+    requests_.give_back(tested);
     *request = nullptr;
     return state;
 }

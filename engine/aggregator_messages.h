@@ -5,9 +5,7 @@
 #pragma once
 
 #include "base/p2p.h"
-
-#include <memory>
-#include <vector>
+#include "base/request_pool.h"
 
 namespace hetcoll {
 
@@ -34,15 +32,13 @@ private:
     };
 
     template <class Start> int start(int peer, void **request, Start how);
-    [[nodiscard]] Request *new_request();
     int test(void **request);
 
     const hetcoll_p2p &ranks_;
     hetcoll_p2p connection_{}, table_{};
     int aggregator_ = 0;
     bool connected_ = false;
-    std::vector<std::unique_ptr<Request>> requests_;
-    std::vector<Request *> idle_;
+    RequestPool<Request> requests_;
 };
 
 } // namespace hetcoll

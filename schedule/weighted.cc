@@ -51,28 +51,29 @@ void add_late(ScheduleBuilder &steps, std::span<const Share> shares, int rank, i
     }
 }
 
-int gather_channel(std::span<const Share> shares, int receiver, int distance)
+// `most`: blocks of the largest share.
+int gather_channel(const Share &receiver, int most, int distance)
 {
-    const auto less = [](const Share &a, const Share &b) {
-        return a.blocks.count < b.blocks.count;
-    };
-    const int most = std::max_element(shares.begin(), shares.end(), less)->blocks.count;
-    return shares[receiver].blocks.count < most / 2.0 ? kGatherSlow + distance % kOwnersAtOnceOfSlow
-                                                      : kGather + distance % kOwnersAtOnce;
+    return receiver.blocks.count < most / 2.0 ? kGatherSlow + distance % kOwnersAtOnceOfSlow
+                                              : kGather + distance % kOwnersAtOnce;
 }
 
 void add_allgather(ScheduleBuilder &steps, std::span<const Share> shares, int rank)
 {
     const int size = static_cast<int>(shares.size());
+    const auto less = [](const Share &a, const Share &b) {
+        return a.blocks.count < b.blocks.count;
+    };
+    const int most = std::max_element(shares.begin(), shares.end(), less)->blocks.count;
     for (int distance = 1; distance < size; ++distance) {
         const int to = (rank + distance) % size;
         const Share &from = shares[(rank + size - distance) % size];
         if (shares[rank].blocks.count > 0) {
-            steps.set_channel(gather_channel(shares, to, distance));
+            steps.set_channel(gather_channel(shares[to], most, distance));
             steps.send(to, shares[rank].blocks);
         }
         if (from.blocks.count > 0) {
-            steps.set_channel(gather_channel(shares, rank, distance));
+            steps.set_channel(gather_channel(shares[rank], most, distance));
             steps.recv(from.rank, from.blocks);
         }
     }

@@ -124,10 +124,9 @@ private:
             }
             path.push_back(link({What::kPortOut, from, 0}, port(route.gbps)));
             if (trunk > 0) {
-                const bool shares = options_.shares || options_.shares_ports;
                 const int ways = static_cast<int>(std::lround(trunk / route.gbps));
-                path.push_back(
-                    link({What::kTrunk, forward, 0}, {.gbps = trunk, .flows = shares ? 0 : ways}));
+                path.push_back(link({What::kTrunk, forward, 0},
+                                    {.gbps = trunk, .flows = shares_ports() ? 0 : ways}));
             }
             path.push_back(link({What::kPortIn, to, 0}, port(route.gbps)));
             return;
@@ -139,10 +138,11 @@ private:
         }
     }
 
+    [[nodiscard]] bool shares_ports() const { return options_.shares || options_.shares_ports; }
+
     [[nodiscard]] SimLink port(double gbps) const
     {
-        const bool shares = options_.shares || options_.shares_ports;
-        return {.gbps = gbps, .flows = shares ? std::max(gpu_count() - 1, 1) : 1};
+        return {.gbps = gbps, .flows = shares_ports() ? std::max(gpu_count() - 1, 1) : 1};
     }
 
     void add_local(int from, int to)

@@ -9,6 +9,7 @@
 #include "tuning/build_schedule.h"
 #include "tuning/model.h"
 
+#include <span>
 #include <utility>
 
 namespace hetcoll {
@@ -36,7 +37,7 @@ RankShares shares_of(const Ranks &ranks, const SimCall &call)
                        call.forced == Algorithm::kWeighted);
 }
 
-Query query_of(const Ranks &ranks, const SimCall &call)
+Query query_of(const Ranks &ranks, const SimCall &call, const RankShares &shares)
 {
     Query query = ranks.query;
     query.bytes = call.bytes;
@@ -47,7 +48,6 @@ Query query_of(const Ranks &ranks, const SimCall &call)
         query.available = static_cast<AlgorithmSet>(ranks.query.available | bit(Algorithm::kHost));
         query.forced = call.forced;
     }
-    const RankShares shares = shares_of(ranks, call);
     query.links.weighted_gbps = shares.vector_gbps();
     if (!shares.shares.empty() && (call.forced || call.bytes > call.small_limit)) {
         query.available |= bit(Algorithm::kWeighted);
@@ -57,7 +57,7 @@ Query query_of(const Ranks &ranks, const SimCall &call)
 
 // What one rank runs, as Engine::build() makes it, but round by round where it is long.
 std::unique_ptr<StepFeed> feed_of(const Ranks &ranks, const SimCall &call, const Choice &choice,
-                                  int rank)
+                                  std::span<const int> shares, int rank)
 {
     const int size = ranks.size();
     switch (choice.algorithm) {
@@ -73,8 +73,7 @@ std::unique_ptr<StepFeed> feed_of(const Ranks &ranks, const SimCall &call, const
         return feed_schedule(choice.node_by_node ? build_ordered(rank, node_runs(ranks))
                                                  : build_ordered(rank, size));
     case Algorithm::kWeighted:
-        return feed_schedule(build_weighted(rank, shares_of(ranks, call).shares,
-                                            weighted_segments(call.bytes, size)));
+        return feed_schedule(build_weighted(rank, shares, weighted_segments(call.bytes, size)));
     default: return feed_schedule(build_schedule(choice.algorithm, rank, size));
     }
 }
@@ -82,8 +81,8 @@ std::unique_ptr<StepFeed> feed_of(const Ranks &ranks, const SimCall &call, const
 class ScheduleRun {
 public:
     ScheduleRun(const Cluster &cluster, const Ranks &ranks, const SimCall &call,
-                const Choice &choice)
-        : cluster_(cluster), ranks_(ranks), call_(call), choice_(choice),
+                const Choice &choice, std::span<const int> shares)
+        : cluster_(cluster), ranks_(ranks), call_(call), choice_(choice), shares_(shares),
           hybrid_(choice.algorithm == Algorithm::kTree &&
                   host_parts(ranks.query.links, ranks.size(), call.bytes) > 0)
     {
@@ -122,7 +121,7 @@ private:
     [[nodiscard]] SimRankPlan plan(int rank) const
     {
         SimRankPlan plan;
-        plan.feed = feed_of(ranks_, call_, choice_, rank);
+        plan.feed = feed_of(ranks_, call_, choice_, shares_, rank);
         plan.count = call_.bytes / call_.element_bytes;
         plan.element_bytes = call_.element_bytes;
         plan.chunk_bytes = choice_.chunk_bytes;
@@ -157,14 +156,12 @@ private:
     const Ranks &ranks_;
     const SimCall &call_;
     const Choice &choice_;
+    std::span<const int> shares_;
     bool hybrid_;
 };
 
-} // namespace
-
-Result<Choice> choose_simulated(const Ranks &ranks, const SimCall &call)
+Result<Choice> choose_by(const Query &query, const SimCall &call)
 {
-    const Query query = query_of(ranks, call);
     Choice choice = choose(query, call.table);
     if (choice.forced_unavailable) {
         return error(Errc::kUnsupported, "%s cannot run on %d ranks on %d node%s of this kind",
@@ -177,21 +174,30 @@ Result<Choice> choose_simulated(const Ranks &ranks, const SimCall &call)
     return choice;
 }
 
+} // namespace
+
+Result<Choice> choose_simulated(const Ranks &ranks, const SimCall &call)
+{
+    return choose_by(query_of(ranks, call, shares_of(ranks, call)), call);
+}
+
 Result<SimResult> simulate(const Cluster &cluster, const Ranks &ranks, const SimCall &call)
 {
-    Result<Choice> choice = choose_simulated(ranks, call);
+    const RankShares shares = shares_of(ranks, call);
+    const Query query = query_of(ranks, call, shares);
+    Result<Choice> choice = choose_by(query, call);
     if (!choice.ok()) {
         return choice.take_status();
     }
     Result<ChildOutcome> run = runs_as_schedule(choice->algorithm)
-                                   ? ScheduleRun(cluster, ranks, call, *choice).run()
+                                   ? ScheduleRun(cluster, ranks, call, *choice, shares.shares).run()
                                    : run_kernels(cluster, ranks, call, choice->algorithm);
     if (!run.ok()) {
         return run.take_status();
     }
     return SimResult{.choice = *choice,
                      .us = run->outcome.us,
-                     .predicted_us = predict_us(choice->algorithm, query_of(ranks, call)),
+                     .predicted_us = predict_us(choice->algorithm, query),
                      .transfers = run->outcome.transfers,
                      .cost = run->cost};
 }
