@@ -3,6 +3,8 @@
 #
 #   ./bootstrap.sh deps     only install what is missing
 #   ./bootstrap.sh check    install, build, run every test
+#   ./bootstrap.sh lint     install clang-format and clang-tidy too, look at the form of the sources and for what is
+#                           likely to be wrong in them; further words are for make (check-tidy TIDY_FILES=9)
 #   ./bootstrap.sh demo     install, build, reduce device buffers on 4 ranks and check every element
 #   ./bootstrap.sh horovod  install, build, build Horovod, train on 2 and 4 ranks with hetcoll and
 #                           without: the same results? Takes 200 MB of packages more
@@ -20,6 +22,10 @@ debian_packages="build-essential automake autoconf libtool pkg-config git ca-cer
 toolkit_packages="nvidia-cuda-nvcc==13.0.* nvidia-nvvm==13.0.* nvidia-cuda-crt==13.0.*
     nvidia-cuda-runtime==13.0.* nvidia-cuda-cccl==13.0.*"
 toolkit_dir=$PWD/.cuda-toolkit
+
+# What config/check_sass.sh reads the kernels' machine code with: from 13.2 on there are Python packages.
+disassembler_packages="nvidia-cuda-cuobjdump==13.2.* nvidia-cuda-nvdisasm==13.2.*"
+disassembler_dir=$PWD/.cuda-disassembler
 
 say() { printf 'bootstrap.sh: %s\n' "$*"; }
 die()
@@ -154,11 +160,26 @@ fetch_toolkit()
     why=$(is_toolkit "$cuda_dir") || die "the CUDA toolkit from PyPI is not usable: $why"
 }
 
+# Puts cuobjdump and nvdisasm on PATH, if the toolkit lacks them. Tests skip without.
+find_disassembler()
+{
+    [ ! -x "$cuda_dir/bin/cuobjdump" ] && ! command -v cuobjdump >/dev/null || return 0
+    if [ ! -d "$disassembler_dir" ]; then
+        say "no cuobjdump in $cuda_dir: taking it from PyPI into $disassembler_dir"
+        if ! python3 -m venv "$disassembler_dir" ||
+            ! "$disassembler_dir/bin/pip" install -q --disable-pip-version-check $disassembler_packages; then
+            rm -rf "$disassembler_dir"
+            say "no cuobjdump, the reason is above: the kernels' machine code is not looked at"
+            return 0
+        fi
+    fi
+    PATH=$(echo "$disassembler_dir"/lib/python3*/site-packages/nvidia/cu13/bin):$PATH
+}
+
 # --- Build and run
 
-build()
+configure_build()
 {
-    jobs=$(nproc 2>/dev/null || echo 1)
     if [ ! -x configure ] || [ configure.ac -nt configure ]; then
         say "making configure"
         ./autogen.sh >autogen.log 2>&1 || { cat autogen.log >&2; die "autogen.sh failed"; }
@@ -174,6 +195,12 @@ build()
         sed -n '/is configured:$/,$ { /^  /p }' build/configure.log
         printf '%s' "$arguments" >build/configured-with
     fi
+}
+
+build()
+{
+    configure_build
+    jobs=$(nproc 2>/dev/null || echo 1)
     say "make -j$jobs"
     make -s -C build -j"$jobs" || die "the build failed, its message is above"
 }
@@ -221,8 +248,18 @@ deps)
 check)
     install_debian_packages
     find_cuda
+    find_disassembler
     build
     run_check
+    ;;
+lint)
+    shift
+    [ $# -gt 0 ] || set -- check-format check-tidy
+    debian_packages="$debian_packages clang-format-14 clang-tidy-14"
+    install_debian_packages
+    find_cuda
+    configure_build
+    make -s -C build "$@"
     ;;
 demo)
     install_debian_packages

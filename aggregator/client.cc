@@ -27,11 +27,10 @@ Status check(const AggregatorPlan &plan)
     }
     if (plan.window < 1 || plan.window > static_cast<int>(kMostWindow) || plan.message_bytes < 16 ||
         plan.message_bytes > kMostMessageBytes) {
-        return error(
-            Errc::kInvalid,
-            "aggregators cannot have a window of %d messages of %zu bytes: at most %u, and "
-            "of 16 to %u bytes",
-            plan.window, plan.message_bytes, kMostWindow, kMostMessageBytes);
+        return error(Errc::kInvalid,
+                     "an aggregator cannot grant a window of %d messages of %zu bytes: ask for at "
+                     "most %u messages of 16 to %u bytes",
+                     plan.window, plan.message_bytes, kMostWindow, kMostMessageBytes);
     }
     return {};
 }
@@ -71,8 +70,8 @@ public:
     void wait(int milliseconds) override { wire_->wait(milliseconds, -1); }
 
 private:
-    // A send or a receive. It is used again once test() has answered, which it does not as long as
-    // the wire reads `from`.
+    // A send or a receive. It is used again once test() has answered; test() does not answer while
+    // the wire still reads `from`.
     struct Request final : SendBuffer {
         enum class State : std::uint8_t { kPending, kDone, kFailed } state = State::kPending;
         bool in_wire = false;
@@ -119,7 +118,7 @@ private:
     Clock::time_point deadline_; // to have joined
     Clock::duration most_silence_;
     Clock::time_point looked_; // last
-    Clock::time_point heard_;  // since then nothing has come, although something was waited for
+    Clock::time_point heard_;  // nothing has come since, although something was waited for
     std::uint64_t heard_messages_ = 0;
     hetcoll_p2p table_{};
     AggregatorTraffic traffic_;
@@ -194,11 +193,10 @@ void Client::look_at_silence()
         heard_messages_ = session_.messages_in();
         heard_ = now;
     } else if (now - heard_ > most_silence_) {
-        session_.fail(
-            error(Errc::kUnsupported,
-                  "aggregator %s has said nothing for a long time, while a sum was waited "
-                  "for: its machine or the network is down",
-                  where_.c_str()));
+        session_.fail(error(Errc::kUnsupported,
+                            "aggregator %s has said nothing for a long time, although a sum is "
+                            "due: its machine or the network is down",
+                            where_.c_str()));
         fail_all();
     }
 }

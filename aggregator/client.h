@@ -29,21 +29,20 @@ inline constexpr int kAggregatorFailed = -1; // of isend, irecv and test: Open M
 struct AggregatorPlan {
     Endpoint endpoint; // of this rank's aggregator
     std::string key;   // what it and all its workers know: read_key_file()
-    // The job and the communicator among all that use these aggregators at the same time. The same
+    // Tell apart the jobs and communicators that use these aggregators at the same time. The same
     // on all ranks of a communicator.
     std::uint64_t job = 0;
     std::uint32_t comm = 0;
     int rank = 0, ranks = 0;
-    // Which aggregator of the list it is. Its leaf serves ranks [first, first + count); where that
-    // is not all of them, the leaves' sums meet at their spine. The sum is in the order of the
-    // ranks.
+    // Which aggregator of the list it is. Its leaf serves ranks [first, first + count); if that is
+    // not all of them, the leaves' sums meet at their spine. The sum is in the order of the ranks.
     int index = 0;
     int first = 0, count = 0;
     int window = 8; // most messages in flight; the aggregator may grant less
     std::size_t message_bytes = 256u << 10; // most bytes of a message
     double join_seconds = 10;               // no answer, or not all ranks there by then: failed
-    // An aggregator that says nothing for so long, while this rank waits and listens, is given up.
-    // It says that it is there every 5 seconds, however long other ranks take.
+    // The client gives up an aggregator that says nothing for so long while this rank waits and
+    // listens. An aggregator says every 5 seconds that it is there, however long other ranks take.
     double silence_seconds = 30;
 };
 
@@ -62,8 +61,8 @@ enum class AggregatorState : std::uint8_t { kJoining, kJoined, kFailed };
 
 class AggregatorClient {
 public:
-    // Fails at once where this build has no UCX, a library cannot be loaded, the plan is wrong or
-    // the host's name unknown. Looking up a name may wait for the name service; nothing else waits.
+    // Fails at once if this build has no UCX, a library cannot be loaded, the plan is wrong or the
+    // host's name is unknown. Looking up a name may wait for the name service; nothing else waits.
     static Result<std::unique_ptr<AggregatorClient>> start(const AggregatorPlan &plan);
     // The same over another wire than UCX, for tests.
     static Result<std::unique_ptr<AggregatorClient>> start_over(std::unique_ptr<Wire> wire,
@@ -75,16 +74,16 @@ public:
     // Why, once step() has answered kFailed: with the aggregator's name, for the user.
     [[nodiscard]] virtual const Status &status() const noexcept = 0;
 
-    // The next messages belong to a reduction of so many elements; its first one carries this.
-    // Requires kJoined and count > 0, and that every message of the reduction before has come back.
-    // All ranks send the same messages: of whole elements, at most message_bytes, together `count`.
+    // The next messages belong to this reduction; its first one carries these facts. Requires
+    // kJoined and count > 0, and that every message of the reduction before has come back. All
+    // ranks send the same messages: of whole elements, at most message_bytes, together `count`.
     virtual void begin(ReduceOp op, ElementKind kind, std::size_t count) = 0;
 
-    // Peer `ranks + index` only. isend keeps the window: what is too early is sent when sums have
-    // been received. Tags are not looked at: sends go out, and sums come in, in the order in which
-    // they were started. A receive has the size of the send of its place. Buffers are host memory
-    // and are left alone until test() has answered. progress() lets this connection advance, and
-    // nothing else.
+    // For peer `ranks + index` only. isend keeps to the window: it sends what is too early once
+    // sums have been received. It ignores tags: sends go out, and sums come in, in the order in
+    // which they were started. A receive has the size of the send of its place. Buffers are host
+    // memory and are left alone until test() has answered. progress() lets this connection advance,
+    // and nothing else.
     [[nodiscard]] virtual const hetcoll_p2p &table() const noexcept = 0;
 
     // Requires kJoined: what the aggregator has granted.

@@ -22,8 +22,9 @@ struct Endpoint {
 // The same, with commas between them; at least one.
 [[nodiscard]] Result<std::vector<Endpoint>> parse_endpoints(std::string_view text);
 
-// The content of a key file, without white space at its end. The file must be a regular one, belong
-// to the user or to root, be closed to group and others (mode 0600), and hold 16 to 4096 bytes.
+// The content of a key file, without white space at its end. The file must be a regular one that
+// belongs to the user or to root, is closed to group and others (mode 0600), and holds 16 to 4096
+// bytes.
 [[nodiscard]] Result<std::string> read_key_file(const std::string &path);
 
 } // namespace hetcoll

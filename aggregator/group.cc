@@ -145,8 +145,8 @@ std::vector<Connection> Group::waiting() const
     return all;
 }
 
-// Parts of every member's window; the sums of a window, and those of the one before that slow
-// members still receive.
+// Counts the parts of every member's window, the sums of a window, and the sums of the window
+// before, which slow members still receive.
 std::uint64_t Group::memory_bytes(const Member &shape, std::uint32_t window, int members) noexcept
 {
     return std::uint64_t{shape.message_bytes} * window * (static_cast<std::uint64_t>(members) + 2);
@@ -265,7 +265,7 @@ void Group::fold(std::uint64_t sequence)
 std::string Group::on_spine_sum(std::uint64_t sequence, Payload sum)
 {
     if (sequence != answered_ || sequence >= opened_ || sum.size() != slot(sequence).bytes) {
-        return "the spine has sent a sum that was not its turn";
+        return "the spine has sent a sum out of turn";
     }
     answer(sequence, pool_->take(std::move(sum)));
     return {};

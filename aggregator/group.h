@@ -1,6 +1,6 @@
 // The workers of one communicator at one aggregator: adds up what they send, message by message, in
-// the order of their ranks, and hands the sums on. Knows no network: who sends what is told by its
-// Output.
+// the order of their ranks, and hands the sums on. Knows no network: it hands what is to be sent to
+// its Output.
 #pragma once
 
 #include "aggregator/protocol.h"
@@ -32,7 +32,7 @@ public:
         std::shared_ptr<SumPool> pool_; // while it is in use
     };
 
-    // Held once.
+    // The buffer comes with one hold on it.
     [[nodiscard]] Buffer *take(std::size_t bytes);
     [[nodiscard]] Buffer *take(Payload received);
     [[nodiscard]] int in_use() const noexcept { return in_use_; }
@@ -45,7 +45,7 @@ private:
 
 struct GroupCounters {
     std::uint64_t sums = 0;
-    std::uint64_t dropped = 0; // parts that were not their turn
+    std::uint64_t dropped = 0; // parts that came out of turn
     int most_in_flight = 0;    // messages begun and not yet answered
 };
 
@@ -53,7 +53,7 @@ class Group {
 public:
     class Output {
     public:
-        // A held buffer each; it is let go when it has been sent.
+        // Each gets a held buffer, and lets it go once it has been sent.
         virtual void send_sum(Connection to, std::uint64_t sequence, SumPool::Buffer *sum) = 0;
         virtual void send_up(const Reduction *first, SumPool::Buffer *sum) = 0;
 
@@ -61,7 +61,7 @@ public:
         ~Output() = default;
     };
 
-    // What all members must agree on, the window being what is granted.
+    // `shape` is what all members must agree on; `window` is what is granted.
     Group(const Member &shape, std::uint32_t window, Output &output);
     ~Group();
     Group(const Group &) = delete;
@@ -70,7 +70,7 @@ public:
     // Why the member cannot belong to it, or nothing.
     [[nodiscard]] std::string check(const Member &member) const;
     void add(Connection connection, const Member &member); // requires that check() finds nothing
-    // From now on it is not complete, and who sends a part hears so.
+    // From now on the group is not complete, and a worker that sends a part hears so.
     void remove(Connection connection);
     [[nodiscard]] bool complete() const noexcept; // all ranks are there
     [[nodiscard]] std::string gone() const;       // who was removed last, and that this is an error
@@ -85,8 +85,8 @@ public:
     // Some message of some member has not been answered.
     [[nodiscard]] bool is_busy() const noexcept { return opened_ != answered_; }
 
-    // Require complete(). Answer why the group has failed, or nothing. A part that was not its turn
-    // is counted and dropped.
+    // Require complete(). Answer why the group has failed, or nothing. A part that comes out of
+    // turn is counted and dropped.
     [[nodiscard]] std::string on_part(Connection from, const Part &part, Payload payload);
     [[nodiscard]] std::string on_spine_sum(std::uint64_t sequence, Payload sum);
 

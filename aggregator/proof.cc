@@ -28,7 +28,7 @@ struct Crypto {
 // Never closed: it has exit handlers of its own.
 Result<Crypto> load_crypto()
 {
-    // The release whose headers it was built with, whose prototypes these are.
+    // The release whose headers hetcoll was built with: the prototypes are that release's.
 #if OPENSSL_VERSION_NUMBER >= 0x30000000L
     constexpr const char *kLibrary = "libcrypto.so.3";
 #else
@@ -63,8 +63,8 @@ public:
         Nonce nonce;
         if (crypto_.RAND_bytes(reinterpret_cast<unsigned char *>(nonce.data()), sizeof nonce) !=
             1) {
-            return error(Errc::kUnsupported, "RAND_bytes failed: there are no random numbers to be "
-                                             "had, so nobody can join an aggregator");
+            return error(Errc::kUnsupported,
+                         "RAND_bytes failed: without random numbers nobody can join an aggregator");
         }
         return nonce;
     }
@@ -89,8 +89,8 @@ public:
     }
 
 private:
-    // Each part but the last has an end of its own, so no two lists give the same bytes. Where
-    // OpenSSL fails, nobody can have the same proof.
+    // Each part but the last has an end of its own, so no two lists give the same bytes. If OpenSSL
+    // fails, nobody can have the same proof.
     Proof hmac(const char *what, const Nonce &server, const Nonce &client,
                std::span<const std::byte> rest) const
     {

@@ -1,4 +1,4 @@
-// Who knows the key: HMAC-SHA256 by OpenSSL's libcrypto, which is opened at run time.
+// Proves who knows the key: HMAC-SHA256 by OpenSSL's libcrypto, which is opened at run time.
 #pragma once
 
 #include "aggregator/protocol.h"
@@ -10,11 +10,12 @@
 
 namespace hetcoll {
 
-// Never the key itself, and nothing from which it could be found, goes over the network. Both sides
-// show that they know it, for two random numbers, one of each, that are used once.
+// Neither the key nor anything from which it could be found goes over the network. Each side shows
+// that it knows the key by a proof over two random numbers, one from each side, which are used
+// once.
 class Prover {
 public:
-    // Opens libcrypto, the first time.
+    // The first call opens libcrypto.
     static Result<std::shared_ptr<const Prover>> create(std::string key);
     virtual ~Prover() = default;
 
@@ -23,7 +24,7 @@ public:
                                      const Member &member) const = 0;
     [[nodiscard]] virtual Proof welcome(const Nonce &server, const Nonce &client) const = 0;
     [[nodiscard]] virtual std::uint64_t token(const Nonce &server, const Nonce &client) const = 0;
-    // In a time that does not depend on where they differ.
+    // Takes a time that does not depend on where they differ.
     [[nodiscard]] virtual bool equal(const Proof &a, const Proof &b) const noexcept = 0;
 
 protected:

@@ -183,12 +183,12 @@ std::optional<Message> decode_refused(Reader &from)
     return m;
 }
 
-std::optional<Message> decode_part(Reader &from, bool first)
+std::optional<Message> decode_part(Reader &from, Type type)
 {
     Part m{.token = from.number<std::uint64_t>(),
            .sequence = from.number<std::uint64_t>(),
            .reduction = std::nullopt};
-    if (!first) {
+    if (type != Type::kFirstPart) {
         return m;
     }
     Reduction r;
@@ -228,8 +228,8 @@ std::optional<Message> decode_body(Type type, Reader &from)
         return m.window >= 1 && m.window <= kMostWindow ? std::optional<Message>(m) : std::nullopt;
     }
     case Type::kRefused: return decode_refused(from);
-    case Type::kFirstPart: return decode_part(from, true);
-    case Type::kPart: return decode_part(from, false);
+    case Type::kFirstPart:
+    case Type::kPart: return decode_part(from, type);
     case Type::kSum: {
         const auto token = from.number<std::uint64_t>();
         return Sum{token, from.number<std::uint64_t>()};

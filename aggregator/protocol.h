@@ -1,7 +1,7 @@
 // The messages between workers and aggregators. Each is a header and perhaps a payload; UCX carries
-// both as one active message, cuts it into packets and puts the header into the first one. How many
-// elements there are and what is to be done with them is only in a reduction's first message; later
-// ones have their place in the order of all, the sequence.
+// both as one active message, cuts it into packets and puts the header into the first one. Only a
+// reduction's first message says how many elements there are and what is to be done with them.
+// Later ones are known by their sequence, their place in the order of all messages.
 //
 //   worker                         aggregator
 //     connects                       Challenge: a random number
@@ -80,7 +80,7 @@ struct Reduction {
     friend bool operator==(const Reduction &, const Reduction &) = default;
 };
 
-// The token is agreed in joining: nobody else can know it.
+// Both sides compute the token when joining; nobody else can know it.
 struct Part {
     std::uint64_t token;
     std::uint64_t sequence;             // of the message in the session, from 0
@@ -110,15 +110,15 @@ private:
     std::size_t size_ = 0;
 };
 
-// Requires what decode() checks; a refusal that is too long is cut, and cleaned of what is no
-// printable character.
+// Requires what decode() checks. A refusal that is too long is cut, and characters that cannot be
+// printed become '?'.
 [[nodiscard]] HeaderBytes encode(const Message &message);
 
-// What Join's proof speaks for besides the two random numbers.
+// What Join's proof covers besides the two random numbers.
 [[nodiscard]] HeaderBytes encode_member(const Member &member);
 
-// Nothing where the header is not exactly one that encode() makes, or where a payload is there that
-// should not be, or the other way round. Looks at nothing but its arguments.
+// Nothing unless the header is exactly one that encode() makes, and a payload is there if and only
+// if the message has one. Looks at nothing but its arguments.
 [[nodiscard]] std::optional<Message> decode(std::span<const std::byte> header,
                                             std::size_t payload_bytes);
 

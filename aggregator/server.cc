@@ -5,7 +5,7 @@
 namespace hetcoll {
 namespace {
 
-// A worker that was refused may take so long to read why.
+// How long a worker that was refused may take to read why.
 constexpr double kReadSeconds = 2;
 // How often a worker hears that the aggregator is there, when a sum takes long.
 constexpr double kAliveSeconds = 5;
@@ -31,7 +31,7 @@ public:
         return "job " + std::to_string(shape.job) + " communicator " + std::to_string(shape.comm);
     }
 
-    // All have joined here. Why it cannot go on, or nothing.
+    // Called when all have joined here. Answers why the group cannot go on, or nothing.
     std::string on_complete()
     {
         if (!group_.has_spine()) {
@@ -50,7 +50,7 @@ public:
         server_.spines_[spine_->connection()] = this;
         return status.ok() ? std::string() : status.message();
     }
-    // What the session at the spine has come to. Why it has failed, or nothing.
+    // Follows the session at the spine. Answers why it has failed, or nothing.
     std::string look_at_spine()
     {
         if (spine_->state() == SessionState::kFailed) {
@@ -277,8 +277,9 @@ void Server::on_lost(Connection connection, const std::string &why)
     }
 }
 
-// A worker that goes while nothing is on its way has done with the communicator; what others send
-// to a group that is not whole any more ends it. One that goes before all have come may come back.
+// A worker that leaves while nothing is on its way is done with the communicator; a part that
+// another worker sends after that ends the group. One that leaves before all have joined may come
+// back.
 void Server::leave(Room &room, Connection connection)
 {
     Group &group = room.group();

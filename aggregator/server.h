@@ -1,5 +1,6 @@
-// An aggregator without its network: lets workers join who know the key, and keeps their groups.
-// Many jobs and communicators at once; what goes wrong in one group ends that group alone.
+// An aggregator without its network: lets workers that know the key join, and keeps their groups.
+// It serves many jobs and communicators at once; what goes wrong in one group ends that group
+// alone.
 #pragma once
 
 #include "aggregator/group.h"
@@ -26,7 +27,7 @@ struct ServerOptions {
 
 struct ServerCounters {
     std::uint64_t connections = 0, joined = 0, wrong_key = 0, refused = 0;
-    std::uint64_t malformed = 0; // messages that are none, or from somebody who may not send them
+    std::uint64_t malformed = 0; // not a message, or not one that its sender may send
     std::uint64_t groups = 0, groups_failed = 0;
     std::uint64_t parts = 0, sums = 0;                         // received; sent, one to each worker
     std::uint64_t payload_bytes_in = 0, payload_bytes_out = 0; // from and to workers
@@ -38,14 +39,15 @@ struct ServerCounters {
 
 class Server final : private WireEvents {
 public:
-    // `log` gets a line for what an operator wants to know. Wire and prover outlive the server.
+    // `log` gets a line for each event that an operator wants to know of. Wire and prover outlive
+    // the server.
     Server(Wire &wire, const Prover &prover, ServerOptions options,
            void (*log)(const std::string &line));
     ~Server();
     Server(const Server &) = delete;
     Server &operator=(const Server &) = delete;
 
-    // Does what there is to do; true if there was something. `now`: seconds of any clock.
+    // Does what there is to do; true if there was anything. `now`: seconds of any clock.
     bool progress(double now);
     [[nodiscard]] const ServerCounters &counters() const noexcept { return counters_; }
     [[nodiscard]] std::size_t group_count() const noexcept { return rooms_.size(); }

@@ -3,7 +3,7 @@
 namespace hetcoll {
 namespace {
 
-// UCX loses a connection in a few hundred while it is being made, when both sides are busy.
+// UCX loses one connection in a few hundred while making it, if both sides are busy.
 constexpr int kAttempts = 3;
 
 } // namespace
@@ -48,7 +48,7 @@ void Session::on_lost(const std::string &why)
                state_ == SessionState::kJoining ? "; is hetcoll_aggregator running there?" : ""));
 }
 
-// Whoever answers like this is none of ours, or of another release.
+// A server that answers like this is not an aggregator of ours, or is of another release.
 void Session::on_wrong(const char *what)
 {
     fail(error(Errc::kInvalid,
@@ -65,7 +65,7 @@ void Session::on_message(std::span<const std::byte> header, Payload payload)
     header_bytes_in_ += header.size();
     ++messages_in_;
     if (!message) {
-        on_wrong("what is no message");
+        on_wrong("something that is not a message of hetcoll's");
     } else if (const auto *const challenge = std::get_if<Challenge>(&*message)) {
         on_challenge(*challenge);
     } else if (const auto *const welcome = std::get_if<Welcome>(&*message)) {
@@ -78,7 +78,7 @@ void Session::on_message(std::span<const std::byte> header, Payload payload)
         stage_ = Stage::kWelcome;
     } else if (const auto *const ready = std::get_if<Ready>(&*message)) {
         if (stage_ != Stage::kWelcome || ready->window > member_.window) {
-            on_wrong("a message that was not its turn");
+            on_wrong("a message out of turn");
             return;
         }
         window_ = ready->window;
@@ -111,7 +111,7 @@ void Session::on_sum(const Sum &sum, Payload payload)
 {
     if (stage_ != Stage::kReady || sum.token != token_ || sum.sequence != received_ ||
         sum.sequence >= sent_) {
-        on_wrong("a sum that is not ours");
+        on_wrong("a sum that this side does not expect");
         return;
     }
     ++received_;

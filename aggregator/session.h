@@ -32,11 +32,11 @@ public:
     [[nodiscard]] Status connect(const Endpoint &to);
     [[nodiscard]] Connection connection() const noexcept { return connection_; }
 
-    // What the wire tells of connection(). While joining, it connects anew a few times where the
-    // connection is lost: then connection() is another one.
+    // What the wire tells of connection(). If the connection is lost while joining, the session
+    // connects again, a few times; connection() is then another one.
     void on_message(std::span<const std::byte> header, Payload payload);
     void on_lost(const std::string &why);
-    // Gives up: the first reason stays.
+    // Gives up. The first reason stays.
     void fail(Status why);
 
     [[nodiscard]] SessionState state() const noexcept { return state_; }

@@ -16,7 +16,7 @@ void limit_tcp_silence(int seconds)
     }
     const unsigned milliseconds = static_cast<unsigned>(seconds) * 1000;
     while (const dirent *const entry = readdir(folder)) {
-        // Fails for what is no TCP socket.
+        // Fails for anything but a TCP socket.
         (void)setsockopt(std::atoi(entry->d_name), IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds,
                          sizeof milliseconds);
     }

@@ -14,7 +14,7 @@ Result<UcxCalls> load_ucx()
     void *const library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
         return error(Errc::kUnsupported,
-                     "UCX cannot be loaded: %s; aggregators are reached through it", dlerror());
+                     "UCX cannot be loaded: %s; hetcoll needs it to reach aggregators", dlerror());
     }
     UcxCalls calls;
     const char *missing = nullptr;
@@ -25,7 +25,7 @@ Result<UcxCalls> load_ucx()
 #undef HETCOLL_LOOK_UP
     if (missing != nullptr) {
         return error(Errc::kUnsupported,
-                     "UCX (%s) lacks %s, which aggregators are reached with: install UCX "
+                     "UCX (%s) lacks %s, which hetcoll needs to reach aggregators: install UCX "
                      "1.11 or newer",
                      kLibrary, missing);
     }

@@ -1,5 +1,5 @@
-// What UCX tells is queued in its callbacks, and handed on when its progress function has returned:
-// nothing here calls UCX from inside of UCX.
+// UCX's callbacks only queue what UCX tells; it is handed on when UCX's progress function has
+// returned. So nothing here calls UCX from inside UCX.
 #include "aggregator/ucx_wire.h"
 
 #include "hetcoll_config.h"
@@ -29,8 +29,8 @@ struct Address {
     socklen_t length = 0;
 };
 
-// What UCX's TCP takes of a network device's addresses, if it has both kinds: IPv4, unless its
-// setting says otherwise.
+// Which address UCX's TCP takes of a network device that has both kinds: IPv4, unless UCX's setting
+// says otherwise.
 bool takes_ipv6()
 {
     const char *const kinds = std::getenv("UCX_TCP_AF_PRIO"); // for UCX it has no other name
@@ -44,13 +44,15 @@ bool is_ipv6_loopback(const addrinfo &found)
     return found.ai_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&address.sin6_addr);
 }
 
-// Of a host's addresses one of the kind that carries the data: UCX 1.13 overruns its own memory
-// where a connection is made by the other one.
-Result<Address> look_up(const Endpoint &endpoint, bool passive)
+enum class Side : std::uint8_t { kListens, kConnects };
+
+// An address of the host, of the kind that carries the data: UCX 1.13 overruns its own memory if a
+// connection is made by the other kind.
+Result<Address> look_up(const Endpoint &endpoint, Side side)
 {
     addrinfo hints{};
     hints.ai_socktype = SOCK_STREAM;
-    hints.ai_flags = passive ? AI_PASSIVE : 0;
+    hints.ai_flags = side == Side::kListens ? AI_PASSIVE : 0;
     addrinfo *found = nullptr;
     const int code =
         getaddrinfo(endpoint.host.c_str(), std::to_string(endpoint.port).c_str(), &hints, &found);
@@ -205,7 +207,7 @@ Status UcxWire::create_worker()
 
 Status UcxWire::listen_at(const Endpoint &endpoint)
 {
-    Result<Address> address = look_up(endpoint, true);
+    Result<Address> address = look_up(endpoint, Side::kListens);
     if (!address.ok()) {
         return address.take_status();
     }
@@ -270,7 +272,7 @@ Result<Connection> UcxWire::add(ucp_ep_params_t params)
 
 Result<Connection> UcxWire::connect(const Endpoint &to)
 {
-    Result<Address> address = look_up(to, false);
+    Result<Address> address = look_up(to, Side::kConnects);
     if (!address.ok()) {
         return address.take_status();
     }
@@ -321,7 +323,7 @@ void UcxWire::send(Connection to, const HeaderBytes &header, std::span<const std
     param.cb.send = &UcxWire::on_send;
     param.user_data = op;
     // Eager: the window bounds what is on its way, and a worker that has not joined can make nobody
-    // ask for more. The sender's endpoint goes along, as its receiver's name for it.
+    // ask for more. The sender's endpoint goes along: the receiver knows the sender by it.
     param.flags = UCP_AM_SEND_FLAG_EAGER | UCP_AM_SEND_FLAG_REPLY;
     const ucs_status_ptr_t request =
         ucx_.ucp_am_send_nbx(found->second, kActiveMessage, op->header.view().data(),
@@ -363,7 +365,7 @@ void UcxWire::on_error(void *self, ucp_ep_h ep, ucs_status_t status)
     }
 }
 
-// A message that was not sent is one that others wait for, so its connection is of no use any more.
+// Others wait for a message that could not be sent, so its connection is of no use any more.
 void UcxWire::lose_if(Connection connection, ucs_status_t status)
 {
     if (status != UCS_OK) {

@@ -61,20 +61,21 @@ private:
     std::size_t size_ = 0;
 };
 
-// What happens, told by progress() only. A connection that has been closed tells nothing more.
+// What happens; only progress() calls these. A connection that has been closed tells nothing more.
 class WireEvents {
 public:
     virtual void on_accepted(Connection connection) = 0;
     virtual void on_message(Connection connection, std::span<const std::byte> header,
                             Payload payload) = 0;
-    // It cannot be used any more: the other side has closed it or is gone, or `why` else.
+    // The connection cannot be used any more: the other side has closed it or is gone, or `why`
+    // says more.
     virtual void on_lost(Connection connection, const std::string &why) = 0;
 
 protected:
     ~WireEvents() = default;
 };
 
-// Told once, when a payload that was sent is no longer needed: perhaps before send() returns, and
+// Called once, when a payload that was sent is no longer needed: perhaps before send() returns, and
 // also when the connection is lost or closed.
 class SendBuffer {
 public:
@@ -89,15 +90,15 @@ public:
     virtual ~Wire() = default;
     // Does not wait for the other side.
     virtual Result<Connection> connect(const Endpoint &to) = 0;
-    // To a connection that is lost or closed, nothing is sent.
+    // Sends nothing to a connection that is lost or closed.
     virtual void send(Connection to, const HeaderBytes &header,
                       std::span<const std::byte> payload = {}, SendBuffer *buffer = nullptr) = 0;
-    // At once; what is on its way may be lost.
+    // Closes at once; what is on its way may be lost.
     virtual void close(Connection connection) = 0;
     // True if something has happened.
     virtual bool progress(WireEvents &events) = 0;
-    // Waits until there may be something for progress() to do, `fd` can be read (-1: none), or so
-    // long.
+    // Waits until there may be something for progress() to do, `fd` can be read (-1: none), or the
+    // time is over.
     virtual void wait(int milliseconds, int fd) = 0;
 };
 

@@ -29,7 +29,7 @@ constexpr KindInfo kKinds[kElementKindCount] = {
 
 struct OpInfo {
     const char *name;
-    std::uint8_t group;
+    Group group;
 };
 
 constexpr OpInfo kOps[kReduceOpCount] = {
@@ -51,16 +51,20 @@ bool is_defined(ReduceOp op, ElementKind kind) noexcept
     return (info(kind).groups & info(op).group) != 0;
 }
 
-// Integers wrap, so their sums and products associate; so do MAX and MIN as operations.h has them.
-// A pair of equal values is known by its index, but zeros of both signs and NaN have one index too.
+// Integers wrap, so their sums and products associate; so do MAX and MIN as operations.h defines
+// them. MAXLOC and MINLOC choose between equal integers by index. Floats that count as equal (-0
+// and +0, two NaNs) can have different bits, and with equal indices the order decides.
 bool depends_on_order(ReduceOp op, ElementKind kind) noexcept
 {
     switch (info(op).group) {
     case kArith: return (info(kind).groups & kBits) == 0;
     case kLoc: return kind >= ElementKind::kFloat32Int32;
     case kFirst: return true;
-    default: return false;
+    case kOrder:
+    case kLogic:
+    case kBits: break;
     }
+    return false;
 }
 
 const char *element_name(ElementKind kind) noexcept { return info(kind).name; }

@@ -49,8 +49,8 @@ enum class ReduceOp : std::uint8_t {
     kBxor,
     kMaxloc,
     kMinloc,
-    // std::max and std::min of half and bfloat16, which are not MPI's own: the first operand stays
-    // unless the second is larger (smaller), also where they are zeros or one is a NaN.
+    // The rules of std::max and std::min, for half and bfloat16; MPI does not name these two. The
+    // first operand stays unless the second is larger (smaller), even for zeros and NaNs.
     kMaxFirst,
     kMinFirst,
 };
@@ -60,11 +60,11 @@ inline constexpr int kMpiOpCount = static_cast<int>(ReduceOp::kMaxFirst); // tho
 // Distance between two elements of an array: sizeof the C type, padding included.
 [[nodiscard]] std::size_t element_bytes(ElementKind kind) noexcept;
 
-// True where MPI 4.0 section 6.9.2 (for half and bfloat16: SUM PROD MIN MAX, and theirs that keep
-// the first operand) defines op on kind.
+// True if MPI 4.0 section 6.9.2 defines op on kind. For half and bfloat16: SUM, PROD, MIN, MAX, and
+// the two above that keep the first operand.
 [[nodiscard]] bool is_defined(ReduceOp op, ElementKind kind) noexcept;
 
-// True where the bits of a reduction depend on the order and the brackets in which it is computed.
+// True if the bits of a reduction depend on the order and grouping in which it is computed.
 // Requires is_defined(op, kind).
 [[nodiscard]] bool depends_on_order(ReduceOp op, ElementKind kind) noexcept;
 

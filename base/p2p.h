@@ -25,7 +25,7 @@ struct hetcoll_p2p {
     int (*test)(void *context, void **request);
     /* Lets everything in flight advance, other communicators' work too. */
     void (*progress)(void *context);
-    /* Nonzero: ranks share processors, and one that waits long leaves its own to the others. */
+    /* Nonzero: ranks share processors, so a rank that waits long yields its own. */
     int shares_processor;
     /* Names the communicator in reports. */
     uint32_t comm_id;

@@ -9,7 +9,7 @@ namespace hetcoll {
 
 template <class Request> class RequestPool {
 public:
-    // As made anew, until it is given back.
+    // A request in its initial state; it belongs to the caller until given back.
     [[nodiscard]] Request *take()
     {
         if (idle_.empty()) {
@@ -23,7 +23,7 @@ public:
     }
     void give_back(Request *request) { idle_.push_back(request); }
 
-    // Those in use and those that are not.
+    // Both those in use and those that are free.
     [[nodiscard]] const std::vector<std::unique_ptr<Request>> &all() const noexcept
     {
         return requests_;

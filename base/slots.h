@@ -1,5 +1,5 @@
-// How the memory through which messages pass is cut: what runs a schedule and what simulates it
-// agree on the size of messages and on how many of them are under way.
+// How the memory that messages pass through is cut into slots. The executor and the simulator both
+// include this, so they agree on the size of messages and on how many are in flight.
 #pragma once
 
 #include <algorithm>
@@ -11,14 +11,14 @@ inline constexpr int kBounceSlots = 4;     // per direction, unless divided
 inline constexpr int kMaxBounceSlots = 32; // however divided
 inline constexpr int kLaneSlots = 8;       // pulls in flight in a lane
 
-// Of memory that is cut into slots; whole elements of every kind.
+// Bytes of one slot of memory cut into `slots`: whole elements of every kind.
 [[nodiscard]] constexpr std::size_t slot_bytes_of(std::size_t bytes, int slots) noexcept
 {
     return bytes / static_cast<std::size_t>(slots) / 256 * 256;
 }
 
-// Into how many slots each direction is cut for a schedule of so many channels, and how many of
-// them each of the channels gets that have messages.
+// How many slots each direction is cut into for a schedule of so many channels, and how many of
+// them each channel that has messages gets.
 [[nodiscard]] constexpr int slots_for(int channels) noexcept
 {
     return channels == 1 ? kBounceSlots : channels <= 8 ? 8 : 16;

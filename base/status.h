@@ -18,7 +18,7 @@ enum class Errc : std::uint8_t {
     kDriver,      // a CUDA driver call failed
 };
 
-// Holds an error or none. Whoever first knows that something is an error words it, once.
+// Holds an error or none. The code that first knows that something is an error words it, once.
 class [[nodiscard]] Status {
 public:
     Status() noexcept = default; // success

@@ -1,10 +1,11 @@
 #!/bin/bash
-# aggregator_bench.sh [BUILD_DIR] [PAIRS] [RATE] [MIB]: allreduce through an aggregator against a ring of the
-# same program over the same links, as root: every worker is in a network namespace of its own, on a link
-# of RATE in each direction (50mbit). The aggregator is in the namespace of the switch. Pairs of runs in
-# changing order; a run's time is the slowest rank's median. Then the same by MPI_Allreduce of device memory
-# on the emulated GPU, every namespace a node to mpirun, the algorithms in turns in one job; with two ranks
-# on every node, too. Writes a results file to stdout.
+# aggregator_bench.sh [BUILD_DIR] [PAIRS] [RATE] [MIB]: compares an allreduce through an aggregator with a ring of
+# the same program over the same links. Needs root. Writes a results file to stdout.
+#
+# Every worker is in a network namespace of its own, on a link of RATE in each direction (50mbit). The aggregator is
+# in the namespace of the switch. Runs come in pairs, in changing order, and a run's time is the slowest rank's median.
+# Then MPI_Allreduce of device memory on the emulated GPU does the same: every namespace is a node to mpirun, and the
+# algorithms take turns in one job. That is done with two ranks on every node, too.
 set -u
 build=$(cd "${1:-.}" && pwd) || exit 1
 here=$(cd "$(dirname "$0")" && pwd)
@@ -19,7 +20,7 @@ begin
 may_have_namespaces || { echo "aggregator_bench.sh: no network namespaces with limited links here" >&2; exit 1; }
 worker_seconds=300
 
-# slowest PREFIX RANKS: the largest median of the workers, in $seconds; ends the script where one failed.
+# slowest PREFIX RANKS: the largest median of the workers, in $seconds. Ends the script if a worker failed.
 slowest()
 {
     local pid rank
@@ -58,7 +59,7 @@ ringed()
     slowest r "$1"
 }
 
-# mpi NODES RANKS: a line of MPI_Allreduce, with so many ranks on each node.
+# mpi NODES RANKS: a line of MPI_Allreduce, with RANKS ranks on each node.
 mpi()
 {
     local node hosts ranks=$(($1 * $2))

@@ -1,7 +1,7 @@
 #!/bin/sh
-# closed_forms.sh [HETCOLL_SIM] [FOLDER] >bench/results/sim_closed_forms.txt: what is simulated against the
-# closed forms, where these are exact, at 64, 256 and 1,024 ranks, and 512 servers on switches that
-# reduce. FOLDER: of the topology files. Some minutes of a processor; the unit tests do part of it.
+# closed_forms.sh [HETCOLL_SIM] [FOLDER] >bench/results/sim_closed_forms.txt: compares simulated times with the
+# closed forms where these are exact, at 64, 256 and 1,024 ranks, and with 512 servers on switches that reduce.
+# FOLDER has the topology files. Takes some minutes of a processor. The unit tests do part of it.
 set -eu
 sim=${1:-hetcoll_sim}
 machines=${2:-$(dirname "$0")/../topology/machines}

@@ -1,6 +1,6 @@
 #!/bin/sh
-# demo.sh [BUILD_DIR]: the main job, 4 ranks reducing device buffers: a sweep of sizes, then the
-# gradients of ResNet-50. On a real GPU where there is one, else on the emulated one.
+# demo.sh [BUILD_DIR]: runs the main job. 4 ranks reduce device buffers: a sweep of sizes, then the gradients of
+# ResNet-50. Uses a real GPU if there is one, else the emulated one.
 set -u
 build=$(cd "${1:-.}" && pwd) || exit 1
 ranks=${HETCOLL_DEMO_RANKS:-4}

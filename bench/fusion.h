@@ -2,7 +2,7 @@
 // one MPI_Allreduce reduces in place, and copied back.
 #pragma once
 
-#include "bench/workload.h"
+#include "measure/workload.h"
 
 #include <cstddef>
 #include <memory>

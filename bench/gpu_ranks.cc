@@ -1,27 +1,20 @@
 #include "bench/gpu_ranks.h"
 
-#include "bench/micro.h"
 #include "cuda_kernels/reduction.h"
+#include "measure/micro.h"
 #include "test/gpu/small_numbers.h"
+#include "tuning/algorithms.h"
 
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <iterator>
 
 namespace hetcoll {
 namespace {
 
 constexpr unsigned kContent = 1; // of test::numbers()
-
-// The algorithms, in the order of their counters.
-constexpr const char *kAlgorithms[] = {
-    "recursive_doubling", "rabenseifner", "ring",    "one_shot", "two_shot",  "leader", "tree",
-    "hierarchical",       "host",         "copy_in", "ordered",  "in_network"};
-constexpr int kAlgorithmCount = static_cast<int>(std::size(kAlgorithms));
-static_assert(HETCOLL_CALLS_RECURSIVE_DOUBLING + kAlgorithmCount - 1 == HETCOLL_CALLS_IN_NETWORK);
 
 CUdeviceptr device(const void *pointer)
 {
@@ -50,10 +43,9 @@ public:
     {
         std::string name;
         for (int i = 0; i < kAlgorithmCount; ++i) {
-            const auto counter = static_cast<hetcoll_counter>(HETCOLL_CALLS_RECURSIVE_DOUBLING + i);
-            const std::uint64_t calls = engine_->counter(counter);
+            const std::uint64_t calls = engine_->counter(HETCOLL_CALLS_OF(i));
             if (calls != calls_[i]) {
-                name = kAlgorithms[i];
+                name = algorithm_name(static_cast<Algorithm>(i));
             }
             calls_[i] = calls;
         }

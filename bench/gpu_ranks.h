@@ -2,9 +2,9 @@
 // hetcoll's algorithms, through host memory, NCCL. Every way is timed by the same lines.
 #pragma once
 
-#include "bench/buffer.h"
 #include "bench/nccl_library.h"
 #include "device/device.h"
+#include "measure/buffer.h"
 #include "test/gpu/process_job.h"
 
 #include <cstddef>

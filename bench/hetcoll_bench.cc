@@ -1,10 +1,10 @@
 // hetcoll_bench: times and checks MPI_Allreduce on host, device or managed memory, under hetcoll or
 // any other component; with --demo, the job that shows hetcoll to a new user.
 #include "bench/fusion.h"
-#include "bench/mpi_names.h"
 #include "bench/options.h"
 #include "bench/report.h"
 #include "bench/resnet50.h"
+#include "measure/mpi_names.h"
 
 #include <mpi-ext.h>
 #include <mpi.h>
@@ -26,7 +26,7 @@ struct Job {
     MPI_Comm comm;
     int rank, ranks;
     const Gpu *gpu; // null for host memory
-    const Counters &counters;
+    const JobCounters &counters;
     const MpiNames &names;
     const Options &options;
     TableStyle style;
@@ -35,7 +35,7 @@ struct Job {
 };
 
 // Device pointers crash an MPI that takes them for host pointers: say so before it happens.
-Status check_mpi_takes_device_memory(const Counters &counters)
+Status check_mpi_takes_device_memory(const JobCounters &counters)
 {
     bool cuda_aware = false;
 #if defined(MPIX_CUDA_AWARE_SUPPORT)
@@ -187,7 +187,7 @@ Facts describe(const Job &job)
 int run(const Options &options)
 {
     const MPI_Comm comm = MPI_COMM_WORLD;
-    const Counters counters;
+    const JobCounters counters;
     const MpiNames names;
     std::unique_ptr<Gpu> gpu;
     if (options.memory != Memory::kHost) {

@@ -1,10 +1,10 @@
 // horovod_replay: makes the MPI calls of a recorded training with Horovod (bench/traces), as
 // Horovod does: a thread beside the main one does everything, from MPI_Init_thread to MPI_Finalize.
 #include "bench/horovod.h"
-#include "bench/machine.h"
-#include "bench/measure.h"
 #include "bench/replay.h"
 #include "bench/trace.h"
+#include "measure/machine.h"
+#include "measure/measure.h"
 
 #include <algorithm>
 #include <array>
@@ -28,9 +28,9 @@ constexpr char kUsage[] =
     "Makes the MPI calls of a recorded training with Horovod on device memory.\n"
     "  --check     check every element, take no times\n"
     "  --in-kernels  every Allreduce must be hetcoll's own, none Open MPI's on the host\n"
-    "  --compare   make every Allreduce and Bcast also by way of the host, as Open MPI would\n"
-    "  --host      on host memory\n"
-    "  --shrink N  calls with an Nth of their elements\n";
+    "  --compare   also make every Allreduce and Bcast by way of the host, as Open MPI would\n"
+    "  --host      use host memory\n"
+    "  --shrink N  make calls with an Nth of their elements\n";
 
 struct Settings {
     bool check = false, in_kernels = false, compare = false, host = false;
@@ -82,7 +82,7 @@ struct Job {
 // --- Checked ---
 
 // Allreduces that came out wrong or, where that was asked for, went another way than hetcoll's.
-std::uint64_t check_call(Job &job, std::size_t number, const Counters &counters)
+std::uint64_t check_call(Job &job, std::size_t number, const JobCounters &counters)
 {
     const DataCall &call = job.calls[number].data;
     const std::uint64_t before = job.replay.wrong();
@@ -91,7 +91,7 @@ std::uint64_t check_call(Job &job, std::size_t number, const Counters &counters)
     const CounterValues used = counters.read() - start;
     const std::uint64_t wrong = job.replay.wrong() - before;
     const bool left = job.settings.in_kernels && call.call == TracedCall::kAllreduce &&
-                      used[Counter::kCallsPrevious] + used[Counter::kCallsStaged] != 0;
+                      used[HETCOLL_CALLS_PREVIOUS] + used[HETCOLL_CALLS_STAGED] != 0;
     if (wrong != 0 || left) {
         std::printf("WRONG call %zu, %s of %zu %s, rank %d: %llu elements%s\n", number,
                     traced_call_name(call.call), call.count, element_name(call.kind), job.rank,
@@ -103,7 +103,7 @@ std::uint64_t check_call(Job &job, std::size_t number, const Counters &counters)
 
 int run_checked(Job &job)
 {
-    const Counters counters;
+    const JobCounters counters;
     std::uint64_t wrong = 0;
     for (std::size_t i = 0; i < job.calls.size(); ++i) {
         wrong += negotiate(job.comm, job.calls[i].before);
@@ -162,7 +162,7 @@ void print_sum(const std::string &what, const char *size, const Sum &sum)
                 static_cast<unsigned long long>(sum.previous));
 }
 
-// Of the slowest rank, and of all ranks together.
+// Times of the slowest rank, and counts of all ranks together.
 std::vector<PlayedTime> merge(const Job &job, const std::vector<PlayedTime> &mine)
 {
     std::vector<double> us;
@@ -181,7 +181,7 @@ std::vector<PlayedTime> merge(const Job &job, const std::vector<PlayedTime> &min
     return merged;
 }
 
-void print_header(const Job &job, const Counters &counters)
+void print_header(const Job &job, const JobCounters &counters)
 {
     Facts facts = machine_facts(job.comm, job.gpu);
     if (job.rank != 0) {
@@ -203,7 +203,7 @@ void print_header(const Job &job, const Counters &counters)
 
 int run_timed(Job &job)
 {
-    const Counters counters;
+    const JobCounters counters;
     print_header(job, counters);
     std::vector<PlayedTime> mine;
     std::uint64_t wrong = 0;

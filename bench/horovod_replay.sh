@@ -1,11 +1,11 @@
 #!/bin/bash
-# horovod_replay.sh [BUILD]: the Allreduces and broadcasts of training ResNet-50 with Horovod, from
-# recorded traces, on the emulated GPU with the links of four GPUs of a DGX A100: hetcoll against
-# copying to the host, reducing there and copying back, in turns in one run. Writes a results file
-# to stdout. It says nothing about a GPU: the links are modelled, at list speed times SCALE.
+# horovod_replay.sh [BUILD]: replays the Allreduces and broadcasts of training ResNet-50 with Horovod, from recorded
+# traces, on the emulated GPU with the links of four GPUs of a DGX A100. hetcoll and copying to the host, reducing
+# there and copying back take turns in one run. Writes a results file to stdout. It says nothing about a GPU, because
+# the links are modelled, at list speed times SCALE.
 #
-# A run counts only if the processors were less than half busy: else they were the limit and not the
-# links. Environment: SCALE, SHRINK (a divisor of all sizes, for trying it out).
+# A run counts only if the processors were less than half busy. Otherwise they were the limit, not the links.
+# Environment: SCALE, SHRINK (a divisor of all sizes, for trying it out).
 set -eu
 here=$(dirname "$(readlink -f "$0")")
 cd "${1:-build}" 2>/dev/null && [ -x bench/horovod_replay ] && [ -e bench/horovod_half.so ] || {

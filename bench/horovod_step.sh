@@ -1,8 +1,8 @@
 #!/bin/bash
-# horovod_step.sh [BUILD] [PAIRS]: what hetcoll costs a step of training with Horovod on host tensors, on
-# 2 ranks. Pairs of trainings, one with hetcoll and one with --mca coll ^hetcoll, in changing order;
-# the ratio of their median steps, its median over the pairs, and its spread. Writes a results file
-# to stdout. Needs what examples/horovod/setup.sh makes (HOROVOD_ENV=DIRECTORY names another place).
+# horovod_step.sh [BUILD] [PAIRS]: measures what hetcoll costs a step of training with Horovod on host tensors, on 2
+# ranks. Trainings come in pairs, one with hetcoll and one with --mca coll ^hetcoll, in changing order. The result is
+# the ratio of their median steps, as the median over the pairs and its spread. Writes a results file to stdout. Needs
+# what examples/horovod/setup.sh makes (HOROVOD_ENV=DIRECTORY names another place).
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 build=$(cd "${1:-build}" && pwd) || exit 1
@@ -34,7 +34,7 @@ step()
     sed -n 's/^step_ms median \([0-9.]*\) .*/\1/p' "$work/output"
 }
 
-# quantile PERCENT: of the numbers on stdin, between two of them if need be.
+# quantile PERCENT: that quantile of the numbers on stdin, interpolated if need be.
 quantile()
 {
     sort -n | awk -v p="$1" '{ x[NR] = $1 }

@@ -1,7 +1,7 @@
 #!/bin/bash
-# host_overhead.sh [BUILD_DIR] [PAIRS]: what hetcoll costs an Allreduce of host buffers. Pairs of
-# runs, one with hetcoll and one with --mca coll ^hetcoll, in changing order and pinned; the ratio of
-# their medians, its median over the pairs, and its spread. Writes a results file to stdout.
+# host_overhead.sh [BUILD_DIR] [PAIRS]: measures what hetcoll costs an Allreduce of host buffers. Runs come in pairs,
+# one with hetcoll and one with --mca coll ^hetcoll, in changing order and pinned. The result is the ratio of their
+# medians, as the median over the pairs and its spread. Writes a results file to stdout.
 set -u
 build=$(cd "${1:-.}" && pwd) || exit 1
 pairs=${2:-40}
@@ -14,7 +14,7 @@ context=
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 
-# run RANKS COMPONENTS FILE: one job. More ranks than cores cannot be pinned to one each.
+# run RANKS COMPONENTS FILE: one job. Ranks are not pinned if there are more of them than cores.
 run()
 {
     local place="--bind-to core"

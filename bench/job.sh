@@ -1,10 +1,10 @@
-# What the scripts that measure have in common; to be sourced, by bash or sh. Callers set `build` to the
-# absolute path of a build folder.
+# What the scripts that measure share. Source it, in bash or sh, with `build` set to the absolute path of a build
+# folder.
 
-# configured NAME: what configure found.
+# configured NAME: prints what configure found.
 configured() { sed -n "s/^$1 = //p" "$build/Makefile"; }
 
-# Jobs load the component of the build folder.
+# Makes jobs load the component of the build folder.
 use_component()
 {
     OMPI_MCA_mca_base_component_path="$build/component:$(configured OMPI_COMPONENTS)"
@@ -20,7 +20,7 @@ use_emulated_gpu()
     export LD_LIBRARY_PATH="$build/emulated_gpu/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 }
 
-# For jobs on links of known speed: any number of ranks, and the model chooses, not this machine's table.
+# For jobs on links of known speed: allows any number of ranks, and the model chooses, not this machine's table.
 use_emulated_links()
 {
     use_component
@@ -29,15 +29,15 @@ use_emulated_links()
     export OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_coll_hetcoll_tuning_table=none
 }
 
-# processor_time: of all processors since the machine began, "busy all".
+# processor_time: prints "busy all", the time of all processors since the machine started.
 processor_time() { awk '/^cpu / { busy = $2 + $3 + $4 + $7 + $8; print busy, busy + $5 + $6 }' /proc/stat; }
 
-# busy_since "BUSY ALL": the share of all processors' time since then. From 0.50 on they may have been the
-# limit, and not the links: such a measurement does not count.
+# busy_since "BUSY ALL": prints the busy share of all processors' time since then. From 0.50 on they may have been the
+# limit, not the links, so such a measurement does not count.
 busy_since() { echo "$1 $(processor_time)" | awk '{ printf "%.2f\n", ($3 - $1) / ($4 - $2) }'; }
 counts() { awk -v busy="$1" 'BEGIN { if (busy >= 0.5) print "  does not count: processors busy" }'; }
 
-# header: what every results file says of where it comes from.
+# header: prints what every results file says about where it comes from.
 header()
 {
     echo "# date          $(date -u '+%F %T UTC')"

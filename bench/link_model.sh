@@ -1,10 +1,10 @@
 #!/bin/bash
-# link_model.sh [BUILD]: what the schedules are worth on links of known speed. Runs the component on the
-# emulated GPU, whose links carry the list speeds of a shipped topology times one common scale, and
-# prints each ratio beside the same ratio without a link model. It says nothing about a GPU.
+# link_model.sh [BUILD]: measures what the schedules are worth on links of known speed. Runs the component on the
+# emulated GPU, whose links carry the list speeds of a shipped topology times one common scale. Prints each ratio
+# beside the same ratio without a link model. It says nothing about a GPU.
 #
-# A run counts only if the processors were less than half busy: else they were the limit and not the
-# links. Environment: SCALE (of DGX-1V files), SWITCHED_SCALE (of the DGX A100), BYTES, ITERATIONS.
+# A run counts only if the processors were less than half busy. Otherwise they were the limit, not the links.
+# Environment: SCALE (of DGX-1V files), SWITCHED_SCALE (of the DGX A100), BYTES, ITERATIONS.
 set -eu
 here=$(dirname "$(readlink -f "$0")")
 cd "${1:-build}" 2>/dev/null && [ -x hetcoll_bench ] || {
@@ -33,7 +33,7 @@ times()
 
 median() { awk -v way="$2" -v size="$3" '$1 == way && $2 == size { print $3 }' <<<"$1"; }
 
-# What the model says for an algorithm at list speed, in us.
+# Prints what the model says for an algorithm at list speed, in us.
 predicted()
 {
     ./hetcoll_info --explain --bytes "$2" --ranks "$3" --topology "$1" 2>/dev/null |

@@ -12,31 +12,30 @@ EXTRA_PROGRAMS += $(micro_benchmarks)
 micro-benchmarks: $(BUILT_SOURCES)
 	$(MAKE) $(AM_MAKEFLAGS) $(micro_benchmarks) bench/gpu_ranks_bench
 endif
-bench/micro.$(OBJEXT): bench/commit.h
-micro_common = bench/micro.h bench/micro.cc bench/buffer.h bench/buffer.cc bench/host.h bench/host.cc
-bench_pointer_cache_bench_SOURCES = bench/pointer_cache_bench.cc $(micro_common)
-nodist_bench_pointer_cache_bench_SOURCES = bench/commit.h
+measure/micro.$(OBJEXT): measure/commit.h
+bench_pointer_cache_bench_SOURCES = bench/pointer_cache_bench.cc $(measure_micro)
+nodist_bench_pointer_cache_bench_SOURCES = measure/commit.h
 bench_pointer_cache_bench_LDFLAGS = $(AM_LDFLAGS) -export-dynamic
 bench_pointer_cache_bench_LDADD = libhetcoll.la -lbenchmark
-bench_kernel_bench_SOURCES = bench/kernel_bench.cc $(micro_common)
-nodist_bench_kernel_bench_SOURCES = bench/commit.h
+bench_kernel_bench_SOURCES = bench/kernel_bench.cc $(measure_micro)
+nodist_bench_kernel_bench_SOURCES = measure/commit.h
 bench_kernel_bench_LDADD = libhetcoll.la
 bench_overlap_bench_SOURCES = bench/overlap_bench.cc
-bench_overlap_bench_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
-bench_overlap_bench_LDADD = libhetcoll_bench.la libhetcoll.la $(MPI_LIBS)
+bench_overlap_bench_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
+bench_overlap_bench_LDADD = libhetcoll_measure.la libhetcoll.la $(MPI_LIBS)
 bench_wsp_bench_SOURCES = \
-	bench/wsp_bench.cc bench/host.h bench/host.cc bench/machine.h bench/machine.cc
-nodist_bench_wsp_bench_SOURCES = bench/commit.h
-bench_wsp_bench_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
-bench_wsp_bench_LDADD = libhetcoll_wsp.la libhetcoll_bench.la libhetcoll.la $(MPI_LIBS)
+	bench/wsp_bench.cc $(measure_header)
+nodist_bench_wsp_bench_SOURCES = measure/commit.h
+bench_wsp_bench_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
+bench_wsp_bench_LDADD = libhetcoll_wsp.la libhetcoll_measure.la libhetcoll.la $(MPI_LIBS)
 bench_tree_packing_bench_SOURCES = \
-	bench/tree_packing_bench.cc test/unit/topology_dgx1.h test/unit/topology_dgx1.cc $(micro_common)
-nodist_bench_tree_packing_bench_SOURCES = bench/commit.h
+	bench/tree_packing_bench.cc test/unit/topology_dgx1.h test/unit/topology_dgx1.cc $(measure_micro)
+nodist_bench_tree_packing_bench_SOURCES = measure/commit.h
 bench_tree_packing_bench_LDADD = libhetcoll.la
 bench_gpu_ranks_bench_SOURCES = \
 	bench/gpu_ranks_bench.cc bench/gpu_ranks.h bench/gpu_ranks.cc \
-	bench/nccl_library.h bench/nccl_library.cc bench/sizes.h bench/sizes.cc \
-	$(process_ranks) $(micro_common)
-nodist_bench_gpu_ranks_bench_SOURCES = bench/commit.h
+	bench/nccl_library.h bench/nccl_library.cc measure/sizes.h measure/sizes.cc \
+	$(process_ranks) $(measure_micro)
+nodist_bench_gpu_ranks_bench_SOURCES = measure/commit.h
 bench_gpu_ranks_bench_LDADD = libhetcoll.la
 CLEANFILES += $(micro_benchmarks)

@@ -38,7 +38,7 @@ Result<std::unique_ptr<NcclLibrary>> NcclLibrary::open(const std::string &file)
     nccl->look_up("ncclGetLastError", nccl->get_last_error_);
     int version = 0;
     if (!complete || nccl->get_version_(&version) != 0) {
-        return error(Errc::kUnsupported, "%s is no NCCL: a call is missing", file.c_str());
+        return error(Errc::kUnsupported, "%s is not NCCL: a call is missing", file.c_str());
     }
     if (version < kSharesGpus) {
         return error(Errc::kUnsupported,

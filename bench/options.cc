@@ -1,6 +1,6 @@
 #include "bench/options.h"
 
-#include "bench/sizes.h"
+#include "measure/sizes.h"
 
 #include <CLI/CLI.hpp>
 
@@ -104,14 +104,14 @@ bool parse_options(int argc, char **argv, bool speaks, Options &options, int &ex
     app.add_option("--dtype", words.dtype,
                    "float double half int uint long ulong char, or: " + names_of_elements())
         ->capture_default_str();
-    app.add_option("--sizes", words.sizes, "bytes: 8:64M doubles, 8,24,64K lists")
+    app.add_option("--sizes", words.sizes, "bytes: 8:64M doubles from 8 to 64M, 8,24,64K is a list")
         ->capture_default_str();
     app.add_option("--memory", words.memory,
-                   "host, device or managed; the default is host, with --demo device");
+                   "host, device or managed; default: host, with --demo device");
     app.add_flag("--in-place", options.in_place, "reduce with MPI_IN_PLACE");
     app.add_flag("--gpu-context", options.gpu_context,
-                 "hold a GPU context, as a GPU program does, also with --memory host");
-    app.add_option("--iterations", options.measure.iterations, "timed calls a size; 0: by size")
+                 "hold a GPU context, as a GPU program does, even with --memory host");
+    app.add_option("--iterations", options.measure.iterations, "timed calls per size; 0: by size")
         ->check(CLI::Range(0, 100'000'000))
         ->capture_default_str();
     app.add_option("--batch", options.measure.batch,
@@ -123,27 +123,28 @@ bool parse_options(int argc, char **argv, bool speaks, Options &options, int &ex
         ->check(CLI::Range(0, 100'000'000))
         ->capture_default_str();
     app.add_option("--late-rank", options.measure.late_rank,
-                   "this rank comes --late-us later to every call; times count from when the last "
-                   "rank has come, by the clock of the one machine that all ranks are on");
+                   "this rank comes --late-us later to every call; times then count from when the "
+                   "last rank has come, by the clock of the one machine that all ranks are on");
     app.add_option("--late-us", options.measure.late_us, "see --late-rank");
     app.add_option("--jitter-us", options.measure.jitter_us,
-                   "every rank comes later by a random time of up to so much; times as above");
+                   "every rank comes later by a random time of up to this; times count as above");
     bool verify = true;
     auto *check = app.add_flag("--verify", verify, "check every element (the default)");
     app.add_flag("--no-verify", words.no_verify, "check nothing")->excludes(check);
     app.add_option("--values", words.values,
-                   "exact: any order of reduction has the same result; random: within the bound")
+                   "exact: the result is the same in any order of reduction; random: it must be "
+                   "within the bound")
         ->capture_default_str();
     app.add_option("--compare", words.compare,
-                   "host-copy: time copying to the host, reducing there and copying back as well");
+                   "host-copy: also time copying to the host, reducing there and copying back");
     app.add_option("--algorithms", options.algorithms,
                    "measure these in turns: auto, nonblocking, persistent, host_copy, names of "
-                   "algorithms, ring/65536 for "
-                   "one with chunks of so many bytes, or all")
+                   "algorithms, ring/65536 for ring with chunks of 65536 bytes, or all")
         ->delimiter(',');
     app.add_option("--json", options.json_path, "also write the results to this file");
-    app.add_flag("--demo", options.demo,
-                 "device buffers: a sweep, then the gradients of ResNet-50 fused as by Horovod");
+    app.add_flag(
+        "--demo", options.demo,
+        "on device buffers: a sweep, then the gradients of ResNet-50 fused as Horovod does");
     app.add_option("--fusion-threshold", words.threshold, "bytes of a fusion buffer in the demo")
         ->capture_default_str();
     exit_code = 0;

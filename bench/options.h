@@ -1,9 +1,9 @@
 // The command line of hetcoll_bench.
 #pragma once
 
-#include "bench/buffer.h"
-#include "bench/measure.h"
-#include "bench/pattern.h"
+#include "measure/buffer.h"
+#include "measure/measure.h"
+#include "measure/pattern.h"
 
 #include <cstddef>
 #include <string>
@@ -26,8 +26,8 @@ struct Options {
     std::size_t fusion_threshold = std::size_t{128} << 20; // bytes
 };
 
-// True: go on with `options`. False: exit with `exit_code`; what there was to say has been said, by
-// the rank with `speaks`.
+// True: go on with `options`. False: exit with `exit_code`; the rank with `speaks` has printed all
+// messages.
 [[nodiscard]] bool parse_options(int argc, char **argv, bool speaks, Options &options,
                                  int &exit_code);
 

@@ -6,7 +6,7 @@
 // with `pure` the time of MPI_Iallreduce and MPI_Wait, `compute` a loop on the host that takes as
 // long, and `overall` that loop between the two calls. Medians of the slowest rank. Without
 // coll_hetcoll_progress_thread only MPI calls let an operation advance, and the loop makes none.
-#include "bench/buffer.h"
+#include "measure/buffer.h"
 
 #include <mpi.h>
 

@@ -8,8 +8,8 @@ table chooses as the lower envelope, and what the model predicts for it. Writes 
     hetcoll_sim --topology dgxh100x512 --nodes 1,8,64,512 --bytes 8,64M --algorithm all --json sim.json
     bench/plot.py --scaling sim.json --output picture
 
-draws the time over the number of ranks, for every size that was simulated, and the lower bound; hollow what is not
-simulated but a closed form.
+draws the time over the number of ranks for every size that was simulated, and the lower bound. Hollow markers are
+closed forms, not simulated.
 
 Needs matplotlib: the Debian package python3-matplotlib, or pip install matplotlib."""
 
@@ -38,6 +38,8 @@ STYLES = {
     "in_network": ("#393b79", "*"),
     "weighted": ("#637939", "p"),
 }
+PANELS_LEFT, PANELS_RIGHT = 0.075, 0.8  # beside them the legend
+PANELS_MIDDLE = (PANELS_LEFT + PANELS_RIGHT) / 2
 SETUP_FIELDS = ("ranks", "nodes", "ranks_per_node_min", "ranks_per_node_max", "ranks_per_gpu", "element_bytes")
 
 
@@ -84,14 +86,15 @@ def pick_setup(setups, ranks, nodes):
 
 
 def table_rules(path, machine, setup):
-    """The size rules for the setup, of the first list that is for it: as tuning/table.h finds them."""
+    """The size rules of the first list that fits the setup, as tuning/table.h finds them."""
     if path is None:
         return []
     try:
         table = json.loads(pathlib.Path(path).read_text())
     except (OSError, ValueError) as problem:
         fail(f"{path} cannot be used ({problem})")
-    values = dict(zip(("comm_size", "nodes", "ranks_per_node", "ranks_per_node", "ranks_per_gpu", "element_size"), setup))
+    keys = ("comm_size", "nodes", "ranks_per_node", "ranks_per_node", "ranks_per_gpu", "element_size")
+    values = dict(zip(keys, setup))
     infinite = float("inf")
 
     def limit(rules, key, otherwise):
@@ -211,6 +214,7 @@ def draw(arguments, setup, curves, facts, rules, model):
         axes.set_yscale(scale)
         axes.set_ylabel(label)
         axes.set_xlabel("size of the vector")
+        axes.set_xticks(sorted({size for curve in curves.values() for size in curve})[::3])
         axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: size_name(x)))
         axes.tick_params(axis="x", rotation=35)
         axes.grid(True, which="major", color="0.9")
@@ -218,13 +222,14 @@ def draw(arguments, setup, curves, facts, rules, model):
             axes.spines[side].set_visible(False)
     nodes = "one node" if setup[1] == 1 else f"{setup[1]} nodes"
     sharing = "" if setup[4] == 1 else f", {setup[4]} on a GPU"
-    figure.suptitle(arguments.title or f"{facts.get('machine', '')}: {ranks} ranks on {nodes}{sharing}", y=0.98)
+    title = arguments.title or f"{facts.get('machine', '')}: {ranks} ranks on {nodes}{sharing}"
+    figure.suptitle(title, x=PANELS_MIDDLE, y=0.985, fontsize=13)
     emulated = facts.get("driver") == "emulated"
     label = arguments.label or ("emulated GPU: not GPU speed" if emulated else "")
-    figure.text(0.5, 0.905, label, ha="center", color="firebrick")
+    figure.text(PANELS_MIDDLE, 0.895, label, ha="center", color="firebrick")
     handles, names = both[0].get_legend_handles_labels()
-    figure.subplots_adjust(left=0.065, right=0.83, bottom=0.19, top=0.87, wspace=0.2)
-    figure.legend(handles, names, loc="center left", bbox_to_anchor=(0.84, 0.53), frameon=False)
+    figure.subplots_adjust(left=PANELS_LEFT, right=PANELS_RIGHT, bottom=0.21, top=0.86, wspace=0.24)
+    figure.legend(handles, names, loc="center left", bbox_to_anchor=(PANELS_RIGHT + 0.01, 0.53), frameon=False)
     save(figure, arguments.output)
 
 
@@ -235,7 +240,7 @@ def load_pyplot():
         fail("matplotlib is not installed: the Debian package python3-matplotlib, or pip install matplotlib")
     matplotlib.use("Agg")
     # The same measurements give the same picture.
-    matplotlib.rcParams.update({"svg.hashsalt": "hetcoll", "font.size": 9, "axes.axisbelow": True})
+    matplotlib.rcParams.update({"svg.hashsalt": "hetcoll", "font.size": 11, "axes.axisbelow": True})
     from matplotlib import pyplot
 
     return pyplot
@@ -260,7 +265,8 @@ def draw_scaling(arguments):
     sizes = sorted({result["bytes"] for result in results})
     if not sizes:
         fail("nothing was simulated")
-    figure, panels = pyplot.subplots(1, len(sizes), figsize=(3.6 * len(sizes) + 2.2, 4.4), squeeze=False)
+    width = 3.4 * len(sizes) + 2.6
+    figure, panels = pyplot.subplots(1, len(sizes), figsize=(width, 4.6), squeeze=False)
     for axes, size in zip(panels[0], sizes):
         here = [result for result in results if result["bytes"] == size]
         for name, (colour, marker) in STYLES.items():
@@ -281,23 +287,26 @@ def draw_scaling(arguments):
         axes.plot(*zip(*bounds), color="black", linestyle="--", linewidth=1, label="lower bound")
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
-        axes.set_title(size_name(size), fontsize=9)
+        axes.set_title(size_name(size), fontsize=11)
         axes.set_xlabel("ranks, one a GPU")
+        axes.set_xticks(sorted({result["ranks"] for result in here}))
         axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
+        axes.set_xticks([], minor=True)
         axes.grid(True, which="major", color="0.9")
         for side in ("top", "right"):
             axes.spines[side].set_visible(False)
     panels[0][0].set_ylabel("time of a call, µs")
-    figure.suptitle(arguments.title or ", ".join(dict.fromkeys(clusters)), y=0.99)
-    figure.text(0.45, 0.915, arguments.label or "simulated: times of a model, not measured", ha="center",
+    left, right = 0.85 / width, 1 - 2.5 / width  # of the panels
+    figure.suptitle(arguments.title or ", ".join(dict.fromkeys(clusters)), x=(left + right) / 2, y=0.985, fontsize=13)
+    figure.text((left + right) / 2, 0.895, arguments.label or "simulated: times of a model, not measured", ha="center",
                 color="firebrick")
     by_name = {}
     for axes in panels[0]:
         for handle, name in zip(*axes.get_legend_handles_labels()):
             by_name.setdefault(name, handle)
-    width = 3.6 * len(sizes) + 2.2
-    figure.subplots_adjust(left=0.75 / width, right=1 - 2.1 / width, bottom=0.13, top=0.85, wspace=0.22)
-    figure.legend(by_name.values(), by_name.keys(), loc="center left", bbox_to_anchor=(1 - 2.0 / width, 0.5), frameon=False)
+    figure.subplots_adjust(left=left, right=right, bottom=0.14, top=0.81, wspace=0.25)
+    figure.legend(by_name.values(), by_name.keys(), loc="center left", bbox_to_anchor=(right + 0.1 / width, 0.5),
+                  frameon=False)
     save(figure, arguments.output)
 
 

@@ -2,7 +2,7 @@
 // Processor time of the asking thread, the least and the middle of several repetitions, which
 // alternate between the questions. On the emulated GPU the driver's time is no GPU's: its query is
 // a look-up in a table of its own.
-#include "bench/micro.h"
+#include "measure/micro.h"
 #include "pointer_cache/pointer_cache.h"
 
 #include <benchmark/benchmark.h>

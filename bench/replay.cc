@@ -1,7 +1,7 @@
 #include "bench/replay.h"
 
-#include "bench/measure.h"
-#include "bench/pattern.h"
+#include "measure/measure.h"
+#include "measure/pattern.h"
 
 #include <algorithm>
 #include <cstring>
@@ -169,7 +169,7 @@ void Replay::issue_by_way_of_the_host(const DataCall &call, const Shape &shape)
     }
 }
 
-PlayedTime Replay::time(const DataCall &call, const Counters &counters, bool compare)
+PlayedTime Replay::time(const DataCall &call, const JobCounters &counters, bool compare)
 {
     const Shape shape = shape_of(call);
     PlayedTime played;
@@ -177,8 +177,8 @@ PlayedTime Replay::time(const DataCall &call, const Counters &counters, bool com
     played.us = time_us(comm_, [&] { issue(call, shape, send_.data(), recv_buffer(call).data()); });
     const CounterValues used = counters.read() - before;
     played.moved =
-        used[Counter::kBytesBounce] + used[Counter::kBytesDirect] + used[Counter::kBytesMapped];
-    played.previous = used[Counter::kCallsPrevious] + used[Counter::kCallsStaged];
+        used[HETCOLL_BYTES_BOUNCE] + used[HETCOLL_BYTES_DIRECT] + used[HETCOLL_BYTES_MAPPED];
+    played.previous = used[HETCOLL_CALLS_PREVIOUS] + used[HETCOLL_CALLS_STAGED];
     const bool comparable = call.call == TracedCall::kAllreduce || call.call == TracedCall::kBcast;
     if (compare && comparable) {
         played.host_copy_us = time_us(comm_, [&] { issue_by_way_of_the_host(call, shape); });

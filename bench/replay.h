@@ -2,11 +2,11 @@
 // place in a fusion buffer that is always at one address, or from one buffer to another.
 #pragma once
 
-#include "bench/buffer.h"
-#include "bench/counters.h"
 #include "bench/horovod.h"
-#include "bench/mpi_names.h"
 #include "bench/trace.h"
+#include "measure/buffer.h"
+#include "measure/counters.h"
+#include "measure/mpi_names.h"
 
 #include <mpi.h>
 
@@ -36,7 +36,7 @@ public:
     // Fills, calls and checks every element.
     void check(const DataCall &call, std::uint32_t seed);
     // With `compare`, Allreduce and Bcast are made a second time by way of the host.
-    [[nodiscard]] PlayedTime time(const DataCall &call, const Counters &counters, bool compare);
+    [[nodiscard]] PlayedTime time(const DataCall &call, const JobCounters &counters, bool compare);
 
     // Elements of this rank that came out wrong so far.
     [[nodiscard]] std::uint64_t wrong() const noexcept { return wrong_; }

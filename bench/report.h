@@ -1,8 +1,8 @@
 // What the benchmark shows: header lines as `# key value`, then one line a size; or JSON.
 #pragma once
 
-#include "bench/machine.h"
-#include "bench/measure.h"
+#include "measure/machine.h"
+#include "measure/measure.h"
 
 #include <cstddef>
 #include <string>

@@ -1,6 +1,7 @@
 #!/bin/sh
-# scaling.sh [HETCOLL_SIM] [FOLDER]: the simulations of docs/scaling.md, into bench/results/sim_*.{txt,json}, and its
-# pictures where matplotlib is. FOLDER: of the cluster files. A quarter of an hour of a processor, one simulation at a time.
+# scaling.sh [HETCOLL_SIM] [FOLDER]: runs the simulations of docs/scaling.md, writes bench/results/sim_*.{txt,json}, and
+# draws the page's pictures if matplotlib is there. FOLDER has the cluster files. Takes a quarter of an hour of a
+# processor, one simulation at a time.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 sim=${1:-hetcoll_sim}
@@ -17,7 +18,7 @@ run()
     sed -i "s|$machines/||" "$results/sim_$name.json"
 }
 
-# What hetcoll chooses on every shipped platform, for the distance to the bound.
+# What hetcoll chooses on every shipped platform, to compare with the bound.
 : >"$results/sim_boxes.txt"
 for box in dgx1p dgx1v dgx1v-01234 dgx2 dgxa100 dgxh100 pcie8; do
     run box $box.topology 1 8,64M,256M auto
@@ -46,8 +47,9 @@ run netreduce netreduce.cluster 6,16,64 8,100M auto,ring,in_network
 run netreduce512 netreduce.cluster 512 8,4M,64M,100M auto,in_network
 run netreduce512_w8 netreduce.cluster 64,512 100M in_network --window 8
 
-# A flat ring of 4,096 ranks has 33 million messages: its closed form instead. A part passes eight ranks of each node: seven
-# steps on it and one between two nodes, each with the part's bytes, and the ranks meet before and after.
+# A flat ring of 4,096 ranks has 33 million messages, so its closed form stands in. A part passes eight ranks of each
+# node, in seven steps on the node and one between two nodes, each with the part's bytes. The ranks meet before and
+# after.
 python3 - "$results/sim_dgxh100_1024.json" "$results/sim_dgxh100_ring.json" <<'P'
 import json, math, sys
 simulated = json.load(open(sys.argv[1]))

@@ -1,7 +1,7 @@
 // What it costs to pack trees into the links that a job got: every connected choice of 3 to 8 GPUs
 // of a DGX-1, and wider machines. Processors only, so the times are what they say. Processor time
 // of the one thread; the packing is checked before it is timed.
-#include "bench/micro.h"
+#include "measure/micro.h"
 #include "test/unit/topology_dgx1.h"
 #include "topology/tree_packing.h"
 

@@ -1,11 +1,11 @@
 #!/bin/bash
-# unequal_links.sh shares|late [BUILD]: what weighted shares (docs/unequal-links.md) and beginning without
-# a late rank (docs/late-ranks.md) are worth on links of known speed: eight emulated GPUs on one
-# switch, each with a port of its own; shares also where every GPU is a node's only one, by messages
-# through host memory. It says nothing about a GPU.
+# unequal_links.sh shares|late [BUILD]: measures what weighted shares (docs/unequal-links.md), or beginning without a
+# late rank (docs/late-ranks.md), are worth on links of known speed. Eight emulated GPUs are on one switch, each with a
+# port of its own. `shares` also measures GPUs that are each the only one of a node, by messages through host memory.
+# It says nothing about a GPU.
 #
-# A line counts only if the processors were less than half busy: else they were the limit and not the
-# links. Environment: SCALE of the links, BYTES, ITERATIONS.
+# A line counts only if the processors were less than half busy. Otherwise they were the limit, not the links.
+# Environment: SCALE of the links, BYTES, ITERATIONS.
 set -eu
 here=$(dirname "$(readlink -f "$0")")
 what=${1:-}
@@ -27,7 +27,7 @@ use_emulated_links
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# box GBPS...: a topology file with a GPU for each rate.
+# box GBPS...: prints a topology file with a GPU for each rate.
 box()
 {
     local i=0
@@ -40,7 +40,7 @@ box()
 box $port $port $port $port $port $port $port $port >"$work/equal"
 box $port $port $port $((port / 2)) $port $port $port $port >"$work/half"
 
-# own_node half|equal PROGRAM...: every rank on a node of its own; of `half`, one with a slow GPU.
+# own_node half|equal PROGRAM...: every rank is on a node of its own. With `half`, one has a slow GPU.
 for rate in $port $((port / 2)); do
     printf 'hetcoll topology 1\ncpu cpu0\ngpu gpu0 0000:10:00.0\nlink gpu0 cpu0 pcie 1 %s\n' "$rate" >"$work/own$rate"
 done
@@ -57,8 +57,8 @@ END
 chmod +x "$work/own_node"
 wrapper=
 
-# times TOPOLOGY WAYS OPTION...: "way median_us" lines, and "busy SHARE". $settings are MCA options,
-# $wrapper what starts the program.
+# times TOPOLOGY WAYS OPTION...: prints "way median_us" lines, and "busy SHARE". $settings are MCA options, $wrapper is
+# what starts the program.
 times()
 {
     local before busy output topology=$1 ways=$2

@@ -3,7 +3,7 @@
 // than cores measure what they should. bench/wsp_bench.sh makes bench/results/wsp.txt of it.
 //
 //     wsp_bench --ms 20 --sigma 0.6 --slow 1 --waves 60 --count 10000 --distances 0,1,2,4,8
-#include "bench/machine.h"
+#include "measure/machine.h"
 
 #include "include/hetcoll_wsp.h"
 
@@ -146,8 +146,9 @@ int main(int argc, char **argv)
     bool header = true;
     CLI::App app{"Times wave-synchronous training with sleeping steps"};
     app.add_option("--ms", job.ms, "mean time of a step")->capture_default_str();
-    app.add_option("--sigma", job.sigma, "of the logarithm of that time")->capture_default_str();
-    app.add_option("--slow", job.slow, "the last rank takes so many times as long")
+    app.add_option("--sigma", job.sigma, "standard deviation of the logarithm of that time")
+        ->capture_default_str();
+    app.add_option("--slow", job.slow, "the last rank takes this many times as long")
         ->capture_default_str();
     app.add_option("--waves", job.waves)->check(CLI::Range(1, 100000))->capture_default_str();
     app.add_option("--repetitions", job.repetitions)
@@ -155,7 +156,7 @@ int main(int argc, char **argv)
         ->capture_default_str();
     app.add_option("--count", job.count, "elements")->check(CLI::Range(1, 100000000));
     app.add_option("--progress-us", job.progress_us, "0: no thread")->capture_default_str();
-    app.add_option("--distances", job.distances, "the first one is what the others are compared to")
+    app.add_option("--distances", job.distances, "the others are compared to the first one")
         ->delimiter(',')
         ->check(CLI::Range(0, 1024));
     app.add_flag("!--no-header", header);

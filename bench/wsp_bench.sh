@@ -1,6 +1,6 @@
 #!/bin/bash
-# wsp_bench.sh [BUILD_DIR]: what wave-synchronous training saves at 4 ranks, as a results file on stdout:
-# with jitter, without the library's thread, and with one rank that is always half as fast. Three minutes.
+# wsp_bench.sh [BUILD_DIR]: measures what wave-synchronous training saves at 4 ranks: with jitter, without the library's
+# thread, and with one rank that is always half as fast. Writes a results file to stdout. Takes three minutes.
 set -u
 build=$(cd "${1:-.}" && pwd) || exit 1
 [ -x "$build/bench/wsp_bench" ] || { echo "wsp_bench.sh: no bench/wsp_bench in $build: make -C $build bench/wsp_bench" >&2; exit 1; }

@@ -1,8 +1,10 @@
 #!/bin/sh
 # check_dso.sh [COMPONENT.so]: what Open MPI loads into every process must be harmless there: one
-# exported symbol, no CUDA library, nothing that runs at load, no handlers, no relocated code.
+# exported symbol, no CUDA library, nothing that runs at load, no handlers, no relocated code, and no
+# code that only programs call.
 set -u
-dso=${1:-${HETCOLL_BUILDDIR:-.}/component/mca_coll_hetcoll.so}
+build=${HETCOLL_BUILDDIR:-.}
+dso=${1:-$build/component/mca_coll_hetcoll.so}
 failures=0
 
 if [ -n "${HETCOLL_SANITIZER:-}" ]; then
@@ -49,6 +51,32 @@ report "signal, fork and exit handlers" "" "$(nm -D --undefined-only "$dso" | aw
     grep -E '^(sigaction|signal|sysv_signal|bsd_signal|setitimer|__register_atfork|atexit|__cxa_atexit|on_exit)$' | tr '\n' ' ')"
 
 report "relocations of code" "" "$(readelf -dW "$dso" | grep -o TEXTREL | head -n 1)"
+
+# What the tools' library defines is not in the component: pictures, measurements, proofs, servers.
+symbols()
+{
+    nm --defined-only "$1" 2>/dev/null | awk "\$2 ~ /^[$2]\$/ { print \$3 }" | sort -u
+}
+symbols "$build/.libs/libhetcoll_tools.a" TDBR >"$work/tools"
+symbols "$dso" TDBRtdbr >"$work/component"
+if [ -s "$work/tools" ] && [ -s "$work/component" ]; then
+    report "code of libhetcoll_tools" "" "$(comm -12 "$work/tools" "$work/component" | head -n 8 | c++filt | tr '\n' ' ')"
+else
+    report "symbols to look at in $dso and $build/.libs/libhetcoll_tools.a" "some" "none"
+fi
+
+# And whatever is in the core is reached from the component's own functions: the linker takes from an
+# archive only what it needs. Without CUDA no call is served, and the core is there for the tools.
+if grep -q "WITH_CUDA 1" "$build/hetcoll_config.h"; then
+    core=$build/.libs/libhetcoll.a
+    ${CXX:-g++} -shared -nostdlib -Wl,-t,-t -o "$work/reached.so" "$build"/ompi/mca/coll/hetcoll/.libs/*.o "$core" |
+        sed -n 's/^(.*libhetcoll\.a)//p' | sort -u >"$work/reached"
+    if [ -s "$work/reached" ]; then
+        report "objects of the core that no call needs" "" "$(ar t "$core" | sort -u | comm -23 - "$work/reached" | tr '\n' ' ')"
+    else
+        report "objects of the core that the linker names" "some" "none"
+    fi
+fi
 
 [ "$failures" -eq 0 ] || echo "$failures of the checks of $dso failed"
 [ "$failures" -eq 0 ]

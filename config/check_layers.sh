@@ -4,17 +4,20 @@
 set -u
 cd "${1:-${HETCOLL_SRCDIR:-.}}" || exit 1
 failures=0
+named=
 
 # layer FOLDER ALLOWED...: the quoted includes of FOLDER's files name only FOLDER and the allowed ones.
 layer()
 {
     folder=$1
     shift
+    named="$named $folder"
     if [ ! -d "$folder" ]; then
+        verdict "$folder" "$*" " (there is no such folder: take its rule out)"
         return
     fi
     wrong=
-    for used in $(find "$folder" -name '*.h' -o -name '*.c' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh' |
+    for used in $(find "$folder" -maxdepth 1 -regex '.*\.\(h\|c\|cc\|cu\|cuh\)' |
                   xargs -r sed -n 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*"\([^"]*\)".*/\1/p' | sort -u); do
         case $used in
         */*) from=${used%/*} ;;
@@ -28,13 +31,20 @@ layer()
     verdict "$folder" "$*" "$wrong"
 }
 
+# any FOLDER: tests look at whatever they test.
+any()
+{
+    named="$named $1"
+    echo "ok    $1 -> anything"
+}
+
 # verdict WHAT ALLOWED WRONG
 verdict()
 {
     if [ -z "$3" ]; then
         echo "ok    $1 -> ${2:-nothing}"
     else
-        echo "FAIL  $1 -> ${2:-nothing}, but it includes:$3"
+        echo "FAIL  $1 -> ${2:-nothing}, but:$3"
         failures=$((failures + 1))
     fi
 }
@@ -44,33 +54,70 @@ layer include
 layer schedule base
 layer topology base
 layer tuning base schedule topology
-layer sim base schedule topology tuning
-layer cuda_kernels base emulated_gpu include
+layer cuda_kernels base
 layer device base cuda_kernels
 layer pointer_cache base device
 layer topology_probe base device topology
 layer transport base device cuda_kernels topology
 layer aggregator base cuda_kernels
-layer engine base schedule topology tuning cuda_kernels device pointer_cache topology_probe transport aggregator
+core="base schedule topology tuning cuda_kernels device pointer_cache topology_probe transport aggregator"
+layer engine/types base
+layer engine/meeting $core
+layer engine/process $core engine/types engine/meeting
+layer engine/communicator $core engine/types engine/meeting engine/process
+layer engine/call $core engine/types engine/meeting engine/process engine/communicator
+layer engine $core engine/types engine/meeting engine/process engine/communicator engine/call
 layer wsp base cuda_kernels device pointer_cache include
+layer sim base schedule topology tuning
 layer emulated_gpu
+layer emulated_kernels base cuda_kernels emulated_gpu
 
-# The host build of the kernels for the emulated GPU is the one file that knows the emulated GPU.
-wrong=$(grep -lE '^ *# *include *"emulated_gpu/' cuda_kernels/* 2>/dev/null | grep -v '^cuda_kernels/emulated_kernels' | tr '\n' ' ')
-verdict "cuda_kernels, but for emulated_kernels.cc" "no emulated_gpu" "${wrong:+ $wrong}"
+# What programs share, then the programs. What is installed stands on nothing that is only for tests.
+layer measure base tuning cuda_kernels device include engine/types
+layer tools $core engine sim measure
+layer bench $core measure include test/gpu test/unit
+layer examples include
+layer examples/wsp include
+any test/unit
+any test/mpi
+any test/gpu
+any test/aggregator
+any test/fuzz
+any test/clients
+
+# The component is of Open MPI's code too, which names its own folders.
+component=ompi/mca/coll/hetcoll
+wrong=
+for used in $(sed -n 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*"\([^"]*\)\/[^"]*".*/\1/p' $component/*.[ch] | sort -u); do
+    case " engine engine/types " in
+    *" $used "*) continue ;;
+    esac
+    case " $named " in
+    *" $used "*) wrong="$wrong $used" ;;
+    esac
+done
+verdict "$component" "engine engine/types, Open MPI" "$wrong"
 
 # Open MPI's types end in the component; programs and the public header know mpi.h only.
-wrong=$(grep -rlE '^ *# *include *[<"](ompi|opal|orte|oshmem)[/_]' \
-    base schedule topology tuning cuda_kernels device pointer_cache topology_probe transport aggregator engine \
-    wsp emulated_gpu include bench test tools 2>/dev/null | tr '\n' ' ')
-verdict "everything but ompi/mca/coll/hetcoll" "no internal header of Open MPI" "${wrong:+ $wrong}"
-wrong=$(grep -rlE '^ *# *include *[<"]mpi(-ext)?\.h[>"]' \
-    base schedule topology tuning cuda_kernels device pointer_cache topology_probe transport aggregator engine \
-    emulated_gpu 2>/dev/null | tr '\n' ' ')
-verdict "the core" "no mpi.h" "${wrong:+ $wrong}"
-wrong=$(grep -rhoE '^ *# *include *"(ompi/mca/coll/hetcoll|[a-z_0-9]+)/[^"]*"' ompi/mca/coll/hetcoll 2>/dev/null |
-    sed 's/.*"\(.*\)"/\1/' | sort -u | grep -E '^(schedule|topology|tuning|cuda_kernels|device|pointer_cache|topology_probe|transport|aggregator|emulated_gpu|bench|test)/' | tr '\n' ' ')
-verdict "ompi/mca/coll/hetcoll" "engine base include, Open MPI" "${wrong:+ $wrong}"
+wrong=$(grep -rlE '^ *# *include *[<"](ompi|opal|orte|oshmem)[/_]' $named | sort -u | tr '\n' ' ')
+verdict "everything but $component" "no internal header of Open MPI" "${wrong:+ $wrong}"
+wrong=$(grep -rlE '^ *# *include *[<"]mpi(-ext)?\.h[>"]' $core engine sim emulated_gpu emulated_kernels | tr '\n' ' ')
+verdict "the core, sim and the emulated GPU" "no mpi.h" "${wrong:+ $wrong}"
+
+# A folder of sources without a rule is a hole. A release has no git, and builds in a folder of its own;
+# config/compat has headers that Open MPI does not install.
+sources=$(git ls-files '*.h' '*.c' '*.cc' '*.cu' '*.cuh' 2>/dev/null)
+[ -n "$sources" ] || sources=$(find . -mindepth 1 \( -name '.*' -o -name '_*' -o -name 'build*' \) -prune -o \
+    -regex '.*\.\(h\|c\|cc\|cu\|cuh\)' -print | sed 's,^\./,,')
+wrong=
+for folder in $(echo "$sources" | sed -n '/^config\/compat\//d; s,/[^/]*$,,p' | sort -u); do
+    case " $named $component " in
+    *" $folder "*) ;;
+    *) wrong="$wrong $folder" ;;
+    esac
+done
+[ -z "$wrong" ] || wrong="$wrong (say here what it may include)"
+verdict "every folder of sources" "a rule" "$wrong"
 
 [ "$failures" -eq 0 ] || echo "$failures of the layer checks failed"
 [ "$failures" -eq 0 ]

@@ -1,10 +1,13 @@
 #!/bin/sh
-# check_sanitizer.sh DIR LIST "TEST...": from a configured build folder, builds once more in DIR with
-# -fsanitize=LIST, configured alike otherwise, runs the tests, and reads what the sanitizers wrote.
+# check_sanitizer.sh DIR LIST "TEST..." ["GOAL..."]: from a configured build folder, builds once more in DIR with
+# -fsanitize=LIST, configured alike but for the kernels, which are for one architecture, runs the tests, and reads
+# what the sanitizers wrote. With GOALs only these are built, without optimisation, which takes half the time.
 set -eu
 dir=$1
 list=$2
 tests=$3
+goals=${4:-}
+optimise=${4:+-O0}
 eval "set -- $(./config.status --config)"
 srcdir=$(sed -n 's/^abs_srcdir = //p' Makefile)
 jobs=$(nproc 2>/dev/null || echo 1)
@@ -13,9 +16,11 @@ mkdir -p "$dir/sanitizer-logs"
 cd "$dir"
 rm -f sanitizer-logs/*
 if [ ! -f Makefile ]; then
-    "$srcdir/configure" -q "$@" CFLAGS="-O1 -g -Wno-tsan" CXXFLAGS="-O1 -g" --enable-sanitizer="$list"
+    "$srcdir/configure" -q "$@" CFLAGS="${optimise:--O1} -g -Wno-tsan" CXXFLAGS="${optimise:--O1} -g" --enable-sanitizer="$list" \
+        --with-cuda-arch=80
 fi
-make -s -j"$jobs"
+# shellcheck disable=SC2086
+make -s -j"$jobs" $goals
 
 # Leaks do not change the exit status: Open MPI leaks too, so they are told apart below.
 logs=$PWD/sanitizer-logs
@@ -27,7 +32,7 @@ export UBSAN_OPTIONS="log_path=$logs/ubsan:print_stacktrace=1"
 echo 'race:_dl_deallocate_tls' >tsan-suppressions
 export TSAN_OPTIONS="log_path=$logs/tsan:halt_on_error=1:second_deadlock_stack=1:suppressions=$PWD/tsan-suppressions"
 status=0
-make -s -j"$jobs" check TESTS="$tests" || status=$?
+make -s -j"$jobs" "$([ -n "$goals" ] && echo check-TESTS || echo check)" TESTS="$tests" || status=$?
 
 for log in "$logs"/*; do
     [ -f "$log" ] || continue

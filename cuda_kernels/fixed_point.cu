@@ -14,9 +14,9 @@
         }                                                                                          \
         hetcoll::signal(done);                                                                     \
     }                                                                                              \
-    extern "C" __global__ void __launch_bounds__(512) hetcoll_from_fixed_##kind(                   \
-        void *dst, const void *src, std::size_t count, const hetcoll::FixedPoint how,              \
-        const hetcoll::Signal done)                                                                \
+    extern "C" __global__ void __launch_bounds__(512)                                              \
+        hetcoll_from_fixed_##kind(void *dst, const void *src, std::size_t count,                   \
+                                  const hetcoll::FixedPoint how, const hetcoll::Signal done)       \
     {                                                                                              \
         hetcoll::from_fixed_lane<Real>(dst, src, count, how, hetcoll::lane(), hetcoll::lanes());   \
         hetcoll::signal(done);                                                                     \

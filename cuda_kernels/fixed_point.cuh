@@ -11,22 +11,16 @@
 
 namespace hetcoll {
 
-template <class Real>
-using FixedOf = std::conditional_t<sizeof(Real) == 4, std::int32_t, std::int64_t>;
+template <class Real> using FixedOf =
+    std::conditional_t<sizeof(Real) == 4, std::int32_t, std::int64_t>;
 
 // To even on a tie.
-HETCOLL_HD float nearest(float x)
-{
-    return rintf(x);
-}
-HETCOLL_HD double nearest(double x)
-{
-    return rint(x);
-}
+HETCOLL_HD float nearest(float x) { return rintf(x); }
+HETCOLL_HD double nearest(double x) { return rint(x); }
 
-// Both are exact: scaling by a power of two, and the comparison, which no NaN passes.
-template <class Real> HETCOLL_HD FixedOf<Real> to_fixed(Real value, Real scale, Real limit,
-                                                        bool *in_range)
+// Scaling by a power of two is exact, and so is the comparison; no NaN passes it.
+template <class Real>
+HETCOLL_HD FixedOf<Real> to_fixed(Real value, Real scale, Real limit, bool *in_range)
 {
     const Real scaled = value * scale;
     const bool fits = scaled <= limit && scaled >= -limit;
@@ -34,7 +28,7 @@ template <class Real> HETCOLL_HD FixedOf<Real> to_fixed(Real value, Real scale, 
     return static_cast<FixedOf<Real>>(fits ? nearest(scaled) : Real{0});
 }
 
-// At any address: GPUs load whole elements from aligned ones only.
+// Loads from any address: GPUs load whole elements from aligned addresses only.
 template <class T> HETCOLL_HD T load_at(const unsigned char *from, bool aligned)
 {
     T value{};
@@ -68,8 +62,10 @@ HETCOLL_HD void convert_lane(void *dst, const void *src, std::size_t count, std:
 {
     auto *const to = static_cast<unsigned char *>(dst);
     const auto *const from = static_cast<const unsigned char *>(src);
-    const bool aligned = (reinterpret_cast<std::uintptr_t>(dst) |
-                          reinterpret_cast<std::uintptr_t>(src)) % sizeof(To) == 0;
+    const bool aligned =
+        (reinterpret_cast<std::uintptr_t>(dst) | reinterpret_cast<std::uintptr_t>(src)) %
+            sizeof(To) ==
+        0;
     for (std::size_t i = lane; i < count; i += lanes) {
         store_at<To>(to + i * sizeof(To), convert(load_at<From>(from + i * sizeof(From), aligned)),
                      aligned);
@@ -77,26 +73,26 @@ HETCOLL_HD void convert_lane(void *dst, const void *src, std::size_t count, std:
 }
 
 // False if an element of this lane is out of range.
-template <class Real>
-HETCOLL_HD bool to_fixed_lane(void *dst, const void *src, std::size_t count, const FixedPoint &how,
-                              std::size_t lane, std::size_t lanes)
+template <class Real> HETCOLL_HD bool to_fixed_lane(void *dst, const void *src, std::size_t count,
+                                                    const FixedPoint &how, std::size_t lane,
+                                                    std::size_t lanes)
 {
     const Real scale = static_cast<Real>(how.scale), limit = static_cast<Real>(how.limit);
     bool in_range = true;
-    convert_lane<Real, FixedOf<Real>>(
-        dst, src, count, lane, lanes,
-        [&](Real value) { return to_fixed<Real>(value, scale, limit, &in_range); });
+    convert_lane<Real, FixedOf<Real>>(dst, src, count, lane, lanes, [&](Real value) {
+        return to_fixed<Real>(value, scale, limit, &in_range);
+    });
     return in_range;
 }
 
-template <class Real>
-HETCOLL_HD void from_fixed_lane(void *dst, const void *src, std::size_t count,
-                                const FixedPoint &how, std::size_t lane, std::size_t lanes)
+template <class Real> HETCOLL_HD void from_fixed_lane(void *dst, const void *src, std::size_t count,
+                                                      const FixedPoint &how, std::size_t lane,
+                                                      std::size_t lanes)
 {
     const Real unit = static_cast<Real>(1 / how.scale);
-    convert_lane<FixedOf<Real>, Real>(
-        dst, src, count, lane, lanes,
-        [=](FixedOf<Real> value) { return static_cast<Real>(value) * unit; });
+    convert_lane<FixedOf<Real>, Real>(dst, src, count, lane, lanes, [=](FixedOf<Real> value) {
+        return static_cast<Real>(value) * unit;
+    });
 }
 
 } // namespace hetcoll

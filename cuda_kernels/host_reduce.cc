@@ -1,8 +1,8 @@
 // The host build of the operations. The loop is simpler than the kernels': a CPU loads from any
-// address, and the compiler makes vector code of it.
+// address, and the compiler vectorises it.
 
-// Vector code whatever -O the user chose; results do not depend on it. (g++ makes none of a choice
-// between two floats as long as either could trap.)
+// Vector code whatever -O the user chose; results do not depend on it. (g++ does not vectorise a
+// choice between two floats as long as either could trap.)
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("O3", "fp-contract=off", "no-trapping-math")
 #endif
@@ -48,8 +48,8 @@ void reduce_baseline(void *dst, const void *a, const void *b, std::size_t count)
 }
 
 #if defined(__x86_64__)
-// The processor's own conversions, eight at a time: the same bits (a canonical NaN stays one), and
-// without regard to flush-to-zero modes too.
+// The processor's own conversions, eight at a time. The bits are the same: a canonical NaN stays
+// one, and flush-to-zero modes change nothing.
 template <class Op> [[gnu::target("avx2,f16c")]] void reduce_half(void *dst, const void *a,
                                                                   const void *b, std::size_t count)
 {
@@ -81,7 +81,7 @@ template <class Op, class T>
     }
 }
 
-// Asked of the processor itself: the compiler's __builtin_cpu_supports brings a global constructor.
+// Asks the processor itself: the compiler's __builtin_cpu_supports brings a global constructor.
 bool ask_for_avx2()
 {
     unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
@@ -104,10 +104,7 @@ bool has_avx2()
 }
 #else
 template <class Op, class T> inline constexpr HostReduce reduce_avx2 = nullptr;
-bool has_avx2()
-{
-    return false;
-}
+bool has_avx2() { return false; }
 #endif
 
 struct Code {

@@ -33,7 +33,7 @@ const char *kernel_name(KernelShape shape, ReduceOp op, ElementKind kind) noexce
     if (!is_defined(op, kind)) {
         return nullptr;
     }
-    for (const Names &entry : kNames) { // asked once a kernel and context
+    for (const Names &entry : kNames) { // asked once per kernel and context
         if (entry.op == op && entry.kind == code_kind(op, kind)) {
             return entry.name[static_cast<int>(shape)];
         }

@@ -41,19 +41,13 @@ template <class T> inline constexpr bool kIsSmallFloat =
 
 // The NaN that every operation answers (all bits but the sign, as GPUs have it for float and half):
 // left alone, GPUs and CPUs differ in the NaN that arithmetic makes.
-HETCOLL_HD float canonical(float x)
-{
-    return x != x ? bits_as<float>(~0u >> 1) : x;
-}
+HETCOLL_HD float canonical(float x) { return x != x ? bits_as<float>(~0u >> 1) : x; }
 HETCOLL_HD double canonical(double x)
 {
     return x != x ? bits_as<double>(~std::uint64_t{0} >> 1) : x;
 }
 
-HETCOLL_HD float widen(Bfloat16 x)
-{
-    return bits_as<float>(std::uint32_t{x.bits} << 16);
-}
+HETCOLL_HD float widen(Bfloat16 x) { return bits_as<float>(std::uint32_t{x.bits} << 16); }
 
 HETCOLL_HD float widen(Half x)
 {

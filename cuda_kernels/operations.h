@@ -2,18 +2,14 @@
 // host and GPU:
 //  * integers wrap; logical operations answer 0 or 1, also for a bool that is neither;
 //  * half and bfloat16 are combined in float and rounded once (24 >= 2*11+2 significand bits, so
-//  that
-//    is the correctly rounded half operation);
+//    that is the correctly rounded half operation);
 //  * a NaN result is the canonical NaN;
 //  * MIN and MAX order -0 below +0 and prefer a number to a NaN (IEEE 754-2019 minimumNumber), so
-//  they
-//    commute and associate whatever the operands, and the ranks agree however the tree lies. A NaN
-//    operand alone cannot hide the other ranks' numbers;
+//    they commute and associate whatever the operands, and the ranks agree however the tree lies. A
+//    single NaN operand cannot hide the other ranks' numbers;
 //  * MAX_FIRST and MIN_FIRST keep their first operand unless the second is larger (smaller), as
-//  std::max
-//    and std::min do: with zeros or a NaN among them the order and the brackets matter;
-//  * MAXLOC and MINLOC take the lower index where the values are equal, -0 equal to +0 and NaN to
-//  NaN;
+//    std::max and std::min do: if there are zeros or NaNs, order and grouping matter;
+//  * MAXLOC and MINLOC take the lower index if the values are equal, -0 equal to +0 and NaN to NaN;
 //    a number wins against a NaN;
 //  * a complex product is (ac - bd, ad + bc), each operation rounded: no fused multiply-add, and no
 //    repair of infinities as in C's Annex G.
@@ -86,7 +82,7 @@ struct Min {
     }
 };
 
-// The rules of std::max and std::min: no commutation, no association where zeros or NaN meet.
+// The rules of std::max and std::min: neither commutative nor associative where zeros or NaNs meet.
 struct MaxFirst {
     static HETCOLL_HD float apply(float a, float b) { return canonical(a < b ? b : a); }
 };

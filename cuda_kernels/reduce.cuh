@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace hetcoll {
 
@@ -25,17 +26,18 @@ HETCOLL_HD int output_count(const ReduceOutputs &outputs)
     return static_cast<int>(outputs.count);
 }
 
-// Of the loops over the inputs: all of two, so that the pointers stay in registers.
+// How far the loops over the inputs are unrolled: wholly for two, so that the pointers stay in
+// registers.
 template <class Inputs> inline constexpr int kUnroll = 1;
 template <> inline constexpr int kUnroll<TwoInputs> = 2;
 
-// How many loads a lane has under way at once, besides that of the first input: few lanes fit on a
+// How many loads a lane has in flight at once, besides that of the first input: few lanes fit on a
 // multiprocessor, and its share of the memory's bandwidth times latency is some 20 KB.
 template <class Inputs> inline constexpr int kTogether = 4;
 template <> inline constexpr int kTogether<TwoInputs> = 1;
 
-// How the elements are reached: `head` elements one by one, `packs` of sixteen bytes each, and what
-// is left one by one.
+// How the elements are reached: `head` elements one by one, `packs` of sixteen bytes each, and the
+// rest one by one.
 struct Split {
     std::size_t head;
     std::size_t packs;
@@ -64,8 +66,8 @@ HETCOLL_HD Split split(const Outputs &outputs, const Inputs &inputs, std::size_t
     return result;
 }
 
-// One 128-bit load or store. In words, not elements: nvcc would take the loaded bytes apart before
-// it combines them, into more registers than there are.
+// One 128-bit load or store. In words, not elements: nvcc would take the loaded elements apart
+// before it combines them, and need more registers than there are.
 struct alignas(16) Pack {
     std::uint32_t word[4];
 };
@@ -73,7 +75,12 @@ struct alignas(16) Pack {
 HETCOLL_HD Pack load_pack(const void *from)
 {
 #if HETCOLL_ON_GPU
-    return bits_as<Pack>(*static_cast<const uint4 *>(from));
+    Pack pack; // in PTX, as nvcc takes a load apart where elements have padding
+    asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(pack.word[0]), "=r"(pack.word[1]), "=r"(pack.word[2]), "=r"(pack.word[3])
+                 : "l"(__cvta_generic_to_global(from))
+                 : "memory");
+    return pack;
 #else
     Pack pack;
     std::memcpy(&pack, __builtin_assume_aligned(from, 16), sizeof pack);
@@ -128,8 +135,34 @@ template <class T> HETCOLL_HD void store_element(void *to, std::size_t i, T valu
     }
 }
 
+#if HETCOLL_ON_GPU
+// Four elements of a byte at once. One by one they need so many registers that sm_120 spills some.
+template <class Op, class T>
+inline constexpr bool kByFours = sizeof(T) == 1 &&
+                                 (std::is_same_v<Op, Max> || std::is_same_v<Op, Min>);
+
+template <class Op, class T>
+__device__ __forceinline__ std::uint32_t combine_four(std::uint32_t a, std::uint32_t b)
+{
+    if constexpr (std::is_same_v<Op, Max>) {
+        return std::is_signed_v<T> ? __vmaxs4(a, b) : __vmaxu4(a, b);
+    } else {
+        return std::is_signed_v<T> ? __vmins4(a, b) : __vminu4(a, b);
+    }
+}
+#endif
+
 template <class Op, class T> HETCOLL_HD Pack combine_all(const Pack &a, const Pack &b)
 {
+#if HETCOLL_ON_GPU
+    if constexpr (kByFours<Op, T>) {
+        Pack result;
+        for (int w = 0; w < 4; ++w) {
+            result.word[w] = combine_four<Op, T>(a.word[w], b.word[w]);
+        }
+        return result;
+    }
+#endif
     struct Items {
         T item[sizeof(Pack) / sizeof(T)];
     };

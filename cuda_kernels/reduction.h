@@ -24,9 +24,9 @@ struct ReduceOutputs {
 };
 
 // How a kernel says that it is done, without an event: *flag becomes `value` after every output was
-// written and every input read for the last time. Whoever sees the value with an acquire load
-// (read_flag) sees the outputs, and so does whom he tells. A kernel that fails never sets it: ask
-// the stream too, now and then.
+// written and every input read for the last time. A thread that sees the value with an acquire load
+// (read_flag) sees the outputs, and so does every thread that it tells. A kernel that fails never
+// sets the flag: ask the stream too, now and then.
 struct Signal {
     std::uint32_t *flag = nullptr; // page-locked host memory as the GPU reaches it; nullptr: none
     std::uint32_t *arrived = nullptr; // device memory, zero before and after the kernel; not shared
@@ -57,7 +57,7 @@ inline constexpr int kKernelShapeCount = 3;
 [[nodiscard]] const char *kernel_name(KernelShape shape, ReduceOp op, ElementKind kind) noexcept;
 
 // Name of the kernel (void *dst, const void *src, size_t bytes, Signal done), which copies between
-// buffers that do not overlap: for few bytes, where a flag is there sooner than an event.
+// buffers that do not overlap. For few bytes: a flag is there sooner than an event.
 inline constexpr const char *kCopyKernelName = "hetcoll_copy";
 
 // The fatbin with every kernel: an argument for cuModuleLoadData.

@@ -73,16 +73,11 @@ constexpr ElementKind code_kind(ReduceOp op, ElementKind kind)
     }
     const bool ordered = op == ReduceOp::kMax || op == ReduceOp::kMin;
     switch (kind) {
-    case ElementKind::kInt8:
-        return ordered ? kind : ElementKind::kUint8;
-    case ElementKind::kInt16:
-        return ordered ? kind : ElementKind::kUint16;
-    case ElementKind::kInt32:
-        return ordered ? kind : ElementKind::kUint32;
-    case ElementKind::kInt64:
-        return ordered ? kind : ElementKind::kUint64;
-    default:
-        return kind;
+    case ElementKind::kInt8: return ordered ? kind : ElementKind::kUint8;
+    case ElementKind::kInt16: return ordered ? kind : ElementKind::kUint16;
+    case ElementKind::kInt32: return ordered ? kind : ElementKind::kUint32;
+    case ElementKind::kInt64: return ordered ? kind : ElementKind::kUint64;
+    default: return kind;
     }
 }
 

@@ -1,18 +1,21 @@
 // The end of a kernel that reports to the host through a flag, see Signal. All threads call it,
 // last.
 //
-// The chain from any thread's outputs to the host, each link of which is in CUDA's memory model:
+// The chain from any thread's outputs to the host:
 //  1. thread -> thread 0 of its block: the barrier orders memory within the block;
-//  2. thread 0 -> the last block's thread 0: a fence, then an atomic operation on `arrived`; there,
-//     an atomic operation that read it or a later one's value, then a fence. Atomic operations on
-//     one counter continue each other's release, so one such pair serves all blocks;
+//  2. thread 0 -> the last block's thread 0: a fence, then an atomic operation on `arrived`. The
+//     other side reads its value, or a later one, by an atomic operation, then has a fence. Atomic
+//     operations on one counter continue each other's release, so one such pair serves all blocks;
 //  3. the last block's thread 0 -> host: a fence of the whole system, then a volatile store, which
-//  is
-//     a relaxed one of system scope. The host's acquire load of the value completes the pair.
+//     is a relaxed one of system scope. The host's acquire load of the value completes the pair.
 // Fences are cumulative: that of step 2 covers what thread 0 has seen through the barrier, that of
 // step 3 what it has seen through the counter. They are of system scope in step 2 already, because
-// outputs may be another GPU's memory. Instructions named release and acquire need sm_70; fence,
-// volatile and relaxed atomic mean the same from sm_60 on.
+// outputs may be another GPU's memory.
+//
+// Each link is in PTX's memory consistency model, which covers sm_70 and later. Before, on sm_60 to
+// sm_62, the same instructions rest on what the CUDA programming guide says of its fence functions
+// alone: the host sees writes before __threadfence_system() no later than those after it, and
+// step 2 is the guide's own example, the last block of a sum, with a wider fence.
 #pragma once
 
 #include "cuda_kernels/lane.cuh"

@@ -7,8 +7,8 @@ namespace hetcoll {
 namespace {
 
 constexpr unsigned kThreads = 512; // as the kernels' launch bounds allow
-// As many blocks as fit at once: those with 2048 threads a multiprocessor are full with four, and
-// the many-input kernels take twice the registers, for as many loads under way.
+// As many blocks as fit at once: four fill a multiprocessor of 2048 threads. The many-input kernels
+// take twice the registers, for as many loads in flight.
 constexpr int kFull = 4;
 constexpr int kFullOfMany = 2;
 
@@ -26,7 +26,7 @@ std::uintptr_t bits(const void *pointer) { return reinterpret_cast<std::uintptr_
 
 CUdeviceptr address(const void *pointer) { return static_cast<CUdeviceptr>(bits(pointer)); }
 
-// How many threads have work: one for 16 bytes where all addresses allow it, else one an element.
+// How many threads have work: one per 16 bytes if all addresses allow it, else one per element.
 std::size_t lanes_for(std::uintptr_t all_bits, std::size_t count, ElementKind kind)
 {
     const std::size_t bytes = element_bytes(kind);
@@ -77,10 +77,49 @@ Result<CUcontext> retain_primary_context(const Driver &driver, int ordinal)
     return context;
 }
 
-Device::Device(const Driver &driver, CUcontext context, int primary_of, MemoryUse *use) noexcept
-    : driver_(driver), context_{context}, primary_of_(primary_of), use_(use)
+Context::Context(const Driver &driver, CUcontext handle) noexcept : driver_(driver), handle_(handle)
 {
-    driver.cuCtxGetId(context, &context_.id); // if it fails the Device is not alive
+    const ContextScope scope(driver, handle);
+    result_ = scope.result();
+    if (result_ == CUDA_SUCCESS) {
+        result_ = driver.cuMemAlloc(&memory_, 1);
+    }
+    if (result_ == CUDA_ERROR_OUT_OF_MEMORY) {
+        void *memory = nullptr;
+        result_ = driver.cuMemHostAlloc(&memory, 1, 0);
+        memory_ = address(memory);
+        on_host_ = true;
+    }
+    if (result_ == CUDA_SUCCESS) {
+        result_ = driver.cuPointerGetAttribute(&id_, CU_POINTER_ATTRIBUTE_BUFFER_ID, memory_);
+    }
+}
+
+Context::~Context()
+{
+    if (is_alive()) {
+        const ContextScope scope(driver_, handle_);
+        if (scope.result() == CUDA_SUCCESS) {
+            on_host_ ? driver_.cuMemFreeHost(reinterpret_cast<void *>(memory_))
+                     : driver_.cuMemFree(memory_);
+        }
+    }
+}
+
+bool Context::is_alive() const noexcept
+{
+    unsigned long long now = 0;
+    return result_ == CUDA_SUCCESS &&
+           driver_.cuPointerGetAttribute(&now, CU_POINTER_ATTRIBUTE_BUFFER_ID, memory_) ==
+               CUDA_SUCCESS &&
+           now == id_;
+}
+
+Device::Device(const Driver &driver, CUcontext context, int primary_of, MemoryUse *use,
+               StreamOrder order)
+    : driver_(driver), context_(std::make_shared<const Context>(driver, context)),
+      primary_of_(primary_of), use_(use), order_(order)
+{
 }
 
 Device::~Device()
@@ -88,13 +127,14 @@ Device::~Device()
     const bool loaded = std::any_of(modules_.begin(), modules_.end(),
                                     [](CUmodule module) { return module != nullptr; });
     if (loaded && is_alive()) {
-        const ContextScope scope(driver_, context_.handle);
+        const ContextScope scope(driver_, context());
         for (CUmodule module : modules_) {
             if (module != nullptr && scope.result() == CUDA_SUCCESS) {
                 driver_.cuModuleUnload(module);
             }
         }
     }
+    context_.reset(); // its memory, if nobody else's is in it
     CUdevice device = 0;
     if (primary_of_ >= 0 && driver_.cuDeviceGet(&device, primary_of_) == CUDA_SUCCESS) {
         driver_.cuDevicePrimaryCtxRelease(device);
@@ -109,11 +149,13 @@ Result<StreamHandle> Device::make_stream() const
         return driver_status(driver_, result, "cuCtxGetStreamPriorityRange", "making a stream");
     }
     CUstream stream = nullptr;
-    result = driver_.cuStreamCreateWithPriority(&stream, CU_STREAM_DEFAULT, greatest);
+    result = driver_.cuStreamCreateWithPriority(
+        &stream, order_ == StreamOrder::kIndependent ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT,
+        greatest);
     if (result != CUDA_SUCCESS) {
         return driver_status(driver_, result, "cuStreamCreateWithPriority", "making a stream");
     }
-    return StreamHandle(driver_, context_, stream,
+    return StreamHandle(context_, stream,
                         [](const Driver &driver, CUstream s) { return driver.cuStreamDestroy(s); });
 }
 
@@ -124,7 +166,7 @@ Result<EventHandle> Device::make_event() const
     if (result != CUDA_SUCCESS) {
         return driver_status(driver_, result, "cuEventCreate", "making an event");
     }
-    return EventHandle(driver_, context_, event,
+    return EventHandle(context_, event,
                        [](const Driver &driver, CUevent e) { return driver.cuEventDestroy(e); });
 }
 
@@ -137,8 +179,8 @@ Result<PinnedMemory> Device::make_pinned(std::size_t bytes) const
                              "allocating page-locked host memory");
     }
     return PinnedMemory(
-        driver_, context_, memory,
-        [](const Driver &driver, void *m) { return driver.cuMemFreeHost(m); }, hold_pinned(bytes));
+        context_, memory, [](const Driver &driver, void *m) { return driver.cuMemFreeHost(m); },
+        hold_pinned(bytes));
 }
 
 Result<PinnedMemory> Device::register_host(void *memory, std::size_t bytes) const
@@ -152,7 +194,7 @@ Result<PinnedMemory> Device::register_host(void *memory, std::size_t bytes) cons
         return driver_status(driver_, result, "cuMemHostRegister", "page-locking shared memory");
     }
     return PinnedMemory(
-        driver_, context_, start,
+        context_, start,
         [](const Driver &driver, void *locked) { return driver.cuMemHostUnregister(locked); },
         hold_pinned(whole));
 }
@@ -165,8 +207,7 @@ Result<DeviceMemory> Device::make_memory(std::size_t bytes) const
         return driver_status(driver_, result, "cuMemAlloc", "allocating device memory");
     }
     return DeviceMemory(
-        driver_, context_, memory,
-        [](const Driver &driver, CUdeviceptr m) { return driver.cuMemFree(m); },
+        context_, memory, [](const Driver &driver, CUdeviceptr m) { return driver.cuMemFree(m); },
         HeldBytes(use_ != nullptr ? &use_->device_bytes : nullptr, bytes));
 }
 
@@ -215,21 +256,34 @@ Result<bool> Device::is_idle(CUstream stream) const
     return driver_status(driver_, result, "cuStreamQuery", "waiting for work on a stream");
 }
 
+Result<bool> Device::earlier_work_done() const
+{
+    return order_ == StreamOrder::kIndependent ? Result<bool>(true) : is_idle(CU_STREAM_LEGACY);
+}
+
+Status Device::load_kernels()
+{
+    if (loaded_.load(std::memory_order_acquire)) {
+        return {};
+    }
+    const std::lock_guard lock(mutex_);
+    if (loaded_.load(std::memory_order_relaxed)) {
+        return {};
+    }
+    if (!unloadable_.ok()) {
+        return error(unloadable_.code(), "%s", unloadable_.message().c_str());
+    }
+    Status status = load_all();
+    if (!status.ok() && status.code() == Errc::kUnsupported) {
+        unloadable_ = error(status.code(), "%s", status.message().c_str());
+    }
+    loaded_.store(status.ok(), std::memory_order_release);
+    return status;
+}
+
 Status Device::prepare(ReduceOp op, ElementKind kind)
 {
-    Status status = prepare(op, kind, KernelShape::kTwoInput);
-    return status.ok() ? prepare(op, kind, KernelShape::kThreeInput) : std::move(status);
-}
-
-Status Device::prepare(ReduceOp op, ElementKind kind, KernelShape shape)
-{
-    auto function = kernel(shape, op, kind);
-    return function.ok() ? Status() : function.take_status();
-}
-
-Status Device::prepare_copy()
-{
-    auto function = find(copy_, kCopyKernelName);
+    auto function = kernel(KernelShape::kManyInput, op, kind);
     return function.ok() ? Status() : function.take_status();
 }
 
@@ -268,7 +322,7 @@ Status Device::reduce_many_async(ReduceOp op, ElementKind kind, const ReduceOutp
     for (int i = 0; i < outputs.count; ++i) {
         all_bits |= bits(outputs.output[i]);
     }
-    // The driver reads the arguments, which it wants not to be const, before the launch returns.
+    // The driver reads the arguments before the launch returns; its prototype lacks the const.
     void *arguments[] = {const_cast<ReduceOutputs *>(&outputs), const_cast<ReduceInputs *>(&inputs),
                          &count, const_cast<Signal *>(&done)};
     return launch(*function, {lanes_for(all_bits, count, kind), kFullOfMany}, arguments, stream,
@@ -281,30 +335,19 @@ Status Device::copy_kernel_async(void *to, const void *from, std::size_t bytes, 
     if (bytes == 0 && done.flag == nullptr) {
         return {};
     }
-    auto function = find(copy_, kCopyKernelName);
-    if (!function.ok()) {
-        return function.take_status();
+    if (Status status = load_kernels(); !status.ok()) {
+        return status;
     }
     void *arguments[] = {&to, &from, &bytes, const_cast<Signal *>(&done)};
-    return launch(*function, {lanes_for_copy(bits(to) ^ bits(from), bytes), kFull}, arguments,
+    return launch(kernels_.copy, {lanes_for_copy(bits(to) ^ bits(from), bytes), kFull}, arguments,
                   stream, "copying a part of a buffer");
-}
-
-Status Device::prepare_fixed_point(ElementKind kind)
-{
-    auto there = fixed_point_kernel(kind, false);
-    if (!there.ok()) {
-        return there.take_status();
-    }
-    auto back = fixed_point_kernel(kind, true);
-    return back.ok() ? Status() : back.take_status();
 }
 
 Status Device::to_fixed_async(ElementKind kind, void *dst, const void *src, std::size_t count,
                               const FixedPoint &how, std::uint32_t *out_of_range,
                               const Signal &done, CUstream stream)
 {
-    auto function = fixed_point_kernel(kind, false);
+    auto function = fixed_point_kernel(kind, Conversion::kToFixed);
     if (!function.ok()) {
         return function.take_status();
     }
@@ -317,7 +360,7 @@ Status Device::to_fixed_async(ElementKind kind, void *dst, const void *src, std:
 Status Device::from_fixed_async(ElementKind kind, void *dst, const void *src, std::size_t count,
                                 const FixedPoint &how, const Signal &done, CUstream stream)
 {
-    auto function = fixed_point_kernel(kind, true);
+    auto function = fixed_point_kernel(kind, Conversion::kFromFixed);
     if (!function.ok()) {
         return function.take_status();
     }
@@ -340,45 +383,64 @@ Status Device::launch(CUfunction function, LaunchShape shape, void **arguments, 
 
 Result<CUfunction> Device::kernel(KernelShape shape, ReduceOp op, ElementKind kind)
 {
-    std::atomic<CUfunction> &known = functions_[kernel_index(shape, op, kind)];
-    if (const CUfunction function = known.load(std::memory_order_acquire); function != nullptr) {
-        return function;
+    if (Status status = load_kernels(); !status.ok()) {
+        return status;
     }
-    const char *const name = kernel_name(shape, op, kind);
-    if (name == nullptr) {
+    const CUfunction function = kernels_.reductions[kernel_index(shape, op, kind)];
+    if (function == nullptr) {
         return error(Errc::kInvalid, "MPI does not define %s of %s", op_name(op),
                      element_name(kind));
     }
-    return find(known, name);
+    return function;
 }
 
-Result<CUfunction> Device::fixed_point_kernel(ElementKind kind, bool back)
+Result<CUfunction> Device::fixed_point_kernel(ElementKind kind, Conversion conversion)
 {
-    const std::size_t index = (kind == ElementKind::kFloat64 ? 2u : 0u) + (back ? 1u : 0u);
-    return find(fixed_point_[index],
-                back ? from_fixed_kernel_name(kind) : to_fixed_kernel_name(kind),
-                Image::kFixedPoint);
-}
-
-Result<CUfunction> Device::find(std::atomic<CUfunction> &known, const char *name, Image image)
-{
-    if (const CUfunction function = known.load(std::memory_order_acquire); function != nullptr) {
-        return function;
+    if (Status status = load_kernels(); !status.ok()) {
+        return status;
     }
-    const std::lock_guard lock(mutex_);
-    if (modules_[static_cast<std::size_t>(image)] == nullptr) {
+    return kernels_.fixed_point[fixed_point_index(kind, conversion)];
+}
+
+Status Device::load_all()
+{
+    Status status;
+    const auto load = [&](CUfunction &function, const char *name, Image image) {
+        if (status.ok() && name != nullptr) { // MPI does not define every op of every kind
+            status = find(function, name, image);
+        }
+    };
+    for (int shape = 0; shape < kKernelShapeCount; ++shape) {
+        for (int op = 0; op < kReduceOpCount; ++op) {
+            for (int kind = 0; kind < kElementKindCount; ++kind) {
+                const auto s = static_cast<KernelShape>(shape);
+                const auto o = static_cast<ReduceOp>(op);
+                const auto k = static_cast<ElementKind>(kind);
+                load(kernels_.reductions[kernel_index(s, o, k)], kernel_name(s, o, k),
+                     Image::kReductions);
+            }
+        }
+    }
+    load(kernels_.copy, kCopyKernelName, Image::kReductions);
+    for (const ElementKind kind : {ElementKind::kFloat32, ElementKind::kFloat64}) {
+        load(kernels_.fixed_point[fixed_point_index(kind, Conversion::kToFixed)],
+             to_fixed_kernel_name(kind), Image::kFixedPoint);
+        load(kernels_.fixed_point[fixed_point_index(kind, Conversion::kFromFixed)],
+             from_fixed_kernel_name(kind), Image::kFixedPoint);
+    }
+    return status;
+}
+
+Status Device::find(CUfunction &function, const char *name, Image image)
+{
+    const CUmodule &module = modules_[static_cast<std::size_t>(image)];
+    if (module == nullptr) {
         if (Status status = load_module(image); !status.ok()) {
             return status;
         }
     }
-    CUfunction function = nullptr;
-    const CUresult result =
-        driver_.cuModuleGetFunction(&function, modules_[static_cast<std::size_t>(image)], name);
-    if (result != CUDA_SUCCESS) {
-        return driver_status(driver_, result, "cuModuleGetFunction", name);
-    }
-    known.store(function, std::memory_order_release);
-    return function;
+    return driver_status(driver_, driver_.cuModuleGetFunction(&function, module, name),
+                         "cuModuleGetFunction", name);
 }
 
 Status Device::load_module(Image image)

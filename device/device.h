@@ -39,35 +39,49 @@ private:
 };
 
 // The primary context of device `ordinal`, retained (and made, if nobody has yet): for memory that
-// has no context of its own. A Device that is given it as `primary_of` context releases it.
+// has no context of its own. A Device made with `primary_of` releases it.
 [[nodiscard]] Result<CUcontext> retain_primary_context(const Driver &driver, int ordinal);
 
-// A context and its id. After the application destroyed or reset a context, a new one may have the
-// same handle, and its objects the handles of ours; ids are never used again. A driver older than
-// CUDA 12 has none: then whatever can be entered counts as alive.
-struct ContextRef {
-    CUcontext handle = nullptr;
-    unsigned long long id = 0;
+// A context, and a byte of ours in it, by which we know whether it is still there. After
+// the application has destroyed or reset a context, asking for anything by its handle is undefined,
+// and a new context may have the same handle. But any address may be asked for the id of its
+// allocation, and these ids are never used again.
+class Context {
+public:
+    // Requires that the context exists. Without memory it counts as gone.
+    Context(const Driver &driver, CUcontext handle) noexcept;
+    ~Context();
+    Context(const Context &) = delete;
+    Context &operator=(const Context &) = delete;
 
-    [[nodiscard]] bool is_alive(const Driver &driver) const noexcept
-    {
-        unsigned long long now = 0;
-        const CUresult result = driver.cuCtxGetId(handle, &now);
-        return result == CUDA_ERROR_NOT_SUPPORTED || (result == CUDA_SUCCESS && now == id);
-    }
+    [[nodiscard]] const Driver &driver() const noexcept { return driver_; }
+    [[nodiscard]] CUcontext handle() const noexcept { return handle_; }
+    // Never again another context's.
+    [[nodiscard]] unsigned long long id() const noexcept { return id_; }
+    [[nodiscard]] bool is_alive() const noexcept;
+    // Why there is no memory.
+    [[nodiscard]] CUresult result() const noexcept { return result_; }
+
+private:
+    const Driver &driver_;
+    CUcontext handle_;
+    CUdeviceptr memory_ = 0;
+    bool on_host_ = false; // page-locked memory, as the GPU's is all in use
+    unsigned long long id_ = 0;
+    CUresult result_;
 };
+// Of whatever was made in it, which asks before it is destroyed.
+using ContextRef = std::shared_ptr<const Context>;
 
-// Move-only owner of a driver object. Destroying it makes the owner's context current; a context
-// that is gone has taken the object along, and that is no error.
+// Move-only owner of a driver object. Destroying it makes the owner's context current. If the
+// context is gone, the object went with it, and that is no error.
 template <class Handle> class Owned {
 public:
     using Destroy = CUresult (*)(const Driver &, Handle);
 
     Owned() noexcept = default;
-    Owned(const Driver &driver, ContextRef context, Handle handle, Destroy destroy,
-          HeldBytes held = {}) noexcept
-        : driver_(&driver), context_(context), handle_(handle), destroy_(destroy),
-          held_(std::move(held))
+    Owned(ContextRef context, Handle handle, Destroy destroy, HeldBytes held = {}) noexcept
+        : context_(std::move(context)), handle_(handle), destroy_(destroy), held_(std::move(held))
     {
     }
     Owned(Owned &&other) noexcept { swap(other); }
@@ -78,10 +92,10 @@ public:
     }
     ~Owned()
     {
-        if (driver_ != nullptr && context_.is_alive(*driver_)) {
-            const ContextScope scope(*driver_, context_.handle);
+        if (context_ != nullptr && context_->is_alive()) {
+            const ContextScope scope(context_->driver(), context_->handle());
             if (scope.result() == CUDA_SUCCESS) {
-                destroy_(*driver_, handle_);
+                destroy_(context_->driver(), handle_);
             }
         }
     }
@@ -90,15 +104,13 @@ public:
 private:
     void swap(Owned &other) noexcept
     {
-        std::swap(driver_, other.driver_);
         std::swap(context_, other.context_);
         std::swap(handle_, other.handle_);
         std::swap(destroy_, other.destroy_);
         held_.swap(other.held_);
     }
 
-    const Driver *driver_ = nullptr;
-    ContextRef context_;
+    ContextRef context_; // null: nothing is owned
     Handle handle_{};
     Destroy destroy_ = nullptr;
     HeldBytes held_; // of memory
@@ -109,34 +121,42 @@ using EventHandle = Owned<CUevent>;
 using PinnedMemory = Owned<void *>;      // page-locked host memory that kernels can read
 using DeviceMemory = Owned<CUdeviceptr>; // cuMemAlloc
 
+// How our streams are ordered with the application's: after earlier work on the legacy default
+// stream, as Open MPI's own are; or with none of them.
+enum class StreamOrder : std::uint8_t { kAfterLegacy, kIndependent };
+
 // Per-context state: the loaded kernels. All calls require the context to be current on this thread
 // (ContextScope), are thread safe, and return an error that names the driver call and its code.
 class Device {
 public:
     // `primary_of` >= 0: `context` came from retain_primary_context(primary_of) and is released at
-    // the end. -1: a context of the application. The kernels are loaded at first launch. `use`
-    // counts the memory that is made here, if not null, and outlives it.
-    Device(const Driver &driver, CUcontext context, int primary_of,
-           MemoryUse *use = nullptr) noexcept;
+    // the end. -1: a context of the application. The kernels are loaded when first asked for.
+    // `use`, if not null, counts the memory that is made here, and outlives the Device. Requires
+    // that the context exists.
+    Device(const Driver &driver, CUcontext context, int primary_of, MemoryUse *use = nullptr,
+           StreamOrder order = StreamOrder::kAfterLegacy);
     ~Device();
     Device(const Device &) = delete;
     Device &operator=(const Device &) = delete;
 
-    [[nodiscard]] CUcontext context() const noexcept { return context_.handle; }
+    [[nodiscard]] CUcontext context() const noexcept { return context_->handle(); }
     [[nodiscard]] const ContextRef &context_ref() const noexcept { return context_; }
     // False once the application has destroyed or reset the context, with all that we made in it.
-    [[nodiscard]] bool is_alive() const noexcept { return context_.is_alive(driver_); }
+    [[nodiscard]] bool is_alive() const noexcept { return context_->is_alive(); }
     [[nodiscard]] const Driver &driver() const noexcept { return driver_; }
     [[nodiscard]] int primary_of() const noexcept { return primary_of_; }
+    // The application's context turned out to be the primary one, which has been retained once
+    // more: as if it had been made with that. Not thread safe.
+    void take_primary(int ordinal) noexcept { primary_of_ = ordinal; }
 
-    // Highest priority, flags 0: ordered after earlier work on the legacy default stream.
+    // Highest priority; blocking or not by the order.
     [[nodiscard]] Result<StreamHandle> make_stream() const;
     [[nodiscard]] Result<EventHandle> make_event() const;                    // without timing
     [[nodiscard]] Result<PinnedMemory> make_pinned(std::size_t bytes) const; // portable
     // Page-locks host memory that is ours: any address range, whole pages of it.
     [[nodiscard]] Result<PinnedMemory> register_host(void *memory, std::size_t bytes) const;
     [[nodiscard]] Result<DeviceMemory> make_memory(std::size_t bytes) const;
-    // Zero for what comes later on this stream: a Signal's `arrived`.
+    // Device memory that reads as zero to later work on this stream: for a Signal's `arrived`.
     [[nodiscard]] Result<DeviceMemory> make_zeroed(std::size_t bytes, CUstream stream) const;
 
     // Any mix of device, managed and pinned host memory (unified addressing). Pageable memory works
@@ -145,32 +165,38 @@ public:
     Status record(const EventHandle &event, CUstream stream) const;
     // True, false, or why it cannot be known (a failed kernel shows here).
     [[nodiscard]] Result<bool> is_done(const EventHandle &event) const;
-    // The same of all work on a stream: for who waits for a flag that a failed kernel never sets.
+    // The same for all work on a stream. Code that waits for a flag asks this too: a failed
+    // kernel never sets its flag.
     [[nodiscard]] Result<bool> is_idle(CUstream stream) const;
+    // Whether the application's work that ours is ordered after is done: by the order, that on the
+    // legacy stream or none. Fails while a blocking stream captures.
+    [[nodiscard]] Result<bool> earlier_work_done() const;
 
-    // Loads the kernels of a call, so that it does not fail for that later: all that
-    // reduce_async() of this op and kind needs, those of one shape, the copy kernel.
+    // Loads all kernels, if they are not: loading one may wait for the whole device, so no later
+    // call loads any. What follows loads them too. kUnsupported if they never will be: that is not
+    // tried again.
+    Status load_kernels();
+    // Whether there is a kernel for an op and kind, so that a call cannot fail for lack of it
+    // later.
     Status prepare(ReduceOp op, ElementKind kind);
-    Status prepare(ReduceOp op, ElementKind kind, KernelShape shape);
-    Status prepare_copy();
-    Status prepare_fixed_point(ElementKind kind);
 
     // dst[i] = op(a[i], b[i]) for memory that the GPU can reach; dst may be a or b.
     Status reduce_async(ReduceOp op, ElementKind kind, void *dst, const void *a, const void *b,
                         std::size_t count, CUstream stream);
     // Every output[i] = op(...op(in0[i], in1[i])..., inN[i]), in this order. An output may be any
-    // one of the inputs. Each input is read once, each output written once. `done` is given in any
-    // case, also for no elements.
+    // one of the inputs. Each input is read once, each output written once. `done` is signalled
+    // even if there are no elements.
     Status reduce_many_async(ReduceOp op, ElementKind kind, const ReduceOutputs &outputs,
                              const ReduceInputs &inputs, std::size_t count, const Signal &done,
                              CUstream stream);
-    // Copies by a kernel, between buffers that do not overlap: for small vectors, whose completion
-    // a flag tells sooner than an event does. Everything the GPU can reach, any alignment.
+    // Copies by a kernel, at any alignment, between buffers that the GPU can reach and that do not
+    // overlap. For small vectors: a flag tells of completion sooner than an event does.
     Status copy_kernel_async(void *to, const void *from, std::size_t bytes, const Signal &done,
                              CUstream stream);
 
     // Conversions to and from fixed point, see cuda_kernels/fixed_point.h; dst may be src.
-    // *out_of_range, which the GPU and the host reach, becomes 1 if an element is.
+    // *out_of_range becomes 1 if an element is out of range; the GPU and the host must both reach
+    // it.
     Status to_fixed_async(ElementKind kind, void *dst, const void *src, std::size_t count,
                           const FixedPoint &how, std::uint32_t *out_of_range, const Signal &done,
                           CUstream stream);
@@ -184,11 +210,23 @@ private:
         int blocks_per_multiprocessor; // at most
     };
 
+    enum class Conversion : std::uint8_t { kToFixed, kFromFixed };
+    static std::size_t fixed_point_index(ElementKind kind, Conversion conversion) noexcept
+    {
+        return (kind == ElementKind::kFloat64 ? 2u : 0u) +
+               (conversion == Conversion::kFromFixed ? 1u : 0u);
+    }
+    struct Kernels {
+        std::array<CUfunction, kKernelShapeCount * kReduceOpCount * kElementKindCount> reductions{};
+        CUfunction copy = nullptr;
+        std::array<CUfunction, 4> fixed_point{}; // of float and double, by Conversion
+    };
+
     [[nodiscard]] Result<CUfunction> kernel(KernelShape shape, ReduceOp op, ElementKind kind);
-    [[nodiscard]] Result<CUfunction> find(std::atomic<CUfunction> &known, const char *name,
-                                          Image image = Image::kReductions);
-    [[nodiscard]] Result<CUfunction> fixed_point_kernel(ElementKind kind, bool back);
-    Status load_module(Image image); // requires mutex_
+    [[nodiscard]] Result<CUfunction> fixed_point_kernel(ElementKind kind, Conversion conversion);
+    Status load_all(); // this and those below require mutex_
+    Status load_module(Image image);
+    Status find(CUfunction &function, const char *name, Image image = Image::kReductions);
     [[nodiscard]] HeldBytes hold_pinned(std::size_t bytes) const noexcept
     {
         return {use_ != nullptr ? &use_->pinned_bytes : nullptr, bytes};
@@ -200,13 +238,13 @@ private:
     ContextRef context_;
     int primary_of_;
     MemoryUse *use_;
-    int multiprocessors_ = 0; // written before the first entry of functions_, copy_, fixed_point_
-    std::mutex mutex_;        // of modules_ and find()'s slow path
+    StreamOrder order_;
+    std::atomic<bool> loaded_{false}; // all below is there, and stays
+    std::mutex mutex_;                // of it until then
+    Status unloadable_;               // why it never will be
+    int multiprocessors_ = 0;
     std::array<CUmodule, 2> modules_{}; // by Image
-    std::array<std::atomic<CUfunction>, kKernelShapeCount * kReduceOpCount * kElementKindCount>
-        functions_{};
-    std::atomic<CUfunction> copy_{};
-    std::array<std::atomic<CUfunction>, 4> fixed_point_{}; // of float and double, there and back
+    Kernels kernels_;
 };
 
 } // namespace hetcoll

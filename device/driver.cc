@@ -67,11 +67,24 @@ const char *way_out(CUresult result)
                "graph, make them "
                "outside of the capture";
     case CUDA_ERROR_NO_BINARY_FOR_GPU:
-        return ": hetcoll was built without kernels for this GPU, configure it "
-               "with "
-               "--with-cuda-arch for it";
+        return ": hetcoll was built without kernels for this GPU, configure it with "
+               "--with-cuda-arch";
+    case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
+    case CUDA_ERROR_JIT_COMPILER_NOT_FOUND:
+    case CUDA_ERROR_JIT_COMPILATION_DISABLED:
+        return ": hetcoll has no machine code for this GPU, and the driver does not compile what "
+               "newer toolkits made: configure hetcoll with --with-cuda-arch for this GPU, or "
+               "install a newer driver";
     default: return "";
     }
+}
+
+// Until another driver or another build of hetcoll is there.
+bool is_for_ever(CUresult result) noexcept
+{
+    return result == CUDA_ERROR_NO_BINARY_FOR_GPU || result == CUDA_ERROR_UNSUPPORTED_PTX_VERSION ||
+           result == CUDA_ERROR_JIT_COMPILER_NOT_FOUND ||
+           result == CUDA_ERROR_JIT_COMPILATION_DISABLED;
 }
 
 } // namespace
@@ -180,7 +193,9 @@ Status driver_status(const Driver &driver, CUresult result, const char *call, co
     if (driver.cuGetErrorName(result, &name) != CUDA_SUCCESS || name == nullptr) {
         name = "unknown error";
     }
-    const Errc code = result == CUDA_ERROR_OUT_OF_MEMORY ? Errc::kNoMemory : Errc::kDriver;
+    const Errc code = result == CUDA_ERROR_OUT_OF_MEMORY ? Errc::kNoMemory
+                      : is_for_ever(result)              ? Errc::kUnsupported
+                                                         : Errc::kDriver;
     return error(code, "%s failed: %s (%d), while %s%s", call, name, static_cast<int>(result),
                  doing, way_out(result));
 }

@@ -33,7 +33,7 @@
 
 // The _v2 of the UUID is a MIG instance's own; cuda.h calls it that in some releases only.
 #define HETCOLL_OPTIONAL_DRIVER_CALLS(X)                                                           \
-    X(cuDeviceGetUuid_v2) X(cuDeviceGetP2PAttribute) X(cuCtxGetId) X(cuCtxEnablePeerAccess)        \
+    X(cuDeviceGetUuid_v2) X(cuDeviceGetP2PAttribute) X(cuCtxEnablePeerAccess)                         \
     X(cuThreadExchangeStreamCaptureMode) X(cuIpcGetMemHandle) X(cuIpcOpenMemHandle)                \
     X(cuIpcCloseMemHandle) X(cuMemRetainAllocationHandle) X(cuMemExportToShareableHandle)          \
     X(cuMemImportFromShareableHandle) X(cuMemGetAllocationPropertiesFromHandle)                    \
@@ -45,8 +45,8 @@
 
 namespace hetcoll {
 
-// An optional call that the installed driver lacks answers CUDA_ERROR_NOT_SUPPORTED; lacking any
-// other makes the driver unusable.
+// An optional call that the installed driver lacks answers CUDA_ERROR_NOT_SUPPORTED; a driver that
+// lacks any other call is unusable.
 struct Driver {
 #define HETCOLL_DRIVER_FIELD(name) decltype(&::name) name = nullptr;
     HETCOLL_DRIVER_CALLS(HETCOLL_DRIVER_FIELD)
@@ -62,8 +62,8 @@ public:
     DriverLibrary &operator=(const DriverLibrary &) = delete;
 
     // The entry points, or nullptr: load_error() then says why. The first call opens the library,
-    // later ones are one atomic load. A failure is tried again once the application has loaded the
-    // library, perhaps from a folder that we did not search. Makes no CUDA call.
+    // later ones are one atomic load. After a failure it tries again once the application has
+    // loaded the library, perhaps from a folder that we did not search. Makes no CUDA call.
     [[nodiscard]] const Driver *get() const noexcept;
     // Why get() answered nullptr.
     [[nodiscard]] Status load_error() const;

@@ -8,7 +8,7 @@
 
 namespace hetcoll {
 
-// One a process. A profiler must have set NVTX's injection up before it is made.
+// One per process. A profiler must have set up NVTX's injection before it is made.
 class Nvtx {
 public:
     Nvtx() noexcept;
@@ -17,7 +17,7 @@ public:
     Nvtx &operator=(const Nvtx &) = delete;
 
     // "hetcoll CALL ALGORITHM BYTES", from here to end(), which may be called on another thread.
-    // Zero if nobody looks.
+    // Zero if no profiler is attached.
     [[nodiscard]] std::uint64_t start(const char *call, const char *algorithm,
                                       std::size_t bytes) const noexcept
     {

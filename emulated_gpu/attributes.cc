@@ -32,13 +32,21 @@ void *host_pointer(const Allocation &allocation, Address address)
     return on_host ? reinterpret_cast<void *>(address) : nullptr;
 }
 
+// The addresses that belong together: of VMM what was reserved, in which there may be several
+// mappings, and gaps ("not necessarily the address of the mapped region", cuda.h).
+Reservation range_of(const Allocation &found)
+{
+    return found.kind == Kind::kVmm ? reservation_of(found.start)
+                                    : Reservation{found.start, found.bytes};
+}
+
 // Attributes that say where the memory is and whose.
 CUresult place_attribute(const Allocation &found, Address address, CUpointer_attribute attribute,
                          void *out)
 {
     switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
-        *static_cast<CUcontext *>(out) = reinterpret_cast<CUcontext>(found.context);
+        *static_cast<CUcontext *>(out) = found.context != nullptr ? found.context->handle : nullptr;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: return answer<unsigned>(out, memory_type(found));
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: return answer<CUdeviceptr>(out, address);
@@ -47,8 +55,9 @@ CUresult place_attribute(const Allocation &found, Address address, CUpointer_att
         return host_pointer(found, address) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return answer<int>(out, found.device);
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+        return answer<CUdeviceptr>(out, range_of(found).start);
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return answer<std::size_t>(out, range_of(found).bytes);
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: return answer<CUdeviceptr>(out, found.start);
-    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
     case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: return answer<std::size_t>(out, found.bytes);
     default: return CUDA_ERROR_INVALID_VALUE;
     }

@@ -6,6 +6,7 @@
 #include "emulated_gpu/protection.h"
 #include "emulated_gpu/report.h"
 #include "emulated_gpu/settings.h"
+#include "emulated_gpu/sticky_errors.h"
 
 #include <unistd.h>
 
@@ -29,6 +30,7 @@ constinit std::atomic<CallSite *> sites{nullptr};
 constinit std::atomic<std::uint64_t> counters[static_cast<unsigned>(Counter::kCount)]{};
 constinit std::atomic<DriverState> state{DriverState::kNew};
 constinit thread_local bool in_callback = false;
+constinit thread_local const char *call_name = "";
 
 } // namespace
 
@@ -44,10 +46,12 @@ void CallSite::list()
 
 CUresult CallSite::permit(When when) const
 {
+    call_name = name_;
     if (settings().trace) [[unlikely]] {
         say("%s", name_);
     }
     if (const CUresult fault = injected_fault(name_); fault != CUDA_SUCCESS) [[unlikely]] {
+        note_sticky_error(fault);
         return fault;
     }
     const DriverState now = state.load(std::memory_order_acquire);
@@ -62,7 +66,7 @@ CUresult CallSite::permit(When when) const
         return CUDA_ERROR_NOT_PERMITTED;
     }
     keep_diagnosis_first();
-    return CUDA_SUCCESS;
+    return answer_of_ruined_context(name_);
 }
 
 void count(Counter counter, std::uint64_t amount)
@@ -73,6 +77,8 @@ void count(Counter counter, std::uint64_t amount)
 DriverState driver_state() { return state.load(std::memory_order_acquire); }
 
 void set_driver_state(DriverState to) { state.store(to, std::memory_order_release); }
+
+const char *current_call() { return call_name; }
 
 void set_in_callback(bool value) { in_callback = value; }
 

@@ -11,7 +11,7 @@
 #define EMULATED_GPU_EXPORT extern "C" __attribute__((visibility("default")))
 
 // Opens an entry point. `name` as in the CUDA documentation, without version suffix. Returns from
-// the entry point when the call is not to happen.
+// the entry point if the call must not happen.
 #define EMULATED_CALL(name) EMULATED_CALL_AS(#name, kNeedsInit)
 // For the calls that CUDA allows before cuInit.
 #define EMULATED_CALL_ANY_TIME(name) EMULATED_CALL_AS(#name, kAnyTime)
@@ -53,7 +53,7 @@ private:
     CallSite *next_ = nullptr;
 };
 
-// Counters that are no calls; counter_name() is what emulated_gpu_calls() knows them by.
+// Counters of other things than calls; emulated_gpu_calls() knows them by counter_name().
 enum class Counter : unsigned {
     kHtodBytes,
     kDtohBytes,
@@ -73,9 +73,14 @@ enum class DriverState { kNew, kReady, kForked, kTornDown };
 [[nodiscard]] DriverState driver_state();
 void set_driver_state(DriverState state);
 
+// The entry point that this thread came in by last.
+[[nodiscard]] const char *current_call();
+
 // Set while this thread runs a stream callback, in which CUDA forbids driver calls.
 void set_in_callback(bool in_callback);
 
+// This library. It stays loaded once it was asked for, because threads run in it.
+[[nodiscard]] void *own_library();
 // Whether this library has a driver call of that name.
 [[nodiscard]] bool is_entry_point(const std::string &name);
 

@@ -25,7 +25,7 @@ constinit thread_local CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_
 
 HandleTable<Graph> &graphs()
 {
-    static HandleTable<Graph> &the = *new HandleTable<Graph>;
+    static HandleTable<Graph> &the = *new HandleTable<Graph>("graph");
     return the;
 }
 
@@ -195,7 +195,7 @@ EMULATED_GPU_EXPORT CUresult cuStreamEndCapture(CUstream handle, CUgraph *graph)
     if (capture->invalid) {
         return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     }
-    *graph = reinterpret_cast<CUgraph>(graphs().add(capture->graph));
+    *graph = static_cast<CUgraph>(graphs().add(capture->graph));
     return CUDA_SUCCESS;
 }
 
@@ -259,7 +259,7 @@ EMULATED_GPU_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *executable
     if (graph == nullptr) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    *executable = reinterpret_cast<CUgraphExec>(graphs().add(std::make_shared<Graph>(*graph)));
+    *executable = static_cast<CUgraphExec>(graphs().add(std::make_shared<Graph>(*graph)));
     return CUDA_SUCCESS;
 }
 

@@ -44,6 +44,7 @@ Calls load()
         reinterpret_cast<decltype(calls.name)>(symbol(library, HETCOLL_CONFORMANCE_STRING(name)));
     HETCOLL_CONFORMANCE_CALLS(HETCOLL_CONFORMANCE_LOAD)
     HETCOLL_CONFORMANCE_LOAD(cuCtxCreate_v2)
+    calls.cuCtxGetId = reinterpret_cast<decltype(calls.cuCtxGetId)>(dlsym(library, "cuCtxGetId"));
     calls.is_emulated = dlsym(library, "emulated_gpu_version") != nullptr;
 #undef HETCOLL_CONFORMANCE_LOAD
     return calls;
@@ -158,7 +159,16 @@ CUstream new_stream(unsigned flags)
     return stream;
 }
 
-Gate::Gate(CUstream stream)
+unsigned long long id_of(CUcontext context)
+{
+    unsigned long long id = 0;
+    if (cu().cuCtxGetId != nullptr) {
+        cu().cuCtxGetId(context, &id);
+    }
+    return id;
+}
+
+Gate::Gate(CUstream stream, std::chrono::milliseconds longest)
 {
     void *pinned = nullptr;
     require(cu().cuMemHostAlloc(&pinned, sizeof *word_, 0), "cuMemHostAlloc");
@@ -168,9 +178,9 @@ Gate::Gate(CUstream stream)
     require(cu().cuStreamWaitValue32(stream, reinterpret_cast<CUdeviceptr>(word_), 1,
                                      CU_STREAM_WAIT_VALUE_EQ),
             "cuStreamWaitValue32");
-    opener_ = std::thread([this, word] {
+    opener_ = std::thread([this, word, longest] {
         std::unique_lock lock(mutex_);
-        ended_.wait_for(lock, kLongest, [this] { return has_ended_; });
+        ended_.wait_for(lock, longest, [this] { return has_ended_; });
         word.store(1);
     });
 }
@@ -232,6 +242,14 @@ void Peer::serve(int in, int out)
             reply.result = cu().cuIpcCloseMemHandle(opened.back());
             opened.pop_back();
             break;
+        case Ask::kOpenBusy:
+        case Ask::kCloseBusy:
+            reply = ask_while_busy(question, opened.back());
+            if (reply.result == CUDA_SUCCESS) {
+                question.ask == Ask::kOpenBusy ? opened.push_back(reply.address)
+                                               : opened.pop_back();
+            }
+            break;
         case Ask::kRead:
             reply.result = cu().cuMemcpyDtoH(&reply.word, opened.back(), sizeof reply.word);
             break;
@@ -251,6 +269,23 @@ void Peer::serve(int in, int out)
     }
 }
 
+// In the peer.
+Peer::Reply Peer::ask_while_busy(const Question &question, CUdeviceptr last)
+{
+    Reply reply{};
+    const CUstream others = new_stream(CU_STREAM_NON_BLOCKING);
+    {
+        const Gate gate(others, Gate::kShortest);
+        reply.result = question.ask == Ask::kCloseBusy
+                           ? cu().cuIpcCloseMemHandle(last)
+                           : cu().cuIpcOpenMemHandle(&reply.address, question.memory,
+                                                     CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+        reply.waited = cu().cuStreamQuery(others) == CUDA_SUCCESS;
+    }
+    require(cu().cuStreamDestroy(others), "cuStreamDestroy");
+    return reply;
+}
+
 Peer::Reply Peer::ask(const Question &question)
 {
     send(out_, question);
@@ -260,6 +295,13 @@ Peer::Reply Peer::ask(const Question &question)
 Peer::Reply Peer::open(const CUipcMemHandle &handle) { return ask({Ask::kOpen, handle, {}}); }
 
 Peer::Reply Peer::close_last() { return ask({Ask::kClose, {}, {}}); }
+
+Peer::Reply Peer::open_while_busy(const CUipcMemHandle &handle)
+{
+    return ask({Ask::kOpenBusy, handle, {}});
+}
+
+Peer::Reply Peer::close_while_busy() { return ask({Ask::kCloseBusy, {}, {}}); }
 
 Peer::Reply Peer::read_last() { return ask({Ask::kRead, {}, {}}); }
 
@@ -276,6 +318,7 @@ Peer::Reply Peer::wait_for_event() { return ask({Ask::kWaitEvent, {}, {}}); }
 
 int main(int count, char **arguments)
 {
+    std::setvbuf(stdout, nullptr, _IOLBF, 0); // what was answered before a crash stays
     using namespace hetcoll::conformance;
     bool with_timings = false, needs_gpu = false;
     for (int i = 1; i < count; ++i) {
@@ -292,6 +335,7 @@ int main(int count, char **arguments)
         std::fprintf(stderr, "no GPU: the libcuda.so.1 found is the emulated GPU\n");
         return kNoDriver;
     }
+    Victim victim;
     Peer peer;
     use_primary_context();
     char name[128];
@@ -305,6 +349,9 @@ int main(int count, char **arguments)
     ask_about_capture();
     ask_about_ipc(peer);
     ask_about_modules();
+    ask_about_waits(peer);
+    ask_about_handles();
+    victim.ask();
     ask_about_contexts(); // last: it resets the primary context
     if (with_timings) {
         use_primary_context();

@@ -41,8 +41,9 @@ struct Calls {
 #define HETCOLL_CONFORMANCE_FIELD(name) decltype(&::name) name = nullptr;
     HETCOLL_CONFORMANCE_CALLS(HETCOLL_CONFORMANCE_FIELD)
 #undef HETCOLL_CONFORMANCE_FIELD
-    // Called cuCtxCreate in cuda.h 12 and not any more in 13.
+    // cuda.h 12 calls it cuCtxCreate, cuda.h 13 no longer does.
     CUresult (*cuCtxCreate_v2)(CUcontext *, unsigned, CUdevice) = nullptr;
+    decltype(&::cuCtxGetId) cuCtxGetId = nullptr; // drivers of CUDA 11 have none
     bool is_emulated = false;
 };
 
@@ -65,18 +66,30 @@ void fill(CUdeviceptr memory, unsigned value);
 [[nodiscard]] unsigned long long buffer_id(CUdeviceptr memory);
 [[nodiscard]] CUipcMemHandle handle_of(CUdeviceptr memory);
 [[nodiscard]] CUstream new_stream(unsigned flags);
+[[nodiscard]] unsigned long long id_of(CUcontext context); // which must live; 0 if drivers lack ids
+
+struct VmmMemory {
+    CUdeviceptr start = 0;
+    std::size_t bytes = 0;
+    CUmemGenericAllocationHandle handle = 0;
+    CUmemAllocationProp properties{};
+};
+// The properties and the least size of VMM memory that processes can share. False if there is none.
+[[nodiscard]] bool find_vmm(VmmMemory &memory);
+// Makes memory and maps it at the start, which is reserved.
+void map(VmmMemory &memory);
 
 // A kernel that does nothing, as PTX.
 inline constexpr char kNothing[] = ".version 7.0\n.target sm_60\n.address_size 64\n"
                                    ".visible .entry hetcoll_nothing() { ret; }\n";
 
-// Keeps a stream busy while it lives: the stream waits for a word in pinned memory. Opens by itself
-// after kLongest, so that a call which waits for the stream against our expectation comes back.
+// Keeps a stream busy while it lives: the stream waits for a word in pinned memory. It opens by
+// itself after a while, so that a call that unexpectedly waits for the stream comes back.
 class Gate {
 public:
-    static constexpr std::chrono::seconds kLongest{2};
+    static constexpr std::chrono::milliseconds kLongest{2000}, kShortest{600};
 
-    explicit Gate(CUstream stream);
+    explicit Gate(CUstream stream, std::chrono::milliseconds longest = kLongest);
     ~Gate();
     Gate(const Gate &) = delete;
     Gate &operator=(const Gate &) = delete;
@@ -97,6 +110,7 @@ public:
         CUdeviceptr address;
         unsigned word; // read through the mapping that was opened last
         double us;     // that opening took
+        bool waited;   // for a stream that was busy
     };
 
     Peer(); // forks
@@ -106,27 +120,57 @@ public:
 
     Reply open(const CUipcMemHandle &handle);
     Reply close_last();
+    Reply open_while_busy(const CUipcMemHandle &handle); // a stream of the peer's is
+    Reply close_while_busy();
     Reply read_last();
     Reply open_event(const CUipcEventHandle &handle);
     Reply query_event();
     Reply wait_for_event(); // by a stream, and for the stream
 
 private:
-    enum class Ask { kOpen, kClose, kRead, kOpenEvent, kQueryEvent, kWaitEvent, kStop };
+    enum class Ask {
+        kOpen,
+        kClose,
+        kOpenBusy,
+        kCloseBusy,
+        kRead,
+        kOpenEvent,
+        kQueryEvent,
+        kWaitEvent,
+        kStop
+    };
     struct Question {
         Ask ask;
         CUipcMemHandle memory;
         CUipcEventHandle event;
     };
     Reply ask(const Question &question);
+    static Reply ask_while_busy(const Question &question, CUdeviceptr last);
     [[noreturn]] static void serve(int in, int out);
 
     int process_;
     int in_ = -1, out_ = -1;
 };
 
+// Forked before cuInit: a process whose context a kernel ruins.
+class Victim {
+public:
+    Victim(); // forks
+    ~Victim();
+    Victim(const Victim &) = delete;
+    Victim &operator=(const Victim &) = delete;
+
+    void ask(); // once
+
+private:
+    int process_;
+    int start_ = -1;
+};
+
 void ask_about_pointers();
 void ask_about_reuse();
+void ask_about_handles();
+void ask_about_waits(Peer &peer);
 void ask_about_contexts();
 void ask_about_streams();
 void ask_about_capture();

@@ -56,6 +56,7 @@ void ask_about_contexts()
     require(cu().cuCtxGetCurrent(&current), "cuCtxGetCurrent");
     answer("destroyed context, the one before is current", current == primary);
     const CUdeviceptr in_primary = allocate(kLarge);
+    const unsigned long long id = id_of(primary);
     require(cu().cuDevicePrimaryCtxReset(0), "cuDevicePrimaryCtxReset");
     unsigned flags = 0;
     int active = 1;
@@ -66,6 +67,9 @@ void ask_about_contexts()
     answer("reset context, cuMemAlloc", cu().cuMemAlloc(&other, 4));
     require(cu().cuDevicePrimaryCtxRetain(&own, 0), "cuDevicePrimaryCtxRetain");
     answer("reset context, retained again is the same handle", own == primary);
+    if (id != 0) {
+        answer("reset context, retained again has another id", id_of(own) != id);
+    }
     answer("reset context, cuMemAlloc after that", cu().cuMemAlloc(&other, 4));
 }
 

@@ -63,23 +63,6 @@ void ask_about(const std::string &kind, CUdeviceptr memory, std::size_t bytes)
     answer(kind + ", cuMemGetAddressRange", cu().cuMemGetAddressRange(&start, &size, memory));
 }
 
-struct VmmMemory {
-    CUdeviceptr start = 0;
-    std::size_t bytes = 0;
-    CUmemGenericAllocationHandle handle = 0;
-    CUmemAllocationProp properties{};
-};
-
-void map(VmmMemory &memory)
-{
-    CUmemAccessDesc access{};
-    access.location = memory.properties.location;
-    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    require(cu().cuMemCreate(&memory.handle, memory.bytes, &memory.properties, 0), "cuMemCreate");
-    require(cu().cuMemMap(memory.start, memory.bytes, 0, memory.handle, 0), "cuMemMap");
-    require(cu().cuMemSetAccess(memory.start, memory.bytes, &access, 1), "cuMemSetAccess");
-}
-
 void unmap(const VmmMemory &memory)
 {
     require(cu().cuMemUnmap(memory.start, memory.bytes), "cuMemUnmap");
@@ -95,18 +78,12 @@ bool supports(CUdevice_attribute attribute)
 
 void ask_about_vmm()
 {
-    const bool supported = supports(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED);
+    VmmMemory memory;
+    const bool supported = find_vmm(memory);
     answer("VMM is supported", supported);
     if (!supported) {
         return;
     }
-    VmmMemory memory;
-    memory.properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    memory.properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    memory.properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-    require(cu().cuMemGetAllocationGranularity(&memory.bytes, &memory.properties,
-                                               CU_MEM_ALLOC_GRANULARITY_MINIMUM),
-            "cuMemGetAllocationGranularity");
     answer("VMM, granularity", std::to_string(memory.bytes));
     require(cu().cuMemAddressReserve(&memory.start, memory.bytes, 0, 0, 0), "cuMemAddressReserve");
     map(memory);
@@ -129,6 +106,77 @@ void ask_about_vmm()
     answer("VMM, remap at one address gets a new id", buffer_id(memory.start) != id);
     unmap(memory);
     require(cu().cuMemAddressFree(memory.start, memory.bytes), "cuMemAddressFree");
+}
+
+// "start + 1, 2 pieces": a range of VMM memory, by pieces from the start of what was reserved.
+std::string pieces(CUresult result, CUdeviceptr start, std::size_t bytes, const VmmMemory &memory)
+{
+    if (result != CUDA_SUCCESS) {
+        return "none";
+    }
+    const auto first =
+        static_cast<long long>(start - memory.start) / static_cast<long long>(memory.bytes);
+    return "start + " + std::to_string(first) + ", " + std::to_string(bytes / memory.bytes) +
+           " piece(s)";
+}
+
+std::string range_by(CUpointer_attribute start_name, CUpointer_attribute bytes_name,
+                     CUdeviceptr address, const VmmMemory &memory)
+{
+    CUdeviceptr start = 0;
+    std::size_t bytes = 0;
+    const CUresult result = cu().cuPointerGetAttribute(&start, start_name, address);
+    cu().cuPointerGetAttribute(&bytes, bytes_name, address);
+    return pieces(result, start, bytes, memory);
+}
+
+CUresult retain(CUdeviceptr address)
+{
+    CUmemGenericAllocationHandle handle = 0;
+    const CUresult result =
+        cu().cuMemRetainAllocationHandle(&handle, reinterpret_cast<void *>(address));
+    if (result == CUDA_SUCCESS) {
+        cu().cuMemRelease(handle);
+    }
+    return result;
+}
+
+// Four pieces are reserved, the second and the third mapped: what the third is said to be.
+void ask_about_pieces()
+{
+    VmmMemory memory;
+    if (!find_vmm(memory)) {
+        return;
+    }
+    require(cu().cuMemAddressReserve(&memory.start, 4 * memory.bytes, 0, 0, 0),
+            "cuMemAddressReserve");
+    VmmMemory second = memory, third = memory;
+    second.start += memory.bytes;
+    third.start += 2 * memory.bytes;
+    map(second);
+    map(third);
+    const CUdeviceptr address = third.start + 4096;
+    answer("VMM pieces, RANGE", range_by(CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+                                         CU_POINTER_ATTRIBUTE_RANGE_SIZE, address, memory));
+    answer("VMM pieces, MAPPING", range_by(CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR,
+                                           CU_POINTER_ATTRIBUTE_MAPPING_SIZE, address, memory));
+    CUdeviceptr start = 0;
+    std::size_t bytes = 0;
+    const CUresult found = cu().cuMemGetAddressRange(&start, &bytes, address);
+    answer("VMM pieces, cuMemGetAddressRange", pieces(found, start, bytes, memory));
+    answer("VMM pieces, two have different ids", buffer_id(second.start) != buffer_id(address));
+    answer("VMM pieces, retain what is not mapped", retain(memory.start));
+    CUmemGenericAllocationHandle handle = 0;
+    require(cu().cuMemRetainAllocationHandle(&handle, reinterpret_cast<void *>(address)),
+            "cuMemRetainAllocationHandle");
+    answer("VMM pieces, retain gives the handle of cuMemCreate", handle == third.handle);
+    require(cu().cuMemRelease(handle), "cuMemRelease");
+    unmap(second);
+    unmap(third);
+    require(cu().cuMemAddressFree(memory.start, 4 * memory.bytes), "cuMemAddressFree");
+    const CUdeviceptr plain = allocate(kLarge);
+    answer("retain memory of cuMemAlloc", retain(plain));
+    require(cu().cuMemFree(plain), "cuMemFree");
 }
 
 void ask_about_pool()
@@ -175,6 +223,30 @@ void ask_about_host_memory()
 
 } // namespace
 
+bool find_vmm(VmmMemory &memory)
+{
+    memory.properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    memory.properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    memory.properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    if (!supports(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED)) {
+        return false;
+    }
+    require(cu().cuMemGetAllocationGranularity(&memory.bytes, &memory.properties,
+                                               CU_MEM_ALLOC_GRANULARITY_MINIMUM),
+            "cuMemGetAllocationGranularity");
+    return true;
+}
+
+void map(VmmMemory &memory)
+{
+    CUmemAccessDesc access{};
+    access.location = memory.properties.location;
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    require(cu().cuMemCreate(&memory.handle, memory.bytes, &memory.properties, 0), "cuMemCreate");
+    require(cu().cuMemMap(memory.start, memory.bytes, 0, memory.handle, 0), "cuMemMap");
+    require(cu().cuMemSetAccess(memory.start, memory.bytes, &access, 1), "cuMemSetAccess");
+}
+
 void ask_about_pointers()
 {
     ask_about_host_memory();
@@ -193,6 +265,7 @@ void ask_about_pointers()
         require(cu().cuMemFree(memory), "cuMemFree");
     }
     ask_about_vmm();
+    ask_about_pieces();
     ask_about_pool();
 }
 

@@ -1,29 +1,17 @@
-// What the calls cost that hetcoll makes, or avoids.
+// What driver calls cost that hetcoll makes or avoids.
 #include "emulated_gpu/conformance.h"
+#include "emulated_gpu/least_time.h"
 
-#include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdio>
 #include <vector>
 
 namespace hetcoll::conformance {
 namespace {
 
-// The least of five means.
 template <class Call> void time_call(const char *what, int repetitions, Call call)
 {
-    double best_us = 1e30;
-    for (int round = 0; round < 5; ++round) {
-        const auto start = std::chrono::steady_clock::now();
-        for (int i = 0; i < repetitions; ++i) {
-            call();
-        }
-        const std::chrono::duration<double, std::micro> time =
-            std::chrono::steady_clock::now() - start;
-        best_us = std::min(best_us, time.count() / repetitions);
-    }
-    std::printf("# %s: %.3f us\n", what, best_us);
+    std::printf("# %s: %.3f us\n", what, least_us(repetitions, call));
 }
 
 void measure_queries(CUdeviceptr memory)
@@ -87,7 +75,7 @@ void measure_copies(CUdeviceptr memory, CUstream stream)
     require(cu().cuMemFreeHost(pinned), "cuMemFreeHost");
 }
 
-// Where there are only host-compiled kernels, this one is not among them.
+// If there are only host-compiled kernels, this one is not among them.
 void measure_launch(CUstream stream)
 {
     CUmodule module = nullptr;

@@ -3,7 +3,9 @@
 #include "emulated_gpu/calls.h"
 #include "emulated_gpu/capture.h"
 #include "emulated_gpu/events.h"
+#include "emulated_gpu/hostile_waits.h"
 #include "emulated_gpu/ipc.h"
+#include "emulated_gpu/limits.h"
 #include "emulated_gpu/memory.h"
 #include "emulated_gpu/modules.h"
 #include "emulated_gpu/settings.h"
@@ -24,6 +26,7 @@ constinit thread_local ContextStack stack{};
 struct PrimaryContexts {
     std::mutex mutex;
     Context *of_device[kMaxDevices] = {};
+    bool runtime_keeps[kMaxDevices] = {}; // until the process ends
 };
 PrimaryContexts &primaries()
 {
@@ -32,15 +35,17 @@ PrimaryContexts &primaries()
 }
 
 // Every context there ever was: a destroyed one may still be current to some thread.
-HandleTable<Context> &kept_contexts()
+struct KeptContexts {
+    std::mutex mutex;
+    std::vector<std::shared_ptr<Context>> all;
+};
+KeptContexts &kept_contexts()
 {
-    static HandleTable<Context> &the = *new HandleTable<Context>;
+    static KeptContexts &the = *new KeptContexts;
     return the;
 }
 
 constinit std::atomic<std::uint64_t> last_life{0};
-
-Context *current() { return stack.depth > 0 ? stack.context[stack.depth - 1] : nullptr; }
 
 CUresult push(Context *context)
 {
@@ -53,7 +58,11 @@ CUresult push(Context *context)
 
 CUresult start(Context *context)
 {
+    may_synchronise(context->device);
     context->life = ++last_life;
+    if (context->id == 0 || !is_hostile(Hostility::kContexts)) {
+        context->id = context->life;
+    }
     context->sticky_error.store(CUDA_SUCCESS);
     context->peers.store(0);
     context->sync_memops.store(false);
@@ -70,11 +79,12 @@ void stop(Context *context)
 {
     context->alive.store(false, std::memory_order_release);
     abandon_captures_of(context);
+    may_synchronise(context->device);
     for (const StreamPointer &stream : context->all_streams()) {
         stream->wait(stream->last());
         stream->close();
-        streams().take(stream.get());
     }
+    streams().take_if([context](const Stream &stream) { return stream.context == context; });
     forget_events_of(context);
     forget_modules_of(context);
     close_imports_of(context);
@@ -88,8 +98,10 @@ Context *new_context(int device, bool primary)
     auto context = std::make_shared<Context>();
     context->device = device;
     context->primary = primary;
-    kept_contexts().add(context);
-    return contexts().add(context);
+    context->handle = static_cast<CUcontext>(contexts().add(context));
+    const std::lock_guard lock(kept_contexts().mutex);
+    kept_contexts().all.push_back(context);
+    return context.get();
 }
 
 CUresult create(CUcontext *out, unsigned flags, CUdevice device)
@@ -101,8 +113,20 @@ CUresult create(CUcontext *out, unsigned flags, CUdevice device)
     Context *context = new_context(device, false);
     context->flags.store(flags);
     EMULATED_TRY(start(context));
-    *out = reinterpret_cast<CUcontext>(context);
+    *out = context->handle;
     return push(context);
+}
+
+// The context that a call names, or the current one for null. One that is reset is as dead as one
+// that is destroyed.
+Context *named_context(CUcontext handle)
+{
+    Context *context = handle != nullptr ? find_context(handle) : current_context();
+    if (handle != nullptr && context != nullptr && !context->alive.load() &&
+        is_hostile(Hostility::kContexts)) {
+        abort_on_dead("context", handle);
+    }
+    return context;
 }
 
 CUresult synchronize(Context *context)
@@ -128,13 +152,15 @@ std::vector<StreamPointer> Context::all_streams()
 
 HandleTable<Context> &contexts()
 {
-    static HandleTable<Context> &the = *new HandleTable<Context>;
+    static HandleTable<Context> &the = *new HandleTable<Context>("context", Hostility::kContexts);
     return the;
 }
 
+Context *current_context() { return stack.depth > 0 ? stack.context[stack.depth - 1] : nullptr; }
+
 CUresult usable_context(Context *&context)
 {
-    context = current();
+    context = current_context();
     if (context == nullptr) {
         return CUDA_ERROR_INVALID_CONTEXT;
     }
@@ -158,9 +184,10 @@ std::string retained_contexts()
     const std::lock_guard lock(primaries().mutex);
     for (int device = 0; device < kMaxDevices; ++device) {
         const Context *context = primaries().of_device[device];
-        if (context != nullptr && context->retains > 0) {
+        const int kept = primaries().runtime_keeps[device] ? 1 : 0;
+        if (context != nullptr && context->retains > kept) {
             text += "primary context of device " + std::to_string(device) + ", retained " +
-                    std::to_string(context->retains) + " time(s)\n";
+                    std::to_string(context->retains - kept) + " time(s)\n";
         }
     }
     return text;
@@ -169,6 +196,12 @@ std::string retained_contexts()
 } // namespace hetcoll::emulated_gpu
 
 using namespace hetcoll::emulated_gpu;
+
+EMULATED_GPU_EXPORT void emulated_gpu_runtime_keeps(int device, int keeps)
+{
+    const std::lock_guard lock(primaries().mutex);
+    primaries().runtime_keeps[device] = keeps != 0;
+}
 
 EMULATED_GPU_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice device)
 {
@@ -183,7 +216,7 @@ EMULATED_GPU_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice d
         EMULATED_TRY(start(context));
     }
     ++context->retains;
-    *out = reinterpret_cast<CUcontext>(context);
+    *out = context->handle;
     return CUDA_SUCCESS;
 }
 
@@ -267,7 +300,7 @@ EMULATED_GPU_EXPORT CUresult cuCtxDestroy(CUcontext handle)
     if (context == nullptr || context->primary) {
         return CUDA_ERROR_INVALID_CONTEXT;
     }
-    if (current() == context) {
+    if (current_context() == context) {
         --stack.depth;
     }
     contexts().take(handle);
@@ -289,7 +322,7 @@ EMULATED_GPU_EXPORT CUresult cuCtxPopCurrent(CUcontext *out)
         return CUDA_ERROR_INVALID_CONTEXT;
     }
     if (out != nullptr) {
-        *out = reinterpret_cast<CUcontext>(current());
+        *out = current_context()->handle;
     }
     --stack.depth;
     return CUDA_SUCCESS;
@@ -316,7 +349,7 @@ EMULATED_GPU_EXPORT CUresult cuCtxSetCurrent(CUcontext handle)
 EMULATED_GPU_EXPORT CUresult cuCtxGetCurrent(CUcontext *out)
 {
     EMULATED_CALL(cuCtxGetCurrent);
-    *out = reinterpret_cast<CUcontext>(current());
+    *out = current_context() != nullptr ? current_context()->handle : nullptr;
     return CUDA_SUCCESS;
 }
 
@@ -332,7 +365,7 @@ EMULATED_GPU_EXPORT CUresult cuCtxGetDevice(CUdevice *device)
 EMULATED_GPU_EXPORT CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext handle)
 {
     EMULATED_CALL(cuCtxGetDevice);
-    const Context *context = handle != nullptr ? find_context(handle) : current();
+    const Context *context = named_context(handle);
     if (context == nullptr) {
         return CUDA_ERROR_INVALID_CONTEXT;
     }
@@ -343,11 +376,11 @@ EMULATED_GPU_EXPORT CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext handl
 EMULATED_GPU_EXPORT CUresult cuCtxGetId(CUcontext handle, unsigned long long *id)
 {
     EMULATED_CALL(cuCtxGetId);
-    const Context *context = handle != nullptr ? find_context(handle) : current();
+    const Context *context = named_context(handle);
     if (context == nullptr) {
         return CUDA_ERROR_INVALID_CONTEXT;
     }
-    *id = context->life;
+    *id = context->id;
     return CUDA_SUCCESS;
 }
 
@@ -406,16 +439,20 @@ EMULATED_GPU_EXPORT CUresult cuCtxSynchronize(void)
 EMULATED_GPU_EXPORT CUresult cuCtxSynchronize_v2(CUcontext handle)
 {
     EMULATED_CALL(cuCtxSynchronize);
-    Context *context = handle != nullptr ? find_context(handle) : current();
+    Context *context = named_context(handle);
     return context != nullptr ? synchronize(context) : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-EMULATED_GPU_EXPORT CUresult cuCtxEnablePeerAccess(CUcontext handle, unsigned)
+EMULATED_GPU_EXPORT CUresult cuCtxEnablePeerAccess(CUcontext handle, unsigned flags)
 {
     EMULATED_CALL(cuCtxEnablePeerAccess);
+    if (flags != 0) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    may_synchronise();
     Context *context = nullptr;
     EMULATED_TRY(usable_context(context));
-    const Context *peer = find_context(handle);
+    const Context *peer = handle != nullptr ? named_context(handle) : nullptr;
     if (peer == nullptr || peer == context) {
         return CUDA_ERROR_INVALID_CONTEXT;
     }
@@ -423,14 +460,16 @@ EMULATED_GPU_EXPORT CUresult cuCtxEnablePeerAccess(CUcontext handle, unsigned)
     if (!peers_reach(physical[context->device], physical[peer->device])) {
         return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
     }
-    const unsigned bit = 1u << peer->device;
-    return (context->peers.fetch_or(bit) & bit) == 0 ? CUDA_SUCCESS
-                                                     : CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
+    if ((context->peers.load() & 1u << peer->device) != 0) {
+        return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
+    }
+    return add_peer(*context, peer->device);
 }
 
 EMULATED_GPU_EXPORT CUresult cuCtxDisablePeerAccess(CUcontext handle)
 {
     EMULATED_CALL(cuCtxDisablePeerAccess);
+    may_synchronise();
     Context *context = nullptr;
     EMULATED_TRY(usable_context(context));
     const Context *peer = find_context(handle);

@@ -17,10 +17,12 @@ namespace hetcoll::emulated_gpu {
 // Never freed, because threads may have it current; a primary context comes back to life when it is
 // retained again.
 struct Context {
+    CUcontext handle = nullptr; // a later context may have it too
     int device = 0;
     bool primary = false;
     std::atomic<bool> alive{false};
     std::uint64_t life = 0; // differs after a reset
+    std::uint64_t id = 0;   // cuCtxGetId: a hostile driver's stays over resets, as the handle does
     int retains = 0;        // of a primary context, guarded by the table of primary contexts
     std::atomic<unsigned> flags{0};
     std::atomic<int> sticky_error{CUDA_SUCCESS};
@@ -36,8 +38,10 @@ struct Context {
 
 [[nodiscard]] HandleTable<Context> &contexts();
 
-// The context current to this thread. Fails without one, if it was destroyed, and after an error
-// that sticks to it.
+// The context current to this thread, null if there is none.
+[[nodiscard]] Context *current_context();
+// The same. Fails if there is none, if it was destroyed, and after an
+// error that sticks to it.
 [[nodiscard]] CUresult usable_context(Context *&context);
 // The same for a handle that a call was given.
 [[nodiscard]] Context *find_context(CUcontext handle);

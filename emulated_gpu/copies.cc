@@ -4,6 +4,7 @@
 #include "emulated_gpu/capture.h"
 #include "emulated_gpu/contexts.h"
 #include "emulated_gpu/footprint.h"
+#include "emulated_gpu/lateness.h"
 #include "emulated_gpu/links.h"
 #include "emulated_gpu/settings.h"
 
@@ -80,7 +81,7 @@ Work copy_work(Address to, Address from, std::size_t bytes, std::vector<Crossing
 {
     return {[to = reachable_as<void>(to), from = reachable_as<void>(from), bytes,
              crossings = std::move(crossings)] {
-                carry_accessing(crossings, [&] { std::memmove(to, from, bytes); });
+                carry_accessing(crossings, [&] { move_bytes(to, from, bytes); });
             },
             WorkKind::kDevice};
 }

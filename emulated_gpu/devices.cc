@@ -1,6 +1,7 @@
 // Devices and their attributes: those of an H100 where a program may depend on them.
 #include "emulated_gpu/calls.h"
 #include "emulated_gpu/contexts.h"
+#include "emulated_gpu/driver_versions.h"
 #include "emulated_gpu/settings.h"
 
 #include <algorithm>
@@ -89,7 +90,7 @@ EMULATED_GPU_EXPORT CUresult cuDriverGetVersion(int *version)
     if (version == nullptr) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    *version = settings().driver_version;
+    *version = driver_version();
     return CUDA_SUCCESS;
 }
 
@@ -173,6 +174,9 @@ EMULATED_GPU_EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute
     EMULATED_CALL(cuDeviceGetAttribute);
     EMULATED_TRY(check_device(device));
     if (value == nullptr) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (!knows(attribute)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     *value = attribute_of(attribute, device);

@@ -1,6 +1,7 @@
 // The life of the driver in a process, the look-up of entry points by name and version, and the
 // answer of those that are not emulated.
 #include "emulated_gpu/calls.h"
+#include "emulated_gpu/driver_versions.h"
 #include "emulated_gpu/emulated_gpu.h"
 #include "emulated_gpu/handles.h"
 #include "emulated_gpu/leaks.h"
@@ -27,19 +28,8 @@ namespace {
 void on_fork_in_child()
 {
     if (driver_state() == DriverState::kReady) {
-        set_driver_state(DriverState::kForked); // as CUDA: the child of a user of it cannot use it
+        set_driver_state(DriverState::kForked); // as CUDA: only the parent can go on using it
     }
-}
-
-// This library. Once asked for it stays loaded, because threads run in it.
-void *own_library()
-{
-    static void *own = [] {
-        Dl_info info;
-        dladdr(reinterpret_cast<void *>(&emulated_gpu_version), &info);
-        return dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
-    }();
-    return own;
 }
 
 CUresult initialize()
@@ -78,40 +68,27 @@ __attribute__((destructor)) void finish()
     set_driver_state(DriverState::kTornDown);
 }
 
-// The CUDA release in which each version of an entry point appeared. The k-th version is called
-// name_v<k>, the first plain name.
-struct EntryPointVersions {
-    const char *name;
-    int since[6];
-};
-constexpr EntryPointVersions kVersions[] = {
-#include "emulated_gpu/entry_point_versions.inc"
-};
-
-std::string symbol_name(std::string_view name, int version)
-{
-    for (const EntryPointVersions &known : kVersions) {
-        if (name != known.name) {
-            continue;
-        }
-        int newest = 0;
-        for (int k = 0; k < 6 && known.since[k] != 0 && known.since[k] <= version; ++k) {
-            newest = k + 1;
-        }
-        if (newest == 0) {
-            return {};
-        }
-        return newest == 1 ? std::string(name) : std::string(name) + "_v" + std::to_string(newest);
-    }
-    return std::string(name);
-}
-
 void *find_symbol(const std::string &symbol)
 {
     return symbol.empty() ? nullptr : dlsym(own_library(), symbol.c_str());
 }
 
-// Only one that is not emulated has no call site of its own: it gets one when first called.
+CUresult get_address(const char *name, void **out, int version,
+                     CUdriverProcAddressQueryResult *status)
+{
+    if (name == nullptr || out == nullptr) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    *out = find_symbol(symbol_name(name, version));
+    if (status != nullptr) {
+        *status =
+            *out != nullptr ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+        return CUDA_SUCCESS;
+    }
+    return *out != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+
+// An entry point that is not emulated has no call site of its own: it gets one when first called.
 CallSite &site_of(const char *name)
 {
     static std::mutex &mutex = *new std::mutex;
@@ -126,6 +103,16 @@ CallSite &site_of(const char *name)
 }
 
 } // namespace
+
+void *own_library()
+{
+    static void *own = [] {
+        Dl_info info;
+        dladdr(reinterpret_cast<void *>(&emulated_gpu_version), &info);
+        return dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+    }();
+    return own;
+}
 
 bool is_entry_point(const std::string &name)
 {
@@ -155,23 +142,14 @@ EMULATED_GPU_EXPORT CUresult cuGetProcAddress_v2(const char *name, void **out, i
                                                  cuuint64_t, CUdriverProcAddressQueryResult *status)
 {
     EMULATED_CALL_ANY_TIME(cuGetProcAddress);
-    if (name == nullptr || out == nullptr) {
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    *out = find_symbol(symbol_name(name, version));
-    if (status != nullptr) {
-        *status =
-            *out != nullptr ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-        return CUDA_SUCCESS;
-    }
-    return *out != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+    return get_address(name, out, version, status);
 }
 
 #undef cuGetProcAddress
-EMULATED_GPU_EXPORT CUresult cuGetProcAddress(const char *name, void **out, int version,
-                                              cuuint64_t flags)
+EMULATED_GPU_EXPORT CUresult cuGetProcAddress(const char *name, void **out, int version, cuuint64_t)
 {
-    return cuGetProcAddress_v2(name, out, version, flags, nullptr);
+    EMULATED_CALL_ANY_TIME(cuGetProcAddress);
+    return get_address(name, out, version, nullptr);
 }
 
 // The private tables that the CUDA runtime asks for are not documented and not emulated.
@@ -183,7 +161,7 @@ EMULATED_GPU_EXPORT CUresult cuGetExportTable(const void **out, const CUuuid *)
 }
 
 // Every entry point that no file here defines comes to this one: see generate.sh.
-extern "C" CUresult emulated_gpu_unsupported(const char *name)
+EMULATED_GPU_EXPORT CUresult emulated_gpu_unsupported(const char *name)
 {
     if (const CUresult refused = site_of(name).enter(CallSite::When::kNeedsInit);
         refused != CUDA_SUCCESS) {

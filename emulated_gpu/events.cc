@@ -3,6 +3,7 @@
 #include "emulated_gpu/calls.h"
 #include "emulated_gpu/capture.h"
 #include "emulated_gpu/contexts.h"
+#include "emulated_gpu/hostile_waits.h"
 #include "emulated_gpu/report.h"
 
 namespace hetcoll::emulated_gpu {
@@ -33,7 +34,7 @@ CUresult create_event(CUevent *out, unsigned flags)
             return CUDA_ERROR_OUT_OF_MEMORY;
         }
     }
-    *out = reinterpret_cast<CUevent>(events().add(event));
+    *out = static_cast<CUevent>(events().add(event));
     return CUDA_SUCCESS;
 }
 
@@ -114,17 +115,13 @@ Event::~Event()
 
 HandleTable<Event> &events()
 {
-    static HandleTable<Event> &the = *new HandleTable<Event>;
+    static HandleTable<Event> &the = *new HandleTable<Event>("event");
     return the;
 }
 
 void forget_events_of(const Context *context)
 {
-    for (const auto &event : events().all()) {
-        if (event->context == context) {
-            events().take(event.get());
-        }
-    }
+    events().take_if([context](const Event &event) { return event.context == context; });
 }
 
 } // namespace hetcoll::emulated_gpu
@@ -134,12 +131,14 @@ using namespace hetcoll::emulated_gpu;
 EMULATED_GPU_EXPORT CUresult cuEventCreate(CUevent *out, unsigned flags)
 {
     EMULATED_CALL(cuEventCreate);
+    may_synchronise();
     return create_event(out, flags);
 }
 
 EMULATED_GPU_EXPORT CUresult cuEventDestroy(CUevent handle)
 {
     EMULATED_CALL(cuEventDestroy);
+    may_synchronise();
     return events().take(handle) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 

@@ -83,7 +83,7 @@ bool parse_list(std::string_view text, std::vector<Fault> &list)
     return true;
 }
 
-// Misspelt, a fault would never come.
+// A fault with a misspelt name would never come.
 void name_what_never_fails(const std::vector<Fault> &list)
 {
     for (const Fault &fault : list) {
@@ -92,7 +92,7 @@ void name_what_never_fails(const std::vector<Fault> &list)
             say("EMU_FAIL: there is no driver call %s, that fault never comes", fault.call.c_str());
         }
         if (cuGetErrorName(static_cast<CUresult>(fault.code), &code_name) != CUDA_SUCCESS) {
-            say("EMU_FAIL: %d is no error code of CUDA's, %s answers it all the same", fault.code,
+            say("EMU_FAIL: %d is not an error code of CUDA, %s answers it all the same", fault.code,
                 fault.call.c_str());
         }
     }

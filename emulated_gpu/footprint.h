@@ -41,7 +41,7 @@ struct Footprint {
                                   const emulated_gpu_launch &launch, void *const *arguments,
                                   const Context &context, Footprint &footprint);
 
-// To be called before the kernel runs, and when its bytes are where they belong.
+// Call these before the kernel runs, and when its bytes are where they belong.
 void hold_back(std::deque<LateFlag> &flags);
 void let_go(const std::deque<LateFlag> &flags);
 
@@ -55,8 +55,8 @@ public:
     DeviceAccess &operator=(const DeviceAccess &) = delete;
 };
 
-// While it lives, this thread runs a kernel, and of the device memory only the pages that the
-// footprint names can be touched. Does nothing for kernels that declare none.
+// While it lives, this thread runs a kernel, and only the pages of device memory that the footprint
+// names can be touched. Does nothing for kernels that declare none.
 class CheckedKernel {
 public:
     CheckedKernel(const emulated_gpu_kernel &kernel, const Footprint &footprint);

@@ -4,6 +4,9 @@
 #include "emulated_gpu/capture.h"
 #include "emulated_gpu/contexts.h"
 #include "emulated_gpu/events.h"
+#include "emulated_gpu/hostile_waits.h"
+#include "emulated_gpu/hostility.h"
+#include "emulated_gpu/limits.h"
 #include "emulated_gpu/memory.h"
 #include "emulated_gpu/node.h"
 #include "emulated_gpu/settings.h"
@@ -94,6 +97,20 @@ bool overlaps_older_import(const MemoryHandle &handle)
     return false;
 }
 
+// "CUipcMemHandles from each CUdevice in a given process may only be opened by one CUcontext per
+// CUdevice per other process" (cuda.h).
+bool is_opened_by_another(const MemoryHandle &handle, const Context &context)
+{
+    for (const auto &[key, import] : imports()) {
+        if (key.first == handle.process &&
+            import.block->physical_device == handle.physical_device &&
+            import.context->device == context.device && import.context != &context) {
+            return true;
+        }
+    }
+    return false;
+}
+
 Block *map_import(const MemoryHandle &handle, int device, CUresult &result)
 {
     const int fd = open_block(handle, result);
@@ -120,9 +137,8 @@ Block *map_import(const MemoryHandle &handle, int device, CUresult &result)
     return block;
 }
 
-// The exporter may have freed what was opened here before, and have put something else, of another
-// size, in its place: the block is all mapped, so one range is made of all that overlap. Requires
-// the memory lock.
+// The exporter may have freed what was opened here before, and put something of another size in its
+// place. The whole block is mapped, so all overlapping ranges become one. Requires the memory lock.
 void show_import(Address start, std::size_t bytes, int device, Context *context, Block *block)
 {
     Address first = start, end = start + bytes;
@@ -237,6 +253,7 @@ EMULATED_GPU_EXPORT CUresult cuIpcOpenMemHandle(CUdeviceptr *out, CUipcMemHandle
                                                 unsigned flags)
 {
     EMULATED_UNSAFE_CALL(cuIpcOpenMemHandle);
+    may_synchronise();
     Context *context = nullptr;
     EMULATED_TRY(usable_context(context));
     MemoryHandle handle;
@@ -252,9 +269,11 @@ EMULATED_GPU_EXPORT CUresult cuIpcOpenMemHandle(CUdeviceptr *out, CUipcMemHandle
         return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
     }
     const std::unique_lock lock(memory_mutex());
-    EMULATED_TRY(open_memory(handle, context, out));
-    context->peers.fetch_or(1u << ordinal_of(handle.physical_device, context->device)); // the flag
-    return CUDA_SUCCESS;
+    if (is_hostile(Hostility::kLimits) && is_opened_by_another(handle, *context)) {
+        return CUDA_ERROR_INVALID_CONTEXT;
+    }
+    EMULATED_TRY(add_peer(*context, ordinal_of(handle.physical_device, context->device)));
+    return open_memory(handle, context, out);
 }
 
 EMULATED_GPU_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr address)
@@ -298,6 +317,7 @@ EMULATED_GPU_EXPORT CUresult cuIpcGetEventHandle(CUipcEventHandle *out, CUevent 
 EMULATED_GPU_EXPORT CUresult cuIpcOpenEventHandle(CUevent *out, CUipcEventHandle bytes)
 {
     EMULATED_CALL(cuIpcOpenEventHandle);
+    may_synchronise();
     Context *context = nullptr;
     EMULATED_TRY(usable_context(context));
     EventHandle handle;
@@ -315,6 +335,6 @@ EMULATED_GPU_EXPORT CUresult cuIpcOpenEventHandle(CUevent *out, CUipcEventHandle
     event->context = context;
     event->shared = shared;
     event->imported = true;
-    *out = reinterpret_cast<CUevent>(events().add(event));
+    *out = static_cast<CUevent>(events().add(event));
     return CUDA_SUCCESS;
 }

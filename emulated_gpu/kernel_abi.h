@@ -36,8 +36,8 @@ enum emulated_gpu_kernel_flag {
 enum emulated_gpu_access {
     EMULATED_GPU_READS = 1,
     EMULATED_GPU_WRITES = 2,
-    /* A flag of 4 or 8 bytes that is written last: who polls it sees it when the links have carried
-     * everything else. Arguments that hold its address are led elsewhere while the kernel runs. The
+    /* A flag of 4 or 8 bytes that is written last: a poller sees it when the links have carried
+     * everything else. While the kernel runs, arguments that hold its address point elsewhere. The
      * flag itself is neither charged nor counted. */
     EMULATED_GPU_SIGNALS = 4
 };
@@ -55,8 +55,8 @@ struct emulated_gpu_kernel {
     unsigned flags;
     /* May be null. Else it is called when the kernel is launched, with the arguments as the program
      * passed them (device addresses: not to be followed), and calls touch(to, ...) for every range
-     * that the kernel will read or write; for one that it reads and writes once with both or once
-     * with each. Links between devices and EMU_CHECK_FOOTPRINT go by it. */
+     * that the kernel will read or write. A range that is read and written is named once with both
+     * or once with each. Links between devices and EMU_CHECK_FOOTPRINT go by it. */
     void (*footprint)(const struct emulated_gpu_launch *launch, void *const *arguments,
                       emulated_gpu_touch touch, void *to);
 };

@@ -4,6 +4,7 @@
 #include "emulated_gpu/contexts.h"
 #include "emulated_gpu/copies.h"
 #include "emulated_gpu/footprint.h"
+#include "emulated_gpu/hostile_waits.h"
 #include "emulated_gpu/links.h"
 #include "emulated_gpu/report.h"
 #include "emulated_gpu/settings.h"
@@ -142,6 +143,9 @@ CUresult launch(CUfunction handle, const emulated_gpu_launch &shape, CUstream st
         (function->context != nullptr && function->context != stream->context)) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
+    if (function->is_new_to(stream->context->life)) {
+        may_synchronise();
+    }
     const emulated_gpu_kernel &kernel = *function->kernel;
     if (!is_valid_shape(shape) || (parameters == nullptr && kernel.argument_count > 0)) {
         return extra != nullptr ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
@@ -173,9 +177,15 @@ CUresult function_attribute(int *value, CUfunction_attribute attribute)
 
 } // namespace
 
+bool Function::is_new_to(std::uint64_t context_life)
+{
+    const std::lock_guard lock(mutex_);
+    return context == nullptr && loaded_in_.insert(context_life).second;
+}
+
 HandleTable<Function> &functions()
 {
-    static HandleTable<Function> &the = *new HandleTable<Function>;
+    static HandleTable<Function> &the = *new HandleTable<Function>("function");
     return the;
 }
 

@@ -1,7 +1,7 @@
 // How long bytes take over links that they share with others, in virtual time: every link has a
 // clock that says until when it is booked, and a transfer books its parts one after the other on
 // all links of its way. It is a token bucket that saves no tokens: bytes never pass a link faster
-// than its rate, however late the processes wake up. Whoever calls brings the time.
+// than its rate, however late the processes wake up. The caller brings the time.
 #pragma once
 
 #include <algorithm>

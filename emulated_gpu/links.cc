@@ -21,7 +21,7 @@ namespace {
 
 constexpr int kPlaces = kMaxDevices + 1; // devices, then the host
 
-// Of this stream thread's work; not moved by late wake-ups.
+// The turn of this stream thread's work; late wake-ups do not move it.
 struct Turn {
     std::uint64_t start_ns, end_ns;
 };

@@ -16,7 +16,7 @@ struct Crossing {
     std::uint64_t bytes;
 };
 
-// Around each piece of a stream's work, by its thread. Work that was submitted before the last
+// A stream's thread calls these around each piece of work. Work that was submitted before the last
 // piece ended starts when that ended, not when the thread woke up: a GPU goes from one to the next.
 void start_turn(std::uint64_t submitted_ns);
 void end_turn();

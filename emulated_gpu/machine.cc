@@ -157,7 +157,7 @@ std::string read_line(const Words &words, Machine &machine)
             return add_vertex(words, kind, machine);
         }
     }
-    return "'" + words[0] + "' is no line of a topology";
+    return "'" + words[0] + "' cannot begin a line of a topology";
 }
 
 // Devices without a bus id or a UUID get one that is the same in every process.
@@ -250,13 +250,13 @@ std::string keep_gpus(Machine &machine, std::string_view list)
             valid = end != next;
         }
         if (!valid || first < 0 || last >= static_cast<long>(machine.gpus.size()) || last < first) {
-            return "'" + copy + "' is no list of GPUs from 0 to " +
+            return "'" + copy + "' is not a list of GPUs from 0 to " +
                    std::to_string(machine.gpus.size() - 1) + " as in 0,3-5";
         }
         for (long gpu = first; gpu <= last; ++gpu) {
             const int vertex = machine.gpus[static_cast<std::size_t>(gpu)];
             if (std::find(kept.begin(), kept.end(), vertex) != kept.end()) {
-                return "GPU " + std::to_string(gpu) + " stands twice in '" + copy + "'";
+                return "GPU " + std::to_string(gpu) + " is there twice in '" + copy + "'";
             }
             kept.push_back(vertex);
         }
@@ -266,7 +266,7 @@ std::string keep_gpus(Machine &machine, std::string_view list)
             return {};
         }
         if (*next != ',') {
-            return "'" + copy + "' is no list of GPUs as in 0,3-5";
+            return "'" + copy + "' is not a list of GPUs as in 0,3-5";
         }
     }
 }

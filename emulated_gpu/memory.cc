@@ -143,7 +143,7 @@ CUresult allocate_block(CUdeviceptr *out, std::size_t bytes, Kind kind, int devi
     if (block == nullptr) {
         return result;
     }
-    const std::size_t range_bytes = block->bytes + kGranule; // a no man's land behind it
+    const std::size_t range_bytes = block->bytes + kGranule; // with a gap behind it
     const Address start = take_range(range_bytes);
     if (start == 0) {
         drop_block(block);

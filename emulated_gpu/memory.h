@@ -59,11 +59,19 @@ struct Allocation {
     std::atomic<bool> sync_memops{false};
 };
 
+// Addresses that a program has reserved for mappings.
+struct Reservation {
+    Address start;
+    std::size_t bytes;
+};
+
 // Guards everything declared here and the window's ranges. Exclusive to change, shared to look.
 [[nodiscard]] std::shared_mutex &memory_mutex();
 
 // By start address. Requires the lock.
 [[nodiscard]] std::map<Address, Allocation *> &allocations();
+// Where a VMM mapping lies. Requires the lock, and a mapped address.
+[[nodiscard]] Reservation reservation_of(Address address);
 // The allocation that holds `address`, or null. Requires the lock.
 [[nodiscard]] Allocation *find_allocation(Address address);
 
@@ -78,7 +86,7 @@ void remove_allocation(Allocation *allocation);
 // none. Require the lock.
 [[nodiscard]] Block *new_block(std::size_t bytes, int device, CUresult &result);
 void drop_block(Block *block);
-// The node's device that holds the memory of this file. False if it is no block of memory.
+// The node's device that holds the memory of this file. False if it is not a block of memory.
 [[nodiscard]] bool find_device_of_block(int fd, int &physical_device);
 
 // cuMemAlloc and its kin. Small device allocations share blocks, as with the real driver.

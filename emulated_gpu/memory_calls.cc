@@ -1,8 +1,9 @@
-// cuMemAlloc, host memory, and what is known of an allocation beside its pointer attributes.
+// cuMemAlloc, host memory, and what the driver tells of an allocation beside pointer attributes.
 #include "emulated_gpu/calls.h"
 #include "emulated_gpu/capture.h"
 #include "emulated_gpu/contexts.h"
 #include "emulated_gpu/copies.h"
+#include "emulated_gpu/hostile_waits.h"
 #include "emulated_gpu/memory.h"
 #include "emulated_gpu/node.h"
 #include "emulated_gpu/settings.h"
@@ -12,7 +13,7 @@
 
 #include <mutex>
 
-// After all that is included.
+// After all includes.
 #include "emulated_gpu/patchable.h"
 
 namespace hetcoll::emulated_gpu {
@@ -88,6 +89,7 @@ EMULATED_GPU_EXPORT CUresult cuMemGetInfo(size_t *free_bytes, size_t *total_byte
 EMULATED_GPU_EXPORT CUresult cuMemAlloc(CUdeviceptr *out, size_t bytes)
 {
     EMULATED_UNSAFE_CALL(cuMemAlloc);
+    may_synchronise();
     return allocate_here(out, bytes, Kind::kDevice);
 }
 
@@ -95,6 +97,7 @@ EMULATED_GPU_EXPORT CUresult cuMemAllocPitch(CUdeviceptr *out, size_t *pitch, si
                                              size_t height, unsigned)
 {
     EMULATED_UNSAFE_CALL(cuMemAllocPitch);
+    may_synchronise();
     *pitch = round_up(width, 512);
     return allocate_here(out, *pitch * height, Kind::kDevice);
 }
@@ -102,6 +105,7 @@ EMULATED_GPU_EXPORT CUresult cuMemAllocPitch(CUdeviceptr *out, size_t *pitch, si
 EMULATED_GPU_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *out, size_t bytes, unsigned flags)
 {
     EMULATED_UNSAFE_CALL(cuMemAllocManaged);
+    may_synchronise();
     if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST) {
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -141,12 +145,14 @@ EMULATED_GPU_EXPORT CUresult cuMemGetAddressRange(CUdeviceptr *start, size_t *by
 EMULATED_GPU_EXPORT CUresult cuMemHostAlloc(void **out, size_t bytes, unsigned flags)
 {
     EMULATED_UNSAFE_CALL(cuMemHostAlloc);
+    may_synchronise();
     return allocate_host(out, bytes, flags);
 }
 
 EMULATED_GPU_EXPORT CUresult cuMemAllocHost(void **out, size_t bytes)
 {
     EMULATED_UNSAFE_CALL(cuMemAllocHost);
+    may_synchronise();
     return allocate_host(out, bytes, 0);
 }
 
@@ -169,6 +175,7 @@ EMULATED_GPU_EXPORT CUresult cuMemFreeHost(void *pointer)
 EMULATED_GPU_EXPORT CUresult cuMemHostRegister(void *pointer, size_t bytes, unsigned flags)
 {
     EMULATED_UNSAFE_CALL(cuMemHostRegister);
+    may_synchronise();
     Context *context = nullptr;
     EMULATED_TRY(usable_context(context));
     const Address start = reinterpret_cast<Address>(pointer);

@@ -3,7 +3,9 @@
 #include "emulated_gpu/calls.h"
 #include "emulated_gpu/capture.h"
 #include "emulated_gpu/contexts.h"
+#include "emulated_gpu/driver_versions.h"
 #include "emulated_gpu/emulated_gpu.h"
+#include "emulated_gpu/hostile_waits.h"
 #include "emulated_gpu/kernel_abi.h"
 #include "emulated_gpu/kernels.h"
 #include "emulated_gpu/report.h"
@@ -23,12 +25,18 @@ namespace {
 struct Module {
     Context *context; // null for a library, which belongs to none
     std::mutex mutex;
-    std::map<std::string, std::shared_ptr<Function>> functions; // those asked for
+    std::map<std::string, void *> functions; // the handles of those asked for
+
+    [[nodiscard]] bool has(const char *name)
+    {
+        const std::lock_guard lock(mutex);
+        return functions.contains(name);
+    }
 };
 
 HandleTable<Module> &modules()
 {
-    static HandleTable<Module> &the = *new HandleTable<Module>;
+    static HandleTable<Module> &the = *new HandleTable<Module>("module");
     return the;
 }
 
@@ -100,7 +108,7 @@ template <class Handle> CUresult load(Handle *out, const void *image, Context *c
     }
     auto module = std::make_shared<Module>();
     module->context = context;
-    *out = reinterpret_cast<Handle>(modules().add(std::move(module)));
+    *out = static_cast<Handle>(modules().add(std::move(module)));
     return CUDA_SUCCESS;
 }
 
@@ -111,6 +119,11 @@ CUresult load_in_context(CUmodule *out, const void *image)
     return load(out, image, context);
 }
 
+// The default on Linux since CUDA 12.2.
+bool loads_lazily() { return driver_version() >= 12020; }
+
+// A kernel is loaded when it is asked for, or, as a library's, when it first runs in a context:
+// "loading kernels might require context synchronization" (CUDA's guide, Lazy Loading).
 template <class Handle>
 CUresult get_function(Handle *out, const void *module_handle, const char *name)
 {
@@ -123,18 +136,28 @@ CUresult get_function(Handle *out, const void *module_handle, const char *name)
     }
     const emulated_gpu_kernel *kernel = find_kernel(name);
     if (kernel == nullptr) {
-        say("there is no host-compiled kernel %s in EMU_KERNELS=%s", name,
-            settings().kernels != nullptr ? settings().kernels : "");
+        say("there is no host-compiled kernel %s in EMU_KERNELS=%s; a GPU's machine code and PTX "
+            "cannot run here, so compile it for the host too: emulated_gpu/README.md",
+            name, settings().kernels != nullptr ? settings().kernels : "");
         return CUDA_ERROR_NOT_FOUND;
     }
-    const std::lock_guard lock(module->mutex);
-    std::shared_ptr<Function> &function = module->functions[name];
-    if (function == nullptr) {
-        function = std::make_shared<Function>(Function{kernel, module->context});
-        functions().add(function);
+    if (loads_lazily() && module->context != nullptr && !module->has(name)) {
+        may_synchronise();
     }
-    *out = reinterpret_cast<Handle>(function.get());
+    const std::lock_guard lock(module->mutex);
+    void *&function = module->functions[name];
+    if (function == nullptr) {
+        function = functions().add(std::make_shared<Function>(kernel, module->context));
+    }
+    *out = static_cast<Handle>(function);
     return CUDA_SUCCESS;
+}
+
+void forget_functions_of(const Module &module)
+{
+    for (const auto &[name, function] : module.functions) {
+        functions().take(function);
+    }
 }
 
 CUresult unload(const void *handle)
@@ -144,9 +167,7 @@ CUresult unload(const void *handle)
         return CUDA_ERROR_INVALID_HANDLE;
     }
     const std::lock_guard lock(module->mutex);
-    for (const auto &[name, function] : module->functions) {
-        functions().take(function.get());
-    }
+    forget_functions_of(*module);
     return CUDA_SUCCESS;
 }
 
@@ -166,11 +187,13 @@ void load_kernel_libraries()
 
 void forget_modules_of(const Context *context)
 {
-    for (const auto &module : modules().all()) {
-        if (module->context == context) {
-            static_cast<void>(unload(module.get()));
+    modules().take_if([context](const Module &module) {
+        const bool gone = module.context == context;
+        if (gone) {
+            forget_functions_of(module);
         }
-    }
+        return gone;
+    });
 }
 
 std::size_t loaded_modules() { return modules().all().size(); }
@@ -187,6 +210,7 @@ EMULATED_GPU_EXPORT int emulated_gpu_add_kernels(const emulated_gpu_kernel_table
 EMULATED_GPU_EXPORT CUresult cuModuleLoadData(CUmodule *out, const void *image)
 {
     EMULATED_UNSAFE_CALL(cuModuleLoadData);
+    may_synchronise();
     return load_in_context(out, image);
 }
 
@@ -194,12 +218,14 @@ EMULATED_GPU_EXPORT CUresult cuModuleLoadDataEx(CUmodule *out, const void *image
                                                 CUjit_option *, void **)
 {
     EMULATED_UNSAFE_CALL(cuModuleLoadDataEx);
+    may_synchronise();
     return load_in_context(out, image);
 }
 
 EMULATED_GPU_EXPORT CUresult cuModuleLoadFatBinary(CUmodule *out, const void *image)
 {
     EMULATED_UNSAFE_CALL(cuModuleLoadFatBinary);
+    may_synchronise();
     return load_in_context(out, image);
 }
 
@@ -215,7 +241,7 @@ EMULATED_GPU_EXPORT CUresult cuModuleUnload(CUmodule module)
 EMULATED_GPU_EXPORT CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
 {
     EMULATED_CALL(cuModuleGetLoadingMode);
-    *mode = CU_MODULE_LAZY_LOADING;
+    *mode = loads_lazily() ? CU_MODULE_LAZY_LOADING : CU_MODULE_EAGER_LOADING;
     return CUDA_SUCCESS;
 }
 
@@ -232,12 +258,14 @@ EMULATED_GPU_EXPORT CUresult cuLibraryLoadData(CUlibrary *out, const void *image
                                                unsigned)
 {
     EMULATED_UNSAFE_CALL(cuLibraryLoadData);
+    may_synchronise();
     return load(out, image, nullptr);
 }
 
 EMULATED_GPU_EXPORT CUresult cuLibraryUnload(CUlibrary library)
 {
     EMULATED_UNSAFE_CALL(cuLibraryUnload);
+    may_synchronise();
     return unload(library);
 }
 
@@ -257,6 +285,15 @@ EMULATED_GPU_EXPORT CUresult cuLibraryGetModule(CUmodule *out, CUlibrary library
 EMULATED_GPU_EXPORT CUresult cuKernelGetFunction(CUfunction *out, CUkernel kernel)
 {
     EMULATED_CALL(cuKernelGetFunction);
+    Context *context = nullptr;
+    EMULATED_TRY(usable_context(context));
+    const std::shared_ptr<Function> function = functions().find(kernel);
+    if (function == nullptr) {
+        return CUDA_ERROR_INVALID_HANDLE;
+    }
+    if (function->is_new_to(context->life)) {
+        may_synchronise();
+    }
     *out = reinterpret_cast<CUfunction>(kernel);
     return CUDA_SUCCESS;
 }

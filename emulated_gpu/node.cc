@@ -139,7 +139,7 @@ CUresult map_node(const LockedFile &file)
     return CUDA_SUCCESS;
 }
 
-// What processes hold that were killed: their memory counts no more.
+// Takes back what killed processes hold: their memory no longer counts.
 void forget_the_dead()
 {
     for (Process &process : node->process) {

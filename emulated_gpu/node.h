@@ -50,7 +50,7 @@ void add_memory_in_use(int physical_device, std::int64_t bytes);
 [[nodiscard]] int new_shared_export(std::uint64_t block_id); // -1 if all are taken
 [[nodiscard]] SharedExport *shared_export(int slot);
 
-// Of a channel of settings().routes.
+// The clock of a channel of settings().routes.
 [[nodiscard]] LinkClock *link_clock(int channel);
 
 [[nodiscard]] bool is_complete(const SharedEvent &event, std::uint32_t record);

@@ -2,6 +2,7 @@
 // the emulated driver reads too. It knows nothing of processes, clocks, power or errors.
 #include "emulated_gpu/nvml_abi.h"
 
+#include "emulated_gpu/hostility.h"
 #include "emulated_gpu/report.h"
 #include "emulated_gpu/settings.h"
 
@@ -19,8 +20,8 @@ namespace {
 
 constinit std::atomic<int> users{0};
 
-// GPUs: the instances of a divided one have no handles here. A GPU's number for the driver is that
-// of its first instance.
+// Counts GPUs: the instances of a divided one have no handles here. A GPU's number for the driver
+// is that of its first instance.
 int gpu_count() { return settings().physical_devices / settings().mig; }
 
 // The driver's number of a GPU, or -1 with the reason.
@@ -68,7 +69,7 @@ void fill_pci(const BusId &bus, nvmlPciInfo_t *pci)
     pci->domain = bus.domain;
     pci->bus = bus.bus;
     pci->device = bus.device;
-    pci->pciDeviceId = 0x10de; // NVIDIA's; the device is none of theirs
+    pci->pciDeviceId = 0x10de; // vendor NVIDIA, but no device of theirs
 }
 
 const Vertex &vertex(int index)
@@ -101,6 +102,17 @@ unsigned nvlink_count(int device)
     return count;
 }
 
+// The one that has this number for programs. A hostile driver's GPU has none with the number 1, if
+// all then have numbers below 18.
+const Link *numbered_nvlink(int device, unsigned number)
+{
+    constexpr unsigned kMostNumbers = 18; // NVML_NVLINK_MAX_LINKS
+    if (number == 0 || !is_hostile(Hostility::kLimits) || nvlink_count(device) >= kMostNumbers) {
+        return nvlink(device, number);
+    }
+    return number == 1 ? nullptr : nvlink(device, number - 1);
+}
+
 int remote_end(int device, const Link &link)
 {
     return link.other(settings().machine->gpus[static_cast<std::size_t>(device)]);
@@ -131,7 +143,7 @@ unsigned nvlink_version(int device, const Link &link)
                                  : NVML_NVLINK_VERSION_5_0;
 }
 
-// Of the PCIe link that the device hangs on, as sixteen lanes.
+// The generation of the PCIe link that the device hangs on, taken as sixteen lanes.
 nvmlReturn_t pcie_generation(int device, unsigned *generation)
 {
     const int self = settings().machine->gpus[static_cast<std::size_t>(device)];
@@ -152,8 +164,9 @@ nvmlReturn_t pcie_generation(int device, unsigned *generation)
 
 void answer_field(int device, nvmlFieldValue_t &field)
 {
-    const Link *link =
-        nvlink(device, field.fieldId == NVML_FI_DEV_NVLINK_GET_SPEED ? field.scopeId : 0);
+    const bool of_one = field.fieldId == NVML_FI_DEV_NVLINK_GET_SPEED ||
+                        field.fieldId == NVML_FI_DEV_NVLINK_GET_STATE;
+    const Link *link = numbered_nvlink(device, of_one ? field.scopeId : 0);
     field.valueType = NVML_VALUE_TYPE_UNSIGNED_INT;
     field.nvmlReturn = NVML_SUCCESS;
     field.value.ullVal = 0;
@@ -163,6 +176,12 @@ void answer_field(int device, nvmlFieldValue_t &field)
     case NVML_FI_DEV_NVLINK_GET_SPEED:
         if (link != nullptr) {
             field.value.uiVal = static_cast<unsigned>(link->gbps * 1000);
+            return;
+        }
+        break;
+    case NVML_FI_DEV_NVLINK_GET_STATE:
+        if (link != nullptr) {
+            field.value.uiVal = NVML_FEATURE_ENABLED;
             return;
         }
         break;
@@ -187,11 +206,12 @@ template <class Answer>
 nvmlReturn_t of_link(nvmlDevice_t handle, unsigned number, const void *out, Answer answer)
 {
     return of_device(handle, out, [&](int device) {
-        if (const Link *link = nvlink(device, number); link != nullptr) {
+        if (const Link *link = numbered_nvlink(device, number); link != nullptr) {
             return answer(device, *link);
         }
-        return nvlink(device, 0) != nullptr ? NVML_ERROR_INVALID_ARGUMENT
-                                            : NVML_ERROR_NOT_SUPPORTED;
+        return number < nvlink_count(device) || nvlink(device, 0) == nullptr
+                   ? NVML_ERROR_NOT_SUPPORTED
+                   : NVML_ERROR_INVALID_ARGUMENT;
     });
 }
 

@@ -81,7 +81,8 @@ typedef enum {
 enum {
     NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON = 90,
     NVML_FI_DEV_NVLINK_LINK_COUNT = 91,
-    NVML_FI_DEV_NVLINK_GET_SPEED = 164 /* of the link scopeId, in MB/s */
+    NVML_FI_DEV_NVLINK_GET_SPEED = 164, /* of the link scopeId, in MB/s */
+    NVML_FI_DEV_NVLINK_GET_STATE = 165  /* of the same, nvmlEnableState_t */
 };
 enum { NVML_VALUE_TYPE_UNSIGNED_INT = 1 };
 

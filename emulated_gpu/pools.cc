@@ -1,7 +1,8 @@
 // Stream-ordered allocation: cuMemAllocAsync and the pools it takes memory from. Pools keep no
-// memory here; freed memory goes back when the stream gets there.
+// memory here: freed memory goes back when the stream reaches the free.
 #include "emulated_gpu/calls.h"
 #include "emulated_gpu/contexts.h"
+#include "emulated_gpu/hostile_waits.h"
 #include "emulated_gpu/leaks.h"
 #include "emulated_gpu/memory.h"
 #include "emulated_gpu/settings.h"
@@ -9,7 +10,7 @@
 #include <map>
 #include <mutex>
 
-// After all that is included.
+// After all includes.
 #include "emulated_gpu/patchable.h"
 
 namespace hetcoll::emulated_gpu {
@@ -35,7 +36,7 @@ DevicePools &device_pools()
 
 HandleTable<Pool> &pools()
 {
-    static HandleTable<Pool> &the = *new HandleTable<Pool>;
+    static HandleTable<Pool> &the = *new HandleTable<Pool>("memory pool");
     return the;
 }
 
@@ -44,7 +45,7 @@ CUmemoryPool new_pool(int device, bool is_default)
     auto pool = std::make_shared<Pool>();
     pool->device = device;
     pool->is_default = is_default;
-    return reinterpret_cast<CUmemoryPool>(pools().add(std::move(pool)));
+    return static_cast<CUmemoryPool>(pools().add(std::move(pool)));
 }
 
 // Requires the lock of device_pools().
@@ -171,6 +172,7 @@ EMULATED_GPU_EXPORT CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool po
 EMULATED_GPU_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *properties)
 {
     EMULATED_CALL(cuMemPoolCreate);
+    may_synchronise();
     if (out == nullptr || properties == nullptr ||
         properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
         return CUDA_ERROR_INVALID_VALUE;
@@ -186,6 +188,7 @@ EMULATED_GPU_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolP
 EMULATED_GPU_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool handle)
 {
     EMULATED_CALL(cuMemPoolDestroy);
+    may_synchronise();
     const auto pool = pools().find(handle);
     if (pool == nullptr || pool->is_default) {
         return CUDA_ERROR_INVALID_VALUE;
@@ -201,6 +204,7 @@ EMULATED_GPU_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool handle)
 EMULATED_GPU_EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool handle, size_t)
 {
     EMULATED_CALL(cuMemPoolTrimTo);
+    may_synchronise();
     return pools().find(handle) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 

@@ -16,7 +16,7 @@ namespace hetcoll::emulated_gpu {
 namespace {
 
 // A stream thread's way out of device code that faults.
-constinit thread_local sigjmp_buf trap;
+constinit thread_local sigjmp_buf trap{};
 constinit thread_local volatile std::sig_atomic_t trap_armed = 0;
 
 // The handlers that ours hid, newest last. A ring: a handler that is replaced while a signal is
@@ -88,8 +88,8 @@ void on_fault(int signal, siginfo_t *info, void *context)
         diagnose_device_access(in_alias_window(address) ? device_address(address) : address);
         siglongjmp(trap, 1);
     }
-    // A handler that we call may call the one it hid, which is ours again; and one that returns
-    // without having helped gets the same fault again.
+    // A handler that we call may call the one it hid, which is ours again. One that returns without
+    // having helped gets the same fault again.
     static thread_local Address last = 0;
     const bool repeated = last == address && in_window(address);
     last = address;

@@ -7,7 +7,7 @@
 
 namespace hetcoll::emulated_gpu {
 
-// Installs the SIGSEGV handler. Whatever handler was there before is called after the diagnosis.
+// Installs the SIGSEGV handler. The handler that was there before is called after the diagnosis.
 void install_diagnosis();
 
 // Programs install handlers of their own (Open MPI does in MPI_Init) and hide ours. Driver calls

@@ -9,7 +9,7 @@ namespace hetcoll::emulated_gpu {
 // One line on stderr, with who says it. Allocates nothing: fit for a signal handler.
 [[gnu::format(printf, 1, 2)]] void say(const char *format, ...);
 
-// From now on say() is silent: another library of this process says the same.
+// Makes say() silent from now on: another library of this process says the same.
 void say_nothing();
 
 [[nodiscard]] std::uint64_t now_ns();

@@ -55,7 +55,7 @@ int Routes::channel(const std::string &name, double gbps)
     return static_cast<int>(channels_.size()) - 1;
 }
 
-// Of all links of that sort between two vertices.
+// The rate of all links of that sort between two vertices together.
 double Routes::direct_gbps(int a, int b, bool nvlink) const
 {
     double sum = 0;

@@ -1,6 +1,5 @@
-// Tells AddressSanitizer, where the program runs under it, which bytes of device memory are
-// allocated: host-compiled kernels built with it then report every access beyond. Without it these
-// do nothing.
+// If the program runs under AddressSanitizer, tells it which bytes of device memory are allocated:
+// host-compiled kernels built with it then report every access beyond. Else these do nothing.
 #pragma once
 
 #include <cstddef>

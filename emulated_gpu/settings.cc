@@ -25,8 +25,8 @@ namespace {
 
 constexpr long kMostDelayUs = 60'000'000;
 
-// The number in an environment variable, or `otherwise` where it is unset or empty, or, with a
-// message, not a number from `least` to `most`.
+// The number in an environment variable, or `otherwise` if it is unset or empty, or, with a
+// message, if it is not a number from `least` to `most`.
 long environment_number(const char *name, long otherwise, long least, long most)
 {
     const char *text = std::getenv(name);
@@ -99,8 +99,8 @@ int find_visible(const Settings &s, const std::string &entry)
                : -1;
 }
 
-// As the real driver: the entries up to the first that names no device, and of divided GPUs one
-// instance only.
+// As the real driver: takes the entries up to the first that names no device, and only one instance
+// of divided GPUs.
 void apply_visible_devices(Settings &s)
 {
     const int most = s.mig > 1 ? 1 : kMaxDevices;
@@ -129,7 +129,7 @@ const char *faults_of_this_rank()
     const char *only = std::getenv("EMU_FAIL_RANK");
     if (only != nullptr && *only != '\0') {
         if (environment_number("EMU_FAIL_RANK", -1, 0, INT_MAX) < 0) {
-            return nullptr; // that was no rank
+            return nullptr; // that is not a rank
         }
         const char *rank = std::getenv("OMPI_COMM_WORLD_RANK");
         if (rank == nullptr) {
@@ -147,10 +147,12 @@ constexpr const char *kNames[] = {
     "EMU_CHECK_FOOTPRINT",
     "EMU_COLLAPSE",
     "EMU_DELAY_US",
+    "EMU_DRIVER",
     "EMU_DRIVER_VERSION",
     "EMU_FAIL",
     "EMU_FAIL_RANK",
     "EMU_GDR",
+    "EMU_HOSTILE",
     "EMU_ID_STAYS",
     "EMU_KERNELS",
     "EMU_LEAKS",
@@ -178,7 +180,7 @@ constexpr const char *kNames[] = {
     "EMU_WINDOW_GB",
 };
 
-// A misspelt name would be a test of nothing.
+// A test with a misspelt name would test nothing.
 void name_unknown_variables()
 {
     for (char **variable = environ; *variable != nullptr; ++variable) {
@@ -186,7 +188,7 @@ void name_unknown_variables()
         const std::string name(text.substr(0, text.find('=')));
         if (name.starts_with("EMU_") &&
             std::find(std::begin(kNames), std::end(kNames), name) == std::end(kNames)) {
-            say("%s is no setting of the emulated GPU, it changes nothing", name.c_str());
+            say("%s is not a setting of the emulated GPU, it changes nothing", name.c_str());
         }
     }
 }
@@ -328,8 +330,10 @@ void read_device(Settings &s)
                      << 20;
     s.multiprocessors = static_cast<int>(environment_number("EMU_SMS", 16, 1, 1024));
     s.compute_capability = static_cast<int>(environment_number("EMU_CC", 90, 30, 199));
-    s.driver_version =
-        static_cast<int>(environment_number("EMU_DRIVER_VERSION", CUDA_VERSION, 4000, 99990));
+    if (std::getenv("EMU_DRIVER_VERSION") != nullptr) {
+        s.driver_version =
+            static_cast<int>(environment_number("EMU_DRIVER_VERSION", CUDA_VERSION, 4000, 99990));
+    }
     s.vmm = environment_flag("EMU_VMM", true);
     s.pools = environment_flag("EMU_POOLS", true);
     s.gpu_direct_rdma = environment_flag("EMU_GDR", false);

@@ -19,7 +19,7 @@ struct Settings {
     std::size_t window_bytes;               // EMU_WINDOW_GB
     int multiprocessors;                    // EMU_SMS
     int compute_capability;                 // EMU_CC, 90 is 9.0
-    int driver_version;                     // EMU_DRIVER_VERSION
+    int driver_version;                     // EMU_DRIVER_VERSION, 0: not set
     bool vmm, pools, gpu_direct_rdma;       // EMU_VMM, EMU_POOLS, EMU_GDR
     bool reuse_addresses;                   // EMU_VA_REUSE
     bool id_stays;                          // EMU_ID_STAYS

@@ -4,6 +4,7 @@
 #include "emulated_gpu/contexts.h"
 #include "emulated_gpu/copies.h"
 #include "emulated_gpu/footprint.h"
+#include "emulated_gpu/hostile_waits.h"
 
 #include <sched.h>
 #include <unistd.h>
@@ -30,7 +31,7 @@ CUresult create_stream(CUstream *out, unsigned flags, int priority)
         const std::lock_guard lock(context->submit_mutex);
         context->streams.push_back(stream);
     }
-    *out = reinterpret_cast<CUstream>(streams().add(stream));
+    *out = static_cast<CUstream>(streams().add(stream));
     return CUDA_SUCCESS;
 }
 
@@ -71,7 +72,7 @@ template <class T> CUresult write_value(CUstream handle, CUdeviceptr address, T 
                            WorkKind::kDevice});
 }
 
-constexpr int kMostYields = 1000; // then the processor is left to those who are waited for
+constexpr int kMostYields = 1000; // then the processor is left to the threads that it waits for
 constexpr unsigned kPollUs = 50;
 
 template <class T>
@@ -105,18 +106,21 @@ using namespace hetcoll::emulated_gpu;
 EMULATED_GPU_EXPORT CUresult cuStreamCreate(CUstream *out, unsigned flags)
 {
     EMULATED_CALL(cuStreamCreate);
+    may_synchronise();
     return create_stream(out, flags, 0);
 }
 
 EMULATED_GPU_EXPORT CUresult cuStreamCreateWithPriority(CUstream *out, unsigned flags, int priority)
 {
     EMULATED_CALL(cuStreamCreateWithPriority);
+    may_synchronise();
     return create_stream(out, flags, priority);
 }
 
 EMULATED_GPU_EXPORT CUresult cuStreamDestroy(CUstream handle)
 {
     EMULATED_CALL(cuStreamDestroy);
+    may_synchronise();
     const StreamPointer stream = streams().take(handle);
     if (stream == nullptr) {
         return CUDA_ERROR_INVALID_HANDLE;
@@ -155,7 +159,7 @@ EMULATED_GPU_EXPORT CUresult cuStreamGetCtx(CUstream handle, CUcontext *out)
     EMULATED_CALL(cuStreamGetCtx);
     StreamPointer stream;
     EMULATED_TRY(find_stream(handle, stream));
-    *out = reinterpret_cast<CUcontext>(stream->context);
+    *out = stream->context->handle;
     return CUDA_SUCCESS;
 }
 

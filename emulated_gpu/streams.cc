@@ -5,6 +5,8 @@
 #include "emulated_gpu/contexts.h"
 #include "emulated_gpu/emulated_gpu.h"
 #include "emulated_gpu/footprint.h"
+#include "emulated_gpu/hostility.h"
+#include "emulated_gpu/lateness.h"
 #include "emulated_gpu/links.h"
 #include "emulated_gpu/protection.h"
 #include "emulated_gpu/report.h"
@@ -171,8 +173,10 @@ void Stream::run()
     unsigned random = settings().seed + static_cast<unsigned>(id) * 2654435761u;
     for (Work work; next(work);) {
         start_turn(work.submitted_ns);
+        dawdle(random);
         execute(work, random);
         end_turn();
+        dawdle(random);
         work = {}; // what it holds goes before others learn that it is done
         const std::lock_guard lock(mutex_);
         ++completed_;
@@ -182,7 +186,7 @@ void Stream::run()
 
 HandleTable<Stream> &streams()
 {
-    static HandleTable<Stream> &the = *new HandleTable<Stream>;
+    static HandleTable<Stream> &the = *new HandleTable<Stream>("stream");
     return the;
 }
 
@@ -231,7 +235,8 @@ CUresult submit(const StreamPointer &stream, Work work, std::uint64_t *number)
         } else if (stream->blocking) {
             order_after(*stream, context->legacy);
         }
-        const bool may_be_instant = work.kind == WorkKind::kInstant && !devices_are_held();
+        const bool may_be_instant =
+            work.kind == WorkKind::kInstant && !devices_are_held() && !is_hostile(Hostility::kLate);
         done = may_be_instant ? stream->push_if_idle(work) : 0;
         if (done == 0) {
             done = stream->push(std::move(work));

@@ -81,7 +81,7 @@ using StreamPointer = std::shared_ptr<Stream>;
 [[nodiscard]] CUresult submit(const StreamPointer &stream, Work work,
                               std::uint64_t *number = nullptr);
 
-// Waits until the stream has reached `number`: what the context's error state is then.
+// Waits until the stream has reached `number`; answers the context's error state then.
 [[nodiscard]] CUresult wait_for(const StreamPointer &stream, std::uint64_t number);
 
 // Waits for everything submitted to a device, as cuMemFree does.

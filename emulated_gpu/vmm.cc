@@ -3,6 +3,7 @@
 #include "emulated_gpu/calls.h"
 #include "emulated_gpu/capture.h"
 #include "emulated_gpu/contexts.h"
+#include "emulated_gpu/hostile_waits.h"
 #include "emulated_gpu/leaks.h"
 #include "emulated_gpu/memory.h"
 #include "emulated_gpu/node.h"
@@ -17,7 +18,7 @@
 #include <mutex>
 #include <unordered_set>
 
-// After all that is included.
+// After all includes.
 #include "emulated_gpu/patchable.h"
 
 namespace hetcoll::emulated_gpu {
@@ -53,6 +54,13 @@ CUmemGenericAllocationHandle add_physical(Block *block, const CUmemAllocationPro
     auto *physical = new Physical{block, properties, 1};
     vmm().physical.insert(physical);
     return reinterpret_cast<CUmemGenericAllocationHandle>(physical);
+}
+
+bool is_last_reference(CUmemGenericAllocationHandle handle)
+{
+    const std::shared_lock lock(memory_mutex());
+    const Physical *physical = find_physical(handle);
+    return physical != nullptr && physical->references == 1;
 }
 
 void drop_physical(Physical *physical)
@@ -99,7 +107,7 @@ CUresult unmap(Allocation *allocation)
     return CUDA_SUCCESS;
 }
 
-// Whatever access is given is to read and write; what nobody may access any more is closed.
+// Access always means to read and write; a mapping that nobody may access any more is closed.
 CUresult set_access(Allocation *mapping, const CUmemAccessDesc &description)
 {
     if (description.location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
@@ -125,6 +133,12 @@ CUresult set_access(Allocation *mapping, const CUmemAccessDesc &description)
 CUresult check_vmm() { return settings().vmm ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED; }
 
 } // namespace
+
+Reservation reservation_of(Address address)
+{
+    const auto &[start, bytes] = *std::prev(vmm().reservations.upper_bound(address));
+    return {start, bytes};
+}
 
 std::string leaked_vmm()
 {
@@ -160,6 +174,7 @@ EMULATED_GPU_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *start, size_t byte
                                                  CUdeviceptr, unsigned long long)
 {
     EMULATED_CALL(cuMemAddressReserve);
+    may_synchronise();
     EMULATED_TRY(check_vmm());
     if (start == nullptr || bytes == 0 || bytes % kGranule != 0) {
         return CUDA_ERROR_INVALID_VALUE;
@@ -176,6 +191,7 @@ EMULATED_GPU_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *start, size_t byte
 EMULATED_GPU_EXPORT CUresult cuMemAddressFree(CUdeviceptr start, size_t bytes)
 {
     EMULATED_CALL(cuMemAddressFree);
+    may_synchronise();
     const std::unique_lock lock(memory_mutex());
     const auto reservation = vmm().reservations.find(start);
     if (reservation == vmm().reservations.end() || reservation->second != bytes) {
@@ -190,6 +206,7 @@ EMULATED_GPU_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, s
                                          const CUmemAllocationProp *properties, unsigned long long)
 {
     EMULATED_CALL(cuMemCreate);
+    may_synchronise();
     EMULATED_TRY(check_vmm());
     if (handle == nullptr || bytes == 0 || bytes % kGranule != 0 ||
         properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
@@ -213,6 +230,9 @@ EMULATED_GPU_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, s
 EMULATED_GPU_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 {
     EMULATED_CALL(cuMemRelease);
+    if (is_last_reference(handle)) { // else nothing is freed
+        may_synchronise();
+    }
     const std::unique_lock lock(memory_mutex());
     Physical *physical = find_physical(handle);
     if (physical == nullptr) {
@@ -226,6 +246,7 @@ EMULATED_GPU_EXPORT CUresult cuMemMap(CUdeviceptr start, size_t bytes, size_t of
                                       CUmemGenericAllocationHandle handle, unsigned long long)
 {
     EMULATED_CALL(cuMemMap);
+    may_synchronise();
     const std::unique_lock lock(memory_mutex());
     Physical *physical = find_physical(handle);
     if (physical == nullptr || offset != 0 || bytes == 0 || bytes % kGranule != 0 ||
@@ -246,6 +267,7 @@ EMULATED_GPU_EXPORT CUresult cuMemSetAccess(CUdeviceptr start, size_t bytes,
                                             const CUmemAccessDesc *description, size_t count)
 {
     EMULATED_CALL(cuMemSetAccess);
+    may_synchronise();
     if (description == nullptr || count == 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -332,6 +354,7 @@ EMULATED_GPU_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocati
                                                             CUmemAllocationHandleType type)
 {
     EMULATED_CALL(cuMemImportFromShareableHandle);
+    may_synchronise();
     if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) {
         return CUDA_ERROR_NOT_SUPPORTED;
     }

@@ -2,12 +2,13 @@
 // exhaustion in the standard library.
 #include "engine/hetcoll.h"
 
-#include "engine/engine.h"
-#include "engine/flags.h"
-#include "engine/idle_sleep.h"
-#include "engine/operation.h"
-#include "engine/settings.h"
-#include "engine/stage.h"
+#include "engine/call/idle_sleep.h"
+#include "engine/call/operation.h"
+#include "engine/call/operation_queue.h"
+#include "engine/communicator/engine.h"
+#include "engine/meeting/flags.h"
+#include "engine/process/settings.h"
+#include "engine/process_handle.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -16,6 +17,7 @@
 
 using hetcoll::Engine;
 using hetcoll::Operation;
+using hetcoll::OperationQueue;
 using hetcoll::Process;
 using hetcoll::QueueTurn;
 
@@ -24,10 +26,6 @@ static_assert(HETCOLL_FLOAT64_FLOAT64 == static_cast<int>(hetcoll::ElementKind::
 static_assert(HETCOLL_BOOL == static_cast<int>(hetcoll::ElementKind::kBool));
 static_assert(HETCOLL_BFLOAT16 == static_cast<int>(hetcoll::ElementKind::kBfloat16));
 static_assert(HETCOLL_MIN_FIRST == static_cast<int>(hetcoll::ReduceOp::kMinFirst));
-static_assert(HETCOLL_CALLS_WEIGHTED - HETCOLL_CALLS_RECURSIVE_DOUBLING ==
-              static_cast<int>(hetcoll::Algorithm::kWeighted));
-static_assert(HETCOLL_NS_WEIGHTED - HETCOLL_NS_PREVIOUS ==
-              HETCOLL_CALLS_WEIGHTED - HETCOLL_CALLS_PREVIOUS);
 static_assert(HETCOLL_STAGED_COLLECTIVE - HETCOLL_STAGED_USER_OP ==
               HETCOLL_REASON_COLLECTIVE - HETCOLL_REASON_USER_OP);
 static_assert(HETCOLL_SUM == static_cast<int>(hetcoll::ReduceOp::kSum));
@@ -43,10 +41,6 @@ size_t hetcoll_element_bytes(int kind)
     return hetcoll::element_bytes(static_cast<hetcoll::ElementKind>(kind));
 }
 
-struct hetcoll_process {
-    std::unique_ptr<Process> process;
-};
-
 struct hetcoll_engine {
     hetcoll_engine(Process &process, const hetcoll_p2p &p2p, const hetcoll_facts &agreed,
                    std::span<const hetcoll_facts> facts)
@@ -54,19 +48,18 @@ struct hetcoll_engine {
     {
     }
     Engine engine;
+    OperationQueue queue;
 };
 
 struct hetcoll_operation {
-    hetcoll_operation(Engine &its_engine, const hetcoll_call &call, bool persistent)
-        : engine(its_engine), operation(its_engine, call, persistent)
+    hetcoll_operation(hetcoll_engine &engine, const hetcoll_call &call, hetcoll::Start start)
+        : queue(engine.queue), operation(engine.engine, call, start)
     {
     }
-    Engine &engine;
+    OperationQueue &queue;
     Operation operation;
     bool started = false;
 };
-
-Process &hetcoll::process_of(hetcoll_process *process) noexcept { return *process->process; }
 
 hetcoll_process *hetcoll_process_create(const hetcoll_settings *settings, char *message,
                                         size_t message_bytes)
@@ -111,12 +104,12 @@ void hetcoll_process_facts(const hetcoll_process *process, hetcoll_facts *facts)
 
 uint64_t hetcoll_process_counter(const hetcoll_process *process, hetcoll_counter counter)
 {
-    return process->process->counter(counter);
+    return process->process->counters().counter(counter);
 }
 
 void hetcoll_process_time_small(hetcoll_process *process, int change)
 {
-    process->process->time_small(change);
+    process->process->counters().time_small(change);
 }
 
 uint64_t hetcoll_trace_clock(const hetcoll_process *process)
@@ -147,38 +140,6 @@ void hetcoll_trace_call(hetcoll_process *process, const hetcoll_other_call *call
     trace->write(record);
 }
 
-void hetcoll_facts_merge(hetcoll_facts *into, const hetcoll_facts *other)
-{
-    // protocol 0 stands for "no common one" and stays.
-    if (into->protocol != other->protocol || into->priority != other->priority) {
-        into->protocol = 0;
-    }
-    into->may_have_gpu |= other->may_have_gpu;
-    into->small_limit = std::min(into->small_limit, other->small_limit);
-    into->chunk_bytes = std::min(into->chunk_bytes, other->chunk_bytes);
-    into->algorithm = std::min(into->algorithm, other->algorithm);
-    into->ipc = std::min(into->ipc, other->ipc);
-    into->collectives = std::min(into->collectives, other->collectives);
-    into->adapt_chunk = std::min(into->adapt_chunk, other->adapt_chunk);
-    into->reproducible = std::max(into->reproducible, other->reproducible);
-    into->user_ops = into->user_ops == other->user_ops ? into->user_ops : 0;
-    into->slot_bytes = std::min(into->slot_bytes, other->slot_bytes);
-    into->shares = into->shares == other->shares ? into->shares : HETCOLL_SHARES_DIFFER;
-    into->skew = std::min(into->skew, other->skew);
-    if (into->table_hash != other->table_hash || other->tables_differ != 0) {
-        into->tables_differ = 1;
-    }
-    into->table_hash = std::min(into->table_hash, other->table_hash);
-    if (into->aggregators != other->aggregators || other->aggregators_differ != 0) {
-        into->aggregators_differ = 1;
-    }
-    into->aggregators = into->aggregators_differ != 0 ? 0 : into->aggregators;
-    if (into->fixed_point != other->fixed_point || other->fixed_point_differs != 0) {
-        into->fixed_point_differs = 1;
-    }
-    into->fixed_point = std::min(into->fixed_point, other->fixed_point);
-}
-
 int hetcoll_facts_set_algorithm(hetcoll_facts *facts, const char *name, char *message,
                                 size_t message_bytes)
 {
@@ -194,18 +155,20 @@ int hetcoll_facts_set_algorithm(hetcoll_facts *facts, const char *name, char *me
 int hetcoll_facts_set_chunk_bytes(hetcoll_facts *facts, size_t chunk_bytes, char *message,
                                   size_t message_bytes)
 {
-    const hetcoll::Status status = hetcoll::check_chunk_bytes(chunk_bytes);
+    hetcoll_settings settings = hetcoll_default_settings();
+    settings.chunk_bytes = chunk_bytes;
+    const hetcoll::Status status = hetcoll::check_numbers(settings);
     if (!status.ok()) {
         std::snprintf(message, message_bytes, "%s", status.message().c_str());
         return 0;
     }
-    facts->chunk_bytes = static_cast<std::uint32_t>(chunk_bytes);
+    facts->chunk_bytes = chunk_bytes;
     return 1;
 }
 
 void hetcoll_process_offer_direct(hetcoll_process *process, const hetcoll_p2p *self, int tag)
 {
-    process->process->offer_direct(*self, tag);
+    process->process->store().offer_direct(*self, tag);
 }
 
 hetcoll_engine *hetcoll_engine_create(hetcoll_process *process, const hetcoll_p2p *p2p,
@@ -224,12 +187,12 @@ void hetcoll_engine_destroy(hetcoll_engine *engine) { delete engine; }
 namespace {
 
 // Behind nonblocking operations that are not complete.
-int run_in_queue(Engine &engine, Operation &operation)
+int run_in_queue(hetcoll_engine &engine, Operation &operation)
 {
-    const hetcoll_p2p &p2p = engine.p2p();
-    engine.queue().push(operation);
+    const hetcoll_p2p &p2p = engine.engine.p2p();
+    engine.queue.push(operation);
     while (!operation.is_complete()) {
-        engine.queue().step();
+        engine.queue.step();
         p2p.progress(p2p.context);
     }
     return operation.result();
@@ -248,13 +211,14 @@ int run_alone(Engine &engine, Operation &operation)
     return operation.result();
 }
 
-int run(Engine &engine, const hetcoll_call &call, const QueueTurn &turn)
+int run(hetcoll_engine &engine, const hetcoll_call &call, const QueueTurn &turn)
 {
-    Operation operation(engine, call);
+    Operation operation(engine.engine, call);
     try {
-        return turn.has_come() ? run_alone(engine, operation) : run_in_queue(engine, operation);
+        return turn.has_come() ? run_alone(engine.engine, operation)
+                               : run_in_queue(engine, operation);
     } catch (const std::bad_alloc &) {
-        hetcoll::log(engine.process().log(), 0, "hetcoll: %s failed: out of host memory",
+        hetcoll::log(engine.engine.process().log(), 0, "hetcoll: %s failed: out of host memory",
                      operation.mpi_name());
         return HETCOLL_ERROR_NO_MEMORY;
     }
@@ -264,24 +228,25 @@ int run(Engine &engine, const hetcoll_call &call, const QueueTurn &turn)
 
 int hetcoll_allreduce(hetcoll_engine *engine, const hetcoll_call *call)
 {
-    const QueueTurn turn(engine->engine.queue());
+    const QueueTurn turn(engine->queue);
     if (turn.has_come()) {
         if (const auto code = engine->engine.try_host(*call)) {
             return *code;
         }
     }
-    return run(engine->engine, *call, turn);
+    return run(*engine, *call, turn);
 }
 
 int hetcoll_collective(hetcoll_engine *engine, const hetcoll_call *call)
 {
-    return run(engine->engine, *call, QueueTurn(engine->engine.queue()));
+    return run(*engine, *call, QueueTurn(engine->queue));
 }
 
 hetcoll_operation *hetcoll_operation_create(hetcoll_engine *engine, const hetcoll_call *call,
                                             int persistent)
 {
-    return new (std::nothrow) hetcoll_operation(engine->engine, *call, persistent != 0);
+    return new (std::nothrow) hetcoll_operation(
+        *engine, *call, persistent != 0 ? hetcoll::Start::kPersistent : hetcoll::Start::kOnce);
 }
 
 int hetcoll_operation_start(hetcoll_operation *operation)
@@ -290,7 +255,7 @@ int hetcoll_operation_start(hetcoll_operation *operation)
         operation->operation.rewind();
     }
     try {
-        operation->engine.queue().push(operation->operation);
+        operation->queue.push(operation->operation);
     } catch (const std::bad_alloc &) {
         return HETCOLL_ERROR_NO_MEMORY;
     }
@@ -301,7 +266,7 @@ int hetcoll_operation_start(hetcoll_operation *operation)
 int hetcoll_operation_step(hetcoll_operation *operation, int *result)
 {
     if (!operation->operation.is_complete()) {
-        operation->engine.queue().step();
+        operation->queue.step();
     }
     if (!operation->operation.is_complete()) {
         return 0;

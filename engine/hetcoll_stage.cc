@@ -1,7 +1,8 @@
 // The boundary's functions for staging; no exception crosses it, and what throws is memory
 // exhaustion.
 #include "engine/hetcoll.h"
-#include "engine/stage.h"
+#include "engine/process/stage.h"
+#include "engine/process_handle.h"
 
 #include <cctype>
 #include <new>
@@ -19,7 +20,7 @@ struct hetcoll_stage {
 int hetcoll_stage_add(hetcoll_process *owner, hetcoll_stage **stage, void *buffer,
                       const void *first, int leave_ordinary)
 {
-    Process &process = hetcoll::process_of(owner);
+    Process &process = *owner->process;
     auto found = process.pointers().find(first);
     if (!found.ok()) {
         found = process.pointers().find(first); // once more: all depends on it
@@ -29,7 +30,7 @@ int hetcoll_stage_add(hetcoll_process *owner, hetcoll_stage **stage, void *buffe
         return 0;
     }
     if (*stage == nullptr) {
-        process.count(HETCOLL_STAGED_COLLECTIVE);
+        process.counters().count(HETCOLL_STAGED_COLLECTIVE);
         *stage = new (std::nothrow) hetcoll_stage(process);
     }
     if (*stage == nullptr) {

@@ -1,28 +1,31 @@
+# From the ground up: a room includes those above it in this list only (config/check_layers.sh).
 hetcoll_sources += \
-	engine/aggregation.h engine/aggregation.cc \
-	engine/aggregator_messages.h engine/aggregator_messages.cc \
-	engine/call_record.h \
-	engine/direct_probe.h engine/direct_probe.cc \
-	engine/engine.h engine/engine.cc engine/engine_schedules.cc \
-	engine/exchange.h engine/exchange.cc \
-	engine/executor.h engine/executor.cc \
-	engine/flags.h \
-	engine/hetcoll.h engine/hetcoll.cc engine/hetcoll_stage.cc \
-	engine/idle_sleep.h \
-	engine/mapped_call.h engine/mapped_call.cc \
-	engine/meeting.h engine/meeting.cc \
-	engine/node_group.h engine/node_group.cc \
-	engine/operation.h engine/operation.cc engine/operation_run.cc engine/operation_staged.cc \
-	engine/operation_late.cc \
-	engine/operation_record.cc \
-	engine/operation_classify.cc engine/operation_collective.cc \
-	engine/operation_fixed.cc engine/operation_in_network.cc engine/operation_parts.cc \
-	engine/operation_queue.h engine/operation_queue.cc \
-	engine/peers.h engine/peers.cc \
-	engine/pinned_pipe.h engine/pinned_pipe.cc \
-	engine/process.h engine/process.cc engine/process_store.cc \
-	engine/settings.h engine/settings.cc \
-	engine/stage.h engine/stage.cc \
-	engine/subgroup.h engine/subgroup.cc \
-	engine/trace.h engine/trace.cc \
-	engine/user_ops.h engine/user_ops.cc
+	engine/types/call.h engine/types/counters.h engine/types/facts.c engine/types/facts.h engine/types/settings.h \
+	engine/meeting/control_page.h engine/meeting/exchange.cc engine/meeting/exchange.h engine/meeting/flag_set.h engine/meeting/flags.h \
+	engine/meeting/meeting.cc engine/meeting/meeting.h engine/meeting/node_group.cc \
+	engine/meeting/node_group.h engine/meeting/subgroup.cc engine/meeting/subgroup.h \
+	engine/process/aggregator_list.cc engine/process/aggregator_list.h engine/process/call_record.h \
+	engine/process/counters.cc engine/process/counters.h engine/process/direct_probe.cc \
+	engine/process/direct_probe.h engine/process/notices.h engine/process/pinned_pipe.cc \
+	engine/process/pinned_pipe.h engine/process/process.cc engine/process/process.h \
+	engine/process/settings.cc engine/process/settings.h engine/process/stage.cc \
+	engine/process/stage.h engine/process/store.cc engine/process/store.h \
+	engine/process/topology_file.cc engine/process/topology_file.h engine/process/trace.cc \
+	engine/process/trace.h engine/process/user_ops.cc engine/process/user_ops.h \
+	engine/communicator/aggregation.cc engine/communicator/aggregation.h \
+	engine/communicator/aggregator_messages.cc engine/communicator/aggregator_messages.h \
+	engine/communicator/chooser.cc engine/communicator/chooser.h engine/communicator/engine.cc \
+	engine/communicator/engine.h engine/communicator/executor.cc engine/communicator/executor.h \
+	engine/communicator/known_peers.cc engine/communicator/known_peers.h \
+	engine/communicator/mapped_call.cc engine/communicator/mapped_call.h \
+	engine/communicator/peer_search.cc engine/communicator/peer_search.h engine/communicator/peers.cc \
+	engine/communicator/peers.h engine/communicator/reach_trial.cc engine/communicator/reach_trial.h \
+	engine/communicator/schedules.cc engine/communicator/schedules.h \
+	engine/call/allreduce.cc engine/call/call.cc engine/call/call.h engine/call/collective.cc \
+	engine/call/fixed_point.cc engine/call/idle_sleep.h engine/call/in_network.cc \
+	engine/call/late_ranks.cc engine/call/late_ranks.h engine/call/look.cc engine/call/operation.cc \
+	engine/call/operation.h engine/call/operation_queue.cc engine/call/operation_queue.h \
+	engine/call/publish.cc engine/call/report.cc engine/call/report.h engine/call/run.cc \
+	engine/call/ready.cc engine/call/small.cc engine/call/staged.cc engine/call/task.h \
+	engine/call/ways.h \
+	engine/hetcoll.h engine/hetcoll.cc engine/hetcoll_stage.cc engine/process_handle.h

@@ -47,12 +47,6 @@ void hetcoll_trace_call(struct hetcoll_process *process, const struct hetcoll_ot
     (void)call;
 }
 
-void hetcoll_facts_merge(struct hetcoll_facts *into, const struct hetcoll_facts *other)
-{
-    (void)into;
-    (void)other;
-}
-
 int hetcoll_facts_set_algorithm(struct hetcoll_facts *facts, const char *name, char *message,
                                 size_t message_bytes)
 {

@@ -6,7 +6,7 @@
  *     hetcoll_types_free(&types);                       // before MPI_Finalize
  *
  * Nothing to link: the operations are functions of this header, and work on host memory under any
- * MPI and any collective component. Where hetcoll serves the communicator it runs its own kernels
+ * MPI and any collective component. If hetcoll serves the communicator, it runs its own kernels
  * instead, on device memory too. Either way the bits are the same: a pair of numbers is combined in
  * float and rounded once, to nearest even; a NaN result is 0x7fff; MIN and MAX put -0 below +0 and
  * prefer a number to a NaN.
@@ -18,9 +18,9 @@
  * text HETCOLL_TYPES_MARK "float16:sum;" (or another type and operation). The recogniser reads
  * nothing unless the address is a multiple of 256, and then only that block, which lies in one page
  * with the function's first instruction and so can be read. Nothing but a function made by
- * HETCOLL_TYPES_OPERATION_ below has the text there: no other function begins in its block. Where
- * the compiler or processor is unknown there is no mark, and the operation stays correct but
- * unrecognised. The answer depends on the program alone, so ranks that run the same program agree.
+ * HETCOLL_TYPES_OPERATION_ below has the text there: no other function begins in its block. With an
+ * unknown compiler or processor there is no mark, and the operation is correct but not recognised.
+ * The answer depends on the program alone, so ranks that run the same program agree.
  */
 #ifndef HETCOLL_TYPES_H
 #define HETCOLL_TYPES_H

@@ -25,15 +25,15 @@
  * Handles in several threads at once need MPI_THREAD_MULTIPLE; a handle without progress_us needs
  * no more than the program does for itself.
  *
- * Memory. weights and update are host or device memory, a rank's both of the same. Where it is
- * device memory everything is computed there, and MPI gets device pointers: it is for an Open MPI
- * with hetcoll, or one that is CUDA-aware itself. As in a call of MPI, work on the legacy default
- * stream need not be finished before a call, other work must be; after it everything is complete
- * for every stream.
+ * Memory. weights and update are both host memory or both device memory on a rank. For device
+ * memory the library computes on the GPU and hands MPI device pointers, so it needs an Open MPI
+ * with hetcoll, or one that is CUDA-aware itself. As with a call of MPI, work on the legacy default
+ * stream need not be finished before a call; other work must be. After the call everything is
+ * complete for every stream.
  *
  * Every function but the last two returns HETCOLL_WSP_SUCCESS or one of the codes below. After
  * HETCOLL_WSP_ERR_ARGUMENT nothing has happened; after another error of step or flush the weights
- * are undefined, and the handle is only good for free.
+ * are undefined, and the handle can only be freed.
  */
 #ifndef HETCOLL_WSP_H
 #define HETCOLL_WSP_H
@@ -62,17 +62,18 @@ enum hetcoll_wsp_code {
 };
 
 #ifdef __cplusplus
-enum hetcoll_wsp_type : int { /* so that a value that is none can be looked at */
+enum hetcoll_wsp_type : int { /* so that the library may look at a wrong value */
 #else
 enum hetcoll_wsp_type {
 #endif
-    HETCOLL_WSP_FLOAT = 0,
-    HETCOLL_WSP_DOUBLE = 1,
-    HETCOLL_WSP_FLOAT16 = 2, /* IEEE 754 half: every addition is rounded to it */
-    HETCOLL_WSP_BFLOAT16 = 3
+                              HETCOLL_WSP_FLOAT = 0,
+                              HETCOLL_WSP_DOUBLE = 1,
+                              HETCOLL_WSP_FLOAT16 =
+                                  2, /* IEEE 754 half: every addition is rounded to it */
+                              HETCOLL_WSP_BFLOAT16 = 3
 };
 
-/* The same on all ranks. Begin with HETCOLL_WSP_OPTIONS and change what is to differ. */
+/* The same on all ranks. Begin with HETCOLL_WSP_OPTIONS and change what should differ. */
 struct hetcoll_wsp_options {
     int distance;       /* D, from 0 on. 0: every wave waits for all ranks, as with MPI_Allreduce */
     int steps_per_wave; /* k, from 1 on */
@@ -95,7 +96,7 @@ struct hetcoll_wsp_statistics { /* of this rank, since create */
     uint64_t waves_applied;     /* waves of all ranks that its weights have */
     uint64_t max_staleness;     /* most updates of another rank's earlier steps that a step began
                                    without */
-    uint64_t staleness_bound;   /* what it can be: (D + 1) k + in_flight - 2 */
+    uint64_t staleness_bound;   /* the most it can be: (D + 1) k + in_flight - 2 */
     double compute_ms;          /* between the library's calls: the program's own time */
     double blocked_ms;          /* waited for other ranks, or for messages */
     double mean_lead;           /* mean number of its own waves that were not complete on all ranks
@@ -105,10 +106,10 @@ struct hetcoll_wsp_statistics { /* of this rank, since create */
 
 typedef struct hetcoll_wsp hetcoll_wsp;
 
-/* Collective. `weights` are `count` elements, w0 of rank 0, which all ranks get; they are the
- * library's until free: the program reads them between two calls and does not write them. Takes
- * 2 D + 3 vectors of that size more, in the same kind of memory. `options` may be NULL. On an error
- * *wsp is NULL, on all ranks. */
+/* Collective. `weights` are `count` elements; all ranks get those of rank 0 as w0. They are the
+ * library's until free: the program may read them between two calls, but not write them. The
+ * library takes 2 D + 3 more vectors of that size, in the same kind of memory. `options` may be
+ * NULL. On an error *wsp is NULL, on all ranks. */
 HETCOLL_WSP_API int hetcoll_wsp_create(MPI_Comm comm, void *weights, size_t count,
                                        enum hetcoll_wsp_type type,
                                        const struct hetcoll_wsp_options *options,
@@ -119,22 +120,22 @@ HETCOLL_WSP_API int hetcoll_wsp_create(MPI_Comm comm, void *weights, size_t coun
  * before it returns. */
 HETCOLL_WSP_API int hetcoll_wsp_step(hetcoll_wsp *wsp, const void *update);
 
-/* Lets MPI make progress: for programs without progress_us, some times in a step. Never blocks. */
+/* Lets MPI make progress. For programs without progress_us, a few times per step. Never blocks. */
 HETCOLL_WSP_API int hetcoll_wsp_progress(hetcoll_wsp *wsp);
 
-/* Collective. Ends the wave under way, and waits for all: the weights are the same bits on all
- * ranks then. Save them only here. Ranks that ended fewer waves take part in the others' with
- * zeros; they may differ by D waves, beyond that a rank waits in step for ever. */
+/* Collective. Ends the wave under way and waits for all: then the weights have the same bits on all
+ * ranks. Save them only here. A rank that ended fewer waves takes part in the others' with zeros.
+ * Ranks may differ by D waves; beyond that a rank waits in step for ever. */
 HETCOLL_WSP_API int hetcoll_wsp_flush(hetcoll_wsp *wsp);
 
 HETCOLL_WSP_API int hetcoll_wsp_get_statistics(const hetcoll_wsp *wsp,
                                                struct hetcoll_wsp_statistics *statistics);
 
-/* Collective, any time between two waves. ranks[i] becomes those of rank i. */
+/* Collective, any time between two waves. ranks[i] becomes rank i's statistics. */
 HETCOLL_WSP_API int hetcoll_wsp_get_rank_statistics(hetcoll_wsp *wsp,
                                                     struct hetcoll_wsp_statistics *ranks);
 
-/* Collective: flushes, frees, and sets *wsp to NULL, also where the flush fails. Before
+/* Collective: flushes, frees, and sets *wsp to NULL, even if the flush fails. Call it before
  * MPI_Finalize. *wsp may be NULL. */
 HETCOLL_WSP_API int hetcoll_wsp_free(hetcoll_wsp **wsp);
 

@@ -78,9 +78,6 @@ std::size_t AllocationTable::forget(std::uintptr_t first, std::size_t bytes) noe
     return dropped;
 }
 
-std::size_t AllocationTable::clear() noexcept
-{
-    return forget(0, UINTPTR_MAX);
-}
+std::size_t AllocationTable::clear() noexcept { return forget(0, UINTPTR_MAX); }
 
 } // namespace hetcoll

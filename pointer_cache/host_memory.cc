@@ -12,8 +12,8 @@
 namespace hetcoll {
 namespace {
 
-// Below this size the stack of the main thread is believed: with an unlimited stack the reported
-// one reaches down to the next mapping, and others may be made in between.
+// The upper part of a reported stack that is trusted: with an unlimited stack the main thread's
+// reaches down to the next mapping, and new mappings may be made in between.
 constexpr std::uintptr_t kMostStackBytes = std::uintptr_t{64} << 20;
 
 struct StackRange {

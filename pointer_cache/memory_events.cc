@@ -23,8 +23,8 @@ constexpr int kEvents = kVmMapped | kVmUnmapped | kMemTypeAlloc | kMemTypeFree;
 constexpr int kPriority = -1000; // before the others: a release is announced before it happens
 constexpr int kUcsOk = 0;
 
-// UCX has what concerns CUDA in a module, which it loads when it begins to look for such memory
-// itself. Where there is none the proof fails later.
+// UCX keeps what concerns CUDA in a module, which it loads only when it begins to look for such
+// memory itself. If there is no such module, the proof fails later.
 void load_cuda_module(const void *of_libucm)
 {
     Dl_info info{};

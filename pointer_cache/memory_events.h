@@ -1,6 +1,6 @@
-// Events of memory being allocated and released anywhere in the process, from UCX's libucm, opened
-// at run time through libucs, without which libucm does not load. That it is there does not mean
-// that it sees CUDA's calls (Debian's does not): the caller proves it with a call of its own.
+// Events of memory being allocated and released anywhere in the process, from UCX's libucm. It is
+// opened at run time through libucs, because it does not load without that. A libucm that is there
+// need not see CUDA's calls (Debian's does not): the caller proves it with a call of its own.
 #pragma once
 
 #include "base/status.h"

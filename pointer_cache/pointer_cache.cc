@@ -17,7 +17,7 @@ void count(std::atomic<std::uint64_t> &counter) noexcept
     counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 
-// What libucm's events are good for.
+// How far libucm's events can be trusted.
 enum class Hooks : std::uint8_t { kUnused, kUnproven, kProving, kProven };
 
 // No CUDA memory can exist: nobody initialized the driver, it found no device, it is the toolkit's
@@ -75,8 +75,8 @@ struct PointerCache::Impl {
     void prove_events(const Driver &driver, CUcontext context) noexcept;
 };
 
-// True if the driver says that the pointer is in the allocation with this id. Any failure is left
-// to the full query, which words it.
+// True if the driver says that the pointer is in the allocation with this id. After any failure the
+// full query follows, and words the error.
 bool PointerCache::Impl::confirm(const Driver &driver, const void *pointer,
                                  std::uint64_t id) noexcept
 {

@@ -23,8 +23,8 @@ struct PointerInfo {
     CUcontext context = nullptr; // the allocation's; nullptr where it has none (VMM, pools): use
                                  // the primary context of `device`
     std::uint64_t buffer_id = 0; // of the allocation; 0 for host memory
-    std::uintptr_t base = 0;     // of the allocation
-    std::size_t bytes = 0;       // of the allocation
+    std::uintptr_t base = 0;     // of the allocation; of VMM memory, of the reserved addresses
+    std::size_t bytes = 0;       // of the same
     bool legacy_ipc = false;     // cuIpcGetMemHandle can export it
 };
 
@@ -45,8 +45,9 @@ class PointerCache {
 public:
     // `driver` outlives the cache. Makes no CUDA call. kHooked validates until the first device
     // pointer is found; an allocation of one byte, made and freed in that pointer's context, then
-    // proves that libucm reports such events. If it does not, or is not there, one line goes to the
-    // log and the cache goes on validating. A null `ucm_library` is the program itself, for tests.
+    // proves that libucm reports such events. If libucm does not report them, or is missing, one
+    // line goes to the log and the cache goes on validating. A null `ucm_library` is the program
+    // itself, for tests.
     static std::unique_ptr<PointerCache> create(const DriverLibrary &driver, PointerCacheMode mode,
                                                 const Log &log,
                                                 const char *ucm_library = "libucs.so.0");

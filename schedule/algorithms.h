@@ -1,9 +1,9 @@
 // The allreduce algorithms. Each returns what `rank` does among `size` ranks; every rank of a
 // communicator calls the same one. For one rank the schedule has no steps.
 //
-// Cost for n ranks, p the largest power of two not above n. A vector is what all elements weigh;
-// one round is one message each way. Where n is not p, the n - p ranks left over hand their part to
-// a neighbour first and take the result from it last: two more rounds of a whole vector each.
+// Cost for n ranks, p the largest power of two not above n. A vector is the size of all elements;
+// one round is one message each way. If n is not p, the n - p ranks left over hand their part to a
+// neighbour first and take the result from it last: two more rounds of a whole vector each.
 //
 //                        blocks   rounds      sent by a rank      reduced by a rank
 //   recursive doubling   1        log2(p)     log2(p) vectors     log2(p) vectors

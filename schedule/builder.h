@@ -18,14 +18,14 @@ struct Move {
 class ScheduleBuilder {
 public:
     explicit ScheduleBuilder(int block_count, int channel_count = 1);
-    // For who finds out by itself what waits for what: steps have no `after`, and whether their
-    // operand is in the input is not known. Costs nothing for a block.
+    // For callers that find out by themselves what waits for what: steps have no `after`, and where
+    // their operand lies is not known. Blocks cost nothing.
     [[nodiscard]] static ScheduleBuilder unordered() { return ScheduleBuilder(0); }
 
-    // Of the steps that follow. Requires 0 <= channel < channel_count.
+    // The channel of the steps that follow. Requires 0 <= channel < channel_count.
     void set_channel(int channel) noexcept { channel_ = static_cast<std::uint8_t>(channel); }
 
-    // Of the steps that follow.
+    // Whether the steps that follow go by message.
     void set_by_message(bool by_message) noexcept { by_message_ = by_message; }
 
     // The next step waits for all of this one, besides those that its blocks ask for.
@@ -43,7 +43,7 @@ public:
     int recv(int peer, BlockRange blocks); // the step's index
     void recv_reduce(int peer, BlockRange blocks);
     void add(const Move &move) { add(move.kind, move.peer, move.blocks); }
-    // From every peer, as one kernel where their memory can be read directly.
+    // From every peer, as one kernel if their memory can be read directly.
     void recv_reduce_all(std::span<const int> peers, BlockRange blocks);
 
     // The builder is empty afterwards.

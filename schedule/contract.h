@@ -20,8 +20,8 @@ struct Contract {
     int root = 0; // for kRoot
     // Each sum is the left fold of the parts, ((r0 op r1) op r2) .. in the order of their ranks.
     bool in_rank_order = false;
-    // Of the participants the first so many are ranks. The others, switches, hold nothing at first
-    // and need hold nothing at the end. 0: all are ranks.
+    // The first so many participants are ranks. The others, switches, hold nothing at first and
+    // need hold nothing at the end. 0: all are ranks.
     int ranks = 0;
 };
 
@@ -38,7 +38,7 @@ inline constexpr Contract kAllgather{.first = Holders::kOwner};
     return {.last = Holders::kRoot, .root = root};
 }
 
-// In rank order: where there is one switch.
+// `in_rank_order`: if there is one switch.
 [[nodiscard]] constexpr Contract allreduce_in_network(int ranks, bool in_rank_order) noexcept
 {
     return {.in_rank_order = in_rank_order, .ranks = ranks};

@@ -38,7 +38,7 @@ std::vector<Share> shares_of_others(int size, int rank)
 
 } // namespace
 
-// Everybody starts with another peer, so that no one waits at another's door.
+// Each rank starts with another peer, so that no two want the same one at once.
 void add_direct_reduce_scatter(ScheduleBuilder &steps, std::span<const Share> shares, int self)
 {
     std::vector<int> from;
@@ -101,7 +101,7 @@ Schedule build_direct_bcast(int rank, int size, int root)
     return std::move(steps).finish();
 }
 
-// Reduce-scatter and gather. The root has no share, so that it receives the vector only once; of
+// Reduce-scatter and gather. The root has no share, so that it receives the vector only once; with
 // two ranks it has the only one.
 Schedule build_direct_reduce(int rank, int size, int root)
 {

@@ -1,4 +1,4 @@
-// Exchanges of everybody with everybody in one round: no part travels further than once.
+// Exchanges of everybody with everybody in one round: every part travels at most once.
 #pragma once
 
 #include "schedule/builder.h"

@@ -34,11 +34,16 @@ public:
         return team_.ranks[number < left_over_ ? 2 * number + 1 : number + left_over_];
     }
 
-    // How many rounds `inner` rounds among the active ranks are in all: where ranks are left over,
-    // a first one and a last one more.
+    // How many rounds there are in all for `inner` rounds among the active ranks: a first and a
+    // last one more if ranks are left over.
     [[nodiscard]] static int round_count(int size, int inner) noexcept
     {
         return std::has_single_bit(static_cast<unsigned>(size)) ? inner : inner + 2;
+    }
+    // Messages of the whole range that one rank of a pair sends, and that it reduces.
+    [[nodiscard]] static int messages(int size) noexcept
+    {
+        return std::has_single_bit(static_cast<unsigned>(size)) ? 0 : 1;
     }
     // Round `number` of them; inner_round(i) is round i of an active rank.
     template <class InnerRound> [[nodiscard]] Round round(int number, int inner, BlockRange all,

@@ -3,12 +3,12 @@
 // calls the same one, with the same root. For one rank the schedule has no steps.
 //
 // What the schedules start from and end with is their Contract (contract.h). The share of rank r in
-// a reduce-scatter or an allgather is block r of `size` blocks. What a rank holds at first and need
-// not receive is not written: the result of such a block is the input, so that the caller runs an
+// a reduce-scatter or an allgather is block r of `size` blocks. A rank does not write what it holds
+// at first and need not receive. The result of such a block is the input, so the caller runs an
 // allgather and a broadcast in place, or copies first.
 //
-// Cost for n ranks. A vector is what all elements weigh, of a reduce-scatter and an allgather those
-// of all shares; one round is one message each way. Of a rank that is neither root nor leaf:
+// Cost for n ranks. A vector is the size of all elements: those of all shares in a reduce-scatter
+// or an allgather. One round is one message each way. For a rank that is neither root nor leaf:
 //
 //                          blocks  rounds           sent      reduced   blocks written
 //   ring reduce-scatter    n       n-1              (n-1)/n   (n-1)/n   n-1, its own among them
@@ -40,8 +40,8 @@ namespace hetcoll {
 [[nodiscard]] Schedule build_ring_allgather(int rank, int size);
 [[nodiscard]] Schedule build_direct_allgather(int rank, int size);
 
-// Require 0 <= root < size as well. Binomial for small vectors; direct where all ranks reach each
-// other equally fast; a chain where they lie in a line or the vector is large.
+// Require 0 <= root < size as well. Binomial for small vectors; direct if all ranks reach each
+// other equally fast; a chain if they lie in a line or the vector is large.
 [[nodiscard]] Schedule build_binomial_bcast(int rank, int size, int root);
 [[nodiscard]] Schedule build_direct_bcast(int rank, int size, int root);
 [[nodiscard]] Schedule build_chain_bcast(int rank, int size, int root);
@@ -49,9 +49,9 @@ namespace hetcoll {
 [[nodiscard]] Schedule build_direct_reduce(int rank, int size, int root);
 [[nodiscard]] Schedule build_chain_reduce(int rank, int size, int root);
 
-// Down or up packed trees at once, each hung up at the root, over its share of the vector and in a
-// channel of its own: for links without a ring. Require what build_trees() does, and `root` among
-// `ranks`.
+// Down or up all packed trees at once, for links without a ring. Each is hung up at the root and
+// has its share of the vector and a channel of its own. Require what build_trees() does, and `root`
+// among `ranks`.
 [[nodiscard]] Schedule build_trees_bcast(int rank, int root, std::span<const int> ranks,
                                          std::span<const TreeShape> trees);
 [[nodiscard]] Schedule build_trees_reduce(int rank, int root, std::span<const int> ranks,

@@ -58,7 +58,7 @@ public:
               bool over_trees)
         : groups_(groups), algorithm_(algorithm), segments_(segments),
           self_(find_place(rank, groups)), slices_(most_gpus(groups)),
-          slice_blocks_(algorithm.part_count(static_cast<int>(groups.nodes.size())))
+          slice_blocks_(algorithm.cost(static_cast<int>(groups.nodes.size())).parts)
     {
         for (const int other : group()) {
             if (other != group().front()) {
@@ -78,8 +78,8 @@ public:
     [[nodiscard]] int block_count() const override { return segments_ * slices_ * slice_blocks_; }
     [[nodiscard]] int channel_count() const override { return segments_; }
     [[nodiscard]] int round_count() const override { return far_rounds() + 2; }
-    // All segments at once would all leave the node at once, when its cards have waited for long.
-    // Two of them hide the latency of each other; of those over trees each tree has one.
+    // If all segments ran at once, all would leave the node at once, after its cards have waited
+    // long. Two segments hide each other's latency; over trees, each tree has one.
     [[nodiscard]] std::optional<RoundPlace> waits_for(int segment, int round) const override
     {
         const int at_once = std::max(2, static_cast<int>(places_.size()));
@@ -110,7 +110,7 @@ private:
     [[nodiscard]] int leader_of(int gpu) const { return node()[gpu].front(); }
     [[nodiscard]] int far_rounds() const
     {
-        return algorithm_.round_count(static_cast<int>(groups_.nodes.size()));
+        return algorithm_.cost(static_cast<int>(groups_.nodes.size())).rounds;
     }
 
     // Slice j belongs to leader floor(j * leaders / slices) of each node.
@@ -127,7 +127,7 @@ private:
     }
     [[nodiscard]] BlockRange whole(int segment) const { return blocks_of(segment, {0, slices_}); }
 
-    // Of the leaders of this node.
+    // The shares of this node's leaders.
     [[nodiscard]] std::vector<Share> shares(int segment) const
     {
         std::vector<Share> shares;
@@ -178,7 +178,7 @@ private:
         }
     }
 
-    // In this tree of the node, for every root; a heavy tree several times.
+    // This GPU's place in each tree of the node, for every root; a heavy tree counts several times.
     void find_places(const std::vector<TreeShape> &trees)
     {
         std::vector<int> leaders;

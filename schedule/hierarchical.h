@@ -16,7 +16,7 @@ using GpuGroup = std::vector<int>;        // ranks that share a GPU, the first o
 using NodeGroups = std::vector<GpuGroup>; // the GPUs of a node, at least one
 struct Groups {
     std::vector<NodeGroups> nodes;
-    // Of each node, over the places of its GPUs; a node, or all of them, may have none.
+    // The trees of each node, over the places of its GPUs. A node, or all of them, may have none.
     std::vector<std::vector<TreeShape>> trees{};
 };
 
@@ -34,8 +34,8 @@ inline constexpr int kMostSegments = 256; // a channel each
 // 3 On a node: allgather, the owners send their slices to the other leaders.
 // 4 On a GPU: the leader sends the result to the others.
 //
-// Phases 1 and 3 are exchanges of everybody with everybody. Where some GPUs of a node have no fast
-// link to each other they may go `over_trees`: slice by slice up a tree that hangs at the slice's
+// Phases 1 and 3 are exchanges of everybody with everybody. If some GPUs of a node have no fast
+// link to each other, they may go `over_trees`: slice by slice up a tree that hangs at the slice's
 // owner, and down the same tree (Blink's trees with one root a partition). A segment takes one of
 // its node's trees, in turn and as often as they weigh. Nodes without trees do as the others.
 //

@@ -1,17 +1,17 @@
 // Allreduce in the network: switches that reduce what their ports bring and send the sum back (Liu
 // et al., In-network aggregation with transport transparency for distributed training (NetReduce),
 // ASPLOS 2023). Switches are participants like ranks, so that one schedule is proved, simulated and
-// run: ranks are participants 0 to ranks-1, then come the leaf switches, then, where there are
-// several leaves, the spine that joins them.
+// run: ranks are participants 0 to ranks-1, then come the leaf switches, then, if there are several
+// leaves, the spine that joins them.
 //
 // A block is a message. A rank sends message k to its leaf, which adds what its ranks have sent, in
 // their order; the spine adds the leaves' sums likewise, and the result goes down again. A rank has
 // `window` messages on their way at most: it sends message k + window when result k has arrived.
 // So a switch needs memory for `window` messages a port, however long the vector is.
 //
-// Where a node has several ranks each of them is the owner of a slice of the vector: a ring's
-// reduce-scatter on the node, every owner's slice through the network, all of them at once, a
-// ring's allgather on the node (the paper's parallel NetReduce).
+// If a node has several ranks, each of them owns a slice of the vector: a ring's reduce-scatter on
+// the node, every owner's slice through the network, all of them at once, a ring's allgather on the
+// node (the paper's parallel NetReduce).
 //
 // Cost for M bytes in messages of m, n ranks on each node, 1 or 2 levels of switches h, rates B on
 // the node and C of its network card, latency a of a hop; 2h hops there and back, and a message is
@@ -22,7 +22,7 @@
 //   network 2h               1/n vector            2h a + M/C + (2h-1) m/C, if window m/C >= R;
 //                                                  else R for every window of messages
 //
-// The least that a rank sends where nobody reduces for it is 2(n-1)/n vectors: twice as much.
+// If nobody reduces for a rank, it sends at least 2(n-1)/n vectors: twice as much.
 #pragma once
 
 #include "schedule/schedule.h"
@@ -58,8 +58,8 @@ struct SwitchTree {
     return bytes == 0 ? 1 : static_cast<int>((bytes + message_bytes - 1) / message_bytes);
 }
 
-// What a switch does, step by step, for vectors of any length: no list is kept. Of a rank there are
-// few steps, a switch has some for every message and port.
+// What a switch does, step by step, for vectors of any length. It keeps no list: a rank has few
+// steps, but a switch has some for every message and port.
 //
 // A step waits for one other at most. Steps are in the order of the messages, and within a message:
 // receives of the ports in their order, the send up, the receive from above, sends to the ports.
@@ -82,7 +82,7 @@ public:
     [[nodiscard]] LazyStep at(std::int64_t index) const noexcept;
 
 private:
-    // Of one message of every slice.
+    // The steps of one message of every slice.
     [[nodiscard]] int steps_per_round() const noexcept { return slices_ * steps_per_message(); }
     [[nodiscard]] int steps_per_message() const noexcept
     {

@@ -1,8 +1,6 @@
 hetcoll_sources += \
 	schedule/algorithms.h \
 	schedule/builder.h schedule/builder.cc \
-	schedule/contract.h \
-	schedule/cost.h \
 	schedule/direct.h schedule/direct.cc \
 	schedule/fold.h \
 	schedule/halves.h \
@@ -10,18 +8,23 @@ hetcoll_sources += \
 	schedule/in_network.h schedule/in_network.cc \
 	schedule/match.h schedule/match.cc \
 	schedule/ordered.cc \
-	schedule/print.h schedule/print.cc \
 	schedule/program.h \
 	schedule/rabenseifner.cc \
 	schedule/recursive_doubling.cc \
-	schedule/replay.h schedule/replay.cc \
 	schedule/ring.cc \
 	schedule/rounds.h schedule/rounds.cc \
-	schedule/schedule.h \
-	schedule/verify.h schedule/verify.cc
+	schedule/schedule.h
 hetcoll_sources += \
-	schedule/rooted_trees.cc \
+	schedule/chain.cc \
 	schedule/trees.cc \
 	schedule/shares.h schedule/shares.cc \
 	schedule/tree_steps.h \
 	schedule/weighted.h schedule/weighted.cc
+
+hetcoll_tools_sources += \
+	schedule/binomial.cc \
+	schedule/contract.h \
+	schedule/cost.h \
+	schedule/print.h schedule/print.cc \
+	schedule/replay.h schedule/replay.cc \
+	schedule/verify.h schedule/verify.cc

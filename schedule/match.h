@@ -20,10 +20,10 @@ struct LocalStep {
     bool peer_from_input = false; // where the peer's operand is
 };
 
-// The steps of `mine` with a peer among `peers`: as many words does the rank need.
+// How many steps of `mine` have a peer among `peers`: the rank needs as many words.
 [[nodiscard]] int local_step_count(const Schedule &mine, std::span<const LocalSchedule> peers);
 
-// What is to be known of each step of `mine`, all -1 where its peer is not among `peers`. Words are
+// What a rank must know of each step of `mine`; all -1 if its peer is not among `peers`. Words are
 // dense, in list order, so a rank and its peers number the steps of each of them alike.
 //
 // Requires that `peers` are all other ranks of the node of `rank`, each once, and schedules that

@@ -9,14 +9,16 @@
 namespace hetcoll {
 namespace {
 
-int one_part_an_active_rank(int size)
-{
-    return static_cast<int>(std::bit_floor(static_cast<unsigned>(size)));
-}
-
 int halvings(int size) { return std::bit_width(static_cast<unsigned>(size)) - 1; }
 
-int rabenseifner_round_count(int size) { return Fold::round_count(size, 2 * halvings(size)); }
+// One part an active rank.
+TeamCost rabenseifner_cost(int size)
+{
+    const int parts = static_cast<int>(std::bit_floor(static_cast<unsigned>(size)));
+    const int folded = Fold::messages(size) * parts;
+    return {parts, Fold::round_count(size, 2 * halvings(size)), 2 * (parts - 1) + folded,
+            parts - 1 + folded};
+}
 
 // What a rank holds after some halvings: of the range that both hold, the lower rank keeps the
 // lower half. Neighbours come first: the large messages travel least, and groups stay consecutive
@@ -55,8 +57,7 @@ Round rabenseifner_round(const Team &team, BlockRange blocks, int number)
 
 } // namespace
 
-const TeamAlgorithm kRabenseifnerOfTeam{one_part_an_active_rank, rabenseifner_round_count,
-                                        rabenseifner_round};
+const TeamAlgorithm kRabenseifnerOfTeam{rabenseifner_cost, rabenseifner_round};
 
 Schedule build_rabenseifner(int rank, int size)
 {

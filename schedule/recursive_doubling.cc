@@ -7,11 +7,13 @@
 namespace hetcoll {
 namespace {
 
-int one_part(int) { return 1; }
-
 int exchanges(int size) { return std::bit_width(static_cast<unsigned>(size)) - 1; }
 
-int recursive_doubling_round_count(int size) { return Fold::round_count(size, exchanges(size)); }
+TeamCost recursive_doubling_cost(int size)
+{
+    const int most = exchanges(size) + Fold::messages(size);
+    return {1, Fold::round_count(size, exchanges(size)), most, most};
+}
 
 // Both ends of an exchange compute op(lower, higher): the groups that they stand for are
 // consecutive ranks, so this is one and the same expression, in rank order, and gives the same
@@ -28,8 +30,7 @@ Round recursive_doubling_round(const Team &team, BlockRange blocks, int number)
 
 } // namespace
 
-const TeamAlgorithm kRecursiveDoublingOfTeam{one_part, recursive_doubling_round_count,
-                                             recursive_doubling_round};
+const TeamAlgorithm kRecursiveDoublingOfTeam{recursive_doubling_cost, recursive_doubling_round};
 
 Schedule build_recursive_doubling(int rank, int size)
 {

@@ -84,7 +84,7 @@ private:
     {
         return schedules_[rank].steps[index];
     }
-    // The participants that are no switches.
+    // The participants that are not switches.
     [[nodiscard]] int rank_count() const
     {
         return contract_.ranks > 0 ? contract_.ranks : static_cast<int>(ranks_.size());
@@ -332,7 +332,7 @@ bool Replay::holds(Holders holders, int rank, int block) const
     return false;
 }
 
-// Whether what the rank holds at first, nobody else's part, is the sum already.
+// Whether what the rank holds at first is the sum already: nobody else has a part of it.
 bool Replay::stays_right(int rank, int block) const
 {
     const bool alone = contract_.first != Holders::kEveryRank || rank_count() == 1;

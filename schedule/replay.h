@@ -13,8 +13,8 @@ namespace hetcoll {
 // matches[rank][step] is the index of the step at the peer that takes or sends the message.
 using StepMatches = std::vector<std::vector<int>>;
 
-// Once with every step a message of its own, once with fused steps as one. Fails if the ranks
-// deadlock, or if a block ends as something else than the contract says, or as different
+// Runs them once with every step a message of its own, and once with fused steps as one. Fails if
+// the ranks deadlock, or if a block does not end as the contract says, or ends as different
 // expressions on different ranks. Requires what verify_schedules() proves before: valid steps,
 // matched messages, no races; and a contract that fits the schedules.
 [[nodiscard]] Status replay_schedules(std::span<const Schedule> schedules,

@@ -8,8 +8,6 @@
 namespace hetcoll {
 namespace {
 
-int one_part_a_rank(int size) { return size; }
-
 class Ring {
 public:
     Ring(const Team &team, BlockRange blocks)
@@ -46,14 +44,15 @@ private:
     int prev_, next_;
 };
 
-int rounds_of_a_half(int size) { return size - 1; }
-int rounds_of_both(int size) { return 2 * (size - 1); }
+TeamCost cost_of_both(int size) { return {size, 2 * (size - 1), 2 * (size - 1), size - 1}; }
+TeamCost cost_of_reduce_scatter(int size) { return {size, size - 1, size - 1, size - 1}; }
+TeamCost cost_of_allgather(int size) { return {size, size - 1, size - 1, 0}; }
 
 // The allgather goes on with the part that is final here, self+1: the same bits on every rank.
 Round ring_round(const Team &team, BlockRange blocks, int number)
 {
     const Ring ring(team, blocks);
-    const int half = rounds_of_a_half(static_cast<int>(team.ranks.size()));
+    const int half = static_cast<int>(team.ranks.size()) - 1;
     return number < half ? ring.reduce_scatter(team.place, number)
                          : ring.allgather(team.place + 1, number - half);
 }
@@ -71,10 +70,9 @@ Round ring_allgather_round(const Team &team, BlockRange blocks, int number)
 
 } // namespace
 
-const TeamAlgorithm kRingOfTeam{one_part_a_rank, rounds_of_both, ring_round};
-const TeamAlgorithm kRingReduceScatterOfTeam{one_part_a_rank, rounds_of_a_half,
-                                             ring_reduce_scatter_round};
-const TeamAlgorithm kRingAllgatherOfTeam{one_part_a_rank, rounds_of_a_half, ring_allgather_round};
+const TeamAlgorithm kRingOfTeam{cost_of_both, ring_round};
+const TeamAlgorithm kRingReduceScatterOfTeam{cost_of_reduce_scatter, ring_reduce_scatter_round};
+const TeamAlgorithm kRingAllgatherOfTeam{cost_of_allgather, ring_allgather_round};
 
 Schedule build_ring(int rank, int size) { return build_for_all(kRingOfTeam, rank, size); }
 

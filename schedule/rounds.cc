@@ -14,9 +14,9 @@ public:
         std::iota(everyone_.begin(), everyone_.end(), 0);
     }
 
-    [[nodiscard]] int block_count() const override { return algorithm_.part_count(size()); }
+    [[nodiscard]] int block_count() const override { return algorithm_.cost(size()).parts; }
     [[nodiscard]] int channel_count() const override { return 1; }
-    [[nodiscard]] int round_count() const override { return algorithm_.round_count(size()); }
+    [[nodiscard]] int round_count() const override { return algorithm_.cost(size()).rounds; }
     void add_round(ScheduleBuilder &to, int /*channel*/, int round) const override
     {
         for (const Move &move : algorithm_.round({everyone_, rank_}, {0, block_count()}, round)) {
@@ -57,7 +57,7 @@ Schedule build_program(const Program &program)
 void add_rounds(ScheduleBuilder &to, const TeamAlgorithm &algorithm, const Team &team,
                 BlockRange blocks)
 {
-    const int rounds = algorithm.round_count(static_cast<int>(team.ranks.size()));
+    const int rounds = algorithm.cost(static_cast<int>(team.ranks.size())).rounds;
     for (int number = 0; number < rounds; ++number) {
         for (const Move &move : algorithm.round(team, blocks, number)) {
             to.add(move);

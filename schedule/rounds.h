@@ -3,6 +3,7 @@
 // node and a slice.
 #pragma once
 
+#include "base/algorithm_list.h"
 #include "schedule/program.h"
 
 #include <memory>
@@ -11,8 +12,8 @@
 
 namespace hetcoll {
 
-// In ascending order, because the operand of the lower rank comes first: so all pairs of two groups
-// of ranks agree on which group's sum comes first.
+// In ascending order. The operand of the lower rank comes first, so all pairs of two groups of
+// ranks agree on which group's sum comes first.
 struct Team {
     std::span<const int> ranks;
     int place; // of this rank among them
@@ -23,14 +24,24 @@ struct Team {
 // if all ranks take the teams in the same order.
 using Round = std::vector<Move>;
 
+// Of the rank that has most to do.
+struct TeamCost {
+    int parts; // that the vector is cut into: blocks.count must be a multiple of it
+    int rounds;
+    int parts_sent, parts_reduced;
+};
+
 // Each round is made from its number alone, so nobody need hold them all.
 struct TeamAlgorithm {
-    int (*part_count)(int size); // blocks.count must be a multiple of it
-    int (*round_count)(int size);
+    TeamCost (*cost)(int size);
     Round (*round)(const Team &team, BlockRange blocks, int number);
 };
 
-extern const TeamAlgorithm kRingOfTeam, kRabenseifnerOfTeam, kRecursiveDoublingOfTeam;
+// kRingOfTeam and so on, for every row of that form.
+#define HETCOLL_DECLARE(constant, enumerator, name, counter, form, ...) \
+    HETCOLL_IF_TEAM(form, extern const TeamAlgorithm enumerator##OfTeam;, )
+HETCOLL_ALGORITHMS(HETCOLL_DECLARE)
+#undef HETCOLL_DECLARE
 // The ring's halves: the rank at place p begins or ends with part p.
 extern const TeamAlgorithm kRingReduceScatterOfTeam, kRingAllgatherOfTeam;
 

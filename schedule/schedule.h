@@ -32,27 +32,27 @@ struct Step {
     // in the send buffer. All blocks of one step agree.
     bool from_input;
     // Steps of this rank that must complete first (a send completes when its blocks have been read
-    // out): Schedule::after[after_first, after_first + after_count). Of one that has elements in
-    // common the same elements, of another one all.
+    // out): Schedule::after[after_first, after_first + after_count). It waits for the same elements
+    // of a step that has elements in common, and for all of any other.
     int after_first, after_count;
-    // A kRecvReduce that goes with the step before it: same blocks, another peer. Where the peers'
-    // memory can be read directly one kernel combines them all, in the order of the ranks. It
+    // A kRecvReduce that goes with the step before it: same blocks, another peer. If the peers'
+    // memory can be read directly, one kernel combines them all, in the order of the ranks. It
     // begins when all peers have started their sends, so these only offer their blocks: until the
     // kernel has read them they are incomplete, but keep nobody from starting the next send.
     bool fused = false;
-    // Goes by a message even where the peer's memory is mapped: through pinned host memory, which
-    // is a way of its own beside the links between GPUs.
+    // Goes by a message even if the peer's memory is mapped: through pinned host memory, a way of
+    // its own beside the links between GPUs.
     bool by_message = false;
-    // Of a kRecvReduce: result = op(local operand, received), whatever the ranks are. For a
+    // For a kRecvReduce: result = op(local operand, received), whatever the ranks are. For a
     // participant that has no part of its own, but holds the sum of others' (in_network.h).
     bool local_first = false;
-    // Independent lane. Steps of one channel start in list order, channels do not wait for each
-    // other but through `after`.
+    // Independent lane. Steps of one channel start in list order; channels wait for each other only
+    // through `after`.
     std::uint8_t channel = 0;
 };
 
 // In each channel a rank starts its sends in list order and its receives in list order (each list
-// for itself), so messages of one pair of ranks match by their channel alone. A schedule is free of
+// by itself), so messages of one pair of ranks match by their channel alone. A schedule is free of
 // deadlock even if a rank has one send and one receive a channel in flight and sends are
 // synchronous: verify_schedules() proves it.
 struct Schedule {

@@ -30,7 +30,7 @@ std::vector<int> shares_of_rates(std::span<const double> rates)
         const double weight = time * rate - 1;
         weights.push_back(weight < kLeastWeight ? 0 : weight);
     }
-    // Of one or two equal ranks each has as much to pass on as it can.
+    // One rank, or two equal ones, get no weight, and equal shares.
     if (std::all_of(weights.begin(), weights.end(), [](double weight) { return weight == 0; })) {
         return std::vector<int>(rates.size(), 1);
     }

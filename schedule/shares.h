@@ -1,4 +1,4 @@
-// How much of a vector each rank should own where ranks do not reach the fabric equally fast.
+// How much of a vector each rank should own if ranks do not reach the fabric equally fast.
 //
 // Among P ranks that all reach each other, rank i at the rate b_i in each direction: if rank i
 // reduces the share w_i of the vector M for all, and hands the sum to all, it sends and receives
@@ -33,9 +33,9 @@ inline constexpr int kShareParts = 1024;
 // rank. Requires one rank and more, rates positive.
 [[nodiscard]] std::vector<int> shares_of_rates(std::span<const double> rates);
 
-// In proportion to the weights, none negative, some positive. Equal ones become 1, so that a vector
-// is cut no finer than it must be; others by largest remainder, of which the lower rank has the
-// first.
+// Shares in proportion to the weights, of which none is negative and some are positive. Equal
+// weights become 1, so that a vector is cut no finer than it must be. Others go by largest
+// remainder; on a tie the lower rank comes first.
 [[nodiscard]] std::vector<int> shares_of_weights(std::span<const double> weights);
 
 } // namespace hetcoll

@@ -15,7 +15,7 @@ struct TreePlace {
     std::vector<int> children;
 };
 
-// Of `rank` in a tree of ranks[v], v a vertex.
+// The place of `rank` in a tree whose vertex v is ranks[v].
 [[nodiscard]] TreePlace place_of(int rank, std::span<const int> ranks, const TreeShape &tree);
 
 // The same tree, hung up at another vertex.

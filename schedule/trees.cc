@@ -109,13 +109,13 @@ void add_way_down(ScheduleBuilder &steps, const TreePlace &place, BlockRange blo
     }
 }
 
-// A sum is computed on the way up alone and copied on the way down: the same bits on every rank.
+// A sum is computed only on the way up and copied on the way down: the same bits on every rank.
 // With one channel a tree, the way down would wait until the way up has started its last chunk.
 Schedule build_trees(int rank, std::span<const int> ranks, std::span<const TreeShape> trees,
                      int host_parts)
 {
     const Weights weights = weigh(trees);
-    // So many blocks that the host's part can be cut for the ring, and the rest for the trees.
+    // Enough blocks to cut the host's part for the ring, and the rest for the trees.
     const bool hybrid = host_parts > 0;
     const int size = static_cast<int>(ranks.size());
     const int tree_blocks = hybrid ? (kHostParts - host_parts) * size : 1; // of the divisor

@@ -246,8 +246,8 @@ Status check_contract(std::span<const Schedule> schedules, const Contract &contr
     }
     if (size > 0 && says(Holders::kOwner) && schedules[0].block_count % size != 0) {
         return error(Errc::kInvalid,
-                     "the number of blocks, %d, is no multiple of the %d ranks: they have no equal "
-                     "shares",
+                     "the number of blocks, %d, is not a multiple of the %d ranks: they have no "
+                     "equal shares",
                      schedules[0].block_count, size);
     }
     return Status();

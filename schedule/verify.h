@@ -13,13 +13,12 @@ namespace hetcoll {
 //
 // - Each send meets exactly one receive, in order between each pair of ranks and in each channel,
 //   of the same blocks.
-// - Fused steps have their blocks and channel in common with the step before, and their peers
-// differ.
+// - Fused steps have the same blocks and channel as the step before, and other peers.
 // - No step races another: two steps of a rank that touch one block, at least one of them writing,
 //   are ordered by `after`, through steps that touch this block. So the order also holds chunk by
 //   chunk: a chunk of a step need only wait for the same elements of the steps in its `after`.
 //   The input counts as the same memory as the result (MPI_IN_PLACE).
-// - from_input says of each step where its operand is.
+// - from_input says where each step's operand is.
 // - Nothing deadlocks, even if a rank has one send and one receive a channel in flight, each in
 //   list order, a send ends only when its receive has started, and a kRecv starts only after its
 //   `after`. A kRecvReduce may start before: it receives beside the vector. Nor if fused steps are

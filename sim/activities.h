@@ -14,12 +14,12 @@ public:
     // numbers of actors.
     virtual void send(int peer, int channel, double bytes, int token) = 0;
     virtual void receive(int peer, int channel, int token) = 0;
-    // Between the hosts of two actors, who need not know.
+    // Copies between the hosts of two actors; neither need know.
     virtual void copy(int from, int to, double bytes, int token) = 0;
-    // So many bytes through the memory of the actor's host.
+    // Moves so many bytes through the memory of the actor's host.
     virtual void work(double bytes, int token) = 0;
 
-    // Until one of them has ended. Requires that some have not.
+    // Waits until one of them has ended. Requires that some have not.
     [[nodiscard]] virtual int wait() = 0;
     virtual void sleep_us(double us) = 0;
 };

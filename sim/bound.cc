@@ -22,7 +22,7 @@ bool is_any(const Link & /*link*/) { return true; }
 bool is_pcie(const Link &link) { return link.kind == LinkKind::kPcie; }
 bool is_network(const Link &link) { return link.kind == LinkKind::kNetwork; }
 
-// What a node's adapters send: no more than reaches them.
+// The rate at which a node's adapters send: no more than reaches them.
 double node_out(const Topology &node)
 {
     double gbps = 0;

@@ -13,7 +13,7 @@ namespace hetcoll {
 //
 // Small vectors: ceil(log2 nodes) messages between nodes one after the other, and the way of the
 // vector to its node's network card and back: copies out and in and the ranks' two meetings on the
-// node. On one node a kernel and its two meetings.
+// node. On one node: a kernel and its two meetings.
 struct Bound {
     double bandwidth_us = 0, latency_us = 0;
     [[nodiscard]] double us() const noexcept

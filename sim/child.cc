@@ -49,7 +49,7 @@ Result<ChildOutcome> run_in_child(const Platform &platform, const std::vector<Si
     if (got != sizeof result.outcome || status != 0) {
         return error(Errc::kNoMemory,
                      "the simulation of %zu ranks ended by %s %d: it needs some 100 KB for each "
-                     "rank, take fewer nodes where memory is short",
+                     "rank, take fewer nodes if memory is short",
                      actors.size(), WIFSIGNALED(status) ? "signal" : "status",
                      WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
     }

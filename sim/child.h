@@ -1,5 +1,5 @@
-// A simulation in a process of its own: SimGrid has one engine a process, and what a simulation
-// needed goes with it.
+// A simulation in a process of its own: SimGrid has one engine per process, and the memory of a
+// simulation goes with its process.
 #pragma once
 
 #include "base/status.h"
@@ -17,7 +17,7 @@ struct ChildOutcome {
     SimCost cost;
 };
 
-// An error if the process dies, as where memory is short.
+// An error if the process dies, as it may if memory is short.
 [[nodiscard]] Result<ChildOutcome> run_in_child(const Platform &platform,
                                                 const std::vector<SimActor> &actors);
 

@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kHeader = "hetcoll cluster 1";
 constexpr double kMostUs = 1e6;
 
-// NaN, which is in no range, if the word is no number.
+// NaN, which is in no range, if the word is not a number.
 double parse_number(const std::string &word)
 {
     double value = 0;
@@ -76,7 +76,7 @@ private:
         if (words[0] == "network") {
             return parse_network(words);
         }
-        return error(Errc::kInvalid, "'%s' begins no line, write name, nodes or network",
+        return error(Errc::kInvalid, "'%s' cannot begin a line, write name, nodes or network",
                      words[0].c_str());
     }
 
@@ -89,14 +89,14 @@ private:
             count != std::floor(count)) {
             return error(Errc::kInvalid,
                          "nodes: write 'nodes COUNT TOPOLOGY', COUNT from 1 to %d, and 'memory "
-                         "GBPS' behind it where the GPUs' memory is known",
+                         "GBPS' after it if the rate of the GPUs' memory is known",
                          kMostNodes);
         }
         kind.count = static_cast<int>(count);
         if (memory) {
             const double gbps = parse_number(words[4]);
             if (!(gbps >= kMinLinkGbps && gbps <= kMaxLinkGbps)) {
-                return error(Errc::kInvalid, "memory '%s' is no rate in GB/s", words[4].c_str());
+                return error(Errc::kInvalid, "memory '%s' is not a rate in GB/s", words[4].c_str());
             }
             kind.memory_gbps = gbps;
         }
@@ -154,8 +154,8 @@ private:
             }
             if (!taken) {
                 return error(Errc::kInvalid,
-                             "network: '%s' is none of latency US, rack NODES, uplinks COUNT, gbps "
-                             "RATE and middle_latency US, or without a value in its range",
+                             "network: '%s' is not one of latency US, rack NODES, uplinks COUNT, "
+                             "gbps RATE and middle_latency US, or has no value in its range",
                              words[i].c_str());
             }
         }
@@ -172,7 +172,7 @@ private:
     Cluster cluster_;
 };
 
-// By the first line that is no comment.
+// By the first line that is not a comment.
 bool is_cluster(const std::string &text)
 {
     std::istringstream lines(text);

@@ -51,8 +51,8 @@ inline constexpr int kMostNodes = 16384;
                                             const std::string &shipped_folder);
 
 // FILE, or FILE:GPUS, or the name of a shipped one: a cluster file, or a topology file, which is a
-// node of a cluster with one switch that is never full. `nodes`: so many of them, the first of a
-// cluster; 0: all, or one.
+// node of a cluster with one switch that is never full. `nodes`: the first so many of a cluster
+// file, or so many like the topology file; 0: all, or one.
 [[nodiscard]] Result<Cluster> read_cluster(const std::string &name, int nodes,
                                            const std::string &shipped_folder);
 

@@ -75,7 +75,7 @@ public:
     [[nodiscard]] bool knows_order() const override { return false; }
 
 private:
-    // Of its last receive. Earlier channels are fed first.
+    // The place of the round's last receive. Earlier channels are fed first.
     [[nodiscard]] StepPlace place_of(const RoundPlace &round) const
     {
         return {round.channel, last_receive_[static_cast<std::size_t>(round.channel)]

@@ -24,11 +24,11 @@ public:
 
     [[nodiscard]] virtual int block_count() const = 0;
     [[nodiscard]] virtual int channel_count() const = 0;
-    // The next few steps of a channel; none: that was all.
+    // The next few steps of a channel; none when it has no more.
     [[nodiscard]] virtual std::vector<FedStep> next(int channel) = 0;
-    // False: `after` is left empty. Then of two steps of a channel that touch a block, at least one
-    // of them writing, the later waits for the earlier. That is the order that ScheduleBuilder
-    // writes down, but for what is implied.
+    // False: `after` is left empty. The later of two steps of a channel then waits for the earlier
+    // one if both touch a block and at least one writes it. ScheduleBuilder writes down the same
+    // order, except what is implied.
     [[nodiscard]] virtual bool knows_order() const = 0;
 };
 

@@ -48,8 +48,7 @@ private:
             static_cast<void>(activities.wait());
         }
         if (algorithm_ != Algorithm::kLeader || rank == 0) {
-            const bool writes_all =
-                algorithm_ == Algorithm::kTwoShot || algorithm_ == Algorithm::kLeader;
+            const bool writes_all = !row_of(algorithm_).has(Trait::kOwnResult);
             activities.sleep_us(links.launch_us + (writes_all ? kRemoteWriteUs : 0));
             const double share = algorithm_ == Algorithm::kTwoShot ? bytes_ / size_ : bytes_;
             int begun = 0;

@@ -2,7 +2,7 @@
 # part of the component.
 if HAVE_SIMGRID
 noinst_LTLIBRARIES += libhetcoll_sim.la
-libhetcoll_sim_la_LIBADD = libhetcoll.la $(SIMGRID_LIBS)
+libhetcoll_sim_la_LIBADD = $(SIMGRID_LIBS)
 endif
 libhetcoll_sim_la_SOURCES = \
 	sim/activities.h \

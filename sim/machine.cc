@@ -63,7 +63,7 @@ public:
         return true;
     }
 
-    // A node of this kind: its links come behind those that are there.
+    // A node of this kind; its links are added to those that are there.
     [[nodiscard]] SimNode place(Platform &platform) const
     {
         const int first = static_cast<int>(platform.links.size());
@@ -188,7 +188,7 @@ private:
         return path;
     }
 
-    // All adapters that no other is nearer than.
+    // The nearest adapters: several if they are equally near.
     std::vector<int> nearest(int gpu, const std::vector<int> &nics) const
     {
         std::vector<int> best;

@@ -21,8 +21,9 @@ struct MachineOptions {
     MessagePath path = MessagePath::kDirect;
     bool maps = true;       // ranks of a node read each other's memory where links join them
     bool both_ways = false; // ranks have a second host, which sends messages on the node too
-    // Transfers share links: of all, where one kernel reads and writes whole vectors; of the GPUs'
-    // ports to switches, where all of a node read all others at once.
+    // Which links transfers share. `shares`: all, where one kernel reads and writes whole vectors.
+    // `shares_ports`: the GPUs' ports to switches, where all ranks of a node read all others at
+    // once.
     bool shares = false, shares_ports = false;
     // Switches are hosts: racks' switches, then the one in the middle if there are several racks. A
     // rack has one link to the middle then: nothing else crosses it.

@@ -6,12 +6,13 @@
 
 namespace hetcoll {
 
-// One direction of a way that bytes take. Whoever sends both ways uses two of them.
+// One direction of a way that bytes take. A way in both directions is two of them.
 struct SimLink {
     double gbps = 0;
     double latency_us = 0;
-    // Transfers at once, the others wait in turn: a link carries chunks one after the other. Links
-    // side by side taken as one carry as many as they are. 0: any number, for delays.
+    // How many transfers it carries at once; the others wait in turn, because a link carries chunks
+    // one after the other. Links side by side that are taken as one carry as many as they are. 0:
+    // any number, for delays.
     int flows = 1;
 };
 

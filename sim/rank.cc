@@ -42,7 +42,7 @@ void SimRank::run(Activities &activities)
 // All that can be done now. False: nothing is left to do.
 bool SimRank::advance()
 {
-    for (bool applied = true; applied;) { // what one channel has done another may wait for
+    for (bool applied = true; applied;) { // another channel may wait for what one has done
         applied = false;
         for (int c = plan_.first_channel; c < plan_.last_channel; ++c) {
             applied = apply_received(c) || applied;
@@ -60,7 +60,7 @@ bool SimRank::advance()
     return more;
 }
 
-// Slots go to the channels that have messages; in the rounds that are known at first, which have
+// Slots go to the channels that have messages in the rounds that are known at first: those have
 // messages if later ones do.
 void SimRank::find_slots()
 {
@@ -123,7 +123,7 @@ void SimRank::take(Channel &channel, int number, FedStep fed)
     channel.live.push_back(std::move(live));
 }
 
-// How many bytes of the step, from its first on, are dealt with by all that it comes after.
+// How many bytes of the step, from its first on, are done by all steps that it must wait for.
 std::size_t SimRank::ready_bytes(const Live &live) const
 {
     std::size_t ready = live.bytes;
@@ -211,7 +211,7 @@ void SimRank::start_receives(int number)
     }
 }
 
-// In order, what has arrived and may be written. True if some of it has been.
+// Applies, in order, what has arrived and may be written. True if it has applied any.
 bool SimRank::apply_received(int number)
 {
     Channel &channel = channels_[static_cast<std::size_t>(number)];

@@ -1,7 +1,7 @@
-// One rank that runs its schedule in simulated time, as engine/executor.h does in real time: the
-// same chunks, slots, lanes and channels, each step after those that it must wait for. What it
-// simplifies: a pull that reads several peers begins at each of them when that one is ready, and
-// what a peer may read is offered a few chunks ahead of its reader.
+// One rank that runs its schedule in simulated time, as engine/communicator/executor.h does in real
+// time: the same chunks, slots, lanes and channels, each step after those that it must wait for.
+// What it simplifies: a pull that reads several peers begins at each of them when that one is
+// ready, and what a peer may read is offered a few chunks ahead of its reader.
 #pragma once
 
 #include "sim/activities.h"

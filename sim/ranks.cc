@@ -9,8 +9,8 @@
 namespace hetcoll {
 namespace {
 
-// As the records of real ranks would say it: of one node, or one GPU a node; of others there are
-// none.
+// The rates that the records of real ranks would give: on one node, or with one GPU per node. Other
+// clusters have none.
 std::vector<double> rates_of(const Cluster &cluster, const Ranks &ranks)
 {
     const bool one_each = cluster.node_count() == ranks.size();

@@ -1,5 +1,5 @@
 // Who is where in a cluster, and what its communicator of one rank a GPU would know: what
-// engine/peers.h finds out on a real one.
+// engine/communicator/peers.h finds out on a real one.
 #pragma once
 
 #include "sim/cluster.h"

@@ -5,6 +5,7 @@
 #include <simgrid/s4u.hpp>
 
 #include <algorithm>
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <string>
@@ -48,8 +49,8 @@ private:
     std::unique_ptr<sg::Engine> engine_;
 };
 
-// Every gateway is in a zone of its own, or in that of its node: a router beside zones makes routes
-// that lack links, without a word.
+// Every gateway is in a zone of its own, or in that of its node: a router beside zones silently
+// makes routes that lack links.
 class Zones {
 public:
     explicit Zones(const Platform &platform) : platform_(platform)
@@ -160,12 +161,12 @@ public:
     void send(int peer, int channel, double bytes, int token) override
     {
         ++transfers_;
-        Queue &queue = queue_of(peer, channel, true);
+        Queue &queue = queue_of(peer, channel, Direction::kSend);
         add(queue, queue.box->put_async(&nothing_, whole(bytes)), token);
     }
     void receive(int peer, int channel, int token) override
     {
-        Queue &queue = queue_of(peer, channel, false);
+        Queue &queue = queue_of(peer, channel, Direction::kReceive);
         add(queue, queue.box->get_async<void>(&nowhere_), token);
     }
     void copy(int from, int to, double bytes, int token) override
@@ -228,8 +229,10 @@ private:
         running_.push_back(std::move(activity));
         known_.emplace_back(token, queue);
     }
-    Queue &queue_of(int peer, int channel, bool sends)
+    enum class Direction : std::uint8_t { kReceive, kSend };
+    Queue &queue_of(int peer, int channel, Direction direction)
     {
+        const bool sends = direction == Direction::kSend;
         const std::uint64_t key = std::uint64_t{static_cast<std::uint32_t>(peer)} << 10 |
                                   static_cast<unsigned>(channel) << 1 | (sends ? 1U : 0U);
         Queue &queue = queues_[key];

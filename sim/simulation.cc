@@ -1,8 +1,5 @@
 #include "sim/simulation.h"
 
-#include "schedule/algorithms.h"
-#include "schedule/rounds.h"
-#include "schedule/weighted.h"
 #include "sim/kernels.h"
 #include "sim/meeting_time.h"
 #include "sim/rank.h"
@@ -14,10 +11,6 @@
 
 namespace hetcoll {
 namespace {
-
-// As engine/engine.cc: where whole vectors are exchanged each rank would overwrite what the other
-// one reads.
-bool uses_mapping(Algorithm algorithm) { return algorithm != Algorithm::kRecursiveDoubling; }
 
 std::vector<int> node_runs(const Ranks &ranks)
 {
@@ -55,36 +48,13 @@ Query query_of(const Ranks &ranks, const SimCall &call, const RankShares &shares
     return query;
 }
 
-// What one rank runs, as Engine::build() makes it, but round by round where it is long.
-std::unique_ptr<StepFeed> feed_of(const Ranks &ranks, const SimCall &call, const Choice &choice,
-                                  std::span<const int> shares, int rank)
-{
-    const int size = ranks.size();
-    switch (choice.algorithm) {
-    case Algorithm::kRing: return feed_program(program_for_all(kRingOfTeam, rank, size));
-    case Algorithm::kHierarchical:
-        return feed_program(
-            hierarchical_program(rank, ranks.groups, between_nodes_of(choice.between_nodes),
-                                 hierarchy_segments(call.bytes), choice.over_trees));
-    case Algorithm::kTree:
-        return feed_schedule(build_trees(rank, ranks.trees.ranks, ranks.trees.trees,
-                                         host_parts(ranks.query.links, size, call.bytes)));
-    case Algorithm::kOrdered:
-        return feed_schedule(choice.node_by_node ? build_ordered(rank, node_runs(ranks))
-                                                 : build_ordered(rank, size));
-    case Algorithm::kWeighted:
-        return feed_schedule(build_weighted(rank, shares, weighted_segments(call.bytes, size)));
-    default: return feed_schedule(build_schedule(choice.algorithm, rank, size));
-    }
-}
-
 class ScheduleRun {
 public:
     ScheduleRun(const Cluster &cluster, const Ranks &ranks, const SimCall &call,
                 const Choice &choice, std::span<const int> shares)
-        : cluster_(cluster), ranks_(ranks), call_(call), choice_(choice), shares_(shares),
-          hybrid_(choice.algorithm == Algorithm::kTree &&
-                  host_parts(ranks.query.links, ranks.size(), call.bytes) > 0)
+        : cluster_(cluster), ranks_(ranks), call_(call), choice_(choice),
+          spec_(schedule_spec(choice, call.bytes, ranks.query.links, ranks.size())),
+          runs_(node_runs(ranks)), shares_(shares), hybrid_(spec_.host_parts > 0)
     {
     }
 
@@ -115,13 +85,27 @@ public:
 private:
     [[nodiscard]] bool maps() const
     {
-        return uses_mapping(choice_.algorithm) && ranks_.query.links.gpu_gbps > 0;
+        return !row_of(choice_.algorithm).has(Trait::kWholeVectors) &&
+               ranks_.query.links.gpu_gbps > 0;
+    }
+
+    // What one rank runs, as Engine::build() makes it, but round by round where that can be.
+    [[nodiscard]] std::unique_ptr<StepFeed> feed_of(int rank) const
+    {
+        const ScheduleParts parts{.ranks = ranks_.size(),
+                                  .runs = runs_,
+                                  .trees = &ranks_.trees,
+                                  .groups = &ranks_.groups,
+                                  .shares = shares_};
+        auto program = schedule_program(spec_, rank, parts);
+        return program ? feed_program(std::move(program))
+                       : feed_schedule(build_schedule(spec_, rank, parts));
     }
 
     [[nodiscard]] SimRankPlan plan(int rank) const
     {
         SimRankPlan plan;
-        plan.feed = feed_of(ranks_, call_, choice_, shares_, rank);
+        plan.feed = feed_of(rank);
         plan.count = call_.bytes / call_.element_bytes;
         plan.element_bytes = call_.element_bytes;
         plan.chunk_bytes = choice_.chunk_bytes;
@@ -156,6 +140,8 @@ private:
     const Ranks &ranks_;
     const SimCall &call_;
     const Choice &choice_;
+    ScheduleSpec spec_;
+    std::vector<int> runs_;
     std::span<const int> shares_;
     bool hybrid_;
 };
@@ -189,7 +175,7 @@ Result<SimResult> simulate(const Cluster &cluster, const Ranks &ranks, const Sim
     if (!choice.ok()) {
         return choice.take_status();
     }
-    Result<ChildOutcome> run = runs_as_schedule(choice->algorithm)
+    Result<ChildOutcome> run = row_of(choice->algorithm).is_schedule()
                                    ? ScheduleRun(cluster, ranks, call, *choice, shares.shares).run()
                                    : run_kernels(cluster, ranks, call, choice->algorithm);
     if (!run.ok()) {

@@ -44,11 +44,15 @@ struct Arguments {
 
 void add_options(CLI::App &app, Arguments &to)
 {
-    app.add_option("--listen", to.listen, "where workers connect: an address of this machine")
+    app.add_option("--listen", to.listen,
+                   "the address of this machine to listen at; workers connect there")
         ->type_name("HOST:PORT")
         ->required();
-    app.add_option("--key", to.key, "file with the key, mode 0600")->type_name("FILE")->required();
-    app.add_option("--spine", to.spine, "send the sums of part of a job's ranks there: a leaf")
+    app.add_option("--key", to.key, "the file with the key, mode 0600")
+        ->type_name("FILE")
+        ->required();
+    app.add_option("--spine", to.spine,
+                   "be a leaf: serve a part of a job's ranks, and send their sums there")
         ->type_name("HOST:PORT");
     app.add_option("--window", to.options.most_window, "most messages of a communicator in flight")
         ->type_name("N")
@@ -65,7 +69,7 @@ void add_options(CLI::App &app, Arguments &to)
         ->check(CLI::Range(0.1, 86400.0))
         ->capture_default_str();
     app.add_option("--silence-seconds", to.silence_seconds,
-                   "give up a TCP connection whose other machine has not answered for so long")
+                   "give up a TCP connection when the other machine has not answered for so long")
         ->type_name("S")
         ->check(CLI::Range(1, 86400))
         ->capture_default_str();
@@ -174,7 +178,7 @@ hetcoll::Status run(Arguments &arguments)
     }
     const int signals = open_signals();
     if (signals < 0) {
-        return error(Errc::kUnsupported, "signalfd failed: %s, so it could not be ended",
+        return error(Errc::kUnsupported, "signalfd failed: %s, so nobody could end it",
                      std::strerror(errno));
     }
     Result<std::unique_ptr<Wire>> wire = open_ucx_wire(*listen);
@@ -204,7 +208,8 @@ int main(int argc, char **argv)
     } catch (const CLI::ParseError &problem) {
         return app.exit(problem) == 0 ? 0 : 2;
     }
-    // One that starts anew need not wait until TCP has forgotten the old one's connections.
+    // An aggregator that starts again need not wait until TCP has forgotten the old one's
+    // connections.
     setenv("UCX_TCP_CM_REUSEADDR", "y", 0);
     if (const hetcoll::Status status = run(arguments); !status.ok()) {
         std::fprintf(stderr, "hetcoll_aggregator: %s\n", status.message().c_str());

@@ -2,6 +2,7 @@
 // own here: add_X_options() and show_X().
 #include "tools/info_explain.h"
 #include "tools/info_model.h"
+#include "tools/info_schedule.h"
 #include "tools/info_topology.h"
 #include "tools/info_trace.h"
 
@@ -9,6 +10,7 @@
 
 #include <cstdio>
 #include <optional>
+#include <utility>
 
 namespace {
 
@@ -17,10 +19,32 @@ struct Requests {
     hetcoll::CallRequest call;
     hetcoll::ModelRequest model;
     hetcoll::ExplainRequest explain;
+    hetcoll::ScheduleRequest schedule;
     hetcoll::TraceRequest trace;
 };
 
-hetcoll::Result<std::string> show(const Requests &requests)
+// What to print, and the exit status.
+using Shown = std::pair<std::string, int>;
+
+hetcoll::Result<Shown> show_schedule(const Requests &requests)
+{
+    std::optional<hetcoll::Topology> topology;
+    if (requests.topology.wanted) {
+        hetcoll::Result<hetcoll::Topology> loaded = load_topology(requests.topology);
+        if (!loaded.ok()) {
+            return loaded.take_status();
+        }
+        topology = std::move(*loaded);
+    }
+    hetcoll::Result<hetcoll::Proved> shown =
+        show_schedule(requests.schedule, requests.call, topology ? &*topology : nullptr);
+    if (!shown.ok()) {
+        return shown.take_status();
+    }
+    return Shown{std::move(shown->text), shown->ok ? 0 : 1};
+}
+
+hetcoll::Result<std::string> show_other(const Requests &requests)
 {
     if (!requests.trace.files.empty()) {
         return show_trace(requests.trace);
@@ -43,6 +67,18 @@ hetcoll::Result<std::string> show(const Requests &requests)
                : show_explanation(requests.explain, requests.call, &*topology);
 }
 
+hetcoll::Result<Shown> show(const Requests &requests)
+{
+    if (!requests.schedule.name.empty()) {
+        return show_schedule(requests);
+    }
+    hetcoll::Result<std::string> text = show_other(requests);
+    if (!text.ok()) {
+        return text.take_status();
+    }
+    return Shown{std::move(*text), 0};
+}
+
 } // namespace
 
 int main(int argc, char **argv)
@@ -53,6 +89,7 @@ int main(int argc, char **argv)
     add_call_options(app, requests.call);
     add_model_options(app, requests.model);
     add_explain_options(app, requests.explain);
+    add_schedule_options(app, requests.schedule);
     add_trace_options(app, requests.trace);
     try {
         app.parse(argc, argv);
@@ -61,16 +98,17 @@ int main(int argc, char **argv)
     }
     requests.topology.wanted = app.count("--topology") > 0;
     if (!requests.topology.wanted && !requests.model.wanted && !requests.explain.wanted &&
-        !requests.explain.fingerprint && requests.trace.files.empty()) {
+        !requests.explain.fingerprint && requests.schedule.name.empty() &&
+        requests.trace.files.empty()) {
         std::fprintf(stderr, "hetcoll_info: nothing to show, write --topology, --model, --explain, "
-                             "--fingerprint or --trace, or look at --help\n");
+                             "--schedule, --fingerprint or --trace, or look at --help\n");
         return 2;
     }
-    const hetcoll::Result<std::string> text = show(requests);
-    if (!text.ok()) {
-        std::fprintf(stderr, "hetcoll_info: %s\n", text.status().message().c_str());
+    const hetcoll::Result<Shown> shown = show(requests);
+    if (!shown.ok()) {
+        std::fprintf(stderr, "hetcoll_info: %s\n", shown.status().message().c_str());
         return 1;
     }
-    std::fputs(text->c_str(), stdout);
-    return 0;
+    std::fputs(shown->first.c_str(), stdout);
+    return shown->second;
 }

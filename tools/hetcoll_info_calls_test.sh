@@ -20,7 +20,7 @@ says 0 'between nodes, over trees on them' --explain --bytes 16M --ranks 16 --no
 says 0 'served by  tree' --explain --bytes 4M --ranks 5 --topology "$machines/dgx1v-01234.topology"
 says 0 'asked for, tree, cannot run here' $call --algorithm tree
 says 0 'it is asked for' $call --algorithm ring
-says 1 "--algorithm 'rings' is none" $call --algorithm rings
+says 1 "--algorithm 'rings' is not one" $call --algorithm rings
 says 1 'how large a vector?' --explain --ranks 4
 says 1 'the topology has 8' --explain --bytes 4M --ranks 9 --topology "$machines/dgx1v.topology"
 

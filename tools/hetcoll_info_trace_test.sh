@@ -39,9 +39,9 @@ says 0 'allreduce          8M        2     8.4 MB device  open_mpi           sta
     line 0 101 8 host small 400 ',"failed":true'
     head -c 5000 /dev/zero
 } >"$work/bad"
-says 0 "$work/bad:2 is skipped: it is no JSON object" --trace "$work/bad"
-says 0 "$work/bad:3 is skipped: 'bytes' is no count" --trace "$work/bad"
-says 0 "$work/bad:4 is skipped: 'bytes' is no count" --trace "$work/bad"
+says 0 "$work/bad:2 is skipped: it is not a JSON object" --trace "$work/bad"
+says 0 "$work/bad:3 is skipped: 'bytes' is not a count" --trace "$work/bad"
+says 0 "$work/bad:4 is skipped: 'bytes' is not a count" --trace "$work/bad"
 says 0 '2 calls of 1 rank' --trace "$work/bad"
 says 0 '1 failed' --trace "$work/bad"
 grep -q ':6 is skipped' "$work/out" && failures=$((failures + 1))

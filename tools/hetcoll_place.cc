@@ -23,16 +23,17 @@ void add_options(CLI::App &app, Request &request)
     for (int i = 0; i < hetcoll::kPolicyCount; ++i) {
         names.emplace_back(hetcoll::policy_name(static_cast<hetcoll::Policy>(i)));
     }
-    app.add_option("file", request.file, "the cluster and the model, as docs/placement.md says")
+    app.add_option("file", request.file,
+                   "the file with the cluster and the model; docs/placement.md has the format")
         ->required();
     CLI::Option *const allocation =
         app.add_option("--allocation", request.allocation,
-                       "show this one: NP, ED, HD or ED-local; without it all are compared")
+                       "show this allocation: NP, ED, HD or ED-local; default: compare all")
             ->check(CLI::IsMember(names));
     app.add_flag("--rankfile", request.rank_file, "print a rank file for mpirun")
         ->needs(allocation);
     app.add_option("--in-flight", request.in_flight,
-                   "minibatches under way in a worker; default: as many as it has stages")
+                   "minibatches in flight in a worker; default: as many as it has stages")
         ->check(CLI::Range(1, 1000));
     app.add_option("--batch", request.batch,
                    "samples to split over the workers; default: the file's batch for each")

@@ -85,7 +85,7 @@ runs()
     local hosts=$1 expected=$2
     shift 2
     # shellcheck disable=SC2016
-    timeout 60 "$MPIRUN" "$@" -H "$hosts" --rankfile "$work/rankfile" sh -c 'echo "$OMPI_COMM_WORLD_RANK $(uname -n) $(
+    timeout 900 "$MPIRUN" "$@" -H "$hosts" --rankfile "$work/rankfile" sh -c 'echo "$OMPI_COMM_WORLD_RANK $(uname -n) $(
         sed -n "s/^# rank $OMPI_COMM_WORLD_RANK has GPU //p" "'"$work"'/rankfile")"' 2>&1 </dev/null | sort >"$work/out"
     [ "$(cat "$work/out")" = "$expected" ]
     verdict $? "mpirun takes the rank file of $hosts"

@@ -1,6 +1,6 @@
 // hetcoll_sim: MPI_Allreduce on a cluster that need not exist, by the schedules that hetcoll runs.
-#include "bench/commit.h"
-#include "bench/host.h"
+#include "measure/commit.h"
+#include "measure/host.h"
 #include "sim/bound.h"
 #include "sim/in_network.h"
 #include "tools/sim_options.h"
@@ -42,9 +42,10 @@ Result<std::vector<Asked>> asked_algorithms(const SimOptions &options, const Ran
         } else if (const auto algorithm = find_algorithm(name)) {
             asked.push_back({name, algorithm, false});
         } else {
-            return error(Errc::kInvalid,
-                         "--algorithm '%s' is none of hetcoll's: hetcoll_info --explain lists them",
-                         name.c_str());
+            return error(
+                Errc::kInvalid,
+                "--algorithm '%s' is not one of hetcoll's: hetcoll_info --explain lists them",
+                name.c_str());
         }
     }
     return asked;
@@ -56,9 +57,9 @@ const char *path_name(const SimOptions &options, const Ranks &ranks, Algorithm a
         return "small";
     }
     const bool one_node = ranks.query.nodes == 1;
-    return one_node && algorithm != Algorithm::kRecursiveDoubling ? "mapped"
-           : options.path == MessagePath::kDirect                 ? "direct"
-                                                                  : "bounce";
+    return one_node && !row_of(algorithm).has(Trait::kWholeVectors) ? "mapped"
+           : options.path == MessagePath::kDirect                   ? "direct"
+                                                                    : "bounce";
 }
 
 class Tool {
@@ -138,19 +139,18 @@ private:
         return options_.measurements.empty() ? Status() : write_measurements_file(*cluster, ranks);
     }
 
-    // A table chooses among what runs at a size. Of what takes a message a rank and more, one after
-    // the other, a table for many ranks needs no measurement.
+    // A table chooses among what runs at a size. A table for many ranks needs no measurement of
+    // what takes one message per rank or more, one after the other.
     [[nodiscard]] bool is_wanted(const Ranks &ranks, std::size_t bytes, const Asked &asked) const
     {
         constexpr int kMostRanksInALine = 256;
-        const bool in_line =
-            asked.forced == Algorithm::kRing || asked.forced == Algorithm::kOrdered;
+        const bool in_line = asked.forced && row_of(*asked.forced).has(Trait::kInLine);
         if (options_.algorithms.front() == "all" && in_line && ranks.size() > kMostRanksInALine) {
             return false;
         }
         return options_.measurements.empty() || !asked.forced ||
                (contains(available_at(ranks, bytes <= options_.small_limit), *asked.forced) &&
-                asked.forced != Algorithm::kOrdered);
+                !row_of(*asked.forced).has(Trait::kWhenAsked));
     }
 
     // What hetcoll_tune makes a table of.

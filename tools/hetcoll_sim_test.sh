@@ -30,7 +30,7 @@ expect "weighted shares" " weighted  *mapped " \
     "$tool/hetcoll_sim" --topology "$machines/pcie8.topology" --bytes 1M --algorithm weighted --shares 2,1,1,1,1,1,1,0
 expect "no such shares" "coll_hetcoll_shares '2;1' is unknown" \
     "$tool/hetcoll_sim" --topology "$machines/pcie8.topology" --bytes 1M --shares "2;1"
-expect "an unknown algorithm" "'rings' is none of hetcoll's" \
+expect "an unknown algorithm" "'rings' is not one of hetcoll's" \
     "$tool/hetcoll_sim" --topology "$machines/awan64.cluster" --nodes 4 --bytes 8 --algorithm rings
 expect "too many nodes" "has 64 nodes, --nodes asks for 65" \
     "$tool/hetcoll_sim" --topology "$machines/awan64.cluster" --nodes 65 --bytes 8

@@ -435,8 +435,8 @@ int run(const TuneOptions &options)
         return options.quick ? 0 : 1;
     }
     if (machine->emulated && options.output.empty()) {
-        say("the GPU here is emulated, its times are no GPU's, so no table is installed: hetcoll "
-            "goes by its model; --output FILE writes one to try");
+        say("the GPU here is emulated and its times are not a GPU's, so no table is installed: "
+            "hetcoll goes by its model; --output FILE writes a table to try");
         return options.quick ? 0 : 1;
     }
     const Status status = tune(options, *machine, output, start);

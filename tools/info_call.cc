@@ -1,9 +1,13 @@
 #include "tools/info_call.h"
 
+#include "tools/info_collective.h"
+
 #include <CLI/CLI.hpp>
 
 #include <cstdarg>
 #include <cstdio>
+#include <numeric>
+#include <utility>
 
 namespace hetcoll {
 
@@ -11,23 +15,38 @@ void add_call_options(CLI::App &app, CallRequest &request)
 {
     constexpr int kMost = 1 << 20;
     const CLI::Range counts(1, kMost);
-    app.add_option("--bytes", request.bytes, "with --model, --explain: the vector's size, as 4M")
+    app.add_option("--bytes", request.bytes,
+                   "with --model, --explain, --schedule: the vector's size, such as 4M")
         ->delimiter(',')
         ->transform(CLI::AsSizeValue(false))
         ->type_name("SIZE,...");
-    app.add_option("--ranks", request.ranks, "with --explain: ranks of the communicator")
+    app.add_option("--ranks", request.ranks,
+                   "with --explain, --schedule: ranks of the communicator")
         ->check(counts)
         ->type_name("N");
-    app.add_option("--nodes", request.nodes, "with --model, --explain: nodes they are on (1)")
+    app.add_option("--nodes", request.nodes,
+                   "with --model, --explain, --schedule: nodes that the ranks are on (1)")
         ->check(counts)
         ->type_name("N");
     app.add_option("--ranks-per-node", request.ranks_per_node,
-                   "with --model, --explain: ranks on each node")
+                   "with --model, --explain, --schedule: ranks on each node")
         ->check(counts)
         ->type_name("N");
     app.add_option("--ranks-per-gpu", request.ranks_per_gpu,
-                   "with --explain: most ranks that share a GPU (1)")
+                   "with --explain, --schedule: most ranks that share a GPU (1)")
         ->check(counts)
+        ->type_name("N");
+    std::vector<std::string> collectives = collective_names();
+    collectives.emplace_back("allreduce");
+    app.add_option("--collective", request.collective,
+                   "with --explain, --schedule: another collective on device memory (allreduce)")
+        ->check(CLI::IsMember(collectives))
+        ->type_name("NAME");
+    app.add_option("--shares", request.shares, "with --explain, --schedule: as coll_hetcoll_shares")
+        ->type_name("LIST");
+    app.add_option("--aggregators", request.aggregators,
+                   "with --explain, --schedule: how many coll_hetcoll_aggregators names (0)")
+        ->check(CLI::Range(0, kMost))
         ->type_name("N");
 }
 
@@ -69,7 +88,39 @@ Result<Query> parse_call(const CallRequest &request)
         return error(Errc::kInvalid, "%d ranks on a GPU are more than the %d on a node",
                      query.ranks_per_gpu, shape.max);
     }
+    query.aggregators = request.aggregators;
+    query.slices = query.nodes > 1 && shape.min == shape.max ? shape.max : 1;
     return query;
+}
+
+Result<NodesView> view_of(const Query &query, const Topology *topology)
+{
+    if (topology != nullptr) {
+        return view_nodes(*topology, query);
+    }
+    NodesView view;
+    if (node_shape(query).max > 1 && (query.nodes > 1 || query.ranks_per_gpu > 1)) {
+        view.available |= bit(Algorithm::kHierarchical);
+    }
+    return view;
+}
+
+Result<RankShares> shares_of(const CallRequest &request, const Query &query,
+                             const Topology *topology, const Links &links)
+{
+    auto setting = parse_shares(request.shares);
+    if (!setting.ok()) {
+        return setting.take_status();
+    }
+    std::vector<double> rates;
+    if (topology != nullptr && query.nodes <= 1 && query.ranks_per_gpu <= 1) {
+        std::vector<int> gpus(static_cast<std::size_t>(query.ranks));
+        std::iota(gpus.begin(), gpus.end(), 0);
+        rates = port_gbps(*topology, gpus);
+    }
+    return rank_shares(*setting, query.ranks, std::move(rates),
+                       links.gpu_gbps > 0 ? links.gpu_gbps : links.host_gbps,
+                       query.forced == Algorithm::kWeighted);
 }
 
 std::string format(const char *pattern, ...)

@@ -1,8 +1,12 @@
-// The call that hetcoll_info --model and --explain talk about, as the command line has it.
+// The call that hetcoll_info --model, --explain and --schedule are about, as the command line has
+// it.
 #pragma once
 
 #include "base/status.h"
+#include "topology/topology.h"
 #include "tuning/choice.h"
+#include "tuning/rank_shares.h"
+#include "tuning/topology_links.h"
 
 #include <cstddef>
 #include <string>
@@ -20,14 +24,22 @@ struct CallRequest {
     int nodes = 1;
     int ranks_per_node = 0; // 0: ranks over nodes
     int ranks_per_gpu = 1;
+    std::string collective = "allreduce";
+    std::string shares = "off"; // as coll_hetcoll_shares
+    int aggregators = 0;
 };
 
 void add_call_options(CLI::App &app, CallRequest &request);
 
-// 4194304 as "4M"; what is no multiple stays a number.
+// 4194304 as "4M"; a number that is not a multiple stays as it is.
 [[nodiscard]] std::string print_bytes(std::size_t bytes);
 // A query with the ranks and where they are; an error if the numbers contradict each other.
 [[nodiscard]] Result<Query> parse_call(const CallRequest &request);
+// What nodes like `topology` can do; null: nothing is known of the links.
+[[nodiscard]] Result<NodesView> view_of(const Query &query, const Topology *topology);
+// The shares of the query's ranks. A node's topology tells the rates of its own GPUs only.
+[[nodiscard]] Result<RankShares> shares_of(const CallRequest &request, const Query &query,
+                                           const Topology *topology, const Links &links);
 // printf into a string.
 [[gnu::format(printf, 1, 2)]] std::string format(const char *pattern, ...);
 

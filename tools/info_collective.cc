@@ -11,7 +11,7 @@
 namespace hetcoll {
 namespace {
 
-// Who serves it where hetcoll has no schedule of its own for it.
+// Who serves it if hetcoll has no schedule of its own for it.
 enum class Kind : std::uint8_t { kMoves, kReduces, kNoBuffers };
 
 struct Collective {

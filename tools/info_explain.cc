@@ -2,14 +2,12 @@
 
 #include "tools/info_collective.h"
 #include "tuning/model.h"
-#include "tuning/rank_shares.h"
 #include "tuning/table.h"
 #include "tuning/topology_links.h"
 
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
-#include <numeric>
 
 namespace hetcoll {
 namespace {
@@ -97,31 +95,29 @@ const char *obstacle(Algorithm algorithm, const Query &query, bool small)
     if (query.reproducible && allowed(everything) == 0) {
         return "no left fold in rank order";
     }
-    if (algorithm == Algorithm::kOrdered) {
+    const AlgorithmRow &row = row_of(algorithm);
+    if (row.has(Trait::kWhenAsked)) {
         return "for reproducible sums, or where it is forced";
     }
-    if (small && !contains(kSmallAlgorithms, algorithm)) {
+    if (small && row.sizes == Sizes::kLarge) {
         return "above the small limit only";
     }
-    if (!small && contains(kSmallOnlyAlgorithms, algorithm)) {
+    if (!small && row.sizes == Sizes::kSmall) {
         return "up to the small limit only";
     }
-    switch (algorithm) {
-    case Algorithm::kOneShot:
-    case Algorithm::kTwoShot:
-    case Algorithm::kLeader:
-    case Algorithm::kCopyIn:
+    switch (row.needs) {
+    case Needs::kMessages: break;
+    case Needs::kOneNode:
         return query.nodes > 1 ? "one node only"
                                : "needs 2 to 16 ranks whose GPUs reach each other";
-    case Algorithm::kTree:
+    case Needs::kTrees:
         return query.nodes > 1 ? "one node only"
                                : "needs 3 or more GPUs with links between them, no switch";
-    case Algorithm::kWeighted: return "needs shares: coll_hetcoll_shares, --shares";
-    case Algorithm::kHierarchical:
-        return "needs several ranks on a node, and several nodes or shared GPUs";
-    case Algorithm::kInNetwork: return "needs aggregators: coll_hetcoll_aggregators, --aggregators";
-    default: return "cannot run";
+    case Needs::kShares: return "needs shares: coll_hetcoll_shares, --shares";
+    case Needs::kGroups: return "needs several ranks on a node, and several nodes or shared GPUs";
+    case Needs::kAggregators: return "needs aggregators: coll_hetcoll_aggregators, --aggregators";
     }
+    return "cannot run";
 }
 
 std::string print_costs(const Query &query, const Choice &choice, bool small)
@@ -184,9 +180,7 @@ std::string explain(Query query, const NodesView &view, std::size_t small_limit,
         text += format(", %s between nodes%s", algorithm_name(choice.between_nodes),
                        choice.over_trees ? ", over trees on them" : "");
     }
-    if (contains(kMessageAlgorithms | bit(Algorithm::kTree) | bit(Algorithm::kHierarchical) |
-                     bit(Algorithm::kWeighted),
-                 choice.algorithm)) {
+    if (row_of(choice.algorithm).is_schedule()) {
         text += format(", chunks of %zu bytes", choice.chunk_bytes);
     }
     return text + "\nbecause    " + print_source(choice, query, table) + "\n" +
@@ -205,61 +199,37 @@ Result<Query> parse_query(const ExplainRequest &request, const CallRequest &call
     query->op = request.op == "sum" ? OpClass::kSum : OpClass::kOther;
     query->element_bytes = request.element_bytes;
     query->reproducible = request.reproducible;
-    query->aggregators = request.aggregators;
-    const NodeShape shape = node_shape(*query);
-    query->slices = query->nodes > 1 && shape.min == shape.max ? shape.max : 1;
     query->chunk_bytes = request.chunk_bytes;
     if (request.algorithm != "auto") {
         query->forced = find_algorithm(request.algorithm);
         if (!query->forced) {
             return error(Errc::kInvalid,
-                         "--algorithm '%s' is none of hetcoll's: without it, all are listed",
+                         "--algorithm '%s' is not one of hetcoll's: without it, all are listed",
                          request.algorithm.c_str());
         }
     }
     return query;
 }
 
-NodesView view_unknown(const Query &query)
-{
-    NodesView view;
-    if (node_shape(query).max > 1 && (query.nodes > 1 || query.ranks_per_gpu > 1)) {
-        view.available |= bit(Algorithm::kHierarchical);
-    }
-    return view;
-}
-
-// What coll_hetcoll_shares makes of the ranks of the call; empty: it is off. A node's topology
-// tells no more than the rates of its own GPUs.
-Result<std::string> add_shares(const ExplainRequest &request, const Query &query,
+// What coll_hetcoll_shares makes of the ranks of the call; empty: it is off.
+Result<std::string> add_shares(const CallRequest &request, const Query &query,
                                const Topology *topology, NodesView &view)
 {
-    auto setting = parse_shares(request.shares);
-    if (!setting.ok()) {
-        return setting.take_status();
+    Result<RankShares> shares = shares_of(request, query, topology, view.links);
+    if (!shares.ok()) {
+        return shares.take_status();
     }
-    std::vector<double> rates;
-    if (topology != nullptr && query.nodes <= 1 && query.ranks_per_gpu <= 1) {
-        std::vector<int> gpus(static_cast<std::size_t>(query.ranks));
-        std::iota(gpus.begin(), gpus.end(), 0);
-        rates = port_gbps(*topology, gpus);
-    }
-    const double otherwise = view.links.gpu_gbps > 0 ? view.links.gpu_gbps : view.links.host_gbps;
-    const RankShares shares = rank_shares(*setting, query.ranks, std::move(rates), otherwise,
-                                          query.forced == Algorithm::kWeighted);
     std::string text;
-    for (const int share : shares.shares) {
+    for (const int share : shares->shares) {
         text += (text.empty() ? "shares     " : ",") + std::to_string(share);
     }
     if (!text.empty()) {
         view.available |= bit(Algorithm::kWeighted);
-        view.links.weighted_gbps = shares.vector_gbps();
+        view.links.weighted_gbps = shares->vector_gbps();
         return text + format(", a vector at %.4g GB/s\n", view.links.weighted_gbps);
     }
-    if (setting->kind != ShareSetting::Kind::kOff) {
-        text = std::string("shares     none: ") + shares.why_none + "\n";
-    }
-    return text;
+    return request.shares == "off" ? ""
+                                   : std::string("shares     none: ") + shares->why_none + "\n";
 }
 
 Result<Table> select_table(const ExplainRequest &request)
@@ -275,31 +245,22 @@ Result<Table> select_table(const ExplainRequest &request)
 
 void add_explain_options(CLI::App &app, ExplainRequest &request)
 {
-    auto *explain =
-        app.add_flag("--explain", request.wanted,
-                     "which algorithm serves a call, by which rule, and what the others "
-                     "would cost; with --topology FILE on nodes like that");
+    auto *explain = app.add_flag("--explain", request.wanted,
+                                 "show which algorithm serves a call, by which rule, and what the "
+                                 "others would cost; with --topology FILE, on nodes like that");
     app.add_flag("--fingerprint", request.fingerprint,
-                 "what a tuning table knows this machine by, or a machine like FILE of --topology");
-    std::vector<std::string> collectives = collective_names();
-    collectives.emplace_back("allreduce");
-    app.add_option("--collective", request.collective,
-                   "with --explain: who serves another collective on device memory (allreduce)")
-        ->needs(explain)
-        ->check(CLI::IsMember(collectives))
-        ->type_name("NAME");
+                 "show what a tuning table knows this machine by, or with --topology FILE a "
+                 "machine like that");
     app.add_option("--table", request.table, "with --explain: a tuning table")
         ->needs(explain)
         ->type_name("FILE");
-    app.add_option("--machine", request.machine, "with --table: whose rules, if it has several")
+    app.add_option("--machine", request.machine,
+                   "with --table: the machine whose rules to take, if it has several")
         ->needs(explain)
         ->type_name("NAME");
     app.add_option("--algorithm", request.algorithm, "with --explain: as coll_hetcoll_algorithm")
         ->needs(explain)
         ->type_name("NAME");
-    app.add_option("--shares", request.shares, "with --explain: as coll_hetcoll_shares")
-        ->needs(explain)
-        ->type_name("LIST");
     app.add_option("--op", request.op, "with --explain: sum or other")
         ->needs(explain)
         ->check(CLI::IsMember({"sum", "other"}));
@@ -315,11 +276,6 @@ void add_explain_options(CLI::App &app, ExplainRequest &request)
         ->needs(explain)
         ->transform(CLI::AsSizeValue(false))
         ->type_name("SIZE");
-    app.add_option("--aggregators", request.aggregators,
-                   "with --explain: as many as coll_hetcoll_aggregators names (0)")
-        ->needs(explain)
-        ->check(CLI::Range(0, 1 << 20))
-        ->type_name("N");
     app.add_flag("--reproducible", request.reproducible,
                  "with --explain: left folds in rank order only")
         ->needs(explain);
@@ -332,12 +288,11 @@ Result<std::string> show_explanation(const ExplainRequest &request, const CallRe
     if (!query.ok()) {
         return query.take_status();
     }
-    Result<NodesView> view =
-        topology != nullptr ? view_nodes(*topology, *query) : view_unknown(*query);
+    Result<NodesView> view = view_of(*query, topology);
     if (!view.ok()) {
         return view.take_status();
     }
-    Result<std::string> shares = add_shares(request, *query, topology, *view);
+    Result<std::string> shares = add_shares(call, *query, topology, *view);
     if (!shares.ok()) {
         return shares.take_status();
     }
@@ -353,8 +308,8 @@ Result<std::string> show_explanation(const ExplainRequest &request, const CallRe
     for (const std::size_t bytes : call.bytes) {
         query->bytes = bytes;
         text += text.empty() ? "" : "\n";
-        text += request.collective != "allreduce"
-                    ? explain_collective(request.collective, *query, *view)
+        text += call.collective != "allreduce"
+                    ? explain_collective(call.collective, *query, *view)
                     : explain(*query, *view, request.small_limit, table ? &*table : nullptr,
                               topology != nullptr, *shares);
     }

@@ -11,14 +11,11 @@ namespace hetcoll {
 struct ExplainRequest {
     bool wanted = false, fingerprint = false;
     std::string table, machine; // a file, and the machine in it; empty: none, the only one
-    std::string collective = "allreduce";
     std::string algorithm = "auto";
     std::string op = "sum";
-    std::string shares = "off";
     std::size_t element_bytes = 4;
     std::size_t small_limit = 8192, chunk_bytes = 0; // as the parameters coll_hetcoll_...
     bool reproducible = false;
-    int aggregators = 0;
 };
 
 void add_explain_options(CLI::App &app, ExplainRequest &request);

@@ -2,6 +2,7 @@
 
 #include "tuning/cluster_model.h"
 #include "tuning/model.h"
+#include "tuning/topology_links.h"
 
 #include <CLI/CLI.hpp>
 
@@ -31,20 +32,19 @@ double network_us(const Column &, const Query &query, const Cluster &cluster)
 std::vector<Column> columns_for(const Cluster &cluster)
 {
     std::vector<Column> columns;
-    const auto add = [&](Algorithm algorithm) {
-        columns.push_back({algorithm_name(algorithm), algorithm_us, algorithm});
-    };
-    add(Algorithm::kRecursiveDoubling);
-    add(Algorithm::kRabenseifner);
-    add(Algorithm::kRing);
-    if (cluster.nodes == 1) {
-        add(Algorithm::kOneShot);
-        add(Algorithm::kTwoShot);
-        add(Algorithm::kLeader);
-    } else {
-        if (cluster.ranks_per_node > 1) {
-            add(Algorithm::kHierarchical);
+    const AlgorithmSet available = available_algorithms({.nodes = cluster.nodes,
+                                                         .ranks_per_node = cluster.ranks_per_node,
+                                                         .ranks_per_gpu = 1,
+                                                         .mapped = true,
+                                                         .trees = false}) &
+                                   static_cast<AlgorithmSet>(~kSmallOnlyAlgorithms);
+    for (int i = 0; i < kAlgorithmCount; ++i) {
+        const auto algorithm = static_cast<Algorithm>(i);
+        if (contains(available, algorithm) && !row_of(algorithm).has(Trait::kWhenAsked)) {
+            columns.push_back({algorithm_name(algorithm), algorithm_us, algorithm});
         }
+    }
+    if (cluster.nodes > 1) {
         columns.push_back({"(in_network)", network_us});
     }
     return columns;
@@ -143,7 +143,7 @@ std::string print_conditions(const Cluster &c)
 void add_model_options(CLI::App &app, ModelRequest &request)
 {
     auto *model = app.add_flag("--model", request.wanted,
-                               "what the closed forms predict for a cluster of equal nodes");
+                               "show what the closed forms predict for a cluster of equal nodes");
     app.add_option("--intra", request.intra_gbps, "with --model: rate between GPUs of a node")
         ->check(CLI::PositiveNumber)
         ->type_name("GB/s")

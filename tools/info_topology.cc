@@ -26,7 +26,7 @@ const Driver *find_driver(const DriverLibrary &library)
         driver == nullptr ? library.load_error()
                           : driver_status(*driver, driver->cuInit(0), "cuInit", "looking for GPUs");
     if (!cause.ok()) {
-        write_to_stderr(0, ("no GPU to be seen here: " + cause.message()).c_str());
+        write_to_stderr(0, ("no GPU found here: " + cause.message()).c_str());
         return nullptr;
     }
     return driver;
@@ -93,19 +93,21 @@ std::string print_without_gpus(const Topology &topology)
 void add_topology_options(CLI::App &app, TopologyRequest &request)
 {
     auto *topology =
-        app.add_option("--topology", request.name,
-                       "the links of this machine, or of FILE: a path, or the name of a shipped "
-                       "file such as dgx1v; hwloc's XML too. FILE:0,3-5 takes these GPUs only")
+        app.add_option(
+               "--topology", request.name,
+               "show the links of this machine, or of FILE: a path, or the name of a shipped file "
+               "such as dgx1v; hwloc's XML too. FILE:0,3-5 takes only these GPUs")
             ->type_name("[FILE[:GPUS]]")
             ->expected(0, 1);
     app.add_flag("--measure", request.measure,
-                 "with --topology, without FILE: rates measured by copies, not list speeds")
+                 "with --topology without FILE: show rates measured by copies, not list speeds")
         ->needs(topology);
-    auto *dot = app.add_flag("--dot", request.dot, "with --topology: a graph for Graphviz")
+    auto *dot = app.add_flag("--dot", request.dot, "with --topology: print a graph for Graphviz")
                     ->needs(topology);
-    auto *svg = app.add_flag("--svg", request.svg, "with --topology: a picture")->needs(topology);
-    auto *write =
-        app.add_flag("--write", request.write, "with --topology: a topology file")->needs(topology);
+    auto *svg =
+        app.add_flag("--svg", request.svg, "with --topology: print a picture")->needs(topology);
+    auto *write = app.add_flag("--write", request.write, "with --topology: print a topology file")
+                      ->needs(topology);
     dot->excludes(svg)->excludes(write);
     svg->excludes(write);
 }

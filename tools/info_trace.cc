@@ -46,7 +46,7 @@ std::string add_line(const std::string &line, Totals &totals)
 {
     const auto json = nlohmann::json::parse(line, nullptr, false);
     if (!json.is_object()) {
-        return "it is no JSON object";
+        return "it is not a JSON object";
     }
     const auto has = [&json](const char *name, auto is) {
         const auto found = json.find(name);
@@ -55,16 +55,16 @@ std::string add_line(const std::string &line, Totals &totals)
     using Json = nlohmann::json;
     for (const char *name : {"rank", "bytes", "ns"}) {
         if (!has(name, &Json::is_number_unsigned)) {
-            return format("'%s' is no count", name);
+            return format("'%s' is not a count", name);
         }
     }
     for (const char *name : {"call", "memory", "algorithm", "path"}) {
         if (!has(name, &Json::is_string)) {
-            return format("'%s' is no word", name);
+            return format("'%s' is not a word", name);
         }
     }
     if (!has("time", &Json::is_number)) {
-        return "'time' is no number";
+        return "'time' is not a number";
     }
     const std::uint64_t bytes = json["bytes"], ns = json["ns"];
     Group &group = totals.groups[{json["call"], size_class_of(bytes), json["memory"],
@@ -152,7 +152,7 @@ std::string print_totals(const Totals &totals)
 void add_trace_options(CLI::App &app, TraceRequest &request)
 {
     app.add_option("--trace", request.files,
-                   "where the time went: files that coll_hetcoll_trace has written")
+                   "show where the time went, from files that coll_hetcoll_trace has written")
         ->type_name("FILE...");
 }
 

@@ -11,24 +11,32 @@ libhetcoll_place_la_SOURCES = \
 	tools/place_print.h tools/place_print.cc
 hetcoll_place_SOURCES = tools/hetcoll_place.cc
 hetcoll_place_CPPFLAGS = $(AM_CPPFLAGS) -DHETCOLL_TOPOLOGY_FOLDER='"$(topologydir)"'
-hetcoll_place_LDADD = libhetcoll_place.la libhetcoll.la
+hetcoll_place_LDADD = libhetcoll_place.la $(core_and_tools)
+
+# What hetcoll_info says of calls that are described to it. Pure too.
+if HAVE_BENCH_HEADERS
+noinst_LTLIBRARIES += libhetcoll_info.la
+endif
+libhetcoll_info_la_SOURCES = \
+	tools/all_schedules.h tools/all_schedules.cc \
+	tools/info_call.h tools/info_call.cc \
+	tools/info_collective.h tools/info_collective.cc \
+	tools/info_explain.h tools/info_explain.cc \
+	tools/info_model.h tools/info_model.cc \
+	tools/info_schedule.h tools/info_schedule.cc
 
 if WITH_CUDA
 if HAVE_BENCH_HEADERS
 bin_PROGRAMS += hetcoll_info
 TESTS += tools/hetcoll_info_test.sh tools/hetcoll_info_calls_test.sh \
-	tools/hetcoll_info_trace_test.sh
+	tools/hetcoll_info_trace_test.sh tools/hetcoll_info_schedule_test.sh
 endif
 hetcoll_info_SOURCES = \
 	tools/hetcoll_info.cc \
-	tools/info_call.h tools/info_call.cc \
-	tools/info_collective.h tools/info_collective.cc \
-	tools/info_explain.h tools/info_explain.cc \
-	tools/info_model.h tools/info_model.cc \
 	tools/info_topology.h tools/info_topology.cc \
 	tools/info_trace.h tools/info_trace.cc
 hetcoll_info_CPPFLAGS = $(AM_CPPFLAGS) -DHETCOLL_TOPOLOGY_FOLDER='"$(topologydir)"'
-hetcoll_info_LDADD = libhetcoll.la
+hetcoll_info_LDADD = libhetcoll_info.la $(core_and_tools)
 
 if WITH_UCX
 if HAVE_BENCH_HEADERS
@@ -36,7 +44,7 @@ bin_PROGRAMS += hetcoll_aggregator
 endif
 endif
 hetcoll_aggregator_SOURCES = tools/hetcoll_aggregator.cc
-hetcoll_aggregator_LDADD = libhetcoll.la
+hetcoll_aggregator_LDADD = $(core_and_tools)
 
 if WITH_OMPI
 if HAVE_BENCH_HEADERS
@@ -57,8 +65,7 @@ tune_this_machine = \
 endif
 endif
 hetcoll_tune_SOURCES = \
-	bench/host.h bench/host.cc \
-	bench/machine.h bench/machine.cc \
+	$(measure_header) \
 	tools/hetcoll_tune.cc \
 	tools/tune_child.h tools/tune_child.cc \
 	tools/tune_line.h tools/tune_line.cc \
@@ -66,9 +73,9 @@ hetcoll_tune_SOURCES = \
 	tools/tune_progress.h tools/tune_progress.cc \
 	tools/tune_table.h tools/tune_table.cc \
 	tools/tune_worker.h tools/tune_worker.cc
-hetcoll_tune_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS) -DHETCOLL_MPIRUN='"$(MPIRUN)"'
-hetcoll_tune_LDADD = libhetcoll_bench.la libhetcoll.la $(MPI_LIBS)
-nodist_hetcoll_tune_SOURCES = bench/commit.h
+hetcoll_tune_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS) -DHETCOLL_MPIRUN='"$(MPIRUN)"'
+hetcoll_tune_LDADD = libhetcoll_measure.la $(core_and_tools) $(MPI_LIBS)
+nodist_hetcoll_tune_SOURCES = measure/commit.h
 endif
 endif
 
@@ -78,13 +85,13 @@ bin_PROGRAMS += hetcoll_sim
 TESTS += tools/hetcoll_sim_test.sh
 endif
 hetcoll_sim_SOURCES = \
-	bench/host.h bench/host.cc \
+	measure/host.h measure/host.cc \
 	tools/hetcoll_sim.cc \
 	tools/sim_options.h tools/sim_options.cc \
 	tools/sim_report.h tools/sim_report.cc
 hetcoll_sim_CPPFLAGS = $(AM_CPPFLAGS)
-hetcoll_sim_LDADD = libhetcoll_sim.la libhetcoll.la
-nodist_hetcoll_sim_SOURCES = bench/commit.h
+hetcoll_sim_LDADD = libhetcoll_sim.la $(core_and_tools)
+nodist_hetcoll_sim_SOURCES = measure/commit.h
 
 topologydir = $(pkgdatadir)/topology
 dist_topology_DATA = \
@@ -117,7 +124,7 @@ EXTRA_DIST += tools/hetcoll_tune_test.sh tools/hetcoll_tune_test.json tools/inst
 EXTRA_DIST += tools/hetcoll_place_test.sh examples/placement
 EXTRA_DIST += tools/hetcoll_sim_test.sh
 EXTRA_DIST += tools/info_says.sh tools/hetcoll_info_test.sh tools/hetcoll_info_calls_test.sh \
-	tools/hetcoll_info_trace_test.sh
+	tools/hetcoll_info_trace_test.sh tools/hetcoll_info_schedule_test.sh
 
 # The schema of tuning tables, for editors and validators.
 dist_pkgdata_DATA = tuning/hetcoll_tuning.schema.json

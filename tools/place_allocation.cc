@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <numeric>
 #include <optional>
 #include <queue>
@@ -55,15 +56,16 @@ std::vector<Worker> node_partition(const MixedCluster &cluster, int gpus)
     return workers;
 }
 
-// `rotate`: worker w begins on node w, so that first stages and their parameters are everywhere.
-std::vector<Worker> equal(const MixedCluster &cluster, int gpus, bool rotate)
+// Rotated, worker w begins on node w, so that first stages and their parameters are everywhere.
+enum class FirstStages : std::uint8_t { kOnFirstNode, kRotated };
+std::vector<Worker> equal(const MixedCluster &cluster, int gpus, FirstStages first)
 {
     const int nodes = node_count(cluster);
     std::vector<Worker> workers(static_cast<std::size_t>(gpus));
     for (int w = 0; w < gpus; ++w) {
         for (int stage = 0; stage < nodes; ++stage) {
             workers[static_cast<std::size_t>(w)].stages.push_back(
-                {(stage + (rotate ? w : 0)) % nodes, w});
+                {(stage + (first == FirstStages::kRotated ? w : 0)) % nodes, w});
         }
     }
     return workers;
@@ -109,7 +111,7 @@ double memory_share(const MixedCluster &cluster, const Stage &place, int stage, 
     return whole > 0 ? cluster.type(place.node, place.gpu).memory_mb / whole : kUnlimited;
 }
 
-// Shares that make the slowest stage as fast as can be: in proportion to speed, but where memory
+// Shares that make the slowest stage as fast as can be: in proportion to speed, unless memory
 // bounds one. False if the model does not fit.
 bool divide(std::vector<Stage> &stages, const std::vector<double> &speeds,
             const std::vector<double> &most)
@@ -205,8 +207,8 @@ double sync_share(const Allocation &allocation)
     return sum;
 }
 
-// One division for all workers, where a stage of all of them is to lie on one node: by the slowest
-// GPU of each stage.
+// One division for all workers, if a stage of all of them is to lie on one node: by the slowest GPU
+// of each stage.
 Status divide_alike(const MixedCluster &cluster, std::vector<Worker> &workers, int in_flight)
 {
     const std::size_t stages = workers[0].stages.size();
@@ -282,10 +284,10 @@ Result<std::vector<Worker>> choose_gpus(const MixedCluster &cluster, Policy poli
     switch (policy) {
     case Policy::kNodePartition: return node_partition(cluster, *gpus);
     case Policy::kHybrid: return hybrid(cluster, *gpus);
-    case Policy::kEqual: return equal(cluster, *gpus, true);
+    case Policy::kEqual: return equal(cluster, *gpus, FirstStages::kRotated);
     case Policy::kEqualLocal: break;
     }
-    return equal(cluster, *gpus, false);
+    return equal(cluster, *gpus, FirstStages::kOnFirstNode);
 }
 
 } // namespace

@@ -43,7 +43,7 @@ struct Allocation {
     [[nodiscard]] std::vector<double> speeds() const;
 };
 
-// `in_flight`: minibatches under way in a worker; 0: as many as it has stages. An error where the
+// `in_flight`: minibatches under way in a worker; 0: as many as it has stages. An error if the
 // policy does not fit the cluster, or the model does not fit into the memory of a worker.
 [[nodiscard]] Result<Allocation> allocate(const MixedCluster &cluster, Policy policy,
                                           int in_flight);

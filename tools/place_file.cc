@@ -43,7 +43,7 @@ private:
         }
         return node;
     }
-    // From `least` on; left alone where the key is not there.
+    // From `least` on; left alone if the key is not there.
     bool number(const JsonNode &object, const char *key, double least, double *value)
     {
         const JsonNode *const node = find(object, key);
@@ -159,7 +159,7 @@ bool PlaceFileReader::read_node(const JsonNode &node)
     made.name = name->string;
     if (!is_word(made.name)) {
         return fail(name->line, "the node's name " + quoted(made.name) +
-                                    " is no host name: letters, digits and _ . : + - only");
+                                    " is not a host name: letters, digits and _ . : + - only");
     }
     for (const MixedNode &other : cluster_.nodes) {
         if (other.name == made.name) {
@@ -185,10 +185,10 @@ bool PlaceFileReader::read_node(const JsonNode &node)
                                     : "more than " + std::to_string(kMaxMixedGpus) + " GPUs");
     }
     if (made.cores > 0 && made.cores < static_cast<int>(made.gpus.size())) {
-        return fail(find(node, "cores")->line, "node " + quoted(made.name) + " has " +
-                                                   std::to_string(made.cores) + " cores for " +
-                                                   std::to_string(made.gpus.size()) +
-                                                   " GPUs: a rank each needs one of its own");
+        return fail(find(node, "cores")->line,
+                    "node " + quoted(made.name) + " has " + std::to_string(made.cores) +
+                        " cores for " + std::to_string(made.gpus.size()) +
+                        " GPUs: there is a rank per GPU, and each needs a core of its own");
     }
     const JsonNode *const topology = find(node, "topology");
     if (topology != nullptr && !read_topology(*topology, made)) {
@@ -268,10 +268,10 @@ Result<MixedCluster> read_place_file(const std::string &path, const std::string 
     file.read(text.data(), static_cast<std::streamsize>(text.size()));
     text.resize(static_cast<std::size_t>(file.gcount()));
     if (file.bad() || text.empty() || text.size() > kMaxFileBytes) {
-        return error(Errc::kInvalid,
-                     "%s is no placement file: it cannot be read, is empty, or is larger "
-                     "than 16 MiB",
-                     path.c_str());
+        return error(
+            Errc::kInvalid,
+            "%s is not a placement file: it cannot be read, is empty, or is larger than 16 MiB",
+            path.c_str());
     }
     return parse_place_file(text, path, shipped_folder);
 }

@@ -11,32 +11,35 @@ namespace hetcoll {
 bool parse_sim_options(int argc, char **argv, SimOptions &options, int &exit_code)
 {
     CLI::App app{
-        "Simulates MPI_Allreduce of device memory on a cluster: the schedules that hetcoll "
-        "would run, one rank a GPU, on SimGrid. Times are those of a model, not measured."};
+        "Simulates MPI_Allreduce of device memory on a cluster: the schedules that hetcoll would "
+        "run, one rank per GPU, on SimGrid. Times are those of a model, not measured."};
     const auto sizes = CLI::AsSizeValue(false);
     app.add_option("--topology", options.topology,
-                   "a cluster file, or a topology file that all nodes are like; shipped ones by "
-                   "name, as dgxh100, awan64, netreduce")
+                   "a cluster file, or a topology file that describes every node; shipped ones go "
+                   "by name, such as dgxh100, awan64, netreduce")
         ->required()
         ->type_name("FILE[:GPUS]");
     app.add_option("--nodes", options.nodes,
-                   "so many nodes, as 1,2,4; of a cluster file the first ones, default all")
+                   "numbers of nodes to simulate, such as 1,2,4; a cluster file gives its first "
+                   "ones, by default all")
         ->delimiter(',')
         ->check(CLI::Range(1, kMostNodes))
         ->type_name("N,...");
-    app.add_option("--bytes", options.bytes, "sizes of the vector, as 8,64K,4M")
+    app.add_option("--bytes", options.bytes, "sizes of the vector, such as 8,64K,4M")
         ->delimiter(',')
         ->transform(sizes)
         ->type_name("SIZE,...");
     app.add_option("--algorithm", options.algorithms,
-                   "auto: as hetcoll would choose (the default); all; or names, as "
-                   "ring,hierarchical; in_network for switches that reduce")
+                   "auto: as hetcoll would choose (the default); all; or names, such as "
+                   "ring,hierarchical; in_network is switches that reduce")
         ->delimiter(',')
         ->type_name("NAME,...");
     app.add_option("--between-nodes", options.between_nodes,
-                   "of a hierarchical that is asked for: ring, rabenseifner, recursive_doubling");
+                   "with --algorithm hierarchical, what runs between nodes: ring, rabenseifner, "
+                   "recursive_doubling");
     app.add_option("--table", options.table, "a tuning table to choose by");
-    app.add_option("--machine", options.machine, "with --table: whose rules, if it has several");
+    app.add_option("--machine", options.machine,
+                   "with --table: the machine whose rules to take, if it has several");
     app.add_option("--shares", options.shares, "as coll_hetcoll_shares, for weighted")
         ->type_name("LIST");
     app.add_option("--chunk", options.chunk_bytes, "as coll_hetcoll_chunk_bytes")
@@ -51,23 +54,25 @@ bool parse_sim_options(int argc, char **argv, SimOptions &options, int &exit_cod
                options.path = name == "bounce" ? MessagePath::kBounce : MessagePath::kDirect;
            },
            "what messages between nodes carry: direct, GPU memory (the default); bounce, pinned "
-           "memory that the data are copied through")
+           "memory to which data are copied first")
         ->check(CLI::IsMember({"direct", "bounce"}))
         ->option_text("direct|bounce");
-    app.add_option("--message", options.message_bytes, "of in_network: bytes of a message (170K)")
+    app.add_option("--message", options.message_bytes, "with in_network: bytes of a message (170K)")
         ->transform(sizes)
         ->type_name("SIZE");
-    app.add_option("--window", options.window, "of in_network: messages of a rank under way (4)")
+    app.add_option("--window", options.window,
+                   "with in_network: most messages of a rank in flight (4)")
         ->check(CLI::Range(1, 64))
         ->type_name("N");
     app.add_flag_callback(
         "--no-meetings", [&options] { options.meetings = false; },
         "leave out the agreements of the ranks before and after a call");
-    app.add_flag("--describe", options.describe, "say what the cluster is, simulate nothing");
-    app.add_option("--json", options.json, "write the results there too")->type_name("FILE");
+    app.add_flag("--describe", options.describe, "say what the cluster is and simulate nothing");
+    app.add_option("--json", options.json, "also write the results to this file")
+        ->type_name("FILE");
     app.add_option("--measurements", options.measurements,
-                   "write what hetcoll_tune makes a table of there; with --algorithm all. "
-                   "hetcoll_tune --simulate does it all")
+                   "with --algorithm all: write to this file what hetcoll_tune makes a table from; "
+                   "hetcoll_tune --simulate does both")
         ->type_name("FILE");
     try {
         app.parse(argc, argv);

@@ -26,7 +26,7 @@ struct SimOptions {
     std::string json, measurements;
 };
 
-// True: go on. False: exit with `exit_code`; what there was to say has been said.
+// True: go on. False: exit with `exit_code`; all messages have been printed.
 [[nodiscard]] bool parse_sim_options(int argc, char **argv, SimOptions &options, int &exit_code);
 
 } // namespace hetcoll

@@ -1,4 +1,4 @@
-// A child process that is ended in time, whatever it does: with all its processes.
+// A child process that is ended in time, whatever it does, with all its own processes.
 #pragma once
 
 #include <chrono>

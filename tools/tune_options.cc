@@ -16,48 +16,49 @@ constexpr double kQuickLimit = 58, kFullLimit = 590;
 void add_options(CLI::App &app, TuneOptions &options)
 {
     app.add_flag("--quick", options.quick,
-                 "less than a minute, few sizes; where there is no GPU that is no error");
-    app.add_option("--limit", options.limit_s, "most seconds; default 590, with --quick 58")
+                 "take less than a minute, with few sizes; then a missing GPU is no error");
+    app.add_option("--limit", options.limit_s, "most seconds to take; default 590, with --quick 58")
         ->check(CLI::Range(5.0, 1e6));
     app.add_option("--output", options.output,
-                   "the table, made or brought up to date; default: the one that "
+                   "the table to make or bring up to date; default: the one that "
                    "coll_hetcoll_tuning_table=auto reads");
     app.add_option("--ranks", options.ranks,
-                   "sizes of jobs, as 2,3,4; those that are no multiple of the nodes "
-                   "are left out; default: by the GPUs of a node")
+                   "ranks of the jobs, such as 2,3,4, without those that are not a multiple of the "
+                   "nodes; default: by the GPUs of a node")
         ->delimiter(',')
         ->check(CLI::Range(2, 4096));
-    app.add_option("--nodes", options.nodes, "numbers of nodes, as 1,2; default 1")
+    app.add_option("--nodes", options.nodes, "numbers of nodes, such as 1,2; default 1")
         ->delimiter(',')
         ->check(CLI::Range(1, 1024));
     app.add_flag("--fake-nodes", options.fake_nodes,
-                 "for tests: several nodes on this machine, by coll_hetcoll_node");
+                 "for tests: pretend that this machine is several nodes, by coll_hetcoll_node");
     app.add_option("--repetitions", options.repetitions,
-                   "jobs of each kind, at least 3 to know how far they differ")
+                   "how many jobs of each kind to run; at least 3 show how far they differ")
         ->check(CLI::Range(1, 100))
         ->capture_default_str();
-    app.add_option("--sizes", options.sizes, "bytes: 8:64M doubles, 8,24,64K lists");
+    app.add_option("--sizes", options.sizes,
+                   "bytes: 8:64M doubles from 8 to 64M, 8,24,64K is a list");
     app.add_option("--algorithms", options.algorithms,
-                   "measure only these; ring/65536 with chunks of so many bytes")
+                   "measure only these; ring/65536 is ring with chunks of 65536 bytes")
         ->delimiter(',');
     app.add_option("--machine", options.machine, "what the table calls machines like this one");
     app.add_option("--from-measurements", options.from_measurements,
-                   "measure nothing, make the table from these files")
+                   "measure nothing: make the table from these files")
         ->excludes("--quick");
     app.add_option("--simulate", options.simulate,
-                   "measure nothing, simulate this cluster (hetcoll_sim --topology) on --nodes: a "
-                   "table for machines that are not there yet; needs --output")
+                   "measure nothing: simulate this cluster (hetcoll_sim --topology) on --nodes, "
+                   "for a table for machines that are not there yet; needs --output")
         ->excludes("--quick", "--from-measurements")
         ->type_name("FILE");
     app.add_option("--hetcoll-sim", options.hetcoll_sim,
-                   "with --simulate: the program; default: beside this one");
+                   "with --simulate: the hetcoll_sim to run; default: the one beside this program");
     app.add_option("--check", options.check,
-                   "do not make a table: say where this one chooses something clearly slower than "
-                   "the best of --from-measurements, which it was not made from")
+                   "make no table: check this one against --from-measurements that it was not made "
+                   "from, and say where it chooses something clearly slower than the best")
         ->needs("--from-measurements");
     app.add_option("--mpirun", options.mpirun, "the mpirun to use")->capture_default_str();
     app.add_option("mpirun_options", options.mpirun_options,
-                   "options of mpirun, after --, as: -- --hostfile HOSTS");
+                   "options for mpirun, after --, such as: -- --hostfile HOSTS");
 }
 
 void add_worker(CLI::App &app, WorkerOptions &worker)
@@ -101,11 +102,9 @@ bool parse_tune_options(int argc, char **argv, TuneOptions &options, WorkerOptio
         options.nodes = {1};
     }
     if (options.algorithms.empty()) {
-        for (int i = 0; i < kAlgorithmCount; ++i) {
-            const auto algorithm = static_cast<Algorithm>(i);
-            // No table chooses the one, and the other needs servers.
-            if (algorithm != Algorithm::kOrdered && algorithm != Algorithm::kInNetwork) {
-                options.algorithms.emplace_back(algorithm_name(algorithm));
+        for (const AlgorithmRow &row : kAlgorithmRows) {
+            if (!row.has(Trait::kWhenAsked) && row.needs != Needs::kAggregators) {
+                options.algorithms.emplace_back(row.name);
             }
         }
     }

@@ -36,7 +36,7 @@ struct WorkerOptions {
     bool verify = false;
 };
 
-// True: go on. False: exit with `exit_code`; what there was to say has been said.
+// True: go on. False: exit with `exit_code`; all messages have been printed.
 [[nodiscard]] bool parse_tune_options(int argc, char **argv, TuneOptions &options,
                                       WorkerOptions &worker, int &exit_code);
 

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdio>
 
 namespace hetcoll {
@@ -30,7 +31,7 @@ std::string Progress::time_left(double part) const
     if (part <= 0) {
         return "";
     }
-    const int left = static_cast<int>(seconds / part * (1 - part) + 0.5);
+    const long left = std::lround(seconds / part * (1 - part));
     return left < 90 ? ", about " + std::to_string(left) + " s left"
                      : ", about " + std::to_string((left + 30) / 60) + " min left";
 }

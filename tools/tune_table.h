@@ -15,7 +15,7 @@ namespace hetcoll {
 // Whether the file could be written: before the measuring, which takes minutes.
 [[nodiscard]] Status check_writable(const std::string &path);
 
-// All of it or nothing: whoever reads sees the old file or the new one.
+// Writes all of it or nothing: a reader sees the old file or the new one.
 [[nodiscard]] Status write_file(const std::string &path, const std::string &text);
 [[nodiscard]] Result<std::string> read_file(const std::string &path);
 

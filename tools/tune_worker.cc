@@ -1,9 +1,9 @@
 #include "tools/tune_worker.h"
 
-#include "bench/machine.h"
-#include "bench/measure.h"
-#include "bench/mpi_names.h"
-#include "bench/sizes.h"
+#include "measure/machine.h"
+#include "measure/measure.h"
+#include "measure/mpi_names.h"
+#include "measure/sizes.h"
 #include "tools/tune_line.h"
 
 #include <mpi.h>
@@ -20,7 +20,7 @@ namespace hetcoll {
 
 namespace {
 
-// Results are checked where that costs less than measuring.
+// Results are checked if that costs less than measuring.
 constexpr std::size_t kCheckedBytes = 4u << 20;
 // Calls of every algorithm at a size, at least: to warm up, three that count, and as much as they
 // take again for buffers, their contents and checks.
@@ -130,7 +130,7 @@ private:
 struct Bench {
     const Ways &ways;
     const Gpu &gpu;
-    const Counters &counters;
+    const JobCounters &counters;
     const MpiNames &names;
     JobShape shape;
     bool speaks, verify;
@@ -186,7 +186,7 @@ int measure_all(const WorkerOptions &options)
     int rank = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     Place place = find_place(options.fake_nodes);
-    const Counters counters;
+    const JobCounters counters;
     if (!counters.available()) { // on all ranks
         return refuse("hetcoll is not in this Open MPI, or off: ompi_info | grep hetcoll",
                       rank == 0);

@@ -114,10 +114,10 @@ private:
         if (const auto kind = find_vertex_kind(words[0])) {
             return parse_vertex(*kind, words);
         }
-        return error(Errc::kInvalid,
-                     "%s begins no line, write machine, gpu, nvswitch, pcie, cpu, nic, "
-                     "network or link",
-                     quote(words[0]).c_str());
+        return error(
+            Errc::kInvalid,
+            "%s cannot begin a line, write machine, gpu, nvswitch, pcie, cpu, nic, network or link",
+            quote(words[0]).c_str());
     }
 
     Status parse_header(const Words &words)
@@ -221,7 +221,7 @@ private:
             vertex.uuid = *uuid;
             return {};
         }
-        return error(Errc::kInvalid, "%s is nothing that a %s has, it can have%s",
+        return error(Errc::kInvalid, "%s is not a property of a %s, it can have%s",
                      quote(key).c_str(), vertex_kind_name(vertex.kind),
                      gpu                     ? " numa, model and uuid"
                      : has_numa(vertex.kind) ? " numa"

@@ -16,7 +16,7 @@ inline constexpr std::size_t kMaxTopologyLineBytes = 1024;
 // Text to graph. `path` is for error messages, which start with "path:line: ".
 [[nodiscard]] Result<Topology> parse_topology(std::string_view text, const std::string &path);
 
-// Graph to text; parse_topology() makes the same graph of it.
+// Graph to text; parse_topology() makes the same graph from it.
 [[nodiscard]] std::string write_topology(const Topology &topology);
 
 // FILE or FILE:GPUS, as parameters and command lines have it; GPUS like 0,3-5.

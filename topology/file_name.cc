@@ -36,7 +36,7 @@ Result<std::string> read_text(const std::string &path, const std::string &looked
     if (file == nullptr) {
         return failed(std::strerror(errno));
     }
-    // One byte more than may be: parse_topology() says so then.
+    // One byte more than allowed: parse_topology() then says so.
     std::string text(kMaxTopologyFileBytes + 1, '\0');
     text.resize(std::fread(text.data(), 1, text.size(), file.get()));
     if (std::ferror(file.get()) != 0) {

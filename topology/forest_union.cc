@@ -1,7 +1,7 @@
-// A link goes into a forest where it closes no circle. Where it closes one in each of them, it can
-// still take the place of a link on such a circle that finds room elsewhere, and so on: a search in
-// breadth finds the shortest chain of replacements, and a shortest one leaves all forests without
-// circles. A link that finds no room once never will.
+// A link goes into a forest in which it closes no cycle. If it closes one in every forest, it can
+// still take the place of a link on such a cycle, if that link finds room elsewhere, and so on. A
+// breadth-first search finds a shortest chain of replacements; a shortest one leaves all forests
+// without cycles. A link that once finds no room never will.
 #include "topology/forest_union.h"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ public:
         }
     }
 
-    // Puts as many copies of the link into forests as go, and returns how many.
+    // Puts as many copies of the link into forests as fit, and returns how many.
     int insert(int link)
     {
         const int wanted = links_[link].room;
@@ -113,7 +113,7 @@ private:
         return false;
     }
 
-    // Moves as many copies at once as the chain bears.
+    // Moves as many copies at once as the chain has room for.
     void replace_along_chain(int first)
     {
         int copies = std::min(links_[first].room, forests_[last_forest_].copies);

@@ -28,7 +28,7 @@ std::int64_t hybrid_share(std::int64_t bytes, const HybridPaths &paths) noexcept
     if (paths.direct_gbps <= 0) {
         return bytes;
     }
-    // What the direct links have done by the time the host path begins is not worth sharing.
+    // The direct links move this much before the host path begins; only the rest is worth sharing.
     const double left =
         static_cast<double>(bytes) - paths.host_us * paths.direct_gbps * kBytesPerUs;
     const double share = left * (paths.host_gbps / (paths.host_gbps + paths.direct_gbps));

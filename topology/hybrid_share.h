@@ -16,8 +16,8 @@ struct HybridPaths {
 //
 //     max(0, D P / (P + N) - T P N / (P + N))   of D bytes, with rates N direct, P host, T fixed.
 //
-// 0 where the direct links alone are as fast, all of it where there are none. Rounded down, the
-// same on every rank that has the same numbers. Requires bytes >= 0 and no number negative or NaN.
+// 0 if the direct links alone are as fast; everything if there are none. Rounded down, and the same
+// on every rank that has the same numbers. Requires bytes >= 0 and no number negative or NaN.
 [[nodiscard]] std::int64_t hybrid_share(std::int64_t bytes, const HybridPaths &paths) noexcept;
 
 // When both paths have ended, in microseconds. A path that has no bytes costs nothing.

@@ -1,5 +1,5 @@
-// How a device is told from another one: PCI bus id and UUID, never an ordinal, which the
-// environment of each process may change.
+// How devices are told apart: by PCI bus id and UUID, never by ordinal, because the environment of
+// each process may change ordinals.
 #pragma once
 
 #include <array>

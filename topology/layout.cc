@@ -194,8 +194,8 @@ private:
         return height;
     }
 
-    // Every direct NVLink on the lowest track that is free over its whole width; y is its number
-    // yet.
+    // Puts every direct NVLink on the lowest track that is free over its whole width; y is
+    // the number of that track until the heights are known.
     int assign_tracks()
     {
         for (std::size_t i = 0; i < topology_.links.size(); ++i) {

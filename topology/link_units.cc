@@ -58,7 +58,7 @@ void share_ports(std::vector<Pair> &pairs, int size)
     }
 }
 
-// What one more route would get of its narrowest link, the routes so far counted.
+// What one more route would get of its narrowest link, beside the routes so far.
 double share(const Topology &topology, const std::map<int, int> &uses, const Route &route)
 {
     double gbps = std::numeric_limits<double>::infinity();
@@ -70,7 +70,7 @@ double share(const Topology &topology, const std::map<int, int> &uses, const Rou
     return gbps;
 }
 
-// Joins the groups by one PCIe route each, always the one that has most to give. Reduction and
+// Joins the groups by one PCIe route each, always the one with the highest rate left. Reduction and
 // broadcast fill both directions of a route, so routes that cross a link divide it.
 bool join_groups(const Topology &topology, std::vector<Pair> &pairs, Groups &groups)
 {
@@ -109,9 +109,9 @@ bool join_groups(const Topology &topology, std::vector<Pair> &pairs, Groups &gro
     return true;
 }
 
-// Links so slow beside the fastest that they would need more than kMaxLinkUnits: if the others join
-// the GPUs without them, they are left out; else nothing can be faster than they let it, and the
-// fast ones are cut to what small numbers can express.
+// Some links may be so slow that the fastest would need more than kMaxLinkUnits of their rate. If
+// the other links join all GPUs, the slow ones are left out. Else nothing can be faster than they
+// allow, and the fast ones are cut to what small numbers can express.
 void limit_spread(std::vector<Pair> &pairs, int size)
 {
     double fastest = 0;
@@ -168,7 +168,7 @@ double choose_unit(const std::vector<Pair> &pairs)
     return best_unit;
 }
 
-// What every GPU gets of its way to host memory while all of them use theirs.
+// The rate of every GPU's way to host memory while all of them use theirs.
 std::vector<double> shared_host_gbps(const Topology &topology, const std::vector<int> &vertices)
 {
     std::vector<Route> routes;

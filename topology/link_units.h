@@ -24,13 +24,13 @@ struct LinkUnits {
     }
 };
 
-// The entry of a pair is the capacity of its NVLinks. GPUs on one NVSwitch fabric share their port
-// equally among each other. Where the GPUs do not hang together that way, their groups are joined
-// by as few PCIe routes as will do, none of which takes more of a link than its share. The unit is
-// the largest one that all capacities are multiples of (the DGX-1V gives 0, 1 and 2 of 25 GB/s); if
-// there is none that leaves at most kMaxLinkUnits, the one that wastes least: capacities are then
-// rounded down, and links too slow to count are left out unless they hold the GPUs together. The
-// graph is connected; an error if no route joins the GPUs. Requires valid, different numbers.
+// The entry of a pair is the capacity of its NVLinks. A GPU on an NVSwitch fabric divides its port
+// equally among the others there. If NVLinks do not join all GPUs, as few PCIe routes as will do
+// join their groups; none of them takes more of a link than its share. The unit is the largest one
+// that all capacities are multiples of (the DGX-1V gives 0, 1 and 2 of 25 GB/s); if every such unit
+// needs more than kMaxLinkUnits, it is the one that wastes least. Capacities are then rounded down,
+// and links too slow to count are left out unless they hold the GPUs together. The graph is
+// connected; an error if no route joins the GPUs. Requires valid, different numbers.
 [[nodiscard]] Result<LinkUnits> link_units(const Topology &topology, std::span<const int> gpus);
 
 } // namespace hetcoll

@@ -1,10 +1,8 @@
 hetcoll_sources += \
 	topology/file.h topology/file.cc topology/file_name.cc \
 	topology/ids.h topology/ids.cc \
-	topology/layout.h topology/layout.cc \
 	topology/link_units.h topology/link_units.cc \
 	topology/merge_graph.h topology/merge_graph.cc \
-	topology/print.h topology/print_dot.cc topology/print_matrix.cc topology/print_svg.cc \
 	topology/record.h topology/merge.cc topology/summary.cc \
 	topology/route.h topology/route.cc \
 	topology/topology.h topology/topology.cc
@@ -13,3 +11,7 @@ hetcoll_sources += \
 	topology/hybrid_share.h topology/hybrid_share.cc \
 	topology/strength.h topology/strength.cc \
 	topology/tree_packing.h topology/tree_packing.cc
+
+hetcoll_tools_sources += \
+	topology/layout.h topology/layout.cc \
+	topology/print.h topology/print_dot.cc topology/print_matrix.cc topology/print_svg.cc

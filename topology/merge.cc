@@ -87,8 +87,8 @@ std::vector<FoundGpu> find_gpus(std::span<const RankRecord> records, const std::
     return gpus;
 }
 
-// The numbers that the GPUs of a node have in the file; orders them by it. Bus ids count only if
-// the file has them all: a machine that is not the file's may share one by chance.
+// The numbers that the GPUs of a node have in the file; sorts the GPUs by number. Bus ids count
+// only if the file has them all: another machine may have one of them by chance.
 Result<std::vector<int>> find_in_file(const Topology &file, std::vector<FoundGpu> &gpus)
 {
     const std::vector<int> vertices = file.gpus();
@@ -143,7 +143,7 @@ Result<Topology> graph_of(std::vector<FoundGpu> &gpus, const Topology *file)
     return merge_graph(recorded);
 }
 
-// Of the file's NICs if it has any.
+// Counts the file's NICs if it has any, else what the records say.
 void count_nics(std::span<const RankRecord> records, const Topology *file, PlacedNode &node)
 {
     for (const int rank : node.ranks) {

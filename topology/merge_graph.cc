@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kUnknownSocketGbps = 10; // what peers get between sockets of about 2017
 
-// A rate as it was written, 9.6 and not 9.6000003815; 0 if it is no rate.
+// A rate as it was written, 9.6 and not 9.6000003815; 0 if it is not a rate.
 double rate(float gbps)
 {
     if (!(gbps >= kMinLinkGbps && gbps <= kMaxLinkGbps)) {

@@ -26,6 +26,11 @@ Look look_of(VertexKind kind)
     return {"#ffffff", "#000000"};
 }
 
+constexpr int kLabelSize = 11;
+constexpr double kLabelHeight = 12;
+
+double label_width(const std::string &words) { return static_cast<double>(words.size()) * 6.1 + 4; }
+
 constexpr const char *kNvlinkColor = "#558b2f", *kPcieColor = "#546e7a", *kSocketColor = "#ef6c00";
 
 std::string escape(const std::string &text)
@@ -74,10 +79,10 @@ public:
     // On a line: with a white background.
     void label(double x, double y, const std::string &words, const char *color)
     {
-        const double width = static_cast<double>(words.size()) * 5.5 + 4;
-        add("<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"11\" fill=\"#ffffff\"/>\n",
-            x - width / 2, y - 5.5, width);
-        text(x, y + 3.5, words, 10, Align::kMiddle, color);
+        const double width = label_width(words);
+        add("<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.0f\" fill=\"#ffffff\"/>\n",
+            x - width / 2, y - kLabelHeight / 2, width, kLabelHeight);
+        text(x, y + 4, words, kLabelSize, Align::kMiddle, color);
     }
 
     [[nodiscard]] const std::string &body() const { return text_; }
@@ -124,6 +129,32 @@ std::string detail(const Topology &topology, int index)
                : "";
 }
 
+// Where on its track a label of this width hides no other link on its way up: the place nearest to
+// the middle, or the middle if there is none.
+double label_x(const Layout &layout, const Track &track, double width)
+{
+    const auto is_free = [&](double x) {
+        const auto hides = [&](double up_x, double up_y) {
+            return up_y < track.y && std::abs(up_x - x) < width / 2 + 3;
+        };
+        return std::none_of(layout.tracks.begin(), layout.tracks.end(),
+                            [&](const Track &other) {
+                                return hides(other.from_x, other.y) || hides(other.to_x, other.y);
+                            }) &&
+               std::none_of(layout.risers.begin(), layout.risers.end(),
+                            [&](const Riser &riser) { return hides(riser.x, riser.to_y); });
+    };
+    const double middle = (track.from_x + track.to_x) / 2;
+    for (double off = 0; off < (track.to_x - track.from_x - width) / 2; off += 2) {
+        for (const double x : {middle + off, middle - off}) {
+            if (is_free(x)) {
+                return x;
+            }
+        }
+    }
+    return middle;
+}
+
 void draw_nvlinks(const Topology &topology, const Layout &layout, Svg &svg)
 {
     for (const Riser &riser : layout.risers) {
@@ -140,8 +171,8 @@ void draw_nvlinks(const Topology &topology, const Layout &layout, Svg &svg)
     }
     for (const Track &track : layout.tracks) { // over all lines
         const Link &link = topology.links[track.link];
-        svg.label((track.from_x + track.to_x) / 2, track.y, print_links(link.count, link.gbps),
-                  kNvlinkColor);
+        const std::string words = print_links(link.count, link.gbps);
+        svg.label(label_x(layout, track, label_width(words)), track.y, words, kNvlinkColor);
     }
     for (const Riser &riser : layout.risers) {
         svg.label(riser.x, riser.to_y + 14, riser.label, kNvlinkColor);
@@ -174,7 +205,7 @@ void draw_trunks(const Topology &topology, const Layout &layout, Svg &svg)
             if (y == other_y) { // in the gap between the two
                 const bool a_left = a.box.x < b.box.x;
                 const Box &left = a_left ? a.box : b.box, &right = a_left ? b.box : a.box;
-                svg.text((left.x + left.width + right.x) / 2, a.box.y - 4, label, 10,
+                svg.text((left.x + left.width + right.x) / 2, a.box.y - 4, label, kLabelSize,
                          Svg::Align::kMiddle, kNvlinkColor);
             } else {
                 svg.label((a.box.middle() + b.box.middle()) / 2, (y + other_y) / 2, label,
@@ -236,7 +267,7 @@ void draw_boxes(const Topology &topology, const Layout &layout, Svg &svg)
         svg.rect(box, look_of(vertex.kind), vertex.kind == VertexKind::kGpu ? 6 : 2);
         svg.text(box.middle(), box.y + (second.empty() ? 21 : 15), cut(vertex.name, box.width), 12,
                  Svg::Align::kMiddle);
-        svg.text(box.middle(), box.y + 28, second, 9, Svg::Align::kMiddle, "#616161");
+        svg.text(box.middle(), box.y + 28, second, 10, Svg::Align::kMiddle, "#616161");
     }
 }
 
@@ -266,10 +297,10 @@ std::string print_svg(const Topology &topology)
     draw_sockets(topology, layout, svg);
     draw_boxes(topology, layout, svg);
     const double y = layout.height - 12;
-    svg.text(24, y, "GB/s of each link, each way:", 11, Svg::Align::kStart);
-    svg.text(190, y, "NVLink", 11, Svg::Align::kStart, kNvlinkColor);
-    svg.text(240, y, "PCIe", 11, Svg::Align::kStart, kPcieColor);
-    svg.text(275, y, "between CPUs", 11, Svg::Align::kStart, kSocketColor);
+    svg.text(24, y, "GB/s of each link, each way:", kLabelSize, Svg::Align::kStart);
+    svg.text(196, y, "NVLink", kLabelSize, Svg::Align::kStart, kNvlinkColor);
+    svg.text(248, y, "PCIe", kLabelSize, Svg::Align::kStart, kPcieColor);
+    svg.text(286, y, "between CPUs", kLabelSize, Svg::Align::kStart, kSocketColor);
 
     char head[256];
     std::snprintf(head, sizeof head,

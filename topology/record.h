@@ -35,9 +35,9 @@ struct RankRecord {
     Uuid uuid;               // of the rank's GPU, which is unknown, or there is none
     BusId bus;               // likewise; a rank without both has no GPU
     std::int32_t pid;
-    std::int32_t file_gpu; // the GPU's number in that file where no bus id tells; -1: unknown
+    std::int32_t file_gpu; // the GPU's number in that file if no bus id tells; -1: unknown
     std::int32_t numa;     // kUnknownNuma
-    float memory_gbps;     // that the GPU's memory reaches, list speed; 0: unknown
+    float memory_gbps;     // of the GPU's memory, list speed; 0: unknown
     float socket_gbps;     // between this node's CPUs; 0: unknown
     float nic_gbps;        // all NICs of the node together, per direction; 0: unknown
     std::uint16_t nic_count;

@@ -105,7 +105,8 @@ Route direct_nvlink(const Topology &topology, int from, int to)
     return route;
 }
 
-// Which NVSwitches are joined: equal numbers; the lowest vertex of the fabric.
+// By vertex: the lowest vertex of its NVSwitch fabric, so NVSwitches that are joined have equal
+// numbers.
 std::vector<int> fabrics(const Topology &topology)
 {
     std::vector<int> fabric(topology.vertices.size(), kNoVertex);

@@ -28,8 +28,8 @@ struct Hop {
     bool forward; // from Link::a to Link::b
 };
 
-// A transfer takes the rate of its slowest link, all links that lie side by side together. Every
-// link has its rate in each direction, shared by what crosses it.
+// A transfer has the rate of its slowest link; links side by side count together. Every link has
+// its rate in each direction, shared by the transfers that cross it.
 struct Route {
     RouteKind kind = RouteKind::kNone;
     Distance distance = Distance::kPix; // of a kPcie route
@@ -47,7 +47,7 @@ struct Route {
 // or a NIC. A vertex has no route to itself.
 [[nodiscard]] Route find_route(const Topology &topology, int from, int to);
 
-// GB/s between a GPU's vertex and the memory of its nearest CPU; 0: no way.
+// The route from a GPU's vertex to the memory of its nearest CPU; kNone if there is no way.
 [[nodiscard]] Route find_host_route(const Topology &topology, int gpu_vertex);
 
 // True if all pairs of these GPUs (numbers, not vertices; at least two) are joined by NVLink,
@@ -57,10 +57,10 @@ struct Route {
 // The slowest route between any two of these GPUs: 0 if there is none or fewer than two GPUs.
 [[nodiscard]] double slowest_gbps(const Topology &topology, std::span<const int> gpus);
 
-// What is assumed where nobody knows: PCIe 3.0 x16.
+// The rate assumed for a link that nobody knows: PCIe 3.0 x16.
 inline constexpr double kUnknownPcieGbps = 12;
 
-// Hangs every GPU that has no way to host memory on the first CPU, or on one that is made.
+// Hangs every GPU that has no way to host memory on the first CPU, which it adds if there is none.
 [[nodiscard]] Status add_unknown_ways(Topology &topology);
 
 } // namespace hetcoll

@@ -1,5 +1,6 @@
 #include "topology/topology.h"
 
+#include "base/hash.h"
 #include "topology/file.h"
 
 #include <algorithm>
@@ -231,8 +232,7 @@ Result<Topology> fragment(const Topology &topology, std::span<const int> gpus)
                          topology.machine.c_str(), all.size());
         }
         if (kept[all[gpu]]) {
-            return error(Errc::kInvalid, "GPU %d stands twice in the list, name every GPU once",
-                         gpu);
+            return error(Errc::kInvalid, "GPU %d is in the list twice, name every GPU once", gpu);
         }
         kept[all[gpu]] = true;
         list += (list.empty() ? "" : ",") + std::to_string(gpu);
@@ -268,11 +268,9 @@ Result<Topology> fragment(const Topology &topology, std::span<const int> gpus)
 
 std::uint64_t topology_hash(const Topology &topology)
 {
-    std::uint64_t hash = 0xcbf29ce484222325; // FNV-1a
-    for (const char c : write_topology(topology)) {
-        hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-    }
-    return hash != 0 ? hash : 1;
+    Hash hash;
+    hash.add(write_topology(topology));
+    return std::max<std::uint64_t>(hash.value(), 1);
 }
 
 } // namespace hetcoll

@@ -1,6 +1,6 @@
 // The links between the GPUs of a node as a graph. It comes from a file (topology/file.h), from the
-// ranks' records (topology/record.h) or from a probe; whoever reads it need not know which. Pure
-// data: no MPI, CUDA or hwloc.
+// ranks' records (topology/record.h) or from a probe; its readers need not know which. Pure data:
+// no MPI, CUDA or hwloc.
 #pragma once
 
 #include "base/status.h"
@@ -81,18 +81,18 @@ struct Topology {
 // Names, models and the like are words: letters, digits and _ . : + - only, a letter or digit
 // first, at most kMaxTopologyNameBytes.
 [[nodiscard]] bool is_word(std::string_view text) noexcept;
-// The word that is most like a name which comes from a driver: "NVIDIA-H100-80GB-HBM3".
+// A name that comes from a driver, changed into a word: "NVIDIA-H100-80GB-HBM3".
 [[nodiscard]] std::string as_word(std::string_view text);
 
-// Add a vertex or a link to what is there, or say what is wrong with it: a name that is no word or
-// is taken, the identity of another GPU, a link of a vertex to itself, a kind that does not join
+// Add a vertex or a link to what is there, or say what is wrong with it: a name that is not a word
+// or is taken, the identity of another GPU, a link of a vertex to itself, a kind that does not join
 // such vertices, a rate or count beyond the limits, a second link of one kind between two vertices,
 // too many of them. Vertex indices must exist.
 [[nodiscard]] Status add_vertex(Topology &topology, Vertex vertex);
 [[nodiscard]] Status add_link(Topology &topology, const Link &link);
 
 // The same machine with these GPUs only, in this order; switches that nothing needs any more are
-// left out. An error if a number is not that of a GPU or stands twice.
+// left out. An error if a number is not that of a GPU or is there twice.
 [[nodiscard]] Result<Topology> fragment(const Topology &topology, std::span<const int> gpus);
 
 // Identifies the content: equal topologies have equal hashes on every machine. Never 0.

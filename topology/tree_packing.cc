@@ -60,7 +60,7 @@ template <class Visit> void for_each_link(const TreeBundle &tree, const Visit &v
     }
 }
 
-// What the trees leave of the links, and fewer trees by it.
+// What the trees leave of the links. merge() uses it to make do with fewer trees.
 class Leftover {
 public:
     Leftover(int gpus, const Links &links, const Bundles &trees)
@@ -74,7 +74,7 @@ public:
         }
     }
 
-    // Gives a tree up where others can be heavier by its copies instead, the lightest first.
+    // Gives up a tree if others can take its copies, the lightest first.
     void merge(Bundles &trees)
     {
         const auto lightest_first = [](const TreeBundle &one, const TreeBundle &other) {

@@ -28,7 +28,7 @@ struct Tree {
     friend bool operator==(const Tree &, const Tree &) = default;
 };
 
-// Of every link, the trees that use it weigh at most units * denominator.
+// The trees that use a link weigh at most its units * denominator together.
 struct Packing {
     int denominator = 1;
     std::vector<Tree> trees; // all different, heavy ones first
@@ -42,16 +42,16 @@ struct Packing {
     friend bool operator==(const Packing &, const Packing &) = default;
 };
 
-// The trees weigh exactly floor(denominator * strength); few of many equivalent ones are looked
-// for. No trees where there are none: one GPU, GPUs that the links do not connect, or a denominator
-// too small for a strength below one. Requires 0 to 64 GPUs, links as strength_of() does, and
-// denominator positive.
+// The trees weigh exactly floor(denominator * strength). Among equivalent packings it looks for one
+// of few different trees. No trees for one GPU, for GPUs that the links do not connect, or if the
+// denominator is too small for a strength below one. Requires 0 to 64 GPUs, links as strength_of()
+// does, and denominator positive.
 [[nodiscard]] Packing pack_trees(const LinkUnits &links, int denominator);
 
-// The smallest denominator whose rate is within 5 % of the best one up to max_denominator. Where
-// units are so fine that many trees would fit, several are handed out at a time, and the same rule
-// chooses how many. Where it would still be more different trees than most_trees, the lightest are
-// left out, and what is left decides. No trees for one GPU or unconnected ones. Requires
+// The smallest denominator whose rate is within 5 % of the best one up to max_denominator. If units
+// are so fine that many trees would fit, it hands out several units at a time, and the same rule
+// chooses how many. If there would still be more different trees than most_trees, it leaves out the
+// lightest, and the rate of the rest decides. No trees for one GPU or unconnected ones. Requires
 // most_trees positive.
 inline constexpr int kMaxTrees = 7; // each takes two channels of the executor
 [[nodiscard]] Packing pack_best(const LinkUnits &links, int max_denominator = kMaxDenominator,

@@ -28,7 +28,7 @@ using PciAttributes = decltype(hwloc_obj_attr_u::pcidev);
 constexpr unsigned kNvidia = 0x10de;
 constexpr unsigned kDisplayClass = 0x03, kOtherBridgeClass = 0x0680; // as NVSwitches are
 
-// Loads this machine, or the XML file at `path`, with no more than what is looked at here.
+// Loads this machine, or the XML file at `path`, with no more than what this file looks at.
 Result<Hwloc> load(const char *path)
 {
     hwloc_topology_t made = nullptr;
@@ -37,7 +37,7 @@ Result<Hwloc> load(const char *path)
     }
     Hwloc hwloc(made, &hwloc_topology_destroy);
     // These ask the GPUs, open displays or move the thread over all processors, all for what we do
-    // not need. One that this hwloc lacks cannot be excluded: that is no error.
+    // not need. A component that this hwloc lacks cannot be excluded, and that is no error.
     for (const char *const component :
          {"cuda", "nvml", "opencl", "rsmi", "levelzero", "gl", "x86"}) {
         (void)hwloc_topology_set_components(made, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST,
@@ -211,7 +211,8 @@ private:
         device.gbps = link_gbps(pci);
     }
 
-    // What the drivers call the device, and what they know of it. False: nothing to do with us.
+    // What the drivers call the device, and what they know of it. False if it is of no interest
+    // here.
     bool describe(hwloc_obj_t pci, MachineTree::Device &device) const
     {
         const unsigned vendor = pci->attr->pcidev.vendor_id, kind = pci->attr->pcidev.class_id;

@@ -7,8 +7,8 @@
 
 namespace hetcoll {
 
-// This machine (or the one that HWLOC_XMLFILE names). `sys` is where /sys is: it tells what hwloc
-// does not, what a link and a network card could carry at best.
+// This machine (or the one that HWLOC_XMLFILE names). `sys` is where /sys is. It tells what hwloc
+// does not: what a link and a network card can carry at best.
 [[nodiscard]] Result<MachineTree> read_this_machine(const std::string &sys);
 
 // A machine that hwloc (2.0 or later) exported to an XML file.

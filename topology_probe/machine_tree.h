@@ -51,7 +51,8 @@ struct MachineTree {
 
     // Index of a device; kNone if there is none.
     [[nodiscard]] int find(const BusId &bus) const noexcept;
-    // Adds to what these two have already; what both ends of a pair of GPUs tell counts once.
+    // Adds to the links that these two have already; what both ends of a pair of GPUs tell counts
+    // once.
     void add_nvlinks(const Nvlink &links);
 };
 
@@ -64,15 +65,15 @@ struct MachineTree {
 // What a link of `width` lanes with `gigatransfers` a second carries.
 [[nodiscard]] double raw_pcie_gbps(double gigatransfers, int width) noexcept;
 
-// GB/s between two sockets with this CPU; a guess where it is not known.
+// GB/s between two sockets with this CPU; a guess if the CPU is not known.
 struct CpuModel {
     std::string vendor{};
     int family = 0, model = 0;
 };
 [[nodiscard]] double socket_gbps_of(const CpuModel &cpu) noexcept;
 
-// The rate of NVLinks is told by their signalling speed, of which a few percent carry no data.
-// Rates near one that NVIDIA lists are that one.
+// NVML gives the signalling speed of NVLinks, of which a few percent carry no data. A rate near one
+// that NVIDIA lists becomes that one.
 [[nodiscard]] double listed_nvlink_gbps(double gbps) noexcept;
 
 } // namespace hetcoll

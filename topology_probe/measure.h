@@ -34,8 +34,7 @@ struct GpuRates {
 // All GPUs that the process may use.
 struct MeasuredLinks {
     std::vector<GpuRates> gpus;
-    std::vector<double>
-        peers; // row-major, from row to column; 0: not without a way over host memory
+    std::vector<double> peers; // row-major, from row to column; 0: only by way of host memory
 
     [[nodiscard]] double between(std::size_t from, std::size_t to) const noexcept
     {
@@ -46,9 +45,9 @@ struct MeasuredLinks {
 [[nodiscard]] Result<MeasuredLinks> measure_links(const Driver &driver,
                                                   const MeasureOptions &options = {});
 
-// The topology with what was measured in place of list speeds, as far as it tells about one link: a
-// GPU's NVLinks, its way to host memory, and the link between two sockets. GPUs are found by UUID
-// or bus id.
+// The topology with measured rates in place of list speeds, where a measurement tells about one
+// link: a GPU's NVLinks, its way to host memory, and the link between two sockets. GPUs are found
+// by UUID or bus id.
 [[nodiscard]] Topology with_measured_rates(Topology topology, const MeasuredLinks &measured);
 
 } // namespace hetcoll

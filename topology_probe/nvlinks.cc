@@ -12,12 +12,16 @@ namespace {
 
 // Values of NVML's enumerations.
 constexpr unsigned kRemoteGpu = 0, kRemoteIbmNpu = 1,
-                   kRemoteSwitch = 2;      // nvmlIntNvLinkDeviceType_t
-constexpr unsigned kFieldSpeed = 164;      // NVML_FI_DEV_NVLINK_GET_SPEED, of one link
-constexpr unsigned kFieldCommonSpeed = 90; // NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON, older
+                   kRemoteSwitch = 2;           // nvmlIntNvLinkDeviceType_t
+constexpr unsigned kPeers = 0, kHostMemory = 1; // nvmlNvLinkCapability_t: whom a link reaches
+constexpr unsigned kFieldSpeed = 164;           // NVML_FI_DEV_NVLINK_GET_SPEED, of one link
+constexpr unsigned kFieldState = 165;           // NVML_FI_DEV_NVLINK_GET_STATE, the same
+constexpr unsigned kFieldCommonSpeed = 90;      // NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON, older
 constexpr int kTypeUnsigned = 1, kTypeLong = 2, kTypeLongLong = 3; // nvmlValueType_t
 constexpr NvmlResult kInvalidArgument = 2;
-constexpr unsigned kMaxLinks = 64; // more than any GPU has
+// NVML_NVLINK_MAX_LINKS. Some of these may be missing anywhere among them; GPUs to come may have
+// more, which end with the first that NVML does not know.
+constexpr unsigned kUsualLinks = 18, kMostLinks = 64;
 
 class LinkReader {
 public:
@@ -32,15 +36,16 @@ public:
         if (calls_.nvmlDeviceGetMigMode(device_, &mig, &pending) == kNvmlSuccess && mig != 0) {
             return; // the instances of a divided GPU use no NVLink
         }
-        for (unsigned link = 0; link < kMaxLinks; ++link) {
+        for (unsigned link = 0; link < kMostLinks; ++link) {
             unsigned active = 0;
-            const NvmlResult result = calls_.nvmlDeviceGetNvLinkState(device_, link, &active);
+            const NvmlResult result = state_of(link, active);
             if (result == kNvmlNotSupported || result == kInvalidArgument) {
-                return; // there are no more
-            }
-            if (result != kNvmlSuccess) {
+                if (link >= kUsualLinks) {
+                    return;
+                }
+            } else if (result != kNvmlSuccess) {
                 note("nvmlDeviceGetNvLinkState", link, result);
-            } else if (active != 0) {
+            } else if (active != 0 && carries_memory(link)) {
                 add(link);
             }
         }
@@ -85,27 +90,50 @@ private:
                    : NvlinkEnd::kGpu;
     }
 
-    // GB/s; 0 if NVML does not tell.
-    [[nodiscard]] double speed(unsigned field_id, unsigned link) const
+    // What NVML says of a link; nothing if it does not tell.
+    [[nodiscard]] std::optional<double> field_of(unsigned field_id, unsigned link) const
     {
         NvmlField field{};
         field.field_id = field_id;
         field.scope_id = link;
         if (calls_.nvmlDeviceGetFieldValues(device_, 1, &field) != kNvmlSuccess ||
             field.result != kNvmlSuccess) {
-            return 0;
+            return std::nullopt;
         }
-        const bool wide = field.value_type == kTypeLong || field.value_type == kTypeLongLong;
-        return wide                                ? static_cast<double>(field.value.wide) / 1e3
-               : field.value_type == kTypeUnsigned ? field.value.narrow / 1e3
-                                                   : 0;
+        switch (field.value_type) {
+        case kTypeUnsigned: return field.value.narrow;
+        case kTypeLong:
+        case kTypeLongLong: return static_cast<double>(field.value.wide);
+        default: return std::nullopt;
+        }
+    }
+
+    // The field is what newer GPUs answer (sm_90 on); older drivers have the call alone.
+    [[nodiscard]] NvmlResult state_of(unsigned link, unsigned &active) const
+    {
+        if (const auto state = field_of(kFieldState, link)) {
+            active = *state != 0;
+            return kNvmlSuccess;
+        }
+        return calls_.nvmlDeviceGetNvLinkState(device_, link, &active);
+    }
+
+    // False if NVML says that the link carries neither peers' memory nor the host's.
+    [[nodiscard]] bool carries_memory(unsigned link) const
+    {
+        unsigned peers = 1, host = 1;
+        const auto ask = [&](unsigned capability, unsigned &has) {
+            return calls_.nvmlDeviceGetNvLinkCapability(device_, link, capability, &has);
+        };
+        return ask(kPeers, peers) != kNvmlSuccess || peers != 0 ||
+               ask(kHostMemory, host) != kNvmlSuccess || host != 0;
     }
 
     [[nodiscard]] double rate_of(unsigned link) const
     {
         for (const unsigned field : {kFieldSpeed, kFieldCommonSpeed}) {
-            if (const double gbps = speed(field, link); gbps > 0) {
-                return listed_nvlink_gbps(gbps);
+            if (const double mbps = field_of(field, link).value_or(0); mbps > 0) {
+                return listed_nvlink_gbps(mbps / 1e3);
             }
         }
         // nvmlNvlinkVersion_t: 1.0, 2.0, 2.2, 3.0, 3.1, 4.0, 5.0

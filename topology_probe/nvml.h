@@ -42,8 +42,10 @@ struct NvmlField {
     X(nvmlDeviceGetHandleByPciBusId_v2, const char *bus_id, NvmlDevice *device)                    \
     X(nvmlDeviceGetNvLinkState, NvmlDevice device, unsigned link, unsigned *is_active)             \
     X(nvmlDeviceGetNvLinkRemotePciInfo_v2, NvmlDevice device, unsigned link, NvmlPciInfo *pci)
-// Drivers of some years ago lack the remote type, those before MIG its mode.
+// Older drivers lack the remote type; drivers before MIG lack its mode.
 #define HETCOLL_OPTIONAL_NVML_CALLS(X)                                                             \
+    X(nvmlDeviceGetNvLinkCapability, NvmlDevice device, unsigned link, unsigned capability,        \
+      unsigned *has)                                                                               \
     X(nvmlDeviceGetNvLinkVersion, NvmlDevice device, unsigned link, unsigned *version)             \
     X(nvmlDeviceGetNvLinkRemoteDeviceType, NvmlDevice device, unsigned link, unsigned *type)       \
     X(nvmlDeviceGetFieldValues, NvmlDevice device, int count, NvmlField *fields)                   \
@@ -76,7 +78,7 @@ public:
 
     [[nodiscard]] const NvmlCalls &calls() const noexcept { return calls_; }
 
-    // What NVML wrote there; unknown if it is no bus id.
+    // What NVML wrote there; unknown if it is not a bus id.
     [[nodiscard]] static BusId bus_of(const NvmlPciInfo &pci);
 
 private:

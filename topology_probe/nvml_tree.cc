@@ -107,7 +107,7 @@ private:
         return static_cast<int>(at - tree_.cpus.begin());
     }
 
-    // A switch has no bus id here: that of the first GPU below it, with another function, stands
+    // NVML gives a switch no bus id: that of the first GPU below it, with another function, stands
     // for one.
     int switch_of(int first, int depth, int up, int cpu, double gbps)
     {

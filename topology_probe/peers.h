@@ -1,5 +1,5 @@
-// What CUDA says about the other GPUs that the process may use. It can be less than the links
-// promise: a fabric that is not set up, a hypervisor, a secure mode.
+// What CUDA says about the other GPUs that the process may use. It can allow less than the links
+// promise: a fabric may not be set up, a hypervisor or a secure mode may forbid it.
 #pragma once
 
 #include "device/driver.h"
@@ -17,8 +17,8 @@ struct PeerAccess {
 // Asks about all GPUs but `ordinal` itself. What cannot be asked is neither denied nor allowed.
 [[nodiscard]] PeerAccess ask_peers(const Driver &driver, int ordinal);
 
-// The links without those that lead to GPUs only that must not be read. No GPU is known that may be
-// read over the NVSwitches, but some that may not: then they lead nowhere.
+// The links without those that lead to a denied GPU. Links to NVSwitches go too if some GPU is
+// denied and none is allowed: then they lead nowhere.
 [[nodiscard]] GpuNvlinks usable_links(GpuNvlinks links, const PeerAccess &peers);
 
 } // namespace hetcoll

@@ -1,15 +1,12 @@
-#include "topology_probe/probe.h"
+#include "topology_probe/probe_state.h"
 
 #include "topology_probe/hwloc_tree.h"
-#include "topology_probe/nvlinks.h"
 #include "topology_probe/nvml_tree.h"
-#include "topology_probe/peers.h"
 #include "topology_probe/sys_files.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <map>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -144,21 +141,6 @@ void fill_nvlinks(const GpuNvlinks &links, RankRecord &record)
 
 } // namespace
 
-struct MachineProbe::Impl {
-    Log log;
-    ProbeSources sources;
-    std::mutex mutex; // of the rest
-    bool loaded = false, asked_nvml = false; // where the GPUs hang
-    MachineTree tree{};                      // empty if nobody knows
-    std::map<BusId, GpuNvlinks> nvlinks{};
-
-    const MachineTree &machine();
-    void ask_nvml(const BusId &gpu);
-    const GpuNvlinks &links_of(const BusId &gpu);
-    void fill(const PeerAccess &peers, RankRecord &record);
-    void add_gpu(MachineTree &machine, const RankRecord &record);
-};
-
 const MachineTree &MachineProbe::Impl::machine()
 {
     if (loaded) {
@@ -246,7 +228,7 @@ void MachineProbe::Impl::fill(const PeerAccess &peers, RankRecord &record)
 }
 
 MachineProbe::MachineProbe(const Log &log, ProbeSources sources)
-    : impl_(std::make_unique<Impl>(log, std::move(sources)))
+    : impl_(new Impl{log, std::move(sources)})
 {
 }
 
@@ -269,53 +251,6 @@ Result<RankRecord> MachineProbe::probe_rank(const ProbeInput &input)
     const std::lock_guard lock(impl_->mutex);
     impl_->fill(peers, record);
     return record;
-}
-
-// Puts a GPU that CUDA shows in the place of the one that hwloc shows.
-void MachineProbe::Impl::add_gpu(MachineTree &here, const RankRecord &record)
-{
-    const int known = tree.find(record.bus);
-    MachineTree::Device gpu = known != kNone ? tree.devices[known] : MachineTree::Device{};
-    gpu.kind = VertexKind::kGpu;
-    gpu.bus = record.bus;
-    gpu.uuid = record.uuid;
-    gpu.model = record.model;
-    gpu.numa = record.numa;
-    here.devices.push_back(std::move(gpu));
-}
-
-Result<Topology> MachineProbe::probe_machine(const Driver *driver)
-{
-    int count = 0;
-    if (driver != nullptr) {
-        Status status = driver_status(*driver, driver->cuDeviceGetCount(&count), "cuDeviceGetCount",
-                                      "looking for GPUs");
-        if (!status.ok()) {
-            return status;
-        }
-    }
-    std::vector<RankRecord> gpus;
-    for (int ordinal = 0; ordinal < count; ++ordinal) {
-        auto record = probe_rank({.driver = driver, .ordinal = ordinal});
-        if (!record.ok()) {
-            return record.take_status();
-        }
-        gpus.push_back(*record);
-    }
-    const std::lock_guard lock(impl_->mutex);
-    MachineTree here = impl_->machine();
-    std::erase_if(here.devices, [](const MachineTree::Device &device) {
-        return device.kind == VertexKind::kGpu;
-    });
-    here.nvlinks.clear();
-    for (const RankRecord &record : gpus) {
-        impl_->add_gpu(here, record);
-    }
-    for (int ordinal = 0; ordinal < count; ++ordinal) {
-        const BusId &bus = gpus[ordinal].bus;
-        add_nvlinks(here, bus, usable_links(impl_->links_of(bus), ask_peers(*driver, ordinal)));
-    }
-    return to_topology(here);
 }
 
 } // namespace hetcoll

@@ -7,15 +7,15 @@
 
 namespace hetcoll {
 
-// What a PCI device and its end of the link above it can do: an idle GPU runs its link slowly, so
-// what the link does now does not count. Zero: unknown.
+// What a PCI device's end of the link above it can do. An idle GPU runs its link slowly, so its
+// speed now does not count. Zero: unknown.
 struct PcieEnd {
     double gigatransfers = 0;
     int width = 0;
 };
 [[nodiscard]] PcieEnd read_pcie_end(const std::string &sys, const BusId &bus);
 
-// Of a PCI device; kUnknownNuma.
+// The NUMA node of a PCI device, or kUnknownNuma.
 [[nodiscard]] int read_numa(const std::string &sys, const BusId &bus);
 
 // True for the virtual functions of a card: they share its link with the card itself.

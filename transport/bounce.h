@@ -48,7 +48,7 @@ public:
     virtual ~Bounce() = default;
 
     // Before an operation: cuts the memory of each direction into `slots`, at most kMaxBounceSlots,
-    // and makes room for `lanes`. Allocates only where there were never as many.
+    // and makes room for `lanes`. Allocates only if there were never as many before.
     virtual Status divide(int slots, int lanes) = 0;
     // Most bytes of one chunk.
     [[nodiscard]] virtual std::size_t slot_bytes() const noexcept = 0;

@@ -50,6 +50,7 @@ Result<std::unique_ptr<DeviceBounce>> DeviceBounce::create(std::shared_ptr<Devic
         }
         *stream = std::move(*made);
     }
+    static_cast<void>(bounce->make_arrived()); // without memory for it now, the first kernel tries
     for (auto *events : {&bounce->read_done_, &bounce->apply_done_}) {
         if (Status status = bounce->make_events(*events, kBounceSlots); !status.ok()) {
             return status;
@@ -135,7 +136,8 @@ Status DeviceBounce::enter()
     return status;
 }
 
-// Whether what was recorded is complete. Asking needs no context, but no capture that forbids it.
+// Whether what was recorded is complete. Asking needs no context, but it must not be in a capture
+// that forbids it, and enter() sees to that.
 Result<bool> DeviceBounce::is_done(const EventHandle &event)
 {
     if (Status status = enter(); !status.ok()) {
@@ -157,25 +159,41 @@ Status DeviceBounce::start_copy(void *to, const void *from, std::size_t bytes)
 
 Result<bool> DeviceBounce::copy_done() { return is_done(copy_done_); }
 
-Status DeviceBounce::start_marker()
+// The marker is on our stream, which waits for the legacy stream alone. The legacy stream itself
+// would wait for every blocking stream of the process, on which another library's kernel may be
+// waiting for what a peer starts after this call. Asking fails while a blocking stream captures.
+Result<bool> DeviceBounce::start_marker()
 {
     if (Status status = enter(); !status.ok()) {
         return status;
     }
-    return device_->record(copy_done_, CU_STREAM_LEGACY);
+    if (const auto done = device_->earlier_work_done(); done.ok() && *done) {
+        return true;
+    }
+    Status recorded = device_->record(copy_done_, out_.get());
+    return recorded.ok() ? Result<bool>(false) : Result<bool>(std::move(recorded));
+}
+
+Status DeviceBounce::make_arrived()
+{
+    if (arrived_.get() != 0) {
+        return {};
+    }
+    auto zeroed = device_->make_zeroed(sizeof(std::uint32_t), in_.get());
+    if (zeroed.ok()) {
+        arrived_ = std::move(*zeroed);
+    }
+    return zeroed.take_status();
 }
 
 Result<Signal> DeviceBounce::next_signal()
 {
-    if (Status status = enter(); !status.ok()) {
-        return status;
+    Status status = enter();
+    if (status.ok()) {
+        status = make_arrived();
     }
-    if (arrived_.get() == 0) {
-        auto zeroed = device_->make_zeroed(sizeof(std::uint32_t), in_.get());
-        if (!zeroed.ok()) {
-            return zeroed.take_status();
-        }
-        arrived_ = std::move(*zeroed);
+    if (!status.ok()) {
+        return status;
     }
     polls_ = 0;
     return Signal{.flag = flag_,
@@ -250,8 +268,8 @@ Status DeviceBounce::start_read(int slot, const void *from, std::size_t bytes)
         }
     }
     // Our stream is ordered after the application's work on the legacy stream. Open MPI's reading
-    // of the memory is not, so a direct message waits for the legacy stream itself.
-    return device_->record(read_done_[slot], direct_ ? CU_STREAM_LEGACY : out_.get());
+    // of the memory is not, so a direct message waits for our stream too.
+    return device_->record(read_done_[slot], out_.get());
 }
 
 Result<bool> DeviceBounce::read_done(int slot) { return is_done(read_done_[slot]); }

@@ -28,25 +28,25 @@ public:
     // Pinned host memory for small calls, `staging_bytes` long.
     [[nodiscard]] std::byte *staging() noexcept { return staging_; }
 
-    // Makes the device's context current until leave(). Whatever needs it does so by itself; the
-    // owner leaves before it returns to the application or lets others run, so that polling costs
-    // one change of context and waiting for messages none.
+    // Makes the device's context current until leave(). Functions that need it call enter()
+    // themselves. The owner calls leave() before it returns to the application or lets others run,
+    // so polling costs one change of context, and waiting for messages none.
     Status enter();
     void leave() noexcept { scope_.reset(); }
 
-    // A copy of the whole call's making (small and staged calls); one at a time, done when
-    // copy_done().
+    // One copy for the whole call (small and staged calls); one at a time, done when copy_done().
     Status start_copy(void *to, const void *from, std::size_t bytes);
     [[nodiscard]] Result<bool> copy_done();
-    // copy_done() when all that the application has given to the legacy stream so far is done.
-    Status start_marker();
+    // Whether all work that the application has put on the legacy stream so far is done. If not,
+    // copy_done() will tell.
+    [[nodiscard]] Result<bool> start_marker();
 
-    // One kernel for the whole call; one at a time, done when kernel_done(), which a flag in pinned
-    // memory tells.
+    // One kernel for the whole call; one at a time, done when kernel_done(), which looks at a flag
+    // in pinned memory.
     Status start_kernel(ReduceOp op, ElementKind kind, const ReduceOutputs &outputs,
                         const ReduceInputs &inputs, std::size_t count);
     Status start_copy_kernel(void *to, const void *from, std::size_t bytes);
-    // To and from fixed point. out_of_range() of the last one, when it is done.
+    // To and from fixed point. out_of_range() is about the last one, once it is done.
     Status start_to_fixed(ElementKind kind, void *dst, const void *src, std::size_t count,
                           const FixedPoint &how);
     Status start_from_fixed(ElementKind kind, void *dst, std::size_t count, const FixedPoint &how);
@@ -79,6 +79,7 @@ private:
     }
 
     [[nodiscard]] Result<bool> is_done(const EventHandle &event);
+    Status make_arrived();
     [[nodiscard]] Result<Signal> next_signal();
     Status make_events(std::vector<EventHandle> &events, int count) const;
 

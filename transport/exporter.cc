@@ -15,7 +15,7 @@ namespace hetcoll {
 namespace {
 
 constexpr std::uint64_t kOurId = std::uint64_t{1} << 63; // the driver's ids are far below
-constexpr std::size_t kVmmLimit = 64; // each keeps memory alive that its owner may have given up
+constexpr std::size_t kVmmLimit = 64; // each keeps alive memory that its owner may have given up
 
 // What an entry was found for: an allocation by its id, or the VMM range from an address on.
 struct Key {
@@ -49,7 +49,7 @@ public:
     Pieces &operator=(const Pieces &) = delete;
 
     // Finds and retains them.
-    CUresult find(const Allocation &first, std::uintptr_t end);
+    CUresult find(std::uintptr_t at, std::uintptr_t end);
 
     [[nodiscard]] std::span<const CUmemGenericAllocationHandle> handles() const noexcept
     {
@@ -60,11 +60,13 @@ public:
         return {bytes_.data(), static_cast<std::size_t>(count_)};
     }
     [[nodiscard]] int count() const noexcept { return count_; }
-    void leave_retained() noexcept { count_ = 0; } // another releases them
+    [[nodiscard]] std::uintptr_t base() const noexcept { return base_; } // of the first
+    void leave_retained() noexcept { count_ = 0; }                       // another releases them
 
 private:
     const Driver &driver_;
     int count_ = 0;
+    std::uintptr_t base_ = 0;
     std::array<CUmemGenericAllocationHandle, kMaxSharedPieces> handle_;
     std::array<std::uint64_t, kMaxSharedPieces> bytes_;
 };
@@ -72,33 +74,34 @@ private:
 // CUDA_ERROR_NOT_PERMITTED stands for too many pieces.
 constexpr CUresult kTooMany = CUDA_ERROR_NOT_PERMITTED;
 
-CUresult Pieces::find(const Allocation &first, std::uintptr_t end)
+CUresult Pieces::find(std::uintptr_t at, std::uintptr_t end)
 {
-    std::uintptr_t at = first.base;
-    std::uint64_t bytes = first.bytes;
-    while (true) {
+    do {
         if (count_ == kMaxSharedPieces) {
             return kTooMany;
         }
-        const CUresult result = driver_.cuMemRetainAllocationHandle(
-            &handle_[static_cast<std::size_t>(count_)], reinterpret_cast<void *>(at));
+        // The mapping; CU_POINTER_ATTRIBUTE_RANGE_* say the reserved addresses, in which there may
+        // be several, and gaps (cuda.h).
+        CUdeviceptr first = 0;
+        std::size_t bytes = 0;
+        CUresult result =
+            driver_.cuMemGetAddressRange(&first, &bytes, static_cast<CUdeviceptr>(at));
+        if (result != CUDA_SUCCESS || bytes == 0) {
+            return result != CUDA_SUCCESS ? result : CUDA_ERROR_INVALID_VALUE;
+        }
+        const auto start = static_cast<std::uintptr_t>(first);
+        const auto number = static_cast<std::size_t>(count_);
+        result =
+            driver_.cuMemRetainAllocationHandle(&handle_[number], reinterpret_cast<void *>(start));
         if (result != CUDA_SUCCESS) {
             return result;
         }
-        bytes_[static_cast<std::size_t>(count_)] = bytes;
+        base_ = number == 0 ? start : base_;
+        bytes_[number] = bytes;
         ++count_;
-        at += bytes;
-        if (at >= end) {
-            return CUDA_SUCCESS;
-        }
-        std::size_t next = 0;
-        const CUresult asked = driver_.cuPointerGetAttribute(&next, CU_POINTER_ATTRIBUTE_RANGE_SIZE,
-                                                             static_cast<CUdeviceptr>(at));
-        if (asked != CUDA_SUCCESS || next == 0) {
-            return asked != CUDA_SUCCESS ? asked : CUDA_ERROR_INVALID_VALUE;
-        }
-        bytes = next;
-    }
+        at = start + bytes;
+    } while (at < end);
+    return CUDA_SUCCESS;
 }
 
 struct Entry {
@@ -122,7 +125,7 @@ public:
         entries_.splice(entries_.begin(), entries_, found->second);
         return &entries_.front();
     }
-    // True if there is none more than the limit.
+    // True if there are no more entries than the limit.
     [[nodiscard]] bool fits() const noexcept { return entries_.size() <= limit_; }
     Entry &add(Entry entry)
     {
@@ -167,11 +170,11 @@ const char *reason(NotShared why) noexcept
     case NotShared::kIsShared: break;
     case NotShared::kNotExportable: return "it is managed memory, of a pool, or of another process";
     case NotShared::kNoFdRequested:
-        return "it is virtual memory management's and was not made with "
-               "CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR";
+        return "it comes from cuMemCreate without CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR";
     case NotShared::kTooManyPieces: return "it is made of more than 64 pieces of memory";
     case NotShared::kNoSocket: return "this process has no socket to pass file descriptors on";
     case NotShared::kDriverRefused: return "the CUDA driver refused to export it";
+    case NotShared::kPeerRefused: return "a process could not map it";
     }
     return "it is shared";
 }
@@ -222,8 +225,8 @@ struct Exporter::Impl {
     ExporterCounters counters{};
 
     // All but the offset.
-    SharedBuffer describe(const Allocation &allocation, std::uintptr_t end);
-    SharedBuffer describe_vmm(const Allocation &allocation, std::uintptr_t end);
+    SharedBuffer describe(const Allocation &allocation, std::uintptr_t at, std::uintptr_t end);
+    SharedBuffer describe_vmm(Allocation allocation, std::uintptr_t at, std::uintptr_t end);
     SharedBuffer export_legacy(const Allocation &allocation);
     SharedBuffer export_pieces(const Key &key, const Allocation &allocation, Pieces &pieces);
     [[nodiscard]] NotShared check_properties(const Pieces &pieces) const;
@@ -335,7 +338,7 @@ SharedBuffer Exporter::Impl::export_pieces(const Key &key, const Allocation &all
                 .piece_bytes = {pieces.bytes().begin(), pieces.bytes().end()}};
     SharedBuffer &shared = entry.shared;
     shared.kind = SharedKind::kVmm;
-    shared.pieces = static_cast<std::uint16_t>(pieces.count());
+    shared.pieces = static_cast<std::uint8_t>(pieces.count());
     shared.buffer_id = ++last_id;
     shared.bytes = 0;
     for (const std::uint64_t bytes : entry.piece_bytes) {
@@ -352,7 +355,7 @@ SharedBuffer Exporter::Impl::export_pieces(const Key &key, const Allocation &all
     return described;
 }
 
-// Memory that was unmapped here since it was described is ours to let go.
+// Lets go of memory that the application has unmapped since it was described.
 void Exporter::Impl::drop_stale()
 {
     for (auto at = vmm.entries().begin(); at != vmm.entries().end();) {
@@ -370,10 +373,11 @@ void Exporter::Impl::drop_stale()
     }
 }
 
-SharedBuffer Exporter::Impl::describe_vmm(const Allocation &allocation, std::uintptr_t end)
+SharedBuffer Exporter::Impl::describe_vmm(Allocation allocation, std::uintptr_t at,
+                                          std::uintptr_t end)
 {
     Pieces pieces(driver);
-    const CUresult result = pieces.find(allocation, end);
+    const CUresult result = pieces.find(at, end);
     if (result == kTooMany) {
         ++counters.refusals;
         return not_shared(allocation, NotShared::kTooManyPieces);
@@ -381,6 +385,7 @@ SharedBuffer Exporter::Impl::describe_vmm(const Allocation &allocation, std::uin
     if (result != CUDA_SUCCESS) {
         return refuse(allocation, NotShared::kNotExportable, result, "cuMemRetainAllocationHandle");
     }
+    allocation.base = pieces.base();
     const Key key{allocation.device, pieces.count(), allocation.base};
     if (Entry *entry = vmm.find(key); entry != nullptr) {
         // We hold the handles, so no other memory has them now.
@@ -394,10 +399,12 @@ SharedBuffer Exporter::Impl::describe_vmm(const Allocation &allocation, std::uin
     return export_pieces(key, allocation, pieces);
 }
 
-SharedBuffer Exporter::Impl::describe(const Allocation &allocation, std::uintptr_t end)
+SharedBuffer Exporter::Impl::describe(const Allocation &allocation, std::uintptr_t at,
+                                      std::uintptr_t end)
 {
     const Entry *const entry = by_id.find({allocation.device, 0, allocation.buffer_id});
-    // A handle is for cuMemAlloc's memory, whose ids are never used again; others' may be.
+    // A legacy handle is for memory of cuMemAlloc, whose ids are never used again; other ids may
+    // be.
     if (entry != nullptr && (entry->shared.kind == SharedKind::kNone || allocation.legacy_ipc)) {
         ++counters.hits;
         return entry->shared;
@@ -409,7 +416,7 @@ SharedBuffer Exporter::Impl::describe(const Allocation &allocation, std::uintptr
         ++counters.refusals;
         return not_shared(allocation, NotShared::kNoSocket);
     }
-    return describe_vmm(allocation, end);
+    return describe_vmm(allocation, at, end);
 }
 
 Exporter::Exporter(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -437,7 +444,7 @@ SharedBuffer Exporter::describe(const Allocation &allocation, const void *buffer
 {
     const auto at = reinterpret_cast<std::uintptr_t>(buffer);
     const std::lock_guard lock(impl_->mutex);
-    SharedBuffer shared = impl_->describe(allocation, at + bytes);
+    SharedBuffer shared = impl_->describe(allocation, at, at + bytes);
     shared.offset = at - shared.base;
     return shared;
 }
@@ -463,8 +470,22 @@ Result<FdBundle> Exporter::fds_of(std::uint64_t token)
         }
         return bundle;
     }
-    return error(Errc::kInvalid, "buffer %llx was announced and given up since",
+    return error(Errc::kInvalid, "buffer %llx was announced, but its owner has given it up since",
                  static_cast<unsigned long long>(token));
+}
+
+void Exporter::withdraw(const SharedBuffer &buffer) noexcept
+{
+    const std::lock_guard lock(impl_->mutex);
+    for (Cache *const cache : {&impl_->by_id, &impl_->vmm}) {
+        for (Entry &entry : cache->entries()) {
+            if (entry.shared.kind == buffer.kind && entry.shared.buffer_id == buffer.buffer_id) {
+                ++impl_->counters.refusals;
+                entry.shared.kind = SharedKind::kNone;
+                entry.shared.why = NotShared::kPeerRefused;
+            }
+        }
+    }
 }
 
 void Exporter::close_all() noexcept

@@ -24,6 +24,7 @@ enum class NotShared : std::uint8_t {
     kTooManyPieces, // the buffer lies in more than kMaxSharedPieces VMM allocations
     kNoSocket,      // this process cannot pass file descriptors on
     kDriverRefused, // a driver call failed; the log has it
+    kPeerRefused,   // a peer could not map it
 };
 [[nodiscard]] const char *reason(NotShared why) noexcept; // for a message: "it is managed memory"
 
@@ -33,7 +34,8 @@ inline constexpr int kMaxSharedPieces = 64;
 struct SharedBuffer {
     SharedKind kind;
     NotShared why;
-    std::uint16_t pieces;     // kVmm: allocations that the range is made of
+    bool stands_in;           // memory of hetcoll's own, for a buffer that cannot be shared
+    std::uint8_t pieces;      // kVmm: allocations that the range is made of
     std::uint32_t generation; // kVmm: moves on when other memory is found at an old address
     std::uint64_t buffer_id;  // names the mapping: never again used for other memory of the process
     std::uint64_t base;       // of what is mapped, an address of the owner
@@ -51,7 +53,7 @@ static_assert(sizeof(SharedBuffer) <= 160 && std::is_trivially_copyable_v<Shared
 struct Allocation {
     int device; // ordinal
     std::uint64_t buffer_id;
-    std::uintptr_t base;
+    std::uintptr_t base; // of virtual memory management: what was reserved, maybe for more memory
     std::size_t bytes;
     bool legacy_ipc; // cuIpcGetMemHandle can export it
 };
@@ -77,11 +79,14 @@ public:
     Exporter &operator=(const Exporter &) = delete;
 
     // `bytes` at `buffer`, which start in `allocation`. Allocates nothing on a hit. Requires a
-    // current context of the device. A described VMM buffer is kept alive until it is described
-    // again at other memory, by 64 others, or by close_all().
+    // current context of the device. A described VMM buffer is kept alive until its address is
+    // described again with other memory, 64 others are described, or close_all() is called.
     [[nodiscard]] SharedBuffer describe(const Allocation &allocation, const void *buffer,
                                         std::size_t bytes);
 
+    // A peer could not map it: its memory is described as kNone from now on, as long as this is
+    // remembered.
+    void withdraw(const SharedBuffer &buffer) noexcept;
     // Forgets everything: nobody can open what was announced before.
     void close_all() noexcept;
 

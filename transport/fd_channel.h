@@ -1,7 +1,8 @@
-// Passes file descriptors between the processes of a node: the one way for VMM memory. A process
-// asks the owner of a ticket, the owner's next step() answers. One unix datagram socket a process,
-// in the abstract namespace, so that no file is left behind; it answers the same user only.
-// (pidfd_getfd would need no answer, but Yama and the default profiles of containers refuse it.)
+// Passes file descriptors between the processes of a node: the only way to share VMM memory. A
+// process asks the owner of a ticket; the owner's next step() answers. One unix datagram socket a
+// process, in the abstract namespace, so that no file is left behind; it answers the same user
+// only. (pidfd_getfd would need no answer, but Yama and the default profiles of containers refuse
+// it.)
 #pragma once
 
 #include "base/log.h"
@@ -63,14 +64,14 @@ public:
 
     // Random, not 0.
     [[nodiscard]] std::uint64_t name() const noexcept;
-    // Who answers; null before it goes.
+    // The source answers peers. Set it to null before the source goes.
     void set_source(FdSource *source) noexcept;
 
-    // Answers what peers have asked. To be called as long as peers may ask.
+    // Answers what peers have asked. Call it as long as peers may ask.
     void step() noexcept;
 
-    // What the ticket is for, or nothing yet: asks the owner, and is to be called again. The
-    // answer is handed out once.
+    // The descriptors of the ticket, or nothing yet: then it has asked the owner, and is to be
+    // called again. The answer is handed out once.
     [[nodiscard]] Result<std::optional<FdBundle>> take(const FdTicket &ticket);
 
 private:

@@ -1,10 +1,10 @@
 hetcoll_sources += \
 	transport/bounce.h \
-	transport/control_page.h \
 	transport/device_bounce.h transport/device_bounce.cc \
 	transport/exporter.h transport/exporter.cc \
 	transport/fd_channel.h transport/fd_channel.cc \
 	transport/host_bounce.h transport/host_bounce.cc \
+	transport/known_reach.h transport/known_reach.cc \
 	transport/node_identity.h transport/node_identity.cc \
 	transport/peer_memory.h transport/peer_memory.cc \
 	transport/reach_probe.h transport/reach_probe.cc \

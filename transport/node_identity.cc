@@ -1,5 +1,7 @@
 #include "transport/node_identity.h"
 
+#include "base/hash.h"
+
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -14,30 +16,6 @@
 namespace hetcoll {
 namespace {
 
-// FNV-1a. The length goes in too, so that "a" and "bc" differ from "ab" and "c".
-class Hash {
-public:
-    void add(std::string_view text) noexcept
-    {
-        for (const char c : text) {
-            add_byte(static_cast<unsigned char>(c));
-        }
-        add(text.size());
-    }
-    void add(std::uint64_t number) noexcept
-    {
-        for (int shift = 0; shift < 64; shift += 8) {
-            add_byte(static_cast<unsigned char>(number >> shift));
-        }
-    }
-    [[nodiscard]] std::uint64_t value() const noexcept { return value_; }
-
-private:
-    void add_byte(unsigned char byte) noexcept { value_ = (value_ ^ byte) * 0x100000001b3u; }
-
-    std::uint64_t value_ = 0xcbf29ce484222325u;
-};
-
 // The content of a small file of /proc; empty, with errno set, if it cannot be read.
 std::string read_file(const char *path)
 {
@@ -51,7 +29,7 @@ std::string read_file(const char *path)
     return text;
 }
 
-// What the link says, as "pid:[4026531836]", or that there is none: old kernels lack some.
+// What the link says, as "pid:[4026531836]", or that there is no link: old kernels lack some.
 std::string namespace_name(const char *path)
 {
     char name[64];

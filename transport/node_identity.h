@@ -1,5 +1,5 @@
-// Who a process is and on which node it runs, for other processes: a pid alone means another
-// process after it ended, and another one again in another container.
+// Who a process is and on which node it runs, for other processes. A pid alone is not enough:
+// another process may get it later, and in another container it is another process.
 #pragma once
 
 #include "base/status.h"
@@ -26,7 +26,7 @@ struct NodeIdentity {
 
 // Of this process. `host` covers the boot, the UTS name, the IPC and PID namespaces and the
 // /dev/shm that the process sees; ranks with different `words` (null is "") count as different
-// nodes too. An error where /proc is not there: the process then shares with nobody.
+// nodes too. An error if there is no /proc: the process then shares with nobody.
 [[nodiscard]] Result<NodeIdentity> node_identity(const char *word);
 
 // When process `pid` of our PID namespace started. An error if there is none (any more), or /proc

@@ -1,6 +1,7 @@
 #include "transport/peer_memory.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cstdio>
 #include <list>
@@ -18,7 +19,6 @@ constexpr std::uint64_t kBlockBytes = std::uint64_t{2} << 20;
 struct Key {
     ProcessIdentity owner;
     std::uint64_t buffer_id;
-    CUcontext context;
     unsigned long long context_id;
 
     friend bool operator==(const Key &, const Key &) = default;
@@ -30,7 +30,7 @@ struct KeyHash {
         std::uint64_t bits = key.buffer_id * 0x9e3779b97f4a7c15u;
         bits ^= key.owner.start_time + (static_cast<std::uint64_t>(key.owner.pid) << 32);
         bits = (bits ^ bits >> 29) * 0xbf58476d1ce4e5b9u;
-        bits ^= key.context_id + reinterpret_cast<std::uintptr_t>(key.context);
+        bits ^= key.context_id;
         return static_cast<std::size_t>(bits ^ bits >> 32);
     }
 };
@@ -40,15 +40,22 @@ bool overlap(std::uint64_t a, std::uint64_t a_bytes, std::uint64_t b, std::uint6
     return a < b + b_bytes && b < a + a_bytes;
 }
 
-// The owner has other memory at the addresses of `old` now. VMM ranges of one generation overlap
-// rightfully: buffers that have an allocation in common.
+// True if the owner now has other memory at the old addresses. VMM ranges of one generation may
+// overlap: such buffers have an allocation in common.
 bool replaces(const SharedBuffer &buffer, SharedKind old_kind, std::uint32_t old_generation)
 {
     return buffer.kind != SharedKind::kVmm || old_kind != SharedKind::kVmm ||
            old_generation < buffer.generation;
 }
 
-const char *remedy(CUresult result)
+// cuda.h, cuIpcOpenMemHandle: "may only be opened by one CUcontext per CUdevice".
+constexpr const char *kOneContext =
+    ": another context of this process on the same device has memory of that process open, and "
+    "CUDA "
+    "lets one context a device do so: use one, best the primary context";
+
+enum class Owner : std::uint8_t { kNeverMapped, kMappedBefore };
+const char *remedy(CUresult result, Owner owner)
 {
     switch (result) {
     case CUDA_ERROR_PEER_ACCESS_UNSUPPORTED:
@@ -58,8 +65,13 @@ const char *remedy(CUresult result)
     case CUDA_ERROR_OUT_OF_MEMORY: return "";
     case CUDA_ERROR_NOT_SUPPORTED: return ": the platform has no CUDA IPC";
     default:
-        return ": both processes need to see both GPUs (CUDA_VISIBLE_DEVICES, the devices of a "
-               "container), containers have to share their IPC and PID namespaces";
+        if (owner == Owner::kMappedBefore) {
+            return ": other memory of that process could be mapped, so memory of another kind may "
+                   "do, such as cudaMalloc's";
+        }
+        return ": containers need both GPUs among their devices, and have to share their IPC and "
+               "PID "
+               "namespaces";
     }
 }
 
@@ -69,8 +81,10 @@ struct PeerMapping {
     Key key;
     SharedKind kind;
     std::uint32_t generation;
-    std::uint64_t base, bytes; // in the owner
+    std::uint64_t base, bytes;          // in the owner
+    std::array<unsigned char, 16> uuid; // of the owner's device
     ContextRef context;
+    CUdevice device = -1;    // of the context
     CUdeviceptr address = 0; // here
     int leases = 0;
     bool doomed = false; // to be closed with its last lease; not in the index any more
@@ -83,6 +97,13 @@ bool shares_block(const PeerMapping &old, const SharedBuffer &buffer)
     const std::uint64_t first = buffer.base / kBlockBytes * kBlockBytes;
     const std::uint64_t bytes = buffer.base + buffer.bytes + kBlockBytes - first;
     return overlap(old.base, old.bytes, first, bytes);
+}
+
+bool excludes(const PeerMapping &other, const PeerMapping &wanted)
+{
+    return wanted.kind == SharedKind::kLegacyIpc && other.kind == wanted.kind &&
+           other.key.owner == wanted.key.owner && other.uuid == wanted.uuid &&
+           other.device == wanted.device && other.context->handle() != wanted.context->handle();
 }
 
 } // namespace
@@ -105,16 +126,20 @@ struct PeerMemory::Impl {
     List mappings; // the least recently used is the last
     std::unordered_map<Key, List::iterator, KeyHash> index;
     PeerCounters counters{};
+    std::vector<ProcessIdentity> mapped_owners; // whose memory could be mapped
 
     Result<void *> map_new(const Key &key, const SharedBuffer &buffer, const Device &importer,
                            const PeerLease &lease, PeerMapping *&mapping);
     bool is_held_by_others(const Key &key, const SharedBuffer &buffer,
                            const PeerLease &lease) const;
+    bool is_open_in_another_context(const PeerMapping &wanted) const;
+    bool close_in_other_contexts(const PeerMapping &wanted);
     CUresult open(PeerMapping &mapping, const SharedBuffer &buffer, const FdBundle &fds,
                   const char *&call);
     CUresult open_vmm(PeerMapping &mapping, const FdBundle &fds, const char *&call);
     CUresult map_pieces(const PeerMapping &mapping, const FdBundle &fds, const char *&call);
     Status check_bundle(const SharedBuffer &buffer, const FdBundle &fds) const;
+    Status open_failed(CUresult result, const char *call, const PeerMapping &wanted) const;
 
     template <class Wanted> int close_where(Wanted wanted);
     List::iterator close_or_doom(List::iterator at);
@@ -123,7 +148,7 @@ struct PeerMemory::Impl {
     void make_room(std::uint64_t bytes);
 };
 
-// An error of closing: the memory is lost to this process, which goes on.
+// Logs an error of closing. The process leaks the mapping and goes on.
 void PeerMemory::Impl::note(CUresult result, const char *call) const
 {
     if (result != CUDA_SUCCESS && !is_torn_down(result)) {
@@ -138,8 +163,8 @@ void PeerMemory::Impl::close(const PeerMapping &mapping)
     --counters.mappings;
     counters.bytes -= mapping.bytes;
     std::optional<ContextScope> scope;
-    if (mapping.context.is_alive(driver)) {
-        scope.emplace(driver, mapping.context.handle);
+    if (mapping.context->is_alive()) {
+        scope.emplace(driver, mapping.context->handle());
     }
     if (mapping.kind == SharedKind::kVmm) { // needs no context, does not go with one
         note(driver.cuMemUnmap(mapping.address, mapping.bytes), "cuMemUnmap");
@@ -162,7 +187,7 @@ PeerMemory::Impl::List::iterator PeerMemory::Impl::close_or_doom(List::iterator 
     return mappings.erase(at);
 }
 
-// How many of the mappings that are wanted closed are gone or going.
+// Closes the mappings that `wanted` picks, at once or with their last lease. Returns how many.
 template <class Wanted> int PeerMemory::Impl::close_where(Wanted wanted)
 {
     int closed = 0;
@@ -229,12 +254,7 @@ CUresult PeerMemory::Impl::map_pieces(const PeerMapping &mapping, const FdBundle
     CUmemAccessDesc access{};
     access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    CUdevice device = 0;
-    call = "cuCtxGetDevice";
-    if (const CUresult result = driver.cuCtxGetDevice(&device); result != CUDA_SUCCESS) {
-        return result;
-    }
-    access.location.id = device;
+    access.location.id = mapping.device;
     call = "cuMemSetAccess";
     return driver.cuMemSetAccess(mapping.address, mapping.bytes, &access, 1);
 }
@@ -263,10 +283,14 @@ CUresult PeerMemory::Impl::open_vmm(PeerMapping &mapping, const FdBundle &fds, c
 CUresult PeerMemory::Impl::open(PeerMapping &mapping, const SharedBuffer &buffer,
                                 const FdBundle &fds, const char *&call)
 {
-    const ContextScope scope(driver, mapping.context.handle);
+    const ContextScope scope(driver, mapping.context->handle());
     call = "cuCtxPushCurrent";
     if (scope.result() != CUDA_SUCCESS) {
         return scope.result();
+    }
+    call = "cuCtxGetDevice";
+    if (const CUresult result = driver.cuCtxGetDevice(&mapping.device); result != CUDA_SUCCESS) {
+        return result;
     }
     if (buffer.kind == SharedKind::kVmm) {
         return open_vmm(mapping, fds, call);
@@ -288,8 +312,8 @@ CUresult PeerMemory::Impl::open(PeerMapping &mapping, const SharedBuffer &buffer
     return try_open();
 }
 
-// Whether another call here holds a mapping that is in the buffer's way. It is at its end: the
-// owner has left it, or it would not have freed that memory.
+// Whether another call of this process holds a mapping that is in the buffer's way. That call is
+// about to end: the owner has left it, else it would not have freed that memory.
 bool PeerMemory::Impl::is_held_by_others(const Key &key, const SharedBuffer &buffer,
                                          const PeerLease &lease) const
 {
@@ -299,7 +323,39 @@ bool PeerMemory::Impl::is_held_by_others(const Key &key, const SharedBuffer &buf
     });
 }
 
-// A null result: the file descriptors are on their way, or another call is to let go first.
+// CUDA lets one context a device open a process's memory.
+bool PeerMemory::Impl::is_open_in_another_context(const PeerMapping &wanted) const
+{
+    return std::any_of(mappings.begin(), mappings.end(),
+                       [&](const PeerMapping &other) { return excludes(other, wanted); });
+}
+
+// What no call uses makes room. True if nothing is in the way any more.
+bool PeerMemory::Impl::close_in_other_contexts(const PeerMapping &wanted)
+{
+    const int closed = close_where(
+        [&](const PeerMapping &other) { return other.leases == 0 && excludes(other, wanted); });
+    return closed > 0 && !is_open_in_another_context(wanted);
+}
+
+Status PeerMemory::Impl::open_failed(CUresult result, const char *call,
+                                     const PeerMapping &wanted) const
+{
+    const ProcessIdentity &owner = wanted.key.owner;
+    char doing[64];
+    std::snprintf(doing, sizeof doing, "mapping memory of process %d", owner.pid);
+    const Status failed = driver_status(driver, result, call, doing);
+    const bool mapped =
+        std::find(mapped_owners.begin(), mapped_owners.end(), owner) != mapped_owners.end();
+    const bool stays = result == CUDA_ERROR_PEER_ACCESS_UNSUPPORTED ||
+                       result == CUDA_ERROR_INVALID_DEVICE || result == CUDA_ERROR_NOT_SUPPORTED;
+    return error(stays ? Errc::kUnsupported : failed.code(), "%s%s", failed.message().c_str(),
+                 is_open_in_another_context(wanted)
+                     ? kOneContext
+                     : remedy(result, mapped ? Owner::kMappedBefore : Owner::kNeverMapped));
+}
+
+// Null if the file descriptors are still on their way, or another call has to let go first.
 Result<void *> PeerMemory::Impl::map_new(const Key &key, const SharedBuffer &buffer,
                                          const Device &importer, const PeerLease &lease,
                                          PeerMapping *&mapping)
@@ -327,7 +383,7 @@ Result<void *> PeerMemory::Impl::map_new(const Key &key, const SharedBuffer &buf
             return status;
         }
     }
-    close_where([&](const PeerMapping &old) { return !old.context.is_alive(driver); });
+    close_where([&](const PeerMapping &old) { return !old.context->is_alive(); });
     counters.replaced += static_cast<unsigned>(close_where([&](const PeerMapping &old) {
         return old.key.owner == key.owner && old.key.buffer_id != buffer.buffer_id &&
                overlap(old.base, old.bytes, buffer.base, buffer.bytes) &&
@@ -340,17 +396,22 @@ Result<void *> PeerMemory::Impl::map_new(const Key &key, const SharedBuffer &buf
                        .generation = buffer.generation,
                        .base = buffer.base,
                        .bytes = buffer.bytes,
+                       .uuid = std::to_array(buffer.uuid),
                        .context = importer.context_ref()};
     const char *call = "";
-    const CUresult result = open(opened, buffer, fds, call);
+    CUresult result = open(opened, buffer, fds, call);
+    if (result != CUDA_SUCCESS && result != CUDA_ERROR_ALREADY_MAPPED &&
+        close_in_other_contexts(opened)) {
+        result = open(opened, buffer, fds, call);
+    }
     if (result == CUDA_ERROR_ALREADY_MAPPED && is_held_by_others(key, buffer, lease)) {
         return nullptr;
     }
     if (result != CUDA_SUCCESS) {
-        char doing[64];
-        std::snprintf(doing, sizeof doing, "mapping memory of process %d", key.owner.pid);
-        const Status failed = driver_status(driver, result, call, doing);
-        return error(failed.code(), "%s%s", failed.message().c_str(), remedy(result));
+        return open_failed(result, call, opened);
+    }
+    if (std::find(mapped_owners.begin(), mapped_owners.end(), key.owner) == mapped_owners.end()) {
+        mapped_owners.push_back(key.owner);
     }
     ++counters.opens;
     ++counters.mappings;
@@ -386,7 +447,7 @@ Result<void *> PeerMemory::map(const ProcessIdentity &owner, const SharedBuffer 
     }
     assert(lease.memory_ == nullptr || lease.memory_ == this);
     const ContextRef &context = importer.context_ref();
-    const Key key{owner, buffer.buffer_id, context.handle, context.id};
+    const Key key{owner, buffer.buffer_id, context->id()};
     const std::lock_guard lock(impl_->mutex);
     PeerMapping *mapping = nullptr;
     if (const auto found = impl_->index.find(key); found != impl_->index.end()) {

@@ -21,8 +21,8 @@ class PeerMemory;
 struct PeerMapping; // one open mapping
 
 // The mappings that a running call uses: they stay open until release() or the end of the lease.
-// The work on the GPU that reads or writes them is done before that. To be kept for further calls:
-// then it does not allocate.
+// GPU work that reads or writes them must be done before that. Keep a lease for further calls: then
+// it does not allocate.
 class PeerLease {
 public:
     PeerLease() = default;
@@ -62,15 +62,15 @@ public:
     PeerMemory(const PeerMemory &) = delete;
     PeerMemory &operator=(const PeerMemory &) = delete;
 
-    // Where the first byte of the buffer is for this process, in `importer`'s context; need not be
-    // current. A null pointer means not yet: the owner, which has to step() its channel, passes
-    // file descriptors on, or a call of another thread that ends now is in the way; call again. In
-    // the process that owns it, it is the buffer itself. An error names what failed and the way
-    // out; the memory can then not be shared.
+    // The address of the buffer's first byte in this process, in the context of `importer`, which
+    // need not be current. In the process that owns the buffer it is the buffer itself. A null
+    // pointer means not yet, call again: the owner still has to pass file descriptors (it must
+    // step() its channel), or a call of another thread that is about to end is in the way. An error
+    // names what failed and the way out; the memory can then not be shared.
     [[nodiscard]] Result<void *> map(const ProcessIdentity &owner, const SharedBuffer &buffer,
                                      const Device &importer, PeerLease &lease);
 
-    // Closes what is not leased, the rest when its lease ends: so that the memory that its owner
+    // Closes what is not leased, and the rest when its lease ends, so that memory that its owner
     // freed is returned.
     void close_all() noexcept;
     // The same for the memory of one process, for one buffer that it is about to free.

@@ -3,6 +3,7 @@
 #include <sys/random.h>
 
 #include <cstring>
+#include <span>
 #include <utility>
 
 namespace hetcoll {
@@ -10,6 +11,10 @@ namespace {
 
 constexpr int kWords = 64;
 constexpr std::size_t kBytes = kWords * sizeof(std::uint64_t);
+// Behind the content are places for peers to write to. Each takes one by chance, and another one if
+// what it wrote is not there: two peers may have had the same place at the same time.
+constexpr std::uint64_t kPlaces = 64;
+constexpr int kWriteTrials = 4;
 
 // The content that belongs to a seed (splitmix64).
 void fill(std::uint64_t *words, std::uint64_t seed)
@@ -22,24 +27,42 @@ void fill(std::uint64_t *words, std::uint64_t seed)
     }
 }
 
-// One small copy at a time between device memory and pinned memory. Not waited for but at the end.
-class SmallCopy {
-public:
-    static Result<SmallCopy> create(std::shared_ptr<Device> device);
-    SmallCopy(SmallCopy &&) noexcept = default;
-    SmallCopy &operator=(SmallCopy &&) = delete;
-    ~SmallCopy();
+// `otherwise` if the system has no random number yet.
+std::uint64_t random_number(std::uint64_t otherwise)
+{
+    std::uint64_t number = 0;
+    return getrandom(&number, sizeof number, GRND_NONBLOCK) == sizeof number ? number : otherwise;
+}
 
-    [[nodiscard]] std::uint64_t *words() const noexcept
+enum class By { kCopy, kKernel };
+struct Move {
+    void *to;
+    const void *from;
+    By by;
+};
+
+// A few small moves at a time between device memory and pinned memory, one after the other. Not
+// waited for but at the end.
+class SmallMoves {
+public:
+    static Result<SmallMoves> create(std::shared_ptr<Device> device);
+    SmallMoves(SmallMoves &&) noexcept = default;
+    SmallMoves &operator=(SmallMoves &&) = delete;
+    ~SmallMoves();
+
+    // Pinned memory of kBytes.
+    static constexpr int kAreas = 3;
+    [[nodiscard]] std::uint64_t *area(int number) const noexcept
     {
-        return static_cast<std::uint64_t *>(pinned_.get());
+        return static_cast<std::uint64_t *>(pinned_.get()) + number * kWords;
     }
-    Status start(void *to, const void *from);
+    Status start(std::span<const Move> moves);
     [[nodiscard]] Result<bool> is_done();
     [[nodiscard]] Device &device() const noexcept { return *device_; }
 
 private:
-    explicit SmallCopy(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+    explicit SmallMoves(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+    Status start_one(const Move &move);
 
     std::shared_ptr<Device> device_; // first: outlives what was made in it
     PinnedMemory pinned_;            // before the stream: freed after it
@@ -54,15 +77,15 @@ Status enter(const ContextScope &scope, const Device &device)
                          "trying whether GPUs reach each other");
 }
 
-Result<SmallCopy> SmallCopy::create(std::shared_ptr<Device> device)
+Result<SmallMoves> SmallMoves::create(std::shared_ptr<Device> device)
 {
-    SmallCopy copy(std::move(device));
-    const Device &on = *copy.device_;
+    SmallMoves made(std::move(device));
+    const Device &on = *made.device_;
     const ContextScope scope(on.driver(), on.context());
     if (Status status = enter(scope, on); !status.ok()) {
         return status;
     }
-    auto pinned = on.make_pinned(kBytes);
+    auto pinned = on.make_pinned(kAreas * kBytes);
     if (!pinned.ok()) {
         return pinned.take_status();
     }
@@ -74,13 +97,13 @@ Result<SmallCopy> SmallCopy::create(std::shared_ptr<Device> device)
     if (!event.ok()) {
         return event.take_status();
     }
-    copy.pinned_ = std::move(*pinned);
-    copy.stream_ = std::move(*stream);
-    copy.done_ = std::move(*event);
-    return copy;
+    made.pinned_ = std::move(*pinned);
+    made.stream_ = std::move(*stream);
+    made.done_ = std::move(*event);
+    return made;
 }
 
-SmallCopy::~SmallCopy()
+SmallMoves::~SmallMoves()
 {
     if (device_ == nullptr || !running_ || !device_->is_alive()) {
         return;
@@ -91,20 +114,32 @@ SmallCopy::~SmallCopy()
     }
 }
 
-Status SmallCopy::start(void *to, const void *from)
+// Without kernels there are only copies, in calls too.
+Status SmallMoves::start_one(const Move &move)
+{
+    if (move.by == By::kKernel &&
+        device_->copy_kernel_async(move.to, move.from, kBytes, Signal{}, stream_.get()).ok()) {
+        return {};
+    }
+    return device_->copy_async(move.to, move.from, kBytes, stream_.get());
+}
+
+Status SmallMoves::start(std::span<const Move> moves)
 {
     const ContextScope scope(device_->driver(), device_->context());
     if (Status status = enter(scope, *device_); !status.ok()) {
         return status;
     }
-    if (Status status = device_->copy_async(to, from, kBytes, stream_.get()); !status.ok()) {
-        return status;
+    for (const Move &move : moves) {
+        if (Status status = start_one(move); !status.ok()) {
+            return status;
+        }
+        running_ = true;
     }
-    running_ = true;
     return device_->record(done_, stream_.get());
 }
 
-Result<bool> SmallCopy::is_done()
+Result<bool> SmallMoves::is_done()
 {
     const ContextScope scope(device_->driver(), device_->context());
     if (Status status = enter(scope, *device_); !status.ok()) {
@@ -118,8 +153,8 @@ Result<bool> SmallCopy::is_done()
 } // namespace
 
 struct ReachTarget::Impl {
-    DeviceMemory memory; // before the copy: freed after it is done
-    SmallCopy copy;
+    DeviceMemory memory; // before the moves: freed after they are done
+    SmallMoves moves;
     ReachOffer offer{};
     bool ready = false;
 };
@@ -127,18 +162,19 @@ struct ReachTarget::Impl {
 ReachTarget::ReachTarget(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 ReachTarget::~ReachTarget() = default;
 
-Result<std::unique_ptr<ReachTarget>> ReachTarget::create(std::shared_ptr<Device> device,
+Result<std::unique_ptr<ReachTarget>> ReachTarget::create(const std::shared_ptr<Device> &device,
                                                          Exporter &exporter)
 {
-    auto copy = SmallCopy::create(device);
-    if (!copy.ok()) {
-        return copy.take_status();
+    auto moves = SmallMoves::create(device);
+    if (!moves.ok()) {
+        return moves.take_status();
     }
+    constexpr std::size_t kAll = (1 + kPlaces) * kBytes;
     const ContextScope scope(device->driver(), device->context());
     if (Status status = enter(scope, *device); !status.ok()) {
         return status;
     }
-    auto memory = device->make_memory(kBytes);
+    auto memory = device->make_memory(kAll);
     if (!memory.ok()) {
         return memory.take_status();
     }
@@ -148,18 +184,16 @@ Result<std::unique_ptr<ReachTarget>> ReachTarget::create(std::shared_ptr<Device>
         return allocation.take_status();
     }
     auto impl =
-        std::make_unique<Impl>(Impl{.memory = std::move(*memory), .copy = std::move(*copy)});
-    impl->offer.buffer = exporter.describe(*allocation, at, kBytes);
+        std::make_unique<Impl>(Impl{.memory = std::move(*memory), .moves = std::move(*moves)});
+    impl->offer.buffer = exporter.describe(*allocation, at, kAll);
     if (impl->offer.buffer.kind == SharedKind::kNone) {
         return error(Errc::kUnsupported, "device memory cannot be shared with other processes: %s",
                      reason(impl->offer.buffer.why));
     }
-    if (getrandom(&impl->offer.seed, sizeof impl->offer.seed, GRND_NONBLOCK) !=
-        sizeof impl->offer.seed) {
-        impl->offer.seed = impl->offer.buffer.buffer_id; // not the previous one's at least
-    }
-    fill(impl->copy.words(), impl->offer.seed);
-    if (Status status = impl->copy.start(at, impl->copy.words()); !status.ok()) {
+    impl->offer.seed = random_number(impl->offer.buffer.buffer_id); // not the previous one's
+    fill(impl->moves.area(0), impl->offer.seed);
+    const Move out[] = {{.to = at, .from = impl->moves.area(0), .by = By::kCopy}};
+    if (Status status = impl->moves.start(out); !status.ok()) {
         return status;
     }
     return std::unique_ptr<ReachTarget>(new ReachTarget(std::move(impl)));
@@ -168,7 +202,7 @@ Result<std::unique_ptr<ReachTarget>> ReachTarget::create(std::shared_ptr<Device>
 Result<bool> ReachTarget::step()
 {
     if (!impl_->ready) {
-        auto done = impl_->copy.is_done();
+        auto done = impl_->moves.is_done();
         if (!done.ok()) {
             return done;
         }
@@ -180,19 +214,21 @@ Result<bool> ReachTarget::step()
 const ReachOffer &ReachTarget::offer() const noexcept { return impl_->offer; }
 
 struct ReachProbe::Impl {
-    Impl(PeerMemory &peers, SmallCopy made) : memory(peers), copy(std::move(made)) {}
+    Impl(PeerMemory &peers, SmallMoves made) : memory(peers), moves(std::move(made)) {}
 
     PeerMemory &memory;
-    SmallCopy copy;
+    SmallMoves moves; // areas: what was read, what is written, what was written and read back
     PeerLease lease;
     ProcessIdentity owner{};
     ReachOffer offer{};
-    bool copying = false;
+    std::byte *at = nullptr; // the owner's memory; null: not mapped yet
+    int write_trials = 0;
     Reach verdict = Reach::kPending;
     Status why;
 
     Status step();
-    [[nodiscard]] Status compare() const;
+    Status start_moves();
+    Status judge();
 };
 
 ReachProbe::ReachProbe(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -201,12 +237,12 @@ ReachProbe::~ReachProbe() = default;
 Result<std::unique_ptr<ReachProbe>> ReachProbe::create(std::shared_ptr<Device> device,
                                                        PeerMemory &memory)
 {
-    auto copy = SmallCopy::create(std::move(device));
-    if (!copy.ok()) {
-        return copy.take_status();
+    auto moves = SmallMoves::create(std::move(device));
+    if (!moves.ok()) {
+        return moves.take_status();
     }
     return std::unique_ptr<ReachProbe>(
-        new ReachProbe(std::make_unique<Impl>(memory, std::move(*copy))));
+        new ReachProbe(std::make_unique<Impl>(memory, std::move(*moves))));
 }
 
 void ReachProbe::start(const ProcessIdentity &owner, const ReachOffer &offer)
@@ -214,7 +250,8 @@ void ReachProbe::start(const ProcessIdentity &owner, const ReachOffer &offer)
     impl_->lease.release();
     impl_->owner = owner;
     impl_->offer = offer;
-    impl_->copying = false;
+    impl_->at = nullptr;
+    impl_->write_trials = 0;
     impl_->verdict = Reach::kPending;
     impl_->why = Status();
 }
@@ -222,40 +259,55 @@ void ReachProbe::start(const ProcessIdentity &owner, const ReachOffer &offer)
 // Sets verdict to kYes, leaves it, or fails.
 Status ReachProbe::Impl::step()
 {
-    if (copying) {
-        auto done = copy.is_done();
-        if (!done.ok()) {
-            return done.take_status();
+    if (at == nullptr) {
+        auto mapped = memory.map(owner, offer.buffer, moves.device(), lease);
+        if (!mapped.ok()) {
+            return mapped.take_status();
         }
-        if (!*done) {
-            return {};
-        }
-        verdict = Reach::kYes;
-        return compare();
+        at = static_cast<std::byte *>(*mapped);
+        return at != nullptr ? start_moves() : Status();
     }
-    auto at = memory.map(owner, offer.buffer, copy.device(), lease);
-    if (!at.ok()) {
-        return at.take_status();
+    auto done = moves.is_done();
+    if (!done.ok()) {
+        return done.take_status();
     }
-    if (*at == nullptr) {
-        return {};
-    }
-    std::memset(copy.words(), 0, kBytes);
-    copying = true;
-    return copy.start(copy.words(), *at);
+    return *done ? judge() : Status();
 }
 
-Status ReachProbe::Impl::compare() const
+// All that calls do: a kernel reads and writes the owner's memory, and a copy reads it.
+Status ReachProbe::Impl::start_moves()
+{
+    ++write_trials;
+    const std::uint64_t number =
+        random_number(offer.seed + reinterpret_cast<std::uintptr_t>(this) + write_trials);
+    std::byte *const place = at + (1 + number % kPlaces) * kBytes;
+    std::memset(moves.area(0), 0, SmallMoves::kAreas * kBytes);
+    fill(moves.area(1), number);
+    const Move all[] = {{.to = moves.area(0), .from = at, .by = By::kKernel},
+                        {.to = place, .from = moves.area(1), .by = By::kKernel},
+                        {.to = moves.area(2), .from = place, .by = By::kCopy}};
+    return moves.start(all);
+}
+
+Status ReachProbe::Impl::judge()
 {
     std::uint64_t expected[kWords];
     fill(expected, offer.seed);
-    if (std::memcmp(copy.words(), expected, kBytes) == 0) {
+    const bool read = std::memcmp(moves.area(0), expected, kBytes) == 0;
+    const bool wrote = std::memcmp(moves.area(2), moves.area(1), kBytes) == 0;
+    if (read && wrote) {
+        verdict = Reach::kYes;
         return {};
     }
+    if (read && write_trials < kWriteTrials) {
+        return start_moves();
+    }
     return error(Errc::kUnsupported,
-                 "memory of process %d that was mapped reads as something else: the GPUs do not "
-                 "reach each other's memory, see the IOMMU and ACS settings of the machine",
-                 owner.pid);
+                 "mapped memory of process %d %s: the GPUs do not reach each other's memory, see "
+                 "the IOMMU and ACS settings of the machine",
+                 owner.pid,
+                 read ? "does not hold what was written to it"
+                      : "reads back other bytes than it holds");
 }
 
 Reach ReachProbe::step() noexcept
@@ -265,7 +317,7 @@ Reach ReachProbe::step() noexcept
         if (!impl_->why.ok()) {
             impl_->verdict = Reach::kNo;
         }
-        if (impl_->verdict != Reach::kPending) { // its owner is about to free it
+        if (impl_->verdict != Reach::kPending) { // nobody asks for it again
             impl_->lease.release();
             impl_->memory.close_buffer(impl_->owner, impl_->offer.buffer.buffer_id);
         }

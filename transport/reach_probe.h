@@ -1,6 +1,7 @@
-// Can this GPU read that process's memory? Containers, visible devices, missing links and drivers
-// have many ways to say no, so it is tried: the owner offers a little memory with a random content,
-// the other maps it, copies it back and compares. Nothing here waits.
+// Can this GPU read and write that process's memory? Containers, missing links and drivers have
+// many ways to say no, so it is tried: the owner offers a little memory with a random content, the
+// other maps it, reads and writes it by kernel and by copy, as calls do, and compares. Nothing here
+// waits.
 #pragma once
 
 #include "base/status.h"
@@ -20,11 +21,11 @@ struct ReachOffer {
     std::uint64_t seed; // of the content
 };
 
-// The owner's side; kept until all peers have probed.
+// The owner's side.
 class ReachTarget {
 public:
     // Allocates the memory and starts to fill it.
-    static Result<std::unique_ptr<ReachTarget>> create(std::shared_ptr<Device> device,
+    static Result<std::unique_ptr<ReachTarget>> create(const std::shared_ptr<Device> &device,
                                                        Exporter &exporter);
     ~ReachTarget();
     // True once offer() may be given to peers.

@@ -101,7 +101,7 @@ Result<SharedPage> SharedPage::create(const ProcessIdentity &self, std::size_t b
         return error(Errc::kUnsupported, "the kernel gives no random number (%s)",
                      std::strerror(errno));
     }
-    if (Status status = page.map(fd, true); !status.ok()) {
+    if (Status status = page.map(fd, File::kFresh); !status.ok()) {
         return status;
     }
     return page;
@@ -117,7 +117,7 @@ Result<SharedPage> SharedPage::attach(const SharedPageTicket &ticket)
     // The number may stand for a pipe or a device by now, which is not to be opened.
     struct stat file {};
     if (stat(path, &file) == 0 && !S_ISREG(file.st_mode)) {
-        return error(Errc::kInvalid, "file %d of process %d is no shared memory (any more)",
+        return error(Errc::kInvalid, "file %d of process %d is not shared memory (any more)",
                      ticket.fd, ticket.owner.pid);
     }
     const int fd = open(path, O_RDWR | O_CLOEXEC);
@@ -126,7 +126,7 @@ Result<SharedPage> SharedPage::attach(const SharedPageTicket &ticket)
     }
     SharedPage page;
     page.ticket_ = ticket;
-    Status status = page.map(fd, false);
+    Status status = page.map(fd, File::kOfPeer);
     close(fd);
     if (!status.ok()) {
         return status;
@@ -135,7 +135,7 @@ Result<SharedPage> SharedPage::attach(const SharedPageTicket &ticket)
 }
 
 // Requires ticket_. A fresh page gets its header, an attached one has to have the same.
-Status SharedPage::map(int fd, bool fresh)
+Status SharedPage::map(int fd, File whose)
 {
     const std::size_t bytes = file_bytes(ticket_.bytes);
     struct stat file {};
@@ -143,7 +143,7 @@ Status SharedPage::map(int fd, bool fresh)
         file.st_size != static_cast<off_t>(bytes)) {
         return error(Errc::kInvalid,
                      "file %d of process %d is not the %zu bytes of shared memory that were "
-                     "announced: it has closed them",
+                     "announced: it has closed the file",
                      ticket_.fd, ticket_.owner.pid, bytes);
     }
     void *const mapping = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -152,12 +152,12 @@ Status SharedPage::map(int fd, bool fresh)
     }
     mapping_ = mapping;
     const Header expected{.magic = kMagic, .nonce = ticket_.nonce, .bytes = ticket_.bytes};
-    if (fresh) {
+    if (whose == File::kFresh) {
         std::memcpy(mapping, &expected, sizeof expected);
     } else if (std::memcmp(mapping, &expected, sizeof expected) != 0) {
         return error(Errc::kInvalid,
                      "file %d of process %d holds other shared memory than was announced: it has "
-                     "closed that",
+                     "closed the file",
                      ticket_.fd, ticket_.owner.pid);
     }
     return {};

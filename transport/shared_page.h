@@ -15,7 +15,7 @@ namespace hetcoll {
 struct SharedPageTicket {
     ProcessIdentity owner;
     std::uint64_t bytes; // as given to create()
-    std::uint64_t nonce; // also in the page: a file that has got the number `fd` since is refused
+    std::uint64_t nonce; // also in the page: refuses a file that has taken the number `fd` since
     std::int32_t fd;     // in the owner
     std::int32_t reserved;
 };
@@ -52,7 +52,8 @@ public:
 
 private:
     void swap(SharedPage &other) noexcept;
-    Status map(int fd, bool fresh);
+    enum class File : std::uint8_t { kFresh, kOfPeer };
+    Status map(int fd, File whose);
 
     void *mapping_ = nullptr;
     SharedPageTicket ticket_{};

@@ -6,8 +6,8 @@ namespace hetcoll {
 namespace {
 
 constexpr std::uint64_t kWeight = 4; // of the past against the new value, less one: a few calls
-// How many mean deviations a rank's waits are taken to differ from their average. Where lateness is
-// random nobody is late by more than that.
+// How many mean deviations a rank's waits are taken to differ from their average. If lateness is
+// random, nobody is late by more than that.
 constexpr std::uint64_t kDeviations = 2;
 
 std::uint64_t blend(std::uint64_t past, std::uint64_t now)
@@ -38,7 +38,8 @@ void Arrivals::fill(std::span<std::uint64_t> of_rank) const noexcept
     of_rank[1] = mean_ns_ + range;
 }
 
-// The late rank waits least, and even when it waits most, less than all others.
+// The late rank is the one that waits least: its longest waits are shorter than the others'
+// shortest.
 bool Arrivals::take(std::span<const std::uint64_t> of_all) noexcept
 {
     const int ranks = static_cast<int>(of_all.size() / kNumbersOfARank);

@@ -16,20 +16,20 @@ public:
     static constexpr std::size_t kNumbersOfARank = 2; // in an exchange
     static constexpr int kMostRanks = 512;
 
-    // Of this rank, in one call.
+    // How long this rank has waited in one call.
     void note_wait(std::uint64_t ns) noexcept;
-    // Whether this call ends with an exchange. Once a call, the same on every rank.
+    // Whether this call ends with an exchange: the same on every rank. Ask once per call.
     [[nodiscard]] bool is_due() noexcept { return ++calls_ % kPeriod == 0; }
     // This rank's place in the exchange, whose maximum all ranks get.
     void fill(std::span<std::uint64_t> of_rank) const noexcept;
-    // kNumbersOfARank a rank. True if the decision has changed. The same on every rank.
+    // Takes kNumbersOfARank per rank. True if the decision has changed: the same on every rank.
     [[nodiscard]] bool take(std::span<const std::uint64_t> of_all) noexcept;
 
     // Since the last take(): the rank that comes last, or -1; and what it keeps the others waiting,
     // at the least.
     [[nodiscard]] int late() const noexcept { return late_; }
     [[nodiscard]] double late_us() const noexcept { return late_us_; }
-    // Of this rank, on average; for those who look on.
+    // This rank's average wait, for counters and traces.
     [[nodiscard]] std::uint64_t average_wait_ns() const noexcept { return mean_ns_; }
 
 private:

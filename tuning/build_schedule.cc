@@ -1,32 +1,31 @@
 #include "tuning/build_schedule.h"
 
 #include "schedule/algorithms.h"
+#include "schedule/rounds.h"
+#include "schedule/weighted.h"
 #include "topology/hybrid_share.h"
+#include "tuning/model.h"
 
 namespace hetcoll {
+namespace {
 
-Schedule build_schedule(Algorithm algorithm, int rank, int size)
+// Null: not of the form kTeam.
+#define HETCOLL_TEAM(constant, enumerator, name, counter, form, ...) \
+    HETCOLL_IF_TEAM(form, &enumerator##OfTeam, nullptr),
+constexpr const TeamAlgorithm *kTeams[] = {HETCOLL_ALGORITHMS(HETCOLL_TEAM)};
+#undef HETCOLL_TEAM
+
+BetweenNodes between_nodes_of(Algorithm algorithm)
 {
-    switch (algorithm) {
-    case Algorithm::kRecursiveDoubling: return build_recursive_doubling(rank, size);
-    case Algorithm::kRabenseifner: return build_rabenseifner(rank, size);
-    case Algorithm::kRing: return build_ring(rank, size);
-    case Algorithm::kOrdered: return build_ordered(rank, size);
-    default: return Schedule{}; // no schedule, or one that needs more than rank and size
-    }
+    return algorithm == Algorithm::kRabenseifner        ? BetweenNodes::kRabenseifner
+           : algorithm == Algorithm::kRecursiveDoubling ? BetweenNodes::kRecursiveDoubling
+                                                        : BetweenNodes::kRing;
 }
 
-BetweenNodes between_nodes_of(Algorithm algorithm) noexcept
-{
-    switch (algorithm) {
-    case Algorithm::kRabenseifner: return BetweenNodes::kRabenseifner;
-    case Algorithm::kRecursiveDoubling: return BetweenNodes::kRecursiveDoubling;
-    default: return BetweenNodes::kRing;
-    }
-}
-
-// A ring carries 2(n-1)/n of its part a rank, all ranks at once.
-int host_parts(const Links &links, int ranks, std::size_t bytes) noexcept
+// How many of kHostParts parts of a vector go through host memory while packed trees carry the
+// rest: so that both end together, and none if that would not help. In a ring each rank carries
+// 2(n-1)/n of the ring's part, all ranks at once.
+int host_parts(const Links &links, int ranks, std::size_t bytes)
 {
     const double rank_gbps = links.host_shared_gbps > 0 ? links.host_shared_gbps : links.host_gbps;
     const HybridPaths paths{.direct_gbps = links.tree_gbps,
@@ -35,6 +34,57 @@ int host_parts(const Links &links, int ranks, std::size_t bytes) noexcept
     const auto share =
         static_cast<std::size_t>(hybrid_share(static_cast<std::int64_t>(bytes), paths));
     return static_cast<int>(share / (bytes / kHostParts + 1));
+}
+
+} // namespace
+
+ScheduleSpec schedule_spec(const Choice &choice, std::size_t bytes, const Links &links,
+                           int ranks) noexcept
+{
+    ScheduleSpec spec{.algorithm = choice.algorithm,
+                      .node_by_node = choice.node_by_node,
+                      .over_trees = choice.over_trees,
+                      .late = choice.late};
+    if (choice.algorithm == Algorithm::kHierarchical) {
+        spec.between_nodes = choice.between_nodes;
+        spec.segments = hierarchy_segments(bytes);
+    } else if (choice.algorithm == Algorithm::kWeighted) {
+        spec.segments = weighted_segments(bytes, ranks);
+    } else if (choice.algorithm == Algorithm::kTree) {
+        spec.host_parts = host_parts(links, ranks, bytes);
+    }
+    return spec;
+}
+
+Schedule build_schedule(const ScheduleSpec &spec, int rank, const ScheduleParts &parts)
+{
+    if (const auto program = schedule_program(spec, rank, parts)) {
+        return build_program(*program);
+    }
+    if (spec.algorithm == Algorithm::kTree) {
+        return build_trees(rank, parts.trees->ranks, parts.trees->trees, spec.host_parts);
+    }
+    if (spec.algorithm == Algorithm::kOrdered) {
+        return spec.node_by_node ? build_ordered(rank, parts.runs)
+                                 : build_ordered(rank, parts.ranks);
+    }
+    if (spec.algorithm == Algorithm::kWeighted) {
+        return build_weighted(rank, parts.shares, spec.segments, spec.late);
+    }
+    return {};
+}
+
+std::unique_ptr<Program> schedule_program(const ScheduleSpec &spec, int rank,
+                                          const ScheduleParts &parts)
+{
+    if (const TeamAlgorithm *team = kTeams[static_cast<std::size_t>(spec.algorithm)]) {
+        return program_for_all(*team, rank, parts.ranks);
+    }
+    if (spec.algorithm == Algorithm::kHierarchical) {
+        return hierarchical_program(rank, *parts.groups, between_nodes_of(spec.between_nodes),
+                                    spec.segments, spec.over_trees);
+    }
+    return nullptr;
 }
 
 } // namespace hetcoll

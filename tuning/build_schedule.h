@@ -4,20 +4,42 @@
 #include "schedule/hierarchical.h"
 #include "schedule/schedule.h"
 #include "tuning/choice.h"
+#include "tuning/rank_trees.h"
 
 #include <cstddef>
+#include <span>
 
 namespace hetcoll {
 
-// What `rank` does among `size` ranks. Requires 0 <= rank < size.
-// Empty for the algorithms that are not of messages alone.
-[[nodiscard]] Schedule build_schedule(Algorithm algorithm, int rank, int size);
+// One of an algorithm's schedules. The same on every rank.
+struct ScheduleSpec {
+    Algorithm algorithm = Algorithm::kRing;
+    Algorithm between_nodes = Algorithm::kRing; // kHierarchical
+    int segments = 1;                           // kHierarchical, kWeighted
+    int host_parts = 0;                         // kTree: of kHostParts
+    bool node_by_node = false;                  // Choice's
+    bool over_trees = false;
+    int late = -1;
+    friend bool operator==(const ScheduleSpec &, const ScheduleSpec &) = default;
+};
+[[nodiscard]] ScheduleSpec schedule_spec(const Choice &choice, std::size_t bytes,
+                                         const Links &links, int ranks) noexcept;
 
-// Of kBetweenNodesAlgorithms.
-[[nodiscard]] BetweenNodes between_nodes_of(Algorithm algorithm) noexcept;
+// What schedules are made of, beside the spec. What the algorithm does not need may be left out.
+struct ScheduleParts {
+    int ranks = 1;
+    std::span<const int> runs{}; // ranks in a row on one node: kOrdered, node by node
+    const RankTrees *trees = nullptr;
+    const Groups *groups = nullptr;
+    std::span<const int> shares{}; // by rank
+};
 
-// How many of kHostParts parts of a vector go through host memory while packed trees carry the
-// rest: so that both end together, and none where that would not help.
-[[nodiscard]] int host_parts(const Links &links, int ranks, std::size_t bytes) noexcept;
+// What `rank` does. Requires 0 <= rank < parts.ranks. Empty if the form of the algorithm is neither
+// kTeam nor kSteps.
+[[nodiscard]] Schedule build_schedule(const ScheduleSpec &spec, int rank,
+                                      const ScheduleParts &parts);
+// The same round by round, for what is long; null: build it at once.
+[[nodiscard]] std::unique_ptr<Program> schedule_program(const ScheduleSpec &spec, int rank,
+                                                        const ScheduleParts &parts);
 
 } // namespace hetcoll

@@ -1,6 +1,7 @@
 #include "tuning/build_table.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <limits>
 #include <map>
@@ -210,9 +211,13 @@ void note_jumps(const Curves &curves, const std::vector<std::size_t> &path, cons
 
 // ---- which communicators a measured one stands for ----
 
-// The range that `value` stands for among all measured values. `alone`: 1 stands for itself only.
-Range stands_for(std::int64_t value, const std::set<std::int64_t> &measured, bool alone)
+// Whether a measured 1 stands for other values too.
+enum class One : std::uint8_t { kAlone, kAsOthers };
+
+// The range that `value` stands for among all measured values.
+Range stands_for(std::int64_t value, const std::set<std::int64_t> &measured, One one)
 {
+    const bool alone = one == One::kAlone;
     const auto at = measured.find(value);
     Range range{1, 2 * value};
     if (alone && value == 1) {
@@ -258,8 +263,8 @@ struct PlacedSetup {
     RuleSet set;
 };
 
-// The same ranks on the same nodes, laid out in several ways: each stands for the layouts within
-// its own, the narrowest first, and the most even one for what is left.
+// The same ranks on the same nodes, laid out in several ways. Each stands for the layouts within
+// its own, the narrowest first; the most even one stands for the rest.
 void place_layouts(Group group, const RuleSet &outer, std::vector<PlacedSetup> &placed,
                    std::vector<std::string> &notes)
 {
@@ -291,7 +296,7 @@ std::vector<PlacedSetup> place_setups(const Group &all, std::vector<std::string>
             group, [](const Setup &s) { return s.ranks; },
             [&](const Group &part, std::int64_t ranks, const std::set<std::int64_t> &measured) {
                 RuleSet inner = set;
-                inner.ranks = stands_for(ranks, measured, false);
+                inner.ranks = stands_for(ranks, measured, One::kAsOthers);
                 place_layouts(part, inner, placed, notes);
             });
     };
@@ -299,7 +304,7 @@ std::vector<PlacedSetup> place_setups(const Group &all, std::vector<std::string>
         split(
             group, [](const Setup &s) { return s.nodes; },
             [&](const Group &part, std::int64_t nodes, const std::set<std::int64_t> &measured) {
-                set.nodes = stands_for(nodes, measured, true);
+                set.nodes = stands_for(nodes, measured, One::kAlone);
                 by_ranks(part);
             });
     };
@@ -307,7 +312,7 @@ std::vector<PlacedSetup> place_setups(const Group &all, std::vector<std::string>
         split(
             group, [](const Setup &s) { return s.ranks_per_gpu; },
             [&](const Group &part, std::int64_t ranks, const std::set<std::int64_t> &measured) {
-                set.ranks_per_gpu = stands_for(ranks, measured, true);
+                set.ranks_per_gpu = stands_for(ranks, measured, One::kAlone);
                 by_nodes(part);
             });
     };
@@ -315,7 +320,7 @@ std::vector<PlacedSetup> place_setups(const Group &all, std::vector<std::string>
         split(
             group, [](const Setup &s) { return s.element_bytes; },
             [&](const Group &part, std::int64_t bytes, const std::set<std::int64_t> &measured) {
-                set.element_bytes = stands_for(bytes, measured, false);
+                set.element_bytes = stands_for(bytes, measured, One::kAsOthers);
                 if (bytes == *measured.begin()) {
                     set.element_bytes.min = 0;
                 }

@@ -1,11 +1,11 @@
 // From raw measurements to the rules of a tuning table. Pure and exact: whole numbers only, the
 // same measurements give the same rules, byte for byte.
 //
-// For every setup a path through the measured sizes is sought that costs least: at a size, by how
-// much the chosen algorithm is slower than the best one, as far as that is more than both spreads
-// and `noise_ppm`; and `switch_ppm` for every change. So a change needs a difference that the
-// measurement can tell, and one bump in a curve makes no rule. Between two sizes the change lies
-// where straight lines through the measured times cross.
+// For every setup it looks for the cheapest path through the measured sizes. A size costs how much
+// slower the chosen algorithm is than the best one, as far as that exceeds both spreads and
+// `noise_ppm`; every change of algorithm costs `switch_ppm`. So a change needs a difference that
+// the measurement can tell, and one bump in a curve makes no rule. Between two sizes the change
+// lies where straight lines through the measured times cross.
 #pragma once
 
 #include "tuning/measurements.h"
@@ -24,8 +24,8 @@ struct BuiltRules {
     std::vector<std::string> notes; // what a person should know, a line each
 };
 
-// `sets` are for measurements.machine. Sizes are covered from 0 on without end; communicators up to
-// twice the largest measured one. One node, and one rank a GPU, stand for themselves only.
+// `sets` are for measurements.machine. They cover all sizes, and communicators up to twice the
+// largest measured one. One node, and one rank a GPU, stand for themselves only.
 [[nodiscard]] BuiltRules build_rules(const Measurements &measurements,
                                      const BuildOptions &options = {});
 

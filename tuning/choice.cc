@@ -11,43 +11,7 @@ namespace {
 // A chunk holds at least one element of any kind, and no part of one.
 constexpr std::size_t kChunkMultiple = 16;
 
-struct AlgorithmName {
-    Algorithm algorithm;
-    const char *name;
-};
-
-constexpr AlgorithmName kNames[kAlgorithmCount] = {
-    {Algorithm::kRecursiveDoubling, "recursive_doubling"},
-    {Algorithm::kRabenseifner, "rabenseifner"},
-    {Algorithm::kRing, "ring"},
-    {Algorithm::kOneShot, "one_shot"},
-    {Algorithm::kTwoShot, "two_shot"},
-    {Algorithm::kLeader, "leader"},
-    {Algorithm::kTree, "tree"},
-    {Algorithm::kHierarchical, "hierarchical"},
-    {Algorithm::kHost, "host"},
-    {Algorithm::kCopyIn, "copy_in"},
-    {Algorithm::kOrdered, "ordered"},
-    {Algorithm::kInNetwork, "in_network"},
-    {Algorithm::kWeighted, "weighted"},
-};
-
 } // namespace
-
-const char *algorithm_name(Algorithm algorithm) noexcept
-{
-    return kNames[static_cast<int>(algorithm)].name;
-}
-
-std::optional<Algorithm> find_algorithm(std::string_view name) noexcept
-{
-    for (const AlgorithmName &known : kNames) {
-        if (name == known.name) {
-            return known.algorithm;
-        }
-    }
-    return std::nullopt;
-}
 
 Choice choose(const Query &query, const Table *table) noexcept
 {

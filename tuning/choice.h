@@ -2,76 +2,20 @@
 #pragma once
 
 #include "base/element.h"
+#include "tuning/algorithms.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <string_view>
 
 namespace hetcoll {
 
 class Table; // tuning/table.h
 
-// The order decides between algorithms whose predicted times are equal: the earlier one is taken.
-enum class Algorithm : std::uint8_t {
-    kRecursiveDoubling,
-    kRabenseifner,
-    kRing,
-    kOneShot, // one node: every rank's kernel reads all inputs, writes its own result
-    kTwoShot, // one node: every rank's kernel reads a share of all inputs, writes it everywhere
-    kLeader,  // one node: one rank's kernel reads all inputs, writes all results
-    kTree,    // one node: packed trees, reduce up and broadcast down
-    kHierarchical, // reduce-scatter on the node, exchange between nodes, allgather on the node
-    kHost,         // small: summed by processors; on a node in the pinned control page
-    kCopyIn,       // one node, small: copy to shared scratch, host flag, reduce kernel
-    kOrdered,      // along the chain of the ranks and back: where the order of a sum matters
-    kInNetwork,    // aggregators reduce what every rank sends them once, and send the sum
-    kWeighted,     // each rank reduces a share by its rate, for all: coll_hetcoll_shares
-};
-inline constexpr int kAlgorithmCount = static_cast<int>(Algorithm::kWeighted) + 1;
-
-// The enumerators' names without k, in lower case: "recursive_doubling" .. "weighted".
-[[nodiscard]] const char *algorithm_name(Algorithm algorithm) noexcept;
-[[nodiscard]] std::optional<Algorithm> find_algorithm(std::string_view name) noexcept;
-
-using AlgorithmSet = std::uint16_t; // a bit for each algorithm
-
-[[nodiscard]] constexpr AlgorithmSet bit(Algorithm algorithm) noexcept
-{
-    return static_cast<AlgorithmSet>(1u << static_cast<unsigned>(algorithm));
-}
-[[nodiscard]] constexpr bool contains(AlgorithmSet set, Algorithm algorithm) noexcept
-{
-    return (set & bit(algorithm)) != 0;
-}
-
-[[nodiscard]] constexpr AlgorithmSet without(AlgorithmSet set, Algorithm algorithm) noexcept
-{
-    return static_cast<AlgorithmSet>(set & ~bit(algorithm));
-}
-
-// May be the second phase of a hierarchy.
-inline constexpr AlgorithmSet kBetweenNodesAlgorithms =
-    bit(Algorithm::kRecursiveDoubling) | bit(Algorithm::kRabenseifner) | bit(Algorithm::kRing);
-// Runs wherever messages do.
-inline constexpr AlgorithmSet kMessageAlgorithms =
-    kBetweenNodesAlgorithms | bit(Algorithm::kOrdered);
-// What a call up to coll_hetcoll_small_limit can be served by; the first two serve no other.
-inline constexpr AlgorithmSet kSmallOnlyAlgorithms =
-    bit(Algorithm::kHost) | bit(Algorithm::kCopyIn);
-inline constexpr AlgorithmSet kSmallAlgorithms = kSmallOnlyAlgorithms | bit(Algorithm::kOneShot) |
-                                                 bit(Algorithm::kTwoShot) |
-                                                 bit(Algorithm::kLeader) | bit(Algorithm::kOrdered);
-// Sums every element as a left fold in rank order, whatever the size and the placement. (kHost does
-// on one node.)
-inline constexpr AlgorithmSet kReproducibleAlgorithms =
-    bit(Algorithm::kOneShot) | bit(Algorithm::kTwoShot) | bit(Algorithm::kLeader) |
-    bit(Algorithm::kHost) | bit(Algorithm::kCopyIn) | bit(Algorithm::kOrdered);
-
 // Most bytes in one message unless coll_hetcoll_chunk_bytes asks for more: the size of a bounce
 // slot.
 inline constexpr std::size_t kLargestChunkBytes = 512u << 10;
-// Of a message to an aggregator, unless coll_hetcoll_chunk_bytes asks for less.
+// Most bytes of a message to an aggregator, unless coll_hetcoll_chunk_bytes asks for less.
 inline constexpr std::size_t kInNetworkMessageBytes = 256u << 10;
 
 enum class OpClass : std::uint8_t { kSum, kOther };
@@ -90,8 +34,9 @@ enum class CallMemory : std::uint8_t {
 struct Links {
     double gpu_gbps = 0;  // slowest route between two GPUs of a node; 0: not mapped
     double ring_gbps = 0; // slowest route between neighbours of the ring on a node; 0: as gpu_gbps
-    // Into a GPU while all of its node read all others, and of a vector along the chain of a node's
-    // ranks and back at once, with links that several transfers cross. 0: not known.
+    // The rate into a GPU while all GPUs of its node read all others, and the rate of a vector
+    // along the chain of a node's ranks and back at once. Both count links that several transfers
+    // cross. 0: not known.
     double exchange_gbps = 0, chain_gbps = 0;
     double tree_gbps = 0;        // vector bytes a second through all packed trees; 0: none packed
     int tree_depth = 2;          // of the deepest packed tree
@@ -162,8 +107,8 @@ struct Choice {
 };
 
 // Forced algorithm, else the table's first rule that matches and whose algorithm is available, else
-// the model's fastest available one. `table` may be null. Allocates nothing.
-// Where nothing is available (or nothing that is reproducible), the answer is kHost.
+// the model's fastest available one. `table` may be null. Allocates nothing. If nothing is
+// available (or nothing that is reproducible), the answer is kHost.
 [[nodiscard]] Choice choose(const Query &query, const Table *table = nullptr) noexcept;
 
 } // namespace hetcoll

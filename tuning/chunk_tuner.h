@@ -1,8 +1,8 @@
 // Finds the chunk of one kind of call in its first calls: doubles it until that clearly hurts,
 // halves it from where it began until that clearly hurts, then takes the best and stays. If the
 // times over the chunk have one valley and noise moves each by at most 3 %, the chunk is within 7 %
-// of the best. Pure: who feeds it the same times gets the same chunks, so ranks that agree on the
-// times (their maximum, say) stay together.
+// of the best. Pure: the same times give the same chunks, so ranks that agree on the times (their
+// maximum, say) stay together.
 #pragma once
 
 #include <cstddef>

@@ -35,8 +35,8 @@ inline constexpr int kClusterWayCount = 3;
 [[nodiscard]] bool in_network_always_beats_flat(const Cluster &cluster) noexcept;
 // T_2L < T_FR for every M > 0, for n, H >= 2: exactly if B_i >= H B_o, or if B_o >= n B_i.
 [[nodiscard]] bool two_level_always_beats_flat(const Cluster &cluster) noexcept;
-// Elsewhere T_2L < T_FR exactly for M below this many bytes (nothing where that is every M, and for
-// n or H of 1, where the two are the same):
+// Else T_2L < T_FR exactly for M below this many bytes (nothing if that is every M, and for n or H
+// of 1, when the two are the same):
 //   B_i >= B_o:  M* = a (H-1) n B_i / (1 - B_i/(H B_o))
 //   B_i <  B_o:  M* = a (n-1) H B_o / (1 - B_o/(n B_i))
 [[nodiscard]] std::optional<double> two_level_limit_bytes(const Cluster &cluster) noexcept;

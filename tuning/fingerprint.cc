@@ -1,5 +1,7 @@
 #include "tuning/fingerprint.h"
 
+#include "base/hash.h"
+
 namespace hetcoll {
 
 std::string Fingerprint::first_difference(const Fingerprint &asked) const

@@ -35,8 +35,8 @@ constexpr std::size_t kMaxDepth = 16;
 constexpr int kMaxNodes = 100000;
 constexpr std::size_t kMaxCause = 200;
 
-// The line of the last character that was no blank: where the token ends that the parser has just
-// read, even if it looked one character ahead.
+// The line of the last character that is not a blank. The token that the parser has just read ends
+// there, even if the parser looked one character ahead.
 struct Position {
     int line = 1;
     int token_line = 1;
@@ -76,7 +76,7 @@ private:
     Position *position_;
 };
 
-// What the parser says, without its own prefixes and without what is not to be printed.
+// What the parser says, without its own prefixes and without what must not be printed.
 std::string cause_of(std::string text)
 {
     for (const char *marker : {"] ", "parse error", ": "}) {

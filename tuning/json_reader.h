@@ -1,5 +1,5 @@
-// JSON with line numbers: every value knows the line that it begins on, so that whoever finds fault
-// with it can say where.
+// JSON with line numbers: every value knows the line that it begins on, so that an error can name
+// it.
 #pragma once
 
 #include "base/status.h"

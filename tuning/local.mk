@@ -1,20 +1,25 @@
 hetcoll_sources += \
+	tuning/algorithms.h tuning/algorithms.cc \
 	tuning/arrivals.h tuning/arrivals.cc \
 	tuning/build_schedule.h tuning/build_schedule.cc \
-	tuning/build_table.h tuning/build_table.cc \
-	tuning/check_table.h tuning/check_table.cc \
 	tuning/choice.h tuning/choice.cc \
 	tuning/chunk_tuner.h tuning/chunk_tuner.cc \
-	tuning/cluster_model.h tuning/cluster_model.cc \
 	tuning/collective_shape.h \
 	tuning/fingerprint.h tuning/fingerprint.cc \
 	tuning/json_reader.h tuning/json_reader.cc tuning/json_walk.h tuning/json_walk.cc \
-	tuning/measurements.h tuning/measurements.cc \
 	tuning/model.h tuning/model.cc \
 	tuning/model_case.h tuning/model_hierarchy.cc \
 	tuning/rank_shares.h tuning/rank_shares.cc \
 	tuning/rank_trees.h tuning/rank_trees.cc \
 	tuning/table.h tuning/table.cc \
 	tuning/table_file.h tuning/table_file.cc \
-	tuning/table_parser.cc tuning/table_writer.cc \
+	tuning/table_parser.cc \
 	tuning/topology_links.h tuning/topology_links.cc
+
+hetcoll_tools_sources += \
+	tuning/build_table.h tuning/build_table.cc \
+	tuning/check_table.h tuning/check_table.cc \
+	tuning/cluster_model.h tuning/cluster_model.cc \
+	tuning/measurements.h tuning/measurements.cc \
+	tuning/table_writer.cc \
+	tuning/view_nodes.cc

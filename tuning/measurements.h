@@ -7,7 +7,7 @@
 //   ALGORITHM BETWEEN RANKS NODES PER_NODE_MIN PER_NODE_MAX PER_GPU ELEMENT OP MEMORY
 //       BYTES CHUNK MIN_US MEDIAN_US P90_US      (one line, one repetition)
 //
-// BETWEEN is '-' but for the hierarchy; CHUNK 0 is the one that the model takes; # begins a
+// BETWEEN is '-' except for the hierarchy; CHUNK 0 is the one that the model takes; # begins a
 // comment. Times are decimal microseconds of one call, kept as whole nanoseconds: the same file
 // gives the same table everywhere.
 #pragma once
@@ -65,7 +65,7 @@ struct Measurements {
                                                       const std::string &path);
 // What parse_measurements() reads back as the same.
 [[nodiscard]] std::string write_measurements(const Measurements &measurements);
-// One line of it, with its line feed: for who appends while measuring.
+// One line of it, with its line feed, for appending while measuring.
 [[nodiscard]] std::string write_sample(const Sample &sample);
 
 } // namespace hetcoll

@@ -88,13 +88,12 @@ Prediction ring(const Case &c, double chunk)
             c.local > 1 ? std::max(step_us, c.links.node_latency_us) : c.links.node_latency_us;
         gbps = c.local > 1 ? std::min(gbps, c.far_gbps(1)) : c.far_gbps(1);
     }
-    const double wire = us(2 * (n - 1) / n * c.bytes, gbps);
-    const double memory = c.memory_us(kRingTraffic * (n - 1) / n * c.bytes * c.sharing);
-    return {
-        .latency_us = 2 * (n - 1) * step_us,
-        .bandwidth_us = std::max(wire, c.sharing > 1 ? memory : 0),
-        .reduction_us = (n - 1) * c.reduction_us(std::min(c.bytes / n, chunk)),
-    };
+    Prediction cost = predict_rounds(kRingOfTeam.cost(c.ranks), c, c.bytes, step_us, gbps, chunk);
+    if (c.sharing > 1) {
+        const double memory = c.memory_us(kRingTraffic * (n - 1) / n * c.bytes * c.sharing);
+        cost.bandwidth_us = std::max(cost.bandwidth_us, memory);
+    }
+    return cost;
 }
 
 // A direct kernel reads, reduces and writes at the same time: what takes longer, the links or the
@@ -114,14 +113,14 @@ double direct_us(const Case &c)
     return 2 * c.links.handshake_us + (c.one_gpu ? 0 : kRemoteWriteUs);
 }
 
-Prediction one_shot(const Case &c)
+Prediction one_shot(const Case &c, double /*chunk*/)
 {
     const double remote = static_cast<double>(c.local - c.sharing) * c.bytes * c.sharing;
     return direct(2 * c.links.handshake_us + c.sharing * c.links.launch_us, c.all_to_all_us(remote),
                   c.memory_us((c.local + 1.0) * c.bytes * c.sharing));
 }
 
-Prediction two_shot(const Case &c)
+Prediction two_shot(const Case &c, double /*chunk*/)
 {
     const double remote = 2.0 * (c.local - c.sharing) / c.local * c.bytes * c.sharing;
     return direct(direct_us(c) + c.sharing * c.links.launch_us, c.all_to_all_us(remote),
@@ -129,7 +128,7 @@ Prediction two_shot(const Case &c)
 }
 
 // Inputs arrive and results leave at the same time, in the two directions of the owner's port.
-Prediction leader(const Case &c)
+Prediction leader(const Case &c, double /*chunk*/)
 {
     const double remote = static_cast<double>(c.local - c.sharing) * c.bytes;
     return direct(direct_us(c) + c.links.launch_us,
@@ -137,9 +136,9 @@ Prediction leader(const Case &c)
                   c.memory_us(2 * c.bytes * c.sharing));
 }
 
-Prediction copy_in(const Case &c)
+Prediction copy_in(const Case &c, double chunk)
 {
-    Prediction cost = one_shot(c);
+    Prediction cost = one_shot(c, chunk);
     cost.latency_us += c.sharing * c.links.launch_us;
     cost.reduction_us += c.memory_us(2 * c.bytes * c.sharing);
     return cost;
@@ -188,21 +187,21 @@ Prediction ordered(const Case &c, double chunk)
     return node_by_node(c, chunk) ? chain_of_nodes(c, chunk) : chain_of_ranks(c, chunk);
 }
 
-// Both phases at once, but for the first segment to be reduced and the last one to be gathered. A
-// rank that comes late hands over its vector and takes the result; the others have added theirs by
-// then, or have begun to.
-Prediction weighted(const Case &c, const Query &query)
+// Both phases run at once, except for the first segment to be reduced and the last one to be
+// gathered. A rank that comes late hands over its vector and takes the result; the others have
+// added theirs by then, or have begun to.
+Prediction weighted(const Case &c, double /*chunk*/)
 {
     const double n = c.ranks;
-    const double segments = weighted_segments(query.bytes, c.ranks);
+    const double segments = weighted_segments(c.query.bytes, c.ranks);
     double step_us = c.near_us(), vector_us = us(c.bytes, std::max(c.links.weighted_gbps, 1e-3));
     if (c.nodes > 1) {
         step_us = std::max(step_us, c.links.node_latency_us);
     }
-    if (query.late_us > 0 && n > 1) {
+    if (c.query.late_us > 0 && n > 1) {
         const double own_us = us(c.bytes, c.nodes > 1 ? c.far_gbps(1) : c.near_gbps());
         const double early_us = (n - 2) / (n - 1) * own_us;
-        vector_us = own_us + std::max(early_us - query.late_us, 0.0);
+        vector_us = own_us + std::max(early_us - c.query.late_us, 0.0);
     }
     return {
         .latency_us = 2 * (n - 1) * step_us,
@@ -227,7 +226,7 @@ Prediction tree(const Case &c, double chunk)
 }
 
 // Copies out, a sum by processors, an exchange of the nodes' leaders, and copies in.
-Prediction host(const Case &c)
+Prediction host(const Case &c, double /*chunk*/)
 {
     const int exchanges = c.nodes > 1 ? log2_ceil(c.nodes) : 0;
     return {
@@ -244,11 +243,11 @@ Prediction host(const Case &c)
 // message is alone on its way. An aggregator is a program on a processor, which adds up all that
 // its ranks send. The network cards of aggregators are taken to carry what is sent to them. On the
 // node the slices go round a ring, through host memory, before and after.
-Prediction in_network(const Case &c, const Query &query, double chunk)
+Prediction in_network(const Case &c, double chunk)
 {
-    const double slices = std::max(query.slices, 1), slice = c.bytes / slices;
-    const double levels = query.aggregators > 1 ? 2 : 1, gbps = c.far_gbps(c.local);
-    const double served = std::max(c.ranks / slices / std::max(query.aggregators, 1), 1.0);
+    const double slices = std::max(c.query.slices, 1), slice = c.bytes / slices;
+    const double levels = c.query.aggregators > 1 ? 2 : 1, gbps = c.far_gbps(c.local);
+    const double served = std::max(c.ranks / slices / std::max(c.query.aggregators, 1), 1.0);
     const double wire = us(slice, gbps) + (2 * levels - 1) * us(std::min(slice, chunk), gbps);
     return {
         .latency_us = 2 * levels * c.links.node_latency_us +
@@ -259,26 +258,78 @@ Prediction in_network(const Case &c, const Query &query, double chunk)
     };
 }
 
+// ---- chunks ----
+
+std::uint64_t chunk_of_vector(const Case &c) { return c.query.bytes / kChunksPerMessage; }
+std::uint64_t chunk_of_half(const Case &c)
+{
+    const bool halves = std::has_single_bit(unsigned(c.ranks)) && c.ranks > 1;
+    return chunk_of_vector(c) / (halves ? 2 : 1);
+}
+std::uint64_t chunk_of_tree(const Case &c)
+{
+    return c.query.bytes / kChunksPerTree / unsigned(c.links.tree_count);
+}
+std::uint64_t chunk_of_slice(const Case &c) { return chunk_of_vector(c) / unsigned(lanes_of(c)); }
+std::uint64_t chunk_of_chain(const Case &c) { return c.query.bytes / kChunksPerTree; }
+std::uint64_t chunk_of_message(const Case & /*c*/) { return kInNetworkMessageBytes; }
+
+// ---- the list's models ----
+
+// Who talks to whom is not known: in every round some message takes the slowest link.
+template <const TeamAlgorithm &algorithm> Prediction of_rounds(const Case &c, double chunk)
+{
+    const bool far = c.nodes > 1;
+    return predict_rounds(algorithm.cost(c.ranks), c, c.bytes,
+                          far ? std::max(c.near_us(), c.links.node_latency_us) : c.near_us(),
+                          far ? std::min(pair_gbps(c), c.far_gbps(c.local)) : pair_gbps(c), chunk);
+}
+template <const TeamAlgorithm &algorithm> std::uint64_t chunk_of_rounds(const Case &c)
+{
+    return chunk_of_vector(c) / unsigned(algorithm.cost(c.ranks).parts);
+}
+template <const TeamAlgorithm &algorithm>
+constexpr Model kRoundsModel{of_rounds<algorithm>, chunk_of_rounds<algorithm>};
+
+constexpr Model kRecursiveDoublingModel{recursive_doubling, chunk_of_vector};
+constexpr Model kRabenseifnerModel{rabenseifner, chunk_of_half};
+constexpr Model kRingModel{ring, chunk_of_rounds<kRingOfTeam>};
+constexpr Model kOneShotModel{one_shot, chunk_of_vector};
+constexpr Model kTwoShotModel{two_shot, chunk_of_vector};
+constexpr Model kLeaderModel{leader, chunk_of_vector};
+constexpr Model kTreeModel{tree, chunk_of_tree};
+constexpr Model kHierarchicalModel{hierarchical, chunk_of_slice};
+constexpr Model kHostModel{host, chunk_of_vector};
+constexpr Model kCopyInModel{copy_in, chunk_of_vector};
+constexpr Model kOrderedModel{ordered, chunk_of_chain};
+constexpr Model kInNetworkModel{in_network, chunk_of_message};
+constexpr Model kWeightedModel{weighted, chunk_of_vector};
+
+#define HETCOLL_MODEL(constant, enumerator, name, counter, form, needs, sizes, traits, model, \
+                      help)                                                                   \
+    model,
+constexpr Model kModels[] = {HETCOLL_ALGORITHMS(HETCOLL_MODEL)};
+#undef HETCOLL_MODEL
+
+const Model &model_of(Algorithm algorithm) { return kModels[static_cast<std::size_t>(algorithm)]; }
+
 } // namespace
+
+Prediction predict_rounds(const TeamCost &cost, const Case &c, double bytes, double step_us,
+                          double gbps, double chunk)
+{
+    const double parts = cost.parts, part = bytes / parts;
+    return {
+        .latency_us = cost.rounds * step_us,
+        .bandwidth_us = us(cost.parts_sent / parts * bytes, gbps),
+        .reduction_us = cost.parts_reduced * c.reduction_us(std::min(part, chunk)),
+    };
+}
 
 std::size_t model_chunk(Algorithm algorithm, const Query &query) noexcept
 {
-    const Case c(query);
-    std::uint64_t share = query.bytes / kChunksPerMessage;
-    switch (algorithm) {
-    case Algorithm::kRabenseifner:
-        share /= std::has_single_bit(unsigned(c.ranks)) && c.ranks > 1 ? 2 : 1;
-        break;
-    case Algorithm::kRing: share /= unsigned(c.ranks); break;
-    case Algorithm::kTree:
-        share = query.bytes / kChunksPerTree / unsigned(c.links.tree_count);
-        break;
-    case Algorithm::kHierarchical: share /= unsigned(lanes_of(c)); break;
-    case Algorithm::kOrdered: share = query.bytes / kChunksPerTree; break;
-    case Algorithm::kInNetwork: return kInNetworkMessageBytes;
-    default: break;
-    }
-    return std::clamp<std::uint64_t>(share / kChunkMultiple * kChunkMultiple, kMinChunkBytes,
+    const std::uint64_t chunk = model_of(algorithm).chunk(Case(query));
+    return std::clamp<std::uint64_t>(chunk / kChunkMultiple * kChunkMultiple, kMinChunkBytes,
                                      kLargestChunkBytes);
 }
 
@@ -290,22 +341,7 @@ Prediction predict(Algorithm algorithm, const Query &query) noexcept
     }
     const double chunk = static_cast<double>(
         query.chunk_bytes != 0 ? query.chunk_bytes : model_chunk(algorithm, query));
-    switch (algorithm) {
-    case Algorithm::kRecursiveDoubling: return recursive_doubling(c, chunk);
-    case Algorithm::kRabenseifner: return rabenseifner(c, chunk);
-    case Algorithm::kRing: return ring(c, chunk);
-    case Algorithm::kOneShot: return one_shot(c);
-    case Algorithm::kTwoShot: return two_shot(c);
-    case Algorithm::kLeader: return leader(c);
-    case Algorithm::kTree: return tree(c, chunk);
-    case Algorithm::kHierarchical: return hierarchical(c, chunk);
-    case Algorithm::kHost: return host(c);
-    case Algorithm::kCopyIn: return copy_in(c);
-    case Algorithm::kOrdered: return ordered(c, chunk);
-    case Algorithm::kInNetwork: return in_network(c, query, chunk);
-    case Algorithm::kWeighted: return weighted(c, query);
-    }
-    return {};
+    return model_of(algorithm).predict(c, chunk);
 }
 
 AlgorithmSet allowed(const Query &query) noexcept
@@ -315,8 +351,8 @@ AlgorithmSet allowed(const Query &query) noexcept
         const AlgorithmSet fold = query.available & kReproducibleAlgorithms;
         return sums ? without(fold, Algorithm::kHost) : fold;
     }
-    const bool asked = query.forced == Algorithm::kOrdered;
-    return asked ? query.available : without(query.available, Algorithm::kOrdered);
+    const AlgorithmSet asked = query.forced ? bit(*query.forced) : AlgorithmSet{0};
+    return query.available & static_cast<AlgorithmSet>(~kWhenAskedAlgorithms | asked);
 }
 
 Algorithm fastest(AlgorithmSet set, const Query &query) noexcept

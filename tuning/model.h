@@ -36,9 +36,9 @@ struct Prediction {
     return predict(algorithm, query).total_us();
 }
 
-// What `available` allows under `reproducible`. kOrdered is for these calls, or where it is forced.
+// What `available` allows under `reproducible`. kOrdered is for these calls, or if it is forced.
 [[nodiscard]] AlgorithmSet allowed(const Query &query) noexcept;
-// The fastest of a set; on a tie the earlier one, of an empty set kHost.
+// The fastest of a set; on a tie the earlier one; kHost for an empty set.
 [[nodiscard]] Algorithm fastest(AlgorithmSet set, const Query &query) noexcept;
 // Whether kOrdered is faster from node to node than from rank to rank.
 [[nodiscard]] bool adds_node_by_node(const Query &query) noexcept;

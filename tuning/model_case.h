@@ -1,16 +1,19 @@
-// What the forms of the model are written in, and those of the hierarchy, which are many.
+// The terms that the forms of the model are written in, and the forms of the hierarchy, which are
+// many.
 #pragma once
 
+#include "schedule/rounds.h"
 #include "tuning/model.h"
 
 #include <algorithm>
 #include <bit>
+#include <cstdint>
 
 namespace hetcoll {
 
 // Half of Rabenseifner's exchanges cross the network's middle, while in the ring a rank talks to
-// its neighbours only: the same bytes take this much longer, so the ring is taken where its
-// messages cost less than an eighth of its bytes.
+// its neighbours only: the same bytes take this much longer, so the ring is taken if its messages
+// cost less than an eighth of its bytes.
 inline constexpr double kCrossing = 1.125;
 // A reduction reads two operands and writes one.
 inline constexpr double kReductionTraffic = 3;
@@ -24,8 +27,8 @@ inline int log2_ceil(int value)
 
 // The call in the words of the forms.
 struct Case {
-    explicit Case(const Query &query)
-        : links(query.links), bytes(static_cast<double>(query.bytes)),
+    explicit Case(const Query &query_of_call)
+        : query(query_of_call), links(query.links), bytes(static_cast<double>(query.bytes)),
           ranks(std::max(query.ranks, 1)), nodes(std::clamp(query.nodes, 1, ranks)),
           local(node_shape(query).max), local_min(node_shape(query).min),
           sharing(std::clamp(query.ranks_per_gpu, 1, local))
@@ -67,8 +70,8 @@ struct Case {
     {
         return std::min(links.host_gbps, links.node_gbps / crossing);
     }
-    // Of a chain of nodes, which have two neighbours unless they are but two; a rank that talks to
-    // both of them is `neighbours` of 2.
+    // The rate along a chain of nodes. A node has two neighbours unless there are only two nodes.
+    // `neighbours` is 2 for a rank that talks to both of them, else 1.
     [[nodiscard]] double chain_far_gbps(int neighbours) const
     {
         return nodes > 2 ? std::min(links.host_gbps / neighbours, links.node_gbps / 2)
@@ -93,6 +96,7 @@ struct Case {
         return us(remote * std::max(share, 1.0), mapped() ? links.gpu_gbps : links.host_gbps);
     }
 
+    const Query &query;
     const Links &links;
     double bytes;
     int ranks, nodes, local, local_min, sharing;
@@ -100,12 +104,24 @@ struct Case {
     bool one_gpu;
 };
 
-// Among all ranks that own the same slice, one on each node.
+// What an algorithm costs.
+struct Model {
+    // `chunk`: most bytes in one message.
+    Prediction (*predict)(const Case &c, double chunk);
+    // A message's bytes for enough chunks to overlap; bounded by the caller.
+    std::uint64_t (*chunk)(const Case &c);
+};
+
+// An algorithm that exchanges messages in rounds, on `bytes` over links of this rate.
+[[nodiscard]] Prediction predict_rounds(const TeamCost &cost, const Case &c, double bytes,
+                                        double step_us, double gbps, double chunk);
+
+// The best one among the ranks that own the same slice, one on each node.
 [[nodiscard]] Algorithm best_between_nodes(const Case &c, double chunk);
 // How many slices a node exchanges with other nodes at once.
 [[nodiscard]] inline int lanes_of(const Case &c) { return std::max(c.local_min / c.sharing, 1); }
 [[nodiscard]] bool over_trees(const Case &c, double chunk);
-// Over trees where that is faster.
+// Over trees if that is faster.
 [[nodiscard]] Prediction hierarchical(const Case &c, double chunk);
 
 } // namespace hetcoll

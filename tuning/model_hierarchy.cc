@@ -1,12 +1,14 @@
 #include "tuning/model_case.h"
 
+#include <cstdint>
+
 namespace hetcoll {
 namespace {
 
 // One rank a node and lane: `lanes` of them share the network cards.
 Prediction exchange(Algorithm algorithm, const Case &c, double lanes, double chunk)
 {
-    const double slice = c.bytes / lanes, n = c.nodes, gbps = c.far_gbps(lanes);
+    const double slice = c.bytes / lanes, gbps = c.far_gbps(lanes);
     const double rounds = log2_floor(c.nodes), alpha = c.links.node_latency_us;
     const double folds = std::has_single_bit(unsigned(c.nodes)) ? 0 : 2;
     if (algorithm == Algorithm::kRecursiveDoubling) {
@@ -20,8 +22,7 @@ Prediction exchange(Algorithm algorithm, const Case &c, double lanes, double chu
                 us((2 * kCrossing * (p - 1) / p + folds) * slice, gbps),
                 rounds * c.reduction_us(std::min(slice / 2, chunk))};
     }
-    return {2 * (n - 1) * alpha, us(2 * (n - 1) / n * slice, gbps),
-            (n - 1) * c.reduction_us(std::min(slice / n, chunk))};
+    return predict_rounds(kRingOfTeam.cost(c.nodes), c, slice, alpha, gbps, chunk);
 }
 
 constexpr Algorithm kBetweenNodes[] = {Algorithm::kRecursiveDoubling, Algorithm::kRabenseifner,
@@ -49,15 +50,16 @@ NearPhases trees_on_node(const Case &c)
             us(c.bytes, c.links.node_tree_gbps), true};
 }
 
-// The phases overlap segment by segment where they do not share links: then the longest one sets
-// the pace, and the others show once.
-Prediction phases(const Case &c, double chunk, bool over_trees)
+// The phases overlap segment by segment if they do not share links: then the longest one sets the
+// pace, and the others show once.
+enum class OnNode : std::uint8_t { kExchange, kTrees };
+Prediction phases(const Case &c, double chunk, OnNode on_node)
 {
     const Prediction far = exchange(best_between_nodes(c, chunk), c, lanes_of(c), chunk);
     Prediction sum;
     NearPhases near;
     if (c.gpus > 1) {
-        near = over_trees ? trees_on_node(c) : exchange_on_node(c);
+        near = on_node == OnNode::kTrees ? trees_on_node(c) : exchange_on_node(c);
         sum.reduction_us += c.memory_us(kReductionTraffic * c.bytes / c.gpus);
     }
     if (c.sharing > 1) { // one kernel gathers, one spreads: s + 1 vectors each
@@ -91,12 +93,13 @@ Algorithm best_between_nodes(const Case &c, double chunk)
 bool over_trees(const Case &c, double chunk)
 {
     return c.links.node_tree_gbps > 0 && c.nodes > 1 &&
-           phases(c, chunk, true).total_us() < phases(c, chunk, false).total_us();
+           phases(c, chunk, OnNode::kTrees).total_us() <
+               phases(c, chunk, OnNode::kExchange).total_us();
 }
 
 Prediction hierarchical(const Case &c, double chunk)
 {
-    return phases(c, chunk, over_trees(c, chunk));
+    return phases(c, chunk, over_trees(c, chunk) ? OnNode::kTrees : OnNode::kExchange);
 }
 
 } // namespace hetcoll

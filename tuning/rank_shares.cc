@@ -1,8 +1,8 @@
 #include "tuning/rank_shares.h"
 
+#include "base/hash.h"
 #include "schedule/shares.h"
 #include "topology/route.h"
-#include "tuning/fingerprint.h"
 #include "tuning/topology_links.h"
 
 #include <algorithm>

@@ -35,14 +35,14 @@ struct ShareSetting {
 struct RankShares {
     std::vector<int> shares;    // by rank; empty: the algorithm cannot run
     std::vector<double> gbps{}; // by rank
-    const char *why_none = "";  // for a person; "" where nobody asks
+    const char *why_none = "";  // for a person; "" if nobody asks
 
     // Bytes of a vector, in GB/s, that the slowest rank gets through; 0 without shares.
     [[nodiscard]] double vector_gbps() const noexcept;
 };
 
-// `rates` are rank_gbps(), or empty. Then ranks count as equal, each at `otherwise_gbps`. Shares are
-// for links that are unequal: where these are not, or unknown, there are none unless they are given
+// `rates` are rank_gbps(), or empty: then ranks count as equal, each at `otherwise_gbps`. Shares
+// are for unequal links. If links are equal or unknown, there are no shares unless they are given
 // or the algorithm is `forced`.
 [[nodiscard]] RankShares rank_shares(const ShareSetting &setting, int ranks,
                                      std::vector<double> rates, double otherwise_gbps, bool forced);

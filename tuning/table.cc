@@ -1,5 +1,7 @@
 #include "tuning/table.h"
 
+#include "base/hash.h"
+
 #include <algorithm>
 #include <exception>
 
@@ -27,7 +29,7 @@ template <class T> std::uint64_t number(const std::optional<T> &value) noexcept
     return value ? 1 + static_cast<std::uint64_t>(*value) : 0;
 }
 
-// Without its machine and its rules.
+// All but its machine and its rules.
 void add(Hash &hash, const RuleSet &set) noexcept
 {
     for (const Range *range :

@@ -30,7 +30,8 @@ public:
     // The list that the rule is in: what it is for. It has no rules of its own.
     [[nodiscard]] const RuleSet &set_of(int rule) const noexcept;
 
-    // Of everything that choices depend on: the same on two ranks if they always choose the same.
+    // A hash of everything that choices depend on: two ranks with the same hash always choose the
+    // same.
     [[nodiscard]] std::uint64_t hash() const noexcept { return hash_; }
     [[nodiscard]] const std::string &path() const noexcept { return path_; }
     [[nodiscard]] const std::string &machine() const noexcept { return machine_; }

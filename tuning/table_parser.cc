@@ -119,15 +119,8 @@ bool TableReader::algorithm(const JsonNode &node, const char *key, AlgorithmSet 
         *value = *found;
         return true;
     }
-    std::string names;
-    for (int i = 0; i < kAlgorithmCount; ++i) {
-        if (contains(known, static_cast<Algorithm>(i))) {
-            names += names.empty() ? "" : ", ";
-            names += algorithm_name(static_cast<Algorithm>(i));
-        }
-    }
     return fail(node.line, quoted(key) + ": unknown algorithm " + quoted(node.string) +
-                               ", known are " + names);
+                               ", known are " + names_of(known));
 }
 
 bool TableReader::read_machine(const JsonNode &node)
@@ -180,8 +173,8 @@ bool TableReader::read_rule(const JsonNode &node, RuleSet &set)
     if (name == nullptr) {
         return fail(node.line, "a rule has no 'alg'");
     }
-    constexpr auto kAll = static_cast<AlgorithmSet>((1u << kAlgorithmCount) - 1);
-    if (!range(node, "msg_size", &rule.bytes) || !algorithm(*name, "alg", kAll, &rule.algorithm)) {
+    if (!range(node, "msg_size", &rule.bytes) ||
+        !algorithm(*name, "alg", kAllAlgorithms, &rule.algorithm)) {
         return false;
     }
     if (const JsonNode *between = find(node, "between_nodes"); between != nullptr) {

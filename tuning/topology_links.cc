@@ -1,12 +1,12 @@
 #include "tuning/topology_links.h"
 
+#include "base/hash.h"
 #include "topology/link_units.h"
 #include "topology/route.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <map>
-#include <numeric>
 #include <set>
 #include <utility>
 
@@ -293,51 +293,31 @@ void add_node_trees(Links &links, const NodeTrees &trees) noexcept
     links.node_tree_depth = std::max(links.node_tree_depth, trees.depth);
 }
 
-AlgorithmSet available_algorithms(const RankLayout &layout) noexcept
+namespace {
+
+bool is_met(Needs needs, const RankLayout &layout)
 {
-    AlgorithmSet set = kMessageAlgorithms;
-    if (layout.ranks_per_node > 1 && (layout.nodes > 1 || layout.ranks_per_gpu > 1)) {
-        set |= bit(Algorithm::kHierarchical);
+    const bool one_node = layout.nodes <= 1 && layout.ranks_per_node > 1;
+    switch (needs) {
+    case Needs::kMessages: return true;
+    case Needs::kOneNode:
+        return one_node && layout.mapped && layout.ranks_per_node <= kMostDirectRanks;
+    case Needs::kTrees: return one_node && layout.trees;
+    case Needs::kGroups:
+        return layout.ranks_per_node > 1 && (layout.nodes > 1 || layout.ranks_per_gpu > 1);
+    case Needs::kShares: // the layout does not tell
+    case Needs::kAggregators: return false;
     }
-    if (layout.nodes > 1 || layout.ranks_per_node == 1) {
-        return set;
-    }
-    if (layout.mapped && layout.ranks_per_node <= kMostDirectRanks) {
-        set |= bit(Algorithm::kOneShot) | bit(Algorithm::kTwoShot) | bit(Algorithm::kLeader) |
-               bit(Algorithm::kCopyIn);
-    }
-    if (layout.trees) {
-        set |= bit(Algorithm::kTree);
-    }
-    return set;
+    return false;
 }
 
-Result<NodesView> view_nodes(const Topology &node, const Query &query)
+} // namespace
+
+AlgorithmSet available_algorithms(const RankLayout &layout) noexcept
 {
-    const int ranks = node_shape(query).max, sharing = std::max(query.ranks_per_gpu, 1);
-    const std::size_t gpus = static_cast<std::size_t>((ranks + sharing - 1) / sharing);
-    if (const std::size_t present = node.gpus().size(); gpus > present) {
-        return error(
-            Errc::kInvalid,
-            "%d ranks on a node, %d on a GPU, need %zu GPUs, but the topology has %zu: take "
-            "fewer ranks on a node, or more on a GPU",
-            ranks, sharing, gpus, present);
-    }
-    std::vector<int> numbers(gpus);
-    std::iota(numbers.begin(), numbers.end(), 0);
-    NodesView view;
-    view.links = links_of(node, numbers);
-    if (query.nodes > 1) {
-        add_node_trees(view.links, pack_node_trees(node, numbers).value_or(NodeTrees{}));
-    }
-    view.available = available_algorithms({
-        .nodes = query.nodes,
-        .ranks_per_node = ranks,
-        .ranks_per_gpu = sharing,
-        .mapped = view.links.gpu_gbps > 0,
-        .trees = query.nodes <= 1 && pack_trees(node, numbers, view.links).has_value(),
+    return algorithms_where([&](const AlgorithmRow &row) {
+        return row.form != Form::kProcessors && is_met(row.needs, layout);
     });
-    return view;
 }
 
 Fingerprint fingerprint_of(const Topology &node, const std::string &driver)

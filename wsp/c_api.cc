@@ -192,7 +192,7 @@ const char *hetcoll_wsp_error_string(int code)
     case HETCOLL_WSP_ERR_MEMORY: return "out of host or device memory";
     case HETCOLL_WSP_ERR_DEVICE: return "a CUDA driver call failed";
     case HETCOLL_WSP_ERR_MPI: return "an MPI call failed, or the ranks do not agree";
-    default: return "no code of hetcoll_wsp";
+    default: return "not a code of hetcoll_wsp";
     }
 }
 

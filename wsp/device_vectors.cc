@@ -49,7 +49,7 @@ public:
                 return stream.take_status();
             }
             stream_ = std::move(*stream);
-            return device_->prepare(ReduceOp::kSum, kind_, KernelShape::kManyInput);
+            return device_->prepare(ReduceOp::kSum, kind_);
         });
     }
 

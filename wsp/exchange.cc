@@ -123,8 +123,8 @@ Status Exchange::start_thread(int progress_us)
     return {};
 }
 
-// A thread that still calls MPI when a program has forgotten to free its handle would crash it:
-// MPI_Finalize deletes the attributes of MPI_COMM_SELF first.
+// Stops the thread before MPI_Finalize, which deletes the attributes of MPI_COMM_SELF first. Else a
+// program that has forgotten to free its handle would crash in a thread that still calls MPI.
 Status Exchange::stop_before_finalize()
 {
     const auto on_delete = [](MPI_Comm, int, void *self, void *) {

@@ -1,5 +1,5 @@
 // The sums of waves over the ranks of a communicator: several under way at once, in order, and a
-// thread that keeps MPI going meanwhile if it is wanted.
+// thread, if wanted, that keeps MPI going meanwhile.
 #pragma once
 
 #include "base/element.h"
@@ -25,7 +25,7 @@ inline constexpr Errc kMpiError{255};
 // "MPI_Iallreduce failed: ..." for anything but MPI_SUCCESS.
 [[nodiscard]] Status mpi_status(int code, const char *call);
 
-// A duplicate whose errors are returned. Freed with its owner if MPI is still there.
+// A duplicate communicator that returns its errors. Freed with its owner unless MPI is over.
 class Communicator {
 public:
     Communicator() noexcept = default;
@@ -51,12 +51,12 @@ struct SumType {
 
 class Exchange {
 public:
-    // Collective. What does not sum works at once.
+    // Collective. Everything but sums works from then on.
     static Result<std::unique_ptr<Exchange>> create(MPI_Comm comm);
     // Local, before the first sum. `under_way`: most sums at once. `progress_us` above 0: a thread
-    // looks after them so often.
+    // looks after them that often.
     Status prepare(SumType sum, int under_way, int progress_us);
-    // Sums that are under way are given up: their memory must stay.
+    // Gives up sums that are under way: their memory must stay.
     ~Exchange();
     Exchange(const Exchange &) = delete;
     Exchange &operator=(const Exchange &) = delete;
@@ -69,10 +69,10 @@ public:
     Status sum_now(const void *from, void *to);
     // Rank 0's vector for all.
     Status broadcast(void *vector);
-    // Whatever is under way moves on.
+    // Lets whatever is under way advance.
     void progress();
 
-    // Collective, and no part of the order of the sums: the greatest of each number.
+    // Collective, in any order with the sums: the greatest of each number.
     Status maxima(std::span<std::int64_t> numbers);
     // Collective, the same way: `bytes` of each rank, in their order.
     Status gather(const void *mine, void *all, int bytes);

@@ -8,7 +8,7 @@
 namespace hetcoll {
 namespace {
 
-// A counter of hetcoll's is there exactly where its component is on.
+// A counter of hetcoll is there if and only if its component is on.
 bool hetcoll_is_on()
 {
     int level = MPI_THREAD_SINGLE;

@@ -64,7 +64,7 @@ Training::Training(const hetcoll_wsp_options &options, std::unique_ptr<Exchange>
 {
 }
 
-// The memory of a sum under way is MPI's until it is complete, so it is left to it.
+// The memory of a sum under way is MPI's until the sum is complete, so it is leaked on purpose.
 Training::~Training()
 {
     if (exchange_->anything_under_way()) {

@@ -15,7 +15,7 @@ namespace hetcoll {
 
 class Training {
 public:
-    // Collective; succeeds on all ranks or on none. Requires a communicator.
+    // Collective. Succeeds on all ranks or on none. Requires a communicator.
     static Result<std::unique_ptr<Training>> create(MPI_Comm comm, void *weights, std::size_t count,
                                                     hetcoll_wsp_type type,
                                                     const hetcoll_wsp_options &options);

@@ -20,7 +20,7 @@ public:
     // An error if the program's vector is not in memory of this kind.
     virtual Status check(const void *vector) = 0;
 
-    // What these do is complete after finish(). Vectors do not overlap, but where it is said.
+    // What these do is complete after finish(). Vectors overlap only where a comment allows it.
     virtual Status clear(void *to) = 0;
     // to = ((in[0] + in[1]) + in[2]) + ...; `to` may be in[0]. Requires one input or more.
     virtual Status add(void *to, std::span<const void *const> in) = 0;
@@ -35,7 +35,7 @@ public:
 [[nodiscard]] Result<std::unique_ptr<Vectors>> make_vectors(const void *vector, std::size_t count,
                                                             ElementKind kind);
 
-// The two kinds of it. make_device_vectors() answers null for memory that is the host's.
+// The two kinds. make_device_vectors() answers null for host memory.
 [[nodiscard]] std::unique_ptr<Vectors> make_host_vectors(std::size_t count, ElementKind kind);
 [[nodiscard]] Result<std::unique_ptr<Vectors>>
 make_device_vectors(const void *vector, std::size_t count, ElementKind kind);

@@ -44,7 +44,7 @@ public:
         const auto distance = static_cast<std::uint64_t>(rules_.distance);
         return ended_ > distance ? ended_ - distance : 0;
     }
-    // Waves that they may have by now, where these are complete.
+    // Waves that they may have by now if these are complete.
     [[nodiscard]] std::uint64_t may_have() const noexcept
     {
         return rules_.deterministic ? must_have() : ended_;

@@ -9,7 +9,7 @@ export EMU_NODE=logistic$$
 # train RANKS PROGRAM DISTANCE COMPONENTS
 train()
 {
-    timeout -k 5 120 "$mpirun" --mca coll "$4" -n "$1" "$build/examples/wsp/$2" "$3" jitter \
+    timeout -k 5 900 "$mpirun" --mca coll "$4" -n "$1" "$build/examples/wsp/$2" "$3" jitter \
         >"$work/out" 2>"$work/errors" </dev/null
 }
 

@@ -20,7 +20,7 @@ ranks=2
 # train OPTION...
 train()
 {
-    timeout -k 5 200 "$mpirun" --mca coll ^hetcoll -n $ranks "$python" "$here/train.py" --steps 300 "$@" \
+    timeout -k 5 900 "$mpirun" --mca coll ^hetcoll -n $ranks "$python" "$here/train.py" --steps 300 "$@" \
         >"$work/out" 2>"$work/errors" </dev/null
 }
 checksums() { sed -n 's/^checksum //p' "$work/out" | sort -u; }

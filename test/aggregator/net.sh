@@ -31,15 +31,15 @@ end()
 # in $served, its output in $work/NAME.out and NAME.err.
 serve()
 {
-    local name=$1 inside=() i
+    local name=$1 inside=()
     [ "$2" = - ] || inside=(ip netns exec "$2")
+    rm -f "$work/$name.out" "$work/$name.err"
     "${inside[@]}" "$builddir/hetcoll_aggregator" --listen "$3" --key "$work/key" "${@:4}" \
         >"$work/$name.out" 2>"$work/$name.err" &
     served=$!
     pids+=("$served")
-    for i in $(seq 100); do
-        grep -q 'listening at' "$work/$name.err" && return
-        kill -0 "$served" 2>/dev/null || break
+    while kill -0 "$served" 2>/dev/null; do
+        grep -qs 'listening at' "$work/$name.err" && return
         sleep 0.1
     done
     echo "      no server: $(cat "$work/$name.err")"
@@ -51,7 +51,8 @@ worker()
 {
     local name=$1 inside=()
     [ "$2" = - ] || inside=(ip netns exec "$2")
-    timeout -k 5 "${worker_seconds:-60}" "${inside[@]}" "$builddir/test/aggregator/worker" "${@:3}" \
+    rm -f "$work/$name.out" "$work/$name.err"
+    timeout -k 5 "${worker_seconds:-300}" "${inside[@]}" "$builddir/test/aggregator/worker" "${@:3}" \
         >"$work/$name.out" 2>"$work/$name.err" &
     started=$!
     pids+=("$started")

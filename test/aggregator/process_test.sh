@@ -28,6 +28,21 @@ workers()
     done
 }
 
+# until_true COMMAND...: waits for it.
+until_true()
+{
+    until "$@"; do sleep 0.1; done
+}
+
+# at_work RANK...: waits until these workers have their first sum, or have ended.
+at_work()
+{
+    local rank
+    for rank in "$@"; do
+        until_true eval 'grep -qs "is at work" "$work/w$rank.err" || [ -s "$work/w$rank.out" ]'
+    done
+}
+
 # codes_are CODE...: how the workers ended that were started last. They end with 0 only if every
 # element was right.
 codes_are()
@@ -76,7 +91,7 @@ loopback_sums()
     workers 0 2 - "$at" --ranks 2 --count 1001 --float
     check "floats" codes_are 0 0
     kill -USR1 "$served"
-    sleep 0.3
+    until_true grep -q '}' "$work/s.out"
     check "SIGUSR1 writes statistics" fields_are s.out joined 10 parts 1002 sums 1002 malformed 0
     check "the aggregator has no more in flight than the window" fields_are s.out most_in_flight 4
     check "SIGTERM ends it well" stop s "$served"
@@ -109,24 +124,21 @@ keys()
 
 deaths()
 {
-    local at=127.0.0.1:$((port + 2)) start
-    serve s - "$at"
-    workers 0 3 - "$at" --ranks 4 --count 100000 --iterations 3
+    # Whoever is gone is noticed by its connection: an hour of silence would be longer than this test.
+    local at=127.0.0.1:$((port + 2)) patient="--silence-seconds 3600"
+    serve s - "$at" $patient
+    workers 0 3 - "$at" --ranks 4 --count 100000 --iterations 3 $patient
     local alive=("${group[@]}")
     worker w3 - --aggregator "$at" --key "$work/key" --rank 3 --ranks 4 --count 100000 --iterations 3 --die-in 1
     group=("${alive[@]}" "$started")
-    start=$SECONDS
     check "a worker dies: the others return an error" codes_are 3 3 3 9
-    check "... within seconds" [ $((SECONDS - start)) -le 20 ]
     check "... that says who" says w0.out "rank 3 has gone before the sum was complete"
     workers 0 2 - "$at" --ranks 2
     check "... and the aggregator goes on" codes_are 0 0
-    workers 0 4 - "$at" --ranks 4 --count 100000 --seconds 60
-    sleep 2
+    workers 0 4 - "$at" --ranks 4 --count 100000 --seconds 3600 $patient
+    at_work 0 1 2 3
     kill -9 "$served"
-    start=$SECONDS
     check "the aggregator dies: all workers return an error" codes_are 3 3 3 3
-    check "... within seconds" [ $((SECONDS - start)) -le 20 ]
     check "... that says which" says w0.out "the connection to aggregator $at is lost"
     serve s - "$at"
     workers 0 2 - "$at" --ranks 2 --job 2
@@ -179,15 +191,12 @@ ipv6()
 # A machine that is gone sends nothing, not even that it is gone.
 cut_link()
 {
-    local start
     network 2 100mbit 400000 || { check "namespaces" false; return; }
-    serve s "${net}sw" "10.77.0.1:$port" --silence-seconds 2
-    workers 0 2 "${net}w{I}" "10.77.0.1:$port" --ranks 2 --count 200000 --seconds 60 --silence-seconds 8
-    sleep 2
+    serve s "${net}sw" "10.77.0.1:$port" --silence-seconds 4
+    workers 0 2 "${net}w{I}" "10.77.0.1:$port" --ranks 2 --count 200000 --seconds 3600 --silence-seconds 12
+    at_work 0 1
     ip -n "${net}sw" link set p1 down
-    start=$SECONDS
     check "a worker's machine is gone: an error on both sides" codes_are 3 3
-    check "... within the limits of silence" [ $((SECONDS - start)) -le 25 ]
     check "... the others hear who" says w0.out "rank 1 has gone before the sum was complete"
     check "... and it hears why" says w1.out "has said nothing for a long time"
     stop s "$served"
@@ -197,20 +206,18 @@ cut_link()
 # A leaf says that it is there, and its workers wait as long; so it must find out for itself.
 cut_spine()
 {
-    local spine=10.77.0.10:$port a=10.77.0.1:$((port + 1)) b=10.77.0.1:$((port + 2)) start first
+    local spine=10.77.0.10:$port a=10.77.0.1:$((port + 1)) b=10.77.0.1:$((port + 2)) first
     network 1 100mbit 400000 || { check "namespaces" false; return; }
     serve spine "${net}w0" "$spine" && local spine_pid=$served
-    serve a "${net}sw" "$a" --spine "$spine" --silence-seconds 2 && local a_pid=$served
-    serve b "${net}sw" "$b" --spine "$spine" --silence-seconds 2 && local b_pid=$served
-    workers 0 1 "${net}sw" "$a" --ranks 2 --served 1 --count 200000 --seconds 60
+    serve a "${net}sw" "$a" --spine "$spine" --silence-seconds 4 && local a_pid=$served
+    serve b "${net}sw" "$b" --spine "$spine" --silence-seconds 4 && local b_pid=$served
+    workers 0 1 "${net}sw" "$a" --ranks 2 --served 1 --count 200000 --seconds 3600
     first=("${group[@]}")
-    workers 1 1 "${net}sw" "$b" --ranks 2 --first 1 --served 1 --count 200000 --seconds 60
+    workers 1 1 "${net}sw" "$b" --ranks 2 --first 1 --served 1 --count 200000 --seconds 3600
     group=("${first[@]}" "${group[@]}")
-    sleep 2
+    at_work 0 1
     ip -n "${net}sw" link set p0 down
-    start=$SECONDS
     check "the spine's machine is gone: an error of all workers" codes_are 3 3
-    check "... within the limits of silence" [ $((SECONDS - start)) -le 25 ]
     check "... and their leaf says whom it has lost" says w0.out "the connection to aggregator $spine is lost"
     stop a "$a_pid" && stop b "$b_pid" && stop spine "$spine_pid"
     no_network

@@ -1,5 +1,5 @@
-// Allreduce around a ring over the same wire as aggregators have: what they are compared with. Sums
-// in 2(n - 1) steps, cut into messages that are passed on as soon as they have come.
+// Allreduce around a ring, over the same wire as aggregators: a comparison for them. Sums in
+// 2(n-1) steps, cut into messages that are passed on as soon as they have come.
 #pragma once
 
 #include "aggregator/wire.h"

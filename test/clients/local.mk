@@ -2,7 +2,7 @@
 # and take minutes.
 EXTRA_DIST += test/clients/horovod.sh test/clients/horovod_calls.py \
 	test/clients/mpi4py.sh test/clients/mpi4py_tests.py test/clients/device_array.py \
-	test/clients/ucx.sh test/clients/cuda_runtime.c test/clients/cuda_runtime.map
+	test/clients/ucx.sh
 
 check-clients:
 	$(MAKE) $(AM_MAKEFLAGS) all

@@ -4,10 +4,9 @@
 #
 # Its libucm reports the emulated driver's allocations, so the hooked pointer cache answers without the driver:
 # the cache's own tests, and MPI programs. Its messages carry device memory, so hetcoll hands device pointers
-# to pml ucx. Its ucx_perftest runs on host and on device memory, the latter by a stand-in for the CUDA runtime.
+# to pml ucx. Its ucx_perftest runs on host and on device memory, the latter by the emulated CUDA runtime.
 set -u
 build=${HETCOLL_BUILDDIR:-$PWD}
-here=$(cd "$(dirname "$0")" && pwd)
 configured() { sed -n "s/^$1 = //p" "$build/Makefile"; }
 mpirun=${MPIRUN:-$(configured MPIRUN)}
 components=${OMPI_COMPONENTS:-$(configured OMPI_COMPONENTS)}
@@ -82,25 +81,19 @@ for ranks in 2 3; do
 done
 job direct 2 "$direct" other_memory
 
-# It asks for the runtime by a name of its own, and would take the real one beside it.
-runtime=$(basename "$(echo "$ucx"/libucx_cu13.libs/libcudart-*)")
-mkdir -p "$clients/runtime"
-# shellcheck disable=SC2046
-$(configured CC) -O2 -Wall -Wextra -shared -fPIC $(configured CUDA_CPPFLAGS) "-Wl,-soname,$runtime" \
-    "-Wl,--version-script=$here/cuda_runtime.map" "$here/cuda_runtime.c" "$build/emulated_gpu/lib/libcuda.so.1" \
-    -o "$clients/runtime/$runtime" >"$clients/ucx.out" 2>&1
-result $? 'stand-in for the CUDA runtime'
+# The package has a CUDA runtime of its own, by a name of its own. The real one asks the driver for tables that
+# the emulated one has not.
+ln -sf "$build/emulated_gpu/lib/libcudart.so.13" "$(echo "$ucx"/libucx_cu13.libs/libcudart-*)"
 
 # perftest MEMORY TEST: between two processes.
 perftest()
 {
     local server status
     port=$((port + 1))
-    LD_PRELOAD=$clients/runtime/$runtime timeout 60 "$ucx/libucx/bin/ucx_perftest" -p $port -m "$1" \
-        >"$clients/ucx.server" 2>&1 &
+    timeout 60 "$ucx/libucx/bin/ucx_perftest" -p $port -m "$1" >"$clients/ucx.server" 2>&1 &
     server=$!
     sleep 1
-    LD_PRELOAD=$clients/runtime/$runtime timeout 50 "$ucx/libucx/bin/ucx_perftest" -p $port -m "$1" -t "$2" \
+    timeout 50 "$ucx/libucx/bin/ucx_perftest" -p $port -m "$1" -t "$2" \
         -s 65536 -n 20 -w 2 127.0.0.1 >"$clients/ucx.out" 2>&1
     status=$?
     [ $status -eq 0 ] || kill $server 2>/dev/null

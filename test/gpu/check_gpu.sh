@@ -1,71 +1,193 @@
-#!/bin/sh
-# check_gpu.sh PROGRAM...: what only a real GPU can tell (make check-gpu). Its driver's answers beside
-# those of the emulated GPU, the tests that can use it, how fast the kernels and ranks that share
-# it are. A difference in an answer is shown and is no failure; a machine without a GPU is one.
-# HETCOLL_NCCL names the NCCL to compare with, if it is not the loader's libnccl.so.2.
+#!/bin/bash
+# check_gpu.sh [PART...]: what only a GPU can tell, in parts of at most eight minutes each; without arguments all of
+# them. make check-gpu builds what they need and runs it; check_gpu.sh --list names them. A part leaves a file
+# check-gpu/PART_GPU.txt in the build folder that names the GPU, driver, machine and commit, and ends with
+#
+#   # result      passed, failed (why), or left out: why
+#
+# On a machine without a GPU the parts run on the emulated one, hostile. What is measured there is not judged.
+#
+#   HETCOLL_BUILDDIR  the build folder, if it is not this one
+#   HETCOLL_NCCL      the NCCL to compare with, if it is neither python3's nor the loader's
+#   MPIRUN            mpirun, if it is not the configured one
 set -u
-if [ $# -eq 0 ]; then
-    echo "check-gpu: hetcoll is configured --without-cuda, nothing here uses a GPU" >&2
-    exit 1
-fi
+here=$(cd "$(dirname "$0")" && pwd)
+cd "${HETCOLL_BUILDDIR:-.}" || exit 1
+build=$PWD
+parts='probe conformance kernels sanitizers ipc one_process kernel_bench ranks_bench component arrays ncu'
+part_seconds=480
+left_out=77
+export HETCOLL_SRCDIR=${HETCOLL_SRCDIR:-$(dirname "$(dirname "$here")")} HETCOLL_BUILDDIR=$build
 
-# Shows what the driver answers otherwise. Leaves the answers in conformance.gpu.
-compare_answers()
+# omit WHY: ends the part without a result.
+omit()
 {
-    "$TIMEOUT" -k 10 300 "$1" --gpu --timings >conformance.gpu
-    status=$?
-    if [ $status -eq 77 ]; then
-        echo "check-gpu: needs a GPU and its driver; the line above says what was found" >&2
-        exit 1
-    fi
-    grep '^#' conformance.gpu
-    grep -v '^#' conformance.gpu >conformance.answers
-    if diff "$HETCOLL_SRCDIR/emulated_gpu/conformance.expected" conformance.answers >conformance.diff; then
-        echo "conformance: the GPU answers as the emulated one"
+    echo "left out: $1"
+    exit $left_out
+}
+needs() { [ -x "$1" ] || omit "$1 is not built${2:+: $2}"; }
+test_program()
+{
+    needs "test/gpu/$1" 'GoogleTest was missing'
+    "test/gpu/$1" --gtest_brief=1
+}
+# tool NAME: the path of one of the toolkit's.
+tool() { PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin command -v "$1"; }
+target() { echo "# target      $*"; }
+
+probe()
+{
+    needs test/gpu/probe
+    test/gpu/probe
+}
+
+# A difference is shown and is no failure: it is what the emulated driver has to learn.
+conformance()
+{
+    needs emulated_gpu/conformance
+    emulated_gpu/conformance --timings | tee check-gpu/conformance.answers # what it says before it fails too
+    [ "${PIPESTATUS[0]}" -eq 0 ] || return 1
+    if diff "$HETCOLL_SRCDIR/emulated_gpu/conformance.expected" \
+        <(grep -v '^#' check-gpu/conformance.answers) >check-gpu/conformance.diff; then
+        echo 'conformance: this driver answers as the emulated one'
     else
-        echo "conformance: the emulated GPU's answers (<) and this GPU's (>)"
-        cat conformance.diff
+        echo "conformance: the emulated GPU's answers (<) and this driver's (>)"
+        cat check-gpu/conformance.diff
     fi
-    if [ $status -ne 0 ]; then
-        echo "conformance: ended early with exit status $status" >&2
-        failures=$((failures + 1))
-    fi
+    rm -f check-gpu/conformance.*
 }
 
-# keep_results PROGRAM NAME [ARGUMENT...]: shows a benchmark's results, and keeps them in a file that
-# names the GPU.
-keep_results()
+kernels() { test_program kernels_gpu_test; }
+ipc() { test_program ranks_over_ipc_test; }
+one_process() { test_program ranks_in_one_process_test; }
+
+sanitizers()
 {
-    program=$1 name=$2
-    shift 2
-    mkdir -p bench/results
-    { "$TIMEOUT" -k 10 600 "./$program" "$@"; echo $? >check_gpu.status; } | tee check_gpu.results
-    if [ "$(cat check_gpu.status)" -ne 0 ]; then
-        failures=$((failures + 1))
-    fi
-    device=$(sed -n 's/^# gpu  *//p' check_gpu.results | head -n 1 | tr -cs 'A-Za-z0-9.\n-' _)
-    kept=bench/results/${name}_${device:-unknown}.txt
-    mv -f check_gpu.results "$kept" && results="$results $kept"
-    rm -f check_gpu.status
+    local sanitizer failed=0 name status
+    needs test/gpu/kernels_gpu_test 'GoogleTest was missing'
+    [ "$emulated" = 0 ] || omit 'compute-sanitizer needs a GPU; make check-asan does this on the emulated one'
+    sanitizer=$(tool compute-sanitizer) || omit 'there is no compute-sanitizer on PATH or in CUDA_HOME'
+    for name in memcheck racecheck synccheck; do
+        timeout -k 5 150 "$sanitizer" --tool $name --error-exitcode 9 test/gpu/kernels_gpu_test --gtest_brief=1
+        status=$?
+        case $status in
+        0) target "$name clean: met" ;;
+        124 | 137) target "$name clean: not judged, no end within 150 s" ;;
+        *) target "$name clean: missed, exit status $status" ;;
+        esac
+        [ $status -eq 0 ] || failed=1
+    done
+    return $failed
 }
 
-failures=0
-results=
-for program; do
-    echo "== $program"
-    case $program in
-    */conformance) compare_answers "$program" ;;
-    */kernel_bench) keep_results "$program" kernels ;;
-    */gpu_ranks_bench) keep_results "$program" gpu_ranks ${HETCOLL_NCCL:+--nccl "$HETCOLL_NCCL"} ;;
-    *) "$TIMEOUT" -k 10 300 "./$program" --gtest_brief=1 || failures=$((failures + 1)) ;;
+kernel_bench()
+{
+    needs bench/kernel_bench
+    bench/kernel_bench
+}
+
+ranks_bench()
+{
+    local nccl=${HETCOLL_NCCL:-}
+    needs bench/gpu_ranks_bench
+    if [ "$emulated" = 1 ]; then
+        bench/gpu_ranks_bench --emulated --seconds 0.02 --bytes 256K --ways auto,leader,host,staged
+        return
+    fi
+    [ -n "$nccl" ] || nccl=$(python3 -c 'import nvidia.nccl as n; print(list(n.__path__)[0] + "/lib/libnccl.so.2")' 2>/dev/null)
+    bench/gpu_ranks_bench --ways auto,leader,host,copy_in,staged ${nccl:+--nccl "$nccl"}
+}
+
+component() { bash "$here/component.sh"; }
+arrays() { bash "$here/arrays.sh"; }
+
+# The kernel of many inputs, whose rate against the copy kernel_bench tells.
+ncu()
+{
+    local profiler
+    needs bench/kernel_bench
+    [ "$emulated" = 0 ] || omit 'ncu needs a GPU'
+    profiler=$(tool ncu) || omit 'there is no ncu on PATH or in CUDA_HOME'
+    "$profiler" --kernel-name regex:many --launch-skip 40 --launch-count 4 --kill yes --section SpeedOfLight \
+        --section MemoryWorkloadAnalysis --section Occupancy --section WarpStateStats bench/kernel_bench
+}
+
+# run PART: its output on the screen and in its file.
+run()
+{
+    local part=$1 status start=$SECONDS file
+    file=check-gpu/${part}_$gpu.txt
+    {
+        test/gpu/which_gpu
+        echo "# part        $part"
+        timeout -k 10 $part_seconds bash "$here/check_gpu.sh" --part "$part" 2>&1
+        status=$?
+        case $status in
+        0) echo "# result      passed, $((SECONDS - start)) s" ;;
+        $left_out) echo '# result      left out, see the line above' ;;
+        124 | 137) echo "# result      failed: no end within $part_seconds s" ;;
+        *) echo "# result      failed: exit status $status, $((SECONDS - start)) s" ;;
+        esac
+    } | tee "$file"
+    echo "-- $build/$file"
+}
+
+# The emulated GPU where there is no other.
+find_gpu()
+{
+    if [ ! -x test/gpu/which_gpu ]; then
+        echo "check_gpu.sh: $build/test/gpu/which_gpu is not built: was this configured --without-cuda?" >&2
+        return 1
+    fi
+    mkdir -p check-gpu
+    emulated=0
+    if ! test/gpu/which_gpu --real >/dev/null; then
+        emulated=1
+        export LD_LIBRARY_PATH=$build/emulated_gpu/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} EMU_HOSTILE=1
+        export EMU_KERNELS=$build/emulated_gpu/lib/libhetcoll_emulated_kernels.so
+    fi
+    export HETCOLL_CHECK_GPU_EMULATED=$emulated
+    gpu=$(test/gpu/which_gpu | sed -n 's/^# gpu  *\([^:]*\).*/\1/p' | tr -cs 'A-Za-z0-9.\n-' _)
+    [ -n "$gpu" ]
+}
+
+emulated=${HETCOLL_CHECK_GPU_EMULATED:-0}
+case ${1:-} in
+--list)
+    echo "$parts"
+    exit
+    ;;
+--part)
+    "$2"
+    exit
+    ;;
+esac
+for part; do
+    case " $parts " in
+    *" $part "*) ;;
+    *)
+        echo "check_gpu.sh: there is no part $part, there are: $parts" >&2
+        exit 2
+        ;;
     esac
 done
-case " $* " in
-*" test/gpu/"*) ;;
-*" emulated_gpu/conformance "*) echo "without the tests in test/gpu: GoogleTest is not installed" ;;
-esac
-for kept in $results; do
-    echo "results: $PWD/$kept (to keep them: bench/results of the sources)"
+find_gpu || exit 1
+# shellcheck disable=SC2086
+[ $# -gt 0 ] || set -- $parts
+for part; do
+    echo "== $part"
+    run "$part"
 done
-[ $failures -eq 0 ] || echo "check-gpu: $failures of $# programs failed" >&2
-[ $failures -eq 0 ]
+echo
+[ "$emulated" = 0 ] || echo 'There is no GPU here: this was the emulated one.'
+failed=0
+for part; do
+    result=$(sed -n 's/^# result  *//p' "check-gpu/${part}_$gpu.txt")
+    case $result in
+    left*) result=$(grep '^left out: ' "check-gpu/${part}_$gpu.txt") ;;
+    failed*) failed=1 ;;
+    esac
+    echo "$part: $result"
+    grep '^# target' "check-gpu/${part}_$gpu.txt"
+done
+exit $failed

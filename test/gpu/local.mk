@@ -29,7 +29,7 @@ process_ranks = \
 test_gpu_ranks_over_ipc_test_SOURCES = \
 	test/gpu/ranks_over_ipc_test.cc $(process_ranks) \
 	test/gpu/test_memory.h test/gpu/test_memory.cc \
-	bench/buffer.h bench/buffer.cc
+	measure/buffer.h measure/buffer.cc
 test_gpu_ranks_over_ipc_test_LDADD = $(unit_libs)
 
 # The benchmark of the same ranks still works, and so does what it asks of NCCL.
@@ -50,16 +50,46 @@ tsan_gpu_tests += test/gpu/ranks_in_one_process_test
 endif
 endif
 
+# What only a GPU can tell, in parts: make check-gpu PARTS="ipc kernels". Without PARTS all of them.
 check_gpu_programs =
 if WITH_CUDA
-check_gpu_programs += emulated_gpu/conformance
+check_PROGRAMS += test/gpu/probe test/gpu/which_gpu
+TESTS += test/gpu/check_gpu_test.sh
+if WITH_OMPI
+TESTS += test/gpu/carry_test.sh
+endif
+check_gpu_programs += test/gpu/probe test/gpu/which_gpu emulated_gpu/conformance bench/kernel_bench bench/gpu_ranks_bench
 if HAVE_GTEST
 check_gpu_programs += $(gpu_tests)
 endif
-check_gpu_programs += bench/kernel_bench bench/gpu_ranks_bench
+if WITH_OMPI
+check_gpu_programs += test/mpi/churn test/mpi/device_allreduce test/mpi/foreign_kernel test/mpi/lifecycle \
+	test/mpi/mixed_memory test/mpi/nonblocking test/mpi/other_memory test/mpi/own_collectives \
+	test/mpi/staged_collectives test/mpi/streams
 endif
-check-gpu: $(check_gpu_programs)
-	@HETCOLL_SRCDIR='$(abs_srcdir)' TIMEOUT='$(TIMEOUT)' \
-		$(SHELL) $(srcdir)/test/gpu/check_gpu.sh $(check_gpu_programs)
-EXTRA_DIST += test/gpu/check_gpu.sh
-CLEANFILES += check_gpu.results check_gpu.status conformance.answers conformance.diff conformance.gpu conformance.out
+endif
+test_gpu_which_gpu_SOURCES = test/gpu/which_gpu.cc $(measure_micro)
+nodist_test_gpu_which_gpu_SOURCES = measure/commit.h
+test_gpu_which_gpu_LDADD = libhetcoll.la
+# Linked with the emulated libcuda.so.1, without a path to it: the loader's is taken.
+test_gpu_probe_SOURCES = \
+	test/gpu/probe.cc test/gpu/probe.h \
+	test/gpu/probe_costs.cc \
+	test/gpu/probe_kernels.cc \
+	test/gpu/probe_memory.cc \
+	test/gpu/probe_waits.cc
+test_gpu_probe_LDADD = -L$(emulated_gpu_lib) -l:libcuda.so.1 -ldl
+test_gpu_probe_DEPENDENCIES = $(emulated_gpu_lib)/libcuda.so.1
+PARTS =
+check-gpu:
+	$(MAKE) $(AM_MAKEFLAGS) all
+	$(MAKE) $(AM_MAKEFLAGS) $(check_gpu_programs)
+	@HETCOLL_SRCDIR='$(abs_srcdir)' bash $(srcdir)/test/gpu/check_gpu.sh $(PARTS)
+# make carry FOLDER=/tmp/gpu: all that check-gpu needs elsewhere.
+FOLDER =
+carry:
+	$(MAKE) $(AM_MAKEFLAGS) all
+	$(MAKE) $(AM_MAKEFLAGS) $(check_gpu_programs)
+	bash $(srcdir)/test/gpu/carry.sh $(FOLDER)
+EXTRA_DIST += test/gpu/arrays.py test/gpu/arrays.sh test/gpu/carry.sh test/gpu/carry_test.sh \
+	test/gpu/check_gpu.sh test/gpu/check_gpu_test.sh test/gpu/component.sh test/gpu/mpi_settings.sh

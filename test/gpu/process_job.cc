@@ -119,15 +119,13 @@ Status run_ranks(int ranks, int most_seconds, const std::function<Status(Network
 Result<std::unique_ptr<RankEngine>> RankEngine::create(NetworkRank &rank, const char *algorithm,
                                                        std::size_t small_limit)
 {
-    hetcoll_settings settings{}; // what is not named here is off
-    settings.pointer_cache = "validated";
+    hetcoll_settings settings = hetcoll_default_settings();
     settings.algorithm = algorithm;
-    settings.node = settings.topology_file = settings.trace = "";
     settings.tuning_table = "none";
-    settings.ipc = 1;
+    settings.recognize_ops = false;
+    settings.max_memory = 0;
     settings.small_limit = small_limit;
     settings.local_rank = rank.rank();
-    settings.priority = 95;
     settings.log = print_log;
     std::unique_ptr<RankEngine> made(new RankEngine);
     char problem[512] = "";

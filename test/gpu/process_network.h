@@ -1,5 +1,5 @@
-// Point-to-point messages between processes that were forked from one: ranks that are processes
-// but no MPI job. Every ordered pair of ranks has a ring of bytes in shared memory, through which
+// Point-to-point messages between processes that were forked from one: ranks that are processes but
+// not an MPI job. Every ordered pair of ranks has a ring of bytes in shared memory, through which
 // messages go one after the other; the receiver matches them by peer and tag, as MPI does.
 #pragma once
 

@@ -95,15 +95,13 @@ class Job {
 public:
     Job(int size, const char *algorithm)
     {
-        hetcoll_settings settings{}; // what is not named here is off
-        settings.pointer_cache = "validated";
+        hetcoll_settings settings = hetcoll_default_settings();
         settings.algorithm = algorithm;
-        settings.node = settings.topology_file = settings.trace = settings.user_ops = "";
         settings.tuning_table = "none";
-        settings.ipc = 1;
+        settings.recognize_ops = false;
+        settings.max_memory = 0;
         settings.small_limit = 1024;
         settings.chunk_bytes = 4096;
-        settings.priority = 95;
         settings.log = discard_log;
         char problem[256];
         process_ = hetcoll_process_create(&settings, problem, sizeof problem);

@@ -1,8 +1,8 @@
-// Device memory of every kind that programs reduce, filled and read by copies. Some of the calls
-// that make it are none of hetcoll's, so they are looked up here.
+// Device memory of every kind that programs reduce, filled and read by copies. hetcoll itself does
+// not make some of the calls that allocate it, so they are looked up here.
 #pragma once
 
-#include "bench/buffer.h"
+#include "measure/buffer.h"
 
 #include <cstddef>
 #include <memory>

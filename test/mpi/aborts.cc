@@ -1,4 +1,4 @@
-// Jobs that cannot go on must end, with MPI_ERRORS_ARE_FATAL and soon: run.sh allows them seconds.
+// Jobs that cannot go on must end, with MPI_ERRORS_ARE_FATAL and by themselves.
 // What breaks them is the first argument.
 #include "test/mpi/check.h"
 
@@ -30,6 +30,8 @@ void driver_fails(Program &program)
 {
     Buffers buffers(program, MPI_COMM_WORLD, {kSum, 100'000});
     buffers.fill();
+    buffers.reduce(); // the first tries with a kernel whether the ranks reach each other
+    MPI_Barrier(MPI_COMM_WORLD);
     if (program.rank() == 0) { // launches a kernel whatever the algorithm
         Emulated().set_faults("cuLaunchKernel:1:999");
     }
@@ -53,9 +55,13 @@ void rank_is_killed_within(Program &program)
     Buffers buffers(program, MPI_COMM_WORLD, {kSum, 1'000'000});
     buffers.fill();
     buffers.reduce();
+    program.check_algorithm();
     MPI_Barrier(MPI_COMM_WORLD);
     if (program.rank() == 1) {
         Emulated().hold_devices(true);
+        const Driver &driver =
+            program.gpu().driver(); // a leader's peers start no work of their own
+        driver.cuMemsetD8Async(reinterpret_cast<CUdeviceptr>(buffers.recv()), 0, 1, nullptr);
         std::signal(SIGALRM, [](int) { std::raise(SIGKILL); });
         itimerval soon{};
         soon.it_value.tv_usec = 300'000;

@@ -1,47 +1,22 @@
 // One algorithm, named by coll_hetcoll_algorithm and as the first argument: it serves the calls
-// itself (nothing falls back in silence), and every result is right. "any": the results alone
-// count. A second argument: so many floats as well.
+// itself (nothing falls back silently), and every result is right. With "any" only the results
+// count. A second argument is one more number of floats to reduce.
 #include "test/mpi/check.h"
 
 #include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace hetcoll::test {
 namespace {
 
-struct Served {
-    std::string_view algorithm;
-    Counter counter;
-    bool small; // serves calls up to the small limit too
-};
-constexpr std::array kServed = {
-    Served{"recursive_doubling", Counter::kCallsRecursiveDoubling, false},
-    Served{"rabenseifner", Counter::kCallsRabenseifner, false},
-    Served{"ring", Counter::kCallsRing, false},
-    Served{"one_shot", Counter::kCallsOneShot, true},
-    Served{"two_shot", Counter::kCallsTwoShot, true},
-    Served{"leader", Counter::kCallsLeader, true},
-    Served{"tree", Counter::kCallsTree, false},
-    Served{"hierarchical", Counter::kCallsHierarchical, false},
-    Served{"copy_in", Counter::kCallsCopyIn, true},
-    Served{"host", Counter::kCallsSmall, true},
-    Served{"ordered", Counter::kCallsOrdered, true},
-    Served{"weighted", Counter::kCallsWeighted, false},
-};
-constexpr std::size_t kSmallBytes = 8192; // coll_hetcoll_small_limit's default
-
 class Algorithms {
 public:
-    Algorithms(Program &program, std::string_view name) : program_(program)
+    Algorithms(Program &program, std::string_view name) : program_(program), name_(name)
     {
-        for (const Served &served : kServed) {
-            if (served.algorithm == name) {
-                served_ = served;
-            }
-        }
         // The first call with device memory finds out whose memory is within reach.
         check_allreduce(program_, MPI_COMM_WORLD, {sum(), 70'001});
     }
@@ -53,13 +28,9 @@ public:
         const CounterValues before = program_.counters().read();
         check_allreduce(program_, MPI_COMM_WORLD, call);
         const CounterValues used = program_.counters().read() - before;
-        const bool small = bytes <= kSmallBytes;
-        if (!served_ || call.count == 0 ||
-            (small ? !served_->small : served_->algorithm == "host")) {
-            return;
-        }
-        program_.check(used[served_->counter] == 1, "not served by %s: %s",
-                       std::string(served_->algorithm).c_str(), describe(call).c_str());
+        const std::optional<hetcoll_counter> counter = counter_of_call(name_, bytes);
+        program_.check(call.count == 0 || !counter || used[*counter] == 1, "not served by %s: %s",
+                       name_.c_str(), describe(call).c_str());
     }
 
     // Around the small limit, around chunks, and fewer elements than ranks.
@@ -182,7 +153,7 @@ private:
     Pattern sum() { return {ElementKind::kFloat32, ReduceOp::kSum, Values::kExact, ++seed_}; }
 
     Program &program_;
-    std::optional<Served> served_;
+    std::string name_;
     std::uint32_t seed_ = 0;
 };
 

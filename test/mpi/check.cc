@@ -1,5 +1,7 @@
 #include "test/mpi/check.h"
 
+#include "tuning/algorithms.h"
+
 #include <dlfcn.h>
 
 #include <array>
@@ -15,7 +17,14 @@ namespace {
 
 constexpr std::size_t kGuardBytes = 256;
 constexpr char kGuard = '\x5a', kGarbage = '\xee';
-constexpr long kShownFailures = 10; // of each rank
+constexpr long kShownFailures = 10;       // of each rank
+constexpr std::size_t kSmallBytes = 8192; // coll_hetcoll_small_limit's default
+
+const char *text_of(const char *variable)
+{
+    const char *const text = std::getenv(variable);
+    return text != nullptr ? text : "";
+}
 
 } // namespace
 
@@ -25,7 +34,7 @@ Program::Program(int &argc, char **&argv, const char *name, int thread_level) : 
     MPI_Init_thread(&argc, &argv, thread_level, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks_);
-    counters_ = std::make_unique<Counters>();
+    counters_ = std::make_unique<JobCounters>();
     names_ = std::make_unique<MpiNames>();
     check(provided >= thread_level, "thread level %d, wanted %d", provided, thread_level);
 }
@@ -69,8 +78,23 @@ void Program::require(const Status &status)
     }
 }
 
+void Program::check_algorithm()
+{
+    std::string_view name = text_of("HETCOLL_TEST_ALGORITHM");
+    if (name.empty()) {
+        name = text_of("OMPI_MCA_coll_hetcoll_algorithm");
+    }
+    if (ranks_ == 1) { // it copies
+        return;
+    }
+    const std::optional<hetcoll_counter> counter = counter_of(name);
+    check(!counter || counters_->read()[*counter] > 0, "no call was served by %s",
+          std::string(name).c_str());
+}
+
 int Program::summarise()
 {
+    check_algorithm();
     const std::array<long, 2> mine = {checks_.load(), failures_.load()};
     std::vector<long> all(2 * static_cast<std::size_t>(ranks_));
     MPI_Gather(mine.data(), 2, MPI_LONG, all.data(), 2, MPI_LONG, 0, MPI_COMM_WORLD);
@@ -112,6 +136,14 @@ Emulated::Emulated() : library_(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD))
 void *Emulated::find(const char *name) const
 {
     return library_ != nullptr ? dlsym(library_, name) : nullptr;
+}
+
+std::optional<hetcoll_counter> counter_of_call(std::string_view algorithm, std::size_t bytes)
+{
+    const std::optional<Algorithm> found = find_algorithm(algorithm);
+    const bool serves = found && (bytes > kSmallBytes ? *found != Algorithm::kHost
+                                                      : contains(kSmallAlgorithms, *found));
+    return serves ? counter_of(algorithm) : std::nullopt;
 }
 
 std::string describe(const Call &call)

@@ -4,10 +4,10 @@
 // those of docs/clients.md.
 #pragma once
 
-#include "bench/buffer.h"
-#include "bench/counters.h"
-#include "bench/mpi_names.h"
-#include "bench/pattern.h"
+#include "measure/buffer.h"
+#include "measure/counters.h"
+#include "measure/mpi_names.h"
+#include "measure/pattern.h"
 
 #include <mpi.h>
 
@@ -15,7 +15,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace hetcoll::test {
 
@@ -34,13 +36,17 @@ public:
     const Gpu &gpu();
     // Releases it before MPI_Finalize does its work; Buffers must be gone.
     void close_gpu() { gpu_.reset(); }
-    [[nodiscard]] const Counters &counters() const noexcept { return *counters_; }
+    [[nodiscard]] const JobCounters &counters() const noexcept { return *counters_; }
     [[nodiscard]] const MpiNames &names() const noexcept { return *names_; }
 
     // Thread safe. The text says what was expected and what came.
     [[gnu::format(printf, 3, 4)]] bool check(bool right, const char *format, ...);
     // Ends the program: a driver error here is the test's own.
     void require(const Status &status);
+    // Fails unless the algorithm that coll_hetcoll_algorithm names, or another one that the case
+    // expects (HETCOLL_TEST_ALGORITHM), has served calls of this rank. summarise() calls it, so
+    // that no case passes without what it is there for.
+    void check_algorithm();
 
     // Collects the failures of all ranks, finalizes MPI and says "ok NAME: N checks". The exit
     // status.
@@ -52,7 +58,7 @@ private:
     std::string name_;
     int rank_ = 0, ranks_ = 1;
     std::unique_ptr<Gpu> gpu_;
-    std::unique_ptr<Counters> counters_;
+    std::unique_ptr<JobCounters> counters_;
     std::unique_ptr<MpiNames> names_;
     std::atomic<long> checks_{0}, failures_{0};
 };
@@ -88,6 +94,11 @@ private:
     void (*set_faults_)(const char *) = nullptr;
     void (*hold_devices_)(int) = nullptr;
 };
+
+// What counts a call of so many bytes on device memory if `algorithm` is forced and can run there:
+// not all of them serve calls up to the small limit. No counter for names that are no algorithm.
+[[nodiscard]] std::optional<hetcoll_counter> counter_of_call(std::string_view algorithm,
+                                                             std::size_t bytes);
 
 struct Call {
     Pattern pattern;

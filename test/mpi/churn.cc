@@ -1,11 +1,11 @@
-// Communicators, buffers and handles that come and go: nothing of them stays, and what comes at
-// their address later is not taken for them. The argument chooses:
+// Communicators, buffers and handles that come and go: nothing of them stays, and what comes to
+// their addresses later is not taken for them. The argument chooses:
 //   communicators   1,000 made, used in every way and freed (R16)
 //   splits          into parts of one rank, of all, of some and of none
 //   buffers         freed as soon as MPI lets go of them; others at their addresses
 //   handles         operations and types made at the address of freed ones (R18)
-#include "bench/persistent.h"
 #include "include/hetcoll_types.h"
+#include "measure/persistent.h"
 #include "test/mpi/check.h"
 
 #include <algorithm>

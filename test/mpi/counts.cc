@@ -91,7 +91,6 @@ public:
             "cuCtxSetCurrent",
             "cuCtxPushCurrent",
             "cuCtxPopCurrent",
-            "cuCtxGetId",
             "cuThreadExchangeStreamCaptureMode",
             "cuEventQuery",
             "cuStreamQuery",
@@ -151,14 +150,14 @@ private:
 
     void check_algorithm(const CounterValues &used, std::uint64_t calls)
     {
-        const Counter counter = algorithm_ == "leader"     ? Counter::kCallsLeader
-                                : algorithm_ == "two_shot" ? Counter::kCallsTwoShot
-                                : algorithm_ == "one_shot" ? Counter::kCallsOneShot
-                                : algorithm_ == "copy_in"  ? Counter::kCallsCopyIn
-                                : algorithm_ == "tree"     ? Counter::kCallsTree
-                                : algorithm_ == "ring"     ? Counter::kCallsRing
-                                : algorithm_ == "host"     ? Counter::kCallsSmall
-                                                           : Counter::kCallsRabenseifner;
+        const hetcoll_counter counter = algorithm_ == "leader"     ? HETCOLL_CALLS_LEADER
+                                        : algorithm_ == "two_shot" ? HETCOLL_CALLS_TWO_SHOT
+                                        : algorithm_ == "one_shot" ? HETCOLL_CALLS_ONE_SHOT
+                                        : algorithm_ == "copy_in"  ? HETCOLL_CALLS_COPY_IN
+                                        : algorithm_ == "tree"     ? HETCOLL_CALLS_TREE
+                                        : algorithm_ == "ring"     ? HETCOLL_CALLS_RING
+                                        : algorithm_ == "host"     ? HETCOLL_CALLS_SMALL
+                                                                   : HETCOLL_CALLS_RABENSEIFNER;
         program_.check(used[counter] == calls, "%llu of %llu calls served by %s",
                        number(used[counter]), number(calls), algorithm_.c_str());
     }

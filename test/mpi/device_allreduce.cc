@@ -32,8 +32,8 @@ void every_op_on_every_kind(Program &program)
         }
     }
     const CounterValues used = program.counters().read() - before;
-    program.check(used[Counter::kCallsStaged] == 0, "%llu calls were staged, not accelerated",
-                  static_cast<unsigned long long>(used[Counter::kCallsStaged]));
+    program.check(used[HETCOLL_CALLS_STAGED] == 0, "%llu calls were staged, not accelerated",
+                  static_cast<unsigned long long>(used[HETCOLL_CALLS_STAGED]));
 }
 
 void sizes_around_every_limit(Program &program)

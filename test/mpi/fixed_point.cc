@@ -1,16 +1,17 @@
-// coll_hetcoll_fixed_point 16: every sum of floats is that of the integers which stand for them,
+// coll_hetcoll_fixed_point 16: every sum of floats is the sum of the integers that stand for them,
 // bit for bit, whatever the size, the memory, the algorithm and the nodes that the command line
-// asks for; and what has no such integer is an error on every rank. With "staged" the GPUs' kernels
-// do not load; "range" are the errors, "once" is one of them, "differ" ranks with different
+// asks for. A float that has no such integer is an error on every rank. With "staged" the GPUs'
+// kernels do not load; "range" tests the errors, "once" one of them, "differ" ranks with different
 // settings.
-#include "bench/buffer.h"
-#include "bench/persistent.h"
+#include "measure/buffer.h"
+#include "measure/persistent.h"
 #include "test/mpi/check.h"
 
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <string_view>
 #include <type_traits>
 #include <vector>
@@ -72,7 +73,9 @@ public:
     {
         const std::vector<T> mine = input<T>(count, rank_), wanted = sum<T>(count, ranks_);
         std::vector<T> got(count);
+        const CounterValues before = program_.counters().read();
         const int code = call(mine, where, in_place, how, &got);
+        check_served(count * sizeof(T), where, how, before);
         program_.check(code == MPI_SUCCESS &&
                            std::memcmp(got.data(), wanted.data(), count * sizeof(T)) == 0,
                        "%zu elements of %zu bytes on %d ranks, %s%s%s: not the sum of the integers",
@@ -136,6 +139,21 @@ public:
     }
 
 private:
+    // A call that names an algorithm shows nothing if another one has served it. Parts of the job
+    // may lack what it needs, and the first call finds out what all have.
+    void check_served(std::size_t bytes, Where where, How how, const CounterValues &before)
+    {
+        const char *const algorithm = std::getenv("OMPI_MCA_coll_hetcoll_algorithm");
+        if (algorithm == nullptr || where != Where::kDevice || how != How::kBlocking ||
+            comm_ != MPI_COMM_WORLD) {
+            return;
+        }
+        const CounterValues used = program_.counters().read() - before;
+        const std::optional<hetcoll_counter> counter = counter_of_call(algorithm, bytes);
+        program_.check(!counter || used[*counter] == 1, "%zu bytes on %d ranks: not served by %s",
+                       bytes, ranks_, algorithm);
+    }
+
     Buffer allocate(Memory memory, std::size_t bytes)
     {
         auto buffer = Buffer::allocate(&program_.gpu(), memory, bytes);
@@ -221,6 +239,8 @@ void run(Program &program, std::string_view what)
         program.check(fraction == 0x1p-40 * program.ranks(), "not added as floats: %g", fraction);
         return;
     }
+    check_allreduce(program, MPI_COMM_WORLD,
+                    {{ElementKind::kInt32, ReduceOp::kSum, Values::kExact, 1}, 70'001});
     every_size<float>(program, MPI_COMM_WORLD);
     every_size<double>(program, MPI_COMM_WORLD);
     check_others(program);

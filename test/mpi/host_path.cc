@@ -1,6 +1,6 @@
-// What a host Allreduce costs where hetcoll is in the job (R2): no driver call, no allocation of
-// hetcoll's, and where no rank can have a GPU no message of hetcoll's either. With an argument
-// "no_gpu" the job must have no GPU.
+// What a host Allreduce costs if hetcoll is in the job (R2): no driver call and no allocation by
+// hetcoll, and no message by hetcoll either if no rank can have a GPU. With the argument "no_gpu"
+// the job must have no GPU.
 #include "test/mpi/check.h"
 
 #include <dlfcn.h>
@@ -118,11 +118,12 @@ void check_costs(Program &program, bool no_gpu, int count, const char *where, co
                   count, where);
     program.check(allocations == 0, "%ld allocations of hetcoll in %d calls with %d elements %s",
                   allocations, kCalls, count, where);
-    program.check(used[Counter::kAllocations] == 0, "hetcoll says that it allocated");
+    program.check(used[HETCOLL_ALLOCATIONS] == 0, "hetcoll says that it allocated");
     if (no_gpu) {
         program.check(program.counters().available(), "hetcoll is not in this job");
-        for (std::size_t i = 0; i < kCounterCount; ++i) {
-            program.check(used[static_cast<Counter>(i)] == 0, "hetcoll was called, %s", where);
+        for (int i = 0; i < HETCOLL_COUNTER_COUNT; ++i) {
+            program.check(used[static_cast<hetcoll_counter>(i)] == 0, "hetcoll was called, %s",
+                          where);
         }
         program.check(!emulated.present(), "the driver was loaded though there is no GPU");
     }

@@ -1,11 +1,11 @@
 // Sums by aggregators (with_aggregators.sh starts them): right results wherever the memory lies,
-// served by them and by nothing else; and by another algorithm where there is none, or none any
-// more. With "killed" one is killed in the middle of a call, with "none" no call is served by one,
-// and with "differ" that is because the ranks have different settings. With "once" there is one
-// call, whose bytes the servers have counted.
+// served by aggregators and by nothing else; and by another algorithm if there is no aggregator, or
+// no longer one. With "killed" the test kills one in the middle of a call. With "none" no
+// aggregator serves a call; with "differ" neither, because the ranks have different settings.
+// With "once" there is one call, whose bytes the servers have counted.
 #include "test/mpi/check.h"
 
-#include "bench/persistent.h"
+#include "measure/persistent.h"
 
 #include <sys/types.h>
 
@@ -67,7 +67,7 @@ public:
     }
 
 private:
-    std::uint64_t calls() { return program_.counters().read()[Counter::kCallsInNetwork]; }
+    std::uint64_t calls() { return program_.counters().read()[HETCOLL_CALLS_IN_NETWORK]; }
 
     Program &program_;
     bool serves_;
@@ -136,7 +136,7 @@ void check_killed(Program &program, bool in_place, int polls)
 {
     const Call call{.pattern = sum(), .count = 4'000'000, .in_place = in_place};
     check_allreduce(program, MPI_COMM_WORLD, call);
-    const std::uint64_t before = program.counters().read()[Counter::kCallsInNetwork];
+    const std::uint64_t before = program.counters().read()[HETCOLL_CALLS_IN_NETWORK];
     program.check(before == 1, "the first call was not reduced by aggregators");
     Buffers buffers(program, MPI_COMM_WORLD, call);
     buffers.fill();
@@ -158,7 +158,7 @@ void check_killed(Program &program, bool in_place, int polls)
     program.check(code == MPI_SUCCESS, "the call in which an aggregator was killed failed");
     buffers.check();
     InNetwork(program, false).call(MPI_COMM_WORLD, call); // and what comes after
-    const std::uint64_t after = program.counters().read()[Counter::kCallsInNetwork];
+    const std::uint64_t after = program.counters().read()[HETCOLL_CALLS_IN_NETWORK];
     program.check(after == before, "the aggregator was killed after the call");
 }
 

@@ -1,7 +1,7 @@
-// A rank that comes later than the others to every call (coll_hetcoll_skew): they begin without it,
-// which they count, and every result is right, in place and not, whatever memory it turns out to
+// A rank comes later than the others to every call (coll_hetcoll_skew). They begin without it, and
+// count that; every result is right, in place and not, whatever memory the late rank turns out to
 // have and whatever fails meanwhile. The first argument chooses what else happens, the second one
-// the rank to which it does.
+// to which rank.
 #include "test/mpi/check.h"
 
 #include <array>
@@ -16,10 +16,11 @@ namespace {
 
 constexpr std::size_t kCount = 300'001;
 constexpr int kCallsUntilKnown = 20;
-constexpr int kLate = 1; // neither the first nor the last one
+constexpr int kLate = 1;  // neither the first nor the last one
+constexpr int kTries = 8; // each twice as late as the one before
 
 // On a busy machine another rank may be later now and then, or all so late that none of them stands
-// out: so a test asks for one call of several.
+// out. So a test asks for one call of several, and tries again with a rank that comes later still.
 class LateRank {
 public:
     LateRank(Program &program, int victim)
@@ -49,7 +50,7 @@ public:
         learn();
         const CounterValues before = program_.counters().read();
         expect("without memory", 3, in_place_, {3, 3}, false);
-        program_.check((program_.counters().read() - before)[Counter::kBytesBounce] == 0,
+        program_.check((program_.counters().read() - before)[HETCOLL_BYTES_BOUNCE] == 0,
                        "calls went by messages");
     }
 
@@ -60,6 +61,7 @@ public:
     void unmapped()
     {
         learn();
+        delay_ *= 4; // there is one try
         {
             Buffers fresh(program_, MPI_COMM_WORLD, call(Memory::kDevice, false));
             fail("cuIpcOpenMemHandle:+1:999");
@@ -77,14 +79,16 @@ public:
         Buffers host(program_, MPI_COMM_WORLD, call(Memory::kHost, false));
         for (Buffers *const of_late : {&beside_, &host}) {
             learn();
-            const std::uint64_t early = calls(Counter::kCallsEarly);
+            const std::uint64_t early = calls(HETCOLL_CALLS_EARLY);
             Buffers &buffers = is_me() ? *of_late : beside_;
             buffers.fill();
             fail("cuLaunchKernel:1:701");
+            delay_ *= 4; // there is one try
             come();
+            delay_ /= 4;
             program_.check(buffers.reduce() != MPI_SUCCESS, "success without a kernel");
             Emulated().set_faults(nullptr);
-            check_early("a launch that fails", calls(Counter::kCallsEarly) - early, true);
+            check_early("a launch that fails", calls(HETCOLL_CALLS_EARLY) - early, true);
         }
         reduce(beside_);
     }
@@ -100,22 +104,27 @@ public:
             Buffers beside(program_, comms[0], call(Memory::kDevice, false)),
                 in_place(program_, comms[1], call(Memory::kDevice, true));
             std::array<Buffers *, 2> buffers = {&beside, &in_place};
-            const std::uint64_t early = calls(Counter::kCallsEarly);
-            for (int i = 0; i < kCallsUntilKnown; ++i) {
-                std::array<MPI_Request, 2> requests{};
-                beside.fill();
-                in_place.fill();
-                come();
-                for (std::size_t k = 0; k < comms.size(); ++k) {
-                    MPI_Iallreduce(buffers[k]->send(), buffers[k]->recv(), kCount, MPI_FLOAT,
-                                   MPI_SUM, comms[k], &requests[k]);
-                }
-                const int result = MPI_Waitall(2, requests.data(), MPI_STATUSES_IGNORE);
-                program_.check(result == MPI_SUCCESS, "a call failed");
-                beside.check();
-                in_place.check();
-            }
-            check_early("nonblocking", calls(Counter::kCallsEarly) - early, true);
+            const CounterValues used = try_later(
+                [&] {
+                    for (int i = 0; i < kCallsUntilKnown; ++i) {
+                        std::array<MPI_Request, 2> requests{};
+                        beside.fill();
+                        in_place.fill();
+                        come();
+                        for (std::size_t k = 0; k < comms.size(); ++k) {
+                            MPI_Iallreduce(buffers[k]->send(), buffers[k]->recv(), kCount,
+                                           MPI_FLOAT, MPI_SUM, comms[k], &requests[k]);
+                        }
+                        const int result = MPI_Waitall(2, requests.data(), MPI_STATUSES_IGNORE);
+                        program_.check(result == MPI_SUCCESS, "a call failed");
+                        beside.check();
+                        in_place.check();
+                    }
+                },
+                [&](const CounterValues &seen) {
+                    return (seen[HETCOLL_CALLS_EARLY] != 0) == !is_me();
+                });
+            check_early("nonblocking", used[HETCOLL_CALLS_EARLY], true);
         }
         for (MPI_Comm &comm : comms) {
             MPI_Comm_free(&comm);
@@ -133,7 +142,7 @@ private:
         return {sum, kCount, memory, memory, in_place};
     }
     [[nodiscard]] bool is_me() const { return program_.rank() == kLate; }
-    [[nodiscard]] std::uint64_t calls(Counter counter) const
+    [[nodiscard]] std::uint64_t calls(hetcoll_counter counter) const
     {
         return program_.counters().read()[counter];
     }
@@ -143,7 +152,7 @@ private:
     {
         MPI_Barrier(MPI_COMM_WORLD);
         if (is_me()) {
-            std::this_thread::sleep_for(std::chrono::milliseconds(100));
+            std::this_thread::sleep_for(delay_);
         }
     }
 
@@ -157,23 +166,45 @@ private:
 
     void learn() { expect("until known", kCallsUntilKnown, beside_, {1, kCallsUntilKnown}, true); }
 
+    // What `calls` have used once all ranks have seen what is `expected`, or in the last try.
+    template <class Calls, class Expected> CounterValues try_later(Calls calls, Expected expected)
+    {
+        for (int tries = 1;; ++tries) {
+            const CounterValues before = program_.counters().read();
+            calls();
+            const CounterValues used = program_.counters().read() - before;
+            int right = expected(used) ? 1 : 0;
+            MPI_Allreduce(MPI_IN_PLACE, &right, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+            if (right != 0 || tries == kTries) {
+                return used;
+            }
+            delay_ *= 2;
+        }
+    }
+
     // `weighted`: calls that were served so, as many on every rank. `early`: the others began one
-    // at the least without the late one.
+    // at the least without the late one. A single call has a single try.
     void expect(const char *what, int number, Buffers &buffers, Range weighted, bool early)
     {
-        const CounterValues before = program_.counters().read();
-        for (int i = 0; i < number; ++i) {
-            reduce(buffers);
-        }
-        const CounterValues used = program_.counters().read() - before;
-        const auto served = static_cast<int>(used[Counter::kCallsWeighted]);
+        const CounterValues used = try_later(
+            [&] {
+                for (int i = 0; i < number; ++i) {
+                    reduce(buffers);
+                }
+            },
+            [&](const CounterValues &seen) {
+                const auto served = static_cast<int>(seen[HETCOLL_CALLS_WEIGHTED]);
+                return number == 1 || (weighted.least <= served && served <= weighted.most &&
+                                       (seen[HETCOLL_CALLS_EARLY] != 0) == (early && !is_me()));
+            });
+        const auto served = static_cast<int>(used[HETCOLL_CALLS_WEIGHTED]);
         int least = 0, most = 0;
         MPI_Allreduce(&served, &least, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
         MPI_Allreduce(&served, &most, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
         program_.check(least == most, "%s: ranks differ in how many calls were weighted", what);
         program_.check(weighted.least <= served && served <= weighted.most,
                        "%s: %d of %d calls were weighted", what, served, number);
-        check_early(what, used[Counter::kCallsEarly], early);
+        check_early(what, used[HETCOLL_CALLS_EARLY], early);
     }
 
     void check_early(const char *what, std::uint64_t early, bool expected)
@@ -191,6 +222,7 @@ private:
 
     Program &program_;
     bool is_victim_;
+    std::chrono::milliseconds delay_{100};
     Buffers beside_, in_place_;
 };
 

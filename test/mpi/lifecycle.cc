@@ -11,7 +11,7 @@
 //   after       buffers and context outlive MPI
 //   side        MPI_Init, calls and MPI_Finalize on a thread that is not the main one
 //   before      context and buffers exist before MPI_Init
-#include "bench/persistent.h"
+#include "measure/persistent.h"
 #include "test/mpi/check.h"
 
 #include <algorithm>
@@ -78,6 +78,17 @@ int leaked(int argc, char **argv)
         buffers.check();
     }
     return program.finish();
+}
+
+// That some rank reads or writes others' memory in such a call.
+void check_mapped(Program &program, const Call &call)
+{
+    const CounterValues before = program.counters().read();
+    check_allreduce(program, MPI_COMM_WORLD, call);
+    const CounterValues used = program.counters().read() - before;
+    int mapped = used[HETCOLL_BYTES_MAPPED] != 0 ? 1 : 0;
+    MPI_Allreduce(MPI_IN_PLACE, &mapped, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    program.check(mapped != 0, "nothing was mapped");
 }
 
 void reset_device(Program &program)
@@ -185,7 +196,7 @@ int destroyed(int argc, char **argv)
         destroy(context);
         MPI_Request_free(&request);
         driver.cuCtxSetCurrent(program.gpu().context());
-        check_allreduce(program, MPI_COMM_WORLD, call_of(kCount, 13)); // in the other context
+        check_mapped(program, call_of(kCount, 13)); // in the other context
     }
     return program.finish();
 }
@@ -288,7 +299,7 @@ int untouched(int argc, char **argv)
                                  MPI_COMM_WORLD);
     }
     const CounterValues used = program.counters().read();
-    program.check(used[Counter::kAllocations] == 0, "hetcoll says that it allocated");
+    program.check(used[HETCOLL_ALLOCATIONS] == 0, "hetcoll says that it allocated");
     for (const Call &call : calls) {
         reduce_nonblocking(program, call);
     }
@@ -339,6 +350,7 @@ int anew(int argc, char **argv)
     for (const std::size_t count : {10, 100'000, 500'000}) {
         check_allreduce(program, MPI_COMM_WORLD, call_of(count, 4));
     }
+    check_mapped(program, call_of(500'000, 5));
     for (CUevent event : events) {
         program.check(driver.cuEventQuery(event) == CUDA_SUCCESS, "an event was destroyed");
         driver.cuEventDestroy(event);

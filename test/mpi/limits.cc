@@ -1,5 +1,5 @@
 // Sizes at the ends of the range: nothing (R7), one element, and more than 2^31 bytes (R10). The
-// argument "large" runs the last, which wants 4 GiB of memory a rank.
+// argument "large" runs the last, which needs 4 GiB of memory per rank.
 #include "test/mpi/check.h"
 
 #include <cstring>

@@ -1,133 +1,161 @@
-# The MPI tests: programs, and run.sh which runs them all.
-EXTRA_DIST += test/mpi/run.sh test/mpi/cases.sh test/mpi/cases_algorithms.sh test/mpi/cases_sums.sh \
-	test/mpi/cases_calls.sh test/mpi/cases_failures.sh test/mpi/cases_programs.sh test/mpi/on_nodes.sh test/mpi/as_host.sh \
-	test/mpi/on_device.sh test/mpi/small_shm.sh test/mpi/with_aggregators.sh
+# The MPI tests: programs, and scripts that run them, an area each. make check runs all areas, run.sh those of
+# their cases whose line has a word.
+mpi_areas = test/mpi/cases/algorithms.sh test/mpi/cases/nodes.sh test/mpi/cases/faults.sh \
+	test/mpi/cases/in_network.sh test/mpi/cases/aborts.sh test/mpi/cases/collectives.sh \
+	test/mpi/cases/components.sh test/mpi/cases/costs.sh test/mpi/cases/fixed_point.sh \
+	test/mpi/cases/horovod.sh test/mpi/cases/late_ranks.sh test/mpi/cases/memory.sh \
+	test/mpi/cases/nonblocking.sh test/mpi/cases/operations.sh test/mpi/cases/programs.sh \
+	test/mpi/cases/reproducible.sh test/mpi/cases/runtime_api.sh test/mpi/cases/settings.sh test/mpi/cases/wsp.sh
+EXTRA_DIST += $(mpi_areas) test/mpi/run.sh test/mpi/case.sh test/mpi/on_nodes.sh test/mpi/as_host.sh \
+	test/mpi/on_device.sh test/mpi/small_shm.sh test/mpi/usage_test.sh test/mpi/with_aggregators.sh
 
 if WITH_CUDA
 check_LTLIBRARIES += libhetcoll_mpi_test.la
 libhetcoll_mpi_test_la_SOURCES = test/mpi/check.h test/mpi/check.cc
-libhetcoll_mpi_test_la_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
-mpi_test_libs = libhetcoll_mpi_test.la libhetcoll_bench.la libhetcoll.la $(MPI_LIBS)
+libhetcoll_mpi_test_la_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
+mpi_test_libs = libhetcoll_mpi_test.la libhetcoll_measure.la libhetcoll.la $(MPI_LIBS)
 
 check_PROGRAMS += \
 	test/mpi/aborts test/mpi/algorithms test/mpi/all_collectives \
 	test/mpi/callers test/mpi/churn test/mpi/counts test/mpi/device_allreduce \
-	test/mpi/faults test/mpi/host_path test/mpi/late_ranks test/mpi/lifecycle test/mpi/limits test/mpi/mapping_faults \
+	test/mpi/faults test/mpi/foreign_kernel test/mpi/host_path test/mpi/late_ranks test/mpi/lifecycle test/mpi/limits test/mpi/mapping_faults \
 	test/mpi/mixed_memory test/mpi/nonblocking test/mpi/nonblocking_faults \
 	test/mpi/not_accelerated test/mpi/own_collectives test/mpi/observed test/mpi/other_memory \
-	test/mpi/sessions test/mpi/settings test/mpi/spawned test/mpi/staged_collectives \
+	test/mpi/runtime_api test/mpi/sessions test/mpi/settings test/mpi/spawned test/mpi/staged_collectives \
 	test/mpi/steady_state test/mpi/streams test/mpi/threads test/mpi/types \
 	test/mpi/fixed_point test/mpi/in_network test/mpi/reproducible test/mpi/user_ops test/mpi/wsp
-TESTS += test/mpi/run.sh
+TESTS += $(mpi_areas) test/mpi/usage_test.sh
 
 test_mpi_aborts_SOURCES = test/mpi/aborts.cc
-test_mpi_aborts_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_aborts_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_aborts_LDADD = $(mpi_test_libs)
 test_mpi_algorithms_SOURCES = test/mpi/algorithms.cc
-test_mpi_algorithms_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_algorithms_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_algorithms_LDADD = $(mpi_test_libs)
 test_mpi_callers_SOURCES = test/mpi/callers.cc
-test_mpi_callers_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_callers_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_callers_LDADD = $(mpi_test_libs)
 test_mpi_churn_SOURCES = test/mpi/churn.cc
-test_mpi_churn_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_churn_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_churn_LDADD = $(mpi_test_libs)
 test_mpi_counts_SOURCES = test/mpi/counts.cc
-test_mpi_counts_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_counts_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_counts_LDADD = $(mpi_test_libs)
 test_mpi_mapping_faults_SOURCES = test/mpi/mapping_faults.cc
-test_mpi_mapping_faults_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_mapping_faults_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_mapping_faults_LDADD = $(mpi_test_libs)
 test_mpi_all_collectives_SOURCES = test/mpi/all_collectives.cc
-test_mpi_all_collectives_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_all_collectives_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_all_collectives_LDADD = $(mpi_test_libs)
 test_mpi_device_allreduce_SOURCES = test/mpi/device_allreduce.cc
-test_mpi_device_allreduce_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_device_allreduce_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_device_allreduce_LDADD = $(mpi_test_libs)
 test_mpi_faults_SOURCES = test/mpi/faults.cc
-test_mpi_faults_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_faults_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_faults_LDADD = $(mpi_test_libs)
+test_mpi_foreign_kernel_SOURCES = test/mpi/foreign_kernel.cc
+test_mpi_foreign_kernel_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
+test_mpi_foreign_kernel_LDADD = $(mpi_test_libs)
 test_mpi_host_path_SOURCES = test/mpi/host_path.cc
-test_mpi_host_path_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_host_path_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_host_path_LDADD = $(mpi_test_libs)
 test_mpi_late_ranks_SOURCES = test/mpi/late_ranks.cc
-test_mpi_late_ranks_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_late_ranks_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_late_ranks_LDADD = $(mpi_test_libs)
 test_mpi_lifecycle_SOURCES = test/mpi/lifecycle.cc
-test_mpi_lifecycle_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_lifecycle_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_lifecycle_LDADD = $(mpi_test_libs)
 test_mpi_limits_SOURCES = test/mpi/limits.cc
-test_mpi_limits_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_limits_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_limits_LDADD = $(mpi_test_libs)
 test_mpi_mixed_memory_SOURCES = test/mpi/mixed_memory.cc
-test_mpi_mixed_memory_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_mixed_memory_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_mixed_memory_LDADD = $(mpi_test_libs)
 test_mpi_nonblocking_SOURCES = test/mpi/nonblocking.cc
-test_mpi_nonblocking_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_nonblocking_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_nonblocking_LDADD = $(mpi_test_libs)
 test_mpi_nonblocking_faults_SOURCES = test/mpi/nonblocking_faults.cc
-test_mpi_nonblocking_faults_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_nonblocking_faults_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_nonblocking_faults_LDADD = $(mpi_test_libs)
 test_mpi_own_collectives_SOURCES = test/mpi/own_collectives.cc
-test_mpi_own_collectives_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_own_collectives_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_own_collectives_LDADD = $(mpi_test_libs)
 test_mpi_not_accelerated_SOURCES = test/mpi/not_accelerated.cc
-test_mpi_not_accelerated_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_not_accelerated_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_not_accelerated_LDADD = $(mpi_test_libs)
 test_mpi_observed_SOURCES = test/mpi/observed.cc
-test_mpi_observed_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_observed_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_observed_LDADD = $(mpi_test_libs)
 test_mpi_other_memory_SOURCES = test/mpi/other_memory.cc
-test_mpi_other_memory_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_other_memory_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_other_memory_LDADD = $(mpi_test_libs)
 test_mpi_sessions_SOURCES = test/mpi/sessions.cc
-test_mpi_sessions_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_sessions_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_sessions_LDADD = $(mpi_test_libs)
 test_mpi_settings_SOURCES = test/mpi/settings.cc
-test_mpi_settings_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_settings_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_settings_LDADD = $(mpi_test_libs)
 test_mpi_spawned_SOURCES = test/mpi/spawned.cc
-test_mpi_spawned_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_spawned_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_spawned_LDADD = $(mpi_test_libs)
 test_mpi_staged_collectives_SOURCES = test/mpi/staged_collectives.cc \
 	test/mpi/collective_calls.h test/mpi/collective_calls.cc
-test_mpi_staged_collectives_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_staged_collectives_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_staged_collectives_LDADD = $(mpi_test_libs)
 test_mpi_steady_state_SOURCES = test/mpi/steady_state.cc
-test_mpi_steady_state_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_steady_state_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_steady_state_LDADD = $(mpi_test_libs)
 test_mpi_streams_SOURCES = test/mpi/streams.cc
-test_mpi_streams_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_streams_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_streams_LDADD = $(mpi_test_libs)
 test_mpi_threads_SOURCES = test/mpi/threads.cc
-test_mpi_threads_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_threads_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_threads_LDADD = $(mpi_test_libs)
 test_mpi_types_SOURCES = test/mpi/types.cc test/mpi/types_in_c.h test/mpi/types_in_c.c
-test_mpi_types_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_types_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_types_LDADD = $(mpi_test_libs)
 test_mpi_fixed_point_SOURCES = test/mpi/fixed_point.cc
-test_mpi_fixed_point_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_fixed_point_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_fixed_point_LDADD = $(mpi_test_libs)
 test_mpi_in_network_SOURCES = test/mpi/in_network.cc
-test_mpi_in_network_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_in_network_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_in_network_LDADD = $(mpi_test_libs)
 test_mpi_reproducible_SOURCES = test/mpi/reproducible.cc
-test_mpi_reproducible_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_reproducible_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_reproducible_LDADD = $(mpi_test_libs)
 test_mpi_user_ops_SOURCES = test/mpi/user_ops.cc
-test_mpi_user_ops_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_user_ops_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_user_ops_LDADD = $(mpi_test_libs)
 test_mpi_wsp_SOURCES = test/mpi/wsp.cc
-test_mpi_wsp_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_wsp_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_wsp_LDADD = libhetcoll_wsp.la $(mpi_test_libs)
 
 # What user_ops opens, found beside the program.
 check_LTLIBRARIES += test/mpi/user_functions.la
 check_DATA += test/mpi/user_functions.so
 test_mpi_user_functions_la_SOURCES = test/mpi/user_functions.cc
-test_mpi_user_functions_la_CPPFLAGS = $(libhetcoll_bench_la_CPPFLAGS)
+test_mpi_user_functions_la_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_user_functions_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -rpath $(abs_builddir)/test/mpi
 test/mpi/user_functions.so: test/mpi/user_functions.la
 	$(AM_V_at)rm -f $@ && $(LN_S) .libs/user_functions.so $@
 CLEANFILES += test/mpi/user_functions.so
+
+# Programs of the CUDA runtime API, in C and by nvcc, and the latter's kernel for the host.
+test_mpi_runtime_api_SOURCES = test/mpi/runtime_api.c
+test_mpi_runtime_api_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
+test_mpi_runtime_api_LDADD = emulated_gpu/libcudart.la $(MPI_LIBS)
+check_PROGRAMS += test/mpi/runtime_kernels
+test_mpi_runtime_kernels_SOURCES =
+nodist_EXTRA_test_mpi_runtime_kernels_SOURCES = linked_by_cxx.cc
+test_mpi_runtime_kernels_LDADD = test/mpi/runtime_kernels_by_nvcc.$(OBJEXT) emulated_gpu/libcudart.la $(MPI_LIBS)
+EXTRA_DIST += test/mpi/runtime_kernels.cu test/mpi/runtime_kernels.cuh
+test/mpi/runtime_kernels_by_nvcc.$(OBJEXT): test/mpi/runtime_kernels.cu test/mpi/runtime_kernels.cuh
+	@test -d test/mpi || mkdir -p test/mpi
+	$(AM_V_GEN)for host in $(CXX); do case $$host in *ccache|*distcc) ;; *) break ;; esac; done; \
+	$(NVCC) $(NVCC_ARCH_FLAGS) $(NVCCFLAGS) -ccbin "$$host" -std=c++17 -I$(srcdir) $(CUDA_CPPFLAGS) \
+		$(MPI_CPPFLAGS) -DOMPI_SKIP_MPICXX=1 -c -o $@ $(srcdir)/test/mpi/runtime_kernels.cu
+CLEANFILES += test/mpi/runtime_kernels_by_nvcc.$(OBJEXT)
+check_LTLIBRARIES += test/mpi/runtime_kernels_on_host.la
+test_mpi_runtime_kernels_on_host_la_SOURCES = test/mpi/runtime_kernels_on_host.cc
+test_mpi_runtime_kernels_on_host_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -rpath $(abs_builddir)/test/mpi
 endif

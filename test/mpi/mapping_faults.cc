@@ -1,6 +1,6 @@
 // R4: peers' memory that cannot be mapped, kernels over it that cannot be launched, and kernels
-// that fail while they run: on one rank only, chosen by the second argument. What breaks is the
-// first.
+// that fail while they run, on one rank only. The first argument chooses what breaks, the second
+// the rank.
 #include "test/mpi/check.h"
 
 #include <cstdio>
@@ -29,23 +29,34 @@ public:
         }
     }
 
-    // The trial goes well; new buffers of a later call cannot be mapped. The call ends with the
-    // right result all the same.
+    // The trial goes well; a new buffer of a later call cannot be mapped. The call ends with the
+    // right result all the same. That buffer's owner shares other memory from then on, and all
+    // other buffers are mapped.
     void later()
     {
         right_results();
+        Buffers buffers(program_, MPI_COMM_WORLD, {sum(), 700'000});
+        unmapped_call(buffers, "cuIpcOpenMemHandle:+1:999");
         const CounterValues before = program_.counters().read();
-        {
-            Buffers buffers(program_, MPI_COMM_WORLD, {sum(), 700'000});
+        for (int call = 0; call < 2; ++call) {
             buffers.fill();
-            fail("cuIpcOpenMemHandle:+1:999");
-            program_.check(buffers.reduce() == MPI_SUCCESS, "no result without mapping");
-            Emulated().set_faults(nullptr);
+            program_.check(buffers.reduce() == MPI_SUCCESS, "no result with other memory");
             buffers.check();
         }
-        const CounterValues used = program_.counters().read() - before;
-        program_.check(used[Counter::kCallsFailed] == 0, "a call failed");
+        check_mapped(before, true);
         right_results();
+    }
+
+    // From some call on nothing at all can be mapped.
+    void never()
+    {
+        right_results();
+        Buffers buffers(program_, MPI_COMM_WORLD, {sum(), 700'000});
+        unmapped_call(buffers, "cuIpcOpenMemHandle:*:999");
+        unmapped_call(buffers, "cuIpcOpenMemHandle:*:999");
+        const CounterValues before = program_.counters().read();
+        right_results();
+        check_mapped(before, false);
     }
 
     // A rank's kernel is not launched: an error on every rank, and the next call works.
@@ -94,6 +105,29 @@ private:
     static constexpr std::size_t kBytes = std::size_t{2} << 20; // a whole VMM granule
 
     Pattern sum() { return {ElementKind::kFloat32, ReduceOp::kSum, Values::kExact, ++seed_}; }
+
+    // On one rank.
+    void unmapped_call(Buffers &buffers, const char *faults)
+    {
+        const CounterValues before = program_.counters().read();
+        buffers.fill();
+        fail(faults);
+        program_.check(buffers.reduce() == MPI_SUCCESS, "no result without mapping");
+        Emulated().set_faults(nullptr);
+        buffers.check();
+        check_mapped(before, false);
+    }
+
+    // Whether some rank has read or written another's memory since then.
+    void check_mapped(const CounterValues &before, bool expected)
+    {
+        const CounterValues used = program_.counters().read() - before;
+        program_.check(used[HETCOLL_CALLS_FAILED] == 0, "a call failed");
+        int mapped = used[HETCOLL_BYTES_MAPPED] != 0 ? 1 : 0;
+        MPI_Allreduce(MPI_IN_PLACE, &mapped, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+        program_.check((mapped != 0) == expected, "%s was mapped",
+                       expected ? "nothing" : "something");
+    }
 
     void fail(const char *faults)
     {
@@ -151,13 +185,15 @@ int main(int argc, char **argv)
         test.right_results();
     } else if (what == "later") {
         test.later();
+    } else if (what == "never") {
+        test.never();
     } else if (what == "launch") {
         test.launch();
     } else if (what == "kernel") {
         test.kernel();
         MPI_Abort(MPI_COMM_WORLD, 42); // nothing else can be done with the rank's GPU
     } else {
-        program.check(false, "usage: mapping_faults trial|later|launch|kernel [RANK]");
+        program.check(false, "usage: mapping_faults trial|later|never|launch|kernel [RANK]");
     }
     return program.finish();
 }

@@ -2,8 +2,8 @@
 // communicators, in any order of completion, among blocking calls.
 #include "test/mpi/check.h"
 
-#include "bench/persistent.h"
 #include "include/hetcoll_types.h"
+#include "measure/persistent.h"
 
 #include <algorithm>
 #include <deque>

@@ -1,5 +1,5 @@
 // R5: what hetcoll does not reduce itself must still be right on device buffers: operations of the
-// application (in order where they do not commute), derived and non-contiguous types, long double.
+// application (in order if they do not commute), derived and non-contiguous types, long double.
 #include "test/mpi/check.h"
 
 #include <array>

@@ -1,8 +1,8 @@
 // What a user can see of hetcoll's work. "variables": MPI_T performance variables of time, staged
-// calls and memory; with --mca coll_hetcoll_algorithm ring. "trace FILE": the lines of
-// --mca coll_hetcoll_trace FILE.%r, read while the job runs; "host FILE" without a GPU. "reasons":
-// where rank 1 cannot pin memory. "bound BYTES": what is held stays within
-// --mca coll_hetcoll_max_memory BYTES, whatever is reduced.
+// calls and memory; with --mca coll_hetcoll_algorithm ring. "trace FILE": the lines of --mca
+// coll_hetcoll_trace FILE.%r, read while the job runs; "host FILE" without a GPU. "reasons": rank 1
+// cannot pin memory. "bound BYTES": what is held stays within --mca coll_hetcoll_max_memory BYTES,
+// whatever is reduced.
 #include "test/mpi/check.h"
 
 #include <array>
@@ -237,7 +237,7 @@ void bound(Program &program, unsigned long long most)
     const CounterValues before = program.counters().read();
     buffers.reduce();
     const CounterValues used = program.counters().read() - before;
-    program.check(used[Counter::kAllocations] == 0, "a repeated call allocates");
+    program.check(used[HETCOLL_ALLOCATIONS] == 0, "a repeated call allocates");
 }
 
 void run(Program &program, const std::string &what, const std::string &argument)

@@ -1,6 +1,6 @@
 // R1: Bcast, Reduce, Allgather and Reduce_scatter of device memory by hetcoll's own schedules: from
-// every root, in place, with shares of all sizes; and that ranks with other memory or with holes in
-// their types still get the right result, from the staged path.
+// every root, in place, with shares of all sizes. Ranks with other memory or with holes in their
+// types still get the right result, from the staged path.
 #include "test/mpi/check.h"
 
 #include <algorithm>
@@ -67,7 +67,7 @@ struct Where {
 void expect_own(Program &p, const CounterValues &before, bool own, const char *what)
 {
     const CounterValues used = p.counters().read() - before;
-    p.check((used[Counter::kCallsCollective] != 0) == own, "%s: hetcoll's own schedules served %s",
+    p.check((used[HETCOLL_CALLS_COLLECTIVE] != 0) == own, "%s: hetcoll's own schedules served %s",
             what, own ? "no call" : "it");
 }
 

@@ -1,9 +1,9 @@
 // coll_hetcoll_reproducible: every sum is the left fold of the ranks' elements, ((r0 + r1) + r2) +
 // .., bit for bit, whatever the size, the memory, the algorithm, the chunks and the nodes that the
-// command line asks for. With "staged" the GPUs' kernels do not load, with "one" one rank alone
-// asks for it.
-#include "bench/buffer.h"
+// command line asks for. With "staged" the GPUs' kernels do not load; with "one" only one rank asks
+// for it.
 #include "cuda_kernels/reduction.h"
+#include "measure/buffer.h"
 #include "test/mpi/check.h"
 
 #include <cmath>
@@ -166,7 +166,7 @@ void run(Program &program, std::string_view what)
         emulated.set_faults(
             "cuModuleLoadData:*:209,cuModuleLoadDataEx:*:209,cuLibraryLoadData:*:209");
     }
-    const std::uint64_t staged = program.counters().read()[Counter::kCallsStaged];
+    const std::uint64_t staged = program.counters().read()[HETCOLL_CALLS_STAGED];
     every_size<float>(program, MPI_COMM_WORLD, MPI_FLOAT);
     every_size<double>(program, MPI_COMM_WORLD, MPI_DOUBLE);
     for (const std::size_t count : {std::size_t{5}, std::size_t{4'096}, std::size_t{100'003}}) {
@@ -179,7 +179,7 @@ void run(Program &program, std::string_view what)
     MPI_Comm_free(&reversed);
     if (what == "staged") {
         program.check(program.ranks() == 1 ||
-                          program.counters().read()[Counter::kCallsStaged] > staged,
+                          program.counters().read()[HETCOLL_CALLS_STAGED] > staged,
                       "no call was staged");
     }
 }

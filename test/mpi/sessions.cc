@@ -1,6 +1,6 @@
 // A program without MPI_Init: its communicator comes from a session, and there is no MPI_COMM_SELF.
 // Needs an MPI that has sessions: Open MPI 5.0.
-#include "bench/buffer.h"
+#include "measure/buffer.h"
 
 #include <mpi.h>
 

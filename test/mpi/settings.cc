@@ -1,7 +1,8 @@
 // coll_hetcoll_algorithm and coll_hetcoll_chunk_bytes set through MPI_T while the program runs:
 // each communicator keeps what was set at its first MPI_Allreduce. With "differ" the ranks set
-// different values, with "unknown" one that is none: the results are right all the same.
-#include "bench/parameters.h"
+// different values, with "unknown" one sets a value that does not exist: the results are right all
+// the same.
+#include "measure/parameters.h"
 #include "test/mpi/check.h"
 
 #include <array>

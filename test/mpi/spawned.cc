@@ -1,7 +1,7 @@
-// Processes that MPI_Comm_spawn starts: they are a job of their own, whose ranks reduce device
-// memory among themselves, and with their parents on a merged communicator. The parents'
-// communicators go on as before.
-#include "bench/persistent.h"
+// Processes that MPI_Comm_spawn starts are a job of their own. Its ranks reduce device memory among
+// themselves, and with their parents on a merged communicator. The parents' communicators go on as
+// before.
+#include "measure/persistent.h"
 #include "test/mpi/check.h"
 
 #include <vector>

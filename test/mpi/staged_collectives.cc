@@ -1,7 +1,7 @@
-// R1: every collective on device memory, blocking, nonblocking and persistent: each must leave in
+// R1: every collective on device memory, blocking, nonblocking and persistent. Each must leave in
 // its buffers, to the byte, what the same call leaves in host memory, which all_collectives checks.
-// Also in place, with gaps, with other memory on other ranks or sides, many at once, in threads,
-// and with a driver that fails. Arguments choose the tests.
+// The tests also run them in place, with gaps, with other memory on other ranks or sides, many at
+// once, in threads, and with a driver that fails. Arguments choose the tests.
 #include "test/mpi/collective_calls.h"
 
 #include <algorithm>

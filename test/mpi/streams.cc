@@ -2,8 +2,8 @@
 // stream still runs, and neither this rank nor a peer may use the buffer before that work is done.
 // On return the result is complete for every stream. docs/streams.md is the contract.
 //
-//   streams          legacy stream; the send buffer in the context of another device, if there is
-//   one streams context  under coll_hetcoll_pre_sync context: a stream that is ordered with nothing
+//   streams          legacy stream; the send buffer in the context of another device, if any
+//   streams context  under coll_hetcoll_pre_sync context: a stream that is ordered with nothing
 #include "test/mpi/check.h"
 
 #include <chrono>

@@ -1,7 +1,7 @@
-// R15: four threads reduce at the same time, each on a communicator of its own, host and device
-// memory of all sizes: nothing that they share may be unguarded. With "many": 10,000 small calls of
-// all kinds instead.
-#include "bench/persistent.h"
+// R15: four threads reduce host and device memory of all sizes at the same time, each on a
+// communicator of its own: nothing that they share may be unguarded. With "many": 10,000 small
+// calls of all kinds instead.
+#include "measure/persistent.h"
 #include "test/mpi/check.h"
 
 #include <array>

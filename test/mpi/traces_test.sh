@@ -26,7 +26,7 @@ calls()
 
 passed=0 failed=0
 for trace in horovod_resnet50_float horovod_resnet50_half; do
-    timeout -k 5 120 "${MPIRUN:-$(configured MPIRUN)}" -n 2 -x "LD_PRELOAD=$build/bench/mpi_trace.so" \
+    timeout -k 5 900 "${MPIRUN:-$(configured MPIRUN)}" -n 2 -x "LD_PRELOAD=$build/bench/mpi_trace.so" \
         -x "MPI_TRACE=$work/$trace" "$build/bench/horovod_replay" --check --host --shrink 512 "$traces/$trace.csv" \
         >"$work/output" 2>&1 </dev/null || cat "$work/output"
     if diff <(calls "$traces/$trace.csv") <(calls "$work/$trace"); then

@@ -1,5 +1,5 @@
 // hetcoll_types.h: its operations answer what hetcoll's own code answers, bit for bit, in C and in
-// C++; hetcoll knows them again, each copy, and nothing else.
+// C++. hetcoll recognises every copy of them, and nothing else.
 #include "cuda_kernels/reduction.h"
 #include "cuda_kernels/user_op.h"
 #include "include/hetcoll_types.h"

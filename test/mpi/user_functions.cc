@@ -1,7 +1,7 @@
 // Reduction functions as applications bring them, in a library that is opened while the program
 // runs: those of Horovod under its own symbols, another project's, one that does not do what its
-// name says, and one that nobody knows. Each counts how often it is called. Nothing here is
-// Horovod's code.
+// name says, and one that hetcoll does not know. Each counts how often it is called. Nothing here
+// is Horovod's code.
 #include "cuda_kernels/numbers.h"
 
 #include <mpi.h>

@@ -1,10 +1,10 @@
-// R5: user-defined operations on two-byte types, as Horovod's half: those that hetcoll knows by the
-// symbol of their function run in its kernels and have the function's bits, all others are staged
-// and never called for a trial. How it is started decides what is known: "known", "off", "differ"
-// or "wrong".
-#include "bench/buffer.h"
-#include "bench/persistent.h"
+// R5: user-defined operations on two-byte types, such as Horovod's half. Those that hetcoll knows
+// by the symbol of their function run in its kernels and have the function's bits; all others are
+// staged and never called for a trial. The argument says what hetcoll knows: "known", "off",
+// "differ" or "wrong".
 #include "cuda_kernels/numbers.h"
+#include "measure/buffer.h"
+#include "measure/persistent.h"
 #include "test/mpi/check.h"
 
 #include <dlfcn.h>
@@ -163,7 +163,7 @@ constexpr std::array kHorovod = {"float16_sum", "float16_prod", "float16_min", "
 
 std::uint64_t staged(const Program &program)
 {
-    return program.counters().read()[Counter::kCallsStaged];
+    return program.counters().read()[HETCOLL_CALLS_STAGED];
 }
 
 void finite_values_have_the_bits_of_the_function(Program &program, const Library &library)
@@ -311,7 +311,7 @@ void it_costs_no_agreement_more(Program &program, const Library &library)
         const auto agreements = [&](MPI_Datatype type, MPI_Op op) {
             const CounterValues before = program.counters().read();
             reduce(program, MPI_COMM_WORLD, Numbers(count, 0x3c00), type, op);
-            return (program.counters().read() - before)[Counter::kAgreements];
+            return (program.counters().read() - before)[HETCOLL_AGREEMENTS];
         };
         const std::uint64_t of_mpi = agreements(MPI_INT16_T, MPI_SUM);
         const std::uint64_t of_user = agreements(half.type(), half.op());

@@ -37,14 +37,13 @@ serve()
         : >"$output"
         UCX_LOG_LEVEL=fatal "$HETCOLL_AGGREGATOR" --listen "127.0.0.1:$port" --key "$work/servers_key" "$@" \
             >"$output" 2>&1 &
-        for ((i = 0; i < 200; ++i)); do
+        while kill -0 $! 2>/dev/null; do
             if grep -q 'listening at' "$output"; then
                 servers+=($!)
                 disown # so that bash does not tell of the one that is killed
                 eval "$name=127.0.0.1:$port"
                 return
             fi
-            kill -0 $! 2>/dev/null || break
             sleep 0.05
         done
         if [ "$port" -gt $((20100 + $$ % 20000)) ]; then
@@ -80,9 +79,8 @@ export OMPI_MCA_coll_hetcoll_aggregators=$list OMPI_MCA_coll_hetcoll_aggregator_
 status=$?
 if [ -n "${HETCOLL_TEST_PAYLOAD:-}" ] && [ $status -eq 0 ]; then
     kill -USR1 "${servers[0]}"
-    for ((i = 0; i < 100; ++i)); do
-        received=$(sed -n 's/.*"payload_bytes_in": \([0-9]*\).*/\1/p' "$work/first")
-        [ -z "$received" ] || break
+    until received=$(sed -n 's/.*"payload_bytes_in": \([0-9]*\).*/\1/p' "$work/first") && [ -n "$received" ]; do
+        kill -0 "${servers[0]}" || break
         sleep 0.05
     done
     [ "$received" = "$HETCOLL_TEST_PAYLOAD" ] ||

@@ -476,7 +476,7 @@ int main(int argc, char **argv)
         wrong_calls(program);
     } else if (what == "device") {
         everything(program, hetcoll::Memory::kDevice);
-        program.check(program.counters().read()[hetcoll::Counter::kCallsStaged] == 0,
+        program.check(program.counters().read()[HETCOLL_CALLS_STAGED] == 0,
                       "a sum was reduced on the host");
         flushes(program, program.rank() == 0 ? hetcoll::Memory::kHost : hetcoll::Memory::kDevice);
     } else if (what == "device_fails") {

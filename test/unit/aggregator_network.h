@@ -1,5 +1,5 @@
-// A network of queues in memory for aggregators and their workers: whoever is plugged in may send
-// anything to anybody.
+// A network of queues in memory for aggregators and their workers: any participant may send
+// anything to any other.
 #pragma once
 
 #include "aggregator/wire.h"

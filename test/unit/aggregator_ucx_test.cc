@@ -1,5 +1,5 @@
-// Aggregators over UCX on the loopback device, in one process, and UCX's errors: calls that fail
-// when a test wants it are put in the place of its own.
+// Aggregators over UCX on the loopback device, in one process, and UCX's errors: tests put calls
+// that fail on demand in place of UCX's.
 #include "aggregator/ucx_library.h"
 #include "aggregator/ucx_wire.h"
 #include "test/unit/aggregator_house.h"

@@ -14,19 +14,10 @@
 namespace hetcoll {
 namespace {
 
-bool exhaustive()
-{
-    return std::getenv("HETCOLL_EXHAUSTIVE") != nullptr;
-}
+bool exhaustive() { return std::getenv("HETCOLL_EXHAUSTIVE") != nullptr; }
 
-std::uint16_t bits(__half x)
-{
-    return static_cast<__half_raw>(x).x;
-}
-std::uint16_t bits(__nv_bfloat16 x)
-{
-    return static_cast<__nv_bfloat16_raw>(x).x;
-}
+std::uint16_t bits(__half x) { return static_cast<__half_raw>(x).x; }
+std::uint16_t bits(__nv_bfloat16 x) { return static_cast<__nv_bfloat16_raw>(x).x; }
 __half to_cuda(Half x)
 {
     __half_raw raw;

@@ -1,7 +1,7 @@
 // The body of the kernels, run on the CPU as many lanes: addressing, alignment, aliasing, folds.
-#include "cuda_kernels/collapsed.h"
 #include "cuda_kernels/reduce.cuh"
 #include "cuda_kernels/reduction_list.h"
+#include "emulated_kernels/collapsed.h"
 #include "test/unit/cuda_kernels_reference.h"
 
 #include <gtest/gtest.h>

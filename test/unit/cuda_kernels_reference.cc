@@ -18,10 +18,7 @@ template <class T> T load(const void *from)
     std::memcpy(&value, from, sizeof value);
     return value;
 }
-template <class T> void store(void *to, T value)
-{
-    std::memcpy(to, &value, sizeof value);
-}
+template <class T> void store(void *to, T value) { std::memcpy(to, &value, sizeof value); }
 
 template <class T> constexpr T kNan = 0; // every bit set but the sign
 template <> constexpr float kNan<float> = std::bit_cast<float>(0x7fffffffu);
@@ -69,27 +66,18 @@ template <class T> T integer_combine(ReduceOp op, T a, T b)
 {
     const __int128 x = a, y = b;
     switch (op) {
-    case ReduceOp::kMax:
-        return x > y ? a : b;
-    case ReduceOp::kMin:
-        return x < y ? a : b;
-    case ReduceOp::kSum:
-        return static_cast<T>(x + y);
+    case ReduceOp::kMax: return x > y ? a : b;
+    case ReduceOp::kMin: return x < y ? a : b;
+    case ReduceOp::kSum: return static_cast<T>(x + y);
     case ReduceOp::kProd:
         return static_cast<T>(static_cast<unsigned __int128>(x) *
                               static_cast<unsigned __int128>(y));
-    case ReduceOp::kLand:
-        return x && y;
-    case ReduceOp::kLor:
-        return x || y;
-    case ReduceOp::kLxor:
-        return !x != !y;
-    case ReduceOp::kBand:
-        return static_cast<T>(x & y);
-    case ReduceOp::kBor:
-        return static_cast<T>(x | y);
-    default:
-        return static_cast<T>(x ^ y);
+    case ReduceOp::kLand: return x && y;
+    case ReduceOp::kLor: return x || y;
+    case ReduceOp::kLxor: return !x != !y;
+    case ReduceOp::kBand: return static_cast<T>(x & y);
+    case ReduceOp::kBor: return static_cast<T>(x | y);
+    default: return static_cast<T>(x ^ y);
     }
 }
 
@@ -229,10 +217,7 @@ constexpr KindFacts kFacts[kElementKindCount] = {
     {located_combine<double, double>, 8, 8, 8, KindFacts::kDoubles},
 };
 
-const KindFacts &facts(ElementKind kind)
-{
-    return kFacts[static_cast<int>(kind)];
-}
+const KindFacts &facts(ElementKind kind) { return kFacts[static_cast<int>(kind)]; }
 
 template <class Float, class Bits> Bits special_bits(std::mt19937_64 &random)
 {
@@ -338,8 +323,7 @@ Bytes random_elements(ElementKind kind, std::size_t count, std::uint64_t seed)
         case KindFacts::kSmallFloat:
             store(&result[at], static_cast<std::uint16_t>(random() >> 20));
             break;
-        default:
-            break;
+        default: break;
         }
     }
     return result;

@@ -6,6 +6,8 @@
 
 #include <unistd.h>
 
+#include <memory>
+
 namespace hetcoll {
 namespace {
 
@@ -58,9 +60,8 @@ TEST(ContextScopeTest, AThreadWithoutAContextHasNoneAfterwards)
 
 TEST(ContextScopeTest, ADestroyedContextIsReportedAndNothingChanges)
 {
-    const CUcontext made = cuda().make_context();
-    HETCOLL_REQUIRE(cuda().cuCtxDestroy(made));
-    const ContextScope scope(*cuda().driver, made);
+    const Faults faults("cuCtxPushCurrent:1:709"); // a dead handle itself is undefined behaviour
+    const ContextScope scope(*cuda().driver, cuda().context);
     EXPECT_TRUE(is_torn_down(scope.result()));
     EXPECT_EQ(current(), cuda().context);
     EXPECT_EQ(capture_mode(), CU_STREAM_CAPTURE_MODE_GLOBAL);
@@ -180,6 +181,42 @@ TEST(TeardownTest, IsSilentAfterTheApplicationToreCudaDown)
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     for (const char *const how : {"destroyed", "reset", "deinitialized"}) {
         EXPECT_EXIT(tear_down_late(how), ::testing::ExitedWithCode(0), "^\\[the end\\]$") << how;
+    }
+}
+
+TEST(TeardownTest, NoDriverCallTakesAHandleOfAContextThatIsGone)
+{
+    const CUcontext made = cuda().make_context();
+    auto device = std::make_unique<Device>(*cuda().driver, made, -1);
+    HETCOLL_REQUIRE(cuda().driver->cuCtxPushCurrent(made));
+    auto stream = device->make_stream();
+    auto pinned = device->make_pinned(64);
+    auto memory = device->make_memory(64);
+    EXPECT_TRUE(device->is_alive());
+    HETCOLL_REQUIRE(cuda().cuCtxDestroy(made));
+    ASSERT_EQ(current(), cuda().context);
+    const test::CallCount all, questions("cuPointerGetAttribute"); // which any address may be asked
+    EXPECT_FALSE(device->is_alive());
+    stream = StreamHandle();
+    pinned = PinnedMemory();
+    memory = DeviceMemory();
+    device.reset();
+    EXPECT_GT(questions.get(), 0u);
+    EXPECT_EQ(all.get(), questions.get());
+}
+
+TEST(TeardownTest, AContextMadeLaterIsAnotherOneThoughItsHandleMayBeTheSame)
+{
+    unsigned long long id = 0;
+    for (int round = 0; round < 2; ++round) {
+        const CUcontext made = cuda().make_context();
+        const Device device(*cuda().driver, made, -1);
+        EXPECT_NE(device.context_ref()->id(), id);
+        id = device.context_ref()->id();
+        HETCOLL_REQUIRE(cuda().cuCtxDestroy(made));
+        const CUcontext next = cuda().make_context();
+        EXPECT_FALSE(device.is_alive());
+        HETCOLL_REQUIRE(cuda().cuCtxDestroy(next));
     }
 }
 

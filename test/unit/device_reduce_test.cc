@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <string>
 
 namespace hetcoll {
 namespace {
@@ -12,7 +13,6 @@ using test::CallCount;
 using test::cuda;
 using test::download;
 using test::Faults;
-using test::upload;
 
 class DeviceReduceTest : public test::OnOneStream {};
 
@@ -107,6 +107,49 @@ TEST_F(DeviceReduceTest, TheSecondReductionOfAKindIsOneDriverCall)
     const CallCount calls;
     ASSERT_TRUE(reduce().ok());
     EXPECT_EQ(calls.get(), 1u);
+}
+
+// Loading a kernel may wait for another library's kernel that waits for a peer of this call.
+TEST_F(DeviceReduceTest, NoKernelIsLoadedAfterTheFirstCall)
+{
+    const DeviceMemory a = filled(ramp(8, 1));
+    ASSERT_TRUE(device_.load_kernels().ok());
+    const CallCount calls;
+    EXPECT_TRUE(device_.prepare(ReduceOp::kMax, ElementKind::kFloat64).ok());
+    EXPECT_TRUE(device_.load_kernels().ok());
+    EXPECT_EQ(calls.get(), 0u);
+    EXPECT_TRUE(device_
+                    .reduce_async(ReduceOp::kMax, ElementKind::kFloat64, test::pointer(a.get()),
+                                  test::pointer(a.get()), test::pointer(a.get()), 4, stream_.get())
+                    .ok());
+    EXPECT_EQ(calls.get(), 1u);
+    synchronize();
+}
+
+TEST_F(DeviceReduceTest, KernelsThatThisDriverNeverLoadsAreTriedOnce)
+{
+    for (const char *const code : {"209", "222"}) {
+        Device device(*cuda().driver, cuda().context, -1);
+        const CallCount loads("cuModuleLoadData");
+        {
+            const Faults faults((std::string("cuModuleLoadData:*:") + code).c_str());
+            EXPECT_FALSE(device.load_kernels().ok());
+        }
+        const Status status = device.prepare(ReduceOp::kSum, ElementKind::kInt32);
+        ASSERT_FALSE(status.ok());
+        EXPECT_EQ(status.code(), Errc::kUnsupported);
+        EXPECT_NE(status.message().find("--with-cuda-arch"), std::string::npos) << status.message();
+        EXPECT_EQ(loads.get(), 1u);
+    }
+}
+
+TEST_F(DeviceReduceTest, KernelsForWhichThereWasNoMemoryAreTriedAgain)
+{
+    {
+        const Faults faults("cuModuleLoadData:1:2");
+        EXPECT_FALSE(device_.load_kernels().ok());
+    }
+    EXPECT_TRUE(device_.load_kernels().ok());
 }
 
 TEST_F(DeviceReduceTest, NothingToReduceIsNoDriverCall)

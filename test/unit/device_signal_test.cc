@@ -1,4 +1,5 @@
-// What kernels with many inputs and outputs and the copy kernel do, and say when they have done it.
+// What kernels with many inputs and outputs and the copy kernel do, and how they say that they are
+// done.
 #include "device/device.h"
 #include "test/unit/device_cuda.h"
 
@@ -191,8 +192,7 @@ TEST_F(DeviceSignalTest, APreparedKernelIsOneDriverCall)
 {
     const Flag flag(device_, stream_.get());
     const DeviceMemory a = filled(ramp(8, 1)), b = filled(ramp(8, 1));
-    ASSERT_TRUE(device_.prepare(ReduceOp::kSum, ElementKind::kInt32, KernelShape::kManyInput).ok());
-    ASSERT_TRUE(device_.prepare_copy().ok());
+    ASSERT_TRUE(device_.load_kernels().ok());
     const CallCount calls;
     ASSERT_TRUE(
         sum({{test::pointer(a.get())}, 1}, {{test::pointer(a.get())}, 1}, 8, flag.signal(1)).ok());
@@ -213,9 +213,15 @@ TEST_F(DeviceSignalTest, FailuresAreNamed)
                                          Signal{}, stream_.get());
     };
     {
-        const Faults faults("cuModuleGetFunction:1:999");
-        EXPECT_EQ(device_.prepare_copy().message(),
-                  "cuModuleGetFunction failed: CUDA_ERROR_UNKNOWN (999), while hetcoll_copy");
+        Device device(*cuda().driver, cuda().context, -1);
+        const Faults faults("cuModuleGetFunction:2:999");
+        const Status failed = device.load_kernels();
+        ASSERT_FALSE(failed.ok());
+        EXPECT_EQ(
+            failed.message().find(
+                "cuModuleGetFunction failed: CUDA_ERROR_UNKNOWN (999), while hetcoll_reduce2_"),
+            0u)
+            << failed.message();
     }
     {
         const Faults faults("cuLaunchKernel:1:999");

@@ -61,6 +61,15 @@ TEST_F(StreamsTest, OurStreamIsBlockingAndOfTheHighestPriority)
     EXPECT_EQ(priority, greatest);
 }
 
+TEST_F(StreamsTest, OnRequestOurStreamIsOrderedWithNone)
+{
+    const Device device(*cuda().driver, cuda().context, -1, nullptr, StreamOrder::kIndependent);
+    const StreamHandle stream = std::move(*device.make_stream());
+    unsigned flags = 77;
+    HETCOLL_REQUIRE(cuda().cuStreamGetFlags(stream.get(), &flags));
+    EXPECT_EQ(flags, static_cast<unsigned>(CU_STREAM_NON_BLOCKING));
+}
+
 TEST_F(StreamsTest, WorkIsPendingUntilItRan)
 {
     HeldDevices held;
@@ -89,25 +98,10 @@ TEST_F(StreamsTest, OurCopyWaitsForEarlierWorkOnTheLegacyStream)
     }
 }
 
-// What a rank asks before it tells a peer that its buffer is ready.
-TEST_F(StreamsTest, AnEventOnTheLegacyStreamTellsWhenTheApplicationsWorkIsDone)
-{
-    HeldDevices held;
-    CUstream application = nullptr; // blocking streams are ordered with the legacy one
-    HETCOLL_REQUIRE(cuda().driver->cuStreamCreate(&application, CU_STREAM_DEFAULT));
-    HETCOLL_REQUIRE(cuda().cuMemsetD8Async(memory_.get(), 9, kBytes, application));
-    ASSERT_TRUE(device_.record(event_, CU_STREAM_LEGACY).ok());
-    EXPECT_FALSE(is_done());
-    held.release();
-    wait();
-    HETCOLL_REQUIRE(cuda().driver->cuStreamSynchronize(application));
-    HETCOLL_REQUIRE(cuda().driver->cuStreamDestroy(application));
-}
-
 TEST_F(StreamsTest, AFailedQueryIsNeitherDoneNorPending)
 {
     ASSERT_TRUE(device_.record(event_, stream_.get()).ok());
-    const Faults faults("cuEventQuery:1:719");
+    const Faults faults("cuEventQuery:1:999");
     auto done = device_.is_done(event_);
     ASSERT_FALSE(done.ok());
     EXPECT_NE(done.status().message().find("cuEventQuery failed"), std::string::npos);

@@ -1,10 +1,14 @@
 unit_sources_emulated_gpu = \
 	test/unit/emulated_gpu_capture_test.cc \
 	test/unit/emulated_gpu_contexts_test.cc \
+	test/unit/emulated_gpu_dead_handles_test.cc \
 	test/unit/emulated_gpu_driver.cc \
 	test/unit/emulated_gpu_driver.h \
+	test/unit/emulated_gpu_driver_versions_test.cc \
 	test/unit/emulated_gpu_faults_test.cc \
 	test/unit/emulated_gpu_footprint_test.cc \
+	test/unit/emulated_gpu_hostile_waits_test.cc \
+	test/unit/emulated_gpu_hostility_test.cc \
 	test/unit/emulated_gpu_ipc_test.cc \
 	test/unit/emulated_gpu_kernels_test.cc \
 	test/unit/emulated_gpu_link_clock_test.cc \

@@ -36,7 +36,7 @@ namespace hetcoll::test {
     X(cuMemMap) X(cuMemSetAccess) X(cuMemUnmap) X(cuMemExportToShareableHandle)                    \
     X(cuMemImportFromShareableHandle) X(cuMemcpy2D) X(cuDeviceGetPCIBusId)                         \
     X(cuDeviceGetByPCIBusId) X(cuDeviceGetAttribute) X(cuDeviceGetP2PAttribute)                    \
-    X(cuMemcpyPeerAsync) X(cuMemGetAllocationGranularity)
+    X(cuMemcpyPeerAsync) X(cuMemGetAllocationGranularity) X(cuCtxGetId)
 #define HETCOLL_TEST_EMULATOR_CALLS(X)                                                             \
     X(emulated_gpu_version) X(emulated_gpu_calls) X(emulated_gpu_set_faults)                       \
     X(emulated_gpu_hold_devices) X(emulated_gpu_add_kernels) X(emulated_gpu_link_bytes)

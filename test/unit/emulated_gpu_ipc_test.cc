@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kBytes = std::size_t{4} << 20;
 
-enum class Ask { kOpen, kClose, kRead, kOpenEvent, kQueryEvent, kStop };
+enum class Ask { kOpen, kOpenElsewhere, kClose, kRead, kOpenEvent, kQueryEvent, kStop };
 
 struct Question {
     Ask ask;
@@ -49,6 +49,7 @@ public:
                                                     CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
             last_ = answer.result == CUDA_SUCCESS ? answer.address : last_;
             break;
+        case Ask::kOpenElsewhere: answer.result = open_elsewhere(question.memory); break;
         case Ask::kClose: answer.result = cu().cuIpcCloseMemHandle(last_); break;
         case Ask::kRead:
             answer.result = cu().cuMemcpyDtoH(&answer.word, last_, sizeof answer.word);
@@ -62,6 +63,18 @@ public:
     }
 
 private:
+    // In another context of the same device.
+    static CUresult open_elsewhere(const CUipcMemHandle &memory)
+    {
+        CUcontext other = nullptr;
+        CUdeviceptr opened = 0;
+        EXPECT_EQ(cu().cuCtxCreate_v2(&other, 0, 0), CUDA_SUCCESS);
+        const CUresult result =
+            cu().cuIpcOpenMemHandle(&opened, memory, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+        EXPECT_EQ(cu().cuCtxDestroy(other), CUDA_SUCCESS);
+        return result;
+    }
+
     CUdeviceptr last_ = 0;
     CUevent event_ = nullptr;
 };
@@ -171,6 +184,21 @@ TEST(EmulatedIpcTest, OpeningTwiceIsOneMapping)
     EXPECT_EQ(peer.ask(Ask::kClose).result, CUDA_SUCCESS);
     EXPECT_EQ(peer.ask(Ask::kRead).result, CUDA_ERROR_INVALID_VALUE);
     free_memory(memory);
+}
+
+// "Only by one CUcontext per CUdevice per other process" (cuda.h), as a hostile driver has it.
+TEST(EmulatedIpcTest, ADeviceHasOneContextThatImportsFromAProcess)
+{
+    const PrimaryContext context;
+    const CUdeviceptr first = allocate(kBytes), second = allocate(kBytes);
+    Peer peer;
+    EXPECT_EQ(peer.open(handle_of(first)).result, CUDA_SUCCESS);
+    EXPECT_EQ(peer.ask({Ask::kOpenElsewhere, handle_of(second), {}}).result,
+              CUDA_ERROR_INVALID_CONTEXT);
+    EXPECT_EQ(peer.ask(Ask::kClose).result, CUDA_SUCCESS);
+    EXPECT_EQ(peer.ask({Ask::kOpenElsewhere, handle_of(second), {}}).result, CUDA_SUCCESS);
+    free_memory(first);
+    free_memory(second);
 }
 
 TEST(EmulatedIpcTest, NewMemoryAtAStaleAddressIsAlreadyMapped)

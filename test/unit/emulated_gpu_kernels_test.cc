@@ -119,18 +119,6 @@ TEST_F(EmulatedKernelTest, UnknownNamesAndBadImagesAreErrors)
     EXPECT_EQ(cu().cuModuleLoadData(&other, "not an image"), CUDA_ERROR_INVALID_IMAGE);
 }
 
-TEST_F(EmulatedKernelTest, AFunctionEndsWithItsModule)
-{
-    CUmodule other = nullptr;
-    ASSERT_EQ(cu().cuModuleLoadData(&other, ".version 8.0\n"), CUDA_SUCCESS);
-    CUfunction found = nullptr;
-    ASSERT_EQ(cu().cuModuleGetFunction(&found, other, "count_threads"), CUDA_SUCCESS);
-    ASSERT_EQ(cu().cuModuleUnload(other), CUDA_SUCCESS);
-    void *parameters[] = {&found};
-    EXPECT_EQ(cu().cuLaunchKernel(found, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr),
-              CUDA_ERROR_INVALID_HANDLE);
-}
-
 // Each ruins its context, so each has a context of its own.
 class EmulatedKernelErrorTest : public EmulatedKernelTest {
 protected:
@@ -160,9 +148,9 @@ TEST_F(EmulatedKernelErrorTest, PageableHostMemoryIsAnIllegalAddress)
 
 TEST_F(EmulatedKernelErrorTest, FreedMemoryIsAnIllegalAddress)
 {
-    const CUdeviceptr freed = allocate(std::size_t{4} << 20);
+    const CUdeviceptr dst = allocate(4000), freed = allocate(std::size_t{4} << 20);
     free_memory(freed);
-    EXPECT_EQ(run("add", allocate(4000), freed, std::size_t{1000}), CUDA_ERROR_ILLEGAL_ADDRESS);
+    EXPECT_EQ(run("add", dst, freed, std::size_t{1000}), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
 TEST_F(EmulatedKernelErrorTest, RunningFarBeyondAnAllocationIsAnIllegalAddress)

@@ -203,7 +203,7 @@ TEST(EmulatedLinksTest, AFileThatCannotBeReadIsNamed)
 {
     const BoxFile box;
     EXPECT_NE(box.run("Start", ".gone").errors.find("cannot be read"), std::string::npos);
-    EXPECT_NE(box.run("Start", ":7").errors.find("'7' is no list"), std::string::npos);
+    EXPECT_NE(box.run("Start", ":7").errors.find("'7' is not a list"), std::string::npos);
 }
 
 } // namespace

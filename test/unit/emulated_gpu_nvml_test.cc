@@ -39,13 +39,13 @@ link gpu3 cpu1 pcie 1 12
 link cpu0 cpu1 socket 1 10
 )";
 
-ChildResult run(const std::string &test)
+ChildResult run(const std::string &test, const char *hostile = "EMU_HOSTILE=0")
 {
     const std::string path = "nvml_test." + std::to_string(getpid()) + ".topology";
     std::ofstream(path) << kBox;
-    ChildResult child = run_in_child(
-        "EmulatedNvmlChild.DISABLED_" + test,
-        {"EMU_LINKS=" + path, "EMU_NO_PEER=sockets", "EMU_NODE=nvml" + std::to_string(getpid())});
+    ChildResult child = run_in_child("EmulatedNvmlChild.DISABLED_" + test,
+                                     {"EMU_LINKS=" + path, "EMU_NO_PEER=sockets",
+                                      "EMU_NODE=nvml" + std::to_string(getpid()), hostile});
     unlink(path.c_str());
     return child;
 }
@@ -177,6 +177,33 @@ TEST(EmulatedNvmlChild, DISABLED_Nvlinks)
     EXPECT_EQ(HETCOLL_TEST_NVML(nvmlDeviceGetFieldValues)(device(0), 1, &speed), NVML_SUCCESS);
     EXPECT_EQ(speed.nvmlReturn, NVML_SUCCESS);
     EXPECT_EQ(speed.value.uiVal, 25000u);
+}
+
+TEST(EmulatedNvmlChild, DISABLED_HostileNvlinks)
+{
+    ASSERT_EQ(HETCOLL_TEST_NVML(nvmlInit_v2)(), NVML_SUCCESS);
+    const auto state = HETCOLL_TEST_NVML(nvmlDeviceGetNvLinkState);
+    nvmlEnableState_t active = NVML_FEATURE_DISABLED;
+    EXPECT_EQ(state(device(0), 0, &active), NVML_SUCCESS);
+    EXPECT_EQ(state(device(0), 1, &active), NVML_ERROR_NOT_SUPPORTED);
+    EXPECT_EQ(state(device(0), 2, &active), NVML_SUCCESS);
+    EXPECT_EQ(state(device(0), 3, &active), NVML_SUCCESS);
+    EXPECT_EQ(active, NVML_FEATURE_ENABLED);
+    EXPECT_EQ(state(device(0), 4, &active), NVML_ERROR_INVALID_ARGUMENT);
+    for (const auto &[link, result] :
+         {std::pair{0u, NVML_SUCCESS}, {1u, NVML_ERROR_NOT_SUPPORTED}, {3u, NVML_SUCCESS}}) {
+        nvmlFieldValue_t field{};
+        field.fieldId = NVML_FI_DEV_NVLINK_GET_STATE;
+        field.scopeId = link;
+        EXPECT_EQ(HETCOLL_TEST_NVML(nvmlDeviceGetFieldValues)(device(0), 1, &field), NVML_SUCCESS);
+        EXPECT_EQ(field.nvmlReturn, result);
+    }
+}
+
+TEST(EmulatedNvmlTest, AHostileOneHasANumberWithoutALink)
+{
+    const ChildResult child = run("HostileNvlinks", "EMU_HOSTILE=limits");
+    EXPECT_EQ(child.exit_status, 0) << child.errors;
 }
 
 TEST(EmulatedNvmlTest, NvlinksAreCountedOneByOneWithTheirOtherEnds)

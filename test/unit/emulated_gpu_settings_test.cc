@@ -72,14 +72,14 @@ TEST(EmulatedSettingsTest, EveryBadValueIsNamed)
 
 TEST(EmulatedSettingsTest, AMisspeltVariableIsNamed)
 {
-    EXPECT_NE(said_with("EMU_DELAY=100").find("EMU_DELAY is no setting"), std::string::npos);
+    EXPECT_NE(said_with("EMU_DELAY=100").find("EMU_DELAY is not a setting"), std::string::npos);
 }
 
 TEST(EmulatedSettingsTest, AFaultThatCannotComeIsNamed)
 {
     EXPECT_NE(said_with("EMU_FAIL=cuMemAloc:1:2").find("no driver call cuMemAloc"),
               std::string::npos);
-    EXPECT_NE(said_with("EMU_FAIL=cuMemAlloc:9:2000").find("2000 is no error code"),
+    EXPECT_NE(said_with("EMU_FAIL=cuMemAlloc:9:2000").find("2000 is not an error code"),
               std::string::npos);
 }
 

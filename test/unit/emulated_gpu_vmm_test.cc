@@ -74,6 +74,26 @@ TEST(EmulatedVmmTest, NeighbouringMappingsAreOneRangeForCopies)
     EXPECT_EQ(read_word(range.start() + kGranule + 396), 77u);
 }
 
+// cuda.h: "not necessarily the address of the mapped region, but the address of the mappable
+// address range".
+TEST(EmulatedVmmTest, RangeIsWhatWasReservedAndMappingWhatWasMapped)
+{
+    const PrimaryContext context;
+    const Reservation range(4 * kGranule);
+    const Mapping low(range.start()), high(range.start() + kGranule);
+    const CUdeviceptr at = range.start() + kGranule + 8;
+    EXPECT_EQ(attribute<CUdeviceptr>(CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, at), range.start());
+    EXPECT_EQ(attribute<std::size_t>(CU_POINTER_ATTRIBUTE_RANGE_SIZE, at), 4 * kGranule);
+    EXPECT_EQ(attribute<CUdeviceptr>(CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR, at),
+              range.start() + kGranule);
+    EXPECT_EQ(attribute<std::size_t>(CU_POINTER_ATTRIBUTE_MAPPING_SIZE, at), kGranule);
+    CUdeviceptr start = 0;
+    std::size_t bytes = 0;
+    EXPECT_EQ(cu().cuMemGetAddressRange(&start, &bytes, at), CUDA_SUCCESS);
+    EXPECT_EQ(start, range.start() + kGranule);
+    EXPECT_EQ(bytes, kGranule);
+}
+
 TEST(EmulatedVmmTest, MappedMemoryHasNoContextAndNoLegacyIpc)
 {
     const PrimaryContext context;

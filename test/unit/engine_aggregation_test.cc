@@ -1,4 +1,4 @@
-#include "engine/aggregation.h"
+#include "engine/communicator/aggregation.h"
 
 #include "engine/hetcoll.h"
 
@@ -78,11 +78,11 @@ TEST(FactsTest, RanksWithOtherAggregatorsOrBitsAgreeOnNone)
     hetcoll_facts_merge(&none, &merged);
     hetcoll_facts_merge(&none, &same);
     EXPECT_EQ(none.aggregators, 0u);
-    EXPECT_EQ(none.aggregators_differ, 1u);
+    EXPECT_EQ(none.aggregators_differs, 1u);
     EXPECT_EQ(none.fixed_point_differs, 1u);
     merged = facts;
     hetcoll_facts_merge(&merged, &none); // in whatever order
-    EXPECT_EQ(merged.aggregators_differ, 1u);
+    EXPECT_EQ(merged.aggregators_differs, 1u);
     EXPECT_EQ(merged.fixed_point_differs, 1u);
 }
 

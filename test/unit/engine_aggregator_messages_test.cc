@@ -1,4 +1,4 @@
-#include "engine/aggregator_messages.h"
+#include "engine/communicator/aggregator_messages.h"
 
 #include <gtest/gtest.h>
 

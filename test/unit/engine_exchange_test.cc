@@ -1,4 +1,4 @@
-#include "engine/exchange.h"
+#include "engine/meeting/exchange.h"
 
 #include "memory_network.h"
 
@@ -53,12 +53,12 @@ TEST_P(ExchangeTest, EveryRankGetsAllFlagsAndTheSum)
     for (const std::size_t count : {0, 1, 3, 1000}) {
         for (const bool synchronous : {false, true}) {
             for (int first = 0; first < size;
-                 first += 8) { // eight ranks with a flag each at a time
+                 first += 16) { // sixteen ranks with a flag each at a time
                 Ranks ranks(size, count, synchronous, size + 1);
-                Flags all = 0;
+                Flags all{};
                 for (int rank = 0; rank < size; ++rank) {
                     const int bit = rank - first;
-                    const auto flag = static_cast<Flags>(bit >= 0 && bit < 8 ? 1 << bit : 0);
+                    const auto flag = static_cast<Flags>(bit >= 0 && bit < 16 ? 1 << bit : 0);
                     all |= flag;
                     for (std::size_t i = 0; i < count; ++i) {
                         const std::int64_t part = (rank + 1) * static_cast<std::int64_t>(i + 1);
@@ -95,7 +95,7 @@ TEST_P(ExchangeTest, EveryRankGetsTheSameBits)
         std::memcpy(&ranks.mine[rank][0], &part, 8);
         ranks.exchange[rank].start(ranks.network.rank(rank), 1, ranks.mine[rank].data(),
                                    ranks.theirs[rank].data(), 8, 1,
-                                   host_reduce(ReduceOp::kSum, ElementKind::kFloat64), 0);
+                                   host_reduce(ReduceOp::kSum, ElementKind::kFloat64), Flags{});
     }
     ranks.run();
     for (int rank = 1; rank < size; ++rank) {
@@ -103,8 +103,37 @@ TEST_P(ExchangeTest, EveryRankGetsTheSameBits)
     }
 }
 
+// The flags lie behind the payload, at whatever address that is.
+TEST_P(ExchangeTest, CarriesFlagsBehindAnOddNumberOfBytes)
+{
+    const int size = GetParam();
+    Ranks ranks(size, 1, false, 5);
+    for (int rank = 0; rank < size; ++rank) {
+        for (int i = 0; i < 3; ++i) {
+            ranks.mine[rank][i] = std::byte{1};
+        }
+        ranks.exchange[rank].start(ranks.network.rank(rank), 1, ranks.mine[rank].data(),
+                                   ranks.theirs[rank].data(), 3, 3,
+                                   host_reduce(ReduceOp::kSum, ElementKind::kUint8),
+                                   rank == size - 1 ? Flags{0x8001} : Flags{});
+    }
+    ranks.run();
+    for (int rank = 0; rank < size; ++rank) {
+        EXPECT_EQ(ranks.exchange[rank].flags(), Flags{0x8001}) << rank << " of " << size;
+        for (int i = 0; i < 3; ++i) {
+            EXPECT_EQ(ranks.mine[rank][i], std::byte(size)) << rank << " of " << size;
+        }
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Ranks, ExchangeTest,
                          ::testing::Values(1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 17, 33));
+
+TEST(Exchange, EightBytesTravelInHalfACacheLine)
+{
+    constexpr std::size_t kHeaders = 22; // Open MPI's, in shared memory
+    EXPECT_LE(8 + Exchange::kFlagBytes + kHeaders, 32u);
+}
 
 TEST(Exchange, ReportsTheCodeOfAFailedSend)
 {
@@ -112,7 +141,7 @@ TEST(Exchange, ReportsTheCodeOfAFailedSend)
     ranks.network.fail_send(1);
     for (int rank = 0; rank < 2; ++rank) {
         ranks.exchange[rank].start(ranks.network.rank(rank), 1, ranks.mine[rank].data(),
-                                   ranks.theirs[rank].data(), 0, 0, nullptr, 0);
+                                   ranks.theirs[rank].data(), 0, 0, nullptr, Flags{});
     }
     EXPECT_EQ(ranks.exchange[0].step(), Progress::kFailed);
     EXPECT_EQ(ranks.exchange[0].code(), -7);

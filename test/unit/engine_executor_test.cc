@@ -1,4 +1,4 @@
-#include "engine/executor.h"
+#include "engine/communicator/executor.h"
 
 #include "engine_job.h"
 #include "schedule/weighted.h"

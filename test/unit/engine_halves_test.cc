@@ -1,6 +1,6 @@
 // Reduce-scatter, allgather, broadcast and reduce run by the executor, over messages and over
 // mapped memory.
-#include "engine/executor.h"
+#include "engine/communicator/executor.h"
 
 #include "engine_job.h"
 #include "schedule_all_ranks.h"

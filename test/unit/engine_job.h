@@ -2,7 +2,7 @@
 // memory, or over each other's vectors.
 #pragma once
 
-#include "engine/executor.h"
+#include "engine/communicator/executor.h"
 #include "memory_network.h"
 #include "transport/host_bounce.h"
 #include "tuning/build_schedule.h"
@@ -99,7 +99,7 @@ struct Job {
     {
         std::vector<Schedule> all;
         for (int rank = 0; rank < size; ++rank) {
-            all.push_back(build_schedule(algorithm, rank, size));
+            all.push_back(build_schedule({.algorithm = algorithm}, rank, {.ranks = size}));
         }
         return all;
     }

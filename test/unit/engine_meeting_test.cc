@@ -1,4 +1,4 @@
-#include "engine/meeting.h"
+#include "engine/meeting/meeting.h"
 
 #include "engine_nodes.h"
 
@@ -27,7 +27,7 @@ struct Agenda {
     }
     static Flags flags(int number, int rank)
     {
-        return static_cast<Flags>((number + rank) % 5 == 0 ? 1 << (number + rank) % 8 : 0);
+        return static_cast<Flags>((number + rank) % 5 == 0 ? 1 << (number + rank) % 16 : 0);
     }
     static std::int64_t part(int number, int rank, std::size_t i)
     {
@@ -86,7 +86,7 @@ void attend(Nodes &nodes, int rank, unsigned seed)
             std::this_thread::yield();
         }
         expect(progress == Progress::kDone, "the end", number);
-        Flags all = 0;
+        Flags all{};
         for (int other = 0; other < size; ++other) {
             all |= Agenda::flags(number, other);
         }
@@ -137,7 +137,7 @@ TEST_P(MeetingTest, EveryRankGetsTheSameBits)
         const double part = 1.0 / (rank + 3);
         std::memcpy(mine, &part, sizeof part);
         meeting[rank].start(*nodes.group[rank], *messages[rank], mine, 1, 8, 1,
-                            host_reduce(ReduceOp::kSum, ElementKind::kFloat64), 0);
+                            host_reduce(ReduceOp::kSum, ElementKind::kFloat64), Flags{});
     }
     std::vector<Progress> progress(size, Progress::kPending);
     for (int turn = 0; turn < 10000; ++turn) {
@@ -165,7 +165,7 @@ TEST(Meeting, ReportsTheCodeOfAFailedSend)
     nodes.network.fail_send(1);
     Messages messages;
     Meeting meeting;
-    meeting.start(*nodes.group[0], messages, 1, 0);
+    meeting.start(*nodes.group[0], messages, 1, Flags{});
     EXPECT_EQ(meeting.step(), Progress::kFailed);
     EXPECT_EQ(meeting.code(), -7);
 }

@@ -1,4 +1,4 @@
-#include "engine/node_group.h"
+#include "engine/meeting/node_group.h"
 
 #include "engine_nodes.h"
 

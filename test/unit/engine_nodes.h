@@ -1,7 +1,7 @@
 // Ranks of this process that take themselves for ranks on several nodes.
 #pragma once
 
-#include "engine/node_group.h"
+#include "engine/meeting/node_group.h"
 #include "memory_network.h"
 
 #include <gtest/gtest.h>

@@ -29,11 +29,9 @@ class StageTest : public ::testing::Test {
 protected:
     explicit StageTest(std::size_t pinned = 1 << 20, std::size_t bytes = kBytes) : content_(bytes)
     {
-        hetcoll_settings settings{};
-        settings.pointer_cache = "validated";
-        settings.algorithm = "auto";
-        settings.node = "";
-        settings.topology_file = settings.tuning_table = settings.trace = "";
+        hetcoll_settings settings = hetcoll_default_settings();
+        settings.tuning_table = "none";
+        settings.max_memory = 0;
         settings.stage_pinned = pinned;
         std::array<char, 256> problem{};
         process_.reset(hetcoll_process_create(&settings, problem.data(), problem.size()));
@@ -94,6 +92,15 @@ protected:
         while (hetcoll_stage_is_done(stage_.get()) == 0) {
             std::this_thread::yield();
         }
+    }
+    // One copy from the device, for which the process makes its stream and memory.
+    void stage_once()
+    {
+        ASSERT_EQ(add(buffer()), 1);
+        piece(0, kBytes, HETCOLL_STAGE_READ);
+        ASSERT_NE(host(), nullptr);
+        copy(HETCOLL_STAGE_READ);
+        stage_.reset();
     }
     int finish() { return hetcoll_stage_finish(stage_.get(), "bcast"); }
 
@@ -164,6 +171,7 @@ TEST_F(StageTest, HostMemoryIsAlignedAsTheBufferIs)
 
 TEST_F(StageTest, CopiesWaitForTheLegacyStreamAndTheCallerDoesNot)
 {
+    stage_once(); // a stream that is made may wait for the device
     ASSERT_EQ(add(buffer()), 1);
     piece(0, kBytes, HETCOLL_STAGE_READ);
     const unsigned char *memory = host();
@@ -180,18 +188,11 @@ TEST_F(StageTest, CopiesWaitForTheLegacyStreamAndTheCallerDoesNot)
 
 TEST_F(StageTest, MemoryAndStreamsAreUsedAgain)
 {
-    const auto once = [this] {
-        ASSERT_EQ(add(buffer()), 1);
-        piece(0, kBytes, HETCOLL_STAGE_READ);
-        ASSERT_NE(host(), nullptr);
-        copy(HETCOLL_STAGE_READ);
-        stage_.reset();
-    };
-    once();
+    stage_once();
     const auto allocations = counter(HETCOLL_ALLOCATIONS);
     const auto streams = cuda().emulated_gpu_calls("cuStreamCreateWithPriority");
     const auto waits = cuda().emulated_gpu_calls("cuStreamSynchronize");
-    once();
+    stage_once();
     EXPECT_EQ(counter(HETCOLL_ALLOCATIONS), allocations);
     EXPECT_EQ(cuda().emulated_gpu_calls("cuStreamCreateWithPriority"), streams);
     EXPECT_EQ(cuda().emulated_gpu_calls("cuStreamSynchronize"), waits);

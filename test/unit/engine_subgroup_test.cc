@@ -1,4 +1,4 @@
-#include "engine/subgroup.h"
+#include "engine/meeting/subgroup.h"
 
 #include "memory_network.h"
 

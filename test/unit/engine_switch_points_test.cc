@@ -1,5 +1,5 @@
-// Whatever the chooser takes at a size, and one element less or more: the sum is right. All sizes
-// at which it changes its mind are found by looking, for 2 to 37 ranks.
+// Whatever the chooser takes at a size, and at one element less or more, the sum is right. The
+// tests look for all sizes at which it changes its mind, for 2 to 37 ranks.
 #include "engine_job.h"
 #include "schedule_all_ranks.h"
 #include "tuning/model.h"
@@ -93,9 +93,10 @@ std::vector<Schedule> schedules_of(const Case &job, std::size_t count)
                                                          : BetweenNodes::kRing;
     std::vector<Schedule> schedules;
     for (int rank = 0; rank < job.ranks; ++rank) {
-        schedules.push_back(algorithm == Algorithm::kHierarchical
-                                ? build_hierarchical(rank, groups_of(job), between, segments)
-                                : build_schedule(algorithm, rank, job.ranks));
+        schedules.push_back(
+            algorithm == Algorithm::kHierarchical
+                ? build_hierarchical(rank, groups_of(job), between, segments)
+                : build_schedule({.algorithm = algorithm}, rank, {.ranks = job.ranks}));
     }
     return schedules;
 }
@@ -162,7 +163,7 @@ TEST_P(SwitchPointsTest, SmallSumsAreRightUpToTheLimit)
             exchange[rank].start(network.rank(rank), 1,
                                  reinterpret_cast<std::byte *>(mine[rank].data()),
                                  reinterpret_cast<std::byte *>(theirs[rank].data()), 8 * count,
-                                 count, host_reduce(ReduceOp::kSum, ElementKind::kInt64), 0);
+                                 count, host_reduce(ReduceOp::kSum, ElementKind::kInt64), Flags{});
         }
         std::vector<Progress> progress(size, Progress::kPending);
         for (int turn = 0; turn < 100000; ++turn) {

@@ -1,6 +1,7 @@
-// The file of coll_hetcoll_trace: what is in it, when, and what happens where it cannot be written.
-#include "engine/flags.h"
-#include "engine/trace.h"
+// The file of coll_hetcoll_trace: what is in it, when, and what happens if it cannot be written.
+#include "base/element.h"
+#include "engine/meeting/flags.h"
+#include "engine/process/trace.h"
 
 #include <gtest/gtest.h>
 
@@ -160,7 +161,7 @@ TEST_F(TraceTest, DeviceIsNoFile)
     ASSERT_EQ(symlink("/dev/null", path("t.0").c_str()), 0);
     const auto trace = Trace::open(path("t"), 0, capture());
     ASSERT_FALSE(trace.ok());
-    EXPECT_NE(trace.status().message().find("it is no file"), std::string::npos);
+    EXPECT_NE(trace.status().message().find("it is not a file"), std::string::npos);
 }
 
 TEST_F(TraceTest, FileOfAnotherTraceIsLeftAlone)

@@ -1,6 +1,6 @@
-// The functions are the C library's, because a test program's own have no symbols, and such as no
-// sanitizer replaces; what is called in their place is the test's.
-#include "engine/user_ops.h"
+// The functions are the C library's, because a test program's own have no symbols, and only those
+// that no sanitizer replaces. The test calls functions of its own in their place.
+#include "engine/process/user_ops.h"
 
 #include "cuda_kernels/reduction.h"
 

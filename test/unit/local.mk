@@ -16,7 +16,7 @@ include test/unit/sim.mk
 include test/unit/wsp.mk
 include test/unit/tools.mk
 
-unit_libs = libhetcoll.la -lgtest_main -lgtest
+unit_libs = $(core_and_tools) -lgtest_main -lgtest
 unit_tests = test/unit/base_test test/unit/bench_test test/unit/schedule_test test/unit/topology_test test/unit/tuning_test
 unit_tests_ucx = test/unit/aggregator_test
 unit_tests_cuda = test/unit/device_test test/unit/pointer_cache_test test/unit/cuda_kernels_test \
@@ -44,6 +44,12 @@ all_unit_tests += test/unit/tools_test
 endif
 endif
 check_PROGRAMS += $(all_unit_tests) $(sim_unit_tests)
+# What they need, without all the rest.
+unit_test_goals = $(BUILT_SOURCES) $(all_unit_tests)
+if WITH_CUDA
+unit_test_goals += $(emulated_gpu_lib)/libcuda.so.1 $(emulated_gpu_lib)/libnvidia-ml.so.1 \
+	$(emulated_gpu_lib)/libhetcoll_emulated_kernels.so
+endif
 TESTS += $(all_unit_tests) $(sim_unit_tests)
 
 test_unit_base_test_SOURCES = $(unit_sources_base)
@@ -79,6 +85,9 @@ test_unit_aggregator_test_LDADD = $(unit_libs)
 test_unit_engine_test_SOURCES = $(unit_sources_engine)
 nodist_EXTRA_test_unit_engine_test_SOURCES = linked_by_cxx.cc
 test_unit_engine_test_LDADD = $(unit_libs)
+# AggregatorClient::start(): engine_scripted_aggregator.h.
+test_unit_engine_test_LDFLAGS = $(AM_LDFLAGS) \
+	-Wl,--wrap=_ZN7hetcoll16AggregatorClient5startERKNS_14AggregatorPlanE
 test_unit_emulated_gpu_test_SOURCES = $(unit_sources_emulated_gpu)
 nodist_EXTRA_test_unit_emulated_gpu_test_SOURCES = linked_by_cxx.cc
 test_unit_emulated_gpu_test_LDADD = emulated_gpu/libmachine.la -lgtest_main -lgtest -ldl
@@ -93,4 +102,4 @@ nodist_EXTRA_test_unit_wsp_test_SOURCES = linked_by_cxx.cc
 test_unit_wsp_test_LDADD = libhetcoll_wsp_vectors.la $(unit_libs)
 test_unit_tools_test_SOURCES = $(unit_sources_tools)
 nodist_EXTRA_test_unit_tools_test_SOURCES = linked_by_cxx.cc
-test_unit_tools_test_LDADD = libhetcoll_place.la $(unit_libs)
+test_unit_tools_test_LDADD = libhetcoll_info.la libhetcoll_place.la $(unit_libs)

@@ -15,12 +15,9 @@ inline MemoryKind expected_kind(TestMemory memory)
     switch (memory) {
     case TestMemory::kDevice:
     case TestMemory::kVmm:
-    case TestMemory::kPool:
-        return MemoryKind::kDevice;
-    case TestMemory::kManaged:
-        return MemoryKind::kManaged;
-    default:
-        return MemoryKind::kHost;
+    case TestMemory::kPool: return MemoryKind::kDevice;
+    case TestMemory::kManaged: return MemoryKind::kManaged;
+    default: return MemoryKind::kHost;
     }
 }
 
@@ -52,9 +49,7 @@ inline TestBuffer make_buffer(TestMemory memory, std::size_t bytes)
     void *host = nullptr;
     TestBuffer buffer{memory, 0, bytes, 0};
     switch (memory) {
-    case TestMemory::kDevice:
-        HETCOLL_REQUIRE(c.driver->cuMemAlloc(&at, bytes));
-        break;
+    case TestMemory::kDevice: HETCOLL_REQUIRE(c.driver->cuMemAlloc(&at, bytes)); break;
     case TestMemory::kManaged:
         HETCOLL_REQUIRE(c.driver->cuMemAllocManaged(&at, bytes, CU_MEM_ATTACH_GLOBAL));
         break;
@@ -67,9 +62,7 @@ inline TestBuffer make_buffer(TestMemory memory, std::size_t bytes)
         HETCOLL_REQUIRE(c.cuMemAllocAsync(&at, bytes, nullptr));
         HETCOLL_REQUIRE(c.driver->cuStreamSynchronize(nullptr));
         break;
-    case TestMemory::kPinned:
-        HETCOLL_REQUIRE(c.driver->cuMemHostAlloc(&host, bytes, 0));
-        break;
+    case TestMemory::kPinned: HETCOLL_REQUIRE(c.driver->cuMemHostAlloc(&host, bytes, 0)); break;
     case TestMemory::kRegistered:
     case TestMemory::kHost:
         host = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -88,9 +81,7 @@ inline void release_buffer(const TestBuffer &buffer)
     void *const host = reinterpret_cast<void *>(buffer.base);
     switch (buffer.memory) {
     case TestMemory::kDevice:
-    case TestMemory::kManaged:
-        HETCOLL_REQUIRE(c.driver->cuMemFree(buffer.base));
-        break;
+    case TestMemory::kManaged: HETCOLL_REQUIRE(c.driver->cuMemFree(buffer.base)); break;
     case TestMemory::kVmm:
         HETCOLL_REQUIRE(c.cuMemUnmap(buffer.base, buffer.bytes));
         HETCOLL_REQUIRE(c.cuMemRelease(buffer.handle));
@@ -100,15 +91,11 @@ inline void release_buffer(const TestBuffer &buffer)
         HETCOLL_REQUIRE(c.cuMemFreeAsync(buffer.base, nullptr));
         HETCOLL_REQUIRE(c.driver->cuStreamSynchronize(nullptr));
         break;
-    case TestMemory::kPinned:
-        HETCOLL_REQUIRE(c.driver->cuMemFreeHost(host));
-        break;
+    case TestMemory::kPinned: HETCOLL_REQUIRE(c.driver->cuMemFreeHost(host)); break;
     case TestMemory::kRegistered:
         HETCOLL_REQUIRE(c.driver->cuMemHostUnregister(host));
         [[fallthrough]];
-    case TestMemory::kHost:
-        munmap(host, buffer.bytes);
-        break;
+    case TestMemory::kHost: munmap(host, buffer.bytes); break;
     }
 }
 

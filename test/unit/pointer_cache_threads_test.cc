@@ -12,7 +12,6 @@ namespace hetcoll {
 namespace {
 
 using test::cuda;
-using test::ScopedBuffer;
 using test::TestBuffer;
 using test::TestMemory;
 

@@ -1,4 +1,4 @@
-// What verify_schedules() says where the contract is another one than that of an allreduce.
+// What verify_schedules() says if the contract is another one than an allreduce's.
 #include "schedule/contract.h"
 
 #include "test/unit/schedule_all_ranks.h"
@@ -115,8 +115,9 @@ TEST(ContractTest, ScatterAndGatherAreContractsToo)
 
 TEST(ContractTest, BlocksThatAreNoEqualSharesAreRejected)
 {
-    EXPECT_EQ(verdict(build_all(kRecursiveDoubling, 2), kReduceScatter),
-              "the number of blocks, 1, is no multiple of the 2 ranks: they have no equal shares");
+    EXPECT_EQ(
+        verdict(build_all(kRecursiveDoubling, 2), kReduceScatter),
+        "the number of blocks, 1, is not a multiple of the 2 ranks: they have no equal shares");
 }
 
 TEST(ContractTest, ARootThatIsNoRankIsRejected)

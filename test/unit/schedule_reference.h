@@ -1,6 +1,6 @@
 // The smallest possible executor, for tests: all ranks in one process, in random order. It obeys
-// `after` and nothing else, and block by block: a step deals with each of its blocks as soon as the
-// steps it comes after have dealt with the same block, as the real executor does with chunks.
+// `after` and nothing else, block by block: a step handles each of its blocks as soon as the steps
+// that it waits for have handled the same block, as the real executor does with chunks.
 #pragma once
 
 #include "schedule/schedule.h"

@@ -82,13 +82,13 @@ TEST(SimClusterTest, ErrorsNameTheLine)
               std::string::npos);
     EXPECT_NE(error_of(head + "nodes 1 nothing-like-it").find("nothing-like-it"),
               std::string::npos);
-    EXPECT_NE(error_of(head + "nodes 1 p100 memory fast").find("'fast' is no rate"),
+    EXPECT_NE(error_of(head + "nodes 1 p100 memory fast").find("'fast' is not a rate"),
               std::string::npos);
     EXPECT_NE(error_of(head + "nodes 1 p100\nnetwork latency -1").find(":3: network: 'latency'"),
               std::string::npos);
     EXPECT_NE(error_of(head + "nodes 1 p100\nnetwork rack 4").find("a rack needs"),
               std::string::npos);
-    EXPECT_NE(error_of(head + "racks 4").find("'racks' begins no line"), std::string::npos);
+    EXPECT_NE(error_of(head + "racks 4").find("'racks' cannot begin a line"), std::string::npos);
 }
 
 } // namespace

@@ -1,5 +1,5 @@
 // What SimGrid must and must not do to a transfer, and that platforms have the routes they should:
-// each of these was wrong once, without a word.
+// each of these was once silently wrong.
 #include "sim/child.h"
 #include "sim/machine.h"
 #include "sim/simgrid_run.h"
@@ -26,7 +26,8 @@ Platform two_hosts(const SimLink &link)
     return platform;
 }
 
-SimActor copies(int host, int from, int to, std::vector<double> bytes, std::vector<int> &order)
+SimActor copies(int host, int from, int to, const std::vector<double> &bytes,
+                std::vector<int> &order)
 {
     return {host, [from, to, bytes, &order](Activities &activities) {
                 for (std::size_t i = 0; i < bytes.size(); ++i) {

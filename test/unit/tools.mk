@@ -1,1 +1,3 @@
-unit_sources_tools = test/unit/tools_place_test.cc
+unit_sources_tools = \
+	test/unit/tools_place_test.cc \
+	test/unit/tools_schedule_test.cc

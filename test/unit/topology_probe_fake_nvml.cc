@@ -51,12 +51,15 @@ hetcoll::BusId bus_of(NvmlDevice device)
     if (NvmlResult result; fails(__func__, result)) { \
         return result;                                \
     }
-#define HETCOLL_FAKE_LINK                   \
-    HETCOLL_FAKE_MAY_FAIL                   \
-    if (link >= gpu(device).links.size()) { \
-        return kInvalidArgument;            \
-    }                                       \
-    const FakeNvml::Link &of = gpu(device).links[link];
+#define HETCOLL_FAKE_LINK                               \
+    HETCOLL_FAKE_MAY_FAIL                               \
+    if (link >= gpu(device).links.size()) {             \
+        return kInvalidArgument;                        \
+    }                                                   \
+    const FakeNvml::Link &of = gpu(device).links[link]; \
+    if (of.missing) {                                   \
+        return kNotSupported;                           \
+    }
 
 extern "C" {
 
@@ -96,6 +99,14 @@ NvmlResult nvmlDeviceGetNvLinkState(NvmlDevice device, unsigned link, unsigned *
     return 0;
 }
 
+NvmlResult nvmlDeviceGetNvLinkCapability(NvmlDevice device, unsigned link, unsigned capability,
+                                         unsigned *has)
+{
+    HETCOLL_FAKE_LINK
+    *has = capability == 0 ? of.peers : of.host_memory;
+    return 0;
+}
+
 NvmlResult nvmlDeviceGetNvLinkRemotePciInfo_v2(NvmlDevice device, unsigned link, NvmlPciInfo *pci)
 {
     HETCOLL_FAKE_LINK
@@ -122,11 +133,19 @@ NvmlResult nvmlDeviceGetFieldValues(NvmlDevice device, int count, NvmlField *fie
     HETCOLL_FAKE_MAY_FAIL
     const std::vector<FakeNvml::Link> &links = gpu(device).links;
     for (int f = 0; f < count; ++f) {
-        const FakeNvml::Link &of = links[fields[f].field_id == 164 ? fields[f].scope_id : 0];
+        const bool of_link = fields[f].field_id == 164 || fields[f].field_id == 165;
+        const unsigned link = of_link ? fields[f].scope_id : 0;
+        if (link >= links.size()) {
+            fields[f].result = kInvalidArgument;
+            continue;
+        }
+        const FakeNvml::Link &of = links[link];
+        const bool state = fields[f].field_id == 165;
         const unsigned value = fields[f].field_id == 164  ? of.speed
                                : fields[f].field_id == 90 ? of.common_speed
+                               : state                    ? of.field_state > 0
                                                           : 0;
-        fields[f].result = value != 0 ? 0 : kNotSupported;
+        fields[f].result = value != 0 || (state && of.field_state == 0) ? 0 : kNotSupported;
         fields[f].value_type = 1;
         fields[f].value.wide = ~0ULL; // whoever reads too much sees it
         fields[f].value.narrow = value;

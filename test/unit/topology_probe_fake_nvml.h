@@ -1,4 +1,4 @@
-// A libnvidia-ml for tests: knows the links it is told, and fails where it is told to.
+// A libnvidia-ml for tests: knows the links that it is told, and fails where it is told to.
 #pragma once
 
 #include "topology/ids.h"
@@ -14,9 +14,12 @@ struct FakeNvml {
         bool active = true;
         unsigned type = 0; // nvmlIntNvLinkDeviceType_t; kNoType: NVML cannot tell
         std::string remote{};
-        unsigned version = 0;      // nvmlNvlinkVersion_t
-        unsigned speed = 0;        // MB/s by field 164; 0: NVML cannot tell
-        unsigned common_speed = 0; // by field 90
+        unsigned version = 0;                   // nvmlNvlinkVersion_t
+        unsigned speed = 0;                     // MB/s by field 164; 0: NVML cannot tell
+        unsigned common_speed = 0;              // by field 90
+        bool missing = false;                   // no link has this number
+        bool peers = true, host_memory = false; // what it carries
+        int field_state = -1;                   // by field 165; -1: NVML cannot tell
     };
     struct Gpu {
         std::vector<Link> links{};

@@ -30,7 +30,7 @@ TEST(Measure, CopiesAsOftenAsItIsTold)
 
 TEST(Measure, AFailingCopyIsTheDriversError)
 {
-    cu().emulated_gpu_set_faults("cuMemcpyAsync:+1:719");
+    cu().emulated_gpu_set_faults("cuMemcpyAsync:+1:999");
     const auto measured = measure_links(driver(), kShort);
     cu().emulated_gpu_set_faults(nullptr);
     ASSERT_FALSE(measured.ok());
@@ -41,7 +41,7 @@ TEST(Measure, AFailingCopyIsTheDriversError)
 TEST(Measure, NoMemoryIsTheDriversError)
 {
     for (const char *fault :
-         {"cuMemAlloc:1:2", "cuMemAlloc:2:2", "cuMemAlloc:3:2", "cuMemHostAlloc:1:2",
+         {"cuMemAlloc:2:2", "cuMemAlloc:3:2", "cuMemAlloc:4:2", "cuMemHostAlloc:1:2",
           "cuStreamCreateWithPriority:1:2", "cuEventCreate:1:2", "cuDevicePrimaryCtxRetain:1:2"}) {
         cu().emulated_gpu_set_faults(fault);
         const auto measured = measure_links(driver(), kShort);

@@ -70,6 +70,40 @@ TEST_F(NvlinksTest, LinksThatAreDownDoNotCount)
     EXPECT_EQ(found.bundles[0].count, 1);
 }
 
+TEST_F(NvlinksTest, ANumberWithoutALinkDoesNotEndThem)
+{
+    set({{.missing = true}, {.remote = kOther}, {.missing = true}, {.remote = kOther}});
+    const GpuNvlinks found = read();
+    EXPECT_EQ(found.missing, "");
+    ASSERT_EQ(found.bundles.size(), 1u);
+    EXPECT_EQ(found.bundles[0].count, 2);
+}
+
+TEST_F(NvlinksTest, LinksThatCarryNoMemoryDoNotCount)
+{
+    set({{.remote = kOther, .peers = false}, {.remote = kOther}});
+    const GpuNvlinks found = read();
+    ASSERT_EQ(found.bundles.size(), 1u);
+    EXPECT_EQ(found.bundles[0].count, 1);
+}
+
+TEST_F(NvlinksTest, ALinkToTheCpuCarriesItsMemory)
+{
+    set({{.type = 1, .remote = "00000006:00:00.1", .peers = false, .host_memory = true}});
+    EXPECT_EQ(read().bundles.size(), 1u);
+}
+
+// As of GPUs whose state the older call does not know.
+TEST_F(NvlinksTest, TheFieldTellsTheStateBeforeTheCall)
+{
+    set({{.active = false, .remote = kOther, .field_state = 1},
+         {.active = true, .remote = kOther, .field_state = 0},
+         {.active = false, .remote = kOther, .field_state = 1}});
+    const GpuNvlinks found = read();
+    ASSERT_EQ(found.bundles.size(), 1u);
+    EXPECT_EQ(found.bundles[0].count, 2);
+}
+
 TEST_F(NvlinksTest, ADividedGpuHasNone)
 {
     set({{.remote = kOther, .version = 4}});
@@ -167,6 +201,7 @@ INSTANTIATE_TEST_SUITE_P(Calls, NvlinkFailureTest,
                                            Failure{"nvmlDeviceGetNvLinkRemotePciInfo_v2", 0, true},
                                            Failure{"nvmlDeviceGetNvLinkRemoteDeviceType", 2, false},
                                            Failure{"nvmlDeviceGetNvLinkVersion", 2, false},
+                                           Failure{"nvmlDeviceGetNvLinkCapability", 2, false},
                                            Failure{"nvmlDeviceGetFieldValues", 2, false},
                                            Failure{"nvmlDeviceGetMigMode", 2, false},
                                            Failure{"nvmlShutdown", 2, false}),

@@ -6,22 +6,25 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <functional>
 #include <numeric>
+#include <thread>
 #include <vector>
 
 namespace hetcoll {
 namespace {
 
 using test::cuda;
+using test::HeldDevices;
 
 constexpr std::size_t kSlotBytes = 64u << 10;
 
 class DeviceBounceTest : public ::testing::TestWithParam<bool> { // direct
 protected:
-    static std::unique_ptr<DeviceBounce> make()
+    static std::unique_ptr<DeviceBounce> make(StreamOrder order = StreamOrder::kAfterLegacy)
     {
-        auto device = std::make_shared<Device>(*cuda().driver, cuda().context, -1);
+        auto device = std::make_shared<Device>(*cuda().driver, cuda().context, -1, nullptr, order);
         const ContextScope scope(*cuda().driver, cuda().context);
         auto bounce = DeviceBounce::create(std::move(device), kSlotBytes, 1000, GetParam());
         EXPECT_TRUE(bounce.ok()) << bounce.status().message();
@@ -91,6 +94,74 @@ TEST_P(DeviceBounceTest, ReadsOutLandsAndReduces)
         ASSERT_EQ(result[i], mine[i] + theirs[i]);
     }
     cuda().driver->cuMemFree(address(memory));
+}
+
+// What a rank asks before it tells its peers that its buffer is ready.
+TEST_P(DeviceBounceTest, AMarkerIsNeededOnlyBehindWorkOnTheLegacyStream)
+{
+    const auto bounce = make(), independent = make(StreamOrder::kIndependent);
+    const auto marked = [](DeviceBounce &of) {
+        auto done = of.start_marker();
+        EXPECT_TRUE(done.ok()) << done.status().message();
+        return done.ok() && *done;
+    };
+    EXPECT_TRUE(marked(*bounce));
+    void *const memory = allocate(std::vector<float>(1000));
+    HeldDevices held;
+    HETCOLL_REQUIRE(cuda().cuMemsetD8Async(address(memory), 1, 4000, CU_STREAM_LEGACY));
+    EXPECT_FALSE(marked(*bounce));
+    EXPECT_FALSE(*bounce->copy_done());
+    EXPECT_TRUE(marked(*independent));
+    held.release();
+    wait([&] { return bounce->copy_done(); });
+    bounce->leave();
+    independent->leave();
+    HETCOLL_REQUIRE(cuda().driver->cuMemFree(address(memory)));
+}
+
+// Work on a stream that stays busy until told.
+class BusyStream {
+public:
+    explicit BusyStream(unsigned flags)
+    {
+        HETCOLL_REQUIRE(cuda().driver->cuStreamCreate(&stream_, flags));
+        HETCOLL_REQUIRE(cuda().cuLaunchHostFunc(stream_, &wait, &free_));
+    }
+    ~BusyStream()
+    {
+        free_ = true;
+        HETCOLL_REQUIRE(cuda().driver->cuStreamSynchronize(stream_));
+        HETCOLL_REQUIRE(cuda().driver->cuStreamDestroy(stream_));
+    }
+    BusyStream(const BusyStream &) = delete;
+    BusyStream &operator=(const BusyStream &) = delete;
+
+private:
+    static void CUDA_CB wait(void *free)
+    {
+        while (!*static_cast<std::atomic<bool> *>(free)) {
+            std::this_thread::yield();
+        }
+    }
+    std::atomic<bool> free_{false};
+    CUstream stream_ = nullptr;
+};
+
+// On it another library's kernel may be waiting for a peer.
+TEST_P(DeviceBounceTest, NothingWaitsForABlockingStreamOfOthers)
+{
+    const auto bounce = make();
+    void *const memory = allocate(std::vector<float>(1000));
+    {
+        const BusyStream other(CU_STREAM_DEFAULT);
+        if (auto done = bounce->start_marker(); !*done) {
+            wait([&] { return bounce->copy_done(); });
+        }
+        ASSERT_TRUE(bounce->start_read(1, memory, 4000).ok());
+        wait([&] { return bounce->read_done(1); });
+        bounce->leave();
+    }
+    HETCOLL_REQUIRE(cuda().driver->cuMemFree(address(memory)));
 }
 
 TEST_P(DeviceBounceTest, SlotsDoNotOverlapAndAreAligned)

@@ -1,4 +1,4 @@
-// What the owner of memory announces: by id, once, and with a reason where it cannot.
+// What the owner of memory announces: by id, once, and with a reason if it cannot.
 #include "test/unit/transport_peer.h"
 
 #include <gtest/gtest.h>
@@ -78,6 +78,24 @@ TEST(ExporterTest, ManagedMemoryIsAskedForOnce)
     static_cast<void>(owner.describe(slot));
     static_cast<void>(owner.describe(slot, 64));
     EXPECT_EQ(owner.calls("cuMemRetainAllocationHandle"), 1u);
+}
+
+TEST(ExporterTest, WhatAPeerCouldNotMapIsSharedNoMoreAndAllElseIs)
+{
+    const Peer owner;
+    for (const PeerMemoryType type : {PeerMemoryType::kPlain, PeerMemoryType::kVmm}) {
+        const int withdrawn = owner.allocate(4 * kMiB, type),
+                  other = owner.allocate(4 * kMiB, type);
+        const SharedBuffer buffer = owner.describe(withdrawn);
+        EXPECT_NE(buffer.kind, SharedKind::kNone);
+        owner.tell({.ask = Ask::kWithdraw, .buffer = buffer});
+        const SharedBuffer described = owner.describe(withdrawn, 64);
+        EXPECT_EQ(described.kind, SharedKind::kNone);
+        EXPECT_EQ(described.why, NotShared::kPeerRefused);
+        EXPECT_NE(owner.describe(other).kind, SharedKind::kNone);
+        owner.free(withdrawn);
+        EXPECT_NE(owner.describe(owner.allocate(4 * kMiB, type)).kind, SharedKind::kNone);
+    }
 }
 
 TEST(ExporterTest, AsManyPiecesAsTheLimitAllowsAreShared)

@@ -102,6 +102,28 @@ private:
     std::size_t reserved_ = 0;
 };
 
+int launches = 0;
+
+// The driver, but that a launch of a kernel has no effect: that with the number in
+// HETCOLL_TEST_LOST_LAUNCH, or with "writes" every second one, which a probe writes by.
+const Driver &driver_of_devices()
+{
+    static const Driver made = [] {
+        Driver driver = *cuda().driver;
+        if (std::getenv("HETCOLL_TEST_LOST_LAUNCH") != nullptr) {
+            driver.cuLaunchKernel = [](auto... arguments) {
+                const std::string lost = std::getenv("HETCOLL_TEST_LOST_LAUNCH");
+                ++launches;
+                return lost == std::to_string(launches) || (lost == "writes" && launches % 2 == 0)
+                           ? CUDA_SUCCESS
+                           : cuda().driver->cuLaunchKernel(arguments...);
+            };
+        }
+        return driver;
+    }();
+    return made;
+}
+
 // The process that answers.
 class Server {
 public:
@@ -140,7 +162,7 @@ private:
     {
         auto context = retain_primary_context(*cuda().driver, ordinal_);
         EXPECT_TRUE(context.ok()) << context.status().message();
-        device_ = std::make_shared<Device>(*cuda().driver, *context, ordinal_);
+        device_ = std::make_shared<Device>(driver_of_devices(), *context, ordinal_);
         cuda().driver->cuCtxSetCurrent(*context);
     }
     void answer_as_owner(const PeerQuestion &question, PeerAnswer &answer);
@@ -198,6 +220,12 @@ PeerAnswer Server::answer(const PeerQuestion &question)
         device_.reset();
         enter();
         break;
+    case Ask::kNewContext: {
+        CUcontext made = nullptr;
+        HETCOLL_REQUIRE(cuda().cuCtxCreate_v2(&made, 0, ordinal_));
+        device_ = std::make_shared<Device>(driver_of_devices(), made, -1);
+        break;
+    }
     case Ask::kAttach: {
         auto page = SharedPage::attach(question.ticket);
         note(answer, page.status());
@@ -236,6 +264,7 @@ void Server::answer_as_owner(const PeerQuestion &question, PeerAnswer &answer)
         break;
     }
     case Ask::kCloseExports: exporter_->close_all(); break;
+    case Ask::kWithdraw: exporter_->withdraw(question.buffer); break;
     default: break;
     }
 }

@@ -32,6 +32,7 @@ enum class Ask : std::uint8_t {
     kCloseAll,     // mappings
     kCloseOwner,   // owner
     kCloseExports, // Exporter::close_all()
+    kWithdraw,     // buffer
     kLimits,       // pieces (mappings), bytes
     kFaults,       // text
     kCounters,     // -> peer, exporter
@@ -40,6 +41,7 @@ enum class Ask : std::uint8_t {
     kProbe,        // owner, offer: starts a probe
     kProbeStep,    // -> reach
     kReset,        // the device
+    kNewContext,   // maps in a context of its own on the same device from here on
     kMapInThreads, // owner, buffer, pieces (threads), bytes (times)
     kAttach,       // ticket -> word
     kDescriptors,  // -> word: open file descriptors

@@ -64,6 +64,40 @@ TEST(PeerErrorsTest, AnOwnerOnAnotherNode)
     EXPECT_TRUE(contains(mapped, "another node")) << mapped.message;
 }
 
+// CUDA lets one context a device open a process's memory.
+TEST(PeerErrorsTest, ASecondContextOfADeviceIsNamedAsTheCause)
+{
+    const Peer owner, user({"EMU_HOSTILE=limits"});
+    const SharedBuffer buffer = owner.describe(owner.allocate(4 * kMiB));
+    EXPECT_TRUE(user.map(owner, buffer).ok);
+    user.tell(Ask::kNewContext);
+    const PeerAnswer mapped = user.map(owner, buffer);
+    EXPECT_FALSE(mapped.ok);
+    EXPECT_TRUE(contains(mapped, "use one, best the primary context")) << mapped.message;
+}
+
+TEST(PeerErrorsTest, ASecondContextTakesOverWhatNoCallUses)
+{
+    const Peer owner, user;
+    const SharedBuffer buffer = owner.describe(owner.allocate(4 * kMiB));
+    EXPECT_TRUE(user.map(owner, buffer).ok);
+    user.tell(Ask::kRelease);
+    user.tell(Ask::kNewContext);
+    user.set_faults("cuIpcOpenMemHandle:1:201");
+    EXPECT_TRUE(user.map(owner, buffer).ok);
+    EXPECT_EQ(user.counters().mappings, 1u);
+    EXPECT_EQ(user.counters().closes, 1u);
+}
+
+TEST(PeerErrorsTest, AnOpenThatFailsOtherwiseIsSaidToBeTheContainers)
+{
+    const Peer owner, user;
+    user.set_faults("cuIpcOpenMemHandle:1:201");
+    const PeerAnswer mapped = user.map(owner, owner.describe(owner.allocate(4 * kMiB)));
+    EXPECT_FALSE(mapped.ok);
+    EXPECT_TRUE(contains(mapped, "containers need both GPUs")) << mapped.message;
+}
+
 TEST(PeerErrorsTest, VmmMemoryThatItsOwnerHasGivenUp)
 {
     const Peer owner, user;
@@ -133,7 +167,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Fault{"cuMemRetainAllocationHandle", PeerMemoryType::kVmm, true},
                       Fault{"cuMemGetAllocationPropertiesFromHandle", PeerMemoryType::kVmm, true},
                       Fault{"cuMemExportToShareableHandle", PeerMemoryType::kVmm, true},
-                      Fault{"cuPointerGetAttribute", PeerMemoryType::kVmm, true},
+                      Fault{"cuMemGetAddressRange", PeerMemoryType::kVmm, true},
                       Fault{"cuCtxPushCurrent", PeerMemoryType::kPlain, false},
                       Fault{"cuIpcOpenMemHandle", PeerMemoryType::kPlain, false},
                       Fault{"cuMemAddressReserve", PeerMemoryType::kVmm, false},

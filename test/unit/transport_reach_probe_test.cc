@@ -43,7 +43,39 @@ TEST(ReachProbeTest, MemoryThatReadsAsSomethingElseIsNotReached)
     ++offer.seed;
     const PeerAnswer answer = probe(user, owner, offer);
     EXPECT_EQ(answer.reach, Reach::kNo);
-    EXPECT_NE(std::string(answer.message).find("reads as something else"), std::string::npos);
+    EXPECT_NE(std::string(answer.message).find("reads back other bytes"), std::string::npos);
+}
+
+TEST(ReachProbeTest, MemoryThatAKernelDoesNotReadIsNotReached)
+{
+    const Peer owner, user({"HETCOLL_TEST_LOST_LAUNCH=1"});
+    const PeerAnswer answer = probe(user, owner, owner.ask(Ask::kOffer).offer);
+    EXPECT_EQ(answer.reach, Reach::kNo);
+    EXPECT_NE(std::string(answer.message).find("reads back other bytes"), std::string::npos);
+}
+
+TEST(ReachProbeTest, MemoryThatKernelsDoNotWriteIsNotReached)
+{
+    const Peer owner, user({"HETCOLL_TEST_LOST_LAUNCH=writes"});
+    const PeerAnswer answer = probe(user, owner, owner.ask(Ask::kOffer).offer);
+    EXPECT_EQ(answer.reach, Reach::kNo);
+    EXPECT_NE(std::string(answer.message).find("does not hold what was written"),
+              std::string::npos);
+}
+
+// Another peer may have had the same place.
+TEST(ReachProbeTest, OneWriteThatIsLostIsMadeAgain)
+{
+    const Peer owner, user({"HETCOLL_TEST_LOST_LAUNCH=2"});
+    EXPECT_EQ(probe(user, owner, owner.ask(Ask::kOffer).offer).reach, Reach::kYes);
+}
+
+TEST(ReachProbeTest, WithoutKernelsCopiesTell)
+{
+    const Peer owner, user;
+    const ReachOffer offer = owner.ask(Ask::kOffer).offer;
+    user.set_faults("cuLaunchKernel:*:209");
+    EXPECT_EQ(probe(user, owner, offer).reach, Reach::kYes);
 }
 
 class ProbeFaultTest : public ::testing::TestWithParam<const char *> {};
@@ -77,8 +109,9 @@ INSTANTIATE_TEST_SUITE_P(DriverCalls, ProbeFaultTest,
                          ::testing::Values("cuMemHostAlloc", "cuStreamCreateWithPriority",
                                            "cuEventCreate", "cuMemAlloc", "cuPointerGetAttributes",
                                            "cuIpcGetMemHandle", "cuIpcOpenMemHandle",
-                                           "cuMemcpyAsync", "cuEventRecord", "cuEventQuery",
-                                           "cuCtxPushCurrent", "cuCtxGetId"));
+                                           "cuMemcpyAsync", "cuLaunchKernel", "cuEventRecord",
+                                           "cuEventQuery", "cuCtxPushCurrent",
+                                           "cuPointerGetAttribute"));
 
 } // namespace
 } // namespace hetcoll::test

@@ -141,7 +141,7 @@ TEST(SharedPageTest, ADescriptorNumberThatIsUsedAgainIsRefused)
     int ends[2];
     ASSERT_EQ(pipe(ends), 0);
     ticket.fd = ends[0];
-    EXPECT_NE(attach_error(ticket).find("no shared memory"), std::string::npos);
+    EXPECT_NE(attach_error(ticket).find("not shared memory"), std::string::npos);
     close(ends[0]);
     close(ends[1]);
 }

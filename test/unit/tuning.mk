@@ -1,4 +1,5 @@
 unit_sources_tuning = \
+	test/unit/tuning_algorithms_test.cc \
 	test/unit/tuning_build_table_test.cc \
 	test/unit/tuning_check_table_test.cc \
 	test/unit/tuning_choice_test.cc \

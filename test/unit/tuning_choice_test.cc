@@ -26,27 +26,6 @@ Choice choose_for(std::size_t bytes, int ranks)
     return choose({.bytes = bytes, .ranks = ranks, .forced = std::nullopt, .chunk_bytes = 0});
 }
 
-TEST(ChoiceTest, EveryAlgorithmIsFoundByItsName)
-{
-    for (int i = 0; i < kAlgorithmCount; ++i) {
-        const auto algorithm = static_cast<Algorithm>(i);
-        EXPECT_EQ(find_algorithm(algorithm_name(algorithm)), algorithm);
-    }
-    EXPECT_STREQ(algorithm_name(Algorithm::kRecursiveDoubling), "recursive_doubling");
-    EXPECT_STREQ(algorithm_name(Algorithm::kRabenseifner), "rabenseifner");
-    EXPECT_STREQ(algorithm_name(Algorithm::kRing), "ring");
-    EXPECT_STREQ(algorithm_name(Algorithm::kCopyIn), "copy_in");
-    EXPECT_STREQ(algorithm_name(Algorithm::kOrdered), "ordered");
-    EXPECT_STREQ(algorithm_name(Algorithm::kInNetwork), "in_network");
-}
-
-TEST(ChoiceTest, OtherNamesAreNoAlgorithm)
-{
-    for (const char *name : {"", "Ring", "ring ", "rin", "rings", "auto"}) {
-        EXPECT_EQ(find_algorithm(name), std::nullopt) << name;
-    }
-}
-
 TEST(ChoiceTest, SmallVectorsTakeTheFewestRounds)
 {
     for (const int ranks : {1, 2, 3, 4, 7, 8, 16, 33, 128, 1000}) {
@@ -163,9 +142,12 @@ TEST(ChoiceTest, AForcedChunkIsTakenInWholeElements)
 
 TEST(BuildScheduleTest, EachAlgorithmHasItsOwnSchedule)
 {
-    EXPECT_EQ(build_schedule(Algorithm::kRecursiveDoubling, 0, 5).block_count, 1);
-    EXPECT_EQ(build_schedule(Algorithm::kRabenseifner, 0, 5).block_count, 4);
-    EXPECT_EQ(build_schedule(Algorithm::kRing, 0, 5).block_count, 5);
+    EXPECT_EQ(
+        build_schedule({.algorithm = Algorithm::kRecursiveDoubling}, 0, {.ranks = 5}).block_count,
+        1);
+    EXPECT_EQ(build_schedule({.algorithm = Algorithm::kRabenseifner}, 0, {.ranks = 5}).block_count,
+              4);
+    EXPECT_EQ(build_schedule({.algorithm = Algorithm::kRing}, 0, {.ranks = 5}).block_count, 5);
 }
 
 } // namespace

@@ -153,7 +153,7 @@ TEST(WspDeviceVectorsTest, HostMemoryIsNoUpdateForThem)
 TEST(WspDeviceVectorsTest, AFailingDriverCallIsAnErrorThatNamesIt)
 {
     const Place place(true);
-    const test::Faults faults("cuMemAlloc:*:2,cuLaunchKernel:*:719");
+    const test::Faults faults("cuMemAlloc:*:2,cuLaunchKernel:*:999");
     const auto made = place.vectors().make();
     ASSERT_FALSE(made.ok());
     EXPECT_EQ(made.status().code(), Errc::kNoMemory);

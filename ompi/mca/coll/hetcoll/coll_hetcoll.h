@@ -44,36 +44,18 @@ enum hetcoll_stage_mode {
 
 typedef struct {
     mca_coll_base_component_t super;
-    int priority;
-    bool enable;
-    int verbose;
-    char *fallback;
-    unsigned long small_limit;
-    unsigned long chunk_bytes;
-    char *algorithm;
-    char *node;
-    char *topology_file;
-    char *tuning_table;
-    bool adapt_chunk;
-    char *shares;
-    bool skew;
-    bool reproducible;
-    int fixed_point;
-    char *aggregators, *aggregator_key;
-    int aggregator_window;
-    unsigned long aggregator_copy;
-    bool recognize_ops;
-    char *user_ops;
-    bool progress_thread;
-    bool thread_multiple; /* MPI was initialised with MPI_THREAD_MULTIPLE */
-    char *ipc;
-    char *pointer_cache;
-    char *pre_sync;
-    char *pml_device;
-    char *trace;
-    unsigned long max_memory, max_mapped;
-    char *stage;
-    unsigned long stage_pinned;
+    struct hetcoll_settings settings;
+    struct { /* as the user wrote them; in the settings a number, or -1 for none of the words */
+#define HETCOLL_STORE_BOOL(name)
+#define HETCOLL_STORE_INT(name)
+#define HETCOLL_STORE_BYTES(name)
+#define HETCOLL_STORE_TEXT(name)
+#define HETCOLL_STORE_WORD(name) char *name;
+#define HETCOLL_PARAMETER(kind, name, ...) HETCOLL_STORE_##kind(name)
+        HETCOLL_PARAMETERS
+#undef HETCOLL_PARAMETER
+    } words;
+    bool thread_multiple;                   /* MPI was initialised with MPI_THREAD_MULTIPLE */
     enum hetcoll_stage_mode stage_mode;     /* decided when the first communicator is made */
     struct hetcoll_process *process;        /* NULL: hetcoll is off in this process */
     int chunk_bytes_index, algorithm_index; /* of the variables, for Open MPI's registry */
@@ -203,7 +185,8 @@ bool mca_coll_hetcoll_pml_claims_device(void);
 void mca_coll_hetcoll_describe(const mca_coll_hetcoll_module_t *module, struct hetcoll_call *call,
                                size_t count, struct ompi_datatype_t *dtype, struct ompi_op_t *op);
 
-/* coll_hetcoll_counters.c: MPI_T performance variables, of a process that uses hetcoll. */
+/* coll_hetcoll_counters.c: MPI_T performance variables. Where hetcoll is off they have no handles.
+ */
 void mca_coll_hetcoll_register_counters(void);
 
 /* Writes a line if `level` is at most coll_hetcoll_verbose. */

@@ -76,17 +76,18 @@ static void explain(const mca_coll_hetcoll_module_t *module, const struct hetcol
     const bool mixed_builds = 0 == facts->protocol;
     const int level = mixed_builds && !mixed_builds_reported ? 0 : 1;
     char previous[64], line[512];
-    if (0 != ompi_comm_rank(module->comm) || level > mca_coll_hetcoll_component.verbose) {
+    if (0 != ompi_comm_rank(module->comm) || level > mca_coll_hetcoll_component.settings.verbose) {
         return;
     }
     mixed_builds_reported = mixed_builds_reported || mixed_builds;
     name_previous(module, previous, sizeof previous);
     if (HETCOLL_STATE_READY == module->state) {
-        snprintf(line, sizeof line,
-                 "hetcoll: communicator of %d ranks: Allreduce on device memory: hetcoll; on host "
-                 "memory: hetcoll up to %u bytes, above after one agreement %s, because a rank may "
-                 "have a GPU",
-                 ompi_comm_size(module->comm), facts->small_limit, previous);
+        snprintf(
+            line, sizeof line,
+            "hetcoll: communicator of %d ranks: Allreduce on device memory: hetcoll; on host "
+            "memory: hetcoll up to %u bytes, larger calls go to %s after one agreement, because "
+            "a rank may have a GPU",
+            ompi_comm_size(module->comm), (unsigned)facts->small_limit, previous);
     } else {
         snprintf(
             line, sizeof line,

@@ -48,7 +48,7 @@ MCA_BASE_COMPONENT_INIT(ompi, coll, hetcoll)
 
 void mca_coll_hetcoll_log(int level, const char *line)
 {
-    if (level <= mca_coll_hetcoll_component.verbose) {
+    if (level <= mca_coll_hetcoll_component.settings.verbose) {
         opal_output(0, "%s", line);
     }
 }
@@ -78,47 +78,57 @@ static bool is_own_release(void)
     return false;
 }
 
-static void register_int(const char *name, const char *help, mca_base_var_info_lvl_t level,
-                         int *storage, int value)
+/* The number of a word in "a, b or c"; -1: it is none of them. */
+static int number_of(const char *word, const char *allowed)
 {
-    *storage = value;
-    (void)mca_base_component_var_register(&mca_coll_hetcoll_component.super.collm_version, name,
-                                          help, MCA_BASE_VAR_TYPE_INT, NULL, 0, 0, level,
-                                          MCA_BASE_VAR_SCOPE_READONLY, storage);
+    const size_t length = strlen(word);
+    for (int number = 0; '\0' != *allowed; ++number) {
+        const size_t ends = strcspn(allowed, ", ");
+        if (ends == length && 0 == strncmp(allowed, word, length)) {
+            return number;
+        }
+        allowed += ends;
+        allowed += strspn(allowed, ", ");
+        allowed += 0 == strncmp(allowed, "or ", 3) ? 3 : 0;
+    }
+    return -1;
 }
 
-static void register_bool(const char *name, const char *help, mca_base_var_info_lvl_t level,
-                          mca_base_var_scope_t scope, bool *storage, bool value)
-{
-    *storage = value;
-    (void)mca_base_component_var_register(&mca_coll_hetcoll_component.super.collm_version, name,
-                                          help, MCA_BASE_VAR_TYPE_BOOL, NULL, 0, 0, level, scope,
-                                          storage);
-}
+enum agree { AGREE_LOCAL, AGREE_ALIKE, AGREE_LEAST, AGREE_MOST, AGREE_SAME, AGREE_VITAL };
 
-static int register_bytes(const char *name, const char *help, unsigned long *storage,
-                          unsigned long value)
+/* Returns its index in Open MPI's registry. */
+static int register_parameter(const char *name, const char *help, mca_base_var_type_t type,
+                              mca_base_var_info_lvl_t level, enum agree agree, void *storage)
 {
-    *storage = value;
+    const mca_base_var_scope_t scope =
+        AGREE_LOCAL == agree ? MCA_BASE_VAR_SCOPE_READONLY : MCA_BASE_VAR_SCOPE_ALL_EQ;
     return mca_base_component_var_register(&mca_coll_hetcoll_component.super.collm_version, name,
-                                           help, MCA_BASE_VAR_TYPE_UNSIGNED_LONG, NULL, 0, 0,
-                                           OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ, storage);
+                                           help, type, NULL, 0, 0, level, scope, storage);
 }
 
-static int register_string(const char *name, const char *help, char **storage, char *value)
-{
-    *storage = value;
-    return mca_base_component_var_register(&mca_coll_hetcoll_component.super.collm_version, name,
-                                           help, MCA_BASE_VAR_TYPE_STRING, NULL, 0, 0,
-                                           OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ, storage);
-}
-
-/* A program may write it through MPI_T. Returns its index in Open MPI's registry. */
+/* A program may write it through MPI_T. Returns its index. */
 static int make_settable(int index)
 {
     const int rc = mca_base_var_set_flag(index, MCA_BASE_VAR_FLAG_SETTABLE, true);
     return OPAL_SUCCESS == rc ? index : -1;
 }
+
+#define REGISTER(name, help, type, level, agree)                                    \
+    index = register_parameter(#name, help, MCA_BASE_VAR_TYPE_##type, level, agree, \
+                               &c->settings.name);
+#define REGISTER_BOOL(name, help, level, agree, value, ...) REGISTER(name, help, BOOL, level, agree)
+#define REGISTER_INT(name, help, level, agree, value, ...) REGISTER(name, help, INT, level, agree)
+#define REGISTER_BYTES(name, help, level, agree, value, ...) \
+    REGISTER(name, help, UNSIGNED_LONG, level, agree)
+#define REGISTER_TEXT(name, help, level, agree, value, ...) \
+    REGISTER(name, help, STRING, level, agree)
+#define REGISTER_WORD(name, help, level, agree, value, allowed)                                  \
+    c->words.name = value;                                                                       \
+    index =                                                                                      \
+        register_parameter(#name, help, MCA_BASE_VAR_TYPE_STRING, level, agree, &c->words.name); \
+    c->settings.name = number_of(c->words.name, allowed);
+#define SET_AT_START(name)
+#define SET_AT_FIRST_CALL(name) c->name##_index = make_settable(index);
 
 static int register_parameters(void)
 {
@@ -126,139 +136,14 @@ static int register_parameters(void)
     if (!is_own_release()) {
         return OPAL_ERR_NOT_AVAILABLE;
     }
-    register_int("priority",
-                 "Priority of hetcoll. Below 78 the staging component of a CUDA-aware Open MPI "
-                 "hides it; negative: never used",
-                 OPAL_INFO_LVL_6, &c->priority, 95);
-    register_bool("enable", "false leaves every communicator to the other coll components",
-                  OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_READONLY, &c->enable, true);
-    register_int("verbose",
-                 "1 prints once a communicator who serves MPI_Allreduce, and why a call was staged",
-                 OPAL_INFO_LVL_3, &c->verbose, 0);
-    register_string("fallback",
-                    "Use the other coll components too, for what hetcoll does not serve: auto "
-                    "(where hetcoll is the only one selected), never",
-                    &c->fallback, "auto");
-    register_bytes("small_limit",
-                   "Largest vector, in bytes, that is reduced in host memory in one exchange "
-                   "whatever the memory of the buffers (at most 16384)",
-                   &c->small_limit, 8192);
-    c->chunk_bytes_index = make_settable(register_bytes(
-        "chunk_bytes",
-        "Most bytes in one message of a larger vector (4096 to 67108864); 0 chooses by the "
-        "vector's size. A communicator takes what is set at its first MPI_Allreduce",
-        &c->chunk_bytes, 0));
-    c->algorithm_index = make_settable(register_string(
-        "algorithm",
-        "Algorithm where it can run: auto, recursive_doubling, rabenseifner, ring, one_shot, "
-        "two_shot, leader, tree, hierarchical, host, copy_in, ordered, in_network, "
-        "weighted. A communicator "
-        "takes what is set at its first MPI_Allreduce",
-        &c->algorithm, "auto"));
-    register_bool(
-        "adapt_chunk",
-        "Look for the best chunk of a message in the first calls of a kind, at most 20, where no "
-        "measured table gives it",
-        OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ, &c->adapt_chunk, false);
-    register_string("shares",
-                    "How much of a vector each rank reduces, where ranks have unequal links: off, "
-                    "auto (by the links' rates), or a whole number for each rank, as 3,3,0,2. "
-                    "Ignored with coll_hetcoll_reproducible",
-                    &c->shares, "off");
-    register_bool(
-        "skew",
-        "Look which rank comes later than the others to larger vectors, call after call, and let "
-        "these begin without it. Ignored with coll_hetcoll_reproducible",
-        OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ, &c->skew, false);
-    register_bool(
-        "reproducible",
-        "Add every element in the order of the ranks, so that a sum has the same bits whatever the "
-        "algorithm, the chunks, the number of nodes and the placement; slower on several nodes",
-        OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ, &c->reproducible, false);
-    register_int("fixed_point",
-                 "Add floats and doubles as integers with so many bits behind the point (1 to 60), "
-                 "so that a sum has the same bits whatever the order; 0: as floats. A number that "
-                 "is too large for it is an error",
-                 OPAL_INFO_LVL_5, &c->fixed_point, 0);
-    register_string("aggregators",
-                    "Reduction servers (hetcoll_aggregator) that serve larger vectors: "
-                    "HOST:PORT,.... With several each serves some of the ranks, and a spine above "
-                    "them adds up their sums",
-                    &c->aggregators, "");
-    register_string("aggregator_key",
-                    "File with the key of the aggregators, readable by its owner alone",
-                    &c->aggregator_key, "");
-    register_int("aggregator_window", "Most messages to an aggregator in flight (1 to 64)",
-                 OPAL_INFO_LVL_5, &c->aggregator_window, 8);
-    (void)register_bytes("aggregator_copy",
-                         "Most bytes of the input that a call in place keeps until all ranks have "
-                         "the result from their aggregators; larger vectors go in several parts",
-                         &c->aggregator_copy, 16ul << 20);
-    register_bool(
-        "recognize_ops",
-        "Reduce user-defined operations of half and bfloat16 on the GPU where their function is "
-        "known: those of hetcoll_types.h, Horovod's, and those of coll_hetcoll_user_ops",
-        OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ, &c->recognize_ops, true);
-    register_string("user_ops",
-                    "Further functions of user-defined operations, by their symbols: "
-                    "SYMBOL=TYPE:OP,... with TYPE half or bfloat16 and OP sum, prod, min or max",
-                    &c->user_ops, "");
-    register_bool(
-        "progress_thread",
-        "A thread of hetcoll advances nonblocking and persistent MPI_Allreduce while the program "
-        "computes; needs MPI_THREAD_MULTIPLE and a processor core of its own",
-        OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_READONLY, &c->progress_thread, false);
-    register_string("ipc",
-                    "Map the memory of GPUs of other ranks on the node: auto (where a trial "
-                    "succeeds), never",
-                    &c->ipc, "auto");
-    register_string("node",
-                    "Ranks with different words count as ranks on different nodes, whatever the "
-                    "machine",
-                    &c->node, "");
-    register_string("topology_file",
-                    "Topology to go by instead of what is found: FILE or FILE:GPUS, a file as "
-                    "hetcoll_info --topology --write makes it, of hwloc, or a shipped one by name",
-                    &c->topology_file, "");
-    register_string(
-        "tuning_table",
-        "Measured choices of algorithms: auto (the table made at installation, if there "
-        "is one), none, or a file",
-        &c->tuning_table, "auto");
-    register_string("pointer_cache",
-                    "What is remembered of device buffers: validated (one driver query confirms "
-                    "each use), hooked (no query, needs UCX's memory hooks), off",
-                    &c->pointer_cache, "validated");
-    register_string("pre_sync",
-                    "What a buffer's first use waits for: legacy (work on the legacy default "
-                    "stream), context (all work of the context)",
-                    &c->pre_sync, "legacy");
-    register_string("pml_device",
-                    "Hand device pointers to Open MPI's messages: auto (pml ob1 of a CUDA-aware "
-                    "Open MPI, if a trial succeeds), never, always (if the trial succeeds, which "
-                    "crashes where messages do not take device memory)",
-                    &c->pml_device, "auto");
-    register_string("stage",
-                    "Copy device memory to the host for collectives other than Allreduce: auto "
-                    "(all of them where Open MPI says that it is not CUDA-aware, else reductions), "
-                    "always, never",
-                    &c->stage, "auto");
-    (void)register_bytes("stage_pinned",
-                         "Larger buffers, in bytes, are copied through pageable memory",
-                         &c->stage_pinned, 256ul << 20);
-    register_string("trace",
-                    "Write a line of JSON a call to this file, for hetcoll_info --trace: %r in its "
-                    "name is the rank, %p the process id; without either .RANK is added",
-                    &c->trace, "");
-    (void)register_bytes("max_memory",
-                         "Most bytes of page-locked host memory and device memory that a process "
-                         "holds for hetcoll (at least 262144); 0: no bound",
-                         &c->max_memory, 1ul << 30);
-    (void)register_bytes(
-        "max_mapped",
-        "Most bytes of the memory of other ranks' GPUs that a process keeps mapped "
-        "between calls",
-        &c->max_mapped, 64ul << 30);
+    int index;
+    c->settings = hetcoll_default_settings();
+#define HETCOLL_PARAMETER(kind, name, value, allowed, agree, when, level, help)       \
+    REGISTER_##kind(name, help, OPAL_INFO_LVL_##level, AGREE_##agree, value, allowed) \
+        SET_AT_##when(name)
+    HETCOLL_PARAMETERS
+#undef HETCOLL_PARAMETER
+    mca_coll_hetcoll_register_counters();
     return mca_coll_hetcoll_bring_fallback();
 }
 
@@ -274,35 +159,24 @@ static void report(const char *problem)
     }
 }
 
-static bool is_one_of(const char *value, const char *first, const char *second)
-{
-    return 0 == strcmp(value, first) || 0 == strcmp(value, second);
-}
-
-static bool settings_are_valid(const mca_coll_hetcoll_component_t *c)
+static bool words_are_known(const mca_coll_hetcoll_component_t *c)
 {
     char line[256];
-    if (!is_one_of(c->pre_sync, "legacy", "context")) {
-        snprintf(line, sizeof line,
-                 "coll_hetcoll_pre_sync '%s' is unknown, write legacy or context", c->pre_sync);
-    } else if (!is_one_of(c->pml_device, "auto", "never") && 0 != strcmp(c->pml_device, "always")) {
-        snprintf(line, sizeof line,
-                 "coll_hetcoll_pml_device '%s' is unknown, write auto, never or always",
-                 c->pml_device);
-    } else if (!is_one_of(c->ipc, "auto", "never")) {
-        snprintf(line, sizeof line, "coll_hetcoll_ipc '%s' is unknown, write auto or never",
-                 c->ipc);
-    } else if (!is_one_of(c->stage, "auto", "never") && 0 != strcmp(c->stage, "always")) {
-        snprintf(line, sizeof line,
-                 "coll_hetcoll_stage '%s' is unknown, write auto, always or never", c->stage);
-    } else if (!is_one_of(c->fallback, "auto", "never")) {
-        snprintf(line, sizeof line, "coll_hetcoll_fallback '%s' is unknown, write auto or never",
-                 c->fallback);
-    } else {
-        return true;
+#define CHECK_BOOL(name, ...)
+#define CHECK_INT(name, ...)
+#define CHECK_BYTES(name, ...)
+#define CHECK_TEXT(name, ...)
+#define CHECK_WORD(name, allowed)                                                             \
+    if (0 > c->settings.name) {                                                               \
+        snprintf(line, sizeof line, "coll_hetcoll_" #name " '%s' is unknown, write " allowed, \
+                 c->words.name);                                                              \
+        report(line);                                                                         \
+        return false;                                                                         \
     }
-    report(line);
-    return false;
+#define HETCOLL_PARAMETER(kind, name, value, allowed, ...) CHECK_##kind(name, allowed)
+    HETCOLL_PARAMETERS
+#undef HETCOLL_PARAMETER
+    return true;
 }
 
 static bool is_set_by_program(int index)
@@ -318,10 +192,11 @@ void mca_coll_hetcoll_apply_settings(struct hetcoll_facts *facts)
     char problem[512], line[600];
     bool good = true;
     if (is_set_by_program(c->algorithm_index)) {
-        good = hetcoll_facts_set_algorithm(facts, c->algorithm, problem, sizeof problem);
+        good = hetcoll_facts_set_algorithm(facts, c->settings.algorithm, problem, sizeof problem);
     }
     if (good && is_set_by_program(c->chunk_bytes_index)) {
-        good = hetcoll_facts_set_chunk_bytes(facts, c->chunk_bytes, problem, sizeof problem);
+        good =
+            hetcoll_facts_set_chunk_bytes(facts, c->settings.chunk_bytes, problem, sizeof problem);
     }
     if (!good) {
         snprintf(line, sizeof line, "hetcoll: ignores what the program set: %s", problem);
@@ -335,54 +210,25 @@ static int open_component(void)
     mca_coll_hetcoll_component_t *c = &mca_coll_hetcoll_component;
     c->process = NULL;
     c->stage_mode = HETCOLL_STAGE_UNDECIDED;
-    if (!settings_are_valid(c)) {
+    if (!words_are_known(c)) {
         return OMPI_SUCCESS;
     }
-    if (!c->enable || 0 > c->priority) {
-        if (1 <= c->verbose) {
-            report(c->enable ? "coll_hetcoll_priority is negative" : "coll_hetcoll_enable is 0");
+    if (!c->settings.enable || 0 > c->settings.priority) {
+        if (1 <= c->settings.verbose) {
+            report(c->settings.enable ? "coll_hetcoll_priority is negative"
+                                      : "coll_hetcoll_enable is 0");
         }
         return OMPI_SUCCESS;
     }
-    const struct hetcoll_settings settings = {
-        .pointer_cache = c->pointer_cache,
-        .algorithm = c->algorithm,
-        .node = c->node,
-        .topology_file = c->topology_file,
-        .tuning_table = c->tuning_table,
-        .ipc = 0 == strcmp(c->ipc, "auto"),
-        .collectives = 0 != strcmp(c->stage, "never"),
-        .adapt_chunk = c->adapt_chunk,
-        .shares = c->shares,
-        .skew = c->skew,
-        .reproducible = c->reproducible,
-        .fixed_point = c->fixed_point,
-        .aggregators = c->aggregators,
-        .aggregator_key = c->aggregator_key,
-        .aggregator_window = c->aggregator_window,
-        .aggregator_copy = c->aggregator_copy,
-        .recognize_ops = c->recognize_ops,
-        .user_ops = c->user_ops,
-        .small_limit = c->small_limit,
-        .chunk_bytes = c->chunk_bytes,
-        .sync_context = 0 == strcmp(c->pre_sync, "context"),
-        .priority = c->priority,
-        .local_rank = opal_process_info.my_local_rank,
-        .verbose = c->verbose,
-        .trace = c->trace,
-        .rank = (int)OPAL_PROC_MY_NAME.vpid,
-        .max_memory = c->max_memory,
-        .max_mapped = c->max_mapped,
-        .stage_pinned = c->stage_pinned,
-        .log = mca_coll_hetcoll_log,
-    };
+    c->settings.local_rank = opal_process_info.my_local_rank;
+    c->settings.rank = (int)OPAL_PROC_MY_NAME.vpid;
+    c->settings.log = mca_coll_hetcoll_log;
     char problem[512];
-    c->process = hetcoll_process_create(&settings, problem, sizeof problem);
+    c->process = hetcoll_process_create(&c->settings, problem, sizeof problem);
     if (NULL == c->process) {
         report(problem);
         return OMPI_SUCCESS;
     }
-    mca_coll_hetcoll_register_counters();
     return mca_coll_hetcoll_publish_facts();
 }
 

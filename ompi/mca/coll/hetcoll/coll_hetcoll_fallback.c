@@ -34,7 +34,7 @@ static bool is_wanted(const char *selection)
     if (NULL == selection || '\0' == selection[0] || '^' == selection[0]) {
         return false; /* the others are there already */
     }
-    return 0 != strcmp(mca_coll_hetcoll_component.fallback, "never") &&
+    return HETCOLL_FALLBACK_NEVER != mca_coll_hetcoll_component.settings.fallback &&
            selects_only_hetcoll(selection);
 }
 

@@ -146,6 +146,6 @@ mca_coll_base_module_t *mca_coll_hetcoll_comm_query(struct ompi_communicator_t *
     HETCOLL_SLOTS(HETCOLL_OFFER)
 #undef HETCOLL_OFFER
     mca_coll_hetcoll_staged_offer(module);
-    *priority = mca_coll_hetcoll_component.priority;
+    *priority = mca_coll_hetcoll_component.settings.priority;
     return &module->super;
 }

@@ -77,12 +77,9 @@ void mca_coll_hetcoll_fill_p2p(struct hetcoll_p2p *p2p, struct ompi_communicator
  * has to say so (coll_hetcoll_pml_device always). */
 bool mca_coll_hetcoll_pml_claims_device(void)
 {
-    const char *setting = mca_coll_hetcoll_component.pml_device;
-    if (0 == strcmp(setting, "never")) {
-        return false;
-    }
-    if (0 == strcmp(setting, "always")) {
-        return true;
+    const int setting = mca_coll_hetcoll_component.settings.pml_device;
+    if (HETCOLL_PML_DEVICE_AUTO != setting) {
+        return HETCOLL_PML_DEVICE_ALWAYS == setting;
     }
     const char *pml = mca_pml_base_selected_component.pmlm_version.mca_component_name;
     return 0 == strcmp(pml, "ob1") && NULL != MPIX_Query_cuda_support &&

@@ -109,7 +109,7 @@ static void *help(void *unused)
 /* Requires `arriving`. */
 static void start_helper(void)
 {
-    if (!mca_coll_hetcoll_component.progress_thread) {
+    if (!mca_coll_hetcoll_component.settings.progress_thread) {
         return;
     }
     const char *obstacle = NULL;

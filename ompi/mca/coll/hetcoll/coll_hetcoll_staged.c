@@ -224,15 +224,15 @@ extern int MPIX_Query_cuda_support(void) __attribute__((weak));
 
 static enum hetcoll_stage_mode stage_mode(void)
 {
-    const char *setting = mca_coll_hetcoll_component.stage;
+    const int setting = mca_coll_hetcoll_component.settings.stage;
     struct hetcoll_facts facts;
     hetcoll_process_facts(mca_coll_hetcoll_component.process, &facts);
-    if (0 == facts.may_have_gpu || 0 == strcmp(setting, "never")) {
+    if (0 == facts.may_have_gpu || HETCOLL_STAGE_NEVER == setting) {
         return HETCOLL_STAGE_NOTHING;
     }
     const bool cuda_aware = NULL != MPIX_Query_cuda_support && 0 != MPIX_Query_cuda_support();
-    return cuda_aware && 0 == strcmp(setting, "auto") ? HETCOLL_STAGE_REDUCTIONS
-                                                      : HETCOLL_STAGE_ALL;
+    return cuda_aware && HETCOLL_STAGE_AUTO == setting ? HETCOLL_STAGE_REDUCTIONS
+                                                       : HETCOLL_STAGE_ALL;
 }
 
 void mca_coll_hetcoll_staged_offer(mca_coll_hetcoll_module_t *module)

@@ -70,7 +70,7 @@ static void explain(const struct hetcoll_staged_call *call)
     static bool explained = false;
     char line[256];
     const int level = explained ? 2 : 1;
-    if (0 != call->rank || level > mca_coll_hetcoll_component.verbose) {
+    if (0 != call->rank || level > mca_coll_hetcoll_component.settings.verbose) {
         return;
     }
     explained = true;
@@ -78,7 +78,7 @@ static void explain(const struct hetcoll_staged_call *call)
     if (HETCOLL_STAGE_REDUCTIONS == mca_coll_hetcoll_component.stage_mode) {
         reason = call->reduces ? "Open MPI reduces on the host"
                                : "not all of Open MPI's CUDA support takes this kind of memory";
-    } else if (0 == strcmp(mca_coll_hetcoll_component.stage, "always")) {
+    } else if (HETCOLL_STAGE_ALWAYS == mca_coll_hetcoll_component.settings.stage) {
         reason = "coll_hetcoll_stage is always";
     }
     snprintf(line, sizeof line,

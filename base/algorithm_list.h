@@ -1,0 +1,72 @@
+/* hetcoll's algorithms, one row each. Whatever knows all of them is made from this list: the enum,
+ * names, help texts, counters, what can run where, the model and the schedules. Plain C, because
+ * counters and parameters are; columns that C code does not use are C++ of the layers above.
+ *
+ *   constant     HETCOLL_CALLS_constant and HETCOLL_NS_constant are its counters
+ *   enumerator   of enum class Algorithm
+ *   name         in parameters, tuning tables and reports
+ *   counter      calls_counter and time_counter are its counters for users
+ *   form, needs, sizes, traits
+ *                what runs and where: enums of tuning/algorithms.h
+ *   model        what it costs: an object of tuning/model.cc
+ *   help         completes "MPI_Allreduce calls ..."
+ *
+ * A row of the form kTeam brings enumerator##OfTeam, a TeamAlgorithm (schedule/rounds.h), and needs
+ * nothing else: kRoundsModel<enumerator##OfTeam> is a model for any of them. A new row goes last:
+ * the order decides between algorithms of equal predictions, and processes tell each other numbers.
+ */
+#ifndef HETCOLL_BASE_ALGORITHM_LIST_H
+#define HETCOLL_BASE_ALGORITHM_LIST_H
+
+/* clang-format off */
+#define HETCOLL_ALGORITHMS(X)                                                                      \
+    X(RECURSIVE_DOUBLING, kRecursiveDoubling, recursive_doubling, recursive_doubling,              \
+      kTeam, kMessages, kLarge, kBetweenNodes | kWholeVectors, kRecursiveDoublingModel,            \
+      "done by recursive doubling")                                                                \
+    X(RABENSEIFNER, kRabenseifner, rabenseifner, rabenseifner,                                     \
+      kTeam, kMessages, kLarge, kBetweenNodes, kRabenseifnerModel,                                 \
+      "done by Rabenseifner's algorithm")                                                          \
+    X(RING, kRing, ring, ring,                                                                     \
+      kTeam, kMessages, kLarge, kBetweenNodes | kInLine, kRingModel,                               \
+      "done by the ring algorithm")                                                                \
+    X(ONE_SHOT, kOneShot, one_shot, one_shot,                                                      \
+      kKernel, kOneNode, kAnySize, kLeftFold | kOwnResult, kOneShotModel,                          \
+      "in which every rank's kernel read all inputs")                                              \
+    X(TWO_SHOT, kTwoShot, two_shot, two_shot,                                                      \
+      kKernel, kOneNode, kAnySize, kLeftFold, kTwoShotModel,                                       \
+      "in which every rank's kernel reduced a share for all")                                      \
+    X(LEADER, kLeader, leader, leader,                                                             \
+      kKernel, kOneNode, kAnySize, kLeftFold, kLeaderModel,                                        \
+      "in which one rank's kernel reduced for all")                                                \
+    X(TREE, kTree, tree, tree,                                                                     \
+      kSteps, kTrees, kLarge, kPlain, kTreeModel,                                                  \
+      "done by packed trees")                                                                      \
+    X(HIERARCHICAL, kHierarchical, hierarchical, hierarchical,                                     \
+      kSteps, kGroups, kLarge, kPlain, kHierarchicalModel,                                         \
+      "done on the nodes, between them, and on the nodes")                                         \
+    X(SMALL, kHost, host, small,                                                                   \
+      kProcessors, kMessages, kSmall, kLeftFold, kHostModel,                                       \
+      "reduced by the processors")                                                                 \
+    X(COPY_IN, kCopyIn, copy_in, copy_in,                                                          \
+      kKernel, kOneNode, kSmall, kLeftFold | kOwnResult, kCopyInModel,                             \
+      "through memory that all ranks map")                                                         \
+    X(ORDERED, kOrdered, ordered, ordered,                                                         \
+      kSteps, kMessages, kAnySize, kLeftFold | kInLine | kWhenAsked, kOrderedModel,                \
+      "summed in the order of the ranks, along their chain")                                       \
+    X(IN_NETWORK, kInNetwork, in_network, in_network,                                              \
+      kServers, kAggregators, kLarge, kPlain, kInNetworkModel,                                     \
+      "reduced by aggregators")                                                                    \
+    X(WEIGHTED, kWeighted, weighted, weighted,                                                     \
+      kSteps, kShares, kLarge, kPlain, kWeightedModel,                                             \
+      "in which each rank reduced a share by the rate of its links")
+/* clang-format on */
+
+/* `yes` in a row of the form kTeam, else `no`. */
+#define HETCOLL_IF_TEAM(form, yes, no) HETCOLL_IF_##form(yes, no)
+#define HETCOLL_IF_kTeam(yes, no) yes
+#define HETCOLL_IF_kSteps(yes, no) no
+#define HETCOLL_IF_kKernel(yes, no) no
+#define HETCOLL_IF_kProcessors(yes, no) no
+#define HETCOLL_IF_kServers(yes, no) no
+
+#endif

@@ -1,0 +1,19 @@
+// What a hostile driver does beyond what kind ones do, by groups: EMU_HOSTILE. README.md has the
+// behaviours and who says that a driver may.
+#pragma once
+
+namespace hetcoll::emulated_gpu {
+
+enum class Hostility {
+    kWaits,    // calls that may wait for the device do
+    kHandles,  // handles come back at once, and dead ones end the program
+    kContexts, // so do contexts and what ended with one; the id of a primary one stays over resets
+    kErrors,   // an error that ruins a context is the answer of nearly every later call
+    kLimits,   // eight peers, one importing context a device, gaps in NVLinks' numbers
+    kLate,     // work begins and ends as late as it may
+    kCount
+};
+
+[[nodiscard]] bool is_hostile(Hostility in);
+
+} // namespace hetcoll::emulated_gpu

@@ -1,0 +1,50 @@
+#include "emulated_gpu/sticky_errors.h"
+
+#include "emulated_gpu/contexts.h"
+#include "emulated_gpu/hostility.h"
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+
+namespace hetcoll::emulated_gpu {
+namespace {
+
+// What a program needs to leave or end a ruined context, and what concerns none.
+constexpr std::string_view kSpared[] = {
+    "cuInit",          "cuDriverGetVersion", "cuGetProcAddress", "cuGetExportTable",
+    "cuCtxCreate",     "cuCtxDestroy",       "cuCtxPushCurrent", "cuCtxPopCurrent",
+    "cuCtxSetCurrent", "cuCtxGetCurrent"};
+
+bool is_spared(std::string_view call)
+{
+    return call.starts_with("cuDevice") ||
+           std::find(std::begin(kSpared), std::end(kSpared), call) != std::end(kSpared);
+}
+
+} // namespace
+
+void note_sticky_error(CUresult injected)
+{
+    const bool sticks =
+        injected == CUDA_ERROR_ILLEGAL_ADDRESS || injected == CUDA_ERROR_LAUNCH_FAILED;
+    if (Context *context = current_context();
+        sticks && context != nullptr && is_hostile(Hostility::kErrors)) {
+        context->sticky_error.store(injected);
+    }
+}
+
+CUresult answer_of_ruined_context(const char *call)
+{
+    if (!is_hostile(Hostility::kErrors)) {
+        return CUDA_SUCCESS;
+    }
+    const Context *context = current_context();
+    if (context == nullptr || !context->alive.load(std::memory_order_acquire)) {
+        return CUDA_SUCCESS;
+    }
+    const int error = context->sticky_error.load();
+    return error == CUDA_SUCCESS || is_spared(call) ? CUDA_SUCCESS : static_cast<CUresult>(error);
+}
+
+} // namespace hetcoll::emulated_gpu

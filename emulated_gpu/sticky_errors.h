@@ -1,0 +1,16 @@
+// Errors that ruin a context, from a hostile driver: nearly every call that is made with the
+// context current answers them.
+#pragma once
+
+#include <cuda.h>
+
+namespace hetcoll::emulated_gpu {
+
+// An injected error of that kind ruins the current context too: 700 and 719.
+void note_sticky_error(CUresult injected);
+
+// What this entry point answers because of an error that the current context had: CUDA_SUCCESS if
+// there was none, or the call ends the context or has nothing to do with it.
+[[nodiscard]] CUresult answer_of_ruined_context(const char *call);
+
+} // namespace hetcoll::emulated_gpu

@@ -1,0 +1,79 @@
+// The many-input reduction on a CPU that runs a whole launch as one lane: the same fold, a piece of
+// the vector at a time, in loops that compilers vectorise. Include it before reduce.cu, whose
+// kernels then call it; with several lanes it is the GPU's own code.
+#pragma once
+
+#include "cuda_kernels/reduce.cuh"
+
+#include <algorithm>
+
+namespace hetcoll {
+
+// The fold of `count` elements of every input, from byte `at` on.
+template <class Op, class T>
+HETCOLL_HD void fold_piece(T *piece, const ReduceInputs &inputs, std::size_t at, std::size_t count)
+{
+    const auto *const first = static_cast<const unsigned char *>(inputs.input[0]) + at;
+    std::memcpy(static_cast<void *>(piece), first, count * sizeof(T));
+    for (int k = 1; k < input_count(inputs); ++k) {
+        const auto *const term = static_cast<const unsigned char *>(inputs.input[k]) + at;
+        for (std::size_t i = 0; i < count; ++i) {
+            T right; // at any address
+            std::memcpy(&right, term + i * sizeof(T), sizeof right);
+            piece[i] = combine<Op>(piece[i], right);
+        }
+    }
+}
+
+template <class Op, class T>
+void fold_piece_baseline(T *piece, const ReduceInputs &inputs, std::size_t at, std::size_t count)
+{
+    fold_piece<Op>(piece, inputs, at, count);
+}
+
+#if defined(__x86_64__)
+template <class Op, class T> [[gnu::target("avx2")]] void
+fold_piece_avx2(T *piece, const ReduceInputs &inputs, std::size_t at, std::size_t count)
+{
+    fold_piece<Op>(piece, inputs, at, count);
+}
+inline bool use_avx2()
+{
+    static const bool has = __builtin_cpu_supports("avx2");
+    return has;
+}
+#else
+template <class Op, class T>
+void fold_piece_avx2(T *piece, const ReduceInputs &inputs, std::size_t at, std::size_t count)
+{
+    fold_piece<Op>(piece, inputs, at, count);
+}
+inline bool use_avx2() { return false; }
+#endif
+
+// More specialised than the template of reduce.cuh for any inputs and outputs.
+template <class Op, class T> void reduce_lane(const ReduceOutputs &outputs,
+                                              const ReduceInputs &inputs, std::size_t count,
+                                              std::size_t lane, std::size_t lanes)
+{
+    if (lanes != 1) {
+        reduce_lane<Op, T, ReduceOutputs, ReduceInputs>(outputs, inputs, count, lane, lanes);
+        return;
+    }
+    constexpr std::size_t kPiece = 4096 / sizeof(T);
+    T piece[kPiece];
+    for (std::size_t first = 0; first < count; first += kPiece) {
+        const std::size_t now = std::min(kPiece, count - first);
+        if (use_avx2()) {
+            fold_piece_avx2<Op>(piece, inputs, first * sizeof(T), now);
+        } else {
+            fold_piece_baseline<Op>(piece, inputs, first * sizeof(T), now);
+        }
+        for (int k = 0; k < output_count(outputs); ++k) {
+            auto *const to = static_cast<unsigned char *>(outputs.output[k]) + first * sizeof(T);
+            std::memcpy(to, piece, now * sizeof(T));
+        }
+    }
+}
+
+} // namespace hetcoll

@@ -1,0 +1,193 @@
+// One MPI_Allreduce from agreement to close, in the order in which it happens.
+#include "engine/call/ways.h"
+
+namespace hetcoll {
+namespace {
+
+// The first call that could use aggregators joins them.
+bool should_join(const Call &call)
+{
+    return call.engine.aggregation().is_untried() && call.made->kind >= 0 &&
+           call.made->user_op == 0 && !call.in_order && call.bytes > call.engine.small_limit();
+}
+
+bool has_joined(Call &call)
+{
+    Aggregation &aggregators = call.engine.aggregation();
+    switch (aggregators.step()) {
+    case Progress::kPending: return false;
+    case Progress::kFailed: call.lose_network(aggregators.code()); return false;
+    case Progress::kDone: return true;
+    }
+    return false;
+}
+
+// What a rank that does not know a user-defined op does in its first meeting, all ranks do.
+bool is_small_user_op(const Call &call)
+{
+    return call.made->user_op != 0 && call.is_small() && !call.engine.should_find_peers() &&
+           !call.engine.chooser().forces_small_kernel();
+}
+
+Choice choose(Call &call, Means means)
+{
+    return call.engine.chooser().choose(*call.made, call.bytes, means);
+}
+
+// A rank whose result goes to host memory takes part in a mixed call with host kernels.
+void prepare_mixed(Call &call)
+{
+    if (on_device(call.buffers.recv)) {
+        return;
+    }
+    auto bounce = call.process().store().borrow_host();
+    if (bounce.ok()) {
+        call.host = std::move(*bounce);
+    } else {
+        call.flags |= kMustStage;
+    }
+}
+
+// Open MPI's own allreduce, if all memory is on the host.
+int previous(Call &call)
+{
+    call.report.serve(HETCOLL_CALLS_PREVIOUS);
+    return call.made->host_allreduce(call.made->context, call.made->send, call.made->recv);
+}
+
+// The result to where the application wants it.
+void start_copy_out(Call &call)
+{
+    const MappedCall::Copy copy =
+        call.mapped ? call.engine.mapped().copy_out() : MappedCall::Copy{};
+    if (copy.to != nullptr) {
+        call.start_copy(copy.to, copy.from, call.bytes, call.buffers.recv);
+    }
+}
+
+// The way that was chosen, once all ranks agree on it.
+Task<int> run_chosen(Call &call, const Choice &choice, LateRanks *late)
+{
+    if (choice.algorithm == Algorithm::kHost) {
+        co_return co_await small(call);
+    }
+    bring_input(call);
+    co_await call.copied();
+    if (choice.algorithm == Algorithm::kInNetwork) {
+        co_return co_await in_network(call, choice);
+    }
+    call.report.serve(choice.algorithm);
+    const Timed timed = start(call, choice, late);
+    co_await ran(call);
+    const Flags closed = co_await close(call, timed);
+    if (any(closed, kFailed)) {
+        co_return call.fail_together(closed);
+    }
+    start_copy_out(call);
+    co_await call.copied();
+    co_return call.result();
+}
+
+// Some ranks have device memory and some have host memory. The latter make ready, and all agree
+// once more.
+Task<int> mixed(Call &call)
+{
+    const Choice choice = choose(call, {.aggregators = true});
+    if (choice.algorithm == Algorithm::kHost) {
+        co_return co_await small(call);
+    }
+    prepare_mixed(call);
+    const Flags all = co_await call.agree();
+    call.report.record.memory |= all;
+    if (any(all, kErrors)) {
+        co_return call.fail_together(all);
+    }
+    if (any(all, kMustStage)) {
+        co_return co_await staged(call, all);
+    }
+    co_return co_await run_chosen(call, choice, nullptr);
+}
+
+// All ranks have device memory and know whose GPUs reach each other.
+Task<int> on_devices(Call &call, Choice choice, Flags all, LateRanks &late)
+{
+    const bool maps = call.engine.chooser().uses_mapping(choice);
+    if (maps && any(all, kNoMapping)) {
+        choice = choose(call, {});
+    } else if (maps) {
+        Status problem;
+        co_await map(call, choice, problem);
+        if (any(all, kNewBuffers)) {
+            co_await agree_on_mapping(call, problem, &late);
+        }
+        note_mapped(call, std::move(problem));
+        choice = call.mapped ? choice : choose(call, {});
+    }
+    co_return co_await run_chosen(call, choice, &late);
+}
+
+} // namespace
+
+Task<int> allreduce(Call &call)
+{
+    Engine &engine = call.engine;
+    co_await make_ready(call);
+    if (should_join(call)) {
+        engine.aggregation().start(engine.messages(), call.made->tag);
+        co_await until([&call] { return has_joined(call); });
+    }
+    if (engine.p2p().size == 1 && call.made->dense != 0) {
+        co_return co_await alone(call);
+    }
+    if (call.made->kind < 0 && call.made->user_op == 0) {
+        co_return co_await staged(call, Flags{});
+    }
+    for (;;) { // once more when the ranks have found their peers: with a choice that knows them
+        if (is_small_user_op(call)) {
+            co_return co_await small(call);
+        }
+        const bool reduces = call.made->kind >= 0; // else this rank does not know the op
+        const Choice choice =
+            reduces ? choose(call, {.mapped = true, .aggregators = true}) : Choice{};
+        if (reduces && choice.algorithm == Algorithm::kHost && !engine.should_find_peers()) {
+            co_return co_await small(call);
+        }
+        Published published(engine);
+        if (reduces) {
+            co_await publish(call, choice, published);
+        }
+
+        LateRanks late(call, choice, published);
+        call.start_agreement();
+        const Flags all = co_await late.all_met();
+        if (late.stop(all)) {
+            co_await until([&late] { return late.stopped(); });
+        }
+        call.report.record.memory |= all;
+        if (any(all, kErrors)) {
+            co_return call.fail_together(all);
+        }
+        if (!any(all, kDeviceMemory) && call.is_small() && !any(all, kUnknownOp)) {
+            co_return co_await small(call);
+        }
+        if (!any(all, kDeviceMemory) && !runs_on_host(call, all)) {
+            co_return previous(call);
+        }
+        if (!any(all, kDeviceMemory) || any(all, kUnknownOp | kMustStage)) {
+            co_return co_await staged(call, all);
+        }
+        if (any(all, kHostMemory)) {
+            co_return co_await mixed(call);
+        }
+        if (any(all, kNewDevice)) {
+            engine.find_peers_anew();
+        }
+        if (engine.peers().known()) {
+            co_return co_await on_devices(call, choice, all, late);
+        }
+        start_finding_peers(call);
+        co_await until([&call] { return peers_are_known(call); });
+    }
+}
+
+} // namespace hetcoll

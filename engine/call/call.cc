@@ -1,0 +1,136 @@
+#include "engine/call/call.h"
+
+#include "base/lost.h"
+
+namespace hetcoll {
+
+Published::~Published()
+{
+    if (planned) {
+        engine.mapped().release();
+    }
+}
+
+bool Buffers::two_contexts() const noexcept
+{
+    return on_device(send) && on_device(recv) &&
+           (send.device != recv.device || send.context != recv.context);
+}
+
+bool Buffers::is_foreign() const noexcept
+{
+    return !in_place() && (on_device(send) != on_device(recv) || two_contexts());
+}
+
+void Call::rewind() noexcept
+{
+    flags = {};
+    failure = {};
+    ended.reset();
+    buffers.input_copied = copying = kernel_runs = mapped = executor_runs = false;
+}
+
+bool Call::is_small() const noexcept
+{
+    return bytes <= engine.small_limit() && (!in_order || engine.chooser().meets_in_order());
+}
+
+void Call::note(Status status) noexcept
+{
+    if (!status.ok() && failure.ok()) {
+        failure = std::move(status);
+    }
+}
+
+void Call::start_copy(void *to, const void *from, std::size_t count, const PointerInfo &info)
+{
+    if (device != nullptr && device->start_copy(to, from, count).ok()) {
+        copying = true;
+    } else {
+        note(process().store().copy_blocking(to, from, count, info));
+    }
+}
+
+namespace {
+
+// Whether what `runs` stands for is over; a failure of its is noted.
+bool is_over(Call &call, bool &runs, Result<bool> (DeviceBounce::*done)())
+{
+    if (!runs) {
+        return true;
+    }
+    Result<bool> over = (*call.device.*done)();
+    if (over.ok() && !*over) {
+        return false;
+    }
+    runs = false;
+    call.note(over.ok() ? Status() : over.take_status());
+    return true;
+}
+
+} // namespace
+
+bool Call::copy_is_over() { return is_over(*this, copying, &DeviceBounce::copy_done); }
+bool Call::kernel_is_over() { return is_over(*this, kernel_runs, &DeviceBounce::kernel_done); }
+
+Flags Call::to_tell() const noexcept { return failure.ok() ? flags : flags | kFailed; }
+
+void Call::start_agreement() noexcept
+{
+    process().counters().count(HETCOLL_AGREEMENTS);
+    meeting.start(engine.group(), engine.messages(), made->tag, to_tell());
+}
+
+void Call::start_agreement(std::span<const std::uint64_t> numbers, ReduceOp op, Flags told) noexcept
+{
+    process().counters().count(HETCOLL_AGREEMENTS);
+    meeting.start(engine.group(), engine.messages(), made->tag, numbers, op, told);
+}
+
+bool Call::met() noexcept
+{
+    switch (meeting.step()) {
+    case Progress::kPending: return false;
+    case Progress::kFailed: lose_network(meeting.code()); return false;
+    case Progress::kDone: return true;
+    }
+    return false;
+}
+
+int Call::result() { return failure.ok() ? HETCOLL_SUCCESS : fail(); }
+
+int Call::fail()
+{
+    log(process().log(), 0, "hetcoll: %s failed, the receive buffer is undefined: %s",
+        mpi_name(made->collective),
+        failure.ok() ? "a driver call failed on another rank, which says more"
+                     : failure.message().c_str());
+    const bool memory = !failure.ok() && failure.code() == Errc::kNoMemory;
+    return memory ? HETCOLL_ERROR_NO_MEMORY : HETCOLL_ERROR_DEVICE;
+}
+
+int Call::fail_together(Flags all)
+{
+    if (!any(all, kFailed)) {
+        return HETCOLL_ERROR_RANGE;
+    }
+    engine.forget_peers();
+    return fail();
+}
+
+void Call::lose_network(int code) noexcept
+{
+    leave_context();
+    lose(std::move(device));
+    engine.abandon_messages();
+    end(code);
+}
+
+void Call::leave_context() noexcept
+{
+    if (device != nullptr) {
+        device->leave();
+    }
+}
+
+} // namespace hetcoll

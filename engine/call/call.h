@@ -1,0 +1,173 @@
+// What a rank knows of one call, and what every way to serve it does: copies, meetings, ends. The
+// ways are coroutines (engine/call/ways.h), each with a state of its own.
+#pragma once
+
+#include "engine/call/report.h"
+#include "engine/call/task.h"
+#include "engine/communicator/engine.h"
+#include "engine/meeting/flags.h"
+#include "engine/meeting/meeting.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+namespace hetcoll {
+
+// Some rank's driver failed, or has a number that has no fixed point: so all ranks fail.
+inline constexpr Flags kErrors = kFailed | kOutOfRange;
+
+[[nodiscard]] inline bool on_device(const PointerInfo &info) noexcept
+{
+    return info.kind != MemoryKind::kHost;
+}
+
+// Where the vectors of a call lie.
+struct Buffers {
+    const void *in = nullptr; // what the schedule reads and writes
+    void *out = nullptr;
+    PointerInfo send, recv;    // of these two
+    bool input_copied = false; // to `out`, which the schedule then reads
+
+    [[nodiscard]] bool in_place() const noexcept { return in == out; }
+    // The schedule writes where it reads.
+    [[nodiscard]] bool overwrites_input() const noexcept { return in_place() || input_copied; }
+    [[nodiscard]] bool any_device() const noexcept { return on_device(send) || on_device(recv); }
+    // The one that this rank works with.
+    [[nodiscard]] const PointerInfo &device() const noexcept
+    {
+        return on_device(recv) ? recv : send;
+    }
+    // A send buffer in another context than the one in which this rank works: nothing there is
+    // ordered after the work that wrote it.
+    [[nodiscard]] bool two_contexts() const noexcept;
+    // Input and result are not in one kind of memory and context.
+    [[nodiscard]] bool is_foreign() const noexcept;
+};
+
+struct Call {
+    // Both outlive it. A persistent call keeps what it has found out about its buffers.
+    Call(Engine &its_engine, const hetcoll_call &given, bool is_persistent) noexcept
+        : engine(its_engine), made(&given), persistent(is_persistent), report(its_engine)
+    {
+    }
+
+    // Before a persistent call runs again.
+    void rewind() noexcept;
+
+    [[nodiscard]] Process &process() const noexcept { return engine.process(); }
+    [[nodiscard]] ReduceOp op() const noexcept { return static_cast<ReduceOp>(made->op); }
+    [[nodiscard]] ElementKind kind() const noexcept { return static_cast<ElementKind>(made->kind); }
+    [[nodiscard]] bool is_collective() const noexcept
+    {
+        return made->collective != HETCOLL_ALLREDUCE;
+    }
+    // Reduced in a meeting. The same on ranks that know a user-defined op and on others.
+    [[nodiscard]] bool is_small() const noexcept;
+    [[nodiscard]] Bounce &bounce() const noexcept
+    {
+        return host != nullptr ? static_cast<Bounce &>(*host) : *device;
+    }
+
+    // Keeps the first failure of this rank.
+    void note(Status status) noexcept;
+    // Copies in the bounce's context, or blocking where there is no bounce. co_await copied().
+    void start_copy(void *to, const void *from, std::size_t bytes, const PointerInfo &info);
+    [[nodiscard]] bool copy_is_over();
+    [[nodiscard]] bool kernel_is_over();
+    [[nodiscard]] auto copied() noexcept
+    {
+        return until([this] { return copy_is_over(); });
+    }
+    [[nodiscard]] auto kernel_done() noexcept
+    {
+        return until([this] { return kernel_is_over(); });
+    }
+
+    // What this rank says in a meeting.
+    [[nodiscard]] Flags to_tell() const noexcept;
+    void start_agreement() noexcept;
+    // With numbers of which all learn the least or the largest, and other flags.
+    void start_agreement(std::span<const std::uint64_t> numbers, ReduceOp op, Flags told) noexcept;
+    // False, too, when the network has failed: then the call has ended.
+    [[nodiscard]] bool met() noexcept;
+    // co_await: what any rank has said in the meeting that was started.
+    [[nodiscard]] auto all_met() noexcept
+    {
+        return until([this] { return met(); }, [this] { return meeting.flags(); });
+    }
+    [[nodiscard]] auto agree() noexcept
+    {
+        start_agreement();
+        return all_met();
+    }
+
+    // The result of a way that has done all it can: success, or this rank's own failure.
+    [[nodiscard]] int result();
+    [[nodiscard]] int fail();
+    // Some rank has said in a meeting that it failed: so all ranks do.
+    [[nodiscard]] int fail_together(Flags all);
+    // The call ends where it waits, without the rest of its way.
+    void end(int code) noexcept { ended = code; }
+    // In a meeting: a message may still arrive in memory of ours.
+    void lose_network(int code) noexcept;
+    // Others run next: they find the context that they left.
+    void leave_context() noexcept;
+
+    Engine &engine;
+    const hetcoll_call *made; // for fixed point another one than was given
+    const bool persistent;
+    Frames frames;
+
+    Buffers buffers;
+    std::size_t bytes = 0; // of the vector, if hetcoll reduces it or may do so on other ranks
+    bool in_order = false; // elements are summed in the order of the ranks
+    Flags flags{};         // what this rank knows of itself, but for failures
+    Status failure;        // the first
+    std::optional<Flags> classified; // a persistent call's flags, once its buffers are known
+    std::optional<int> ended;
+
+    std::unique_ptr<DeviceBounce> device;
+    std::unique_ptr<HostBounce> host;
+    bool copying = false;
+    bool kernel_runs = false;
+    bool mapped = false;        // peers' memory is read or written in this call
+    bool executor_runs = false; // a schedule does
+    Meeting meeting;
+    CallReport report;
+};
+
+// Buffers that peers may read and write, from a call's agreement to its end.
+struct Published {
+    explicit Published(Engine &its_engine) noexcept : engine(its_engine) {}
+    ~Published();
+    Published(const Published &) = delete;
+    Published &operator=(const Published &) = delete;
+
+    Engine &engine;
+    bool planned = false;   // memory stands for the vectors
+    bool announced = false; // and peers can see it
+};
+// Memory that goes back to the process's store by itself.
+struct GiveBack {
+    Store *store = nullptr;
+    template <class Memory> void operator()(Memory *memory) const noexcept
+    {
+        store->give_back(std::unique_ptr<Memory>(memory));
+    }
+};
+template <class Memory> using Loan = std::unique_ptr<Memory, GiveBack>;
+// Nothing where it could not be borrowed, and why.
+template <class Memory>
+[[nodiscard]] Loan<Memory> loan(Call &call, Result<std::unique_ptr<Memory>> borrowed, Status &why)
+{
+    if (!borrowed.ok()) {
+        why = borrowed.take_status();
+        return {};
+    }
+    return Loan<Memory>(borrowed->release(), GiveBack{&call.process().store()});
+}
+
+} // namespace hetcoll

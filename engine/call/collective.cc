@@ -1,0 +1,177 @@
+// Broadcast, reduce, allgather and reduce-scatter of device memory: the halves of an allreduce, by
+// the same agreement, mapping and executor. Only where all ranks have device memory: else all
+// decline.
+#include "engine/call/ways.h"
+
+namespace hetcoll {
+namespace {
+
+std::size_t share_bytes(const Call &call) noexcept
+{
+    return call.bytes / static_cast<std::size_t>(call.engine.p2p().size);
+}
+
+std::size_t own_offset(const Call &call) noexcept
+{
+    return share_bytes(call) * static_cast<std::size_t>(call.engine.p2p().rank);
+}
+
+// A reduction writes sums on its way into a whole vector, which only the root of a reduce has.
+bool has_whole_vector(const hetcoll_call &made) noexcept
+{
+    switch (static_cast<hetcoll_collective>(made.collective)) {
+    case HETCOLL_ALLREDUCE:
+    case HETCOLL_BCAST:
+    case HETCOLL_ALLGATHER: return true;
+    case HETCOLL_REDUCE: return made.recv != nullptr;
+    case HETCOLL_REDUCE_SCATTER: return false;
+    }
+    return true;
+}
+
+// Which vectors the schedule works on. An allgather and a broadcast work in place. Memory for a
+// whole result if the call has none.
+Loan<Scratch> place_vectors(Call &call)
+{
+    const hetcoll_call &made = *call.made;
+    Buffers &buffers = call.buffers;
+    if (call.device == nullptr || any(call.flags, kMustStage)) {
+        return {};
+    }
+    if (made.collective == HETCOLL_BCAST || made.collective == HETCOLL_ALLGATHER) {
+        buffers.in = made.recv;
+        buffers.send = buffers.recv;
+    }
+    if (has_whole_vector(made)) {
+        return {};
+    }
+    Status problem;
+    Loan<Scratch> scratch = loan(
+        call, call.process().store().borrow_scratch(call.device->device(), call.bytes), problem);
+    if (scratch != nullptr) {
+        buffers.out = scratch->data();
+        Result<PointerInfo> found = call.process().pointers().find(buffers.out);
+        if (found.ok()) {
+            buffers.recv = *found;
+        } else {
+            problem = found.take_status();
+        }
+    }
+    if (!problem.ok()) {
+        must_stage(call, problem);
+    }
+    return scratch;
+}
+
+// Where this rank's buffers are. A rank that cannot take part, one with holes in its datatype too,
+// says so in the agreement.
+void look(Call &call)
+{
+    const hetcoll_call &made = *call.made;
+    Buffers &buffers = call.buffers;
+    buffers.in = made.send;
+    buffers.out = made.recv;
+    call.bytes = made.count * element_bytes(call.kind());
+    PointerInfo first, second;
+    find(call, made.send, first);
+    second = first;
+    if (made.recv != nullptr && made.recv != made.send) {
+        find(call, made.recv, second);
+    }
+    if (!call.failure.ok()) {
+        call.flags = kFailed;
+        return;
+    }
+    if (made.dense == 0 || !on_device(first) || !on_device(second) ||
+        first.device != second.device || first.context != second.context) {
+        call.flags = kHostMemory;
+        return;
+    }
+    call.flags = kDeviceMemory;
+    buffers.send = first;
+    buffers.recv = second;
+    wait_for_contexts(call);
+}
+
+// This rank's share of an allgather to its place.
+void place_own_share(Call &call)
+{
+    const hetcoll_call &made = *call.made;
+    if (call.failure.ok() && call.flags == kDeviceMemory && made.collective == HETCOLL_ALLGATHER &&
+        made.send != made.recv) {
+        call.start_copy(static_cast<std::byte *>(made.recv) + own_offset(call), made.send,
+                        share_bytes(call), call.buffers.recv);
+    }
+}
+
+// The share of a reduce-scatter to where the caller wants it; another result if peers wrote it
+// somewhere else. `scratch`: the call has no whole vector.
+void start_copy_out(Call &call, bool scratch)
+{
+    const MappedCall::Copy copy =
+        call.mapped ? call.engine.mapped().copy_out() : MappedCall::Copy{};
+    const Buffers &buffers = call.buffers;
+    const void *const result = copy.from != nullptr ? copy.from : buffers.out;
+    if (call.made->collective == HETCOLL_REDUCE_SCATTER) {
+        call.start_copy(call.made->recv, static_cast<const std::byte *>(result) + own_offset(call),
+                        share_bytes(call), buffers.recv);
+    } else if (result != buffers.out && !scratch) {
+        call.start_copy(buffers.out, result, call.bytes, buffers.recv);
+    }
+}
+
+} // namespace
+
+Task<int> collective(Call &call)
+{
+    Engine &engine = call.engine;
+    look(call);
+    co_await make_ready(call);
+    const Loan<Scratch> scratch = place_vectors(call);
+    place_own_share(call);
+    co_await call.copied();
+    for (;;) { // once more when the ranks have found their peers
+        const Choice choice = engine.chooser().choose_for_collective(call.bytes);
+        Published published(engine);
+        co_await publish(call, choice, published);
+        const Flags all = co_await call.agree();
+        call.report.record.memory |= all;
+        if (any(all, kErrors)) {
+            co_return call.fail_together(all);
+        }
+        if (any(all, kHostMemory | kMustStage)) {
+            co_return HETCOLL_DECLINED;
+        }
+        if (any(all, kNewDevice)) {
+            engine.find_peers_anew();
+        }
+        if (!engine.peers().known()) {
+            start_finding_peers(call);
+            co_await until([&call] { return peers_are_known(call); });
+            continue;
+        }
+        if (engine.chooser().uses_mapping(choice) && !any(all, kNoMapping)) {
+            Status problem;
+            co_await map(call, choice, problem);
+            if (any(all, kNewBuffers)) {
+                co_await agree_on_mapping(call, problem, nullptr);
+            }
+            note_mapped(call, std::move(problem));
+        }
+        bring_input(call);
+        co_await call.copied();
+        call.process().counters().count(HETCOLL_CALLS_COLLECTIVE);
+        call.report.record.schedule = shape_name(schedule_of(call, choice).key.shape);
+        const Timed timed = start(call, choice, nullptr);
+        co_await ran(call);
+        const Flags closed = co_await close(call, timed);
+        if (any(closed, kFailed)) {
+            co_return call.fail_together(closed);
+        }
+        start_copy_out(call, scratch != nullptr);
+        co_await call.copied();
+        co_return call.result();
+    }
+}
+
+} // namespace hetcoll

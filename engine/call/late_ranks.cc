@@ -1,0 +1,103 @@
+#include "engine/call/late_ranks.h"
+
+#include "engine/call/ways.h"
+
+namespace hetcoll {
+
+// A small call right after a large one finds everybody present.
+Arrivals *arrivals_of(Call &call) noexcept
+{
+    return call.is_collective() || call.is_small() ? nullptr : call.engine.chooser().arrivals();
+}
+
+LateRanks::LateRanks(Call &call, const Choice &choice, const Published &published) noexcept
+    : call_(call), choice_(choice), arrived_ns_(arrivals_of(call) != nullptr ? now_ns() : 0),
+      allowed_(published.announced && begins_early(call, choice) && call.failure.ok() &&
+               !call.buffers.input_copied && call.engine.mapped().keeps_input())
+{
+}
+
+bool LateRanks::begins_early(const Call &call, const Choice &choice) noexcept
+{
+    return !call.is_collective() && choice.algorithm == Algorithm::kWeighted &&
+           choice.late != kNoRank && choice.late != call.engine.p2p().rank;
+}
+
+bool LateRanks::met()
+{
+    if (call_.met()) {
+        if (arrived_ns_ != 0) {
+            arrivals_of(call_)->note_wait(now_ns() - arrived_ns_);
+        }
+        return true;
+    }
+    if (call_.ended) {
+        return false;
+    }
+    if (begun_) {
+        static_cast<void>(call_.engine.executor().step());
+    } else if (allowed_) {
+        const auto said =
+            call_.meeting.flags_without(call_.engine.group().local_number(choice_.late));
+        allowed_ = !said;
+        if (said && *said == kDeviceMemory) {
+            begin();
+        }
+    }
+    return false;
+}
+
+void LateRanks::begin()
+{
+    Engine &engine = call_.engine;
+    const Schedules::Built &built = schedule_of(call_, choice_);
+    Result<bool> mapped =
+        call_.device->enter().ok()
+            ? engine.mapped().map(choice_.algorithm, &built.schedule, choice_.late)
+            : Result<bool>(false);
+    if (!mapped.ok() || !*mapped || built.local_steps.empty()) {
+        return; // the agreement is waited for, as always
+    }
+    const Vectors vectors{
+        .send = engine.mapped().input(),
+        .recv = engine.mapped().output(),
+        .count = call_.made->count,
+        .op = call_.op(),
+        .kind = call_.kind(),
+        .user = {},
+    };
+    engine.executor().start(built.schedule, engine.p2p(), call_.made->tag, *call_.device, vectors,
+                            choice_.chunk_bytes, false, engine.mapped().peers(built.local_steps));
+    engine.executor().hold_all_but(kEarlyChannels);
+    begun_ = call_.executor_runs = true;
+    call_.process().counters().count(HETCOLL_CALLS_EARLY);
+}
+
+bool LateRanks::stop(Flags all) noexcept
+{
+    if (!begun_ || !any(all, ~(kDeviceMemory | kNewBuffers))) {
+        return false;
+    }
+    call_.engine.executor().stop();
+    return true;
+}
+
+bool LateRanks::stopped()
+{
+    if (call_.engine.executor().step() == Progress::kPending) {
+        return false;
+    }
+    begun_ = call_.executor_runs = false;
+    call_.note(call_.engine.executor().take_failure());
+    return true;
+}
+
+bool LateRanks::go_on() noexcept
+{
+    if (begun_) {
+        call_.engine.executor().open_all(!call_.failure.ok());
+    }
+    return begun_;
+}
+
+} // namespace hetcoll

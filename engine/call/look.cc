@@ -1,0 +1,100 @@
+// What a rank knows of a call by itself: where its buffers are, and whether it can reduce it.
+#include "engine/call/ways.h"
+
+namespace hetcoll {
+namespace {
+
+std::size_t vector_bytes(const Call &call) noexcept
+{
+    if (call.made->kind >= 0) {
+        return call.made->count * element_bytes(call.kind());
+    }
+    return call.made->user_op != 0 ? call.made->count * HETCOLL_USER_OP_BYTES : 0;
+}
+
+// False: this rank has failed.
+bool find_buffers(Call &call)
+{
+    const hetcoll_call &made = *call.made;
+    Buffers &buffers = call.buffers;
+    buffers.in = made.send;
+    buffers.out = made.recv;
+    find(call, static_cast<const std::byte *>(made.recv) + made.gap, buffers.recv);
+    if (buffers.in_place()) {
+        buffers.send = buffers.recv;
+    } else {
+        find(call, static_cast<const std::byte *>(made.send) + made.gap, buffers.send);
+    }
+    return call.failure.ok();
+}
+
+} // namespace
+
+void wait_for_contexts(Call &call)
+{
+    if (call.process().settings().pre_sync != HETCOLL_PRE_SYNC_CONTEXT ||
+        !call.buffers.any_device()) {
+        return;
+    }
+    call.note(call.process().store().synchronize(call.buffers.device()));
+    if (call.buffers.two_contexts()) {
+        call.note(call.process().store().synchronize(call.buffers.send));
+    }
+}
+
+void find(Call &call, const void *first, PointerInfo &info)
+{
+    PointerCache &pointers = call.process().pointers();
+    Result<PointerInfo> found = pointers.find(first);
+    if (!found.ok()) {
+        found = pointers.find(first); // once more: all depends on it
+    }
+    if (found.ok()) {
+        info = *found;
+    } else {
+        call.note(found.take_status());
+    }
+}
+
+void must_stage(Call &call, const Status &problem)
+{
+    call.flags |= kMustStage;
+    call.classified.reset();
+    const bool for_ever = problem.code() == Errc::kUnsupported;
+    const Notice notice = for_ever ? Notice::kWithoutKernels : Notice::kStaged;
+    const int first_level = for_ever ? 0 : 1;
+    log(call.process().log(), call.process().notices().first_time(notice) ? first_level : 2,
+        "hetcoll: a rank cannot use its GPU%s, so calls above the small limit are staged, which is "
+        "slower: %s",
+        for_ever ? "" : " now", problem.message().c_str());
+}
+
+void look_at_buffers(Call &call)
+{
+    if (call.classified) { // by an earlier start of a persistent call
+        call.flags = *call.classified;
+        wait_for_contexts(call);
+        return;
+    }
+    const hetcoll_call &made = *call.made;
+    const Buffers &buffers = call.buffers;
+    call.in_order = call.engine.chooser().keeps_order(made);
+    call.bytes = vector_bytes(call);
+    if (!find_buffers(call)) {
+        call.flags = kFailed;
+        return;
+    }
+    call.flags = on_device(buffers.recv) ? kDeviceMemory : kHostMemory;
+    if (made.kind < 0 && made.user_op != 0) {
+        call.flags |= kUnknownOp;
+    }
+    if (buffers.any_device()) {
+        call.flags |= kDeviceMemory;
+        wait_for_contexts(call);
+    }
+    if (call.persistent && call.failure.ok()) {
+        call.classified = call.flags;
+    }
+}
+
+} // namespace hetcoll

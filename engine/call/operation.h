@@ -1,0 +1,61 @@
+// One MPI_Allreduce from the first look at its buffers to the complete result, or another
+// collective that hetcoll serves: resumable. The order of meetings of the ranks follows from facts
+// that are the same on all of them and from what they told each other, never from this rank's
+// buffers alone; docs/architecture.md has the protocol, engine/call/allreduce.cc the code.
+#pragma once
+
+#include "engine/call/call.h"
+#include "engine/call/task.h"
+
+#include <atomic>
+#include <cstdint>
+
+namespace hetcoll {
+
+enum class Start : std::uint8_t {
+    kOnce,
+    kPersistent, // run again after rewind(); keeps what it has found out about its buffers
+};
+
+class Operation {
+public:
+    // Both outlive the operation.
+    Operation(Engine &engine, const hetcoll_call &call, Start start = Start::kOnce) noexcept;
+    ~Operation();
+    Operation(const Operation &) = delete;
+    Operation &operator=(const Operation &) = delete;
+
+    // True when complete; else call again after the progress function. Throws std::bad_alloc only.
+    [[nodiscard]] bool step();
+    // Changes whenever step() came further.
+    [[nodiscard]] std::uint64_t moves() const noexcept;
+    // As hetcoll_allreduce() returns it. Requires step() to have returned true.
+    [[nodiscard]] int result() const noexcept { return result_; }
+    // Requires that step() has thrown: then this takes the place of its returning true.
+    void fail_without_memory() noexcept;
+    // Requires step() to have returned true.
+    void rewind() noexcept;
+
+    [[nodiscard]] const char *mpi_name() const noexcept; // "MPI_Allreduce"
+
+    // For whoever waits while a queue steps the operation, maybe in another thread.
+    [[nodiscard]] bool is_complete() const noexcept
+    {
+        return complete_.load(std::memory_order_acquire);
+    }
+    void set_complete() noexcept { complete_.store(true, std::memory_order_release); }
+
+private:
+    void begin();
+    void finish(int result) noexcept;
+    void settle() noexcept;
+
+    const hetcoll_call &given_;
+    Call call_;
+    Task<int> way_; // after call_, in whose memory its frames are
+    bool begun_ = false;
+    int result_ = HETCOLL_SUCCESS;
+    std::atomic<bool> complete_{false};
+};
+
+} // namespace hetcoll

@@ -1,0 +1,61 @@
+// The operations of one communicator that were started and are not complete. All ranks start them
+// in the same order and only the first one runs, so everything that belongs to an engine belongs to
+// one operation at a time.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <mutex>
+
+namespace hetcoll {
+
+class Operation;
+
+class OperationQueue {
+public:
+    // Until it is complete. Thread safe, as step().
+    void push(Operation &operation);
+    // Lets the first operation advance, and those behind it as it completes. Does nothing where
+    // another thread is doing so, or this one further up its stack.
+    void step();
+
+private:
+    friend class QueueTurn;
+    [[nodiscard]] Operation *first();
+    [[nodiscard]] bool pop(); // true if none is left
+
+    std::atomic<int> length_{0};
+    std::atomic<bool> running_{false};
+    std::mutex mutex_; // of the next one
+    std::deque<Operation *> waiting_;
+};
+
+// A blocking call's way past the queue while that is empty, for one locked instruction.
+class QueueTurn {
+public:
+    // No other thread starts an operation of this communicator meanwhile. What a progress function
+    // starts further up this stack waits until the turn is over.
+    explicit QueueTurn(OperationQueue &queue) noexcept
+        : queue_(queue), // another thread may have popped the last one, and still be in step()
+          has_come_(queue.length_.load(std::memory_order_acquire) == 0 &&
+                    !queue.running_.exchange(true, std::memory_order_acquire))
+    {
+    }
+    ~QueueTurn()
+    {
+        if (has_come_) {
+            queue_.running_.store(false, std::memory_order_release);
+        }
+    }
+    QueueTurn(const QueueTurn &) = delete;
+    QueueTurn &operator=(const QueueTurn &) = delete;
+
+    // False: the call has to queue.
+    [[nodiscard]] bool has_come() const noexcept { return has_come_; }
+
+private:
+    OperationQueue &queue_;
+    bool has_come_;
+};
+
+} // namespace hetcoll

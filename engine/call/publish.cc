@@ -1,0 +1,211 @@
+// Whose memory is read: buffers are announced to peers, peers are found, and their memory is
+// mapped.
+#include "engine/call/ways.h"
+
+namespace hetcoll {
+namespace {
+
+// A small call in the order of the ranks takes kernels too.
+void prepare_ordered(Call &call)
+{
+    Status loaded = call.device->enter();
+    if (loaded.ok()) {
+        loaded = call.device->device()->prepare(call.op(), call.kind());
+    }
+    if (!loaded.ok()) {
+        must_stage(call, loaded);
+    }
+}
+
+// That its peers do not know: a second GPU, or a context that was made after a reset.
+bool has_new_device(const Call &call)
+{
+    const Peers &peers = call.engine.peers();
+    return peers.found().device != nullptr && call.failure.ok() && call.device != nullptr &&
+           on_device(call.buffers.recv) && !any(call.flags, kMustStage) &&
+           !peers.is_known_device(*call.device->device());
+}
+
+// All ranks find out anew then; not again and again, because that takes long.
+void tell_new_device(Call &call)
+{
+    if (!has_new_device(call)) {
+        return;
+    }
+    Process &process = call.process();
+    if (call.engine.peers().may_move()) {
+        call.flags |= kNewDevice;
+    } else if (process.notices().first_time(Notice::kManyDevices)) {
+        log(process.log(), 0,
+            "hetcoll: the GPU or context of a rank's buffers changes from call to call, so such "
+            "calls go through host memory, which is slower: use a communicator for each");
+    }
+}
+
+bool can_publish(Call &call)
+{
+    return call.failure.ok() && call.device != nullptr && on_device(call.buffers.recv) &&
+           !any(call.flags, kMustStage) && call.device->enter().ok() &&
+           call.engine.peers().is_known_device(*call.device->device());
+}
+
+// Which memory stands for the vectors, and what has to be copied to it.
+Result<MappedCall::Copy> plan(Call &call, const Choice &choice)
+{
+    Status ready = call.device->device()->prepare(call.op(), call.kind());
+    if (!ready.ok()) {
+        return ready;
+    }
+    const Buffers &buffers = call.buffers;
+    return call.engine.mapped().plan(choice.algorithm,
+                                     {.send = buffers.in,
+                                      .recv = buffers.out,
+                                      .send_info = buffers.send,
+                                      .recv_info = buffers.recv,
+                                      .foreign = buffers.is_foreign(),
+                                      .bytes = call.bytes,
+                                      .keep_input = LateRanks::begins_early(call, choice),
+                                      .late = choice.late},
+                                     *call.device);
+}
+
+void start_copy(Call &call, const MappedCall::Copy &copy)
+{
+    if (copy.to != nullptr) {
+        call.buffers.input_copied = copy.to == call.buffers.out;
+        call.start_copy(copy.to, copy.from, call.bytes, call.buffers.recv);
+        return;
+    }
+    // Peers are not ordered after the application's work, so it must be done before they are told.
+    Result<bool> done = call.device->start_marker();
+    call.copying = done.ok() && !*done;
+    call.note(done.take_status());
+}
+
+// A buffer of a peer costs that peer a copy in further calls. Nothing can be done about memory
+// that already stands for one.
+void note_unmapped(Call &call, const Status &problem)
+{
+    const auto [rank, buffer] = call.engine.mapped().unmapped();
+    Process &process = call.process();
+    call.flags |= kNoMapping;
+    if (buffer == nullptr) {
+        log(process.log(), 1, "hetcoll: a call goes by messages: %s", problem.message().c_str());
+    } else if (buffer->stands_in) {
+        call.flags |= kNeverMap;
+        log(process.log(), 0,
+            "hetcoll: memory of another GPU cannot be mapped, so this communicator's data goes "
+            "through host memory, which is slower: %s",
+            problem.message().c_str());
+    } else {
+        log(process.log(), process.notices().first_time(Notice::kUnmapped) ? 0 : 1,
+            "hetcoll: a buffer of rank %d, in %llu bytes of device memory at %#llx, cannot be "
+            "mapped, so that rank copies it in further calls, which is slower: %s",
+            rank, static_cast<unsigned long long>(buffer->bytes),
+            static_cast<unsigned long long>(buffer->base), problem.message().c_str());
+    }
+}
+
+} // namespace
+
+void start_publishing(Call &call, const Choice &choice, Published &published)
+{
+    call.flags &= ~(kNoMapping | kNeverMap | kNewDevice | kNewBuffers);
+    tell_new_device(call);
+    if (choice.algorithm == Algorithm::kOrdered && call.device != nullptr &&
+        !any(call.flags, kMustStage)) {
+        prepare_ordered(call);
+    }
+    if (!call.engine.chooser().uses_mapping(choice)) {
+        return;
+    }
+    if (!can_publish(call)) {
+        call.flags |= kNoMapping;
+        return;
+    }
+    published.planned = true;
+    const Result<MappedCall::Copy> planned = plan(call, choice);
+    if (!planned.ok()) {
+        log(call.process().log(), 1, "hetcoll: a rank cannot share its buffers: %s",
+            planned.status().message().c_str());
+        call.flags |= kNoMapping;
+        return;
+    }
+    start_copy(call, *planned);
+}
+
+void announce(Call &call, Published &published)
+{
+    if (!published.planned || any(call.flags, kNoMapping)) {
+        return;
+    }
+    if (call.failure.ok() && call.engine.mapped().publish()) {
+        call.flags |= kNewBuffers;
+    }
+    published.announced = true;
+}
+
+void start_finding_peers(Call &call)
+{
+    Engine &engine = call.engine;
+    engine.peers().start(call.buffers.device(), *call.device, engine.messages(), call.made->tag);
+}
+
+bool peers_are_known(Call &call)
+{
+    Peers &peers = call.engine.peers();
+    switch (peers.step()) {
+    case Progress::kPending: return false;
+    case Progress::kFailed: call.end(peers.code()); return false;
+    case Progress::kDone: return true;
+    }
+    return false;
+}
+
+bool has_mapped(Call &call, const Choice &choice, Status &problem)
+{
+    const Schedule *const needs =
+        is_one_kernel(choice.algorithm) ? nullptr : &schedule_of(call, choice).schedule;
+    Result<bool> done = call.device->enter().ok()
+                            ? call.engine.mapped().map(choice.algorithm, needs)
+                            : Result<bool>(error(Errc::kDriver, "the context of a buffer is gone"));
+    if (done.ok()) {
+        return *done;
+    }
+    problem = done.take_status();
+    return true;
+}
+
+Task<> agree_on_mapping(Call &call, const Status &problem, LateRanks *late)
+{
+    MappedCall &mapped = call.engine.mapped();
+    call.flags |= kNewBuffers;
+    if (!problem.ok()) {
+        note_unmapped(call, problem);
+    }
+    mapped.tell_unmapped();
+    const Flags told = co_await call.agree();
+    if (late != nullptr && late->stop(told)) {
+        co_await until([late] { return late->stopped(); });
+    }
+    if (any(told, kNoMapping)) {
+        mapped.hear_unmapped();
+        call.mapped = false;
+    }
+    if (any(told, kNeverMap)) {
+        call.engine.give_up_mapping();
+    }
+}
+
+void note_mapped(Call &call, Status problem)
+{
+    if (!call.mapped) {
+        return;
+    }
+    call.note(std::move(problem));
+    if (call.failure.ok()) {
+        call.engine.mapped().remember();
+    }
+}
+
+} // namespace hetcoll

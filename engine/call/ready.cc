@@ -1,0 +1,88 @@
+// What a call waits for before it says anything to other ranks.
+#include "engine/call/ways.h"
+
+namespace hetcoll {
+namespace {
+
+// By all ranks together.
+bool has_pages(Call &call)
+{
+    Engine &engine = call.engine;
+    if (engine.is_ready() || engine.p2p().size == 1) {
+        return true;
+    }
+    switch (engine.make_ready(call.made->tag)) {
+    case Progress::kPending: return false;
+    case Progress::kFailed: call.end(engine.group().code()); return false;
+    case Progress::kDone: return true;
+    }
+    return false;
+}
+
+// Open MPI 5.0 aborts on memory of pools and of virtual memory management.
+Sends sends_of(const Buffers &buffers) noexcept
+{
+    const auto is_ordinary = [](const PointerInfo &info) {
+        return !on_device(info) || info.legacy_ipc;
+    };
+    return is_ordinary(buffers.send) && is_ordinary(buffers.recv) ? Sends::kDirectIfPossible
+                                                                  : Sends::kBounced;
+}
+
+// With the kernels of the call if it reduces by them.
+Status borrow_bounce(Call &call, Sends sends)
+{
+    auto bounce = call.process().store().borrow_device(call.buffers.device(), sends);
+    if (!bounce.ok()) {
+        return bounce.take_status();
+    }
+    call.device = std::move(*bounce);
+    Status entered = call.device->enter();
+    const bool by_kernels =
+        call.is_collective() || (call.made->kind >= 0 && call.bytes > call.engine.small_limit());
+    if (!entered.ok() || !by_kernels) {
+        return entered;
+    }
+    return call.device->device()->prepare(call.op(), call.kind());
+}
+
+} // namespace
+
+bool has_bounce(Call &call)
+{
+    if (call.device != nullptr || !call.buffers.any_device() ||
+        any(call.flags, kFailed | kMustStage)) {
+        return true;
+    }
+    const Sends sends = sends_of(call.buffers);
+    if (sends == Sends::kDirectIfPossible &&
+        !call.process().store().has_tried_direct(call.buffers.device())) {
+        return false;
+    }
+    const Status problem = borrow_bounce(call, sends);
+    if (!problem.ok()) {
+        must_stage(call, problem);
+    }
+    return true;
+}
+
+bool work_is_done(Call &call, const PointerInfo &info)
+{
+    if (!call.failure.ok()) {
+        return true;
+    }
+    Result<bool> done = call.process().store().legacy_work_done(info);
+    if (done.ok()) {
+        return *done;
+    }
+    call.note(done.take_status());
+    return true;
+}
+
+bool is_ready(Call &call)
+{
+    return has_pages(call) && has_bounce(call) &&
+           (!call.buffers.two_contexts() || work_is_done(call, call.buffers.send));
+}
+
+} // namespace hetcoll

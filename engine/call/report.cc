@@ -1,0 +1,80 @@
+#include "engine/call/report.h"
+
+namespace hetcoll {
+
+const char *collective_name(int collective) noexcept
+{
+    switch (static_cast<hetcoll_collective>(collective)) {
+    case HETCOLL_ALLREDUCE: return "allreduce";
+    case HETCOLL_BCAST: return "bcast";
+    case HETCOLL_REDUCE: return "reduce";
+    case HETCOLL_ALLGATHER: return "allgather";
+    case HETCOLL_REDUCE_SCATTER: return "reduce_scatter";
+    }
+    return "collective";
+}
+
+const char *mpi_name(int collective) noexcept
+{
+    switch (static_cast<hetcoll_collective>(collective)) {
+    case HETCOLL_ALLREDUCE: return "MPI_Allreduce";
+    case HETCOLL_BCAST: return "MPI_Bcast";
+    case HETCOLL_REDUCE: return "MPI_Reduce";
+    case HETCOLL_ALLGATHER: return "MPI_Allgather";
+    case HETCOLL_REDUCE_SCATTER: return "MPI_Reduce_scatter";
+    }
+    return "a collective";
+}
+
+void CallReport::begin(const hetcoll_call &call) noexcept
+{
+    const hetcoll_p2p &p2p = engine_.p2p();
+    record = {};
+    record.call = collective_name(call.collective);
+    record.comm_id = p2p.comm_id;
+    record.rank = p2p.rank;
+    record.comm_size = p2p.size;
+    record.bytes = call.kind >= 0 ? call.count * element_bytes(static_cast<ElementKind>(call.kind))
+                                  : call.span;
+    record.kind = call.kind;
+    record.op = call.kind >= 0 ? call.op : -1;
+    record.start_ns = now_ns();
+}
+
+void CallReport::serve(hetcoll_counter counter) noexcept
+{
+    Process &process = engine_.process();
+    process.counters().count(counter);
+    record.served = counter;
+    process.nvtx().end(range_);
+    range_ = process.nvtx().start(record.call, algorithm_of(record), record.bytes);
+}
+
+void CallReport::serve(Algorithm algorithm) noexcept { serve(HETCOLL_CALLS_OF(algorithm)); }
+
+void CallReport::serve_staged(hetcoll_staged_reason reason) noexcept
+{
+    record.staged_reason = reason;
+    engine_.process().counters().count(
+        static_cast<hetcoll_counter>(HETCOLL_STAGED_USER_OP + (reason - HETCOLL_REASON_USER_OP)));
+    serve(HETCOLL_CALLS_STAGED);
+}
+
+void CallReport::end(int result, Flags said) noexcept
+{
+    Process &process = engine_.process();
+    record.ns = now_ns() - record.start_ns;
+    record.memory |= said;
+    record.failed = result != HETCOLL_SUCCESS;
+    process.nvtx().end(range_);
+    range_ = 0;
+    if (result == HETCOLL_DECLINED) {
+        return; // whoever serves it reports it
+    }
+    if (result != HETCOLL_SUCCESS) {
+        process.counters().count(HETCOLL_CALLS_FAILED);
+    }
+    process.counters().observe(record);
+}
+
+} // namespace hetcoll

@@ -1,0 +1,36 @@
+// What a call tells those who look on: counters, the trace, a profiler.
+#pragma once
+
+#include "engine/communicator/engine.h"
+#include "engine/process/call_record.h"
+#include "engine/types/call.h"
+
+#include <cstdint>
+
+namespace hetcoll {
+
+[[nodiscard]] const char *collective_name(int collective) noexcept; // "allreduce"
+[[nodiscard]] const char *mpi_name(int collective) noexcept;        // "MPI_Allreduce"
+
+class CallReport {
+public:
+    // Both outlive it.
+    explicit CallReport(Engine &engine) noexcept : engine_(engine) {}
+
+    void begin(const hetcoll_call &call) noexcept;
+    // From here on it is known who reduces, and how. Counted at once, by the name of the last one.
+    void serve(hetcoll_counter counter) noexcept;
+    void serve(Algorithm algorithm) noexcept;
+    // Open MPI does, on copies in host memory.
+    void serve_staged(hetcoll_staged_reason reason) noexcept;
+    // Once. What this rank said of its memory goes into the record.
+    void end(int result, Flags said) noexcept;
+
+    CallRecord record;
+
+private:
+    Engine &engine_;
+    std::uint64_t range_ = 0; // of a profiler
+};
+
+} // namespace hetcoll

@@ -1,0 +1,190 @@
+// Schedules, and kernels that read and write the memory of all ranks of a node; then the closing
+// agreement.
+#include "base/lost.h"
+#include "engine/call/ways.h"
+
+#include <array>
+#include <span>
+
+namespace hetcoll {
+namespace {
+
+// What a closing agreement carries: the time of the call, and the waits of all ranks.
+using CloseNumbers =
+    std::array<std::uint64_t, 1 + Arrivals::kNumbersOfARank * Arrivals::kMostRanks>;
+static_assert(sizeof(CloseNumbers) <= ControlPage::kPayloadBytes);
+
+std::size_t numbers_of_waits(const Call &call, const Closing &closing) noexcept
+{
+    const auto ranks = static_cast<std::size_t>(call.engine.p2p().size);
+    return closing.arrivals != nullptr ? Arrivals::kNumbersOfARank * ranks : 0;
+}
+
+// A rank may have none to run.
+void start_kernel(Call &call, const Choice &choice)
+{
+    MappedCall &mapped = call.engine.mapped();
+    Result<bool> started = false;
+    if (call.failure.ok()) {
+        started = mapped.start_kernel(choice.algorithm, call.op(), call.kind(), call.made->count);
+    }
+    if (!started.ok()) {
+        call.note(started.take_status());
+        return;
+    }
+    if (*started) {
+        call.kernel_runs = true;
+        call.report.record.mapped = true;
+        call.process().counters().count(HETCOLL_BYTES_MAPPED, mapped.bytes_mapped());
+    }
+}
+
+// The time is taken only while the chunk of calls like this one is still being looked for.
+Timed find_chunk(Call &call, Choice &choice)
+{
+    ChunkTuner *tuner = call.is_collective() || choice.late != kNoRank
+                            ? nullptr
+                            : call.engine.chooser().tuner(choice, call.bytes);
+    if (tuner == nullptr) {
+        return {};
+    }
+    choice.chunk_bytes = tuner->chunk_bytes();
+    return tuner->frozen() ? Timed{} : Timed{.tuner = tuner, .started_ns = now_ns()};
+}
+
+void start_schedule(Call &call, const Choice &choice, LateRanks *late)
+{
+    Engine &engine = call.engine;
+    const Schedules::Built &built = schedule_of(call, choice);
+    call.report.record.chunk_bytes = choice.chunk_bytes;
+    call.executor_runs = true;
+    if (late != nullptr && late->go_on()) {
+        return;
+    }
+    auto *const recv = static_cast<std::byte *>(call.buffers.out);
+    Vectors vectors{
+        .send = call.buffers.input_copied ? recv : static_cast<const std::byte *>(call.buffers.in),
+        .recv = recv,
+        .count = call.made->count,
+        .op = call.op(),
+        .kind = call.kind(),
+        .user = {},
+    };
+    MappedPeers peers;
+    if (call.mapped) {
+        vectors.send = engine.mapped().input();
+        vectors.recv = engine.mapped().output();
+        if (!built.local_steps.empty()) {
+            peers = engine.mapped().peers(built.local_steps);
+        }
+    }
+    engine.executor().start(built.schedule, engine.p2p(), call.made->tag, call.bounce(), vectors,
+                            choice.chunk_bytes, !call.failure.ok(), peers);
+}
+
+} // namespace
+
+const Schedules::Built &schedule_of(const Call &call, const Choice &choice)
+{
+    return call.is_collective()
+               ? call.engine.schedules().of_collective(call.made->collective, call.made->root)
+               : call.engine.schedules().of(choice, call.bytes);
+}
+
+void bring_input(Call &call)
+{
+    Buffers &buffers = call.buffers;
+    if (!call.mapped && buffers.is_foreign() && !buffers.input_copied) {
+        call.start_copy(buffers.out, buffers.in, call.bytes, buffers.device());
+        buffers.input_copied = true;
+    }
+}
+
+Timed start(Call &call, Choice choice, LateRanks *late)
+{
+    if (is_one_kernel(choice.algorithm)) {
+        start_kernel(call, choice);
+        return {};
+    }
+    const Timed timed = find_chunk(call, choice);
+    start_schedule(call, choice, late);
+    return timed;
+}
+
+bool has_run(Call &call)
+{
+    if (!call.executor_runs) {
+        return call.kernel_is_over();
+    }
+    Executor &executor = call.engine.executor();
+    switch (executor.step()) {
+    case Progress::kPending: return false;
+    case Progress::kFailed: // messages may still arrive in the slots: they are lost, not freed
+        call.leave_context();
+        lose(std::move(call.device));
+        lose(std::move(call.host));
+        call.end(executor.code());
+        return false;
+    case Progress::kDone: return true;
+    }
+    return false;
+}
+
+void note_executed(Call &call)
+{
+    if (!call.executor_runs) {
+        return; // it was a kernel
+    }
+    Executor &executor = call.engine.executor();
+    Process &process = call.process();
+    CallRecord &record = call.report.record;
+    const bool sent = executor.bytes_sent() != 0;
+    const bool direct = call.device != nullptr && call.device->direct();
+    call.executor_runs = false;
+    process.counters().count(direct ? HETCOLL_BYTES_DIRECT : HETCOLL_BYTES_BOUNCE,
+                             executor.bytes_sent());
+    process.counters().count(HETCOLL_BYTES_MAPPED, executor.bytes_pulled());
+    record.direct = direct && sent;
+    record.bounced = !direct && sent;
+    // A root that peers read from moves nothing itself.
+    record.mapped = executor.bytes_pulled() != 0 || (call.mapped && !sent);
+    call.note(executor.take_failure());
+}
+
+Closing start_close(Call &call, Timed timed)
+{
+    Arrivals *const arrivals = arrivals_of(call);
+    const Closing closing{timed, arrivals != nullptr && arrivals->is_due() ? arrivals : nullptr};
+    if (timed.tuner == nullptr && closing.arrivals == nullptr) {
+        call.start_agreement();
+        return closing;
+    }
+    CloseNumbers numbers{};
+    numbers[0] = timed.tuner != nullptr ? now_ns() - timed.started_ns : 0;
+    const auto rank = static_cast<std::size_t>(call.engine.p2p().rank);
+    if (closing.arrivals != nullptr) {
+        arrivals->fill(std::span(numbers).subspan(1 + Arrivals::kNumbersOfARank * rank,
+                                                  Arrivals::kNumbersOfARank));
+    }
+    call.start_agreement(std::span(numbers).first(1 + numbers_of_waits(call, closing)),
+                         ReduceOp::kMax, call.to_tell());
+    return closing;
+}
+
+Flags end_close(Call &call, const Closing &closing)
+{
+    if (closing.timed.tuner != nullptr || closing.arrivals != nullptr) {
+        const std::size_t waits = numbers_of_waits(call, closing);
+        CloseNumbers numbers;
+        call.meeting.sum(std::span(numbers).first(1 + waits));
+        if (closing.timed.tuner != nullptr) {
+            closing.timed.tuner->feed(numbers[0]);
+        }
+        if (closing.arrivals != nullptr) {
+            call.engine.chooser().take_arrivals(std::span(numbers).subspan(1, waits));
+        }
+    }
+    return call.meeting.flags();
+}
+
+} // namespace hetcoll

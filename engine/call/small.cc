@@ -1,0 +1,102 @@
+// Calls that need no schedule: those of one rank, and those up to the small limit, which one
+// meeting sums on the host. A copy in and a copy out cost less than a kernel launch for every
+// round.
+#include "engine/call/ways.h"
+
+#include <cstring>
+
+namespace hetcoll {
+namespace {
+
+// This rank's part of the sum to where the meeting wants it.
+void put_in(Call &call, std::byte *mine)
+{
+    const Buffers &buffers = call.buffers;
+    if (!call.failure.ok() || call.made->kind < 0) {
+        std::memset(mine, 0, call.bytes);
+        return;
+    }
+    if (call.device != nullptr && call.device->enter().ok()) {
+        call.engine.pin_page(*call.device->device());
+    }
+    const void *const from = buffers.input_copied ? call.made->recv : call.made->send;
+    if (on_device(buffers.input_copied ? buffers.recv : buffers.send)) {
+        call.start_copy(mine, from, call.bytes, buffers.send);
+    } else {
+        std::memcpy(mine, from, call.bytes);
+    }
+}
+
+void start_sum(Call &call, std::byte *mine)
+{
+    // Whatever a rank that does not know the op makes of the others' numbers is thrown away by all.
+    const HostReduce reduce = call.made->kind < 0
+                                  ? host_reduce(ReduceOp::kBor, ElementKind::kUint16)
+                                  : host_reduce(call.op(), call.kind());
+    call.meeting.start(call.engine.group(), call.engine.messages(), mine, call.made->tag,
+                       call.bytes, call.made->count, reduce, call.to_tell());
+}
+
+} // namespace
+
+Task<int> small(Call &call)
+{
+    const bool user_op = call.made->user_op != 0;
+    if (!user_op) {
+        call.report.serve(HETCOLL_CALLS_SMALL);
+    }
+    std::byte *const mine =
+        Meeting::payload(call.engine.group(), call.device != nullptr ? call.device->staging()
+                                                                     : call.engine.messages().mine);
+    put_in(call, mine);
+    co_await call.copied();
+    start_sum(call, mine);
+    const Flags all = co_await call.all_met();
+    call.report.record.memory |= all;
+    if (any(all, kErrors)) {
+        co_return call.fail_together(all);
+    }
+    if (user_op && any(all, kUnknownOp)) {
+        co_return co_await staged(call, all);
+    }
+    if (user_op) {
+        call.report.serve(HETCOLL_CALLS_SMALL);
+    }
+    if (!any(all, kHostMemory | kMustStage)) {
+        call.engine.note_small_device_call();
+    }
+    if (!on_device(call.buffers.recv)) {
+        std::memcpy(call.made->recv, call.meeting.sum(), call.bytes);
+        co_return HETCOLL_SUCCESS;
+    }
+    call.start_copy(call.made->recv, call.meeting.sum(), call.bytes, call.buffers.recv);
+    co_await call.copied();
+    co_return call.result();
+}
+
+Task<int> alone(Call &call)
+{
+    const hetcoll_call &made = *call.made;
+    if (any(call.flags, kOutOfRange)) {
+        co_return HETCOLL_ERROR_RANGE;
+    }
+    const bool device = call.buffers.any_device();
+    call.report.serve(device ? HETCOLL_CALLS_SMALL : HETCOLL_CALLS_PREVIOUS);
+    if (!call.failure.ok()) {
+        co_return call.fail();
+    }
+    auto *const to = static_cast<std::byte *>(made.recv) + made.gap;
+    const auto *const from = static_cast<const std::byte *>(made.send) + made.gap;
+    if (!device && made.host_allreduce != nullptr) {
+        co_return made.host_allreduce(made.context, made.send, made.recv);
+    }
+    if (!device) {
+        std::memmove(to, from, made.span);
+    } else if (!call.buffers.in_place()) {
+        call.start_copy(to, from, made.span, call.buffers.device());
+        co_await call.copied();
+    }
+    co_return call.result();
+}
+
+} // namespace hetcoll

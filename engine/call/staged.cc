@@ -1,0 +1,198 @@
+// What hetcoll does not reduce, and what it cannot reduce now: copied to the host, where the
+// previous module reduces it.
+#include "engine/call/ways.h"
+
+namespace hetcoll {
+namespace {
+
+constexpr std::size_t kAlignment = 256; // of the driver's allocations
+
+// Host copies of the buffers; nothing of one that is on the host.
+struct HostCopies {
+    Loan<StagingMemory> send, recv;
+};
+
+hetcoll_staged_reason reason_of(const Call &call) noexcept
+{
+    if (call.made->kind < 0 && call.made->reason != HETCOLL_REASON_NONE) {
+        return static_cast<hetcoll_staged_reason>(call.made->reason);
+    }
+    return any(call.flags, kMustStage) ? HETCOLL_REASON_GPU : HETCOLL_REASON_OTHER_RANK;
+}
+
+void serve_on_host(Call &call, bool own_schedule)
+{
+    if (call.buffers.any_device()) {
+        call.report.serve_staged(reason_of(call));
+    } else if (!own_schedule) {
+        call.report.serve(HETCOLL_CALLS_PREVIOUS);
+    } else {
+        call.report.serve(call.in_order ? HETCOLL_CALLS_ORDERED : HETCOLL_CALLS_SMALL);
+    }
+}
+
+// What a schedule of ours needs on the host. A nonblocking call takes one: the previous module
+// takes its tags when it is called, and ranks that have got here would call it at different times.
+// So does a sum in the order of the ranks: the previous module has its own order.
+void prepare_host(Call &call)
+{
+    if (call.made->dense == 0) { // with a user-defined op; all ranks hear of it
+        call.note(
+            error(Errc::kUnsupported,
+                  "a nonblocking or persistent Allreduce with a user-defined op on two bytes takes "
+                  "no datatype with holes: use MPI_Allreduce, or a contiguous type"));
+    }
+    if (call.host != nullptr) {
+        return;
+    }
+    auto bounce = call.process().store().borrow_host();
+    if (bounce.ok()) {
+        call.host = std::move(*bounce);
+    } else {
+        call.note(bounce.take_status());
+    }
+}
+
+// Where the data begins in staging memory: at the alignment that it has in a buffer of that kind.
+std::byte *first_byte(const Call &call, const StagingMemory &memory) noexcept
+{
+    constexpr auto kModulus = static_cast<std::ptrdiff_t>(kAlignment);
+    return memory.data() + (call.made->gap % kModulus + kModulus) % kModulus;
+}
+
+Loan<StagingMemory> borrow(Call &call)
+{
+    const bool pinned = call.device != nullptr && call.device->enter().ok();
+    Status why;
+    Loan<StagingMemory> memory =
+        loan(call,
+             call.process().store().borrow_staging(pinned ? call.device->device() : nullptr,
+                                                   call.made->span + kAlignment),
+             why);
+    call.note(std::move(why));
+    return memory;
+}
+
+void start_read(Call &call, const StagingMemory &memory, const void *from, const PointerInfo &info)
+{
+    call.start_copy(first_byte(call, memory), static_cast<const std::byte *>(from) + call.made->gap,
+                    call.made->span, info);
+}
+
+HostCopies start_reading(Call &call)
+{
+    HostCopies copies;
+    const Buffers &buffers = call.buffers;
+    if (!call.failure.ok()) {
+        return copies;
+    }
+    if (on_device(buffers.recv)) { // its old content matters in place, or if the data has gaps
+        copies.recv = borrow(call);
+        if (copies.recv != nullptr && (buffers.in_place() || call.made->dense == 0)) {
+            start_read(call, *copies.recv, call.made->recv, buffers.recv);
+        }
+    }
+    if (on_device(buffers.send) && !buffers.in_place()) {
+        copies.send = borrow(call);
+        if (copies.send != nullptr) {
+            start_read(call, *copies.send, call.made->send, buffers.send);
+        }
+    }
+    return copies;
+}
+
+// The previous module's: zero, or its error code.
+int reduce_by_previous(Call &call, const HostCopies &copies)
+{
+    const hetcoll_call &made = *call.made;
+    const auto host = [&](const Loan<StagingMemory> &memory, const void *buffer) {
+        return memory ? first_byte(call, *memory) - made.gap
+                      : static_cast<const std::byte *>(buffer);
+    };
+    auto *const recv = const_cast<std::byte *>(host(copies.recv, made.recv));
+    const std::byte *const send = call.buffers.in_place() ? recv : host(copies.send, made.send);
+    call.leave_context();
+    return made.host_allreduce(made.context, send, recv);
+}
+
+void start_schedule(Call &call, const HostCopies &copies, Flags all)
+{
+    const hetcoll_call &made = *call.made;
+    const auto data = [&](const Loan<StagingMemory> &memory, const void *buffer) {
+        return memory ? first_byte(call, *memory)
+                      : static_cast<const std::byte *>(buffer) + made.gap;
+    };
+    auto *const recv = const_cast<std::byte *>(data(copies.recv, made.recv));
+    Vectors vectors{
+        .send = call.buffers.in_place() ? recv : data(copies.send, made.send),
+        .recv = recv,
+        .count = made.count,
+        .op = call.op(),
+        .kind = call.kind(),
+        .user = {},
+    };
+    Choice choice;
+    if (!any(all, kUnknownOp)) {
+        choice = message_choice(call);
+    } else { // the kind says no more than the element's size: not all ranks know the op
+        vectors.op = ReduceOp::kSum;
+        vectors.kind = ElementKind::kUint16;
+        vectors.user = {made.reduce, made.context};
+    }
+    call.executor_runs = true;
+    call.engine.executor().start(call.engine.schedules().of(choice, made.span).schedule,
+                                 call.engine.p2p(), made.tag, *call.host, vectors,
+                                 choice.chunk_bytes, !call.failure.ok());
+}
+
+} // namespace
+
+bool runs_on_host(const Call &call, Flags all) noexcept
+{
+    return call.made->host_allreduce == nullptr || (call.in_order && !any(all, kUnknownOp));
+}
+
+Choice message_choice(const Call &call)
+{
+    Choice choice = call.engine.chooser().choose(*call.made, call.bytes, {});
+    if (call.in_order) {
+        choice.algorithm = Algorithm::kOrdered;
+    } else if (!contains(kMessageAlgorithms, choice.algorithm)) { // a small call's
+        choice = {};
+    }
+    return choice;
+}
+
+Task<int> staged(Call &call, Flags all)
+{
+    const bool own_schedule = runs_on_host(call, all);
+    serve_on_host(call, own_schedule);
+    if (own_schedule) {
+        prepare_host(call);
+    }
+    const HostCopies copies = start_reading(call);
+    co_await call.copied();
+    const Flags read = co_await call.agree();
+    if (any(read, kFailed)) {
+        co_return call.fail_together(read);
+    }
+    if (own_schedule) {
+        start_schedule(call, copies, all);
+        co_await ran(call);
+        const Flags closed = co_await close(call);
+        if (any(closed, kFailed)) {
+            co_return call.fail_together(closed);
+        }
+    } else if (const int code = reduce_by_previous(call, copies); code != 0) {
+        co_return code;
+    }
+    if (copies.recv == nullptr) {
+        co_return HETCOLL_SUCCESS;
+    }
+    call.start_copy(static_cast<std::byte *>(call.made->recv) + call.made->gap,
+                    first_byte(call, *copies.recv), call.made->span, call.buffers.recv);
+    co_await call.copied();
+    co_return call.result();
+}
+
+} // namespace hetcoll

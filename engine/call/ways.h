@@ -1,0 +1,132 @@
+// The ways that a call can go. Each is a coroutine that returns the call's result as
+// hetcoll_allreduce() does. What decides between them is the same on every rank: facts that do not
+// depend on the rank, and what the ranks have told each other. docs/architecture.md has the
+// protocol.
+#pragma once
+
+#include "engine/call/call.h"
+#include "engine/call/late_ranks.h"
+#include "engine/call/task.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace hetcoll {
+
+// ---- look.cc: what a rank knows of a call by itself ----
+
+// Finds out where the buffers are.
+void look_at_buffers(Call &call);
+// Where the first byte of a buffer lies.
+void find(Call &call, const void *first, PointerInfo &info);
+// coll_hetcoll_pre_sync=context.
+void wait_for_contexts(Call &call);
+// This rank cannot use its GPU now.
+void must_stage(Call &call, const Status &problem);
+
+// ---- ready.cc: what a call waits for before it says anything to other ranks ----
+
+// The application's work on a buffer for which no stream of ours is ordered after it. True, too,
+// when this rank has failed.
+[[nodiscard]] bool work_is_done(Call &call, const PointerInfo &info);
+
+// A bounce is borrowed if a buffer is on a device, once it is known whether Open MPI's messages can
+// carry that. True, too, when there is none: then this rank must stage.
+[[nodiscard]] bool has_bounce(Call &call);
+
+// The communicator's first call makes its control pages. Then there is a bounce, and the
+// application's work in a send buffer's own context is waited for.
+[[nodiscard]] bool is_ready(Call &call);
+[[nodiscard]] inline auto make_ready(Call &call) noexcept
+{
+    return until([&call] { return is_ready(call); });
+}
+
+// ---- allreduce.cc: one MPI_Allreduce from agreement to close ----
+
+[[nodiscard]] Task<int> allreduce(Call &call);
+
+// ---- publish.cc: whose memory is read ----
+
+// Makes the buffers ready for peers to read and write, if the choice may need that, and announces
+// them.
+void start_publishing(Call &call, const Choice &choice, Published &published);
+void announce(Call &call, Published &published);
+[[nodiscard]] inline auto publish(Call &call, const Choice &choice, Published &published)
+{
+    start_publishing(call, choice, published);
+    return until([&call] { return call.copy_is_over(); },
+                 [&call, &published] { announce(call, published); });
+}
+// The ranks find out whose GPUs reach each other.
+void start_finding_peers(Call &call);
+[[nodiscard]] bool peers_are_known(Call &call);
+// Maps peers' memory, or says why it cannot.
+[[nodiscard]] bool has_mapped(Call &call, const Choice &choice, Status &problem);
+[[nodiscard]] inline auto map(Call &call, const Choice &choice, Status &problem)
+{
+    call.mapped = true;
+    return until([&call, &choice, &problem] { return has_mapped(call, choice, problem); });
+}
+// Where some rank's buffers are new. If any rank could not map one, the call is not `mapped`, and
+// other memory takes the buffer's place in further calls. If it could not map that, nobody maps on
+// this communicator again.
+[[nodiscard]] Task<> agree_on_mapping(Call &call, const Status &problem, LateRanks *late);
+void note_mapped(Call &call, Status problem);
+
+// ---- small.cc, staged.cc, in_network.cc, fixed_point.cc, collective.cc ----
+
+// One rank: the input is the result.
+[[nodiscard]] Task<int> alone(Call &call);
+// Up to the small limit: one meeting that sums the vector, whatever the memory.
+[[nodiscard]] Task<int> small(Call &call);
+// What hetcoll does not reduce, and what it cannot reduce now: copied to the host. `all`: what the
+// ranks have said so far.
+[[nodiscard]] Task<int> staged(Call &call, Flags all);
+// No other module can be called now, or another module's order of summation is not ours: what runs
+// on the host does so by our schedules.
+[[nodiscard]] bool runs_on_host(const Call &call, Flags all) noexcept;
+// A vector that aggregators reduce, piece by piece.
+[[nodiscard]] Task<int> in_network(Call &call, Choice choice);
+// coll_hetcoll_fixed_point: an allreduce of integers in place of `given`, which sums floats.
+[[nodiscard]] Task<int> fixed_point(Call &call, const hetcoll_call &given);
+// A broadcast, reduce, allgather or reduce-scatter.
+[[nodiscard]] Task<int> collective(Call &call);
+
+// ---- run.cc: schedules and kernels ----
+
+// When a schedule began whose chunk is still being looked for.
+struct Timed {
+    ChunkTuner *tuner = nullptr; // null: nobody looks
+    std::uint64_t started_ns = 0;
+};
+// Copies an input that is foreign to the result, where the schedule then reads it: its buffers are
+// of one kind and context. co_await Call::copied().
+void bring_input(Call &call);
+// Runs what was chosen: co_await ran(), then close().
+[[nodiscard]] Timed start(Call &call, Choice choice, LateRanks *late);
+[[nodiscard]] bool has_run(Call &call);
+void note_executed(Call &call);
+[[nodiscard]] inline auto ran(Call &call) noexcept
+{
+    return until([&call] { return has_run(call); }, [&call] { note_executed(call); });
+}
+// A choice for a call that runs by messages though the first choice was something else.
+[[nodiscard]] Choice message_choice(const Call &call);
+[[nodiscard]] const Schedules::Built &schedule_of(const Call &call, const Choice &choice);
+// Whether the call succeeded on all ranks. The ranks also learn how long the slowest of them took
+// while a chunk is being looked for; and now and then how long each has waited at the beginning.
+struct Closing {
+    Timed timed;
+    Arrivals *arrivals = nullptr; // null: they are not told this time
+};
+[[nodiscard]] Closing start_close(Call &call, Timed timed);
+[[nodiscard]] Flags end_close(Call &call, const Closing &closing);
+[[nodiscard]] inline auto close(Call &call, Timed timed = {})
+{
+    const Closing closing = start_close(call, timed);
+    return until([&call] { return call.met(); },
+                 [&call, closing] { return end_close(call, closing); });
+}
+
+} // namespace hetcoll

@@ -1,0 +1,233 @@
+#include "engine/communicator/chooser.h"
+
+#include "engine/communicator/mapped_call.h"
+#include "schedule/weighted.h"
+#include "tuning/model.h"
+
+#include <bit>
+#include <utility>
+
+namespace hetcoll {
+namespace {
+
+constexpr std::size_t kLeastTunedChunk = 64u << 10, kMostTunedChunk = 16u << 20;
+
+bool order_matters(const hetcoll_call &call) noexcept
+{
+    return depends_on_order(static_cast<ReduceOp>(call.op), static_cast<ElementKind>(call.kind));
+}
+
+} // namespace
+
+bool Chooser::keeps_order(const hetcoll_call &call) const noexcept
+{
+    return agreed_.reproducible != 0 &&
+           (call.user_op != 0 || (call.kind >= 0 && order_matters(call)));
+}
+
+bool Chooser::forces_small_kernel() const noexcept
+{
+    return agreed_.algorithm != 0 && contains(without(kSmallAlgorithms, Algorithm::kHost),
+                                              static_cast<Algorithm>(agreed_.algorithm - 1));
+}
+
+// What can run at this call.
+AlgorithmSet Chooser::available(std::size_t bytes, Means means, bool in_order, int late)
+{
+    AlgorithmSet set = knows_links(means) ? peers_.found().available : kMessageAlgorithms;
+    if (means.aggregators && aggregation_.joined()) {
+        set |= bit(Algorithm::kInNetwork);
+    }
+    const bool small = bytes <= agreed_.small_limit;
+    set = small ? (set & kSmallAlgorithms) | bit(Algorithm::kHost) : set;
+    if (in_order && !meets_in_order()) {
+        set = without(set, Algorithm::kHost);
+    }
+    if (knows_links(means) && !small) {
+        find_shares();
+        const bool unequal = !shares_->shares.empty() || late != kNoRank;
+        set = unequal ? set | bit(Algorithm::kWeighted) : set;
+    }
+    return set;
+}
+
+Query Chooser::query(const hetcoll_call &call, std::size_t bytes, bool in_order) const
+{
+    Query query{
+        .bytes = bytes,
+        .element_bytes = element_bytes(static_cast<ElementKind>(call.kind)),
+        .op = op_class(static_cast<ReduceOp>(call.op)),
+        .ranks = group_.all().size,
+        .nodes = group_.nodes(),
+        .ranks_per_node_min = group_.least_ranks_on_a_node(),
+        .ranks_per_node_max = group_.most_ranks_on_a_node(),
+        .ranks_per_gpu = peers_.found().ranks_per_gpu,
+        .aggregators = aggregation_.count(),
+        .slices = aggregation_.slices(),
+        .reproducible = in_order,
+        .chunk_bytes = agreed_.chunk_bytes,
+        .links = peers_.found().links,
+    };
+    query.links.weighted_gbps = shares_ ? shares_->vector_gbps() : 0;
+    if (agreed_.algorithm != 0) {
+        const auto forced = static_cast<Algorithm>(agreed_.algorithm - 1);
+        const bool small = bytes <= agreed_.small_limit;
+        if (small ? contains(kSmallAlgorithms, forced) : forced != Algorithm::kHost) {
+            query.forced = forced;
+        }
+    }
+    return query;
+}
+
+Choice Chooser::choose(const hetcoll_call &call, std::size_t bytes, Means means)
+{
+    const bool in_order = agreed_.reproducible != 0 && order_matters(call);
+    const int late = bytes <= agreed_.small_limit ? kNoRank : late_rank(means);
+    const AlgorithmSet set = available(bytes, means, in_order, late);
+    Memo &memo = memos_[(bytes ^ bytes >> 5 ^ static_cast<std::size_t>(call.kind)) % memos_.size()];
+    if (memo.bytes == bytes && memo.kind == call.kind && memo.op == call.op &&
+        memo.available == set) {
+        return memo.choice;
+    }
+    Query asked = query(call, bytes, in_order);
+    asked.available = set;
+    asked.late_us = late == kNoRank ? 0 : arrivals_.late_us();
+    const std::optional<Table> &table = peers_.found().table;
+    Choice chosen = hetcoll::choose(asked, table ? &*table : nullptr);
+    if (chosen.forced_unavailable && knows_links(means)) {
+        say_unavailable(*asked.forced, chosen.algorithm, in_order);
+    }
+    const bool maps = means.mapped && peers_.found().maps;
+    chosen.node_by_node = chosen.node_by_node && maps;
+    chosen.over_trees = chosen.over_trees && maps;
+    chosen.late = chosen.algorithm == Algorithm::kWeighted ? late : kNoRank;
+    memo = {bytes, call.kind, call.op, set, chosen};
+    return chosen;
+}
+
+void Chooser::say_unavailable(Algorithm forced, Algorithm taken, bool in_order)
+{
+    if (std::exchange(unavailable_reported_, true) || group_.all().rank != 0) {
+        return;
+    }
+    log(process_.log(), 0,
+        "hetcoll: coll_hetcoll_algorithm %s cannot run on a communicator of %d ranks on %d "
+        "node%s with these GPUs%s, so %s is taken",
+        algorithm_name(forced), group_.all().size, group_.nodes(), group_.nodes() == 1 ? "" : "s",
+        in_order ? " in a sum that coll_hetcoll_reproducible asks for" : "", algorithm_name(taken));
+}
+
+Choice Chooser::choose_for_collective(std::size_t bytes) const noexcept
+{
+    const Query query{
+        .bytes = bytes, .ranks = group_.all().size, .chunk_bytes = agreed_.chunk_bytes};
+    const std::size_t chunk =
+        agreed_.chunk_bytes != 0 ? agreed_.chunk_bytes : model_chunk(Algorithm::kRing, query);
+    return {.algorithm = Algorithm::kRing, .chunk_bytes = chunk};
+}
+
+bool Chooser::uses_mapping(const Choice &choice) const noexcept
+{
+    const AlgorithmRow &row = row_of(choice.algorithm);
+    return row.form == Form::kKernel ||
+           (row.is_schedule() && !row.has(Trait::kWholeVectors) && peers_.found().maps);
+}
+
+ChunkTuner *Chooser::tuner(const Choice &choice, std::size_t bytes)
+{
+    if (agreed_.adapt_chunk == 0 || agreed_.reproducible != 0 || agreed_.chunk_bytes != 0 ||
+        choice.source == ChoiceSource::kTable || is_one_kernel(choice.algorithm) ||
+        choice.algorithm == Algorithm::kHost) {
+        return nullptr;
+    }
+    const int size_class = std::bit_width(bytes);
+    for (Tuned &known : tuned_) {
+        if (known.algorithm == choice.algorithm && known.size_class == size_class) {
+            return &known.tuner;
+        }
+    }
+    tuned_.push_back({choice.algorithm, size_class,
+                      ChunkTuner(choice.chunk_bytes, kLeastTunedChunk, kMostTunedChunk)});
+    return &tuned_.back().tuner;
+}
+
+void Chooser::forget() noexcept
+{
+    shares_.reset();
+    memos_ = {};
+}
+
+// By what all ranks have set alike and know of their links, so that all find the same.
+void Chooser::find_shares()
+{
+    if (shares_) {
+        return;
+    }
+    const bool forced = agreed_.algorithm == 1 + static_cast<std::uint32_t>(Algorithm::kWeighted);
+    const bool off = agreed_.shares_differs != 0 || agreed_.reproducible != 0;
+    const Links &links = peers_.found().links;
+    shares_ = rank_shares(off ? ShareSetting() : process_.shares(), group_.all().size,
+                          peers_.found().rates,
+                          links.gpu_gbps > 0 ? links.gpu_gbps : links.host_gbps, forced);
+    if (group_.all().rank == 0 && shares_->shares.empty()) {
+        say_no_shares();
+    }
+}
+
+void Chooser::say_no_shares()
+{
+    const bool in_order = agreed_.reproducible != 0;
+    const bool asked =
+        agreed_.shares != 0 || agreed_.shares_differs != 0 || (in_order && agreed_.skew != 0);
+    if (!asked || !process_.notices().first_time(Notice::kWithoutShares)) {
+        return;
+    }
+    if (in_order) {
+        log(process_.node_log(), 0,
+            "hetcoll: coll_hetcoll_shares and coll_hetcoll_skew do nothing while "
+            "coll_hetcoll_reproducible has the ranks add in their order: unset one or the other");
+        return;
+    }
+    const bool differ = agreed_.shares_differs != 0;
+    const bool given = process_.shares().kind == ShareSetting::Kind::kGiven;
+    log(process_.log(), given || differ ? 0 : 1,
+        "hetcoll: coll_hetcoll_shares is not used on a communicator of %d ranks: %s",
+        group_.all().size,
+        differ ? "ranks have set it to different values; set the same on every rank"
+               : shares_->why_none);
+}
+
+Arrivals *Chooser::arrivals() noexcept
+{
+    const int size = group_.all().size;
+    const bool measures =
+        agreed_.skew != 0 && agreed_.reproducible == 0 && size > 1 && size <= Arrivals::kMostRanks;
+    return measures ? &arrivals_ : nullptr;
+}
+
+void Chooser::take_arrivals(std::span<const std::uint64_t> of_all)
+{
+    if (arrivals_.take(of_all)) {
+        memos_ = {};
+    }
+    process_.counters().set(HETCOLL_ARRIVAL_WAIT, arrivals_.average_wait_ns());
+    process_.counters().set(HETCOLL_LATE_RANK, static_cast<std::uint64_t>(arrivals_.late() + 1));
+}
+
+// Whom the others do not wait for: on one node, where they see in its page that all but one have
+// come, and by mapped memory, which binds nobody.
+int Chooser::late_rank(Means means) const noexcept
+{
+    const bool can_begin = knows_links(means) && group_.nodes() == 1 && group_.uses_pages() &&
+                           contains(peers_.found().available, Algorithm::kTwoShot);
+    return can_begin ? arrivals_.late() : kNoRank;
+}
+
+std::vector<int> Chooser::shares_without_late(int late) const
+{
+    const std::vector<int> equal(static_cast<std::size_t>(group_.all().size), 1);
+    const std::vector<int> &shares = shares_->shares.empty() ? equal : shares_->shares;
+    return late == kNoRank ? shares : shares_without(shares, late);
+}
+
+} // namespace hetcoll

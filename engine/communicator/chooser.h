@@ -1,0 +1,113 @@
+// Which algorithm serves a communicator's calls: what its ranks have agreed on, their links, the
+// tuning table and the times that they have told each other. The same on every rank, because
+// everything that goes in is.
+#pragma once
+
+#include "engine/communicator/aggregation.h"
+#include "engine/communicator/peers.h"
+#include "engine/meeting/node_group.h"
+#include "engine/process/process.h"
+#include "engine/types/call.h"
+#include "engine/types/facts.h"
+#include "tuning/arrivals.h"
+#include "tuning/choice.h"
+#include "tuning/chunk_tuner.h"
+#include "tuning/rank_shares.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace hetcoll {
+
+// What a call may use beside messages: peers' memory, if the ranks have found out that it can;
+// aggregators, if the ranks have joined them.
+struct Means {
+    bool mapped = false, aggregators = false;
+};
+
+class Chooser {
+public:
+    // All outlive it. `agreed` may change before the first choice.
+    Chooser(Process &process, const hetcoll_facts &agreed, NodeGroup &group, Peers &peers,
+            Aggregation &aggregation) noexcept
+        : process_(process), agreed_(agreed), group_(group), peers_(peers),
+          aggregation_(aggregation)
+    {
+    }
+
+    // Requires a kind that is not negative.
+    [[nodiscard]] Choice choose(const hetcoll_call &call, std::size_t bytes, Means means);
+    // For a collective that is no allreduce: how it moves its vector.
+    [[nodiscard]] Choice choose_for_collective(std::size_t bytes) const noexcept;
+
+    // Whether the call's elements have to be summed in the order of the ranks:
+    // coll_hetcoll_reproducible, where the order matters. Always true for user-defined ops: ranks
+    // that do not know the op must decide alike.
+    [[nodiscard]] bool keeps_order(const hetcoll_call &call) const noexcept;
+    // A meeting sums in that order.
+    [[nodiscard]] bool meets_in_order() const noexcept
+    {
+        return (group_.nodes() == 1 && group_.uses_pages()) || group_.all().size <= 2;
+    }
+    // coll_hetcoll_algorithm names one of the kernels that serve small calls too.
+    [[nodiscard]] bool forces_small_kernel() const noexcept;
+    // Whether calls of this choice read the memory of other ranks where they can.
+    [[nodiscard]] bool uses_mapping(const Choice &choice) const noexcept;
+    // Nobody maps any more, and all know it: a forced algorithm that needs it is not asked for.
+    void expect_no_mapping() noexcept { unavailable_reported_ = true; }
+
+    // What finds the chunk of calls like this one; null: it is given. Fed with the time of the
+    // slowest rank, so all ranks stay together.
+    [[nodiscard]] ChunkTuner *tuner(const Choice &choice, std::size_t bytes);
+    // Looks which rank comes last: coll_hetcoll_skew. Null: nobody does.
+    [[nodiscard]] Arrivals *arrivals() noexcept;
+    // What the ranks have told each other of their waits.
+    void take_arrivals(std::span<const std::uint64_t> of_all);
+    // Each rank's share of the vector, by the rate of its links; `late` reduces nothing.
+    [[nodiscard]] std::vector<int> shares_without_late(int late) const;
+
+    // The links have to be found anew.
+    void forget() noexcept;
+
+private:
+    struct Memo { // of choose(): programs repeat themselves
+        std::size_t bytes = 0;
+        int kind = -1, op = -1;
+        AlgorithmSet available = 0;
+        Choice choice;
+    };
+    struct Tuned { // calls whose sizes have one highest bit
+        Algorithm algorithm;
+        int size_class;
+        ChunkTuner tuner;
+    };
+
+    [[nodiscard]] AlgorithmSet available(std::size_t bytes, Means means, bool in_order, int late);
+    [[nodiscard]] Query query(const hetcoll_call &call, std::size_t bytes, bool in_order) const;
+    [[nodiscard]] bool knows_links(Means means) const noexcept
+    {
+        return means.mapped && peers_.known();
+    }
+    [[nodiscard]] int late_rank(Means means) const noexcept;
+    void find_shares();
+    void say_no_shares();
+    void say_unavailable(Algorithm forced, Algorithm taken, bool in_order);
+
+    Process &process_;
+    const hetcoll_facts &agreed_;
+    NodeGroup &group_;
+    Peers &peers_;
+    Aggregation &aggregation_;
+    Arrivals arrivals_;
+    std::optional<RankShares> shares_; // found at the first choice that knows the links
+    std::array<Memo, 8> memos_;
+    std::deque<Tuned> tuned_;
+    bool unavailable_reported_ = false;
+};
+
+} // namespace hetcoll

@@ -1,0 +1,238 @@
+#include "engine/communicator/engine.h"
+
+#include "base/lost.h"
+#include "engine/meeting/flags.h"
+#include "tuning/model.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+namespace hetcoll {
+namespace {
+
+std::vector<ProcessIdentity> processes_of(std::span<const hetcoll_facts> facts)
+{
+    std::vector<ProcessIdentity> processes;
+    for (const hetcoll_facts &fact : facts) {
+        processes.push_back({.host = fact.identity.host,
+                             .start_time = fact.identity.start_time,
+                             .pid = fact.identity.pid,
+                             .reserved = 0});
+    }
+    return processes;
+}
+
+static_assert(kMostWeightedSteps <= ControlPage::kWords, "weighted shares by mapped memory");
+static_assert(kWeightedChannels <= HETCOLL_TAGS, "a channel takes a tag");
+static_assert(2 * kMaxTrees <= HETCOLL_TAGS, "a tree has two channels");
+
+// Only these can differ: all else is combined from what all processes published.
+std::uint64_t settings_of(const hetcoll_facts &agreed)
+{
+    return agreed.algorithm << 32 | agreed.chunk_bytes;
+}
+
+} // namespace
+
+Engine::Engine(Process &process, const hetcoll_p2p &p2p, const hetcoll_facts &agreed,
+               std::span<const hetcoll_facts> facts)
+    : process_(process), p2p_(p2p), agreed_(agreed),
+      group_(p2p_, processes_of(facts), settings_of(agreed)),
+      peers_(process, group_,
+             {.mapping = agreed.ipc != 0, .tables = agreed.tuning_table_differs == 0}),
+      mapped_(process, group_, peers_), aggregation_(process, group_, agreed.aggregators != 0),
+      chooser_(process, agreed_, group_, peers_, aggregation_),
+      schedules_(group_, peers_, aggregation_, chooser_)
+{
+    process_.counters().add_small_calls(host_calls_);
+    executor_.limit_slots(agreed.slot_bytes);
+    say_split_machine(facts);
+}
+
+// Ranks in different containers on one machine: they could share GPU memory, and do not.
+void Engine::say_split_machine(std::span<const hetcoll_facts> facts)
+{
+    if (p2p_.rank != 0 || process_.has_node_word()) {
+        return;
+    }
+    for (const hetcoll_facts &other : facts) {
+        if (other.identity.machine == facts[0].identity.machine &&
+            other.identity.host != facts[0].identity.host &&
+            process_.notices().first_time(Notice::kSplitMachine)) {
+            log(process_.log(), 0,
+                "hetcoll: ranks on one machine are in different containers or namespaces, so data "
+                "between their GPUs goes through messages, which is slower: start the containers "
+                "with the host's PID and IPC namespaces and /dev/shm (--pid=host --ipc=host), or "
+                "set coll_hetcoll_node to a word of its own for each to keep it so");
+            return;
+        }
+    }
+}
+
+Engine::~Engine() { process_.counters().remove_small_calls(host_calls_); }
+
+Progress Engine::make_ready(int tag)
+{
+    const Progress progress = group_.make_pages(tag);
+    if (progress == Progress::kDone) {
+        ready_ = true;
+        if (group_.settings_differ()) {
+            agreed_.algorithm = agreed_.chunk_bytes = 0;
+        }
+        say_what_differs();
+    }
+    return progress;
+}
+
+// Once a communicator, or once a process: what its ranks have set to different values is not used.
+void Engine::say_what_differs()
+{
+    if (group_.settings_differ() && p2p_.rank == 0) {
+        log(process_.log(), 0,
+            "hetcoll: the ranks of a communicator set coll_hetcoll_algorithm or "
+            "coll_hetcoll_chunk_bytes to different values while the program ran, so "
+            "hetcoll chooses there: set the same on every rank before its first "
+            "MPI_Allreduce");
+    }
+    if (agreed_.tuning_table_differs != 0 && p2p_.rank == 0 &&
+        process_.notices().first_time(Notice::kTablesDiffer)) {
+        log(process_.node_log(), 0,
+            "hetcoll ignores its tuning table and chooses algorithms by its model: the ranks "
+            "of this communicator have not all read the same one; put the same file where "
+            "coll_hetcoll_tuning_table points on every node, or set it to none "
+            "(coll_hetcoll_verbose 1 says what a rank could not read)");
+    }
+    if (agreed_.aggregators_differs != 0 && p2p_.rank == 0 &&
+        process_.notices().first_time(Notice::kAggregatorsDiffer)) {
+        log(process_.log(), 0,
+            "hetcoll uses no aggregators: the ranks of this communicator have different "
+            "coll_hetcoll_aggregators, _window or _copy, or some could not read the key; set "
+            "the same on every rank");
+    }
+    if (agreed_.fixed_point_differs != 0 && p2p_.rank == 0 &&
+        process_.notices().first_time(Notice::kFixedPointDiffers)) {
+        log(process_.log(), 0,
+            "hetcoll adds floats as usual: the ranks of this communicator have different "
+            "coll_hetcoll_fixed_point; set the same on every rank");
+    }
+    if (const Status problem = group_.take_problem(); !problem.ok()) {
+        log(process_.log(), process_.notices().first_time(Notice::kWithoutPage) ? 0 : 1,
+            "hetcoll: ranks of a node do without shared memory and exchange messages instead: "
+            "%s",
+            problem.message().c_str());
+    }
+}
+
+std::optional<int> Engine::try_host(const hetcoll_call &call) noexcept
+{
+    if (call.kind < 0 || call.user_op != 0 || call.span > agreed_.small_limit || p2p_.size == 1 ||
+        !ready_ || uses_fixed_point(call) || should_find_peers() ||
+        (chooser_.keeps_order(call) && !chooser_.meets_in_order())) {
+        return std::nullopt;
+    }
+    PointerCache &pointers = process_.pointers();
+    if (!pointers.is_surely_host(call.recv) ||
+        (call.send != call.recv && !pointers.is_surely_host(call.send))) {
+        return std::nullopt;
+    }
+    if (peers_.known() &&
+        chooser_.choose(call, call.span, {.mapped = true}).algorithm != Algorithm::kHost) {
+        return std::nullopt; // the ranks meet first
+    }
+    const std::uint64_t start_ns = process_.counters().times_small() ? now_ns() : 0;
+    host_calls_.store(host_calls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    std::byte *const mine = Meeting::payload(group_, messages_->mine);
+    std::memcpy(mine, call.send, call.span);
+    meeting_.start(group_, *messages_, mine, call.tag, call.span, call.count,
+                   host_reduce(static_cast<ReduceOp>(call.op), static_cast<ElementKind>(call.kind)),
+                   kHostMemory);
+    Progress progress;
+    while ((progress = meeting_.step()) == Progress::kPending) {
+        p2p_.progress(p2p_.context);
+    }
+    if (start_ns != 0) {
+        observe_host(call, start_ns);
+    }
+    if (progress == Progress::kFailed) {
+        process_.counters().count(HETCOLL_CALLS_FAILED);
+        abandon_messages();
+        return meeting_.code();
+    }
+    if (any(meeting_.flags(), kFailed)) {
+        forget_peers();
+        process_.counters().count(HETCOLL_CALLS_FAILED);
+        log(process_.log(), 0,
+            "hetcoll: MPI_Allreduce failed, the receive buffer is undefined: a "
+            "driver call failed on another rank, which says more");
+        return HETCOLL_ERROR_DEVICE;
+    }
+    std::memcpy(call.recv, meeting_.sum(), call.span);
+    return HETCOLL_SUCCESS;
+}
+
+void Engine::observe_host(const hetcoll_call &call, std::uint64_t start_ns) noexcept
+{
+    CallRecord record;
+    record.comm_id = p2p_.comm_id;
+    record.rank = p2p_.rank;
+    record.comm_size = p2p_.size;
+    record.bytes = call.span;
+    record.kind = call.kind;
+    record.op = call.op;
+    record.memory = meeting_.flags() | kHostMemory;
+    record.served = HETCOLL_CALLS_SMALL;
+    record.start_ns = start_ns;
+    record.ns = now_ns() - start_ns;
+    record.failed = any(meeting_.flags(), kFailed);
+    process_.counters().observe(record);
+}
+
+void Engine::abandon_messages() noexcept
+{
+    if (auto *fresh = new (std::nothrow) Messages) {
+        lose(std::move(messages_));
+        messages_.reset(fresh);
+    }
+    group_.abandon_page();
+}
+
+void Engine::pin_page(Device &device)
+{
+    if (pinned_in_ == device.context_ref()->id() || !group_.page().exists()) {
+        return;
+    }
+    pinned_in_ = device.context_ref()->id();
+    pin_ = {};
+    const std::size_t bytes = group_.page().memory().bytes();
+    if (!process_.store().may_hold(bytes)) {
+        log(process_.log(), 1,
+            "hetcoll: small calls go by pageable memory: pinning %zu bytes would "
+            "be more than coll_hetcoll_max_memory %zu allows",
+            bytes, process_.settings().max_memory);
+        return;
+    }
+    auto pinned = device.register_host(group_.page().memory().data(), bytes);
+    if (pinned.ok()) {
+        pin_ = std::move(*pinned);
+    } else {
+        log(process_.log(), 1, "hetcoll: small calls go by pageable memory: %s",
+            pinned.status().message().c_str());
+    }
+}
+
+bool Engine::uses_fixed_point(const hetcoll_call &call) const noexcept
+{
+    return agreed_.fixed_point != 0 && call.collective == HETCOLL_ALLREDUCE && call.user_op == 0 &&
+           call.op == HETCOLL_SUM && (call.kind == HETCOLL_FLOAT32 || call.kind == HETCOLL_FLOAT64);
+}
+
+void Engine::forget_peers() noexcept
+{
+    peers_.forget();
+    mapped_.forget();
+    chooser_.forget();
+    schedules_.forget();
+}
+
+} // namespace hetcoll

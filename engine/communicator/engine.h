@@ -1,0 +1,116 @@
+// One communicator's state: who its ranks are, the settings that they agreed on, and what a
+// repeated call would otherwise make again.
+#pragma once
+
+#include "engine/communicator/aggregation.h"
+#include "engine/communicator/chooser.h"
+#include "engine/communicator/executor.h"
+#include "engine/communicator/mapped_call.h"
+#include "engine/communicator/peers.h"
+#include "engine/communicator/schedules.h"
+#include "engine/meeting/meeting.h"
+#include "engine/meeting/node_group.h"
+#include "engine/process/process.h"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+namespace hetcoll {
+
+class Engine {
+public:
+    // facts[r] are those of rank r.
+    Engine(Process &process, const hetcoll_p2p &p2p, const hetcoll_facts &agreed,
+           std::span<const hetcoll_facts> facts);
+    ~Engine();
+    Engine(const Engine &) = delete;
+    Engine &operator=(const Engine &) = delete;
+
+    [[nodiscard]] Process &process() noexcept { return process_; }
+    [[nodiscard]] const hetcoll_p2p &p2p() const noexcept { return p2p_; }
+    [[nodiscard]] std::size_t small_limit() const noexcept { return agreed_.small_limit; }
+    [[nodiscard]] NodeGroup &group() noexcept { return group_; }
+    [[nodiscard]] Peers &peers() noexcept { return peers_; }
+    [[nodiscard]] MappedCall &mapped() noexcept { return mapped_; }
+    [[nodiscard]] Aggregation &aggregation() noexcept { return aggregation_; }
+    [[nodiscard]] Chooser &chooser() noexcept { return chooser_; }
+    [[nodiscard]] Schedules &schedules() noexcept { return schedules_; }
+
+    // The first operation makes the control pages before all else: resumable.
+    [[nodiscard]] bool is_ready() const noexcept { return ready_; }
+    [[nodiscard]] Progress make_ready(int tag);
+
+    // A small call whose buffers are surely host memory on this rank, served without looking any
+    // further: programs make thousands of these a second and must not feel hetcoll. The other ranks
+    // may have device memory. Nothing if the call is not of this kind.
+    [[nodiscard]] std::optional<int> try_host(const hetcoll_call &call) noexcept;
+
+    // Whether the call sums floats as integers: coll_hetcoll_fixed_point, in so many bits.
+    [[nodiscard]] bool uses_fixed_point(const hetcoll_call &call) const noexcept;
+    [[nodiscard]] int fixed_point_bits() const noexcept
+    {
+        return static_cast<int>(agreed_.fixed_point);
+    }
+    // After a peer's memory could not be mapped on some rank, which has said so: that is also why a
+    // forced algorithm cannot run.
+    void give_up_mapping() noexcept
+    {
+        peers_.give_up_mapping();
+        chooser_.expect_no_mapping();
+    }
+    // A small call's flags said that all ranks have device memory: the next one looks whether its
+    // GPUs reach each other. The same on every rank.
+    void note_small_device_call() noexcept { small_device_call_ = true; }
+    [[nodiscard]] bool should_find_peers() const noexcept
+    {
+        return small_device_call_ && !peers_.known() && group_.uses_pages();
+    }
+
+    // After a driver error that all ranks have been told of.
+    void forget_peers() noexcept;
+    // A rank works on another device than its peers know, as all have been told.
+    void find_peers_anew() noexcept
+    {
+        peers_.count_move();
+        forget_peers();
+    }
+
+    // A communicator runs one blocking call at a time, so these are the current call's.
+    [[nodiscard]] Executor &executor() noexcept { return executor_; }
+    [[nodiscard]] Messages &messages() noexcept { return *messages_; }
+    // After a network failure: a message may still arrive in them, so they are left to it.
+    void abandon_messages() noexcept;
+    // Lets the GPU copy to and from the control page at full speed. The device's context is
+    // current.
+    void pin_page(Device &device);
+
+private:
+    void observe_host(const hetcoll_call &call, std::uint64_t start_ns) noexcept;
+    void say_split_machine(std::span<const hetcoll_facts> facts);
+    void say_what_differs();
+
+    Process &process_;
+    hetcoll_p2p p2p_;
+    hetcoll_facts agreed_;
+    NodeGroup group_;
+    Peers peers_;
+    MappedCall mapped_;
+    Aggregation aggregation_;
+    Chooser chooser_;
+    Schedules schedules_;
+    Executor executor_;
+    bool ready_ = false;
+    bool small_device_call_ = false;
+    Meeting meeting_; // of try_host()
+    std::unique_ptr<Messages> messages_ = std::make_unique<Messages>();
+    unsigned long long pinned_in_ = 0; // Context::id()
+    PinnedMemory pin_;
+    // Calls served by try_host(). Only this engine writes it, so that it costs no locked
+    // instruction.
+    std::atomic<std::uint64_t> host_calls_{0};
+};
+
+} // namespace hetcoll

@@ -1,0 +1,460 @@
+// In each channel sends start in list order and receives are posted in list order, and each
+// direction has slots of its own: with the property that verify_schedules() proves of a schedule,
+// this cannot deadlock. Mapped peers wait for less: a send to one needs no slot and no turn.
+#include "engine/communicator/executor.h"
+
+#include <algorithm>
+
+namespace hetcoll {
+
+void Executor::start(const Schedule &schedule, const hetcoll_p2p &p2p, int tag, Bounce &bounce,
+                     const Vectors &vectors, std::size_t chunk_bytes, bool failed,
+                     const MappedPeers &mapped)
+{
+    schedule_ = &schedule;
+    p2p_ = p2p;
+    tag_ = tag;
+    bounce_ = &bounce;
+    vectors_ = vectors;
+    failed_ = failed;
+    failure_ = {};
+    code_ = 0;
+    moved_ = {};
+    open_channels_ = schedule.channel_count;
+    stopped_ = false;
+    channels_.assign(static_cast<std::size_t>(schedule.channel_count), Channel{});
+
+    const std::size_t element = element_bytes(vectors.kind);
+    extents_.resize(schedule.steps.size());
+    for (std::size_t i = 0; i < extents_.size(); ++i) {
+        const ElementSpan span =
+            range_span(vectors.count, schedule.block_count, schedule.steps[i].blocks);
+        extents_[i] = {.first = span.first * element, .bytes = span.count * element};
+    }
+    find_routes(mapped);
+
+    divide_bounce(chunk_bytes);
+}
+
+// The bounce's memory goes to the channels that have messages here. Which ones these are may differ
+// from rank to rank, but the size of a message may not: it follows from the schedule's channels.
+void Executor::divide_bounce(std::size_t chunk_bytes)
+{
+    const int channels = schedule_->channel_count;
+    const int slots = slots_for(channels);
+    int with_messages = 0;
+    for (std::size_t i = 0; i < extents_.size(); ++i) {
+        Channel &channel = channels_[schedule_->steps[i].channel];
+        if (extents_[i].route == Route::kMessage && channel.first_slot < 0) {
+            channel.first_slot = with_messages++;
+        }
+    }
+    slots_ = slots_of_channel(slots, with_messages);
+    for (Channel &channel : channels_) {
+        channel.first_slot *= slots_;
+    }
+    note(bounce_->divide(slots, mapped_receives_.empty() ? 0 : channels));
+    const std::size_t element = element_bytes(vectors_.kind);
+    const std::size_t agreed = slot_bytes_of(kBounceSlots * slot_limit_bytes_, slots);
+    most_bytes_.message =
+        std::min({chunk_bytes, bounce_->slot_bytes(), agreed}) / element * element;
+    most_bytes_.pull = chunk_bytes / element * element;
+}
+
+// Which steps go by mapped memory, and which receives one pull serves.
+void Executor::find_routes(const MappedPeers &mapped)
+{
+    mapped_ = mapped;
+    mapped_sends_.clear();
+    mapped_receives_.clear();
+    if (mapped.peer.empty()) {
+        return;
+    }
+    const auto is_mapped = [&](const Step &step) {
+        return !step.by_message && mapped.peer[step.peer].input != nullptr;
+    };
+    int head = -1; // of the pull that the step may join
+    for (int i = 0; i < static_cast<int>(extents_.size()); ++i) {
+        const Step &step = schedule_->steps[i];
+        if (!is_mapped(step)) {
+            head = -1;
+            continue;
+        }
+        extents_[i].route = Route::kMapped;
+        if (step.kind == StepKind::kSend) {
+            mapped_sends_.push_back(i);
+            head = -1;
+            continue;
+        }
+        mapped_receives_.push_back(i);
+        if (step.fused && head >= 0 && extents_[head].steps + 1 < kMaxReduceInputs) {
+            ++extents_[head].steps;
+            extents_[i].steps = 0;
+        } else {
+            head = step.kind == StepKind::kRecvReduce ? i : -1;
+        }
+    }
+}
+
+Progress Executor::step()
+{
+    follow_peers();
+    offer_sends();
+    bool more = false;
+    for (int c = 0; c < open_channels_; ++c) {
+        Channel &channel = channels_[c];
+        if (stopped_) {
+            finish_pulls(c);
+            more = more || !channel.pulls.empty();
+            continue;
+        }
+        start_sends(c);
+        post_messages(c);
+        finish_sends(c);
+        start_receives(c);
+        apply_received(c);
+        start_pulls(c);
+        finish_pulls(c);
+        more = more || find_next(c, channel.sends, Kind::kSends) ||
+               find_next(c, channel.receives, Kind::kReceives) ||
+               find_next(c, channel.pulls, Kind::kPulls) || !channel.sends.empty() ||
+               !channel.receives.empty() || !channel.pulls.empty();
+    }
+    if (code_ != 0) {
+        return Progress::kFailed;
+    }
+    if (stopped_) {
+        return more ? Progress::kPending : Progress::kDone;
+    }
+    const bool read_by_all =
+        std::all_of(mapped_sends_.begin(), mapped_sends_.end(),
+                    [this](int step) { return extents_[step].done == extents_[step].bytes; });
+    return more || !read_by_all ? Progress::kPending : Progress::kDone;
+}
+
+std::uint64_t Executor::moves() const noexcept
+{
+    std::uint64_t moves = 0;
+    for (const Channel &channel : channels_) {
+        for (const Lane *lane : {&channel.sends, &channel.receives, &channel.pulls}) {
+            moves += std::uint64_t{lane->head} + lane->next_message + lane->tail;
+        }
+    }
+    return moves;
+}
+
+// Moves the cursor to the next chunk of its kind. False if there is none.
+bool Executor::find_next(int channel, Lane &lane, Kind kind) const noexcept
+{
+    const int steps = static_cast<int>(schedule_->steps.size());
+    while (lane.step < steps) {
+        const Step &step = schedule_->steps[lane.step];
+        const Extent &extent = extents_[lane.step];
+        const bool sends = step.kind == StepKind::kSend;
+        const bool mapped = extent.route == Route::kMapped;
+        const bool mine = step.channel == channel &&
+                          (kind == Kind::kSends      ? sends && !mapped
+                           : kind == Kind::kReceives ? !sends && !mapped
+                                                     : !sends && mapped && extent.steps > 0);
+        if (mine && lane.offset < extent.bytes) {
+            return true;
+        }
+        ++lane.step;
+        lane.offset = 0;
+    }
+    return false;
+}
+
+// Requires find_next().
+Executor::Chunk Executor::next_chunk(const Lane &lane, std::size_t most) const noexcept
+{
+    const std::size_t left = extents_[lane.step].bytes - lane.offset;
+    return {lane.step, lane.offset, std::min(left, most), true, nullptr};
+}
+
+// How many bytes of the step, from its first on, are dealt with by all that it comes after. A step
+// that has nothing in common with it must be complete.
+std::size_t Executor::ready_bytes(int step) const noexcept
+{
+    const Extent &self = extents_[step];
+    std::size_t ready = self.bytes;
+    for (const int before : schedule_->after_of(schedule_->steps[step])) {
+        const Extent &extent = extents_[before];
+        if (extent.done == extent.bytes) {
+            continue;
+        }
+        if (extent.first >= self.first + self.bytes || extent.first + extent.bytes <= self.first) {
+            return 0;
+        }
+        const std::size_t end = std::max(extent.first + extent.done, self.first);
+        ready = std::min(ready, end - self.first);
+    }
+    return ready;
+}
+
+void Executor::start_sends(int channel)
+{
+    Lane &lane = channels_[channel].sends;
+    while (lane.tail - lane.head < static_cast<unsigned>(slots_) &&
+           find_next(channel, lane, Kind::kSends)) {
+        const Chunk chunk = next_chunk(lane, most_bytes_.message);
+        if (!is_ready(chunk)) {
+            return;
+        }
+        const unsigned number = lane.tail++;
+        lane.chunk[number % kLaneSlots] = chunk;
+        lane.offset += chunk.bytes;
+        if (!failed_) {
+            note(bounce_->start_read(slot_of(channel, number), local(chunk.step, chunk.offset),
+                                     chunk.bytes));
+        }
+    }
+}
+
+// Hands chunks that have been read out to Open MPI, in order.
+void Executor::post_messages(int channel)
+{
+    Lane &lane = channels_[channel].sends;
+    for (; lane.next_message != lane.tail && code_ == 0; ++lane.next_message) {
+        const int slot = slot_of(channel, lane.next_message);
+        Chunk &chunk = lane.chunk[lane.next_message % kLaneSlots];
+        if (!completed(failed_ ? true : bounce_->read_done(slot))) {
+            return;
+        }
+        // A failed rank may not have a message; what it sends is thrown away by all.
+        const void *message = failed_ ? bounce_->landing(slot) : bounce_->message(slot);
+        code_ = p2p_.isend(p2p_.context, message, chunk.bytes, schedule_->steps[chunk.step].peer,
+                           tag_ - channel, &chunk.request);
+        chunk.moving = false;
+        moved_.sent += chunk.bytes;
+        if (bounce_->reads_out()) {
+            extents_[chunk.step].done += chunk.bytes;
+        }
+    }
+}
+
+void Executor::finish_sends(int channel)
+{
+    Lane &lane = channels_[channel].sends;
+    while (lane.head != lane.next_message && code_ == 0) {
+        Chunk &chunk = lane.chunk[lane.head % kLaneSlots];
+        const int state = p2p_.test(p2p_.context, &chunk.request);
+        if (state == 0) {
+            return;
+        }
+        code_ = std::min(state, 0);
+        if (!bounce_->reads_out()) {
+            extents_[chunk.step].done += chunk.bytes;
+        }
+        ++lane.head;
+    }
+}
+
+void Executor::start_receives(int channel)
+{
+    Lane &lane = channels_[channel].receives;
+    while (lane.tail - lane.head < static_cast<unsigned>(slots_) && code_ == 0 &&
+           find_next(channel, lane, Kind::kReceives)) {
+        Chunk chunk = next_chunk(lane, most_bytes_.message);
+        chunk.moving = false;
+        code_ = p2p_.irecv(p2p_.context, bounce_->landing(slot_of(channel, lane.tail)), chunk.bytes,
+                           schedule_->steps[chunk.step].peer, tag_ - channel, &chunk.request);
+        if (code_ != 0) {
+            return;
+        }
+        lane.chunk[lane.tail % kLaneSlots] = chunk;
+        lane.offset += chunk.bytes;
+        ++lane.tail;
+    }
+}
+
+// Applies what has arrived, in order, and frees the slots of what has been applied.
+void Executor::apply_received(int channel)
+{
+    Lane &lane = channels_[channel].receives;
+    for (unsigned i = lane.head; i != lane.tail && code_ == 0; ++i) {
+        Chunk &chunk = lane.chunk[i % kLaneSlots];
+        if (chunk.moving) {
+            continue;
+        }
+        if (chunk.request != nullptr) {
+            const int state = p2p_.test(p2p_.context, &chunk.request);
+            if (state == 0) {
+                break;
+            }
+            code_ = std::min(state, 0);
+            chunk.request = nullptr;
+        }
+        if (code_ != 0 || !is_ready(chunk)) {
+            break;
+        }
+        chunk.moving = true;
+        if (!failed_) {
+            apply(slot_of(channel, i), chunk);
+        }
+    }
+    while (!lane.empty()) {
+        const Chunk &chunk = lane.chunk[lane.head % kLaneSlots];
+        if (!chunk.moving ||
+            !completed(failed_ ? true : bounce_->apply_done(slot_of(channel, lane.head)))) {
+            return;
+        }
+        extents_[chunk.step].done += chunk.bytes;
+        ++lane.head;
+    }
+}
+
+void Executor::apply(int slot, const Chunk &chunk)
+{
+    const Step &step = schedule_->steps[chunk.step];
+    const Apply what{
+        .reduce = step.kind == StepKind::kRecvReduce,
+        .received_first = step.peer < p2p_.rank && !step.local_first,
+        .op = vectors_.op,
+        .kind = vectors_.kind,
+        .dst = vectors_.recv + extents_[chunk.step].first + chunk.offset,
+        .local = local(chunk.step, chunk.offset),
+        .count = chunk.bytes / element_bytes(vectors_.kind),
+        .user = vectors_.user,
+    };
+    note(bounce_->start_apply(slot, what));
+}
+
+// ---- mapped peers ----
+
+// What peers have read of our sends.
+void Executor::follow_peers()
+{
+    for (const int i : mapped_sends_) {
+        Extent &extent = extents_[i];
+        if (extent.done != extent.bytes && schedule_->steps[i].channel < open_channels_) {
+            const MappedPeer &peer = mapped_.peer[schedule_->steps[i].peer];
+            extent.done = peer.progress[mapped_.steps[i].peer_word].load(std::memory_order_acquire);
+        }
+    }
+}
+
+// Tells peers what they may read.
+void Executor::offer_sends()
+{
+    for (const int i : mapped_sends_) {
+        Extent &extent = extents_[i];
+        if (extent.offered == extent.bytes || schedule_->steps[i].channel >= open_channels_) {
+            continue;
+        }
+        if (const std::size_t ready = ready_bytes(i); ready > extent.offered) {
+            extent.offered = ready;
+            mapped_.progress[mapped_.steps[i].word].store(ready, std::memory_order_release);
+        }
+    }
+}
+
+// True if the chunk may be written here, and read at every peer of the pull.
+bool Executor::can_pull(const Chunk &chunk) const noexcept
+{
+    const std::size_t end = chunk.offset + chunk.bytes;
+    if (!is_ready(chunk)) {
+        return false;
+    }
+    for (int i = chunk.step; i < chunk.step + extents_[chunk.step].steps; ++i) {
+        const MappedPeer &peer = mapped_.peer[schedule_->steps[i].peer];
+        if (peer.progress[mapped_.steps[i].peer_word].load(std::memory_order_acquire) < end) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void Executor::start_pulls(int channel)
+{
+    Lane &lane = channels_[channel].pulls;
+    while (lane.tail - lane.head < kLaneSlots && find_next(channel, lane, Kind::kPulls)) {
+        const Chunk chunk = next_chunk(lane, most_bytes_.pull);
+        if (!can_pull(chunk)) {
+            return;
+        }
+        const unsigned slot = lane.tail++ % kLaneSlots;
+        lane.chunk[slot] = chunk;
+        lane.offset += chunk.bytes;
+        moved_.pulled += chunk.bytes * static_cast<std::size_t>(extents_[chunk.step].steps);
+        if (!failed_) {
+            note(bounce_->start_pull(channel, static_cast<int>(slot), make_pull(chunk)));
+        }
+    }
+}
+
+void Executor::finish_pulls(int channel)
+{
+    Lane &lane = channels_[channel].pulls;
+    while (!lane.empty()) {
+        const unsigned slot = lane.head % kLaneSlots;
+        const Chunk &chunk = lane.chunk[slot];
+        if (!completed(failed_ ? true : bounce_->pull_done(channel, static_cast<int>(slot)))) {
+            return;
+        }
+        for (int i = chunk.step; i < chunk.step + extents_[chunk.step].steps; ++i) {
+            extents_[i].done += chunk.bytes;
+            mapped_.progress[mapped_.steps[i].word].store(extents_[i].done,
+                                                          std::memory_order_release);
+        }
+        ++lane.head;
+    }
+}
+
+// The operands in the order of their ranks.
+Pull Executor::make_pull(const Chunk &chunk) const noexcept
+{
+    Pull pull{.op = vectors_.op,
+              .kind = vectors_.kind,
+              .dst = vectors_.recv + extents_[chunk.step].first + chunk.offset,
+              .inputs = {},
+              .count = chunk.bytes / element_bytes(vectors_.kind)};
+    std::array<int, kMaxReduceInputs> rank_of;
+    const auto insert = [&](int rank, const void *operand) {
+        int at = pull.inputs.count++;
+        for (; at > 0 && rank_of[at - 1] > rank; --at) {
+            rank_of[at] = rank_of[at - 1];
+            pull.inputs.input[at] = pull.inputs.input[at - 1];
+        }
+        rank_of[at] = rank;
+        pull.inputs.input[at] = operand;
+    };
+    if (schedule_->steps[chunk.step].kind == StepKind::kRecvReduce) {
+        insert(p2p_.rank, local(chunk.step, chunk.offset));
+    }
+    for (int i = chunk.step; i < chunk.step + extents_[chunk.step].steps; ++i) {
+        const int peer = schedule_->steps[i].peer;
+        const MappedPeer &mapped = mapped_.peer[peer];
+        const std::byte *base = mapped_.steps[i].peer_from_input ? mapped.input : mapped.output;
+        insert(peer, base + extents_[i].first + chunk.offset);
+    }
+    return pull;
+}
+
+// Where this rank's content of a step's blocks is, from `offset` bytes on.
+const std::byte *Executor::local(int step, std::size_t offset) const noexcept
+{
+    const std::byte *base = schedule_->steps[step].from_input ? vectors_.send : vectors_.recv;
+    return base + extents_[step].first + offset;
+}
+
+// Keeps the first error. The rank goes on with its messages.
+void Executor::note(Status status)
+{
+    if (!status.ok() && !failed_) {
+        failed_ = true;
+        failure_ = std::move(status);
+    }
+}
+
+// A chunk whose operation failed counts as completed: its content is lost, its message is not.
+bool Executor::completed(Result<bool> done)
+{
+    if (!done.ok()) {
+        note(done.take_status());
+        return true;
+    }
+    return *done;
+}
+
+} // namespace hetcoll

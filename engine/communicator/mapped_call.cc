@@ -1,0 +1,359 @@
+#include "engine/communicator/mapped_call.h"
+
+#include <algorithm>
+
+namespace hetcoll {
+namespace {
+
+// Shares of the vector begin at whole lines of memory.
+constexpr std::size_t kShareBytes = 256;
+
+// What owner `index` of `owners` reduces.
+ElementSpan share_of(std::size_t count, std::size_t element, int owners, int index)
+{
+    const std::size_t line = std::max<std::size_t>(1, kShareBytes / element);
+    const ElementSpan lines = block_span((count + line - 1) / line, owners, index);
+    const std::size_t first = std::min(lines.first * line, count);
+    return {first, std::min((lines.first + lines.count) * line, count) - first};
+}
+
+std::uint64_t closes_of(const PeerMemory &memory)
+{
+    const PeerCounters counters = memory.counters();
+    return counters.closes + counters.failures;
+}
+
+} // namespace
+
+MappedCall::MappedCall(Process &process, NodeGroup &group, Peers &peers)
+    : process_(process), group_(group), peers_(peers),
+      mapped_(static_cast<std::size_t>(group.all().size))
+{
+}
+
+SharedBuffer MappedCall::describe(const void *buffer, const PointerInfo &info,
+                                  std::size_t bytes) noexcept
+{
+    if (info.kind != MemoryKind::kDevice) {
+        return SharedBuffer{};
+    }
+    const Allocation allocation{.device = info.device,
+                                .buffer_id = info.buffer_id,
+                                .base = info.base,
+                                .bytes = info.bytes,
+                                .legacy_ipc = info.legacy_ipc};
+    return process_.store().sharing().exporter->describe(allocation, buffer, bytes);
+}
+
+SharedBuffer MappedCall::describe(const Scratch &scratch) noexcept
+{
+    SharedBuffer shared = process_.store().sharing().exporter->describe(
+        scratch.allocation, scratch.data(), buffers_.bytes);
+    shared.stands_in = true;
+    return shared;
+}
+
+Result<MappedCall::Copy> MappedCall::plan(Algorithm algorithm, const Buffers &buffers,
+                                          DeviceBounce &bounce)
+{
+    algorithm_ = algorithm;
+    buffers_ = buffers;
+    bounce_ = &bounce;
+    copies_out_ = false;
+    bytes_mapped_ = 0;
+    unmapped_ = {};
+    input_ = static_cast<const std::byte *>(buffers.send);
+    output_ = static_cast<std::byte *>(buffers.recv);
+    const bool in_place = buffers.send == buffers.recv;
+    const bool input_only = shares_input_only(algorithm);
+    const auto is_shared = [](const SharedBuffer &buffer) {
+        return buffer.kind != SharedKind::kNone;
+    };
+
+    if (buffers.keep_input && in_place && plan_beside(bounce)) {
+        return Copy{};
+    }
+    shared_output_ = SharedBuffer{};
+    if (!input_only) {
+        shared_output_ = describe(buffers.recv, buffers.recv_info, buffers.bytes);
+    }
+    const bool output_ok = input_only || is_shared(shared_output_);
+    // Peers read the input while a one-shot rank writes its result.
+    const bool input_free =
+        !buffers.foreign && algorithm != Algorithm::kCopyIn && !(input_only && in_place);
+    shared_input_ = SharedBuffer{};
+    if (output_ok && input_free) {
+        shared_input_ =
+            in_place ? shared_output_ : describe(buffers.send, buffers.send_info, buffers.bytes);
+    }
+    if (output_ok && is_shared(shared_input_)) {
+        return Copy{};
+    }
+    if (output_ok && !input_only) { // the input goes to the output, and is reduced in place
+        shared_input_ = shared_output_;
+        input_ = output_;
+        return Copy{.to = buffers.recv, .from = buffers.send};
+    }
+    auto scratch = process_.store().borrow_scratch(bounce.device(), buffers.bytes);
+    if (!scratch.ok()) {
+        return scratch.take_status();
+    }
+    scratch_ = std::move(*scratch);
+    shared_input_ = describe(*scratch_);
+    if (!is_shared(shared_input_)) {
+        return error(Errc::kUnsupported, "device memory of hetcoll's own cannot be shared: %s",
+                     reason(shared_input_.why));
+    }
+    input_ = scratch_->data();
+    if (!input_only) {
+        shared_output_ = shared_input_;
+        output_ = scratch_->data();
+        copies_out_ = true;
+    }
+    return Copy{.to = scratch_->data(), .from = buffers.send};
+}
+
+// The result goes beside the input, which a call may need once more. False: it cannot.
+bool MappedCall::plan_beside(DeviceBounce &bounce)
+{
+    shared_input_ = describe(buffers_.recv, buffers_.recv_info, buffers_.bytes);
+    if (shared_input_.kind == SharedKind::kNone) {
+        return false;
+    }
+    auto scratch = process_.store().borrow_scratch(bounce.device(), buffers_.bytes);
+    if (!scratch.ok()) {
+        log(process_.log(), 1, "hetcoll: a call in place waits for the rank that comes last: %s",
+            scratch.status().message().c_str());
+        return false;
+    }
+    shared_output_ = describe(**scratch);
+    if (shared_output_.kind == SharedKind::kNone) {
+        process_.store().give_back(std::move(*scratch));
+        return false;
+    }
+    scratch_ = std::move(*scratch);
+    output_ = scratch_->data();
+    copies_out_ = true;
+    return true;
+}
+
+bool MappedCall::publish()
+{
+    if (group_.local_size() == 1) {
+        return false;
+    }
+    ControlPage::Slot &own = group_.own_slot();
+    own.input = shared_input_;
+    own.output = shared_output_;
+    for (auto &word : own.progress) {
+        word.store(0, std::memory_order_relaxed);
+    }
+    const auto is_new = [this](const SharedBuffer &buffer) {
+        return buffer.kind != SharedKind::kNone &&
+               std::find(known_.begin(), known_.end(), key_of(buffer)) == known_.end();
+    };
+    return is_new(shared_input_) || is_new(shared_output_) ||
+           closes_ != closes_of(*process_.store().sharing().memory);
+}
+
+// Who maps a buffer depends on the algorithm, and on who comes late.
+std::uint64_t MappedCall::key_of(const SharedBuffer &buffer) const noexcept
+{
+    const auto late = static_cast<std::uint64_t>(buffers_.late + 1);
+    return (buffer.buffer_id * (kMaxReduceInputs + 1) + late) * kAlgorithmCount +
+           static_cast<std::uint64_t>(algorithm_) + 1;
+}
+
+void MappedCall::serve() const noexcept
+{
+    const bool passes_fds =
+        shared_input_.kind == SharedKind::kVmm || shared_output_.kind == SharedKind::kVmm;
+    if (FdChannel *channel = passes_fds ? process_.store().sharing().channel.get() : nullptr) {
+        channel->step();
+    }
+}
+
+void MappedCall::remember() noexcept
+{
+    for (const SharedBuffer &buffer : {shared_input_, shared_output_}) {
+        if (buffer.kind != SharedKind::kNone &&
+            std::find(known_.begin(), known_.end(), key_of(buffer)) == known_.end()) {
+            known_[next_known_++ % kRemembered] = key_of(buffer);
+        }
+    }
+    closes_ = closes_of(*process_.store().sharing().memory);
+}
+
+MappedCall::Copy MappedCall::copy_out() const noexcept
+{
+    return copies_out_ ? Copy{.to = buffers_.recv, .from = output_} : Copy{};
+}
+
+Result<bool> MappedCall::map(Algorithm algorithm, const Schedule *schedule, int missing)
+{
+    std::fill(mapped_.begin(), mapped_.end(), MappedPeer{});
+    unmapped_ = {};
+    if (group_.local_size() == 1) {
+        return true;
+    }
+    if (FdChannel *channel = process_.store().sharing().channel.get()) {
+        channel->step();
+    }
+    find_needed(algorithm, schedule);
+    bool all = true;
+    Status first_problem;
+    for (const int rank : group_.local_ranks()) {
+        if (mapped_[rank].input == nullptr || rank == missing) {
+            continue;
+        }
+        Result<bool> mapped = map_rank(rank, !shares_input_only(algorithm));
+        if (mapped.ok()) {
+            all = all && *mapped;
+        } else if (first_problem.ok()) {
+            first_problem = mapped.take_status();
+        }
+    }
+    return first_problem.ok() ? Result<bool>(all) : Result<bool>(std::move(first_problem));
+}
+
+MappedCall::Unmapped MappedCall::unmapped() const noexcept
+{
+    Unmapped found;
+    for (const int rank : group_.local_ranks()) {
+        const int number = group_.local_number(rank);
+        const auto look = [&](std::uint64_t unmapped, const SharedBuffer &buffer) {
+            if ((unmapped >> number & 1) != 0 && (found.buffer == nullptr || buffer.stands_in)) {
+                found = {rank, &buffer};
+            }
+        };
+        if ((unmapped_.inputs | unmapped_.outputs) != 0) {
+            look(unmapped_.inputs, group_.slot(number).input);
+            look(unmapped_.outputs, group_.slot(number).output);
+        }
+    }
+    return found;
+}
+
+void MappedCall::tell_unmapped() noexcept
+{
+    if (group_.local_size() > 1) {
+        group_.own_slot().unmapped = unmapped_;
+    }
+}
+
+void MappedCall::hear_unmapped() noexcept
+{
+    for (int rank = 0; rank < group_.local_size() && group_.local_size() > 1; ++rank) {
+        const ControlPage::Buffers unmapped = group_.slot(rank).unmapped;
+        Exporter &exporter = *process_.store().sharing().exporter;
+        if ((unmapped.inputs >> group_.local_rank() & 1) != 0) {
+            exporter.withdraw(shared_input_);
+        }
+        if ((unmapped.outputs >> group_.local_rank() & 1) != 0) {
+            exporter.withdraw(shared_output_);
+        }
+    }
+}
+
+// The ranks to be mapped; until they are, this rank's own vectors stand for theirs.
+void MappedCall::find_needed(Algorithm algorithm, const Schedule *schedule)
+{
+    const bool reads = algorithm != Algorithm::kLeader || group_.is_leader();
+    const auto is_needed = [&](int rank) {
+        return schedule == nullptr
+                   ? reads
+                   : std::any_of(schedule->steps.begin(), schedule->steps.end(),
+                                 [rank](const Step &step) { return step.peer == rank; });
+    };
+    for (const int rank : group_.local_ranks()) {
+        if (rank != group_.all().rank && peers_.reach(rank, group_.all().rank) && is_needed(rank)) {
+            mapped_[rank] = {input_, output_, group_.slot(group_.local_number(rank)).progress};
+        }
+    }
+}
+
+Result<bool> MappedCall::map_rank(int rank, bool output)
+{
+    const ControlPage::Slot &slot = group_.slot(group_.local_number(rank));
+    Result<void *> in = map_buffer(rank, slot.input, unmapped_.inputs);
+    Result<void *> out = output ? map_buffer(rank, slot.output, unmapped_.outputs) : nullptr;
+    if (!in.ok() || !out.ok()) {
+        return in.ok() ? out.take_status() : in.take_status();
+    }
+    if (*in == nullptr || (*out == nullptr && output)) {
+        return false;
+    }
+    mapped_[rank] = {static_cast<const std::byte *>(*in), static_cast<const std::byte *>(*out),
+                     slot.progress};
+    return true;
+}
+
+Result<void *> MappedCall::map_buffer(int rank, const SharedBuffer &buffer, std::uint64_t &unmapped)
+{
+    Result<void *> mapped = process_.store().sharing().memory->map(group_.process(rank), buffer,
+                                                                   *bounce_->device(), lease_);
+    if (!mapped.ok()) {
+        unmapped |= std::uint64_t{1} << group_.local_number(rank);
+    }
+    return mapped;
+}
+
+MappedPeers MappedCall::peers(std::span<const LocalStep> steps) const noexcept
+{
+    if (group_.local_size() == 1) {
+        return {};
+    }
+    return {mapped_, steps, group_.own_slot().progress};
+}
+
+MappedCall::KernelWork MappedCall::kernel_work(Algorithm algorithm, ReduceOp op, ElementKind kind,
+                                               std::size_t count) const
+{
+    const std::size_t element = element_bytes(kind);
+    ElementSpan share{0, count};
+    if (algorithm == Algorithm::kTwoShot) {
+        share = share_of(count, element, group_.local_size(), group_.local_rank());
+    } else if (algorithm == Algorithm::kLeader && !group_.is_leader()) {
+        share.count = 0;
+    }
+    const std::size_t offset = share.first * element;
+    const std::span<const int> ranks = group_.local_ranks();
+    const auto rank_after = [&](int first, std::size_t i) {
+        return ranks[(first + i) % ranks.size()];
+    };
+    const int first_input = depends_on_order(op, kind) ? 0 : group_.local_rank();
+    KernelWork work{.in = {}, .out = {}, .count = share.count};
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+        const int source = rank_after(first_input, i), target = rank_after(group_.local_rank(), i);
+        work.in.input[work.in.count++] =
+            (source == group_.all().rank ? input_ : mapped_[source].input) + offset;
+        if (target == group_.all().rank) {
+            work.out.output[work.out.count++] = output_ + offset;
+        } else if (!shares_input_only(algorithm)) {
+            work.out.output[work.out.count++] =
+                const_cast<std::byte *>(mapped_[target].output) + offset;
+        }
+    }
+    return work;
+}
+
+Result<bool> MappedCall::start_kernel(Algorithm algorithm, ReduceOp op, ElementKind kind,
+                                      std::size_t count)
+{
+    const KernelWork work = kernel_work(algorithm, op, kind, count);
+    if (work.count == 0) {
+        return false;
+    }
+    bytes_mapped_ = static_cast<std::size_t>(work.in.count + work.out.count - 2) * work.count *
+                    element_bytes(kind);
+    Status started = bounce_->start_kernel(op, kind, work.out, work.in, work.count);
+    return started.ok() ? Result<bool>(true) : Result<bool>(std::move(started));
+}
+
+void MappedCall::release() noexcept
+{
+    lease_.release();
+    process_.store().give_back(std::move(scratch_));
+}
+
+} // namespace hetcoll

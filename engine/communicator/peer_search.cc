@@ -1,0 +1,167 @@
+#include "engine/communicator/peer_search.h"
+
+#include "base/lost.h"
+#include "engine/meeting/flags.h"
+
+#include <cstring>
+#include <utility>
+
+namespace hetcoll {
+
+PeerSearch::PeerSearch(Process &process, NodeGroup &group, Allowed allowed,
+                       std::shared_ptr<Device> device, Messages &messages, int tag)
+    : process_(process), group_(group), allowed_(allowed), device_(std::move(device)),
+      messages_(messages), tag_(tag)
+{
+}
+
+void PeerSearch::start(const PointerInfo &pointer)
+{
+    const RankRecord own = own_record(pointer);
+    const std::size_t bytes = static_cast<std::size_t>(group_.all().size) * sizeof own;
+    records_->mine.resize(bytes + Exchange::kFlagBytes);
+    records_->theirs.resize(bytes + Exchange::kFlagBytes);
+    std::memcpy(records_->mine.data() + group_.all().rank * sizeof own, &own, sizeof own);
+    exchange_.start(group_.all(), tag_, records_->mine.data(), records_->theirs.data(), bytes,
+                    bytes, host_reduce(ReduceOp::kBor, ElementKind::kByte),
+                    flags_if(!problem_.ok(), kNoRecord));
+}
+
+RankRecord PeerSearch::own_record(const PointerInfo &pointer)
+{
+    auto record = process_.probe(pointer);
+    if (!record.ok()) {
+        problem_ = record.take_status();
+        return {};
+    }
+    auto file = process_.topology_file();
+    if (!file.ok()) {
+        problem_ = file.take_status();
+    } else if (*file != nullptr) {
+        record->file_hash = topology_hash(**file);
+        record->file_gpu = pointer.device;
+    }
+    return *record;
+}
+
+Progress PeerSearch::step()
+{
+    while (part_ != Part::kDone) {
+        const Progress progress = step_part();
+        if (progress == Progress::kFailed) {
+            lose(std::move(records_));
+        }
+        if (progress != Progress::kDone) {
+            return progress;
+        }
+        begin_next();
+    }
+    return Progress::kDone;
+}
+
+// kDone: what the part waits for is there.
+Progress PeerSearch::step_part()
+{
+    if (part_ != Part::kRecords) {
+        if (FdChannel *channel = process_.store().sharing().channel.get()) {
+            channel->step(); // peers may be waiting for an answer
+        }
+    }
+    const auto progress = [](bool done) { return done ? Progress::kDone : Progress::kPending; };
+    switch (part_) {
+    case Part::kRecords: return exchange_.step();
+    case Part::kOffer: return progress(trial_->offer());
+    case Part::kTry: return progress(trial_->try_others());
+    case Part::kOffered:
+    case Part::kTried: return meeting_.step();
+    case Part::kDone: break;
+    }
+    return Progress::kDone;
+}
+
+int PeerSearch::code() const noexcept
+{
+    return part_ == Part::kRecords ? exchange_.code() : meeting_.code();
+}
+
+void PeerSearch::begin_next()
+{
+    switch (part_) {
+    case Part::kRecords: merge(); break;
+    case Part::kOffer: meet(Part::kOffered, Flags{}); break;
+    case Part::kOffered: part_ = Part::kTry; break;
+    case Part::kTry: meet(Part::kTried, flags_if(!trial_->reaches_all(), kUnreachable)); break;
+    case Part::kTried:
+        conclude(any(meeting_.flags(), kUnreachable) ? Trials::kSomeFailed : Trials::kAllSucceeded);
+        break;
+    case Part::kDone: break;
+    }
+}
+
+void PeerSearch::meet(Part part, Flags flags)
+{
+    part_ = part;
+    meeting_.start(group_, messages_, tag_, flags);
+}
+
+// All records are here. Errors are the same on every rank, but for the one that had the problem.
+void PeerSearch::merge()
+{
+    const bool missing = any(exchange_.flags(), kNoRecord);
+    if (!missing) {
+        std::vector<RankRecord> records(static_cast<std::size_t>(group_.all().size));
+        std::memcpy(records.data(), records_->mine.data(), records.size() * sizeof(RankRecord));
+        const auto file = process_.topology_file();
+        auto placement = merge_records(records, file.ok() ? *file : nullptr);
+        if (placement.ok()) {
+            placement_ = std::move(*placement);
+        } else {
+            problem_ = placement.take_status();
+        }
+    }
+    records_.reset();
+    if (!problem_.ok()) {
+        log(missing ? process_.log() : process_.node_log(), 0,
+            "hetcoll: does without the links between the GPUs, so messages go through host memory: "
+            "%s",
+            problem_.message().c_str());
+    }
+    if (!placement_) {
+        part_ = Part::kDone;
+    } else if (allowed_.mapping && group_.uses_pages() &&
+               group_.most_ranks_on_a_node() <= ReachTrial::kMostLocalRanks) {
+        trial_.emplace(group_, process_.store().sharing(), device_);
+        part_ = Part::kOffer;
+    } else {
+        conclude(Trials::kNone);
+    }
+}
+
+void PeerSearch::conclude(Trials trials)
+{
+    part_ = Part::kDone;
+    found_ = known_peers(*placement_, group_, trials);
+    found_.device = device_;
+    find_table();
+    if (trials == Trials::kSomeFailed) {
+        trial_->say_unreachable(process_.log());
+    }
+}
+
+void PeerSearch::find_table()
+{
+    const TableFile *file = process_.table();
+    if (file == nullptr || !allowed_.tables) {
+        return;
+    }
+    auto table = table_for(*placement_, *file, process_.is_emulated() ? "emulated" : "");
+    if (table.ok()) {
+        found_.table = std::move(*table);
+    } else if (group_.all().rank == 0) {
+        log(process_.log(), 0,
+            "hetcoll ignores its tuning table and chooses algorithms by its model: %s",
+            table.status().message().c_str());
+    }
+}
+
+} // namespace hetcoll

@@ -1,0 +1,67 @@
+// How the ranks of a communicator find out about each other's GPUs: every rank's record of its GPU
+// goes to all, and the ranks of a node try to read each other's memory. Lives until they know.
+#pragma once
+
+#include "engine/communicator/known_peers.h"
+#include "engine/communicator/reach_trial.h"
+#include "engine/meeting/meeting.h"
+#include "engine/process/process.h"
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace hetcoll {
+
+class PeerSearch {
+public:
+    // The same on all ranks: memory may be mapped; all have read the same tuning table.
+    struct Allowed {
+        bool mapping, tables;
+    };
+
+    // Process, group and messages outlive it. `device` is this rank's.
+    PeerSearch(Process &process, NodeGroup &group, Allowed allowed, std::shared_ptr<Device> device,
+               Messages &messages, int tag);
+    PeerSearch(const PeerSearch &) = delete;
+    PeerSearch &operator=(const PeerSearch &) = delete;
+
+    // `pointer` is memory of the device. All ranks start.
+    void start(const PointerInfo &pointer);
+    [[nodiscard]] Progress step();
+    [[nodiscard]] int code() const noexcept; // requires kFailed
+    // Once, after kDone.
+    [[nodiscard]] KnownPeers take() noexcept { return std::move(found_); }
+
+private:
+    enum class Part : std::uint8_t { kRecords, kOffer, kOffered, kTry, kTried, kDone };
+    struct Records { // of all ranks, with the flags of an exchange by OR
+        std::vector<std::byte> mine, theirs;
+    };
+
+    [[nodiscard]] RankRecord own_record(const PointerInfo &pointer);
+    [[nodiscard]] Progress step_part();
+    void begin_next();
+    void meet(Part part, Flags flags);
+    void merge();
+    void conclude(Trials trials);
+    void find_table();
+
+    Process &process_;
+    NodeGroup &group_;
+    const Allowed allowed_;
+    std::shared_ptr<Device> device_;
+    Messages &messages_;
+    const int tag_;
+    Part part_ = Part::kRecords;
+    std::unique_ptr<Records> records_ = std::make_unique<Records>();
+    Exchange exchange_;
+    Meeting meeting_;
+    Status problem_; // why this rank has no record, or nobody a placement
+    std::optional<Placement> placement_;
+    std::optional<ReachTrial> trial_; // nothing: no memory is mapped
+    KnownPeers found_;
+};
+
+} // namespace hetcoll

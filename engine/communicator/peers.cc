@@ -1,0 +1,46 @@
+#include "engine/communicator/peers.h"
+
+namespace hetcoll {
+
+void Peers::start(const PointerInfo &pointer, const DeviceBounce &bounce, Messages &messages,
+                  int tag)
+{
+    search_ =
+        std::make_unique<PeerSearch>(process_, group_, allowed_, bounce.device(), messages, tag);
+    search_->start(pointer);
+}
+
+Progress Peers::step()
+{
+    const Progress progress = search_->step();
+    if (progress == Progress::kDone) {
+        found_ = search_->take();
+        known_ = true;
+        search_.reset();
+    }
+    return progress;
+}
+
+bool Peers::reach(int rank, int other) const noexcept
+{
+    if (!found_.maps || group_.local_size() == 1) {
+        return false;
+    }
+    const int a = group_.local_number(rank), b = group_.local_number(other);
+    return (group_.slot(a).reach >> b & 1) != 0 && (group_.slot(b).reach >> a & 1) != 0;
+}
+
+void Peers::forget() noexcept
+{
+    search_.reset();
+    known_ = false;
+    found_ = {};
+}
+
+void Peers::give_up_mapping() noexcept
+{
+    found_.maps = false;
+    found_.available &= kUnmappedAlgorithms;
+}
+
+} // namespace hetcoll

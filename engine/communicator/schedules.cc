@@ -1,0 +1,139 @@
+#include "engine/communicator/schedules.h"
+
+#include "schedule/algorithms.h"
+#include "schedule/halves.h"
+#include "schedule/hierarchical.h"
+#include "tuning/build_schedule.h"
+#include "tuning/model.h"
+
+#include <algorithm>
+
+namespace hetcoll {
+
+const Schedules::Built &Schedules::of(const Choice &choice, std::size_t bytes)
+{
+    return find_or_build(
+        {.spec = schedule_spec(choice, bytes, peers_.found().links, group_.all().size)});
+}
+
+const Schedule &Schedules::in_network(int messages)
+{
+    return find_or_build({.spec = {.algorithm = Algorithm::kInNetwork}, .messages = messages})
+        .schedule;
+}
+
+const Schedules::Built &Schedules::of_collective(int collective, int root)
+{
+    const bool rooted = collective == HETCOLL_BCAST || collective == HETCOLL_REDUCE;
+    return find_or_build({
+        .collective = collective,
+        .root = root,
+        .shape = choose_shape(peers_.found().available, rooted),
+    });
+}
+
+const Schedules::Built &Schedules::find_or_build(const Key &key)
+{
+    for (const auto &known : built_) {
+        if (known->key == key) {
+            return *known;
+        }
+    }
+    auto made = std::make_unique<Built>();
+    made->key = key;
+    made->schedule = build(key, group_.all().rank);
+    if (key.spec.algorithm != Algorithm::kInNetwork) {
+        find_local_steps(*made);
+    }
+    return *built_.emplace_back(std::move(made));
+}
+
+Schedule Schedules::build(const Key &key, int rank) const
+{
+    if (key.collective != HETCOLL_ALLREDUCE) {
+        return build_collective(key, rank);
+    }
+    if (key.spec.algorithm == Algorithm::kInNetwork) {
+        return aggregation_.schedule(key.messages);
+    }
+    const std::vector<int> runs = node_runs();
+    const bool weighted = key.spec.algorithm == Algorithm::kWeighted;
+    const std::vector<int> shares =
+        weighted ? chooser_.shares_without_late(key.spec.late) : std::vector<int>();
+    return build_schedule(key.spec, rank,
+                          {.ranks = group_.all().size,
+                           .runs = runs,
+                           .trees = &peers_.found().trees,
+                           .groups = &peers_.found().groups,
+                           .shares = shares});
+}
+
+Schedule Schedules::build_collective(const Key &key, int rank) const
+{
+    const int size = group_.all().size, root = key.root;
+    const bool direct = key.shape == CollectiveShape::kDirect;
+    const bool over_trees = key.shape == CollectiveShape::kTrees;
+    const RankTrees &trees = peers_.found().trees;
+    switch (static_cast<hetcoll_collective>(key.collective)) {
+    case HETCOLL_BCAST:
+        return over_trees ? build_trees_bcast(rank, root, trees.ranks, trees.trees)
+               : direct   ? build_direct_bcast(rank, size, root)
+                          : build_chain_bcast(rank, size, root);
+    case HETCOLL_REDUCE:
+        return over_trees ? build_trees_reduce(rank, root, trees.ranks, trees.trees)
+               : direct   ? build_direct_reduce(rank, size, root)
+                          : build_chain_reduce(rank, size, root);
+    case HETCOLL_ALLGATHER:
+        return direct ? build_direct_allgather(rank, size) : build_ring_allgather(rank, size);
+    case HETCOLL_REDUCE_SCATTER:
+        return direct ? build_direct_reduce_scatter(rank, size)
+                      : build_ring_reduce_scatter(rank, size);
+    case HETCOLL_ALLREDUCE: break;
+    }
+    return {};
+}
+
+// How many ranks in a row lie on one node, from rank 0 on.
+std::vector<int> Schedules::node_runs() const
+{
+    std::vector<int> runs;
+    for (int rank = 0; rank < group_.all().size; ++rank) {
+        if (rank > 0 && group_.node_of(rank) == group_.node_of(rank - 1)) {
+            ++runs.back();
+        } else {
+            runs.push_back(1);
+        }
+    }
+    return runs;
+}
+
+// Finds the steps that read peers' memory, if the control page has a counter for each of them.
+void Schedules::find_local_steps(Built &built) const
+{
+    std::vector<Schedule> schedules;
+    std::vector<LocalSchedule> peers;
+    const auto &ranks = group_.local_ranks();
+    schedules.reserve(ranks.size());
+    for (const int rank : ranks) {
+        if (rank != group_.all().rank) {
+            schedules.push_back(build(built.key, rank));
+            peers.push_back({rank, &schedules.back()});
+        }
+    }
+    const auto fits = [&](int rank, const Schedule &schedule) {
+        const auto is_local_step = [&](const Step &step) {
+            return step.peer != rank && std::binary_search(ranks.begin(), ranks.end(), step.peer);
+        };
+        return std::count_if(schedule.steps.begin(), schedule.steps.end(), is_local_step) <=
+               ControlPage::kWords;
+    };
+    bool all_fit = fits(group_.all().rank, built.schedule);
+    for (const LocalSchedule &peer : peers) {
+        all_fit = all_fit && fits(peer.rank, *peer.schedule);
+    }
+    if (all_fit && !peers.empty()) {
+        built.local_steps = match_local_steps(group_.all().rank, built.schedule, peers);
+    }
+}
+
+} // namespace hetcoll

@@ -1,0 +1,68 @@
+// The schedules that a communicator's calls take, built at first use and kept: one serves every
+// size.
+#pragma once
+
+#include "engine/communicator/aggregation.h"
+#include "engine/communicator/chooser.h"
+#include "engine/communicator/peers.h"
+#include "engine/meeting/node_group.h"
+#include "engine/types/call.h"
+#include "schedule/match.h"
+#include "schedule/schedule.h"
+#include "schedule/weighted.h"
+#include "tuning/build_schedule.h"
+#include "tuning/choice.h"
+#include "tuning/collective_shape.h"
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+namespace hetcoll {
+
+class Schedules {
+public:
+    // All outlive it.
+    Schedules(const NodeGroup &group, const Peers &peers, const Aggregation &aggregation,
+              const Chooser &chooser) noexcept
+        : group_(group), peers_(peers), aggregation_(aggregation), chooser_(chooser)
+    {
+    }
+
+    struct Key {
+        ScheduleSpec spec{};
+        int messages = 0; // kInNetwork
+        int collective = HETCOLL_ALLREDUCE, root = 0;
+        CollectiveShape shape = CollectiveShape::kPipeline; // of what is no allreduce
+        friend bool operator==(const Key &, const Key &) = default;
+    };
+    // This rank's schedule, and which of its steps read peers' memory.
+    struct Built {
+        Key key;
+        Schedule schedule;
+        std::vector<LocalStep> local_steps; // empty: peers' memory is not read
+    };
+
+    // They stay where they are until forget().
+    [[nodiscard]] const Built &of(const Choice &choice, std::size_t bytes);
+    // This rank's part of a vector of so many messages that aggregators reduce.
+    [[nodiscard]] const Schedule &in_network(int messages);
+    // The same of a call that is no allreduce.
+    [[nodiscard]] const Built &of_collective(int collective, int root);
+    void forget() noexcept { built_.clear(); }
+
+private:
+    [[nodiscard]] const Built &find_or_build(const Key &key);
+    [[nodiscard]] Schedule build(const Key &key, int rank) const;
+    [[nodiscard]] Schedule build_collective(const Key &key, int rank) const;
+    [[nodiscard]] std::vector<int> node_runs() const;
+    void find_local_steps(Built &built) const;
+
+    const NodeGroup &group_;
+    const Peers &peers_;
+    const Aggregation &aggregation_;
+    const Chooser &chooser_;
+    std::vector<std::unique_ptr<Built>> built_;
+};
+
+} // namespace hetcoll

@@ -1,0 +1,72 @@
+// What the ranks of one communicator on one node share. Each rank has a slot of memory that it
+// alone writes and all others read. Nothing waits in here; the engine does.
+//
+// Order: a rank writes what others shall read, then stores the number of the meeting in `arrived`
+// (release); they load that number (acquire), then read. engine/meeting/meeting.h says what a
+// meeting is for, and when a slot may be written again.
+#pragma once
+
+#include "engine/meeting/flag_set.h"
+#include "transport/exporter.h"
+#include "transport/reach_probe.h"
+#include "transport/shared_page.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace hetcoll {
+
+class ControlPage {
+public:
+    static constexpr std::size_t kPayloadBytes = 16u << 10; // of a small call
+    static constexpr int kWords = 1024;                     // progress counters of a rank
+
+    // Some of the buffers that the ranks of a node have announced: bits by their numbers there.
+    struct Buffers {
+        std::uint64_t inputs, outputs;
+    };
+    struct Slot {
+        // The last meeting that the rank has come to, and what it said there, by parity.
+        alignas(64) std::atomic<std::uint32_t> arrived;
+        Flags said[2];
+        // In the slot of the node's first rank: the last meeting that has ended on all nodes, and
+        // its result.
+        alignas(64) std::atomic<std::uint32_t> released;
+        Flags result[2];
+        // For trying whether peers can read this rank's GPU, and which ranks of the node it can
+        // read.
+        alignas(64) ReachOffer offer;
+        std::uint64_t reach;
+        // The buffers of the running call; and which of other ranks' this one could not map.
+        alignas(64) SharedBuffer input, output;
+        Buffers unmapped;
+        // Bytes of each step of the running schedule that are done, see Executor.
+        alignas(64) std::atomic<std::uint64_t> progress[kWords];
+        // What the rank brings to a small call, and the result if this rank computes it; by parity.
+        alignas(256) std::byte payload[2][kPayloadBytes];
+        alignas(256) std::byte sum[2][kPayloadBytes];
+    };
+
+    [[nodiscard]] static constexpr std::size_t bytes(int ranks) noexcept
+    {
+        return static_cast<std::size_t>(ranks) * sizeof(Slot);
+    }
+
+    ControlPage() noexcept = default;
+    explicit ControlPage(SharedPage page) noexcept : page_(std::move(page)) {}
+
+    [[nodiscard]] bool exists() const noexcept { return page_.bytes() != 0; }
+    // The slot of a rank, by its number on the node. All zero at first.
+    [[nodiscard]] Slot &slot(int local_rank) const noexcept
+    {
+        return static_cast<Slot *>(page_.data())[local_rank];
+    }
+    [[nodiscard]] SharedPage &memory() noexcept { return page_; }
+
+private:
+    SharedPage page_;
+};
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+} // namespace hetcoll

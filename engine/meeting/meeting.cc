@@ -1,0 +1,155 @@
+#include "engine/meeting/meeting.h"
+
+#include <cstring>
+
+namespace hetcoll {
+
+std::byte *Meeting::payload(const NodeGroup &group, std::byte *otherwise) noexcept
+{
+    return group.uses_pages() && group.local_size() > 1
+               ? group.own_slot().payload[(group.meetings() + 1) % 2]
+               : otherwise;
+}
+
+void Meeting::start(NodeGroup &group, Messages &messages, std::byte *mine, int tag,
+                    std::size_t bytes, std::size_t count, HostReduce reduce, Flags flags) noexcept
+{
+    group_ = &group;
+    messages_ = &messages;
+    number_ = group.next_meeting();
+    seen_ = 0;
+    tag_ = tag;
+    bytes_ = bytes;
+    count_ = count;
+    reduce_ = reduce;
+    flags_ = flags;
+    if (!group.uses_pages()) {
+        part_ = Part::kExchange;
+        sum_ = mine;
+        exchange_.start(group.all(), tag, mine, messages.theirs, bytes, count, reduce, flags);
+        return;
+    }
+    if (group.local_size() == 1) { // alone on its node, so its leader
+        part_ = Part::kLeaders;
+        sum_ = mine;
+        exchange_.start(group.leaders(), tag, mine, messages.theirs, bytes, count, reduce, flags);
+        return;
+    }
+    part_ = Part::kArrive;
+    ControlPage::Slot &own = group.own_slot();
+    own.said[number_ % 2] = flags;
+    own.arrived.store(number_, std::memory_order_release);
+}
+
+void Meeting::start(NodeGroup &group, Messages &messages, int tag,
+                    std::span<const std::uint64_t> numbers, ReduceOp op, Flags flags) noexcept
+{
+    std::byte *const mine = payload(group, messages.mine);
+    std::memcpy(mine, numbers.data(), numbers.size_bytes());
+    start(group, messages, mine, tag, numbers.size_bytes(), numbers.size(),
+          host_reduce(op, ElementKind::kUint64), flags);
+}
+
+void Meeting::sum(std::span<std::uint64_t> numbers) const noexcept
+{
+    std::memcpy(numbers.data(), sum_, numbers.size_bytes());
+}
+
+Progress Meeting::step() noexcept
+{
+    if (part_ == Part::kArrive) {
+        if (!all_arrived()) {
+            return Progress::kPending;
+        }
+        sum_node();
+    }
+    if (part_ == Part::kExchange || part_ == Part::kLeaders) {
+        const Progress progress = exchange_.step();
+        if (progress != Progress::kDone) {
+            return progress;
+        }
+        flags_ = exchange_.flags();
+        if (group_->local_size() > 1 && group_->uses_pages()) {
+            ControlPage::Slot &own = group_->own_slot();
+            if (bytes_ != 0) {
+                std::memcpy(own.sum[number_ % 2], messages_->mine, bytes_);
+                sum_ = own.sum[number_ % 2];
+            }
+            own.result[number_ % 2] = flags_;
+            own.released.store(number_, std::memory_order_release);
+        }
+        part_ = Part::kDone;
+    }
+    if (part_ == Part::kRelease) {
+        const ControlPage::Slot &leader = group_->slot(0);
+        if (leader.released.load(std::memory_order_acquire) != number_) {
+            return Progress::kPending;
+        }
+        flags_ = leader.result[number_ % 2];
+        part_ = Part::kDone;
+    }
+    return Progress::kDone;
+}
+
+bool Meeting::all_arrived() noexcept
+{
+    for (; seen_ < group_->local_size(); ++seen_) {
+        // A rank may be one meeting ahead; what it said here is still as it was.
+        const std::uint32_t arrived = group_->slot(seen_).arrived.load(std::memory_order_acquire);
+        if (arrived != number_ && arrived != number_ + 1) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// Nobody is at a later meeting before all have come to this one.
+std::optional<Flags> Meeting::flags_without(int local_rank) const noexcept
+{
+    Flags flags{};
+    for (int rank = 0; rank < group_->local_size(); ++rank) {
+        const ControlPage::Slot &slot = group_->slot(rank);
+        if (rank == local_rank) {
+            continue;
+        }
+        if (slot.arrived.load(std::memory_order_acquire) != number_) {
+            return std::nullopt;
+        }
+        flags |= slot.said[number_ % 2];
+    }
+    return flags;
+}
+
+// Everybody on the node is here. On a single node every rank sums for itself, in the order of the
+// ranks, so that all get the same bits. Else the leader does, for the exchange with the others.
+void Meeting::sum_node() noexcept
+{
+    const bool alone = group_->nodes() == 1;
+    const unsigned turn = number_ % 2;
+    flags_ = {};
+    for (int rank = 0; rank < group_->local_size(); ++rank) {
+        flags_ |= group_->slot(rank).said[turn];
+    }
+    if (!alone && !group_->is_leader()) {
+        sum_ = group_->slot(0).sum[turn];
+        part_ = Part::kRelease;
+        return;
+    }
+    if (reduce_ != nullptr) {
+        std::byte *to = alone ? group_->own_slot().sum[turn] : messages_->mine;
+        reduce_(to, group_->slot(0).payload[turn], group_->slot(1).payload[turn], count_);
+        for (int rank = 2; rank < group_->local_size(); ++rank) {
+            reduce_(to, to, group_->slot(rank).payload[turn], count_);
+        }
+        sum_ = to;
+    }
+    if (alone) {
+        part_ = Part::kDone;
+        return;
+    }
+    part_ = Part::kLeaders;
+    exchange_.start(group_->leaders(), tag_, messages_->mine, messages_->theirs, bytes_, count_,
+                    reduce_, flags_);
+}
+
+} // namespace hetcoll

@@ -1,0 +1,75 @@
+// All ranks of a communicator come together: each says some flags, all learn what any of them
+// said, and a small vector is summed on the way. On a node through the control page, between nodes
+// by an exchange of the nodes' leaders, without pages by an exchange of all. A rank that has come
+// to one meeting has done with the slots of the one before; so two of everything, used in turn, are
+// enough.
+#pragma once
+
+#include "engine/meeting/exchange.h"
+#include "engine/meeting/node_group.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace hetcoll {
+
+// For an exchange: this rank's message and another's.
+struct Messages {
+    alignas(64) std::byte mine[ControlPage::kPayloadBytes + Exchange::kFlagBytes];
+    alignas(64) std::byte theirs[ControlPage::kPayloadBytes + Exchange::kFlagBytes];
+};
+
+class Meeting {
+public:
+    // Where this rank puts its part of the next meeting's sum: in the control page, or `otherwise`,
+    // which has room for the flags behind it.
+    [[nodiscard]] static std::byte *payload(const NodeGroup &group, std::byte *otherwise) noexcept;
+
+    // `bytes` are at `mine`, from payload(): `count` elements that `reduce` combines. No payload:
+    // messages.mine, 0, 0, nullptr. Group, messages and `mine` live until step() has returned
+    // something else than kPending.
+    void start(NodeGroup &group, Messages &messages, std::byte *mine, int tag, std::size_t bytes,
+               std::size_t count, HostReduce reduce, Flags flags) noexcept;
+    // Flags only.
+    void start(NodeGroup &group, Messages &messages, int tag, Flags flags) noexcept
+    {
+        start(group, messages, messages.mine, tag, 0, 0, nullptr, flags);
+    }
+    // A few numbers, each combined with the others' of its place.
+    void start(NodeGroup &group, Messages &messages, int tag,
+               std::span<const std::uint64_t> numbers, ReduceOp op, Flags flags) noexcept;
+    [[nodiscard]] Progress step() noexcept;
+    // What all ranks but `local_rank` have said; nothing until they have. Requires one node and its
+    // page, and that step() has not returned kDone.
+    [[nodiscard]] std::optional<Flags> flags_without(int local_rank) const noexcept;
+
+    // What the ranks have said. Require that step() returned kDone.
+    [[nodiscard]] Flags flags() const noexcept { return flags_; }
+    // The sum: at `mine`, or in the control page and valid until the next but one meeting.
+    [[nodiscard]] const std::byte *sum() const noexcept { return sum_; }
+    // The same as numbers, as many as there is room for.
+    void sum(std::span<std::uint64_t> numbers) const noexcept;
+    [[nodiscard]] int code() const noexcept { return exchange_.code(); } // requires kFailed
+
+private:
+    enum class Part : std::uint8_t { kExchange, kArrive, kLeaders, kRelease, kDone };
+
+    [[nodiscard]] bool all_arrived() noexcept;
+    void sum_node() noexcept;
+
+    NodeGroup *group_ = nullptr;
+    Messages *messages_ = nullptr;
+    Part part_ = Part::kDone;
+    std::uint32_t number_ = 0;
+    int seen_ = 0; // ranks of the node, from the first on, that have arrived
+    int tag_ = 0;
+    std::size_t bytes_ = 0, count_ = 0;
+    HostReduce reduce_ = nullptr;
+    Flags flags_{};
+    const std::byte *sum_ = nullptr;
+    Exchange exchange_;
+};
+
+} // namespace hetcoll

@@ -1,0 +1,149 @@
+#include "engine/meeting/node_group.h"
+
+#include "base/lost.h"
+#include "engine/meeting/flags.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace hetcoll {
+
+NodeGroup::NodeGroup(const hetcoll_p2p &p2p, std::span<const ProcessIdentity> processes,
+                     std::uint64_t settings)
+    : all_(p2p), processes_(processes.begin(), processes.end()), node_of_(processes.size()),
+      local_(all_, find_local(p2p, processes)), leaders_(all_, find_leaders(processes)),
+      settings_(settings)
+{
+    std::vector<int> ranks_on(leaders_.ranks().size());
+    for (std::size_t rank = 0; rank < processes.size(); ++rank) {
+        const auto same_host = [&](int leader) {
+            return processes[leader].host == processes[rank].host;
+        };
+        const auto &leaders = leaders_.ranks();
+        const auto node = std::find_if(leaders.begin(), leaders.end(), same_host);
+        node_of_[rank] = static_cast<int>(node - leaders.begin());
+        ++ranks_on[node_of_[rank]];
+    }
+    most_ = *std::max_element(ranks_on.begin(), ranks_on.end());
+    least_ = *std::min_element(ranks_on.begin(), ranks_on.end());
+}
+
+std::vector<int> NodeGroup::find_local(const hetcoll_p2p &p2p,
+                                       std::span<const ProcessIdentity> processes)
+{
+    std::vector<int> local;
+    for (int rank = 0; rank < p2p.size; ++rank) {
+        if (processes[rank].host == processes[p2p.rank].host) {
+            local.push_back(rank);
+        }
+    }
+    return local;
+}
+
+std::vector<int> NodeGroup::find_leaders(std::span<const ProcessIdentity> processes)
+{
+    std::vector<int> leaders;
+    for (std::size_t rank = 0; rank < processes.size(); ++rank) {
+        const auto same_host = [&](int leader) {
+            return processes[leader].host == processes[rank].host;
+        };
+        if (std::none_of(leaders.begin(), leaders.end(), same_host)) {
+            leaders.push_back(static_cast<int>(rank));
+        }
+    }
+    return leaders;
+}
+
+int NodeGroup::local_number(int rank) const noexcept
+{
+    const auto &ranks = local_ranks();
+    return static_cast<int>(std::lower_bound(ranks.begin(), ranks.end(), rank) - ranks.begin());
+}
+
+Progress NodeGroup::make_pages(int tag)
+{
+    if (part_ == Part::kStart) {
+        if (all_.size == 1) {
+            part_ = Part::kDone;
+        } else if (most_ == 1) {
+            start_agreement(tag);
+        } else {
+            start_ticket(tag);
+        }
+    }
+    while (part_ != Part::kDone) {
+        const Progress progress = exchange_.step();
+        if (progress != Progress::kDone) {
+            return progress;
+        }
+        if (part_ == Part::kTicket) {
+            attach();
+            start_agreement(tag);
+            continue;
+        }
+        Settings settings;
+        std::memcpy(&settings, mine_, sizeof settings);
+        settings_differ_ = (settings.set & settings.unset) != 0;
+        if (most_ > 1) {
+            page_.memory().seal();
+            uses_pages_ = !any(exchange_.flags(), kNoPage);
+        }
+        if (!uses_pages_) {
+            page_ = {};
+        }
+        part_ = Part::kDone;
+    }
+    return Progress::kDone;
+}
+
+void NodeGroup::start_ticket(int tag)
+{
+    std::memset(mine_, 0, sizeof mine_);
+    if (is_leader() && local_size() > 1) {
+        auto made = SharedPage::create(processes_[all_.rank], ControlPage::bytes(local_size()));
+        if (made.ok()) {
+            std::memcpy(mine_, &made->ticket(), sizeof(SharedPageTicket));
+            page_ = ControlPage(std::move(*made));
+        } else {
+            problem_ = made.take_status();
+        }
+    }
+    part_ = Part::kTicket;
+    exchange_.start(local_.table(), tag, mine_, theirs_, sizeof(Ticket), sizeof(Ticket),
+                    host_reduce(ReduceOp::kBor, ElementKind::kByte),
+                    flags_if(!problem_.ok(), kNoPage));
+}
+
+void NodeGroup::start_agreement(int tag)
+{
+    const Settings settings{settings_, ~settings_};
+    std::memcpy(mine_, &settings, sizeof settings);
+    part_ = Part::kAgree;
+    exchange_.start(all_, tag, mine_, theirs_, sizeof settings, sizeof settings,
+                    host_reduce(ReduceOp::kBor, ElementKind::kByte),
+                    flags_if(!problem_.ok(), kNoPage));
+}
+
+void NodeGroup::attach()
+{
+    if (is_leader() || any(exchange_.flags(), kNoPage)) {
+        return; // the leader has said why
+    }
+    Ticket ticket;
+    std::memcpy(&ticket, mine_, sizeof ticket);
+    auto attached = SharedPage::attach(ticket.page);
+    if (attached.ok()) {
+        page_ = ControlPage(std::move(*attached));
+    } else {
+        problem_ = attached.take_status();
+    }
+}
+
+void NodeGroup::abandon_page() noexcept
+{
+    if (page_.exists()) {
+        lose(std::unique_ptr<ControlPage>(new (std::nothrow) ControlPage(std::move(page_))));
+    }
+}
+
+} // namespace hetcoll

@@ -1,0 +1,104 @@
+// The ranks of a communicator, node by node, and the control page that those of one node share.
+#pragma once
+
+#include "engine/meeting/control_page.h"
+#include "engine/meeting/exchange.h"
+#include "engine/meeting/subgroup.h"
+#include "transport/node_identity.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace hetcoll {
+
+class NodeGroup {
+public:
+    // processes[r] is rank r's. The table outlives the group. `settings` are those that a program
+    // can change while it runs; all ranks should have the same.
+    NodeGroup(const hetcoll_p2p &p2p, std::span<const ProcessIdentity> processes,
+              std::uint64_t settings);
+
+    [[nodiscard]] int nodes() const noexcept { return static_cast<int>(leaders_.ranks().size()); }
+    [[nodiscard]] int node_of(int rank) const noexcept { return node_of_[rank]; }
+    // The ranks of this rank's node, ascending; the first is its leader.
+    [[nodiscard]] const std::vector<int> &local_ranks() const noexcept { return local_.ranks(); }
+    [[nodiscard]] int local_size() const noexcept { return local_.table().size; }
+    [[nodiscard]] int local_rank() const noexcept { return local_.table().rank; }
+    // The number of one of local_ranks() among them.
+    [[nodiscard]] int local_number(int rank) const noexcept;
+    [[nodiscard]] bool is_leader() const noexcept { return local_rank() == 0; }
+    [[nodiscard]] int most_ranks_on_a_node() const noexcept { return most_; }
+    [[nodiscard]] int least_ranks_on_a_node() const noexcept { return least_; }
+    [[nodiscard]] const ProcessIdentity &process(int rank) const noexcept
+    {
+        return processes_[rank];
+    }
+    [[nodiscard]] const hetcoll_p2p &all() const noexcept { return all_; }
+    [[nodiscard]] const hetcoll_p2p &local() const noexcept { return local_.table(); }
+    // The nodes' leaders among themselves. Requires is_leader().
+    [[nodiscard]] const hetcoll_p2p &leaders() const noexcept { return leaders_.table(); }
+
+    // Makes the control pages, together with all other ranks: call it until it returns something
+    // else than kPending. Afterwards either every node with several ranks has its page, or none,
+    // and all ranks know whether their settings differ.
+    [[nodiscard]] Progress make_pages(int tag);
+    [[nodiscard]] int code() const noexcept { return exchange_.code(); } // requires kFailed
+    // Why this rank could not have a page, if that is why there are none.
+    [[nodiscard]] Status take_problem() noexcept { return std::move(problem_); }
+
+    [[nodiscard]] bool settings_differ() const noexcept { return settings_differ_; }
+
+    // The page of this rank's node. Nothing on a node with one rank.
+    [[nodiscard]] ControlPage &page() noexcept { return page_; }
+    // Whether calls go by the pages. The same on every rank.
+    [[nodiscard]] bool uses_pages() const noexcept { return uses_pages_; }
+    [[nodiscard]] ControlPage::Slot &slot(int local_rank) const noexcept
+    {
+        return page_.slot(local_rank);
+    }
+    [[nodiscard]] ControlPage::Slot &own_slot() const noexcept { return slot(local_rank()); }
+    [[nodiscard]] std::uint32_t next_meeting() noexcept { return ++meetings_; }
+    [[nodiscard]] std::uint32_t meetings() const noexcept { return meetings_; }
+
+    // Leaks the page on purpose: a message may still arrive in it.
+    void abandon_page() noexcept;
+
+private:
+    enum class Part : std::uint8_t { kStart, kTicket, kAgree, kDone };
+    struct Ticket { // one exchange on the node: the leader's, all others zero
+        SharedPageTicket page;
+    };
+    // For one exchange by OR: two ranks differ in every bit that ends up set in both.
+    struct Settings {
+        std::uint64_t set, unset;
+    };
+    static_assert(sizeof(Settings) <= sizeof(Ticket));
+
+    static std::vector<int> find_local(const hetcoll_p2p &p2p,
+                                       std::span<const ProcessIdentity> processes);
+    static std::vector<int> find_leaders(std::span<const ProcessIdentity> processes);
+    void start_ticket(int tag);
+    void attach();
+    void start_agreement(int tag);
+
+    hetcoll_p2p all_;
+    std::vector<ProcessIdentity> processes_;
+    std::vector<int> node_of_;
+    int most_ = 1, least_ = 1;
+    Subgroup local_, leaders_;
+    ControlPage page_;
+    bool uses_pages_ = false;
+    std::uint64_t settings_ = 0;
+    bool settings_differ_ = false;
+    std::uint32_t meetings_ = 0;
+
+    Part part_ = Part::kStart;
+    Exchange exchange_;
+    Status problem_;
+    alignas(64) std::byte mine_[sizeof(Ticket) + Exchange::kFlagBytes];
+    alignas(64) std::byte theirs_[sizeof(Ticket) + Exchange::kFlagBytes];
+};
+
+} // namespace hetcoll

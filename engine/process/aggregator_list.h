@@ -1,0 +1,29 @@
+// coll_hetcoll_aggregators and what goes with it.
+#pragma once
+
+#include "aggregator/endpoint.h"
+#include "base/log.h"
+#include "engine/types/settings.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace hetcoll {
+
+struct AggregatorList {
+    std::vector<Endpoint> endpoints;
+    std::string key;
+    int window = 0;
+    std::size_t copy_bytes = 0; // most that a call in place keeps of its input
+    std::uint64_t hash = 0;     // of all but the key; never 0
+};
+
+// `endpoints` are what the settings name; none: there is no list. Reads the key. A key that cannot
+// be read ends no job: there is no list then either, and a line in the log.
+[[nodiscard]] std::optional<AggregatorList>
+find_aggregators(std::vector<Endpoint> endpoints, const hetcoll_settings &settings, const Log &log);
+
+} // namespace hetcoll

@@ -1,0 +1,37 @@
+// What a process says once, however often it comes up.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace hetcoll {
+
+enum class Notice : std::uint8_t {
+    kStaged,            // a call on device memory goes through host memory
+    kWithoutKernels,    // all do, because our kernels cannot be loaded
+    kWithoutPage,       // ranks of a node have no control page
+    kTablesDiffer,      // ranks have read different tuning tables,
+    kAggregatorsDiffer, // have different aggregators,
+    kFixedPointDiffers, // or different fixed points
+    kWithoutShares,     // coll_hetcoll_shares cannot be used
+    kSplitMachine,      // a machine's ranks are in several containers
+    kUnmapped,          // a buffer of a peer cannot be mapped
+    kManyDevices,       // a communicator's calls alternate between GPUs or contexts
+};
+
+// Thread safe.
+class Notices {
+public:
+    // True once for each.
+    [[nodiscard]] bool first_time(Notice notice) noexcept
+    {
+        return !said_[static_cast<std::size_t>(notice)].exchange(true);
+    }
+
+private:
+    std::array<std::atomic<bool>, static_cast<std::size_t>(Notice::kManyDevices) + 1> said_{};
+};
+
+} // namespace hetcoll

@@ -1,0 +1,175 @@
+#include "engine/process/process.h"
+
+#include "hetcoll_config.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <random>
+#include <string_view>
+#include <utility>
+
+namespace hetcoll {
+namespace {
+
+std::uint64_t random_number()
+{
+    std::random_device source;
+    return std::uint64_t{source()} << 32 | source();
+}
+
+NodeIdentity find_identity(const char *word, const Log &node_log)
+{
+    auto identity = node_identity(word);
+    if (identity.ok()) {
+        return *identity;
+    }
+    NodeIdentity alone{}; // a node of its own
+    alone.process.host = alone.machine = random_number();
+    log(node_log, 1, "hetcoll: shares no memory with other processes: %s",
+        identity.status().message().c_str());
+    return alone;
+}
+
+// A trace that cannot be written ends no job.
+std::unique_ptr<Trace> open_trace(const hetcoll_settings &settings, const Log &to)
+{
+    if (settings.trace == nullptr || *settings.trace == '\0') {
+        return nullptr;
+    }
+    auto trace = Trace::open(settings.trace, settings.rank, to);
+    if (!trace.ok()) {
+        log(to, settings.local_rank == 0 ? 0 : 1, "hetcoll: no trace of rank %d: %s", settings.rank,
+            trace.status().message().c_str());
+        return nullptr;
+    }
+    return std::move(*trace);
+}
+
+std::unique_ptr<UserOps> find_user_ops(const hetcoll_settings &settings, const Log &to,
+                                       const Log &node_log)
+{
+    if (!settings.recognize_ops) {
+        return nullptr;
+    }
+    return std::make_unique<UserOps>(settings.user_ops != nullptr ? settings.user_ops : "", to,
+                                     node_log);
+}
+
+// Called when the process starts, because all ranks must know whether they have read the same
+// table.
+std::optional<TableFile> find_table(const hetcoll_settings &settings, const Log &to,
+                                    const Log &node_log)
+{
+    const char *const name = settings.tuning_table;
+    if (name == nullptr || std::string_view(name) == "none" || !DriverLibrary::may_have_gpu()) {
+        return std::nullopt;
+    }
+    const bool installed = std::string_view(name) == "auto";
+    const char *path = installed ? HETCOLL_DATA_FOLDER "/tuning_table.json" : name;
+    if (installed && access(path, F_OK) != 0) {
+        return std::nullopt;
+    }
+    auto read = read_table(path);
+    if (read.ok()) {
+        return std::move(*read);
+    }
+    log(node_log, 0, "hetcoll ignores its tuning table and chooses algorithms by its model: %s",
+        read.status().message().c_str());
+    if (settings.local_rank != 0) {
+        log(to, 1, "hetcoll: %s", read.status().message().c_str());
+    }
+    return std::nullopt;
+}
+
+hetcoll_settings without_strings(hetcoll_settings settings)
+{
+#define HETCOLL_DROP_BOOL(name)
+#define HETCOLL_DROP_INT(name)
+#define HETCOLL_DROP_BYTES(name)
+#define HETCOLL_DROP_WORD(name)
+#define HETCOLL_DROP_TEXT(name) settings.name = nullptr;
+#define HETCOLL_PARAMETER(kind, name, ...) HETCOLL_DROP_##kind(name)
+    HETCOLL_PARAMETERS
+#undef HETCOLL_PARAMETER
+    return settings;
+}
+
+} // namespace
+
+Result<std::unique_ptr<Process>> Process::create(const hetcoll_settings &settings)
+{
+    auto parsed = parse_settings(settings);
+    if (!parsed.ok()) {
+        return parsed.take_status();
+    }
+    return std::unique_ptr<Process>(new Process(settings, std::move(*parsed)));
+}
+
+Process::Process(const hetcoll_settings &settings, ParsedSettings parsed)
+    : settings_(without_strings(settings)),
+      parsed_(std::move(parsed)), log_{settings.log, settings.verbose},
+      node_log_(settings.local_rank == 0 ? log_ : Log{}),
+      identity_(find_identity(settings.node, node_log_)),
+      has_node_word_(settings.node != nullptr && *settings.node != '\0'),
+      aggregators_(find_aggregators(std::exchange(parsed_.aggregators, {}), settings, node_log_)),
+      trace_(open_trace(settings, log_)), user_ops_(find_user_ops(settings, log_, node_log_)),
+      table_(find_table(settings, log_, node_log_)), topology_file_(settings.topology_file),
+      counters_(trace_.get()), machine_(node_log_),
+      pointers_(PointerCache::create(driver_, parsed_.pointer_cache, node_log_)),
+      store_({settings_, log_, node_log_, identity_.process, driver_, *pointers_, counters_})
+{
+    const auto pointer_counter = [this](hetcoll_counter counter,
+                                        std::uint64_t PointerCacheCounters::*member) {
+        counters_.take_from(counter, [this, member] { return pointers_->counters().*member; });
+    };
+    pointer_counter(HETCOLL_POINTER_HITS, &PointerCacheCounters::hits);
+    pointer_counter(HETCOLL_POINTER_MISSES, &PointerCacheCounters::misses);
+    pointer_counter(HETCOLL_POINTER_INVALIDATIONS, &PointerCacheCounters::invalidations);
+    pointer_counter(HETCOLL_POINTER_QUERIES, &PointerCacheCounters::queries);
+    pointer_counter(HETCOLL_POINTER_HOST, &PointerCacheCounters::host_without_query);
+    counters_.take_from(HETCOLL_MAPPINGS, [this] { return store_.peer_counters().opens; });
+    counters_.take_from(HETCOLL_HELD_MAPPED, [this] { return store_.peer_counters().bytes; });
+    const MemoryUse &use = store_.memory_use();
+    counters_.take_from(HETCOLL_HELD_PINNED, [&use] { return use.pinned_bytes.load(); });
+    counters_.take_from(HETCOLL_HELD_DEVICE, [&use] { return use.device_bytes.load(); });
+}
+
+hetcoll_facts Process::facts() const noexcept
+{
+    const bool may_have_gpu = DriverLibrary::may_have_gpu();
+    hetcoll_facts facts{};
+    facts.protocol = HETCOLL_PROTOCOL;
+    facts.priority = static_cast<std::uint64_t>(settings_.priority);
+    facts.may_have_gpu = may_have_gpu ? 1 : 0;
+    facts.small_limit = settings_.small_limit;
+    facts.chunk_bytes = settings_.chunk_bytes;
+    facts.slot_bytes = store_.slot_bytes();
+    facts.algorithm = parsed_.algorithm;
+    facts.ipc = settings_.ipc == HETCOLL_IPC_AUTO ? 1 : 0;
+    facts.collectives = settings_.stage != HETCOLL_STAGE_NEVER && may_have_gpu ? 1 : 0;
+    facts.adapt_chunk = settings_.adapt_chunk ? 1 : 0;
+    facts.reproducible = settings_.reproducible ? 1 : 0;
+    facts.skew = settings_.skew ? 1 : 0;
+    facts.fixed_point = static_cast<std::uint64_t>(settings_.fixed_point);
+    facts.tuning_table = table_ ? std::max<std::uint64_t>(1, table_hash(*table_)) : 0;
+    facts.user_ops = user_ops_ != nullptr ? user_ops_->hash() : 0;
+    facts.shares = parsed_.shares.hash();
+    facts.aggregators = aggregators_ ? aggregators_->hash : 0;
+    facts.identity = {.host = identity_.process.host,
+                      .start_time = identity_.process.start_time,
+                      .pid = identity_.process.pid,
+                      .reserved = 0,
+                      .machine = identity_.machine};
+    return facts;
+}
+
+Result<RankRecord> Process::probe(const PointerInfo &pointer)
+{
+    return machine_.probe_rank({.driver = driver_.get(),
+                                .ordinal = pointer.device,
+                                .host_id = identity_.process.host,
+                                .pid = identity_.process.pid});
+}
+
+} // namespace hetcoll

@@ -1,0 +1,97 @@
+// What a process has once, from the component's start to its end: what the user has set, who and
+// where the process is, the CUDA driver, and the parts that its communicators share. Nothing of it
+// needs a GPU before a call does. Thread safe.
+#pragma once
+
+#include "base/log.h"
+#include "base/status.h"
+#include "device/nvtx.h"
+#include "engine/process/aggregator_list.h"
+#include "engine/process/counters.h"
+#include "engine/process/notices.h"
+#include "engine/process/settings.h"
+#include "engine/process/store.h"
+#include "engine/process/topology_file.h"
+#include "engine/process/trace.h"
+#include "engine/process/user_ops.h"
+#include "engine/types/facts.h"
+#include "engine/types/settings.h"
+#include "pointer_cache/pointer_cache.h"
+#include "topology_probe/probe.h"
+#include "transport/node_identity.h"
+#include "tuning/rank_shares.h"
+#include "tuning/table_file.h"
+
+#include <atomic>
+#include <memory>
+#include <optional>
+
+namespace hetcoll {
+
+class Process {
+public:
+    // An error names the setting that is wrong and what it may be.
+    static Result<std::unique_ptr<Process>> create(const hetcoll_settings &settings);
+
+    // Without the strings, which were the caller's.
+    [[nodiscard]] const hetcoll_settings &settings() const noexcept { return settings_; }
+    // coll_hetcoll_shares.
+    [[nodiscard]] const ShareSetting &shares() const noexcept { return parsed_.shares; }
+    [[nodiscard]] const Log &log() const noexcept { return log_; }
+    // One rank per node logs what concerns all of its ranks alike.
+    [[nodiscard]] const Log &node_log() const noexcept { return node_log_; }
+    [[nodiscard]] const NodeIdentity &identity() const noexcept { return identity_; }
+    // coll_hetcoll_node is set: nodes are what the user says.
+    [[nodiscard]] bool has_node_word() const noexcept { return has_node_word_; }
+    [[nodiscard]] hetcoll_facts facts() const noexcept;
+
+    [[nodiscard]] Counters &counters() noexcept { return counters_; }
+    [[nodiscard]] Notices &notices() noexcept { return notices_; }
+    [[nodiscard]] PointerCache &pointers() noexcept { return *pointers_; }
+    [[nodiscard]] Store &store() noexcept { return store_; }
+    [[nodiscard]] const Nvtx &nvtx() const noexcept { return nvtx_; }
+    // Null: none.
+    [[nodiscard]] Trace *trace() noexcept { return trace_.get(); }
+    // The user-defined operations that it knows; null: none.
+    [[nodiscard]] UserOps *user_ops() noexcept { return user_ops_.get(); }
+    // The tuning table; null: none.
+    [[nodiscard]] const TableFile *table() const noexcept { return table_ ? &*table_ : nullptr; }
+    // What coll_hetcoll_topology_file names; null: none. Read at first use.
+    [[nodiscard]] Result<const Topology *> topology_file() { return topology_file_.get(); }
+    // Null: none.
+    [[nodiscard]] const AggregatorList *aggregators() const noexcept
+    {
+        return aggregators_ ? &*aggregators_ : nullptr;
+    }
+    // The ranks of some communicator could not join the aggregators.
+    void note_aggregators_failed() noexcept { aggregators_failed_ = true; }
+    [[nodiscard]] bool aggregators_failed() const noexcept { return aggregators_failed_; }
+
+    // This rank's place in the machine, in the context of a device pointer.
+    [[nodiscard]] Result<RankRecord> probe(const PointerInfo &pointer);
+    [[nodiscard]] bool is_emulated() const noexcept { return driver_.is_emulated(); }
+
+private:
+    Process(const hetcoll_settings &settings, ParsedSettings parsed);
+
+    hetcoll_settings settings_;
+    ParsedSettings parsed_;
+    Log log_, node_log_;
+    NodeIdentity identity_;
+    bool has_node_word_;
+    std::optional<AggregatorList> aggregators_;
+    std::atomic<bool> aggregators_failed_{false};
+    std::unique_ptr<Trace> trace_;
+    std::unique_ptr<UserOps> user_ops_; // null: coll_hetcoll_recognize_ops is 0
+    std::optional<TableFile> table_;
+    TopologyFile topology_file_;
+    Notices notices_;
+    Counters counters_;
+    Nvtx nvtx_;
+    DriverLibrary driver_;
+    MachineProbe machine_;
+    std::unique_ptr<PointerCache> pointers_;
+    Store store_;
+};
+
+} // namespace hetcoll

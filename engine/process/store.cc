@@ -1,0 +1,457 @@
+#include "engine/process/store.h"
+
+#include "engine/meeting/exchange.h"
+#include "tuning/choice.h"
+
+#include <algorithm>
+#include <iterator>
+#include <new>
+
+namespace hetcoll {
+namespace {
+
+// Staging memory above this is returned after the call instead of being kept for the next one.
+constexpr std::size_t kKeptStagingBytes = 256u << 20; // as coll_hetcoll_stage_pinned
+// The same for memory that peers map.
+constexpr std::size_t kKeptScratchBytes = 256u << 20;
+constexpr std::size_t kScratchGranularity = 2u << 20; // of the driver's allocations
+// Idle staging buffers kept: send and receive of so many concurrent calls.
+constexpr std::size_t kKeptStagingBuffers = 2 * 64;
+constexpr std::size_t kStagingGranularity = 64u << 10; // so that they serve calls of other sizes
+
+// So its context exists too.
+bool is_allocated(const Driver &driver, const PointerInfo &pointer)
+{
+    unsigned long long id = 0;
+    return driver.cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID,
+                                        static_cast<CUdeviceptr>(pointer.base)) == CUDA_SUCCESS &&
+           id == pointer.buffer_id;
+}
+
+// Out of memory that nobody has borrowed, the smallest that fits; null: none does.
+template <class Memory>
+std::unique_ptr<Memory> take_smallest(std::vector<std::unique_ptr<Memory>> &idle,
+                                      const std::shared_ptr<Device> &device, std::size_t bytes)
+{
+    auto fits = idle.end();
+    for (auto at = idle.begin(); at != idle.end(); ++at) {
+        if ((*at)->device == device && (*at)->bytes >= bytes &&
+            (fits == idle.end() || (*at)->bytes < (*fits)->bytes)) {
+            fits = at;
+        }
+    }
+    std::unique_ptr<Memory> memory;
+    if (fits != idle.end()) {
+        memory = std::move(*fits);
+        idle.erase(fits);
+    }
+    return memory;
+}
+
+StreamOrder order_of(const hetcoll_settings &settings) noexcept
+{
+    return settings.streams == HETCOLL_STREAMS_INDEPENDENT ? StreamOrder::kIndependent
+                                                           : StreamOrder::kAfterLegacy;
+}
+
+} // namespace
+
+Store::Store(const Ground &ground) noexcept : ground_(ground) {}
+
+Store::~Store() = default;
+
+// The slots of a bounce, in both directions, are at most half of what may be held.
+std::size_t Store::slot_bytes() const noexcept
+{
+    constexpr std::size_t kStep = 4096;
+    const std::size_t wanted = std::max(kLargestChunkBytes, ground_.settings.chunk_bytes);
+    const std::size_t most = ground_.settings.max_memory / 2 / (2 * kBounceSlots) / kStep * kStep;
+    return ground_.settings.max_memory == 0 ? wanted : std::clamp(most, kStep, wanted);
+}
+
+bool Store::may_hold(std::size_t more_bytes) const noexcept
+{
+    const std::uint64_t held = memory_use_.pinned_bytes.load(std::memory_order_relaxed) +
+                               memory_use_.device_bytes.load(std::memory_order_relaxed);
+    return ground_.settings.max_memory == 0 || held + more_bytes <= ground_.settings.max_memory;
+}
+
+// As may_hold(), but first frees idle memory if that is in the way. Requires that no lock is held.
+bool Store::make_room(std::size_t bytes)
+{
+    if (!may_hold(bytes)) {
+        Idle idle;
+        const std::lock_guard lock(mutex_);
+        idle.staging.swap(idle_.staging);
+        idle.scratch.swap(idle_.scratch);
+    }
+    return may_hold(bytes);
+}
+
+void Store::offer_direct(const hetcoll_p2p &self, int tag) noexcept
+{
+    const std::lock_guard lock(mutex_);
+    direct_.offer(self, tag);
+}
+
+bool Store::has_tried_direct(const PointerInfo &pointer)
+{
+    if (direct_.known()) {
+        return true;
+    }
+    const auto device = device_of(pointer);
+    if (device.ok()) { // without the lock: messages make others run
+        direct_.step(*device, ground_.log);
+    }
+    return !device.ok() || direct_.known();
+}
+
+Result<std::unique_ptr<DeviceBounce>> Store::borrow_device(const PointerInfo &pointer, Sends sends)
+{
+    const bool direct = sends == Sends::kDirectIfPossible && direct_.work();
+    std::shared_ptr<Device> device;
+    {
+        Idle forgotten;
+        const std::lock_guard lock(mutex_);
+        auto found = device_of_locked(pointer, forgotten);
+        if (!found.ok()) {
+            return found.take_status();
+        }
+        device = *found;
+        const auto idle =
+            std::find_if(idle_.devices.begin(), idle_.devices.end(), [&](const auto &bounce) {
+                return bounce->device() == device && bounce->direct() == direct;
+            });
+        if (idle != idle_.devices.end()) {
+            std::unique_ptr<DeviceBounce> bounce = std::move(*idle);
+            idle_.devices.erase(idle);
+            return bounce;
+        }
+    }
+    return make_device_bounce(device, direct);
+}
+
+// Without the lock: what it makes may wait for the whole device, and calls of other threads not.
+Result<std::unique_ptr<DeviceBounce>>
+Store::make_device_bounce(const std::shared_ptr<Device> &device, bool direct)
+{
+    const ContextScope scope(device->driver(), device->context());
+    if (scope.result() != CUDA_SUCCESS) {
+        Idle forgotten;
+        const std::lock_guard lock(mutex_);
+        forget(device, forgotten);
+        return driver_status(device->driver(), scope.result(), "cuCtxPushCurrent",
+                             "entering the context of a buffer");
+    }
+    if (!emulation_announced_.exchange(true) && ground_.driver.is_emulated()) {
+        hetcoll::log(ground_.node_log, 0,
+                     "hetcoll: runs on the emulated GPU: results are right, times say nothing "
+                     "about a GPU");
+    }
+    // A call that needs kernels asks again, and says why there are none.
+    static_cast<void>(device->load_kernels());
+    ground_.counters.count(HETCOLL_ALLOCATIONS);
+    return DeviceBounce::create(device, slot_bytes(),
+                                HETCOLL_MAX_SMALL_LIMIT + Exchange::kFlagBytes, direct);
+}
+
+Result<std::shared_ptr<Device>> Store::device_of(const PointerInfo &pointer)
+{
+    Idle forgotten;
+    const std::lock_guard lock(mutex_);
+    return device_of_locked(pointer, forgotten);
+}
+
+// The Device of the pointer's context, made at first use and again after the application has
+// destroyed or reset the context. Requires the lock.
+Result<std::shared_ptr<Device>> Store::device_of_locked(const PointerInfo &pointer, Idle &forgotten)
+{
+    const Driver *driver = ground_.driver.get();
+    if (driver == nullptr) {
+        return error(Errc::kDriver, "%s", ground_.driver.load_error().message().c_str());
+    }
+    const auto known = std::find_if(devices_.begin(), devices_.end(), [&](const auto &device) {
+        return pointer.context == nullptr ? device->primary_of() == pointer.device
+                                          : device->context() == pointer.context;
+    });
+    if (known != devices_.end()) {
+        const std::shared_ptr<Device> device = *known;
+        if (device->is_alive()) {
+            return device;
+        }
+        forget(device, forgotten);
+    }
+    CUcontext context = pointer.context;
+    if (context != nullptr && !is_allocated(*driver, pointer)) {
+        return error(Errc::kDriver, "the memory of a buffer is gone");
+    }
+    if (context == nullptr) {
+        auto primary = retain_primary_context(*driver, pointer.device);
+        if (!primary.ok()) {
+            return primary.take_status();
+        }
+        context = *primary;
+        for (const auto &device : devices_) { // known from memory that names its context
+            if (device->context() == context && device->is_alive()) {
+                device->take_primary(pointer.device);
+                return device;
+            }
+        }
+    }
+    const int primary_of = pointer.context == nullptr ? pointer.device : -1;
+    auto device = std::make_shared<Device>(*driver, context, primary_of, &memory_use_,
+                                           order_of(ground_.settings));
+    Status made = driver_status(*driver, device->context_ref()->result(), "cuMemAlloc",
+                                "allocating a little memory in the context of a buffer");
+    if (!made.ok()) {
+        return made;
+    }
+    devices_.push_back(device);
+    return device;
+}
+
+// Drops all that was made in a context: it goes with `forgotten`, after the lock. Requires the
+// lock.
+void Store::forget(const std::shared_ptr<Device> &device, Idle &forgotten) noexcept
+{
+    const auto move_out = [&device](auto &from, auto &to, const auto &device_of) {
+        const auto gone = std::stable_partition(
+            from.begin(), from.end(), [&](const auto &idle) { return device_of(idle) != device; });
+        std::move(gone, from.end(), std::back_inserter(to));
+        from.erase(gone, from.end());
+    };
+    move_out(idle_.devices, forgotten.devices, [](const auto &idle) { return idle->device(); });
+    move_out(idle_.staging, forgotten.staging, [](const auto &idle) { return idle->device; });
+    move_out(idle_.scratch, forgotten.scratch, [](const auto &idle) { return idle->device; });
+    std::erase(devices_, device);
+    ground_.pointers.flush();
+}
+
+// Requires the lock.
+bool Store::knows(const std::shared_ptr<Device> &device) const noexcept
+{
+    return std::find(devices_.begin(), devices_.end(), device) != devices_.end();
+}
+
+Result<bool> Store::legacy_work_done(const PointerInfo &pointer)
+{
+    Result<bool> done = false;
+    Status entered = in_context_of(pointer, [&](const Device &device) {
+        done = device.earlier_work_done();
+        return Status();
+    });
+    return entered.ok() ? std::move(done) : Result<bool>(std::move(entered));
+}
+
+Status Store::synchronize(const PointerInfo &device)
+{
+    return in_context_of(device, [](const Device &in) {
+        return driver_status(in.driver(), in.driver().cuCtxSynchronize(), "cuCtxSynchronize",
+                             "waiting for the application's work");
+    });
+}
+
+Status Store::copy_blocking(void *to, const void *from, std::size_t bytes,
+                            const PointerInfo &device)
+{
+    return in_context_of(device, [&](const Device &in) {
+        const Driver &driver = in.driver();
+        const auto address = [](const void *pointer) {
+            return reinterpret_cast<CUdeviceptr>(pointer);
+        };
+        CUresult result = driver.cuMemcpy(address(to), address(from), bytes);
+        if (result == CUDA_SUCCESS) { // between device buffers it returns before the copy is done
+            result = driver.cuStreamSynchronize(CU_STREAM_LEGACY);
+        }
+        return driver_status(driver, result, "cuMemcpy", "copying a buffer without pinned memory");
+    });
+}
+
+template <class Work> Status Store::in_context_of(const PointerInfo &pointer, const Work &work)
+{
+    auto device = device_of(pointer);
+    if (!device.ok()) {
+        return device.take_status();
+    }
+    const Driver &driver = (*device)->driver();
+    const ContextScope scope(driver, (*device)->context());
+    Status entered = driver_status(driver, scope.result(), "cuCtxPushCurrent",
+                                   "entering the context of a buffer");
+    return entered.ok() ? work(**device) : std::move(entered);
+}
+
+Result<std::unique_ptr<HostBounce>> Store::borrow_host()
+{
+    {
+        const std::lock_guard lock(mutex_);
+        if (!idle_.hosts.empty()) {
+            auto bounce = std::move(idle_.hosts.back());
+            idle_.hosts.pop_back();
+            return bounce;
+        }
+    }
+    ground_.counters.count(HETCOLL_ALLOCATIONS);
+    return HostBounce::create(slot_bytes());
+}
+
+Result<std::unique_ptr<StagingMemory>> Store::borrow_staging(const std::shared_ptr<Device> &device,
+                                                             std::size_t bytes)
+{
+    {
+        const std::lock_guard lock(mutex_);
+        if (auto idle = take_smallest(idle_.staging, device, bytes)) {
+            return idle;
+        }
+    }
+    ground_.counters.count(HETCOLL_ALLOCATIONS);
+    auto memory = std::make_unique<StagingMemory>();
+    bytes = (bytes + kStagingGranularity - 1) / kStagingGranularity * kStagingGranularity;
+    memory->bytes = bytes;
+    if (device != nullptr && make_room(bytes)) {
+        auto pinned = device->make_pinned(bytes);
+        if (pinned.ok()) {
+            memory->device = device;
+            memory->pinned = std::move(*pinned);
+            return memory;
+        }
+        hetcoll::log(ground_.log, 1, "hetcoll: stages through pageable memory: %s",
+                     pinned.status().message().c_str());
+    }
+    memory->pageable.reset(new (std::nothrow) std::byte[bytes]);
+    if (memory->pageable == nullptr) {
+        return error(Errc::kNoMemory, "no host memory to stage %zu bytes of device memory", bytes);
+    }
+    return memory;
+}
+
+Result<std::unique_ptr<Scratch>> Store::borrow_scratch(const std::shared_ptr<Device> &device,
+                                                       std::size_t bytes)
+{
+    {
+        const std::lock_guard lock(mutex_);
+        if (auto idle = take_smallest(idle_.scratch, device, bytes)) {
+            return idle;
+        }
+    }
+    ground_.counters.count(HETCOLL_ALLOCATIONS);
+    auto scratch = std::make_unique<Scratch>();
+    scratch->bytes = (bytes + kScratchGranularity - 1) / kScratchGranularity * kScratchGranularity;
+    scratch->device = device;
+    if (!make_room(scratch->bytes)) {
+        return error(Errc::kNoMemory,
+                     "a copy of %zu bytes would be more than coll_hetcoll_max_memory %zu allows",
+                     scratch->bytes, ground_.settings.max_memory);
+    }
+    auto memory = device->make_memory(scratch->bytes);
+    if (!memory.ok()) {
+        return memory.take_status();
+    }
+    scratch->memory = std::move(*memory);
+    auto allocation = query_allocation(device->driver(), scratch->data());
+    if (!allocation.ok()) {
+        return allocation.take_status();
+    }
+    scratch->allocation = *allocation;
+    return scratch;
+}
+
+// Keeps one, the last: it serves the same loop of the program again.
+void Store::give_back(std::unique_ptr<Scratch> scratch) noexcept
+{
+    if (scratch == nullptr) {
+        return;
+    }
+    std::unique_ptr<Scratch> replaced; // freed after the lock
+    const std::lock_guard lock(mutex_);
+    if (scratch->bytes > kKeptScratchBytes || !may_hold(0) || !knows(scratch->device)) {
+        replaced = std::move(scratch);
+        return;
+    }
+    const auto same = std::find_if(idle_.scratch.begin(), idle_.scratch.end(),
+                                   [&](auto &idle) { return idle->device == scratch->device; });
+    if (same == idle_.scratch.end()) {
+        idle_.scratch.push_back(std::move(scratch));
+    } else if ((*same)->bytes < scratch->bytes) {
+        replaced = std::exchange(*same, std::move(scratch));
+    } else {
+        replaced = std::move(scratch);
+    }
+}
+
+void Store::give_back(std::unique_ptr<DeviceBounce> bounce) noexcept
+{
+    if (bounce != nullptr && may_hold(0)) { // else it is freed, without the lock
+        const std::lock_guard lock(mutex_);
+        if (knows(bounce->device())) {
+            idle_.devices.push_back(std::move(bounce));
+        }
+    }
+}
+
+void Store::give_back(std::unique_ptr<HostBounce> bounce) noexcept
+{
+    if (bounce != nullptr) {
+        const std::lock_guard lock(mutex_);
+        idle_.hosts.push_back(std::move(bounce));
+    }
+}
+
+void Store::give_back(std::unique_ptr<StagingMemory> memory) noexcept
+{
+    if (memory == nullptr || memory->pageable || memory->bytes > kKeptStagingBytes ||
+        !may_hold(0)) {
+        return;
+    }
+    std::unique_ptr<StagingMemory> replaced; // freed after the lock
+    const std::lock_guard lock(mutex_);
+    if (!knows(memory->device)) {
+        replaced = std::move(memory);
+    } else if (idle_.staging.size() < kKeptStagingBuffers) {
+        idle_.staging.push_back(std::move(memory));
+    } else {
+        auto &smallest =
+            *std::min_element(idle_.staging.begin(), idle_.staging.end(),
+                              [](const auto &a, const auto &b) { return a->bytes < b->bytes; });
+        replaced = std::exchange(smallest, std::move(memory));
+    }
+}
+
+void Store::discard(std::unique_ptr<DeviceBounce> bounce) noexcept
+{
+    if (bounce != nullptr) {
+        Idle forgotten;
+        const std::lock_guard lock(mutex_);
+        forget(bounce->device(), forgotten);
+    }
+}
+
+Sharing &Store::sharing()
+{
+    const std::lock_guard lock(mutex_);
+    if (!sharing_) {
+        sharing_.emplace();
+        auto channel = FdChannel::create(ground_.log);
+        if (channel.ok()) {
+            sharing_->channel = std::move(*channel);
+        } else {
+            hetcoll::log(ground_.log, 1, "hetcoll: %s", channel.status().message().c_str());
+        }
+        const Driver &driver = *ground_.driver.get();
+        sharing_->exporter = Exporter::create(driver, sharing_->channel, ground_.log);
+        PeerLimits limits;
+        if (ground_.settings.max_mapped != 0) {
+            limits.bytes = ground_.settings.max_mapped;
+        }
+        sharing_->memory =
+            PeerMemory::create(driver, ground_.self, sharing_->channel, limits, ground_.log);
+    }
+    return *sharing_;
+}
+
+PeerCounters Store::peer_counters() const
+{
+    const std::lock_guard lock(mutex_);
+    return sharing_ ? sharing_->memory->counters() : PeerCounters{};
+}
+
+} // namespace hetcoll

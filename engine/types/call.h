@@ -1,0 +1,110 @@
+/* One collective call, in plain types: what, on what, and how it ended. */
+#ifndef HETCOLL_ENGINE_TYPES_CALL_H
+#define HETCOLL_ENGINE_TYPES_CALL_H
+
+#include <stddef.h>
+
+/* The element kinds and operations of base/element.h, in its order. */
+enum hetcoll_kind {
+    HETCOLL_INT8,
+    HETCOLL_UINT8,
+    HETCOLL_INT16,
+    HETCOLL_UINT16,
+    HETCOLL_INT32,
+    HETCOLL_UINT32,
+    HETCOLL_INT64,
+    HETCOLL_UINT64,
+    HETCOLL_FLOAT16,
+    HETCOLL_BFLOAT16,
+    HETCOLL_FLOAT32,
+    HETCOLL_FLOAT64,
+    HETCOLL_COMPLEX64,
+    HETCOLL_COMPLEX128,
+    HETCOLL_BOOL,
+    HETCOLL_BYTE,
+    HETCOLL_INT16_INT32,
+    HETCOLL_INT32_INT32,
+    HETCOLL_INT64_INT32,
+    HETCOLL_FLOAT32_INT32,
+    HETCOLL_FLOAT64_INT32,
+    HETCOLL_FLOAT32_FLOAT32,
+    HETCOLL_FLOAT64_FLOAT64,
+};
+enum hetcoll_op {
+    HETCOLL_MAX,
+    HETCOLL_MIN,
+    HETCOLL_SUM,
+    HETCOLL_PROD,
+    HETCOLL_LAND,
+    HETCOLL_BAND,
+    HETCOLL_LOR,
+    HETCOLL_BOR,
+    HETCOLL_LXOR,
+    HETCOLL_BXOR,
+    HETCOLL_MAXLOC,
+    HETCOLL_MINLOC,
+    HETCOLL_MAX_FIRST,
+    HETCOLL_MIN_FIRST,
+};
+
+/* Channels of a schedule use a tag each. */
+#define HETCOLL_TAGS 14
+
+/* Why a call on device memory was copied to the host and served there by Open MPI. */
+enum hetcoll_staged_reason {
+    HETCOLL_REASON_NONE,
+    HETCOLL_REASON_USER_OP,    /* a user-defined op that hetcoll does not know */
+    HETCOLL_REASON_TYPE,       /* no kernel reduces the type */
+    HETCOLL_REASON_LAYOUT,     /* a derived type with holes, or of several types */
+    HETCOLL_REASON_GPU,        /* this rank cannot use its GPU now: logged */
+    HETCOLL_REASON_OTHER_RANK, /* another rank said so */
+    HETCOLL_REASON_COLLECTIVE, /* not an Allreduce, and hetcoll has no schedule for it */
+};
+
+#define HETCOLL_USER_OP_BYTES 2u
+/* What a call is. All but the first are calls of hetcoll_collective(). */
+enum hetcoll_collective {
+    HETCOLL_ALLREDUCE,
+    HETCOLL_BCAST,          /* recv equals send: the vector */
+    HETCOLL_REDUCE,         /* recv is null but at the root, whose send may equal it */
+    HETCOLL_ALLGATHER,      /* recv: the vector; send: this rank's share, or equal to recv */
+    HETCOLL_REDUCE_SCATTER, /* send: the vector; recv: this rank's share, or equal to send */
+};
+
+/* One MPI_Allreduce. Everything but the pointers is the same on all ranks. */
+struct hetcoll_call {
+    const void *send; /* equal to recv for MPI_IN_PLACE */
+    void *recv;
+    int collective; /* enum hetcoll_collective */
+    int root;       /* of a broadcast or a reduce */
+    int kind;       /* enum hetcoll_kind; negative: hetcoll does not reduce this */
+    int op;         /* enum hetcoll_op; used if kind is not negative */
+    int user_op;    /* the op is user-defined, on HETCOLL_USER_OP_BYTES: do all ranks know it? */
+    size_t
+        count; /* elements of `kind`; in shares: of all of them together, a multiple of the ranks */
+    ptrdiff_t gap; /* first byte of data, relative to the buffer */
+    size_t span;   /* bytes from there to the end of the data */
+    int dense;     /* every byte of the span is data */
+    int reason;    /* enum hetcoll_staged_reason, if kind is negative */
+    int tag;       /* for p2p: this one and the HETCOLL_TAGS - 1 below are the call's own */
+    /* Open MPI's allreduce (the previous module's) of the same call on host memory. Zero or an
+     * error code, which hetcoll_allreduce() hands on. Blocking calls only. */
+    int (*host_allreduce)(void *context, const void *send, void *recv);
+    /* A user-defined op on host memory: inout = in op inout. Nonblocking calls only: what these
+     * cannot reduce on GPUs they reduce by their own schedules on the host. */
+    void (*reduce)(void *context, const void *in, void *inout, size_t count);
+    void *context;
+};
+
+enum {
+    HETCOLL_SUCCESS = 0,
+    /* Negative codes are the p2p table's or host_allreduce's own. */
+    HETCOLL_ERROR_DEVICE = 1,    /* a driver call failed, here or on another rank; logged */
+    HETCOLL_ERROR_NO_MEMORY = 2, /* logged */
+    /* hetcoll_collective(): not all ranks have device memory and can use it, so on every rank the
+     * call is left to the caller. */
+    HETCOLL_DECLINED = 3,
+    HETCOLL_ERROR_RANGE = 4, /* coll_hetcoll_fixed_point: a rank's element has none; logged */
+};
+
+#endif

@@ -1,0 +1,100 @@
+/* What a process counts. */
+#ifndef HETCOLL_ENGINE_TYPES_COUNTERS_H
+#define HETCOLL_ENGINE_TYPES_COUNTERS_H
+
+#include "base/algorithm_list.h"
+
+/* Counters of a process since its start, one row each: HETCOLL_COUNTER(constant, name, class,
+ * help). The kind is MPI_T's class: a COUNTER of events or bytes, a TIMER in nanoseconds, a LEVEL
+ * that falls too. Define HETCOLL_COUNTER before use. */
+/* clang-format off */
+#define HETCOLL_COUNTERS                                                                           \
+    HETCOLL_COUNTER(CALLS_PREVIOUS, calls_previous, COUNTER,                                       \
+        "MPI_Allreduce calls on host memory left to the previous module. Where no rank can have a "\
+        "GPU hetcoll is not called")                                                               \
+    HETCOLL_COUNTER(CALLS_STAGED, calls_staged, COUNTER,                                           \
+        "MPI_Allreduce calls on device memory that Open MPI reduced on the host")                  \
+    HETCOLL_ALGORITHMS(HETCOLL_CALLS_COUNTER)                                                      \
+    HETCOLL_COUNTER(CALLS_COLLECTIVE, calls_collective, COUNTER,                                   \
+        "MPI_Bcast, Reduce, Allgather and Reduce_scatter calls done by schedules of hetcoll")      \
+    HETCOLL_COUNTER(CALLS_EARLY, calls_early, COUNTER,                                             \
+        "MPI_Allreduce calls that this rank began without the one that comes last, with "          \
+        "coll_hetcoll_skew")                                                                       \
+    HETCOLL_COUNTER(CALLS_FAILED, calls_failed, COUNTER,                                           \
+        "MPI_Allreduce calls that returned an error")                                              \
+    HETCOLL_COUNTER(AGREEMENTS, agreements, COUNTER,                                               \
+        "Exchanges of a word before or after a call")                                              \
+    HETCOLL_COUNTER(ALLOCATIONS, allocations, COUNTER,                                             \
+        "Allocations of bounce and staging memory")                                                \
+    HETCOLL_COUNTER(BYTES_BOUNCE, bytes_bounce, COUNTER,                                           \
+        "Bytes sent through pinned or host memory")                                                \
+    HETCOLL_COUNTER(BYTES_DIRECT, bytes_direct, COUNTER,                                           \
+        "Bytes that Open MPI sent from device memory")                                             \
+    HETCOLL_COUNTER(BYTES_MAPPED, bytes_mapped, COUNTER,                                           \
+        "Bytes read from or written to the memory of peers")                                       \
+    HETCOLL_COUNTER(MAPPINGS, mappings, COUNTER,                                                   \
+        "Mappings made of the memory of peers")                                                    \
+    HETCOLL_COUNTER(POINTER_HITS, pointer_hits, COUNTER,                                           \
+        "Pointers that the cache knew")                                                            \
+    HETCOLL_COUNTER(POINTER_MISSES, pointer_misses, COUNTER,                                       \
+        "Pointers that the driver was asked about in full")                                        \
+    HETCOLL_COUNTER(POINTER_INVALIDATIONS, pointer_invalidations, COUNTER,                         \
+        "Cached allocations that were found freed or replaced")                                    \
+    HETCOLL_COUNTER(POINTER_QUERIES, pointer_queries, COUNTER,                                     \
+        "Driver calls made to classify pointers")                                                  \
+    HETCOLL_COUNTER(POINTER_HOST, pointer_host, COUNTER,                                           \
+        "Pointers known as host memory without a driver call")                                     \
+    HETCOLL_COUNTER(STAGED_USER_OP, staged_user_op, COUNTER, /* as enum hetcoll_staged_reason */   \
+        "Staged calls: hetcoll does not know the op")                                              \
+    HETCOLL_COUNTER(STAGED_TYPE, staged_type, COUNTER,                                             \
+        "Staged calls: no kernel reduces the type")                                                \
+    HETCOLL_COUNTER(STAGED_LAYOUT, staged_layout, COUNTER,                                         \
+        "Staged calls: the datatype has holes, or elements of several types")                      \
+    HETCOLL_COUNTER(STAGED_GPU, staged_gpu, COUNTER,                                               \
+        "Staged calls: this rank could not use its GPU")                                           \
+    HETCOLL_COUNTER(STAGED_OTHER_RANK, staged_other_rank, COUNTER,                                 \
+        "Staged calls: another rank had to")                                                       \
+    HETCOLL_COUNTER(STAGED_COLLECTIVE, staged_collective, COUNTER,                                 \
+        "Calls of other collectives on device memory that Open MPI served on the host")            \
+    HETCOLL_COUNTER(BYTES_STAGED, bytes_staged, COUNTER,                                           \
+        "Bytes copied between device and host for calls of other collectives")                     \
+    HETCOLL_COUNTER(NS_PREVIOUS, time_previous, TIMER, /* from here on in the order of the calls */\
+        "Nanoseconds in calls_previous")                                                           \
+    HETCOLL_COUNTER(NS_STAGED, time_staged, TIMER,                                                 \
+        "Nanoseconds in calls_staged")                                                             \
+    HETCOLL_ALGORITHMS(HETCOLL_TIME_COUNTER)                                                       \
+    HETCOLL_COUNTER(NS_PATH_BOUNCE, time_path_bounce, TIMER,                                       \
+        "Nanoseconds in calls whose data went in messages through pinned memory")                  \
+    HETCOLL_COUNTER(NS_PATH_DIRECT, time_path_direct, TIMER,                                       \
+        "Nanoseconds in calls whose data Open MPI sent from device memory")                        \
+    HETCOLL_COUNTER(NS_PATH_MAPPED, time_path_mapped, TIMER,                                       \
+        "Nanoseconds in calls whose data was read from or written to mapped memory of peers")      \
+    HETCOLL_COUNTER(NS_PATH_MIXED, time_path_mixed, TIMER,                                         \
+        "Nanoseconds in calls whose data went both ways: mapped, and in messages")                 \
+    HETCOLL_COUNTER(HELD_PINNED, held_pinned, LEVEL,                                               \
+        "Bytes of page-locked host memory held now")                                               \
+    HETCOLL_COUNTER(HELD_DEVICE, held_device, LEVEL,                                               \
+        "Bytes of device memory held now")                                                         \
+    HETCOLL_COUNTER(HELD_MAPPED, held_mapped, LEVEL,                                               \
+        "Bytes of the memory of peers mapped now")                                                 \
+    HETCOLL_COUNTER(ARRIVAL_WAIT, arrival_wait, LEVEL, /* see tuning/arrivals.h */                 \
+        "Nanoseconds that this rank waits for the last one to come, on average, with "             \
+        "coll_hetcoll_skew")                                                                       \
+    HETCOLL_COUNTER(LATE_RANK, late_rank, LEVEL, /* in the communicator that told last */          \
+        "The rank that the others have found to come last, plus 1; 0: none")
+/* clang-format on */
+#define HETCOLL_CALLS_COUNTER(constant, enumerator, name, counter, form, needs, sizes, traits, \
+                              model, help)                                                     \
+    HETCOLL_COUNTER(CALLS_##constant, calls_##counter, COUNTER, "MPI_Allreduce calls " help)
+/* Small calls on host memory are timed only while somebody looks: hetcoll_process_time_small(). */
+#define HETCOLL_TIME_COUNTER(constant, enumerator, name, counter, ...) \
+    HETCOLL_COUNTER(NS_##constant, time_##counter, TIMER, "Nanoseconds in calls_" #counter)
+
+#define HETCOLL_COUNTER(constant, name, kind, help) HETCOLL_##constant,
+enum hetcoll_counter { HETCOLL_COUNTERS HETCOLL_COUNTER_COUNT };
+#undef HETCOLL_COUNTER
+
+/* Of algorithm number i of the list. */
+#define HETCOLL_CALLS_OF(i) ((enum hetcoll_counter)(HETCOLL_CALLS_STAGED + 1 + (int)(i)))
+
+#endif

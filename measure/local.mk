@@ -1,0 +1,32 @@
+# What programs that measure share: hetcoll_tune, hetcoll_bench, the benchmarks and the MPI tests.
+if WITH_CUDA
+if WITH_OMPI
+noinst_LTLIBRARIES += libhetcoll_measure.la
+endif
+endif
+libhetcoll_measure_la_SOURCES = \
+	measure/buffer.h measure/buffer.cc \
+	measure/counters.h measure/counters.cc \
+	measure/measure.h measure/measure.cc \
+	measure/mpi_names.h measure/mpi_names.cc \
+	measure/parameters.h measure/parameters.cc \
+	measure/pattern.h measure/pattern.cc \
+	measure/persistent.h \
+	measure/sizes.h measure/sizes.cc \
+	measure/ways.h measure/ways.cc \
+	measure/workload.h measure/workload.cc
+libhetcoll_measure_la_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS) -DOMPI_SKIP_MPICXX=1
+
+# Apart, because it is compiled anew for each commit: the header of a result. In jobs, and without MPI.
+measure_header = measure/host.h measure/host.cc measure/machine.h measure/machine.cc
+measure_micro = measure/micro.h measure/micro.cc measure/buffer.h measure/buffer.cc measure/host.h measure/host.cc
+
+# The commit that a result was taken with. Written anew only when it changes.
+BUILT_SOURCES += measure/commit.h
+CLEANFILES += measure/commit.h
+measure/commit.h: commit-always
+	@$(MKDIR_P) measure
+	@commit=`cd $(srcdir) && git describe --always --dirty --abbrev=12 2>/dev/null` && test -n "$$commit" || \
+		commit="release $(PACKAGE_VERSION)"; \
+	echo "#define HETCOLL_COMMIT \"$$commit\"" >$@.new; \
+	if cmp -s $@.new $@; then rm -f $@.new; else mv -f $@.new $@; fi

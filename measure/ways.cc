@@ -1,0 +1,101 @@
+#include "measure/ways.h"
+
+#include "tuning/choice.h"
+
+#include <charconv>
+
+namespace hetcoll {
+
+namespace {
+
+std::string known_names()
+{
+    std::string names = "auto, nonblocking, persistent, host_copy";
+    for (int i = 0; i < kAlgorithmCount; ++i) {
+        names += std::string(", ") + algorithm_name(static_cast<Algorithm>(i));
+    }
+    return names;
+}
+
+Result<Way> parse_way(const std::string &name)
+{
+    Way way;
+    way.name = name;
+    const std::size_t slash = name.find('/');
+    const std::string algorithm = name.substr(0, slash);
+    if (algorithm == "host_copy" && slash == std::string::npos) {
+        way.host_copy = true;
+        return way;
+    }
+    if (slash == std::string::npos && (algorithm == "nonblocking" || algorithm == "persistent")) {
+        way.call = algorithm == "persistent" ? CallKind::kPersistent : CallKind::kNonblocking;
+        return way;
+    }
+    if (slash != std::string::npos) {
+        const char *const end = name.data() + name.size();
+        const auto [stop, code] = std::from_chars(name.data() + slash + 1, end, way.chunk_bytes);
+        if (code != std::errc() || stop != end) {
+            return error(Errc::kInvalid, "'%s': what follows the slash is not a number of bytes",
+                         name.c_str());
+        }
+    }
+    if (algorithm != "auto") {
+        if (!find_algorithm(algorithm)) {
+            return error(Errc::kInvalid, "'%s' is not an algorithm, write all or some of %s",
+                         algorithm.c_str(), known_names().c_str());
+        }
+        way.algorithm = algorithm;
+    }
+    return way;
+}
+
+} // namespace
+
+Result<Ways> Ways::create(MPI_Comm comm, const std::vector<std::string> &names)
+{
+    Ways ways;
+    for (const std::string &name : names) {
+        std::vector<std::string> each = {name};
+        if (name == "all") {
+            each = {"auto"};
+            for (int i = 0; i < kAlgorithmCount; ++i) {
+                each.emplace_back(algorithm_name(static_cast<Algorithm>(i)));
+            }
+            each.emplace_back("host_copy");
+        }
+        for (const std::string &one : each) {
+            Result<Way> way = parse_way(one);
+            if (!way.ok()) {
+                return way.take_status();
+            }
+            ways.ways_.push_back(*way);
+        }
+    }
+    const Parameters parameters;
+    for (Way &way : ways.ways_) {
+        if (Status status =
+                parameters.set(way.algorithm.empty() ? "auto" : way.algorithm, way.chunk_bytes);
+            !status.ok()) {
+            return status;
+        }
+        MPI_Comm_dup(comm, &way.comm);
+        // The first call is when a communicator takes the settings.
+        int one = 1;
+        MPI_Allreduce(MPI_IN_PLACE, &one, 1, MPI_INT, MPI_SUM, way.comm);
+    }
+    if (Status status = parameters.set("auto", 0); !status.ok()) {
+        return status;
+    }
+    return ways;
+}
+
+Ways::~Ways()
+{
+    for (Way &way : ways_) {
+        if (way.comm != MPI_COMM_NULL) {
+            MPI_Comm_free(&way.comm);
+        }
+    }
+}
+
+} // namespace hetcoll

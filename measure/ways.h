@@ -1,0 +1,45 @@
+// The ways in which one reduction can be measured side by side: each a communicator for which
+// hetcoll was told an algorithm.
+#pragma once
+
+#include "measure/parameters.h"
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace hetcoll {
+
+// How the program calls MPI.
+enum class CallKind : std::uint8_t { kBlocking, kNonblocking, kPersistent };
+
+struct Way {
+    std::string name;      // as asked for: "ring", "ring/65536" with the bytes of a chunk
+    std::string algorithm; // that must serve the call, else it is not measured; empty: any may
+    std::size_t chunk_bytes = 0;
+    MPI_Comm comm = MPI_COMM_NULL;
+    bool host_copy = false; // copied to pageable host memory, reduced there, copied back
+    CallKind call = CallKind::kBlocking;
+};
+
+// Owner of the ways' communicators: destroy before MPI_Finalize.
+class Ways {
+public:
+    // Names of algorithms, "auto" (what hetcoll chooses) and "host_copy"; "all" stands for all of
+    // these. "nonblocking" and "persistent" are auto by MPI_Iallreduce and by MPI_Start, each with
+    // MPI_Wait. Collective over `comm`.
+    static Result<Ways> create(MPI_Comm comm, const std::vector<std::string> &names);
+    Ways(Ways &&) noexcept = default;
+    Ways &operator=(Ways &&) = delete;
+    ~Ways();
+
+    [[nodiscard]] const std::vector<Way> &all() const noexcept { return ways_; }
+
+private:
+    Ways() = default;
+    std::vector<Way> ways_;
+};
+
+} // namespace hetcoll

@@ -1,0 +1,51 @@
+// What a benchmark reduces: buffers that can be filled with known values and checked afterwards.
+#pragma once
+
+#include "measure/buffer.h"
+#include "measure/pattern.h"
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace hetcoll {
+
+// The arguments of one MPI_Allreduce.
+struct Reduction {
+    const void *send; // MPI_IN_PLACE: in place
+    void *recv;
+    std::size_t count, bytes;
+    MPI_Datatype type;
+    MPI_Op op;
+};
+
+struct Outcome {
+    std::uint64_t wrong = 0;    // elements of this rank's result
+    std::uint64_t checksum = 0; // of this rank's result
+};
+
+class Workload {
+public:
+    virtual ~Workload() = default;
+    // Puts the input of `rank` where the reduction reads it, and garbage where it only writes.
+    virtual Status fill(int rank) = 0;
+    // Compares what the last reduction wrote with the reference for `ranks` ranks.
+    virtual Result<Outcome> check(int ranks) = 0;
+    [[nodiscard]] virtual Reduction reduction() const = 0;
+};
+
+struct VectorSpec {
+    Pattern pattern;
+    MPI_Datatype type;
+    MPI_Op op;
+    std::size_t count;
+    bool in_place;
+    Memory memory;
+};
+
+// One vector of `count` elements. `gpu` may be null for host memory and must outlive the workload.
+Result<std::unique_ptr<Workload>> make_vector(const Gpu *gpu, const VectorSpec &spec);
+
+} // namespace hetcoll

@@ -1,0 +1,167 @@
+// Which calls wait while a kernel of another library spins on a non-blocking stream, as NCCL's do
+// while they wait for another process.
+#include "test/gpu/probe.h"
+
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <thread>
+
+namespace hetcoll::probe {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::seconds kLongest{1}; // a call that takes longer waits
+constexpr std::size_t kMiB = 1 << 20;
+
+// A module, and a word that ends its spinning kernel.
+class Spinner {
+public:
+    explicit Spinner(CUcontext context)
+        : context_(context), kernels_(load_kernels()),
+          word_(static_cast<volatile unsigned *>(allocate_host(sizeof(unsigned))))
+    {
+    }
+
+    // Makes the call in another thread while a kernel spins.
+    void ask(const char *call, const std::function<CUresult()> &make) const
+    {
+        CUstream stream = nullptr;
+        must(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+        *word_ = 0;
+        start_spin(kernels_, word_, stream);
+        std::atomic<bool> done{false};
+        CUresult result = CUDA_SUCCESS;
+        double us = 0;
+        std::thread caller([&] {
+            cuCtxSetCurrent(context_);
+            const auto start = Clock::now();
+            result = make();
+            us = std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+            done = true;
+        });
+        for (const auto end = Clock::now() + kLongest; !done && Clock::now() < end;) {
+            std::this_thread::yield();
+        }
+        const bool waits = !done;
+        *word_ = 1;
+        caller.join();
+        must(cuStreamSynchronize(stream), "cuStreamSynchronize");
+        must(cuStreamDestroy(stream), "cuStreamDestroy");
+        if (waits) {
+            answer(call, "waits, %s", name_of(result).c_str());
+        } else {
+            answer(call, "returns, %s, %.0f us", name_of(result).c_str(), us);
+        }
+    }
+
+private:
+    CUcontext context_;
+    Kernels kernels_;
+    volatile unsigned *word_;
+};
+
+void ask_about_memory(const Spinner &spinner)
+{
+    CUdeviceptr little = 0, large = 0;
+    void *host = nullptr;
+    void *mapped = mmap(nullptr, kMiB, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    CUipcMemHandle handle{};
+    spinner.ask("cuMemAlloc, 512 B", [&] { return cuMemAlloc(&little, 512); });
+    spinner.ask("cuMemAlloc, 64 MiB", [&] { return cuMemAlloc(&large, 64 * kMiB); });
+    spinner.ask("cuIpcGetMemHandle", [&] { return cuIpcGetMemHandle(&handle, large); });
+    spinner.ask("cuMemHostAlloc", [&] { return cuMemHostAlloc(&host, 4 * kMiB, 0); });
+    spinner.ask("cuMemHostRegister", [&] { return cuMemHostRegister(mapped, kMiB, 0); });
+    spinner.ask("cuMemHostUnregister", [&] { return cuMemHostUnregister(mapped); });
+    spinner.ask("cuMemFreeHost", [&] { return cuMemFreeHost(host); });
+    spinner.ask("cuMemFree, 512 B", [&] { return cuMemFree(little); });
+    spinner.ask("cuMemFree, 64 MiB", [&] { return cuMemFree(large); });
+}
+
+void ask_about_mapping(const Spinner &spinner)
+{
+    CUmemAllocationProp properties{};
+    properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    const CUmemAccessDesc access{properties.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUmemGenericAllocationHandle handle = 0;
+    CUdeviceptr at = 0;
+    const std::size_t bytes = 2 * kMiB;
+    spinner.ask("cuMemAddressReserve", [&] { return cuMemAddressReserve(&at, bytes, 0, 0, 0); });
+    spinner.ask("cuMemCreate", [&] { return cuMemCreate(&handle, bytes, &properties, 0); });
+    spinner.ask("cuMemMap", [&] { return cuMemMap(at, bytes, 0, handle, 0); });
+    spinner.ask("cuMemSetAccess", [&] { return cuMemSetAccess(at, bytes, &access, 1); });
+    spinner.ask("cuMemUnmap", [&] { return cuMemUnmap(at, bytes); });
+    spinner.ask("cuMemRelease", [&] { return cuMemRelease(handle); });
+}
+
+void ask_about_streams(const Spinner &spinner, CUdeviceptr memory)
+{
+    CUstream stream = nullptr;
+    CUevent event = nullptr;
+    Kernels kernels;
+    spinner.ask("cuStreamCreateWithPriority",
+                [&] { return cuStreamCreateWithPriority(&stream, CU_STREAM_DEFAULT, -5); });
+    spinner.ask("cuEventCreate", [&] { return cuEventCreate(&event, CU_EVENT_DISABLE_TIMING); });
+    spinner.ask("cuMemsetD8Async", [&] { return cuMemsetD8Async(memory, 0, 4, stream); });
+    spinner.ask("cuEventRecord, legacy stream",
+                [&] { return cuEventRecord(event, CU_STREAM_LEGACY); });
+    spinner.ask("cuStreamSynchronize, own stream", [&] { return cuStreamSynchronize(stream); });
+    spinner.ask("a module and its first launch", [&] {
+        kernels = load_kernels();
+        start_flag(kernels, static_cast<volatile unsigned *>(allocate_host(4)), 1, stream);
+        return CUDA_SUCCESS;
+    });
+    spinner.ask("cuModuleUnload", [&] { return cuModuleUnload(kernels.module); });
+    spinner.ask("cuEventDestroy", [&] { return cuEventDestroy(event); });
+    spinner.ask("cuStreamDestroy", [&] { return cuStreamDestroy(stream); });
+}
+
+} // namespace
+
+void ask_what_waits()
+{
+    const Spinner spinner(use_primary_context());
+    ask_about_memory(spinner);
+    ask_about_mapping(spinner);
+    ask_about_streams(spinner, allocate(4096));
+}
+
+// The exporter is another process, which ends when this one does.
+void ask_what_opening_waits()
+{
+    int handles[2], ends[2];
+    if (pipe(handles) != 0 || pipe(ends) != 0) {
+        answer("not asked", "no pipe");
+        return;
+    }
+    CUipcMemHandle handle{};
+    const pid_t exporter = fork();
+    if (exporter == 0) {
+        close(ends[1]);
+        use_primary_context();
+        must(cuIpcGetMemHandle(&handle, allocate(16 * kMiB)), "cuIpcGetMemHandle");
+        char end = 0;
+        const bool told = write(handles[1], &handle, sizeof handle) == sizeof handle;
+        _exit(told && read(ends[0], &end, 1) == 0 ? 0 : 1);
+    }
+    close(ends[0]);
+    close(handles[1]);
+    if (read(handles[0], &handle, sizeof handle) == sizeof handle) {
+        const Spinner spinner(use_primary_context());
+        CUdeviceptr opened = 0;
+        spinner.ask("cuIpcOpenMemHandle", [&] {
+            return cuIpcOpenMemHandle(&opened, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+        });
+        spinner.ask("cuIpcCloseMemHandle", [&] { return cuIpcCloseMemHandle(opened); });
+    }
+    close(ends[1]);
+    waitpid(exporter, nullptr, 0);
+}
+
+} // namespace hetcoll::probe

@@ -1,0 +1,71 @@
+#!/bin/bash
+# in_network.sh: sums by aggregators, real ones on the loopback device.
+# shellcheck disable=SC2154,SC2034
+. "$(dirname "$0")/../case.sh"
+
+if [ -x "$build/hetcoll_aggregator" ]; then
+    export HETCOLL_AGGREGATOR=$build/hetcoll_aggregator
+    also_expected='^\{"connections": '
+    with_() # with_ WHAT RANKS PML OPTIONS PROGRAM...
+    {
+        launcher="$here/with_aggregators.sh $1"
+        shift
+        case_ "$@"
+        launcher=
+    }
+    served=$(with in_network)
+    with_ one 2 ob1 "$served" in_network
+    with_ one 3 ob1 "$served" in_network
+    with_ leaves 4 ob1 "$served" in_network
+    with_ one 3 ob1 "$served --mca coll_hetcoll_aggregator_window 1 --mca coll_hetcoll_aggregator_copy 65536" \
+        in_network
+    with_on() # with_on NODES WHAT RANKS PML OPTIONS PROGRAM...
+    {
+        local wrapper="$here/on_nodes.sh $1"
+        shift
+        with_ "$@"
+    }
+    with_on 0,0,1,1 one 4 ob1 "$served" in_network
+    with_on 0,0,1,1 leaves 4 ob1 "$served" in_network
+    with_on 0,0,0,1,1,1 one 6 ob1 "$served --mca coll_hetcoll_aggregator_copy 100000" in_network
+    with_on 0,1,0 one 3 ob1 "$served" in_network
+    with_on 0,1,1 one 3 ob1 "$served" in_network
+    # A node's vector goes to its aggregator once, as many ranks as it has.
+    HETCOLL_TEST_PAYLOAD=8000024 with_on 0,0,1,1 one 4 ob1 "$served" in_network once
+    HETCOLL_TEST_PAYLOAD=16000048 with_on 0,1,0,1 one 4 ob1 "$served" in_network once
+    also_expected="$also_expected|hetcoll: coll_hetcoll_algorithm in_network cannot run on a communicator of"
+    with_ one 3 ob1 "$served" fixed_point
+    with_on 0,0,1,1 one 4 ob1 "$served" fixed_point
+    with_on 0,0,1,1 one 4 ob1 "$served" nonblocking
+    with_ one 3 ob1 "$served" nonblocking
+    with_ one 3 ob1 "$served --mca coll_hetcoll_progress_thread 1" nonblocking
+    with_ one 2 ob1 "$served" threads
+    message='no aggregators on this communicator of [34] ranks from now on, other algorithms serve it: .*aggregator 127'
+    with_ one 3 ob1 "$served" in_network killed
+    with_ one 3 ob1 "$served --mca coll_hetcoll_aggregator_copy 1M" in_network killed_in_place
+    other_algorithm=any with_ one 3 ob1 "$served" in_network killed_before
+    HETCOLL_TEST_KILL=0 with_ leaves 4 ob1 "$served" in_network killed_in_place
+    HETCOLL_TEST_KILL=1 with_ leaves 4 ob1 "$served" in_network killed
+    with_on 0,0,1,1 one 4 ob1 "$served" in_network killed
+    with_on 0,0,1,1 one 4 ob1 "$served --mca coll_hetcoll_aggregator_copy 1M" in_network killed_in_place
+    other_algorithm=any with_on 0,0,1,1 one 4 ob1 "$served" in_network killed_before
+    HETCOLL_TEST_KILL=0 with_on 0,0,1,1 leaves 4 ob1 "$served" in_network killed_in_place
+    HETCOLL_TEST_KILL=1 with_on 0,0,1,1 leaves 4 ob1 "$served" in_network killed
+    with_ nobody 3 ob1 "$forced" in_network none
+    with_ other_key 3 ob1 "$forced" in_network none
+    message='other algorithms serve it: aggregator \[::1\]:1: UCX carries no data over ::1: name another'
+    with_ loopback6 3 ob1 "$forced" in_network none
+    message='hetcoll uses no aggregators: the ranks of this communicator have different coll_hetcoll_aggregators'
+    with_ one 3 ob1 "$forced" in_network differ
+    message='hetcoll uses no aggregators: .*/key'
+    with_ open_key 3 ob1 "$forced" in_network none
+    message='hetcoll is off.*coll_hetcoll_aggregators: '
+    case_ 2 ob1 "$forced --mca coll_hetcoll_aggregators nowhere" all_collectives
+    message='' also_expected=''
+else
+    skip_ 'aggregators: they are not built'
+    message='no aggregators on this communicator of 3 ranks from now on, .*: this hetcoll was built without UCX and OpenSSL' \
+        launcher="$here/with_aggregators.sh nobody" case_ 3 ob1 "$forced" in_network none
+fi
+
+end_cases

@@ -1,0 +1,47 @@
+#!/bin/bash
+# memory.sh: kinds of memory, sizes up to what counts can say, and streams.
+# shellcheck disable=SC2154,SC2034
+. "$(dirname "$0")/../case.sh"
+
+for ranks in 2 3 4 7; do
+    case_ $ranks ob1 "$forced" mixed_memory
+done
+case_ 4 ucx "$forced" mixed_memory
+
+case_ 2 ob1 "$forced" other_memory
+case_ 3 ucx "$forced" other_memory
+EMU_ID_STAYS=1 case_ 2 ob1 "$forced --mca coll_hetcoll_pointer_cache validated" other_memory
+case_ 2 ob1 "$forced --mca coll_hetcoll_pointer_cache off" other_memory
+also_expected='coll_hetcoll_pointer_cache hooked: CUDA memory events are not available'
+case_ 2 ob1 "$forced --mca coll_hetcoll_pointer_cache hooked" other_memory
+case_ 3 ucx "$forced --mca coll_hetcoll_pointer_cache hooked" other_memory
+also_expected=
+
+case_ 1 ob1 "$forced" limits
+case_ 4 ob1 "$forced" limits
+case_ 3 ucx "$forced" limits
+if [ "$(awk '/^MemAvailable/ { print int($2 / 1048576) }' /proc/meminfo)" -ge 14 ]; then
+    EMU_MEM_MB=6144 case_ 2 ob1 "$forced" limits large # more than 2^31 bytes
+else
+    skip_ 'limits large: it needs 14 GiB of memory'
+fi
+
+case_ 2 ob1 "$forced" streams
+case_ 4 ob1 "$forced" streams
+case_ 3 ucx "$forced" streams
+EMU_NUM_DEVICES=3 case_ 2 ob1 "$forced" streams
+case_ 2 ob1 "$forced --mca coll_hetcoll_pre_sync context" streams context
+case_ 4 ob1 "$forced --mca coll_hetcoll_pre_sync context" streams context
+EMU_NUM_DEVICES=3 case_ 2 ob1 "$forced --mca coll_hetcoll_pre_sync context" streams
+
+# Beside a kernel of another library that waits for the peers, on a driver whose calls wait for the device.
+export EMU_HOSTILE=1
+for stream in blocking nonblocking; do
+    for ranks in 2 4; do
+        case_ $ranks ob1 "$forced" foreign_kernel $stream
+    done
+done
+case_ 2 ob1 "$forced --mca coll_hetcoll_streams independent" foreign_kernel legacy
+case_ 3 ob1 "$forced --mca coll_hetcoll_ipc never" foreign_kernel nonblocking new
+
+end_cases

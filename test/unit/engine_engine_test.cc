@@ -1,0 +1,514 @@
+// A communicator's engine: what it says when its ranks differ, and its shortest call.
+#include "engine/communicator/engine.h"
+
+#include "engine_process.h"
+#include "engine_scripted_peer.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace hetcoll::test {
+namespace {
+
+constexpr int kTag = HETCOLL_TAGS;
+
+// Two ranks on two nodes, or on one. The other one is a script.
+class EngineTest : public ::testing::Test {
+protected:
+    enum class On { kTwoNodes, kOneNode };
+
+    explicit EngineTest(const hetcoll_settings &settings = default_settings())
+        : process_(make_process(settings)), agreed_(process_->facts())
+    {
+        take_log();
+    }
+
+    std::unique_ptr<Engine> make(On nodes, int rank = 0, int ranks = 2)
+    {
+        std::array<hetcoll_facts, 2> facts = {agreed_, agreed_};
+        if (nodes == On::kTwoNodes) {
+            ++facts[1 - rank].identity.host;
+            ++facts[1 - rank].identity.machine;
+        }
+        hetcoll_p2p table = peer_.table();
+        table.rank = rank;
+        table.size = ranks;
+        return std::make_unique<Engine>(*process_, table, agreed_,
+                                        std::span(facts).first(static_cast<std::size_t>(ranks)));
+    }
+    // What the other rank says of the settings that a program may change.
+    static Message sets(std::uint64_t settings, Flags flags = {})
+    {
+        return sum_of(std::vector<std::uint64_t>{settings, ~settings}, flags);
+    }
+    [[nodiscard]] std::uint64_t our_settings() const
+    {
+        return agreed_.algorithm << 32 | agreed_.chunk_bytes;
+    }
+    // On one node: what it says of the page, in an exchange of that size.
+    static Message no_ticket(Flags flags)
+    {
+        Message message(sizeof(SharedPageTicket));
+        for (const std::uint8_t byte : says(flags)) {
+            message.push_back(byte);
+        }
+        return message;
+    }
+    void make_ready(Engine &engine, std::vector<ScriptedPeer::Answer> script)
+    {
+        peer_.answer(std::move(script));
+        ASSERT_EQ(engine.make_ready(kTag), Progress::kDone);
+        EXPECT_TRUE(engine.is_ready());
+        EXPECT_TRUE(peer_.is_over());
+    }
+    std::unique_ptr<Engine> ready(On nodes, int rank = 0)
+    {
+        auto engine = make(nodes, rank);
+        std::vector<ScriptedPeer::Answer> script = {sets(our_settings())};
+        if (nodes == On::kOneNode) {
+            script.insert(script.begin(), no_ticket({}));
+        }
+        make_ready(*engine, std::move(script));
+        return engine;
+    }
+    [[nodiscard]] std::uint64_t counter(hetcoll_counter which) const
+    {
+        return process_->counters().counter(which);
+    }
+    static bool begins(const std::string &line, const std::string &with)
+    {
+        return line.rfind(with, 0) == 0;
+    }
+
+    std::unique_ptr<Process> process_;
+    hetcoll_facts agreed_;
+    ScriptedPeer peer_;
+};
+
+// ---- ranks that differ ----
+
+TEST_F(EngineTest, RanksThatAgreeAreSaidNothingOf)
+{
+    const auto engine = ready(On::kTwoNodes);
+    EXPECT_EQ(take_log(), std::vector<std::string>{});
+    EXPECT_EQ(peer_.said(), std::vector<Message>{sets(our_settings())});
+}
+
+struct Difference {
+    const char *name;
+    std::uint64_t hetcoll_facts::*member;
+    const char *said;
+};
+class EngineDifferenceTest : public EngineTest, public ::testing::WithParamInterface<Difference> {};
+
+TEST_P(EngineDifferenceTest, IsSaidByRankZeroOnceAProcessWhenTheEngineIsReady)
+{
+    agreed_.*GetParam().member = 1;
+    ready(On::kTwoNodes, 1);
+    EXPECT_EQ(take_log(), std::vector<std::string>{});
+    const auto engine = make(On::kTwoNodes);
+    EXPECT_EQ(take_log(), std::vector<std::string>{});
+    make_ready(*engine, {sets(our_settings())});
+    const auto log = take_log();
+    ASSERT_EQ(log.size(), 1u);
+    EXPECT_TRUE(begins(log[0], GetParam().said)) << log[0];
+    ready(On::kTwoNodes);
+    EXPECT_EQ(take_log(), std::vector<std::string>{});
+}
+
+constexpr Difference kDifferences[] = {
+    {"TuningTable", &hetcoll_facts::tuning_table_differs,
+     "0 hetcoll ignores its tuning table and chooses algorithms by its model: "},
+    {"Aggregators", &hetcoll_facts::aggregators_differs, "0 hetcoll uses no aggregators: "},
+    {"FixedPoint", &hetcoll_facts::fixed_point_differs, "0 hetcoll adds floats as usual: "},
+};
+INSTANTIATE_TEST_SUITE_P(Facts, EngineDifferenceTest, ::testing::ValuesIn(kDifferences),
+                         [](const auto &param) { return param.param.name; });
+
+class EngineSettingsTest : public EngineTest {
+protected:
+    static hetcoll_settings forced()
+    {
+        hetcoll_settings settings = default_settings();
+        settings.algorithm = "rabenseifner";
+        settings.chunk_bytes = 4096;
+        return settings;
+    }
+    EngineSettingsTest() : EngineTest(forced()) {}
+
+    static bool is_forced(Engine &engine)
+    {
+        hetcoll_call call{};
+        call.kind = HETCOLL_INT32;
+        call.op = HETCOLL_SUM;
+        const Choice choice = engine.chooser().choose(call, 1u << 26, {});
+        EXPECT_EQ(choice.algorithm == Algorithm::kRabenseifner, choice.chunk_bytes == 4096);
+        return choice.chunk_bytes == 4096;
+    }
+};
+
+TEST_F(EngineSettingsTest, WhatAllHaveSetIsUsed)
+{
+    const auto engine = ready(On::kTwoNodes);
+    EXPECT_TRUE(is_forced(*engine));
+    EXPECT_EQ(take_log(), std::vector<std::string>{});
+}
+
+TEST_F(EngineSettingsTest, WhatAProgramHasSetOtherwiseOnARankIsUsedByNone)
+{
+    for (const std::uint64_t change : {std::uint64_t{1}, std::uint64_t{1} << 32}) {
+        for (int rank = 0; rank < 2; ++rank) { // rank 0 speaks, each time
+            const auto engine = make(On::kTwoNodes, rank);
+            make_ready(*engine, {sets(our_settings() + change)});
+            EXPECT_FALSE(is_forced(*engine));
+            const auto log = take_log();
+            ASSERT_EQ(log.size(), rank == 0 ? 1u : 0u);
+            EXPECT_TRUE(rank != 0 || begins(log[0], "0 hetcoll: the ranks of a communicator set "
+                                                    "coll_hetcoll_algorithm or "))
+                << log[0];
+        }
+    }
+}
+
+// ---- the pages ----
+
+TEST_F(EngineTest, ALostMessageEndsTheMakingOfPages)
+{
+    const auto engine = make(On::kTwoNodes);
+    peer_.answer({ScriptedPeer::Answer(-7)});
+    EXPECT_EQ(engine->make_ready(kTag), Progress::kFailed);
+    EXPECT_EQ(engine->group().code(), -7);
+    EXPECT_FALSE(engine->is_ready());
+}
+
+TEST_F(EngineTest, ARankOfTheNodeThatCannotAttachKeepsAllFromThePage)
+{
+    const auto engine = make(On::kOneNode);
+    make_ready(*engine, {no_ticket({}), sets(our_settings(), kNoPage)});
+    EXPECT_FALSE(engine->group().uses_pages());
+    EXPECT_EQ(flags_of(peer_.said()[1]), Flags{});
+    EXPECT_EQ(take_log(), std::vector<std::string>{}); // that rank says why
+}
+
+TEST_F(EngineTest, ARankThatCannotAttachTellsAllAndSaysWhyAloudOnce)
+{
+    for (const char *level : {"0", "1"}) {
+        const auto engine = make(On::kOneNode, 1);
+        make_ready(*engine, {no_ticket({}), sets(our_settings())});
+        EXPECT_FALSE(engine->group().uses_pages());
+        EXPECT_EQ(flags_of(peer_.said()[1]), kNoPage);
+        const auto log = take_log();
+        ASSERT_EQ(log.size(), 1u);
+        EXPECT_TRUE(begins(log[0], std::string(level) +
+                                       " hetcoll: ranks of a node do without shared memory and "
+                                       "exchange messages instead: "))
+            << log[0];
+    }
+}
+
+TEST_F(EngineTest, ALeaderWithoutAPageIsNotAskedForOne)
+{
+    const auto engine = make(On::kOneNode, 1);
+    make_ready(*engine, {no_ticket(kNoPage), sets(our_settings(), kNoPage)});
+    EXPECT_FALSE(engine->group().uses_pages());
+    EXPECT_EQ(flags_of(peer_.said()[1]), Flags{});
+    EXPECT_EQ(take_log(), std::vector<std::string>{}); // the leader says why
+}
+
+TEST_F(EngineTest, OneMachineInSeveralContainersIsSaidOnceByRankZero)
+{
+    std::array<hetcoll_facts, 2> facts = {agreed_, agreed_};
+    ++facts[1].identity.host;
+    hetcoll_p2p table = peer_.table();
+    table.rank = 1;
+    const Engine other(*process_, table, agreed_, facts);
+    EXPECT_EQ(take_log(), std::vector<std::string>{});
+    table.rank = 0;
+    const Engine first(*process_, table, agreed_, facts), second(*process_, table, agreed_, facts);
+    const auto log = take_log();
+    ASSERT_EQ(log.size(), 1u);
+    EXPECT_TRUE(begins(log[0], "0 hetcoll: ranks on one machine are in different containers or "
+                               "namespaces"))
+        << log[0];
+}
+
+TEST_F(EngineTest, NodesThatTheUserHasNamedAreNoContainers)
+{
+    hetcoll_settings settings = default_settings();
+    settings.node = "left";
+    const auto process = make_process(settings);
+    std::array<hetcoll_facts, 2> facts = {process->facts(), agreed_};
+    ASSERT_NE(facts[0].identity.host, facts[1].identity.host);
+    ASSERT_EQ(facts[0].identity.machine, facts[1].identity.machine);
+    take_log();
+    const Engine engine(*process, peer_.table(), facts[0], facts);
+    EXPECT_EQ(take_log(), std::vector<std::string>{});
+}
+
+// ---- small calls on host memory ----
+
+class HostCallTest : public EngineTest {
+protected:
+    static constexpr std::size_t kCount = 4;
+
+    explicit HostCallTest(const hetcoll_settings &settings = default_settings())
+        : EngineTest(settings)
+    {
+    }
+
+    // A call's buffers: on the stack, which is surely host memory whatever allocates the heap.
+    struct Vectors {
+        std::array<int, kCount> send{1, 2, 3, 4}, recv{};
+    };
+    static hetcoll_call call(Vectors &vectors)
+    {
+        hetcoll_call made{};
+        made.send = vectors.send.data();
+        made.recv = vectors.recv.data();
+        made.kind = HETCOLL_INT32;
+        made.op = HETCOLL_SUM;
+        made.count = kCount;
+        made.span = kCount * sizeof(int);
+        made.dense = 1;
+        made.tag = kTag;
+        return made;
+    }
+
+    const std::vector<int> mine_{1, 2, 3, 4}, theirs_{10, 20, 30, 40};
+    static constexpr std::array<int, kCount> kSums{11, 22, 33, 44};
+};
+
+TEST_F(HostCallTest, IsServedInOneMeeting)
+{
+    Vectors vectors;
+    const auto engine = ready(On::kTwoNodes);
+    peer_.answer({sum_of(theirs_, kDeviceMemory)}); // whatever the other has
+    EXPECT_EQ(engine->try_host(call(vectors)), HETCOLL_SUCCESS);
+    EXPECT_EQ(peer_.said(), std::vector<Message>{sum_of(mine_, kHostMemory)});
+    EXPECT_EQ(vectors.recv, kSums);
+    EXPECT_EQ(counter(HETCOLL_CALLS_SMALL), 1u);
+    EXPECT_EQ(counter(HETCOLL_CALLS_FAILED), 0u);
+}
+
+TEST_F(HostCallTest, IsServedInThePageOfItsNode)
+{
+    Vectors vectors;
+    const auto engine = ready(On::kOneNode);
+    ASSERT_TRUE(engine->group().uses_pages());
+    ControlPage::Slot &slot = engine->group().slot(1); // the other rank has come already
+    std::memcpy(slot.payload[1], theirs_.data(), kCount * sizeof(int));
+    slot.said[1] = kHostMemory;
+    slot.arrived = 1;
+    peer_.answer({});
+    EXPECT_EQ(engine->try_host(call(vectors)), HETCOLL_SUCCESS);
+    EXPECT_EQ(peer_.said().size(), 0u);
+    EXPECT_EQ(engine->group().own_slot().said[1], kHostMemory);
+    EXPECT_EQ(vectors.recv, kSums);
+}
+
+TEST_F(HostCallTest, AFailureOfTheOtherIsTheResultAndPeersAreFoundAnew)
+{
+    Vectors vectors;
+    const auto engine = ready(On::kTwoNodes);
+    peer_.answer({sum_of(theirs_, kDeviceMemory | kFailed)});
+    EXPECT_EQ(engine->try_host(call(vectors)), HETCOLL_ERROR_DEVICE);
+    EXPECT_EQ(vectors.recv, Vectors{}.recv);
+    EXPECT_EQ(counter(HETCOLL_CALLS_FAILED), 1u);
+    const auto log = take_log();
+    ASSERT_EQ(log.size(), 1u);
+    EXPECT_TRUE(begins(log[0], "0 hetcoll: MPI_Allreduce failed")) << log[0];
+}
+
+TEST_F(HostCallTest, WhatTheOtherSaysOfLargerCallsChangesNothing)
+{
+    Vectors vectors;
+    const auto engine = ready(On::kTwoNodes);
+    for (const Flags flags : {kMustStage, kNoMapping, kNewBuffers, kNoPage, kUnreachable}) {
+        peer_.answer({sum_of(theirs_, kHostMemory | flags)});
+        EXPECT_EQ(engine->try_host(call(vectors)), HETCOLL_SUCCESS) << flags;
+    }
+}
+
+TEST_F(HostCallTest, ALostMeetingIsTheNetworksCodeAndItsMessageIsLeftAlone)
+{
+    Vectors vectors;
+    const auto engine = ready(On::kTwoNodes);
+    const Messages *const before = &engine->messages();
+    peer_.answer({ScriptedPeer::Answer(-7)});
+    EXPECT_EQ(engine->try_host(call(vectors)), -7);
+    EXPECT_NE(&engine->messages(), before);
+    EXPECT_EQ(counter(HETCOLL_CALLS_FAILED), 1u);
+}
+
+TEST_F(HostCallTest, OtherCallsAreNotServedHereAndNobodyHearsOfThem)
+{
+    Vectors vectors;
+    const auto engine = ready(On::kTwoNodes);
+    EXPECT_EQ(engine->small_limit(), 8192u);
+    Numbers<int> device(Where::kDevice, mine_);
+    std::vector<hetcoll_call> others(5, call(vectors));
+    others[0].kind = -1;
+    others[1].user_op = 1;
+    others[2].span = 8193;
+    others[3].recv = device.data();
+    others[4].send = device.data();
+    peer_.answer({});
+    for (std::size_t i = 0; i < others.size(); ++i) {
+        EXPECT_EQ(engine->try_host(others[i]), std::nullopt) << i;
+    }
+    EXPECT_EQ(peer_.said().size(), 0u);
+    EXPECT_EQ(counter(HETCOLL_CALLS_SMALL), 0u);
+}
+
+TEST_F(HostCallTest, NoCallIsServedHereBeforeTheEngineIsReady)
+{
+    Vectors vectors;
+    const auto engine = make(On::kTwoNodes);
+    EXPECT_EQ(engine->try_host(call(vectors)), std::nullopt);
+}
+
+class FixedPointHostCallTest : public HostCallTest {
+protected:
+    static hetcoll_settings fixed_point()
+    {
+        hetcoll_settings settings = default_settings();
+        settings.fixed_point = 8;
+        return settings;
+    }
+    FixedPointHostCallTest() : HostCallTest(fixed_point()) {}
+};
+
+TEST_F(FixedPointHostCallTest, SumsOfFloatsAreNotServedHereAndAllElseIs)
+{
+    Vectors vectors;
+    const auto engine = ready(On::kTwoNodes);
+    EXPECT_EQ(engine->fixed_point_bits(), 8);
+    hetcoll_call floats = call(vectors);
+    floats.kind = HETCOLL_FLOAT32;
+    EXPECT_EQ(engine->try_host(floats), std::nullopt);
+    floats.op = HETCOLL_MAX;
+    for (const hetcoll_call &made : {floats, call(vectors)}) {
+        peer_.answer({sum_of(theirs_, kHostMemory)});
+        EXPECT_EQ(engine->try_host(made), HETCOLL_SUCCESS);
+    }
+}
+
+// ---- small calls on device memory ----
+
+TEST_F(HostCallTest, AfterASmallCallOnDevicesPeersAreLookedForOnANodeOnly)
+{
+    for (const On nodes : {On::kOneNode, On::kTwoNodes}) {
+        const auto engine = ready(nodes);
+        EXPECT_FALSE(engine->should_find_peers());
+        engine->note_small_device_call();
+        EXPECT_EQ(engine->should_find_peers(), nodes == On::kOneNode);
+    }
+}
+
+TEST_F(HostCallTest, WhileThePeersAreToBeFoundNoCallIsServedHere)
+{
+    Vectors vectors;
+    const auto engine = ready(On::kOneNode);
+    engine->note_small_device_call();
+    EXPECT_EQ(engine->try_host(call(vectors)), std::nullopt);
+}
+
+class PinnedPageTest : public EngineTest {
+protected:
+    explicit PinnedPageTest(unsigned long max_memory = 0) : EngineTest(bounded(max_memory))
+    {
+        HETCOLL_REQUIRE(cuda().driver->cuCtxSetCurrent(cuda().context));
+    }
+    static hetcoll_settings bounded(unsigned long max_memory)
+    {
+        hetcoll_settings settings = default_settings();
+        settings.max_memory = max_memory;
+        return settings;
+    }
+    Device device_{*cuda().driver, cuda().context, -1};
+};
+
+TEST_F(PinnedPageTest, IsPinnedOnceForADevice)
+{
+    const auto engine = ready(On::kOneNode);
+    const CallCount calls("cuMemHostRegister");
+    engine->pin_page(device_);
+    engine->pin_page(device_);
+    EXPECT_EQ(calls.get(), 1u);
+    EXPECT_EQ(take_log(), std::vector<std::string>{});
+}
+
+TEST_F(PinnedPageTest, WithoutAPageNothingIsPinned)
+{
+    const auto engine = ready(On::kTwoNodes);
+    const CallCount calls("cuMemHostRegister");
+    engine->pin_page(device_);
+    EXPECT_EQ(calls.get(), 0u);
+}
+
+TEST_F(PinnedPageTest, WhereItCannotBePinnedSmallCallsSaySoOnceAndGoOn)
+{
+    const auto engine = ready(On::kOneNode);
+    const Faults faults("cuMemHostRegister:*:2");
+    engine->pin_page(device_);
+    engine->pin_page(device_);
+    const auto log = take_log();
+    ASSERT_EQ(log.size(), 1u);
+    EXPECT_TRUE(begins(log[0], "1 hetcoll: small calls go by pageable memory: cuMemHostRegister"))
+        << log[0];
+}
+
+class UnpinnedPageTest : public PinnedPageTest {
+protected:
+    UnpinnedPageTest() : PinnedPageTest(256u << 10) {} // less than the memory of a bounce
+};
+
+TEST_F(UnpinnedPageTest, IsNotPinnedBeyondTheBoundOfMemory)
+{
+    const auto engine = ready(On::kOneNode);
+    Numbers<int> vector(Where::kDevice, {1});
+    const auto bounce =
+        process_->store().borrow_device(*process_->pointers().find(vector.data()), Sends::kBounced);
+    ASSERT_TRUE(bounce.ok());
+    take_log();
+    const CallCount calls("cuMemHostRegister");
+    engine->pin_page(device_);
+    EXPECT_EQ(calls.get(), 0u);
+    const auto log = take_log();
+    ASSERT_EQ(log.size(), 1u);
+    EXPECT_TRUE(begins(log[0], "1 hetcoll: small calls go by pageable memory: pinning "));
+    EXPECT_NE(log[0].find("coll_hetcoll_max_memory 262144 allows"), std::string::npos) << log[0];
+}
+
+// ---- one rank ----
+
+TEST_F(HostCallTest, AnEngineOfOneRankMeetsNobody)
+{
+    Vectors vectors;
+    const auto engine = make(On::kTwoNodes, 0, 1);
+    EXPECT_EQ(engine->make_ready(kTag), Progress::kDone);
+    EXPECT_TRUE(engine->is_ready());
+    EXPECT_FALSE(engine->group().uses_pages());
+    EXPECT_FALSE(engine->peers().known());
+    EXPECT_EQ(engine->try_host(call(vectors)), std::nullopt);
+    EXPECT_EQ(peer_.said().size(), 0u);
+    EXPECT_EQ(take_log(), std::vector<std::string>{});
+}
+
+TEST_F(HostCallTest, WhatAnEngineHasServedIsCountedWhenItIsGone)
+{
+    Vectors vectors;
+    {
+        const auto engine = ready(On::kTwoNodes);
+        peer_.answer({sum_of(theirs_, kHostMemory)});
+        EXPECT_EQ(engine->try_host(call(vectors)), HETCOLL_SUCCESS);
+    }
+    EXPECT_EQ(counter(HETCOLL_CALLS_SMALL), 1u);
+}
+
+} // namespace
+} // namespace hetcoll::test

@@ -1,0 +1,36 @@
+#include "tuning/topology_links.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace hetcoll {
+
+Result<NodesView> view_nodes(const Topology &node, const Query &query)
+{
+    const int ranks = node_shape(query).max, sharing = std::max(query.ranks_per_gpu, 1);
+    const std::size_t gpus = static_cast<std::size_t>((ranks + sharing - 1) / sharing);
+    if (const std::size_t present = node.gpus().size(); gpus > present) {
+        return error(
+            Errc::kInvalid,
+            "%d ranks on a node, %d on a GPU, need %zu GPUs, but the topology has %zu: take "
+            "fewer ranks on a node, or more on a GPU",
+            ranks, sharing, gpus, present);
+    }
+    std::vector<int> numbers(gpus);
+    std::iota(numbers.begin(), numbers.end(), 0);
+    NodesView view;
+    view.links = links_of(node, numbers);
+    if (query.nodes > 1) {
+        add_node_trees(view.links, pack_node_trees(node, numbers).value_or(NodeTrees{}));
+    }
+    view.available = available_algorithms({
+        .nodes = query.nodes,
+        .ranks_per_node = ranks,
+        .ranks_per_gpu = sharing,
+        .mapped = view.links.gpu_gbps > 0,
+        .trees = query.nodes <= 1 && pack_trees(node, numbers, view.links).has_value(),
+    });
+    return view;
+}
+
+} // namespace hetcoll
