@@ -22,25 +22,47 @@ protected:
     std::unique_ptr<PointerCache> cache_ = PointerCache::create(cuda().library, GetParam(), {});
 };
 
+// The driver answers this code to both of the cache's queries for a while.
+void expect_errors_and_never_host(PointerCache &cache, const void *address, int code)
+{
+    const std::string text = std::to_string(code);
+    const Faults faults(
+        ("cuPointerGetAttributes:+1:" + text + ",cuPointerGetAttribute:+1:" + text).c_str());
+    for (int round = 0; round < 3; ++round) {
+        auto info = cache.find(address);
+        ASSERT_FALSE(info.ok());
+        EXPECT_EQ(info.status().code(), code == 2 ? Errc::kNoMemory : Errc::kDriver);
+        const std::string &message = info.status().message();
+        EXPECT_NE(message.find("cuPointerGetAttributes failed"), message.npos) << message;
+        EXPECT_NE(message.find("(" + text + ")"), message.npos) << message;
+    }
+}
+
 TEST_P(PointerCacheErrorsTest, AFailedQueryIsAnErrorAndNeverHost)
 {
     for (const TestMemory memory :
          {TestMemory::kDevice, TestMemory::kManaged, TestMemory::kVmm, TestMemory::kHost}) {
         const ScopedBuffer buffer(memory, kBytes);
-        for (const int code : {1, 2, 201, 700, 709, 719, 999}) {
-            const std::string both = "cuPointerGetAttributes:+1:" + std::to_string(code) +
-                                     ",cuPointerGetAttribute:+1:" + std::to_string(code);
-            const Faults faults(both.c_str());
-            for (int round = 0; round < 3; ++round) {
-                auto info = cache_->find(buffer.at(0));
-                ASSERT_FALSE(info.ok());
-                EXPECT_EQ(info.status().code(), code == 2 ? Errc::kNoMemory : Errc::kDriver);
-                const std::string &message = info.status().message();
-                EXPECT_NE(message.find("cuPointerGetAttributes failed"), message.npos) << message;
-                EXPECT_NE(message.find("(" + std::to_string(code) + ")"), message.npos) << message;
-            }
+        for (const int code : {1, 2, 201, 709, 999}) {
+            expect_errors_and_never_host(*cache_, buffer.at(0), code);
         }
         EXPECT_EQ(cache_->find(buffer.at(0))->kind, test::expected_kind(memory));
+    }
+}
+
+// Errors 700 and 719 ruin the context that has them: each has one of its own, whose memory ends
+// with it.
+TEST_P(PointerCacheErrorsTest, AnErrorThatSticksIsAnErrorAndNeverHost)
+{
+    for (const TestMemory memory : {TestMemory::kDevice, TestMemory::kManaged}) {
+        for (const int code : {700, 719}) {
+            CUcontext context = nullptr;
+            HETCOLL_REQUIRE(cuda().cuCtxCreate_v2(&context, 0, 0));
+            const auto *const address =
+                reinterpret_cast<const void *>(test::make_buffer(memory, kBytes).base);
+            expect_errors_and_never_host(*cache_, address, code);
+            HETCOLL_REQUIRE(cuda().cuCtxDestroy(context));
+        }
     }
 }
 
