@@ -58,6 +58,9 @@ template <class Table> auto find(const Table &table, std::string_view name)
     return std::optional<Value>();
 }
 
+// Of all rows together: hours of training, and what memory holds.
+constexpr std::size_t kMostCalls = 1000000;
+
 struct Row { // as in the file
     std::string call, type, op;
     bool in_place;
@@ -175,6 +178,7 @@ Result<std::vector<PlayedCall>> read_trace(const std::string &path)
     }
     Parsed parsed;
     std::string line;
+    std::size_t calls = 0;
     std::getline(file, line); // the names of the columns
     for (int number = 2; std::getline(file, line); ++number) {
         const std::optional<Row> row = parse_row(line);
@@ -183,6 +187,13 @@ Result<std::vector<PlayedCall>> read_trace(const std::string &path)
                          "%s:%d: not a line of a trace (bench/traces/README.md): '%s'",
                          path.c_str(), number, line.c_str());
         }
+        if (row->calls > kMostCalls - calls) {
+            return error(Errc::kInvalid,
+                         "%s:%d: more than %zu calls in all, which would take too much memory: "
+                         "record fewer steps",
+                         path.c_str(), number, kMostCalls);
+        }
+        calls += row->calls;
         if (take_negotiation(*row, parsed)) {
             continue;
         }

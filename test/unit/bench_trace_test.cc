@@ -99,6 +99,18 @@ TEST(TraceTest, RefusesATypeThatItCannotPlay)
         << calls.status().message();
 }
 
+TEST(TraceTest, RefusesMoreCallsThanMemoryHolds)
+{
+    const std::string row = "Allreduce,MPI_FLOAT,SUM,2,1,400,0,";
+    for (const char *const second : {"1000000,1,1\n", "18446744073709551615,1,1\n"}) {
+        const auto calls = read(row + "1,1,1\n" + row + second);
+        ASSERT_FALSE(calls.ok());
+        EXPECT_NE(calls.status().message().find("trace.csv:3: more than 1000000 calls"),
+                  std::string::npos)
+            << calls.status().message();
+    }
+}
+
 TEST(TraceTest, ShrinksToOneElementAtLeast)
 {
     auto calls = read("Allreduce,MPI_FLOAT,SUM,2,1,400,0,1,1,1\n"
