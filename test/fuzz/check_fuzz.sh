@@ -1,28 +1,56 @@
 #!/bin/sh
-# check_fuzz.sh [SECONDS]: libFuzzer on the decoder of aggregators' messages, from the corpus beside this
-# file. Needs clang++ with its libFuzzer (Debian packages clang and libclang-rt-14-dev).
-set -u
-source=${HETCOLL_SRCDIR:-.}
-clang=${CLANGXX:-clang++}
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
+# check_fuzz.sh DIR SECONDS [TARGET...]: from a configured build folder, builds the fuzzer in DIR with clang,
+# libFuzzer, AddressSanitizer and UBSan, and runs each target (test/fuzz/targets.cc), or those named, for so many
+# seconds from its corpus. Needs clang++ with libFuzzer (Debian packages clang and libclang-rt-14-dev); CLANG and
+# CLANGXX name others.
+set -eu
+dir=$1 seconds=$2
+shift 2
+targets=$*
+clang=${CLANG:-clang} clangxx=${CLANGXX:-clang++}
+eval "set -- $(./config.status --config)"
+srcdir=$(sed -n 's/^abs_srcdir = //p' Makefile)
+jobs=$(nproc 2>/dev/null || echo 1)
 
-cp -r "$source/test/fuzz/decode_corpus" "$work/corpus" || exit 1
-chmod -R u+w "$work/corpus"
-"$clang" -std=c++20 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -I"$source" \
-    -o "$work/decode_fuzz" "$source/test/fuzz/decode_fuzz.cc" "$source/aggregator/protocol.cc" \
-    "$source/base/element.cc" 2>"$work/log" || {
-    cat "$work/log" >&2
-    echo "check_fuzz.sh: $clang does not build with -fsanitize=fuzzer: install the Debian packages clang and" \
-        "libclang-rt-14-dev, or name another one in CLANGXX" >&2
+mkdir -p "$dir"
+cd "$dir"
+echo 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char *, unsigned long) { return 0; }' >try.cc
+"$clangxx" -fsanitize=fuzzer,address,undefined -o try try.cc 2>try.log || {
+    cat try.log >&2
+    echo "check_fuzz.sh: $clangxx does not build with -fsanitize=fuzzer: install the Debian packages clang and" \
+        "libclang-rt-14-dev, or name others in CLANG and CLANGXX" >&2
     exit 1
 }
-cd "$work" || exit 1
-./decode_fuzz -max_total_time="${1:-20}" -max_len=400 -print_final_stats=1 corpus >log 2>&1 || {
-    cat log >&2
-    echo "check_fuzz.sh: the input that does it:" >&2
-    od -An -tx1 crash-* leak-* timeout-* oom-* 2>/dev/null >&2
-    exit 1
-}
-grep -E 'number_of_executed_units|new_units_added|cov:' log | tail -n 3
-echo "check_fuzz.sh: nothing found in ${1:-20} s"
+[ -f Makefile ] || "$srcdir/configure" -q "$@" CC="$clang" CXX="$clangxx" CFLAGS='-O1 -g' CXXFLAGS='-O1 -g' \
+    --disable-werror --with-cuda-arch=80 --enable-sanitizer=fuzzer-no-link,address,undefined
+make -s -j"$jobs" test/fuzz/hetcoll_fuzz
+fuzz=$PWD/test/fuzz/hetcoll_fuzz
+export HETCOLL_SRCDIR="$srcdir" UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+
+passed=0 failed=0
+"$fuzz" >list
+while read -r target most_bytes seeds; do
+    case " $targets " in
+    '  ' | *" $target "*) ;;
+    *) continue ;;
+    esac
+    rm -rf "$target"
+    mkdir -p "$target/corpus" "$target/found"
+    folders=$srcdir/test/fuzz/corpus/$target
+    [ "$seeds" = - ] || folders="$folders $srcdir/$seeds"
+    # What the target prints is not wanted; libFuzzer's own lines come through.
+    # shellcheck disable=SC2086
+    if HETCOLL_FUZZ_TARGET=$target "$fuzz" -max_total_time="$seconds" -max_len="$most_bytes" -timeout=20 \
+        -rss_limit_mb=2048 -close_fd_mask=3 -print_final_stats=1 -artifact_prefix="$target/found/" \
+        "$target/corpus" $folders >"$target/log" 2>&1 </dev/null; then
+        passed=$((passed + 1))
+        echo "passed  $target: $(sed -n 's/^stat::number_of_executed_units: *//p' "$target/log") inputs," \
+            "$(find "$target/corpus" -type f | wc -l) kept"
+    else
+        failed=$((failed + 1))
+        echo "FAILED  $target: the input is in $PWD/$target/found, what it did in $PWD/$target/log"
+        grep -E 'ERROR|SUMMARY|does not hold|runtime error' "$target/log" | head -n 5
+    fi
+done <list
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ] && [ "$passed" -gt 0 ]

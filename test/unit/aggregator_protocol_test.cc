@@ -167,7 +167,7 @@ TEST(AggregatorProtocolTest, TheFuzzersCorpusHoldsWhatItMust)
 {
     const char *const source = std::getenv("HETCOLL_SRCDIR");
     const std::filesystem::path folder =
-        std::filesystem::path(source == nullptr ? "." : source) / "test/fuzz/decode_corpus";
+        std::filesystem::path(source == nullptr ? "." : source) / "test/fuzz/corpus/aggregator";
     int files = 0, messages = 0;
     for (const auto &entry : std::filesystem::directory_iterator(folder)) {
         std::ifstream in(entry.path(), std::ios::binary);
