@@ -435,7 +435,7 @@ std::unique_ptr<PeerMemory> PeerMemory::create(const Driver &driver, const Proce
 PeerMemory::~PeerMemory() { close_all(); }
 
 Result<void *> PeerMemory::map(const ProcessIdentity &owner, const SharedBuffer &buffer,
-                               const Device &importer, PeerLease &lease)
+                               std::size_t bytes, const Device &importer, PeerLease &lease)
 {
     if (owner == impl_->self) {
         return reinterpret_cast<void *>(static_cast<std::uintptr_t>(buffer.base + buffer.offset));
@@ -444,6 +444,18 @@ Result<void *> PeerMemory::map(const ProcessIdentity &owner, const SharedBuffer 
         return error(
             Errc::kUnsupported, "process %d does not share a buffer with this one: %s", owner.pid,
             buffer.kind == SharedKind::kNone ? reason(buffer.why) : "it runs on another node");
+    }
+    const bool known_kind =
+        buffer.kind == SharedKind::kLegacyIpc || buffer.kind == SharedKind::kVmm;
+    if (!known_kind || buffer.offset > buffer.bytes || bytes > buffer.bytes - buffer.offset) {
+        return error(
+            Errc::kInvalid,
+            "process %d announces a buffer (kind %d, from byte %llu of %llu) that does not "
+            "hold the %zu bytes to be mapped: its memory or the node's is damaged, or it "
+            "runs another build of hetcoll",
+            owner.pid, static_cast<int>(buffer.kind),
+            static_cast<unsigned long long>(buffer.offset),
+            static_cast<unsigned long long>(buffer.bytes), bytes);
     }
     assert(lease.memory_ == nullptr || lease.memory_ == this);
     const ContextRef &context = importer.context_ref();

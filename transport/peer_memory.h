@@ -63,12 +63,13 @@ public:
     PeerMemory &operator=(const PeerMemory &) = delete;
 
     // The address of the buffer's first byte in this process, in the context of `importer`, which
-    // need not be current. In the process that owns the buffer it is the buffer itself. A null
-    // pointer means not yet, call again: the owner still has to pass file descriptors (it must
-    // step() its channel), or a call of another thread that is about to end is in the way. An error
-    // names what failed and the way out; the memory can then not be shared.
+    // need not be current; at least `bytes` from there on are the buffer's, or that is an error:
+    // what `buffer` says comes from its owner. In the process that owns the buffer it is the buffer
+    // itself. A null pointer means not yet, call again: the owner still has to pass file
+    // descriptors (it must step() its channel), or a call of another thread that is about to end is
+    // in the way. An error names what failed and the way out; the memory can then not be shared.
     [[nodiscard]] Result<void *> map(const ProcessIdentity &owner, const SharedBuffer &buffer,
-                                     const Device &importer, PeerLease &lease);
+                                     std::size_t bytes, const Device &importer, PeerLease &lease);
 
     // Closes what is not leased, and the rest when its lease ends, so that memory that its owner
     // freed is returned.

@@ -14,6 +14,7 @@ constexpr std::size_t kBytes = kWords * sizeof(std::uint64_t);
 // Behind the content are places for peers to write to. Each takes one by chance, and another one if
 // what it wrote is not there: two peers may have had the same place at the same time.
 constexpr std::uint64_t kPlaces = 64;
+constexpr std::size_t kAll = (1 + kPlaces) * kBytes; // of what is offered
 constexpr int kWriteTrials = 4;
 
 // The content that belongs to a seed (splitmix64).
@@ -169,7 +170,6 @@ Result<std::unique_ptr<ReachTarget>> ReachTarget::create(const std::shared_ptr<D
     if (!moves.ok()) {
         return moves.take_status();
     }
-    constexpr std::size_t kAll = (1 + kPlaces) * kBytes;
     const ContextScope scope(device->driver(), device->context());
     if (Status status = enter(scope, *device); !status.ok()) {
         return status;
@@ -260,7 +260,7 @@ void ReachProbe::start(const ProcessIdentity &owner, const ReachOffer &offer)
 Status ReachProbe::Impl::step()
 {
     if (at == nullptr) {
-        auto mapped = memory.map(owner, offer.buffer, moves.device(), lease);
+        auto mapped = memory.map(owner, offer.buffer, kAll, moves.device(), lease);
         if (!mapped.ok()) {
             return mapped.take_status();
         }

@@ -290,8 +290,9 @@ Result<bool> MappedCall::map_rank(int rank, bool output)
 
 Result<void *> MappedCall::map_buffer(int rank, const SharedBuffer &buffer, std::uint64_t &unmapped)
 {
-    Result<void *> mapped = process_.store().sharing().memory->map(group_.process(rank), buffer,
-                                                                   *bounce_->device(), lease_);
+    const SharedBuffer announced = buffer; // checked and used as one, whatever its owner does
+    Result<void *> mapped = process_.store().sharing().memory->map(
+        group_.process(rank), announced, buffers_.bytes, *bounce_->device(), lease_);
     if (!mapped.ok()) {
         unmapped |= std::uint64_t{1} << group_.local_number(rank);
     }

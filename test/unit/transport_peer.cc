@@ -292,7 +292,7 @@ void Server::answer_as_user(const PeerQuestion &question, PeerAnswer &answer)
 
 void Server::map(const PeerQuestion &question, PeerLease &lease, PeerAnswer &answer)
 {
-    auto at = memory_->map(question.owner, question.buffer, *device_, lease);
+    auto at = memory_->map(question.owner, question.buffer, question.bytes, *device_, lease);
     note(answer, at.status());
     if (at.ok() && *at != nullptr) {
         answer.address = reinterpret_cast<std::uintptr_t>(*at);
@@ -312,7 +312,7 @@ void Server::map_in_threads(const PeerQuestion &question, PeerAnswer &answer)
             PeerLease lease;
             for (std::size_t time = 0; time < question.bytes; ++time) {
                 std::uint32_t word = 0;
-                auto at = memory_->map(question.owner, question.buffer, *device_, lease);
+                auto at = memory_->map(question.owner, question.buffer, 1, *device_, lease);
                 right += at.ok() && *at != nullptr &&
                          cuda().driver->cuMemcpyDtoH(&word, reinterpret_cast<std::uintptr_t>(*at),
                                                      4) == CUDA_SUCCESS &&

@@ -25,7 +25,7 @@ enum class Ask : std::uint8_t {
     kFree,         // slot
     kFill,         // slot, offset, word
     kDescribe,     // slot, offset, bytes -> buffer
-    kMap,          // owner, buffer -> address, word
+    kMap,          // owner, buffer, bytes -> address, word
     kMapElsewhere, // the same by another lease, as another thread has
     kRead,         // address -> word
     kRelease,      // the lease of kMap

@@ -64,6 +64,26 @@ TEST(PeerErrorsTest, AnOwnerOnAnotherNode)
     EXPECT_TRUE(contains(mapped, "another node")) << mapped.message;
 }
 
+TEST(PeerErrorsTest, AnAnnouncementThatCannotBeRight)
+{
+    const Peer owner, user;
+    const SharedBuffer right = owner.describe(owner.allocate(4 * kMiB), 64);
+    SharedBuffer beyond = right, unknown = right;
+    beyond.offset = beyond.bytes + 1;
+    unknown.kind = static_cast<SharedKind>(9);
+    const PeerQuestion too_long{.ask = Ask::kMap,
+                                .bytes = right.bytes - right.offset + 1,
+                                .owner = owner.identity(),
+                                .buffer = right};
+    for (const PeerAnswer &mapped :
+         {user.map(owner, beyond), user.map(owner, unknown), user.ask(too_long)}) {
+        EXPECT_FALSE(mapped.ok);
+        EXPECT_TRUE(contains(mapped, "does not hold the")) << mapped.message;
+    }
+    EXPECT_EQ(user.counters().opens, 0u);
+    EXPECT_TRUE(user.map(owner, right).ok);
+}
+
 // CUDA lets one context a device open a process's memory.
 TEST(PeerErrorsTest, ASecondContextOfADeviceIsNamedAsTheCause)
 {
