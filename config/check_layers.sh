@@ -79,6 +79,7 @@ layer bench $core measure include test/gpu test/unit
 layer examples include
 layer examples/wsp include
 any test/unit
+any test/model
 any test/mpi
 any test/gpu
 any test/aggregator

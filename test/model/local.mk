@@ -1,0 +1,66 @@
+# Proofs by exploration: what threads do under the C++ memory model (docs/proofs.md). The code under test is the
+# product's, compiled once more with -fsanitize=thread and linked with our explorer in place of libtsan.
+TESTS += test/model/explorer_test.sh
+EXTRA_DIST += test/model/explorer_test.sh
+
+# As a preprocessor's flag, because the compiler's would link libtsan too. The code under test calls the library's
+# functions by names of ours.
+model_cppflags = $(AM_CPPFLAGS) -I$(srcdir)/test/model -fsanitize=thread
+model_cxxflags = -std=c++20 -pthread -O1 -U_FORTIFY_SOURCE $(HETCOLL_WARNINGS) -Wno-tsan -Wno-mismatched-new-delete
+model_names = --redefine-sym memcpy=model_memcpy --redefine-sym memmove=model_memmove \
+	--redefine-sym memset=model_memset --redefine-sym pthread_mutex_lock=model_mutex_lock \
+	--redefine-sym pthread_mutex_trylock=model_mutex_trylock --redefine-sym pthread_mutex_unlock=model_mutex_unlock
+
+# What they say about a program's place is its address: not position independent.
+model_ldflags = $(AM_LDFLAGS) -no-pie
+model_libs = test/model/libnamed.a test/model/libexplorer.a libhetcoll.la -lgtest_main -lgtest
+model_programs = test/model/litmus_test test/model/meeting_test test/model/queue_test
+
+if WITH_MODEL
+check_PROGRAMS += $(model_programs)
+check_LIBRARIES += test/model/libwatched.a test/model/libexplorer.a
+check_DATA += test/model/libnamed.a
+endif
+EXTRA_PROGRAMS += $(model_programs)
+EXTRA_LIBRARIES += test/model/libwatched.a test/model/libexplorer.a
+CLEANFILES += test/model/libnamed.a
+
+# The code under test.
+test_model_libwatched_a_SOURCES = \
+	engine/call/operation_queue.cc \
+	engine/meeting/exchange.cc engine/meeting/meeting.cc
+test_model_libwatched_a_CPPFLAGS = $(model_cppflags)
+test_model_libwatched_a_CXXFLAGS = $(model_cxxflags)
+test/model/libnamed.a: test/model/libwatched.a
+	$(AM_V_GEN)$(OBJCOPY) $(model_names) test/model/libwatched.a $@
+
+test_model_libexplorer_a_SOURCES = \
+	test/model/compiler_calls.cc \
+	test/model/explorer.cc test/model/explorer.h \
+	test/model/memory.cc \
+	test/model/plain_memory.cc \
+	test/model/search.cc \
+	test/model/stacks.cc test/model/state.h \
+	test/model/trace.cc
+test_model_libexplorer_a_CPPFLAGS = $(AM_CPPFLAGS)
+# longjmp() to another stack is what a fortified library refuses.
+test_model_libexplorer_a_CXXFLAGS = $(AM_CXXFLAGS) -O2 -U_FORTIFY_SOURCE -fno-builtin
+
+test_model_litmus_test_SOURCES = test/model/litmus_test.cc
+test_model_litmus_test_CPPFLAGS = $(model_cppflags)
+test_model_litmus_test_CXXFLAGS = $(model_cxxflags)
+test_model_litmus_test_LDFLAGS = $(model_ldflags)
+test_model_litmus_test_LDADD = $(model_libs)
+
+model_ranks = test/model/ranks.h test/model/ranks.cc test/model/one_page.cc
+test_model_meeting_test_SOURCES = test/model/meeting_test.cc $(model_ranks)
+test_model_meeting_test_CPPFLAGS = $(model_cppflags)
+test_model_meeting_test_CXXFLAGS = $(model_cxxflags)
+test_model_meeting_test_LDFLAGS = $(model_ldflags)
+test_model_meeting_test_LDADD = $(model_libs)
+
+test_model_queue_test_SOURCES = test/model/queue_test.cc $(model_ranks)
+test_model_queue_test_CPPFLAGS = $(model_cppflags)
+test_model_queue_test_CXXFLAGS = $(model_cxxflags)
+test_model_queue_test_LDFLAGS = $(model_ldflags)
+test_model_queue_test_LDADD = $(model_libs)

@@ -1,0 +1,51 @@
+// transport/shared_page.h for ranks that are threads of one process: a page is ordinary memory, at
+// the same address for all, because the explorer wants one address for one thing. Pages are never
+// freed.
+#include "transport/shared_page.h"
+
+#include <cstring>
+#include <map>
+#include <new>
+
+namespace hetcoll {
+namespace {
+
+std::map<std::uint64_t, void *> &pages()
+{
+    static std::map<std::uint64_t, void *> all;
+    return all;
+}
+
+} // namespace
+
+SharedPage::~SharedPage() = default;
+
+Result<SharedPage> SharedPage::create(const ProcessIdentity &self, std::size_t bytes, const char *)
+{
+    SharedPage page;
+    page.mapping_ = ::operator new (bytes, std::align_val_t{kAlignment});
+    std::memset(page.mapping_, 0, bytes);
+    page.ticket_ = {.owner = self, .bytes = bytes, .nonce = pages().size(), .fd = 0, .reserved = 0};
+    pages()[page.ticket_.nonce] = page.mapping_;
+    return page;
+}
+
+Result<SharedPage> SharedPage::attach(const SharedPageTicket &ticket)
+{
+    SharedPage page;
+    page.mapping_ = pages().at(ticket.nonce);
+    page.ticket_ = ticket;
+    return page;
+}
+
+void SharedPage::seal() noexcept {}
+void *SharedPage::data() const noexcept { return mapping_; }
+
+void SharedPage::swap(SharedPage &other) noexcept
+{
+    std::swap(mapping_, other.mapping_);
+    std::swap(ticket_, other.ticket_);
+    std::swap(owns_fd_, other.owns_fd_);
+}
+
+} // namespace hetcoll

@@ -1,0 +1,112 @@
+// engine/call/operation_queue.cc in everything that C++ allows: one operation of a communicator
+// runs at a time, whoever makes progress: MPI's own thread, a progress thread, or a blocking call
+// in which Open MPI's progress starts another operation.
+#include "ranks.h"
+
+#include "engine/call/operation.h"
+#include "engine/call/operation_queue.h"
+
+#include <new>
+
+namespace model {
+namespace {
+
+using hetcoll::Operation;
+using hetcoll::OperationQueue;
+using hetcoll::QueueTurn;
+
+constexpr int kOperations = 4;
+
+// What belongs to one operation at a time: two that run at once are a data race.
+struct Engine {
+    int steps = 0;
+    bool blocking = false; // a blocking call runs outside of the queue
+};
+Engine engine;
+int steps_left[kOperations];
+alignas(Operation) char storage[kOperations][sizeof(Operation)];
+
+// Memory as an operation's; the queue uses nothing of it but what is defined below.
+Operation &operation(int i) { return *reinterpret_cast<Operation *>(storage[i]); }
+
+} // namespace
+} // namespace model
+
+// In place of operation.cc.
+bool hetcoll::Operation::step()
+{
+    model::require(!model::engine.blocking, "an operation runs inside a blocking call");
+    for (int i = 0; i < model::kOperations; ++i) {
+        if (this == &model::operation(i)) {
+            ++model::engine.steps;
+            return --model::steps_left[i] <= 0;
+        }
+    }
+    return true;
+}
+void hetcoll::Operation::fail_without_memory() noexcept {}
+
+namespace model {
+namespace {
+
+class QueueModel : public ::testing::TestWithParam<int> { // steps that an operation takes
+public:
+    QueueModel()
+    {
+        forget_shares();
+        share(&engine, sizeof engine, "engine");
+        for (int &left : steps_left) {
+            left = GetParam();
+        }
+    }
+    OperationQueue &queue = *new OperationQueue;
+};
+INSTANTIATE_TEST_SUITE_P(Steps, QueueModel, ::testing::Values(1, 2));
+
+// MPI_Iallreduce, then MPI_Allreduce, in which Open MPI's progress may start another operation.
+void start_and_block(OperationQueue &queue, bool nested)
+{
+    queue.push(operation(0));
+    const QueueTurn turn(queue);
+    if (!turn.has_come()) {
+        return;
+    }
+    engine.blocking = true;
+    ++engine.steps;
+    if (nested) {
+        queue.push(operation(1));
+        queue.step();
+    }
+    engine.blocking = false;
+}
+
+TEST_P(QueueModel, ABlockingCallHasTheEngineForItself)
+{
+    EXPECT_TRUE(
+        proved(explore({[this] { start_and_block(queue, false); }, [this] { queue.step(); }},
+                       {.mode = Mode::kInterleavings})));
+}
+
+TEST_P(QueueModel, SoItHasWhenProgressStartsAnotherOperationInIt)
+{
+    EXPECT_TRUE(proved(explore({[this] { start_and_block(queue, true); }, [this] { queue.step(); }},
+                               {.mode = Mode::kInterleavings})));
+}
+
+// A call that waits for its operation, while a progress thread steps too.
+TEST_P(QueueModel, AnOperationCompletesWhoeverStepsIt)
+{
+    EXPECT_TRUE(proved(explore({[this] {
+                                    queue.push(operation(0));
+                                    while (!operation(0).is_complete()) {
+                                        queue.step();
+                                        wait();
+                                    }
+                                    ++engine.steps; // its owner's again
+                                },
+                                [this] { queue.step(); }},
+                               {.mode = Mode::kInterleavings})));
+}
+
+} // namespace
+} // namespace model

@@ -1,0 +1,56 @@
+// The threads run one at a time, each on a stack of its own, up to its next operation on an atomic.
+// longjmp() changes stacks: swapcontext() would ask the kernel for the signal mask each time.
+#include "state.h"
+
+namespace model {
+namespace {
+
+void run_body()
+{
+    const auto index = static_cast<std::size_t>(state.running_index);
+    (*state.bodies)[index]();
+    Thread &self = *state.threads[index];
+    self.next = {};
+    self.next.kind = Kind::kEnd;
+    leave_thread();
+}
+
+void begin(Thread &thread)
+{
+    thread.begun = true;
+    getcontext(&thread.context);
+    thread.context.uc_stack.ss_sp = thread.stack.get();
+    thread.context.uc_stack.ss_size = kStackBytes;
+    thread.context.uc_link = nullptr;
+    makecontext(&thread.context, run_body, 0);
+    setcontext(&thread.context);
+}
+
+} // namespace
+
+void leave_thread() { longjmp(state.explorer, 1); }
+
+void resume(int index)
+{
+    state.running = state.threads[static_cast<std::size_t>(index)].get();
+    state.running_index = index;
+    if (setjmp(state.explorer) == 0) {
+        if (state.running->begun) {
+            longjmp(state.running->jump, 1);
+        }
+        begin(*state.running);
+    }
+    state.running = nullptr;
+}
+
+std::uint64_t announce(const Operation &op)
+{
+    Thread &self = *state.running;
+    self.next = op;
+    if (setjmp(self.jump) == 0) {
+        leave_thread();
+    }
+    return self.result;
+}
+
+} // namespace model
