@@ -1,12 +1,13 @@
 # Proofs by exploration: what threads do under the C++ memory model (docs/proofs.md). The code under test is the
 # product's, compiled once more with -fsanitize=thread and linked with our explorer in place of libtsan.
-TESTS += test/model/explorer_test.sh
-EXTRA_DIST += test/model/explorer_test.sh
+model_tests = test/model/explorer_test.sh test/model/ptx_test.sh
+TESTS += $(model_tests)
+EXTRA_DIST += $(model_tests) test/model/mutants.sh test/model/ptx_model.py test/model/ptx_test.py
 
 # As a preprocessor's flag, because the compiler's would link libtsan too. The code under test calls the library's
 # functions by names of ours.
 model_cppflags = $(AM_CPPFLAGS) -I$(srcdir)/test/model -fsanitize=thread
-model_cxxflags = -std=c++20 -pthread -O1 -U_FORTIFY_SOURCE $(HETCOLL_WARNINGS) -Wno-tsan -Wno-mismatched-new-delete
+model_cxxflags = -std=c++20 -pthread -O1 -g1 -U_FORTIFY_SOURCE $(HETCOLL_WARNINGS) -Wno-tsan -Wno-mismatched-new-delete
 model_names = --redefine-sym memcpy=model_memcpy --redefine-sym memmove=model_memmove \
 	--redefine-sym memset=model_memset --redefine-sym pthread_mutex_lock=model_mutex_lock \
 	--redefine-sym pthread_mutex_trylock=model_mutex_trylock --redefine-sym pthread_mutex_unlock=model_mutex_unlock
@@ -14,7 +15,7 @@ model_names = --redefine-sym memcpy=model_memcpy --redefine-sym memmove=model_me
 # What they say about a program's place is its address: not position independent.
 model_ldflags = $(AM_LDFLAGS) -no-pie
 model_libs = test/model/libnamed.a test/model/libexplorer.a libhetcoll.la -lgtest_main -lgtest
-model_programs = test/model/litmus_test test/model/meeting_test test/model/queue_test
+model_programs = test/model/litmus_test test/model/meeting_test test/model/executor_test test/model/queue_test
 
 if WITH_MODEL
 check_PROGRAMS += $(model_programs)
@@ -27,7 +28,7 @@ CLEANFILES += test/model/libnamed.a
 
 # The code under test.
 test_model_libwatched_a_SOURCES = \
-	engine/call/operation_queue.cc \
+	engine/call/operation_queue.cc engine/communicator/executor.cc \
 	engine/meeting/exchange.cc engine/meeting/meeting.cc
 test_model_libwatched_a_CPPFLAGS = $(model_cppflags)
 test_model_libwatched_a_CXXFLAGS = $(model_cxxflags)
@@ -59,8 +60,23 @@ test_model_meeting_test_CXXFLAGS = $(model_cxxflags)
 test_model_meeting_test_LDFLAGS = $(model_ldflags)
 test_model_meeting_test_LDADD = $(model_libs)
 
+test_model_executor_test_SOURCES = test/model/executor_test.cc $(model_ranks)
+test_model_executor_test_CPPFLAGS = $(model_cppflags)
+test_model_executor_test_CXXFLAGS = $(model_cxxflags)
+test_model_executor_test_LDFLAGS = $(model_ldflags)
+test_model_executor_test_LDADD = $(model_libs)
+
 test_model_queue_test_SOURCES = test/model/queue_test.cc $(model_ranks)
 test_model_queue_test_CPPFLAGS = $(model_cppflags)
 test_model_queue_test_CXXFLAGS = $(model_cxxflags)
 test_model_queue_test_LDFLAGS = $(model_ldflags)
 test_model_queue_test_LDADD = $(model_libs)
+
+# Also what takes minutes; and whether the tests find mistakes.
+check-model: $(check_DATA) $(check_LIBRARIES) $(check_PROGRAMS)
+	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(model_tests)' HETCOLL_MODEL_HEAVY=1
+check-mutants: $(model_programs)
+	HETCOLL_SRCDIR='$(abs_srcdir)' HETCOLL_BUILDDIR='$(abs_builddir)' CXX='$(CXX)' OBJCOPY='$(OBJCOPY)' \
+		FLAGS='$(model_cppflags) $(model_cxxflags)' NAMES='$(model_names)' LIBS='$(HWLOC_LIBS)' \
+		bash $(srcdir)/test/model/mutants.sh $(MUTANTS)
+.PHONY: check-model check-mutants

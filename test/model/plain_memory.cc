@@ -2,6 +2,7 @@
 // there before, so that each execution begins alike.
 #include "state.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace model {
@@ -20,8 +21,13 @@ bool is_on_a_stack(std::uintptr_t address)
 
 void keep(std::uintptr_t address, std::size_t bytes)
 {
-    const auto *const first = reinterpret_cast<const std::uint8_t *>(address);
-    state.undo.push_back({address, {first, first + bytes}});
+    for (const std::uintptr_t end = address + bytes; address < end;) {
+        Undo &undo = state.undo.emplace_back();
+        undo.address = address;
+        undo.bytes = static_cast<std::uint8_t>(std::min(end - address, sizeof undo.old));
+        std::memcpy(undo.old, reinterpret_cast<const void *>(address), undo.bytes);
+        address += undo.bytes;
+    }
 }
 
 // Reports that the running thread's access to a byte is not ordered with another one.
@@ -109,7 +115,7 @@ void roll_back()
 {
     for (; !state.undo.empty(); state.undo.pop_back()) {
         const Undo &undo = state.undo.back();
-        std::memcpy(reinterpret_cast<void *>(undo.address), undo.old.data(), undo.old.size());
+        std::memcpy(reinterpret_cast<void *>(undo.address), undo.old, undo.bytes);
     }
     for (Cell *cell : state.touched) {
         *cell = Cell{};

@@ -110,9 +110,10 @@ struct Thread {
 
 // ---- The execution under way ----
 
-struct Undo { // of a plain write
+struct Undo { // of a plain write, or of some bytes of one
     std::uintptr_t address;
-    std::vector<std::uint8_t> old;
+    std::uint8_t bytes;
+    std::uint8_t old[16];
 };
 
 struct Choice {
