@@ -1,8 +1,9 @@
 # Proofs by exploration: what threads do under the C++ memory model (docs/proofs.md). The code under test is the
 # product's, compiled once more with -fsanitize=thread and linked with our explorer in place of libtsan.
-model_tests = test/model/explorer_test.sh test/model/ptx_test.sh
+model_tests = test/model/explorer_test.sh test/model/protocol_test.sh test/model/ptx_test.sh
 TESTS += $(model_tests)
-EXTRA_DIST += $(model_tests) test/model/mutants.sh test/model/ptx_model.py test/model/ptx_test.py
+EXTRA_DIST += $(model_tests) test/model/mutants.sh test/model/protocol.pml \
+	test/model/ptx_model.py test/model/ptx_test.py
 
 # As a preprocessor's flag, because the compiler's would link libtsan too. The code under test calls the library's
 # functions by names of ours.
@@ -15,16 +16,17 @@ model_names = --redefine-sym memcpy=model_memcpy --redefine-sym memmove=model_me
 # What they say about a program's place is its address: not position independent.
 model_ldflags = $(AM_LDFLAGS) -no-pie
 model_libs = test/model/libnamed.a test/model/libexplorer.a libhetcoll.la -lgtest_main -lgtest
-model_programs = test/model/litmus_test test/model/meeting_test test/model/executor_test test/model/queue_test
+model_programs = test/model/litmus_test test/model/meeting_test test/model/executor_test test/model/queue_test \
+	test/model/allocation_table_test
 
 if WITH_MODEL
 check_PROGRAMS += $(model_programs)
-check_LIBRARIES += test/model/libwatched.a test/model/libexplorer.a
+check_LIBRARIES += test/model/libwatched.a test/model/libwatched_small.a test/model/libexplorer.a
 check_DATA += test/model/libnamed.a
 endif
 EXTRA_PROGRAMS += $(model_programs)
-EXTRA_LIBRARIES += test/model/libwatched.a test/model/libexplorer.a
-CLEANFILES += test/model/libnamed.a
+EXTRA_LIBRARIES += test/model/libwatched.a test/model/libwatched_small.a test/model/libexplorer.a
+CLEANFILES += test/model/libnamed.a test/model/libnamed_small.a test/model/small/pointer_cache/allocation_table.h
 
 # The code under test.
 test_model_libwatched_a_SOURCES = \
@@ -34,6 +36,20 @@ test_model_libwatched_a_CPPFLAGS = $(model_cppflags)
 test_model_libwatched_a_CXXFLAGS = $(model_cxxflags)
 test/model/libnamed.a: test/model/libwatched.a
 	$(AM_V_GEN)$(OBJCOPY) $(model_names) test/model/libwatched.a $@
+
+# A table small enough to look at all of it: its size alone is another one.
+model_small_cppflags = -Itest/model/small $(model_cppflags)
+test_model_libwatched_small_a_SOURCES = pointer_cache/allocation_table.cc
+test_model_libwatched_small_a_CPPFLAGS = $(model_small_cppflags)
+test_model_libwatched_small_a_CXXFLAGS = $(model_cxxflags)
+test/model/libnamed_small.a: test/model/libwatched_small.a
+	$(AM_V_GEN)$(OBJCOPY) $(model_names) test/model/libwatched_small.a $@
+test/model/small/pointer_cache/allocation_table.h: pointer_cache/allocation_table.h
+	@$(MKDIR_P) test/model/small/pointer_cache
+	$(AM_V_GEN)sed 's/kSetBits = 8, kWays = 4;/kSetBits = 1, kWays = 1;/' $(srcdir)/pointer_cache/allocation_table.h >$@ && \
+	! cmp -s $(srcdir)/pointer_cache/allocation_table.h $@
+test/model/libwatched_small_a-allocation_table.$(OBJEXT) pointer_cache/test_model_libwatched_small_a-allocation_table.$(OBJEXT) \
+	test/model/allocation_table_test-allocation_table_test.$(OBJEXT): test/model/small/pointer_cache/allocation_table.h
 
 test_model_libexplorer_a_SOURCES = \
 	test/model/compiler_calls.cc \
@@ -71,6 +87,12 @@ test_model_queue_test_CPPFLAGS = $(model_cppflags)
 test_model_queue_test_CXXFLAGS = $(model_cxxflags)
 test_model_queue_test_LDFLAGS = $(model_ldflags)
 test_model_queue_test_LDADD = $(model_libs)
+
+test_model_allocation_table_test_SOURCES = test/model/allocation_table_test.cc $(model_ranks)
+test_model_allocation_table_test_CPPFLAGS = $(model_small_cppflags)
+test_model_allocation_table_test_CXXFLAGS = $(model_cxxflags)
+test_model_allocation_table_test_LDFLAGS = $(model_ldflags)
+test_model_allocation_table_test_LDADD = test/model/libnamed_small.a $(model_libs)
 
 # Also what takes minutes; and whether the tests find mistakes.
 check-model: $(check_DATA) $(check_LIBRARIES) $(check_PROGRAMS)
