@@ -48,7 +48,7 @@ test/model/small/pointer_cache/allocation_table.h: pointer_cache/allocation_tabl
 	@$(MKDIR_P) test/model/small/pointer_cache
 	$(AM_V_GEN)sed 's/kSetBits = 8, kWays = 4;/kSetBits = 1, kWays = 1;/' $(srcdir)/pointer_cache/allocation_table.h >$@ && \
 	! cmp -s $(srcdir)/pointer_cache/allocation_table.h $@
-test/model/libwatched_small_a-allocation_table.$(OBJEXT) pointer_cache/test_model_libwatched_small_a-allocation_table.$(OBJEXT) \
+pointer_cache/test_model_libwatched_small_a-allocation_table.$(OBJEXT) \
 	test/model/allocation_table_test-allocation_table_test.$(OBJEXT): test/model/small/pointer_cache/allocation_table.h
 
 test_model_libexplorer_a_SOURCES = \

@@ -131,7 +131,7 @@ mutant allocation_table "a release forgets one entry too few" $t.cc '/Allocation
 # The protocol, which is a model itself: what protocol.pml calls MUTANT.
 for number in 1 2 3 4 7 8 9 10 14; do
     case "protocol $number" in *"$word"*) ;; *) continue ;; esac
-    why=$(sh "$HETCOLL_SRCDIR/test/model/protocol_test.sh" mutant "$number")
+    why=$(bash "$HETCOLL_SRCDIR/test/model/protocol_test.sh" mutant "$number")
     verdict $? "protocol $number" "$why"
 done
 

@@ -18,7 +18,7 @@ std::map<std::uint64_t, void *> &pages()
 
 } // namespace
 
-SharedPage::~SharedPage() = default;
+SharedPage::~SharedPage() { mapping_ = nullptr; } // the page stays
 
 Result<SharedPage> SharedPage::create(const ProcessIdentity &self, std::size_t bytes, const char *)
 {
