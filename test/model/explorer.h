@@ -37,7 +37,7 @@ enum class Mode : std::uint8_t {
 struct Options {
     Mode mode = Mode::kGraphs;
     std::uint64_t executions = UINT64_MAX; // at most
-    double seconds = 60;                   // at most
+    double seconds = 600;                  // at most
     unsigned seed = 1;
     std::function<void()> at_end{}; // after each execution in which all threads have ended
 };
