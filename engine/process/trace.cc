@@ -6,7 +6,6 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,7 +17,6 @@
 namespace hetcoll {
 namespace {
 
-constexpr std::size_t kWindowBytes = std::size_t{1} << 20; // a multiple of every page size
 constexpr std::size_t kLongestLine = 512;
 
 constexpr const char *kPaths[] = {"bounce", "direct", "mapped", "mixed", "small", "staged", "host"};
@@ -119,24 +117,28 @@ Result<std::unique_ptr<Trace>> Trace::open(std::string_view pattern, int rank, c
         return error(Errc::kInvalid, "coll_hetcoll_trace: %s cannot be written (%s)", path.c_str(),
                      why);
     };
-    const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    // Appends, so that a file that is cut while the job runs has no hole. Never waits for a pipe.
+    const int file = ::open(
+        path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
     if (file < 0) {
-        return problem(std::strerror(errno));
+        return problem(errno == ELOOP ? "it is a symbolic link" : std::strerror(errno));
     }
     std::unique_ptr<Trace> trace(new Trace(path, file, log));
     struct stat status {};
     if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) {
         return problem("it is not a file");
     }
+    if (status.st_uid != geteuid()) {
+        return problem("it is another user's file");
+    }
+    if (status.st_nlink != 1) {
+        return problem("it has another name too");
+    }
     if (flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-        trace->written_ = static_cast<std::size_t>(status.st_size);
         return problem("another process writes it: put %p into the name");
     }
     if (ftruncate(file, 0) != 0) {
         return problem(std::strerror(errno));
-    }
-    if (Status moved = trace->move_window(); !moved.ok()) {
-        return problem(moved.message().c_str());
     }
     return trace;
 }
@@ -149,47 +151,7 @@ Trace::Trace(std::string path, int file, const Log &log)
                static_cast<double>(now_ns()) * 1e-9;
 }
 
-Trace::~Trace()
-{
-    close_window();
-    ::close(file_);
-}
-
-// Cuts off what is behind the last line: blocks are reserved ahead of the lines.
-void Trace::close_window() noexcept
-{
-    if (window_ != nullptr) {
-        munmap(window_, kWindowBytes);
-        window_ = nullptr;
-        if (ftruncate(file_, static_cast<off_t>(written_)) != 0) {
-            hetcoll::log(log_, 0, "hetcoll: the trace %s ends in zero bytes: it cannot be cut (%s)",
-                         path_.c_str(), std::strerror(errno));
-        }
-    }
-}
-
-// Reserves the blocks first: a write to a mapping that the disk has no room for is a signal.
-Status Trace::move_window()
-{
-    constexpr std::size_t kPages = 64u << 10;
-    const std::size_t first = written_ / kPages * kPages;
-    const int reserved =
-        posix_fallocate(file_, static_cast<off_t>(first), static_cast<off_t>(kWindowBytes));
-    if (reserved != 0) {
-        return error(Errc::kUnsupported, "%s", std::strerror(reserved));
-    }
-    void *const memory = mmap(nullptr, kWindowBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_,
-                              static_cast<off_t>(first));
-    if (memory == MAP_FAILED) {
-        return error(Errc::kUnsupported, "%s", std::strerror(errno));
-    }
-    if (window_ != nullptr) {
-        munmap(window_, kWindowBytes);
-    }
-    window_ = static_cast<char *>(memory);
-    window_first_ = first;
-    return {};
-}
+Trace::~Trace() { ::close(file_); }
 
 void Trace::write(const CallRecord &record) noexcept
 {
@@ -197,21 +159,33 @@ void Trace::write(const CallRecord &record) noexcept
     const double time_s = epoch_s_ + static_cast<double>(record.start_ns) * 1e-9;
     const auto length = static_cast<std::size_t>(print_line(line, sizeof line, record, time_s));
     const std::lock_guard lock(mutex_);
-    if (window_ == nullptr) {
+    if (has_ended_) {
         return;
     }
-    if (written_ + length > window_first_ + kWindowBytes) {
-        if (const Status moved = move_window(); !moved.ok()) {
-            hetcoll::log(log_, 0,
-                         "hetcoll: the trace %s ends after %zu bytes, the calls after that are not "
-                         "in it: %s",
-                         path_.c_str(), written_, moved.message().c_str());
-            close_window();
-            return;
-        }
+    ssize_t put;
+    do { // Linux appends whatever the offset says
+        put = pwrite(file_, line, length, 0);
+    } while (put < 0 && errno == EINTR);
+    if (put == static_cast<ssize_t>(length)) {
+        written_ += length;
+    } else {
+        end(put < 0 ? errno : ENOSPC, put < 0 ? 0 : static_cast<std::size_t>(put));
     }
-    std::memcpy(window_ + (written_ - window_first_), line, length);
-    written_ += length;
+}
+
+// After a line of which the file has only the first `part_bytes`.
+void Trace::end(int why, std::size_t part_bytes) noexcept
+{
+    has_ended_ = true;
+    struct stat status {};
+    const bool cut =
+        part_bytes == 0 || (fstat(file_, &status) == 0 &&
+                            ftruncate(file_, status.st_size - static_cast<off_t>(part_bytes)) == 0);
+    hetcoll::log(
+        log_, 0,
+        "hetcoll: the trace %s ends after %zu bytes%s, the calls after that are not in it: "
+        "%s",
+        path_.c_str(), written_, cut ? "" : " and a part of a line", std::strerror(why));
 }
 
 } // namespace hetcoll

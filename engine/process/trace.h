@@ -13,14 +13,16 @@
 
 namespace hetcoll {
 
-// Thread safe. Lines go to a mapping of the file, so they are in it at once, without a system call
-// each, and stay there however the process ends.
+// Thread safe. A line is in the file when write() returns, and stays there however the process
+// ends. It is one system call: a mapping of the file would cost none, but who cuts the file, as
+// logrotate does, would kill the job.
 class Trace {
 public:
     // `pattern` is a path in which %r is the rank and %p the process id; without either ".RANK" is
-    // added. What was in the file is lost. The error names the file.
+    // added. What was in the file is lost. It is this user's and has no other name, so that nobody
+    // can make hetcoll empty another file. The error names the file.
     static Result<std::unique_ptr<Trace>> open(std::string_view pattern, int rank, const Log &log);
-    ~Trace(); // cuts the file where the last line ends
+    ~Trace();
     Trace(const Trace &) = delete;
     Trace &operator=(const Trace &) = delete;
 
@@ -30,8 +32,7 @@ public:
 
 private:
     Trace(std::string path, int file, const Log &log);
-    [[nodiscard]] Status move_window(); // to where the next line begins
-    void close_window() noexcept;
+    void end(int why, std::size_t part_bytes) noexcept;
 
     std::string path_;
     int file_;
@@ -39,8 +40,7 @@ private:
     double epoch_s_ = 0; // of now_ns() 0
     std::mutex mutex_;   // of all below
     std::size_t written_ = 0;
-    std::size_t window_first_ = 0;
-    char *window_ = nullptr; // null: nothing is written any more
+    bool has_ended_ = false;
 };
 
 } // namespace hetcoll

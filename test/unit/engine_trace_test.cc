@@ -49,6 +49,14 @@ protected:
         return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
     }
 
+    void expect_refused(const char *why) const
+    {
+        const auto trace = Trace::open(path("t"), 0, capture());
+        ASSERT_FALSE(trace.ok());
+        EXPECT_NE(trace.status().message().find(why), std::string::npos)
+            << trace.status().message();
+    }
+
     std::string folder_;
 };
 
@@ -156,12 +164,55 @@ TEST_F(TraceTest, FileThatCannotBeWrittenIsNamed)
                                             " cannot be written (No such file or directory)");
 }
 
-TEST_F(TraceTest, DeviceIsNoFile)
+TEST_F(TraceTest, PipeIsNoFile)
 {
-    ASSERT_EQ(symlink("/dev/null", path("t.0").c_str()), 0);
-    const auto trace = Trace::open(path("t"), 0, capture());
-    ASSERT_FALSE(trace.ok());
-    EXPECT_NE(trace.status().message().find("it is not a file"), std::string::npos);
+    ASSERT_EQ(mkfifo(path("t.0").c_str(), 0600), 0);
+    expect_refused("it is not a file");
+}
+
+// ---- files that somebody has put in the way ----
+
+TEST_F(TraceTest, FileBehindALinkIsLeftAlone)
+{
+    std::ofstream(path("other")) << "precious";
+    ASSERT_EQ(symlink(path("other").c_str(), path("t.0").c_str()), 0);
+    expect_refused("it is a symbolic link");
+    EXPECT_EQ(content(path("other")), "precious");
+}
+
+TEST_F(TraceTest, FileWithASecondNameIsLeftAlone)
+{
+    std::ofstream(path("other")) << "precious";
+    ASSERT_EQ(link(path("other").c_str(), path("t.0").c_str()), 0);
+    expect_refused("it has another name too");
+    EXPECT_EQ(content(path("other")), "precious");
+}
+
+TEST_F(TraceTest, FileOfAnotherUserIsLeftAlone)
+{
+    std::ofstream(path("t.0")) << "precious";
+    if (chown(path("t.0").c_str(), geteuid() + 1, getegid()) != 0) {
+        GTEST_SKIP() << "only root gives files away";
+    }
+    expect_refused("it is another user's file");
+    EXPECT_EQ(content(path("t.0")), "precious");
+}
+
+// As logrotate does with copytruncate.
+TEST_F(TraceTest, FileThatIsCutWhileItIsWrittenGoesOnFromItsBeginning)
+{
+    auto trace = Trace::open(path("t"), 0, capture());
+    ASSERT_TRUE(trace.ok());
+    for (const std::size_t more : {5u, 7u}) {
+        ASSERT_EQ(truncate(path("t.0").c_str(), 0), 0);
+        for (std::size_t i = 0; i < more; ++i) {
+            (*trace)->write(ring_call());
+        }
+        const std::string text = content(path("t.0"));
+        EXPECT_EQ(lines(text), more);
+        EXPECT_EQ(text.find('\0'), std::string::npos);
+    }
+    EXPECT_TRUE(logged.empty());
 }
 
 TEST_F(TraceTest, FileOfAnotherTraceIsLeftAlone)
