@@ -164,6 +164,9 @@ Task<int> allreduce(Call &call)
             co_await until([&late] { return late.stopped(); });
         }
         call.report.record.memory |= all;
+        if (any(all, kErrors) && late.may_have_begun(all)) {
+            co_await call.agree(); // once all have stopped, memory is the application's again
+        }
         if (any(all, kErrors)) {
             co_return call.fail_together(all);
         }

@@ -27,7 +27,7 @@ void Call::rewind() noexcept
     flags = {};
     failure = {};
     ended.reset();
-    buffers.input_copied = copying = kernel_runs = mapped = executor_runs = false;
+    buffers.input_copied = copying = kernel_runs = mapped = executor_runs = closes_later = false;
 }
 
 bool Call::is_small() const noexcept
@@ -97,7 +97,7 @@ bool Call::met() noexcept
     return false;
 }
 
-int Call::result() { return failure.ok() ? HETCOLL_SUCCESS : fail(); }
+int Call::result() { return failure.ok() || closes_later ? HETCOLL_SUCCESS : fail(); }
 
 int Call::fail()
 {

@@ -104,13 +104,18 @@ struct Call {
         return all_met();
     }
 
-    // The result of a way that has done all it can: success, or this rank's own failure.
+    // The result of a way that has done all it can: success, or this rank's own failure, unless
+    // another meeting follows in which all hear of that.
     [[nodiscard]] int result();
     [[nodiscard]] int fail();
     // Some rank has said in a meeting that it failed: so all ranks do.
     [[nodiscard]] int fail_together(Flags all);
-    // The call ends where it waits, without the rest of its way.
-    void end(int code) noexcept { ended = code; }
+    // The call ends where it waits, without the rest of its way, and so do all further ones.
+    void end(int code) noexcept
+    {
+        ended = code;
+        engine.break_off(code);
+    }
     // In a meeting: a message may still arrive in memory of ours.
     void lose_network(int code) noexcept;
     // Others run next: they find the context that they left.
@@ -135,6 +140,7 @@ struct Call {
     bool kernel_runs = false;
     bool mapped = false;        // peers' memory is read or written in this call
     bool executor_runs = false; // a schedule does
+    bool closes_later = false;  // the ranks meet once more after the way that the call goes
     Meeting meeting;
     CallReport report;
 };

@@ -1,7 +1,8 @@
 // coll_hetcoll_fixed_point: the floats of a sum become integers in the receive buffer, an allreduce
 // sums these in place, by whatever way any integers take, and at its end they become floats again.
 // So the result has the same bits whatever the algorithm, and no way need know. Each rank converts
-// its own numbers; whether one of them is out of range all learn in the first meeting.
+// its own numbers; whether one of them is out of range all learn in the first meeting. Converting
+// back can fail too, so the ranks meet once more after that.
 #include "engine/call/ways.h"
 
 #include <algorithm>
@@ -128,6 +129,9 @@ void start_to_fixed(Call &call, const Conversion &numbers, const void *from)
 void start_from_fixed(Call &call, const Conversion &numbers)
 {
     const hetcoll_call &made = *call.made;
+    if (!call.failure.ok()) {
+        return;
+    }
     if (!on_device(call.buffers.recv)) {
         from_fixed(numbers.real, made.recv, made.recv, made.count, numbers.how);
     } else if (numbers.on_gpu) {
@@ -185,7 +189,9 @@ Task<int> fixed_point(Call &call, const hetcoll_call &given)
         call.flags |= kOutOfRange;
     }
 
+    call.closes_later = true;
     const int summed = co_await allreduce(call);
+    call.closes_later = false;
     if (summed == HETCOLL_ERROR_RANGE) {
         say_out_of_range(call, numbers.how);
     }
@@ -194,7 +200,11 @@ Task<int> fixed_point(Call &call, const hetcoll_call &given)
     }
     start_from_fixed(call, numbers);
     co_await call.kernel_done();
-    co_return call.result();
+    if (call.engine.p2p().size == 1 || !any(call.report.record.memory, kDeviceMemory)) {
+        co_return call.result(); // nobody's can fail
+    }
+    const Flags closed = co_await call.agree();
+    co_return any(closed, kFailed) ? call.fail_together(closed) : HETCOLL_SUCCESS;
 }
 
 } // namespace hetcoll

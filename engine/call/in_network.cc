@@ -149,10 +149,11 @@ void note_piece(Call &call, Piece &piece)
     call.process().counters().count(HETCOLL_BYTES_BOUNCE, call.engine.executor().bytes_sent());
     call.report.record.bounced = true;
     call.note(call.engine.executor().take_failure());
-    if (piece.lost && piece.kept == nullptr && call.buffers.overwrites_input()) {
-        call.note(error(Errc::kNoMemory, "an aggregator was lost, and there was no memory to keep "
-                                         "the input of a call in place"));
-    }
+}
+
+bool input_is_gone(const Call &call, const Piece &piece) noexcept
+{
+    return piece.kept == nullptr && call.buffers.overwrites_input();
 }
 
 // Did all ranks get this piece? Else the first that has lost its aggregator will say so.
@@ -161,7 +162,18 @@ void start_closing(Call &call, const Piece &piece)
     const std::uint64_t lost =
         piece.lost ? static_cast<std::uint64_t>(call.engine.p2p().rank) : kNobody;
     call.start_agreement(std::span(&lost, 1), ReduceOp::kMin,
-                         call.to_tell() | flags_if(piece.lost, kNoAggregator));
+                         call.to_tell() | flags_if(piece.lost, kNoAggregator) |
+                             flags_if(input_is_gone(call, piece), kInputGone));
+}
+
+// Nobody can do this piece once more without the input of each rank, so all fail together.
+int fail_without_input(Call &call, const Piece &piece, Flags all)
+{
+    if (input_is_gone(call, piece)) {
+        call.note(error(Errc::kNoMemory, "an aggregator was lost, and there was no memory to keep "
+                                         "the input of a call in place"));
+    }
+    return call.fail_together(all | kFailed);
 }
 
 void abandon_aggregators(Call &call)
@@ -220,6 +232,9 @@ Task<int> in_network(Call &call, Choice choice)
         }
         if (any(all, kFailed)) {
             co_return call.fail_together(all);
+        }
+        if (lost && any(all, kInputGone)) {
+            co_return fail_without_input(call, piece, all);
         }
         if (lost) {
             start_bringing_back(call, piece);

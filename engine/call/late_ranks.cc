@@ -23,6 +23,12 @@ bool LateRanks::begins_early(const Call &call, const Choice &choice) noexcept
            choice.late != kNoRank && choice.late != call.engine.p2p().rank;
 }
 
+bool LateRanks::may_have_begun(Flags all) const noexcept
+{
+    return !call_.is_collective() && choice_.algorithm == Algorithm::kWeighted &&
+           choice_.late != kNoRank && !any(all, kUnknownOp);
+}
+
 bool LateRanks::met()
 {
     if (call_.met()) {

@@ -34,6 +34,9 @@ public:
     // begun is stopped: co_await until stopped().
     [[nodiscard]] bool stop(Flags all) noexcept;
     [[nodiscard]] bool stopped();
+    // Whether some rank may have begun, by what all ranks know: then a call that ends here has to
+    // wait for all of them, whose kernels may still read this rank's memory.
+    [[nodiscard]] bool may_have_begun(Flags all) const noexcept;
     // Whether the executor runs already; then it goes on with all channels.
     [[nodiscard]] bool go_on() noexcept;
 

@@ -33,6 +33,15 @@ void Operation::begin()
 
 bool Operation::step()
 {
+    if (!begun_ && call_.engine.broken() != 0) {
+        call_.report.begin(given_);
+        log(call_.process().log(), 1,
+            "hetcoll: %s fails at once, because a call of this communicator has ended on this rank "
+            "alone: free the communicator",
+            mpi_name());
+        finish(call_.engine.broken());
+        return true;
+    }
     if (!begun_) {
         begin();
     }

@@ -127,7 +127,7 @@ void Engine::say_what_differs()
 std::optional<int> Engine::try_host(const hetcoll_call &call) noexcept
 {
     if (call.kind < 0 || call.user_op != 0 || call.span > agreed_.small_limit || p2p_.size == 1 ||
-        !ready_ || uses_fixed_point(call) || should_find_peers() ||
+        !ready_ || broken_ != 0 || uses_fixed_point(call) || should_find_peers() ||
         (chooser_.keeps_order(call) && !chooser_.meets_in_order())) {
         return std::nullopt;
     }
@@ -157,6 +157,7 @@ std::optional<int> Engine::try_host(const hetcoll_call &call) noexcept
     if (progress == Progress::kFailed) {
         process_.counters().count(HETCOLL_CALLS_FAILED);
         abandon_messages();
+        break_off(meeting_.code());
         return meeting_.code();
     }
     if (any(meeting_.flags(), kFailed)) {

@@ -83,6 +83,10 @@ public:
     [[nodiscard]] Messages &messages() noexcept { return *messages_; }
     // After a network failure: a message may still arrive in them, so they are left to it.
     void abandon_messages() noexcept;
+    // A call has ended on this rank alone: nobody knows at which meeting the others are, so this
+    // rank comes to none any more. Further calls return this code at once.
+    void break_off(int code) noexcept { broken_ = code; }
+    [[nodiscard]] int broken() const noexcept { return broken_; } // 0: it is not
     // Lets the GPU copy to and from the control page at full speed. The device's context is
     // current.
     void pin_page(Device &device);
@@ -104,6 +108,7 @@ private:
     Executor executor_;
     bool ready_ = false;
     bool small_device_call_ = false;
+    int broken_ = 0;
     Meeting meeting_; // of try_host()
     std::unique_ptr<Messages> messages_ = std::make_unique<Messages>();
     unsigned long long pinned_in_ = 0; // Context::id()

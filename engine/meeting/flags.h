@@ -17,6 +17,7 @@ inline constexpr Flags kNewDevice{1u << 13}; // peers know another device of it
 inline constexpr Flags kNewBuffers{1u << 5}; // some peer may have to map them first
 inline constexpr Flags kUnknownOp{1u << 6};  // hetcoll does not know the user-defined op
 inline constexpr Flags kOutOfRange{1u << 7}; // an element has no fixed point
+inline constexpr Flags kInputGone{1u << 14}; // its result has overwritten its only input
 
 // About what a communicator's first calls find out.
 inline constexpr Flags kNoPage{1u << 8};        // could not make the node's control page, or attach

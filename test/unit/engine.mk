@@ -1,6 +1,7 @@
 unit_sources_engine = \
 	test/unit/engine_aggregation_test.cc \
 	test/unit/engine_aggregator_messages_test.cc \
+	test/unit/engine_call_broken_test.cc \
 	test/unit/engine_call_closing_test.cc \
 	test/unit/engine_call_collective_test.cc \
 	test/unit/engine_call_fixed_point_test.cc \

@@ -168,13 +168,14 @@ TEST_F(CollectiveCallTest, ARankThatCannotFindItsBuffersSaysSo)
 
 TEST_F(CollectiveCallTest, ALostMessageEndsTheCallAtOnce)
 {
-    find_peers();
     const ScriptedPeer::Answer lost(kNetworkCode);
     const std::vector<Message> halves = halves_of(theirs(kMany));
     const std::vector<std::vector<ScriptedPeer::Answer>> scripts = {
         {lost}, {says(kDeviceMemory), lost}, {says(kDeviceMemory), halves[0], halves[1], lost}};
     const std::size_t said[] = {1, 1, 2};
     for (std::size_t i = 0; i < scripts.size(); ++i) {
+        make_engine();
+        find_peers();
         Numbers<int> vector(Where::kDevice, mine(kMany));
         peer_.answer(scripts[i]);
         EXPECT_EQ(run(collective(HETCOLL_BCAST, vector, vector, 1)), kNetworkCode);

@@ -38,6 +38,11 @@ protected:
         }
         return sum;
     }
+    // What rank 1 says in a small one; with device memory somewhere the ranks meet once more.
+    static std::vector<ScriptedPeer::Answer> small_call(Flags flags)
+    {
+        return {sum_of(their_integers(kFew), flags), says(flags)};
+    }
     hetcoll_call float_call(Numbers<float> &send, Numbers<float> &recv, std::size_t count)
     {
         return call(send, recv, count, HETCOLL_FLOAT32);
@@ -50,9 +55,11 @@ TEST_F(FixedPointCallTest, FloatsAreSummedAsIntegers)
                                              {Where::kDevice, kDeviceMemory}};
     for (const auto &[where, flags] : kinds) {
         Numbers<float> send(where, my_floats(kFew)), recv(where, floats(kFew, 0));
-        peer_.answer({sum_of(their_integers(kFew), flags)});
+        peer_.answer(small_call(flags));
         EXPECT_EQ(run(float_call(send, recv, kFew)), HETCOLL_SUCCESS);
-        EXPECT_EQ(peer_.said(), (Said{sum_of(my_integers(kFew), flags)}));
+        EXPECT_EQ(peer_.said(), where == Where::kHost
+                                    ? (Said{sum_of(my_integers(kFew), flags)})
+                                    : (Said{sum_of(my_integers(kFew), flags), says(flags)}));
         EXPECT_EQ(recv.read(), sum_of_floats(kFew));
         EXPECT_EQ(send.read(), my_floats(kFew));
     }
@@ -62,7 +69,7 @@ TEST_F(FixedPointCallTest, InPlaceTheFloatsReplaceTheFloats)
 {
     for (const Where where : {Where::kHost, Where::kDevice}) {
         Numbers<float> vector(where, my_floats(kFew));
-        peer_.answer({sum_of(their_integers(kFew), kDeviceMemory)});
+        peer_.answer(small_call(kDeviceMemory));
         EXPECT_EQ(run(float_call(vector, vector, kFew)), HETCOLL_SUCCESS);
         EXPECT_EQ(vector.read(), sum_of_floats(kFew));
     }
@@ -71,9 +78,9 @@ TEST_F(FixedPointCallTest, InPlaceTheFloatsReplaceTheFloats)
 TEST_F(FixedPointCallTest, AnInputInOtherMemoryThanTheResultIsConvertedThere)
 {
     Numbers<float> host(Where::kHost, my_floats(kFew)), device(Where::kDevice, floats(kFew, 0));
-    peer_.answer({sum_of(their_integers(kFew), kDeviceMemory)});
+    peer_.answer(small_call(kDeviceMemory));
     EXPECT_EQ(run(float_call(host, device, kFew)), HETCOLL_SUCCESS);
-    EXPECT_EQ(peer_.said(), (Said{sum_of(my_integers(kFew), kDeviceMemory)}));
+    EXPECT_EQ(peer_.said(), (Said{sum_of(my_integers(kFew), kDeviceMemory), says(kDeviceMemory)}));
     EXPECT_EQ(device.read(), sum_of_floats(kFew));
 }
 
@@ -94,10 +101,64 @@ TEST_F(FixedPointCallTest, OnDevicesTheIntegersGoTheWayOfIntegers)
     find_peers();
     Numbers<float> vector(Where::kDevice, my_floats(kMany));
     const Message said = says(kDeviceMemory);
-    peer_.answer({said, data_of(their_integers(kMany)), said});
+    peer_.answer({said, data_of(their_integers(kMany)), said, said});
     EXPECT_EQ(run(float_call(vector, vector, kMany)), HETCOLL_SUCCESS);
-    EXPECT_EQ(peer_.said(), (Said{said, data_of(my_integers(kMany)), said}));
+    EXPECT_EQ(peer_.said(), (Said{said, data_of(my_integers(kMany)), said, said}));
     EXPECT_EQ(vector.read(), sum_of_floats(kMany));
+}
+
+// ---- converting back ----
+
+TEST_F(FixedPointCallTest, ARankThatCannotConvertBackSaysSoInTheLastMeeting)
+{
+    Numbers<float> vector(Where::kDevice, my_floats(kFew));
+    peer_.answer(small_call(kDeviceMemory));
+    {
+        const Faults faults("cuLaunchKernel:2:999");
+        EXPECT_EQ(run(float_call(vector, vector, kFew)), HETCOLL_ERROR_DEVICE);
+    }
+    EXPECT_EQ(peer_.said(),
+              (Said{sum_of(my_integers(kFew), kDeviceMemory), says(kDeviceMemory | kFailed)}));
+}
+
+TEST_F(FixedPointCallTest, ARankThatCannotCopyTheSumSaysSoInTheLastMeeting)
+{
+    Numbers<float> vector(Where::kDevice, my_floats(kFew));
+    peer_.answer(small_call(kDeviceMemory));
+    {
+        const Faults faults("cuMemcpyAsync:2:999,cuMemcpy:1:999");
+        EXPECT_EQ(run(float_call(vector, vector, kFew)), HETCOLL_ERROR_DEVICE);
+    }
+    EXPECT_EQ(peer_.said(),
+              (Said{sum_of(my_integers(kFew), kDeviceMemory), says(kDeviceMemory | kFailed)}));
+}
+
+TEST_F(FixedPointCallTest, APeerThatCannotConvertBackFailsThisRankAndPeersAreFoundAnew)
+{
+    find_peers();
+    Numbers<float> vector(Where::kDevice, my_floats(kFew));
+    peer_.answer({sum_of(their_integers(kFew), kDeviceMemory), says(kDeviceMemory | kFailed)});
+    EXPECT_EQ(run(float_call(vector, vector, kFew)), HETCOLL_ERROR_DEVICE);
+    EXPECT_TRUE(peer_.is_over());
+    EXPECT_FALSE(engine_->peers().known());
+}
+
+TEST_F(FixedPointCallTest, APersistentCallThatCouldNotConvertBackStartsAgain)
+{
+    Numbers<float> vector(Where::kDevice, my_floats(kFew));
+    const hetcoll_call made = float_call(vector, vector, kFew);
+    Operation operation(*engine_, made, Start::kPersistent);
+    peer_.answer(small_call(kDeviceMemory));
+    {
+        const Faults faults("cuLaunchKernel:2:999");
+        EXPECT_EQ(finish(operation), HETCOLL_ERROR_DEVICE);
+    }
+    operation.rewind();
+    upload(reinterpret_cast<CUdeviceptr>(vector.data()), my_floats(kFew));
+    peer_.answer(small_call(kDeviceMemory));
+    EXPECT_EQ(finish(operation), HETCOLL_SUCCESS);
+    EXPECT_TRUE(peer_.is_over());
+    EXPECT_EQ(vector.read(), sum_of_floats(kFew));
 }
 
 TEST_F(FixedPointCallTest, AnElementOutOfRangeIsSaidInTheFirstMeetingAndFailsAll)

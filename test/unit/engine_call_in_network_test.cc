@@ -458,6 +458,23 @@ TEST_F(InNetworkCallTest, ALostClosingEndsTheCallAtOnce)
 
 // ---- no memory to keep an input ----
 
+TEST_P(LostAggregatorTest, WhereAnotherRanksInputIsGoneAllFailWithoutTheRest)
+{
+    peer_.answer({says(kDeviceMemory), loses(1, kInputGone)});
+    aggregator_.messages.answer({data_of(sums(kMany))});
+    sum(in_place(), HETCOLL_ERROR_DEVICE);
+    EXPECT_EQ(peer_.said().size(), 2u);
+    EXPECT_FALSE(engine_->aggregation().joined());
+}
+
+TEST_P(LostAggregatorTest, AnInputThatIsGoneChangesNothingWhereNoneIsLost)
+{
+    peer_.answer({says(kDeviceMemory), closes(kNobody, kDeviceMemory | kInputGone)});
+    aggregator_.messages.answer({data_of(sums(kMany))});
+    EXPECT_EQ(sum(in_place()), sums(kMany));
+    EXPECT_TRUE(engine_->aggregation().joined());
+}
+
 class NoMemoryTest : public InNetworkTest {
 protected:
     // The first call in place takes the memory, so there is none before.
@@ -484,14 +501,23 @@ TEST_F(NoMemoryTest, ACallInPlaceGoesOnWithout)
 {
     EXPECT_EQ(first_call(true, data_of(sums(kMany)), {number(kNobody, kDeviceMemory)}),
               HETCOLL_SUCCESS);
-    EXPECT_EQ(closing(), number(kNobody, kDeviceMemory));
+    EXPECT_EQ(closing(), number(kNobody, kDeviceMemory | kInputGone));
+}
+
+// This rank's input is a sum by now. As its input that would make a wrong one on all ranks.
+TEST_F(NoMemoryTest, ACallInPlaceFailsOnAllRanksIfAnotherRankLosesItsAggregator)
+{
+    EXPECT_EQ(first_call(true, data_of(sums(kMany)), {number(1, kDeviceMemory | kNoAggregator)}),
+              HETCOLL_ERROR_NO_MEMORY);
+    EXPECT_EQ(peer_.said().size(), 6u);
+    EXPECT_EQ(closing(), number(kNobody, kDeviceMemory | kInputGone));
 }
 
 TEST_F(NoMemoryTest, ACallInPlaceThatLosesItsAggregatorFailsOnAllRanks)
 {
     EXPECT_EQ(first_call(true, Answer(kAggregatorFailed), {number(kNobody, kDeviceMemory)}),
               HETCOLL_ERROR_NO_MEMORY);
-    EXPECT_EQ(closing(), number(0, kDeviceMemory | kNoAggregator | kFailed));
+    EXPECT_EQ(closing(), number(0, kDeviceMemory | kNoAggregator | kInputGone));
 }
 
 TEST_F(NoMemoryTest, ACallWithTwoBuffersNeedsNone)

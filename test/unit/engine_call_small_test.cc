@@ -136,6 +136,7 @@ TEST_F(SmallCallTest, ALostMeetingEndsTheCallWithTheNetworksCode)
         EXPECT_EQ(peer_.said().size(), 1u);
         EXPECT_NE(&engine_->messages(), before); // a message may still arrive there
         EXPECT_EQ(vector.read(), mine(kFew));
+        make_engine();
     }
 }
 

@@ -152,6 +152,7 @@ TEST_F(StagedCallTest, ALostAgreementEndsTheCallAndGivesItsMemoryBack)
     const auto both = counter(HETCOLL_ALLOCATIONS);
     EXPECT_EQ(both, bounce + 1);
 
+    make_engine();
     peer_.answer({says(kDeviceMemory)});
     EXPECT_EQ(run(staged_call(vector, vector)), HETCOLL_SUCCESS);
     EXPECT_EQ(counter(HETCOLL_ALLOCATIONS), both + bounce);

@@ -264,12 +264,34 @@ TEST_F(DeviceCallTest, ALostMessageEndsTheCallAtOnce)
         peer_.answer(script);
         EXPECT_EQ(run(call(vector, vector, kMany)), kNetworkCode);
         EXPECT_LE(peer_.said().size(), script.size()); // the vector may not have been read yet
+        make_engine();
+        find_peers();
     }
-    Numbers<int> vector(Where::kDevice, mine(kMany)); // nothing of them is left
+}
+
+// At which meeting is the peer? So nothing is said to it any more.
+TEST_F(DeviceCallTest, AfterALostMessageFurtherCallsFailWithoutAWordToOthers)
+{
+    Numbers<int> vector(Where::kDevice, mine(kMany)), host(Where::kHost, mine(kMany));
+    peer_.answer({ScriptedPeer::Answer(kNetworkCode)});
+    ASSERT_EQ(run(call(vector, vector, kMany)), kNetworkCode);
     answer(kDeviceMemory, kDeviceMemory);
-    EXPECT_EQ(run(call(vector, vector, kMany)), HETCOLL_SUCCESS);
-    EXPECT_EQ(peer_.said(), whole_call());
-    EXPECT_EQ(vector.read(), sums(kMany));
+    for (const std::size_t count : {kFew, kMany}) {
+        EXPECT_EQ(run(call(vector, vector, count)), kNetworkCode);
+        EXPECT_EQ(run(call(host, host, count)), kNetworkCode);
+        hetcoll_call broadcast = call(vector, vector, count);
+        broadcast.collective = HETCOLL_BCAST;
+        EXPECT_EQ(run(broadcast), kNetworkCode);
+        const hetcoll_call again = call(vector, vector, count);
+        Operation persistent(*engine_, again, Start::kPersistent);
+        for (int start = 0; start < 2; ++start) {
+            EXPECT_EQ(finish(persistent), kNetworkCode);
+            persistent.rewind();
+        }
+    }
+    EXPECT_TRUE(peer_.said().empty());
+    EXPECT_EQ(vector.read(), mine(kMany));
+    EXPECT_EQ(host.read(), mine(kMany));
 }
 
 TEST_F(LargeCallTest, RecordsThatAreLostEndTheCallAtOnce)

@@ -54,6 +54,7 @@ public:
     {
         return ranks_[rank].process->counters().counter(which);
     }
+    [[nodiscard]] MemoryNetwork &network() { return network_; }
     // What the previous module was given on that rank, and what it answers.
     [[nodiscard]] PreviousModule &previous(int rank) { return ranks_[rank].previous; }
 
@@ -213,7 +214,7 @@ private:
     // A step begins two meetings at most, so what was said in both is still there.
     static void listen(Rank &rank)
     {
-        if (!rank.engine->group().uses_pages()) {
+        if (!rank.engine->group().page().exists()) {
             return;
         }
         const ControlPage::Slot &slot = rank.engine->group().own_slot();

@@ -11,9 +11,9 @@ namespace {
 static_assert(sizeof(Flags) == 2);
 static_assert(!std::is_convertible_v<int, Flags> && !std::is_convertible_v<Flags, int>);
 
-constexpr Flags kAll[] = {kDeviceMemory, kHostMemory,   kMustStage,  kFailed,   kNoMapping,
-                          kNewBuffers,   kUnknownOp,    kOutOfRange, kNoPage,   kNoRecord,
-                          kUnreachable,  kNoAggregator, kNeverMap,   kNewDevice};
+constexpr Flags kAll[] = {kDeviceMemory, kHostMemory,  kMustStage,    kFailed,    kNoMapping,
+                          kNewBuffers,   kUnknownOp,   kOutOfRange,   kInputGone, kNoPage,
+                          kNoRecord,     kUnreachable, kNoAggregator, kNeverMap,  kNewDevice};
 
 TEST(FlagsTest, EveryFlagIsABitOfItsOwn)
 {

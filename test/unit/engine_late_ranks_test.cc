@@ -173,7 +173,9 @@ TEST_P(OtherSaysTest, NobodyBeginsWhileOneOfTheOthersSaysAnythingElse)
     ASSERT_TRUE(ranks_.step_to_meeting(kOthers));
     EXPECT_EQ(ranks_.said(1), Said{GetParam()});
     EXPECT_EQ(early(0), 0u);
-    ranks_.script(kLate, {kFailed});
+    ranks_.script(kLate, {kFailed, {}});
+    ASSERT_TRUE(ranks_.step_until({0, 1, kLate}, [this] { return ranks_.is_over(1); }));
+    ranks_.script(1, {{}});
     ASSERT_TRUE(ranks_.run());
     EXPECT_EQ(ranks_.result(0), HETCOLL_ERROR_DEVICE);
 }
@@ -221,15 +223,31 @@ TEST_F(LateRanksTest, ALateRankWithANewBufferHasItMappedAndTheSumGoesOn)
 TEST_F(LateRanksTest, AnErrorOfTheLateRankStopsWhatWasBegunAndIsTheResult)
 {
     begin_without_the_late_one();
-    end_with({kDeviceMemory | kOutOfRange}, HETCOLL_ERROR_RANGE);
+    end_with({kDeviceMemory | kOutOfRange, kDeviceMemory | kOutOfRange}, HETCOLL_ERROR_RANGE);
     expect_inputs();
-    EXPECT_EQ(ranks_.said(0), Said{kDeviceMemory});
+    EXPECT_EQ(ranks_.said(0), Said(2, kDeviceMemory));
+}
+
+// Its peers' kernels read its buffers, and after an error the application may free them.
+TEST_F(LateRanksTest, AfterAnErrorNobodyReturnsBeforeAllHaveStopped)
+{
+    begin_without_the_late_one();
+    ranks_.script(kLate, {kDeviceMemory | kOutOfRange, kDeviceMemory | kOutOfRange});
+    for (int turn = 0; turn < 500; ++turn) {
+        ranks_.step({0, kLate}); // rank 1 does not know yet, and may read
+    }
+    EXPECT_FALSE(ranks_.is_over(0));
+    EXPECT_FALSE(ranks_.is_over(kLate));
+    ASSERT_TRUE(ranks_.run());
+    for (const int rank : kOthers) {
+        EXPECT_EQ(ranks_.result(rank), HETCOLL_ERROR_RANGE);
+    }
 }
 
 TEST_F(LateRanksTest, AFailureOfTheLateRankStopsWhatWasBegunAndPeersAreFoundAnew)
 {
     begin_without_the_late_one();
-    end_with({kFailed}, HETCOLL_ERROR_DEVICE);
+    end_with({kFailed, kFailed}, HETCOLL_ERROR_DEVICE);
     expect_inputs();
     EXPECT_FALSE(ranks_.engine(0).peers().known());
 }
@@ -270,8 +288,10 @@ TEST_F(LateRanksTest, WhatRunsOnTheGpuIsWaitedForBeforeTheCallGoesAnotherWay)
     for (int turn = 0; turn < 10; ++turn) {
         ranks_.step(kOthers);
     }
-    ranks_.script(kLate, {kDeviceMemory | kOutOfRange});
-    ASSERT_TRUE(ranks_.step_until({0, 1, kLate}, [this] { return ranks_.is_over(kLate); }));
+    ranks_.script(kLate, {kDeviceMemory | kOutOfRange, kDeviceMemory | kOutOfRange});
+    for (int turn = 0; turn < 10; ++turn) {
+        ranks_.step({kLate});
+    }
     for (int turn = 0; turn < 200; ++turn) {
         ranks_.step(kOthers);
     }

@@ -78,27 +78,32 @@ hetcoll_settings CallTest::usual_settings()
 }
 
 CallTest::CallTest(const hetcoll_settings &settings, int ranks)
-    : process_(std::move(*Process::create(settings)))
+    : process_(std::move(*Process::create(settings))), ranks_(ranks)
+{
+}
+
+void CallTest::make_engine()
 {
     std::array<hetcoll_facts, 2> facts = {process_->facts(), process_->facts()};
     ++facts[1].identity.host;
     ++facts[1].identity.machine;
     hetcoll_p2p table = peer_.table();
-    table.size = ranks;
+    table.size = ranks_;
     engine_ = std::make_unique<Engine>(*process_, table, facts[0],
-                                       std::span(facts).first(static_cast<std::size_t>(ranks)));
-}
-
-void CallTest::SetUp()
-{
-    HETCOLL_REQUIRE(cuda().driver->cuCtxSetCurrent(cuda().context));
-    if (engine_->p2p().size > 1) {
+                                       std::span(facts).first(static_cast<std::size_t>(ranks_)));
+    if (ranks_ > 1) {
         const Message nothing(2 * sizeof(std::uint64_t) +
                               Exchange::kFlagBytes); // set otherwise than by rank 0
         peer_.answer({nothing});
         ASSERT_EQ(engine_->make_ready(HETCOLL_TAGS), Progress::kDone);
         peer_.answer({});
     }
+}
+
+void CallTest::SetUp()
+{
+    HETCOLL_REQUIRE(cuda().driver->cuCtxSetCurrent(cuda().context));
+    make_engine();
 }
 
 std::vector<int> CallTest::line(std::size_t count, int slope, int first)

@@ -158,6 +158,8 @@ protected:
     static hetcoll_settings usual_settings();
     explicit CallTest(const hetcoll_settings &settings = usual_settings(), int ranks = 2);
     void SetUp() override;
+    // A communicator that has made no calls yet.
+    void make_engine();
 
     // Of rank 0 and of rank 1, and what they add up to: i + 1, 10 i and 11 i + 1.
     static std::vector<int> mine(std::size_t count) { return line(count, 1, 1); }
@@ -207,6 +209,7 @@ protected:
     std::unique_ptr<Engine> engine_;
 
 private:
+    int ranks_;
     static int reduce_by_previous(void *context, const void *send, void *recv);
 };
 
