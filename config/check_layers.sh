@@ -62,7 +62,7 @@ layer transport base device cuda_kernels topology
 layer aggregator base cuda_kernels
 core="base schedule topology tuning cuda_kernels device pointer_cache topology_probe transport aggregator"
 layer engine/types base
-layer engine/meeting $core
+layer engine/meeting $core engine/types
 layer engine/process $core engine/types engine/meeting
 layer engine/communicator $core engine/types engine/meeting engine/process
 layer engine/call $core engine/types engine/meeting engine/process engine/communicator

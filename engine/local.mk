@@ -1,7 +1,7 @@
 # From the ground up: a room includes those above it in this list only (config/check_layers.sh).
 hetcoll_sources += \
 	engine/types/call.h engine/types/counters.h engine/types/facts.c engine/types/facts.h engine/types/settings.h \
-	engine/meeting/control_page.h engine/meeting/exchange.cc engine/meeting/exchange.h engine/meeting/flag_set.h engine/meeting/flags.h \
+	engine/meeting/call_signature.cc engine/meeting/call_signature.h engine/meeting/control_page.h engine/meeting/exchange.cc engine/meeting/exchange.h engine/meeting/flag_set.h engine/meeting/flags.h \
 	engine/meeting/meeting.cc engine/meeting/meeting.h engine/meeting/node_group.cc \
 	engine/meeting/node_group.h engine/meeting/subgroup.cc engine/meeting/subgroup.h \
 	engine/process/aggregator_list.cc engine/process/aggregator_list.h engine/process/call_record.h \

@@ -6,7 +6,9 @@ namespace hetcoll {
 
 namespace {
 
-constexpr std::size_t kFlagBytes = 256; // two flags, and what keeps them apart from the rest
+// Two flags, and what keeps them apart from the rest; the end is free for a message in the staging
+// memory to begin there.
+constexpr std::size_t kFlagBytes = 256;
 // A kernel that fails never sets its flag, so the stream is asked too, now and then.
 constexpr unsigned kPollsPerQuery = 256;
 

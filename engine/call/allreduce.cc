@@ -17,9 +17,13 @@ bool has_joined(Call &call)
     switch (aggregators.step()) {
     case Progress::kPending: return false;
     case Progress::kFailed: call.lose_network(aggregators.code()); return false;
-    case Progress::kDone: return true;
+    case Progress::kDone: break;
     }
-    return false;
+    if (any(aggregators.heard(), kCallsDiffer)) {
+        call.end(call.engine.fail_differing(aggregators.meeting()));
+        return false;
+    }
+    return true;
 }
 
 // What a rank that does not know a user-defined op does in its first meeting, all ranks do.

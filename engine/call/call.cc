@@ -111,6 +111,9 @@ int Call::fail()
 
 int Call::fail_together(Flags all)
 {
+    if (any(all, kCallsDiffer)) {
+        return engine.fail_differing(meeting);
+    }
     if (!any(all, kFailed)) {
         return HETCOLL_ERROR_RANGE;
     }

@@ -16,8 +16,9 @@
 
 namespace hetcoll {
 
-// Some rank's driver failed, or has a number that has no fixed point: so all ranks fail.
-inline constexpr Flags kErrors = kFailed | kOutOfRange;
+// Some rank's driver failed, or has a number that has no fixed point, or ranks call differently: so
+// all ranks fail.
+inline constexpr Flags kErrors = kFailed | kOutOfRange | kCallsDiffer;
 
 [[nodiscard]] inline bool on_device(const PointerInfo &info) noexcept
 {

@@ -23,10 +23,11 @@ bool LateRanks::begins_early(const Call &call, const Choice &choice) noexcept
            choice.late != kNoRank && choice.late != call.engine.p2p().rank;
 }
 
+// Ranks that call differently may have chosen differently: nobody waits then.
 bool LateRanks::may_have_begun(Flags all) const noexcept
 {
     return !call_.is_collective() && choice_.algorithm == Algorithm::kWeighted &&
-           choice_.late != kNoRank && !any(all, kUnknownOp);
+           choice_.late != kNoRank && !any(all, kUnknownOp | kCallsDiffer);
 }
 
 bool LateRanks::met()

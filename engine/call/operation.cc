@@ -19,6 +19,7 @@ Operation::~Operation()
 void Operation::begin()
 {
     begun_ = true;
+    call_.engine.group().begin_call(signature_of(given_));
     call_.report.begin(given_);
     if (call_.engine.uses_fixed_point(given_)) {
         way_ = fixed_point(call_, given_);

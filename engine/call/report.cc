@@ -2,30 +2,6 @@
 
 namespace hetcoll {
 
-const char *collective_name(int collective) noexcept
-{
-    switch (static_cast<hetcoll_collective>(collective)) {
-    case HETCOLL_ALLREDUCE: return "allreduce";
-    case HETCOLL_BCAST: return "bcast";
-    case HETCOLL_REDUCE: return "reduce";
-    case HETCOLL_ALLGATHER: return "allgather";
-    case HETCOLL_REDUCE_SCATTER: return "reduce_scatter";
-    }
-    return "collective";
-}
-
-const char *mpi_name(int collective) noexcept
-{
-    switch (static_cast<hetcoll_collective>(collective)) {
-    case HETCOLL_ALLREDUCE: return "MPI_Allreduce";
-    case HETCOLL_BCAST: return "MPI_Bcast";
-    case HETCOLL_REDUCE: return "MPI_Reduce";
-    case HETCOLL_ALLGATHER: return "MPI_Allgather";
-    case HETCOLL_REDUCE_SCATTER: return "MPI_Reduce_scatter";
-    }
-    return "a collective";
-}
-
 void CallReport::begin(const hetcoll_call &call) noexcept
 {
     const hetcoll_p2p &p2p = engine_.p2p();

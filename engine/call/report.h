@@ -2,15 +2,13 @@
 #pragma once
 
 #include "engine/communicator/engine.h"
+#include "engine/meeting/call_signature.h"
 #include "engine/process/call_record.h"
 #include "engine/types/call.h"
 
 #include <cstdint>
 
 namespace hetcoll {
-
-[[nodiscard]] const char *collective_name(int collective) noexcept; // "allreduce"
-[[nodiscard]] const char *mpi_name(int collective) noexcept;        // "MPI_Allreduce"
 
 class CallReport {
 public:

@@ -173,7 +173,7 @@ Task<int> staged(Call &call, Flags all)
     const HostCopies copies = start_reading(call);
     co_await call.copied();
     const Flags read = co_await call.agree();
-    if (any(read, kFailed)) {
+    if (any(read, kErrors)) {
         co_return call.fail_together(read);
     }
     if (own_schedule) {

@@ -113,6 +113,9 @@ Progress Aggregation::step()
     if (const Progress progress = meeting_.step(); progress != Progress::kDone) {
         return progress;
     }
+    if (any(meeting_.flags(), kCallsDiffer)) {
+        return Progress::kDone; // in the first one, so it is untried
+    }
     std::uint64_t answer = 0;
     meeting_.sum(std::span(&answer, 1));
     const bool failed = any(meeting_.flags(), kNoAggregator);

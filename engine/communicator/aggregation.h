@@ -47,6 +47,9 @@ public:
     // step() until it returns something else than kPending. `messages` live as long.
     void start(Messages &messages, int tag);
     [[nodiscard]] Progress step();
+    // What the ranks said last. kCallsDiffer: they do not all join, and this one may do so later.
+    [[nodiscard]] const Meeting &meeting() const noexcept { return meeting_; }
+    [[nodiscard]] Flags heard() const noexcept { return meeting_.flags(); }
     [[nodiscard]] int code() const noexcept { return meeting_.code(); } // requires kFailed
 
     // Requires joined(), as all below. Most bytes in one message, and of a vector whose input can

@@ -5,6 +5,7 @@
 #include "tuning/model.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <new>
 
@@ -47,6 +48,9 @@ Engine::Engine(Process &process, const hetcoll_p2p &p2p, const hetcoll_facts &ag
 {
     process_.counters().add_small_calls(host_calls_);
     executor_.limit_slots(agreed.slot_bytes);
+    if (agreed.check == 0) {
+        group_.compare_calls();
+    }
     say_split_machine(facts);
 }
 
@@ -142,6 +146,7 @@ std::optional<int> Engine::try_host(const hetcoll_call &call) noexcept
     }
     const std::uint64_t start_ns = process_.counters().times_small() ? now_ns() : 0;
     host_calls_.store(host_calls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    group_.begin_call(signature_of(call));
     std::byte *const mine = Meeting::payload(group_, messages_->mine);
     std::memcpy(mine, call.send, call.span);
     meeting_.start(group_, *messages_, mine, call.tag, call.span, call.count,
@@ -159,6 +164,10 @@ std::optional<int> Engine::try_host(const hetcoll_call &call) noexcept
         abandon_messages();
         break_off(meeting_.code());
         return meeting_.code();
+    }
+    if (any(meeting_.flags(), kCallsDiffer)) {
+        process_.counters().count(HETCOLL_CALLS_FAILED);
+        return fail_differing(meeting_);
     }
     if (any(meeting_.flags(), kFailed)) {
         forget_peers();
@@ -187,6 +196,24 @@ void Engine::observe_host(const hetcoll_call &call, std::uint64_t start_ns) noex
     record.ns = now_ns() - start_ns;
     record.failed = any(meeting_.flags(), kFailed);
     process_.counters().observe(record);
+}
+
+int Engine::fail_differing(const Meeting &meeting) const noexcept
+{
+    if (const auto calls = meeting.different_calls()) {
+        char more[48] = "";
+        if (calls->more > 0) {
+            std::snprintf(more, sizeof more, " (%d more rank%s of the node differ%s)", calls->more,
+                          calls->more == 1 ? "" : "s", calls->more == 1 ? "s" : "");
+        }
+        log(process_.log(), 0,
+            "hetcoll: the ranks of communicator %u do not call the same: rank %d calls %s, rank %d "
+            "calls %s%s, in call number %u: %s on all ranks, nothing is reduced",
+            p2p_.comm_id, calls->one.rank, describe(calls->one.call).text, calls->other.rank,
+            describe(calls->other.call).text, more, calls->one.number,
+            mpi_error_name(meeting.differences()));
+    }
+    return error_of(meeting.differences());
 }
 
 void Engine::abandon_messages() noexcept

@@ -69,6 +69,10 @@ public:
         return small_device_call_ && !peers_.known() && group_.uses_pages();
     }
 
+    // The ranks call differently, as that meeting has found. Says so if this rank is to, and
+    // returns the error.
+    [[nodiscard]] int fail_differing(const Meeting &meeting) const noexcept;
+
     // After a driver error that all ranks have been told of.
     void forget_peers() noexcept;
     // A rank works on another device than its peers know, as all have been told.

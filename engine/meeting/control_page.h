@@ -6,6 +6,7 @@
 // meeting is for, and when a slot may be written again.
 #pragma once
 
+#include "engine/meeting/call_signature.h"
 #include "engine/meeting/flag_set.h"
 #include "transport/exporter.h"
 #include "transport/reach_probe.h"
@@ -30,10 +31,15 @@ public:
         // The last meeting that the rank has come to, and what it said there, by parity.
         alignas(64) std::atomic<std::uint32_t> arrived;
         Flags said[2];
+        // In which call, likewise: what it is, and how many the communicator had before and with
+        // it.
+        CallSignature call[2];
+        std::uint32_t call_number[2];
         // In the slot of the node's first rank: the last meeting that has ended on all nodes, and
         // its result.
         alignas(64) std::atomic<std::uint32_t> released;
         Flags result[2];
+        Differences differences[2];
         // For trying whether peers can read this rank's GPU, and which ranks of the node it can
         // read.
         alignas(64) ReachOffer offer;

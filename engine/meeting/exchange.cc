@@ -9,10 +9,12 @@
 namespace hetcoll {
 
 void Exchange::start(const hetcoll_p2p &p2p, int tag, std::byte *mine, std::byte *theirs,
-                     std::size_t payload_bytes, std::size_t count, HostReduce reduce,
-                     Flags flags) noexcept
+                     std::size_t payload_bytes, std::size_t count, HostReduce reduce, Flags flags,
+                     const Compare &compare) noexcept
 {
     p2p_ = p2p;
+    compare_ = compare;
+    other_ = {};
     tag_ = tag;
     mine_ = mine;
     theirs_ = theirs;
@@ -60,7 +62,8 @@ Progress Exchange::step() noexcept
         if (combines_) {
             combine();
         } else if (part_ == Part::kUnfold && group_rank_ < 0) {
-            flags_ = flags_of(mine_); // the result arrived in place
+            flags_ = {};
+            read_flags(mine_); // the result arrived in place
         }
         if (part_ == Part::kUnfold) {
             part_ = Part::kDone;
@@ -99,30 +102,79 @@ void Exchange::enter_next() noexcept
 void Exchange::post(Way way, int peer) noexcept
 {
     peer_ = peer;
-    const std::size_t bytes = payload_bytes_ + kFlagBytes;
     if (way != Way::kSend) {
         // Before the rounds a folded rank has nothing to combine: the result may overwrite its
         // part.
         std::byte *to = part_ == Part::kUnfold ? mine_ : theirs_;
-        code_ = p2p_.irecv(p2p_.context, to, bytes, peer, tag_, &receive_);
+        code_ = compares() ? p2p_.irecv(p2p_.context, to - kHeaderBytes,
+                                        kHeaderBytes + compare_.most_bytes, peer, tag_, &receive_)
+                           : p2p_.irecv(p2p_.context, to, payload_bytes_ + kFlagBytes, peer, tag_,
+                                        &receive_);
     }
     if (way != Way::kReceive && code_ == 0) {
-        std::memcpy(mine_ + payload_bytes_, &flags_, kFlagBytes); // not aligned
-        code_ = p2p_.isend(p2p_.context, mine_, bytes, peer, tag_, &send_);
+        write_flags();
+        code_ = p2p_.isend(p2p_.context, compares() ? mine_ - kHeaderBytes : mine_,
+                           payload_bytes_ + (compares() ? kHeaderBytes : kFlagBytes), peer, tag_,
+                           &send_);
     }
 }
 
-Flags Exchange::flags_of(const std::byte *message) const noexcept
-{
+namespace {
+
+struct Header {
+    std::uint64_t what;
+    std::uint32_t root;
     Flags flags;
-    std::memcpy(&flags, message + payload_bytes_, kFlagBytes);
-    return flags;
+    Differences known;
+    std::uint8_t unused;
+};
+static_assert(sizeof(Header) == Exchange::kHeaderBytes);
+
+} // namespace
+
+void Exchange::write_flags() noexcept
+{
+    if (compares()) {
+        const Header header{compare_.call.what, compare_.call.root, flags_, compare_.known, 0};
+        std::memcpy(mine_ - kHeaderBytes, &header, sizeof header);
+    } else {
+        std::memcpy(mine_ + payload_bytes_, &flags_, kFlagBytes); // not aligned
+    }
+}
+
+void Exchange::read_flags(const std::byte *message) noexcept
+{
+    if (!compares()) {
+        Flags flags;
+        std::memcpy(&flags, message + payload_bytes_, kFlagBytes);
+        flags_ |= flags;
+        return;
+    }
+    Header header;
+    std::memcpy(&header, message - kHeaderBytes, sizeof header);
+    flags_ |= header.flags;
+    compare(header.known, {header.what, header.root});
+}
+
+// Of two ranks that find that they differ one says so, and only if nobody has before: the one into
+// which another folds, else the first ranks of two groups, and of these the one before the other.
+void Exchange::compare(Differences known, const CallSignature &theirs) noexcept
+{
+    if (theirs != compare_.call) {
+        const bool first = part_ == Part::kFold || (part_ == Part::kRounds && peer_ > p2p_.rank &&
+                                                    (group_rank_ & (mask_ / 2 - 1)) == 0);
+        if (first && known == Differences::kNone && compare_.known == Differences::kNone) {
+            other_ = {peer_, theirs};
+        }
+        compare_.known |= differences_of(theirs, compare_.call);
+    }
+    compare_.known |= known;
 }
 
 void Exchange::combine() noexcept
 {
-    flags_ |= flags_of(theirs_);
-    if (reduce_ == nullptr) {
+    read_flags(theirs_);
+    if (reduce_ == nullptr || compare_.known != Differences::kNone) {
         return;
     }
     if (peer_ < p2p_.rank) {

@@ -6,6 +6,7 @@
 
 #include "base/p2p.h"
 #include "cuda_kernels/reduction.h"
+#include "engine/meeting/call_signature.h"
 #include "engine/meeting/flag_set.h"
 
 #include <cstddef>
@@ -24,17 +25,44 @@ public:
     // Two bytes, behind the payload: a vector of 8 bytes then still travels in half a cache line of
     // Open MPI's shared memory, with Open MPI's 22 bytes of headers.
     static constexpr std::size_t kFlagBytes = sizeof(Flags);
+    // In front of the payload where ranks compare their calls: then the flags are there too, and it
+    // is found in messages of any size, which ranks in different calls may send.
+    static constexpr std::size_t kHeaderBytes = 16;
+
+    struct Compare {
+        CallSignature call;
+        // The most payload of any message, for which `mine` and `theirs` have room, with
+        // kHeaderBytes before them. 0: nothing is compared.
+        std::size_t most_bytes = 0;
+        Differences known{}; // on this rank's node
+    };
 
     // `mine` and `theirs` are payload_bytes + kFlagBytes long and aligned for the elements. `mine`
     // is this rank's part and becomes the result; count elements are combined by `reduce` (nullptr:
     // no payload), the lower rank's operand first, so that all ranks get the same bits.
     void start(const hetcoll_p2p &p2p, int tag, std::byte *mine, std::byte *theirs,
                std::size_t payload_bytes, std::size_t count, HostReduce reduce,
-               Flags flags) noexcept;
+               Flags flags) noexcept
+    {
+        start(p2p, tag, mine, theirs, payload_bytes, count, reduce, flags, Compare());
+    }
+    void start(const hetcoll_p2p &p2p, int tag, std::byte *mine, std::byte *theirs,
+               std::size_t payload_bytes, std::size_t count, HostReduce reduce, Flags flags,
+               const Compare &compare) noexcept;
     [[nodiscard]] Progress step() noexcept;
 
     [[nodiscard]] Flags flags() const noexcept { return flags_; } // requires kDone
     [[nodiscard]] int code() const noexcept { return code_; }     // requires kFailed
+
+    // Which arguments of some ranks' calls differ; then the result is none. Requires kDone.
+    [[nodiscard]] Differences differences() const noexcept { return compare_.known; }
+    // A rank that this one has found to call something else, and what, if it is for this one to say
+    // so: of the two groups whose first messages differed it is the first rank.
+    struct Other {
+        int rank = -1; // -1: none
+        CallSignature call;
+    };
+    [[nodiscard]] const Other &other() const noexcept { return other_; }
 
 private:
     enum class Part : std::uint8_t { kFold, kRounds, kUnfold, kDone };
@@ -43,7 +71,10 @@ private:
     enum class Way : std::uint8_t { kSend, kReceive, kBoth };
     void post(Way way, int peer) noexcept;
     void combine() noexcept;
-    [[nodiscard]] Flags flags_of(const std::byte *message) const noexcept;
+    [[nodiscard]] bool compares() const noexcept { return compare_.most_bytes != 0; }
+    void write_flags() noexcept;
+    void read_flags(const std::byte *message) noexcept;
+    void compare(Differences known, const CallSignature &theirs) noexcept;
     [[nodiscard]] bool poll(void *&request) noexcept;
 
     hetcoll_p2p p2p_{};
@@ -52,6 +83,8 @@ private:
     std::size_t payload_bytes_ = 0, count_ = 0;
     HostReduce reduce_ = nullptr;
     Flags flags_{};
+    Compare compare_;
+    Other other_;
 
     int power_ = 1, rest_ = 0, group_rank_ = 0; // group_rank_ -1: folded into the next rank
     int mask_ = 1;

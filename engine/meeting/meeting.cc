@@ -1,5 +1,7 @@
 #include "engine/meeting/meeting.h"
 
+#include "engine/meeting/flags.h"
+
 #include <cstring>
 
 namespace hetcoll {
@@ -23,22 +25,34 @@ void Meeting::start(NodeGroup &group, Messages &messages, std::byte *mine, int t
     count_ = count;
     reduce_ = reduce;
     flags_ = flags;
+    differences_ = on_node_ = {};
     if (!group.uses_pages()) {
         part_ = Part::kExchange;
         sum_ = mine;
-        exchange_.start(group.all(), tag, mine, messages.theirs, bytes, count, reduce, flags);
+        start_exchange(group.all(), mine);
         return;
     }
     if (group.local_size() == 1) { // alone on its node, so its leader
         part_ = Part::kLeaders;
         sum_ = mine;
-        exchange_.start(group.leaders(), tag, mine, messages.theirs, bytes, count, reduce, flags);
+        start_exchange(group.leaders(), mine);
         return;
     }
     part_ = Part::kArrive;
     ControlPage::Slot &own = group.own_slot();
     own.said[number_ % 2] = flags;
+    own.call[number_ % 2] = group.call();
+    own.call_number[number_ % 2] = group.calls();
     own.arrived.store(number_, std::memory_order_release);
+}
+
+void Meeting::start_exchange(const hetcoll_p2p &among, std::byte *mine) noexcept
+{
+    const bool compares = group_->compares_calls();
+    exchange_.start(among, tag_, mine, messages_->theirs, bytes_, count_, reduce_, flags_,
+                    {.call = group_->call(),
+                     .most_bytes = compares ? ControlPage::kPayloadBytes : 0,
+                     .known = on_node_});
 }
 
 void Meeting::start(NodeGroup &group, Messages &messages, int tag,
@@ -68,7 +82,8 @@ Progress Meeting::step() noexcept
         if (progress != Progress::kDone) {
             return progress;
         }
-        flags_ = exchange_.flags();
+        differences_ = exchange_.differences();
+        flags_ = exchange_.flags() | flags_if(differences_ != Differences::kNone, kCallsDiffer);
         if (group_->local_size() > 1 && group_->uses_pages()) {
             ControlPage::Slot &own = group_->own_slot();
             if (bytes_ != 0) {
@@ -76,6 +91,7 @@ Progress Meeting::step() noexcept
                 sum_ = own.sum[number_ % 2];
             }
             own.result[number_ % 2] = flags_;
+            own.differences[number_ % 2] = differences_;
             own.released.store(number_, std::memory_order_release);
         }
         part_ = Part::kDone;
@@ -86,6 +102,7 @@ Progress Meeting::step() noexcept
             return Progress::kPending;
         }
         flags_ = leader.result[number_ % 2];
+        differences_ = leader.differences[number_ % 2];
         part_ = Part::kDone;
     }
     return Progress::kDone;
@@ -116,6 +133,8 @@ std::optional<Flags> Meeting::flags_without(int local_rank) const noexcept
             return std::nullopt;
         }
         flags |= slot.said[number_ % 2];
+        flags |= flags_if(group_->compares_calls() && slot.call[number_ % 2] != group_->call(),
+                          kCallsDiffer);
     }
     return flags;
 }
@@ -127,15 +146,21 @@ void Meeting::sum_node() noexcept
     const bool alone = group_->nodes() == 1;
     const unsigned turn = number_ % 2;
     flags_ = {};
+    bool differ = false;
     for (int rank = 0; rank < group_->local_size(); ++rank) {
-        flags_ |= group_->slot(rank).said[turn];
+        const ControlPage::Slot &slot = group_->slot(rank);
+        flags_ |= slot.said[turn];
+        differ = differ || slot.call[turn] != group_->call();
+    }
+    if (differ && group_->compares_calls()) {
+        compare_node();
     }
     if (!alone && !group_->is_leader()) {
         sum_ = group_->slot(0).sum[turn];
         part_ = Part::kRelease;
         return;
     }
-    if (reduce_ != nullptr) {
+    if (reduce_ != nullptr && on_node_ == Differences::kNone) {
         std::byte *to = alone ? group_->own_slot().sum[turn] : messages_->mine;
         reduce_(to, group_->slot(0).payload[turn], group_->slot(1).payload[turn], count_);
         for (int rank = 2; rank < group_->local_size(); ++rank) {
@@ -148,8 +173,59 @@ void Meeting::sum_node() noexcept
         return;
     }
     part_ = Part::kLeaders;
-    exchange_.start(group_->leaders(), tag_, messages_->mine, messages_->theirs, bytes_, count_,
-                    reduce_, flags_);
+    start_exchange(group_->leaders(), messages_->mine);
+}
+
+// Against the first rank's, so that all ranks of the node find the same.
+void Meeting::compare_node() noexcept
+{
+    const unsigned turn = number_ % 2;
+    for (int rank = 1; rank < group_->local_size(); ++rank) {
+        on_node_ |= differences_of(group_->slot(rank).call[turn], group_->slot(0).call[turn]);
+    }
+    differences_ = on_node_;
+    flags_ |= kCallsDiffer;
+}
+
+Meeting::Call Meeting::call_of(int local_rank) const noexcept
+{
+    const ControlPage::Slot &slot = group_->slot(local_rank);
+    return {group_->local_ranks()[local_rank], slot.call[number_ % 2],
+            slot.call_number[number_ % 2]};
+}
+
+// The first rank of a node speaks for it. Two calls: what most ranks call, and another.
+std::optional<Meeting::DifferentCalls> Meeting::different_calls() const noexcept
+{
+    if (on_node_ == Differences::kNone) {
+        const Exchange::Other &other = exchange_.other();
+        if (differences_ == Differences::kNone || other.rank < 0) {
+            return std::nullopt;
+        }
+        const int rank = group_->uses_pages() ? group_->leader_ranks()[other.rank] : other.rank;
+        return DifferentCalls{
+            {group_->all().rank, group_->call(), group_->calls()}, {rank, other.call, 0}, 0};
+    }
+    if (!group_->is_leader()) {
+        return std::nullopt;
+    }
+    const int ranks = group_->local_size();
+    int most = 0, usual = 0;
+    for (int rank = 0; rank < ranks; ++rank) {
+        int alike = 0;
+        for (int other = 0; other < ranks; ++other) {
+            alike += call_of(other).call == call_of(rank).call ? 1 : 0;
+        }
+        if (alike > most) {
+            most = alike;
+            usual = rank;
+        }
+    }
+    int odd = 0;
+    while (call_of(odd).call == call_of(usual).call) {
+        ++odd;
+    }
+    return DifferentCalls{call_of(usual), call_of(odd), ranks - most - 1};
 }
 
 } // namespace hetcoll

@@ -16,15 +16,28 @@
 namespace hetcoll {
 
 // For an exchange: this rank's message and another's.
-struct Messages {
-    alignas(64) std::byte mine[ControlPage::kPayloadBytes + Exchange::kFlagBytes];
-    alignas(64) std::byte theirs[ControlPage::kPayloadBytes + Exchange::kFlagBytes];
+class Messages {
+    static constexpr std::size_t kBefore = 64; // so that the payload is aligned as this is
+    static_assert(kBefore >= Exchange::kHeaderBytes);
+    struct Memory {
+        alignas(64) std::byte bytes[kBefore + ControlPage::kPayloadBytes + Exchange::kFlagBytes];
+    };
+    Memory mine_, theirs_;
+
+public:
+    Messages() noexcept {}
+    Messages(const Messages &) = delete;
+    Messages &operator=(const Messages &) = delete;
+
+    std::byte *const mine = mine_.bytes + kBefore;
+    std::byte *const theirs = theirs_.bytes + kBefore;
 };
 
 class Meeting {
 public:
     // Where this rank puts its part of the next meeting's sum: in the control page, or `otherwise`,
-    // which has room for the flags behind it.
+    // which has room for the flags behind it, for Exchange::kHeaderBytes before it, and for
+    // ControlPage::kPayloadBytes.
     [[nodiscard]] static std::byte *payload(const NodeGroup &group, std::byte *otherwise) noexcept;
 
     // `bytes` are at `mine`, from payload(): `count` elements that `reduce` combines. No payload:
@@ -47,6 +60,19 @@ public:
 
     // What the ranks have said. Require that step() returned kDone.
     [[nodiscard]] Flags flags() const noexcept { return flags_; }
+    // If these have kCallsDiffer: which arguments of the calls, and what this rank has to say of
+    // that, if anything. Then there is no sum.
+    struct Call {
+        int rank;
+        CallSignature call;
+        std::uint32_t number; // 0: not known
+    };
+    struct DifferentCalls {
+        Call one, other;
+        int more; // ranks of the node that do not call as `one`, beside `other`
+    };
+    [[nodiscard]] Differences differences() const noexcept { return differences_; }
+    [[nodiscard]] std::optional<DifferentCalls> different_calls() const noexcept;
     // The sum: at `mine`, or in the control page and valid until the next but one meeting.
     [[nodiscard]] const std::byte *sum() const noexcept { return sum_; }
     // The same as numbers, as many as there is room for.
@@ -58,6 +84,9 @@ private:
 
     [[nodiscard]] bool all_arrived() noexcept;
     void sum_node() noexcept;
+    void compare_node() noexcept;
+    void start_exchange(const hetcoll_p2p &among, std::byte *mine) noexcept;
+    [[nodiscard]] Call call_of(int local_rank) const noexcept;
 
     NodeGroup *group_ = nullptr;
     Messages *messages_ = nullptr;
@@ -68,6 +97,7 @@ private:
     std::size_t bytes_ = 0, count_ = 0;
     HostReduce reduce_ = nullptr;
     Flags flags_{};
+    Differences differences_{}, on_node_{};
     const std::byte *sum_ = nullptr;
     Exchange exchange_;
 };

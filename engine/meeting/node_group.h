@@ -39,6 +39,7 @@ public:
     [[nodiscard]] const hetcoll_p2p &local() const noexcept { return local_.table(); }
     // The nodes' leaders among themselves. Requires is_leader().
     [[nodiscard]] const hetcoll_p2p &leaders() const noexcept { return leaders_.table(); }
+    [[nodiscard]] const std::vector<int> &leader_ranks() const noexcept { return leaders_.ranks(); }
 
     // Makes the control pages, together with all other ranks: call it until it returns something
     // else than kPending. Afterwards either every node with several ranks has its page, or none,
@@ -59,6 +60,19 @@ public:
         return page_.slot(local_rank);
     }
     [[nodiscard]] ControlPage::Slot &own_slot() const noexcept { return slot(local_rank()); }
+
+    // What this rank calls now: on every rank the same, or a mistake of the program's.
+    void begin_call(const CallSignature &call) noexcept
+    {
+        ++calls_;
+        call_ = call;
+    }
+    [[nodiscard]] const CallSignature &call() const noexcept { return call_; }
+    [[nodiscard]] std::uint32_t calls() const noexcept { return calls_; }
+    // Ranks that meet compare their calls: from the next meeting on, and on all of them.
+    void compare_calls() noexcept { compares_calls_ = true; }
+    [[nodiscard]] bool compares_calls() const noexcept { return compares_calls_; }
+
     [[nodiscard]] std::uint32_t next_meeting() noexcept { return ++meetings_; }
     [[nodiscard]] std::uint32_t meetings() const noexcept { return meetings_; }
 
@@ -92,7 +106,9 @@ private:
     bool uses_pages_ = false;
     std::uint64_t settings_ = 0;
     bool settings_differ_ = false;
-    std::uint32_t meetings_ = 0;
+    std::uint32_t meetings_ = 0, calls_ = 0;
+    CallSignature call_;
+    bool compares_calls_ = false;
 
     Part part_ = Part::kStart;
     Exchange exchange_;

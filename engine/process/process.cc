@@ -147,6 +147,7 @@ hetcoll_facts Process::facts() const noexcept
     facts.slot_bytes = store_.slot_bytes();
     facts.algorithm = parsed_.algorithm;
     facts.ipc = settings_.ipc == HETCOLL_IPC_AUTO ? 1 : 0;
+    facts.check = settings_.check == HETCOLL_CHECK_OFF ? 1 : 0;
     facts.collectives = settings_.stage != HETCOLL_STAGE_NEVER && may_have_gpu ? 1 : 0;
     facts.adapt_chunk = settings_.adapt_chunk ? 1 : 0;
     facts.reproducible = settings_.reproducible ? 1 : 0;

@@ -82,11 +82,12 @@ struct hetcoll_call {
     int user_op;    /* the op is user-defined, on HETCOLL_USER_OP_BYTES: do all ranks know it? */
     size_t
         count; /* elements of `kind`; in shares: of all of them together, a multiple of the ranks */
-    ptrdiff_t gap; /* first byte of data, relative to the buffer */
-    size_t span;   /* bytes from there to the end of the data */
-    int dense;     /* every byte of the span is data */
-    int reason;    /* enum hetcoll_staged_reason, if kind is negative */
-    int tag;       /* for p2p: this one and the HETCOLL_TAGS - 1 below are the call's own */
+    ptrdiff_t gap;     /* first byte of data, relative to the buffer */
+    size_t span;       /* bytes from there to the end of the data */
+    int dense;         /* every byte of the span is data */
+    size_t data_bytes; /* of the data; used if it is not dense */
+    int reason;        /* enum hetcoll_staged_reason, if kind is negative */
+    int tag;           /* for p2p: this one and the HETCOLL_TAGS - 1 below are the call's own */
     /* Open MPI's allreduce (the previous module's) of the same call on host memory. Zero or an
      * error code, which hetcoll_allreduce() hands on. Blocking calls only. */
     int (*host_allreduce)(void *context, const void *send, void *recv);
@@ -105,6 +106,12 @@ enum {
      * call is left to the caller. */
     HETCOLL_DECLINED = 3,
     HETCOLL_ERROR_RANGE = 4, /* coll_hetcoll_fixed_point: a rank's element has none; logged */
+    /* Ranks call differently, and all get this: coll_hetcoll_check. Logged. */
+    HETCOLL_ERROR_COLLECTIVE = 5,
+    HETCOLL_ERROR_TYPE = 6,
+    HETCOLL_ERROR_OP = 7,
+    HETCOLL_ERROR_ROOT = 8,
+    HETCOLL_ERROR_COUNT = 9,
 };
 
 #endif

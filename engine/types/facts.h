@@ -33,7 +33,8 @@ struct hetcoll_identity {
 /* What a process publishes to all others at its start, or these merged over some of them. Fixed
  * layout: it crosses nodes. Numbers are the parameters', but
  *   algorithm          0: by the rules, else 1 + enum Algorithm
- *   ipc                1: peers' memory may be mapped */
+ *   ipc                1: peers' memory may be mapped
+ *   check              1: off */
 struct hetcoll_facts {
     uint64_t protocol; /* HETCOLL_PROTOCOL; 0: the ranks have no common one */
 #define HETCOLL_PARAMETER HETCOLL_PARAMETER_AS_FACT
@@ -49,7 +50,7 @@ struct hetcoll_facts {
 #undef HETCOLL_PARAMETER
     struct hetcoll_identity identity; /* not merged */
 };
-#define HETCOLL_PROTOCOL 6u
+#define HETCOLL_PROTOCOL 7u
 
 /* Combines the facts of two processes; associative and commutative, so that every rank gets the
  * same settings for a communicator. Without a common protocol or a GPU nobody uses it there. */

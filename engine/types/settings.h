@@ -51,6 +51,9 @@
     HETCOLL_PARAMETER(BOOL, skew, false, NULL, LEAST, START, 5,                                    \
         "true: find a rank that always comes late, and let the others begin without it. "          \
         "docs/late-ranks.md")                                                                      \
+    HETCOLL_PARAMETER(WORD, check, "on", "on or off", MOST, START, 5,                              \
+        "on: ranks that call differently (count, type, op, root, collective) all get an MPI error, "\
+        "and one line shows both calls. off on any rank: nobody looks. docs/troubleshooting.md")   \
     HETCOLL_PARAMETER(BOOL, reproducible, false, NULL, MOST, START, 5,                             \
         "true: the same bits whatever the algorithm, the chunks, the nodes and the placement")     \
     HETCOLL_PARAMETER(INT, fixed_point, 0, HETCOLL_RANGE(1, 60, "for sums as floats"),             \
@@ -142,6 +145,7 @@ enum { HETCOLL_STREAMS_LEGACY, HETCOLL_STREAMS_INDEPENDENT };
 enum { HETCOLL_IPC_AUTO, HETCOLL_IPC_NEVER };
 enum { HETCOLL_STAGE_AUTO, HETCOLL_STAGE_ALWAYS, HETCOLL_STAGE_NEVER };
 enum { HETCOLL_PML_DEVICE_AUTO, HETCOLL_PML_DEVICE_NEVER, HETCOLL_PML_DEVICE_ALWAYS };
+enum { HETCOLL_CHECK_ON, HETCOLL_CHECK_OFF };
 enum { HETCOLL_FALLBACK_AUTO, HETCOLL_FALLBACK_NEVER };
 
 #define HETCOLL_TYPE_BOOL bool

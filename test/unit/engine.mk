@@ -10,6 +10,7 @@ unit_sources_engine = \
 	test/unit/engine_call_mixed_test.cc \
 	test/unit/engine_call_persistent_test.cc \
 	test/unit/engine_call_small_test.cc \
+	test/unit/engine_call_signature_test.cc \
 	test/unit/engine_call_staged_test.cc \
 	test/unit/engine_call_test.cc \
 	test/unit/engine_counters_test.cc \

@@ -1,9 +1,11 @@
 #include "engine/meeting/meeting.h"
 
+#include "engine/meeting/flags.h"
 #include "engine_nodes.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 #include <thread>
@@ -103,14 +105,36 @@ void attend(Nodes &nodes, int rank, unsigned seed)
     }
 }
 
+void compare_calls(Nodes &nodes)
+{
+    nodes.network.allow_shorter();
+    for (const auto &group : nodes.group) {
+        group->compare_calls();
+    }
+}
+
+hetcoll_call sum_of_ints(std::size_t count)
+{
+    hetcoll_call call{};
+    call.kind = HETCOLL_INT32;
+    call.op = HETCOLL_SUM;
+    call.count = count;
+    call.span = count * sizeof(int);
+    call.dense = 1;
+    return call;
+}
+
 class MeetingTest : public ::testing::TestWithParam<Ranks> {}; // the node of each rank
 
 TEST_P(MeetingTest, EveryRankLearnsAllFlagsAndTheSumManyTimesInARow)
 {
-    for (const bool pages : {true, false}) {
+    for (const unsigned way : {0u, 1u, 2u, 3u}) {
         Nodes nodes(GetParam());
-        if (pages) {
+        if ((way & 1) != 0) {
             ASSERT_TRUE(nodes.make_pages());
+        }
+        if ((way & 2) != 0) {
+            compare_calls(nodes);
         }
         std::vector<std::thread> ranks;
         for (int rank = 0; rank < nodes.size(); ++rank) {
@@ -151,6 +175,73 @@ TEST_P(MeetingTest, EveryRankGetsTheSameBits)
     for (int rank = 0; rank < size; ++rank) {
         ASSERT_EQ(progress[rank], Progress::kDone);
         EXPECT_EQ(std::memcmp(meeting[rank].sum(), meeting[0].sum(), 8), 0) << rank;
+    }
+}
+
+// One rank after the other brings another payload than the others, and another time all are right.
+TEST_P(MeetingTest, EveryRankHearsThatOneIsInAnotherCallAndOneRankSaysSo)
+{
+    for (const bool pages : {true, false}) {
+        Nodes nodes(GetParam());
+        if (pages) {
+            ASSERT_TRUE(nodes.make_pages());
+        }
+        compare_calls(nodes);
+        const int size = nodes.size();
+        std::vector<Meeting> meeting(size);
+        std::vector<std::unique_ptr<Messages>> messages;
+        for (int rank = 0; rank < size; ++rank) {
+            messages.push_back(std::make_unique<Messages>());
+        }
+        const std::size_t counts[] = {0, 1, 3, 4096};
+        for (int turn = 0; turn < 2 * 4 * size; ++turn) {
+            const bool mistake = turn % 2 == 0;
+            const int odd = turn / 8;
+            for (int rank = 0; rank < size; ++rank) {
+                const std::size_t count = mistake && rank == odd ? counts[turn / 2 % 4] : 2;
+                NodeGroup &group = *nodes.group[rank];
+                group.begin_call(signature_of(sum_of_ints(count)));
+                std::byte *const mine = Meeting::payload(group, messages[rank]->mine);
+                for (std::size_t i = 0; i < count; ++i) {
+                    const int part = rank + 1;
+                    std::memcpy(mine + 4 * i, &part, sizeof part);
+                }
+                meeting[rank].start(group, *messages[rank], mine, 1, 4 * count, count,
+                                    host_reduce(ReduceOp::kSum, ElementKind::kInt32), Flags{});
+            }
+            std::vector<Progress> progress(size, Progress::kPending);
+            for (int step = 0; step < 20000 && std::count(progress.begin(), progress.end(),
+                                                          Progress::kPending) != 0;
+                 ++step) {
+                for (int rank = 0; rank < size; ++rank) {
+                    if (progress[rank] == Progress::kPending) {
+                        progress[rank] = meeting[rank].step();
+                    }
+                }
+                nodes.network.rank(0).progress(nodes.network.rank(0).context);
+            }
+            int speakers = 0;
+            for (int rank = 0; rank < size; ++rank) {
+                ASSERT_EQ(progress[rank], Progress::kDone);
+                ASSERT_EQ(any(meeting[rank].flags(), kCallsDiffer), mistake) << turn;
+                if (!mistake) {
+                    int sum = 0;
+                    std::memcpy(&sum, meeting[rank].sum() + 4, sizeof sum);
+                    ASSERT_EQ(sum, size * (size + 1) / 2);
+                    continue;
+                }
+                ASSERT_EQ(meeting[rank].differences(), Differences::kCount);
+                const auto calls = meeting[rank].different_calls();
+                speakers += calls ? 1 : 0;
+                if (calls) {
+                    ASSERT_TRUE(calls->one.rank == odd || calls->other.rank == odd ||
+                                nodes.group[odd]->leader_ranks().size() < nodes.group.size());
+                    ASSERT_NE(calls->one.call, calls->other.call);
+                }
+            }
+            ASSERT_EQ(speakers, mistake ? 1 : 0) << "turn " << turn << ", pages " << pages;
+        }
+        EXPECT_EQ(nodes.network.unmatched(), 0);
     }
 }
 

@@ -22,6 +22,9 @@ public:
     // The table of one rank; the network outlives it.
     [[nodiscard]] hetcoll_p2p rank(int rank);
 
+    // A message may be shorter than the receive, as in MPI. Else both fail, because only ranks in
+    // different calls may do that.
+    void allow_shorter() { shorter_ = true; }
     // The n-th send from now on (1: the next) fails to start.
     void fail_send(int nth);
     // Sends that have been started so far.
@@ -57,7 +60,7 @@ private:
     Pair &pair(int from, int to, int tag);
 
     int size_;
-    bool synchronous_;
+    bool synchronous_, shorter_ = false;
     mutable std::mutex mutex_; // of all below
     std::mt19937 random_;
     std::vector<Pair> pairs_;

@@ -162,6 +162,11 @@ static inline int mca_coll_hetcoll_error_from_core(int code)
     case HETCOLL_ERROR_DEVICE: return MPI_ERR_OTHER;
     case HETCOLL_ERROR_NO_MEMORY: return MPI_ERR_NO_MEM;
     case HETCOLL_ERROR_RANGE: return MPI_ERR_ARG;
+    case HETCOLL_ERROR_COLLECTIVE: return MPI_ERR_OTHER;
+    case HETCOLL_ERROR_TYPE: return MPI_ERR_TYPE;
+    case HETCOLL_ERROR_OP: return MPI_ERR_OP;
+    case HETCOLL_ERROR_ROOT: return MPI_ERR_ROOT;
+    case HETCOLL_ERROR_COUNT: return MPI_ERR_COUNT;
     default: return MCA_COLL_HETCOLL_MPI_ERRORS > code ? MCA_COLL_HETCOLL_MPI_ERRORS - code : code;
     }
 }

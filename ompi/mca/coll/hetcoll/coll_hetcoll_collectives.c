@@ -54,6 +54,7 @@ static int move(mca_coll_base_module_t *base, struct ompi_communicator_t *comm,
         .count = bytes,
         .span = bytes,
         .dense = dense,
+        .data_bytes = bytes,
     };
     return run(engine, &call);
 }

@@ -196,6 +196,7 @@ void mca_coll_hetcoll_describe(const mca_coll_hetcoll_module_t *module, struct h
         size_t size;
         ompi_datatype_type_size(dtype, &size);
         call->span = opal_datatype_span(&dtype->super, count, &call->gap);
-        call->dense = call->span == count * size;
+        call->data_bytes = count * size;
+        call->dense = call->span == call->data_bytes;
     }
 }

@@ -1,0 +1,173 @@
+#include "engine/meeting/call_signature.h"
+
+#include "base/element.h"
+
+#include <cstdio>
+
+namespace hetcoll {
+namespace {
+
+int collective_number(const CallSignature &call) noexcept
+{
+    return static_cast<int>(call.what >> kCollectiveShift) - 1;
+}
+std::uint64_t kind_number(const CallSignature &call) noexcept
+{
+    return call.what >> kKindShift & 31;
+}
+std::uint64_t op_number(const CallSignature &call) noexcept { return call.what >> kOpShift & 15; }
+
+bool has_root(const CallSignature &call) noexcept
+{
+    return collective_number(call) == HETCOLL_BCAST || collective_number(call) == HETCOLL_REDUCE;
+}
+
+// Bytes, whatever they mean: types may differ in all but their sizes.
+bool moves_only(const CallSignature &call) noexcept
+{
+    return collective_number(call) == HETCOLL_BCAST || collective_number(call) == HETCOLL_ALLGATHER;
+}
+
+static_assert(HETCOLL_FLOAT64_FLOAT64 < static_cast<int>(kUnknownKind));
+static_assert(HETCOLL_MIN_FIRST < static_cast<int>(kUserOp));
+
+} // namespace
+
+Differences differences_of(const CallSignature &a, const CallSignature &b) noexcept
+{
+    if (a == b) {
+        return Differences::kNone;
+    }
+    if (collective_number(a) != collective_number(b)) {
+        return Differences::kCollective;
+    }
+    Differences found = Differences::kNone;
+    const std::uint64_t op_a = op_number(a), op_b = op_number(b);
+    if (op_a != op_b && op_a != kNoOp && op_b != kNoOp) {
+        found |= Differences::kOp;
+    }
+    if (kind_number(a) != kind_number(b) && op_a != kUserOp && op_b != kUserOp) {
+        found |= Differences::kType; // a user-defined op's is not known
+    }
+    if (a.root != b.root) {
+        found |= Differences::kRoot;
+    }
+    if (bytes_of(a) != bytes_of(b)) {
+        found |= Differences::kCount;
+    }
+    return found != Differences::kNone ? found : Differences::kOp;
+}
+
+namespace {
+
+struct Consequence {
+    Differences difference;
+    int error;
+    const char *name;
+};
+constexpr Consequence kConsequences[] = {
+    {Differences::kCollective, HETCOLL_ERROR_COLLECTIVE, "MPI_ERR_OTHER"},
+    {Differences::kType, HETCOLL_ERROR_TYPE, "MPI_ERR_TYPE"},
+    {Differences::kOp, HETCOLL_ERROR_OP, "MPI_ERR_OP"},
+    {Differences::kRoot, HETCOLL_ERROR_ROOT, "MPI_ERR_ROOT"},
+    {Differences::kCount, HETCOLL_ERROR_COUNT, "MPI_ERR_COUNT"},
+};
+
+const Consequence &consequence_of(Differences differences) noexcept
+{
+    for (const Consequence &consequence : kConsequences) {
+        if ((static_cast<unsigned>(differences) & static_cast<unsigned>(consequence.difference)) !=
+            0) {
+            return consequence;
+        }
+    }
+    return kConsequences[0];
+}
+
+} // namespace
+
+int error_of(Differences differences) noexcept { return consequence_of(differences).error; }
+
+const char *mpi_error_name(Differences differences) noexcept
+{
+    return consequence_of(differences).name;
+}
+
+CallText describe(const CallSignature &call) noexcept
+{
+    CallText line;
+    if (call.what == 0) {
+        std::snprintf(line.text, sizeof line.text, "no call");
+        return line;
+    }
+    char elements[64], op[32] = "", root[24] = "";
+    const auto bytes = static_cast<unsigned long long>(bytes_of(call));
+    std::snprintf(elements, sizeof elements, "%llu bytes", bytes);
+    if (!moves_only(call) && kind_number(call) != kUnknownKind) {
+        const auto kind = static_cast<ElementKind>(kind_number(call));
+        std::snprintf(elements, sizeof elements, "%llu %s (%llu bytes)",
+                      bytes / element_bytes(kind), element_name(kind), bytes);
+        std::snprintf(op, sizeof op, ", %s", op_of(call));
+    } else if (!moves_only(call)) {
+        std::snprintf(op, sizeof op, ", %s",
+                      op_number(call) == kUserOp ? "a user-defined op" : "an unknown type");
+    }
+    if (has_root(call)) {
+        std::snprintf(root, sizeof root, ", root %u", call.root);
+    }
+    std::snprintf(line.text, sizeof line.text, "%s of %s%s%s", mpi_name(collective_number(call)),
+                  elements, op, root);
+    return line;
+}
+
+const char *collective_of(const CallSignature &call) noexcept
+{
+    return call.what == 0 ? "none" : collective_name(collective_number(call));
+}
+
+const char *type_of(const CallSignature &call) noexcept
+{
+    return call.what == 0 || moves_only(call) || kind_number(call) == kUnknownKind
+               ? "none"
+               : element_name(static_cast<ElementKind>(kind_number(call)));
+}
+
+const char *op_of(const CallSignature &call) noexcept
+{
+    if (call.what == 0 || moves_only(call) || op_number(call) == kNoOp) {
+        return "none";
+    }
+    return op_number(call) == kUserOp ? "user-defined"
+                                      : op_name(static_cast<ReduceOp>(op_number(call)));
+}
+
+std::uint64_t bytes_of(const CallSignature &call) noexcept
+{
+    return call.what & ((std::uint64_t{1} << kOpShift) - 1);
+}
+
+const char *collective_name(int collective) noexcept
+{
+    switch (static_cast<hetcoll_collective>(collective)) {
+    case HETCOLL_ALLREDUCE: return "allreduce";
+    case HETCOLL_BCAST: return "bcast";
+    case HETCOLL_REDUCE: return "reduce";
+    case HETCOLL_ALLGATHER: return "allgather";
+    case HETCOLL_REDUCE_SCATTER: return "reduce_scatter";
+    }
+    return "collective";
+}
+
+const char *mpi_name(int collective) noexcept
+{
+    switch (static_cast<hetcoll_collective>(collective)) {
+    case HETCOLL_ALLREDUCE: return "MPI_Allreduce";
+    case HETCOLL_BCAST: return "MPI_Bcast";
+    case HETCOLL_REDUCE: return "MPI_Reduce";
+    case HETCOLL_ALLGATHER: return "MPI_Allgather";
+    case HETCOLL_REDUCE_SCATTER: return "MPI_Reduce_scatter";
+    }
+    return "a collective";
+}
+
+} // namespace hetcoll

@@ -1,0 +1,77 @@
+// What of a call is the same on all ranks of a right program, in a few bytes that ranks compare
+// when they meet. Only what MPI wants alike is in it: never a handle, a buffer, its memory, a
+// layout, or an argument that counts at the root alone.
+#pragma once
+
+#include "engine/types/call.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace hetcoll {
+
+struct CallSignature {
+    std::uint64_t what = 0; // 0: no call. See signature_of()
+    std::uint32_t root = 0; // of a broadcast or a reduce
+
+    friend bool operator==(const CallSignature &, const CallSignature &) = default;
+};
+
+// Which arguments of two calls differ: bits.
+enum class Differences : std::uint8_t {
+    kNone = 0,
+    kCollective = 1,
+    kType = 2,
+    kOp = 4,
+    kRoot = 8,
+    kCount = 16,
+};
+[[nodiscard]] constexpr Differences operator|(Differences a, Differences b) noexcept
+{
+    return static_cast<Differences>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
+}
+constexpr Differences &operator|=(Differences &a, Differences b) noexcept { return a = a | b; }
+
+// From the top bit down: the collective + 1, so that the highest byte is never 0; kind; op; bytes
+// of data.
+inline constexpr int kCollectiveShift = 56, kKindShift = 51, kOpShift = 47;
+inline constexpr std::uint64_t kUnknownKind = 31; // none of hetcoll's, or a user-defined op's
+inline constexpr std::uint64_t kUserOp = 14, kNoOp = 15;
+
+[[nodiscard]] inline CallSignature signature_of(const hetcoll_call &call) noexcept
+{
+    std::uint64_t kind = kUnknownKind, op = kNoOp;
+    if (call.user_op != 0 || (call.kind < 0 && call.reason == HETCOLL_REASON_USER_OP)) {
+        op = kUserOp;
+    } else if (call.kind >= 0) {
+        kind = static_cast<std::uint64_t>(call.kind);
+        op = static_cast<std::uint64_t>(call.op);
+    }
+    const std::uint64_t bytes = call.dense != 0 ? call.span : call.data_bytes;
+    return {static_cast<std::uint64_t>(call.collective + 1) << kCollectiveShift |
+                kind << kKindShift | op << kOpShift |
+                (bytes & ((std::uint64_t{1} << kOpShift) - 1)),
+            static_cast<std::uint32_t>(call.root)};
+}
+
+[[nodiscard]] Differences differences_of(const CallSignature &a, const CallSignature &b) noexcept;
+// HETCOLL_ERROR_TYPE and the like; the first that applies in the order of the bits. Requires some.
+[[nodiscard]] int error_of(Differences differences) noexcept;
+
+// A line's part: "MPI_Allreduce of 2 int32 (8 bytes), sum".
+struct CallText {
+    char text[160];
+};
+[[nodiscard]] CallText describe(const CallSignature &call) noexcept;
+
+// The parts of a signature as words; "none" where there is none of hetcoll's.
+[[nodiscard]] const char *collective_of(const CallSignature &call) noexcept; // "allreduce"
+[[nodiscard]] const char *type_of(const CallSignature &call) noexcept;       // "int32"
+[[nodiscard]] const char *op_of(const CallSignature &call) noexcept;         // "sum"
+[[nodiscard]] std::uint64_t bytes_of(const CallSignature &call) noexcept;
+
+[[nodiscard]] const char *collective_name(int collective) noexcept;         // "allreduce"
+[[nodiscard]] const char *mpi_name(int collective) noexcept;                // "MPI_Allreduce"
+[[nodiscard]] const char *mpi_error_name(Differences differences) noexcept; // "MPI_ERR_COUNT"
+
+} // namespace hetcoll
