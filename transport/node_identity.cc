@@ -58,6 +58,26 @@ Result<std::uint64_t> process_start_time(std::int32_t pid)
     return static_cast<std::uint64_t>(std::strtoull(text.c_str() + at, nullptr, 10));
 }
 
+ProcessState process_state(const ProcessIdentity &process)
+{
+    if (!check_alive(process).ok()) {
+        return ProcessState::kGone;
+    }
+    const std::string text = read_file(("/proc/" + std::to_string(process.pid) + "/stat").c_str());
+    const std::size_t name_end = text.rfind(')'); // the name may have any characters
+    if (name_end == std::string::npos || name_end + 2 >= text.size()) {
+        return ProcessState::kGone;
+    }
+    switch (text[name_end + 2]) {
+    case 'R': return ProcessState::kRuns;
+    case 'T':
+    case 't': return ProcessState::kStopped;
+    case 'Z':
+    case 'X': return ProcessState::kDied;
+    default: return ProcessState::kSleeps;
+    }
+}
+
 Status check_alive(const ProcessIdentity &process)
 {
     auto start_time = process_start_time(process.pid);

@@ -33,6 +33,10 @@ struct NodeIdentity {
 // hides it.
 [[nodiscard]] Result<std::uint64_t> process_start_time(std::int32_t pid);
 
+enum class ProcessState : std::uint8_t { kRuns, kSleeps, kStopped, kDied, kGone };
+// What that process does now, as /proc tells. `host` must be ours.
+[[nodiscard]] ProcessState process_state(const ProcessIdentity &process);
+
 // An error unless that process still runs. `host` must be ours.
 Status check_alive(const ProcessIdentity &process);
 

@@ -19,7 +19,7 @@ Operation::~Operation()
 void Operation::begin()
 {
     begun_ = true;
-    call_.engine.group().begin_call(signature_of(given_));
+    call_.engine.begin_call(given_);
     call_.report.begin(given_);
     if (call_.engine.uses_fixed_point(given_)) {
         way_ = fixed_point(call_, given_);
@@ -58,8 +58,28 @@ bool Operation::step()
     if (call_.mapped) {
         call_.engine.mapped().serve();
     }
+    if (call_.engine.watch().is_due(moves())) {
+        say_why_it_waits();
+    }
     call_.leave_context();
     return false;
+}
+
+void Operation::say_why_it_waits()
+{
+    Engine &engine = call_.engine;
+    Watch &watch = engine.watch();
+    if (call_.kernel_runs) {
+        watch.say_own_gpu("a kernel");
+    } else if (call_.copying) {
+        watch.say_own_gpu("a copy, or the program's work before it");
+    } else if (call_.executor_runs) {
+        watch.say_schedule(engine.executor());
+    } else if (!engine.is_ready() && engine.p2p().size > 1) {
+        watch.say_first_call();
+    } else {
+        watch.say_meeting(call_.meeting);
+    }
 }
 
 std::uint64_t Operation::moves() const noexcept

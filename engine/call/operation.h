@@ -49,6 +49,7 @@ private:
     void begin();
     void finish(int result) noexcept;
     void settle() noexcept;
+    void say_why_it_waits();
 
     const hetcoll_call &given_;
     Call call_;

@@ -24,6 +24,15 @@ std::vector<ProcessIdentity> processes_of(std::span<const hetcoll_facts> facts)
     return processes;
 }
 
+std::vector<std::string> host_names_of(std::span<const hetcoll_facts> facts)
+{
+    std::vector<std::string> names;
+    for (const hetcoll_facts &fact : facts) {
+        names.emplace_back(fact.identity.host_name);
+    }
+    return names;
+}
+
 static_assert(kMostWeightedSteps <= ControlPage::kWords, "weighted shares by mapped memory");
 static_assert(kWeightedChannels <= HETCOLL_TAGS, "a channel takes a tag");
 static_assert(2 * kMaxTrees <= HETCOLL_TAGS, "a tree has two channels");
@@ -40,6 +49,7 @@ Engine::Engine(Process &process, const hetcoll_p2p &p2p, const hetcoll_facts &ag
                std::span<const hetcoll_facts> facts)
     : process_(process), p2p_(p2p), agreed_(agreed),
       group_(p2p_, processes_of(facts), settings_of(agreed)),
+      watch_(process.log(), group_, host_names_of(facts), process.settings().report_after),
       peers_(process, group_,
              {.mapping = agreed.ipc != 0, .tables = agreed.tuning_table_differs == 0}),
       mapped_(process, group_, peers_), aggregation_(process, group_, agreed.aggregators != 0),
@@ -146,7 +156,7 @@ std::optional<int> Engine::try_host(const hetcoll_call &call) noexcept
     }
     const std::uint64_t start_ns = process_.counters().times_small() ? now_ns() : 0;
     host_calls_.store(host_calls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    group_.begin_call(signature_of(call));
+    begin_call(call);
     std::byte *const mine = Meeting::payload(group_, messages_->mine);
     std::memcpy(mine, call.send, call.span);
     meeting_.start(group_, *messages_, mine, call.tag, call.span, call.count,
@@ -154,6 +164,9 @@ std::optional<int> Engine::try_host(const hetcoll_call &call) noexcept
                    kHostMemory);
     Progress progress;
     while ((progress = meeting_.step()) == Progress::kPending) {
+        if (watch_.is_due(0)) {
+            watch_.say_meeting(meeting_);
+        }
         p2p_.progress(p2p_.context);
     }
     if (start_ns != 0) {

@@ -8,6 +8,7 @@
 #include "engine/communicator/mapped_call.h"
 #include "engine/communicator/peers.h"
 #include "engine/communicator/schedules.h"
+#include "engine/communicator/watch.h"
 #include "engine/meeting/meeting.h"
 #include "engine/meeting/node_group.h"
 #include "engine/process/process.h"
@@ -36,12 +37,21 @@ public:
     [[nodiscard]] Peers &peers() noexcept { return peers_; }
     [[nodiscard]] MappedCall &mapped() noexcept { return mapped_; }
     [[nodiscard]] Aggregation &aggregation() noexcept { return aggregation_; }
+    // Says who is missing when the current call waits long.
+    [[nodiscard]] Watch &watch() noexcept { return watch_; }
     [[nodiscard]] Chooser &chooser() noexcept { return chooser_; }
     [[nodiscard]] Schedules &schedules() noexcept { return schedules_; }
 
     // The first operation makes the control pages before all else: resumable.
     [[nodiscard]] bool is_ready() const noexcept { return ready_; }
     [[nodiscard]] Progress make_ready(int tag);
+
+    // What this rank calls now.
+    void begin_call(const hetcoll_call &call) noexcept
+    {
+        group_.begin_call(signature_of(call));
+        watch_.begin();
+    }
 
     // A small call whose buffers are surely host memory on this rank, served without looking any
     // further: programs make thousands of these a second and must not feel hetcoll. The other ranks
@@ -104,6 +114,7 @@ private:
     hetcoll_p2p p2p_;
     hetcoll_facts agreed_;
     NodeGroup group_;
+    Watch watch_;
     Peers peers_;
     MappedCall mapped_;
     Aggregation aggregation_;

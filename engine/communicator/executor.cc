@@ -132,6 +132,34 @@ Progress Executor::step()
     return more || !read_by_all ? Progress::kPending : Progress::kDone;
 }
 
+// The first step whose time has come: of the receives, then of the sends.
+Executor::Awaited Executor::awaited() const noexcept
+{
+    const auto moves_here = [](const Lane &lane) {
+        return !lane.empty() && lane.chunk[lane.head % kLaneSlots].moving;
+    };
+    for (const Channel &channel : channels_) {
+        if (!channel.pulls.empty() || moves_here(channel.sends) || moves_here(channel.receives)) {
+            return {};
+        }
+    }
+    for (const bool sends : {false, true}) {
+        for (std::size_t i = 0; i < extents_.size(); ++i) {
+            const Step &step = schedule_->steps[i];
+            const Extent &extent = extents_[i];
+            if ((step.kind == StepKind::kSend) == sends && extent.done < extent.bytes &&
+                ready_bytes(static_cast<int>(i)) > extent.done) {
+                return {.peer = step.peer,
+                        .step = static_cast<int>(i),
+                        .sends = sends,
+                        .done = extent.done,
+                        .bytes = extent.bytes};
+            }
+        }
+    }
+    return {};
+}
+
 std::uint64_t Executor::moves() const noexcept
 {
     std::uint64_t moves = 0;

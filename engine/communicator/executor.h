@@ -77,6 +77,15 @@ public:
     [[nodiscard]] int code() const noexcept { return code_; } // requires kFailed
     [[nodiscard]] std::size_t bytes_sent() const noexcept { return moved_.sent; }     // in messages
     [[nodiscard]] std::size_t bytes_pulled() const noexcept { return moved_.pulled; } // from peers
+    // What it waits for: a peer, or with peer -1 this rank's own GPU. Requires that step() has
+    // returned kPending.
+    struct Awaited {
+        int peer = -1, step = 0;
+        bool sends = false;
+        std::size_t done = 0, bytes = 0; // of the step
+    };
+    [[nodiscard]] Awaited awaited() const noexcept;
+    [[nodiscard]] int steps() const noexcept { return static_cast<int>(schedule_->steps.size()); }
     // Grows whenever a chunk moves on.
     [[nodiscard]] std::uint64_t moves() const noexcept;
 

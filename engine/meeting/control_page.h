@@ -40,6 +40,9 @@ public:
         alignas(64) std::atomic<std::uint32_t> released;
         Flags result[2];
         Differences differences[2];
+        // When the rank has last looked at a call that it waits in: its monotonic clock, now and
+        // then. In the slot of the first rank: the last line about a meeting in which ranks wait.
+        alignas(64) std::atomic<std::uint64_t> looked_ns, spoken;
         // For trying whether peers can read this rank's GPU, and which ranks of the node it can
         // read.
         alignas(64) ReachOffer offer;

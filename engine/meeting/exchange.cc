@@ -171,6 +171,18 @@ void Exchange::compare(Differences known, const CallSignature &theirs) noexcept
     compare_.known |= known;
 }
 
+// A rank in the first round may itself wait for one that folds into it; who does so knows that.
+Exchange::Awaited Exchange::awaited() const noexcept
+{
+    if (part_ == Part::kFold && receive_ != nullptr) {
+        return {.peer = peer_};
+    }
+    if (part_ != Part::kRounds || mask_ != 2 || receive_ == nullptr) {
+        return {};
+    }
+    return {.peer = peer_, .or_peer = peer_ < 2 * rest_ ? peer_ - 1 : -1};
+}
+
 void Exchange::combine() noexcept
 {
     read_flags(theirs_);

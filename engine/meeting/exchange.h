@@ -54,6 +54,14 @@ public:
     [[nodiscard]] Flags flags() const noexcept { return flags_; } // requires kDone
     [[nodiscard]] int code() const noexcept { return code_; }     // requires kFailed
 
+    // The rank whose message has not come, or one of the two, if that rank is surely missing itself
+    // and does not only wait for others: -1 for all that are not the first to wait for it. Requires
+    // that step() has returned kPending.
+    struct Awaited {
+        int peer = -1, or_peer = -1;
+    };
+    [[nodiscard]] Awaited awaited() const noexcept;
+
     // Which arguments of some ranks' calls differ; then the result is none. Requires kDone.
     [[nodiscard]] Differences differences() const noexcept { return compare_.known; }
     // A rank that this one has found to call something else, and what, if it is for this one to say

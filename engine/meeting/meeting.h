@@ -78,6 +78,8 @@ public:
     // The same as numbers, as many as there is room for.
     void sum(std::span<std::uint64_t> numbers) const noexcept;
     [[nodiscard]] int code() const noexcept { return exchange_.code(); } // requires kFailed
+    // Of nodes, or without pages of ranks. Requires that step() has returned kPending.
+    [[nodiscard]] const Exchange &exchange() const noexcept { return exchange_; }
 
 private:
     enum class Part : std::uint8_t { kExchange, kArrive, kLeaders, kRelease, kDone };

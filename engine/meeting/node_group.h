@@ -46,6 +46,12 @@ public:
     // and all ranks know whether their settings differ.
     [[nodiscard]] Progress make_pages(int tag);
     [[nodiscard]] int code() const noexcept { return exchange_.code(); } // requires kFailed
+    // While that lasts: what it waits for, and whose numbers these are; null: the communicator's.
+    [[nodiscard]] const Exchange &exchange() const noexcept { return exchange_; }
+    [[nodiscard]] const std::vector<int> *exchange_ranks() const noexcept
+    {
+        return part_ == Part::kTicket ? &local_.ranks() : nullptr;
+    }
     // Why this rank could not have a page, if that is why there are none.
     [[nodiscard]] Status take_problem() noexcept { return std::move(problem_); }
 

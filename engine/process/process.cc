@@ -161,7 +161,9 @@ hetcoll_facts Process::facts() const noexcept
                       .start_time = identity_.process.start_time,
                       .pid = identity_.process.pid,
                       .reserved = 0,
-                      .machine = identity_.machine};
+                      .machine = identity_.machine,
+                      .host_name = ""};
+    static_cast<void>(gethostname(facts.identity.host_name, sizeof facts.identity.host_name - 1));
     return facts;
 }
 

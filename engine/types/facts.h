@@ -15,6 +15,7 @@ struct hetcoll_identity {
     uint64_t host, start_time;
     int32_t pid, reserved;
     uint64_t machine;
+    char host_name[40]; /* for reports; cut off where it is longer */
 };
 
 /* What becomes of two processes' values: the column `agree` of HETCOLL_PARAMETERS.

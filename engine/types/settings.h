@@ -54,6 +54,10 @@
     HETCOLL_PARAMETER(WORD, check, "on", "on or off", MOST, START, 5,                              \
         "on: ranks that call differently (count, type, op, root, collective) all get an MPI error, "\
         "and one line shows both calls. off on any rank: nobody looks. docs/troubleshooting.md")   \
+    HETCOLL_PARAMETER(INT, report_after, 60,                                                       \
+        HETCOLL_RANGE(1, 1000000, "for no line"), LOCAL, START, 5,                                 \
+        "Seconds after which a rank that waits says for whom, in one line, and again after 4 and " \
+        "16 times as many; 0: never. docs/troubleshooting.md")                                     \
     HETCOLL_PARAMETER(BOOL, reproducible, false, NULL, MOST, START, 5,                             \
         "true: the same bits whatever the algorithm, the chunks, the nodes and the placement")     \
     HETCOLL_PARAMETER(INT, fixed_point, 0, HETCOLL_RANGE(1, 60, "for sums as floats"),             \

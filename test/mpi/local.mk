@@ -3,7 +3,7 @@
 mpi_areas = test/mpi/cases/algorithms.sh test/mpi/cases/nodes.sh test/mpi/cases/faults.sh \
 	test/mpi/cases/in_network.sh test/mpi/cases/aborts.sh test/mpi/cases/collectives.sh \
 	test/mpi/cases/components.sh test/mpi/cases/costs.sh test/mpi/cases/different_calls.sh test/mpi/cases/fixed_point.sh \
-	test/mpi/cases/horovod.sh test/mpi/cases/late_ranks.sh test/mpi/cases/memory.sh \
+	test/mpi/cases/horovod.sh test/mpi/cases/late_ranks.sh test/mpi/cases/memory.sh test/mpi/cases/missing_ranks.sh \
 	test/mpi/cases/nonblocking.sh test/mpi/cases/operations.sh test/mpi/cases/programs.sh \
 	test/mpi/cases/reproducible.sh test/mpi/cases/runtime_api.sh test/mpi/cases/settings.sh test/mpi/cases/wsp.sh
 EXTRA_DIST += $(mpi_areas) test/mpi/run.sh test/mpi/case.sh test/mpi/on_nodes.sh test/mpi/as_host.sh \
@@ -18,7 +18,7 @@ mpi_test_libs = libhetcoll_mpi_test.la libhetcoll_measure.la libhetcoll.la $(MPI
 check_PROGRAMS += \
 	test/mpi/aborts test/mpi/algorithms test/mpi/all_collectives \
 	test/mpi/callers test/mpi/churn test/mpi/counts test/mpi/device_allreduce test/mpi/different_calls \
-	test/mpi/faults test/mpi/foreign_kernel test/mpi/host_path test/mpi/late_ranks test/mpi/lifecycle test/mpi/limits test/mpi/mapping_faults \
+	test/mpi/faults test/mpi/foreign_kernel test/mpi/host_path test/mpi/late_ranks test/mpi/lifecycle test/mpi/limits test/mpi/mapping_faults test/mpi/missing_ranks \
 	test/mpi/mixed_memory test/mpi/nonblocking test/mpi/nonblocking_faults \
 	test/mpi/not_accelerated test/mpi/own_collectives test/mpi/observed test/mpi/other_memory \
 	test/mpi/runtime_api test/mpi/sessions test/mpi/settings test/mpi/spawned test/mpi/staged_collectives \
@@ -50,6 +50,9 @@ test_mpi_all_collectives_LDADD = $(mpi_test_libs)
 test_mpi_different_calls_SOURCES = test/mpi/different_calls.cc
 test_mpi_different_calls_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_different_calls_LDADD = $(mpi_test_libs)
+test_mpi_missing_ranks_SOURCES = test/mpi/missing_ranks.cc
+test_mpi_missing_ranks_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
+test_mpi_missing_ranks_LDADD = $(mpi_test_libs)
 test_mpi_device_allreduce_SOURCES = test/mpi/device_allreduce.cc
 test_mpi_device_allreduce_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_device_allreduce_LDADD = $(mpi_test_libs)

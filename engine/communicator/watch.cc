@@ -1,0 +1,230 @@
+#include "engine/communicator/watch.h"
+
+#include "engine/process/call_record.h"
+#include "transport/node_identity.h"
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+#include <new>
+
+namespace hetcoll {
+namespace {
+
+constexpr std::uint64_t kSecond = 1'000'000'000;
+
+[[gnu::format(printf, 1, 2)]] std::string format(const char *text, ...)
+{
+    char line[512];
+    va_list arguments;
+    va_start(arguments, text);
+    std::vsnprintf(line, sizeof line, text, arguments);
+    va_end(arguments);
+    return line;
+}
+
+const char *text_of(ProcessState state) noexcept
+{
+    switch (state) {
+    case ProcessState::kRuns: return "runs";
+    case ProcessState::kSleeps: return "sleeps";
+    case ProcessState::kStopped: return "is stopped";
+    case ProcessState::kDied: return "has died";
+    case ProcessState::kGone: return "has ended";
+    }
+    return "";
+}
+
+// Of ranks whose numbers may have wrapped.
+bool has_come(std::uint32_t arrived, std::uint32_t meeting) noexcept
+{
+    return static_cast<std::int32_t>(arrived - meeting) >= 0;
+}
+
+} // namespace
+
+Watch::Watch(const Log &to, NodeGroup &group, std::vector<std::string> host_names, int after_s)
+    : log_(to), group_(group), host_names_(std::move(host_names)),
+      after_ns_(static_cast<std::uint64_t>(after_s) * kSecond)
+{
+}
+
+bool Watch::look(std::uint64_t moves) noexcept
+{
+    if (after_ns_ == 0) {
+        return false;
+    }
+    now_ns_ = now_ns();
+    if (group_.uses_pages() && group_.local_size() > 1) {
+        group_.own_slot().looked_ns.store(now_ns_, std::memory_order_relaxed);
+    }
+    if (since_ns_ == 0 || moves != moves_) {
+        since_ns_ = now_ns_;
+        moves_ = moves;
+        said_ = 0;
+        return false;
+    }
+    constexpr std::uint64_t kTimes[] = {1, 4, 16};
+    if (said_ == std::size(kTimes) || now_ns_ - since_ns_ < kTimes[said_] * after_ns_) {
+        return false;
+    }
+    ++said_;
+    return true;
+}
+
+// The first that asks, of those that wait in one meeting or behind it.
+bool Watch::speaks() noexcept
+{
+    if (!group_.uses_pages() || group_.local_size() == 1) {
+        return true;
+    }
+    const std::uint64_t mine = std::uint64_t{group_.meetings()} << 8 | said_;
+    std::atomic<std::uint64_t> &spoken = group_.slot(0).spoken;
+    std::uint64_t last = spoken.load(std::memory_order_relaxed);
+    while (last < mine) {
+        if (spoken.compare_exchange_weak(last, mine)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// "rank 2 (process 1234 is stopped)"; of another node "rank 2 (on node17)".
+std::string Watch::rank_text(int rank) const
+{
+    const ProcessIdentity &process = group_.process(rank);
+    if (process.host != group_.process(group_.all().rank).host) {
+        return format("rank %d (on %s)", rank, host_names_[rank].c_str());
+    }
+    return format("rank %d (process %d %s)", rank, process.pid, text_of(process_state(process)));
+}
+
+// Those of the node that have not come to the meeting in which this rank is; and how many have.
+std::string Watch::missing_ranks(int &there) const
+{
+    std::string ranks;
+    there = 0;
+    for (int local = 0; local < group_.local_size(); ++local) {
+        const ControlPage::Slot &slot = group_.slot(local);
+        const std::uint32_t arrived = slot.arrived.load(std::memory_order_acquire);
+        if (has_come(arrived, group_.meetings())) {
+            ++there;
+            continue;
+        }
+        const int rank = group_.local_ranks()[local];
+        const ProcessIdentity &process = group_.process(rank);
+        ranks += format("%srank %d (process %d %s, ", ranks.empty() ? "" : ", ", rank, process.pid,
+                        text_of(process_state(process)));
+        const unsigned turn = arrived % 2;
+        ranks += arrived == 0 ? std::string("no call yet)")
+                              : format("last in call %u, %s)", slot.call_number[turn],
+                                       describe(slot.call[turn]).text);
+    }
+    return ranks;
+}
+
+// Those that have come, and are stopped, have died, or have not been in an MPI call since.
+std::string Watch::ranks_at_rest() const
+{
+    std::string ranks;
+    const std::uint64_t long_ago = now_ns_ - std::max(after_ns_ / 2, kSecond);
+    for (int local = 0; local < group_.local_size(); ++local) {
+        const int rank = group_.local_ranks()[local];
+        if (local == group_.local_rank()) {
+            continue;
+        }
+        const ProcessState state = process_state(group_.process(rank));
+        const bool rests = state == ProcessState::kStopped || state == ProcessState::kDied ||
+                           state == ProcessState::kGone;
+        const bool looks = group_.slot(local).looked_ns.load(std::memory_order_relaxed) > long_ago;
+        if (rests || !looks) {
+            ranks += format("%srank %d (process %d %s%s)", ranks.empty() ? "" : ", ", rank,
+                            group_.process(rank).pid, text_of(state),
+                            rests ? "" : ", in no MPI call that waits");
+        }
+    }
+    return ranks;
+}
+
+void Watch::say(const std::string &what)
+{
+    const double seconds = static_cast<double>(now_ns_ - since_ns_) / 1e9;
+    log(log_, 0, "hetcoll: rank %d waits for %.0f s in call number %u on communicator %u, %s: %s",
+        group_.all().rank, seconds, group_.calls(), group_.all().comm_id,
+        describe(group_.call()).text, what.c_str());
+}
+
+void Watch::say_meeting(const Meeting &meeting) noexcept
+{
+    try {
+        say_missing(meeting);
+    } catch (const std::bad_alloc &) { // then it says nothing
+    }
+}
+
+void Watch::say_missing(const Meeting &meeting)
+{
+    if (group_.uses_pages() && group_.local_size() > 1) {
+        int there = 0;
+        const std::string ranks = missing_ranks(there);
+        if (!ranks.empty()) {
+            if (speaks()) {
+                say(format("missing %s; %d of %d ranks of this node are there", ranks.c_str(),
+                           there, group_.local_size()));
+            }
+            return;
+        }
+        if (!group_.is_leader()) { // who exchanges messages for this node
+            const int leader = group_.local_ranks()[0];
+            const ProcessState state = process_state(group_.process(leader));
+            const bool goes_on = state == ProcessState::kRuns || state == ProcessState::kSleeps;
+            if (!goes_on && speaks()) {
+                say("missing " + rank_text(leader) + ", which speaks for this node");
+            }
+            return;
+        }
+    }
+    say_exchange(meeting.exchange(), group_.uses_pages() ? &group_.leader_ranks() : nullptr);
+}
+
+// Rank numbers of an exchange are those of `ranks`; null: the communicator's.
+void Watch::say_exchange(const Exchange &exchange, const std::vector<int> *ranks)
+{
+    const Exchange::Awaited awaited = exchange.awaited();
+    if (awaited.peer < 0) {
+        return; // who waits for the missing one itself says so
+    }
+    const auto text = [&](int peer) {
+        const int rank = ranks != nullptr ? (*ranks)[peer] : peer;
+        const char *const node = ranks != nullptr && group_.nodes() > 1 ? "the node of " : "";
+        return node + rank_text(rank);
+    };
+    std::string line = "missing " + text(awaited.peer);
+    if (awaited.or_peer >= 0) {
+        line += " or " + text(awaited.or_peer);
+    }
+    say(line + ", from which there is no message");
+}
+
+void Watch::say_first_call() { say_exchange(group_.exchange(), group_.exchange_ranks()); }
+
+void Watch::say_schedule(const Executor &executor)
+{
+    const Executor::Awaited awaited = executor.awaited();
+    if (awaited.peer < 0) {
+        return say_own_gpu("a kernel or a copy");
+    }
+    const bool local = group_.uses_pages() && group_.local_size() > 1;
+    if (!speaks()) {
+        return;
+    }
+    const std::string at_rest = local ? ranks_at_rest() : std::string();
+    say(format("in step %d of %d, %s %s, %zu of %zu bytes are done%s%s", awaited.step,
+               executor.steps(), awaited.sends ? "which sends to" : "which receives from",
+               rank_text(awaited.peer).c_str(), awaited.done, awaited.bytes,
+               at_rest.empty() ? "" : "; missing ", at_rest.c_str()));
+}
+
+void Watch::say_own_gpu(const char *what) { say(std::string("for its own GPU, ") + what); }
+
+} // namespace hetcoll
