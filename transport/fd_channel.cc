@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
-#include <deque>
+#include <fcntl.h>
 #include <map>
 #include <mutex>
 #include <span>
@@ -20,42 +20,59 @@ namespace {
 
 enum class Kind : std::uint32_t { kAsk, kGive, kRefuse };
 
-// One datagram. A kGive brings `count` descriptors along.
+// One packet. A kGive brings `count` descriptors along.
 struct Message {
     std::uint64_t magic;
     Kind kind;
     std::uint32_t count;
-    FdTicket ticket;         // what is asked for
-    std::uint64_t answer_to; // kAsk: the socket of who asks
+    std::uint64_t token; // what is asked for
     std::uint64_t bytes[kMaxFds];
 };
-constexpr std::uint64_t kMagic = 0x6865746c6c666431u;
+constexpr std::uint64_t kMagic = 0x6865746c6c666432u;
 constexpr std::size_t kShortMessage = offsetof(Message, bytes);
 
 struct Control {
-    alignas(cmsghdr) char bytes[CMSG_SPACE(sizeof(ucred)) + CMSG_SPACE(sizeof(int) * kMaxFds)];
+    alignas(cmsghdr) char bytes[CMSG_SPACE(sizeof(int) * kMaxFds)];
 };
 
-socklen_t set_address(sockaddr_un &address, std::uint64_t name)
+struct Address {
+    sockaddr_un address{};
+    socklen_t length = 0;
+
+    explicit Address(std::uint64_t name)
+    {
+        address.sun_family = AF_UNIX; // sun_path[0] stays 0: the abstract namespace
+        const int digits = std::snprintf(address.sun_path + 1, sizeof address.sun_path - 1,
+                                         "hetcoll.%016llx", static_cast<unsigned long long>(name));
+        length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 +
+                                        static_cast<std::size_t>(digits));
+    }
+    [[nodiscard]] const sockaddr *get() const noexcept
+    {
+        return reinterpret_cast<const sockaddr *>(&address);
+    }
+};
+
+UniqueFd open_socket()
 {
-    address = {};
-    address.sun_family = AF_UNIX; // sun_path[0] stays 0: the abstract namespace
-    const int length = std::snprintf(address.sun_path + 1, sizeof address.sun_path - 1,
-                                     "hetcoll.%016llx", static_cast<unsigned long long>(name));
-    return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 +
-                                  static_cast<std::size_t>(length));
+    return UniqueFd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+}
+
+// The kernel says who made the other end.
+bool is_same_user(int socket)
+{
+    ucred other{};
+    socklen_t length = sizeof other;
+    return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &other, &length) == 0 &&
+           other.uid == geteuid();
 }
 
 // 0, or the error of sendmsg.
-int send_message(int socket, std::uint64_t to, const Message &message,
-                 std::span<const UniqueFd> fds)
+int send_message(int socket, const Message &message, std::span<const UniqueFd> fds)
 {
-    sockaddr_un address;
     iovec data{const_cast<Message *>(&message),
                message.kind == Kind::kGive ? sizeof message : kShortMessage};
     msghdr header{};
-    header.msg_namelen = set_address(address, to);
-    header.msg_name = &address;
     header.msg_iov = &data;
     header.msg_iovlen = 1;
     Control control{};
@@ -74,14 +91,20 @@ int send_message(int socket, std::uint64_t to, const Message &message,
     return sendmsg(socket, &header, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0 ? 0 : errno;
 }
 
+bool has_to_be_tried_again(int code)
+{
+    return code == EAGAIN || code == ENOBUFS || code == ETOOMANYREFS;
+}
+
 struct Received {
     Message message{};
     std::vector<UniqueFd> fds;
-    bool trusted = false; // whole, of our kind, and from our user
 };
 
-// False if there is none.
-bool receive_message(int socket, Received &received)
+// kGone: the other end is closed, or has sent what is no message of ours.
+enum class Arrival : std::uint8_t { kMessage, kNothing, kGone };
+
+Arrival receive_message(int socket, Received &received)
 {
     received = {};
     Control control;
@@ -93,16 +116,11 @@ bool receive_message(int socket, Received &received)
     header.msg_controllen = sizeof control.bytes;
     const ssize_t got = recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (got < 0) {
-        return false;
+        return errno == EAGAIN || errno == EINTR ? Arrival::kNothing : Arrival::kGone;
     }
-    bool same_user = false;
     for (cmsghdr *part = CMSG_FIRSTHDR(&header); part != nullptr;
          part = CMSG_NXTHDR(&header, part)) {
-        if (part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_CREDENTIALS) {
-            ucred sender;
-            std::memcpy(&sender, CMSG_DATA(part), sizeof sender);
-            same_user = sender.uid == geteuid();
-        } else if (part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_RIGHTS) {
+        if (part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_RIGHTS) {
             const std::size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
             for (std::size_t i = 0; i < count; ++i) {
                 int fd = -1;
@@ -113,21 +131,21 @@ bool receive_message(int socket, Received &received)
     }
     const Message &message = received.message;
     const std::size_t whole = message.kind == Kind::kGive ? sizeof message : kShortMessage;
-    received.trusted = same_user && message.magic == kMagic &&
-                       static_cast<std::size_t>(got) == whole && message.count <= kMaxFds;
-    return true;
+    const bool ours = static_cast<std::size_t>(got) == whole && message.magic == kMagic &&
+                      message.count <= kMaxFds;
+    return ours ? Arrival::kMessage : Arrival::kGone;
 }
 
-const char *remedy(int code)
+Status cannot_ask(const char *why, const char *remedy)
 {
-    switch (code) {
-    case ECONNREFUSED:
-        return ": it has ended, or runs in another network namespace, let the containers share "
-               "one (docker run --network)";
-    case EPERM: return ": run both as the same user";
-    default: return "";
-    }
+    return error(Errc::kUnsupported,
+                 "the owner of a buffer cannot be asked for its file descriptors (%s)%s", why,
+                 remedy);
 }
+
+constexpr const char *kHasEnded =
+    ": it has ended, has no free descriptor (ulimit -n), or runs in another network namespace, let "
+    "the containers share one (docker run --network)";
 
 } // namespace
 
@@ -139,71 +157,97 @@ UniqueFd::~UniqueFd()
 }
 
 struct FdChannel::Impl {
-    // What we have asked for.
+    // What we have asked an owner for.
     struct Asked {
         bool sent = false;
         bool answered = false;
         bool refused = false;
+        bool lost = false; // the owner has gone, and has not answered
         FdBundle bundle;
     };
-    using Key = std::pair<std::uint64_t, std::uint64_t>; // socket, token
+    // An owner, as long as there is something that we have asked it for.
+    struct Owner {
+        UniqueFd socket;
+        std::map<std::uint64_t, Asked> asked; // by token
+    };
+    // A process of our user that has connected.
+    struct Asker {
+        UniqueFd socket;
+        std::optional<std::uint64_t> unanswered; // a token: the answer could not be sent yet
+    };
 
     Log log;
-    UniqueFd socket;
+    UniqueFd socket; // that others connect to
+    UniqueFd spare;  // makes room for one more when all descriptors are used up
     std::uint64_t name = 0;
-    std::mutex mutex; // of the rest, and of reading from the socket
+    std::mutex mutex; // of the rest
     FdSource *source = nullptr;
-    std::map<Key, Asked> asked;
-    std::deque<Message> unanswered; // the asker's queue was full
+    std::map<std::uint64_t, Owner> owners; // by name
+    std::vector<Asker> askers;
 
-    void receive_all();
-    void note_answer(Received &received);
-    bool answer(const Message &question);
+    void accept_all();
+    void answer_all();
+    bool serve(Asker &asker);
+    bool answer(int to, std::uint64_t token);
+    Status connect(Owner &owner, std::uint64_t to);
+    void receive_answers(Owner &owner);
 };
 
-void FdChannel::Impl::receive_all()
+// Whoever is not of our user is shown out before a byte of his is read.
+void FdChannel::Impl::accept_all()
 {
-    for (Received received; receive_message(socket.get(), received);) {
-        if (!received.trusted) {
-            continue; // another user's, or no message of ours
-        }
-        if (received.message.kind == Kind::kAsk) {
-            if (!answer(received.message)) {
-                unanswered.push_back(received.message);
+    while (true) {
+        UniqueFd other(accept4(socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+        if (other.get() >= 0) {
+            if (is_same_user(other.get())) {
+                askers.push_back({.socket = std::move(other), .unanswered = std::nullopt});
             }
-        } else {
-            note_answer(received);
+        } else if ((errno == EMFILE || errno == ENFILE) && spare.get() >= 0) {
+            spare = UniqueFd(); // who asks learns by the end of the connection that it has failed
+            other = UniqueFd(accept4(socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
+            const bool shown_out = other.get() >= 0;
+            other = UniqueFd();
+            spare = UniqueFd(open("/dev/null", O_RDONLY | O_CLOEXEC));
+            if (!shown_out) {
+                return;
+            }
+        } else if (errno != ECONNABORTED && errno != EINTR) {
+            return;
         }
     }
 }
 
-void FdChannel::Impl::note_answer(Received &received)
+void FdChannel::Impl::answer_all()
 {
-    const Message &message = received.message;
-    const auto found = asked.find({message.ticket.socket, message.ticket.token});
-    if (found == asked.end()) {
-        return; // asked twice, taken already
+    accept_all();
+    std::erase_if(askers, [this](Asker &asker) { return !serve(asker); });
+}
+
+// False if the asker is gone.
+bool FdChannel::Impl::serve(Asker &asker)
+{
+    while (!asker.unanswered || answer(asker.socket.get(), *asker.unanswered)) {
+        asker.unanswered.reset();
+        Received received;
+        const Arrival arrival = receive_message(asker.socket.get(), received);
+        if (arrival != Arrival::kMessage || received.message.kind != Kind::kAsk) {
+            return arrival == Arrival::kNothing;
+        }
+        asker.unanswered = received.message.token;
     }
-    Asked &answer = found->second;
-    answer.answered = true;
-    // Descriptors beyond our limit of open files do not arrive.
-    answer.refused = message.kind == Kind::kRefuse || received.fds.size() != message.count;
-    if (!answer.refused) {
-        answer.bundle.fds = std::move(received.fds);
-        answer.bundle.bytes.assign(message.bytes, message.bytes + message.count);
-    }
+    return true;
 }
 
 // False if it has to be tried again.
-bool FdChannel::Impl::answer(const Message &question)
+bool FdChannel::Impl::answer(int to, std::uint64_t token)
 {
     Message message{};
     message.magic = kMagic;
     message.kind = Kind::kRefuse;
-    message.ticket = question.ticket;
+    message.token = token;
     FdBundle bundle;
-    if (source != nullptr && question.ticket.socket == name) {
-        auto found = source->fds_of(question.ticket.token);
+    if (source != nullptr) {
+        auto found = source->fds_of(token);
         if (found.ok() && found->fds.size() <= kMaxFds) {
             bundle = std::move(*found);
             message.kind = Kind::kGive;
@@ -215,8 +259,8 @@ bool FdChannel::Impl::answer(const Message &question)
                          found.status().message().c_str());
         }
     }
-    const int code = send_message(socket.get(), question.answer_to, message, bundle.fds);
-    if (code == EAGAIN || code == ENOBUFS || code == ETOOMANYREFS) {
+    const int code = send_message(to, message, bundle.fds);
+    if (has_to_be_tried_again(code)) {
         return false;
     }
     if (code != 0) {
@@ -226,6 +270,57 @@ bool FdChannel::Impl::answer(const Message &question)
     return true;
 }
 
+// The owner has no socket afterwards where it has too much to do: it is to be tried again.
+Status FdChannel::Impl::connect(Owner &owner, std::uint64_t to)
+{
+    UniqueFd made = open_socket();
+    const Address address(to);
+    if (made.get() < 0) {
+        return cannot_ask(std::strerror(errno), ": see ulimit -n");
+    }
+    if (::connect(made.get(), address.get(), address.length) != 0) {
+        return errno == EAGAIN || errno == EINTR
+                   ? Status()
+                   : cannot_ask(std::strerror(errno), errno == ECONNREFUSED ? kHasEnded : "");
+    }
+    if (!is_same_user(made.get())) {
+        return cannot_ask("it is another user's", ": run both as the same user");
+    }
+    owner.socket = std::move(made);
+    return {};
+}
+
+void FdChannel::Impl::receive_answers(Owner &owner)
+{
+    Received received;
+    while (owner.socket.get() >= 0) {
+        const Arrival arrival = receive_message(owner.socket.get(), received);
+        if (arrival == Arrival::kNothing) {
+            return;
+        }
+        if (arrival == Arrival::kGone) {
+            owner.socket = UniqueFd();
+            for (auto &[token, asked] : owner.asked) {
+                asked.lost = asked.sent && !asked.answered;
+            }
+            return;
+        }
+        const Message &message = received.message;
+        const auto found = owner.asked.find(message.token);
+        if (found == owner.asked.end() || message.kind == Kind::kAsk) {
+            continue;
+        }
+        Asked &answer = found->second;
+        answer.answered = true;
+        // Descriptors beyond our limit of open files do not arrive.
+        answer.refused = message.kind == Kind::kRefuse || received.fds.size() != message.count;
+        if (!answer.refused) {
+            answer.bundle.fds = std::move(received.fds);
+            answer.bundle.bytes.assign(message.bytes, message.bytes + message.count);
+        }
+    }
+}
+
 FdChannel::FdChannel(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 FdChannel::~FdChannel() = default;
 
@@ -233,14 +328,9 @@ Result<std::shared_ptr<FdChannel>> FdChannel::create(const Log &log)
 {
     auto impl = std::make_unique<Impl>();
     impl->log = log;
-    impl->socket = UniqueFd(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    impl->socket = open_socket();
     const char *failed = "socket";
     bool made = impl->socket.get() >= 0;
-    if (made) {
-        const int on = 1;
-        failed = "setsockopt";
-        made = setsockopt(impl->socket.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) == 0;
-    }
     if (made) {
         failed = "getrandom";
         made = getrandom(&impl->name, sizeof impl->name, GRND_NONBLOCK) == sizeof impl->name;
@@ -248,9 +338,13 @@ Result<std::shared_ptr<FdChannel>> FdChannel::create(const Log &log)
     }
     if (made) {
         failed = "bind";
-        sockaddr_un address;
-        const socklen_t length = set_address(address, impl->name);
-        made = bind(impl->socket.get(), reinterpret_cast<const sockaddr *>(&address), length) == 0;
+        const Address address(impl->name);
+        made = bind(impl->socket.get(), address.get(), address.length) == 0;
+    }
+    if (made) {
+        failed = "listen";
+        constexpr int kMost = 4096; // the system's limit holds too
+        made = listen(impl->socket.get(), kMost) == 0;
     }
     if (!made) {
         return error(Errc::kUnsupported,
@@ -258,6 +352,7 @@ Result<std::shared_ptr<FdChannel>> FdChannel::create(const Log &log)
                      "shared with other processes",
                      failed, std::strerror(errno));
     }
+    impl->spare = UniqueFd(open("/dev/null", O_RDONLY | O_CLOEXEC));
     return std::shared_ptr<FdChannel>(new FdChannel(std::move(impl)));
 }
 
@@ -272,45 +367,54 @@ void FdChannel::set_source(FdSource *source) noexcept
 void FdChannel::step() noexcept
 {
     const std::lock_guard lock(impl_->mutex);
-    while (!impl_->unanswered.empty() && impl_->answer(impl_->unanswered.front())) {
-        impl_->unanswered.pop_front();
-    }
-    impl_->receive_all();
+    impl_->answer_all();
 }
 
 Result<std::optional<FdBundle>> FdChannel::take(const FdTicket &ticket)
 {
     const std::lock_guard lock(impl_->mutex);
-    const Impl::Key key{ticket.socket, ticket.token};
-    Impl::Asked &asked = impl_->asked[key];
-    if (!asked.sent) {
-        Message question{};
-        question.magic = kMagic;
-        question.kind = Kind::kAsk;
-        question.ticket = ticket;
-        question.answer_to = impl_->name;
-        const int code = send_message(impl_->socket.get(), ticket.socket, question, {});
-        if (code != 0 && code != EAGAIN && code != ENOBUFS) {
-            impl_->asked.erase(key);
-            return error(Errc::kUnsupported,
-                         "the owner of a buffer cannot be asked for its file descriptors (%s)%s",
-                         std::strerror(code), remedy(code));
+    impl_->answer_all(); // who asks us may be whom we ask
+    Impl::Owner &owner = impl_->owners[ticket.socket];
+    Impl::Asked &asked = owner.asked[ticket.token];
+    // The connection ends with the last of what it was made for.
+    const auto forget = [&] {
+        owner.asked.erase(ticket.token);
+        if (owner.asked.empty()) {
+            impl_->owners.erase(ticket.socket);
         }
+    };
+    impl_->receive_answers(owner);
+    if (asked.answered) {
+        const bool refused = asked.refused;
+        std::optional<FdBundle> bundle(std::move(asked.bundle));
+        forget();
+        if (refused) {
+            return error(Errc::kUnsupported,
+                         "the owner of a buffer has no file descriptors for it (any more), or this "
+                         "process has no room for them: see ulimit -n");
+        }
+        return bundle;
+    }
+    Status problem;
+    if (asked.lost) {
+        problem = cannot_ask("it has closed the connection", kHasEnded);
+    } else if (owner.socket.get() < 0) {
+        problem = impl_->connect(owner, ticket.socket);
+    }
+    if (problem.ok() && !asked.sent && owner.socket.get() >= 0) {
+        const Message question{
+            .magic = kMagic, .kind = Kind::kAsk, .count = 0, .token = ticket.token, .bytes = {}};
+        const int code = send_message(owner.socket.get(), question, {});
         asked.sent = code == 0;
+        if (code != 0 && !has_to_be_tried_again(code)) {
+            problem = cannot_ask(std::strerror(code), kHasEnded);
+        }
     }
-    impl_->receive_all();
-    if (!asked.answered) {
-        return std::optional<FdBundle>();
+    if (!problem.ok()) {
+        forget();
+        return problem;
     }
-    const bool refused = asked.refused;
-    std::optional<FdBundle> bundle(std::move(asked.bundle));
-    impl_->asked.erase(key);
-    if (refused) {
-        return error(Errc::kUnsupported,
-                     "the owner of a buffer has no file descriptors for it (any more), or this "
-                     "process has no room for them: see ulimit -n");
-    }
-    return bundle;
+    return std::optional<FdBundle>();
 }
 
 } // namespace hetcoll

@@ -5,12 +5,15 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <filesystem>
 
 namespace hetcoll {
@@ -214,7 +217,7 @@ TEST(FdChannelTest, NoRoomForDescriptorsIsAnError)
         const auto taken = user->take(ticket);
         const bool right = !taken.ok() &&
                            taken.status().message().find("ulimit -n") != std::string::npos &&
-                           descriptors() == before;
+                           descriptors() == before - 1; // its connection ends with the answer
         _exit(right ? 0 : 1);
     }
     int status = 0;
@@ -222,29 +225,104 @@ TEST(FdChannelTest, NoRoomForDescriptorsIsAnError)
     EXPECT_EQ(status, 0);
 }
 
-TEST(FdChannelTest, AnotherUserGetsNoAnswer)
+// As another user; false if that cannot be tried. `what` answers whether all is right.
+template <class What> bool as_another_user(What what)
 {
-    Files files;
-    const auto owner = make_channel();
-    owner->set_source(&files);
     const pid_t child = fork();
     if (child == 0) {
         if (setgid(65534) != 0 || setuid(65534) != 0) {
             _exit(2);
         }
-        const auto stranger = FdChannel::create({});
-        const auto taken = (*stranger)->take({.socket = owner->name(), .token = 1});
-        _exit(taken.ok() && !taken->has_value() ? 0 : 1);
+        _exit(what() ? 0 : 1);
     }
     int status = 0;
     waitpid(child, &status, 0);
-    if (WEXITSTATUS(status) == 2) {
+    EXPECT_NE(WEXITSTATUS(status), 1);
+    return WEXITSTATUS(status) != 2;
+}
+
+TEST(FdChannelTest, AnotherUsersChannelIsNotAsked)
+{
+    const auto owner = make_channel();
+    if (!as_another_user([&owner] {
+            const auto stranger = FdChannel::create({});
+            const auto taken = (*stranger)->take({.socket = owner->name(), .token = 1});
+            return !taken.ok() && taken.status().message().find("same user") != std::string::npos;
+        })) {
         GTEST_SKIP() << "no permission to become another user";
     }
-    EXPECT_EQ(status, 0);
+}
+
+// Another user's connections and questions, more than a queue of datagrams would hold, change
+// nothing: our user's question is answered in the owner's next step.
+TEST(FdChannelTest, AnotherUserGetsNoAnswerAndIsInNobodysWay)
+{
+    Files files;
+    const auto owner = make_channel(), user = make_channel();
+    owner->set_source(&files);
+    const int before = descriptors();
+    if (!as_another_user([&owner] {
+            char name[32];
+            std::snprintf(name, sizeof name, "hetcoll.%016llx",
+                          static_cast<unsigned long long>(owner->name()));
+            sockaddr_un address{};
+            address.sun_family = AF_UNIX;
+            std::memcpy(address.sun_path + 1, name, std::strlen(name));
+            const auto length =
+                static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + std::strlen(name));
+            const std::vector<char> bytes(1000, 'x');
+            for (int i = 0; i < 200; ++i) {
+                const int stranger = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+                if (connect(stranger, reinterpret_cast<const sockaddr *>(&address), length) != 0 ||
+                    send(stranger, bytes.data(), bytes.size(), 0) != 1000) {
+                    return false;
+                }
+            }
+            return true;
+        })) {
+        GTEST_SKIP() << "no permission to become another user";
+    }
+    const FdTicket ticket{.socket = owner->name(), .token = 1};
+    ASSERT_TRUE(user->take(ticket).ok());
     owner->step();
-    EXPECT_EQ(files.asked, 0);
+    const auto taken = user->take(ticket);
+    EXPECT_TRUE(taken.ok() && taken->has_value());
+    EXPECT_EQ(files.asked, 1);
+    owner->step();
+    EXPECT_EQ(descriptors(), before + 1); // what was taken
     owner->set_source(nullptr);
+}
+
+TEST(FdChannelTest, AnOwnerThatEndsWhileItIsAskedIsAnError)
+{
+    auto owner = make_channel();
+    const auto user = make_channel();
+    const FdTicket ticket{.socket = owner->name(), .token = 1};
+    ASSERT_TRUE(user->take(ticket).ok());
+    owner.reset();
+    const auto taken = user->take(ticket);
+    ASSERT_FALSE(taken.ok());
+    EXPECT_NE(taken.status().message().find("it has ended"), std::string::npos);
+}
+
+TEST(FdChannelTest, AnOwnerWithoutADescriptorToAnswerWithIsAnError)
+{
+    const auto owner = make_channel(), user = make_channel();
+    const FdTicket ticket{.socket = owner->name(), .token = 1};
+    const pid_t child = fork();
+    if (child == 0) { // the limit is this process's, so not the test's
+        const bool asked = user->take(ticket).ok();
+        const int next = dup(0);
+        close(next);
+        const rlimit none{.rlim_cur = static_cast<rlim_t>(next),
+                          .rlim_max = static_cast<rlim_t>(next)};
+        setrlimit(RLIMIT_NOFILE, &none);
+        owner->step();
+        _exit(asked && !user->take(ticket).ok() ? 0 : 1);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
 }
 
 } // namespace
