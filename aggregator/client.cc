@@ -1,7 +1,7 @@
 #include "aggregator/client.h"
 
 #include "aggregator/session.h"
-#include "aggregator/ucx_wire.h"
+#include "aggregator/tcp_wire.h"
 #include "base/request_pool.h"
 
 #include <algorithm>
@@ -57,8 +57,7 @@ Clock::duration seconds(double s)
 
 class Client final : public AggregatorClient, private WireEvents, private Session::Sums {
 public:
-    Client(const AggregatorPlan &plan, std::unique_ptr<Wire> wire,
-           std::shared_ptr<const Prover> prover);
+    Client(const AggregatorPlan &plan, std::unique_ptr<Wire> wire);
 
     Status connect(const Endpoint &to) { return session_.connect(to); }
     AggregatorState step() override;
@@ -86,7 +85,7 @@ private:
         }
     };
 
-    void on_accepted(Connection /*connection*/) override {}
+    void on_accepted(Connection /*connection*/, const std::string & /*key*/) override {}
     void on_message(Connection /*connection*/, std::span<const std::byte> header,
                     Payload payload) override
     {
@@ -129,15 +128,13 @@ private:
 
     std::unique_ptr<Wire> wire_;
     std::deque<Payload> sums_; // that no receive has been started for
-    std::shared_ptr<const Prover> prover_;
     Session session_;
 };
 
-Client::Client(const AggregatorPlan &plan, std::unique_ptr<Wire> wire,
-               std::shared_ptr<const Prover> prover)
+Client::Client(const AggregatorPlan &plan, std::unique_ptr<Wire> wire)
     : peer_(plan.ranks + plan.index), message_bytes_(plan.message_bytes),
-      where_(plan.endpoint.text()), wire_(std::move(wire)), prover_(std::move(prover)),
-      session_(*wire_, *prover_, member_of(plan), where_, *this)
+      where_(plan.endpoint.text()), wire_(std::move(wire)),
+      session_(*wire_, plan.key.name, member_of(plan), where_, *this)
 {
     deadline_ = Clock::now() + seconds(plan.join_seconds);
     most_silence_ = seconds(plan.silence_seconds);
@@ -325,7 +322,7 @@ Result<std::unique_ptr<AggregatorClient>> AggregatorClient::start(const Aggregat
     if (Status status = check(plan); !status.ok()) {
         return status;
     }
-    Result<std::unique_ptr<Wire>> wire = open_ucx_wire(std::nullopt);
+    Result<std::unique_ptr<TcpWire>> wire = open_tcp_wire({.keys = {plan.key}});
     return wire.ok() ? start_over(std::move(*wire), plan) : wire.take_status();
 }
 
@@ -335,11 +332,7 @@ Result<std::unique_ptr<AggregatorClient>> AggregatorClient::start_over(std::uniq
     if (Status status = check(plan); !status.ok()) {
         return status;
     }
-    Result<std::shared_ptr<const Prover>> prover = Prover::create(plan.key);
-    if (!prover.ok()) {
-        return prover.take_status();
-    }
-    auto client = std::make_unique<Client>(plan, std::move(wire), std::move(*prover));
+    auto client = std::make_unique<Client>(plan, std::move(wire));
     if (Status status = client->connect(plan.endpoint); !status.ok()) {
         return status;
     }

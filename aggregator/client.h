@@ -28,7 +28,7 @@ inline constexpr int kAggregatorFailed = -1; // of isend, irecv and test: Open M
 
 struct AggregatorPlan {
     Endpoint endpoint; // of this rank's aggregator
-    std::string key;   // what it and all its workers know: read_key_file()
+    AggregatorKey key; // what it and all its workers know: read_key()
     // Tell apart the jobs and communicators that use these aggregators at the same time. The same
     // on all ranks of a communicator.
     std::uint64_t job = 0;
@@ -51,7 +51,7 @@ struct AggregatorTraffic {
     std::uint64_t messages_out = 0, messages_in = 0;
     std::uint64_t payload_bytes_out = 0, payload_bytes_in = 0;
     std::uint64_t header_bytes_out = 0,
-                  header_bytes_in = 0; // of ours, without UCX's and the network's
+                  header_bytes_in = 0; // of ours, without those of TLS and TCP
     int most_in_flight = 0;            // messages sent whose sum has not been received
 };
 
@@ -61,10 +61,11 @@ enum class AggregatorState : std::uint8_t { kJoining, kJoined, kFailed };
 
 class AggregatorClient {
 public:
-    // Fails at once if this build has no UCX, a library cannot be loaded, the plan is wrong or the
-    // host's name is unknown. Looking up a name may wait for the name service; nothing else waits.
+    // Fails at once if this build has no OpenSSL, its library cannot be loaded, the plan is wrong
+    // or the host's name is unknown. Looking up a name may wait for the name service; nothing else
+    // waits.
     static Result<std::unique_ptr<AggregatorClient>> start(const AggregatorPlan &plan);
-    // The same over another wire than UCX, for tests.
+    // The same over another wire, for tests.
     static Result<std::unique_ptr<AggregatorClient>> start_over(std::unique_ptr<Wire> wire,
                                                                 const AggregatorPlan &plan);
     virtual ~AggregatorClient() = default; // leaves the aggregator

@@ -137,4 +137,20 @@ Result<std::string> read_key_file(const std::string &path)
     return key;
 }
 
+// A file whose name looks like NAME:FILE can be written ./NAME:FILE.
+Result<AggregatorKey> read_key(const std::string &text)
+{
+    constexpr std::size_t kMostNameBytes = 64;
+    constexpr const char *kAllowed =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+    const std::size_t colon = text.find(':');
+    const bool named = colon != std::string::npos && colon >= 1 && colon <= kMostNameBytes &&
+                       text.find_first_not_of(kAllowed) == colon;
+    Result<std::string> secret = read_key_file(named ? text.substr(colon + 1) : text);
+    if (!secret.ok()) {
+        return secret.take_status();
+    }
+    return AggregatorKey{named ? text.substr(0, colon) : kDefaultKeyName, std::move(*secret)};
+}
+
 } // namespace hetcoll

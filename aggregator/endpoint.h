@@ -27,4 +27,15 @@ struct Endpoint {
 // bytes.
 [[nodiscard]] Result<std::string> read_key_file(const std::string &path);
 
+// A key has a name: those who have different keys do not meet, whatever they call their jobs.
+struct AggregatorKey {
+    std::string name; // 1 to 64 of A-Z a-z 0-9 . _ -; it goes over the network in the clear
+    std::string secret;
+};
+
+inline constexpr const char *kDefaultKeyName = "default";
+
+// "FILE", whose key has the default name, or "NAME:FILE".
+[[nodiscard]] Result<AggregatorKey> read_key(const std::string &text);
+
 } // namespace hetcoll

@@ -145,11 +145,13 @@ std::vector<Connection> Group::waiting() const
     return all;
 }
 
-// Counts the parts of every member's window, the sums of a window, and the sums of the window
-// before, which slow members still receive.
+// Counts the parts of every member's window and one that is arriving, the sums of a window, and the
+// sums of the window before, which slow members still receive; and what a connection takes besides.
 std::uint64_t Group::memory_bytes(const Member &shape, std::uint32_t window, int members) noexcept
 {
-    return std::uint64_t{shape.message_bytes} * window * (static_cast<std::uint64_t>(members) + 2);
+    const auto count = static_cast<std::uint64_t>(members);
+    return std::uint64_t{shape.message_bytes} * (window * (count + 2) + count) +
+           count * (kConnectionBytes + window * sizeof(Arrived));
 }
 
 // ---- sums ----

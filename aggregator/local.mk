@@ -1,14 +1,13 @@
 hetcoll_sources += \
 	aggregator/client.h aggregator/client.cc \
 	aggregator/endpoint.h aggregator/endpoint.cc \
-	aggregator/proof.h aggregator/proof.cc \
+	aggregator/openssl_library.h aggregator/openssl_library.cc \
 	aggregator/protocol.h aggregator/protocol.cc \
 	aggregator/session.h aggregator/session.cc \
-	aggregator/ucx_library.h aggregator/ucx_library.cc \
-	aggregator/ucx_wire.h aggregator/ucx_wire.cc \
+	aggregator/tcp_wire.h aggregator/tcp_wire.cc \
+	aggregator/tls.h aggregator/tls.cc \
 	aggregator/wire.h
 
 hetcoll_tools_sources += \
 	aggregator/group.h aggregator/group.cc \
-	aggregator/server.h aggregator/server.cc \
-	aggregator/tcp_silence.h aggregator/tcp_silence.cc
+	aggregator/server.h aggregator/server.cc

@@ -8,12 +8,10 @@ namespace hetcoll {
 namespace {
 
 constexpr std::uint16_t kMagic = 0x4148;
-constexpr std::uint8_t kVersion = 1;
+constexpr std::uint8_t kVersion = 2;
 
 enum class Type : std::uint8_t {
-    kChallenge = 1,
-    kJoin,
-    kWelcome,
+    kJoin = 1,
     kReady,
     kRefused,
     kFirstPart,
@@ -24,7 +22,6 @@ enum class Type : std::uint8_t {
 
 class Writer {
 public:
-    explicit Writer(HeaderBytes &to) : to_(to) {}
     Writer(HeaderBytes &to, Type type) : to_(to)
     {
         number(kMagic);
@@ -38,10 +35,6 @@ public:
             bytes[i] = static_cast<std::byte>(value >> (8 * i));
         }
         to_.append(bytes, sizeof bytes);
-    }
-    template <std::size_t n> void bytes(const std::array<std::byte, n> &value)
-    {
-        to_.append(value.data(), n);
     }
 
 private:
@@ -57,14 +50,6 @@ public:
         T value = 0;
         for (std::size_t i = 0; i < sizeof(T); ++i) {
             value = static_cast<T>(value | static_cast<T>(T{next()} << (8 * i)));
-        }
-        return value;
-    }
-    template <std::size_t n> std::array<std::byte, n> bytes()
-    {
-        std::array<std::byte, n> value;
-        for (std::byte &b : value) {
-            b = static_cast<std::byte>(next());
         }
         return value;
     }
@@ -131,15 +116,11 @@ bool is_valid(const Member &m)
 struct Encoder {
     HeaderBytes header;
 
-    void operator()(const Challenge &m) { Writer(header, Type::kChallenge).bytes(m.nonce); }
     void operator()(const Join &m)
     {
         Writer to(header, Type::kJoin);
         write_member(to, m.member);
-        to.bytes(m.nonce);
-        to.bytes(m.proof);
     }
-    void operator()(const Welcome &m) { Writer(header, Type::kWelcome).bytes(m.proof); }
     void operator()(const Ready &m) { Writer(header, Type::kReady).number(m.window); }
     void operator()(const Refused &m)
     {
@@ -151,7 +132,6 @@ struct Encoder {
     void operator()(const Part &m)
     {
         Writer to(header, m.reduction ? Type::kFirstPart : Type::kPart);
-        to.number(m.token);
         to.number(m.sequence);
         if (m.reduction) {
             const Reduction &r = *m.reduction;
@@ -167,7 +147,6 @@ struct Encoder {
     void operator()(const Sum &m)
     {
         Writer to(header, Type::kSum);
-        to.number(m.token);
         to.number(m.sequence);
     }
     void operator()(const Alive & /*m*/) { Writer(header, Type::kAlive); }
@@ -185,9 +164,7 @@ std::optional<Message> decode_refused(Reader &from)
 
 std::optional<Message> decode_part(Reader &from, Type type)
 {
-    Part m{.token = from.number<std::uint64_t>(),
-           .sequence = from.number<std::uint64_t>(),
-           .reduction = std::nullopt};
+    Part m{.sequence = from.number<std::uint64_t>(), .reduction = std::nullopt};
     if (type != Type::kFirstPart) {
         return m;
     }
@@ -214,15 +191,10 @@ std::optional<Message> decode_part(Reader &from, Type type)
 std::optional<Message> decode_body(Type type, Reader &from)
 {
     switch (type) {
-    case Type::kChallenge: return Challenge{from.bytes<sizeof(Nonce)>()};
     case Type::kJoin: {
-        Join m{};
-        m.member = read_member(from);
-        m.nonce = from.bytes<sizeof(Nonce)>();
-        m.proof = from.bytes<sizeof(Proof)>();
+        const Join m{read_member(from)};
         return is_valid(m.member) ? std::optional<Message>(m) : std::nullopt;
     }
-    case Type::kWelcome: return Welcome{from.bytes<sizeof(Proof)>()};
     case Type::kReady: {
         const Ready m{from.number<std::uint32_t>()};
         return m.window >= 1 && m.window <= kMostWindow ? std::optional<Message>(m) : std::nullopt;
@@ -230,10 +202,7 @@ std::optional<Message> decode_body(Type type, Reader &from)
     case Type::kRefused: return decode_refused(from);
     case Type::kFirstPart:
     case Type::kPart: return decode_part(from, type);
-    case Type::kSum: {
-        const auto token = from.number<std::uint64_t>();
-        return Sum{token, from.number<std::uint64_t>()};
-    }
+    case Type::kSum: return Sum{from.number<std::uint64_t>()};
     case Type::kAlive: return Alive{};
     }
     return std::nullopt;
@@ -255,14 +224,6 @@ HeaderBytes encode(const Message &message)
     Encoder encoder;
     std::visit(encoder, message);
     return encoder.header;
-}
-
-HeaderBytes encode_member(const Member &member)
-{
-    HeaderBytes header;
-    Writer to(header);
-    write_member(to, member);
-    return header;
 }
 
 std::optional<Message> decode(std::span<const std::byte> header, std::size_t payload_bytes)

@@ -1,12 +1,10 @@
-// The messages between workers and aggregators. Each is a header and perhaps a payload; UCX carries
-// both as one active message, cuts it into packets and puts the header into the first one. Only a
-// reduction's first message says how many elements there are and what is to be done with them.
-// Later ones are known by their sequence, their place in the order of all messages.
+// The messages between workers and aggregators, each a header and perhaps a payload. Both sides
+// have shown the key before the first one. Only a reduction's first message says how many elements
+// there are and what is to be done with them. Later ones are known by their sequence, their place
+// in the order of all messages.
 //
 //   worker                         aggregator
-//     connects                       Challenge: a random number
-//     Join: who, proof of the key    Welcome: proof of the key. Refused: why not
-//                                    Ready: all have joined; the window
+//     Join: who                      Ready: all have joined; the window. Refused: why not
 //     Part: sequence, payload        Sum: sequence, payload. Alive: while a sum takes long
 //
 // A leaf is a worker of its spine.
@@ -31,13 +29,6 @@ inline constexpr std::uint32_t kMostRanks = 1u << 20;
 inline constexpr std::uint32_t kMostWindow = 1024;
 inline constexpr std::uint32_t kMostMessageBytes = 64u << 20;
 
-using Nonce = std::array<std::byte, 32>;
-using Proof = std::array<std::byte, 32>;
-
-struct Challenge {
-    Nonce nonce;
-};
-
 // A worker's part in a group, the workers of one communicator at one aggregator. Worker of a leaf:
 // one rank. Worker of a spine: a leaf with its ranks.
 struct Member {
@@ -52,12 +43,6 @@ struct Member {
 
 struct Join {
     Member member;
-    Nonce nonce;
-    Proof proof;
-};
-
-struct Welcome {
-    Proof proof;
 };
 
 struct Ready {
@@ -80,22 +65,19 @@ struct Reduction {
     friend bool operator==(const Reduction &, const Reduction &) = default;
 };
 
-// Both sides compute the token when joining; nobody else can know it.
 struct Part {
-    std::uint64_t token;
     std::uint64_t sequence;             // of the message in the session, from 0
     std::optional<Reduction> reduction; // with its first message
 };
 
 struct Sum {
-    std::uint64_t token;
     std::uint64_t sequence;
 };
 
 // The aggregator still waits for other ranks' parts.
 struct Alive {};
 
-using Message = std::variant<Challenge, Join, Welcome, Ready, Refused, Part, Sum, Alive>;
+using Message = std::variant<Join, Ready, Refused, Part, Sum, Alive>;
 
 class HeaderBytes {
 public:
@@ -113,9 +95,6 @@ private:
 // Requires what decode() checks. A refusal that is too long is cut, and characters that cannot be
 // printed become '?'.
 [[nodiscard]] HeaderBytes encode(const Message &message);
-
-// What Join's proof covers besides the two random numbers.
-[[nodiscard]] HeaderBytes encode_member(const Member &member);
 
 // Nothing unless the header is exactly one that encode() makes, and a payload is there if and only
 // if the message has one. Looks at nothing but its arguments.

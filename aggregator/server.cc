@@ -14,12 +14,13 @@ constexpr double kAliveSeconds = 5;
 
 class Server::Room final : public Group::Output, public Session::Sums {
 public:
-    Room(Server &server, const Member &shape, std::uint32_t window)
-        : server_(server), group_(shape, window, *this),
+    Room(Server &server, std::string key, const Member &shape, std::uint32_t window)
+        : server_(server), key_(std::move(key)), group_(shape, window, *this),
           deadline_(server.now_ + server.options_.group_seconds)
     {
     }
 
+    [[nodiscard]] const std::string &key() const noexcept { return key_; }
     Group &group() noexcept { return group_; }
     const Group &group() const noexcept { return group_; }
     Session *spine() noexcept { return spine_ ? &*spine_ : nullptr; }
@@ -28,7 +29,8 @@ public:
     [[nodiscard]] std::string name() const
     {
         const Member &shape = group_.shape();
-        return "job " + std::to_string(shape.job) + " communicator " + std::to_string(shape.comm);
+        return "key " + key_ + " job " + std::to_string(shape.job) + " communicator " +
+               std::to_string(shape.comm);
     }
 
     // Called when all have joined here. Answers why the group cannot go on, or nothing.
@@ -45,11 +47,13 @@ public:
         leaf.count = leaf.ranks;
         leaf.window = group_.window();
         const Endpoint &endpoint = *server_.options_.spine;
-        spine_.emplace(server_.wire_, server_.prover_, leaf, endpoint.text(), *this);
+        spine_.emplace(server_.wire_, key_, leaf, endpoint.text(), *this);
         const Status status = spine_->connect(endpoint);
         server_.spines_[spine_->connection()] = this;
         return status.ok() ? std::string() : status.message();
     }
+    // Answers why it cannot go on, or nothing.
+    std::string take_failure() { return std::exchange(failure_, {}); }
     // Follows the session at the spine. Answers why it has failed, or nothing.
     std::string look_at_spine()
     {
@@ -59,16 +63,20 @@ public:
         if (spine_->state() == SessionState::kJoined && !ready_) {
             open(spine_->window());
         }
-        return std::exchange(failure_, {});
+        return take_failure();
     }
 
     void send_sum(Connection to, std::uint64_t sequence, SumPool::Buffer *sum) override
     {
-        const HeaderBytes header = encode(Sum{server_.workers_[to].token, sequence});
+        const HeaderBytes header = encode(Sum{sequence});
         ++server_.counters_.sums;
         server_.counters_.payload_bytes_out += sum->view().size();
         server_.counters_.header_bytes_out += header.view().size();
         server_.wire_.send(to, header, sum->view(), sum);
+        // One that keeps to the window has no more on the way to it.
+        if (server_.wire_.waiting(to) > group_.window() + 1) {
+            failure_ = "a rank does not read its sums, and sends more than the window allows";
+        }
     }
     void send_up(const Reduction *first, SumPool::Buffer *sum) override
     {
@@ -94,11 +102,13 @@ private:
         group_.limit_window(window);
         ready_ = true;
         for (const Connection member : group_.members()) {
+            server_.wire_.allow_payload(member, group_.shape().message_bytes);
             server_.send(member, Ready{group_.window()});
         }
     }
 
     Server &server_;
+    std::string key_;
     Group group_;
     std::optional<Session> spine_;
     std::string failure_;
@@ -106,9 +116,8 @@ private:
     double deadline_;
 };
 
-Server::Server(Wire &wire, const Prover &prover, ServerOptions options,
-               void (*log)(const std::string &line))
-    : wire_(wire), prover_(prover), options_(std::move(options)), log_(log)
+Server::Server(Wire &wire, ServerOptions options, void (*log)(const std::string &line))
+    : wire_(wire), options_(std::move(options)), log_(log)
 {
 }
 
@@ -134,37 +143,17 @@ void Server::send(Connection to, const Message &message)
 
 // ---- who comes in ----
 
-void Server::on_accepted(Connection connection)
+void Server::on_accepted(Connection connection, const std::string &key)
 {
-    ++counters_.connections;
-    const Result<Nonce> nonce = prover_.random();
-    if (guests_ >= options_.most_guests || !nonce.ok()) {
-        wire_.close(connection);
-        return;
-    }
-    ++guests_;
-    workers_[connection] = {.nonce = *nonce, .deadline = now_ + options_.join_seconds};
-    send(connection, Challenge{*nonce});
-}
-
-void Server::on_join(Connection connection, Worker &worker, const Join &join)
-{
-    if (!prover_.equal(join.proof, prover_.join(worker.nonce, join.nonce, join.member))) {
-        ++counters_.wrong_key;
-        refuse(connection,
-               "the key is not this aggregator's: give all workers the file that it has");
-        return;
-    }
-    --guests_;
-    worker.stage = Worker::Stage::kJoined;
-    worker.token = prover_.token(worker.nonce, join.nonce);
-    send(connection, Welcome{prover_.welcome(worker.nonce, join.nonce)});
-    enter(connection, worker, join.member);
+    Worker worker;
+    worker.key = key;
+    worker.deadline = now_ + options_.join_seconds;
+    workers_[connection] = std::move(worker);
 }
 
 void Server::enter(Connection connection, Worker &worker, const Member &member)
 {
-    Room &room = room_of(member);
+    Room &room = room_of(worker.key, member);
     Group &group = room.group();
     const std::string why = room.is_ready() ? "all ranks of this communicator have joined already"
                                             : group.check(member);
@@ -197,12 +186,13 @@ void Server::enter(Connection connection, Worker &worker, const Member &member)
     }
 }
 
-Server::Room &Server::room_of(const Member &member)
+Server::Room &Server::room_of(const std::string &key, const Member &member)
 {
     std::unique_ptr<Room> &room =
-        rooms_[{member.job, member.comm, member.first, member.count, member.ranks}];
+        rooms_[{key, member.job, member.comm, member.first, member.count, member.ranks}];
     if (room == nullptr) {
-        room = std::make_unique<Room>(*this, member, std::min(member.window, options_.most_window));
+        room = std::make_unique<Room>(*this, key, member,
+                                      std::min(member.window, options_.most_window));
     }
     return *room;
 }
@@ -220,17 +210,16 @@ void Server::on_message(Connection connection, std::span<const std::byte> header
     Worker &worker = workers_.at(connection);
     counters_.header_bytes_in += header.size();
     const std::optional<Message> message = decode(header, payload.size());
-    if (message && worker.stage == Worker::Stage::kChallenged &&
-        std::holds_alternative<Join>(*message)) {
-        on_join(connection, worker, std::get<Join>(*message));
+    if (message && worker.stage == Worker::Stage::kNew && std::holds_alternative<Join>(*message)) {
+        worker.stage = Worker::Stage::kJoined;
+        enter(connection, worker, std::get<Join>(*message).member);
         return;
     }
     const Part *const part = message ? std::get_if<Part>(&*message) : nullptr;
     if (part != nullptr && worker.stage == Worker::Stage::kRefused) {
         return; // it was on its way when the group came to its end
     }
-    if (part == nullptr || worker.room == nullptr || !worker.room->is_ready() ||
-        part->token != worker.token) {
+    if (part == nullptr || worker.room == nullptr || !worker.room->is_ready()) {
         ++counters_.malformed;
         return;
     }
@@ -238,7 +227,10 @@ void Server::on_message(Connection connection, std::span<const std::byte> header
     ++counters_.parts;
     counters_.payload_bytes_in += payload.size();
     const std::uint64_t dropped = room.group().counters().dropped;
-    const std::string why = room.group().on_part(connection, *part, std::move(payload));
+    std::string why = room.group().on_part(connection, *part, std::move(payload));
+    if (why.empty()) {
+        why = room.take_failure();
+    }
     counters_.malformed += room.group().counters().dropped - dropped;
     counters_.most_in_flight =
         std::max(counters_.most_in_flight, room.group().counters().most_in_flight);
@@ -268,9 +260,6 @@ void Server::on_lost(Connection connection, const std::string &why)
     }
     const auto found = workers_.find(connection);
     Room *const room = found->second.room;
-    if (found->second.stage == Worker::Stage::kChallenged) {
-        --guests_;
-    }
     workers_.erase(found);
     if (room != nullptr) {
         leave(*room, connection);
@@ -295,7 +284,6 @@ void Server::leave(Room &room, Connection connection)
 void Server::refuse(Connection connection, const std::string &why)
 {
     Worker &worker = workers_.at(connection);
-    guests_ -= worker.stage == Worker::Stage::kChallenged ? 1 : 0;
     ++counters_.refused;
     worker.stage = Worker::Stage::kRefused;
     worker.room = nullptr;
@@ -321,7 +309,8 @@ void Server::remove(Room &room)
         spines_.erase(room.spine()->connection());
     }
     const Member &shape = room.group().shape();
-    rooms_.erase({shape.job, shape.comm, shape.first, shape.count, shape.ranks});
+    rooms_.erase(
+        {std::string(room.key()), shape.job, shape.comm, shape.first, shape.count, shape.ranks});
 }
 
 void Server::look_at_clock()
@@ -334,7 +323,6 @@ void Server::look_at_clock()
     }
     for (const Connection connection : late) {
         wire_.close(connection);
-        guests_ -= workers_[connection].stage == Worker::Stage::kChallenged ? 1 : 0;
         workers_.erase(connection);
     }
     const bool tells = now_ - told_ >= kAliveSeconds;
@@ -345,7 +333,9 @@ void Server::look_at_clock()
             failed.push_back(room.get());
         } else if (tells && room->is_ready()) {
             for (const Connection worker : room->group().waiting()) {
-                send(worker, Alive{});
+                if (wire_.waiting(worker) == 0) {
+                    send(worker, Alive{});
+                }
             }
         }
     }

@@ -1,16 +1,16 @@
-// An aggregator without its network: lets workers that know the key join, and keeps their groups.
-// It serves many jobs and communicators at once; what goes wrong in one group ends that group
-// alone.
+// An aggregator without its network: lets workers join, and keeps their groups. It serves many jobs
+// and communicators at once; what goes wrong in one group ends that group alone. Workers that have
+// shown different keys never meet.
 #pragma once
 
 #include "aggregator/group.h"
-#include "aggregator/proof.h"
 #include "aggregator/session.h"
 #include "aggregator/wire.h"
 
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <tuple>
 #include <unordered_map>
 
@@ -20,13 +20,12 @@ struct ServerOptions {
     std::optional<Endpoint> spine{}; // then this is a leaf
     std::uint32_t most_window = 64;
     std::uint64_t most_memory_bytes = 1u << 30;
-    double join_seconds = 10;       // for the answer to the challenge
-    double group_seconds = 60;      // from the first worker of a group to the last
-    std::size_t most_guests = 1024; // connections that have not joined
+    double join_seconds = 10;  // from the connection of a worker to its joining
+    double group_seconds = 60; // from the first worker of a group to the last
 };
 
 struct ServerCounters {
-    std::uint64_t connections = 0, joined = 0, wrong_key = 0, refused = 0;
+    std::uint64_t joined = 0, refused = 0;
     std::uint64_t malformed = 0; // not a message, or not one that its sender may send
     std::uint64_t groups = 0, groups_failed = 0;
     std::uint64_t parts = 0, sums = 0;                         // received; sent, one to each worker
@@ -39,10 +38,9 @@ struct ServerCounters {
 
 class Server final : private WireEvents {
 public:
-    // `log` gets a line for each event that an operator wants to know of. Wire and prover outlive
-    // the server.
-    Server(Wire &wire, const Prover &prover, ServerOptions options,
-           void (*log)(const std::string &line));
+    // `log` gets a line for each event that an operator wants to know of. The wire outlives the
+    // server.
+    Server(Wire &wire, ServerOptions options, void (*log)(const std::string &line));
     ~Server();
     Server(const Server &) = delete;
     Server &operator=(const Server &) = delete;
@@ -55,21 +53,19 @@ public:
 private:
     class Room; // a group with its workers' connections, and its session at the spine
     struct Worker {
-        enum class Stage : std::uint8_t { kChallenged, kJoined, kRefused } stage{};
-        Nonce nonce{};
-        double deadline = 0; // to answer the challenge, or to read why it is refused
-        std::uint64_t token = 0;
+        enum class Stage : std::uint8_t { kNew, kJoined, kRefused } stage{};
+        std::string key;      // the name of the one that it has shown
+        double deadline = 0;  // to join, or to read why it is refused
         Room *room = nullptr; // while it is in one
     };
 
-    void on_accepted(Connection connection) override;
+    void on_accepted(Connection connection, const std::string &key) override;
     void on_message(Connection connection, std::span<const std::byte> header,
                     Payload payload) override;
     void on_lost(Connection connection, const std::string &why) override;
 
-    void on_join(Connection connection, Worker &worker, const Join &join);
     void enter(Connection connection, Worker &worker, const Member &member);
-    Room &room_of(const Member &member);
+    Room &room_of(const std::string &key, const Member &member);
     void look_at_spine(Room &room);
     void leave(Room &room, Connection connection);
     void refuse(Connection connection, const std::string &why);
@@ -78,11 +74,10 @@ private:
     void look_at_clock();
     void send(Connection to, const Message &message);
 
-    using Key =
-        std::tuple<std::uint64_t, std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;
+    using Key = std::tuple<std::string, std::uint64_t, std::uint32_t, std::uint32_t, std::uint32_t,
+                           std::uint32_t>;
 
     Wire &wire_;
-    const Prover &prover_;
     ServerOptions options_;
     void (*log_)(const std::string &line);
     double now_ = 0, looked_ = 0, told_ = 0;
@@ -90,7 +85,6 @@ private:
     std::unordered_map<Connection, Worker> workers_;
     std::map<Key, std::unique_ptr<Room>> rooms_;
     std::unordered_map<Connection, Room *> spines_; // by the session's connection
-    std::size_t guests_ = 0; // of workers_, those that have not answered the challenge
 };
 
 } // namespace hetcoll

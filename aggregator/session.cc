@@ -3,7 +3,7 @@
 namespace hetcoll {
 namespace {
 
-// UCX loses one connection in a few hundred while making it, if both sides are busy.
+// An aggregator that many strangers connect to may show one out that is about to show the key.
 constexpr int kAttempts = 3;
 
 } // namespace
@@ -12,17 +12,15 @@ Status Session::connect(const Endpoint &to)
 {
     ++attempts_;
     to_ = to;
-    stage_ = Stage::kNew;
-    Result<Nonce> nonce = prover_.random();
-    if (!nonce.ok()) {
-        return nonce.take_status();
-    }
-    nonce_ = *nonce;
-    Result<Connection> connection = wire_.connect(to);
+    Result<Connection> connection = wire_.connect(to, key_);
     if (!connection.ok()) {
         return connection.take_status();
     }
     connection_ = *connection;
+    wire_.allow_payload(connection_, member_.message_bytes);
+    const HeaderBytes join = encode(Join{member_});
+    header_bytes_out_ += join.view().size();
+    wire_.send(connection_, join);
     return {};
 }
 
@@ -37,15 +35,19 @@ void Session::fail(Status why)
 
 void Session::on_lost(const std::string &why)
 {
-    if (state_ == SessionState::kJoining && attempts_ < kAttempts) {
+    const bool refused = why.find(kWrongKey) != std::string::npos;
+    if (refused) {
+        fail(error(Errc::kUnsupported, "aggregator %s: %s", where_.c_str(), why.c_str()));
+    } else if (state_ == SessionState::kJoining && attempts_ < kAttempts) {
         if (Status again = connect(to_); !again.ok()) {
             fail(std::move(again));
         }
-        return;
+    } else {
+        fail(error(Errc::kUnsupported, "the connection to aggregator %s is lost: %s%s",
+                   where_.c_str(), why.c_str(),
+                   state_ == SessionState::kJoining ? "; is hetcoll_aggregator running there?"
+                                                    : ""));
     }
-    fail(error(Errc::kUnsupported, "the connection to aggregator %s is lost: %s%s", where_.c_str(),
-               why.c_str(),
-               state_ == SessionState::kJoining ? "; is hetcoll_aggregator running there?" : ""));
 }
 
 // A server that answers like this is not an aggregator of ours, or is of another release.
@@ -66,23 +68,12 @@ void Session::on_message(std::span<const std::byte> header, Payload payload)
     ++messages_in_;
     if (!message) {
         on_wrong("something that is not a message of hetcoll's");
-    } else if (const auto *const challenge = std::get_if<Challenge>(&*message)) {
-        on_challenge(*challenge);
-    } else if (const auto *const welcome = std::get_if<Welcome>(&*message)) {
-        if (stage_ != Stage::kAnswered ||
-            !prover_.equal(welcome->proof, prover_.welcome(server_nonce_, nonce_))) {
-            on_wrong("no proof that it knows the key");
-            return;
-        }
-        token_ = prover_.token(server_nonce_, nonce_);
-        stage_ = Stage::kWelcome;
     } else if (const auto *const ready = std::get_if<Ready>(&*message)) {
-        if (stage_ != Stage::kWelcome || ready->window > member_.window) {
+        if (state_ != SessionState::kJoining || ready->window > member_.window) {
             on_wrong("a message out of turn");
             return;
         }
         window_ = ready->window;
-        stage_ = Stage::kReady;
         state_ = SessionState::kJoined;
     } else if (const auto *const refused = std::get_if<Refused>(&*message)) {
         fail(error(Errc::kUnsupported, "aggregator %s: %s", where_.c_str(), refused->why.c_str()));
@@ -93,24 +84,9 @@ void Session::on_message(std::span<const std::byte> header, Payload payload)
     }
 }
 
-void Session::on_challenge(const Challenge &challenge)
-{
-    if (stage_ != Stage::kNew) {
-        on_wrong("a second challenge");
-        return;
-    }
-    stage_ = Stage::kAnswered;
-    server_nonce_ = challenge.nonce;
-    const HeaderBytes join =
-        encode(Join{member_, nonce_, prover_.join(server_nonce_, nonce_, member_)});
-    header_bytes_out_ += join.view().size();
-    wire_.send(connection_, join);
-}
-
 void Session::on_sum(const Sum &sum, Payload payload)
 {
-    if (stage_ != Stage::kReady || sum.token != token_ || sum.sequence != received_ ||
-        sum.sequence >= sent_) {
+    if (state_ != SessionState::kJoined || sum.sequence != received_ || sum.sequence >= sent_) {
         on_wrong("a sum that this side does not expect");
         return;
     }
@@ -132,7 +108,7 @@ void Session::begin(ReduceOp op, ElementKind kind, std::uint64_t count)
 void Session::send(std::span<const std::byte> part, SendBuffer *buffer)
 {
     const HeaderBytes header =
-        encode(Part{.token = token_, .sequence = sent_, .reduction = std::exchange(next_, {})});
+        encode(Part{.sequence = sent_, .reduction = std::exchange(next_, {})});
     ++sent_;
     header_bytes_out_ += header.view().size();
     wire_.send(connection_, header, part, buffer);

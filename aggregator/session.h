@@ -2,7 +2,6 @@
 // one, and so has a leaf, at its spine.
 #pragma once
 
-#include "aggregator/proof.h"
 #include "aggregator/wire.h"
 
 namespace hetcoll {
@@ -20,9 +19,10 @@ public:
         ~Sums() = default;
     };
 
-    // `where`: what messages call the aggregator. All references live as long as the session.
-    Session(Wire &wire, const Prover &prover, const Member &member, std::string where, Sums &sums)
-        : wire_(wire), prover_(prover), member_(member), where_(std::move(where)), sums_(sums)
+    // `key`: the name of the one to show. `where`: what messages call the aggregator. All
+    // references live as long as the session.
+    Session(Wire &wire, std::string key, const Member &member, std::string where, Sums &sums)
+        : wire_(wire), key_(std::move(key)), member_(member), where_(std::move(where)), sums_(sums)
     {
     }
     ~Session() { wire_.close(connection_); }
@@ -54,12 +54,11 @@ public:
     void send(std::span<const std::byte> part, SendBuffer *buffer);
 
 private:
-    void on_challenge(const Challenge &challenge);
     void on_sum(const Sum &sum, Payload payload);
     void on_wrong(const char *what);
 
     Wire &wire_;
-    const Prover &prover_;
+    std::string key_;
     Member member_;
     std::string where_;
     Sums &sums_;
@@ -68,9 +67,6 @@ private:
     Connection connection_ = kNoConnection;
     SessionState state_ = SessionState::kJoining;
     Status status_;
-    enum class Stage { kNew, kAnswered, kWelcome, kReady } stage_ = Stage::kNew;
-    Nonce server_nonce_{}, nonce_{};
-    std::uint64_t token_ = 0;
     std::uint32_t window_ = 0;
     std::optional<Reduction> next_; // begins with the next part
     std::uint64_t sent_ = 0, received_ = 0;

@@ -1,5 +1,5 @@
-// Connections that carry messages of a header and a payload, in order: UCX in the component and in
-// the server, queues in memory in unit tests. One thread at a time.
+// Connections that carry messages of a header and a payload, in order: TLS over TCP in the
+// component and in the server, queues in memory in unit tests. One thread at a time.
 #pragma once
 
 #include "aggregator/endpoint.h"
@@ -61,10 +61,15 @@ private:
     std::size_t size_ = 0;
 };
 
+// Why a connection is lost to one that does not have the other side's key.
+inline constexpr const char *kWrongKey =
+    "the key is not this aggregator's: give all workers the file that it has";
+
 // What happens; only progress() calls these. A connection that has been closed tells nothing more.
 class WireEvents {
 public:
-    virtual void on_accepted(Connection connection) = 0;
+    // Somebody has connected, and has shown the key of this name.
+    virtual void on_accepted(Connection connection, const std::string &key) = 0;
     virtual void on_message(Connection connection, std::span<const std::byte> header,
                             Payload payload) = 0;
     // The connection cannot be used any more: the other side has closed it or is gone, or `why`
@@ -88,11 +93,16 @@ protected:
 class Wire {
 public:
     virtual ~Wire() = default;
-    // Does not wait for the other side.
-    virtual Result<Connection> connect(const Endpoint &to) = 0;
+    // Does not wait for the other side. Shows it the key of this name.
+    virtual Result<Connection> connect(const Endpoint &to, const std::string &key) = 0;
+    // How large a payload the other side may send from now on; none until this is called. Whoever
+    // sends a larger one is lost, before there is memory for it.
+    virtual void allow_payload(Connection connection, std::size_t most_bytes) = 0;
     // Sends nothing to a connection that is lost or closed.
     virtual void send(Connection to, const HeaderBytes &header,
                       std::span<const std::byte> payload = {}, SendBuffer *buffer = nullptr) = 0;
+    // Messages that were sent to it, and that the network has not taken.
+    [[nodiscard]] virtual std::size_t waiting(Connection connection) const = 0;
     // Closes at once; what is on its way may be lost.
     virtual void close(Connection connection) = 0;
     // True if something has happened.

@@ -80,7 +80,7 @@ AGENT
         --mca btl self,vader,tcp --mca btl_vader_single_copy_mechanism none --mca pml ob1 \
         -H "${hosts%,}" --map-by "ppr:$2:node" --mca mpi_yield_when_idle 1 --mca rmaps_base_oversubscribe 1 \
         --mca hwloc_base_binding_policy none \
-        -x LD_LIBRARY_PATH -x EMU_KERNELS -x UCX_TLS -x OMPI_MCA_mca_base_component_path \
+        -x LD_LIBRARY_PATH -x EMU_KERNELS -x OMPI_MCA_mca_base_component_path \
         --mca coll_hetcoll_aggregators "10.77.0.1:$port" --mca coll_hetcoll_aggregator_key "$work/key" \
         "$builddir/hetcoll_bench" --memory device --sizes "${mib}M" --iterations "$iterations" --warmup 1 \
         --algorithms in_network,ring,hierarchical >"$work/mpi" 2>&1 || { cat "$work/mpi" >&2; exit 1; }
@@ -96,7 +96,7 @@ AGENT
 mpirun=$(configured MPIRUN)
 header
 cat <<END
-# ucx           $(ucx_info -v 2>/dev/null | sed -n 's/.*[Vv]ersion \([0-9.]*\).*/\1/p' | head -n 1), UCX_TLS=$UCX_TLS
+# network       TCP and TLS 1.3, $(openssl version 2>/dev/null | cut -d ' ' -f 1,2)
 # links         $rate each way for every worker (tbf), none for the aggregator, which is where the switch is
 # messages      256 KiB, window 8
 # pairs         $pairs of runs, in changing order, of $iterations calls after one; slowest rank's median

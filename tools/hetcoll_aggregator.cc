@@ -1,8 +1,9 @@
 // hetcoll_aggregator: a reduction server, which adds up what the ranks of MPI jobs send to it
 // (docs/aggregators.md).
 #include "aggregator/server.h"
-#include "aggregator/tcp_silence.h"
-#include "aggregator/ucx_wire.h"
+#include "aggregator/tcp_wire.h"
+#include "tools/limited_log.h"
+#include "tools/supervise.h"
 
 #include <CLI/CLI.hpp>
 
@@ -10,7 +11,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -29,17 +29,19 @@ the leaves' sums:
   mpirun --mca coll_hetcoll_aggregators leaf1:7470,leaf2:7470 ...
 
 The key: umask 077; openssl rand -hex 32 >key; the same file on all machines, closed to others.
-What is sent is not encrypted.
+Who does not have it is not let in; what is sent is encrypted. Tenants that shall not meet get keys of
+their own, each with a name: --key a:FILE --key b:FILE, and coll_hetcoll_aggregator_key a:FILE.
 
-It runs in the foreground. SIGUSR1 writes a line of statistics (JSON) to stdout, SIGTERM and SIGINT end it
-and write the line, too. It exits with 0 then, 1 where it cannot start, 2 for wrong arguments.
-UCX's own variables choose the network: UCX_TLS, UCX_NET_DEVICES.)";
+It runs in the foreground; with --supervise it starts again when it ends by an error. SIGUSR1 writes a line of statistics (JSON) to stdout, SIGTERM and SIGINT end it
+and write the line, too. It exits with 0 then, 1 where it cannot start, 2 for wrong arguments.)";
 
 struct Arguments {
-    std::string listen, key, spine;
+    std::string listen, spine;
+    std::vector<std::string> keys;
     hetcoll::ServerOptions options;
     std::uint64_t most_memory = 1u << 30;
     int silence_seconds = 30;
+    bool supervised = false;
 };
 
 void add_options(CLI::App &app, Arguments &to)
@@ -48,8 +50,9 @@ void add_options(CLI::App &app, Arguments &to)
                    "the address of this machine to listen at; workers connect there")
         ->type_name("HOST:PORT")
         ->required();
-    app.add_option("--key", to.key, "the file with the key, mode 0600")
-        ->type_name("FILE")
+    app.add_option("--key", to.keys, "a file with a key, mode 0600; may be given several times")
+        ->type_name("[NAME:]FILE")
+        ->allow_extra_args(false)
         ->required();
     app.add_option("--spine", to.spine,
                    "be a leaf: serve a part of a job's ranks, and send their sums there")
@@ -73,23 +76,28 @@ void add_options(CLI::App &app, Arguments &to)
         ->type_name("S")
         ->check(CLI::Range(1, 86400))
         ->capture_default_str();
+    app.add_flag("--supervise", to.supervised, "start again after a crash");
     app.footer(kFooter + 1);
 }
 
-void write_statistics(const hetcoll::Server &server)
+void write_statistics(const hetcoll::Server &server, const hetcoll::GuestCounters &guests)
 {
     const hetcoll::ServerCounters &c = server.counters();
     const auto number = [](std::uint64_t n) { return static_cast<unsigned long long>(n); };
     std::printf(
-        "{\"connections\": %llu, \"joined\": %llu, \"wrong_key\": %llu, \"refused\": %llu, "
-        "\"malformed\": %llu, \"groups\": %llu, \"groups_failed\": %llu, \"groups_now\": %zu, "
+        "{\"connections\": %llu, \"let_in\": %llu, \"wrong_key\": %llu, \"no_key\": %llu, "
+        "\"late\": %llu, \"crowded_out\": %llu, \"no_descriptors\": %llu, "
+        "\"joined\": %llu, \"refused\": %llu, \"malformed\": %llu, \"groups\": %llu, "
+        "\"groups_failed\": %llu, \"groups_now\": %zu, "
         "\"parts\": %llu, \"sums\": %llu, \"payload_bytes_in\": %llu, \"payload_bytes_out\": %llu, "
         "\"payload_bytes_up\": %llu, \"payload_bytes_down\": %llu, \"header_bytes_in\": %llu, "
         "\"header_bytes_out\": %llu, \"most_in_flight\": %d, \"memory_bytes\": %llu, "
         "\"most_memory_bytes\": %llu}\n",
-        number(c.connections), number(c.joined), number(c.wrong_key), number(c.refused),
-        number(c.malformed), number(c.groups), number(c.groups_failed), server.group_count(),
-        number(c.parts), number(c.sums), number(c.payload_bytes_in), number(c.payload_bytes_out),
+        number(guests.accepted), number(guests.let_in), number(guests.wrong_key),
+        number(guests.no_key), number(guests.late), number(guests.crowded_out),
+        number(guests.no_descriptors), number(c.joined), number(c.refused), number(c.malformed),
+        number(c.groups), number(c.groups_failed), server.group_count(), number(c.parts),
+        number(c.sums), number(c.payload_bytes_in), number(c.payload_bytes_out),
         number(c.payload_bytes_up), number(c.payload_bytes_down), number(c.header_bytes_in),
         number(c.header_bytes_out), c.most_in_flight, number(c.memory_bytes),
         number(c.most_memory_bytes));
@@ -102,7 +110,7 @@ double now()
     return Seconds(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// The signals come as bytes of a file. They are blocked before UCX makes threads, which inherit it.
+// The signals come as bytes of a file. They are blocked.
 int open_signals()
 {
     sigset_t signals;
@@ -117,32 +125,27 @@ int open_signals()
 }
 
 // False: it is time to end.
-bool look_at_signals(int fd, const hetcoll::Server &server)
+bool look_at_signals(int fd, const hetcoll::Server &server, const hetcoll::TcpWire &wire)
 {
     signalfd_siginfo info;
     while (read(fd, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
         if (info.ssi_signo != SIGUSR1) {
             return false;
         }
-        write_statistics(server);
+        write_statistics(server, wire.guests());
     }
     return true;
 }
 
-void serve(hetcoll::Wire &wire, hetcoll::Server &server, int signals, int silence_seconds)
+void serve(hetcoll::TcpWire &wire, hetcoll::Server &server, int signals, hetcoll::LimitedLog &log)
 {
     constexpr int kRounds = 64, kWaitMs = 500;
-    constexpr double kLookSeconds = 1;
-    double looked = 0;
-    while (look_at_signals(signals, server)) {
+    while (look_at_signals(signals, server, wire)) {
         bool moved = true;
         for (int i = 0; i < kRounds && moved; ++i) {
             moved = server.progress(now());
         }
-        if (now() - looked >= kLookSeconds) { // UCX opens sockets when it wants to
-            looked = now();
-            hetcoll::limit_tcp_silence(silence_seconds);
-        }
+        log.tell_of(wire.guests(), now());
         if (!moved) {
             wire.wait(kWaitMs, signals);
         }
@@ -164,34 +167,36 @@ hetcoll::Status run(Arguments &arguments)
         arguments.options.spine = *spine;
     }
     arguments.options.most_memory_bytes = arguments.most_memory;
-    // UCX's TCP takes one kind of address, IPv4 unless told otherwise.
-    if (listen->host.find(':') != std::string::npos) {
-        setenv("UCX_TCP_AF_PRIO", "inet6", 0);
-    }
-    Result<std::string> key = read_key_file(arguments.key);
-    if (!key.ok()) {
-        return key.take_status();
-    }
-    Result<std::shared_ptr<const Prover>> prover = Prover::create(std::move(*key));
-    if (!prover.ok()) {
-        return prover.take_status();
+    TcpOptions network{.listen = *listen, .silence_seconds = arguments.silence_seconds};
+    for (const std::string &text : arguments.keys) {
+        Result<AggregatorKey> key = read_key(text);
+        if (!key.ok()) {
+            return key.take_status();
+        }
+        for (const AggregatorKey &other : network.keys) {
+            if (other.name == key->name) {
+                return error(Errc::kInvalid,
+                             "two keys have the name %s: give each one of its own, --key NAME:FILE",
+                             key->name.c_str());
+            }
+        }
+        network.keys.push_back(std::move(*key));
     }
     const int signals = open_signals();
     if (signals < 0) {
         return error(Errc::kUnsupported, "signalfd failed: %s, so nobody could end it",
                      std::strerror(errno));
     }
-    Result<std::unique_ptr<Wire>> wire = open_ucx_wire(*listen);
+    Result<std::unique_ptr<TcpWire>> wire = open_tcp_wire(network);
     if (!wire.ok()) {
         return wire.take_status();
     }
-    Server server(**wire, **prover, arguments.options, [](const std::string &line) {
-        std::fprintf(stderr, "hetcoll_aggregator: %s\n", line.c_str());
-    });
+    static LimitedLog log(stderr, "hetcoll_aggregator: ");
+    Server server(**wire, arguments.options, [](const std::string &line) { log.say(line, now()); });
     std::fprintf(stderr, "hetcoll_aggregator: listening at %s%s%s\n", listen->text().c_str(),
                  arguments.spine.empty() ? "" : ", a leaf of ", arguments.spine.c_str());
-    serve(**wire, server, signals, arguments.silence_seconds);
-    write_statistics(server);
+    serve(**wire, server, signals, log);
+    write_statistics(server, (*wire)->guests());
     return {};
 }
 
@@ -208,12 +213,13 @@ int main(int argc, char **argv)
     } catch (const CLI::ParseError &problem) {
         return app.exit(problem) == 0 ? 0 : 2;
     }
-    // An aggregator that starts again need not wait until TCP has forgotten the old one's
-    // connections.
-    setenv("UCX_TCP_CM_REUSEADDR", "y", 0);
-    if (const hetcoll::Status status = run(arguments); !status.ok()) {
-        std::fprintf(stderr, "hetcoll_aggregator: %s\n", status.message().c_str());
-        return 1;
-    }
-    return 0;
+    const auto serve_once = [](void *context) {
+        const hetcoll::Status status = run(*static_cast<Arguments *>(context));
+        if (!status.ok()) {
+            std::fprintf(stderr, "hetcoll_aggregator: %s\n", status.message().c_str());
+        }
+        return status.ok() ? 0 : 1;
+    };
+    return arguments.supervised ? hetcoll::supervise(serve_once, &arguments)
+                                : serve_once(&arguments);
 }

@@ -38,12 +38,15 @@ hetcoll_info_SOURCES = \
 hetcoll_info_CPPFLAGS = $(AM_CPPFLAGS) -DHETCOLL_TOPOLOGY_FOLDER='"$(topologydir)"'
 hetcoll_info_LDADD = libhetcoll_info.la $(core_and_tools)
 
-if WITH_UCX
+if WITH_OPENSSL
 if HAVE_BENCH_HEADERS
 bin_PROGRAMS += hetcoll_aggregator
 endif
 endif
-hetcoll_aggregator_SOURCES = tools/hetcoll_aggregator.cc
+hetcoll_aggregator_SOURCES = \
+	tools/hetcoll_aggregator.cc \
+	tools/limited_log.h tools/limited_log.cc \
+	tools/supervise.h tools/supervise.cc
 hetcoll_aggregator_LDADD = $(core_and_tools)
 
 if WITH_OMPI

@@ -27,9 +27,9 @@ std::optional<AggregatorList> find_aggregators(std::vector<Endpoint> endpoints,
         return std::nullopt;
     }
     const char *const path = settings.aggregator_key != nullptr ? settings.aggregator_key : "";
-    Result<std::string> key = error(Errc::kInvalid, "coll_hetcoll_aggregator_key names no file");
+    Result<AggregatorKey> key = error(Errc::kInvalid, "coll_hetcoll_aggregator_key names no file");
     if (*path != '\0') {
-        key = read_key_file(path);
+        key = read_key(path);
     }
     if (!key.ok()) {
         hetcoll::log(log, 0, "hetcoll uses no aggregators: %s", key.status().message().c_str());

@@ -15,7 +15,7 @@ namespace hetcoll {
 
 struct AggregatorList {
     std::vector<Endpoint> endpoints;
-    std::string key;
+    AggregatorKey key;
     int window = 0;
     std::size_t copy_bytes = 0; // most that a call in place keeps of its input
     std::uint64_t hash = 0;     // of all but the key; never 0

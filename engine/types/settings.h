@@ -70,7 +70,8 @@
         "several, each serves some of the ranks, and a spine adds up their sums. "                 \
         "docs/in-network.md")                                                                      \
     HETCOLL_PARAMETER(TEXT, aggregator_key, "", NULL, ALIKE, START, 5,                             \
-        "File with the key of the aggregators, readable by its owner alone")                       \
+        "File with the key of the aggregators, readable by its owner alone; NAME:FILE where they " \
+        "have several keys")                                                                       \
     HETCOLL_PARAMETER(INT, aggregator_window, 8, HETCOLL_RANGE(1, 64, NULL), ALIKE, START, 5,      \
         "Most messages to an aggregator in flight, 1 to 64")                                       \
     HETCOLL_PARAMETER(BYTES, aggregator_copy, 16ul << 20,                                          \

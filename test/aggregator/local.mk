@@ -1,6 +1,6 @@
 # Tests of the aggregator as processes, on loopback and between network namespaces.
 if WITH_CUDA
-if WITH_UCX
+if WITH_OPENSSL
 if HAVE_BENCH_HEADERS
 check_PROGRAMS += test/aggregator/worker
 TESTS += test/aggregator/process_test.sh

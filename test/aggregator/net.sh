@@ -9,8 +9,6 @@ begin()
     trap 'exit 1' INT TERM
     pids=() namespaces=()
     (umask 077 && head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' >"$work/key")
-    export UCX_TLS=${UCX_TLS:-tcp} # what the network offers; between processes of one machine, too
-    export UCX_TCP_CM_REUSEADDR=y        # the same ports once more
     port=$((20000 + $$ % 20000))
 }
 

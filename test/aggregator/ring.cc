@@ -1,6 +1,6 @@
 #include "test/aggregator/ring.h"
 
-#include "aggregator/ucx_wire.h"
+#include "aggregator/tcp_wire.h"
 #include "cuda_kernels/reduction.h"
 
 #include <algorithm>
@@ -32,7 +32,10 @@ private:
         std::size_t element;
     };
     void apply(const Vectors &v, std::size_t number, std::span<const std::byte> received);
-    void on_accepted(Connection /*connection*/) override {}
+    void on_accepted(Connection connection, const std::string & /*key*/) override
+    {
+        wire_->allow_payload(connection, message_bytes_);
+    }
     void on_message(Connection connection, std::span<const std::byte> /*header*/,
                     Payload payload) override
     {
@@ -41,7 +44,7 @@ private:
         } else if (payload.size() == 0) {
             previous_ = connection;
             ++greetings_;
-            wire_->send(previous_, encode(Challenge{}));
+            wire_->send(previous_, encode(Alive{}));
         } else if (connection == previous_) {
             arrived_.push_back(std::move(payload));
         }
@@ -67,12 +70,12 @@ Status WireRing::meet(const Endpoint &next)
     constexpr int kAttempts = 200;
     for (int i = 0; i < kAttempts; ++i) {
         if (next_ == kNoConnection) {
-            Result<Connection> connection = wire_->connect(next);
+            Result<Connection> connection = wire_->connect(next, kDefaultKeyName);
             if (!connection.ok()) {
                 return connection.take_status();
             }
             next_ = *connection;
-            wire_->send(next_, encode(Challenge{})); // without a payload; it is answered
+            wire_->send(next_, encode(Alive{})); // without a payload; it is answered
         }
         wire_->progress(*this);
         if (!lost_.empty()) { // it does not listen yet
@@ -90,7 +93,7 @@ Status WireRing::meet(const Endpoint &next)
 // Whoever goes with messages on their way takes them along.
 void WireRing::part()
 {
-    wire_->send(next_, encode(Challenge{}));
+    wire_->send(next_, encode(Alive{}));
     while ((greetings_ < 2 || answers_ < 2) && lost_.empty()) {
         if (!wire_->progress(*this)) {
             wire_->wait(100, -1);
@@ -111,7 +114,7 @@ void WireRing::apply(const Vectors &v, std::size_t number, std::span<const std::
         std::memcpy(v.out + at, received.data(), received.size());
     }
     if (step < 2 * (ranks_ - 1) - 1) {
-        wire_->send(next_, encode(Sum{0, number}), {v.out + at, received.size()});
+        wire_->send(next_, encode(Sum{number}), {v.out + at, received.size()});
     }
 }
 
@@ -126,7 +129,7 @@ Status WireRing::reduce(const std::byte *in, std::byte *out, std::size_t count, 
     v.messages = (v.block_bytes + message_bytes_ - 1) / message_bytes_;
     for (std::size_t i = 0; i < v.messages; ++i) {
         const std::size_t at = i * message_bytes_;
-        wire_->send(next_, encode(Sum{0, i}),
+        wire_->send(next_, encode(Sum{i}),
                     {in + static_cast<std::size_t>(rank_) * v.block_bytes + at,
                      std::min(message_bytes_, v.block_bytes - at)});
     }
@@ -152,7 +155,9 @@ Status WireRing::reduce(const std::byte *in, std::byte *out, std::size_t count, 
 Result<std::unique_ptr<Ring>> Ring::create(const std::vector<Endpoint> &at, int rank,
                                            std::size_t message_bytes)
 {
-    Result<std::unique_ptr<Wire>> wire = open_ucx_wire(at[static_cast<std::size_t>(rank)]);
+    Result<std::unique_ptr<TcpWire>> wire =
+        open_tcp_wire({.listen = at[static_cast<std::size_t>(rank)],
+                       .keys = {{kDefaultKeyName, "all rings of tests have this key"}}});
     if (!wire.ok()) {
         return wire.take_status();
     }

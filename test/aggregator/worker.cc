@@ -57,6 +57,8 @@ public:
     virtual ~Way() = default;
     // out = sum of all ranks' in. `dies`: goes while others wait for it.
     virtual hetcoll::Status reduce(const std::byte *in, std::byte *out, bool dies) = 0;
+    // Whether all ranks are to go on, where some have had enough: the same answer on all.
+    virtual hetcoll::Result<bool> all_go_on(bool mine) { return mine; }
     virtual void part() {}
     virtual void print() const {}
 };
@@ -78,10 +80,42 @@ public:
 
     hetcoll::Status reduce(const std::byte *in, std::byte *out, bool dies) override
     {
+        return reduce_some(in, out, kind_of(a_), a_.count, dies);
+    }
+
+    hetcoll::Result<bool> all_go_on(bool mine) override
+    {
+        const std::int32_t stops = mine ? 0 : 1;
+        std::int32_t all = 0;
+        hetcoll::Status status = reduce_some(reinterpret_cast<const std::byte *>(&stops),
+                                             reinterpret_cast<std::byte *>(&all),
+                                             hetcoll::ElementKind::kInt32, 1, false);
+        if (!status.ok()) {
+            return status;
+        }
+        return all == 0;
+    }
+    void print() const override
+    {
+        const hetcoll::AggregatorTraffic t = client_->traffic();
+        std::printf(", \"window\": %d, \"most_in_flight\": %d, \"messages_out\": %llu, "
+                    "\"messages_in\": %llu, \"payload_bytes_out\": %llu, "
+                    "\"payload_bytes_in\": %llu, \"header_bytes_out\": %llu, "
+                    "\"header_bytes_in\": %llu",
+                    client_->window(), t.most_in_flight, number(t.messages_out),
+                    number(t.messages_in), number(t.payload_bytes_out), number(t.payload_bytes_in),
+                    number(t.header_bytes_out), number(t.header_bytes_in));
+    }
+
+private:
+    static unsigned long long number(std::uint64_t n) { return n; }
+    hetcoll::Status reduce_some(const std::byte *in, std::byte *out, hetcoll::ElementKind kind,
+                                std::size_t count, bool dies)
+    {
         const hetcoll_p2p &p2p = client_->table();
         const int peer = a_.plan.ranks + a_.plan.index;
-        const std::size_t all = a_.count * hetcoll::element_bytes(kind_of(a_));
-        client_->begin(hetcoll::ReduceOp::kSum, kind_of(a_), a_.count);
+        const std::size_t all = count * hetcoll::element_bytes(kind);
+        client_->begin(hetcoll::ReduceOp::kSum, kind, count);
         std::vector<void *> requests;
         bool failed = false;
         for (std::size_t at = 0; at < all && !failed; at += a_.plan.message_bytes) {
@@ -112,21 +146,6 @@ public:
         }
         return failed ? why() : hetcoll::Status();
     }
-
-    void print() const override
-    {
-        const hetcoll::AggregatorTraffic t = client_->traffic();
-        std::printf(", \"window\": %d, \"most_in_flight\": %d, \"messages_out\": %llu, "
-                    "\"messages_in\": %llu, \"payload_bytes_out\": %llu, "
-                    "\"payload_bytes_in\": %llu, \"header_bytes_out\": %llu, "
-                    "\"header_bytes_in\": %llu",
-                    client_->window(), t.most_in_flight, number(t.messages_out),
-                    number(t.messages_in), number(t.payload_bytes_out), number(t.payload_bytes_in),
-                    number(t.header_bytes_out), number(t.header_bytes_in));
-    }
-
-private:
-    static unsigned long long number(std::uint64_t n) { return n; }
     hetcoll::Status why()
     {
         if (client_->step() == AggregatorState::kJoined) {
@@ -175,7 +194,7 @@ hetcoll::Result<std::unique_ptr<Way>> make_way(Arguments &a)
     if (!endpoint.ok()) {
         return endpoint.take_status();
     }
-    Result<std::string> key = read_key_file(a.key);
+    Result<AggregatorKey> key = read_key(a.key);
     if (!key.ok()) {
         return key.take_status();
     }
@@ -193,13 +212,31 @@ hetcoll::Result<std::unique_ptr<Way>> make_way(Arguments &a)
     return std::unique_ptr<Way>(std::move(way));
 }
 
+int say_failed(const Arguments &a, const hetcoll::Status &status, int iteration)
+{
+    std::printf("{\"rank\": %d, \"failed\": \"%s\", \"iteration\": %d}\n", a.plan.rank,
+                status.message().c_str(), iteration);
+    return kFailed;
+}
+
 // Exit code.
 template <class T> int run(Way &way, const Arguments &a)
 {
     std::vector<T> in(a.count), out(a.count);
     std::vector<double> seconds;
     const double start = now();
-    for (int i = 0; i < a.warmup + a.iterations || now() - start < a.seconds; ++i) {
+    for (int i = 0;; ++i) {
+        bool goes_on = i < a.warmup + a.iterations || now() - start < a.seconds;
+        if (a.seconds > 0) {
+            const hetcoll::Result<bool> all = way.all_go_on(goes_on);
+            if (!all.ok()) {
+                return say_failed(a, all.status(), i);
+            }
+            goes_on = *all;
+        }
+        if (!goes_on) {
+            break;
+        }
         for (std::size_t k = 0; k < a.count; ++k) {
             in[k] = input<T>(a.plan.rank, k, i);
         }
@@ -208,10 +245,7 @@ template <class T> int run(Way &way, const Arguments &a)
             way.reduce(reinterpret_cast<const std::byte *>(in.data()),
                        reinterpret_cast<std::byte *>(out.data()), i == a.die_in);
         if (!status.ok()) {
-            std::printf(
-                "{\"rank\": %d, \"failed\": \"%s\", \"after_s\": %.3f, \"iteration\": %d}\n",
-                a.plan.rank, status.message().c_str(), now() - begin, i);
-            return kFailed;
+            return say_failed(a, status, i);
         }
         if (i == 0) { // the tests wait for it
             std::fprintf(stderr, "rank %d is at work\n", a.plan.rank);

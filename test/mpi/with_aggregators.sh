@@ -5,7 +5,6 @@
 #   leaves     two, and a spine above them
 #   other_key  one with another key than the ranks have
 #   nobody     nobody listens there
-#   loopback6  the address is ::1
 #   open_key   others may read the key
 # The test kills what HETCOLL_TEST_AGGREGATOR says, the process id of the one with number HETCOLL_TEST_KILL:
 # 0 is the spine. HETCOLL_TEST_PAYLOAD: so many bytes of vectors the first one must have received in all.
@@ -35,7 +34,7 @@ serve()
     while true; do
         port=$((port + 1))
         : >"$output"
-        UCX_LOG_LEVEL=fatal "$HETCOLL_AGGREGATOR" --listen "127.0.0.1:$port" --key "$work/servers_key" "$@" \
+        "$HETCOLL_AGGREGATOR" --listen "127.0.0.1:$port" --key "$work/servers_key" "$@" \
             >"$output" 2>&1 &
         while kill -0 $! 2>/dev/null; do
             if grep -q 'listening at' "$output"; then
@@ -56,7 +55,6 @@ serve()
 spine='' first='' second=''
 case $what in
 nobody) list=127.0.0.1:1 ;;
-loopback6) list=[::1]:1 ;;
 open_key)
     serve first
     chmod 644 "$work/key"

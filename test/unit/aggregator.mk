@@ -8,5 +8,5 @@ unit_sources_aggregator = \
 	test/unit/aggregator_network.h \
 	test/unit/aggregator_protocol_test.cc \
 	test/unit/aggregator_sums_test.cc \
-	test/unit/aggregator_ucx_test.cc \
+	test/unit/aggregator_tcp_test.cc \
 	test/unit/cuda_kernels_reference.cc test/unit/cuda_kernels_reference.h

@@ -254,7 +254,7 @@ protected:
     }
     std::string part(Connection from, std::uint64_t sequence, bool first)
     {
-        Part part{.token = 0, .sequence = sequence, .reduction = std::nullopt};
+        Part part{.sequence = sequence, .reduction = std::nullopt};
         if (first) {
             part.reduction = Reduction{.job = 1,
                                        .comm = 1,

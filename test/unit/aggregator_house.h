@@ -12,15 +12,14 @@
 
 namespace hetcoll::test {
 
-inline constexpr const char *kKey = "a key that all know";
+inline const AggregatorKey kKey{kDefaultKeyName, "a key that all know"};
 
 // An aggregator and its wire.
 class TestServer {
 public:
-    TestServer(MemoryInternet &internet, std::uint16_t port, ServerOptions options = {},
-               const std::string &key = kKey)
-        : wire_(internet.plug_in(port)), prover_(*Prover::create(key)),
-          server_(*wire_, *prover_, std::move(options), [](const std::string &) {})
+    TestServer(MemoryInternet &internet, std::uint16_t port, ServerOptions options = {})
+        : wire_(internet.plug_in(port)),
+          server_(*wire_, std::move(options), [](const std::string &) {})
     {
     }
     void progress(double now = 0) { server_.progress(now); }
@@ -29,7 +28,6 @@ public:
 
 private:
     std::unique_ptr<Wire> wire_;
-    std::shared_ptr<const Prover> prover_;
     Server server_;
 };
 

@@ -1,5 +1,6 @@
 #include "test/unit/aggregator_network.h"
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 
@@ -16,7 +17,7 @@ public:
         internet_.listening_.erase(port_);
     }
 
-    Result<Connection> connect(const Endpoint &to) override
+    Result<Connection> connect(const Endpoint &to, const std::string &key) override
     {
         const Connection mine = next_++;
         const auto found = internet_.listening_.find(to.port);
@@ -29,7 +30,7 @@ public:
         const Connection theirs = other.next_++;
         peers_[mine] = {&other, theirs};
         other.peers_[theirs] = {this, mine};
-        other.events_.push_back({.kind = Kind::kAccepted, .connection = theirs});
+        other.events_.push_back({.kind = Kind::kAccepted, .connection = theirs, .key = key});
         return mine;
     }
 
@@ -49,6 +50,21 @@ public:
                                               .header = header,
                                               .payload = payload,
                                               .buffer = buffer});
+    }
+
+    void allow_payload(Connection /*connection*/, std::size_t /*most_bytes*/) override {}
+
+    std::size_t waiting(Connection connection) const override
+    {
+        const auto peer = peers_.find(connection);
+        if (peer == peers_.end() || peer->second.wire == nullptr) {
+            return 0;
+        }
+        const std::deque<Event> &there = peer->second.wire->events_;
+        return static_cast<std::size_t>(
+            std::count_if(there.begin(), there.end(), [&](const Event &event) {
+                return event.kind == Kind::kMessage && event.connection == peer->second.connection;
+            }));
     }
 
     void close(Connection connection) override
@@ -88,6 +104,7 @@ private:
         HeaderBytes header{};
         std::span<const std::byte> payload{};
         SendBuffer *buffer = nullptr;
+        std::string key{};
     };
     struct Peer {
         MemoryWire *wire = nullptr;
@@ -106,7 +123,7 @@ private:
     void deliver(const Event &event, WireEvents &events)
     {
         if (event.kind == Kind::kAccepted) {
-            events.on_accepted(event.connection);
+            events.on_accepted(event.connection, event.key);
         } else if (event.kind == Kind::kLost) {
             peers_.erase(event.connection);
             events.on_lost(event.connection, "gone");

@@ -204,8 +204,8 @@ TEST(AggregatorSumsTest, AWorkerSendsAndReceivesTheVectorAndTheHeaders)
     const AggregatorPlan plan = plan_of(4);
     house.join_all(4, plan);
     auto all = start_all<std::int32_t>(house, plan, 100, ReduceOp::kSum, ElementKind::kInt32);
-    const std::uint64_t join_out = house.clients[0]->traffic().header_bytes_out - 50 -
-                                   20, // the two messages of the window have gone already
+    const std::uint64_t join_out = house.clients[0]->traffic().header_bytes_out - 42 -
+                                   12, // the two messages of the window have gone already
         join_in = house.clients[0]->traffic().header_bytes_in;
     expect_sums(house, all);
     for (const auto &client : house.clients) {
@@ -214,8 +214,8 @@ TEST(AggregatorSumsTest, AWorkerSendsAndReceivesTheVectorAndTheHeaders)
         EXPECT_EQ(traffic.messages_in, 7u);
         EXPECT_EQ(traffic.payload_bytes_out, 400u);
         EXPECT_EQ(traffic.payload_bytes_in, 400u);
-        EXPECT_EQ(traffic.header_bytes_out, join_out + 50 + 6 * 20);
-        EXPECT_EQ(traffic.header_bytes_in, join_in + 7 * 20);
+        EXPECT_EQ(traffic.header_bytes_out, join_out + 42 + 6 * 12);
+        EXPECT_EQ(traffic.header_bytes_in, join_in + 7 * 12);
     }
 }
 

@@ -99,7 +99,7 @@ TEST_F(JoinTest, AllRanksMeetConnectAndMeetBeforeTheFirstLargeCall)
     const AggregatorPlan &plan = aggregator_.plans[0];
     EXPECT_EQ(number(plan.job), said(0)); // rank 0 names the job
     EXPECT_EQ(plan.endpoint.text(), "left:7001");
-    EXPECT_EQ(plan.key, "0123456789abcdef");
+    EXPECT_EQ(plan.key.secret, "0123456789abcdef");
     EXPECT_EQ(plan.rank, 0);
     EXPECT_EQ(plan.ranks, 2);
     EXPECT_EQ(plan.first, 0);

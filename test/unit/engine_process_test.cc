@@ -197,7 +197,8 @@ TEST_F(AggregatorListTest, HasAllThatTheUserHasSet)
     ASSERT_NE(list, nullptr);
     ASSERT_EQ(list->endpoints.size(), 2u);
     EXPECT_EQ(list->endpoints[1].text(), "right:7002");
-    EXPECT_EQ(list->key, "0123456789abcdef0123456789abcdef");
+    EXPECT_EQ(list->key.secret, "0123456789abcdef0123456789abcdef");
+    EXPECT_EQ(list->key.name, kDefaultKeyName);
     EXPECT_EQ(list->window, 8);
     EXPECT_EQ(list->copy_bytes, std::size_t{16} << 20);
     EXPECT_NE(list->hash, 0u);

@@ -18,7 +18,7 @@ include test/unit/tools.mk
 
 unit_libs = $(core_and_tools) -lgtest_main -lgtest
 unit_tests = test/unit/base_test test/unit/bench_test test/unit/schedule_test test/unit/topology_test test/unit/tuning_test
-unit_tests_ucx = test/unit/aggregator_test
+unit_tests_openssl = test/unit/aggregator_test
 unit_tests_cuda = test/unit/device_test test/unit/pointer_cache_test test/unit/cuda_kernels_test \
 	test/unit/topology_probe_test test/unit/transport_test test/unit/engine_test test/unit/emulated_gpu_test
 
@@ -32,8 +32,8 @@ sim_unit_tests += test/unit/sim_test
 endif
 if WITH_CUDA
 all_unit_tests += $(unit_tests_cuda)
-if WITH_UCX
-all_unit_tests += $(unit_tests_ucx)
+if WITH_OPENSSL
+all_unit_tests += $(unit_tests_openssl)
 endif
 endif
 if WITH_OMPI

@@ -90,21 +90,20 @@ AC_DEFUN([MCA_ompi_coll_hetcoll_CHECK_HWLOC],
  AC_SUBST([coll_hetcoll_HWLOC_CPPFLAGS])
  AC_SUBST([coll_hetcoll_HWLOC_LIBS])])
 
-# Aggregators need the headers of UCX and OpenSSL; their libraries are opened at run time.
-AC_DEFUN([MCA_ompi_coll_hetcoll_CHECK_UCX],
-[coll_hetcoll_WITH_UCX=0
- AC_MSG_CHECKING([for headers of UCX 1.11 or later and of OpenSSL, for coll/hetcoll])
+# Aggregators need the headers of OpenSSL; its library is opened at run time.
+AC_DEFUN([MCA_ompi_coll_hetcoll_CHECK_OPENSSL],
+[coll_hetcoll_WITH_OPENSSL=0
+ AC_MSG_CHECKING([for headers of OpenSSL 1.1.1 or later, for coll/hetcoll])
  AC_COMPILE_IFELSE([AC_LANG_PROGRAM([[
-    #include <ucp/api/ucp.h>
-    #include <openssl/hmac.h>
-    #if UCP_API_VERSION < UCP_VERSION(1, 11)
+    #include <openssl/ssl.h>
+    #if OPENSSL_VERSION_NUMBER < 0x10101000L
     #error too old
     #endif
     ]], [[]])],
-    [coll_hetcoll_WITH_UCX=1
+    [coll_hetcoll_WITH_OPENSSL=1
      AC_MSG_RESULT([yes])],
     [AC_MSG_RESULT([no, so it has no aggregators])])
- AC_SUBST([coll_hetcoll_WITH_UCX])])
+ AC_SUBST([coll_hetcoll_WITH_OPENSSL])])
 
 # MCA_ompi_coll_hetcoll_CONFIG([action if it can compile], [action if not])
 AC_DEFUN([MCA_ompi_coll_hetcoll_CONFIG],
@@ -115,7 +114,7 @@ AC_DEFUN([MCA_ompi_coll_hetcoll_CONFIG],
  MCA_ompi_coll_hetcoll_FIND_CUDA
  MCA_ompi_coll_hetcoll_CHECK_CXX
  MCA_ompi_coll_hetcoll_CHECK_HWLOC
- MCA_ompi_coll_hetcoll_CHECK_UCX
+ MCA_ompi_coll_hetcoll_CHECK_OPENSSL
  # The library with Open MPI's internal symbols is libmpi up to 5.0, libopen_mpi after.
  AS_IF([test -f "$srcdir/ompi/mpi/c/Makefile.am" && grep -q libopen_mpi "$srcdir/ompi/Makefile.am"],
     [coll_hetcoll_LIBMPI="\$(top_builddir)/ompi/libopen_mpi.la"],

@@ -1,0 +1,741 @@
+// A message goes as six bytes (the payload's size, the header's size, little-endian), the header
+// and the payload. What is sent is sealed at once as long as little waits for the socket; the rest
+// waits in its owner's memory.
+#include "aggregator/tcp_wire.h"
+
+#include "hetcoll_config.h"
+
+#if HETCOLL_WITH_OPENSSL
+
+#include "aggregator/tls.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <deque>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <unordered_map>
+#include <utility>
+
+namespace hetcoll {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kPrefixBytes = 6;
+constexpr std::size_t kMostUnsentBytes = 128u << 10; // sealed, of one connection
+constexpr std::size_t kMostWaiting = 4096;           // messages without a payload
+constexpr std::size_t kReadBytesAtOnce = 1u << 20;   // before others have their turn
+constexpr int kAcceptsAtOnce = 16;
+constexpr std::uint64_t kListener = 0; // in place of a connection, to epoll
+
+class Descriptor {
+public:
+    Descriptor() = default;
+    explicit Descriptor(int fd) noexcept : fd_(fd) {}
+    Descriptor(Descriptor &&other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+    Descriptor &operator=(Descriptor &&other) noexcept
+    {
+        std::swap(fd_, other.fd_);
+        return *this;
+    }
+    ~Descriptor()
+    {
+        if (fd_ >= 0) {
+            ::close(fd_);
+        }
+    }
+    [[nodiscard]] int get() const noexcept { return fd_; }
+
+private:
+    int fd_ = -1;
+};
+
+struct Address {
+    int family = AF_UNSPEC;
+    sockaddr_storage storage{};
+    socklen_t length = 0;
+    [[nodiscard]] const sockaddr *get() const noexcept
+    {
+        return reinterpret_cast<const sockaddr *>(&storage);
+    }
+};
+
+Result<std::vector<Address>> look_up(const Endpoint &endpoint)
+{
+    addrinfo hints{};
+    hints.ai_socktype = SOCK_STREAM;
+    addrinfo *found = nullptr;
+    const int code =
+        getaddrinfo(endpoint.host.c_str(), std::to_string(endpoint.port).c_str(), &hints, &found);
+    if (code != 0) {
+        return error(Errc::kInvalid, "aggregator %s: its host is not known: %s",
+                     endpoint.text().c_str(), gai_strerror(code));
+    }
+    std::vector<Address> all;
+    for (const addrinfo *one = found; one != nullptr; one = one->ai_next) {
+        Address address;
+        address.family = one->ai_family;
+        address.length = one->ai_addrlen;
+        std::memcpy(&address.storage, one->ai_addr, one->ai_addrlen);
+        all.push_back(address);
+    }
+    freeaddrinfo(found);
+    return all;
+}
+
+Descriptor open_socket(int family)
+{
+    return Descriptor(socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+}
+
+void set_option(int socket, int level, int name, int value)
+{
+    (void)setsockopt(socket, level, name, &value, sizeof value); // the system's value holds then
+}
+
+class TcpConnections final : public TcpWire, private Payload::Owner {
+public:
+    explicit TcpConnections(const TcpOptions &options) : options_(options) {}
+    ~TcpConnections() override
+    {
+        while (!channels_.empty()) {
+            close(channels_.begin()->first);
+        }
+    }
+    Status open();
+
+    Result<Connection> connect(const Endpoint &to, const std::string &key) override;
+    void allow_payload(Connection connection, std::size_t most_bytes) override;
+    void send(Connection to, const HeaderBytes &header, std::span<const std::byte> payload,
+              SendBuffer *buffer) override;
+    std::size_t waiting(Connection connection) const override
+    {
+        const auto found = channels_.find(connection);
+        return found == channels_.end() ? 0 : found->second->out.size();
+    }
+    void close(Connection connection) override;
+    bool progress(WireEvents &events) override;
+    void wait(int milliseconds, int fd) override;
+    const GuestCounters &guests() const noexcept override { return guests_; }
+
+private:
+    struct Outgoing {
+        std::array<std::byte, kPrefixBytes + kMostHeaderBytes> head;
+        std::size_t head_bytes = 0;
+        std::span<const std::byte> payload;
+        SendBuffer *buffer = nullptr;
+    };
+    // What has come of a message.
+    struct Incoming {
+        std::array<std::byte, kPrefixBytes + kMostHeaderBytes> head;
+        std::size_t head_bytes = kPrefixBytes; // that are wanted
+        std::size_t got = 0;                   // of the head and the payload
+        std::unique_ptr<std::byte[]> payload;
+        std::size_t payload_bytes = 0;
+    };
+    struct Channel {
+        Connection id = kNoConnection;
+        Descriptor socket;
+        std::unique_ptr<TlsStream> tls; // none until TCP is connected
+        std::string key;
+        std::vector<Address> addresses; // to try yet
+        bool is_guest = false;
+        Clock::time_point deadline; // of a guest
+        std::size_t most_payload = 0;
+        Incoming in;
+        std::deque<Outgoing> out;
+        std::size_t out_done = 0; // of the first one
+        std::uint32_t polled = 0; // what epoll looks for
+        bool lost = false, told = false;
+        std::string why;
+        [[nodiscard]] bool is_open() const noexcept
+        {
+            return tls != nullptr && tls->state() == TlsStream::State::kOpen;
+        }
+    };
+
+    Status listen_at(const Endpoint &endpoint);
+    Channel *find(Connection connection)
+    {
+        const auto found = channels_.find(connection);
+        return found == channels_.end() ? nullptr : found->second.get();
+    }
+    void set_up(int socket) const;
+    void poll_for(Channel &channel, std::uint32_t events);
+    void try_next_address(Channel &channel, const char *why);
+    void start_tls(Channel &channel, TlsStream::Side side);
+
+    void accept_some(WireEvents &events);
+    void add_guest(Descriptor socket, WireEvents &events);
+    bool show_out_one();
+    void listen(bool on);
+    void look_at_guests();
+    void note_guest_gone(const Channel &channel);
+
+    void serve(Channel &channel, WireEvents &events);
+    void shake_hands(Channel &channel, WireEvents &events);
+    void receive(Channel &channel, WireEvents &events);
+    bool understand_head(Channel &channel);
+    void write_out(Channel &channel);
+    bool write_some(Channel &channel);
+    void lose(Channel &channel, std::string why);
+    void release(Channel &channel);
+    void take_back(std::byte *data) noexcept override { delete[] data; }
+
+    TcpOptions options_;
+    std::shared_ptr<const TlsContext> tls_;
+    Descriptor epoll_, listener_;
+    bool listening_ = false;
+    Clock::time_point listen_again_{}, looked_{};
+    Connection next_ = 1;
+    std::unordered_map<Connection, std::unique_ptr<Channel>> channels_;
+    std::deque<Connection> waiting_room_;          // guests, the oldest first
+    std::vector<Connection> unread_;               // have more than they could say at once
+    std::vector<Connection> lost_;                 // to be told
+    std::vector<std::unique_ptr<Channel>> closed_; // until progress() returns
+    GuestCounters guests_;
+};
+
+Status TcpConnections::open()
+{
+    Result<std::shared_ptr<const TlsContext>> tls = TlsContext::create(options_.keys);
+    if (!tls.ok()) {
+        return tls.take_status();
+    }
+    tls_ = std::move(*tls);
+    epoll_ = Descriptor(epoll_create1(EPOLL_CLOEXEC));
+    if (epoll_.get() < 0) {
+        return error(Errc::kUnsupported, "epoll_create1 failed: %s: see ulimit -n",
+                     std::strerror(errno));
+    }
+    // Guests leave most descriptors to those that are let in.
+    rlimit files{};
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        options_.most_guests = std::clamp<std::size_t>(files.rlim_cur / 4, 1, options_.most_guests);
+    }
+    return options_.listen ? listen_at(*options_.listen) : Status();
+}
+
+Status TcpConnections::listen_at(const Endpoint &endpoint)
+{
+    Result<std::vector<Address>> addresses = look_up(endpoint);
+    if (!addresses.ok()) {
+        return addresses.take_status();
+    }
+    const Address &address = addresses->front();
+    listener_ = open_socket(address.family);
+    if (listener_.get() >= 0) {
+        // One that starts again need not wait until TCP has forgotten the old one's connections.
+        set_option(listener_.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+    }
+    if (listener_.get() < 0 || bind(listener_.get(), address.get(), address.length) != 0 ||
+        ::listen(listener_.get(), SOMAXCONN) != 0) {
+        return error(Errc::kInvalid,
+                     "cannot listen at %s: %s: choose an address of this machine and a free port",
+                     endpoint.text().c_str(), std::strerror(errno));
+    }
+    listen(true);
+    return {};
+}
+
+// Off: whoever connects waits in the system's queue.
+void TcpConnections::listen(bool on)
+{
+    if (listening_ != on) {
+        epoll_event event{};
+        event.events = EPOLLIN;
+        event.data.u64 = kListener;
+        (void)epoll_ctl(epoll_.get(), on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, listener_.get(), &event);
+        listening_ = on;
+    }
+}
+
+void TcpConnections::set_up(int socket) const
+{
+    set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1);
+    if (options_.silence_seconds > 0) {
+        set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, options_.silence_seconds * 1000);
+        set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1); // where nothing is on its way
+        set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, options_.silence_seconds);
+        set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, std::max(options_.silence_seconds / 3, 1));
+    }
+}
+
+void TcpConnections::poll_for(Channel &channel, std::uint32_t events)
+{
+    if (channel.polled == events) {
+        return;
+    }
+    epoll_event event{};
+    event.events = events;
+    event.data.u64 = channel.id;
+    const int what = channel.polled == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
+    if (epoll_ctl(epoll_.get(), what, channel.socket.get(), &event) != 0) {
+        lose(channel, std::strerror(errno));
+    }
+    channel.polled = events;
+}
+
+// ---- those who connect ----
+
+void TcpConnections::accept_some(WireEvents &events)
+{
+    for (int i = 0; i < kAcceptsAtOnce; ++i) {
+        Descriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+        if (socket.get() >= 0) {
+            ++guests_.accepted;
+            add_guest(std::move(socket), events);
+        } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+            ++guests_.no_descriptors;
+            if (!show_out_one()) {
+                listen(false);
+                listen_again_ = Clock::now() + std::chrono::seconds(1);
+                return;
+            }
+        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+            return;
+        }
+    }
+}
+
+void TcpConnections::add_guest(Descriptor socket, WireEvents &events)
+{
+    while (waiting_room_.size() >= options_.most_guests && show_out_one()) {
+        ++guests_.crowded_out;
+    }
+    set_up(socket.get());
+    auto channel = std::make_unique<Channel>();
+    channel->id = next_++;
+    channel->socket = std::move(socket);
+    channel->is_guest = true;
+    channel->deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                           std::chrono::duration<double>(options_.guest_seconds));
+    Channel &guest = *channel;
+    waiting_room_.push_back(guest.id);
+    channels_[guest.id] = std::move(channel);
+    start_tls(guest, TlsStream::Side::kAccepts);
+    serve(guest, events); // its hello is there, most likely
+}
+
+// The oldest of those that have not begun to show a key, if there are such: in a crowd of silent
+// ones a rank has its turn. False if there is nobody.
+bool TcpConnections::show_out_one()
+{
+    if (waiting_room_.empty()) {
+        return false;
+    }
+    const auto silent =
+        std::find_if(waiting_room_.begin(), waiting_room_.end(), [this](Connection guest) {
+            const Channel &channel = *channels_.at(guest);
+            return channel.tls == nullptr || channel.tls->key().empty();
+        });
+    close(silent != waiting_room_.end() ? *silent : waiting_room_.front());
+    return true;
+}
+
+void TcpConnections::look_at_guests()
+{
+    const Clock::time_point now = Clock::now();
+    if (now - looked_ < std::chrono::milliseconds(250)) {
+        return;
+    }
+    looked_ = now;
+    if (listener_.get() >= 0 && now >= listen_again_) {
+        listen(true);
+    }
+    while (!waiting_room_.empty() && now > channels_.at(waiting_room_.front())->deadline) {
+        ++guests_.late;
+        close(waiting_room_.front());
+    }
+}
+
+void TcpConnections::note_guest_gone(const Channel &channel)
+{
+    ++(channel.tls != nullptr && !channel.tls->key().empty() ? guests_.wrong_key : guests_.no_key);
+}
+
+// ---- connections ----
+
+Result<Connection> TcpConnections::connect(const Endpoint &to, const std::string &key)
+{
+    Result<std::vector<Address>> addresses = look_up(to);
+    if (!addresses.ok()) {
+        return addresses.take_status();
+    }
+    auto made = std::make_unique<Channel>();
+    made->id = next_++;
+    made->key = key;
+    made->addresses = std::move(*addresses);
+    std::reverse(made->addresses.begin(), made->addresses.end());
+    Channel &channel = *made;
+    channels_[channel.id] = std::move(made);
+    try_next_address(channel, "no address");
+    return channel.id;
+}
+
+void TcpConnections::try_next_address(Channel &channel, const char *why)
+{
+    std::string reason = why;
+    while (!channel.addresses.empty()) {
+        const Address address = channel.addresses.back();
+        channel.addresses.pop_back();
+        channel.socket = open_socket(address.family);
+        channel.polled = 0;
+        if (channel.socket.get() >= 0) {
+            set_up(channel.socket.get());
+            if (::connect(channel.socket.get(), address.get(), address.length) == 0 ||
+                errno == EINPROGRESS) {
+                poll_for(channel, EPOLLOUT);
+                return;
+            }
+        }
+        reason = std::strerror(errno);
+    }
+    lose(channel, reason);
+}
+
+void TcpConnections::start_tls(Channel &channel, TlsStream::Side side)
+{
+    Result<std::unique_ptr<TlsStream>> tls =
+        TlsStream::create(tls_, channel.socket.get(), side, channel.key);
+    if (!tls.ok()) {
+        lose(channel, tls.status().message());
+        return;
+    }
+    channel.tls = std::move(*tls);
+    poll_for(channel, EPOLLIN);
+}
+
+void TcpConnections::allow_payload(Connection connection, std::size_t most_bytes)
+{
+    if (Channel *const channel = find(connection); channel != nullptr) {
+        channel->most_payload = most_bytes;
+    }
+}
+
+void TcpConnections::release(Channel &channel)
+{
+    for (const Outgoing &message : std::exchange(channel.out, {})) {
+        if (message.buffer != nullptr) {
+            message.buffer->on_sent();
+        }
+    }
+}
+
+// It is told by progress(), if nobody closes it before.
+void TcpConnections::lose(Channel &channel, std::string why)
+{
+    if (!channel.lost) {
+        channel.lost = true;
+        channel.why = std::move(why);
+        lost_.push_back(channel.id);
+    }
+}
+
+void TcpConnections::close(Connection connection)
+{
+    const auto found = channels_.find(connection);
+    if (found == channels_.end()) {
+        return;
+    }
+    std::unique_ptr<Channel> channel = std::move(found->second);
+    channels_.erase(found);
+    if (channel->is_guest) {
+        std::erase(waiting_room_, connection);
+    }
+    channel->lost = true; // nothing more is done with it
+    channel->socket = Descriptor();
+    release(*channel);
+    closed_.push_back(std::move(channel)); // somebody may be at work with it
+}
+
+// ---- sending ----
+
+void TcpConnections::send(Connection to, const HeaderBytes &header,
+                          std::span<const std::byte> payload, SendBuffer *buffer)
+{
+    Channel *const channel = find(to);
+    if (channel == nullptr || channel->lost) {
+        if (buffer != nullptr) {
+            buffer->on_sent();
+        }
+        return;
+    }
+    Outgoing &message = channel->out.emplace_back();
+    const std::span<const std::byte> bytes = header.view();
+    const std::size_t sizes[] = {payload.size(),       payload.size() >> 8, payload.size() >> 16,
+                                 payload.size() >> 24, bytes.size(),        bytes.size() >> 8};
+    for (std::size_t i = 0; i < kPrefixBytes; ++i) {
+        message.head[i] = static_cast<std::byte>(sizes[i]);
+    }
+    std::memcpy(&message.head[kPrefixBytes], bytes.data(), bytes.size());
+    message.head_bytes = kPrefixBytes + bytes.size();
+    message.payload = payload;
+    message.buffer = buffer;
+    if (channel->out.size() > kMostWaiting) {
+        lose(*channel, "it does not read what it is sent");
+        release(*channel);
+    } else if (channel->is_open()) {
+        write_out(*channel);
+    }
+}
+
+void TcpConnections::write_out(Channel &channel)
+{
+    while (!channel.lost) {
+        while (!channel.out.empty() && channel.tls->unsent() < kMostUnsentBytes) {
+            if (!write_some(channel)) {
+                lose(channel, channel.tls->why());
+                return;
+            }
+        }
+        if (!channel.tls->flush()) {
+            lose(channel, channel.tls->why());
+            return;
+        }
+        const bool waits = channel.tls->unsent() > 0;
+        if (waits || channel.out.empty()) {
+            poll_for(channel, waits ? EPOLLIN | EPOLLOUT : EPOLLIN);
+            return;
+        }
+    }
+}
+
+// One record of the first message; the head goes with the beginning of the payload.
+bool TcpConnections::write_some(Channel &channel)
+{
+    Outgoing &message = channel.out.front();
+    const std::size_t all = message.head_bytes + message.payload.size();
+    std::size_t bytes = std::min(all - channel.out_done, kTlsRecordBytes);
+    if (channel.out_done == 0) {
+        std::array<std::byte, kTlsRecordBytes> record;
+        std::memcpy(record.data(), message.head.data(), message.head_bytes);
+        if (bytes > message.head_bytes) {
+            std::memcpy(&record[message.head_bytes], message.payload.data(),
+                        bytes - message.head_bytes);
+        }
+        if (!channel.tls->write({record.data(), bytes})) {
+            return false;
+        }
+    } else if (!channel.tls->write(
+                   message.payload.subspan(channel.out_done - message.head_bytes, bytes))) {
+        return false;
+    }
+    channel.out_done += bytes;
+    if (channel.out_done == all) {
+        SendBuffer *const buffer = message.buffer;
+        channel.out.pop_front();
+        channel.out_done = 0;
+        if (buffer != nullptr) {
+            buffer->on_sent();
+        }
+    }
+    return true;
+}
+
+// ---- receiving ----
+
+void TcpConnections::serve(Channel &channel, WireEvents &events)
+{
+    if (channel.lost) {
+        return;
+    }
+    if (channel.tls == nullptr) {
+        int problem = 0;
+        socklen_t length = sizeof problem;
+        if (getsockopt(channel.socket.get(), SOL_SOCKET, SO_ERROR, &problem, &length) != 0 ||
+            problem != 0) {
+            try_next_address(channel, std::strerror(problem));
+            return;
+        }
+        start_tls(channel, TlsStream::Side::kConnects);
+        if (channel.lost) {
+            return;
+        }
+    }
+    if (!channel.is_open()) {
+        shake_hands(channel, events);
+    }
+    if (channel.is_open() && !channel.lost) {
+        write_out(channel);
+        receive(channel, events);
+    }
+}
+
+void TcpConnections::shake_hands(Channel &channel, WireEvents &events)
+{
+    const TlsStream::State state = channel.tls->advance();
+    if (state == TlsStream::State::kLost) {
+        if (channel.is_guest) {
+            note_guest_gone(channel);
+            close(channel.id);
+        } else {
+            lose(channel, channel.tls->why());
+        }
+        return;
+    }
+    if (state == TlsStream::State::kHandshake) {
+        poll_for(channel, channel.tls->unsent() > 0 ? EPOLLIN | EPOLLOUT : EPOLLIN);
+    } else if (channel.is_guest) {
+        channel.is_guest = false;
+        std::erase(waiting_room_, channel.id);
+        ++guests_.let_in;
+        events.on_accepted(channel.id, channel.tls->key());
+    }
+}
+
+// False: this is no message, or one that it may not send.
+bool TcpConnections::understand_head(Channel &channel)
+{
+    Incoming &in = channel.in;
+    std::size_t payload = 0, header = 0;
+    for (std::size_t i = 0; i < 4; ++i) {
+        payload |= std::to_integer<std::size_t>(in.head[i]) << (8 * i);
+    }
+    for (std::size_t i = 0; i < 2; ++i) {
+        header |= std::to_integer<std::size_t>(in.head[4 + i]) << (8 * i);
+    }
+    if (header > kMostHeaderBytes || payload > channel.most_payload) {
+        return false;
+    }
+    in.head_bytes = kPrefixBytes + header;
+    in.payload_bytes = payload;
+    if (payload > 0) {
+        in.payload = std::unique_ptr<std::byte[]>(new (std::nothrow) std::byte[payload]);
+    }
+    return payload == 0 || in.payload != nullptr;
+}
+
+void TcpConnections::receive(Channel &channel, WireEvents &events)
+{
+    for (std::size_t received = 0; !channel.lost;) {
+        Incoming &in = channel.in;
+        const bool in_head = in.got < in.head_bytes;
+        const std::span<std::byte> to =
+            in_head ? std::span(in.head).subspan(in.got, in.head_bytes - in.got)
+                    : std::span(in.payload.get(), in.payload_bytes).subspan(in.got - in.head_bytes);
+        if (!to.empty()) {
+            const std::size_t got = channel.tls->read(to);
+            if (got == 0) {
+                if (channel.tls->state() == TlsStream::State::kLost) {
+                    lose(channel, channel.tls->why());
+                }
+                return;
+            }
+            received += got;
+            in.got += got;
+            if (in.got == kPrefixBytes && in_head && !understand_head(channel)) {
+                lose(channel, "it has sent a message that is too large, or none of hetcoll's");
+                return;
+            }
+        }
+        if (in.got == in.head_bytes + in.payload_bytes && in.got > kPrefixBytes) {
+            Incoming whole = std::exchange(in, {});
+            Payload payload;
+            if (whole.payload_bytes > 0) {
+                payload = Payload(*this, whole.payload.release(), whole.payload_bytes);
+            }
+            events.on_message(channel.id,
+                              std::span<const std::byte>(whole.head)
+                                  .subspan(kPrefixBytes, whole.head_bytes - kPrefixBytes),
+                              std::move(payload));
+        } else if (in.got == kPrefixBytes && in.head_bytes == kPrefixBytes) {
+            lose(channel, "it has sent a message without a header");
+            return;
+        }
+        if (received >= kReadBytesAtOnce && channel.tls->has_unread()) {
+            unread_.push_back(channel.id);
+            return;
+        }
+        if (received >= kReadBytesAtOnce) {
+            return; // epoll tells if there is more
+        }
+    }
+}
+
+bool TcpConnections::progress(WireEvents &events)
+{
+    constexpr int kMost = 64;
+    std::array<epoll_event, kMost> ready;
+    const int count = epoll_wait(epoll_.get(), ready.data(), kMost, 0);
+    bool moved = count > 0 || !lost_.empty() || !unread_.empty();
+    for (const Connection connection : std::exchange(unread_, {})) {
+        if (Channel *const channel = find(connection); channel != nullptr) {
+            serve(*channel, events);
+        }
+    }
+    bool knock = false;
+    for (int i = 0; i < count; ++i) {
+        const Connection connection = ready[static_cast<std::size_t>(i)].data.u64;
+        knock = knock || connection == kListener;
+        if (Channel *const channel = find(connection); channel != nullptr) {
+            serve(*channel, events);
+        }
+    }
+    if (knock) {
+        accept_some(events);
+    }
+    look_at_guests();
+    for (const Connection connection : std::exchange(lost_, {})) {
+        Channel *const channel = find(connection);
+        if (channel == nullptr) {
+            continue;
+        }
+        const bool was_guest = channel->is_guest;
+        const std::string why = channel->why;
+        close(connection);
+        if (!was_guest) {
+            events.on_lost(connection, why);
+        }
+    }
+    closed_.clear();
+    return moved;
+}
+
+void TcpConnections::wait(int milliseconds, int fd)
+{
+    if (!lost_.empty() || !unread_.empty()) {
+        return; // something is there already
+    }
+    pollfd polled[] = {{.fd = epoll_.get(), .events = POLLIN, .revents = 0},
+                       {.fd = fd, .events = POLLIN, .revents = 0}};
+    ::poll(polled, 2, milliseconds);
+}
+
+} // namespace
+
+Result<std::unique_ptr<TcpWire>> open_tcp_wire(const TcpOptions &options)
+{
+    auto wire = std::make_unique<TcpConnections>(options);
+    if (Status status = wire->open(); !status.ok()) {
+        return status;
+    }
+    return std::unique_ptr<TcpWire>(std::move(wire));
+}
+
+} // namespace hetcoll
+
+#else
+
+namespace hetcoll {
+
+Result<std::unique_ptr<TcpWire>> open_tcp_wire(const TcpOptions & /*options*/)
+{
+    return error(Errc::kUnsupported, "this hetcoll was built without OpenSSL, so it has no "
+                                     "aggregators: configure it --with-openssl");
+}
+
+} // namespace hetcoll
+
+#endif

@@ -1,0 +1,42 @@
+// A Wire over TCP and TLS 1.3. Nobody's message is looked at before he has shown the key, and what
+// those that have not shown it may take is bounded: their number, their time and their bytes. Who
+// connects listens on nothing.
+#pragma once
+
+#include "aggregator/wire.h"
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace hetcoll {
+
+struct TcpOptions {
+    std::optional<Endpoint> listen{};  // where others may connect
+    std::vector<AggregatorKey> keys{}; // whom it lets in, and as whom it connects
+    // A machine that does not answer for so long is given up; 0: the system's limits hold.
+    int silence_seconds = 0;
+    // Of those that have connected and not shown the key. The oldest silent one goes for a new one.
+    std::size_t most_guests = 64;
+    double guest_seconds = 10;
+};
+
+// Connections that others have made.
+struct GuestCounters {
+    std::uint64_t accepted = 0;
+    std::uint64_t let_in = 0;
+    std::uint64_t wrong_key = 0; // of one that has our name
+    std::uint64_t no_key = 0;    // has sent something else, or gone
+    std::uint64_t late = 0;      // has not shown the key in time
+    std::uint64_t crowded_out = 0;
+    std::uint64_t no_descriptors = 0; // none was left: ulimit -n
+};
+
+class TcpWire : public Wire {
+public:
+    [[nodiscard]] virtual const GuestCounters &guests() const noexcept = 0;
+};
+
+[[nodiscard]] Result<std::unique_ptr<TcpWire>> open_tcp_wire(const TcpOptions &options);
+
+} // namespace hetcoll
