@@ -1,10 +1,9 @@
-#include "aggregator/tls.h"
-
 #include "hetcoll_config.h"
 
 #if HETCOLL_WITH_OPENSSL
 
 #include "aggregator/endpoint.h"
+#include "aggregator/tls.h"
 #include "aggregator/wire.h"
 
 #include <algorithm>
