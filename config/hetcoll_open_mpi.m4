@@ -38,6 +38,11 @@ AC_DEFUN([HETCOLL_OPEN_MPI_FLAGS],
  # Headers that --with-devel-headers forgets to install; a distribution that has them wins.
  OMPI_CPPFLAGS="$OMPI_CPPFLAGS -idirafter $(cd "$srcdir" && pwd)/config/compat"
 
+ # From 5.0 on Open MPI's headers include PMIx's, which a distribution may keep in a directory of its own.
+ AC_PATH_PROGS([hetcoll_pkg_config], [pkg-config pkgconf])
+ AS_IF([test -n "$hetcoll_pkg_config" && $hetcoll_pkg_config --exists pmix],
+    [OMPI_CPPFLAGS="$OMPI_CPPFLAGS $($hetcoll_pkg_config --cflags pmix | sed 's/-I */-isystem /g')"])
+
  MPI_LIBS=$($MPICC --showme:link)
  OMPI_LIBS=
  for hetcoll_dir in $($MPICC --showme:libdirs); do

@@ -28,6 +28,7 @@
 #include <vector_types.h> // uint3, dim3 and the rest as the CUDA headers declare them
 
 #include <cstddef>
+#include <cstdint>
 #include <iterator>
 #include <type_traits>
 #include <utility>

@@ -1,0 +1,108 @@
+#!/bin/bash
+# releases.sh SUITE...: builds hetcoll in other releases of Debian, whose Open MPI is another one than this machine's,
+# and runs MPI programs there on the emulated GPU: trixie has 5.0.7, forky 6.0.0rc2. As root, for mount and chroot;
+# the packages come from where this machine's apt gets its own. Needs mmdebstrap, 2 GB a release and, on two cores, 5
+# to 15 minutes a release. Not a part of make check.
+#
+#   HETCOLL_RELEASES=DIR    where the systems are; one that is there is used again (/var/tmp/hetcoll-releases)
+#   CUDA_HOME=DIR           the toolkit that they share (/usr/local/cuda)
+set -euo pipefail
+src=$(cd "$(dirname "$0")/.." && pwd)
+folder=${HETCOLL_RELEASES:-/var/tmp/hetcoll-releases}
+cuda=$(readlink -f "${CUDA_HOME:-/usr/local/cuda}")
+jobs=$(nproc)
+packages=build-essential,automake,autoconf,libtool,pkg-config,libopenmpi-dev,openmpi-bin,libpmix-dev,libucx-dev
+packages+=,libssl-dev,libhwloc-dev,libgtest-dev,libbenchmark-dev,nlohmann-json3-dev,libcli11-dev,procps
+programs='device_allreduce all_collectives own_collectives nonblocking types mixed_memory threads'
+passed=0 failed=0
+
+make_system() # SUITE
+{
+    [ ! -f "$folder/$1/.complete" ] || return 0
+    rm -rf "${folder:?}/$1"
+    local mirror
+    # shellcheck disable=SC2016
+    mirror=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' | head -n 1)
+    # A mirror that is kept as it was on a day has lists that are too old by today's.
+    mmdebstrap --mode=root --variant=minbase --include="$packages" --aptopt='Acquire::Check-Valid-Until "false"' \
+        "$1" "$folder/$1" "$mirror"
+    touch "$folder/$1/.complete"
+}
+
+# inside SUITE COMMAND: in a mount namespace of its own, so that nothing stays mounted however this ends.
+inside()
+{
+    root=$folder/$1 command=$2 src=$src cuda=$cuda unshare -m bash -euc '
+        mount --make-rprivate /
+        mkdir -p "$root/source" "$root/usr/local/cuda"
+        mount --rbind /dev "$root/dev"
+        mount --rbind /sys "$root/sys" # hwloc and UCX look there
+        mount -t proc proc "$root/proc"
+        mount --bind -o ro "$src" "$root/source"
+        mount --bind -o ro "$cuda" "$root/usr/local/cuda"
+        exec chroot "$root" /usr/bin/env -i HOME=/root LC_ALL=C.UTF-8 PATH=/usr/sbin:/usr/bin:/sbin:/bin \
+            OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
+            PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1 bash -euc "$command"'
+}
+
+# The committed sources, in /hetcoll. nvcc refuses compilers newer than itself unless told otherwise.
+build() # SUITE
+{
+    rm -rf "$folder/$1/hetcoll"
+    mkdir -p "$folder/$1/hetcoll"
+    git -C "$src" archive HEAD | tar -x -C "$folder/$1/hetcoll"
+    inside "$1" "cd /hetcoll && ./autogen.sh >autogen.log 2>&1 && mkdir build && cd build
+        export NVCC_PREPEND_FLAGS=-allow-unsupported-compiler
+        ../configure --disable-tune --with-cuda-arch=80 >configure.log 2>&1 || { grep -A 3 error: configure.log; exit 1; }
+        make -s -j$jobs component/mca_coll_hetcoll.so emulated_gpu/lib/libcuda.so.1 emulated_gpu/lib/libnvidia-ml.so.1 \
+            emulated_gpu/lib/libhetcoll_emulated_kernels.so $(printf 'test/mpi/%s ' $programs)"
+}
+
+# Debian 13 sets mca_base_component_path for PMIx, and Open MPI then takes it for its own: both are named here.
+try() # SUITE PROGRAM RANKS
+{
+    if inside "$1" "cd /hetcoll/build; lib=\$PWD/emulated_gpu/lib
+        export LD_LIBRARY_PATH=\$lib EMU_KERNELS=\$lib/libhetcoll_emulated_kernels.so EMU_NODE=releases HETCOLL_SRCDIR=/hetcoll
+        export OMPI_MCA_mca_base_component_path=\$PWD/component:\$(ompi_info --path pkglibdir | sed 's/^[^:]*: *//')
+        export PMIX_MCA_mca_base_component_path=\$(pkg-config --variable=libdir pmix)/pmix OMPI_MCA_mpi_yield_when_idle=1
+        timeout -k 5 120 mpirun --map-by :OVERSUBSCRIBE --bind-to none --mca pml ob1 --mca coll hetcoll -n $3 test/mpi/$2" \
+        >"$folder/output" 2>&1 && grep -qa "^ok $2" "$folder/output"; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAILED  $1: $2, $3 ranks"
+        tail -n 20 "$folder/output"
+    fi
+}
+
+fail() # SUITE WHAT
+{
+    failed=$((failed + 1))
+    echo "FAILED  $1: $2"
+}
+
+[ $# -gt 0 ] || { echo "releases.sh: name releases of Debian: trixie, forky" >&2; exit 2; }
+[ "$(id -u)" = 0 ] || { echo "releases.sh: mount and chroot need root" >&2; exit 2; }
+for tool in mmdebstrap unshare git; do
+    command -v $tool >/dev/null || {
+        echo "releases.sh: $tool not found: install the Debian package that has it (unshare is in util-linux)" >&2
+        exit 2
+    }
+done
+[ -x "$cuda/bin/nvcc" ] || { echo "releases.sh: no nvcc in $cuda: name a CUDA toolkit in CUDA_HOME" >&2; exit 2; }
+mkdir -p "$folder"
+for suite in "$@"; do
+    start=$SECONDS
+    make_system "$suite" >"$folder/$suite.log" 2>&1 || { fail "$suite" "no system, $folder/$suite.log says why"; continue; }
+    echo "$suite: $(inside "$suite" 'ompi_info --version' 2>/dev/null | head -n 1), there after $((SECONDS - start)) s"
+    build "$suite" || { fail "$suite" "build"; continue; }
+    echo "$suite: built after $((SECONDS - start)) s"
+    for program in $programs; do
+        for ranks in 2 4; do
+            try "$suite" "$program" $ranks
+        done
+    done
+    echo "$suite: done after $((SECONDS - start)) s"
+done
+echo "$passed passed, $failed failed"
+[ $failed = 0 ]
