@@ -40,7 +40,7 @@
 #define NOTKEPT 256   /* a piece's input is overwritten and was not kept */
 
 mtype = { wLarge, wSmall, wFixed, wNetwork, wCollective };                  /* ways */
-mtype = { mAgree, mMixed, mMapped, mStaged, mSum, mPiece, mClose, mStop, mDeclined, mNone }; /* meetings */
+mtype = { mAgree, mMixed, mMapped, mStaged, mSum, mPiece, mClose, mConverted, mStop, mDeclined, mNone }; /* meetings */
 mtype = { rNone, rSuccess, rError };                                        /* results */
 mtype = { cFindingABufferABounce, cToFixedPoint, cCopyIn, cDescribingABuffer, cCopyToMemoryOfOurs, cStopping, cHostMemory, cMapping, cAKernelACopy, cFromFixedPoint, cCopyOut, cCopyToTheHost, cKeepingTheInput, cBringingTheInputBack }; /* what the driver is called for */
 
@@ -261,29 +261,27 @@ running: /* = run.cc start, has_run */
 #if MUTANT == 2
         failed = false;                                         /* forgets what the executor says */
 #endif
-        if
-#if MUTANT != 10
-        :: way == wFixed -> driver(cFromFixedPoint); failed = failed || broke /* = fixed_point.cc fixed_point */
-#endif
-        :: else
-        fi;
         meet(mClose, TOLD);                                     /* = allreduce.cc run_chosen, in_network.cc in_network, collective.cc collective */
 #if MUTANT == 3
         all = (failed -> FAILED : 0);                           /* looks at its own flags only */
 #endif
         fail_if_told();
-#if MUTANT == 10
-        if
-        :: way == wFixed -> driver(cFromFixedPoint);         /* closes before the conversion */
-            if :: broke -> finish(rError); goto over :: else fi
-        :: else
-        fi;
-#endif
-        if :: goto copy_out :: goto success fi;
+        if :: goto copy_out :: way != wFixed -> goto success :: way == wFixed -> goto convert fi;
 copy_out:
-        if :: device -> driver(cCopyOut); if :: broke -> alone[r] = true; finish(rError); goto over :: else fi
-        :: else
+        if :: device -> driver(cCopyOut) :: else -> broke = false fi;
+        if
+        :: way == wFixed -> failed = failed || broke; goto convert
+        :: way != wFixed && broke -> alone[r] = true; finish(rError); goto over
+        :: else -> goto success
         fi;
+convert: /* integers become floats again, then the ranks close once more */
+        if :: !failed -> driver(cFromFixedPoint); failed = failed || broke :: else fi;
+#if MUTANT == 10
+        if :: failed -> finish(rError); goto over :: else -> goto success fi;
+#endif
+        lose_part();
+        meet(mConverted, TOLD);                                 /* = fixed_point.cc fixed_point */
+        fail_if_told();
         goto success;
 stage:  /* = staged.cc staged */
         if :: device && !failed -> driver(cCopyToTheHost); failed = failed || broke :: else fi;
