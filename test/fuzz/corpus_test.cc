@@ -23,7 +23,6 @@ class FuzzCorpusTest : public ::testing::TestWithParam<FuzzTarget> {
 protected:
     FuzzCorpusTest()
     {
-        setenv("HWLOC_HIDE_ERRORS", "2", 1);
         const char *const source = std::getenv("HETCOLL_SRCDIR");
         const std::filesystem::path root = source == nullptr ? "." : source;
         read_folder(root / "test/fuzz/corpus" / GetParam().name);

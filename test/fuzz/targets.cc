@@ -98,6 +98,7 @@ bool read_topology_file(Bytes bytes)
 // node has lost its node set. What it survives goes on to our code.
 bool hwloc_survives(const std::string &path)
 {
+    setenv("HWLOC_HIDE_ERRORS", "2", 1); // here and in our own reading after it
     const pid_t child = fork();
     require(child >= 0, "a process to try hwloc in");
     if (child == 0) {
