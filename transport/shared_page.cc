@@ -150,7 +150,7 @@ Status SharedPage::map(int fd, File whose)
     if (mapping == MAP_FAILED) {
         return attach_error(ticket_, "mapped", errno);
     }
-    mapping_ = mapping;
+    data_ = static_cast<std::byte *>(mapping) + kAlignment;
     const Header expected{.magic = kMagic, .nonce = ticket_.nonce, .bytes = ticket_.bytes};
     if (whose == File::kFresh) {
         std::memcpy(mapping, &expected, sizeof expected);
@@ -165,8 +165,8 @@ Status SharedPage::map(int fd, File whose)
 
 SharedPage::~SharedPage()
 {
-    if (mapping_ != nullptr) {
-        munmap(mapping_, file_bytes(ticket_.bytes));
+    if (data_ != nullptr) {
+        munmap(static_cast<std::byte *>(data_) - kAlignment, file_bytes(ticket_.bytes));
     }
     seal();
 }
@@ -179,14 +179,9 @@ void SharedPage::seal() noexcept
     }
 }
 
-void *SharedPage::data() const noexcept
-{
-    return mapping_ != nullptr ? static_cast<std::byte *>(mapping_) + kAlignment : nullptr;
-}
-
 void SharedPage::swap(SharedPage &other) noexcept
 {
-    std::swap(mapping_, other.mapping_);
+    std::swap(data_, other.data_);
     std::swap(ticket_, other.ticket_);
     std::swap(owns_fd_, other.owns_fd_);
 }

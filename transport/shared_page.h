@@ -45,7 +45,7 @@ public:
 
     // Aligned to kAlignment.
     static constexpr std::size_t kAlignment = 256;
-    [[nodiscard]] void *data() const noexcept;
+    [[nodiscard]] void *data() const noexcept { return data_; } // null: no page
     [[nodiscard]] std::size_t bytes() const noexcept { return ticket_.bytes; } // 0: no page
     // Requires that create() made it and seal() was not called.
     [[nodiscard]] const SharedPageTicket &ticket() const noexcept { return ticket_; }
@@ -55,7 +55,7 @@ private:
     enum class File : std::uint8_t { kFresh, kOfPeer };
     Status map(int fd, File whose);
 
-    void *mapping_ = nullptr;
+    void *data_ = nullptr; // kAlignment bytes behind the begin of the mapping
     SharedPageTicket ticket_{};
     bool owns_fd_ = false;
 };

@@ -40,9 +40,10 @@ void Meeting::start(NodeGroup &group, Messages &messages, std::byte *mine, int t
     }
     part_ = Part::kArrive;
     ControlPage::Slot &own = group.own_slot();
-    own.said[number_ % 2] = flags;
-    own.call[number_ % 2] = group.call();
-    own.call_number[number_ % 2] = group.calls();
+    const unsigned turn = number_ % 2;
+    own.said[turn] = flags;
+    own.call[turn] = group.call();
+    own.call_number[turn] = group.calls();
     own.arrived.store(number_, std::memory_order_release);
 }
 
@@ -110,7 +111,7 @@ Progress Meeting::step() noexcept
 
 bool Meeting::all_arrived() noexcept
 {
-    for (; seen_ < group_->local_size(); ++seen_) {
+    for (const int ranks = group_->local_size(); seen_ < ranks; ++seen_) {
         // A rank may be one meeting ahead; what it said here is still as it was.
         const std::uint32_t arrived = group_->slot(seen_).arrived.load(std::memory_order_acquire);
         if (arrived != number_ && arrived != number_ + 1) {
@@ -145,13 +146,15 @@ void Meeting::sum_node() noexcept
 {
     const bool alone = group_->nodes() == 1;
     const unsigned turn = number_ % 2;
-    flags_ = {};
+    const CallSignature own_call = group_->call();
+    Flags said{};
     bool differ = false;
     for (int rank = 0; rank < group_->local_size(); ++rank) {
         const ControlPage::Slot &slot = group_->slot(rank);
-        flags_ |= slot.said[turn];
-        differ = differ || slot.call[turn] != group_->call();
+        said |= slot.said[turn];
+        differ |= slot.call[turn] != own_call;
     }
+    flags_ = said;
     if (differ && group_->compares_calls()) {
         compare_node();
     }

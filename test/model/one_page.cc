@@ -18,32 +18,31 @@ std::map<std::uint64_t, void *> &pages()
 
 } // namespace
 
-SharedPage::~SharedPage() { mapping_ = nullptr; } // the page stays
+SharedPage::~SharedPage() { data_ = nullptr; } // the page stays
 
 Result<SharedPage> SharedPage::create(const ProcessIdentity &self, std::size_t bytes, const char *)
 {
     SharedPage page;
-    page.mapping_ = ::operator new (bytes, std::align_val_t{kAlignment});
-    std::memset(page.mapping_, 0, bytes);
+    page.data_ = ::operator new (bytes, std::align_val_t{kAlignment});
+    std::memset(page.data_, 0, bytes);
     page.ticket_ = {.owner = self, .bytes = bytes, .nonce = pages().size(), .fd = 0, .reserved = 0};
-    pages()[page.ticket_.nonce] = page.mapping_;
+    pages()[page.ticket_.nonce] = page.data_;
     return page;
 }
 
 Result<SharedPage> SharedPage::attach(const SharedPageTicket &ticket)
 {
     SharedPage page;
-    page.mapping_ = pages().at(ticket.nonce);
+    page.data_ = pages().at(ticket.nonce);
     page.ticket_ = ticket;
     return page;
 }
 
 void SharedPage::seal() noexcept {}
-void *SharedPage::data() const noexcept { return mapping_; }
 
 void SharedPage::swap(SharedPage &other) noexcept
 {
-    std::swap(mapping_, other.mapping_);
+    std::swap(data_, other.data_);
     std::swap(ticket_, other.ticket_);
     std::swap(owns_fd_, other.owns_fd_);
 }
