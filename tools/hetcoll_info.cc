@@ -1,6 +1,7 @@
 // hetcoll_info: what hetcoll knows about machines and calls. Each thing it shows has a file of its
 // own here: add_X_options() and show_X().
 #include "tools/info_explain.h"
+#include "tools/info_live.h"
 #include "tools/info_model.h"
 #include "tools/info_schedule.h"
 #include "tools/info_topology.h"
@@ -21,6 +22,7 @@ struct Requests {
     hetcoll::ExplainRequest explain;
     hetcoll::ScheduleRequest schedule;
     hetcoll::TraceRequest trace;
+    hetcoll::LiveRequest live;
 };
 
 // What to print, and the exit status.
@@ -48,6 +50,9 @@ hetcoll::Result<std::string> show_other(const Requests &requests)
 {
     if (!requests.trace.files.empty()) {
         return show_trace(requests.trace);
+    }
+    if (requests.live.wanted) {
+        return show_live(requests.live);
     }
     if (requests.model.wanted) {
         return show_model(requests.model, requests.call);
@@ -91,17 +96,19 @@ int main(int argc, char **argv)
     add_explain_options(app, requests.explain);
     add_schedule_options(app, requests.schedule);
     add_trace_options(app, requests.trace);
+    add_live_options(app, requests.live);
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError &problem) {
         return app.exit(problem);
     }
     requests.topology.wanted = app.count("--topology") > 0;
-    if (!requests.topology.wanted && !requests.model.wanted && !requests.explain.wanted &&
-        !requests.explain.fingerprint && requests.schedule.name.empty() &&
-        requests.trace.files.empty()) {
+    requests.live.wanted = app.count("--live") > 0;
+    if (!requests.topology.wanted && !requests.live.wanted && !requests.model.wanted &&
+        !requests.explain.wanted && !requests.explain.fingerprint &&
+        requests.schedule.name.empty() && requests.trace.files.empty()) {
         std::fprintf(stderr, "hetcoll_info: nothing to show, write --topology, --model, --explain, "
-                             "--schedule, --fingerprint or --trace, or look at --help\n");
+                             "--schedule, --fingerprint, --trace or --live, or look at --help\n");
         return 2;
     }
     const hetcoll::Result<Shown> shown = show(requests);

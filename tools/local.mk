@@ -22,8 +22,10 @@ libhetcoll_info_la_SOURCES = \
 	tools/info_call.h tools/info_call.cc \
 	tools/info_collective.h tools/info_collective.cc \
 	tools/info_explain.h tools/info_explain.cc \
+	tools/info_live.h tools/info_live.cc \
 	tools/info_model.h tools/info_model.cc \
-	tools/info_schedule.h tools/info_schedule.cc
+	tools/info_schedule.h tools/info_schedule.cc \
+	tools/live_pages.h tools/live_pages.cc
 
 if WITH_CUDA
 if HAVE_BENCH_HEADERS

@@ -14,11 +14,7 @@
 namespace hetcoll {
 namespace {
 
-struct Header {
-    std::uint64_t magic, nonce, bytes;
-};
-constexpr std::uint64_t kMagic = 0x6865746c6c6f6331u;
-static_assert(sizeof(Header) <= SharedPage::kAlignment);
+static_assert(sizeof(SharedPageHeader) <= SharedPage::kAlignment);
 
 std::size_t file_bytes(std::uint64_t bytes) { return SharedPage::kAlignment + bytes; }
 
@@ -151,7 +147,8 @@ Status SharedPage::map(int fd, File whose)
         return attach_error(ticket_, "mapped", errno);
     }
     data_ = static_cast<std::byte *>(mapping) + kAlignment;
-    const Header expected{.magic = kMagic, .nonce = ticket_.nonce, .bytes = ticket_.bytes};
+    const SharedPageHeader expected{
+        .magic = SharedPageHeader::kMagic, .nonce = ticket_.nonce, .bytes = ticket_.bytes};
     if (whose == File::kFresh) {
         std::memcpy(mapping, &expected, sizeof expected);
     } else if (std::memcmp(mapping, &expected, sizeof expected) != 0) {

@@ -21,6 +21,12 @@ struct SharedPageTicket {
 };
 static_assert(sizeof(SharedPageTicket) == 48);
 
+// What a file of shared memory begins with; kAlignment bytes behind that is the page.
+struct SharedPageHeader {
+    std::uint64_t magic, nonce, bytes;
+    static constexpr std::uint64_t kMagic = 0x6865746c6c6f6331u;
+};
+
 // Move-only; the memory goes when the last process has let go of it.
 class SharedPage {
 public:
@@ -45,7 +51,7 @@ public:
 
     // Aligned to kAlignment.
     static constexpr std::size_t kAlignment = 256;
-    [[nodiscard]] void *data() const noexcept { return data_; } // null: no page
+    [[nodiscard]] void *data() const noexcept { return data_; }                // null: no page
     [[nodiscard]] std::size_t bytes() const noexcept { return ticket_.bytes; } // 0: no page
     // Requires that create() made it and seal() was not called.
     [[nodiscard]] const SharedPageTicket &ticket() const noexcept { return ticket_; }

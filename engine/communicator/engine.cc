@@ -61,6 +61,10 @@ Engine::Engine(Process &process, const hetcoll_p2p &p2p, const hetcoll_facts &ag
     if (agreed.check == 0) {
         group_.compare_calls();
     }
+    if (group_.is_leader() && group_.local_size() > 1 && process.may_leave_page_open()) {
+        left_open_ = true;
+        group_.leave_page_open();
+    }
     say_split_machine(facts);
 }
 
@@ -84,7 +88,13 @@ void Engine::say_split_machine(std::span<const hetcoll_facts> facts)
     }
 }
 
-Engine::~Engine() { process_.counters().remove_small_calls(host_calls_); }
+Engine::~Engine()
+{
+    process_.counters().remove_small_calls(host_calls_);
+    if (left_open_) {
+        process_.close_page();
+    }
+}
 
 Progress Engine::make_ready(int tag)
 {

@@ -122,6 +122,7 @@ private:
     Schedules schedules_;
     Executor executor_;
     bool ready_ = false;
+    bool left_open_ = false; // the control page's descriptor
     bool small_device_call_ = false;
     int broken_ = 0;
     Meeting meeting_; // of try_host()

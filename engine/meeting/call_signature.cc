@@ -93,6 +93,18 @@ const char *mpi_error_name(Differences differences) noexcept
     return consequence_of(differences).name;
 }
 
+bool is_signature(const CallSignature &call) noexcept
+{
+    if (call.what == 0) {
+        return true;
+    }
+    const std::uint64_t kind = kind_number(call), op = op_number(call);
+    return collective_number(call) >= HETCOLL_ALLREDUCE &&
+           collective_number(call) <= HETCOLL_REDUCE_SCATTER &&
+           (kind <= HETCOLL_FLOAT64_FLOAT64 || kind == kUnknownKind) &&
+           (op <= HETCOLL_MIN_FIRST || op == kUserOp || op == kNoOp);
+}
+
 CallText describe(const CallSignature &call) noexcept
 {
     CallText line;

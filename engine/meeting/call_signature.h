@@ -58,6 +58,10 @@ inline constexpr std::uint64_t kUserOp = 14, kNoOp = 15;
 // HETCOLL_ERROR_TYPE and the like; the first that applies in the order of the bits. Requires some.
 [[nodiscard]] int error_of(Differences differences) noexcept;
 
+// Whether these are the bits of a call, or of none. Others' bytes may be anything; all below
+// requires this.
+[[nodiscard]] bool is_signature(const CallSignature &call) noexcept;
+
 // A line's part: "MPI_Allreduce of 2 int32 (8 bytes), sum".
 struct CallText {
     char text[160];

@@ -27,7 +27,16 @@ public:
     struct Buffers {
         std::uint64_t inputs, outputs;
     };
+    // Whose slot it is, for who reads the page from outside: hetcoll_info --live. Nothing in here
+    // is read by ranks.
+    struct Who {
+        std::uint64_t layout; // kLayout; first in the page in every version
+        ProcessIdentity process;
+        std::int32_t rank, ranks, node_ranks; // in the communicator, of it, of them on this node
+        std::uint32_t comm_id;
+    };
     struct Slot {
+        alignas(64) Who who;
         // The last meeting that the rank has come to, and what it said there, by parity.
         alignas(64) std::atomic<std::uint32_t> arrived;
         Flags said[2];
@@ -56,6 +65,12 @@ public:
         alignas(256) std::byte payload[2][kPayloadBytes];
         alignas(256) std::byte sum[2][kPayloadBytes];
     };
+
+    // Tells pages of other versions apart: a number to count up when the meaning of Slot changes,
+    // and its size.
+    static constexpr std::uint64_t kLayout =
+        0x6865'7463ull << 32 | std::uint64_t{1} << 24 | sizeof(Slot);
+    static_assert(sizeof(Slot) < 1u << 24);
 
     [[nodiscard]] static constexpr std::size_t bytes(int ranks) noexcept
     {

@@ -78,6 +78,7 @@ Progress NodeGroup::make_pages(int tag)
         }
         if (part_ == Part::kTicket) {
             attach();
+            sign_slot();
             start_agreement(tag);
             continue;
         }
@@ -85,7 +86,9 @@ Progress NodeGroup::make_pages(int tag)
         std::memcpy(&settings, mine_, sizeof settings);
         settings_differ_ = (settings.set & settings.unset) != 0;
         if (most_ > 1) {
-            page_.memory().seal();
+            if (!leaves_page_open_) {
+                page_.memory().seal();
+            }
             uses_pages_ = !any(exchange_.flags(), kNoPage);
         }
         if (!uses_pages_) {
@@ -136,6 +139,18 @@ void NodeGroup::attach()
         page_ = ControlPage(std::move(*attached));
     } else {
         problem_ = attached.take_status();
+    }
+}
+
+void NodeGroup::sign_slot() noexcept
+{
+    if (page_.exists()) {
+        own_slot().who = {.layout = ControlPage::kLayout,
+                          .process = processes_[all_.rank],
+                          .rank = all_.rank,
+                          .ranks = all_.size,
+                          .node_ranks = local_size(),
+                          .comm_id = all_.comm_id};
     }
 }
 

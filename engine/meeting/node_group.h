@@ -52,6 +52,8 @@ public:
     {
         return part_ == Part::kTicket ? &local_.ranks() : nullptr;
     }
+    // The leader's descriptor of the page stays open as long as the page, for hetcoll_info --live.
+    void leave_page_open() noexcept { leaves_page_open_ = true; }
     // Why this rank could not have a page, if that is why there are none.
     [[nodiscard]] Status take_problem() noexcept { return std::move(problem_); }
 
@@ -101,6 +103,7 @@ private:
     static std::vector<int> find_leaders(std::span<const ProcessIdentity> processes);
     void start_ticket(int tag);
     void attach();
+    void sign_slot() noexcept;
     void start_agreement(int tag);
 
     hetcoll_p2p all_;
@@ -109,7 +112,7 @@ private:
     int most_ = 1, least_ = 1;
     Subgroup local_, leaders_;
     ControlPage page_;
-    bool uses_pages_ = false;
+    bool uses_pages_ = false, leaves_page_open_ = false;
     std::uint64_t settings_ = 0;
     bool settings_differ_ = false;
     std::uint32_t meetings_ = 0, calls_ = 0;

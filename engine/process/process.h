@@ -67,9 +67,23 @@ public:
     void note_aggregators_failed() noexcept { aggregators_failed_ = true; }
     [[nodiscard]] bool aggregators_failed() const noexcept { return aggregators_failed_; }
 
+    // The descriptor of a communicator's control page may stay open for hetcoll_info --live, if not
+    // too many do: true at most kMostOpenPages times more often than close_page() was called.
+    [[nodiscard]] bool may_leave_page_open() noexcept
+    {
+        if (open_pages_.fetch_add(1, std::memory_order_relaxed) < kMostOpenPages) {
+            return true;
+        }
+        close_page();
+        return false;
+    }
+    void close_page() noexcept { open_pages_.fetch_sub(1, std::memory_order_relaxed); }
+
     // This rank's place in the machine, in the context of a device pointer.
     [[nodiscard]] Result<RankRecord> probe(const PointerInfo &pointer);
     [[nodiscard]] bool is_emulated() const noexcept { return driver_.is_emulated(); }
+
+    static constexpr int kMostOpenPages = 32; // of the 1024 descriptors that a process usually has
 
 private:
     Process(const hetcoll_settings &settings, ParsedSettings parsed);
@@ -81,6 +95,7 @@ private:
     bool has_node_word_;
     std::optional<AggregatorList> aggregators_;
     std::atomic<bool> aggregators_failed_{false};
+    std::atomic<int> open_pages_{0};
     std::unique_ptr<Trace> trace_;
     std::unique_ptr<UserOps> user_ops_; // null: coll_hetcoll_recognize_ops is 0
     std::optional<TableFile> table_;

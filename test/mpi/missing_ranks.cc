@@ -1,12 +1,16 @@
 // A rank that comes late: what the others say meanwhile. missing_ranks WHO HOW WHERE COUNT WAY: in
 // the third call rank WHO comes only when the others have waited for some seconds; HOW: it is
-// "stopped", or "sleeps" outside MPI. WHERE: "host" or "device". WAY: "blocking" or "nonblocking".
+// "stopped", or "sleeps" outside MPI, or "shown": stopped, and hetcoll_info --live says so. WHERE:
+// "host" or "device". WAY: "blocking" or "nonblocking".
 #include "test/mpi/check.h"
 
 #include <unistd.h>
 
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string>
 #include <string_view>
 
 namespace hetcoll::test {
@@ -29,6 +33,47 @@ void come_late(std::string_view how)
     std::raise(SIGSTOP);
 }
 
+// What hetcoll_info --live says of this process while it is stopped.
+std::string show_stopped(const char *more)
+{
+    const std::string file = "/tmp/hetcoll_live." + std::to_string(getpid());
+    const std::string command = std::string(std::getenv("HETCOLL_BUILDDIR")) +
+                                "/hetcoll_info --live " + std::to_string(getpid()) + more + " >" +
+                                file + " 2>&1; kill -CONT " + std::to_string(getpid());
+    const pid_t late = getpid();
+    if (fork() == 0) {
+        sleep(1); // the others have come, and this one is stopped
+        if (std::system(command.c_str()) != 0) {
+            kill(late, SIGCONT);
+        }
+        _exit(0);
+    }
+    std::raise(SIGSTOP);
+    std::ifstream shown(file);
+    const std::string text{std::istreambuf_iterator<char>(shown), {}};
+    unlink(file.c_str());
+    return text;
+}
+
+void check_shown(Program &program)
+{
+    const std::string rank = std::to_string(program.rank()), pid = std::to_string(getpid());
+    const auto check = [&](const std::string &text, const std::string &expected) {
+        program.check(text.find(expected) != std::string::npos, "hetcoll_info shows '%s', not '%s'",
+                      text.c_str(), expected.c_str());
+    };
+    const std::string json = show_stopped(" --json");
+    check(json, "\"missing\":[" + rank + "],\"here\":[{\"rank\":0,");
+    check(json, "{\"rank\":" + rank + ",\"pid\":" + pid + ",\"state\":\"stopped\",\"meeting\":");
+    check(json, "\"call\":2,");
+    check(json, "\"call\":3,");
+    check(json, "\"collective\":\"allreduce\",\"bytes\":8,\"type\":\"float32\",\"op\":\"sum\",");
+    const std::string table = show_stopped("");
+    check(table, "; missing rank " + rank + "\n");
+    check(table, pid + " stopped ");
+    check(table, "MPI_Allreduce of 2 float32 (8 bytes), sum\n");
+}
+
 void run(Program &program, const char *who, const char *how, Memory memory, std::size_t count,
          bool blocking)
 {
@@ -38,7 +83,11 @@ void run(Program &program, const char *who, const char *how, Memory memory, std:
     for (int call = 1; call <= 4; ++call) {
         buffers.fill();
         if (call == 3 && program.rank() == std::atoi(who)) {
-            come_late(how);
+            if (std::string_view(how) == "shown") {
+                check_shown(program);
+            } else {
+                come_late(how);
+            }
         }
         if (blocking) {
             buffers.reduce();

@@ -22,6 +22,12 @@ also_expected=
 message="hetcoll: rank 0 waits .*: missing the node of rank 2 \(on [^ ]+\), from which"
 nodes_ 0,0,1 ob1 "$soon" missing_ranks 2 sleeps host 2 blocking
 
+# hetcoll_info --live while a rank is stopped.
+export HETCOLL_BUILDDIR=$build
+message=
+case_ 3 ob1 "$forced" missing_ranks 2 shown host 2 blocking
+case_ 4 ob1 "$forced" missing_ranks 0 shown device 2 nonblocking
+
 # Nobody waits so long, or nobody is to say so.
 message=
 case_ 3 ob1 "$forced" missing_ranks 2 sleeps host 2 blocking

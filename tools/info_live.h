@@ -1,0 +1,24 @@
+// hetcoll_info --live: the communicators of jobs that run on this host, and where each rank is.
+#pragma once
+
+#include "base/status.h"
+
+#include <string>
+
+namespace CLI {
+class App;
+}
+
+namespace hetcoll {
+
+struct LiveRequest {
+    bool wanted = false, json = false;
+    int pid = 0; // 0: all of this user's processes
+};
+
+void add_live_options(CLI::App &app, LiveRequest &request);
+
+// What to print on stdout: a table, or JSON, a line for each communicator.
+[[nodiscard]] Result<std::string> show_live(const LiveRequest &request);
+
+} // namespace hetcoll
