@@ -39,7 +39,8 @@ public:
     void say_own_gpu(const char *what); // "a copy"
 
 private:
-    static constexpr unsigned kPollsPerLook = 256;
+    // A look costs some 25 ns; between two polls other processes may have the processor for long.
+    static constexpr unsigned kPollsPerLook = 32;
 
     [[nodiscard]] bool look(std::uint64_t moves) noexcept;
     // True for one rank of the node. Without a page for every one.
