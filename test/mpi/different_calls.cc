@@ -6,6 +6,7 @@
 #include "include/hetcoll_types.h"
 #include "measure/persistent.h"
 
+#include <cstdio>
 #include <cstdlib>
 #include <random>
 #include <string>
@@ -87,6 +88,9 @@ int reduce(Way way, void *buffer, const Arguments &call, MPI_Comm comm)
 
 void expect(Program &program, int code, int error, const std::string &what)
 {
+    if (program.rank() == 0) {
+        std::printf("note mistake: %s\n", what.c_str());
+    }
     program.check(error_class(code) == error, "%s: error class %d on rank %d, not %d", what.c_str(),
                   error_class(code), program.rank(), error);
 }
@@ -104,7 +108,7 @@ void make_mistake(Program &program, MPI_Comm comm, const Mistake &mistake, Way w
     const Buffer buffer = allocate(program, memory);
     const bool wrong = program.rank() == odd;
     const int code = reduce(way, buffer.data(), wrong ? mistake.wrong : mistake.right, comm);
-    expect(program, code, mistake.error, std::string("mistake '") + mistake.name + "'");
+    expect(program, code, mistake.error, std::string("'") + mistake.name + "'");
 }
 
 // Device memory, whose broadcasts and reductions hetcoll serves.

@@ -1,0 +1,116 @@
+#!/bin/bash
+# stops.sh [BUILD_DIR [STOPS [MISTAKES]]]: who is missing is named, and who calls differently. Jobs of 2 to 8
+# ranks on one node and on two run calls of all kinds, and in each of STOPS (1,000) of these a rank comes
+# late. Every late rank has to be named by a line, and nobody else by any. Then ranks call differently,
+# MISTAKES (200) times and more, and all of them have to get the error. Four jobs run at a time. Takes ten
+# minutes. Writes a results file to stdout.
+set -u
+build=$(cd "${1:-${HETCOLL_BUILDDIR:-.}}" && pwd) || exit 1
+here=$(cd "$(dirname "$0")/../.." && pwd)
+stops=${2:-1000} mistakes=${3:-200}
+. "$here/bench/job.sh"
+use_emulated_links
+export OMPI_MCA_btl_vader_single_copy_mechanism=none
+mpirun=$(configured MPIRUN)
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+nodes=('0,0' '0,0,0' '0,0,0,0' '0,0,0,0,0,0,0,0' '0,1' '0,0,1' '0,0,1,1' '0,0,0,0,1,1,1,1')
+late_ms=2200 # report_after is 1 s: one line, the next one after 4 s
+header
+
+# job NAME NODES PROGRAM ARGUMENT...: its output and its exit status are in files of this name.
+job()
+{
+    local name=$1 on=$2 program=$3 status=0
+    shift 3
+    EMU_NODE="$name.$$" timeout 1800 "$mpirun" --mca pml ob1 --mca coll hetcoll --mca coll_hetcoll_report_after 1 \
+        -n "$(echo "$on" | tr , '\n' | grep -c .)" "$here/test/mpi/on_nodes.sh" "$on" "$build/test/mpi/$program" "$@" \
+        >"$work/$name" 2>&1 </dev/null || status=$?
+    echo "$on $status" >"$work/$name.end"
+}
+
+for i in "${!nodes[@]}"; do
+    [ $((i % 4)) -ne 0 ] || wait
+    job "stops.$i" "${nodes[$i]}" stops $(((stops + ${#nodes[@]} - 1) / ${#nodes[@]})) $late_ms "$i" &
+done
+wait
+for i in "${!nodes[@]}"; do
+    [ $((i % 4)) -ne 0 ] || wait
+    job "calls.$i" "${nodes[$i]}" different_calls mistakes $(((mistakes + ${#nodes[@]} - 1) / ${#nodes[@]})) &
+done
+wait
+
+python3 - "$work" "${#nodes[@]}" <<'PYTHON'
+import re, sys
+work, jobs = sys.argv[1], int(sys.argv[2])
+bad = 0
+
+def read(name):
+    nodes, status = open(f"{work}/{name}.end").read().split()
+    return nodes.split(","), int(status), open(f"{work}/{name}", errors="replace").read()
+
+def fail(what):
+    global bad
+    bad += 1
+    print("FAIL  " + what)
+
+print("# A line a job: node of each rank, late ranks, lines, late ranks that no line names, lines that name")
+print("# another rank or a rank that was not late.")
+kinds, hows = {}, {}
+total = [0, 0, 0, 0]
+for job in range(jobs):
+    nodes, status, text = read(f"stops.{job}")
+    late = {int(c): (int(r), how, kind) for c, kind, r, how in
+            re.findall(r"note stop call (\d+) kind (\d+) rank (\d+) (\w+)", text)}
+    named, wrong, lines = set(), [], 0
+    for line in text.splitlines():
+        found = re.search(r"hetcoll: rank (\d+) waits for .* in call number (\d+) on [^:]*: (.*)", line)
+        if not found:
+            continue
+        lines += 1
+        call, what = int(found[2]), found[3]
+        rank, how, kind = late.get(call, (-1, "", ""))
+        state = {"stopped": "is stopped", "sleeps": "sleeps", "computes": "(?:runs|sleeps)", "waits": "(?:runs|sleeps)"}.get(how)
+        node = re.fullmatch(r"missing (?:the node of )?rank (\d+) \(.*\), from which there is no message", what)
+        here = re.fullmatch(rf"missing rank {rank} \(process \d+ {state}, last in call {call - 1}, .*\); (\d+) of (\d+) ranks of this node are there", what)
+        alone = rank >= 0 and nodes.count(nodes[rank]) == 1
+        if here and len(re.findall(r"rank \d+ \(process", what)) == 1 and int(here[1]) == int(here[2]) - 1:
+            named.add(call)
+        elif node and rank >= 0 and int(node[1]) == nodes.index(nodes[rank]):
+            if alone:
+                named.add(call)
+        else:
+            wrong.append(line)
+    missed = [call for call in late if call not in named]
+    for call, (rank, how, kind) in late.items():
+        kinds[kind] = kinds.get(kind, 0) + 1
+        hows[how] = hows.get(how, 0) + 1
+    print(f"{','.join(nodes):18} {len(late):6} {lines:6} {len(missed):6} {len(wrong):6}")
+    for line in wrong[:5]:
+        print("      " + line)
+    for call in missed[:5]:
+        print(f"      call {call}: {late[call]}")
+    total = [a + b for a, b in zip(total, (len(late), lines, len(missed), len(wrong)))]
+    if status != 0 or missed or wrong:
+        fail(f"stops on nodes {','.join(nodes)}: exit status {status}")
+        if status != 0:
+            print(text[-1000:])
+print(f"{'all':18} {total[0]:6} {total[1]:6} {total[2]:6} {total[3]:6}")
+print("ranks were late by being " + ", ".join(f"{how}: {n}" for how, n in sorted(hows.items())))
+print("kinds of calls: " + ", ".join(f"{kind}: {n}" for kind, n in sorted(kinds.items())))
+print("#")
+print("# node of each rank, calls that differ, lines that say so, exit status: 0 if all ranks got the error each time")
+sums = [0, 0]
+for job in range(jobs):
+    nodes, status, text = read(f"calls.{job}")
+    made = len(re.findall(r"note mistake", text))
+    said = len(re.findall(r"do not call the same", text))
+    print(f"{','.join(nodes):18} {made:6} {said:6} {status:6}")
+    sums = [sums[0] + made, sums[1] + said]
+    if status != 0 or said != made:
+        fail(f"mistakes on nodes {','.join(nodes)}: exit status {status}")
+        print(text[-1000:])
+print(f"{'all':18} {sums[0]:6} {sums[1]:6}")
+print(f"{bad} failures")
+sys.exit(bad != 0)
+PYTHON
