@@ -54,7 +54,11 @@ bool Watch::look(std::uint64_t moves) noexcept
     if (after_ns_ == 0) {
         return false;
     }
+    const std::uint64_t last_ns = now_ns_;
     now_ns_ = now_ns();
+    if (since_ns_ != 0 && now_ns_ - last_ns > after_ns_ / 2) {
+        since_ns_ += now_ns_ - last_ns; // this process was stopped, or not in MPI: no wait
+    }
     if (group_.uses_pages() && group_.local_size() > 1) {
         group_.own_slot().looked_ns.store(now_ns_, std::memory_order_relaxed);
     }

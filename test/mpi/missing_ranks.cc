@@ -1,7 +1,8 @@
-// A rank that comes late: what the others say meanwhile. missing_ranks WHO HOW WHERE COUNT WAY: in
-// the third call rank WHO comes only when the others have waited for some seconds; HOW: it is
-// "stopped", or "sleeps" outside MPI, or "shown": stopped, and hetcoll_info --live says so. WHERE:
-// "host" or "device". WAY: "blocking" or "nonblocking".
+// A rank that comes late: what the others say meanwhile. missing_ranks WHO HOW WHERE COUNT WAY
+// [CALL [SECONDS]]: in call CALL (3) rank WHO comes only when the others have waited for SECONDS
+// (7); HOW: its "gpu" is busy, it is "stopped", "midway" through the call, or "sleeps" outside MPI,
+// or "shown": stopped, and hetcoll_info --live says so. WHERE: "host" or "device". WAY: "blocking"
+// or "nonblocking".
 #include "test/mpi/check.h"
 
 #include <unistd.h>
@@ -16,21 +17,27 @@
 namespace hetcoll::test {
 namespace {
 
-constexpr unsigned kSeconds = 7; // report_after is 2: one line, the next one after 8
+struct Late {
+    int rank;
+    std::string_view how;
+    int call = 3;
+    unsigned seconds = 7; // report_after is 2: one line, the next one after 8
+};
 
-void come_late(std::string_view how)
+// This process stops, now or after some microseconds, and goes on later.
+void stop(unsigned after_us, unsigned seconds)
 {
-    if (how == "sleeps") {
-        sleep(kSeconds);
-        return;
-    }
     const pid_t late = getpid();
     if (fork() == 0) {
-        sleep(kSeconds);
+        usleep(after_us);
+        kill(late, SIGSTOP);
+        sleep(seconds);
         kill(late, SIGCONT);
         _exit(0);
     }
-    std::raise(SIGSTOP);
+    if (after_us == 0) {
+        std::raise(SIGSTOP);
+    }
 }
 
 // What hetcoll_info --live says of this process while it is stopped.
@@ -74,20 +81,40 @@ void check_shown(Program &program)
     check(table, "MPI_Allreduce of 2 float32 (8 bytes), sum\n");
 }
 
-void run(Program &program, const char *who, const char *how, Memory memory, std::size_t count,
-         bool blocking)
+// The GPU of this rank does something else before what its next call starts there.
+void occupy_gpu(Program &program, const unsigned &seconds)
+{
+    const Emulated emulated;
+    const auto launch = reinterpret_cast<CUresult (*)(CUstream, void (*)(void *), void *)>(
+        emulated.find("cuLaunchHostFunc"));
+    const auto wait = [](void *given) { sleep(*static_cast<const unsigned *>(given)); };
+    program.check(launch != nullptr &&
+                      launch(nullptr, wait, const_cast<unsigned *>(&seconds)) == CUDA_SUCCESS,
+                  "no work for the GPU");
+}
+
+void come_late(Program &program, const Late &late)
+{
+    if (late.how == "shown") {
+        check_shown(program);
+    } else if (late.how == "gpu") {
+        occupy_gpu(program, late.seconds);
+    } else if (late.how == "sleeps") {
+        sleep(late.seconds);
+    } else {
+        stop(late.how == "midway" ? 400'000 : 0, late.seconds);
+    }
+}
+
+void run(Program &program, const Late &late, Memory memory, std::size_t count, bool blocking)
 {
     Buffers buffers(
         program, MPI_COMM_WORLD,
         {{ElementKind::kFloat32, ReduceOp::kSum, Values::kExact, 1}, count, memory, memory});
-    for (int call = 1; call <= 4; ++call) {
+    for (int call = 1; call <= late.call + 1; ++call) {
         buffers.fill();
-        if (call == 3 && program.rank() == std::atoi(who)) {
-            if (std::string_view(how) == "shown") {
-                check_shown(program);
-            } else {
-                come_late(how);
-            }
+        if (call == late.call && program.rank() == late.rank) {
+            come_late(program, late);
         }
         if (blocking) {
             buffers.reduce();
@@ -109,13 +136,16 @@ int main(int argc, char **argv)
     using namespace hetcoll;
     using namespace hetcoll::test;
     Program program(argc, argv, "missing_ranks");
-    if (argc != 6) {
-        program.check(false, "usage: missing_ranks WHO HOW WHERE COUNT WAY");
+    if (argc < 6) {
+        program.check(false, "usage: missing_ranks WHO HOW WHERE COUNT WAY [CALL [SECONDS]]");
         return program.finish();
     }
     const Memory memory = std::string_view(argv[3]) == "device" ? Memory::kDevice : Memory::kHost;
     const auto count = static_cast<std::size_t>(std::atol(argv[4]));
     const bool blocking = std::string_view(argv[5]) == "blocking";
-    run(program, argv[1], argv[2], memory, count, blocking);
+    Late late{.rank = std::atoi(argv[1]), .how = argv[2]};
+    late.call = argc > 6 ? std::atoi(argv[6]) : late.call;
+    late.seconds = argc > 7 ? static_cast<unsigned>(std::atoi(argv[7])) : late.seconds;
+    run(program, late, memory, count, blocking);
     return program.finish();
 }

@@ -14,6 +14,28 @@ done
 message="$waits 2 float32 \(8 bytes\), sum: missing rank 1 \(process [0-9]+ is stopped.*; 1 of 2 ranks"
 case_ 2 ucx "$soon" missing_ranks 1 stopped device 2 blocking
 
+# In the first call, before there is memory that ranks share.
+message="hetcoll: rank [01] waits for [2-7] s in call number 1 .*: missing rank 2 \(process [0-9]+ is stopped\), from which there is no message"
+case_ 3 ob1 "$soon" missing_ranks 2 stopped host 2 blocking 1
+
+# Again after 4 and 16 times as long: the third line, so the two before it have been, too.
+also_expected='waits for [14] s in call number 2 .*: missing rank 1 \(process [0-9]+ sleeps'
+message='waits for 1[67] s in call number 2 .*: missing rank 1 \(process [0-9]+ sleeps'
+case_ 2 ob1 "$forced --mca coll_hetcoll_report_after 1" missing_ranks 1 sleeps host 2 blocking 2 20
+also_expected=
+
+# Stopped in the middle of a schedule, which the links make last for seconds.
+message="hetcoll: rank [02] waits for [2-7] s in call number 2 .*: in step [0-9]+ of [0-9]+, which (receives from|sends to) rank [0-2] \(process [0-9]+ [a-z ]+\), [0-9]+ of [0-9]+ bytes are done; missing rank 1 \(process [0-9]+ is stopped\)"
+EMU_NUM_DEVICES=3 EMU_LINK_GBPS=0.0002 case_ 3 ob1 "$(with ring) --mca coll_hetcoll_ipc never \
+    --mca coll_hetcoll_report_after 2 --mca coll_hetcoll_chunk_bytes 16384" \
+    missing_ranks 1 midway device 30000 blocking 2
+
+# A rank waits for its own GPU, which has to do what the program started before.
+message='hetcoll: rank 1 waits for [2-7] s in call number 4 .*: for its own GPU, a copy, or the program.s work before it'
+also_expected='hetcoll: rank [02] waits .*: missing rank 1 \(process [0-9]+ (sleeps|runs), last in call [34],'
+EMU_HOSTILE=0 case_ 3 ob1 "$soon" missing_ranks 1 gpu device 2 blocking 4
+also_expected=
+
 # The node that knows, and the other one, which has no message.
 message="hetcoll: rank 0 waits .*: missing the node of rank 2 \(on [^ ]+\), from which there is no message"
 also_expected='hetcoll: rank 2 waits .*: missing rank 3 \(process [0-9]+ is stopped, .*; 1 of 2 ranks of this node'
