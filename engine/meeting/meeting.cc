@@ -40,10 +40,9 @@ void Meeting::start(NodeGroup &group, Messages &messages, std::byte *mine, int t
     }
     part_ = Part::kArrive;
     ControlPage::Slot &own = group.own_slot();
-    const unsigned turn = number_ % 2;
-    own.said[turn] = flags;
-    own.call[turn] = group.call();
-    own.call_number[turn] = group.calls();
+    own.said[number_ % 2] = flags;
+    own.call[number_ % 2] = group.call();
+    own.call_number[number_ % 2] = group.calls();
     own.arrived.store(number_, std::memory_order_release);
 }
 
@@ -111,7 +110,7 @@ Progress Meeting::step() noexcept
 
 bool Meeting::all_arrived() noexcept
 {
-    for (const int ranks = group_->local_size(); seen_ < ranks; ++seen_) {
+    for (; seen_ < group_->local_size(); ++seen_) {
         // A rank may be one meeting ahead; what it said here is still as it was.
         const std::uint32_t arrived = group_->slot(seen_).arrived.load(std::memory_order_acquire);
         if (arrived != number_ && arrived != number_ + 1) {
