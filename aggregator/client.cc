@@ -146,7 +146,8 @@ Client::Client(const AggregatorPlan &plan, std::unique_ptr<Wire> wire)
               .test = &Client::test,
               .progress = &Client::progress,
               .shares_processor = 0,
-              .comm_id = plan.comm};
+              .comm_id = plan.comm,
+              .broken = nullptr};
 }
 
 AggregatorState Client::step()

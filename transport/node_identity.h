@@ -36,6 +36,10 @@ struct NodeIdentity {
 enum class ProcessState : std::uint8_t { kRuns, kSleeps, kStopped, kDied, kGone };
 // What that process does now, as /proc tells. `host` must be ours.
 [[nodiscard]] ProcessState process_state(const ProcessIdentity &process);
+[[nodiscard]] constexpr bool is_alive(ProcessState state) noexcept
+{
+    return state != ProcessState::kDied && state != ProcessState::kGone;
+}
 
 // An error unless that process still runs. `host` must be ours.
 Status check_alive(const ProcessIdentity &process);

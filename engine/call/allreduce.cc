@@ -81,6 +81,7 @@ Task<int> run_chosen(Call &call, const Choice &choice, LateRanks *late)
         co_return co_await in_network(call, choice);
     }
     call.report.serve(choice.algorithm);
+    co_await peers_stay(call);
     const Timed timed = start(call, choice, late);
     co_await ran(call);
     const Flags closed = co_await close(call, timed);

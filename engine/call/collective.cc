@@ -162,6 +162,7 @@ Task<int> collective(Call &call)
         co_await call.copied();
         call.process().counters().count(HETCOLL_CALLS_COLLECTIVE);
         call.report.record.schedule = shape_name(schedule_of(call, choice).key.shape);
+        co_await peers_stay(call);
         const Timed timed = start(call, choice, nullptr);
         co_await ran(call);
         const Flags closed = co_await close(call, timed);

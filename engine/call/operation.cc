@@ -34,16 +34,14 @@ void Operation::begin()
 
 bool Operation::step()
 {
-    if (!begun_ && call_.engine.broken() != 0) {
-        call_.report.begin(given_);
-        log(call_.process().log(), 1,
-            "hetcoll: %s fails at once, because a call of this communicator has ended on this rank "
-            "alone: free the communicator",
-            mpi_name());
-        finish(call_.engine.broken());
-        return true;
+    if (leaves_ != 0) {
+        return leave();
     }
     if (!begun_) {
+        if (const int code = call_.engine.broken(); code != 0) {
+            refuse(code);
+            return true;
+        }
         begin();
     }
     const bool is_over = call_.frames.step();
@@ -55,6 +53,10 @@ bool Operation::step()
         finish(way_.result());
         return true;
     }
+    if (const int code = call_.engine.lost(); code != 0) {
+        start_leaving(code);
+        return leave();
+    }
     if (call_.mapped) {
         call_.engine.mapped().serve();
     }
@@ -63,6 +65,45 @@ bool Operation::step()
     }
     call_.leave_context();
     return false;
+}
+
+void Operation::refuse(int code) noexcept
+{
+    call_.report.begin(given_);
+    log(call_.process().log(), 1,
+        "hetcoll: %s fails at once, because a rank of this communicator has died, it was revoked, "
+        "or a call has ended on this rank alone: shrink or free the communicator",
+        mpi_name());
+    finish(code);
+}
+
+// Wherever the call waits: no rank is waited for any more.
+void Operation::start_leaving(int code) noexcept
+{
+    leaves_ = code;
+    log(call_.process().log(), 1,
+        "hetcoll: %s ends with an error, because a rank of communicator %u has died, or one has "
+        "revoked it",
+        mpi_name(), call_.engine.p2p().comm_id);
+    if (call_.executor_runs) {
+        call_.engine.executor().abandon();
+    }
+}
+
+// True when nothing touches the call's memory any more: not this rank's GPU, no message, and no
+// live peer's GPU.
+bool Operation::leave()
+{
+    const bool runs = call_.executor_runs && call_.engine.executor().step() == Progress::kPending;
+    const bool copies = !call_.copy_is_over(), reduces = !call_.kernel_is_over();
+    if (runs || copies || reduces || !call_.engine.has_left()) {
+        call_.leave_context();
+        return false;
+    }
+    call_.engine.break_off(leaves_);
+    finish(leaves_);
+    call_.engine.close_dead();
+    return true;
 }
 
 void Operation::say_why_it_waits()
@@ -96,6 +137,9 @@ void Operation::fail_without_memory() noexcept
 void Operation::finish(int result) noexcept
 {
     way_ = {}; // with all that it has borrowed
+    if (call_.mapped) {
+        call_.engine.touches_no_peers(); // however it has ended
+    }
     call_.made = &given_;
     result_ = result;
     call_.report.end(result, call_.flags);
@@ -126,6 +170,7 @@ void Operation::rewind() noexcept
 {
     complete_.store(false, std::memory_order_relaxed);
     begun_ = false;
+    leaves_ = 0;
     result_ = HETCOLL_SUCCESS;
     call_.rewind();
 }

@@ -47,6 +47,9 @@ public:
 
 private:
     void begin();
+    void refuse(int code) noexcept;
+    void start_leaving(int code) noexcept;
+    [[nodiscard]] bool leave();
     void finish(int result) noexcept;
     void settle() noexcept;
     void say_why_it_waits();
@@ -55,6 +58,7 @@ private:
     Call call_;
     Task<int> way_; // after call_, in whose memory its frames are
     bool begun_ = false;
+    int leaves_ = 0; // with that code, because ranks may never come
     int result_ = HETCOLL_SUCCESS;
     std::atomic<bool> complete_{false};
 };

@@ -132,6 +132,9 @@ bool has_run(Call &call)
 
 void note_executed(Call &call)
 {
+    if (call.mapped) {
+        call.engine.touches_no_peers();
+    }
     if (!call.executor_runs) {
         return; // it was a kernel
     }

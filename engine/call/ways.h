@@ -105,6 +105,11 @@ struct Timed {
 void bring_input(Call &call);
 // Runs what was chosen: co_await ran(), then close().
 [[nodiscard]] Timed start(Call &call, Choice choice, LateRanks *late);
+// Before that: if a peer has left, its memory is not touched, and the wait ends with the call.
+[[nodiscard]] inline auto peers_stay(Call &call) noexcept
+{
+    return until([&call] { return !call.mapped || call.engine.may_touch_peers(); });
+}
 [[nodiscard]] bool has_run(Call &call);
 void note_executed(Call &call);
 [[nodiscard]] inline auto ran(Call &call) noexcept

@@ -232,4 +232,11 @@ void Aggregation::abandon(int first_lost_rank)
     state_ = State::kGone;
 }
 
+void Aggregation::leave() noexcept
+{
+    table_.disconnect();
+    client_.reset();
+    state_ = State::kGone;
+}
+
 } // namespace hetcoll

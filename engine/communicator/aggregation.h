@@ -71,6 +71,8 @@ public:
     // None of the ranks uses aggregators again. One of them, the first that has lost its own, says
     // so.
     void abandon(int first_lost_rank);
+    // This rank uses none again, because the communicator is broken. At any time.
+    void leave() noexcept;
 
 private:
     enum class State : std::uint8_t { kUntried, kJoined, kGone };

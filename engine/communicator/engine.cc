@@ -47,7 +47,7 @@ std::uint64_t settings_of(const hetcoll_facts &agreed)
 
 Engine::Engine(Process &process, const hetcoll_p2p &p2p, const hetcoll_facts &agreed,
                std::span<const hetcoll_facts> facts)
-    : process_(process), p2p_(p2p), agreed_(agreed),
+    : process_(process), requests_(p2p), p2p_(requests_.table()), agreed_(agreed),
       group_(p2p_, processes_of(facts), settings_of(agreed)),
       watch_(process.log(), group_, host_names_of(facts), process.settings().report_after),
       peers_(process, group_,
@@ -174,6 +174,9 @@ std::optional<int> Engine::try_host(const hetcoll_call &call) noexcept
                    kHostMemory);
     Progress progress;
     while ((progress = meeting_.step()) == Progress::kPending) {
+        if (const int code = lost(); code != 0) {
+            return leave_host(code);
+        }
         if (watch_.is_due(0)) {
             watch_.say_meeting(meeting_);
         }
@@ -202,6 +205,34 @@ std::optional<int> Engine::try_host(const hetcoll_call &call) noexcept
     }
     std::memcpy(call.recv, meeting_.sum(), call.span);
     return HETCOLL_SUCCESS;
+}
+
+int Engine::leave_host(int code) noexcept
+{
+    while (!has_left()) {
+        p2p_.progress(p2p_.context);
+    }
+    close_dead();
+    process_.counters().count(HETCOLL_CALLS_FAILED);
+    break_off(code);
+    return code;
+}
+
+bool Engine::has_left() noexcept
+{
+    aggregation_.leave();
+    return requests_.drain() && group_.leave();
+}
+
+// Their memory is the GPU's as long as it is mapped here.
+void Engine::close_dead() noexcept
+{
+    for (const int rank : group_.local_ranks()) {
+        const ProcessIdentity &owner = group_.process(rank);
+        if (!is_alive(process_state(owner))) {
+            process_.store().sharing().memory->close_owner(owner);
+        }
+    }
 }
 
 void Engine::observe_host(const hetcoll_call &call, std::uint64_t start_ns) noexcept

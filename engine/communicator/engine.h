@@ -6,6 +6,7 @@
 #include "engine/communicator/chooser.h"
 #include "engine/communicator/executor.h"
 #include "engine/communicator/mapped_call.h"
+#include "engine/communicator/open_requests.h"
 #include "engine/communicator/peers.h"
 #include "engine/communicator/schedules.h"
 #include "engine/communicator/watch.h"
@@ -100,18 +101,42 @@ public:
     // A call has ended on this rank alone: nobody knows at which meeting the others are, so this
     // rank comes to none any more. Further calls return this code at once.
     void break_off(int code) noexcept { broken_ = code; }
-    [[nodiscard]] int broken() const noexcept { return broken_; } // 0: it is not
+    [[nodiscard]] int broken() const noexcept { return broken_ != 0 ? broken_ : lost(); } // 0: no
+    // Why ranks may never come to a meeting: a code of p2p()'s owner, see hetcoll_p2p::broken. Then
+    // a call leaves where it waits. Once this rank's GPU has stopped it calls has_left() until that
+    // is true: no message and no GPU of others touches its memory any more. Then close_dead()
+    // unmaps the memory of dead ranks.
+    [[nodiscard]] int lost() const noexcept
+    {
+        return p2p_.broken == nullptr ? 0 : p2p_.broken(p2p_.context);
+    }
+    [[nodiscard]] bool has_left() noexcept;
+    void close_dead() noexcept;
+    // Before and after this rank's GPU works on peers' memory. False: a peer has left, so this rank
+    // will learn why, and leave too.
+    [[nodiscard]] bool may_touch_peers() const noexcept
+    {
+        return p2p_.broken == nullptr || group_.may_touch_peers();
+    }
+    void touches_no_peers() const noexcept
+    {
+        if (p2p_.broken != nullptr) {
+            group_.touches_no_peers();
+        }
+    }
     // Lets the GPU copy to and from the control page at full speed. The device's context is
     // current.
     void pin_page(Device &device);
 
 private:
+    [[nodiscard]] int leave_host(int code) noexcept;
     void observe_host(const hetcoll_call &call, std::uint64_t start_ns) noexcept;
     void say_split_machine(std::span<const hetcoll_facts> facts);
     void say_what_differs();
 
     Process &process_;
-    hetcoll_p2p p2p_;
+    OpenRequests requests_;
+    const hetcoll_p2p &p2p_; // of requests_
     hetcoll_facts agreed_;
     NodeGroup group_;
     Watch watch_;

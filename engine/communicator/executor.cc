@@ -21,7 +21,7 @@ void Executor::start(const Schedule &schedule, const hetcoll_p2p &p2p, int tag, 
     code_ = 0;
     moved_ = {};
     open_channels_ = schedule.channel_count;
-    stopped_ = false;
+    stopped_ = abandoned_ = false;
     channels_.assign(static_cast<std::size_t>(schedule.channel_count), Channel{});
 
     const std::size_t element = element_bytes(vectors.kind);
@@ -98,6 +98,13 @@ void Executor::find_routes(const MappedPeers &mapped)
 
 Progress Executor::step()
 {
+    if (abandoned_) {
+        bool works = false;
+        for (int c = 0; c < schedule_->channel_count; ++c) {
+            works = works_on_device(c) || works;
+        }
+        return works ? Progress::kPending : Progress::kDone;
+    }
     follow_peers();
     offer_sends();
     bool more = false;
@@ -346,6 +353,25 @@ void Executor::apply(int slot, const Chunk &chunk)
         .user = vectors_.user,
     };
     note(bounce_->start_apply(slot, what));
+}
+
+// What was started there, if it has not ended. A chunk with a request is a message's.
+bool Executor::works_on_device(int channel)
+{
+    Channel &c = channels_[channel];
+    for (Lane &lane = c.sends; lane.next_message != lane.tail; ++lane.next_message) {
+        if (!failed_ && !completed(bounce_->read_done(slot_of(channel, lane.next_message)))) {
+            return true;
+        }
+    }
+    for (Lane &lane = c.receives; !lane.empty(); ++lane.head) {
+        if (lane.chunk[lane.head % kLaneSlots].moving && !failed_ &&
+            !completed(bounce_->apply_done(slot_of(channel, lane.head)))) {
+            return true;
+        }
+    }
+    finish_pulls(channel);
+    return !c.pulls.empty();
 }
 
 // ---- mapped peers ----

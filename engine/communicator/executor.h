@@ -70,6 +70,9 @@ public:
     // No more is started: step() ends as soon as what is under way is done. Of a schedule that runs
     // by mapped memory alone, which no peer waits for.
     void stop() noexcept { stopped_ = true; }
+    // No peer is waited for any more, and messages are left to others: step() ends as soon as this
+    // rank's copies and kernels have.
+    void abandon() noexcept { abandoned_ = true; }
     [[nodiscard]] Progress step();
 
     // The first driver error, if any. Once, after step() returned kDone.
@@ -143,6 +146,7 @@ private:
     void start_receives(int channel);
     void apply_received(int channel);
     void apply(int slot, const Chunk &chunk);
+    [[nodiscard]] bool works_on_device(int channel);
     void follow_peers();
     void offer_sends();
     [[nodiscard]] bool can_pull(const Chunk &chunk) const noexcept;
@@ -171,7 +175,7 @@ private:
     std::vector<int> mapped_sends_, mapped_receives_; // steps
     std::vector<Channel> channels_;
     int open_channels_ = 0;
-    bool stopped_ = false;
+    bool stopped_ = false, abandoned_ = false;
     bool failed_ = false;
     Status failure_;
     int code_ = 0;

@@ -52,6 +52,9 @@ public:
         // When the rank has last looked at a call that it waits in: its monotonic clock, now and
         // then. In the slot of the first rank: the last line about a meeting in which ranks wait.
         alignas(64) std::atomic<std::uint64_t> looked_ns, spoken;
+        // Where ranks may die: the rank's GPU may be reading or writing peers' memory; and the rank
+        // has given up the running call, so its memory is not to be touched any more.
+        alignas(64) std::atomic<std::uint32_t> works, left;
         // For trying whether peers can read this rank's GPU, and which ranks of the node it can
         // read.
         alignas(64) ReachOffer offer;

@@ -154,6 +154,40 @@ void NodeGroup::sign_slot() noexcept
     }
 }
 
+// Who touches peers says so, then looks whether one of them has left; who leaves says so, then
+// looks who touches peers. So of two ranks one sees the other.
+bool NodeGroup::may_touch_peers() const noexcept
+{
+    own_slot().works.store(1, std::memory_order_seq_cst);
+    for (int rank = 0; rank < local_size(); ++rank) {
+        if (slot(rank).left.load(std::memory_order_seq_cst) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void NodeGroup::touches_no_peers() const noexcept
+{
+    own_slot().works.store(0, std::memory_order_release);
+}
+
+bool NodeGroup::leave() const noexcept
+{
+    if (!uses_pages_ || local_size() == 1) {
+        return true;
+    }
+    own_slot().works.store(0, std::memory_order_seq_cst);
+    own_slot().left.store(1, std::memory_order_seq_cst);
+    for (int rank = 0; rank < local_size(); ++rank) {
+        if (slot(rank).works.load(std::memory_order_seq_cst) != 0 &&
+            is_alive(process_state(process(local_ranks()[rank])))) {
+            return false;
+        }
+    }
+    return true;
+}
+
 void NodeGroup::abandon_page() noexcept
 {
     if (page_.exists()) {

@@ -84,6 +84,14 @@ public:
     [[nodiscard]] std::uint32_t next_meeting() noexcept { return ++meetings_; }
     [[nodiscard]] std::uint32_t meetings() const noexcept { return meetings_; }
 
+    // Where ranks may die, a rank whose call fails must know that no GPU of a live peer works on
+    // its memory any more. Before a rank's GPU touches peers' memory: false if a rank of the node
+    // has left, so that this one must leave, too. Then touches_no_peers(), if it does not leave.
+    [[nodiscard]] bool may_touch_peers() const noexcept;
+    void touches_no_peers() const noexcept;
+    // This rank's GPU has stopped. True once the GPUs of the node's live ranks have.
+    [[nodiscard]] bool leave() const noexcept;
+
     // Leaks the page on purpose: a message may still arrive in it.
     void abandon_page() noexcept;
 

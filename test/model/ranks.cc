@@ -10,7 +10,7 @@ hetcoll_p2p Network::rank(int number, int size)
 {
     rank_[number].network = this;
     rank_[number].number = number;
-    return {&rank_[number], number, size, isend, irecv, test, progress, 0, 0};
+    return {&rank_[number], number, size, isend, irecv, test, progress, 0, 0, nullptr};
 }
 
 int Network::isend(void *context, const void *buffer, std::size_t bytes, int peer, int,

@@ -4,6 +4,7 @@ unit_sources_engine = \
 	test/unit/engine_call_broken_test.cc \
 	test/unit/engine_call_closing_test.cc \
 	test/unit/engine_call_collective_test.cc \
+	test/unit/engine_call_failures_test.cc \
 	test/unit/engine_call_fixed_point_test.cc \
 	test/unit/engine_call_in_network_test.cc \
 	test/unit/engine_call_mapped_test.cc \
@@ -27,6 +28,7 @@ unit_sources_engine = \
 	test/unit/engine_meeting_test.cc \
 	test/unit/engine_operation_queue_test.cc \
 	test/unit/engine_node_group_test.cc \
+	test/unit/engine_open_requests_test.cc \
 	test/unit/engine_nodes.h \
 	test/unit/engine_peers_test.cc \
 	test/unit/engine_process.h \

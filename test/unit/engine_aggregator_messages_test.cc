@@ -33,6 +33,7 @@ struct Table {
             .progress = [](void *context) { of(context).log += "progress "; },
             .shares_processor = 0,
             .comm_id = 0,
+            .broken = nullptr,
         };
     }
 

@@ -28,9 +28,13 @@ public:
 
     // `disguise` changes what the ranks are told of each other.
     Engines(int ranks, const hetcoll_settings &settings,
-            const std::function<void(std::vector<hetcoll_facts> &)> &disguise = {})
+            const std::function<void(std::vector<hetcoll_facts> &)> &disguise = {},
+            bool may_break = false)
         : network_(ranks, true, 1)
     {
+        if (may_break) {
+            network_.may_break();
+        }
         HETCOLL_REQUIRE(cuda().driver->cuCtxSetCurrent(cuda().context));
         std::vector<hetcoll_facts> facts;
         for (int rank = 0; rank < ranks; ++rank) {

@@ -16,13 +16,33 @@ MemoryNetwork::MemoryNetwork(int size, bool synchronous, unsigned seed)
 
 hetcoll_p2p MemoryNetwork::rank(int rank)
 {
-    return {&ranks_[rank], rank, size_, isend, irecv, test, progress, 0, 0};
+    return {&ranks_[rank], rank,     size_, isend, irecv,
+            test,          progress, 0,     0,     may_break_ ? broken : nullptr};
 }
 
 void MemoryNetwork::fail_send(int nth)
 {
     const std::lock_guard lock(mutex_);
     failing_send_ = sends_ + nth;
+}
+
+void MemoryNetwork::break_for(int rank, int code)
+{
+    const std::lock_guard lock(mutex_);
+    ranks_[rank].broken = code;
+}
+
+void MemoryNetwork::end_requests(int rank)
+{
+    const std::lock_guard lock(mutex_);
+    ranks_[rank].ends_requests = true;
+}
+
+int MemoryNetwork::broken(void *context)
+{
+    const Rank &rank = *static_cast<Rank *>(context);
+    const std::lock_guard lock(rank.network->mutex_);
+    return rank.broken;
 }
 
 int MemoryNetwork::sends() const
@@ -44,7 +64,8 @@ int MemoryNetwork::unmatched() const
 int MemoryNetwork::isend(void *context, const void *buffer, std::size_t bytes, int peer, int tag,
                          void **request)
 {
-    auto &[network, rank] = *static_cast<Rank *>(context);
+    MemoryNetwork *const network = static_cast<Rank *>(context)->network;
+    const int rank = static_cast<Rank *>(context)->rank;
     const std::lock_guard lock(network->mutex_);
     if (++network->sends_ == network->failing_send_) {
         return -7;
@@ -65,7 +86,8 @@ int MemoryNetwork::isend(void *context, const void *buffer, std::size_t bytes, i
 int MemoryNetwork::irecv(void *context, void *buffer, std::size_t bytes, int peer, int tag,
                          void **request)
 {
-    auto &[network, rank] = *static_cast<Rank *>(context);
+    MemoryNetwork *const network = static_cast<Rank *>(context)->network;
+    const int rank = static_cast<Rank *>(context)->rank;
     const std::lock_guard lock(network->mutex_);
     auto receive = std::make_shared<Request>();
     receive->bytes = bytes;
@@ -77,14 +99,31 @@ int MemoryNetwork::irecv(void *context, void *buffer, std::size_t bytes, int pee
 
 int MemoryNetwork::test(void *context, void **request)
 {
-    MemoryNetwork &network = *static_cast<Rank *>(context)->network;
+    const Rank &rank = *static_cast<Rank *>(context);
+    MemoryNetwork &network = *rank.network;
     const std::lock_guard lock(network.mutex_);
-    const int state = static_cast<const Request *>(*request)->state;
+    int state = static_cast<const Request *>(*request)->state;
+    if (state == 0 && rank.ends_requests) {
+        network.forget(*static_cast<const Request *>(*request));
+        state = rank.broken;
+    }
     if (state != 0) {
         network.requests_.erase(*request);
         *request = nullptr;
     }
     return state;
+}
+
+// Requires the lock. Nobody is to find it any more.
+void MemoryNetwork::forget(const Request &request)
+{
+    const auto is_it = [&](const std::shared_ptr<Request> &other) {
+        return other.get() == &request;
+    };
+    for (Pair &pair : pairs_) {
+        std::erase_if(pair.sends, is_it);
+        std::erase_if(pair.receives, is_it);
+    }
 }
 
 // Requires the lock.

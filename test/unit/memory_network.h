@@ -27,6 +27,11 @@ public:
     void allow_shorter() { shorter_ = true; }
     // The n-th send from now on (1: the next) fails to start.
     void fail_send(int nth);
+    // From now on the tables of rank() say whether they have broken.
+    void may_break() { may_break_ = true; }
+    // For that rank's table, with that code. Its requests stay as they are until end_requests().
+    void break_for(int rank, int code);
+    void end_requests(int rank);
     // Sends that have been started so far.
     [[nodiscard]] int sends() const;
     // Messages that were sent and never received, or the reverse.
@@ -47,6 +52,8 @@ private:
     struct Rank {
         MemoryNetwork *network;
         int rank;
+        int broken = 0;
+        bool ends_requests = false;
     };
 
     static int isend(void *context, const void *buffer, std::size_t bytes, int peer, int tag,
@@ -55,12 +62,14 @@ private:
                      void **request);
     static int test(void *context, void **request);
     static void progress(void *context);
+    static int broken(void *context);
+    void forget(const Request &request);
     void *keep(std::shared_ptr<Request> request);
     void deliver_some();
     Pair &pair(int from, int to, int tag);
 
     int size_;
-    bool synchronous_, shorter_ = false;
+    bool synchronous_, shorter_ = false, may_break_ = false;
     mutable std::mutex mutex_; // of all below
     std::mt19937 random_;
     std::vector<Pair> pairs_;

@@ -181,6 +181,9 @@ static inline uint32_t mca_coll_hetcoll_comm_id(const struct ompi_communicator_t
 #endif
 }
 
+/* MPI_SUCCESS, or why no collective can succeed on the communicator any more: a rank has died, or
+ * one has revoked it. */
+int mca_coll_hetcoll_broken(struct ompi_communicator_t *comm);
 void mca_coll_hetcoll_fill_p2p(struct hetcoll_p2p *p2p, struct ompi_communicator_t *comm);
 /* Whether this Open MPI says that its messages take device pointers. */
 bool mca_coll_hetcoll_pml_claims_device(void);

@@ -114,6 +114,11 @@ static int find_module(mca_coll_base_module_t *base, struct ompi_communicator_t 
     if (NULL == *module) {
         return OMPI_ERR_NOT_AVAILABLE;
     }
+    /* Open MPI looks at this before blocking calls alone. */
+    const int broken = mca_coll_hetcoll_broken(comm);
+    if (MPI_SUCCESS != broken) {
+        return broken;
+    }
     return HETCOLL_STATE_NEW == (*module)->state ? mca_coll_hetcoll_first_call(*module)
                                                  : OMPI_SUCCESS;
 }

@@ -6,6 +6,7 @@
 #include "ompi/mca/pml/base/base.h"
 #include "ompi/mca/pml/pml.h"
 #include "ompi/request/request.h"
+#include "ompi/runtime/params.h"
 #include "opal/runtime/opal_progress.h"
 #include "opal/sys/atomic.h"
 
@@ -37,12 +38,48 @@ static int p2p_irecv(void *context, void *buffer, size_t bytes, int peer, int ta
     return mca_coll_hetcoll_error_to_core(rc);
 }
 
+typedef int broken_t(void *context);
+
+/* Failures of ranks are told under mpirun --with-ft ulfm, by Open MPI 5.0 and later. */
+#if defined(OPAL_ENABLE_FT_MPI) && OPAL_ENABLE_FT_MPI
+/* Not ompi_comm_iface_coll_check(), which calls opal_progress(). */
+static int p2p_broken(void *context)
+{
+    ompi_communicator_t *comm = context;
+    if (OPAL_UNLIKELY(ompi_comm_is_revoked(comm))) {
+        return mca_coll_hetcoll_error_to_core(MPI_ERR_REVOKED);
+    }
+    return OPAL_UNLIKELY(ompi_comm_coll_revoked(comm))
+               ? mca_coll_hetcoll_error_to_core(MPI_ERR_PROC_FAILED)
+               : 0;
+}
+
+/* A pending request of such a communicator completes only where somebody asks this. */
+static bool is_failed(ompi_request_t *request) { return ompi_request_is_failed(request); }
+
+static broken_t *find_broken(void) { return ompi_ftmpi_enabled ? p2p_broken : NULL; }
+#else
+static bool is_failed(ompi_request_t *request)
+{
+    (void)request;
+    return false;
+}
+
+static broken_t *find_broken(void) { return NULL; }
+#endif
+
+int mca_coll_hetcoll_broken(struct ompi_communicator_t *comm)
+{
+    broken_t *const broken = find_broken();
+    return NULL == broken ? MPI_SUCCESS : mca_coll_hetcoll_error_from_core(broken(comm));
+}
+
 /* Not ompi_request_test(): that one calls opal_progress(), which may call us. */
 static int p2p_test(void *context, void **request)
 {
     ompi_request_t *started = *request;
     (void)context;
-    if (!REQUEST_COMPLETE(started)) {
+    if (!REQUEST_COMPLETE(started) && !is_failed(started)) {
         return 0;
     }
     opal_atomic_rmb();
@@ -70,6 +107,7 @@ void mca_coll_hetcoll_fill_p2p(struct hetcoll_p2p *p2p, struct ompi_communicator
         .progress = p2p_progress,
         .shares_processor = opal_progress_yield_when_idle,
         .comm_id = mca_coll_hetcoll_comm_id(comm),
+        .broken = find_broken(),
     };
 }
 
