@@ -48,6 +48,8 @@ public:
     // that no case passes without what it is there for.
     void check_algorithm();
 
+    // Of this rank, so far.
+    [[nodiscard]] long failures() const noexcept { return failures_; }
     // Collects the failures of all ranks, finalizes MPI and says "ok NAME: N checks". The exit
     // status.
     int finish();
