@@ -5,11 +5,13 @@
 # to 15 minutes a release. Not a part of make check.
 #
 #   HETCOLL_RELEASES=DIR    where the systems are; one that is there is used again (/var/tmp/hetcoll-releases)
+#   HETCOLL_MOMENTS=N       kill a rank at N random moments too, a second and a half each (0)
 #   CUDA_HOME=DIR           the toolkit that they share (/usr/local/cuda)
 set -euo pipefail
 src=$(cd "$(dirname "$0")/.." && pwd)
 folder=${HETCOLL_RELEASES:-/var/tmp/hetcoll-releases}
 cuda=$(readlink -f "${CUDA_HOME:-/usr/local/cuda}")
+moments=${HETCOLL_MOMENTS:-0}
 jobs=$(nproc)
 packages=build-essential,automake,autoconf,libtool,pkg-config,libopenmpi-dev,openmpi-bin,libpmix-dev,libucx-dev
 packages+=,libssl-dev,libhwloc-dev,libgtest-dev,libbenchmark-dev,nlohmann-json3-dev,libcli11-dev,procps
@@ -55,24 +57,64 @@ build() # SUITE
         export NVCC_PREPEND_FLAGS=-allow-unsupported-compiler
         ../configure --disable-tune --with-cuda-arch=80 >configure.log 2>&1 || { grep -A 3 error: configure.log; exit 1; }
         make -s -j$jobs component/mca_coll_hetcoll.so emulated_gpu/lib/libcuda.so.1 emulated_gpu/lib/libnvidia-ml.so.1 \
-            emulated_gpu/lib/libhetcoll_emulated_kernels.so $(printf 'test/mpi/%s ' $programs)"
+            emulated_gpu/lib/libhetcoll_emulated_kernels.so $(printf 'test/mpi/%s ' $programs failures)"
 }
 
+# try SUITE RANKS OPTIONS PROGRAM ARGUMENT...: OPTIONS are mpirun's.
 # Debian 13 sets mca_base_component_path for PMIx, and Open MPI then takes it for its own: both are named here.
-try() # SUITE PROGRAM RANKS
+try()
 {
-    if inside "$1" "cd /hetcoll/build; lib=\$PWD/emulated_gpu/lib
+    local suite=$1 ranks=$2 options=$3 program=$4
+    shift 3
+    if { inside "$suite" "cd /hetcoll/build; lib=\$PWD/emulated_gpu/lib
         export LD_LIBRARY_PATH=\$lib EMU_KERNELS=\$lib/libhetcoll_emulated_kernels.so EMU_NODE=releases HETCOLL_SRCDIR=/hetcoll
         export OMPI_MCA_mca_base_component_path=\$PWD/component:\$(ompi_info --path pkglibdir | sed 's/^[^:]*: *//')
         export PMIX_MCA_mca_base_component_path=\$(pkg-config --variable=libdir pmix)/pmix OMPI_MCA_mpi_yield_when_idle=1
-        timeout -k 5 120 mpirun --map-by :OVERSUBSCRIBE --bind-to none --mca pml ob1 --mca coll hetcoll -n $3 test/mpi/$2" \
-        >"$folder/output" 2>&1 && grep -qa "^ok $2" "$folder/output"; then
+        timeout -k 5 120 mpirun $options --map-by :OVERSUBSCRIBE --bind-to none -n $ranks test/mpi/$*" \
+        >"$folder/output" 2>&1 || [ "$program" = failures ]; } && grep -qa "^ok $program" "$folder/output"; then
         passed=$((passed + 1))
     else
         failed=$((failed + 1))
-        echo "FAILED  $1: $2, $3 ranks"
+        echo "FAILED  $suite: $*, $ranks ranks, $options"
         tail -n 20 "$folder/output"
     fi
+}
+
+# After a death Open MPI may hang in MPI_Finalize: what counts is what the program says.
+try_failures() # SUITE
+{
+    local options='--with-ft ulfm --mca btl self,sm'
+    for how in before first between revoke; do
+        for memory in host device; do
+            for count in 2 300000; do
+                for way in blocking nonblocking persistent; do
+                    try "$1" 3 "$options" failures $how $memory $count $way
+                done
+            done
+        done
+    done
+    for way in one_shot two_shot leader ring recursive_doubling tree; do
+        try "$1" 3 "$options --mca coll_hetcoll_algorithm $way" failures before device 300000 blocking
+    done
+    for after in 5 100 200; do
+        try "$1" 3 "$options --mca coll_hetcoll_algorithm two_shot" failures slow device 300000 blocking $after
+    done
+    try "$1" 8 "$options" failures series device 300000 blocking
+}
+
+# A rank is killed some time after the first call on a new communicator has begun, in half of the jobs early.
+try_moments() # SUITE
+{
+    local all_algorithms=(auto one_shot two_shot leader ring recursive_doubling tree) all_ways=(blocking nonblocking persistent)
+    local counts=(2 300000) memories=(device device host) moment slowest='' options
+    RANDOM=1
+    for ((k = 0; k < moments; ++k)); do
+        moment=$((RANDOM % (k % 2 == 0 ? 40 : 400)))
+        options="--with-ft ulfm --mca btl self,sm --mca coll_hetcoll_algorithm ${all_algorithms[k % 7]}"
+        try "$1" 3 "$options" failures random "${memories[RANDOM % 3]}" "${counts[RANDOM % 2]}" "${all_ways[RANDOM % 3]}" $moment
+        slowest=$({ echo "$slowest"; sed -n 's/.* calls, \([0-9.]*\) s after the failure.*/\1/p' "$folder/output"; } | sort -n | tail -n 1)
+    done
+    echo "$1: a rank killed at $moments random moments: the last call of a survivor returned after $slowest s at most"
 }
 
 fail() # SUITE WHAT
@@ -99,9 +141,11 @@ for suite in "$@"; do
     echo "$suite: built after $((SECONDS - start)) s"
     for program in $programs; do
         for ranks in 2 4; do
-            try "$suite" "$program" $ranks
+            try "$suite" $ranks '--mca pml ob1 --mca coll hetcoll' "$program"
         done
     done
+    try_failures "$suite"
+    [ "$moments" = 0 ] || try_moments "$suite"
     echo "$suite: done after $((SECONDS - start)) s"
 done
 echo "$passed passed, $failed failed"
