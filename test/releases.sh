@@ -100,6 +100,7 @@ try_failures() # SUITE
         try "$1" 3 "$options --mca coll_hetcoll_algorithm two_shot" failures slow device 300000 blocking $after
     done
     try "$1" 8 "$options" failures series device 300000 blocking
+    grep -a 'after 2 and 20 failures' "$folder/output" || true
 }
 
 # A rank is killed some time after the first call on a new communicator has begun, in half of the jobs early.
@@ -133,6 +134,10 @@ for tool in mmdebstrap unshare git; do
 done
 [ -x "$cuda/bin/nvcc" ] || { echo "releases.sh: no nvcc in $cuda: name a CUDA toolkit in CUDA_HOME" >&2; exit 2; }
 mkdir -p "$folder"
+echo "# date          $(date -u '+%F %T UTC')"
+echo "# machine       $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1), $jobs cores"
+echo "# commit        $(git -C "$src" rev-parse --short=12 HEAD)"
+echo "# made by: test/releases.sh $*, $moments random moments"
 for suite in "$@"; do
     start=$SECONDS
     make_system "$suite" >"$folder/$suite.log" 2>&1 || { fail "$suite" "no system, $folder/$suite.log says why"; continue; }
