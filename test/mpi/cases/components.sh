@@ -11,6 +11,9 @@ case_ 4 ucx "$forced" all_collectives
 case_ 5 ob1 "$forced" all_collectives
 case_ 4 ob1 "--mca coll ^hetcoll" all_collectives
 case_ 4 ob1 "--mca coll hetcoll,basic,libnbc,inter,self,tuned" all_collectives
+# Without tuned the module before hetcoll is basic: an allreduce of its own calls our reduce and broadcast.
+case_ 2 ob1 "--mca coll hetcoll,basic,libnbc,inter,self" mixed_memory
+case_ 3 ucx "--mca coll hetcoll,basic,libnbc,inter,self" not_accelerated
 case_ 4 ob1 "" all_collectives
 case_ 3 ucx "" all_collectives
 case_ 4 ob1 "$forced --mca coll_hetcoll_enable 0" all_collectives

@@ -48,12 +48,17 @@ static int traced_previous(const mca_coll_hetcoll_module_t *module, const void *
     return rc;
 }
 
+/* Modules make collectives of other collectives: basic's allreduce is a reduce and a broadcast on
+ * the same communicator, whose slots are ours. The engine is in this call, on every rank, so they
+ * go to the modules before us. */
 static int host_allreduce(void *context, const void *send, void *recv)
 {
     const struct host_call *call = context;
-    return mca_coll_hetcoll_error_to_core(
-        previous_allreduce(call->module, send == recv ? MPI_IN_PLACE : send, recv, call->count,
-                           call->dtype, call->op));
+    call->module->delegates = true;
+    const int rc = previous_allreduce(call->module, send == recv ? MPI_IN_PLACE : send, recv,
+                                      call->count, call->dtype, call->op);
+    call->module->delegates = false;
+    return mca_coll_hetcoll_error_to_core(rc);
 }
 
 /* "mca_coll_tuned.so": who the previous module is, as far as its function tells. */
@@ -199,7 +204,7 @@ int mca_coll_hetcoll_allreduce(const void *sbuf, void *rbuf, hetcoll_count_t cou
             return rc;
         }
     }
-    if (HETCOLL_STATE_PREVIOUS == module->state || 0 == count) {
+    if (HETCOLL_STATE_PREVIOUS == module->state || 0 == count || module->delegates) {
         return traced_previous(module, sbuf, rbuf, count, dtype, op);
     }
     struct host_call host = {module, count, dtype, op};

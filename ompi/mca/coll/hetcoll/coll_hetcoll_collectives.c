@@ -18,7 +18,7 @@ static struct hetcoll_engine *find_engine(mca_coll_base_module_t *base,
     if (NULL == module || 1 == ompi_comm_size(comm) ||
         (HETCOLL_STATE_NEW == module->state &&
          OMPI_SUCCESS != mca_coll_hetcoll_first_call(module)) ||
-        HETCOLL_STATE_READY != module->state || !module->collectives) {
+        HETCOLL_STATE_READY != module->state || !module->collectives || module->delegates) {
         return NULL;
     }
     return module->engine;

@@ -12,6 +12,7 @@ static void construct(mca_coll_hetcoll_module_t *module)
     module->engine = NULL;
     module->user_ops = false;
     module->collectives = false;
+    module->delegates = false;
     module->last.dtype = NULL;
     module->last.op = NULL;
 #define HETCOLL_CLEAR(slot)         \
