@@ -22,10 +22,10 @@ enum class Errc : std::uint8_t {
 class [[nodiscard]] Status {
 public:
     Status() noexcept = default; // success
-    Status(Errc code, std::string message)
-        : error_(std::make_unique<Error>(Error{code, std::move(message)}))
-    {
-    }
+    Status(Errc code, std::string message) : error_(new Error{code, std::move(message)}) {}
+
+    // kNoMemory, and takes none.
+    [[nodiscard]] static Status out_of_memory() noexcept;
 
     [[nodiscard]] bool ok() const noexcept { return error_ == nullptr; }
     // Require !ok().
@@ -37,10 +37,15 @@ private:
         Errc code;
         std::string message;
     };
-    std::unique_ptr<Error> error_;
+    struct Drop {
+        void operator()(Error *error) const noexcept;
+    };
+    static Error no_memory_;
+    std::unique_ptr<Error, Drop> error_;
 };
 
-// The one way to make an error: what, where, the value, the consequence, the way out.
+// The one way to make an error: what, where, the value, the consequence, the way out. Without
+// memory for that, Status::out_of_memory().
 [[gnu::format(printf, 2, 3)]] Status error(Errc code, const char *format, ...);
 
 // A value, or the Status that says why there is none.

@@ -7,6 +7,7 @@
 #include "engine/call/operation_queue.h"
 #include "engine/communicator/engine.h"
 #include "engine/meeting/flags.h"
+#include "engine/process/memory_reserve.h"
 #include "engine/process/settings.h"
 #include "engine/process_handle.h"
 
@@ -174,6 +175,7 @@ void hetcoll_process_offer_direct(hetcoll_process *process, const hetcoll_p2p *s
 hetcoll_engine *hetcoll_engine_create(hetcoll_process *process, const hetcoll_p2p *p2p,
                                       const hetcoll_facts *agreed, const hetcoll_facts *facts)
 {
+    const hetcoll::UsesReserve uses_reserve;
     try {
         return new hetcoll_engine(*process->process, *p2p, *agreed,
                                   {facts, static_cast<std::size_t>(p2p->size)});
@@ -190,7 +192,10 @@ namespace {
 int run_in_queue(hetcoll_engine &engine, Operation &operation)
 {
     const hetcoll_p2p &p2p = engine.engine.p2p();
-    engine.queue.push(operation);
+    {
+        const hetcoll::UsesReserve uses_reserve;
+        engine.queue.push(operation);
+    }
     while (!operation.is_complete()) {
         engine.queue.step();
         p2p.progress(p2p.context);
@@ -218,9 +223,8 @@ int run(hetcoll_engine &engine, const hetcoll_call &call, const QueueTurn &turn)
         return turn.has_come() ? run_alone(engine.engine, operation)
                                : run_in_queue(engine, operation);
     } catch (const std::bad_alloc &) {
-        hetcoll::log(engine.engine.process().log(), 0, "hetcoll: %s failed: out of host memory",
-                     operation.mpi_name());
-        return HETCOLL_ERROR_NO_MEMORY;
+        operation.fail_without_memory();
+        return operation.result();
     }
 }
 
@@ -245,6 +249,7 @@ int hetcoll_collective(hetcoll_engine *engine, const hetcoll_call *call)
 hetcoll_operation *hetcoll_operation_create(hetcoll_engine *engine, const hetcoll_call *call,
                                             int persistent)
 {
+    const hetcoll::UsesReserve uses_reserve;
     return new (std::nothrow) hetcoll_operation(
         *engine, *call, persistent != 0 ? hetcoll::Start::kPersistent : hetcoll::Start::kOnce);
 }
@@ -254,6 +259,7 @@ int hetcoll_operation_start(hetcoll_operation *operation)
     if (operation->started) {
         operation->operation.rewind();
     }
+    const hetcoll::UsesReserve uses_reserve;
     try {
         operation->queue.push(operation->operation);
     } catch (const std::bad_alloc &) {

@@ -1,6 +1,7 @@
 // The boundary's functions for staging; no exception crosses it, and what throws is memory
 // exhaustion.
 #include "engine/hetcoll.h"
+#include "engine/process/memory_reserve.h"
 #include "engine/process/stage.h"
 #include "engine/process_handle.h"
 
@@ -9,6 +10,7 @@
 
 using hetcoll::Process;
 using hetcoll::Stage;
+using hetcoll::UsesReserve;
 
 struct hetcoll_stage {
     explicit hetcoll_stage(Process &its_process) : process(its_process), stage(its_process) {}
@@ -20,6 +22,7 @@ struct hetcoll_stage {
 int hetcoll_stage_add(hetcoll_process *owner, hetcoll_stage **stage, void *buffer,
                       const void *first, int leave_ordinary)
 {
+    const UsesReserve uses_reserve;
     Process &process = *owner->process;
     auto found = process.pointers().find(first);
     if (!found.ok()) {
@@ -46,6 +49,7 @@ int hetcoll_stage_add(hetcoll_process *owner, hetcoll_stage **stage, void *buffe
 
 void hetcoll_stage_piece(hetcoll_stage *stage, ptrdiff_t offset, size_t bytes, int use)
 {
+    const UsesReserve uses_reserve;
     try {
         stage->stage.add_piece(offset, bytes, (use & HETCOLL_STAGE_READ) != 0,
                                (use & HETCOLL_STAGE_WRITTEN) != 0);
@@ -56,6 +60,7 @@ void hetcoll_stage_piece(hetcoll_stage *stage, ptrdiff_t offset, size_t bytes, i
 
 void *hetcoll_stage_host(hetcoll_stage *stage)
 {
+    const UsesReserve uses_reserve;
     try {
         return stage->out_of_memory ? nullptr : stage->stage.host();
     } catch (const std::bad_alloc &) {
@@ -65,6 +70,7 @@ void *hetcoll_stage_host(hetcoll_stage *stage)
 
 void hetcoll_stage_start(hetcoll_stage *stage, int use)
 {
+    const UsesReserve uses_reserve;
     if ((use & HETCOLL_STAGE_READ) != 0) {
         stage->stage.start_read();
     } else {
@@ -72,7 +78,11 @@ void hetcoll_stage_start(hetcoll_stage *stage, int use)
     }
 }
 
-int hetcoll_stage_is_done(hetcoll_stage *stage) { return stage->stage.is_done(); }
+int hetcoll_stage_is_done(hetcoll_stage *stage)
+{
+    const UsesReserve uses_reserve;
+    return stage->stage.is_done();
+}
 
 int hetcoll_stage_finish(hetcoll_stage *stage, const char *collective)
 {

@@ -129,8 +129,10 @@ public:
     [[nodiscard]] bool fits() const noexcept { return entries_.size() <= limit_; }
     Entry &add(Entry entry)
     {
-        entries_.push_front(std::move(entry));
-        index_[entries_.front().key] = entries_.begin();
+        std::list<Entry> added; // nothing has changed where memory runs out
+        added.push_front(std::move(entry));
+        index_[added.front().key] = added.begin();
+        entries_.splice(entries_.begin(), added);
         return entries_.front();
     }
     Entry take(const Key &key)

@@ -1,5 +1,6 @@
 #include "engine/call/operation.h"
 
+#include "base/lost.h"
 #include "engine/call/ways.h"
 
 namespace hetcoll {
@@ -19,6 +20,9 @@ Operation::~Operation()
 void Operation::begin()
 {
     begun_ = true;
+    if (!MemoryReserve::fill()) {
+        call_.note(Status::out_of_memory()); // before this rank has promised anything
+    }
     call_.engine.begin_call(given_);
     call_.report.begin(given_);
     if (call_.engine.uses_fixed_point(given_)) {
@@ -34,6 +38,7 @@ void Operation::begin()
 
 bool Operation::step()
 {
+    const UsesReserve uses_reserve;
     if (leaves_ != 0) {
         return leave();
     }
@@ -131,6 +136,8 @@ std::uint64_t Operation::moves() const noexcept
 void Operation::fail_without_memory() noexcept
 {
     log(call_.process().log(), 0, "hetcoll: %s failed: out of host memory", mpi_name());
+    lose(std::move(call_.host));
+    call_.lose_network(HETCOLL_ERROR_NO_MEMORY);
     finish(HETCOLL_ERROR_NO_MEMORY);
 }
 

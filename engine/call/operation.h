@@ -25,13 +25,15 @@ public:
     Operation(const Operation &) = delete;
     Operation &operator=(const Operation &) = delete;
 
-    // True when complete; else call again after the progress function. Throws std::bad_alloc only.
+    // True when complete; else call again after the progress function. Throws std::bad_alloc only,
+    // and that only where the process's reserve (MemoryReserve) was not enough.
     [[nodiscard]] bool step();
     // Changes whenever step() came further.
     [[nodiscard]] std::uint64_t moves() const noexcept;
     // As hetcoll_allreduce() returns it. Requires step() to have returned true.
     [[nodiscard]] int result() const noexcept { return result_; }
-    // Requires that step() has thrown: then this takes the place of its returning true.
+    // Requires that step() has thrown: then this takes the place of its returning true. Nobody
+    // knows what this rank has told others, so no further call of the communicator is made.
     void fail_without_memory() noexcept;
     // Requires step() to have returned true.
     void rewind() noexcept;

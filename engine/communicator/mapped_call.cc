@@ -31,8 +31,7 @@ MappedCall::MappedCall(Process &process, NodeGroup &group, Peers &peers)
 {
 }
 
-SharedBuffer MappedCall::describe(const void *buffer, const PointerInfo &info,
-                                  std::size_t bytes) noexcept
+SharedBuffer MappedCall::describe(const void *buffer, const PointerInfo &info, std::size_t bytes)
 {
     if (info.kind != MemoryKind::kDevice) {
         return SharedBuffer{};
@@ -45,7 +44,7 @@ SharedBuffer MappedCall::describe(const void *buffer, const PointerInfo &info,
     return process_.store().sharing().exporter->describe(allocation, buffer, bytes);
 }
 
-SharedBuffer MappedCall::describe(const Scratch &scratch) noexcept
+SharedBuffer MappedCall::describe(const Scratch &scratch)
 {
     SharedBuffer shared = process_.store().sharing().exporter->describe(
         scratch.allocation, scratch.data(), buffers_.bytes);

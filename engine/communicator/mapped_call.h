@@ -103,8 +103,8 @@ public:
 
 private:
     [[nodiscard]] SharedBuffer describe(const void *buffer, const PointerInfo &info,
-                                        std::size_t bytes) noexcept;
-    [[nodiscard]] SharedBuffer describe(const Scratch &scratch) noexcept;
+                                        std::size_t bytes);
+    [[nodiscard]] SharedBuffer describe(const Scratch &scratch);
     [[nodiscard]] bool plan_beside(DeviceBounce &bounce);
     void find_needed(Algorithm algorithm, const Schedule *schedule);
     [[nodiscard]] Result<bool> map_rank(int rank, bool output);

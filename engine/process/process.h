@@ -8,6 +8,7 @@
 #include "device/nvtx.h"
 #include "engine/process/aggregator_list.h"
 #include "engine/process/counters.h"
+#include "engine/process/memory_reserve.h"
 #include "engine/process/notices.h"
 #include "engine/process/settings.h"
 #include "engine/process/store.h"
@@ -88,6 +89,7 @@ public:
 private:
     Process(const hetcoll_settings &settings, ParsedSettings parsed);
 
+    MemoryReserve reserve_;
     hetcoll_settings settings_;
     ParsedSettings parsed_;
     Log log_, node_log_;

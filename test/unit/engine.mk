@@ -27,6 +27,7 @@ unit_sources_engine = \
 	test/unit/engine_mapped_call_test.cc \
 	test/unit/engine_meeting_test.cc \
 	test/unit/engine_operation_queue_test.cc \
+	test/unit/engine_no_memory_test.cc \
 	test/unit/engine_node_group_test.cc \
 	test/unit/engine_open_requests_test.cc \
 	test/unit/engine_nodes.h \
@@ -44,5 +45,6 @@ unit_sources_engine = \
 	test/unit/engine_task_test.cc \
 	test/unit/engine_trace_test.cc \
 	test/unit/engine_user_ops_test.cc \
+	test/unit/failing_allocations.h test/unit/failing_allocations.cc \
 	test/unit/memory_network.h test/unit/memory_network.cc \
 	test/unit/schedule_all_ranks.h

@@ -92,6 +92,13 @@ public:
     {
         call(rank, vector.data(), vector.data(), count, collective);
     }
+    // What was made by call(), to be changed before it is stepped.
+    [[nodiscard]] hetcoll_call &made(int rank) { return ranks_[rank].call; }
+    // Called before a step of that rank's operation, with true, and after it.
+    void around_step(std::function<void(int rank, bool before)> what)
+    {
+        around_step_ = std::move(what);
+    }
     // In its next meetings that rank says these.
     void script(int rank, std::vector<Flags> says) { begin(rank).script = std::move(says); }
 
@@ -195,9 +202,27 @@ private:
     {
         Rank &rank = ranks_[number];
         if (!rank.is_over) {
-            rank.is_over = rank.operation ? rank.operation->step() : step_script(rank);
+            rank.is_over = rank.operation ? step_operation(number) : step_script(rank);
             listen(rank);
         }
+    }
+    // As hetcoll_allreduce() does.
+    bool step_operation(int number)
+    {
+        Operation &operation = *ranks_[number].operation;
+        bool is_over = true;
+        if (around_step_) {
+            around_step_(number, true);
+        }
+        try {
+            is_over = operation.step();
+        } catch (const std::bad_alloc &) {
+            operation.fail_without_memory();
+        }
+        if (around_step_) {
+            around_step_(number, false);
+        }
+        return is_over;
     }
     bool step_script(Rank &rank)
     {
@@ -228,6 +253,7 @@ private:
     }
 
     MemoryNetwork network_;
+    std::function<void(int, bool)> around_step_;
     std::deque<Rank> ranks_;
 };
 

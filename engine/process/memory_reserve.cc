@@ -1,0 +1,89 @@
+#include "engine/process/memory_reserve.h"
+
+#include <dlfcn.h>
+
+#include <atomic>
+#include <mutex>
+#include <new>
+
+namespace hetcoll {
+namespace {
+
+// As operator new's handler is: one for all.
+std::atomic<void *> reserve{nullptr};
+std::atomic<std::new_handler> before_us{nullptr};
+std::mutex keeping; // of the next one
+int keepers = 0;
+thread_local int users = 0;
+
+// operator new tries again when this returns.
+void give_up_reserve()
+{
+    if (users > 0) {
+        if (void *const memory = reserve.exchange(nullptr)) {
+            ::operator delete(memory);
+            return;
+        }
+    }
+    if (const std::new_handler before = before_us) {
+        before();
+        return;
+    }
+    throw std::bad_alloc();
+}
+
+// Somebody else has set a handler since, who may still call ours: our code stays.
+void stay_loaded() noexcept
+{
+    Dl_info info;
+    if (dladdr(reinterpret_cast<void *>(&give_up_reserve), &info) != 0) {
+        static_cast<void>(dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE));
+    }
+}
+
+} // namespace
+
+MemoryReserve::MemoryReserve() noexcept
+{
+    const std::lock_guard lock(keeping);
+    if (keepers++ == 0 && std::get_new_handler() != give_up_reserve) {
+        before_us = std::get_new_handler();
+        std::set_new_handler(give_up_reserve);
+    }
+    static_cast<void>(fill()); // else the first call says so
+}
+
+MemoryReserve::~MemoryReserve()
+{
+    const std::lock_guard lock(keeping);
+    if (--keepers > 0) {
+        return;
+    }
+    if (std::get_new_handler() == give_up_reserve) {
+        std::set_new_handler(before_us);
+    } else {
+        stay_loaded();
+    }
+    ::operator delete(reserve.exchange(nullptr));
+}
+
+bool MemoryReserve::fill() noexcept
+{
+    if (reserve.load(std::memory_order_relaxed) != nullptr) {
+        return true;
+    }
+    void *memory = ::operator new(kReserveBytes, std::nothrow);
+    if (memory == nullptr) {
+        return false;
+    }
+    void *none = nullptr;
+    if (!reserve.compare_exchange_strong(none, memory)) {
+        ::operator delete(memory); // another thread was faster
+    }
+    return true;
+}
+
+UsesReserve::UsesReserve() noexcept { ++users; }
+UsesReserve::~UsesReserve() { --users; }
+
+} // namespace hetcoll

@@ -1,0 +1,234 @@
+// One rank runs out of host memory at each allocation of a call in turn: the reserve carries it to
+// the call's end, so no rank waits for it and all have the sum. With HETCOLL_EVERY_ALLOCATION in
+// the environment at each allocation indeed, which takes minutes; else at some.
+#include "engine/process/memory_reserve.h"
+#include "test/unit/engine_engines.h"
+#include "test/unit/failing_allocations.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <ostream>
+
+namespace hetcoll::test {
+namespace {
+
+enum class Peers { kUnknown, kKnown };
+
+struct Case {
+    const char *name;
+    const char *algorithm = "auto";
+    std::size_t count = 5000; // elements; the default is above the small limit
+    int collective = HETCOLL_ALLREDUCE;
+    std::vector<Where> where = {Where::kDevice, Where::kDevice, Where::kDevice};
+    std::vector<int> node_of = {0, 0, 0};
+    Peers peers = Peers::kKnown;
+    void (*change_settings)(hetcoll_settings &) = nullptr;
+    void (*change_call)(hetcoll_call &) = nullptr;
+    int kind = HETCOLL_INT32;
+};
+
+std::ostream &operator<<(std::ostream &out, const Case &of) { return out << of.name; }
+
+hetcoll_settings settings_of(const Case &of)
+{
+    hetcoll_settings settings = default_settings();
+    settings.algorithm = of.algorithm;
+    settings.chunk_bytes = 4096;
+    if (of.change_settings != nullptr) {
+        of.change_settings(settings);
+    }
+    return settings;
+}
+
+class ReserveTest : public ::testing::TestWithParam<Case> {
+protected:
+    static constexpr int kAll = -1;
+
+    // Each rank has as many twos as its number + 1 says: their sum is exact in floats, too.
+    void make_ranks()
+    {
+        const Case &of = GetParam();
+        ranks_.reset();
+        ranks_ =
+            std::make_unique<Engines>(3, settings_of(of), [&of](std::vector<hetcoll_facts> &facts) {
+                for (std::size_t rank = 0; rank < facts.size(); ++rank) {
+                    facts[rank].identity.host += static_cast<std::uint64_t>(of.node_of[rank]);
+                    facts[rank].identity.machine += static_cast<std::uint64_t>(of.node_of[rank]);
+                }
+            });
+        if (of.peers == Peers::kKnown) {
+            run_call();
+        }
+    }
+    [[nodiscard]] int number(int value) const
+    {
+        float real = static_cast<float>(value);
+        int bits = value;
+        if (GetParam().kind == HETCOLL_FLOAT32) {
+            std::memcpy(&bits, &real, sizeof bits);
+        }
+        return bits;
+    }
+    // All make the call, in place, in buffers of this call. True if it ends on all of them.
+    bool run_call()
+    {
+        const Case &of = GetParam();
+        vectors_.clear();
+        for (int rank = 0; rank < 3; ++rank) {
+            Numbers<int> &vector = vectors_.emplace_back(
+                of.where[rank], std::vector<int>(of.count, number(2 * (rank + 1))));
+            ranks_->previous(rank).output = std::vector<int>(of.count, number(12));
+            ranks_->call(rank, vector, of.count, of.collective);
+            hetcoll_call &made = ranks_->made(rank);
+            made.kind = of.kind;
+            if (of.change_call != nullptr) {
+                of.change_call(made);
+            }
+        }
+        return ranks_->run();
+    }
+    void expect_results(int result)
+    {
+        for (int rank = 0; rank < 3; ++rank) {
+            ASSERT_EQ(ranks_->result(rank), result) << "rank " << rank;
+            if (result == HETCOLL_SUCCESS) {
+                expect_data(rank);
+            }
+        }
+    }
+    void expect_data(int rank) const
+    {
+        const Case &of = GetParam();
+        const std::vector<int> found = vectors_[rank].read();
+        const std::size_t share = of.count / 3;
+        for (std::size_t i = 0; i < of.count; ++i) {
+            const int owner = static_cast<int>(i / share);
+            switch (of.collective) {
+            case HETCOLL_BCAST: ASSERT_EQ(found[i], number(2)); break;
+            case HETCOLL_ALLGATHER: ASSERT_EQ(found[i], number(2 * (owner + 1))); break;
+            case HETCOLL_REDUCE_SCATTER: ASSERT_TRUE(i >= share || found[i] == number(12)); break;
+            case HETCOLL_REDUCE: ASSERT_TRUE(rank != 0 || found[i] == number(12)); break;
+            default: ASSERT_EQ(found[i], number(12)) << "element " << i; break;
+            }
+        }
+    }
+    // That rank's steps have this shortage; victim kAll: every rank's.
+    void have(FailingAllocations &shortage, int victim)
+    {
+        ranks_->around_step([&shortage, victim](int rank, bool before) {
+            if (rank == victim || victim == kAll) {
+                shortage.turn(before);
+            }
+        });
+    }
+
+    std::unique_ptr<Engines> ranks_;
+    std::deque<Numbers<int>> vectors_;
+};
+
+TEST_P(ReserveTest, ARankThatRunsOutOfMemoryAnywhereEndsTheCallWithTheOthers)
+{
+    const bool every = std::getenv("HETCOLL_EVERY_ALLOCATION") != nullptr;
+    std::size_t most = 0;
+    for (const int victim : {0, 2}) {
+        bool more = true;
+        for (long nth = 1 + victim; more; nth += every ? 1 : nth) {
+            SCOPED_TRACE("allocation " + std::to_string(nth) + " of rank " +
+                         std::to_string(victim));
+            make_ranks();
+            {
+                FailingAllocations shortage(nth, kReserveBytes);
+                have(shortage, victim);
+                ASSERT_TRUE(run_call());
+                expect_results(HETCOLL_SUCCESS);
+                ranks_->around_step({});
+                more = shortage.have_failed();
+                most = std::max(most, shortage.taken());
+            }
+            if (HasFatalFailure()) {
+                return;
+            }
+            ASSERT_TRUE(run_call()); // with a reserve again
+            expect_results(HETCOLL_SUCCESS);
+        }
+    }
+    EXPECT_LE(most * 4, kReserveBytes) << "little is left for larger communicators";
+}
+
+TEST_P(ReserveTest, WithoutMemoryToFillTheReserveAllRanksReturnAnError)
+{
+    make_ranks();
+    bool is_used = false;
+    {
+        FailingAllocations shortage(1, kReserveBytes);
+        have(shortage, 2); // the last that begins, so nobody fills the reserve after it
+        ASSERT_TRUE(run_call());
+        is_used = shortage.have_failed();
+    }
+    if (is_used) {
+        FailingAllocations shortage(1, 0, Blocks::kLarge);
+        have(shortage, kAll);
+        ASSERT_TRUE(run_call());
+        expect_results(HETCOLL_ERROR_NO_MEMORY);
+    }
+    ranks_->around_step({});
+    ASSERT_TRUE(run_call());
+    expect_results(HETCOLL_SUCCESS);
+}
+
+const Case kCases[] = {
+    {.name = "First", .peers = Peers::kUnknown},
+    {.name = "FirstSmall", .count = 100, .peers = Peers::kUnknown},
+    {.name = "FirstOnTwoNodes", .node_of = {0, 0, 1}, .peers = Peers::kUnknown},
+    {.name = "Small", .count = 100},
+    {.name = "OneShot", .algorithm = "one_shot"},
+    {.name = "TwoShot", .algorithm = "two_shot"},
+    {.name = "Leader", .algorithm = "leader"},
+    {.name = "CopyIn", .algorithm = "copy_in"},
+    {.name = "Ring", .algorithm = "ring"},
+    {.name = "RecursiveDoubling", .algorithm = "recursive_doubling"},
+    {.name = "Rabenseifner", .algorithm = "rabenseifner"},
+    {.name = "Tree", .algorithm = "tree"},
+    {.name = "Weighted", .algorithm = "weighted"},
+    {.name = "Hierarchical", .algorithm = "hierarchical", .node_of = {0, 0, 1}},
+    {.name = "Messages",
+     .algorithm = "ring",
+     .change_settings = [](hetcoll_settings &settings) { settings.ipc = 0; }},
+    {.name = "AdaptedChunk",
+     .algorithm = "ring",
+     .change_settings =
+         [](hetcoll_settings &settings) {
+             settings.adapt_chunk = true;
+             settings.chunk_bytes = 0;
+         }},
+    {.name = "Ordered",
+     .change_settings = [](hetcoll_settings &settings) { settings.reproducible = true; },
+     .kind = HETCOLL_FLOAT32},
+    {.name = "FixedPoint",
+     .change_settings = [](hetcoll_settings &settings) { settings.fixed_point = 8; },
+     .kind = HETCOLL_FLOAT32},
+    {.name = "Mixed", .where = {Where::kDevice, Where::kHost, Where::kDevice}},
+    {.name = "Host", .where = {Where::kHost, Where::kHost, Where::kHost}},
+    {.name = "HostNonblocking",
+     .where = {Where::kHost, Where::kHost, Where::kHost},
+     .change_call = [](hetcoll_call &call) { call.host_allreduce = nullptr; }},
+    {.name = "Staged",
+     .change_call =
+         [](hetcoll_call &call) {
+             call.kind = -1;
+             call.reason = HETCOLL_REASON_TYPE;
+         }},
+    {.name = "Broadcast", .count = 6000, .collective = HETCOLL_BCAST},
+    {.name = "Reduce",
+     .count = 6000,
+     .collective = HETCOLL_REDUCE,
+     .change_call = [](hetcoll_call &) {}},
+    {.name = "Allgather", .count = 6000, .collective = HETCOLL_ALLGATHER},
+    {.name = "ReduceScatter", .count = 6000, .collective = HETCOLL_REDUCE_SCATTER},
+};
+
+INSTANTIATE_TEST_SUITE_P(Ways, ReserveTest, ::testing::ValuesIn(kCases),
+                         [](const auto &of) { return std::string(of.param.name); });
+
+} // namespace
+} // namespace hetcoll::test

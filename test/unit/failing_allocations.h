@@ -1,0 +1,33 @@
+// Host memory that runs out: operator new of this program, which asks std::get_new_handler() as the
+// library's own does. For the thread that makes one of these, while it lives and is on.
+#pragma once
+
+#include <cstddef>
+
+namespace hetcoll::test {
+
+// Of up to 256 KiB: the emulated driver's memory, of devices too, comes in larger ones.
+enum class Blocks { kSmall, kLarge };
+
+class FailingAllocations {
+public:
+    // From the nth allocation on (1: the next) there is no memory, until a handler gives up what
+    // it has: from then on there is that much.
+    explicit FailingAllocations(long nth, std::size_t left = 0,
+                                Blocks which = Blocks::kSmall) noexcept;
+    ~FailingAllocations();
+    FailingAllocations(const FailingAllocations &) = delete;
+    FailingAllocations &operator=(const FailingAllocations &) = delete;
+
+    // Off at first.
+    void turn(bool on) noexcept;
+    [[nodiscard]] long allocations() const noexcept; // while it was on
+    [[nodiscard]] bool have_failed() const noexcept { return allocations() >= nth_; }
+    // Bytes that were allocated once there was memory again, what was freed included.
+    [[nodiscard]] std::size_t taken() const noexcept;
+
+private:
+    const long nth_;
+};
+
+} // namespace hetcoll::test
