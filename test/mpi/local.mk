@@ -7,7 +7,8 @@ mpi_areas = test/mpi/cases/algorithms.sh test/mpi/cases/nodes.sh test/mpi/cases/
 	test/mpi/cases/nonblocking.sh test/mpi/cases/operations.sh test/mpi/cases/programs.sh \
 	test/mpi/cases/reproducible.sh test/mpi/cases/runtime_api.sh test/mpi/cases/settings.sh test/mpi/cases/wsp.sh
 EXTRA_DIST += $(mpi_areas) test/mpi/run.sh test/mpi/case.sh test/mpi/on_nodes.sh test/mpi/as_host.sh \
-	test/mpi/on_device.sh test/mpi/small_shm.sh test/mpi/stops.sh test/mpi/usage_test.sh test/mpi/with_aggregators.sh
+	test/mpi/on_device.sh test/mpi/small_shm.sh test/mpi/stops.sh test/mpi/sweep.sh test/mpi/usage_test.sh \
+	test/mpi/with_aggregators.sh
 
 if WITH_CUDA
 check_LTLIBRARIES += libhetcoll_mpi_test.la
@@ -144,6 +145,11 @@ test_mpi_user_ops_LDADD = $(mpi_test_libs)
 test_mpi_wsp_SOURCES = test/mpi/wsp.cc
 test_mpi_wsp_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_wsp_LDADD = libhetcoll_wsp.la $(mpi_test_libs)
+
+# Driver calls that fail, by the thousand: half an hour.
+check-faults: all test/mpi/faults test/mpi/nonblocking_faults
+	HETCOLL_BUILDDIR='$(abs_builddir)' bash $(srcdir)/test/mpi/sweep.sh $(FAULTS)
+.PHONY: check-faults
 
 # What user_ops opens, found beside the program.
 check_LTLIBRARIES += test/mpi/user_functions.la
