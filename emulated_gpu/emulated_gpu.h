@@ -41,6 +41,10 @@ int emulated_gpu_add_kernels(const struct emulated_gpu_kernel_table *table);
  * events stay pending. Nested; zero ends it. */
 void emulated_gpu_hold_devices(int hold);
 
+/* With EMU_STEPPED: runs one piece of work that is due in some stream, on this thread; which one,
+ * EMU_SEED says. Nonzero; zero if nothing is due. */
+int emulated_gpu_step(void);
+
 /* For the emulated runtime. It keeps the primary context of a device until the process ends, which
  * is no leak. */
 void emulated_gpu_runtime_keeps(int device, int keeps);

@@ -5,6 +5,7 @@
 #include "emulated_gpu/contexts.h"
 #include "emulated_gpu/hostile_waits.h"
 #include "emulated_gpu/report.h"
+#include "emulated_gpu/settings.h"
 
 namespace hetcoll::emulated_gpu {
 namespace {
@@ -181,7 +182,10 @@ EMULATED_GPU_EXPORT CUresult cuEventSynchronize(CUevent handle)
         return CUDA_ERROR_CAPTURED_EVENT;
     }
     if (event->shared != nullptr) {
-        wait_for(*event->shared, event->shared->recorded.load());
+        const std::uint32_t record = event->shared->recorded.load();
+        while (settings().stepped && !is_complete(*event->shared, record) && step_some_stream()) {
+        }
+        wait_for(*event->shared, record);
         return static_cast<CUresult>(event->context->sticky_error.load());
     }
     StreamPointer stream;
@@ -213,14 +217,15 @@ EMULATED_GPU_EXPORT CUresult cuStreamWaitEvent(CUstream stream_handle, CUevent h
         const std::uint32_t record = shared->recorded.load();
         return is_complete(*shared, record)
                    ? CUDA_SUCCESS
-                   : submit(stream, {[shared, record] { wait_for(*shared, record); }});
+                   : submit(stream,
+                            {.run = [shared, record] { wait_for(*shared, record); },
+                             .is_due = [shared, record] { return is_complete(*shared, record); }});
     }
     if (event->stream == nullptr || event->stream == stream ||
         event->stream->has_reached(event->number)) {
         return CUDA_SUCCESS;
     }
-    return submit(stream,
-                  {[other = event->stream, number = event->number] { other->wait(number); }});
+    return submit(stream, wait_work(event->stream, event->number));
 }
 
 // cuEventElapsedTime differs between the releases of cuda.h only by its name.

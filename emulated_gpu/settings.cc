@@ -169,6 +169,7 @@ constexpr const char *kNames[] = {
     "EMU_POISON",
     "EMU_POOLS",
     "EMU_SEED",
+    "EMU_STEPPED",
     "EMU_SMS",
     "EMU_STATS",
     "EMU_STATS_FILE",
@@ -363,6 +364,7 @@ Settings read_settings()
     s.print_leaks = environment_flag("EMU_LEAKS", false);
     s.delay_us = environment_number("EMU_DELAY_US", 0, 0, kMostDelayUs);
     s.seed = static_cast<unsigned>(environment_number("EMU_SEED", 1, 0, UINT_MAX));
+    s.stepped = environment_flag("EMU_STEPPED", false);
     s.kernels = std::getenv("EMU_KERNELS");
     s.faults = faults_of_this_rank();
     return s;

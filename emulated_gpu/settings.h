@@ -32,6 +32,7 @@ struct Settings {
     bool print_leaks;                       // EMU_LEAKS
     long delay_us;                          // EMU_DELAY_US
     unsigned seed;                          // EMU_SEED
+    bool stepped;                           // EMU_STEPPED
     const Machine *machine;                 // EMU_LINKS, or GPUs on a PCIe link each
     const Routes *routes;                   // on this machine
     bool has_links;                         // EMU_LINKS is set

@@ -83,19 +83,18 @@ CUresult wait_value(CUstream handle, CUdeviceptr address, T value, unsigned cond
     if (!is_device_reachable(address, sizeof(T)) || address % sizeof(T) != 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    return submit(stream, {[word = reachable_as<T>(address), value, condition] {
-                               const auto is_there = [&] {
-                                   const DeviceAccess access;
-                                   return is_satisfied(
-                                       std::atomic_ref<T>(*word).load(std::memory_order_acquire),
-                                       value, condition);
-                               };
+    const auto is_there = [word = reachable_as<T>(address), value, condition] {
+        const DeviceAccess access;
+        return is_satisfied(std::atomic_ref<T>(*word).load(std::memory_order_acquire), value,
+                            condition);
+    };
+    return submit(stream, {[is_there] {
                                for (int polls = 0; !is_there(); ++polls) {
                                    polls < kMostYields ? void(sched_yield())
                                                        : void(usleep(kPollUs));
                                }
                            },
-                           WorkKind::kDevice});
+                           WorkKind::kDevice, is_there});
 }
 
 } // namespace

@@ -44,6 +44,17 @@ void wait_while_held()
     }
 }
 
+// Where no stream has a thread.
+struct Stepped {
+    std::vector<StreamPointer> streams; // in the order in which they were made
+    unsigned random = settings().seed;
+};
+Stepped &stepped()
+{
+    static Stepped &the = *new Stepped;
+    return the;
+}
+
 // The application's signals are for its own threads.
 class SignalsBlocked {
 public:
@@ -84,7 +95,7 @@ void order_after(Stream &stream, const StreamPointer &other)
 {
     const std::uint64_t number = other->last();
     if (!other->has_reached(number)) {
-        stream.push({[other, number] { other->wait(number); }});
+        stream.push(wait_work(other, number));
     }
 }
 
@@ -112,6 +123,16 @@ std::uint64_t Stream::push_if_idle(const Work &work)
 
 void Stream::wait(std::uint64_t number)
 {
+    if (settings().stepped) {
+        while (!has_reached(number)) {
+            if (!step_some_stream()) {
+                say("a call waits for work that waits for the call: with EMU_STEPPED nothing else "
+                    "can end it");
+                std::abort();
+            }
+        }
+        return;
+    }
     std::unique_lock lock(mutex_);
     has_completed_.wait(lock, [&] { return completed_ >= number; });
 }
@@ -172,16 +193,40 @@ void Stream::run()
 {
     unsigned random = settings().seed + static_cast<unsigned>(id) * 2654435761u;
     for (Work work; next(work);) {
-        start_turn(work.submitted_ns);
-        dawdle(random);
-        execute(work, random);
-        end_turn();
-        dawdle(random);
-        work = {}; // what it holds goes before others learn that it is done
-        const std::lock_guard lock(mutex_);
-        ++completed_;
-        has_completed_.notify_all();
+        take_turn(work, random);
     }
+}
+
+void Stream::take_turn(Work &work, unsigned &random)
+{
+    start_turn(work.submitted_ns);
+    dawdle(random);
+    execute(work, random);
+    end_turn();
+    dawdle(random);
+    work = {}; // what it holds goes before others learn that it is done
+    const std::lock_guard lock(mutex_);
+    ++completed_;
+    has_completed_.notify_all();
+}
+
+bool Stream::is_due()
+{
+    const std::lock_guard lock(mutex_);
+    return !in_turn_ && !queue_.empty() && (!queue_.front().is_due || queue_.front().is_due());
+}
+
+void Stream::step()
+{
+    Work work;
+    {
+        const std::lock_guard lock(mutex_);
+        work = std::move(queue_.front());
+        queue_.pop_front();
+        in_turn_ = true;
+    }
+    take_turn(work, stepped().random);
+    in_turn_ = false;
 }
 
 HandleTable<Stream> &streams()
@@ -194,12 +239,47 @@ StreamPointer start_stream(Context *context, bool blocking, int priority)
 {
     auto stream = std::make_shared<Stream>(context, blocking, priority, ++last_stream_id);
     try {
+        if (settings().stepped) {
+            stepped().streams.push_back(stream);
+            return stream;
+        }
         const SignalsBlocked blocked;
         std::thread([stream] { stream->run(); }).detach();
     } catch (const std::system_error &) {
         return nullptr;
     }
     return stream;
+}
+
+bool step_some_stream()
+{
+    if (devices_are_held()) {
+        return false;
+    }
+    auto &[all, random] = stepped();
+    std::vector<StreamPointer> due;
+    for (std::size_t i = 0; i < all.size();) {
+        if (all[i].use_count() == 1 && all[i]->has_reached(all[i]->last())) { // gone and done
+            all.erase(all.begin() + static_cast<std::ptrdiff_t>(i));
+            continue;
+        }
+        if (all[i]->is_due()) {
+            due.push_back(all[i]);
+        }
+        ++i;
+    }
+    if (due.empty()) {
+        return false;
+    }
+    random = random * 1664525u + 1013904223u; // Numerical Recipes' generator
+    due[(random >> 16) % due.size()]->step();
+    return true;
+}
+
+Work wait_work(const StreamPointer &other, std::uint64_t number)
+{
+    return {.run = [other, number] { other->wait(number); },
+            .is_due = [other, number] { return other->has_reached(number); }};
 }
 
 CUresult find_stream(CUstream handle, StreamPointer &stream)
@@ -271,6 +351,11 @@ void wait_for_device(int device)
 bool devices_are_held() { return held.load(std::memory_order_acquire); }
 
 } // namespace hetcoll::emulated_gpu
+
+EMULATED_GPU_EXPORT int emulated_gpu_step(void)
+{
+    return hetcoll::emulated_gpu::step_some_stream() ? 1 : 0;
+}
 
 EMULATED_GPU_EXPORT void emulated_gpu_hold_devices(int hold)
 {

@@ -27,6 +27,8 @@ enum class WorkKind {
 struct Work {
     std::function<void()> run;
     WorkKind kind = WorkKind::kHost;
+    // Whether run() would not wait; empty: it never does. Asked where streams are stepped.
+    std::function<bool()> is_due = {};
     std::uint64_t submitted_ns = 0;
 };
 
@@ -54,9 +56,13 @@ public:
     void close();
 
     void run(); // the thread's body
+    // Without a thread: whether there is work that can run now, and its turn.
+    [[nodiscard]] bool is_due();
+    void step();
 
 private:
     [[nodiscard]] bool next(Work &work);
+    void take_turn(Work &work, unsigned &random);
     void execute(const Work &work, unsigned &random) const;
 
     mutable std::mutex mutex_;
@@ -64,11 +70,15 @@ private:
     std::deque<Work> queue_;
     std::uint64_t submitted_ = 0, completed_ = 0;
     bool closed_ = false;
+    bool in_turn_ = false; // step() is further down the stack
 };
 using StreamPointer = std::shared_ptr<Stream>;
 
 // Streams that programs made. Not: legacy and per-thread default streams.
 [[nodiscard]] HandleTable<Stream> &streams();
+
+// Runs one piece of work of some stream, where streams have no threads. False: none is due.
+[[nodiscard]] bool step_some_stream();
 
 // A stream with its thread, null if there can be no more threads. The caller files it.
 [[nodiscard]] StreamPointer start_stream(Context *context, bool blocking, int priority);
@@ -80,6 +90,9 @@ using StreamPointer = std::shared_ptr<Stream>;
 // `number` is then 0, which every stream has reached.
 [[nodiscard]] CUresult submit(const StreamPointer &stream, Work work,
                               std::uint64_t *number = nullptr);
+
+// Work that waits until another stream has reached `number`.
+[[nodiscard]] Work wait_work(const StreamPointer &other, std::uint64_t number);
 
 // Waits until the stream has reached `number`; answers the context's error state then.
 [[nodiscard]] CUresult wait_for(const StreamPointer &stream, std::uint64_t number);

@@ -437,7 +437,7 @@ PeerMemory::~PeerMemory() { close_all(); }
 Result<void *> PeerMemory::map(const ProcessIdentity &owner, const SharedBuffer &buffer,
                                std::size_t bytes, const Device &importer, PeerLease &lease)
 {
-    if (owner == impl_->self) {
+    if (owner == impl_->self && buffer.base != 0) { // else it announces none
         return reinterpret_cast<void *>(static_cast<std::uintptr_t>(buffer.base + buffer.offset));
     }
     if (buffer.kind == SharedKind::kNone || owner.host != impl_->self.host) {

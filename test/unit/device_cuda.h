@@ -54,6 +54,7 @@ struct Cuda {
         HETCOLL_TEST_LOOK_UP(emulated_gpu_calls)
         HETCOLL_TEST_LOOK_UP(emulated_gpu_set_faults)
         HETCOLL_TEST_LOOK_UP(emulated_gpu_hold_devices)
+        HETCOLL_TEST_LOOK_UP(emulated_gpu_step)
         HETCOLL_TEST_LOOK_UP(cuCtxCreate_v2)
 #undef HETCOLL_TEST_LOOK_UP
         HETCOLL_REQUIRE(driver->cuInit(0));
@@ -85,6 +86,7 @@ struct Cuda {
     HETCOLL_TEST_FIELD(emulated_gpu_calls)
     HETCOLL_TEST_FIELD(emulated_gpu_set_faults)
     HETCOLL_TEST_FIELD(emulated_gpu_hold_devices)
+    HETCOLL_TEST_FIELD(emulated_gpu_step)
 #undef HETCOLL_TEST_FIELD
     // cuCtxCreate's arguments depend on the release of cuda.h, this one's do not.
     CUresult (*cuCtxCreate_v2)(CUcontext *context, unsigned flags, CUdevice device) = nullptr;

@@ -1,0 +1,18 @@
+# Deterministic runs of all ranks of a communicator: seeds.cc. make check tries a few seeds, make check-seeds SEEDS=...
+# as many as wanted, from the first on.
+SEEDS = 100000
+check-seeds: test/seeds/seeds
+	$(SHELL) $(srcdir)/test/seeds/seeds_test.sh 1 $(SEEDS)
+.PHONY: check-seeds
+
+if HAVE_GTEST
+if WITH_CUDA
+check_PROGRAMS += test/seeds/seeds
+TESTS += test/seeds/seeds_test.sh
+endif
+endif
+test_seeds_seeds_SOURCES = test/seeds/seeds.cc test/unit/memory_network.cc test/unit/memory_network.h \
+	test/unit/engine_process.h
+nodist_EXTRA_test_seeds_seeds_SOURCES = linked_by_cxx.cc
+test_seeds_seeds_LDADD = $(unit_libs)
+EXTRA_DIST += test/seeds/seeds_test.sh
