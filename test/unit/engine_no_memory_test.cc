@@ -143,7 +143,7 @@ TEST_P(ReserveTest, ARankThatRunsOutOfMemoryAnywhereEndsTheCallWithTheOthers)
                 expect_results(HETCOLL_SUCCESS);
                 ranks_->around_step({});
                 more = shortage.have_failed();
-                most = std::max(most, shortage.taken());
+                most = std::max(most, shortage.most_taken());
             }
             if (HasFatalFailure()) {
                 return;

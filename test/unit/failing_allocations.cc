@@ -1,5 +1,8 @@
 #include "test/unit/failing_allocations.h"
 
+#include <malloc.h>
+
+#include <algorithm>
 #include <cstdlib>
 #include <new>
 
@@ -11,7 +14,7 @@ struct Shortage {
     long left = 0;     // allocations until the first that fails
     long made = 0;     // those that were asked for
     bool over = false; // a handler has given up what it had
-    std::size_t budget = 0, taken = 0;
+    std::size_t budget = 0, taken = 0, most_taken = 0;
     Blocks which = Blocks::kSmall;
 
     [[nodiscard]] bool counts(std::size_t bytes) const noexcept
@@ -30,6 +33,24 @@ bool fails(std::size_t bytes) noexcept
     return !now.over || now.taken + bytes > now.budget;
 }
 
+void note_taken(void *memory) noexcept
+{
+    const std::size_t bytes = malloc_usable_size(memory);
+    if (shortage.over && shortage.counts(bytes)) {
+        shortage.taken += bytes;
+        shortage.most_taken = std::max(shortage.most_taken, shortage.taken);
+    }
+}
+
+void give_back(void *memory) noexcept
+{
+    if (shortage.over && memory != nullptr) {
+        const std::size_t bytes = malloc_usable_size(memory);
+        shortage.taken -= shortage.counts(bytes) ? std::min(shortage.taken, bytes) : 0;
+    }
+    std::free(memory);
+}
+
 } // namespace
 
 FailingAllocations::FailingAllocations(long nth, std::size_t left, Blocks which) noexcept
@@ -41,7 +62,7 @@ FailingAllocations::FailingAllocations(long nth, std::size_t left, Blocks which)
 FailingAllocations::~FailingAllocations() { shortage = {}; }
 void FailingAllocations::turn(bool on) noexcept { shortage.on = on; }
 long FailingAllocations::allocations() const noexcept { return shortage.made; }
-std::size_t FailingAllocations::taken() const noexcept { return shortage.taken; }
+std::size_t FailingAllocations::most_taken() const noexcept { return shortage.most_taken; }
 
 } // namespace hetcoll::test
 
@@ -55,7 +76,7 @@ void *operator new(std::size_t bytes)
     for (;;) {
         if (!hetcoll::test::fails(bytes)) {
             if (void *const memory = std::malloc(bytes == 0 ? 1 : bytes)) {
-                shortage.taken += shortage.over && shortage.counts(bytes) ? bytes : 0;
+                hetcoll::test::note_taken(memory);
                 return memory;
             }
         }
@@ -68,5 +89,5 @@ void *operator new(std::size_t bytes)
     }
 }
 
-void operator delete(void *memory) noexcept { std::free(memory); }
-void operator delete(void *memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void *memory) noexcept { hetcoll::test::give_back(memory); }
+void operator delete(void *memory, std::size_t) noexcept { hetcoll::test::give_back(memory); }

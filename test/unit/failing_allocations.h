@@ -23,8 +23,8 @@ public:
     void turn(bool on) noexcept;
     [[nodiscard]] long allocations() const noexcept; // while it was on
     [[nodiscard]] bool have_failed() const noexcept { return allocations() >= nth_; }
-    // Bytes that were allocated once there was memory again, what was freed included.
-    [[nodiscard]] std::size_t taken() const noexcept;
+    // Most bytes that were allocated and not freed at a time, once there was memory again.
+    [[nodiscard]] std::size_t most_taken() const noexcept;
 
 private:
     const long nth_;
