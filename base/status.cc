@@ -7,11 +7,18 @@
 
 namespace hetcoll {
 
-Status::Error Status::no_memory_{Errc::kNoMemory, "out of host memory"};
+// Made when it is first needed, never destroyed: a component starts and ends without code of ours.
+// So short a text lies in the string itself.
+Status::Error *Status::no_memory() noexcept
+{
+    alignas(Error) static unsigned char place[sizeof(Error)];
+    static Error *const made = new (place) Error{Errc::kNoMemory, "no host memory"};
+    return made;
+}
 
 void Status::Drop::operator()(Error *error) const noexcept
 {
-    if (error != &no_memory_) {
+    if (error != no_memory()) {
         delete error;
     }
 }
@@ -19,7 +26,7 @@ void Status::Drop::operator()(Error *error) const noexcept
 Status Status::out_of_memory() noexcept
 {
     Status status;
-    status.error_.reset(&no_memory_);
+    status.error_.reset(no_memory());
     return status;
 }
 

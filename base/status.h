@@ -40,7 +40,7 @@ private:
     struct Drop {
         void operator()(Error *error) const noexcept;
     };
-    static Error no_memory_;
+    [[nodiscard]] static Error *no_memory() noexcept;
     std::unique_ptr<Error, Drop> error_;
 };
 

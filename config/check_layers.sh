@@ -84,6 +84,7 @@ any test/mpi
 any test/gpu
 any test/aggregator
 any test/fuzz
+any test/seeds
 any test/clients
 
 # The component is of Open MPI's code too, which names its own folders.
