@@ -89,5 +89,15 @@ void *operator new(std::size_t bytes)
     }
 }
 
+// Else AddressSanitizer's, whose memory it wants back by its own operator delete.
+void *operator new(std::size_t bytes, const std::nothrow_t &) noexcept
+{
+    try {
+        return ::operator new(bytes);
+    } catch (const std::bad_alloc &) {
+        return nullptr;
+    }
+}
+
 void operator delete(void *memory) noexcept { hetcoll::test::give_back(memory); }
 void operator delete(void *memory, std::size_t) noexcept { hetcoll::test::give_back(memory); }
