@@ -60,6 +60,12 @@ protected:
             run_call();
         }
     }
+    void SetUp() override
+    {
+#ifdef __SANITIZE_ADDRESS__
+        GTEST_SKIP() << "AddressSanitizer's operator new does not fail";
+#endif
+    }
     [[nodiscard]] int number(int value) const
     {
         float real = static_cast<float>(value);

@@ -24,7 +24,7 @@ struct Shortage {
 };
 thread_local Shortage shortage;
 
-bool fails(std::size_t bytes) noexcept
+[[maybe_unused]] bool fails(std::size_t bytes) noexcept
 {
     const Shortage &now = shortage;
     if (!now.counts(bytes) || now.left > 0) {
@@ -33,7 +33,7 @@ bool fails(std::size_t bytes) noexcept
     return !now.over || now.taken + bytes > now.budget;
 }
 
-void note_taken(void *memory) noexcept
+[[maybe_unused]] void note_taken(void *memory) noexcept
 {
     const std::size_t bytes = malloc_usable_size(memory);
     if (shortage.over && shortage.counts(bytes)) {
@@ -42,7 +42,7 @@ void note_taken(void *memory) noexcept
     }
 }
 
-void give_back(void *memory) noexcept
+[[maybe_unused]] void give_back(void *memory) noexcept
 {
     if (shortage.over && memory != nullptr) {
         const std::size_t bytes = malloc_usable_size(memory);
@@ -66,6 +66,7 @@ std::size_t FailingAllocations::most_taken() const noexcept { return shortage.mo
 
 } // namespace hetcoll::test
 
+#ifndef __SANITIZE_ADDRESS__ // which has operators of its own
 void *operator new(std::size_t bytes)
 {
     using hetcoll::test::shortage;
@@ -89,7 +90,6 @@ void *operator new(std::size_t bytes)
     }
 }
 
-// Else AddressSanitizer's, whose memory it wants back by its own operator delete.
 void *operator new(std::size_t bytes, const std::nothrow_t &) noexcept
 {
     try {
@@ -101,3 +101,4 @@ void *operator new(std::size_t bytes, const std::nothrow_t &) noexcept
 
 void operator delete(void *memory) noexcept { hetcoll::test::give_back(memory); }
 void operator delete(void *memory, std::size_t) noexcept { hetcoll::test::give_back(memory); }
+#endif
