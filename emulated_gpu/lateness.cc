@@ -21,8 +21,7 @@ void dawdle(unsigned &random)
     if (!is_hostile(Hostility::kLate)) {
         return;
     }
-    random = random * 1664525u + 1013904223u; // Numerical Recipes' generator
-    for (unsigned yields = (random >> 16) % kMostYields; yields > 0; --yields) {
+    for (unsigned yields = (next_random(random) >> 16) % kMostYields; yields > 0; --yields) {
         sched_yield();
     }
 }

@@ -6,6 +6,9 @@
 
 namespace hetcoll::emulated_gpu {
 
+// Numerical Recipes' generator; its low bits are poor.
+inline unsigned next_random(unsigned &random) { return random = random * 1664525u + 1013904223u; }
+
 // Lets others go first, for a while that `random` chooses: before work of a stream begins, and
 // before anybody learns that it has ended.
 void dawdle(unsigned &random);

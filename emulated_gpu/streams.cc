@@ -176,8 +176,8 @@ void Stream::execute(const Work &work, unsigned &random) const
         return;
     }
     if (const long most_us = settings().delay_us; most_us > 0) {
-        random = random * 1664525u + 1013904223u; // Numerical Recipes' generator
-        std::this_thread::sleep_for(std::chrono::microseconds((random >> 8) % (most_us + 1)));
+        std::this_thread::sleep_for(
+            std::chrono::microseconds((next_random(random) >> 8) % (most_us + 1)));
     }
     if (context->sticky_error.load() != CUDA_SUCCESS) {
         return; // after an error nothing runs in this context any more
@@ -271,8 +271,7 @@ bool step_some_stream()
     if (due.empty()) {
         return false;
     }
-    random = random * 1664525u + 1013904223u; // Numerical Recipes' generator
-    due[(random >> 16) % due.size()]->step();
+    due[(next_random(random) >> 16) % due.size()]->step();
     return true;
 }
 
