@@ -110,7 +110,7 @@ case_()
     rm -f "$leaks"*
     shared_files >"$work/shared_before"
     # shellcheck disable=SC2086
-    EMU_HOSTILE=$hostile EMU_LEAKS_FILE="$leaks" HETCOLL_TEST_CASE=$$.$cases \
+    EMU_HOSTILE=$hostile EMU_LEAKS_FILE="$leaks" HETCOLL_TEST_CASE=$$.$cases HETCOLL_TEST_OUTPUT=$output \
         HETCOLL_TEST_ALGORITHM=$other_algorithm timeout -k 5 "$limit" $launcher "$mpirun" $transport $options -n "$ranks" $wrapper "$programs/$program" "$@" \
         >"$output" 2>&1 </dev/null ||
         status=$?

@@ -1,10 +1,11 @@
 // A rank that comes late: what the others say meanwhile. missing_ranks WHO HOW WHERE COUNT WAY
-// [CALL [SECONDS]]: in call CALL (3) rank WHO comes only when the others have waited for SECONDS
-// (7); HOW: its "gpu" is busy, it is "stopped", "midway" through the call, or "sleeps" outside MPI,
-// or "shown": stopped, and hetcoll_info --live says so. WHERE: "host" or "device". WAY: "blocking"
-// or "nonblocking".
+// [CALL [LINES]]: in call CALL (3) rank WHO comes only when the others have said LINES (1) lines of
+// it; without lines after 3 s. HOW: its "gpu" is busy, it is "stopped", "midway" through the call,
+// or "sleeps" outside MPI, or "shown": stopped, and hetcoll_info --live says so. WHERE: "host" or
+// "device". WAY: "blocking" or "nonblocking".
 #include "test/mpi/check.h"
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -21,41 +22,73 @@ struct Late {
     int rank;
     std::string_view how;
     int call = 3;
-    unsigned seconds = 7; // report_after is 2: one line, the next one after 8
+    int lines = 1; // of the others, before the rank comes
 };
 
-// This process stops, now or after some microseconds, and goes on later.
-void stop(unsigned after_us, unsigned seconds)
+// How many lines the job has printed that say who waits in the call: case.sh says where they are.
+int lines_said(int call)
 {
-    const pid_t late = getpid();
-    if (fork() == 0) {
-        usleep(after_us);
-        kill(late, SIGSTOP);
-        sleep(seconds);
-        kill(late, SIGCONT);
-        _exit(0);
+    std::ifstream output(std::getenv("HETCOLL_TEST_OUTPUT"));
+    const std::string of_call = " s in call number " + std::to_string(call) + " on ";
+    int said = 0;
+    for (std::string line; std::getline(output, line);) {
+        said += line.find(of_call) != std::string::npos ? 1 : 0;
     }
-    if (after_us == 0) {
-        std::raise(SIGSTOP);
+    return said;
+}
+
+// However slow the machine is; but two minutes without them are enough to see that they are
+// missing.
+void wait_for_lines(const Late &late)
+{
+    if (late.lines == 0) {
+        sleep(3);
+    }
+    const double end = MPI_Wtime() + 120;
+    while (lines_said(late.call) < late.lines && MPI_Wtime() < end) {
+        usleep(50'000);
     }
 }
 
-// What hetcoll_info --live says of this process while it is stopped.
-std::string show_stopped(const char *more)
+// Another process does that to this one, which waits for its end meanwhile: then nothing can stop
+// it after it was to go on.
+template <class Function> void wait_for_child(Function does)
 {
-    const std::string file = "/tmp/hetcoll_live." + std::to_string(getpid());
-    const std::string command = std::string(std::getenv("HETCOLL_BUILDDIR")) +
-                                "/hetcoll_info --live " + std::to_string(getpid()) + more + " >" +
-                                file + " 2>&1; kill -CONT " + std::to_string(getpid());
-    const pid_t late = getpid();
-    if (fork() == 0) {
-        sleep(1); // the others have come, and this one is stopped
-        if (std::system(command.c_str()) != 0) {
-            kill(late, SIGCONT);
-        }
+    const pid_t child = fork();
+    if (child == 0) {
+        does();
         _exit(0);
     }
-    std::raise(SIGSTOP);
+    waitpid(child, nullptr, 0);
+}
+
+// This process stops, now or after some microseconds, and goes on when the lines are there.
+void stop(const Late &late)
+{
+    const auto stop = [pid = getpid(), &late](unsigned after_us) {
+        usleep(after_us);
+        kill(pid, SIGSTOP);
+        wait_for_lines(late);
+        kill(pid, SIGCONT);
+    };
+    if (late.how != "midway") {
+        wait_for_child([&] { stop(0); });
+    } else if (fork() == 0) {
+        stop(700'000);
+        _exit(0);
+    }
+}
+
+// What hetcoll_info --live says of this process while it is stopped and the others have come, which
+// is when it says `missing`.
+std::string show_stopped(const char *more, const std::string &missing)
+{
+    const std::string pid = std::to_string(getpid()), file = "/tmp/hetcoll_live." + pid;
+    const std::string command = "kill -STOP " + pid + "; for try in $(seq 300); do " +
+                                std::getenv("HETCOLL_BUILDDIR") + "/hetcoll_info --live " + pid +
+                                more + " >" + file + " 2>&1; grep -qF '" + missing + "' " + file +
+                                " && break; sleep 0.1; done; kill -CONT " + pid;
+    wait_for_child([&] { (void)!std::system(command.c_str()); });
     std::ifstream shown(file);
     const std::string text{std::istreambuf_iterator<char>(shown), {}};
     unlink(file.c_str());
@@ -69,27 +102,27 @@ void check_shown(Program &program)
         program.check(text.find(expected) != std::string::npos, "hetcoll_info shows '%s', not '%s'",
                       text.c_str(), expected.c_str());
     };
-    const std::string json = show_stopped(" --json");
+    const std::string json = show_stopped(" --json", "\"missing\":[" + rank + "]");
     check(json, "\"missing\":[" + rank + "],\"here\":[{\"rank\":0,");
     check(json, "{\"rank\":" + rank + ",\"pid\":" + pid + ",\"state\":\"stopped\",\"meeting\":");
     check(json, "\"call\":2,");
     check(json, "\"call\":3,");
     check(json, "\"collective\":\"allreduce\",\"bytes\":8,\"type\":\"float32\",\"op\":\"sum\",");
-    const std::string table = show_stopped("");
+    const std::string table = show_stopped("", "; missing rank " + rank);
     check(table, "; missing rank " + rank + "\n");
     check(table, pid + " stopped ");
     check(table, "MPI_Allreduce of 2 float32 (8 bytes), sum\n");
 }
 
 // The GPU of this rank does something else before what its next call starts there.
-void occupy_gpu(Program &program, const unsigned &seconds)
+void occupy_gpu(Program &program, const Late &late)
 {
     const Emulated emulated;
     const auto launch = reinterpret_cast<CUresult (*)(CUstream, void (*)(void *), void *)>(
         emulated.find("cuLaunchHostFunc"));
-    const auto wait = [](void *given) { sleep(*static_cast<const unsigned *>(given)); };
+    const auto wait = [](void *given) { wait_for_lines(*static_cast<const Late *>(given)); };
     program.check(launch != nullptr &&
-                      launch(nullptr, wait, const_cast<unsigned *>(&seconds)) == CUDA_SUCCESS,
+                      launch(nullptr, wait, const_cast<Late *>(&late)) == CUDA_SUCCESS,
                   "no work for the GPU");
 }
 
@@ -98,11 +131,11 @@ void come_late(Program &program, const Late &late)
     if (late.how == "shown") {
         check_shown(program);
     } else if (late.how == "gpu") {
-        occupy_gpu(program, late.seconds);
+        occupy_gpu(program, late);
     } else if (late.how == "sleeps") {
-        sleep(late.seconds);
+        wait_for_lines(late);
     } else {
-        stop(late.how == "midway" ? 400'000 : 0, late.seconds);
+        stop(late);
     }
 }
 
@@ -137,7 +170,7 @@ int main(int argc, char **argv)
     using namespace hetcoll::test;
     Program program(argc, argv, "missing_ranks");
     if (argc < 6) {
-        program.check(false, "usage: missing_ranks WHO HOW WHERE COUNT WAY [CALL [SECONDS]]");
+        program.check(false, "usage: missing_ranks WHO HOW WHERE COUNT WAY [CALL [LINES]]");
         return program.finish();
     }
     const Memory memory = std::string_view(argv[3]) == "device" ? Memory::kDevice : Memory::kHost;
@@ -145,7 +178,7 @@ int main(int argc, char **argv)
     const bool blocking = std::string_view(argv[5]) == "blocking";
     Late late{.rank = std::atoi(argv[1]), .how = argv[2]};
     late.call = argc > 6 ? std::atoi(argv[6]) : late.call;
-    late.seconds = argc > 7 ? static_cast<unsigned>(std::atoi(argv[7])) : late.seconds;
+    late.lines = argc > 7 ? std::atoi(argv[7]) : late.lines;
     run(program, late, memory, count, blocking);
     return program.finish();
 }

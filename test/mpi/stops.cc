@@ -3,6 +3,7 @@
 // waits for a message meanwhile. Before each of them a line says which one, how, and in which call.
 #include "test/mpi/check.h"
 
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -24,15 +25,18 @@ void sleep_ms(int ms)
     }
 }
 
+// Another process stops this one, which waits for that one's end meanwhile: then nothing can stop
+// it after it was to go on.
 void stay_stopped(int ms)
 {
-    const pid_t late = getpid();
-    if (fork() == 0) {
+    const pid_t late = getpid(), child = fork();
+    if (child == 0) {
+        kill(late, SIGSTOP);
         sleep_ms(ms);
         kill(late, SIGCONT);
         _exit(0);
     }
-    std::raise(SIGSTOP);
+    waitpid(child, nullptr, 0);
 }
 
 void stay_away(unsigned how, int ms)
