@@ -22,6 +22,7 @@ find . -name '*.trs' -not -path './check-*' | {
         SKIP*) [ "${s:-0}" -gt 0 ] || s=1 ;;
         *)
             echo "failed: ${trs#./} (its output is in $(pwd)/${log#./})"
+            grep -E -A 3 'FAILED|Failure$|WRONG|^        \|' "$log" | head -n 40 | cut -c 1-400 | sed 's/^/    /'
             [ "$f" -gt 0 ] || f=1
             ;;
         esac
