@@ -112,6 +112,10 @@ CallText describe(const CallSignature &call) noexcept
         std::snprintf(line.text, sizeof line.text, "no call");
         return line;
     }
+    if (!is_signature(call)) {
+        std::snprintf(line.text, sizeof line.text, "bytes that are no call");
+        return line;
+    }
     char elements[64], op[32] = "", root[24] = "";
     const auto bytes = static_cast<unsigned long long>(bytes_of(call));
     std::snprintf(elements, sizeof elements, "%llu bytes", bytes);

@@ -58,17 +58,17 @@ inline constexpr std::uint64_t kUserOp = 14, kNoOp = 15;
 // HETCOLL_ERROR_TYPE and the like; the first that applies in the order of the bits. Requires some.
 [[nodiscard]] int error_of(Differences differences) noexcept;
 
-// Whether these are the bits of a call, or of none. Others' bytes may be anything; all below
-// requires this.
+// Whether these are the bits of a call, or of none. Others' bytes may be anything.
 [[nodiscard]] bool is_signature(const CallSignature &call) noexcept;
 
-// A line's part: "MPI_Allreduce of 2 int32 (8 bytes), sum".
+// A line's part: "MPI_Allreduce of 2 int32 (8 bytes), sum"; whatever the bits are.
 struct CallText {
     char text[160];
 };
 [[nodiscard]] CallText describe(const CallSignature &call) noexcept;
 
-// The parts of a signature as words; "none" where there is none of hetcoll's.
+// The parts of a signature as words; "none" where there is none of hetcoll's. Require
+// is_signature().
 [[nodiscard]] const char *collective_of(const CallSignature &call) noexcept; // "allreduce"
 [[nodiscard]] const char *type_of(const CallSignature &call) noexcept;       // "int32"
 [[nodiscard]] const char *op_of(const CallSignature &call) noexcept;         // "sum"

@@ -224,7 +224,7 @@ std::optional<Meeting::DifferentCalls> Meeting::different_calls() const noexcept
         }
     }
     int odd = 0;
-    while (call_of(odd).call == call_of(usual).call) {
+    while (odd < ranks - 1 && call_of(odd).call == call_of(usual).call) {
         ++odd;
     }
     return DifferentCalls{call_of(usual), call_of(odd), ranks - most - 1};

@@ -8,8 +8,10 @@ check-fuzz:
 fuzz_target_sources = \
 	bench/trace.h bench/trace.cc \
 	sim/cluster.h sim/cluster.cc \
+	test/fuzz/control_page.h test/fuzz/control_page.cc \
 	test/fuzz/decode_fuzz.h \
 	test/fuzz/targets.h test/fuzz/targets.cc \
+	test/unit/memory_network.h test/unit/memory_network.cc \
 	tools/info_trace.h tools/info_trace.cc
 fuzz_libs = libhetcoll_info.la libhetcoll_place.la $(core_and_tools)
 

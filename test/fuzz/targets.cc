@@ -4,6 +4,7 @@
 #include "engine/process/settings.h"
 #include "engine/process/user_ops.h"
 #include "sim/cluster.h"
+#include "test/fuzz/control_page.h"
 #include "test/fuzz/decode_fuzz.h"
 #include "tools/info_trace.h"
 #include "tools/place_file.h"
@@ -30,9 +31,6 @@
 #include <vector>
 
 namespace hetcoll::test {
-namespace {
-
-using Bytes = std::span<const std::byte>;
 
 void require(bool holds, const char *what)
 {
@@ -41,6 +39,10 @@ void require(bool holds, const char *what)
         std::abort();
     }
 }
+
+namespace {
+
+using Bytes = std::span<const std::byte>;
 
 std::string_view text_of(Bytes bytes)
 {
@@ -274,6 +276,7 @@ constexpr FuzzTarget kTargets[] = {
     {"settings", read_settings, 1024, nullptr},
     {"records", read_records, 16 * sizeof(RankRecord), nullptr},
     {"aggregator", check_decode, 400, nullptr},
+    {"control_page", read_control_page, 1024, nullptr},
 };
 
 } // namespace

@@ -19,4 +19,7 @@ struct FuzzTarget {
 
 [[nodiscard]] std::span<const FuzzTarget> fuzz_targets();
 
+// Ends the program if it does not hold.
+void require(bool holds, const char *what);
+
 } // namespace hetcoll::test
