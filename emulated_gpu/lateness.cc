@@ -1,6 +1,7 @@
 #include "emulated_gpu/lateness.h"
 
 #include "emulated_gpu/hostility.h"
+#include "emulated_gpu/settings.h"
 
 #include <sched.h>
 
@@ -18,7 +19,7 @@ constexpr std::size_t kPieceBytes = std::size_t{64} << 10;
 
 void dawdle(unsigned &random)
 {
-    if (!is_hostile(Hostility::kLate)) {
+    if (!is_hostile(Hostility::kLate) || settings().stepped) { // who steps decides what is late
         return;
     }
     for (unsigned yields = (next_random(random) >> 16) % kMostYields; yields > 0; --yields) {

@@ -136,8 +136,11 @@ void *MemoryNetwork::keep(std::shared_ptr<Request> request)
 
 void MemoryNetwork::progress(void *context)
 {
-    static_cast<Rank *>(context)->network->deliver_some();
-    std::this_thread::yield();
+    MemoryNetwork &network = *static_cast<Rank *>(context)->network;
+    network.deliver_some();
+    if (!network.one_thread_) {
+        std::this_thread::yield();
+    }
 }
 
 // Requires the lock.

@@ -25,6 +25,8 @@ public:
     // A message may be shorter than the receive, as in MPI. Else both fail, because only ranks in
     // different calls may do that.
     void allow_shorter() { shorter_ = true; }
+    // All ranks are of one thread, so that progress lets no other one run.
+    void has_one_thread() { one_thread_ = true; }
     // The n-th send from now on (1: the next) fails to start.
     void fail_send(int nth);
     // From now on the tables of rank() say whether they have broken.
@@ -69,7 +71,7 @@ private:
     Pair &pair(int from, int to, int tag);
 
     int size_;
-    bool synchronous_, shorter_ = false, may_break_ = false;
+    bool synchronous_, shorter_ = false, may_break_ = false, one_thread_ = false;
     mutable std::mutex mutex_; // of all below
     std::mt19937 random_;
     std::vector<Pair> pairs_;
