@@ -175,7 +175,8 @@ private:
     template <class Call> void use(Call call) const
     {
         if (!gpu_.lost) {
-            gpu_.lost = cuda().driver->cuCtxSetCurrent(gpu_.context) != CUDA_SUCCESS || !ask(call);
+            gpu_.lost =
+                !ask([this] { return cuda().driver->cuCtxSetCurrent(gpu_.context); }) || !ask(call);
         }
     }
 
