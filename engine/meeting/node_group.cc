@@ -158,6 +158,9 @@ void NodeGroup::sign_slot() noexcept
 // looks who touches peers. So of two ranks one sees the other.
 bool NodeGroup::may_touch_peers() const noexcept
 {
+    if (!page_.exists()) {
+        return true; // nobody could leave here, nor has anybody
+    }
     own_slot().works.store(1, std::memory_order_seq_cst);
     for (int rank = 0; rank < local_size(); ++rank) {
         if (slot(rank).left.load(std::memory_order_seq_cst) != 0) {
@@ -169,7 +172,9 @@ bool NodeGroup::may_touch_peers() const noexcept
 
 void NodeGroup::touches_no_peers() const noexcept
 {
-    own_slot().works.store(0, std::memory_order_release);
+    if (page_.exists()) {
+        own_slot().works.store(0, std::memory_order_release);
+    }
 }
 
 bool NodeGroup::leave() const noexcept
