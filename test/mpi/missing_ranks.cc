@@ -74,7 +74,7 @@ void stop(const Late &late)
     if (late.how != "midway") {
         wait_for_child([&] { stop(0); });
     } else if (fork() == 0) {
-        stop(700'000);
+        stop(400'000);
         _exit(0);
     }
 }
