@@ -6,7 +6,7 @@ mpi_areas = test/mpi/cases/algorithms.sh test/mpi/cases/nodes.sh test/mpi/cases/
 	test/mpi/cases/horovod.sh test/mpi/cases/late_ranks.sh test/mpi/cases/memory.sh test/mpi/cases/missing_ranks.sh \
 	test/mpi/cases/nonblocking.sh test/mpi/cases/operations.sh test/mpi/cases/programs.sh \
 	test/mpi/cases/reproducible.sh test/mpi/cases/runtime_api.sh test/mpi/cases/settings.sh test/mpi/cases/wsp.sh
-EXTRA_DIST += $(mpi_areas) test/mpi/run.sh test/mpi/case.sh test/mpi/on_nodes.sh test/mpi/as_host.sh \
+EXTRA_DIST += $(mpi_areas) test/mpi/run.sh test/mpi/case.sh test/mpi/idups.sh test/mpi/on_nodes.sh test/mpi/as_host.sh \
 	test/mpi/on_device.sh test/mpi/small_shm.sh test/mpi/stops.sh test/mpi/sweep.sh test/mpi/usage_test.sh \
 	test/mpi/with_aggregators.sh
 
@@ -19,7 +19,8 @@ mpi_test_libs = libhetcoll_mpi_test.la libhetcoll_measure.la libhetcoll.la $(MPI
 check_PROGRAMS += \
 	test/mpi/aborts test/mpi/algorithms test/mpi/all_collectives \
 	test/mpi/callers test/mpi/churn test/mpi/counts test/mpi/device_allreduce test/mpi/different_calls test/mpi/failures \
-	test/mpi/faults test/mpi/foreign_kernel test/mpi/host_path test/mpi/late_ranks test/mpi/lifecycle test/mpi/limits test/mpi/mapping_faults test/mpi/missing_ranks \
+	test/mpi/faults test/mpi/foreign_kernel test/mpi/host_path \
+	test/mpi/idups test/mpi/late_ranks test/mpi/lifecycle test/mpi/limits test/mpi/mapping_faults test/mpi/missing_ranks \
 	test/mpi/mixed_memory test/mpi/nonblocking test/mpi/nonblocking_faults \
 	test/mpi/not_accelerated test/mpi/own_collectives test/mpi/observed test/mpi/other_memory \
 	test/mpi/runtime_api test/mpi/sessions test/mpi/settings test/mpi/spawned test/mpi/staged_collectives \
@@ -115,6 +116,9 @@ test_mpi_staged_collectives_LDADD = $(mpi_test_libs)
 test_mpi_steady_state_SOURCES = test/mpi/steady_state.cc
 test_mpi_steady_state_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_steady_state_LDADD = $(mpi_test_libs)
+test_mpi_idups_SOURCES = test/mpi/idups.cc
+test_mpi_idups_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
+test_mpi_idups_LDADD = $(mpi_test_libs)
 # Not a part of make check: a thousand late ranks take ten minutes.
 check-stops: mca_coll_hetcoll.la test/mpi/stops test/mpi/different_calls
 	bash $(srcdir)/test/mpi/stops.sh . >stops.txt; status=$$?; cat stops.txt; exit $$status

@@ -42,4 +42,11 @@ LD_LIBRARY_PATH='' case_ 2 ob1 "$forced" host_path no_gpu
 LD_LIBRARY_PATH='' case_ 4 ob1 "$forced" host_path no_gpu
 CUDA_VISIBLE_DEVICES='' case_ 2 ob1 "$forced" host_path no_gpu
 
+# Making communicators is Open MPI's alone. Several under way at once can wait for ever, see idups.cc.
+for ranks in 2 3 4 6; do
+    case_ $ranks ob1 "$forced" idups
+done
+case_ 3 ucx "$forced" idups
+case_ 2 ob1 "$forced --mca coll_hetcoll_stage never" idups
+
 end_cases

@@ -74,11 +74,13 @@ static int make(mca_coll_hetcoll_module_t *module, const struct hetcoll_call *ca
 }
 
 /* A call that the core does not reduce: host memory in place of device memory, as for other
- * collectives; it reads and writes what a scan does. */
+ * collectives; it reads and writes what a scan does. `always`: with coll_hetcoll_stage never, too.
+ */
 static int stage(struct hetcoll_staged_call *staged, const char *name,
                  enum hetcoll_staged_kind kind, const void *sbuf, void *rbuf, size_t count,
-                 struct ompi_datatype_t *dtype, struct ompi_communicator_t *comm)
+                 struct ompi_datatype_t *dtype, struct ompi_communicator_t *comm, bool always)
 {
+    const mca_coll_hetcoll_component_t *component = &mca_coll_hetcoll_component;
     *staged = (struct hetcoll_staged_call){
         .name = name,
         .send = {.buffer = sbuf, .count = count, .dtype = dtype},
@@ -86,9 +88,9 @@ static int stage(struct hetcoll_staged_call *staged, const char *name,
         .comm = comm,
         .reduces = true,
     };
-    return HETCOLL_STAGE_NOTHING == mca_coll_hetcoll_component.stage_mode
-               ? OMPI_SUCCESS
-               : mca_coll_hetcoll_stage(staged, mca_coll_hetcoll_data_scan, kind);
+    const bool stages = HETCOLL_STAGE_NOTHING != component->stage_mode ||
+                        (always && HETCOLL_STAGE_NEVER == component->settings.stage);
+    return stages ? mca_coll_hetcoll_stage(staged, mca_coll_hetcoll_data_scan, kind) : OMPI_SUCCESS;
 }
 
 /* Sets *call. False: the previous module serves this call, on every rank. */
@@ -115,12 +117,39 @@ static int find_module(mca_coll_base_module_t *base, struct ompi_communicator_t 
         return OMPI_ERR_NOT_AVAILABLE;
     }
     /* Open MPI looks at this before blocking calls alone. */
-    const int broken = mca_coll_hetcoll_broken(comm);
-    if (MPI_SUCCESS != broken) {
-        return broken;
+    return mca_coll_hetcoll_broken(comm);
+}
+
+static int ready(mca_coll_hetcoll_module_t *module)
+{
+    return HETCOLL_STATE_NEW == module->state ? mca_coll_hetcoll_first_call(module) : OMPI_SUCCESS;
+}
+
+/* Open MPI's own calls look like this when it makes communicators. It begins collectives of an
+ * inter-communicator's local group when such a call completes, and counts on all ranks beginning
+ * them in the same order. That holds as long as calls that are under way together complete
+ * together, as they mostly do in libnbc; ours run one after the other. */
+static bool makes_communicators(hetcoll_count_t count, const struct ompi_datatype_t *dtype,
+                                const struct ompi_op_t *op)
+{
+    return 1 == count && &ompi_mpi_int.dt == dtype &&
+           (&ompi_mpi_op_max.op == op || &ompi_mpi_op_min.op == op);
+}
+
+static int previous_iallreduce(mca_coll_hetcoll_module_t *module, const void *sbuf, void *rbuf,
+                               hetcoll_count_t count, struct ompi_datatype_t *dtype,
+                               struct ompi_op_t *op, ompi_request_t **request, bool always)
+{
+    struct hetcoll_staged_call staged;
+    int rc = stage(&staged, "iallreduce", HETCOLL_NONBLOCKING, sbuf, rbuf, (size_t)count, dtype,
+                   module->comm, always);
+    if (OMPI_SUCCESS != rc) {
+        return rc;
     }
-    return HETCOLL_STATE_NEW == (*module)->state ? mca_coll_hetcoll_first_call(*module)
-                                                 : OMPI_SUCCESS;
+    rc = module->previous_iallreduce(staged.send.buffer, (void *)(uintptr_t)staged.recv.buffer,
+                                     count, dtype, op, module->comm, request,
+                                     module->previous_iallreduce_module);
+    return NULL == staged.stage ? rc : mca_coll_hetcoll_staged_end_request(&staged, rc, request);
 }
 
 int mca_coll_hetcoll_iallreduce(const void *sbuf, void *rbuf, hetcoll_count_t count,
@@ -135,18 +164,15 @@ int mca_coll_hetcoll_iallreduce(const void *sbuf, void *rbuf, hetcoll_count_t co
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
+    if (makes_communicators(count, dtype, op)) {
+        return previous_iallreduce(module, sbuf, rbuf, count, dtype, op, request, true);
+    }
+    rc = ready(module);
+    if (OMPI_SUCCESS != rc) {
+        return rc;
+    }
     if (!is_ours(module, &call, sbuf, rbuf, (size_t)count, dtype, op)) {
-        struct hetcoll_staged_call staged;
-        rc = stage(&staged, "iallreduce", HETCOLL_NONBLOCKING, sbuf, rbuf, (size_t)count, dtype,
-                   comm);
-        if (OMPI_SUCCESS != rc) {
-            return rc;
-        }
-        rc = module->previous_iallreduce(staged.send.buffer, (void *)(uintptr_t)staged.recv.buffer,
-                                         count, dtype, op, comm, request,
-                                         module->previous_iallreduce_module);
-        return NULL == staged.stage ? rc
-                                    : mca_coll_hetcoll_staged_end_request(&staged, rc, request);
+        return previous_iallreduce(module, sbuf, rbuf, count, dtype, op, request, false);
     }
     rc = make(module, &call, dtype, op, false, &made);
     if (OMPI_SUCCESS != rc) {
@@ -171,13 +197,16 @@ int mca_coll_hetcoll_allreduce_init(const void *sbuf, void *rbuf, hetcoll_count_
     mca_coll_hetcoll_request_t *made;
     struct hetcoll_call call;
     int rc = find_module(base, comm, &module);
+    if (OMPI_SUCCESS == rc) {
+        rc = ready(module);
+    }
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
     if (!is_ours(module, &call, sbuf, rbuf, (size_t)count, dtype, op)) {
         struct hetcoll_staged_call staged;
         rc = stage(&staged, "allreduce_init", HETCOLL_PERSISTENT, sbuf, rbuf, (size_t)count, dtype,
-                   comm);
+                   comm, false);
         if (OMPI_SUCCESS != rc) {
             return rc;
         }

@@ -1,0 +1,46 @@
+#!/bin/bash
+# idups.sh [BUILD_DIR [RUNS]]: how often five MPI_Comm_idup of an inter-communicator under way at once end, with
+# hetcoll and without: RUNS (20) of each on 3, 4 and 6 ranks, by turns. Whatever has not ended within 10 s is taken to
+# wait for ever. Fails if hetcoll's runs are significantly fewer (Fisher's exact test, 1 %). Writes a results file to
+# stdout.
+set -u
+build=$(cd "${1:-${HETCOLL_BUILDDIR:-.}}" && pwd) || exit 1
+runs=${2:-20}
+here=$(cd "$(dirname "$0")/../.." && pwd)
+. "$here/bench/job.sh"
+use_component
+use_emulated_gpu
+export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_rmaps_base_oversubscribe=1
+export OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_btl_vader_single_copy_mechanism=none
+mpirun=$(configured MPIRUN)
+header
+echo "# runs          $runs of each, by turns, of 3 rounds of 5 MPI_Comm_idup; 10 s each"
+echo "#"
+echo "# ranks  ended with hetcoll  without"
+
+# ends RANKS COMPONENTS: whether a run does.
+ends()
+{
+    EMU_NODE="idups.$$" timeout -k 5 10 "$mpirun" --mca pml ob1 --mca coll "$2" -n "$1" "$build/test/mpi/idups" 5 3 \
+        >/dev/null 2>&1 </dev/null
+}
+
+all_with=0 all_without=0
+for ranks in 3 4 6; do
+    with=0 without=0
+    for ((run = 0; run < runs; ++run)); do
+        ends $ranks hetcoll && with=$((with + 1))
+        ends $ranks ^hetcoll && without=$((without + 1))
+    done
+    printf '%7d %19d %8d\n' $ranks $with $without
+    all_with=$((all_with + with)) all_without=$((all_without + without))
+done
+python3 - $((3 * runs)) $all_with $all_without <<'PYTHON'
+import sys
+from math import comb
+runs, ended, without = map(int, sys.argv[1:])
+both = ended + without
+p = sum(comb(runs, i) * comb(runs, both - i) for i in range(max(0, both - runs), ended + 1)) / comb(2 * runs, both)
+print(f"# all: {ended} of {runs} with hetcoll, {without} without; so few or fewer by chance: {p:.3f}")
+sys.exit(p < 0.01)
+PYTHON
