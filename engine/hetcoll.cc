@@ -246,6 +246,13 @@ int hetcoll_collective(hetcoll_engine *engine, const hetcoll_call *call)
     return run(*engine, *call, QueueTurn(engine->queue));
 }
 
+int hetcoll_agree_on_copies(hetcoll_engine *engine, const hetcoll_call *call, int failed)
+{
+    hetcoll_call told = *call;
+    told.copies = failed != 0 ? HETCOLL_COPIES_FAILED : HETCOLL_COPIES_MADE;
+    return run(*engine, told, QueueTurn(engine->queue));
+}
+
 hetcoll_operation *hetcoll_operation_create(hetcoll_engine *engine, const hetcoll_call *call,
                                             int persistent)
 {

@@ -88,6 +88,11 @@ int hetcoll_allreduce(struct hetcoll_engine *engine, const struct hetcoll_call *
  * agreement, which is worth its time from HETCOLL_LEAST_COLLECTIVE bytes of the vector on. */
 #define HETCOLL_LEAST_COLLECTIVE (128u * 1024u)
 int hetcoll_collective(struct hetcoll_engine *engine, const struct hetcoll_call *call);
+/* Of a call that ended with HETCOLL_DECLINED_TO_STAGE, when this rank has copied what it reads, or
+ * has failed to, which it has logged. HETCOLL_DECLINED on all ranks if no rank has failed, else an
+ * error on all. Touches no buffer. */
+int hetcoll_agree_on_copies(struct hetcoll_engine *engine, const struct hetcoll_call *call,
+                            int failed);
 
 /* ---- nonblocking and persistent calls ---- */
 

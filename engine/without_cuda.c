@@ -102,6 +102,15 @@ int hetcoll_collective(struct hetcoll_engine *engine, const struct hetcoll_call 
     return HETCOLL_DECLINED;
 }
 
+int hetcoll_agree_on_copies(struct hetcoll_engine *engine, const struct hetcoll_call *call,
+                            int failed)
+{
+    (void)engine;
+    (void)call;
+    (void)failed;
+    return HETCOLL_DECLINED;
+}
+
 int hetcoll_is_reduced(int op, int kind)
 {
     (void)op;

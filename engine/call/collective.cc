@@ -1,6 +1,6 @@
 // Broadcast, reduce, allgather and reduce-scatter of device memory: the halves of an allreduce, by
 // the same agreement, mapping and executor. Only where all ranks have device memory: else all
-// decline.
+// decline, and where some rank has device memory they meet once more, when it has been copied.
 #include "engine/call/ways.h"
 
 namespace hetcoll {
@@ -84,7 +84,8 @@ void look(Call &call)
     }
     if (made.dense == 0 || !on_device(first) || !on_device(second) ||
         first.device != second.device || first.context != second.context) {
-        call.flags = kHostMemory;
+        const bool stages = on_device(first) || on_device(second);
+        call.flags = stages ? kHostMemory | kDeviceMemory : kHostMemory;
         return;
     }
     call.flags = kDeviceMemory;
@@ -140,7 +141,7 @@ Task<int> collective(Call &call)
             co_return call.fail_together(all);
         }
         if (any(all, kHostMemory | kMustStage)) {
-            co_return HETCOLL_DECLINED;
+            co_return any(all, kDeviceMemory) ? HETCOLL_DECLINED_TO_STAGE : HETCOLL_DECLINED;
         }
         if (any(all, kNewDevice)) {
             engine.find_peers_anew();
@@ -173,6 +174,21 @@ Task<int> collective(Call &call)
         co_await call.copied();
         co_return call.result();
     }
+}
+
+Task<int> copies(Call &call)
+{
+    const bool failed = call.made->copies == HETCOLL_COPIES_FAILED;
+    call.flags = failed ? kFailed : Flags{};
+    const Flags all = co_await call.agree();
+    if (!any(all, kErrors)) {
+        co_return HETCOLL_DECLINED;
+    }
+    if (failed && !any(all, kCallsDiffer)) { // and has said why
+        call.engine.forget_peers();
+        co_return HETCOLL_ERROR_DEVICE;
+    }
+    co_return call.fail_together(all);
 }
 
 } // namespace hetcoll

@@ -27,6 +27,8 @@ void Operation::begin()
     call_.report.begin(given_);
     if (call_.engine.uses_fixed_point(given_)) {
         way_ = fixed_point(call_, given_);
+    } else if (given_.copies != HETCOLL_COPIES_UNTOLD) {
+        way_ = copies(call_);
     } else if (call_.is_collective()) {
         way_ = collective(call_);
     } else {

@@ -44,7 +44,7 @@ void CallReport::end(int result, Flags said) noexcept
     record.failed = result != HETCOLL_SUCCESS;
     process.nvtx().end(range_);
     range_ = 0;
-    if (result == HETCOLL_DECLINED) {
+    if (result == HETCOLL_DECLINED || result == HETCOLL_DECLINED_TO_STAGE) {
         return; // whoever serves it reports it
     }
     if (result != HETCOLL_SUCCESS) {

@@ -92,6 +92,8 @@ void note_mapped(Call &call, Status problem);
 [[nodiscard]] Task<int> fixed_point(Call &call, const hetcoll_call &given);
 // A broadcast, reduce, allgather or reduce-scatter.
 [[nodiscard]] Task<int> collective(Call &call);
+// After that was declined: has each rank copied what it reads to the host?
+[[nodiscard]] Task<int> copies(Call &call);
 
 // ---- run.cc: schedules and kernels ----
 

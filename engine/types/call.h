@@ -71,12 +71,16 @@ enum hetcoll_collective {
     HETCOLL_REDUCE_SCATTER, /* send: the vector; recv: this rank's share, or equal to send */
 };
 
+/* What this rank tells of the copies that it has made for a collective that was declined. */
+enum hetcoll_copies { HETCOLL_COPIES_UNTOLD, HETCOLL_COPIES_MADE, HETCOLL_COPIES_FAILED };
+
 /* One MPI_Allreduce. Everything but the pointers is the same on all ranks. */
 struct hetcoll_call {
     const void *send; /* equal to recv for MPI_IN_PLACE */
     void *recv;
     int collective; /* enum hetcoll_collective */
     int root;       /* of a broadcast or a reduce */
+    int copies;     /* enum hetcoll_copies, of hetcoll_agree_on_copies() */
     int kind;       /* enum hetcoll_kind; negative: hetcoll does not reduce this */
     int op;         /* enum hetcoll_op; used if kind is not negative */
     int user_op;    /* the op is user-defined, on HETCOLL_USER_OP_BYTES: do all ranks know it? */
@@ -105,6 +109,9 @@ enum {
     /* hetcoll_collective(): not all ranks have device memory and can use it, so on every rank the
      * call is left to the caller. */
     HETCOLL_DECLINED = 3,
+    /* The same, and some rank has device memory: before the call each rank copies what it reads to
+     * the host, and then calls hetcoll_agree_on_copies(). */
+    HETCOLL_DECLINED_TO_STAGE = 10,
     HETCOLL_ERROR_RANGE = 4, /* coll_hetcoll_fixed_point: a rank's element has none; logged */
     /* Ranks call differently, and all get this: coll_hetcoll_check. Logged. */
     HETCOLL_ERROR_COLLECTIVE = 5,

@@ -291,13 +291,13 @@ stage:  /* = staged.cc staged */
         fail_if_told();
 #endif
         goto copy_out;
-declined: /* = hetcoll_stage.cc: the previous module does it on copies */
+declined: /* the previous module does it on copies, if all ranks have made theirs */
         driver(cCopyToTheHost); failed = failed || broke;
         lose_part();
 #if MUTANT == 9
         arrive(mDeclined, 0);                                   /* the previous module's messages say nothing */
 #else
-        arrive(mDeclined, TOLD);
+        arrive(mDeclined, TOLD);                                /* = collective.cc copies */
 #endif
         all_met();
 #if MUTANT == 9

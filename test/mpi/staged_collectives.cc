@@ -305,6 +305,62 @@ void failing_copies(Program &p)
     MPI_Comm_free(&comm);
 }
 
+// R22: of the larger vectors that the ranks agree about. Rank 0 has host memory, so all decline and
+// stage. Whose copy in fails makes all ranks fail; a copy of a finished result fails that rank
+// alone. Whoever succeeds has the right result.
+void check_together(Program &p, const Collective &call, const std::string &fault, bool all_fail,
+                    const std::vector<char> &want)
+{
+    const Emulated emulated;
+    const int victim = p.ranks() - 1; // the root of those that have one
+    const Memory memory = p.rank() == 0 ? Memory::kHost : Memory::kDevice;
+    const Side send(p, memory, image_of(call.send_bytes, p.rank() + 1)),
+        recv(p, memory, image_of(call.recv_bytes, p.rank() + 100));
+    if (p.rank() == victim) {
+        emulated.set_faults(fault.c_str());
+    }
+    const int error = run(call, How::kBlocking, send.pointer(), recv.pointer(), 1);
+    emulated.set_faults("");
+    const int failed = error != MPI_SUCCESS ? 1 : 0;
+    int failures = 0, victim_failed = failed;
+    MPI_Allreduce(&failed, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Bcast(&victim_failed, 1, MPI_INT, victim, MPI_COMM_WORLD);
+    const bool alone = failures == 1 && victim_failed != 0;
+    p.check(failures == p.ranks() || (!all_fail && (failures == 0 || alone)),
+            "%d of %d ranks fail: %s, %s", failures, p.ranks(), call.name, fault.c_str());
+    p.check(failed != 0 || call.result_bytes < 0 || recv.image() == want,
+            "wrong result, no error: %s, %s", call.name, fault.c_str());
+}
+
+void failing_together(Program &p)
+{
+    constexpr int kCount = 70'000; // of each rank, 280 kB
+    p.gpu();
+    if (!Emulated().present() || p.ranks() < 2) {
+        return;
+    }
+    MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    for (const Collective &call : plain_calls(comm, kCount)) {
+        const std::string name = call.name;
+        if (name != "Bcast" && name != "Reduce" && name != "Allgather" &&
+            name != "Reduce_scatter_block") {
+            continue;
+        }
+        const Side send(p, Memory::kHost, image_of(call.send_bytes, p.rank() + 1)),
+            recv(p, Memory::kHost, image_of(call.recv_bytes, p.rank() + 100));
+        static_cast<void>(run(call, How::kBlocking, send.pointer(), recv.pointer(), 1));
+        const std::vector<char> want = recv.image();
+        const std::vector<std::string> faults = all_faults();
+        for (std::size_t i = 0; i < faults.size(); ++i) {
+            check_together(p, call, faults[i], i == 0, want);
+        }
+        check_together(p, call, "", false, want);
+    }
+    MPI_Comm_free(&comm);
+}
+
 // Where something fails once there is another way, and the result is right.
 void one_failure(Program &p)
 {
@@ -407,6 +463,7 @@ int main(int argc, char **argv)
     }
     if (argc >= 2 && chosen(argc, argv, "faults")) {
         one_failure(program);
+        failing_together(program);
         failing_copies(program);
     }
     return program.finish();

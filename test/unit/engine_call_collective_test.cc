@@ -122,7 +122,7 @@ TEST_F(CollectiveCallTest, APeerWithHostMemoryOrNoUseOfItsGpuMakesAllDecline)
     for (const Flags there : {kHostMemory, kDeviceMemory | kMustStage}) {
         Numbers<int> vector(Where::kDevice, mine(kMany));
         peer_.answer({says(there)});
-        EXPECT_EQ(run(collective(HETCOLL_BCAST, vector, vector)), HETCOLL_DECLINED);
+        EXPECT_EQ(run(collective(HETCOLL_BCAST, vector, vector)), HETCOLL_DECLINED_TO_STAGE);
         EXPECT_EQ(peer_.said(), (Said{says(kDeviceMemory)}));
     }
     EXPECT_EQ(counter(HETCOLL_CALLS_FAILED), 0u);
@@ -134,11 +134,39 @@ TEST_F(CollectiveCallTest, ARankWithHostMemoryOrHolesInItsDatatypeSaysSoAndAllDe
     Numbers<int> host(Where::kHost, mine(kMany)), device(Where::kDevice, mine(kMany));
     hetcoll_call with_holes = collective(HETCOLL_BCAST, device, device);
     with_holes.dense = 0;
-    for (const hetcoll_call &made : {collective(HETCOLL_BCAST, host, host), with_holes}) {
-        peer_.answer({says(kDeviceMemory)});
-        EXPECT_EQ(run(made), HETCOLL_DECLINED);
-        EXPECT_EQ(peer_.said(), (Said{says(kHostMemory)}));
+    peer_.answer({says(kDeviceMemory)});
+    EXPECT_EQ(run(collective(HETCOLL_BCAST, host, host)), HETCOLL_DECLINED_TO_STAGE);
+    EXPECT_EQ(peer_.said(), (Said{says(kHostMemory)}));
+    peer_.answer({says(kHostMemory)});
+    EXPECT_EQ(run(with_holes), HETCOLL_DECLINED_TO_STAGE);
+    EXPECT_EQ(peer_.said(), (Said{says(kHostMemory | kDeviceMemory)}));
+}
+
+TEST_F(CollectiveCallTest, WhereAllHaveHostMemoryNothingIsCopiedAndNobodyMeetsAgain)
+{
+    Numbers<int> host(Where::kHost, mine(kMany));
+    peer_.answer({says(kHostMemory)});
+    EXPECT_EQ(run(collective(HETCOLL_BCAST, host, host)), HETCOLL_DECLINED);
+}
+
+TEST_F(CollectiveCallTest, AfterTheCopiesARankThatFailedToMakeItsMakesAllFail)
+{
+    Numbers<int> vector(Where::kDevice, mine(kMany));
+    hetcoll_call made = collective(HETCOLL_BCAST, vector, vector);
+    struct {
+        hetcoll_copies own;
+        Flags said, of_peer;
+        int result;
+    } const cases[] = {{HETCOLL_COPIES_MADE, Flags{}, Flags{}, HETCOLL_DECLINED},
+                       {HETCOLL_COPIES_FAILED, kFailed, Flags{}, HETCOLL_ERROR_DEVICE},
+                       {HETCOLL_COPIES_MADE, Flags{}, kFailed, HETCOLL_ERROR_DEVICE}};
+    for (const auto &one : cases) {
+        made.copies = one.own;
+        peer_.answer({says(one.of_peer)});
+        EXPECT_EQ(run(made), one.result);
+        EXPECT_EQ(peer_.said(), (Said{says(one.said)}));
     }
+    EXPECT_EQ(counter(HETCOLL_CALLS_FAILED), 2u);
 }
 
 TEST_F(CollectiveCallTest, AFailureOfThePeerIsTheResultInEitherAgreement)

@@ -85,6 +85,7 @@ typedef struct {
     bool collectives;              /* likewise: all ranks come to the core with the others too */
     bool user_ops;                 /* all ranks know the same user-defined ops */
     bool delegates;                /* the previous module reduces for the engine now */
+    struct hetcoll_call declined;  /* the last collective that the ranks stage together */
     struct {                       /* the predefined type and op of the last call */
         struct ompi_datatype_t *dtype;
         struct ompi_op_t *op;

@@ -10,9 +10,10 @@ static bool is_dense(struct ompi_datatype_t *dtype, size_t count)
     return 0 == lower_bound && ompi_datatype_is_contiguous_memory_layout(dtype, count);
 }
 
-/* The communicator's engine; NULL: it has none, or some rank does not come here. */
-static struct hetcoll_engine *find_engine(mca_coll_base_module_t *base,
-                                          struct ompi_communicator_t *comm)
+/* The module of a communicator that has an engine; NULL: it has none, or some rank does not come
+ * here. */
+static mca_coll_hetcoll_module_t *find_module(mca_coll_base_module_t *base,
+                                              struct ompi_communicator_t *comm)
 {
     mca_coll_hetcoll_module_t *module = mca_coll_hetcoll_own_module(base, comm);
     if (NULL == module || 1 == ompi_comm_size(comm) ||
@@ -21,15 +22,26 @@ static struct hetcoll_engine *find_engine(mca_coll_base_module_t *base,
         HETCOLL_STATE_READY != module->state || !module->collectives || module->delegates) {
         return NULL;
     }
-    return module->engine;
+    return module;
 }
 
-static int run(struct hetcoll_engine *engine, struct hetcoll_call *call)
+static int run(mca_coll_hetcoll_module_t *module, struct hetcoll_call *call)
 {
     call->tag = MCA_COLL_HETCOLL_TAG;
-    const int result = hetcoll_collective(engine, call);
-    return HETCOLL_DECLINED == result ? MCA_COLL_HETCOLL_NOT_OURS
-                                      : mca_coll_hetcoll_error_from_core(result);
+    const int result = hetcoll_collective(module->engine, call);
+    switch (result) {
+    case HETCOLL_DECLINED: return MCA_COLL_HETCOLL_NOT_OURS;
+    case HETCOLL_DECLINED_TO_STAGE: module->declined = *call; return MCA_COLL_HETCOLL_TOGETHER;
+    default: return mca_coll_hetcoll_error_from_core(result);
+    }
+}
+
+int mca_coll_hetcoll_agree_on_copies(mca_coll_base_module_t *base, struct ompi_communicator_t *comm,
+                                     bool failed)
+{
+    mca_coll_hetcoll_module_t *module = mca_coll_hetcoll_own_module(base, comm);
+    const int result = hetcoll_agree_on_copies(module->engine, &module->declined, failed);
+    return HETCOLL_DECLINED == result ? OMPI_SUCCESS : mca_coll_hetcoll_error_from_core(result);
 }
 
 /* Bytes, whatever they mean. */
@@ -40,8 +52,8 @@ static int move(mca_coll_base_module_t *base, struct ompi_communicator_t *comm,
     if (bytes < HETCOLL_LEAST_COLLECTIVE) {
         return MCA_COLL_HETCOLL_NOT_OURS;
     }
-    struct hetcoll_engine *engine = find_engine(base, comm);
-    if (NULL == engine) {
+    mca_coll_hetcoll_module_t *module = find_module(base, comm);
+    if (NULL == module) {
         return MCA_COLL_HETCOLL_NOT_OURS;
     }
     struct hetcoll_call call = {
@@ -56,7 +68,7 @@ static int move(mca_coll_base_module_t *base, struct ompi_communicator_t *comm,
         .dense = dense,
         .data_bytes = bytes,
     };
-    return run(engine, &call);
+    return run(module, &call);
 }
 
 /* `count` elements in the whole vector. */
@@ -75,8 +87,8 @@ static int reduce(mca_coll_base_module_t *base, struct ompi_communicator_t *comm
     if (0 > call.kind || 0 != call.user_op) {
         return MCA_COLL_HETCOLL_NOT_OURS;
     }
-    struct hetcoll_engine *engine = find_engine(base, comm);
-    return NULL == engine ? MCA_COLL_HETCOLL_NOT_OURS : run(engine, &call);
+    mca_coll_hetcoll_module_t *module = find_module(base, comm);
+    return NULL == module ? MCA_COLL_HETCOLL_NOT_OURS : run(module, &call);
 }
 
 int mca_coll_hetcoll_own_bcast(void *buffer, hetcoll_count_t count, struct ompi_datatype_t *dtype,

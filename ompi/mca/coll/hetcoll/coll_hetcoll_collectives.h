@@ -1,11 +1,17 @@
-/* What the core does of the other collectives. Each returns MCA_COLL_HETCOLL_NOT_OURS, on all ranks
- * alike, where the call is to be staged. */
+/* What the core does of the other collectives. Each returns MCA_COLL_HETCOLL_NOT_OURS or
+ * MCA_COLL_HETCOLL_TOGETHER, on all ranks alike, where the call is to be staged. */
 #ifndef MCA_COLL_HETCOLL_COLLECTIVES_H
 #define MCA_COLL_HETCOLL_COLLECTIVES_H
 
 #include "coll_hetcoll_staged.h"
 
 #define MCA_COLL_HETCOLL_NOT_OURS (-2000000) /* no error code of Open MPI */
+/* The ranks meet when they have copied what they read: mca_coll_hetcoll_agree_on_copies(). */
+#define MCA_COLL_HETCOLL_TOGETHER (-2000001)
+
+/* Of the communicator's last call that ended so. OMPI_SUCCESS: no rank has failed. */
+int mca_coll_hetcoll_agree_on_copies(mca_coll_base_module_t *base, struct ompi_communicator_t *comm,
+                                     bool failed);
 
 int mca_coll_hetcoll_own_bcast(void *buffer, hetcoll_count_t count, struct ompi_datatype_t *dtype,
                                int root, struct ompi_communicator_t *comm,

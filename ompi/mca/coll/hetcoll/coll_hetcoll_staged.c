@@ -39,16 +39,17 @@ static const slots_t *previous_slots(mca_coll_base_module_t *base, struct ompi_c
 #define UNPACK(...) __VA_ARGS__
 
 /* What the three kinds of a function share: `call`, and where the previous functions are. */
-#define HETCOLL_BEGIN(slot, data, is_reduction, kind, sides)                    \
-    const slots_t *previous = previous_slots(base, comm);                       \
-    if (OPAL_UNLIKELY(NULL == previous || NULL == previous->coll_##slot)) {     \
-        return OMPI_ERR_NOT_AVAILABLE;                                          \
-    }                                                                           \
-    struct hetcoll_staged_call call = {                                         \
-        .name = #slot, UNPACK sides, .reduces = (is_reduction), .comm = comm};  \
-    int rc = mca_coll_hetcoll_stage(&call, mca_coll_hetcoll_data_##data, kind); \
-    if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {                                    \
-        return rc;                                                              \
+#define HETCOLL_BEGIN(slot, data, is_reduction, kind, sides)                   \
+    const slots_t *previous = previous_slots(base, comm);                      \
+    if (OPAL_UNLIKELY(NULL == previous || NULL == previous->coll_##slot)) {    \
+        return OMPI_ERR_NOT_AVAILABLE;                                         \
+    }                                                                          \
+    struct hetcoll_staged_call call = {                                        \
+        .name = #slot, UNPACK sides, .reduces = (is_reduction), .comm = comm}; \
+    int rc = mca_coll_hetcoll_stage(&call, mca_coll_hetcoll_data_##data, kind);
+#define HETCOLL_RETURN_ERROR                 \
+    if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) { \
+        return rc;                           \
     }
 
 /* The functions of one collective. `own` is what the core makes of the blocking call (see
@@ -60,10 +61,14 @@ static const slots_t *previous_slots(mca_coll_base_module_t *base, struct ompi_c
                              mca_coll_base_module_t *base)                                        \
     {                                                                                             \
         const int served = own;                                                                   \
-        if (MCA_COLL_HETCOLL_NOT_OURS != served) {                                                \
+        if (MCA_COLL_HETCOLL_NOT_OURS != served && MCA_COLL_HETCOLL_TOGETHER != served) {         \
             return served;                                                                        \
         }                                                                                         \
         HETCOLL_BEGIN(name, data, is_reduction, HETCOLL_BLOCKING, sides)                          \
+        if (MCA_COLL_HETCOLL_TOGETHER == served) {                                                \
+            rc = mca_coll_hetcoll_stage_together(&call, rc, base);                                \
+        }                                                                                         \
+        HETCOLL_RETURN_ERROR                                                                      \
         rc = previous->coll_##name(UNPACK arguments, comm, previous->coll_##name##_module);       \
         return NULL == call.stage ? rc : mca_coll_hetcoll_staged_end(&call, rc);                  \
     }                                                                                             \
@@ -71,6 +76,7 @@ static const slots_t *previous_slots(mca_coll_base_module_t *base, struct ompi_c
                               ompi_request_t **request, mca_coll_base_module_t *base)             \
     {                                                                                             \
         HETCOLL_BEGIN(i##name, data, is_reduction, HETCOLL_NONBLOCKING, sides)                    \
+        HETCOLL_RETURN_ERROR                                                                      \
         rc = previous->coll_i##name(UNPACK arguments, comm, request,                              \
                                     previous->coll_i##name##_module);                             \
         return NULL == call.stage ? rc : mca_coll_hetcoll_staged_end_request(&call, rc, request); \
@@ -80,6 +86,7 @@ static const slots_t *previous_slots(mca_coll_base_module_t *base, struct ompi_c
                                     mca_coll_base_module_t *base)                                 \
     {                                                                                             \
         HETCOLL_BEGIN(name##_init, data, is_reduction, HETCOLL_PERSISTENT, sides)                 \
+        HETCOLL_RETURN_ERROR                                                                      \
         rc = previous->coll_##name##_init(UNPACK arguments, comm, info, request,                  \
                                           previous->coll_##name##_init_module);                   \
         return NULL == call.stage ? rc : mca_coll_hetcoll_staged_end_request(&call, rc, request); \

@@ -72,6 +72,10 @@ hetcoll_staged_data_t mca_coll_hetcoll_data_allgather, mca_coll_hetcoll_data_all
  * below: the other ranks wait for this one. */
 int mca_coll_hetcoll_stage(struct hetcoll_staged_call *call, hetcoll_staged_data_t *data,
                            enum hetcoll_staged_kind kind);
+/* After that, of a call whose ranks meet when they have copied: `rc` is what it returned. An error
+ * on all ranks if any has failed; then the call is over. */
+int mca_coll_hetcoll_stage_together(struct hetcoll_staged_call *call, int rc,
+                                    mca_coll_base_module_t *base);
 /* `rc` is what the previous module's function returned. Require call->stage. */
 int mca_coll_hetcoll_staged_end(struct hetcoll_staged_call *call, int rc);
 /* The same of a call that is not blocking: `request` is the previous module's, and becomes ours. */

@@ -2,6 +2,7 @@
  * persistent collectives. These copy in when they are called or started, blocking, and begin the
  * previous module's operation at once, because it takes its tags in the order of the calls; they
  * copy out when that has completed. */
+#include "coll_hetcoll_collectives.h"
 #include "coll_hetcoll_request.h"
 #include "coll_hetcoll_staged.h"
 
@@ -212,6 +213,22 @@ int mca_coll_hetcoll_stage(struct hetcoll_staged_call *call, hetcoll_staged_data
         copy(call->stage, HETCOLL_STAGE_READ);
     }
     return OMPI_SUCCESS;
+}
+
+int mca_coll_hetcoll_stage_together(struct hetcoll_staged_call *call, int rc,
+                                    mca_coll_base_module_t *base)
+{
+    if (OMPI_SUCCESS == rc && NULL != call->stage) {
+        rc = finish(call->stage, call->name);
+    }
+    const int all = mca_coll_hetcoll_agree_on_copies(base, call->comm, OMPI_SUCCESS != rc);
+    if (OMPI_SUCCESS == all) {
+        return OMPI_SUCCESS;
+    }
+    if (NULL != call->stage) {
+        drop(call);
+    }
+    return OMPI_SUCCESS == rc ? all : rc;
 }
 
 int mca_coll_hetcoll_staged_end(struct hetcoll_staged_call *call, int rc)
