@@ -5,14 +5,17 @@
 // failed was the copy of its finished result; then the others' results are right. Afterwards the
 // same communicator must work.
 //
-// "random SEED COUNT": so many faults, drawn from all shapes, driver calls, times (first, second,
-// fifth, twentieth, all) and codes, by the seed.
+// "random SEED COUNT": so many faults, drawn from all shapes, the driver calls that the victim
+// makes in the shape, times (first, second, fifth, twentieth, all) and codes, by the seed. "ruined
+// SEED": one such fault that ruins its context, with a hostile driver. Nothing on the victim's
+// device can be read or written after it.
 #include "test/mpi/check.h"
 
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <random>
 #include <set>
 #include <string>
@@ -58,20 +61,36 @@ public:
 
     [[nodiscard]] bool possible() const { return emulated_.present(); }
 
-    // One fault of those that a seed says, the same on all ranks.
-    void draw(const std::vector<Shape> &shapes, std::mt19937 &random)
+    // One fault of those that a seed says, the same on all ranks. With a hostile driver 700 and 719
+    // ruin the context.
+    void draw(const std::vector<Shape> &shapes, std::mt19937 &random, bool ruins)
     {
-        static constexpr std::array kCodes = {2, 999}; // after others nothing works again
-        static constexpr std::array kTimes = {"1", "2", "5", "20", "+1"};
+        static constexpr std::array kTimes = {1, 2, 5, 20, 0};
+        const std::vector<int> codes = ruins          ? std::vector{700, 719}
+                                       : is_hostile() ? std::vector{2, 709, 999}
+                                                      : std::vector{2, 700, 709, 719, 999};
         const auto one_of = [&random](const auto &list) -> const auto &
         {
             return list[random() % list.size()];
         };
         const Shape &shape = one_of(shapes);
-        const int victim = static_cast<int>(random() % static_cast<unsigned>(program_.ranks()));
-        const std::string_view call = one_of(kCalls);
-        const std::string_view times = one_of(kTimes);
-        inject(shape, victim, std::string(call) + ":" + std::string(times), one_of(kCodes));
+        const auto victim = random() % static_cast<unsigned>(program_.ranks());
+        const CallCounts &made = calls_of(shape)[victim];
+        std::vector<std::size_t> called;
+        for (std::size_t i = 0; i < kCalls.size(); ++i) {
+            if (made[i] > 0) {
+                called.push_back(i);
+            }
+        }
+        if (called.empty()) { // its data is on the host
+            return;
+        }
+        const std::size_t call = one_of(called);
+        const int time = one_of(kTimes), code = one_of(codes);
+        const std::uint64_t nth = std::min(static_cast<std::uint64_t>(time), made[call]);
+        inject(shape, static_cast<int>(victim),
+               std::string(kCalls[call]) + (nth == 0 ? ":+1" : ":" + std::to_string(nth)), code,
+               ruins);
     }
 
     // Fails each call that `victim` makes in this shape, several times over.
@@ -97,6 +116,25 @@ public:
     [[nodiscard]] long alone() const { return alone_; } // errors on one rank
 
 private:
+    static bool is_hostile()
+    {
+        const char *set = std::getenv("EMU_HOSTILE");
+        return set != nullptr && std::string_view(set) != "0";
+    }
+
+    // Of each rank.
+    const std::vector<CallCounts> &calls_of(const Shape &shape)
+    {
+        std::vector<CallCounts> &all = counted_[&shape];
+        if (all.empty()) {
+            const CallCounts own = count_calls(shape);
+            all.resize(static_cast<std::size_t>(program_.ranks()));
+            MPI_Allgather(own.data(), static_cast<int>(own.size()), MPI_UINT64_T, all.data(),
+                          static_cast<int>(own.size()), MPI_UINT64_T, MPI_COMM_WORLD);
+        }
+        return all;
+    }
+
     // The calls of one undisturbed Allreduce of this shape.
     CallCounts count_calls(const Shape &shape)
     {
@@ -179,7 +217,7 @@ private:
                        static_cast<long>(failures));
         const Memory recv =
             shape.victims_recv == Victims::kAsCall ? shape.call.recv : memory_of_mixed(victim);
-        program_.check(recv == Memory::kDevice && copies_result(where),
+        program_.check(recv != Memory::kHost && copies_result(where),
                        "%s of %zu with %s failing on rank %d: an error on that rank alone, which "
                        "has no copy of a finished result to fail",
                        shape.name, shape.call.count, where.c_str(), victim);
@@ -197,8 +235,14 @@ private:
         return std::find(kOfCopies.begin(), kOfCopies.end(), call) != kOfCopies.end();
     }
 
+    // The device of this rank answers nothing but the error any more.
+    [[nodiscard]] bool is_ruined() const
+    {
+        return program_.gpu().driver().cuCtxSynchronize() != CUDA_SUCCESS;
+    }
+
     void inject(const Shape &shape, int victim, const std::string &where,
-                int code = CUDA_ERROR_UNKNOWN)
+                int code = CUDA_ERROR_UNKNOWN, bool ruins = false)
     {
         MPI_Comm comm = new_comm();
         {
@@ -211,24 +255,36 @@ private:
             const int result = buffers.reduce();
             emulated_.set_faults(nullptr);
             empty_context_stack();
-            program_.check(result != MPI_SUCCESS || buffers.is_right(),
+            const bool ruined = ruins && program_.rank() == victim && is_ruined();
+            program_.check(result != MPI_SUCCESS || ruined || buffers.is_right(),
                            "%s with %s failing on rank %d: success with a wrong result", shape.name,
                            where.c_str(), victim);
             expect_alike(shape, victim, where, result);
             ++injected_;
             errors_ += result != MPI_SUCCESS ? 1 : 0;
             // The communicator is still in step: nobody waits for a message that does not come.
-            buffers.fill();
+            if (!ruined) {
+                buffers.fill();
+            }
             const int second = buffers.reduce();
-            program_.check(second != MPI_SUCCESS || buffers.is_right(),
+            program_.check(!ruined || second != MPI_SUCCESS || !shape_uses_device(shape, victim),
+                           "%s after %s had ruined the context of rank %d: success there",
+                           shape.name, where.c_str(), victim);
+            program_.check(second != MPI_SUCCESS || ruined || buffers.is_right(),
                            "%s after %s had failed on rank %d: success with a wrong result",
                            shape.name, where.c_str(), victim);
         }
         MPI_Comm_free(&comm);
     }
 
+    static bool shape_uses_device(const Shape &shape, int victim)
+    {
+        return shape.victims_recv == Victims::kAsCall || memory_of_mixed(victim) == Memory::kDevice;
+    }
+
     Program &program_;
     Emulated emulated_;
+    std::map<const Shape *, std::vector<CallCounts>> counted_;
     long injected_ = 0, errors_ = 0, alone_ = 0;
 };
 
@@ -263,12 +319,16 @@ void run_all(Program &program, Faults &faults)
     program.check(faults.errors() > 0, "no fault ended in an error: the test shows nothing");
 }
 
-void run_random(Program &program, Faults &faults, unsigned seed, long count)
+void run_random(Program &program, Faults &faults, unsigned seed, long count, bool ruins)
 {
-    const std::vector<Shape> shapes = all_shapes(program);
+    std::vector<Shape> shapes = all_shapes(program);
+    for (const When when : {When::kFresh, When::kFirst, When::kLater}) {
+        shapes.push_back({"managed", {kSum, 40'000, Memory::kManaged, Memory::kManaged}, when});
+        shapes.push_back({"managed", {kSum, 30, Memory::kManaged, Memory::kManaged}, when});
+    }
     std::mt19937 random(seed);
     for (long i = 0; i < count; ++i) {
-        faults.draw(shapes, random);
+        faults.draw(shapes, random, ruins);
     }
 }
 
@@ -281,13 +341,18 @@ int main(int argc, char **argv)
     Program program(argc, argv, "faults");
     Faults faults(program);
     if (faults.possible()) {
-        if (argc == 4 && std::string_view(argv[1]) == "random") {
-            run_random(program, faults, static_cast<unsigned>(std::strtoul(argv[2], nullptr, 10)),
-                       std::strtol(argv[3], nullptr, 10));
+        const std::string_view which = argc > 1 ? argv[1] : "";
+        const auto seed = static_cast<unsigned>(argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 0);
+        if (which == "random" && argc == 4) {
+            run_random(program, faults, seed, std::strtol(argv[3], nullptr, 10), false);
+        } else if (which == "ruined") {
+            run_random(program, faults, seed, 1, true);
         } else {
             run_all(program, faults);
         }
-        check_allreduce(program, MPI_COMM_WORLD, {kSum, 70'000});
+        if (which != "ruined") {
+            check_allreduce(program, MPI_COMM_WORLD, {kSum, 70'000});
+        }
     } else {
         std::printf("skip faults: only the emulated driver fails on request\n");
     }

@@ -5,8 +5,10 @@
 #include "test/mpi/collective_calls.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
+#include <random>
 #include <string>
 #include <thread>
 
@@ -305,15 +307,15 @@ void failing_copies(Program &p)
     MPI_Comm_free(&comm);
 }
 
-// R22: of the larger vectors that the ranks agree about. Rank 0 has host memory, so all decline and
-// stage. Whose copy in fails makes all ranks fail; a copy of a finished result fails that rank
+// R22: of the larger vectors that the ranks agree about. Where a rank has host memory, all decline
+// and stage. Whose copy in fails makes all ranks fail; a copy of a finished result fails that rank
 // alone. Whoever succeeds has the right result.
-void check_together(Program &p, const Collective &call, const std::string &fault, bool all_fail,
-                    const std::vector<char> &want)
+void check_together(Program &p, const Collective &call, bool rank_0_on_host,
+                    const std::string &fault, bool all_fail, const std::vector<char> &want)
 {
     const Emulated emulated;
     const int victim = p.ranks() - 1; // the root of those that have one
-    const Memory memory = p.rank() == 0 ? Memory::kHost : Memory::kDevice;
+    const Memory memory = rank_0_on_host && p.rank() == 0 ? Memory::kHost : Memory::kDevice;
     const Side send(p, memory, image_of(call.send_bytes, p.rank() + 1)),
         recv(p, memory, image_of(call.recv_bytes, p.rank() + 100));
     if (p.rank() == victim) {
@@ -332,33 +334,112 @@ void check_together(Program &p, const Collective &call, const std::string &fault
             "wrong result, no error: %s, %s", call.name, fault.c_str());
 }
 
-void failing_together(Program &p)
+std::vector<Collective> calls_together(MPI_Comm comm)
 {
     constexpr int kCount = 70'000; // of each rank, 280 kB
+    std::vector<Collective> calls = plain_calls(comm, kCount);
+    std::erase_if(calls, [](const Collective &call) {
+        const std::string name = call.name;
+        return name != "Bcast" && name != "Reduce" && name != "Allgather" &&
+               name != "Reduce_scatter_block";
+    });
+    return calls;
+}
+
+// The same call on host memory.
+std::vector<char> wanted(Program &p, const Collective &call)
+{
+    const Side send(p, Memory::kHost, image_of(call.send_bytes, p.rank() + 1)),
+        recv(p, Memory::kHost, image_of(call.recv_bytes, p.rank() + 100));
+    static_cast<void>(run(call, How::kBlocking, send.pointer(), recv.pointer(), 1));
+    return recv.image();
+}
+
+MPI_Comm new_comm()
+{
+    MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    return comm;
+}
+
+void failing_together(Program &p)
+{
     p.gpu();
     if (!Emulated().present() || p.ranks() < 2) {
         return;
     }
-    MPI_Comm comm = MPI_COMM_NULL;
-    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-    for (const Collective &call : plain_calls(comm, kCount)) {
-        const std::string name = call.name;
-        if (name != "Bcast" && name != "Reduce" && name != "Allgather" &&
-            name != "Reduce_scatter_block") {
-            continue;
-        }
-        const Side send(p, Memory::kHost, image_of(call.send_bytes, p.rank() + 1)),
-            recv(p, Memory::kHost, image_of(call.recv_bytes, p.rank() + 100));
-        static_cast<void>(run(call, How::kBlocking, send.pointer(), recv.pointer(), 1));
-        const std::vector<char> want = recv.image();
+    MPI_Comm comm = new_comm();
+    for (const Collective &call : calls_together(comm)) {
+        const std::vector<char> want = wanted(p, call);
         const std::vector<std::string> faults = all_faults();
         for (std::size_t i = 0; i < faults.size(); ++i) {
-            check_together(p, call, faults[i], i == 0, want);
+            check_together(p, call, true, faults[i], i == 0, want);
         }
-        check_together(p, call, "", false, want);
+        check_together(p, call, true, "", false, want);
     }
     MPI_Comm_free(&comm);
+}
+
+// The driver calls that a rank makes in a call, each with how often.
+using DriverCalls = std::vector<std::pair<std::string, std::uint64_t>>;
+
+DriverCalls driver_calls()
+{
+    const Emulated emulated;
+    return {
+#define HETCOLL_CALL_NAME(name) {#name, emulated.calls(#name)},
+        HETCOLL_DRIVER_CALLS(HETCOLL_CALL_NAME)
+#undef HETCOLL_CALL_NAME
+    };
+}
+
+// So many faults, drawn from calls, memory, the driver calls that the last rank makes there, times
+// and codes, by the seed, and in new communicators and used ones.
+void random_faults(Program &p, unsigned seed, long count)
+{
+    p.gpu();
+    if (!Emulated().present() || p.ranks() < 2) {
+        return;
+    }
+    std::mt19937 random(seed);
+    const auto below = [&random](std::size_t n) { return random() % n; };
+    for (long i = 0; i < count; ++i) {
+        MPI_Comm comm = new_comm();
+        const std::vector<Collective> calls = calls_together(comm);
+        const Collective &call = calls[below(calls.size())];
+        const bool staged = below(2) == 0;
+        const std::vector<char> want = wanted(p, call);
+        DriverCalls made = driver_calls();
+        check_together(p, call, staged, "", false, want);
+        const DriverCalls after = driver_calls();
+        for (std::size_t one = 0; one < made.size(); ++one) {
+            made[one].second = after[one].second - made[one].second;
+        }
+        std::erase_if(made, [](const auto &one) { return one.second == 0; });
+        if (made.empty()) { // what matters is the last rank's
+            made.emplace_back("cuMemcpy", 1);
+        }
+        const auto &[name, times] = made[below(made.size())];
+        static constexpr std::array kTimes = {1, 2, 5, 20, 0};
+        const std::uint64_t nth =
+            std::min(static_cast<std::uint64_t>(kTimes[below(kTimes.size())]), times);
+        static constexpr std::array kCodes = {"2", "709", "999"};
+        const std::string fault = name + (nth == 0 ? ":+1:" : ":" + std::to_string(nth) + ":") +
+                                  kCodes[below(kCodes.size())];
+        if (below(2) == 0) {
+            MPI_Comm_free(&comm);
+            comm = new_comm();
+        }
+        for (const Collective &again : calls_together(comm)) {
+            if (again.name == std::string(call.name)) {
+                check_together(p, again, staged, fault, false, want);
+                check_together(p, again, staged, "", false, want);
+                break;
+            }
+        }
+        MPI_Comm_free(&comm);
+    }
 }
 
 // Where something fails once there is another way, and the result is right.
@@ -460,6 +541,10 @@ int main(int argc, char **argv)
         gaps_are_left_alone(program);
         ireduce_in_a_loop(program);
         many_at_once(program);
+    }
+    if (argc == 4 && chosen(argc, argv, "random")) {
+        random_faults(program, static_cast<unsigned>(std::strtoul(argv[2], nullptr, 10)),
+                      std::strtol(argv[3], nullptr, 10));
     }
     if (argc >= 2 && chosen(argc, argv, "faults")) {
         one_failure(program);

@@ -13,6 +13,7 @@ case_ 3 ucx "$forced" faults
 case_ 3 ob1 "$(with two_shot)" faults random 1 40
 EMU_NUM_DEVICES=3 case_ 3 ob1 "$(with ring)" faults random 2 40
 nodes_ 0,1,1 ob1 "$(with hierarchical)" faults random 3 40
+case_ 3 ob1 "$forced" staged_collectives random 4 40
 case_ 1 ob1 "$forced" nonblocking_faults every
 case_ 3 ob1 "$forced" nonblocking_faults every
 case_ 2 ob1 "$forced --mca coll_hetcoll_fixed_point 8" nonblocking_faults every
