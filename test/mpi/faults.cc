@@ -114,6 +114,15 @@ public:
     [[nodiscard]] long injected() const { return injected_; }
     [[nodiscard]] long errors() const { return errors_; }
     [[nodiscard]] long alone() const { return alone_; } // errors on one rank
+    // By which driver calls.
+    [[nodiscard]] std::string alone_by() const
+    {
+        std::string names;
+        for (const std::string &name : alone_by_) {
+            names += " " + name;
+        }
+        return names;
+    }
 
 private:
     static bool is_hostile()
@@ -222,6 +231,7 @@ private:
                        "has no copy of a finished result to fail",
                        shape.name, shape.call.count, where.c_str(), victim);
         ++alone_;
+        alone_by_.insert(where.substr(0, where.find(':')));
     }
     // What it takes to copy a result to device memory, and to learn that it is there. A staged call
     // without a bounce has to look for the buffer's context again, with memory of hetcoll's there.
@@ -285,6 +295,7 @@ private:
     Program &program_;
     Emulated emulated_;
     std::map<const Shape *, std::vector<CallCounts>> counted_;
+    std::set<std::string> alone_by_;
     long injected_ = 0, errors_ = 0, alone_ = 0;
 };
 
@@ -359,8 +370,8 @@ int main(int argc, char **argv)
     if (program.rank() == 0) {
         std::printf(
             "note faults: %ld injected, %ld of them ended in an MPI error on rank 0, %ld in "
-            "one on a single rank\n",
-            faults.injected(), faults.errors(), faults.alone());
+            "one on a single rank:%s\n",
+            faults.injected(), faults.errors(), faults.alone(), faults.alone_by().c_str());
     }
     return program.finish();
 }

@@ -1,8 +1,8 @@
 #!/bin/bash
 # sweep.sh WORD...: driver calls that fail, drawn at random from those that a call makes, in every algorithm, in other
-# collectives and on two nodes: make check-faults. HETCOLL_FAULTS of each case (default 400), a tenth as many errors that
-# ruin their context, each in a job of its own, HETCOLL_FAULT_SEED (default: the day). With words, only cases whose line
-# has one. Prints the seed, with which a failure comes back.
+# collectives and on two nodes: make check-faults. HETCOLL_FAULTS of each case (default 400), a tenth as many errors
+# that ruin their context, each in a job of its own, HETCOLL_FAULT_SEED (default: the day). With words, only cases whose
+# line has one. Prints the seed, with which a failure comes back.
 # shellcheck disable=SC2154,SC2034
 . "$(dirname "$0")/case.sh"
 count=${HETCOLL_FAULTS:-400} seed=${HETCOLL_FAULT_SEED:-$(date +%Y%m%d)}
