@@ -38,6 +38,7 @@ struct Options {
     Mode mode = Mode::kGraphs;
     std::uint64_t executions = UINT64_MAX; // at most
     double seconds = 600;                  // at most
+    bool turns = false; // for kGraphs: there are sequentially consistent loads and stores
     unsigned seed = 1;
     std::function<void()> at_end{}; // after each execution in which all threads have ended
 };

@@ -30,7 +30,7 @@ struct Found {
 Found run(const Threads &threads, int registers, Mode mode)
 {
     Found found;
-    found.report = explore(threads, {.mode = mode, .at_end = [&] {
+    found.report = explore(threads, {.mode = mode, .turns = true, .at_end = [&] {
                                          std::string digits;
                                          for (int i = 0; i < registers; ++i) {
                                              digits += std::to_string(r[i]);
@@ -284,7 +284,7 @@ TEST(LitmusOfInterleavings, SequentiallyConsistentFencesPassNoMessage)
                  "data race");
 }
 
-TEST(LitmusOfInterleavings, SequentiallyConsistentAccessesForbidBufferedStores)
+TEST_P(Litmus, SequentiallyConsistentAccessesForbidBufferedStores)
 {
     expect(run({[] {
                     x.store(1, kSeqCst);
@@ -294,11 +294,11 @@ TEST(LitmusOfInterleavings, SequentiallyConsistentAccessesForbidBufferedStores)
                     y.store(1, kSeqCst);
                     r[1] = x.load(kSeqCst);
                 }},
-               2, Mode::kInterleavings),
+               2, GetParam()),
            {"01", "10", "11"});
 }
 
-TEST(LitmusOfInterleavings, SequentiallyConsistentAccessesOfOneSideAloneDoNot)
+TEST_P(Litmus, SequentiallyConsistentAccessesOfOneSideAloneDoNot)
 {
     expect(run({[] {
                     x.store(1, kSeqCst);
@@ -308,11 +308,11 @@ TEST(LitmusOfInterleavings, SequentiallyConsistentAccessesOfOneSideAloneDoNot)
                     y.store(1, kRelaxed);
                     r[1] = x.load(kRelaxed);
                 }},
-               2, Mode::kInterleavings),
+               2, GetParam()),
            {"00", "01", "10", "11"});
 }
 
-TEST(LitmusOfInterleavings, SequentiallyConsistentReadersSeeOneOrder)
+TEST_P(Litmus, SequentiallyConsistentReadersSeeOneOrder)
 {
     const Found found = run({[] { x.store(1, kSeqCst); }, [] { y.store(1, kSeqCst); },
                              [] {
@@ -323,7 +323,7 @@ TEST(LitmusOfInterleavings, SequentiallyConsistentReadersSeeOneOrder)
                                  r[2] = y.load(kSeqCst);
                                  r[3] = x.load(kSeqCst);
                              }},
-                            4, Mode::kInterleavings);
+                            4, GetParam());
     EXPECT_TRUE(found.report.complete) << found.report.what;
     EXPECT_EQ(found.outcomes.size(), 15u);
     EXPECT_FALSE(found.outcomes.contains("1010"));

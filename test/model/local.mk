@@ -11,13 +11,14 @@ model_cppflags = $(AM_CPPFLAGS) -I$(srcdir)/test/model -fsanitize=thread
 model_cxxflags = -std=c++20 -pthread -O1 -g1 -U_FORTIFY_SOURCE $(HETCOLL_WARNINGS) -Wno-tsan -Wno-mismatched-new-delete
 model_names = --redefine-sym memcpy=model_memcpy --redefine-sym memmove=model_memmove \
 	--redefine-sym memset=model_memset --redefine-sym pthread_mutex_lock=model_mutex_lock \
-	--redefine-sym pthread_mutex_trylock=model_mutex_trylock --redefine-sym pthread_mutex_unlock=model_mutex_unlock
+	--redefine-sym pthread_mutex_trylock=model_mutex_trylock --redefine-sym pthread_mutex_unlock=model_mutex_unlock \
+	--redefine-sym _ZN7hetcoll13process_stateERKNS_15ProcessIdentityE=model_process_state
 
 # What they say about a program's place is its address: not position independent.
 model_ldflags = $(AM_LDFLAGS) -no-pie
 model_libs = test/model/libnamed.a test/model/libexplorer.a libhetcoll.la -lgtest_main -lgtest
 model_programs = test/model/litmus_test test/model/meeting_test test/model/executor_test test/model/queue_test \
-	test/model/allocation_table_test
+	test/model/leave_test test/model/allocation_table_test
 
 if WITH_MODEL
 check_PROGRAMS += $(model_programs)
@@ -31,7 +32,7 @@ CLEANFILES += test/model/libnamed.a test/model/libnamed_small.a test/model/small
 # The code under test.
 test_model_libwatched_a_SOURCES = \
 	engine/call/operation_queue.cc engine/communicator/executor.cc \
-	engine/meeting/exchange.cc engine/meeting/meeting.cc
+	engine/meeting/exchange.cc engine/meeting/meeting.cc engine/meeting/node_group.cc
 test_model_libwatched_a_CPPFLAGS = $(model_cppflags)
 test_model_libwatched_a_CXXFLAGS = $(model_cxxflags)
 test/model/libnamed.a: test/model/libwatched.a
@@ -81,6 +82,12 @@ test_model_executor_test_CPPFLAGS = $(model_cppflags)
 test_model_executor_test_CXXFLAGS = $(model_cxxflags)
 test_model_executor_test_LDFLAGS = $(model_ldflags)
 test_model_executor_test_LDADD = $(model_libs)
+
+test_model_leave_test_SOURCES = test/model/leave_test.cc $(model_ranks)
+test_model_leave_test_CPPFLAGS = $(model_cppflags)
+test_model_leave_test_CXXFLAGS = $(model_cxxflags)
+test_model_leave_test_LDFLAGS = $(model_ldflags)
+test_model_leave_test_LDADD = $(model_libs)
 
 test_model_queue_test_SOURCES = test/model/queue_test.cc $(model_ranks)
 test_model_queue_test_CPPFLAGS = $(model_cppflags)

@@ -77,7 +77,8 @@ std::uint64_t updated(const Operation &op, std::uint64_t old)
 }
 
 // Operations of memory_order_seq_cst are in one order, which is the one in which they are done
-// here.
+// here. What a load or store has to do with it is what it reads and who reads it; a fence has to do
+// with all before it.
 void take_turn(Thread &thread)
 {
     state.order_of_all = mix(state.order_of_all, thread.history);
@@ -94,7 +95,6 @@ void read(Thread &thread, std::size_t at, std::size_t message, int order)
     thread.history = mix(thread.history, mix(at * 1000003 + message, source.id));
     if (order == __ATOMIC_SEQ_CST) {
         see(state.seen_by_all, at, number);
-        take_turn(thread);
     }
 }
 
@@ -110,7 +110,9 @@ void write(Thread &thread, int index, std::size_t at, std::uint64_t value, int o
         }
         location.writer = index;
     }
-    const auto change = static_cast<std::uint16_t>(location.messages.back().change + 1);
+    const Message &last = location.messages.back();
+    const bool changes = value != last.value;
+    const auto change = static_cast<std::uint16_t>(last.change + (changes ? 1 : 0));
     Message message{value, releases(order) ? thread.now : thread.released, 0, change};
     const auto number = static_cast<std::uint16_t>(location.messages.size());
     if (continues != nullptr) {
@@ -119,14 +121,13 @@ void write(Thread &thread, int index, std::size_t at, std::uint64_t value, int o
     see(message.with.seen, at, number);
     if (order == __ATOMIC_SEQ_CST) {
         see(state.seen_by_all, at, number);
-        take_turn(thread);
     }
     thread.history = mix(thread.history, mix(at, value + 77));
     message.id = thread.history;
     see(thread.now.seen, at, number);
     ++thread.now.clock[index];
     location.messages.push_back(std::move(message));
-    thread.wrote = true;
+    thread.wrote = thread.wrote || changes;
 }
 
 // A read-modify-write always reads the newest.
@@ -140,12 +141,7 @@ void update(Thread &thread, int index, const Operation &op)
         return;
     }
     const std::uint64_t value = op.kind == Kind::kCas ? op.value : updated(op, source.value);
-    const bool wrote = thread.wrote;
     write(thread, index, at, value, op.order, &source);
-    if (value == source.value) {
-        thread.wrote = wrote;
-        state.locations[at].messages.back().change = source.change;
-    }
 }
 
 void fence(Thread &thread, int index, int order)
@@ -199,7 +195,8 @@ void perform(int index, std::size_t message)
     const Operation op = thread.next;
     ++state.report->operations;
     const bool updates = op.kind == Kind::kRmw || op.kind == Kind::kCas;
-    if (state.options.mode == Mode::kGraphs && (updates || op.order == __ATOMIC_SEQ_CST)) {
+    if (state.options.mode == Mode::kGraphs &&
+        (updates || (op.order == __ATOMIC_SEQ_CST && !is_turn(op)))) {
         violation(std::string("a ") +
                   (updates ? "read-modify-write" : "sequentially consistent operation") +
                   ": take another mode");

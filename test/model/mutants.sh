@@ -9,7 +9,8 @@ trap 'rm -rf "$work"' EXIT
 word=${1:-}
 passed=0 failed=0
 # Compiled anew where a mutant is in a header: all that is looked at.
-engine="engine/call/operation_queue engine/communicator/executor engine/meeting/exchange engine/meeting/meeting"
+engine="engine/call/operation_queue engine/communicator/executor engine/meeting/exchange engine/meeting/meeting \
+    engine/meeting/node_group"
 
 verdict() # RIGHT NAME WHY
 {
@@ -107,6 +108,16 @@ mutant executor "pulls what is not offered" $e 's/memory_order_acquire) < end/me
 mutant executor "counters reset before the close" "" -DHETCOLL_MUTANT_RESETS_BEFORE_CLOSE
 mutant executor "counters reset after the agreement" "" -DHETCOLL_MUTANT_RESETS_AFTER_AGREEMENT
 mutant executor "no closing agreement" "" -DHETCOLL_MUTANT_NEVER_CLOSES
+
+l=engine/meeting/node_group.cc
+mutant leave "the work is not marked" $l '/::may_touch_peers() const/,/^}/{/works.store(1/d}'
+mutant leave "the work is marked with a release only" $l '/::may_touch_peers() const/,/^}/s/works.store(1, std::memory_order_seq_cst)/works.store(1, std::memory_order_release)/'
+mutant leave "who has left is not looked at" $l '/::may_touch_peers() const/,/^}/s/return false;//'
+mutant leave "who has left is loaded acquire" $l '/::may_touch_peers() const/,/^}/s/load(std::memory_order_seq_cst)/load(std::memory_order_acquire)/'
+mutant leave "leaves without a word" $l '/::leave() const/,/^}/{/left.store(1/d}'
+mutant leave "leaves with a release only" $l '/::leave() const/,/^}/s/left.store(1, std::memory_order_seq_cst)/left.store(1, std::memory_order_release)/'
+mutant leave "leaves without waiting" $l '/::leave() const/,/^}/s/return false;//'
+mutant leave "peers' work is loaded acquire" $l '/::leave() const/,/^}/s/load(std::memory_order_seq_cst)/load(std::memory_order_acquire)/'
 
 q=engine/call/operation_queue
 mutant queue "a turn that takes no lock" $q.h 's/!queue.running_.exchange(true, std::memory_order_acquire)/(queue.running_.store(true, std::memory_order_relaxed), true)/'

@@ -6,6 +6,13 @@ namespace model {
 
 using namespace hetcoll;
 
+std::function<bool(const ProcessIdentity &)> has_died;
+
+extern "C" ProcessState model_process_state(const ProcessIdentity &process)
+{
+    return has_died && has_died(process) ? ProcessState::kDied : ProcessState::kRuns;
+}
+
 hetcoll_p2p Network::rank(int number, int size)
 {
     rank_[number].network = this;
@@ -55,6 +62,8 @@ void share_slot(ControlPage::Slot &slot, const std::string &name)
     share(slot.said, sizeof slot.said, name + ".said");
     share(&slot.released, sizeof slot.released, name + ".released");
     share(slot.result, sizeof slot.result, name + ".result");
+    share(&slot.works, sizeof slot.works, name + ".works");
+    share(&slot.left, sizeof slot.left, name + ".left");
     share(slot.progress, sizeof slot.progress, name + ".progress");
     share(slot.payload, sizeof slot.payload, name + ".payload");
     share(slot.sum, sizeof slot.sum, name + ".sum");

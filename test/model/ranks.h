@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -68,6 +69,9 @@ struct Job {
     std::vector<std::unique_ptr<hetcoll::NodeGroup>> group;
     std::vector<std::unique_ptr<hetcoll::Messages>> messages;
 };
+
+// What process_state() says in the code under test. None: all processes live.
+extern std::function<bool(const hetcoll::ProcessIdentity &)> has_died;
 
 // Says what was explored, and the trace if something is wrong.
 [[nodiscard]] ::testing::AssertionResult proved(const Report &report);

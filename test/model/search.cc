@@ -104,10 +104,14 @@ int find_thread(bool (*may_go_on)(Thread &))
     return -1;
 }
 
+// Sequentially consistent operations branch: any of them may be the next.
+bool has_a_turn(const Thread &thread) { return is_turn(thread.next); }
+
 bool does_not_load(Thread &thread)
 {
     const Kind kind = thread.next.kind;
-    return kind != Kind::kNone && kind != Kind::kLoad && kind != Kind::kWait && kind != Kind::kEnd;
+    return !has_a_turn(thread) && kind != Kind::kNone && kind != Kind::kLoad &&
+           kind != Kind::kWait && kind != Kind::kEnd;
 }
 
 std::size_t location_of_load(const Thread &thread)
@@ -117,7 +121,7 @@ std::size_t location_of_load(const Thread &thread)
 
 bool can_load(Thread &thread)
 {
-    return thread.next.kind == Kind::kLoad &&
+    return thread.next.kind == Kind::kLoad && !has_a_turn(thread) &&
            thread.later_than <= static_cast<int>(newest(location_of_load(thread)));
 }
 
@@ -150,7 +154,70 @@ int choose_message(Thread &thread, int index)
 bool starts_to_wait(Thread &thread) { return thread.next.kind == Kind::kWait && !thread.waiting; }
 bool wakes(Thread &thread) { return thread.next.kind == Kind::kWait && may_wake(thread); }
 
+struct Branch {
+    int thread;
+    std::size_t message; // that its load reads
+};
+
+// Two executions that have come to the same have the same future. Plain memory is not in it:
+// without races it follows from what the threads have read.
+std::uint64_t state_now()
+{
+    std::uint64_t now = state.order_of_all;
+    for (const auto &thread : state.threads) {
+        now = mix(now, thread->history);
+        now = mix(now, static_cast<std::uint64_t>(thread->next.kind));
+        now = mix(now, thread->last_round.size());
+        now = mix(now, static_cast<std::uint64_t>(thread->later_than));
+    }
+    for (const Location &location : state.locations) {
+        now = mix(now, location.address);
+        for (const Message &message : location.messages) {
+            now = mix(now, message.id);
+        }
+    }
+    return now;
+}
+
+enum class Turn : std::uint8_t { kNone, kTaken, kKnown };
+
+// Nobody else can go on. Loads read here what is there: for something newer their turn comes later.
+Turn next_turn()
+{
+    std::vector<Branch> branches;
+    for (int i = 0; i < static_cast<int>(state.threads.size()); ++i) {
+        const Thread &thread = *state.threads[static_cast<std::size_t>(i)];
+        if (!has_a_turn(thread)) {
+            continue;
+        }
+        if (thread.next.kind == Kind::kStore) {
+            branches.push_back({i, 0});
+            continue;
+        }
+        const std::size_t at = location_of_load(thread);
+        for (std::size_t message = newest(at) + 1; message-- > oldest_readable(thread, at);) {
+            branches.push_back({i, message});
+        }
+    }
+    if (branches.empty()) {
+        return Turn::kNone;
+    }
+    if (state.depth >= state.path.size() && !state.known.insert(state_now()).second) {
+        return Turn::kKnown;
+    }
+    const Branch taken = branches[choose(branches.size())];
+    perform(taken.thread, taken.message);
+    resume(taken.thread);
+    return Turn::kTaken;
+}
+
 } // namespace
+
+bool is_turn(const Operation &op)
+{
+    return state.options.turns && state.options.mode == Mode::kGraphs &&
+           op.order == __ATOMIC_SEQ_CST && (op.kind == Kind::kStore || op.kind == Kind::kLoad);
+}
 
 End run_graph()
 {
@@ -182,7 +249,14 @@ End run_graph()
         }
         index = find_thread(wakes);
         if (index < 0) {
-            return end_of_execution();
+            const Turn turn = next_turn();
+            if (turn == Turn::kNone) {
+                return end_of_execution();
+            }
+            if (turn == Turn::kKnown) {
+                return End::kDropped;
+            }
+            continue;
         }
         state.threads[static_cast<std::size_t>(index)]->waiting = false;
         resume(index);
@@ -193,11 +267,6 @@ End run_graph()
 // ---- Every interleaving ----
 
 namespace {
-
-struct Branch {
-    int thread;
-    std::size_t message; // that its load reads
-};
 
 void add_loads(std::vector<Branch> &branches, int index)
 {
@@ -242,25 +311,6 @@ std::vector<Branch> find_branches()
         }
     }
     return branches;
-}
-
-// Two executions that have come to the same have the same future. Plain memory is not in it:
-// without races it follows from what the threads have read.
-std::uint64_t state_now()
-{
-    std::uint64_t now = state.order_of_all;
-    for (const auto &thread : state.threads) {
-        now = mix(now, thread->history);
-        now = mix(now, static_cast<std::uint64_t>(thread->next.kind));
-        now = mix(now, thread->last_round.size());
-    }
-    for (const Location &location : state.locations) {
-        now = mix(now, location.address);
-        for (const Message &message : location.messages) {
-            now = mix(now, message.id);
-        }
-    }
-    return now;
 }
 
 } // namespace

@@ -37,8 +37,8 @@ struct Message {
     std::uint64_t value;
     Knowledge with; // what an acquire load of it learns
     std::uint64_t id;
-    // How often the value had changed. A read-modify-write that leaves it as it is, of a lock that
-    // is held, gives nobody a reason to look again.
+    // How often the value had changed. A write that leaves it as it is, to a lock that is held or
+    // by who polls and says the same each time, gives nobody a reason to look again.
     std::uint16_t change;
 };
 
@@ -191,6 +191,7 @@ std::uint64_t announce(const Operation &); // in a thread: does it when it is ch
 [[noreturn]] void leave_thread();
 
 // search.cc
+[[nodiscard]] bool is_turn(const Operation &op); // of Options::turns
 enum class End : std::uint8_t { kDone, kDropped };
 [[nodiscard]] End run_graph();
 [[nodiscard]] End run_interleaving();

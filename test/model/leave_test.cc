@@ -1,0 +1,225 @@
+// How a call ends where ranks die or a communicator is revoked, in everything that C++ allows:
+// nothing touches a rank's memory after its call has returned, and no survivor waits for ever.
+// hetcoll's are the words of the control page (NodeGroup::may_touch_peers(), touches_no_peers(),
+// leave()) and the meetings; in what order a call uses them is written out here, as
+// engine/call/operation.cc and allreduce.cc do. A kernel writes to the peers' memory while its rank
+// says that it works. What a rank knows of deaths comes late, and to each rank at another time.
+#include "ranks.h"
+
+#include <cstdint>
+
+namespace model {
+namespace {
+
+using namespace hetcoll;
+
+// Where a rank may stop for ever. Its thread does nothing else that others see.
+enum class Point : std::uint8_t {
+    kBeforeTheCall,
+    kBeforeItMarks, // between the agreement and its work
+    kMarked,        // before the kernel
+    kBeforeTheClose,
+    kAfterTheClose, // still marked
+    kAfterTheCall,
+    kNever,
+};
+
+enum class Outcome : std::uint8_t { kSuccess, kError, kDied };
+
+struct Setting {
+    int ranks;
+    int calls = 1;
+    Point dies = Point::kNever; // the last rank, in the first call
+    bool revoked = false;       // by a thread beside the ranks, at any time
+};
+
+struct Rank {
+    alignas(64) std::int64_t vector[kMostRanks]; // peers write a number each
+    std::atomic<int> broken, dead;               // what the rank is told; what /proc would say
+    Meeting meeting;
+};
+
+class Calls {
+public:
+    explicit Calls(const Setting &setting)
+        : setting_(setting), job_(std::vector<int>(static_cast<std::size_t>(setting.ranks), 0)),
+          ranks_(static_cast<std::size_t>(setting.ranks))
+    {
+        for (int rank = 0; rank < setting.ranks; ++rank) {
+            share(ranks_[rank].vector, sizeof ranks_[rank].vector, "vector" + std::to_string(rank));
+        }
+        has_died = [this](const ProcessIdentity &process) {
+            // All have the same identity here, but for where it lies.
+            for (int rank = 0; rank < setting_.ranks; ++rank) {
+                if (&job_.group[self()]->process(rank) == &process) {
+                    return ranks_[rank].dead.load(std::memory_order_acquire) != 0;
+                }
+            }
+            require(false, "a rank of this job");
+            return false;
+        };
+    }
+
+    [[nodiscard]] Threads threads()
+    {
+        Threads all;
+        for (int rank = 0; rank < setting_.ranks; ++rank) {
+            all.emplace_back([this, rank] { live(rank); });
+        }
+        if (setting_.revoked) {
+            all.emplace_back([this] { tell_all(); });
+        }
+        return all;
+    }
+
+private:
+    void tell_all()
+    {
+        for (Rank &rank : ranks_) {
+            rank.broken.store(1, std::memory_order_relaxed);
+        }
+    }
+
+    void live(int rank)
+    {
+        for (int number = 0; number < setting_.calls; ++number) {
+            const bool may_die = rank == setting_.ranks - 1 && number == 0;
+            const Outcome outcome = call(rank, may_die ? setting_.dies : Point::kNever);
+            if (outcome == Outcome::kDied) {
+                die(rank);
+                return;
+            }
+            use_vector(rank);
+            say(outcome == Outcome::kError ? "call has failed:" : "call is over:",
+                static_cast<std::uint64_t>(number));
+            if (outcome == Outcome::kError) {
+                return;
+            }
+        }
+    }
+
+    // The buffers are the application's: a race with whoever touches them still.
+    void use_vector(int rank)
+    {
+        for (std::int64_t &number : ranks_[rank].vector) {
+            number = -1;
+        }
+    }
+
+    [[nodiscard]] bool lost(int rank) const
+    {
+        return ranks_[rank].broken.load(std::memory_order_relaxed) != 0;
+    }
+
+    // The system says that a process has ended once its GPU's work has. The others are told later.
+    void die(int rank)
+    {
+        ranks_[rank].dead.store(1, std::memory_order_release);
+        tell_all();
+    }
+
+    // What a kernel does that pulls from peers' memory and writes to it.
+    void work(int rank)
+    {
+        for (int peer = 0; peer < setting_.ranks; ++peer) {
+            if (peer != rank) {
+                ranks_[peer].vector[rank] = rank;
+            }
+        }
+    }
+
+    [[nodiscard]] Outcome call(int rank, Point dies)
+    {
+        const NodeGroup &group = *job_.group[rank];
+        if (dies == Point::kBeforeTheCall) {
+            return Outcome::kDied;
+        }
+        if (!meet(rank)) {
+            return leave(rank);
+        }
+        if (dies == Point::kBeforeItMarks) {
+            return Outcome::kDied;
+        }
+#ifndef HETCOLL_MUTANT_ASKS_NOBODY // a mistake for mutants.sh, as the next one
+        while (!group.may_touch_peers()) {
+            if (lost(rank)) {
+                return leave(rank);
+            }
+            wait();
+        }
+#endif
+        if (dies == Point::kMarked) {
+            return Outcome::kDied;
+        }
+#ifdef HETCOLL_MUTANT_LEAVES_WHILE_IT_WORKS
+        if (lost(rank)) {
+            const Outcome left = leave(rank);
+            work(rank);
+            return left;
+        }
+#endif
+        work(rank);
+        if (dies == Point::kBeforeTheClose) {
+            return Outcome::kDied;
+        }
+        if (!meet(rank)) {
+            return leave(rank);
+        }
+        if (dies == Point::kAfterTheClose) {
+            return Outcome::kDied;
+        }
+        group.touches_no_peers();
+        return dies == Point::kAfterTheCall ? Outcome::kDied : Outcome::kSuccess;
+    }
+
+    // False: the call is given up.
+    [[nodiscard]] bool meet(int rank)
+    {
+        Meeting &meeting = ranks_[rank].meeting;
+        meeting.start(*job_.group[rank], *job_.messages[rank], 1, Flags{1});
+        while (meeting.step() == Progress::kPending) {
+            if (lost(rank)) {
+                return false;
+            }
+            wait();
+        }
+        return true;
+    }
+
+    [[nodiscard]] Outcome leave(int rank)
+    {
+        while (!job_.group[rank]->leave()) {
+            wait();
+        }
+        return Outcome::kError;
+    }
+
+    const Setting setting_;
+    Job job_;
+    std::vector<Rank> ranks_;
+};
+
+Report explore_all(const Setting &setting)
+{
+    auto &calls = *new Calls(setting); // its pages live until the program ends
+    return explore(calls.threads(), {.turns = true});
+}
+
+class DeathModel : public ::testing::TestWithParam<Point> {};
+
+constexpr Point kPoints[] = {Point::kBeforeTheCall,  Point::kBeforeItMarks, Point::kMarked,
+                             Point::kBeforeTheClose, Point::kAfterTheClose, Point::kAfterTheCall};
+INSTANTIATE_TEST_SUITE_P(Points, DeathModel, ::testing::ValuesIn(kPoints));
+
+TEST_P(DeathModel, OneOfTwoRanksDies)
+{
+    EXPECT_TRUE(proved(explore_all({.ranks = 2, .dies = GetParam()})));
+}
+
+TEST(RevokeModel, TwoRanksRevoked)
+{
+    EXPECT_TRUE(proved(explore_all({.ranks = 2, .revoked = true})));
+}
+
+} // namespace
+} // namespace model
