@@ -118,6 +118,11 @@ mutant leave "leaves without a word" $l '/::leave() const/,/^}/{/left.store(1/d}
 mutant leave "leaves with a release only" $l '/::leave() const/,/^}/s/left.store(1, std::memory_order_seq_cst)/left.store(1, std::memory_order_release)/'
 mutant leave "leaves without waiting" $l '/::leave() const/,/^}/s/return false;//'
 mutant leave "peers' work is loaded acquire" $l '/::leave() const/,/^}/s/load(std::memory_order_seq_cst)/load(std::memory_order_acquire)/'
+mutant leave "waits for the dead" $l 's/is_alive(process_state(.*)))) {/true) {/'
+mutant leave "leaves and keeps its own mark" $l '/::leave() const/,/^}/{/works.store(0/d}'
+mutant leave "the end of work is stored relaxed" $l '/::touches_no_peers/,/^}/s/memory_order_release/memory_order_relaxed/'
+mutant leave "leaves while its kernel runs" "" -DHETCOLL_MUTANT_LEAVES_WHILE_IT_WORKS
+mutant leave "does not ask whether peers stay" "" -DHETCOLL_MUTANT_ASKS_NOBODY
 
 q=engine/call/operation_queue
 mutant queue "a turn that takes no lock" $q.h 's/!queue.running_.exchange(true, std::memory_order_acquire)/(queue.running_.store(true, std::memory_order_relaxed), true)/'
