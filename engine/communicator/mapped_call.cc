@@ -141,12 +141,7 @@ bool MappedCall::publish()
     if (group_.local_size() == 1) {
         return false;
     }
-    ControlPage::Slot &own = group_.own_slot();
-    own.input = shared_input_;
-    own.output = shared_output_;
-    for (auto &word : own.progress) {
-        word.store(0, std::memory_order_relaxed);
-    }
+    group_.announce(shared_input_, shared_output_);
     const auto is_new = [this](const SharedBuffer &buffer) {
         return buffer.kind != SharedKind::kNone &&
                std::find(known_.begin(), known_.end(), key_of(buffer)) == known_.end();

@@ -193,6 +193,16 @@ bool NodeGroup::leave() const noexcept
     return true;
 }
 
+void NodeGroup::announce(const SharedBuffer &input, const SharedBuffer &output) const noexcept
+{
+    ControlPage::Slot &own = own_slot();
+    own.input = input;
+    own.output = output;
+    for (auto &word : own.progress) {
+        word.store(0, std::memory_order_relaxed);
+    }
+}
+
 void NodeGroup::abandon_page() noexcept
 {
     if (page_.exists()) {

@@ -84,6 +84,10 @@ public:
     [[nodiscard]] std::uint32_t next_meeting() noexcept { return ++meetings_; }
     [[nodiscard]] std::uint32_t meetings() const noexcept { return meetings_; }
 
+    // Where this rank's buffers of the running call are, for the ranks of its node: they may read
+    // that, and its progress, after the next meeting and until the one after it.
+    void announce(const SharedBuffer &input, const SharedBuffer &output) const noexcept;
+
     // Where ranks may die, a rank whose call fails must know that no GPU of a live peer works on
     // its memory any more. Before a rank's GPU touches peers' memory: false if a rank of the node
     // has left, so that this one must leave, too. Then touches_no_peers(), if it does not leave.

@@ -1,7 +1,7 @@
-// Whole calls over mapped memory in everything that C++ allows: the agreement, the executor with
-// its counters of progress in the control page, the closing agreement, several times. hetcoll's
-// are the meetings, the executor and the schedules. The streams of the GPU are ours: a pull runs as
-// soon as it is started, or only when the executor asks for its end.
+// Whole calls over mapped memory in everything that C++ allows: what ranks announce, the agreement,
+// the executor with its counters of progress in the control page, the closing agreement, several
+// times. All that is hetcoll's, and so are the schedules. The streams of the GPU are ours: a pull
+// runs as soon as it is started, or only when the executor asks for its end.
 #include "ranks.h"
 
 #include "engine/communicator/executor.h"
@@ -169,11 +169,36 @@ private:
             setting_.chunk_bytes, false, {self.peers, self.steps, progress_of(rank)});
     }
 
-    // As MappedCall::publish() does; the schedules here have fewer steps.
-    void reset_progress(int rank) const
+    // What peers shall find: the addresses as they are.
+    [[nodiscard]] static SharedBuffer shared(const void *buffer, int call)
     {
-        for (int word = 0; word < 16; ++word) {
-            progress_of(rank)[word].store(0, std::memory_order_relaxed);
+        SharedBuffer announced{};
+        announced.kind = SharedKind::kLegacyIpc;
+        announced.buffer_id = static_cast<std::uint64_t>(call) + 1;
+        announced.base = reinterpret_cast<std::uintptr_t>(buffer);
+        return announced;
+    }
+
+    void announce(int rank, int call)
+    {
+        Rank &self = ranks_[rank];
+        job_.group[rank]->announce(shared(input_of(self), call), shared(self.output, call));
+    }
+
+    // As MappedCall::map_rank() does, without a driver.
+    void map_peers(int rank, int call)
+    {
+        for (int peer = 0; peer < setting_.ranks; ++peer) {
+            ControlPage::Slot &slot = job_.group[rank]->slot(peer);
+            const SharedBuffer in = slot.input, out = slot.output;
+            const auto number = static_cast<std::uint64_t>(call) + 1;
+            require(in.buffer_id == number && out.buffer_id == number,
+                    "a peer's buffers of this call");
+            if (peer != rank) {
+                ranks_[rank].peers[peer] = {reinterpret_cast<const std::byte *>(in.base),
+                                            reinterpret_cast<const std::byte *>(out.base),
+                                            slot.progress};
+            }
         }
     }
 
@@ -192,19 +217,20 @@ private:
         for (int i = 0; i < kCount; ++i) {
             input[i] = value(number, rank, i);
         }
-#ifndef HETCOLL_MUTANT_RESETS_AFTER_AGREEMENT
-        reset_progress(rank);
+#ifndef HETCOLL_MUTANT_ANNOUNCES_AFTER_AGREEMENT
+        announce(rank, number);
 #endif
         agree(rank);
-#ifdef HETCOLL_MUTANT_RESETS_AFTER_AGREEMENT
-        reset_progress(rank);
+#ifdef HETCOLL_MUTANT_ANNOUNCES_AFTER_AGREEMENT
+        announce(rank, number);
 #endif
+        map_peers(rank, number);
         start(rank);
         while (self.executor.step() == Progress::kPending) {
             wait();
         }
-#ifdef HETCOLL_MUTANT_RESETS_BEFORE_CLOSE
-        reset_progress(rank);
+#ifdef HETCOLL_MUTANT_ANNOUNCES_BEFORE_CLOSE
+        announce(rank, number);
 #endif
 #ifndef HETCOLL_MUTANT_NEVER_CLOSES
         agree(rank);

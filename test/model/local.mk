@@ -7,7 +7,7 @@ EXTRA_DIST += $(model_tests) test/model/mutants.sh test/model/protocol.pml \
 
 # As a preprocessor's flag, because the compiler's would link libtsan too. The code under test calls the library's
 # functions by names of ours.
-model_cppflags = $(AM_CPPFLAGS) -I$(srcdir)/test/model -fsanitize=thread
+model_cppflags = -Itest/model/small $(AM_CPPFLAGS) -I$(srcdir)/test/model -fsanitize=thread
 model_cxxflags = -std=c++20 -pthread -O1 -g1 -U_FORTIFY_SOURCE $(HETCOLL_WARNINGS) -Wno-tsan -Wno-mismatched-new-delete
 model_names = --redefine-sym memcpy=model_memcpy --redefine-sym memmove=model_memmove \
 	--redefine-sym memset=model_memset --redefine-sym pthread_mutex_lock=model_mutex_lock \
@@ -22,35 +22,30 @@ model_programs = test/model/litmus_test test/model/meeting_test test/model/execu
 
 if WITH_MODEL
 check_PROGRAMS += $(model_programs)
-check_LIBRARIES += test/model/libwatched.a test/model/libwatched_small.a test/model/libexplorer.a
+check_LIBRARIES += test/model/libwatched.a test/model/libexplorer.a
 check_DATA += test/model/libnamed.a
 endif
 EXTRA_PROGRAMS += $(model_programs)
-EXTRA_LIBRARIES += test/model/libwatched.a test/model/libwatched_small.a test/model/libexplorer.a
-CLEANFILES += test/model/libnamed.a test/model/libnamed_small.a test/model/small/pointer_cache/allocation_table.h
+EXTRA_LIBRARIES += test/model/libwatched.a test/model/libexplorer.a
+CLEANFILES += test/model/libnamed.a $(model_small)
 
 # The code under test.
 test_model_libwatched_a_SOURCES = \
 	engine/call/operation_queue.cc engine/communicator/executor.cc \
-	engine/meeting/exchange.cc engine/meeting/meeting.cc engine/meeting/node_group.cc
+	engine/meeting/exchange.cc engine/meeting/meeting.cc engine/meeting/node_group.cc \
+	pointer_cache/allocation_table.cc
 test_model_libwatched_a_CPPFLAGS = $(model_cppflags)
 test_model_libwatched_a_CXXFLAGS = $(model_cxxflags)
 test/model/libnamed.a: test/model/libwatched.a
 	$(AM_V_GEN)$(OBJCOPY) $(model_names) test/model/libwatched.a $@
 
-# A table small enough to look at all of it: its size alone is another one.
-model_small_cppflags = -Itest/model/small $(model_cppflags)
-test_model_libwatched_small_a_SOURCES = pointer_cache/allocation_table.cc
-test_model_libwatched_small_a_CPPFLAGS = $(model_small_cppflags)
-test_model_libwatched_small_a_CXXFLAGS = $(model_cxxflags)
-test/model/libnamed_small.a: test/model/libwatched_small.a
-	$(AM_V_GEN)$(OBJCOPY) $(model_names) test/model/libwatched_small.a $@
-test/model/small/pointer_cache/allocation_table.h: pointer_cache/allocation_table.h
-	@$(MKDIR_P) test/model/small/pointer_cache
-	$(AM_V_GEN)sed 's/kSetBits = 8, kWays = 4;/kSetBits = 1, kWays = 1;/' $(srcdir)/pointer_cache/allocation_table.h >$@ && \
-	! cmp -s $(srcdir)/pointer_cache/allocation_table.h $@
-pointer_cache/test_model_libwatched_small_a-allocation_table.$(OBJEXT) \
-	test/model/allocation_table_test-allocation_table_test.$(OBJEXT): test/model/small/pointer_cache/allocation_table.h
+# Arrays small enough to look at all of them: their sizes alone are other ones.
+model_small = test/model/small/pointer_cache/allocation_table.h test/model/small/engine/meeting/control_page.h
+model_smaller = s/kSetBits = 8, kWays = 4;/kSetBits = 1, kWays = 1;/;s/kWords = 1024;/kWords = 16;/
+$(model_small): test/model/small/%: %
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && sed '$(model_smaller)' $< >$@ && ! cmp -s $< $@
+$(test_model_libwatched_a_OBJECTS) $(test_model_meeting_test_OBJECTS) $(test_model_executor_test_OBJECTS) \
+	$(test_model_leave_test_OBJECTS) $(test_model_queue_test_OBJECTS) $(test_model_allocation_table_test_OBJECTS): $(model_small)
 
 test_model_libexplorer_a_SOURCES = \
 	test/model/compiler_calls.cc \
@@ -96,10 +91,10 @@ test_model_queue_test_LDFLAGS = $(model_ldflags)
 test_model_queue_test_LDADD = $(model_libs)
 
 test_model_allocation_table_test_SOURCES = test/model/allocation_table_test.cc $(model_ranks)
-test_model_allocation_table_test_CPPFLAGS = $(model_small_cppflags)
+test_model_allocation_table_test_CPPFLAGS = $(model_cppflags)
 test_model_allocation_table_test_CXXFLAGS = $(model_cxxflags)
 test_model_allocation_table_test_LDFLAGS = $(model_ldflags)
-test_model_allocation_table_test_LDADD = test/model/libnamed_small.a $(model_libs)
+test_model_allocation_table_test_LDADD = $(model_libs)
 
 # Also what takes minutes; and whether the tests find mistakes.
 check-model: $(check_DATA) $(check_LIBRARIES) $(check_PROGRAMS)

@@ -9,8 +9,8 @@ trap 'rm -rf "$work"' EXIT
 word=${1:-}
 passed=0 failed=0
 # Compiled anew where a mutant is in a header: all that is looked at.
-engine="engine/call/operation_queue engine/communicator/executor engine/meeting/exchange engine/meeting/meeting \
-    engine/meeting/node_group"
+watched="engine/call/operation_queue engine/communicator/executor engine/meeting/exchange engine/meeting/meeting \
+    engine/meeting/node_group pointer_cache/allocation_table"
 
 verdict() # RIGHT NAME WHY
 {
@@ -34,12 +34,8 @@ compile() # SOURCE OBJECT FLAG...
 # mutant PROGRAM NAME FILE SED: with FILE so changed, PROGRAM must fail. Without FILE, SED are flags of the test.
 mutant()
 {
-    local program=test/model/$1_test name=$2 file=$3 change=$4 objects= harness= source watched=$engine from small=
-    if [ "$1" = allocation_table ]; then # whose table is a small one
-        watched=pointer_cache/allocation_table small=test/model/small
-    fi
-    from=$HETCOLL_SRCDIR
-    [ -z "$small" ] || [ ! -f "$small/$file" ] || from=$small
+    local program=test/model/$1_test name=$2 file=$3 change=$4 objects= harness= source from=$HETCOLL_SRCDIR
+    [ ! -f "test/model/small/$file" ] || from=test/model/small
     case "$1 $name" in *"$word"*) ;; *) return ;; esac
     rm -rf "$work/mutant" && mkdir -p "$work/mutant/$(dirname "${file:-.}")"
     if [ -n "$file" ]; then
@@ -52,12 +48,12 @@ mutant()
     fi
     case $file in
     *.cc)
-        compile "$work/mutant/$file" "$work/mutant.o" ${small:+-I"$small"} || exit 1
+        compile "$work/mutant/$file" "$work/mutant.o" || exit 1
         objects=$work/mutant.o
         ;;
     *.h)
         for source in $watched; do
-            compile "$HETCOLL_SRCDIR/$source.cc" "$work/${source##*/}.o" -I"$work/mutant" ${small:+-I"$small"} || exit 1
+            compile "$HETCOLL_SRCDIR/$source.cc" "$work/${source##*/}.o" -I"$work/mutant" || exit 1
             objects="$objects $work/${source##*/}.o"
         done
         ;;
@@ -65,13 +61,12 @@ mutant()
     harness=$program-$1_test.o
     if [ -z "$objects" ] || [ "${file%.h}" != "$file" ]; then
         # shellcheck disable=SC2086
-        compile "$HETCOLL_SRCDIR/$program.cc" "$work/harness.o" $change -I"$work/mutant" ${small:+-I"$small"} || exit 1
+        compile "$HETCOLL_SRCDIR/$program.cc" "$work/harness.o" $change -I"$work/mutant" || exit 1
         harness=$work/harness.o
     fi
     # shellcheck disable=SC2086
     $CXX -pthread -no-pie "$harness" $program-ranks.o $program-one_page.o $objects \
-        ${small:+test/model/libnamed_small.a} test/model/libnamed.a \
-        test/model/libexplorer.a .libs/libhetcoll.a ${LIBS:-} -lgtest_main -lgtest -ldl -o "$work/run" || exit 1
+        test/model/libnamed.a test/model/libexplorer.a .libs/libhetcoll.a ${LIBS:-} -lgtest_main -lgtest -ldl -o "$work/run" || exit 1
     # Random executions first, because they find most and take least.
     local status=0 filter
     for filter in '*AtRandom*' '-*AtRandom*'; do
@@ -105,8 +100,8 @@ mutant executor "offers stored relaxed" $e 's/store(ready, std::memory_order_rel
 mutant executor "all is offered at once" $e 's/const std::size_t ready = ready_bytes(i); ready > extent.offered/const std::size_t ready = extent.bytes; ready > extent.offered/'
 mutant executor "ends before peers have read" $e 's/more || !read_by_all/more/'
 mutant executor "pulls what is not offered" $e 's/memory_order_acquire) < end/memory_order_acquire) < 1/'
-mutant executor "counters reset before the close" "" -DHETCOLL_MUTANT_RESETS_BEFORE_CLOSE
-mutant executor "counters reset after the agreement" "" -DHETCOLL_MUTANT_RESETS_AFTER_AGREEMENT
+mutant executor "announced before the last close" "" -DHETCOLL_MUTANT_ANNOUNCES_BEFORE_CLOSE
+mutant executor "announced after the agreement" "" -DHETCOLL_MUTANT_ANNOUNCES_AFTER_AGREEMENT
 mutant executor "no closing agreement" "" -DHETCOLL_MUTANT_NEVER_CLOSES
 
 l=engine/meeting/node_group.cc
