@@ -51,11 +51,15 @@ Watch::Watch(const Log &to, NodeGroup &group, std::vector<std::string> host_name
 
 bool Watch::look(std::uint64_t moves) noexcept
 {
+    polls_left_ = kPollsPerLook;
     if (after_ns_ == 0) {
         return false;
     }
     const std::uint64_t last_ns = now_ns_;
     now_ns_ = now_ns();
+    if (now_ns_ - last_ns > kSlowLookNs) {
+        polls_left_ = 1;
+    }
     if (since_ns_ != 0 && now_ns_ - last_ns > after_ns_ / 2) {
         since_ns_ += now_ns_ - last_ns; // this process was stopped, or not in MPI: no wait
     }

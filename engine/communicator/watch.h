@@ -21,7 +21,7 @@ public:
     // A call begins.
     void begin() noexcept
     {
-        polls_ = 0;
+        polls_left_ = kPollsPerLook;
         since_ns_ = 0;
     }
     // Once for every look at an unfinished call. Now and then it reads the clock: true when the
@@ -29,7 +29,7 @@ public:
     // times that.
     [[nodiscard]] bool is_due(std::uint64_t moves) noexcept
     {
-        return ++polls_ % kPollsPerLook == 0 && look(moves);
+        return --polls_left_ == 0 && look(moves);
     }
 
     // Why the call waits. Each writes a line, or leaves that to another rank.
@@ -39,8 +39,10 @@ public:
     void say_own_gpu(const char *what); // "a copy"
 
 private:
-    // A look costs some 25 ns; between two polls other processes may have the processor for long.
+    // A look costs some 25 ns. But where processes share processors, each poll may take long: then
+    // every poll looks.
     static constexpr unsigned kPollsPerLook = 32;
+    static constexpr std::uint64_t kSlowLookNs = 1'000'000;
 
     [[nodiscard]] bool look(std::uint64_t moves) noexcept;
     // True for one rank of the node. Without a page for every one.
@@ -56,7 +58,7 @@ private:
     NodeGroup &group_;
     const std::vector<std::string> host_names_;
     const std::uint64_t after_ns_;
-    unsigned polls_ = 0;
+    unsigned polls_left_ = kPollsPerLook;                 // until the next look
     std::uint64_t since_ns_ = 0, now_ns_ = 0, moves_ = 0; // since_ns_ 0: not looked yet
     unsigned said_ = 0;                                   // lines about this wait
 };
