@@ -99,8 +99,10 @@ try_failures() # SUITE
     for after in 5 100 200; do
         try "$1" 3 "$options --mca coll_hetcoll_algorithm two_shot" failures slow device 300000 blocking $after
     done
-    try "$1" 8 "$options" failures series device 300000 blocking
-    grep -a 'after 2 and 20 failures' "$folder/output" || true
+    for memory in host device; do
+        try "$1" 8 "$options" failures series $memory 300000 blocking
+        sed -n "s/^note rank 0: after/$1, $memory memory: after/p" "$folder/output"
+    done
 }
 
 # A rank is killed some time after the first call on a new communicator has begun, in half of the jobs early.

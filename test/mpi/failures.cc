@@ -238,35 +238,34 @@ Held held()
     return {std::distance(begin(all), end(all)), resident * (sysconf(_SC_PAGESIZE) / 1024)};
 }
 
-// Nothing is left behind by failures.
-MPI_Comm series(Program &program, MPI_Comm comm, Case what)
+// Nothing is left behind by failures, from the second on.
+MPI_Comm fail_often(Program &program, MPI_Comm comm, const Case &what, int failures)
 {
-    what.how = "before";
-    while (size_of(comm) > 2) {
-        MPI_Comm rest = fail_once(program, comm, what);
-        MPI_Comm_free(&comm);
-        comm = rest;
-        const Held now_held = held();
-        std::printf("note rank %d: %d ranks left, %ld descriptors, %ld KiB\n", program.rank(),
-                    size_of(comm), now_held.descriptors, now_held.kilobytes);
-    }
-    what.how = "revoke";
     Held after_two{};
-    for (int failure = 1; failure <= 20; ++failure) {
+    for (int failure = 1; failure <= failures; ++failure) {
         MPI_Comm rest = fail_once(program, comm, what);
         MPI_Comm_free(&comm);
         comm = rest;
         after_two = failure == 2 ? held() : after_two;
     }
     const Held last = held();
-    std::printf("note rank %d: after 2 and 20 failures: %ld and %ld descriptors, %ld and %ld KiB\n",
-                program.rank(), after_two.descriptors, last.descriptors, after_two.kilobytes,
-                last.kilobytes);
+    std::printf("note rank %d: after 2 and %d failures (%s): %ld and %ld descriptors, "
+                "%ld and %ld KiB\n",
+                program.rank(), failures, std::string(what.how).c_str(), after_two.descriptors,
+                last.descriptors, after_two.kilobytes, last.kilobytes);
     program.check(last.descriptors <= after_two.descriptors, "%ld descriptors, %ld before",
                   last.descriptors, after_two.descriptors);
     program.check(last.kilobytes < after_two.kilobytes + 2048, "%ld KiB, %ld before",
                   last.kilobytes, after_two.kilobytes);
     return comm;
+}
+
+MPI_Comm series(Program &program, MPI_Comm comm, Case what)
+{
+    what.how = "before";
+    comm = fail_often(program, comm, what, size_of(comm) - 2);
+    what.how = "revoke";
+    return fail_often(program, comm, what, 20);
 }
 
 void run(Program &program, const Case &what)
