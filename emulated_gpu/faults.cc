@@ -6,6 +6,7 @@
 #include "emulated_gpu/settings.h"
 
 #include <atomic>
+#include <csignal>
 #include <cstdlib>
 #include <mutex>
 #include <string>
@@ -14,6 +15,8 @@
 
 namespace hetcoll::emulated_gpu {
 namespace {
+
+constexpr int kDies = -1; // instead of a code
 
 struct Fault {
     std::string call; // without the version, as in the CUDA documentation
@@ -62,10 +65,11 @@ bool parse_fault(std::string_view text, Fault &fault)
         nth = "+1";
     }
     fault.onwards = nth.starts_with('+');
+    const std::string_view answer = text.substr(second + 1);
     unsigned long code = 0;
     const bool ok = parse_number(nth.substr(fault.onwards), fault.nth) && fault.nth > 0 &&
-                    parse_number(text.substr(second + 1), code);
-    fault.code = static_cast<int>(code);
+                    (answer == "dies" || parse_number(answer, code));
+    fault.code = answer == "dies" ? kDies : static_cast<int>(code);
     return ok && !fault.call.empty();
 }
 
@@ -91,7 +95,8 @@ void name_what_never_fails(const std::vector<Fault> &list)
         if (!is_entry_point(fault.call)) {
             say("EMU_FAIL: there is no driver call %s, that fault never comes", fault.call.c_str());
         }
-        if (cuGetErrorName(static_cast<CUresult>(fault.code), &code_name) != CUDA_SUCCESS) {
+        if (fault.code != kDies &&
+            cuGetErrorName(static_cast<CUresult>(fault.code), &code_name) != CUDA_SUCCESS) {
             say("EMU_FAIL: %d is not an error code of CUDA, %s answers it all the same", fault.code,
                 fault.call.c_str());
         }
@@ -103,7 +108,9 @@ void replace_faults(const char *text)
 {
     std::vector<Fault> list;
     if (text != nullptr && !parse_list(text, list)) {
-        say("EMU_FAIL='%s' is not call:nth:code[,...], no fault is injected", text);
+        say("EMU_FAIL='%s' is not call:nth:code[,...] with a number or 'dies' for the code, no "
+            "fault is injected",
+            text);
         list.clear();
     }
     name_what_never_fails(list);
@@ -131,6 +138,9 @@ CUresult injected_fault(const char *name)
                 code = fault.code;
             }
         }
+    }
+    if (code == kDies) {
+        std::raise(SIGKILL);
     }
     return static_cast<CUresult>(code);
 }

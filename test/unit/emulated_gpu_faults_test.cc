@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <cstdio>
 #include <fstream>
 #include <sstream>
@@ -54,6 +55,13 @@ TEST(EmulatedFaultTest, SeveralFaultsAreHonoured)
     const Faults faults("cuMemAlloc:1:2,cuMemAlloc:4:999,cuMemcpy2D_v2:*:1");
     EXPECT_EQ(four_allocations(), (std::vector{kNoMemory, kOk, kOk, CUDA_ERROR_UNKNOWN}));
     EXPECT_EQ(cu().cuMemcpy2D(nullptr), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST(EmulatedFaultTest, TheProcessDiesInTheNthCall)
+{
+    const Faults faults("cuMemAlloc:5:dies");
+    EXPECT_EQ(four_allocations(), (std::vector{kOk, kOk, kOk, kOk}));
+    EXPECT_EXIT(four_allocations(), ::testing::KilledBySignal(SIGKILL), "");
 }
 
 TEST(EmulatedFaultTest, EntryPointsThatAreNotEmulatedSaySo)
