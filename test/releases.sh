@@ -96,6 +96,19 @@ try_failures() # SUITE
     for way in one_shot two_shot leader ring recursive_doubling tree; do
         try "$1" 3 "$options --mca coll_hetcoll_algorithm $way" failures before device 300000 blocking
     done
+    # In a call of the driver: a buffer is offered to peers, mapped, closed; a kernel starts; its end is looked for.
+    for point in cuIpcGetMemHandle:3 cuIpcOpenMemHandle:1 cuIpcOpenMemHandle:6 cuIpcCloseMemHandle:1 \
+        cuIpcCloseMemHandle:6 cuLaunchKernel:1 cuLaunchKernel:9 cuEventQuery:3; do
+        for way in two_shot ring; do
+            try "$1" 3 "$options --mca coll_hetcoll_algorithm $way -x EMU_FAIL=$point:dies -x EMU_FAIL_RANK=2" \
+                failures driver device 300000 blocking
+        done
+    done
+    for how in before between revoke; do
+        for way in bcast ibcast alltoall; do
+            try "$1" 3 "$options" failures $how device 300000 $way
+        done
+    done
     for after in 5 100 200; do
         try "$1" 3 "$options --mca coll_hetcoll_algorithm two_shot" failures slow device 300000 blocking $after
     done

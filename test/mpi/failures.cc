@@ -8,8 +8,11 @@
 //      "revoke"  rank 0 revokes the communicator while the others wait in a call
 //      "random"  it dies MS milliseconds after calls have begun on a new communicator
 //      "slow"    the same, and rank 0's GPU takes its time: nobody may touch what a failed call had
-//      "series"  one after the other dies, until two are left; then 20 revokes
-// WAY: "blocking", "nonblocking" or "persistent".
+//      "driver"  the last rank dies in a driver call, which EMU_FAIL names; each call has new
+//      buffers "series"  one after the other dies, until two are left; then 20 revokes
+// WAY: "blocking", "nonblocking" or "persistent"; of other collectives, whose results are not
+// looked at: "bcast", which is hetcoll's own on device memory, "ibcast" and "alltoall", which are
+// staged.
 #include "test/mpi/check.h"
 
 #include <mpi-ext.h>
@@ -80,8 +83,13 @@ public:
         MPI_Error_class(code, &kind);
         return kind;
     }
-    void check() { buffers_.check(false); }
-    [[nodiscard]] bool is_right() { return buffers_.is_right(); }
+    void check()
+    {
+        if (is_sum()) {
+            buffers_.check(false);
+        }
+    }
+    [[nodiscard]] bool is_right() { return !is_sum() || buffers_.is_right(); }
 
     // The call has failed, so the buffer is this rank's again, and stays so.
     void check_untouched(double seconds)
@@ -100,13 +108,31 @@ public:
     }
 
 private:
+    [[nodiscard]] bool is_sum() const
+    {
+        return what_.way == "blocking" || what_.way == "nonblocking" || what_.way == "persistent";
+    }
+
     int start_and_wait()
     {
         const int count = static_cast<int>(what_.count);
         if (what_.way == "blocking") {
             return MPI_Allreduce(MPI_IN_PLACE, buffers_.recv(), count, MPI_FLOAT, MPI_SUM, comm_);
         }
+        int ranks = 0; // the last one is the root, because it is the one that dies
+        MPI_Comm_size(comm_, &ranks);
+        if (what_.way == "bcast") {
+            return MPI_Bcast(buffers_.recv(), count, MPI_FLOAT, ranks - 1, comm_);
+        }
+        if (what_.way == "alltoall") {
+            return MPI_Alltoall(MPI_IN_PLACE, 0, MPI_FLOAT, buffers_.recv(), count / ranks,
+                                MPI_FLOAT, comm_);
+        }
         int code = MPI_SUCCESS;
+        if (what_.way == "ibcast") {
+            code = MPI_Ibcast(buffers_.recv(), count, MPI_FLOAT, ranks - 1, comm_, &request_);
+            return code == MPI_SUCCESS ? MPI_Wait(&request_, MPI_STATUS_IGNORE) : code;
+        }
         if (what_.way == "nonblocking") {
             code = MPI_Iallreduce(MPI_IN_PLACE, buffers_.recv(), count, MPI_FLOAT, MPI_SUM, comm_,
                                   &request_);
@@ -180,6 +206,32 @@ MPI_Comm recover(Program &program, MPI_Comm broken, Sums &sums, int left, const 
         sums_of_rest.check();
     }
     return shrunk;
+}
+
+// The last rank dies in a call of its driver: the others' call of that moment began before, or soon
+// after.
+MPI_Comm fail_in_driver(Program &program, MPI_Comm parent, const Case &what)
+{
+    MPI_Comm comm = copy_of(parent);
+    const int size = size_of(comm);
+    for (int call = 0; call < 40; ++call) {
+        Sums sums(program, comm, what);
+        const double start = now();
+        const int code = sums.reduce();
+        if (code == MPI_SUCCESS) {
+            program.check(sums.is_right(), "a wrong sum in call %d", call);
+            continue;
+        }
+        program.check(code == MPIX_ERR_PROC_FAILED || code == MPIX_ERR_REVOKED, "class %d", code);
+        program.check(now() - start < kMostSeconds, "returned after %.2f s", now() - start);
+        std::printf("note rank %d: class %d in call %d\n", program.rank(), code, call);
+        MPI_Comm shrunk = recover(program, comm, sums, size - 1, what);
+        MPI_Comm_free(&comm);
+        return shrunk;
+    }
+    program.check(false,
+                  "nobody died in 40 calls: EMU_FAIL and EMU_FAIL_RANK name the driver call");
+    return comm;
 }
 
 // One communicator breaks. Those that are left: theirs, and how long they took.
@@ -272,8 +324,9 @@ void run(Program &program, const Case &what)
 {
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm all = copy_of(MPI_COMM_WORLD);
-    MPI_Comm rest =
-        what.how == "series" ? series(program, all, what) : fail_once(program, all, what);
+    MPI_Comm rest = what.how == "series"   ? series(program, all, what)
+                    : what.how == "driver" ? fail_in_driver(program, all, what)
+                                           : fail_once(program, all, what);
     int failures = program.failures() == 0 ? 0 : 1, failed = 0;
     MPI_Reduce(&failures, &failed, 1, MPI_INT, MPI_SUM, 0, rest);
     if (rank_in(rest) == 0) {
