@@ -17,7 +17,7 @@ namespace hetcoll {
 class KnownReach {
 public:
     // The offer of this device's memory, made at first use and kept; also that it cannot be shared.
-    // Nothing: it is still being filled, ask again.
+    // Nothing: it is still being filled, ask again. An error of its own if the context is gone.
     [[nodiscard]] Result<std::optional<ReachOffer>> offer(const std::shared_ptr<Device> &device,
                                                           Exporter &exporter);
 

@@ -73,6 +73,15 @@ TEST_F(KnownReachTest, ALackOfMemoryMayBeOver)
     EXPECT_TRUE(offer().ok());
 }
 
+// Ranks wait for each other's offers, so one that is never made would hang all of them.
+TEST_F(KnownReachTest, AContextThatIsGoneOffersNothing)
+{
+    const Faults faults("cuPointerGetAttribute:*:709");
+    const auto offered = known_.offer(device_, *exporter_);
+    ASSERT_FALSE(offered.ok());
+    EXPECT_EQ(offered.status().message(), "the context of a buffer is gone");
+}
+
 TEST_F(KnownReachTest, ATrialIsOfOneOfferOfOneOwner)
 {
     const ReachOffer tried{.buffer = {}, .seed = 7}, other{.buffer = {}, .seed = 8};
