@@ -68,9 +68,10 @@ Result<std::unique_ptr<DeviceBounce>> DeviceBounce::create(std::shared_ptr<Devic
 
 DeviceBounce::~DeviceBounce()
 {
-    if (!device_->is_alive() || !enter().ok()) {
+    if (!device_->is_alive()) {
         return; // the context took everything along
     }
+    static_cast<void>(enter()); // the driver waits for a stream from any context
     const auto finish = [this](const StreamHandle &stream) {
         if (stream.get() != nullptr) {
             device_->driver().cuStreamSynchronize(stream.get());

@@ -15,7 +15,9 @@
 namespace hetcoll {
 namespace {
 
+using test::CallCount;
 using test::cuda;
+using test::Faults;
 using test::HeldDevices;
 
 constexpr std::size_t kSlotBytes = 64u << 10;
@@ -191,6 +193,25 @@ TEST_P(DeviceBounceTest, EntersOnceAndLeavesWhatItFound)
     cuda().driver->cuCtxGetCurrent(&current);
     EXPECT_EQ(current, nullptr);
     HETCOLL_REQUIRE(cuda().driver->cuCtxSetCurrent(cuda().context));
+}
+
+// Its copies may write to the application's memory.
+TEST_P(DeviceBounceTest, WaitsForItsCopiesEvenWhereItCannotEnterTheContext)
+{
+    auto bounce = make();
+    const std::vector<float> from(10000, 3);
+    void *const memory = allocate(from);
+    std::vector<float> to(from.size());
+    ASSERT_TRUE(bounce->start_copy(to.data(), memory, to.size() * sizeof(float)).ok());
+    bounce->leave();
+    const CallCount waited("cuStreamSynchronize");
+    {
+        const Faults faults("cuCtxPushCurrent:*:709");
+        bounce.reset();
+    }
+    EXPECT_GE(waited.get(), 2u);
+    EXPECT_EQ(to, from);
+    HETCOLL_REQUIRE(cuda().driver->cuMemFree(address(memory)));
 }
 
 TEST_P(DeviceBounceTest, AfterAResetItDestroysNothing)
