@@ -66,21 +66,23 @@ Result<std::unique_ptr<DeviceBounce>> DeviceBounce::create(std::shared_ptr<Devic
     return bounce;
 }
 
-DeviceBounce::~DeviceBounce()
+DeviceBounce::~DeviceBounce() { finish(); }
+
+void DeviceBounce::finish() noexcept
 {
     if (!device_->is_alive()) {
         return; // the context took everything along
     }
     static_cast<void>(enter()); // the driver waits for a stream from any context
-    const auto finish = [this](const StreamHandle &stream) {
+    const auto wait = [this](const StreamHandle &stream) {
         if (stream.get() != nullptr) {
             device_->driver().cuStreamSynchronize(stream.get());
         }
     };
-    finish(out_);
-    finish(in_);
+    wait(out_);
+    wait(in_);
     for (const Lane &lane : lanes_) {
-        finish(lane.stream);
+        wait(lane.stream);
     }
 }
 

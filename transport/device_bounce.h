@@ -21,7 +21,9 @@ public:
     static Result<std::unique_ptr<DeviceBounce>> create(std::shared_ptr<Device> device,
                                                         std::size_t slot_bytes,
                                                         std::size_t staging_bytes, bool direct);
-    ~DeviceBounce() override; // waits for what is still running in the slots
+    ~DeviceBounce() override; // after finish()
+    // Waits for all that it has started, unless the context is gone.
+    void finish() noexcept;
 
     [[nodiscard]] const std::shared_ptr<Device> &device() const noexcept { return device_; }
     [[nodiscard]] bool direct() const noexcept { return direct_; }

@@ -123,10 +123,18 @@ int Call::fail_together(Flags all)
 
 void Call::lose_network(int code) noexcept
 {
-    leave_context();
-    lose(std::move(device));
+    lose_device();
     engine.abandon_messages();
     end(code);
+}
+
+void Call::lose_device() noexcept
+{
+    if (device != nullptr) {
+        device->finish();
+    }
+    leave_context();
+    lose(std::move(device));
 }
 
 void Call::leave_context() noexcept

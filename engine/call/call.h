@@ -119,6 +119,9 @@ struct Call {
     }
     // In a meeting: a message may still arrive in memory of ours.
     void lose_network(int code) noexcept;
+    // A message may still arrive in its slots. But what this rank's GPU does with the application's
+    // memory is over then.
+    void lose_device() noexcept;
     // Others run next: they find the context that they left.
     void leave_context() noexcept;
 

@@ -120,8 +120,7 @@ bool has_run(Call &call)
     switch (executor.step()) {
     case Progress::kPending: return false;
     case Progress::kFailed: // messages may still arrive in the slots: they are lost, not freed
-        call.leave_context();
-        lose(std::move(call.device));
+        call.lose_device();
         lose(std::move(call.host));
         call.end(executor.code());
         return false;

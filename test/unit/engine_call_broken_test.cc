@@ -66,6 +66,28 @@ TEST_F(BrokenTest, TheShortestCallOnHostMemoryLeavesItToTheOperation)
     EXPECT_EQ(ranks_.engine(0).try_host(made), std::nullopt);
 }
 
+// In a meeting, and in a schedule: copies may be under way to the application's memory.
+TEST_F(BrokenTest, ACallThatLosesTheNetworkWaitsForItsOwnGpu)
+{
+    Numbers<int> last(Where::kDevice, std::vector<int>(kMany));
+    for (const int nth : {1, 4}) {
+        Engines nodes(3, default_settings(), move_last);
+        nodes.find_peers();
+        const CallCount waited("cuStreamSynchronize");
+        nodes.network().fail_send(nth);
+        nodes.call(0, device_, kMany);
+        nodes.call(1, other_, kMany);
+        nodes.call(2, last, kMany);
+        const auto one_failed = [&] {
+            return (nodes.is_over(0) && nodes.result(0) < 0) ||
+                   (nodes.is_over(1) && nodes.result(1) < 0) ||
+                   (nodes.is_over(2) && nodes.result(2) < 0);
+        };
+        ASSERT_TRUE(nodes.step_until({0, 1, 2}, one_failed)) << nth;
+        EXPECT_GE(waited.get(), 2u) << nth;
+    }
+}
+
 TEST_F(BrokenTest, OtherCommunicatorsGoOn)
 {
     Engines others(2, default_settings());
