@@ -206,6 +206,7 @@ void NodeGroup::announce(const SharedBuffer &input, const SharedBuffer &output) 
 void NodeGroup::abandon_page() noexcept
 {
     if (page_.exists()) {
+        touches_no_peers();
         lose(std::unique_ptr<ControlPage>(new (std::nothrow) ControlPage(std::move(page_))));
     }
 }

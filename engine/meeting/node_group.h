@@ -96,7 +96,7 @@ public:
     // This rank's GPU has stopped. True once the GPUs of the node's live ranks have.
     [[nodiscard]] bool leave() const noexcept;
 
-    // Leaks the page on purpose: a message may still arrive in it.
+    // Leaks the page on purpose: a message may still arrive in it. This rank's GPU has stopped.
     void abandon_page() noexcept;
 
 private:

@@ -107,6 +107,31 @@ TEST(NodeGroup, EveryRankLearnsThatSettingsDiffer)
     }
 }
 
+// A rank that is alone on its node has none, and after a network failure a rank gives its own up.
+TEST(NodeGroup, ARankWithoutAPageAsksNobodyWhetherItMayTouchPeers)
+{
+    Nodes alone({0, 1}), together({0, 0});
+    ASSERT_TRUE(alone.make_pages());
+    ASSERT_TRUE(together.make_pages());
+    together.group[0]->abandon_page();
+    for (NodeGroup *group : {alone.group[0].get(), together.group[0].get()}) {
+        ASSERT_FALSE(group->page().exists());
+        EXPECT_TRUE(group->may_touch_peers());
+        group->touches_no_peers();
+    }
+    EXPECT_TRUE(together.group[1]->may_touch_peers());
+}
+
+TEST(NodeGroup, NobodyWaitsForTheGpuOfARankThatHasGivenUpItsPage)
+{
+    Nodes nodes({0, 0});
+    ASSERT_TRUE(nodes.make_pages());
+    EXPECT_TRUE(nodes.group[0]->may_touch_peers());
+    EXPECT_FALSE(nodes.group[1]->leave());
+    nodes.group[0]->abandon_page();
+    EXPECT_TRUE(nodes.group[1]->leave());
+}
+
 TEST(NodeGroup, ReportsTheCodeOfAFailedSend)
 {
     Nodes nodes({0, 0});
