@@ -1,10 +1,11 @@
 // seeds FIRST COUNT [--say]: deterministic runs of whole communicators. Engines of all ranks live
 // in one process, over messages in memory and the emulated driver without threads (EMU_STEPPED). A
 // seed decides all else: how many ranks on how many nodes and GPUs, their settings and calls, who
-// goes on next, which message arrives, which copy or kernel runs, which driver call fails, who
-// dies. Each call ends with the right result or with an error; after that its buffers are the
-// program's again, and nobody reads or writes them. A seed runs in a process of its own, so one
-// that fails does so alone: seeds SEED 1 --say.
+// goes on next, which message arrives, which copy or kernel runs, which driver call or message
+// fails, who dies, and whether ranks are told, as under --with-ft. Each call ends with the right
+// result or with an error; after that its buffers are the program's again, and nobody reads or
+// writes them. Where nobody is told of a death or a lost message, calls may also wait for ever. A
+// seed runs in a process of its own, so one that fails does so alone: seeds SEED 1 --say.
 #include "engine/call/operation_queue.h"
 #include "test/unit/engine_process.h"
 #include "test/unit/memory_network.h"
@@ -169,6 +170,13 @@ public:
         return now.empty() || (std::equal(now.begin(), now.begin() + from, expected_.begin()) &&
                                std::equal(now.begin() + to, now.end(), expected_.begin() + to));
     }
+    // By its place behind data(). Requires that has_kept() is false.
+    [[nodiscard]] std::size_t first_changed() const
+    {
+        const auto now = read();
+        const auto pair = std::mismatch(now.begin(), now.end(), expected_.begin());
+        return static_cast<std::size_t>(pair.first - now.begin()) - kGuard;
+    }
     bool in_use = false;
 
 private:
@@ -279,6 +287,19 @@ struct Communicator {
     std::vector<std::unique_ptr<OperationQueue>> queues;
 };
 
+enum class Trouble { kNone, kDriver, kDeath, kMessage };
+
+Trouble some_trouble(Random &random)
+{
+    if (random.once_in(3)) {
+        return Trouble::kDriver;
+    }
+    if (random.once_in(8)) {
+        return Trouble::kDeath;
+    }
+    return random.once_in(12) ? Trouble::kMessage : Trouble::kNone;
+}
+
 class Run {
 public:
     explicit Run(unsigned seed);
@@ -302,9 +323,17 @@ private:
     Buffer *buffer_for(int rank, Memory memory, std::size_t bytes);
     void end_calls(int rank);
     void check(int rank, Running &call);
+    static void require_kept(int number, const Buffer &buffer);
     static void use_again(Buffer *buffer);
+    [[nodiscard]] bool goes_on(const Running &call) const;
     [[nodiscard]] bool is_over() const;
-    [[nodiscard]] bool may_hang() const { return some_dead_ || network_fails_; }
+    void break_later();
+    [[nodiscard]] bool may_fail() const
+    {
+        return trouble_ == Trouble::kDriver || some_dead_ || network_fails_;
+    }
+    // Open MPI without fault tolerance tells nobody of a dead rank or a lost message.
+    [[nodiscard]] bool may_hang() const { return !tolerant_ && (some_dead_ || network_fails_); }
     void check_alike();
     void say_where_ranks_are();
 
@@ -317,16 +346,20 @@ private:
     std::vector<std::vector<int>> results_; // of each call: of each rank
     hetcoll_settings settings_ = default_settings();
     std::string algorithm_;
-    bool faults_ = false, network_fails_ = false, some_dead_ = false;
+    const Trouble trouble_;
+    const bool tolerant_; // ranks learn of it, each at its time, as under --with-ft
+    bool network_fails_ = false, some_dead_ = false; // by now
     std::size_t last_turn_ = 0;
-    std::vector<std::pair<std::size_t, int>> deaths_, network_faults_;
+    std::vector<std::pair<std::size_t, int>> deaths_, network_faults_, breaks_;
     std::vector<std::pair<std::size_t, std::string>> driver_faults_;
     std::string about_;
 };
 
 constexpr int kNoResult = -1000000;
+constexpr int kBroken = -75; // what a table says of a broken communicator
 
-Run::Run(unsigned seed) : seed_(seed), random_(seed)
+Run::Run(unsigned seed)
+    : seed_(seed), random_(seed), trouble_(some_trouble(random_)), tolerant_(random_.once_in(2))
 {
     constexpr std::array<int, 6> kRanks = {2, 2, 3, 3, 4, 5};
     constexpr std::array<const char *, 12> kAlgorithms = {
@@ -337,7 +370,10 @@ Run::Run(unsigned seed) : seed_(seed), random_(seed)
     settings_.chunk_bytes = random_.once_in(2) ? 4096 : 0;
     settings_.check = random_.once_in(4) ? HETCOLL_CHECK_OFF : HETCOLL_CHECK_ON;
     settings_.skew = random_.once_in(6);
-    settings_.ipc = random_.once_in(4) ? HETCOLL_IPC_NEVER : HETCOLL_IPC_AUTO;
+    // A dead process's kernels die with it; here they are of this process, and would go on in
+    // peers' memory.
+    const bool maps = trouble_ != Trouble::kDeath && !random_.once_in(4);
+    settings_.ipc = maps ? HETCOLL_IPC_AUTO : HETCOLL_IPC_NEVER;
     settings_.reproducible = random_.once_in(6);
     settings_.fixed_point = random_.once_in(6) ? 8 : 0;
     settings_.report_after = 0;
@@ -348,7 +384,7 @@ Run::Run(unsigned seed) : seed_(seed), random_(seed)
         settings_.small_limit = 0;
     }
     about_ = std::to_string(ranks) + " ranks, " + std::to_string(devices) + " GPUs, " +
-             settings_.algorithm;
+             settings_.algorithm + (tolerant_ ? ", tolerant" : "");
 
     setenv("EMU_STEPPED", "1", 1);
     setenv("EMU_SEED", std::to_string(seed).c_str(), 1);
@@ -407,6 +443,9 @@ void Run::make_communicators()
             std::make_unique<MemoryNetwork>(ranks, !random_.once_in(4), random_.below(1u << 30));
         communicator.network->allow_shorter(); // as MPI does
         communicator.network->has_one_thread();
+        if (tolerant_) {
+            communicator.network->may_break();
+        }
         for (int rank = 0; rank < ranks; ++rank) {
             communicator.engines.push_back(
                 std::make_unique<Engine>(*ranks_[static_cast<std::size_t>(rank)].process,
@@ -442,7 +481,7 @@ void Run::plan_calls()
     }
     results_.assign(program_.size(), std::vector<int>(ranks, kNoResult));
 
-    if (random_.once_in(3)) {
+    if (trouble_ == Trouble::kDriver) {
         constexpr std::array<const char *, 22> kCalls = {
             "cuMemAlloc",         "cuMemHostAlloc",         "cuMemcpyHtoDAsync",
             "cuMemcpyDtoHAsync",  "cuMemcpyDtoDAsync",      "cuMemcpyAsync",
@@ -453,19 +492,18 @@ void Run::plan_calls()
             "cuCtxPushCurrent",   "cuModuleLoadData",       "cuMemAllocManaged",
             "cuCtxSetCurrent"};
         constexpr std::array<const char *, 5> kCodes = {"2", "700", "709", "719", "999"};
-        faults_ = true;
         const std::string nth =
             std::string(random_.once_in(4) ? "+" : "") + std::to_string(1 + random_.below(20));
         driver_faults_.emplace_back(random_.below(4000), std::string(random_.of(kCalls)) + ":" +
                                                              nth + ":" + random_.of(kCodes));
         about_ += ", " + driver_faults_.back().second + " at turn " +
                   std::to_string(driver_faults_.back().first);
-    } else if (random_.once_in(8)) {
+    } else if (trouble_ == Trouble::kDeath) {
         deaths_.emplace_back(random_.below(20000),
                              random_.below(static_cast<unsigned>(ranks_.size())));
         about_ += ", rank " + std::to_string(deaths_.back().second) + " dies at turn " +
                   std::to_string(deaths_.back().first);
-    } else if (random_.once_in(12)) {
+    } else if (trouble_ == Trouble::kMessage) {
         network_faults_.emplace_back(random_.below(10000), 1 + random_.below(10));
         about_ += ", a message fails";
     }
@@ -483,13 +521,30 @@ void Run::inject()
     for (const auto &death : deaths_) {
         if (is_now(death)) {
             ranks_[static_cast<std::size_t>(death.second)].dead = some_dead_ = true;
+            break_later();
         }
     }
     for (const auto &fault : network_faults_) {
         if (is_now(fault)) {
             network_fails_ = true;
             communicators_.front().network->fail_send(fault.second);
+            break_later();
         }
+    }
+    for (const auto &broken : breaks_) {
+        if (is_now(broken)) {
+            for (Communicator &communicator : communicators_) {
+                communicator.network->break_for(broken.second, kBroken);
+                communicator.network->end_requests(broken.second);
+            }
+        }
+    }
+}
+
+void Run::break_later()
+{
+    for (int rank = 0; tolerant_ && rank < static_cast<int>(ranks_.size()); ++rank) {
+        breaks_.emplace_back(last_turn_ + random_.below(20000), rank);
     }
 }
 
@@ -646,11 +701,34 @@ void Run::check(int number, Running &call)
     }
 }
 
+// What the program has put into a buffer after a call is still there.
+void Run::require_kept(int number, const Buffer &buffer)
+{
+    if (!buffer.in_use && !buffer.has_kept()) {
+        const std::size_t byte = buffer.first_changed();
+        fail("rank %d's buffer was written after its call: byte %zu, at %p", number, byte,
+             static_cast<void *>(buffer.data() + byte));
+    }
+}
+
 // The program's own numbers, in place of the call's.
 void Run::use_again(Buffer *buffer)
 {
     buffer->fill(std::vector<std::byte>(buffer->bytes(), std::byte{0x5a}));
     buffer->in_use = false;
+}
+
+// Whether peers go on with a call that has failed here, because nobody has told them. They write to
+// the program's memory by messages, if it is host memory, or by their GPUs, if they have mapped it.
+// The program never has it back, then. All else is over, and that is checked.
+bool Run::goes_on(const Running &call) const
+{
+    const int result = call.operation->result();
+    const bool told = result == HETCOLL_SUCCESS || result == kBroken;
+    const Memory memory = call.recv->memory();
+    const bool on_host = memory == Memory::kHost || memory == Memory::kPinned;
+    return (some_dead_ || network_fails_) && !told &&
+           (on_host || settings_.ipc != HETCOLL_IPC_NEVER);
 }
 
 void Run::end_calls(int number)
@@ -662,16 +740,16 @@ void Run::end_calls(int number)
             continue;
         }
         check(number, *call);
-        use_again(call->send);
-        use_again(call->recv);
+        if (!goes_on(*call)) {
+            use_again(call->send);
+            use_again(call->recv);
+        }
         call->operation.reset();
         call = rank.running.erase(call);
     }
     if (random_.once_in(50)) {
         std::erase_if(rank.buffers, [&](const auto &buffer) {
-            if (!buffer->in_use && !buffer->has_kept()) {
-                fail("rank %d's buffer was written after its call", number);
-            }
+            require_kept(number, *buffer);
             return !buffer->in_use;
         });
     }
@@ -693,14 +771,14 @@ void Run::check_alike()
             good += result == HETCOLL_SUCCESS;
             bad += result != HETCOLL_SUCCESS && result != kNoResult;
         }
-        if (bad > 0 && !faults_ && !may_hang() && program_[call].differs < 0) {
+        if (bad > 0 && !may_fail() && program_[call].differs < 0) {
             const auto code = *std::find_if(results_[call].begin(), results_[call].end(),
                                             [](int result) { return result != 0; });
             if ((code != HETCOLL_DECLINED && code != HETCOLL_DECLINED_TO_STAGE) || good > 0) {
                 fail("call %zu failed with %d, though nothing did", call, code);
             }
         }
-        if (program_[call].differs >= 0 && good > 0 && !faults_ && !may_hang()) {
+        if (program_[call].differs >= 0 && good > 0 && !may_fail()) {
             fail("call %zu: ranks call differently, and %d of them succeed", call, good);
         }
     }
@@ -791,9 +869,7 @@ void Run::go()
     }
     for (std::size_t number = 0; number < ranks_.size(); ++number) {
         for (const auto &buffer : ranks_[number].buffers) {
-            if (!buffer->in_use && !buffer->has_kept()) {
-                fail("rank %zu's buffer was written after its call", number);
-            }
+            require_kept(static_cast<int>(number), *buffer);
         }
     }
     check_alike();
@@ -855,6 +931,9 @@ int main(int argc, char **argv)
     const auto first = static_cast<unsigned>(std::strtoul(argv[1], nullptr, 10));
     const auto count = static_cast<unsigned>(std::strtoul(argv[2], nullptr, 10));
     hetcoll::test::says = argc > 3 && std::strcmp(argv[3], "--say") == 0;
+    if (hetcoll::test::says) { // also of a seed that hangs
+        std::setvbuf(stdout, nullptr, _IOLBF, 0);
+    }
     unsigned failed = 0;
     for (unsigned seed = first; seed < first + count; ++seed) {
         failed += hetcoll::test::run_alone(seed) ? 0 : 1;
