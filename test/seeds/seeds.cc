@@ -312,7 +312,7 @@ private:
         std::deque<std::unique_ptr<Buffer>> buffers;
         std::list<Running> running;
         std::size_t next = 0; // call of the program
-        unsigned weight = 1;
+        unsigned weight = 1, node = 0;
         bool dead = false;
     };
 
@@ -325,7 +325,7 @@ private:
     void check(int rank, Running &call);
     static void require_kept(int number, const Buffer &buffer);
     static void use_again(Buffer *buffer);
-    [[nodiscard]] bool goes_on(const Running &call) const;
+    [[nodiscard]] bool goes_on(int rank, const Running &call) const;
     [[nodiscard]] bool is_over() const;
     void break_later();
     [[nodiscard]] bool may_fail() const
@@ -424,6 +424,7 @@ void Run::make_communicators()
     const unsigned nodes = random_.once_in(3) ? 2 : 1;
     for (int rank = 0; rank < ranks; ++rank) {
         const unsigned node = random_.below(nodes);
+        ranks_[static_cast<std::size_t>(rank)].node = node;
         facts[static_cast<std::size_t>(rank)].identity.host += node;
         facts[static_cast<std::size_t>(rank)].identity.machine += node;
         about_ += rank == 0 ? ", on nodes " : " ";
@@ -718,17 +719,20 @@ void Run::use_again(Buffer *buffer)
     buffer->in_use = false;
 }
 
-// Whether peers go on with a call that has failed here, because nobody has told them. They write to
-// the program's memory by messages, if it is host memory, or by their GPUs, if they have mapped it.
-// The program never has it back, then. All else is over, and that is checked.
-bool Run::goes_on(const Running &call) const
+// Whether peers go on with a call that has failed on this rank, because nobody has told them. They
+// write to the program's memory by messages, if it is host memory, or by the GPUs of the node, if
+// they have mapped it. The program never has it back, then. All else is over, and that is checked.
+bool Run::goes_on(int number, const Running &call) const
 {
+    const unsigned node = ranks_[static_cast<std::size_t>(number)].node;
+    const auto on_node = std::count_if(ranks_.begin(), ranks_.end(),
+                                       [&](const Rank &rank) { return rank.node == node; });
     const int result = call.operation->result();
     const bool told = result == HETCOLL_SUCCESS || result == kBroken;
     const Memory memory = call.recv->memory();
     const bool on_host = memory == Memory::kHost || memory == Memory::kPinned;
     return (some_dead_ || network_fails_) && !told &&
-           (on_host || settings_.ipc != HETCOLL_IPC_NEVER);
+           (on_host || (settings_.ipc != HETCOLL_IPC_NEVER && on_node > 1));
 }
 
 void Run::end_calls(int number)
@@ -740,7 +744,7 @@ void Run::end_calls(int number)
             continue;
         }
         check(number, *call);
-        if (!goes_on(*call)) {
+        if (!goes_on(number, *call)) {
             use_again(call->send);
             use_again(call->recv);
         }
