@@ -145,9 +145,21 @@ Result<Buffer> Buffer::allocate(const Gpu *gpu, Memory memory, std::size_t bytes
     return buffer;
 }
 
+Buffer Buffer::borrow(const Gpu &gpu, void *data, std::size_t bytes,
+                      std::shared_ptr<const void> owner)
+{
+    Buffer buffer;
+    buffer.gpu_ = &gpu;
+    buffer.memory_ = Memory::kDevice;
+    buffer.data_ = static_cast<char *>(data);
+    buffer.bytes_ = bytes;
+    buffer.owner_ = std::move(owner);
+    return buffer;
+}
+
 Buffer::~Buffer()
 {
-    if (data_ == nullptr) {
+    if (data_ == nullptr || owner_ != nullptr) {
         return;
     }
     if (memory_ == Memory::kHost) {
@@ -168,6 +180,7 @@ void Buffer::swap(Buffer &other) noexcept
     std::swap(memory_, other.memory_);
     std::swap(data_, other.data_);
     std::swap(bytes_, other.bytes_);
+    std::swap(owner_, other.owner_);
 }
 
 Status Buffer::write(std::size_t offset, const void *from, std::size_t bytes) const

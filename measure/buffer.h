@@ -54,6 +54,9 @@ public:
     Buffer() noexcept = default;
     // In the context of `gpu`, which may be null for host memory.
     static Result<Buffer> allocate(const Gpu *gpu, Memory memory, std::size_t bytes);
+    // Device memory that `owner` keeps.
+    static Buffer borrow(const Gpu &gpu, void *data, std::size_t bytes,
+                         std::shared_ptr<const void> owner);
     Buffer(Buffer &&other) noexcept { swap(other); }
     Buffer &operator=(Buffer &&other) noexcept
     {
@@ -77,6 +80,7 @@ private:
     Memory memory_ = Memory::kHost;
     char *data_ = nullptr;
     std::size_t bytes_ = 0;
+    std::shared_ptr<const void> owner_; // null: this one
 };
 
 } // namespace hetcoll

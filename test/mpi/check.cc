@@ -167,7 +167,16 @@ Buffers::Buffers(Program &program, MPI_Comm comm, const Call &call)
     MPI_Comm_size(comm, &ranks_);
     const auto allocate = [&](Memory memory, std::size_t offset) {
         const Gpu *gpu = memory == Memory::kHost ? nullptr : &program_.gpu();
-        Result<Buffer> buffer = Buffer::allocate(gpu, memory, start(offset) + bytes_ + kGuardBytes);
+        const std::size_t bytes = start(offset) + bytes_ + kGuardBytes;
+        if (memory == Memory::kDevice && call.device_memory != MemoryType::kPlain) {
+            auto made = TestMemory::allocate(*gpu, call.device_memory, bytes);
+            if (!made.ok()) {
+                program_.require(made.status());
+            }
+            const std::shared_ptr<const TestMemory> memory_of_test = std::move(*made);
+            return Buffer::borrow(*gpu, memory_of_test->data(), bytes, memory_of_test);
+        }
+        Result<Buffer> buffer = Buffer::allocate(gpu, memory, bytes);
         if (!buffer.ok()) {
             program_.require(buffer.status());
         }

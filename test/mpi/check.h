@@ -8,6 +8,7 @@
 #include "measure/counters.h"
 #include "measure/mpi_names.h"
 #include "measure/pattern.h"
+#include "test/gpu/test_memory.h"
 
 #include <mpi.h>
 
@@ -107,7 +108,8 @@ struct Call {
     std::size_t count;
     Memory send = Memory::kDevice, recv = Memory::kDevice;
     bool in_place = false;
-    std::size_t send_offset = 0, recv_offset = 0; // bytes from an aligned address
+    std::size_t send_offset = 0, recv_offset = 0;  // bytes from an aligned address
+    MemoryType device_memory = MemoryType::kPlain; // what Memory::kDevice is
 };
 
 // "float32 sum, 17 elements, device to host": for messages.

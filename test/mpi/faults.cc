@@ -336,6 +336,12 @@ void run_random(Program &program, Faults &faults, unsigned seed, long count, boo
     for (const When when : {When::kFresh, When::kFirst, When::kLater}) {
         shapes.push_back({"managed", {kSum, 40'000, Memory::kManaged, Memory::kManaged}, when});
         shapes.push_back({"managed", {kSum, 30, Memory::kManaged, Memory::kManaged}, when});
+        for (const std::size_t elements : {2, 300'000}) {
+            for (const MemoryType type : {MemoryType::kVmm, MemoryType::kPool}) {
+                shapes.push_back({type_name(type), {kSum, elements}, when});
+                shapes.back().call.device_memory = type;
+            }
+        }
     }
     std::mt19937 random(seed);
     for (long i = 0; i < count; ++i) {

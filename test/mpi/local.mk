@@ -12,7 +12,7 @@ EXTRA_DIST += $(mpi_areas) test/mpi/run.sh test/mpi/case.sh test/mpi/idups.sh te
 
 if WITH_CUDA
 check_LTLIBRARIES += libhetcoll_mpi_test.la
-libhetcoll_mpi_test_la_SOURCES = test/mpi/check.h test/mpi/check.cc
+libhetcoll_mpi_test_la_SOURCES = test/mpi/check.h test/mpi/check.cc test/gpu/test_memory.h test/gpu/test_memory.cc
 libhetcoll_mpi_test_la_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 mpi_test_libs = libhetcoll_mpi_test.la libhetcoll_measure.la libhetcoll.la $(MPI_LIBS)
 
