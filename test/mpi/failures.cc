@@ -8,9 +8,9 @@
 //      "revoke"  rank 0 revokes the communicator while the others wait in a call
 //      "random"  it dies MS milliseconds after calls have begun on a new communicator
 //      "slow"    the same, and rank 0's GPU takes its time: nobody may touch what a failed call had
-//      "driver"  the last rank dies in a driver call, which EMU_FAIL names; each call has new
-//      buffers "series"  one after the other dies, until two are left; then 20 revokes
-// WAY: "blocking", "nonblocking" or "persistent"; of other collectives, whose results are not
+//      "driver"  the last rank dies in a driver call that EMU_FAIL names; each call has new memory
+//      "series"  one after the other dies, until two are left; then 20 revokes
+// WAY: "blocking", "nonblocking" or "persistent". Of other collectives, whose results are not
 // looked at: "bcast", which is hetcoll's own on device memory, "ibcast" and "alltoall", which are
 // staged.
 #include "test/mpi/check.h"
