@@ -54,6 +54,7 @@ layer include
 layer schedule base
 layer topology base
 layer tuning base schedule topology
+layer price base schedule topology tuning
 layer cuda_kernels base
 layer device base cuda_kernels
 layer pointer_cache base device
@@ -68,13 +69,13 @@ layer engine/communicator $core engine/types engine/meeting engine/process
 layer engine/call $core engine/types engine/meeting engine/process engine/communicator
 layer engine $core engine/types engine/meeting engine/process engine/communicator engine/call
 layer wsp base cuda_kernels device pointer_cache include
-layer sim base schedule topology tuning
+layer sim base schedule topology tuning price
 layer emulated_gpu
 layer emulated_kernels base cuda_kernels emulated_gpu
 
 # What programs share, then the programs. What is installed stands on nothing that is only for tests.
 layer measure base tuning cuda_kernels device include engine/types
-layer tools $core engine engine/meeting sim measure
+layer tools $core engine engine/meeting price sim measure
 layer bench $core measure include test/gpu test/unit
 layer examples include
 layer examples/wsp include

@@ -1,23 +1,18 @@
 // What an actor of a simulation can do. Time passes in wait() and sleep_us() only.
 #pragma once
 
+#include "price/rank.h"
+
 #include <functional>
+#include <utility>
 
 namespace hetcoll {
 
-class Activities {
+// Each begins something and returns at once; wait() gives the token back when it has ended.
+class Activities : public Transfers {
 public:
-    virtual ~Activities() = default;
-
-    // Each begins something and returns at once; wait() gives the token back when it has ended.
-    // A send meets the peer's receive of the same channel, in order; both end together. Peers are
-    // numbers of actors.
-    virtual void send(int peer, int channel, double bytes, int token) = 0;
-    virtual void receive(int peer, int channel, int token) = 0;
     // Copies between the hosts of two actors; neither need know.
     virtual void copy(int from, int to, double bytes, int token) = 0;
-    // Moves so many bytes through the memory of the actor's host.
-    virtual void work(double bytes, int token) = 0;
 
     // Waits until one of them has ended. Requires that some have not.
     [[nodiscard]] virtual int wait() = 0;
@@ -28,5 +23,13 @@ struct SimActor {
     int host;
     std::function<void(Activities &)> body;
 };
+
+// Runs a rank to its end.
+inline void run_to_end(SimRank rank, Activities &activities)
+{
+    for (bool more = rank.begin(activities); more;) {
+        more = rank.end(activities.wait());
+    }
+}
 
 } // namespace hetcoll

@@ -1,7 +1,7 @@
 // What no allreduce can beat on a cluster.
 #pragma once
 
-#include "sim/ranks.h"
+#include "price/ranks.h"
 
 namespace hetcoll {
 

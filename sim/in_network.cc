@@ -1,8 +1,8 @@
 #include "sim/in_network.h"
 
 #include "base/slots.h"
-#include "sim/meeting_time.h"
-#include "sim/rank.h"
+#include "price/meeting_time.h"
+#include "price/rank.h"
 
 #include <deque>
 #include <utility>
@@ -189,7 +189,7 @@ Result<SimResult> simulate_in_network(const Cluster &cluster, const Ranks &ranks
                                 ranks.node_of[static_cast<std::size_t>(participant)];
                  };
                  plan.actor_of = [](int peer) { return peer; };
-                 SimRank(std::move(plan)).run(activities);
+                 run_to_end(SimRank(std::move(plan)), activities);
                  activities.sleep_us(meeting);
              }});
     }

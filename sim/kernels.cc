@@ -1,8 +1,7 @@
 #include "sim/kernels.h"
 
-#include "schedule/algorithms.h"
-#include "sim/meeting_time.h"
-#include "sim/rank.h"
+#include "price/meeting_time.h"
+#include "price/rank_plans.h"
 #include "tuning/model.h"
 
 #include <utility>
@@ -105,24 +104,12 @@ private:
 
     void run_node(int node, Activities &activities) const
     {
-        const Links &links = ranks_.query.links;
-        const auto bytes = static_cast<double>(call_.bytes);
-        const auto local = static_cast<double>(group(node).size());
-        const double us_a_byte = 1e-3;
-        const double copy_us = links.copy_us + bytes / links.host_gbps * us_a_byte;
-        activities.sleep_us(copy_us + links.handshake_us +
-                            local * bytes / kHostSumGbps * us_a_byte);
-        SimRankPlan plan;
-        plan.feed = feed_schedule(build_recursive_doubling(node, cluster_.node_count()));
-        plan.count = call_.bytes / call_.element_bytes;
-        plan.element_bytes = call_.element_bytes;
-        plan.chunk_bytes = kLargestChunkBytes;
-        plan.last_channel = 1;
-        plan.is_mapped = [](int) { return false; };
-        plan.actor_of = [](int peer) { return peer; };
-        plan.reduce_traffic = cluster_.kind_of(node).memory_gbps / kHostSumGbps;
-        SimRank(std::move(plan)).run(activities);
-        activities.sleep_us(links.handshake_us + copy_us);
+        const LeaderTimes times = leader_times(ranks_.query.links, group(node).size(), call_.bytes);
+        activities.sleep_us(times.before_us);
+        run_to_end(SimRank(leader_plan(node, cluster_.node_count(), call_.bytes,
+                                       call_.element_bytes, cluster_.kind_of(node).memory_gbps)),
+                   activities);
+        activities.sleep_us(times.after_us);
     }
 
     const Cluster &cluster_;

@@ -214,7 +214,11 @@ private:
         std::deque<std::pair<sg::ActivityPtr, int>> behind; // with their tokens
     };
 
-    static std::uint64_t whole(double bytes) { return static_cast<std::uint64_t>(bytes); }
+    // A transfer of nothing never ends.
+    static std::uint64_t whole(double bytes)
+    {
+        return static_cast<std::uint64_t>(std::max(bytes, 1.0));
+    }
     void add(Queue &queue, sg::ActivityPtr activity, int token)
     {
         if (queue.has_first) {

@@ -2,8 +2,8 @@
 // 4.0 the making of zones), so all of it is behind these functions.
 #pragma once
 
+#include "price/platform.h"
 #include "sim/activities.h"
-#include "sim/platform.h"
 
 #include <cstdint>
 #include <vector>

@@ -1,25 +1,15 @@
 #include "sim/simulation.h"
 
+#include "price/meeting_time.h"
+#include "price/price.h"
+#include "price/rank_plans.h"
 #include "sim/kernels.h"
-#include "sim/meeting_time.h"
-#include "sim/rank.h"
-#include "tuning/build_schedule.h"
-#include "tuning/model.h"
 
 #include <span>
 #include <utility>
 
 namespace hetcoll {
 namespace {
-
-std::vector<int> node_runs(const Ranks &ranks)
-{
-    std::vector<int> runs;
-    for (const NodeGroups &node : ranks.groups.nodes) {
-        runs.push_back(static_cast<int>(node.size()));
-    }
-    return runs;
-}
 
 // As Engine::find_shares().
 RankShares shares_of(const Ranks &ranks, const SimCall &call)
@@ -48,103 +38,32 @@ Query query_of(const Ranks &ranks, const SimCall &call, const RankShares &shares
     return query;
 }
 
-class ScheduleRun {
-public:
-    ScheduleRun(const Cluster &cluster, const Ranks &ranks, const SimCall &call,
-                const Choice &choice, std::span<const int> shares)
-        : cluster_(cluster), ranks_(ranks), call_(call), choice_(choice),
-          spec_(schedule_spec(choice, call.bytes, ranks.query.links, ranks.size())),
-          runs_(node_runs(ranks)), shares_(shares), hybrid_(spec_.host_parts > 0)
-    {
+Result<ChildOutcome> run_schedule(const Cluster &cluster, const Ranks &ranks, const SimCall &call,
+                                  const Choice &choice, std::span<const int> shares)
+{
+    const RankPlans plans(ranks, choice, call.bytes, call.element_bytes, shares);
+    Result<SimMachine> machine = build_machine(cluster, plans.machine_options(call.path));
+    if (!machine.ok()) {
+        return machine.take_status();
     }
-
-    Result<ChildOutcome> run()
-    {
-        Result<SimMachine> machine = build_machine(
-            cluster_, {.path = call_.path,
-                       .maps = maps(),
-                       .both_ways = hybrid_,
-                       .shares_ports = choice_.algorithm == Algorithm::kHierarchical});
-        if (!machine.ok()) {
-            return machine.take_status();
-        }
-        std::vector<SimActor> actors;
-        for (int rank = 0; rank < ranks_.size(); ++rank) {
-            actors.push_back(
-                {machine->host_of[static_cast<std::size_t>(rank)],
-                 [this, rank](Activities &activities) { run_rank(rank, activities); }});
-        }
-        for (int rank = 0; hybrid_ && rank < ranks_.size(); ++rank) { // channel 0, by messages
-            actors.push_back(
-                {machine->second_of[static_cast<std::size_t>(rank)],
-                 [this, rank](Activities &activities) { run_host(rank, activities); }});
-        }
-        return run_in_child(machine->platform, actors);
+    const double meeting = call.meetings ? meeting_us(cluster, ranks) : 0;
+    std::vector<SimActor> actors;
+    for (int rank = 0; rank < ranks.size(); ++rank) {
+        actors.push_back({machine->host_of[static_cast<std::size_t>(rank)],
+                          [&plans, rank, meeting](Activities &activities) {
+                              activities.sleep_us(meeting);
+                              run_to_end(SimRank(plans.plan(rank)), activities);
+                              activities.sleep_us(meeting);
+                          }});
     }
-
-private:
-    [[nodiscard]] bool maps() const
-    {
-        return !row_of(choice_.algorithm).has(Trait::kWholeVectors) &&
-               ranks_.query.links.gpu_gbps > 0;
+    for (int rank = 0; plans.is_hybrid() && rank < ranks.size(); ++rank) {
+        actors.push_back({machine->second_of[static_cast<std::size_t>(rank)],
+                          [&plans, rank](Activities &activities) {
+                              run_to_end(SimRank(plans.host_plan(rank)), activities);
+                          }});
     }
-
-    // What one rank runs, as Engine::build() makes it, but round by round where that can be.
-    [[nodiscard]] std::unique_ptr<StepFeed> feed_of(int rank) const
-    {
-        const ScheduleParts parts{.ranks = ranks_.size(),
-                                  .runs = runs_,
-                                  .trees = &ranks_.trees,
-                                  .groups = &ranks_.groups,
-                                  .shares = shares_};
-        auto program = schedule_program(spec_, rank, parts);
-        return program ? feed_program(std::move(program))
-                       : feed_schedule(build_schedule(spec_, rank, parts));
-    }
-
-    [[nodiscard]] SimRankPlan plan(int rank) const
-    {
-        SimRankPlan plan;
-        plan.feed = feed_of(rank);
-        plan.count = call_.bytes / call_.element_bytes;
-        plan.element_bytes = call_.element_bytes;
-        plan.chunk_bytes = choice_.chunk_bytes;
-        plan.last_channel = plan.feed->channel_count();
-        plan.is_mapped = [this, rank, maps = maps()](int peer) {
-            return maps && ranks_.node_of[static_cast<std::size_t>(peer)] ==
-                               ranks_.node_of[static_cast<std::size_t>(rank)];
-        };
-        plan.actor_of = [](int peer) { return peer; };
-        return plan;
-    }
-
-    void run_rank(int rank, Activities &activities) const
-    {
-        const double meeting = call_.meetings ? meeting_us(cluster_, ranks_) : 0;
-        activities.sleep_us(meeting);
-        SimRankPlan mine = plan(rank);
-        mine.first_channel = hybrid_ ? 1 : 0;
-        SimRank(std::move(mine)).run(activities);
-        activities.sleep_us(meeting);
-    }
-
-    void run_host(int rank, Activities &activities) const
-    {
-        SimRankPlan mine = plan(rank);
-        mine.last_channel = 1;
-        mine.actor_of = [this](int peer) { return ranks_.size() + peer; };
-        SimRank(std::move(mine)).run(activities);
-    }
-
-    const Cluster &cluster_;
-    const Ranks &ranks_;
-    const SimCall &call_;
-    const Choice &choice_;
-    ScheduleSpec spec_;
-    std::vector<int> runs_;
-    std::span<const int> shares_;
-    bool hybrid_;
-};
+    return run_in_child(machine->platform, actors);
+}
 
 Result<Choice> choose_by(const Query &query, const SimCall &call)
 {
@@ -176,14 +95,20 @@ Result<SimResult> simulate(const Cluster &cluster, const Ranks &ranks, const Sim
         return choice.take_status();
     }
     Result<ChildOutcome> run = row_of(choice->algorithm).is_schedule()
-                                   ? ScheduleRun(cluster, ranks, call, *choice, shares.shares).run()
+                                   ? run_schedule(cluster, ranks, call, *choice, shares.shares)
                                    : run_kernels(cluster, ranks, call, choice->algorithm);
     if (!run.ok()) {
         return run.take_status();
     }
+    const Price priced = Pricer(cluster, ranks)
+                             .price(*choice, {.bytes = call.bytes,
+                                              .element_bytes = call.element_bytes,
+                                              .shares = shares.shares,
+                                              .path = call.path,
+                                              .meetings = call.meetings});
     return SimResult{.choice = *choice,
                      .us = run->outcome.us,
-                     .predicted_us = predict_us(choice->algorithm, query),
+                     .predicted_us = priced.us,
                      .transfers = run->outcome.transfers,
                      .cost = run->cost};
 }

@@ -2,9 +2,9 @@
 // and run by the schedules that it would run.
 #pragma once
 
+#include "price/machine.h"
+#include "price/ranks.h"
 #include "sim/child.h"
-#include "sim/machine.h"
-#include "sim/ranks.h"
 #include "tuning/rank_shares.h"
 #include "tuning/table.h"
 

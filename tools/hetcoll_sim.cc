@@ -2,6 +2,7 @@
 #include "measure/commit.h"
 #include "measure/host.h"
 #include "sim/bound.h"
+#include "sim/cluster_file.h"
 #include "sim/in_network.h"
 #include "tools/sim_options.h"
 #include "tools/sim_report.h"

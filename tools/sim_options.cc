@@ -1,5 +1,6 @@
 #include "tools/sim_options.h"
 
+#include "sim/cluster_file.h"
 #include "tuning/choice.h"
 
 #include <CLI/CLI.hpp>
@@ -28,6 +29,7 @@ bool parse_sim_options(int argc, char **argv, SimOptions &options, int &exit_cod
     app.add_option("--bytes", options.bytes, "sizes of the vector, such as 8,64K,4M")
         ->delimiter(',')
         ->transform(sizes)
+        ->check(CLI::Range(std::uint64_t{4}, std::uint64_t{1} << 40))
         ->type_name("SIZE,...");
     app.add_option("--algorithm", options.algorithms,
                    "auto: as hetcoll would choose (the default); all; or names, such as "

@@ -1,7 +1,7 @@
 // The command line of hetcoll_sim.
 #pragma once
 
-#include "sim/machine.h"
+#include "price/machine.h"
 
 #include <cstddef>
 #include <string>

@@ -7,7 +7,7 @@ check-fuzz:
 
 fuzz_target_sources = \
 	bench/trace.h bench/trace.cc \
-	sim/cluster.h sim/cluster.cc \
+	sim/cluster_file.h sim/cluster_file.cc \
 	test/fuzz/control_page.h test/fuzz/control_page.cc \
 	test/fuzz/decode_fuzz.h \
 	test/fuzz/targets.h test/fuzz/targets.cc \
@@ -22,7 +22,7 @@ all_unit_tests += test/fuzz/corpus_test
 endif
 endif
 endif
-# Objects of their own: sim/cluster is elsewhere one of a library.
+# Objects of their own: sim/cluster_file is elsewhere one of a library.
 test_fuzz_corpus_test_CPPFLAGS = $(AM_CPPFLAGS)
 test_fuzz_corpus_test_SOURCES = $(fuzz_target_sources) test/fuzz/corpus_test.cc
 nodist_EXTRA_test_fuzz_corpus_test_SOURCES = linked_by_cxx.cc

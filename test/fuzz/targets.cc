@@ -3,7 +3,7 @@
 #include "bench/trace.h"
 #include "engine/process/settings.h"
 #include "engine/process/user_ops.h"
-#include "sim/cluster.h"
+#include "sim/cluster_file.h"
 #include "test/fuzz/control_page.h"
 #include "test/fuzz/decode_fuzz.h"
 #include "tools/info_trace.h"

@@ -3,5 +3,6 @@ unit_sources_sim = \
 	test/unit/sim_closed_forms_test.cc \
 	test/unit/sim_in_network_test.cc \
 	test/unit/sim_platform_test.cc \
+	test/unit/sim_price_test.cc \
 	test/unit/sim_rank_test.cc \
 	test/unit/topology_machines.h

@@ -1,5 +1,6 @@
 // The simulation agrees with the closed forms where these are exact. The whole range, up to 1,024
 // ranks and 256 MiB, is in bench/closed_forms.sh.
+#include "sim/cluster_file.h"
 #include "sim/simulation.h"
 #include "test/unit/topology_machines.h"
 

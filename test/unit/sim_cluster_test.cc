@@ -1,5 +1,5 @@
-#include "sim/cluster.h"
-#include "sim/ranks.h"
+#include "price/ranks.h"
+#include "sim/cluster_file.h"
 #include "test/unit/topology_machines.h"
 
 #include <gtest/gtest.h>

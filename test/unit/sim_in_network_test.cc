@@ -1,5 +1,6 @@
 // Reduction in the network, and lower bounds.
 #include "sim/bound.h"
+#include "sim/cluster_file.h"
 #include "sim/in_network.h"
 #include "test/unit/topology_machines.h"
 

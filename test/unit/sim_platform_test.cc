@@ -1,7 +1,8 @@
 // What SimGrid must and must not do to a transfer, and that platforms have the routes they should:
 // each of these was once silently wrong.
+#include "price/machine.h"
 #include "sim/child.h"
-#include "sim/machine.h"
+#include "sim/cluster_file.h"
 #include "sim/simgrid_run.h"
 #include "test/unit/topology_machines.h"
 

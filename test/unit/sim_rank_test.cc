@@ -1,8 +1,9 @@
 // A simulated rank runs the schedule that the component would run, and in its order.
+#include "price/rank.h"
 #include "schedule/algorithms.h"
 #include "schedule/rounds.h"
 #include "sim/child.h"
-#include "sim/rank.h"
+#include "sim/cluster_file.h"
 #include "sim/simulation.h"
 #include "test/unit/topology_machines.h"
 
@@ -44,7 +45,7 @@ ChildOutcome run(const std::function<std::unique_ptr<StepFeed>(int)> &feed, std:
                               plan.last_channel = plan.feed->channel_count();
                               plan.is_mapped = [mapped](int) { return mapped; };
                               plan.actor_of = [](int peer) { return peer; };
-                              SimRank(std::move(plan)).run(activities);
+                              run_to_end(SimRank(std::move(plan)), activities);
                           }});
     }
     const Result<ChildOutcome> outcome = run_in_child(platform, actors);

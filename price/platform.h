@@ -6,6 +6,8 @@
 
 namespace hetcoll {
 
+inline constexpr double kNoLimitGbps = 1e6; // of what only delays
+
 // One direction of a way that bytes take. A way in both directions is two of them.
 struct SimLink {
     double gbps = 0;

@@ -1,4 +1,4 @@
-#include "sim/machine.h"
+#include "price/machine.h"
 
 #include "topology/route.h"
 
@@ -11,8 +11,6 @@
 
 namespace hetcoll {
 namespace {
-
-constexpr double kNoLimitGbps = 1e6; // of what only delays
 
 int far_end(const Topology &node, const Route &route, int from)
 {

@@ -1,4 +1,4 @@
-#include "sim/meeting_time.h"
+#include "price/meeting_time.h"
 
 #include <bit>
 

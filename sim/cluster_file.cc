@@ -1,4 +1,4 @@
-#include "sim/cluster.h"
+#include "sim/cluster_file.h"
 
 #include "topology/file.h"
 
@@ -200,24 +200,6 @@ Result<Cluster> cut(Cluster cluster, int nodes, const std::string &name)
 }
 
 } // namespace
-
-int Cluster::node_count() const noexcept
-{
-    int nodes = 0;
-    for (const NodeKind &kind : kinds) {
-        nodes += kind.count;
-    }
-    return nodes;
-}
-
-const NodeKind &Cluster::kind_of(int node) const noexcept
-{
-    std::size_t kind = 0;
-    for (; node >= kinds[kind].count; ++kind) {
-        node -= kinds[kind].count;
-    }
-    return kinds[kind];
-}
 
 Result<Cluster> parse_cluster(std::string_view text, const std::string &path,
                               const std::string &shipped_folder)

@@ -2,8 +2,9 @@
 // and what it costs before the first byte.
 #pragma once
 
-#include "sim/cluster.h"
-#include "sim/platform.h"
+#include "base/status.h"
+#include "price/cluster.h"
+#include "price/platform.h"
 #include "tuning/choice.h"
 
 #include <vector>
@@ -29,6 +30,7 @@ struct MachineOptions {
     // rack has one link to the middle then: nothing else crosses it.
     bool switches = false;
     double mapped_latency_us = Links{}.gpu_latency_us;
+    friend bool operator==(const MachineOptions &, const MachineOptions &) = default;
 };
 
 struct SimMachine {

@@ -1,4 +1,4 @@
-#include "sim/feed.h"
+#include "price/feed.h"
 
 #include <utility>
 

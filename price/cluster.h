@@ -1,11 +1,9 @@
-// A cluster: nodes, each like a topology file, and what joins them. docs/scaling.md has the format.
+// A cluster: nodes, each like a topology, and what joins them.
 #pragma once
 
-#include "base/status.h"
 #include "topology/topology.h"
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace hetcoll {
@@ -42,18 +40,5 @@ struct Cluster {
         return node_count() == 0 ? 0 : rack_of(node_count() - 1) + 1;
     }
 };
-
-inline constexpr int kMostNodes = 16384;
-
-// `path` is for messages. Topologies are looked for by name beside the file, then in
-// `shipped_folder`.
-[[nodiscard]] Result<Cluster> parse_cluster(std::string_view text, const std::string &path,
-                                            const std::string &shipped_folder);
-
-// FILE, or FILE:GPUS, or the name of a shipped one: a cluster file, or a topology file, which is a
-// node of a cluster with one switch that is never full. `nodes`: the first so many of a cluster
-// file, or so many like the topology file; 0: all, or one.
-[[nodiscard]] Result<Cluster> read_cluster(const std::string &name, int nodes,
-                                           const std::string &shipped_folder);
 
 } // namespace hetcoll

@@ -1,4 +1,4 @@
-#include "sim/ranks.h"
+#include "price/ranks.h"
 
 #include "tuning/rank_shares.h"
 #include "tuning/topology_links.h"

@@ -1,4 +1,4 @@
-#include "sim/rank.h"
+#include "price/rank.h"
 
 #include "base/slots.h"
 #include "tuning/choice.h"
@@ -21,40 +21,73 @@ bool overlap(const Step &a, const Step &b)
 } // namespace
 
 SimRank::SimRank(SimRankPlan plan)
-    : plan_(std::move(plan)), channels_(static_cast<std::size_t>(plan_.feed->channel_count()))
+    : plan_(std::move(plan)), channels_(static_cast<std::size_t>(plan_.feed->channel_count())),
+      awake_(channels_.size())
 {
 }
 
-void SimRank::run(Activities &activities)
+bool SimRank::begin(Transfers &transfers)
 {
-    activities_ = &activities;
+    transfers_ = &transfers;
     for (int c = plan_.first_channel; c < plan_.last_channel; ++c) {
         feed(c);
     }
     find_slots();
-    while (advance()) {
-        if (running_ > 0) {
-            end_chunk(activities.wait());
-        }
+    wake_all();
+    return advance();
+}
+
+bool SimRank::end(int token)
+{
+    wake(chunks_[static_cast<std::size_t>(token)].channel);
+    end_chunk(token);
+    return advance();
+}
+
+// Something of the channel has ended: it may go on, and so may those that wait for its steps.
+void SimRank::wake(int number)
+{
+    const Channel &channel = channels_[static_cast<std::size_t>(number)];
+    awake_[static_cast<std::size_t>(number)] = true;
+    for (const int other : channel.waited_for_by) {
+        awake_[static_cast<std::size_t>(other)] = true;
     }
 }
+
+void SimRank::wake_all() { std::fill(awake_.begin(), awake_.end(), true); }
 
 // All that can be done now. False: nothing is left to do.
 bool SimRank::advance()
 {
+    bool more = advance_once();
+    while (more && running_ == 0) {
+        wake_all();
+        more = advance_once();
+    }
+    return more;
+}
+
+bool SimRank::advance_once()
+{
     for (bool applied = true; applied;) { // another channel may wait for what one has done
         applied = false;
         for (int c = plan_.first_channel; c < plan_.last_channel; ++c) {
-            applied = apply_received(c) || applied;
+            if (awake_[static_cast<std::size_t>(c)] && apply_received(c)) {
+                wake(c);
+                applied = true;
+            }
         }
     }
     bool more = false;
     for (int c = plan_.first_channel; c < plan_.last_channel; ++c) {
-        feed(c);
-        start_sends(c);
-        start_receives(c);
-        start_pulls(c);
-        offer_sends(c);
+        if (awake_[static_cast<std::size_t>(c)]) {
+            feed(c);
+            start_sends(c);
+            start_receives(c);
+            start_pulls(c);
+            offer_sends(c);
+            awake_[static_cast<std::size_t>(c)] = false;
+        }
         more = more || !channels_[static_cast<std::size_t>(c)].live.empty();
     }
     return more;
@@ -98,6 +131,14 @@ void SimRank::take(Channel &channel, int number, FedStep fed)
               .after = std::move(fed.after),
               .first = span.first * plan_.element_bytes,
               .bytes = span.count * plan_.element_bytes};
+    for (const StepPlace &place : live.after) {
+        std::vector<int> &waiting =
+            channels_[static_cast<std::size_t>(place.channel)].waited_for_by;
+        if (place.channel != number &&
+            std::find(waiting.begin(), waiting.end(), number) == waiting.end()) {
+            waiting.push_back(number);
+        }
+    }
     live.mapped = !fed.step.by_message && plan_.is_mapped(fed.step.peer);
     if (!plan_.feed->knows_order()) {
         for (int i = channel.base; i < channel.end(); ++i) {
@@ -165,7 +206,7 @@ bool SimRank::find_next(Channel &channel, Cursor &cursor, Lane lane) const
     return false;
 }
 
-int SimRank::begin(const Chunk &chunk)
+int SimRank::start(const Chunk &chunk)
 {
     ++running_;
     if (free_.empty()) {
@@ -188,11 +229,10 @@ void SimRank::start_sends(int number)
         if (ready_bytes(live) < lane.offset + bytes) {
             return;
         }
-        const int token = begin({Lane::kSend, number, lane.index, lane.offset, bytes});
+        const int token = start({Lane::kSend, number, lane.index, lane.offset, bytes});
         lane.chunks.push_back(token);
         lane.offset += bytes;
-        activities_->send(plan_.actor_of(live.step.peer), number, static_cast<double>(bytes),
-                          token);
+        transfers_->send(plan_.actor_of(live.step.peer), number, static_cast<double>(bytes), token);
     }
 }
 
@@ -204,10 +244,10 @@ void SimRank::start_receives(int number)
            find_next(channel, lane, Lane::kReceive)) {
         const Live &live = channel.at(lane.index);
         const std::size_t bytes = std::min(live.bytes - lane.offset, message_bytes_);
-        const int token = begin({Lane::kReceive, number, lane.index, lane.offset, bytes});
+        const int token = start({Lane::kReceive, number, lane.index, lane.offset, bytes});
         lane.chunks.push_back(token);
         lane.offset += bytes;
-        activities_->receive(plan_.actor_of(live.step.peer), number, token);
+        transfers_->receive(plan_.actor_of(live.step.peer), number, token);
     }
 }
 
@@ -228,7 +268,7 @@ bool SimRank::apply_received(int number)
         if (live.step.kind == StepKind::kRecvReduce && plan_.reduce_traffic > 0) {
             chunk.parts = 1;
             ++running_;
-            activities_->work(plan_.reduce_traffic * static_cast<double>(chunk.bytes), token);
+            transfers_->work(plan_.reduce_traffic * static_cast<double>(chunk.bytes), token);
         }
     }
     return finish(channel, channel.receives);
@@ -246,17 +286,17 @@ void SimRank::start_pulls(int number)
             return;
         }
         const bool reduces = live.step.kind == StepKind::kRecvReduce;
-        const int token = begin(
+        const int token = start(
             {Lane::kPull, number, lane.index, lane.offset, bytes, live.group + (reduces ? 1 : 0)});
         running_ += live.group - (reduces ? 0 : 1);
         lane.chunks.push_back(token);
         lane.offset += bytes;
         for (int i = 0; i < live.group; ++i) {
             const int peer = channel.at(lane.index + i).step.peer;
-            activities_->receive(plan_.actor_of(peer), number, token);
+            transfers_->receive(plan_.actor_of(peer), number, token);
         }
         if (reduces) {
-            activities_->work(plan_.pull_traffic * static_cast<double>(bytes), token);
+            transfers_->work(plan_.pull_traffic * static_cast<double>(bytes), token);
         }
     }
 }
@@ -278,11 +318,11 @@ void SimRank::offer_sends(int number)
             if (ready < live.offered + bytes) {
                 break;
             }
-            const int token = begin({Lane::kOffer, number, index, live.offered, bytes});
+            const int token = start({Lane::kOffer, number, index, live.offered, bytes});
             live.offered += bytes;
             ++live.offers;
-            activities_->send(plan_.actor_of(live.step.peer), number, static_cast<double>(bytes),
-                              token);
+            transfers_->send(plan_.actor_of(live.step.peer), number, static_cast<double>(bytes),
+                             token);
         }
         if (live.offered < live.bytes) {
             behind.push_back(live.step.peer);

@@ -2,7 +2,7 @@
 // engine/communicator/peers.h finds out on a real one.
 #pragma once
 
-#include "sim/cluster.h"
+#include "price/cluster.h"
 #include "tuning/choice.h"
 #include "tuning/rank_trees.h"
 

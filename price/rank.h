@@ -4,8 +4,8 @@
 // ready, and what a peer may read is offered a few chunks ahead of its reader.
 #pragma once
 
-#include "sim/activities.h"
-#include "sim/feed.h"
+#include "price/feed.h"
+#include "price/transfers.h"
 
 #include <cstddef>
 #include <deque>
@@ -29,8 +29,11 @@ struct SimRankPlan {
 class SimRank {
 public:
     explicit SimRank(SimRankPlan plan);
-    // Until all steps are done.
-    void run(Activities &activities);
+    // Begins what can be begun at once, in `transfers`, which must outlive the rank. False: there
+    // is nothing to wait for, the rank is done.
+    [[nodiscard]] bool begin(Transfers &transfers);
+    // What had this token has ended: begins what can be begun now. False: the rank is done.
+    [[nodiscard]] bool end(int token);
 
 private:
     struct Live { // a step that is not done
@@ -60,6 +63,7 @@ private:
         std::deque<Live> live;
         int base = 0; // index of the first live step
         bool all_fed = false;
+        std::vector<int> waited_for_by; // other channels
         Cursor sends, receives, pulls;
 
         [[nodiscard]] int end() const { return base + static_cast<int>(live.size()); }
@@ -67,12 +71,15 @@ private:
     };
 
     [[nodiscard]] bool advance();
+    [[nodiscard]] bool advance_once();
+    void wake(int number);
+    void wake_all();
     void feed(int channel);
     void take(Channel &channel, int number, FedStep fed);
     void find_slots();
     [[nodiscard]] std::size_t ready_bytes(const Live &live) const;
     [[nodiscard]] bool find_next(Channel &channel, Cursor &cursor, Lane lane) const;
-    [[nodiscard]] int begin(const Chunk &chunk);
+    [[nodiscard]] int start(const Chunk &chunk);
     void start_sends(int number);
     void start_receives(int number);
     void start_pulls(int number);
@@ -83,8 +90,9 @@ private:
     void drop_done(Channel &channel);
 
     SimRankPlan plan_;
-    Activities *activities_ = nullptr;
+    Transfers *transfers_ = nullptr;
     std::vector<Channel> channels_;
+    std::vector<bool> awake_;   // channels that may have something to do
     std::vector<Chunk> chunks_; // by token
     std::vector<int> free_;
     int running_ = 0; // tokens

@@ -1,0 +1,348 @@
+#include "price/link_clocks.h"
+
+#include <algorithm>
+#include <deque>
+#include <queue>
+#include <unordered_map>
+#include <utility>
+
+namespace hetcoll {
+namespace {
+
+constexpr double kBytesPerUs = 1e3; // of one GB/s
+
+struct Event {
+    enum class Kind : std::uint8_t { kArrives, kTransferEnds, kWorkEnds };
+    double at;
+    std::uint64_t order;
+    Kind kind;
+    int what; // a transfer, or an actor
+    int token;
+
+    friend bool operator>(const Event &a, const Event &b)
+    {
+        return a.at != b.at ? a.at > b.at : a.order > b.order;
+    }
+};
+
+// Between two hosts; without links that only delay.
+struct Route {
+    double latency_us = 0;
+    LinkPath links;
+};
+
+struct Transfer {
+    int from, to, send_token, receive_token; // actors
+    double bytes;
+    const Route *route;
+};
+
+// What has no partner yet, of two actors and a channel: sends or receives, never both.
+struct Unmatched {
+    std::deque<std::pair<int, double>> sends; // token, bytes
+    std::deque<int> receives;
+};
+
+template <class T> std::size_t at(T index) { return static_cast<std::size_t>(index); }
+
+} // namespace
+
+class LinkClocks::Engine {
+public:
+    Engine(const Platform &platform, LinkRule rule, bool mirrored)
+        : platform_(platform), rule_(rule), mirrored_(mirrored), free_at_(platform.links.size()),
+          taken_(platform.links.size()), waiting_(platform.links.size())
+    {
+        for (int node = 0; node < static_cast<int>(platform.nodes.size()); ++node) {
+            for (int i = 0; i < static_cast<int>(platform.nodes[at(node)].hosts.size()); ++i) {
+                hosts_.push_back({node, i, platform.nodes[at(node)].hosts[at(i)].gbps});
+            }
+        }
+    }
+
+    void add(int host, SimRankPlan plan)
+    {
+        const int self = static_cast<int>(actors_.size());
+        actors_.push_back(std::make_unique<Actor>(*this, self, host, std::move(plan)));
+    }
+
+    Outcome run(double most_us)
+    {
+        std::size_t running = 0;
+        for (const auto &actor : actors_) {
+            running += actor->rank.begin(*actor) ? 1 : 0;
+        }
+        while (!events_.empty() && running > 0) {
+            const Event event = events_.top();
+            events_.pop();
+            now_ = event.at;
+            if (now_ > most_us) {
+                return {.us = most_us, .all_ended = false, .transfers = transfer_count_};
+            }
+            switch (event.kind) {
+            case Event::Kind::kArrives: arrive(event.what); break;
+            case Event::Kind::kWorkEnds: running -= ends(event.what, event.token); break;
+            case Event::Kind::kTransferEnds: {
+                const Transfer transfer = transfers_[at(event.what)];
+                unused_.push_back(event.what);
+                if (rule_ == LinkRule::kAllTogether) {
+                    free_links(*transfer.route);
+                }
+                running -= ends(transfer.from, transfer.send_token);
+                running -= ends(transfer.to, transfer.receive_token);
+                break;
+            }
+            }
+        }
+        return {.us = now_, .all_ended = running == 0, .transfers = transfer_count_};
+    }
+
+private:
+    struct Host {
+        int node, number; // on it
+        double gbps;
+        double free_at = 0;
+    };
+
+    struct Actor : Transfers {
+        Actor(Engine &engine_of_actor, int number, int on_host, SimRankPlan plan)
+            : engine(engine_of_actor), self(number), host(on_host), rank(std::move(plan))
+        {
+        }
+        void send(int peer, int channel, double bytes, int token) override
+        {
+            engine.send(self, peer, channel, bytes, token);
+        }
+        void receive(int peer, int channel, int token) override
+        {
+            engine.receive(peer, self, channel, token);
+        }
+        void work(double bytes, int token) override { engine.work(self, bytes, token); }
+
+        Engine &engine;
+        int self, host;
+        SimRank rank;
+    };
+
+    // 1 if the actor is done.
+    std::size_t ends(int number, int token) { return actor(number).rank.end(token) ? 0 : 1; }
+
+    void push(double when, Event::Kind kind, int what, int token = 0)
+    {
+        events_.push({when, order_++, kind, what, token});
+    }
+
+    Unmatched &unmatched(int from, int to, int channel)
+    {
+        constexpr int kActorBits = 24, kChannelBits = 16;
+        return unmatched_[static_cast<std::uint64_t>(from) << (kActorBits + kChannelBits) |
+                          static_cast<std::uint64_t>(to) << kChannelBits |
+                          static_cast<std::uint64_t>(channel)];
+    }
+
+    [[nodiscard]] int count() const { return static_cast<int>(actors_.size()); }
+    [[nodiscard]] bool is_elsewhere(int actor) const { return mirrored_ && actor >= count(); }
+    [[nodiscard]] Actor &actor(int number)
+    {
+        return *actors_[at(is_elsewhere(number) ? number - count() : number)];
+    }
+
+    void send(int from, int to, int channel, double bytes, int token)
+    {
+        ++transfer_count_;
+        if (is_elsewhere(to)) {
+            from += count();
+            to -= count();
+        }
+        Unmatched &queue = unmatched(from, to, channel);
+        if (queue.receives.empty()) {
+            queue.sends.emplace_back(token, bytes);
+            return;
+        }
+        const int receive_token = queue.receives.front();
+        queue.receives.pop_front();
+        depart(from, to, token, receive_token, bytes);
+    }
+
+    void receive(int from, int to, int channel, int token)
+    {
+        Unmatched &queue = unmatched(from, to, channel);
+        if (queue.sends.empty()) {
+            queue.receives.push_back(token);
+            return;
+        }
+        const auto [send_token, bytes] = queue.sends.front();
+        queue.sends.pop_front();
+        depart(from, to, send_token, token, bytes);
+    }
+
+    void work(int number, double bytes, int token)
+    {
+        Host &host = hosts_[at(actor(number).host)];
+        host.free_at = std::max(host.free_at, now_) + bytes / (host.gbps * kBytesPerUs);
+        push(host.free_at, Event::Kind::kWorkEnds, number, token);
+    }
+
+    void depart(int from, int to, int send_token, int receive_token, double bytes)
+    {
+        const Route &way = route(actor(from).host, actor(to).host, is_elsewhere(from));
+        const Transfer transfer{from, to, send_token, receive_token, bytes, &way};
+        int number = static_cast<int>(transfers_.size());
+        if (unused_.empty()) {
+            transfers_.push_back(transfer);
+        } else {
+            number = unused_.back();
+            unused_.pop_back();
+            transfers_[at(number)] = transfer;
+        }
+        push(now_ + way.latency_us, Event::Kind::kArrives, number);
+    }
+
+    const Route &route(int from, int to, bool elsewhere)
+    {
+        const auto [known, fresh] =
+            routes_.try_emplace(static_cast<std::uint64_t>(from) << 32 |
+                                static_cast<unsigned>(to) << 1 | (elsewhere ? 1U : 0U));
+        if (fresh) {
+            find_route(from, to, elsewhere, known->second);
+        }
+        return known->second;
+    }
+
+    void find_route(int from, int to, bool elsewhere, Route &route) const
+    {
+        const Host &a = hosts_[at(from)], &b = hosts_[at(to)];
+        const SimNode &left = platform_.nodes[at(a.node)], &entered = platform_.nodes[at(b.node)];
+        if (a.node == b.node && !elsewhere) {
+            for (const SimNode::Local &local : left.local) {
+                if (local.from == a.number && local.to == b.number) {
+                    follow(local.path, route);
+                }
+            }
+            return;
+        }
+        follow(left.hosts[at(a.number)].out, route);
+        if (left.rack != entered.rack) {
+            if (left.rack >= 0) {
+                follow(platform_.racks[at(left.rack)].out, route);
+            }
+            if (entered.rack >= 0) {
+                follow(platform_.racks[at(entered.rack)].in, route);
+            }
+        }
+        follow(entered.hosts[at(b.number)].in, route);
+    }
+
+    void follow(const LinkPath &path, Route &route) const
+    {
+        for (const int number : path) {
+            const SimLink &link = platform_.links[at(number)];
+            route.latency_us += link.latency_us;
+            if (link.gbps < kNoLimitGbps) {
+                route.links.push_back(number);
+            }
+        }
+    }
+
+    [[nodiscard]] bool is_shared(int link) const
+    {
+        return rule_ == LinkRule::kEachAlone || platform_.links[at(link)].flows != 1;
+    }
+
+    void arrive(int number)
+    {
+        if (try_to_move(number)) {
+            return;
+        }
+        for (const int link : transfers_[at(number)].route->links) {
+            if (!is_shared(link)) {
+                waiting_[at(link)].push_back(number);
+            }
+        }
+    }
+
+    // False: a link that carries one transfer after the other has one.
+    bool try_to_move(int number)
+    {
+        const Transfer &transfer = transfers_[at(number)];
+        for (const int link : transfer.route->links) {
+            if (!is_shared(link) && taken_[at(link)]) {
+                return false;
+            }
+        }
+        double end = now_;
+        for (const int link : transfer.route->links) {
+            const double takes = transfer.bytes / (platform_.links[at(link)].gbps * kBytesPerUs);
+            double done = now_ + takes;
+            if (is_shared(link)) {
+                done = std::max(free_at_[at(link)], now_) + takes;
+                free_at_[at(link)] = done;
+            } else {
+                taken_[at(link)] = true;
+            }
+            end = std::max(end, done);
+        }
+        push(end, Event::Kind::kTransferEnds, number);
+        return true;
+    }
+
+    void free_links(const Route &route)
+    {
+        for (const int link : route.links) {
+            taken_[at(link)] = false;
+        }
+        for (const int link : route.links) {
+            if (!is_shared(link)) {
+                move_waiting(link);
+            }
+        }
+    }
+
+    // Who has waited longest for the link begins, if the rest of its way is free.
+    void move_waiting(int link)
+    {
+        std::vector<int> &queue = waiting_[at(link)];
+        for (std::size_t i = 0; i < queue.size() && !taken_[at(link)];) {
+            const int number = queue[i];
+            if (!try_to_move(number)) {
+                ++i;
+                continue;
+            }
+            for (const int crossed : transfers_[at(number)].route->links) {
+                if (!is_shared(crossed)) {
+                    std::vector<int> &left = waiting_[at(crossed)];
+                    left.erase(std::find(left.begin(), left.end(), number));
+                }
+            }
+        }
+    }
+
+    const Platform &platform_;
+    LinkRule rule_;
+    bool mirrored_;
+    std::vector<Host> hosts_;
+    std::vector<std::unique_ptr<Actor>> actors_;
+    std::vector<double> free_at_;           // by link
+    std::vector<bool> taken_;               // likewise, of those that carry one after the other
+    std::vector<std::vector<int>> waiting_; // likewise: transfers, in the order of arrival
+    std::unordered_map<std::uint64_t, Route> routes_;        // by hosts
+    std::unordered_map<std::uint64_t, Unmatched> unmatched_; // by actors and channel
+    std::vector<Transfer> transfers_;
+    std::vector<int> unused_; // of transfers_
+    std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+    double now_ = 0;
+    std::uint64_t order_ = 0, transfer_count_ = 0;
+};
+
+LinkClocks::LinkClocks(const Platform &platform, LinkRule rule, bool mirrored)
+    : engine_(std::make_unique<Engine>(platform, rule, mirrored))
+{
+}
+
+LinkClocks::~LinkClocks() = default;
+
+void LinkClocks::add(int host, SimRankPlan plan) { engine_->add(host, std::move(plan)); }
+
+LinkClocks::Outcome LinkClocks::run(double most_us) { return engine_->run(most_us); }
+
+} // namespace hetcoll

@@ -1,0 +1,53 @@
+// Simulated ranks without threads: a schedule's time on the links, in some ten thousand operations
+// where SimGrid needs a million. Events are taken in the order of time, and those of one time in
+// the order in which they were made.
+#pragma once
+
+#include "price/platform.h"
+#include "price/rank.h"
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <vector>
+
+namespace hetcoll {
+
+// When a transfer may use the links of its way. Its latency comes first.
+enum class LinkRule : std::uint8_t {
+    // Each of them when that link has done with what came before, whatever the others do. No
+    // transfer ever keeps a link that it does not use, so this is the least that a schedule takes.
+    kEachAlone,
+    // All of them at once, when all are free: what has arrived first begins first, and keeps its
+    // fast links as long as its slowest one. Links that several share (SimLink::flows is not 1)
+    // are as above.
+    kAllTogether,
+};
+
+class LinkClocks {
+public:
+    // `platform` outlives it.
+    //
+    // `mirrored`: the actors are those of one of many nodes that do all the same. Their number n
+    // plus i is the actor of another node that does what actor i does. What an actor sends to it,
+    // one like the sender sends to actor i: no other node need be run.
+    LinkClocks(const Platform &platform, LinkRule rule, bool mirrored = false);
+    ~LinkClocks();
+
+    // An actor on a host, in the order of their numbers.
+    void add(int host, SimRankPlan plan);
+
+    struct Outcome {
+        double us = 0;          // until the last actor was done, or until it was given up
+        bool all_ended = false; // false: given up, or the actors wait for each other
+        std::uint64_t transfers = 0;
+    };
+    // Once. Gives up what takes longer than `most_us`.
+    [[nodiscard]] Outcome run(double most_us = std::numeric_limits<double>::infinity());
+
+private:
+    class Engine;
+    std::unique_ptr<Engine> engine_;
+};
+
+} // namespace hetcoll

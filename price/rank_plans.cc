@@ -1,0 +1,134 @@
+#include "price/rank_plans.h"
+
+#include "schedule/algorithms.h"
+#include "tuning/model.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace hetcoll {
+namespace {
+
+std::vector<int> node_runs(const Ranks &ranks)
+{
+    std::vector<int> runs;
+    for (const NodeGroups &node : ranks.groups.nodes) {
+        runs.push_back(static_cast<int>(node.size()));
+    }
+    return runs;
+}
+
+} // namespace
+
+RankPlans::RankPlans(const Ranks &ranks, const Choice &choice, std::size_t bytes,
+                     std::size_t element_bytes, std::span<const int> shares)
+    : ranks_(ranks), choice_(choice), bytes_(bytes), element_bytes_(element_bytes), shares_(shares),
+      spec_(schedule_spec(choice, bytes, ranks.query.links, ranks.size())), runs_(node_runs(ranks))
+{
+}
+
+MachineOptions RankPlans::machine_options(MessagePath path) const
+{
+    return {.path = path,
+            .maps = maps(),
+            .both_ways = is_hybrid(),
+            .shares_ports = choice_.algorithm == Algorithm::kHierarchical};
+}
+
+bool RankPlans::maps() const
+{
+    return !row_of(choice_.algorithm).has(Trait::kWholeVectors) && ranks_.query.links.gpu_gbps > 0;
+}
+
+// As Engine::build() makes it, but round by round where that can be.
+std::unique_ptr<StepFeed> RankPlans::feed_of(int rank) const
+{
+    const ScheduleParts parts{.ranks = ranks_.size(),
+                              .runs = runs_,
+                              .trees = &ranks_.trees,
+                              .groups = &ranks_.groups,
+                              .shares = shares_};
+    auto program = schedule_program(spec_, rank, parts);
+    return program ? feed_program(std::move(program))
+                   : feed_schedule(build_schedule(spec_, rank, parts));
+}
+
+SimRankPlan RankPlans::plan_of_all_channels(int rank) const
+{
+    SimRankPlan plan;
+    plan.feed = feed_of(rank);
+    plan.count = bytes_ / element_bytes_;
+    plan.element_bytes = element_bytes_;
+    plan.chunk_bytes = choice_.chunk_bytes;
+    plan.last_channel = plan.feed->channel_count();
+    plan.is_mapped = [this, rank, maps = maps()](int peer) {
+        return maps && ranks_.node_of[static_cast<std::size_t>(peer)] ==
+                           ranks_.node_of[static_cast<std::size_t>(rank)];
+    };
+    return plan;
+}
+
+bool RankPlans::is_mirrored(const Cluster &cluster, const Ranks &ranks, Algorithm algorithm)
+{
+    const auto nodes = static_cast<unsigned>(cluster.node_count());
+    const bool alike = cluster.kinds.size() == 1 && cluster.network.rack_nodes == 0 && nodes > 1 &&
+                       std::has_single_bit(nodes);
+    const bool ranks_fit = std::has_single_bit(static_cast<unsigned>(ranks.size())) ||
+                           algorithm == Algorithm::kRing || algorithm == Algorithm::kHost ||
+                           algorithm == Algorithm::kHierarchical;
+    const bool same_for_all = algorithm == Algorithm::kRing || algorithm == Algorithm::kHost ||
+                              algorithm == Algorithm::kHierarchical ||
+                              algorithm == Algorithm::kRabenseifner ||
+                              algorithm == Algorithm::kRecursiveDoubling;
+    return alike && ranks_fit && same_for_all;
+}
+
+SimRankPlan RankPlans::plan(int rank, bool mirrored) const
+{
+    SimRankPlan plan = plan_of_all_channels(rank);
+    plan.first_channel = is_hybrid() ? 1 : 0;
+    plan.actor_of = [](int peer) { return peer; };
+    if (mirrored) {
+        const auto blocks = static_cast<std::size_t>(plan.feed->block_count());
+        plan.count = std::max(plan.count / blocks, std::size_t{1}) * blocks;
+        const int ours = static_cast<int>(ranks_.groups.nodes.front().size());
+        plan.actor_of = [ours](int peer) { return peer < ours ? peer : ours + peer % ours; };
+    }
+    return plan;
+}
+
+SimRankPlan RankPlans::host_plan(int rank) const
+{
+    SimRankPlan plan = plan_of_all_channels(rank);
+    plan.last_channel = 1;
+    plan.actor_of = [this](int peer) { return ranks_.size() + peer; };
+    return plan;
+}
+
+SimRankPlan leader_plan(int node, int nodes, std::size_t bytes, std::size_t element_bytes,
+                        double memory_gbps, bool mirrored)
+{
+    SimRankPlan plan;
+    plan.feed = feed_schedule(build_recursive_doubling(node, nodes));
+    plan.count = bytes / element_bytes;
+    plan.element_bytes = element_bytes;
+    plan.chunk_bytes = kLargestChunkBytes;
+    plan.last_channel = 1;
+    plan.is_mapped = [](int) { return false; };
+    plan.actor_of = [mirrored](int peer) { return mirrored ? 1 : peer; };
+    plan.reduce_traffic = memory_gbps / kHostSumGbps;
+    return plan;
+}
+
+LeaderTimes leader_times(const Links &links, std::size_t ranks_of_node, std::size_t bytes)
+{
+    constexpr double kBytesPerUs = 1e3; // of one GB/s
+    const auto vector = static_cast<double>(bytes);
+    const double copy_us = links.copy_us + vector / (links.host_gbps * kBytesPerUs);
+    const double sum_us =
+        static_cast<double>(ranks_of_node) * vector / (kHostSumGbps * kBytesPerUs);
+    return {.before_us = copy_us + links.handshake_us + sum_us,
+            .after_us = links.handshake_us + copy_us};
+}
+
+} // namespace hetcoll

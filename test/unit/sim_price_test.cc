@@ -1,0 +1,112 @@
+// Prices against SimGrid, which shares links by other code: the same ranks run on both.
+#include "price/price.h"
+#include "sim/cluster_file.h"
+#include "sim/simulation.h"
+#include "test/unit/topology_machines.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace hetcoll {
+namespace {
+
+struct Machine {
+    const char *name; // of a file
+    int nodes;        // 0: as the file says
+};
+void PrintTo(const Machine &machine, std::ostream *out)
+{
+    *out << machine.name << " x " << machine.nodes;
+}
+
+class PriceTest : public ::testing::TestWithParam<Machine> {
+protected:
+    PriceTest()
+    {
+        Result<Cluster> read = read_cluster(shipped_folder() + "/" + GetParam().name,
+                                            GetParam().nodes, shipped_folder());
+        EXPECT_TRUE(read.ok()) << read.status().message();
+        cluster = read.ok() ? std::move(*read) : Cluster{};
+        ranks = place_ranks(cluster);
+    }
+
+    struct Pair {
+        double simulated_us, priced_us;
+    };
+    [[nodiscard]] Pair look_at(Algorithm algorithm, std::size_t bytes) const
+    {
+        const Result<SimResult> result =
+            simulate(cluster, ranks, {.bytes = bytes, .forced = algorithm});
+        EXPECT_TRUE(result.ok()) << result.status().message();
+        return result.ok() ? Pair{result->us, result->predicted_us} : Pair{0, 0};
+    }
+
+    Cluster cluster;
+    Ranks ranks;
+};
+
+// What the smallest price chooses is hardly slower than the fastest algorithm, and no price is far
+// off.
+TEST_P(PriceTest, ChoosesWhatIsFastest)
+{
+    for (const std::size_t bytes :
+         {std::size_t{8}, std::size_t{64} << 10, std::size_t{1} << 20, std::size_t{16} << 20}) {
+        double best = 0, chosen = 0, least = 0;
+        for (int i = 0; i < kAlgorithmCount; ++i) {
+            const auto algorithm = static_cast<Algorithm>(i);
+            if (!contains(ranks.query.available | bit(Algorithm::kHost), algorithm)) {
+                continue;
+            }
+            const Pair pair = look_at(algorithm, bytes);
+            EXPECT_GT(pair.priced_us, 0.8 * pair.simulated_us) << algorithm_name(algorithm);
+            EXPECT_LT(pair.priced_us, 1.4 * pair.simulated_us) << algorithm_name(algorithm);
+            best = best == 0 ? pair.simulated_us : std::min(best, pair.simulated_us);
+            if (least == 0 || pair.priced_us < least) {
+                least = pair.priced_us;
+                chosen = pair.simulated_us;
+            }
+        }
+        EXPECT_LE(chosen, 1.10 * best) << bytes << " bytes";
+    }
+}
+
+// One node that runs for all has their price.
+TEST(MirrorTest, IsWorthAllNodes)
+{
+    for (const Machine machine : {Machine{"dgxa100.topology", 2}, Machine{"dgx1v.topology", 4},
+                                  Machine{"p100.topology", 16}}) {
+        const Result<Cluster> cluster =
+            read_cluster(shipped_folder() + "/" + machine.name, machine.nodes, shipped_folder());
+        ASSERT_TRUE(cluster.ok()) << cluster.status().message();
+        const Ranks ranks = place_ranks(*cluster);
+        for (int i = 0; i < kAlgorithmCount; ++i) {
+            const auto algorithm = static_cast<Algorithm>(i);
+            if (!contains(ranks.query.available | bit(Algorithm::kHost), algorithm)) {
+                continue;
+            }
+            for (const std::size_t bytes :
+                 {std::size_t{8}, std::size_t{1} << 20, std::size_t{16} << 20}) {
+                const Result<Choice> choice =
+                    choose_simulated(ranks, {.bytes = bytes, .forced = algorithm});
+                ASSERT_TRUE(choice.ok());
+                const double one = Pricer(*cluster, ranks).price(*choice, {.bytes = bytes}).us;
+                const double all =
+                    Pricer(*cluster, ranks, false).price(*choice, {.bytes = bytes}).us;
+                EXPECT_NEAR(one, all, (bytes > 8 ? 0.06 : 0.01) * all)
+                    << machine.name << " " << algorithm_name(algorithm) << " " << bytes;
+            }
+        }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Machines, PriceTest,
+    ::testing::Values(Machine{"dgx1v.topology", 1}, Machine{"dgx1v.topology", 2},
+                      Machine{"dgx1v-01234.topology", 1}, Machine{"pcie8.topology", 1},
+                      Machine{"pcie8.topology", 2}, Machine{"dgxa100.topology", 2},
+                      Machine{"4xtitanv.topology", 1}, Machine{"fragments.cluster", 0},
+                      Machine{"netreduce6.cluster", 0}));
+
+} // namespace
+} // namespace hetcoll
