@@ -8,7 +8,7 @@ if [ -n "${HETCOLL_NO_MODEL:-}" ]; then
     echo "skipped: $HETCOLL_NO_MODEL"
     exit 77
 fi
-[ -n "${HETCOLL_MODEL_HEAVY:-}" ] || set -- --gtest_filter=-Heavy*
+[ -n "${HETCOLL_MODEL_HEAVY:-}" ] || set -- "--gtest_filter=-Heavy*:*/Heavy*"
 status=0
 for program in ${HETCOLL_MODEL_PROGRAMS:?}; do
     "$program" "$@" || status=1

@@ -8,10 +8,8 @@ build=$(cd "${1:-${HETCOLL_BUILDDIR:-.}}" && pwd) || exit 1
 runs=${2:-20}
 here=$(cd "$(dirname "$0")/../.." && pwd)
 . "$here/bench/job.sh"
-use_component
-use_emulated_gpu
-export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_rmaps_base_oversubscribe=1
-export OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_btl_vader_single_copy_mechanism=none
+use_emulated_links
+export OMPI_MCA_btl_vader_single_copy_mechanism=none
 mpirun=$(configured MPIRUN)
 header
 echo "# runs          $runs of each, by turns, of 3 rounds of 5 MPI_Comm_idup; 10 s each"
