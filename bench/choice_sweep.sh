@@ -1,0 +1,67 @@
+#!/bin/bash
+# choice_sweep.sh [BUILD [SET...]]: what the cheapest price would choose, and what hetcoll chooses without a table, over
+# the fastest algorithm, by SimGrid, on machines that the prices were made with (tuned) and on others (other). Nothing
+# of it was measured on a GPU. An hour on one core. Writes a results file to stdout.
+set -u
+build=$(cd "${1:-${HETCOLL_BUILDDIR:-.}}" && pwd) || exit 1
+shift
+here=$(cd "$(dirname "$0")/.." && pwd)
+. "$here/bench/job.sh"
+machines=$here/topology/machines
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+sizes=8,64,512,4K,16K,64K,128K,256K,512K,1M,2M,4M,16M,64M,256M
+
+# Names and numbers of nodes; 0: as the file says.
+tuned='4xp4000 1  4xrtx2060 1  4xtitanrtx 1  4xtitanv 1  dgx1p 1  dgx1v 1  dgx1v-01234 1  dgx1v-0124 1  dgx1v-014 1
+    dgx1v-034 1  dgx2 1  dgxa100 1  dgxh100 1  pcie8 1  dgx1v 2  pcie8 2  dgxh100 2  fragments 0  hetpipe 0
+    netreduce6 0  awan64 16  awan64 0'
+other='dgx1v:0,1 1  dgx1v:0,3,4,7 1  dgx1v:0,1,2,3,4,5 1  dgx1v:0,1,2,3,5,6,7 1  dgx1p:0,1,2 1  dgx1p:0,1,4,5,6 1
+    pcie8:0,1,2,3 1  pcie8:0,1,4,5,6 1  dgx2:0,1,2,3,8,9 1  dgxa100:0,1,2 1  dgx1p 2  dgxa100 2  dgxa100 3  dgx1v 3
+    dgx1v 5  dgx1v:0,1,2,3 4  4xtitanv 4  4xp4000 3  p100 5  v100-100gbe 12  awan64 24  awan64 48'
+
+header
+echo "# sizes         $sizes"
+echo "# A line a machine: ranks, cases, then of the cheapest price and of what hetcoll chooses without a table: worst time"
+echo "# over the fastest algorithm's, and how many cases are more than 5 and 10 % over it; least and most of price over"
+echo "# time, of all algorithms."
+echo "#"
+failures=0
+for set in ${*:-tuned other}; do
+    echo "# $set"
+    read -r -d '' -a words <<<"${!set}"
+    for ((i = 0; i < ${#words[@]}; i += 2)); do
+        name=${words[i]} nodes=${words[i + 1]}
+        file=$machines/${name%%:*}.cluster
+        [ -f "$file" ] || file=$machines/${name%%:*}.topology
+        case $name in *:*) file=$file:${name#*:} ;; esac
+        for what in all auto; do
+            # shellcheck disable=SC2046
+            "$build/hetcoll_sim" --topology "$file" $([ "$nodes" = 0 ] || echo --nodes "$nodes") --bytes "$sizes" \
+                --algorithm $what --json "$work/$what.json" >/dev/null || failures=$((failures + 1))
+        done
+        python3 - "$work" "$set" "$name x $nodes" <<'PYTHON' || failures=$((failures + 1))
+import json, sys
+work, which, name = sys.argv[1:]
+runs = [r for r in json.load(open(f"{work}/all.json"))["results"] if r["algorithm"] != "ordered"]
+chosen = {r["bytes"]: r["median_us"] for r in json.load(open(f"{work}/auto.json"))["results"]}
+priced, now = [], []
+for size in sorted(chosen):
+    here = [r for r in runs if r["bytes"] == size]
+    best = min(min(r["median_us"] for r in here), chosen[size])
+    priced.append(min(here, key=lambda r: r["model_us"])["median_us"] / best)
+    now.append(chosen[size] / best)
+def show(ratios):
+    return f"{max(ratios):6.3f} {sum(r > 1.05 for r in ratios):3} {sum(r > 1.10 for r in ratios):3}"
+over = [r["model_us"] / r["median_us"] for r in runs]
+print(f"{name:24} {runs[0]['ranks']:4} {len(priced):3}  {show(priced)}  {show(now)}  {min(over):5.2f} {max(over):5.2f}")
+with open(f"{work}/cases", "a") as cases:
+    cases.writelines(f"{which} {p} {n}\n" for p, n in zip(priced, now))
+PYTHON
+    done
+done
+awk '{ ++n[$1]; for (i = 2; i <= 3; ++i) { worst[$1, i] = $i > worst[$1, i] ? $i : worst[$1, i]; close_[$1, i] += $i <= 1.05 } }
+    END { for (s in n) printf "%s: %d cases; cheapest price: worst %.3f, %.1f %% at most 1.05; without a table: worst %.3f, %.1f %%\n",
+        s, n[s], worst[s, 2], 100 * close_[s, 2] / n[s], worst[s, 3], 100 * close_[s, 3] / n[s] }' "$work/cases"
+echo "$failures failures"
+exit $((failures > 0))
