@@ -15,7 +15,7 @@ set -eu
 cd "$(dirname "$0")"
 
 debian_packages="build-essential automake autoconf libtool pkg-config git ca-certificates
-    libopenmpi-dev openmpi-bin libssl-dev libhwloc-dev libgtest-dev libbenchmark-dev
+    libopenmpi-dev openmpi-bin libssl-dev libucx-dev libhwloc-dev libgtest-dev libbenchmark-dev
     nlohmann-json3-dev libcli11-dev libsimgrid-dev python3-venv procps spin"
 
 # CUDA 13.0: the oldest whose Python packages have nvcc, so the one that the oldest drivers take.

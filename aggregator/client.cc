@@ -66,6 +66,7 @@ public:
     const hetcoll_p2p &table() const noexcept override { return table_; }
     int window() const noexcept override { return static_cast<int>(session_.window()); }
     AggregatorTraffic traffic() const noexcept override;
+    std::string take_note() override { return wire_->take_note(); }
     void wait(int milliseconds) override { wire_->wait(milliseconds, -1); }
 
 private:
@@ -323,7 +324,7 @@ Result<std::unique_ptr<AggregatorClient>> AggregatorClient::start(const Aggregat
     if (Status status = check(plan); !status.ok()) {
         return status;
     }
-    Result<std::unique_ptr<TcpWire>> wire = open_tcp_wire({.keys = {plan.key}});
+    Result<std::unique_ptr<TcpWire>> wire = open_tcp_wire({.keys = {plan.key}, .rdma = plan.rdma});
     return wire.ok() ? start_over(std::move(*wire), plan) : wire.take_status();
 }
 

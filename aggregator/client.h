@@ -44,6 +44,9 @@ struct AggregatorPlan {
     // The client gives up an aggregator that says nothing for so long while this rank waits and
     // listens. An aggregator says every 5 seconds that it is there, however long other ranks take.
     double silence_seconds = 30;
+    // A device of this machine for RDMA, or "any": vectors go that way if the aggregator has one,
+    // too (tcp_wire.h). Empty: over TLS.
+    std::string rdma{};
 };
 
 // What went over the connection since it began.
@@ -90,6 +93,8 @@ public:
     // Requires kJoined: what the aggregator has granted.
     [[nodiscard]] virtual int window() const noexcept = 0;
     [[nodiscard]] virtual AggregatorTraffic traffic() const noexcept = 0;
+    // What a user wants to know of, and once: that there is no RDMA, and why. Empty: nothing new.
+    [[nodiscard]] virtual std::string take_note() { return {}; }
     // Waits until something arrives, at most so long: for programs that have nothing else to do.
     virtual void wait(int milliseconds) = 0;
 

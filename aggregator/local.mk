@@ -1,11 +1,15 @@
 hetcoll_sources += \
 	aggregator/client.h aggregator/client.cc \
 	aggregator/endpoint.h aggregator/endpoint.cc \
+	aggregator/frame.h aggregator/frame.cc \
 	aggregator/openssl_library.h aggregator/openssl_library.cc \
 	aggregator/protocol.h aggregator/protocol.cc \
+	aggregator/rdma_device.h aggregator/rdma_device.cc \
+	aggregator/rdma_lanes.h aggregator/rdma_lanes.cc \
 	aggregator/session.h aggregator/session.cc \
 	aggregator/tcp_wire.h aggregator/tcp_wire.cc \
 	aggregator/tls.h aggregator/tls.cc \
+	aggregator/uct_library.h aggregator/uct_library.cc \
 	aggregator/wire.h
 
 hetcoll_tools_sources += \

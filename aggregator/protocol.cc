@@ -18,6 +18,7 @@ enum class Type : std::uint8_t {
     kPart,
     kSum,
     kAlive,
+    kOffer,
 };
 
 class Writer {
@@ -35,6 +36,11 @@ public:
             bytes[i] = static_cast<std::byte>(value >> (8 * i));
         }
         to_.append(bytes, sizeof bytes);
+    }
+    void text(const std::string &bytes) // at most 255
+    {
+        number(static_cast<std::uint8_t>(bytes.size()));
+        to_.append(bytes.data(), bytes.size());
     }
 
 private:
@@ -60,6 +66,19 @@ public:
             text.push_back(static_cast<char>(next()));
         }
         return text;
+    }
+    [[nodiscard]] std::string text(std::size_t most)
+    {
+        const auto size = number<std::uint8_t>();
+        if (size > most || size > from_.size() - std::min(at_, from_.size())) {
+            at_ = from_.size() + 1; // not whole any more
+            return {};
+        }
+        std::string bytes;
+        while (bytes.size() < size) {
+            bytes.push_back(static_cast<char>(next()));
+        }
+        return bytes;
     }
     // All was there, and nothing is left.
     [[nodiscard]] bool whole() const noexcept { return at_ == from_.size(); }
@@ -204,6 +223,7 @@ std::optional<Message> decode_body(Type type, Reader &from)
     case Type::kPart: return decode_part(from, type);
     case Type::kSum: return Sum{from.number<std::uint64_t>()};
     case Type::kAlive: return Alive{};
+    case Type::kOffer: break; // the wire's: decode_offer()
     }
     return std::nullopt;
 }
@@ -246,6 +266,37 @@ std::optional<Message> decode(std::span<const std::byte> header, std::size_t pay
         return std::nullopt;
     }
     return message;
+}
+
+HeaderBytes encode(const RdmaOffer &offer)
+{
+    HeaderBytes header;
+    Writer to(header, Type::kOffer);
+    to.number(offer.token.connection);
+    to.number(offer.token.secret);
+    to.text(offer.address.kind);
+    to.text(offer.address.device);
+    to.text(offer.address.queue);
+    return header;
+}
+
+std::optional<RdmaOffer> decode_offer(std::span<const std::byte> header)
+{
+    Reader from(header);
+    const bool ours = from.number<std::uint16_t>() == kMagic &&
+                      from.number<std::uint8_t>() == kVersion &&
+                      from.number<std::uint8_t>() == static_cast<std::uint8_t>(Type::kOffer);
+    RdmaOffer offer;
+    offer.token.connection = from.number<std::uint64_t>();
+    offer.token.secret = from.number<std::uint64_t>();
+    offer.address.kind = from.text(kMostRdmaKindBytes);
+    offer.address.device = from.text(kMostRdmaAddressBytes);
+    offer.address.queue = from.text(kMostRdmaAddressBytes);
+    const std::string &kind = offer.address.kind;
+    if (!ours || !from.whole() || !std::all_of(kind.begin(), kind.end(), is_printable)) {
+        return std::nullopt;
+    }
+    return offer;
 }
 
 } // namespace hetcoll

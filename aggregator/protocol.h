@@ -101,4 +101,29 @@ private:
 [[nodiscard]] std::optional<Message> decode(std::span<const std::byte> header,
                                             std::size_t payload_bytes);
 
+inline constexpr std::size_t kMostRdmaAddressBytes = 64; // of a device, of a queue pair
+inline constexpr std::size_t kMostRdmaKindBytes = 48;
+
+// For whom a packet is, and that its sender has been told so.
+struct RdmaToken {
+    std::uint64_t connection = 0, secret = 0;
+    friend bool operator==(const RdmaToken &, const RdmaToken &) = default;
+};
+
+struct RdmaAddress {
+    std::string kind;          // transport, UCX's release, sizes: the same on both sides
+    std::string device, queue; // bytes
+    friend bool operator==(const RdmaAddress &, const RdmaAddress &) = default;
+};
+
+// What the wires of both sides tell each other before the first message, over TLS: where to send
+// vectors by RDMA, and the token that is to go with them. No kind: there is no RDMA on this side.
+struct RdmaOffer {
+    RdmaToken token;
+    RdmaAddress address;
+    friend bool operator==(const RdmaOffer &, const RdmaOffer &) = default;
+};
+[[nodiscard]] HeaderBytes encode(const RdmaOffer &offer);
+[[nodiscard]] std::optional<RdmaOffer> decode_offer(std::span<const std::byte> header);
+
 } // namespace hetcoll

@@ -1,12 +1,14 @@
-// A message goes as six bytes (the payload's size, the header's size, little-endian), the header
-// and the payload. What is sent is sealed at once as long as little waits for the socket; the rest
-// waits in its owner's memory.
+// What is sent is sealed at once as long as little waits for the socket; the rest waits in its
+// owner's memory. If both sides have RDMA, they tell each other where before the first message, and
+// all messages with a payload go that way: one that waits for the answer waits with them.
 #include "aggregator/tcp_wire.h"
 
 #include "hetcoll_config.h"
 
 #if HETCOLL_WITH_OPENSSL
 
+#include "aggregator/frame.h"
+#include "aggregator/rdma_lanes.h"
 #include "aggregator/tls.h"
 
 #include <algorithm>
@@ -32,11 +34,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kPrefixBytes = 6;
 constexpr std::size_t kMostUnsentBytes = 128u << 10; // sealed, of one connection
 constexpr std::size_t kMostWaiting = 4096;           // messages without a payload
 constexpr std::size_t kReadBytesAtOnce = 1u << 20;   // before others have their turn
 constexpr int kAcceptsAtOnce = 16;
+constexpr int kMostDeviceWaitMs = 50;  // what a device tells of itself has no descriptor
 constexpr std::uint64_t kListener = 0; // in place of a connection, to epoll
 
 class Descriptor {
@@ -104,6 +106,8 @@ void set_option(int socket, int level, int name, int value)
     (void)setsockopt(socket, level, name, &value, sizeof value); // the system's value holds then
 }
 
+Outgoing no_rdma() { return Outgoing(encode(RdmaOffer{}), {}, nullptr, Outgoing::What::kOffer); }
+
 class TcpConnections final : public TcpWire, private Payload::Owner {
 public:
     explicit TcpConnections(const TcpOptions &options) : options_(options) {}
@@ -122,28 +126,18 @@ public:
     std::size_t waiting(Connection connection) const override
     {
         const auto found = channels_.find(connection);
-        return found == channels_.end() ? 0 : found->second->out.size();
+        return found == channels_.end()
+                   ? 0
+                   : found->second->out.size() + (lanes_ ? lanes_->waiting(connection) : 0);
     }
     void close(Connection connection) override;
     bool progress(WireEvents &events) override;
     void wait(int milliseconds, int fd) override;
     const GuestCounters &guests() const noexcept override { return guests_; }
+    std::uint64_t by_rdma() const noexcept override { return by_rdma_; }
+    std::string take_note() override { return std::exchange(note_, {}); }
 
 private:
-    struct Outgoing {
-        std::array<std::byte, kPrefixBytes + kMostHeaderBytes> head;
-        std::size_t head_bytes = 0;
-        std::span<const std::byte> payload;
-        SendBuffer *buffer = nullptr;
-    };
-    // What has come of a message.
-    struct Incoming {
-        std::array<std::byte, kPrefixBytes + kMostHeaderBytes> head;
-        std::size_t head_bytes = kPrefixBytes; // that are wanted
-        std::size_t got = 0;                   // of the head and the payload
-        std::unique_ptr<std::byte[]> payload;
-        std::size_t payload_bytes = 0;
-    };
     struct Channel {
         Connection id = kNoConnection;
         Descriptor socket;
@@ -151,7 +145,9 @@ private:
         std::string key;
         std::vector<Address> addresses; // to try yet
         bool is_guest = false;
-        Clock::time_point deadline; // of a guest
+        bool may_ask = false; // for RDMA: who has connected, once, before all else
+        enum class Way : std::uint8_t { kTls, kAsked, kRdma } way = Way::kTls; // of payloads
+        Clock::time_point deadline;                                            // of a guest
         std::size_t most_payload = 0;
         Incoming in;
         std::deque<Outgoing> out;
@@ -186,9 +182,15 @@ private:
     void serve(Channel &channel, WireEvents &events);
     void shake_hands(Channel &channel, WireEvents &events);
     void receive(Channel &channel, WireEvents &events);
-    bool understand_head(Channel &channel);
     void write_out(Channel &channel);
     bool write_some(Channel &channel);
+    void ask_for_rdma(Channel &channel);
+    void on_offer(Channel &channel, std::span<const std::byte> header);
+    void answer(Channel &channel, const RdmaOffer &offer);
+    void go_by_tls(Channel &channel, const std::string &why);
+    bool progress_lanes(WireEvents &events);
+    void push(Channel &channel, const Outgoing &message);
+
     void lose(Channel &channel, std::string why);
     void release(Channel &channel);
     void take_back(std::byte *data) noexcept override { delete[] data; }
@@ -205,6 +207,9 @@ private:
     std::vector<Connection> lost_;                 // to be told
     std::vector<std::unique_ptr<Channel>> closed_; // until progress() returns
     GuestCounters guests_;
+    std::unique_ptr<RdmaLanes> lanes_; // none: no RDMA
+    std::uint64_t by_rdma_ = 0;
+    std::string note_; // for the user
 };
 
 Status TcpConnections::open()
@@ -223,6 +228,14 @@ Status TcpConnections::open()
     rlimit files{};
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
         options_.most_guests = std::clamp<std::size_t>(files.rlim_cur / 4, 1, options_.most_guests);
+    }
+    if (!options_.rdma.empty()) {
+        Result<std::unique_ptr<RdmaLanes>> lanes = RdmaLanes::open(options_.rdma);
+        if (lanes.ok()) {
+            lanes_ = std::move(*lanes);
+        } else {
+            note_ = "no RDMA, vectors go over TLS: " + lanes.status().message();
+        }
     }
     return options_.listen ? listen_at(*options_.listen) : Status();
 }
@@ -318,7 +331,7 @@ void TcpConnections::add_guest(Descriptor socket, WireEvents &events)
     auto channel = std::make_unique<Channel>();
     channel->id = next_++;
     channel->socket = std::move(socket);
-    channel->is_guest = true;
+    channel->is_guest = channel->may_ask = true;
     channel->deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                            std::chrono::duration<double>(options_.guest_seconds));
     Channel &guest = *channel;
@@ -380,6 +393,7 @@ Result<Connection> TcpConnections::connect(const Endpoint &to, const std::string
     std::reverse(made->addresses.begin(), made->addresses.end());
     Channel &channel = *made;
     channels_[channel.id] = std::move(made);
+    ask_for_rdma(channel);
     try_next_address(channel, "no address");
     return channel.id;
 }
@@ -421,12 +435,19 @@ void TcpConnections::allow_payload(Connection connection, std::size_t most_bytes
 {
     if (Channel *const channel = find(connection); channel != nullptr) {
         channel->most_payload = most_bytes;
+        if (lanes_ != nullptr) {
+            lanes_->allow_payload(connection, most_bytes);
+        }
     }
 }
 
 void TcpConnections::release(Channel &channel)
 {
-    for (const Outgoing &message : std::exchange(channel.out, {})) {
+    std::deque<Outgoing> unsent = std::exchange(channel.out, {});
+    if (lanes_ != nullptr) {
+        std::ranges::copy(lanes_->remove(channel.id), std::back_inserter(unsent));
+    }
+    for (const Outgoing &message : unsent) {
         if (message.buffer != nullptr) {
             message.buffer->on_sent();
         }
@@ -472,22 +493,22 @@ void TcpConnections::send(Connection to, const HeaderBytes &header,
         }
         return;
     }
-    Outgoing &message = channel->out.emplace_back();
-    const std::span<const std::byte> bytes = header.view();
-    const std::size_t sizes[] = {payload.size(),       payload.size() >> 8, payload.size() >> 16,
-                                 payload.size() >> 24, bytes.size(),        bytes.size() >> 8};
-    for (std::size_t i = 0; i < kPrefixBytes; ++i) {
-        message.head[i] = static_cast<std::byte>(sizes[i]);
+    const Outgoing message(header, payload, buffer);
+    if (!payload.empty() && channel->way != Channel::Way::kTls) {
+        lanes_->send(to, message);
+    } else {
+        push(*channel, message);
     }
-    std::memcpy(&message.head[kPrefixBytes], bytes.data(), bytes.size());
-    message.head_bytes = kPrefixBytes + bytes.size();
-    message.payload = payload;
-    message.buffer = buffer;
-    if (channel->out.size() > kMostWaiting) {
-        lose(*channel, "it does not read what it is sent");
-        release(*channel);
-    } else if (channel->is_open()) {
-        write_out(*channel);
+}
+
+void TcpConnections::push(Channel &channel, const Outgoing &message)
+{
+    channel.out.push_back(message);
+    if (channel.out.size() > kMostWaiting) {
+        lose(channel, "it does not read what it is sent");
+        release(channel);
+    } else if (channel.is_open()) {
+        write_out(channel);
     }
 }
 
@@ -516,7 +537,7 @@ void TcpConnections::write_out(Channel &channel)
 bool TcpConnections::write_some(Channel &channel)
 {
     Outgoing &message = channel.out.front();
-    const std::size_t all = message.head_bytes + message.payload.size();
+    const std::size_t all = message.size();
     std::size_t bytes = std::min(all - channel.out_done, kTlsRecordBytes);
     if (channel.out_done == 0) {
         std::array<std::byte, kTlsRecordBytes> record;
@@ -595,64 +616,29 @@ void TcpConnections::shake_hands(Channel &channel, WireEvents &events)
     }
 }
 
-// False: this is no message, or one that it may not send.
-bool TcpConnections::understand_head(Channel &channel)
-{
-    Incoming &in = channel.in;
-    std::size_t payload = 0, header = 0;
-    for (std::size_t i = 0; i < 4; ++i) {
-        payload |= std::to_integer<std::size_t>(in.head[i]) << (8 * i);
-    }
-    for (std::size_t i = 0; i < 2; ++i) {
-        header |= std::to_integer<std::size_t>(in.head[4 + i]) << (8 * i);
-    }
-    if (header > kMostHeaderBytes || payload > channel.most_payload) {
-        return false;
-    }
-    in.head_bytes = kPrefixBytes + header;
-    in.payload_bytes = payload;
-    if (payload > 0) {
-        in.payload = std::unique_ptr<std::byte[]>(new (std::nothrow) std::byte[payload]);
-    }
-    return payload == 0 || in.payload != nullptr;
-}
-
 void TcpConnections::receive(Channel &channel, WireEvents &events)
 {
     for (std::size_t received = 0; !channel.lost;) {
-        Incoming &in = channel.in;
-        const bool in_head = in.got < in.head_bytes;
-        const std::span<std::byte> to =
-            in_head ? std::span(in.head).subspan(in.got, in.head_bytes - in.got)
-                    : std::span(in.payload.get(), in.payload_bytes).subspan(in.got - in.head_bytes);
-        if (!to.empty()) {
-            const std::size_t got = channel.tls->read(to);
-            if (got == 0) {
-                if (channel.tls->state() == TlsStream::State::kLost) {
-                    lose(channel, channel.tls->why());
-                }
-                return;
+        const std::size_t got = channel.tls->read(channel.in.wanted());
+        if (got == 0) {
+            if (channel.tls->state() == TlsStream::State::kLost) {
+                lose(channel, channel.tls->why());
             }
-            received += got;
-            in.got += got;
-            if (in.got == kPrefixBytes && in_head && !understand_head(channel)) {
-                lose(channel, "it has sent a message that is too large, or none of hetcoll's");
-                return;
-            }
-        }
-        if (in.got == in.head_bytes + in.payload_bytes && in.got > kPrefixBytes) {
-            Incoming whole = std::exchange(in, {});
-            Payload payload;
-            if (whole.payload_bytes > 0) {
-                payload = Payload(*this, whole.payload.release(), whole.payload_bytes);
-            }
-            events.on_message(channel.id,
-                              std::span<const std::byte>(whole.head)
-                                  .subspan(kPrefixBytes, whole.head_bytes - kPrefixBytes),
-                              std::move(payload));
-        } else if (in.got == kPrefixBytes && in.head_bytes == kPrefixBytes) {
-            lose(channel, "it has sent a message without a header");
             return;
+        }
+        received += got;
+        if (!channel.in.add(got, channel.most_payload)) {
+            lose(channel, "it has sent a message that is too large, or none of hetcoll's");
+            return;
+        }
+        if (channel.in.is_whole()) {
+            Incoming whole = std::exchange(channel.in, {});
+            if (whole.is_offer()) {
+                on_offer(channel, whole.header());
+            } else {
+                channel.may_ask = false;
+                events.on_message(channel.id, whole.header(), whole.take_payload(*this));
+            }
         }
         if (received >= kReadBytesAtOnce && channel.tls->has_unread()) {
             unread_.push_back(channel.id);
@@ -662,6 +648,95 @@ void TcpConnections::receive(Channel &channel, WireEvents &events)
             return; // epoll tells if there is more
         }
     }
+}
+
+// ---- vectors by RDMA ----
+
+void TcpConnections::ask_for_rdma(Channel &channel)
+{
+    if (lanes_ == nullptr) {
+        return;
+    }
+    const Result<RdmaOffer> offer = lanes_->add(channel.id);
+    if (!offer.ok()) {
+        note_ = "no RDMA, vectors go over TLS: " + offer.status().message();
+        return;
+    }
+    channel.way = Channel::Way::kAsked;
+    push(channel, Outgoing(encode(*offer), {}, nullptr, Outgoing::What::kOffer));
+}
+
+void TcpConnections::on_offer(Channel &channel, std::span<const std::byte> header)
+{
+    const std::optional<RdmaOffer> offer = decode_offer(header);
+    const bool refuses = offer && offer->address.kind.empty();
+    if (offer && !refuses && channel.may_ask) {
+        channel.may_ask = false;
+        answer(channel, *offer);
+    } else if (refuses && channel.way != Channel::Way::kTls) {
+        go_by_tls(channel, channel.way == Channel::Way::kAsked
+                               ? "the aggregator offers none that fits: start it with --rdma"
+                               : "a rank cannot reach this device");
+    } else if (offer && !refuses && channel.way == Channel::Way::kAsked) {
+        if (Status connected = lanes_->connect(channel.id, *offer); connected.ok()) {
+            channel.way = Channel::Way::kRdma;
+            ++by_rdma_;
+        } else {
+            push(channel, no_rdma());
+            go_by_tls(channel, connected.message());
+        }
+    } else {
+        lose(channel, "it has sent an offer of RDMA that is none, or out of turn");
+    }
+}
+
+// Vectors go this way when the first one has come this way: the other side is connected then.
+void TcpConnections::answer(Channel &channel, const RdmaOffer &offer)
+{
+    if (lanes_ == nullptr) {
+        push(channel, no_rdma());
+        return;
+    }
+    Result<RdmaOffer> own = lanes_->add(channel.id);
+    Status status = own.ok() ? lanes_->connect(channel.id, offer) : own.take_status();
+    if (!status.ok()) {
+        push(channel, no_rdma());
+        go_by_tls(channel, status.message());
+        return;
+    }
+    channel.way = Channel::Way::kRdma;
+    ++by_rdma_;
+    lanes_->allow_payload(channel.id, channel.most_payload);
+    push(channel, Outgoing(encode(*own), {}, nullptr, Outgoing::What::kOffer));
+}
+
+void TcpConnections::go_by_tls(Channel &channel, const std::string &why)
+{
+    note_ = "no RDMA, vectors go over TLS: " + why;
+    channel.way = Channel::Way::kTls;
+    for (const Outgoing &message : lanes_->remove(channel.id)) {
+        push(channel, message);
+    }
+}
+
+bool TcpConnections::progress_lanes(WireEvents &events)
+{
+    std::vector<RdmaLanes::Arrived> arrived;
+    std::vector<RdmaLanes::Lost> lost;
+    const bool moved = lanes_->progress(arrived, lost);
+    for (RdmaLanes::Arrived &one : arrived) {
+        if (const Channel *const channel = find(one.connection);
+            channel != nullptr && !channel->lost) {
+            events.on_message(one.connection, one.message.header(),
+                              one.message.take_payload(*this));
+        }
+    }
+    for (RdmaLanes::Lost &one : lost) {
+        if (Channel *const channel = find(one.connection); channel != nullptr) {
+            lose(*channel, std::move(one.why));
+        }
+    }
+    return moved;
 }
 
 bool TcpConnections::progress(WireEvents &events)
@@ -687,6 +762,9 @@ bool TcpConnections::progress(WireEvents &events)
         accept_some(events);
     }
     look_at_guests();
+    if (lanes_ != nullptr) {
+        moved = progress_lanes(events) || moved;
+    }
     for (const Connection connection : std::exchange(lost_, {})) {
         Channel *const channel = find(connection);
         if (channel == nullptr) {
@@ -708,9 +786,18 @@ void TcpConnections::wait(int milliseconds, int fd)
     if (!lost_.empty() || !unread_.empty()) {
         return; // something is there already
     }
+    int lanes = -1;
+    if (lanes_ != nullptr) {
+        lanes = lanes_->arm();
+        if (lanes < 0) {
+            return;
+        }
+        milliseconds = std::min(milliseconds, kMostDeviceWaitMs);
+    }
     pollfd polled[] = {{.fd = epoll_.get(), .events = POLLIN, .revents = 0},
-                       {.fd = fd, .events = POLLIN, .revents = 0}};
-    ::poll(polled, 2, milliseconds);
+                       {.fd = fd, .events = POLLIN, .revents = 0},
+                       {.fd = lanes, .events = POLLIN, .revents = 0}};
+    ::poll(polled, 3, milliseconds);
 }
 
 } // namespace

@@ -19,6 +19,9 @@ struct TcpOptions {
     // Of those that have connected and not shown the key. The oldest silent one goes for a new one.
     std::size_t most_guests = 64;
     double guest_seconds = 10;
+    // A device for messages with a payload (rdma_device.h), or "any"; empty: they go over TLS, too.
+    // They do where the other side has none.
+    std::string rdma{};
 };
 
 // Connections that others have made.
@@ -35,6 +38,8 @@ struct GuestCounters {
 class TcpWire : public Wire {
 public:
     [[nodiscard]] virtual const GuestCounters &guests() const noexcept = 0;
+    // Connections whose vectors have gone by RDMA.
+    [[nodiscard]] virtual std::uint64_t by_rdma() const noexcept = 0;
 };
 
 [[nodiscard]] Result<std::unique_ptr<TcpWire>> open_tcp_wire(const TcpOptions &options);

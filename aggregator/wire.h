@@ -107,6 +107,8 @@ public:
     virtual void close(Connection connection) = 0;
     // True if something has happened.
     virtual bool progress(WireEvents &events) = 0;
+    // Something for the user to know; empty: nothing new.
+    [[nodiscard]] virtual std::string take_note() { return {}; }
     // Waits until there may be something for progress() to do, `fd` can be read (-1: none), or the
     // time is over.
     virtual void wait(int milliseconds, int fd) = 0;

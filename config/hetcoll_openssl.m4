@@ -32,3 +32,40 @@ AC_DEFUN([HETCOLL_OPENSSL],
  AC_SUBST([HETCOLL_WITH_OPENSSL])
  AC_SUBST([OPENSSL_CPPFLAGS])
  AM_CONDITIONAL([WITH_OPENSSL], [test "$HETCOLL_WITH_OPENSSL" = 1])])
+
+# UCX, for RDMA to aggregators: its headers at build time. Its library is opened at run time.
+AC_DEFUN([HETCOLL_UCX],
+[AC_ARG_WITH([ucx],
+    [AS_HELP_STRING([--with-ucx@<:@=DIR@:>@], [RDMA to aggregators, by UCX; the default is where its headers are])],
+    [], [with_ucx=check])
+ HETCOLL_WITH_UCX=0
+ UCX_CPPFLAGS=
+ AS_CASE([$with_ucx], [no|yes|check], [], [UCX_CPPFLAGS="-isystem $with_ucx/include"])
+ AS_IF([test "$with_ucx" = no],
+    [hetcoll_no_ucx="--without-ucx"],
+    [AC_LANG_PUSH([C++])
+     hetcoll_saved_flags=$CPPFLAGS
+     CPPFLAGS="$CPPFLAGS $UCX_CPPFLAGS"
+     hetcoll_no_ucx=
+     AC_MSG_CHECKING([for uct/api/uct.h, 1.11 or newer])
+     AC_COMPILE_IFELSE([AC_LANG_PROGRAM([[
+        #include <ucp/api/ucp.h>
+        #include <ucs/async/async_fwd.h>
+        #include <uct/api/uct.h>
+        #if UCP_API_VERSION < UCP_VERSION(1, 11)
+        #error too old
+        #endif
+        ]], [[return sizeof(&uct_ep_connect_to_ep) + sizeof(&ucs_async_poll) == 0;]])],
+        [AC_MSG_RESULT([yes])],
+        [AC_MSG_RESULT([no])
+         hetcoll_no_ucx="UCX's headers are missing: install the Debian package libucx-dev"])
+     CPPFLAGS=$hetcoll_saved_flags
+     AC_LANG_POP([C++])
+     AS_IF([test -z "$hetcoll_no_ucx"], [HETCOLL_WITH_UCX=1],
+        [AS_IF([test "$with_ucx" != check], [AC_MSG_ERROR([--with-ucx: $hetcoll_no_ucx])])])])
+ AS_IF([test "$HETCOLL_WITH_UCX" = 1],
+    [HETCOLL_SUMMARY_LINE([UCX], [found, RDMA to aggregators is built])],
+    [HETCOLL_SUMMARY_LINE([UCX], [no RDMA to aggregators ($hetcoll_no_ucx)])])
+ AC_SUBST([HETCOLL_WITH_UCX])
+ AC_SUBST([UCX_CPPFLAGS])
+ AM_CONDITIONAL([WITH_UCX], [test "$HETCOLL_WITH_UCX" = 1])])

@@ -27,7 +27,8 @@ cp "$glue"/*.c "$glue"/*.h "$glue"/configure.m4 "$glue"/Makefile.am \
 sed 's,ompi/mca/coll/hetcoll/,,g' "$glue/local.mk" >"$to/component.mk"
 sed "s/@PACKAGE_VERSION@/$version/; s/@HETCOLL_WITH_CUDA@/1/; \
     s/@HETCOLL_WITH_NVTX@/@coll_hetcoll_WITH_NVTX@/; \
-    s/@HETCOLL_WITH_OPENSSL@/@coll_hetcoll_WITH_OPENSSL@/" "$src/hetcoll_config.h.in" >"$to/hetcoll_config.h.in"
+    s/@HETCOLL_WITH_OPENSSL@/@coll_hetcoll_WITH_OPENSSL@/; \
+    s/@HETCOLL_WITH_UCX@/@coll_hetcoll_WITH_UCX@/" "$src/hetcoll_config.h.in" >"$to/hetcoll_config.h.in"
 cp "$src/config/cuda_arch_flags.sh" "$src/config/component.map" "$to/config"
 for folder in base schedule topology tuning device pointer_cache cuda_kernels topology_probe transport aggregator engine \
     engine/types engine/meeting engine/process engine/communicator engine/call; do

@@ -36,7 +36,7 @@ It runs in the foreground; with --supervise it starts again when it ends by an e
 and write the line, too. It exits with 0 then, 1 where it cannot start, 2 for wrong arguments.)";
 
 struct Arguments {
-    std::string listen, spine;
+    std::string listen, spine, rdma;
     std::vector<std::string> keys;
     hetcoll::ServerOptions options;
     std::uint64_t most_memory = 1u << 30;
@@ -57,6 +57,10 @@ void add_options(CLI::App &app, Arguments &to)
     app.add_option("--spine", to.spine,
                    "be a leaf: serve a part of a job's ranks, and send their sums there")
         ->type_name("HOST:PORT");
+    app.add_option("--rdma", to.rdma,
+                   "a device, as UCX calls it (mlx5_0:1), or any: vectors of ranks and leaves that "
+                   "ask for it go by RDMA, not encrypted")
+        ->type_name("DEVICE");
     app.add_option("--window", to.options.most_window, "most messages of a communicator in flight")
         ->type_name("N")
         ->check(CLI::Range(1u, hetcoll::kMostWindow))
@@ -80,13 +84,14 @@ void add_options(CLI::App &app, Arguments &to)
     app.footer(kFooter + 1);
 }
 
-void write_statistics(const hetcoll::Server &server, const hetcoll::GuestCounters &guests)
+void write_statistics(const hetcoll::Server &server, const hetcoll::TcpWire &wire)
 {
+    const hetcoll::GuestCounters &guests = wire.guests();
     const hetcoll::ServerCounters &c = server.counters();
     const auto number = [](std::uint64_t n) { return static_cast<unsigned long long>(n); };
     std::printf(
         "{\"connections\": %llu, \"let_in\": %llu, \"wrong_key\": %llu, \"no_key\": %llu, "
-        "\"late\": %llu, \"crowded_out\": %llu, \"no_descriptors\": %llu, "
+        "\"late\": %llu, \"crowded_out\": %llu, \"no_descriptors\": %llu, \"by_rdma\": %llu, "
         "\"joined\": %llu, \"refused\": %llu, \"malformed\": %llu, \"groups\": %llu, "
         "\"groups_failed\": %llu, \"groups_now\": %zu, "
         "\"parts\": %llu, \"sums\": %llu, \"payload_bytes_in\": %llu, \"payload_bytes_out\": %llu, "
@@ -95,9 +100,9 @@ void write_statistics(const hetcoll::Server &server, const hetcoll::GuestCounter
         "\"most_memory_bytes\": %llu}\n",
         number(guests.accepted), number(guests.let_in), number(guests.wrong_key),
         number(guests.no_key), number(guests.late), number(guests.crowded_out),
-        number(guests.no_descriptors), number(c.joined), number(c.refused), number(c.malformed),
-        number(c.groups), number(c.groups_failed), server.group_count(), number(c.parts),
-        number(c.sums), number(c.payload_bytes_in), number(c.payload_bytes_out),
+        number(guests.no_descriptors), number(wire.by_rdma()), number(c.joined), number(c.refused),
+        number(c.malformed), number(c.groups), number(c.groups_failed), server.group_count(),
+        number(c.parts), number(c.sums), number(c.payload_bytes_in), number(c.payload_bytes_out),
         number(c.payload_bytes_up), number(c.payload_bytes_down), number(c.header_bytes_in),
         number(c.header_bytes_out), c.most_in_flight, number(c.memory_bytes),
         number(c.most_memory_bytes));
@@ -132,7 +137,7 @@ bool look_at_signals(int fd, const hetcoll::Server &server, const hetcoll::TcpWi
         if (info.ssi_signo != SIGUSR1) {
             return false;
         }
-        write_statistics(server, wire.guests());
+        write_statistics(server, wire);
     }
     return true;
 }
@@ -146,6 +151,9 @@ void serve(hetcoll::TcpWire &wire, hetcoll::Server &server, int signals, hetcoll
             moved = server.progress(now());
         }
         log.tell_of(wire.guests(), now());
+        if (const std::string note = wire.take_note(); !note.empty()) {
+            log.say(note, now());
+        }
         if (!moved) {
             wire.wait(kWaitMs, signals);
         }
@@ -167,7 +175,8 @@ hetcoll::Status run(Arguments &arguments)
         arguments.options.spine = *spine;
     }
     arguments.options.most_memory_bytes = arguments.most_memory;
-    TcpOptions network{.listen = *listen, .silence_seconds = arguments.silence_seconds};
+    TcpOptions network{
+        .listen = *listen, .silence_seconds = arguments.silence_seconds, .rdma = arguments.rdma};
     for (const std::string &text : arguments.keys) {
         Result<AggregatorKey> key = read_key(text);
         if (!key.ok()) {
@@ -196,7 +205,7 @@ hetcoll::Status run(Arguments &arguments)
     std::fprintf(stderr, "hetcoll_aggregator: listening at %s%s%s\n", listen->text().c_str(),
                  arguments.spine.empty() ? "" : ", a leaf of ", arguments.spine.c_str());
     serve(**wire, server, signals, log);
-    write_statistics(server, (*wire)->guests());
+    write_statistics(server, **wire);
     return {};
 }
 

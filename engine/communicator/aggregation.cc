@@ -132,6 +132,11 @@ Progress Aggregation::step()
     } else {
         state_ = State::kJoined;
         tree_.window = client_->window();
+        if (const std::string note = client_->take_note(); !note.empty()) {
+            const bool first = process_.notices().first_time(Notice::kWithoutRdma);
+            log(process_.log(), first && group_.is_leader() ? 0 : 1, "hetcoll: aggregators: %s",
+                note.c_str());
+        }
         if (group_.all().rank == 0) {
             log(process_.log(), 1,
                 "hetcoll: communicator of %d ranks: connected to %d aggregator%s, with a window of "
@@ -168,6 +173,7 @@ void Aggregation::connect(std::uint64_t job)
         .count = static_cast<int>(end - first),
         .window = list.window,
         .message_bytes = kInNetworkMessageBytes,
+        .rdma = list.rdma,
     });
     if (client.ok()) {
         client_ = std::move(*client);

@@ -37,6 +37,8 @@ std::optional<AggregatorList> find_aggregators(std::vector<Endpoint> endpoints,
     }
     return AggregatorList{.endpoints = std::move(endpoints),
                           .key = std::move(*key),
+                          .rdma =
+                              settings.aggregator_rdma != nullptr ? settings.aggregator_rdma : "",
                           .window = settings.aggregator_window,
                           .copy_bytes = settings.aggregator_copy,
                           .hash = hash_of(settings)};

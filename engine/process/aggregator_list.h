@@ -16,9 +16,10 @@ namespace hetcoll {
 struct AggregatorList {
     std::vector<Endpoint> endpoints;
     AggregatorKey key;
+    std::string rdma{}; // this rank's device
     int window = 0;
     std::size_t copy_bytes = 0; // most that a call in place keeps of its input
-    std::uint64_t hash = 0;     // of all but the key; never 0
+    std::uint64_t hash = 0;     // of what must be the same on all ranks; never 0
 };
 
 // `endpoints` are what the settings name; none: there is no list. Reads the key. A key that cannot

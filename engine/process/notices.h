@@ -18,6 +18,7 @@ enum class Notice : std::uint8_t {
     kWithoutShares,     // coll_hetcoll_shares cannot be used
     kSplitMachine,      // a machine's ranks are in several containers
     kUnmapped,          // a buffer of a peer cannot be mapped
+    kWithoutRdma,       // vectors to an aggregator go over TLS, although RDMA was asked for
     kManyDevices,       // a communicator's calls alternate between GPUs or contexts
 };
 

@@ -74,6 +74,9 @@
         "have several keys")                                                                       \
     HETCOLL_PARAMETER(INT, aggregator_window, 8, HETCOLL_RANGE(1, 64, NULL), ALIKE, START, 5,      \
         "Most messages to an aggregator in flight, 1 to 64")                                       \
+    HETCOLL_PARAMETER(TEXT, aggregator_rdma, "", NULL, LOCAL, START, 5,                            \
+        "Device of this machine for RDMA to the aggregators, as UCX calls it (mlx5_0:1), or any. " \
+        "Vectors go that way, not encrypted, if the aggregator has --rdma. docs/aggregators.md")   \
     HETCOLL_PARAMETER(BYTES, aggregator_copy, 16ul << 20,                                          \
         HETCOLL_RANGE(64ul << 10, HETCOLL_NO_LIMIT, NULL), ALIKE, START, 5,                        \
         "Most bytes of the input that a call in place keeps until all ranks have the result from " \

@@ -75,6 +75,9 @@ public:
         while (client_->step() == AggregatorState::kJoining) {
             client_->wait(100);
         }
+        if (const std::string note = client_->take_note(); !note.empty()) {
+            std::fprintf(stderr, "rank %d: %s\n", a_.plan.rank, note.c_str());
+        }
         return why();
     }
 
@@ -283,6 +286,7 @@ void add_options(CLI::App &app, Arguments &a)
     app.add_option("--comm", a.plan.comm);
     app.add_option("--window", a.plan.window)->capture_default_str();
     app.add_option("--message-bytes", a.plan.message_bytes)->capture_default_str();
+    app.add_option("--rdma", a.plan.rdma, "a device");
     app.add_option("--join-seconds", a.plan.join_seconds)->capture_default_str();
     app.add_option("--silence-seconds", a.plan.silence_seconds)->capture_default_str();
     app.add_option("--count", a.count, "elements")->capture_default_str();

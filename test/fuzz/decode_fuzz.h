@@ -8,8 +8,8 @@
 
 namespace hetcoll::test {
 
-// The first byte is the size of the payload, the others are the header. True if it is a message. A
-// message has one encoding: what is accepted is what encode() makes, bit for bit.
+// The first byte is the size of the payload, the others are the header. True if it is a message
+// or an offer. It has one encoding: what is accepted is what encode() makes, bit for bit.
 inline bool check_decode(std::span<const std::byte> bytes)
 {
     if (bytes.empty()) {
@@ -18,10 +18,11 @@ inline bool check_decode(std::span<const std::byte> bytes)
     const auto payload_bytes = std::to_integer<std::size_t>(bytes[0]);
     const std::span<const std::byte> header = bytes.subspan(1);
     const std::optional<Message> message = decode(header, payload_bytes);
-    if (!message) {
+    const std::optional<RdmaOffer> offer = decode_offer(header);
+    if (!message && !offer) {
         return false;
     }
-    const HeaderBytes again = encode(*message);
+    const HeaderBytes again = message ? encode(*message) : encode(*offer);
     if (!std::equal(header.begin(), header.end(), again.view().begin(), again.view().end())) {
         std::abort();
     }

@@ -7,6 +7,8 @@ unit_sources_aggregator = \
 	test/unit/aggregator_network.cc \
 	test/unit/aggregator_network.h \
 	test/unit/aggregator_protocol_test.cc \
+	test/unit/aggregator_rdma_test.cc \
 	test/unit/aggregator_sums_test.cc \
+	test/unit/aggregator_tcp_house.h \
 	test/unit/aggregator_tcp_test.cc \
 	test/unit/cuda_kernels_reference.cc test/unit/cuda_kernels_reference.h

@@ -183,5 +183,30 @@ TEST(AggregatorProtocolTest, ChangedMessagesAreRefusedOrMessages)
     }
 }
 
+TEST(AggregatorOfferTest, IsReadAsItWasWrittenAndInNoOtherWay)
+{
+    const RdmaOffer offer{.token = {.connection = 7, .secret = 0x0123456789abcdef},
+                          .address = {.kind = "rc_verbs 1.13 8256 18 10",
+                                      .device = std::string("a\0b", 3),
+                                      .queue = std::string(kMostRdmaAddressBytes, 'q')}};
+    const HeaderBytes header = encode(offer);
+    ASSERT_EQ(decode_offer(header.view()), offer);
+    EXPECT_EQ(decode_offer(encode(RdmaOffer{}).view()), RdmaOffer{});
+    for (std::size_t bytes = 0; bytes < header.view().size(); ++bytes) {
+        EXPECT_EQ(decode_offer(header.view().first(bytes)), std::nullopt) << bytes;
+    }
+    HeaderBytes longer = header;
+    longer.append("", 1);
+    EXPECT_EQ(decode_offer(longer.view()), std::nullopt);
+    EXPECT_EQ(decode(header.view(), 0), std::nullopt); // no message
+    EXPECT_EQ(decode_offer(encode(Alive{}).view()), std::nullopt);
+    RdmaOffer large = offer;
+    large.address.device = std::string(kMostRdmaAddressBytes + 1, 'd');
+    EXPECT_EQ(decode_offer(encode(large).view()), std::nullopt);
+    RdmaOffer unprintable = offer;
+    unprintable.address.kind = "\n";
+    EXPECT_EQ(decode_offer(encode(unprintable).view()), std::nullopt);
+}
+
 } // namespace
 } // namespace hetcoll

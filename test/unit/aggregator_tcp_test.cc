@@ -1,8 +1,7 @@
 // Aggregators over TCP and TLS on the loopback device, in one process, and strangers of all kinds.
 #include "aggregator/openssl_library.h"
-#include "aggregator/tcp_wire.h"
 #include "aggregator/tls.h"
-#include "test/unit/aggregator_house.h"
+#include "test/unit/aggregator_tcp_house.h"
 
 #include <arpa/inet.h>
 #include <filesystem>
@@ -13,9 +12,6 @@
 
 namespace hetcoll::test {
 namespace {
-
-using Ints = std::vector<std::int32_t>;
-using IntReduction = RankReduction<std::int32_t>;
 
 // A TCP connection to the port, of somebody who sends what he likes.
 class Knock {
@@ -52,20 +48,6 @@ private:
     int fd_;
 };
 
-// Of both kinds of loopback, most likely.
-std::uint16_t free_port()
-{
-    const int probe = socket(AF_INET, SOCK_STREAM, 0);
-    sockaddr_in at{};
-    at.sin_family = AF_INET;
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t length = sizeof at;
-    EXPECT_EQ(bind(probe, reinterpret_cast<const sockaddr *>(&at), length), 0);
-    EXPECT_EQ(getsockname(probe, reinterpret_cast<sockaddr *>(&at), &length), 0);
-    close(probe);
-    return ntohs(at.sin_port);
-}
-
 int descriptors()
 {
     int count = 0;
@@ -76,73 +58,7 @@ int descriptors()
     return count;
 }
 
-class AggregatorTcpTest : public ::testing::Test {
-protected:
-    AggregatorTcpTest()
-    {
-        plan_ = plan_of(2);
-        plan_.endpoint = {"127.0.0.1", free_port()};
-        plan_.message_bytes = 40000; // more than two records
-    }
-    void serve(TcpOptions options = {})
-    {
-        options.listen = plan_.endpoint;
-        if (options.keys.empty()) {
-            options.keys = {kKey};
-        }
-        Result<std::unique_ptr<TcpWire>> wire = open_tcp_wire(options);
-        ASSERT_TRUE(wire.ok()) << wire.status().message();
-        wire_ = std::move(*wire);
-        server_ = std::make_unique<Server>(*wire_, ServerOptions{}, [](const std::string &) {});
-    }
-    void join(int rank)
-    {
-        plan_.rank = rank;
-        auto client = AggregatorClient::start(plan_);
-        ASSERT_TRUE(client.ok()) << client.status().message();
-        clients_.push_back(std::move(*client));
-    }
-    // Lets all advance until it is so; fails where that takes too long.
-    void settle_until(const std::function<bool()> &done)
-    {
-        constexpr int kRounds = 5000, kWaitMs = 1;
-        for (int i = 0; i < kRounds && !done(); ++i) {
-            server_->progress(0);
-            for (const auto &client : clients_) {
-                (void)client->step();
-            }
-            wire_->wait(kWaitMs, -1);
-        }
-        EXPECT_TRUE(done());
-    }
-    bool all(AggregatorState state)
-    {
-        return std::all_of(clients_.begin(), clients_.end(),
-                           [state](const auto &client) { return client->step() == state; });
-    }
-    void settle_joined()
-    {
-        settle_until([this] { return all(AggregatorState::kJoined); });
-    }
-    IntReduction reduce(std::size_t client, std::size_t count)
-    {
-        return {*clients_[client], plan_, Ints(count, static_cast<int>(client) + 1), ReduceOp::kSum,
-                ElementKind::kInt32};
-    }
-    void both_reduce(std::size_t count = 100000)
-    {
-        IntReduction a = reduce(0, count), b = reduce(1, count);
-        settle_until([&] { return a.test() != 0 && b.test() != 0; });
-        EXPECT_EQ(a.test(), 1);
-        EXPECT_EQ(a.out(), Ints(count, 3));
-        EXPECT_EQ(b.out(), Ints(count, 3));
-    }
-
-    AggregatorPlan plan_;
-    std::unique_ptr<TcpWire> wire_;
-    std::unique_ptr<Server> server_;
-    std::vector<std::unique_ptr<AggregatorClient>> clients_;
-};
+using AggregatorTcpTest = TcpHouse;
 
 TEST_F(AggregatorTcpTest, RanksReduce)
 {

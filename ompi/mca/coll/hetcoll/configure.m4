@@ -105,6 +105,23 @@ AC_DEFUN([MCA_ompi_coll_hetcoll_CHECK_OPENSSL],
     [AC_MSG_RESULT([no, so it has no aggregators])])
  AC_SUBST([coll_hetcoll_WITH_OPENSSL])])
 
+# RDMA to them needs the headers of UCX.
+AC_DEFUN([MCA_ompi_coll_hetcoll_CHECK_UCX],
+[coll_hetcoll_WITH_UCX=0
+ AC_MSG_CHECKING([for headers of UCX 1.11 or later, for coll/hetcoll])
+ AC_COMPILE_IFELSE([AC_LANG_PROGRAM([[
+    #include <ucp/api/ucp.h>
+    #include <ucs/async/async_fwd.h>
+    #include <uct/api/uct.h>
+    #if UCP_API_VERSION < UCP_VERSION(1, 11)
+    #error too old
+    #endif
+    ]], [[]])],
+    [coll_hetcoll_WITH_UCX=1
+     AC_MSG_RESULT([yes])],
+    [AC_MSG_RESULT([no, so it has no RDMA to aggregators])])
+ AC_SUBST([coll_hetcoll_WITH_UCX])])
+
 # MCA_ompi_coll_hetcoll_CONFIG([action if it can compile], [action if not])
 AC_DEFUN([MCA_ompi_coll_hetcoll_CONFIG],
 [AC_REQUIRE([AM_PROG_AS])
@@ -115,6 +132,7 @@ AC_DEFUN([MCA_ompi_coll_hetcoll_CONFIG],
  MCA_ompi_coll_hetcoll_CHECK_CXX
  MCA_ompi_coll_hetcoll_CHECK_HWLOC
  MCA_ompi_coll_hetcoll_CHECK_OPENSSL
+ MCA_ompi_coll_hetcoll_CHECK_UCX
  # The library with Open MPI's internal symbols is libmpi up to 5.0, libopen_mpi after.
  AS_IF([test -f "$srcdir/ompi/mpi/c/Makefile.am" && grep -q libopen_mpi "$srcdir/ompi/Makefile.am"],
     [coll_hetcoll_LIBMPI="\$(top_builddir)/ompi/libopen_mpi.la"],

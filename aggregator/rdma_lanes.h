@@ -1,0 +1,76 @@
+// The vectors' way by RDMA, beside connections of TLS: each connection may have a lane, a queue
+// pair of this side's device that is connected with one of the other side's. The sides tell each
+// other where by TLS (RdmaOffer). A packet that does not have the token of a lane is dropped.
+#pragma once
+
+#include "aggregator/frame.h"
+#include "aggregator/rdma_device.h"
+
+#include <deque>
+#include <unordered_map>
+#include <vector>
+
+namespace hetcoll {
+
+class RdmaLanes final : private RdmaDevice::Events {
+public:
+    static Result<std::unique_ptr<RdmaLanes>> open(const std::string &device);
+    ~RdmaLanes();
+    RdmaLanes(const RdmaLanes &) = delete;
+    RdmaLanes &operator=(const RdmaLanes &) = delete;
+
+    [[nodiscard]] const std::string &name() const noexcept { return device_->name(); }
+
+    // Makes a lane for the connection, and answers what to tell the other side.
+    Result<RdmaOffer> add(Connection connection);
+    // From now on it sends and receives. `to` is of somebody who has shown the key, and may be
+    // anything.
+    Status connect(Connection connection, const RdmaOffer &to);
+    // Ends it, if there is one. Answers what it has not sent.
+    std::deque<Outgoing> remove(Connection connection);
+
+    void allow_payload(Connection connection, std::size_t most_bytes);
+    // What is sent before connect() waits.
+    void send(Connection connection, const Outgoing &message);
+    [[nodiscard]] std::size_t waiting(Connection connection) const;
+
+    struct Arrived {
+        Connection connection;
+        Incoming message;
+    };
+    struct Lost {
+        Connection connection;
+        std::string why;
+    };
+    // What has come, in its order, and which lanes are lost: they are to be removed.
+    bool progress(std::vector<Arrived> &arrived, std::vector<Lost> &lost);
+    // A descriptor that can be read when progress() has something to do; -1: it has already.
+    [[nodiscard]] int arm();
+
+private:
+    struct Lane {
+        RdmaDevice::Queue queue = nullptr;
+        std::uint64_t secret = 0;
+        bool connected = false, lost = false;
+        RdmaToken to;
+        std::size_t most_payload = 0;
+        Incoming in;
+        std::deque<Outgoing> out;
+        std::size_t out_done = 0; // of the first one
+    };
+
+    RdmaLanes() = default;
+    Lane *find(Connection connection);
+    void on_packet(const RdmaToken &token, std::span<const std::byte> bytes) override;
+    void on_broken(RdmaDevice::Queue queue, const char *why) override;
+    void write_out(Connection connection, Lane &lane);
+    void lose(Connection connection, Lane &lane, std::string why);
+
+    std::unique_ptr<RdmaDevice> device_;
+    std::unordered_map<Connection, Lane> lanes_;
+    std::vector<Connection> blocked_; // have more to send than the device took
+    std::vector<Arrived> arrived_;
+    std::vector<Lost> lost_;
+};
+
+} // namespace hetcoll
