@@ -127,6 +127,7 @@ void RdmaLanes::write_out(Connection connection, Lane &lane)
             SendBuffer *const buffer = message.buffer;
             lane.out.pop_front();
             lane.out_done = 0;
+            ++messages_;
             if (buffer != nullptr) {
                 buffer->on_sent();
             }
@@ -153,6 +154,7 @@ void RdmaLanes::on_packet(const RdmaToken &token, std::span<const std::byte> byt
             return;
         }
         if (lane->in.is_whole()) {
+            ++messages_;
             arrived_.push_back({token.connection, std::exchange(lane->in, {})});
         }
     }

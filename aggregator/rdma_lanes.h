@@ -34,6 +34,9 @@ public:
     void send(Connection connection, const Outgoing &message);
     [[nodiscard]] std::size_t waiting(Connection connection) const;
 
+    // That have been sent and have arrived.
+    [[nodiscard]] std::uint64_t messages() const noexcept { return messages_; }
+
     struct Arrived {
         Connection connection;
         Incoming message;
@@ -71,6 +74,7 @@ private:
     std::vector<Connection> blocked_; // have more to send than the device took
     std::vector<Arrived> arrived_;
     std::vector<Lost> lost_;
+    std::uint64_t messages_ = 0;
 };
 
 } // namespace hetcoll

@@ -134,7 +134,7 @@ public:
     bool progress(WireEvents &events) override;
     void wait(int milliseconds, int fd) override;
     const GuestCounters &guests() const noexcept override { return guests_; }
-    std::uint64_t by_rdma() const noexcept override { return by_rdma_; }
+    std::uint64_t by_rdma() const noexcept override { return lanes_ ? lanes_->messages() : 0; }
     std::string take_note() override { return std::exchange(note_, {}); }
 
 private:
@@ -208,7 +208,6 @@ private:
     std::vector<std::unique_ptr<Channel>> closed_; // until progress() returns
     GuestCounters guests_;
     std::unique_ptr<RdmaLanes> lanes_; // none: no RDMA
-    std::uint64_t by_rdma_ = 0;
     std::string note_; // for the user
 };
 
@@ -680,7 +679,6 @@ void TcpConnections::on_offer(Channel &channel, std::span<const std::byte> heade
     } else if (offer && !refuses && channel.way == Channel::Way::kAsked) {
         if (Status connected = lanes_->connect(channel.id, *offer); connected.ok()) {
             channel.way = Channel::Way::kRdma;
-            ++by_rdma_;
         } else {
             push(channel, no_rdma());
             go_by_tls(channel, connected.message());
@@ -705,7 +703,6 @@ void TcpConnections::answer(Channel &channel, const RdmaOffer &offer)
         return;
     }
     channel.way = Channel::Way::kRdma;
-    ++by_rdma_;
     lanes_->allow_payload(channel.id, channel.most_payload);
     push(channel, Outgoing(encode(*own), {}, nullptr, Outgoing::What::kOffer));
 }

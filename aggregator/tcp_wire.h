@@ -38,7 +38,7 @@ struct GuestCounters {
 class TcpWire : public Wire {
 public:
     [[nodiscard]] virtual const GuestCounters &guests() const noexcept = 0;
-    // Connections whose vectors have gone by RDMA.
+    // Messages that have gone and come by RDMA.
     [[nodiscard]] virtual std::uint64_t by_rdma() const noexcept = 0;
 };
 

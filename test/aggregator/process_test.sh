@@ -219,6 +219,53 @@ supervised()
     check "... and it has its last line" fields_are s.out joined 2
 }
 
+# UCX's TCP on the loopback device stands for RDMA.
+rdma()
+{
+    local spine=127.0.0.1:$((port + 9)) a=127.0.0.1:$((port + 10)) b=127.0.0.1:$((port + 11)) both
+    if ! grep -q 'define HETCOLL_WITH_UCX 1' "$builddir/hetcoll_config.h"; then
+        echo "skipped: this build has no UCX"
+        return
+    fi
+    serve spine - "$spine" --rdma tcp/lo && local spine_pid=$served
+    serve a - "$a" --spine "$spine" --rdma tcp/lo && local a_pid=$served
+    serve b - "$b" --spine "$spine" && local b_pid=$served
+    # Three vectors of eight messages, and as many sums.
+    workers 0 3 - "$a" --ranks 8 --served 3 --count 500000 --iterations 3 --rdma tcp/lo
+    both=("${group[@]}")
+    workers 3 5 - "$b" --ranks 8 --first 3 --served 5 --count 500000 --iterations 3 --rdma tcp/lo
+    group=("${both[@]}" "${group[@]}")
+    check "vectors by RDMA to one leaf, over TLS to another" codes_are $zeros
+    stop a "$a_pid" && stop b "$b_pid" && stop spine "$spine_pid"
+    check "... to the first from its ranks and from its spine" fields_are a.out by_rdma 192
+    check "... to the spine from the first" fields_are spine.out by_rdma 48
+    check "... to the other from nobody" fields_are b.out by_rdma 0
+    check "... whose ranks say so" says w3.err "no RDMA, vectors go over TLS: the aggregator offers none"
+    check "... and nobody else does" eval '! grep -q RDMA "$work"/[ab].err "$work/spine.err" "$work/w0.err"'
+
+    mkdir "$work/broken" && echo 'no library' >"$work/broken/libucp.so.0"
+    LD_LIBRARY_PATH=$work/broken:${LD_LIBRARY_PATH:-} serve s - "$a" --rdma tcp/lo
+    workers 0 2 - "$a" --ranks 2 --count 100000 --rdma tcp/lo
+    check "a server whose UCX cannot be loaded: every element" codes_are 0 0
+    stop s "$served"
+    check "... and it says why" says s.err "no RDMA, vectors go over TLS: UCX cannot be loaded: .*libucp"
+    serve s - "$a" --rdma tcp/lo
+    LD_LIBRARY_PATH=$work/broken:${LD_LIBRARY_PATH:-} workers 0 1 - "$a" --ranks 2 --count 100000 --rdma tcp/lo
+    both=("${group[@]}")
+    workers 1 1 - "$a" --ranks 2 --count 100000 --rdma tcp/lo
+    group=("${both[@]}" "${group[@]}")
+    check "a rank whose UCX cannot be loaded: every element" codes_are 0 0
+    check "... and it says why" says w0.err "UCX cannot be loaded: .*libucp"
+    workers 0 3 - "$a" --ranks 3 --count 1000000 --seconds 3600 --job 3 --rdma tcp/lo
+    at_work 0 1 2
+    kill -9 "${group[2]}" "$(cat "/proc/${group[2]}/task/${group[2]}/children")"
+    check "a rank that uses RDMA is killed: the others return an error" codes_are 3 3 137
+    workers 0 2 - "$a" --ranks 2 --count 1000000 --seconds 3600 --job 4 --rdma tcp/lo
+    at_work 0 1
+    kill -9 "$served"
+    check "the aggregator is killed: all ranks return an error" codes_are 3 3
+}
+
 # A machine that is gone sends nothing, not even that it is gone.
 cut_link()
 {
@@ -289,6 +336,7 @@ leaves
 ipv6
 tenants
 supervised
+rdma
 between_namespaces
 [ "$failures" -eq 0 ] || echo "$failures checks failed"
 [ "$failures" -eq 0 ]

@@ -3,6 +3,7 @@
 # and tells the component of it.
 #   one        one aggregator
 #   leaves     two, and a spine above them
+#   rdma       one, to which vectors go by RDMA: UCX's TCP on the loopback device stands for it
 #   other_key  one with another key than the ranks have
 #   nobody     nobody listens there
 #   open_key   others may read the key
@@ -60,6 +61,11 @@ open_key)
     chmod 644 "$work/key"
     list=$first
     ;;
+rdma)
+    serve first --rdma tcp/lo
+    list=$first
+    export OMPI_MCA_coll_hetcoll_aggregator_rdma=tcp/lo
+    ;;
 leaves)
     serve spine
     serve first --spine "$spine"
@@ -83,5 +89,9 @@ if [ -n "${HETCOLL_TEST_PAYLOAD:-}" ] && [ $status -eq 0 ]; then
     done
     [ "$received" = "$HETCOLL_TEST_PAYLOAD" ] ||
         { echo "WRONG: the aggregator has received $received bytes, not $HETCOLL_TEST_PAYLOAD" && status=1; }
+fi
+if [ "$what" = rdma ] && [ $status -eq 0 ] && kill "${servers[0]}" 2>/dev/null; then
+    until grep -q '"by_rdma": ' "$work/first"; do sleep 0.05; done
+    grep -q '"by_rdma": 0,' "$work/first" && echo "WRONG: no vectors went by RDMA" && status=1
 fi
 exit $status

@@ -40,6 +40,15 @@ if [ -x "$build/hetcoll_aggregator" ]; then
     with_ one 3 ob1 "$served" nonblocking
     with_ one 3 ob1 "$served --mca coll_hetcoll_progress_thread 1" nonblocking
     with_ one 2 ob1 "$served" threads
+    if grep -q 'define HETCOLL_WITH_UCX 1' "$build/hetcoll_config.h"; then
+        with_ rdma 3 ob1 "$served" in_network
+        with_on 0,0,1,1 rdma 4 ob1 "$served" in_network
+        with_ rdma 3 ob1 "$served" nonblocking
+        message='hetcoll: aggregators: no RDMA, vectors go over TLS: the aggregator offers none' \
+            with_ one 3 ob1 "$served --mca coll_hetcoll_aggregator_rdma tcp/lo" in_network
+        message='no aggregators on this communicator of 3 ranks from now on, other algorithms serve it: .*aggregator 127' \
+            with_ rdma 3 ob1 "$served" in_network killed
+    fi
     message='no aggregators on this communicator of [34] ranks from now on, other algorithms serve it: .*aggregator 127'
     with_ one 3 ob1 "$served" in_network killed
     with_ one 3 ob1 "$served --mca coll_hetcoll_aggregator_copy 1M" in_network killed_in_place
