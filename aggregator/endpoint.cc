@@ -60,7 +60,7 @@ std::string Endpoint::text() const
     return (ipv6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
 }
 
-Result<Endpoint> parse_endpoint(std::string_view text)
+Result<Endpoint> parse_endpoint(std::string_view text, std::uint16_t least_port)
 {
     const std::string shown(text.substr(0, 200));
     const auto wrong = [&](const char *why) {
@@ -83,7 +83,8 @@ Result<Endpoint> parse_endpoint(std::string_view text)
     const std::string_view digits = text.substr(colon + 1);
     unsigned port = 0;
     const auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
-    if (code != std::errc() || end != digits.data() + digits.size() || port == 0 || port > 65535) {
+    if (code != std::errc() || end != digits.data() + digits.size() || port < least_port ||
+        port > 65535) {
         return wrong("has no port from 1 to 65535");
     }
     return Endpoint{std::string(host), static_cast<std::uint16_t>(port)};

@@ -17,8 +17,8 @@ struct Endpoint {
     [[nodiscard]] std::string text() const; // host:port, [address]:port
 };
 
-// "host:port" or "[IPv6 address]:port".
-[[nodiscard]] Result<Endpoint> parse_endpoint(std::string_view text);
+// "host:port" or "[IPv6 address]:port". Port 0, of somebody who listens: the system chooses one.
+[[nodiscard]] Result<Endpoint> parse_endpoint(std::string_view text, std::uint16_t least_port = 1);
 // The same, with commas between them; at least one.
 [[nodiscard]] Result<std::vector<Endpoint>> parse_endpoints(std::string_view text);
 

@@ -71,6 +71,14 @@ struct Address {
     {
         return reinterpret_cast<const sockaddr *>(&storage);
     }
+    [[nodiscard]] std::uint16_t port() const noexcept
+    {
+        sockaddr_in in{};
+        sockaddr_in6 in6{};
+        std::memcpy(&in, &storage, sizeof in);
+        std::memcpy(&in6, &storage, sizeof in6);
+        return ntohs(family == AF_INET6 ? in6.sin6_port : in.sin_port);
+    }
 };
 
 Result<std::vector<Address>> look_up(const Endpoint &endpoint)
@@ -134,6 +142,7 @@ public:
     bool progress(WireEvents &events) override;
     void wait(int milliseconds, int fd) override;
     const GuestCounters &guests() const noexcept override { return guests_; }
+    std::uint16_t port() const noexcept override { return port_; }
     std::uint64_t by_rdma() const noexcept override { return lanes_ ? lanes_->messages() : 0; }
     std::string take_note() override { return std::exchange(note_, {}); }
 
@@ -198,6 +207,7 @@ private:
     TcpOptions options_;
     std::shared_ptr<const TlsContext> tls_;
     Descriptor epoll_, listener_;
+    std::uint16_t port_ = 0;
     bool listening_ = false;
     Clock::time_point listen_again_{}, looked_{};
     Connection next_ = 1;
@@ -208,7 +218,7 @@ private:
     std::vector<std::unique_ptr<Channel>> closed_; // until progress() returns
     GuestCounters guests_;
     std::unique_ptr<RdmaLanes> lanes_; // none: no RDMA
-    std::string note_; // for the user
+    std::string note_;                 // for the user
 };
 
 Status TcpConnections::open()
@@ -245,18 +255,21 @@ Status TcpConnections::listen_at(const Endpoint &endpoint)
     if (!addresses.ok()) {
         return addresses.take_status();
     }
-    const Address &address = addresses->front();
+    Address &address = addresses->front();
     listener_ = open_socket(address.family);
     if (listener_.get() >= 0) {
         // One that starts again need not wait until TCP has forgotten the old one's connections.
         set_option(listener_.get(), SOL_SOCKET, SO_REUSEADDR, 1);
     }
     if (listener_.get() < 0 || bind(listener_.get(), address.get(), address.length) != 0 ||
-        ::listen(listener_.get(), SOMAXCONN) != 0) {
+        ::listen(listener_.get(), SOMAXCONN) != 0 ||
+        getsockname(listener_.get(), reinterpret_cast<sockaddr *>(&address.storage),
+                    &address.length) != 0) {
         return error(Errc::kInvalid,
                      "cannot listen at %s: %s: choose an address of this machine and a free port",
                      endpoint.text().c_str(), std::strerror(errno));
     }
+    port_ = address.port();
     listen(true);
     return {};
 }

@@ -38,6 +38,8 @@ struct GuestCounters {
 class TcpWire : public Wire {
 public:
     [[nodiscard]] virtual const GuestCounters &guests() const noexcept = 0;
+    // Where it listens; 0: nowhere.
+    [[nodiscard]] virtual std::uint16_t port() const noexcept = 0;
     // Messages that have gone and come by RDMA.
     [[nodiscard]] virtual std::uint64_t by_rdma() const noexcept = 0;
 };

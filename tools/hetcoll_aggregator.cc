@@ -46,8 +46,10 @@ struct Arguments {
 
 void add_options(CLI::App &app, Arguments &to)
 {
-    app.add_option("--listen", to.listen,
-                   "the address of this machine to listen at; workers connect there")
+    app.add_option(
+           "--listen", to.listen,
+           "the address of this machine to listen at, where workers connect; port 0: a free one, "
+           "which the first line on stderr names")
         ->type_name("HOST:PORT")
         ->required();
     app.add_option("--key", to.keys, "a file with a key, mode 0600; may be given several times")
@@ -163,7 +165,7 @@ void serve(hetcoll::TcpWire &wire, hetcoll::Server &server, int signals, hetcoll
 hetcoll::Status run(Arguments &arguments)
 {
     using namespace hetcoll;
-    Result<Endpoint> listen = parse_endpoint(arguments.listen);
+    Result<Endpoint> listen = parse_endpoint(arguments.listen, 0);
     if (!listen.ok()) {
         return listen.take_status();
     }
@@ -202,6 +204,7 @@ hetcoll::Status run(Arguments &arguments)
     }
     static LimitedLog log(stderr, "hetcoll_aggregator: ");
     Server server(**wire, arguments.options, [](const std::string &line) { log.say(line, now()); });
+    listen->port = (*wire)->port(); // the system may have chosen it
     std::fprintf(stderr, "hetcoll_aggregator: listening at %s%s%s\n", listen->text().c_str(),
                  arguments.spine.empty() ? "" : ", a leaf of ", arguments.spine.c_str());
     serve(**wire, server, signals, log);

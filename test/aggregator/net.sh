@@ -26,7 +26,7 @@ end()
 }
 
 # serve NAME NAMESPACE|- HOST:PORT ARGUMENT...: starts a server and waits until it listens. Its pid is
-# in $served, its output in $work/NAME.out and NAME.err.
+# in $served, where it listens in $served_at, its output in $work/NAME.out and NAME.err.
 serve()
 {
     local name=$1 inside=()
@@ -37,7 +37,8 @@ serve()
     served=$!
     pids+=("$served")
     while kill -0 "$served" 2>/dev/null; do
-        grep -qs 'listening at' "$work/$name.err" && return
+        served_at=$(sed -n 's/.*listening at \([^ ,]*\).*/\1/p' "$work/$name.err" 2>/dev/null)
+        [ -z "$served_at" ] || return 0
         sleep 0.1
     done
     echo "      no server: $(cat "$work/$name.err")"

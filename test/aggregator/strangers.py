@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Somebody without the key, who sends what he likes to an aggregator.
 
-strangers.py record LISTEN_PORT TO_PORT FILE     passes one connection on, and keeps what its client sends
+strangers.py record TO_PORT FILE                 passes one connection on, and keeps what its client sends
 strangers.py send PORT SECONDS FILE              random bytes, and the recorded ones: whole, cut and changed
 strangers.py idle PORT SECONDS COUNT             COUNT connections that say nothing; each comes again when it is closed
 strangers.py much PORT SECONDS BYTES             offers BYTES on each of three connections, again and again
@@ -22,9 +22,9 @@ def connect(port, timeout=2):
     return socket.create_connection(("127.0.0.1", port), timeout)
 
 
-def record(listen_port, to_port, path):
-    listener = socket.create_server(("127.0.0.1", int(listen_port)))
-    print("listening", flush=True)
+def record(to_port, path):
+    listener = socket.create_server(("127.0.0.1", 0))
+    print("listening at", listener.getsockname()[1], flush=True)
     client, _ = listener.accept()
     server = connect(int(to_port))
     ends = {client: server, server: client}

@@ -14,9 +14,8 @@ commit=$(git -C "$here" rev-parse --short=12 HEAD 2>/dev/null)$(
 . "$here/test/aggregator/net.sh"
 command -v python3 >/dev/null || { echo "skipped: no python3, which plays the strangers" >&2; exit 77; }
 begin
-at=127.0.0.1:$port
 strangers=$here/test/aggregator/strangers.py
-worker_seconds=$((seconds * 3 + 120))
+worker_seconds=$(((seconds + crowd_seconds) * 3 + 120))
 bad=0
 rss() { sed -n 's/VmRSS:[^0-9]*\([0-9]*\).*/\1/p' "/proc/$1/status"; }
 open_files() { find "/proc/$1/fd" -mindepth 1 2>/dev/null | wc -l; }
@@ -70,11 +69,11 @@ ends_well()
 }
 
 # What a worker sends, recorded, for the stranger to send again.
-serve s - "$at" && server=$served
-python3 "$strangers" record $((port + 1)) "$port" "$work/recorded" >"$work/record.out" &
+serve s - 127.0.0.1:0 && server=$served at=$served_at
+python3 "$strangers" record "${at#*:}" "$work/recorded" >"$work/record.out" &
 pids+=($!)
 until grep -qs listening "$work/record.out"; do sleep 0.1; done
-worker r - --aggregator "127.0.0.1:$((port + 1))" --key "$work/key" --rank 0 --ranks 1 --count 5000
+worker r - --aggregator "127.0.0.1:$(sed -n 's/listening at //p' "$work/record.out")" --key "$work/key" --rank 0 --ranks 1 --count 5000
 wait "$started" || fail "a worker does not get through the recorder: $(cat "$work/r.out")"
 
 joined=0 late=0
@@ -86,7 +85,7 @@ for pid in "${group[@]}"; do # of timeout: the worker is its child
 done
 [ "$(listens "$server")" = 1 ] || fail "the aggregator listens at $(listens "$server") places"
 rss_before=$(rss "$server")
-python3 "$strangers" send "$port" "$seconds" "$work/recorded" >"$work/send.out" &
+python3 "$strangers" send "${at#*:}" "$seconds" "$work/recorded" >"$work/send.out" &
 stranger=$!
 watch "$server" "$seconds"
 send_rss=$most_rss send_files=$most_files
@@ -100,11 +99,11 @@ malformed=$(field "$work/s.out" malformed)
 
 # The same with few descriptors, and crowds.
 ulimit -S -n 256
-serve s - "$at" && server=$served
+serve s - 127.0.0.1:0 && server=$served at=$served_at
 reduce "$((crowd_seconds + 2))" 2
-python3 "$strangers" idle "$port" "$crowd_seconds" 2000 >"$work/idle.out" &
+python3 "$strangers" idle "${at#*:}" "$crowd_seconds" 2000 >"$work/idle.out" &
 idle=$!
-python3 "$strangers" much "$port" "$crowd_seconds" $((400 << 20)) >"$work/much.out" &
+python3 "$strangers" much "${at#*:}" "$crowd_seconds" $((400 << 20)) >"$work/much.out" &
 much=$!
 watch "$server" "$crowd_seconds"
 wait "$idle" && wait "$much" || fail "the strangers have failed"
@@ -115,7 +114,7 @@ kill "$server" && wait "$server" || fail "the aggregator did not end well"
 [ "$most_files" -le 256 ] || fail "$most_files descriptors"
 [ "$late" -eq 0 ] || fail "$late ranks that came meanwhile did not join"
 [ "$malformed" = 0 ] || fail "$malformed messages got through"
-[ "$(wc -l <"$work/s.err")" -le $((seconds / 60 * 20 + 22)) ] || fail "too much was said"
+[ "$(wc -l <"$work/s.err")" -le $((crowd_seconds / 60 * 20 + 22)) ] || fail "too much was said"
 [ "$((send_rss > most_rss ? send_rss : most_rss))" -le $((rss_before + 65536)) ] || fail "memory: $rss_before KiB, then $send_rss and $most_rss"
 cat <<END
 # date          $(date -u '+%F %T UTC')

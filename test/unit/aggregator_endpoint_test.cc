@@ -32,6 +32,13 @@ TEST(AggregatorEndpointTest, WhatIsNoHostAndPortIsRefusedWithItsText)
     }
 }
 
+TEST(AggregatorEndpointTest, WhoListensMayLeaveThePortOpen)
+{
+    EXPECT_EQ(parse_endpoint("host:0", 0)->port, 0);
+    EXPECT_EQ(parse_endpoint("host:1", 0)->port, 1);
+    EXPECT_FALSE(parse_endpoint("host:", 0).ok());
+}
+
 TEST(AggregatorEndpointTest, AListHasCommasAndNoEmptyPlaces)
 {
     const auto all = *parse_endpoints("a:1,b:2,[::1]:3");

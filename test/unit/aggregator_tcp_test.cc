@@ -255,6 +255,27 @@ TEST_F(AggregatorTcpTest, WhoDoesNotReadItsSumsIsRefused)
         [this] { return server_->counters().groups_failed == 1 && server_->group_count() == 0; });
 }
 
+TEST_F(AggregatorTcpTest, APortThatTheSystemChoosesIsTold)
+{
+    for (const char *const host : {"127.0.0.1", "::1"}) {
+        plan_.endpoint = {host, 0};
+        Result<std::unique_ptr<TcpWire>> wire =
+            open_tcp_wire({.listen = plan_.endpoint, .keys = {kKey}});
+        if (!wire.ok() && plan_.endpoint.host == "::1") {
+            GTEST_SKIP() << "no IPv6: " << wire.status().message();
+        }
+        ASSERT_TRUE(wire.ok()) << wire.status().message();
+        wire_ = std::move(*wire);
+        server_ = std::make_unique<Server>(*wire_, ServerOptions{}, [](const std::string &) {});
+        plan_.endpoint.port = wire_->port();
+        join(0);
+        join(1);
+        settle_joined();
+        clients_.clear();
+        server_ = nullptr;
+    }
+}
+
 // ---- OpenSSL's errors ----
 
 bool opens(const OpensslCalls &calls)
