@@ -79,8 +79,8 @@ zeros="0 0 0 0 0 0 0 0"
 
 loopback_sums()
 {
-    local at=127.0.0.1:$port
-    serve s - "$at" --window 4
+    serve s - 127.0.0.1:0 --window 4
+    local at=$served_at
     # 100,000 integers of 4 bytes in messages of 16 KiB are 25 messages a reduction. Joining takes 44
     # bytes; the first message's header 42, those of the others 12.
     workers 0 8 - "$at" --ranks 8 --count 100000 --iterations 5 --window 6 --message-bytes 16384
@@ -100,14 +100,14 @@ loopback_sums()
 
 keys()
 {
-    local at=127.0.0.1:$((port + 1))
-    serve s - "$at"
+    serve s - 127.0.0.1:0
+    local at=$served_at
     (umask 077 && echo 'another key, as long' >"$work/other")
     worker w0 - --aggregator "$at" --key "$work/other" --rank 0 --ranks 1
     group=("$started")
     check "another key: refused" codes_are 3
     check "... and the worker says why" says w0.out "the key is not this aggregator's"
-    head -c 100000 /dev/urandom >"/dev/tcp/127.0.0.1/$((port + 1))" 2>/dev/null
+    head -c 100000 /dev/urandom >"/dev/tcp/127.0.0.1/${at#*:}" 2>/dev/null
     workers 0 2 - "$at" --ranks 2
     check "who does not speak TLS changes nothing for others" codes_are 0 0
     stop s "$served"
@@ -126,8 +126,9 @@ keys()
 deaths()
 {
     # Whoever is gone is noticed by its connection: an hour of silence would be longer than this test.
-    local at=127.0.0.1:$((port + 2)) patient="--silence-seconds 3600"
-    serve s - "$at" $patient
+    local patient="--silence-seconds 3600"
+    serve s - 127.0.0.1:0 $patient
+    local at=$served_at
     workers 0 3 - "$at" --ranks 4 --count 100000 --iterations 3 $patient
     local alive=("${group[@]}")
     worker w3 - --aggregator "$at" --key "$work/key" --rank 3 --ranks 4 --count 100000 --iterations 3 --die-in 1
@@ -152,10 +153,10 @@ deaths()
 
 leaves()
 {
-    local spine=127.0.0.1:$((port + 3)) a=127.0.0.1:$((port + 4)) b=127.0.0.1:$((port + 5)) both
-    serve spine - "$spine" && local spine_pid=$served
-    serve a - "$a" --spine "$spine" && local a_pid=$served
-    serve b - "$b" --spine "$spine" && local b_pid=$served
+    local both
+    serve spine - 127.0.0.1:0 && local spine_pid=$served spine=$served_at
+    serve a - 127.0.0.1:0 --spine "$spine" && local a_pid=$served a=$served_at
+    serve b - 127.0.0.1:0 --spine "$spine" && local b_pid=$served b=$served_at
     workers 0 3 - "$a" --ranks 8 --served 3 --count 50000 --iterations 3
     both=("${group[@]}")
     workers 3 5 - "$b" --ranks 8 --first 3 --served 5 --count 50000 --iterations 3
@@ -169,12 +170,12 @@ leaves()
 
 ipv6()
 {
-    local at=[::1]:$((port + 6))
+    local at
     if ! grep -q . /proc/net/if_inet6 2>/dev/null; then
         echo "skipped: this machine has no IPv6"
         return
     fi
-    serve s - "$at"
+    serve s - '[::1]:0' && at=$served_at
     workers 0 3 - "$at" --ranks 3 --count 100000 --iterations 3
     check "3 workers over IPv6" codes_are 0 0 0
     check "SIGTERM ends it well" stop s "$served"
@@ -183,9 +184,9 @@ ipv6()
 # Both call their job and communicator the same.
 tenants()
 {
-    local at=127.0.0.1:$((port + 7)) name rank
+    local at name rank
     (umask 077 && echo 'the key of red, as long' >"$work/red" && echo 'the key of blue, as long' >"$work/blue")
-    serve s - "$at" --key "red:$work/red" --key "blue:$work/blue"
+    serve s - 127.0.0.1:0 --key "red:$work/red" --key "blue:$work/blue" && at=$served_at
     group=()
     for name in red blue; do
         for rank in 0 1; do
@@ -206,11 +207,12 @@ tenants()
 
 supervised()
 {
-    local at=127.0.0.1:$((port + 8))
-    serve s - "$at" --supervise
+    local at
+    serve s - 127.0.0.1:0 --supervise
     kill -9 "$(cat "/proc/$served/task/$served/children")"
     until_true grep -q 'starts again' "$work/s.err"
     until_true eval '[ "$(grep -c "listening at" "$work/s.err")" = 2 ]'
+    at=$(sed -n 's/.*listening at //p' "$work/s.err" | tail -n 1)
     workers 0 2 - "$at" --ranks 2
     check "a supervised aggregator that is killed serves again" codes_are 0 0
     kill -USR1 "$served"
@@ -222,14 +224,14 @@ supervised()
 # UCX's TCP on the loopback device stands for RDMA.
 rdma()
 {
-    local spine=127.0.0.1:$((port + 9)) a=127.0.0.1:$((port + 10)) b=127.0.0.1:$((port + 11)) both
+    local both
     if ! grep -q 'define HETCOLL_WITH_UCX 1' "$builddir/hetcoll_config.h"; then
         echo "skipped: this build has no UCX"
         return
     fi
-    serve spine - "$spine" --rdma tcp/lo && local spine_pid=$served
-    serve a - "$a" --spine "$spine" --rdma tcp/lo && local a_pid=$served
-    serve b - "$b" --spine "$spine" && local b_pid=$served
+    serve spine - 127.0.0.1:0 --rdma tcp/lo && local spine_pid=$served spine=$served_at
+    serve a - 127.0.0.1:0 --spine "$spine" --rdma tcp/lo && local a_pid=$served a=$served_at
+    serve b - 127.0.0.1:0 --spine "$spine" && local b_pid=$served b=$served_at
     # Three vectors of eight messages, and as many sums.
     workers 0 3 - "$a" --ranks 8 --served 3 --count 500000 --iterations 3 --rdma tcp/lo
     both=("${group[@]}")
@@ -244,12 +246,13 @@ rdma()
     check "... and nobody else does" eval '! grep -q RDMA "$work"/[ab].err "$work/spine.err" "$work/w0.err"'
 
     mkdir "$work/broken" && echo 'no library' >"$work/broken/libucp.so.0"
-    LD_LIBRARY_PATH=$work/broken:${LD_LIBRARY_PATH:-} serve s - "$a" --rdma tcp/lo
+    LD_LIBRARY_PATH=$work/broken:${LD_LIBRARY_PATH:-} serve s - 127.0.0.1:0 --rdma tcp/lo
+    a=$served_at
     workers 0 2 - "$a" --ranks 2 --count 100000 --rdma tcp/lo
     check "a server whose UCX cannot be loaded: every element" codes_are 0 0
     stop s "$served"
     check "... and it says why" says s.err "no RDMA, vectors go over TLS: UCX cannot be loaded: .*libucp"
-    serve s - "$a" --rdma tcp/lo
+    serve s - 127.0.0.1:0 --rdma tcp/lo && a=$served_at
     LD_LIBRARY_PATH=$work/broken:${LD_LIBRARY_PATH:-} workers 0 1 - "$a" --ranks 2 --count 100000 --rdma tcp/lo
     both=("${group[@]}")
     workers 1 1 - "$a" --ranks 2 --count 100000 --rdma tcp/lo
