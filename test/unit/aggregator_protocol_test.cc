@@ -164,7 +164,7 @@ TEST(AggregatorProtocolTest, TheFuzzersCorpusHoldsWhatItMust)
         ++files;
     }
     EXPECT_GE(files, 16);
-    EXPECT_EQ(messages, 7); // one of each kind
+    EXPECT_EQ(messages, 8); // one of each kind, and an offer
 }
 
 TEST(AggregatorProtocolTest, ChangedMessagesAreRefusedOrMessages)
