@@ -35,6 +35,7 @@ protected:
         settings.aggregators = "left:7001";
         settings.aggregator_key = key.c_str();
         settings.aggregator_window = 5;
+        settings.aggregator_rdma = "any";
         settings.aggregator_copy = kCopyBytes;
         settings.algorithm = "in_network";
         settings.chunk_bytes = kCopyBytes;
@@ -99,6 +100,7 @@ TEST_F(JoinTest, AllRanksMeetConnectAndMeetBeforeTheFirstLargeCall)
     const AggregatorPlan &plan = aggregator_.plans[0];
     EXPECT_EQ(number(plan.job), said(0)); // rank 0 names the job
     EXPECT_EQ(plan.endpoint.text(), "left:7001");
+    EXPECT_EQ(plan.rdma, "any");
     EXPECT_EQ(plan.key.secret, "0123456789abcdef");
     EXPECT_EQ(plan.rank, 0);
     EXPECT_EQ(plan.ranks, 2);

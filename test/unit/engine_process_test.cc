@@ -183,6 +183,7 @@ protected:
         chmod(key_.c_str(), 0600);
         settings_.aggregators = "left:7001,right:7002";
         settings_.aggregator_key = key_.c_str();
+        settings_.aggregator_rdma = "mlx5_0:1";
     }
     ~AggregatorListTest() override { unlink(key_.c_str()); }
 
@@ -199,6 +200,7 @@ TEST_F(AggregatorListTest, HasAllThatTheUserHasSet)
     EXPECT_EQ(list->endpoints[1].text(), "right:7002");
     EXPECT_EQ(list->key.secret, "0123456789abcdef0123456789abcdef");
     EXPECT_EQ(list->key.name, kDefaultKeyName);
+    EXPECT_EQ(list->rdma, "mlx5_0:1");
     EXPECT_EQ(list->window, 8);
     EXPECT_EQ(list->copy_bytes, std::size_t{16} << 20);
     EXPECT_NE(list->hash, 0u);
