@@ -133,7 +133,7 @@ void come_late(Program &program, const Late &late)
     } else if (late.how == "gpu") {
         occupy_gpu(program, late);
     } else if (late.how == "sleeps") {
-        wait_for_lines(late);
+        wait_for_child([&] { wait_for_lines(late); }); // which looks often, and runs then
     } else {
         stop(late);
     }
