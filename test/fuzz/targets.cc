@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -116,7 +117,9 @@ bool hwloc_survives(const std::string &path)
         _exit(0);
     }
     int status = 0;
-    require(waitpid(child, &status, 0) == child, "its end");
+    while (waitpid(child, &status, 0) != child) { // libFuzzer's alarm may come
+        require(errno == EINTR, "its end");
+    }
     return WIFEXITED(status);
 }
 
