@@ -1,7 +1,7 @@
 #!/bin/bash
 # choice_sweep.sh [BUILD [SET...]]: what the cheapest price would choose, and what hetcoll chooses without a table, over
 # the fastest algorithm, by SimGrid, on machines that the prices were made with (tuned) and on others (other). Nothing
-# of it was measured on a GPU. An hour on one core. Writes a results file to stdout.
+# of it was measured on a GPU. A quarter of an hour on one core. Writes a results file to stdout.
 set -u
 build=$(cd "${1:-${HETCOLL_BUILDDIR:-.}}" && pwd) || exit 1
 shift

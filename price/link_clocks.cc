@@ -9,8 +9,6 @@
 namespace hetcoll {
 namespace {
 
-constexpr double kBytesPerUs = 1e3; // of one GB/s
-
 struct Event {
     enum class Kind : std::uint8_t { kArrives, kTransferEnds, kWorkEnds };
     double at;
@@ -179,7 +177,7 @@ private:
     void work(int number, double bytes, int token)
     {
         Host &host = hosts_[at(actor(number).host)];
-        host.free_at = std::max(host.free_at, now_) + bytes / (host.gbps * kBytesPerUs);
+        host.free_at = std::max(host.free_at, now_) + transfer_us(bytes, host.gbps);
         push(host.free_at, Event::Kind::kWorkEnds, number, token);
     }
 
@@ -272,7 +270,7 @@ private:
         }
         double end = now_;
         for (const int link : transfer.route->links) {
-            const double takes = transfer.bytes / (platform_.links[at(link)].gbps * kBytesPerUs);
+            const double takes = transfer_us(transfer.bytes, platform_.links[at(link)].gbps);
             double done = now_ + takes;
             if (is_shared(link)) {
                 done = std::max(free_at_[at(link)], now_) + takes;

@@ -8,6 +8,11 @@ namespace hetcoll {
 
 inline constexpr double kNoLimitGbps = 1e6; // of what only delays
 
+[[nodiscard]] constexpr double transfer_us(double bytes, double gbps)
+{
+    return bytes / (gbps * 1e3);
+}
+
 // One direction of a way that bytes take. A way in both directions is two of them.
 struct SimLink {
     double gbps = 0;

@@ -11,7 +11,6 @@ namespace hetcoll {
 namespace {
 
 constexpr double kUncertain = 0.2;
-constexpr double kBytesPerUs = 1e3; // of one GB/s
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // `run` takes a rule.
@@ -100,14 +99,14 @@ Price Pricer::of_kernel(Algorithm algorithm, double bytes)
             carried[static_cast<std::size_t>(link)] += (both ? 2 : 1) * share;
         }
     }
-    double us = (writes_all ? 2 : size + 1) * bytes / (node.hosts.front().gbps * kBytesPerUs);
+    double us = (writes_all ? 2 : size + 1) * transfer_us(bytes, node.hosts.front().gbps);
     for (std::size_t link = 0; link < carried.size(); ++link) {
-        us = std::max(us, carried[link] / (on->platform.links[link].gbps * kBytesPerUs));
+        us = std::max(us, transfer_us(carried[link], on->platform.links[link].gbps));
     }
     const double launch_us = ranks_.query.links.launch_us;
     us += launch_us + (writes_all ? kRemoteWriteUs : 0);
     if (algorithm == Algorithm::kCopyIn) {
-        us += launch_us + 2 * bytes / (node.hosts.front().gbps * kBytesPerUs);
+        us += launch_us + 2 * transfer_us(bytes, node.hosts.front().gbps);
     }
     return {.us = us};
 }

@@ -122,11 +122,9 @@ SimRankPlan leader_plan(int node, int nodes, std::size_t bytes, std::size_t elem
 
 LeaderTimes leader_times(const Links &links, std::size_t ranks_of_node, std::size_t bytes)
 {
-    constexpr double kBytesPerUs = 1e3; // of one GB/s
     const auto vector = static_cast<double>(bytes);
-    const double copy_us = links.copy_us + vector / (links.host_gbps * kBytesPerUs);
-    const double sum_us =
-        static_cast<double>(ranks_of_node) * vector / (kHostSumGbps * kBytesPerUs);
+    const double copy_us = links.copy_us + transfer_us(vector, links.host_gbps);
+    const double sum_us = static_cast<double>(ranks_of_node) * transfer_us(vector, kHostSumGbps);
     return {.before_us = copy_us + links.handshake_us + sum_us,
             .after_us = links.handshake_us + copy_us};
 }
