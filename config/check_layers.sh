@@ -81,6 +81,7 @@ layer examples include
 layer examples/wsp include
 any test/unit
 any test/model
+any test/model/stand_in/engine/communicator
 any test/mpi
 any test/gpu
 any test/aggregator

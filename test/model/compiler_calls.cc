@@ -41,6 +41,7 @@ template <class T> void store(volatile T *at, T value, int order, const void *pc
         __atomic_store_n(at, value, __ATOMIC_SEQ_CST);
         return;
     }
+    may_die();
     Operation op = operation(Kind::kStore, at, sizeof *at, order, pc);
     op.value = static_cast<std::uint64_t>(value);
     announce(op);

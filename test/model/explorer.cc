@@ -27,6 +27,7 @@ void start_threads()
         thread.now = thread.acquired = thread.released = {};
         thread.now.clock[i] = 1;
         thread.history = i + 1;
+        thread.stores = 0;
         thread.round.clear();
         thread.last_round.clear();
         thread.later_than = -1;

@@ -41,6 +41,11 @@ struct Options {
     bool turns = false; // for kGraphs: there are sequentially consistent loads and stores
     unsigned seed = 1;
     std::function<void()> at_end{}; // after each execution in which all threads have ended
+    // That thread ends before its store of that number, counted from 1, whatever it is in, when it
+    // has called the function: a process that dies.
+    int dies = -1;
+    std::uint64_t at_store = 0;
+    std::function<void()> dying{};
 };
 
 struct Report {
@@ -51,6 +56,7 @@ struct Report {
     std::uint64_t executions = 0;
     std::uint64_t dropped = 0; // begun and given up: they lead nowhere, or where another one was
     std::uint64_t operations = 0;
+    std::uint64_t deaths = 0; // of Options::dies
     double seconds = 0;
 };
 

@@ -8,6 +8,7 @@ EXTRA_DIST += $(model_tests) test/model/mutants.sh test/model/protocol.pml \
 # As a preprocessor's flag, because the compiler's would link libtsan too. The code under test calls the library's
 # functions by names of ours.
 model_cppflags = -Itest/model/small $(AM_CPPFLAGS) -I$(srcdir)/test/model -fsanitize=thread
+model_calls_cppflags = -I$(srcdir)/test/model/stand_in $(model_cppflags)
 model_cxxflags = -std=c++20 -pthread -O1 -g1 -U_FORTIFY_SOURCE $(HETCOLL_WARNINGS) -Wno-tsan -Wno-mismatched-new-delete
 model_names = --redefine-sym memcpy=model_memcpy --redefine-sym memmove=model_memmove \
 	--redefine-sym memset=model_memset --redefine-sym pthread_mutex_lock=model_mutex_lock \
@@ -18,16 +19,16 @@ model_names = --redefine-sym memcpy=model_memcpy --redefine-sym memmove=model_me
 model_ldflags = $(AM_LDFLAGS) -no-pie
 model_libs = test/model/libnamed.a test/model/libexplorer.a libhetcoll.la -lgtest_main -lgtest
 model_programs = test/model/litmus_test test/model/meeting_test test/model/executor_test test/model/queue_test \
-	test/model/leave_test test/model/allocation_table_test
+	test/model/leave_test test/model/operation_test test/model/allocation_table_test
 
 if WITH_MODEL
 check_PROGRAMS += $(model_programs)
-check_LIBRARIES += test/model/libwatched.a test/model/libexplorer.a
-check_DATA += test/model/libnamed.a
+check_LIBRARIES += test/model/libwatched.a test/model/libwatched_calls.a test/model/libexplorer.a
+check_DATA += test/model/libnamed.a test/model/libnamed_calls.a
 endif
 EXTRA_PROGRAMS += $(model_programs)
-EXTRA_LIBRARIES += test/model/libwatched.a test/model/libexplorer.a
-CLEANFILES += test/model/libnamed.a $(model_small)
+EXTRA_LIBRARIES += test/model/libwatched.a test/model/libwatched_calls.a test/model/libexplorer.a
+CLEANFILES += test/model/libnamed.a test/model/libnamed_calls.a $(model_small)
 
 # The code under test.
 test_model_libwatched_a_SOURCES = \
@@ -39,12 +40,23 @@ test_model_libwatched_a_CXXFLAGS = $(model_cxxflags)
 test/model/libnamed.a: test/model/libwatched.a
 	$(AM_V_GEN)$(OBJCOPY) $(model_names) test/model/libwatched.a $@
 
+# Calls, with little around them.
+test_model_libwatched_calls_a_SOURCES = \
+	engine/call/allreduce.cc engine/call/call.cc engine/call/late_ranks.cc engine/call/operation.cc \
+	engine/call/publish.cc engine/call/ready.cc engine/call/run.cc engine/call/small.cc \
+	test/model/stand_in/engine/communicator/engine.h
+test_model_libwatched_calls_a_CPPFLAGS = $(model_calls_cppflags)
+test_model_libwatched_calls_a_CXXFLAGS = $(model_cxxflags)
+test/model/libnamed_calls.a: test/model/libwatched_calls.a
+	$(AM_V_GEN)$(OBJCOPY) $(model_names) test/model/libwatched_calls.a $@
+
 # Arrays small enough to look at all of them: their sizes alone are other ones.
 model_small = test/model/small/pointer_cache/allocation_table.h test/model/small/engine/meeting/control_page.h
 model_smaller = s/kSetBits = 8, kWays = 4;/kSetBits = 1, kWays = 1;/;s/kWords = 1024;/kWords = 16;/
 $(model_small): test/model/small/%: %
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && sed '$(model_smaller)' $< >$@ && ! cmp -s $< $@
 $(test_model_libwatched_a_OBJECTS) $(test_model_meeting_test_OBJECTS) $(test_model_executor_test_OBJECTS) \
+	$(test_model_libwatched_calls_a_OBJECTS) $(test_model_operation_test_OBJECTS) \
 	$(test_model_leave_test_OBJECTS) $(test_model_queue_test_OBJECTS) $(test_model_allocation_table_test_OBJECTS): $(model_small)
 
 test_model_libexplorer_a_SOURCES = \
@@ -83,6 +95,12 @@ test_model_leave_test_CPPFLAGS = $(model_cppflags)
 test_model_leave_test_CXXFLAGS = $(model_cxxflags)
 test_model_leave_test_LDFLAGS = $(model_ldflags)
 test_model_leave_test_LDADD = $(model_libs)
+
+test_model_operation_test_SOURCES = test/model/operation_test.cc $(model_ranks)
+test_model_operation_test_CPPFLAGS = $(model_calls_cppflags)
+test_model_operation_test_CXXFLAGS = $(model_cxxflags)
+test_model_operation_test_LDFLAGS = $(model_ldflags)
+test_model_operation_test_LDADD = test/model/libnamed_calls.a $(model_libs)
 
 test_model_queue_test_SOURCES = test/model/queue_test.cc $(model_ranks)
 test_model_queue_test_CPPFLAGS = $(model_cppflags)

@@ -35,6 +35,11 @@ compile() # SOURCE OBJECT FLAG...
 mutant()
 {
     local program=test/model/$1_test name=$2 file=$3 change=$4 objects= harness= source from=$HETCOLL_SRCDIR
+    local calls= stand_in=
+    if [ "$1" = operation ]; then # a call, with little around it
+        calls=test/model/libnamed_calls.a
+        stand_in=-I$HETCOLL_SRCDIR/test/model/stand_in
+    fi
     [ ! -f "test/model/small/$file" ] || from=test/model/small
     case "$1 $name" in *"$word"*) ;; *) return ;; esac
     rm -rf "$work/mutant" && mkdir -p "$work/mutant/$(dirname "${file:-.}")"
@@ -48,7 +53,8 @@ mutant()
     fi
     case $file in
     *.cc)
-        compile "$work/mutant/$file" "$work/mutant.o" || exit 1
+        # shellcheck disable=SC2086
+        compile "$work/mutant/$file" "$work/mutant.o" $stand_in || exit 1
         objects=$work/mutant.o
         ;;
     *.h)
@@ -61,12 +67,12 @@ mutant()
     harness=$program-$1_test.o
     if [ -z "$objects" ] || [ "${file%.h}" != "$file" ]; then
         # shellcheck disable=SC2086
-        compile "$HETCOLL_SRCDIR/$program.cc" "$work/harness.o" $change -I"$work/mutant" || exit 1
+        compile "$HETCOLL_SRCDIR/$program.cc" "$work/harness.o" $change $stand_in -I"$work/mutant" || exit 1
         harness=$work/harness.o
     fi
     # shellcheck disable=SC2086
     $CXX -pthread -no-pie "$harness" $program-ranks.o $program-one_page.o $objects \
-        test/model/libnamed.a test/model/libexplorer.a .libs/libhetcoll.a ${LIBS:-} -lgtest_main -lgtest -ldl -o "$work/run" || exit 1
+        $calls test/model/libnamed.a test/model/libexplorer.a .libs/libhetcoll.a ${LIBS:-} -lgtest_main -lgtest -ldl -o "$work/run" || exit 1
     # Random executions first, because they find most and take least.
     local status=0 filter
     for filter in '*AtRandom*' '-*AtRandom*'; do
@@ -118,6 +124,17 @@ mutant leave "leaves and keeps its own mark" $l '/::leave() const/,/^}/{/works.s
 mutant leave "the end of work is stored relaxed" $l '/::touches_no_peers/,/^}/s/memory_order_release/memory_order_relaxed/'
 mutant leave "leaves while its kernel runs" "" -DHETCOLL_MUTANT_LEAVES_WHILE_IT_WORKS
 mutant leave "does not ask whether peers stay" "" -DHETCOLL_MUTANT_ASKS_NOBODY
+
+o=engine/call
+mutant operation "leaves without asking its peers" $o/operation.cc 's/ || !call_.engine.has_left()//'
+mutant operation "leaves while its kernel runs" $o/operation.cc 's/ || reduces || / || /'
+mutant operation "does not see that ranks may never come" $o/operation.cc '/^    if (const int code = call_.engine.lost()/,/^    }/d'
+mutant operation "does not ask whether peers stay" $o/allreduce.cc '/co_await peers_stay(call);/d'
+mutant operation "no closing agreement" $o/allreduce.cc 's/const Flags closed = co_await close(call, timed);/const Flags closed{};/'
+mutant operation "closes before it has run" $o/allreduce.cc '/co_await ran(call);/d;s/const Flags closed = co_await close(call, timed);/&\n    co_await ran(call);/'
+mutant operation "its work is over when it begins" $o/run.cc 's/^    if (is_one_kernel(choice.algorithm)) {/    call.engine.touches_no_peers();\n&/'
+mutant operation "maps before the agreement" $o/allreduce.cc 's/^        call.start_agreement();/        Status early;\n        co_await map(call, choice, early);\n&/'
+mutant operation "announces nothing" $o/publish.cc 's/call.failure.ok() \&\& call.engine.mapped().publish()/false/'
 
 q=engine/call/operation_queue
 mutant queue "a turn that takes no lock" $q.h 's/!queue.running_.exchange(true, std::memory_order_acquire)/(queue.running_.store(true, std::memory_order_relaxed), true)/'

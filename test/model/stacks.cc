@@ -5,14 +5,18 @@
 namespace model {
 namespace {
 
-void run_body()
+[[noreturn]] void end_thread()
 {
-    const auto index = static_cast<std::size_t>(state.running_index);
-    (*state.bodies)[index]();
-    Thread &self = *state.threads[index];
+    Thread &self = *state.running;
     self.next = {};
     self.next.kind = Kind::kEnd;
     leave_thread();
+}
+
+void run_body()
+{
+    (*state.bodies)[static_cast<std::size_t>(state.running_index)]();
+    end_thread();
 }
 
 void begin(Thread &thread)
@@ -29,6 +33,16 @@ void begin(Thread &thread)
 } // namespace
 
 void leave_thread() { longjmp(state.explorer, 1); }
+
+void may_die()
+{
+    if (state.running_index == state.options.dies &&
+        ++state.running->stores == state.options.at_store) {
+        ++state.report->deaths;
+        state.options.dying();
+        end_thread();
+    }
+}
 
 void resume(int index)
 {

@@ -93,6 +93,7 @@ struct Thread {
 
     Operation next;
     std::uint64_t result = 0;     // of its last operation
+    std::uint64_t stores = 0;     // that it has begun
     Knowledge now;                // what it knows
     Knowledge acquired, released; // what its next acquire fence adds; what its last release fence
                                   // gives to later stores
@@ -189,6 +190,7 @@ void roll_back();
 void resume(int index);                    // runs a thread until it says its next operation
 std::uint64_t announce(const Operation &); // in a thread: does it when it is chosen
 [[noreturn]] void leave_thread();
+void may_die(); // in a thread, before a store: Options::dies
 
 // search.cc
 [[nodiscard]] bool is_turn(const Operation &op); // of Options::turns

@@ -1,0 +1,299 @@
+// Whole calls over mapped memory as engine/call makes them, in everything that C++ allows:
+// Operation with its coroutines, from the first announcement to the result. What stands in for the
+// rest of hetcoll is stand_in/engine/communicator/engine.h. A rank may die before any of its
+// stores, which are all that others see of it, or the communicator may be revoked at any time.
+#include "ranks.h"
+
+#include "engine/call/operation.h"
+#include "engine/call/ways.h"
+#include "schedule/algorithms.h"
+
+#include <cstdint>
+#include <cstdlib>
+#include <deque>
+#include <new>
+
+// Threads must not allocate: what they leave of an execution stays behind (explorer.h).
+void *operator new(std::size_t bytes)
+{
+    model::require(false, "a call allocates nothing");
+    void *const memory = std::malloc(bytes);
+    if (memory == nullptr) {
+        throw std::bad_alloc();
+    }
+    return memory;
+}
+void operator delete(void *memory) noexcept { std::free(memory); }
+void operator delete(void *memory, std::size_t) noexcept { std::free(memory); }
+
+namespace hetcoll {
+
+// The ways that no call here goes.
+namespace {
+
+Task<int> no_way(Call &)
+{
+    model::require(false, "the call goes by mapped memory");
+    co_return HETCOLL_ERROR_DEVICE;
+}
+
+} // namespace
+
+Task<int> staged(Call &call, Flags) { return no_way(call); }
+Task<int> in_network(Call &call, Choice) { return no_way(call); }
+Task<int> fixed_point(Call &call, const hetcoll_call &) { return no_way(call); }
+Task<int> collective(Call &call) { return no_way(call); }
+Task<int> copies(Call &call) { return no_way(call); }
+bool runs_on_host(const Call &, Flags) noexcept { return false; }
+
+// All memory here is a GPU's.
+void look_at_buffers(Call &call)
+{
+    call.bytes = call.made->span;
+    call.buffers.in = call.made->send;
+    call.buffers.out = call.made->recv;
+    call.buffers.send.kind = call.buffers.recv.kind = MemoryKind::kDevice;
+    call.flags = kDeviceMemory;
+}
+void must_stage(Call &, const Status &) { model::require(false, "no driver call fails"); }
+
+void CallReport::begin(const hetcoll_call &) noexcept {}
+void CallReport::serve(hetcoll_counter) noexcept {}
+void CallReport::serve(Algorithm) noexcept {}
+void CallReport::end(int, Flags) noexcept {}
+
+} // namespace hetcoll
+
+namespace model {
+namespace {
+
+using namespace hetcoll;
+
+constexpr int kCount = 6; // elements, an equal share for each rank's kernel
+constexpr int kBroken = -75;
+constexpr int kStoresOfTwoCalls = 60; // that a rank makes at most, and some more
+
+struct Setting {
+    int ranks;
+    int calls = 1;
+    Algorithm algorithm = Algorithm::kTwoShot;
+    Streams streams = Streams::kEarly;
+    bool new_buffers = false; // the ranks agree on having mapped
+    bool may_break = false;   // ranks may die, or one may revoke the communicator
+    bool revoked = false;     // by a thread beside the ranks, at any time
+    int dies_at = 0;          // the last rank, before that store; 0: it does not
+    Options random{};         // for what is too much to see all of it
+};
+
+struct Rank {
+    alignas(64) std::int64_t input[kCount], output[kCount];
+    std::atomic<int> broken, dead; // what the rank is told; what /proc would say
+};
+
+int is_broken(void *rank)
+{
+    return static_cast<Rank *>(rank)->broken.load(std::memory_order_relaxed);
+}
+
+std::int64_t value(int call, int rank, int i) { return (call + 1) * 1000 * (rank + 1) + i; }
+
+class Calls {
+public:
+    explicit Calls(const Setting &setting)
+        : setting_(setting), job_(std::vector<int>(static_cast<std::size_t>(setting.ranks), 0)),
+          ranks_(static_cast<std::size_t>(setting.ranks))
+    {
+        for (int rank = 0; rank < setting.ranks; ++rank) {
+            Rank &self = ranks_[rank];
+            const std::string name = "rank" + std::to_string(rank);
+            share(self.input, sizeof self.input, name + ".input");
+            share(self.output, sizeof self.output, name + ".output");
+            bounces_.emplace_back(setting.streams);
+            engines_.emplace_back(*job_.group[rank], *job_.messages[rank],
+                                  hetcoll_p2p{&self, rank, setting.ranks, nullptr, nullptr, nullptr,
+                                              nullptr, 0, 0,
+                                              setting.may_break ? is_broken : nullptr},
+                                  bounces_.back(), setting.algorithm, setting.new_buffers);
+        }
+        has_died = [this](const ProcessIdentity &process) {
+            // All have the same identity here, but for where it lies.
+            for (int rank = 0; rank < setting_.ranks; ++rank) {
+                if (&job_.group[self()]->process(rank) == &process) {
+                    return ranks_[rank].dead.load(std::memory_order_acquire) != 0;
+                }
+            }
+            require(false, "a rank of this job");
+            return false;
+        };
+    }
+
+    [[nodiscard]] Report explore_all()
+    {
+        Threads threads;
+        for (int rank = 0; rank < setting_.ranks; ++rank) {
+            threads.emplace_back([this, rank] { live(rank); });
+        }
+        if (setting_.revoked) {
+            threads.emplace_back([this] { tell_all(); });
+        }
+        Options options = setting_.random;
+        options.turns = setting_.may_break;
+        if (setting_.dies_at != 0) {
+            options.dies = setting_.ranks - 1;
+            options.at_store = static_cast<std::uint64_t>(setting_.dies_at);
+            options.dying = [this] { die(); };
+        }
+        return explore(threads, options);
+    }
+
+private:
+    void tell_all()
+    {
+        for (Rank &rank : ranks_) {
+            rank.broken.store(kBroken, std::memory_order_relaxed);
+        }
+    }
+
+    // The system says that a process has ended once its GPU's work has. The others are told later.
+    void die()
+    {
+        ranks_.back().dead.store(1, std::memory_order_release);
+        tell_all();
+    }
+
+    void live(int rank)
+    {
+        for (int number = 0; number < setting_.calls; ++number) {
+            if (!call(rank, number)) {
+                break;
+            }
+        }
+        if (setting_.dies_at != 0 && rank == setting_.ranks - 1) {
+            die();
+        }
+    }
+
+    // One MPI_Allreduce. The buffers are the application's before and after it: a race with whoever
+    // touches them then.
+    [[nodiscard]] bool call(int rank, int number)
+    {
+        Rank &self = ranks_[rank];
+        for (int i = 0; i < kCount; ++i) {
+            self.input[i] = value(number, rank, i);
+            self.output[i] = -1;
+        }
+        hetcoll_call made{};
+        made.send = self.input;
+        made.recv = self.output;
+        made.kind = HETCOLL_INT64;
+        made.op = HETCOLL_SUM;
+        made.count = kCount;
+        made.span = made.data_bytes = sizeof self.input;
+        made.dense = 1;
+        made.tag = HETCOLL_TAGS;
+        Operation operation(engines_[rank], made);
+        while (!operation.step()) {
+            wait();
+        }
+        if (operation.result() != HETCOLL_SUCCESS) {
+            require(operation.result() == kBroken, "an error because ranks may not come");
+            say("call has failed:", static_cast<std::uint64_t>(number));
+        }
+        for (int i = 0; i < kCount; ++i) {
+            std::int64_t sum = 0;
+            for (int other = 0; other < setting_.ranks; ++other) {
+                sum += value(number, other, i);
+            }
+            require(self.output[i] == sum || operation.result() != HETCOLL_SUCCESS, "the sum");
+            self.input[i] = -1;
+        }
+        return operation.result() == HETCOLL_SUCCESS;
+    }
+
+    const Setting setting_;
+    Job job_;
+    std::vector<Rank> ranks_;
+    std::deque<DeviceBounce> bounces_;
+    std::deque<Engine> engines_;
+};
+
+Report explore_all(const Setting &setting)
+{
+    return (new Calls(setting))->explore_all(); // its pages live until the program ends
+}
+
+class OperationModel : public ::testing::TestWithParam<Streams> {};
+INSTANTIATE_TEST_SUITE_P(Streams, OperationModel,
+                         ::testing::Values(Streams::kEarly, Streams::kLate));
+
+TEST_P(OperationModel, TwoRanks)
+{
+    EXPECT_TRUE(proved(explore_all({.ranks = 2, .streams = GetParam()})));
+}
+
+TEST_P(OperationModel, TwoRanksWithNewBuffers)
+{
+    EXPECT_TRUE(proved(explore_all({.ranks = 2, .streams = GetParam(), .new_buffers = true})));
+}
+
+// Before each of its stores, up to the one that it does not make any more.
+void expect_survivors(Setting setting)
+{
+    for (setting.dies_at = 1;; ++setting.dies_at) {
+        const Report report = explore_all(setting);
+        ASSERT_TRUE(proved(report)) << "before its store number " << setting.dies_at;
+        if (report.deaths == 0) {
+            break;
+        }
+    }
+}
+
+TEST_P(OperationModel, OneOfTwoRanksDies)
+{
+    expect_survivors({.ranks = 2, .streams = GetParam(), .may_break = true});
+}
+
+// Random ones find mistakes and prove nothing.
+class OperationAtRandom : public OperationModel {};
+INSTANTIATE_TEST_SUITE_P(Streams, OperationAtRandom,
+                         ::testing::Values(Streams::kEarly, Streams::kLate));
+
+TEST_P(OperationAtRandom, OneOfSeveralRanksDiesInOneOfTwoCalls)
+{
+    for (const int ranks : {2, 3}) {
+        Report report;
+        for (int store = 1; store <= kStoresOfTwoCalls; ++store) {
+            report = explore_all({.ranks = ranks,
+                                  .calls = 2,
+                                  .streams = GetParam(),
+                                  .may_break = true,
+                                  .dies_at = store,
+                                  .random = {.mode = Mode::kRandom, .executions = 40}});
+            ASSERT_TRUE(not_refuted(report)) << ranks << " ranks, before store number " << store;
+        }
+        EXPECT_EQ(report.deaths, 0u) << "it makes more stores than were looked at";
+    }
+}
+
+TEST_P(OperationAtRandom, TwoRanksRevokedInOneOfTwoCalls)
+{
+    EXPECT_TRUE(not_refuted(explore_all({.ranks = 2,
+                                         .calls = 2,
+                                         .streams = GetParam(),
+                                         .may_break = true,
+                                         .revoked = true,
+                                         .random = {.mode = Mode::kRandom, .executions = 500}})));
+}
+
+class HeavyOperationModel : public OperationModel {};
+INSTANTIATE_TEST_SUITE_P(Streams, HeavyOperationModel,
+                         ::testing::Values(Streams::kEarly, Streams::kLate));
+
+TEST_P(HeavyOperationModel, TwoRanksRevoked)
+{
+    EXPECT_TRUE(proved(
+        explore_all({.ranks = 2, .streams = GetParam(), .may_break = true, .revoked = true})));
+}
+
+} // namespace
+} // namespace model
