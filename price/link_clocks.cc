@@ -1,7 +1,6 @@
 #include "price/link_clocks.h"
 
 #include <algorithm>
-#include <deque>
 #include <queue>
 #include <unordered_map>
 #include <utility>
@@ -36,9 +35,32 @@ struct Transfer {
 };
 
 // What has no partner yet, of two actors and a channel: sends or receives, never both.
-struct Unmatched {
-    std::deque<std::pair<int, double>> sends; // token, bytes
-    std::deque<int> receives;
+class Unmatched {
+public:
+    struct One {
+        int token;
+        double bytes; // of a send
+    };
+    [[nodiscard]] bool has(bool sends) const { return first_ < all_.size() && sends_ == sends; }
+    void add(bool sends, One one)
+    {
+        sends_ = sends;
+        all_.push_back(one);
+    }
+    One take()
+    {
+        const One one = all_[first_];
+        if (++first_ == all_.size()) {
+            all_.clear();
+            first_ = 0;
+        }
+        return one;
+    }
+
+private:
+    bool sends_ = false;
+    std::size_t first_ = 0;
+    std::vector<One> all_;
 };
 
 template <class T> std::size_t at(T index) { return static_cast<std::size_t>(index); }
@@ -153,25 +175,22 @@ private:
             to -= count();
         }
         Unmatched &queue = unmatched(from, to, channel);
-        if (queue.receives.empty()) {
-            queue.sends.emplace_back(token, bytes);
+        if (!queue.has(false)) {
+            queue.add(true, {token, bytes});
             return;
         }
-        const int receive_token = queue.receives.front();
-        queue.receives.pop_front();
-        depart(from, to, token, receive_token, bytes);
+        depart(from, to, token, queue.take().token, bytes);
     }
 
     void receive(int from, int to, int channel, int token)
     {
         Unmatched &queue = unmatched(from, to, channel);
-        if (queue.sends.empty()) {
-            queue.receives.push_back(token);
+        if (!queue.has(true)) {
+            queue.add(false, {token, 0});
             return;
         }
-        const auto [send_token, bytes] = queue.sends.front();
-        queue.sends.pop_front();
-        depart(from, to, send_token, token, bytes);
+        const Unmatched::One send = queue.take();
+        depart(from, to, send.token, token, send.bytes);
     }
 
     void work(int number, double bytes, int token)

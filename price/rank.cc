@@ -305,11 +305,19 @@ void SimRank::start_pulls(int number)
 void SimRank::offer_sends(int number)
 {
     Channel &channel = channels_[static_cast<std::size_t>(number)];
-    std::vector<int> behind; // peers that have not been offered all of an earlier step
-    for (int index = channel.base; index < channel.end(); ++index) {
+    const auto is_over = [](const Live &live) {
+        return live.step.kind != StepKind::kSend || !live.mapped || live.offered == live.bytes;
+    };
+    int &first = channel.first_offer;
+    first = std::max(first, channel.base);
+    while (first < channel.end() && is_over(channel.at(first))) {
+        ++first;
+    }
+    behind_.clear();
+    for (int index = first; index < channel.end(); ++index) {
         Live &live = channel.at(index);
-        if (live.step.kind != StepKind::kSend || !live.mapped || live.offered == live.bytes ||
-            std::find(behind.begin(), behind.end(), live.step.peer) != behind.end()) {
+        if (is_over(live) ||
+            std::find(behind_.begin(), behind_.end(), live.step.peer) != behind_.end()) {
             continue;
         }
         const std::size_t ready = ready_bytes(live);
@@ -325,7 +333,7 @@ void SimRank::offer_sends(int number)
                              token);
         }
         if (live.offered < live.bytes) {
-            behind.push_back(live.step.peer);
+            behind_.push_back(live.step.peer);
         }
     }
 }

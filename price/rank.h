@@ -65,6 +65,7 @@ private:
         bool all_fed = false;
         std::vector<int> waited_for_by; // other channels
         Cursor sends, receives, pulls;
+        int first_offer = 0; // the first step that may have something to offer
 
         [[nodiscard]] int end() const { return base + static_cast<int>(live.size()); }
         [[nodiscard]] Live &at(int index) { return live[static_cast<std::size_t>(index - base)]; }
@@ -95,6 +96,7 @@ private:
     std::vector<bool> awake_;   // channels that may have something to do
     std::vector<Chunk> chunks_; // by token
     std::vector<int> free_;
+    std::vector<int> behind_; // peers that have not been offered all of an earlier step
     int running_ = 0; // tokens
     int slots_ = 1;
     std::size_t message_bytes_ = 0;
