@@ -61,7 +61,7 @@ layer pointer_cache base device
 layer topology_probe base device topology
 layer transport base device cuda_kernels topology
 layer aggregator base cuda_kernels
-core="base schedule topology tuning cuda_kernels device pointer_cache topology_probe transport aggregator"
+core="base schedule topology tuning price cuda_kernels device pointer_cache topology_probe transport aggregator"
 layer engine/types base
 layer engine/meeting $core engine/types
 layer engine/process $core engine/types engine/meeting
@@ -75,7 +75,7 @@ layer emulated_kernels base cuda_kernels emulated_gpu
 
 # What programs share, then the programs. What is installed stands on nothing that is only for tests.
 layer measure base tuning cuda_kernels device include engine/types
-layer tools $core engine engine/meeting price sim measure
+layer tools $core engine engine/meeting sim measure
 layer bench $core measure include test/gpu test/unit
 layer examples include
 layer examples/wsp include

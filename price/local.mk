@@ -1,11 +1,13 @@
-hetcoll_tools_sources += \
+hetcoll_sources += \
 	price/cluster.h price/cluster.cc \
 	price/feed.h price/feed.cc \
 	price/link_clocks.h price/link_clocks.cc \
 	price/machine.h price/machine.cc \
 	price/meeting_time.h price/meeting_time.cc \
+	price/placed.h price/placed.cc \
 	price/platform.h \
 	price/price.h price/price.cc \
+	price/prices.h price/prices.cc \
 	price/rank.h price/rank.cc \
 	price/rank_plans.h price/rank_plans.cc \
 	price/ranks.h price/ranks.cc \

@@ -35,7 +35,7 @@ struct MachineOptions {
 
 struct SimMachine {
     Platform platform;
-    std::vector<int> host_of;   // by rank: one for each GPU, node by node
+    std::vector<int> host_of;   // by GPU, node by node
     std::vector<int> second_of; // likewise, if there are any
     std::vector<int> switch_of; // the switches' hosts, if there are any
 };

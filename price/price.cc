@@ -68,10 +68,10 @@ Price Pricer::of_schedule(const Choice &choice, const PricedCall &call, double m
     return mixed([&](LinkRule rule) {
         LinkClocks clocks(on->platform, rule, mirrored);
         for (int rank = 0; rank < (mirrored ? ours : ranks_.size()); ++rank) {
-            clocks.add(on->host_of[static_cast<std::size_t>(rank)], plans.plan(rank, mirrored));
+            clocks.add(host_of(on->host_of, rank), plans.plan(rank, mirrored));
         }
         for (int rank = 0; plans.is_hybrid() && rank < ranks_.size(); ++rank) {
-            clocks.add(on->second_of[static_cast<std::size_t>(rank)], plans.host_plan(rank));
+            clocks.add(host_of(on->second_of, rank), plans.host_plan(rank));
         }
         return clocks.run(most_us);
     });
@@ -85,28 +85,36 @@ Price Pricer::of_kernel(Algorithm algorithm, double bytes)
         return {.us = kNever};
     }
     const SimNode &node = on->platform.nodes.front();
-    const int size = ranks_.size();
+    const NodeGroups &gpus = ranks_.groups.nodes.front();
+    const int size = ranks_.size(), sharing = ranks_.query.ranks_per_gpu;
     const bool writes_all = !row_of(algorithm).has(Trait::kOwnResult);
     const double share = algorithm == Algorithm::kTwoShot ? bytes / size : bytes;
     std::vector<double> carried(on->platform.links.size());
     for (const SimNode::Local &way : node.local) {
-        const bool involved = algorithm != Algorithm::kLeader || way.from == 0 || way.to == 0;
-        if (way.from == way.to || way.from >= size || way.to >= size || !involved) {
+        const auto from = static_cast<std::size_t>(way.from), to = static_cast<std::size_t>(way.to);
+        const bool leads = algorithm == Algorithm::kLeader;
+        if (from == to || from >= gpus.size() || to >= gpus.size() ||
+            (leads && from != 0 && to != 0)) {
             continue;
         }
-        const bool both = writes_all && algorithm != Algorithm::kLeader; // reads, and writes
+        // Pairs of ranks; who writes to all others also reads from them.
+        const double pairs = leads ? static_cast<double>(gpus[std::max(from, to)].size())
+                                   : static_cast<double>(gpus[from].size() * gpus[to].size());
         for (const int link : way.path) {
-            carried[static_cast<std::size_t>(link)] += (both ? 2 : 1) * share;
+            carried[static_cast<std::size_t>(link)] +=
+                (writes_all && !leads ? 2 : 1) * pairs * share;
         }
     }
-    double us = (writes_all ? 2 : size + 1) * transfer_us(bytes, node.hosts.front().gbps);
+    const double vector_us = transfer_us(sharing * bytes, node.hosts.front().gbps);
+    double us = (writes_all ? 2 : size + 1) * vector_us;
     for (std::size_t link = 0; link < carried.size(); ++link) {
         us = std::max(us, transfer_us(carried[link], on->platform.links[link].gbps));
     }
-    const double launch_us = ranks_.query.links.launch_us;
-    us += launch_us + (writes_all ? kRemoteWriteUs : 0);
+    const double launch_us =
+        (algorithm == Algorithm::kLeader ? 1 : sharing) * ranks_.query.links.launch_us;
+    us += launch_us + (writes_all && gpus.size() > 1 ? kRemoteWriteUs : 0);
     if (algorithm == Algorithm::kCopyIn) {
-        us += launch_us + 2 * transfer_us(bytes, node.hosts.front().gbps);
+        us += launch_us + 2 * vector_us;
     }
     return {.us = us};
 }
@@ -122,7 +130,11 @@ Price Pricer::of_host(const PricedCall &call)
     const Links &links = ranks_.query.links;
     LeaderTimes most{};
     for (const NodeGroups &node : ranks_.groups.nodes) {
-        const LeaderTimes times = leader_times(links, node.size(), call.bytes);
+        std::size_t ranks = 0;
+        for (const GpuGroup &gpu : node) {
+            ranks += gpu.size();
+        }
+        const LeaderTimes times = leader_times(links, ranks, call.bytes);
         most = times.before_us > most.before_us ? times : most;
     }
     Price price = mixed([&](LinkRule rule) {
@@ -130,7 +142,7 @@ Price Pricer::of_host(const PricedCall &call)
         for (int node = 0; node < (mirrored ? 1 : nodes); ++node) {
             const NodeGroups &group = ranks_.groups.nodes[static_cast<std::size_t>(node)];
             const int leader = group.front().front();
-            clocks.add(on->host_of[static_cast<std::size_t>(leader)],
+            clocks.add(host_of(on->host_of, leader),
                        leader_plan(node, nodes, call.bytes, call.element_bytes,
                                    cluster_.kind_of(node).memory_gbps, mirrored));
         }

@@ -49,6 +49,10 @@ private:
         MachineOptions options;
         SimMachine machine;
     };
+    [[nodiscard]] int host_of(const std::vector<int> &hosts, int rank) const
+    {
+        return hosts[static_cast<std::size_t>(ranks_.gpu_of[static_cast<std::size_t>(rank)])];
+    }
     [[nodiscard]] const SimMachine *machine(const MachineOptions &options);
     [[nodiscard]] Price of_schedule(const Choice &choice, const PricedCall &call, double most_us);
     [[nodiscard]] Price of_kernel(Algorithm algorithm, double bytes);

@@ -29,10 +29,14 @@ RankPlans::RankPlans(const Ranks &ranks, const Choice &choice, std::size_t bytes
 
 MachineOptions RankPlans::machine_options(MessagePath path) const
 {
+    // Ranks that share a GPU launch in turn.
+    const double mapped_latency_us =
+        Links{}.gpu_latency_us + (ranks_.query.ranks_per_gpu - 1) * ranks_.query.links.launch_us;
     return {.path = path,
             .maps = maps(),
             .both_ways = is_hybrid(),
-            .shares_ports = choice_.algorithm == Algorithm::kHierarchical};
+            .shares_ports = choice_.algorithm == Algorithm::kHierarchical,
+            .mapped_latency_us = mapped_latency_us};
 }
 
 bool RankPlans::maps() const
@@ -71,8 +75,13 @@ SimRankPlan RankPlans::plan_of_all_channels(int rank) const
 bool RankPlans::is_mirrored(const Cluster &cluster, const Ranks &ranks, Algorithm algorithm)
 {
     const auto nodes = static_cast<unsigned>(cluster.node_count());
-    const bool alike = cluster.kinds.size() == 1 && cluster.network.rack_nodes == 0 && nodes > 1 &&
-                       std::has_single_bit(nodes);
+    const auto local = static_cast<int>(ranks.groups.nodes.front().size());
+    bool alike = cluster.kinds.size() == 1 && cluster.network.rack_nodes == 0 && nodes > 1 &&
+                 std::has_single_bit(nodes) && ranks.query.ranks_per_gpu == 1;
+    for (int rank = 0; alike && rank < ranks.size(); ++rank) {
+        const auto index = static_cast<std::size_t>(rank);
+        alike = ranks.gpu_of[index] == rank && ranks.node_of[index] == rank / local;
+    }
     const bool ranks_fit = std::has_single_bit(static_cast<unsigned>(ranks.size())) ||
                            algorithm == Algorithm::kRing || algorithm == Algorithm::kHost ||
                            algorithm == Algorithm::kHierarchical;

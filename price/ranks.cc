@@ -4,71 +4,134 @@
 #include "tuning/topology_links.h"
 
 #include <algorithm>
-#include <numeric>
+#include <map>
+#include <utility>
 
 namespace hetcoll {
 namespace {
 
-// The rates that the records of real ranks would give: on one node, or with one GPU per node. Other
-// clusters have none.
-std::vector<double> rates_of(const Cluster &cluster, const Ranks &ranks)
+// The GPUs of a node by their numbers in its topology.
+std::vector<int> numbers_of(const Placement &placement, const PlacedNode &node)
 {
-    const bool one_each = cluster.node_count() == ranks.size();
-    if (!one_each && cluster.node_count() > 1) {
-        return {};
+    std::vector<int> numbers;
+    for (const int gpu : node.gpus) {
+        numbers.push_back(placement.gpus[static_cast<std::size_t>(gpu)].number);
     }
+    return numbers;
+}
+
+// What the slowest of the nodes can do.
+Links slowest_links(const Placement &placement, Mapping mapping)
+{
+    Links slowest;
+    bool first = true;
+    for (const PlacedNode &node : placement.nodes) {
+        Links links = links_of(node.topology, numbers_of(placement, node));
+        if (mapping != Mapping::kAll) {
+            links.gpu_gbps = links.ring_gbps = links.exchange_gbps = links.chain_gbps = 0;
+            links.switched = false;
+        }
+        slowest = std::exchange(first, false) ? links : slowest_of(slowest, links);
+    }
+    return slowest;
+}
+
+// Nodes are mostly of one kind: what is found for one serves all that are alike.
+void find_node_trees(const Placement &placement, Ranks &ranks)
+{
+    std::map<std::pair<std::uint64_t, std::vector<int>>, NodeTrees> kinds;
+    for (const PlacedNode &node : placement.nodes) {
+        const std::vector<int> numbers = numbers_of(placement, node);
+        const auto [kind, fresh] =
+            kinds.try_emplace({topology_hash(node.topology), numbers}, NodeTrees{});
+        if (fresh) {
+            kind->second = pack_node_trees(node.topology, numbers).value_or(NodeTrees{});
+            add_node_trees(ranks.query.links, kind->second);
+        }
+        ranks.groups.trees.push_back(kind->second.trees);
+    }
+}
+
+void find_trees(const Placement &placement, Ranks &ranks)
+{
+    if (ranks.query.nodes > 1) {
+        find_node_trees(placement, ranks);
+        return;
+    }
+    const PlacedNode &node = placement.nodes[0];
+    const auto packing = pack_trees(node.topology, numbers_of(placement, node), ranks.query.links);
+    if (packing) {
+        ranks.trees = rank_trees(*packing, ranks.groups.nodes[0]);
+    }
+}
+
+Placement placement_of(const Cluster &cluster)
+{
     Placement placement;
     for (int node = 0; node < cluster.node_count(); ++node) {
-        placement.nodes.emplace_back().topology = cluster.kind_of(node).topology;
+        PlacedNode &placed = placement.nodes.emplace_back();
+        placed.topology = cluster.kind_of(node).topology;
+        const int gpus = static_cast<int>(placed.topology.gpus().size());
+        for (int gpu = 0; gpu < gpus; ++gpu) {
+            const int rank = static_cast<int>(placement.node_of.size());
+            placed.ranks.push_back(rank);
+            placed.gpus.push_back(rank);
+            PlacedGpu &own = placement.gpus.emplace_back();
+            own.node = node;
+            own.number = gpu;
+            own.ranks = {rank};
+            placement.node_of.push_back(node);
+            placement.local_rank.push_back(gpu);
+            placement.gpu_of.push_back(rank);
+            placement.rank_on_gpu.push_back(0);
+        }
     }
-    for (int rank = 0; rank < ranks.size(); ++rank) {
-        placement.gpus.emplace_back().number = one_each ? 0 : rank;
-        placement.gpu_of.push_back(rank);
-    }
-    return rank_gbps(placement);
+    return placement;
 }
 
 } // namespace
 
-Ranks place_ranks(const Cluster &cluster)
+Ranks place_ranks(const Placement &placement, Mapping mapping, FoundNodes found)
 {
     Ranks ranks;
-    Query &query = ranks.query;
-    int node = 0;
-    for (const NodeKind &kind : cluster.kinds) {
-        const int gpus = static_cast<int>(kind.topology.gpus().size());
-        std::vector<int> all(static_cast<std::size_t>(gpus));
-        std::iota(all.begin(), all.end(), 0);
-        const Links links = links_of(kind.topology, all);
-        query.links = node == 0 ? links : slowest_of(query.links, links);
-        const NodeTrees trees = cluster.node_count() > 1
-                                    ? pack_node_trees(kind.topology, all).value_or(NodeTrees{})
-                                    : NodeTrees{};
-        add_node_trees(query.links, trees);
-        query.ranks_per_node_min = node == 0 ? gpus : std::min(query.ranks_per_node_min, gpus);
-        query.ranks_per_node_max = std::max(query.ranks_per_node_max, gpus);
-        for (int i = 0; i < kind.count; ++i, ++node) {
-            NodeGroups &groups = ranks.groups.nodes.emplace_back();
-            ranks.groups.trees.push_back(trees.trees);
-            for (int gpu = 0; gpu < gpus; ++gpu) {
-                groups.push_back({ranks.size()});
-                ranks.node_of.push_back(node);
-            }
-        }
-        if (cluster.node_count() == 1) {
-            if (const auto packing = pack_trees(kind.topology, all, query.links)) {
-                ranks.trees = rank_trees(*packing, ranks.groups.nodes[0]);
-            }
+    ranks.node_of = placement.node_of;
+    ranks.gpu_of = placement.gpu_of;
+    ranks.rates = rank_gbps(placement);
+    for (const PlacedNode &node : placement.nodes) {
+        NodeGroups &gpus = ranks.groups.nodes.emplace_back();
+        for (const int gpu : node.gpus) {
+            gpus.push_back(placement.gpus[static_cast<std::size_t>(gpu)].ranks);
         }
     }
-    ranks.rates = rates_of(cluster, ranks);
+    const LinkSummary summary = summarize(placement);
+    Query &query = ranks.query;
     query.ranks = ranks.size();
-    query.nodes = node;
+    if (found.nodes == 0) {
+        found = {summary.nodes, summary.min_ranks_per_node, summary.max_ranks_per_node};
+    }
+    query.nodes = found.nodes;
+    query.ranks_per_node_min = found.least_ranks;
+    query.ranks_per_node_max = found.most_ranks;
+    query.ranks_per_gpu = std::max(1, summary.max_ranks_per_gpu);
+    query.links = slowest_links(placement, mapping);
+    if (mapping != Mapping::kNone) {
+        find_trees(placement, ranks);
+    }
     query.available = available_algorithms({.nodes = query.nodes,
                                             .ranks_per_node = query.ranks_per_node_max,
-                                            .ranks_per_gpu = 1,
-                                            .mapped = query.links.gpu_gbps > 0,
+                                            .ranks_per_gpu = query.ranks_per_gpu,
+                                            .mapped = mapping == Mapping::kAll,
                                             .trees = !ranks.trees.trees.empty()});
+    return ranks;
+}
+
+Ranks place_ranks(const Cluster &cluster)
+{
+    Ranks ranks = place_ranks(placement_of(cluster), Mapping::kAll);
+    // GPUs without a route to each other are not mapped.
+    if (!(ranks.query.links.gpu_gbps > 0)) {
+        ranks.query.available &= kUnmappedAlgorithms;
+    }
     return ranks;
 }
 

@@ -1,27 +1,39 @@
-// Who is where in a cluster, and what its communicator of one rank a GPU would know: what
-// engine/communicator/peers.h finds out on a real one.
+// Who is where, and what a communicator's ranks know of their machine, the same on every rank: its
+// links, trees and groups, and what can run there.
 #pragma once
 
 #include "price/cluster.h"
+#include "topology/record.h"
 #include "tuning/choice.h"
 #include "tuning/rank_trees.h"
 
-#include <cstddef>
-#include <string>
 #include <vector>
 
 namespace hetcoll {
 
 struct Ranks {
     std::vector<int> node_of; // by rank
+    std::vector<int> gpu_of;  // by rank, or kNoGpu; GPUs are numbered node by node
     Groups groups;
     RankTrees trees;           // if `available` has kTree
     std::vector<double> rates; // GB/s of each to all others; empty: links are shared in other ways
-    Query query;               // of any size: ranks, nodes, links, what can run
+    // Of any size: ranks, nodes, links, what can run with all memory shared; kMessageAlgorithms are
+    // always among that.
+    Query query;
 
     [[nodiscard]] int size() const noexcept { return static_cast<int>(node_of.size()); }
 };
 
+// Whether the ranks of a node read each other's memory.
+enum class Mapping : std::uint8_t { kNone, kSome, kAll };
+
+// `nodes`: how many the ranks themselves have found, and fewest and most ranks on them; {}: those
+// of the placement.
+struct FoundNodes {
+    int nodes = 0, least_ranks = 0, most_ranks = 0;
+};
+[[nodiscard]] Ranks place_ranks(const Placement &placement, Mapping mapping, FoundNodes found = {});
+// One rank on each GPU, which all of a node reach.
 [[nodiscard]] Ranks place_ranks(const Cluster &cluster);
 
 // What can run at a size.

@@ -2,8 +2,10 @@
 
 #include "price/meeting_time.h"
 #include "price/price.h"
+#include "price/prices.h"
 #include "price/rank_plans.h"
 #include "sim/kernels.h"
+#include "tuning/model.h"
 
 #include <span>
 #include <utility>
@@ -65,9 +67,13 @@ Result<ChildOutcome> run_schedule(const Cluster &cluster, const Ranks &ranks, co
     return run_in_child(machine->platform, actors);
 }
 
-Result<Choice> choose_by(const Query &query, const SimCall &call)
+Result<Choice> choose_by(const Cluster &cluster, const Ranks &ranks, const Query &query,
+                         const SimCall &call, std::span<const int> shares)
 {
-    Choice choice = choose(query, call.table);
+    const AlgorithmSet set = query.forced ? bit(*query.forced) : allowed(query);
+    Prices pricer(cluster, ranks, shares);
+    const PriceTable prices = price_near(pricer, call.bytes, set);
+    Choice choice = choose(query, call.table, &prices);
     if (choice.forced_unavailable) {
         return error(Errc::kUnsupported, "%s cannot run on %d ranks on %d node%s of this kind",
                      algorithm_name(*call.forced), query.ranks, query.nodes,
@@ -81,16 +87,17 @@ Result<Choice> choose_by(const Query &query, const SimCall &call)
 
 } // namespace
 
-Result<Choice> choose_simulated(const Ranks &ranks, const SimCall &call)
+Result<Choice> choose_simulated(const Cluster &cluster, const Ranks &ranks, const SimCall &call)
 {
-    return choose_by(query_of(ranks, call, shares_of(ranks, call)), call);
+    const RankShares shares = shares_of(ranks, call);
+    return choose_by(cluster, ranks, query_of(ranks, call, shares), call, shares.shares);
 }
 
 Result<SimResult> simulate(const Cluster &cluster, const Ranks &ranks, const SimCall &call)
 {
     const RankShares shares = shares_of(ranks, call);
     const Query query = query_of(ranks, call, shares);
-    Result<Choice> choice = choose_by(query, call);
+    Result<Choice> choice = choose_by(cluster, ranks, query, call, shares.shares);
     if (!choice.ok()) {
         return choice.take_status();
     }

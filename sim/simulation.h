@@ -33,7 +33,8 @@ struct SimResult {
 };
 
 // What would serve the call; an error if what is forced cannot run there.
-[[nodiscard]] Result<Choice> choose_simulated(const Ranks &ranks, const SimCall &call);
+[[nodiscard]] Result<Choice> choose_simulated(const Cluster &cluster, const Ranks &ranks,
+                                              const SimCall &call);
 
 [[nodiscard]] Result<SimResult> simulate(const Cluster &cluster, const Ranks &ranks,
                                          const SimCall &call);

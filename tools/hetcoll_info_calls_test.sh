@@ -16,7 +16,7 @@ says 1 '8 ranks cannot be on 16 nodes' --model --ranks 8 --nodes 16 --intra 1 --
 call='--explain --bytes 4M --ranks 64 --nodes 8'
 says 0 'served by  hierarchical' $call --topology "$machines/dgxa100.topology"
 says 0 'links      unknown' $call
-says 0 'between nodes, over trees on them' --explain --bytes 16M --ranks 16 --nodes 2 --topology "$machines/dgx1v.topology"
+says 0 'between nodes, over trees on them' --explain --bytes 64M --ranks 16 --nodes 2 --topology "$machines/dgx1v.topology"
 says 0 'served by  tree' --explain --bytes 4M --ranks 5 --topology "$machines/dgx1v-01234.topology"
 says 0 'asked for, tree, cannot run here' $call --algorithm tree
 says 0 'it is asked for' $call --algorithm ring
@@ -46,7 +46,7 @@ says 0 'there is no buffer' $call barrier
 says 0 'less than 131072 bytes' --explain --bytes 131071 --ranks 3 --collective bcast
 says 0 'served by  hetcoll' --explain --bytes 128K --ranks 3 --collective bcast
 says 0 'nobody to share' --explain --bytes 4M --ranks 1 --collective bcast
-says 0 'served by  tree' $call allreduce --topology "$machines/dgx1v-014.topology"
+says 0 'served by  tree' --explain --bytes 16M --ranks 3 --collective allreduce --topology "$machines/dgx1v-014.topology"
 says 105 'broadcast not in' $call broadcast
 call='--explain --bytes 4M --ranks 64 --nodes 8'
 

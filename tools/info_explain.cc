@@ -1,5 +1,7 @@
 #include "tools/info_explain.h"
 
+#include "price/placed.h"
+#include "price/prices.h"
 #include "tools/info_collective.h"
 #include "tuning/model.h"
 #include "tuning/table.h"
@@ -8,9 +10,13 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <chrono>
+#include <limits>
 
 namespace hetcoll {
 namespace {
+
+constexpr double kShowsAll = std::numeric_limits<double>::infinity(); // times the best
 
 std::string print_range(const char *what, const Range &range)
 {
@@ -40,7 +46,8 @@ std::string print_rule(const Table &table, int rule)
     return text + (set.machine.empty() ? "" : ", machine " + set.machine);
 }
 
-std::string print_source(const Choice &choice, const Query &query, const Table *table)
+std::string print_source(const Choice &choice, const Query &query, const Table *table,
+                         const PriceTable *prices)
 {
     std::string text;
     if (choice.forced_unavailable) {
@@ -52,9 +59,8 @@ std::string print_source(const Choice &choice, const Query &query, const Table *
     case ChoiceSource::kTable: return text + "the rule in " + print_rule(*table, choice.rule);
     case ChoiceSource::kModel: break;
     }
-    return text + (table == nullptr
-                       ? "the model's fastest one, there is no table"
-                       : "the model's fastest one, the table has no rule for the call");
+    return text + (prices != nullptr ? "the cheapest one" : "the model's fastest one") + ", " +
+           (table == nullptr ? "there is no table" : "the table has no rule for the call");
 }
 
 std::string print_call(const Query &query)
@@ -120,10 +126,10 @@ const char *obstacle(Algorithm algorithm, const Query &query, bool small)
     return "cannot run";
 }
 
-std::string print_costs(const Query &query, const Choice &choice, bool small)
+std::string print_costs(const Query &query, const Choice &choice, bool small,
+                        const PriceTable *prices)
 {
-    std::string text = format("\n%-20s %12s %10s %10s %10s\n", "algorithm", "predicted us",
-                              "latency", "bandwidth", "reduction");
+    std::string text = format("\n%-20s %12s\n", "algorithm", "price us");
     std::vector<Algorithm> order;
     for (int i = 0; i < kAlgorithmCount; ++i) {
         order.push_back(static_cast<Algorithm>(i));
@@ -131,7 +137,8 @@ std::string print_costs(const Query &query, const Choice &choice, bool small)
     const AlgorithmSet set = allowed(query);
     std::stable_sort(order.begin(), order.end(), [&](Algorithm a, Algorithm b) {
         const bool has_a = contains(set, a), has_b = contains(set, b);
-        return has_a != has_b ? has_a : has_a && predict_us(a, query) < predict_us(b, query);
+        return has_a != has_b ? has_a
+                              : has_a && cost_us(a, query, prices) < cost_us(b, query, prices);
     });
     for (const Algorithm algorithm : order) {
         text += format("%-20s ", algorithm_name(algorithm));
@@ -139,16 +146,14 @@ std::string print_costs(const Query &query, const Choice &choice, bool small)
             text += format("%12s %s\n", "-", obstacle(algorithm, query, small));
             continue;
         }
-        const Prediction cost = predict(algorithm, query);
-        text += format("%12.1f %10.1f %10.1f %10.1f%s\n", cost.total_us(), cost.latency_us,
-                       cost.bandwidth_us, cost.reduction_us,
+        text += format("%12.1f%s\n", cost_us(algorithm, query, prices),
                        algorithm == choice.algorithm ? "  <- serves the call" : "");
     }
     return text;
 }
 
 // What the same result for every size and placement would cost.
-std::string print_reproducible(Query query, const Choice &choice)
+std::string print_reproducible(Query query, const Choice &choice, const PriceTable *prices)
 {
     if (query.reproducible) {
         return {};
@@ -157,15 +162,40 @@ std::string print_reproducible(Query query, const Choice &choice)
     if (allowed(query) == 0) {
         return "\nreproducible sums: no algorithm that could run here adds in rank order\n";
     }
-    const Algorithm best = fastest(allowed(query), query);
-    const double us = predict_us(best, query), now = predict_us(choice.algorithm, query);
+    const Algorithm best = choose(query, nullptr, prices).algorithm;
+    const double us = cost_us(best, query, prices), now = cost_us(choice.algorithm, query, prices);
     return format("\nreproducible sums would be served by %s: %.1f us, %.2f times as long\n",
                   algorithm_name(best), us, now > 0 ? us / now : 1);
 }
 
-std::string explain(Query query, const NodesView &view, std::size_t small_limit, const Table *table,
-                    bool known, const std::string &shares)
+struct Priced {
+    PriceTable table;
+    double ms = 0; // what it took
+};
+
+// Nothing if nothing is known of the links.
+Result<std::optional<Priced>> price(const Topology *topology, const Query &query)
 {
+    if (topology == nullptr) {
+        return std::optional<Priced>();
+    }
+    const auto begin = std::chrono::steady_clock::now();
+    Result<Placement> placement = placement_like(*topology, query);
+    if (!placement.ok()) {
+        return placement.take_status();
+    }
+    const PricedMachine machine =
+        priced_machine(*placement, place_ranks(*placement, Mapping::kAll));
+    Prices prices(machine.cluster, machine.ranks);
+    const PriceTable table = price_near(prices, query.bytes, prices.set(), kShowsAll);
+    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
+    return std::optional(Priced{table, took.count()});
+}
+
+std::string explain(Query query, const NodesView &view, std::size_t small_limit, const Table *table,
+                    const Priced *priced, const std::string &shares)
+{
+    const PriceTable *prices = priced != nullptr ? &priced->table : nullptr;
     const bool small = query.bytes <= small_limit;
     query.links = view.links;
     query.available = small ? (view.available & kSmallAlgorithms) | bit(Algorithm::kHost)
@@ -173,8 +203,8 @@ std::string explain(Query query, const NodesView &view, std::size_t small_limit,
     if (query.aggregators > 0 && !small) {
         query.available |= bit(Algorithm::kInNetwork);
     }
-    const Choice choice = choose(query, table);
-    std::string text = print_call(query) + print_links(view.links, known) + shares;
+    const Choice choice = choose(query, table, prices);
+    std::string text = print_call(query) + print_links(view.links, prices != nullptr) + shares;
     text += std::string("served by  ") + algorithm_name(choice.algorithm);
     if (choice.algorithm == Algorithm::kHierarchical) {
         text += format(", %s between nodes%s", algorithm_name(choice.between_nodes),
@@ -183,8 +213,13 @@ std::string explain(Query query, const NodesView &view, std::size_t small_limit,
     if (row_of(choice.algorithm).is_schedule()) {
         text += format(", chunks of %zu bytes", choice.chunk_bytes);
     }
-    return text + "\nbecause    " + print_source(choice, query, table) + "\n" +
-           print_costs(query, choice, small) + print_reproducible(query, choice);
+    text += "\nbecause    " + print_source(choice, query, table, prices) + "\n";
+    if (priced != nullptr) {
+        text += format("priced     in %.1f ms, the sizes below and above with all algorithms\n",
+                       priced->ms);
+    }
+    return text + print_costs(query, choice, small, prices) +
+           print_reproducible(query, choice, prices);
 }
 
 Result<Query> parse_query(const ExplainRequest &request, const CallRequest &call)
@@ -308,10 +343,16 @@ Result<std::string> show_explanation(const ExplainRequest &request, const CallRe
     for (const std::size_t bytes : call.bytes) {
         query->bytes = bytes;
         text += text.empty() ? "" : "\n";
-        text += call.collective != "allreduce"
-                    ? explain_collective(call.collective, *query, *view)
-                    : explain(*query, *view, request.small_limit, table ? &*table : nullptr,
-                              topology != nullptr, *shares);
+        if (call.collective != "allreduce") {
+            text += explain_collective(call.collective, *query, *view);
+            continue;
+        }
+        Result<std::optional<Priced>> priced = price(topology, *query);
+        if (!priced.ok()) {
+            return priced.take_status();
+        }
+        text += explain(*query, *view, request.small_limit, table ? &*table : nullptr,
+                        *priced ? &**priced : nullptr, *shares);
     }
     return text;
 }

@@ -1,6 +1,7 @@
 #include "tuning/choice.h"
 
 #include "tuning/model.h"
+#include "tuning/price_table.h"
 #include "tuning/table.h"
 
 #include <algorithm>
@@ -11,9 +12,30 @@ namespace {
 // A chunk holds at least one element of any kind, and no part of one.
 constexpr std::size_t kChunkMultiple = 16;
 
+Algorithm cheapest(AlgorithmSet set, const Query &query, const PriceTable *prices) noexcept
+{
+    Algorithm best = fastest(set, query);
+    double best_us = cost_us(best, query, prices);
+    for (int i = 0; prices != nullptr && i < kAlgorithmCount; ++i) {
+        const auto algorithm = static_cast<Algorithm>(i);
+        const double us = contains(set, algorithm) ? cost_us(algorithm, query, prices) : best_us;
+        if (us < best_us) {
+            best = algorithm;
+            best_us = us;
+        }
+    }
+    return best;
+}
+
 } // namespace
 
-Choice choose(const Query &query, const Table *table) noexcept
+double cost_us(Algorithm algorithm, const Query &query, const PriceTable *prices) noexcept
+{
+    const double us = prices != nullptr ? prices->us(algorithm, query.bytes) : 0;
+    return us > 0 ? us : predict_us(algorithm, query);
+}
+
+Choice choose(const Query &query, const Table *table, const PriceTable *prices) noexcept
 {
     Choice choice;
     const AlgorithmSet set = allowed(query);
@@ -32,16 +54,25 @@ Choice choose(const Query &query, const Table *table) noexcept
             chunk = rule.chunk_bytes;
             between = rule.between_nodes;
         } else {
-            choice.algorithm = fastest(set, query);
+            choice.algorithm = cheapest(set, query, prices);
         }
     }
+    const PricedCell *priced =
+        prices != nullptr ? prices->find(choice.algorithm, query.bytes) : nullptr;
     if (choice.algorithm == Algorithm::kHierarchical) {
-        choice.between_nodes = between ? *between : fastest_between_nodes(query);
-        choice.over_trees = goes_over_trees(query);
+        choice.between_nodes = between             ? *between
+                               : priced != nullptr ? static_cast<Algorithm>(priced->between)
+                                                   : fastest_between_nodes(query);
+        choice.over_trees =
+            priced != nullptr ? (priced->ways & kOverTrees) != 0 : goes_over_trees(query);
     }
-    choice.node_by_node = choice.algorithm == Algorithm::kOrdered && adds_node_by_node(query);
+    choice.node_by_node =
+        choice.algorithm == Algorithm::kOrdered &&
+        (priced != nullptr ? (priced->ways & kNodeByNode) != 0 : adds_node_by_node(query));
     if (query.chunk_bytes != 0) {
         chunk = query.chunk_bytes;
+    } else if (chunk == 0 && priced != nullptr) {
+        chunk = priced->chunk * PricedCell::kChunkUnit;
     } else if (chunk == 0) {
         chunk = model_chunk(choice.algorithm, query);
     }

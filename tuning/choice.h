@@ -10,7 +10,8 @@
 
 namespace hetcoll {
 
-class Table; // tuning/table.h
+class PriceTable; // tuning/price_table.h
+class Table;      // tuning/table.h
 
 // Most bytes in one message unless coll_hetcoll_chunk_bytes asks for more: the size of a bounce
 // slot.
@@ -107,8 +108,13 @@ struct Choice {
 };
 
 // Forced algorithm, else the table's first rule that matches and whose algorithm is available, else
-// the model's fastest available one. `table` may be null. Allocates nothing. If nothing is
-// available (or nothing that is reproducible), the answer is kHost.
-[[nodiscard]] Choice choose(const Query &query, const Table *table = nullptr) noexcept;
+// the cheapest available one: by its price, and by the closed forms (tuning/model.h) what has none.
+// `table` and `prices` may be null. Allocates nothing. If nothing is available (or nothing that is
+// reproducible), the answer is kHost.
+[[nodiscard]] Choice choose(const Query &query, const Table *table = nullptr,
+                            const PriceTable *prices = nullptr) noexcept;
+// What the call costs by the algorithm, as choose() takes it.
+[[nodiscard]] double cost_us(Algorithm algorithm, const Query &query,
+                             const PriceTable *prices) noexcept;
 
 } // namespace hetcoll

@@ -34,7 +34,8 @@ bool Chooser::forces_small_kernel() const noexcept
 // What can run at this call.
 AlgorithmSet Chooser::available(std::size_t bytes, Means means, bool in_order, int late)
 {
-    AlgorithmSet set = knows_links(means) ? peers_.found().available : kMessageAlgorithms;
+    AlgorithmSet set =
+        knows_links(means) ? peers_.found().ranks.query.available : kMessageAlgorithms;
     if (means.aggregators && aggregation_.joined()) {
         set |= bit(Algorithm::kInNetwork);
     }
@@ -61,12 +62,12 @@ Query Chooser::query(const hetcoll_call &call, std::size_t bytes, bool in_order)
         .nodes = group_.nodes(),
         .ranks_per_node_min = group_.least_ranks_on_a_node(),
         .ranks_per_node_max = group_.most_ranks_on_a_node(),
-        .ranks_per_gpu = peers_.found().ranks_per_gpu,
+        .ranks_per_gpu = peers_.found().ranks.query.ranks_per_gpu,
         .aggregators = aggregation_.count(),
         .slices = aggregation_.slices(),
         .reproducible = in_order,
         .chunk_bytes = agreed_.chunk_bytes,
-        .links = peers_.found().links,
+        .links = peers_.found().ranks.query.links,
     };
     query.links.weighted_gbps = shares_ ? shares_->vector_gbps() : 0;
     if (agreed_.algorithm != 0) {
@@ -93,7 +94,9 @@ Choice Chooser::choose(const hetcoll_call &call, std::size_t bytes, Means means)
     asked.available = set;
     asked.late_us = late == kNoRank ? 0 : arrivals_.late_us();
     const std::optional<Table> &table = peers_.found().table;
-    Choice chosen = hetcoll::choose(asked, table ? &*table : nullptr);
+    // The prices are those of mapped memory.
+    Choice chosen = hetcoll::choose(asked, table ? &*table : nullptr,
+                                    knows_links(means) ? peers_.found().prices.get() : nullptr);
     if (chosen.forced_unavailable && knows_links(means)) {
         say_unavailable(*asked.forced, chosen.algorithm, in_order);
     }
@@ -165,9 +168,9 @@ void Chooser::find_shares()
     }
     const bool forced = agreed_.algorithm == 1 + static_cast<std::uint32_t>(Algorithm::kWeighted);
     const bool off = agreed_.shares_differs != 0 || agreed_.reproducible != 0;
-    const Links &links = peers_.found().links;
+    const Links &links = peers_.found().ranks.query.links;
     shares_ = rank_shares(off ? ShareSetting() : process_.shares(), group_.all().size,
-                          peers_.found().rates,
+                          peers_.found().ranks.rates,
                           links.gpu_gbps > 0 ? links.gpu_gbps : links.host_gbps, forced);
     if (group_.all().rank == 0 && shares_->shares.empty()) {
         say_no_shares();
@@ -219,7 +222,7 @@ void Chooser::take_arrivals(std::span<const std::uint64_t> of_all)
 int Chooser::late_rank(Means means) const noexcept
 {
     const bool can_begin = knows_links(means) && group_.nodes() == 1 && group_.uses_pages() &&
-                           contains(peers_.found().available, Algorithm::kTwoShot);
+                           contains(peers_.found().ranks.query.available, Algorithm::kTwoShot);
     return can_begin ? arrivals_.late() : kNoRank;
 }
 

@@ -51,7 +51,9 @@ Engine::Engine(Process &process, const hetcoll_p2p &p2p, const hetcoll_facts &ag
       group_(p2p_, processes_of(facts), settings_of(agreed)),
       watch_(process.log(), group_, host_names_of(facts), process.settings().report_after),
       peers_(process, group_,
-             {.mapping = agreed.ipc != 0, .tables = agreed.tuning_table_differs == 0}),
+             {.mapping = agreed.ipc != 0,
+              .tables = agreed.tuning_table_differs == 0,
+              .ordered = agreed.reproducible != 0}),
       mapped_(process, group_, peers_), aggregation_(process, group_, agreed.aggregators != 0),
       chooser_(process, agreed_, group_, peers_, aggregation_),
       schedules_(group_, peers_, aggregation_, chooser_)

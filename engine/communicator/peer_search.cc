@@ -2,8 +2,11 @@
 
 #include "base/lost.h"
 #include "engine/meeting/flags.h"
+#include "price/prices.h"
 
+#include <algorithm>
 #include <cstring>
+#include <new>
 #include <utility>
 
 namespace hetcoll {
@@ -62,14 +65,15 @@ Progress PeerSearch::step()
 // kDone: what the part waits for is there.
 Progress PeerSearch::step_part()
 {
-    if (part_ != Part::kRecords) {
+    if (part_ != Part::kRecords && part_ != Part::kPrices) {
         if (FdChannel *channel = process_.store().sharing().channel.get()) {
             channel->step(); // peers may be waiting for an answer
         }
     }
     const auto progress = [](bool done) { return done ? Progress::kDone : Progress::kPending; };
     switch (part_) {
-    case Part::kRecords: return exchange_.step();
+    case Part::kRecords:
+    case Part::kPrices: return exchange_.step();
     case Part::kOffer: return progress(trial_->offer());
     case Part::kTry: return progress(trial_->try_others());
     case Part::kOffered:
@@ -81,7 +85,7 @@ Progress PeerSearch::step_part()
 
 int PeerSearch::code() const noexcept
 {
-    return part_ == Part::kRecords ? exchange_.code() : meeting_.code();
+    return part_ == Part::kRecords || part_ == Part::kPrices ? exchange_.code() : meeting_.code();
 }
 
 void PeerSearch::begin_next()
@@ -92,8 +96,9 @@ void PeerSearch::begin_next()
     case Part::kOffered: part_ = Part::kTry; break;
     case Part::kTry: meet(Part::kTried, flags_if(!trial_->reaches_all(), kUnreachable)); break;
     case Part::kTried:
-        conclude(any(meeting_.flags(), kUnreachable) ? Trials::kSomeFailed : Trials::kAllSucceeded);
+        conclude(any(meeting_.flags(), kUnreachable) ? Mapping::kSome : Mapping::kAll);
         break;
+    case Part::kPrices: take_prices(); break;
     case Part::kDone: break;
     }
 }
@@ -133,18 +138,76 @@ void PeerSearch::merge()
         trial_.emplace(group_, process_.store().sharing(), device_);
         part_ = Part::kOffer;
     } else {
-        conclude(Trials::kNone);
+        conclude(Mapping::kNone);
     }
 }
 
-void PeerSearch::conclude(Trials trials)
+void PeerSearch::conclude(Mapping mapping)
 {
     part_ = Part::kDone;
-    found_ = known_peers(*placement_, group_, trials);
+    found_.maps = mapping != Mapping::kNone;
+    found_.ranks = place_ranks(*placement_, mapping,
+                               {.nodes = group_.nodes(),
+                                .least_ranks = group_.least_ranks_on_a_node(),
+                                .most_ranks = group_.most_ranks_on_a_node()});
     found_.device = device_;
     find_table();
-    if (trials == Trials::kSomeFailed) {
+    if (mapping == Mapping::kSome) {
         trial_->say_unreachable(process_.log());
+    }
+    const std::vector<int> &gpus = placement_->gpu_of;
+    if (group_.nodes() == static_cast<int>(placement_->nodes.size()) &&
+        std::find(gpus.begin(), gpus.end(), kNoGpu) == gpus.end()) {
+        start_prices();
+    }
+}
+
+// Every rank prices some sizes, and all get what one rank has found. Prices of another communicator
+// on the same machine serve as well.
+void PeerSearch::start_prices()
+{
+    part_ = Part::kPrices;
+    PriceTable table;
+    const bool priced = add_own_prices(table);
+    records_ = std::make_unique<Records>();
+    records_->mine.resize(sizeof table + Exchange::kFlagBytes);
+    records_->theirs.resize(sizeof table + Exchange::kFlagBytes);
+    std::memcpy(records_->mine.data(), &table, sizeof table);
+    exchange_.start(group_.all(), tag_, records_->mine.data(), records_->theirs.data(),
+                    sizeof table, sizeof table, host_reduce(ReduceOp::kBor, ElementKind::kByte),
+                    flags_if(!priced, kNoRecord));
+}
+
+// False: there is no memory for it. Then all ranks do without.
+bool PeerSearch::add_own_prices(PriceTable &table)
+{
+    try {
+        priced_ = priced_machine(*placement_, found_.ranks);
+        if (!allowed_.ordered) { // takes long to price, and serves nothing else
+            AlgorithmSet &available = priced_->ranks.query.available;
+            available &= static_cast<AlgorithmSet>(~kWhenAskedAlgorithms);
+        }
+        const std::shared_ptr<const PriceTable> known = process_.prices().find(priced_->hash());
+        Prices prices(priced_->cluster, priced_->ranks);
+        const int size = group_.all().size;
+        for (int i = group_.all().rank; i < PriceTable::kSizes; i += size) {
+            table.column(i) = known != nullptr ? known->column(i) : prices.of_size(i, prices.set());
+        }
+        return true;
+    } catch (const std::bad_alloc &) {
+        table = {};
+        return false;
+    }
+}
+
+void PeerSearch::take_prices()
+{
+    part_ = Part::kDone;
+    if (!any(exchange_.flags(), kNoRecord)) {
+        auto table = std::make_shared<PriceTable>();
+        std::memcpy(table.get(), records_->mine.data(), sizeof *table);
+        process_.prices().add(priced_->hash(), table);
+        found_.prices = std::move(table);
     }
 }
 

@@ -1,11 +1,13 @@
 // How the ranks of a communicator find out about each other's GPUs: every rank's record of its GPU
-// goes to all, and the ranks of a node try to read each other's memory. Lives until they know.
+// goes to all, and the ranks of a node try to read each other's memory. Then they price what can
+// run there, each rank some of the sizes. Lives until they know.
 #pragma once
 
 #include "engine/communicator/known_peers.h"
 #include "engine/communicator/reach_trial.h"
 #include "engine/meeting/meeting.h"
 #include "engine/process/process.h"
+#include "price/placed.h"
 
 #include <cstddef>
 #include <memory>
@@ -16,9 +18,11 @@ namespace hetcoll {
 
 class PeerSearch {
 public:
-    // The same on all ranks: memory may be mapped; all have read the same tuning table.
+    // The same on all ranks: memory may be mapped; all have read the same tuning table; some calls
+    // add in the order of the ranks.
     struct Allowed {
         bool mapping, tables;
+        bool ordered = false;
     };
 
     // Process, group and messages outlive it. `device` is this rank's.
@@ -35,8 +39,8 @@ public:
     [[nodiscard]] KnownPeers take() noexcept { return std::move(found_); }
 
 private:
-    enum class Part : std::uint8_t { kRecords, kOffer, kOffered, kTry, kTried, kDone };
-    struct Records { // of all ranks, with the flags of an exchange by OR
+    enum class Part : std::uint8_t { kRecords, kOffer, kOffered, kTry, kTried, kPrices, kDone };
+    struct Records { // of all ranks, or of all sizes, with the flags of an exchange by OR
         std::vector<std::byte> mine, theirs;
     };
 
@@ -45,8 +49,11 @@ private:
     void begin_next();
     void meet(Part part, Flags flags);
     void merge();
-    void conclude(Trials trials);
+    void conclude(Mapping mapping);
     void find_table();
+    void start_prices();
+    [[nodiscard]] bool add_own_prices(PriceTable &table);
+    void take_prices();
 
     Process &process_;
     NodeGroup &group_;
@@ -61,6 +68,7 @@ private:
     Status problem_; // why this rank has no record, or nobody a placement
     std::optional<Placement> placement_;
     std::optional<ReachTrial> trial_; // nothing: no memory is mapped
+    std::optional<PricedMachine> priced_;
     KnownPeers found_;
 };
 

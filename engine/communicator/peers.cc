@@ -40,7 +40,7 @@ void Peers::forget() noexcept
 void Peers::give_up_mapping() noexcept
 {
     found_.maps = false;
-    found_.available &= kUnmappedAlgorithms;
+    found_.ranks.query.available &= kUnmappedAlgorithms;
 }
 
 } // namespace hetcoll

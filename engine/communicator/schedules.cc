@@ -12,8 +12,8 @@ namespace hetcoll {
 
 const Schedules::Built &Schedules::of(const Choice &choice, std::size_t bytes)
 {
-    return find_or_build(
-        {.spec = schedule_spec(choice, bytes, peers_.found().links, group_.all().size)});
+    return find_or_build({.spec = schedule_spec(choice, bytes, peers_.found().ranks.query.links,
+                                                group_.all().size)});
 }
 
 const Schedule &Schedules::in_network(int messages)
@@ -28,7 +28,7 @@ const Schedules::Built &Schedules::of_collective(int collective, int root)
     return find_or_build({
         .collective = collective,
         .root = root,
-        .shape = choose_shape(peers_.found().available, rooted),
+        .shape = choose_shape(peers_.found().ranks.query.available, rooted),
     });
 }
 
@@ -63,8 +63,8 @@ Schedule Schedules::build(const Key &key, int rank) const
     return build_schedule(key.spec, rank,
                           {.ranks = group_.all().size,
                            .runs = runs,
-                           .trees = &peers_.found().trees,
-                           .groups = &peers_.found().groups,
+                           .trees = &peers_.found().ranks.trees,
+                           .groups = &peers_.found().ranks.groups,
                            .shares = shares});
 }
 
@@ -73,7 +73,7 @@ Schedule Schedules::build_collective(const Key &key, int rank) const
     const int size = group_.all().size, root = key.root;
     const bool direct = key.shape == CollectiveShape::kDirect;
     const bool over_trees = key.shape == CollectiveShape::kTrees;
-    const RankTrees &trees = peers_.found().trees;
+    const RankTrees &trees = peers_.found().ranks.trees;
     switch (static_cast<hetcoll_collective>(key.collective)) {
     case HETCOLL_BCAST:
         return over_trees ? build_trees_bcast(rank, root, trees.ranks, trees.trees)

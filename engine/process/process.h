@@ -8,6 +8,7 @@
 #include "device/nvtx.h"
 #include "engine/process/aggregator_list.h"
 #include "engine/process/counters.h"
+#include "engine/process/known_prices.h"
 #include "engine/process/memory_reserve.h"
 #include "engine/process/notices.h"
 #include "engine/process/settings.h"
@@ -57,6 +58,7 @@ public:
     [[nodiscard]] UserOps *user_ops() noexcept { return user_ops_.get(); }
     // The tuning table; null: none.
     [[nodiscard]] const TableFile *table() const noexcept { return table_ ? &*table_ : nullptr; }
+    [[nodiscard]] KnownPrices &prices() noexcept { return prices_; }
     // What coll_hetcoll_topology_file names; null: none. Read at first use.
     [[nodiscard]] Result<const Topology *> topology_file() { return topology_file_.get(); }
     // Null: none.
@@ -101,6 +103,7 @@ private:
     std::unique_ptr<Trace> trace_;
     std::unique_ptr<UserOps> user_ops_; // null: coll_hetcoll_recognize_ops is 0
     std::optional<TableFile> table_;
+    KnownPrices prices_;
     TopologyFile topology_file_;
     Notices notices_;
     Counters counters_;

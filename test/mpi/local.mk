@@ -22,7 +22,7 @@ check_PROGRAMS += \
 	test/mpi/faults test/mpi/foreign_kernel test/mpi/host_path \
 	test/mpi/idups test/mpi/late_ranks test/mpi/lifecycle test/mpi/limits test/mpi/mapping_faults test/mpi/missing_ranks \
 	test/mpi/mixed_memory test/mpi/nonblocking test/mpi/nonblocking_faults \
-	test/mpi/not_accelerated test/mpi/own_collectives test/mpi/observed test/mpi/other_memory \
+	test/mpi/explained test/mpi/not_accelerated test/mpi/own_collectives test/mpi/observed test/mpi/other_memory \
 	test/mpi/runtime_api test/mpi/sessions test/mpi/settings test/mpi/spawned test/mpi/staged_collectives \
 	test/mpi/steady_state test/mpi/stops test/mpi/streams test/mpi/threads test/mpi/types \
 	test/mpi/fixed_point test/mpi/in_network test/mpi/reproducible test/mpi/user_ops test/mpi/wsp
@@ -94,6 +94,9 @@ test_mpi_own_collectives_LDADD = $(mpi_test_libs)
 test_mpi_not_accelerated_SOURCES = test/mpi/not_accelerated.cc
 test_mpi_not_accelerated_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_not_accelerated_LDADD = $(mpi_test_libs)
+test_mpi_explained_SOURCES = test/mpi/explained.cc
+test_mpi_explained_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
+test_mpi_explained_LDADD = $(mpi_test_libs)
 test_mpi_observed_SOURCES = test/mpi/observed.cc
 test_mpi_observed_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_observed_LDADD = $(mpi_test_libs)

@@ -54,7 +54,7 @@ protected:
     void find_peers()
     {
         Numbers<int> vector(Where::kDevice, mine(kMany));
-        peer_.answer({says(kDeviceMemory), records_of_peer(), says(kDeviceMemory),
+        peer_.answer({says(kDeviceMemory), records_of_peer(), prices_of_peer(), says(kDeviceMemory),
                       data_of(theirs(kMany)), took(kAges)});
         ASSERT_EQ(run(call(vector, vector, kMany)), HETCOLL_SUCCESS);
     }
@@ -240,7 +240,7 @@ TEST_F(TunedSkewCallTest, AClosingMayHaveTheTimeAndTheWaits)
 {
     Numbers<int> vector(Where::kDevice, mine(kMany));
     const Message time = sum_of(Numbers64{kAges}, kDeviceMemory);
-    peer_.answer({says(kDeviceMemory), records_of_peer(), says(kDeviceMemory),
+    peer_.answer({says(kDeviceMemory), records_of_peer(), prices_of_peer(), says(kDeviceMemory),
                   data_of(theirs(kMany)), time});
     ASSERT_EQ(run(call(vector, vector, kMany)), HETCOLL_SUCCESS);
     for (int call = 1; call < kPeriod - 1; ++call) {

@@ -53,12 +53,12 @@ protected:
 TEST_F(CollectiveCallTest, TheFirstFindsPeersAndAgreesAgain)
 {
     Numbers<int> vector(Where::kDevice, mine(kMany));
-    peer_.answer(
-        {says(kDeviceMemory), records_of_peer(), says(kDeviceMemory), says(kDeviceMemory)});
+    peer_.answer({says(kDeviceMemory), records_of_peer(), prices_of_peer(), says(kDeviceMemory),
+                  says(kDeviceMemory)});
     EXPECT_EQ(run(collective(HETCOLL_BCAST, vector, vector)), HETCOLL_SUCCESS);
-    ASSERT_EQ(peer_.said().size(), 6u);
+    ASSERT_EQ(peer_.said().size(), 7u);
     EXPECT_EQ(peer_.said()[0], says(kDeviceMemory));
-    const Said after_records(peer_.said().begin() + 2, peer_.said().end());
+    const Said after_records(peer_.said().begin() + 3, peer_.said().end());
     EXPECT_EQ(after_records, between(says(kDeviceMemory), halves_of(mine(kMany))));
 }
 

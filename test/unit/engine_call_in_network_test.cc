@@ -196,7 +196,7 @@ protected:
         InNetworkTest::SetUp();
         Numbers<int> vector(Where::kDevice, mine(kMany));
         peer_.answer({number(0), number(kNobody), says(kDeviceMemory), records_of_peer(),
-                      says(kDeviceMemory), closes(kNobody)});
+                      prices_of_peer(), says(kDeviceMemory), closes(kNobody)});
         aggregator_.messages.answer({data_of(sums(kMany))});
         ASSERT_EQ(run(call(vector, vector, kMany)), HETCOLL_SUCCESS);
         ASSERT_EQ(vector.read(), sums(kMany));
@@ -483,8 +483,8 @@ protected:
     std::optional<int> first_call(bool in_place, const Answer &sum, std::vector<Answer> closing)
     {
         Numbers<int> send(Where::kDevice, mine(kMany)), recv(Where::kDevice, mine(kMany));
-        std::vector<Answer> script = {number(0), number(kNobody), says(kDeviceMemory),
-                                      records_of_peer(), says(kDeviceMemory)};
+        std::vector<Answer> script = {number(0),         number(kNobody),  says(kDeviceMemory),
+                                      records_of_peer(), prices_of_peer(), says(kDeviceMemory)};
         script.insert(script.end(), closing.begin(), closing.end());
         peer_.answer(std::move(script));
         aggregator_.messages.answer({sum});
@@ -495,8 +495,8 @@ protected:
         }
         return result;
     }
-    // After the meetings that join, agree and find peers.
-    [[nodiscard]] Message closing() const { return peer_.said().at(5); }
+    // After the meetings that join, agree, find peers and price.
+    [[nodiscard]] Message closing() const { return peer_.said().at(6); }
 };
 
 TEST_F(NoMemoryTest, ACallInPlaceGoesOnWithout)
@@ -511,7 +511,7 @@ TEST_F(NoMemoryTest, ACallInPlaceFailsOnAllRanksIfAnotherRankLosesItsAggregator)
 {
     EXPECT_EQ(first_call(true, data_of(sums(kMany)), {number(1, kDeviceMemory | kNoAggregator)}),
               HETCOLL_ERROR_NO_MEMORY);
-    EXPECT_EQ(peer_.said().size(), 6u);
+    EXPECT_EQ(peer_.said().size(), 7u);
     EXPECT_EQ(closing(), number(kNobody, kDeviceMemory | kInputGone));
 }
 

@@ -68,16 +68,18 @@ TEST_F(LargeCallTest, TheFirstDeviceCallFindsPeersAndAgreesAgain)
 {
     Numbers<int> send(Where::kDevice, mine(kMany)), recv(Where::kDevice, theirs(kMany));
     const Message records = records_of_peer();
-    peer_.answer({says(kDeviceMemory), records, says(kDeviceMemory), data_of(theirs(kMany)),
-                  says(kDeviceMemory)});
+    peer_.answer({says(kDeviceMemory), records, prices_of_peer(), says(kDeviceMemory),
+                  data_of(theirs(kMany)), says(kDeviceMemory)});
     EXPECT_EQ(run(call(send, recv, kMany)), HETCOLL_SUCCESS);
-    ASSERT_EQ(peer_.said().size(), 5u);
+    ASSERT_EQ(peer_.said().size(), 6u);
     EXPECT_EQ(peer_.said()[0], says(kDeviceMemory));
     EXPECT_EQ(peer_.said()[1].size(), records.size());
     EXPECT_EQ(flags_of(peer_.said()[1]), Flags{}); // no problem with its own
-    EXPECT_EQ(peer_.said()[2], says(kDeviceMemory));
-    EXPECT_EQ(peer_.said()[3], data_of(mine(kMany)));
-    EXPECT_EQ(peer_.said()[4], says(kDeviceMemory));
+    EXPECT_EQ(peer_.said()[2].size(), prices_of_peer().size());
+    EXPECT_NE(peer_.said()[2], prices_of_peer()); // its own sizes have prices
+    EXPECT_EQ(peer_.said()[3], says(kDeviceMemory));
+    EXPECT_EQ(peer_.said()[4], data_of(mine(kMany)));
+    EXPECT_EQ(peer_.said()[5], says(kDeviceMemory));
     EXPECT_EQ(recv.read(), sums(kMany));
     EXPECT_EQ(send.read(), mine(kMany));
     EXPECT_EQ(counter(HETCOLL_AGREEMENTS), 3u);

@@ -1,6 +1,5 @@
 #include "engine/communicator/known_peers.h"
 
-#include "engine_nodes.h"
 #include "topology/file.h"
 #include "topology_records.h"
 
@@ -34,7 +33,6 @@ Topology square(const std::string &model, int gbps)
 // The ranks of a communicator, `ranks_per_gpu` on each GPU of each machine, node by node.
 struct Communicator {
     explicit Communicator(const std::vector<Topology> &machines, int ranks_per_gpu = 1)
-        : nodes(hosts(machines, ranks_per_gpu)), group(*nodes.group[0])
     {
         std::vector<RankRecord> records;
         for (const int host : hosts(machines, ranks_per_gpu)) {
@@ -57,8 +55,6 @@ struct Communicator {
         return of_ranks;
     }
 
-    test::Nodes nodes;
-    const NodeGroup &group;
     Placement placement;
 };
 
@@ -68,13 +64,12 @@ Topology fast_square() { return square("B", 50); }
 TEST(KnownPeersTest, GpusJoinedPairByPairHaveTrees)
 {
     const Communicator ranks({slow_square()});
-    const KnownPeers known = known_peers(ranks.placement, ranks.group, Trials::kAllSucceeded);
-    EXPECT_TRUE(known.maps);
-    EXPECT_TRUE(contains(known.available, Algorithm::kTree));
+    const Ranks known = place_ranks(ranks.placement, Mapping::kAll);
+    EXPECT_TRUE(contains(known.query.available, Algorithm::kTree));
     EXPECT_EQ(known.trees.ranks, (std::vector<int>{0, 1, 2, 3}));
     EXPECT_FALSE(known.trees.trees.empty());
-    EXPECT_GT(known.links.tree_gbps, 0);
-    EXPECT_GT(known.links.gpu_gbps, 0);
+    EXPECT_GT(known.query.links.tree_gbps, 0);
+    EXPECT_GT(known.query.links.gpu_gbps, 0);
     EXPECT_EQ(known.groups.nodes, (std::vector<NodeGroups>{{{0}, {1}, {2}, {3}}}));
     EXPECT_TRUE(known.groups.trees.empty());
 }
@@ -82,32 +77,30 @@ TEST(KnownPeersTest, GpusJoinedPairByPairHaveTrees)
 TEST(KnownPeersTest, WithoutMappingThereAreNoTreesAndNoLinksBetweenGpus)
 {
     const Communicator ranks({slow_square()});
-    const KnownPeers known = known_peers(ranks.placement, ranks.group, Trials::kNone);
-    EXPECT_FALSE(known.maps);
-    EXPECT_FALSE(contains(known.available, Algorithm::kTree));
-    EXPECT_FALSE(contains(known.available, Algorithm::kTwoShot));
+    const Ranks known = place_ranks(ranks.placement, Mapping::kNone);
+    EXPECT_FALSE(contains(known.query.available, Algorithm::kTree));
+    EXPECT_FALSE(contains(known.query.available, Algorithm::kTwoShot));
     EXPECT_TRUE(known.trees.trees.empty());
-    EXPECT_EQ(known.links.gpu_gbps, 0);
-    EXPECT_EQ(known.links.ring_gbps, 0);
-    EXPECT_EQ(known.links.exchange_gbps, 0);
-    EXPECT_EQ(known.links.chain_gbps, 0);
-    EXPECT_EQ(known.links.host_gbps, 12);
+    EXPECT_EQ(known.query.links.gpu_gbps, 0);
+    EXPECT_EQ(known.query.links.ring_gbps, 0);
+    EXPECT_EQ(known.query.links.exchange_gbps, 0);
+    EXPECT_EQ(known.query.links.chain_gbps, 0);
+    EXPECT_EQ(known.query.links.host_gbps, 12);
 }
 
 TEST(KnownPeersTest, AFailedTrialLeavesNoLinksBetweenGpus)
 {
     const Communicator ranks({slow_square()});
-    const KnownPeers known = known_peers(ranks.placement, ranks.group, Trials::kSomeFailed);
-    EXPECT_TRUE(known.maps);
-    EXPECT_FALSE(contains(known.available, Algorithm::kTwoShot));
-    EXPECT_EQ(known.links.gpu_gbps, 0);
+    const Ranks known = place_ranks(ranks.placement, Mapping::kSome);
+    EXPECT_FALSE(contains(known.query.available, Algorithm::kTwoShot));
+    EXPECT_EQ(known.query.links.gpu_gbps, 0);
 }
 
 TEST(KnownPeersTest, TheSlowestNodeCountsInWhateverOrder)
 {
     const auto links = [](const std::vector<Topology> &machines) {
         const Communicator ranks(machines);
-        return known_peers(ranks.placement, ranks.group, Trials::kAllSucceeded).links;
+        return place_ranks(ranks.placement, Mapping::kAll).query.links;
     };
     const Links slow = links({slow_square(), slow_square()});
     const Links fast = links({fast_square(), fast_square()});
@@ -123,23 +116,23 @@ TEST(KnownPeersTest, TheSlowestNodeCountsInWhateverOrder)
 TEST(KnownPeersTest, EachOfSeveralNodesHasTreesOfItsOwn)
 {
     const Communicator ranks({slow_square(), fast_square(), slow_square()});
-    const KnownPeers known = known_peers(ranks.placement, ranks.group, Trials::kAllSucceeded);
+    const Ranks known = place_ranks(ranks.placement, Mapping::kAll);
     ASSERT_EQ(known.groups.trees.size(), 3u);
     for (const auto &trees : known.groups.trees) {
         EXPECT_FALSE(trees.empty());
     }
-    EXPECT_GT(known.links.node_tree_gbps, 0);
+    EXPECT_GT(known.query.links.node_tree_gbps, 0);
     EXPECT_TRUE(known.trees.trees.empty());
-    EXPECT_FALSE(contains(known.available, Algorithm::kTree));
-    EXPECT_TRUE(contains(known.available, Algorithm::kHierarchical));
-    EXPECT_TRUE(known_peers(ranks.placement, ranks.group, Trials::kNone).groups.trees.empty());
+    EXPECT_FALSE(contains(known.query.available, Algorithm::kTree));
+    EXPECT_TRUE(contains(known.query.available, Algorithm::kHierarchical));
+    EXPECT_TRUE(place_ranks(ranks.placement, Mapping::kNone).groups.trees.empty());
 }
 
 TEST(KnownPeersTest, RanksThatShareAGpuAreOneGroup)
 {
     const Communicator ranks({slow_square()}, 2);
-    const KnownPeers known = known_peers(ranks.placement, ranks.group, Trials::kAllSucceeded);
-    EXPECT_EQ(known.ranks_per_gpu, 2);
+    const Ranks known = place_ranks(ranks.placement, Mapping::kAll);
+    EXPECT_EQ(known.query.ranks_per_gpu, 2);
     EXPECT_EQ(known.groups.nodes, (std::vector<NodeGroups>{{{0, 1}, {2, 3}, {4, 5}, {6, 7}}}));
     EXPECT_EQ(known.trees.ranks, (std::vector<int>{0, 2, 4, 6, 1, 3, 5, 7}));
 }

@@ -9,7 +9,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -74,13 +76,16 @@ void expect_the_same(const RanksOnGpus &ranks)
     for (const auto &peers : ranks.peers) {
         EXPECT_TRUE(peers->known());
         EXPECT_EQ(peers->found().maps, first.found().maps);
-        EXPECT_EQ(peers->found().available, first.found().available);
-        EXPECT_EQ(peers->found().ranks_per_gpu, first.found().ranks_per_gpu);
-        EXPECT_EQ(peers->found().rates, first.found().rates);
-        EXPECT_EQ(peers->found().links.gpu_gbps, first.found().links.gpu_gbps);
-        EXPECT_EQ(peers->found().links.host_gbps, first.found().links.host_gbps);
-        EXPECT_EQ(peers->found().groups.nodes, first.found().groups.nodes);
-        EXPECT_EQ(peers->found().trees.ranks, first.found().trees.ranks);
+        EXPECT_EQ(peers->found().ranks.query.available, first.found().ranks.query.available);
+        EXPECT_EQ(peers->found().ranks.query.ranks_per_gpu,
+                  first.found().ranks.query.ranks_per_gpu);
+        EXPECT_EQ(peers->found().ranks.rates, first.found().ranks.rates);
+        EXPECT_EQ(peers->found().ranks.query.links.gpu_gbps,
+                  first.found().ranks.query.links.gpu_gbps);
+        EXPECT_EQ(peers->found().ranks.query.links.host_gbps,
+                  first.found().ranks.query.links.host_gbps);
+        EXPECT_EQ(peers->found().ranks.groups.nodes, first.found().ranks.groups.nodes);
+        EXPECT_EQ(peers->found().ranks.trees.ranks, first.found().ranks.trees.ranks);
         EXPECT_FALSE(peers->found().table);
     }
 }
@@ -93,9 +98,9 @@ TEST(PeersTest, AllRanksOfANodeFindTheSame)
     expect_the_same(ranks);
     const Peers &peers = *ranks.peers[1];
     EXPECT_TRUE(peers.found().maps);
-    EXPECT_TRUE(contains(peers.found().available, Algorithm::kTwoShot));
-    EXPECT_EQ(peers.found().ranks_per_gpu, 3);
-    EXPECT_EQ(peers.found().groups.nodes, (std::vector<NodeGroups>{{{0, 1, 2}}}));
+    EXPECT_TRUE(contains(peers.found().ranks.query.available, Algorithm::kTwoShot));
+    EXPECT_EQ(peers.found().ranks.query.ranks_per_gpu, 3);
+    EXPECT_EQ(peers.found().ranks.groups.nodes, (std::vector<NodeGroups>{{{0, 1, 2}}}));
     for (int rank = 0; rank < 3; ++rank) {
         for (int other = 0; other < 3; ++other) {
             EXPECT_TRUE(peers.reach(rank, other)) << rank << " and " << other;
@@ -113,10 +118,66 @@ TEST(PeersTest, AllRanksOfTwoNodesFindTheSame)
     expect_the_same(ranks);
     const Peers &peers = *ranks.peers[3];
     EXPECT_TRUE(peers.found().maps);
-    EXPECT_TRUE(contains(peers.found().available, Algorithm::kHierarchical));
-    EXPECT_FALSE(contains(peers.found().available, Algorithm::kTwoShot));
-    EXPECT_EQ(peers.found().groups.nodes, (std::vector<NodeGroups>{{{0, 1}}, {{2, 3}}}));
+    EXPECT_TRUE(contains(peers.found().ranks.query.available, Algorithm::kHierarchical));
+    EXPECT_FALSE(contains(peers.found().ranks.query.available, Algorithm::kTwoShot));
+    EXPECT_EQ(peers.found().ranks.groups.nodes, (std::vector<NodeGroups>{{{0, 1}}, {{2, 3}}}));
     EXPECT_TRUE(peers.reach(2, 3));
+}
+
+// Whether all ranks have the same prices, and all that all of them together have found.
+void expect_all_prices(const RanksOnGpus &ranks)
+{
+    const std::shared_ptr<const PriceTable> first = ranks.peers[0]->found().prices;
+    ASSERT_NE(first, nullptr);
+    for (const auto &peers : ranks.peers) {
+        ASSERT_NE(peers->found().prices, nullptr);
+        for (int size = 0; size < PriceTable::kSizes; ++size) {
+            const auto &mine = peers->found().prices->column(size), &all = first->column(size);
+            EXPECT_EQ(std::memcmp(&mine, &all, sizeof all), 0) << PriceTable::bytes_of(size);
+            EXPECT_GT(mine[static_cast<std::size_t>(Algorithm::kHost)].us, 0);
+        }
+    }
+}
+
+float cell(const RanksOnGpus &ranks, Algorithm algorithm, int size)
+{
+    return ranks.peers[0]->found().prices->column(size)[static_cast<std::size_t>(algorithm)].us;
+}
+
+TEST(PeersTest, EveryRankHasThePricesOfAllSizes)
+{
+    for (const std::vector<std::string> &words :
+         {std::vector<std::string>{"", "", ""}, {"left", "left", "right", "right", "right"}}) {
+        RanksOnGpus ranks(words);
+        ASSERT_TRUE(ranks.find_peers());
+        expect_all_prices(ranks);
+        EXPECT_EQ(cell(ranks, Algorithm::kOrdered, 5), 0) << "serves reproducible calls only";
+        ranks.allow({.mapping = true, .tables = true, .ordered = true});
+        ASSERT_TRUE(ranks.find_peers());
+        expect_all_prices(ranks);
+        EXPECT_GT(cell(ranks, Algorithm::kOrdered, 5), 0);
+    }
+}
+
+TEST(PeersTest, PricesServeTheNextCommunicatorOfTheSameShape)
+{
+    RanksOnGpus ranks({"", "", ""});
+    ASSERT_TRUE(ranks.find_peers());
+    std::shared_ptr<const PriceTable> known[3];
+    for (int rank = 0; rank < 3; ++rank) {
+        known[rank] = ranks.peers[rank]->found().prices;
+        // No price of this machine.
+        auto &mine = const_cast<PriceTable &>(*known[rank]);
+        mine.column(7)[static_cast<std::size_t>(Algorithm::kHost)].us = 12345;
+    }
+    ranks.allow({.mapping = true, .tables = true});
+    ASSERT_TRUE(ranks.find_peers());
+    expect_all_prices(ranks);
+    EXPECT_EQ(cell(ranks, Algorithm::kHost, 7), 12345);
+    ranks.allow({.mapping = false, .tables = true});
+    ASSERT_TRUE(ranks.find_peers());
+    expect_all_prices(ranks);
+    EXPECT_LT(cell(ranks, Algorithm::kHost, 7), 12345) << "of another shape";
 }
 
 TEST(PeersTest, RanksOnNodesOfTheirOwnReachNobody)
@@ -125,7 +186,7 @@ TEST(PeersTest, RanksOnNodesOfTheirOwnReachNobody)
     ASSERT_TRUE(ranks.find_peers());
     expect_the_same(ranks);
     EXPECT_FALSE(ranks.peers[0]->reach(0, 0));
-    EXPECT_EQ(ranks.peers[0]->found().ranks_per_gpu, 1);
+    EXPECT_EQ(ranks.peers[0]->found().ranks.query.ranks_per_gpu, 1);
 }
 
 TEST(PeersTest, ForbiddenMappingIsNotTried)
@@ -136,9 +197,9 @@ TEST(PeersTest, ForbiddenMappingIsNotTried)
     expect_the_same(ranks);
     EXPECT_FALSE(ranks.peers[0]->found().maps);
     EXPECT_FALSE(ranks.peers[0]->reach(0, 1));
-    EXPECT_FALSE(contains(ranks.peers[0]->found().available, Algorithm::kTwoShot));
-    EXPECT_EQ(ranks.peers[0]->found().links.gpu_gbps, 0);
-    EXPECT_EQ(ranks.peers[0]->found().ranks_per_gpu, 2);
+    EXPECT_FALSE(contains(ranks.peers[0]->found().ranks.query.available, Algorithm::kTwoShot));
+    EXPECT_EQ(ranks.peers[0]->found().ranks.query.links.gpu_gbps, 0);
+    EXPECT_EQ(ranks.peers[0]->found().ranks.query.ranks_per_gpu, 2);
     EXPECT_EQ(ranks.group(0).own_slot().offer.seed, 0u);
 }
 
@@ -151,7 +212,7 @@ TEST(PeersTest, ARankWithoutARecordIsKnownToAllAndSaysWhy)
     expect_the_same(ranks);
     for (int rank = 0; rank < 3; ++rank) {
         EXPECT_FALSE(ranks.peers[rank]->found().maps);
-        EXPECT_EQ(ranks.peers[rank]->found().available, kMessageAlgorithms);
+        EXPECT_EQ(ranks.peers[rank]->found().ranks.query.available, kMessageAlgorithms);
         EXPECT_FALSE(ranks.peers[rank]->is_known_device(*ranks.bounces[rank]->device()));
     }
     const auto lost = said(kLost);
@@ -169,7 +230,7 @@ TEST(PeersTest, ARankWhoseDriverTellsNothingIsKnownToAll)
     }
     ASSERT_TRUE(ranks.run([&](int rank) { return ranks.peers[rank]->step(); }));
     expect_the_same(ranks);
-    EXPECT_EQ(ranks.peers[0]->found().available, kMessageAlgorithms);
+    EXPECT_EQ(ranks.peers[0]->found().ranks.query.available, kMessageAlgorithms);
     EXPECT_EQ(said(kLost).size(), 1u);
 }
 
@@ -186,7 +247,7 @@ TEST(PeersTest, RanksThatDisagreeOnTheTopologyFileDoWithoutLinks)
     });
     ASSERT_TRUE(ranks.find_peers());
     expect_the_same(ranks);
-    EXPECT_EQ(ranks.peers[0]->found().available, kMessageAlgorithms);
+    EXPECT_EQ(ranks.peers[0]->found().ranks.query.available, kMessageAlgorithms);
     EXPECT_FALSE(ranks.peers[0]->found().maps);
     const auto lost = said(kLost);
     ASSERT_EQ(lost.size(), 1u);
@@ -197,14 +258,14 @@ TEST(PeersTest, AfterAFailedMappingNobodyMapsAgain)
 {
     RanksOnGpus ranks({"", ""});
     ASSERT_TRUE(ranks.find_peers());
-    const AlgorithmSet before = ranks.peers[0]->found().available;
+    const AlgorithmSet before = ranks.peers[0]->found().ranks.query.available;
     for (const auto &peers : ranks.peers) {
         peers->give_up_mapping();
     }
     expect_the_same(ranks);
     EXPECT_FALSE(ranks.peers[0]->found().maps);
     EXPECT_FALSE(ranks.peers[0]->reach(0, 1));
-    EXPECT_EQ(ranks.peers[0]->found().available,
+    EXPECT_EQ(ranks.peers[0]->found().ranks.query.available,
               before & (kMessageAlgorithms | bit(Algorithm::kHierarchical)));
 }
 
@@ -212,19 +273,19 @@ TEST(PeersTest, WhatIsForgottenIsFoundAgain)
 {
     RanksOnGpus ranks({"", ""});
     ASSERT_TRUE(ranks.find_peers());
-    const AlgorithmSet before = ranks.peers[0]->found().available;
+    const AlgorithmSet before = ranks.peers[0]->found().ranks.query.available;
     for (const auto &peers : ranks.peers) {
         peers->forget();
         EXPECT_FALSE(peers->known());
         EXPECT_FALSE(peers->found().maps);
-        EXPECT_EQ(peers->found().available, kMessageAlgorithms);
-        EXPECT_EQ(peers->found().ranks_per_gpu, 1);
+        EXPECT_EQ(peers->found().ranks.query.available, kMessageAlgorithms);
+        EXPECT_EQ(peers->found().ranks.query.ranks_per_gpu, 1);
     }
     EXPECT_FALSE(ranks.peers[0]->is_known_device(*ranks.bounces[0]->device()));
     ASSERT_TRUE(ranks.find_peers());
     expect_the_same(ranks);
     EXPECT_TRUE(ranks.peers[0]->found().maps);
-    EXPECT_EQ(ranks.peers[0]->found().available, before);
+    EXPECT_EQ(ranks.peers[0]->found().ranks.query.available, before);
 }
 
 // ---- trials ----
@@ -259,11 +320,8 @@ TEST(PeersTest, RanksTryWhenAllHaveOfferedAndKnowWhenAllHaveTried)
     EXPECT_EQ(second.reach, 3u);
     EXPECT_EQ(first.reach, 0u);
 
-    ASSERT_TRUE(
-        ranks.run([&](int rank) { return rank == 0 ? ranks.peers[0]->step() : Progress::kDone; }));
+    ASSERT_TRUE(ranks.run([&](int rank) { return ranks.peers[rank]->step(); }));
     EXPECT_EQ(first.reach, 3u);
-    EXPECT_FALSE(ranks.peers[1]->known());
-    EXPECT_EQ(ranks.peers[1]->step(), Progress::kDone);
     expect_the_same(ranks);
 }
 
@@ -290,8 +348,8 @@ TEST(PeersTest, AGpuThatCannotBeReadIsSaidOnceOnItsNode)
     expect_the_same(ranks);
     EXPECT_TRUE(ranks.peers[0]->found().maps);
     EXPECT_FALSE(ranks.peers[0]->reach(0, 1));
-    EXPECT_FALSE(contains(ranks.peers[0]->found().available, Algorithm::kTwoShot));
-    EXPECT_EQ(ranks.peers[0]->found().links.gpu_gbps, 0);
+    EXPECT_FALSE(contains(ranks.peers[0]->found().ranks.query.available, Algorithm::kTwoShot));
+    EXPECT_EQ(ranks.peers[0]->found().ranks.query.links.gpu_gbps, 0);
     expect_said_once("0 " + kUnshared + "rank 1: ");
 }
 
@@ -300,7 +358,7 @@ TEST(PeersTest, AFailedTrialOnOneNodeIsKnownOnAllAndSaidThere)
     RanksOnGpus ranks({"left", "left", "right", "right"}, {}, disguise_the_last);
     ASSERT_TRUE(ranks.find_peers());
     expect_the_same(ranks);
-    EXPECT_EQ(ranks.peers[0]->found().links.gpu_gbps, 0);
+    EXPECT_EQ(ranks.peers[0]->found().ranks.query.links.gpu_gbps, 0);
     EXPECT_TRUE(ranks.peers[0]->reach(0, 1));
     EXPECT_FALSE(ranks.peers[2]->reach(2, 3));
     expect_said_once("0 " + kUnshared + "rank 3: ");
@@ -339,7 +397,7 @@ TEST(PeersTest, ARankWithoutMemoryOffersNothingAndTriesNobody)
     EXPECT_EQ(ranks.group(0).slot(2).reach, 4u);
     EXPECT_TRUE(ranks.peers[2]->reach(0, 1));
     EXPECT_FALSE(ranks.peers[0]->reach(0, 2));
-    EXPECT_FALSE(contains(ranks.peers[0]->found().available, Algorithm::kTwoShot));
+    EXPECT_FALSE(contains(ranks.peers[0]->found().ranks.query.available, Algorithm::kTwoShot));
     expect_said_once("1 " + kUnshared + "rank 2: ", "does not share a buffer");
 }
 
@@ -432,7 +490,7 @@ TEST(PeersTest, WithoutControlPagesNobodyTries)
     ASSERT_TRUE(ranks.find_peers());
     expect_the_same(ranks);
     EXPECT_FALSE(ranks.peers[0]->found().maps);
-    EXPECT_EQ(ranks.peers[0]->found().ranks_per_gpu, 2);
+    EXPECT_EQ(ranks.peers[0]->found().ranks.query.ranks_per_gpu, 2);
     EXPECT_EQ(allocated.get(), 0u);
     EXPECT_TRUE(said(kUnshared).empty());
 }

@@ -136,7 +136,7 @@ std::optional<int> CallTest::run(const hetcoll_call &call)
 void CallTest::find_peers()
 {
     Numbers<int> vector(Where::kDevice, mine(kMany));
-    peer_.answer({says(kDeviceMemory), records_of_peer(), says(kDeviceMemory),
+    peer_.answer({says(kDeviceMemory), records_of_peer(), prices_of_peer(), says(kDeviceMemory),
                   data_of(theirs(kMany)), says(kDeviceMemory)});
     ASSERT_EQ(run(call(vector, vector, kMany)), HETCOLL_SUCCESS);
     ASSERT_TRUE(engine_->peers().known());
@@ -156,6 +156,9 @@ Message CallTest::records_of_peer()
     std::memcpy(message.data(), records.data(), sizeof records);
     return message;
 }
+
+// No size has a price, so the closed forms choose.
+Message CallTest::prices_of_peer() { return Message(sizeof(PriceTable) + Exchange::kFlagBytes); }
 
 int CallTest::reduce_by_previous(void *context, const void *send, void *recv)
 {

@@ -198,6 +198,8 @@ protected:
     void find_peers();
     // What rank 1 says then.
     [[nodiscard]] Message records_of_peer();
+    // What it says of prices.
+    [[nodiscard]] static Message prices_of_peer();
     [[nodiscard]] std::uint64_t counter(hetcoll_counter which) const
     {
         return process_->counters().counter(which);

@@ -46,7 +46,7 @@ double rounds_us(int rounds, int reducing, double message, double chunk)
 
 double chunk_of(const Cluster &cluster, const SimCall &call)
 {
-    const Result<Choice> choice = choose_simulated(place_ranks(cluster), call);
+    const Result<Choice> choice = choose_simulated(cluster, place_ranks(cluster), call);
     EXPECT_TRUE(choice.ok());
     return choice.ok() ? static_cast<double>(choice->chunk_bytes) : 1;
 }

@@ -88,7 +88,7 @@ TEST(MirrorTest, IsWorthAllNodes)
             for (const std::size_t bytes :
                  {std::size_t{8}, std::size_t{1} << 20, std::size_t{16} << 20}) {
                 const Result<Choice> choice =
-                    choose_simulated(ranks, {.bytes = bytes, .forced = algorithm});
+                    choose_simulated(*cluster, ranks, {.bytes = bytes, .forced = algorithm});
                 ASSERT_TRUE(choice.ok());
                 const double one = Pricer(*cluster, ranks).price(*choice, {.bytes = bytes}).us;
                 const double all =

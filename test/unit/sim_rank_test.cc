@@ -130,7 +130,7 @@ TEST(SimSimulationTest, ChoosesAsTheComponentWould)
         query.bytes = bytes;
         query.available = available_at(ranks, bytes <= 8192);
         const Choice wanted = choose(query);
-        const Result<Choice> choice = choose_simulated(ranks, {.bytes = bytes});
+        const Result<Choice> choice = choose_simulated(*cluster, ranks, {.bytes = bytes});
         ASSERT_TRUE(choice.ok());
         EXPECT_EQ(choice->algorithm, wanted.algorithm);
         EXPECT_EQ(choice->chunk_bytes, wanted.chunk_bytes);
@@ -179,7 +179,7 @@ TEST(SimSimulationTest, TheModelKnowsLinksThatAreShared)
         EXPECT_LT(result->us, most * result->predicted_us) << algorithm_name(algorithm);
         EXPECT_GT(result->us, result->predicted_us / most) << algorithm_name(algorithm);
     }
-    const Result<Choice> large = choose_simulated(ranks, {.bytes = 256 << 20});
+    const Result<Choice> large = choose_simulated(*cluster, ranks, {.bytes = 256 << 20});
     ASSERT_TRUE(large.ok());
     EXPECT_EQ(large->algorithm, Algorithm::kRing) << "trees over PCIe wait at switches";
 }

@@ -80,4 +80,15 @@ EMU_NUM_DEVICES=2 case_ 4 ob1 "$(with hierarchical)" other_memory
 EMU_NUM_DEVICES=3 case_ 3 ob1 "$(with two_shot)" other_memory
 EMU_ID_STAYS=1 EMU_NUM_DEVICES=2 case_ 2 ob1 "$(with two_shot)" other_memory
 
+# What is chosen by prices is what hetcoll_info says, though each rank has priced some sizes only.
+export HETCOLL_BUILDDIR=$build
+for used in dgx1v.topology:0,1,2,4 pcie8.topology:0,1,2,3,4,5,6,7 dgxa100.topology:0,1,2; do
+    ranks=$(echo "$used" | tr , '\n' | grep -c .)
+    EMU_LINKS=$machines/$used case_ "$ranks" ob1 \
+        "$forced --mca coll_hetcoll_topology_file $machines/$used" explained "$machines/$used"
+done
+used=dgx1v.topology:0,1,2,4
+EMU_LINKS=$machines/$used nodes_ 0,0,0,0,1,1,1,1 ob1 "$forced --mca coll_hetcoll_topology_file $machines/$used" \
+    explained "$machines/$used" 2
+
 end_cases

@@ -1,0 +1,41 @@
+// Prices of all algorithms that can run on a machine, for the choice among them.
+#pragma once
+
+#include "price/price.h"
+#include "tuning/price_table.h"
+
+#include <span>
+#include <vector>
+
+namespace hetcoll {
+
+inline constexpr double kFarFromTheBest = 2.2; // times: more than a doubling of the size costs
+inline constexpr int kMostInFull = 64;         // ranks, of nodes that do not all do the same
+
+class Prices {
+public:
+    // All outlive it. `shares`: by rank, of kWeighted.
+    Prices(const Cluster &cluster, const Ranks &ranks, std::span<const int> shares = {});
+
+    // What has prices there: all that can run, but for aggregators, for kWeighted without shares,
+    // and for schedules of many ranks whose nodes do not all do the same: to run these takes long.
+    [[nodiscard]] AlgorithmSet set() const noexcept;
+    // Those of one size of the table, with the best chunk and way of each. Algorithms that cost so
+    // many times more than the best one are given up.
+    [[nodiscard]] PriceTable::Column of_size(int size, AlgorithmSet set,
+                                             double most_of_best = kFarFromTheBest);
+
+private:
+    [[nodiscard]] PricedCell best_way(Algorithm algorithm, std::size_t bytes, double most_us);
+
+    const Cluster &cluster_;
+    const Ranks &ranks_;
+    std::span<const int> shares_;
+    Pricer pricer_;
+};
+
+// Those that choose() needs for a call of so many bytes by one of the set.
+[[nodiscard]] PriceTable price_near(Prices &prices, std::size_t bytes, AlgorithmSet set,
+                                    double most_of_best = kFarFromTheBest);
+
+} // namespace hetcoll

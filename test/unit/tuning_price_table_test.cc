@@ -1,0 +1,99 @@
+#include "tuning/price_table.h"
+
+#include "tuning/choice.h"
+#include "tuning/model.h"
+
+#include <gtest/gtest.h>
+
+namespace hetcoll {
+namespace {
+
+constexpr std::size_t kMi = 1u << 20;
+
+// All sizes: `algorithm` costs so many us at 8 B, and one more for each MiB.
+void add_line(PriceTable &table, Algorithm algorithm, double us, std::uint16_t chunk = 16)
+{
+    for (int size = 0; size < PriceTable::kSizes; ++size) {
+        const double mi = static_cast<double>(PriceTable::bytes_of(size)) / kMi;
+        table.column(size)[static_cast<std::size_t>(algorithm)] = {
+            .us = static_cast<float>(us + mi), .chunk = chunk};
+    }
+}
+
+TEST(PriceTableTest, APriceIsALineBetweenSizesAndBeyondThem)
+{
+    PriceTable table;
+    add_line(table, Algorithm::kRing, 10);
+    for (const std::size_t bytes : {std::size_t{4}, 3 * kMi, 64 * kMi, 65 * kMi, 1024 * kMi}) {
+        const double mi = static_cast<double>(bytes) / kMi;
+        EXPECT_NEAR(table.us(Algorithm::kRing, bytes), 10 + mi, 1e-4 * (10 + mi)) << bytes;
+    }
+}
+
+TEST(PriceTableTest, WhatIsGivenUpOnOneSideCostsTooMuch)
+{
+    constexpr auto kRing = static_cast<std::size_t>(Algorithm::kRing);
+    PriceTable table;
+    EXPECT_EQ(table.us(Algorithm::kRing, 8), 0) << "not priced";
+    EXPECT_EQ(table.find(Algorithm::kRing, 8), nullptr);
+    add_line(table, Algorithm::kRing, 10);
+    table.column(4)[kRing].us = std::numeric_limits<float>::infinity(); // 128 B: given up
+    EXPECT_LT(table.us(Algorithm::kRing, 63), 11);
+    EXPECT_GT(table.us(Algorithm::kRing, 65), 1e300);
+    EXPECT_GT(table.us(Algorithm::kRing, 129), 1e300);
+    EXPECT_LT(table.us(Algorithm::kRing, 256), 11);
+    EXPECT_EQ(table.find(Algorithm::kRing, 128), nullptr);
+    EXPECT_NE(table.find(Algorithm::kRing, 129), nullptr) << "as at 256 B";
+}
+
+TEST(PriceTableTest, TheCheapestAvailableOneServes)
+{
+    PriceTable table;
+    add_line(table, Algorithm::kRing, 10, 32);
+    add_line(table, Algorithm::kRabenseifner, 9);
+    add_line(table, Algorithm::kRecursiveDoubling, 11);
+    Query query{.bytes = 8 * kMi, .ranks = 8};
+    EXPECT_EQ(choose(query, nullptr, &table).algorithm, Algorithm::kRabenseifner);
+    query.available = bit(Algorithm::kRing) | bit(Algorithm::kRecursiveDoubling);
+    const Choice ring = choose(query, nullptr, &table);
+    EXPECT_EQ(ring.algorithm, Algorithm::kRing);
+    EXPECT_EQ(ring.chunk_bytes, 32 * PricedCell::kChunkUnit);
+    query.chunk_bytes = 65536;
+    EXPECT_EQ(choose(query, nullptr, &table).chunk_bytes, 65536u);
+}
+
+TEST(PriceTableTest, WhereNothingHasAPriceTheClosedFormsChoose)
+{
+    const PriceTable table;
+    for (std::size_t bytes = 8; bytes < 64 * kMi; bytes *= 4) {
+        const Query query{.bytes = bytes, .ranks = 8};
+        const Choice with = choose(query, nullptr, &table), without = choose(query);
+        EXPECT_EQ(with.algorithm, without.algorithm);
+        EXPECT_EQ(with.chunk_bytes, without.chunk_bytes);
+    }
+}
+
+// How a hierarchy goes is part of its price.
+TEST(PriceTableTest, TheWayIsThatOfThePrice)
+{
+    PriceTable table;
+    Query query{.bytes = kMi, .ranks = 16, .nodes = 2, .forced = Algorithm::kHierarchical};
+    query.available |= bit(Algorithm::kHierarchical);
+    for (const Algorithm between : {Algorithm::kRing, Algorithm::kRecursiveDoubling}) {
+        for (const std::uint8_t ways : {std::uint8_t{0}, kOverTrees}) {
+            for (int size = 0; size < PriceTable::kSizes; ++size) {
+                table.column(size)[static_cast<std::size_t>(Algorithm::kHierarchical)] = {
+                    .us = 10,
+                    .chunk = 16,
+                    .between = static_cast<std::uint8_t>(between),
+                    .ways = ways};
+            }
+            const Choice choice = choose(query, nullptr, &table);
+            EXPECT_EQ(choice.between_nodes, between);
+            EXPECT_EQ(choice.over_trees, ways == kOverTrees);
+        }
+    }
+}
+
+} // namespace
+} // namespace hetcoll

@@ -1,0 +1,64 @@
+// What the algorithms cost on the links of one communicator, by size. price/prices.h makes it.
+//
+// Sizes are powers of two. Between two of them a price is a line, and above the last one the line
+// through the last two goes on.
+#pragma once
+
+#include "tuning/algorithms.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <type_traits>
+
+namespace hetcoll {
+
+// An algorithm at a size, with what it is best run by. Plain data without gaps: ranks tell each
+// other their cells, and add up the bytes of those that others have.
+struct PricedCell {
+    static constexpr std::size_t kChunkUnit = 4096;
+
+    float us = 0;             // 0: not priced; infinite: cannot run there, or far from the best
+    std::uint16_t chunk = 0;  // of kChunkUnit bytes; 0: as the model says
+    std::uint8_t between = 0; // Algorithm, of kHierarchical
+    std::uint8_t ways = 0;    // kOverTrees, kNodeByNode
+};
+inline constexpr std::uint8_t kOverTrees = 1, kNodeByNode = 2; // Choice's
+static_assert(sizeof(PricedCell) == 8 && std::is_trivially_copyable_v<PricedCell>);
+
+class PriceTable {
+public:
+    static constexpr int kFirstSize = 3, kLastSize = 26; // 8 B to 64 MiB
+    static constexpr int kSizes = kLastSize - kFirstSize + 1;
+    using Column = std::array<PricedCell, kAlgorithmCount>; // of one size
+
+    [[nodiscard]] static constexpr std::size_t bytes_of(int size) noexcept
+    {
+        return std::size_t{1} << (kFirstSize + size);
+    }
+
+    // The prices of a call are those of this size and of the next one.
+    [[nodiscard]] static int size_below(std::size_t bytes) noexcept;
+
+    [[nodiscard]] Column &column(int size) noexcept
+    {
+        return columns_[static_cast<unsigned>(size)];
+    }
+    [[nodiscard]] const Column &column(int size) const noexcept
+    {
+        return columns_[static_cast<unsigned>(size)];
+    }
+
+    // 0: it was not priced near this size; infinite: it cannot run there, or is far from the best.
+    [[nodiscard]] double us(Algorithm algorithm, std::size_t bytes) const noexcept;
+    // How to run it there: as at the nearest size that is not smaller. Null: it has no price there,
+    // or an infinite one.
+    [[nodiscard]] const PricedCell *find(Algorithm algorithm, std::size_t bytes) const noexcept;
+
+private:
+    std::array<Column, kSizes> columns_{};
+};
+
+} // namespace hetcoll
