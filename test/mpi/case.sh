@@ -112,8 +112,9 @@ case_()
     # shellcheck disable=SC2086
     EMU_HOSTILE=$hostile EMU_LEAKS_FILE="$leaks" HETCOLL_TEST_CASE=$$.$cases HETCOLL_TEST_OUTPUT=$output \
         HETCOLL_TEST_ALGORITHM=$other_algorithm timeout -k 5 "$limit" $launcher "$mpirun" $transport $options -n "$ranks" $wrapper "$programs/$program" "$@" \
-        >"$output" 2>&1 </dev/null ||
+        >"$output.stdout" 2>"$output" </dev/null ||
         status=$?
+    cat "$output.stdout" >>"$output" # mpirun would mix parts of their lines
     local why='' allowed="$expected${also_expected:+|$also_expected}${message:+|$message}"
     if [ "$status" -eq 124 ] || { [ "$status" -eq 137 ] && [ -z "$must_fail" ]; }; then
         why="no end within $limit s"
