@@ -3,6 +3,7 @@
 #include "base/hash.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 namespace hetcoll {
@@ -41,8 +42,10 @@ std::uint64_t PricedMachine::hash() const
     for (const NodeKind &kind : cluster.kinds) {
         hash.add(topology_hash(kind.topology));
         hash.add(static_cast<std::uint64_t>(kind.count));
+        hash.add(std::bit_cast<std::uint64_t>(kind.memory_gbps));
     }
     for (const NodeGroups &node : ranks.groups.nodes) {
+        hash.add(node.size());
         for (const GpuGroup &gpu : node) {
             hash.add(gpu.size());
             for (const int rank : gpu) {
