@@ -130,16 +130,19 @@ CUresult injected_fault(const char *name)
         replace_faults(settings().faults);
     }
     int code = CUDA_SUCCESS;
+    unsigned long nth = 0;
     const std::string_view call = without_version(name);
     for (Fault &fault : fault_list()) {
         if (fault.call == call) {
             ++fault.seen;
             if (fault.seen == fault.nth || (fault.onwards && fault.seen > fault.nth)) {
                 code = fault.code;
+                nth = fault.seen;
             }
         }
     }
     if (code == kDies) {
+        say("dies in call %lu of %s, as EMU_FAIL wants", nth, std::string(call).c_str());
         std::raise(SIGKILL);
     }
     return static_cast<CUresult>(code);

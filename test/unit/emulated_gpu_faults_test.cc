@@ -61,7 +61,8 @@ TEST(EmulatedFaultTest, TheProcessDiesInTheNthCall)
 {
     const Faults faults("cuMemAlloc:5:dies");
     EXPECT_EQ(four_allocations(), (std::vector{kOk, kOk, kOk, kOk}));
-    EXPECT_EXIT(four_allocations(), ::testing::KilledBySignal(SIGKILL), "");
+    EXPECT_EXIT(four_allocations(), ::testing::KilledBySignal(SIGKILL),
+                "dies in call 5 of cuMemAlloc");
 }
 
 TEST(EmulatedFaultTest, EntryPointsThatAreNotEmulatedSaySo)
