@@ -217,6 +217,7 @@ Task<int> in_network(Call &call, Choice choice)
     Kept kept;
     Piece piece;
     leave_direct_bounce(call, piece);
+    call.report.record.schedule = algorithm_name(choice.algorithm);
     do {
         next_piece(call, piece);
         keep_input(call, piece, kept);

@@ -3,6 +3,8 @@
 #include "base/lost.h"
 #include "engine/call/ways.h"
 
+#include <cstring>
+
 namespace hetcoll {
 
 Operation::Operation(Engine &engine, const hetcoll_call &call, Start start) noexcept
@@ -84,14 +86,39 @@ void Operation::refuse(int code) noexcept
     finish(code);
 }
 
+// How far the call has come. An algorithm's name stands behind it, or nothing.
+const char *Operation::place() const noexcept
+{
+    Engine &engine = call_.engine;
+    const bool has_begun =
+        call_.report.record.served >= 0 || call_.report.record.schedule != nullptr;
+    if (!engine.is_ready()) {
+        return "in the communicator's first call";
+    }
+    if (has_begun) {
+        return call_.executor_runs || call_.kernel_runs ? "in " : "in a meeting of ";
+    }
+    if (engine.aggregation().joins()) {
+        return "while the ranks join their aggregators";
+    }
+    if (engine.peers().searches()) {
+        return "while the ranks find out who reaches whose memory";
+    }
+    return call_.mapped ? "while the ranks map each other's memory"
+                        : "before the ranks have agreed";
+}
+
 // Wherever the call waits: no rank is waited for any more.
 void Operation::start_leaving(int code) noexcept
 {
     leaves_ = code;
+    const char *const where = place();
+    const bool names = where[std::strlen(where) - 1] == ' ';
     log(call_.process().log(), 1,
-        "hetcoll: %s ends with an error, because a rank of communicator %u has died, or one has "
-        "revoked it",
-        mpi_name(), call_.engine.p2p().comm_id);
+        "hetcoll: %s ends with an error %s%s, because a rank of communicator %u has died, or one "
+        "has revoked it",
+        mpi_name(), where, names ? algorithm_of(call_.report.record) : "",
+        call_.engine.p2p().comm_id);
     if (call_.executor_runs) {
         call_.engine.executor().abandon();
     }

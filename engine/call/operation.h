@@ -50,6 +50,7 @@ public:
 private:
     void begin();
     void refuse(int code) noexcept;
+    [[nodiscard]] const char *place() const noexcept;
     void start_leaving(int code) noexcept;
     [[nodiscard]] bool leave();
     void finish(int result) noexcept;

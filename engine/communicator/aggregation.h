@@ -37,6 +37,7 @@ public:
     Aggregation &operator=(const Aggregation &) = delete;
 
     [[nodiscard]] bool is_untried() const noexcept { return state_ == State::kUntried; }
+    [[nodiscard]] bool joins() const noexcept { return is_untried() && part_ != Part::kMeet; }
     [[nodiscard]] bool joined() const noexcept { return state_ == State::kJoined; }
     // How many are in use; 0: not joined.
     [[nodiscard]] int count() const noexcept { return joined() ? tree_.leaf_count : 0; }

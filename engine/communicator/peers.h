@@ -19,6 +19,7 @@ public:
 
     // True once the ranks have found out.
     [[nodiscard]] bool known() const noexcept { return known_; }
+    [[nodiscard]] bool searches() const noexcept { return search_ != nullptr; }
     // Every rank has device memory: this rank's is `pointer`'s, worked on with `bounce`.
     void start(const PointerInfo &pointer, const DeviceBounce &bounce, Messages &messages, int tag);
     [[nodiscard]] Progress step();

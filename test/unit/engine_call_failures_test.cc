@@ -2,8 +2,10 @@
 // each ends where it waits, once nothing touches its memory any more.
 #include "test/unit/engine_engines.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
+#include <vector>
 
 namespace hetcoll::test {
 namespace {
@@ -16,6 +18,15 @@ hetcoll_settings by(const char *algorithm)
     hetcoll_settings settings = default_settings();
     settings.algorithm = algorithm;
     return settings;
+}
+
+// Whether somebody has said since that a call has ended there.
+bool has_ended(const std::string &where)
+{
+    const std::vector<std::string> said = take_log();
+    return std::any_of(said.begin(), said.end(), [&](const std::string &line) {
+        return line.find("ends with an error " + where + ", because") != line.npos;
+    });
 }
 
 // Rank 1 dies, or is late.
@@ -58,7 +69,11 @@ protected:
     Numbers<int> other_{Where::kDevice, std::vector<int>(kMany, 2)};
 };
 
-TEST_F(FailureTest, TheFirstCallEndsWhereItMakesThePage) { expect_left(device_, kMany); }
+TEST_F(FailureTest, TheFirstCallEndsWhereItMakesThePage)
+{
+    expect_left(device_, kMany);
+    EXPECT_TRUE(has_ended("in the communicator's first call"));
+}
 
 TEST_F(FailureTest, EveryKindOfCallEndsWhereItWaits)
 {
@@ -75,6 +90,7 @@ TEST_F(FailureTest, EveryKindOfCallEndsWhereItWaits)
                 ASSERT_TRUE(ranks.step_until({0}, [&] { return ranks.is_over(0); }));
                 EXPECT_EQ(ranks.result(0), kDead);
                 EXPECT_EQ(ranks.counter(0, HETCOLL_CALLS_FAILED), 1U);
+                EXPECT_TRUE(has_ended("before the ranks have agreed"));
             }
         }
     }
@@ -162,6 +178,7 @@ TEST_F(MappedFailureTest, MemoryOfARankThatHasLeftIsNotTouched)
     break_for(0, kDead);
     ASSERT_TRUE(ends());
     EXPECT_EQ(ranks_.result(0), kDead);
+    EXPECT_TRUE(has_ended("in a meeting of two_shot")); // which it has not touched
     EXPECT_EQ(device_.read(), std::vector<int>(kMany, 1));
 }
 
@@ -197,12 +214,16 @@ TEST_F(MessageFailureTest, AScheduleEndsWhereItWaits)
     ASSERT_TRUE(ranks_.run());
     ranks_.call(0, device_, kMany);
     ranks_.call(1, other_, kMany);
-    const auto runs = [this] { return ranks_.engine(0).executor().moves() > 2; };
+    const Executor &executor = ranks_.engine(0).executor();
+    const auto runs = [&executor, all = executor.moves()] {
+        return executor.moves() > 2 && executor.moves() < all;
+    };
     ASSERT_TRUE(ranks_.step_until({0, 1}, runs));
     ASSERT_FALSE(ranks_.is_over(0));
     break_for(0, kDead);
     ASSERT_TRUE(ends());
     EXPECT_EQ(ranks_.result(0), kDead);
+    EXPECT_TRUE(has_ended("in ring"));
 }
 
 } // namespace
