@@ -1,18 +1,60 @@
 // One rank runs out of host memory at each allocation of a call in turn: the reserve carries it to
 // the call's end, so no rank waits for it and all have the sum. With HETCOLL_EVERY_ALLOCATION in
 // the environment at each allocation indeed, which takes minutes; else at some.
+#include "aggregator/server.h"
+#include "aggregator/tcp_wire.h"
 #include "engine/process/memory_reserve.h"
 #include "test/unit/engine_engines.h"
 #include "test/unit/failing_allocations.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <ostream>
 
 namespace hetcoll::test {
 namespace {
 
 enum class Peers { kUnknown, kKnown };
+
+// An aggregator on the loopback device, which has memory whatever the ranks have.
+class OwnAggregator {
+public:
+    OwnAggregator()
+        : key_file_(::testing::TempDir() + "hetcoll_no_memory_key." + std::to_string(getpid()))
+    {
+        const std::string secret = "0123456789abcdef";
+        std::ofstream(key_file_) << secret << "\n";
+        EXPECT_EQ(chmod(key_file_.c_str(), 0600), 0);
+        auto wire = open_tcp_wire(
+            {.listen = Endpoint{"127.0.0.1", 0}, .keys = {{kDefaultKeyName, secret}}});
+        if (wire.ok()) { // else this build has no OpenSSL
+            wire_ = std::move(*wire);
+            endpoint_ = "127.0.0.1:" + std::to_string(wire_->port());
+            server_.emplace(*wire_, ServerOptions{}, [](const std::string &) {});
+        }
+    }
+    ~OwnAggregator() { unlink(key_file_.c_str()); }
+    OwnAggregator(const OwnAggregator &) = delete;
+    OwnAggregator &operator=(const OwnAggregator &) = delete;
+
+    [[nodiscard]] bool runs() const { return server_.has_value(); }
+    void serve() { server_->progress(0); }
+    void tell(hetcoll_settings &settings) const
+    {
+        settings.aggregators = endpoint_.c_str();
+        settings.aggregator_key = key_file_.c_str();
+        settings.aggregator_copy = 64u << 10;
+    }
+
+private:
+    std::string key_file_, endpoint_;
+    std::unique_ptr<TcpWire> wire_;
+    std::optional<Server> server_;
+};
 
 struct Case {
     const char *name;
@@ -25,6 +67,7 @@ struct Case {
     void (*change_settings)(hetcoll_settings &) = nullptr;
     void (*change_call)(hetcoll_call &) = nullptr;
     int kind = HETCOLL_INT32;
+    bool aggregator = false;
 };
 
 std::ostream &operator<<(std::ostream &out, const Case &of) { return out << of.name; }
@@ -48,14 +91,25 @@ protected:
     void make_ranks()
     {
         const Case &of = GetParam();
+        hetcoll_settings settings = settings_of(of);
+        if (aggregator_) {
+            aggregator_->tell(settings);
+        }
         ranks_.reset();
-        ranks_ =
-            std::make_unique<Engines>(3, settings_of(of), [&of](std::vector<hetcoll_facts> &facts) {
-                for (std::size_t rank = 0; rank < facts.size(); ++rank) {
-                    facts[rank].identity.host += static_cast<std::uint64_t>(of.node_of[rank]);
-                    facts[rank].identity.machine += static_cast<std::uint64_t>(of.node_of[rank]);
-                }
-            });
+        ranks_ = std::make_unique<Engines>(3, settings, [&of](std::vector<hetcoll_facts> &facts) {
+            for (std::size_t rank = 0; rank < facts.size(); ++rank) {
+                facts[rank].identity.host += static_cast<std::uint64_t>(of.node_of[rank]);
+                facts[rank].identity.machine += static_cast<std::uint64_t>(of.node_of[rank]);
+            }
+        });
+        ranks_->around_step([this](int rank, bool before) {
+            if (aggregator_ && before) {
+                aggregator_->serve();
+            }
+            if (shortage_ != nullptr && (rank == victim_ || victim_ == kAll)) {
+                shortage_->turn(before);
+            }
+        });
         if (of.peers == Peers::kKnown) {
             run_call();
         }
@@ -65,6 +119,9 @@ protected:
 #ifdef __SANITIZE_ADDRESS__
         GTEST_SKIP() << "AddressSanitizer's operator new does not fail";
 #endif
+        if (GetParam().aggregator && !aggregator_.emplace().runs()) {
+            GTEST_SKIP() << "this build has no OpenSSL";
+        }
     }
     [[nodiscard]] int number(int value) const
     {
@@ -97,6 +154,10 @@ protected:
     {
         for (int rank = 0; rank < 3; ++rank) {
             ASSERT_EQ(ranks_->result(rank), result) << "rank " << rank;
+            if (aggregator_ && result == HETCOLL_SUCCESS) {
+                ASSERT_TRUE(ranks_->engine(rank).aggregation().joined()) << "rank " << rank;
+                ASSERT_GT(ranks_->counter(rank, HETCOLL_CALLS_IN_NETWORK), 0U);
+            }
             if (result == HETCOLL_SUCCESS) {
                 expect_data(rank);
             }
@@ -118,16 +179,17 @@ protected:
             }
         }
     }
-    // That rank's steps have this shortage; victim kAll: every rank's.
+    // From now on that rank's steps have this shortage; victim kAll: every rank's.
     void have(FailingAllocations &shortage, int victim)
     {
-        ranks_->around_step([&shortage, victim](int rank, bool before) {
-            if (rank == victim || victim == kAll) {
-                shortage.turn(before);
-            }
-        });
+        shortage_ = &shortage;
+        victim_ = victim;
     }
+    void have_memory() { shortage_ = nullptr; }
 
+    std::optional<OwnAggregator> aggregator_;
+    FailingAllocations *shortage_ = nullptr;
+    int victim_ = kAll;
     std::unique_ptr<Engines> ranks_;
     std::deque<Numbers<int>> vectors_;
 };
@@ -147,7 +209,7 @@ TEST_P(ReserveTest, ARankThatRunsOutOfMemoryAnywhereEndsTheCallWithTheOthers)
                 have(shortage, victim);
                 ASSERT_TRUE(run_call());
                 expect_results(HETCOLL_SUCCESS);
-                ranks_->around_step({});
+                have_memory();
                 more = shortage.have_failed();
                 most = std::max(most, shortage.most_taken());
             }
@@ -170,14 +232,15 @@ TEST_P(ReserveTest, WithoutMemoryToFillTheReserveAllRanksReturnAnError)
         have(shortage, 2); // the last that begins, so nobody fills the reserve after it
         ASSERT_TRUE(run_call());
         is_used = shortage.have_failed();
+        have_memory();
     }
     if (is_used) {
         FailingAllocations shortage(1, 0, Blocks::kLarge);
         have(shortage, kAll);
         ASSERT_TRUE(run_call());
         expect_results(HETCOLL_ERROR_NO_MEMORY);
+        have_memory();
     }
-    ranks_->around_step({});
     ASSERT_TRUE(run_call());
     expect_results(HETCOLL_SUCCESS);
 }
@@ -200,6 +263,19 @@ const Case kCases[] = {
     {.name = "Messages",
      .algorithm = "ring",
      .change_settings = [](hetcoll_settings &settings) { settings.ipc = 0; }},
+    {.name = "InNetwork", .algorithm = "in_network", .count = 20001, .aggregator = true},
+    {.name = "FirstInNetwork",
+     .algorithm = "in_network",
+     .peers = Peers::kUnknown,
+     .aggregator = true},
+    {.name = "InNetworkOnTwoNodes",
+     .algorithm = "in_network",
+     .node_of = {0, 0, 1},
+     .aggregator = true},
+    {.name = "MixedInNetwork",
+     .algorithm = "in_network",
+     .where = {Where::kDevice, Where::kHost, Where::kDevice},
+     .aggregator = true},
     {.name = "AdaptedChunk",
      .algorithm = "ring",
      .change_settings =
