@@ -49,7 +49,7 @@ bool Operation::step()
     if (!begun_) {
         if (const int code = call_.engine.broken(); code != 0) {
             refuse(code);
-            return true;
+            return leave();
         }
         begin();
     }
@@ -83,7 +83,7 @@ void Operation::refuse(int code) noexcept
         "hetcoll: %s fails at once, because a rank of this communicator has died, it was revoked, "
         "or a call has ended on this rank alone: shrink or free the communicator",
         mpi_name());
-    finish(code);
+    leaves_ = code;
 }
 
 // How far the call has come. An algorithm's name stands behind it, or nothing.
@@ -125,9 +125,13 @@ void Operation::start_leaving(int code) noexcept
 }
 
 // True when nothing touches the call's memory any more: not this rank's GPU, no message, and no
-// live peer's GPU.
+// live peer's GPU. A call that finds the communicator left has nothing to wait for.
 bool Operation::leave()
 {
+    if (call_.engine.is_left()) {
+        finish(leaves_);
+        return true;
+    }
     const bool runs = call_.executor_runs && call_.engine.executor().step() == Progress::kPending;
     const bool copies = !call_.copy_is_over(), reduces = !call_.kernel_is_over();
     if (runs || copies || reduces || !call_.engine.has_left()) {

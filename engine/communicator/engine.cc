@@ -96,6 +96,9 @@ Engine::~Engine()
     if (left_open_) {
         process_.close_page();
     }
+    if (p2p_.broken != nullptr) {
+        close_dead(); // Open MPI may have refused every call since
+    }
 }
 
 Progress Engine::make_ready(int tag)

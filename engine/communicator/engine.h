@@ -101,6 +101,7 @@ public:
     // A call has ended on this rank alone: nobody knows at which meeting the others are, so this
     // rank comes to none any more. Further calls return this code at once.
     void break_off(int code) noexcept { broken_ = code; }
+    [[nodiscard]] bool is_left() const noexcept { return broken_ != 0; }
     [[nodiscard]] int broken() const noexcept { return broken_ != 0 ? broken_ : lost(); } // 0: no
     // Why ranks may never come to a meeting: a code of p2p()'s owner, see hetcoll_p2p::broken. Then
     // a call leaves where it waits. Once this rank's GPU has stopped it calls has_left() until that

@@ -1,9 +1,15 @@
 // Calls whose ranks will never all come, because one has died or one has revoked the communicator:
 // each ends where it waits, once nothing touches its memory any more.
+#include "aggregator/client.h"
 #include "test/unit/engine_engines.h"
+#include "test/unit/engine_scripted_aggregator.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -125,6 +131,29 @@ TEST_F(FailureTest, ACallThatBeginsLaterFailsAtOnceAndTellsNobody)
     EXPECT_TRUE(ranks_.is_over(0));
     EXPECT_EQ(ranks_.result(0), kRevoked);
     EXPECT_TRUE(ranks_.said(0).empty());
+}
+
+// Who learns of a failure between two calls is never in one that would leave.
+TEST_F(FailureTest, ACallThatBeginsLaterLeavesTheAggregators)
+{
+    const std::string key = ::testing::TempDir() + "hetcoll_failures_key";
+    std::ofstream(key) << "0123456789abcdef\n";
+    ASSERT_EQ(chmod(key.c_str(), 0600), 0);
+    hetcoll_settings settings = default_settings();
+    settings.aggregators = "left:7001";
+    settings.aggregator_key = key.c_str();
+    ScriptedAggregator aggregator;
+    Engines ranks(2, settings, {}, true);
+    ranks.call(0, device_, kMany);
+    ranks.call(1, other_, kMany);
+    ASSERT_TRUE(ranks.run());
+    ASSERT_EQ(aggregator.clients, 2);
+    ranks.network().break_for(0, kRevoked);
+    ranks.call(0, device_, kMany);
+    ranks.step({0});
+    EXPECT_EQ(ranks.result(0), kRevoked);
+    EXPECT_EQ(aggregator.clients, 1);
+    EXPECT_EQ(unlink(key.c_str()), 0);
 }
 
 TEST_F(FailureTest, ALivePeersGpuIsWaitedFor)

@@ -240,6 +240,7 @@ private:
 class Aggregation {
 public:
     [[nodiscard]] bool is_untried() const noexcept { return false; }
+    [[nodiscard]] bool joins() const noexcept { return false; }
     void start(Messages &, int) noexcept {}
     [[nodiscard]] Progress step() noexcept { return Progress::kDone; }
     [[nodiscard]] int code() const noexcept { return 0; }
@@ -257,6 +258,7 @@ public:
         const Gpu *device = nullptr;
     };
     [[nodiscard]] bool known() const noexcept { return true; }
+    [[nodiscard]] bool searches() const noexcept { return false; }
     void start(const PointerInfo &, const DeviceBounce &, Messages &, int) noexcept {}
     [[nodiscard]] Progress step() noexcept { return Progress::kDone; }
     [[nodiscard]] int code() const noexcept { return 0; }
@@ -438,6 +440,7 @@ public:
 
     // From here on as in the engine itself.
     void break_off(int code) noexcept { broken_ = code; }
+    [[nodiscard]] bool is_left() const noexcept { return broken_ != 0; }
     [[nodiscard]] int broken() const noexcept { return broken_ != 0 ? broken_ : lost(); }
     [[nodiscard]] int lost() const noexcept
     {
