@@ -57,10 +57,12 @@ build() # SUITE
         export NVCC_PREPEND_FLAGS=-allow-unsupported-compiler
         ../configure --disable-tune --with-cuda-arch=80 >configure.log 2>&1 || { grep -A 3 error: configure.log; exit 1; }
         make -s -j$jobs component/mca_coll_hetcoll.so emulated_gpu/lib/libcuda.so.1 emulated_gpu/lib/libnvidia-ml.so.1 \
-            emulated_gpu/lib/libhetcoll_emulated_kernels.so $(printf 'test/mpi/%s ' $programs failures)"
+            emulated_gpu/lib/libhetcoll_emulated_kernels.so hetcoll_aggregator $(printf 'test/mpi/%s ' $programs failures)"
 }
 
-# try SUITE RANKS OPTIONS PROGRAM ARGUMENT...: OPTIONS are mpirun's.
+# try SUITE RANKS OPTIONS PROGRAM ARGUMENT...: OPTIONS are mpirun's. Variables before it: launcher of mpirun, wrapper of
+# the program; dies: the driver call in which a rank dies, as the emulated GPU says; ends: a pattern of where the others'
+# calls end, as hetcoll says.
 # Debian 13 sets mca_base_component_path for PMIx, and Open MPI then takes it for its own: both are named here.
 try()
 {
@@ -70,14 +72,80 @@ try()
         export LD_LIBRARY_PATH=\$lib EMU_KERNELS=\$lib/libhetcoll_emulated_kernels.so EMU_NODE=releases HETCOLL_SRCDIR=/hetcoll
         export OMPI_MCA_mca_base_component_path=\$PWD/component:\$(ompi_info --path pkglibdir | sed 's/^[^:]*: *//')
         export PMIX_MCA_mca_base_component_path=\$(pkg-config --variable=libdir pmix)/pmix OMPI_MCA_mpi_yield_when_idle=1
-        timeout -k 5 120 mpirun $options --map-by :OVERSUBSCRIBE --bind-to none -n $ranks test/mpi/$*" \
-        >"$folder/output" 2>&1 || [ "$program" = failures ]; } && grep -qa "^ok $program" "$folder/output"; then
+        export HETCOLL_AGGREGATOR=\$PWD/hetcoll_aggregator HETCOLL_TEST_GROUPS=1
+        timeout -k 5 120 ${launcher:-} mpirun $options --map-by :OVERSUBSCRIBE --bind-to none -n $ranks ${wrapper:-} test/mpi/$*" \
+        >"$folder/output" 2>&1 || [ "$program" = failures ]; } && grep -qa "^ok $program" "$folder/output" &&
+        ! grep -qa '^WRONG' "$folder/output" && is_there; then
         passed=$((passed + 1))
     else
         failed=$((failed + 1))
         echo "FAILED  $suite: $*, $ranks ranks, $options"
         tail -n 20 "$folder/output"
     fi
+}
+
+# The point that the case is about was reached.
+is_there()
+{
+    [ -z "${dies:-}" ] || grep -qa "dies in call .* of $dies, as EMU_FAIL wants" "$folder/output" || return
+    [ -z "${ends:-}" ] || { grep -qaE "ends with an error $ends, because" "$folder/output" &&
+        ! grep -a 'ends with an error' "$folder/output" | grep -qvE "ends with an error $ends, because"; }
+}
+
+# try_point SUITE RANKS OPTIONS CALL:NTH WHERE WAY: the last rank dies in that driver call, and the others' calls end there.
+try_point()
+{
+    local suite=$1 ranks=$2 options=$3 point=$4 where=$5 way=$6
+    options="--with-ft ulfm --mca btl self,sm $options -x EMU_FAIL=$point:dies -x EMU_FAIL_RANK=${victim:-$((ranks - 1))}"
+    dies=${point%:*} ends=$where try "$suite" "$ranks" "$options --mca coll_hetcoll_verbose 1" failures driver device 300000 "$way"
+}
+
+# In calls of the driver: buffers are offered to peers and mapped, a kernel or a copy begins.
+try_points() # SUITE
+{
+    local by='--mca coll_hetcoll_algorithm' way links=/hetcoll/topology/machines/dgx1v.topology:0,1,4,2
+    local finds='while the ranks find out who reaches whose memory' maps="while the ranks map each other's memory"
+    for way in two_shot ring; do
+        try_point "$1" 3 "$by $way" cuIpcGetMemHandle:1 "$finds" blocking
+        try_point "$1" 3 "$by $way" cuIpcOpenMemHandle:1 "$finds" blocking
+        try_point "$1" 3 "$by $way" cuIpcCloseMemHandle:1 "$finds" blocking
+        try_point "$1" 3 "$by $way" cuLaunchKernel:1 "$finds" blocking
+        try_point "$1" 3 "$by $way" cuEventQuery:3 "$finds" blocking
+        try_point "$1" 3 "$by $way" cuIpcGetMemHandle:3 'before the ranks have agreed' blocking
+        try_point "$1" 3 "$by $way" cuIpcOpenMemHandle:6 "$maps" blocking
+        try_point "$1" 3 "$by $way" cuIpcCloseMemHandle:6 "$maps" blocking
+    done
+    # A kernel that all start at once: the others have come to the close.
+    for way in one_shot two_shot copy_in; do
+        try_point "$1" 3 "$by $way" cuLaunchKernel:9 "in (a meeting of )?$way" blocking
+    done
+    victim=0 try_point "$1" 3 "$by leader" cuLaunchKernel:9 'in a meeting of leader' blocking
+    for way in ring recursive_doubling rabenseifner; do
+        try_point "$1" 3 "$by $way" cuLaunchKernel:9 "in (a meeting of )?$way" blocking
+    done
+    try_point "$1" 4 "$by tree -x EMU_LINKS=$links" cuLaunchKernel:12 'in tree' blocking
+    wrapper='../test/mpi/on_nodes.sh 0,0,1,1' \
+        try_point "$1" 4 "$by hierarchical" cuMemcpyAsync:16 'in (a meeting of )?hierarchical' blocking
+    for way in bcast reduce allgather reduce_scatter_block; do
+        try_point "$1" 3 '' cuIpcOpenMemHandle:6 "$maps" $way
+    done
+}
+
+# With an aggregator, which stays and forgets the communicator that is broken.
+try_aggregators() # SUITE
+{
+    local options='--with-ft ulfm --mca btl self,sm --mca coll_hetcoll_algorithm in_network'
+    local launcher='../test/mpi/with_aggregators.sh one' how way
+    for how in before first known revoke; do
+        for way in blocking nonblocking; do
+            try "$1" 3 "$options" failures $how device 3000000 $way
+        done
+    done
+    for how in 5 20 60; do
+        try_point "$1" 3 '--mca coll_hetcoll_algorithm in_network' cuMemcpyAsync:$how 'in (a meeting of )?in_network' blocking
+    done
+    launcher='../test/mpi/with_aggregators.sh leaves' try "$1" 4 "$options" failures before device 3000000 blocking
+    launcher='../test/mpi/with_aggregators.sh leaves' try "$1" 4 "$options" failures revoke device 3000000 blocking
 }
 
 # After a death Open MPI may hang in MPI_Finalize: what counts is what the program says.
@@ -93,22 +161,18 @@ try_failures() # SUITE
             done
         done
     done
-    for way in one_shot two_shot leader ring recursive_doubling tree; do
+    for way in one_shot two_shot leader ring recursive_doubling; do
         try "$1" 3 "$options --mca coll_hetcoll_algorithm $way" failures before device 300000 blocking
     done
-    # In a call of the driver: a buffer is offered to peers, mapped, closed; a kernel starts; its end is looked for.
-    for point in cuIpcGetMemHandle:3 cuIpcOpenMemHandle:1 cuIpcOpenMemHandle:6 cuIpcCloseMemHandle:1 \
-        cuIpcCloseMemHandle:6 cuLaunchKernel:1 cuLaunchKernel:9 cuEventQuery:3; do
-        for way in two_shot ring; do
-            try "$1" 3 "$options --mca coll_hetcoll_algorithm $way -x EMU_FAIL=$point:dies -x EMU_FAIL_RANK=2" \
-                failures driver device 300000 blocking
-        done
-    done
+    try "$1" 3 "$options --mca coll_hetcoll_algorithm two_shot" failures known device 300000 blocking
+    ends="in the communicator's first call" try "$1" 3 "$options --mca coll_hetcoll_verbose 1" failures first device 300000 blocking
     for how in before between revoke; do
-        for way in bcast ibcast alltoall; do
+        for way in bcast reduce allgather reduce_scatter_block ibcast alltoall; do
             try "$1" 3 "$options" failures $how device 300000 $way
         done
     done
+    try_points "$1"
+    try_aggregators "$1"
     for after in 5 100 200; do
         try "$1" 3 "$options --mca coll_hetcoll_algorithm two_shot" failures slow device 300000 blocking $after
     done

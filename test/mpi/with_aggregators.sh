@@ -9,6 +9,8 @@
 #   open_key   others may read the key
 # The test kills what HETCOLL_TEST_AGGREGATOR says, the process id of the one with number HETCOLL_TEST_KILL:
 # 0 is the spine. HETCOLL_TEST_PAYLOAD: so many bytes of vectors the first one must have received in all.
+# HETCOLL_TEST_GROUPS: so many communicators that one must have had when the program asked it for its statistics, and
+# it must be there still.
 set -u
 what=$1
 shift
@@ -89,6 +91,12 @@ if [ -n "${HETCOLL_TEST_PAYLOAD:-}" ] && [ $status -eq 0 ]; then
     done
     [ "$received" = "$HETCOLL_TEST_PAYLOAD" ] ||
         { echo "WRONG: the aggregator has received $received bytes, not $HETCOLL_TEST_PAYLOAD" && status=1; }
+fi
+if [ -n "${HETCOLL_TEST_GROUPS:-}" ]; then
+    now=$(cat "$work/spine" "$work/first" 2>/dev/null | sed -n 's/.*"groups_now": \([0-9]*\).*/\1/p' | head -n 1)
+    [ "$now" = "$HETCOLL_TEST_GROUPS" ] ||
+        { echo "WRONG: the aggregator had ${now:-no statistics for} groups, not $HETCOLL_TEST_GROUPS" && status=1; }
+    kill -0 "$HETCOLL_TEST_AGGREGATOR" || { echo "WRONG: the aggregator has ended" && status=1; }
 fi
 if [ "$what" = rdma ] && [ $status -eq 0 ] && kill "${servers[0]}" 2>/dev/null; then
     until grep -q '"by_rdma": ' "$work/first"; do sleep 0.05; done
