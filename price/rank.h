@@ -97,7 +97,7 @@ private:
     std::vector<Chunk> chunks_; // by token
     std::vector<int> free_;
     std::vector<int> behind_; // peers that have not been offered all of an earlier step
-    int running_ = 0; // tokens
+    int running_ = 0;         // tokens
     int slots_ = 1;
     std::size_t message_bytes_ = 0;
 };

@@ -135,11 +135,4 @@ Ranks place_ranks(const Cluster &cluster)
     return ranks;
 }
 
-AlgorithmSet available_at(const Ranks &ranks, bool small) noexcept
-{
-    const AlgorithmSet set = ranks.query.available;
-    return small ? static_cast<AlgorithmSet>((set & kSmallAlgorithms) | bit(Algorithm::kHost))
-                 : static_cast<AlgorithmSet>(set & ~kSmallOnlyAlgorithms);
-}
-
 } // namespace hetcoll

@@ -36,7 +36,4 @@ struct FoundNodes {
 // One rank on each GPU, which all of a node reach.
 [[nodiscard]] Ranks place_ranks(const Cluster &cluster);
 
-// What can run at a size.
-[[nodiscard]] AlgorithmSet available_at(const Ranks &ranks, bool small) noexcept;
-
 } // namespace hetcoll

@@ -28,7 +28,7 @@ Query query_of(const Ranks &ranks, const SimCall &call, const RankShares &shares
     query.bytes = call.bytes;
     query.element_bytes = call.element_bytes;
     query.chunk_bytes = call.chunk_bytes;
-    query.available = available_at(ranks, call.bytes <= call.small_limit);
+    query.available = at_size(query.available, call.bytes, call.small_limit, nullptr);
     if (call.forced) {
         query.available = static_cast<AlgorithmSet>(ranks.query.available | bit(Algorithm::kHost));
         query.forced = call.forced;
@@ -70,10 +70,15 @@ Result<ChildOutcome> run_schedule(const Cluster &cluster, const Ranks &ranks, co
 Result<Choice> choose_by(const Cluster &cluster, const Ranks &ranks, const Query &query,
                          const SimCall &call, std::span<const int> shares)
 {
-    const AlgorithmSet set = query.forced ? bit(*query.forced) : allowed(query);
+    const AlgorithmSet set =
+        query.forced ? bit(*query.forced) : allowed(query) | bit(Algorithm::kHost);
     Prices pricer(cluster, ranks, shares);
     const PriceTable prices = price_near(pricer, call.bytes, set);
-    Choice choice = choose(query, call.table, &prices);
+    Query asked = query;
+    if (!query.forced) {
+        asked.available = at_size(query.available, call.bytes, call.small_limit, &prices);
+    }
+    Choice choice = choose(asked, call.table, &prices);
     if (choice.forced_unavailable) {
         return error(Errc::kUnsupported, "%s cannot run on %d ranks on %d node%s of this kind",
                      algorithm_name(*call.forced), query.ranks, query.nodes,

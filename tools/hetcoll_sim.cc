@@ -150,7 +150,8 @@ private:
             return false;
         }
         return options_.measurements.empty() || !asked.forced ||
-               (contains(available_at(ranks, bytes <= options_.small_limit), *asked.forced) &&
+               (contains(at_size(ranks.query.available, bytes, options_.small_limit, nullptr),
+                         *asked.forced) &&
                 !row_of(*asked.forced).has(Trait::kWhenAsked));
     }
 

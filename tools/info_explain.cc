@@ -198,8 +198,7 @@ std::string explain(Query query, const NodesView &view, std::size_t small_limit,
     const PriceTable *prices = priced != nullptr ? &priced->table : nullptr;
     const bool small = query.bytes <= small_limit;
     query.links = view.links;
-    query.available = small ? (view.available & kSmallAlgorithms) | bit(Algorithm::kHost)
-                            : view.available & static_cast<AlgorithmSet>(~kSmallOnlyAlgorithms);
+    query.available = at_size(view.available, query.bytes, small_limit, prices);
     if (query.aggregators > 0 && !small) {
         query.available |= bit(Algorithm::kInNetwork);
     }

@@ -29,6 +29,18 @@ Algorithm cheapest(AlgorithmSet set, const Query &query, const PriceTable *price
 
 } // namespace
 
+AlgorithmSet at_size(AlgorithmSet set, std::size_t bytes, std::size_t small_limit,
+                     const PriceTable *prices) noexcept
+{
+    constexpr AlgorithmSet kHost = bit(Algorithm::kHost);
+    if (bytes <= small_limit) {
+        return static_cast<AlgorithmSet>((set & kSmallAlgorithms) | kHost);
+    }
+    const bool may_copy = bytes <= std::min(2 * small_limit, kMostHostBytes) && prices != nullptr &&
+                          prices->us(Algorithm::kHost, bytes) > 0;
+    return static_cast<AlgorithmSet>((set & ~kSmallOnlyAlgorithms) | (may_copy ? kHost : 0));
+}
+
 double cost_us(Algorithm algorithm, const Query &query, const PriceTable *prices) noexcept
 {
     const double us = prices != nullptr ? prices->us(algorithm, query.bytes) : 0;

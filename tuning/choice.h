@@ -107,6 +107,14 @@ struct Choice {
     bool forced_unavailable = false; // the forced algorithm cannot run here: say so once
 };
 
+inline constexpr std::size_t kMostHostBytes = 16384; // of one exchange of pinned memory
+
+// What of `set` may serve a call of so many bytes. Up to the small limit, which of them costs least
+// on the host or by one kernel; above it kHost competes with the others, as far as it can and up to
+// twice the limit, if it has a price.
+[[nodiscard]] AlgorithmSet at_size(AlgorithmSet set, std::size_t bytes, std::size_t small_limit,
+                                   const PriceTable *prices) noexcept;
+
 // Forced algorithm, else the table's first rule that matches and whose algorithm is available, else
 // the cheapest available one: by its price, and by the closed forms (tuning/model.h) what has none.
 // `table` and `prices` may be null. Allocates nothing. If nothing is available (or nothing that is

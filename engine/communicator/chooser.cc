@@ -39,12 +39,11 @@ AlgorithmSet Chooser::available(std::size_t bytes, Means means, bool in_order, i
     if (means.aggregators && aggregation_.joined()) {
         set |= bit(Algorithm::kInNetwork);
     }
-    const bool small = bytes <= agreed_.small_limit;
-    set = small ? (set & kSmallAlgorithms) | bit(Algorithm::kHost) : set;
+    set = at_size(set, bytes, agreed_.small_limit, prices(means));
     if (in_order && !meets_in_order()) {
         set = without(set, Algorithm::kHost);
     }
-    if (knows_links(means) && !small) {
+    if (knows_links(means) && bytes > agreed_.small_limit) {
         find_shares();
         const bool unequal = !shares_->shares.empty() || late != kNoRank;
         set = unequal ? set | bit(Algorithm::kWeighted) : set;
@@ -94,9 +93,7 @@ Choice Chooser::choose(const hetcoll_call &call, std::size_t bytes, Means means)
     asked.available = set;
     asked.late_us = late == kNoRank ? 0 : arrivals_.late_us();
     const std::optional<Table> &table = peers_.found().table;
-    // The prices are those of mapped memory.
-    Choice chosen = hetcoll::choose(asked, table ? &*table : nullptr,
-                                    knows_links(means) ? peers_.found().prices.get() : nullptr);
+    Choice chosen = hetcoll::choose(asked, table ? &*table : nullptr, prices(means));
     if (chosen.forced_unavailable && knows_links(means)) {
         say_unavailable(*asked.forced, chosen.algorithm, in_order);
     }

@@ -93,6 +93,11 @@ private:
     {
         return means.mapped && peers_.known();
     }
+    // Null: nobody has priced what can run so, with mapped memory or without.
+    [[nodiscard]] const PriceTable *prices(Means means) const noexcept
+    {
+        return knows_links(means) ? peers_.found().prices.get() : nullptr;
+    }
     [[nodiscard]] int late_rank(Means means) const noexcept;
     void find_shares();
     void say_no_shares();

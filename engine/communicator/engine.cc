@@ -33,6 +33,8 @@ std::vector<std::string> host_names_of(std::span<const hetcoll_facts> facts)
     return names;
 }
 
+static_assert(kMostHostBytes <= ControlPage::kPayloadBytes, "a meeting sums it at once");
+static_assert(kMostHostBytes <= HETCOLL_MAX_SMALL_LIMIT, "a rank keeps as much for meetings");
 static_assert(kMostWeightedSteps <= ControlPage::kWords, "weighted shares by mapped memory");
 static_assert(kWeightedChannels <= HETCOLL_TAGS, "a channel takes a tag");
 static_assert(2 * kMaxTrees <= HETCOLL_TAGS, "a tree has two channels");

@@ -34,8 +34,9 @@
         "never: it does not")                                                                      \
     HETCOLL_PARAMETER(BYTES, small_limit, 8192, HETCOLL_RANGE(0, HETCOLL_MAX_SMALL_LIMIT, NULL),   \
         LEAST, START, 5,                                                                           \
-        "All ranks reduce vectors of up to this many bytes (at most 16384) in host memory, in one "\
-        "exchange, whatever memory the buffers are in")                                            \
+        "All ranks reduce vectors of up to this many bytes (at most 16384) in host memory, in "    \
+        "one exchange, or on a node by one kernel if that costs less. Up to twice as many (at "    \
+        "most 16384) go the same way where it costs less than the other algorithms")               \
     HETCOLL_PARAMETER(BYTES, chunk_bytes, 0, HETCOLL_RANGE(4096, 64ul << 20, "to choose"),         \
         LEAST, FIRST_CALL, 5,                                                                      \
         "Most bytes in one message, 4096 to 64M; 0: by size")                                      \

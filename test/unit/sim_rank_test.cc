@@ -128,7 +128,7 @@ TEST(SimSimulationTest, ChoosesAsTheComponentWould)
     for (const std::size_t bytes : {std::size_t{8}, std::size_t{65536}, std::size_t{1} << 26}) {
         Query query = ranks.query;
         query.bytes = bytes;
-        query.available = available_at(ranks, bytes <= 8192);
+        query.available = at_size(query.available, bytes, 8192, nullptr);
         const Choice wanted = choose(query);
         const Result<Choice> choice = choose_simulated(*cluster, ranks, {.bytes = bytes});
         ASSERT_TRUE(choice.ok());

@@ -73,6 +73,24 @@ TEST(PriceTableTest, WhereNothingHasAPriceTheClosedFormsChoose)
     }
 }
 
+// Between the sizes that it always serves and those that it never does, the host's price decides.
+TEST(PriceTableTest, TheHostCompetesUpToTwiceTheSmallLimit)
+{
+    PriceTable table;
+    add_line(table, Algorithm::kRing, 10);
+    const AlgorithmSet large = bit(Algorithm::kRing) | bit(Algorithm::kCopyIn);
+    EXPECT_EQ(at_size(large, 9000, 8192, nullptr), bit(Algorithm::kRing));
+    EXPECT_EQ(at_size(large, 9000, 8192, &table), bit(Algorithm::kRing)) << "it has no price";
+    add_line(table, Algorithm::kHost, 9);
+    const AlgorithmSet both = bit(Algorithm::kRing) | bit(Algorithm::kHost);
+    EXPECT_EQ(at_size(large, 8192, 8192, &table), bit(Algorithm::kCopyIn) | bit(Algorithm::kHost));
+    EXPECT_EQ(at_size(large, 8193, 8192, &table), both);
+    EXPECT_EQ(at_size(large, 16384, 8192, &table), both);
+    EXPECT_EQ(at_size(large, 16385, 8192, &table), bit(Algorithm::kRing));
+    EXPECT_EQ(at_size(large, 16385, 16384, &table), bit(Algorithm::kRing)) << "an exchange's most";
+    EXPECT_EQ(at_size(large, 4, 0, &table), bit(Algorithm::kRing));
+}
+
 // How a hierarchy goes is part of its price.
 TEST(PriceTableTest, TheWayIsThatOfThePrice)
 {
