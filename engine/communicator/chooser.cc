@@ -39,7 +39,11 @@ AlgorithmSet Chooser::available(std::size_t bytes, Means means, bool in_order, i
     if (means.aggregators && aggregation_.joined()) {
         set |= bit(Algorithm::kInNetwork);
     }
+    const AlgorithmSet can_run = set;
     set = at_size(set, bytes, agreed_.small_limit, prices(means));
+    if (agreed_.algorithm != 0 && bytes > agreed_.small_limit) { // forced, it serves at any size
+        set |= can_run & bit(static_cast<Algorithm>(agreed_.algorithm - 1));
+    }
     if (in_order && !meets_in_order()) {
         set = without(set, Algorithm::kHost);
     }
