@@ -186,12 +186,16 @@ try_failures() # SUITE
 try_moments() # SUITE
 {
     local all_algorithms=(auto one_shot two_shot leader ring recursive_doubling tree) all_ways=(blocking nonblocking persistent)
-    local counts=(2 300000) memories=(device device host) moment slowest='' options
+    local counts=(2 300000) memories=(device device host) moment slowest='' options way
+    local links=/hetcoll/topology/machines/dgx1v.topology:0,1,4,2 ranks
     RANDOM=1
     for ((k = 0; k < moments; ++k)); do
         moment=$((RANDOM % (k % 2 == 0 ? 40 : 400)))
-        options="--with-ft ulfm --mca btl self,sm --mca coll_hetcoll_algorithm ${all_algorithms[k % 7]}"
-        try "$1" 3 "$options" failures random "${memories[RANDOM % 3]}" "${counts[RANDOM % 2]}" "${all_ways[RANDOM % 3]}" $moment
+        way=${all_algorithms[k % 7]}
+        options="--with-ft ulfm --mca btl self,sm --mca coll_hetcoll_algorithm $way"
+        ranks=3
+        [ "$way" != tree ] || { ranks=4 options+=" -x EMU_LINKS=$links"; } # two ranks have no trees
+        try "$1" $ranks "$options" failures random "${memories[RANDOM % 3]}" "${counts[RANDOM % 2]}" "${all_ways[RANDOM % 3]}" $moment
         slowest=$({ echo "$slowest"; sed -n 's/.* calls, \([0-9.]*\) s after the failure.*/\1/p' "$folder/output"; } | sort -n | tail -n 1)
     done
     echo "$1: a rank killed at $moments random moments: the last call of a survivor returned after $slowest s at most"

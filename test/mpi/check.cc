@@ -17,8 +17,7 @@ namespace {
 
 constexpr std::size_t kGuardBytes = 256;
 constexpr char kGuard = '\x5a', kGarbage = '\xee';
-constexpr long kShownFailures = 10;       // of each rank
-constexpr std::size_t kSmallBytes = 8192; // coll_hetcoll_small_limit's default
+constexpr long kShownFailures = 10; // of each rank
 
 const char *text_of(const char *variable)
 {

@@ -98,6 +98,8 @@ private:
     void (*hold_devices_)(int) = nullptr;
 };
 
+inline constexpr std::size_t kSmallBytes = 8192; // coll_hetcoll_small_limit's default
+
 // What counts a call of so many bytes on device memory if `algorithm` is forced and can run there:
 // not all of them serve calls up to the small limit. No counter for names that are no algorithm.
 [[nodiscard]] std::optional<hetcoll_counter> counter_of_call(std::string_view algorithm,

@@ -214,7 +214,10 @@ MPI_Comm recover(Program &program, MPI_Comm broken, Calls &calls, int victim, co
     }
     if (before >= 0 && calls_of_rest.is_allreduce()) {
         const long served = calls_served(program, what) - before;
-        program.check(served == 3, "%ld of 3 calls were served by the algorithm", served);
+        // In a communicator's first small call the ranks learn that there is device memory.
+        const long wanted = what.count * sizeof(float) <= kSmallBytes ? 2 : 3;
+        program.check(served == wanted, "%ld of %ld calls were served by the algorithm", served,
+                      wanted);
     }
     return shrunk;
 }
