@@ -517,7 +517,7 @@ void TcpConnections::push(Channel &channel, const Outgoing &message)
 {
     channel.out.push_back(message);
     if (channel.out.size() > kMostWaiting) {
-        lose(channel, "it does not read what it is sent");
+        lose(channel, kDoesNotRead);
         release(channel);
     } else if (channel.is_open()) {
         write_out(channel);

@@ -298,22 +298,20 @@ bool TlsStream::write(std::span<const std::byte> bytes)
 
 bool TlsStream::flush()
 {
-    while (unsent() > 0) {
-        const ssize_t sent = send(socket_, out_.data() + out_sent_, unsent(), MSG_NOSIGNAL);
-        if (sent < 0 && errno == EINTR) {
-            continue;
-        }
-        if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-            return true;
-        }
-        if (sent < 0) {
+    std::size_t done = 0;
+    while (done < out_.size()) {
+        const ssize_t sent = send(socket_, out_.data() + done, out_.size() - done, MSG_NOSIGNAL);
+        if (sent >= 0) {
+            done += static_cast<std::size_t>(sent);
+        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+            break;
+        } else if (errno != EINTR) {
             lose(std::strerror(errno));
             return false;
         }
-        out_sent_ += static_cast<std::size_t>(sent);
     }
-    out_.clear();
-    out_sent_ = 0;
+    // At once: to one that reads slowly, and always has some bytes left, all may never be sent.
+    out_.erase(out_.begin(), out_.begin() + static_cast<std::ptrdiff_t>(done));
     return true;
 }
 
@@ -353,6 +351,11 @@ int TlsStream::on_write(BIO *bio, const char *from, int bytes)
     TlsStream &self = *at_work;
     self.calls().BIO_clear_flags(bio, BIO_FLAGS_RWS | BIO_FLAGS_SHOULD_RETRY);
     const auto *const first = reinterpret_cast<const std::byte *>(from);
+    // OpenSSL answers what is received, too: a new key, as often as the other side asks for one.
+    if (self.out_.size() + static_cast<std::size_t>(bytes) > kMostSealedBytes) {
+        self.lose(kDoesNotRead);
+        return -1;
+    }
     self.out_.insert(self.out_.end(), first, first + bytes);
     return bytes;
 }

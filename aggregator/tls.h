@@ -19,6 +19,8 @@ namespace hetcoll {
 struct AggregatorKey; // aggregator/endpoint.h
 
 inline constexpr std::size_t kTlsRecordBytes = 16384; // the most that one record holds
+// Who has so many sealed bytes to read, and asks for more, is lost.
+inline constexpr std::size_t kMostSealedBytes = 256u << 10;
 
 // The keys of one side, and OpenSSL's context.
 class TlsContext {
@@ -82,7 +84,9 @@ public:
 
     // Sends what there is, as far as the socket takes it. False: it is lost.
     bool flush();
-    [[nodiscard]] std::size_t unsent() const noexcept { return out_.size() - out_sent_; }
+    [[nodiscard]] std::size_t unsent() const noexcept { return out_.size(); }
+    // What out_ takes, with what it keeps for later.
+    [[nodiscard]] std::size_t memory() const noexcept { return out_.capacity(); }
 
 private:
     friend class TlsContext;
@@ -107,7 +111,6 @@ private:
     bool ended_ = false;         // the other side has closed
     std::uint32_t records_ = 0;  // written with this key
     std::vector<std::byte> out_; // sealed, to be sent
-    std::size_t out_sent_ = 0;
 };
 
 } // namespace hetcoll

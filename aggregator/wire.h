@@ -65,6 +65,9 @@ private:
 inline constexpr const char *kWrongKey =
     "the key is not this aggregator's: give all workers the file that it has";
 
+// Why a connection is lost to one that takes nothing of what it is sent.
+inline constexpr const char *kDoesNotRead = "it does not read what it is sent";
+
 // What happens; only progress() calls these. A connection that has been closed tells nothing more.
 class WireEvents {
 public:

@@ -309,6 +309,73 @@ TEST(AggregatorTlsTest, AHandshakeWithoutTheKeyIsNotOpen)
     close(ends[1]);
 }
 
+// Both ends of a connection on which both have shown the key.
+class TlsPair {
+public:
+    TlsPair()
+    {
+        EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends_), 0);
+        const std::vector<AggregatorKey> keys{kKey};
+        const auto context = *TlsContext::create(keys, *load_openssl());
+        writer =
+            std::move(*TlsStream::create(context, ends_[0], TlsStream::Side::kAccepts, kKey.name));
+        reader =
+            std::move(*TlsStream::create(context, ends_[1], TlsStream::Side::kConnects, kKey.name));
+        constexpr int kFlights = 4; // more than a handshake has
+        for (int i = 0; i < kFlights; ++i) {
+            reader->advance();
+            writer->advance();
+        }
+        EXPECT_EQ(writer->state(), TlsStream::State::kOpen);
+        EXPECT_EQ(reader->state(), TlsStream::State::kOpen);
+    }
+    ~TlsPair()
+    {
+        close(ends_[0]);
+        close(ends_[1]);
+    }
+    TlsPair(const TlsPair &) = delete;
+    TlsPair &operator=(const TlsPair &) = delete;
+
+    std::unique_ptr<TlsStream> writer, reader;
+
+private:
+    int ends_[2] = {-1, -1};
+};
+
+// The socket is never empty, so the writer never has sent all.
+TEST(AggregatorTlsTest, WhatHasBeenSentToASlowReaderTakesNoMemory)
+{
+    TlsPair pair;
+    const std::vector<std::byte> record(kTlsRecordBytes);
+    std::vector<std::byte> to(kTlsRecordBytes);
+    constexpr std::size_t kMany = 4000; // 64 MB
+    for (std::size_t written = 0; written < kMany;) {
+        if (pair.writer->unsent() < 6 * kTlsRecordBytes) { // more than one read takes
+            ASSERT_TRUE(pair.writer->write(record));
+            ++written;
+        } else {
+            ASSERT_GT(pair.reader->read(to), 0u);
+        }
+        ASSERT_TRUE(pair.writer->flush());
+        ASSERT_LE(pair.writer->memory(), kMostSealedBytes);
+    }
+    EXPECT_GT(pair.writer->unsent(), 0u);
+}
+
+TEST(AggregatorTlsTest, WhoReadsNothingIsLostBeforeMoreThanTheBoundIsSealed)
+{
+    TlsPair pair;
+    const std::vector<std::byte> record(kTlsRecordBytes);
+    constexpr std::size_t kFit = kMostSealedBytes / (kTlsRecordBytes + 22);
+    for (std::size_t i = 0; i < kFit; ++i) {
+        ASSERT_TRUE(pair.writer->write(record));
+    }
+    EXPECT_FALSE(pair.writer->write(record));
+    EXPECT_EQ(pair.writer->why(), kDoesNotRead);
+    EXPECT_EQ(pair.writer->unsent(), kFit * (kTlsRecordBytes + 22));
+}
+
 TEST_F(AggregatorTcpTest, AnAddressThatIsTakenIsAnErrorWithTheAddress)
 {
     serve();
