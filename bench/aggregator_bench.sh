@@ -34,10 +34,10 @@ slowest()
 aggregated()
 {
     local rank
-    serve s "${net}sw" "10.77.0.1:$port" || exit 1
+    serve s "${net}sw" 10.77.0.1:0 || exit 1
     group=()
     for rank in $(seq 0 $(($1 - 1))); do
-        worker "a$rank" "${net}w$rank" --aggregator "10.77.0.1:$port" --key "$work/key" --rank "$rank" \
+        worker "a$rank" "${net}w$rank" --aggregator "$served_at" --key "$work/key" --rank "$rank" \
             --ranks "$1" --count $((mib * 262144)) --iterations $iterations --warmup 1 --float
         group+=("$started")
     done
@@ -74,14 +74,14 @@ exec ip netns exec "$1" unshare --uts --mount --ipc /bin/bash -c '
 AGENT
     chmod +x "$work/agent"
     hosts=$(for node in $(seq 0 $(($1 - 1))); do printf '%sw%d:%d,' "$net" "$node" "$2"; done)
-    serve s "${net}sw" "10.77.0.1:$port" || exit 1
+    serve s "${net}sw" 10.77.0.1:0 || exit 1
     timeout 600 ip netns exec "${net}sw" "$mpirun" --mca plm_rsh_agent "$work/agent" --mca plm_rsh_no_tree_spawn 1 \
         --mca routed direct --mca oob_tcp_if_include 10.77.0.0/24 --mca btl_tcp_if_include 10.77.0.0/24 \
         --mca btl self,vader,tcp --mca btl_vader_single_copy_mechanism none --mca pml ob1 \
         -H "${hosts%,}" --map-by "ppr:$2:node" --mca mpi_yield_when_idle 1 --mca rmaps_base_oversubscribe 1 \
         --mca hwloc_base_binding_policy none \
         -x LD_LIBRARY_PATH -x EMU_KERNELS -x OMPI_MCA_mca_base_component_path \
-        --mca coll_hetcoll_aggregators "10.77.0.1:$port" --mca coll_hetcoll_aggregator_key "$work/key" \
+        --mca coll_hetcoll_aggregators "$served_at" --mca coll_hetcoll_aggregator_key "$work/key" \
         "$builddir/hetcoll_bench" --memory device --sizes "${mib}M" --iterations "$iterations" --warmup 1 \
         --algorithms in_network,ring,hierarchical >"$work/mpi" 2>&1 || { cat "$work/mpi" >&2; exit 1; }
     kill "$served"

@@ -9,7 +9,6 @@ begin()
     trap 'exit 1' INT TERM
     pids=() namespaces=()
     (umask 077 && head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' >"$work/key")
-    port=$((20000 + $$ % 20000))
 }
 
 end()

@@ -273,8 +273,8 @@ rdma()
 cut_link()
 {
     network 2 100mbit 400000 || { check "namespaces" false; return; }
-    serve s "${net}sw" "10.77.0.1:$port" --silence-seconds 4
-    workers 0 2 "${net}w{I}" "10.77.0.1:$port" --ranks 2 --count 200000 --seconds 3600 --silence-seconds 12
+    serve s "${net}sw" 10.77.0.1:0 --silence-seconds 4
+    workers 0 2 "${net}w{I}" "$served_at" --ranks 2 --count 200000 --seconds 3600 --silence-seconds 12
     at_work 0 1
     ip -n "${net}sw" link set p1 down
     check "a worker's machine is gone: an error on both sides" codes_are 3 3
@@ -287,11 +287,11 @@ cut_link()
 # A leaf says that it is there, and its workers wait as long; so it must find out for itself.
 cut_spine()
 {
-    local spine=10.77.0.10:$port a=10.77.0.1:$((port + 1)) b=10.77.0.1:$((port + 2)) first
+    local first
     network 1 100mbit 400000 || { check "namespaces" false; return; }
-    serve spine "${net}w0" "$spine" && local spine_pid=$served
-    serve a "${net}sw" "$a" --spine "$spine" --silence-seconds 4 && local a_pid=$served
-    serve b "${net}sw" "$b" --spine "$spine" --silence-seconds 4 && local b_pid=$served
+    serve spine "${net}w0" 10.77.0.10:0 && local spine_pid=$served spine=$served_at
+    serve a "${net}sw" 10.77.0.1:0 --spine "$spine" --silence-seconds 4 && local a_pid=$served a=$served_at
+    serve b "${net}sw" 10.77.0.1:0 --spine "$spine" --silence-seconds 4 && local b_pid=$served b=$served_at
     workers 0 1 "${net}sw" "$a" --ranks 2 --served 1 --count 200000 --seconds 3600
     first=("${group[@]}")
     workers 1 1 "${net}sw" "$b" --ranks 2 --first 1 --served 1 --count 200000 --seconds 3600
@@ -313,8 +313,8 @@ between_namespaces()
     cut_link
     cut_spine
     network 8 100mbit 400000 || { check "namespaces" false; return; }
-    serve s "${net}sw" "10.77.0.1:$port"
-    workers 0 8 "${net}w{I}" "10.77.0.1:$port" --ranks 8 --count 200000 --iterations 2
+    serve s "${net}sw" 10.77.0.1:0
+    workers 0 8 "${net}w{I}" "$served_at" --ranks 8 --count 200000 --iterations 2
     check "8 workers on links of 100 Mbit/s: every element" codes_are $zeros
     stop s "$served"
     no_network
@@ -323,8 +323,8 @@ between_namespaces()
     if tc -n "${net}sw" qdisc replace dev p0 root netem loss 1% delay 2ms 2>/dev/null; then
         echo "      worker 0's link loses 1 % of all packets and delays them by 2 ms"
     fi
-    serve s "${net}sw" "10.77.0.1:$port"
-    workers 0 8 "${net}w{I}" "10.77.0.1:$port" --ranks 8 --count 200000 --iterations 2
+    serve s "${net}sw" 10.77.0.1:0
+    workers 0 8 "${net}w{I}" "$served_at" --ranks 8 --count 200000 --iterations 2
     check "8 workers on links that lose packets: every element" codes_are $zeros
     echo "      $(lost_packets) packets were lost"
     check "... and some were lost" [ "$(lost_packets)" -gt 0 ]

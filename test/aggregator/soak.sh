@@ -10,12 +10,11 @@ seconds=${2:-600}
 begin
 may_have_namespaces || { echo "soak.sh: no network namespaces with limited links here" >&2; exit 1; }
 worker_seconds=$((seconds + 120))
-at=10.77.0.1:$port
 rss() { sed -n 's/VmRSS:[^0-9]*\([0-9]*\).*/\1/p' "/proc/$1/status"; }
 
 network 8 20mbit 70000 || exit 1
-serve s "${net}sw" "$at" --window 6
-server=$served
+serve s "${net}sw" 10.77.0.1:0 --window 6 || exit 1
+server=$served at=$served_at
 group=()
 for rank in $(seq 0 7); do
     worker "w$rank" "${net}w$rank" --aggregator "$at" --key "$work/key" --rank "$rank" --ranks 8 --count 100003 \

@@ -28,31 +28,20 @@ od -An -N 32 -tx1 /dev/urandom | tr -d ' \n' >"$work/key"
 cp "$work/key" "$work/servers_key"
 [ "$what" != other_key ] || echo 'this is not what the ranks have' >"$work/servers_key"
 
-# serve NAME OPTION...: starts one at the next port that is free.
-port=$((20000 + $$ % 20000))
+# serve NAME OPTION...: starts one at a port that is free. Where it listens is in $NAME.
 serve()
 {
-    local name=$1 output=$work/$1
+    local name=$1 output=$work/$1 at
     shift
-    while true; do
-        port=$((port + 1))
-        : >"$output"
-        "$HETCOLL_AGGREGATOR" --listen "127.0.0.1:$port" --key "$work/servers_key" "$@" \
-            >"$output" 2>&1 &
-        while kill -0 $! 2>/dev/null; do
-            if grep -q 'listening at' "$output"; then
-                servers+=($!)
-                disown # so that bash does not tell of the one that is killed
-                eval "$name=127.0.0.1:$port"
-                return
-            fi
-            sleep 0.05
-        done
-        if [ "$port" -gt $((20100 + $$ % 20000)) ]; then
-            cat "$output"
-            exit 1
-        fi
+    : >"$output" # it is there before the server is
+    "$HETCOLL_AGGREGATOR" --listen 127.0.0.1:0 --key "$work/servers_key" "$@" >"$output" 2>&1 &
+    servers+=($!)
+    disown # so that bash does not tell of the one that is killed
+    until at=$(sed -n 's/.*listening at \([^ ,]*\).*/\1/p' "$output") && [ -n "$at" ]; do
+        kill -0 "${servers[-1]}" 2>/dev/null || { cat "$output" && exit 1; }
+        sleep 0.05
     done
+    eval "$name=$at"
 }
 
 spine='' first='' second=''
