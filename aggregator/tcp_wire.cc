@@ -9,6 +9,7 @@
 
 #include "aggregator/frame.h"
 #include "aggregator/rdma_lanes.h"
+#include "aggregator/socket.h"
 #include "aggregator/tls.h"
 
 #include <algorithm>
@@ -17,15 +18,10 @@
 #include <chrono>
 #include <cstring>
 #include <deque>
-#include <fcntl.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <unistd.h>
 #include <unordered_map>
 #include <utility>
 
@@ -40,79 +36,6 @@ constexpr std::size_t kReadBytesAtOnce = 1u << 20;   // before others have their
 constexpr int kAcceptsAtOnce = 16;
 constexpr int kMostDeviceWaitMs = 50;  // what a device tells of itself has no descriptor
 constexpr std::uint64_t kListener = 0; // in place of a connection, to epoll
-
-class Descriptor {
-public:
-    Descriptor() = default;
-    explicit Descriptor(int fd) noexcept : fd_(fd) {}
-    Descriptor(Descriptor &&other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-    Descriptor &operator=(Descriptor &&other) noexcept
-    {
-        std::swap(fd_, other.fd_);
-        return *this;
-    }
-    ~Descriptor()
-    {
-        if (fd_ >= 0) {
-            ::close(fd_);
-        }
-    }
-    [[nodiscard]] int get() const noexcept { return fd_; }
-
-private:
-    int fd_ = -1;
-};
-
-struct Address {
-    int family = AF_UNSPEC;
-    sockaddr_storage storage{};
-    socklen_t length = 0;
-    [[nodiscard]] const sockaddr *get() const noexcept
-    {
-        return reinterpret_cast<const sockaddr *>(&storage);
-    }
-    [[nodiscard]] std::uint16_t port() const noexcept
-    {
-        sockaddr_in in{};
-        sockaddr_in6 in6{};
-        std::memcpy(&in, &storage, sizeof in);
-        std::memcpy(&in6, &storage, sizeof in6);
-        return ntohs(family == AF_INET6 ? in6.sin6_port : in.sin_port);
-    }
-};
-
-Result<std::vector<Address>> look_up(const Endpoint &endpoint)
-{
-    addrinfo hints{};
-    hints.ai_socktype = SOCK_STREAM;
-    addrinfo *found = nullptr;
-    const int code =
-        getaddrinfo(endpoint.host.c_str(), std::to_string(endpoint.port).c_str(), &hints, &found);
-    if (code != 0) {
-        return error(Errc::kInvalid, "aggregator %s: its host is not known: %s",
-                     endpoint.text().c_str(), gai_strerror(code));
-    }
-    std::vector<Address> all;
-    for (const addrinfo *one = found; one != nullptr; one = one->ai_next) {
-        Address address;
-        address.family = one->ai_family;
-        address.length = one->ai_addrlen;
-        std::memcpy(&address.storage, one->ai_addr, one->ai_addrlen);
-        all.push_back(address);
-    }
-    freeaddrinfo(found);
-    return all;
-}
-
-Descriptor open_socket(int family)
-{
-    return Descriptor(socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-}
-
-void set_option(int socket, int level, int name, int value)
-{
-    (void)setsockopt(socket, level, name, &value, sizeof value); // the system's value holds then
-}
 
 Outgoing no_rdma() { return Outgoing(encode(RdmaOffer{}), {}, nullptr, Outgoing::What::kOffer); }
 
@@ -142,7 +65,7 @@ public:
     bool progress(WireEvents &events) override;
     void wait(int milliseconds, int fd) override;
     const GuestCounters &guests() const noexcept override { return guests_; }
-    std::uint16_t port() const noexcept override { return port_; }
+    std::uint16_t port() const noexcept override { return listener_.port; }
     std::uint64_t by_rdma() const noexcept override { return lanes_ ? lanes_->messages() : 0; }
     std::string take_note() override { return std::exchange(note_, {}); }
 
@@ -170,13 +93,11 @@ private:
         }
     };
 
-    Status listen_at(const Endpoint &endpoint);
     Channel *find(Connection connection)
     {
         const auto found = channels_.find(connection);
         return found == channels_.end() ? nullptr : found->second.get();
     }
-    void set_up(int socket) const;
     void poll_for(Channel &channel, std::uint32_t events);
     void try_next_address(Channel &channel, const char *why);
     void start_tls(Channel &channel, TlsStream::Side side);
@@ -206,8 +127,8 @@ private:
 
     TcpOptions options_;
     std::shared_ptr<const TlsContext> tls_;
-    Descriptor epoll_, listener_;
-    std::uint16_t port_ = 0;
+    Descriptor epoll_;
+    Listener listener_;
     bool listening_ = false;
     Clock::time_point listen_again_{}, looked_{};
     Connection next_ = 1;
@@ -246,30 +167,14 @@ Status TcpConnections::open()
             note_ = "no RDMA, vectors go over TLS: " + lanes.status().message();
         }
     }
-    return options_.listen ? listen_at(*options_.listen) : Status();
-}
-
-Status TcpConnections::listen_at(const Endpoint &endpoint)
-{
-    Result<std::vector<Address>> addresses = look_up(endpoint);
-    if (!addresses.ok()) {
-        return addresses.take_status();
+    if (!options_.listen) {
+        return {};
     }
-    Address &address = addresses->front();
-    listener_ = open_socket(address.family);
-    if (listener_.get() >= 0) {
-        // One that starts again need not wait until TCP has forgotten the old one's connections.
-        set_option(listener_.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+    Result<Listener> listener = listen_at(*options_.listen);
+    if (!listener.ok()) {
+        return listener.take_status();
     }
-    if (listener_.get() < 0 || bind(listener_.get(), address.get(), address.length) != 0 ||
-        ::listen(listener_.get(), SOMAXCONN) != 0 ||
-        getsockname(listener_.get(), reinterpret_cast<sockaddr *>(&address.storage),
-                    &address.length) != 0) {
-        return error(Errc::kInvalid,
-                     "cannot listen at %s: %s: choose an address of this machine and a free port",
-                     endpoint.text().c_str(), std::strerror(errno));
-    }
-    port_ = address.port();
+    listener_ = std::move(*listener);
     listen(true);
     return {};
 }
@@ -281,19 +186,9 @@ void TcpConnections::listen(bool on)
         epoll_event event{};
         event.events = EPOLLIN;
         event.data.u64 = kListener;
-        (void)epoll_ctl(epoll_.get(), on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, listener_.get(), &event);
+        (void)epoll_ctl(epoll_.get(), on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, listener_.socket.get(),
+                        &event);
         listening_ = on;
-    }
-}
-
-void TcpConnections::set_up(int socket) const
-{
-    set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1);
-    if (options_.silence_seconds > 0) {
-        set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, options_.silence_seconds * 1000);
-        set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1); // where nothing is on its way
-        set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, options_.silence_seconds);
-        set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, std::max(options_.silence_seconds / 3, 1));
     }
 }
 
@@ -317,7 +212,8 @@ void TcpConnections::poll_for(Channel &channel, std::uint32_t events)
 void TcpConnections::accept_some(WireEvents &events)
 {
     for (int i = 0; i < kAcceptsAtOnce; ++i) {
-        Descriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+        Descriptor socket(
+            accept4(listener_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (socket.get() >= 0) {
             ++guests_.accepted;
             add_guest(std::move(socket), events);
@@ -339,7 +235,7 @@ void TcpConnections::add_guest(Descriptor socket, WireEvents &events)
     while (waiting_room_.size() >= options_.most_guests && show_out_one()) {
         ++guests_.crowded_out;
     }
-    set_up(socket.get());
+    set_up_connection(socket.get(), options_.silence_seconds);
     auto channel = std::make_unique<Channel>();
     channel->id = next_++;
     channel->socket = std::move(socket);
@@ -376,7 +272,7 @@ void TcpConnections::look_at_guests()
         return;
     }
     looked_ = now;
-    if (listener_.get() >= 0 && now >= listen_again_) {
+    if (listener_.socket.get() >= 0 && now >= listen_again_) {
         listen(true);
     }
     while (!waiting_room_.empty() && now > channels_.at(waiting_room_.front())->deadline) {
@@ -419,7 +315,7 @@ void TcpConnections::try_next_address(Channel &channel, const char *why)
         channel.socket = open_socket(address.family);
         channel.polled = 0;
         if (channel.socket.get() >= 0) {
-            set_up(channel.socket.get());
+            set_up_connection(channel.socket.get(), options_.silence_seconds);
             if (::connect(channel.socket.get(), address.get(), address.length) == 0 ||
                 errno == EINPROGRESS) {
                 poll_for(channel, EPOLLOUT);

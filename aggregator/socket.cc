@@ -1,0 +1,100 @@
+#include "aggregator/socket.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string>
+#include <unistd.h>
+
+namespace hetcoll {
+namespace {
+
+void set_option(int socket, int level, int name, int value)
+{
+    (void)setsockopt(socket, level, name, &value, sizeof value); // the system's value holds then
+}
+
+} // namespace
+
+Descriptor::~Descriptor()
+{
+    if (fd_ >= 0) {
+        ::close(fd_);
+    }
+}
+
+std::uint16_t Address::port() const noexcept
+{
+    sockaddr_in in{};
+    sockaddr_in6 in6{};
+    std::memcpy(&in, &storage, sizeof in);
+    std::memcpy(&in6, &storage, sizeof in6);
+    return ntohs(family == AF_INET6 ? in6.sin6_port : in.sin_port);
+}
+
+Result<std::vector<Address>> look_up(const Endpoint &endpoint)
+{
+    addrinfo hints{};
+    hints.ai_socktype = SOCK_STREAM;
+    addrinfo *found = nullptr;
+    const int code =
+        getaddrinfo(endpoint.host.c_str(), std::to_string(endpoint.port).c_str(), &hints, &found);
+    if (code != 0) {
+        return error(Errc::kInvalid, "aggregator %s: its host is not known: %s",
+                     endpoint.text().c_str(), gai_strerror(code));
+    }
+    std::vector<Address> all;
+    for (const addrinfo *one = found; one != nullptr; one = one->ai_next) {
+        Address address;
+        address.family = one->ai_family;
+        address.length = one->ai_addrlen;
+        std::memcpy(&address.storage, one->ai_addr, one->ai_addrlen);
+        all.push_back(address);
+    }
+    freeaddrinfo(found);
+    return all;
+}
+
+Descriptor open_socket(int family)
+{
+    return Descriptor(socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+}
+
+void set_up_connection(int socket, int silence_seconds)
+{
+    set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1);
+    if (silence_seconds > 0) {
+        set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, silence_seconds * 1000);
+        set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1); // where nothing is on its way
+        set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, silence_seconds);
+        set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, std::max(silence_seconds / 3, 1));
+    }
+}
+
+Result<Listener> listen_at(const Endpoint &endpoint)
+{
+    Result<std::vector<Address>> addresses = look_up(endpoint);
+    if (!addresses.ok()) {
+        return addresses.take_status();
+    }
+    Address &address = addresses->front();
+    Descriptor socket = open_socket(address.family);
+    if (socket.get() >= 0) {
+        // One that starts again need not wait until TCP has forgotten the old one's connections.
+        set_option(socket.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+    }
+    if (socket.get() < 0 || bind(socket.get(), address.get(), address.length) != 0 ||
+        ::listen(socket.get(), SOMAXCONN) != 0 ||
+        getsockname(socket.get(), reinterpret_cast<sockaddr *>(&address.storage),
+                    &address.length) != 0) {
+        return error(Errc::kInvalid,
+                     "cannot listen at %s: %s: choose an address of this machine and a free port",
+                     endpoint.text().c_str(), std::strerror(errno));
+    }
+    return Listener{.socket = std::move(socket), .port = address.port()};
+}
+
+} // namespace hetcoll

@@ -1,0 +1,59 @@
+// TCP sockets that never wait, and the addresses of endpoints.
+#pragma once
+
+#include "aggregator/endpoint.h"
+#include "base/status.h"
+
+#include <cstdint>
+#include <sys/socket.h>
+#include <utility>
+#include <vector>
+
+namespace hetcoll {
+
+// A file descriptor. It is closed with its owner.
+class Descriptor {
+public:
+    Descriptor() = default;
+    explicit Descriptor(int fd) noexcept : fd_(fd) {}
+    Descriptor(Descriptor &&other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+    Descriptor &operator=(Descriptor &&other) noexcept
+    {
+        std::swap(fd_, other.fd_);
+        return *this;
+    }
+    ~Descriptor();
+    [[nodiscard]] int get() const noexcept { return fd_; } // negative: none
+
+private:
+    int fd_ = -1;
+};
+
+struct Address {
+    int family = AF_UNSPEC;
+    sockaddr_storage storage{};
+    socklen_t length = 0;
+    [[nodiscard]] const sockaddr *get() const noexcept
+    {
+        return reinterpret_cast<const sockaddr *>(&storage);
+    }
+    [[nodiscard]] std::uint16_t port() const noexcept;
+};
+
+// All addresses of the endpoint's host, the preferred one first. May wait for the name service.
+[[nodiscard]] Result<std::vector<Address>> look_up(const Endpoint &endpoint);
+
+// None, and errno, if the system has none.
+[[nodiscard]] Descriptor open_socket(int family);
+
+// A small message goes at once. The connection is lost if the other machine answers nothing for
+// `silence_seconds`; 0: the system's limits hold.
+void set_up_connection(int socket, int silence_seconds);
+
+struct Listener {
+    Descriptor socket;
+    std::uint16_t port = 0; // the system's choice, if the endpoint's is 0
+};
+[[nodiscard]] Result<Listener> listen_at(const Endpoint &endpoint);
+
+} // namespace hetcoll
