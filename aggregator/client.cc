@@ -1,6 +1,7 @@
 #include "aggregator/client.h"
 
 #include "aggregator/session.h"
+#include "aggregator/standstill.h"
 #include "aggregator/tcp_wire.h"
 #include "base/request_pool.h"
 
@@ -118,8 +119,7 @@ private:
     Clock::time_point deadline_; // to have joined
     Clock::duration most_silence_;
     Clock::time_point looked_; // last
-    Clock::time_point heard_;  // nothing has come since, although something was waited for
-    std::uint64_t heard_messages_ = 0;
+    Standstill silence_;       // nothing comes, although a sum is due
     hetcoll_p2p table_{};
     AggregatorTraffic traffic_;
 
@@ -138,7 +138,7 @@ Client::Client(const AggregatorPlan &plan, std::unique_ptr<Wire> wire)
       session_(*wire_, plan.key.name, member_of(plan), where_, *this)
 {
     deadline_ = Clock::now() + seconds(plan.join_seconds);
-    most_silence_ = seconds(plan.silence_seconds);
+    most_silence_ = std::chrono::seconds(plan.silence_seconds);
     table_ = {.context = this,
               .rank = plan.rank,
               .size = plan.ranks,
@@ -188,10 +188,7 @@ void Client::look_at_silence()
     const bool away = now - looked_ > kAway;
     looked_ = now;
     const bool waits = sent_ > consumed_ && sums_.empty();
-    if (!waits || away || session_.messages_in() != heard_messages_) {
-        heard_messages_ = session_.messages_in();
-        heard_ = now;
-    } else if (now - heard_ > most_silence_) {
+    if (silence_.lasts(waits && !away, session_.messages_in(), now, most_silence_)) {
         session_.fail(error(Errc::kUnsupported,
                             "aggregator %s has said nothing for a long time, although a sum is "
                             "due: its machine or the network is down",
@@ -324,7 +321,8 @@ Result<std::unique_ptr<AggregatorClient>> AggregatorClient::start(const Aggregat
     if (Status status = check(plan); !status.ok()) {
         return status;
     }
-    Result<std::unique_ptr<TcpWire>> wire = open_tcp_wire({.keys = {plan.key}, .rdma = plan.rdma});
+    Result<std::unique_ptr<TcpWire>> wire = open_tcp_wire(
+        {.keys = {plan.key}, .silence_seconds = plan.silence_seconds, .rdma = plan.rdma});
     return wire.ok() ? start_over(std::move(*wire), plan) : wire.take_status();
 }
 

@@ -42,8 +42,9 @@ struct AggregatorPlan {
     std::size_t message_bytes = 256u << 10; // most bytes of a message
     double join_seconds = 10;               // no answer, or not all ranks there by then: failed
     // The client gives up an aggregator that says nothing for so long while this rank waits and
-    // listens. An aggregator says every 5 seconds that it is there, however long other ranks take.
-    double silence_seconds = 30;
+    // listens, or that takes nothing of what it is sent. An aggregator says every 5 seconds that it
+    // is there, however long other ranks take.
+    int silence_seconds = 30;
     // A device of this machine for RDMA, or "any": vectors go that way if the aggregator has one,
     // too (tcp_wire.h). Empty: over TLS.
     std::string rdma{};

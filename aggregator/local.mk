@@ -8,6 +8,7 @@ hetcoll_sources += \
 	aggregator/rdma_lanes.h aggregator/rdma_lanes.cc \
 	aggregator/session.h aggregator/session.cc \
 	aggregator/socket.h aggregator/socket.cc \
+	aggregator/standstill.h \
 	aggregator/tcp_wire.h aggregator/tcp_wire.cc \
 	aggregator/tls.h aggregator/tls.cc \
 	aggregator/uct_library.h aggregator/uct_library.cc \

@@ -67,11 +67,20 @@ void set_up_connection(int socket, int silence_seconds)
 {
     set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1);
     if (silence_seconds > 0) {
-        set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, silence_seconds * 1000);
+        // A second more than a wire waits, which can tell why: one that answers, and has no room.
+        set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, (silence_seconds + 1) * 1000);
         set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1); // where nothing is on its way
         set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, silence_seconds);
         set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, std::max(silence_seconds / 3, 1));
     }
+}
+
+bool has_answered(int socket, int seconds)
+{
+    tcp_info info{};
+    socklen_t length = sizeof info;
+    return getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &length) == 0 &&
+           info.tcpi_last_ack_recv < static_cast<unsigned>(seconds) * 1000;
 }
 
 Result<Listener> listen_at(const Endpoint &endpoint)

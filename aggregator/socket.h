@@ -46,9 +46,12 @@ struct Address {
 // None, and errno, if the system has none.
 [[nodiscard]] Descriptor open_socket(int family);
 
-// A small message goes at once. The connection is lost if the other machine answers nothing for
+// A small message goes at once. The connection is lost if the other machine does not answer for
 // `silence_seconds`; 0: the system's limits hold.
 void set_up_connection(int socket, int silence_seconds);
+
+// The other machine has answered in the last `seconds`, even if only that it has no room.
+[[nodiscard]] bool has_answered(int socket, int seconds);
 
 struct Listener {
     Descriptor socket;

@@ -10,6 +10,7 @@
 #include "aggregator/frame.h"
 #include "aggregator/rdma_lanes.h"
 #include "aggregator/socket.h"
+#include "aggregator/standstill.h"
 #include "aggregator/tls.h"
 
 #include <algorithm>
@@ -28,7 +29,7 @@
 namespace hetcoll {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using Clock = Standstill::Clock;
 
 constexpr std::size_t kMostUnsentBytes = 128u << 10; // sealed, of one connection
 constexpr std::size_t kMostWaiting = 4096;           // messages without a payload
@@ -84,6 +85,7 @@ private:
         Incoming in;
         std::deque<Outgoing> out;
         std::size_t out_done = 0; // of the first one
+        Standstill unread;        // the other side takes nothing
         std::uint32_t polled = 0; // what epoll looks for
         bool lost = false, told = false;
         std::string why;
@@ -106,7 +108,7 @@ private:
     void add_guest(Descriptor socket, WireEvents &events);
     bool show_out_one();
     void listen(bool on);
-    void look_at_guests();
+    void look_at_guests(Clock::time_point now);
     void note_guest_gone(const Channel &channel);
 
     void serve(Channel &channel, WireEvents &events);
@@ -114,6 +116,9 @@ private:
     void receive(Channel &channel, WireEvents &events);
     void write_out(Channel &channel);
     bool write_some(Channel &channel);
+    bool is_unread(Channel &channel, Clock::time_point now) const;
+    void look_at_readers(Clock::time_point now);
+    void look_at_clock();
     void ask_for_rdma(Channel &channel);
     void on_offer(Channel &channel, std::span<const std::byte> header);
     void answer(Channel &channel, const RdmaOffer &offer);
@@ -221,7 +226,7 @@ void TcpConnections::accept_some(WireEvents &events)
             ++guests_.no_descriptors;
             if (!show_out_one()) {
                 listen(false);
-                listen_again_ = Clock::now() + std::chrono::seconds(1);
+                listen_again_ = options_.clock() + std::chrono::seconds(1);
                 return;
             }
         } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
@@ -240,8 +245,9 @@ void TcpConnections::add_guest(Descriptor socket, WireEvents &events)
     channel->id = next_++;
     channel->socket = std::move(socket);
     channel->is_guest = channel->may_ask = true;
-    channel->deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                           std::chrono::duration<double>(options_.guest_seconds));
+    channel->deadline =
+        options_.clock() + std::chrono::duration_cast<Clock::duration>(
+                               std::chrono::duration<double>(options_.guest_seconds));
     Channel &guest = *channel;
     waiting_room_.push_back(guest.id);
     channels_[guest.id] = std::move(channel);
@@ -265,13 +271,8 @@ bool TcpConnections::show_out_one()
     return true;
 }
 
-void TcpConnections::look_at_guests()
+void TcpConnections::look_at_guests(Clock::time_point now)
 {
-    const Clock::time_point now = Clock::now();
-    if (now - looked_ < std::chrono::milliseconds(250)) {
-        return;
-    }
-    looked_ = now;
     if (listener_.socket.get() >= 0 && now >= listen_again_) {
         listen(true);
     }
@@ -473,6 +474,27 @@ bool TcpConnections::write_some(Channel &channel)
     return true;
 }
 
+bool TcpConnections::is_unread(Channel &channel, Clock::time_point now) const
+{
+    return channel.is_open() && !channel.lost &&
+           channel.unread.lasts(channel.tls->unsent() > 0, channel.tls->sent(), now,
+                                std::chrono::seconds(options_.silence_seconds));
+}
+
+// TCP itself gives up a machine that does not answer. Of one that answers it waits for the process.
+void TcpConnections::look_at_readers(Clock::time_point now)
+{
+    for (const auto &[connection, channel] : channels_) {
+        if (is_unread(*channel, now)) {
+            write_out(*channel); // epoll does not tell of a little room
+            if (is_unread(*channel, now) &&
+                has_answered(channel->socket.get(), options_.silence_seconds)) {
+                lose(*channel, kDoesNotRead);
+            }
+        }
+    }
+}
+
 // ---- receiving ----
 
 void TcpConnections::serve(Channel &channel, WireEvents &events)
@@ -645,6 +667,19 @@ bool TcpConnections::progress_lanes(WireEvents &events)
     return moved;
 }
 
+void TcpConnections::look_at_clock()
+{
+    const Clock::time_point now = options_.clock();
+    if (now - looked_ < std::chrono::milliseconds(250)) {
+        return;
+    }
+    looked_ = now;
+    look_at_guests(now);
+    if (options_.silence_seconds > 0) {
+        look_at_readers(now);
+    }
+}
+
 bool TcpConnections::progress(WireEvents &events)
 {
     constexpr int kMost = 64;
@@ -667,10 +702,10 @@ bool TcpConnections::progress(WireEvents &events)
     if (knock) {
         accept_some(events);
     }
-    look_at_guests();
     if (lanes_ != nullptr) {
         moved = progress_lanes(events) || moved;
     }
+    look_at_clock();
     for (const Connection connection : std::exchange(lost_, {})) {
         Channel *const channel = find(connection);
         if (channel == nullptr) {

@@ -5,6 +5,7 @@
 
 #include "aggregator/wire.h"
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -14,7 +15,8 @@ namespace hetcoll {
 struct TcpOptions {
     std::optional<Endpoint> listen{};  // where others may connect
     std::vector<AggregatorKey> keys{}; // whom it lets in, and as whom it connects
-    // A machine that does not answer for so long is given up; 0: the system's limits hold.
+    // A machine that does not answer for so long is given up, and so is one that takes nothing of
+    // what it is sent (kDoesNotRead); 0: the system's limits hold.
     int silence_seconds = 0;
     // Of those that have connected and not shown the key. The oldest silent one goes for a new one.
     std::size_t most_guests = 64;
@@ -22,6 +24,7 @@ struct TcpOptions {
     // A device for messages with a payload (rdma_device.h), or "any"; empty: they go over TLS, too.
     // They do where the other side has none.
     std::string rdma{};
+    std::chrono::steady_clock::time_point (*clock)() = std::chrono::steady_clock::now;
 };
 
 // Connections that others have made.

@@ -312,6 +312,7 @@ bool TlsStream::flush()
     }
     // At once: to one that reads slowly, and always has some bytes left, all may never be sent.
     out_.erase(out_.begin(), out_.begin() + static_cast<std::ptrdiff_t>(done));
+    sent_ += done;
     return true;
 }
 

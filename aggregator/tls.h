@@ -85,6 +85,8 @@ public:
     // Sends what there is, as far as the socket takes it. False: it is lost.
     bool flush();
     [[nodiscard]] std::size_t unsent() const noexcept { return out_.size(); }
+    // Bytes that the socket has taken.
+    [[nodiscard]] std::uint64_t sent() const noexcept { return sent_; }
     // What out_ takes, with what it keeps for later.
     [[nodiscard]] std::size_t memory() const noexcept { return out_.capacity(); }
 
@@ -111,6 +113,7 @@ private:
     bool ended_ = false;         // the other side has closed
     std::uint32_t records_ = 0;  // written with this key
     std::vector<std::byte> out_; // sealed, to be sent
+    std::uint64_t sent_ = 0;
 };
 
 } // namespace hetcoll

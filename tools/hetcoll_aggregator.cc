@@ -77,8 +77,9 @@ void add_options(CLI::App &app, Arguments &to)
         ->type_name("S")
         ->check(CLI::Range(0.1, 86400.0))
         ->capture_default_str();
-    app.add_option("--silence-seconds", to.silence_seconds,
-                   "give up a TCP connection when the other machine has not answered for so long")
+    app.add_option(
+           "--silence-seconds", to.silence_seconds,
+           "give up who has not answered, or taken anything of what was sent to him, for so long")
         ->type_name("S")
         ->check(CLI::Range(1, 86400))
         ->capture_default_str();

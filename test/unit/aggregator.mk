@@ -8,6 +8,7 @@ unit_sources_aggregator = \
 	test/unit/aggregator_network.h \
 	test/unit/aggregator_protocol_test.cc \
 	test/unit/aggregator_rdma_test.cc \
+	test/unit/aggregator_silence_test.cc \
 	test/unit/aggregator_sums_test.cc \
 	test/unit/aggregator_tcp_house.h \
 	test/unit/aggregator_tcp_test.cc \

@@ -36,7 +36,7 @@ protected:
         plan_.endpoint = {"127.0.0.1", free_port()};
         plan_.message_bytes = 40000; // more than two records
     }
-    void serve(TcpOptions options = {})
+    void serve(TcpOptions options = {}, ServerOptions of_server = {})
     {
         options.listen = plan_.endpoint;
         if (options.keys.empty()) {
@@ -45,7 +45,8 @@ protected:
         Result<std::unique_ptr<TcpWire>> wire = open_tcp_wire(options);
         ASSERT_TRUE(wire.ok()) << wire.status().message();
         wire_ = std::move(*wire);
-        server_ = std::make_unique<Server>(*wire_, ServerOptions{}, [](const std::string &) {});
+        server_ =
+            std::make_unique<Server>(*wire_, std::move(of_server), [](const std::string &) {});
     }
     void join(int rank)
     {
