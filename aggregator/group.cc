@@ -94,7 +94,7 @@ void Group::add(Connection connection, const Member &member)
     workers_.insert(behind, std::move(worker));
 }
 
-void Group::remove(Connection connection)
+void Group::remove(Connection connection, const std::string &why)
 {
     const auto worker = std::find_if(workers_.begin(), workers_.end(),
                                      [&](const Worker &w) { return w.connection == connection; });
@@ -102,10 +102,9 @@ void Group::remove(Connection connection)
     const std::string last = std::to_string(worker->rank + worker->span - 1);
     gone_ =
         worker->span == 1 ? "rank " + first + " has" : "ranks " + first + " to " + last + " have";
+    gone_ += " gone before the sum was complete: " + why;
     workers_.erase(worker);
 }
-
-std::string Group::gone() const { return gone_ + " gone before the sum was complete"; }
 
 bool Group::complete() const noexcept
 {

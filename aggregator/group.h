@@ -74,9 +74,9 @@ public:
     [[nodiscard]] std::string check(const Member &member) const;
     void add(Connection connection, const Member &member); // requires that check() finds nothing
     // From now on the group is not complete, and a worker that sends a part hears so.
-    void remove(Connection connection);
-    [[nodiscard]] bool complete() const noexcept; // all ranks are there
-    [[nodiscard]] std::string gone() const;       // who was removed last, and that this is an error
+    void remove(Connection connection, const std::string &why);
+    [[nodiscard]] bool complete() const noexcept;            // all ranks are there
+    [[nodiscard]] std::string gone() const { return gone_; } // who was removed last, and why
     [[nodiscard]] bool has_spine() const noexcept { return shape_.count < shape_.ranks; }
     [[nodiscard]] std::uint32_t window() const noexcept { return window_; }
     void limit_window(std::uint32_t window); // before the first part

@@ -262,19 +262,20 @@ void Server::on_lost(Connection connection, const std::string &why)
     Room *const room = found->second.room;
     workers_.erase(found);
     if (room != nullptr) {
-        leave(*room, connection);
+        leave(*room, connection, why);
     }
 }
 
 // A worker that leaves while nothing is on its way is done with the communicator; a part that
-// another worker sends after that ends the group. One that leaves before all have joined may come
-// back.
-void Server::leave(Room &room, Connection connection)
+// another worker sends after that ends the group. One that does not read lacks a sum that the
+// others have. One that leaves before all have joined may come back.
+void Server::leave(Room &room, Connection connection, const std::string &why)
 {
     Group &group = room.group();
     const bool waited_for = room.is_ready() ? group.is_busy() : group.complete();
-    group.remove(connection);
-    if (waited_for) {
+    const bool lacks_sum = room.is_ready() && why.find(kDoesNotRead) != std::string::npos;
+    group.remove(connection, why);
+    if (waited_for || lacks_sum) {
         fail(room, group.gone());
     } else if (group.member_count() == 0) {
         remove(room);

@@ -67,7 +67,7 @@ private:
     void enter(Connection connection, Worker &worker, const Member &member);
     Room &room_of(const std::string &key, const Member &member);
     void look_at_spine(Room &room);
-    void leave(Room &room, Connection connection);
+    void leave(Room &room, Connection connection, const std::string &why);
     void refuse(Connection connection, const std::string &why);
     void fail(Room &room, const std::string &why);
     void remove(Room &room);

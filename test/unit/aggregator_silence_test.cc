@@ -93,6 +93,7 @@ void set_buffer(int fd, int which, int bytes)
 }
 
 constexpr int kSmall = 16 << 10;
+constexpr int kUsual = 64 << 10; // what a connection begins with
 
 // Its connections have the buffer of the socket that listens.
 std::unique_ptr<End> listen_at(const Endpoint &at)
@@ -305,6 +306,64 @@ TEST_F(SilentAggregatorTest, ALeafGivesUpASpineThatReadsNothingAndTellsItsRanks)
     EXPECT_EQ(clients_[0]->status().message(),
               "aggregator " + plan_.endpoint.text() + ": the connection to aggregator " +
                   aggregator_at_.text() + " is lost: " + kDoesNotRead);
+}
+
+// The sum is complete, and the one that does not read does not have it.
+TEST_F(SilentAggregatorTest, AnAggregatorGivesUpARankThatReadsNothingAndTellsTheOthersAndTheLog)
+{
+    serve(options());
+    plan_.window = 8;
+    join(0);
+    End silent(options());
+    silent.connect(plan_.endpoint);
+    const std::uint16_t port = plan_.endpoint.port;
+    set_buffer(sockets_of(getpeername, port).at(1), SO_RCVBUF, kUsual); // and no more
+    const auto step = [this] {
+        server_->progress(0);
+        (void)clients_[0]->step();
+    };
+    const auto all_step = [&] {
+        step();
+        silent.step();
+    };
+    const auto bytes = static_cast<std::uint32_t>(plan_.message_bytes);
+    silent.send(Join{{.job = plan_.job,
+                      .comm = plan_.comm,
+                      .rank = 1,
+                      .span = 1,
+                      .first = 0,
+                      .count = 2,
+                      .ranks = 2,
+                      .window = 8,
+                      .message_bytes = bytes}});
+    step_until([&] { return silent.messages() == 1; }, all_step);
+    const std::vector<std::byte> part(bytes);
+    Reduction reduction{.job = plan_.job,
+                        .comm = plan_.comm,
+                        .op = ReduceOp::kSum,
+                        .kind = ElementKind::kInt32,
+                        .window = 8,
+                        .message_bytes = bytes,
+                        .count = 2 * bytes};
+    for (std::uint64_t i = 0; i < 8; ++i) {
+        silent.send(Part{i, i == 0 ? std::optional(reduction) : std::nullopt}, part);
+    }
+    step_until([this] { return server_->counters().parts == 8; }, all_step);
+
+    const int socket = sockets_of(getsockname, port).at(2); // one listens, one is rank 0's
+    set_buffer(socket, SO_SNDBUF, kSmall);
+    IntReduction vector = reduce(0, 2 * bytes);
+    step_until([&] { return vector.test() == 1 && is_stuck(socket); }, step);
+    ScriptedClock::pass(1);
+    step();
+    EXPECT_EQ(server_->group_count(), 1u);
+    ScriptedClock::pass(kSilence + 1);
+    step_until([this] { return all(AggregatorState::kFailed); }, step);
+    ASSERT_EQ(clients_[0]->step(), AggregatorState::kFailed);
+    const std::string why =
+        std::string("rank 1 has gone before the sum was complete: ") + kDoesNotRead;
+    EXPECT_EQ(log_, std::vector<std::string>{"key default job 7 communicator 3: " + why});
+    EXPECT_EQ(clients_[0]->status().message(), "aggregator " + plan_.endpoint.text() + ": " + why);
 }
 
 } // namespace

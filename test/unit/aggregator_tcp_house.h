@@ -32,6 +32,7 @@ class TcpHouse : public ::testing::Test {
 protected:
     TcpHouse()
     {
+        log_.clear();
         plan_ = plan_of(2);
         plan_.endpoint = {"127.0.0.1", free_port()};
         plan_.message_bytes = 40000; // more than two records
@@ -45,8 +46,8 @@ protected:
         Result<std::unique_ptr<TcpWire>> wire = open_tcp_wire(options);
         ASSERT_TRUE(wire.ok()) << wire.status().message();
         wire_ = std::move(*wire);
-        server_ =
-            std::make_unique<Server>(*wire_, std::move(of_server), [](const std::string &) {});
+        server_ = std::make_unique<Server>(*wire_, std::move(of_server),
+                                           [](const std::string &line) { log_.push_back(line); });
     }
     void join(int rank)
     {
@@ -91,6 +92,7 @@ protected:
         EXPECT_EQ(b.out(), Ints(count, 3));
     }
 
+    inline static std::vector<std::string> log_; // the server's
     AggregatorPlan plan_;
     std::unique_ptr<TcpWire> wire_;
     std::unique_ptr<Server> server_;
