@@ -123,6 +123,7 @@ void RdmaLanes::write_out(Connection connection, Lane &lane)
             return;
         }
         lane.out_done += *sent;
+        lane.taken += *sent;
         if (lane.out_done == message.size()) {
             SendBuffer *const buffer = message.buffer;
             lane.out.pop_front();
@@ -181,6 +182,16 @@ bool RdmaLanes::progress(std::vector<Arrived> &arrived, std::vector<Lost> &lost)
     arrived = std::exchange(arrived_, {});
     lost = std::exchange(lost_, {});
     return moved;
+}
+
+// progress() has just asked the device to take what waits.
+void RdmaLanes::look_at_readers(Standstill::Clock::time_point now, Standstill::Clock::duration most)
+{
+    for (auto &[connection, lane] : lanes_) {
+        if (lane.unread.lasts(!lane.out.empty(), lane.taken, now, most)) {
+            lose(connection, lane, kDoesNotRead);
+        }
+    }
 }
 
 int RdmaLanes::arm() { return arrived_.empty() && lost_.empty() ? device_->arm() : -1; }

@@ -5,6 +5,7 @@
 
 #include "aggregator/frame.h"
 #include "aggregator/rdma_device.h"
+#include "aggregator/standstill.h"
 
 #include <deque>
 #include <unordered_map>
@@ -47,6 +48,8 @@ public:
     };
     // What has come, in its order, and which lanes are lost: they are to be removed.
     bool progress(std::vector<Arrived> &arrived, std::vector<Lost> &lost);
+    // Lanes are lost of which the device has taken nothing for so long, although something waits.
+    void look_at_readers(Standstill::Clock::time_point now, Standstill::Clock::duration most);
     // A descriptor that can be read when progress() has something to do; -1: it has already.
     [[nodiscard]] int arm();
 
@@ -60,6 +63,8 @@ private:
         Incoming in;
         std::deque<Outgoing> out;
         std::size_t out_done = 0; // of the first one
+        std::uint64_t taken = 0;  // bytes, by the device
+        Standstill unread;
     };
 
     RdmaLanes() = default;

@@ -35,8 +35,9 @@ constexpr std::size_t kMostUnsentBytes = 128u << 10; // sealed, of one connectio
 constexpr std::size_t kMostWaiting = 4096;           // messages without a payload
 constexpr std::size_t kReadBytesAtOnce = 1u << 20;   // before others have their turn
 constexpr int kAcceptsAtOnce = 16;
-constexpr int kMostDeviceWaitMs = 50;  // what a device tells of itself has no descriptor
-constexpr std::uint64_t kListener = 0; // in place of a connection, to epoll
+constexpr int kMostDeviceWaitMs = 50;           // what a device tells of itself has no descriptor
+constexpr auto kAway = std::chrono::seconds(1); // without progress()
+constexpr std::uint64_t kListener = 0;          // in place of a connection, to epoll
 
 Outgoing no_rdma() { return Outgoing(encode(RdmaOffer{}), {}, nullptr, Outgoing::What::kOffer); }
 
@@ -673,10 +674,13 @@ void TcpConnections::look_at_clock()
     if (now - looked_ < std::chrono::milliseconds(250)) {
         return;
     }
-    looked_ = now;
+    const bool away = now - std::exchange(looked_, now) > kAway;
     look_at_guests(now);
     if (options_.silence_seconds > 0) {
         look_at_readers(now);
+        if (lanes_ != nullptr && !away) { // else the device may have more to tell
+            lanes_->look_at_readers(now, std::chrono::seconds(options_.silence_seconds));
+        }
     }
 }
 

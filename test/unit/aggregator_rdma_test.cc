@@ -152,6 +152,24 @@ TEST_F(RdmaLanesTest, WhoseOtherSideIsGoneIsLost)
     EXPECT_FALSE(here_->remove(kHere).empty());
 }
 
+TEST_F(RdmaLanesTest, WhatIsNotTakenForTheSilenceEndsTheLane)
+{
+    constexpr auto kSilence = std::chrono::seconds(30), kOne = std::chrono::seconds(1);
+    const Standstill::Clock::time_point start{};
+    const std::vector<std::byte> bytes = some_bytes(100);
+    here_->look_at_readers(start, kSilence);                            // nothing waits
+    here_->send(kHere, Outgoing(encode(Part{1, std::nullopt}), bytes)); // nobody has connected
+    here_->look_at_readers(start + kSilence, kSilence);
+    settle();
+    EXPECT_TRUE(lost_.empty());
+    here_->look_at_readers(start + kSilence + kOne, kSilence);
+    settle([&] { return !lost_.empty(); });
+    ASSERT_EQ(lost_.size(), 1u);
+    EXPECT_EQ(lost_[0].connection, kHere);
+    EXPECT_EQ(lost_[0].why, std::string("RDMA: ") + kDoesNotRead);
+    EXPECT_EQ(here_->remove(kHere).size(), 1u);
+}
+
 TEST_F(RdmaLanesTest, AddressesOfAnotherKindOrSizeAreRefused)
 {
     RdmaOffer other = to_here_;

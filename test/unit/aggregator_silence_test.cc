@@ -274,6 +274,47 @@ TEST_F(SilentAggregatorTest, ARankGivesUpAnAggregatorThatReadsNothingAndSaysThat
     EXPECT_EQ(vector.test(), kAggregatorFailed);
 }
 
+// UCX's TCP stands for RDMA.
+TEST_F(SilentAggregatorTest, ARankGivesUpAnAggregatorThatTakesNoVectorsByRdma)
+{
+    TcpOptions network = options();
+    network.rdma = "tcp/lo";
+    TcpOptions with_port = network;
+    with_port.listen = Endpoint{"127.0.0.1", free_port()};
+    aggregator_ = std::make_unique<End>(with_port);
+    if (const std::string note = aggregator_->wire().take_note(); !note.empty()) {
+        GTEST_SKIP() << note;
+    }
+    plan_ = plan_of(1);
+    plan_.endpoint = *with_port.listen;
+    plan_.window = 64;
+    plan_.message_bytes = 1u << 20; // together more than the system keeps
+    const auto rank =
+        std::move(*AggregatorClient::start_over(std::move(*open_tcp_wire(network)), plan_));
+    const auto step = [&] { (void)rank->step(); };
+    step_until([&] { return aggregator_->messages() == 1; },
+               [&] {
+                   step();
+                   aggregator_->step();
+               });
+    aggregator_->send(Ready{64});
+    step_until([&] { return rank->step() == AggregatorState::kJoined; }, [] {});
+    IntReduction vector(*rank, plan_, Ints(16u << 20, 1), ReduceOp::kSum, ElementKind::kInt32);
+    for (int i = 0; i < kSilence; ++i) {
+        ScriptedClock::pass(1);
+        step();
+    }
+    ScriptedClock::pass(kSilence + 1); // a rank that was away has not asked the device meanwhile
+    step();
+    EXPECT_EQ(rank->step(), AggregatorState::kJoined);
+    step_until([&] { return rank->step() == AggregatorState::kFailed; },
+               [] { ScriptedClock::pass(1); });
+    ASSERT_EQ(rank->step(), AggregatorState::kFailed);
+    EXPECT_EQ(rank->status().message(), "the connection to aggregator " + plan_.endpoint.text() +
+                                            " is lost: RDMA: " + kDoesNotRead);
+    EXPECT_EQ(vector.test(), kAggregatorFailed);
+}
+
 TEST_F(SilentAggregatorTest, ARanksPlanBoundsItsConnection)
 {
     serve();
