@@ -1,0 +1,126 @@
+#include "test/seeds/buffer.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace hetcoll::test {
+namespace {
+
+// What the test itself asks of the driver. An injected fault that it meets is over then; false if
+// the device is lost.
+template <class Call> bool ask(Call call)
+{
+    for (int attempt = 0; attempt < 2; ++attempt) {
+        if (call() == CUDA_SUCCESS) {
+            return true;
+        }
+        cuda().emulated_gpu_set_faults(nullptr);
+    }
+    return false;
+}
+
+CUdeviceptr address_of(const std::vector<std::byte> &bytes)
+{
+    return reinterpret_cast<CUdeviceptr>(bytes.data());
+}
+
+} // namespace
+
+template <class Call> void Buffer::use(Call call) const
+{
+    if (!gpu_.lost) {
+        gpu_.lost =
+            !ask([this] { return cuda().driver->cuCtxSetCurrent(gpu_.context); }) || !ask(call);
+    }
+}
+
+Buffer::Buffer(Gpu &gpu, Memory memory, std::size_t bytes)
+    : gpu_(gpu), memory_(memory), bytes_(bytes)
+{
+    const Driver &driver = *cuda().driver;
+    const std::size_t all = bytes + 2 * kGuard;
+    switch (memory) {
+    case Memory::kHost: break;
+    case Memory::kPinned:
+        use([&] { return driver.cuMemHostAlloc(reinterpret_cast<void **>(&start_), all, 0); });
+        break;
+    case Memory::kDevice: use([&] { return driver.cuMemAlloc(&start_, all); }); break;
+    case Memory::kPool:
+        use([&] { return cuda().cuMemAllocAsync(&start_, all, gpu.stream); });
+        use([&] { return driver.cuStreamSynchronize(gpu.stream); });
+        break;
+    case Memory::kManaged:
+        use([&] { return driver.cuMemAllocManaged(&start_, all, CU_MEM_ATTACH_GLOBAL); });
+        break;
+    }
+    if (start_ == 0) { // as asked for, or because the device is lost
+        memory_ = Memory::kHost;
+        host_.resize(all);
+        start_ = address_of(host_);
+    }
+}
+
+Buffer::~Buffer()
+{
+    const Driver &driver = *cuda().driver;
+    switch (memory_) {
+    case Memory::kHost: break;
+    case Memory::kPinned: use([&] { return driver.cuMemFreeHost(pointer(start_)); }); break;
+    case Memory::kDevice:
+    case Memory::kManaged: use([&] { return driver.cuMemFree(start_); }); break;
+    case Memory::kPool: use([&] { return cuda().cuMemFreeAsync(start_, gpu_.stream); }); break;
+    }
+}
+
+void Buffer::fill(std::vector<std::byte> content)
+{
+    content.resize(bytes_, std::byte{0xab});
+    expected_.assign(bytes_ + 2 * kGuard, std::byte{0xcd});
+    std::copy(content.begin(), content.end(), expected_.begin() + kGuard);
+    if (memory_ == Memory::kHost) {
+        std::copy(expected_.begin(), expected_.end(), host_.begin());
+        return;
+    }
+    use([&] {
+        return cuda().driver->cuMemcpyAsync(start_, address_of(expected_), expected_.size(),
+                                            gpu_.stream);
+    });
+    use([&] { return cuda().driver->cuStreamSynchronize(gpu_.stream); });
+}
+
+std::vector<std::byte> Buffer::read() const
+{
+    if (memory_ == Memory::kHost) {
+        return host_;
+    }
+    std::vector<std::byte> content(expected_.size());
+    use([&] {
+        return cuda().driver->cuMemcpyDtoHAsync(content.data(), start_, content.size(),
+                                                gpu_.stream);
+    });
+    use([&] { return cuda().driver->cuStreamSynchronize(gpu_.stream); });
+    return gpu_.lost ? std::vector<std::byte>() : content;
+}
+
+bool Buffer::has_kept(std::size_t offset, std::size_t undefined) const
+{
+    const auto now = read();
+    const std::size_t from = kGuard + offset, to = from + undefined;
+    return now.empty() || (std::equal(now.begin(), now.begin() + from, expected_.begin()) &&
+                           std::equal(now.begin() + to, now.end(), expected_.begin() + to));
+}
+
+std::size_t Buffer::first_changed() const
+{
+    const auto now = read();
+    const auto pair = std::mismatch(now.begin(), now.end(), expected_.begin());
+    return static_cast<std::size_t>(pair.first - now.begin()) - kGuard;
+}
+
+void Buffer::use_again()
+{
+    fill(std::vector<std::byte>(bytes_, std::byte{0x5a}));
+    in_use = false;
+}
+
+} // namespace hetcoll::test

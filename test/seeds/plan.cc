@@ -1,0 +1,153 @@
+#include "test/seeds/plan.h"
+
+#include "test/unit/engine_process.h"
+
+namespace hetcoll::test {
+namespace {
+
+constexpr std::array<Type, 5> kTypes = {{{HETCOLL_INT32, HETCOLL_SUM, 4},
+                                         {HETCOLL_FLOAT32, HETCOLL_SUM, 4},
+                                         {HETCOLL_UINT8, HETCOLL_MAX, 1},
+                                         {HETCOLL_FLOAT64, HETCOLL_MIN, 8},
+                                         {HETCOLL_INT64, HETCOLL_BXOR, 8}}};
+
+Trouble some_trouble(Random &random)
+{
+    if (random.once_in(3)) {
+        return Trouble::kDriver;
+    }
+    if (random.once_in(8)) {
+        return Trouble::kDeath;
+    }
+    return random.once_in(12) ? Trouble::kMessage : Trouble::kNone;
+}
+
+hetcoll_settings some_settings(Random &random, Trouble trouble)
+{
+    constexpr std::array<const char *, 12> kAlgorithms = {
+        "auto",   "auto", "recursive_doubling", "rabenseifner", "ring",   "one_shot", "two_shot",
+        "leader", "tree", "hierarchical",       "copy_in",      "ordered"};
+    hetcoll_settings settings = default_settings();
+    settings.algorithm = random.of(kAlgorithms);
+    settings.chunk_bytes = random.once_in(2) ? 4096 : 0;
+    settings.check = random.once_in(4) ? HETCOLL_CHECK_OFF : HETCOLL_CHECK_ON;
+    settings.skew = random.once_in(6);
+    // A dead process's kernels die with it; here they are of this process, and would go on in
+    // peers' memory.
+    const bool maps = trouble != Trouble::kDeath && !random.once_in(4);
+    settings.ipc = maps ? HETCOLL_IPC_AUTO : HETCOLL_IPC_NEVER;
+    settings.reproducible = random.once_in(6);
+    settings.fixed_point = random.once_in(6) ? 8 : 0;
+    settings.report_after = 0;
+    if (random.once_in(8)) {
+        settings.max_memory = 512ul << 10;
+    }
+    if (random.once_in(8)) {
+        settings.small_limit = 0;
+    }
+    return settings;
+}
+
+void place_ranks(Random &random, Plan &plan)
+{
+    for (int rank = 0; rank < plan.ranks; ++rank) {
+        plan.weights.push_back(random.once_in(4) ? 1 : 20);
+    }
+    const unsigned nodes = random.once_in(3) ? 2 : 1;
+    for (int rank = 0; rank < plan.ranks; ++rank) {
+        plan.nodes.push_back(random.below(nodes));
+        plan.about += rank == 0 ? ", on nodes " : " ";
+        plan.about += std::to_string(plan.nodes.back());
+    }
+    for (int left = random.once_in(3) ? 2 : 1; left > 0; --left) {
+        const unsigned seed = random.below(1u << 30);
+        plan.networks.push_back({.synchronous = !random.once_in(4), .seed = seed});
+    }
+}
+
+PlannedCall some_call(Random &random, const Plan &plan)
+{
+    constexpr std::array<std::size_t, 7> kCounts = {1, 3, 100, 2048, 5000, 12000, 40000};
+    constexpr std::array<hetcoll_collective, 4> kOthers = {
+        HETCOLL_BCAST, HETCOLL_REDUCE, HETCOLL_ALLGATHER, HETCOLL_REDUCE_SCATTER};
+    const auto ranks = static_cast<unsigned>(plan.ranks);
+    PlannedCall call;
+    call.collective = random.once_in(4) ? random.of(kOthers) : HETCOLL_ALLREDUCE;
+    call.type = random.of(kTypes);
+    call.root = static_cast<int>(random.below(ranks));
+    call.count = random.of(kCounts);
+    call.communicator = static_cast<int>(random.below(static_cast<unsigned>(plan.networks.size())));
+    call.blocking = call.collective != HETCOLL_ALLREDUCE || random.once_in(2);
+    call.salt = random.below(1000);
+    if (call.collective != HETCOLL_ALLREDUCE) {
+        call.count *= ranks;
+    }
+    return call;
+}
+
+void draw_driver_fault(Random &random, Plan &plan)
+{
+    constexpr std::array<const char *, 22> kCalls = {
+        "cuMemAlloc",         "cuMemHostAlloc",         "cuMemcpyHtoDAsync",
+        "cuMemcpyDtoHAsync",  "cuMemcpyDtoDAsync",      "cuMemcpyAsync",
+        "cuLaunchKernel",     "cuEventRecord",          "cuEventQuery",
+        "cuEventCreate",      "cuStreamCreate",         "cuStreamCreateWithPriority",
+        "cuStreamWaitEvent",  "cuStreamQuery",          "cuIpcGetMemHandle",
+        "cuIpcOpenMemHandle", "cuPointerGetAttributes", "cuPointerGetAttribute",
+        "cuCtxPushCurrent",   "cuModuleLoadData",       "cuMemAllocManaged",
+        "cuCtxSetCurrent"};
+    constexpr std::array<const char *, 5> kCodes = {"2", "700", "709", "719", "999"};
+    const unsigned number = 1 + random.below(20);
+    const std::string nth = (random.once_in(4) ? "+" : "") + std::to_string(number);
+    const std::string code = random.of(kCodes), call = random.of(kCalls);
+    plan.driver_fault = call + ":" + nth + ":" + code;
+    plan.trouble_turn = random.below(4000);
+    plan.about += ", " + plan.driver_fault + " at turn " + std::to_string(plan.trouble_turn);
+}
+
+void draw_trouble(Random &random, Plan &plan)
+{
+    switch (plan.trouble) {
+    case Trouble::kNone: break;
+    case Trouble::kDriver: draw_driver_fault(random, plan); break;
+    case Trouble::kDeath:
+        plan.dying_rank = static_cast<int>(random.below(static_cast<unsigned>(plan.ranks)));
+        plan.trouble_turn = random.below(20000);
+        plan.about += ", rank " + std::to_string(plan.dying_rank) + " dies at turn " +
+                      std::to_string(plan.trouble_turn);
+        break;
+    case Trouble::kMessage:
+        plan.failing_send = static_cast<int>(1 + random.below(10));
+        plan.trouble_turn = random.below(10000);
+        plan.about += ", a message fails";
+        break;
+    }
+}
+
+} // namespace
+
+Plan draw_plan(Random &random)
+{
+    constexpr std::array<int, 6> kRanks = {2, 2, 3, 3, 4, 5};
+    Plan plan;
+    plan.trouble = some_trouble(random);
+    plan.tolerant = random.once_in(2);
+    plan.ranks = random.of(kRanks);
+    plan.devices = 1 + static_cast<int>(random.below(static_cast<unsigned>(plan.ranks)));
+    plan.settings = some_settings(random, plan.trouble);
+    plan.about = std::to_string(plan.ranks) + " ranks, " + std::to_string(plan.devices) +
+                 " GPUs, " + plan.settings.algorithm + (plan.tolerant ? ", tolerant" : "");
+    plan.hostile = !random.once_in(3);
+    place_ranks(random, plan);
+    for (unsigned left = 1 + random.below(6); left > 0; --left) {
+        plan.calls.push_back(some_call(random, plan));
+    }
+    if (plan.settings.check == HETCOLL_CHECK_ON && random.once_in(20)) {
+        plan.calls.back().differs =
+            static_cast<int>(random.below(static_cast<unsigned>(plan.ranks)));
+    }
+    draw_trouble(random, plan);
+    return plan;
+}
+
+} // namespace hetcoll::test

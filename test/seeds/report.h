@@ -1,0 +1,15 @@
+// What a run says: that it has failed, and why; with --say what it does.
+#pragma once
+
+namespace hetcoll::test {
+
+void say_everything();
+[[nodiscard]] bool says_everything();
+// A line, with --say.
+[[gnu::format(printf, 1, 2)]] void say(const char *format, ...);
+// The run's process ends with that line, without its destructors.
+[[noreturn, gnu::format(printf, 1, 2)]] void fail(const char *format, ...);
+// What engines have logged since the last time.
+void print_log();
+
+} // namespace hetcoll::test

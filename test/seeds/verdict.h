@@ -1,0 +1,30 @@
+// What is right: of each call when it ends on a rank, of what the ranks got together, and of memory
+// that the program has back. What is wrong ends the run (report.h).
+#pragma once
+
+#include "test/seeds/world.h"
+
+#include <vector>
+
+namespace hetcoll::test {
+
+class Verdict {
+public:
+    explicit Verdict(const World &world);
+
+    // A call of that rank is over, and its buffers are as it has left them.
+    void of_call(int rank, const Running &call);
+    // What the program has put into a buffer that no call has is still there.
+    static void of_memory(int rank, const Buffer &buffer);
+    // Calls that have not ended by now never will.
+    void of_all_calls() const;
+
+private:
+    [[nodiscard]] bool may_fail() const;
+    void of_results(std::size_t call) const;
+
+    const World &world_;
+    std::vector<std::vector<int>> results_; // of each call: of each rank
+};
+
+} // namespace hetcoll::test

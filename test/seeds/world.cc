@@ -1,0 +1,220 @@
+#include "test/seeds/world.h"
+
+#include "test/seeds/report.h"
+#include "test/seeds/vectors.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+namespace hetcoll::test {
+namespace {
+
+hetcoll_facts merged(const std::vector<hetcoll_facts> &facts)
+{
+    hetcoll_facts all = facts[0];
+    for (const hetcoll_facts &other : facts) {
+        hetcoll_facts_merge(&all, &other);
+    }
+    return all;
+}
+
+// Open MPI's own would be given each rank's input, and gives each the sum.
+int previous_allreduce(void *context, const void *in, void *out)
+{
+    Running &of = *static_cast<Running *>(context);
+    of.spoiled = std::memcmp(in, of.input.data(), of.input.size()) != 0;
+    std::memcpy(out, of.expected.data(), of.expected.size());
+    return 0;
+}
+
+hetcoll_call call_of(Running &made, bool has_result)
+{
+    const PlannedCall &plan = made.plan;
+    hetcoll_call call{};
+    call.send = made.send->data();
+    call.recv = has_result ? made.recv->data() : nullptr;
+    call.collective = plan.collective;
+    call.root = plan.root;
+    call.kind = plan.type.kind;
+    call.op = plan.type.op;
+    call.count = plan.count;
+    call.span = plan.count * plan.type.bytes;
+    call.dense = 1;
+    call.tag = HETCOLL_TAGS;
+    call.context = &made;
+    if (plan.blocking && plan.collective == HETCOLL_ALLREDUCE) {
+        call.host_allreduce = previous_allreduce;
+    }
+    return call;
+}
+
+} // namespace
+
+World::World(const Plan &plan, unsigned seed) : plan_(plan)
+{
+    setenv("EMU_STEPPED", "1", 1);
+    setenv("EMU_SEED", std::to_string(seed).c_str(), 1);
+    setenv("EMU_NUM_DEVICES", std::to_string(plan.devices).c_str(), 1);
+    setenv("EMU_HOSTILE", plan.hostile ? "waits,handles,contexts,errors,limits" : "0", 1);
+    make_gpus();
+    for (int rank = 0; rank < plan.ranks; ++rank) {
+        Rank &made = ranks_.emplace_back();
+        made.process = make_process(plan.settings);
+        made.gpu = &gpus_[static_cast<std::size_t>(rank % plan.devices)];
+    }
+    make_communicators();
+}
+
+void World::make_gpus()
+{
+    for (int device = 0; device < plan_.devices; ++device) {
+        Gpu &gpu = gpus_.emplace_back();
+        HETCOLL_REQUIRE(cuda().driver->cuDevicePrimaryCtxRetain(&gpu.context, device));
+        HETCOLL_REQUIRE(cuda().driver->cuCtxSetCurrent(gpu.context));
+        HETCOLL_REQUIRE(cuda().driver->cuStreamCreate(&gpu.stream, CU_STREAM_NON_BLOCKING));
+    }
+    for (const Gpu &gpu : gpus_) { // as IPC would between processes
+        HETCOLL_REQUIRE(cuda().driver->cuCtxSetCurrent(gpu.context));
+        for (const Gpu &other : gpus_) {
+            if (&other != &gpu) {
+                HETCOLL_REQUIRE(cuda().driver->cuCtxEnablePeerAccess(other.context, 0));
+            }
+        }
+    }
+}
+
+void World::make_communicators()
+{
+    std::vector<hetcoll_facts> facts;
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+        facts.push_back(ranks_[rank].process->facts());
+        facts.back().identity.host += plan_.nodes[rank];
+        facts.back().identity.machine += plan_.nodes[rank];
+    }
+    const hetcoll_facts agreed = merged(facts);
+    for (const Plan::Network &planned : plan_.networks) {
+        Communicator &made = communicators_.emplace_back();
+        made.network =
+            std::make_unique<MemoryNetwork>(plan_.ranks, planned.synchronous, planned.seed);
+        made.network->allow_shorter(); // as MPI does
+        made.network->has_one_thread();
+        if (plan_.tolerant) {
+            made.network->may_break();
+        }
+        for (int rank = 0; rank < plan_.ranks; ++rank) {
+            made.engines.push_back(std::make_unique<Engine>(
+                *this->rank(rank).process, made.network->rank(rank), agreed, facts));
+            made.queues.push_back(std::make_unique<OperationQueue>());
+        }
+    }
+}
+
+// One that an earlier call had, or a new one.
+Buffer *World::buffer_for(Rank &rank, Memory memory, std::size_t bytes, Random &random)
+{
+    for (const auto &known : rank.buffers) {
+        if (!known->in_use && known->memory() == memory && known->bytes() >= bytes &&
+            !random.once_in(3)) {
+            known->in_use = true;
+            return known.get();
+        }
+    }
+    rank.buffers.push_back(std::make_unique<Buffer>(*rank.gpu, memory, bytes));
+    rank.buffers.back()->in_use = true;
+    return rank.buffers.back().get();
+}
+
+void World::place_vectors(int number, Running &made, Memory memory, bool in_place, Random &random)
+{
+    const PlannedCall &plan = made.plan;
+    Vectors vectors = vectors_of(plan, number, plan_.ranks);
+    const bool one_buffer = plan.collective == HETCOLL_BCAST || in_place;
+    const bool has_result = plan.collective != HETCOLL_REDUCE || plan.root == number;
+    made.recv = buffer_for(rank(number), memory, vectors.bytes, random);
+    made.send = made.recv;
+    if (!one_buffer || !has_result) {
+        made.send = buffer_for(rank(number), memory, vectors.bytes, random);
+        made.recv->fill({});
+    }
+    made.input = vectors.input;
+    made.expected = std::move(vectors.expected);
+    if (one_buffer) {
+        vectors.input.insert(vectors.input.begin(), vectors.input_place, std::byte{0xee});
+    }
+    made.send->fill(std::move(vectors.input));
+    made.call = call_of(made, has_result);
+}
+
+void World::start_call(int number, Random &random)
+{
+    Rank &caller = rank(number);
+    Running &made = caller.running.emplace_back();
+    made.number = caller.next++;
+    made.plan = plan_.calls[made.number];
+    if (made.plan.differs == number) {
+        made.plan.count += made.plan.collective == HETCOLL_ALLREDUCE ? 1 : ranks_.size();
+    }
+    // Mostly all on the GPU; programs mix.
+    const PlannedCall &plan = made.plan;
+    const bool mixed = (plan.salt % 4) == 0;
+    const Memory memory = mixed ? static_cast<Memory>(random.below(5))
+                                : (plan.salt % 16 == 1 ? Memory::kHost : Memory::kDevice);
+    const bool in_place = random.once_in(2);
+    place_vectors(number, made, memory, in_place, random);
+
+    Communicator &communicator = communicators_[static_cast<std::size_t>(plan.communicator)];
+    made.operation.emplace(*communicator.engines[static_cast<std::size_t>(number)], made.call);
+    communicator.queues[static_cast<std::size_t>(number)]->push(*made.operation);
+    say("turn %zu: rank %d begins call %zu: collective %d, %zu elements, kind %d, op %d, memory "
+        "%d%s",
+        turn, number, made.number, plan.collective, plan.count, plan.type.kind, plan.type.op,
+        static_cast<int>(memory), in_place || plan.collective == HETCOLL_BCAST ? ", in place" : "");
+}
+
+bool World::goes_on(int number, const Running &call) const
+{
+    const unsigned node = plan_.nodes[static_cast<std::size_t>(number)];
+    const auto on_node = std::count(plan_.nodes.begin(), plan_.nodes.end(), node);
+    const int result = call.operation->result();
+    const bool told = result == HETCOLL_SUCCESS || result == kBroken;
+    const Memory memory = call.recv->memory();
+    const bool on_host = memory == Memory::kHost || memory == Memory::kPinned;
+    return (some_dead || network_fails) && !told &&
+           (on_host || (plan_.settings.ipc != HETCOLL_IPC_NEVER && on_node > 1));
+}
+
+bool World::is_over() const
+{
+    return std::all_of(ranks_.begin(), ranks_.end(), [this](const Rank &rank) {
+        return rank.dead || (rank.next == plan_.calls.size() && rank.running.empty());
+    });
+}
+
+std::size_t World::open_calls() const
+{
+    std::size_t open = 0;
+    for (const Rank &rank : ranks_) {
+        open += rank.running.size() + plan_.calls.size() - rank.next;
+    }
+    return open;
+}
+
+void World::print_meetings()
+{
+    for (int number = 0; number < plan_.ranks; ++number) {
+        for (Communicator &communicator : communicators_) {
+            NodeGroup &group = communicator.engines[static_cast<std::size_t>(number)]->group();
+            if (group.page().exists()) {
+                const ControlPage::Slot &slot = group.own_slot();
+                std::printf("rank %d: %u meetings, said %x and %x\n", number,
+                            static_cast<unsigned>(slot.arrived),
+                            static_cast<unsigned>(slot.said[0]),
+                            static_cast<unsigned>(slot.said[1]));
+            }
+        }
+    }
+}
+
+} // namespace hetcoll::test

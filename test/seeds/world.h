@@ -1,0 +1,96 @@
+// All ranks in one process: an engine for each rank and communicator, over messages in memory and
+// the emulated driver. Nothing goes on by itself.
+#pragma once
+
+#include "engine/call/operation_queue.h"
+#include "test/seeds/buffer.h"
+#include "test/seeds/plan.h"
+#include "test/unit/engine_process.h"
+#include "test/unit/memory_network.h"
+
+#include "engine/call/operation.h"
+#include "engine/communicator/engine.h"
+
+#include <deque>
+#include <list>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace hetcoll::test {
+
+// What a table of message functions says of a broken communicator.
+inline constexpr int kBroken = -75;
+
+// A rank's call, from its start to its end.
+struct Running {
+    PlannedCall plan;
+    std::size_t number = 0; // in the plan
+    Buffer *send = nullptr, *recv = nullptr;
+    std::vector<std::byte> input;    // of this rank
+    std::vector<std::byte> expected; // in recv, from its start
+    bool spoiled = false;            // the previous module got other numbers
+    hetcoll_call call{};
+    std::optional<Operation> operation;
+};
+
+struct Rank {
+    std::unique_ptr<Process> process;
+    Gpu *gpu = nullptr;
+    std::deque<std::unique_ptr<Buffer>> buffers;
+    std::list<Running> running;
+    std::size_t next = 0; // call of the plan
+    bool dead = false;
+
+    // Its GPU's context is current from now on, as it is in a process of its own.
+    void enter() const { cuda().driver->cuCtxSetCurrent(gpu->context); }
+    // A blocking call has not ended.
+    [[nodiscard]] bool is_blocked() const
+    {
+        return !running.empty() && running.back().plan.blocking;
+    }
+};
+
+struct Communicator {
+    std::unique_ptr<MemoryNetwork> network;
+    std::vector<std::unique_ptr<Engine>> engines; // of each rank
+    std::vector<std::unique_ptr<OperationQueue>> queues;
+};
+
+class World {
+public:
+    World(const Plan &plan, unsigned seed);
+
+    [[nodiscard]] const Plan &plan() const { return plan_; }
+    [[nodiscard]] Rank &rank(int number) { return ranks_[static_cast<std::size_t>(number)]; }
+    [[nodiscard]] std::deque<Rank> &ranks() { return ranks_; }
+    [[nodiscard]] std::deque<Communicator> &communicators() { return communicators_; }
+    // The rank's next call begins. `random` decides where its buffers are.
+    void start_call(int number, Random &random);
+    // Whether peers go on with a call that has failed on this rank, because nobody has told them.
+    // They write to the program's memory by messages, if it is host memory, or by the GPUs of the
+    // node, if they have mapped it. The program never has it back, then. All else is over.
+    [[nodiscard]] bool goes_on(int number, const Running &call) const;
+    // All calls of all ranks that live.
+    [[nodiscard]] bool is_over() const;
+    // Calls that have not begun or not ended.
+    [[nodiscard]] std::size_t open_calls() const;
+    // What each rank has said in the last two meetings of each communicator.
+    void print_meetings();
+
+    bool network_fails = false, some_dead = false; // by now
+    std::size_t turn = 0;
+
+private:
+    void make_gpus();
+    void make_communicators();
+    [[nodiscard]] Buffer *buffer_for(Rank &rank, Memory memory, std::size_t bytes, Random &random);
+    void place_vectors(int number, Running &made, Memory memory, bool in_place, Random &random);
+
+    const Plan &plan_;
+    std::deque<Gpu> gpus_;
+    std::deque<Rank> ranks_;
+    std::deque<Communicator> communicators_;
+};
+
+} // namespace hetcoll::test
