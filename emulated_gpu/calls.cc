@@ -52,6 +52,7 @@ CUresult CallSite::permit(When when) const
     }
     if (const CUresult fault = injected_fault(name_); fault != CUDA_SUCCESS) [[unlikely]] {
         note_sticky_error(fault);
+        tell_failure(name_, fault);
         return fault;
     }
     const DriverState now = state.load(std::memory_order_acquire);
@@ -66,7 +67,11 @@ CUresult CallSite::permit(When when) const
         return CUDA_ERROR_NOT_PERMITTED;
     }
     keep_diagnosis_first();
-    return answer_of_ruined_context(name_);
+    const CUresult ruined = answer_of_ruined_context(name_);
+    if (ruined != CUDA_SUCCESS) [[unlikely]] {
+        tell_failure(name_, ruined);
+    }
+    return ruined;
 }
 
 void count(Counter counter, std::uint64_t amount)

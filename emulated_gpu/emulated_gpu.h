@@ -32,6 +32,11 @@ uint64_t emulated_gpu_link_bytes(int from, int to);
  * counted from now. NULL or "" is no fault. */
 void emulated_gpu_set_faults(const char *faults);
 
+/* From now on `told` hears of each driver call that answers an injected fault, or the error of a
+ * context that one has ruined: on the thread of the call, before it returns, and with its name as
+ * above. NULL: nobody does. */
+void emulated_gpu_tell_failures(void (*told)(const char *call, int code));
+
 /* Adds host-compiled kernels to those of EMU_KERNELS: a test can bring its own (cuda_on_host.h).
  * The table must stay. Returns 0, or -1 if it has another version than the driver. */
 struct emulated_gpu_kernel_table;

@@ -29,6 +29,7 @@ struct Fault {
 constinit std::mutex mutex; // of fault_list()
 enum class Known { kNo, kNone, kSome };
 constinit std::atomic<Known> known{Known::kNo};
+constinit std::atomic<void (*)(const char *, int)> listener{nullptr};
 
 // Never destroyed: driver calls may come while the process ends.
 std::vector<Fault> &fault_list()
@@ -148,6 +149,13 @@ CUresult injected_fault(const char *name)
     return static_cast<CUresult>(code);
 }
 
+void tell_failure(const char *name, CUresult code)
+{
+    if (const auto told = listener.load(std::memory_order_acquire); told != nullptr) {
+        told(std::string(without_version(name)).c_str(), code);
+    }
+}
+
 } // namespace hetcoll::emulated_gpu
 
 EMULATED_GPU_EXPORT void emulated_gpu_set_faults(const char *text)
@@ -155,4 +163,9 @@ EMULATED_GPU_EXPORT void emulated_gpu_set_faults(const char *text)
     using namespace hetcoll::emulated_gpu;
     const std::lock_guard lock(mutex);
     replace_faults(text);
+}
+
+EMULATED_GPU_EXPORT void emulated_gpu_tell_failures(void (*told)(const char *call, int code))
+{
+    hetcoll::emulated_gpu::listener.store(told, std::memory_order_release);
 }

@@ -8,4 +8,7 @@ namespace hetcoll::emulated_gpu {
 // What this call of entry point `name` has to answer; CUDA_SUCCESS lets it happen.
 [[nodiscard]] CUresult injected_fault(const char *name);
 
+// That entry point `name` answers the code for that reason, or because of one before.
+void tell_failure(const char *name, CUresult code);
+
 } // namespace hetcoll::emulated_gpu

@@ -100,8 +100,12 @@ void Scheduler::step(int number)
         world_.start_call(number, random_);
         rank.enter();
     }
-    for (Communicator &communicator : world_.communicators()) {
-        communicator.queues[static_cast<std::size_t>(number)]->step();
+    int communicator = 0;
+    for (Communicator &each : world_.communicators()) {
+        const auto index = static_cast<std::size_t>(number);
+        witness_.look_at(rank, communicator++, *each.engines[index]);
+        each.queues[index]->step();
+        witness_.look_away();
     }
     end_calls(number);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "test/seeds/verdict.h"
+#include "test/seeds/witness.h"
 #include "test/seeds/world.h"
 
 #include <cstddef>
@@ -30,6 +31,7 @@ private:
     World &world_;
     Verdict &verdict_;
     Random &random_;
+    Witness witness_;
     unsigned weights_ = 0;
     std::vector<std::pair<std::size_t, int>> breaks_; // when a rank learns of trouble
     std::size_t open_ = 0, changed_ = 0; // open calls, and the turn in which they changed

@@ -7,22 +7,25 @@
 namespace hetcoll::test {
 namespace {
 
-constexpr int kNoResult = -1000000;
+bool is_declined(int result)
+{
+    return result == HETCOLL_DECLINED || result == HETCOLL_DECLINED_TO_STAGE;
+}
 
 } // namespace
 
 Verdict::Verdict(const World &world)
-    : world_(world),
-      results_(world.plan().calls.size(),
-               std::vector<int>(static_cast<std::size_t>(world.plan().ranks), kNoResult))
+    : world_(world), outcomes_(world.plan().calls.size(),
+                               std::vector<Outcome>(static_cast<std::size_t>(world.plan().ranks)))
 {
 }
 
 void Verdict::of_call(int rank, const Running &call)
 {
     const int result = call.operation->result();
-    results_[call.number][static_cast<std::size_t>(rank)] = result;
-    say("turn %zu: rank %d ends call %zu: %d", world_.turn, rank, call.number, result);
+    outcomes_[call.number][static_cast<std::size_t>(rank)] = {result, call.lost_result};
+    say("turn %zu: rank %d ends call %zu: %d%s", world_.turn, rank, call.number, result,
+        call.lost_result ? ", its result is lost" : "");
     if (call.send != call.recv && !call.send->has_kept()) {
         fail("call %zu changed rank %d's input", call.number, rank);
     }
@@ -59,30 +62,56 @@ bool Verdict::may_fail() const
 }
 
 // All ranks agree whether a call has succeeded.
-void Verdict::of_results(std::size_t call) const
+void Verdict::of_outcomes(std::size_t call) const
 {
-    int good = 0, bad = 0;
-    for (const int result : results_[call]) {
-        good += result == HETCOLL_SUCCESS;
-        bad += result != HETCOLL_SUCCESS && result != kNoResult;
+    int good = 0, bad = 0, code = 0;
+    for (const Outcome &outcome : outcomes_[call]) {
+        good += outcome.result == HETCOLL_SUCCESS;
+        if (outcome.result != HETCOLL_SUCCESS && outcome.result != kNone) {
+            ++bad;
+            code = outcome.result;
+        }
     }
     const bool differs = world_.plan().calls[call].differs >= 0;
-    if (bad > 0 && !may_fail() && !differs) {
-        const auto code = *std::find_if(results_[call].begin(), results_[call].end(),
-                                        [](int result) { return result != 0; });
-        if ((code != HETCOLL_DECLINED && code != HETCOLL_DECLINED_TO_STAGE) || good > 0) {
-            fail("call %zu failed with %d, though nothing did", call, code);
-        }
+    if (bad > 0 && !may_fail() && !differs && (!is_declined(code) || good > 0)) {
+        fail("call %zu failed with %d, though nothing did", call, code);
     }
     if (differs && good > 0 && !may_fail()) {
         fail("call %zu: ranks call differently, and %d of them succeed", call, good);
+    }
+    if (world_.plan().trouble == Trouble::kDriver) {
+        of_errors(call);
+    }
+}
+
+// Where the driver has failed, all ranks agree too, but for a rank that has lost its result.
+void Verdict::of_errors(std::size_t call) const
+{
+    const std::vector<Outcome> &outcomes = outcomes_[call];
+    const auto first = std::find_if(outcomes.begin(), outcomes.end(), [](const Outcome &outcome) {
+        return outcome.result != HETCOLL_SUCCESS && !outcome.lost_result;
+    });
+    if (first == outcomes.end()) {
+        return;
+    }
+    const auto rank = first - outcomes.begin();
+    for (const Outcome &other : outcomes) {
+        if (other.result == HETCOLL_SUCCESS) {
+            fail("call %zu ends on rank %td with %d, though others could have been told, and they "
+                 "go on as if it had not",
+                 call, rank, first->result);
+        }
+        if (is_declined(other.result) != is_declined(first->result)) {
+            fail("call %zu is declined on some ranks, and ends with %d or %d on others", call,
+                 first->result, other.result);
+        }
     }
 }
 
 void Verdict::of_all_calls() const
 {
-    for (std::size_t call = 0; call < results_.size(); ++call) {
-        of_results(call);
+    for (std::size_t call = 0; call < outcomes_.size(); ++call) {
+        of_outcomes(call);
     }
 }
 

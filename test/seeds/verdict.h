@@ -20,11 +20,18 @@ public:
     void of_all_calls() const;
 
 private:
+    static constexpr int kNone = -1000000;
+    struct Outcome { // of a call on a rank
+        int result = kNone;
+        bool lost_result = false;
+    };
+
     [[nodiscard]] bool may_fail() const;
-    void of_results(std::size_t call) const;
+    void of_outcomes(std::size_t call) const;
+    void of_errors(std::size_t call) const;
 
     const World &world_;
-    std::vector<std::vector<int>> results_; // of each call: of each rank
+    std::vector<std::vector<Outcome>> outcomes_; // of each call: of each rank
 };
 
 } // namespace hetcoll::test

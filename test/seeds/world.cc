@@ -52,16 +52,18 @@ hetcoll_call call_of(Running &made, bool has_result)
 
 } // namespace
 
-World::World(const Plan &plan, unsigned seed) : plan_(plan)
+World::World(const Plan &plan, unsigned seed, LogFunction *log) : plan_(plan)
 {
     setenv("EMU_STEPPED", "1", 1);
     setenv("EMU_SEED", std::to_string(seed).c_str(), 1);
     setenv("EMU_NUM_DEVICES", std::to_string(plan.devices).c_str(), 1);
     setenv("EMU_HOSTILE", plan.hostile ? "waits,handles,contexts,errors,limits" : "0", 1);
     make_gpus();
+    hetcoll_settings settings = plan.settings;
+    settings.log = log;
     for (int rank = 0; rank < plan.ranks; ++rank) {
         Rank &made = ranks_.emplace_back();
-        made.process = make_process(plan.settings);
+        made.process = make_process(settings);
         made.gpu = &gpus_[static_cast<std::size_t>(rank % plan.devices)];
     }
     make_communicators();

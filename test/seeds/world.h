@@ -30,6 +30,8 @@ struct Running {
     std::vector<std::byte> input;    // of this rank
     std::vector<std::byte> expected; // in recv, from its start
     bool spoiled = false;            // the previous module got other numbers
+    // It fails where no rank can be told any more: in the copy of the finished result.
+    bool lost_result = false;
     hetcoll_call call{};
     std::optional<Operation> operation;
 };
@@ -57,9 +59,11 @@ struct Communicator {
     std::vector<std::unique_ptr<OperationQueue>> queues;
 };
 
+using LogFunction = void(int level, const char *line); // of hetcoll_settings
+
 class World {
 public:
-    World(const Plan &plan, unsigned seed);
+    World(const Plan &plan, unsigned seed, LogFunction *log);
 
     [[nodiscard]] const Plan &plan() const { return plan_; }
     [[nodiscard]] Rank &rank(int number) { return ranks_[static_cast<std::size_t>(number)]; }

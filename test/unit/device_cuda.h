@@ -53,6 +53,7 @@ struct Cuda {
         HETCOLL_TEST_DRIVER_CALLS(HETCOLL_TEST_LOOK_UP)
         HETCOLL_TEST_LOOK_UP(emulated_gpu_calls)
         HETCOLL_TEST_LOOK_UP(emulated_gpu_set_faults)
+        HETCOLL_TEST_LOOK_UP(emulated_gpu_tell_failures)
         HETCOLL_TEST_LOOK_UP(emulated_gpu_hold_devices)
         HETCOLL_TEST_LOOK_UP(emulated_gpu_step)
         HETCOLL_TEST_LOOK_UP(cuCtxCreate_v2)
@@ -85,6 +86,7 @@ struct Cuda {
     HETCOLL_TEST_DRIVER_CALLS(HETCOLL_TEST_FIELD)
     HETCOLL_TEST_FIELD(emulated_gpu_calls)
     HETCOLL_TEST_FIELD(emulated_gpu_set_faults)
+    HETCOLL_TEST_FIELD(emulated_gpu_tell_failures)
     HETCOLL_TEST_FIELD(emulated_gpu_hold_devices)
     HETCOLL_TEST_FIELD(emulated_gpu_step)
 #undef HETCOLL_TEST_FIELD

@@ -39,7 +39,8 @@ namespace hetcoll::test {
     X(cuMemcpyPeerAsync) X(cuMemGetAllocationGranularity) X(cuCtxGetId)
 #define HETCOLL_TEST_EMULATOR_CALLS(X)                                                             \
     X(emulated_gpu_version) X(emulated_gpu_calls) X(emulated_gpu_set_faults)                       \
-    X(emulated_gpu_hold_devices) X(emulated_gpu_add_kernels) X(emulated_gpu_link_bytes)
+    X(emulated_gpu_tell_failures) X(emulated_gpu_hold_devices) X(emulated_gpu_add_kernels)         \
+    X(emulated_gpu_link_bytes)
 // clang-format on
 
 struct DriverTable {

@@ -57,6 +57,18 @@ TEST(EmulatedFaultTest, SeveralFaultsAreHonoured)
     EXPECT_EQ(cu().cuMemcpy2D(nullptr), CUDA_ERROR_INVALID_VALUE);
 }
 
+TEST(EmulatedFaultTest, AListenerHearsOfEachCallThatFails)
+{
+    static std::vector<std::string> heard;
+    heard.clear();
+    cu().emulated_gpu_tell_failures(
+        [](const char *call, int code) { heard.push_back(call + (" " + std::to_string(code))); });
+    const Faults faults("cuMemAlloc:2:2,cuMemAlloc:4:999");
+    four_allocations();
+    cu().emulated_gpu_tell_failures(nullptr);
+    EXPECT_EQ(heard, (std::vector<std::string>{"cuMemAlloc 2", "cuMemAlloc 999"}));
+}
+
 TEST(EmulatedFaultTest, TheProcessDiesInTheNthCall)
 {
     const Faults faults("cuMemAlloc:5:dies");

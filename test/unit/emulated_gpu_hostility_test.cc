@@ -72,6 +72,23 @@ TEST(HostileErrorTest, AnInjectedOneSticksToo)
     free_memory(allocate(4));
 }
 
+TEST(HostileErrorTest, AListenerHearsOfEachCallThatAnswersIt)
+{
+    static std::vector<std::string> heard;
+    heard.clear();
+    const PrimaryContext primary;
+    CUcontext context = nullptr;
+    ASSERT_EQ(cu().cuCtxCreate_v2(&context, 0, 0), CUDA_SUCCESS);
+    cu().emulated_gpu_set_faults("cuStreamQuery:1:719");
+    cu().emulated_gpu_tell_failures([](const char *call, int) { heard.push_back(call); });
+    EXPECT_EQ(cu().cuStreamQuery(nullptr), CUDA_ERROR_LAUNCH_FAILED);
+    EXPECT_EQ(cu().cuCtxSynchronize(), CUDA_ERROR_LAUNCH_FAILED);
+    EXPECT_EQ(cu().cuCtxDestroy(context), CUDA_SUCCESS);
+    cu().emulated_gpu_tell_failures(nullptr);
+    cu().emulated_gpu_set_faults(nullptr);
+    EXPECT_EQ(heard, (std::vector<std::string>{"cuStreamQuery", "cuCtxSynchronize"}));
+}
+
 TEST(HostileErrorTest, EndsWithAResetOfThePrimaryContext)
 {
     {
