@@ -52,6 +52,8 @@ Buffer::Buffer(Gpu &gpu, Memory memory, std::size_t bytes)
     case Memory::kManaged:
         use([&] { return driver.cuMemAllocManaged(&start_, all, CU_MEM_ATTACH_GLOBAL); });
         break;
+    case Memory::kVmm:
+    case Memory::kOwnVmm: map_vmm(all); break;
     }
     if (start_ == 0) { // as asked for, or because the device is lost
         memory_ = Memory::kHost;
@@ -69,7 +71,41 @@ Buffer::~Buffer()
     case Memory::kDevice:
     case Memory::kManaged: use([&] { return driver.cuMemFree(start_); }); break;
     case Memory::kPool: use([&] { return cuda().cuMemFreeAsync(start_, gpu_.stream); }); break;
+    case Memory::kVmm:
+    case Memory::kOwnVmm: unmap_vmm(); break;
     }
+}
+
+void Buffer::map_vmm(std::size_t bytes)
+{
+    constexpr std::size_t kGranularity = std::size_t{2} << 20;
+    mapped_ = (bytes + kGranularity - 1) / kGranularity * kGranularity;
+    CUmemAllocationProp properties{};
+    properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, gpu_.device};
+    properties.requestedHandleTypes = memory_ == Memory::kVmm
+                                          ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+                                          : CU_MEM_HANDLE_TYPE_NONE;
+    std::vector<CUmemAccessDesc> access; // of all GPUs, as mapping would give it between processes
+    for (int device = 0; device < gpu_.devices; ++device) {
+        access.push_back(
+            {{CU_MEM_LOCATION_TYPE_DEVICE, device}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE});
+    }
+    CUmemGenericAllocationHandle handle = 0;
+    use([&] { return cuda().cuMemAddressReserve(&start_, mapped_, 0, 0, 0); });
+    use([&] { return cuda().cuMemCreate(&handle, mapped_, &properties, 0); });
+    use([&] { return cuda().cuMemMap(start_, mapped_, 0, handle, 0); });
+    use([&] { return cuda().cuMemSetAccess(start_, mapped_, access.data(), access.size()); });
+    use([&] { return cuda().cuMemRelease(handle); }); // the mapping keeps it
+    if (gpu_.lost) {
+        start_ = 0;
+    }
+}
+
+void Buffer::unmap_vmm()
+{
+    use([&] { return cuda().cuMemUnmap(start_, mapped_); });
+    use([&] { return cuda().cuMemAddressFree(start_, mapped_); });
 }
 
 void Buffer::fill(std::vector<std::byte> content)
@@ -117,10 +153,10 @@ std::size_t Buffer::first_changed() const
     return static_cast<std::size_t>(pair.first - now.begin()) - kGuard;
 }
 
-void Buffer::use_again()
+void Buffer::use_again(User next)
 {
     fill(std::vector<std::byte>(bytes_, std::byte{0x5a}));
-    in_use = false;
+    user = next;
 }
 
 } // namespace hetcoll::test

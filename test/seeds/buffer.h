@@ -9,9 +9,26 @@
 
 namespace hetcoll::test {
 
-enum class Memory { kHost, kPinned, kDevice, kPool, kManaged };
+enum class Memory {
+    kHost,
+    kPinned,
+    kDevice,
+    kPool,
+    kManaged,
+    kVmm,    // that can be shared by a file descriptor
+    kOwnVmm, // that cannot
+};
+inline constexpr unsigned kMemories = 7;
+
+enum class User {
+    kProgram, // and any call may have it next
+    kRequest, // the program, until its persistent request is started again
+    kCall,
+};
 
 struct Gpu {
+    CUdevice device = 0;
+    int devices = 1; // of all ranks
     CUcontext context = nullptr;
     CUstream stream = nullptr; // of the test
     bool lost = false;
@@ -38,10 +55,12 @@ public:
     // By its place behind data(). Requires that has_kept() is false.
     [[nodiscard]] std::size_t first_changed() const;
     // The program's own numbers, in place of a call's.
-    void use_again();
-    bool in_use = false; // by a call
+    void use_again(User next);
+    User user = User::kProgram;
 
 private:
+    void map_vmm(std::size_t bytes);
+    void unmap_vmm();
     // On this buffer's GPU, unless that is lost.
     template <class Call> void use(Call call) const;
 
@@ -49,6 +68,7 @@ private:
     Memory memory_;
     std::size_t bytes_;
     CUdeviceptr start_ = 0;
+    std::size_t mapped_ = 0; // bytes of VMM memory
     std::vector<std::byte> host_, expected_;
 };
 

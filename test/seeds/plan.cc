@@ -2,6 +2,8 @@
 
 #include "test/unit/engine_process.h"
 
+#include <optional>
+
 namespace hetcoll::test {
 namespace {
 
@@ -78,6 +80,7 @@ PlannedCall some_call(Random &random, const Plan &plan)
     call.count = random.of(kCounts);
     call.communicator = static_cast<int>(random.below(static_cast<unsigned>(plan.networks.size())));
     call.blocking = call.collective != HETCOLL_ALLREDUCE || random.once_in(2);
+    call.persistent = !call.blocking && random.once_in(2);
     call.salt = random.below(1000);
     if (call.collective != HETCOLL_ALLREDUCE) {
         call.count *= ranks;
@@ -85,17 +88,66 @@ PlannedCall some_call(Random &random, const Plan &plan)
     return call;
 }
 
+// With other numbers, or nothing if there is no request.
+std::optional<PlannedCall> some_call_again(Random &random, const Plan &plan)
+{
+    std::vector<PlannedCall> requests;
+    for (std::size_t i = 0; i < plan.calls.size(); ++i) {
+        if (plan.calls[i].persistent && plan.calls[i].again < 0) {
+            requests.push_back(plan.calls[i]);
+            requests.back().again = static_cast<int>(i);
+        }
+    }
+    if (requests.empty() || random.once_in(2)) {
+        return {};
+    }
+    PlannedCall call = requests[random.below(static_cast<unsigned>(requests.size()))];
+    call.salt = random.below(1000);
+    return call;
+}
+
+void draw_calls(Random &random, Plan &plan)
+{
+    for (unsigned left = 1 + random.below(6); left > 0; --left) {
+        const std::optional<PlannedCall> again = some_call_again(random, plan);
+        plan.calls.push_back(again ? *again : some_call(random, plan));
+    }
+    PlannedCall &last = plan.calls.back();
+    if (plan.settings.check == HETCOLL_CHECK_ON && last.again < 0 && random.once_in(20)) {
+        last.differs = static_cast<int>(random.below(static_cast<unsigned>(plan.ranks)));
+    }
+}
+
 void draw_driver_fault(Random &random, Plan &plan)
 {
-    constexpr std::array<const char *, 22> kCalls = {
-        "cuMemAlloc",         "cuMemHostAlloc",         "cuMemcpyHtoDAsync",
-        "cuMemcpyDtoHAsync",  "cuMemcpyDtoDAsync",      "cuMemcpyAsync",
-        "cuLaunchKernel",     "cuEventRecord",          "cuEventQuery",
-        "cuEventCreate",      "cuStreamCreate",         "cuStreamCreateWithPriority",
-        "cuStreamWaitEvent",  "cuStreamQuery",          "cuIpcGetMemHandle",
-        "cuIpcOpenMemHandle", "cuPointerGetAttributes", "cuPointerGetAttribute",
-        "cuCtxPushCurrent",   "cuModuleLoadData",       "cuMemAllocManaged",
-        "cuCtxSetCurrent"};
+    constexpr std::array<const char *, 28> kCalls = {"cuMemAlloc",
+                                                     "cuMemHostAlloc",
+                                                     "cuMemcpyHtoDAsync",
+                                                     "cuMemcpyDtoHAsync",
+                                                     "cuMemcpyDtoDAsync",
+                                                     "cuMemcpyAsync",
+                                                     "cuLaunchKernel",
+                                                     "cuEventRecord",
+                                                     "cuEventQuery",
+                                                     "cuEventCreate",
+                                                     "cuStreamCreate",
+                                                     "cuStreamCreateWithPriority",
+                                                     "cuStreamWaitEvent",
+                                                     "cuStreamQuery",
+                                                     "cuIpcGetMemHandle",
+                                                     "cuIpcOpenMemHandle",
+                                                     "cuPointerGetAttributes",
+                                                     "cuPointerGetAttribute",
+                                                     "cuCtxPushCurrent",
+                                                     "cuModuleLoadData",
+                                                     "cuMemAllocManaged",
+                                                     "cuCtxSetCurrent",
+                                                     "cuMemRetainAllocationHandle",
+                                                     "cuMemExportToShareableHandle",
+                                                     "cuMemImportFromShareableHandle",
+                                                     "cuMemAddressReserve",
+                                                     "cuMemMap",
+                                                     "cuMemSetAccess"};
     constexpr std::array<const char *, 5> kCodes = {"2", "700", "709", "719", "999"};
     const unsigned number = 1 + random.below(20);
     const std::string nth = (random.once_in(4) ? "+" : "") + std::to_string(number);
@@ -139,13 +191,7 @@ Plan draw_plan(Random &random)
                  " GPUs, " + plan.settings.algorithm + (plan.tolerant ? ", tolerant" : "");
     plan.hostile = !random.once_in(3);
     place_ranks(random, plan);
-    for (unsigned left = 1 + random.below(6); left > 0; --left) {
-        plan.calls.push_back(some_call(random, plan));
-    }
-    if (plan.settings.check == HETCOLL_CHECK_ON && random.once_in(20)) {
-        plan.calls.back().differs =
-            static_cast<int>(random.below(static_cast<unsigned>(plan.ranks)));
-    }
+    draw_calls(random, plan);
     draw_trouble(random, plan);
     return plan;
 }

@@ -40,7 +40,8 @@ struct PlannedCall {
     int root = 0;
     std::size_t count = 0;
     int communicator = 0;
-    bool blocking = true;
+    bool blocking = true, persistent = false;
+    int again = -1;   // the call whose persistent request is started once more
     int differs = -1; // a rank that calls with another count
     unsigned salt = 0;
 };

@@ -41,6 +41,9 @@ void fail(const char *format, ...)
     std::vprintf(format, arguments);
     va_end(arguments);
     std::printf("\n");
+    if (everything) {
+        print_log();
+    }
     std::fflush(stdout);
     _exit(1);
 }

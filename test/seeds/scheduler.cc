@@ -74,17 +74,12 @@ void Scheduler::end_calls(int number)
             continue;
         }
         verdict_.of_call(number, *call);
-        if (!world_.goes_on(number, *call)) {
-            call->send->use_again();
-            call->recv->use_again();
-        }
-        call->operation.reset();
-        call = rank.running.erase(call);
+        call = world_.end_call(number, call);
     }
     if (random_.once_in(50)) {
         std::erase_if(rank.buffers, [&](const auto &buffer) {
             Verdict::of_memory(number, *buffer);
-            return !buffer->in_use;
+            return buffer->user == User::kProgram;
         });
     }
 }
@@ -96,7 +91,7 @@ void Scheduler::step(int number)
         return;
     }
     rank.enter();
-    if (rank.next < world_.plan().calls.size() && !rank.is_blocked() && random_.once_in(20)) {
+    if (world_.may_start_call(number) && random_.once_in(20)) {
         world_.start_call(number, random_);
         rank.enter();
     }

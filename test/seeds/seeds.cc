@@ -70,10 +70,11 @@ bool run_alone(unsigned seed)
 } // namespace
 } // namespace hetcoll::test
 
-// In place of libc's: a run has no chance of its own.
+// In place of libc's: a run has no chance of its own. Only names are made of it, and those of two
+// runs at the same time have to differ.
 extern "C" ssize_t getrandom(void *buffer, std::size_t bytes, unsigned)
 {
-    static std::mt19937 bits;
+    static std::mt19937 bits(static_cast<unsigned>(getpid()));
     auto *const to = static_cast<unsigned char *>(buffer);
     std::generate_n(to, bytes, [] { return static_cast<unsigned char>(bits()); });
     return static_cast<ssize_t>(bytes);

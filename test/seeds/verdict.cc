@@ -49,7 +49,7 @@ void Verdict::of_call(int rank, const Running &call)
 
 void Verdict::of_memory(int rank, const Buffer &buffer)
 {
-    if (!buffer.in_use && !buffer.has_kept()) {
+    if (buffer.user != User::kCall && !buffer.has_kept()) {
         const std::size_t byte = buffer.first_changed();
         fail("rank %d's buffer was written after its call: byte %zu, at %p", rank, byte,
              static_cast<void *>(buffer.data() + byte));

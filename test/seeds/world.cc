@@ -29,6 +29,23 @@ int previous_allreduce(void *context, const void *in, void *out)
     return 0;
 }
 
+// Mostly of one kind on all ranks; programs mix.
+Memory some_memory(const PlannedCall &plan, Random &random)
+{
+    if (plan.salt % 4 == 0) {
+        return static_cast<Memory>(random.below(kMemories));
+    }
+    switch (plan.salt % 16) {
+    case 1: return Memory::kHost;
+    case 2:
+    case 3: return Memory::kPool;
+    case 5:
+    case 6: return Memory::kVmm;
+    case 7: return Memory::kOwnVmm;
+    default: return Memory::kDevice;
+    }
+}
+
 hetcoll_call call_of(Running &made, bool has_result)
 {
     const PlannedCall &plan = made.plan;
@@ -73,6 +90,8 @@ void World::make_gpus()
 {
     for (int device = 0; device < plan_.devices; ++device) {
         Gpu &gpu = gpus_.emplace_back();
+        gpu.device = device;
+        gpu.devices = plan_.devices;
         HETCOLL_REQUIRE(cuda().driver->cuDevicePrimaryCtxRetain(&gpu.context, device));
         HETCOLL_REQUIRE(cuda().driver->cuCtxSetCurrent(gpu.context));
         HETCOLL_REQUIRE(cuda().driver->cuStreamCreate(&gpu.stream, CU_STREAM_NON_BLOCKING));
@@ -117,62 +136,117 @@ void World::make_communicators()
 Buffer *World::buffer_for(Rank &rank, Memory memory, std::size_t bytes, Random &random)
 {
     for (const auto &known : rank.buffers) {
-        if (!known->in_use && known->memory() == memory && known->bytes() >= bytes &&
+        if (known->user == User::kProgram && known->memory() == memory && known->bytes() >= bytes &&
             !random.once_in(3)) {
-            known->in_use = true;
             return known.get();
         }
     }
-    rank.buffers.push_back(std::make_unique<Buffer>(*rank.gpu, memory, bytes));
-    rank.buffers.back()->in_use = true;
-    return rank.buffers.back().get();
+    return rank.buffers.emplace_back(std::make_unique<Buffer>(*rank.gpu, memory, bytes)).get();
 }
 
-void World::place_vectors(int number, Running &made, Memory memory, bool in_place, Random &random)
+Running &World::make_call(int number, const PlannedCall &plan, Random &random)
 {
-    const PlannedCall &plan = made.plan;
-    Vectors vectors = vectors_of(plan, number, plan_.ranks);
-    const bool one_buffer = plan.collective == HETCOLL_BCAST || in_place;
+    Rank &caller = rank(number);
+    Running &made = caller.running.emplace_back();
+    made.plan = plan;
+    const std::size_t bytes = plan.count * plan.type.bytes;
+    const Memory memory = some_memory(plan, random);
+    const bool in_place = plan.collective == HETCOLL_BCAST || random.once_in(2);
     const bool has_result = plan.collective != HETCOLL_REDUCE || plan.root == number;
-    made.recv = buffer_for(rank(number), memory, vectors.bytes, random);
-    made.send = made.recv;
-    if (!one_buffer || !has_result) {
-        made.send = buffer_for(rank(number), memory, vectors.bytes, random);
-        made.recv->fill({});
+    made.recv = made.send = buffer_for(caller, memory, bytes, random);
+    made.recv->user = User::kCall;
+    if (!in_place || !has_result) {
+        made.send = buffer_for(caller, memory, bytes, random);
     }
+    made.call = call_of(made, has_result);
+    const auto index = static_cast<std::size_t>(number);
+    made.operation.emplace(
+        *communicators_[static_cast<std::size_t>(plan.communicator)].engines[index], made.call,
+        plan.persistent ? Start::kPersistent : Start::kOnce);
+    return made;
+}
+
+void World::fill_vectors(int number, Running &made)
+{
+    Vectors vectors = vectors_of(made.plan, number, plan_.ranks);
     made.input = vectors.input;
     made.expected = std::move(vectors.expected);
-    if (one_buffer) {
+    made.send->user = made.recv->user = User::kCall;
+    if (made.send != made.recv) {
+        made.recv->fill({});
+    } else {
         vectors.input.insert(vectors.input.begin(), vectors.input_place, std::byte{0xee});
     }
     made.send->fill(std::move(vectors.input));
-    made.call = call_of(made, has_result);
+}
+
+bool World::may_start_call(int number) const
+{
+    const Rank &rank = ranks_[static_cast<std::size_t>(number)];
+    if (rank.next == plan_.calls.size() ||
+        (!rank.running.empty() && rank.running.back().plan.blocking)) {
+        return false;
+    }
+    const int again = plan_.calls[rank.next].again;
+    return std::none_of(rank.running.begin(), rank.running.end(), [&](const Running &call) {
+        return again >= 0 && call.request() == static_cast<std::size_t>(again);
+    });
 }
 
 void World::start_call(int number, Random &random)
 {
     Rank &caller = rank(number);
-    Running &made = caller.running.emplace_back();
-    made.number = caller.next++;
-    made.plan = plan_.calls[made.number];
-    if (made.plan.differs == number) {
-        made.plan.count += made.plan.collective == HETCOLL_ALLREDUCE ? 1 : ranks_.size();
+    const std::size_t next = caller.next++;
+    PlannedCall plan = plan_.calls[next];
+    if (plan.differs == number) {
+        plan.count += plan.collective == HETCOLL_ALLREDUCE ? 1 : ranks_.size();
     }
-    // Mostly all on the GPU; programs mix.
-    const PlannedCall &plan = made.plan;
-    const bool mixed = (plan.salt % 4) == 0;
-    const Memory memory = mixed ? static_cast<Memory>(random.below(5))
-                                : (plan.salt % 16 == 1 ? Memory::kHost : Memory::kDevice);
-    const bool in_place = random.once_in(2);
-    place_vectors(number, made, memory, in_place, random);
-
-    Communicator &communicator = communicators_[static_cast<std::size_t>(plan.communicator)];
-    made.operation.emplace(*communicator.engines[static_cast<std::size_t>(number)], made.call);
-    communicator.queues[static_cast<std::size_t>(number)]->push(*made.operation);
+    const auto request =
+        std::find_if(caller.requests.begin(), caller.requests.end(), [&](const Running &call) {
+            return plan.again >= 0 && call.request() == static_cast<std::size_t>(plan.again);
+        });
+    const bool is_new = request == caller.requests.end(); // or lost, where peers went on with it
+    if (!is_new) {
+        caller.running.splice(caller.running.end(), caller.requests, request);
+        caller.running.back().operation->rewind();
+    }
+    Running &made = is_new ? make_call(number, plan, random) : caller.running.back();
+    made.plan = plan;
+    made.number = next;
+    made.spoiled = made.lost_result = false;
+    fill_vectors(number, made);
+    communicators_[static_cast<std::size_t>(plan.communicator)]
+        .queues[static_cast<std::size_t>(number)]
+        ->push(*made.operation);
     say("turn %zu: rank %d begins call %zu: collective %d, %zu elements, kind %d, op %d, memory "
-        "%d%s",
+        "%d%s%s",
         turn, number, made.number, plan.collective, plan.count, plan.type.kind, plan.type.op,
-        static_cast<int>(memory), in_place || plan.collective == HETCOLL_BCAST ? ", in place" : "");
+        static_cast<int>(made.recv->memory()), made.send == made.recv ? ", in place" : "",
+        !plan.persistent ? "" : (is_new ? ", persistent" : ", started again"));
+}
+
+bool World::is_started_after(const Running &call) const
+{
+    return std::any_of(
+        plan_.calls.begin() + static_cast<std::ptrdiff_t>(call.number) + 1, plan_.calls.end(),
+        [&](const PlannedCall &later) { return later.again == static_cast<int>(call.request()); });
+}
+
+std::list<Running>::iterator World::end_call(int number, std::list<Running>::iterator call)
+{
+    Rank &rank = this->rank(number);
+    const bool is_lost = goes_on(number, *call), again = is_started_after(*call);
+    const auto next = std::next(call);
+    if (!is_lost) {
+        call->send->use_again(again ? User::kRequest : User::kProgram);
+        call->recv->use_again(again ? User::kRequest : User::kProgram);
+    }
+    if (again && !is_lost) {
+        rank.requests.splice(rank.requests.end(), rank.running, call);
+    } else {
+        rank.running.erase(call);
+    }
+    return next;
 }
 
 bool World::goes_on(int number, const Running &call) const

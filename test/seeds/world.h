@@ -22,7 +22,7 @@ namespace hetcoll::test {
 // What a table of message functions says of a broken communicator.
 inline constexpr int kBroken = -75;
 
-// A rank's call, from its start to its end.
+// A rank's call, from its start to its end; a persistent request, from its first start on.
 struct Running {
     PlannedCall plan;
     std::size_t number = 0; // in the plan
@@ -34,6 +34,12 @@ struct Running {
     bool lost_result = false;
     hetcoll_call call{};
     std::optional<Operation> operation;
+
+    // The call that has made the persistent request.
+    [[nodiscard]] std::size_t request() const
+    {
+        return plan.again < 0 ? number : static_cast<std::size_t>(plan.again);
+    }
 };
 
 struct Rank {
@@ -41,16 +47,12 @@ struct Rank {
     Gpu *gpu = nullptr;
     std::deque<std::unique_ptr<Buffer>> buffers;
     std::list<Running> running;
-    std::size_t next = 0; // call of the plan
+    std::list<Running> requests; // that do not run, and will be started again
+    std::size_t next = 0;        // call of the plan
     bool dead = false;
 
     // Its GPU's context is current from now on, as it is in a process of its own.
     void enter() const { cuda().driver->cuCtxSetCurrent(gpu->context); }
-    // A blocking call has not ended.
-    [[nodiscard]] bool is_blocked() const
-    {
-        return !running.empty() && running.back().plan.blocking;
-    }
 };
 
 struct Communicator {
@@ -69,12 +71,12 @@ public:
     [[nodiscard]] Rank &rank(int number) { return ranks_[static_cast<std::size_t>(number)]; }
     [[nodiscard]] std::deque<Rank> &ranks() { return ranks_; }
     [[nodiscard]] std::deque<Communicator> &communicators() { return communicators_; }
+    // The rank has a next call, and waits for none before that.
+    [[nodiscard]] bool may_start_call(int number) const;
     // The rank's next call begins. `random` decides where its buffers are.
     void start_call(int number, Random &random);
-    // Whether peers go on with a call that has failed on this rank, because nobody has told them.
-    // They write to the program's memory by messages, if it is host memory, or by the GPUs of the
-    // node, if they have mapped it. The program never has it back, then. All else is over.
-    [[nodiscard]] bool goes_on(int number, const Running &call) const;
+    // A call of the rank is over, and with it its operation, unless that is started again.
+    std::list<Running>::iterator end_call(int number, std::list<Running>::iterator call);
     // All calls of all ranks that live.
     [[nodiscard]] bool is_over() const;
     // Calls that have not begun or not ended.
@@ -89,7 +91,13 @@ private:
     void make_gpus();
     void make_communicators();
     [[nodiscard]] Buffer *buffer_for(Rank &rank, Memory memory, std::size_t bytes, Random &random);
-    void place_vectors(int number, Running &made, Memory memory, bool in_place, Random &random);
+    Running &make_call(int number, const PlannedCall &plan, Random &random);
+    // Whether peers go on with a call that has failed on this rank, because nobody has told them.
+    // They write to the program's memory by messages, if it is host memory, or by the GPUs of the
+    // node, if they have mapped it. The program never has it back, then. All else is over.
+    [[nodiscard]] bool goes_on(int number, const Running &call) const;
+    [[nodiscard]] bool is_started_after(const Running &call) const;
+    void fill_vectors(int number, Running &made);
 
     const Plan &plan_;
     std::deque<Gpu> gpus_;
