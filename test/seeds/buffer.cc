@@ -113,8 +113,8 @@ void Buffer::fill(std::vector<std::byte> content)
     content.resize(bytes_, std::byte{0xab});
     expected_.assign(bytes_ + 2 * kGuard, std::byte{0xcd});
     std::copy(content.begin(), content.end(), expected_.begin() + kGuard);
-    if (memory_ == Memory::kHost) {
-        std::copy(expected_.begin(), expected_.end(), host_.begin());
+    if (is_on_host()) {
+        std::copy(expected_.begin(), expected_.end(), reinterpret_cast<std::byte *>(start_));
         return;
     }
     use([&] {
@@ -126,10 +126,11 @@ void Buffer::fill(std::vector<std::byte> content)
 
 std::vector<std::byte> Buffer::read() const
 {
-    if (memory_ == Memory::kHost) {
-        return host_;
-    }
     std::vector<std::byte> content(expected_.size());
+    if (is_on_host()) {
+        std::copy_n(reinterpret_cast<const std::byte *>(start_), content.size(), content.begin());
+        return content;
+    }
     use([&] {
         return cuda().driver->cuMemcpyDtoHAsync(content.data(), start_, content.size(),
                                                 gpu_.stream);

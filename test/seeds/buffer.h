@@ -61,6 +61,11 @@ public:
 private:
     void map_vmm(std::size_t bytes);
     void unmap_vmm();
+    // The processor reads and writes it, also where the GPU is lost.
+    [[nodiscard]] bool is_on_host() const
+    {
+        return memory_ == Memory::kHost || memory_ == Memory::kPinned;
+    }
     // On this buffer's GPU, unless that is lost.
     template <class Call> void use(Call call) const;
 
