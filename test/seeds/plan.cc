@@ -7,8 +7,9 @@
 namespace hetcoll::test {
 namespace {
 
+constexpr Type kFloatSum = {HETCOLL_FLOAT32, HETCOLL_SUM, 4};
 constexpr std::array<Type, 5> kTypes = {{{HETCOLL_INT32, HETCOLL_SUM, 4},
-                                         {HETCOLL_FLOAT32, HETCOLL_SUM, 4},
+                                         kFloatSum,
                                          {HETCOLL_UINT8, HETCOLL_MAX, 1},
                                          {HETCOLL_FLOAT64, HETCOLL_MIN, 8},
                                          {HETCOLL_INT64, HETCOLL_BXOR, 8}}};
@@ -76,6 +77,9 @@ PlannedCall some_call(Random &random, const Plan &plan)
     PlannedCall call;
     call.collective = random.once_in(4) ? random.of(kOthers) : HETCOLL_ALLREDUCE;
     call.type = random.of(kTypes);
+    if (plan.settings.fixed_point != 0 && random.once_in(2)) {
+        call.type = kFloatSum; // nothing else has a fixed point
+    }
     call.root = static_cast<int>(random.below(ranks));
     call.count = random.of(kCounts);
     call.communicator = static_cast<int>(random.below(static_cast<unsigned>(plan.networks.size())));
