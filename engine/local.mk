@@ -18,7 +18,7 @@ hetcoll_sources += \
 	engine/communicator/chooser.cc engine/communicator/chooser.h engine/communicator/engine.cc \
 	engine/communicator/engine.h engine/communicator/executor.cc engine/communicator/executor.h \
 	engine/communicator/known_peers.cc engine/communicator/known_peers.h \
-	engine/communicator/mapped_call.cc engine/communicator/mapped_call.h \
+	engine/communicator/mapped_call.cc engine/communicator/mapped_call.h engine/communicator/membership.h \
 	engine/communicator/open_requests.cc engine/communicator/open_requests.h \
 	engine/communicator/peer_search.cc engine/communicator/peer_search.h engine/communicator/peers.cc \
 	engine/communicator/peers.h engine/communicator/reach_trial.cc engine/communicator/reach_trial.h \

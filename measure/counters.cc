@@ -109,7 +109,7 @@ Route name_route(const JobCounters &counters, const CounterValues &used)
     add(HETCOLL_CALLS_STAGED, "open_mpi", "staged");
     for (int i = 0; i < kAlgorithmCount; ++i) {
         const AlgorithmRow &row = row_of(static_cast<Algorithm>(i));
-        const char *path = row.form == Form::kKernel       ? "mapped"
+        const char *path = row.is_one_kernel()             ? "mapped"
                            : row.form == Form::kProcessors ? "small"
                                                            : mover;
         add(HETCOLL_CALLS_OF(i), row.name, path);

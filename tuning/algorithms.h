@@ -67,6 +67,7 @@ struct AlgorithmRow {
     {
         return form == Form::kTeam || form == Form::kSteps;
     }
+    [[nodiscard]] constexpr bool is_one_kernel() const noexcept { return form == Form::kKernel; }
 };
 
 [[nodiscard]] consteval auto make_algorithm_rows()

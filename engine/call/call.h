@@ -115,7 +115,7 @@ struct Call {
     void end(int code) noexcept
     {
         ended = code;
-        engine.break_off(code);
+        engine.membership().break_off(code);
     }
     // In a meeting: a message may still arrive in memory of ours.
     void lose_network(int code) noexcept;

@@ -65,8 +65,8 @@ void LateRanks::begin()
     if (!mapped.ok() || !*mapped || built.local_steps.empty()) {
         return; // the agreement is waited for, as always
     }
-    if (!engine.may_touch_peers()) {
-        engine.touches_no_peers();
+    if (!engine.membership().may_touch_peers()) {
+        engine.membership().touches_no_peers();
         return;
     }
     const Vectors vectors{
@@ -99,7 +99,7 @@ bool LateRanks::stopped()
         return false;
     }
     begun_ = call_.executor_runs = false;
-    call_.engine.touches_no_peers();
+    call_.engine.membership().touches_no_peers();
     call_.note(call_.engine.executor().take_failure());
     return true;
 }

@@ -47,7 +47,7 @@ bool Operation::step()
         return leave();
     }
     if (!begun_) {
-        if (const int code = call_.engine.broken(); code != 0) {
+        if (const int code = call_.engine.membership().broken(); code != 0) {
             refuse(code);
             return leave();
         }
@@ -62,7 +62,7 @@ bool Operation::step()
         finish(way_.result());
         return true;
     }
-    if (const int code = call_.engine.lost(); code != 0) {
+    if (const int code = call_.engine.membership().lost(); code != 0) {
         start_leaving(code);
         return leave();
     }
@@ -128,7 +128,7 @@ void Operation::start_leaving(int code) noexcept
 // live peer's GPU. A call that finds the communicator left has nothing to wait for.
 bool Operation::leave()
 {
-    if (call_.engine.is_left()) {
+    if (call_.engine.membership().is_left()) {
         finish(leaves_);
         return true;
     }
@@ -138,7 +138,7 @@ bool Operation::leave()
         call_.leave_context();
         return false;
     }
-    call_.engine.break_off(leaves_);
+    call_.engine.membership().break_off(leaves_);
     finish(leaves_);
     call_.engine.close_dead();
     return true;
@@ -178,7 +178,7 @@ void Operation::finish(int result) noexcept
 {
     way_ = {}; // with all that it has borrowed
     if (call_.mapped) {
-        call_.engine.touches_no_peers(); // however it has ended
+        call_.engine.membership().touches_no_peers(); // however it has ended
     }
     call_.made = &given_;
     result_ = result;

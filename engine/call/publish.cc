@@ -165,7 +165,7 @@ bool peers_are_known(Call &call)
 bool has_mapped(Call &call, const Choice &choice, Status &problem)
 {
     const Schedule *const needs =
-        is_one_kernel(choice.algorithm) ? nullptr : &schedule_of(call, choice).schedule;
+        row_of(choice.algorithm).is_one_kernel() ? nullptr : &schedule_of(call, choice).schedule;
     Result<bool> done = call.device->enter().ok()
                             ? call.engine.mapped().map(choice.algorithm, needs)
                             : Result<bool>(error(Errc::kDriver, "the context of a buffer is gone"));

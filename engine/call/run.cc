@@ -102,7 +102,7 @@ void bring_input(Call &call)
 
 Timed start(Call &call, Choice choice, LateRanks *late)
 {
-    if (is_one_kernel(choice.algorithm)) {
+    if (row_of(choice.algorithm).is_one_kernel()) {
         start_kernel(call, choice);
         return {};
     }
@@ -132,7 +132,7 @@ bool has_run(Call &call)
 void note_executed(Call &call)
 {
     if (call.mapped) {
-        call.engine.touches_no_peers();
+        call.engine.membership().touches_no_peers();
     }
     if (!call.executor_runs) {
         return; // it was a kernel

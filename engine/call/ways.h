@@ -110,7 +110,7 @@ void bring_input(Call &call);
 // Before that: if a peer has left, its memory is not touched, and the wait ends with the call.
 [[nodiscard]] inline auto peers_stay(Call &call) noexcept
 {
-    return until([&call] { return !call.mapped || call.engine.may_touch_peers(); });
+    return until([&call] { return !call.mapped || call.engine.membership().may_touch_peers(); });
 }
 [[nodiscard]] bool has_run(Call &call);
 void note_executed(Call &call);

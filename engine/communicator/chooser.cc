@@ -133,14 +133,14 @@ Choice Chooser::choose_for_collective(std::size_t bytes) const noexcept
 bool Chooser::uses_mapping(const Choice &choice) const noexcept
 {
     const AlgorithmRow &row = row_of(choice.algorithm);
-    return row.form == Form::kKernel ||
+    return row.is_one_kernel() ||
            (row.is_schedule() && !row.has(Trait::kWholeVectors) && peers_.found().maps);
 }
 
 ChunkTuner *Chooser::tuner(const Choice &choice, std::size_t bytes)
 {
     if (agreed_.adapt_chunk == 0 || agreed_.reproducible != 0 || agreed_.chunk_bytes != 0 ||
-        choice.source == ChoiceSource::kTable || is_one_kernel(choice.algorithm) ||
+        choice.source == ChoiceSource::kTable || row_of(choice.algorithm).is_one_kernel() ||
         choice.algorithm == Algorithm::kHost) {
         return nullptr;
     }

@@ -158,7 +158,7 @@ void Engine::say_what_differs()
 std::optional<int> Engine::try_host(const hetcoll_call &call) noexcept
 {
     if (call.kind < 0 || call.user_op != 0 || call.span > agreed_.small_limit || p2p_.size == 1 ||
-        !ready_ || broken_ != 0 || uses_fixed_point(call) || should_find_peers() ||
+        !ready_ || membership_.is_left() || uses_fixed_point(call) || should_find_peers() ||
         (chooser_.keeps_order(call) && !chooser_.meets_in_order())) {
         return std::nullopt;
     }
@@ -181,7 +181,7 @@ std::optional<int> Engine::try_host(const hetcoll_call &call) noexcept
                    kHostMemory);
     Progress progress;
     while ((progress = meeting_.step()) == Progress::kPending) {
-        if (const int code = lost(); code != 0) {
+        if (const int code = membership_.lost(); code != 0) {
             return leave_host(code);
         }
         if (watch_.is_due(0)) {
@@ -195,7 +195,7 @@ std::optional<int> Engine::try_host(const hetcoll_call &call) noexcept
     if (progress == Progress::kFailed) {
         process_.counters().count(HETCOLL_CALLS_FAILED);
         abandon_messages();
-        break_off(meeting_.code());
+        membership_.break_off(meeting_.code());
         return meeting_.code();
     }
     if (any(meeting_.flags(), kCallsDiffer)) {
@@ -221,7 +221,7 @@ int Engine::leave_host(int code) noexcept
     }
     close_dead();
     process_.counters().count(HETCOLL_CALLS_FAILED);
-    break_off(code);
+    membership_.break_off(code);
     return code;
 }
 

@@ -6,6 +6,7 @@
 #include "engine/communicator/chooser.h"
 #include "engine/communicator/executor.h"
 #include "engine/communicator/mapped_call.h"
+#include "engine/communicator/membership.h"
 #include "engine/communicator/open_requests.h"
 #include "engine/communicator/peers.h"
 #include "engine/communicator/schedules.h"
@@ -98,33 +99,12 @@ public:
     [[nodiscard]] Messages &messages() noexcept { return *messages_; }
     // After a network failure: a message may still arrive in them, so they are left to it.
     void abandon_messages() noexcept;
-    // A call has ended on this rank alone: nobody knows at which meeting the others are, so this
-    // rank comes to none any more. Further calls return this code at once.
-    void break_off(int code) noexcept { broken_ = code; }
-    [[nodiscard]] bool is_left() const noexcept { return broken_ != 0; }
-    [[nodiscard]] int broken() const noexcept { return broken_ != 0 ? broken_ : lost(); } // 0: no
-    // Why ranks may never come to a meeting: a code of p2p()'s owner, see hetcoll_p2p::broken. Then
-    // a call leaves where it waits. Once this rank's GPU has stopped it calls has_left() until that
-    // is true: no message and no GPU of others touches its memory any more. Then close_dead()
-    // unmaps the memory of dead ranks.
-    [[nodiscard]] int lost() const noexcept
-    {
-        return p2p_.broken == nullptr ? 0 : p2p_.broken(p2p_.context);
-    }
+    [[nodiscard]] Membership &membership() noexcept { return membership_; }
+    // After membership().lost(), once this rank's GPU has stopped, until it is true: no message and
+    // no GPU of others touches this rank's memory any more. Then close_dead() unmaps the memory of
+    // dead ranks.
     [[nodiscard]] bool has_left() noexcept;
     void close_dead() noexcept;
-    // Before and after this rank's GPU works on peers' memory. False: a peer has left, so this rank
-    // will learn why, and leave too.
-    [[nodiscard]] bool may_touch_peers() const noexcept
-    {
-        return p2p_.broken == nullptr || group_.may_touch_peers();
-    }
-    void touches_no_peers() const noexcept
-    {
-        if (p2p_.broken != nullptr) {
-            group_.touches_no_peers();
-        }
-    }
     // Lets the GPU copy to and from the control page at full speed. The device's context is
     // current.
     void pin_page(Device &device);
@@ -140,6 +120,7 @@ private:
     const hetcoll_p2p &p2p_; // of requests_
     hetcoll_facts agreed_;
     NodeGroup group_;
+    Membership membership_{p2p_, group_};
     Watch watch_;
     Peers peers_;
     MappedCall mapped_;
@@ -150,7 +131,6 @@ private:
     bool ready_ = false;
     bool left_open_ = false; // the control page's descriptor
     bool small_device_call_ = false;
-    int broken_ = 0;
     Meeting meeting_; // of try_host()
     std::unique_ptr<Messages> messages_ = std::make_unique<Messages>();
     unsigned long long pinned_in_ = 0; // Context::id()

@@ -14,10 +14,6 @@
 
 namespace hetcoll {
 
-[[nodiscard]] constexpr bool is_one_kernel(Algorithm algorithm) noexcept
-{
-    return row_of(algorithm).form == Form::kKernel;
-}
 // Needs no shared output: every rank writes its own result.
 [[nodiscard]] constexpr bool shares_input_only(Algorithm algorithm) noexcept
 {

@@ -2,6 +2,7 @@
 // the executor with its counters of progress in the control page, the closing agreement, several
 // times. All that is hetcoll's, and so are the schedules. The streams of the GPU are ours: a pull
 // runs as soon as it is started, or only when the executor asks for its end.
+#include "gpu.h"
 #include "ranks.h"
 
 #include "engine/communicator/executor.h"
@@ -18,7 +19,6 @@ using namespace hetcoll;
 
 constexpr int kCount = 6; // elements
 
-enum class Streams : std::uint8_t { kEarly, kLate };
 enum class Place : std::uint8_t { kBeside, kInPlace };
 
 struct Setting {
@@ -28,56 +28,6 @@ struct Setting {
     Place place;
     std::size_t chunk_bytes;
     Schedule (*build)(int rank, int size) = build_ring;
-};
-
-class PullsOnly final : public Bounce {
-public:
-    explicit PullsOnly(Streams streams) : streams_(streams) {}
-    Status divide(int, int) override { return {}; }
-    [[nodiscard]] std::size_t slot_bytes() const noexcept override { return 64; }
-    Status start_read(int, const void *, std::size_t) override { return {}; }
-    [[nodiscard]] Result<bool> read_done(int) override { return true; }
-    [[nodiscard]] const void *message(int) const noexcept override { return nullptr; }
-    [[nodiscard]] bool reads_out() const noexcept override { return true; }
-    [[nodiscard]] void *landing(int) noexcept override { return nullptr; }
-    Status start_apply(int, const Apply &) override { return {}; }
-    [[nodiscard]] Result<bool> apply_done(int) override { return true; }
-    Status start_pull(int lane, int slot, const Pull &pull) override
-    {
-        pull_[lane][slot] = pull;
-        if (streams_ == Streams::kEarly) {
-            run(pull_[lane][slot]);
-        }
-        return {};
-    }
-    [[nodiscard]] Result<bool> pull_done(int lane, int slot) override
-    {
-        if (streams_ == Streams::kLate) {
-            if (asked_++ % 2 == 0) {
-                go_on();
-                return false;
-            }
-            run(pull_[lane][slot]);
-        }
-        return true;
-    }
-
-private:
-    static void run(const Pull &pull)
-    {
-        for (std::size_t i = 0; i < pull.count; ++i) {
-            std::int64_t sum = 0;
-            for (int input = 0; input < pull.inputs.count; ++input) {
-                sum += static_cast<const std::int64_t *>(pull.inputs.input[input])[i];
-            }
-            static_cast<std::int64_t *>(pull.dst)[i] = sum;
-        }
-    }
-
-    static constexpr int kLanes = 4;
-    Streams streams_;
-    unsigned asked_ = 0;
-    Pull pull_[kLanes][kLaneSlots];
 };
 
 std::byte *bytes_of(std::int64_t *numbers) { return reinterpret_cast<std::byte *>(numbers); }
@@ -91,17 +41,6 @@ struct Rank {
     std::unique_ptr<PullsOnly> streams;
     Meeting meeting;
 };
-
-std::int64_t value(int call, int rank, int i) { return (call + 1) * 1000 * (rank + 1) + i; }
-
-std::int64_t sum_of(int call, int ranks, int i)
-{
-    std::int64_t sum = 0;
-    for (int rank = 0; rank < ranks; ++rank) {
-        sum += value(call, rank, i);
-    }
-    return sum;
-}
 
 class Calls {
 public:
@@ -169,35 +108,21 @@ private:
             setting_.chunk_bytes, false, {self.peers, self.steps, progress_of(rank)});
     }
 
-    // What peers shall find: the addresses as they are.
-    [[nodiscard]] static SharedBuffer shared(const void *buffer, int call)
-    {
-        SharedBuffer announced{};
-        announced.kind = SharedKind::kLegacyIpc;
-        announced.buffer_id = static_cast<std::uint64_t>(call) + 1;
-        announced.base = reinterpret_cast<std::uintptr_t>(buffer);
-        return announced;
-    }
-
     void announce(int rank, int call)
     {
         Rank &self = ranks_[rank];
-        job_.group[rank]->announce(shared(input_of(self), call), shared(self.output, call));
+        const auto number = static_cast<std::uint64_t>(call) + 1;
+        job_.group[rank]->announce(announced(input_of(self), number),
+                                   announced(self.output, number));
     }
 
-    // As MappedCall::map_rank() does, without a driver.
     void map_peers(int rank, int call)
     {
         for (int peer = 0; peer < setting_.ranks; ++peer) {
-            ControlPage::Slot &slot = job_.group[rank]->slot(peer);
-            const SharedBuffer in = slot.input, out = slot.output;
-            const auto number = static_cast<std::uint64_t>(call) + 1;
-            require(in.buffer_id == number && out.buffer_id == number,
-                    "a peer's buffers of this call");
+            const MappedPeer mapped =
+                map(job_.group[rank]->slot(peer), static_cast<std::uint64_t>(call) + 1);
             if (peer != rank) {
-                ranks_[rank].peers[peer] = {reinterpret_cast<const std::byte *>(in.base),
-                                            reinterpret_cast<const std::byte *>(out.base),
-                                            slot.progress};
+                ranks_[rank].peers[peer] = mapped;
             }
         }
     }

@@ -35,7 +35,6 @@ struct Setting {
 
 struct Rank {
     alignas(64) std::int64_t vector[kMostRanks]; // peers write a number each
-    std::atomic<int> broken, dead;               // what the rank is told; what /proc would say
     Meeting meeting;
 };
 
@@ -48,16 +47,6 @@ public:
         for (int rank = 0; rank < setting.ranks; ++rank) {
             share(ranks_[rank].vector, sizeof ranks_[rank].vector, "vector" + std::to_string(rank));
         }
-        has_died = [this](const ProcessIdentity &process) {
-            // All have the same identity here, but for where it lies.
-            for (int rank = 0; rank < setting_.ranks; ++rank) {
-                if (&job_.group[self()]->process(rank) == &process) {
-                    return ranks_[rank].dead.load(std::memory_order_acquire) != 0;
-                }
-            }
-            require(false, "a rank of this job");
-            return false;
-        };
     }
 
     [[nodiscard]] Threads threads()
@@ -67,26 +56,19 @@ public:
             all.emplace_back([this, rank] { live(rank); });
         }
         if (setting_.revoked) {
-            all.emplace_back([this] { tell_all(); });
+            all.emplace_back([this] { deaths_.tell_all(); });
         }
         return all;
     }
 
 private:
-    void tell_all()
-    {
-        for (Rank &rank : ranks_) {
-            rank.broken.store(1, std::memory_order_relaxed);
-        }
-    }
-
     void live(int rank)
     {
         for (int number = 0; number < setting_.calls; ++number) {
             const bool may_die = rank == setting_.ranks - 1 && number == 0;
             const Outcome outcome = call(rank, may_die ? setting_.dies : Point::kNever);
             if (outcome == Outcome::kDied) {
-                die(rank);
+                deaths_.die(rank);
                 return;
             }
             use_vector(rank);
@@ -104,18 +86,6 @@ private:
         for (std::int64_t &number : ranks_[rank].vector) {
             number = -1;
         }
-    }
-
-    [[nodiscard]] bool lost(int rank) const
-    {
-        return ranks_[rank].broken.load(std::memory_order_relaxed) != 0;
-    }
-
-    // The system says that a process has ended once its GPU's work has. The others are told later.
-    void die(int rank)
-    {
-        ranks_[rank].dead.store(1, std::memory_order_release);
-        tell_all();
     }
 
     // What a kernel does that pulls from peers' memory and writes to it.
@@ -142,7 +112,7 @@ private:
         }
 #ifndef HETCOLL_MUTANT_ASKS_NOBODY // a mistake for mutants.sh, as the next one
         while (!group.may_touch_peers()) {
-            if (lost(rank)) {
+            if (deaths_.are_told_to(rank)) {
                 return leave(rank);
             }
             wait();
@@ -152,7 +122,7 @@ private:
             return Outcome::kDied;
         }
 #ifdef HETCOLL_MUTANT_LEAVES_WHILE_IT_WORKS
-        if (lost(rank)) {
+        if (deaths_.are_told_to(rank)) {
             const Outcome left = leave(rank);
             work(rank);
             return left;
@@ -178,7 +148,7 @@ private:
         Meeting &meeting = ranks_[rank].meeting;
         meeting.start(*job_.group[rank], *job_.messages[rank], 1, Flags{1});
         while (meeting.step() == Progress::kPending) {
-            if (lost(rank)) {
+            if (deaths_.are_told_to(rank)) {
                 return false;
             }
             wait();
@@ -196,6 +166,7 @@ private:
 
     const Setting setting_;
     Job job_;
+    Deaths deaths_{job_};
     std::vector<Rank> ranks_;
 };
 

@@ -2,7 +2,7 @@
 # product's, compiled once more with -fsanitize=thread and linked with our explorer in place of libtsan.
 model_tests = test/model/explorer_test.sh test/model/protocol_test.sh test/model/ptx_test.sh
 TESTS += $(model_tests)
-EXTRA_DIST += $(model_tests) test/model/mutants.sh test/model/protocol.pml \
+EXTRA_DIST += $(model_tests) test/model/mutants.sh test/model/verdict.sh test/model/protocol.pml \
 	test/model/ptx_model.py test/model/ptx_test.py
 
 # As a preprocessor's flag, because the compiler's would link libtsan too. The code under test calls the library's
@@ -44,7 +44,7 @@ test/model/libnamed.a: test/model/libwatched.a
 test_model_libwatched_calls_a_SOURCES = \
 	engine/call/allreduce.cc engine/call/call.cc engine/call/late_ranks.cc engine/call/operation.cc \
 	engine/call/publish.cc engine/call/ready.cc engine/call/run.cc engine/call/small.cc \
-	test/model/stand_in/engine/communicator/engine.h
+	test/model/gpu.h test/model/stand_in/engine/communicator/engine.h
 test_model_libwatched_calls_a_CPPFLAGS = $(model_calls_cppflags)
 test_model_libwatched_calls_a_CXXFLAGS = $(model_cxxflags)
 test/model/libnamed_calls.a: test/model/libwatched_calls.a
@@ -77,7 +77,7 @@ test_model_litmus_test_CXXFLAGS = $(model_cxxflags)
 test_model_litmus_test_LDFLAGS = $(model_ldflags)
 test_model_litmus_test_LDADD = $(model_libs)
 
-model_ranks = test/model/ranks.h test/model/ranks.cc test/model/one_page.cc
+model_ranks = test/model/gpu.h test/model/ranks.h test/model/ranks.cc test/model/one_page.cc
 test_model_meeting_test_SOURCES = test/model/meeting_test.cc $(model_ranks)
 test_model_meeting_test_CPPFLAGS = $(model_cppflags)
 test_model_meeting_test_CXXFLAGS = $(model_cxxflags)

@@ -18,8 +18,7 @@ void add(void *dst, const void *a, const void *b, std::size_t count)
     }
 }
 
-// What rank `rank` brings to meeting `number`.
-std::int64_t part(int number, int rank) { return (number + 1) * 100 * (rank + 1); }
+// What a rank says in meeting `number`.
 Flags flag(int number, int rank)
 {
     return static_cast<Flags>((number + rank) % 2 == 0 ? 1 << rank : 0);
@@ -51,7 +50,7 @@ void start(Job &job, int rank, int number, bool sums)
         return;
     }
     std::byte *const mine = Meeting::payload(group, messages.mine);
-    *reinterpret_cast<std::int64_t *>(mine) = part(number, rank);
+    *reinterpret_cast<std::int64_t *>(mine) = value(number, rank);
     meetings[rank].start(group, messages, mine, 1, sizeof(std::int64_t), 1, add,
                          flag(number, rank));
 }
@@ -66,15 +65,6 @@ void wait_without(Job &job, int rank, int number, int late)
         }
         wait();
     }
-}
-
-std::int64_t sum_of(int number, int size)
-{
-    std::int64_t sum = 0;
-    for (int rank = 0; rank < size; ++rank) {
-        sum += part(number, rank);
-    }
-    return sum;
 }
 
 void attend(Job &job, int rank, const Agenda &agenda)

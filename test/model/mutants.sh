@@ -7,21 +7,11 @@ cd "$HETCOLL_BUILDDIR" || exit 1
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 word=${1:-}
-passed=0 failed=0
+verdict_words="found MISSED"
+. "$HETCOLL_SRCDIR/test/model/verdict.sh"
 # Compiled anew where a mutant is in a header: all that is looked at.
 watched="engine/call/operation_queue engine/communicator/executor engine/meeting/exchange engine/meeting/meeting \
     engine/meeting/node_group pointer_cache/allocation_table"
-
-verdict() # RIGHT NAME WHY
-{
-    if [ "$1" = 0 ]; then
-        echo "found   $2: $3"
-        passed=$((passed + 1))
-    else
-        echo "MISSED  $2: $3"
-        failed=$((failed + 1))
-    fi
-}
 
 compile() # SOURCE OBJECT FLAG...
 {
@@ -128,11 +118,11 @@ mutant leave "does not ask whether peers stay" "" -DHETCOLL_MUTANT_ASKS_NOBODY
 o=engine/call
 mutant operation "leaves without asking its peers" $o/operation.cc 's/ || !call_.engine.has_left()//'
 mutant operation "leaves while its kernel runs" $o/operation.cc 's/ || reduces || / || /'
-mutant operation "does not see that ranks may never come" $o/operation.cc '/^    if (const int code = call_.engine.lost()/,/^    }/d'
+mutant operation "does not see that ranks may never come" $o/operation.cc '/^    if (const int code = call_.engine.membership().lost()/,/^    }/d'
 mutant operation "does not ask whether peers stay" $o/allreduce.cc '/co_await peers_stay(call);/d'
 mutant operation "no closing agreement" $o/allreduce.cc 's/const Flags closed = co_await close(call, timed);/const Flags closed{};/'
 mutant operation "closes before it has run" $o/allreduce.cc '/co_await ran(call);/d;s/const Flags closed = co_await close(call, timed);/&\n    co_await ran(call);/'
-mutant operation "its work is over when it begins" $o/run.cc 's/^    if (is_one_kernel(choice.algorithm)) {/    call.engine.touches_no_peers();\n&/'
+mutant operation "its work is over when it begins" $o/run.cc 's/^    if (row_of(choice.algorithm).is_one_kernel()) {/    call.engine.membership().touches_no_peers();\n&/'
 mutant operation "maps before the agreement" $o/allreduce.cc 's/^        call.start_agreement();/        Status early;\n        co_await map(call, choice, early);\n&/'
 mutant operation "announces nothing" $o/publish.cc 's/call.failure.ok() \&\& call.engine.mapped().publish()/false/'
 
@@ -167,5 +157,4 @@ done
 # that all have read it. In a ring follow_peers() need not acquire, finish_pulls() need not release and a pull need
 # not wait for is_ready(), because the peers' offers order all that already. A turn need not be taken with acquire,
 # because the length of the queue is loaded so.
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
+summary

@@ -2,6 +2,7 @@
 // Operation with its coroutines, from the first announcement to the result. What stands in for the
 // rest of hetcoll is stand_in/engine/communicator/engine.h. A rank may die before any of its
 // stores, which are all that others see of it, or the communicator may be revoked at any time.
+#include "gpu.h"
 #include "ranks.h"
 
 #include "engine/call/operation.h"
@@ -69,8 +70,7 @@ namespace {
 
 using namespace hetcoll;
 
-constexpr int kCount = 6; // elements, an equal share for each rank's kernel
-constexpr int kBroken = -75;
+constexpr int kCount = 6;             // elements, an equal share for each rank's kernel
 constexpr int kStoresOfTwoCalls = 60; // that a rank makes at most, and some more
 
 struct Setting {
@@ -87,15 +87,7 @@ struct Setting {
 
 struct Rank {
     alignas(64) std::int64_t input[kCount], output[kCount];
-    std::atomic<int> broken, dead; // what the rank is told; what /proc would say
 };
-
-int is_broken(void *rank)
-{
-    return static_cast<Rank *>(rank)->broken.load(std::memory_order_relaxed);
-}
-
-std::int64_t value(int call, int rank, int i) { return (call + 1) * 1000 * (rank + 1) + i; }
 
 class Calls {
 public:
@@ -109,22 +101,9 @@ public:
             share(self.input, sizeof self.input, name + ".input");
             share(self.output, sizeof self.output, name + ".output");
             bounces_.emplace_back(setting.streams);
-            engines_.emplace_back(*job_.group[rank], *job_.messages[rank],
-                                  hetcoll_p2p{&self, rank, setting.ranks, nullptr, nullptr, nullptr,
-                                              nullptr, 0, 0,
-                                              setting.may_break ? is_broken : nullptr},
+            engines_.emplace_back(*job_.group[rank], *job_.messages[rank], p2p_of(rank),
                                   bounces_.back(), setting.algorithm, setting.new_buffers);
         }
-        has_died = [this](const ProcessIdentity &process) {
-            // All have the same identity here, but for where it lies.
-            for (int rank = 0; rank < setting_.ranks; ++rank) {
-                if (&job_.group[self()]->process(rank) == &process) {
-                    return ranks_[rank].dead.load(std::memory_order_acquire) != 0;
-                }
-            }
-            require(false, "a rank of this job");
-            return false;
-        };
     }
 
     [[nodiscard]] Report explore_all()
@@ -134,31 +113,28 @@ public:
             threads.emplace_back([this, rank] { live(rank); });
         }
         if (setting_.revoked) {
-            threads.emplace_back([this] { tell_all(); });
+            threads.emplace_back([this] { deaths_.tell_all(); });
         }
         Options options = setting_.random;
         options.turns = setting_.may_break;
         if (setting_.dies_at != 0) {
             options.dies = setting_.ranks - 1;
             options.at_store = static_cast<std::uint64_t>(setting_.dies_at);
-            options.dying = [this] { die(); };
+            options.dying = [this] { deaths_.die(setting_.ranks - 1); };
         }
         return explore(threads, options);
     }
 
 private:
-    void tell_all()
+    // Calls here send no messages.
+    [[nodiscard]] hetcoll_p2p p2p_of(int rank)
     {
-        for (Rank &rank : ranks_) {
-            rank.broken.store(kBroken, std::memory_order_relaxed);
-        }
-    }
-
-    // The system says that a process has ended once its GPU's work has. The others are told later.
-    void die()
-    {
-        ranks_.back().dead.store(1, std::memory_order_release);
-        tell_all();
+        hetcoll_p2p p2p{};
+        p2p.context = deaths_.of(rank);
+        p2p.rank = rank;
+        p2p.size = setting_.ranks;
+        p2p.broken = setting_.may_break ? Deaths::code_of : nullptr;
+        return p2p;
     }
 
     void live(int rank)
@@ -169,7 +145,7 @@ private:
             }
         }
         if (setting_.dies_at != 0 && rank == setting_.ranks - 1) {
-            die();
+            deaths_.die(rank);
         }
     }
 
@@ -196,15 +172,13 @@ private:
             wait();
         }
         if (operation.result() != HETCOLL_SUCCESS) {
-            require(operation.result() == kBroken, "an error because ranks may not come");
+            require(operation.result() == Deaths::kCode, "an error because ranks may not come");
             say("call has failed:", static_cast<std::uint64_t>(number));
         }
         for (int i = 0; i < kCount; ++i) {
-            std::int64_t sum = 0;
-            for (int other = 0; other < setting_.ranks; ++other) {
-                sum += value(number, other, i);
-            }
-            require(self.output[i] == sum || operation.result() != HETCOLL_SUCCESS, "the sum");
+            require(self.output[i] == sum_of(number, setting_.ranks, i) ||
+                        operation.result() != HETCOLL_SUCCESS,
+                    "the sum");
             self.input[i] = -1;
         }
         return operation.result() == HETCOLL_SUCCESS;
@@ -212,6 +186,7 @@ private:
 
     const Setting setting_;
     Job job_;
+    Deaths deaths_{job_};
     std::vector<Rank> ranks_;
     std::deque<DeviceBounce> bounces_;
     std::deque<Engine> engines_;

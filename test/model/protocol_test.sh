@@ -13,7 +13,7 @@ done
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
-passed=0 failed=0
+. "$source/test/model/verdict.sh"
 
 # explore DEFINE...: prints right, wrong and why, or what went wrong with Spin.
 explore()
@@ -33,17 +33,6 @@ explore()
     else
         sed -n 's/^pan:1: \(.*\) (at depth.*/wrong: \1/p' pan.txt
         spin "$@" -k protocol.pml.trail -t -T -B "$source/test/model/protocol.pml" 2>&1 | grep '^ *rank'
-    fi
-}
-
-verdict() # WHETHER NAME FOUND
-{
-    if [ "$1" = 0 ]; then
-        echo "passed  $2: ${3%%$'\n'*}"
-        passed=$((passed + 1))
-    else
-        echo "FAILED  $2: $3"
-        failed=$((failed + 1))
     fi
 }
 
@@ -90,5 +79,4 @@ if [ -n "${HETCOLL_MODEL_HEAVY:-}" ]; then
     check "three ranks, fixed point, of which one comes late" right -DN=3 -DLATE -DWAY=wFixed
     check "a rank leaves in the first of two calls, the others notice" right -DCALLS=2 -DLEAVES -DWATCHED
 fi
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+summary

@@ -6,7 +6,12 @@ namespace model {
 
 using namespace hetcoll;
 
+namespace {
+
+// What process_state() says in the code under test. None: all processes live.
 std::function<bool(const ProcessIdentity &)> has_died;
+
+} // namespace
 
 extern "C" ProcessState model_process_state(const ProcessIdentity &process)
 {
@@ -102,6 +107,50 @@ void Job::meet(Meeting &meeting, bool last_load)
     while (meeting.step() == Progress::kPending) {
         last_load ? wait_for_last() : wait();
     }
+}
+
+std::int64_t value(int number, int rank, int i) { return (number + 1) * 1000 * (rank + 1) + i; }
+
+std::int64_t sum_of(int number, int ranks, int i)
+{
+    std::int64_t sum = 0;
+    for (int rank = 0; rank < ranks; ++rank) {
+        sum += value(number, rank, i);
+    }
+    return sum;
+}
+
+Deaths::Deaths(const Job &job)
+    : ranks_(std::make_unique<Rank[]>(static_cast<std::size_t>(job.size()))), size_(job.size())
+{
+    has_died = [this, &job](const ProcessIdentity &process) {
+        // All have the same identity here, but for where it lies.
+        for (int rank = 0; rank < size_; ++rank) {
+            if (&job.group[self()]->process(rank) == &process) {
+                return ranks_[rank].dead.load(std::memory_order_acquire) != 0;
+            }
+        }
+        require(false, "a rank of this job");
+        return false;
+    };
+}
+
+void Deaths::die(int rank)
+{
+    ranks_[rank].dead.store(1, std::memory_order_release);
+    tell_all();
+}
+
+void Deaths::tell_all()
+{
+    for (int rank = 0; rank < size_; ++rank) {
+        ranks_[rank].told.store(kCode, std::memory_order_relaxed);
+    }
+}
+
+int Deaths::code_of(void *rank)
+{
+    return static_cast<Rank *>(rank)->told.load(std::memory_order_relaxed);
 }
 
 namespace {

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -70,8 +71,32 @@ struct Job {
     std::vector<std::unique_ptr<hetcoll::Messages>> messages;
 };
 
-// What process_state() says in the code under test. None: all processes live.
-extern std::function<bool(const hetcoll::ProcessIdentity &)> has_died;
+// What a rank brings to call or meeting `number`, by element, and what all bring together.
+[[nodiscard]] std::int64_t value(int number, int rank, int i = 0);
+[[nodiscard]] std::int64_t sum_of(int number, int ranks, int i = 0);
+
+// What the ranks of a job know of deaths: the system says at once that a process has ended, Open
+// MPI tells each rank some time later. It lives as long as its job.
+class Deaths {
+public:
+    static constexpr int kCode = -75; // of calls that ranks may not come to
+    explicit Deaths(const Job &job);
+    // The system says that a process has ended once its GPU's work has. The others are told later.
+    void die(int rank);
+    // Also what a communicator's revocation does.
+    void tell_all();
+    [[nodiscard]] bool are_told_to(int rank) const { return code_of(of(rank)) != 0; }
+    // For hetcoll_p2p::broken, and its context.
+    static int code_of(void *rank);
+    [[nodiscard]] void *of(int rank) const { return &ranks_[rank]; }
+
+private:
+    struct Rank {
+        std::atomic<int> told, dead;
+    };
+    std::unique_ptr<Rank[]> ranks_;
+    int size_;
+};
 
 // Says what was explored, and the trace if something is wrong.
 [[nodiscard]] ::testing::AssertionResult proved(const Report &report);

@@ -5,11 +5,12 @@
 // at once or when it is asked for the end. Nothing here allocates.
 #pragma once
 
-#include "explorer.h"
+#include "gpu.h"
 
 #include "base/log.h"
 #include "cuda_kernels/reduction.h"
 #include "engine/communicator/executor.h"
+#include "engine/communicator/membership.h"
 #include "engine/meeting/flags.h"
 #include "engine/meeting/meeting.h"
 #include "engine/meeting/node_group.h"
@@ -21,7 +22,6 @@
 #include "schedule/match.h"
 #include "schedule/schedule.h"
 #include "schedule/weighted.h"
-#include "transport/bounce.h"
 #include "tuning/arrivals.h"
 #include "tuning/choice.h"
 #include "tuning/chunk_tuner.h"
@@ -53,19 +53,17 @@ public:
     Status prepare(ReduceOp, ElementKind) noexcept { return {}; }
 };
 
-// When a GPU runs what it was given.
-enum class Streams : std::uint8_t { kEarly, kLate };
-
-// Work of a GPU.
-class Stream {
+class Kernel {
 public:
-    void start(const Pull &pull, const ReduceOutputs &outputs, Streams when)
+    void start(const ReduceInputs &inputs, const ReduceOutputs &outputs, std::size_t count,
+               model::Streams when)
     {
-        pull_ = pull;
+        inputs_ = inputs;
         outputs_ = outputs;
+        count_ = count;
         runs_ = true;
         asked_ = 0;
-        if (when == Streams::kEarly) {
+        if (when == model::Streams::kEarly) {
             run();
         }
     }
@@ -88,26 +86,19 @@ private:
     void run()
     {
         runs_ = false;
-        for (std::size_t i = 0; i < pull_.count; ++i) {
-            std::int64_t sum = 0;
-            for (int input = 0; input < pull_.inputs.count; ++input) {
-                sum += static_cast<const std::int64_t *>(pull_.inputs.input[input])[i];
-            }
-            for (int output = 0; output < outputs_.count; ++output) {
-                static_cast<std::int64_t *>(outputs_.output[output])[i] = sum;
-            }
-        }
+        model::sum(inputs_, outputs_, count_);
     }
 
-    Pull pull_{};
+    ReduceInputs inputs_{};
     ReduceOutputs outputs_{};
+    std::size_t count_ = 0;
     bool runs_ = false;
     int asked_ = 0;
 };
 
-class DeviceBounce final : public Bounce {
+class DeviceBounce final : public model::PullsOnly {
 public:
-    explicit DeviceBounce(Streams streams) noexcept : streams_(streams) {}
+    explicit DeviceBounce(model::Streams streams) noexcept : PullsOnly(streams) {}
 
     [[nodiscard]] Gpu *device() noexcept { return &device_; }
     [[nodiscard]] bool direct() const noexcept { return false; }
@@ -124,38 +115,15 @@ public:
     [[nodiscard]] Result<bool> start_marker() { return true; }
     Status start_kernel(const ReduceInputs &inputs, const ReduceOutputs &outputs, std::size_t count)
     {
-        kernel_.start({ReduceOp::kSum, ElementKind::kInt64, nullptr, inputs, count}, outputs,
-                      streams_);
+        kernel_.start(inputs, outputs, count, streams());
         return {};
     }
     [[nodiscard]] Result<bool> kernel_done() { return kernel_.is_done(); }
     [[nodiscard]] bool kernel_runs() const noexcept { return kernel_.is_running(); }
 
-    Status divide(int, int) override { return {}; }
-    [[nodiscard]] std::size_t slot_bytes() const noexcept override { return 64; }
-    Status start_read(int, const void *, std::size_t) override { return {}; }
-    [[nodiscard]] Result<bool> read_done(int) override { return true; }
-    [[nodiscard]] const void *message(int) const noexcept override { return nullptr; }
-    [[nodiscard]] bool reads_out() const noexcept override { return true; }
-    [[nodiscard]] void *landing(int) noexcept override { return nullptr; }
-    Status start_apply(int, const Apply &) override { return {}; }
-    [[nodiscard]] Result<bool> apply_done(int) override { return true; }
-    Status start_pull(int lane, int slot, const Pull &pull) override
-    {
-        pull_[lane][slot].start(pull, {{pull.dst}, 1}, streams_);
-        return {};
-    }
-    [[nodiscard]] Result<bool> pull_done(int lane, int slot) override
-    {
-        return pull_[lane][slot].is_done();
-    }
-
 private:
-    static constexpr int kLanes = 4;
     Gpu device_;
-    Streams streams_;
-    Stream kernel_;
-    Stream pull_[kLanes][kLaneSlots];
+    Kernel kernel_;
 };
 using HostBounce = DeviceBounce; // which no call here needs
 
@@ -290,11 +258,6 @@ public:
     void say_own_gpu(const char *) noexcept {}
 };
 
-[[nodiscard]] constexpr bool is_one_kernel(Algorithm algorithm) noexcept
-{
-    return row_of(algorithm).form == Form::kKernel;
-}
-
 // The vectors are announced where they are, and mapped there.
 class MappedCall {
 public:
@@ -331,7 +294,7 @@ public:
     }
     [[nodiscard]] bool publish()
     {
-        group_.announce(shared(input_), shared(output_));
+        group_.announce(model::announced(input_, call_), model::announced(output_, call_));
         return new_;
     }
     [[nodiscard]] Copy copy_out() const noexcept { return {}; }
@@ -339,13 +302,7 @@ public:
     [[nodiscard]] Result<bool> map(Algorithm, const Schedule *, int = -1)
     {
         for (int peer = 0; peer < group_.local_size(); ++peer) {
-            ControlPage::Slot &slot = group_.slot(peer);
-            const SharedBuffer in = slot.input, out = slot.output;
-            model::require(in.buffer_id == call_ && out.buffer_id == call_,
-                           "a peer's buffers of this call");
-            peers_[static_cast<std::size_t>(peer)] = {reinterpret_cast<const std::byte *>(in.base),
-                                                      reinterpret_cast<const std::byte *>(out.base),
-                                                      slot.progress};
+            peers_[static_cast<std::size_t>(peer)] = model::map(group_.slot(peer), call_);
         }
         return true;
     }
@@ -379,15 +336,6 @@ public:
     void release() noexcept {}
 
 private:
-    [[nodiscard]] SharedBuffer shared(const void *buffer) const noexcept
-    {
-        SharedBuffer announced{};
-        announced.kind = SharedKind::kLegacyIpc;
-        announced.buffer_id = call_;
-        announced.base = reinterpret_cast<std::uintptr_t>(buffer);
-        return announced;
-    }
-
     NodeGroup &group_;
     bool new_; // peers agree on having mapped
     const std::byte *input_ = nullptr;
@@ -412,6 +360,7 @@ public:
     [[nodiscard]] const hetcoll_p2p &p2p() const noexcept { return p2p_; }
     [[nodiscard]] std::size_t small_limit() const noexcept { return 0; }
     [[nodiscard]] NodeGroup &group() noexcept { return group_; }
+    [[nodiscard]] Membership &membership() noexcept { return membership_; }
     [[nodiscard]] Peers &peers() noexcept { return peers_; }
     [[nodiscard]] MappedCall &mapped() noexcept { return mapped_; }
     [[nodiscard]] Aggregation &aggregation() noexcept { return aggregation_; }
@@ -438,31 +387,14 @@ public:
     void abandon_messages() noexcept {}
     void pin_page(Gpu &) noexcept {}
 
-    // From here on as in the engine itself.
-    void break_off(int code) noexcept { broken_ = code; }
-    [[nodiscard]] bool is_left() const noexcept { return broken_ != 0; }
-    [[nodiscard]] int broken() const noexcept { return broken_ != 0 ? broken_ : lost(); }
-    [[nodiscard]] int lost() const noexcept
-    {
-        return p2p_.broken == nullptr ? 0 : p2p_.broken(p2p_.context);
-    }
     [[nodiscard]] bool has_left() noexcept { return group_.leave(); } // without messages
     void close_dead() noexcept {}
-    [[nodiscard]] bool may_touch_peers() const noexcept
-    {
-        return p2p_.broken == nullptr || group_.may_touch_peers();
-    }
-    void touches_no_peers() const noexcept
-    {
-        if (p2p_.broken != nullptr) {
-            group_.touches_no_peers();
-        }
-    }
 
 private:
     NodeGroup &group_;
     Messages &messages_;
     hetcoll_p2p p2p_;
+    Membership membership_{p2p_, group_};
     Process process_;
     Chooser chooser_;
     MappedCall mapped_;
@@ -471,7 +403,6 @@ private:
     Watch watch_;
     Schedules schedules_;
     Executor executor_;
-    int broken_ = 0;
 };
 
 } // namespace hetcoll

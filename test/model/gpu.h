@@ -1,0 +1,97 @@
+// A GPU for the explorer: it sums integers, and every rank reaches every other's memory where it
+// is. What ranks tell each other about that is hetcoll's.
+#pragma once
+
+#include "explorer.h"
+
+#include "engine/communicator/executor.h"
+#include "engine/meeting/control_page.h"
+#include "transport/bounce.h"
+
+#include <cstdint>
+
+namespace model {
+
+// When a GPU runs what it was given: at once, or when it is asked for the end.
+enum class Streams : std::uint8_t { kEarly, kLate };
+
+// What a kernel does.
+inline void sum(const hetcoll::ReduceInputs &inputs, const hetcoll::ReduceOutputs &outputs,
+                std::size_t count)
+{
+    for (std::size_t i = 0; i < count; ++i) {
+        std::int64_t total = 0;
+        for (int input = 0; input < inputs.count; ++input) {
+            total += static_cast<const std::int64_t *>(inputs.input[input])[i];
+        }
+        for (int output = 0; output < outputs.count; ++output) {
+            static_cast<std::int64_t *>(outputs.output[output])[i] = total;
+        }
+    }
+}
+
+// A bounce that no message needs.
+class PullsOnly : public hetcoll::Bounce {
+public:
+    explicit PullsOnly(Streams streams) noexcept : streams_(streams) {}
+    hetcoll::Status divide(int, int) override { return {}; }
+    [[nodiscard]] std::size_t slot_bytes() const noexcept override { return 64; }
+    hetcoll::Status start_read(int, const void *, std::size_t) override { return {}; }
+    [[nodiscard]] hetcoll::Result<bool> read_done(int) override { return true; }
+    [[nodiscard]] const void *message(int) const noexcept override { return nullptr; }
+    [[nodiscard]] bool reads_out() const noexcept override { return true; }
+    [[nodiscard]] void *landing(int) noexcept override { return nullptr; }
+    hetcoll::Status start_apply(int, const hetcoll::Apply &) override { return {}; }
+    [[nodiscard]] hetcoll::Result<bool> apply_done(int) override { return true; }
+    hetcoll::Status start_pull(int lane, int slot, const hetcoll::Pull &pull) override
+    {
+        pull_[lane][slot] = pull;
+        if (streams_ == Streams::kEarly) {
+            run(pull_[lane][slot]);
+        }
+        return {};
+    }
+    [[nodiscard]] hetcoll::Result<bool> pull_done(int lane, int slot) override
+    {
+        if (streams_ == Streams::kLate) {
+            if (asked_++ % 2 == 0) {
+                go_on();
+                return false;
+            }
+            run(pull_[lane][slot]);
+        }
+        return true;
+    }
+
+protected:
+    [[nodiscard]] Streams streams() const noexcept { return streams_; }
+
+private:
+    static void run(const hetcoll::Pull &pull) { sum(pull.inputs, {{pull.dst}, 1}, pull.count); }
+
+    static constexpr int kLanes = 4;
+    Streams streams_;
+    unsigned asked_ = 0;
+    hetcoll::Pull pull_[kLanes][hetcoll::kLaneSlots];
+};
+
+// What a rank says of a buffer of a call, counted from 1: its address, where peers map it.
+[[nodiscard]] inline hetcoll::SharedBuffer announced(const void *buffer, std::uint64_t call)
+{
+    hetcoll::SharedBuffer shared{};
+    shared.kind = hetcoll::SharedKind::kLegacyIpc;
+    shared.buffer_id = call;
+    shared.base = reinterpret_cast<std::uintptr_t>(buffer);
+    return shared;
+}
+// As MappedCall::map_rank() does, without a driver.
+[[nodiscard]] inline hetcoll::MappedPeer map(const hetcoll::ControlPage::Slot &slot,
+                                             std::uint64_t call)
+{
+    const hetcoll::SharedBuffer in = slot.input, out = slot.output;
+    require(in.buffer_id == call && out.buffer_id == call, "a peer's buffers of this call");
+    return {reinterpret_cast<const std::byte *>(in.base),
+            reinterpret_cast<const std::byte *>(out.base), slot.progress};
+}
+
+} // namespace model
