@@ -171,11 +171,11 @@ private:
     std::vector<Rank> ranks_;
 };
 
-// In every execution.
+// In every state.
 Report explore_all(const Setting &setting)
 {
     auto &calls = *new Calls(setting); // its pages live until the program ends
-    return explore(calls.threads());
+    return explore(calls.threads(), {.mode = Mode::kStates});
 }
 
 TEST(ExecutorModel, TwoRanksOnARing)
@@ -187,7 +187,7 @@ TEST(ExecutorModel, TwoRanksOnARing)
                                     .chunk_bytes = 64})));
 }
 
-TEST(HeavyExecutorModel, TwoRanksOnARingInPlaceWithLateStreams)
+TEST(ExecutorModel, TwoRanksOnARingInPlaceWithLateStreams)
 {
     EXPECT_TRUE(proved(explore_all({.ranks = 2,
                                     .calls = 1,

@@ -40,7 +40,7 @@ void run_once()
 {
     start_threads();
     state.exploring = true;
-    const End end = state.options.mode == Mode::kGraphs ? run_graph() : run_interleaving();
+    const End end = follows_graphs() ? run_graph() : run_interleaving();
     state.exploring = false;
     state.running = nullptr;
     if (end == End::kDone && !state.failed && state.options.at_end) {

@@ -29,7 +29,8 @@
 namespace model {
 
 enum class Mode : std::uint8_t {
-    kGraphs,        // every execution graph once. Each location has one writer, which is checked
+    kGraphs, // every execution graph once. Each location has one writer, which is checked
+    kStates, // the same, but what can follow a state is looked at once, however it was reached
     kInterleavings, // every order of all operations; states that were seen are not entered again
     kRandom,        // random ones, as many as Options::executions: finds mistakes, proves nothing
 };
@@ -38,7 +39,7 @@ struct Options {
     Mode mode = Mode::kGraphs;
     std::uint64_t executions = UINT64_MAX; // at most
     double seconds = 600;                  // at most
-    bool turns = false; // for kGraphs: there are sequentially consistent loads and stores
+    bool turns = false; // for kGraphs, kStates: there are sequentially consistent loads and stores
     unsigned seed = 1;
     std::function<void()> at_end{}; // after each execution in which all threads have ended
     // That thread ends before its store of that number, counted from 1, whatever it is in, when it

@@ -173,7 +173,7 @@ private:
 Report explore_all(const Setting &setting)
 {
     auto &calls = *new Calls(setting); // its pages live until the program ends
-    return explore(calls.threads(), {.turns = true});
+    return explore(calls.threads(), {.mode = Mode::kStates, .turns = true});
 }
 
 class DeathModel : public ::testing::TestWithParam<Point> {};
@@ -187,9 +187,19 @@ TEST_P(DeathModel, OneOfTwoRanksDies)
     EXPECT_TRUE(proved(explore_all({.ranks = 2, .dies = GetParam()})));
 }
 
+TEST(DeathOfThreeModel, OneDiesBeforeTheCall)
+{
+    EXPECT_TRUE(proved(explore_all({.ranks = 3, .dies = Point::kBeforeTheCall})));
+}
+
 TEST(RevokeModel, TwoRanksRevoked)
 {
     EXPECT_TRUE(proved(explore_all({.ranks = 2, .revoked = true})));
+}
+
+TEST(HeavyDeathOfThreeModel, OneDiesBetweenTheAgreementAndItsWork)
+{
+    EXPECT_TRUE(proved(explore_all({.ranks = 3, .dies = Point::kBeforeItMarks})));
 }
 
 } // namespace

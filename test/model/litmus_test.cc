@@ -61,9 +61,12 @@ public:
         share(&data, sizeof data, "data");
     }
 };
-INSTANTIATE_TEST_SUITE_P(Modes, Litmus, ::testing::Values(Mode::kGraphs, Mode::kInterleavings),
+INSTANTIATE_TEST_SUITE_P(Modes, Litmus,
+                         ::testing::Values(Mode::kGraphs, Mode::kStates, Mode::kInterleavings),
                          [](const auto &one) {
-                             return one.param == Mode::kGraphs ? "Graphs" : "Interleavings";
+                             return one.param == Mode::kGraphs   ? "Graphs"
+                                    : one.param == Mode::kStates ? "States"
+                                                                 : "Interleavings";
                          });
 
 TEST_P(Litmus, ReleaseAndAcquirePassAMessage)

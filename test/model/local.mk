@@ -62,6 +62,7 @@ $(test_model_libwatched_a_OBJECTS) $(test_model_meeting_test_OBJECTS) $(test_mod
 test_model_libexplorer_a_SOURCES = \
 	test/model/compiler_calls.cc \
 	test/model/explorer.cc test/model/explorer.h \
+	test/model/known_states.cc \
 	test/model/memory.cc \
 	test/model/plain_memory.cc \
 	test/model/search.cc \

@@ -103,7 +103,7 @@ void write(Thread &thread, int index, std::size_t at, std::uint64_t value, int o
            const Message *continues)
 {
     Location &location = state.locations[at];
-    if (state.options.mode == Mode::kGraphs) {
+    if (follows_graphs()) {
         if (location.writer >= 0 && location.writer != index) {
             violation(name_of(location.address) + " has two writers: take another mode");
             return;
@@ -195,8 +195,7 @@ void perform(int index, std::size_t message)
     const Operation op = thread.next;
     ++state.report->operations;
     const bool updates = op.kind == Kind::kRmw || op.kind == Kind::kCas;
-    if (state.options.mode == Mode::kGraphs &&
-        (updates || (op.order == __ATOMIC_SEQ_CST && !is_turn(op)))) {
+    if (follows_graphs() && (updates || (op.order == __ATOMIC_SEQ_CST && !is_turn(op)))) {
         violation(std::string("a ") +
                   (updates ? "read-modify-write" : "sequentially consistent operation") +
                   ": take another mode");

@@ -78,11 +78,11 @@ struct Setting {
     int calls = 1;
     Algorithm algorithm = Algorithm::kTwoShot;
     Streams streams = Streams::kEarly;
-    bool new_buffers = false; // the ranks agree on having mapped
-    bool may_break = false;   // ranks may die, or one may revoke the communicator
-    bool revoked = false;     // by a thread beside the ranks, at any time
-    int dies_at = 0;          // the last rank, before that store; 0: it does not
-    Options random{};         // for what is too much to see all of it
+    bool new_buffers = false;               // the ranks agree on having mapped
+    bool may_break = false;                 // ranks may die, or one may revoke the communicator
+    bool revoked = false;                   // by a thread beside the ranks, at any time
+    int dies_at = 0;                        // the last rank, before that store; 0: it does not
+    Options options{.mode = Mode::kStates}; // others for what is too much to see all of it
 };
 
 struct Rank {
@@ -115,7 +115,7 @@ public:
         if (setting_.revoked) {
             threads.emplace_back([this] { deaths_.tell_all(); });
         }
-        Options options = setting_.random;
+        Options options = setting_.options;
         options.turns = setting_.may_break;
         if (setting_.dies_at != 0) {
             options.dies = setting_.ranks - 1;
@@ -243,7 +243,7 @@ TEST_P(OperationAtRandom, OneOfSeveralRanksDiesInOneOfTwoCalls)
                                   .streams = GetParam(),
                                   .may_break = true,
                                   .dies_at = store,
-                                  .random = {.mode = Mode::kRandom, .executions = 40}});
+                                  .options = {.mode = Mode::kRandom, .executions = 40}});
             ASSERT_TRUE(not_refuted(report)) << ranks << " ranks, before store number " << store;
         }
         EXPECT_EQ(report.deaths, 0u) << "it makes more stores than were looked at";
@@ -257,7 +257,7 @@ TEST_P(OperationAtRandom, TwoRanksRevokedInOneOfTwoCalls)
                                          .streams = GetParam(),
                                          .may_break = true,
                                          .revoked = true,
-                                         .random = {.mode = Mode::kRandom, .executions = 500}})));
+                                         .options = {.mode = Mode::kRandom, .executions = 500}})));
 }
 
 class HeavyOperationModel : public OperationModel {};
@@ -268,6 +268,11 @@ TEST_P(HeavyOperationModel, TwoRanksRevoked)
 {
     EXPECT_TRUE(proved(
         explore_all({.ranks = 2, .streams = GetParam(), .may_break = true, .revoked = true})));
+}
+
+TEST_P(HeavyOperationModel, ThreeRanks)
+{
+    EXPECT_TRUE(proved(explore_all({.ranks = 3, .streams = GetParam()})));
 }
 
 } // namespace

@@ -3,7 +3,6 @@
 #include "state.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace model {
 namespace {
@@ -22,11 +21,16 @@ bool is_on_a_stack(std::uintptr_t address)
 void keep(std::uintptr_t address, std::size_t bytes)
 {
     for (const std::uintptr_t end = address + bytes; address < end;) {
-        Undo &undo = state.undo.emplace_back();
-        undo.address = address;
-        undo.bytes = static_cast<std::uint8_t>(std::min(end - address, sizeof undo.old));
-        std::memcpy(undo.old, reinterpret_cast<const void *>(address), undo.bytes);
-        address += undo.bytes;
+        const std::uintptr_t word = address / 8 * 8, next = std::min(end, word + 8);
+        const auto [found, is_new] = state.undo_at.try_emplace(word, state.undo.size());
+        if (is_new) {
+            state.undo.push_back({word, {}, {}});
+        }
+        for (Undo &undo = state.undo[found->second]; address < next; ++address) {
+            if (!std::exchange(undo.written[address - word], true)) {
+                undo.old[address - word] = *reinterpret_cast<const std::uint8_t *>(address);
+            }
+        }
     }
 }
 
@@ -115,8 +119,13 @@ void roll_back()
 {
     for (; !state.undo.empty(); state.undo.pop_back()) {
         const Undo &undo = state.undo.back();
-        std::memcpy(reinterpret_cast<void *>(undo.address), undo.old, undo.bytes);
+        for (std::size_t i = 0; i < sizeof undo.old; ++i) {
+            if (undo.written[i]) {
+                reinterpret_cast<std::uint8_t *>(undo.address)[i] = undo.old[i];
+            }
+        }
     }
+    state.undo_at.clear();
     for (Cell *cell : state.touched) {
         *cell = Cell{};
     }

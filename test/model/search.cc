@@ -138,17 +138,28 @@ bool may_be_written_later(std::size_t location, int reader)
     return false;
 }
 
-// Returns the message to read, or nothing where the load is postponed. The newest comes first,
-// because it is the one that mostly leads on.
+// Where an execution branches for the first time: whether another one has been in the same state.
+bool is_known(std::size_t branches)
+{
+    return state.options.mode == Mode::kStates && branches > 1 &&
+           state.depth >= state.path.size() && !is_new_state();
+}
+
+constexpr int kPostponed = -1, kBeenThere = -2;
+
+// Returns the message to read. The newest comes first, because it is the one that mostly leads on.
 int choose_message(Thread &thread, int index)
 {
     const std::size_t at = location_of_load(thread);
     const int oldest = std::max(static_cast<int>(oldest_readable(thread, at)), thread.later_than);
     const int count = static_cast<int>(newest(at)) + 1;
     const int branches = count - oldest + (may_be_written_later(at, index) ? 1 : 0);
+    if (is_known(static_cast<std::size_t>(branches))) {
+        return kBeenThere;
+    }
     const int message = count - 1 - static_cast<int>(choose(static_cast<std::size_t>(branches)));
     thread.later_than = message < oldest ? count : -1;
-    return message < oldest ? -1 : message;
+    return message < oldest ? kPostponed : message;
 }
 
 bool starts_to_wait(Thread &thread) { return thread.next.kind == Kind::kWait && !thread.waiting; }
@@ -202,7 +213,9 @@ Turn next_turn()
     if (branches.empty()) {
         return Turn::kNone;
     }
-    if (state.depth >= state.path.size() && !state.known.insert(state_now()).second) {
+    const bool is_first = state.depth >= state.path.size();
+    if (state.options.mode == Mode::kStates ? is_known(branches.size())
+                                            : is_first && !state.known.insert(state_now()).second) {
         return Turn::kKnown;
     }
     const Branch taken = branches[choose(branches.size())];
@@ -215,8 +228,8 @@ Turn next_turn()
 
 bool is_turn(const Operation &op)
 {
-    return state.options.turns && state.options.mode == Mode::kGraphs &&
-           op.order == __ATOMIC_SEQ_CST && (op.kind == Kind::kStore || op.kind == Kind::kLoad);
+    return state.options.turns && follows_graphs() && op.order == __ATOMIC_SEQ_CST &&
+           (op.kind == Kind::kStore || op.kind == Kind::kLoad);
 }
 
 End run_graph()
@@ -232,6 +245,9 @@ End run_graph()
         if (index >= 0) {
             Thread &thread = *state.threads[static_cast<std::size_t>(index)];
             const int message = choose_message(thread, index);
+            if (message == kBeenThere) {
+                return End::kDropped;
+            }
             if (message >= 0) {
                 perform(index, static_cast<std::size_t>(message));
                 resume(index);

@@ -2,6 +2,8 @@
 // longjmp() changes stacks: swapcontext() would ask the kernel for the signal mask each time.
 #include "state.h"
 
+#include <cstring>
+
 namespace model {
 namespace {
 
@@ -22,6 +24,10 @@ void run_body()
 void begin(Thread &thread)
 {
     thread.begun = true;
+    if (state.options.mode ==
+        Mode::kStates) { // else what earlier calls have left tells states apart
+        std::memset(thread.stack.get(), 0, kStackBytes);
+    }
     getcontext(&thread.context);
     thread.context.uc_stack.ss_sp = thread.stack.get();
     thread.context.uc_stack.ss_size = kStackBytes;
@@ -32,7 +38,12 @@ void begin(Thread &thread)
 
 } // namespace
 
-void leave_thread() { longjmp(state.explorer, 1); }
+[[gnu::noinline]] void leave_thread()
+{
+    state.threads[static_cast<std::size_t>(state.running_index)]->deepest =
+        static_cast<const char *>(__builtin_frame_address(0));
+    longjmp(state.explorer, 1);
+}
 
 void may_die()
 {

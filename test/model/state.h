@@ -90,6 +90,7 @@ struct Thread {
     ucontext_t context;
     jmp_buf jump;
     bool begun = false;
+    const char *deepest = nullptr; // of its frames
 
     Operation next;
     std::uint64_t result = 0;     // of its last operation
@@ -111,10 +112,10 @@ struct Thread {
 
 // ---- The execution under way ----
 
-struct Undo { // of a plain write, or of some bytes of one
+struct Undo { // of plain writes to up to eight bytes
     std::uintptr_t address;
-    std::uint8_t bytes;
-    std::uint8_t old[16];
+    std::uint8_t old[8];
+    bool written[8]; // the others are not ours
 };
 
 struct Choice {
@@ -144,6 +145,7 @@ struct State {
     std::vector<Region> regions;
     std::vector<Cell *> touched;
     std::vector<Undo> undo;
+    std::unordered_map<std::uintptr_t, std::size_t> undo_at; // by address
 
     std::vector<Choice> path; // to this execution
     std::size_t depth = 0;
@@ -172,6 +174,12 @@ private:
 
 [[nodiscard]] std::uint64_t mix(std::uint64_t a, std::uint64_t b); // a hash of both
 
+// Loads alone branch, and what has one writer is written at once.
+[[nodiscard]] inline bool follows_graphs()
+{
+    return state.options.mode == Mode::kGraphs || state.options.mode == Mode::kStates;
+}
+
 // memory.cc
 [[nodiscard]] std::size_t location_of(std::uintptr_t address, int bytes);
 [[nodiscard]] std::size_t newest(std::size_t location);
@@ -191,6 +199,9 @@ void resume(int index);                    // runs a thread until it says its ne
 std::uint64_t announce(const Operation &); // in a thread: does it when it is chosen
 [[noreturn]] void leave_thread();
 void may_die(); // in a thread, before a store: Options::dies
+
+// known_states.cc
+[[nodiscard]] bool is_new_state();
 
 // search.cc
 [[nodiscard]] bool is_turn(const Operation &op); // of Options::turns
