@@ -4,13 +4,14 @@
 #include "tuning/choice.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 namespace hetcoll {
 namespace {
 
 // Steps of a channel that are looked at: those in flight, and what may be offered ahead of them.
-constexpr std::size_t kWindow = 48;
+constexpr int kWindow = 48;
 
 bool overlap(const Step &a, const Step &b)
 {
@@ -22,7 +23,7 @@ bool overlap(const Step &a, const Step &b)
 
 SimRank::SimRank(SimRankPlan plan)
     : plan_(std::move(plan)), channels_(static_cast<std::size_t>(plan_.feed->channel_count())),
-      awake_(channels_.size())
+      awake_((channels_.size() + 63) / 64)
 {
 }
 
@@ -47,14 +48,32 @@ bool SimRank::end(int token)
 // Something of the channel has ended: it may go on, and so may those that wait for its steps.
 void SimRank::wake(int number)
 {
-    const Channel &channel = channels_[static_cast<std::size_t>(number)];
-    awake_[static_cast<std::size_t>(number)] = true;
-    for (const int other : channel.waited_for_by) {
-        awake_[static_cast<std::size_t>(other)] = true;
+    const auto mark = [this](int channel) {
+        awake_[static_cast<std::size_t>(channel) / 64] |= std::uint64_t{1} << channel % 64;
+    };
+    mark(number);
+    for (const int other : channels_[static_cast<std::size_t>(number)].waited_for_by) {
+        mark(other);
     }
 }
 
-void SimRank::wake_all() { std::fill(awake_.begin(), awake_.end(), true); }
+void SimRank::wake_all()
+{
+    for (int c = plan_.first_channel; c < plan_.last_channel; ++c) {
+        wake(c);
+    }
+}
+
+int SimRank::next_awake(int channel) const
+{
+    for (; channel < plan_.last_channel; channel = (channel / 64 + 1) * 64) {
+        const std::uint64_t left = awake_[static_cast<std::size_t>(channel) / 64] >> channel % 64;
+        if (left != 0) {
+            return std::min(channel + std::countr_zero(left), plan_.last_channel);
+        }
+    }
+    return plan_.last_channel;
+}
 
 // All that can be done now. False: nothing is left to do.
 bool SimRank::advance()
@@ -71,26 +90,23 @@ bool SimRank::advance_once()
 {
     for (bool applied = true; applied;) { // another channel may wait for what one has done
         applied = false;
-        for (int c = plan_.first_channel; c < plan_.last_channel; ++c) {
-            if (awake_[static_cast<std::size_t>(c)] && apply_received(c)) {
+        for (int c = next_awake(plan_.first_channel); c < plan_.last_channel;
+             c = next_awake(c + 1)) {
+            if (apply_received(c)) {
                 wake(c);
                 applied = true;
             }
         }
     }
-    bool more = false;
-    for (int c = plan_.first_channel; c < plan_.last_channel; ++c) {
-        if (awake_[static_cast<std::size_t>(c)]) {
-            feed(c);
-            start_sends(c);
-            start_receives(c);
-            start_pulls(c);
-            offer_sends(c);
-            awake_[static_cast<std::size_t>(c)] = false;
-        }
-        more = more || !channels_[static_cast<std::size_t>(c)].live.empty();
+    for (int c = next_awake(plan_.first_channel); c < plan_.last_channel; c = next_awake(c + 1)) {
+        feed(c);
+        start_sends(c);
+        start_receives(c);
+        start_pulls(c);
+        offer_sends(c);
+        awake_[static_cast<std::size_t>(c) / 64] &= ~(std::uint64_t{1} << c % 64);
     }
-    return more;
+    return unfinished_ > 0;
 }
 
 // Slots go to the channels that have messages in the rounds that are known at first: those have
@@ -99,7 +115,7 @@ void SimRank::find_slots()
 {
     int with_messages = 0;
     for (Channel &channel : channels_) {
-        with_messages += std::any_of(channel.live.begin(), channel.live.end(),
+        with_messages += std::any_of(channel.steps.begin(), channel.steps.end(),
                                      [](const Live &live) { return !live.mapped; })
                              ? 1
                              : 0;
@@ -114,7 +130,7 @@ void SimRank::feed(int number)
 {
     Channel &channel = channels_[static_cast<std::size_t>(number)];
     drop_done(channel);
-    while (!channel.all_fed && channel.live.size() < kWindow) {
+    while (!channel.all_fed && channel.live() < kWindow) {
         std::vector<FedStep> fed = plan_.feed->next(number);
         channel.all_fed = fed.empty();
         for (FedStep &step : fed) {
@@ -161,7 +177,8 @@ void SimRank::take(Channel &channel, int number, FedStep fed)
             }
         }
     }
-    channel.live.push_back(std::move(live));
+    unfinished_ += channel.live() == 0 ? 1 : 0;
+    channel.steps.push_back(std::move(live));
 }
 
 // How many bytes of the step, from its first on, are done by all steps that it must wait for.
@@ -173,7 +190,7 @@ std::size_t SimRank::ready_bytes(const Live &live) const
         if (place.index < channel.base) {
             continue;
         }
-        const Live &before = channel.live[static_cast<std::size_t>(place.index - channel.base)];
+        const Live &before = channel.at(place.index);
         if (before.done == before.bytes) {
             continue;
         }
@@ -374,7 +391,7 @@ bool SimRank::finish(Channel &channel, Cursor &cursor)
         for (int i = 0; i < group; ++i) {
             channel.at(chunk.index + i).done += chunk.bytes;
         }
-        cursor.chunks.pop_front();
+        cursor.chunks.erase(cursor.chunks.begin());
         free_.push_back(token);
         some = true;
     }
@@ -383,9 +400,14 @@ bool SimRank::finish(Channel &channel, Cursor &cursor)
 
 void SimRank::drop_done(Channel &channel)
 {
-    while (!channel.live.empty() && channel.live.front().done == channel.live.front().bytes) {
-        channel.live.pop_front();
+    while (channel.live() > 0 && channel.at(channel.base).done == channel.at(channel.base).bytes) {
+        ++channel.gone;
         ++channel.base;
+        unfinished_ -= channel.live() == 0 ? 1 : 0;
+    }
+    if (channel.gone > kWindow) { // not one by one: the others move
+        channel.steps.erase(channel.steps.begin(), channel.steps.begin() + channel.gone);
+        channel.gone = 0;
     }
 }
 

@@ -8,7 +8,7 @@
 #include "price/transfers.h"
 
 #include <cstddef>
-#include <deque>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -57,24 +57,33 @@ private:
     struct Cursor {
         int index = 0;
         std::size_t offset = 0;
-        std::deque<int> chunks; // in flight, in order
+        std::vector<int> chunks; // in flight, in order
     };
     struct Channel {
-        std::deque<Live> live;
-        int base = 0; // index of the first live step
+        std::vector<Live> steps; // those that are done, `gone` of them, then those that are not
+        int gone = 0, base = 0;  // `base`: index of the first live step
         bool all_fed = false;
         std::vector<int> waited_for_by; // other channels
         Cursor sends, receives, pulls;
         int first_offer = 0; // the first step that may have something to offer
 
-        [[nodiscard]] int end() const { return base + static_cast<int>(live.size()); }
-        [[nodiscard]] Live &at(int index) { return live[static_cast<std::size_t>(index - base)]; }
+        [[nodiscard]] int live() const { return static_cast<int>(steps.size()) - gone; }
+        [[nodiscard]] int end() const { return base + live(); }
+        [[nodiscard]] Live &at(int index)
+        {
+            return steps[static_cast<std::size_t>(gone + index - base)];
+        }
+        [[nodiscard]] const Live &at(int index) const
+        {
+            return steps[static_cast<std::size_t>(gone + index - base)];
+        }
     };
 
     [[nodiscard]] bool advance();
     [[nodiscard]] bool advance_once();
     void wake(int number);
     void wake_all();
+    [[nodiscard]] int next_awake(int channel) const; // from this one on; channel_count: none
     void feed(int channel);
     void take(Channel &channel, int number, FedStep fed);
     void find_slots();
@@ -93,8 +102,9 @@ private:
     SimRankPlan plan_;
     Transfers *transfers_ = nullptr;
     std::vector<Channel> channels_;
-    std::vector<bool> awake_;   // channels that may have something to do
-    std::vector<Chunk> chunks_; // by token
+    std::vector<std::uint64_t> awake_; // bits: channels that may have something to do
+    int unfinished_ = 0;               // channels with live steps
+    std::vector<Chunk> chunks_;        // by token
     std::vector<int> free_;
     std::vector<int> behind_; // peers that have not been offered all of an earlier step
     int running_ = 0;         // tokens
