@@ -189,7 +189,7 @@ Status none_found(std::optional<int> pid, const Search &search)
     const std::string who = pid ? "process " + std::to_string(*pid) : "no process of this user";
     return error(Errc::kInvalid,
                  "%s has %scommunicator to show: it has one after its first collective call that "
-                 "hetcoll serves, with other ranks on this host",
+                 "hetcoll serves, with other ranks",
                  who.c_str(), pid ? "no " : "a ");
 }
 
@@ -222,7 +222,7 @@ Result<LivePage> read_live_page(int fd, int owner)
         return error(Errc::kUnsupported, "process %d has a control page of another version", owner);
     }
     const auto ranks = static_cast<std::size_t>(std::max(first.node_ranks, 0));
-    if (ranks < 2 || ranks != header.bytes / sizeof(Slot) || header.bytes % sizeof(Slot) != 0) {
+    if (ranks == 0 || ranks != header.bytes / sizeof(Slot) || header.bytes % sizeof(Slot) != 0) {
         return error(Errc::kInvalid, "process %d has a control page for %zu ranks in %llu bytes",
                      owner, ranks, static_cast<unsigned long long>(header.bytes));
     }

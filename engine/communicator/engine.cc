@@ -65,7 +65,7 @@ Engine::Engine(Process &process, const hetcoll_p2p &p2p, const hetcoll_facts &ag
     if (agreed.check == 0) {
         group_.compare_calls();
     }
-    if (group_.is_leader() && group_.local_size() > 1 && process.may_leave_page_open()) {
+    if (group_.is_leader() && group_.all().size > 1 && process.may_leave_page_open()) {
         left_open_ = true;
         group_.leave_page_open();
     }
@@ -288,7 +288,8 @@ void Engine::abandon_messages() noexcept
 
 void Engine::pin_page(Device &device)
 {
-    if (pinned_in_ == device.context_ref()->id() || !group_.page().exists()) {
+    if (pinned_in_ == device.context_ref()->id() || group_.local_size() == 1 ||
+        !group_.page().exists()) {
         return;
     }
     pinned_in_ = device.context_ref()->id();

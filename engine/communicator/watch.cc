@@ -63,7 +63,7 @@ bool Watch::look(std::uint64_t moves) noexcept
     if (since_ns_ != 0 && now_ns_ - last_ns > after_ns_ / 2) {
         since_ns_ += now_ns_ - last_ns; // this process was stopped, or not in MPI: no wait
     }
-    if (group_.uses_pages() && group_.local_size() > 1) {
+    if (group_.page().exists()) {
         group_.own_slot().looked_ns.store(now_ns_, std::memory_order_relaxed);
     }
     if (since_ns_ == 0 || moves != moves_) {

@@ -26,6 +26,13 @@ void Meeting::start(NodeGroup &group, Messages &messages, std::byte *mine, int t
     reduce_ = reduce;
     flags_ = flags;
     differences_ = on_node_ = {};
+    if (group.page().exists()) {
+        ControlPage::Slot &own = group.own_slot();
+        own.said[number_ % 2] = flags;
+        own.call[number_ % 2] = group.call();
+        own.call_number[number_ % 2] = group.calls();
+        own.arrived.store(number_, std::memory_order_release);
+    }
     if (!group.uses_pages()) {
         part_ = Part::kExchange;
         sum_ = mine;
@@ -39,11 +46,6 @@ void Meeting::start(NodeGroup &group, Messages &messages, std::byte *mine, int t
         return;
     }
     part_ = Part::kArrive;
-    ControlPage::Slot &own = group.own_slot();
-    own.said[number_ % 2] = flags;
-    own.call[number_ % 2] = group.call();
-    own.call_number[number_ % 2] = group.calls();
-    own.arrived.store(number_, std::memory_order_release);
 }
 
 void Meeting::start_exchange(const hetcoll_p2p &among, std::byte *mine) noexcept

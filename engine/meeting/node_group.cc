@@ -65,7 +65,10 @@ Progress NodeGroup::make_pages(int tag)
     if (part_ == Part::kStart) {
         if (all_.size == 1) {
             part_ = Part::kDone;
-        } else if (most_ == 1) {
+            return Progress::kDone;
+        }
+        make_page_for_onlookers();
+        if (most_ == 1) {
             start_agreement(tag);
         } else {
             start_ticket(tag);
@@ -91,12 +94,26 @@ Progress NodeGroup::make_pages(int tag)
             }
             uses_pages_ = !any(exchange_.flags(), kNoPage);
         }
-        if (!uses_pages_) {
+        if (!uses_pages_ && local_size() > 1) {
             page_ = {};
         }
         part_ = Part::kDone;
     }
     return Progress::kDone;
+}
+
+// A rank alone on its node shares its slot with nobody but hetcoll_info --live, so doing without it
+// is no problem.
+void NodeGroup::make_page_for_onlookers()
+{
+    if (local_size() > 1 || !leaves_page_open_) {
+        return;
+    }
+    auto made = SharedPage::create(processes_[all_.rank], ControlPage::bytes(1));
+    if (made.ok()) {
+        page_ = ControlPage(std::move(*made));
+        sign_slot();
+    }
 }
 
 void NodeGroup::start_ticket(int tag)

@@ -53,13 +53,14 @@ public:
         return part_ == Part::kTicket ? &local_.ranks() : nullptr;
     }
     // The leader's descriptor of the page stays open as long as the page, for hetcoll_info --live.
+    // A rank alone on its node makes a page then, too, which no other rank sees.
     void leave_page_open() noexcept { leaves_page_open_ = true; }
     // Why this rank could not have a page, if that is why there are none.
     [[nodiscard]] Status take_problem() noexcept { return std::move(problem_); }
 
     [[nodiscard]] bool settings_differ() const noexcept { return settings_differ_; }
 
-    // The page of this rank's node. Nothing on a node with one rank.
+    // The page of this rank's node. On a node with one rank that is for hetcoll_info --live alone.
     [[nodiscard]] ControlPage &page() noexcept { return page_; }
     // Whether calls go by the pages. The same on every rank.
     [[nodiscard]] bool uses_pages() const noexcept { return uses_pages_; }
@@ -113,6 +114,7 @@ private:
     static std::vector<int> find_local(const hetcoll_p2p &p2p,
                                        std::span<const ProcessIdentity> processes);
     static std::vector<int> find_leaders(std::span<const ProcessIdentity> processes);
+    void make_page_for_onlookers();
     void start_ticket(int tag);
     void attach();
     void sign_slot() noexcept;

@@ -6,6 +6,7 @@
 # shellcheck shell=bash
 set -u
 build=$(cd "${HETCOLL_BUILDDIR:-.}" && pwd) || exit 1
+[ -f "$build/Makefile" ] || { echo "no build in $build: HETCOLL_BUILDDIR names its folder" >&2; exit 1; }
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 configured() { sed -n "s/^$1 = //p" "$build/Makefile"; }
 mpirun=${MPIRUN:-$(configured MPIRUN)}

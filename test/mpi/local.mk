@@ -6,7 +6,7 @@ mpi_areas = test/mpi/cases/algorithms.sh test/mpi/cases/nodes.sh test/mpi/cases/
 	test/mpi/cases/horovod.sh test/mpi/cases/late_ranks.sh test/mpi/cases/memory.sh test/mpi/cases/missing_ranks.sh \
 	test/mpi/cases/nonblocking.sh test/mpi/cases/operations.sh test/mpi/cases/programs.sh \
 	test/mpi/cases/reproducible.sh test/mpi/cases/runtime_api.sh test/mpi/cases/settings.sh test/mpi/cases/wsp.sh
-EXTRA_DIST += $(mpi_areas) test/mpi/run.sh test/mpi/case.sh test/mpi/idups.sh test/mpi/on_nodes.sh test/mpi/as_host.sh \
+EXTRA_DIST += $(mpi_areas) test/mpi/run.sh test/mpi/case.sh test/mpi/idups.sh test/mpi/on_nodes.sh test/mpi/as_host.sh test/mpi/into_host.sh test/mpi/live_on_hosts.sh \
 	test/mpi/on_device.sh test/mpi/small_shm.sh test/mpi/stops.sh test/mpi/sweep.sh test/mpi/usage_test.sh \
 	test/mpi/with_aggregators.sh
 

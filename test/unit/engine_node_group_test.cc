@@ -74,6 +74,25 @@ TEST(NodeGroup, HasNoPageWhereEveryRankIsAlone)
     }
 }
 
+// hetcoll_info --live reads it; whether there is one changes nothing for the ranks.
+TEST(NodeGroup, ARankAloneOnItsNodeHasAPageForOnlookersIfItMay)
+{
+    for (const Ranks &hosts : {Ranks{0, 1}, Ranks{0, 0, 1}}) {
+        Nodes nodes(hosts);
+        NodeGroup &alone = *nodes.group.back();
+        alone.leave_page_open();
+        ASSERT_TRUE(nodes.make_pages());
+        EXPECT_EQ(nodes.network.unmatched(), 0);
+        EXPECT_EQ(alone.uses_pages(), hosts.size() == 3);
+        EXPECT_EQ(nodes.group[0]->uses_pages(), hosts.size() == 3);
+        ASSERT_TRUE(alone.page().exists());
+        EXPECT_EQ(alone.own_slot().who.rank, static_cast<int>(hosts.size()) - 1);
+        EXPECT_EQ(alone.own_slot().who.node_ranks, 1);
+        EXPECT_TRUE(alone.may_touch_peers());
+        EXPECT_TRUE(alone.leave());
+    }
+}
+
 // The second node's leader names another process than itself, which its other rank cannot find.
 TEST(NodeGroup, NobodyUsesPagesWhenOneRankCannotAttach)
 {

@@ -50,6 +50,16 @@ message=
 case_ 3 ob1 "$forced" missing_ranks 2 shown host 2 blocking
 case_ 4 ob1 "$forced" missing_ranks 0 shown device 2 nonblocking
 
+# And by mpirun on all hosts of a job, on one of which a rank is alone.
+if unshare --uts --mount --ipc --pid --fork --mount-proc true 2>/dev/null; then
+    also_expected='hetcoll: rank [0-2] waits|hetcoll: ranks on one machine|plm:rsh: Warning: setpgid'
+    launcher=$here/live_on_hosts.sh hosts_ 3 nodea:2,nodeb:1 ob1 "$forced --mca coll_hetcoll_report_after 1" \
+        missing_ranks 1 sleeps host 2 blocking 3 7
+    also_expected=
+else
+    skip_ 'hosts in namespaces: unshare does not work here'
+fi
+
 # Nobody waits so long, or nobody is to say so.
 message=
 case_ 3 ob1 "$forced" missing_ranks 2 sleeps host 2 blocking 3 0

@@ -34,7 +34,7 @@ nodes_ 0,1,1 ob1 "$forced" mixed_memory
 EMU_NUM_DEVICES=2 nodes_ 0,0,1,1,1 ob1 "$(with hierarchical)" other_memory
 
 # And by namespaces: other host names, other shared memory, TCP in between.
-if unshare --uts --mount --ipc true 2>/dev/null; then
+if unshare --uts --mount --ipc --pid --fork --mount-proc true 2>/dev/null; then
     also_expected="$also_expected|hetcoll: ranks on one machine are in different containers"
     also_expected="$also_expected|plm:rsh: Warning: setpgid" # its race with the agent's own
     hosts_ 3 nodea:1,nodeb:2 ob1 "$(with hierarchical)" algorithms hierarchical
