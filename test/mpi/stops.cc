@@ -1,6 +1,8 @@
-// Ranks that come late to calls of all kinds, for test/mpi/stops.sh. stops COUNT MILLISECONDS SEED:
-// in so many calls a rank comes so much later than the others. It is stopped, sleeps, computes or
-// waits for a message meanwhile. Before each of them a line says which one, how, and in which call.
+// Ranks that come late to calls of all kinds, for test/mpi/stops.sh. stops COUNT MILLISECONDS SEED
+// [leaves]: in so many calls a rank comes so much later than the others. It is stopped, sleeps,
+// computes or waits for a message meanwhile. Before each of them a line says which one, how, and in
+// which call. "leaves": from one more call a rank has gone for good, and the others end after twice
+// the time, because nobody else ends their wait.
 #include "test/mpi/check.h"
 
 #include "measure/persistent.h"
@@ -99,8 +101,14 @@ int call(Program &program, Vectors &vectors, unsigned which)
     }
 }
 
+void say_stop(int number, unsigned which, int rank, const char *how)
+{
+    std::printf("note stop call %d kind %u rank %d %s\n", number, which, rank, how);
+    std::fflush(stdout);
+}
+
 // In an order that all ranks draw alike.
-void run(Program &program, int count, int ms, unsigned seed)
+void run(Program &program, int count, int ms, unsigned seed, bool leaves)
 {
     Vectors vectors{allocate(program, Memory::kHost), allocate(program, Memory::kDevice),
                     allocate(program, Memory::kDevice)};
@@ -117,12 +125,21 @@ void run(Program &program, int count, int ms, unsigned seed)
         const auto how = static_cast<unsigned>(random() % std::size(kHow));
         const auto late = static_cast<int>(random() % static_cast<unsigned>(program.ranks()));
         if (program.rank() == late) {
-            std::printf("note stop call %d kind %u rank %d %s\n", kCalls + stop + 1, which, late,
-                        kHow[how]);
-            std::fflush(stdout);
+            say_stop(static_cast<int>(kCalls) + stop + 1, which, late, kHow[how]);
             stay_away(how, ms);
         }
         program.check(call(program, vectors, which) == MPI_SUCCESS, "call %u fails", which);
+    }
+    if (leaves) {
+        const auto which = static_cast<unsigned>(random() % kCalls);
+        const auto late = static_cast<int>(random() % static_cast<unsigned>(program.ranks()));
+        if (program.rank() == late) {
+            say_stop(static_cast<int>(kCalls) + count + 1, which, late, "left");
+            raise(SIGKILL);
+        }
+        alarm(static_cast<unsigned>(2 * ms / 1000));
+        call(program, vectors, which);
+        program.check(false, "call %u ends without rank %d", which, late);
     }
     MPI_Request_free(&vectors.persistent);
 }
@@ -134,10 +151,11 @@ int main(int argc, char **argv)
 {
     using namespace hetcoll::test;
     Program program(argc, argv, "stops");
-    if (argc != 4) {
-        program.check(false, "usage: stops COUNT MILLISECONDS SEED");
+    if (argc != 4 && argc != 5) {
+        program.check(false, "usage: stops COUNT MILLISECONDS SEED [leaves]");
         return program.finish();
     }
-    run(program, std::atoi(argv[1]), std::atoi(argv[2]), static_cast<unsigned>(std::atoi(argv[3])));
+    run(program, std::atoi(argv[1]), std::atoi(argv[2]), static_cast<unsigned>(std::atoi(argv[3])),
+        argc == 5);
     return program.finish();
 }

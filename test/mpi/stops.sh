@@ -1,9 +1,9 @@
 #!/bin/bash
 # stops.sh [BUILD_DIR [STOPS [MISTAKES]]]: who is missing is named, and who calls differently. Jobs of 2 to 8
 # ranks on one to three nodes run calls of all kinds, and in each of STOPS (1,000) of these a rank comes
-# late. Every late rank has to be named by a line, and nobody else by any. Then ranks call differently,
-# MISTAKES (200) times and more, and all of them have to get the error. Four jobs run at a time. Takes ten
-# minutes. Writes a results file to stdout.
+# late. In a tenth as many jobs a rank leaves for good. Every late rank has to be named by a line, and nobody
+# else by any. Then ranks call differently, MISTAKES (200) times and more, and all of them have to get the
+# error. Four jobs run at a time. Takes a quarter of an hour. Writes a results file to stdout.
 set -u
 build=$(cd "${1:-${HETCOLL_BUILDDIR:-.}}" && pwd) || exit 1
 here=$(cd "$(dirname "$0")/../.." && pwd)
@@ -34,15 +34,21 @@ for i in "${!nodes[@]}"; do
     job "stops.$i" "${nodes[$i]}" stops $(((stops + ${#nodes[@]} - 1) / ${#nodes[@]})) $late_ms "$i" &
 done
 wait
+leavers=$(((stops / 10 + ${#nodes[@]} - 1) / ${#nodes[@]}))
+for ((i = 0; i < leavers * ${#nodes[@]}; i++)); do
+    [ $((i % 4)) -ne 0 ] || wait
+    OMPI_MCA_orte_enable_recovery=1 job "left.$i" "${nodes[$((i % ${#nodes[@]}))]}" stops 0 $late_ms "$i" leaves &
+done
+wait
 for i in "${!nodes[@]}"; do
     [ $((i % 4)) -ne 0 ] || wait
     job "calls.$i" "${nodes[$i]}" different_calls mistakes $(((mistakes + ${#nodes[@]} - 1) / ${#nodes[@]})) &
 done
 wait
 
-python3 - "$work" "${#nodes[@]}" <<'PYTHON'
+python3 - "$work" "${#nodes[@]}" "$leavers" <<'PYTHON'
 import re, sys
-work, jobs = sys.argv[1], int(sys.argv[2])
+work, jobs, leavers = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 bad = 0
 
 def read(name):
@@ -54,12 +60,11 @@ def fail(what):
     bad += 1
     print("FAIL  " + what)
 
-print("# A line a job: node of each rank, late ranks, lines, late ranks that no line names, lines that name")
+print("# A line for the jobs of each kind: node of each rank, late ranks, lines, late ranks that no line names, lines that name")
 print("# another rank or a rank that was not late, lines that name two nodes of which one is missing.")
-kinds, hows = {}, {}
-total = [0, 0, 0, 0, 0]
-for job in range(jobs):
-    nodes, status, text = read(f"stops.{job}")
+kinds, hows, rows = {}, {}, {}
+for name in [f"stops.{i}" for i in range(jobs)] + [f"left.{i}" for i in range(jobs * leavers)]:
+    nodes, status, text = read(name)
     late = {int(c): (int(r), how, kind) for c, kind, r, how in
             re.findall(r"note stop call (\d+) kind (\d+) rank (\d+) (\w+)", text)}
     named, wrong, lines, pairs = set(), [], 0, 0
@@ -70,7 +75,7 @@ for job in range(jobs):
         lines += 1
         call, what = int(found[2]), found[3]
         rank, how, kind = late.get(call, (-1, "", ""))
-        state = {"stopped": "is stopped", "sleeps": "sleeps", "computes": "(?:runs|sleeps)", "waits": "(?:runs|sleeps)"}.get(how)
+        state = {"left": "has (?:ended|died)", "stopped": "is stopped", "sleeps": "sleeps", "computes": "(?:runs|sleeps)", "waits": "(?:runs|sleeps)"}.get(how)
         # Of three nodes, one may know no more than that it is one of the two others.
         node = re.fullmatch(r"missing (?:the node of )?rank (\d+) \([^)]*\)(?: or (?:the node of )?rank (\d+) \([^)]*\))?, from which there is no message", what)
         here = re.fullmatch(rf"missing rank {rank} \(process \d+ {state}, last in call {call - 1}, .*\); (\d+) of (\d+) ranks of this node are there", what)
@@ -87,17 +92,20 @@ for job in range(jobs):
     for call, (rank, how, kind) in late.items():
         kinds[kind] = kinds.get(kind, 0) + 1
         hows[how] = hows.get(how, 0) + 1
-    print(f"{','.join(nodes):18} {len(late):6} {lines:6} {len(missed):6} {len(wrong):6} {pairs:6}")
+    sums = rows.setdefault((name.split(".")[0], ",".join(nodes)), [0, 0, 0, 0, 0])
+    sums[:] = [a + b for a, b in zip(sums, (len(late), lines, len(missed), len(wrong), pairs))]
     for line in wrong[:5]:
         print("      " + line)
     for call in missed[:5]:
         print(f"      call {call}: {late[call]}")
-    total = [a + b for a, b in zip(total, (len(late), lines, len(missed), len(wrong), pairs))]
-    if status != 0 or missed or wrong:
-        fail(f"stops on nodes {','.join(nodes)}: exit status {status}")
-        if status != 0:
+    ends = status == 0 or name.startswith("left")  # whoever waits for a rank that has left is ended by a signal
+    if not ends or not late or missed or wrong:
+        fail(f"{name} on nodes {','.join(nodes)}: exit status {status}")
+        if not ends or not late:
             print(text[-1000:])
-print(f"{'all':18} {total[0]:6} {total[1]:6} {total[2]:6} {total[3]:6} {total[4]:6}")
+for (kind, nodes), sums in rows.items():
+    print(f"{kind:5} {nodes:18}" + "".join(f" {n:6}" for n in sums))
+print(f"{'all':24}" + "".join(f" {sum(n):6}" for n in zip(*rows.values())))
 print("ranks were late by being " + ", ".join(f"{how}: {n}" for how, n in sorted(hows.items())))
 print("kinds of calls: " + ", ".join(f"{kind}: {n}" for kind, n in sorted(kinds.items())))
 print("#")
