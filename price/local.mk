@@ -1,4 +1,5 @@
 hetcoll_sources += \
+	price/candidates.h price/candidates.cc \
 	price/cluster.h price/cluster.cc \
 	price/feed.h price/feed.cc \
 	price/link_clocks.h price/link_clocks.cc \

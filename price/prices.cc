@@ -1,5 +1,6 @@
 #include "price/prices.h"
 
+#include "price/candidates.h"
 #include "price/rank_plans.h"
 #include "tuning/model.h"
 
@@ -10,34 +11,6 @@ namespace hetcoll {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-
-// How an algorithm can run, the model's way first.
-std::vector<Choice> ways_of(Algorithm algorithm, const Query &query)
-{
-    Query asked = query;
-    asked.forced = algorithm;
-    asked.available |= bit(algorithm);
-    const Choice first = choose(asked);
-    std::vector<Choice> ways{first};
-    if (algorithm == Algorithm::kHierarchical) {
-        for (const Algorithm between :
-             {Algorithm::kRing, Algorithm::kRabenseifner, Algorithm::kRecursiveDoubling}) {
-            for (const bool over_trees : {false, true}) {
-                const bool is_first =
-                    between == first.between_nodes && over_trees == first.over_trees;
-                if (!is_first && (!over_trees || query.links.node_tree_gbps > 0)) {
-                    ways.push_back(first);
-                    ways.back().between_nodes = between;
-                    ways.back().over_trees = over_trees;
-                }
-            }
-        }
-    } else if (algorithm == Algorithm::kOrdered) {
-        ways.push_back(first);
-        ways.back().node_by_node = !first.node_by_node;
-    }
-    return ways;
-}
 
 } // namespace
 

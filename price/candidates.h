@@ -1,0 +1,36 @@
+// The ways to run each algorithm that are priced against each other. Most have one; a row each for
+// those that have several.
+#pragma once
+
+#include "tuning/choice.h"
+
+#include <vector>
+
+namespace hetcoll {
+
+struct Way {
+    Algorithm algorithm;
+    Algorithm between_nodes = Algorithm::kRing; // these are Choice's
+    bool over_trees = false, node_by_node = false;
+};
+
+// On a tie the earlier one is taken.
+inline constexpr Way kWays[] = {
+    {.algorithm = Algorithm::kHierarchical, .between_nodes = Algorithm::kRing},
+    {.algorithm = Algorithm::kHierarchical, .between_nodes = Algorithm::kRabenseifner},
+    {.algorithm = Algorithm::kHierarchical, .between_nodes = Algorithm::kRecursiveDoubling},
+    {.algorithm = Algorithm::kHierarchical, .between_nodes = Algorithm::kRing, .over_trees = true},
+    {.algorithm = Algorithm::kHierarchical,
+     .between_nodes = Algorithm::kRabenseifner,
+     .over_trees = true},
+    {.algorithm = Algorithm::kHierarchical,
+     .between_nodes = Algorithm::kRecursiveDoubling,
+     .over_trees = true},
+    {.algorithm = Algorithm::kOrdered},
+    {.algorithm = Algorithm::kOrdered, .node_by_node = true},
+};
+
+// All that can run where the query says, with the model's chunks.
+[[nodiscard]] std::vector<Choice> ways_of(Algorithm algorithm, const Query &query);
+
+} // namespace hetcoll
