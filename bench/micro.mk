@@ -1,6 +1,6 @@
 # Micro-benchmarks, built on demand. They run on whatever libcuda.so.1 is found:
 # make micro-benchmarks && bench/kernel_bench
-micro_benchmarks = bench/kernel_bench bench/tree_packing_bench
+micro_benchmarks = bench/kernel_bench bench/price_bench bench/tree_packing_bench
 if WITH_OMPI
 micro_benchmarks += bench/overlap_bench bench/wsp_bench
 endif
@@ -20,6 +20,11 @@ bench_pointer_cache_bench_LDADD = libhetcoll.la -lbenchmark
 bench_kernel_bench_SOURCES = bench/kernel_bench.cc $(measure_micro)
 nodist_bench_kernel_bench_SOURCES = measure/commit.h
 bench_kernel_bench_LDADD = libhetcoll.la
+bench_price_bench_SOURCES = \
+	bench/price_bench.cc sim/cluster_file.h sim/cluster_file.cc $(measure_micro)
+nodist_bench_price_bench_SOURCES = measure/commit.h
+bench_price_bench_CPPFLAGS = $(AM_CPPFLAGS)
+bench_price_bench_LDADD = libhetcoll.la
 bench_overlap_bench_SOURCES = bench/overlap_bench.cc
 bench_overlap_bench_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 bench_overlap_bench_LDADD = libhetcoll_measure.la libhetcoll.la $(MPI_LIBS)
