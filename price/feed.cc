@@ -1,38 +1,36 @@
 #include "price/feed.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace hetcoll {
 namespace {
 
+constexpr std::size_t kStepsAtOnce = 16; // a rank looks at some more
+
 class WholeSchedule : public StepFeed {
 public:
-    explicit WholeSchedule(const Schedule &schedule)
-        : block_count_(schedule.block_count),
-          channels_(static_cast<std::size_t>(schedule.channel_count))
+    explicit WholeSchedule(std::shared_ptr<const ChannelSteps> steps)
+        : steps_(std::move(steps)), fed_(steps_->channels.size())
     {
-        std::vector<StepPlace> places;
-        for (const Step &step : schedule.steps) {
-            std::vector<FedStep> &channel = channels_[step.channel];
-            places.push_back({step.channel, static_cast<int>(channel.size())});
-            FedStep &fed = channel.emplace_back(FedStep{.step = step, .after = {}});
-            for (const int before : schedule.after_of(step)) {
-                fed.after.push_back(places[static_cast<std::size_t>(before)]);
-            }
-        }
     }
 
-    [[nodiscard]] int block_count() const override { return block_count_; }
-    [[nodiscard]] int channel_count() const override { return static_cast<int>(channels_.size()); }
-    [[nodiscard]] std::vector<FedStep> next(int channel) override
+    [[nodiscard]] int block_count() const override { return steps_->block_count; }
+    [[nodiscard]] int channel_count() const override { return static_cast<int>(fed_.size()); }
+    [[nodiscard]] std::span<const FedStep> next(int channel) override
     {
-        return std::exchange(channels_[static_cast<std::size_t>(channel)], {});
+        const auto number = static_cast<std::size_t>(channel);
+        const std::span<const FedStep> left =
+            std::span(steps_->channels[number]).subspan(fed_[number]);
+        const std::size_t count = std::min(left.size(), kStepsAtOnce);
+        fed_[number] += count;
+        return left.first(count);
     }
     [[nodiscard]] bool knows_order() const override { return true; }
 
 private:
-    int block_count_;
-    std::vector<std::vector<FedStep>> channels_;
+    std::shared_ptr<const ChannelSteps> steps_;
+    std::vector<std::size_t> fed_; // by channel
 };
 
 class Rounds : public StepFeed {
@@ -45,9 +43,10 @@ public:
 
     [[nodiscard]] int block_count() const override { return program_->block_count(); }
     [[nodiscard]] int channel_count() const override { return program_->channel_count(); }
-    [[nodiscard]] std::vector<FedStep> next(int channel) override
+    [[nodiscard]] std::span<const FedStep> next(int channel) override
     {
-        std::vector<FedStep> fed;
+        std::vector<FedStep> &fed = fed_;
+        fed.clear();
         int &round = round_[static_cast<std::size_t>(channel)];
         while (fed.empty() && round < program_->round_count()) {
             ScheduleBuilder steps = ScheduleBuilder::unordered();
@@ -85,13 +84,36 @@ private:
     std::unique_ptr<Program> program_;
     std::vector<int> round_, steps_;             // by channel: the next one, how many there are
     std::vector<std::vector<int>> last_receive_; // by channel and round; -1: there is none
+    std::vector<FedStep> fed_;                   // by the last call
 };
 
 } // namespace
 
+std::shared_ptr<const ChannelSteps> by_channels(const Schedule &schedule)
+{
+    auto steps = std::make_shared<ChannelSteps>();
+    steps->block_count = schedule.block_count;
+    steps->channels.resize(static_cast<std::size_t>(schedule.channel_count));
+    std::vector<StepPlace> places;
+    for (const Step &step : schedule.steps) {
+        std::vector<FedStep> &channel = steps->channels[step.channel];
+        places.push_back({step.channel, static_cast<int>(channel.size())});
+        FedStep &fed = channel.emplace_back(FedStep{.step = step, .after = {}});
+        for (const int before : schedule.after_of(step)) {
+            fed.after.push_back(places[static_cast<std::size_t>(before)]);
+        }
+    }
+    return steps;
+}
+
+std::unique_ptr<StepFeed> feed_steps(std::shared_ptr<const ChannelSteps> steps)
+{
+    return std::make_unique<WholeSchedule>(std::move(steps));
+}
+
 std::unique_ptr<StepFeed> feed_schedule(const Schedule &schedule)
 {
-    return std::make_unique<WholeSchedule>(schedule);
+    return feed_steps(by_channels(schedule));
 }
 
 std::unique_ptr<StepFeed> feed_program(std::unique_ptr<Program> program)

@@ -4,6 +4,7 @@
 #include "schedule/program.h"
 
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace hetcoll {
@@ -25,14 +26,22 @@ public:
     [[nodiscard]] virtual int block_count() const = 0;
     [[nodiscard]] virtual int channel_count() const = 0;
     // The next few steps of a channel; none when it has no more.
-    [[nodiscard]] virtual std::vector<FedStep> next(int channel) = 0;
-    // False: `after` is left empty. The later of two steps of a channel then waits for the earlier
-    // one if both touch a block and at least one writes it. ScheduleBuilder writes down the same
-    // order, except what is implied.
+    [[nodiscard]] virtual std::span<const FedStep> next(int channel) = 0;
+    // True: what next() returned lives as long as the feed. False: it lives until the next call,
+    // and `after` lacks the order of a channel. The later of two steps of a channel then waits for
+    // the earlier one if both touch a block and at least one writes it. ScheduleBuilder writes down
+    // the same order, except what is implied.
     [[nodiscard]] virtual bool knows_order() const = 0;
 };
 
-// All of it at once.
+// A schedule by channels, which any number of feeds may share.
+struct ChannelSteps {
+    int block_count = 1;
+    std::vector<std::vector<FedStep>> channels;
+};
+[[nodiscard]] std::shared_ptr<const ChannelSteps> by_channels(const Schedule &schedule);
+
+[[nodiscard]] std::unique_ptr<StepFeed> feed_steps(std::shared_ptr<const ChannelSteps> steps);
 [[nodiscard]] std::unique_ptr<StepFeed> feed_schedule(const Schedule &schedule);
 // Round by round; does not know the order.
 [[nodiscard]] std::unique_ptr<StepFeed> feed_program(std::unique_ptr<Program> program);

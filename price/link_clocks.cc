@@ -22,14 +22,8 @@ struct Event {
     }
 };
 
-// Between two hosts; without links that only delay.
-struct Route {
-    double latency_us = 0;
-    LinkPath links;
-};
-
 struct Transfer {
-    int from, to, send_token, receive_token; // actors
+    int from, to, send_token, receive_token; // actors of the platform
     double bytes;
     const Route *route;
 };
@@ -40,6 +34,7 @@ public:
     struct One {
         int token;
         double bytes; // of a send
+        Routes::Far far;
     };
     [[nodiscard]] bool has(bool sends) const { return first_ < all_.size() && sends_ == sends; }
     void add(bool sends, One one)
@@ -69,13 +64,14 @@ template <class T> std::size_t at(T index) { return static_cast<std::size_t>(ind
 
 class LinkClocks::Engine {
 public:
-    Engine(const Platform &platform, LinkRule rule, bool mirrored)
-        : platform_(platform), rule_(rule), mirrored_(mirrored), free_at_(platform.links.size()),
-          taken_(platform.links.size()), waiting_(platform.links.size())
+    Engine(Routes &routes, LinkRule rule, bool mirrored)
+        : platform_(routes.platform()), routes_(routes), rule_(rule), mirrored_(mirrored),
+          free_at_(platform_.links.size()), taken_(platform_.links.size()),
+          waiting_(platform_.links.size())
     {
-        for (int node = 0; node < static_cast<int>(platform.nodes.size()); ++node) {
-            for (int i = 0; i < static_cast<int>(platform.nodes[at(node)].hosts.size()); ++i) {
-                hosts_.push_back({node, i, platform.nodes[at(node)].hosts[at(i)].gbps});
+        for (const SimNode &node : platform_.nodes) {
+            for (const SimHost &host : node.hosts) {
+                hosts_.push_back({host.gbps});
             }
         }
     }
@@ -118,8 +114,8 @@ public:
     }
 
 private:
+    using Far = Routes::Far;
     struct Host {
-        int node, number; // on it
         double gbps;
         double free_at = 0;
     };
@@ -161,36 +157,47 @@ private:
     }
 
     [[nodiscard]] int count() const { return static_cast<int>(actors_.size()); }
-    [[nodiscard]] bool is_elsewhere(int actor) const { return mirrored_ && actor >= count(); }
+    [[nodiscard]] Far how_far(int actor) const
+    {
+        return !mirrored_ || actor < count() ? Far::kHere
+               : actor < 2 * count()         ? Far::kOtherNode
+                                             : Far::kOtherRack;
+    }
     [[nodiscard]] Actor &actor(int number)
     {
-        return *actors_[at(is_elsewhere(number) ? number - count() : number)];
+        return *actors_[at(mirrored_ ? number % count() : number)];
     }
 
     void send(int from, int to, int channel, double bytes, int token)
     {
         ++transfer_count_;
-        if (is_elsewhere(to)) {
+        const Far far = how_far(to);
+        if (far != Far::kHere) {
             from += count();
-            to -= count();
+            to %= count();
         }
         Unmatched &queue = unmatched(from, to, channel);
         if (!queue.has(false)) {
-            queue.add(true, {token, bytes});
+            queue.add(true, {token, bytes, far});
             return;
         }
-        depart(from, to, token, queue.take().token, bytes);
+        const Unmatched::One receive = queue.take();
+        depart(from, to, token, receive.token, bytes, std::max(far, receive.far));
     }
 
     void receive(int from, int to, int channel, int token)
     {
+        const Far far = how_far(from);
+        if (far != Far::kHere) {
+            from = count() + from % count();
+        }
         Unmatched &queue = unmatched(from, to, channel);
         if (!queue.has(true)) {
-            queue.add(false, {token, 0});
+            queue.add(false, {token, 0, far});
             return;
         }
         const Unmatched::One send = queue.take();
-        depart(from, to, send.token, token, send.bytes);
+        depart(from, to, send.token, token, send.bytes, std::max(far, send.far));
     }
 
     void work(int number, double bytes, int token)
@@ -200,9 +207,9 @@ private:
         push(host.free_at, Event::Kind::kWorkEnds, number, token);
     }
 
-    void depart(int from, int to, int send_token, int receive_token, double bytes)
+    void depart(int from, int to, int send_token, int receive_token, double bytes, Far far)
     {
-        const Route &way = route(actor(from).host, actor(to).host, is_elsewhere(from));
+        const Route &way = routes_.find(actor(from).host, actor(to).host, far);
         const Transfer transfer{from, to, send_token, receive_token, bytes, &way};
         int number = static_cast<int>(transfers_.size());
         if (unused_.empty()) {
@@ -213,52 +220,6 @@ private:
             transfers_[at(number)] = transfer;
         }
         push(now_ + way.latency_us, Event::Kind::kArrives, number);
-    }
-
-    const Route &route(int from, int to, bool elsewhere)
-    {
-        const auto [known, fresh] =
-            routes_.try_emplace(static_cast<std::uint64_t>(from) << 32 |
-                                static_cast<unsigned>(to) << 1 | (elsewhere ? 1U : 0U));
-        if (fresh) {
-            find_route(from, to, elsewhere, known->second);
-        }
-        return known->second;
-    }
-
-    void find_route(int from, int to, bool elsewhere, Route &route) const
-    {
-        const Host &a = hosts_[at(from)], &b = hosts_[at(to)];
-        const SimNode &left = platform_.nodes[at(a.node)], &entered = platform_.nodes[at(b.node)];
-        if (a.node == b.node && !elsewhere) {
-            for (const SimNode::Local &local : left.local) {
-                if (local.from == a.number && local.to == b.number) {
-                    follow(local.path, route);
-                }
-            }
-            return;
-        }
-        follow(left.hosts[at(a.number)].out, route);
-        if (left.rack != entered.rack) {
-            if (left.rack >= 0) {
-                follow(platform_.racks[at(left.rack)].out, route);
-            }
-            if (entered.rack >= 0) {
-                follow(platform_.racks[at(entered.rack)].in, route);
-            }
-        }
-        follow(entered.hosts[at(b.number)].in, route);
-    }
-
-    void follow(const LinkPath &path, Route &route) const
-    {
-        for (const int number : path) {
-            const SimLink &link = platform_.links[at(number)];
-            route.latency_us += link.latency_us;
-            if (link.gbps < kNoLimitGbps) {
-                route.links.push_back(number);
-            }
-        }
     }
 
     [[nodiscard]] bool is_shared(int link) const
@@ -335,6 +296,7 @@ private:
     }
 
     const Platform &platform_;
+    Routes &routes_;
     LinkRule rule_;
     bool mirrored_;
     std::vector<Host> hosts_;
@@ -342,7 +304,6 @@ private:
     std::vector<double> free_at_;           // by link
     std::vector<bool> taken_;               // likewise, of those that carry one after the other
     std::vector<std::vector<int>> waiting_; // likewise: transfers, in the order of arrival
-    std::unordered_map<std::uint64_t, Route> routes_;        // by hosts
     std::unordered_map<std::uint64_t, Unmatched> unmatched_; // by actors and channel
     std::vector<Transfer> transfers_;
     std::vector<int> unused_; // of transfers_
@@ -351,8 +312,8 @@ private:
     std::uint64_t order_ = 0, transfer_count_ = 0;
 };
 
-LinkClocks::LinkClocks(const Platform &platform, LinkRule rule, bool mirrored)
-    : engine_(std::make_unique<Engine>(platform, rule, mirrored))
+LinkClocks::LinkClocks(Routes &routes, LinkRule rule, bool mirrored)
+    : engine_(std::make_unique<Engine>(routes, rule, mirrored))
 {
 }
 

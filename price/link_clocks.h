@@ -3,8 +3,8 @@
 // the order in which they were made.
 #pragma once
 
-#include "price/platform.h"
 #include "price/rank.h"
+#include "price/routes.h"
 
 #include <cstdint>
 #include <limits>
@@ -26,12 +26,13 @@ enum class LinkRule : std::uint8_t {
 
 class LinkClocks {
 public:
-    // `platform` outlives it.
+    // `routes` outlives it.
     //
     // `mirrored`: the actors are those of one of many nodes that do all the same. Their number n
-    // plus i is the actor of another node that does what actor i does. What an actor sends to it,
-    // one like the sender sends to actor i: no other node need be run.
-    LinkClocks(const Platform &platform, LinkRule rule, bool mirrored = false);
+    // plus i is the actor of another node that does what actor i does, and 2 n plus i that of a
+    // node of another rack. What an actor sends to it, one like the sender sends to actor i: no
+    // other node need be run.
+    LinkClocks(Routes &routes, LinkRule rule, bool mirrored = false);
     ~LinkClocks();
 
     // An actor on a host, in the order of their numbers.

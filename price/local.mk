@@ -12,4 +12,7 @@ hetcoll_sources += \
 	price/rank.h price/rank.cc \
 	price/rank_plans.h price/rank_plans.cc \
 	price/ranks.h price/ranks.cc \
+	price/recorded.h price/recorded.cc \
+	price/routes.h price/routes.cc \
+	price/stand_ins.h price/stand_ins.cc \
 	price/transfers.h

@@ -256,12 +256,12 @@ private:
     std::map<Key, int> numbers_;
 };
 
-void add_racks(const Cluster &cluster, bool one_link, Platform &platform)
+void add_racks(const Cluster &cluster, const MachineOptions &options, Platform &platform)
 {
     const Network &network = cluster.network;
-    const int links = one_link ? 1 : network.uplinks;
+    const int links = options.switches ? 1 : network.uplinks;
     for (int rack = 0; network.rack_nodes > 0 && rack < cluster.rack_count(); ++rack) {
-        const SimLink uplinks{.gbps = links * network.uplink_gbps,
+        const SimLink uplinks{.gbps = links * network.uplink_gbps / options.nodes_on_uplinks,
                               .latency_us = network.middle_latency_us / 2,
                               .flows = links};
         const int out = platform.add(uplinks), in = platform.add(uplinks);
@@ -285,7 +285,7 @@ void add_switch(int rack, int host, SimMachine &machine)
 Result<SimMachine> build_machine(const Cluster &cluster, const MachineOptions &options)
 {
     SimMachine machine;
-    add_racks(cluster, options.switches, machine.platform);
+    add_racks(cluster, options, machine.platform);
     int number = 0, hosts = 0;
     for (const NodeKind &kind : cluster.kinds) {
         NodePlan plan(kind, cluster.network, options);

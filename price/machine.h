@@ -29,6 +29,7 @@ struct MachineOptions {
     // Switches are hosts: racks' switches, then the one in the middle if there are several racks. A
     // rack has one link to the middle then: nothing else crosses it.
     bool switches = false;
+    int nodes_on_uplinks = 1; // how many nodes like those of the platform share a rack's links
     double mapped_latency_us = Links{}.gpu_latency_us;
     friend bool operator==(const MachineOptions &, const MachineOptions &) = default;
 };

@@ -8,6 +8,7 @@
 
 #include "price/link_clocks.h"
 #include "price/machine.h"
+#include "price/rank_plans.h"
 #include "price/ranks.h"
 #include "tuning/choice.h"
 
@@ -16,6 +17,7 @@
 #include <deque>
 #include <limits>
 #include <span>
+#include <utility>
 
 namespace hetcoll {
 
@@ -31,6 +33,13 @@ struct Price {
     std::uint64_t transfers = 0;
 };
 
+// What takes longer than `most_us` has an infinite price. What takes longer than `near_us` has that
+// of links that wait for nobody, which is the least, and found in half the time.
+struct PriceLimits {
+    double most_us = std::numeric_limits<double>::infinity();
+    double near_us = std::numeric_limits<double>::infinity();
+};
+
 class Pricer {
 public:
     // Both outlive it. Where all nodes do the same, `may_mirror` runs one of them only: large
@@ -40,28 +49,43 @@ public:
     {
     }
 
-    // What costs more than `most_us` may have any price above that.
     [[nodiscard]] Price price(const Choice &choice, const PricedCall &call,
-                              double most_us = std::numeric_limits<double>::infinity());
+                              PriceLimits limits = {});
+    // What it takes no less than: the bytes of the fullest link. Exact for kernels. Costs little.
+    [[nodiscard]] double least_us(const Choice &choice, const PricedCall &call);
 
 private:
     struct Built {
+        Built(const MachineOptions &of_machine, SimMachine made)
+            : options(of_machine), machine(std::move(made))
+        {
+        }
         MachineOptions options;
         SimMachine machine;
+        Routes routes{machine.platform};
     };
     [[nodiscard]] int host_of(const std::vector<int> &hosts, int rank) const
     {
         return hosts[static_cast<std::size_t>(ranks_.gpu_of[static_cast<std::size_t>(rank)])];
     }
-    [[nodiscard]] const SimMachine *machine(const MachineOptions &options);
-    [[nodiscard]] Price of_schedule(const Choice &choice, const PricedCall &call, double most_us);
+    [[nodiscard]] Built *machine(const MachineOptions &options);
+    [[nodiscard]] bool is_mirrored(const Choice &choice) const;
+    // Who runs it: all ranks, or those of the first node.
+    [[nodiscard]] int actors(const Choice &choice) const;
+    [[nodiscard]] Built *machine_of(const RankPlans &plans, const Choice &choice, MessagePath path);
+    [[nodiscard]] Price of_schedule(const Choice &choice, const PricedCall &call,
+                                    PriceLimits limits);
+    [[nodiscard]] double fullest_link_us(const RankPlans &plans, const Choice &choice,
+                                         MessagePath path);
     [[nodiscard]] Price of_kernel(Algorithm algorithm, double bytes);
-    [[nodiscard]] Price of_host(const PricedCall &call);
+    [[nodiscard]] LeaderTimes leaders(std::size_t bytes) const;
+    [[nodiscard]] Price of_host(const PricedCall &call, PriceLimits limits);
 
     const Cluster &cluster_;
     const Ranks &ranks_;
     bool may_mirror_;
     std::deque<Built> machines_;
+    RecordedSchedules recorded_; // of one path of messages, and one kind of shares
 };
 
 } // namespace hetcoll

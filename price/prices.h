@@ -2,15 +2,19 @@
 #pragma once
 
 #include "price/price.h"
+#include "price/stand_ins.h"
 #include "tuning/price_table.h"
 
+#include <optional>
 #include <span>
 #include <vector>
 
 namespace hetcoll {
 
 inline constexpr double kFarFromTheBest = 2.2; // times: more than a doubling of the size costs
-inline constexpr int kMostInFull = 64;         // ranks, of nodes that do not all do the same
+// What takes longer, times the best, is priced less exactly: it is chosen only where others cannot
+// run.
+inline constexpr double kNearTheBest = 1.3;
 
 class Prices {
 public:
@@ -18,7 +22,7 @@ public:
     Prices(const Cluster &cluster, const Ranks &ranks, std::span<const int> shares = {});
 
     // What has prices there: all that can run, but for aggregators, for kWeighted without shares,
-    // and for schedules of many ranks whose nodes do not all do the same: to run these takes long.
+    // and on many ranks for schedules that are not the same on all nodes: to run these takes long.
     [[nodiscard]] AlgorithmSet set() const noexcept;
     // Those of one size of the table, with the best chunk and way of each. Algorithms that cost so
     // many times more than the best one are given up.
@@ -26,12 +30,13 @@ public:
                                              double most_of_best = kFarFromTheBest);
 
 private:
-    [[nodiscard]] PricedCell best_way(Algorithm algorithm, std::size_t bytes, double most_us);
+    [[nodiscard]] Price price(const Choice &choice, const PricedCall &call, PriceLimits limits);
+    [[nodiscard]] double least_us(const Choice &choice, const PricedCall &call);
 
-    const Cluster &cluster_;
     const Ranks &ranks_;
     std::span<const int> shares_;
     Pricer pricer_;
+    std::optional<StandIns> stand_ins_; // for schedules of many ranks
 };
 
 // Those that choose() needs for a call of so many bytes by one of the set.

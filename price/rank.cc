@@ -131,20 +131,35 @@ void SimRank::feed(int number)
     Channel &channel = channels_[static_cast<std::size_t>(number)];
     drop_done(channel);
     while (!channel.all_fed && channel.live() < kWindow) {
-        std::vector<FedStep> fed = plan_.feed->next(number);
+        const std::span<const FedStep> fed = plan_.feed->next(number);
         channel.all_fed = fed.empty();
-        for (FedStep &step : fed) {
-            take(channel, number, std::move(step));
+        for (const FedStep &step : fed) {
+            take(channel, number, step);
         }
         drop_done(channel); // of empty blocks
     }
 }
 
-void SimRank::take(Channel &channel, int number, FedStep fed)
+// What its channel has before it, where the feed does not say.
+void SimRank::find_order(const Channel &channel, int number, Live &live) const
+{
+    live.own_after.assign(live.after.begin(), live.after.end());
+    for (int i = channel.base; i < channel.end(); ++i) {
+        const Step &before = channel.at(i).step;
+        const bool writes = before.kind != StepKind::kSend || live.step.kind != StepKind::kSend;
+        if (writes && overlap(before, live.step)) {
+            live.own_after.push_back({number, i});
+        }
+    }
+    live.after = live.own_after;
+}
+
+void SimRank::take(Channel &channel, int number, const FedStep &fed)
 {
     const ElementSpan span = range_span(plan_.count, plan_.feed->block_count(), fed.step.blocks);
     Live live{.step = fed.step,
-              .after = std::move(fed.after),
+              .after = fed.after,
+              .own_after = {},
               .first = span.first * plan_.element_bytes,
               .bytes = span.count * plan_.element_bytes};
     for (const StepPlace &place : live.after) {
@@ -157,13 +172,7 @@ void SimRank::take(Channel &channel, int number, FedStep fed)
     }
     live.mapped = !fed.step.by_message && plan_.is_mapped(fed.step.peer);
     if (!plan_.feed->knows_order()) {
-        for (int i = channel.base; i < channel.end(); ++i) {
-            const Step &before = channel.at(i).step;
-            const bool writes = before.kind != StepKind::kSend || fed.step.kind != StepKind::kSend;
-            if (writes && overlap(before, fed.step)) {
-                live.after.push_back({number, i});
-            }
-        }
+        find_order(channel, number, live);
     }
     if (fed.step.fused && live.mapped) { // joins the pull before it
         for (int i = channel.end() - 1; i >= channel.base; --i) {

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace hetcoll {
@@ -38,7 +39,8 @@ public:
 private:
     struct Live { // a step that is not done
         Step step;
-        std::vector<StepPlace> after;
+        std::span<const StepPlace> after;
+        std::vector<StepPlace> own_after; // what it is in, if not in the feed
         std::size_t first = 0, bytes = 0; // in the vector
         std::size_t done = 0;
         std::size_t offered = 0; // of a send to a mapped peer
@@ -85,7 +87,8 @@ private:
     void wake_all();
     [[nodiscard]] int next_awake(int channel) const; // from this one on; channel_count: none
     void feed(int channel);
-    void take(Channel &channel, int number, FedStep fed);
+    void take(Channel &channel, int number, const FedStep &fed);
+    void find_order(const Channel &channel, int number, Live &live) const;
     void find_slots();
     [[nodiscard]] std::size_t ready_bytes(const Live &live) const;
     [[nodiscard]] bool find_next(Channel &channel, Cursor &cursor, Lane lane) const;

@@ -21,9 +21,11 @@ std::vector<int> node_runs(const Ranks &ranks)
 } // namespace
 
 RankPlans::RankPlans(const Ranks &ranks, const Choice &choice, std::size_t bytes,
-                     std::size_t element_bytes, std::span<const int> shares)
+                     std::size_t element_bytes, std::span<const int> shares,
+                     RecordedSchedules *recorded)
     : ranks_(ranks), choice_(choice), bytes_(bytes), element_bytes_(element_bytes), shares_(shares),
-      spec_(schedule_spec(choice, bytes, ranks.query.links, ranks.size())), runs_(node_runs(ranks))
+      spec_(schedule_spec(choice, bytes, ranks.query.links, ranks.size())), runs_(node_runs(ranks)),
+      recorded_(recorded != nullptr ? &recorded->find(spec_, ranks.size()) : nullptr)
 {
 }
 
@@ -44,17 +46,33 @@ bool RankPlans::maps() const
     return !row_of(choice_.algorithm).has(Trait::kWholeVectors) && ranks_.query.links.gpu_gbps > 0;
 }
 
+ScheduleParts RankPlans::parts() const
+{
+    return {.ranks = ranks_.size(),
+            .runs = runs_,
+            .trees = &ranks_.trees,
+            .groups = &ranks_.groups,
+            .shares = shares_};
+}
+
+std::shared_ptr<const ChannelSteps> RankPlans::recorded_of(int rank) const
+{
+    std::shared_ptr<const ChannelSteps> &known = recorded_->ranks[static_cast<std::size_t>(rank)];
+    if (known == nullptr) {
+        known = by_channels(build_schedule(spec_, rank, parts()));
+    }
+    return known;
+}
+
 // As Engine::build() makes it, but round by round where that can be.
 std::unique_ptr<StepFeed> RankPlans::feed_of(int rank) const
 {
-    const ScheduleParts parts{.ranks = ranks_.size(),
-                              .runs = runs_,
-                              .trees = &ranks_.trees,
-                              .groups = &ranks_.groups,
-                              .shares = shares_};
-    auto program = schedule_program(spec_, rank, parts);
+    if (recorded_ != nullptr) {
+        return feed_steps(recorded_of(rank));
+    }
+    auto program = schedule_program(spec_, rank, parts());
     return program ? feed_program(std::move(program))
-                   : feed_schedule(build_schedule(spec_, rank, parts));
+                   : feed_schedule(build_schedule(spec_, rank, parts()));
 }
 
 SimRankPlan RankPlans::plan_of_all_channels(int rank) const
@@ -72,37 +90,56 @@ SimRankPlan RankPlans::plan_of_all_channels(int rank) const
     return plan;
 }
 
-bool RankPlans::is_mirrored(const Cluster &cluster, const Ranks &ranks, Algorithm algorithm)
+bool RankPlans::is_mirrored(const Cluster &cluster, const Ranks &ranks, const Choice &choice)
 {
-    const auto nodes = static_cast<unsigned>(cluster.node_count());
+    const int nodes = cluster.node_count();
     const auto local = static_cast<int>(ranks.groups.nodes.front().size());
-    bool alike = cluster.kinds.size() == 1 && cluster.network.rack_nodes == 0 && nodes > 1 &&
-                 std::has_single_bit(nodes) && ranks.query.ranks_per_gpu == 1;
+    bool alike = cluster.kinds.size() == 1 && nodes > 1 && ranks.query.ranks_per_gpu == 1;
     for (int rank = 0; alike && rank < ranks.size(); ++rank) {
         const auto index = static_cast<std::size_t>(rank);
         alike = ranks.gpu_of[index] == rank && ranks.node_of[index] == rank / local;
     }
-    const bool ranks_fit = std::has_single_bit(static_cast<unsigned>(ranks.size())) ||
-                           algorithm == Algorithm::kRing || algorithm == Algorithm::kHost ||
-                           algorithm == Algorithm::kHierarchical;
-    const bool same_for_all = algorithm == Algorithm::kRing || algorithm == Algorithm::kHost ||
-                              algorithm == Algorithm::kHierarchical ||
-                              algorithm == Algorithm::kRabenseifner ||
-                              algorithm == Algorithm::kRecursiveDoubling;
-    return alike && ranks_fit && same_for_all;
+    const auto is_power = [](int count) { return std::has_single_bit(unsigned(count)); };
+    switch (choice.algorithm) {
+    case Algorithm::kRing: return alike;
+    case Algorithm::kHierarchical:
+        return alike && (choice.between_nodes == Algorithm::kRing || is_power(nodes));
+    case Algorithm::kRabenseifner:
+    case Algorithm::kRecursiveDoubling: return alike && is_power(nodes) && is_power(local);
+    case Algorithm::kHost: return alike && is_power(nodes) && cluster.network.rack_nodes == 0;
+    default: return false;
+    }
 }
 
-SimRankPlan RankPlans::plan(int rank, bool mirrored) const
+MachineOptions RankPlans::mirrored_options(MessagePath path, const Cluster &cluster) const
+{
+    const bool in_ring =
+        choice_.algorithm == Algorithm::kRing || (choice_.algorithm == Algorithm::kHierarchical &&
+                                                  choice_.between_nodes == Algorithm::kRing);
+    MachineOptions options = machine_options(path);
+    options.nodes_on_uplinks = in_ring ? 1 : std::max(cluster.network.rack_nodes, 1);
+    return options;
+}
+
+SimRankPlan RankPlans::plan(int rank) const
 {
     SimRankPlan plan = plan_of_all_channels(rank);
     plan.first_channel = is_hybrid() ? 1 : 0;
     plan.actor_of = [](int peer) { return peer; };
-    if (mirrored) {
-        const auto blocks = static_cast<std::size_t>(plan.feed->block_count());
-        plan.count = std::max(plan.count / blocks, std::size_t{1}) * blocks;
-        const int ours = static_cast<int>(ranks_.groups.nodes.front().size());
-        plan.actor_of = [ours](int peer) { return peer < ours ? peer : ours + peer % ours; };
-    }
+    return plan;
+}
+
+SimRankPlan RankPlans::mirrored_plan(int rank, const Cluster &cluster) const
+{
+    SimRankPlan plan = plan_of_all_channels(rank);
+    const auto blocks = static_cast<std::size_t>(plan.feed->block_count());
+    plan.count = std::max(plan.count / blocks, std::size_t{1}) * blocks;
+    const int ours = static_cast<int>(ranks_.groups.nodes.front().size());
+    const int near =
+        cluster.network.rack_nodes == 0 ? cluster.node_count() : cluster.network.rack_nodes;
+    plan.actor_of = [ours, near](int peer) {
+        return peer < ours ? peer : (peer / ours < near ? ours : 2 * ours) + peer % ours;
+    };
     return plan;
 }
 

@@ -4,6 +4,7 @@
 #include "price/machine.h"
 #include "price/rank.h"
 #include "price/ranks.h"
+#include "price/recorded.h"
 #include "tuning/build_schedule.h"
 
 #include <cstddef>
@@ -15,25 +16,37 @@ namespace hetcoll {
 class RankPlans {
 public:
     // Of a call of so many bytes by the schedule that was chosen. `shares`: by rank, of kWeighted.
-    // All outlive it.
+    // All outlive it. With `recorded`, which is of these ranks and shares, schedules are built once
+    // and kept there; without, they are built as the ranks go on.
     RankPlans(const Ranks &ranks, const Choice &choice, std::size_t bytes,
-              std::size_t element_bytes, std::span<const int> shares);
+              std::size_t element_bytes, std::span<const int> shares,
+              RecordedSchedules *recorded = nullptr);
 
     [[nodiscard]] MachineOptions machine_options(MessagePath path) const;
+    // The same for one node that runs for all. Its messages get their share of what a rack's nodes
+    // have in common, unless only one of these sends to another rack.
+    [[nodiscard]] MachineOptions mirrored_options(MessagePath path, const Cluster &cluster) const;
     // Part of the vector goes through host memory at the same time, by messages: each rank is two
     // actors, those of the second kind after all of the first.
     [[nodiscard]] bool is_hybrid() const noexcept { return spec_.host_parts > 0; }
     // Whether all nodes do the same, so that the ranks of the first one alone may run: on equal
-    // nodes without racks, a power of two of them, what is not in line.
+    // nodes, what is not in line. If they exchange with nodes at powers of two, their number is
+    // one.
     [[nodiscard]] static bool is_mirrored(const Cluster &cluster, const Ranks &ranks,
-                                          Algorithm algorithm);
-    // `mirrored`: for LinkClocks that are so, and with blocks that are all equal.
-    [[nodiscard]] SimRankPlan plan(int rank, bool mirrored = false) const;
+                                          const Choice &choice);
+    [[nodiscard]] SimRankPlan plan(int rank) const;
+    // For LinkClocks of one node, and with blocks that are all equal.
+    [[nodiscard]] SimRankPlan mirrored_plan(int rank, const Cluster &cluster) const;
     [[nodiscard]] SimRankPlan host_plan(int rank) const; // of the second kind
+
+    // The same in `recorded`, which is there.
+    [[nodiscard]] RecordedSchedules::Of &recorded() const { return *recorded_; }
+    [[nodiscard]] std::shared_ptr<const ChannelSteps> recorded_of(int rank) const;
 
 private:
     [[nodiscard]] bool maps() const;
     [[nodiscard]] std::unique_ptr<StepFeed> feed_of(int rank) const;
+    [[nodiscard]] ScheduleParts parts() const;
     [[nodiscard]] SimRankPlan plan_of_all_channels(int rank) const;
 
     const Ranks &ranks_;
@@ -42,6 +55,7 @@ private:
     std::span<const int> shares_;
     ScheduleSpec spec_;
     std::vector<int> runs_;
+    RecordedSchedules::Of *recorded_;
 };
 
 // The leader of a node in a call by kHost: it exchanges its node's sum with the other leaders,

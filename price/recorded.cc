@@ -1,0 +1,20 @@
+#include "price/recorded.h"
+
+#include <algorithm>
+
+namespace hetcoll {
+
+RecordedSchedules::Of &RecordedSchedules::find(const ScheduleSpec &spec, int ranks)
+{
+    const auto known =
+        std::find_if(all_.begin(), all_.end(), [&](const Of &of) { return of.spec == spec; });
+    if (known != all_.end()) {
+        return *known;
+    }
+    Of &made = all_.emplace_back();
+    made.spec = spec;
+    made.ranks.resize(static_cast<std::size_t>(ranks));
+    return made;
+}
+
+} // namespace hetcoll

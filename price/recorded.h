@@ -1,0 +1,27 @@
+// Schedules that runs at several sizes, with several chunks and by several rules have in common.
+#pragma once
+
+#include "price/feed.h"
+#include "tuning/build_schedule.h"
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+namespace hetcoll {
+
+class RecordedSchedules {
+public:
+    struct Of { // one schedule
+        ScheduleSpec spec;
+        std::vector<std::shared_ptr<const ChannelSteps>> ranks; // null: not asked for yet
+        double least_us = -1; // a byte of the vector, as the fullest link takes it; -1: not known
+    };
+    // Stays where it is.
+    [[nodiscard]] Of &find(const ScheduleSpec &spec, int ranks);
+
+private:
+    std::deque<Of> all_;
+};
+
+} // namespace hetcoll

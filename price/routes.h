@@ -1,0 +1,38 @@
+// The ways between the hosts of a platform.
+#pragma once
+
+#include "price/platform.h"
+
+#include <cstdint>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace hetcoll {
+
+struct Route {
+    double latency_us = 0; // of all links of the way
+    LinkPath links;        // those that do more than delay
+};
+
+class Routes {
+public:
+    // Outlives it.
+    explicit Routes(const Platform &platform);
+
+    // Where the sender is: on its node, or on another one that is like it.
+    enum class Far : std::uint8_t { kHere, kOtherNode, kOtherRack };
+    // Stays where it is.
+    [[nodiscard]] const Route &find(int from, int to, Far far);
+    [[nodiscard]] const Platform &platform() const noexcept { return platform_; }
+
+private:
+    [[nodiscard]] Route make(int from, int to, Far far) const;
+    void follow(const LinkPath &path, Route &route) const;
+
+    const Platform &platform_;
+    std::vector<std::pair<int, int>> places_; // by host: its node, and its number there
+    std::unordered_map<std::uint64_t, Route> known_;
+};
+
+} // namespace hetcoll
