@@ -1,5 +1,6 @@
 #include "price/machine.h"
 
+#include "topology/adapters.h"
 #include "topology/route.h"
 
 #include <algorithm>
@@ -49,16 +50,11 @@ public:
     // False: there is no adapter.
     [[nodiscard]] bool connect()
     {
-        const std::vector<int> nics = topology_.of_kind(VertexKind::kNic);
-        if (nics.empty()) {
-            return false;
+        const std::vector<int> adapters = adapters_of(topology_);
+        for (int gpu = 0; gpu < gpu_count() && !adapters.empty(); ++gpu) {
+            connect(gpu, adapters[static_cast<std::size_t>(gpu)]);
         }
-        std::map<std::vector<int>, std::size_t> users; // of adapters that are equally near
-        for (int gpu = 0; gpu < gpu_count(); ++gpu) {
-            const std::vector<int> near = nearest(gpus_[static_cast<std::size_t>(gpu)], nics);
-            connect(gpu, near[users[near]++ % near.size()]);
-        }
-        return true;
+        return !adapters.empty();
     }
 
     // A node of this kind; its links are added to those that are there.
@@ -184,27 +180,6 @@ private:
         }
         path.push_back(door(3, to, latency_us));
         return path;
-    }
-
-    // The nearest adapters: several if they are equally near.
-    std::vector<int> nearest(int gpu, const std::vector<int> &nics) const
-    {
-        std::vector<int> best;
-        std::pair<int, double> least{};
-        for (const int nic : nics) {
-            const Route route = find_route(topology_, gpu, nic);
-            const bool joined = route.kind != RouteKind::kNone;
-            const std::pair<int, double> distance{
-                joined ? static_cast<int>(route.links.size()) : kMaxLinks, -route.gbps};
-            if (best.empty() || distance < least) {
-                best.clear();
-                least = distance;
-            }
-            if (distance == least) {
-                best.push_back(nic);
-            }
-        }
-        return best;
     }
 
     void connect(int gpu, int nic)

@@ -1,4 +1,5 @@
 hetcoll_sources += \
+	topology/adapters.h topology/adapters.cc \
 	topology/file.h topology/file.cc topology/file_name.cc \
 	topology/ids.h topology/ids.cc \
 	topology/link_units.h topology/link_units.cc \
@@ -9,6 +10,8 @@ hetcoll_sources += \
 hetcoll_sources += \
 	topology/forest_union.h topology/forest_union.cc \
 	topology/hybrid_share.h topology/hybrid_share.cc \
+	topology/ring_order.h topology/ring_order.cc \
+	topology/ring_packing.h topology/ring_packing.cc \
 	topology/strength.h topology/strength.cc \
 	topology/tree_packing.h topology/tree_packing.cc
 

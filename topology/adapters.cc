@@ -1,0 +1,49 @@
+#include "topology/adapters.h"
+
+#include "topology/route.h"
+
+#include <map>
+#include <utility>
+
+namespace hetcoll {
+namespace {
+
+// Several if they are equally near.
+std::vector<int> nearest(const Topology &node, int gpu, const std::vector<int> &nics)
+{
+    std::vector<int> best;
+    std::pair<int, double> least{};
+    for (const int nic : nics) {
+        const Route route = find_route(node, gpu, nic);
+        const bool joined = route.kind != RouteKind::kNone;
+        const std::pair<int, double> distance{
+            joined ? static_cast<int>(route.links.size()) : kMaxLinks, -route.gbps};
+        if (best.empty() || distance < least) {
+            best.clear();
+            least = distance;
+        }
+        if (distance == least) {
+            best.push_back(nic);
+        }
+    }
+    return best;
+}
+
+} // namespace
+
+std::vector<int> adapters_of(const Topology &node)
+{
+    const std::vector<int> nics = node.of_kind(VertexKind::kNic);
+    std::vector<int> chosen;
+    if (nics.empty()) {
+        return chosen;
+    }
+    std::map<std::vector<int>, std::size_t> users; // of adapters that are equally near
+    for (const int gpu : node.gpus()) {
+        const std::vector<int> near = nearest(node, gpu, nics);
+        chosen.push_back(near[users[near]++ % near.size()]);
+    }
+    return chosen;
+}
+
+} // namespace hetcoll

@@ -1,0 +1,15 @@
+// Which network adapter each GPU of a node uses.
+#pragma once
+
+#include "topology/topology.h"
+
+#include <vector>
+
+namespace hetcoll {
+
+// By GPU, the vertex of the nearest adapter: of those with the fewest links between, the one with
+// the widest way. GPUs that have the same ones equally near use them in turn. Empty if there is
+// none.
+[[nodiscard]] std::vector<int> adapters_of(const Topology &node);
+
+} // namespace hetcoll
