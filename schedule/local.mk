@@ -12,6 +12,7 @@ hetcoll_sources += \
 	schedule/rabenseifner.cc \
 	schedule/recursive_doubling.cc \
 	schedule/ring.cc \
+	schedule/rings.h schedule/rings.cc \
 	schedule/rounds.h schedule/rounds.cc \
 	schedule/schedule.h
 hetcoll_sources += \

@@ -12,8 +12,8 @@
 
 namespace hetcoll {
 
-// In ascending order. The operand of the lower rank comes first, so all pairs of two groups of
-// ranks agree on which group's sum comes first.
+// In ascending order, but for the ring, which takes any. The operand of the lower rank comes first,
+// so all pairs of two groups of ranks agree on which group's sum comes first.
 struct Team {
     std::span<const int> ranks;
     int place; // of this rank among them

@@ -15,6 +15,7 @@ unit_sources_schedule = \
 	test/unit/schedule_reference.h \
 	test/unit/schedule_verify_test.cc
 unit_sources_schedule += \
+	test/unit/schedule_rings_test.cc \
 	test/unit/schedule_shares_test.cc \
 	test/unit/schedule_trees_test.cc \
 	test/unit/schedule_weighted_test.cc \
