@@ -6,6 +6,7 @@ namespace {
 bool can_run(const Way &way, const Query &query)
 {
     return (!way.over_trees || query.links.node_tree_gbps > 0) &&
+           (!way.by_links || query.links.link_rings > 0) &&
            (!way.node_by_node || (query.links.gpu_gbps > 0 && node_shape(query).max > 1));
 }
 
@@ -24,6 +25,7 @@ std::vector<Choice> ways_of(Algorithm algorithm, const Query &query)
             choice.between_nodes = way.between_nodes;
             choice.over_trees = way.over_trees;
             choice.node_by_node = way.node_by_node;
+            choice.by_links = way.by_links;
         }
     }
     return ways.empty() ? std::vector{first} : ways;

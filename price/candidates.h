@@ -11,7 +11,7 @@ namespace hetcoll {
 struct Way {
     Algorithm algorithm;
     Algorithm between_nodes = Algorithm::kRing; // these are Choice's
-    bool over_trees = false, node_by_node = false;
+    bool over_trees = false, node_by_node = false, by_links = false;
 };
 
 // On a tie the earlier one is taken.
@@ -26,6 +26,8 @@ inline constexpr Way kWays[] = {
     {.algorithm = Algorithm::kHierarchical,
      .between_nodes = Algorithm::kRecursiveDoubling,
      .over_trees = true},
+    {.algorithm = Algorithm::kRing},
+    {.algorithm = Algorithm::kRing, .by_links = true},
     {.algorithm = Algorithm::kOrdered},
     {.algorithm = Algorithm::kOrdered, .node_by_node = true},
 };

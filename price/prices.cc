@@ -18,7 +18,8 @@ PricedCell cell_of(const Choice &choice, double us)
             .chunk = static_cast<std::uint16_t>(choice.chunk_bytes / PricedCell::kChunkUnit),
             .between = static_cast<std::uint8_t>(choice.between_nodes),
             .ways = static_cast<std::uint8_t>((choice.over_trees ? kOverTrees : 0) |
-                                              (choice.node_by_node ? kNodeByNode : 0))};
+                                              (choice.node_by_node ? kNodeByNode : 0) |
+                                              (choice.by_links ? kByLinks : 0))};
 }
 
 } // namespace

@@ -52,6 +52,7 @@ ScheduleParts RankPlans::parts() const
             .runs = runs_,
             .trees = &ranks_.trees,
             .groups = &ranks_.groups,
+            .rings = &ranks_.rings,
             .shares = shares_};
 }
 

@@ -65,6 +65,23 @@ void find_trees(const Placement &placement, Ranks &ranks)
     }
 }
 
+// Of ranks that have no GPU nobody knows the links.
+void find_rings(const Placement &placement, Ranks &ranks)
+{
+    const std::vector<int> &gpus = placement.gpu_of;
+    if (ranks.size() < 3 || std::find(gpus.begin(), gpus.end(), kNoGpu) != gpus.end()) {
+        return;
+    }
+    std::vector<RingNode> nodes;
+    for (const PlacedNode &node : placement.nodes) {
+        nodes.push_back({&node.topology, numbers_of(placement, node)});
+    }
+    RankRings found = rank_rings(nodes, ranks.groups.nodes);
+    ranks.query.links.link_rings = static_cast<int>(found.rings.size());
+    ranks.query.links.link_ring_gbps = found.gbps;
+    ranks.rings = std::move(found.rings);
+}
+
 Placement placement_of(const Cluster &cluster)
 {
     Placement placement;
@@ -116,6 +133,9 @@ Ranks place_ranks(const Placement &placement, Mapping mapping, FoundNodes found)
     query.links = slowest_links(placement, mapping);
     if (mapping != Mapping::kNone) {
         find_trees(placement, ranks);
+    }
+    if (mapping == Mapping::kAll) {
+        find_rings(placement, ranks);
     }
     query.available = available_algorithms({.nodes = query.nodes,
                                             .ranks_per_node = query.ranks_per_node_max,

@@ -5,6 +5,7 @@
 #include "price/cluster.h"
 #include "topology/record.h"
 #include "tuning/choice.h"
+#include "tuning/rank_rings.h"
 #include "tuning/rank_trees.h"
 
 #include <vector>
@@ -16,6 +17,7 @@ struct Ranks {
     std::vector<int> gpu_of;  // by rank, or kNoGpu; GPUs are numbered node by node
     Groups groups;
     RankTrees trees;           // if `available` has kTree
+    RingOrders rings;          // that links like; empty: the order of the ranks is as good
     std::vector<double> rates; // GB/s of each to all others; empty: links are shared in other ways
     // Of any size: ranks, nodes, links, what can run with all memory shared; kMessageAlgorithms are
     // always among that.

@@ -3,10 +3,12 @@
 #include "schedule/halves.h"
 #include "schedule/in_network.h"
 #include "tuning/build_schedule.h"
+#include "tuning/rank_rings.h"
 
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <utility>
 
 namespace hetcoll {
 namespace {
@@ -16,6 +18,7 @@ struct Parts {
     Groups groups{};
     std::vector<int> runs{};
     RankTrees trees{};
+    RingOrders rings{};
     std::vector<int> shares{}; // of the ranks; empty: none
     Links links{};
 };
@@ -85,6 +88,19 @@ Status pack(const Query &query, const Topology *topology, Parts &parts)
     return {};
 }
 
+// All nodes have this topology.
+void find_rings(const Topology &topology, Parts &parts)
+{
+    std::vector<RingNode> nodes;
+    for (const NodeGroups &gpus : parts.groups.nodes) {
+        nodes.push_back({&topology, first_gpus(gpus.size())});
+    }
+    RankRings found = rank_rings(nodes, parts.groups.nodes);
+    parts.links.link_rings = static_cast<int>(found.rings.size());
+    parts.links.link_ring_gbps = found.gbps;
+    parts.rings = std::move(found.rings);
+}
+
 Status share(const CallRequest &request, const Query &query, const Topology *topology, Parts &parts)
 {
     CallRequest wanted = request; // the algorithm is asked for: equal shares if nothing is known
@@ -139,6 +155,10 @@ std::string describe(const ScheduleSpec &spec, const Parts &parts)
                     ? ""
                     : format(", %d of %d parts through host memory", spec.host_parts, kHostParts));
     }
+    if (spec.algorithm == Algorithm::kRing && spec.by_links) {
+        return counted(static_cast<int>(parts.rings.size()), "ring") +
+               " by links: " + print_rings(parts.rings);
+    }
     if (spec.algorithm == Algorithm::kOrdered) {
         return spec.node_by_node ? "from node to node" : "from rank to rank";
     }
@@ -189,6 +209,9 @@ Result<AllSchedules> allreduce(const CallRequest &request, Query query, const No
     if (Status status = find_needs(request, query, view.available, topology, parts); !status.ok()) {
         return status;
     }
+    if (topology != nullptr && parts.links.gpu_gbps > 0) {
+        find_rings(*topology, parts);
+    }
     query.links = parts.links;
     query.available = view.available | bit(*query.forced);
     const ScheduleSpec spec = schedule_spec(choose(query), query.bytes, parts.links, query.ranks);
@@ -202,6 +225,7 @@ Result<AllSchedules> allreduce(const CallRequest &request, Query query, const No
                                .runs = parts.runs,
                                .trees = &parts.trees,
                                .groups = &parts.groups,
+                               .rings = &parts.rings,
                                .shares = parts.shares});
     };
     const bool in_order = row_of(spec.algorithm).has(Trait::kLeftFold);

@@ -170,7 +170,8 @@ std::string print_reproducible(Query query, const Choice &choice, const PriceTab
 
 struct Priced {
     PriceTable table;
-    double ms = 0; // what it took
+    RingOrders rings; // of the machine
+    double ms = 0;    // what it took
 };
 
 // Nothing if nothing is known of the links.
@@ -189,7 +190,7 @@ Result<std::optional<Priced>> price(const Topology *topology, const Query &query
     Prices prices(machine.cluster, machine.ranks);
     const PriceTable table = price_near(prices, query.bytes, prices.set(), kShowsAll);
     const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
-    return std::optional(Priced{table, took.count()});
+    return std::optional(Priced{table, machine.ranks.rings, took.count()});
 }
 
 std::string explain(Query query, const NodesView &view, std::size_t small_limit, const Table *table,
@@ -209,10 +210,17 @@ std::string explain(Query query, const NodesView &view, std::size_t small_limit,
         text += format(", %s between nodes%s", algorithm_name(choice.between_nodes),
                        choice.over_trees ? ", over trees on them" : "");
     }
+    if (choice.by_links) {
+        text += format(", %zu ring%s by links", priced->rings.size(),
+                       priced->rings.size() == 1 ? "" : "s");
+    }
     if (row_of(choice.algorithm).is_schedule()) {
         text += format(", chunks of %zu bytes", choice.chunk_bytes);
     }
     text += "\nbecause    " + print_source(choice, query, table, prices) + "\n";
+    if (choice.by_links) {
+        text += "rings      " + print_rings(priced->rings) + "\n";
+    }
     if (priced != nullptr) {
         text += format("priced     in %.1f ms, the sizes below and above with all algorithms\n",
                        priced->ms);

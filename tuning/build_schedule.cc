@@ -44,6 +44,7 @@ ScheduleSpec schedule_spec(const Choice &choice, std::size_t bytes, const Links 
     ScheduleSpec spec{.algorithm = choice.algorithm,
                       .node_by_node = choice.node_by_node,
                       .over_trees = choice.over_trees,
+                      .by_links = choice.by_links,
                       .late = choice.late};
     if (choice.algorithm == Algorithm::kHierarchical) {
         spec.between_nodes = choice.between_nodes;
@@ -77,6 +78,9 @@ Schedule build_schedule(const ScheduleSpec &spec, int rank, const ScheduleParts 
 std::unique_ptr<Program> schedule_program(const ScheduleSpec &spec, int rank,
                                           const ScheduleParts &parts)
 {
+    if (spec.algorithm == Algorithm::kRing && spec.by_links) {
+        return rings_program(rank, *parts.rings);
+    }
     if (const TeamAlgorithm *team = kTeams[static_cast<std::size_t>(spec.algorithm)]) {
         return program_for_all(*team, rank, parts.ranks);
     }

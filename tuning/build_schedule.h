@@ -2,6 +2,7 @@
 #pragma once
 
 #include "schedule/hierarchical.h"
+#include "schedule/rings.h"
 #include "schedule/schedule.h"
 #include "tuning/choice.h"
 #include "tuning/rank_trees.h"
@@ -19,6 +20,7 @@ struct ScheduleSpec {
     int host_parts = 0;                         // kTree: of kHostParts
     bool node_by_node = false;                  // Choice's
     bool over_trees = false;
+    bool by_links = false;
     int late = -1;
     friend bool operator==(const ScheduleSpec &, const ScheduleSpec &) = default;
 };
@@ -31,7 +33,8 @@ struct ScheduleParts {
     std::span<const int> runs{}; // ranks in a row on one node: kOrdered, node by node
     const RankTrees *trees = nullptr;
     const Groups *groups = nullptr;
-    std::span<const int> shares{}; // by rank
+    const RingOrders *rings = nullptr; // kRing, by links
+    std::span<const int> shares{};     // by rank
 };
 
 // What `rank` does. Requires 0 <= rank < parts.ranks. Empty if the form of the algorithm is neither

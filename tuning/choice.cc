@@ -78,6 +78,9 @@ Choice choose(const Query &query, const Table *table, const PriceTable *prices) 
         choice.over_trees =
             priced != nullptr ? (priced->ways & kOverTrees) != 0 : goes_over_trees(query);
     }
+    choice.by_links =
+        choice.algorithm == Algorithm::kRing &&
+        (priced != nullptr ? (priced->ways & kByLinks) != 0 : query.links.link_rings > 0);
     choice.node_by_node =
         choice.algorithm == Algorithm::kOrdered &&
         (priced != nullptr ? (priced->ways & kNodeByNode) != 0 : adds_node_by_node(query));

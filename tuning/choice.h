@@ -40,6 +40,8 @@ struct Links {
     // cross. 0: not known.
     double exchange_gbps = 0, chain_gbps = 0;
     double tree_gbps = 0;        // vector bytes a second through all packed trees; 0: none packed
+    int link_rings = 0;          // rings in an order that the links like; 0: that of the ranks is
+    double link_ring_gbps = 0;   // what a rank sends in all of these together; 0: there are none
     int tree_depth = 2;          // of the deepest packed tree
     int tree_count = 1;          // packed trees, which share tree_gbps
     double node_tree_gbps = 0;   // likewise of a hierarchy's trees on a node, up and down; 0: none
@@ -98,6 +100,7 @@ struct Choice {
     // Of the hierarchy's second phase: kRing, kRabenseifner or kRecursiveDoubling.
     Algorithm between_nodes = Algorithm::kRing;
     bool node_by_node = false; // kOrdered: the chain goes from node to node, see ordered.cc
+    bool by_links = false;     // kRing: rings in the order of the links, see rings.h
     bool over_trees = false;   // kHierarchical: on nodes that have trees, see hierarchical.h
     int late = -1;             // kWeighted: the rank that comes last, and reduces nothing
     std::size_t chunk_bytes =

@@ -10,6 +10,7 @@ hetcoll_sources += \
 	tuning/model.h tuning/model.cc \
 	tuning/model_case.h tuning/model_hierarchy.cc \
 	tuning/price_table.h tuning/price_table.cc \
+	tuning/rank_rings.h tuning/rank_rings.cc \
 	tuning/rank_shares.h tuning/rank_shares.cc \
 	tuning/rank_trees.h tuning/rank_trees.cc \
 	tuning/table.h tuning/table.cc \

@@ -274,6 +274,11 @@ std::uint64_t chunk_of_slice(const Case &c) { return chunk_of_vector(c) / unsign
 std::uint64_t chunk_of_chain(const Case &c) { return c.query.bytes / kChunksPerTree; }
 std::uint64_t chunk_of_message(const Case & /*c*/) { return kInNetworkMessageBytes; }
 
+std::uint64_t chunk_of_rings(const Case &c)
+{
+    return chunk_of_vector(c) / unsigned(c.ranks) / unsigned(std::max(c.links.link_rings, 1));
+}
+
 // ---- the list's models ----
 
 // Who talks to whom is not known: in every round some message takes the slowest link.
@@ -293,7 +298,7 @@ constexpr Model kRoundsModel{of_rounds<algorithm>, chunk_of_rounds<algorithm>};
 
 constexpr Model kRecursiveDoublingModel{recursive_doubling, chunk_of_vector};
 constexpr Model kRabenseifnerModel{rabenseifner, chunk_of_half};
-constexpr Model kRingModel{ring, chunk_of_rounds<kRingOfTeam>};
+constexpr Model kRingModel{ring, chunk_of_rings};
 constexpr Model kOneShotModel{one_shot, chunk_of_vector};
 constexpr Model kTwoShotModel{two_shot, chunk_of_vector};
 constexpr Model kLeaderModel{leader, chunk_of_vector};

@@ -50,13 +50,15 @@ struct Case {
         }
         return one_gpu ? links.memory_gbps / 2 / sharing : links.gpu_gbps / sharing;
     }
-    // A ring that follows the ranks leaves a GPU only once.
+    // A ring leaves a GPU only once, and several leave it by other links.
     [[nodiscard]] double ring_gbps() const
     {
         if (!mapped() || one_gpu) {
             return near_gbps();
         }
-        return links.ring_gbps > 0 ? links.ring_gbps : links.gpu_gbps;
+        return links.link_ring_gbps > 0 ? links.link_ring_gbps
+               : links.ring_gbps > 0    ? links.ring_gbps
+                                        : links.gpu_gbps;
     }
     // Both ways at once along the ranks; through memory of the host both take the same way.
     [[nodiscard]] double chain_gbps() const

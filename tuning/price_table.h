@@ -23,9 +23,9 @@ struct PricedCell {
     float us = 0;             // 0: not priced; infinite: cannot run there, or far from the best
     std::uint16_t chunk = 0;  // of kChunkUnit bytes; 0: as the model says
     std::uint8_t between = 0; // Algorithm, of kHierarchical
-    std::uint8_t ways = 0;    // kOverTrees, kNodeByNode
+    std::uint8_t ways = 0;    // kOverTrees, kNodeByNode, kByLinks
 };
-inline constexpr std::uint8_t kOverTrees = 1, kNodeByNode = 2; // Choice's
+inline constexpr std::uint8_t kOverTrees = 1, kNodeByNode = 2, kByLinks = 4; // Choice's
 static_assert(sizeof(PricedCell) == 8 && std::is_trivially_copyable_v<PricedCell>);
 
 class PriceTable {

@@ -104,6 +104,7 @@ Choice Chooser::choose(const hetcoll_call &call, std::size_t bytes, Means means)
     const bool maps = means.mapped && peers_.found().maps;
     chosen.node_by_node = chosen.node_by_node && maps;
     chosen.over_trees = chosen.over_trees && maps;
+    chosen.by_links = chosen.by_links && maps;
     chosen.late = chosen.algorithm == Algorithm::kWeighted ? late : kNoRank;
     memo = {bytes, call.kind, call.op, set, chosen};
     return chosen;

@@ -65,6 +65,7 @@ Schedule Schedules::build(const Key &key, int rank) const
                            .runs = runs,
                            .trees = &peers_.found().ranks.trees,
                            .groups = &peers_.found().ranks.groups,
+                           .rings = &peers_.found().ranks.rings,
                            .shares = shares});
 }
 

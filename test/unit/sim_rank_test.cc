@@ -201,6 +201,41 @@ TEST(SimSimulationTest, AHierarchyGoesOverTreesWhereNvlinksLack)
     EXPECT_LT(3 * trees->us, exchange->us);
 }
 
+// A ring has no pipeline to fill: its parts are its pipeline.
+TEST(SimSimulationTest, RingsThroughNvlinksBeatTreesOnAFullBox)
+{
+    for (const std::string name : {"dgx1v", "dgx1p"}) {
+        Result<Cluster> cluster = read_cluster(shipped_folder() + "/" + name + ".topology", 1, "");
+        ASSERT_TRUE(cluster.ok());
+        const Ranks ranks = place_ranks(*cluster);
+        const Result<SimResult> chosen = simulate(*cluster, ranks, {.bytes = 64 << 20});
+        ASSERT_TRUE(chosen.ok());
+        EXPECT_EQ(chosen->choice.algorithm, Algorithm::kRing) << name;
+        EXPECT_TRUE(chosen->choice.by_links);
+        const Result<SimResult> tree =
+            simulate(*cluster, ranks, {.bytes = 64 << 20, .forced = Algorithm::kTree});
+        ASSERT_TRUE(tree.ok());
+        EXPECT_LT(1.2 * chosen->us, tree->us) << name;
+    }
+}
+
+// In the order of the ranks two transfers meet on the way between the sockets.
+TEST(SimSimulationTest, ARingGoesFromAdapterToAdapter)
+{
+    Result<Cluster> cluster = read_cluster(shipped_folder() + "/pcie8.topology", 2, "");
+    ASSERT_TRUE(cluster.ok());
+    Ranks ranks = place_ranks(*cluster);
+    const SimCall call{.bytes = 16 << 20, .forced = Algorithm::kRing};
+    const Result<SimResult> by_links = simulate(*cluster, ranks, call);
+    ASSERT_TRUE(by_links.ok());
+    EXPECT_TRUE(by_links->choice.by_links);
+    ranks.query.links.link_rings = 0;
+    const Result<SimResult> in_order = simulate(*cluster, ranks, call);
+    ASSERT_TRUE(in_order.ok());
+    EXPECT_FALSE(in_order->choice.by_links);
+    EXPECT_LT(1.8 * by_links->us, in_order->us);
+}
+
 TEST(SimSimulationTest, WhatCannotRunIsAnError)
 {
     Result<Cluster> cluster = read_cluster(shipped_folder() + "/dgxa100.topology", 2, "");

@@ -14,5 +14,6 @@ unit_sources_tuning += \
 	test/unit/topology_dgx1.h test/unit/topology_dgx1.cc \
 	test/unit/tuning_arrivals_test.cc \
 	test/unit/tuning_price_table_test.cc \
+	test/unit/tuning_rank_rings_test.cc \
 	test/unit/tuning_rank_shares_test.cc \
 	test/unit/tuning_rank_trees_test.cc

@@ -46,6 +46,9 @@ EMU_LINKS=$machines/dgx1v.topology:0,3,4 case_ 3 ucx "$(with tree)" algorithms t
 EMU_LINKS=$machines/dgx1v.topology:0,1,4 case_ 4 ob1 "$(with tree)" algorithms tree
 EMU_LINKS=$machines/dgx1v.topology case_ 8 ob1 "$(with tree)" algorithms tree
 EMU_LINKS=$machines/dgx1v.topology:0,1,2,4 case_ 4 ob1 "$forced" algorithms any
+# Rings through NVLinks, several at once; two ranks on one of the GPUs too.
+EMU_LINKS=$machines/dgx1v.topology case_ 8 ob1 "$(with ring)" algorithms ring
+EMU_LINKS=$machines/dgx1v.topology:0,1,2 case_ 4 ucx "$(with ring)" algorithms ring
 # Kernels touch what they declare, memory lies where it will, work is late.
 EMU_NUM_DEVICES=2 EMU_CHECK_FOOTPRINT=1 case_ 2 ob1 "$(with two_shot)" algorithms two_shot
 EMU_LINKS=$machines/dgx1v.topology:0,1,4 EMU_CHECK_FOOTPRINT=1 \
@@ -55,6 +58,7 @@ EMU_VA=same case_ 4 ob1 "$(with hierarchical)" algorithms hierarchical
 EMU_DELAY_US=30 EMU_NUM_DEVICES=3 case_ 3 ob1 "$(with one_shot)" algorithms one_shot
 EMU_DELAY_US=30 EMU_NUM_DEVICES=2 case_ 4 ob1 "$(with hierarchical)" algorithms hierarchical
 EMU_DELAY_US=30 EMU_LINKS=$machines/dgx1v.topology:0,3,4 case_ 3 ob1 "$(with tree)" algorithms tree
+EMU_DELAY_US=30 EMU_LINKS=$machines/dgx1p.topology:0,1,2,3 case_ 4 ob1 "$(with ring)" algorithms ring
 EMU_DELAY_US=30 case_ 4 ob1 "$(with copy_in)" algorithms copy_in
 # Every rank sees one device alone, as number 0; instances of a GPU are devices without peers.
 wrapper="$here/on_device.sh 3"

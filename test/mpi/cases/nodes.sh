@@ -28,6 +28,8 @@ EMU_LINKS=$machines/dgx1v.topology:0,1,4 nodes_ 0,0,0,1,1,1 ob1 "$(with hierarch
 EMU_NUM_DEVICES=2 nodes_ 0,0,1,1 ob1 "$(with hierarchical)" algorithms hierarchical 16777217
 EMU_LINKS=$machines/dgx1v.topology:0,1,4 nodes_ 0,0,0,1,1,1 ob1 "$(with hierarchical)" algorithms hierarchical 2200000
 nodes_ 0,0,1,1 ob1 "$(with ring)" algorithms ring
+# In the order of the links: in beside the adapter at GPU 0, out beside the one at GPU 4.
+EMU_LINKS=$machines/pcie8.topology:0,2,4,6 nodes_ 0,0,0,0,1,1,1,1 ob1 "$(with ring)" algorithms ring
 nodes_ 1,0,1 ob1 "$(with host)" algorithms host
 EMU_NUM_DEVICES=2 nodes_ 0,0,0,1,1 ob1 "$forced" algorithms any
 nodes_ 0,1,1 ob1 "$forced" mixed_memory
