@@ -1,10 +1,12 @@
 #include "sim/bound.h"
 
-#include "topology/route.h"
+#include "price/platform.h"
+#include "topology/out_flow.h"
 
 #include <algorithm>
 #include <bit>
 #include <functional>
+#include <numeric>
 
 namespace hetcoll {
 namespace {
@@ -20,27 +22,35 @@ double capacity(const Topology &node, int vertex, bool (*counts)(const Link &))
 
 bool is_any(const Link & /*link*/) { return true; }
 bool is_pcie(const Link &link) { return link.kind == LinkKind::kPcie; }
-bool is_network(const Link &link) { return link.kind == LinkKind::kNetwork; }
 
-// The rate at which a node's adapters send: no more than reaches them.
+// The rate at which the GPUs of a node send to others.
 double node_out(const Topology &node)
 {
-    double gbps = 0;
-    for (const int nic : node.of_kind(VertexKind::kNic)) {
-        const double card = capacity(node, nic, is_network), bus = capacity(node, nic, is_pcie);
-        gbps += bus > 0 ? std::min(card, bus) : card;
-    }
-    return gbps;
+    std::vector<int> gpus(node.gpus().size());
+    std::iota(gpus.begin(), gpus.end(), 0);
+    return out_flow(node, gpus).gbps;
 }
 
-// GB/s of the vector, by one partition: w/(k-1).
+// One partition.
 struct Cut {
-    double out = 0; // what all parts send
+    double out = 0; // GB/s that all parts send
     int parts = 0;
+    double least = 0; // that one part sends; 0: not counted
 
-    [[nodiscard]] double us(double bytes) const
+    void add(int count, double gbps)
     {
-        return parts > 1 && out > 0 ? 2 * (parts - 1) * bytes / (out * 1e3) : 0;
+        out += count * gbps;
+        least = parts == 0 ? gbps : std::min(least, gbps);
+        parts += count;
+    }
+    // `vectors`: that leave some part for each part but one.
+    [[nodiscard]] double us(double bytes, int vectors = 2) const
+    {
+        if (parts < 2 || !(out > 0)) {
+            return 0;
+        }
+        const double all = vectors * (parts - 1) * transfer_us(bytes, out);
+        return least > 0 ? std::max(all, transfer_us(bytes, least)) : all;
     }
 };
 
@@ -72,24 +82,23 @@ double worst_partition_us(const Topology &node, const std::vector<int> &gpus, do
     return worst;
 }
 
-double bandwidth_us(const Cluster &cluster, double bytes)
+double bandwidth_us(const Cluster &cluster, double bytes, bool switches_reduce)
 {
     constexpr std::size_t kMostPartitioned = 8;
     Cut gpus, nodes, racks;
     for (const NodeKind &kind : cluster.kinds) {
         for (const int gpu : kind.topology.gpus()) {
-            gpus.out += kind.count * capacity(kind.topology, gpu, is_any);
-            gpus.parts += kind.count;
+            gpus.add(kind.count, capacity(kind.topology, gpu, is_any));
         }
-        nodes.out += kind.count * node_out(kind.topology);
-        nodes.parts += kind.count;
+        nodes.add(kind.count, node_out(kind.topology));
     }
     const Network &network = cluster.network;
     if (network.rack_nodes > 0) {
-        racks.parts = cluster.rack_count();
-        racks.out = racks.parts * network.uplinks * network.uplink_gbps;
+        racks.add(cluster.rack_count(), network.uplinks * network.uplink_gbps);
     }
-    double us = std::max({gpus.us(bytes), nodes.us(bytes), racks.us(bytes)});
+    const int vectors = switches_reduce ? 1 : 2;
+    double us =
+        std::max({gpus.us(bytes, vectors), nodes.us(bytes, vectors), racks.us(bytes, vectors)});
     const Topology &first = cluster.kinds.front().topology;
     const std::vector<int> vertices = first.gpus();
     if (cluster.node_count() == 1 && vertices.size() <= kMostPartitioned &&
@@ -105,7 +114,7 @@ Bound lower_bound(const Cluster &cluster, const Ranks &ranks, double bytes, bool
 {
     const Links &links = ranks.query.links;
     Bound bound;
-    bound.bandwidth_us = bandwidth_us(cluster, bytes) / (switches_reduce ? 2 : 1);
+    bound.bandwidth_us = bandwidth_us(cluster, bytes, switches_reduce);
     const double meetings = ranks.query.ranks_per_node_max > 1 ? 2 * links.handshake_us : 0;
     if (cluster.node_count() == 1) {
         bound.latency_us = links.launch_us + meetings;

@@ -4,6 +4,7 @@ hetcoll_sources += \
 	topology/ids.h topology/ids.cc \
 	topology/link_units.h topology/link_units.cc \
 	topology/merge_graph.h topology/merge_graph.cc \
+	topology/out_flow.h topology/out_flow.cc \
 	topology/record.h topology/merge.cc topology/summary.cc \
 	topology/route.h topology/route.cc \
 	topology/topology.h topology/topology.cc

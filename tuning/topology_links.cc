@@ -2,6 +2,7 @@
 
 #include "base/hash.h"
 #include "topology/link_units.h"
+#include "topology/out_flow.h"
 #include "topology/route.h"
 
 #include <algorithm>
@@ -212,7 +213,7 @@ Links links_of(const Topology &node, const std::vector<int> &gpus)
     for (const int gpu : gpus) {
         vertices.push_back(all[static_cast<std::size_t>(gpu)]);
     }
-    const double nics = nic_gbps(node);
+    const double nics = out_flow(node, gpus).gbps;
     links.node_gbps = nics > 0 ? nics : links.node_gbps;
     if (vertices.empty()) {
         return links;

@@ -86,6 +86,8 @@ TEST(SimBoundTest, TheSlowestPartitionCounts)
     // A rack sends as much for its sixteen servers as each of them, over four links.
     EXPECT_NEAR(bound("oversubscribed.cluster", 512, bytes).bandwidth_us,
                 2 * 511 / 512.0 * bytes / 11.8e3, 1);
+    // Three GPUs fill two adapters and what goes between the sockets, and must send a vector.
+    EXPECT_NEAR(bound("fragments.cluster", 2, bytes).bandwidth_us, bytes / 33.6e3, 1);
     EXPECT_EQ(bound("awan64.cluster", 64, 8).latency_us, 6 * 2 + 2 * 6);
     EXPECT_EQ(bound("awan64.cluster", 33, 8).latency_us, 6 * 2 + 2 * 6);
 }
