@@ -1,6 +1,6 @@
 # Micro-benchmarks, built on demand. They run on whatever libcuda.so.1 is found:
 # make micro-benchmarks && bench/kernel_bench
-micro_benchmarks = bench/kernel_bench bench/price_bench bench/tree_packing_bench
+micro_benchmarks = bench/kernel_bench bench/price_bench bench/tree_packing_bench bench/dgx1_classes
 if WITH_OMPI
 micro_benchmarks += bench/overlap_bench bench/wsp_bench
 endif
@@ -37,6 +37,10 @@ bench_tree_packing_bench_SOURCES = \
 	bench/tree_packing_bench.cc test/unit/topology_dgx1.h test/unit/topology_dgx1.cc $(measure_micro)
 nodist_bench_tree_packing_bench_SOURCES = measure/commit.h
 bench_tree_packing_bench_LDADD = libhetcoll.la
+bench_dgx1_classes_SOURCES = \
+	bench/dgx1_classes.cc test/unit/topology_dgx1.h test/unit/topology_dgx1.cc $(measure_micro)
+nodist_bench_dgx1_classes_SOURCES = measure/commit.h
+bench_dgx1_classes_LDADD = libhetcoll.la
 bench_gpu_ranks_bench_SOURCES = \
 	bench/gpu_ranks_bench.cc bench/gpu_ranks.h bench/gpu_ranks.cc \
 	bench/nccl_library.h bench/nccl_library.cc measure/sizes.h measure/sizes.cc \
