@@ -59,52 +59,87 @@ AlgorithmSet Prices::set() const noexcept
     return set;
 }
 
-PriceTable::Column Prices::of_size(int size, AlgorithmSet set, double most_of_best)
+// What may be fast goes first, so that the others are given up soon.
+std::vector<Prices::Candidate> Prices::candidates(AlgorithmSet set, const PricedCall &call)
 {
     Query query = ranks_.query;
-    query.bytes = PriceTable::bytes_of(size);
-    const PricedCall call{.bytes = query.bytes, .shares = shares_};
-    // What may be fast goes first, so that the others are given up soon.
-    struct Candidate {
-        Choice choice;
-        double least_us;
-    };
-    std::vector<Candidate> candidates;
-    PriceTable::Column column{};
+    query.bytes = call.bytes;
+    std::vector<Candidate> all;
     for (int i = 0; i < kAlgorithmCount; ++i) {
         const auto algorithm = static_cast<Algorithm>(i);
         if (!contains(set, algorithm)) {
             continue;
         }
         for (const Choice &way : ways_of(algorithm, query)) {
-            candidates.push_back({way, least_us(way, call)});
+            all.push_back({way, least_us(way, call)});
         }
-        column[static_cast<std::size_t>(i)] = cell_of(candidates.back().choice, kNever);
     }
-    std::stable_sort(candidates.begin(), candidates.end(),
-                     [](const Candidate &a, const Candidate &b) {
-                         const bool last_a = row_of(a.choice.algorithm).is_schedule();
-                         const bool last_b = row_of(b.choice.algorithm).is_schedule();
-                         return last_a != last_b ? last_b : a.least_us < b.least_us;
-                     });
+    std::stable_sort(all.begin(), all.end(), [](const Candidate &a, const Candidate &b) {
+        const bool first_a = row_of(a.choice.algorithm).is_one_kernel();
+        const bool first_b = row_of(b.choice.algorithm).is_one_kernel();
+        return first_a != first_b ? first_a : a.least_us < b.least_us;
+    });
+    return all;
+}
+
+PriceTable::Column Prices::of_size(int size, AlgorithmSet set, double most_of_best)
+{
+    const PricedCall call{.bytes = PriceTable::bytes_of(size), .shares = shares_};
+    PriceTable::Column column{};
     double best_us = kNever;
-    for (const Candidate &candidate : candidates) {
+    Choice best;
+    std::uint64_t transfers = 0; // of the best
+    for (const Candidate &candidate : candidates(set, call)) {
         PricedCell &cell = column[static_cast<std::size_t>(candidate.choice.algorithm)];
+        if (!(cell.us > 0)) {
+            cell = cell_of(candidate.choice, kNever);
+        }
         const double best_way_us = static_cast<double>(cell.us);
-        PriceLimits limits{.most_us = std::min(best_way_us, most_of_best * best_us)};
+        PriceLimits limits{.most_us = std::min(kWorthwhile * best_way_us, most_of_best * best_us)};
         if (most_of_best < kNever && !(best_way_us < kNever)) {
             limits.near_us = kNearTheBest * best_us;
         }
         if (candidate.least_us > limits.most_us) {
             continue;
         }
-        const double us = price(candidate.choice, call, limits).us;
-        if (us < best_way_us) {
-            cell = cell_of(candidate.choice, us);
-            best_us = std::min(best_us, us);
+        const Price found = price(candidate.choice, call, limits);
+        if (found.us < best_way_us) {
+            cell = cell_of(candidate.choice, found.us);
+        }
+        if (found.us < best_us) {
+            best_us = found.us;
+            best = candidate.choice;
+            transfers = found.transfers;
         }
     }
+    if (row_of(best.algorithm).is_schedule() && best_us < kNever) {
+        column[static_cast<std::size_t>(best.algorithm)] =
+            with_best_chunk(best, call, {.us = best_us, .transfers = transfers});
+    }
     return column;
+}
+
+// Smaller chunks fill a pipeline sooner, but each costs a message. To run many of them takes long,
+// and may then not be tried.
+PricedCell Prices::with_best_chunk(Choice choice, const PricedCall &call, Price best)
+{
+    constexpr std::size_t kLeastBytes = 64u << 10, kUnit = PricedCell::kChunkUnit;
+    constexpr std::uint64_t kTransfersOfRank = 250;
+    constexpr int kMostRanks = 64;
+    const std::uint64_t most =
+        kTransfersOfRank * static_cast<std::uint64_t>(std::min(ranks_.size(), kMostRanks));
+    PricedCell cell = cell_of(choice, best.us);
+    while (choice.chunk_bytes >= 2 * kLeastBytes && call.bytes > choice.chunk_bytes &&
+           2 * best.transfers <= most) {
+        choice.chunk_bytes = choice.chunk_bytes / 2 / kUnit * kUnit;
+        const Price smaller = price(choice, call, {.most_us = kWorthwhile * best.us});
+        if (!(smaller.us < best.us)) {
+            break;
+        }
+        best = smaller;
+        cell = cell_of(choice, best.us);
+    }
+    return cell;
 }
 
 PriceTable price_near(Prices &prices, std::size_t bytes, AlgorithmSet set, double most_of_best)

@@ -16,6 +16,9 @@ inline constexpr double kFarFromTheBest = 2.2; // times: more than a doubling of
 // run.
 inline constexpr double kNearTheBest = 1.3;
 
+// A way, or a chunk, is taken in place of another one if it takes at most so much of its time.
+inline constexpr double kWorthwhile = 0.98;
+
 class Prices {
 public:
     // All outlive it. `shares`: by rank, of kWeighted.
@@ -30,6 +33,12 @@ public:
                                              double most_of_best = kFarFromTheBest);
 
 private:
+    struct Candidate {
+        Choice choice;
+        double least_us;
+    };
+    [[nodiscard]] std::vector<Candidate> candidates(AlgorithmSet set, const PricedCall &call);
+    [[nodiscard]] PricedCell with_best_chunk(Choice choice, const PricedCall &call, Price best);
     [[nodiscard]] Price price(const Choice &choice, const PricedCall &call, PriceLimits limits);
     [[nodiscard]] double least_us(const Choice &choice, const PricedCall &call);
 

@@ -186,6 +186,9 @@ void SimRank::take(Channel &channel, int number, const FedStep &fed)
             }
         }
     }
+    if (live.mapped && live.step.kind == StepKind::kSend && live.bytes > 0) {
+        channel.offering.push_back(channel.end());
+    }
     unfinished_ += channel.live() == 0 ? 1 : 0;
     channel.steps.push_back(std::move(live));
 }
@@ -331,19 +334,12 @@ void SimRank::start_pulls(int number)
 void SimRank::offer_sends(int number)
 {
     Channel &channel = channels_[static_cast<std::size_t>(number)];
-    const auto is_over = [](const Live &live) {
-        return live.step.kind != StepKind::kSend || !live.mapped || live.offered == live.bytes;
-    };
-    int &first = channel.first_offer;
-    first = std::max(first, channel.base);
-    while (first < channel.end() && is_over(channel.at(first))) {
-        ++first;
-    }
     behind_.clear();
-    for (int index = first; index < channel.end(); ++index) {
+    std::size_t left = 0;
+    for (const int index : channel.offering) {
         Live &live = channel.at(index);
-        if (is_over(live) ||
-            std::find(behind_.begin(), behind_.end(), live.step.peer) != behind_.end()) {
+        if (std::find(behind_.begin(), behind_.end(), live.step.peer) != behind_.end()) {
+            channel.offering[left++] = index;
             continue;
         }
         const std::size_t ready = ready_bytes(live);
@@ -360,8 +356,10 @@ void SimRank::offer_sends(int number)
         }
         if (live.offered < live.bytes) {
             behind_.push_back(live.step.peer);
+            channel.offering[left++] = index;
         }
     }
+    channel.offering.resize(left);
 }
 
 void SimRank::end_chunk(int token)

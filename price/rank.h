@@ -67,7 +67,7 @@ private:
         bool all_fed = false;
         std::vector<int> waited_for_by; // other channels
         Cursor sends, receives, pulls;
-        int first_offer = 0; // the first step that may have something to offer
+        std::vector<int> offering; // steps that have something to offer, in order
 
         [[nodiscard]] int live() const { return static_cast<int>(steps.size()) - gone; }
         [[nodiscard]] int end() const { return base + live(); }

@@ -1,13 +1,13 @@
 #include "tuning/price_table.h"
 
 #include <algorithm>
-#include <bit>
 
 namespace hetcoll {
+
 int PriceTable::size_below(std::size_t bytes) noexcept
 {
-    const int power = static_cast<int>(std::bit_width(bytes)) - 1;
-    return std::clamp(power - kFirstSize, 0, kSizes - 2);
+    const auto above = std::upper_bound(kBytes.begin(), kBytes.end(), bytes);
+    return std::clamp(static_cast<int>(above - kBytes.begin()) - 1, 0, kSizes - 2);
 }
 
 double PriceTable::us(Algorithm algorithm, std::size_t bytes) const noexcept
@@ -24,7 +24,8 @@ double PriceTable::us(Algorithm algorithm, std::size_t bytes) const noexcept
         return kNever;
     }
     const auto first = static_cast<double>(bytes_of(below));
-    const double part = (static_cast<double>(bytes) - first) / first; // the next one is twice it
+    const double part =
+        (static_cast<double>(bytes) - first) / (static_cast<double>(bytes_of(below + 1)) - first);
     return std::max(low + (high - low) * part, 0.0);
 }
 

@@ -1,12 +1,14 @@
 // What the algorithms cost on the links of one communicator, by size. price/prices.h makes it.
 //
-// Sizes are powers of two. Between two of them a price is a line, and above the last one the line
-// through the last two goes on.
+// Between two sizes a price is a line, and above the last one the line through the last two goes
+// on. From 4 KiB on they are powers of two. Below, no schedule cuts a message into chunks, so that
+// prices are lines anyway, but for vectors that are too short for all blocks.
 #pragma once
 
 #include "tuning/algorithms.h"
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -30,13 +32,20 @@ static_assert(sizeof(PricedCell) == 8 && std::is_trivially_copyable_v<PricedCell
 
 class PriceTable {
 public:
-    static constexpr int kFirstSize = 3, kLastSize = 26; // 8 B to 64 MiB
-    static constexpr int kSizes = kLastSize - kFirstSize + 1;
+    static constexpr std::array kBytes = [] {
+        constexpr std::size_t kFirstPower = 4096, kLast = 64u << 20;
+        std::array<std::size_t, 2 + std::bit_width(kLast / kFirstPower)> sizes{8, 256};
+        for (std::size_t i = 2; i < sizes.size(); ++i) {
+            sizes[i] = kFirstPower << (i - 2);
+        }
+        return sizes;
+    }();
+    static constexpr int kSizes = static_cast<int>(kBytes.size());
     using Column = std::array<PricedCell, kAlgorithmCount>; // of one size
 
     [[nodiscard]] static constexpr std::size_t bytes_of(int size) noexcept
     {
-        return std::size_t{1} << (kFirstSize + size);
+        return kBytes[static_cast<unsigned>(size)];
     }
 
     // The prices of a call are those of this size and of the next one.

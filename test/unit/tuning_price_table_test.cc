@@ -24,7 +24,8 @@ TEST(PriceTableTest, APriceIsALineBetweenSizesAndBeyondThem)
 {
     PriceTable table;
     add_line(table, Algorithm::kRing, 10);
-    for (const std::size_t bytes : {std::size_t{4}, 3 * kMi, 64 * kMi, 65 * kMi, 1024 * kMi}) {
+    for (const std::size_t bytes :
+         {std::size_t{4}, std::size_t{100}, 3 * kMi, 64 * kMi, 65 * kMi, 1024 * kMi}) {
         const double mi = static_cast<double>(bytes) / kMi;
         EXPECT_NEAR(table.us(Algorithm::kRing, bytes), 10 + mi, 1e-4 * (10 + mi)) << bytes;
     }
@@ -37,13 +38,13 @@ TEST(PriceTableTest, WhatIsGivenUpOnOneSideCostsTooMuch)
     EXPECT_EQ(table.us(Algorithm::kRing, 8), 0) << "not priced";
     EXPECT_EQ(table.find(Algorithm::kRing, 8), nullptr);
     add_line(table, Algorithm::kRing, 10);
-    table.column(4)[kRing].us = std::numeric_limits<float>::infinity(); // 128 B: given up
-    EXPECT_LT(table.us(Algorithm::kRing, 63), 11);
-    EXPECT_GT(table.us(Algorithm::kRing, 65), 1e300);
-    EXPECT_GT(table.us(Algorithm::kRing, 129), 1e300);
-    EXPECT_LT(table.us(Algorithm::kRing, 256), 11);
-    EXPECT_EQ(table.find(Algorithm::kRing, 128), nullptr);
-    EXPECT_NE(table.find(Algorithm::kRing, 129), nullptr) << "as at 256 B";
+    table.column(4)[kRing].us = std::numeric_limits<float>::infinity(); // 16 KiB: given up
+    EXPECT_LT(table.us(Algorithm::kRing, 8191), 11);
+    EXPECT_GT(table.us(Algorithm::kRing, 8193), 1e300);
+    EXPECT_GT(table.us(Algorithm::kRing, 16385), 1e300);
+    EXPECT_LT(table.us(Algorithm::kRing, 32768), 11);
+    EXPECT_EQ(table.find(Algorithm::kRing, 16384), nullptr);
+    EXPECT_NE(table.find(Algorithm::kRing, 16385), nullptr) << "as at 32 KiB";
 }
 
 TEST(PriceTableTest, TheCheapestAvailableOneServes)
