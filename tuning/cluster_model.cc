@@ -38,17 +38,6 @@ double cluster_us(ClusterWay way, const Cluster &c, double bytes) noexcept
     return on_node + (2 * c.latency_us + us(bytes, c.inter_gbps));
 }
 
-ClusterWay fastest_way(const Cluster &cluster, double bytes) noexcept
-{
-    ClusterWay best = ClusterWay::kFlatRing;
-    for (const ClusterWay way : {ClusterWay::kTwoLevel, ClusterWay::kInNetwork}) {
-        if (cluster_us(way, cluster, bytes) < cluster_us(best, cluster, bytes)) {
-            best = way;
-        }
-    }
-    return best;
-}
-
 bool in_network_always_beats_flat(const Cluster &c) noexcept
 {
     const double n = c.ranks_per_node, ranks = n * c.nodes;

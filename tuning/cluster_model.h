@@ -28,8 +28,6 @@ inline constexpr int kClusterWayCount = 3;
 [[nodiscard]] const char *cluster_way_name(ClusterWay way) noexcept;
 
 [[nodiscard]] double cluster_us(ClusterWay way, const Cluster &cluster, double bytes) noexcept;
-// The fastest of the three; on a tie the earlier one.
-[[nodiscard]] ClusterWay fastest_way(const Cluster &cluster, double bytes) noexcept;
 
 // T_PN < T_FR for every M > 0 if B_i/B_o >= 2(n-1)P / (n(P-2)), for n >= 2 and P > 2. Sufficient.
 [[nodiscard]] bool in_network_always_beats_flat(const Cluster &cluster) noexcept;
