@@ -44,10 +44,19 @@ StandIns::StandIns(const Cluster &cluster, const Ranks &ranks)
             folded_.emplace_back(std::move(alike));
         }
     }
+    // They have a rank on each GPU, and map what links join.
+    const bool maps = ranks.query.links.gpu_gbps > 0;
+    is_alike_ = ranks.query.ranks_per_gpu == 1 &&
+                std::all_of(all_.begin(), all_.end(), [maps](const StandIn &one) {
+                    return (one.ranks.query.links.gpu_gbps > 0) == maps;
+                });
 }
 
 bool StandIns::can_price(Algorithm algorithm) const noexcept
 {
+    if (!is_alike_) {
+        return false;
+    }
     if (algorithm == Algorithm::kHierarchical) {
         return true;
     }

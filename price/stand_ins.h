@@ -34,7 +34,7 @@ private:
     [[nodiscard]] double fold_us(const Choice &choice, std::size_t bytes) const;
 
     Links links_;
-    bool folds_, in_order_;
+    bool folds_, in_order_, is_alike_ = false;
     std::deque<StandIn> all_, folded_; // by kind, on all nodes and on a power of two of them
 };
 
