@@ -1,0 +1,47 @@
+#!/bin/sh
+# check_results.sh [--write]: bench/results/INDEX.md has every results file once, no other, and the commit that the
+# file's head names. --write puts those commits into the page.
+cd "${HETCOLL_SRCDIR:-$(dirname "$0")/..}/bench/results" || exit 1
+page=INDEX.md new=$(mktemp) || exit 1
+trap 'rm -f "$new"' EXIT
+status=0
+fail()
+{
+    status=1
+    echo "FAIL  bench/results/$*" >&2
+}
+
+# commit_of FILE: what its first lines say, if they do.
+commit_of()
+{
+    head -c 4000 "$1" | grep -m 1 -oE 'commit"?[: ]+"?[0-9a-f]{7,40}(-dirty)?' | grep -oE '[0-9a-f]{7,40}(-dirty)?$'
+}
+
+while IFS= read -r line; do
+    case $line in
+    '| file |'* | '| --- |'*) ;;
+    '| '*)
+        names=${line#| }
+        names=${names%% |*}
+        first=${names%%,*}
+        rest=${line#"| $names | "}
+        known=${rest%% |*}
+        commit=$([ -f "$first" ] && commit_of "$first")
+        [ -z "$commit" ] || [ "$commit" = "$known" ] || [ "${1:-}" = --write ] ||
+            fail "$page: $first was made at $commit, not $known: config/check_results.sh --write says so there"
+        line="| $names | ${commit:-$known} |${rest#"$known |"}"
+        ;;
+    esac
+    printf '%s\n' "$line"
+done <$page >"$new"
+[ "${1:-}" != --write ] || cat "$new" >$page
+
+names=$(sed -n 's/^| \([^|]*\) | .*/\1/p' $page | tr -d ' ' | tr , '\n' | grep '\.')
+for file in *; do
+    [ "$file" = $page ] || [ "$(echo "$names" | grep -cxF "$file")" = 1 ] || fail "$file is not in $page once"
+done
+for name in $names; do
+    [ -f "$name" ] || fail "$page: there is no $name"
+done
+[ $status != 0 ] || echo "ok    $(echo "$names" | wc -l) results are in bench/results/$page"
+exit $status
