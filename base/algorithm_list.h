@@ -58,7 +58,16 @@
       "reduced by aggregators")                                                                    \
     X(WEIGHTED, kWeighted, weighted, weighted,                                                     \
       kSteps, kShares, kLarge, kPlain, kWeightedModel,                                             \
-      "in which each rank reduced a share by the rate of its links")
+      "in which each rank reduced a share by the rate of its links")                               \
+    X(RADIX3, kRadix3, radix3, radix3,                                                             \
+      kTeam, kMessages, kLarge, kBetweenNodes, kRadix3Model,                                       \
+      "reduced and gathered in rounds of two partners")                                            \
+    X(RADIX4, kRadix4, radix4, radix4,                                                             \
+      kTeam, kMessages, kLarge, kBetweenNodes, kRadix4Model,                                       \
+      "reduced and gathered in rounds of three partners")                                          \
+    X(RADIX8, kRadix8, radix8, radix8,                                                             \
+      kTeam, kMessages, kLarge, kBetweenNodes, kRadix8Model,                                       \
+      "reduced and gathered in rounds of seven partners")
 /* clang-format on */
 
 /* `yes` in a row of the form kTeam, else `no`. */

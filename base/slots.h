@@ -7,9 +7,9 @@
 
 namespace hetcoll {
 
-inline constexpr int kBounceSlots = 4;     // per direction, unless divided
-inline constexpr int kMaxBounceSlots = 32; // however divided
-inline constexpr int kLaneSlots = 8;       // pulls in flight in a lane
+inline constexpr int kBounceSlots = 8;     // per direction, unless divided
+inline constexpr int kMaxBounceSlots = 64; // however divided
+inline constexpr int kLaneSlots = 8;       // most messages, or pulls, in flight in a lane
 
 // Bytes of one slot of memory cut into `slots`: whole elements of every kind.
 [[nodiscard]] constexpr std::size_t slot_bytes_of(std::size_t bytes, int slots) noexcept
@@ -17,11 +17,16 @@ inline constexpr int kLaneSlots = 8;       // pulls in flight in a lane
     return bytes / static_cast<std::size_t>(slots) / 256 * 256;
 }
 
-// How many slots each direction is cut into for a schedule of so many channels, and how many of
-// them each channel that has messages gets.
+// How many channels have slots at the same time, of a schedule of so many: Schedule's.
+[[nodiscard]] constexpr int channels_with_slots(int channels, int at_once) noexcept
+{
+    return at_once > 0 ? std::min(channels, at_once) : channels;
+}
+// How many slots each direction is cut into for so many channels, and how many of them each one
+// gets that has messages: as many as a round has partners.
 [[nodiscard]] constexpr int slots_for(int channels) noexcept
 {
-    return channels == 1 ? kBounceSlots : channels <= 8 ? 8 : 16;
+    return std::min(channels * kLaneSlots, kMaxBounceSlots);
 }
 [[nodiscard]] constexpr int slots_of_channel(int slots, int with_messages) noexcept
 {

@@ -17,6 +17,7 @@ public:
 
     [[nodiscard]] int block_count() const override { return steps_->block_count; }
     [[nodiscard]] int channel_count() const override { return static_cast<int>(fed_.size()); }
+    [[nodiscard]] int channels_at_once() const override { return steps_->channels_at_once; }
     [[nodiscard]] std::span<const FedStep> next(int channel) override
     {
         const auto number = static_cast<std::size_t>(channel);
@@ -43,6 +44,7 @@ public:
 
     [[nodiscard]] int block_count() const override { return program_->block_count(); }
     [[nodiscard]] int channel_count() const override { return program_->channel_count(); }
+    [[nodiscard]] int channels_at_once() const override { return program_->channels_at_once(); }
     [[nodiscard]] std::span<const FedStep> next(int channel) override
     {
         std::vector<FedStep> &fed = fed_;
@@ -93,6 +95,7 @@ std::shared_ptr<const ChannelSteps> by_channels(const Schedule &schedule)
 {
     auto steps = std::make_shared<ChannelSteps>();
     steps->block_count = schedule.block_count;
+    steps->channels_at_once = schedule.channels_at_once;
     steps->channels.resize(static_cast<std::size_t>(schedule.channel_count));
     std::vector<StepPlace> places;
     for (const Step &step : schedule.steps) {

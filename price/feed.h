@@ -25,6 +25,7 @@ public:
 
     [[nodiscard]] virtual int block_count() const = 0;
     [[nodiscard]] virtual int channel_count() const = 0;
+    [[nodiscard]] virtual int channels_at_once() const = 0; // Schedule's
     // The next few steps of a channel; none when it has no more.
     [[nodiscard]] virtual std::span<const FedStep> next(int channel) = 0;
     // True: what next() returned lives as long as the feed. False: it lives until the next call,
@@ -37,6 +38,7 @@ public:
 // A schedule by channels, which any number of feeds may share.
 struct ChannelSteps {
     int block_count = 1;
+    int channels_at_once = 0; // Schedule's
     std::vector<std::vector<FedStep>> channels;
 };
 [[nodiscard]] std::shared_ptr<const ChannelSteps> by_channels(const Schedule &schedule);

@@ -30,6 +30,8 @@ Route backwards(Route route)
     return route;
 }
 
+constexpr int kAdapterFlows = 8; // most messages that share an adapter and the links to it
+
 // One node as all of its kind are.
 class NodePlan {
 public:
@@ -54,6 +56,7 @@ public:
         for (int gpu = 0; gpu < gpu_count() && !adapters.empty(); ++gpu) {
             connect(gpu, adapters[static_cast<std::size_t>(gpu)]);
         }
+        interleave();
         return !adapters.empty();
     }
 
@@ -200,6 +203,7 @@ private:
         }
         follow(to_nic, 0, 0, end.out);
         end.out.push_back(network_link(nic, 0));
+        count_queue_pairs(end.out);
 
         end.in = {network_link(nic, 1)};
         follow(backwards(to_nic), 0, 0, end.in);
@@ -207,6 +211,24 @@ private:
             follow(backwards(host), cpu, vertex, end.in);
         }
         end.in.push_back(door(5, gpu, latency_us));
+        count_queue_pairs(end.in);
+    }
+
+    void count_queue_pairs(const LinkPath &path)
+    {
+        queue_pairs_.resize(links_.size());
+        for (const int number : path) {
+            queue_pairs_[static_cast<std::size_t>(number)] += options_.partners;
+        }
+    }
+
+    void interleave()
+    {
+        for (std::size_t link = 0; link < queue_pairs_.size(); ++link) {
+            if (links_[link].flows == 1) {
+                links_[link].flows = std::clamp(queue_pairs_[link], 1, kAdapterFlows);
+            }
+        }
     }
 
     int network_link(int nic, int way)
@@ -228,6 +250,7 @@ private:
     double memory_gbps_ = 0;
     SimNode node_;
     std::vector<SimLink> links_;
+    std::vector<int> queue_pairs_; // by link, of messages to other nodes
     std::map<Key, int> numbers_;
 };
 

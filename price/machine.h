@@ -30,6 +30,10 @@ struct MachineOptions {
     // rack has one link to the middle then: nothing else crosses it.
     bool switches = false;
     int nodes_on_uplinks = 1; // how many nodes like those of the platform share a rack's links
+    // To how many others each rank of a node sends messages at once, in a queue pair each. An
+    // adapter interleaves them, and so do the PCIe links to it: each moves more slowly. 0: one rank
+    // alone has one.
+    int partners = 1;
     double mapped_latency_us = Links{}.gpu_latency_us;
     friend bool operator==(const MachineOptions &, const MachineOptions &) = default;
 };

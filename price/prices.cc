@@ -6,20 +6,26 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace hetcoll {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
+// Ways of the hierarchy that are not so far from the best may become better than it with other
+// segments.
+constexpr double kMayBecomeBest = 1.1;
 
 PricedCell cell_of(const Choice &choice, double us)
 {
     return {.us = static_cast<float>(us),
             .chunk = static_cast<std::uint16_t>(choice.chunk_bytes / PricedCell::kChunkUnit),
             .between = static_cast<std::uint8_t>(choice.between_nodes),
-            .ways = static_cast<std::uint8_t>((choice.over_trees ? kOverTrees : 0) |
-                                              (choice.node_by_node ? kNodeByNode : 0) |
-                                              (choice.by_links ? kByLinks : 0))};
+            .ways = pack_ways({.over_trees = choice.over_trees,
+                               .node_by_node = choice.node_by_node,
+                               .by_links = choice.by_links,
+                               .segments = choice.segments,
+                               .leaving = choice.leaving})};
 }
 
 } // namespace
@@ -89,13 +95,16 @@ PriceTable::Column Prices::of_size(int size, AlgorithmSet set, double most_of_be
     double best_us = kNever;
     Choice best;
     std::uint64_t transfers = 0; // of the best
+    std::vector<std::pair<Price, Choice>> hierarchies;
     for (const Candidate &candidate : candidates(set, call)) {
         PricedCell &cell = column[static_cast<std::size_t>(candidate.choice.algorithm)];
         if (!(cell.us > 0)) {
             cell = cell_of(candidate.choice, kNever);
         }
         const double best_way_us = static_cast<double>(cell.us);
-        PriceLimits limits{.most_us = std::min(kWorthwhile * best_way_us, most_of_best * best_us)};
+        const double far =
+            candidate.choice.algorithm == Algorithm::kHierarchical ? kMayBecomeBest : kWorthwhile;
+        PriceLimits limits{.most_us = std::min(far * best_way_us, most_of_best * best_us)};
         if (most_of_best < kNever && !(best_way_us < kNever)) {
             limits.near_us = kNearTheBest * best_us;
         }
@@ -103,12 +112,28 @@ PriceTable::Column Prices::of_size(int size, AlgorithmSet set, double most_of_be
             continue;
         }
         const Price found = price(candidate.choice, call, limits);
+        if (candidate.choice.algorithm == Algorithm::kHierarchical && found.us < kNever) {
+            hierarchies.emplace_back(found, candidate.choice);
+        }
         if (found.us < best_way_us) {
             cell = cell_of(candidate.choice, found.us);
         }
         if (found.us < best_us) {
             best_us = found.us;
             best = candidate.choice;
+            transfers = found.transfers;
+        }
+    }
+    PricedCell &hierarchy = column[static_cast<std::size_t>(Algorithm::kHierarchical)];
+    for (auto &[found, choice] : hierarchies) {
+        if (found.us < kMayBecomeBest * static_cast<double>(hierarchy.us)) {
+            refine(choice, found, call);
+            hierarchy = found.us < static_cast<double>(hierarchy.us) ? cell_of(choice, found.us)
+                                                                     : hierarchy;
+        }
+        if (found.us < best_us) {
+            best_us = found.us;
+            best = choice;
             transfers = found.transfers;
         }
     }
@@ -140,6 +165,49 @@ PricedCell Prices::with_best_chunk(Choice choice, const PricedCall &call, Price 
         cell = cell_of(choice, best.us);
     }
     return cell;
+}
+
+// Doubles and halves the segments, and doubles how many leave a node at once, as long as that
+// helps. Segments that leave together share the adapters, which delays the first of them more than
+// link clocks know, so that must be worth something.
+void Prices::refine(Choice &best, Price &best_price, const PricedCall &call)
+{
+    constexpr int kMostLeaving = 4;
+    constexpr double kWorthMore = 0.95;
+    int gpus = 1;
+    for (const NodeGroups &node : ranks_.groups.nodes) {
+        gpus = std::max(gpus, static_cast<int>(node.size()));
+    }
+    const auto take_if_below = [&](double us, const Choice &way) {
+        const Price found = price(way, call, {.most_us = us});
+        const bool below = found.us < us;
+        best_price = below ? found : best_price;
+        best = below ? way : best;
+        return below;
+    };
+    best.segments = hierarchy_segments(call.bytes);
+    if (!best.over_trees) {
+        best.leaving = 2; // what 0 stands for
+        Choice alone = best;
+        alone.leaving = 1;
+        take_if_below(best_price.us / kWorthMore, alone);
+    }
+    for (bool better = true; better;) {
+        better = false;
+        const Choice from = best;
+        for (const int segments : {from.segments * 2, from.segments / 2}) {
+            Choice way = best;
+            way.segments = segments;
+            better = (segments >= 1 && segments <= most_segments(gpus) &&
+                      take_if_below(best_price.us, way)) ||
+                     better;
+        }
+        Choice way = best;
+        way.leaving *= 2;
+        better = (way.leaving >= 1 && way.leaving <= kMostLeaving &&
+                  take_if_below(kWorthMore * best_price.us, way)) ||
+                 better;
+    }
 }
 
 PriceTable price_near(Prices &prices, std::size_t bytes, AlgorithmSet set, double most_of_best)

@@ -41,6 +41,7 @@ private:
     [[nodiscard]] PricedCell with_best_chunk(Choice choice, const PricedCall &call, Price best);
     [[nodiscard]] Price price(const Choice &choice, const PricedCall &call, PriceLimits limits);
     [[nodiscard]] double least_us(const Choice &choice, const PricedCall &call);
+    void refine(Choice &best, Price &best_price, const PricedCall &call);
 
     const Ranks &ranks_;
     std::span<const int> shares_;

@@ -113,15 +113,23 @@ bool SimRank::advance_once()
 // messages if later ones do.
 void SimRank::find_slots()
 {
-    int with_messages = 0;
-    for (Channel &channel : channels_) {
-        with_messages += std::any_of(channel.steps.begin(), channel.steps.end(),
-                                     [](const Live &live) { return !live.mapped; })
-                             ? 1
-                             : 0;
+    const int count = static_cast<int>(channels_.size());
+    const int at_once = channels_with_slots(count, plan_.feed->channels_at_once());
+    std::vector<int> with_messages;
+    for (int c = 0; c < count; ++c) {
+        Channel &channel = channels_[static_cast<std::size_t>(c)];
+        if (std::any_of(channel.steps.begin(), channel.steps.end(),
+                        [](const Live &live) { return !live.mapped; })) {
+            const auto before = with_messages.size() - static_cast<std::size_t>(at_once);
+            channel.slots_of = before < with_messages.size() ? with_messages[before] : -1;
+            if (channel.slots_of >= 0) {
+                channels_[static_cast<std::size_t>(channel.slots_of)].waited_for_by.push_back(c);
+            }
+            with_messages.push_back(c);
+        }
     }
-    const int all = slots_for(static_cast<int>(channels_.size()));
-    slots_ = slots_of_channel(all, with_messages);
+    const int all = slots_for(at_once);
+    slots_ = slots_of_channel(all, std::min(at_once, static_cast<int>(with_messages.size())));
     const std::size_t slot = slot_bytes_of(kBounceSlots * kLargestChunkBytes, all);
     message_bytes_ = std::min(plan_.chunk_bytes, slot) / plan_.element_bytes * plan_.element_bytes;
 }
@@ -248,10 +256,25 @@ int SimRank::start(const Chunk &chunk)
     return token;
 }
 
+// The channel that had the slots before has no messages left.
+bool SimRank::has_slots(const Channel &channel, Lane lane)
+{
+    if (channel.slots_of < 0) {
+        return true;
+    }
+    feed(channel.slots_of);
+    Channel &before = channels_[static_cast<std::size_t>(channel.slots_of)];
+    Cursor &cursor = lane == Lane::kSend ? before.sends : before.receives;
+    return before.all_fed && cursor.chunks.empty() && !find_next(before, cursor, lane);
+}
+
 void SimRank::start_sends(int number)
 {
     Channel &channel = channels_[static_cast<std::size_t>(number)];
     Cursor &lane = channel.sends;
+    if (!has_slots(channel, Lane::kSend)) {
+        return;
+    }
     while (static_cast<int>(lane.chunks.size()) < slots_ && find_next(channel, lane, Lane::kSend)) {
         const Live &live = channel.at(lane.index);
         const std::size_t bytes = std::min(live.bytes - lane.offset, message_bytes_);
@@ -269,6 +292,9 @@ void SimRank::start_receives(int number)
 {
     Channel &channel = channels_[static_cast<std::size_t>(number)];
     Cursor &lane = channel.receives;
+    if (!has_slots(channel, Lane::kReceive)) {
+        return;
+    }
     while (static_cast<int>(lane.chunks.size()) < slots_ &&
            find_next(channel, lane, Lane::kReceive)) {
         const Live &live = channel.at(lane.index);

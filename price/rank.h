@@ -68,6 +68,7 @@ private:
         std::vector<int> waited_for_by; // other channels
         Cursor sends, receives, pulls;
         std::vector<int> offering; // steps that have something to offer, in order
+        int slots_of = -1; // the channel whose slots it takes when that has done; -1: its own
 
         [[nodiscard]] int live() const { return static_cast<int>(steps.size()) - gone; }
         [[nodiscard]] int end() const { return base + live(); }
@@ -93,6 +94,7 @@ private:
     [[nodiscard]] std::size_t ready_bytes(const Live &live) const;
     [[nodiscard]] bool find_next(Channel &channel, Cursor &cursor, Lane lane) const;
     [[nodiscard]] int start(const Chunk &chunk);
+    [[nodiscard]] bool has_slots(const Channel &channel, Lane lane);
     void start_sends(int number);
     void start_receives(int number);
     void start_pulls(int number);

@@ -18,6 +18,18 @@ std::vector<int> node_runs(const Ranks &ranks)
     return runs;
 }
 
+// How many others each rank of a node sends messages to at the same time. In a ring over all ranks
+// one rank alone does.
+int partners_of(Algorithm algorithm)
+{
+    switch (algorithm) {
+    case Algorithm::kRadix3: return 2;
+    case Algorithm::kRadix4: return 3;
+    case Algorithm::kRadix8: return 7;
+    default: return 1;
+    }
+}
+
 } // namespace
 
 RankPlans::RankPlans(const Ranks &ranks, const Choice &choice, std::size_t bytes,
@@ -38,6 +50,10 @@ MachineOptions RankPlans::machine_options(MessagePath path) const
             .maps = maps(),
             .both_ways = is_hybrid(),
             .shares_ports = choice_.algorithm == Algorithm::kHierarchical,
+            .partners = choice_.algorithm == Algorithm::kHierarchical
+                            ? partners_of(choice_.between_nodes)
+                        : choice_.algorithm == Algorithm::kRing ? 0
+                                                                : partners_of(choice_.algorithm),
             .mapped_latency_us = mapped_latency_us};
 }
 
@@ -101,12 +117,17 @@ bool RankPlans::is_mirrored(const Cluster &cluster, const Ranks &ranks, const Ch
         alike = ranks.gpu_of[index] == rank && ranks.node_of[index] == rank / local;
     }
     const auto is_power = [](int count) { return std::has_single_bit(unsigned(count)); };
+    const bool powers = is_power(nodes) && is_power(local);
     switch (choice.algorithm) {
     case Algorithm::kRing: return alike;
     case Algorithm::kHierarchical:
-        return alike && (choice.between_nodes == Algorithm::kRing || is_power(nodes));
-    case Algorithm::kRabenseifner:
-    case Algorithm::kRecursiveDoubling: return alike && is_power(nodes) && is_power(local);
+        return alike && (choice.between_nodes != Algorithm::kRecursiveDoubling || is_power(nodes));
+    case Algorithm::kRecursiveDoubling: return alike && powers;
+    case Algorithm::kRabenseifner: return alike && (local == 1 || powers);
+    // Several ranks of a node are at different places of their circles.
+    case Algorithm::kRadix3:
+    case Algorithm::kRadix4:
+    case Algorithm::kRadix8: return alike && local == 1;
     case Algorithm::kHost: return alike && is_power(nodes) && cluster.network.rack_nodes == 0;
     default: return false;
     }

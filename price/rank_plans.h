@@ -30,8 +30,7 @@ public:
     // actors, those of the second kind after all of the first.
     [[nodiscard]] bool is_hybrid() const noexcept { return spec_.host_parts > 0; }
     // Whether all nodes do the same, so that the ranks of the first one alone may run: on equal
-    // nodes, what is not in line. If they exchange with nodes at powers of two, their number is
-    // one.
+    // nodes, what neither folds nor goes along a line.
     [[nodiscard]] static bool is_mirrored(const Cluster &cluster, const Ranks &ranks,
                                           const Choice &choice);
     [[nodiscard]] SimRankPlan plan(int rank) const;

@@ -7,11 +7,11 @@
 namespace hetcoll {
 namespace {
 
-// The same on every node, whatever their number.
+// The same on every node, whatever their number: all that does not fold.
 bool is_symmetric(const Choice &choice)
 {
-    return choice.algorithm == Algorithm::kRing || (choice.algorithm == Algorithm::kHierarchical &&
-                                                    choice.between_nodes == Algorithm::kRing);
+    const bool in_levels = choice.algorithm == Algorithm::kHierarchical;
+    return (in_levels ? choice.between_nodes : choice.algorithm) != Algorithm::kRecursiveDoubling;
 }
 
 } // namespace
@@ -60,8 +60,9 @@ bool StandIns::can_price(Algorithm algorithm) const noexcept
     if (algorithm == Algorithm::kHierarchical) {
         return true;
     }
-    const StandIn &any = folds_ ? folded_.front() : all_.front();
-    return in_order_ && RankPlans::is_mirrored(any.cluster, any.ranks, {.algorithm = algorithm});
+    const Choice choice{.algorithm = algorithm};
+    const StandIn &any = folds_ && !is_symmetric(choice) ? folded_.front() : all_.front();
+    return in_order_ && RankPlans::is_mirrored(any.cluster, any.ranks, choice);
 }
 
 Price StandIns::price(const Choice &choice, const PricedCall &call, PriceLimits limits)

@@ -2,12 +2,14 @@
 // communicator calls the same one. For one rank the schedule has no steps.
 //
 // Cost for n ranks, p the largest power of two not above n. A vector is the size of all elements;
-// one round is one message each way. If n is not p, the n - p ranks left over hand their part to a
-// neighbour first and take the result from it last: two more rounds of a whole vector each.
+// one round is one message each way. If n is not p, recursive doubling has two more rounds: the
+// n - p ranks left over hand their vector to a neighbour first and take the result from it last.
 //
 //                        blocks   rounds      sent by a rank      reduced by a rank
 //   recursive doubling   1        log2(p)     log2(p) vectors     log2(p) vectors
-//   Rabenseifner         p        2 log2(p)   2(p-1)/p vectors    (p-1)/p vectors
+//   radix k              n        2 ceil(log_k n) of k-1 each
+//                                             2(n-1)/n vectors    (n-1)/n vectors
+//   Rabenseifner         radix 2
 //   ring                 n        2(n-1)      2(n-1)/n vectors    (n-1)/n vectors
 //   ordered              1        2(n-1)      1 vector each way   1 vector
 //   trees of weights w   sum(w)   2 depth     w/sum(w) vectors for each link of the rank in a tree
@@ -25,6 +27,9 @@ namespace hetcoll {
 // Require 0 <= rank < size.
 [[nodiscard]] Schedule build_recursive_doubling(int rank, int size);
 [[nodiscard]] Schedule build_rabenseifner(int rank, int size);
+[[nodiscard]] Schedule build_radix3(int rank, int size);
+[[nodiscard]] Schedule build_radix4(int rank, int size);
+[[nodiscard]] Schedule build_radix8(int rank, int size);
 [[nodiscard]] Schedule build_ring(int rank, int size);
 // A left fold in the order of the ranks: kOrderedAllreduce is its contract.
 [[nodiscard]] Schedule build_ordered(int rank, int size);

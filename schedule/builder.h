@@ -13,6 +13,7 @@ struct Move {
     StepKind kind;
     int peer;
     BlockRange blocks;
+    bool fused = false; // a receive-and-reduce that goes with the one before it, see Step
 };
 
 class ScheduleBuilder {
@@ -42,7 +43,7 @@ public:
     void send(int peer, BlockRange blocks);
     int recv(int peer, BlockRange blocks); // the step's index
     void recv_reduce(int peer, BlockRange blocks);
-    void add(const Move &move) { add(move.kind, move.peer, move.blocks); }
+    void add(const Move &move) { add(move.kind, move.peer, move.blocks, move.fused); }
     // From every peer, as one kernel if their memory can be read directly.
     void recv_reduce_all(std::span<const int> peers, BlockRange blocks);
 

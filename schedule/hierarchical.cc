@@ -18,6 +18,9 @@ const TeamAlgorithm &team_algorithm(BetweenNodes algorithm)
     case BetweenNodes::kRing: break;
     case BetweenNodes::kRabenseifner: return kRabenseifnerOfTeam;
     case BetweenNodes::kRecursiveDoubling: return kRecursiveDoublingOfTeam;
+    case BetweenNodes::kRadix3: return kRadix3OfTeam;
+    case BetweenNodes::kRadix4: return kRadix4OfTeam;
+    case BetweenNodes::kRadix8: return kRadix8OfTeam;
     }
     return kRingOfTeam;
 }
@@ -50,15 +53,18 @@ Place find_place(int rank, const Groups &groups)
     return {};
 }
 
+// Segments that are between nodes at the same time: enough to hide each other's latency. More would
+// only wait, in memory of their own.
+constexpr int kSegmentsBetweenNodes = 8;
+
 // A channel is a segment; its rounds are what happens on the node before, those between nodes, and
 // what happens on the node after.
 class Hierarchy : public Program {
 public:
-    Hierarchy(int rank, const Groups &groups, const TeamAlgorithm &algorithm, int segments,
-              bool over_trees)
-        : groups_(groups), algorithm_(algorithm), segments_(segments),
+    Hierarchy(int rank, const Groups &groups, const HierarchyShape &shape)
+        : groups_(groups), algorithm_(team_algorithm(shape.between_nodes)), shape_(shape),
           self_(find_place(rank, groups)), slices_(most_gpus(groups)),
-          slice_blocks_(algorithm.cost(static_cast<int>(groups.nodes.size())).parts)
+          slice_blocks_(algorithm_.cost(static_cast<int>(groups.nodes.size())).parts)
     {
         for (const int other : group()) {
             if (other != group().front()) {
@@ -70,19 +76,24 @@ public:
             owners_.push_back(owners_of(slice));
         }
         const auto number = static_cast<std::size_t>(self_.node);
-        if (self_.leads && over_trees && number < groups.trees.size()) {
+        if (self_.leads && shape.over_trees && number < groups.trees.size()) {
             find_places(groups.trees[number]);
         }
     }
 
-    [[nodiscard]] int block_count() const override { return segments_ * slices_ * slice_blocks_; }
-    [[nodiscard]] int channel_count() const override { return segments_; }
+    [[nodiscard]] int block_count() const override
+    {
+        return shape_.segments * slices_ * slice_blocks_;
+    }
+    [[nodiscard]] int channel_count() const override { return shape_.segments; }
+    [[nodiscard]] int channels_at_once() const override { return kSegmentsBetweenNodes; }
     [[nodiscard]] int round_count() const override { return far_rounds() + 2; }
     // If all segments ran at once, all would leave the node at once, after its cards have waited
-    // long. Two segments hide each other's latency; over trees, each tree has one.
+    // long.
     [[nodiscard]] std::optional<RoundPlace> waits_for(int segment, int round) const override
     {
-        const int at_once = std::max(2, static_cast<int>(places_.size()));
+        const int at_once =
+            shape_.leaving > 0 ? shape_.leaving : std::max(2, static_cast<int>(places_.size()));
         if (round > 0 || segment < at_once || !self_.leads) {
             return {};
         }
@@ -225,7 +236,7 @@ private:
 
     const Groups &groups_;
     const TeamAlgorithm &algorithm_;
-    const int segments_;
+    const HierarchyShape shape_;
     const Place self_;
     const int slices_, slice_blocks_;      // of a segment, of a slice
     std::vector<int> others_;              // on this GPU, without the leader
@@ -237,16 +248,14 @@ private:
 } // namespace
 
 std::unique_ptr<Program> hierarchical_program(int rank, const Groups &groups,
-                                              BetweenNodes algorithm, int segments, bool over_trees)
+                                              const HierarchyShape &shape)
 {
-    return std::make_unique<Hierarchy>(rank, groups, team_algorithm(algorithm), segments,
-                                       over_trees);
+    return std::make_unique<Hierarchy>(rank, groups, shape);
 }
 
-Schedule build_hierarchical(int rank, const Groups &groups, BetweenNodes algorithm, int segments,
-                            bool over_trees)
+Schedule build_hierarchical(int rank, const Groups &groups, const HierarchyShape &shape)
 {
-    return build_program(Hierarchy(rank, groups, team_algorithm(algorithm), segments, over_trees));
+    return build_program(Hierarchy(rank, groups, shape));
 }
 
 } // namespace hetcoll

@@ -20,9 +20,25 @@ struct Groups {
     std::vector<std::vector<TreeShape>> trees{};
 };
 
-enum class BetweenNodes : std::uint8_t { kRing, kRabenseifner, kRecursiveDoubling };
+enum class BetweenNodes : std::uint8_t {
+    kRing,
+    kRabenseifner,
+    kRecursiveDoubling,
+    kRadix3,
+    kRadix4,
+    kRadix8
+};
 
 inline constexpr int kMostSegments = 256; // a channel each
+
+struct HierarchyShape {
+    BetweenNodes between_nodes = BetweenNodes::kRing;
+    int segments = 1;
+    bool over_trees = false;
+    // Segments that are reduced on a node at the same time, before they leave it. 0: two, which
+    // hide each other's latency, and over trees one for each of them.
+    int leaving = 0;
+};
 
 // What `rank` does:
 //
@@ -56,14 +72,13 @@ inline constexpr int kMostSegments = 256; // a channel each
 // together.
 //
 // So each node sends 2(H-1)/H of the vector to other nodes, however many ranks it has, and as much
-// with Rabenseifner's algorithm if H is a power of two. Recursive doubling sends log2(H) vectors.
+// with radix k (Rabenseifner's is k = 2). Recursive doubling sends log2(H) vectors.
 //
 // Requires that `rank` is in `groups`, and 1 <= segments <= kMostSegments.
-[[nodiscard]] Schedule build_hierarchical(int rank, const Groups &groups, BetweenNodes algorithm,
-                                          int segments, bool over_trees = false);
+[[nodiscard]] Schedule build_hierarchical(int rank, const Groups &groups,
+                                          const HierarchyShape &shape);
 // The same round by round; `groups` outlives it.
 [[nodiscard]] std::unique_ptr<Program> hierarchical_program(int rank, const Groups &groups,
-                                                            BetweenNodes algorithm, int segments,
-                                                            bool over_trees = false);
+                                                            const HierarchyShape &shape);
 
 } // namespace hetcoll

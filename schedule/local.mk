@@ -9,7 +9,7 @@ hetcoll_sources += \
 	schedule/match.h schedule/match.cc \
 	schedule/ordered.cc \
 	schedule/program.h \
-	schedule/rabenseifner.cc \
+	schedule/radix.h schedule/radix.cc \
 	schedule/recursive_doubling.cc \
 	schedule/ring.cc \
 	schedule/rings.h schedule/rings.cc \

@@ -18,7 +18,8 @@ public:
 
     [[nodiscard]] virtual int block_count() const = 0;
     [[nodiscard]] virtual int channel_count() const = 0;
-    [[nodiscard]] virtual int round_count() const = 0; // in each channel
+    [[nodiscard]] virtual int channels_at_once() const { return 0; } // Schedule's
+    [[nodiscard]] virtual int round_count() const = 0;               // in each channel
     // Adds the steps of a round, some of which are empty; the channel is set by the caller.
     // Channels have no block in common.
     virtual void add_round(ScheduleBuilder &to, int channel, int round) const = 0;

@@ -90,6 +90,7 @@ private:
         return contract_.ranks > 0 ? contract_.ranks : static_cast<int>(ranks_.size());
     }
     [[nodiscard]] bool may_begin(int rank, int index) const;
+    [[nodiscard]] bool has_turn(int rank, int channel, bool sends) const;
     [[nodiscard]] int group_size(int rank, int index) const;
     bool try_send(int rank, int channel);
     bool try_receive(int rank, int channel);
@@ -141,6 +142,18 @@ bool Replay::may_begin(int rank, int index) const
     return true;
 }
 
+// Channels that share memory take turns, see Schedule::channels_at_once.
+bool Replay::has_turn(int rank, int channel, bool sends) const
+{
+    const int at_once = schedules_[rank].channels_at_once;
+    if (at_once == 0 || channel < at_once) {
+        return true;
+    }
+    const Lane &before = ranks_[rank].lanes[channel - at_once];
+    return sends ? before.next_send == before.sends.size()
+                 : before.next_receive == before.receives.size();
+}
+
 // How many steps from `index` on are carried out as one.
 int Replay::group_size(int rank, int index) const
 {
@@ -159,7 +172,8 @@ bool Replay::try_send(int rank, int channel)
 {
     Rank &self = ranks_[rank];
     Lane &lane = self.lanes[channel];
-    if (lane.next_send == lane.sends.size() || !may_begin(rank, lane.sends[lane.next_send])) {
+    if (lane.next_send == lane.sends.size() || !may_begin(rank, lane.sends[lane.next_send]) ||
+        !has_turn(rank, channel, true)) {
         return false;
     }
     const int index = lane.sends[lane.next_send];
@@ -172,7 +186,8 @@ bool Replay::try_send(int rank, int channel)
         ++lane.next_send;
         return true;
     }
-    if (peer.next_receive == peer.receives.size() || peer.receives[peer.next_receive] != receive) {
+    if (peer.next_receive == peer.receives.size() || peer.receives[peer.next_receive] != receive ||
+        !has_turn(send.peer, channel, false)) {
         return false;
     }
     if (step_of(send.peer, receive).kind == StepKind::kRecv && !may_begin(send.peer, receive)) {

@@ -51,7 +51,9 @@ Schedule build_program(const Program &program)
             last_receive.push_back(steps.last_receive() == earlier ? -1 : steps.last_receive());
         }
     }
-    return std::move(steps).finish();
+    Schedule schedule = std::move(steps).finish();
+    schedule.channels_at_once = program.channels_at_once();
+    return schedule;
 }
 
 void add_rounds(ScheduleBuilder &to, const TeamAlgorithm &algorithm, const Team &team,

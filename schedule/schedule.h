@@ -60,6 +60,10 @@ struct Schedule {
     std::vector<Step> steps;
     std::vector<int> after; // indices of steps, see Step
     int channel_count = 1;
+    // So many channels have messages in flight at the same time, and share the memory for them; 0:
+    // all. Else a channel begins its messages when those of its rank's n-th channel with messages
+    // before it have ended. Then no channel waits for a later one.
+    int channels_at_once = 0;
 
     [[nodiscard]] std::span<const int> after_of(const Step &step) const noexcept
     {

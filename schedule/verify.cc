@@ -75,6 +75,10 @@ Status check_steps(int rank, int size, const Schedule &schedule)
                 return fail(index, "waits for step " + std::to_string(before) +
                                        ", which is not an earlier one");
             }
+            if (schedule.channels_at_once > 0 && schedule.steps[before].channel > step.channel) {
+                return fail(index, "waits for step " + std::to_string(before) +
+                                       " of a later channel, which may wait for this one's turn");
+            }
         }
     }
     return Status();
@@ -270,6 +274,11 @@ Status verify_schedules(std::span<const Schedule> schedules, const Contract &con
         if (schedule.channel_count < 1 || schedule.channel_count != schedules[0].channel_count) {
             return error(Errc::kInvalid, "rank %d has %d channels, rank 0 has %d", rank,
                          schedule.channel_count, schedules[0].channel_count);
+        }
+        if (schedule.channels_at_once != schedules[0].channels_at_once) {
+            return error(Errc::kInvalid,
+                         "rank %d has messages in %d channels at once, rank 0 in %d", rank,
+                         schedule.channels_at_once, schedules[0].channels_at_once);
         }
         if (Status status = check_steps(rank, size, schedule); !status.ok()) {
             return status;

@@ -22,7 +22,7 @@ namespace hetcoll {
 // - Nothing deadlocks, even if a rank has one send and one receive a channel in flight, each in
 //   list order, a send ends only when its receive has started, and a kRecv starts only after its
 //   `after`. A kRecvReduce may start before: it receives beside the vector. Nor if fused steps are
-//   carried out as one, see Step::fused.
+//   carried out as one, see Step::fused. Nor if channels take turns, see Schedule.
 // - At the end every rank holds what the contract says: each part that belongs in a block exactly
 //   once in it and no other, and all ranks that hold it have computed it by the same expression, so
 //   that they hold the same bits. Where the contract says so, that is the left fold in rank order.

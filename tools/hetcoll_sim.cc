@@ -72,10 +72,9 @@ public:
         if (!options_.between_nodes.empty()) {
             between_ = find_algorithm(options_.between_nodes);
             if (!between_ || !contains(kBetweenNodesAlgorithms, *between_)) {
-                return error(
-                    Errc::kInvalid,
-                    "--between-nodes '%s' must be ring, rabenseifner or recursive_doubling",
-                    options_.between_nodes.c_str());
+                return error(Errc::kInvalid, "--between-nodes '%s' must be %s",
+                             options_.between_nodes.c_str(),
+                             names_of(kBetweenNodesAlgorithms, " or ").c_str());
             }
         }
         Result<ShareSetting> shares = parse_shares(options_.shares);

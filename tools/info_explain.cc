@@ -209,6 +209,9 @@ std::string explain(Query query, const NodesView &view, std::size_t small_limit,
     if (choice.algorithm == Algorithm::kHierarchical) {
         text += format(", %s between nodes%s", algorithm_name(choice.between_nodes),
                        choice.over_trees ? ", over trees on them" : "");
+        if (choice.segments > 0) {
+            text += format(", %d segment%s", choice.segments, choice.segments == 1 ? "" : "s");
+        }
     }
     if (choice.by_links) {
         text += format(", %zu ring%s by links", priced->rings.size(),

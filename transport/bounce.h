@@ -33,8 +33,8 @@ struct Apply {
     UserReduce user{}; // instead of `op`, if it is set: host memory only
 };
 
-// What is read from peers' memory: dst = the fold of the inputs, in their order; one input is
-// copied.
+// What is read from peers' memory or from slots: dst = the fold of the inputs, in their order; one
+// input is copied.
 struct Pull {
     ReduceOp op;
     ElementKind kind;
@@ -63,6 +63,8 @@ public:
     // Where the message of a receive slot goes; then what to do with it.
     [[nodiscard]] virtual void *landing(int slot) noexcept = 0;
     virtual Status start_apply(int slot, const Apply &apply) = 0;
+    // Several messages at once, each in a slot among the inputs; apply_done(slot) tells when.
+    virtual Status start_fold(int slot, const Pull &fold) = 0;
     [[nodiscard]] virtual Result<bool> apply_done(int slot) = 0;
 
     // Slots of a lane are used in turn, below kLaneSlots.

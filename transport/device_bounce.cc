@@ -309,6 +309,16 @@ Status DeviceBounce::start_apply(int slot, const Apply &apply)
     return device_->record(apply_done_[slot], in_.get());
 }
 
+Status DeviceBounce::start_fold(int slot, const Pull &fold)
+{
+    Status status = enter();
+    if (status.ok()) {
+        status = device_->reduce_many_async(fold.op, fold.kind, {{fold.dst}, 1}, fold.inputs,
+                                            fold.count, Signal{}, in_.get());
+    }
+    return status.ok() ? device_->record(apply_done_[slot], in_.get()) : std::move(status);
+}
+
 Result<bool> DeviceBounce::apply_done(int slot) { return is_done(apply_done_[slot]); }
 
 Status DeviceBounce::start_pull(int lane, int slot, const Pull &pull)

@@ -63,6 +63,7 @@ public:
     [[nodiscard]] bool reads_out() const noexcept override { return !direct_; }
     [[nodiscard]] void *landing(int slot) noexcept override;
     Status start_apply(int slot, const Apply &apply) override;
+    Status start_fold(int slot, const Pull &fold) override;
     [[nodiscard]] Result<bool> apply_done(int slot) override;
     Status start_pull(int lane, int slot, const Pull &pull) override;
     [[nodiscard]] Result<bool> pull_done(int lane, int slot) override;

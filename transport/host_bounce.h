@@ -22,6 +22,7 @@ public:
     [[nodiscard]] bool reads_out() const noexcept override { return false; }
     [[nodiscard]] void *landing(int slot) noexcept override;
     Status start_apply(int slot, const Apply &apply) override;
+    Status start_fold(int slot, const Pull &fold) override { return start_pull(0, slot, fold); }
     [[nodiscard]] Result<bool> apply_done(int) override { return true; }
     Status start_pull(int lane, int slot, const Pull &pull) override;
     [[nodiscard]] Result<bool> pull_done(int, int) override { return true; }

@@ -19,6 +19,9 @@ BetweenNodes between_nodes_of(Algorithm algorithm)
 {
     return algorithm == Algorithm::kRabenseifner        ? BetweenNodes::kRabenseifner
            : algorithm == Algorithm::kRecursiveDoubling ? BetweenNodes::kRecursiveDoubling
+           : algorithm == Algorithm::kRadix3            ? BetweenNodes::kRadix3
+           : algorithm == Algorithm::kRadix4            ? BetweenNodes::kRadix4
+           : algorithm == Algorithm::kRadix8            ? BetweenNodes::kRadix8
                                                         : BetweenNodes::kRing;
 }
 
@@ -45,10 +48,11 @@ ScheduleSpec schedule_spec(const Choice &choice, std::size_t bytes, const Links 
                       .node_by_node = choice.node_by_node,
                       .over_trees = choice.over_trees,
                       .by_links = choice.by_links,
+                      .leaving = choice.leaving,
                       .late = choice.late};
     if (choice.algorithm == Algorithm::kHierarchical) {
         spec.between_nodes = choice.between_nodes;
-        spec.segments = hierarchy_segments(bytes);
+        spec.segments = choice.segments > 0 ? choice.segments : hierarchy_segments(bytes);
     } else if (choice.algorithm == Algorithm::kWeighted) {
         spec.segments = weighted_segments(bytes, ranks);
     } else if (choice.algorithm == Algorithm::kTree) {
@@ -85,8 +89,11 @@ std::unique_ptr<Program> schedule_program(const ScheduleSpec &spec, int rank,
         return program_for_all(*team, rank, parts.ranks);
     }
     if (spec.algorithm == Algorithm::kHierarchical) {
-        return hierarchical_program(rank, *parts.groups, between_nodes_of(spec.between_nodes),
-                                    spec.segments, spec.over_trees);
+        return hierarchical_program(rank, *parts.groups,
+                                    {.between_nodes = between_nodes_of(spec.between_nodes),
+                                     .segments = spec.segments,
+                                     .over_trees = spec.over_trees,
+                                     .leaving = spec.leaving});
     }
     return nullptr;
 }

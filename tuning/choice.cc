@@ -27,6 +27,17 @@ Algorithm cheapest(AlgorithmSet set, const Query &query, const PriceTable *price
     return best;
 }
 
+// Of larger vectors than have prices. Latencies and the pipeline's ends are worth equally much if
+// segments grow as the root of the size.
+int segments_at(int segments, std::size_t bytes) noexcept
+{
+    std::size_t last = PriceTable::bytes_of(PriceTable::kSizes - 1);
+    for (; segments > 0 && segments < kMostPricedSegments && bytes / 4 >= last; last *= 4) {
+        segments *= 2;
+    }
+    return segments;
+}
+
 } // namespace
 
 AlgorithmSet at_size(AlgorithmSet set, std::size_t bytes, std::size_t small_limit,
@@ -71,19 +82,19 @@ Choice choose(const Query &query, const Table *table, const PriceTable *prices) 
     }
     const PricedCell *priced =
         prices != nullptr ? prices->find(choice.algorithm, query.bytes) : nullptr;
+    const Ways ways = priced != nullptr ? unpack_ways(priced->ways) : Ways{};
     if (choice.algorithm == Algorithm::kHierarchical) {
         choice.between_nodes = between             ? *between
                                : priced != nullptr ? static_cast<Algorithm>(priced->between)
                                                    : fastest_between_nodes(query);
-        choice.over_trees =
-            priced != nullptr ? (priced->ways & kOverTrees) != 0 : goes_over_trees(query);
+        choice.over_trees = priced != nullptr ? ways.over_trees : goes_over_trees(query);
+        choice.segments = segments_at(ways.segments, query.bytes);
+        choice.leaving = ways.leaving;
     }
-    choice.by_links =
-        choice.algorithm == Algorithm::kRing &&
-        (priced != nullptr ? (priced->ways & kByLinks) != 0 : query.links.link_rings > 0);
-    choice.node_by_node =
-        choice.algorithm == Algorithm::kOrdered &&
-        (priced != nullptr ? (priced->ways & kNodeByNode) != 0 : adds_node_by_node(query));
+    choice.by_links = choice.algorithm == Algorithm::kRing &&
+                      (priced != nullptr ? ways.by_links : query.links.link_rings > 0);
+    choice.node_by_node = choice.algorithm == Algorithm::kOrdered &&
+                          (priced != nullptr ? ways.node_by_node : adds_node_by_node(query));
     if (query.chunk_bytes != 0) {
         chunk = query.chunk_bytes;
     } else if (chunk == 0 && priced != nullptr) {

@@ -97,11 +97,13 @@ enum class ChoiceSource : std::uint8_t { kForced, kTable, kModel };
 
 struct Choice {
     Algorithm algorithm = Algorithm::kRecursiveDoubling;
-    // Of the hierarchy's second phase: kRing, kRabenseifner or kRecursiveDoubling.
+    // Of the hierarchy's second phase: one of kBetweenNodesAlgorithms.
     Algorithm between_nodes = Algorithm::kRing;
     bool node_by_node = false; // kOrdered: the chain goes from node to node, see ordered.cc
     bool by_links = false;     // kRing: rings in the order of the links, see rings.h
     bool over_trees = false;   // kHierarchical: on nodes that have trees, see hierarchical.h
+    int segments = 0;          // kHierarchical: parts of the vector; 0: by its size
+    int leaving = 0;           // kHierarchical: see hierarchical.h
     int late = -1;             // kWeighted: the rank that comes last, and reduces nothing
     std::size_t chunk_bytes =
         kLargestChunkBytes; // in one message; a multiple of 16: whole elements

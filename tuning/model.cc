@@ -61,19 +61,38 @@ Prediction recursive_doubling(const Case &c, double chunk)
     };
 }
 
+// Who talks to whom is not known: in every round some message takes the slowest link.
+Prediction anywhere(const TeamCost &cost, const Case &c, double chunk)
+{
+    const bool far = c.nodes > 1;
+    return predict_rounds(cost, c, c.bytes,
+                          far ? std::max(c.near_us(), c.links.node_latency_us) : c.near_us(),
+                          far ? std::min(pair_gbps(c), c.far_gbps(c.local)) : pair_gbps(c), chunk);
+}
+
+// The messages of a round are under way together, but each takes its processor's time.
+Prediction of_radix(int k, const TeamAlgorithm &algorithm, const Case &c, double chunk)
+{
+    Prediction cost = anywhere(algorithm.cost(c.ranks), c, chunk);
+    const int more = std::min(k, c.ranks) - 2;
+    cost.latency_us += algorithm.cost(c.ranks).rounds * std::max(more, 0) * c.links.message_us;
+    cost.bandwidth_us *= kCrossing;
+    return cost;
+}
+
 // The first rounds move the most, and stay on the node: 1 - 2^-near of the vector twice.
 Prediction rabenseifner(const Case &c, double chunk)
 {
     const Rounds rounds(c);
+    if (rounds.folds > 0) {
+        return of_radix(2, kRabenseifnerOfTeam, c, chunk);
+    }
     const double near_rest = 1.0 / static_cast<double>(1u << rounds.near);
     const double rest = near_rest / static_cast<double>(1u << rounds.far);
-    const double near_folds = rounds.folds_far ? 0 : rounds.folds;
-    const double far_folds = rounds.folds - near_folds;
-    const double near_bytes = (2 * kCrossing * (1 - near_rest) + near_folds) * c.bytes;
-    const double far_bytes = (2 * kCrossing * (near_rest - rest) + far_folds) * c.bytes;
+    const double near_bytes = 2 * kCrossing * (1 - near_rest) * c.bytes;
+    const double far_bytes = 2 * kCrossing * (near_rest - rest) * c.bytes;
     return {
-        .latency_us = (2 * rounds.near + near_folds) * c.near_us() +
-                      (2 * rounds.far + far_folds) * c.links.node_latency_us,
+        .latency_us = 2 * rounds.near * c.near_us() + 2 * rounds.far * c.links.node_latency_us,
         .bandwidth_us = us(near_bytes, pair_gbps(c)) + us(far_bytes, c.far_gbps(c.local)),
         .reduction_us = (rounds.near + rounds.far) * c.reduction_us(std::min(c.bytes / 2, chunk)),
     };
@@ -261,11 +280,7 @@ Prediction in_network(const Case &c, double chunk)
 // ---- chunks ----
 
 std::uint64_t chunk_of_vector(const Case &c) { return c.query.bytes / kChunksPerMessage; }
-std::uint64_t chunk_of_half(const Case &c)
-{
-    const bool halves = std::has_single_bit(unsigned(c.ranks)) && c.ranks > 1;
-    return chunk_of_vector(c) / (halves ? 2 : 1);
-}
+std::uint64_t chunk_of_half(const Case &c) { return chunk_of_vector(c) / (c.ranks > 1 ? 2 : 1); }
 std::uint64_t chunk_of_tree(const Case &c)
 {
     return c.query.bytes / kChunksPerTree / unsigned(c.links.tree_count);
@@ -281,13 +296,9 @@ std::uint64_t chunk_of_rings(const Case &c)
 
 // ---- the list's models ----
 
-// Who talks to whom is not known: in every round some message takes the slowest link.
 template <const TeamAlgorithm &algorithm> Prediction of_rounds(const Case &c, double chunk)
 {
-    const bool far = c.nodes > 1;
-    return predict_rounds(algorithm.cost(c.ranks), c, c.bytes,
-                          far ? std::max(c.near_us(), c.links.node_latency_us) : c.near_us(),
-                          far ? std::min(pair_gbps(c), c.far_gbps(c.local)) : pair_gbps(c), chunk);
+    return anywhere(algorithm.cost(c.ranks), c, chunk);
 }
 template <const TeamAlgorithm &algorithm> std::uint64_t chunk_of_rounds(const Case &c)
 {
@@ -295,6 +306,21 @@ template <const TeamAlgorithm &algorithm> std::uint64_t chunk_of_rounds(const Ca
 }
 template <const TeamAlgorithm &algorithm>
 constexpr Model kRoundsModel{of_rounds<algorithm>, chunk_of_rounds<algorithm>};
+
+// The largest message of a round with k-1 partners is a k-th of the vector.
+template <int k> std::uint64_t chunk_of_digit(const Case &c)
+{
+    return chunk_of_vector(c) / unsigned(std::min(k, c.ranks));
+}
+template <int k, const TeamAlgorithm &algorithm> Prediction of_digits(const Case &c, double chunk)
+{
+    return of_radix(k, algorithm, c, chunk);
+}
+template <int k, const TeamAlgorithm &algorithm>
+constexpr Model kRadixModel{of_digits<k, algorithm>, chunk_of_digit<k>};
+constexpr Model kRadix3Model = kRadixModel<3, kRadix3OfTeam>;
+constexpr Model kRadix4Model = kRadixModel<4, kRadix4OfTeam>;
+constexpr Model kRadix8Model = kRadixModel<8, kRadix8OfTeam>;
 
 constexpr Model kRecursiveDoublingModel{recursive_doubling, chunk_of_vector};
 constexpr Model kRabenseifnerModel{rabenseifner, chunk_of_half};

@@ -56,6 +56,18 @@ struct Prediction {
     const std::size_t segments = many > few ? many : few;
     return static_cast<int>(segments < 1 ? 1 : segments);
 }
+// As many as a price tries. A rank has 4 (GPUs - 1) steps on its node for each of them, which pass
+// by mapped memory only if the control page has a counter for each.
+inline constexpr int kMostPricedSegments = 32;
+[[nodiscard]] constexpr int most_segments(int gpus) noexcept
+{
+    constexpr int kSteps = 1024;
+    int most = kMostPricedSegments;
+    while (most > 1 && most * 4 * (gpus - 1) > kSteps) {
+        most /= 2;
+    }
+    return most;
+}
 // The same of kWeighted: while a segment is gathered the next is reduced. Bounded by the steps of a
 // schedule, of which a rank has 4 (ranks - 1) a segment.
 inline constexpr int kMostWeightedSteps = 1024;

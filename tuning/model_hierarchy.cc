@@ -17,10 +17,9 @@ Prediction exchange(Algorithm algorithm, const Case &c, double lanes, double chu
                 rounds * c.reduction_us(std::min(slice, chunk))};
     }
     if (algorithm == Algorithm::kRabenseifner) {
-        const double p = static_cast<double>(1u << log2_floor(c.nodes));
-        return {(2 * rounds + folds) * alpha,
-                us((2 * kCrossing * (p - 1) / p + folds) * slice, gbps),
-                rounds * c.reduction_us(std::min(slice / 2, chunk))};
+        const double p = c.nodes, halvings = log2_ceil(c.nodes);
+        return {2 * halvings * alpha, us(2 * kCrossing * (p - 1) / p * slice, gbps),
+                halvings * c.reduction_us(std::min(slice / 2, chunk))};
     }
     return predict_rounds(kRingOfTeam.cost(c.nodes), c, slice, alpha, gbps, chunk);
 }

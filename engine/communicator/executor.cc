@@ -4,97 +4,9 @@
 #include "engine/communicator/executor.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace hetcoll {
-
-void Executor::start(const Schedule &schedule, const hetcoll_p2p &p2p, int tag, Bounce &bounce,
-                     const Vectors &vectors, std::size_t chunk_bytes, bool failed,
-                     const MappedPeers &mapped)
-{
-    schedule_ = &schedule;
-    p2p_ = p2p;
-    tag_ = tag;
-    bounce_ = &bounce;
-    vectors_ = vectors;
-    failed_ = failed;
-    failure_ = {};
-    code_ = 0;
-    moved_ = {};
-    open_channels_ = schedule.channel_count;
-    stopped_ = abandoned_ = false;
-    channels_.assign(static_cast<std::size_t>(schedule.channel_count), Channel{});
-
-    const std::size_t element = element_bytes(vectors.kind);
-    extents_.resize(schedule.steps.size());
-    for (std::size_t i = 0; i < extents_.size(); ++i) {
-        const ElementSpan span =
-            range_span(vectors.count, schedule.block_count, schedule.steps[i].blocks);
-        extents_[i] = {.first = span.first * element, .bytes = span.count * element};
-    }
-    find_routes(mapped);
-
-    divide_bounce(chunk_bytes);
-}
-
-// The bounce's memory goes to the channels that have messages here. Which ones these are may differ
-// from rank to rank, but the size of a message may not: it follows from the schedule's channels.
-void Executor::divide_bounce(std::size_t chunk_bytes)
-{
-    const int channels = schedule_->channel_count;
-    const int slots = slots_for(channels);
-    int with_messages = 0;
-    for (std::size_t i = 0; i < extents_.size(); ++i) {
-        Channel &channel = channels_[schedule_->steps[i].channel];
-        if (extents_[i].route == Route::kMessage && channel.first_slot < 0) {
-            channel.first_slot = with_messages++;
-        }
-    }
-    slots_ = slots_of_channel(slots, with_messages);
-    for (Channel &channel : channels_) {
-        channel.first_slot *= slots_;
-    }
-    note(bounce_->divide(slots, mapped_receives_.empty() ? 0 : channels));
-    const std::size_t element = element_bytes(vectors_.kind);
-    const std::size_t agreed = slot_bytes_of(kBounceSlots * slot_limit_bytes_, slots);
-    most_bytes_.message =
-        std::min({chunk_bytes, bounce_->slot_bytes(), agreed}) / element * element;
-    most_bytes_.pull = chunk_bytes / element * element;
-}
-
-// Which steps go by mapped memory, and which receives one pull serves.
-void Executor::find_routes(const MappedPeers &mapped)
-{
-    mapped_ = mapped;
-    mapped_sends_.clear();
-    mapped_receives_.clear();
-    if (mapped.peer.empty()) {
-        return;
-    }
-    const auto is_mapped = [&](const Step &step) {
-        return !step.by_message && mapped.peer[step.peer].input != nullptr;
-    };
-    int head = -1; // of the pull that the step may join
-    for (int i = 0; i < static_cast<int>(extents_.size()); ++i) {
-        const Step &step = schedule_->steps[i];
-        if (!is_mapped(step)) {
-            head = -1;
-            continue;
-        }
-        extents_[i].route = Route::kMapped;
-        if (step.kind == StepKind::kSend) {
-            mapped_sends_.push_back(i);
-            head = -1;
-            continue;
-        }
-        mapped_receives_.push_back(i);
-        if (step.fused && head >= 0 && extents_[head].steps + 1 < kMaxReduceInputs) {
-            ++extents_[head].steps;
-            extents_[i].steps = 0;
-        } else {
-            head = step.kind == StepKind::kRecvReduce ? i : -1;
-        }
-    }
-}
 
 Progress Executor::step()
 {
@@ -227,11 +139,22 @@ std::size_t Executor::ready_bytes(int step) const noexcept
     return ready;
 }
 
+// Whether the channel may begin messages.
+bool Executor::has_slots(int channel, Kind kind) noexcept
+{
+    const int before = channels_[channel].before;
+    if (before < 0) {
+        return true;
+    }
+    Lane &lane = kind == Kind::kSends ? channels_[before].sends : channels_[before].receives;
+    return lane.empty() && !find_next(before, lane, kind);
+}
+
 void Executor::start_sends(int channel)
 {
     Lane &lane = channels_[channel].sends;
     while (lane.tail - lane.head < static_cast<unsigned>(slots_) &&
-           find_next(channel, lane, Kind::kSends)) {
+           find_next(channel, lane, Kind::kSends) && has_slots(channel, Kind::kSends)) {
         const Chunk chunk = next_chunk(lane, most_bytes_.message);
         if (!is_ready(chunk)) {
             return;
@@ -289,7 +212,7 @@ void Executor::start_receives(int channel)
 {
     Lane &lane = channels_[channel].receives;
     while (lane.tail - lane.head < static_cast<unsigned>(slots_) && code_ == 0 &&
-           find_next(channel, lane, Kind::kReceives)) {
+           find_next(channel, lane, Kind::kReceives) && has_slots(channel, Kind::kReceives)) {
         Chunk chunk = next_chunk(lane, most_bytes_.message);
         chunk.moving = false;
         code_ = p2p_.irecv(p2p_.context, bounce_->landing(slot_of(channel, lane.tail)), chunk.bytes,
@@ -307,35 +230,75 @@ void Executor::start_receives(int channel)
 void Executor::apply_received(int channel)
 {
     Lane &lane = channels_[channel].receives;
-    for (unsigned i = lane.head; i != lane.tail && code_ == 0; ++i) {
+    for (unsigned i = lane.head; i != lane.tail && code_ == 0;) {
         Chunk &chunk = lane.chunk[i % kLaneSlots];
         if (chunk.moving) {
+            ++i;
             continue;
         }
-        if (chunk.request != nullptr) {
-            const int state = p2p_.test(p2p_.context, &chunk.request);
-            if (state == 0) {
-                break;
-            }
-            code_ = std::min(state, 0);
-            chunk.request = nullptr;
+        const auto count = static_cast<unsigned>(extents_[chunk.step].steps);
+        bool all_arrived = lane.tail - i >= count;
+        for (unsigned other = i; all_arrived && other != i + count; ++other) {
+            all_arrived = has_arrived(lane.chunk[other % kLaneSlots]);
         }
-        if (code_ != 0 || !is_ready(chunk)) {
+        if (!all_arrived || !is_ready(chunk)) {
             break;
         }
-        chunk.moving = true;
-        if (!failed_) {
-            apply(slot_of(channel, i), chunk);
-        }
+        fold(channel, i, count);
+        i += count;
     }
     while (!lane.empty()) {
         const Chunk &chunk = lane.chunk[lane.head % kLaneSlots];
         if (!chunk.moving ||
-            !completed(failed_ ? true : bounce_->apply_done(slot_of(channel, lane.head)))) {
+            !completed(failed_ ? true
+                               : bounce_->apply_done(slot_of(channel, chunk.applied_with)))) {
             return;
         }
         extents_[chunk.step].done += chunk.bytes;
         ++lane.head;
+    }
+}
+
+bool Executor::has_arrived(Chunk &chunk)
+{
+    if (chunk.request != nullptr) {
+        const int state = p2p_.test(p2p_.context, &chunk.request);
+        if (state == 0) {
+            return false;
+        }
+        code_ = std::min(state, 0);
+        chunk.request = nullptr;
+    }
+    return code_ == 0;
+}
+
+// Applies so many chunks of the lane, of the same elements if they are several.
+void Executor::fold(int channel, unsigned first, unsigned count)
+{
+    Lane &lane = channels_[channel].receives;
+    const unsigned last = first + count - 1;
+    const Chunk &chunk = lane.chunk[first % kLaneSlots];
+    Pull together{.op = vectors_.op,
+                  .kind = vectors_.kind,
+                  .dst = vectors_.recv + extents_[chunk.step].first + chunk.offset,
+                  .inputs = {},
+                  .count = chunk.bytes / element_bytes(vectors_.kind)};
+    const auto add = [&](const void *operand) {
+        together.inputs.input[together.inputs.count++] = operand;
+    };
+    add(local(chunk.step, chunk.offset));
+    for (unsigned i = first; i <= last; ++i) {
+        add(bounce_->landing(slot_of(channel, i)));
+        lane.chunk[i % kLaneSlots].moving = true;
+        lane.chunk[i % kLaneSlots].applied_with = last;
+    }
+    if (schedule_->steps[chunk.step].peer < p2p_.rank) {
+        std::swap(together.inputs.input[0], together.inputs.input[1]);
+    }
+    if (!failed_ && count == 1) {
+        apply(slot_of(channel, first), chunk);
+    } else if (!failed_) {
+        note(bounce_->start_fold(slot_of(channel, last), together));
     }
 }
 
@@ -366,7 +329,8 @@ bool Executor::works_on_device(int channel)
     }
     for (Lane &lane = c.receives; !lane.empty(); ++lane.head) {
         if (lane.chunk[lane.head % kLaneSlots].moving && !failed_ &&
-            !completed(bounce_->apply_done(slot_of(channel, lane.head)))) {
+            !completed(bounce_->apply_done(
+                slot_of(channel, lane.chunk[lane.head % kLaneSlots].applied_with)))) {
             return true;
         }
     }

@@ -99,13 +99,16 @@ private:
         std::size_t first = 0, bytes = 0, done = 0;
         std::size_t offered = 0; // of a send to a mapped peer: what it may read
         Route route = Route::kMessage;
-        int steps = 1; // that one pull serves: a receive-and-reduce and the fused ones behind it
+        // That one kernel serves: a receive-and-reduce and the fused ones behind it, by pulls or by
+        // messages of one chunk each.
+        int steps = 1;
     };
     struct Chunk {
         int step;
         std::size_t offset, bytes; // within the step
         bool moving;               // read out or applied on the device, else in a message
         void *request;
+        unsigned applied_with = 0; // the number in the lane whose slot tells when it is applied
     };
     // The chunks of one channel in flight in one direction, a ring of slots, and the next chunk to
     // start.
@@ -121,6 +124,7 @@ private:
     struct Channel {
         Lane sends, receives, pulls;
         int first_slot = -1; // of its messages; -1: it has none
+        int before = -1;     // the channel whose messages must have ended first: they had the slots
     };
 
     struct MostBytes { // of a chunk
@@ -133,6 +137,9 @@ private:
     enum class Kind : std::uint8_t { kSends, kReceives, kPulls };
     void find_routes(const MappedPeers &mapped);
     void divide_bounce(std::size_t chunk_bytes);
+    void deal_out_slots();
+    void join_messages();
+    [[nodiscard]] bool has_slots(int channel, Kind kind) noexcept;
     [[nodiscard]] bool find_next(int channel, Lane &lane, Kind kind) const noexcept;
     [[nodiscard]] Chunk next_chunk(const Lane &lane, std::size_t most) const noexcept;
     [[nodiscard]] std::size_t ready_bytes(int step) const noexcept;
@@ -145,7 +152,9 @@ private:
     void finish_sends(int channel);
     void start_receives(int channel);
     void apply_received(int channel);
+    [[nodiscard]] bool has_arrived(Chunk &chunk);
     void apply(int slot, const Chunk &chunk);
+    void fold(int channel, unsigned first, unsigned count);
     [[nodiscard]] bool works_on_device(int channel);
     void follow_peers();
     void offer_sends();

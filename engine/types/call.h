@@ -48,7 +48,7 @@ enum hetcoll_op {
 };
 
 /* Channels of a schedule use a tag each. */
-#define HETCOLL_TAGS 14
+#define HETCOLL_TAGS 32
 
 /* Why a call on device memory was copied to the host and served there by Open MPI. */
 enum hetcoll_staged_reason {

@@ -42,6 +42,7 @@ public:
     [[nodiscard]] bool reads_out() const noexcept override { return true; }
     [[nodiscard]] void *landing(int) noexcept override { return nullptr; }
     hetcoll::Status start_apply(int, const hetcoll::Apply &) override { return {}; }
+    hetcoll::Status start_fold(int, const hetcoll::Pull &) override { return {}; }
     [[nodiscard]] hetcoll::Result<bool> apply_done(int) override { return true; }
     hetcoll::Status start_pull(int lane, int slot, const hetcoll::Pull &pull) override
     {

@@ -32,7 +32,7 @@ CLEANFILES += test/model/libnamed.a test/model/libnamed_calls.a $(model_small)
 
 # The code under test.
 test_model_libwatched_a_SOURCES = \
-	engine/call/operation_queue.cc engine/communicator/executor.cc \
+	engine/call/operation_queue.cc engine/communicator/executor.cc engine/communicator/executor_start.cc \
 	engine/meeting/exchange.cc engine/meeting/meeting.cc engine/meeting/node_group.cc \
 	pointer_cache/allocation_table.cc
 test_model_libwatched_a_CPPFLAGS = $(model_cppflags)

@@ -67,11 +67,11 @@ TEST_P(ExecutorTest, AFailedRankServesItsPeers)
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Algorithms, ExecutorTest,
-                         ::testing::Combine(::testing::Values(Algorithm::kRecursiveDoubling,
-                                                              Algorithm::kRabenseifner,
-                                                              Algorithm::kRing),
-                                            ::testing::Values(1, 2, 3, 4, 5, 7, 8, 12)));
+INSTANTIATE_TEST_SUITE_P(
+    Algorithms, ExecutorTest,
+    ::testing::Combine(::testing::Values(Algorithm::kRecursiveDoubling, Algorithm::kRabenseifner,
+                                         Algorithm::kRing, Algorithm::kRadix3, Algorithm::kRadix8),
+                       ::testing::Values(1, 2, 3, 4, 5, 7, 8, 12)));
 
 // Rank 2 comes late and owns nothing; all ranks map each other.
 std::vector<Schedule> without_rank_two(int size)
@@ -142,12 +142,13 @@ TEST_P(HierarchyTest, EveryRankEndsWithTheSumWhereNodesAreMapped)
             }
         }
     }
-    for (const BetweenNodes between :
-         {BetweenNodes::kRing, BetweenNodes::kRabenseifner, BetweenNodes::kRecursiveDoubling}) {
-        for (const int segments : {1, 4}) {
+    for (const BetweenNodes between : {BetweenNodes::kRing, BetweenNodes::kRabenseifner,
+                                       BetweenNodes::kRecursiveDoubling, BetweenNodes::kRadix4}) {
+        for (const int segments : {1, 4, 11}) { // the last ones take turns with the slots
             std::vector<Schedule> schedules;
             for (int rank = 0; rank < size; ++rank) {
-                schedules.push_back(build_hierarchical(rank, groups, between, segments));
+                schedules.push_back(build_hierarchical(
+                    rank, groups, {.between_nodes = between, .segments = segments}));
             }
             for (const std::size_t count : {1, size, 500}) {
                 for (const int failing : {0, 3}) {

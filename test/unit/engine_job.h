@@ -39,6 +39,10 @@ public:
     {
         return fails() ? failure() : inner_->start_apply(slot, apply);
     }
+    Status start_fold(int slot, const Pull &fold) override
+    {
+        return fails() ? failure() : inner_->start_fold(slot, fold);
+    }
     Result<bool> apply_done(int) override { return true; }
     Status start_pull(int lane, int slot, const Pull &pull) override
     {

@@ -95,7 +95,8 @@ std::vector<Schedule> schedules_of(const Case &job, std::size_t count)
     for (int rank = 0; rank < job.ranks; ++rank) {
         schedules.push_back(
             algorithm == Algorithm::kHierarchical
-                ? build_hierarchical(rank, groups_of(job), between, segments)
+                ? build_hierarchical(rank, groups_of(job),
+                                     {.between_nodes = between, .segments = segments})
                 : build_schedule({.algorithm = algorithm}, rank, {.ranks = job.ranks}));
     }
     return schedules;

@@ -32,7 +32,11 @@ inline constexpr NamedAlgorithm kRecursiveDoubling{"recursive_doubling", build_r
 inline constexpr NamedAlgorithm kRabenseifner{"rabenseifner", build_rabenseifner};
 inline constexpr NamedAlgorithm kRing{"ring", build_ring};
 inline constexpr NamedAlgorithm kOrdered{"ordered", build_ordered};
-inline constexpr NamedAlgorithm kAlgorithms[] = {kRecursiveDoubling, kRabenseifner, kRing};
+inline constexpr NamedAlgorithm kRadix3{"radix3", build_radix3};
+inline constexpr NamedAlgorithm kRadix4{"radix4", build_radix4};
+inline constexpr NamedAlgorithm kRadix8{"radix8", build_radix8};
+inline constexpr NamedAlgorithm kAlgorithms[] = {
+    kRecursiveDoubling, kRabenseifner, kRadix3, kRadix4, kRadix8, kRing};
 
 // Ranks 0..size-1 in order on GPUs of 1, 2, 1, 2, .. ranks, those on nodes of 1, 2, 3, 1, 2, 3, ..
 // GPUs.
@@ -54,17 +58,23 @@ inline Groups uneven_groups(int size)
 
 template <BetweenNodes kAlgorithm> Schedule build_uneven(int rank, int size)
 {
-    return build_hierarchical(rank, uneven_groups(size), kAlgorithm, 2);
+    return build_hierarchical(rank, uneven_groups(size),
+                              {.between_nodes = kAlgorithm, .segments = 2});
 }
 
 inline constexpr NamedAlgorithm kEveryKind[] = {
     kRecursiveDoubling,
     kRabenseifner,
+    kRadix3,
+    kRadix4,
+    kRadix8,
     kRing,
     kOrdered,
     {"hierarchical_ring", build_uneven<BetweenNodes::kRing>},
     {"hierarchical_rabenseifner", build_uneven<BetweenNodes::kRabenseifner>},
     {"hierarchical_recursive_doubling", build_uneven<BetweenNodes::kRecursiveDoubling>},
+    {"hierarchical_radix3", build_uneven<BetweenNodes::kRadix3>},
+    {"hierarchical_radix8", build_uneven<BetweenNodes::kRadix8>},
 };
 
 // A root that is neither the first nor the last of many ranks.

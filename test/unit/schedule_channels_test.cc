@@ -32,6 +32,25 @@ TEST(ChannelsTest, MessagesMatchByTheirChannelWhateverTheOrderOfTheChannels)
     EXPECT_EQ(verdict(reduce_in_two_channels()), "ok");
 }
 
+// Channel 1 may begin when channel 0 has ended, so nothing of channel 0 may wait for channel 1.
+TEST(ChannelsTest, AChannelThatTakesTurnsWaitsForNoLaterOne)
+{
+    std::vector<Schedule> schedules = reduce_in_two_channels();
+    for (Schedule &schedule : schedules) {
+        schedule.channels_at_once = 1;
+    }
+    EXPECT_EQ(verdict(schedules), "ok");
+    Schedule &second = schedules[1];
+    second.steps[2].after_first = static_cast<int>(second.after.size());
+    second.steps[2].after_count = 1;
+    second.after.push_back(1);
+    EXPECT_EQ(verdict(schedules),
+              "rank 1, step 2 (recv_reduce block 0 from rank 0): waits for step 1 "
+              "of a later channel, which may wait for this one's turn");
+    schedules[1].channels_at_once = 2;
+    EXPECT_EQ(verdict(schedules), "rank 1 has messages in 2 channels at once, rank 0 in 1");
+}
+
 TEST(ChannelsTest, TheSameStepsInOneChannelDoNotMatch)
 {
     std::vector<Schedule> schedules = reduce_in_two_channels();

@@ -14,8 +14,9 @@
 namespace hetcoll::test {
 namespace {
 
-constexpr BetweenNodes kBetweenNodes[] = {BetweenNodes::kRing, BetweenNodes::kRabenseifner,
-                                          BetweenNodes::kRecursiveDoubling};
+constexpr BetweenNodes kBetweenNodes[] = {
+    BetweenNodes::kRing,   BetweenNodes::kRabenseifner, BetweenNodes::kRecursiveDoubling,
+    BetweenNodes::kRadix3, BetweenNodes::kRadix4,       BetweenNodes::kRadix8};
 
 int count_ranks(const Groups &groups)
 {
@@ -33,7 +34,9 @@ std::vector<Schedule> build_all(const Groups &groups, BetweenNodes algorithm, in
 {
     std::vector<Schedule> schedules;
     for (int rank = 0; rank < count_ranks(groups); ++rank) {
-        schedules.push_back(build_hierarchical(rank, groups, algorithm, segments, over_trees));
+        schedules.push_back(build_hierarchical(
+            rank, groups,
+            {.between_nodes = algorithm, .segments = segments, .over_trees = over_trees}));
     }
     return schedules;
 }
@@ -181,7 +184,7 @@ TEST(HierarchicalTest, OverTreesRanksOfANodeTalkAlongThemOnly)
 // ones are soon between the nodes.
 TEST(HierarchicalTest, TwoSegmentsAtOnceBeginOnANode)
 {
-    const Schedule schedule = build_hierarchical(1, nodes_of({4, 4}), BetweenNodes::kRing, 4);
+    const Schedule schedule = build_hierarchical(1, nodes_of({4, 4}), {.segments = 4});
     std::vector<int> first(4, -1), last(4, -1); // pulls of the first phase
     for (int i = 0; i < static_cast<int>(schedule.steps.size()); ++i) {
         const Step &step = schedule.steps[i];
@@ -284,7 +287,7 @@ TEST(HierarchicalTest, ALeaderSendsAndReducesWhatTheTableOfCostsSays)
                     owned += slice * node.size() / slices == gpu ? 1 : 0;
                 }
                 const ScheduleCost cost =
-                    cost_of(build_hierarchical(node[gpu].front(), groups, BetweenNodes::kRing, 3));
+                    cost_of(build_hierarchical(node[gpu].front(), groups, {.segments = 3}));
                 const ScheduleCost expected = expected_cost(nodes, static_cast<int>(slices), owned,
                                                             static_cast<int>(node.size()),
                                                             static_cast<int>(node[gpu].size()));
@@ -314,7 +317,7 @@ TEST(HierarchicalTest, AllLeadersOfANodeExchangeWithOtherNodesAtOnce)
 TEST(HierarchicalTest, SlicesOfOneOwnerGoInOneMessageOnTheNode)
 {
     // Four slices, two for each of ranks 4 and 5.
-    const Schedule owner = build_hierarchical(5, nodes_of({4, 2}), BetweenNodes::kRing, 1);
+    const Schedule owner = build_hierarchical(5, nodes_of({4, 2}), {});
     std::vector<BlockRange> sent;
     for (const Step &step : owner.steps) {
         if (step.kind == StepKind::kSend && step.peer == 4) {
@@ -326,7 +329,7 @@ TEST(HierarchicalTest, SlicesOfOneOwnerGoInOneMessageOnTheNode)
 
 TEST(HierarchicalTest, AnOwnersSliceIsReducedByOneFusedGroup)
 {
-    const Schedule owner = build_hierarchical(2, nodes_of({4}), BetweenNodes::kRing, 1);
+    const Schedule owner = build_hierarchical(2, nodes_of({4}), {});
     std::vector<int> peers;
     std::vector<bool> fused;
     for (const Step &step : owner.steps) {
@@ -343,7 +346,7 @@ TEST(HierarchicalTest, ARankThatSharesItsGpuTalksToItsLeaderOnly)
 {
     const Groups groups{{{{0, 2, 4}, {1, 3}}, {{5}}}};
     for (const auto &[rank, leader] : {std::pair(2, 0), {4, 0}, {3, 1}}) {
-        const Schedule schedule = build_hierarchical(rank, groups, BetweenNodes::kRing, 2);
+        const Schedule schedule = build_hierarchical(rank, groups, {.segments = 2});
         ASSERT_EQ(schedule.steps.size(), 4u) << "there and back, for two segments";
         for (const Step &step : schedule.steps) {
             EXPECT_EQ(step.peer, leader) << "rank " << rank;
@@ -367,7 +370,7 @@ TEST(HierarchicalTest, EachSegmentHasAChannelAndBlocksOfItsOwn)
 // docs/schedules.md shows it.
 TEST(HierarchicalTest, AScheduleIsReadable)
 {
-    EXPECT_EQ(print_schedule(build_hierarchical(0, nodes_of({3, 2}), BetweenNodes::kRing, 1)),
+    EXPECT_EQ(print_schedule(build_hierarchical(0, nodes_of({3, 2}), {})),
               "6 blocks, 12 steps: sends 6 messages with 10 blocks, reduces 5 blocks\n"
               "step  kind         peer  blocks     operand  after\n"
               "   0  send            1  2-3        input    -\n"

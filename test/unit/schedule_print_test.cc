@@ -26,21 +26,23 @@ TEST(SchedulePrintTest, ARingIsReadable)
               "   7  recv            2  2          -        2\n");
 }
 
-TEST(SchedulePrintTest, RangesAndFoldsAreReadable)
+TEST(SchedulePrintTest, RangesAndTogetherReducedPartsAreReadable)
 {
-    EXPECT_EQ(print_schedule(build_rabenseifner(1, 5)),
-              "4 blocks, 10 steps: sends 5 messages with 10 blocks, reduces 7 blocks\n"
+    EXPECT_EQ(print_schedule(build_radix3(1, 6)),
+              "6 blocks, 12 steps: sends 6 messages with 10 blocks, reduces 5 blocks\n"
               "step  kind         peer  blocks     operand  after\n"
-              "   0  recv_reduce     0  0-3        input    -\n"
-              "   1  send            2  2-3        result   0\n"
-              "   2  recv_reduce     2  0-1        result   0\n"
-              "   3  send            3  1          result   2\n"
-              "   4  recv_reduce     3  0          result   2\n"
-              "   5  send            3  0          result   4\n"
-              "   6  recv            3  1          -        3\n"
-              "   7  send            2  0-1        result   4 6\n"
-              "   8  recv            2  2-3        -        1\n"
-              "   9  send            0  0-3        result   4 6 8\n");
+              "   0  send            2  4-5        input    -\n"
+              "   1  send            0  0-1        input    -\n"
+              "   2  recv_reduce     0  2-3        input    -\n"
+              "   3    +reduce       2  2-3        result   2\n"
+              "   4  send            4  3          result   3\n"
+              "   5  recv_reduce     4  2          result   3\n"
+              "   6  send            4  2          result   5\n"
+              "   7  recv            4  3          -        4\n"
+              "   8  send            0  2-3        result   5 7\n"
+              "   9  send            2  2-3        result   5 7\n"
+              "  10  recv            2  4-5        -        0\n"
+              "  11  recv            0  0-1        -        1\n");
 }
 
 TEST(SchedulePrintTest, ChannelsAndFusedStepsAreReadable)

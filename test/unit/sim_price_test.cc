@@ -99,7 +99,11 @@ TEST(MirrorTest, IsWorthAllNodes)
                 const double one = Pricer(*cluster, ranks).price(*choice, {.bytes = bytes}).us;
                 const double all =
                     Pricer(*cluster, ranks, false).price(*choice, {.bytes = bytes}).us;
-                EXPECT_NEAR(one, all, (bytes > 8 ? 0.06 : 0.01) * all)
+                // The messages of a round arrive in another order.
+                const bool rounds = algorithm == Algorithm::kRadix3 ||
+                                    algorithm == Algorithm::kRadix4 ||
+                                    algorithm == Algorithm::kRadix8;
+                EXPECT_NEAR(one, all, (bytes > 8 ? rounds ? 0.1 : 0.06 : 0.01) * all)
                     << machine.name << " " << algorithm_name(algorithm) << " " << bytes;
             }
         }

@@ -69,12 +69,14 @@ TEST(SimRankTest, RoundsAndTheWholeScheduleTakeTheSameTime)
         return program_for_all(kRabenseifnerOfTeam, rank, kRanks);
     };
     const auto hierarchy = [&](int rank) {
-        return hierarchical_program(rank, groups, BetweenNodes::kRing, 5);
+        return hierarchical_program(rank, groups, {.segments = 5});
     };
     Groups forest = groups;
     forest.trees = {{{0, {-1, 0, 1}, 2}}, {}, {{1, {1, -1, 1}, 1}, {0, {-1, 0, 1}, 1}}};
     const auto over_trees = [&](int rank) {
-        return hierarchical_program(rank, forest, BetweenNodes::kRabenseifner, 5, true);
+        return hierarchical_program(
+            rank, forest,
+            {.between_nodes = BetweenNodes::kRabenseifner, .segments = 5, .over_trees = true});
     };
     const std::vector<std::function<std::unique_ptr<Program>(int)>> programs{ring, rabenseifner,
                                                                              hierarchy, over_trees};

@@ -98,6 +98,35 @@ TEST_P(DeviceBounceTest, ReadsOutLandsAndReduces)
     cuda().driver->cuMemFree(address(memory));
 }
 
+// Two messages of a round and this rank's own part, which lies where the sum goes.
+TEST_P(DeviceBounceTest, OneKernelAddsTheMessagesOfARound)
+{
+    const auto bounce = make();
+    std::vector<float> mine(1000), theirs(1000);
+    std::iota(mine.begin(), mine.end(), 0.5f);
+    std::iota(theirs.begin(), theirs.end(), 100.0f);
+    void *const memory = allocate(mine);
+    Pull fold{.op = ReduceOp::kSum,
+              .kind = ElementKind::kFloat32,
+              .dst = memory,
+              .inputs = {},
+              .count = mine.size()};
+    for (const int slot : {2, 3}) {
+        HETCOLL_REQUIRE(
+            cuda().driver->cuMemcpy(address(bounce->landing(slot)), address(theirs.data()), 4000));
+        fold.inputs.input[fold.inputs.count++] = bounce->landing(slot);
+    }
+    fold.inputs.input[fold.inputs.count++] = memory;
+    ASSERT_TRUE(bounce->start_fold(3, fold).ok());
+    wait([&] { return bounce->apply_done(3); });
+    bounce->leave();
+    const std::vector<float> result = content(memory, 1000);
+    for (std::size_t i = 0; i < result.size(); ++i) {
+        ASSERT_EQ(result[i], mine[i] + 2 * theirs[i]);
+    }
+    HETCOLL_REQUIRE(cuda().driver->cuMemFree(address(memory)));
+}
+
 // What a rank asks before it tells its peers that its buffer is ready.
 TEST_P(DeviceBounceTest, AMarkerIsNeededOnlyBehindWorkOnTheLegacyStream)
 {

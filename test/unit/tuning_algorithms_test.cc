@@ -54,9 +54,10 @@ TEST(AlgorithmsTest, SetsAreListedInTheOrderOfTheRows)
 {
     EXPECT_EQ(names_of(0), "");
     EXPECT_EQ(names_of(bit(Algorithm::kRing)), "ring");
-    EXPECT_EQ(names_of(kBetweenNodesAlgorithms), "recursive_doubling, rabenseifner, ring");
+    EXPECT_EQ(names_of(kBetweenNodesAlgorithms),
+              "recursive_doubling, rabenseifner, ring, radix3, radix4, radix8");
     EXPECT_EQ(names_of(kBetweenNodesAlgorithms, " or "),
-              "recursive_doubling, rabenseifner or ring");
+              "recursive_doubling, rabenseifner, ring, radix3, radix4 or radix8");
     EXPECT_EQ(names_of(kSmallOnlyAlgorithms, " and "), "host and copy_in");
 }
 

@@ -92,6 +92,38 @@ TEST(PriceTableTest, TheHostCompetesUpToTwiceTheSmallLimit)
     EXPECT_EQ(at_size(large, 4, 0, &table), bit(Algorithm::kRing));
 }
 
+TEST(PriceTableTest, WaysFitInAByte)
+{
+    for (int segments = 0; segments <= 64; segments = segments == 0 ? 1 : 2 * segments) {
+        for (const int leaving : {0, 1, 2, 4}) {
+            const Ways ways = unpack_ways(pack_ways({.over_trees = true,
+                                                     .node_by_node = true,
+                                                     .segments = segments,
+                                                     .leaving = leaving}));
+            EXPECT_TRUE(ways.over_trees && ways.node_by_node);
+            EXPECT_EQ(ways.segments, segments);
+            EXPECT_EQ(ways.leaving, leaving);
+        }
+    }
+}
+
+// Four times the bytes are cut into twice as many segments.
+TEST(PriceTableTest, LargerVectorsThanPricedHaveMoreSegments)
+{
+    PriceTable table;
+    for (int size = 0; size < PriceTable::kSizes; ++size) {
+        table.column(size)[static_cast<std::size_t>(Algorithm::kHierarchical)] = {
+            .us = 10, .chunk = 16, .ways = pack_ways({.segments = 8})};
+    }
+    Query query{.bytes = 64 * kMi, .ranks = 16, .nodes = 2, .forced = Algorithm::kHierarchical};
+    query.available |= bit(Algorithm::kHierarchical);
+    EXPECT_EQ(choose(query, nullptr, &table).segments, 8);
+    query.bytes = 256 * kMi;
+    EXPECT_EQ(choose(query, nullptr, &table).segments, 16);
+    query.bytes = 1024 * kMi;
+    EXPECT_EQ(choose(query, nullptr, &table).segments, 32);
+}
+
 // How a hierarchy goes is part of its price.
 TEST(PriceTableTest, TheWayIsThatOfThePrice)
 {
@@ -99,17 +131,19 @@ TEST(PriceTableTest, TheWayIsThatOfThePrice)
     Query query{.bytes = kMi, .ranks = 16, .nodes = 2, .forced = Algorithm::kHierarchical};
     query.available |= bit(Algorithm::kHierarchical);
     for (const Algorithm between : {Algorithm::kRing, Algorithm::kRecursiveDoubling}) {
-        for (const std::uint8_t ways : {std::uint8_t{0}, kOverTrees}) {
+        for (const Ways ways : {Ways{}, Ways{.over_trees = true, .segments = 16, .leaving = 4}}) {
             for (int size = 0; size < PriceTable::kSizes; ++size) {
                 table.column(size)[static_cast<std::size_t>(Algorithm::kHierarchical)] = {
                     .us = 10,
                     .chunk = 16,
                     .between = static_cast<std::uint8_t>(between),
-                    .ways = ways};
+                    .ways = pack_ways(ways)};
             }
             const Choice choice = choose(query, nullptr, &table);
             EXPECT_EQ(choice.between_nodes, between);
-            EXPECT_EQ(choice.over_trees, ways == kOverTrees);
+            EXPECT_EQ(choice.over_trees, ways.over_trees);
+            EXPECT_EQ(choice.segments, ways.segments);
+            EXPECT_EQ(choice.leaving, ways.leaving);
         }
     }
 }

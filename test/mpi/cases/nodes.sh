@@ -31,6 +31,12 @@ nodes_ 0,0,1,1 ob1 "$(with ring)" algorithms ring
 # In the order of the links: in beside the adapter at GPU 0, out beside the one at GPU 4.
 EMU_LINKS=$machines/pcie8.topology:0,2,4,6 nodes_ 0,0,0,0,1,1,1,1 ob1 "$(with ring)" algorithms ring
 nodes_ 1,0,1 ob1 "$(with host)" algorithms host
+# Numbers of nodes that are no power of two, flat and between the nodes.
+nodes_ 0,1,2 ob1 "$(with radix3)" algorithms radix3
+nodes_ 0,1,2,3,4 ob1 "$(with rabenseifner)" algorithms rabenseifner
+nodes_ 0,1,2,3,4,5 ob1 "$(with radix4)" algorithms radix4
+nodes_ 0,1,2,3,4,5,6 ob1 "$(with radix8)" algorithms radix8
+EMU_NUM_DEVICES=2 nodes_ 0,0,1,1,2,2 ob1 "$(with hierarchical)" algorithms hierarchical
 EMU_NUM_DEVICES=2 nodes_ 0,0,0,1,1 ob1 "$forced" algorithms any
 nodes_ 0,1,1 ob1 "$forced" mixed_memory
 EMU_NUM_DEVICES=2 nodes_ 0,0,1,1,1 ob1 "$(with hierarchical)" other_memory

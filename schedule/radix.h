@@ -1,0 +1,17 @@
+// How radix-k splits a team, and in how many rounds. For radix.cc and its tests.
+#pragma once
+
+#include <vector>
+
+namespace hetcoll {
+
+// Rounds of each half among so many ranks: ceil(log_k size), which none can beat that has k-1
+// partners a round. Requires radix >= 2.
+[[nodiscard]] int radix_rounds(int size, int radix);
+
+// The factors of `size` that the rounds go through one after the other. All but the last are at
+// most k, so that a round deals with one of them and its partners are neighbours; the last may be
+// any number. No more rounds in all than without factors.
+[[nodiscard]] std::vector<int> radix_factors(int size, int radix);
+
+} // namespace hetcoll
