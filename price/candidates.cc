@@ -1,16 +1,52 @@
 #include "price/candidates.h"
 
+#include "schedule/radix.h"
+
+#include <algorithm>
+#include <iterator>
+
 namespace hetcoll {
 namespace {
 
+constexpr int kRadices[] = {2, 3, 4, 8};
+
+// A ring of two is radix 2.
+bool is_needless(const Way &way, const Query &query)
+{
+    return way.algorithm == Algorithm::kHierarchical &&
+           (is_needless_radix(way.between_nodes, query.nodes) ||
+            (way.between_nodes == Algorithm::kRing && query.nodes == 2));
+}
+
 bool can_run(const Way &way, const Query &query)
 {
-    return (!way.over_trees || query.links.node_tree_gbps > 0) &&
+    return !is_needless(way, query) && (!way.over_trees || query.links.node_tree_gbps > 0) &&
            (!way.by_links || query.links.link_rings > 0) &&
            (!way.node_by_node || (query.links.gpu_gbps > 0 && node_shape(query).max > 1));
 }
 
 } // namespace
+
+int radix_of(Algorithm algorithm) noexcept
+{
+    switch (algorithm) {
+    case Algorithm::kRabenseifner: return 2;
+    case Algorithm::kRadix3: return 3;
+    case Algorithm::kRadix4: return 4;
+    case Algorithm::kRadix8: return 8;
+    default: return 0;
+    }
+}
+
+bool is_needless_radix(Algorithm algorithm, int size)
+{
+    const int radix = radix_of(algorithm);
+    const auto is_split = [size](int k) { return radix_factors(size, k).size() > 1; };
+    return std::any_of(std::begin(kRadices), std::end(kRadices), [&](int fewer) {
+        return fewer < radix && radix_rounds(size, fewer) == radix_rounds(size, radix) &&
+               (is_split(fewer) || !is_split(radix));
+    });
+}
 
 std::vector<Choice> ways_of(Algorithm algorithm, const Query &query)
 {

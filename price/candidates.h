@@ -44,7 +44,13 @@ inline constexpr Way kWays[] = {
     {.algorithm = Algorithm::kOrdered, .node_by_node = true},
 };
 
-// All that can run where the query says, with the model's chunks.
+// The k of an algorithm by radix k (schedule/radix.cc); 0: it is another.
+[[nodiscard]] int radix_of(Algorithm algorithm) noexcept;
+// Whether another radix has fewer partners a round, as few rounds among so many ranks or nodes, and
+// its largest messages go no further.
+[[nodiscard]] bool is_needless_radix(Algorithm algorithm, int size);
+
+// All that can run where the query says and are not needless, with the model's chunks.
 [[nodiscard]] std::vector<Choice> ways_of(Algorithm algorithm, const Query &query);
 
 } // namespace hetcoll

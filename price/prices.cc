@@ -73,7 +73,7 @@ std::vector<Prices::Candidate> Prices::candidates(AlgorithmSet set, const Priced
     std::vector<Candidate> all;
     for (int i = 0; i < kAlgorithmCount; ++i) {
         const auto algorithm = static_cast<Algorithm>(i);
-        if (!contains(set, algorithm)) {
+        if (!contains(set, algorithm) || is_needless_radix(algorithm, ranks_.size())) {
             continue;
         }
         for (const Choice &way : ways_of(algorithm, query)) {
@@ -95,13 +95,16 @@ PriceTable::Column Prices::of_size(int size, AlgorithmSet set, double most_of_be
     double best_us = kNever;
     Choice best;
     std::uint64_t transfers = 0; // of the best
-    std::vector<std::pair<Price, Choice>> hierarchies;
+    double best_radix_us =
+        kNever; // the same bytes in other rounds: who loses by little is given up
+    std::vector<Priced> hierarchies;
     for (const Candidate &candidate : candidates(set, call)) {
         PricedCell &cell = column[static_cast<std::size_t>(candidate.choice.algorithm)];
         if (!(cell.us > 0)) {
             cell = cell_of(candidate.choice, kNever);
         }
-        const double best_way_us = static_cast<double>(cell.us);
+        const bool radix = radix_of(candidate.choice.algorithm) != 0;
+        const double best_way_us = radix ? best_radix_us : static_cast<double>(cell.us);
         const double far =
             candidate.choice.algorithm == Algorithm::kHierarchical ? kMayBecomeBest : kWorthwhile;
         PriceLimits limits{.most_us = std::min(far * best_way_us, most_of_best * best_us)};
@@ -113,29 +116,24 @@ PriceTable::Column Prices::of_size(int size, AlgorithmSet set, double most_of_be
         }
         const Price found = price(candidate.choice, call, limits);
         if (candidate.choice.algorithm == Algorithm::kHierarchical && found.us < kNever) {
-            hierarchies.emplace_back(found, candidate.choice);
+            hierarchies.push_back({found, candidate.choice});
         }
         if (found.us < best_way_us) {
             cell = cell_of(candidate.choice, found.us);
         }
+        best_radix_us = radix ? std::min(best_radix_us, found.us) : best_radix_us;
         if (found.us < best_us) {
             best_us = found.us;
             best = candidate.choice;
             transfers = found.transfers;
         }
     }
-    PricedCell &hierarchy = column[static_cast<std::size_t>(Algorithm::kHierarchical)];
-    for (auto &[found, choice] : hierarchies) {
-        if (found.us < kMayBecomeBest * static_cast<double>(hierarchy.us)) {
-            refine(choice, found, call);
-            hierarchy = found.us < static_cast<double>(hierarchy.us) ? cell_of(choice, found.us)
-                                                                     : hierarchy;
-        }
-        if (found.us < best_us) {
-            best_us = found.us;
-            best = choice;
-            transfers = found.transfers;
-        }
+    if (const auto [found, choice] = best_hierarchy(std::move(hierarchies), best_us, call);
+        found.us < best_us) {
+        column[static_cast<std::size_t>(Algorithm::kHierarchical)] = cell_of(choice, found.us);
+        best_us = found.us;
+        best = choice;
+        transfers = found.transfers;
     }
     if (row_of(best.algorithm).is_schedule() && best_us < kNever) {
         column[static_cast<std::size_t>(best.algorithm)] =
@@ -167,46 +165,82 @@ PricedCell Prices::with_best_chunk(Choice choice, const PricedCall &call, Price 
     return cell;
 }
 
-// Doubles and halves the segments, and doubles how many leave a node at once, as long as that
-// helps. Segments that leave together share the adapters, which delays the first of them more than
-// link clocks know, so that must be worth something.
-void Prices::refine(Choice &best, Price &best_price, const PricedCall &call)
+// The cheapest way with as many segments as are best for it, then the others that were not far from
+// it with as many. Two segments that leave a node together share the adapters, and so do partners.
+// That delays the first message more than link clocks know, so both must be worth something.
+Prices::Priced Prices::best_hierarchy(std::vector<Priced> ways, double best_us,
+                                      const PricedCall &call)
 {
-    constexpr int kMostLeaving = 4;
-    constexpr double kWorthMore = 0.95;
+    constexpr double kWorthLeavingTogether = 0.95;
+    const auto us_of = [](const Priced &way) { return way.price.us; };
+    const auto first =
+        std::min_element(ways.begin(), ways.end(),
+                         [&](const Priced &a, const Priced &b) { return us_of(a) < us_of(b); });
+    if (first == ways.end() || us_of(*first) > kMayBecomeBest * best_us) {
+        return {{.us = kNever}, {}};
+    }
+    Priced best = *first;
+    const double most_us = kMayBecomeBest * us_of(best);
+    best.choice.segments = hierarchy_segments(call.bytes);
+    if (!best.choice.over_trees) {
+        best.choice.leaving = 2; // what 0 stands for
+        Choice alone = best.choice;
+        alone.leaving = 1;
+        take_if_below(us_of(best) / kWorthLeavingTogether, alone, best, call);
+    }
+    find_segments(best, call);
+    std::stable_sort(ways.begin(), ways.end(), [](const Priced &a, const Priced &b) {
+        return radix_of(a.choice.between_nodes) < radix_of(b.choice.between_nodes);
+    });
+    bool changed = false;
+    for (const Priced &other : ways) {
+        Choice way = other.choice;
+        way.segments = best.choice.segments;
+        way.leaving = way.over_trees == best.choice.over_trees ? best.choice.leaving : way.leaving;
+        const bool is_best = way.between_nodes == best.choice.between_nodes &&
+                             way.over_trees == best.choice.over_trees;
+        const bool more_partners =
+            radix_of(way.between_nodes) > radix_of(best.choice.between_nodes);
+        if (!is_best && us_of(other) < most_us &&
+            take_if_below((more_partners ? kWorthwhile : 1) * us_of(best), way, best, call)) {
+            changed = true;
+        }
+    }
+    if (changed) {
+        find_segments(best, call);
+    }
+    return best;
+}
+
+bool Prices::take_if_below(double us, const Choice &way, Priced &best, const PricedCall &call)
+{
+    const Price found = price(way, call, {.most_us = us});
+    if (!(found.us < us)) {
+        return false;
+    }
+    best = {found, way};
+    return true;
+}
+
+// Doubles or halves them as long as that helps.
+void Prices::find_segments(Priced &best, const PricedCall &call)
+{
     int gpus = 1;
     for (const NodeGroups &node : ranks_.groups.nodes) {
         gpus = std::max(gpus, static_cast<int>(node.size()));
     }
-    const auto take_if_below = [&](double us, const Choice &way) {
-        const Price found = price(way, call, {.most_us = us});
-        const bool below = found.us < us;
-        best_price = below ? found : best_price;
-        best = below ? way : best;
-        return below;
+    const auto takes = [&](int segments) {
+        Choice way = best.choice;
+        way.segments = segments;
+        return segments >= 1 && segments <= most_segments(gpus) &&
+               take_if_below(best.price.us, way, best, call);
     };
-    best.segments = hierarchy_segments(call.bytes);
-    if (!best.over_trees) {
-        best.leaving = 2; // what 0 stands for
-        Choice alone = best;
-        alone.leaving = 1;
-        take_if_below(best_price.us / kWorthMore, alone);
-    }
-    for (bool better = true; better;) {
-        better = false;
-        const Choice from = best;
-        for (const int segments : {from.segments * 2, from.segments / 2}) {
-            Choice way = best;
-            way.segments = segments;
-            better = (segments >= 1 && segments <= most_segments(gpus) &&
-                      take_if_below(best_price.us, way)) ||
-                     better;
+    if (takes(2 * best.choice.segments)) {
+        while (takes(2 * best.choice.segments)) {
         }
-        Choice way = best;
-        way.leaving *= 2;
-        better = (way.leaving >= 1 && way.leaving <= kMostLeaving &&
-                  take_if_below(kWorthMore * best_price.us, way)) ||
-                 better;
+        return;
+    }
+    while (takes(best.choice.segments / 2)) {
     }
 }
 

@@ -41,7 +41,15 @@ private:
     [[nodiscard]] PricedCell with_best_chunk(Choice choice, const PricedCall &call, Price best);
     [[nodiscard]] Price price(const Choice &choice, const PricedCall &call, PriceLimits limits);
     [[nodiscard]] double least_us(const Choice &choice, const PricedCall &call);
-    void refine(Choice &best, Price &best_price, const PricedCall &call);
+    struct Priced {
+        Price price;
+        Choice choice;
+    };
+    // Infinite if none may become the best of all.
+    [[nodiscard]] Priced best_hierarchy(std::vector<Priced> ways, double best_us,
+                                        const PricedCall &call);
+    bool take_if_below(double us, const Choice &way, Priced &best, const PricedCall &call);
+    void find_segments(Priced &best, const PricedCall &call);
 
     const Ranks &ranks_;
     std::span<const int> shares_;

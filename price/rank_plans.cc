@@ -1,5 +1,6 @@
 #include "price/rank_plans.h"
 
+#include "price/candidates.h"
 #include "schedule/algorithms.h"
 #include "tuning/model.h"
 
@@ -20,15 +21,7 @@ std::vector<int> node_runs(const Ranks &ranks)
 
 // How many others each rank of a node sends messages to at the same time. In a ring over all ranks
 // one rank alone does.
-int partners_of(Algorithm algorithm)
-{
-    switch (algorithm) {
-    case Algorithm::kRadix3: return 2;
-    case Algorithm::kRadix4: return 3;
-    case Algorithm::kRadix8: return 7;
-    default: return 1;
-    }
-}
+int partners_of(Algorithm algorithm) { return std::max(radix_of(algorithm) - 1, 1); }
 
 } // namespace
 

@@ -22,7 +22,7 @@ Name explain(Program &program, const std::string &call)
     FILE *output = popen(command.c_str(), "r");
     std::array<char, 512> line{};
     while (output != nullptr && std::fgets(line.data(), line.size(), output) != nullptr) {
-        std::sscanf(line.data(), "served by %63[a-z_]", served.data());
+        std::sscanf(line.data(), "served by %63[a-z0-9_]", served.data());
     }
     program.check(output != nullptr && pclose(output) == 0 && served[0] != '\0',
                   "%s says nothing of who serves", command.c_str());
