@@ -163,7 +163,7 @@ struct Encoder {
             to.number(r.count);
         }
     }
-    void operator()(const Sum &m)
+    void operator()(const PartSum &m)
     {
         Writer to(header, Type::kSum);
         to.number(m.sequence);
@@ -221,7 +221,7 @@ std::optional<Message> decode_body(Type type, Reader &from)
     case Type::kRefused: return decode_refused(from);
     case Type::kFirstPart:
     case Type::kPart: return decode_part(from, type);
-    case Type::kSum: return Sum{from.number<std::uint64_t>()};
+    case Type::kSum: return PartSum{from.number<std::uint64_t>()};
     case Type::kAlive: return Alive{};
     case Type::kOffer: break; // the wire's: decode_offer()
     }

@@ -5,7 +5,7 @@
 //
 //   worker                         aggregator
 //     Join: who                      Ready: all have joined; the window. Refused: why not
-//     Part: sequence, payload        Sum: sequence, payload. Alive: while a sum takes long
+//     Part: sequence, payload        PartSum: sequence, payload. Alive: while a sum takes long
 //
 // A leaf is a worker of its spine.
 #pragma once
@@ -70,14 +70,14 @@ struct Part {
     std::optional<Reduction> reduction; // with its first message
 };
 
-struct Sum {
+struct PartSum {
     std::uint64_t sequence;
 };
 
 // The aggregator still waits for other ranks' parts.
 struct Alive {};
 
-using Message = std::variant<Join, Ready, Refused, Part, Sum, Alive>;
+using Message = std::variant<Join, Ready, Refused, Part, PartSum, Alive>;
 
 class HeaderBytes {
 public:

@@ -68,7 +68,7 @@ public:
 
     void send_sum(Connection to, std::uint64_t sequence, SumPool::Buffer *sum) override
     {
-        const HeaderBytes header = encode(Sum{sequence});
+        const HeaderBytes header = encode(PartSum{sequence});
         ++server_.counters_.sums;
         server_.counters_.payload_bytes_out += sum->view().size();
         server_.counters_.header_bytes_out += header.view().size();

@@ -77,14 +77,14 @@ void Session::on_message(std::span<const std::byte> header, Payload payload)
         state_ = SessionState::kJoined;
     } else if (const auto *const refused = std::get_if<Refused>(&*message)) {
         fail(error(Errc::kUnsupported, "aggregator %s: %s", where_.c_str(), refused->why.c_str()));
-    } else if (const auto *const sum = std::get_if<Sum>(&*message)) {
+    } else if (const auto *const sum = std::get_if<PartSum>(&*message)) {
         on_sum(*sum, std::move(payload));
     } else if (!std::holds_alternative<Alive>(*message)) {
         on_wrong("a worker's message");
     }
 }
 
-void Session::on_sum(const Sum &sum, Payload payload)
+void Session::on_sum(const PartSum &sum, Payload payload)
 {
     if (state_ != SessionState::kJoined || sum.sequence != received_ || sum.sequence >= sent_) {
         on_wrong("a sum that this side does not expect");

@@ -54,7 +54,7 @@ public:
     void send(std::span<const std::byte> part, SendBuffer *buffer);
 
 private:
-    void on_sum(const Sum &sum, Payload payload);
+    void on_sum(const PartSum &sum, Payload payload);
     void on_wrong(const char *what);
 
     Wire &wire_;

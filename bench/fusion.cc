@@ -68,7 +68,7 @@ public:
         return outcome;
     }
 
-    [[nodiscard]] Reduction reduction() const override
+    [[nodiscard]] WorkloadReduction reduction() const override
     {
         return {MPI_IN_PLACE,    fusion_.data(), fusion_.bytes() / sizeof(float),
                 fusion_.bytes(), MPI_FLOAT,      MPI_SUM};

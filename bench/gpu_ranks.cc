@@ -27,7 +27,7 @@ double now_us()
     return std::chrono::duration<double, std::micro>(now).count();
 }
 
-class HetcollWay final : public Way {
+class HetcollWay final : public RanksWay {
 public:
     HetcollWay(std::unique_ptr<test::RankEngine> engine, const RankVectors &vectors,
                const std::string &algorithm)
@@ -62,7 +62,7 @@ private:
     std::uint64_t calls_[kAlgorithmCount] = {};
 };
 
-class StagedWay final : public Way {
+class StagedWay final : public RanksWay {
 public:
     StagedWay(test::NetworkRank &rank, const RankVectors &vectors, const Gpu &gpu,
               const StagingArea &area)
@@ -123,7 +123,7 @@ private:
     std::vector<std::byte *> locked_;
 };
 
-class NcclWay final : public Way {
+class NcclWay final : public RanksWay {
 public:
     NcclWay(std::unique_ptr<NcclComm> comm, const RankVectors &vectors, const Gpu &gpu)
         : comm_(std::move(comm)), vectors_(vectors), gpu_(gpu)
@@ -212,15 +212,15 @@ Status RankVectors::check_result(std::size_t bytes) const
     return {};
 }
 
-Result<std::unique_ptr<Way>> make_hetcoll_way(test::NetworkRank &rank, const RankVectors &vectors,
-                                              const std::string &algorithm)
+Result<std::unique_ptr<RanksWay>>
+make_hetcoll_way(test::NetworkRank &rank, const RankVectors &vectors, const std::string &algorithm)
 {
     constexpr std::size_t kSmallLimit = 8192; // coll_hetcoll_small_limit's default
     auto engine = test::RankEngine::create(rank, algorithm.c_str(), kSmallLimit);
     if (!engine.ok()) {
         return engine.take_status();
     }
-    return std::unique_ptr<Way>(
+    return std::unique_ptr<RanksWay>(
         std::make_unique<HetcollWay>(std::move(*engine), vectors, algorithm));
 }
 
@@ -248,19 +248,20 @@ StagingArea::~StagingArea()
     }
 }
 
-Result<std::unique_ptr<Way>> make_staged_way(test::NetworkRank &rank, const RankVectors &vectors,
-                                             const Gpu &gpu, const StagingArea &area)
+Result<std::unique_ptr<RanksWay>> make_staged_way(test::NetworkRank &rank,
+                                                  const RankVectors &vectors, const Gpu &gpu,
+                                                  const StagingArea &area)
 {
     auto way = std::make_unique<StagedWay>(rank, vectors, gpu, area);
     Status status = way->open();
     if (!status.ok()) {
         return status;
     }
-    return std::unique_ptr<Way>(std::move(way));
+    return std::unique_ptr<RanksWay>(std::move(way));
 }
 
-Result<std::unique_ptr<Way>> make_nccl_way(test::NetworkRank &rank, const RankVectors &vectors,
-                                           const Gpu &gpu, const NcclLibrary &nccl)
+Result<std::unique_ptr<RanksWay>> make_nccl_way(test::NetworkRank &rank, const RankVectors &vectors,
+                                                const Gpu &gpu, const NcclLibrary &nccl)
 {
     NcclId id{};
     if (rank.rank() == 0) {
@@ -281,11 +282,11 @@ Result<std::unique_ptr<Way>> make_nccl_way(test::NetworkRank &rank, const RankVe
     if (!status.ok()) {
         return status;
     }
-    return std::unique_ptr<Way>(std::move(way));
+    return std::unique_ptr<RanksWay>(std::move(way));
 }
 
-Result<CallTimes> time_calls(test::NetworkRank &rank, const RankVectors &vectors, Way &way,
-                             std::size_t bytes, double seconds)
+Result<RanksCallTimes> time_calls(test::NetworkRank &rank, const RankVectors &vectors,
+                                  RanksWay &way, std::size_t bytes, double seconds)
 {
     constexpr int kWarmup = 2, kFewest = 3, kEnough = 5, kMost = 500;
     constexpr double kSlowSeconds = 2; // beyond what was asked for: the fewest calls will do
@@ -302,7 +303,7 @@ Result<CallTimes> time_calls(test::NetworkRank &rank, const RankVectors &vectors
     if (!status.ok()) {
         return status;
     }
-    CallTimes times;
+    RanksCallTimes times;
     times.served_by = way.served_by();
     if (times.served_by.empty()) { // the same on all ranks
         return times;

@@ -34,9 +34,9 @@ private:
     std::vector<unsigned char> sums_;
 };
 
-class Way {
+class RanksWay {
 public:
-    virtual ~Way() = default;
+    virtual ~RanksWay() = default;
     // One allreduce of so many floats, done when it returns.
     virtual Status call(std::size_t count) = 0;
     // Who served the last call: a name, or "" if that was another than asked for.
@@ -45,8 +45,8 @@ public:
 
 // "auto" or a name of tuning/choice.h. All functions that make a way are called by all ranks
 // together, and what they are given outlives it.
-Result<std::unique_ptr<Way>> make_hetcoll_way(test::NetworkRank &rank, const RankVectors &vectors,
-                                              const std::string &algorithm);
+Result<std::unique_ptr<RanksWay>>
+make_hetcoll_way(test::NetworkRank &rank, const RankVectors &vectors, const std::string &algorithm);
 
 // Host memory that the processes share, for their vectors and the result.
 class StagingArea {
@@ -74,22 +74,23 @@ private:
 
 // Every rank copies to page-locked memory, sums its share of all vectors there by the same code
 // that hetcoll sums with, and copies the result back.
-Result<std::unique_ptr<Way>> make_staged_way(test::NetworkRank &rank, const RankVectors &vectors,
-                                             const Gpu &gpu, const StagingArea &area);
+Result<std::unique_ptr<RanksWay>> make_staged_way(test::NetworkRank &rank,
+                                                  const RankVectors &vectors, const Gpu &gpu,
+                                                  const StagingArea &area);
 
 // ncclAllReduce, then a wait for the stream.
-Result<std::unique_ptr<Way>> make_nccl_way(test::NetworkRank &rank, const RankVectors &vectors,
-                                           const Gpu &gpu, const NcclLibrary &nccl);
+Result<std::unique_ptr<RanksWay>> make_nccl_way(test::NetworkRank &rank, const RankVectors &vectors,
+                                                const Gpu &gpu, const NcclLibrary &nccl);
 
-struct CallTimes {
+struct RanksCallTimes {
     double min_us = 0, median_us = 0;
     int calls = 0;
     std::string served_by; // "": nothing was measured
 };
 
 // Checked, then timed for about `seconds`. A call lasts as long as its slowest rank.
-Result<CallTimes> time_calls(test::NetworkRank &rank, const RankVectors &vectors, Way &way,
-                             std::size_t bytes, double seconds);
+Result<RanksCallTimes> time_calls(test::NetworkRank &rank, const RankVectors &vectors,
+                                  RanksWay &way, std::size_t bytes, double seconds);
 
 // Bytes that a device copy of `bytes` reads and writes a second, / 1e9: the median of some. The
 // other ranks wait.

@@ -104,7 +104,7 @@ void print_line(const Line &line, double memory)
 
 // One way through all sizes, if it could be made on all ranks.
 Status run_way(test::NetworkRank &rank, const RankVectors &vectors,
-               Result<std::unique_ptr<Way>> way, const char *name, const Options &options,
+               Result<std::unique_ptr<RanksWay>> way, const char *name, const Options &options,
                Report &report)
 {
     const char good = way.ok() ? 1 : 0;
@@ -202,9 +202,9 @@ Status run_nccl(test::NetworkRank &rank, const Options &options, Report &report)
                     (*nccl)->version().c_str());
         std::fflush(stdout);
     }
-    Result<std::unique_ptr<Way>> way =
+    Result<std::unique_ptr<RanksWay>> way =
         nccl.ok() ? make_nccl_way(rank, *opened->vectors, *opened->gpu, **nccl)
-                  : Result<std::unique_ptr<Way>>(nccl.take_status());
+                  : Result<std::unique_ptr<RanksWay>>(nccl.take_status());
     return run_way(rank, *opened->vectors, std::move(way), "nccl", options, report);
 }
 

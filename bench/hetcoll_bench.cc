@@ -63,7 +63,7 @@ int refuse(const Status &status)
 
 void add_row(Job &job, const std::string &section, Workload &workload)
 {
-    const Reduction r = workload.reduction();
+    const WorkloadReduction r = workload.reduction();
     if (!job.ways.empty()) {
         const std::vector<MeasuredWay> results =
             measure_ways(job.ways, job.gpu, job.counters, workload, job.options.measure);
@@ -150,7 +150,7 @@ void run_resnet50(Job &job, std::size_t threshold_bytes)
 
 bool all_right(const std::vector<Row> &rows)
 {
-    const auto right = [](const Timed &timed) { return !timed.verdict || timed.verdict->ok(); };
+    const auto right = [](const TimedCall &timed) { return !timed.verdict || timed.verdict->ok(); };
     return std::all_of(rows.begin(), rows.end(), [&](const Row &row) {
         return right(row.measured.call) &&
                (!row.measured.host_copy || right(*row.measured.host_copy));

@@ -9,7 +9,7 @@ namespace hetcoll {
 
 namespace {
 
-std::string check_text(const Timed &timed)
+std::string check_text(const TimedCall &timed)
 {
     if (!timed.verdict) {
         return "-";
@@ -25,7 +25,7 @@ double ratio(const Measured &measured)
     return measured.host_copy->time.median_us / measured.call.time.median_us;
 }
 
-nlohmann::ordered_json to_json(const Timed &timed, std::size_t bytes, int ranks)
+nlohmann::ordered_json to_json(const TimedCall &timed, std::size_t bytes, int ranks)
 {
     nlohmann::ordered_json json = {
         {"min_us", timed.time.min_us},
@@ -80,7 +80,7 @@ void print_heading(const TableStyle &style)
 
 void print_row(const TableStyle &style, const Row &row)
 {
-    const Timed &call = row.measured.call;
+    const TimedCall &call = row.measured.call;
     if (style.asked) {
         std::printf("%-24s ", row.asked.c_str());
     }
@@ -91,7 +91,7 @@ void print_row(const TableStyle &style, const Row &row)
                 bus_bandwidth_gbs(row.bytes, style.ranks, call.time.median_us),
                 check_text(call).c_str());
     if (row.measured.host_copy) {
-        const Timed &copy = *row.measured.host_copy;
+        const TimedCall &copy = *row.measured.host_copy;
         std::printf(" | %9.1f %9.1f %7.3f %7.3f %6s  %5.2f", copy.time.median_us, copy.time.p99_us,
                     algorithm_bandwidth_gbs(row.bytes, copy.time.median_us),
                     bus_bandwidth_gbs(row.bytes, style.ranks, copy.time.median_us),

@@ -86,12 +86,12 @@ std::optional<hetcoll_counter> counter_of(std::string_view algorithm)
     return found ? std::optional(HETCOLL_CALLS_OF(*found)) : std::nullopt;
 }
 
-Route name_route(const JobCounters &counters, const CounterValues &used)
+ServingRoute name_route(const JobCounters &counters, const CounterValues &used)
 {
     if (!counters.available()) {
         return {"-", "-"};
     }
-    Route route;
+    ServingRoute route;
     const bool messages = used[HETCOLL_BYTES_DIRECT] != 0 || used[HETCOLL_BYTES_BOUNCE] != 0;
     const bool mapped = used[HETCOLL_BYTES_MAPPED] != 0;
     const char *mover = messages && mapped                ? "mixed"
@@ -115,7 +115,7 @@ Route name_route(const JobCounters &counters, const CounterValues &used)
         add(HETCOLL_CALLS_OF(i), row.name, path);
     }
     // hetcoll leaves a communicator on which no rank can have a GPU, and counts nothing there.
-    return route.algorithm.empty() ? Route{"open_mpi", "host"} : route;
+    return route.algorithm.empty() ? ServingRoute{"open_mpi", "host"} : route;
 }
 
 } // namespace hetcoll

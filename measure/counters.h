@@ -45,11 +45,11 @@ private:
 // Counts the calls that this algorithm, as coll_hetcoll_algorithm names it, has served.
 [[nodiscard]] std::optional<hetcoll_counter> counter_of(std::string_view algorithm);
 
-struct Route {
+struct ServingRoute {
     std::string algorithm, path;
 };
 
 // Names what the calls between two readings used; "-" without hetcoll, "mixed" for several.
-[[nodiscard]] Route name_route(const JobCounters &counters, const CounterValues &used);
+[[nodiscard]] ServingRoute name_route(const JobCounters &counters, const CounterValues &used);
 
 } // namespace hetcoll

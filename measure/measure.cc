@@ -20,7 +20,7 @@ namespace {
 // buffer to the host.
 class HostCopy {
 public:
-    HostCopy(const Gpu &gpu, const Reduction &reduction, MPI_Comm comm)
+    HostCopy(const Gpu &gpu, const WorkloadReduction &reduction, MPI_Comm comm)
         : gpu_(gpu), reduction_(reduction), comm_(comm), in_place_(reduction.send == MPI_IN_PLACE),
           send_(reduction.bytes), recv_(in_place_ ? 0 : reduction.bytes)
     {
@@ -28,7 +28,7 @@ public:
 
     void call()
     {
-        const Reduction &r = reduction_;
+        const WorkloadReduction &r = reduction_;
         const void *from = in_place_ ? r.recv : r.send;
         char *result = in_place_ ? send_.data() : recv_.data();
         const Driver &driver = gpu_.driver();
@@ -49,7 +49,7 @@ private:
     }
 
     const Gpu &gpu_;
-    Reduction reduction_;
+    WorkloadReduction reduction_;
     MPI_Comm comm_;
     bool in_place_;
     std::vector<char> send_, recv_;
@@ -174,7 +174,7 @@ void count_from_the_last(Caller &caller)
     }
 }
 
-std::function<void()> mpi_call(const Way &way, const Reduction &r, MPI_Request &request)
+std::function<void()> mpi_call(const Way &way, const WorkloadReduction &r, MPI_Request &request)
 {
     const int count = static_cast<int>(r.count);
     switch (way.call) {
@@ -197,7 +197,8 @@ std::function<void()> mpi_call(const Way &way, const Reduction &r, MPI_Request &
         [r, count, comm = way.comm] { MPI_Allreduce(r.send, r.recv, count, r.type, r.op, comm); };
 }
 
-std::vector<Caller> make_callers(std::span<const Way> ways, const Gpu *gpu, const Reduction &r)
+std::vector<Caller> make_callers(std::span<const Way> ways, const Gpu *gpu,
+                                 const WorkloadReduction &r)
 {
     std::vector<Caller> callers;
     for (const Way &way : ways) {
@@ -286,7 +287,7 @@ std::vector<MeasuredWay> measure_ways(std::span<const Way> ways, const Gpu *gpu,
                                       const JobCounters &counters, Workload &workload,
                                       const MeasureOptions &options)
 {
-    const Reduction r = workload.reduction();
+    const WorkloadReduction r = workload.reduction();
     std::vector<Caller> callers = make_callers(ways, gpu, r);
     if (callers.empty()) {
         return {};

@@ -26,7 +26,7 @@ struct Verdict {
     [[nodiscard]] bool ok() const noexcept { return wrong == 0 && same_bits; }
 };
 
-struct Timed {
+struct TimedCall {
     CallTimes time;
     std::optional<Verdict> verdict; // absent if not verified
 };
@@ -34,15 +34,15 @@ struct Timed {
 // One of several ways, iterations interleaved with those of the others.
 struct MeasuredWay {
     bool served = false; // false: another algorithm took the call, nothing was measured
-    Route route;
-    Timed call;
+    ServingRoute route;
+    TimedCall call;
 };
 
 struct Measured {
-    Route route;
-    Timed call;
+    ServingRoute route;
+    TimedCall call;
     // The way Open MPI itself treats device buffers, iterations interleaved with the above.
-    std::optional<Timed> host_copy;
+    std::optional<TimedCall> host_copy;
 };
 
 struct MeasureOptions {

@@ -40,7 +40,7 @@ public:
                        checksum(spec_.pattern.kind, spec_.count, host_.data())};
     }
 
-    [[nodiscard]] Reduction reduction() const override
+    [[nodiscard]] WorkloadReduction reduction() const override
     {
         return {spec_.in_place ? MPI_IN_PLACE : send_.data(),
                 recv_.data(),

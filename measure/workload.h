@@ -13,7 +13,7 @@
 namespace hetcoll {
 
 // The arguments of one MPI_Allreduce.
-struct Reduction {
+struct WorkloadReduction {
     const void *send; // MPI_IN_PLACE: in place
     void *recv;
     std::size_t count, bytes;
@@ -33,7 +33,7 @@ public:
     virtual Status fill(int rank) = 0;
     // Compares what the last reduction wrote with the reference for `ranks` ranks.
     virtual Result<Outcome> check(int ranks) = 0;
-    [[nodiscard]] virtual Reduction reduction() const = 0;
+    [[nodiscard]] virtual WorkloadReduction reduction() const = 0;
 };
 
 struct VectorSpec {

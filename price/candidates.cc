@@ -11,14 +11,14 @@ namespace {
 constexpr int kRadices[] = {2, 3, 4, 8};
 
 // A ring of two is radix 2.
-bool is_needless(const Way &way, const Query &query)
+bool is_needless(const PricedWay &way, const Query &query)
 {
     return way.algorithm == Algorithm::kHierarchical &&
            (is_needless_radix(way.between_nodes, query.nodes) ||
             (way.between_nodes == Algorithm::kRing && query.nodes == 2));
 }
 
-bool can_run(const Way &way, const Query &query)
+bool can_run(const PricedWay &way, const Query &query)
 {
     return !is_needless(way, query) && (!way.over_trees || query.links.node_tree_gbps > 0) &&
            (!way.by_links || query.links.link_rings > 0) &&
@@ -55,7 +55,7 @@ std::vector<Choice> ways_of(Algorithm algorithm, const Query &query)
     asked.available |= bit(algorithm);
     const Choice first = choose(asked);
     std::vector<Choice> ways;
-    for (const Way &way : kWays) {
+    for (const PricedWay &way : kWays) {
         if (way.algorithm == algorithm && can_run(way, query)) {
             Choice &choice = ways.emplace_back(first);
             choice.between_nodes = way.between_nodes;

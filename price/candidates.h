@@ -8,14 +8,14 @@
 
 namespace hetcoll {
 
-struct Way {
+struct PricedWay {
     Algorithm algorithm;
     Algorithm between_nodes = Algorithm::kRing; // these are Choice's
     bool over_trees = false, node_by_node = false, by_links = false;
 };
 
 // On a tie the earlier one is taken.
-inline constexpr Way kWays[] = {
+inline constexpr PricedWay kWays[] = {
     {.algorithm = Algorithm::kHierarchical, .between_nodes = Algorithm::kRing},
     {.algorithm = Algorithm::kHierarchical, .between_nodes = Algorithm::kRabenseifner},
     {.algorithm = Algorithm::kHierarchical, .between_nodes = Algorithm::kRecursiveDoubling},

@@ -25,7 +25,7 @@ struct Event {
 struct Transfer {
     int from, to, send_token, receive_token; // actors of the platform
     double bytes;
-    const Route *route;
+    const HostRoute *route;
 };
 
 // What has no partner yet, of two actors and a channel: sends or receives, never both.
@@ -209,7 +209,7 @@ private:
 
     void depart(int from, int to, int send_token, int receive_token, double bytes, Far far)
     {
-        const Route &way = routes_.find(actor(from).host, actor(to).host, far);
+        const HostRoute &way = routes_.find(actor(from).host, actor(to).host, far);
         const Transfer transfer{from, to, send_token, receive_token, bytes, &way};
         int number = static_cast<int>(transfers_.size());
         if (unused_.empty()) {
@@ -264,7 +264,7 @@ private:
         return true;
     }
 
-    void free_links(const Route &route)
+    void free_links(const HostRoute &route)
     {
         for (const int link : route.links) {
             taken_[at(link)] = false;

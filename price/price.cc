@@ -119,8 +119,8 @@ double Pricer::fullest_link_us(const RankPlans &plans, const Choice &choice, Mes
                                         : rack_ranks > 0 && fed.step.peer >= rack_ranks
                                             ? Routes::Far::kOtherRack
                                             : Routes::Far::kOtherNode;
-                const Route &way = on->routes.find(host_of(hosts, rank),
-                                                   host_of(hosts, fed.step.peer % ours), far);
+                const HostRoute &way = on->routes.find(host_of(hosts, rank),
+                                                       host_of(hosts, fed.step.peer % ours), far);
                 for (const int link : way.links) {
                     carried[static_cast<std::size_t>(link)] +=
                         static_cast<double>(fed.step.blocks.count) / steps->block_count;

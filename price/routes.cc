@@ -16,7 +16,7 @@ Routes::Routes(const Platform &platform) : platform_(platform)
     }
 }
 
-const Route &Routes::find(int from, int to, Far far)
+const HostRoute &Routes::find(int from, int to, Far far)
 {
     const auto [known, fresh] =
         known_.try_emplace(static_cast<std::uint64_t>(from) << 34 |
@@ -27,12 +27,12 @@ const Route &Routes::find(int from, int to, Far far)
     return known->second;
 }
 
-Route Routes::make(int from, int to, Far far) const
+HostRoute Routes::make(int from, int to, Far far) const
 {
     const auto [from_node, a] = places_[at(from)];
     const auto [to_node, b] = places_[at(to)];
     const SimNode &left = platform_.nodes[at(from_node)], &entered = platform_.nodes[at(to_node)];
-    Route route;
+    HostRoute route;
     if (from_node == to_node && far == Far::kHere) {
         for (const SimNode::Local &local : left.local) {
             if (local.from == a && local.to == b) {
@@ -54,7 +54,7 @@ Route Routes::make(int from, int to, Far far) const
     return route;
 }
 
-void Routes::follow(const LinkPath &path, Route &route) const
+void Routes::follow(const LinkPath &path, HostRoute &route) const
 {
     for (const int number : path) {
         const SimLink &link = platform_.links[at(number)];

@@ -10,7 +10,7 @@
 
 namespace hetcoll {
 
-struct Route {
+struct HostRoute {
     double latency_us = 0; // of all links of the way
     LinkPath links;        // those that do more than delay
 };
@@ -23,16 +23,16 @@ public:
     // Where the sender is: on its node, or on another one that is like it.
     enum class Far : std::uint8_t { kHere, kOtherNode, kOtherRack };
     // Stays where it is.
-    [[nodiscard]] const Route &find(int from, int to, Far far);
+    [[nodiscard]] const HostRoute &find(int from, int to, Far far);
     [[nodiscard]] const Platform &platform() const noexcept { return platform_; }
 
 private:
-    [[nodiscard]] Route make(int from, int to, Far far) const;
-    void follow(const LinkPath &path, Route &route) const;
+    [[nodiscard]] HostRoute make(int from, int to, Far far) const;
+    void follow(const LinkPath &path, HostRoute &route) const;
 
     const Platform &platform_;
     std::vector<std::pair<int, int>> places_; // by host: its node, and its number there
-    std::unordered_map<std::uint64_t, Route> known_;
+    std::unordered_map<std::uint64_t, HostRoute> known_;
 };
 
 } // namespace hetcoll

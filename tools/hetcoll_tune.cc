@@ -178,7 +178,7 @@ struct JobOutput {
     std::string samples, problem, last_line;
 };
 
-void read_message(const std::string &message, JobOutput &output, Progress &progress)
+void read_message(const std::string &message, JobOutput &output, ProgressBar &progress)
 {
     const auto after = [&](const char *kind) {
         return message.starts_with(kind) ? message.substr(std::string(kind).size()) : "";
@@ -195,7 +195,7 @@ void read_message(const std::string &message, JobOutput &output, Progress &progr
     }
 }
 
-void read_line(const std::string &line, JobOutput &output, Progress &progress)
+void read_line(const std::string &line, JobOutput &output, ProgressBar &progress)
 {
     const std::vector<std::string> messages = messages_in(line);
     for (const std::string &message : messages) {
@@ -235,7 +235,7 @@ Result<std::string> run_jobs(const TuneOptions &options, const std::vector<Job> 
     const auto deadline =
         start + std::chrono::duration_cast<Clock::duration>(
                     std::chrono::duration<double>(std::max(options.limit_s - kFinishSeconds, 1.0)));
-    Progress progress(static_cast<int>(jobs.size()), !options.quick);
+    ProgressBar progress(static_cast<int>(jobs.size()), !options.quick);
     std::string samples;
     double start_seconds = kStartSeconds; // the slowest so far
     for (std::size_t i = 0; i < jobs.size(); ++i) {

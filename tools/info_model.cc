@@ -15,21 +15,21 @@ namespace {
 // reduces would do.
 struct Column {
     std::string name;
-    double (*us)(const Column &, const Query &, const Cluster &);
+    double (*us)(const Column &, const Query &, const PaperCluster &);
     Algorithm algorithm = Algorithm::kRing;
 };
 
-double algorithm_us(const Column &column, const Query &query, const Cluster &)
+double algorithm_us(const Column &column, const Query &query, const PaperCluster &)
 {
     return predict_us(column.algorithm, query);
 }
 
-double network_us(const Column &, const Query &query, const Cluster &cluster)
+double network_us(const Column &, const Query &query, const PaperCluster &cluster)
 {
     return cluster_us(ClusterWay::kInNetwork, cluster, static_cast<double>(query.bytes));
 }
 
-std::vector<Column> columns_for(const Cluster &cluster)
+std::vector<Column> columns_for(const PaperCluster &cluster)
 {
     std::vector<Column> columns;
     const AlgorithmSet available = available_algorithms({.nodes = cluster.nodes,
@@ -51,7 +51,8 @@ std::vector<Column> columns_for(const Cluster &cluster)
 }
 
 // The fastest one that hetcoll can run; in_network is the last column and only for comparison.
-std::size_t winner(const std::vector<Column> &columns, const Query &query, const Cluster &cluster)
+std::size_t winner(const std::vector<Column> &columns, const Query &query,
+                   const PaperCluster &cluster)
 {
     std::size_t best = 0;
     for (std::size_t i = 1; i < columns.size(); ++i) {
@@ -63,8 +64,8 @@ std::size_t winner(const std::vector<Column> &columns, const Query &query, const
     return best;
 }
 
-std::string print_times(const std::vector<Column> &columns, Query query, const Cluster &cluster,
-                        const std::vector<std::size_t> &sizes)
+std::string print_times(const std::vector<Column> &columns, Query query,
+                        const PaperCluster &cluster, const std::vector<std::size_t> &sizes)
 {
     constexpr int kWidth = 13;
     std::string text =
@@ -89,7 +90,7 @@ std::string print_times(const std::vector<Column> &columns, Query query, const C
 // Where the winner changes between 1 byte and 64 GiB, found by halving: to the byte if it changes
 // once between two neighbours of the grid.
 std::string print_crossovers(const std::vector<Column> &columns, Query query,
-                             const Cluster &cluster)
+                             const PaperCluster &cluster)
 {
     constexpr int kSteps = 36 * 8; // eight a doubling
     const auto size_at = [](int step) {
@@ -118,7 +119,7 @@ std::string print_crossovers(const std::vector<Column> &columns, Query query,
     return text;
 }
 
-std::string print_conditions(const Cluster &c)
+std::string print_conditions(const PaperCluster &c)
 {
     if (c.nodes < 2 || c.ranks_per_node < 2) {
         return {};
@@ -186,11 +187,11 @@ Result<std::string> show_model(const ModelRequest &request, const CallRequest &c
     links.host_gbps = std::max(request.intra_gbps, request.inter_gbps); // not what limits here
     links.node_gbps = request.inter_gbps > 0 ? request.inter_gbps : links.node_gbps;
     links.gpu_latency_us = links.host_latency_us = links.node_latency_us = request.latency_us;
-    const Cluster cluster{.ranks_per_node = query.ranks / query.nodes,
-                          .nodes = query.nodes,
-                          .intra_gbps = request.intra_gbps,
-                          .inter_gbps = links.node_gbps,
-                          .latency_us = request.latency_us};
+    const PaperCluster cluster{.ranks_per_node = query.ranks / query.nodes,
+                               .nodes = query.nodes,
+                               .intra_gbps = request.intra_gbps,
+                               .inter_gbps = links.node_gbps,
+                               .latency_us = request.latency_us};
     const std::vector<Column> columns = columns_for(cluster);
     std::string text = format("%d ranks on %d node%s, %d on each; %g GB/s between GPUs of a node",
                               query.ranks, query.nodes, query.nodes == 1 ? "" : "s",

@@ -104,7 +104,8 @@ Result<std::vector<Worker>> hybrid(const MixedCluster &cluster, int gpus)
 
 // Most of the model that fits on the GPU as stage `stage`: the first stage keeps the activations of
 // all minibatches under way, the last those of one.
-double memory_share(const MixedCluster &cluster, const Stage &place, int stage, int in_flight)
+double memory_share(const MixedCluster &cluster, const PipelineStage &place, int stage,
+                    int in_flight)
 {
     const TrainedModel &model = cluster.model;
     const double whole = model.state_mb + model.activations_mb * std::max(1, in_flight - stage);
@@ -113,7 +114,7 @@ double memory_share(const MixedCluster &cluster, const Stage &place, int stage, 
 
 // Shares that make the slowest stage as fast as can be: in proportion to speed, unless memory
 // bounds one. False if the model does not fit.
-bool divide(std::vector<Stage> &stages, const std::vector<double> &speeds,
+bool divide(std::vector<PipelineStage> &stages, const std::vector<double> &speeds,
             const std::vector<double> &most)
 {
     std::vector<bool> full(stages.size(), false);
@@ -151,12 +152,12 @@ double worker_rate(const MixedCluster &cluster, const Worker &worker,
 {
     double rate = kUnlimited;
     for (std::size_t i = 0; i < worker.stages.size(); ++i) {
-        const Stage &stage = worker.stages[i];
+        const PipelineStage &stage = worker.stages[i];
         rate = std::min(rate, cluster.type(stage.node, stage.gpu).samples_per_s / stage.share);
         if (i + 1 == worker.stages.size() || cluster.model.boundary_mb <= 0) {
             continue;
         }
-        const Stage &next = worker.stages[i + 1];
+        const PipelineStage &next = worker.stages[i + 1];
         const MixedNode &from = cluster.nodes[static_cast<std::size_t>(stage.node)];
         const bool inside = stage.node == next.node;
         const double to_gbps = cluster.nodes[static_cast<std::size_t>(next.node)].network_gbps;
@@ -175,12 +176,12 @@ double worker_rate(const MixedCluster &cluster, const Worker &worker,
 
 // A parameter's updates are added on each node first, then between nodes: of the d nodes that hold
 // it all but one send their sum and get the result.
-double sync_share(const Allocation &allocation)
+double sync_share(const PlaceAllocation &allocation)
 {
     std::vector<double> cuts = {0, 1};
     for (const Worker &worker : allocation.workers) {
         double end = 0;
-        for (const Stage &stage : worker.stages) {
+        for (const PipelineStage &stage : worker.stages) {
             cuts.push_back(std::min(1.0, end += stage.share));
         }
     }
@@ -194,7 +195,7 @@ double sync_share(const Allocation &allocation)
         std::set<int> nodes;
         for (const Worker &worker : allocation.workers) {
             double end = 0;
-            for (const Stage &stage : worker.stages) {
+            for (const PipelineStage &stage : worker.stages) {
                 end += stage.share;
                 if (middle < end) {
                     nodes.insert(stage.node);
@@ -215,7 +216,7 @@ Status divide_alike(const MixedCluster &cluster, std::vector<Worker> &workers, i
     std::vector<double> speeds(stages, kUnlimited), most(stages, kUnlimited);
     for (const Worker &worker : workers) {
         for (std::size_t i = 0; i < stages; ++i) {
-            const Stage &stage = worker.stages[i];
+            const PipelineStage &stage = worker.stages[i];
             speeds[i] = std::min(speeds[i], cluster.type(stage.node, stage.gpu).samples_per_s);
             most[i] =
                 std::min(most[i], memory_share(cluster, stage, static_cast<int>(i), in_flight));
@@ -237,7 +238,7 @@ Status divide_each(const MixedCluster &cluster, std::vector<Worker> &workers, in
     for (std::size_t w = 0; w < workers.size(); ++w) {
         std::vector<double> speeds, most;
         for (std::size_t i = 0; i < workers[w].stages.size(); ++i) {
-            const Stage &stage = workers[w].stages[i];
+            const PipelineStage &stage = workers[w].stages[i];
             speeds.push_back(cluster.type(stage.node, stage.gpu).samples_per_s);
             most.push_back(memory_share(cluster, stage, static_cast<int>(i), in_flight));
         }
@@ -251,7 +252,7 @@ Status divide_each(const MixedCluster &cluster, std::vector<Worker> &workers, in
     return {};
 }
 
-void predict(const MixedCluster &cluster, Allocation &allocation)
+void predict(const MixedCluster &cluster, PlaceAllocation &allocation)
 {
     std::vector<int> senders(cluster.nodes.size(), 0);
     double crossings = 0;
@@ -298,13 +299,13 @@ const char *policy_name(Policy policy)
     return kNames[static_cast<int>(policy)];
 }
 
-double Allocation::samples_per_s() const
+double PlaceAllocation::samples_per_s() const
 {
     const std::vector<double> all = speeds();
     return *std::min_element(all.begin(), all.end()) * static_cast<double>(all.size());
 }
 
-std::vector<double> Allocation::speeds() const
+std::vector<double> PlaceAllocation::speeds() const
 {
     std::vector<double> all;
     for (const Worker &worker : workers) {
@@ -313,13 +314,13 @@ std::vector<double> Allocation::speeds() const
     return all;
 }
 
-Result<Allocation> allocate(const MixedCluster &cluster, Policy policy, int in_flight)
+Result<PlaceAllocation> allocate(const MixedCluster &cluster, Policy policy, int in_flight)
 {
     Result<std::vector<Worker>> workers = choose_gpus(cluster, policy);
     if (!workers.ok()) {
         return workers.take_status();
     }
-    Allocation made;
+    PlaceAllocation made;
     made.policy = policy;
     made.workers = std::move(*workers);
     const int under_way =
@@ -333,9 +334,9 @@ Result<Allocation> allocate(const MixedCluster &cluster, Policy policy, int in_f
     return made;
 }
 
-Result<Allocation> data_parallel(const MixedCluster &cluster)
+Result<PlaceAllocation> data_parallel(const MixedCluster &cluster)
 {
-    Allocation made;
+    PlaceAllocation made;
     for (int node = 0; node < node_count(cluster); ++node) {
         for (int gpu = 0; gpu < gpu_count(cluster, node); ++gpu) {
             if (memory_share(cluster, {node, gpu}, 0, 1) >= 1) {

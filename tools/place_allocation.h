@@ -20,17 +20,17 @@ enum class Policy {
 inline constexpr int kPolicyCount = 4;
 [[nodiscard]] const char *policy_name(Policy policy); // "NP", "ED", "HD", "ED-local"
 
-struct Stage {
+struct PipelineStage {
     int node = 0, gpu = 0;
     double share = 0; // of the model
 };
 
 struct Worker {
-    std::vector<Stage> stages;
+    std::vector<PipelineStage> stages;
     double samples_per_s = 0;
 };
 
-struct Allocation {
+struct PlaceAllocation {
     Policy policy = Policy::kEqual;
     std::vector<Worker> workers; // all of one number of stages
     double spread = 0;           // (fastest - slowest) / fastest worker
@@ -45,11 +45,11 @@ struct Allocation {
 
 // `in_flight`: minibatches under way in a worker; 0: as many as it has stages. An error if the
 // policy does not fit the cluster, or the model does not fit into the memory of a worker.
-[[nodiscard]] Result<Allocation> allocate(const MixedCluster &cluster, Policy policy,
-                                          int in_flight);
+[[nodiscard]] Result<PlaceAllocation> allocate(const MixedCluster &cluster, Policy policy,
+                                               int in_flight);
 
 // Plain data parallelism, for comparison: every GPU that holds the whole model is a worker.
-[[nodiscard]] Result<Allocation> data_parallel(const MixedCluster &cluster);
+[[nodiscard]] Result<PlaceAllocation> data_parallel(const MixedCluster &cluster);
 
 // Whole numbers that add up to `batch`, in proportion to the speeds so far as whole numbers can be:
 // no other split ends sooner. Requires speeds above 0, at least one.

@@ -20,7 +20,7 @@ namespace {
     return line.data();
 }
 
-std::string comparison_line(const char *name, const Allocation &allocation)
+std::string comparison_line(const char *name, const PlaceAllocation &allocation)
 {
     const std::vector<double> speeds = allocation.speeds();
     return text("%-10s %4zu x %-3zu %10.1f %10.1f %6.1f%% %6.1f%% %12.1f %12.1f\n", name,
@@ -30,7 +30,7 @@ std::string comparison_line(const char *name, const Allocation &allocation)
                 allocation.pipeline_mb);
 }
 
-const MixedNode &node_of(const MixedCluster &cluster, const Stage &stage)
+const MixedNode &node_of(const MixedCluster &cluster, const PipelineStage &stage)
 {
     return cluster.nodes[static_cast<std::size_t>(stage.node)];
 }
@@ -46,7 +46,7 @@ std::string print_comparison(const MixedCluster &cluster, int in_flight)
     std::string notes;
     for (int i = 0; i < kPolicyCount; ++i) {
         const auto policy = static_cast<Policy>(i);
-        const Result<Allocation> allocation = allocate(cluster, policy, in_flight);
+        const Result<PlaceAllocation> allocation = allocate(cluster, policy, in_flight);
         if (allocation.ok()) {
             out += comparison_line(policy_name(policy), *allocation);
         } else {
@@ -54,7 +54,7 @@ std::string print_comparison(const MixedCluster &cluster, int in_flight)
                           allocation.status().message().c_str());
         }
     }
-    const Result<Allocation> plain = data_parallel(cluster);
+    const Result<PlaceAllocation> plain = data_parallel(cluster);
     if (plain.ok()) {
         out += comparison_line("DP", *plain);
         std::size_t gpus = 0;
@@ -71,14 +71,15 @@ std::string print_comparison(const MixedCluster &cluster, int in_flight)
     return out + notes;
 }
 
-std::string print_allocation(const MixedCluster &cluster, const Allocation &allocation, int batch)
+std::string print_allocation(const MixedCluster &cluster, const PlaceAllocation &allocation,
+                             int batch)
 {
     std::string out;
     for (std::size_t w = 0; w < allocation.workers.size(); ++w) {
         const Worker &worker = allocation.workers[w];
         out += text("worker %zu: %.1f samples/s\n", w, worker.samples_per_s);
         for (std::size_t s = 0; s < worker.stages.size(); ++s) {
-            const Stage &stage = worker.stages[s];
+            const PipelineStage &stage = worker.stages[s];
             const GpuType &type = cluster.type(stage.node, stage.gpu);
             out += text("  rank %-4zu stage %-3zu %5.1f%% of the model on %s, GPU %d (%s)\n",
                         w * worker.stages.size() + s, s, 100 * stage.share,
@@ -101,11 +102,11 @@ std::string print_allocation(const MixedCluster &cluster, const Allocation &allo
     return out;
 }
 
-std::string print_rank_file(const MixedCluster &cluster, const Allocation &allocation)
+std::string print_rank_file(const MixedCluster &cluster, const PlaceAllocation &allocation)
 {
     std::map<int, int> ranks_of, seen; // by node
     for (const Worker &worker : allocation.workers) {
-        for (const Stage &stage : worker.stages) {
+        for (const PipelineStage &stage : worker.stages) {
             ++ranks_of[stage.node];
         }
     }
@@ -121,7 +122,7 @@ std::string print_rank_file(const MixedCluster &cluster, const Allocation &alloc
            " --rankfile FILE ...\n";
     std::size_t rank = 0;
     for (const Worker &worker : allocation.workers) {
-        for (const Stage &stage : worker.stages) {
+        for (const PipelineStage &stage : worker.stages) {
             const MixedNode &node = node_of(cluster, stage);
             const int index = seen[stage.node]++, ranks = ranks_of[stage.node];
             const int first = node.cores > ranks ? index * node.cores / ranks : index;

@@ -12,11 +12,11 @@ namespace hetcoll {
 
 // The workers, stage by stage, and the split of `batch` samples over them.
 [[nodiscard]] std::string print_allocation(const MixedCluster &cluster,
-                                           const Allocation &allocation, int batch);
+                                           const PlaceAllocation &allocation, int batch);
 
 // For mpirun --rankfile: rank w * stages + s is stage s of worker w. The comments say which GPU a
 // rank has, by its number on the node.
 [[nodiscard]] std::string print_rank_file(const MixedCluster &cluster,
-                                          const Allocation &allocation);
+                                          const PlaceAllocation &allocation);
 
 } // namespace hetcoll

@@ -13,19 +13,19 @@ constexpr int kBarWidth = 30;
 
 } // namespace
 
-Progress::Progress(int jobs, bool lines)
+ProgressBar::ProgressBar(int jobs, bool lines)
     : jobs_(jobs), bar_(isatty(STDERR_FILENO) != 0), lines_(lines && !bar_)
 {
 }
 
-Progress::~Progress()
+ProgressBar::~ProgressBar()
 {
     if (bar_) {
         std::fprintf(stderr, "\r\033[K");
     }
 }
 
-std::string Progress::time_left(double part) const
+std::string ProgressBar::time_left(double part) const
 {
     const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
     if (part <= 0) {
@@ -36,7 +36,7 @@ std::string Progress::time_left(double part) const
                      : ", about " + std::to_string((left + 30) / 60) + " min left";
 }
 
-void Progress::begin_job(const std::string &what)
+void ProgressBar::begin_job(const std::string &what)
 {
     what_ = what;
     if (lines_) {
@@ -47,7 +47,7 @@ void Progress::begin_job(const std::string &what)
     show(0);
 }
 
-void Progress::show(double part_of_job)
+void ProgressBar::show(double part_of_job)
 {
     if (!bar_) {
         return;

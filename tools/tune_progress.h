@@ -7,13 +7,13 @@
 
 namespace hetcoll {
 
-class Progress {
+class ProgressBar {
 public:
     // `lines`: also where stderr is no terminal.
-    Progress(int jobs, bool lines);
-    ~Progress(); // takes the bar away
-    Progress(const Progress &) = delete;
-    Progress &operator=(const Progress &) = delete;
+    ProgressBar(int jobs, bool lines);
+    ~ProgressBar(); // takes the bar away
+    ProgressBar(const ProgressBar &) = delete;
+    ProgressBar &operator=(const ProgressBar &) = delete;
 
     void begin_job(const std::string &what);
     void show(double part_of_job); // 0 to 1

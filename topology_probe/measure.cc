@@ -68,7 +68,7 @@ void *address(const DeviceMemory &memory) { return reinterpret_cast<void *>(memo
 
 // 0 if the GPU of `to` cannot read that of `from`.
 Result<double> measure_peer(const Driver &driver, const Gpu &to, const Gpu &from,
-                            const MeasureOptions &options)
+                            const LinkMeasureOptions &options)
 {
     const ContextScope scope(driver, to.device->context());
     int can_access = 0;
@@ -87,7 +87,7 @@ Result<double> measure_peer(const Driver &driver, const Gpu &to, const Gpu &from
 } // namespace
 
 Result<double> measure_copy(const Device &device, void *to, const void *from,
-                            const MeasureOptions &options)
+                            const LinkMeasureOptions &options)
 {
     auto stream = device.make_stream();
     auto event = stream.ok() ? device.make_event() : stream.take_status();
@@ -119,7 +119,7 @@ Result<double> measure_copy(const Device &device, void *to, const void *from,
     return median(std::move(samples));
 }
 
-Result<GpuRates> measure_gpu(const Device &device, const MeasureOptions &options)
+Result<GpuRates> measure_gpu(const Device &device, const LinkMeasureOptions &options)
 {
     auto pinned = device.make_pinned(options.bytes);
     auto memory = pinned.ok() ? device.make_memory(options.bytes) : pinned.take_status();
@@ -138,7 +138,7 @@ Result<GpuRates> measure_gpu(const Device &device, const MeasureOptions &options
     return GpuRates{.to_host = *to_host, .from_host = *from_host, .memory = 2 * *own};
 }
 
-Result<MeasuredLinks> measure_links(const Driver &driver, const MeasureOptions &options)
+Result<MeasuredLinks> measure_links(const Driver &driver, const LinkMeasureOptions &options)
 {
     int count = 0;
     Status status = driver_status(driver, driver.cuDeviceGetCount(&count), "cuDeviceGetCount",

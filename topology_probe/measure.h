@@ -10,7 +10,7 @@
 
 namespace hetcoll {
 
-struct MeasureOptions {
+struct LinkMeasureOptions {
     std::size_t bytes = std::size_t{8} << 20; // of one copy
     int copies_in_a_row = 4;                  // so that starting them does not count
     int samples = 5;                          // of which the median counts
@@ -19,7 +19,7 @@ struct MeasureOptions {
 // GB/s of copies from one address to another that this device can reach, in a stream of its own.
 // Waits for them. The device's context must be current.
 [[nodiscard]] Result<double> measure_copy(const Device &device, void *to, const void *from,
-                                          const MeasureOptions &options = {});
+                                          const LinkMeasureOptions &options = {});
 
 // What one GPU reaches alone. The device's context must be current.
 struct GpuRates {
@@ -29,7 +29,7 @@ struct GpuRates {
     double memory = 0;                 // bytes read and bytes written together
 };
 [[nodiscard]] Result<GpuRates> measure_gpu(const Device &device,
-                                           const MeasureOptions &options = {});
+                                           const LinkMeasureOptions &options = {});
 
 // All GPUs that the process may use.
 struct MeasuredLinks {
@@ -43,7 +43,7 @@ struct MeasuredLinks {
 };
 // Makes a primary context on each. The driver must be initialized.
 [[nodiscard]] Result<MeasuredLinks> measure_links(const Driver &driver,
-                                                  const MeasureOptions &options = {});
+                                                  const LinkMeasureOptions &options = {});
 
 // The topology with measured rates in place of list speeds, where a measurement tells about one
 // link: a GPU's NVLinks, its way to host memory, and the link between two sockets. GPUs are found

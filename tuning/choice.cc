@@ -82,7 +82,7 @@ Choice choose(const Query &query, const Table *table, const PriceTable *prices) 
     }
     const PricedCell *priced =
         prices != nullptr ? prices->find(choice.algorithm, query.bytes) : nullptr;
-    const Ways ways = priced != nullptr ? unpack_ways(priced->ways) : Ways{};
+    const ChoiceWays ways = priced != nullptr ? unpack_ways(priced->ways) : ChoiceWays{};
     if (choice.algorithm == Algorithm::kHierarchical) {
         choice.between_nodes = between             ? *between
                                : priced != nullptr ? static_cast<Algorithm>(priced->between)

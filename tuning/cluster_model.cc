@@ -22,7 +22,7 @@ const char *cluster_way_name(ClusterWay way) noexcept
     return kNames[static_cast<int>(way)];
 }
 
-double cluster_us(ClusterWay way, const Cluster &c, double bytes) noexcept
+double cluster_us(ClusterWay way, const PaperCluster &c, double bytes) noexcept
 {
     const double n = c.ranks_per_node, nodes = c.nodes;
     if (way == ClusterWay::kFlatRing) {
@@ -38,21 +38,21 @@ double cluster_us(ClusterWay way, const Cluster &c, double bytes) noexcept
     return on_node + (2 * c.latency_us + us(bytes, c.inter_gbps));
 }
 
-bool in_network_always_beats_flat(const Cluster &c) noexcept
+bool in_network_always_beats_flat(const PaperCluster &c) noexcept
 {
     const double n = c.ranks_per_node, ranks = n * c.nodes;
     return c.nodes >= 2 && c.ranks_per_node >= 2 &&
            c.intra_gbps * (n * (ranks - 2)) >= c.inter_gbps * (2 * (n - 1) * ranks);
 }
 
-bool two_level_always_beats_flat(const Cluster &c) noexcept
+bool two_level_always_beats_flat(const PaperCluster &c) noexcept
 {
     return c.nodes >= 2 && c.ranks_per_node >= 2 &&
            (c.intra_gbps >= c.nodes * c.inter_gbps ||
             c.inter_gbps >= c.ranks_per_node * c.intra_gbps);
 }
 
-std::optional<double> two_level_limit_bytes(const Cluster &c) noexcept
+std::optional<double> two_level_limit_bytes(const PaperCluster &c) noexcept
 {
     if (c.nodes < 2 || c.ranks_per_node < 2 || two_level_always_beats_flat(c)) {
         return std::nullopt;

@@ -17,7 +17,7 @@
 
 namespace hetcoll {
 
-struct Cluster {
+struct PaperCluster {
     int ranks_per_node = 1, nodes = 1; // n, H: at least 1
     double intra_gbps = 1, inter_gbps = 1;
     double latency_us = 1;
@@ -27,16 +27,16 @@ enum class ClusterWay : std::uint8_t { kFlatRing, kTwoLevel, kInNetwork };
 inline constexpr int kClusterWayCount = 3;
 [[nodiscard]] const char *cluster_way_name(ClusterWay way) noexcept;
 
-[[nodiscard]] double cluster_us(ClusterWay way, const Cluster &cluster, double bytes) noexcept;
+[[nodiscard]] double cluster_us(ClusterWay way, const PaperCluster &cluster, double bytes) noexcept;
 
 // T_PN < T_FR for every M > 0 if B_i/B_o >= 2(n-1)P / (n(P-2)), for n >= 2 and P > 2. Sufficient.
-[[nodiscard]] bool in_network_always_beats_flat(const Cluster &cluster) noexcept;
+[[nodiscard]] bool in_network_always_beats_flat(const PaperCluster &cluster) noexcept;
 // T_2L < T_FR for every M > 0, for n, H >= 2: exactly if B_i >= H B_o, or if B_o >= n B_i.
-[[nodiscard]] bool two_level_always_beats_flat(const Cluster &cluster) noexcept;
+[[nodiscard]] bool two_level_always_beats_flat(const PaperCluster &cluster) noexcept;
 // Else T_2L < T_FR exactly for M below this many bytes (nothing if that is every M, and for n or H
 // of 1, when the two are the same):
 //   B_i >= B_o:  M* = a (H-1) n B_i / (1 - B_i/(H B_o))
 //   B_i <  B_o:  M* = a (n-1) H B_o / (1 - B_o/(n B_i))
-[[nodiscard]] std::optional<double> two_level_limit_bytes(const Cluster &cluster) noexcept;
+[[nodiscard]] std::optional<double> two_level_limit_bytes(const PaperCluster &cluster) noexcept;
 
 } // namespace hetcoll

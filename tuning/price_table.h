@@ -30,19 +30,19 @@ struct PricedCell {
 static_assert(sizeof(PricedCell) == 8 && std::is_trivially_copyable_v<PricedCell>);
 
 // What else a choice consists of. Numbers are powers of two.
-struct Ways {
+struct ChoiceWays {
     bool over_trees = false, node_by_node = false, by_links = false;
     int segments = 0; // 0 to 64
     int leaving = 0;  // 0 to 4
 };
-[[nodiscard]] constexpr std::uint8_t pack_ways(const Ways &ways) noexcept
+[[nodiscard]] constexpr std::uint8_t pack_ways(const ChoiceWays &ways) noexcept
 {
     const auto power = [](int value) { return std::bit_width(static_cast<unsigned>(value)); };
     return static_cast<std::uint8_t>((ways.over_trees ? 1 : 0) | (ways.node_by_node ? 2 : 0) |
                                      (ways.by_links ? 4 : 0) | power(ways.segments) << 3 |
                                      power(ways.leaving) << 6);
 }
-[[nodiscard]] constexpr Ways unpack_ways(std::uint8_t packed) noexcept
+[[nodiscard]] constexpr ChoiceWays unpack_ways(std::uint8_t packed) noexcept
 {
     const auto value = [](int power) { return power == 0 ? 0 : 1 << (power - 1); };
     return {.over_trees = (packed & 1) != 0,

@@ -20,7 +20,7 @@ void *pointer(CUdeviceptr memory)
     return reinterpret_cast<void *>(static_cast<std::uintptr_t>(memory));
 }
 
-class DeviceVectors final : public Vectors {
+class DeviceVectors final : public WaveVectors {
 public:
     DeviceVectors(std::unique_ptr<DriverLibrary> library, std::unique_ptr<PointerCache> pointers,
                   const PointerInfo &info, std::size_t count, ElementKind kind)
@@ -157,12 +157,12 @@ private:
 
 } // namespace
 
-Result<std::unique_ptr<Vectors>> make_device_vectors(const void *vector, std::size_t count,
-                                                     ElementKind kind)
+Result<std::unique_ptr<WaveVectors>> make_device_vectors(const void *vector, std::size_t count,
+                                                         ElementKind kind)
 {
     auto library = std::make_unique<DriverLibrary>();
     if (!library->is_loaded_in_process() || library->get() == nullptr) {
-        return std::unique_ptr<Vectors>(); // nobody in this process can have made device memory
+        return std::unique_ptr<WaveVectors>(); // nobody in this process can have made device memory
     }
     auto pointers = PointerCache::create(*library, PointerCacheMode::kValidated, {});
     Result<PointerInfo> info = pointers->find(vector);
@@ -170,14 +170,14 @@ Result<std::unique_ptr<Vectors>> make_device_vectors(const void *vector, std::si
         return info.take_status();
     }
     if (info->kind == MemoryKind::kHost) {
-        return std::unique_ptr<Vectors>();
+        return std::unique_ptr<WaveVectors>();
     }
     auto vectors = std::make_unique<DeviceVectors>(std::move(library), std::move(pointers), *info,
                                                    count, kind);
     if (Status status = vectors->open(*info); !status.ok()) {
         return status;
     }
-    return std::unique_ptr<Vectors>(std::move(vectors));
+    return std::unique_ptr<WaveVectors>(std::move(vectors));
 }
 
 } // namespace hetcoll

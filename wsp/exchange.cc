@@ -58,9 +58,9 @@ Communicator::~Communicator()
     }
 }
 
-Result<std::unique_ptr<Exchange>> Exchange::create(MPI_Comm comm)
+Result<std::unique_ptr<WaveExchange>> WaveExchange::create(MPI_Comm comm)
 {
-    std::unique_ptr<Exchange> exchange(new Exchange);
+    std::unique_ptr<WaveExchange> exchange(new WaveExchange);
     for (Communicator *const copy : {&exchange->sums_, &exchange->words_}) {
         Result<Communicator> made = Communicator::duplicate(comm);
         if (!made.ok()) {
@@ -73,7 +73,7 @@ Result<std::unique_ptr<Exchange>> Exchange::create(MPI_Comm comm)
     return exchange;
 }
 
-Status Exchange::prepare(SumType sum, int under_way, int progress_us)
+Status WaveExchange::prepare(SumType sum, int under_way, int progress_us)
 {
     sum_ = sum;
     slots_ = std::vector<Slot>(static_cast<std::size_t>(under_way));
@@ -84,7 +84,7 @@ Status Exchange::prepare(SumType sum, int under_way, int progress_us)
     return status;
 }
 
-Status Exchange::prepare_type()
+Status WaveExchange::prepare_type()
 {
     op_ = MPI_SUM;
     type_ = sum_.kind == ElementKind::kFloat64 ? MPI_DOUBLE : MPI_FLOAT;
@@ -101,7 +101,7 @@ Status Exchange::prepare_type()
     return {};
 }
 
-Status Exchange::start_thread(int progress_us)
+Status WaveExchange::start_thread(int progress_us)
 {
     int level = MPI_THREAD_SINGLE;
     MPI_Query_thread(&level);
@@ -125,10 +125,10 @@ Status Exchange::start_thread(int progress_us)
 
 // Stops the thread before MPI_Finalize, which deletes the attributes of MPI_COMM_SELF first. Else a
 // program that has forgotten to free its handle would crash in a thread that still calls MPI.
-Status Exchange::stop_before_finalize()
+Status WaveExchange::stop_before_finalize()
 {
     const auto on_delete = [](MPI_Comm, int, void *self, void *) {
-        static_cast<Exchange *>(self)->stop();
+        static_cast<WaveExchange *>(self)->stop();
         return MPI_SUCCESS;
     };
     Status status =
@@ -139,7 +139,7 @@ Status Exchange::stop_before_finalize()
                : std::move(status);
 }
 
-Exchange::~Exchange()
+WaveExchange::~WaveExchange()
 {
     stop();
     if (mpi_is_over()) {
@@ -154,7 +154,7 @@ Exchange::~Exchange()
     }
 }
 
-void Exchange::stop() noexcept
+void WaveExchange::stop() noexcept
 {
     {
         const std::lock_guard lock(mutex_);
@@ -166,7 +166,7 @@ void Exchange::stop() noexcept
     }
 }
 
-void Exchange::test(Slot &slot)
+void WaveExchange::test(Slot &slot)
 {
     if (slot.request != MPI_REQUEST_NULL && slot.problem.ok()) {
         int done = 0;
@@ -175,7 +175,7 @@ void Exchange::test(Slot &slot)
 }
 
 // The thread. While the program waits in wait() it holds the lock, and this thread sleeps on it.
-void Exchange::keep_going(int progress_us)
+void WaveExchange::keep_going(int progress_us)
 {
     std::unique_lock lock(mutex_);
     while (!stopping_) {
@@ -191,7 +191,7 @@ void Exchange::keep_going(int progress_us)
     }
 }
 
-Status Exchange::start(int slot, const void *from, void *to)
+Status WaveExchange::start(int slot, const void *from, void *to)
 {
     {
         const std::lock_guard lock(mutex_);
@@ -207,7 +207,7 @@ Status Exchange::start(int slot, const void *from, void *to)
     return {};
 }
 
-Result<bool> Exchange::is_done(int slot)
+Result<bool> WaveExchange::is_done(int slot)
 {
     const std::lock_guard lock(mutex_);
     Slot &one = slots_[static_cast<std::size_t>(slot)];
@@ -218,7 +218,7 @@ Result<bool> Exchange::is_done(int slot)
     return one.request == MPI_REQUEST_NULL;
 }
 
-Status Exchange::wait(int slot)
+Status WaveExchange::wait(int slot)
 {
     const std::lock_guard lock(mutex_);
     Slot &one = slots_[static_cast<std::size_t>(slot)];
@@ -228,20 +228,20 @@ Status Exchange::wait(int slot)
     return mpi_status(MPI_Wait(&one.request, MPI_STATUS_IGNORE), "MPI_Wait");
 }
 
-Status Exchange::sum_now(const void *from, void *to)
+Status WaveExchange::sum_now(const void *from, void *to)
 {
     return mpi_status(
         MPI_Allreduce(from, to, static_cast<int>(sum_.count), type_, op_, sums_.get()),
         "MPI_Allreduce");
 }
 
-Status Exchange::broadcast(void *vector)
+Status WaveExchange::broadcast(void *vector)
 {
     return mpi_status(MPI_Bcast(vector, static_cast<int>(sum_.count), type_, 0, sums_.get()),
                       "MPI_Bcast");
 }
 
-void Exchange::progress()
+void WaveExchange::progress()
 {
     const std::lock_guard lock(mutex_);
     for (Slot &slot : slots_) {
@@ -249,20 +249,20 @@ void Exchange::progress()
     }
 }
 
-Status Exchange::maxima(std::span<std::int64_t> numbers)
+Status WaveExchange::maxima(std::span<std::int64_t> numbers)
 {
     return mpi_status(MPI_Allreduce(MPI_IN_PLACE, numbers.data(), static_cast<int>(numbers.size()),
                                     MPI_INT64_T, MPI_MAX, words_.get()),
                       "MPI_Allreduce");
 }
 
-Status Exchange::gather(const void *mine, void *all, int bytes)
+Status WaveExchange::gather(const void *mine, void *all, int bytes)
 {
     return mpi_status(MPI_Allgather(mine, bytes, MPI_BYTE, all, bytes, MPI_BYTE, words_.get()),
                       "MPI_Allgather");
 }
 
-bool Exchange::anything_under_way()
+bool WaveExchange::anything_under_way()
 {
     const std::lock_guard lock(mutex_);
     return std::any_of(slots_.begin(), slots_.end(),

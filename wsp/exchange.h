@@ -49,17 +49,17 @@ struct SumType {
     std::size_t count = 0;
 };
 
-class Exchange {
+class WaveExchange {
 public:
     // Collective. Everything but sums works from then on.
-    static Result<std::unique_ptr<Exchange>> create(MPI_Comm comm);
+    static Result<std::unique_ptr<WaveExchange>> create(MPI_Comm comm);
     // Local, before the first sum. `under_way`: most sums at once. `progress_us` above 0: a thread
     // looks after them that often.
     Status prepare(SumType sum, int under_way, int progress_us);
     // Gives up sums that are under way: their memory must stay.
-    ~Exchange();
-    Exchange(const Exchange &) = delete;
-    Exchange &operator=(const Exchange &) = delete;
+    ~WaveExchange();
+    WaveExchange(const WaveExchange &) = delete;
+    WaveExchange &operator=(const WaveExchange &) = delete;
 
     // Collective, in the same order on all ranks. A slot is used again after its sum was complete.
     Status start(int slot, const void *from, void *to);
@@ -82,7 +82,7 @@ public:
     [[nodiscard]] bool anything_under_way();
 
 private:
-    Exchange() = default;
+    WaveExchange() = default;
 
     struct Slot {
         MPI_Request request = MPI_REQUEST_NULL;

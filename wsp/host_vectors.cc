@@ -21,7 +21,7 @@ const char *at(const void *vector, std::size_t bytes)
     return static_cast<const char *>(vector) + bytes;
 }
 
-class HostVectors final : public Vectors {
+class HostVectors final : public WaveVectors {
 public:
     HostVectors(std::size_t count, ElementKind kind)
         : count_(count), width_(element_bytes(kind)), sum_(host_reduce(ReduceOp::kSum, kind))
@@ -75,15 +75,15 @@ private:
 
 } // namespace
 
-std::unique_ptr<Vectors> make_host_vectors(std::size_t count, ElementKind kind)
+std::unique_ptr<WaveVectors> make_host_vectors(std::size_t count, ElementKind kind)
 {
     return std::make_unique<HostVectors>(count, kind);
 }
 
-Result<std::unique_ptr<Vectors>> make_vectors(const void *vector, std::size_t count,
-                                              ElementKind kind)
+Result<std::unique_ptr<WaveVectors>> make_vectors(const void *vector, std::size_t count,
+                                                  ElementKind kind)
 {
-    Result<std::unique_ptr<Vectors>> device = make_device_vectors(vector, count, kind);
+    Result<std::unique_ptr<WaveVectors>> device = make_device_vectors(vector, count, kind);
     if (!device.ok() || *device != nullptr) {
         return device;
     }

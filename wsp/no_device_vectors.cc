@@ -3,9 +3,9 @@
 
 namespace hetcoll {
 
-Result<std::unique_ptr<Vectors>> make_device_vectors(const void *, std::size_t, ElementKind)
+Result<std::unique_ptr<WaveVectors>> make_device_vectors(const void *, std::size_t, ElementKind)
 {
-    return std::unique_ptr<Vectors>();
+    return std::unique_ptr<WaveVectors>();
 }
 
 } // namespace hetcoll

@@ -59,7 +59,7 @@ Result<ElementKind> kind_of(hetcoll_wsp_type type)
 
 } // namespace
 
-Training::Training(const hetcoll_wsp_options &options, std::unique_ptr<Exchange> exchange)
+Training::Training(const hetcoll_wsp_options &options, std::unique_ptr<WaveExchange> exchange)
     : options_(options), exchange_(std::move(exchange)), clock_(rules_of(options))
 {
 }
@@ -76,7 +76,7 @@ Result<std::unique_ptr<Training>> Training::create(MPI_Comm comm, void *weights,
                                                    hetcoll_wsp_type type,
                                                    const hetcoll_wsp_options &options)
 {
-    Result<std::unique_ptr<Exchange>> exchange = Exchange::create(comm);
+    Result<std::unique_ptr<WaveExchange>> exchange = WaveExchange::create(comm);
     if (!exchange.ok()) {
         return exchange.take_status();
     }
@@ -114,7 +114,7 @@ Status Training::prepare(void *weights, std::size_t count, hetcoll_wsp_type type
         return kind.take_status();
     }
     weights_ = weights;
-    Result<std::unique_ptr<Vectors>> vectors = make_vectors(weights, count, *kind);
+    Result<std::unique_ptr<WaveVectors>> vectors = make_vectors(weights, count, *kind);
     if (!vectors.ok()) {
         return vectors.take_status();
     }

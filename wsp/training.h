@@ -38,7 +38,7 @@ private:
         void *own = nullptr, *sum = nullptr;
     };
 
-    Training(const hetcoll_wsp_options &options, std::unique_ptr<Exchange> exchange);
+    Training(const hetcoll_wsp_options &options, std::unique_ptr<WaveExchange> exchange);
     Status prepare(void *weights, std::size_t count, hetcoll_wsp_type type);
     Status agree(Status mine, std::size_t count, hetcoll_wsp_type type);
     Status begin();
@@ -58,8 +58,8 @@ private:
     template <class Work> Status guarded(Work work);
 
     hetcoll_wsp_options options_;
-    std::unique_ptr<Exchange> exchange_;
-    std::unique_ptr<Vectors> vectors_;
+    std::unique_ptr<WaveExchange> exchange_;
+    std::unique_ptr<WaveVectors> vectors_;
     WaveClock clock_;
     void *weights_ = nullptr;         // the program's
     void *complete_ = nullptr;        // w0 and all complete waves: the same bits on all ranks

@@ -11,9 +11,9 @@
 
 namespace hetcoll {
 
-class Vectors {
+class WaveVectors {
 public:
-    virtual ~Vectors() = default;
+    virtual ~WaveVectors() = default;
 
     // One more vector, of undefined content. It lives as long as this object.
     virtual Result<void *> make() = 0;
@@ -32,12 +32,12 @@ public:
 
 // For vectors like `vector`, the program's: host memory, or memory of its GPU. Requires kFloat16,
 // kBfloat16, kFloat32 or kFloat64.
-[[nodiscard]] Result<std::unique_ptr<Vectors>> make_vectors(const void *vector, std::size_t count,
-                                                            ElementKind kind);
+[[nodiscard]] Result<std::unique_ptr<WaveVectors>>
+make_vectors(const void *vector, std::size_t count, ElementKind kind);
 
 // The two kinds. make_device_vectors() answers null for host memory.
-[[nodiscard]] std::unique_ptr<Vectors> make_host_vectors(std::size_t count, ElementKind kind);
-[[nodiscard]] Result<std::unique_ptr<Vectors>>
+[[nodiscard]] std::unique_ptr<WaveVectors> make_host_vectors(std::size_t count, ElementKind kind);
+[[nodiscard]] Result<std::unique_ptr<WaveVectors>>
 make_device_vectors(const void *vector, std::size_t count, ElementKind kind);
 
 } // namespace hetcoll

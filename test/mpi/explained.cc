@@ -49,7 +49,8 @@ int run(int argc, char **argv)
             program.check(buffers.reduce() == MPI_SUCCESS, "%zu bytes: no success", bytes);
             buffers.check();
         }
-        const Route route = name_route(program.counters(), program.counters().read() - before);
+        const ServingRoute route =
+            name_route(program.counters(), program.counters().read() - before);
         program.check(route.algorithm == expected.data(), "%zu bytes: %s, but explained as %s",
                       bytes, route.algorithm.c_str(), expected.data());
     }

@@ -16,7 +16,7 @@ constexpr std::size_t kCount = 50'001; // above the small limit
 
 const Call kCall{{ElementKind::kFloat32, ReduceOp::kSum, Values::kExact, 1}, kCount};
 
-Route reduce(Program &program, MPI_Comm comm)
+ServingRoute reduce(Program &program, MPI_Comm comm)
 {
     Buffers buffers(program, comm, kCall);
     buffers.fill();
@@ -24,7 +24,7 @@ Route reduce(Program &program, MPI_Comm comm)
     buffers.fill();
     const CounterValues before = program.counters().read();
     buffers.reduce();
-    const Route route = name_route(program.counters(), program.counters().read() - before);
+    const ServingRoute route = name_route(program.counters(), program.counters().read() - before);
     buffers.check();
     return route;
 }
@@ -40,7 +40,7 @@ void every_communicator_keeps_its_own(Program &program, const Parameters &parame
     }
     program.require(parameters.set("auto", 0));
     for (std::size_t i = comms.size(); i-- > 0;) {
-        const Route route = reduce(program, comms[i]);
+        const ServingRoute route = reduce(program, comms[i]);
         program.check(program.ranks() == 1 || route.algorithm == kAlgorithms[i],
                       "set to %s, served by %s", kAlgorithms[i], route.algorithm.c_str());
         MPI_Comm_free(&comms[i]);

@@ -141,7 +141,7 @@ void one_shape(Program &program, const Emulated &emulated, std::size_t count, bo
                   in_place ? " in place" : "");
     program.check(used[HETCOLL_ALLOCATIONS] == 0, "hetcoll allocated in %d calls of %zu floats",
                   kCalls, count);
-    const Route route = name_route(program.counters(), used);
+    const ServingRoute route = name_route(program.counters(), used);
     if (route.algorithm == "leader" && route.path == "mapped" && count_of("cuMemcpyAsync") == 0) {
         // One kernel behind a legacy stream that is idle: nothing is marked.
         program.check(count_of("cuEventRecord") == 0, "%s %s of %zu floats: a marker",

@@ -40,7 +40,7 @@ std::vector<Example> examples()
             {Refused{"no"}, 0},
             {Part{12, kReduction}, 100},
             {Part{13, std::nullopt}, 100},
-            {Sum{14}, 100},
+            {PartSum{14}, 100},
             {Alive{}, 0}};
 }
 
@@ -72,7 +72,7 @@ TEST(AggregatorProtocolTest, OnlyAReductionsFirstMessageHasItsHeader)
 {
     EXPECT_EQ(encode(Part{2, kReduction}).view().size(), 42u);
     EXPECT_EQ(encode(Part{3, std::nullopt}).view().size(), 12u);
-    EXPECT_EQ(encode(Sum{3}).view().size(), 12u);
+    EXPECT_EQ(encode(PartSum{3}).view().size(), 12u);
 }
 
 TEST(AggregatorProtocolTest, NoPartOfAMessageIsOne)
@@ -104,7 +104,7 @@ TEST(AggregatorProtocolTest, APayloadIsWhereItBelongsAndNowhereElse)
         const std::size_t wrong = example.payload_bytes == 0 ? 1 : 0;
         EXPECT_FALSE(decode(encode(example.message).view(), wrong).has_value());
     }
-    EXPECT_FALSE(decode(encode(Sum{2}).view(), kMostMessageBytes + 1).has_value());
+    EXPECT_FALSE(decode(encode(PartSum{2}).view(), kMostMessageBytes + 1).has_value());
 }
 
 TEST(AggregatorProtocolTest, ANumberOutOfItsRangeIsRefused)

@@ -27,9 +27,9 @@ MixedCluster vrgq()
     return cluster;
 }
 
-Allocation made(const MixedCluster &cluster, Policy policy, int in_flight = 0)
+PlaceAllocation made(const MixedCluster &cluster, Policy policy, int in_flight = 0)
 {
-    Result<Allocation> allocation = allocate(cluster, policy, in_flight);
+    Result<PlaceAllocation> allocation = allocate(cluster, policy, in_flight);
     if (!allocation.ok()) {
         ADD_FAILURE() << policy_name(policy) << ": " << allocation.status().message();
         return {};
@@ -41,7 +41,7 @@ Allocation made(const MixedCluster &cluster, Policy policy, int in_flight = 0)
 std::string letters(const MixedCluster &cluster, const Worker &worker)
 {
     std::string all;
-    for (const Stage &stage : worker.stages) {
+    for (const PipelineStage &stage : worker.stages) {
         all += cluster.type(stage.node, stage.gpu).name;
     }
     return all;
@@ -75,7 +75,7 @@ TEST(PlaceTest, EveryGpuIsInOneWorker)
         std::set<std::pair<int, int>> used;
         std::size_t stages = 0;
         for (const Worker &worker : made(cluster, policy).workers) {
-            for (const Stage &stage : worker.stages) {
+            for (const PipelineStage &stage : worker.stages) {
                 used.emplace(stage.node, stage.gpu);
                 ++stages;
             }
@@ -122,7 +122,7 @@ TEST(PlaceTest, SharesAreAsTheSpeedsAndAddUp)
     for (const Policy policy : kAll) {
         for (const Worker &worker : made(cluster, policy).workers) {
             double sum = 0;
-            for (const Stage &stage : worker.stages) {
+            for (const PipelineStage &stage : worker.stages) {
                 sum += stage.share;
                 EXPECT_NEAR(stage.share * worker.samples_per_s,
                             cluster.type(stage.node, stage.gpu).samples_per_s, 1e-9);
@@ -136,7 +136,7 @@ TEST(PlaceTest, AStageTakesNoMoreThanFitsIntoItsMemory)
 {
     MixedCluster cluster = vrgq();
     cluster.types[0].memory_mb = 2000; // the fastest GPU
-    const Allocation allocation = made(cluster, Policy::kEqualLocal, 4);
+    const PlaceAllocation allocation = made(cluster, Policy::kEqualLocal, 4);
     const TrainedModel &model = cluster.model;
     for (const Worker &worker : allocation.workers) {
         EXPECT_NEAR(worker.stages[0].share * (model.state_mb + 4 * model.activations_mb), 2000,

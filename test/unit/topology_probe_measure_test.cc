@@ -8,7 +8,7 @@
 namespace hetcoll::test {
 namespace {
 
-constexpr MeasureOptions kShort{.bytes = 4096, .copies_in_a_row = 3, .samples = 2};
+constexpr LinkMeasureOptions kShort{.bytes = 4096, .copies_in_a_row = 3, .samples = 2};
 
 std::uint64_t calls(const char *name) { return cu().emulated_gpu_calls(name); }
 

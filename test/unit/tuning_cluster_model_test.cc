@@ -14,7 +14,7 @@ constexpr double kRounding = 1e-9; // relative: of differences of doubles
 
 class RandomClusters {
 public:
-    Cluster next()
+    PaperCluster next()
     {
         const double inter = power(0, 2.5);
         return {.ranks_per_node = whole(1, 16),
@@ -34,16 +34,22 @@ private:
     std::mt19937_64 random_{20260};
 };
 
-double flat(const Cluster &c, double m) { return cluster_us(ClusterWay::kFlatRing, c, m); }
-double two_level(const Cluster &c, double m) { return cluster_us(ClusterWay::kTwoLevel, c, m); }
-double in_network(const Cluster &c, double m) { return cluster_us(ClusterWay::kInNetwork, c, m); }
+double flat(const PaperCluster &c, double m) { return cluster_us(ClusterWay::kFlatRing, c, m); }
+double two_level(const PaperCluster &c, double m)
+{
+    return cluster_us(ClusterWay::kTwoLevel, c, m);
+}
+double in_network(const PaperCluster &c, double m)
+{
+    return cluster_us(ClusterWay::kInNetwork, c, m);
+}
 
 TEST(ClusterModelTest, TheNetworkBeatsTheFlatRingUnderItsCondition)
 {
     RandomClusters random;
     int met = 0;
     for (int i = 0; i < kConfigurations; ++i) {
-        const Cluster c = random.next();
+        const PaperCluster c = random.next();
         const double m = random.bytes();
         if (in_network_always_beats_flat(c)) {
             ++met;
@@ -57,7 +63,7 @@ TEST(ClusterModelTest, TheNetworkNeverLosesAgainstTwoLevels)
 {
     RandomClusters random;
     for (int i = 0; i < kConfigurations; ++i) {
-        const Cluster c = random.next();
+        const PaperCluster c = random.next();
         const double m = random.bytes();
         ASSERT_LE(in_network(c, m), two_level(c, m) * (1 + kRounding));
     }
@@ -68,7 +74,7 @@ TEST(ClusterModelTest, TwoLevelsBeatTheFlatRingExactlyUnderTheirConditions)
     RandomClusters random;
     int always = 0, limited = 0;
     for (int i = 0; i < kConfigurations; ++i) {
-        const Cluster c = random.next();
+        const PaperCluster c = random.next();
         const double m = random.bytes();
         if (c.ranks_per_node < 2 || c.nodes < 2) {
             ASSERT_FALSE(two_level_always_beats_flat(c));
@@ -96,13 +102,13 @@ TEST(ClusterModelTest, TwoLevelsBeatTheFlatRingExactlyUnderTheirConditions)
 TEST(ClusterModelTest, TheExamplesOfThePaperComeOut)
 {
     // 8 GPUs a machine, 100 Gb/s network card, 100 MB.
-    const Cluster pcie3{
+    const PaperCluster pcie3{
         .ranks_per_node = 8, .nodes = 4, .intra_gbps = 15.75, .inter_gbps = 12.5, .latency_us = 1};
     EXPECT_FALSE(in_network_always_beats_flat(pcie3)) << "1.26 is below 1.867";
-    Cluster fast = pcie3;
+    PaperCluster fast = pcie3;
     fast.intra_gbps = 25;
     EXPECT_TRUE(in_network_always_beats_flat(fast));
-    const Cluster large{
+    const PaperCluster large{
         .ranks_per_node = 8, .nodes = 16, .intra_gbps = 100, .inter_gbps = 12.5, .latency_us = 1};
     EXPECT_NEAR(flat(large, 1e8), 16.1e3, 50);
     EXPECT_NEAR(two_level(large, 1e8), 16.8e3, 50);
@@ -111,7 +117,7 @@ TEST(ClusterModelTest, TheExamplesOfThePaperComeOut)
 
 TEST(ClusterModelTest, TheLimitIsTheClosedForm)
 {
-    const Cluster c{
+    const PaperCluster c{
         .ranks_per_node = 8, .nodes = 16, .intra_gbps = 100, .inter_gbps = 12.5, .latency_us = 1};
     // a (H-1) n B_i / (1 - B_i/(H B_o)) = 1e-6 s * 15 * 8 * 1e11 B/s / (1 - 1/2)
     EXPECT_DOUBLE_EQ(*two_level_limit_bytes(c), 24e6);
@@ -119,11 +125,11 @@ TEST(ClusterModelTest, TheLimitIsTheClosedForm)
 
 TEST(ClusterModelTest, OneLevelIsAPlainRing)
 {
-    const Cluster node{
+    const PaperCluster node{
         .ranks_per_node = 4, .nodes = 1, .intra_gbps = 50, .inter_gbps = 1, .latency_us = 2};
-    const Cluster spread{
+    const PaperCluster spread{
         .ranks_per_node = 1, .nodes = 4, .intra_gbps = 1, .inter_gbps = 50, .latency_us = 2};
-    for (const Cluster &c : {node, spread}) {
+    for (const PaperCluster &c : {node, spread}) {
         EXPECT_DOUBLE_EQ(flat(c, 1e6), 2 * 3 * 2 + 1.5 * 20);
         EXPECT_DOUBLE_EQ(two_level(c, 1e6), flat(c, 1e6));
     }

@@ -96,10 +96,10 @@ TEST(PriceTableTest, WaysFitInAByte)
 {
     for (int segments = 0; segments <= 64; segments = segments == 0 ? 1 : 2 * segments) {
         for (const int leaving : {0, 1, 2, 4}) {
-            const Ways ways = unpack_ways(pack_ways({.over_trees = true,
-                                                     .node_by_node = true,
-                                                     .segments = segments,
-                                                     .leaving = leaving}));
+            const ChoiceWays ways = unpack_ways(pack_ways({.over_trees = true,
+                                                           .node_by_node = true,
+                                                           .segments = segments,
+                                                           .leaving = leaving}));
             EXPECT_TRUE(ways.over_trees && ways.node_by_node);
             EXPECT_EQ(ways.segments, segments);
             EXPECT_EQ(ways.leaving, leaving);
@@ -131,7 +131,8 @@ TEST(PriceTableTest, TheWayIsThatOfThePrice)
     Query query{.bytes = kMi, .ranks = 16, .nodes = 2, .forced = Algorithm::kHierarchical};
     query.available |= bit(Algorithm::kHierarchical);
     for (const Algorithm between : {Algorithm::kRing, Algorithm::kRecursiveDoubling}) {
-        for (const Ways ways : {Ways{}, Ways{.over_trees = true, .segments = 16, .leaving = 4}}) {
+        for (const ChoiceWays ways :
+             {ChoiceWays{}, ChoiceWays{.over_trees = true, .segments = 16, .leaving = 4}}) {
             for (int size = 0; size < PriceTable::kSizes; ++size) {
                 table.column(size)[static_cast<std::size_t>(Algorithm::kHierarchical)] = {
                     .us = 10,

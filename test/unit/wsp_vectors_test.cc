@@ -34,7 +34,7 @@ public:
         vectors_ = std::move(*make_vectors(&probe, kCount, ElementKind::kFloat32));
     }
 
-    [[nodiscard]] Vectors &vectors() const { return *vectors_; }
+    [[nodiscard]] WaveVectors &vectors() const { return *vectors_; }
     [[nodiscard]] void *filled(float first) const
     {
         void *const made = *vectors_->make();
@@ -68,7 +68,7 @@ public:
     }
 
 private:
-    std::unique_ptr<Vectors> vectors_;
+    std::unique_ptr<WaveVectors> vectors_;
 };
 
 class WspVectorsTest : public ::testing::TestWithParam<bool> {
