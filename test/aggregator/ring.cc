@@ -114,7 +114,7 @@ void WireRing::apply(const Vectors &v, std::size_t number, std::span<const std::
         std::memcpy(v.out + at, received.data(), received.size());
     }
     if (step < 2 * (ranks_ - 1) - 1) {
-        wire_->send(next_, encode(Sum{number}), {v.out + at, received.size()});
+        wire_->send(next_, encode(PartSum{number}), {v.out + at, received.size()});
     }
 }
 
@@ -129,7 +129,7 @@ Status WireRing::reduce(const std::byte *in, std::byte *out, std::size_t count, 
     v.messages = (v.block_bytes + message_bytes_ - 1) / message_bytes_;
     for (std::size_t i = 0; i < v.messages; ++i) {
         const std::size_t at = i * message_bytes_;
-        wire_->send(next_, encode(Sum{i}),
+        wire_->send(next_, encode(PartSum{i}),
                     {in + static_cast<std::size_t>(rank_) * v.block_bytes + at,
                      std::min(message_bytes_, v.block_bytes - at)});
     }
