@@ -33,11 +33,15 @@ times()
 
 median() { awk -v way="$2" -v size="$3" '$1 == way && $2 == size { print $3 }' <<<"$1"; }
 
-# Prints what the model says for an algorithm at list speed, in us.
+# predicted TOPOLOGY BYTES RANKS ALGORITHM: the price at list speed less that of 8 bytes, in us: what links carry.
 predicted()
 {
-    ./hetcoll_info --explain --bytes "$2" --ranks "$3" --topology "$1" 2>/dev/null |
-        awk -v name="$4" '$1 == name { print $4 + $5 }' # what grows with the bytes
+    local bytes prices=
+    for bytes in 8 "$2"; do
+        prices+=" $(./hetcoll_info --explain --bytes "$bytes" --ranks "$3" --topology "$1" 2>/dev/null |
+            awk -v name="$4" '$1 == name { print $2 }')"
+    done
+    awk '{ print ($2 > $1 + 0 ? $2 - $1 : 0) }' <<<"$prices"
 }
 
 # compare TOPOLOGY RANKS FASTER BASELINE SIZES
@@ -48,14 +52,14 @@ compare()
     plain=$(times "$1" 1000 "$2" "$3,$4" "$5") # links a thousand times as fast: none
     busy=$(awk '$1 == "busy" { print $2 }' <<<"$modelled")
     for size in $(awk '$1 != "busy" { print $2 }' <<<"$modelled" | sort -nu); do
-        local fast slow fast_plain slow_plain model
+        local fast slow fast_plain slow_plain price
         fast=$(median "$modelled" "$3" "$size") slow=$(median "$modelled" "$4" "$size")
         fast_plain=$(median "$plain" "$3" "$size") slow_plain=$(median "$plain" "$4" "$size")
-        model=$(predicted "$1" "$size" "$2" "$3")
+        price=$(predicted "$1" "$size" "$2" "$3")
         awk -v name="$(basename "$1")" -v ranks="$2" -v size="$size" -v way="$3" -v base="$4" \
             -v fast="$fast" -v slow="$slow" -v fp="${fast_plain:-0}" -v sp="${slow_plain:-0}" \
-            -v model="${model:-0}" -v scale="$use_scale" -v busy="$busy" -v note="$(counts "$busy")" 'BEGIN {
-                at_scale = model / scale
+            -v price="${price:-0}" -v scale="$use_scale" -v busy="$busy" -v note="$(counts "$busy")" 'BEGIN {
+                at_scale = price / scale
                 plain = fp > 0 && sp > 0 ? sprintf("%.2f", sp / fp) : "-"
                 over = at_scale > 0 ? sprintf("%.2f", fast / at_scale) : "-"
                 printf "%-26s %5d %10d  %-9s %10.0f  %-9s %10.0f %7.2f %9s %9s %5.2f%s\n", name, ranks,
@@ -71,10 +75,10 @@ echo "# baselines     ring, tree: the same component's over the same links, the 
 echo "#               on the full DGX-1V these are six rings through NVLinks. host_copy: copied to pageable"
 echo "#               host memory, reduced by Open MPI, copied back, as Open MPI's own component does"
 echo "# unthrottled   the same ratio where links cost nothing: processors and memory only"
-echo "# over model    time / the model's bandwidth and reduction terms at this scale"
+echo "# over price    time / what hetcoll_info --explain prices it at, less the price of 8 bytes, at this scale"
 echo "# busy          share of all processors while it ran; 0.50 and more does not count"
 echo "#"
-echo "#topology                  ranks      bytes  way               us  baseline          us   ratio unthrott. over model busy"
+echo "#topology                  ranks      bytes  way               us  baseline          us   ratio unthrott. over price busy"
 use_scale=$scale
 for gpus in 0,1,4 0,3,4 0,1,2,4 0,1,2,3,4; do
     compare "$machines/dgx1v.topology:$gpus" "$(tr , '\n' <<<"$gpus" | wc -l)" tree ring "$bytes"
