@@ -46,9 +46,9 @@ for i in "${!nodes[@]}"; do
 done
 wait
 
-python3 - "$work" "${#nodes[@]}" "$leavers" <<'PYTHON'
+python3 - "$work" "${#nodes[@]}" "$leavers" "$late_ms" <<'PYTHON'
 import re, sys
-work, jobs, leavers = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+work, jobs, leavers, late_s = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]) / 1000
 bad = 0
 
 def read(name):
@@ -69,13 +69,15 @@ for name in [f"stops.{i}" for i in range(jobs)] + [f"left.{i}" for i in range(jo
             re.findall(r"note stop call (\d+) kind (\d+) rank (\d+) (\w+)", text)}
     named, wrong, lines, pairs = set(), [], 0, 0
     for line in text.splitlines():
-        found = re.search(r"hetcoll: rank (\d+) waits for .* in call number (\d+) on [^:]*: (.*)", line)
+        found = re.search(r"hetcoll: rank \d+ waits for (\d+) s in call number (\d+) on [^:]*: (.*)", line)
         if not found:
             continue
         lines += 1
         call, what = int(found[2]), found[3]
         rank, how, kind = late.get(call, (-1, "", ""))
         state = {"left": "has (?:ended|died)", "stopped": "is stopped", "sleeps": "sleeps", "computes": "(?:runs|sleeps)", "waits": "(?:runs|sleeps)"}.get(how)
+        if how != "left" and int(found[1]) > late_s:  # it goes on again, but had no processor yet
+            state = "(?:is stopped|runs|sleeps)"
         # Of three nodes, one may know no more than that it is one of the two others.
         node = re.fullmatch(r"missing (?:the node of )?rank (\d+) \([^)]*\)(?: or (?:the node of )?rank (\d+) \([^)]*\))?, from which there is no message", what)
         here = re.fullmatch(rf"missing rank {rank} \(process \d+ {state}, last in call {call - 1}, .*\); (\d+) of (\d+) ranks of this node are there", what)
@@ -96,6 +98,7 @@ for name in [f"stops.{i}" for i in range(jobs)] + [f"left.{i}" for i in range(jo
     sums[:] = [a + b for a, b in zip(sums, (len(late), lines, len(missed), len(wrong), pairs))]
     for line in wrong[:5]:
         print("      " + line)
+        print("      late there: " + str(late.get(int(re.search(r"call number (\d+)", line)[1]))))
     for call in missed[:5]:
         print(f"      call {call}: {late[call]}")
     ends = status == 0 or name.startswith("left")  # whoever waits for a rank that has left is ended by a signal
