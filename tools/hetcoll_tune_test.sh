@@ -42,7 +42,7 @@ says 1 'cannot be read' --from-measurements "$work/none" --output "$work/other.j
 echo 'hetcoll measurements 1
 machine x
 ring' >"$work/broken"
-says 1 'broken:3: 1 words, not 15' --from-measurements "$work/broken" --output "$work/other.json"
+says 1 'broken:3: 1 words, not 15 or 16' --from-measurements "$work/broken" --output "$work/other.json"
 
 # The picture of it, where there is matplotlib; else what to do.
 if command -v python3 >/dev/null; then

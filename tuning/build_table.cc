@@ -1,9 +1,10 @@
 #include "tuning/build_table.h"
 
+#include "tuning/curves.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
-#include <limits>
 #include <map>
 #include <set>
 #include <tuple>
@@ -12,98 +13,33 @@ namespace hetcoll {
 namespace {
 
 constexpr std::int64_t kMillion = 1'000'000;
-constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max() / 4;
 // A switch lies on a whole number of elements of any kind.
 constexpr std::int64_t kSizeMultiple = 16;
 constexpr int kLargestGrowth = 3; // of the time, when the size doubles
-
-struct Time {
-    std::int64_t ns = kNever; // not measured
-    std::int64_t spread_ns = 0;
-    [[nodiscard]] bool measured() const { return ns != kNever; }
-};
-
-// The middle of the repetitions' medians, and how far they lie apart.
-Time summary(std::vector<const Sample *> samples)
-{
-    std::vector<std::int64_t> medians;
-    for (const Sample *sample : samples) {
-        medians.push_back(sample->median_ns);
-    }
-    std::sort(medians.begin(), medians.end());
-    Time time{medians[(medians.size() - 1) / 2], medians.back() - medians.front()};
-    if (medians.size() == 1) { // the best guess is within the one
-        time.spread_ns = samples.front()->p90_ns - samples.front()->median_ns;
-    }
-    return time;
-}
-
-// One setup's curves: a row a variant, a column a size.
-struct Curves {
-    std::vector<std::int64_t> sizes;
-    std::vector<Variant> variants;
-    std::vector<std::vector<Time>> times;
-};
-
-Curves curves_of(const std::vector<const Sample *> &samples)
-{
-    std::map<std::pair<Variant, std::int64_t>, std::vector<const Sample *>> cells;
-    std::set<std::int64_t> sizes;
-    std::set<Variant> variants;
-    for (const Sample *sample : samples) {
-        cells[{sample->variant, sample->bytes}].push_back(sample);
-        sizes.insert(sample->bytes);
-        variants.insert(sample->variant);
-    }
-    Curves curves{{sizes.begin(), sizes.end()}, {variants.begin(), variants.end()}, {}};
-    for (const Variant &variant : curves.variants) {
-        std::vector<Time> &row = curves.times.emplace_back();
-        for (const std::int64_t size : curves.sizes) {
-            const auto cell = cells.find({variant, size});
-            row.push_back(cell == cells.end() ? Time{} : summary(cell->second));
-        }
-    }
-    return curves;
-}
 
 // By how much a variant is slower than the best one at a size, beyond what the measurement can
 // tell.
 std::int64_t excess_ppm(const Curves &curves, std::size_t variant, std::size_t size,
                         std::int64_t noise_ppm)
 {
-    const Time &mine = curves.times[variant][size];
-    if (!mine.measured()) {
-        return kNever;
-    }
-    Time best;
-    for (const std::vector<Time> &row : curves.times) {
-        if (row[size].ns < best.ns) {
-            best = row[size];
-        }
-    }
-    const std::int64_t noise =
-        std::max({mine.spread_ns, best.spread_ns, best.ns / 1000 * (noise_ppm / 1000)});
-    return std::max<std::int64_t>(mine.ns - best.ns - noise, 0) * 1000 /
-           std::max<std::int64_t>(best.ns / 1000, 1);
+    return curves.measured(variant, size)
+               ? std::max<std::int64_t>(curves.loss_ppm(variant, size).least - noise_ppm, 0)
+               : Curves::kNever;
 }
 
 struct Cost {
     std::int64_t ppm = 0;      // excess and changes
-    std::int64_t time_ppm = 0; // on a tie, the faster one: sum of time over the best
+    std::int64_t loss_ppm = 0; // on a tie, the faster one: sum of its losses
     friend auto operator<=>(const Cost &, const Cost &) = default;
 };
 
 // The variant of each size on the cheapest path; on a tie the earlier one.
 std::vector<std::size_t> cheapest_path(const Curves &curves, const BuildOptions &options)
 {
-    const std::size_t variants = curves.variants.size(), sizes = curves.sizes.size();
+    const std::size_t variants = curves.variants().size(), sizes = curves.sizes().size();
     std::vector<Cost> cost(variants);
     std::vector<std::vector<std::size_t>> from(sizes, std::vector<std::size_t>(variants));
     for (std::size_t s = 0; s < sizes; ++s) {
-        std::int64_t best_ns = kNever;
-        for (const std::vector<Time> &row : curves.times) {
-            best_ns = std::min(best_ns, row[s].ns);
-        }
         const std::size_t cheapest =
             static_cast<std::size_t>(std::min_element(cost.begin(), cost.end()) - cost.begin());
         std::vector<Cost> next(variants);
@@ -113,11 +49,9 @@ std::vector<std::size_t> cheapest_path(const Curves &curves, const BuildOptions 
             const bool stay = s == 0 || cost[v] <= change;
             from[s][v] = stay ? v : cheapest;
             next[v] = stay ? cost[v] : change;
-            const Time &time = curves.times[v][s];
             next[v].ppm =
-                std::min(kNever, next[v].ppm + excess_ppm(curves, v, s, options.noise_ppm));
-            next[v].time_ppm +=
-                time.measured() ? time.ns * 1000 / std::max<std::int64_t>(best_ns / 1000, 1) : 0;
+                std::min(Curves::kNever, next[v].ppm + excess_ppm(curves, v, s, options.noise_ppm));
+            next[v].loss_ppm += curves.measured(v, s) ? curves.loss_ppm(v, s).middle : 0;
         }
         cost = std::move(next);
     }
@@ -134,18 +68,15 @@ std::vector<std::size_t> cheapest_path(const Curves &curves, const BuildOptions 
 // The last size that `before` serves, when `after` serves sizes[s + 1].
 std::int64_t last_size(const Curves &curves, std::size_t before, std::size_t after, std::size_t s)
 {
-    const std::int64_t low = curves.sizes[s], high = curves.sizes[s + 1];
-    const Time &before_high = curves.times[before][s + 1], &after_low = curves.times[after][s];
-    if (!before_high.measured()) { // perhaps it cannot run there
+    const std::int64_t low = curves.sizes()[s], high = curves.sizes()[s + 1];
+    if (!curves.measured(before, s + 1)) { // perhaps it cannot run there
         return low;
     }
-    if (!after_low.measured()) {
+    if (!curves.measured(after, s)) {
         return high - 1;
     }
-    const std::int64_t gain_low =
-        std::max<std::int64_t>(after_low.ns - curves.times[before][s].ns, 0);
-    const std::int64_t gain_high =
-        std::max<std::int64_t>(before_high.ns - curves.times[after][s + 1].ns, 0);
+    const std::int64_t gain_low = curves.longer_ns(after, before, s);
+    const std::int64_t gain_high = curves.longer_ns(before, after, s + 1);
     if (gain_low + gain_high == 0) {
         return low;
     }
@@ -164,10 +95,10 @@ std::vector<SizeRule> rules_of(const Curves &curves, const std::vector<std::size
         if (!last && path[s + 1] == path[s]) {
             continue;
         }
-        const Variant &variant = curves.variants[path[s]];
+        const Variant &variant = curves.variants()[path[s]];
         std::int64_t end = Range::kInfinite;
         if (!last) { // never before the size that was measured
-            end = std::max(last_size(curves, path[s], path[s + 1], s), curves.sizes[s]);
+            end = std::max(last_size(curves, path[s], path[s + 1], s), curves.sizes()[s]);
         }
         rules.push_back({.bytes = {first, end},
                          .algorithm = variant.algorithm,
@@ -191,20 +122,20 @@ void note_jumps(const Curves &curves, const std::vector<std::size_t> &path, cons
                 std::vector<std::string> &notes)
 {
     for (std::size_t s = 0; s + 1 < path.size(); ++s) {
-        const std::int64_t before = curves.times[path[s]][s].ns;
-        const std::int64_t after = curves.times[path[s + 1]][s + 1].ns;
-        if (curves.sizes[s + 1] > 2 * curves.sizes[s] || after <= kLargestGrowth * before) {
+        const std::int64_t before = curves.median_ns(path[s], s);
+        const std::int64_t after = curves.median_ns(path[s + 1], s + 1);
+        if (curves.sizes()[s + 1] > 2 * curves.sizes()[s] || after <= kLargestGrowth * before) {
             continue;
         }
         char text[256];
-        std::snprintf(text, sizeof text,
-                      "%s: %s takes %.1f us at %lld bytes, %s only %.1f us at %lld: more than %d "
-                      "times for at most twice the size",
-                      place(setup).c_str(), algorithm_name(curves.variants[path[s + 1]].algorithm),
-                      static_cast<double>(after) / 1e3, static_cast<long long>(curves.sizes[s + 1]),
-                      algorithm_name(curves.variants[path[s]].algorithm),
-                      static_cast<double>(before) / 1e3, static_cast<long long>(curves.sizes[s]),
-                      kLargestGrowth);
+        std::snprintf(
+            text, sizeof text,
+            "%s: %s takes %.1f us at %lld bytes, %s only %.1f us at %lld: more than %d "
+            "times for at most twice the size",
+            place(setup).c_str(), algorithm_name(curves.variants()[path[s + 1]].algorithm),
+            static_cast<double>(after) / 1e3, static_cast<long long>(curves.sizes()[s + 1]),
+            algorithm_name(curves.variants()[path[s]].algorithm), static_cast<double>(before) / 1e3,
+            static_cast<long long>(curves.sizes()[s]), kLargestGrowth);
         notes.emplace_back(text);
     }
 }
@@ -364,7 +295,7 @@ BuiltRules build_rules(const Measurements &measurements, const BuildOptions &opt
     }
     BuiltRules built;
     for (PlacedSetup &placed : place_setups(setups, built.notes)) {
-        const Curves curves = curves_of(samples[placed.setup]);
+        const Curves curves(samples[placed.setup]);
         const std::vector<std::size_t> path = cheapest_path(curves, options);
         placed.set.machine = measurements.machine;
         placed.set.rules = rules_of(curves, path);

@@ -1,21 +1,15 @@
 #include "tuning/check_table.h"
 
-#include <algorithm>
+#include "tuning/curves.h"
+
 #include <cstdio>
 #include <map>
+#include <utility>
 
 namespace hetcoll {
 namespace {
 
-struct Time {
-    std::int64_t median_ns, spread_ns;
-};
-
-Time summarize(std::vector<std::int64_t> repetitions)
-{
-    std::sort(repetitions.begin(), repetitions.end());
-    return {repetitions[repetitions.size() / 2], repetitions.back() - repetitions.front()};
-}
+constexpr std::int64_t kMillion = 1'000'000;
 
 Query query_of(const Setup &setup, std::int64_t bytes)
 {
@@ -32,8 +26,6 @@ Query query_of(const Setup &setup, std::int64_t bytes)
     return query;
 }
 
-using Times = std::map<Algorithm, Time>; // of one setup and size, the fastest variant of each
-
 std::string describe(const Setup &setup, std::int64_t bytes)
 {
     char text[96];
@@ -42,72 +34,107 @@ std::string describe(const Setup &setup, std::int64_t bytes)
     return text;
 }
 
-std::string slower(const Setup &setup, std::int64_t bytes, Algorithm chosen, const Time &time,
-                   Algorithm best, const Time &best_time)
+// The one that a rule takes, as far as it was measured: else the fastest one of its algorithm.
+std::size_t variant_of(const Curves &curves, const SizeRule &rule, std::size_t s)
 {
-    char text[256];
-    std::snprintf(
-        text, sizeof text, "%s: %s %.1f us, but %s %.1f us: %.2f times, spreads %.1f and %.1f us",
-        describe(setup, bytes).c_str(), algorithm_name(chosen),
-        static_cast<double>(time.median_ns) / 1e3, algorithm_name(best),
-        static_cast<double>(best_time.median_ns) / 1e3,
-        static_cast<double>(time.median_ns) / static_cast<double>(best_time.median_ns),
-        static_cast<double>(time.spread_ns) / 1e3, static_cast<double>(best_time.spread_ns) / 1e3);
-    return text;
+    const auto distance = [&](std::size_t v) {
+        const Variant &variant = curves.variants()[v];
+        const bool can = curves.measured(v, s) && variant.algorithm == rule.algorithm;
+        const bool same = variant.between_nodes == rule.between_nodes &&
+                          variant.chunk_bytes == static_cast<std::int64_t>(rule.chunk_bytes);
+        return std::pair(!can ? 2 : same ? 0 : 1, can ? curves.loss_ppm(v, s).middle : 0);
+    };
+    std::size_t best = 0;
+    for (std::size_t v = 1; v < curves.variants().size(); ++v) {
+        best = distance(v) < distance(best) ? v : best;
+    }
+    return best;
 }
 
-std::map<std::pair<Setup, std::int64_t>, Times> times_of(const Measurements &measurements)
-{
-    std::map<std::tuple<Setup, std::int64_t, Variant>, std::vector<std::int64_t>> repetitions;
-    for (const Sample &sample : measurements.samples) {
-        repetitions[{sample.setup, sample.bytes, sample.variant}].push_back(sample.median_ns);
+// Checks the rules for one setup, size by size.
+class SetupCheck {
+public:
+    SetupCheck(const Table &table, const Setup &setup, const Curves &curves, TableCheck &check)
+        : table_(table), setup_(setup), curves_(curves), check_(check)
+    {
     }
-    std::map<std::pair<Setup, std::int64_t>, Times> times;
-    for (auto &[key, list] : repetitions) {
-        const auto &[setup, bytes, variant] = key;
-        const Time time = summarize(std::move(list));
-        const auto [known, is_new] = times[{setup, bytes}].try_emplace(variant.algorithm, time);
-        if (!is_new && time.median_ns < known->second.median_ns) {
-            known->second = time;
+
+    void look(std::size_t s, std::int64_t limit_ppm)
+    {
+        AlgorithmSet measured = 0;
+        for (std::size_t v = 0; v < curves_.variants().size(); ++v) {
+            if (curves_.measured(v, s)) {
+                measured |= bit(curves_.variants()[v].algorithm);
+            }
         }
+        const std::int64_t bytes = curves_.sizes()[s];
+        const int rule = table_.find(query_of(setup_, bytes), measured);
+        if (rule < 0) {
+            return;
+        }
+        ++check_.choices;
+        const std::size_t chosen = variant_of(curves_, table_.rule(rule), s);
+        const Loss loss = curves_.loss_ppm(chosen, s);
+        if (kMillion + loss.least > limit_ppm) {
+            check_.exceptions.push_back(slower(chosen, s, loss));
+        }
+        const auto half = chosen_.find(bytes / 2);
+        if (half != chosen_.end()) {
+            const auto growth =
+                curves_.growth_ppm(chosen, s, half->second.first, half->second.second);
+            if (!growth.empty() && loss_of(growth).least > 3 * kMillion) {
+                check_.exceptions.push_back(describe(setup_, bytes) +
+                                            ": more than three times as long as half the size");
+            }
+        }
+        chosen_[bytes] = {chosen, s};
     }
-    return times;
-}
+
+private:
+    [[nodiscard]] std::string slower(std::size_t chosen, std::size_t s, const Loss &loss) const
+    {
+        std::size_t best = chosen;
+        for (std::size_t v = 0; v < curves_.variants().size(); ++v) {
+            if (curves_.measured(v, s) &&
+                curves_.loss_ppm(v, s).middle < curves_.loss_ppm(best, s).middle) {
+                best = v;
+            }
+        }
+        char text[256];
+        std::snprintf(
+            text, sizeof text,
+            "%s: %s %.1f us, but %s %.1f us: %.2f times, in three jobs of four at least %.2f",
+            describe(setup_, curves_.sizes()[s]).c_str(),
+            variant_name(curves_.variants()[chosen]).c_str(),
+            static_cast<double>(curves_.median_ns(chosen, s)) / 1e3,
+            variant_name(curves_.variants()[best]).c_str(),
+            static_cast<double>(curves_.median_ns(best, s)) / 1e3,
+            1 + static_cast<double>(loss.middle) / 1e6, 1 + static_cast<double>(loss.least) / 1e6);
+        return text;
+    }
+
+    const Table &table_;
+    const Setup &setup_;
+    const Curves &curves_;
+    TableCheck &check_;
+    // Variant and size, by bytes.
+    std::map<std::int64_t, std::pair<std::size_t, std::size_t>> chosen_;
+};
 
 } // namespace
 
 TableCheck check_table(const Table &table, const Measurements &measurements, std::int64_t limit_ppm)
 {
+    std::map<Setup, std::vector<const Sample *>> samples;
+    for (const Sample &sample : measurements.samples) {
+        samples[sample.setup].push_back(&sample);
+    }
     TableCheck check;
-    std::map<std::pair<Setup, std::int64_t>, std::int64_t> chosen_ns;
-    for (const auto &[key, times] : times_of(measurements)) {
-        const auto &[setup, bytes] = key;
-        AlgorithmSet measured = 0;
-        for (const auto &[algorithm, time] : times) {
-            measured |= bit(algorithm);
-        }
-        const int rule = table.find(query_of(setup, bytes), measured);
-        if (rule < 0) {
-            continue;
-        }
-        ++check.choices;
-        const Algorithm chosen = table.rule(rule).algorithm;
-        const Time &time = times.at(chosen);
-        const auto best =
-            std::min_element(times.begin(), times.end(), [](const auto &a, const auto &b) {
-                return a.second.median_ns < b.second.median_ns;
-            });
-        const std::int64_t loss = time.median_ns - best->second.median_ns;
-        if (time.median_ns * 1'000'000 > best->second.median_ns * limit_ppm &&
-            loss > std::max(time.spread_ns, best->second.spread_ns)) {
-            check.exceptions.push_back(
-                slower(setup, bytes, chosen, time, best->first, best->second));
-        }
-        chosen_ns[key] = time.median_ns;
-        const auto half = chosen_ns.find({setup, bytes / 2});
-        if (half != chosen_ns.end() && time.median_ns > 3 * half->second + time.spread_ns) {
-            check.exceptions.push_back(describe(setup, bytes) +
-                                       ": more than three times as long as half the size");
+    for (const auto &[setup, of_setup] : samples) {
+        const Curves curves(of_setup);
+        SetupCheck each(table, setup, curves, check);
+        for (std::size_t s = 0; s < curves.sizes().size(); ++s) {
+            each.look(s, limit_ppm);
         }
     }
     return check;

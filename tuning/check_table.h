@@ -14,10 +14,9 @@ struct TableCheck {
     std::vector<std::string> exceptions; // a line each
 };
 
-// An exception is a choice that is slower than the fastest measured algorithm by more than
-// `limit_ppm` and by more than the measured spread of the two: the distance between the slowest and
-// the fastest of their repetitions. So is a step to twice the size that takes more than three times
-// as long. Times are medians over the repetitions.
+// An exception is a choice that takes, in three jobs of four at least (tuning/curves.h), more than
+// `limit_ppm` of the fastest measured algorithm's time. So is a step to twice the size that takes,
+// in as many jobs, more than three times as long.
 [[nodiscard]] TableCheck check_table(const Table &table, const Measurements &measurements,
                                      std::int64_t limit_ppm = 1'150'000);
 

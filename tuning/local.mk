@@ -22,6 +22,7 @@ hetcoll_tools_sources += \
 	tuning/build_table.h tuning/build_table.cc \
 	tuning/check_table.h tuning/check_table.cc \
 	tuning/cluster_model.h tuning/cluster_model.cc \
+	tuning/curves.h tuning/curves.cc \
 	tuning/measurements.h tuning/measurements.cc \
 	tuning/table_writer.cc \
 	tuning/view_nodes.cc

@@ -8,8 +8,8 @@ namespace {
 
 constexpr const char *kColumns =
     "columns algorithm between_nodes ranks nodes ranks_per_node_min ranks_per_node_max "
-    "ranks_per_gpu element_bytes op memory bytes chunk_bytes min_us median_us p90_us\n";
-constexpr std::size_t kFields = 15;
+    "ranks_per_gpu element_bytes op memory bytes chunk_bytes min_us median_us p90_us job\n";
+constexpr std::size_t kFields = 15;            // and the job, which older files have not
 constexpr std::int64_t kMaxUs = 1'000'000'000; // a call of a quarter of an hour is none
 
 std::vector<std::string_view> words_of(std::string_view line)
@@ -63,8 +63,9 @@ bool read_algorithm(std::string_view word, Algorithm *algorithm)
 // Empty, or what is wrong.
 std::string read_sample(const std::vector<std::string_view> &words, Sample *sample)
 {
-    if (words.size() != kFields) {
-        return std::to_string(words.size()) + " words, not " + std::to_string(kFields);
+    if (words.size() != kFields && words.size() != kFields + 1) {
+        return std::to_string(words.size()) + " words, not " + std::to_string(kFields) + " or " +
+               std::to_string(kFields + 1);
     }
     const auto wrong = [&](std::size_t i, const char *what) {
         return "'" + std::string(words[i].substr(0, 40)) + "' is no " + what;
@@ -115,6 +116,9 @@ std::string read_sample(const std::vector<std::string_view> &words, Sample *samp
     if (sample->min_ns == 0 || sample->min_ns > sample->median_ns ||
         sample->median_ns > sample->p90_ns) {
         return "minimum, median and 90th percentile are not in order, or zero";
+    }
+    if (words.size() > kFields && !read_whole(words[kFields], &sample->job)) {
+        return wrong(kFields, "number of a job");
     }
     return {};
 }
@@ -181,6 +185,12 @@ private:
 
 } // namespace
 
+std::string variant_name(const Variant &variant)
+{
+    return algorithm_name(variant.algorithm) +
+           (variant.chunk_bytes == 0 ? "" : "/" + std::to_string(variant.chunk_bytes));
+}
+
 Result<Measurements> parse_measurements(std::string_view text, const std::string &path)
 {
     Measurements measurements;
@@ -224,6 +234,7 @@ std::string write_sample(const Sample &sample)
     for (const std::int64_t ns : {sample.min_ns, sample.median_ns, sample.p90_ns}) {
         add(us_text(ns));
     }
+    add(std::to_string(sample.job));
     return text + "\n";
 }
 

@@ -5,11 +5,13 @@
 //   fact KEY VALUE...                   the fingerprint, a line each
 //   columns ...                         the names of what follows, for the reader
 //   ALGORITHM BETWEEN RANKS NODES PER_NODE_MIN PER_NODE_MAX PER_GPU ELEMENT OP MEMORY
-//       BYTES CHUNK MIN_US MEDIAN_US P90_US      (one line, one repetition)
+//       BYTES CHUNK MIN_US MEDIAN_US P90_US [JOB]    (one line, one repetition)
 //
 // BETWEEN is '-' except for the hierarchy; CHUNK 0 is the one that the model takes; # begins a
-// comment. Times are decimal microseconds of one call, kept as whole nanoseconds: the same file
-// gives the same table everywhere.
+// comment. The lines of a JOB ran in turns, so they can be compared with each other; lines without
+// it pair in their order, the first ones of all variants with each other. Times are decimal
+// microseconds of one call, kept as whole nanoseconds: the same file gives the same table
+// everywhere.
 #pragma once
 
 #include "base/status.h"
@@ -44,11 +46,15 @@ struct Variant {
     friend auto operator<=>(const Variant &, const Variant &) = default;
 };
 
+// As hetcoll_tune's --algorithms takes it: "ring", "ring/65536" with a chunk.
+[[nodiscard]] std::string variant_name(const Variant &variant);
+
 struct Sample { // one repetition
     Setup setup;
     Variant variant;
     std::int64_t bytes = 0;
     std::int64_t min_ns = 0, median_ns = 0, p90_ns = 0;
+    int job = 0; // in which it ran, in turns with others
 
     friend bool operator==(const Sample &, const Sample &) = default;
 };

@@ -7,24 +7,26 @@
 namespace hetcoll {
 namespace {
 
-Sample sample(Algorithm algorithm, std::int64_t bytes, std::int64_t ns)
+Sample sample(Algorithm algorithm, std::int64_t bytes, std::int64_t ns, int job)
 {
     return {.setup = {.ranks = 4, .ranks_per_node_min = 4, .ranks_per_node_max = 4},
             .variant = {.algorithm = algorithm},
             .bytes = bytes,
             .min_ns = ns,
             .median_ns = ns,
-            .p90_ns = ns};
+            .p90_ns = ns,
+            .job = job};
 }
 
-// Three repetitions of two algorithms, each within 2 % of its time.
+// Three jobs with two algorithms, each within 2 % of its time.
 Measurements measure(std::int64_t ring_ns, std::int64_t two_shot_ns, std::int64_t bytes = 1 << 20)
 {
     Measurements all;
     all.machine = "box";
     for (const int percent : {98, 100, 102}) {
-        all.samples.push_back(sample(Algorithm::kRing, bytes, ring_ns * percent / 100));
-        all.samples.push_back(sample(Algorithm::kTwoShot, bytes, two_shot_ns * percent / 100));
+        all.samples.push_back(sample(Algorithm::kRing, bytes, ring_ns * percent / 100, percent));
+        all.samples.push_back(
+            sample(Algorithm::kTwoShot, bytes, two_shot_ns * percent / 100, percent));
     }
     return all;
 }
@@ -49,19 +51,49 @@ TEST(CheckTableTest, ASlowerChoiceIsNamedWithBothTimes)
     const Table table = table_of(measure(400'000, 200'000)); // two_shot
     const TableCheck check = check_table(table, measure(200'000, 400'000));
     ASSERT_EQ(check.exceptions.size(), 1u);
-    EXPECT_EQ(check.exceptions[0],
-              "4 ranks on 1 node, 1048576 bytes: two_shot 400.0 us, but ring 200.0 us: 2.00 times, "
-              "spreads 16.0 and 8.0 us");
+    EXPECT_EQ(
+        check.exceptions[0],
+        "4 ranks on 1 node, 1048576 bytes: two_shot 400.0 us, but ring 200.0 us: 2.00 times, in "
+        "three jobs of four at least 2.00");
 }
 
 TEST(CheckTableTest, WhatTheMeasurementCannotTellIsNoException)
 {
     const Table table = table_of(measure(400'000, 200'000));
     EXPECT_TRUE(check_table(table, measure(180'000, 200'000)).exceptions.empty()); // 11 %
-    Measurements noisy = measure(100'000, 120'000);
-    noisy.samples.push_back(sample(Algorithm::kRing, 1 << 20, 150'000));
-    noisy.samples.push_back(sample(Algorithm::kRing, 1 << 20, 50'000));
-    EXPECT_TRUE(check_table(table, noisy).exceptions.empty()); // 20 %, but a spread of 100 us
+    Measurements noisy = measure(100'000, 130'000);
+    noisy.samples.push_back(sample(Algorithm::kRing, 1 << 20, 130'000, 7));
+    noisy.samples.push_back(sample(Algorithm::kTwoShot, 1 << 20, 120'000, 7));
+    EXPECT_TRUE(check_table(table, noisy).exceptions.empty()); // 30 %, but not in every job
+}
+
+TEST(CheckTableTest, WhatAllJobsShowIsAnExceptionThoughJobsDiffer)
+{
+    const Table table = table_of(measure(400'000, 200'000));
+    Measurements slow = measure(100'000, 130'000);
+    slow.samples.push_back(sample(Algorithm::kRing, 1 << 20, 300'000, 7));
+    slow.samples.push_back(sample(Algorithm::kTwoShot, 1 << 20, 390'000, 7));
+    EXPECT_EQ(check_table(table, slow).exceptions.size(), 1u);
+}
+
+TEST(CheckTableTest, ARuleWithAChunkIsCheckedWithThatChunk)
+{
+    Measurements measurements = measure(400'000, 200'000);
+    Measurements chunked = measurements;
+    for (Sample &each : chunked.samples) {
+        each.variant.chunk_bytes = 65536;
+        each.median_ns /= 2;
+        measurements.samples.push_back(each);
+    }
+    const Table table = table_of(measurements); // two_shot/65536
+    for (Sample &each : measurements.samples) {
+        each.median_ns *= each.variant.chunk_bytes != 0 ? 4 : 1;
+    }
+    const TableCheck check = check_table(table, measurements);
+    ASSERT_EQ(check.exceptions.size(), 1u);
+    EXPECT_EQ(check.exceptions[0],
+              "4 ranks on 1 node, 1048576 bytes: two_shot/65536 400.0 us, but two_shot 200.0 us: "
+              "2.00 times, in three jobs of four at least 2.00");
 }
 
 TEST(CheckTableTest, AStepThatTakesThreeTimesAsLongIsAnException)

@@ -13,7 +13,7 @@ constexpr const char *kGood =
     "columns and so on\n"
     "\n"
     "ring - 4 1 4 4 1 4 sum device 1048576 65536 1.2 10 11.5678\n"
-    "hierarchical rabenseifner 8 2 1 7 2 2 other mixed 64 0 3.001 3.01 3.1\n";
+    "hierarchical rabenseifner 8 2 1 7 2 2 other mixed 64 0 3.001 3.01 3.1 7\n";
 
 std::string fault(const std::string &text)
 {
@@ -48,7 +48,8 @@ TEST(MeasurementsTest, EveryFieldIsRead)
                            .bytes = 64,
                            .min_ns = 3001,
                            .median_ns = 3010,
-                           .p90_ns = 3100};
+                           .p90_ns = 3100,
+                           .job = 7};
     EXPECT_EQ(read->samples[1], hierarchy);
 }
 
@@ -75,7 +76,7 @@ TEST(MeasurementsTest, FaultsAreNamedWithTheirLine)
         return message.substr(begin, message.find(';') - begin);
     };
     EXPECT_EQ(fault(head + "\n\nring\n").substr(0, 8), "m.txt:5:");
-    EXPECT_EQ(cause("ring"), "1 words, not 15");
+    EXPECT_EQ(cause("ring"), "1 words, not 15 or 16");
     EXPECT_EQ(cause("rings - 4 1 4 4 1 4 sum device 8 0 1 1 1"), "'rings' is no algorithm");
     EXPECT_EQ(cause("ring tree 4 1 4 4 1 4 sum device 8 0 1 1 1"),
               "'tree' is no algorithm between nodes");
@@ -91,6 +92,8 @@ TEST(MeasurementsTest, FaultsAreNamedWithTheirLine)
     EXPECT_EQ(cause("ring - 4 1 4 4 1 4 sum device 8 0 1 1. 1"), "'1.' is no time");
     EXPECT_EQ(cause("ring - 4 1 4 4 1 4 sum device 8 0 1 2 1.5"),
               "minimum, median and 90th percentile are not in order, or zero");
+    EXPECT_EQ(cause("ring - 4 1 4 4 1 4 sum device 8 0 1 1 1 x"), "'x' is no number of a job");
+    EXPECT_EQ(cause("ring - 4 1 4 4 1 4 sum device 8 0 1 1 1 0 0"), "17 words, not 15 or 16");
     EXPECT_EQ(cause("machine other"), "'machine' takes one name, once");
     EXPECT_EQ(cause("fact gpu"), "'fact' takes a key and a value");
     EXPECT_EQ(cause("fact a 1\nfact a 2"), "fact 'a' is there twice");
