@@ -2,9 +2,8 @@
 // table from it. What went wrong is one line, and then there is no new table.
 #include "device/driver.h"
 #include "tools/tune_child.h"
-#include "tools/tune_line.h"
+#include "tools/tune_jobs.h"
 #include "tools/tune_options.h"
-#include "tools/tune_progress.h"
 #include "tools/tune_table.h"
 #include "tools/tune_worker.h"
 #include "topology/route.h"
@@ -12,21 +11,13 @@
 #include "tuning/check_table.h"
 #include "tuning/topology_links.h"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <algorithm>
 #include <cctype>
 #include <cstdio>
 #include <filesystem>
-#include <set>
 
 namespace hetcoll {
 
 namespace {
-
-constexpr double kStartSeconds = 2;  // of a job, until one has run
-constexpr double kFinishSeconds = 7; // to end a job that takes too long, and to write the table
 
 void say(const std::string &text) { std::fprintf(stderr, "hetcoll_tune: %s\n", text.c_str()); }
 
@@ -83,183 +74,6 @@ Result<ThisMachine> look_at_machine()
     machine.fingerprint = fingerprint_of(*topology, machine.emulated ? "emulated" : "");
     machine.name = name_of(machine.fingerprint);
     return machine;
-}
-
-struct Job {
-    int ranks, nodes, repetition;
-};
-
-// All kinds of jobs once, then all again: what drifts, drifts for all alike.
-std::vector<Job> plan_jobs(const TuneOptions &options, int gpus)
-{
-    std::set<int> ranks(options.ranks.begin(), options.ranks.end());
-    if (ranks.empty()) {
-        ranks = {2, std::max(gpus, 2)};
-        for (int n = 4; n <= gpus && !options.quick; n *= 2) {
-            ranks.insert(n);
-        }
-        if (gpus == 1) {
-            ranks.insert(4); // ranks that share it
-        }
-    }
-    std::vector<Job> jobs;
-    const bool by_node = options.ranks.empty();
-    for (int repetition = 0; repetition < options.repetitions; ++repetition) {
-        for (const int nodes : options.nodes) {
-            for (const int n : ranks) {
-                if (by_node) {
-                    jobs.push_back({n * nodes, nodes, repetition});
-                } else if (n % nodes == 0) {
-                    jobs.push_back({n, nodes, repetition});
-                }
-            }
-        }
-    }
-    return jobs;
-}
-
-std::string describe(const Job &job, int repetitions)
-{
-    return std::to_string(job.ranks) + " ranks on " + std::to_string(job.nodes) +
-           (job.nodes == 1 ? " node" : " nodes") + ", repetition " +
-           std::to_string(job.repetition + 1) + " of " + std::to_string(repetitions);
-}
-
-std::string own_path()
-{
-    std::string path(4096, '\0');
-    const ssize_t length = readlink("/proc/self/exe", path.data(), path.size());
-    path.resize(length > 0 ? static_cast<std::size_t>(length) : 0);
-    return path;
-}
-
-ChildCommand command_of(const TuneOptions &options, const Job &job, double seconds,
-                        Clock::time_point deadline)
-{
-    const int left = static_cast<int>(
-        std::chrono::duration_cast<std::chrono::seconds>(deadline - Clock::now()).count());
-    ChildCommand command{{options.mpirun, "-n", std::to_string(job.ranks)}, {}, deadline};
-    std::vector<std::string> &words = command.arguments;
-    if (job.nodes > 1 && !options.fake_nodes) {
-        words.insert(words.end(),
-                     {"--map-by", "ppr:" + std::to_string(job.ranks / job.nodes) + ":node"});
-    }
-    if (job.ranks > job.nodes * sysconf(_SC_NPROCESSORS_ONLN) || options.fake_nodes) {
-        words.insert(words.end(),
-                     {"--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"});
-    }
-    for (const auto &[name, value] :
-         {std::pair{"coll_hetcoll_enable", "1"}, {"coll_hetcoll_tuning_table", "none"}}) {
-        words.insert(words.end(), {"--mca", name, value});
-    }
-    words.insert(words.end(), options.mpirun_options.begin(), options.mpirun_options.end());
-    std::string algorithms;
-    for (const std::string &algorithm : options.algorithms) {
-        algorithms += (algorithms.empty() ? "" : ",") + algorithm;
-    }
-    words.insert(words.end(),
-                 {own_path(), "worker", "--sizes", options.sizes, "--algorithms", algorithms,
-                  "--seconds", std::to_string(seconds), "--deadline", std::to_string(left + 2)});
-    if (options.fake_nodes) {
-        words.insert(words.end(), {"--fake-nodes", std::to_string(job.nodes)});
-    }
-    if (job.repetition == 0) {
-        words.emplace_back("--verify");
-    }
-    if (geteuid() == 0) { // make install often is root's, and containers have no other user
-        command.environment = {{"OMPI_ALLOW_RUN_AS_ROOT", "1"},
-                               {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}};
-    }
-    return command;
-}
-
-// What a job said.
-struct JobOutput {
-    std::string samples, problem, last_line;
-};
-
-void read_message(const std::string &message, JobOutput &output, ProgressBar &progress)
-{
-    const auto after = [&](const char *kind) {
-        return message.starts_with(kind) ? message.substr(std::string(kind).size()) : "";
-    };
-    if (const std::string sample = after(kSample); is_sample(sample)) {
-        output.samples += sample + "\n";
-    } else if (const std::string sizes = after(kProgress); !sizes.empty()) {
-        double done = 0, all = 1;
-        if (std::sscanf(sizes.c_str(), "%lf %lf", &done, &all) == 2 && all > 0) {
-            progress.show(done / all);
-        }
-    } else if (const std::string problem = after(kError); !problem.empty()) {
-        output.problem = output.problem.empty() ? problem : output.problem;
-    }
-}
-
-void read_line(const std::string &line, JobOutput &output, ProgressBar &progress)
-{
-    const std::vector<std::string> messages = messages_in(line);
-    for (const std::string &message : messages) {
-        read_message(message, output, progress);
-    }
-    if (messages.empty() && line.find_first_not_of(" -\t\r") != std::string::npos) {
-        output.last_line = line;
-    }
-}
-
-Status failure(const TuneOptions &options, const Job &job, const ChildEnd &end,
-               const JobOutput &output)
-{
-    const std::string what = describe(job, options.repetitions);
-    if (end.signal != 0) {
-        return error(Errc::kInvalid, "stopped by signal %d", end.signal);
-    }
-    if (end.timed_out) {
-        return error(Errc::kInvalid,
-                     "%s: not done within the limit of %.0f s, give a larger --limit", what.c_str(),
-                     options.limit_s);
-    }
-    if (!output.problem.empty()) {
-        return error(Errc::kInvalid, "%s", output.problem.c_str());
-    }
-    const bool exited = WIFEXITED(end.status);
-    return error(Errc::kInvalid, "%s: %s ended with %s %d%s%s", what.c_str(),
-                 options.mpirun.c_str(), exited ? "status" : "signal",
-                 exited ? WEXITSTATUS(end.status) : WTERMSIG(end.status),
-                 output.last_line.empty() ? "" : ": ", output.last_line.c_str());
-}
-
-// The text of all samples.
-Result<std::string> run_jobs(const TuneOptions &options, const std::vector<Job> &jobs,
-                             Clock::time_point start)
-{
-    const auto deadline =
-        start + std::chrono::duration_cast<Clock::duration>(
-                    std::chrono::duration<double>(std::max(options.limit_s - kFinishSeconds, 1.0)));
-    ProgressBar progress(static_cast<int>(jobs.size()), !options.quick);
-    std::string samples;
-    double start_seconds = kStartSeconds; // the slowest so far
-    for (std::size_t i = 0; i < jobs.size(); ++i) {
-        const auto begin = Clock::now();
-        const double left = std::chrono::duration<double>(deadline - begin).count();
-        const double seconds =
-            std::max(left / static_cast<double>(jobs.size() - i) - start_seconds, 0.1) * 0.9;
-        progress.begin_job(describe(jobs[i], options.repetitions));
-        JobOutput output;
-        Clock::time_point first_line = begin;
-        const ChildEnd end = run_child(
-            command_of(options, jobs[i], seconds, deadline), [&](const std::string &line) {
-                first_line = first_line == begin ? Clock::now() : first_line;
-                read_line(line, output, progress);
-            });
-        if (!end.good() || output.samples.empty()) {
-            return failure(options, jobs[i], end, output);
-        }
-        start_seconds = std::max(start_seconds,
-                                 std::chrono::duration<double>(first_line - begin).count() + 0.5);
-        samples += output.samples;
-        progress.end_job();
-    }
-    return samples;
 }
 
 Status report(const std::string &path, const Measurements &measurements, bool quick)
@@ -338,26 +152,19 @@ Status tune(const TuneOptions &options, const ThisMachine &machine, const std::s
     if (Status status = check_writable(output); !status.ok()) {
         return status;
     }
-    const std::vector<Job> jobs = plan_jobs(options, machine.gpus);
-    if (jobs.empty()) {
+    const std::vector<JobKind> kinds = job_kinds(options, machine.gpus);
+    if (kinds.empty()) {
         return error(Errc::kInvalid, "--ranks and --nodes leave no job to run");
     }
-    const Result<std::string> samples = run_jobs(options, jobs, start);
+    Result<std::vector<Sample>> samples = run_jobs(options, kinds, start);
     if (!samples.ok()) {
-        return error(Errc::kInvalid, "%s", samples.status().message().c_str());
+        return samples.take_status();
     }
-    Measurements head;
-    head.machine = name;
-    head.fingerprint = machine.fingerprint;
-    const std::string text = write_measurements(head) + *samples;
-    const Result<Measurements> measurements = parse_measurements(text, path);
-    if (!measurements.ok()) {
-        return error(Errc::kInvalid, "%s", measurements.status().message().c_str());
-    }
-    if (Status status = write_file(path, text); !status.ok()) {
+    const Measurements measurements{path, name, machine.fingerprint, std::move(*samples)};
+    if (Status status = write_file(path, write_measurements(measurements)); !status.ok()) {
         return status;
     }
-    return report(output, *measurements, options.quick);
+    return report(output, measurements, options.quick);
 }
 
 // hetcoll_sim is a program of its own, so that this one needs no SimGrid.

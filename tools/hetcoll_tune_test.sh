@@ -67,7 +67,7 @@ verdict $? 'hetcoll_tune --quick ends with a table, the measurements and one lin
 "$HETCOLL_BUILDDIR/hetcoll_info" --explain --bytes 1M --ranks 2 --ranks-per-gpu 2 --table "$work/quick.json" >"$work/out" 2>&1
 verdict $? 'hetcoll_info reads the table'
 timeout -k 5 900 "$tune" --output "$work/nodes.json" --ranks 4 --nodes 1,2 --fake-nodes --sizes 8,64K \
-    --limit 800 --repetitions 2 >"$work/out" 2>&1 </dev/null &&
+    --limit 800 --repetitions 2 --most-repetitions 2 >"$work/out" 2>&1 </dev/null &&
     grep -q '^ring - 4 2 2 2 ' "$work"/nodes.*.measurements && grep -q '"nodes_min": 2' "$work/nodes.json"
 verdict $? 'two nodes on one machine have rules of their own'
 
@@ -89,15 +89,28 @@ says 0 'the GPU here is emulated' --quick
 CUDA_VISIBLE_DEVICES='' says 0 'no GPU on this machine: hetcoll goes by its model' --quick
 CUDA_VISIBLE_DEVICES='' says 1 'no GPU on this machine: hetcoll goes by its model' --output "$work/t.json"
 
-# What can go wrong.
-says 1 'cannot be started (No such file or directory)' --quick --output "$work/t.json" --mpirun "$work/none"
-says 1 'cannot be written' --quick --output /proc/none/t.json
-says 1 'hetcoll is not in this Open MPI' --quick --output "$work/t.json" -- --mca coll ^hetcoll
+# More jobs for what three leave undecided: the leader's 64 bytes, faster than the ring in every third one.
 script()
 {
     printf '#!/bin/bash\n%s\n' "$1" >"$work/mpirun"
     chmod +x "$work/mpirun"
 }
+# shellcheck disable=SC2016
+script 'line() { echo "@sample $1 - 2 1 2 2 1 4 sum device $2 0 $3 $3 $3 0;"; }
+    echo "$*" >>'"$work/jobs"'; leader=$(($(wc -l <'"$work/jobs"') % 3 ? 130 : 90))
+    [[ $* == *,one_shot* ]] && line one_shot 64 300 && line ring 4096 100 && line leader 4096 200
+    line ring 64 100; line leader 64 $leader'
+timeout -k 5 900 "$tune" --output "$work/more.json" --mpirun "$work/mpirun" --ranks 2 --sizes 64,4K \
+    --algorithms ring,leader,one_shot >"$work/out" 2>&1 </dev/null &&
+    [ "$(wc -l <"$work/jobs")" -eq 9 ] && [ "$(grep -c -- '--sizes 64 --algorithms ring,leader ' "$work/jobs")" -eq 6 ] &&
+    [ "$(grep -c '^leader .* 64 0 ' "$work"/more.*.measurements)" -eq 9 ] &&
+    [ "$(grep -c '^leader .* 4096 0 ' "$work"/more.*.measurements)" -eq 3 ] && grep -q '^ring .* 8$' "$work"/more.*.measurements
+verdict $? 'what three jobs leave undecided is measured in six more'
+
+# What can go wrong.
+says 1 'cannot be started (No such file or directory)' --quick --output "$work/t.json" --mpirun "$work/none"
+says 1 'cannot be written' --quick --output /proc/none/t.json
+says 1 'hetcoll is not in this Open MPI' --quick --output "$work/t.json" -- --mca coll ^hetcoll
 # shellcheck disable=SC2016
 script 'kill -9 $$'
 says 1 'ended with signal 9' --quick --output "$work/t.json" --mpirun "$work/mpirun"

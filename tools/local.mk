@@ -73,6 +73,7 @@ hetcoll_tune_SOURCES = \
 	$(measure_header) \
 	tools/hetcoll_tune.cc \
 	tools/tune_child.h tools/tune_child.cc \
+	tools/tune_jobs.h tools/tune_jobs.cc \
 	tools/tune_line.h tools/tune_line.cc \
 	tools/tune_options.h tools/tune_options.cc \
 	tools/tune_progress.h tools/tune_progress.cc \

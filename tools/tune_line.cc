@@ -1,7 +1,5 @@
 #include "tools/tune_line.h"
 
-#include "tuning/measurements.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -26,11 +24,12 @@ std::vector<std::string> messages_in(const std::string &line)
     return messages;
 }
 
-bool is_sample(const std::string &line)
+std::optional<Sample> sample_in(const std::string &line)
 {
     const auto parsed =
         parse_measurements("hetcoll measurements 1\nmachine any\n" + line + "\n", "a job's output");
-    return parsed.ok() && parsed->samples.size() == 1;
+    return parsed.ok() && parsed->samples.size() == 1 ? std::optional(parsed->samples[0])
+                                                      : std::nullopt;
 }
 
 std::string sample_line(const JobShape &shape, const std::string &algorithm,

@@ -2,7 +2,10 @@
 // each. mpirun, on the way, has been seen to lose a line feed.
 #pragma once
 
+#include "tuning/measurements.h"
+
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,8 +25,8 @@ struct JobShape {
     int ranks, nodes, ranks_per_node_min, ranks_per_node_max, ranks_per_gpu;
 };
 
-// Whether it is a line of a file of measurements.
-[[nodiscard]] bool is_sample(const std::string &line);
+// What a line of a file of measurements says; nothing if it is none.
+[[nodiscard]] std::optional<Sample> sample_in(const std::string &line);
 // Such a line, without its line feed: a sum of floats in device memory.
 [[nodiscard]] std::string sample_line(const JobShape &shape, const std::string &algorithm,
                                       std::size_t chunk_bytes, std::size_t bytes, double min_us,

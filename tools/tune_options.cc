@@ -36,6 +36,12 @@ void add_options(CLI::App &app, TuneOptions &options)
                    "how many jobs of each kind to run; at least 3 show how far they differ")
         ->check(CLI::Range(1, 100))
         ->capture_default_str();
+    app.add_option(
+           "--most-repetitions", options.most_repetitions,
+           "how many to run, within the limit, of the sizes and algorithms that these leave "
+           "undecided; with --quick none but these")
+        ->check(CLI::Range(1, 100))
+        ->capture_default_str();
     app.add_option("--sizes", options.sizes,
                    "bytes: 8:64M doubles from 8 to 64M, 8,24,64K is a list");
     app.add_option("--algorithms", options.algorithms,
@@ -98,6 +104,9 @@ bool parse_tune_options(int argc, char **argv, TuneOptions &options, WorkerOptio
     if (!options.simulate.empty() && options.sizes == "8:64M") { // fewer: the model is smooth
         options.sizes = "8,64,512,4K,8K,16K,64K,256K,1M,4M,16M,64M";
     }
+    options.most_repetitions = options.quick
+                                   ? options.repetitions
+                                   : std::max(options.repetitions, options.most_repetitions);
     if (options.nodes.empty()) {
         options.nodes = {1};
     }

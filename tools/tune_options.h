@@ -12,6 +12,7 @@ struct TuneOptions {
     bool quick = false;
     double limit_s = 0; // 0: by the mode
     int repetitions = 3;
+    int most_repetitions = 9;      // of what they leave undecided
     std::vector<int> ranks, nodes; // empty: by the machine, one node
     bool fake_nodes = false;
     std::string sizes;                   // empty: by the mode

@@ -15,6 +15,7 @@ public:
     ProgressBar(const ProgressBar &) = delete;
     ProgressBar &operator=(const ProgressBar &) = delete;
 
+    void expect(int more_jobs) { jobs_ += more_jobs; }
     void begin_job(const std::string &what);
     void show(double part_of_job); // 0 to 1
     void end_job() { ++done_; }
@@ -22,7 +23,7 @@ public:
 private:
     [[nodiscard]] std::string time_left(double part) const;
 
-    const int jobs_;
+    int jobs_;
     const bool bar_, lines_;
     const Clock::time_point start_ = Clock::now();
     int done_ = 0;

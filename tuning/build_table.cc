@@ -307,6 +307,33 @@ BuiltRules build_rules(const Measurements &measurements, const BuildOptions &opt
     return built;
 }
 
+Undecided undecided(const std::vector<Sample> &samples, const BuildOptions &options)
+{
+    std::vector<const Sample *> all;
+    for (const Sample &sample : samples) {
+        all.push_back(&sample);
+    }
+    const Curves curves(all);
+    Undecided open;
+    for (std::size_t s = 0; s < curves.sizes().size(); ++s) {
+        std::set<Variant> may_be_best;
+        bool doubt = false;
+        for (std::size_t v = 0; v < curves.variants().size(); ++v) {
+            const Loss loss = curves.measured(v, s) ? curves.loss_ppm(v, s)
+                                                    : Loss{Curves::kNever, Curves::kNever};
+            if (loss.least <= options.noise_ppm) {
+                may_be_best.insert(curves.variants()[v]);
+                doubt = doubt || loss.middle > options.noise_ppm;
+            }
+        }
+        if (doubt) {
+            open.sizes.insert(curves.sizes()[s]);
+            open.variants.merge(may_be_best);
+        }
+    }
+    return open;
+}
+
 void replace_machine(TableFile &table, const Measurements &measurements, const BuiltRules &rules,
                      const std::string &path)
 {

@@ -35,6 +35,16 @@ struct BuiltRules {
 [[nodiscard]] BuiltRules build_rules(const Measurements &measurements,
                                      const BuildOptions &options = {});
 
+// What another job should measure: the sizes at which the measurements cannot tell whether some
+// variant is as good as the best one, and the variants that may be the best there.
+struct Undecided {
+    std::set<std::int64_t> sizes;
+    std::set<Variant> variants;
+};
+// Requires that all measurements are of one setup.
+[[nodiscard]] Undecided undecided(const std::vector<Sample> &samples,
+                                  const BuildOptions &options = {});
+
 // Puts them into a table in place of what it has for that machine. `path` is where the measurements
 // lie, relative to the table.
 void replace_machine(TableFile &table, const Measurements &measurements, const BuiltRules &rules,

@@ -192,6 +192,23 @@ TEST(BuildTableTest, TheLeaderServesSmallVectorsOnTheLinkModel)
     EXPECT_EQ(rules[1].algorithm, Algorithm::kTwoShot);
 }
 
+TEST(BuildTableTest, WhatJobsContradictIsUndecided)
+{
+    const Undecided open = undecided(link_model().measurements().samples);
+    EXPECT_EQ(open.sizes, (std::set<std::int64_t>{8192, 32768}));
+    EXPECT_EQ(open.variants,
+              (std::set<Variant>{{Algorithm::kTwoShot, {}, 0}, {Algorithm::kLeader, {}, 0}}));
+}
+
+TEST(BuildTableTest, WhatAllJobsShowIsDecided)
+{
+    EXPECT_TRUE(undecided(jobs_of({{100, 1.4}, {130, 1.4}, {260, 1.4}}).measurements().samples)
+                    .sizes.empty());
+    // And where one may take either.
+    EXPECT_TRUE(undecided(jobs_of({{100, 1.02}, {130, 0.98}, {260, 1.03}}).measurements().samples)
+                    .sizes.empty());
+}
+
 // The bound that the table is checked against, with true times instead of fresh runs.
 TEST(BuildTableTest, NoChoiceIsMuchSlowerThanTheBest)
 {
