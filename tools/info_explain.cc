@@ -108,6 +108,9 @@ const char *obstacle(Algorithm algorithm, const Query &query, bool small)
     if (small && row.sizes == Sizes::kLarge) {
         return "above the small limit only";
     }
+    if (!small && algorithm == Algorithm::kHost) {
+        return "up to the small limit, by price up to twice as many bytes";
+    }
     if (!small && row.sizes == Sizes::kSmall) {
         return "up to the small limit only";
     }
@@ -224,6 +227,10 @@ std::string explain(Query query, const NodesView &view, std::size_t small_limit,
     if (choice.by_links) {
         text += "rings      " + print_rings(priced->rings) + "\n";
     }
+    if (small) {
+        text += format("small      up to %zu bytes only %s may serve a call\n", small_limit,
+                       names_of(kSmallAlgorithms & ~kWhenAskedAlgorithms, " or ").c_str());
+    }
     if (priced != nullptr) {
         text += format("priced     in %.1f ms, the sizes below and above with all algorithms\n",
                        priced->ms);
@@ -313,7 +320,8 @@ void add_explain_options(CLI::App &app, ExplainRequest &request)
         ->needs(explain)
         ->check(CLI::Range(1, 16));
     app.add_option("--small-limit", request.small_limit,
-                   "with --explain: as coll_hetcoll_small_limit")
+                   "with --explain: as coll_hetcoll_small_limit, the bytes up to which only host, "
+                   "copy_in and kernels that read all inputs may serve a call")
         ->needs(explain)
         ->transform(CLI::AsSizeValue(false))
         ->type_name("SIZE");
