@@ -7,7 +7,7 @@
 # Environment: LIMIT (seconds of hetcoll_tune, eight times), RANKS, SIZES, MACHINES (FILE/SCALE...).
 set -eu
 here=$(dirname "$(readlink -f "$0")")
-machines=${MACHINES:-pcie8/0.02 dgx1v/0.01 dgxa100/0.004 4xtitanv/0.02}
+machines=${MACHINES:-pcie8/0.02 dgx1v/0.01 dgxa100/0.004 dgx1v-0124/0.01}
 limit=${LIMIT:-90} ranks=${RANKS:-4} sizes=${SIZES:-8,64,256,512,1K,2K,4K,8K,16K,32K,64K,128K,256K,512K,1M,2M,4M}
 options=()
 if [ "${1:-}" = --small ]; then

@@ -38,6 +38,10 @@ for round in new again; do
         cmp "$here/hetcoll_tune_test.json" "$work/table.json" >>"$work/out" 2>&1
     verdict $? "the saved measurements give the saved table, $round"
 done
+sed 's/^machine dgx/machine twin/' "$here/hetcoll_tune_test.dgx.measurements" >"$work/twin.measurements"
+"$tune" --from-measurements "$work/twin.measurements" --output "$work/table.json" 2>&1 |
+    grep -q 'note: twin has the fingerprint of dgx: hosts take'
+verdict $? 'two machines with one fingerprint are noted'
 says 1 'cannot be read' --from-measurements "$work/none" --output "$work/other.json"
 echo 'hetcoll measurements 1
 machine x

@@ -90,6 +90,13 @@ Result<WrittenTable> update_table(const std::string &path, const Measurements &m
         return error(Errc::kInvalid, "%s holds no measurement, so there is nothing to choose by",
                      measurements.path.c_str());
     }
+    for (const Machine &other : table.machines) {
+        if (other.name != measurements.machine &&
+            other.fingerprint.facts == measurements.fingerprint.facts) {
+            written.notes.push_back(measurements.machine + " has the fingerprint of " + other.name +
+                                    ": hosts take the rules of the one that the table has first");
+        }
+    }
     std::error_code code;
     const std::filesystem::path beside =
         std::filesystem::proximate(measurements.path, folder_of(path), code);

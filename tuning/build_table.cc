@@ -17,13 +17,13 @@ constexpr std::int64_t kMillion = 1'000'000;
 constexpr std::int64_t kSizeMultiple = 16;
 constexpr int kLargestGrowth = 3; // of the time, when the size doubles
 
-// By how much a variant is slower than the best one at a size, beyond what the measurement can
-// tell.
+// By how much a variant is likely to be slower than the best one at a size, beyond what is no
+// difference.
 std::int64_t excess_ppm(const Curves &curves, std::size_t variant, std::size_t size,
                         std::int64_t noise_ppm)
 {
     return curves.measured(variant, size)
-               ? std::max<std::int64_t>(curves.loss_ppm(variant, size).least - noise_ppm, 0)
+               ? std::max<std::int64_t>(curves.loss_ppm(variant, size).likely() - noise_ppm, 0)
                : Curves::kNever;
 }
 

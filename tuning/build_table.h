@@ -2,11 +2,10 @@
 // same measurements give the same rules, byte for byte.
 //
 // For every setup it looks for the cheapest path through the measured sizes. A size costs how much
-// slower than the best one the chosen algorithm is in three jobs of four at least
-// (tuning/curves.h), as far as that exceeds `noise_ppm`; every change of algorithm costs
-// `switch_ppm`. So a change needs a difference that the measurement can tell, and one bump in a
-// curve makes no rule. Between two sizes the change lies where straight lines through the measured
-// times cross.
+// slower than the best one the chosen algorithm is likely to be (tuning/curves.h), as far as that
+// exceeds `noise_ppm`; every change of algorithm costs `switch_ppm`. So a change needs a difference
+// that most jobs show, and one bump in a curve makes no rule. Between two sizes the change lies
+// where straight lines through the measured times cross.
 #pragma once
 
 #include "tuning/measurements.h"

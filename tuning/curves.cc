@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 namespace hetcoll {
 namespace {
@@ -11,7 +12,8 @@ constexpr std::int64_t kMillion = 1'000'000;
 std::int64_t middle(std::vector<std::int64_t> values)
 {
     std::sort(values.begin(), values.end());
-    return values[(values.size() - 1) / 2];
+    const std::int64_t low = values[(values.size() - 1) / 2], high = values[values.size() / 2];
+    return low + (high - low) / 2;
 }
 
 // A call takes at most a million seconds, so the product fits. More than a million times is no more
@@ -27,7 +29,7 @@ Loss loss_of(std::vector<std::int64_t> of_jobs)
 {
     std::sort(of_jobs.begin(), of_jobs.end());
     const std::size_t count = of_jobs.size();
-    return {of_jobs[count < 2 ? 0 : (count - 2) / 4], of_jobs[(count - 1) / 2]};
+    return {of_jobs[count < 2 ? 0 : (count - 2) / 4], middle(std::move(of_jobs))};
 }
 
 Curves::Curves(const std::vector<const Sample *> &samples)

@@ -133,9 +133,32 @@ TEST(BuildTableTest, JobsThatDifferDoNotHideWhatAllOfThemShow)
     EXPECT_EQ(rules_of(jobs_of({{100, 1.4}, {130, 1.4}, {260, 1.4}})).size(), 2u);
 }
 
-TEST(BuildTableTest, ADifferenceThatOneOfThreeJobsDoesNotShowMakesNoSwitch)
+TEST(BuildTableTest, ASmallDifferenceCountsIfAllJobsShowIt)
 {
-    EXPECT_EQ(rules_of(jobs_of({{100, 1.4}, {100, 0.95}, {100, 1.4}})).size(), 1u);
+    EXPECT_EQ(rules_of(jobs_of({{100, 1.1}, {130, 1.1}, {260, 1.1}})).size(), 2u);
+    EXPECT_EQ(rules_of(jobs_of({{100, 1.1}, {130, 0.95}, {260, 1.1}})).size(), 1u);
+}
+
+TEST(BuildTableTest, ALargeDifferenceCountsIfMostJobsShowIt)
+{
+    EXPECT_EQ(rules_of(jobs_of({{100, 1.4}, {100, 0.95}, {100, 1.4}})).size(), 2u);
+    EXPECT_EQ(rules_of(jobs_of({{100, 1.4}, {100, 0.95}, {100, 1.0}})).size(), 1u);
+}
+
+// Of four algorithms that are equal, in jobs that differ by 10 %, nearly every size has another
+// fastest one.
+TEST(BuildTableTest, EqualAlgorithmsInNoisyJobsMakeFewRules)
+{
+    std::size_t rules = 0;
+    for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+        Bench bench(0.1, seed);
+        for (const Algorithm algorithm : {Algorithm::kRecursiveDoubling, Algorithm::kRabenseifner,
+                                          Algorithm::kRing, Algorithm::kTwoShot}) {
+            bench.measure(kFour, {algorithm, {}, 0}, 8, 4 * kMiB, line(20, 5));
+        }
+        rules += rules_of(bench).size();
+    }
+    EXPECT_LE(rules, 4u * 50);
 }
 
 TEST(BuildTableTest, OneOfSixJobsMayDiffer)

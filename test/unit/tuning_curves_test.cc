@@ -43,6 +43,8 @@ TEST(CurvesTest, ThreeJobsOfFourShowTheLeastLoss)
     EXPECT_EQ(loss_of({9, 7, 5, 11, 13, 15}).least, 7);
     EXPECT_EQ(loss_of({1, 2, 3, 4, 5, 6, 7, 8, 9, 10}).least, 3);
     EXPECT_EQ(loss_of({9, 7, 5, 11, 13}).middle, 9);
+    EXPECT_EQ(loss_of({9, 7, 5, 11}).middle, 8);
+    EXPECT_EQ(loss_of({9, 7, 5, 11}).likely(), 6);
 }
 
 TEST(CurvesTest, TimesAreComparedWithinAJob)
