@@ -1,0 +1,55 @@
+#!/bin/bash
+# emulated_choice.sh [BUILD]: what hetcoll chooses without a table, over the fastest algorithm, both run by the component
+# on the emulated GPU, on one and two nodes. Links carry the list speeds of a shipped topology times one scale, and all
+# that moves bytes takes at least LATENCY over the scale, as a launch and a handshake do by the price. The network
+# between two nodes is this machine's memory: only the PCIe on both sides has a rate. It says nothing about a GPU.
+#
+# A run counts only if the processors were less than half busy. Otherwise they were the limit, not the links.
+# Environment: SCALE, LATENCY (us, at list speed), SIZES, ITERATIONS, and MACHINES: names of topologies, ranks and nodes.
+set -eu
+here=$(dirname "$(readlink -f "$0")")
+cd "${1:-build}" 2>/dev/null && [ -x hetcoll_bench ] || {
+    echo "emulated_choice.sh: ${1:-build} has no hetcoll_bench: give the folder in which hetcoll was built" >&2
+    exit 1
+}
+scale=${SCALE:-0.002} latency=${LATENCY:-8} sizes=${SIZES:-64K,128K,256K,512K,1M,2M,4M,8M,16M}
+iterations=${ITERATIONS:-3}
+read -r -d '' -a machines <<<"${MACHINES:-pcie8 8 1  dgx1v 8 1  dgxa100 8 1  dgx1v:0-3 4 2  pcie8:0-3 4 2}" || true
+build=$PWD
+. "$here/job.sh"
+use_emulated_links
+emulated_latency=$(awk -v us="$latency" -v scale="$scale" 'BEGIN { printf "%d", us / scale }')
+
+echo "# what          allreduce of float on device memory: the choice over the fastest; link model, not GPU speed"
+header
+echo "# links         list speeds of topology/machines, times $scale; at least $emulated_latency us a launch or copy"
+echo "# times         median of $iterations, slowest rank, algorithms in turns in one run, every element checked, us"
+echo "# busy          share of all processors while it ran; 0.50 and more does not count"
+echo "#"
+echo "#topology        ranks nodes      bytes   chosen        us  fastest                    us   ratio busy"
+for ((i = 0; i < ${#machines[@]}; i += 3)); do
+    topology=${machines[i]} ranks=${machines[i + 1]} nodes=${machines[i + 2]}
+    before=$(processor_time)
+    places=$(for ((node = 0; node < nodes; ++node)); do yes $node | head -n "$ranks"; done | paste -sd,)
+    output=$(EMU_LINKS=$here/../topology/machines/${topology%%:*}.topology$(expr "$topology" : '[^:]*\(:.*\)' || true) \
+        EMU_LINK_SCALE=$scale EMU_LINK_LATENCY_US=$emulated_latency EMU_NODE=choice$$ timeout -k 5 1800 \
+        "$(configured MPIRUN)" --mca coll hetcoll -n $((ranks * nodes)) "$here/../test/mpi/on_nodes.sh" "$places" \
+        ./hetcoll_bench --memory device --algorithms all --sizes "$sizes" --iterations "$iterations" --warmup 1 \
+        2>&1 </dev/null) || {
+        echo "emulated_choice.sh: $topology with $ranks ranks on each of $nodes nodes failed: $output" >&2
+        exit 1
+    }
+    busy=$(busy_since "$before")
+    echo "$output" | awk -v name="$topology" -v ranks=$((ranks * nodes)) -v nodes="$nodes" -v busy="$busy" \
+        -v note="$(counts "$busy")" '$NF == "ok" && $2 ~ /^[0-9]+$/ {
+            if ($1 == "auto") { chosen[$2] = $7; sizes[++n] = $2 }
+            else if ($1 != "host_copy" && (!($2 in best) || $7 < best[$2])) { best[$2] = $7; by[$2] = $1 }
+        }
+        END {
+            for (i = 1; i <= n; ++i) {
+                size = sizes[i]
+                printf "%-16s %5d %5d %10d %17.0f  %-18s %10.0f %7.2f %4.2f%s\n", name, ranks, nodes, size,
+                    chosen[size], by[size], best[size], chosen[size] / best[size], busy, note
+            }
+        }'
+done
