@@ -162,6 +162,11 @@ void SimRank::find_order(const Channel &channel, int number, Live &live) const
     live.after = live.own_after;
 }
 
+bool SimRank::has_begun(const Cursor &cursor, int index)
+{
+    return cursor.index > index || (cursor.index == index && cursor.offset > 0);
+}
+
 void SimRank::take(Channel &channel, int number, const FedStep &fed)
 {
     const ElementSpan span = range_span(plan_.count, plan_.feed->block_count(), fed.step.blocks);
@@ -182,11 +187,11 @@ void SimRank::take(Channel &channel, int number, const FedStep &fed)
     if (!plan_.feed->knows_order()) {
         find_order(channel, number, live);
     }
-    if (fed.step.fused && live.mapped) { // joins the pull before it
+    if (fed.step.fused && live.mapped) { // joins the pull before it, unless that has begun
         for (int i = channel.end() - 1; i >= channel.base; --i) {
             Live &head = channel.at(i);
             if (head.group > 0) {
-                if (head.mapped) {
+                if (head.mapped && !has_begun(channel.pulls, i)) {
                     ++head.group;
                     live.group = 0;
                 }
@@ -201,25 +206,36 @@ void SimRank::take(Channel &channel, int number, const FedStep &fed)
     channel.steps.push_back(std::move(live));
 }
 
-// How many bytes of the step, from its first on, are done by all steps that it must wait for.
-std::size_t SimRank::ready_bytes(const Live &live) const
+// How many bytes of the step, from its first on, are done by all steps that it must wait for. What
+// is done stays so: at the beginning of the list it need not be looked at again.
+std::size_t SimRank::ready_bytes(Live &live) const
 {
-    std::size_t ready = live.bytes;
+    std::size_t ready = live.bytes, looked_at = 0, done = 0;
     for (const StepPlace &place : live.after) {
         const Channel &channel = channels_[static_cast<std::size_t>(place.channel)];
+        done += looked_at == done ? 1 : 0; // unless it is not
+        ++looked_at;
         if (place.index < channel.base) {
             continue;
         }
-        const Live &before = channel.at(place.index);
-        if (before.done == before.bytes) {
-            continue;
+        if (place.index >= channel.end()) { // not fed yet
+            ready = 0;
+        } else {
+            const Live &before = channel.at(place.index);
+            if (before.done == before.bytes) {
+                continue;
+            }
+            const bool apart = before.first >= live.first + live.bytes ||
+                               before.first + before.bytes <= live.first; // all of it
+            const std::size_t end = std::max(before.first + before.done, live.first);
+            ready = apart ? 0 : std::min(ready, end - live.first);
         }
-        if (before.first >= live.first + live.bytes || before.first + before.bytes <= live.first) {
-            return 0; // nothing in common: all of it
+        done -= looked_at == done ? 1 : 0;
+        if (ready == 0) {
+            break;
         }
-        const std::size_t end = std::max(before.first + before.done, live.first);
-        ready = std::min(ready, end - live.first);
     }
+    live.after = live.after.subspan(done);
     return ready;
 }
 
@@ -276,7 +292,7 @@ void SimRank::start_sends(int number)
         return;
     }
     while (static_cast<int>(lane.chunks.size()) < slots_ && find_next(channel, lane, Lane::kSend)) {
-        const Live &live = channel.at(lane.index);
+        Live &live = channel.at(lane.index);
         const std::size_t bytes = std::min(live.bytes - lane.offset, message_bytes_);
         if (ready_bytes(live) < lane.offset + bytes) {
             return;
@@ -315,7 +331,7 @@ bool SimRank::apply_received(int number)
         if (chunk.applying) {
             continue;
         }
-        const Live &live = channel.at(chunk.index);
+        Live &live = channel.at(chunk.index);
         if (chunk.parts > 0 || ready_bytes(live) < chunk.offset + chunk.bytes) {
             break;
         }
@@ -335,7 +351,7 @@ void SimRank::start_pulls(int number)
     Cursor &lane = channel.pulls;
     while (static_cast<int>(lane.chunks.size()) < kLaneSlots &&
            find_next(channel, lane, Lane::kPull)) {
-        const Live &live = channel.at(lane.index);
+        Live &live = channel.at(lane.index);
         const std::size_t bytes = std::min(live.bytes - lane.offset, plan_.chunk_bytes);
         if (ready_bytes(live) < lane.offset + bytes) {
             return;

@@ -39,7 +39,7 @@ public:
 private:
     struct Live { // a step that is not done
         Step step;
-        std::span<const StepPlace> after;
+        std::span<const StepPlace> after; // those that may not be done
         std::vector<StepPlace> own_after; // what it is in, if not in the feed
         std::size_t first = 0, bytes = 0; // in the vector
         std::size_t done = 0;
@@ -88,10 +88,11 @@ private:
     void wake_all();
     [[nodiscard]] int next_awake(int channel) const; // from this one on; channel_count: none
     void feed(int channel);
+    [[nodiscard]] static bool has_begun(const Cursor &cursor, int index); // a step's first chunk
     void take(Channel &channel, int number, const FedStep &fed);
     void find_order(const Channel &channel, int number, Live &live) const;
     void find_slots();
-    [[nodiscard]] std::size_t ready_bytes(const Live &live) const;
+    [[nodiscard]] std::size_t ready_bytes(Live &live) const;
     [[nodiscard]] bool find_next(Channel &channel, Cursor &cursor, Lane lane) const;
     [[nodiscard]] int start(const Chunk &chunk);
     [[nodiscard]] bool has_slots(const Channel &channel, Lane lane);
