@@ -1,5 +1,5 @@
 /* hetcoll's algorithms, one row each. Whatever knows all of them is made from this list: the enum,
- * names, help texts, counters, what can run where, the model and the schedules. Plain C, because
+ * names, help texts, counters, what can run where, and the schedules. Plain C, because
  * counters and parameters are; columns that C code does not use are C++ of the layers above.
  *
  *   constant     HETCOLL_CALLS_constant and HETCOLL_NS_constant are its counters
@@ -8,12 +8,11 @@
  *   counter      calls_counter and time_counter are its counters for users
  *   form, needs, sizes, traits
  *                what runs and where: enums of tuning/algorithms.h
- *   model        what it costs: an object of tuning/model.cc
  *   help         completes "MPI_Allreduce calls ..."
  *
  * A row of the form kTeam brings enumerator##OfTeam, a TeamAlgorithm (schedule/rounds.h), and needs
- * nothing else: kRoundsModel<enumerator##OfTeam> is a model for any of them. A new row goes last:
- * the order decides between algorithms of equal predictions, and processes tell each other numbers.
+ * nothing else. A new row goes last: the order decides between algorithms of equal prices, and
+ * processes tell each other numbers.
  */
 #ifndef HETCOLL_BASE_ALGORITHM_LIST_H
 #define HETCOLL_BASE_ALGORITHM_LIST_H
@@ -21,52 +20,52 @@
 /* clang-format off */
 #define HETCOLL_ALGORITHMS(X)                                                                      \
     X(RECURSIVE_DOUBLING, kRecursiveDoubling, recursive_doubling, recursive_doubling,              \
-      kTeam, kMessages, kLarge, kBetweenNodes | kWholeVectors, kRecursiveDoublingModel,            \
+      kTeam, kMessages, kLarge, kBetweenNodes | kWholeVectors,                                     \
       "done by recursive doubling")                                                                \
     X(RABENSEIFNER, kRabenseifner, rabenseifner, rabenseifner,                                     \
-      kTeam, kMessages, kLarge, kBetweenNodes, kRabenseifnerModel,                                 \
+      kTeam, kMessages, kLarge, kBetweenNodes,                                                     \
       "done by Rabenseifner's algorithm")                                                          \
     X(RING, kRing, ring, ring,                                                                     \
-      kTeam, kMessages, kLarge, kBetweenNodes | kInLine, kRingModel,                               \
+      kTeam, kMessages, kLarge, kBetweenNodes | kInLine,                                           \
       "done by the ring algorithm")                                                                \
     X(ONE_SHOT, kOneShot, one_shot, one_shot,                                                      \
-      kKernel, kOneNode, kAnySize, kLeftFold | kOwnResult, kOneShotModel,                          \
+      kKernel, kOneNode, kAnySize, kLeftFold | kOwnResult,                                         \
       "in which every rank's kernel read all inputs")                                              \
     X(TWO_SHOT, kTwoShot, two_shot, two_shot,                                                      \
-      kKernel, kOneNode, kAnySize, kLeftFold, kTwoShotModel,                                       \
+      kKernel, kOneNode, kAnySize, kLeftFold,                                                      \
       "in which every rank's kernel reduced a share for all")                                      \
     X(LEADER, kLeader, leader, leader,                                                             \
-      kKernel, kOneNode, kAnySize, kLeftFold, kLeaderModel,                                        \
+      kKernel, kOneNode, kAnySize, kLeftFold,                                                      \
       "in which one rank's kernel reduced for all")                                                \
     X(TREE, kTree, tree, tree,                                                                     \
-      kSteps, kTrees, kLarge, kPlain, kTreeModel,                                                  \
+      kSteps, kTrees, kLarge, kPlain,                                                              \
       "done by packed trees")                                                                      \
     X(HIERARCHICAL, kHierarchical, hierarchical, hierarchical,                                     \
-      kSteps, kGroups, kLarge, kPlain, kHierarchicalModel,                                         \
+      kSteps, kGroups, kLarge, kPlain,                                                             \
       "done on the nodes, between them, and on the nodes")                                         \
     X(SMALL, kHost, host, small,                                                                   \
-      kProcessors, kMessages, kSmall, kLeftFold, kHostModel,                                       \
+      kProcessors, kMessages, kSmall, kLeftFold,                                                   \
       "reduced by the processors")                                                                 \
     X(COPY_IN, kCopyIn, copy_in, copy_in,                                                          \
-      kKernel, kOneNode, kSmall, kLeftFold | kOwnResult, kCopyInModel,                             \
+      kKernel, kOneNode, kSmall, kLeftFold | kOwnResult,                                           \
       "through memory that all ranks map")                                                         \
     X(ORDERED, kOrdered, ordered, ordered,                                                         \
-      kSteps, kMessages, kAnySize, kLeftFold | kInLine | kWhenAsked, kOrderedModel,                \
+      kSteps, kMessages, kAnySize, kLeftFold | kInLine | kWhenAsked,                               \
       "summed in the order of the ranks, along their chain")                                       \
     X(IN_NETWORK, kInNetwork, in_network, in_network,                                              \
-      kServers, kAggregators, kLarge, kPlain, kInNetworkModel,                                     \
+      kServers, kAggregators, kLarge, kPlain,                                                      \
       "reduced by aggregators")                                                                    \
     X(WEIGHTED, kWeighted, weighted, weighted,                                                     \
-      kSteps, kShares, kLarge, kPlain, kWeightedModel,                                             \
+      kSteps, kShares, kLarge, kPlain,                                                             \
       "in which each rank reduced a share by the rate of its links")                               \
     X(RADIX3, kRadix3, radix3, radix3,                                                             \
-      kTeam, kMessages, kLarge, kBetweenNodes, kRadix3Model,                                       \
+      kTeam, kMessages, kLarge, kBetweenNodes,                                                     \
       "reduced and gathered in rounds of two partners")                                            \
     X(RADIX4, kRadix4, radix4, radix4,                                                             \
-      kTeam, kMessages, kLarge, kBetweenNodes, kRadix4Model,                                       \
+      kTeam, kMessages, kLarge, kBetweenNodes,                                                     \
       "reduced and gathered in rounds of three partners")                                          \
     X(RADIX8, kRadix8, radix8, radix8,                                                             \
-      kTeam, kMessages, kLarge, kBetweenNodes, kRadix8Model,                                       \
+      kTeam, kMessages, kLarge, kBetweenNodes,                                                     \
       "reduced and gathered in rounds of seven partners")
 /* clang-format on */
 

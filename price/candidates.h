@@ -50,7 +50,7 @@ inline constexpr PricedWay kWays[] = {
 // its largest messages go no further.
 [[nodiscard]] bool is_needless_radix(Algorithm algorithm, int size);
 
-// All that can run where the query says and are not needless, with the model's chunks.
+// All that can run where the query says and are not needless, with the first chunk.
 [[nodiscard]] std::vector<Choice> ways_of(Algorithm algorithm, const Query &query);
 
 } // namespace hetcoll

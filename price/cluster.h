@@ -11,7 +11,7 @@ namespace hetcoll {
 struct NodeKind {
     Topology topology; // all its GPUs have a rank
     int count = 1;
-    double memory_gbps = 500; // of a GPU's memory, as the model takes it
+    double memory_gbps = 500; // of a GPU's memory
 };
 
 // Nodes of a rack hang on one switch. Racks hang on a network in the middle that is never full, but

@@ -1,4 +1,7 @@
 hetcoll_sources += \
+	price/aggregators.h price/aggregators.cc \
+	price/assumed.h price/assumed.cc \
+	price/call_prices.h price/call_prices.cc \
 	price/candidates.h price/candidates.cc \
 	price/cluster.h price/cluster.cc \
 	price/feed.h price/feed.cc \
@@ -15,4 +18,5 @@ hetcoll_sources += \
 	price/recorded.h price/recorded.cc \
 	price/routes.h price/routes.cc \
 	price/stand_ins.h price/stand_ins.cc \
-	price/transfers.h
+	price/transfers.h \
+	price/two_rules.h

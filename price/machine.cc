@@ -168,7 +168,7 @@ private:
     // Out to host memory, over to the other socket's, and in.
     LinkPath message_path(int from, int to, int a, int b)
     {
-        const double latency_us = Links{}.host_latency_us;
+        const double latency_us = options_.message_latency_us;
         LinkPath path{door(2, from, latency_us)};
         const Route out = find_host_route(topology_, a), in = find_host_route(topology_, b);
         if (options_.path != MessagePath::kHost) {
@@ -192,10 +192,7 @@ private:
         const int cpu = far_end(topology_, host, vertex);
         const bool direct = options_.path == MessagePath::kDirect;
         const Route to_nic = find_route(topology_, direct ? vertex : cpu, nic);
-        const double latency_us =
-            options_.path == MessagePath::kHost
-                ? 0
-                : Links{}.node_latency_us - Links{}.message_us; // copies and the reduction
+        const double latency_us = options_.path == MessagePath::kHost ? 0 : options_.far_latency_us;
         SimHost &end = node_.hosts[static_cast<std::size_t>(gpu)];
         end.out = {door(4, gpu, latency_us)};
         if (options_.path == MessagePath::kBounce) {
@@ -287,7 +284,7 @@ Result<SimMachine> build_machine(const Cluster &cluster, const MachineOptions &o
     int number = 0, hosts = 0;
     for (const NodeKind &kind : cluster.kinds) {
         NodePlan plan(kind, cluster.network, options);
-        if (cluster.node_count() > 1 && !plan.connect()) {
+        if ((cluster.node_count() > 1 || options.switches) && !plan.connect()) {
             return error(Errc::kInvalid,
                          "%s has no network adapter, so %d nodes cannot reach each other: add a "
                          "nic and its network to the topology file",

@@ -34,7 +34,11 @@ struct MachineOptions {
     // adapter interleaves them, and so do the PCIe links to it: each moves more slowly. 0: one rank
     // alone has one.
     int partners = 1;
+    // Before the first byte, beside what the network's links cost: in mapped memory, in a message
+    // on the node, and in one of device memory to another node.
     double mapped_latency_us = Links{}.gpu_latency_us;
+    double message_latency_us = Links{}.host_latency_us;
+    double far_latency_us = Links{}.node_latency_us - Links{}.message_us;
     friend bool operator==(const MachineOptions &, const MachineOptions &) = default;
 };
 

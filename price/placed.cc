@@ -9,18 +9,6 @@
 namespace hetcoll {
 namespace {
 
-// A card that every processor of the node reaches at the card's rate.
-void add_network_card(Topology &topology, double gbps)
-{
-    const int network = static_cast<int>(topology.vertices.size()), nic = network + 1;
-    topology.vertices.push_back({.kind = VertexKind::kNetwork, .name = "hetcoll:network"});
-    topology.vertices.push_back({.kind = VertexKind::kNic, .name = "hetcoll:nic"});
-    topology.links.push_back({.a = nic, .b = network, .kind = LinkKind::kNetwork, .gbps = gbps});
-    for (const int cpu : topology.of_kind(VertexKind::kCpu)) {
-        topology.links.push_back({.a = cpu, .b = nic, .kind = LinkKind::kPcie, .gbps = gbps});
-    }
-}
-
 NodeKind kind_of(const Placement &placement, const PlacedNode &node, const Links &links)
 {
     NodeKind kind{.topology = node.topology, .memory_gbps = links.memory_gbps};
@@ -35,6 +23,17 @@ NodeKind kind_of(const Placement &placement, const PlacedNode &node, const Links
 }
 
 } // namespace
+
+void add_network_card(Topology &topology, double gbps)
+{
+    const int network = static_cast<int>(topology.vertices.size()), nic = network + 1;
+    topology.vertices.push_back({.kind = VertexKind::kNetwork, .name = "hetcoll:network"});
+    topology.vertices.push_back({.kind = VertexKind::kNic, .name = "hetcoll:nic"});
+    topology.links.push_back({.a = nic, .b = network, .kind = LinkKind::kNetwork, .gbps = gbps});
+    for (const int cpu : topology.of_kind(VertexKind::kCpu)) {
+        topology.links.push_back({.a = cpu, .b = nic, .kind = LinkKind::kPcie, .gbps = gbps});
+    }
+}
 
 std::uint64_t PricedMachine::hash() const
 {

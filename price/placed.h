@@ -20,6 +20,9 @@ struct PricedMachine {
 // at the rate that the query says. Requires a GPU of every rank.
 [[nodiscard]] PricedMachine priced_machine(const Placement &placement, Ranks ranks);
 
+// A card that every processor of the node reaches at the card's rate.
+void add_network_card(Topology &topology, double gbps);
+
 // The ranks of the query on nodes like this one, on its first GPUs in order: the first nodes have
 // the most. An error if there are too few GPUs.
 [[nodiscard]] Result<Placement> placement_like(const Topology &node, const Query &query);

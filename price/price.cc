@@ -1,33 +1,13 @@
 #include "price/price.h"
 
+#include "price/aggregators.h"
 #include "price/meeting_time.h"
 #include "price/rank_plans.h"
-#include "tuning/model.h"
+#include "price/two_rules.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace hetcoll {
-namespace {
-
-constexpr double kUncertain = 0.2;
-constexpr double kNever = std::numeric_limits<double>::infinity();
-
-// `run` takes a rule, and the most that it may take.
-template <class Run> Price mixed(PriceLimits limits, const Run &run)
-{
-    const LinkClocks::Outcome alone = run(LinkRule::kEachAlone, limits.most_us);
-    Price price{.us = alone.all_ended ? alone.us : kNever, .transfers = alone.transfers};
-    if (!alone.all_ended || alone.us > limits.near_us) {
-        return price;
-    }
-    const LinkClocks::Outcome together = run(LinkRule::kAllTogether, limits.most_us);
-    price.us =
-        together.all_ended ? together.us + kUncertain * std::abs(together.us - alone.us) : kNever;
-    return price;
-}
-
-} // namespace
 
 Pricer::Built *Pricer::machine(const MachineOptions &options)
 {
@@ -50,8 +30,7 @@ bool Pricer::is_mirrored(const Choice &choice) const
 
 int Pricer::actors(const Choice &choice) const
 {
-    return is_mirrored(choice) ? static_cast<int>(ranks_.groups.nodes.front().size())
-                               : ranks_.size();
+    return is_mirrored(choice) ? ranks_.on_first_node() : ranks_.size();
 }
 
 Pricer::Built *Pricer::machine_of(const RankPlans &plans, const Choice &choice, MessagePath path)
@@ -68,7 +47,9 @@ Price Pricer::price(const Choice &choice, const PricedCall &call, PriceLimits li
     const double meetings_us = call.meetings ? 2 * meeting_us(cluster_, ranks_) : 0;
     limits.most_us -= meetings_us;
     limits.near_us -= meetings_us;
-    Price price = row_of(choice.algorithm).is_schedule()
+    Price price = choice.algorithm == Algorithm::kInNetwork
+                      ? price_of_aggregators(cluster_, ranks_, call, limits)
+                  : row_of(choice.algorithm).is_schedule()
                       ? of_schedule(choice, call, limits)
                       : of_kernel(choice.algorithm, static_cast<double>(call.bytes));
     price.us += meetings_us;
@@ -81,6 +62,9 @@ double Pricer::least_us(const Choice &choice, const PricedCall &call)
     if (choice.algorithm == Algorithm::kHost) {
         const LeaderTimes times = leaders(call.bytes);
         return times.before_us + times.after_us;
+    }
+    if (choice.algorithm == Algorithm::kInNetwork || call.early_is_done) {
+        return 0; // not known
     }
     if (!row_of(choice.algorithm).is_schedule()) {
         return of_kernel(choice.algorithm, bytes).us;
@@ -102,7 +86,7 @@ double Pricer::fullest_link_us(const RankPlans &plans, const Choice &choice, Mes
 {
     Built *on = machine_of(plans, choice, path);
     if (on == nullptr) {
-        return kNever;
+        return kNeverUs;
     }
     const int ours = actors(choice), rack_ranks = cluster_.network.rack_nodes * ours;
     std::vector<double> carried(on->machine.platform.links.size()); // vectors
@@ -138,13 +122,18 @@ double Pricer::fullest_link_us(const RankPlans &plans, const Choice &choice, Mes
 
 Price Pricer::of_schedule(const Choice &choice, const PricedCall &call, PriceLimits limits)
 {
-    const RankPlans plans(ranks_, choice, call.bytes, call.element_bytes, call.shares, &recorded_);
+    const bool early_is_done = call.early_is_done && choice.algorithm == Algorithm::kWeighted;
+    RankPlans plans(ranks_, choice, call.bytes, call.element_bytes, call.shares,
+                    early_is_done ? &late_recorded_ : &recorded_);
+    if (early_is_done) {
+        plans.drop_early();
+    }
     Built *on = machine_of(plans, choice, call.path);
     if (on == nullptr) {
-        return {.us = kNever};
+        return {.us = kNeverUs};
     }
     const bool mirrored = is_mirrored(choice);
-    return mixed(limits, [&](LinkRule rule, double most_us) {
+    return price_by_both(limits, [&](LinkRule rule, double most_us) {
         LinkClocks clocks(on->routes, rule, mirrored);
         for (int rank = 0; rank < actors(choice); ++rank) {
             clocks.add(host_of(on->machine.host_of, rank),
@@ -162,7 +151,7 @@ Price Pricer::of_kernel(Algorithm algorithm, double bytes)
 {
     const Built *on = machine({.shares = true, .mapped_latency_us = 0});
     if (on == nullptr) {
-        return {.us = kNever};
+        return {.us = kNeverUs};
     }
     const Platform &platform = on->machine.platform;
     const SimNode &node = platform.nodes.front();
@@ -222,11 +211,11 @@ Price Pricer::of_host(const PricedCall &call, PriceLimits limits)
     limits.near_us -= around_us;
     Built *on = limits.most_us < 0 ? nullptr : machine({.path = MessagePath::kHost});
     if (on == nullptr) {
-        return {.us = kNever};
+        return {.us = kNeverUs};
     }
     const int nodes = cluster_.node_count();
     const bool mirrored = is_mirrored({.algorithm = Algorithm::kHost});
-    Price price = mixed(limits, [&](LinkRule rule, double most_us) {
+    Price price = price_by_both(limits, [&](LinkRule rule, double most_us) {
         LinkClocks clocks(on->routes, rule, mirrored);
         for (int node = 0; node < (mirrored ? 1 : nodes); ++node) {
             const NodeGroups &group = ranks_.groups.nodes[static_cast<std::size_t>(node)];

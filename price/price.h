@@ -26,6 +26,8 @@ struct PricedCall {
     std::span<const int> shares{}; // by rank, of kWeighted
     MessagePath path = MessagePath::kDirect;
     bool meetings = true; // the ranks' agreements before and after are part of the time
+    // Of kWeighted with a late rank: the others have added up theirs before it came.
+    bool early_is_done = false;
 };
 
 struct Price {
@@ -85,7 +87,8 @@ private:
     const Ranks &ranks_;
     bool may_mirror_;
     std::deque<Built> machines_;
-    RecordedSchedules recorded_; // of one path of messages, and one kind of shares
+    // Of one path of messages, and one kind of shares; whole, and without what comes early.
+    RecordedSchedules recorded_, late_recorded_;
 };
 
 } // namespace hetcoll

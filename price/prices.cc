@@ -2,7 +2,7 @@
 
 #include "price/candidates.h"
 #include "price/rank_plans.h"
-#include "tuning/model.h"
+#include "tuning/parts.h"
 
 #include <algorithm>
 #include <limits>
@@ -12,6 +12,8 @@ namespace hetcoll {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
+// Ranks whose messages to all others are run in full: their number is a square.
+constexpr int kMostWithAll = 128;
 // Ways of the hierarchy that are not so far from the best may become better than it with other
 // segments.
 constexpr double kMayBecomeBest = 1.1;
@@ -30,8 +32,8 @@ PricedCell cell_of(const Choice &choice, double us)
 
 } // namespace
 
-Prices::Prices(const Cluster &cluster, const Ranks &ranks, std::span<const int> shares)
-    : ranks_(ranks), shares_(shares), pricer_(cluster, ranks)
+Prices::Prices(const Cluster &cluster, const Ranks &ranks, const Weighted &weighted)
+    : ranks_(ranks), weighted_(weighted), pricer_(cluster, ranks)
 {
     if (ranks.size() > kMostInFull && cluster.node_count() > 1) {
         stand_ins_.emplace(cluster, ranks);
@@ -40,29 +42,28 @@ Prices::Prices(const Cluster &cluster, const Ranks &ranks, std::span<const int> 
 
 Price Prices::price(const Choice &choice, const PricedCall &call, PriceLimits limits)
 {
-    return stand_ins_ && row_of(choice.algorithm).is_schedule()
-               ? stand_ins_->price(choice, call, limits)
-               : pricer_.price(choice, call, limits);
+    return may_stand_in(choice.algorithm) ? stand_ins_->price(choice, call, limits)
+                                          : pricer_.price(choice, call, limits);
 }
 
 double Prices::least_us(const Choice &choice, const PricedCall &call)
 {
-    return stand_ins_ && row_of(choice.algorithm).is_schedule() ? stand_ins_->least_us(choice, call)
-                                                                : pricer_.least_us(choice, call);
+    return may_stand_in(choice.algorithm) ? stand_ins_->least_us(choice, call)
+                                          : pricer_.least_us(choice, call);
+}
+
+bool Prices::may_stand_in(Algorithm algorithm) const noexcept
+{
+    return stand_ins_ && row_of(algorithm).is_schedule() && algorithm != Algorithm::kWeighted;
 }
 
 AlgorithmSet Prices::set() const noexcept
 {
-    AlgorithmSet set =
-        without(ranks_.query.available | bit(Algorithm::kHost), Algorithm::kInNetwork);
-    set = shares_.empty() ? without(set, Algorithm::kWeighted) : set | bit(Algorithm::kWeighted);
-    for (int i = 0; stand_ins_ && i < kAlgorithmCount; ++i) {
-        const auto algorithm = static_cast<Algorithm>(i);
-        if (row_of(algorithm).is_schedule() && !stand_ins_->can_price(algorithm)) {
-            set = without(set, algorithm);
-        }
-    }
-    return set;
+    AlgorithmSet set = ranks_.query.available | bit(Algorithm::kHost);
+    set = ranks_.query.aggregators > 0 ? set | bit(Algorithm::kInNetwork)
+                                       : without(set, Algorithm::kInNetwork);
+    const bool weighted = !weighted_.shares.empty() && ranks_.size() <= kMostWithAll;
+    return weighted ? set | bit(Algorithm::kWeighted) : without(set, Algorithm::kWeighted);
 }
 
 // What may be fast goes first, so that the others are given up soon.
@@ -76,7 +77,8 @@ std::vector<Prices::Candidate> Prices::candidates(AlgorithmSet set, const Priced
         if (!contains(set, algorithm) || is_needless_radix(algorithm, ranks_.size())) {
             continue;
         }
-        for (const Choice &way : ways_of(algorithm, query)) {
+        for (Choice &way : ways_of(algorithm, query)) {
+            way.late = algorithm == Algorithm::kWeighted ? weighted_.late : -1;
             all.push_back({way, least_us(way, call)});
         }
     }
@@ -88,9 +90,11 @@ std::vector<Prices::Candidate> Prices::candidates(AlgorithmSet set, const Priced
     return all;
 }
 
-PriceTable::Column Prices::of_size(int size, AlgorithmSet set, double most_of_best)
+PriceTable::Column Prices::of_size(int size, AlgorithmSet set)
 {
-    const PricedCall call{.bytes = PriceTable::bytes_of(size), .shares = shares_};
+    const PricedCall call{.bytes = PriceTable::bytes_of(size),
+                          .shares = weighted_.shares,
+                          .early_is_done = weighted_.early_is_done};
     PriceTable::Column column{};
     double best_us = kNever;
     Choice best;
@@ -107,8 +111,8 @@ PriceTable::Column Prices::of_size(int size, AlgorithmSet set, double most_of_be
         const double best_way_us = radix ? best_radix_us : static_cast<double>(cell.us);
         const double far =
             candidate.choice.algorithm == Algorithm::kHierarchical ? kMayBecomeBest : kWorthwhile;
-        PriceLimits limits{.most_us = std::min(far * best_way_us, most_of_best * best_us)};
-        if (most_of_best < kNever && !(best_way_us < kNever)) {
+        PriceLimits limits{.most_us = std::min(far * best_way_us, kFarFromTheBest * best_us)};
+        if (!(best_way_us < kNever)) {
             limits.near_us = kNearTheBest * best_us;
         }
         if (candidate.least_us > limits.most_us) {
@@ -244,12 +248,12 @@ void Prices::find_segments(Priced &best, const PricedCall &call)
     }
 }
 
-PriceTable price_near(Prices &prices, std::size_t bytes, AlgorithmSet set, double most_of_best)
+PriceTable price_near(Prices &prices, std::size_t bytes, AlgorithmSet set)
 {
     PriceTable table;
     const int below = PriceTable::size_below(bytes);
     for (const int size : {below, below + 1}) {
-        table.column(size) = prices.of_size(size, set & prices.set(), most_of_best);
+        table.column(size) = prices.of_size(size, set & prices.set());
     }
     return table;
 }

@@ -21,16 +21,22 @@ inline constexpr double kWorthwhile = 0.98;
 
 class Prices {
 public:
-    // All outlive it. `shares`: by rank, of kWeighted.
-    Prices(const Cluster &cluster, const Ranks &ranks, std::span<const int> shares = {});
+    // All outlive it. `shares`: by rank, of kWeighted. `late`: the rank that comes last; where
+    // `early_is_done`, so late that the others have added up theirs.
+    struct Weighted {
+        std::span<const int> shares{};
+        int late = -1;
+        bool early_is_done = false;
+    };
+    Prices(const Cluster &cluster, const Ranks &ranks) : Prices(cluster, ranks, Weighted{}) {}
+    Prices(const Cluster &cluster, const Ranks &ranks, const Weighted &weighted);
 
-    // What has prices there: all that can run, but for aggregators, for kWeighted without shares,
-    // and on many ranks for schedules that are not the same on all nodes: to run these takes long.
+    // What has prices there: all that can run. kWeighted only with shares and on few ranks.
     [[nodiscard]] AlgorithmSet set() const noexcept;
-    // Those of one size of the table, with the best chunk and way of each. Algorithms that cost so
-    // many times more than the best one are given up.
-    [[nodiscard]] PriceTable::Column of_size(int size, AlgorithmSet set,
-                                             double most_of_best = kFarFromTheBest);
+    // Those of one size of the table, with the best way of each, and the best chunk of the best.
+    // Algorithms that cost kFarFromTheBest times more than the best one are given up, and so is a
+    // radix that is not kWorthwhile: their prices are infinite.
+    [[nodiscard]] PriceTable::Column of_size(int size, AlgorithmSet set);
 
 private:
     struct Candidate {
@@ -41,6 +47,7 @@ private:
     [[nodiscard]] PricedCell with_best_chunk(Choice choice, const PricedCall &call, Price best);
     [[nodiscard]] Price price(const Choice &choice, const PricedCall &call, PriceLimits limits);
     [[nodiscard]] double least_us(const Choice &choice, const PricedCall &call);
+    [[nodiscard]] bool may_stand_in(Algorithm algorithm) const noexcept;
     struct Priced {
         Price price;
         Choice choice;
@@ -52,13 +59,12 @@ private:
     void find_segments(Priced &best, const PricedCall &call);
 
     const Ranks &ranks_;
-    std::span<const int> shares_;
+    Weighted weighted_;
     Pricer pricer_;
     std::optional<StandIns> stand_ins_; // for schedules of many ranks
 };
 
 // Those that choose() needs for a call of so many bytes by one of the set.
-[[nodiscard]] PriceTable price_near(Prices &prices, std::size_t bytes, AlgorithmSet set,
-                                    double most_of_best = kFarFromTheBest);
+[[nodiscard]] PriceTable price_near(Prices &prices, std::size_t bytes, AlgorithmSet set);
 
 } // namespace hetcoll

@@ -2,19 +2,25 @@
 
 #include "price/candidates.h"
 #include "schedule/algorithms.h"
-#include "tuning/model.h"
+#include "schedule/weighted.h"
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace hetcoll {
 namespace {
 
+// How many ranks in a row lie on one node, from rank 0 on.
 std::vector<int> node_runs(const Ranks &ranks)
 {
     std::vector<int> runs;
-    for (const NodeGroups &node : ranks.groups.nodes) {
-        runs.push_back(static_cast<int>(node.size()));
+    for (std::size_t rank = 0; rank < ranks.node_of.size(); ++rank) {
+        if (rank > 0 && ranks.node_of[rank] == ranks.node_of[rank - 1]) {
+            ++runs.back();
+        } else {
+            runs.push_back(1);
+        }
     }
     return runs;
 }
@@ -22,6 +28,20 @@ std::vector<int> node_runs(const Ranks &ranks)
 // How many others each rank of a node sends messages to at the same time. In a ring over all ranks
 // one rank alone does.
 int partners_of(Algorithm algorithm) { return std::max(radix_of(algorithm) - 1, 1); }
+
+std::shared_ptr<const ChannelSteps> without_early(ChannelSteps steps)
+{
+    for (int channel = 0; channel < kEarlyChannels; ++channel) {
+        steps.channels[static_cast<std::size_t>(channel)].clear();
+    }
+    for (std::vector<FedStep> &channel : steps.channels) {
+        for (FedStep &fed : channel) {
+            std::erase_if(fed.after,
+                          [](const StepPlace &place) { return place.channel < kEarlyChannels; });
+        }
+    }
+    return std::make_shared<const ChannelSteps>(std::move(steps));
+}
 
 } // namespace
 
@@ -36,9 +56,9 @@ RankPlans::RankPlans(const Ranks &ranks, const Choice &choice, std::size_t bytes
 
 MachineOptions RankPlans::machine_options(MessagePath path) const
 {
+    const Links &links = ranks_.query.links;
     // Ranks that share a GPU launch in turn.
-    const double mapped_latency_us =
-        Links{}.gpu_latency_us + (ranks_.query.ranks_per_gpu - 1) * ranks_.query.links.launch_us;
+    const double turns_us = (ranks_.query.ranks_per_gpu - 1) * links.launch_us;
     return {.path = path,
             .maps = maps(),
             .both_ways = is_hybrid(),
@@ -47,7 +67,9 @@ MachineOptions RankPlans::machine_options(MessagePath path) const
                             ? partners_of(choice_.between_nodes)
                         : choice_.algorithm == Algorithm::kRing ? 0
                                                                 : partners_of(choice_.algorithm),
-            .mapped_latency_us = mapped_latency_us};
+            .mapped_latency_us = links.gpu_latency_us + turns_us,
+            .message_latency_us = links.host_latency_us,
+            .far_latency_us = std::max(links.node_latency_us - links.message_us, 0.0)};
 }
 
 bool RankPlans::maps() const
@@ -70,6 +92,7 @@ std::shared_ptr<const ChannelSteps> RankPlans::recorded_of(int rank) const
     std::shared_ptr<const ChannelSteps> &known = recorded_->ranks[static_cast<std::size_t>(rank)];
     if (known == nullptr) {
         known = by_channels(build_schedule(spec_, rank, parts()));
+        known = early_is_done_ ? without_early(*known) : known;
     }
     return known;
 }
@@ -103,11 +126,14 @@ SimRankPlan RankPlans::plan_of_all_channels(int rank) const
 bool RankPlans::is_mirrored(const Cluster &cluster, const Ranks &ranks, const Choice &choice)
 {
     const int nodes = cluster.node_count();
-    const auto local = static_cast<int>(ranks.groups.nodes.front().size());
-    bool alike = cluster.kinds.size() == 1 && nodes > 1 && ranks.query.ranks_per_gpu == 1;
+    const int local = ranks.on_first_node();
+    const auto gpus = static_cast<int>(ranks.groups.nodes.front().size());
+    bool alike = cluster.kinds.size() == 1 && nodes > 1;
     for (int rank = 0; alike && rank < ranks.size(); ++rank) {
         const auto index = static_cast<std::size_t>(rank);
-        alike = ranks.gpu_of[index] == rank && ranks.node_of[index] == rank / local;
+        const auto place = static_cast<std::size_t>(rank % local);
+        alike = ranks.node_of[index] == rank / local &&
+                ranks.gpu_of[index] == rank / local * gpus + ranks.gpu_of[place];
     }
     const auto is_power = [](int count) { return std::has_single_bit(unsigned(count)); };
     const bool powers = is_power(nodes) && is_power(local);
@@ -149,7 +175,7 @@ SimRankPlan RankPlans::mirrored_plan(int rank, const Cluster &cluster) const
     SimRankPlan plan = plan_of_all_channels(rank);
     const auto blocks = static_cast<std::size_t>(plan.feed->block_count());
     plan.count = std::max(plan.count / blocks, std::size_t{1}) * blocks;
-    const int ours = static_cast<int>(ranks_.groups.nodes.front().size());
+    const int ours = ranks_.on_first_node();
     const int near =
         cluster.network.rack_nodes == 0 ? cluster.node_count() : cluster.network.rack_nodes;
     plan.actor_of = [ours, near](int peer) {

@@ -22,6 +22,9 @@ public:
               std::size_t element_bytes, std::span<const int> shares,
               RecordedSchedules *recorded = nullptr);
 
+    // Those channels of kWeighted that run before the late rank comes are done. Before anything is
+    // recorded.
+    void drop_early() noexcept { early_is_done_ = true; }
     [[nodiscard]] MachineOptions machine_options(MessagePath path) const;
     // The same for one node that runs for all. Its messages get their share of what a rack's nodes
     // have in common, unless only one of these sends to another rack.
@@ -55,6 +58,7 @@ private:
     ScheduleSpec spec_;
     std::vector<int> runs_;
     RecordedSchedules::Of *recorded_;
+    bool early_is_done_ = false;
 };
 
 // The leader of a node in a call by kHost: it exchanges its node's sum with the other leaders,

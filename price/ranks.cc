@@ -20,6 +20,12 @@ std::vector<int> numbers_of(const Placement &placement, const PlacedNode &node)
     return numbers;
 }
 
+void unmap(Links &links)
+{
+    links.gpu_gbps = links.ring_gbps = 0;
+    links.switched = false;
+}
+
 // What the slowest of the nodes can do.
 Links slowest_links(const Placement &placement, Mapping mapping)
 {
@@ -28,8 +34,7 @@ Links slowest_links(const Placement &placement, Mapping mapping)
     for (const PlacedNode &node : placement.nodes) {
         Links links = links_of(node.topology, numbers_of(placement, node));
         if (mapping != Mapping::kAll) {
-            links.gpu_gbps = links.ring_gbps = links.exchange_gbps = links.chain_gbps = 0;
-            links.switched = false;
+            unmap(links);
         }
         slowest = std::exchange(first, false) ? links : slowest_of(slowest, links);
     }
@@ -78,35 +83,55 @@ void find_rings(const Placement &placement, Ranks &ranks)
     }
     RankRings found = rank_rings(nodes, ranks.groups.nodes);
     ranks.query.links.link_rings = static_cast<int>(found.rings.size());
-    ranks.query.links.link_ring_gbps = found.gbps;
     ranks.rings = std::move(found.rings);
 }
 
-Placement placement_of(const Cluster &cluster)
+Placement placement_of(const Cluster &cluster, const NodePattern &pattern)
 {
     Placement placement;
     for (int node = 0; node < cluster.node_count(); ++node) {
         PlacedNode &placed = placement.nodes.emplace_back();
         placed.topology = cluster.kind_of(node).topology;
-        const int gpus = static_cast<int>(placed.topology.gpus().size());
-        for (int gpu = 0; gpu < gpus; ++gpu) {
-            const int rank = static_cast<int>(placement.node_of.size());
-            placed.ranks.push_back(rank);
-            placed.gpus.push_back(rank);
+        const std::size_t gpus = placed.topology.gpus().size();
+        for (std::size_t number = 0; number < gpus; ++number) {
+            const int gpu = static_cast<int>(placement.gpus.size());
+            placed.gpus.push_back(gpu);
             PlacedGpu &own = placement.gpus.emplace_back();
             own.node = node;
-            own.number = gpu;
-            own.ranks = {rank};
-            placement.node_of.push_back(node);
-            placement.local_rank.push_back(gpu);
-            placement.gpu_of.push_back(rank);
-            placement.rank_on_gpu.push_back(0);
+            own.number = static_cast<int>(number);
+            const int sharing = number < pattern.size() ? pattern[number] : 1;
+            for (int i = 0; i < sharing; ++i) {
+                const int rank = static_cast<int>(placement.node_of.size());
+                own.ranks.push_back(rank);
+                placement.node_of.push_back(node);
+                placement.local_rank.push_back(static_cast<int>(placed.ranks.size()));
+                placed.ranks.push_back(rank);
+                placement.gpu_of.push_back(gpu);
+                placement.rank_on_gpu.push_back(i);
+            }
         }
     }
     return placement;
 }
 
 } // namespace
+
+int Ranks::on_first_node() const noexcept
+{
+    return static_cast<int>(std::count(node_of.begin(), node_of.end(), 0));
+}
+
+void unmap(Ranks &ranks)
+{
+    Links &links = ranks.query.links;
+    unmap(links);
+    links.tree_gbps = links.node_tree_gbps = 0;
+    links.link_rings = 0;
+    ranks.trees = {};
+    ranks.groups.trees.clear();
+    ranks.rings.clear();
+    ranks.query.available &= kUnmappedAlgorithms;
+}
 
 Ranks place_ranks(const Placement &placement, Mapping mapping, FoundNodes found)
 {
@@ -145,9 +170,9 @@ Ranks place_ranks(const Placement &placement, Mapping mapping, FoundNodes found)
     return ranks;
 }
 
-Ranks place_ranks(const Cluster &cluster)
+Ranks place_ranks(const Cluster &cluster, const NodePattern &pattern, Mapping mapping)
 {
-    Ranks ranks = place_ranks(placement_of(cluster), Mapping::kAll);
+    Ranks ranks = place_ranks(placement_of(cluster, pattern), mapping);
     // GPUs without a route to each other are not mapped.
     if (!(ranks.query.links.gpu_gbps > 0)) {
         ranks.query.available &= kUnmappedAlgorithms;

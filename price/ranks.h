@@ -24,7 +24,11 @@ struct Ranks {
     Query query;
 
     [[nodiscard]] int size() const noexcept { return static_cast<int>(node_of.size()); }
+    [[nodiscard]] int on_first_node() const noexcept;
 };
+
+// The same ranks where none reads another's memory.
+void unmap(Ranks &ranks);
 
 // Whether the ranks of a node read each other's memory.
 enum class Mapping : std::uint8_t { kNone, kSome, kAll };
@@ -35,7 +39,9 @@ struct FoundNodes {
     int nodes = 0, least_ranks = 0, most_ranks = 0;
 };
 [[nodiscard]] Ranks place_ranks(const Placement &placement, Mapping mapping, FoundNodes found = {});
-// One rank on each GPU, which all of a node reach.
-[[nodiscard]] Ranks place_ranks(const Cluster &cluster);
+// So many ranks on each GPU of a node, in order; {}: one.
+using NodePattern = std::vector<int>;
+[[nodiscard]] Ranks place_ranks(const Cluster &cluster, const NodePattern &pattern = {},
+                                Mapping mapping = Mapping::kAll);
 
 } // namespace hetcoll

@@ -1,11 +1,15 @@
 #include "price/stand_ins.h"
 
+#include "price/assumed.h"
+
 #include <algorithm>
 #include <bit>
 #include <utility>
 
 namespace hetcoll {
 namespace {
+
+constexpr int kShortChain = 2, kLongChain = 4; // nodes
 
 // The same on every node, whatever their number: all that does not fold.
 bool is_symmetric(const Choice &choice)
@@ -14,91 +18,169 @@ bool is_symmetric(const Choice &choice)
     return (in_levels ? choice.between_nodes : choice.algorithm) != Algorithm::kRecursiveDoubling;
 }
 
+void take_latencies(const Links &from, Links &to)
+{
+    to.gpu_latency_us = from.gpu_latency_us;
+    to.host_latency_us = from.host_latency_us;
+    to.node_latency_us = from.node_latency_us;
+    to.message_us = from.message_us;
+}
+
+NodePattern pattern_of(const NodeGroups &gpus)
+{
+    NodePattern pattern;
+    for (const GpuGroup &gpu : gpus) {
+        pattern.push_back(static_cast<int>(gpu.size()));
+    }
+    return pattern;
+}
+
+// A rank with its part of what the ranks of a node share.
+Cluster one_a_node(const Cluster &cluster, const Query &query)
+{
+    const int on_node = node_shape(query).max;
+    NodeKind alone{.topology = assumed_node(1), .count = query.ranks};
+    alone.memory_gbps = cluster.kinds.front().memory_gbps;
+    alone.topology.links.front().gbps = query.links.host_gbps;
+    add_network_card(alone.topology, query.links.node_gbps / on_node);
+    Cluster scattered{.name = cluster.name, .kinds = {alone}, .network = cluster.network};
+    scattered.network.rack_nodes *= on_node;
+    return scattered;
+}
+
 } // namespace
 
-StandIns::StandIn::StandIn(Cluster alike)
-    : cluster(std::move(alike)), ranks(place_ranks(cluster)), pricer(cluster, ranks)
+StandIns::StandIn::StandIn(Cluster alike, const NodePattern &pattern, const Links &links)
+    : cluster(std::move(alike)),
+      ranks(place_ranks(cluster, pattern, links.gpu_gbps > 0 ? Mapping::kAll : Mapping::kNone)),
+      pricer(cluster, ranks)
 {
+    take_latencies(links, ranks.query.links);
 }
 
 StandIns::StandIns(const Cluster &cluster, const Ranks &ranks)
-    : links_(ranks.query.links),
-      folds_(!std::has_single_bit(static_cast<unsigned>(cluster.node_count()))),
+    : cluster_(cluster), ranks_(ranks),
       in_order_(std::is_sorted(ranks.node_of.begin(), ranks.node_of.end()))
 {
-    std::vector<const NodeKind *> seen;
-    for (const NodeKind &kind : cluster.kinds) {
-        const bool known = std::any_of(seen.begin(), seen.end(), [&](const NodeKind *other) {
-            return other->topology == kind.topology && other->memory_gbps == kind.memory_gbps;
+    for (int node = 0; node < cluster.node_count(); ++node) {
+        const NodeKind &kind = cluster.kind_of(node);
+        NodePattern pattern = pattern_of(ranks.groups.nodes[static_cast<std::size_t>(node)]);
+        const bool known = std::any_of(kinds_.begin(), kinds_.end(), [&](const Kind &other) {
+            const NodeKind &of_other = other.cluster.kinds.front();
+            return other.pattern == pattern && of_other.memory_gbps == kind.memory_gbps &&
+                   of_other.topology == kind.topology;
         });
-        if (known) {
-            continue;
-        }
-        seen.push_back(&kind);
-        Cluster alike{.name = cluster.name, .kinds = {kind}, .network = cluster.network};
-        alike.kinds.front().count = cluster.node_count();
-        all_.emplace_back(alike);
-        if (folds_) {
-            alike.kinds.front().count =
-                static_cast<int>(std::bit_floor(static_cast<unsigned>(cluster.node_count())));
-            folded_.emplace_back(std::move(alike));
+        if (!known) {
+            kinds_.push_back({{.name = cluster.name, .kinds = {kind}, .network = cluster.network},
+                              std::move(pattern)});
+            add(nodes_, kinds_.back(), cluster.node_count());
         }
     }
-    // They have a rank on each GPU, and map what links join.
-    const bool maps = ranks.query.links.gpu_gbps > 0;
-    is_alike_ = ranks.query.ranks_per_gpu == 1 &&
-                std::all_of(all_.begin(), all_.end(), [maps](const StandIn &one) {
-                    return (one.ranks.query.links.gpu_gbps > 0) == maps;
-                });
 }
 
-bool StandIns::can_price(Algorithm algorithm) const noexcept
+void StandIns::add(std::deque<StandIn> &to, const Kind &kind, int nodes) const
 {
-    if (!is_alike_) {
-        return false;
+    Cluster cluster = kind.cluster;
+    cluster.kinds.front().count = nodes;
+    to.emplace_back(std::move(cluster), kind.pattern, ranks_.query.links);
+}
+
+void StandIns::add(Sizes &to, const Kind &kind, int nodes) const
+{
+    const int power = static_cast<int>(std::bit_floor(static_cast<unsigned>(nodes)));
+    add(to.all, kind, nodes);
+    if (power != nodes) {
+        add(to.folded, kind, power);
     }
-    if (algorithm == Algorithm::kHierarchical) {
-        return true;
+}
+
+StandIns::Sizes &StandIns::scattered()
+{
+    if (scattered_.all.empty()) {
+        add(scattered_, {one_a_node(cluster_, ranks_.query), {}}, ranks_.size());
     }
-    const Choice choice{.algorithm = algorithm};
-    const StandIn &any = folds_ && !is_symmetric(choice) ? folded_.front() : all_.front();
-    return in_order_ && RankPlans::is_mirrored(any.cluster, any.ranks, choice);
+    return scattered_;
+}
+
+// Where one node of the cluster cannot run for all, one rank can.
+StandIns::Sizes &StandIns::sizes_for(const Choice &choice)
+{
+    if (choice.algorithm == Algorithm::kHierarchical || choice.by_links ||
+        node_shape(ranks_.query).max == 1) {
+        return nodes_;
+    }
+    const bool folds = !nodes_.folded.empty() && !is_symmetric(choice);
+    const StandIn &any = folds ? nodes_.folded.front() : nodes_.all.front();
+    return in_order_ && RankPlans::is_mirrored(any.cluster, any.ranks, choice) ? nodes_
+                                                                               : scattered();
+}
+
+std::deque<StandIns::StandIn> &StandIns::of(const Choice &choice)
+{
+    Sizes &sizes = sizes_for(choice);
+    return sizes.folded.empty() || is_symmetric(choice) ? sizes.all : sizes.folded;
 }
 
 Price StandIns::price(const Choice &choice, const PricedCall &call, PriceLimits limits)
 {
+    if (choice.algorithm == Algorithm::kOrdered) {
+        return of_chain(choice, call);
+    }
     const double fold = fold_us(choice, call.bytes);
     limits.most_us -= fold;
     limits.near_us -= fold;
     Price most;
     for (StandIn &one : of(choice)) {
-        const Price price = one.pricer.price(choice, call, limits);
+        Choice way = choice;
+        way.by_links = way.by_links && !one.ranks.rings.empty();
+        const Price price = one.pricer.price(way, call, limits);
         most = price.us > most.us ? price : most;
     }
     most.us += fold;
     return most;
 }
 
+Price StandIns::of_chain(const Choice &choice, const PricedCall &call)
+{
+    for (std::size_t kind = short_chains_.size(); kind < kinds_.size(); ++kind) {
+        add(short_chains_, kinds_[kind], kShortChain);
+        add(long_chains_, kinds_[kind], kLongChain);
+    }
+    Price most;
+    for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
+        Price price = short_chains_[kind].pricer.price(choice, call);
+        const Price longer = long_chains_[kind].pricer.price(choice, call);
+        const double steps =
+            static_cast<double>(cluster_.node_count() - kShortChain) / (kLongChain - kShortChain);
+        price.us += (longer.us - price.us) * steps;
+        price.transfers = longer.transfers;
+        most = price.us > most.us ? price : most;
+    }
+    return most;
+}
+
 double StandIns::least_us(const Choice &choice, const PricedCall &call)
 {
+    if (choice.algorithm == Algorithm::kOrdered) {
+        return 0;
+    }
     double most = 0;
     for (StandIn &one : of(choice)) {
-        most = std::max(most, one.pricer.least_us(choice, call));
+        Choice way = choice;
+        way.by_links = way.by_links && !one.ranks.rings.empty();
+        most = std::max(most, one.pricer.least_us(way, call));
     }
     return most + fold_us(choice, call.bytes);
 }
 
-std::deque<StandIns::StandIn> &StandIns::of(const Choice &choice)
-{
-    return folds_ && !is_symmetric(choice) ? folded_ : all_;
-}
-
 // A vector there and one back.
-double StandIns::fold_us(const Choice &choice, std::size_t bytes) const
+double StandIns::fold_us(const Choice &choice, std::size_t bytes)
 {
-    const bool folded = folds_ && !is_symmetric(choice);
+    const Links &links = ranks_.query.links;
+    const Sizes &sizes = sizes_for(choice);
+    const bool folded = !sizes.folded.empty() && !is_symmetric(choice);
     const double way_us =
-        links_.node_latency_us + transfer_us(static_cast<double>(bytes), links_.node_gbps);
+        links.node_latency_us + transfer_us(static_cast<double>(bytes), links.node_gbps);
     return folded ? 2 * way_us : 0;
 }
 

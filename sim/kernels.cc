@@ -2,7 +2,6 @@
 
 #include "price/meeting_time.h"
 #include "price/rank_plans.h"
-#include "tuning/model.h"
 
 #include <utility>
 

@@ -1,11 +1,10 @@
 #include "sim/simulation.h"
 
+#include "price/call_prices.h"
 #include "price/meeting_time.h"
 #include "price/price.h"
-#include "price/prices.h"
 #include "price/rank_plans.h"
 #include "sim/kernels.h"
-#include "tuning/model.h"
 
 #include <span>
 #include <utility>
@@ -28,12 +27,11 @@ Query query_of(const Ranks &ranks, const SimCall &call, const RankShares &shares
     query.bytes = call.bytes;
     query.element_bytes = call.element_bytes;
     query.chunk_bytes = call.chunk_bytes;
-    query.available = at_size(query.available, call.bytes, call.small_limit, nullptr);
+    query.available = at_size(query.available, call.bytes, call.small_limit, false);
     if (call.forced) {
         query.available = static_cast<AlgorithmSet>(ranks.query.available | bit(Algorithm::kHost));
         query.forced = call.forced;
     }
-    query.links.weighted_gbps = shares.vector_gbps();
     if (!shares.shares.empty() && (call.forced || call.bytes > call.small_limit)) {
         query.available |= bit(Algorithm::kWeighted);
     }
@@ -70,15 +68,12 @@ Result<ChildOutcome> run_schedule(const Cluster &cluster, const Ranks &ranks, co
 Result<Choice> choose_by(const Cluster &cluster, const Ranks &ranks, const Query &query,
                          const SimCall &call, std::span<const int> shares)
 {
-    const AlgorithmSet set =
-        query.forced ? bit(*query.forced) : allowed(query) | bit(Algorithm::kHost);
-    Prices pricer(cluster, ranks, shares);
-    const PriceTable prices = price_near(pricer, call.bytes, set);
+    CallPrices prices([&] { return PricedMachine{cluster, ranks}; });
     Query asked = query;
     if (!query.forced) {
-        asked.available = at_size(query.available, call.bytes, call.small_limit, &prices);
+        asked.available = at_size(query.available, call.bytes, call.small_limit, true);
     }
-    Choice choice = choose(asked, call.table, &prices);
+    Choice choice = prices.choose(asked, call.table, {.shares = {shares.begin(), shares.end()}});
     if (choice.forced_unavailable) {
         return error(Errc::kUnsupported, "%s cannot run on %d ranks on %d node%s of this kind",
                      algorithm_name(*call.forced), query.ranks, query.nodes,

@@ -15,7 +15,7 @@ namespace hetcoll {
 struct SimCall {
     std::size_t bytes = 0, element_bytes = 4;
     std::optional<Algorithm> forced{};
-    std::optional<Algorithm> between_nodes{}; // of a forced hierarchy; else the model's
+    std::optional<Algorithm> between_nodes{}; // of a forced hierarchy; else the price's
     std::size_t chunk_bytes = 0;              // 0: as chosen
     std::size_t small_limit = 8192;
     const Table *table = nullptr;
@@ -27,7 +27,7 @@ struct SimCall {
 struct SimResult {
     Choice choice;
     double us = 0;
-    double predicted_us = 0; // by the model
+    double predicted_us = 0; // the price
     std::uint64_t transfers = 0;
     SimCost cost;
 };

@@ -2,6 +2,7 @@
 
 #include "schedule/halves.h"
 #include "schedule/in_network.h"
+#include "tools/info_prices.h"
 #include "tuning/build_schedule.h"
 #include "tuning/rank_rings.h"
 
@@ -97,7 +98,6 @@ void find_rings(const Topology &topology, Parts &parts)
     }
     RankRings found = rank_rings(nodes, parts.groups.nodes);
     parts.links.link_rings = static_cast<int>(found.rings.size());
-    parts.links.link_ring_gbps = found.gbps;
     parts.rings = std::move(found.rings);
 }
 
@@ -214,7 +214,12 @@ Result<AllSchedules> allreduce(const CallRequest &request, Query query, const No
     }
     query.links = parts.links;
     query.available = view.available | bit(*query.forced);
-    const ScheduleSpec spec = schedule_spec(choose(query), query.bytes, parts.links, query.ranks);
+    Result<CallPriced> prices = CallPriced::of(topology, query, parts.shares);
+    if (!prices.ok()) {
+        return prices.take_status();
+    }
+    const ScheduleSpec spec =
+        schedule_spec(prices->choose(query, nullptr), query.bytes, parts.links, query.ranks);
     for (std::size_t node = 0; spec.over_trees && node < parts.groups.nodes.size(); ++node) {
         const auto gpus = first_gpus(parts.groups.nodes[node].size());
         parts.groups.trees.push_back(pack_node_trees(*topology, gpus).value_or(NodeTrees{}).trees);

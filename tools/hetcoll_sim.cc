@@ -149,7 +149,7 @@ private:
             return false;
         }
         return options_.measurements.empty() || !asked.forced ||
-               (contains(at_size(ranks.query.available, bytes, options_.small_limit, nullptr),
+               (contains(at_size(ranks.query.available, bytes, options_.small_limit, false),
                          *asked.forced) &&
                 !row_of(*asked.forced).has(Trait::kWhenAsked));
     }

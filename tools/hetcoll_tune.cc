@@ -238,12 +238,12 @@ int run(const TuneOptions &options)
         return give_up(machine.status());
     }
     if (machine->gpus == 0) {
-        say("no GPU on this machine: hetcoll goes by its model");
+        say("no GPU on this machine: hetcoll goes by its prices");
         return options.quick ? 0 : 1;
     }
     if (machine->emulated && options.output.empty()) {
         say("the GPU here is emulated and its times are not a GPU's, so no table is installed: "
-            "hetcoll goes by its model; --output FILE writes a table to try");
+            "hetcoll goes by its prices; --output FILE writes a table to try");
         return options.quick ? 0 : 1;
     }
     const Status status = tune(options, *machine, output, start);

@@ -90,8 +90,8 @@ verdict $status 'hetcoll_bench --algorithms measures them side by side'
 
 # Nothing of the emulated GPU is installed.
 says 0 'the GPU here is emulated' --quick
-CUDA_VISIBLE_DEVICES='' says 0 'no GPU on this machine: hetcoll goes by its model' --quick
-CUDA_VISIBLE_DEVICES='' says 1 'no GPU on this machine: hetcoll goes by its model' --output "$work/t.json"
+CUDA_VISIBLE_DEVICES='' says 0 'no GPU on this machine: hetcoll goes by its prices' --quick
+CUDA_VISIBLE_DEVICES='' says 1 'no GPU on this machine: hetcoll goes by its prices' --output "$work/t.json"
 
 # More jobs for what three leave undecided: the leader's 64 bytes, faster than the ring in every third one.
 script()

@@ -1,9 +1,7 @@
 #include "tools/info_explain.h"
 
-#include "price/placed.h"
-#include "price/prices.h"
 #include "tools/info_collective.h"
-#include "tuning/model.h"
+#include "tools/info_prices.h"
 #include "tuning/table.h"
 #include "tuning/topology_links.h"
 
@@ -15,8 +13,6 @@
 
 namespace hetcoll {
 namespace {
-
-constexpr double kShowsAll = std::numeric_limits<double>::infinity(); // times the best
 
 std::string print_range(const char *what, const Range &range)
 {
@@ -46,8 +42,7 @@ std::string print_rule(const Table &table, int rule)
     return text + (set.machine.empty() ? "" : ", machine " + set.machine);
 }
 
-std::string print_source(const Choice &choice, const Query &query, const Table *table,
-                         const PriceTable *prices)
+std::string print_source(const Choice &choice, const Query &query, const Table *table)
 {
     std::string text;
     if (choice.forced_unavailable) {
@@ -57,9 +52,9 @@ std::string print_source(const Choice &choice, const Query &query, const Table *
     switch (choice.source) {
     case ChoiceSource::kForced: return text + "it is asked for";
     case ChoiceSource::kTable: return text + "the rule in " + print_rule(*table, choice.rule);
-    case ChoiceSource::kModel: break;
+    case ChoiceSource::kPrice: break;
     }
-    return text + (prices != nullptr ? "the cheapest one" : "the model's fastest one") + ", " +
+    return text + "the cheapest one, " +
            (table == nullptr ? "there is no table" : "the table has no rule for the call");
 }
 
@@ -69,10 +64,11 @@ std::string print_call(const Query &query)
     const std::string on_each = shape.min == shape.max ? std::to_string(shape.max)
                                                        : format("%d to %d", shape.min, shape.max);
     return format("call       %zu bytes, %s of %zu-byte elements, %d ranks on %d node%s (%s on "
-                  "each), %d on a GPU\n",
+                  "each), %d on a GPU%s\n",
                   query.bytes, query.op == OpClass::kSum ? "sum" : "another op",
                   query.element_bytes, query.ranks, query.nodes, query.nodes == 1 ? "" : "s",
-                  on_each.c_str(), query.ranks_per_gpu);
+                  on_each.c_str(), query.ranks_per_gpu,
+                  query.memory == CallMemory::kMixed ? ", some with host memory" : "");
 }
 
 std::string print_links(const Links &links, bool known)
@@ -114,6 +110,9 @@ const char *obstacle(Algorithm algorithm, const Query &query, bool small)
     if (!small && row.sizes == Sizes::kSmall) {
         return "up to the small limit only";
     }
+    if (query.memory == CallMemory::kMixed && row.needs != Needs::kAggregators) {
+        return "where all ranks reduce device memory";
+    }
     switch (row.needs) {
     case Needs::kMessages: break;
     case Needs::kOneNode:
@@ -130,7 +129,7 @@ const char *obstacle(Algorithm algorithm, const Query &query, bool small)
 }
 
 std::string print_costs(const Query &query, const Choice &choice, bool small,
-                        const PriceTable *prices)
+                        const std::array<CallPriced::Cost, kAlgorithmCount> &costs)
 {
     std::string text = format("\n%-20s %12s\n", "algorithm", "price us");
     std::vector<Algorithm> order;
@@ -138,77 +137,54 @@ std::string print_costs(const Query &query, const Choice &choice, bool small,
         order.push_back(static_cast<Algorithm>(i));
     }
     const AlgorithmSet set = allowed(query);
+    const auto rank_of = [&](Algorithm algorithm) { // what has no price comes last
+        const double us = costs[static_cast<std::size_t>(algorithm)].us;
+        return us > 0 ? us : std::numeric_limits<double>::infinity();
+    };
     std::stable_sort(order.begin(), order.end(), [&](Algorithm a, Algorithm b) {
         const bool has_a = contains(set, a), has_b = contains(set, b);
-        return has_a != has_b ? has_a
-                              : has_a && cost_us(a, query, prices) < cost_us(b, query, prices);
+        return has_a != has_b ? has_a : has_a && rank_of(a) < rank_of(b);
     });
     for (const Algorithm algorithm : order) {
+        const CallPriced::Cost &cost = costs[static_cast<std::size_t>(algorithm)];
         text += format("%-20s ", algorithm_name(algorithm));
         if (!contains(set, algorithm)) {
             text += format("%12s %s\n", "-", obstacle(algorithm, query, small));
             continue;
         }
-        text += format("%12.1f%s\n", cost_us(algorithm, query, prices),
-                       algorithm == choice.algorithm ? "  <- serves the call" : "");
+        text += cost.us > 0 ? format("%12.1f", cost.us)
+                            : format("%12s %s", "-",
+                                     algorithm == Algorithm::kWeighted
+                                         ? "too many ranks to be priced"
+                                         : "as many rounds as a smaller radix");
+        text += algorithm == choice.algorithm ? "  <- serves the call"
+                : cost.given_up               ? "  given up"
+                                              : "";
+        text += "\n";
     }
     return text;
 }
 
 // What the same result for every size and placement would cost.
-std::string print_reproducible(Query query, const Choice &choice, const PriceTable *prices)
+std::string print_reproducible(Query query, double now_us, CallPriced &prices)
 {
     if (query.reproducible) {
         return {};
     }
     query.reproducible = true;
+    query.forced.reset();
     if (allowed(query) == 0) {
         return "\nreproducible sums: no algorithm that could run here adds in rank order\n";
     }
-    const Algorithm best = choose(query, nullptr, prices).algorithm;
-    const double us = cost_us(best, query, prices), now = cost_us(choice.algorithm, query, prices);
+    const Algorithm best = prices.choose(query, nullptr).algorithm;
+    const double us = prices.us(best, query.bytes);
     return format("\nreproducible sums would be served by %s: %.1f us, %.2f times as long\n",
-                  algorithm_name(best), us, now > 0 ? us / now : 1);
+                  algorithm_name(best), us, now_us > 0 ? us / now_us : 1);
 }
 
-struct Priced {
-    PriceTable table;
-    RingOrders rings; // of the machine
-    double ms = 0;    // what it took
-};
-
-// Nothing if nothing is known of the links.
-Result<std::optional<Priced>> price(const Topology *topology, const Query &query)
+std::string print_choice(const Choice &choice, const RingOrders &rings)
 {
-    if (topology == nullptr) {
-        return std::optional<Priced>();
-    }
-    const auto begin = std::chrono::steady_clock::now();
-    Result<Placement> placement = placement_like(*topology, query);
-    if (!placement.ok()) {
-        return placement.take_status();
-    }
-    const PricedMachine machine =
-        priced_machine(*placement, place_ranks(*placement, Mapping::kAll));
-    Prices prices(machine.cluster, machine.ranks);
-    const PriceTable table = price_near(prices, query.bytes, prices.set(), kShowsAll);
-    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
-    return std::optional(Priced{table, machine.ranks.rings, took.count()});
-}
-
-std::string explain(Query query, const NodesView &view, std::size_t small_limit, const Table *table,
-                    const Priced *priced, const std::string &shares)
-{
-    const PriceTable *prices = priced != nullptr ? &priced->table : nullptr;
-    const bool small = query.bytes <= small_limit;
-    query.links = view.links;
-    query.available = at_size(view.available, query.bytes, small_limit, prices);
-    if (query.aggregators > 0 && !small) {
-        query.available |= bit(Algorithm::kInNetwork);
-    }
-    const Choice choice = choose(query, table, prices);
-    std::string text = print_call(query) + print_links(view.links, prices != nullptr) + shares;
-    text += std::string("served by  ") + algorithm_name(choice.algorithm);
+    std::string text = std::string("served by  ") + algorithm_name(choice.algorithm);
     if (choice.algorithm == Algorithm::kHierarchical) {
         text += format(", %s between nodes%s", algorithm_name(choice.between_nodes),
                        choice.over_trees ? ", over trees on them" : "");
@@ -217,26 +193,42 @@ std::string explain(Query query, const NodesView &view, std::size_t small_limit,
         }
     }
     if (choice.by_links) {
-        text += format(", %zu ring%s by links", priced->rings.size(),
-                       priced->rings.size() == 1 ? "" : "s");
+        text += format(", %zu ring%s by links", rings.size(), rings.size() == 1 ? "" : "s");
     }
     if (row_of(choice.algorithm).is_schedule()) {
         text += format(", chunks of %zu bytes", choice.chunk_bytes);
     }
-    text += "\nbecause    " + print_source(choice, query, table, prices) + "\n";
+    return text + "\n";
+}
+
+std::string explain(Query query, const NodesView &view, std::size_t small_limit, const Table *table,
+                    CallPriced &prices, const std::string &shares)
+{
+    const bool small = query.bytes <= small_limit;
+    query.links = view.links;
+    query.available =
+        at_size(query.memory == CallMemory::kMixed ? kMessageAlgorithms : view.available,
+                query.bytes, small_limit, true);
+    if (query.aggregators > 0 && !small) {
+        query.available |= bit(Algorithm::kInNetwork);
+    }
+    const auto begin = std::chrono::steady_clock::now();
+    const Choice choice = prices.choose(query, table);
+    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
+    const auto costs = prices.costs(query, choice);
+    std::string text = print_call(query) + print_links(view.links, view.known) + shares;
+    text += print_choice(choice, prices.rings());
+    text += "because    " + print_source(choice, query, table) + "\n";
     if (choice.by_links) {
-        text += "rings      " + print_rings(priced->rings) + "\n";
+        text += "rings      " + print_rings(prices.rings()) + "\n";
     }
     if (small) {
         text += format("small      up to %zu bytes only %s may serve a call\n", small_limit,
                        names_of(kSmallAlgorithms & ~kWhenAskedAlgorithms, " or ").c_str());
     }
-    if (priced != nullptr) {
-        text += format("priced     in %.1f ms, the sizes below and above with all algorithms\n",
-                       priced->ms);
-    }
-    return text + print_costs(query, choice, small, prices) +
-           print_reproducible(query, choice, prices);
+    text += format("priced     in %.1f ms, at the sizes below and above\n", took.count());
+    const double us = costs[static_cast<std::size_t>(choice.algorithm)].us;
+    return text + print_costs(query, choice, small, costs) + print_reproducible(query, us, prices);
 }
 
 Result<Query> parse_query(const ExplainRequest &request, const CallRequest &call)
@@ -250,6 +242,7 @@ Result<Query> parse_query(const ExplainRequest &request, const CallRequest &call
     }
     query->op = request.op == "sum" ? OpClass::kSum : OpClass::kOther;
     query->element_bytes = request.element_bytes;
+    query->memory = request.mixed ? CallMemory::kMixed : CallMemory::kDevice;
     query->reproducible = request.reproducible;
     query->chunk_bytes = request.chunk_bytes;
     if (request.algorithm != "auto") {
@@ -263,9 +256,13 @@ Result<Query> parse_query(const ExplainRequest &request, const CallRequest &call
     return query;
 }
 
-// What coll_hetcoll_shares makes of the ranks of the call; empty: it is off.
-Result<std::string> add_shares(const CallRequest &request, const Query &query,
-                               const Topology *topology, NodesView &view)
+// What coll_hetcoll_shares makes of the ranks of the call.
+struct Shares {
+    std::string text; // empty: it is off
+    std::vector<int> of_ranks;
+};
+Result<Shares> add_shares(const CallRequest &request, const Query &query, const Topology *topology,
+                          NodesView &view)
 {
     Result<RankShares> shares = shares_of(request, query, topology, view.links);
     if (!shares.ok()) {
@@ -277,11 +274,11 @@ Result<std::string> add_shares(const CallRequest &request, const Query &query,
     }
     if (!text.empty()) {
         view.available |= bit(Algorithm::kWeighted);
-        view.links.weighted_gbps = shares->vector_gbps();
-        return text + format(", a vector at %.4g GB/s\n", view.links.weighted_gbps);
+        text += format(", a vector at %.4g GB/s\n", shares->vector_gbps());
+    } else if (request.shares != "off") {
+        text = std::string("shares     none: ") + shares->why_none + "\n";
     }
-    return request.shares == "off" ? ""
-                                   : std::string("shares     none: ") + shares->why_none + "\n";
+    return Shares{std::move(text), std::move(shares->shares)};
 }
 
 Result<Table> select_table(const ExplainRequest &request)
@@ -329,6 +326,9 @@ void add_explain_options(CLI::App &app, ExplainRequest &request)
         ->needs(explain)
         ->transform(CLI::AsSizeValue(false))
         ->type_name("SIZE");
+    app.add_flag("--mixed", request.mixed,
+                 "with --explain: some ranks reduce host memory, the others device memory")
+        ->needs(explain);
     app.add_flag("--reproducible", request.reproducible,
                  "with --explain: left folds in rank order only")
         ->needs(explain);
@@ -345,7 +345,7 @@ Result<std::string> show_explanation(const ExplainRequest &request, const CallRe
     if (!view.ok()) {
         return view.take_status();
     }
-    Result<std::string> shares = add_shares(call, *query, topology, *view);
+    Result<Shares> shares = add_shares(call, *query, topology, *view);
     if (!shares.ok()) {
         return shares.take_status();
     }
@@ -365,12 +365,12 @@ Result<std::string> show_explanation(const ExplainRequest &request, const CallRe
             text += explain_collective(call.collective, *query, *view);
             continue;
         }
-        Result<std::optional<Priced>> priced = price(topology, *query);
-        if (!priced.ok()) {
-            return priced.take_status();
+        Result<CallPriced> prices = CallPriced::of(topology, *query, shares->of_ranks);
+        if (!prices.ok()) {
+            return prices.take_status();
         }
-        text += explain(*query, *view, request.small_limit, table ? &*table : nullptr,
-                        *priced ? &**priced : nullptr, *shares);
+        text += explain(*query, *view, request.small_limit, table ? &*table : nullptr, *prices,
+                        shares->text);
     }
     return text;
 }

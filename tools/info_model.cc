@@ -1,110 +1,100 @@
 #include "tools/info_model.h"
 
+#include "price/assumed.h"
+#include "price/prices.h"
 #include "tuning/cluster_model.h"
-#include "tuning/model.h"
-#include "tuning/topology_links.h"
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 
 namespace hetcoll {
 namespace {
 
-// What is compared: hetcoll's algorithms that run on such a cluster, then what a network that
-// reduces would do.
-struct Column {
-    std::string name;
-    double (*us)(const Column &, const Query &, const PaperCluster &);
-    Algorithm algorithm = Algorithm::kRing;
-};
+constexpr int kMostRanks = 4096, kMostOnNode = 256; // that a price does not take long for
 
-double algorithm_us(const Column &column, const Query &query, const PaperCluster &)
+// What is compared: hetcoll's algorithms that run on such a cluster.
+std::vector<Algorithm> columns_for(Prices &prices)
 {
-    return predict_us(column.algorithm, query);
-}
-
-double network_us(const Column &, const Query &query, const PaperCluster &cluster)
-{
-    return cluster_us(ClusterWay::kInNetwork, cluster, static_cast<double>(query.bytes));
-}
-
-std::vector<Column> columns_for(const PaperCluster &cluster)
-{
-    std::vector<Column> columns;
-    const AlgorithmSet available = available_algorithms({.nodes = cluster.nodes,
-                                                         .ranks_per_node = cluster.ranks_per_node,
-                                                         .ranks_per_gpu = 1,
-                                                         .mapped = true,
-                                                         .trees = false}) &
-                                   static_cast<AlgorithmSet>(~kSmallOnlyAlgorithms);
+    const AlgorithmSet set =
+        prices.set() & static_cast<AlgorithmSet>(~(kSmallOnlyAlgorithms | kWhenAskedAlgorithms));
+    std::vector<Algorithm> columns;
     for (int i = 0; i < kAlgorithmCount; ++i) {
-        const auto algorithm = static_cast<Algorithm>(i);
-        if (contains(available, algorithm) && !row_of(algorithm).has(Trait::kWhenAsked)) {
-            columns.push_back({algorithm_name(algorithm), algorithm_us, algorithm});
+        if (contains(set, static_cast<Algorithm>(i))) {
+            columns.push_back(static_cast<Algorithm>(i));
         }
-    }
-    if (cluster.nodes > 1) {
-        columns.push_back({"(in_network)", network_us});
     }
     return columns;
 }
 
-// The fastest one that hetcoll can run; in_network is the last column and only for comparison.
-std::size_t winner(const std::vector<Column> &columns, const Query &query,
-                   const PaperCluster &cluster)
+AlgorithmSet set_of(const std::vector<Algorithm> &columns)
 {
-    std::size_t best = 0;
-    for (std::size_t i = 1; i < columns.size(); ++i) {
-        if (columns[i].us == algorithm_us && columns[i].us(columns[i], query, cluster) <
-                                                 columns[best].us(columns[best], query, cluster)) {
-            best = i;
-        }
+    AlgorithmSet set = 0;
+    for (const Algorithm algorithm : columns) {
+        set |= bit(algorithm);
     }
-    return best;
+    return set;
 }
 
-std::string print_times(const std::vector<Column> &columns, Query query,
+Algorithm winner(AlgorithmSet set, std::size_t bytes, Query query, const PriceTable &table)
+{
+    query.bytes = bytes;
+    query.available = set;
+    return choose(query, nullptr, &table).algorithm;
+}
+
+std::string print_times(const std::vector<Algorithm> &columns, Prices &prices, const Query &query,
                         const PaperCluster &cluster, const std::vector<std::size_t> &sizes)
 {
-    constexpr int kWidth = 13;
-    std::string text =
-        "predicted time of an allreduce, in microseconds\n\n" + format("%10s", "bytes");
-    for (const Column &column : columns) {
-        text += format(" %*s", std::max(kWidth, static_cast<int>(column.name.size())),
-                       column.name.c_str());
+    static constexpr int kWidth = 13;
+    const auto width = [](const char *name) {
+        return std::max(kWidth, static_cast<int>(std::strlen(name)));
+    };
+    std::string text = "price of an allreduce, in microseconds\n\n" + format("%10s", "bytes");
+    for (const Algorithm column : columns) {
+        text += format(" %*s", width(algorithm_name(column)), algorithm_name(column));
     }
-    text += "  winner\n";
+    text += cluster.nodes > 1 ? "  (in_network)  winner\n" : "  winner\n";
+    const AlgorithmSet set = set_of(columns);
     for (const std::size_t bytes : sizes) {
-        query.bytes = bytes;
+        const PriceTable table = price_near(prices, bytes, set);
         text += format("%10s", print_bytes(bytes).c_str());
-        for (const Column &column : columns) {
-            text += format(" %*.1f", std::max(kWidth, static_cast<int>(column.name.size())),
-                           column.us(column, query, cluster));
+        for (const Algorithm column : columns) {
+            double us = table.us(column, bytes);
+            if (std::isinf(us)) { // it was given up
+                us = price_near(prices, bytes, bit(column)).us(column, bytes);
+            }
+            text += format(" %*.1f", width(algorithm_name(column)), us);
         }
-        text += "  " + columns[winner(columns, query, cluster)].name + "\n";
+        if (cluster.nodes > 1) {
+            text += format(" %*.1f", kWidth,
+                           cluster_us(ClusterWay::kInNetwork, cluster, static_cast<double>(bytes)));
+        }
+        text += std::string("  ") + algorithm_name(winner(set, bytes, query, table)) + "\n";
     }
     return text;
 }
 
 // Where the winner changes between 1 byte and 64 GiB, found by halving: to the byte if it changes
 // once between two neighbours of the grid.
-std::string print_crossovers(const std::vector<Column> &columns, Query query,
-                             const PaperCluster &cluster)
+std::string print_crossovers(AlgorithmSet set, Prices &prices, const Query &query)
 {
     constexpr int kSteps = 36 * 8; // eight a doubling
     const auto size_at = [](int step) {
         return static_cast<std::size_t>(std::exp2(static_cast<double>(step) / 8));
     };
-    const auto winner_at = [&](std::size_t bytes) {
-        query.bytes = bytes;
-        return winner(columns, query, cluster);
-    };
-    std::string text = "\nfastest of hetcoll's algorithms\n\n";
-    std::size_t current = winner_at(1);
-    text += format("  from %12d bytes  ", 1) + columns[current].name + "\n";
+    PriceTable table;
+    for (int size = 0; size < PriceTable::kSizes; ++size) {
+        table.column(size) = prices.of_size(size, set);
+    }
+    const auto winner_at = [&](std::size_t bytes) { return winner(set, bytes, query, table); };
+    std::string text = "\ncheapest of hetcoll's algorithms\n\n";
+    Algorithm current = winner_at(1);
+    text += format("  from %12d bytes  ", 1) + algorithm_name(current) + "\n";
     for (int step = 1; step <= kSteps; ++step) {
-        const std::size_t next = winner_at(size_at(step));
+        const Algorithm next = winner_at(size_at(step));
         if (next == current) {
             continue;
         }
@@ -114,7 +104,7 @@ std::string print_crossovers(const std::vector<Column> &columns, Query query,
             (winner_at(middle) == current ? low : high) = middle;
         }
         current = next;
-        text += format("  from %12zu bytes  ", high) + columns[current].name + "\n";
+        text += format("  from %12zu bytes  ", high) + algorithm_name(current) + "\n";
     }
     return text;
 }
@@ -144,7 +134,7 @@ std::string print_conditions(const PaperCluster &c)
 void add_model_options(CLI::App &app, ModelRequest &request)
 {
     auto *model = app.add_flag("--model", request.wanted,
-                               "show what the closed forms predict for a cluster of equal nodes");
+                               "show what calls would take on a cluster of equal nodes");
     app.add_option("--intra", request.intra_gbps, "with --model: rate between GPUs of a node")
         ->check(CLI::PositiveNumber)
         ->type_name("GB/s")
@@ -165,15 +155,22 @@ Result<std::string> show_model(const ModelRequest &request, const CallRequest &c
     if (!parsed.ok()) {
         return parsed.take_status();
     }
-    Query &query = *parsed;
+    const Query &query = *parsed;
     const bool inter_missing = request.inter_gbps == 0 && query.nodes > 1;
     if (request.intra_gbps == 0 || request.latency_us == 0 || inter_missing) {
         return error(Errc::kInvalid, "--model needs --intra GB/s, --latency us and, for several "
                                      "nodes, --inter GB/s");
     }
+    const int on_node = query.ranks / query.nodes;
     if (query.ranks % query.nodes != 0) {
         return error(Errc::kInvalid, "--model takes equal nodes: %d ranks on %d are not",
                      query.ranks, query.nodes);
+    }
+    if (query.ranks > kMostRanks || on_node > kMostOnNode) {
+        return error(Errc::kInvalid,
+                     "--model prices up to %d ranks, up to %d on a node: %d, %d on each, would "
+                     "take too long",
+                     kMostRanks, kMostOnNode, query.ranks, on_node);
     }
     std::vector<std::size_t> sizes = call.bytes;
     if (sizes.empty()) {
@@ -181,29 +178,31 @@ Result<std::string> show_model(const ModelRequest &request, const CallRequest &c
             sizes.push_back(bytes);
         }
     }
-    Links &links = query.links;
-    links.gpu_gbps = request.intra_gbps;
-    links.switched = true;
-    links.host_gbps = std::max(request.intra_gbps, request.inter_gbps); // not what limits here
-    links.node_gbps = request.inter_gbps > 0 ? request.inter_gbps : links.node_gbps;
-    links.gpu_latency_us = links.host_latency_us = links.node_latency_us = request.latency_us;
-    const PaperCluster cluster{.ranks_per_node = query.ranks / query.nodes,
+    const PricedMachine machine = paper_machine({.nodes = query.nodes,
+                                                 .gpus = on_node,
+                                                 .gpu_gbps = request.intra_gbps,
+                                                 .node_gbps = request.inter_gbps,
+                                                 .step_us = request.latency_us});
+    const PaperCluster cluster{.ranks_per_node = on_node,
                                .nodes = query.nodes,
                                .intra_gbps = request.intra_gbps,
-                               .inter_gbps = links.node_gbps,
+                               .inter_gbps =
+                                   request.inter_gbps > 0 ? request.inter_gbps : Links{}.node_gbps,
                                .latency_us = request.latency_us};
-    const std::vector<Column> columns = columns_for(cluster);
-    std::string text = format("%d ranks on %d node%s, %d on each; %g GB/s between GPUs of a node",
-                              query.ranks, query.nodes, query.nodes == 1 ? "" : "s",
-                              cluster.ranks_per_node, request.intra_gbps);
+    Prices prices(machine.cluster, machine.ranks);
+    const std::vector<Algorithm> columns = columns_for(prices);
+    const Links &links = machine.ranks.query.links;
+    std::string text =
+        format("%d ranks on %d node%s, %d on each; %g GB/s between GPUs of a node", query.ranks,
+               query.nodes, query.nodes == 1 ? "" : "s", on_node, request.intra_gbps);
     if (query.nodes > 1) {
         text += format(", %g GB/s between nodes", request.inter_gbps);
     }
     text += format(", %g us a step\nassumed: %g GB/s of GPU memory, %g us for a kernel, all pairs "
                    "of GPUs at full rate\n\n",
                    request.latency_us, links.memory_gbps, links.launch_us);
-    return text + print_times(columns, query, cluster, sizes) +
-           print_crossovers(columns, query, cluster) + print_conditions(cluster);
+    return text + print_times(columns, prices, query, cluster, sizes) +
+           print_crossovers(set_of(columns), prices, query) + print_conditions(cluster);
 }
 
 } // namespace hetcoll

@@ -24,6 +24,7 @@ libhetcoll_info_la_SOURCES = \
 	tools/info_explain.h tools/info_explain.cc \
 	tools/info_live.h tools/info_live.cc \
 	tools/info_model.h tools/info_model.cc \
+	tools/info_prices.h tools/info_prices.cc \
 	tools/info_schedule.h tools/info_schedule.cc \
 	tools/live_pages.h tools/live_pages.cc
 

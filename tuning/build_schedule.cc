@@ -4,7 +4,7 @@
 #include "schedule/rounds.h"
 #include "schedule/weighted.h"
 #include "topology/hybrid_share.h"
-#include "tuning/model.h"
+#include "tuning/parts.h"
 
 namespace hetcoll {
 namespace {

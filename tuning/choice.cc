@@ -1,10 +1,12 @@
 #include "tuning/choice.h"
 
-#include "tuning/model.h"
+#include "tuning/parts.h"
 #include "tuning/price_table.h"
 #include "tuning/table.h"
 
 #include <algorithm>
+#include <bit>
+#include <limits>
 
 namespace hetcoll {
 namespace {
@@ -12,19 +14,38 @@ namespace {
 // A chunk holds at least one element of any kind, and no part of one.
 constexpr std::size_t kChunkMultiple = 16;
 
-Algorithm cheapest(AlgorithmSet set, const Query &query, const PriceTable *prices) noexcept
+// Of all that have a price; on a tie the earlier one. Nothing: none has one.
+template <class Us> std::optional<Algorithm> least(AlgorithmSet set, const Us &us_of)
 {
-    Algorithm best = fastest(set, query);
-    double best_us = cost_us(best, query, prices);
-    for (int i = 0; prices != nullptr && i < kAlgorithmCount; ++i) {
+    std::optional<Algorithm> best;
+    double best_us = std::numeric_limits<double>::infinity();
+    for (int i = 0; i < kAlgorithmCount; ++i) {
         const auto algorithm = static_cast<Algorithm>(i);
-        const double us = contains(set, algorithm) ? cost_us(algorithm, query, prices) : best_us;
-        if (us < best_us) {
+        const double us = contains(set, algorithm) ? us_of(algorithm) : 0;
+        if (us > 0 && us < best_us) {
             best = algorithm;
             best_us = us;
         }
     }
     return best;
+}
+
+Algorithm cheapest(AlgorithmSet set, std::size_t bytes, const PriceTable *prices) noexcept
+{
+    std::optional<Algorithm> best;
+    if (prices != nullptr) {
+        best = least(set, [&](Algorithm algorithm) { return prices->us(algorithm, bytes); });
+        if (!best) { // none is near the best at both sizes
+            best = least(set, [&](Algorithm algorithm) {
+                const PricedCell *cell = prices->find(algorithm, bytes);
+                return cell != nullptr ? static_cast<double>(cell->us) : 0;
+            });
+        }
+    }
+    if (best || set == 0 || contains(set, Algorithm::kHost)) {
+        return best.value_or(Algorithm::kHost);
+    }
+    return static_cast<Algorithm>(std::countr_zero(set));
 }
 
 // Of larger vectors than have prices. Latencies and the pipeline's ends are worth equally much if
@@ -41,28 +62,32 @@ int segments_at(int segments, std::size_t bytes) noexcept
 } // namespace
 
 AlgorithmSet at_size(AlgorithmSet set, std::size_t bytes, std::size_t small_limit,
-                     const PriceTable *prices) noexcept
+                     bool priced) noexcept
 {
     constexpr AlgorithmSet kHost = bit(Algorithm::kHost);
     if (bytes <= small_limit) {
         return static_cast<AlgorithmSet>((set & kSmallAlgorithms) | kHost);
     }
-    const bool may_copy = bytes <= std::min(2 * small_limit, kMostHostBytes) && prices != nullptr &&
-                          prices->us(Algorithm::kHost, bytes) > 0;
+    const bool may_copy = bytes <= std::min(2 * small_limit, kMostHostBytes) && priced;
     return static_cast<AlgorithmSet>((set & ~kSmallOnlyAlgorithms) | (may_copy ? kHost : 0));
 }
 
-double cost_us(Algorithm algorithm, const Query &query, const PriceTable *prices) noexcept
+AlgorithmSet allowed(const Query &query) noexcept
 {
-    const double us = prices != nullptr ? prices->us(algorithm, query.bytes) : 0;
-    return us > 0 ? us : predict_us(algorithm, query);
+    if (query.reproducible) { // leaders of nodes exchange sums, and two ranks have but one order
+        const bool sums = query.nodes > 1 && query.ranks > 2;
+        const AlgorithmSet fold = query.available & kReproducibleAlgorithms;
+        return sums ? without(fold, Algorithm::kHost) : fold;
+    }
+    const AlgorithmSet asked = query.forced ? bit(*query.forced) : AlgorithmSet{0};
+    return query.available & static_cast<AlgorithmSet>(~kWhenAskedAlgorithms | asked);
 }
 
 Choice choose(const Query &query, const Table *table, const PriceTable *prices) noexcept
 {
     Choice choice;
     const AlgorithmSet set = allowed(query);
-    std::size_t chunk = 0; // 0: the model's
+    std::size_t chunk = 0; // 0: as priced
     std::optional<Algorithm> between;
     if (query.forced && contains(set, *query.forced)) {
         choice.algorithm = *query.forced;
@@ -77,7 +102,7 @@ Choice choose(const Query &query, const Table *table, const PriceTable *prices) 
             chunk = rule.chunk_bytes;
             between = rule.between_nodes;
         } else {
-            choice.algorithm = cheapest(set, query, prices);
+            choice.algorithm = cheapest(set, query.bytes, prices);
         }
     }
     const PricedCell *priced =
@@ -86,21 +111,19 @@ Choice choose(const Query &query, const Table *table, const PriceTable *prices) 
     if (choice.algorithm == Algorithm::kHierarchical) {
         choice.between_nodes = between             ? *between
                                : priced != nullptr ? static_cast<Algorithm>(priced->between)
-                                                   : fastest_between_nodes(query);
-        choice.over_trees = priced != nullptr ? ways.over_trees : goes_over_trees(query);
+                                                   : Algorithm::kRing;
+        choice.over_trees = ways.over_trees;
         choice.segments = segments_at(ways.segments, query.bytes);
         choice.leaving = ways.leaving;
     }
-    choice.by_links = choice.algorithm == Algorithm::kRing &&
-                      (priced != nullptr ? ways.by_links : query.links.link_rings > 0);
-    choice.node_by_node = choice.algorithm == Algorithm::kOrdered &&
-                          (priced != nullptr ? ways.node_by_node : adds_node_by_node(query));
+    choice.by_links = choice.algorithm == Algorithm::kRing && ways.by_links;
+    choice.node_by_node = choice.algorithm == Algorithm::kOrdered && ways.node_by_node;
     if (query.chunk_bytes != 0) {
         chunk = query.chunk_bytes;
     } else if (chunk == 0 && priced != nullptr) {
         chunk = priced->chunk * PricedCell::kChunkUnit;
     } else if (chunk == 0) {
-        chunk = model_chunk(choice.algorithm, query);
+        chunk = first_chunk(choice.algorithm, query);
     }
     choice.chunk_bytes = std::max(chunk / kChunkMultiple * kChunkMultiple, kChunkMultiple);
     return choice;

@@ -35,18 +35,11 @@ enum class CallMemory : std::uint8_t {
 struct Links {
     double gpu_gbps = 0;  // slowest route between two GPUs of a node; 0: not mapped
     double ring_gbps = 0; // slowest route between neighbours of the ring on a node; 0: as gpu_gbps
-    // The rate into a GPU while all GPUs of its node read all others, and the rate of a vector
-    // along the chain of a node's ranks and back at once. Both count links that several transfers
-    // cross. 0: not known.
-    double exchange_gbps = 0, chain_gbps = 0;
-    double tree_gbps = 0;        // vector bytes a second through all packed trees; 0: none packed
-    int link_rings = 0;          // rings in an order that the links like; 0: that of the ranks is
-    double link_ring_gbps = 0;   // what a rank sends in all of these together; 0: there are none
-    int tree_depth = 2;          // of the deepest packed tree
-    int tree_count = 1;          // packed trees, which share tree_gbps
+    double tree_gbps = 0; // vector bytes a second through all packed trees; 0: none packed
+    int link_rings = 0;   // rings in an order that the links like; 0: that of the ranks is
+    int tree_depth = 2;   // of the deepest packed tree
+    int tree_count = 1;   // packed trees, which share tree_gbps
     double node_tree_gbps = 0;   // likewise of a hierarchy's trees on a node, up and down; 0: none
-    int node_tree_depth = 0;     // of these, hung up anywhere
-    double weighted_gbps = 0;    // vector bytes a second with the ranks' shares; 0: they have none
     bool switched = false;       // a node's GPUs exchange with all others at gpu_gbps at once
     double host_gbps = 10;       // of one rank through pinned memory, each way
     double host_shared_gbps = 0; // likewise while all ranks of a node use it; 0: as host_gbps
@@ -60,6 +53,11 @@ struct Links {
     double copy_us = 6;          // a small copy between device and pinned memory, likewise
     double handshake_us = 1;     // all ranks of a node see each other's flags
 };
+
+// One processor core that sums what lies in the control page.
+inline constexpr double kHostSumGbps = 5;
+// What a kernel has written to another GPU arrives this much after its reads would have.
+inline constexpr double kRemoteWriteUs = 1;
 
 // Everything is the same on all ranks.
 struct Query {
@@ -77,7 +75,6 @@ struct Query {
     bool reproducible = false;                   // take left folds in rank order only
     std::optional<Algorithm> forced{};           // coll_hetcoll_algorithm
     std::size_t chunk_bytes = 0;                 // coll_hetcoll_chunk_bytes; 0: choose
-    double late_us = 0; // how long one rank keeps the others waiting, which is agreed
     Links links{};
 };
 
@@ -93,7 +90,7 @@ struct NodeShape {
             query.ranks_per_node_max > 0 ? query.ranks_per_node_max : (high < 1 ? 1 : high)};
 }
 
-enum class ChoiceSource : std::uint8_t { kForced, kTable, kModel };
+enum class ChoiceSource : std::uint8_t { kForced, kTable, kPrice };
 
 struct Choice {
     Algorithm algorithm = Algorithm::kRecursiveDoubling;
@@ -107,7 +104,7 @@ struct Choice {
     int late = -1;             // kWeighted: the rank that comes last, and reduces nothing
     std::size_t chunk_bytes =
         kLargestChunkBytes; // in one message; a multiple of 16: whole elements
-    ChoiceSource source = ChoiceSource::kModel;
+    ChoiceSource source = ChoiceSource::kPrice;
     int rule = -1;                   // of the table, for Table::rule(); -1: none
     bool forced_unavailable = false; // the forced algorithm cannot run here: say so once
 };
@@ -116,18 +113,18 @@ inline constexpr std::size_t kMostHostBytes = 16384; // of one exchange of pinne
 
 // What of `set` may serve a call of so many bytes. Up to the small limit, which of them costs least
 // on the host or by one kernel; above it kHost competes with the others, as far as it can and up to
-// twice the limit, if it has a price.
+// twice the limit, if calls are `priced`.
 [[nodiscard]] AlgorithmSet at_size(AlgorithmSet set, std::size_t bytes, std::size_t small_limit,
-                                   const PriceTable *prices) noexcept;
+                                   bool priced) noexcept;
+
+// What `available` allows under `reproducible`. kOrdered is for these calls, or if it is forced.
+[[nodiscard]] AlgorithmSet allowed(const Query &query) noexcept;
 
 // Forced algorithm, else the table's first rule that matches and whose algorithm is available, else
-// the cheapest available one: by its price, and by the closed forms (tuning/model.h) what has none.
-// `table` and `prices` may be null. Allocates nothing. If nothing is available (or nothing that is
-// reproducible), the answer is kHost.
+// the one with the least price. `table` and `prices` may be null. Allocates nothing. Where nothing
+// has a price, kHost if it is available, else the first of the list that is. If nothing is
+// available (or nothing that is reproducible), the answer is kHost.
 [[nodiscard]] Choice choose(const Query &query, const Table *table = nullptr,
                             const PriceTable *prices = nullptr) noexcept;
-// What the call costs by the algorithm, as choose() takes it.
-[[nodiscard]] double cost_us(Algorithm algorithm, const Query &query,
-                             const PriceTable *prices) noexcept;
 
 } // namespace hetcoll

@@ -7,8 +7,7 @@ hetcoll_sources += \
 	tuning/collective_shape.h \
 	tuning/fingerprint.h tuning/fingerprint.cc \
 	tuning/json_reader.h tuning/json_reader.cc tuning/json_walk.h tuning/json_walk.cc \
-	tuning/model.h tuning/model.cc \
-	tuning/model_case.h tuning/model_hierarchy.cc \
+	tuning/parts.h tuning/parts.cc \
 	tuning/price_table.h tuning/price_table.cc \
 	tuning/rank_rings.h tuning/rank_rings.cc \
 	tuning/rank_shares.h tuning/rank_shares.cc \

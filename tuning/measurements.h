@@ -7,7 +7,7 @@
 //   ALGORITHM BETWEEN RANKS NODES PER_NODE_MIN PER_NODE_MAX PER_GPU ELEMENT OP MEMORY
 //       BYTES CHUNK MIN_US MEDIAN_US P90_US [JOB]    (one line, one repetition)
 //
-// BETWEEN is '-' except for the hierarchy; CHUNK 0 is the one that the model takes; # begins a
+// BETWEEN is '-' except for the hierarchy; CHUNK 0 is that of the price; # begins a
 // comment. The lines of a JOB ran in turns, so they can be compared with each other; lines without
 // it pair in their order, the first ones of all variants with each other. Times are decimal
 // microseconds of one call, kept as whole nanoseconds: the same file gives the same table

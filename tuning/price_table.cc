@@ -34,7 +34,7 @@ const PricedCell *PriceTable::find(Algorithm algorithm, std::size_t bytes) const
     const int below = size_below(bytes);
     const int size = bytes > bytes_of(below) ? below + 1 : below;
     const PricedCell &cell = column(size)[static_cast<std::size_t>(algorithm)];
-    return cell.us > 0 && cell.us < std::numeric_limits<float>::infinity() ? &cell : nullptr;
+    return cell.us > 0 ? &cell : nullptr;
 }
 
 } // namespace hetcoll

@@ -23,7 +23,7 @@ struct PricedCell {
     static constexpr std::size_t kChunkUnit = 4096;
 
     float us = 0;             // 0: not priced; infinite: cannot run there, or far from the best
-    std::uint16_t chunk = 0;  // of kChunkUnit bytes; 0: as the model says
+    std::uint16_t chunk = 0;  // of kChunkUnit bytes; 0: first_chunk()
     std::uint8_t between = 0; // Algorithm, of kHierarchical
     std::uint8_t ways = 0;    // pack_ways()
 };
@@ -84,8 +84,8 @@ public:
 
     // 0: it was not priced near this size; infinite: it cannot run there, or is far from the best.
     [[nodiscard]] double us(Algorithm algorithm, std::size_t bytes) const noexcept;
-    // How to run it there: as at the nearest size that is not smaller. Null: it has no price there,
-    // or an infinite one.
+    // How to run it there: as at the nearest size that is not smaller, and if its price is infinite
+    // there, as one of its ways that carries least. Null: it was not priced there.
     [[nodiscard]] const PricedCell *find(Algorithm algorithm, std::size_t bytes) const noexcept;
 
 private:

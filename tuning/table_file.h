@@ -39,8 +39,8 @@ struct Range { // both ends belong to it
 struct SizeRule {
     Range bytes;
     Algorithm algorithm = Algorithm::kRing;
-    std::optional<Algorithm> between_nodes{}; // none: the model's
-    std::size_t chunk_bytes = 0;              // 0: the model's
+    std::optional<Algorithm> between_nodes{}; // none: the price's
+    std::size_t chunk_bytes = 0;              // 0: the price's
     int line = 0;
 
     friend bool operator==(const SizeRule &, const SizeRule &) = default;

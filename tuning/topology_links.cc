@@ -43,93 +43,6 @@ double ring_gbps(const Topology &node, const std::vector<int> &vertices)
     return slowest;
 }
 
-// Of some transfers that run at once: what each crosses, and what the fullest link makes of it.
-class Together {
-public:
-    explicit Together(const Topology &node) : node_(node) {}
-
-    void add(int from, int to)
-    {
-        const Route route = find_route(node_, from, to);
-        possible_ = possible_ && route.kind != RouteKind::kNone;
-        // To, between and from switches links lie side by side and fill alike.
-        const auto end = [&](const Hop &hop) {
-            const Link &link = link_of(hop);
-            return link.a == from || link.b == from ? 0 : link.a == to || link.b == to ? 1 : 2;
-        };
-        double wide[3] = {};
-        for (const Hop &hop : route.links) {
-            wide[end(hop)] += link_of(hop).total_gbps();
-        }
-        const bool side_by_side = route.kind == RouteKind::kNvSwitch;
-        for (const Hop &hop : route.links) {
-            Use &use = uses_[{hop.link, hop.forward}];
-            use.gbps = side_by_side ? wide[end(hop)] : link_of(hop).total_gbps();
-            ++use.transfers;
-            use.in_turn += 1 / route.gbps;
-        }
-    }
-
-    // Of each transfer, where links share what they have among all that cross them; 0: one has no
-    // way.
-    [[nodiscard]] double sharing_gbps(double transfers) const
-    {
-        double slowest = 0;
-        for (const auto &[link, use] : uses_) {
-            const double gbps = use.gbps * transfers / use.transfers;
-            slowest = slowest == 0 ? gbps : std::min(slowest, gbps);
-        }
-        return possible_ ? slowest : 0;
-    }
-    // Of all transfers of a link one after the other, each at the rate of its own way.
-    [[nodiscard]] double in_turn_gbps() const
-    {
-        double longest = 0;
-        for (const auto &[link, use] : uses_) {
-            longest = std::max(longest, use.in_turn);
-        }
-        return possible_ && longest > 0 ? 1 / longest : 0;
-    }
-
-private:
-    struct Use {
-        double gbps = 0, in_turn = 0;
-        int transfers = 0;
-    };
-
-    [[nodiscard]] const Link &link_of(const Hop &hop) const
-    {
-        return node_.links[static_cast<std::size_t>(hop.link)];
-    }
-
-    const Topology &node_;
-    bool possible_ = true;
-    std::map<std::pair<int, bool>, Use> uses_; // by link and direction
-};
-
-double exchange_gbps(const Topology &node, const std::vector<int> &vertices)
-{
-    Together all(node);
-    for (const int from : vertices) {
-        for (const int to : vertices) {
-            if (from != to) {
-                all.add(from, to);
-            }
-        }
-    }
-    return all.sharing_gbps(static_cast<double>(vertices.size() - 1));
-}
-
-double chain_gbps(const Topology &node, const std::vector<int> &vertices)
-{
-    Together both(node);
-    for (std::size_t i = 0; i + 1 < vertices.size(); ++i) {
-        both.add(vertices[i], vertices[i + 1]);
-        both.add(vertices[i + 1], vertices[i]);
-    }
-    return both.in_turn_gbps();
-}
-
 // The slowest way of a GPU to host memory while all of them use theirs: GPUs behind one PCIe switch
 // share what leads from there to the CPU.
 double shared_host_gbps(const Topology &node, const std::vector<int> &vertices)
@@ -226,8 +139,6 @@ Links links_of(const Topology &node, const std::vector<int> &gpus)
     links.gpu_gbps = several ? slowest_gbps(node, gpus) : links.memory_gbps;
     links.switched = several && is_all_to_all(node, gpus);
     links.ring_gbps = several ? ring_gbps(node, vertices) : 0;
-    links.exchange_gbps = several ? exchange_gbps(node, vertices) : 0;
-    links.chain_gbps = several ? chain_gbps(node, vertices) : 0;
     return links;
 }
 
@@ -236,8 +147,6 @@ Links slowest_of(const Links &a, const Links &b) noexcept
     Links both = a;
     both.gpu_gbps = std::min(a.gpu_gbps, b.gpu_gbps);
     both.ring_gbps = std::min(a.ring_gbps, b.ring_gbps);
-    both.exchange_gbps = lesser_known(a.exchange_gbps, b.exchange_gbps);
-    both.chain_gbps = lesser_known(a.chain_gbps, b.chain_gbps);
     both.switched = a.switched && b.switched;
     both.host_gbps = std::min(a.host_gbps, b.host_gbps);
     both.host_shared_gbps = std::min(a.host_shared_gbps, b.host_shared_gbps);
@@ -291,7 +200,6 @@ std::optional<NodeTrees> pack_node_trees(const Topology &node, const std::vector
 void add_node_trees(Links &links, const NodeTrees &trees) noexcept
 {
     links.node_tree_gbps = lesser_known(links.node_tree_gbps, trees.gbps);
-    links.node_tree_depth = std::max(links.node_tree_depth, trees.depth);
 }
 
 namespace {

@@ -1,4 +1,4 @@
-// From a topology to what the model and a table want to know of it.
+// From a topology to what prices and a table want to know of it.
 #pragma once
 
 #include "base/status.h"
@@ -18,6 +18,7 @@ namespace hetcoll {
 struct NodesView {
     Links links;
     AlgorithmSet available = kMessageAlgorithms; // whatever the size of the call
+    bool known = false;                          // else the links are a guess
 };
 
 // What these GPUs of a node can do, without trees: their routes to each other and to host memory,

@@ -19,6 +19,7 @@ Result<NodesView> view_nodes(const Topology &node, const Query &query)
     std::vector<int> numbers(gpus);
     std::iota(numbers.begin(), numbers.end(), 0);
     NodesView view;
+    view.known = true;
     view.links = links_of(node, numbers);
     if (query.nodes > 1) {
         add_node_trees(view.links, pack_node_trees(node, numbers).value_or(NodeTrees{}));

@@ -97,7 +97,7 @@ Task<int> run_chosen(Call &call, const Choice &choice, LateRanks *late)
 // once more.
 Task<int> mixed(Call &call)
 {
-    const Choice choice = choose(call, {.aggregators = true});
+    const Choice choice = choose(call, {.aggregators = true, .mixed = true});
     if (choice.algorithm == Algorithm::kHost) {
         co_return co_await small(call);
     }

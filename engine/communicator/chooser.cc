@@ -1,8 +1,9 @@
 #include "engine/communicator/chooser.h"
 
 #include "engine/communicator/mapped_call.h"
+#include "price/assumed.h"
 #include "schedule/weighted.h"
-#include "tuning/model.h"
+#include "tuning/parts.h"
 
 #include <bit>
 #include <utility>
@@ -40,7 +41,8 @@ AlgorithmSet Chooser::available(std::size_t bytes, Means means, bool in_order, i
         set |= bit(Algorithm::kInNetwork);
     }
     const AlgorithmSet can_run = set;
-    set = at_size(set, bytes, agreed_.small_limit, prices(means));
+    const bool priced = (knows_links(means) || means.mixed) && !peers_.found().lacks_memory;
+    set = at_size(set, bytes, agreed_.small_limit, priced);
     if (agreed_.algorithm != 0 && bytes > agreed_.small_limit) { // forced, it serves at any size
         set |= can_run & bit(static_cast<Algorithm>(agreed_.algorithm - 1));
     }
@@ -72,7 +74,6 @@ Query Chooser::query(const hetcoll_call &call, std::size_t bytes, bool in_order)
         .chunk_bytes = agreed_.chunk_bytes,
         .links = peers_.found().ranks.query.links,
     };
-    query.links.weighted_gbps = shares_ ? shares_->vector_gbps() : 0;
     if (agreed_.algorithm != 0) {
         const auto forced = static_cast<Algorithm>(agreed_.algorithm - 1);
         const bool small = bytes <= agreed_.small_limit;
@@ -90,14 +91,13 @@ Choice Chooser::choose(const hetcoll_call &call, std::size_t bytes, Means means)
     const AlgorithmSet set = available(bytes, means, in_order, late);
     Memo &memo = memos_[(bytes ^ bytes >> 5 ^ static_cast<std::size_t>(call.kind)) % memos_.size()];
     if (memo.bytes == bytes && memo.kind == call.kind && memo.op == call.op &&
-        memo.available == set) {
+        memo.mapped == means.mapped && memo.mixed == means.mixed && memo.available == set) {
         return memo.choice;
     }
     Query asked = query(call, bytes, in_order);
     asked.available = set;
-    asked.late_us = late == kNoRank ? 0 : arrivals_.late_us();
-    const std::optional<Table> &table = peers_.found().table;
-    Choice chosen = hetcoll::choose(asked, table ? &*table : nullptr, prices(means));
+    asked.memory = means.mixed ? CallMemory::kMixed : CallMemory::kDevice;
+    Choice chosen = choose_by_price(asked, means, late);
     if (chosen.forced_unavailable && knows_links(means)) {
         say_unavailable(*asked.forced, chosen.algorithm, in_order);
     }
@@ -106,8 +106,42 @@ Choice Chooser::choose(const hetcoll_call &call, std::size_t bytes, Means means)
     chosen.over_trees = chosen.over_trees && maps;
     chosen.by_links = chosen.by_links && maps;
     chosen.late = chosen.algorithm == Algorithm::kWeighted ? late : kNoRank;
-    memo = {bytes, call.kind, call.op, set, chosen};
+    memo = {bytes, call.kind, call.op, means.mapped, means.mixed, set, chosen};
     return chosen;
+}
+
+// Before the ranks know their links, nothing but processors can serve a small call, and larger ones
+// choose again when they do. Where memory is not mapped, they may never.
+Choice Chooser::choose_by_price(const Query &query, Means means, int late)
+{
+    const KnownPeers &found = peers_.found();
+    const Table *table = found.table ? &*found.table : nullptr;
+    const bool waits = !knows_links(means) && (means.mapped || query.bytes <= agreed_.small_limit);
+    if (waits || found.lacks_memory) {
+        return hetcoll::choose(query, table);
+    }
+    CallPrices::Means by{.late = late};
+    by.mapped = means.mapped && found.prices != nullptr;
+    by.told = by.mapped ? found.prices.get() : nullptr;
+    by.late_us = late == kNoRank ? 0 : arrivals_.late_us();
+    if (contains(query.available, Algorithm::kWeighted)) {
+        by.shares = shares_without_late(late);
+    }
+    return prices_.choose(query, table, by);
+}
+
+// That of the ranks' GPUs if all know it, else one as any.
+PricedMachine Chooser::machine() const
+{
+    const KnownPeers &found = peers_.found();
+    if (found.machine != nullptr) {
+        return *found.machine;
+    }
+    std::vector<int> node_of;
+    for (int rank = 0; rank < group_.all().size; ++rank) {
+        node_of.push_back(group_.node_of(rank));
+    }
+    return assumed_machine(node_of);
 }
 
 void Chooser::say_unavailable(Algorithm forced, Algorithm taken, bool in_order)
@@ -127,7 +161,7 @@ Choice Chooser::choose_for_collective(std::size_t bytes) const noexcept
     const Query query{
         .bytes = bytes, .ranks = group_.all().size, .chunk_bytes = agreed_.chunk_bytes};
     const std::size_t chunk =
-        agreed_.chunk_bytes != 0 ? agreed_.chunk_bytes : model_chunk(Algorithm::kRing, query);
+        agreed_.chunk_bytes != 0 ? agreed_.chunk_bytes : first_chunk(Algorithm::kRing, query);
     return {.algorithm = Algorithm::kRing, .chunk_bytes = chunk};
 }
 
@@ -158,6 +192,7 @@ ChunkTuner *Chooser::tuner(const Choice &choice, std::size_t bytes)
 
 void Chooser::forget() noexcept
 {
+    prices_.forget();
     shares_.reset();
     memos_ = {};
 }

@@ -9,6 +9,7 @@
 #include "engine/process/process.h"
 #include "engine/types/call.h"
 #include "engine/types/facts.h"
+#include "price/call_prices.h"
 #include "tuning/arrivals.h"
 #include "tuning/choice.h"
 #include "tuning/chunk_tuner.h"
@@ -28,15 +29,16 @@ namespace hetcoll {
 // aggregators, if the ranks have joined them.
 struct Means {
     bool mapped = false, aggregators = false;
+    bool mixed = false; // some ranks reduce host memory
 };
 
 class Chooser {
 public:
     // All outlive it. `agreed` may change before the first choice.
     Chooser(Process &process, const hetcoll_facts &agreed, NodeGroup &group, Peers &peers,
-            Aggregation &aggregation) noexcept
+            Aggregation &aggregation)
         : process_(process), agreed_(agreed), group_(group), peers_(peers),
-          aggregation_(aggregation)
+          aggregation_(aggregation), prices_([this] { return machine(); })
     {
     }
 
@@ -78,6 +80,7 @@ private:
     struct Memo { // of choose(): programs repeat themselves
         std::size_t bytes = 0;
         int kind = -1, op = -1;
+        bool mapped = false, mixed = false;
         AlgorithmSet available = 0;
         Choice choice;
     };
@@ -93,11 +96,8 @@ private:
     {
         return means.mapped && peers_.known();
     }
-    // Null: nobody has priced what can run so, with mapped memory or without.
-    [[nodiscard]] const PriceTable *prices(Means means) const noexcept
-    {
-        return knows_links(means) ? peers_.found().prices.get() : nullptr;
-    }
+    [[nodiscard]] Choice choose_by_price(const Query &query, Means means, int late);
+    [[nodiscard]] PricedMachine machine() const;
     [[nodiscard]] int late_rank(Means means) const noexcept;
     void find_shares();
     void say_no_shares();
@@ -109,6 +109,7 @@ private:
     Peers &peers_;
     Aggregation &aggregation_;
     Arrivals arrivals_;
+    CallPrices prices_;
     std::optional<RankShares> shares_; // found at the first choice that knows the links
     std::array<Memo, 8> memos_;
     std::deque<Tuned> tuned_;

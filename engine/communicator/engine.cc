@@ -2,7 +2,7 @@
 
 #include "base/lost.h"
 #include "engine/meeting/flags.h"
-#include "tuning/model.h"
+#include "tuning/parts.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -54,9 +54,7 @@ Engine::Engine(Process &process, const hetcoll_p2p &p2p, const hetcoll_facts &ag
       group_(p2p_, processes_of(facts), settings_of(agreed)),
       watch_(process.log(), group_, host_names_of(facts), process.settings().report_after),
       peers_(process, group_,
-             {.mapping = agreed.ipc != 0,
-              .tables = agreed.tuning_table_differs == 0,
-              .ordered = agreed.reproducible != 0}),
+             {.mapping = agreed.ipc != 0, .tables = agreed.tuning_table_differs == 0}),
       mapped_(process, group_, peers_), aggregation_(process, group_, agreed.aggregators != 0),
       chooser_(process, agreed_, group_, peers_, aggregation_),
       schedules_(group_, peers_, aggregation_, chooser_)
@@ -130,7 +128,7 @@ void Engine::say_what_differs()
     if (agreed_.tuning_table_differs != 0 && p2p_.rank == 0 &&
         process_.notices().first_time(Notice::kTablesDiffer)) {
         log(process_.node_log(), 0,
-            "hetcoll ignores its tuning table and chooses algorithms by its model: the ranks "
+            "hetcoll ignores its tuning table and chooses algorithms by price: the ranks "
             "of this communicator have not all read the same one; put the same file where "
             "coll_hetcoll_tuning_table points on every node, or set it to none "
             "(coll_hetcoll_verbose 1 says what a rank could not read)");

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "device/device.h"
-#include "price/ranks.h"
+#include "price/placed.h"
 #include "topology/record.h"
 #include "tuning/price_table.h"
 #include "tuning/table.h"
@@ -19,8 +19,10 @@ struct KnownPeers {
     std::shared_ptr<Device> device; // this rank's, which was asked about; null: nothing was found
     bool maps = false;              // memory of some rank may be mapped by another
     Ranks ranks;
-    std::optional<Table> table;               // measured choices for these machines
-    std::shared_ptr<const PriceTable> prices; // null: unknown
+    std::optional<Table> table;                   // measured choices for these machines
+    std::shared_ptr<const PricedMachine> machine; // null: their GPUs are not all known
+    std::shared_ptr<const PriceTable> prices;     // of it, where memory is mapped; null: unknown
+    bool lacks_memory = false;                    // some rank has none to find prices
 };
 
 // A table is for a class of machines: all nodes must be of it. `driver`: as in fingerprint_of().

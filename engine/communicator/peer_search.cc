@@ -2,7 +2,7 @@
 
 #include "base/lost.h"
 #include "engine/meeting/flags.h"
-#include "price/prices.h"
+#include "price/call_prices.h"
 
 #include <algorithm>
 #include <cstring>
@@ -183,15 +183,12 @@ bool PeerSearch::add_own_prices(PriceTable &table)
 {
     try {
         priced_ = priced_machine(*placement_, found_.ranks);
-        if (!allowed_.ordered) { // takes long to price, and serves nothing else
-            AlgorithmSet &available = priced_->ranks.query.available;
-            available &= static_cast<AlgorithmSet>(~kWhenAskedAlgorithms);
-        }
         const std::shared_ptr<const PriceTable> known = process_.prices().find(priced_->hash());
         Prices prices(priced_->cluster, priced_->ranks);
+        const AlgorithmSet set = told_of(prices.set());
         const int size = group_.all().size;
         for (int i = group_.all().rank; i < PriceTable::kSizes; i += size) {
-            table.column(i) = known != nullptr ? known->column(i) : prices.of_size(i, prices.set());
+            table.column(i) = known != nullptr ? known->column(i) : prices.of_size(i, set);
         }
         return true;
     } catch (const std::bad_alloc &) {
@@ -203,11 +200,13 @@ bool PeerSearch::add_own_prices(PriceTable &table)
 void PeerSearch::take_prices()
 {
     part_ = Part::kDone;
-    if (!any(exchange_.flags(), kNoRecord)) {
+    found_.lacks_memory = any(exchange_.flags(), kNoRecord);
+    if (!found_.lacks_memory) {
         auto table = std::make_shared<PriceTable>();
         std::memcpy(table.get(), records_->mine.data(), sizeof *table);
         process_.prices().add(priced_->hash(), table);
         found_.prices = std::move(table);
+        found_.machine = std::make_shared<const PricedMachine>(std::move(*priced_));
     }
 }
 
@@ -222,7 +221,7 @@ void PeerSearch::find_table()
         found_.table = std::move(*table);
     } else if (group_.all().rank == 0) {
         log(process_.log(), 0,
-            "hetcoll ignores its tuning table and chooses algorithms by its model: %s",
+            "hetcoll ignores its tuning table and chooses algorithms by price: %s",
             table.status().message().c_str());
     }
 }

@@ -18,11 +18,9 @@ namespace hetcoll {
 
 class PeerSearch {
 public:
-    // The same on all ranks: memory may be mapped; all have read the same tuning table; some calls
-    // add in the order of the ranks.
+    // The same on all ranks: memory may be mapped; all have read the same tuning table.
     struct Allowed {
         bool mapping, tables;
-        bool ordered = false;
     };
 
     // Process, group and messages outlive it. `device` is this rank's.

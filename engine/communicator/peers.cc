@@ -40,6 +40,7 @@ void Peers::forget() noexcept
 void Peers::give_up_mapping() noexcept
 {
     found_.maps = false;
+    found_.prices.reset(); // they are of mapped memory
     found_.ranks.query.available &= kUnmappedAlgorithms;
 }
 

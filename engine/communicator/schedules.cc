@@ -4,7 +4,6 @@
 #include "schedule/halves.h"
 #include "schedule/hierarchical.h"
 #include "tuning/build_schedule.h"
-#include "tuning/model.h"
 
 #include <algorithm>
 

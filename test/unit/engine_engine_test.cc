@@ -122,7 +122,7 @@ TEST_P(EngineDifferenceTest, IsSaidByRankZeroOnceAProcessWhenTheEngineIsReady)
 
 constexpr Difference kDifferences[] = {
     {"TuningTable", &hetcoll_facts::tuning_table_differs,
-     "0 hetcoll ignores its tuning table and chooses algorithms by its model: "},
+     "0 hetcoll ignores its tuning table and chooses algorithms by price: "},
     {"Aggregators", &hetcoll_facts::aggregators_differs, "0 hetcoll uses no aggregators: "},
     {"FixedPoint", &hetcoll_facts::fixed_point_differs, "0 hetcoll adds floats as usual: "},
 };
@@ -134,7 +134,7 @@ protected:
     static hetcoll_settings forced()
     {
         hetcoll_settings settings = default_settings();
-        settings.algorithm = "rabenseifner";
+        settings.algorithm = "ring";
         settings.chunk_bytes = 4096;
         return settings;
     }
@@ -146,7 +146,7 @@ protected:
         call.kind = HETCOLL_INT32;
         call.op = HETCOLL_SUM;
         const Choice choice = engine.chooser().choose(call, 1u << 26, {});
-        EXPECT_EQ(choice.algorithm == Algorithm::kRabenseifner, choice.chunk_bytes == 4096);
+        EXPECT_EQ(choice.algorithm == Algorithm::kRing, choice.chunk_bytes == 4096);
         return choice.chunk_bytes == 4096;
     }
 };

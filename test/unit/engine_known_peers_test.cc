@@ -83,8 +83,6 @@ TEST(KnownPeersTest, WithoutMappingThereAreNoTreesAndNoLinksBetweenGpus)
     EXPECT_TRUE(known.trees.trees.empty());
     EXPECT_EQ(known.query.links.gpu_gbps, 0);
     EXPECT_EQ(known.query.links.ring_gbps, 0);
-    EXPECT_EQ(known.query.links.exchange_gbps, 0);
-    EXPECT_EQ(known.query.links.chain_gbps, 0);
     EXPECT_EQ(known.query.links.host_gbps, 12);
 }
 

@@ -165,11 +165,10 @@ TEST(ProcessTest, ATuningTableThatCannotBeReadIsLeftOut)
     EXPECT_EQ(process->facts().tuning_table, 0u);
     const auto log = take_log();
     ASSERT_FALSE(log.empty());
-    EXPECT_EQ(
-        log[0].rfind("0 hetcoll ignores its tuning table and chooses algorithms by its model: "
-                     "/nowhere/table.json",
-                     0),
-        0u)
+    EXPECT_EQ(log[0].rfind("0 hetcoll ignores its tuning table and chooses algorithms by price: "
+                           "/nowhere/table.json",
+                           0),
+              0u)
         << log[0];
 }
 

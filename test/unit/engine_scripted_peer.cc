@@ -157,7 +157,7 @@ Message CallTest::records_of_peer()
     return message;
 }
 
-// No size has a price, so the closed forms choose.
+// No two sizes side by side have prices, which this rank has found for every second one.
 Message CallTest::prices_of_peer() { return Message(sizeof(PriceTable) + Exchange::kFlagBytes); }
 
 int CallTest::reduce_by_previous(void *context, const void *send, void *recv)

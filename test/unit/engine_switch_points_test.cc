@@ -1,14 +1,17 @@
 // Whatever the chooser takes at a size, and at one element less or more, the sum is right. The
 // tests look for all sizes at which it changes its mind, for 2 to 37 ranks.
 #include "engine_job.h"
+#include "price/assumed.h"
+#include "price/prices.h"
 #include "schedule_all_ranks.h"
 #include "tuning/build_schedule.h"
-#include "tuning/model.h"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <map>
 #include <set>
+#include <utility>
 
 namespace hetcoll {
 namespace {
@@ -23,7 +26,7 @@ struct Case {
     int nodes;
 };
 
-// As an engine does it: with a hierarchy where there are several nodes.
+// As an engine does it where it knows the ranks' nodes alone.
 Query query_of(const Case &job, std::size_t count)
 {
     Query query{.bytes = count * sizeof(double),
@@ -32,19 +35,40 @@ Query query_of(const Case &job, std::size_t count)
                 .nodes = job.nodes};
     if (job.nodes > 1 && job.nodes < job.ranks) {
         query.available |= bit(Algorithm::kHierarchical);
-        query.links.gpu_gbps = 100;
-        query.links.switched = true;
     }
     return query;
 }
 
-// What decides how a call goes.
-std::tuple<Algorithm, Algorithm, int> decision(const Case &job, std::size_t count)
+PriceTable prices_of(const Case &job)
 {
-    const Choice choice = choose(query_of(job, count));
-    const bool hierarchical = choice.algorithm == Algorithm::kHierarchical;
-    return {choice.algorithm, hierarchical ? choice.between_nodes : Algorithm::kRing,
-            hierarchical ? hierarchy_segments(count * sizeof(double)) : 1};
+    std::vector<int> node_of;
+    for (int node = 0; node < job.nodes; ++node) {
+        const int first = node * job.ranks / job.nodes, end = (node + 1) * job.ranks / job.nodes;
+        node_of.insert(node_of.end(), static_cast<std::size_t>(end - first), node);
+    }
+    const PricedMachine machine = assumed_machine(node_of);
+    Prices prices(machine.cluster, machine.ranks);
+    const AlgorithmSet set =
+        prices.set() & kUnmappedAlgorithms & static_cast<AlgorithmSet>(~kWhenAskedAlgorithms);
+    PriceTable table;
+    for (int size = PriceTable::size_below(kSmallCount * sizeof(double));
+         size <= PriceTable::size_below(kMostCount * sizeof(double)) + 1; ++size) {
+        table.column(size) = prices.of_size(size, set);
+    }
+    return table;
+}
+
+// What decides how a call goes, and the most bytes in a message.
+std::pair<ScheduleSpec, std::size_t> decision(const Case &job, std::size_t count)
+{
+    static std::map<std::pair<int, int>, PriceTable> known;
+    const auto [table, fresh] = known.try_emplace({job.ranks, job.nodes});
+    if (fresh) {
+        table->second = prices_of(job);
+    }
+    const Query query = query_of(job, count);
+    const Choice choice = choose(query, nullptr, &table->second);
+    return {schedule_spec(choice, query.bytes, query.links, job.ranks), choice.chunk_bytes};
 }
 
 // The first count of every stretch of counts that go alike.
@@ -55,10 +79,11 @@ std::vector<std::size_t> switch_points(const Case &job)
     while (low < kMostCount) {
         std::size_t high = std::min(low + low / 16 + 1, kMostCount);
         const std::size_t next = high;
-        if (decision(job, low) != decision(job, high)) {
+        const auto spec = [&job](std::size_t count) { return decision(job, count).first; };
+        if (spec(low) != spec(high)) {
             while (low + 1 < high) {
                 const std::size_t middle = low + (high - low) / 2;
-                (decision(job, middle) == decision(job, low) ? low : high) = middle;
+                (spec(middle) == spec(low) ? low : high) = middle;
             }
             points.push_back(high);
         }
@@ -87,9 +112,7 @@ Groups groups_of(const Case &job)
 
 std::vector<Schedule> schedules_of(const Case &job, std::size_t count)
 {
-    const auto [algorithm, between_nodes, segments] = decision(job, count);
-    const ScheduleSpec spec{
-        .algorithm = algorithm, .between_nodes = between_nodes, .segments = segments};
+    const ScheduleSpec spec = decision(job, count).first;
     const Groups groups = groups_of(job);
     std::vector<Schedule> schedules;
     for (int rank = 0; rank < job.ranks; ++rank) {
@@ -100,10 +123,9 @@ std::vector<Schedule> schedules_of(const Case &job, std::size_t count)
 
 void check_sum(const Case &job, std::size_t count)
 {
-    const Choice choice = choose(query_of(job, count));
     Job ranks(schedules_of(job, count), count,
               {.in_place = count % 2 == 0,
-               .chunk_bytes = choice.chunk_bytes,
+               .chunk_bytes = decision(job, count).second,
                .slot_bytes = kLargestChunkBytes});
     ASSERT_TRUE(ranks.run()) << job.ranks << " ranks on " << job.nodes << " nodes, count " << count;
     test::expect_sums(ranks, count);

@@ -1,4 +1,5 @@
 // A simulated rank runs the schedule that the component would run, and in its order.
+#include "price/prices.h"
 #include "price/rank.h"
 #include "schedule/algorithms.h"
 #include "schedule/rounds.h"
@@ -130,8 +131,10 @@ TEST(SimSimulationTest, ChoosesAsTheComponentWould)
     for (const std::size_t bytes : {std::size_t{8}, std::size_t{65536}, std::size_t{1} << 26}) {
         Query query = ranks.query;
         query.bytes = bytes;
-        query.available = at_size(query.available, bytes, 8192, nullptr);
-        const Choice wanted = choose(query);
+        query.available = at_size(query.available, bytes, 8192, true);
+        Prices prices(*cluster, ranks);
+        const PriceTable table = price_near(prices, bytes, prices.set());
+        const Choice wanted = choose(query, nullptr, &table);
         const Result<Choice> choice = choose_simulated(*cluster, ranks, {.bytes = bytes});
         ASSERT_TRUE(choice.ok());
         EXPECT_EQ(choice->algorithm, wanted.algorithm);

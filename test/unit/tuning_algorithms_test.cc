@@ -5,7 +5,6 @@
 #include "schedule/rounds.h"
 #include "schedule/verify.h"
 #include "tuning/build_schedule.h"
-#include "tuning/model_case.h"
 #include "tuning/topology_links.h"
 
 #include <gtest/gtest.h>
@@ -127,19 +126,6 @@ TEST(AlgorithmsTest, AScheduleIsBuiltOfItsPartsAlone)
         EXPECT_EQ(row_of(algorithm).is_schedule(), !schedule.steps.empty())
             << algorithm_name(algorithm);
     }
-}
-
-TEST(AlgorithmsTest, RoundsCostTheirMessagesBytesAndReductions)
-{
-    Query query;
-    query.bytes = 1 << 20;
-    query.ranks = 8;
-    const Case c(query);
-    const TeamCost cost{.parts = 4, .rounds = 6, .parts_sent = 6, .parts_reduced = 3};
-    const Prediction told = predict_rounds(cost, c, c.bytes, 5, 10, 1e9);
-    EXPECT_EQ(told.latency_us, 30);
-    EXPECT_EQ(told.bandwidth_us, 1.5 * c.bytes / 10e3);
-    EXPECT_EQ(told.reduction_us, 3 * c.reduction_us(c.bytes / 4));
 }
 
 } // namespace

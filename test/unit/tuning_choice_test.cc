@@ -1,10 +1,14 @@
 #include "tuning/choice.h"
 
 #include "tuning/build_schedule.h"
+#include "tuning/price_table.h"
 
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <limits>
 #include <ostream>
+#include <random>
 #include <utility>
 
 namespace hetcoll {
@@ -17,63 +21,120 @@ static std::ostream &operator<<(std::ostream &to, Algorithm algorithm)
 
 namespace {
 
-constexpr std::size_t kKiB = 1024, kMiB = 1024 * kKiB, kGiB = 1024 * kMiB;
+constexpr std::size_t kMiB = 1024 * 1024;
 constexpr Algorithm kOfMessages[] = {Algorithm::kRecursiveDoubling, Algorithm::kRabenseifner,
                                      Algorithm::kRing};
 
-Choice choose_for(std::size_t bytes, int ranks)
+// All sizes: each of the set costs the more, the later it is in the list; or the other way round.
+PriceTable prices_of(AlgorithmSet set, bool last_is_best = false)
 {
-    return choose({.bytes = bytes, .ranks = ranks, .forced = std::nullopt, .chunk_bytes = 0});
-}
-
-TEST(ChoiceTest, SmallVectorsTakeTheFewestRounds)
-{
-    for (const int ranks : {1, 2, 4, 8, 16, 128}) {
-        for (const std::size_t bytes : {std::size_t{0}, std::size_t{8}, 4 * kKiB, 32 * kKiB}) {
-            EXPECT_EQ(choose_for(bytes, ranks).algorithm, Algorithm::kRecursiveDoubling)
-                << bytes << " bytes, " << ranks << " ranks";
+    PriceTable table;
+    for (int size = 0; size < PriceTable::kSizes; ++size) {
+        for (int i = 0; i < kAlgorithmCount; ++i) {
+            const bool has = contains(set, static_cast<Algorithm>(i));
+            const int us = last_is_best ? kAlgorithmCount - i : 1 + i;
+            table.column(size)[static_cast<std::size_t>(i)].us = has ? static_cast<float>(us) : 0;
         }
     }
+    return table;
 }
 
-TEST(ChoiceTest, LargeVectorsTakeTheRing)
+// Whatever is available, reproducible or forced.
+TEST(ChoiceTest, TheCheapestOfWhatCanRunIsTaken)
 {
-    for (const int ranks : {3, 4, 7, 8, 16, 33}) {
-        EXPECT_EQ(choose_for(ranks * kMiB, ranks).algorithm, Algorithm::kRing) << ranks;
-        EXPECT_EQ(choose_for(8 * kGiB, ranks).algorithm, Algorithm::kRing) << ranks;
+    std::mt19937_64 random(7);
+    const auto whole = [&](int low, int high) {
+        return std::uniform_int_distribution(low, high)(random);
+    };
+    for (int i = 0; i < 20000; ++i) {
+        Query query{.bytes = std::size_t{1} << whole(0, 33), .ranks = whole(2, 64)};
+        query.nodes = whole(1, query.ranks);
+        query.available = static_cast<AlgorithmSet>(whole(0, (1 << kAlgorithmCount) - 1));
+        query.reproducible = whole(0, 3) == 0;
+        const bool last_is_best = whole(0, 1) == 0;
+        const PriceTable table = prices_of(kAllAlgorithms, last_is_best);
+        const AlgorithmSet set = allowed(query);
+        const Algorithm chosen = choose(query, nullptr, &table).algorithm;
+        if (set == 0) {
+            ASSERT_EQ(chosen, Algorithm::kHost);
+            continue;
+        }
+        const int best = last_is_best ? std::bit_width(set) - 1 : std::countr_zero(set);
+        ASSERT_EQ(chosen, static_cast<Algorithm>(best));
     }
 }
 
-// Between two ranks the ring moves the same bytes in twice the messages.
-TEST(ChoiceTest, TwoRanksExchangeTheVectorWhateverItsSize)
+TEST(ChoiceTest, WhatHasNoPriceIsTakenOnlyIfNothingHas)
 {
-    EXPECT_EQ(choose_for(8, 2).algorithm, Algorithm::kRecursiveDoubling);
-    EXPECT_EQ(choose_for(8 * kGiB, 2).algorithm, Algorithm::kRecursiveDoubling);
+    const PriceTable table = prices_of(bit(Algorithm::kRing));
+    Query query{.bytes = kMiB, .ranks = 4};
+    EXPECT_EQ(choose(query, nullptr, &table).algorithm, Algorithm::kRing);
+    EXPECT_EQ(choose(query).algorithm, Algorithm::kRecursiveDoubling) << "the first of the list";
+    query.available |= bit(Algorithm::kHost);
+    EXPECT_EQ(choose(query).algorithm, Algorithm::kHost);
 }
 
-bool is_radix(Algorithm algorithm)
+// At two sizes side by side, what is best at one may have been given up at the other.
+TEST(ChoiceTest, BetweenSizesWithNothingInCommonTheLargerOneDecides)
 {
-    return algorithm == Algorithm::kRabenseifner || algorithm == Algorithm::kRadix3 ||
-           algorithm == Algorithm::kRadix4 || algorithm == Algorithm::kRadix8;
+    constexpr float kNever = std::numeric_limits<float>::infinity();
+    PriceTable table;
+    const int size = PriceTable::size_below(kMiB);
+    const auto set = [&](int at, Algorithm algorithm, float us) {
+        table.column(at)[static_cast<std::size_t>(algorithm)].us = us;
+    };
+    set(size, Algorithm::kRing, 1), set(size, Algorithm::kRabenseifner, kNever);
+    set(size + 1, Algorithm::kRing, kNever), set(size + 1, Algorithm::kRabenseifner, 1);
+    const Query query{.bytes = kMiB + 4, .ranks = 4};
+    EXPECT_EQ(choose(query, nullptr, &table).algorithm, Algorithm::kRabenseifner);
 }
 
-// Nobody folds, whatever the number of ranks.
-TEST(ChoiceTest, VectorsInBetweenGoInFewRoundsOfAFewPartners)
+TEST(ChoiceTest, ReproducibleCallsTakeOnlyLeftFolds)
 {
-    for (const int ranks : {4, 7, 16, 24}) {
-        EXPECT_TRUE(is_radix(choose_for(kMiB, ranks).algorithm)) << ranks;
-    }
-    EXPECT_TRUE(is_radix(choose_for(64 * kMiB, 128).algorithm));
-    EXPECT_EQ(choose_for(64 * kKiB, 4).algorithm, Algorithm::kRecursiveDoubling);
+    const PriceTable table = prices_of(kAllAlgorithms);
+    Query query{.bytes = 64 * kMiB, .ranks = 8, .reproducible = true};
+    query.available = without(kAllAlgorithms, Algorithm::kHierarchical);
+    EXPECT_TRUE(contains(kReproducibleAlgorithms, choose(query, nullptr, &table).algorithm));
+    query.forced = Algorithm::kRing;
+    EXPECT_TRUE(contains(kReproducibleAlgorithms, choose(query, nullptr, &table).algorithm));
+    EXPECT_TRUE(choose(query, nullptr, &table).forced_unavailable);
+    query = {.bytes = 16 * kMiB, .ranks = 4, .nodes = 4, .aggregators = 2, .reproducible = true};
+    query.available = bit(Algorithm::kOrdered) | bit(Algorithm::kInNetwork);
+    EXPECT_EQ(choose(query, nullptr, &table).algorithm, Algorithm::kOrdered);
 }
 
-TEST(ChoiceTest, AForcedAlgorithmThatCannotRunGivesWayToTheFastest)
+TEST(ChoiceTest, TheChainOfRanksIsForReproducibleCallsAlone)
 {
+    const PriceTable table = prices_of(kAllAlgorithms, true); // it is the cheaper one
+    Query query{.bytes = 64 * kMiB, .ranks = 8, .nodes = 2};
+    query.available = bit(Algorithm::kRing) | bit(Algorithm::kOrdered);
+    EXPECT_EQ(choose(query, nullptr, &table).algorithm, Algorithm::kRing);
+    query.forced = Algorithm::kOrdered;
+    EXPECT_EQ(choose(query, nullptr, &table).algorithm, Algorithm::kOrdered);
+    query.forced.reset();
+    query.reproducible = true;
+    EXPECT_EQ(choose(query, nullptr, &table).algorithm, Algorithm::kOrdered);
+}
+
+TEST(ChoiceTest, LeadersOfNodesExchangeSumsWhichIsNoLeftFold)
+{
+    Query query{.bytes = 8, .ranks = 4, .nodes = 2, .reproducible = true};
+    query.available = bit(Algorithm::kHost) | bit(Algorithm::kOrdered);
+    EXPECT_EQ(choose(query).algorithm, Algorithm::kOrdered);
+    query.nodes = 1;
+    EXPECT_EQ(choose(query).algorithm, Algorithm::kHost);
+    query.ranks = query.nodes = 2; // two ranks have one order alone
+    EXPECT_EQ(choose(query).algorithm, Algorithm::kHost);
+}
+
+TEST(ChoiceTest, AForcedAlgorithmThatCannotRunGivesWayToTheCheapest)
+{
+    const PriceTable table = prices_of(bit(Algorithm::kRing));
     const Query query{.bytes = kMiB, .ranks = 4, .forced = Algorithm::kTree};
-    const Choice choice = choose(query);
-    EXPECT_EQ(choice.algorithm, choose_for(kMiB, 4).algorithm);
+    const Choice choice = choose(query, nullptr, &table);
+    EXPECT_EQ(choice.algorithm, Algorithm::kRing);
     EXPECT_TRUE(choice.forced_unavailable);
-    EXPECT_EQ(choice.source, ChoiceSource::kModel);
+    EXPECT_EQ(choice.source, ChoiceSource::kPrice);
 }
 
 TEST(ChoiceTest, WithoutAnythingAvailableTheHostSums)
@@ -92,37 +153,6 @@ TEST(ChoiceTest, AForcedAlgorithmIsTaken)
             }
         }
     }
-}
-
-TEST(ChoiceTest, ChunksStayWithinTheirBoundsAndHoldWholeElements)
-{
-    for (const int ranks : {1, 2, 3, 4, 7, 8, 33, 1024}) {
-        for (std::size_t bytes = 1; bytes < 64 * kGiB; bytes = bytes * 5 + 3) {
-            for (const Algorithm algorithm : kOfMessages) {
-                const std::size_t chunk =
-                    choose({.bytes = bytes, .ranks = ranks, .forced = algorithm, .chunk_bytes = 0})
-                        .chunk_bytes;
-                EXPECT_GE(chunk, 64 * kKiB);
-                EXPECT_LE(chunk, 512 * kKiB);
-                EXPECT_EQ(chunk % 16, 0u);
-            }
-        }
-    }
-}
-
-TEST(ChoiceTest, LargeMessagesAreCutIntoAtLeastFourChunks)
-{
-    const auto chunk = [](Algorithm algorithm, std::size_t bytes, int ranks) {
-        return choose({.bytes = bytes, .ranks = ranks, .forced = algorithm, .chunk_bytes = 0})
-            .chunk_bytes;
-    };
-    // The whole vector, half of it, a block.
-    EXPECT_EQ(chunk(Algorithm::kRecursiveDoubling, kMiB, 4), 256 * kKiB);
-    EXPECT_EQ(chunk(Algorithm::kRabenseifner, kMiB, 4), 128 * kKiB);
-    EXPECT_EQ(chunk(Algorithm::kRabenseifner, kMiB, 5), 128 * kKiB);
-    EXPECT_EQ(chunk(Algorithm::kRing, kMiB, 4), 64 * kKiB);
-    EXPECT_EQ(chunk(Algorithm::kRing, 4 * kMiB, 4), 256 * kKiB);
-    EXPECT_EQ(chunk(Algorithm::kRing, 64 * kMiB, 4), 512 * kKiB);
 }
 
 TEST(ChoiceTest, AForcedChunkIsTakenInWholeElements)

@@ -1,7 +1,6 @@
 #include "tuning/rank_shares.h"
 
 #include "topology/file.h"
-#include "tuning/model.h"
 
 #include <gtest/gtest.h>
 
@@ -112,42 +111,6 @@ TEST(RankSharesTest, OfALateRankAreNothing)
 {
     EXPECT_EQ(shares_without(std::vector<int>{3, 2, 1}, 0), (std::vector<int>{0, 2, 1}));
     EXPECT_EQ(shares_without(std::vector<int>{0, 5, 0}, 1), (std::vector<int>{1, 0, 1}));
-}
-
-Query query_of(std::vector<double> rates, std::size_t bytes)
-{
-    Query query;
-    query.bytes = bytes;
-    query.ranks = static_cast<int>(rates.size());
-    query.available = kMessageAlgorithms | bit(Algorithm::kTwoShot);
-    const double least = *std::min_element(rates.begin(), rates.end());
-    query.links.gpu_gbps = query.links.ring_gbps = least;
-    query.links.switched = true;
-    const RankShares shares = shares_of("auto", query.ranks, std::move(rates));
-    query.links.weighted_gbps = shares.vector_gbps();
-    query.available |= bit(Algorithm::kWeighted);
-    return query;
-}
-
-TEST(WeightedModelTest, TakesThemWhereLinksAreUnequalAndVectorsLarge)
-{
-    const std::vector<double> unequal{8, 8, 8, 4, 8, 8, 8, 8};
-    EXPECT_EQ(choose(query_of(unequal, 64u << 20)).algorithm, Algorithm::kWeighted);
-    EXPECT_NE(choose(query_of(unequal, 64u << 10)).algorithm, Algorithm::kWeighted);
-    EXPECT_NE(choose(query_of(std::vector<double>(8, 8), 64u << 20)).algorithm,
-              Algorithm::kWeighted);
-}
-
-TEST(WeightedModelTest, TakesNoMoreTimeForARankThatIsLaterThanItsWork)
-{
-    Query query = query_of(std::vector<double>(8, 8), 64u << 20);
-    query.late_us = 1;
-    const double soon = predict_us(Algorithm::kWeighted, query);
-    query.late_us = 1e6;
-    const double late = predict_us(Algorithm::kWeighted, query);
-    EXPECT_LT(late, soon);
-    EXPECT_LT(late, 0.75 * predict_us(Algorithm::kRing, query));
-    EXPECT_GT(soon, predict_us(Algorithm::kRing, query)) << "of a rank that is not late";
 }
 
 } // namespace

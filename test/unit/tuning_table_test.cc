@@ -139,7 +139,7 @@ TEST(TableTest, ChooseTakesForcedThenTheTableThenTheModel)
     query.bytes = 1001;
     query.forced.reset();
     choice = choose(query, &table);
-    EXPECT_EQ(choice.source, ChoiceSource::kModel);
+    EXPECT_EQ(choice.source, ChoiceSource::kPrice);
     EXPECT_EQ(choice.algorithm, choose(query).algorithm);
 }
 
@@ -149,7 +149,7 @@ TEST(TableTest, ReproducibleCallsDoNotTakeTheTablesOtherAlgorithms)
         table_of(file_with({set_for({}, {rule(0, Range::kInfinite, Algorithm::kRing)})}));
     Query query = query_of(1000, 4);
     query.reproducible = true;
-    EXPECT_EQ(choose(query, &table).source, ChoiceSource::kModel);
+    EXPECT_EQ(choose(query, &table).source, ChoiceSource::kPrice);
 }
 
 // ---- machines ----

@@ -53,30 +53,6 @@ TEST(TopologyLinksTest, RatesComeFromTheRoutes)
     EXPECT_FALSE(four.links.switched);
 }
 
-// Four transfers a way between the sockets, where each GPU reads from three; and the middle GPUs of
-// the chain send two vectors, one of them at the sockets' rate.
-TEST(TopologyLinksTest, LinksThatSeveralCrossAreShared)
-{
-    const Links links = links_of(box(), {0, 1, 2, 3});
-    EXPECT_DOUBLE_EQ(links.exchange_gbps, 3 * 9.6 / 4);
-    EXPECT_DOUBLE_EQ(links.chain_gbps, 9.6) << "the other neighbour is at another link";
-    std::string pcie = kBox;
-    for (const char *line : {"link g0 g1 nvlink 2 25\n", "link g2 g3 nvlink 2 25\n"}) {
-        pcie.erase(pcie.find(line), std::strlen(line));
-    }
-    EXPECT_DOUBLE_EQ(links_of(box(pcie), {0, 1, 2, 3}).chain_gbps, 1 / (1 / 12.0 + 1 / 9.6));
-}
-
-TEST(TopologyLinksTest, SwitchesGiveEveryGpuItsPort)
-{
-    const Topology dgx = shipped("dgxh100"), two_boards = shipped("dgx2");
-    EXPECT_DOUBLE_EQ(links_of(dgx, all_gpus(dgx)).exchange_gbps, 450);
-    EXPECT_DOUBLE_EQ(links_of(dgx, all_gpus(dgx)).chain_gbps, 225);
-    const double across = links_of(two_boards, all_gpus(two_boards)).exchange_gbps;
-    EXPECT_LE(across, 150);
-    EXPECT_GT(across, 100);
-}
-
 TEST(TopologyLinksTest, ANodesTreesAreWholeOnesOfNvlinks)
 {
     const Topology dgx = shipped("dgx1v");

@@ -84,15 +84,26 @@ EMU_NUM_DEVICES=2 case_ 4 ob1 "$(with hierarchical)" other_memory
 EMU_NUM_DEVICES=3 case_ 3 ob1 "$(with two_shot)" other_memory
 EMU_ID_STAYS=1 EMU_NUM_DEVICES=2 case_ 2 ob1 "$(with two_shot)" other_memory
 
-# What is chosen by prices is what hetcoll_info says, though each rank has priced some sizes only.
+# What is chosen by prices is what hetcoll_info says, though each rank has priced some sizes only: on links, where
+# ranks share a GPU, where some reduce host memory, with shares, with aggregators behind a slow network.
 export HETCOLL_BUILDDIR=$build
 for used in dgx1v.topology:0,1,2,4 pcie8.topology:0,1,2,3,4,5,6,7 dgxa100.topology:0,1,2; do
     ranks=$(echo "$used" | tr , '\n' | grep -c .)
     EMU_LINKS=$machines/$used case_ "$ranks" ob1 \
-        "$forced --mca coll_hetcoll_topology_file $machines/$used" explained "$machines/$used"
+        "$forced --mca coll_hetcoll_topology_file $machines/$used" explained "$machines/$used" 1
 done
 used=dgx1v.topology:0,1,2,4
-EMU_LINKS=$machines/$used nodes_ 0,0,0,0,1,1,1,1 ob1 "$forced --mca coll_hetcoll_topology_file $machines/$used" \
-    explained "$machines/$used" 2
+links="--mca coll_hetcoll_topology_file $machines/$used"
+EMU_LINKS=$machines/$used nodes_ 0,0,0,0,1,1,1,1 ob1 "$forced $links" explained "$machines/$used" 2
+EMU_LINKS=$machines/$used case_ 4 ob1 "$forced $links" explained "$machines/$used" 1 --mixed
+EMU_LINKS=$machines/$used nodes_ 0,0,1,1,2,2 ob1 "$forced $links" explained "$machines/$used" 3 --mixed
+used=dgx1v.topology:0
+links="--mca coll_hetcoll_topology_file $machines/$used"
+EMU_LINKS=$machines/$used case_ 3 ob1 "$forced $links" explained "$machines/$used" 1 --ranks-per-gpu 3
+EMU_LINKS=$machines/$used nodes_ 0,0,1,1 ob1 "$forced $links" explained "$machines/$used" 2 --ranks-per-gpu 2
+used=dgxa100.topology:0,1,2,3
+links="--mca coll_hetcoll_topology_file $machines/$used"
+EMU_LINKS=$machines/$used case_ 4 ob1 "$forced $links --mca coll_hetcoll_shares 1,3,3,3" \
+    explained "$machines/$used" 1 --shares 1,3,3,3
 
 end_cases

@@ -40,6 +40,14 @@ if [ -x "$build/hetcoll_aggregator" ]; then
     with_ one 3 ob1 "$served" nonblocking
     with_ one 3 ob1 "$served --mca coll_hetcoll_progress_thread 1" nonblocking
     with_ one 2 ob1 "$served" threads
+    # Chosen by price behind a network as slow as the aggregator's links, as hetcoll_info says.
+    export HETCOLL_BUILDDIR=$build
+    slow=$work/slow.topology
+    sed 's/network 1 12.5/network 1 0.1/' "$machines/p100.topology" >"$slow"
+    EMU_LINKS=$slow with_on 0,1,2 one 3 ob1 "$forced --mca coll_hetcoll_topology_file $slow" \
+        explained "$slow" 3 --aggregators 1
+    EMU_LINKS=$slow with_on 0,0,1,1 one 4 ob1 "$forced --mca coll_hetcoll_topology_file $slow" \
+        explained "$slow" 2 --aggregators 1 --ranks-per-gpu 2
     if grep -q 'define HETCOLL_WITH_UCX 1' "$build/hetcoll_config.h"; then
         with_ rdma 3 ob1 "$served" in_network
         with_on 0,0,1,1 rdma 4 ob1 "$served" in_network

@@ -33,7 +33,7 @@ case_ 3 ob1 "$(with ring) --mca coll_hetcoll_ipc never" callers padding
 for level in single funneled serialized multiple; do
     case_ 2 ob1 "$forced" callers level $level
 done
-message='hetcoll ignores its tuning table and chooses algorithms by its model'
+message='hetcoll ignores its tuning table and chooses algorithms by price'
 case_ 3 ob1 "$forced" callers tables "$here/../../tools/hetcoll_tune_test.json"
 message=
 

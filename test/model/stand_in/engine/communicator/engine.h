@@ -183,7 +183,7 @@ private:
 // ---- What a communicator knows ----
 
 struct Means {
-    bool mapped = false, aggregators = false;
+    bool mapped = false, aggregators = false, mixed = false;
 };
 class Chooser {
 public:

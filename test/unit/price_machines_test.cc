@@ -1,0 +1,159 @@
+// Prices on machines that no file describes, of what needs more than links, and of many ranks.
+#include "price/aggregators.h"
+#include "price/assumed.h"
+#include "price/candidates.h"
+#include "price/prices.h"
+#include "schedule/weighted.h"
+#include "tuning/rank_shares.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <numeric>
+
+namespace hetcoll {
+namespace {
+
+constexpr std::size_t kKiB = 1024, kMiB = 1024 * kKiB;
+
+double price_us(Prices &prices, Algorithm algorithm, std::size_t bytes)
+{
+    return price_near(prices, bytes, bit(algorithm)).us(algorithm, bytes);
+}
+
+Algorithm cheapest(Prices &prices, std::size_t bytes, AlgorithmSet set)
+{
+    const PriceTable table = price_near(prices, bytes, set);
+    return choose({.bytes = bytes, .available = set}, nullptr, &table).algorithm;
+}
+
+// Ranks in turns on so many nodes, or node by node.
+std::vector<int> on_nodes(int ranks, int nodes, bool in_turns = false)
+{
+    std::vector<int> node_of(static_cast<std::size_t>(ranks));
+    for (int rank = 0; rank < ranks; ++rank) {
+        node_of[static_cast<std::size_t>(rank)] = in_turns ? rank % nodes : rank * nodes / ranks;
+    }
+    return node_of;
+}
+
+TEST(AssumedMachineTest, ChoosesFewRoundsForSmallVectorsAndFewBytesForLargeOnes)
+{
+    for (const int ranks : {3, 4, 8}) {
+        const PricedMachine machine = assumed_machine(on_nodes(ranks, 1));
+        Prices prices(machine.cluster, machine.ranks);
+        const AlgorithmSet set = without(kMessageAlgorithms, Algorithm::kOrdered);
+        EXPECT_NE(cheapest(prices, 16 * kKiB, set), Algorithm::kRing) << ranks;
+        const Algorithm large = cheapest(prices, 64 * kMiB, set);
+        EXPECT_NE(large, Algorithm::kRecursiveDoubling) << ranks;
+    }
+}
+
+TEST(AssumedMachineTest, EveryAlgorithmOfMessagesHasAPriceHoweverManyRanksLie)
+{
+    for (const bool in_turns : {false, true}) {
+        for (const auto &[ranks, nodes] : {std::pair{8, 2}, std::pair{40, 5}, std::pair{64, 8}}) {
+            const PricedMachine machine = assumed_machine(on_nodes(ranks, nodes, in_turns));
+            Prices prices(machine.cluster, machine.ranks);
+            for (int i = 0; i < kAlgorithmCount; ++i) {
+                const auto algorithm = static_cast<Algorithm>(i);
+                if (!contains(prices.set(), algorithm) || is_needless_radix(algorithm, ranks)) {
+                    continue;
+                }
+                const double us = price_us(prices, algorithm, 64 * kKiB);
+                EXPECT_GT(us, 0) << algorithm_name(algorithm) << " " << ranks;
+                EXPECT_LT(us, 1e6) << algorithm_name(algorithm) << " " << ranks;
+            }
+        }
+    }
+}
+
+TEST(PaperMachineTest, AFlatRingIsNearItsClosedForm)
+{
+    const PricedMachine machine =
+        paper_machine({.nodes = 4, .gpus = 8, .gpu_gbps = 50, .node_gbps = 12.5, .step_us = 10});
+    Prices prices(machine.cluster, machine.ranks);
+    const double us = 2 * 31 * 10 + 2 * 31.0 / 32 * 64 * kMiB / 12.5e3;
+    EXPECT_NEAR(price_us(prices, Algorithm::kRing, 64 * kMiB), us, 0.1 * us);
+    EXPECT_NEAR(price_us(prices, Algorithm::kRing, 8), 2 * 31 * 10, 0.1 * 620);
+}
+
+// An aggregator takes each vector once, which pays where links are slow.
+TEST(AggregatorPriceTest, IsThatOfTheWireOnSlowLinksAndOfTheServerOnFastOnes)
+{
+    for (const double gbps : {0.125, 25.0}) {
+        PricedMachine machine = paper_machine(
+            {.nodes = 4, .gpus = 1, .gpu_gbps = 50, .node_gbps = gbps, .step_us = 13});
+        machine.ranks.query.aggregators = 1;
+        Prices prices(machine.cluster, machine.ranks);
+        const double bytes = 16 * kMiB, us = price_us(prices, Algorithm::kInNetwork, 16 * kMiB);
+        const double wire_us = bytes / gbps / 1e3, sums_us = 4 * bytes / kHostSumGbps / 1e3;
+        EXPECT_GT(us, std::max(wire_us, sums_us));
+        EXPECT_LT(us, 1.1 * std::max(wire_us, sums_us) + 100);
+        EXPECT_EQ(us < price_us(prices, Algorithm::kRing, 16 * kMiB), gbps < 1);
+    }
+}
+
+TEST(AggregatorPriceTest, SlicesOfANodeShareItsWay)
+{
+    PricedMachine machine =
+        paper_machine({.nodes = 2, .gpus = 4, .gpu_gbps = 100, .node_gbps = 0.5, .step_us = 10});
+    machine.ranks.query.aggregators = 1;
+    Pricer pricer(machine.cluster, machine.ranks);
+    const auto price = [&] {
+        return pricer.price({.algorithm = Algorithm::kInNetwork}, {.bytes = 16 * kMiB}).us;
+    };
+    const double whole_us = price();
+    machine.ranks.query.slices = 4;
+    EXPECT_NEAR(whole_us / price(), 4, 0.5) << "one vector a node in place of four";
+    machine.ranks.query.aggregators = 2;
+    EXPECT_LT(price(), whole_us / 2) << "with one more level";
+}
+
+TEST(WeightedPriceTest, ALateRankFindsMostOfItDone)
+{
+    const PricedMachine machine =
+        paper_machine({.gpus = 8, .gpu_gbps = 8, .node_gbps = 8, .step_us = 10});
+    const std::vector<int> shares{0, 1, 1, 1, 1, 1, 1, 1};
+    Prices now(machine.cluster, machine.ranks, {.shares = shares, .late = 0});
+    Prices late(machine.cluster, machine.ranks,
+                {.shares = shares, .late = 0, .early_is_done = true});
+    const double ring_us = price_us(now, Algorithm::kRing, 64 * kMiB);
+    EXPECT_GT(price_us(now, Algorithm::kWeighted, 64 * kMiB), ring_us);
+    EXPECT_LT(price_us(late, Algorithm::kWeighted, 64 * kMiB), 0.75 * ring_us);
+}
+
+// In place of all ranks one node is run; of GPUs that ranks share, too.
+TEST(MirrorTest, IsWorthAllNodesWhereRanksShareGpus)
+{
+    PricedMachine machine =
+        paper_machine({.nodes = 4, .gpus = 2, .gpu_gbps = 50, .node_gbps = 12.5, .step_us = 10});
+    machine.ranks = place_ranks(machine.cluster, {2, 2});
+    for (const Algorithm algorithm : {Algorithm::kRing, Algorithm::kHierarchical}) {
+        const Choice choice{.algorithm = algorithm};
+        ASSERT_TRUE(RankPlans::is_mirrored(machine.cluster, machine.ranks, choice));
+        for (const std::size_t bytes : {std::size_t{8}, kMiB}) {
+            const double one = Pricer(machine.cluster, machine.ranks).price(choice, {bytes}).us;
+            const double all =
+                Pricer(machine.cluster, machine.ranks, false).price(choice, {bytes}).us;
+            EXPECT_NEAR(one, all, 0.06 * all) << algorithm_name(algorithm) << " " << bytes;
+        }
+    }
+}
+
+// A chain of many ranks is the line through two short ones.
+TEST(StandInTest, ALongChainIsTheLineThroughTwoShortOnes)
+{
+    const PricedMachine machine =
+        paper_machine({.nodes = 10, .gpus = 4, .gpu_gbps = 50, .node_gbps = 12.5, .step_us = 10});
+    StandIns few(machine.cluster, machine.ranks);
+    for (const bool node_by_node : {false, true}) {
+        const Choice choice{.algorithm = Algorithm::kOrdered, .node_by_node = node_by_node};
+        const PricedCall call{.bytes = kMiB};
+        const double all = Pricer(machine.cluster, machine.ranks, false).price(choice, call).us;
+        EXPECT_NEAR(few.price(choice, call, {}).us, all, 0.1 * all) << node_by_node;
+    }
+}
+
+} // namespace
+} // namespace hetcoll

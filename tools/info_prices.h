@@ -1,0 +1,43 @@
+// The prices that hetcoll_info chooses by, for the call of the command line: those of a job.
+#pragma once
+
+#include "base/status.h"
+#include "price/call_prices.h"
+
+#include <array>
+#include <memory>
+#include <vector>
+
+namespace hetcoll {
+
+class CallPriced {
+public:
+    // On nodes like `topology`; null: nothing is known of the links. `shares`: by rank.
+    [[nodiscard]] static Result<CallPriced> of(const Topology *topology, const Query &query,
+                                               std::vector<int> shares);
+
+    [[nodiscard]] Choice choose(const Query &query, const Table *table);
+    // Of what the query lets run, whatever it forces; `choice` is what serves it.
+    struct Cost {
+        double us = 0; // 0: it has no price
+        bool given_up = false;
+    };
+    [[nodiscard]] std::array<Cost, kAlgorithmCount> costs(const Query &query, const Choice &choice);
+    // Of the algorithm that was chosen last.
+    [[nodiscard]] double us(Algorithm chosen, std::size_t bytes) const noexcept
+    {
+        return prices_.table().us(chosen, bytes);
+    }
+    [[nodiscard]] const RingOrders &rings() const noexcept { return machine_->ranks.rings; }
+
+private:
+    CallPriced(std::shared_ptr<const PricedMachine> machine, bool known, std::vector<int> shares);
+    [[nodiscard]] CallPrices::Means means_of(const Query &query) const;
+
+    std::shared_ptr<const PricedMachine> machine_;
+    bool known_; // the links
+    std::vector<int> shares_;
+    CallPrices prices_;
+};
+
+} // namespace hetcoll

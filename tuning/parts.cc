@@ -1,0 +1,52 @@
+#include "tuning/parts.h"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace hetcoll {
+namespace {
+
+constexpr std::uint64_t kKiB = 1024;
+
+// Bounds of a chunk. Below, a chunk is mostly overhead; above, nothing is won, and more pinned
+// memory is needed.
+constexpr std::uint64_t kMinChunkBytes = 64 * kKiB;
+// Copy out, wire, copy in and kernel overlap well with this many chunks of the largest message; a
+// pipeline is longer.
+constexpr int kChunksPerMessage = 4;
+constexpr int kChunksPerPipeline = 32;
+constexpr std::uint64_t kChunkMultiple = 4 * kKiB;
+
+// How many of its largest messages make a vector.
+int messages_of_vector(Algorithm algorithm, const Query &query)
+{
+    const int ranks = std::max(query.ranks, 1);
+    switch (algorithm) {
+    case Algorithm::kRing: return ranks * std::max(query.links.link_rings, 1);
+    case Algorithm::kRabenseifner: return std::min(2, ranks);
+    case Algorithm::kRadix3: return std::min(3, ranks);
+    case Algorithm::kRadix4: return std::min(4, ranks);
+    case Algorithm::kRadix8: return std::min(8, ranks);
+    case Algorithm::kTree: return query.links.tree_count;
+    case Algorithm::kHierarchical: // the slices that a node exchanges with others at once
+        return std::max(node_shape(query).min / std::max(query.ranks_per_gpu, 1), 1);
+    default: return 1;
+    }
+}
+
+} // namespace
+
+std::size_t first_chunk(Algorithm algorithm, const Query &query) noexcept
+{
+    if (algorithm == Algorithm::kInNetwork) {
+        return kInNetworkMessageBytes;
+    }
+    const bool in_line = algorithm == Algorithm::kTree || algorithm == Algorithm::kOrdered;
+    const int chunks =
+        (in_line ? kChunksPerPipeline : kChunksPerMessage) * messages_of_vector(algorithm, query);
+    const std::uint64_t chunk = query.bytes / static_cast<unsigned>(chunks);
+    return std::clamp<std::uint64_t>(chunk / kChunkMultiple * kChunkMultiple, kMinChunkBytes,
+                                     kLargestChunkBytes);
+}
+
+} // namespace hetcoll

@@ -1,0 +1,48 @@
+// Into how many parts a vector is cut: where its price begins to look for better ones, and what is
+// taken where nothing is priced.
+#pragma once
+
+#include "tuning/choice.h"
+
+#include <cstddef>
+
+namespace hetcoll {
+
+// Into how many parts the hierarchy cuts a vector, so that its phases overlap. A smaller part is
+// mostly latency, and each costs its kernels: the last four only where a part is large.
+[[nodiscard]] constexpr int hierarchy_segments(std::size_t bytes) noexcept
+{
+    constexpr std::size_t kSmall = 2u << 20, kLarge = 8u << 20, kFew = 4, kMost = 8;
+    const std::size_t few = bytes / kSmall < kFew ? bytes / kSmall : kFew;
+    const std::size_t many = bytes / kLarge < kMost ? bytes / kLarge : kMost;
+    const std::size_t segments = many > few ? many : few;
+    return static_cast<int>(segments < 1 ? 1 : segments);
+}
+// As many as a price tries. A rank has 4 (GPUs - 1) steps on its node for each of them, which pass
+// by mapped memory only if the control page has a counter for each.
+inline constexpr int kMostPricedSegments = 32;
+[[nodiscard]] constexpr int most_segments(int gpus) noexcept
+{
+    constexpr int kSteps = 1024;
+    int most = kMostPricedSegments;
+    while (most > 1 && most * 4 * (gpus - 1) > kSteps) {
+        most /= 2;
+    }
+    return most;
+}
+// The same of kWeighted: while a segment is gathered the next is reduced. Bounded by the steps of a
+// schedule, of which a rank has 4 (ranks - 1) a segment.
+inline constexpr int kMostWeightedSteps = 1024;
+[[nodiscard]] constexpr int weighted_segments(std::size_t bytes, int ranks) noexcept
+{
+    constexpr std::size_t kPieceBytes = 128u << 10, kMost = 16;
+    const std::size_t others = static_cast<std::size_t>(ranks < 2 ? 1 : ranks - 1);
+    const std::size_t bound = kMostWeightedSteps / 4 / others;
+    const std::size_t most = bound < kMost ? bound : kMost;
+    const std::size_t segments = bytes / (others * kPieceBytes);
+    return static_cast<int>(segments < most ? (segments < 1 ? 1 : segments) : most < 1 ? 1 : most);
+}
+// Most bytes in one message: enough chunks to overlap, none too small. A price tries smaller ones.
+[[nodiscard]] std::size_t first_chunk(Algorithm algorithm, const Query &query) noexcept;
+
+} // namespace hetcoll
