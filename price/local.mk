@@ -12,7 +12,7 @@ hetcoll_sources += \
 	price/platform.h \
 	price/price.h price/price.cc \
 	price/prices.h price/prices.cc \
-	price/rank.h price/rank.cc \
+	price/rank.h price/rank.cc price/rank_offers.cc \
 	price/rank_plans.h price/rank_plans.cc \
 	price/ranks.h price/ranks.cc \
 	price/recorded.h price/recorded.cc \

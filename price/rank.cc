@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <utility>
 
 namespace hetcoll {
@@ -200,7 +201,7 @@ void SimRank::take(Channel &channel, int number, const FedStep &fed)
         }
     }
     if (live.mapped && live.step.kind == StepKind::kSend && live.bytes > 0) {
-        channel.offering.push_back(channel.end());
+        queue_offer(channel, live);
     }
     unfinished_ += channel.live() == 0 ? 1 : 0;
     channel.steps.push_back(std::move(live));
@@ -210,6 +211,18 @@ void SimRank::take(Channel &channel, int number, const FedStep &fed)
 // is done stays so: at the beginning of the list it need not be looked at again.
 std::size_t SimRank::ready_bytes(Live &live) const
 {
+    constexpr std::size_t kNotFed = std::numeric_limits<std::size_t>::max();
+    const auto done_of = [](const Channel &channel, int index) {
+        return index >= channel.end() ? kNotFed : channel.at(index).done;
+    };
+    if (live.held_by.channel >= 0) {
+        const Channel &channel = channels_[static_cast<std::size_t>(live.held_by.channel)];
+        if (live.held_by.index >= channel.base &&
+            done_of(channel, live.held_by.index) == live.held_done) {
+            return live.held_ready;
+        }
+    }
+    live.held_by.channel = -1;
     std::size_t ready = live.bytes, looked_at = 0, done = 0;
     for (const StepPlace &place : live.after) {
         const Channel &channel = channels_[static_cast<std::size_t>(place.channel)];
@@ -218,9 +231,8 @@ std::size_t SimRank::ready_bytes(Live &live) const
         if (place.index < channel.base) {
             continue;
         }
-        if (place.index >= channel.end()) { // not fed yet
-            ready = 0;
-        } else {
+        std::size_t least = 0;
+        if (place.index < channel.end()) { // else it is not fed yet
             const Live &before = channel.at(place.index);
             if (before.done == before.bytes) {
                 continue;
@@ -228,14 +240,20 @@ std::size_t SimRank::ready_bytes(Live &live) const
             const bool apart = before.first >= live.first + live.bytes ||
                                before.first + before.bytes <= live.first; // all of it
             const std::size_t end = std::max(before.first + before.done, live.first);
-            ready = apart ? 0 : std::min(ready, end - live.first);
+            least = apart ? 0 : end - live.first;
         }
         done -= looked_at == done ? 1 : 0;
+        if (least < ready) {
+            ready = least;
+            live.held_by = place;
+            live.held_done = done_of(channel, place.index);
+        }
         if (ready == 0) {
             break;
         }
     }
     live.after = live.after.subspan(done);
+    live.held_ready = ready;
     return ready;
 }
 
@@ -370,38 +388,6 @@ void SimRank::start_pulls(int number)
             transfers_->work(plan_.pull_traffic * static_cast<double>(bytes), token);
         }
     }
-}
-
-// Peers read in the order of their steps, and a few chunks at once.
-void SimRank::offer_sends(int number)
-{
-    Channel &channel = channels_[static_cast<std::size_t>(number)];
-    behind_.clear();
-    std::size_t left = 0;
-    for (const int index : channel.offering) {
-        Live &live = channel.at(index);
-        if (std::find(behind_.begin(), behind_.end(), live.step.peer) != behind_.end()) {
-            channel.offering[left++] = index;
-            continue;
-        }
-        const std::size_t ready = ready_bytes(live);
-        while (live.offered < live.bytes && live.offers < kLaneSlots) {
-            const std::size_t bytes = std::min(live.bytes - live.offered, plan_.chunk_bytes);
-            if (ready < live.offered + bytes) {
-                break;
-            }
-            const int token = start({Lane::kOffer, number, index, live.offered, bytes});
-            live.offered += bytes;
-            ++live.offers;
-            transfers_->send(plan_.actor_of(live.step.peer), number, static_cast<double>(bytes),
-                             token);
-        }
-        if (live.offered < live.bytes) {
-            behind_.push_back(live.step.peer);
-            channel.offering[left++] = index;
-        }
-    }
-    channel.offering.resize(left);
 }
 
 void SimRank::end_chunk(int token)

@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace hetcoll {
@@ -45,7 +46,12 @@ private:
         std::size_t done = 0;
         std::size_t offered = 0; // of a send to a mapped peer
         int offers = 0;          // of them under way
-        int group = 1;           // steps that one pull serves; 0: the one before does
+        int offered_next = -1;   // to the same peer, after all of this one
+        // Of `after`, what was done least, and so much of this step: it stays so until that goes
+        // on.
+        StepPlace held_by{-1, 0};
+        std::size_t held_done = 0, held_ready = 0;
+        int group = 1; // steps that one pull serves; 0: the one before does
         bool mapped = false;
     };
     enum class Lane : std::uint8_t { kSend, kReceive, kPull, kOffer };
@@ -67,7 +73,9 @@ private:
         bool all_fed = false;
         std::vector<int> waited_for_by; // other channels
         Cursor sends, receives, pulls;
-        std::vector<int> offering; // steps that have something to offer, in order
+        // The first step to each peer that has something to offer, in order, and the last ones.
+        std::vector<int> offering;
+        std::vector<std::pair<int, int>> last_offered; // by peer
         int slots_of = -1; // the channel whose slots it takes when that has done; -1: its own
 
         [[nodiscard]] int live() const { return static_cast<int>(steps.size()) - gone; }
@@ -90,6 +98,7 @@ private:
     void feed(int channel);
     [[nodiscard]] static bool has_begun(const Cursor &cursor, int index); // a step's first chunk
     void take(Channel &channel, int number, const FedStep &fed);
+    static void queue_offer(Channel &channel, const Live &live);
     void find_order(const Channel &channel, int number, Live &live) const;
     void find_slots();
     [[nodiscard]] std::size_t ready_bytes(Live &live) const;
@@ -112,8 +121,7 @@ private:
     int unfinished_ = 0;               // channels with live steps
     std::vector<Chunk> chunks_;        // by token
     std::vector<int> free_;
-    std::vector<int> behind_; // peers that have not been offered all of an earlier step
-    int running_ = 0;         // tokens
+    int running_ = 0; // tokens
     int slots_ = 1;
     std::size_t message_bytes_ = 0;
 };
