@@ -38,7 +38,7 @@ predicted()
 {
     local bytes prices=
     for bytes in 8 "$2"; do
-        prices+=" $(./hetcoll_info --explain --bytes "$bytes" --ranks "$3" --topology "$1" 2>/dev/null |
+        prices+=" $(./hetcoll_info --explain --bytes "$bytes" --small-limit 0 --ranks "$3" --topology "$1" 2>/dev/null |
             awk -v name="$4" '$1 == name { print $2 }')"
     done
     awk '{ print ($2 > $1 + 0 ? $2 - $1 : 0) }' <<<"$prices"
