@@ -86,6 +86,8 @@ std::string read_properties(const Words &words, Vertex &vertex)
             vertex.numa = static_cast<int>(number);
         } else if (what == "model") {
             vertex.model = value;
+        } else if (what == "adapter") {
+            continue; // no network is emulated
         } else if (what != "uuid" || !parse_uuid(value, vertex.uuid)) {
             return "'" + what + " " + value + "' is not understood";
         }

@@ -83,23 +83,16 @@ private:
     Status parse_nodes(const std::vector<std::string> &words)
     {
         NodeKind kind;
-        const bool memory = words.size() == 5 && words[3] == "memory";
         const double count = words.size() > 1 ? parse_number(words[1]) : 0;
-        if ((words.size() != 3 && !memory) || !(count >= 1 && count <= kMostNodes) ||
+        if (words.size() % 2 == 0 || words.size() < 3 || !(count >= 1 && count <= kMostNodes) ||
             count != std::floor(count)) {
             return error(Errc::kInvalid,
-                         "nodes: write 'nodes COUNT TOPOLOGY', COUNT from 1 to %d, and 'memory "
-                         "GBPS' after it if the rate of the GPUs' memory is known",
+                         "nodes: write 'nodes COUNT TOPOLOGY', COUNT from 1 to %d, then 'memory "
+                         "GBPS' if the rate of the GPUs' memory is known, and 'adapters NIC,...' "
+                         "if each GPU is bound to one",
                          kMostNodes);
         }
         kind.count = static_cast<int>(count);
-        if (memory) {
-            const double gbps = parse_number(words[4]);
-            if (!(gbps >= kMinLinkGbps && gbps <= kMaxLinkGbps)) {
-                return error(Errc::kInvalid, "memory '%s' is not a rate in GB/s", words[4].c_str());
-            }
-            kind.memory_gbps = gbps;
-        }
         if (cluster_.node_count() + kind.count > kMostNodes) {
             return error(Errc::kInvalid, "more than %d nodes in all", kMostNodes);
         }
@@ -108,8 +101,49 @@ private:
             return topology.take_status();
         }
         kind.topology = std::move(*topology);
+        for (std::size_t i = 3; i < words.size(); i += 2) {
+            Status status = words[i] == "memory" ? parse_memory(words[i + 1], kind)
+                            : words[i] == "adapters"
+                                ? bind_gpus(words[i + 1], kind.topology)
+                                : error(Errc::kInvalid, "nodes: '%s' is not memory or adapters",
+                                        words[i].c_str());
+            if (!status.ok()) {
+                return status;
+            }
+        }
         cluster_.kinds.push_back(std::move(kind));
         return {};
+    }
+
+    static Status parse_memory(const std::string &word, NodeKind &kind)
+    {
+        const double gbps = parse_number(word);
+        if (!(gbps >= kMinLinkGbps && gbps <= kMaxLinkGbps)) {
+            return error(Errc::kInvalid, "memory '%s' is not a rate in GB/s", word.c_str());
+        }
+        kind.memory_gbps = gbps;
+        return {};
+    }
+
+    // By GPU, in order.
+    static Status bind_gpus(const std::string &list, Topology &topology)
+    {
+        std::istringstream names(list);
+        std::size_t bound = 0;
+        const std::vector<int> gpus = topology.gpus();
+        for (std::string name; std::getline(names, name, ','); ++bound) {
+            if (topology.find_nic(name) == kNoVertex) {
+                return error(Errc::kInvalid, "adapters: '%s' is no nic of the topology",
+                             name.c_str());
+            }
+            if (bound < gpus.size()) {
+                topology.vertices[static_cast<std::size_t>(gpus[bound])].adapter = name;
+            }
+        }
+        return bound == gpus.size()
+                   ? Status()
+                   : error(Errc::kInvalid, "adapters: %zu names, write one for each of %zu GPUs",
+                           bound, gpus.size());
     }
 
     // The file of that name in the folder of the cluster's, if there is one.

@@ -40,6 +40,11 @@ std::vector<int> adapters_of(const Topology &node)
     }
     std::map<std::vector<int>, std::size_t> users; // of adapters that are equally near
     for (const int gpu : node.gpus()) {
+        const int bound = node.find_nic(node.vertices[static_cast<std::size_t>(gpu)].adapter);
+        if (bound != kNoVertex) {
+            chosen.push_back(bound);
+            continue;
+        }
         const std::vector<int> near = nearest(node, gpu, nics);
         chosen.push_back(near[users[near]++ % near.size()]);
     }

@@ -7,9 +7,9 @@
 
 namespace hetcoll {
 
-// By GPU, the vertex of the nearest adapter: of those with the fewest links between, the one with
-// the widest way. GPUs that have the same ones equally near use them in turn. Empty if there is
-// none.
+// By GPU, the vertex of the adapter that its ranks are bound to (Vertex::adapter), or of the
+// nearest one: of those with the fewest links between, the one with the widest way. GPUs that have
+// the same ones equally near use them in turn. Empty if there is none.
 [[nodiscard]] std::vector<int> adapters_of(const Topology &node);
 
 } // namespace hetcoll

@@ -92,6 +92,14 @@ public:
             return error(Errc::kInvalid, "%s: no GPU in it, add a line 'gpu NAME BUS_ID' for each",
                          path_.c_str());
         }
+        for (const Vertex &vertex : topology_.vertices) {
+            if (!vertex.adapter.empty() && topology_.find_nic(vertex.adapter) == kNoVertex) {
+                return error(Errc::kInvalid,
+                             "%s: the adapter of %s is %s, which is no nic: add its line, or leave "
+                             "the adapter out",
+                             path_.c_str(), vertex.name.c_str(), vertex.adapter.c_str());
+            }
+        }
         return std::move(topology_);
     }
 
@@ -210,6 +218,14 @@ private:
             vertex.model = value;
             return {};
         }
+        if (key == "adapter" && gpu) {
+            if (!is_word(value) || !vertex.adapter.empty()) {
+                return error(Errc::kInvalid, "adapter %s, write the name of one nic",
+                             quote(value).c_str());
+            }
+            vertex.adapter = value;
+            return {};
+        }
         if (key == "uuid" && gpu) {
             const auto uuid = parse_uuid(value);
             if (!uuid || !uuid->known() || vertex.uuid.known()) {
@@ -223,7 +239,7 @@ private:
         }
         return error(Errc::kInvalid, "%s is not a property of a %s, it can have%s",
                      quote(key).c_str(), vertex_kind_name(vertex.kind),
-                     gpu                     ? " numa, model and uuid"
+                     gpu                     ? " numa, model, adapter and uuid"
                      : has_numa(vertex.kind) ? " numa"
                                              : " a name only");
     }
@@ -302,6 +318,7 @@ std::string write_topology(const Topology &topology)
         text += has_bus(vertex.kind) ? " " + print_bus_id(vertex.bus) : "";
         text += vertex.numa != kUnknownNuma ? " numa " + std::to_string(vertex.numa) : "";
         text += !vertex.model.empty() ? " model " + vertex.model : "";
+        text += !vertex.adapter.empty() ? " adapter " + vertex.adapter : "";
         text += vertex.uuid.known() ? " uuid " + print_uuid(vertex.uuid) : "";
         text += "\n";
     }

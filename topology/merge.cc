@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cinttypes>
+#include <cstring>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -143,6 +144,32 @@ Result<Topology> graph_of(std::vector<FoundGpu> &gpus, const Topology *file)
     return merge_graph(recorded);
 }
 
+// Of all ranks that use it; empty if they are not bound, or not to the same one.
+std::string adapter_of(const FoundGpu &gpu)
+{
+    std::string name;
+    for (const RankRecord *record : gpu.records) {
+        const std::string own(record->adapter, strnlen(record->adapter, sizeof record->adapter));
+        if (own.empty() || (!name.empty() && own != name)) {
+            return {};
+        }
+        name = own;
+    }
+    return name;
+}
+
+// Without a file nobody knows where adapters are.
+void bind_adapters(const std::vector<FoundGpu> &gpus, Topology &topology)
+{
+    const std::vector<int> vertices = topology.gpus();
+    for (std::size_t i = 0; i < gpus.size(); ++i) {
+        const std::string name = adapter_of(gpus[i]);
+        if (topology.find_nic(name) != kNoVertex) {
+            topology.vertices[static_cast<std::size_t>(vertices[i])].adapter = name;
+        }
+    }
+}
+
 // Counts the file's NICs if it has any, else what the records say.
 void count_nics(std::span<const RankRecord> records, const Topology *file, PlacedNode &node)
 {
@@ -180,6 +207,7 @@ Status place_node(std::span<const RankRecord> records, const Topology *file, int
             return graph.take_status();
         }
         node.topology = std::move(*graph);
+        bind_adapters(gpus, node.topology);
     }
     for (FoundGpu &gpu : gpus) {
         const int number = static_cast<int>(node.gpus.size()),

@@ -43,6 +43,7 @@ struct RankRecord {
     std::uint16_t nic_count;
     std::uint8_t nvlink_count, ancestor_count; // used entries of the arrays below
     char model[28];                            // one word, ends with a zero
+    char adapter[32]; // likewise: the only one that UCX may use; empty: it uses the nearest one
     Nvlink nvlinks[kMaxNvlinks];
     Ancestor ancestors[kMaxAncestors];
 };

@@ -123,6 +123,14 @@ int Topology::find(const BusId &bus) const noexcept
     return at == vertices.end() ? kNoVertex : static_cast<int>(at - vertices.begin());
 }
 
+int Topology::find_nic(std::string_view name) const noexcept
+{
+    const int found = find(name);
+    return found != kNoVertex && vertices[static_cast<std::size_t>(found)].kind == VertexKind::kNic
+               ? found
+               : kNoVertex;
+}
+
 bool is_word(std::string_view text) noexcept
 {
     return !text.empty() && text.size() <= kMaxTopologyNameBytes && is_word_char(text[0]) &&

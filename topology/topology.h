@@ -47,6 +47,9 @@ struct Vertex {
     Uuid uuid{};      // of GPUs
     int numa = kUnknownNuma;
     std::string model{}; // of GPUs: one word, or empty
+    // Of GPUs, the NIC that its ranks are bound to; empty: they use the nearest one. A name and not
+    // a number, so that a fragment keeps it.
+    std::string adapter{};
 
     friend bool operator==(const Vertex &, const Vertex &) = default;
 };
@@ -75,6 +78,7 @@ struct Topology {
     // kNoVertex if there is none.
     [[nodiscard]] int find(std::string_view name) const noexcept;
     [[nodiscard]] int find(const BusId &bus) const noexcept; // a GPU; unknown ids are never found
+    [[nodiscard]] int find_nic(std::string_view name) const noexcept;
     friend bool operator==(const Topology &, const Topology &) = default;
 };
 

@@ -19,6 +19,14 @@ constexpr double kMemoryShare = 0.9;
 // Cards much slower than the fastest one are for administration: no collective goes there.
 constexpr double kSlowNicShare = 0.25;
 
+// The only device of a list as UCX has it, "mlx5_0:1"; empty: there are several, or none, or all.
+std::string only_device(const std::string &list)
+{
+    const std::string name = list.substr(0, list.find(':'));
+    const bool all = name == "all" || list.find_first_of(",^*?[") != std::string::npos;
+    return !all && is_word(name) && name.size() < sizeof RankRecord::adapter ? name : "";
+}
+
 // GB/s of the GPU's memory; 0: the driver does not tell.
 float memory_gbps(const Driver &driver, CUdevice device)
 {
@@ -241,6 +249,8 @@ Result<RankRecord> MachineProbe::probe_rank(const ProbeInput &input)
     record.pid = input.pid;
     record.file_gpu = -1;
     record.numa = kUnknownNuma;
+    std::snprintf(record.adapter, sizeof record.adapter, "%s",
+                  only_device(input.net_devices).c_str());
     PeerAccess peers;
     if (input.driver != nullptr && input.ordinal >= 0) {
         if (Status status = identify(input, record); !status.ok()) {

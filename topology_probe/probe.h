@@ -18,6 +18,7 @@ struct ProbeInput {
     int ordinal = -1; // of the rank's GPU, as cuDeviceGet() counts here; -1: it has none
     std::uint64_t host_id = 0;
     std::int32_t pid = 0;
+    std::string net_devices{}; // as UCX_NET_DEVICES has them
 };
 
 // Where a probe looks; other places are for tests.

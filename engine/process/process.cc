@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <random>
 #include <string_view>
 #include <utility>
@@ -169,10 +170,12 @@ hetcoll_facts Process::facts() const noexcept
 
 Result<RankRecord> Process::probe(const PointerInfo &pointer)
 {
+    const char *const net_devices = std::getenv("UCX_NET_DEVICES");
     return machine_.probe_rank({.driver = driver_.get(),
                                 .ordinal = pointer.device,
                                 .host_id = identity_.process.host,
-                                .pid = identity_.process.pid});
+                                .pid = identity_.process.pid,
+                                .net_devices = net_devices == nullptr ? "" : net_devices});
 }
 
 } // namespace hetcoll

@@ -13,7 +13,7 @@ constexpr const char *kMixed = R"(# a comment
 hetcoll topology 1
 machine Mixed box
 gpu gpu0 0000:06:00.0 numa 0 model V100 # another
-gpu gpu1 0000:07:00.0 numa 0
+gpu gpu1 0000:07:00.0 numa 0 adapter mlx5_0
 gpu gpu2 85:00.1
 gpu gpu3 - numa 1 uuid GPU-00010203-0405-0607-0809-0a0b0c0d0e0f
 pcie plx0

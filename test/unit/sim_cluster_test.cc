@@ -84,6 +84,13 @@ TEST(SimClusterTest, ErrorsNameTheLine)
               std::string::npos);
     EXPECT_NE(error_of(head + "nodes 1 p100 memory fast").find("'fast' is not a rate"),
               std::string::npos);
+    EXPECT_NE(error_of(head + "nodes 1 p100 memory").find(":2: nodes: write"), std::string::npos);
+    EXPECT_NE(error_of(head + "nodes 1 p100 colour 3").find("'colour' is not memory or adapters"),
+              std::string::npos);
+    EXPECT_NE(error_of(head + "nodes 1 p100 adapters gpu0").find("'gpu0' is no nic"),
+              std::string::npos);
+    EXPECT_NE(error_of(head + "nodes 1 p100 adapters mlx5_0,mlx5_0").find("2 names, write one for"),
+              std::string::npos);
     EXPECT_NE(error_of(head + "nodes 1 p100\nnetwork latency -1").find(":3: network: 'latency'"),
               std::string::npos);
     EXPECT_NE(error_of(head + "nodes 1 p100\nnetwork rack 4").find("a rack needs"),

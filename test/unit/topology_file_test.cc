@@ -58,7 +58,7 @@ TEST(FileTest, HoldsAllThatATopologyCanHave)
         kHeader +
         "machine two words\n"
         "gpu g.0 0000:06:00.0 numa 1 model M-1 uuid GPU-01234567-89ab-cdef-0123-456789abcdef\n"
-        "gpu g1 -\n"
+        "gpu g1 - adapter n\n"
         "nvswitch s\n"
         "pcie p\n"
         "cpu c numa 0\n"

@@ -363,6 +363,22 @@ TEST(ProbeRank, AGpuThatNobodyCanNameIsAnError)
         << record.status().message();
 }
 
+TEST(ProbeRank, TheOnlyDeviceThatUcxMayUseIsTheAdapter)
+{
+    MachineProbe machine(test_log(), {.nvml = "", .use_hwloc = false});
+    const auto adapter = [&](const std::string &devices) {
+        const auto record = machine.probe_rank({.host_id = 42, .net_devices = devices});
+        return record.ok() ? std::string(record->adapter) : "error";
+    };
+    EXPECT_EQ(adapter("mlx5_0:1"), "mlx5_0");
+    EXPECT_EQ(adapter("eth0"), "eth0");
+    for (const std::string several :
+         {"", "all", "mlx5_0:1,mlx5_1:1", "^mlx5_0:1", "mlx5_*", "mlx5_[0-1]:1", "a b"}) {
+        EXPECT_EQ(adapter(several), "") << several;
+    }
+    EXPECT_EQ(adapter(std::string(40, 'x')), "") << "too long for a record";
+}
+
 TEST(ProbeRank, AnOrdinalThatIsNotThereIsAnError)
 {
     MachineProbe machine(test_log(), {.nvml = ""});

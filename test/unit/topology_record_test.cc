@@ -294,6 +294,32 @@ TEST(TopologyFileTest, ABusIdTellsMoreThanANumber)
     EXPECT_EQ(merge(records, &dgx1v).nodes[0].topology, *fragment(dgx1v, std::vector<int>{2, 6}));
 }
 
+TEST(TopologyFileTest, RanksThatAreBoundToAnAdapterBindTheirGpu)
+{
+    const Topology dgx1v = shipped("dgx1v");
+    Records records = make_job(dgx1v, {{0, 1, 2, 2, 3, 3}});
+    const char *adapters[] = {"", "mlx5_2", "mlx5_1", "mlx5_1", "mlx5_1", "gpu0"};
+    for (std::size_t rank = 0; rank < records.size(); ++rank) {
+        records[rank].file_hash = topology_hash(dgx1v);
+        std::snprintf(records[rank].adapter, sizeof records[rank].adapter, "%s", adapters[rank]);
+    }
+    const auto bound = [](const Placement &placement) {
+        std::vector<std::string> names;
+        for (const int gpu : placement.nodes[0].topology.gpus()) {
+            names.push_back(placement.nodes[0].topology.vertices[gpu].adapter);
+        }
+        return names;
+    };
+    EXPECT_EQ(bound(merge(records, &dgx1v)), (std::vector<std::string>{"", "mlx5_2", "mlx5_1", ""}))
+        << "ranks of GPU 3 are bound to different ones";
+    std::snprintf(records[0].adapter, sizeof records[0].adapter, "gpu0");
+    EXPECT_EQ(bound(merge(records, &dgx1v))[0], "") << "what is no adapter of the file";
+    for (RankRecord &record : records) {
+        record.file_hash = 0;
+    }
+    EXPECT_EQ(bound(merge(records)), std::vector<std::string>(4)) << "no adapter has a place";
+}
+
 TEST(TopologyFileTest, DifferentFilesAreAnErrorThatNamesBothHashes)
 {
     const Topology dgx1v = shipped("dgx1v");

@@ -94,6 +94,9 @@ TEST(AdaptersTest, AreTheNearestAndTakenInTurn)
     EXPECT_EQ(names(shipped("pcie8")), "00001111");
     EXPECT_EQ(names(shipped("dgx1v")), "00112233");
     EXPECT_EQ(names(shipped("dgxh100")), "01234567");
+    Topology bound = shipped("dgx1v:0,1,2");
+    bound.vertices[1].adapter = "mlx5_3";
+    EXPECT_EQ(names(bound), "031") << "where its ranks are bound to one";
     EXPECT_TRUE(adapters_of(Topology()).empty());
 }
 
