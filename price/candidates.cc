@@ -25,6 +25,22 @@ bool can_run(const PricedWay &way, const Query &query)
            (!way.node_by_node || (query.links.gpu_gbps > 0 && node_shape(query).max > 1));
 }
 
+// With the other slices that there are.
+void add_dealings(Choice choice, const Links &links, std::vector<Choice> &ways)
+{
+    if (choice.algorithm != Algorithm::kHierarchical) {
+        return;
+    }
+    choice.by_links = true;
+    if (links.slices_by_flow) {
+        ways.push_back(choice);
+    }
+    choice.near_only = true;
+    if (links.near_slices) {
+        ways.push_back(choice);
+    }
+}
+
 } // namespace
 
 int radix_of(Algorithm algorithm) noexcept
@@ -57,11 +73,13 @@ std::vector<Choice> ways_of(Algorithm algorithm, const Query &query)
     std::vector<Choice> ways;
     for (const PricedWay &way : kWays) {
         if (way.algorithm == algorithm && can_run(way, query)) {
-            Choice &choice = ways.emplace_back(first);
+            Choice choice = first;
             choice.between_nodes = way.between_nodes;
             choice.over_trees = way.over_trees;
             choice.node_by_node = way.node_by_node;
             choice.by_links = way.by_links;
+            ways.push_back(choice);
+            add_dealings(choice, query.links, ways);
         }
     }
     return ways.empty() ? std::vector{first} : ways;

@@ -26,6 +26,7 @@ PricedCell cell_of(const Choice &choice, double us)
             .ways = pack_ways({.over_trees = choice.over_trees,
                                .node_by_node = choice.node_by_node,
                                .by_links = choice.by_links,
+                               .near_only = choice.near_only,
                                .segments = choice.segments,
                                .leaving = choice.leaving})};
 }
@@ -202,7 +203,9 @@ Prices::Priced Prices::best_hierarchy(std::vector<Priced> ways, double best_us,
         way.segments = best.choice.segments;
         way.leaving = way.over_trees == best.choice.over_trees ? best.choice.leaving : way.leaving;
         const bool is_best = way.between_nodes == best.choice.between_nodes &&
-                             way.over_trees == best.choice.over_trees;
+                             way.over_trees == best.choice.over_trees &&
+                             way.by_links == best.choice.by_links &&
+                             way.near_only == best.choice.near_only;
         const bool more_partners =
             radix_of(way.between_nodes) > radix_of(best.choice.between_nodes);
         if (!is_best && us_of(other) < most_us &&

@@ -1,5 +1,6 @@
 #include "price/ranks.h"
 
+#include "tuning/node_slices.h"
 #include "tuning/rank_shares.h"
 #include "tuning/topology_links.h"
 
@@ -55,6 +56,20 @@ void find_node_trees(const Placement &placement, Ranks &ranks)
         }
         ranks.groups.trees.push_back(kind->second.trees);
     }
+}
+
+// Requires the nodes' trees.
+void find_slices(const Placement &placement, Ranks &ranks)
+{
+    std::vector<SliceNode> nodes;
+    for (const PlacedNode &node : placement.nodes) {
+        nodes.push_back({&node.topology, !ranks.groups.trees[nodes.size()].empty()});
+    }
+    FlowSlices found = slices_by_flow(nodes);
+    ranks.groups.slices = std::move(found.all);
+    ranks.groups.near_slices = std::move(found.near);
+    ranks.query.links.slices_by_flow = !ranks.groups.slices.empty();
+    ranks.query.links.near_slices = !ranks.groups.near_slices.empty();
 }
 
 void find_trees(const Placement &placement, Ranks &ranks)
@@ -127,8 +142,11 @@ void unmap(Ranks &ranks)
     unmap(links);
     links.tree_gbps = links.node_tree_gbps = 0;
     links.link_rings = 0;
+    links.slices_by_flow = links.near_slices = false;
     ranks.trees = {};
     ranks.groups.trees.clear();
+    ranks.groups.slices.clear();
+    ranks.groups.near_slices.clear();
     ranks.rings.clear();
     ranks.query.available &= kUnmappedAlgorithms;
 }
@@ -160,6 +178,9 @@ Ranks place_ranks(const Placement &placement, Mapping mapping, FoundNodes found)
         find_trees(placement, ranks);
     }
     if (mapping == Mapping::kAll) {
+        if (query.nodes > 1) {
+            find_slices(placement, ranks);
+        }
         find_rings(placement, ranks);
     }
     query.available = available_algorithms({.nodes = query.nodes,

@@ -58,6 +58,18 @@ StandIns::StandIn::StandIn(Cluster alike, const NodePattern &pattern, const Link
     take_latencies(links, ranks.query.links);
 }
 
+// By links only where it has an order of its own, or slices.
+Choice StandIns::StandIn::way_of(Choice choice) const
+{
+    const Groups &groups = ranks.groups;
+    choice.near_only = choice.near_only && !groups.near_slices.empty();
+    const bool has_slices = choice.near_only || !groups.slices.empty();
+    const bool can =
+        choice.algorithm == Algorithm::kHierarchical ? has_slices : !ranks.rings.empty();
+    choice.by_links = choice.by_links && can;
+    return choice;
+}
+
 StandIns::StandIns(const Cluster &cluster, const Ranks &ranks)
     : cluster_(cluster), ranks_(ranks),
       in_order_(std::is_sorted(ranks.node_of.begin(), ranks.node_of.end()))
@@ -131,8 +143,7 @@ Price StandIns::price(const Choice &choice, const PricedCall &call, PriceLimits 
     limits.near_us -= fold;
     Price most;
     for (StandIn &one : of(choice)) {
-        Choice way = choice;
-        way.by_links = way.by_links && !one.ranks.rings.empty();
+        const Choice way = one.way_of(choice);
         const Price price = one.pricer.price(way, call, limits);
         most = price.us > most.us ? price : most;
     }
@@ -166,8 +177,7 @@ double StandIns::least_us(const Choice &choice, const PricedCall &call)
     }
     double most = 0;
     for (StandIn &one : of(choice)) {
-        Choice way = choice;
-        way.by_links = way.by_links && !one.ranks.rings.empty();
+        const Choice way = one.way_of(choice);
         most = std::max(most, one.pricer.least_us(way, call));
     }
     return most + fold_us(choice, call.bytes);

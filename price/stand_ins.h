@@ -31,6 +31,7 @@ private:
         StandIn(Cluster alike, const NodePattern &pattern, const Links &links);
         StandIn(const StandIn &) = delete; // the pricer knows the others
         StandIn &operator=(const StandIn &) = delete;
+        [[nodiscard]] Choice way_of(Choice choice) const;
         Cluster cluster;
         Ranks ranks;
         Pricer pricer;

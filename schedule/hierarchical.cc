@@ -7,6 +7,7 @@
 #include "schedule/tree_steps.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace hetcoll {
@@ -25,8 +26,18 @@ const TeamAlgorithm &team_algorithm(BetweenNodes algorithm)
     return kRingOfTeam;
 }
 
-int most_gpus(const Groups &groups)
+// Null: equal ones.
+const DealtSlices *dealt_slices(const Groups &groups, Dealing dealing)
 {
+    const DealtSlices &dealt = dealing == Dealing::kNear ? groups.near_slices : groups.slices;
+    return dealing == Dealing::kEqual || dealt.empty() ? nullptr : &dealt;
+}
+
+int count_slices(const Groups &groups, const DealtSlices *dealt)
+{
+    if (dealt != nullptr) {
+        return std::accumulate(dealt->front().begin(), dealt->front().end(), 0);
+    }
     std::size_t most = 1;
     for (const NodeGroups &node : groups.nodes) {
         most = std::max(most, node.size());
@@ -63,17 +74,19 @@ class Hierarchy : public Program {
 public:
     Hierarchy(int rank, const Groups &groups, const HierarchyShape &shape)
         : groups_(groups), algorithm_(team_algorithm(shape.between_nodes)), shape_(shape),
-          self_(find_place(rank, groups)), slices_(most_gpus(groups)),
-          slice_blocks_(algorithm_.cost(static_cast<int>(groups.nodes.size())).parts)
+          dealt_(dealt_slices(groups, shape.dealing)), self_(find_place(rank, groups)),
+          slices_(count_slices(groups, dealt_)),
+          slice_blocks_(algorithm_.cost(static_cast<int>(groups.nodes.size())).parts),
+          counts_(dealt_ == nullptr ? equal_slices(leader_count(), slices_)
+                                    : (*dealt_)[static_cast<std::size_t>(self_.node)])
     {
         for (const int other : group()) {
             if (other != group().front()) {
                 others_.push_back(other);
             }
         }
-        const Slices mine = slices_of(self_.gpu);
-        for (int slice = mine.first; self_.leads && slice < mine.first + mine.count; ++slice) {
-            owners_.push_back(owners_of(slice));
+        if (self_.leads) {
+            find_owners();
         }
         const auto number = static_cast<std::size_t>(self_.node);
         if (self_.leads && shape.over_trees && number < groups.trees.size()) {
@@ -114,6 +127,10 @@ private:
     struct Slices {
         int first, count;
     };
+    struct Owned {
+        Slices slices;
+        std::vector<int> owners; // one on each node
+    };
 
     [[nodiscard]] const NodeGroups &node() const { return groups_.nodes[self_.node]; }
     [[nodiscard]] const GpuGroup &group() const { return node()[self_.gpu]; }
@@ -124,13 +141,10 @@ private:
         return algorithm_.cost(static_cast<int>(groups_.nodes.size())).rounds;
     }
 
-    // Slice j belongs to leader floor(j * leaders / slices) of each node.
     [[nodiscard]] Slices slices_of(int gpu) const
     {
-        const auto first_of = [this](int leader) {
-            return (leader * slices_ + leader_count() - 1) / leader_count();
-        };
-        return {first_of(gpu), first_of(gpu + 1) - first_of(gpu)};
+        const auto first = counts_.begin(), own = first + gpu;
+        return {std::accumulate(first, own, 0), *own};
     }
     [[nodiscard]] BlockRange blocks_of(int segment, Slices slices) const
     {
@@ -148,15 +162,44 @@ private:
         return shares;
     }
 
+    // Of equal slices, slice j belongs to GPU floor(j * gpus / slices).
+    [[nodiscard]] std::size_t owner_on(std::size_t node, int slice) const
+    {
+        if (dealt_ == nullptr) {
+            return static_cast<std::size_t>(slice) * groups_.nodes[node].size() /
+                   static_cast<std::size_t>(slices_);
+        }
+        const std::vector<int> &counts = (*dealt_)[node];
+        std::size_t gpu = 0;
+        for (int end = counts[0]; end <= slice; end += counts[gpu]) {
+            ++gpu;
+        }
+        return gpu;
+    }
+
     // The owners of a slice of the vector, one on each node.
     [[nodiscard]] std::vector<int> owners_of(int slice) const
     {
         std::vector<int> owners;
-        for (const NodeGroups &other : groups_.nodes) {
-            owners.push_back(other[slice * other.size() / slices_].front());
+        for (std::size_t node = 0; node < groups_.nodes.size(); ++node) {
+            owners.push_back(groups_.nodes[node][owner_on(node, slice)].front());
         }
         std::sort(owners.begin(), owners.end());
         return owners;
+    }
+
+    // Equal slices have a message each: they leave a node one after the other.
+    void find_owners()
+    {
+        const Slices mine = slices_of(self_.gpu);
+        for (int slice = mine.first; slice < mine.first + mine.count; ++slice) {
+            std::vector<int> owners = owners_of(slice);
+            if (dealt_ != nullptr && !owned_.empty() && owned_.back().owners == owners) {
+                ++owned_.back().slices.count;
+            } else {
+                owned_.push_back({{slice, 1}, std::move(owners)});
+            }
+        }
     }
 
     void add_near_before(ScheduleBuilder &to, int segment) const
@@ -222,13 +265,10 @@ private:
     // One round of all slices: while one slice's message is on its way, the others' are sent.
     void add_far(ScheduleBuilder &to, int segment, int round) const
     {
-        const int first = slices_of(self_.gpu).first;
-        for (int i = 0; i < static_cast<int>(owners_.size()); ++i) {
-            const std::vector<int> &owners = owners_[static_cast<std::size_t>(i)];
+        for (const auto &[slices, owners] : owned_) {
             const auto self = std::lower_bound(owners.begin(), owners.end(), leader_of(self_.gpu));
             const Team team{owners, static_cast<int>(self - owners.begin())};
-            for (const Move &move :
-                 algorithm_.round(team, blocks_of(segment, {first + i, 1}), round)) {
+            for (const Move &move : algorithm_.round(team, blocks_of(segment, slices), round)) {
                 to.add(move);
             }
         }
@@ -237,15 +277,28 @@ private:
     const Groups &groups_;
     const TeamAlgorithm &algorithm_;
     const HierarchyShape shape_;
+    const DealtSlices *const dealt_;
     const Place self_;
-    const int slices_, slice_blocks_;      // of a segment, of a slice
-    std::vector<int> others_;              // on this GPU, without the leader
-    std::vector<std::vector<int>> owners_; // of each slice of this rank
+    const int slices_, slice_blocks_; // of a segment, of a slice
+    std::vector<int> others_;         // on this GPU, without the leader
+    std::vector<int> counts_;         // of slices, of each GPU of this node
+    std::vector<Owned> owned_;        // this rank's
     // By tree, then by the GPU at its root; empty: everybody exchanges with everybody.
     std::vector<std::vector<TreePlace>> places_;
 };
 
 } // namespace
+
+std::vector<int> equal_slices(int gpus, int slices)
+{
+    std::vector<int> counts;
+    for (int gpu = 0, first = 0; gpu < gpus; ++gpu) {
+        const int end = ((gpu + 1) * slices + gpus - 1) / gpus;
+        counts.push_back(end - first);
+        first = end;
+    }
+    return counts;
+}
 
 std::unique_ptr<Program> hierarchical_program(int rank, const Groups &groups,
                                               const HierarchyShape &shape)

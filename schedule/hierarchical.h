@@ -12,13 +12,22 @@
 namespace hetcoll {
 
 // Who is where, the same on all ranks. Each rank of the communicator is in one group.
-using GpuGroup = std::vector<int>;        // ranks that share a GPU, the first one leads
-using NodeGroups = std::vector<GpuGroup>; // the GPUs of a node, at least one
+using GpuGroup = std::vector<int>;                 // ranks that share a GPU, the first one leads
+using NodeGroups = std::vector<GpuGroup>;          // the GPUs of a node, at least one
+using DealtSlices = std::vector<std::vector<int>>; // by node, then by GPU
 struct Groups {
     std::vector<NodeGroups> nodes;
     // The trees of each node, over the places of its GPUs. A node, or all of them, may have none.
     std::vector<std::vector<TreeShape>> trees{};
+    // How many slices each GPU of each node owns, as many in all on every node: by flow, and by
+    // flow with owners beside their adapters alone. Empty: as equal slices.
+    DealtSlices slices{}, near_slices{};
 };
+
+enum class Dealing : std::uint8_t { kEqual, kByFlow, kNear };
+
+// How many of the slices each of so many GPUs owns, in order: as evenly as whole slices allow.
+[[nodiscard]] std::vector<int> equal_slices(int gpus, int slices);
 
 enum class BetweenNodes : std::uint8_t {
     kRing,
@@ -35,6 +44,7 @@ struct HierarchyShape {
     BetweenNodes between_nodes = BetweenNodes::kRing;
     int segments = 1;
     bool over_trees = false;
+    Dealing dealing = Dealing::kEqual; // of the slices
     // Segments that are reduced on a node at the same time, before they leave it. 0: two, which
     // hide each other's latency, and over trees one for each of them.
     int leaving = 0;
@@ -45,8 +55,10 @@ struct HierarchyShape {
 // 0 On a GPU: the leader reduces the parts of all its ranks.
 // 1 On a node, among the GPUs' leaders: reduce-scatter. The vector is cut into as many slices as
 //   there are GPUs on the node that has most. Every node deals out all slices to its leaders, in
-//   order and as evenly as whole slices allow.
-// 2 Between nodes: the owners of a slice, one on each node, reduce it among themselves.
+//   order and as evenly as whole slices allow. By flow there are as many as Groups::slices or
+//   Groups::near_slices has, which deal them out: a leader may own none.
+// 2 Between nodes: the owners of a slice, one on each node, reduce it among themselves. Slices by
+//   flow that have the same owners, one after the other, go in the same messages.
 // 3 On a node: allgather, the owners send their slices to the other leaders.
 // 4 On a GPU: the leader sends the result to the others.
 //

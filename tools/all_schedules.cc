@@ -147,6 +147,8 @@ std::string describe(const ScheduleSpec &spec, const Parts &parts)
     if (spec.algorithm == Algorithm::kHierarchical) {
         return std::string(algorithm_name(spec.between_nodes)) + " between the nodes" +
                (spec.over_trees ? ", over trees on them, " : ", ") +
+               (spec.by_links ? "slices by flow, " : "") +
+               (spec.by_links && spec.near_only ? "near owners only, " : "") +
                counted(spec.segments, "segment");
     }
     if (spec.algorithm == Algorithm::kTree) {
@@ -220,6 +222,8 @@ Result<AllSchedules> allreduce(const CallRequest &request, Query query, const No
     }
     const ScheduleSpec spec =
         schedule_spec(prices->choose(query, nullptr), query.bytes, parts.links, query.ranks);
+    parts.groups.slices = prices->groups().slices;
+    parts.groups.near_slices = prices->groups().near_slices;
     for (std::size_t node = 0; spec.over_trees && node < parts.groups.nodes.size(); ++node) {
         const auto gpus = first_gpus(parts.groups.nodes[node].size());
         parts.groups.trees.push_back(pack_node_trees(*topology, gpus).value_or(NodeTrees{}).trees);

@@ -18,6 +18,12 @@ says 0 'served by  hierarchical' $call --topology "$machines/dgxa100.topology"
 says 0 'links      unknown' $call
 says 0 'between nodes, over trees on them' --explain --bytes 64M --ranks 16 --nodes 2 --topology "$machines/dgx1v.topology"
 says 0 'served by  tree' --explain --bytes 4M --ranks 5 --topology "$machines/dgx1v-01234.topology"
+fragment='--explain --bytes 64M --ranks 6 --nodes 2 --topology'
+says 0 'slices by flow' $fragment "$machines/dgx1v.topology:0,1,2"
+says 0 'slices     of a node with 3 GPUs: gpu0 1 of 2 by mlx5_0, gpu1 none, gpu2 1 of 2 by mlx5_1' \
+    $fragment "$machines/dgx1v.topology:0,1,2"
+says 0 'sends 24 GB/s, and 33.6 if UCX_NET_DEVICES is mlx5_0:1 for gpu0, mlx5_2:1 for gpu1, mlx5_1:1 for gpu2' \
+    $fragment "$machines/dgx1v.topology:0,1,2"
 says 0 'asked for, tree, cannot run here' $call --algorithm tree
 says 0 'it is asked for' $call --algorithm ring
 says 1 "--algorithm 'rings' is not one" $call --algorithm rings

@@ -1,5 +1,6 @@
 #include "tools/info_explain.h"
 
+#include "tools/info_adapters.h"
 #include "tools/info_collective.h"
 #include "tools/info_prices.h"
 #include "tuning/table.h"
@@ -186,13 +187,15 @@ std::string print_choice(const Choice &choice, const RingOrders &rings)
 {
     std::string text = std::string("served by  ") + algorithm_name(choice.algorithm);
     if (choice.algorithm == Algorithm::kHierarchical) {
-        text += format(", %s between nodes%s", algorithm_name(choice.between_nodes),
-                       choice.over_trees ? ", over trees on them" : "");
+        text += format(", %s between nodes%s%s", algorithm_name(choice.between_nodes),
+                       choice.over_trees ? ", over trees on them" : "",
+                       choice.by_links ? ", slices by flow" : "");
+        text += choice.by_links && choice.near_only ? ", near owners only" : "";
         if (choice.segments > 0) {
             text += format(", %d segment%s", choice.segments, choice.segments == 1 ? "" : "s");
         }
     }
-    if (choice.by_links) {
+    if (choice.algorithm == Algorithm::kRing && choice.by_links) {
         text += format(", %zu ring%s by links", rings.size(), rings.size() == 1 ? "" : "s");
     }
     if (row_of(choice.algorithm).is_schedule()) {
@@ -201,8 +204,30 @@ std::string print_choice(const Choice &choice, const RingOrders &rings)
     return text + "\n";
 }
 
+// The order of the ranks, or who owns how much, and what binding them to adapters would bring: only
+// NVLinks pass on what another GPU sends.
+std::string print_ways(const Choice &choice, const Query &query, const CallPriced &prices,
+                       const Topology *topology)
+{
+    if (topology == nullptr) {
+        return {};
+    }
+    std::string text;
+    if (choice.algorithm == Algorithm::kRing && choice.by_links) {
+        text = "rings      " + print_rings(prices.rings()) + "\n";
+    } else if (choice.by_links) {
+        const Groups &groups = prices.groups();
+        text = print_slices(*topology, choice.near_only ? groups.near_slices : groups.slices);
+    }
+    if (query.nodes > 1 && (query.links.node_tree_gbps > 0 || query.links.switched)) {
+        const int sharing = std::max(query.ranks_per_gpu, 1);
+        text += print_binding(*topology, (node_shape(query).max + sharing - 1) / sharing);
+    }
+    return text;
+}
+
 std::string explain(Query query, const NodesView &view, std::size_t small_limit, const Table *table,
-                    CallPriced &prices, const std::string &shares)
+                    CallPriced &prices, const std::string &shares, const Topology *topology)
 {
     const bool small = query.bytes <= small_limit;
     query.links = view.links;
@@ -219,9 +244,7 @@ std::string explain(Query query, const NodesView &view, std::size_t small_limit,
     std::string text = print_call(query) + print_links(view.links, view.known) + shares;
     text += print_choice(choice, prices.rings());
     text += "because    " + print_source(choice, query, table) + "\n";
-    if (choice.by_links) {
-        text += "rings      " + print_rings(prices.rings()) + "\n";
-    }
+    text += print_ways(choice, query, prices, topology);
     if (small) {
         text += format("small      up to %zu bytes only %s may serve a call\n", small_limit,
                        names_of(kSmallAlgorithms & ~kWhenAskedAlgorithms, " or ").c_str());
@@ -370,7 +393,7 @@ Result<std::string> show_explanation(const ExplainRequest &request, const CallRe
             return prices.take_status();
         }
         text += explain(*query, *view, request.small_limit, table ? &*table : nullptr, *prices,
-                        shares->text);
+                        shares->text, topology);
     }
     return text;
 }

@@ -29,6 +29,7 @@ public:
         return prices_.table().us(chosen, bytes);
     }
     [[nodiscard]] const RingOrders &rings() const noexcept { return machine_->ranks.rings; }
+    [[nodiscard]] const Groups &groups() const noexcept { return machine_->ranks.groups; }
 
 private:
     CallPriced(std::shared_ptr<const PricedMachine> machine, bool known, std::vector<int> shares);

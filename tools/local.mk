@@ -21,6 +21,7 @@ libhetcoll_info_la_SOURCES = \
 	tools/all_schedules.h tools/all_schedules.cc \
 	tools/info_call.h tools/info_call.cc \
 	tools/info_collective.h tools/info_collective.cc \
+	tools/info_adapters.h tools/info_adapters.cc \
 	tools/info_explain.h tools/info_explain.cc \
 	tools/info_live.h tools/info_live.cc \
 	tools/info_model.h tools/info_model.cc \

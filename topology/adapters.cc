@@ -2,6 +2,7 @@
 
 #include "topology/route.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -49,6 +50,19 @@ std::vector<int> adapters_of(const Topology &node)
         chosen.push_back(near[users[near]++ % near.size()]);
     }
     return chosen;
+}
+
+std::vector<bool> beside_adapters(const Topology &node)
+{
+    const std::vector<int> nics = node.of_kind(VertexKind::kNic);
+    std::vector<bool> beside;
+    for (const int gpu : node.gpus()) {
+        const int bound = node.find_nic(node.vertices[static_cast<std::size_t>(gpu)].adapter);
+        const std::vector<int> near = nearest(node, gpu, nics);
+        beside.push_back(bound == kNoVertex ||
+                         std::find(near.begin(), near.end(), bound) != near.end());
+    }
+    return beside;
 }
 
 } // namespace hetcoll

@@ -12,4 +12,7 @@ namespace hetcoll {
 // the same ones equally near use them in turn. Empty if there is none.
 [[nodiscard]] std::vector<int> adapters_of(const Topology &node);
 
+// By GPU, whether no adapter is nearer than the one that its ranks are bound to.
+[[nodiscard]] std::vector<bool> beside_adapters(const Topology &node);
+
 } // namespace hetcoll

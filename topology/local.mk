@@ -1,5 +1,6 @@
 hetcoll_sources += \
 	topology/adapters.h topology/adapters.cc \
+	topology/exits.h topology/exits.cc \
 	topology/file.h topology/file.cc topology/file_name.cc \
 	topology/ids.h topology/ids.cc \
 	topology/link_units.h topology/link_units.cc \

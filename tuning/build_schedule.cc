@@ -25,6 +25,11 @@ BetweenNodes between_nodes_of(Algorithm algorithm)
                                                         : BetweenNodes::kRing;
 }
 
+Dealing dealing_of(const ScheduleSpec &spec)
+{
+    return !spec.by_links ? Dealing::kEqual : spec.near_only ? Dealing::kNear : Dealing::kByFlow;
+}
+
 // How many of kHostParts parts of a vector go through host memory while packed trees carry the
 // rest: so that both end together, and none if that would not help. In a ring each rank carries
 // 2(n-1)/n of the ring's part, all ranks at once.
@@ -48,6 +53,7 @@ ScheduleSpec schedule_spec(const Choice &choice, std::size_t bytes, const Links 
                       .node_by_node = choice.node_by_node,
                       .over_trees = choice.over_trees,
                       .by_links = choice.by_links,
+                      .near_only = choice.near_only,
                       .leaving = choice.leaving,
                       .late = choice.late};
     if (choice.algorithm == Algorithm::kHierarchical) {
@@ -93,6 +99,7 @@ std::unique_ptr<Program> schedule_program(const ScheduleSpec &spec, int rank,
                                     {.between_nodes = between_nodes_of(spec.between_nodes),
                                      .segments = spec.segments,
                                      .over_trees = spec.over_trees,
+                                     .dealing = dealing_of(spec),
                                      .leaving = spec.leaving});
     }
     return nullptr;

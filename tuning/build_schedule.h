@@ -21,6 +21,7 @@ struct ScheduleSpec {
     bool node_by_node = false;                  // Choice's
     bool over_trees = false;
     bool by_links = false;
+    bool near_only = false;
     int leaving = 0;
     int late = -1;
     friend bool operator==(const ScheduleSpec &, const ScheduleSpec &) = default;

@@ -115,8 +115,12 @@ Choice choose(const Query &query, const Table *table, const PriceTable *prices) 
         choice.over_trees = ways.over_trees;
         choice.segments = segments_at(ways.segments, query.bytes);
         choice.leaving = ways.leaving;
+        choice.by_links = ways.by_links;
+        choice.near_only = ways.near_only;
     }
-    choice.by_links = choice.algorithm == Algorithm::kRing && ways.by_links;
+    if (choice.algorithm == Algorithm::kRing) {
+        choice.by_links = ways.by_links;
+    }
     choice.node_by_node = choice.algorithm == Algorithm::kOrdered && ways.node_by_node;
     if (query.chunk_bytes != 0) {
         chunk = query.chunk_bytes;

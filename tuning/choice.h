@@ -40,6 +40,8 @@ struct Links {
     int tree_depth = 2;   // of the deepest packed tree
     int tree_count = 1;   // packed trees, which share tree_gbps
     double node_tree_gbps = 0;   // likewise of a hierarchy's trees on a node, up and down; 0: none
+    bool slices_by_flow = false; // of a hierarchy: nodes send more by unequal slices
+    bool near_slices = false;    // likewise, with owners beside their adapters alone
     bool switched = false;       // a node's GPUs exchange with all others at gpu_gbps at once
     double host_gbps = 10;       // of one rank through pinned memory, each way
     double host_shared_gbps = 0; // likewise while all ranks of a node use it; 0: as host_gbps
@@ -97,11 +99,14 @@ struct Choice {
     // Of the hierarchy's second phase: one of kBetweenNodesAlgorithms.
     Algorithm between_nodes = Algorithm::kRing;
     bool node_by_node = false; // kOrdered: the chain goes from node to node, see ordered.cc
-    bool by_links = false;     // kRing: rings in the order of the links, see rings.h
-    bool over_trees = false;   // kHierarchical: on nodes that have trees, see hierarchical.h
-    int segments = 0;          // kHierarchical: parts of the vector; 0: by its size
-    int leaving = 0;           // kHierarchical: see hierarchical.h
-    int late = -1;             // kWeighted: the rank that comes last, and reduces nothing
+    // kRing: rings in the order of the links, see rings.h. kHierarchical: slices by flow, see
+    // hierarchical.h.
+    bool by_links = false;
+    bool near_only = false;  // kHierarchical, by links: owners beside their adapters alone
+    bool over_trees = false; // kHierarchical: on nodes that have trees, see hierarchical.h
+    int segments = 0;        // kHierarchical: parts of the vector; 0: by its size
+    int leaving = 0;         // kHierarchical: see hierarchical.h
+    int late = -1;           // kWeighted: the rank that comes last, and reduces nothing
     std::size_t chunk_bytes =
         kLargestChunkBytes; // in one message; a multiple of 16: whole elements
     ChoiceSource source = ChoiceSource::kPrice;

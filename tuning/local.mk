@@ -7,6 +7,7 @@ hetcoll_sources += \
 	tuning/collective_shape.h \
 	tuning/fingerprint.h tuning/fingerprint.cc \
 	tuning/json_reader.h tuning/json_reader.cc tuning/json_walk.h tuning/json_walk.cc \
+	tuning/node_slices.h tuning/node_slices.cc \
 	tuning/parts.h tuning/parts.cc \
 	tuning/price_table.h tuning/price_table.cc \
 	tuning/rank_rings.h tuning/rank_rings.cc \

@@ -32,22 +32,24 @@ static_assert(sizeof(PricedCell) == 8 && std::is_trivially_copyable_v<PricedCell
 // What else a choice consists of. Numbers are powers of two.
 struct ChoiceWays {
     bool over_trees = false, node_by_node = false, by_links = false;
-    int segments = 0; // 0 to 64
-    int leaving = 0;  // 0 to 4
+    bool near_only = false; // by links, and not node by node
+    int segments = 0;       // 0 to 64
+    int leaving = 0;        // 0 to 4
 };
 [[nodiscard]] constexpr std::uint8_t pack_ways(const ChoiceWays &ways) noexcept
 {
     const auto power = [](int value) { return std::bit_width(static_cast<unsigned>(value)); };
-    return static_cast<std::uint8_t>((ways.over_trees ? 1 : 0) | (ways.node_by_node ? 2 : 0) |
-                                     (ways.by_links ? 4 : 0) | power(ways.segments) << 3 |
-                                     power(ways.leaving) << 6);
+    return static_cast<std::uint8_t>(
+        (ways.over_trees ? 1 : 0) | (ways.node_by_node || ways.near_only ? 2 : 0) |
+        (ways.by_links ? 4 : 0) | power(ways.segments) << 3 | power(ways.leaving) << 6);
 }
 [[nodiscard]] constexpr ChoiceWays unpack_ways(std::uint8_t packed) noexcept
 {
     const auto value = [](int power) { return power == 0 ? 0 : 1 << (power - 1); };
     return {.over_trees = (packed & 1) != 0,
-            .node_by_node = (packed & 2) != 0,
+            .node_by_node = (packed & 6) == 2,
             .by_links = (packed & 4) != 0,
+            .near_only = (packed & 6) == 6,
             .segments = value(packed >> 3 & 7),
             .leaving = value(packed >> 6)};
 }

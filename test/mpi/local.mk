@@ -7,7 +7,7 @@ mpi_areas = test/mpi/cases/algorithms.sh test/mpi/cases/nodes.sh test/mpi/cases/
 	test/mpi/cases/nonblocking.sh test/mpi/cases/operations.sh test/mpi/cases/programs.sh \
 	test/mpi/cases/reproducible.sh test/mpi/cases/runtime_api.sh test/mpi/cases/settings.sh test/mpi/cases/wsp.sh
 EXTRA_DIST += $(mpi_areas) test/mpi/run.sh test/mpi/case.sh test/mpi/idups.sh test/mpi/on_nodes.sh test/mpi/as_host.sh test/mpi/into_host.sh test/mpi/live_on_hosts.sh \
-	test/mpi/on_device.sh test/mpi/small_shm.sh test/mpi/stops.sh test/mpi/sweep.sh test/mpi/usage_test.sh \
+	test/mpi/on_adapters.sh test/mpi/on_device.sh test/mpi/small_shm.sh test/mpi/stops.sh test/mpi/sweep.sh test/mpi/usage_test.sh \
 	test/mpi/with_aggregators.sh
 
 if WITH_CUDA
@@ -23,7 +23,7 @@ check_PROGRAMS += \
 	test/mpi/idups test/mpi/late_ranks test/mpi/lifecycle test/mpi/limits test/mpi/mapping_faults test/mpi/missing_ranks \
 	test/mpi/mixed_memory test/mpi/nonblocking test/mpi/nonblocking_faults \
 	test/mpi/explained test/mpi/not_accelerated test/mpi/own_collectives test/mpi/observed test/mpi/other_memory \
-	test/mpi/runtime_api test/mpi/sessions test/mpi/settings test/mpi/spawned test/mpi/staged_collectives \
+	test/mpi/runtime_api test/mpi/sessions test/mpi/settings test/mpi/slices test/mpi/spawned test/mpi/staged_collectives \
 	test/mpi/steady_state test/mpi/stops test/mpi/streams test/mpi/threads test/mpi/types \
 	test/mpi/fixed_point test/mpi/in_network test/mpi/reproducible test/mpi/user_ops test/mpi/wsp
 TESTS += $(mpi_areas) test/mpi/usage_test.sh
@@ -31,6 +31,9 @@ TESTS += $(mpi_areas) test/mpi/usage_test.sh
 test_mpi_aborts_SOURCES = test/mpi/aborts.cc
 test_mpi_aborts_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_aborts_LDADD = $(mpi_test_libs)
+test_mpi_slices_SOURCES = test/mpi/slices.cc
+test_mpi_slices_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
+test_mpi_slices_LDADD = $(mpi_test_libs)
 test_mpi_algorithms_SOURCES = test/mpi/algorithms.cc
 test_mpi_algorithms_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_algorithms_LDADD = $(mpi_test_libs)

@@ -29,16 +29,20 @@ int count_ranks(const Groups &groups)
     return ranks;
 }
 
-std::vector<Schedule> build_all(const Groups &groups, BetweenNodes algorithm, int segments,
-                                bool over_trees = false)
+std::vector<Schedule> build_all(const Groups &groups, const HierarchyShape &shape)
 {
     std::vector<Schedule> schedules;
     for (int rank = 0; rank < count_ranks(groups); ++rank) {
-        schedules.push_back(build_hierarchical(
-            rank, groups,
-            {.between_nodes = algorithm, .segments = segments, .over_trees = over_trees}));
+        schedules.push_back(build_hierarchical(rank, groups, shape));
     }
     return schedules;
+}
+
+std::vector<Schedule> build_all(const Groups &groups, BetweenNodes algorithm, int segments,
+                                bool over_trees = false)
+{
+    return build_all(groups,
+                     {.between_nodes = algorithm, .segments = segments, .over_trees = over_trees});
 }
 
 // "0,3 5 | 1 2,4": a comma between ranks of a GPU, a bar between nodes.
@@ -156,6 +160,65 @@ TEST(HierarchicalTest, TreesOfAnyShapeOnSomeNodesAreProved)
             }
         }
     }
+}
+
+// The same number of slices on each node, on any of its GPUs.
+DealtSlices random_slices(std::mt19937 &random, const Groups &groups)
+{
+    const auto upto = [&](int most) { return std::uniform_int_distribution<int>(0, most)(random); };
+    const int slices = 1 + upto(15);
+    DealtSlices dealt;
+    for (const NodeGroups &node : groups.nodes) {
+        std::vector<int> &counts = dealt.emplace_back(node.size(), 0);
+        for (int i = 0; i < slices; ++i) {
+            ++counts[static_cast<std::size_t>(upto(static_cast<int>(node.size()) - 1))];
+        }
+    }
+    return dealt;
+}
+
+TEST(HierarchicalTest, SlicesOfAnyGpusAreProved)
+{
+    std::mt19937 random(20261125);
+    for (int size = 2; size <= 29; ++size) {
+        for (const int segments : {1, 3, 8}) {
+            Groups groups = random_groups(random, size);
+            add_random_trees(random, groups);
+            groups.slices = random_slices(random, groups);
+            groups.near_slices = random_slices(random, groups);
+            const Dealing dealing = segments == 3 ? Dealing::kNear : Dealing::kByFlow;
+            for (const BetweenNodes algorithm : kBetweenNodes) {
+                for (const bool over_trees : {false, true}) {
+                    EXPECT_EQ(verdict(build_all(groups, {.between_nodes = algorithm,
+                                                         .segments = segments,
+                                                         .over_trees = over_trees,
+                                                         .dealing = dealing})),
+                              "ok")
+                        << to_text(groups) << ", " << segments << " segments";
+                }
+            }
+        }
+    }
+}
+
+TEST(HierarchicalTest, SlicesByFlowOfTheSameOwnersGoTogether)
+{
+    Groups groups = nodes_of({3, 2});
+    groups.slices = {{5, 0, 9}, {7, 7}};
+    const auto schedules = build_all(groups, {.dealing = Dealing::kByFlow});
+    const auto sent_far = [&](int rank) {
+        std::vector<std::pair<int, int>> sent; // to whom, how many blocks
+        for (const Step &step : schedules[static_cast<std::size_t>(rank)].steps) {
+            if (step.kind == StepKind::kSend && (step.peer < 3) != (rank < 3)) {
+                sent.emplace_back(step.peer, step.blocks.count);
+            }
+        }
+        return sent;
+    };
+    using Sent = std::vector<std::pair<int, int>>;
+    EXPECT_EQ(sent_far(0), (Sent{{3, 5}, {3, 5}})) << "a half each way, of two";
+    EXPECT_EQ(sent_far(1), Sent{}) << "no slice";
+    EXPECT_EQ(sent_far(2), (Sent{{3, 2}, {4, 7}, {3, 2}, {4, 7}}));
 }
 
 TEST(HierarchicalTest, OverTreesRanksOfANodeTalkAlongThemOnly)

@@ -1,6 +1,8 @@
 #include "price/ranks.h"
 #include "sim/cluster_file.h"
 #include "test/unit/topology_machines.h"
+#include "topology/adapters.h"
+#include "topology/exits.h"
 
 #include <gtest/gtest.h>
 
@@ -66,6 +68,20 @@ TEST(SimClusterTest, RanksLieNodeByNodeAndLinksAreThoseOfTheSlowestNode)
     EXPECT_EQ(ranks.query.ranks_per_node_min, 3);
     EXPECT_EQ(ranks.query.ranks_per_node_max, 5);
     EXPECT_TRUE(contains(ranks.query.available, Algorithm::kHierarchical));
+}
+
+TEST(SimClusterTest, FragmentsAreBoundByFlow)
+{
+    const Result<Cluster> cluster =
+        read_cluster(shipped_folder() + "/fragments.cluster", 0, shipped_folder());
+    ASSERT_TRUE(cluster.ok()) << cluster.status().message();
+    for (const NodeKind &kind : cluster->kinds) {
+        Topology unbound = kind.topology;
+        for (Vertex &vertex : unbound.vertices) {
+            vertex.adapter.clear();
+        }
+        EXPECT_EQ(adapters_of(kind.topology), adapters_by_flow(unbound)) << unbound.machine;
+    }
 }
 
 TEST(SimClusterTest, ErrorsNameTheLine)

@@ -241,6 +241,25 @@ TEST(SimSimulationTest, ARingGoesFromAdapterToAdapter)
     EXPECT_LT(1.8 * by_links->us, in_order->us);
 }
 
+// Of equal ones, two fifths of the vector go by the slowest way.
+TEST(SimSimulationTest, SlicesByFlowFillTheAdaptersOfFragments)
+{
+    Result<Cluster> cluster =
+        read_cluster(shipped_folder() + "/fragments.cluster", 0, shipped_folder());
+    ASSERT_TRUE(cluster.ok()) << cluster.status().message();
+    Ranks ranks = place_ranks(*cluster);
+    const SimCall call{.bytes = 64 << 20};
+    const Result<SimResult> by_flow = simulate(*cluster, ranks, call);
+    ASSERT_TRUE(by_flow.ok());
+    EXPECT_EQ(by_flow->choice.algorithm, Algorithm::kHierarchical);
+    EXPECT_TRUE(by_flow->choice.by_links);
+    ranks.query.links.slices_by_flow = false;
+    const Result<SimResult> equal = simulate(*cluster, ranks, call);
+    ASSERT_TRUE(equal.ok());
+    EXPECT_FALSE(equal->choice.by_links);
+    EXPECT_LT(1.25 * by_flow->us, equal->us);
+}
+
 TEST(SimSimulationTest, WhatCannotRunIsAnError)
 {
     Result<Cluster> cluster = read_cluster(shipped_folder() + "/dgxa100.topology", 2, "");

@@ -10,6 +10,7 @@ unit_sources_topology = \
 unit_sources_topology += \
 	test/unit/topology_dgx1.h test/unit/topology_dgx1.cc \
 	test/unit/topology_hybrid_share_test.cc \
+	test/unit/topology_exits_test.cc \
 	test/unit/topology_out_flow_test.cc \
 	test/unit/topology_ring_order_test.cc \
 	test/unit/topology_ring_packing_test.cc \

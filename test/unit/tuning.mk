@@ -16,6 +16,7 @@ unit_sources_tuning += \
 	test/unit/price_call_prices_test.cc \
 	test/unit/price_machines_test.cc \
 	test/unit/tuning_arrivals_test.cc \
+	test/unit/tuning_node_slices_test.cc \
 	test/unit/tuning_price_table_test.cc \
 	test/unit/tuning_rank_rings_test.cc \
 	test/unit/tuning_rank_shares_test.cc \

@@ -75,6 +75,16 @@ TEST(PriceTableTest, TheHostCompetesUpToTwiceTheSmallLimit)
     EXPECT_EQ(at_size(large, 4, 0, true), bit(Algorithm::kRing));
 }
 
+TEST(PriceTableTest, AWayByLinksMayBeNearOnly)
+{
+    for (const bool near_only : {false, true}) {
+        const ChoiceWays ways =
+            unpack_ways(pack_ways({.by_links = true, .near_only = near_only, .segments = 8}));
+        EXPECT_TRUE(ways.by_links && !ways.node_by_node && ways.segments == 8);
+        EXPECT_EQ(ways.near_only, near_only);
+    }
+}
+
 TEST(PriceTableTest, WaysFitInAByte)
 {
     for (int segments = 0; segments <= 64; segments = segments == 0 ? 1 : 2 * segments) {
@@ -84,6 +94,7 @@ TEST(PriceTableTest, WaysFitInAByte)
                                                            .segments = segments,
                                                            .leaving = leaving}));
             EXPECT_TRUE(ways.over_trees && ways.node_by_node);
+            EXPECT_FALSE(ways.by_links || ways.near_only);
             EXPECT_EQ(ways.segments, segments);
             EXPECT_EQ(ways.leaving, leaving);
         }

@@ -30,6 +30,18 @@ EMU_LINKS=$machines/dgx1v.topology:0,1,4 nodes_ 0,0,0,1,1,1 ob1 "$(with hierarch
 nodes_ 0,0,1,1 ob1 "$(with ring)" algorithms ring
 # In the order of the links: in beside the adapter at GPU 0, out beside the one at GPU 4.
 EMU_LINKS=$machines/pcie8.topology:0,2,4,6 nodes_ 0,0,0,0,1,1,1,1 ob1 "$(with ring)" algorithms ring
+# Slices by flow. GPUs 0 and 1 have the same adapter nearest: only one of them owns slices, unless its ranks
+# are bound to others. On 3 + 5 GPUs as well, where ranks 3 to 7 have GPUs 3, 4, 0, 1 and 2.
+used=$machines/dgx1v.topology:0,1,2
+by_flow="$(with hierarchical) --mca coll_hetcoll_topology_file $used"
+EMU_LINKS=$used nodes_ 0,0,0,1,1,1 ob1 "$by_flow" slices 1,0,1,1,0,1
+wrapper="$here/on_nodes.sh 0,0,0,1,1,1 $here/on_adapters.sh mlx5_0:1,mlx5_2:1,mlx5_1:1,mlx5_0:1,mlx5_2:1,mlx5_1:1"
+EMU_LINKS=$used case_ 6 ob1 "$by_flow" slices 5,4,5,5,4,5
+EMU_LINKS=$used case_ 6 ob1 "$by_flow" algorithms hierarchical 2200000
+wrapper=''
+used=$machines/dgx1v.topology:0,1,2,3,4
+EMU_LINKS=$used nodes_ 0,0,0,1,1,1,1,1 ob1 "$(with hierarchical) --mca coll_hetcoll_topology_file $used" \
+    slices 1,0,1,0,0,1,0,1
 nodes_ 1,0,1 ob1 "$(with host)" algorithms host
 # Numbers of nodes that are no power of two, flat and between the nodes.
 nodes_ 0,1,2 ob1 "$(with radix3)" algorithms radix3
