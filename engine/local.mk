@@ -17,7 +17,7 @@ hetcoll_sources += \
 	engine/communicator/aggregator_messages.cc engine/communicator/aggregator_messages.h \
 	engine/communicator/chooser.cc engine/communicator/chooser.h engine/communicator/engine.cc \
 	engine/communicator/engine.h engine/communicator/executor.cc engine/communicator/executor.h \
-	engine/communicator/executor_start.cc \
+	engine/communicator/executor_operands.cc engine/communicator/executor_start.cc \
 	engine/communicator/known_peers.cc engine/communicator/known_peers.h \
 	engine/communicator/mapped_call.cc engine/communicator/mapped_call.h engine/communicator/membership.h \
 	engine/communicator/open_requests.cc engine/communicator/open_requests.h \

@@ -23,7 +23,10 @@ public:
         const auto number = static_cast<std::size_t>(channel);
         const std::span<const FedStep> left =
             std::span(steps_->channels[number]).subspan(fed_[number]);
-        const std::size_t count = std::min(left.size(), kStepsAtOnce);
+        std::size_t count = std::min(left.size(), kStepsAtOnce);
+        while (count < left.size() && left[count].step.together && left[count].step.fused) {
+            ++count; // whoever goes together is known together
+        }
         fed_[number] += count;
         return left.first(count);
     }

@@ -184,7 +184,7 @@ void SimRank::take(Channel &channel, int number, const FedStep &fed)
             waiting.push_back(number);
         }
     }
-    live.mapped = !fed.step.by_message && plan_.is_mapped(fed.step.peer);
+    live.mapped = !fed.step.by_message && !fed.step.together && plan_.is_mapped(fed.step.peer);
     if (!plan_.feed->knows_order()) {
         find_order(channel, number, live);
     }
@@ -277,6 +277,27 @@ bool SimRank::find_next(Channel &channel, Cursor &cursor, Lane lane) const
     return false;
 }
 
+// The chunk after that of so many bytes is the next of its step, or of the next step that goes
+// together with it.
+void SimRank::move_on(Channel &channel, Cursor &lane, std::size_t bytes)
+{
+    const int next = lane.index + 1;
+    if (!channel.at(lane.index).step.together) {
+        lane.offset += bytes;
+    } else if (next < channel.end() && channel.at(next).step.together &&
+               channel.at(next).step.fused) {
+        lane.index = next;
+    } else if (lane.offset + bytes == channel.at(lane.index).bytes) {
+        lane.index = next;
+        lane.offset = 0;
+    } else {
+        while (channel.at(lane.index).step.fused) {
+            --lane.index;
+        }
+        lane.offset += bytes;
+    }
+}
+
 int SimRank::start(const Chunk &chunk)
 {
     ++running_;
@@ -317,7 +338,7 @@ void SimRank::start_sends(int number)
         }
         const int token = start({Lane::kSend, number, lane.index, lane.offset, bytes});
         lane.chunks.push_back(token);
-        lane.offset += bytes;
+        move_on(channel, lane, bytes);
         transfers_->send(plan_.actor_of(live.step.peer), number, static_cast<double>(bytes), token);
     }
 }
@@ -335,7 +356,7 @@ void SimRank::start_receives(int number)
         const std::size_t bytes = std::min(live.bytes - lane.offset, message_bytes_);
         const int token = start({Lane::kReceive, number, lane.index, lane.offset, bytes});
         lane.chunks.push_back(token);
-        lane.offset += bytes;
+        move_on(channel, lane, bytes);
         transfers_->receive(plan_.actor_of(live.step.peer), number, token);
     }
 }

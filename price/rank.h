@@ -103,6 +103,7 @@ private:
     void find_slots();
     [[nodiscard]] std::size_t ready_bytes(Live &live) const;
     [[nodiscard]] bool find_next(Channel &channel, Cursor &cursor, Lane lane) const;
+    static void move_on(Channel &channel, Cursor &lane, std::size_t bytes);
     [[nodiscard]] int start(const Chunk &chunk);
     [[nodiscard]] bool has_slots(const Channel &channel, Lane lane);
     void start_sends(int number);

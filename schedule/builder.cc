@@ -19,24 +19,24 @@ ScheduleBuilder::ScheduleBuilder(int block_count, int channel_count)
 {
 }
 
-void ScheduleBuilder::send(int peer, BlockRange blocks) { add(StepKind::kSend, peer, blocks); }
+void ScheduleBuilder::send(int peer, BlockRange blocks) { add({StepKind::kSend, peer, blocks}); }
 
 int ScheduleBuilder::recv(int peer, BlockRange blocks)
 {
-    add(StepKind::kRecv, peer, blocks);
+    add({StepKind::kRecv, peer, blocks});
     return static_cast<int>(schedule_.steps.size()) - 1;
 }
 
 void ScheduleBuilder::recv_reduce(int peer, BlockRange blocks)
 {
-    add(StepKind::kRecvReduce, peer, blocks);
+    add({StepKind::kRecvReduce, peer, blocks});
 }
 
 void ScheduleBuilder::recv_reduce_all(std::span<const int> peers, BlockRange blocks)
 {
     bool fused = false;
     for (const int peer : peers) {
-        add(StepKind::kRecvReduce, peer, blocks, std::exchange(fused, true));
+        add({StepKind::kRecvReduce, peer, blocks, std::exchange(fused, true)});
     }
 }
 
@@ -50,8 +50,9 @@ Schedule ScheduleBuilder::finish() &&
 // which have waited for the last writer themselves, or for that writer if nobody has read. No more
 // is listed, and no less: a step is ordered through steps that touch the same block only, so the
 // executor may apply the order to every chunk on its own.
-void ScheduleBuilder::add(StepKind kind, int peer, BlockRange blocks, bool fused)
+void ScheduleBuilder::add(const Move &move)
 {
+    const auto [kind, peer, blocks, fused, together] = move;
     const int self = static_cast<int>(schedule_.steps.size());
     Step step{.kind = kind,
               .peer = peer,
@@ -61,6 +62,7 @@ void ScheduleBuilder::add(StepKind kind, int peer, BlockRange blocks, bool fused
               .after_count = 0,
               .fused = fused,
               .by_message = by_message_,
+              .together = together,
               .channel = channel_};
     wait_for(std::exchange(also_after_, kNone));
     if (kind != StepKind::kSend) {

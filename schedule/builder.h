@@ -13,7 +13,8 @@ struct Move {
     StepKind kind;
     int peer;
     BlockRange blocks;
-    bool fused = false; // a receive-and-reduce that goes with the one before it, see Step
+    bool fused = false;    // a receive-and-reduce that goes with the one before it, see Step
+    bool together = false; // see Step
 };
 
 class ScheduleBuilder {
@@ -43,7 +44,7 @@ public:
     void send(int peer, BlockRange blocks);
     int recv(int peer, BlockRange blocks); // the step's index
     void recv_reduce(int peer, BlockRange blocks);
-    void add(const Move &move) { add(move.kind, move.peer, move.blocks, move.fused); }
+    void add(const Move &move);
     // From every peer, as one kernel if their memory can be read directly.
     void recv_reduce_all(std::span<const int> peers, BlockRange blocks);
 
@@ -56,7 +57,6 @@ private:
         std::vector<int> readers; // the sends since then
     };
 
-    void add(StepKind kind, int peer, BlockRange blocks, bool fused = false);
     void wait_for(int step);
 
     Schedule schedule_;

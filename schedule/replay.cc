@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -56,7 +55,8 @@ private:
 struct Lane {
     std::vector<int> sends, receives; // steps of one channel in list order
     std::size_t next_send = 0, next_receive = 0;
-    std::optional<std::vector<Expression>> arrived; // for the receive at next_receive
+    // For the receive at next_receive, and those that go together with it, by step.
+    std::map<int, std::vector<Expression>> arrived;
 };
 
 struct Rank {
@@ -92,10 +92,12 @@ private:
     [[nodiscard]] bool may_begin(int rank, int index) const;
     [[nodiscard]] bool has_turn(int rank, int channel, bool sends) const;
     [[nodiscard]] int group_size(int rank, int index) const;
+    [[nodiscard]] bool is_posted(int rank, int channel, int receive) const;
     bool try_send(int rank, int channel);
     bool try_receive(int rank, int channel);
     bool try_group(int rank, Lane &lane, int size);
-    [[nodiscard]] bool may_begin_group(int rank, int first, int size) const;
+    [[nodiscard]] bool may_begin_group(int rank, const Lane &lane, int first, int size) const;
+    [[nodiscard]] Expression operand(int rank, const Lane &lane, int index, int block) const;
     [[nodiscard]] std::string name_block(int rank, int block) const;
     Status deadlock() const;
     [[nodiscard]] bool holds(Holders holders, int rank, int block) const;
@@ -160,10 +162,24 @@ int Replay::group_size(int rank, int index) const
     const std::vector<Step> &steps = schedules_[rank].steps;
     const int count = static_cast<int>(steps.size());
     int end = index + 1;
-    while (groups_ == Groups::kTogether && end < count && steps[end].fused) {
+    while ((groups_ == Groups::kTogether || steps[index].together) && end < count &&
+           steps[end].fused) {
         ++end;
     }
     return end - index;
+}
+
+// Whether a message may come for the receive: it is the one at the head of the rank's list, or goes
+// together with that one.
+bool Replay::is_posted(int rank, int channel, int receive) const
+{
+    const Lane &lane = ranks_[rank].lanes[channel];
+    if (lane.next_receive == lane.receives.size() || !has_turn(rank, channel, false)) {
+        return false;
+    }
+    const int head = lane.receives[lane.next_receive];
+    const int posted = step_of(rank, head).together ? group_size(rank, head) : 1;
+    return head <= receive && receive < head + posted;
 }
 
 // Lets the send at the head of the rank's list end if its receive is at the head at the peer and
@@ -180,22 +196,21 @@ bool Replay::try_send(int rank, int channel)
     const Step &send = step_of(rank, index);
     Lane &peer = ranks_[send.peer].lanes[channel];
     const int receive = matches_[rank][index];
-    if (groups_ == Groups::kTogether &&
+    if (groups_ == Groups::kTogether && !step_of(send.peer, receive).together &&
         (step_of(send.peer, receive).fused || group_size(send.peer, receive) > 1)) {
         self.offered[index] = true;
         ++lane.next_send;
         return true;
     }
-    if (peer.next_receive == peer.receives.size() || peer.receives[peer.next_receive] != receive ||
-        !has_turn(send.peer, channel, false)) {
+    if (!is_posted(send.peer, channel, receive)) {
         return false;
     }
     if (step_of(send.peer, receive).kind == StepKind::kRecv && !may_begin(send.peer, receive)) {
         return false;
     }
-    peer.arrived.emplace();
+    std::vector<Expression> &arrived = peer.arrived[receive];
     for (int block = send.blocks.first; block < send.blocks.first + send.blocks.count; ++block) {
-        peer.arrived->push_back(send.from_input ? rank : self.result[block]);
+        arrived.push_back(send.from_input ? rank : self.result[block]);
     }
     self.complete[index] = true;
     ++lane.next_send;
@@ -213,14 +228,14 @@ bool Replay::try_receive(int rank, int channel)
             return try_group(rank, lane, size);
         }
     }
-    if (!lane.arrived || !may_begin(rank, lane.receives[lane.next_receive])) {
+    if (lane.arrived.empty() || !may_begin(rank, lane.receives[lane.next_receive])) {
         return false;
     }
     const int index = lane.receives[lane.next_receive];
     const Step &step = step_of(rank, index);
     for (int i = 0; i < step.blocks.count; ++i) {
         const int block = step.blocks.first + i;
-        Expression value = (*lane.arrived)[i];
+        Expression value = lane.arrived[index][i];
         if (step.kind == StepKind::kRecvReduce) {
             const Expression mine = step.from_input ? rank : self.result[block];
             value = step.peer < rank && !step.local_first ? expressions_.combine(value, mine)
@@ -229,13 +244,13 @@ bool Replay::try_receive(int rank, int channel)
         self.result[block] = value;
         self.last_writer[block] = index;
     }
-    lane.arrived.reset();
+    lane.arrived.clear();
     self.complete[index] = true;
     ++lane.next_receive;
     return true;
 }
 
-bool Replay::may_begin_group(int rank, int first, int size) const
+bool Replay::may_begin_group(int rank, const Lane &lane, int first, int size) const
 {
     for (int index = first; index < first + size; ++index) {
         for (const int before : schedules_[rank].after_of(step_of(rank, index))) {
@@ -243,20 +258,35 @@ bool Replay::may_begin_group(int rank, int first, int size) const
                 return false;
             }
         }
-        if (!ranks_[step_of(rank, index).peer].offered[matches_[rank][index]]) {
+        const bool is_there =
+            step_of(rank, index).together
+                ? lane.arrived.count(index) > 0
+                : ranks_[step_of(rank, index).peer].offered[matches_[rank][index]];
+        if (!is_there) {
             return false;
         }
     }
     return true;
 }
 
-// Lets the group at the head of the rank's list end if all its peers offer their blocks. True if it
-// did.
+// What a step of a group brings: in its message, or from its peer's memory.
+Expression Replay::operand(int rank, const Lane &lane, int index, int block) const
+{
+    const Step &step = step_of(rank, index);
+    if (step.together) {
+        return lane.arrived.at(index)[static_cast<std::size_t>(block - step.blocks.first)];
+    }
+    const bool from_input = step_of(step.peer, matches_[rank][index]).from_input;
+    return from_input ? step.peer : ranks_[step.peer].result[block];
+}
+
+// Lets the group at the head of the rank's list end if all its peers offer their blocks, or their
+// messages have come. True if it did.
 bool Replay::try_group(int rank, Lane &lane, int size)
 {
     Rank &self = ranks_[rank];
     const int first = lane.receives[lane.next_receive];
-    if (!may_begin_group(rank, first, size)) {
+    if (!may_begin_group(rank, lane, first, size)) {
         return false;
     }
     const BlockRange blocks = step_of(rank, first).blocks;
@@ -264,9 +294,7 @@ bool Replay::try_group(int rank, Lane &lane, int size)
         std::map<int, Expression> operands; // by rank
         operands[rank] = step_of(rank, first).from_input ? rank : self.result[block];
         for (int index = first; index < first + size; ++index) {
-            const int peer = step_of(rank, index).peer;
-            const bool from_input = step_of(peer, matches_[rank][index]).from_input;
-            operands[peer] = from_input ? peer : ranks_[peer].result[block];
+            operands[step_of(rank, index).peer] = operand(rank, lane, index, block);
         }
         Expression sum = kUnwritten;
         for (const auto &[from, operand] : operands) {
@@ -279,6 +307,7 @@ bool Replay::try_group(int rank, Lane &lane, int size)
         self.complete[index] = true;
         ranks_[step_of(rank, index).peer].complete[matches_[rank][index]] = true;
     }
+    lane.arrived.clear();
     lane.next_receive += size;
     return true;
 }

@@ -46,6 +46,13 @@ struct Step {
     // For a kRecvReduce: result = op(local operand, received), whatever the ranks are. For a
     // participant that has no part of its own, but holds the sum of others' (in_network.h).
     bool local_first = false;
+    // Of sends, or receive-and-reduces, side by side, of the same blocks and with several peers;
+    // all but the first one are fused. They are messages, even if the peers' memory is mapped, and
+    // take turns chunk by chunk. One kernel adds what comes from all of them to the local operand,
+    // in the order of the ranks: whoever adds up the same operands has the same bits. Each of these
+    // receives has a slot at the same time, so they are at most as many as a channel has slots.
+    // They cannot carry user-defined ops.
+    bool together = false;
     // Independent lane. Steps of one channel start in list order; channels wait for each other only
     // through `after`.
     std::uint8_t channel = 0;

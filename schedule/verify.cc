@@ -1,5 +1,6 @@
 #include "schedule/verify.h"
 
+#include "base/slots.h"
 #include "schedule/print.h"
 #include "schedule/replay.h"
 
@@ -30,12 +31,28 @@ bool goes_with_previous(const Schedule &schedule, int index)
             return false;
         }
         const Step &before = schedule.steps[other];
-        if (before.kind != StepKind::kRecvReduce || before.blocks != step.blocks ||
-            before.channel != step.channel || before.peer == step.peer || before.local_first) {
+        if (before.kind != step.kind || before.together != step.together ||
+            before.blocks != step.blocks || before.channel != step.channel ||
+            before.peer == step.peer || before.local_first) {
             return false;
         }
     } while (schedule.steps[other].fused);
-    return step.kind == StepKind::kRecvReduce && !step.local_first;
+    const bool may_send = step.together && step.kind == StepKind::kSend;
+    return (may_send || step.kind == StepKind::kRecvReduce) && !step.local_first;
+}
+
+// Receives that go together have a slot each at the same time.
+bool has_too_few_slots(const Schedule &schedule, int index)
+{
+    const Step &step = schedule.steps[index];
+    if (!step.together || step.kind == StepKind::kSend) {
+        return false;
+    }
+    const int channels = channels_with_slots(schedule.channel_count, schedule.channels_at_once);
+    const auto first = schedule.steps.begin() + index;
+    const auto end = std::find_if(first + 1, schedule.steps.end(),
+                                  [](const Step &other) { return !other.fused; });
+    return end - first > slots_of_channel(slots_for(channels), channels);
 }
 
 // Each field of each step alone.
@@ -55,6 +72,12 @@ Status check_steps(int rank, int size, const Schedule &schedule)
         if (step.fused && !goes_with_previous(schedule, index)) {
             return fail(index, "is fused, but not with receive-and-reduces of the same blocks and "
                                "channel from other peers right before it");
+        }
+        if (step.together && step.kind == StepKind::kRecv) {
+            return fail(index, "a receive that reduces nothing goes together with others");
+        }
+        if (has_too_few_slots(schedule, index)) {
+            return fail(index, "goes together with more receives than its channel has slots");
         }
         if (step.peer < 0 || step.peer >= size || step.peer == rank) {
             return fail(index, "the peer is not another of the " + std::to_string(size) + " ranks");
@@ -232,6 +255,34 @@ Status match_messages(std::span<const Schedule> schedules, StepMatches &matches)
     return Status();
 }
 
+// Where peers take what several messages bring chunk by chunk in turns, these are sent so, and the
+// other way round. Else a rank with chunks of one of them in all of its slots would wait for a
+// chunk of another one, for which nobody has a slot.
+Status check_turns(std::span<const Schedule> schedules, const StepMatches &matches)
+{
+    for (int rank = 0; rank < static_cast<int>(schedules.size()); ++rank) {
+        const std::vector<Step> &steps = schedules[rank].steps;
+        const auto peer_takes_turns = [&](int index) {
+            const Schedule &peer = schedules[steps[index].peer];
+            return peer.steps[matches[rank][index]].together;
+        };
+        for (int index = 1; index < static_cast<int>(steps.size()); ++index) {
+            const Step &step = steps[index], &before = steps[index - 1];
+            const bool side_by_side = step.kind == before.kind && step.blocks == before.blocks &&
+                                      step.channel == before.channel && step.peer != before.peer;
+            // Receives of two rounds may be side by side, the later one the first of its own.
+            const bool takes_turns = step.together && (step.fused || step.kind != StepKind::kSend);
+            if (side_by_side && !takes_turns && peer_takes_turns(index) &&
+                peer_takes_turns(index - 1)) {
+                return error(Errc::kInvalid,
+                             "%s does not go together with the step before, as its peers have it",
+                             name_step(rank, schedules[rank], index).c_str());
+            }
+        }
+    }
+    return Status();
+}
+
 // What the contract requires of the schedules as a whole.
 Status check_contract(std::span<const Schedule> schedules, const Contract &contract)
 {
@@ -289,6 +340,9 @@ Status verify_schedules(std::span<const Schedule> schedules, const Contract &con
     }
     StepMatches matches;
     if (Status status = match_messages(schedules, matches); !status.ok()) {
+        return status;
+    }
+    if (Status status = check_turns(schedules, matches); !status.ok()) {
         return status;
     }
     return replay_schedules(schedules, matches, contract);

@@ -119,6 +119,26 @@ Executor::Chunk Executor::next_chunk(const Lane &lane, std::size_t most) const n
     return {lane.step, lane.offset, std::min(left, most), true, nullptr};
 }
 
+// The chunk after this one is the next of its step, or of the next step that goes together with it.
+void Executor::move_on(Lane &lane, const Chunk &chunk) const noexcept
+{
+    const std::vector<Step> &steps = schedule_->steps;
+    const auto next = static_cast<std::size_t>(lane.step) + 1;
+    if (!steps[next - 1].together) {
+        lane.offset += chunk.bytes;
+    } else if (next < steps.size() && steps[next].together && steps[next].fused) {
+        ++lane.step;
+    } else if (lane.offset + chunk.bytes == extents_[next - 1].bytes) {
+        ++lane.step;
+        lane.offset = 0;
+    } else {
+        while (steps[static_cast<std::size_t>(lane.step)].fused) {
+            --lane.step;
+        }
+        lane.offset += chunk.bytes;
+    }
+}
+
 // How many bytes of the step, from its first on, are dealt with by all that it comes after. A step
 // that has nothing in common with it must be complete.
 std::size_t Executor::ready_bytes(int step) const noexcept
@@ -161,7 +181,7 @@ void Executor::start_sends(int channel)
         }
         const unsigned number = lane.tail++;
         lane.chunk[number % kLaneSlots] = chunk;
-        lane.offset += chunk.bytes;
+        move_on(lane, chunk);
         if (!failed_) {
             note(bounce_->start_read(slot_of(channel, number), local(chunk.step, chunk.offset),
                                      chunk.bytes));
@@ -221,7 +241,7 @@ void Executor::start_receives(int channel)
             return;
         }
         lane.chunk[lane.tail % kLaneSlots] = chunk;
-        lane.offset += chunk.bytes;
+        move_on(lane, chunk);
         ++lane.tail;
     }
 }
@@ -270,52 +290,6 @@ bool Executor::has_arrived(Chunk &chunk)
         chunk.request = nullptr;
     }
     return code_ == 0;
-}
-
-// Applies so many chunks of the lane, of the same elements if they are several.
-void Executor::fold(int channel, unsigned first, unsigned count)
-{
-    Lane &lane = channels_[channel].receives;
-    const unsigned last = first + count - 1;
-    const Chunk &chunk = lane.chunk[first % kLaneSlots];
-    Pull together{.op = vectors_.op,
-                  .kind = vectors_.kind,
-                  .dst = vectors_.recv + extents_[chunk.step].first + chunk.offset,
-                  .inputs = {},
-                  .count = chunk.bytes / element_bytes(vectors_.kind)};
-    const auto add = [&](const void *operand) {
-        together.inputs.input[together.inputs.count++] = operand;
-    };
-    add(local(chunk.step, chunk.offset));
-    for (unsigned i = first; i <= last; ++i) {
-        add(bounce_->landing(slot_of(channel, i)));
-        lane.chunk[i % kLaneSlots].moving = true;
-        lane.chunk[i % kLaneSlots].applied_with = last;
-    }
-    if (schedule_->steps[chunk.step].peer < p2p_.rank) {
-        std::swap(together.inputs.input[0], together.inputs.input[1]);
-    }
-    if (!failed_ && count == 1) {
-        apply(slot_of(channel, first), chunk);
-    } else if (!failed_) {
-        note(bounce_->start_fold(slot_of(channel, last), together));
-    }
-}
-
-void Executor::apply(int slot, const Chunk &chunk)
-{
-    const Step &step = schedule_->steps[chunk.step];
-    const Apply what{
-        .reduce = step.kind == StepKind::kRecvReduce,
-        .received_first = step.peer < p2p_.rank && !step.local_first,
-        .op = vectors_.op,
-        .kind = vectors_.kind,
-        .dst = vectors_.recv + extents_[chunk.step].first + chunk.offset,
-        .local = local(chunk.step, chunk.offset),
-        .count = chunk.bytes / element_bytes(vectors_.kind),
-        .user = vectors_.user,
-    };
-    note(bounce_->start_apply(slot, what));
 }
 
 // What was started there, if it has not ended. A chunk with a request is a message's.
@@ -417,43 +391,6 @@ void Executor::finish_pulls(int channel)
         }
         ++lane.head;
     }
-}
-
-// The operands in the order of their ranks.
-Pull Executor::make_pull(const Chunk &chunk) const noexcept
-{
-    Pull pull{.op = vectors_.op,
-              .kind = vectors_.kind,
-              .dst = vectors_.recv + extents_[chunk.step].first + chunk.offset,
-              .inputs = {},
-              .count = chunk.bytes / element_bytes(vectors_.kind)};
-    std::array<int, kMaxReduceInputs> rank_of;
-    const auto insert = [&](int rank, const void *operand) {
-        int at = pull.inputs.count++;
-        for (; at > 0 && rank_of[at - 1] > rank; --at) {
-            rank_of[at] = rank_of[at - 1];
-            pull.inputs.input[at] = pull.inputs.input[at - 1];
-        }
-        rank_of[at] = rank;
-        pull.inputs.input[at] = operand;
-    };
-    if (schedule_->steps[chunk.step].kind == StepKind::kRecvReduce) {
-        insert(p2p_.rank, local(chunk.step, chunk.offset));
-    }
-    for (int i = chunk.step; i < chunk.step + extents_[chunk.step].steps; ++i) {
-        const int peer = schedule_->steps[i].peer;
-        const MappedPeer &mapped = mapped_.peer[peer];
-        const std::byte *base = mapped_.steps[i].peer_from_input ? mapped.input : mapped.output;
-        insert(peer, base + extents_[i].first + chunk.offset);
-    }
-    return pull;
-}
-
-// Where this rank's content of a step's blocks is, from `offset` bytes on.
-const std::byte *Executor::local(int step, std::size_t offset) const noexcept
-{
-    const std::byte *base = schedule_->steps[step].from_input ? vectors_.send : vectors_.recv;
-    return base + extents_[step].first + offset;
 }
 
 // Keeps the first error. The rank goes on with its messages.

@@ -142,6 +142,7 @@ private:
     [[nodiscard]] bool has_slots(int channel, Kind kind) noexcept;
     [[nodiscard]] bool find_next(int channel, Lane &lane, Kind kind) const noexcept;
     [[nodiscard]] Chunk next_chunk(const Lane &lane, std::size_t most) const noexcept;
+    void move_on(Lane &lane, const Chunk &chunk) const noexcept;
     [[nodiscard]] std::size_t ready_bytes(int step) const noexcept;
     [[nodiscard]] bool is_ready(const Chunk &chunk) const noexcept
     {

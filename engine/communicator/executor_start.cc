@@ -80,8 +80,9 @@ void Executor::deal_out_slots()
     }
 }
 
-// Receives that one kernel applies, if it can have all their messages at once. It adds in the order
-// of the steps, as it would one by one: the sums do not depend on the size of chunks.
+// Receives that one kernel applies, if it can have all their messages at once: always of those that
+// go together. It adds the others in the order of the steps, as it would one by one: the sums do
+// not depend on the size of chunks.
 void Executor::join_messages()
 {
     int head = -1;
@@ -89,7 +90,7 @@ void Executor::join_messages()
         const Step &step = schedule_->steps[i];
         const bool may_join = extents_[i].route == Route::kMessage &&
                               step.kind == StepKind::kRecvReduce && !step.local_first &&
-                              extents_[i].bytes <= most_bytes_.message &&
+                              (step.together || extents_[i].bytes <= most_bytes_.message) &&
                               vectors_.user.reduce == nullptr;
         const int most = std::min(slots_, kMaxReduceInputs - 1);
         if (may_join && step.fused && head >= 0 && extents_[head].steps < most) {
@@ -111,7 +112,7 @@ void Executor::find_routes(const MappedPeers &mapped)
         return;
     }
     const auto is_mapped = [&](const Step &step) {
-        return !step.by_message && mapped.peer[step.peer].input != nullptr;
+        return !step.by_message && !step.together && mapped.peer[step.peer].input != nullptr;
     };
     int head = -1; // of the pull that the step may join
     for (int i = 0; i < static_cast<int>(extents_.size()); ++i) {

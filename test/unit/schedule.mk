@@ -18,6 +18,7 @@ unit_sources_schedule = \
 unit_sources_schedule += \
 	test/unit/schedule_rings_test.cc \
 	test/unit/schedule_shares_test.cc \
+	test/unit/schedule_together_test.cc \
 	test/unit/schedule_trees_test.cc \
 	test/unit/schedule_weighted_test.cc \
 	test/unit/topology_dgx1.h test/unit/topology_dgx1.cc

@@ -117,10 +117,28 @@ TEST_P(BrokenStepTest, FusingStepsOfOtherKindsOrBlocksIsRejected)
     expect_rejected([](Schedule &schedule, int index) {
         Step &step = schedule.steps[index];
         const Step &before = schedule.steps[std::max(index - 1, 0)];
+        if (step.together) {
+            return false;
+        }
         step.fused = true;
         return index == 0 || step.kind != StepKind::kRecvReduce || before.kind != step.kind ||
                before.blocks != step.blocks;
     });
+}
+
+TEST_P(BrokenStepTest, LeavingAStepOutOfThoseThatGoTogetherIsRejected)
+{
+    for (const bool alone : {false, true}) {
+        expect_rejected([alone](Schedule &schedule, int index) {
+            Step &step = schedule.steps[index];
+            if (!step.together || (alone && !step.fused)) {
+                return false;
+            }
+            step.together = false;
+            step.fused = step.fused && !alone;
+            return true;
+        });
+    }
 }
 
 TEST_P(BrokenStepTest, TheOtherBufferIsRejected)

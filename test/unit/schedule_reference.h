@@ -26,7 +26,8 @@ public:
     // step writes stay as `unwritten`.
     ReferenceExecutor(const std::vector<Schedule> &schedules, const Vectors<T> &input, Op op,
                       InPlace in_place, const T &unwritten)
-        : schedules_(schedules), op_(op), input_(input), result_(input), in_place_(in_place)
+        : schedules_(schedules), op_(op), input_(input), result_(input), in_place_(in_place),
+          message_number_(schedules.size())
     {
         for (int rank = 0; rank < static_cast<int>(schedules.size()); ++rank) {
             std::fill(result_[rank].begin(), result_[rank].end(), unwritten);
@@ -64,6 +65,7 @@ private:
             for (int i = 0; i < step.blocks.count; ++i) {
                 waiting_.push_back({rank, index, step.blocks.first + i, message});
             }
+            message_number_[rank].push_back(message);
             ++index;
         }
     }
@@ -93,6 +95,58 @@ private:
         return std::all_of(after.begin(), after.end(), dealt_with);
     }
 
+    Address message_of(const Part &part) const
+    {
+        const Step &step = schedules_[part.rank].steps[part.step];
+        return {step.peer, part.rank, step.channel, part.message, part.block};
+    }
+
+    // The receives that go together with this one, the first of them, in the order of their ranks.
+    std::vector<Part> group_of(const Part &part) const
+    {
+        const std::vector<Step> &steps = schedules_[part.rank].steps;
+        std::vector<Part> group{part};
+        for (int step = part.step + 1; steps[part.step].together &&
+                                       step < static_cast<int>(steps.size()) && steps[step].fused;
+             ++step) {
+            group.push_back({part.rank, step, part.block, message_number_[part.rank][step]});
+        }
+        std::sort(group.begin(), group.end(), [&](const Part &a, const Part &b) {
+            return steps[a.step].peer < steps[b.step].peer;
+        });
+        return group;
+    }
+
+    std::vector<T> fold(const std::vector<Part> &group, std::vector<T> mine) const
+    {
+        const auto step_of = [&](const Part &part) -> const Step & {
+            return schedules_[part.rank].steps[part.step];
+        };
+        std::vector<std::vector<T>> operands;
+        const auto own = std::find_if(group.begin(), group.end(), [&](const Part &part) {
+            return step_of(part).peer > part.rank || step_of(part).local_first;
+        });
+        for (auto part = group.begin(); part != group.end(); ++part) {
+            if (part == own) {
+                operands.push_back(mine);
+            }
+            operands.push_back(wire_.at(message_of(*part)));
+        }
+        if (own == group.end()) {
+            operands.push_back(mine);
+        }
+        if (step_of(group.front()).kind == StepKind::kRecv) {
+            return wire_.at(message_of(group.front()));
+        }
+        std::vector<T> sum = operands.front();
+        for (std::size_t operand = 1; operand < operands.size(); ++operand) {
+            for (std::size_t i = 0; i < sum.size(); ++i) {
+                sum[i] = op_(sum[i], operands[operand][i]);
+            }
+        }
+        return sum;
+    }
+
     bool try_part(const Part &part)
     {
         const Schedule &schedule = schedules_[part.rank];
@@ -101,6 +155,9 @@ private:
         const ElementSpan span =
             block_span(input_[part.rank].size(), schedule.block_count, part.block);
         const auto mine = (step.from_input ? input_ : written)[part.rank].begin() + span.first;
+        if (dealt_with_.contains({part.rank, part.step, part.block})) {
+            return true; // with another one
+        }
         if (!is_ready(part)) {
             return false;
         }
@@ -108,19 +165,19 @@ private:
             wire_[{part.rank, step.peer, step.channel, part.message, part.block}].assign(
                 mine, mine + span.count);
         } else {
-            const auto arrived =
-                wire_.find({step.peer, part.rank, step.channel, part.message, part.block});
-            if (arrived == wire_.end()) {
-                return false;
+            const std::vector<Part> group = group_of(part);
+            for (const Part &other : group) {
+                if (!wire_.contains(message_of(other))) {
+                    return false;
+                }
             }
             const auto to = written[part.rank].begin() + span.first;
-            for (std::size_t i = 0; i < span.count; ++i) {
-                const T theirs = arrived->second[i];
-                to[i] = step.kind == StepKind::kRecv                 ? theirs
-                        : step.peer < part.rank && !step.local_first ? op_(theirs, mine[i])
-                                                                     : op_(mine[i], theirs);
+            std::vector<T> sum = fold(group, {mine, mine + span.count});
+            std::move(sum.begin(), sum.end(), to);
+            for (const Part &other : group) {
+                wire_.erase(message_of(other));
+                dealt_with_.insert({other.rank, other.step, other.block});
             }
-            wire_.erase(arrived);
         }
         dealt_with_.insert({part.rank, part.step, part.block});
         return true;
@@ -131,6 +188,7 @@ private:
     Vectors<T> input_, result_;
     InPlace in_place_;
     std::vector<Part> waiting_;
+    std::vector<std::vector<int>> message_number_;   // by rank and step: Part::message
     std::set<std::tuple<int, int, int>> dealt_with_; // rank, step, block
     std::map<Address, std::vector<T>> wire_;
 };

@@ -24,35 +24,45 @@ Schedule split_blocks(Schedule schedule, int parts)
 
 // The messages that the executor makes of a schedule: each step in chunks of `chunk` blocks,
 // counted from its own first block, each a step of its own that waits for the chunks that it
-// overlaps.
+// overlaps. Steps that go together take turns.
 Schedule cut_into_chunks(const Schedule &schedule, int chunk)
 {
     Schedule cut{.block_count = schedule.block_count,
                  .steps = {},
                  .after = {},
                  .channel_count = schedule.channel_count};
-    std::vector<int> first_of, end_of; // the chunks of a step
-    for (const Step &step : schedule.steps) {
-        first_of.push_back(static_cast<int>(cut.steps.size()));
-        const int end = step.blocks.first + step.blocks.count;
-        for (int first = step.blocks.first; first < end; first += chunk) {
-            Step part = step;
-            part.blocks = {first, std::min(chunk, end - first)};
-            part.fused = false; // the chunk before is of the same peer
-            part.after_first = static_cast<int>(cut.after.size());
-            for (const int before : schedule.after_of(step)) {
-                for (int other = first_of[before]; other < end_of[before]; ++other) {
-                    const BlockRange theirs = cut.steps[other].blocks;
-                    if (theirs.first < first + part.blocks.count &&
-                        first < theirs.first + theirs.count) {
-                        cut.after.push_back(other);
-                    }
+    std::vector<std::vector<int>> chunks_of(schedule.steps.size()); // by step
+    const auto add = [&](std::size_t index, int first) {
+        const Step &step = schedule.steps[index];
+        Step part = step;
+        part.blocks = {first, std::min(chunk, step.blocks.first + step.blocks.count - first)};
+        part.fused = step.fused && step.together; // else the chunk before is of the same peer
+        part.after_first = static_cast<int>(cut.after.size());
+        for (const int before : schedule.after_of(step)) {
+            for (const int other : chunks_of[static_cast<std::size_t>(before)]) {
+                const BlockRange theirs = cut.steps[static_cast<std::size_t>(other)].blocks;
+                if (theirs.first < first + part.blocks.count &&
+                    first < theirs.first + theirs.count) {
+                    cut.after.push_back(other);
                 }
             }
-            part.after_count = static_cast<int>(cut.after.size()) - part.after_first;
-            cut.steps.push_back(part);
         }
-        end_of.push_back(static_cast<int>(cut.steps.size()));
+        part.after_count = static_cast<int>(cut.after.size()) - part.after_first;
+        chunks_of[index].push_back(static_cast<int>(cut.steps.size()));
+        cut.steps.push_back(part);
+    };
+    for (std::size_t index = 0, end = 0; index < schedule.steps.size(); index = end) {
+        const BlockRange blocks = schedule.steps[index].blocks;
+        end = index + 1; // of the steps that take turns
+        while (end < schedule.steps.size() && schedule.steps[end].together &&
+               schedule.steps[end].fused) {
+            ++end;
+        }
+        for (int first = blocks.first; first < blocks.first + blocks.count; first += chunk) {
+            for (std::size_t i = index; i < end; ++i) {
+                add(i, first);
+            }
+        }
     }
     return cut;
 }
