@@ -26,6 +26,8 @@ hetcoll_tools_sources += \
 	schedule/binomial.cc \
 	schedule/contract.h \
 	schedule/cost.h \
+	schedule/expressions.h \
 	schedule/print.h schedule/print.cc \
 	schedule/replay.h schedule/replay.cc \
+	schedule/replay_results.h schedule/replay_results.cc \
 	schedule/verify.h schedule/verify.cc

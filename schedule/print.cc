@@ -72,14 +72,16 @@ std::string print_schedule(const Schedule &schedule)
         const char *operand = step.kind == StepKind::kRecv ? "-"
                               : step.from_input            ? "input"
                                                            : "result";
+        const char *kind = !step.fused                    ? step_kind_name(step.kind)
+                           : step.kind == StepKind::kSend ? "  +send"
+                                                          : "  +reduce";
         char line[80];
         char channel[16] = "";
         if (channels) {
             std::snprintf(channel, sizeof channel, "%7d  ", step.channel);
         }
-        std::snprintf(line, sizeof line, "%4d  %s%-11s  %4d  %-9s  %-7s  ", index++, channel,
-                      step.fused ? "  +reduce" : step_kind_name(step.kind), step.peer,
-                      numbers(step.blocks).c_str(), operand);
+        std::snprintf(line, sizeof line, "%4d  %s%-11s  %4d  %-9s  %-7s  ", index++, channel, kind,
+                      step.peer, numbers(step.blocks).c_str(), operand);
         text += line + print_after(schedule, step) + "\n";
     }
     return text;

@@ -1,56 +1,16 @@
 #include "schedule/replay.h"
 
 #include "schedule/print.h"
+#include "schedule/replay_results.h"
 
 #include <algorithm>
 #include <map>
 #include <string>
-#include <utility>
 
 namespace hetcoll {
 namespace {
 
-// What a block holds: a rank's part, or op(lhs, rhs) of two such expressions. Equal expressions
-// have equal numbers; operands have smaller numbers than what is made of them.
-using Expression = int;
-constexpr Expression kUnwritten = -1;
-
 constexpr int kNone = -1;
-
-class Expressions {
-public:
-    // The part of rank r is expression r.
-    explicit Expressions(int ranks) : ranks_(ranks) {}
-
-    Expression combine(Expression lhs, Expression rhs)
-    {
-        const auto [it, is_new] =
-            known_.try_emplace(std::pair(lhs, rhs), ranks_ + operands_.size());
-        if (is_new) {
-            operands_.emplace_back(lhs, rhs);
-        }
-        return it->second;
-    }
-
-    // How often each rank's part is in an expression; 2 stands for any larger number.
-    [[nodiscard]] std::vector<int> count_parts(Expression expression) const
-    {
-        std::vector<int> times(ranks_ + operands_.size(), 0);
-        times[expression] = 1;
-        for (Expression e = static_cast<Expression>(times.size()) - 1; e >= ranks_; --e) {
-            const auto [lhs, rhs] = operands_[e - ranks_];
-            times[lhs] = std::min(2, times[lhs] + times[e]);
-            times[rhs] = std::min(2, times[rhs] + times[e]);
-        }
-        times.resize(ranks_);
-        return times;
-    }
-
-private:
-    int ranks_;
-    std::vector<std::pair<Expression, Expression>> operands_; // of expression ranks_ + index
-    std::map<std::pair<Expression, Expression>, Expression> known_;
-};
 
 struct Lane {
     std::vector<int> sends, receives; // steps of one channel in list order
@@ -60,71 +20,80 @@ struct Lane {
 };
 
 struct Rank {
-    std::vector<Lane> lanes;        // by channel
-    std::vector<bool> complete;     // by step
-    std::vector<bool> offered;      // by step: a send whose blocks may be read by a group
-    std::vector<Expression> result; // by block
-    std::vector<int> last_writer;   // by block
+    std::vector<Lane> lanes;    // by channel
+    std::vector<bool> begun;    // by step: its first chunk has been dealt with
+    std::vector<bool> flows;    // by step: it has begun and can go on to its end, see end_steps()
+    std::vector<bool> complete; // by step
+    std::vector<bool> offered;  // by step: a send whose blocks may be read by a pull
 };
 
 // A kRecvReduce and the fused steps after it: one by one, as messages arrive, or as one kernel that
 // reads the memory of all peers.
-enum class Groups : bool { kApart, kTogether };
+enum class Fused : bool { kMessages, kPulls };
+
+// Steps that go together, or one alone: at the head of a list.
+struct Head {
+    int rank;
+    Lane *lane;
+    bool sends;
+    int first, size;
+};
 
 class Replay {
 public:
     Replay(std::span<const Schedule> schedules, const StepMatches &matches,
-           const Contract &contract, Groups groups);
+           const Contract &contract, Fused fused);
 
     Status run();
-    Status check_results();
+    Status check_results()
+    {
+        return hetcoll::check_results(schedules_, contract_, expressions_, results_);
+    }
 
 private:
     [[nodiscard]] const Step &step_of(int rank, int index) const
     {
         return schedules_[rank].steps[index];
     }
-    // The participants that are not switches.
-    [[nodiscard]] int rank_count() const
-    {
-        return contract_.ranks > 0 ? contract_.ranks : static_cast<int>(ranks_.size());
-    }
+    [[nodiscard]] bool may_follow(int rank, int index, int before) const;
     [[nodiscard]] bool may_begin(int rank, int index) const;
     [[nodiscard]] bool has_turn(int rank, int channel, bool sends) const;
     [[nodiscard]] int group_size(int rank, int index) const;
-    [[nodiscard]] bool is_posted(int rank, int channel, int receive) const;
-    bool try_send(int rank, int channel);
-    bool try_receive(int rank, int channel);
-    bool try_group(int rank, Lane &lane, int size);
-    [[nodiscard]] bool may_begin_group(int rank, const Lane &lane, int first, int size) const;
-    [[nodiscard]] Expression operand(int rank, const Lane &lane, int index, int block) const;
-    [[nodiscard]] std::string name_block(int rank, int block) const;
+    [[nodiscard]] bool is_pull(int rank, int index) const;
+    [[nodiscard]] bool may_arrive(int rank, int send) const;
+    bool begin_sends(int rank, int channel);
+    bool begin_receives(int rank, int channel);
+    bool pull(int rank, Lane &lane, int first, int size);
+    void reduce(int rank, int first, int size);
+    [[nodiscard]] Expression operand(int rank, int index, int block) const;
+    [[nodiscard]] std::vector<Head> begun_heads();
+    [[nodiscard]] bool can_flow(const Head &head) const;
+    bool end_steps();
     Status deadlock() const;
-    [[nodiscard]] bool holds(Holders holders, int rank, int block) const;
-    [[nodiscard]] bool stays_right(int rank, int block) const;
-    Status check_parts(int rank, int block) const;
-    Status check_order(int rank, int block);
-    Status check_block(int block);
 
     std::span<const Schedule> schedules_;
     const StepMatches &matches_;
     const Contract &contract_;
-    Groups groups_;
+    Fused fused_;
     Expressions expressions_;
     std::vector<Rank> ranks_;
+    std::vector<RankResult> results_;
 };
 
 Replay::Replay(std::span<const Schedule> schedules, const StepMatches &matches,
-               const Contract &contract, Groups groups)
-    : schedules_(schedules), matches_(matches), contract_(contract), groups_(groups),
-      expressions_(static_cast<int>(schedules.size())), ranks_(schedules.size())
+               const Contract &contract, Fused fused)
+    : schedules_(schedules), matches_(matches), contract_(contract), fused_(fused),
+      expressions_(static_cast<int>(schedules.size())), ranks_(schedules.size()),
+      results_(schedules.size())
 {
     for (std::size_t rank = 0; rank < schedules.size(); ++rank) {
         Rank &state = ranks_[rank];
-        state.complete.resize(schedules[rank].steps.size());
-        state.offered.resize(schedules[rank].steps.size());
-        state.result.resize(schedules[rank].block_count, kUnwritten);
-        state.last_writer.resize(schedules[rank].block_count);
+        for (std::vector<bool> *steps :
+             {&state.begun, &state.flows, &state.complete, &state.offered}) {
+            steps->resize(schedules[rank].steps.size());
+        }
+        results_[rank].expression.resize(schedules[rank].block_count, kUnwritten);
+        results_[rank].writer.resize(schedules[rank].block_count);
         state.lanes.resize(schedules[rank].channel_count);
         int index = 0;
         for (const Step &step : schedules[rank].steps) {
@@ -134,14 +103,20 @@ Replay::Replay(std::span<const Schedule> schedules, const StepMatches &matches,
     }
 }
 
+// Chunk by chunk a step may follow one that has begun if that is not behind it in the vector.
+bool Replay::may_follow(int rank, int index, int before) const
+{
+    const Rank &self = ranks_[rank];
+    const BlockRange mine = step_of(rank, index).blocks, theirs = step_of(rank, before).blocks;
+    const bool is_ahead = mine.first <= theirs.first && theirs.first < mine.first + mine.count;
+    return self.complete[before] || (self.begun[before] && is_ahead);
+}
+
 bool Replay::may_begin(int rank, int index) const
 {
-    for (const int before : schedules_[rank].after_of(step_of(rank, index))) {
-        if (!ranks_[rank].complete[before]) {
-            return false;
-        }
-    }
-    return true;
+    const auto after = schedules_[rank].after_of(step_of(rank, index));
+    return std::all_of(after.begin(), after.end(),
+                       [&](int before) { return may_follow(rank, index, before); });
 }
 
 // Channels that share memory take turns, see Schedule::channels_at_once.
@@ -162,154 +137,227 @@ int Replay::group_size(int rank, int index) const
     const std::vector<Step> &steps = schedules_[rank].steps;
     const int count = static_cast<int>(steps.size());
     int end = index + 1;
-    while ((groups_ == Groups::kTogether || steps[index].together) && end < count &&
-           steps[end].fused) {
+    while ((fused_ == Fused::kPulls || steps[index].together) && end < count && steps[end].fused) {
         ++end;
     }
     return end - index;
 }
 
-// Whether a message may come for the receive: it is the one at the head of the rank's list, or goes
-// together with that one.
-bool Replay::is_posted(int rank, int channel, int receive) const
+// Whether a receive reads its peer's memory, with others.
+bool Replay::is_pull(int rank, int index) const
 {
-    const Lane &lane = ranks_[rank].lanes[channel];
-    if (lane.next_receive == lane.receives.size() || !has_turn(rank, channel, false)) {
+    const Step &step = step_of(rank, index);
+    return fused_ == Fused::kPulls && !step.together && (step.fused || group_size(rank, index) > 1);
+}
+
+// Whether the message's first chunk has a place at the peer: its receive is the one at the head of
+// the list, or goes together with that one, and may overwrite what it does not receive beside.
+bool Replay::may_arrive(int rank, int send) const
+{
+    const Step &step = step_of(rank, send);
+    const int receive = matches_[rank][send];
+    const Lane &lane = ranks_[step.peer].lanes[step.channel];
+    if (lane.next_receive == lane.receives.size() || !has_turn(step.peer, step.channel, false)) {
         return false;
     }
     const int head = lane.receives[lane.next_receive];
-    const int posted = step_of(rank, head).together ? group_size(rank, head) : 1;
-    return head <= receive && receive < head + posted;
+    const bool is_posted = head <= receive && receive < head + group_size(step.peer, head);
+    return is_posted && (step_of(step.peer, receive).kind == StepKind::kRecvReduce ||
+                         may_begin(step.peer, receive));
 }
 
-// Lets the send at the head of the rank's list end if its receive is at the head at the peer and
-// has started. A send to a group only offers its blocks. True if it did.
-bool Replay::try_send(int rank, int channel)
+// Lets the sends at the head of the rank's list begin. One to a pull only offers its blocks. True
+// if they did.
+bool Replay::begin_sends(int rank, int channel)
 {
     Rank &self = ranks_[rank];
     Lane &lane = self.lanes[channel];
-    if (lane.next_send == lane.sends.size() || !may_begin(rank, lane.sends[lane.next_send]) ||
-        !has_turn(rank, channel, true)) {
+    if (lane.next_send == lane.sends.size() || !has_turn(rank, channel, true)) {
         return false;
     }
-    const int index = lane.sends[lane.next_send];
-    const Step &send = step_of(rank, index);
-    Lane &peer = ranks_[send.peer].lanes[channel];
-    const int receive = matches_[rank][index];
-    if (groups_ == Groups::kTogether && !step_of(send.peer, receive).together &&
-        (step_of(send.peer, receive).fused || group_size(send.peer, receive) > 1)) {
-        self.offered[index] = true;
+    const int first = lane.sends[lane.next_send], size = group_size(rank, first);
+    if (is_pull(step_of(rank, first).peer, matches_[rank][first])) {
+        const auto after = schedules_[rank].after_of(step_of(rank, first));
+        if (!std::all_of(after.begin(), after.end(), [&](int b) { return self.complete[b]; })) {
+            return false;
+        }
+        self.offered[first] = true;
         ++lane.next_send;
         return true;
     }
-    if (!is_posted(send.peer, channel, receive)) {
-        return false;
-    }
-    if (step_of(send.peer, receive).kind == StepKind::kRecv && !may_begin(send.peer, receive)) {
-        return false;
-    }
-    std::vector<Expression> &arrived = peer.arrived[receive];
-    for (int block = send.blocks.first; block < send.blocks.first + send.blocks.count; ++block) {
-        arrived.push_back(send.from_input ? rank : self.result[block]);
-    }
-    self.complete[index] = true;
-    ++lane.next_send;
-    return true;
-}
-
-// Lets the receive at the head of the rank's list end if its message is there. True if it did.
-bool Replay::try_receive(int rank, int channel)
-{
-    Rank &self = ranks_[rank];
-    Lane &lane = self.lanes[channel];
-    if (lane.next_receive < lane.receives.size()) {
-        const int size = group_size(rank, lane.receives[lane.next_receive]);
-        if (size > 1) {
-            return try_group(rank, lane, size);
-        }
-    }
-    if (lane.arrived.empty() || !may_begin(rank, lane.receives[lane.next_receive])) {
-        return false;
-    }
-    const int index = lane.receives[lane.next_receive];
-    const Step &step = step_of(rank, index);
-    for (int i = 0; i < step.blocks.count; ++i) {
-        const int block = step.blocks.first + i;
-        Expression value = lane.arrived[index][i];
-        if (step.kind == StepKind::kRecvReduce) {
-            const Expression mine = step.from_input ? rank : self.result[block];
-            value = step.peer < rank && !step.local_first ? expressions_.combine(value, mine)
-                                                          : expressions_.combine(mine, value);
-        }
-        self.result[block] = value;
-        self.last_writer[block] = index;
-    }
-    lane.arrived.clear();
-    self.complete[index] = true;
-    ++lane.next_receive;
-    return true;
-}
-
-bool Replay::may_begin_group(int rank, const Lane &lane, int first, int size) const
-{
     for (int index = first; index < first + size; ++index) {
-        for (const int before : schedules_[rank].after_of(step_of(rank, index))) {
-            if (before < first && !ranks_[rank].complete[before]) {
-                return false;
-            }
-        }
-        const bool is_there =
-            step_of(rank, index).together
-                ? lane.arrived.count(index) > 0
-                : ranks_[step_of(rank, index).peer].offered[matches_[rank][index]];
-        if (!is_there) {
+        if (self.begun[index] || !may_begin(rank, index) || !may_arrive(rank, index)) {
             return false;
         }
     }
+    for (int index = first; index < first + size; ++index) {
+        const Step &send = step_of(rank, index);
+        std::vector<Expression> &arrived =
+            ranks_[send.peer].lanes[channel].arrived[matches_[rank][index]];
+        for (int i = 0; i < send.blocks.count; ++i) {
+            arrived.push_back(send.from_input ? rank
+                                              : results_[rank].expression[send.blocks.first + i]);
+        }
+        self.begun[index] = true;
+    }
     return true;
 }
 
-// What a step of a group brings: in its message, or from its peer's memory.
-Expression Replay::operand(int rank, const Lane &lane, int index, int block) const
-{
-    const Step &step = step_of(rank, index);
-    if (step.together) {
-        return lane.arrived.at(index)[static_cast<std::size_t>(block - step.blocks.first)];
-    }
-    const bool from_input = step_of(step.peer, matches_[rank][index]).from_input;
-    return from_input ? step.peer : ranks_[step.peer].result[block];
-}
-
-// Lets the group at the head of the rank's list end if all its peers offer their blocks, or their
-// messages have come. True if it did.
-bool Replay::try_group(int rank, Lane &lane, int size)
+// Lets the receives at the head of the rank's list begin if all their messages have. True if they
+// did.
+bool Replay::begin_receives(int rank, int channel)
 {
     Rank &self = ranks_[rank];
-    const int first = lane.receives[lane.next_receive];
-    if (!may_begin_group(rank, lane, first, size)) {
+    Lane &lane = self.lanes[channel];
+    if (lane.next_receive == lane.receives.size()) {
         return false;
     }
-    const BlockRange blocks = step_of(rank, first).blocks;
-    for (int block = blocks.first; block < blocks.first + blocks.count; ++block) {
+    const int first = lane.receives[lane.next_receive], size = group_size(rank, first);
+    if (is_pull(rank, first)) {
+        return pull(rank, lane, first, size);
+    }
+    if (self.begun[first] || static_cast<int>(lane.arrived.size()) < size) {
+        return false;
+    }
+    for (int index = first; index < first + size; ++index) {
+        for (const int before : schedules_[rank].after_of(step_of(rank, index))) {
+            if (before < first && !may_follow(rank, index, before)) {
+                return false;
+            }
+        }
+    }
+    reduce(rank, first, size);
+    std::fill_n(self.begun.begin() + first, size, true);
+    return true;
+}
+
+// Lets the pull at the head of the rank's list end if all its peers offer their blocks. True if it
+// did.
+bool Replay::pull(int rank, Lane &lane, int first, int size)
+{
+    Rank &self = ranks_[rank];
+    for (int index = first; index < first + size; ++index) {
+        for (const int before : schedules_[rank].after_of(step_of(rank, index))) {
+            if (before < first && !self.complete[before]) {
+                return false;
+            }
+        }
+        if (!ranks_[step_of(rank, index).peer].offered[matches_[rank][index]]) {
+            return false;
+        }
+    }
+    reduce(rank, first, size);
+    for (int index = first; index < first + size; ++index) {
+        self.complete[index] = true;
+        ranks_[step_of(rank, index).peer].complete[matches_[rank][index]] = true;
+    }
+    lane.next_receive += static_cast<std::size_t>(size);
+    return true;
+}
+
+// What these receives make of their blocks: what came, or op() of all operands in the order of the
+// ranks.
+void Replay::reduce(int rank, int first, int size)
+{
+    RankResult &self = results_[rank];
+    const Step &head = step_of(rank, first);
+    for (int block = head.blocks.first; block < head.blocks.first + head.blocks.count; ++block) {
         std::map<int, Expression> operands; // by rank
-        operands[rank] = step_of(rank, first).from_input ? rank : self.result[block];
+        if (head.kind == StepKind::kRecvReduce) {
+            operands[head.local_first ? kNone : rank] =
+                head.from_input ? rank : self.expression[block];
+        }
         for (int index = first; index < first + size; ++index) {
-            operands[step_of(rank, index).peer] = operand(rank, lane, index, block);
+            operands[step_of(rank, index).peer] = operand(rank, index, block);
         }
         Expression sum = kUnwritten;
         for (const auto &[from, operand] : operands) {
             sum = sum == kUnwritten ? operand : expressions_.combine(sum, operand);
         }
-        self.result[block] = sum;
-        self.last_writer[block] = first + size - 1;
+        self.expression[block] = sum;
+        self.writer[block] = first + size - 1;
     }
-    for (int index = first; index < first + size; ++index) {
-        self.complete[index] = true;
-        ranks_[step_of(rank, index).peer].complete[matches_[rank][index]] = true;
+}
+
+// What a receive brings: in its message, or from its peer's memory.
+Expression Replay::operand(int rank, int index, int block) const
+{
+    const Step &step = step_of(rank, index);
+    if (!is_pull(rank, index)) {
+        const Lane &lane = ranks_[rank].lanes[step.channel];
+        return lane.arrived.at(index)[static_cast<std::size_t>(block - step.blocks.first)];
     }
-    lane.arrived.clear();
-    lane.next_receive += size;
+    const bool from_input = step_of(step.peer, matches_[rank][index]).from_input;
+    return from_input ? step.peer : results_[step.peer].expression[block];
+}
+
+// The steps that have begun, but have not ended.
+std::vector<Head> Replay::begun_heads()
+{
+    std::vector<Head> heads;
+    for (int rank = 0; rank < static_cast<int>(ranks_.size()); ++rank) {
+        for (Lane &lane : ranks_[rank].lanes) {
+            for (const bool sends : {true, false}) {
+                const std::vector<int> &list = sends ? lane.sends : lane.receives;
+                const std::size_t next = sends ? lane.next_send : lane.next_receive;
+                if (next < list.size() && ranks_[rank].begun[list[next]]) {
+                    heads.push_back({rank, &lane, sends, list[next], group_size(rank, list[next])});
+                }
+            }
+        }
+    }
+    return heads;
+}
+
+// Whether nothing that they wait for with their next chunk stands still.
+bool Replay::can_flow(const Head &head) const
+{
+    const Rank &self = ranks_[head.rank];
+    for (int index = head.first; index < head.first + head.size; ++index) {
+        if (!ranks_[step_of(head.rank, index).peer].flows[matches_[head.rank][index]]) {
+            return false;
+        }
+        for (const int before : schedules_[head.rank].after_of(step_of(head.rank, index))) {
+            if (before < head.first && !self.complete[before] && !self.flows[before]) {
+                return false;
+            }
+        }
+    }
     return true;
+}
+
+// A vector may have any number of chunks. A step that has begun ends if its further chunks can go
+// as the first one did, in the same order: each of the steps that it waits for is complete, or has
+// begun and can go on itself. If not, it stays at the head of its list, for its chunks have all the
+// slots. True if any has ended.
+bool Replay::end_steps()
+{
+    std::vector<Head> heads = begun_heads();
+    const auto set_flows = [this](const Head &head, bool flows) {
+        std::fill_n(ranks_[head.rank].flows.begin() + head.first, head.size, flows);
+    };
+    for (const Head &head : heads) {
+        set_flows(head, true);
+    }
+    for (bool fewer = true; fewer;) {
+        fewer = std::erase_if(heads, [&](const Head &head) {
+                    const bool stands = !can_flow(head);
+                    if (stands) {
+                        set_flows(head, false);
+                    }
+                    return stands;
+                }) > 0;
+    }
+    for (const Head &head : heads) {
+        set_flows(head, false);
+        std::fill_n(ranks_[head.rank].complete.begin() + head.first, head.size, true);
+        std::size_t &next = head.sends ? head.lane->next_send : head.lane->next_receive;
+        next += static_cast<std::size_t>(head.size);
+        if (!head.sends) {
+            head.lane->arrived.clear();
+        }
+    }
+    return !heads.empty();
 }
 
 // What can happen stays possible until it happens, so the order of trying does not matter.
@@ -319,11 +367,12 @@ Status Replay::run()
         moved = false;
         for (int rank = 0; rank < static_cast<int>(ranks_.size()); ++rank) {
             for (int channel = 0; channel < schedules_[rank].channel_count; ++channel) {
-                while (try_send(rank, channel) || try_receive(rank, channel)) {
+                while (begin_sends(rank, channel) || begin_receives(rank, channel)) {
                     moved = true;
                 }
             }
         }
+        moved = end_steps() || moved;
     }
     return deadlock();
 }
@@ -350,111 +399,8 @@ Status Replay::deadlock() const
                      std::to_string(index) + " (" + describe(step_of(rank, index)) + ")";
         }
     }
-    const char *when = groups_ == Groups::kTogether ? " of steps that are fused" : "";
+    const char *when = fused_ == Fused::kPulls ? " of steps that are fused" : "";
     return named == 0 ? Status() : error(Errc::kInvalid, "deadlock%s: %s", when, stuck.c_str());
-}
-
-std::string Replay::name_block(int rank, int block) const
-{
-    const int writer = ranks_[rank].last_writer[block];
-    return "rank " + std::to_string(rank) + ", block " + std::to_string(block) +
-           ", last written by step " + std::to_string(writer) + " (" +
-           describe(step_of(rank, writer)) + ")";
-}
-
-bool Replay::holds(Holders holders, int rank, int block) const
-{
-    const int ranks = rank_count();
-    if (rank >= ranks) {
-        return false;
-    }
-    switch (holders) {
-    case Holders::kEveryRank: return true;
-    case Holders::kOwner: return block / (schedules_[0].block_count / ranks) == rank;
-    case Holders::kRoot: return rank == contract_.root;
-    }
-    return false;
-}
-
-// Whether what the rank holds at first is the sum already: nobody else has a part of it.
-bool Replay::stays_right(int rank, int block) const
-{
-    const bool alone = contract_.first != Holders::kEveryRank || rank_count() == 1;
-    return alone && holds(contract_.first, rank, block);
-}
-
-Status Replay::check_parts(int rank, int block) const
-{
-    const std::vector<int> times = expressions_.count_parts(ranks_[rank].result[block]);
-    for (int part = 0; part < static_cast<int>(times.size()); ++part) {
-        const bool belongs = holds(contract_.first, part, block);
-        if (times[part] != (belongs ? 1 : 0)) {
-            return error(Errc::kInvalid, "%s: the part of rank %d is in it%s",
-                         name_block(rank, block).c_str(), part,
-                         !belongs           ? ", which has none at first"
-                         : times[part] == 0 ? " not at all"
-                                            : " more than once");
-        }
-    }
-    return Status();
-}
-
-Status Replay::check_order(int rank, int block)
-{
-    Expression fold = kNone;
-    for (int part = 0; part < static_cast<int>(ranks_.size()); ++part) {
-        if (holds(contract_.first, part, block)) {
-            fold = fold == kNone ? part : expressions_.combine(fold, part);
-        }
-    }
-    if (ranks_[rank].result[block] != fold) {
-        return error(Errc::kInvalid, "%s: not the left fold of the parts in rank order",
-                     name_block(rank, block).c_str());
-    }
-    return Status();
-}
-
-// Every rank that is to hold the block at the end has the sum, by the same expression.
-Status Replay::check_block(int block)
-{
-    int first = kNone;
-    for (int rank = 0; rank < static_cast<int>(ranks_.size()); ++rank) {
-        if (!holds(contract_.last, rank, block)) {
-            continue;
-        }
-        Expression &result = ranks_[rank].result[block];
-        if (result == kUnwritten) {
-            if (!stays_right(rank, block)) {
-                return error(Errc::kInvalid, "rank %d never writes block %d: %s", rank, block,
-                             holds(contract_.first, rank, block) ? "its result stays in the input"
-                                                                 : "it has none at first");
-            }
-            result = rank;
-        } else if (first == kNone || result != ranks_[first].result[block]) {
-            if (Status status = check_parts(rank, block); !status.ok()) {
-                return status;
-            }
-        }
-        if (first == kNone) {
-            first = rank;
-        } else if (result != ranks_[first].result[block]) {
-            return error(Errc::kInvalid,
-                         "%s: computed by another expression than on rank %d, so the bits may "
-                         "differ",
-                         name_block(rank, block).c_str(), first);
-        }
-    }
-    return contract_.in_rank_order && first != kNone ? check_order(first, block) : Status();
-}
-
-Status Replay::check_results()
-{
-    for (int block = 0; !schedules_.empty() && block < schedules_[0].block_count; ++block) {
-        if (Status status = check_block(block); !status.ok()) {
-            return status;
-        }
-    }
-    return Status();
 }
 
 } // namespace
@@ -462,13 +408,13 @@ Status Replay::check_results()
 Status replay_schedules(std::span<const Schedule> schedules, const StepMatches &matches,
                         const Contract &contract)
 {
-    const auto has_groups = [](const Schedule &schedule) {
+    const auto has_fused = [](const Schedule &schedule) {
         return std::any_of(schedule.steps.begin(), schedule.steps.end(),
                            [](const Step &step) { return step.fused; });
     };
-    const bool both = std::any_of(schedules.begin(), schedules.end(), has_groups);
-    for (const Groups groups : {Groups::kApart, Groups::kTogether}) {
-        Replay replay(schedules, matches, contract, groups);
+    const bool both = std::any_of(schedules.begin(), schedules.end(), has_fused);
+    for (const Fused fused : {Fused::kMessages, Fused::kPulls}) {
+        Replay replay(schedules, matches, contract, fused);
         Status status = replay.run();
         if (status.ok()) {
             status = replay.check_results();

@@ -67,15 +67,23 @@ TEST(TogetherTest, MoreReceivesThanAChannelHasSlotsAreRejected)
         << verdict(schedules);
 }
 
-// Or chunks of one message would fill all slots of a rank that waits for another message.
-TEST(TogetherTest, MessagesThatPeersTakeInTurnsAreSentInTurns)
+TEST(TogetherTest, AMessageThatGoesTogetherWithOthersAtOneEndOnlyIsRejected)
 {
     auto schedules = three_ranks();
     schedules[2].steps[0].together = false;
     schedules[2].steps[1].together = false;
     schedules[2].steps[1].fused = false;
-    EXPECT_EQ(verdict(schedules), "rank 2, step 1 (send block 0 to rank 1) does not go together "
-                                  "with the step before, as its peers have it");
+    EXPECT_EQ(verdict(schedules),
+              "rank 2, step 0 (send block 0 to rank 0) meets rank 0, step 2 (recv_reduce block 0 "
+              "from rank 2): only one of them says that it goes together with others");
+}
+
+// Or chunks of one message would fill all slots of a rank that waits for another message.
+TEST(TogetherTest, MessagesThatPeersTakeInTurnsAreSentInTurns)
+{
+    auto schedules = three_ranks();
+    schedules[2].steps[1].fused = false;
+    EXPECT_NE(verdict(schedules).find("deadlock"), std::string::npos) << verdict(schedules);
 }
 
 } // namespace

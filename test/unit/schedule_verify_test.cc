@@ -324,6 +324,27 @@ TEST(VerifySchedulesTest, RejectsListsThatWaitForEachOther)
               "from rank 2), rank 2 in step 0 (recv block 1 from rank 0)");
 }
 
+// Rank 1 receives beside block 0, which it still has to send. With more than one chunk rank 0 waits
+// for it there, so that rank 2 waits for rank 0, and rank 1 for rank 2.
+TEST(VerifySchedulesTest, RejectsRanksThatWaitForEachOtherIfThereAreManyChunks)
+{
+    const auto schedules = write_all(2, {[](ScheduleBuilder &rank) {
+                                             rank.send(1, {0, 1});
+                                             rank.send(2, {1, 1});
+                                         },
+                                         [](ScheduleBuilder &rank) {
+                                             rank.send(2, {0, 1});
+                                             rank.recv_reduce(0, {0, 1});
+                                         },
+                                         [](ScheduleBuilder &rank) {
+                                             rank.recv_reduce(0, {1, 1});
+                                             rank.recv_reduce(1, {0, 1});
+                                         }});
+    EXPECT_EQ(verdict(schedules),
+              "deadlock: rank 0 in step 0 (send block 0 to rank 1), rank 1 in step 0 (send block 0 "
+              "to rank 2), rank 2 in step 0 (recv_reduce block 1 from rank 0)");
+}
+
 TEST(VerifySchedulesTest, RejectsABlockThatStaysInTheInput)
 {
     const auto schedules = write_all(1, {[](ScheduleBuilder &rank) {
@@ -371,22 +392,30 @@ TEST(VerifySchedulesTest, RejectsAPartTakenTwice)
 // Rank 1 computes (0 1) 2 and tells rank 0; rank 2 computes 0 (1 2).
 TEST(VerifySchedulesTest, RejectsRanksThatReduceInDifferentOrders)
 {
-    const auto schedules = write_all(1, {[](ScheduleBuilder &rank) {
-                                             rank.send(1, {0, 1});
-                                             rank.send(2, {0, 1});
-                                             rank.recv(1, {0, 1});
-                                         },
-                                         [](ScheduleBuilder &rank) {
-                                             rank.send(2, {0, 1});
-                                             rank.recv_reduce(0, {0, 1});
-                                             rank.recv_reduce(2, {0, 1});
-                                             rank.send(0, {0, 1});
-                                         },
-                                         [](ScheduleBuilder &rank) {
-                                             rank.send(1, {0, 1});
-                                             rank.recv_reduce(1, {0, 1});
-                                             rank.recv_reduce(0, {0, 1});
-                                         }});
+    const auto schedules = write_all(1,
+                                     {[](ScheduleBuilder &rank) {
+                                          rank.send(1, {0, 1});
+                                          rank.send(2, {0, 1});
+                                          rank.recv(1, {0, 1});
+                                      },
+                                      [](ScheduleBuilder &rank) {
+                                          rank.set_channel(1);
+                                          rank.send(2, {0, 1});
+                                          rank.set_channel(0);
+                                          rank.recv_reduce(0, {0, 1});
+                                          rank.set_channel(1);
+                                          rank.recv_reduce(2, {0, 1});
+                                          rank.set_channel(0);
+                                          rank.send(0, {0, 1});
+                                      },
+                                      [](ScheduleBuilder &rank) {
+                                          rank.set_channel(1);
+                                          rank.send(1, {0, 1});
+                                          rank.recv_reduce(1, {0, 1});
+                                          rank.set_channel(0);
+                                          rank.recv_reduce(0, {0, 1});
+                                      }},
+                                     2);
     EXPECT_EQ(verdict(schedules),
               "rank 2, block 0, last written by step 2 (recv_reduce block 0 from rank 0): computed "
               "by another expression than on rank 0, so the bits may differ");
