@@ -66,7 +66,10 @@
       "reduced and gathered in rounds of three partners")                                          \
     X(RADIX8, kRadix8, radix8, radix8,                                                             \
       kTeam, kMessages, kLarge, kBetweenNodes,                                                     \
-      "reduced and gathered in rounds of seven partners")
+      "reduced and gathered in rounds of seven partners")                                          \
+    X(RECURSIVE_MULTIPLYING, kRecursiveMultiplying, recursive_multiplying, recursive_multiplying,  \
+      kTeam, kMessages, kLarge, kBetweenNodes | kWholeVectors,                                     \
+      "done by recursive multiplying")
 /* clang-format on */
 
 /* `yes` in a row of the form kTeam, else `no`. */

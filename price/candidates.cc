@@ -1,6 +1,7 @@
 #include "price/candidates.h"
 
 #include "schedule/radix.h"
+#include "schedule/recursive_multiplying.h"
 
 #include <algorithm>
 #include <iterator>
@@ -11,16 +12,16 @@ namespace {
 constexpr int kRadices[] = {2, 3, 4, 8};
 
 // A ring of two is radix 2.
-bool is_needless(const PricedWay &way, const Query &query)
+bool is_needless_way(const PricedWay &way, const Query &query)
 {
     return way.algorithm == Algorithm::kHierarchical &&
-           (is_needless_radix(way.between_nodes, query.nodes) ||
+           (is_needless_among(way.between_nodes, query.nodes) ||
             (way.between_nodes == Algorithm::kRing && query.nodes == 2));
 }
 
 bool can_run(const PricedWay &way, const Query &query)
 {
-    return !is_needless(way, query) && (!way.over_trees || query.links.node_tree_gbps > 0) &&
+    return !is_needless_way(way, query) && (!way.over_trees || query.links.node_tree_gbps > 0) &&
            (!way.by_links || query.links.link_rings > 0) &&
            (!way.node_by_node || (query.links.gpu_gbps > 0 && node_shape(query).max > 1));
 }
@@ -54,14 +55,32 @@ int radix_of(Algorithm algorithm) noexcept
     }
 }
 
-bool is_needless_radix(Algorithm algorithm, int size)
+int partners_of(Algorithm algorithm, int size)
 {
+    if (algorithm == Algorithm::kRecursiveMultiplying && size > 1) {
+        const std::vector<int> factors = multiplied_factors(size);
+        return *std::max_element(factors.begin(), factors.end()) - 1;
+    }
+    return std::max(radix_of(algorithm) - 1, 1);
+}
+
+bool is_needless_among(Algorithm algorithm, int size)
+{
+    if (algorithm == Algorithm::kRecursiveMultiplying) {
+        return size <= 2 || !multiplies_evenly(size);
+    }
     const int radix = radix_of(algorithm);
     const auto is_split = [size](int k) { return radix_factors(size, k).size() > 1; };
     return std::any_of(std::begin(kRadices), std::end(kRadices), [&](int fewer) {
         return fewer < radix && radix_rounds(size, fewer) == radix_rounds(size, radix) &&
                (is_split(fewer) || !is_split(radix));
     });
+}
+
+bool is_needless(Algorithm algorithm, const Query &query)
+{
+    return is_needless_among(algorithm, query.ranks) ||
+           (algorithm == Algorithm::kRecursiveMultiplying && node_shape(query).max > 1);
 }
 
 std::vector<Choice> ways_of(Algorithm algorithm, const Query &query)

@@ -22,6 +22,7 @@ inline constexpr PricedWay kWays[] = {
     {.algorithm = Algorithm::kHierarchical, .between_nodes = Algorithm::kRadix3},
     {.algorithm = Algorithm::kHierarchical, .between_nodes = Algorithm::kRadix4},
     {.algorithm = Algorithm::kHierarchical, .between_nodes = Algorithm::kRadix8},
+    {.algorithm = Algorithm::kHierarchical, .between_nodes = Algorithm::kRecursiveMultiplying},
     {.algorithm = Algorithm::kHierarchical, .between_nodes = Algorithm::kRing, .over_trees = true},
     {.algorithm = Algorithm::kHierarchical,
      .between_nodes = Algorithm::kRabenseifner,
@@ -38,6 +39,9 @@ inline constexpr PricedWay kWays[] = {
     {.algorithm = Algorithm::kHierarchical,
      .between_nodes = Algorithm::kRadix8,
      .over_trees = true},
+    {.algorithm = Algorithm::kHierarchical,
+     .between_nodes = Algorithm::kRecursiveMultiplying,
+     .over_trees = true},
     {.algorithm = Algorithm::kRing},
     {.algorithm = Algorithm::kRing, .by_links = true},
     {.algorithm = Algorithm::kOrdered},
@@ -46,9 +50,16 @@ inline constexpr PricedWay kWays[] = {
 
 // The k of an algorithm by radix k (schedule/radix.cc); 0: it is another.
 [[nodiscard]] int radix_of(Algorithm algorithm) noexcept;
-// Whether another radix has fewer partners a round, as few rounds among so many ranks or nodes, and
-// its largest messages go no further.
-[[nodiscard]] bool is_needless_radix(Algorithm algorithm, int size);
+// To how many others, at most, a rank sends messages in a round among so many ranks or nodes.
+[[nodiscard]] int partners_of(Algorithm algorithm, int size);
+// Whether the algorithm need not be priced among so many ranks, or nodes of a hierarchy: another
+// radix has fewer partners a round, as few rounds, and its largest messages go no further; or
+// recursive multiplying is recursive doubling, or its groups are not alike, so that some send more
+// than others.
+[[nodiscard]] bool is_needless_among(Algorithm algorithm, int size);
+// Likewise among all ranks. On a node that has several, each of many messages takes processors'
+// time, which no price knows: there the hierarchy multiplies.
+[[nodiscard]] bool is_needless(Algorithm algorithm, const Query &query);
 
 // All that can run where the query says and are not needless, with the first chunk.
 [[nodiscard]] std::vector<Choice> ways_of(Algorithm algorithm, const Query &query);

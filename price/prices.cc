@@ -18,6 +18,17 @@ constexpr int kMostWithAll = 128;
 // segments.
 constexpr double kMayBecomeBest = 1.1;
 
+// In which order the chunks of several whole vectors share an adapter, or a rack's uplinks, nobody
+// knows. It may take an eighth longer than link clocks say.
+constexpr double kMayTakeLonger = 1.125;
+
+bool multiplies(const Choice &choice)
+{
+    return choice.algorithm == Algorithm::kRecursiveMultiplying ||
+           (choice.algorithm == Algorithm::kHierarchical &&
+            choice.between_nodes == Algorithm::kRecursiveMultiplying);
+}
+
 PricedCell cell_of(const Choice &choice, double us)
 {
     return {.us = static_cast<float>(us),
@@ -43,8 +54,13 @@ Prices::Prices(const Cluster &cluster, const Ranks &ranks, const Weighted &weigh
 
 Price Prices::price(const Choice &choice, const PricedCall &call, PriceLimits limits)
 {
-    return may_stand_in(choice.algorithm) ? stand_ins_->price(choice, call, limits)
-                                          : pricer_.price(choice, call, limits);
+    const double longer = multiplies(choice) ? kMayTakeLonger : 1;
+    limits.most_us /= longer;
+    limits.near_us /= longer;
+    Price found = may_stand_in(choice.algorithm) ? stand_ins_->price(choice, call, limits)
+                                                 : pricer_.price(choice, call, limits);
+    found.us *= longer;
+    return found;
 }
 
 double Prices::least_us(const Choice &choice, const PricedCall &call)
@@ -75,7 +91,7 @@ std::vector<Prices::Candidate> Prices::candidates(AlgorithmSet set, const Priced
     std::vector<Candidate> all;
     for (int i = 0; i < kAlgorithmCount; ++i) {
         const auto algorithm = static_cast<Algorithm>(i);
-        if (!contains(set, algorithm) || is_needless_radix(algorithm, ranks_.size())) {
+        if (!contains(set, algorithm) || is_needless(algorithm, ranks_.query)) {
             continue;
         }
         for (Choice &way : ways_of(algorithm, query)) {
@@ -170,22 +186,37 @@ PricedCell Prices::with_best_chunk(Choice choice, const PricedCall &call, Price 
     return cell;
 }
 
+// Segments hide the rounds of ways that cut the vector, but what multiplies has few to hide: each
+// kind is best with as many segments as are best for it.
+Prices::Priced Prices::best_hierarchy(std::vector<Priced> ways, double best_us,
+                                      const PricedCall &call)
+{
+    double most_us = kMayBecomeBest * best_us;
+    for (const Priced &way : ways) {
+        most_us = std::min(most_us, kMayBecomeBest * way.price.us);
+    }
+    const auto others = std::stable_partition(
+        ways.begin(), ways.end(), [](const Priced &way) { return multiplies(way.choice); });
+    const Priced multiplied = best_of_kind({ways.begin(), others}, most_us, call);
+    const Priced other = best_of_kind({others, ways.end()}, most_us, call);
+    return multiplied.price.us < other.price.us ? multiplied : other;
+}
+
 // The cheapest way with as many segments as are best for it, then the others that were not far from
 // it with as many. Two segments that leave a node together share the adapters, and so do partners.
 // That delays the first message more than link clocks know, so both must be worth something.
-Prices::Priced Prices::best_hierarchy(std::vector<Priced> ways, double best_us,
-                                      const PricedCall &call)
+Prices::Priced Prices::best_of_kind(std::span<Priced> ways, double most_us, const PricedCall &call)
 {
     constexpr double kWorthLeavingTogether = 0.95;
     const auto us_of = [](const Priced &way) { return way.price.us; };
     const auto first =
         std::min_element(ways.begin(), ways.end(),
                          [&](const Priced &a, const Priced &b) { return us_of(a) < us_of(b); });
-    if (first == ways.end() || us_of(*first) > kMayBecomeBest * best_us) {
+    if (first == ways.end() || us_of(*first) > most_us) {
         return {{.us = kNever}, {}};
     }
     Priced best = *first;
-    const double most_us = kMayBecomeBest * us_of(best);
+    most_us = std::min(most_us, kMayBecomeBest * us_of(best));
     best.choice.segments = hierarchy_segments(call.bytes);
     if (!best.choice.over_trees) {
         best.choice.leaving = 2; // what 0 stands for
@@ -194,8 +225,11 @@ Prices::Priced Prices::best_hierarchy(std::vector<Priced> ways, double best_us,
         take_if_below(us_of(best) / kWorthLeavingTogether, alone, best, call);
     }
     find_segments(best, call);
-    std::stable_sort(ways.begin(), ways.end(), [](const Priced &a, const Priced &b) {
-        return radix_of(a.choice.between_nodes) < radix_of(b.choice.between_nodes);
+    const auto partners = [this](const Choice &way) {
+        return partners_of(way.between_nodes, ranks_.query.nodes);
+    };
+    std::stable_sort(ways.begin(), ways.end(), [&](const Priced &a, const Priced &b) {
+        return partners(a.choice) < partners(b.choice);
     });
     bool changed = false;
     for (const Priced &other : ways) {
@@ -206,8 +240,7 @@ Prices::Priced Prices::best_hierarchy(std::vector<Priced> ways, double best_us,
                              way.over_trees == best.choice.over_trees &&
                              way.by_links == best.choice.by_links &&
                              way.near_only == best.choice.near_only;
-        const bool more_partners =
-            radix_of(way.between_nodes) > radix_of(best.choice.between_nodes);
+        const bool more_partners = partners(way) > partners(best.choice);
         if (!is_best && us_of(other) < most_us &&
             take_if_below((more_partners ? kWorthwhile : 1) * us_of(best), way, best, call)) {
             changed = true;

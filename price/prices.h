@@ -55,6 +55,8 @@ private:
     // Infinite if none may become the best of all.
     [[nodiscard]] Priced best_hierarchy(std::vector<Priced> ways, double best_us,
                                         const PricedCall &call);
+    [[nodiscard]] Priced best_of_kind(std::span<Priced> ways, double most_us,
+                                      const PricedCall &call);
     bool take_if_below(double us, const Choice &way, Priced &best, const PricedCall &call);
     void find_segments(Priced &best, const PricedCall &call);
 

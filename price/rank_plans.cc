@@ -2,6 +2,7 @@
 
 #include "price/candidates.h"
 #include "schedule/algorithms.h"
+#include "schedule/recursive_multiplying.h"
 #include "schedule/weighted.h"
 
 #include <algorithm>
@@ -24,10 +25,6 @@ std::vector<int> node_runs(const Ranks &ranks)
     }
     return runs;
 }
-
-// How many others each rank of a node sends messages to at the same time. In a ring over all ranks
-// one rank alone does.
-int partners_of(Algorithm algorithm) { return std::max(radix_of(algorithm) - 1, 1); }
 
 std::shared_ptr<const ChannelSteps> without_early(ChannelSteps steps)
 {
@@ -59,14 +56,16 @@ MachineOptions RankPlans::machine_options(MessagePath path) const
     const Links &links = ranks_.query.links;
     // Ranks that share a GPU launch in turn.
     const double turns_us = (ranks_.query.ranks_per_gpu - 1) * links.launch_us;
+    // In a ring over all ranks one rank of a node alone sends to others.
     return {.path = path,
             .maps = maps(),
             .both_ways = is_hybrid(),
             .shares_ports = choice_.algorithm == Algorithm::kHierarchical,
             .partners = choice_.algorithm == Algorithm::kHierarchical
-                            ? partners_of(choice_.between_nodes)
-                        : choice_.algorithm == Algorithm::kRing ? 0
-                                                                : partners_of(choice_.algorithm),
+                            ? partners_of(choice_.between_nodes, ranks_.query.nodes)
+                        : choice_.algorithm == Algorithm::kRing
+                            ? 0
+                            : partners_of(choice_.algorithm, ranks_.size()),
             .mapped_latency_us = links.gpu_latency_us + turns_us,
             .message_latency_us = links.host_latency_us,
             .far_latency_us = std::max(links.node_latency_us - links.message_us, 0.0)};
@@ -140,13 +139,17 @@ bool RankPlans::is_mirrored(const Cluster &cluster, const Ranks &ranks, const Ch
     switch (choice.algorithm) {
     case Algorithm::kRing: return alike;
     case Algorithm::kHierarchical:
-        return alike && (choice.between_nodes != Algorithm::kRecursiveDoubling || is_power(nodes));
+        return alike &&
+               (choice.between_nodes != Algorithm::kRecursiveDoubling || is_power(nodes)) &&
+               (choice.between_nodes != Algorithm::kRecursiveMultiplying ||
+                multiplies_evenly(nodes));
     case Algorithm::kRecursiveDoubling: return alike && powers;
     case Algorithm::kRabenseifner: return alike && (local == 1 || powers);
     // Several ranks of a node are at different places of their circles.
     case Algorithm::kRadix3:
     case Algorithm::kRadix4:
     case Algorithm::kRadix8: return alike && local == 1;
+    case Algorithm::kRecursiveMultiplying: return alike && local == 1 && multiplies_evenly(nodes);
     case Algorithm::kHost: return alike && is_power(nodes) && cluster.network.rack_nodes == 0;
     default: return false;
     }

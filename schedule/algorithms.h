@@ -7,6 +7,9 @@
 //
 //                        blocks   rounds      sent by a rank      reduced by a rank
 //   recursive doubling   1        log2(p)     log2(p) vectors     log2(p) vectors
+//   recursive            1        ceil(log_8(n)), of f-1 each, 2 <= f <= 8
+//     multiplying                             f-1 vectors in a round, and as much reduced; some
+//                                             ranks send more if the f have no product n
 //   radix k              n        2 ceil(log_k n) of k-1 each
 //                                             2(n-1)/n vectors    (n-1)/n vectors
 //   Rabenseifner         radix 2
@@ -26,6 +29,7 @@ namespace hetcoll {
 
 // Require 0 <= rank < size.
 [[nodiscard]] Schedule build_recursive_doubling(int rank, int size);
+[[nodiscard]] Schedule build_recursive_multiplying(int rank, int size);
 [[nodiscard]] Schedule build_rabenseifner(int rank, int size);
 [[nodiscard]] Schedule build_radix3(int rank, int size);
 [[nodiscard]] Schedule build_radix4(int rank, int size);

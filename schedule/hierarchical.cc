@@ -22,6 +22,7 @@ const TeamAlgorithm &team_algorithm(BetweenNodes algorithm)
     case BetweenNodes::kRadix3: return kRadix3OfTeam;
     case BetweenNodes::kRadix4: return kRadix4OfTeam;
     case BetweenNodes::kRadix8: return kRadix8OfTeam;
+    case BetweenNodes::kRecursiveMultiplying: return kRecursiveMultiplyingOfTeam;
     }
     return kRingOfTeam;
 }

@@ -35,7 +35,8 @@ enum class BetweenNodes : std::uint8_t {
     kRecursiveDoubling,
     kRadix3,
     kRadix4,
-    kRadix8
+    kRadix8,
+    kRecursiveMultiplying
 };
 
 inline constexpr int kMostSegments = 256; // a channel each
@@ -84,7 +85,8 @@ struct HierarchyShape {
 // together.
 //
 // So each node sends 2(H-1)/H of the vector to other nodes, however many ranks it has, and as much
-// with radix k (Rabenseifner's is k = 2). Recursive doubling sends log2(H) vectors.
+// with radix k (Rabenseifner's is k = 2). Recursive doubling sends log2(H) vectors, recursive
+// multiplying up to 7 in each of ceil(log_8 H) rounds.
 //
 // Requires that `rank` is in `groups`, and 1 <= segments <= kMostSegments.
 [[nodiscard]] Schedule build_hierarchical(int rank, const Groups &groups,

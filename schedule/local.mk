@@ -11,6 +11,7 @@ hetcoll_sources += \
 	schedule/program.h \
 	schedule/radix.h schedule/radix.cc \
 	schedule/recursive_doubling.cc \
+	schedule/recursive_multiplying.h schedule/recursive_multiplying.cc \
 	schedule/ring.cc \
 	schedule/rings.h schedule/rings.cc \
 	schedule/rounds.h schedule/rounds.cc \

@@ -24,7 +24,7 @@ struct Team {
 // if all ranks take the teams in the same order.
 using Round = std::vector<Move>;
 
-// Of the rank that has most to do.
+// Of the rank that has most to do; if no rank has that in every round, of the busiest of each.
 struct TeamCost {
     int parts; // that the vector is cut into: blocks.count must be a multiple of it
     int rounds;

@@ -8,7 +8,7 @@ sum='steps, and every rank ends with the same bits of the sum'
 
 # Every algorithm that has steps, on ranks that are a power of two and not.
 for ranks in 1 4 7; do
-    for algorithm in recursive_doubling rabenseifner ring radix3 radix4 radix8; do
+    for algorithm in recursive_doubling rabenseifner ring radix3 radix4 radix8 recursive_multiplying; do
         says 0 "$sum" --schedule $algorithm --ranks $ranks
     done
 done

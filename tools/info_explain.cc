@@ -129,6 +129,21 @@ const char *obstacle(Algorithm algorithm, const Query &query, bool small)
     return "cannot run";
 }
 
+// Though it can run.
+const char *why_not_priced(Algorithm algorithm, const Query &query)
+{
+    if (algorithm == Algorithm::kWeighted) {
+        return "too many ranks to be priced";
+    }
+    if (algorithm != Algorithm::kRecursiveMultiplying) {
+        return "as many rounds as a smaller radix";
+    }
+    return node_shape(query).max > 1
+               ? "for one rank on a node; hierarchical may have it between nodes"
+           : query.ranks <= 2 ? "the same as recursive_doubling"
+                              : "its groups would differ";
+}
+
 std::string print_costs(const Query &query, const Choice &choice, bool small,
                         const std::array<CallPriced::Cost, kAlgorithmCount> &costs)
 {
@@ -154,10 +169,7 @@ std::string print_costs(const Query &query, const Choice &choice, bool small,
             continue;
         }
         text += cost.us > 0 ? format("%12.1f", cost.us)
-                            : format("%12s %s", "-",
-                                     algorithm == Algorithm::kWeighted
-                                         ? "too many ranks to be priced"
-                                         : "as many rounds as a smaller radix");
+                            : format("%12s %s", "-", why_not_priced(algorithm, query));
         text += algorithm == choice.algorithm ? "  <- serves the call"
                 : cost.given_up               ? "  given up"
                                               : "";

@@ -1,6 +1,7 @@
 #include "tools/info_model.h"
 
 #include "price/assumed.h"
+#include "price/candidates.h"
 #include "price/prices.h"
 #include "tuning/cluster_model.h"
 
@@ -16,14 +17,15 @@ namespace {
 constexpr int kMostRanks = 4096, kMostOnNode = 256; // that a price does not take long for
 
 // What is compared: hetcoll's algorithms that run on such a cluster.
-std::vector<Algorithm> columns_for(Prices &prices)
+std::vector<Algorithm> columns_for(Prices &prices, const Query &query)
 {
     const AlgorithmSet set =
         prices.set() & static_cast<AlgorithmSet>(~(kSmallOnlyAlgorithms | kWhenAskedAlgorithms));
     std::vector<Algorithm> columns;
     for (int i = 0; i < kAlgorithmCount; ++i) {
-        if (contains(set, static_cast<Algorithm>(i))) {
-            columns.push_back(static_cast<Algorithm>(i));
+        const auto algorithm = static_cast<Algorithm>(i);
+        if (contains(set, algorithm) && !is_needless(algorithm, query)) {
+            columns.push_back(algorithm);
         }
     }
     return columns;
@@ -190,7 +192,7 @@ Result<std::string> show_model(const ModelRequest &request, const CallRequest &c
                                    request.inter_gbps > 0 ? request.inter_gbps : Links{}.node_gbps,
                                .latency_us = request.latency_us};
     Prices prices(machine.cluster, machine.ranks);
-    const std::vector<Algorithm> columns = columns_for(prices);
+    const std::vector<Algorithm> columns = columns_for(prices, machine.ranks.query);
     const Links &links = machine.ranks.query.links;
     std::string text =
         format("%d ranks on %d node%s, %d on each; %g GB/s between GPUs of a node", query.ranks,

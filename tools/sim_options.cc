@@ -38,7 +38,7 @@ bool parse_sim_options(int argc, char **argv, SimOptions &options, int &exit_cod
         ->type_name("NAME,...");
     app.add_option("--between-nodes", options.between_nodes,
                    "with --algorithm hierarchical, what runs between nodes: ring, rabenseifner, "
-                   "recursive_doubling, radix3, radix4, radix8");
+                   "recursive_doubling, recursive_multiplying, radix3, radix4, radix8");
     app.add_option("--table", options.table, "a tuning table to choose by");
     app.add_option("--machine", options.machine,
                    "with --table: the machine whose rules to take, if it has several");

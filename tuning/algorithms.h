@@ -94,8 +94,8 @@ inline constexpr int kAlgorithmCount = static_cast<int>(kAlgorithmRows.size());
 }
 [[nodiscard]] std::optional<Algorithm> find_algorithm(std::string_view name) noexcept;
 
-using AlgorithmSet = std::uint16_t; // a bit for each algorithm
-static_assert(kAlgorithmCount <= 16);
+using AlgorithmSet = std::uint32_t; // a bit for each algorithm
+static_assert(kAlgorithmCount <= 32);
 
 [[nodiscard]] constexpr AlgorithmSet bit(Algorithm algorithm) noexcept
 {

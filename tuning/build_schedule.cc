@@ -17,12 +17,15 @@ constexpr const TeamAlgorithm *kTeams[] = {HETCOLL_ALGORITHMS(HETCOLL_TEAM)};
 
 BetweenNodes between_nodes_of(Algorithm algorithm)
 {
-    return algorithm == Algorithm::kRabenseifner        ? BetweenNodes::kRabenseifner
-           : algorithm == Algorithm::kRecursiveDoubling ? BetweenNodes::kRecursiveDoubling
-           : algorithm == Algorithm::kRadix3            ? BetweenNodes::kRadix3
-           : algorithm == Algorithm::kRadix4            ? BetweenNodes::kRadix4
-           : algorithm == Algorithm::kRadix8            ? BetweenNodes::kRadix8
-                                                        : BetweenNodes::kRing;
+    switch (algorithm) {
+    case Algorithm::kRabenseifner: return BetweenNodes::kRabenseifner;
+    case Algorithm::kRecursiveDoubling: return BetweenNodes::kRecursiveDoubling;
+    case Algorithm::kRecursiveMultiplying: return BetweenNodes::kRecursiveMultiplying;
+    case Algorithm::kRadix3: return BetweenNodes::kRadix3;
+    case Algorithm::kRadix4: return BetweenNodes::kRadix4;
+    case Algorithm::kRadix8: return BetweenNodes::kRadix8;
+    default: return BetweenNodes::kRing;
+    }
 }
 
 Dealing dealing_of(const ScheduleSpec &spec)

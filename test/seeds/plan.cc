@@ -27,9 +27,19 @@ Trouble some_trouble(Random &random)
 
 hetcoll_settings some_settings(Random &random, Trouble trouble)
 {
-    constexpr std::array<const char *, 12> kAlgorithms = {
-        "auto",   "auto", "recursive_doubling", "rabenseifner", "ring",   "one_shot", "two_shot",
-        "leader", "tree", "hierarchical",       "copy_in",      "ordered"};
+    constexpr std::array<const char *, 13> kAlgorithms = {"auto",
+                                                          "auto",
+                                                          "recursive_doubling",
+                                                          "rabenseifner",
+                                                          "ring",
+                                                          "one_shot",
+                                                          "two_shot",
+                                                          "leader",
+                                                          "tree",
+                                                          "hierarchical",
+                                                          "copy_in",
+                                                          "ordered",
+                                                          "recursive_multiplying"};
     hetcoll_settings settings = default_settings();
     settings.algorithm = random.of(kAlgorithms);
     settings.chunk_bytes = random.once_in(2) ? 4096 : 0;

@@ -15,9 +15,9 @@ using test::expect_sums;
 using test::Job;
 using test::neighbours;
 
-// Recursive doubling exchanges whole vectors: each rank overwrites what the other still reads,
-// unless the messages lie beside the vectors.
-bool can_be_mapped(Algorithm algorithm) { return algorithm != Algorithm::kRecursiveDoubling; }
+// Some exchange whole vectors: each rank overwrites what the other still reads, unless the messages
+// lie beside the vectors.
+bool can_be_mapped(Algorithm algorithm) { return !row_of(algorithm).has(Trait::kWholeVectors); }
 
 class ExecutorTest : public ::testing::TestWithParam<std::tuple<Algorithm, int>> {};
 
@@ -70,8 +70,30 @@ TEST_P(ExecutorTest, AFailedRankServesItsPeers)
 INSTANTIATE_TEST_SUITE_P(
     Algorithms, ExecutorTest,
     ::testing::Combine(::testing::Values(Algorithm::kRecursiveDoubling, Algorithm::kRabenseifner,
-                                         Algorithm::kRing, Algorithm::kRadix3, Algorithm::kRadix8),
-                       ::testing::Values(1, 2, 3, 4, 5, 7, 8, 12)));
+                                         Algorithm::kRing, Algorithm::kRadix3, Algorithm::kRadix8,
+                                         Algorithm::kRecursiveMultiplying),
+                       ::testing::Values(1, 2, 3, 4, 5, 7, 8, 11, 12)));
+
+// Whatever the size of chunks, and however many partners a round has.
+TEST(ExecutorTogetherTest, RanksThatExchangeWholeVectorsAddThemInTheSameOrder)
+{
+    constexpr std::size_t kCount = 1000;
+    for (const int size : {2, 3, 5, 8, 11, 12}) {
+        Job job(Job::schedules_of(Algorithm::kRecursiveMultiplying, size), kCount, {});
+        std::vector<double> fold(kCount, 0.0);
+        for (std::size_t i = 0; i < kCount; ++i) {
+            for (std::vector<double> &input : job.input) {
+                input[i] = 1 / (input[i] + 2); // another order, other bits
+                fold[i] += input[i];
+            }
+        }
+        ASSERT_TRUE(job.run()) << size << " ranks";
+        for (const std::vector<double> &output : job.output) {
+            EXPECT_EQ(output, job.output[0]) << size << " ranks";
+        }
+        EXPECT_TRUE(size > 8 || job.output[0] == fold) << size << " ranks: not the left fold";
+    }
+}
 
 // Rank 2 comes late and owns nothing; all ranks map each other.
 std::vector<Schedule> without_rank_two(int size)

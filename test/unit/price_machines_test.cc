@@ -57,7 +57,8 @@ TEST(AssumedMachineTest, EveryAlgorithmOfMessagesHasAPriceHoweverManyRanksLie)
             Prices prices(machine.cluster, machine.ranks);
             for (int i = 0; i < kAlgorithmCount; ++i) {
                 const auto algorithm = static_cast<Algorithm>(i);
-                if (!contains(prices.set(), algorithm) || is_needless_radix(algorithm, ranks)) {
+                if (!contains(prices.set(), algorithm) ||
+                    is_needless(algorithm, machine.ranks.query)) {
                     continue;
                 }
                 const double us = price_us(prices, algorithm, 64 * kKiB);

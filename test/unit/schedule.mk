@@ -13,6 +13,7 @@ unit_sources_schedule = \
 	test/unit/schedule_ordered_test.cc \
 	test/unit/schedule_print_test.cc \
 	test/unit/schedule_radix_test.cc \
+	test/unit/schedule_recursive_multiplying_test.cc \
 	test/unit/schedule_reference.h \
 	test/unit/schedule_verify_test.cc
 unit_sources_schedule += \

@@ -93,9 +93,10 @@ TEST(AlgorithmsTest, OneRankHasNothingToDo)
     }
 }
 
-TEST(AlgorithmsTest, RecursiveDoublingAndRabenseifnerReduceInRankOrder)
+TEST(AlgorithmsTest, WholeVectorsAndRabenseifnerReduceInRankOrder)
 {
-    for (const NamedAlgorithm &algorithm : {kRecursiveDoubling, kRabenseifner}) {
+    for (const NamedAlgorithm &algorithm :
+         {kRecursiveDoubling, kRecursiveMultiplying, kRabenseifner}) {
         for (const int size : {2, 3, 4, 6, 7, 8, 13, 16, 32, 33}) {
             if (algorithm.build == kRabenseifner.build &&
                 !std::has_single_bit(static_cast<unsigned>(size))) {

@@ -35,8 +35,10 @@ inline constexpr NamedAlgorithm kOrdered{"ordered", build_ordered};
 inline constexpr NamedAlgorithm kRadix3{"radix3", build_radix3};
 inline constexpr NamedAlgorithm kRadix4{"radix4", build_radix4};
 inline constexpr NamedAlgorithm kRadix8{"radix8", build_radix8};
+inline constexpr NamedAlgorithm kRecursiveMultiplying{"recursive_multiplying",
+                                                      build_recursive_multiplying};
 inline constexpr NamedAlgorithm kAlgorithms[] = {
-    kRecursiveDoubling, kRabenseifner, kRadix3, kRadix4, kRadix8, kRing};
+    kRecursiveDoubling, kRabenseifner, kRadix3, kRadix4, kRadix8, kRing, kRecursiveMultiplying};
 
 // Ranks 0..size-1 in order on GPUs of 1, 2, 1, 2, .. ranks, those on nodes of 1, 2, 3, 1, 2, 3, ..
 // GPUs.
@@ -69,12 +71,14 @@ inline constexpr NamedAlgorithm kEveryKind[] = {
     kRadix4,
     kRadix8,
     kRing,
+    kRecursiveMultiplying,
     kOrdered,
     {"hierarchical_ring", build_uneven<BetweenNodes::kRing>},
     {"hierarchical_rabenseifner", build_uneven<BetweenNodes::kRabenseifner>},
     {"hierarchical_recursive_doubling", build_uneven<BetweenNodes::kRecursiveDoubling>},
     {"hierarchical_radix3", build_uneven<BetweenNodes::kRadix3>},
     {"hierarchical_radix8", build_uneven<BetweenNodes::kRadix8>},
+    {"hierarchical_multiplying", build_uneven<BetweenNodes::kRecursiveMultiplying>},
 };
 
 // A root that is neither the first nor the last of many ranks.

@@ -14,9 +14,13 @@
 namespace hetcoll::test {
 namespace {
 
-constexpr BetweenNodes kBetweenNodes[] = {
-    BetweenNodes::kRing,   BetweenNodes::kRabenseifner, BetweenNodes::kRecursiveDoubling,
-    BetweenNodes::kRadix3, BetweenNodes::kRadix4,       BetweenNodes::kRadix8};
+constexpr BetweenNodes kBetweenNodes[] = {BetweenNodes::kRing,
+                                          BetweenNodes::kRabenseifner,
+                                          BetweenNodes::kRecursiveDoubling,
+                                          BetweenNodes::kRadix3,
+                                          BetweenNodes::kRadix4,
+                                          BetweenNodes::kRadix8,
+                                          BetweenNodes::kRecursiveMultiplying};
 
 int count_ranks(const Groups &groups)
 {

@@ -102,7 +102,8 @@ TEST(MirrorTest, IsWorthAllNodes)
                 // The messages of a round arrive in another order.
                 const bool rounds = algorithm == Algorithm::kRadix3 ||
                                     algorithm == Algorithm::kRadix4 ||
-                                    algorithm == Algorithm::kRadix8;
+                                    algorithm == Algorithm::kRadix8 ||
+                                    algorithm == Algorithm::kRecursiveMultiplying;
                 EXPECT_NEAR(one, all, (bytes > 8 ? rounds ? 0.1 : 0.06 : 0.01) * all)
                     << machine.name << " " << algorithm_name(algorithm) << " " << bytes;
             }

@@ -11,7 +11,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <set>
+#include <string>
 #include <vector>
 
 namespace hetcoll {
@@ -54,9 +56,11 @@ TEST(AlgorithmsTest, SetsAreListedInTheOrderOfTheRows)
     EXPECT_EQ(names_of(0), "");
     EXPECT_EQ(names_of(bit(Algorithm::kRing)), "ring");
     EXPECT_EQ(names_of(kBetweenNodesAlgorithms),
-              "recursive_doubling, rabenseifner, ring, radix3, radix4, radix8");
+              "recursive_doubling, rabenseifner, ring, radix3, radix4, radix8, "
+              "recursive_multiplying");
     EXPECT_EQ(names_of(kBetweenNodesAlgorithms, " or "),
-              "recursive_doubling, rabenseifner, ring, radix3, radix4 or radix8");
+              "recursive_doubling, rabenseifner, ring, radix3, radix4, radix8 or "
+              "recursive_multiplying");
     EXPECT_EQ(names_of(kSmallOnlyAlgorithms, " and "), "host and copy_in");
 }
 
@@ -93,21 +97,45 @@ TEST(AlgorithmsTest, ATeamsSchedulesAreProvedForEveryNumberOfRanks)
     }
 }
 
+int parts_of(const Round &round, StepKind kind)
+{
+    int parts = 0;
+    for (const Move &move : round) {
+        parts += move.kind == kind ? move.blocks.count : 0;
+    }
+    return parts;
+}
+
+// Or no less, and no more than the busiest ranks of all rounds do together.
 TEST(AlgorithmsTest, ATeamCostsWhatItsBusiestRankDoes)
 {
     for (const NamedTeam &row : kTeams) {
         for (int size = 1; row.team != nullptr && size <= 40; ++size) {
             const TeamCost told = row.team->cost(size);
-            int sent = 0, reduced = 0;
-            for (int rank = 0; rank < size; ++rank) {
-                const Schedule schedule = build_for_all(*row.team, rank, size);
-                const ScheduleCost cost = cost_of(schedule);
-                ASSERT_EQ(told.parts, schedule.block_count) << row.name;
-                sent = std::max(sent, cost.blocks_sent);
-                reduced = std::max(reduced, cost.blocks_reduced);
+            std::vector<int> everyone(static_cast<std::size_t>(size)), sent(everyone),
+                reduced(everyone);
+            std::iota(everyone.begin(), everyone.end(), 0);
+            int sent_in_rounds = 0, reduced_in_rounds = 0;
+            for (int number = 0; number < told.rounds; ++number) {
+                int most_sent = 0, most_reduced = 0;
+                for (const int rank : everyone) {
+                    const Round round = row.team->round({everyone, rank}, {0, told.parts}, number);
+                    const int sends = parts_of(round, StepKind::kSend);
+                    const int reduces = parts_of(round, StepKind::kRecvReduce);
+                    sent[static_cast<std::size_t>(rank)] += sends;
+                    reduced[static_cast<std::size_t>(rank)] += reduces;
+                    most_sent = std::max(most_sent, sends);
+                    most_reduced = std::max(most_reduced, reduces);
+                }
+                sent_in_rounds += most_sent;
+                reduced_in_rounds += most_reduced;
             }
-            EXPECT_EQ(told.parts_sent, sent) << row.name << ", " << size << " ranks";
-            EXPECT_EQ(told.parts_reduced, reduced) << row.name << ", " << size << " ranks";
+            const std::string where = std::string(row.name) + ", " + std::to_string(size);
+            EXPECT_GE(told.parts_sent, *std::max_element(sent.begin(), sent.end())) << where;
+            EXPECT_LE(told.parts_sent, sent_in_rounds) << where;
+            EXPECT_GE(told.parts_reduced, *std::max_element(reduced.begin(), reduced.end()))
+                << where;
+            EXPECT_LE(told.parts_reduced, reduced_in_rounds) << where;
         }
     }
 }

@@ -228,7 +228,8 @@ TEST(TableFileTest, AnUnknownAlgorithmIsAFault)
                  "t.json:3: 'alg': unknown algorithm 'rings', known are recursive_doubling, ");
     expect_fault(with_rules("{\"alg\": \"hierarchical\", \"between_nodes\": \"tree\"}"),
                  "t.json:2: 'between_nodes': unknown algorithm 'tree', known are "
-                 "recursive_doubling, rabenseifner, ring, radix3, radix4, radix8;");
+                 "recursive_doubling, rabenseifner, ring, radix3, radix4, radix8, "
+                 "recursive_multiplying;");
 }
 
 TEST(TableFileTest, SizesThatCannotBeAreFaults)
