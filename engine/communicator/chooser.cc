@@ -86,6 +86,11 @@ Query Chooser::query(const hetcoll_call &call, std::size_t bytes, bool in_order)
 
 Choice Chooser::choose(const hetcoll_call &call, std::size_t bytes, Means means)
 {
+    // What was found before is not the same on all ranks: some may have called what others have
+    // not, and failed together.
+    if (std::exchange(peers_version_, peers_.version()) != peers_.version()) {
+        forget();
+    }
     const bool in_order = agreed_.reproducible != 0 && order_matters(call);
     const int late = bytes <= agreed_.small_limit ? kNoRank : late_rank(means);
     const AlgorithmSet set = available(bytes, means, in_order, late);

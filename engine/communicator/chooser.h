@@ -73,9 +73,6 @@ public:
     // Each rank's share of the vector, by the rate of its links; `late` reduces nothing.
     [[nodiscard]] std::vector<int> shares_without_late(int late) const;
 
-    // The links have to be found anew.
-    void forget() noexcept;
-
 private:
     struct Memo { // of choose(): programs repeat themselves
         std::size_t bytes = 0;
@@ -99,6 +96,7 @@ private:
     [[nodiscard]] Choice choose_by_price(const Query &query, Means means, int late);
     [[nodiscard]] PricedMachine machine() const;
     [[nodiscard]] int late_rank(Means means) const noexcept;
+    void forget() noexcept; // what was chosen and priced
     void find_shares();
     void say_no_shares();
     void say_unavailable(Algorithm forced, Algorithm taken, bool in_order);
@@ -109,6 +107,7 @@ private:
     Peers &peers_;
     Aggregation &aggregation_;
     Arrivals arrivals_;
+    unsigned peers_version_ = 0; // for which there are prices, shares and memos
     CallPrices prices_;
     std::optional<RankShares> shares_; // found at the first choice that knows the links
     std::array<Memo, 8> memos_;

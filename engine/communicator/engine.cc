@@ -320,7 +320,6 @@ void Engine::forget_peers() noexcept
 {
     peers_.forget();
     mapped_.forget();
-    chooser_.forget();
     schedules_.forget();
 }
 

@@ -16,6 +16,7 @@ Progress Peers::step()
     if (progress == Progress::kDone) {
         found_ = search_->take();
         known_ = true;
+        ++version_;
         search_.reset();
     }
     return progress;
@@ -34,11 +35,13 @@ void Peers::forget() noexcept
 {
     search_.reset();
     known_ = false;
+    ++version_;
     found_ = {};
 }
 
 void Peers::give_up_mapping() noexcept
 {
+    ++version_;
     found_.maps = false;
     found_.prices.reset(); // they are of mapped memory
     found_.ranks.query.available &= kUnmappedAlgorithms;

@@ -34,6 +34,8 @@ public:
 
     // What they have found out; until known(), that there are only messages.
     [[nodiscard]] const KnownPeers &found() const noexcept { return found_; }
+    // How often that has changed: what was made of it before holds no longer.
+    [[nodiscard]] unsigned version() const noexcept { return version_; }
     // Whether the device of a call is the one that the ranks were asked about.
     [[nodiscard]] bool is_known_device(const Device &device) const noexcept
     {
@@ -48,6 +50,7 @@ private:
     const PeerSearch::Allowed allowed_;
     std::unique_ptr<PeerSearch> search_; // while it runs, or after the network failed
     bool known_ = false;
+    unsigned version_ = 0;
     static constexpr int kMostMoves = 16;
     int moves_ = 0;
     KnownPeers found_;
