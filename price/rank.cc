@@ -1,6 +1,7 @@
 #include "price/rank.h"
 
 #include "base/slots.h"
+#include "schedule/turns.h"
 #include "tuning/choice.h"
 
 #include <algorithm>
@@ -277,25 +278,10 @@ bool SimRank::find_next(Channel &channel, Cursor &cursor, Lane lane) const
     return false;
 }
 
-// The chunk after that of so many bytes is the next of its step, or of the next step that goes
-// together with it.
 void SimRank::move_on(Channel &channel, Cursor &lane, std::size_t bytes)
 {
-    const int next = lane.index + 1;
-    if (!channel.at(lane.index).step.together) {
-        lane.offset += bytes;
-    } else if (next < channel.end() && channel.at(next).step.together &&
-               channel.at(next).step.fused) {
-        lane.index = next;
-    } else if (lane.offset + bytes == channel.at(lane.index).bytes) {
-        lane.index = next;
-        lane.offset = 0;
-    } else {
-        while (channel.at(lane.index).step.fused) {
-            --lane.index;
-        }
-        lane.offset += bytes;
-    }
+    move_past_chunk(lane.index, lane.offset, bytes, channel.at(lane.index).bytes, channel.end(),
+                    [&channel](int index) -> const Step & { return channel.at(index).step; });
 }
 
 int SimRank::start(const Chunk &chunk)

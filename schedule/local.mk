@@ -15,7 +15,8 @@ hetcoll_sources += \
 	schedule/ring.cc \
 	schedule/rings.h schedule/rings.cc \
 	schedule/rounds.h schedule/rounds.cc \
-	schedule/schedule.h
+	schedule/schedule.h \
+	schedule/turns.h
 hetcoll_sources += \
 	schedule/chain.cc \
 	schedule/trees.cc \

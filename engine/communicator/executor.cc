@@ -3,6 +3,8 @@
 // this cannot deadlock. Mapped peers wait for less: a send to one needs no slot and no turn.
 #include "engine/communicator/executor.h"
 
+#include "schedule/turns.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -119,24 +121,10 @@ Executor::Chunk Executor::next_chunk(const Lane &lane, std::size_t most) const n
     return {lane.step, lane.offset, std::min(left, most), true, nullptr};
 }
 
-// The chunk after this one is the next of its step, or of the next step that goes together with it.
 void Executor::move_on(Lane &lane, const Chunk &chunk) const noexcept
 {
-    const std::vector<Step> &steps = schedule_->steps;
-    const auto next = static_cast<std::size_t>(lane.step) + 1;
-    if (!steps[next - 1].together) {
-        lane.offset += chunk.bytes;
-    } else if (next < steps.size() && steps[next].together && steps[next].fused) {
-        ++lane.step;
-    } else if (lane.offset + chunk.bytes == extents_[next - 1].bytes) {
-        ++lane.step;
-        lane.offset = 0;
-    } else {
-        while (steps[static_cast<std::size_t>(lane.step)].fused) {
-            --lane.step;
-        }
-        lane.offset += chunk.bytes;
-    }
+    move_past_chunk(lane.step, lane.offset, chunk.bytes, extents_[lane.step].bytes, steps(),
+                    [this](int index) -> const Step & { return schedule_->steps[index]; });
 }
 
 // How many bytes of the step, from its first on, are dealt with by all that it comes after. A step
