@@ -86,20 +86,17 @@ Price price_of_aggregators(const Cluster &cluster, const Ranks &ranks, const Pri
     }
     const Shape shape = shape_of(ranks, call.bytes);
     const SwitchTree &tree = shape.tree;
-    NodePattern pattern;
-    for (const GpuGroup &gpu : ranks.groups.nodes[static_cast<std::size_t>(shape.node)]) {
-        pattern.push_back(static_cast<int>(gpu.size()));
-    }
     const Cluster few =
         nodes_at_aggregators(cluster.kind_of(shape.node), cluster.network, tree.leaf_count);
-    const Ranks placed = place_ranks(few, pattern, Mapping::kNone);
+    const Ranks placed = place_ranks(
+        few, pattern_of(ranks.groups.nodes[static_cast<std::size_t>(shape.node)]), Mapping::kNone);
     const Links &links = ranks.query.links;
-    const Result<SimMachine> machine = build_machine(
-        few, {.path = MessagePath::kBounce,
-              .maps = false,
-              .switches = true,
-              .message_latency_us = links.host_latency_us,
-              .far_latency_us = std::max(links.node_latency_us - links.message_us, 0.0)});
+    const Result<SimMachine> machine =
+        build_machine(few, {.path = MessagePath::kBounce,
+                            .maps = false,
+                            .switches = true,
+                            .message_latency_us = links.host_latency_us,
+                            .far_latency_us = far_latency_us(links)});
     if (!machine.ok()) {
         return {.us = kNeverUs};
     }

@@ -18,6 +18,13 @@ enum class MessagePath : std::uint8_t {
     kHost,   // in host memory, where the data are
 };
 
+// Of a message of device memory to another node, beside what the network's links cost.
+[[nodiscard]] constexpr double far_latency_us(const Links &links) noexcept
+{
+    const double us = links.node_latency_us - links.message_us;
+    return us > 0 ? us : 0;
+}
+
 struct MachineOptions {
     MessagePath path = MessagePath::kDirect;
     bool maps = true;       // ranks of a node read each other's memory where links join them
@@ -38,7 +45,7 @@ struct MachineOptions {
     // on the node, and in one of device memory to another node.
     double mapped_latency_us = Links{}.gpu_latency_us;
     double message_latency_us = Links{}.host_latency_us;
-    double far_latency_us = Links{}.node_latency_us - Links{}.message_us;
+    double far_latency_us = hetcoll::far_latency_us({});
     friend bool operator==(const MachineOptions &, const MachineOptions &) = default;
 };
 

@@ -2,16 +2,15 @@
 
 #include "price/candidates.h"
 #include "price/rank_plans.h"
+#include "price/two_rules.h"
 #include "tuning/parts.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 namespace hetcoll {
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
 // Ranks whose messages to all others are run in full: their number is a square.
 constexpr int kMostWithAll = 128;
 // Ways of the hierarchy that are not so far from the best may become better than it with other
@@ -113,30 +112,30 @@ PriceTable::Column Prices::of_size(int size, AlgorithmSet set)
                           .shares = weighted_.shares,
                           .early_is_done = weighted_.early_is_done};
     PriceTable::Column column{};
-    double best_us = kNever;
+    double best_us = kNeverUs;
     Choice best;
     std::uint64_t transfers = 0; // of the best
-    double best_radix_us =
-        kNever; // the same bytes in other rounds: who loses by little is given up
+    // The same bytes in other rounds: who loses by little is given up.
+    double best_radix_us = kNeverUs;
     std::vector<Priced> hierarchies;
     for (const Candidate &candidate : candidates(set, call)) {
         PricedCell &cell = column[static_cast<std::size_t>(candidate.choice.algorithm)];
         if (!(cell.us > 0)) {
-            cell = cell_of(candidate.choice, kNever);
+            cell = cell_of(candidate.choice, kNeverUs);
         }
         const bool radix = radix_of(candidate.choice.algorithm) != 0;
         const double best_way_us = radix ? best_radix_us : static_cast<double>(cell.us);
         const double far =
             candidate.choice.algorithm == Algorithm::kHierarchical ? kMayBecomeBest : kWorthwhile;
         PriceLimits limits{.most_us = std::min(far * best_way_us, kFarFromTheBest * best_us)};
-        if (!(best_way_us < kNever)) {
+        if (!(best_way_us < kNeverUs)) {
             limits.near_us = kNearTheBest * best_us;
         }
         if (candidate.least_us > limits.most_us) {
             continue;
         }
         const Price found = price(candidate.choice, call, limits);
-        if (candidate.choice.algorithm == Algorithm::kHierarchical && found.us < kNever) {
+        if (candidate.choice.algorithm == Algorithm::kHierarchical && found.us < kNeverUs) {
             hierarchies.push_back({found, candidate.choice});
         }
         if (found.us < best_way_us) {
@@ -156,7 +155,7 @@ PriceTable::Column Prices::of_size(int size, AlgorithmSet set)
         best = choice;
         transfers = found.transfers;
     }
-    if (row_of(best.algorithm).is_schedule() && best_us < kNever) {
+    if (row_of(best.algorithm).is_schedule() && best_us < kNeverUs) {
         column[static_cast<std::size_t>(best.algorithm)] =
             with_best_chunk(best, call, {.us = best_us, .transfers = transfers});
     }
@@ -213,7 +212,7 @@ Prices::Priced Prices::best_of_kind(std::span<Priced> ways, double most_us, cons
         std::min_element(ways.begin(), ways.end(),
                          [&](const Priced &a, const Priced &b) { return us_of(a) < us_of(b); });
     if (first == ways.end() || us_of(*first) > most_us) {
-        return {{.us = kNever}, {}};
+        return {{.us = kNeverUs}, {}};
     }
     Priced best = *first;
     most_us = std::min(most_us, kMayBecomeBest * us_of(best));

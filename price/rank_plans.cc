@@ -68,7 +68,7 @@ MachineOptions RankPlans::machine_options(MessagePath path) const
                             : partners_of(choice_.algorithm, ranks_.size()),
             .mapped_latency_us = links.gpu_latency_us + turns_us,
             .message_latency_us = links.host_latency_us,
-            .far_latency_us = std::max(links.node_latency_us - links.message_us, 0.0)};
+            .far_latency_us = far_latency_us(links)};
 }
 
 bool RankPlans::maps() const

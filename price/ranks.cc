@@ -136,6 +136,15 @@ int Ranks::on_first_node() const noexcept
     return static_cast<int>(std::count(node_of.begin(), node_of.end(), 0));
 }
 
+NodePattern pattern_of(const NodeGroups &gpus)
+{
+    NodePattern pattern;
+    for (const GpuGroup &gpu : gpus) {
+        pattern.push_back(static_cast<int>(gpu.size()));
+    }
+    return pattern;
+}
+
 void unmap(Ranks &ranks)
 {
     Links &links = ranks.query.links;

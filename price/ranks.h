@@ -41,6 +41,7 @@ struct FoundNodes {
 [[nodiscard]] Ranks place_ranks(const Placement &placement, Mapping mapping, FoundNodes found = {});
 // So many ranks on each GPU of a node, in order; {}: one.
 using NodePattern = std::vector<int>;
+[[nodiscard]] NodePattern pattern_of(const NodeGroups &gpus);
 [[nodiscard]] Ranks place_ranks(const Cluster &cluster, const NodePattern &pattern = {},
                                 Mapping mapping = Mapping::kAll);
 

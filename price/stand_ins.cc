@@ -26,15 +26,6 @@ void take_latencies(const Links &from, Links &to)
     to.message_us = from.message_us;
 }
 
-NodePattern pattern_of(const NodeGroups &gpus)
-{
-    NodePattern pattern;
-    for (const GpuGroup &gpu : gpus) {
-        pattern.push_back(static_cast<int>(gpu.size()));
-    }
-    return pattern;
-}
-
 // A rank with its part of what the ranks of a node share.
 Cluster one_a_node(const Cluster &cluster, const Query &query)
 {
