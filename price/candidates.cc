@@ -44,17 +44,6 @@ void add_dealings(Choice choice, const Links &links, std::vector<Choice> &ways)
 
 } // namespace
 
-int radix_of(Algorithm algorithm) noexcept
-{
-    switch (algorithm) {
-    case Algorithm::kRabenseifner: return 2;
-    case Algorithm::kRadix3: return 3;
-    case Algorithm::kRadix4: return 4;
-    case Algorithm::kRadix8: return 8;
-    default: return 0;
-    }
-}
-
 int partners_of(Algorithm algorithm, int size)
 {
     if (algorithm == Algorithm::kRecursiveMultiplying && size > 1) {

@@ -48,8 +48,6 @@ inline constexpr PricedWay kWays[] = {
     {.algorithm = Algorithm::kOrdered, .node_by_node = true},
 };
 
-// The k of an algorithm by radix k (schedule/radix.cc); 0: it is another.
-[[nodiscard]] int radix_of(Algorithm algorithm) noexcept;
 // To how many others, at most, a rank sends messages in a round among so many ranks or nodes.
 [[nodiscard]] int partners_of(Algorithm algorithm, int size);
 // Whether the algorithm need not be priced among so many ranks, or nodes of a hierarchy: another

@@ -93,6 +93,17 @@ inline constexpr int kAlgorithmCount = static_cast<int>(kAlgorithmRows.size());
     return row_of(algorithm).name;
 }
 [[nodiscard]] std::optional<Algorithm> find_algorithm(std::string_view name) noexcept;
+// The k of an algorithm by radix k (schedule/radix.cc); 0: it is another.
+[[nodiscard]] constexpr int radix_of(Algorithm algorithm) noexcept
+{
+    switch (algorithm) {
+    case Algorithm::kRabenseifner: return 2;
+    case Algorithm::kRadix3: return 3;
+    case Algorithm::kRadix4: return 4;
+    case Algorithm::kRadix8: return 8;
+    default: return 0;
+    }
+}
 
 using AlgorithmSet = std::uint32_t; // a bit for each algorithm
 static_assert(kAlgorithmCount <= 32);

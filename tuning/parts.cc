@@ -21,12 +21,11 @@ constexpr std::uint64_t kChunkMultiple = 4 * kKiB;
 int messages_of_vector(Algorithm algorithm, const Query &query)
 {
     const int ranks = std::max(query.ranks, 1);
+    if (const int radix = radix_of(algorithm); radix != 0) {
+        return std::min(radix, ranks);
+    }
     switch (algorithm) {
     case Algorithm::kRing: return ranks * std::max(query.links.link_rings, 1);
-    case Algorithm::kRabenseifner: return std::min(2, ranks);
-    case Algorithm::kRadix3: return std::min(3, ranks);
-    case Algorithm::kRadix4: return std::min(4, ranks);
-    case Algorithm::kRadix8: return std::min(8, ranks);
     case Algorithm::kTree: return query.links.tree_count;
     case Algorithm::kHierarchical: // the slices that a node exchanges with others at once
         return std::max(node_shape(query).min / std::max(query.ranks_per_gpu, 1), 1);
