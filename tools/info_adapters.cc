@@ -24,12 +24,6 @@ const char *name_of(const Topology &node, int vertex)
     return node.vertices[static_cast<std::size_t>(vertex)].name.c_str();
 }
 
-double sent_gbps(const Topology &node, const std::vector<int> &adapters)
-{
-    const std::vector<double> exits = exits_of(node, adapters);
-    return std::accumulate(exits.begin(), exits.end(), 0.0);
-}
-
 } // namespace
 
 std::string print_slices(const Topology &topology, const DealtSlices &slices)
@@ -64,7 +58,7 @@ std::string print_binding(const Topology &topology, int gpus)
         return {};
     }
     std::string text = format("adapters   a node sends %g GB/s, and %g if UCX_NET_DEVICES is",
-                              sent_gbps(node, adapters_of(node)), sent_gbps(node, bound));
+                              exit_gbps(node, adapters_of(node)), exit_gbps(node, bound));
     for (std::size_t gpu = 0; gpu < bound.size(); ++gpu) {
         text += format("%s %s:1 for %s", gpu == 0 ? "" : ",", name_of(node, bound[gpu]),
                        name_of(node, vertices[gpu]));

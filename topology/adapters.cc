@@ -30,6 +30,12 @@ std::vector<int> nearest(const Topology &node, int gpu, const std::vector<int> &
     return best;
 }
 
+// kNoVertex: its ranks are bound to none.
+int bound_adapter(const Topology &node, int gpu)
+{
+    return node.find_nic(node.vertices[static_cast<std::size_t>(gpu)].adapter);
+}
+
 } // namespace
 
 std::vector<int> adapters_of(const Topology &node)
@@ -41,7 +47,7 @@ std::vector<int> adapters_of(const Topology &node)
     }
     std::map<std::vector<int>, std::size_t> users; // of adapters that are equally near
     for (const int gpu : node.gpus()) {
-        const int bound = node.find_nic(node.vertices[static_cast<std::size_t>(gpu)].adapter);
+        const int bound = bound_adapter(node, gpu);
         if (bound != kNoVertex) {
             chosen.push_back(bound);
             continue;
@@ -57,7 +63,7 @@ std::vector<bool> beside_adapters(const Topology &node)
     const std::vector<int> nics = node.of_kind(VertexKind::kNic);
     std::vector<bool> beside;
     for (const int gpu : node.gpus()) {
-        const int bound = node.find_nic(node.vertices[static_cast<std::size_t>(gpu)].adapter);
+        const int bound = bound_adapter(node, gpu);
         const std::vector<int> near = nearest(node, gpu, nics);
         beside.push_back(bound == kNoVertex ||
                          std::find(near.begin(), near.end(), bound) != near.end());

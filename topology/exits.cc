@@ -73,6 +73,12 @@ std::vector<double> exits_of(const Topology &node, std::span<const int> adapters
     return exits;
 }
 
+double exit_gbps(const Topology &node, std::span<const int> adapters)
+{
+    const std::vector<double> exits = exits_of(node, adapters);
+    return std::accumulate(exits.begin(), exits.end(), 0.0);
+}
+
 std::vector<int> adapters_by_flow(const Topology &node)
 {
     constexpr double kWorthBinding = 1.05;
@@ -91,11 +97,8 @@ std::vector<int> adapters_by_flow(const Topology &node)
             bound[gpu] = exit.nic;
         }
     }
-    const auto sum = [&](const std::vector<int> &adapters) {
-        const std::vector<double> exits = exits_of(node, adapters);
-        return std::accumulate(exits.begin(), exits.end(), 0.0);
-    };
-    return sum(bound) > kWorthBinding * sum(now) ? bound : std::vector<int>();
+    const bool pays = exit_gbps(node, bound) > kWorthBinding * exit_gbps(node, now);
+    return pays ? bound : std::vector<int>();
 }
 
 double shared_exit_gbps(const Topology &node, std::span<const int> adapters,

@@ -13,6 +13,9 @@ namespace hetcoll {
 // first may have all of it and the others nothing.
 [[nodiscard]] std::vector<double> exits_of(const Topology &node, std::span<const int> adapters);
 
+// All of that, in GB/s.
+[[nodiscard]] double exit_gbps(const Topology &node, std::span<const int> adapters);
+
 // By GPU, the adapter that its ranks should be bound to, so that the node sends as much as the flow
 // from its GPUs says (topology/out_flow.h): a GPU beside an adapter that another one fills takes a
 // farther one. Empty where that is not more than adapters_of() sends.
