@@ -62,7 +62,7 @@ Result<Placement> placement_like(const Topology &node, const Query &query)
     const NodeShape shape = node_shape(query);
     const int sharing = std::max(query.ranks_per_gpu, 1);
     const int present = static_cast<int>(node.gpus().size());
-    if (const int needed = (shape.max + sharing - 1) / sharing; needed > present) {
+    if (const int needed = most_gpus_on_a_node(query); needed > present) {
         return error(Errc::kInvalid,
                      "%d ranks on a node, %d on a GPU, need %d GPUs, but the topology has %d: take "
                      "fewer ranks on a node, or more on a GPU",

@@ -232,8 +232,7 @@ std::string print_ways(const Choice &choice, const Query &query, const CallPrice
         text = print_slices(*topology, choice.near_only ? groups.near_slices : groups.slices);
     }
     if (query.nodes > 1 && (query.links.node_tree_gbps > 0 || query.links.switched)) {
-        const int sharing = std::max(query.ranks_per_gpu, 1);
-        text += print_binding(*topology, (node_shape(query).max + sharing - 1) / sharing);
+        text += print_binding(*topology, most_gpus_on_a_node(query));
     }
     return text;
 }

@@ -92,6 +92,13 @@ struct NodeShape {
             query.ranks_per_node_max > 0 ? query.ranks_per_node_max : (high < 1 ? 1 : high)};
 }
 
+// GPUs of the node that has most ranks.
+[[nodiscard]] constexpr int most_gpus_on_a_node(const Query &query) noexcept
+{
+    const int sharing = query.ranks_per_gpu > 1 ? query.ranks_per_gpu : 1;
+    return (node_shape(query).max + sharing - 1) / sharing;
+}
+
 enum class ChoiceSource : std::uint8_t { kForced, kTable, kPrice };
 
 struct Choice {

@@ -8,7 +8,7 @@ namespace hetcoll {
 Result<NodesView> view_nodes(const Topology &node, const Query &query)
 {
     const int ranks = node_shape(query).max, sharing = std::max(query.ranks_per_gpu, 1);
-    const std::size_t gpus = static_cast<std::size_t>((ranks + sharing - 1) / sharing);
+    const std::size_t gpus = static_cast<std::size_t>(most_gpus_on_a_node(query));
     if (const std::size_t present = node.gpus().size(); gpus > present) {
         return error(
             Errc::kInvalid,
