@@ -47,8 +47,10 @@ Algorithm winner(AlgorithmSet set, std::size_t bytes, Query query, const PriceTa
     return choose(query, nullptr, &table).algorithm;
 }
 
-std::string print_times(const std::vector<Algorithm> &columns, Prices &prices, const Query &query,
-                        const PaperCluster &cluster, const std::vector<std::size_t> &sizes)
+// `table` has all sizes, and `prices` what was given up there.
+std::string print_times(const std::vector<Algorithm> &columns, const PriceTable &table,
+                        Prices &prices, const Query &query, const PaperCluster &cluster,
+                        const std::vector<std::size_t> &sizes)
 {
     static constexpr int kWidth = 13;
     const auto width = [](const char *name) {
@@ -61,11 +63,10 @@ std::string print_times(const std::vector<Algorithm> &columns, Prices &prices, c
     text += cluster.nodes > 1 ? "  (in_network)  winner\n" : "  winner\n";
     const AlgorithmSet set = set_of(columns);
     for (const std::size_t bytes : sizes) {
-        const PriceTable table = price_near(prices, bytes, set);
         text += format("%10s", print_bytes(bytes).c_str());
         for (const Algorithm column : columns) {
             double us = table.us(column, bytes);
-            if (std::isinf(us)) { // it was given up
+            if (std::isinf(us)) {
                 us = price_near(prices, bytes, bit(column)).us(column, bytes);
             }
             text += format(" %*.1f", width(algorithm_name(column)), us);
@@ -81,16 +82,12 @@ std::string print_times(const std::vector<Algorithm> &columns, Prices &prices, c
 
 // Where the winner changes between 1 byte and 64 GiB, found by halving: to the byte if it changes
 // once between two neighbours of the grid.
-std::string print_crossovers(AlgorithmSet set, Prices &prices, const Query &query)
+std::string print_crossovers(AlgorithmSet set, const PriceTable &table, const Query &query)
 {
     constexpr int kSteps = 36 * 8; // eight a doubling
     const auto size_at = [](int step) {
         return static_cast<std::size_t>(std::exp2(static_cast<double>(step) / 8));
     };
-    PriceTable table;
-    for (int size = 0; size < PriceTable::kSizes; ++size) {
-        table.column(size) = prices.of_size(size, set);
-    }
     const auto winner_at = [&](std::size_t bytes) { return winner(set, bytes, query, table); };
     std::string text = "\ncheapest of hetcoll's algorithms\n\n";
     Algorithm current = winner_at(1);
@@ -193,6 +190,11 @@ Result<std::string> show_model(const ModelRequest &request, const CallRequest &c
                                .latency_us = request.latency_us};
     Prices prices(machine.cluster, machine.ranks);
     const std::vector<Algorithm> columns = columns_for(prices, machine.ranks.query);
+    const AlgorithmSet set = set_of(columns);
+    PriceTable table;
+    for (int size = 0; size < PriceTable::kSizes; ++size) {
+        table.column(size) = prices.of_size(size, set);
+    }
     const Links &links = machine.ranks.query.links;
     std::string text =
         format("%d ranks on %d node%s, %d on each; %g GB/s between GPUs of a node", query.ranks,
@@ -203,8 +205,8 @@ Result<std::string> show_model(const ModelRequest &request, const CallRequest &c
     text += format(", %g us a step\nassumed: %g GB/s of GPU memory, %g us for a kernel, all pairs "
                    "of GPUs at full rate\n\n",
                    request.latency_us, links.memory_gbps, links.launch_us);
-    return text + print_times(columns, prices, query, cluster, sizes) +
-           print_crossovers(set_of(columns), prices, query) + print_conditions(cluster);
+    return text + print_times(columns, table, prices, query, cluster, sizes) +
+           print_crossovers(set, table, query) + print_conditions(cluster);
 }
 
 } // namespace hetcoll
