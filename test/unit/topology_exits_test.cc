@@ -88,12 +88,8 @@ TEST(ExitsTest, TheFullestLinkLimitsTheVector)
 
 TEST(ExitsTest, AnAdapterWithoutAPlaceIsAtHand)
 {
-    const Result<Topology> node =
-        parse_topology("hetcoll topology 1\ngpu a -\ngpu b -\nnic n -\nnetwork w\n"
-                       "link a b nvlink 1 25\nlink n w network 1 12.5\n",
-                       "-");
-    ASSERT_TRUE(node.ok()) << node.status().message();
-    EXPECT_EQ(exits_of(*node, adapters_of(*node)), (std::vector<double>{12.5, 0}));
+    const Topology node = adapter_without_a_place();
+    EXPECT_EQ(exits_of(node, adapters_of(node)), (std::vector<double>{12.5, 0}));
 }
 
 } // namespace

@@ -24,6 +24,17 @@ inline Topology shipped(const std::string &name)
     return topology.ok() ? *topology : Topology{};
 }
 
+// Two GPUs joined by NVLink, and an adapter of which nobody knows where it is.
+inline Topology adapter_without_a_place()
+{
+    Result<Topology> topology =
+        parse_topology("hetcoll topology 1\ngpu a -\ngpu b -\nnic n -\nnetwork w\n"
+                       "link a b nvlink 1 25\nlink n w network 1 12.5\n",
+                       "-");
+    EXPECT_TRUE(topology.ok()) << topology.status().message();
+    return topology.ok() ? *topology : Topology{};
+}
+
 inline std::vector<int> all_gpus(const Topology &topology)
 {
     std::vector<int> gpus;

@@ -61,12 +61,8 @@ TEST(OutFlowTest, IsOnlyOfTheGpusAsked)
 
 TEST(OutFlowTest, TakesAnAdapterWithoutAPlaceAsAtHand)
 {
-    const Result<Topology> node =
-        parse_topology("hetcoll topology 1\ngpu a -\ngpu b -\nnic n -\nnetwork w\n"
-                       "link a b nvlink 1 25\nlink n w network 1 12.5\n",
-                       "-");
-    ASSERT_TRUE(node.ok()) << node.status().message();
-    EXPECT_DOUBLE_EQ(out_flow(*node, all_gpus(*node)).gbps, 12.5);
+    const Topology node = adapter_without_a_place();
+    EXPECT_DOUBLE_EQ(out_flow(node, all_gpus(node)).gbps, 12.5);
 }
 
 } // namespace
