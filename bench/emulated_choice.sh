@@ -5,7 +5,10 @@
 # between two nodes is this machine's memory: only the PCIe on both sides has a rate. It says nothing about a GPU.
 #
 # A run counts only if the processors were less than half busy. Otherwise they were the limit, not the links.
-# Environment: SCALE, LATENCY (us, at list speed), SIZES, ITERATIONS, and MACHINES: names of topologies, ranks and nodes.
+# An algorithm that took more than 2.5 times as long as the fastest, and lost no ground between the last two sizes, is
+# left out of larger ones: one that waits for latencies gains ground as vectors grow, one that moves too many bytes does not.
+# Environment: SCALE, LATENCY (us, at list speed), SIZES (from small to large), ITERATIONS, and MACHINES: names of
+# topologies, ranks and nodes.
 set -eu
 here=$(dirname "$(readlink -f "$0")")
 cd "${1:-build}" 2>/dev/null && [ -x hetcoll_bench ] || {
@@ -26,30 +29,53 @@ echo "# links         list speeds of topology/machines, times $scale; at least $
 echo "# times         median of $iterations, slowest rank, algorithms in turns in one run, every element checked, us"
 echo "# busy          share of all processors while it ran; 0.50 and more does not count"
 echo "#"
-echo "#topology        ranks nodes      bytes   chosen        us  fastest                    us   ratio busy"
-for ((i = 0; i < ${#machines[@]}; i += 3)); do
-    topology=${machines[i]} ranks=${machines[i + 1]} nodes=${machines[i + 2]}
-    before=$(processor_time)
-    places=$(for ((node = 0; node < nodes; ++node)); do yes $node | head -n "$ranks"; done | paste -sd,)
+echo "#topology        ranks nodes       size   chosen        us  fastest                    us   ratio busy"
+
+# times ALGORITHMS BYTES: runs `ranks` on each of `nodes` of `topology`, and prints "algorithm us".
+times()
+{
+    local output
     output=$(EMU_LINKS=$here/../topology/machines/${topology%%:*}.topology$(expr "$topology" : '[^:]*\(:.*\)' || true) \
-        EMU_LINK_SCALE=$scale EMU_LINK_LATENCY_US=$emulated_latency EMU_NODE=choice$$ timeout -k 5 1800 \
+        EMU_LINK_SCALE=$scale EMU_LINK_LATENCY_US=$emulated_latency EMU_NODE=choice$$ timeout -k 5 600 \
         "$(configured MPIRUN)" --mca coll hetcoll -n $((ranks * nodes)) "$here/../test/mpi/on_nodes.sh" "$places" \
-        ./hetcoll_bench --memory device --algorithms all --sizes "$sizes" --iterations "$iterations" --warmup 1 \
+        ./hetcoll_bench --memory device --algorithms "$1" --sizes "$2" --iterations "$iterations" --warmup 1 \
         2>&1 </dev/null) || {
         echo "emulated_choice.sh: $topology with $ranks ranks on each of $nodes nodes failed: $output" >&2
         exit 1
     }
-    busy=$(busy_since "$before")
-    echo "$output" | awk -v name="$topology" -v ranks=$((ranks * nodes)) -v nodes="$nodes" -v busy="$busy" \
-        -v note="$(counts "$busy")" '$NF == "ok" && $2 ~ /^[0-9]+$/ {
-            if ($1 == "auto") { chosen[$2] = $7; sizes[++n] = $2 }
-            else if ($1 != "host_copy" && (!($2 in best) || $7 < best[$2])) { best[$2] = $7; by[$2] = $1 }
-        }
-        END {
-            for (i = 1; i <= n; ++i) {
-                size = sizes[i]
-                printf "%-16s %5d %5d %10d %17.0f  %-18s %10.0f %7.2f %4.2f%s\n", name, ranks, nodes, size,
-                    chosen[size], by[size], best[size], chosen[size] / best[size], busy, note
-            }
-        }'
+    awk '$NF == "ok" && $2 ~ /^[0-9]+$/ && $1 != "host_copy" { print $1, $7 }' <<<"$output"
+}
+
+for ((i = 0; i < ${#machines[@]}; i += 3)); do
+    topology=${machines[i]} ranks=${machines[i + 1]} nodes=${machines[i + 2]}
+    places=$(for ((node = 0; node < nodes; ++node)); do yes $node | head -n "$ranks"; done | paste -sd,)
+    algorithms=all before=
+    for size in ${sizes//,/ }; do
+        start=$(processor_time)
+        now=$(times "$algorithms" "$size")
+        busy=$(busy_since "$start")
+        awk -v name="$topology" -v ranks=$((ranks * nodes)) -v nodes="$nodes" -v size="$size" -v busy="$busy" \
+            -v note="$(counts "$busy")" '
+            $1 == "auto" { chosen = $2; next }
+            !best || $2 < best { best = $2; by = $1 }
+            END {
+                printf "%-16s %5d %5d %10s %17.0f  %-18s %10.0f %7.2f %4.2f%s\n", name, ranks, nodes, size, chosen,
+                    by, best, chosen / best, busy, note
+            }' <<<"$now"
+        algorithms=$(awk '
+            FNR == 1 { ++file }
+            $1 != "auto" && (!best[file] || $2 < best[file]) { best[file] = $2 }
+            file == 1 { before[$1] = $2 }
+            file == 2 { now[$1] = $2 }
+            END {
+                for (name in now) {
+                    loss = now[name] / best[2]
+                    if (name == "auto" || loss <= 2.5 || !(name in before) || loss < before[name] / best[1])
+                        names = names separator name
+                    separator = names ? "," : ""
+                }
+                print names
+            }' <(echo "${before:-none 0}") <(echo "$now"))
+        before=$now
+    done
 done
