@@ -35,7 +35,7 @@ Algorithm cheapest(AlgorithmSet set, std::size_t bytes, const PriceTable *prices
     std::optional<Algorithm> best;
     if (prices != nullptr) {
         best = least(set, [&](Algorithm algorithm) { return prices->us(algorithm, bytes); });
-        if (!best) { // none is near the best at both sizes
+        if (!best) { // none is near the best at either size
             best = least(set, [&](Algorithm algorithm) {
                 const PricedCell *cell = prices->find(algorithm, bytes);
                 return cell != nullptr ? static_cast<double>(cell->us) : 0;

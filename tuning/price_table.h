@@ -85,9 +85,11 @@ public:
     }
 
     // 0: it was not priced near this size; infinite: it cannot run there, or is far from the best.
+    // At most so much, where it was priced at one of the two sizes around it only.
     [[nodiscard]] double us(Algorithm algorithm, std::size_t bytes) const noexcept;
-    // How to run it there: as at the nearest size that is not smaller, and if its price is infinite
-    // there, as one of its ways that carries least. Null: it was not priced there.
+    // How to run it there: as at the nearest size that is not smaller, or, if its price is infinite
+    // there, at the one below. Where that is infinite too, as one of its ways that carries least.
+    // Null: it was not priced there.
     [[nodiscard]] const PricedCell *find(Algorithm algorithm, std::size_t bytes) const noexcept;
 
 private:

@@ -30,19 +30,34 @@ TEST(PriceTableTest, APriceIsALineBetweenSizesAndBeyondThem)
     }
 }
 
-TEST(PriceTableTest, WhatIsGivenUpOnOneSideCostsTooMuch)
+// A longer vector takes at least as long, and at most as long a byte.
+TEST(PriceTableTest, WhatIsGivenUpOnOneSideCostsAtMostWhatTheOtherSays)
 {
     constexpr auto kRing = static_cast<std::size_t>(Algorithm::kRing);
+    constexpr float kGivenUp = std::numeric_limits<float>::infinity();
     PriceTable table;
     EXPECT_EQ(table.us(Algorithm::kRing, 8), 0) << "not priced";
     EXPECT_EQ(table.find(Algorithm::kRing, 8), nullptr);
     add_line(table, Algorithm::kRing, 10);
-    table.column(4)[kRing].us = std::numeric_limits<float>::infinity(); // 16 KiB: given up
-    EXPECT_LT(table.us(Algorithm::kRing, 8191), 11);
-    EXPECT_GT(table.us(Algorithm::kRing, 8193), 1e300);
-    EXPECT_GT(table.us(Algorithm::kRing, 16385), 1e300);
-    EXPECT_LT(table.us(Algorithm::kRing, 32768), 11);
-    EXPECT_NE(table.find(Algorithm::kRing, 16384), nullptr) << "a table may name it all the same";
+    table.column(3)[kRing].chunk = 3;
+    table.column(4)[kRing] = {.us = kGivenUp, .chunk = 4}; // 16 KiB
+    const double at_8k = table.us(Algorithm::kRing, 8192),
+                 at_32k = table.us(Algorithm::kRing, 32768);
+    EXPECT_NEAR(at_8k, 10, 0.1) << "whatever the next size says";
+    EXPECT_NEAR(table.us(Algorithm::kRing, 12288), 1.5 * at_8k, 1e-9);
+    EXPECT_EQ(table.find(Algorithm::kRing, 12288)->chunk, 3);
+    EXPECT_GT(table.us(Algorithm::kRing, 16384), 1e300);
+    EXPECT_EQ(table.find(Algorithm::kRing, 16384)->chunk, 4) << "a table may name it all the same";
+    EXPECT_EQ(table.us(Algorithm::kRing, 16385), at_32k);
+    EXPECT_NEAR(at_32k, 10, 0.1);
+    for (const int size : {PriceTable::kSizes - 2, PriceTable::kSizes - 1}) { // the last two
+        PriceTable large;
+        add_line(large, Algorithm::kRing, 10);
+        large.column(size)[kRing].us = kGivenUp;
+        const bool is_last = size == PriceTable::kSizes - 1;
+        EXPECT_EQ(large.us(Algorithm::kRing, 64 * kMi) > 1e300, is_last);
+        EXPECT_EQ(large.us(Algorithm::kRing, 128 * kMi) > 1e300, is_last);
+    }
 }
 
 TEST(PriceTableTest, TheCheapestAvailableOneServes)
