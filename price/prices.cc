@@ -171,18 +171,27 @@ PricedCell Prices::with_best_chunk(Choice choice, const PricedCall &call, Price 
     constexpr int kMostRanks = 64;
     const std::uint64_t most =
         kTransfersOfRank * static_cast<std::uint64_t>(std::min(ranks_.size(), kMostRanks));
-    PricedCell cell = cell_of(choice, best.us);
-    while (choice.chunk_bytes >= 2 * kLeastBytes && call.bytes > choice.chunk_bytes &&
-           2 * best.transfers <= most) {
-        choice.chunk_bytes = choice.chunk_bytes / 2 / kUnit * kUnit;
-        const Price smaller = price(choice, call, {.most_us = kWorthwhile * best.us});
-        if (!(smaller.us < best.us)) {
-            break;
+    const std::size_t first_bytes = choice.chunk_bytes;
+    const auto takes = [&](std::size_t chunk_bytes) {
+        Choice way = choice;
+        way.chunk_bytes = chunk_bytes;
+        const Price found = price(way, call, {.most_us = kWorthwhile * best.us});
+        if (!(found.us < best.us)) {
+            return false;
         }
-        best = smaller;
-        cell = cell_of(choice, best.us);
+        best = found;
+        choice = way;
+        return true;
+    };
+    while (choice.chunk_bytes >= 2 * kLeastBytes && call.bytes > choice.chunk_bytes &&
+           2 * best.transfers <= most && takes(choice.chunk_bytes / 2 / kUnit * kUnit)) {
     }
-    return cell;
+    if (choice.chunk_bytes == first_bytes) {
+        while (2 * choice.chunk_bytes <= kLargestChunkBytes && call.bytes > choice.chunk_bytes &&
+               takes(2 * choice.chunk_bytes)) {
+        }
+    }
+    return cell_of(choice, best.us);
 }
 
 // Segments hide the rounds of ways that cut the vector, but what multiplies has few to hide: each

@@ -5,6 +5,7 @@
 #include "sim/cluster_file.h"
 #include "sim/simulation.h"
 #include "test/unit/topology_machines.h"
+#include "tuning/parts.h"
 
 #include <gtest/gtest.h>
 
@@ -75,6 +76,20 @@ TEST_P(PriceTest, ChoosesWhatIsFastest)
         }
         EXPECT_LE(chosen, 1.10 * best) << bytes << " bytes";
     }
+}
+
+// The first chunk of so short a vector is the least, and makes two messages of one.
+TEST(PricedChunksTest, AreLargerThanTheFirstWhereThatIsFaster)
+{
+    const Result<Cluster> cluster =
+        read_cluster(shipped_folder() + "/dgx1v.topology", 1, shipped_folder());
+    ASSERT_TRUE(cluster.ok()) << cluster.status().message();
+    SimCall call{.bytes = 1u << 20, .forced = Algorithm::kRadix4};
+    const Result<SimResult> priced = simulate(*cluster, place_ranks(*cluster), call);
+    call.chunk_bytes = first_chunk(Algorithm::kRadix4, {.bytes = call.bytes, .ranks = 8});
+    const Result<SimResult> first = simulate(*cluster, place_ranks(*cluster), call);
+    ASSERT_TRUE(priced.ok() && first.ok());
+    EXPECT_LT(priced->us, 0.95 * first->us);
 }
 
 // One node that runs for all has their price.
