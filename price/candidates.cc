@@ -2,6 +2,7 @@
 
 #include "schedule/radix.h"
 #include "schedule/recursive_multiplying.h"
+#include "tuning/parts.h"
 
 #include <algorithm>
 #include <iterator>
@@ -86,6 +87,9 @@ std::vector<Choice> ways_of(Algorithm algorithm, const Query &query)
             choice.over_trees = way.over_trees;
             choice.node_by_node = way.node_by_node;
             choice.by_links = way.by_links;
+            if (way.over_trees && query.chunk_bytes == 0) {
+                choice.chunk_bytes = first_chunk(algorithm, query, true);
+            }
             ways.push_back(choice);
             add_dealings(choice, query.links, ways);
         }

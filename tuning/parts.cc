@@ -35,12 +35,13 @@ int messages_of_vector(Algorithm algorithm, const Query &query)
 
 } // namespace
 
-std::size_t first_chunk(Algorithm algorithm, const Query &query) noexcept
+std::size_t first_chunk(Algorithm algorithm, const Query &query, bool over_trees) noexcept
 {
     if (algorithm == Algorithm::kInNetwork) {
         return kInNetworkMessageBytes;
     }
-    const bool in_line = algorithm == Algorithm::kTree || algorithm == Algorithm::kOrdered;
+    const bool in_line =
+        algorithm == Algorithm::kTree || algorithm == Algorithm::kOrdered || over_trees;
     const int chunks =
         (in_line ? kChunksPerPipeline : kChunksPerMessage) * messages_of_vector(algorithm, query);
     const std::uint64_t chunk = query.bytes / static_cast<unsigned>(chunks);

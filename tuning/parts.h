@@ -42,7 +42,9 @@ inline constexpr int kMostWeightedSteps = 1024;
     const std::size_t segments = bytes / (others * kPieceBytes);
     return static_cast<int>(segments < most ? (segments < 1 ? 1 : segments) : most < 1 ? 1 : most);
 }
-// Most bytes in one message: enough chunks to overlap, none too small. A price tries smaller ones.
-[[nodiscard]] std::size_t first_chunk(Algorithm algorithm, const Query &query) noexcept;
+// Most bytes in one message: enough chunks to overlap, none too small. A price tries others.
+// `over_trees`: as Choice has it, of kHierarchical.
+[[nodiscard]] std::size_t first_chunk(Algorithm algorithm, const Query &query,
+                                      bool over_trees = false) noexcept;
 
 } // namespace hetcoll

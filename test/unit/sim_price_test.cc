@@ -164,10 +164,10 @@ TEST(StandInTest, IsWorthAllNodes)
 INSTANTIATE_TEST_SUITE_P(
     Machines, PriceTest,
     ::testing::Values(Machine{"dgx1v.topology", 1}, Machine{"dgx1v.topology", 2},
-                      Machine{"dgx1v-01234.topology", 1}, Machine{"pcie8.topology", 1},
-                      Machine{"pcie8.topology", 2}, Machine{"dgxa100.topology", 2},
-                      Machine{"4xtitanv.topology", 1}, Machine{"fragments.cluster", 0},
-                      Machine{"netreduce6.cluster", 0}));
+                      Machine{"dgx1p.topology", 2}, Machine{"dgx1v-01234.topology", 1},
+                      Machine{"pcie8.topology", 1}, Machine{"pcie8.topology", 2},
+                      Machine{"dgxa100.topology", 2}, Machine{"4xtitanv.topology", 1},
+                      Machine{"fragments.cluster", 0}, Machine{"netreduce6.cluster", 0}));
 
 } // namespace
 } // namespace hetcoll
