@@ -15,7 +15,7 @@ ScheduleBuilder::ScheduleBuilder(int block_count, int channel_count)
                 .steps = {},
                 .after = {},
                 .channel_count = channel_count},
-      state_(block_count, BlockState{.writer = kNone, .readers = {}})
+      state_(block_count, BlockState{.writer = kNone, .readers = kNone})
 {
 }
 
@@ -43,6 +43,9 @@ void ScheduleBuilder::recv_reduce_all(std::span<const int> peers, BlockRange blo
 Schedule ScheduleBuilder::finish() &&
 {
     state_.clear();
+    readers_.clear();
+    unused_readers_ = kNone;
+    known_by_.clear();
     return std::exchange(schedule_, Schedule{});
 }
 
@@ -54,6 +57,7 @@ void ScheduleBuilder::add(const Move &move)
 {
     const auto [kind, peer, blocks, fused, together] = move;
     const int self = static_cast<int>(schedule_.steps.size());
+    known_by_.push_back(kNone);
     Step step{.kind = kind,
               .peer = peer,
               .blocks = blocks,
@@ -75,30 +79,44 @@ void ScheduleBuilder::add(const Move &move)
         step.from_input = step.from_input && state.writer == kNone;
         if (kind == StepKind::kSend) {
             wait_for(state.writer);
-            state.readers.push_back(self);
+            add_reader(state, self);
             continue;
         }
-        for (const int reader : state.readers) {
-            wait_for(reader);
-        }
-        if (state.readers.empty()) {
+        if (state.readers == kNone) {
             wait_for(state.writer);
         }
-        state.readers.clear();
+        while (state.readers != kNone) {
+            Reader &reader = readers_[state.readers];
+            wait_for(reader.step);
+            const int next = std::exchange(reader.next, unused_readers_);
+            unused_readers_ = std::exchange(state.readers, next);
+        }
         state.writer = self;
     }
-    const auto first = schedule_.after.begin() + step.after_first;
-    std::sort(first, schedule_.after.end());
-    schedule_.after.erase(std::unique(first, schedule_.after.end()), schedule_.after.end());
+    std::sort(schedule_.after.begin() + step.after_first, schedule_.after.end());
     step.after_count = static_cast<int>(schedule_.after.size()) - step.after_first;
     schedule_.steps.push_back(step);
 }
 
+// Of the step that is being added; many blocks may ask for the same.
 void ScheduleBuilder::wait_for(int step)
 {
-    if (step != kNone) {
+    const int self = static_cast<int>(schedule_.steps.size());
+    if (step != kNone && std::exchange(known_by_[step], self) != self) {
         schedule_.after.push_back(step);
     }
+}
+
+void ScheduleBuilder::add_reader(BlockState &state, int step)
+{
+    int place = unused_readers_;
+    if (place == kNone) {
+        place = static_cast<int>(readers_.size());
+        readers_.push_back({step, kNone});
+    } else {
+        unused_readers_ = readers_[place].next;
+    }
+    readers_[place] = {step, std::exchange(state.readers, place)};
 }
 
 } // namespace hetcoll

@@ -53,14 +53,22 @@ public:
 
 private:
     struct BlockState {
-        int writer;               // the last step that wrote the block, or kNone
-        std::vector<int> readers; // the sends since then
+        int writer;  // the last step that wrote the block, or kNone
+        int readers; // the sends since then: the first one's place in readers_, or kNone
+    };
+    struct Reader {
+        int step;
+        int next; // place of the next one, or kNone
     };
 
     void wait_for(int step);
+    void add_reader(BlockState &state, int step);
 
     Schedule schedule_;
     std::vector<BlockState> state_;
+    std::vector<Reader> readers_;
+    int unused_readers_ = -1;                  // the first of those that are in no list
+    std::vector<int> known_by_;                // the last step that waits for each step
     int also_after_ = -1, receive_after_ = -1; // of the next step, of the next receive; -1: nothing
     int last_receive_ = -1;
     std::uint8_t channel_ = 0;
