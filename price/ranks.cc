@@ -27,17 +27,24 @@ void unmap(Links &links)
     links.switched = false;
 }
 
-// What the slowest of the nodes can do.
+// What the slowest of the nodes can do. Nodes are mostly of one kind, one after the other.
 Links slowest_links(const Placement &placement, Mapping mapping)
 {
     Links slowest;
-    bool first = true;
+    const PlacedNode *before = nullptr;
+    std::vector<int> numbers_before;
     for (const PlacedNode &node : placement.nodes) {
-        Links links = links_of(node.topology, numbers_of(placement, node));
+        std::vector<int> numbers = numbers_of(placement, node);
+        if (before != nullptr && numbers == numbers_before && node.topology == before->topology) {
+            continue;
+        }
+        Links links = links_of(node.topology, numbers);
         if (mapping != Mapping::kAll) {
             unmap(links);
         }
-        slowest = std::exchange(first, false) ? links : slowest_of(slowest, links);
+        slowest = before == nullptr ? links : slowest_of(slowest, links);
+        before = &node;
+        numbers_before = std::move(numbers);
     }
     return slowest;
 }
