@@ -60,10 +60,10 @@ Shape shape_of(const Ranks &ranks, std::size_t bytes)
 
 SimRankPlan plan_of(const SwitchTree &tree, int participant, const PricedCall &call)
 {
-    auto steps = std::make_shared<ChannelSteps>(*by_channels(build_in_network(tree, participant)));
-    for (FedStep &fed : steps->channels.front()) { // the first of a sum stands for the others too
-        const bool adds = participant >= tree.ranks() && fed.step.kind == StepKind::kRecv;
-        fed.step.kind = adds ? StepKind::kRecvReduce : fed.step.kind;
+    auto steps = std::make_shared<ChannelSteps>(by_channels(build_in_network(tree, participant)));
+    for (Step &step : steps->channels.front()) { // the first of a sum stands for the others too
+        const bool adds = participant >= tree.ranks() && step.kind == StepKind::kRecv;
+        step.kind = adds ? StepKind::kRecvReduce : step.kind;
     }
     SimRankPlan plan;
     plan.last_channel = static_cast<int>(steps->channels.size());

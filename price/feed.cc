@@ -18,17 +18,23 @@ public:
     [[nodiscard]] int block_count() const override { return steps_->block_count; }
     [[nodiscard]] int channel_count() const override { return static_cast<int>(fed_.size()); }
     [[nodiscard]] int channels_at_once() const override { return steps_->channels_at_once; }
-    [[nodiscard]] std::span<const FedStep> next(int channel) override
+    [[nodiscard]] std::span<const Step> next(int channel) override
     {
         const auto number = static_cast<std::size_t>(channel);
-        const std::span<const FedStep> left =
+        const std::span<const Step> left =
             std::span(steps_->channels[number]).subspan(fed_[number]);
         std::size_t count = std::min(left.size(), kStepsAtOnce);
-        while (count < left.size() && left[count].step.together && left[count].step.fused) {
+        while (count < left.size() && left[count].together && left[count].fused) {
             ++count; // whoever goes together is known together
         }
         fed_[number] += count;
         return left.first(count);
+    }
+    [[nodiscard]] std::span<const StepPlace> after_of(const Step &step) const override
+    {
+        return std::span(steps_->after)
+            .subspan(static_cast<std::size_t>(step.after_first),
+                     static_cast<std::size_t>(step.after_count));
     }
     [[nodiscard]] bool knows_order() const override { return true; }
 
@@ -48,12 +54,12 @@ public:
     [[nodiscard]] int block_count() const override { return program_->block_count(); }
     [[nodiscard]] int channel_count() const override { return program_->channel_count(); }
     [[nodiscard]] int channels_at_once() const override { return program_->channels_at_once(); }
-    [[nodiscard]] std::span<const FedStep> next(int channel) override
+    [[nodiscard]] std::span<const Step> next(int channel) override
     {
-        std::vector<FedStep> &fed = fed_;
-        fed.clear();
+        fed_.clear();
+        after_.clear();
         int &round = round_[static_cast<std::size_t>(channel)];
-        while (fed.empty() && round < program_->round_count()) {
+        while (fed_.empty() && round < program_->round_count()) {
             ScheduleBuilder steps = ScheduleBuilder::unordered();
             steps.set_channel(channel);
             auto before = program_->waits_for(channel, round);
@@ -61,20 +67,28 @@ public:
             int &made = steps_[static_cast<std::size_t>(channel)];
             std::vector<int> &last = last_receive_[static_cast<std::size_t>(channel)];
             last.push_back(-1);
-            const Schedule round_steps = std::move(steps).finish();
-            for (const Step &step : round_steps.steps) {
-                FedStep &next = fed.emplace_back(FedStep{.step = step, .after = {}});
+            Schedule round_steps = std::move(steps).finish();
+            for (Step &step : round_steps.steps) {
+                step.after_first = static_cast<int>(after_.size());
+                step.after_count = 0;
                 if (step.kind != StepKind::kSend) {
                     last.back() = made;
                     if (before) {
-                        next.after.push_back(place_of(*before));
+                        after_.push_back(place_of(*before));
+                        step.after_count = 1;
                         before.reset();
                     }
                 }
                 ++made;
             }
+            fed_ = std::move(round_steps.steps);
         }
-        return fed;
+        return fed_;
+    }
+    [[nodiscard]] std::span<const StepPlace> after_of(const Step &step) const override
+    {
+        return std::span(after_).subspan(static_cast<std::size_t>(step.after_first),
+                                         static_cast<std::size_t>(step.after_count));
     }
     [[nodiscard]] bool knows_order() const override { return false; }
 
@@ -89,25 +103,29 @@ private:
     std::unique_ptr<Program> program_;
     std::vector<int> round_, steps_;             // by channel: the next one, how many there are
     std::vector<std::vector<int>> last_receive_; // by channel and round; -1: there is none
-    std::vector<FedStep> fed_;                   // by the last call
+    std::vector<Step> fed_;                      // by the last call
+    std::vector<StepPlace> after_;               // of these
 };
 
 } // namespace
 
-std::shared_ptr<const ChannelSteps> by_channels(const Schedule &schedule)
+ChannelSteps by_channels(const Schedule &schedule)
 {
-    auto steps = std::make_shared<ChannelSteps>();
-    steps->block_count = schedule.block_count;
-    steps->channels_at_once = schedule.channels_at_once;
-    steps->channels.resize(static_cast<std::size_t>(schedule.channel_count));
+    ChannelSteps steps{.block_count = schedule.block_count,
+                       .channels_at_once = schedule.channels_at_once,
+                       .channels = {},
+                       .after = {}};
+    steps.channels.resize(static_cast<std::size_t>(schedule.channel_count));
     std::vector<StepPlace> places;
+    places.reserve(schedule.steps.size());
     for (const Step &step : schedule.steps) {
-        std::vector<FedStep> &channel = steps->channels[step.channel];
+        std::vector<Step> &channel = steps.channels[step.channel];
         places.push_back({step.channel, static_cast<int>(channel.size())});
-        FedStep &fed = channel.emplace_back(FedStep{.step = step, .after = {}});
-        for (const int before : schedule.after_of(step)) {
-            fed.after.push_back(places[static_cast<std::size_t>(before)]);
-        }
+        channel.push_back(step);
+    }
+    steps.after.reserve(schedule.after.size());
+    for (const int before : schedule.after) {
+        steps.after.push_back(places[static_cast<std::size_t>(before)]);
     }
     return steps;
 }
@@ -119,7 +137,7 @@ std::unique_ptr<StepFeed> feed_steps(std::shared_ptr<const ChannelSteps> steps)
 
 std::unique_ptr<StepFeed> feed_schedule(const Schedule &schedule)
 {
-    return feed_steps(by_channels(schedule));
+    return feed_steps(std::make_shared<const ChannelSteps>(by_channels(schedule)));
 }
 
 std::unique_ptr<StepFeed> feed_program(std::unique_ptr<Program> program)

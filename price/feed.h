@@ -14,11 +14,6 @@ struct StepPlace {
     int channel, index;
 };
 
-struct FedStep {
-    Step step;
-    std::vector<StepPlace> after; // must be done first
-};
-
 class StepFeed {
 public:
     virtual ~StepFeed() = default;
@@ -27,11 +22,13 @@ public:
     [[nodiscard]] virtual int channel_count() const = 0;
     [[nodiscard]] virtual int channels_at_once() const = 0; // Schedule's
     // The next few steps of a channel; none when it has no more.
-    [[nodiscard]] virtual std::span<const FedStep> next(int channel) = 0;
-    // True: what next() returned lives as long as the feed. False: it lives until the next call,
-    // and `after` lacks the order of a channel. The later of two steps of a channel then waits for
-    // the earlier one if both touch a block and at least one writes it. ScheduleBuilder writes down
-    // the same order, except what is implied.
+    [[nodiscard]] virtual std::span<const Step> next(int channel) = 0;
+    // What must be done before one of these steps.
+    [[nodiscard]] virtual std::span<const StepPlace> after_of(const Step &step) const = 0;
+    // True: what these two returned lives as long as the feed. False: it lives until the next call
+    // of next(), and after_of() lacks the order of a channel. The later of two steps of a channel
+    // then waits for the earlier one if both touch a block and at least one writes it.
+    // ScheduleBuilder writes down the same order, except what is implied.
     [[nodiscard]] virtual bool knows_order() const = 0;
 };
 
@@ -39,9 +36,10 @@ public:
 struct ChannelSteps {
     int block_count = 1;
     int channels_at_once = 0; // Schedule's
-    std::vector<std::vector<FedStep>> channels;
+    std::vector<std::vector<Step>> channels;
+    std::vector<StepPlace> after; // in place of Schedule's
 };
-[[nodiscard]] std::shared_ptr<const ChannelSteps> by_channels(const Schedule &schedule);
+[[nodiscard]] ChannelSteps by_channels(const Schedule &schedule);
 
 [[nodiscard]] std::unique_ptr<StepFeed> feed_steps(std::shared_ptr<const ChannelSteps> steps);
 [[nodiscard]] std::unique_ptr<StepFeed> feed_schedule(const Schedule &schedule);

@@ -42,17 +42,23 @@ bool SimRank::begin(Transfers &transfers)
 
 bool SimRank::end(int token)
 {
-    wake(chunks_[static_cast<std::size_t>(token)].channel);
-    end_chunk(token);
+    const int channel = chunks_[static_cast<std::size_t>(token)].channel;
+    switch (end_chunk(token)) {
+    case Ended::kPart: return true; // nobody waits for that alone
+    case Ended::kArrived: mark(channel); break;
+    case Ended::kDone: wake(channel); break;
+    }
     return advance();
+}
+
+void SimRank::mark(int channel)
+{
+    awake_[static_cast<std::size_t>(channel) / 64] |= std::uint64_t{1} << channel % 64;
 }
 
 // Something of the channel has ended: it may go on, and so may those that wait for its steps.
 void SimRank::wake(int number)
 {
-    const auto mark = [this](int channel) {
-        awake_[static_cast<std::size_t>(channel) / 64] |= std::uint64_t{1} << channel % 64;
-    };
     mark(number);
     for (const int other : channels_[static_cast<std::size_t>(number)].waited_for_by) {
         mark(other);
@@ -141,9 +147,12 @@ void SimRank::feed(int number)
     Channel &channel = channels_[static_cast<std::size_t>(number)];
     drop_done(channel);
     while (!channel.all_fed && channel.live() < kWindow) {
-        const std::span<const FedStep> fed = plan_.feed->next(number);
+        const std::span<const Step> fed = plan_.feed->next(number);
         channel.all_fed = fed.empty();
-        for (const FedStep &step : fed) {
+        if (channel.steps.capacity() < channel.steps.size() + fed.size()) {
+            channel.steps.reserve(std::max(2 * channel.steps.size(), fed.size()));
+        }
+        for (const Step &step : fed) {
             take(channel, number, step);
         }
         drop_done(channel); // of empty blocks
@@ -153,15 +162,16 @@ void SimRank::feed(int number)
 // What its channel has before it, where the feed does not say.
 void SimRank::find_order(const Channel &channel, int number, Live &live) const
 {
-    live.own_after.assign(live.after.begin(), live.after.end());
+    auto all = std::make_unique<std::vector<StepPlace>>(live.after.begin(), live.after.end());
     for (int i = channel.base; i < channel.end(); ++i) {
         const Step &before = channel.at(i).step;
         const bool writes = before.kind != StepKind::kSend || live.step.kind != StepKind::kSend;
         if (writes && overlap(before, live.step)) {
-            live.own_after.push_back({number, i});
+            all->push_back({number, i});
         }
     }
-    live.after = live.own_after;
+    live.own_after = std::move(all);
+    live.after = *live.own_after;
 }
 
 bool SimRank::has_begun(const Cursor &cursor, int index)
@@ -169,11 +179,11 @@ bool SimRank::has_begun(const Cursor &cursor, int index)
     return cursor.index > index || (cursor.index == index && cursor.offset > 0);
 }
 
-void SimRank::take(Channel &channel, int number, const FedStep &fed)
+void SimRank::take(Channel &channel, int number, const Step &step)
 {
-    const ElementSpan span = range_span(plan_.count, plan_.feed->block_count(), fed.step.blocks);
-    Live live{.step = fed.step,
-              .after = fed.after,
+    const ElementSpan span = range_span(plan_.count, plan_.feed->block_count(), step.blocks);
+    Live live{.step = step,
+              .after = plan_.feed->after_of(step),
               .own_after = {},
               .first = span.first * plan_.element_bytes,
               .bytes = span.count * plan_.element_bytes};
@@ -185,11 +195,11 @@ void SimRank::take(Channel &channel, int number, const FedStep &fed)
             waiting.push_back(number);
         }
     }
-    live.mapped = !fed.step.by_message && !fed.step.together && plan_.is_mapped(fed.step.peer);
+    live.mapped = !step.by_message && !step.together && plan_.is_mapped(step.peer);
     if (!plan_.feed->knows_order()) {
         find_order(channel, number, live);
     }
-    if (fed.step.fused && live.mapped) { // joins the pull before it, unless that has begun
+    if (step.fused && live.mapped) { // joins the pull before it, unless that has begun
         for (int i = channel.end() - 1; i >= channel.base; --i) {
             Live &head = channel.at(i);
             if (head.group > 0) {
@@ -397,26 +407,26 @@ void SimRank::start_pulls(int number)
     }
 }
 
-void SimRank::end_chunk(int token)
+SimRank::Ended SimRank::end_chunk(int token)
 {
     --running_;
     Chunk &chunk = chunks_[static_cast<std::size_t>(token)];
     if (--chunk.parts > 0) {
-        return;
+        return Ended::kPart;
     }
     Channel &channel = channels_[static_cast<std::size_t>(chunk.channel)];
-    switch (chunk.lane) {
-    case Lane::kSend: finish(channel, channel.sends); break;
-    case Lane::kPull: finish(channel, channel.pulls); break;
-    case Lane::kReceive: break; // apply_received()
-    case Lane::kOffer: {
+    if (chunk.lane == Lane::kReceive) {
+        return Ended::kArrived; // apply_received() goes on
+    }
+    if (chunk.lane == Lane::kOffer) {
         Live &live = channel.at(chunk.index);
         live.done += chunk.bytes;
         --live.offers;
         free_.push_back(token);
-        break;
+        return Ended::kDone;
     }
-    }
+    Cursor &cursor = chunk.lane == Lane::kSend ? channel.sends : channel.pulls;
+    return finish(channel, cursor) ? Ended::kDone : Ended::kPart;
 }
 
 // The chunks of a lane end in order. True if one has.

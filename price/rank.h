@@ -40,9 +40,9 @@ public:
 private:
     struct Live { // a step that is not done
         Step step;
-        std::span<const StepPlace> after; // those that may not be done
-        std::vector<StepPlace> own_after; // what it is in, if not in the feed
-        std::size_t first = 0, bytes = 0; // in the vector
+        std::span<const StepPlace> after;                  // those that may not be done
+        std::unique_ptr<std::vector<StepPlace>> own_after; // what it is in, if not in the feed
+        std::size_t first = 0, bytes = 0;                  // in the vector
         std::size_t done = 0;
         std::size_t offered = 0; // of a send to a mapped peer
         int offers = 0;          // of them under way
@@ -92,12 +92,13 @@ private:
 
     [[nodiscard]] bool advance();
     [[nodiscard]] bool advance_once();
+    void mark(int channel); // as awake
     void wake(int number);
     void wake_all();
     [[nodiscard]] int next_awake(int channel) const; // from this one on; channel_count: none
     void feed(int channel);
     [[nodiscard]] static bool has_begun(const Cursor &cursor, int index); // a step's first chunk
-    void take(Channel &channel, int number, const FedStep &fed);
+    void take(Channel &channel, int number, const Step &step);
     static void queue_offer(Channel &channel, const Live &live);
     void find_order(const Channel &channel, int number, Live &live) const;
     void find_slots();
@@ -111,7 +112,10 @@ private:
     void start_pulls(int number);
     void offer_sends(int number);
     [[nodiscard]] bool apply_received(int number);
-    void end_chunk(int token);
+    // A part of a chunk, or a chunk whose turn has not come; all of what is to be received, which
+    // is not applied yet; or something that others may wait for.
+    enum class Ended : std::uint8_t { kPart, kArrived, kDone };
+    [[nodiscard]] Ended end_chunk(int token);
     bool finish(Channel &channel, Cursor &cursor);
     void drop_done(Channel &channel);
 
