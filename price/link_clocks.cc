@@ -1,61 +1,19 @@
 #include "price/link_clocks.h"
 
+#include "price/connections.h"
+#include "price/events.h"
+
 #include <algorithm>
-#include <queue>
-#include <unordered_map>
 #include <utility>
 
 namespace hetcoll {
 namespace {
 
-struct Event {
-    enum class Kind : std::uint8_t { kArrives, kTransferEnds, kWorkEnds };
-    double at;
-    std::uint64_t order;
-    Kind kind;
-    int what; // a transfer, or an actor
-    int token;
-
-    friend bool operator>(const Event &a, const Event &b)
-    {
-        return a.at != b.at ? a.at > b.at : a.order > b.order;
-    }
-};
-
 struct Transfer {
     int from, to, send_token, receive_token; // actors of the platform
     double bytes;
     const HostRoute *route;
-};
-
-// What has no partner yet, of two actors and a channel: sends or receives, never both.
-class Unmatched {
-public:
-    struct One {
-        int token;
-        double bytes; // of a send
-        Routes::Far far;
-    };
-    [[nodiscard]] bool has(bool sends) const { return first_ < all_.size() && sends_ == sends; }
-    void add(bool sends, One one)
-    {
-        sends_ = sends;
-        all_.push_back(one);
-    }
-    One take()
-    {
-        const One one = all_[first_];
-        if (++first_ == all_.size()) {
-            all_.clear();
-            first_ = 0;
-        }
-        return one;
-    }
-
-private:
-    bool sends_ = false;
-    std::size_t first_ = 0;
-    std::vector<One> all_;
+    double alone_end = 0; // when it would end if links waited for nobody
 };
 
 template <class T> std::size_t at(T index) { return static_cast<std::size_t>(index); }
@@ -66,13 +24,23 @@ class LinkClocks::Engine {
 public:
     Engine(Routes &routes, LinkRule rule, bool mirrored)
         : platform_(routes.platform()), routes_(routes), rule_(rule), mirrored_(mirrored),
-          free_at_(platform_.links.size()), taken_(platform_.links.size()),
           waiting_(platform_.links.size())
     {
+        for (const SimLink &link : platform_.links) {
+            links_.push_back(
+                {.gbps = link.gbps, .shared = rule == LinkRule::kEachAlone || link.flows != 1});
+        }
         for (const SimNode &node : platform_.nodes) {
             for (const SimHost &host : node.hosts) {
                 hosts_.push_back({host.gbps});
             }
+        }
+    }
+
+    void expect(const std::vector<double> &bytes)
+    {
+        for (std::size_t link = 0; link < bytes.size(); ++link) {
+            links_[link].left = bytes[link];
         }
     }
 
@@ -84,18 +52,18 @@ public:
 
     Outcome run(double most_us)
     {
+        most_us_ = most_us * (1 + kRounding);
         std::size_t running = 0;
         for (const auto &actor : actors_) {
             running += actor->rank.begin(*actor) ? 1 : 0;
         }
         while (!events_.empty() && running > 0) {
-            const Event event = events_.top();
-            events_.pop();
+            const Event event = events_.pop();
             now_ = event.at;
-            if (now_ > most_us) {
+            if (now_ > most_us || takes_longer_) {
                 return {.us = most_us, .all_ended = false, .transfers = transfer_count_};
             }
-            switch (event.kind) {
+            switch (event.kind()) {
             case Event::Kind::kArrives: arrive(event.what); break;
             case Event::Kind::kWorkEnds: running -= ends(event.what, event.token); break;
             case Event::Kind::kTransferEnds: {
@@ -110,14 +78,27 @@ public:
             }
             }
         }
-        return {.us = now_, .all_ended = running == 0, .transfers = transfer_count_};
+        return {.us = now_,
+                .all_ended = running == 0,
+                .as_alone = as_alone_,
+                .transfers = transfer_count_};
     }
 
 private:
     using Far = Routes::Far;
+    // Sums of rounded times may be that much less than what they are compared with.
+    static constexpr double kRounding = 1e-9;
     struct Host {
         double gbps;
         double free_at = 0;
+    };
+    struct Link {
+        double gbps;
+        bool shared; // carries all that comes, one byte after the other
+        bool taken = false;
+        double free_at = 0;       // if it is shared
+        double alone_free_at = 0; // likewise, if links waited for nobody
+        double left = 0;          // bytes that it has yet to carry, at least
     };
 
     struct Actor : Transfers {
@@ -143,19 +124,6 @@ private:
     // 1 if the actor is done.
     std::size_t ends(int number, int token) { return actor(number).rank.end(token) ? 0 : 1; }
 
-    void push(double when, Event::Kind kind, int what, int token = 0)
-    {
-        events_.push({when, order_++, kind, what, token});
-    }
-
-    Unmatched &unmatched(int from, int to, int channel)
-    {
-        constexpr int kActorBits = 24, kChannelBits = 16;
-        return unmatched_[static_cast<std::uint64_t>(from) << (kActorBits + kChannelBits) |
-                          static_cast<std::uint64_t>(to) << kChannelBits |
-                          static_cast<std::uint64_t>(channel)];
-    }
-
     [[nodiscard]] int count() const { return static_cast<int>(actors_.size()); }
     [[nodiscard]] Far how_far(int actor) const
     {
@@ -176,13 +144,14 @@ private:
             from += count();
             to %= count();
         }
-        Unmatched &queue = unmatched(from, to, channel);
-        if (!queue.has(false)) {
-            queue.add(true, {token, bytes, far});
+        Connections::Connection &on = connections_.find(from, to, channel);
+        if (!Connections::waits(on, false)) {
+            connections_.add(on, true, {token, bytes, far});
             return;
         }
-        const Unmatched::One receive = queue.take();
-        depart(from, to, token, receive.token, bytes, std::max(far, receive.far));
+        const Connections::One receive = connections_.take(on);
+        const HostRoute &way = way_of(on, from, to, std::max(far, receive.far));
+        depart({from, to, token, receive.token, bytes, &way});
     }
 
     void receive(int from, int to, int channel, int token)
@@ -191,26 +160,34 @@ private:
         if (far != Far::kHere) {
             from = count() + from % count();
         }
-        Unmatched &queue = unmatched(from, to, channel);
-        if (!queue.has(true)) {
-            queue.add(false, {token, 0, far});
+        Connections::Connection &on = connections_.find(from, to, channel);
+        if (!Connections::waits(on, true)) {
+            connections_.add(on, false, {token, 0, far});
             return;
         }
-        const Unmatched::One send = queue.take();
-        depart(from, to, send.token, token, send.bytes, std::max(far, send.far));
+        const Connections::One send = connections_.take(on);
+        const HostRoute &way = way_of(on, from, to, std::max(far, send.far));
+        depart({from, to, send.token, token, send.bytes, &way});
+    }
+
+    const HostRoute &way_of(Connections::Connection &on, int from, int to, Far far)
+    {
+        const HostRoute *&way = on.ways[at(far)];
+        if (way == nullptr) {
+            way = &routes_.find(actor(from).host, actor(to).host, far);
+        }
+        return *way;
     }
 
     void work(int number, double bytes, int token)
     {
         Host &host = hosts_[at(actor(number).host)];
         host.free_at = std::max(host.free_at, now_) + transfer_us(bytes, host.gbps);
-        push(host.free_at, Event::Kind::kWorkEnds, number, token);
+        events_.push(host.free_at, Event::Kind::kWorkEnds, number, token);
     }
 
-    void depart(int from, int to, int send_token, int receive_token, double bytes, Far far)
+    void depart(const Transfer &transfer)
     {
-        const HostRoute &way = routes_.find(actor(from).host, actor(to).host, far);
-        const Transfer transfer{from, to, send_token, receive_token, bytes, &way};
         int number = static_cast<int>(transfers_.size());
         if (unused_.empty()) {
             transfers_.push_back(transfer);
@@ -219,23 +196,32 @@ private:
             unused_.pop_back();
             transfers_[at(number)] = transfer;
         }
-        push(now_ + way.latency_us, Event::Kind::kArrives, number);
-    }
-
-    [[nodiscard]] bool is_shared(int link) const
-    {
-        return rule_ == LinkRule::kEachAlone || platform_.links[at(link)].flows != 1;
+        events_.push_after(now_, transfer.route->latency_us, Event::Kind::kArrives, number);
     }
 
     void arrive(int number)
     {
+        if (rule_ == LinkRule::kAllTogether && as_alone_) {
+            find_alone_end(transfers_[at(number)]);
+        }
         if (try_to_move(number)) {
             return;
         }
-        for (const int link : transfers_[at(number)].route->links) {
-            if (!is_shared(link)) {
-                waiting_[at(link)].push_back(number);
+        for (const int crossed : transfers_[at(number)].route->links) {
+            if (!links_[at(crossed)].shared) {
+                waiting_[at(crossed)].push_back(number);
             }
+        }
+    }
+
+    void find_alone_end(Transfer &transfer)
+    {
+        transfer.alone_end = now_;
+        for (const int crossed : transfer.route->links) {
+            Link &link = links_[at(crossed)];
+            link.alone_free_at =
+                std::max(link.alone_free_at, now_) + transfer_us(transfer.bytes, link.gbps);
+            transfer.alone_end = std::max(transfer.alone_end, link.alone_free_at);
         }
     }
 
@@ -243,35 +229,44 @@ private:
     bool try_to_move(int number)
     {
         const Transfer &transfer = transfers_[at(number)];
-        for (const int link : transfer.route->links) {
-            if (!is_shared(link) && taken_[at(link)]) {
+        const LinkPath &path = transfer.route->links;
+        for (const int crossed : path) {
+            if (!links_[at(crossed)].shared && links_[at(crossed)].taken) {
                 return false;
             }
         }
         double end = now_;
-        for (const int link : transfer.route->links) {
-            const double takes = transfer_us(transfer.bytes, platform_.links[at(link)].gbps);
+        for (const int crossed : path) {
+            Link &link = links_[at(crossed)];
+            const double takes = transfer_us(transfer.bytes, link.gbps);
             double done = now_ + takes;
-            if (is_shared(link)) {
-                done = std::max(free_at_[at(link)], now_) + takes;
-                free_at_[at(link)] = done;
+            if (link.shared) {
+                done = std::max(link.free_at, now_) + takes;
+                link.free_at = done;
             } else {
-                taken_[at(link)] = true;
+                link.taken = true;
             }
             end = std::max(end, done);
         }
-        push(end, Event::Kind::kTransferEnds, number);
+        for (const int crossed : path) {
+            Link &link = links_[at(crossed)];
+            link.left -= transfer.bytes;
+            const double free_at = link.shared ? link.free_at : end;
+            takes_longer_ = takes_longer_ || free_at + transfer_us(link.left, link.gbps) > most_us_;
+        }
+        as_alone_ = as_alone_ && (rule_ == LinkRule::kEachAlone || end == transfer.alone_end);
+        events_.push(end, Event::Kind::kTransferEnds, number);
         return true;
     }
 
     void free_links(const HostRoute &route)
     {
-        for (const int link : route.links) {
-            taken_[at(link)] = false;
+        for (const int crossed : route.links) {
+            links_[at(crossed)].taken = false;
         }
-        for (const int link : route.links) {
-            if (!is_shared(link)) {
-                move_waiting(link);
+        for (const int crossed : route.links) {
+            if (!links_[at(crossed)].shared) {
+                move_waiting(crossed);
             }
         }
     }
@@ -280,14 +275,14 @@ private:
     void move_waiting(int link)
     {
         std::vector<int> &queue = waiting_[at(link)];
-        for (std::size_t i = 0; i < queue.size() && !taken_[at(link)];) {
+        for (std::size_t i = 0; i < queue.size() && !links_[at(link)].taken;) {
             const int number = queue[i];
             if (!try_to_move(number)) {
                 ++i;
                 continue;
             }
             for (const int crossed : transfers_[at(number)].route->links) {
-                if (!is_shared(crossed)) {
+                if (!links_[at(crossed)].shared) {
                     std::vector<int> &left = waiting_[at(crossed)];
                     left.erase(std::find(left.begin(), left.end(), number));
                 }
@@ -301,15 +296,16 @@ private:
     bool mirrored_;
     std::vector<Host> hosts_;
     std::vector<std::unique_ptr<Actor>> actors_;
-    std::vector<double> free_at_;           // by link
-    std::vector<bool> taken_;               // likewise, of those that carry one after the other
-    std::vector<std::vector<int>> waiting_; // likewise: transfers, in the order of arrival
-    std::unordered_map<std::uint64_t, Unmatched> unmatched_; // by actors and channel
+    std::vector<Link> links_;
+    std::vector<std::vector<int>> waiting_; // by link: transfers, in the order of arrival
+    Connections connections_;
     std::vector<Transfer> transfers_;
     std::vector<int> unused_; // of transfers_
-    std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
-    double now_ = 0;
-    std::uint64_t order_ = 0, transfer_count_ = 0;
+    Events events_;
+    double now_ = 0, most_us_ = 0;
+    bool takes_longer_ = false; // than most_us_
+    bool as_alone_ = true;      // so far
+    std::uint64_t transfer_count_ = 0;
 };
 
 LinkClocks::LinkClocks(Routes &routes, LinkRule rule, bool mirrored)
@@ -320,6 +316,8 @@ LinkClocks::LinkClocks(Routes &routes, LinkRule rule, bool mirrored)
 LinkClocks::~LinkClocks() = default;
 
 void LinkClocks::add(int host, SimRankPlan plan) { engine_->add(host, std::move(plan)); }
+
+void LinkClocks::expect(const std::vector<double> &bytes) { engine_->expect(bytes); }
 
 LinkClocks::Outcome LinkClocks::run(double most_us) { return engine_->run(most_us); }
 

@@ -38,12 +38,17 @@ public:
     // An actor on a host, in the order of their numbers.
     void add(int host, SimRankPlan plan);
 
+    // How many bytes each link will carry, at least: a run that has too much left is given up
+    // before its time has come. Without, nothing is known of that.
+    void expect(const std::vector<double> &bytes);
+
     struct Outcome {
         double us = 0;          // until the last actor was done, or until it was given up
         bool all_ended = false; // false: given up, or the actors wait for each other
+        bool as_alone = false;  // every transfer ended when kEachAlone would have it end
         std::uint64_t transfers = 0;
     };
-    // Once. Gives up what takes longer than `most_us`.
+    // Once. Gives up what takes longer than `most_us`, as soon as that is known.
     [[nodiscard]] Outcome run(double most_us = std::numeric_limits<double>::infinity());
 
 private:

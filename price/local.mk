@@ -4,6 +4,8 @@ hetcoll_sources += \
 	price/call_prices.h price/call_prices.cc \
 	price/candidates.h price/candidates.cc \
 	price/cluster.h price/cluster.cc \
+	price/connections.h \
+	price/events.h \
 	price/feed.h price/feed.cc \
 	price/link_clocks.h price/link_clocks.cc \
 	price/machine.h price/machine.cc \

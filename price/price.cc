@@ -6,236 +6,247 @@
 #include "price/two_rules.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace hetcoll {
+namespace {
 
-Pricer::Built *Pricer::machine(const MachineOptions &options) {
-  for (Built &built : machines_) {
-    if (built.options == options) {
-      return &built;
-    }
-  }
-  Result<SimMachine> made = build_machine(cluster_, options);
-  if (!made.ok()) {
-    return nullptr;
-  }
-  return &machines_.emplace_back(options, std::move(*made));
+// So that all blocks have about the same.
+bool has_many_elements(const PricedCall &call)
+{
+    constexpr std::size_t kManyElements = 16384;
+    return call.bytes >= kManyElements * call.element_bytes;
 }
 
-bool Pricer::is_mirrored(const Choice &choice) const {
-  return may_mirror_ && RankPlans::is_mirrored(cluster_, ranks_, choice);
-}
+} // namespace
 
-int Pricer::actors(const Choice &choice) const {
-  return is_mirrored(choice) ? ranks_.on_first_node() : ranks_.size();
-}
-
-Pricer::Built *Pricer::machine_of(const RankPlans &plans, const Choice &choice,
-                                  MessagePath path) {
-  return machine(is_mirrored(choice) ? plans.mirrored_options(path, cluster_)
-                                     : plans.machine_options(path));
-}
-
-Price Pricer::price(const Choice &choice, const PricedCall &call,
-                    PriceLimits limits) {
-  if (choice.algorithm == Algorithm::kHost) {
-    return of_host(call, limits);
-  }
-  const double meetings_us =
-      call.meetings ? 2 * meeting_us(cluster_, ranks_) : 0;
-  limits.most_us -= meetings_us;
-  limits.near_us -= meetings_us;
-  Price price =
-      choice.algorithm == Algorithm::kInNetwork
-          ? price_of_aggregators(cluster_, ranks_, call, limits)
-      : row_of(choice.algorithm).is_schedule()
-          ? of_schedule(choice, call, limits)
-          : of_kernel(choice.algorithm, static_cast<double>(call.bytes));
-  price.us += meetings_us;
-  return price;
-}
-
-double Pricer::least_us(const Choice &choice, const PricedCall &call) {
-  const auto bytes = static_cast<double>(call.bytes);
-  if (choice.algorithm == Algorithm::kHost) {
-    const LeaderTimes times = leaders(call.bytes);
-    return times.before_us + times.after_us;
-  }
-  if (choice.algorithm == Algorithm::kInNetwork || call.early_is_done) {
-    return 0; // not known
-  }
-  if (!row_of(choice.algorithm).is_schedule()) {
-    return of_kernel(choice.algorithm, bytes).us;
-  }
-  constexpr std::size_t kManyElements =
-      16384; // so that all blocks have about the same
-  if (call.bytes < kManyElements * call.element_bytes) {
-    return 0;
-  }
-  const RankPlans plans(ranks_, choice, call.bytes, call.element_bytes,
-                        call.shares, &recorded_);
-  double &byte_us = plans.recorded().least_us;
-  if (byte_us < 0) {
-    byte_us = fullest_link_us(plans, choice, call.path);
-  }
-  return byte_us * bytes;
-}
-
-// For a byte of the vector.
-double Pricer::fullest_link_us(const RankPlans &plans, const Choice &choice,
-                               MessagePath path) {
-  Built *on = machine_of(plans, choice, path);
-  if (on == nullptr) {
-    return kNeverUs;
-  }
-  const int ours = actors(choice),
-            rack_ranks = cluster_.network.rack_nodes * ours;
-  std::vector<double> carried(on->machine.platform.links.size()); // vectors
-  for (int rank = 0; rank < ours; ++rank) {
-    const std::shared_ptr<const ChannelSteps> steps = plans.recorded_of(rank);
-    for (std::size_t channel = 0; channel < steps->channels.size(); ++channel) {
-      const bool by_host = plans.is_hybrid() && channel == 0;
-      const std::vector<int> &hosts =
-          by_host ? on->machine.second_of : on->machine.host_of;
-      for (const Step &step : steps->channels[channel]) {
-        if (step.kind != StepKind::kSend) {
-          continue;
+Pricer::Built *Pricer::machine(const MachineOptions &options)
+{
+    for (Built &built : machines_) {
+        if (built.options == options) {
+            return &built;
         }
-        const Routes::Far far = step.peer < ours ? Routes::Far::kHere
-                                : rack_ranks > 0 && step.peer >= rack_ranks
-                                    ? Routes::Far::kOtherRack
-                                    : Routes::Far::kOtherNode;
-        const HostRoute &way = on->routes.find(
-            host_of(hosts, rank), host_of(hosts, step.peer % ours), far);
-        for (const int link : way.links) {
-          carried[static_cast<std::size_t>(link)] +=
-              static_cast<double>(step.blocks.count) / steps->block_count;
+    }
+    Result<SimMachine> made = build_machine(cluster_, options);
+    if (!made.ok()) {
+        return nullptr;
+    }
+    return &machines_.emplace_back(options, std::move(*made));
+}
+
+Pricer::Built *Pricer::machine_of(const RankPlans &plans, const Choice &choice, MessagePath path)
+{
+    return machine(mirrors(choice) ? plans.mirrored_options(path, cluster_)
+                                   : plans.machine_options(path));
+}
+
+Price Pricer::price(const Choice &choice, const PricedCall &call, PriceLimits limits)
+{
+    if (choice.algorithm == Algorithm::kHost) {
+        return of_host(call, limits);
+    }
+    const double meetings_us = call.meetings ? 2 * meeting_us(cluster_, ranks_) : 0;
+    limits.most_us -= meetings_us;
+    limits.near_us -= meetings_us;
+    Price price = choice.algorithm == Algorithm::kInNetwork
+                      ? price_of_aggregators(cluster_, ranks_, call, limits)
+                  : row_of(choice.algorithm).is_schedule()
+                      ? of_schedule(choice, call, limits)
+                      : of_kernel(choice.algorithm, static_cast<double>(call.bytes));
+    price.us += meetings_us;
+    return price;
+}
+
+double Pricer::least_us(const Choice &choice, const PricedCall &call)
+{
+    const auto bytes = static_cast<double>(call.bytes);
+    if (choice.algorithm == Algorithm::kHost) {
+        const LeaderTimes times = leaders(call.bytes);
+        return times.before_us + times.after_us;
+    }
+    if (choice.algorithm == Algorithm::kInNetwork || call.early_is_done) {
+        return 0; // not known
+    }
+    if (!row_of(choice.algorithm).is_schedule()) {
+        return of_kernel(choice.algorithm, bytes).us;
+    }
+    if (!has_many_elements(call)) {
+        return 0;
+    }
+    const RankPlans plans(ranks_, choice, call.bytes, call.element_bytes, call.shares, &recorded_);
+    Built *on = machine_of(plans, choice, call.path);
+    if (on == nullptr) {
+        return kNeverUs;
+    }
+    count_crossing(plans, choice, *on);
+    return plans.recorded().least_us * bytes;
+}
+
+// If that is not known yet.
+void Pricer::count_crossing(const RankPlans &plans, const Choice &choice, Built &on)
+{
+    RecordedSchedules::Of &recorded = plans.recorded();
+    if (!recorded.crossing.empty()) {
+        return;
+    }
+    recorded.crossing.resize(on.machine.platform.links.size());
+    const int ours = actors(choice), rack_ranks = cluster_.network.rack_nodes * ours;
+    for (int rank = 0; rank < ours; ++rank) {
+        const std::shared_ptr<const ChannelSteps> steps = plans.recorded_of(rank);
+        for (std::size_t channel = 0; channel < steps->channels.size(); ++channel) {
+            const bool by_host = plans.is_hybrid() && channel == 0;
+            const std::vector<int> &hosts = by_host ? on.machine.second_of : on.machine.host_of;
+            for (const Step &step : steps->channels[channel]) {
+                if (step.kind != StepKind::kSend) {
+                    continue;
+                }
+                const Routes::Far far = step.peer < ours ? Routes::Far::kHere
+                                        : rack_ranks > 0 && step.peer >= rack_ranks
+                                            ? Routes::Far::kOtherRack
+                                            : Routes::Far::kOtherNode;
+                const HostRoute &way =
+                    on.routes.find(host_of(hosts, rank), host_of(hosts, step.peer % ours), far);
+                for (const int link : way.links) {
+                    recorded.crossing[static_cast<std::size_t>(link)] +=
+                        static_cast<double>(step.blocks.count) / steps->block_count;
+                }
+            }
         }
-      }
     }
-  }
-  double most_us = 0;
-  for (std::size_t link = 0; link < carried.size(); ++link) {
-    most_us =
-        std::max(most_us, transfer_us(carried[link],
-                                      on->machine.platform.links[link].gbps));
-  }
-  return most_us;
+    for (std::size_t link = 0; link < recorded.crossing.size(); ++link) {
+        const double gbps = on.machine.platform.links[link].gbps;
+        recorded.least_us = std::max(recorded.least_us, transfer_us(recorded.crossing[link], gbps));
+    }
 }
 
-Price Pricer::of_schedule(const Choice &choice, const PricedCall &call,
-                          PriceLimits limits) {
-  const bool early_is_done =
-      call.early_is_done && choice.algorithm == Algorithm::kWeighted;
-  RankPlans plans(ranks_, choice, call.bytes, call.element_bytes, call.shares,
-                  early_is_done ? &late_recorded_ : &recorded_);
-  if (early_is_done) {
-    plans.drop_early();
-  }
-  Built *on = machine_of(plans, choice, call.path);
-  if (on == nullptr) {
-    return {.us = kNeverUs};
-  }
-  const bool mirrored = is_mirrored(choice);
-  return price_by_both(limits, [&](LinkRule rule, double most_us) {
-    LinkClocks clocks(on->routes, rule, mirrored);
-    for (int rank = 0; rank < actors(choice); ++rank) {
-      clocks.add(host_of(on->machine.host_of, rank),
-                 mirrored ? plans.mirrored_plan(rank, cluster_)
-                          : plans.plan(rank));
+// How many bytes each link carries, at least: some blocks have one element more than others.
+std::vector<double> Pricer::bytes_of_links(const RankPlans &plans, const PricedCall &call) const
+{
+    const auto blocks = static_cast<std::size_t>(plans.recorded_of(0)->block_count);
+    const std::size_t block_bytes = call.bytes / call.element_bytes / blocks * call.element_bytes;
+    std::vector<double> bytes;
+    for (const double vectors : plans.recorded().crossing) {
+        bytes.push_back(std::round(vectors * static_cast<double>(blocks)) *
+                        static_cast<double>(block_bytes));
     }
-    for (int rank = 0; plans.is_hybrid() && rank < ranks_.size(); ++rank) {
-      clocks.add(host_of(on->machine.second_of, rank), plans.host_plan(rank));
-    }
-    return clocks.run(most_us);
-  });
+    return bytes;
 }
 
-// All reads and writes begin at once: the fullest link, or the memory, says
-// when they end.
-Price Pricer::of_kernel(Algorithm algorithm, double bytes) {
-  const Built *on = machine({.shares = true, .mapped_latency_us = 0});
-  if (on == nullptr) {
-    return {.us = kNeverUs};
-  }
-  const Platform &platform = on->machine.platform;
-  const SimNode &node = platform.nodes.front();
-  const NodeGroups &gpus = ranks_.groups.nodes.front();
-  const int size = ranks_.size(), sharing = ranks_.query.ranks_per_gpu;
-  const bool writes_all = !row_of(algorithm).has(Trait::kOwnResult);
-  const double share = algorithm == Algorithm::kTwoShot ? bytes / size : bytes;
-  std::vector<double> carried(platform.links.size());
-  for (const SimNode::Local &way : node.local) {
-    const auto from = static_cast<std::size_t>(way.from),
-               to = static_cast<std::size_t>(way.to);
-    const bool leads = algorithm == Algorithm::kLeader;
-    if (from == to || from >= gpus.size() || to >= gpus.size() ||
-        (leads && from != 0 && to != 0)) {
-      continue;
+Price Pricer::of_schedule(const Choice &choice, const PricedCall &call, PriceLimits limits)
+{
+    const bool early_is_done = call.early_is_done && choice.algorithm == Algorithm::kWeighted;
+    RankPlans plans(ranks_, choice, call.bytes, call.element_bytes, call.shares,
+                    early_is_done ? &late_recorded_ : &recorded_);
+    if (early_is_done) {
+        plans.drop_early();
     }
-    // Pairs of ranks; who writes to all others also reads from them.
-    const double pairs =
-        leads ? static_cast<double>(gpus[std::max(from, to)].size())
-              : static_cast<double>(gpus[from].size() * gpus[to].size());
-    for (const int link : way.path) {
-      carried[static_cast<std::size_t>(link)] +=
-          (writes_all && !leads ? 2 : 1) * pairs * share;
+    Built *on = machine_of(plans, choice, call.path);
+    if (on == nullptr) {
+        return {.us = kNeverUs};
     }
-  }
-  const double vector_us =
-      transfer_us(sharing * bytes, node.hosts.front().gbps);
-  double us = (writes_all ? 2 : size + 1) * vector_us;
-  for (std::size_t link = 0; link < carried.size(); ++link) {
-    us = std::max(us, transfer_us(carried[link], platform.links[link].gbps));
-  }
-  const double launch_us = (algorithm == Algorithm::kLeader ? 1 : sharing) *
-                           ranks_.query.links.launch_us;
-  us += launch_us + (writes_all && gpus.size() > 1 ? kRemoteWriteUs : 0);
-  if (algorithm == Algorithm::kCopyIn) {
-    us += launch_us + 2 * vector_us;
-  }
-  return {.us = us};
+    const bool mirrored = mirrors(choice);
+    const int ours = actors(choice);
+    std::vector<double> bytes_of_link;
+    if (limits.most_us < kNeverUs && has_many_elements(call)) {
+        count_crossing(plans, choice, *on);
+        bytes_of_link = bytes_of_links(plans, call);
+    }
+    return price_by_both(limits, [&](LinkRule rule, double most_us) {
+        LinkClocks clocks(on->routes, rule, mirrored);
+        clocks.expect(bytes_of_link);
+        for (int rank = 0; rank < ours; ++rank) {
+            clocks.add(host_of(on->machine.host_of, rank),
+                       mirrored ? plans.mirrored_plan(rank, cluster_) : plans.plan(rank));
+        }
+        for (int rank = 0; plans.is_hybrid() && rank < ranks_.size(); ++rank) {
+            clocks.add(host_of(on->machine.second_of, rank), plans.host_plan(rank));
+        }
+        return clocks.run(most_us);
+    });
 }
 
-LeaderTimes Pricer::leaders(std::size_t bytes) const {
-  LeaderTimes most{};
-  for (const NodeGroups &node : ranks_.groups.nodes) {
-    std::size_t ranks = 0;
-    for (const GpuGroup &gpu : node) {
-      ranks += gpu.size();
+// All reads and writes begin at once: the fullest link, or the memory, says when they end.
+Price Pricer::of_kernel(Algorithm algorithm, double bytes)
+{
+    const Built *on = machine({.shares = true, .mapped_latency_us = 0});
+    if (on == nullptr) {
+        return {.us = kNeverUs};
     }
-    const LeaderTimes times = leader_times(ranks_.query.links, ranks, bytes);
-    most = times.before_us > most.before_us ? times : most;
-  }
-  return most;
+    const Platform &platform = on->machine.platform;
+    const SimNode &node = platform.nodes.front();
+    const NodeGroups &gpus = ranks_.groups.nodes.front();
+    const int size = ranks_.size(), sharing = ranks_.query.ranks_per_gpu;
+    const bool writes_all = !row_of(algorithm).has(Trait::kOwnResult);
+    const double share = algorithm == Algorithm::kTwoShot ? bytes / size : bytes;
+    std::vector<double> carried(platform.links.size());
+    for (const SimNode::Local &way : node.local) {
+        const auto from = static_cast<std::size_t>(way.from), to = static_cast<std::size_t>(way.to);
+        const bool leads = algorithm == Algorithm::kLeader;
+        if (from == to || from >= gpus.size() || to >= gpus.size() ||
+            (leads && from != 0 && to != 0)) {
+            continue;
+        }
+        // Pairs of ranks; who writes to all others also reads from them.
+        const double pairs = leads ? static_cast<double>(gpus[std::max(from, to)].size())
+                                   : static_cast<double>(gpus[from].size() * gpus[to].size());
+        for (const int link : way.path) {
+            carried[static_cast<std::size_t>(link)] +=
+                (writes_all && !leads ? 2 : 1) * pairs * share;
+        }
+    }
+    const double vector_us = transfer_us(sharing * bytes, node.hosts.front().gbps);
+    double us = (writes_all ? 2 : size + 1) * vector_us;
+    for (std::size_t link = 0; link < carried.size(); ++link) {
+        us = std::max(us, transfer_us(carried[link], platform.links[link].gbps));
+    }
+    const double launch_us =
+        (algorithm == Algorithm::kLeader ? 1 : sharing) * ranks_.query.links.launch_us;
+    us += launch_us + (writes_all && gpus.size() > 1 ? kRemoteWriteUs : 0);
+    if (algorithm == Algorithm::kCopyIn) {
+        us += launch_us + 2 * vector_us;
+    }
+    return {.us = us};
 }
 
-Price Pricer::of_host(const PricedCall &call, PriceLimits limits) {
-  const LeaderTimes around = leaders(call.bytes);
-  const double around_us = around.before_us + around.after_us;
-  limits.most_us -= around_us;
-  limits.near_us -= around_us;
-  Built *on =
-      limits.most_us < 0 ? nullptr : machine({.path = MessagePath::kHost});
-  if (on == nullptr) {
-    return {.us = kNeverUs};
-  }
-  const int nodes = cluster_.node_count();
-  const bool mirrored = is_mirrored({.algorithm = Algorithm::kHost});
-  Price price = price_by_both(limits, [&](LinkRule rule, double most_us) {
-    LinkClocks clocks(on->routes, rule, mirrored);
-    for (int node = 0; node < (mirrored ? 1 : nodes); ++node) {
-      const NodeGroups &group =
-          ranks_.groups.nodes[static_cast<std::size_t>(node)];
-      const int leader = group.front().front();
-      clocks.add(host_of(on->machine.host_of, leader),
-                 leader_plan(node, nodes, call.bytes, call.element_bytes,
-                             cluster_.kind_of(node).memory_gbps, mirrored));
+LeaderTimes Pricer::leaders(std::size_t bytes) const
+{
+    LeaderTimes most{};
+    for (const NodeGroups &node : ranks_.groups.nodes) {
+        std::size_t ranks = 0;
+        for (const GpuGroup &gpu : node) {
+            ranks += gpu.size();
+        }
+        const LeaderTimes times = leader_times(ranks_.query.links, ranks, bytes);
+        most = times.before_us > most.before_us ? times : most;
     }
-    return clocks.run(most_us);
-  });
-  price.us += around_us;
-  return price;
+    return most;
+}
+
+Price Pricer::of_host(const PricedCall &call, PriceLimits limits)
+{
+    const LeaderTimes around = leaders(call.bytes);
+    const double around_us = around.before_us + around.after_us;
+    limits.most_us -= around_us;
+    limits.near_us -= around_us;
+    Built *on = limits.most_us < 0 ? nullptr : machine({.path = MessagePath::kHost});
+    if (on == nullptr) {
+        return {.us = kNeverUs};
+    }
+    const int nodes = cluster_.node_count();
+    const bool mirrored = mirrors({.algorithm = Algorithm::kHost});
+    Price price = price_by_both(limits, [&](LinkRule rule, double most_us) {
+        LinkClocks clocks(on->routes, rule, mirrored);
+        for (int node = 0; node < (mirrored ? 1 : nodes); ++node) {
+            const NodeGroups &group = ranks_.groups.nodes[static_cast<std::size_t>(node)];
+            const int leader = group.front().front();
+            clocks.add(host_of(on->machine.host_of, leader),
+                       leader_plan(node, nodes, call.bytes, call.element_bytes,
+                                   cluster_.kind_of(node).memory_gbps, mirrored));
+        }
+        return clocks.run(most_us);
+    });
+    price.us += around_us;
+    return price;
 }
 
 } // namespace hetcoll

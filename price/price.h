@@ -18,6 +18,7 @@
 #include <limits>
 #include <span>
 #include <utility>
+#include <vector>
 
 namespace hetcoll {
 
@@ -47,8 +48,15 @@ public:
     // Both outlive it. Where all nodes do the same, `may_mirror` runs one of them only: large
     // vectors come out up to 5 % below a run of all.
     Pricer(const Cluster &cluster, const Ranks &ranks, bool may_mirror = true)
-        : cluster_(cluster), ranks_(ranks), may_mirror_(may_mirror)
+        : cluster_(cluster), ranks_(ranks), of_node_(ranks.on_first_node()),
+          may_mirror_(may_mirror && nodes_are_alike(cluster, ranks))
     {
+    }
+
+    // Whether the ranks of one node run for all.
+    [[nodiscard]] bool mirrors(const Choice &choice) const
+    {
+        return may_mirror_ && is_mirrored(cluster_, of_node_, choice);
     }
 
     [[nodiscard]] Price price(const Choice &choice, const PricedCall &call,
@@ -71,20 +79,24 @@ private:
         return hosts[static_cast<std::size_t>(ranks_.gpu_of[static_cast<std::size_t>(rank)])];
     }
     [[nodiscard]] Built *machine(const MachineOptions &options);
-    [[nodiscard]] bool is_mirrored(const Choice &choice) const;
     // Who runs it: all ranks, or those of the first node.
-    [[nodiscard]] int actors(const Choice &choice) const;
+    [[nodiscard]] int actors(const Choice &choice) const
+    {
+        return mirrors(choice) ? of_node_ : ranks_.size();
+    }
     [[nodiscard]] Built *machine_of(const RankPlans &plans, const Choice &choice, MessagePath path);
     [[nodiscard]] Price of_schedule(const Choice &choice, const PricedCall &call,
                                     PriceLimits limits);
-    [[nodiscard]] double fullest_link_us(const RankPlans &plans, const Choice &choice,
-                                         MessagePath path);
+    void count_crossing(const RankPlans &plans, const Choice &choice, Built &on);
+    [[nodiscard]] std::vector<double> bytes_of_links(const RankPlans &plans,
+                                                     const PricedCall &call) const;
     [[nodiscard]] Price of_kernel(Algorithm algorithm, double bytes);
     [[nodiscard]] LeaderTimes leaders(std::size_t bytes) const;
     [[nodiscard]] Price of_host(const PricedCall &call, PriceLimits limits);
 
     const Cluster &cluster_;
     const Ranks &ranks_;
+    int of_node_; // ranks of the first one
     bool may_mirror_;
     std::deque<Built> machines_;
     // Of one path of messages, and one kind of shares; whole, and without what comes early.

@@ -13,222 +13,224 @@ namespace hetcoll {
 namespace {
 
 // How many ranks in a row lie on one node, from rank 0 on.
-std::vector<int> node_runs(const Ranks &ranks) {
-  std::vector<int> runs;
-  for (std::size_t rank = 0; rank < ranks.node_of.size(); ++rank) {
-    if (rank > 0 && ranks.node_of[rank] == ranks.node_of[rank - 1]) {
-      ++runs.back();
-    } else {
-      runs.push_back(1);
+std::vector<int> node_runs(const Ranks &ranks)
+{
+    std::vector<int> runs;
+    for (std::size_t rank = 0; rank < ranks.node_of.size(); ++rank) {
+        if (rank > 0 && ranks.node_of[rank] == ranks.node_of[rank - 1]) {
+            ++runs.back();
+        } else {
+            runs.push_back(1);
+        }
     }
-  }
-  return runs;
+    return runs;
 }
 
-std::shared_ptr<const ChannelSteps> without_early(ChannelSteps steps) {
-  for (int channel = 0; channel < kEarlyChannels; ++channel) {
-    steps.channels[static_cast<std::size_t>(channel)].clear();
-  }
-  for (std::vector<Step> &channel : steps.channels) {
-    for (Step &step : channel) {
-      const auto first = steps.after.begin() + step.after_first;
-      const auto last = std::remove_if(first, first + step.after_count,
-                                       [](const StepPlace &place) {
-                                         return place.channel < kEarlyChannels;
-                                       });
-      step.after_count = static_cast<int>(last - first);
+std::shared_ptr<const ChannelSteps> without_early(ChannelSteps steps)
+{
+    for (int channel = 0; channel < kEarlyChannels; ++channel) {
+        steps.channels[static_cast<std::size_t>(channel)].clear();
     }
-  }
-  return std::make_shared<const ChannelSteps>(std::move(steps));
+    for (std::vector<Step> &channel : steps.channels) {
+        for (Step &step : channel) {
+            const auto first = steps.after.begin() + step.after_first;
+            const auto last =
+                std::remove_if(first, first + step.after_count, [](const StepPlace &place) {
+                    return place.channel < kEarlyChannels;
+                });
+            step.after_count = static_cast<int>(last - first);
+        }
+    }
+    return std::make_shared<const ChannelSteps>(std::move(steps));
 }
+
+bool is_power(int count) { return std::has_single_bit(static_cast<unsigned>(count)); }
 
 } // namespace
 
-RankPlans::RankPlans(const Ranks &ranks, const Choice &choice,
-                     std::size_t bytes, std::size_t element_bytes,
-                     std::span<const int> shares, RecordedSchedules *recorded)
-    : ranks_(ranks), choice_(choice), bytes_(bytes),
-      element_bytes_(element_bytes), shares_(shares),
+bool nodes_are_alike(const Cluster &cluster, const Ranks &ranks)
+{
+    if (cluster.kinds.size() != 1 || cluster.node_count() < 2) {
+        return false;
+    }
+    const int local = ranks.on_first_node();
+    const auto gpus = static_cast<int>(ranks.groups.nodes.front().size());
+    bool alike = true;
+    for (int rank = 0; alike && rank < ranks.size(); ++rank) {
+        const auto index = static_cast<std::size_t>(rank);
+        const auto place = static_cast<std::size_t>(rank % local);
+        alike = ranks.node_of[index] == rank / local &&
+                ranks.gpu_of[index] == rank / local * gpus + ranks.gpu_of[place];
+    }
+    return alike;
+}
+
+bool is_mirrored(const Cluster &cluster, int ranks_of_node, const Choice &choice)
+{
+    const int nodes = cluster.node_count();
+    switch (choice.algorithm) {
+    case Algorithm::kRing: return true;
+    case Algorithm::kHierarchical:
+        return (choice.between_nodes != Algorithm::kRecursiveDoubling || is_power(nodes)) &&
+               (choice.between_nodes != Algorithm::kRecursiveMultiplying ||
+                multiplies_evenly(nodes));
+    case Algorithm::kRecursiveDoubling: return is_power(nodes) && is_power(ranks_of_node);
+    case Algorithm::kRabenseifner:
+        return ranks_of_node == 1 || (is_power(nodes) && is_power(ranks_of_node));
+    // Several ranks of a node are at different places of their circles.
+    case Algorithm::kRadix3:
+    case Algorithm::kRadix4:
+    case Algorithm::kRadix8: return ranks_of_node == 1;
+    case Algorithm::kRecursiveMultiplying: return ranks_of_node == 1 && multiplies_evenly(nodes);
+    case Algorithm::kHost: return is_power(nodes) && cluster.network.rack_nodes == 0;
+    default: return false;
+    }
+}
+
+RankPlans::RankPlans(const Ranks &ranks, const Choice &choice, std::size_t bytes,
+                     std::size_t element_bytes, std::span<const int> shares,
+                     RecordedSchedules *recorded)
+    : ranks_(ranks), choice_(choice), bytes_(bytes), element_bytes_(element_bytes), shares_(shares),
       spec_(schedule_spec(choice, bytes, ranks.query.links, ranks.size())),
-      runs_(node_runs(ranks)),
-      recorded_(recorded != nullptr ? &recorded->find(spec_, ranks.size())
-                                    : nullptr) {}
-
-MachineOptions RankPlans::machine_options(MessagePath path) const {
-  const Links &links = ranks_.query.links;
-  // Ranks that share a GPU launch in turn.
-  const double turns_us = (ranks_.query.ranks_per_gpu - 1) * links.launch_us;
-  // In a ring over all ranks one rank of a node alone sends to others.
-  return {.path = path,
-          .maps = maps(),
-          .both_ways = is_hybrid(),
-          .shares_ports = choice_.algorithm == Algorithm::kHierarchical,
-          .partners =
-              choice_.algorithm == Algorithm::kHierarchical
-                  ? partners_of(choice_.between_nodes, ranks_.query.nodes)
-              : choice_.algorithm == Algorithm::kRing
-                  ? 0
-                  : partners_of(choice_.algorithm, ranks_.size()),
-          .mapped_latency_us = links.gpu_latency_us + turns_us,
-          .message_latency_us = links.host_latency_us,
-          .far_latency_us = far_latency_us(links)};
+      runs_(choice.node_by_node ? node_runs(ranks) : std::vector<int>{}),
+      recorded_(recorded != nullptr ? &recorded->find(spec_, ranks.size()) : nullptr)
+{
 }
 
-bool RankPlans::maps() const {
-  return !row_of(choice_.algorithm).has(Trait::kWholeVectors) &&
-         ranks_.query.links.gpu_gbps > 0;
+MachineOptions RankPlans::machine_options(MessagePath path) const
+{
+    const Links &links = ranks_.query.links;
+    // Ranks that share a GPU launch in turn.
+    const double turns_us = (ranks_.query.ranks_per_gpu - 1) * links.launch_us;
+    // In a ring over all ranks one rank of a node alone sends to others.
+    return {.path = path,
+            .maps = maps(),
+            .both_ways = is_hybrid(),
+            .shares_ports = choice_.algorithm == Algorithm::kHierarchical,
+            .partners = choice_.algorithm == Algorithm::kHierarchical
+                            ? partners_of(choice_.between_nodes, ranks_.query.nodes)
+                        : choice_.algorithm == Algorithm::kRing
+                            ? 0
+                            : partners_of(choice_.algorithm, ranks_.size()),
+            .mapped_latency_us = links.gpu_latency_us + turns_us,
+            .message_latency_us = links.host_latency_us,
+            .far_latency_us = far_latency_us(links)};
 }
 
-ScheduleParts RankPlans::parts() const {
-  return {.ranks = ranks_.size(),
-          .runs = runs_,
-          .trees = &ranks_.trees,
-          .groups = &ranks_.groups,
-          .rings = &ranks_.rings,
-          .shares = shares_};
+bool RankPlans::maps() const
+{
+    return !row_of(choice_.algorithm).has(Trait::kWholeVectors) && ranks_.query.links.gpu_gbps > 0;
 }
 
-std::shared_ptr<const ChannelSteps> RankPlans::recorded_of(int rank) const {
-  std::shared_ptr<const ChannelSteps> &known =
-      recorded_->ranks[static_cast<std::size_t>(rank)];
-  if (known == nullptr) {
-    ChannelSteps steps = by_channels(build_schedule(spec_, rank, parts()));
-    known = early_is_done_
-                ? without_early(std::move(steps))
-                : std::make_shared<const ChannelSteps>(std::move(steps));
-  }
-  return known;
+ScheduleParts RankPlans::parts() const
+{
+    return {.ranks = ranks_.size(),
+            .runs = runs_,
+            .trees = &ranks_.trees,
+            .groups = &ranks_.groups,
+            .rings = &ranks_.rings,
+            .shares = shares_};
+}
+
+std::shared_ptr<const ChannelSteps> RankPlans::recorded_of(int rank) const
+{
+    std::shared_ptr<const ChannelSteps> &known = recorded_->ranks[static_cast<std::size_t>(rank)];
+    if (known == nullptr) {
+        ChannelSteps steps = by_channels(build_schedule(spec_, rank, parts()));
+        known = early_is_done_ ? without_early(std::move(steps))
+                               : std::make_shared<const ChannelSteps>(std::move(steps));
+    }
+    return known;
 }
 
 // As Engine::build() makes it, but round by round where that can be.
-std::unique_ptr<StepFeed> RankPlans::feed_of(int rank) const {
-  if (recorded_ != nullptr) {
-    return feed_steps(recorded_of(rank));
-  }
-  auto program = schedule_program(spec_, rank, parts());
-  return program ? feed_program(std::move(program))
-                 : feed_schedule(build_schedule(spec_, rank, parts()));
+std::unique_ptr<StepFeed> RankPlans::feed_of(int rank) const
+{
+    if (recorded_ != nullptr) {
+        return feed_steps(recorded_of(rank));
+    }
+    auto program = schedule_program(spec_, rank, parts());
+    return program ? feed_program(std::move(program))
+                   : feed_schedule(build_schedule(spec_, rank, parts()));
 }
 
-SimRankPlan RankPlans::plan_of_all_channels(int rank) const {
-  SimRankPlan plan;
-  plan.feed = feed_of(rank);
-  plan.count = bytes_ / element_bytes_;
-  plan.element_bytes = element_bytes_;
-  plan.chunk_bytes = choice_.chunk_bytes;
-  plan.last_channel = plan.feed->channel_count();
-  plan.is_mapped = [this, rank, maps = maps()](int peer) {
-    return maps && ranks_.node_of[static_cast<std::size_t>(peer)] ==
-                       ranks_.node_of[static_cast<std::size_t>(rank)];
-  };
-  return plan;
+SimRankPlan RankPlans::plan_of_all_channels(int rank) const
+{
+    SimRankPlan plan;
+    plan.feed = feed_of(rank);
+    plan.count = bytes_ / element_bytes_;
+    plan.element_bytes = element_bytes_;
+    plan.chunk_bytes = choice_.chunk_bytes;
+    plan.last_channel = plan.feed->channel_count();
+    plan.is_mapped = [this, rank, maps = maps()](int peer) {
+        return maps && ranks_.node_of[static_cast<std::size_t>(peer)] ==
+                           ranks_.node_of[static_cast<std::size_t>(rank)];
+    };
+    return plan;
 }
 
-bool RankPlans::is_mirrored(const Cluster &cluster, const Ranks &ranks,
-                            const Choice &choice) {
-  const int nodes = cluster.node_count();
-  const int local = ranks.on_first_node();
-  const auto gpus = static_cast<int>(ranks.groups.nodes.front().size());
-  bool alike = cluster.kinds.size() == 1 && nodes > 1;
-  for (int rank = 0; alike && rank < ranks.size(); ++rank) {
-    const auto index = static_cast<std::size_t>(rank);
-    const auto place = static_cast<std::size_t>(rank % local);
-    alike = ranks.node_of[index] == rank / local &&
-            ranks.gpu_of[index] == rank / local * gpus + ranks.gpu_of[place];
-  }
-  const auto is_power = [](int count) {
-    return std::has_single_bit(unsigned(count));
-  };
-  const bool powers = is_power(nodes) && is_power(local);
-  switch (choice.algorithm) {
-  case Algorithm::kRing:
-    return alike;
-  case Algorithm::kHierarchical:
-    return alike &&
-           (choice.between_nodes != Algorithm::kRecursiveDoubling ||
-            is_power(nodes)) &&
-           (choice.between_nodes != Algorithm::kRecursiveMultiplying ||
-            multiplies_evenly(nodes));
-  case Algorithm::kRecursiveDoubling:
-    return alike && powers;
-  case Algorithm::kRabenseifner:
-    return alike && (local == 1 || powers);
-  // Several ranks of a node are at different places of their circles.
-  case Algorithm::kRadix3:
-  case Algorithm::kRadix4:
-  case Algorithm::kRadix8:
-    return alike && local == 1;
-  case Algorithm::kRecursiveMultiplying:
-    return alike && local == 1 && multiplies_evenly(nodes);
-  case Algorithm::kHost:
-    return alike && is_power(nodes) && cluster.network.rack_nodes == 0;
-  default:
-    return false;
-  }
+MachineOptions RankPlans::mirrored_options(MessagePath path, const Cluster &cluster) const
+{
+    const bool in_ring =
+        choice_.algorithm == Algorithm::kRing || (choice_.algorithm == Algorithm::kHierarchical &&
+                                                  choice_.between_nodes == Algorithm::kRing);
+    MachineOptions options = machine_options(path);
+    options.nodes_on_uplinks = in_ring ? 1 : std::max(cluster.network.rack_nodes, 1);
+    return options;
 }
 
-MachineOptions RankPlans::mirrored_options(MessagePath path,
-                                           const Cluster &cluster) const {
-  const bool in_ring = choice_.algorithm == Algorithm::kRing ||
-                       (choice_.algorithm == Algorithm::kHierarchical &&
-                        choice_.between_nodes == Algorithm::kRing);
-  MachineOptions options = machine_options(path);
-  options.nodes_on_uplinks =
-      in_ring ? 1 : std::max(cluster.network.rack_nodes, 1);
-  return options;
+SimRankPlan RankPlans::plan(int rank) const
+{
+    SimRankPlan plan = plan_of_all_channels(rank);
+    plan.first_channel = is_hybrid() ? 1 : 0;
+    plan.actor_of = [](int peer) { return peer; };
+    return plan;
 }
 
-SimRankPlan RankPlans::plan(int rank) const {
-  SimRankPlan plan = plan_of_all_channels(rank);
-  plan.first_channel = is_hybrid() ? 1 : 0;
-  plan.actor_of = [](int peer) { return peer; };
-  return plan;
+SimRankPlan RankPlans::mirrored_plan(int rank, const Cluster &cluster) const
+{
+    SimRankPlan plan = plan_of_all_channels(rank);
+    const auto blocks = static_cast<std::size_t>(plan.feed->block_count());
+    plan.count = std::max(plan.count / blocks, std::size_t{1}) * blocks;
+    const int ours = ranks_.on_first_node();
+    const int near =
+        cluster.network.rack_nodes == 0 ? cluster.node_count() : cluster.network.rack_nodes;
+    plan.actor_of = [ours, near](int peer) {
+        return peer < ours ? peer : (peer / ours < near ? ours : 2 * ours) + peer % ours;
+    };
+    return plan;
 }
 
-SimRankPlan RankPlans::mirrored_plan(int rank, const Cluster &cluster) const {
-  SimRankPlan plan = plan_of_all_channels(rank);
-  const auto blocks = static_cast<std::size_t>(plan.feed->block_count());
-  plan.count = std::max(plan.count / blocks, std::size_t{1}) * blocks;
-  const int ours = ranks_.on_first_node();
-  const int near = cluster.network.rack_nodes == 0 ? cluster.node_count()
-                                                   : cluster.network.rack_nodes;
-  plan.actor_of = [ours, near](int peer) {
-    return peer < ours ? peer
-                       : (peer / ours < near ? ours : 2 * ours) + peer % ours;
-  };
-  return plan;
+SimRankPlan RankPlans::host_plan(int rank) const
+{
+    SimRankPlan plan = plan_of_all_channels(rank);
+    plan.last_channel = 1;
+    plan.actor_of = [this](int peer) { return ranks_.size() + peer; };
+    return plan;
 }
 
-SimRankPlan RankPlans::host_plan(int rank) const {
-  SimRankPlan plan = plan_of_all_channels(rank);
-  plan.last_channel = 1;
-  plan.actor_of = [this](int peer) { return ranks_.size() + peer; };
-  return plan;
+SimRankPlan leader_plan(int node, int nodes, std::size_t bytes, std::size_t element_bytes,
+                        double memory_gbps, bool mirrored)
+{
+    SimRankPlan plan;
+    plan.feed = feed_schedule(build_recursive_doubling(node, nodes));
+    plan.count = bytes / element_bytes;
+    plan.element_bytes = element_bytes;
+    plan.chunk_bytes = kLargestChunkBytes;
+    plan.last_channel = 1;
+    plan.is_mapped = [](int) { return false; };
+    plan.actor_of = [mirrored](int peer) { return mirrored ? 1 : peer; };
+    plan.reduce_traffic = memory_gbps / kHostSumGbps;
+    return plan;
 }
 
-SimRankPlan leader_plan(int node, int nodes, std::size_t bytes,
-                        std::size_t element_bytes, double memory_gbps,
-                        bool mirrored) {
-  SimRankPlan plan;
-  plan.feed = feed_schedule(build_recursive_doubling(node, nodes));
-  plan.count = bytes / element_bytes;
-  plan.element_bytes = element_bytes;
-  plan.chunk_bytes = kLargestChunkBytes;
-  plan.last_channel = 1;
-  plan.is_mapped = [](int) { return false; };
-  plan.actor_of = [mirrored](int peer) { return mirrored ? 1 : peer; };
-  plan.reduce_traffic = memory_gbps / kHostSumGbps;
-  return plan;
-}
-
-LeaderTimes leader_times(const Links &links, std::size_t ranks_of_node,
-                         std::size_t bytes) {
-  const auto vector = static_cast<double>(bytes);
-  const double copy_us = links.copy_us + transfer_us(vector, links.host_gbps);
-  const double sum_us =
-      static_cast<double>(ranks_of_node) * transfer_us(vector, kHostSumGbps);
-  return {.before_us = copy_us + links.handshake_us + sum_us,
-          .after_us = links.handshake_us + copy_us};
+LeaderTimes leader_times(const Links &links, std::size_t ranks_of_node, std::size_t bytes)
+{
+    const auto vector = static_cast<double>(bytes);
+    const double copy_us = links.copy_us + transfer_us(vector, links.host_gbps);
+    const double sum_us = static_cast<double>(ranks_of_node) * transfer_us(vector, kHostSumGbps);
+    return {.before_us = copy_us + links.handshake_us + sum_us,
+            .after_us = links.handshake_us + copy_us};
 }
 
 } // namespace hetcoll

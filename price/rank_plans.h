@@ -13,6 +13,12 @@
 
 namespace hetcoll {
 
+// Whether the ranks of all nodes, which are of one kind, lie alike and in order.
+[[nodiscard]] bool nodes_are_alike(const Cluster &cluster, const Ranks &ranks);
+// Whether all nodes do the same then, so that the ranks of the first one alone may run: what
+// neither folds nor goes along a line.
+[[nodiscard]] bool is_mirrored(const Cluster &cluster, int ranks_of_node, const Choice &choice);
+
 class RankPlans {
 public:
     // Of a call of so many bytes by the schedule that was chosen. `shares`: by rank, of kWeighted.
@@ -32,10 +38,6 @@ public:
     // Part of the vector goes through host memory at the same time, by messages: each rank is two
     // actors, those of the second kind after all of the first.
     [[nodiscard]] bool is_hybrid() const noexcept { return spec_.host_parts > 0; }
-    // Whether all nodes do the same, so that the ranks of the first one alone may run: on equal
-    // nodes, what neither folds nor goes along a line.
-    [[nodiscard]] static bool is_mirrored(const Cluster &cluster, const Ranks &ranks,
-                                          const Choice &choice);
     [[nodiscard]] SimRankPlan plan(int rank) const;
     // For LinkClocks of one node, and with blocks that are all equal.
     [[nodiscard]] SimRankPlan mirrored_plan(int rank, const Cluster &cluster) const;
@@ -56,7 +58,7 @@ private:
     std::size_t bytes_, element_bytes_;
     std::span<const int> shares_;
     ScheduleSpec spec_;
-    std::vector<int> runs_;
+    std::vector<int> runs_; // of kOrdered, node by node
     RecordedSchedules::Of *recorded_;
     bool early_is_done_ = false;
 };

@@ -15,7 +15,9 @@ public:
     struct Of { // one schedule
         ScheduleSpec spec;
         std::vector<std::shared_ptr<const ChannelSteps>> ranks; // null: not asked for yet
-        double least_us = -1; // a byte of the vector, as the fullest link takes it; -1: not known
+        // How many vectors cross each link of the machine; empty: not known.
+        std::vector<double> crossing;
+        double least_us = 0; // a byte of the vector, as the fullest link takes it, if that is known
     };
     // Stays where it is.
     [[nodiscard]] Of &find(const ScheduleSpec &spec, int ranks);

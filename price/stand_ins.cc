@@ -114,8 +114,7 @@ StandIns::Sizes &StandIns::sizes_for(const Choice &choice)
     }
     const bool folds = !nodes_.folded.empty() && !is_symmetric(choice);
     const StandIn &any = folds ? nodes_.folded.front() : nodes_.all.front();
-    return in_order_ && RankPlans::is_mirrored(any.cluster, any.ranks, choice) ? nodes_
-                                                                               : scattered();
+    return in_order_ && any.pricer.mirrors(choice) ? nodes_ : scattered();
 }
 
 std::deque<StandIns::StandIn> &StandIns::of(const Choice &choice)

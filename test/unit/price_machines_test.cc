@@ -132,7 +132,7 @@ TEST(MirrorTest, IsWorthAllNodesWhereRanksShareGpus)
     machine.ranks = place_ranks(machine.cluster, {2, 2});
     for (const Algorithm algorithm : {Algorithm::kRing, Algorithm::kHierarchical}) {
         const Choice choice{.algorithm = algorithm};
-        ASSERT_TRUE(RankPlans::is_mirrored(machine.cluster, machine.ranks, choice));
+        ASSERT_TRUE(Pricer(machine.cluster, machine.ranks).mirrors(choice));
         for (const std::size_t bytes : {std::size_t{8}, kMiB}) {
             const double one = Pricer(machine.cluster, machine.ranks).price(choice, {bytes}).us;
             const double all =

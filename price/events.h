@@ -1,0 +1,100 @@
+// What happens next in a run: events in the order of time, and those of one time in the order in
+// which they were made.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <queue>
+#include <vector>
+
+namespace hetcoll {
+
+struct Event {
+    enum class Kind : std::uint8_t { kArrives, kTransferEnds, kWorkEnds };
+    double at;
+    std::uint64_t order_and_kind;
+    int what; // a transfer, or an actor
+    int token;
+
+    [[nodiscard]] Kind kind() const { return static_cast<Kind>(order_and_kind & 3); }
+    friend bool operator>(const Event &a, const Event &b)
+    {
+        return a.at != b.at ? a.at > b.at : a.order_and_kind > b.order_and_kind;
+    }
+};
+
+class Events {
+public:
+    [[nodiscard]] bool empty() const { return count_ == 0; }
+    void push(double at, Event::Kind kind, int what, int token = 0)
+    {
+        ++count_;
+        all_.push(make(at, kind, what, token));
+    }
+    // So much after `now`, which never goes back: what comes after the same delay comes in order.
+    void push_after(double now, double delay, Event::Kind kind, int what)
+    {
+        ++count_;
+        const Event event = make(now + delay, kind, what, 0);
+        for (Line &line : lines_) {
+            if (line.delay == delay) {
+                line.events.push_back(event);
+                return;
+            }
+        }
+        if (lines_.size() < kMostLines) {
+            lines_.push_back({.delay = delay, .events = {event}});
+        } else {
+            all_.push(event);
+        }
+    }
+    [[nodiscard]] Event pop()
+    {
+        --count_;
+        Line *first = nullptr;
+        for (Line &line : lines_) {
+            if (!line.empty() && (first == nullptr || first->next() > line.next())) {
+                first = &line;
+            }
+        }
+        if (first != nullptr && (all_.empty() || all_.top() > first->next())) {
+            return first->pop();
+        }
+        const Event event = all_.top();
+        all_.pop();
+        return event;
+    }
+
+private:
+    static constexpr std::size_t kMostLines = 4; // more would take longer to look at
+    struct Line {
+        double delay;
+        std::size_t gone = 0;
+        std::vector<Event> events;
+
+        [[nodiscard]] bool empty() const { return gone == events.size(); }
+        [[nodiscard]] const Event &next() const { return events[gone]; }
+        [[nodiscard]] Event pop()
+        {
+            const Event event = events[gone];
+            if (++gone == events.size()) {
+                events.clear();
+                gone = 0;
+            }
+            return event;
+        }
+    };
+
+    [[nodiscard]] Event make(double at, Event::Kind kind, int what, int token)
+    {
+        return {at, order_++ << 2 | static_cast<unsigned>(kind), what, token};
+    }
+
+    std::priority_queue<Event, std::vector<Event>, std::greater<>> all_; // but those in lines
+    std::vector<Line> lines_;
+    std::size_t count_ = 0;
+    std::uint64_t order_ = 0;
+};
+
+} // namespace hetcoll
