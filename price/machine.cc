@@ -255,7 +255,8 @@ void add_racks(const Cluster &cluster, const MachineOptions &options, Platform &
 {
     const Network &network = cluster.network;
     const int links = options.switches ? 1 : network.uplinks;
-    for (int rack = 0; network.rack_nodes > 0 && rack < cluster.rack_count(); ++rack) {
+    const int racks = options.mirrored ? 1 : cluster.rack_count();
+    for (int rack = 0; network.rack_nodes > 0 && rack < racks; ++rack) {
         const SimLink uplinks{.gbps = links * network.uplink_gbps / options.nodes_on_uplinks,
                               .latency_us = network.middle_latency_us / 2,
                               .flows = links};
@@ -290,7 +291,7 @@ Result<SimMachine> build_machine(const Cluster &cluster, const MachineOptions &o
                          "nic and its network to the topology file",
                          kind.topology.machine.c_str(), cluster.node_count());
         }
-        for (int i = 0; i < kind.count; ++i) {
+        for (int i = 0; i < (options.mirrored ? 1 : kind.count); ++i) {
             SimNode node = plan.place(machine.platform);
             node.rack = machine.platform.racks.empty() ? -1 : cluster.rack_of(number);
             for (int gpu = 0; gpu < plan.gpu_count(); ++gpu) {

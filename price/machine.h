@@ -36,6 +36,7 @@ struct MachineOptions {
     // Switches are hosts: racks' switches, then the one in the middle if there are several racks. A
     // rack has one link to the middle then: nothing else crosses it.
     bool switches = false;
+    bool mirrored = false;    // the first node alone, and its rack: it stands for all
     int nodes_on_uplinks = 1; // how many nodes like those of the platform share a rack's links
     // To how many others each rank of a node sends messages at once, in a queue pair each. An
     // adapter interleaves them, and so do the PCIe links to it: each moves more slowly. 0: one rank

@@ -228,12 +228,13 @@ Price Pricer::of_host(const PricedCall &call, PriceLimits limits)
     const double around_us = around.before_us + around.after_us;
     limits.most_us -= around_us;
     limits.near_us -= around_us;
-    Built *on = limits.most_us < 0 ? nullptr : machine({.path = MessagePath::kHost});
+    const int nodes = cluster_.node_count();
+    const bool mirrored = mirrors({.algorithm = Algorithm::kHost});
+    Built *on =
+        limits.most_us < 0 ? nullptr : machine({.path = MessagePath::kHost, .mirrored = mirrored});
     if (on == nullptr) {
         return {.us = kNeverUs};
     }
-    const int nodes = cluster_.node_count();
-    const bool mirrored = mirrors({.algorithm = Algorithm::kHost});
     Price price = price_by_both(limits, [&](LinkRule rule, double most_us) {
         LinkClocks clocks(on->routes, rule, mirrored);
         for (int node = 0; node < (mirrored ? 1 : nodes); ++node) {

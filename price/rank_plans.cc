@@ -175,6 +175,7 @@ MachineOptions RankPlans::mirrored_options(MessagePath path, const Cluster &clus
         choice_.algorithm == Algorithm::kRing || (choice_.algorithm == Algorithm::kHierarchical &&
                                                   choice_.between_nodes == Algorithm::kRing);
     MachineOptions options = machine_options(path);
+    options.mirrored = true;
     options.nodes_on_uplinks = in_ring ? 1 : std::max(cluster.network.rack_nodes, 1);
     return options;
 }
