@@ -257,6 +257,7 @@ Prices::Priced Prices::best_of_kind(std::span<Priced> ways, double most_us, cons
     if (changed) {
         find_segments(best, call);
     }
+    let_two_leave(best, call);
     return best;
 }
 
@@ -270,25 +271,42 @@ bool Prices::take_if_below(double us, const Choice &way, Priced &best, const Pri
     return true;
 }
 
-// Doubles or halves them as long as that helps.
-void Prices::find_segments(Priced &best, const PricedCall &call)
+int Prices::most_gpus() const
 {
     int gpus = 1;
     for (const NodeGroups &node : ranks_.groups.nodes) {
         gpus = std::max(gpus, static_cast<int>(node.size()));
     }
+    return gpus;
+}
+
+// Doubles or halves them as long as that helps.
+void Prices::find_segments(Priced &best, const PricedCall &call)
+{
+    const int most = most_segments(most_gpus());
     const auto takes = [&](int segments) {
         Choice way = best.choice;
         way.segments = segments;
-        return segments >= 1 && segments <= most_segments(gpus) &&
-               take_if_below(best.price.us, way, best, call);
+        return segments >= 1 && segments <= most && take_if_below(best.price.us, way, best, call);
     };
-    if (takes(2 * best.choice.segments)) {
-        while (takes(2 * best.choice.segments)) {
-        }
-        return;
+    const int before = best.choice.segments;
+    while (takes(2 * best.choice.segments)) {
     }
-    while (takes(best.choice.segments / 2)) {
+    while (best.choice.segments <= before && takes(best.choice.segments / 2)) {
+    }
+}
+
+// Two at a time, each half as large: the first message is as early as that of one, and what they
+// wait for overlaps. Small ones are not worth their kernels.
+void Prices::let_two_leave(Priced &best, const PricedCall &call)
+{
+    constexpr std::size_t kLeastBytes = 32u << 10;
+    Choice two = best.choice;
+    two.segments *= 2;
+    two.leaving *= 2;
+    if (best.choice.leaving == 1 && two.segments <= most_segments(most_gpus()) &&
+        call.bytes >= static_cast<std::size_t>(two.segments) * kLeastBytes) {
+        take_if_below(kWorthwhile * best.price.us, two, best, call);
     }
 }
 

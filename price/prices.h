@@ -59,6 +59,8 @@ private:
                                       const PricedCall &call);
     bool take_if_below(double us, const Choice &way, Priced &best, const PricedCall &call);
     void find_segments(Priced &best, const PricedCall &call);
+    void let_two_leave(Priced &best, const PricedCall &call);
+    [[nodiscard]] int most_gpus() const; // of a node
 
     const Ranks &ranks_;
     Weighted weighted_;
