@@ -8,6 +8,12 @@ namespace {
 
 constexpr std::size_t kStepsAtOnce = 16; // a rank looks at some more
 
+std::span<const StepPlace> places_before(std::span<const StepPlace> all, const Step &step)
+{
+    return all.subspan(static_cast<std::size_t>(step.after_first),
+                       static_cast<std::size_t>(step.after_count));
+}
+
 class WholeSchedule : public StepFeed {
 public:
     explicit WholeSchedule(std::shared_ptr<const ChannelSteps> steps)
@@ -32,9 +38,7 @@ public:
     }
     [[nodiscard]] std::span<const StepPlace> after_of(const Step &step) const override
     {
-        return std::span(steps_->after)
-            .subspan(static_cast<std::size_t>(step.after_first),
-                     static_cast<std::size_t>(step.after_count));
+        return places_before(steps_->after, step);
     }
     [[nodiscard]] bool knows_order() const override { return true; }
 
@@ -87,8 +91,7 @@ public:
     }
     [[nodiscard]] std::span<const StepPlace> after_of(const Step &step) const override
     {
-        return std::span(after_).subspan(static_cast<std::size_t>(step.after_first),
-                                         static_cast<std::size_t>(step.after_count));
+        return places_before(after_, step);
     }
     [[nodiscard]] bool knows_order() const override { return false; }
 

@@ -271,19 +271,19 @@ bool Prices::take_if_below(double us, const Choice &way, Priced &best, const Pri
     return true;
 }
 
-int Prices::most_gpus() const
+int Prices::most_segments() const
 {
     int gpus = 1;
     for (const NodeGroups &node : ranks_.groups.nodes) {
         gpus = std::max(gpus, static_cast<int>(node.size()));
     }
-    return gpus;
+    return hetcoll::most_segments(gpus);
 }
 
 // Doubles or halves them as long as that helps.
 void Prices::find_segments(Priced &best, const PricedCall &call)
 {
-    const int most = most_segments(most_gpus());
+    const int most = most_segments();
     const auto takes = [&](int segments) {
         Choice way = best.choice;
         way.segments = segments;
@@ -304,7 +304,7 @@ void Prices::let_two_leave(Priced &best, const PricedCall &call)
     Choice two = best.choice;
     two.segments *= 2;
     two.leaving *= 2;
-    if (best.choice.leaving == 1 && two.segments <= most_segments(most_gpus()) &&
+    if (best.choice.leaving == 1 && two.segments <= most_segments() &&
         call.bytes >= static_cast<std::size_t>(two.segments) * kLeastBytes) {
         take_if_below(kWorthwhile * best.price.us, two, best, call);
     }
