@@ -27,6 +27,7 @@ echo "# what          allreduce of float on device memory: the choice over the f
 header
 echo "# links         list speeds of topology/machines, times $scale; at least $emulated_latency us a launch or copy"
 echo "# times         median of $iterations, slowest rank, algorithms in turns in one run, every element checked, us"
+echo "# fastest       of all algorithms, but those that had fallen behind at smaller sizes: they are left out"
 echo "# busy          share of all processors while it ran; 0.50 and more does not count"
 echo "#"
 echo "#topology        ranks nodes       size   chosen        us  fastest                    us   ratio busy"
