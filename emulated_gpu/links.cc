@@ -88,15 +88,16 @@ void sleep_until(std::uint64_t time_ns)
 
 void wait_for_links(const std::vector<Crossing> &crossings, std::uint64_t started_ns)
 {
+    const std::uint64_t first_byte_ns =
+        started_ns + static_cast<std::uint64_t>(settings().link_latency_us) * 1000;
     std::vector<Transfer> transfers;
     for (const Crossing &crossing : crossings) {
-        transfers.emplace_back(way_of(crossing), crossing.bytes, started_ns);
+        transfers.emplace_back(way_of(crossing), crossing.bytes, first_byte_ns);
     }
     const auto comes_first = [](const Transfer &a, const Transfer &b) {
         return a.is_booked() != b.is_booked() ? b.is_booked() : a.passed_ns() < b.passed_ns();
     };
-    std::uint64_t end_ns =
-        started_ns + static_cast<std::uint64_t>(settings().link_latency_us) * 1000;
+    std::uint64_t end_ns = first_byte_ns;
     while (true) {
         Transfer &next = *std::min_element(transfers.begin(), transfers.end(), comes_first);
         if (next.is_booked()) {
