@@ -3,7 +3,7 @@
 // is mapped here is read directly, in a lane. Nothing here waits; the executor polls.
 //
 // Per direction and channel the slots are used in turn, and the operations of one direction
-// complete in the order in which they were started; so do those of a lane.
+// complete in the order in which they were started. Those of a lane complete in any order.
 #pragma once
 
 #include "base/element.h"

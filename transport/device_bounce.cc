@@ -81,17 +81,17 @@ void DeviceBounce::finish() noexcept
     };
     wait(out_);
     wait(in_);
-    for (const Lane &lane : lanes_) {
-        wait(lane.stream);
+    for (const StreamHandle &stream : pull_streams_) {
+        wait(stream);
     }
 }
 
 Status DeviceBounce::divide(int slots, int lanes)
 {
     slot_bytes_ = slot_bytes_of(slots_bytes_, slots);
-    const bool enough = static_cast<std::size_t>(slots) <= read_done_.size() &&
-                        static_cast<std::size_t>(lanes) <= lanes_.size();
-    if (enough) {
+    const auto wanted = static_cast<std::size_t>(lanes);
+    streams_per_lane_ = wanted == 0 ? 1 : std::max<std::size_t>(kLaneSlots / wanted, 1);
+    if (static_cast<std::size_t>(slots) <= read_done_.size() && wanted <= lanes_.size()) {
         return {};
     }
     Status status = enter();
@@ -100,20 +100,27 @@ Status DeviceBounce::divide(int slots, int lanes)
             status = make_events(*events, slots);
         }
     }
-    while (status.ok() && lanes_.size() < static_cast<std::size_t>(lanes)) {
+    return status.ok() ? make_lanes(wanted) : std::move(status);
+}
+
+Status DeviceBounce::make_lanes(std::size_t lanes)
+{
+    const std::size_t streams = lanes == 0 ? 0 : std::max<std::size_t>(lanes, kLaneSlots);
+    while (pull_streams_.size() < streams) {
         auto stream = device_->make_stream();
         if (!stream.ok()) {
             return stream.take_status();
         }
-        std::vector<EventHandle> events;
-        status = make_events(events, kLaneSlots);
-        if (status.ok()) {
-            Lane &lane = lanes_.emplace_back();
-            lane.stream = std::move(*stream);
-            std::move(events.begin(), events.end(), lane.done.begin());
-        }
+        pull_streams_.push_back(std::move(*stream));
     }
-    return status;
+    while (lanes_.size() < lanes) {
+        std::vector<EventHandle> events;
+        if (Status status = make_events(events, kLaneSlots); !status.ok()) {
+            return status;
+        }
+        std::move(events.begin(), events.end(), lanes_.emplace_back().begin());
+    }
+    return {};
 }
 
 Status DeviceBounce::make_events(std::vector<EventHandle> &events, int count) const
@@ -328,7 +335,9 @@ Status DeviceBounce::start_pull(int lane, int slot, const Pull &pull)
     if (!status.ok()) {
         return status;
     }
-    CUstream stream = lanes_[lane].stream.get();
+    const std::size_t turn = static_cast<std::size_t>(slot) % streams_per_lane_;
+    CUstream stream =
+        pull_streams_[static_cast<std::size_t>(lane) * streams_per_lane_ + turn].get();
     if (in.count == 1) {
         status = device_->copy_async(pull.dst, in.input[0], pull.count * element_bytes(pull.kind),
                                      stream);
@@ -342,12 +351,9 @@ Status DeviceBounce::start_pull(int lane, int slot, const Pull &pull)
     if (!status.ok()) {
         return status;
     }
-    return device_->record(lanes_[lane].done[slot], stream);
+    return device_->record(lanes_[lane][slot], stream);
 }
 
-Result<bool> DeviceBounce::pull_done(int lane, int slot)
-{
-    return is_done(lanes_[lane].done[slot]);
-}
+Result<bool> DeviceBounce::pull_done(int lane, int slot) { return is_done(lanes_[lane][slot]); }
 
 } // namespace hetcoll

@@ -69,11 +69,7 @@ public:
     [[nodiscard]] Result<bool> pull_done(int lane, int slot) override;
 
 private:
-    // A stream of its own, so that lanes use different links at once.
-    struct Lane {
-        StreamHandle stream;
-        std::array<EventHandle, kLaneSlots> done;
-    };
+    using Lane = std::array<EventHandle, kLaneSlots>; // that tell which of its pulls are done
 
     DeviceBounce(std::shared_ptr<Device> device, std::size_t slot_bytes, bool direct)
         : device_(std::move(device)), slots_bytes_(kBounceSlots * slot_bytes),
@@ -85,6 +81,7 @@ private:
     Status make_arrived();
     [[nodiscard]] Result<Signal> next_signal();
     Status make_events(std::vector<EventHandle> &events, int count) const;
+    Status make_lanes(std::size_t lanes);
 
     std::shared_ptr<Device> device_;       // first: outlives what was made in it
     std::size_t slots_bytes_, slot_bytes_; // of a direction, and of one slot
@@ -103,6 +100,10 @@ private:
     std::vector<EventHandle> read_done_, apply_done_; // by slot
     EventHandle copy_done_;
     std::vector<Lane> lanes_;
+    // Of pulls, each for one lane. Where there are fewer lanes, pulls of one lane take turns, so
+    // that they use different links at once.
+    std::vector<StreamHandle> pull_streams_;
+    std::size_t streams_per_lane_ = 1;
     std::array<const void *, kMaxBounceSlots> source_{};
     std::optional<ContextScope> scope_;
 };
