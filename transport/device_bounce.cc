@@ -335,7 +335,7 @@ Status DeviceBounce::start_pull(int lane, int slot, const Pull &pull)
     if (!status.ok()) {
         return status;
     }
-    const std::size_t turn = static_cast<std::size_t>(slot) % streams_per_lane_;
+    const std::size_t turn = static_cast<std::size_t>(pull.step) % streams_per_lane_;
     CUstream stream =
         pull_streams_[static_cast<std::size_t>(lane) * streams_per_lane_ + turn].get();
     if (in.count == 1) {

@@ -100,8 +100,8 @@ private:
     std::vector<EventHandle> read_done_, apply_done_; // by slot
     EventHandle copy_done_;
     std::vector<Lane> lanes_;
-    // Of pulls, each for one lane. Where there are fewer lanes, pulls of one lane take turns, so
-    // that they use different links at once.
+    // Of pulls, each for one lane. Where there are fewer lanes, the steps of one lane take turns:
+    // several steps use different links at once, while one step's chunks come one after the other.
     std::vector<StreamHandle> pull_streams_;
     std::size_t streams_per_lane_ = 1;
     std::array<const void *, kMaxBounceSlots> source_{};
