@@ -6,7 +6,7 @@ hetcoll_sources += \
 	engine/meeting/node_group.h engine/meeting/subgroup.cc engine/meeting/subgroup.h \
 	engine/process/aggregator_list.cc engine/process/aggregator_list.h engine/process/call_record.h \
 	engine/process/counters.cc engine/process/counters.h engine/process/direct_probe.cc \
-	engine/process/direct_probe.h engine/process/memory_reserve.cc engine/process/memory_reserve.h \
+	engine/process/direct_probe.h engine/process/known_prices.h engine/process/memory_reserve.cc engine/process/memory_reserve.h \
 	engine/process/notices.h engine/process/pinned_pipe.cc \
 	engine/process/pinned_pipe.h engine/process/process.cc engine/process/process.h \
 	engine/process/settings.cc engine/process/settings.h engine/process/stage.cc \
