@@ -13,7 +13,7 @@ sources()
 {
     {
         git status --porcelain | cut -c 4-
-        git log --pretty=format: --name-only
+        git log --first-parent --pretty=format: --name-only
         git ls-files
     } 2>/dev/null | awk '/\.cc$/ && !seen[$0]++' | while read -r file; do [ ! -f "$file" ] || echo "$file"; done
 }
