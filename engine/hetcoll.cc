@@ -6,6 +6,7 @@
 #include "engine/call/operation.h"
 #include "engine/call/operation_queue.h"
 #include "engine/communicator/engine.h"
+#include "engine/engine_handle.h"
 #include "engine/meeting/flags.h"
 #include "engine/process/memory_reserve.h"
 #include "engine/process/settings.h"
@@ -41,16 +42,6 @@ size_t hetcoll_element_bytes(int kind)
 {
     return hetcoll::element_bytes(static_cast<hetcoll::ElementKind>(kind));
 }
-
-struct hetcoll_engine {
-    hetcoll_engine(Process &process, const hetcoll_p2p &p2p, const hetcoll_facts &agreed,
-                   std::span<const hetcoll_facts> facts)
-        : engine(process, p2p, agreed, facts)
-    {
-    }
-    Engine engine;
-    OperationQueue queue;
-};
 
 struct hetcoll_operation {
     hetcoll_operation(hetcoll_engine &engine, const hetcoll_call &call, hetcoll::Start start)
@@ -243,7 +234,12 @@ int hetcoll_allreduce(hetcoll_engine *engine, const hetcoll_call *call)
 
 int hetcoll_collective(hetcoll_engine *engine, const hetcoll_call *call)
 {
-    return run(*engine, *call, QueueTurn(engine->queue));
+    return hetcoll::run_blocking(*engine, *call);
+}
+
+int hetcoll::run_blocking(hetcoll_engine &engine, const hetcoll_call &call)
+{
+    return run(engine, call, QueueTurn(engine.queue));
 }
 
 int hetcoll_agree_on_copies(hetcoll_engine *engine, const hetcoll_call *call, int failed)

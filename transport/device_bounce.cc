@@ -16,10 +16,12 @@ constexpr unsigned kPollsPerQuery = 256;
 
 Result<std::unique_ptr<DeviceBounce>> DeviceBounce::create(std::shared_ptr<Device> owner,
                                                            std::size_t slot_bytes,
-                                                           std::size_t staging_bytes, bool direct)
+                                                           std::size_t staging_bytes, bool direct,
+                                                           std::optional<StreamOrder> order)
 {
     const Device &device = *owner;
-    std::unique_ptr<DeviceBounce> bounce(new DeviceBounce(std::move(owner), slot_bytes, direct));
+    std::unique_ptr<DeviceBounce> bounce(new DeviceBounce(std::move(owner), slot_bytes, direct,
+                                                          order.value_or(device.order())));
     const std::size_t slots_bytes = kBounceSlots * slot_bytes;
     staging_bytes = (staging_bytes + 255) / 256 * 256; // the slots behind it are aligned
 
@@ -46,7 +48,7 @@ Result<std::unique_ptr<DeviceBounce>> DeviceBounce::create(std::shared_ptr<Devic
     }
 
     for (StreamHandle *stream : {&bounce->out_, &bounce->in_}) {
-        auto made = device.make_stream();
+        auto made = device.make_stream(bounce->order_);
         if (!made.ok()) {
             return made.take_status();
         }
@@ -82,7 +84,7 @@ void DeviceBounce::finish() noexcept
     wait(out_);
     wait(in_);
     for (const Lane &lane : lanes_) {
-        wait(lane.stream);
+        wait(lane.own);
     }
 }
 
@@ -101,17 +103,44 @@ Status DeviceBounce::divide(int slots, int lanes)
         }
     }
     while (status.ok() && lanes_.size() < static_cast<std::size_t>(lanes)) {
-        auto stream = device_->make_stream();
+        status = make_lane(nullptr);
+    }
+    return status;
+}
+
+Status DeviceBounce::reserve()
+{
+    constexpr std::size_t kStreams = 4;
+    Status status = enter();
+    for (auto *events : {&read_done_, &apply_done_}) {
+        if (status.ok()) {
+            status = make_events(*events, kMaxBounceSlots);
+        }
+    }
+    while (status.ok() && lanes_.size() < kReservedLanes) {
+        status = make_lane(lanes_.size() < kStreams ? nullptr
+                                                    : lanes_[lanes_.size() % kStreams].stream);
+    }
+    return status.ok() ? make_arrived() : std::move(status);
+}
+
+Status DeviceBounce::make_lane(CUstream shared)
+{
+    Lane lane;
+    lane.stream = shared;
+    if (shared == nullptr) {
+        auto stream = device_->make_stream(order_);
         if (!stream.ok()) {
             return stream.take_status();
         }
-        std::vector<EventHandle> events;
-        status = make_events(events, kLaneSlots);
-        if (status.ok()) {
-            Lane &lane = lanes_.emplace_back();
-            lane.stream = std::move(*stream);
-            std::move(events.begin(), events.end(), lane.done.begin());
-        }
+        lane.own = std::move(*stream);
+        lane.stream = lane.own.get();
+    }
+    std::vector<EventHandle> events;
+    Status status = make_events(events, kLaneSlots);
+    if (status.ok()) {
+        std::move(events.begin(), events.end(), lane.done.begin());
+        lanes_.push_back(std::move(lane));
     }
     return status;
 }
@@ -172,7 +201,10 @@ Result<bool> DeviceBounce::start_marker()
     if (Status status = enter(); !status.ok()) {
         return status;
     }
-    if (const auto done = device_->earlier_work_done(); done.ok() && *done) {
+    if (order_ == StreamOrder::kIndependent) {
+        return true;
+    }
+    if (const auto done = device_->is_idle(CU_STREAM_LEGACY); done.ok() && *done) {
         return true;
     }
     Status recorded = device_->record(copy_done_, out_.get());
@@ -328,7 +360,7 @@ Status DeviceBounce::start_pull(int lane, int slot, const Pull &pull)
     if (!status.ok()) {
         return status;
     }
-    CUstream stream = lanes_[lane].stream.get();
+    CUstream stream = lanes_[lane].stream;
     if (in.count == 1) {
         status = device_->copy_async(pull.dst, in.input[0], pull.count * element_bytes(pull.kind),
                                      stream);

@@ -61,6 +61,12 @@ struct Call {
     [[nodiscard]] Process &process() const noexcept { return engine.process(); }
     [[nodiscard]] ReduceOp op() const noexcept { return static_cast<ReduceOp>(made->op); }
     [[nodiscard]] ElementKind kind() const noexcept { return static_cast<ElementKind>(made->kind); }
+    [[nodiscard]] bool is_queued() const noexcept { return made->queued != HETCOLL_NOT_QUEUED; }
+    // A driver call that may wait for the device has to wait until no queued call is pending.
+    [[nodiscard]] bool must_not_wait() const noexcept
+    {
+        return !is_queued() && process().store().queued().any();
+    }
     [[nodiscard]] bool is_collective() const noexcept
     {
         return made->collective != HETCOLL_ALLREDUCE;

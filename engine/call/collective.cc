@@ -29,6 +29,21 @@ bool has_whole_vector(const hetcoll_call &made) noexcept
     return true;
 }
 
+// A queued call makes no memory for it.
+void place_in_reserved(Call &call)
+{
+    const Scratch &scratch = *call.engine.reserved().scratch;
+    if (scratch.bytes < call.bytes) {
+        call.note(error(Errc::kInvalid,
+                        "a queued call of %zu bytes is larger than the %zu for which its stream "
+                        "was attached",
+                        call.bytes, scratch.bytes));
+        return;
+    }
+    call.buffers.out = scratch.data();
+    find(call, scratch.data(), call.buffers.recv);
+}
+
 // Which vectors the schedule works on. An allgather and a broadcast work in place. Memory for a
 // whole result if the call has none.
 Loan<Scratch> place_vectors(Call &call)
@@ -43,6 +58,10 @@ Loan<Scratch> place_vectors(Call &call)
         buffers.send = buffers.recv;
     }
     if (has_whole_vector(made)) {
+        return {};
+    }
+    if (call.is_queued()) {
+        place_in_reserved(call);
         return {};
     }
     Status problem;

@@ -29,9 +29,27 @@ Sends sends_of(const Buffers &buffers) noexcept
                                                                   : Sends::kBounced;
 }
 
+// What a queued call works with, if its buffers are where the stream is.
+Status take_reserved(Call &call)
+{
+    Reserved &reserved = call.engine.reserved();
+    const auto device = call.process().store().device_of(call.buffers.device());
+    if (!device.ok() || &**device != reserved.device() || reserved.bounce == nullptr) {
+        return error(Errc::kInvalid,
+                     "%s", reserved.bounce == nullptr
+                               ? "the context of the attached stream has failed before"
+                               : "a buffer of a queued call is in another context than its stream");
+    }
+    call.device = std::move(reserved.bounce);
+    return call.device->enter();
+}
+
 // With the kernels of the call if it reduces by them.
 Status borrow_bounce(Call &call, Sends sends)
 {
+    if (call.is_queued()) {
+        return take_reserved(call);
+    }
     auto bounce = call.process().store().borrow_device(call.buffers.device(), sends);
     if (!bounce.ok()) {
         return bounce.take_status();
@@ -54,13 +72,19 @@ bool has_bounce(Call &call)
         any(call.flags, kFailed | kMustStage)) {
         return true;
     }
-    const Sends sends = sends_of(call.buffers);
+    const Sends sends = call.is_queued() ? Sends::kBounced : sends_of(call.buffers);
+    if (call.must_not_wait() &&
+        !call.process().store().may_borrow_device(call.buffers.device(), sends)) {
+        return false;
+    }
     if (sends == Sends::kDirectIfPossible &&
         !call.process().store().has_tried_direct(call.buffers.device())) {
         return false;
     }
-    const Status problem = borrow_bounce(call, sends);
-    if (!problem.ok()) {
+    Status problem = borrow_bounce(call, sends);
+    if (!problem.ok() && call.is_queued()) { // staging would make memory
+        call.note(std::move(problem));
+    } else if (!problem.ok()) {
         must_stage(call, problem);
     }
     return true;
@@ -68,7 +92,7 @@ bool has_bounce(Call &call)
 
 bool work_is_done(Call &call, const PointerInfo &info)
 {
-    if (!call.failure.ok()) {
+    if (!call.failure.ok() || call.is_queued()) { // its stream has got here
         return true;
     }
     Result<bool> done = call.process().store().legacy_work_done(info);

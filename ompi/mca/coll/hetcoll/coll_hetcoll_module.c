@@ -20,11 +20,13 @@ static void construct(mca_coll_hetcoll_module_t *module)
     module->previous_##slot##_module = NULL;
     HETCOLL_SLOTS(HETCOLL_CLEAR)
 #undef HETCOLL_CLEAR
+    module->attached = NULL;
     module->staged = NULL;
 }
 
 static void destruct(mca_coll_hetcoll_module_t *module)
 {
+    mca_coll_hetcoll_detach_all(module);
     if (NULL != module->engine) {
         hetcoll_engine_destroy(module->engine);
     }

@@ -53,6 +53,12 @@ public:
     Status prepare(ReduceOp, ElementKind) noexcept { return {}; }
 };
 
+// None are queued here.
+class QueuedCalls {
+public:
+    [[nodiscard]] bool any() const noexcept { return false; }
+};
+
 class Kernel {
 public:
     void start(const ReduceInputs &inputs, const ReduceOutputs &outputs, std::size_t count,
@@ -135,6 +141,9 @@ public:
     {
         return std::unique_ptr<DeviceBounce>(&bounce_);
     }
+    [[nodiscard]] bool may_borrow_device(const PointerInfo &, Sends) noexcept { return true; }
+    [[nodiscard]] Result<Gpu *> device_of(const PointerInfo &) noexcept { return bounce_.device(); }
+    [[nodiscard]] QueuedCalls &queued() noexcept { return queued_; }
     Result<std::unique_ptr<HostBounce>> borrow_host() noexcept
     {
         return std::unique_ptr<HostBounce>(&bounce_);
@@ -158,6 +167,14 @@ public:
 
 private:
     DeviceBounce &bounce_;
+    QueuedCalls queued_;
+};
+
+struct Reserved {
+    [[nodiscard]] const Gpu *device() const noexcept { return nullptr; }
+    std::unique_ptr<DeviceBounce> bounce;
+    std::unique_ptr<Scratch> scratch;
+    bool maps = false;
 };
 
 class Counters {
@@ -274,6 +291,7 @@ public:
         std::size_t bytes;
         bool keep_input = false;
         int late = -1;
+        const Scratch *stands_in = nullptr;
     };
     struct Copy {
         void *to = nullptr;
@@ -368,6 +386,7 @@ public:
     [[nodiscard]] Chooser &chooser() noexcept { return chooser_; }
     [[nodiscard]] Schedules &schedules() noexcept { return schedules_; }
     [[nodiscard]] Executor &executor() noexcept { return executor_; }
+    [[nodiscard]] Reserved &reserved() noexcept { return reserved_; }
     [[nodiscard]] Messages &messages() noexcept { return messages_; }
 
     [[nodiscard]] bool is_ready() const noexcept { return true; }
@@ -403,6 +422,7 @@ private:
     Watch watch_;
     Schedules schedules_;
     Executor executor_;
+    Reserved reserved_;
 };
 
 } // namespace hetcoll
