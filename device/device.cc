@@ -345,25 +345,32 @@ Status Device::copy_kernel_async(void *to, const void *from, std::size_t bytes, 
                   stream, "copying a part of a buffer");
 }
 
-Status Device::wait_async(WaitsBy by, const std::uint32_t *flag, std::uint32_t value,
-                          CUstream stream)
+Result<CUdeviceptr> Device::address_of(const PinnedMemory &memory) const
+{
+    CUdeviceptr found = 0;
+    const CUresult result = driver_.cuMemHostGetDevicePointer(&found, memory.get(), 0);
+    return result == CUDA_SUCCESS
+               ? Result<CUdeviceptr>(found)
+               : Result<CUdeviceptr>(driver_status(driver_, result, "cuMemHostGetDevicePointer",
+                                                   "asking for the address of host memory"));
+}
+
+Status Device::wait_async(WaitsBy by, CUdeviceptr flag, std::uint32_t value, CUstream stream)
 {
     constexpr const char *kDoing = "making a stream wait for a queued call";
-    CUdeviceptr word = 0;
-    CUresult result = driver_.cuMemHostGetDevicePointer(&word, const_cast<std::uint32_t *>(flag), 0);
-    if (result != CUDA_SUCCESS) {
-        return driver_status(driver_, result, "cuMemHostGetDevicePointer", kDoing);
-    }
     if (by == WaitsBy::kDriver) {
-        result = driver_.cuStreamWaitValue32(stream, word, value, CU_STREAM_WAIT_VALUE_GEQ);
-        return driver_status(driver_, result, "cuStreamWaitValue32", kDoing);
+        return driver_status(
+            driver_, driver_.cuStreamWaitValue32(stream, flag, value, CU_STREAM_WAIT_VALUE_GEQ),
+            "cuStreamWaitValue32", kDoing);
     }
     if (Status status = load_kernels(); !status.ok()) {
         return status;
     }
-    void *arguments[] = {&word, &value};
-    result = driver_.cuLaunchKernel(kernels_.wait, 1, 1, 1, 1, 1, 1, 0, stream, arguments, nullptr);
-    return driver_status(driver_, result, "cuLaunchKernel", kDoing);
+    void *arguments[] = {&flag, &value};
+    return driver_status(driver_,
+                         driver_.cuLaunchKernel(kernels_.wait, 1, 1, 1, 1, 1, 1, 0, stream,
+                                                arguments, nullptr),
+                         "cuLaunchKernel", kDoing);
 }
 
 Status Device::to_fixed_async(ElementKind kind, void *dst, const void *src, std::size_t count,

@@ -224,10 +224,13 @@ public:
     Status copy_kernel_async(void *to, const void *from, std::size_t bytes, const Signal &done,
                              CUstream stream);
 
-    // The stream goes on when *flag, page-locked memory, has come to `value`, counted round 2^32. By
-    // the driver where it can, else by a kernel of one thread, which keeps a multiprocessor's place.
+    // The GPU's address of page-locked memory.
+    [[nodiscard]] Result<CUdeviceptr> address_of(const PinnedMemory &memory) const;
+    // The stream goes on when the number at `flag`, page-locked memory, has come to `value`, counted
+    // round 2^32. By the driver where it can, else by a kernel of one thread, which keeps a
+    // multiprocessor's place.
     enum class WaitsBy : std::uint8_t { kDriver, kKernel };
-    Status wait_async(WaitsBy by, const std::uint32_t *flag, std::uint32_t value, CUstream stream);
+    Status wait_async(WaitsBy by, CUdeviceptr flag, std::uint32_t value, CUstream stream);
 
     // Conversions to and from fixed point, see cuda_kernels/fixed_point.h; dst may be src.
     // *out_of_range becomes 1 if an element is out of range; the GPU and the host must both reach

@@ -5,6 +5,7 @@
 #include "engine/call/idle_sleep.h"
 #include "engine/call/operation.h"
 #include "engine/call/operation_queue.h"
+#include "engine/call/stream_gate.h"
 #include "engine/communicator/engine.h"
 #include "engine/engine_handle.h"
 #include "engine/meeting/flags.h"
@@ -45,10 +46,11 @@ size_t hetcoll_element_bytes(int kind)
 
 struct hetcoll_operation {
     hetcoll_operation(hetcoll_engine &engine, const hetcoll_call &call, hetcoll::Start start)
-        : queue(engine.queue), operation(engine.engine, call, start)
+        : queue(engine.queue), gate(engine.engine), operation(engine.engine, call, start, &gate)
     {
     }
     OperationQueue &queue;
+    hetcoll::StreamGate gate;
     Operation operation;
     bool started = false;
 };
@@ -177,6 +179,12 @@ hetcoll_engine *hetcoll_engine_create(hetcoll_process *process, const hetcoll_p2
 
 void hetcoll_engine_destroy(hetcoll_engine *engine) { delete engine; }
 
+void hetcoll_engine_name_stream(hetcoll_engine *engine, int named, void *stream)
+{
+    engine->engine.named_stream().set(
+        named != 0 ? std::optional<CUstream>(static_cast<CUstream>(stream)) : std::nullopt);
+}
+
 namespace {
 
 // Behind nonblocking operations that are not complete.
@@ -209,7 +217,9 @@ int run_alone(Engine &engine, Operation &operation)
 
 int run(hetcoll_engine &engine, const hetcoll_call &call, const QueueTurn &turn)
 {
-    Operation operation(engine.engine, call);
+    hetcoll::StreamGate gate(engine.engine);
+    gate.close();
+    Operation operation(engine.engine, call, hetcoll::Start::kOnce, &gate);
     try {
         return turn.has_come() ? run_alone(engine.engine, operation)
                                : run_in_queue(engine, operation);
@@ -264,6 +274,7 @@ int hetcoll_operation_start(hetcoll_operation *operation)
     }
     const hetcoll::UsesReserve uses_reserve;
     try {
+        operation->gate.close();
         operation->queue.push(operation->operation);
     } catch (const std::bad_alloc &) {
         return HETCOLL_ERROR_NO_MEMORY;

@@ -80,6 +80,10 @@ struct hetcoll_engine *hetcoll_engine_create(struct hetcoll_process *process,
                                              const struct hetcoll_facts *facts);
 void hetcoll_engine_destroy(struct hetcoll_engine *engine);
 
+/* From now on allreduces wait, before they touch device memory, for what this CUstream has to do
+ * when they start, in place of the legacy stream. `named` 0: they wait for that again. Local. */
+void hetcoll_engine_name_stream(struct hetcoll_engine *engine, int named, void *stream);
+
 /* Blocks until `recv` is complete for every stream. */
 int hetcoll_allreduce(struct hetcoll_engine *engine, const struct hetcoll_call *call);
 

@@ -89,6 +89,13 @@ struct hetcoll_engine *hetcoll_engine_create(struct hetcoll_process *process,
 
 void hetcoll_engine_destroy(struct hetcoll_engine *engine) { (void)engine; }
 
+void hetcoll_engine_name_stream(struct hetcoll_engine *engine, int named, void *stream)
+{
+    (void)engine;
+    (void)named;
+    (void)stream;
+}
+
 int hetcoll_allreduce(struct hetcoll_engine *engine, const struct hetcoll_call *call)
 {
     (void)engine;

@@ -62,6 +62,8 @@ struct Call {
     [[nodiscard]] ReduceOp op() const noexcept { return static_cast<ReduceOp>(made->op); }
     [[nodiscard]] ElementKind kind() const noexcept { return static_cast<ElementKind>(made->kind); }
     [[nodiscard]] bool is_queued() const noexcept { return made->queued != HETCOLL_NOT_QUEUED; }
+    // A stream of the application was waited for, by its name, so ours need no other order.
+    [[nodiscard]] bool is_independent() const noexcept { return engine.named_stream().exists(); }
     // A driver call that may wait for the device has to wait until no queued call is pending.
     [[nodiscard]] bool must_not_wait() const noexcept
     {

@@ -29,6 +29,11 @@ Sends sends_of(const Buffers &buffers) noexcept
                                                                   : Sends::kBounced;
 }
 
+std::optional<StreamOrder> order_of(const Call &call) noexcept
+{
+    return call.is_independent() ? std::optional(StreamOrder::kIndependent) : std::nullopt;
+}
+
 // What a queued call works with, if its buffers are where the stream is.
 Status take_reserved(Call &call)
 {
@@ -50,7 +55,7 @@ Status borrow_bounce(Call &call, Sends sends)
     if (call.is_queued()) {
         return take_reserved(call);
     }
-    auto bounce = call.process().store().borrow_device(call.buffers.device(), sends);
+    auto bounce = call.process().store().borrow_device(call.buffers.device(), sends, order_of(call));
     if (!bounce.ok()) {
         return bounce.take_status();
     }
@@ -73,8 +78,8 @@ bool has_bounce(Call &call)
         return true;
     }
     const Sends sends = call.is_queued() ? Sends::kBounced : sends_of(call.buffers);
-    if (call.must_not_wait() &&
-        !call.process().store().may_borrow_device(call.buffers.device(), sends)) {
+    if (call.must_not_wait() && !call.process().store().may_borrow_device(call.buffers.device(),
+                                                                          sends, order_of(call))) {
         return false;
     }
     if (sends == Sends::kDirectIfPossible &&
@@ -92,7 +97,7 @@ bool has_bounce(Call &call)
 
 bool work_is_done(Call &call, const PointerInfo &info)
 {
-    if (!call.failure.ok() || call.is_queued()) { // its stream has got here
+    if (!call.failure.ok() || call.is_queued() || call.is_independent()) { // a stream has got here
         return true;
     }
     Result<bool> done = call.process().store().legacy_work_done(info);

@@ -78,6 +78,11 @@ Status StreamCalls::make(std::size_t most_bytes)
     memory_ = std::move(*pinned);
     released_ = static_cast<std::uint32_t *>(memory_.get());
     *released_ = 0;
+    const auto address = device_->address_of(memory_);
+    if (!address.ok()) {
+        return Status(address.status().code(), address.status().message());
+    }
+    flag_ = *address;
     for (Slot &slot : slots_) {
         auto event = device_->make_event();
         if (!event.ok()) {
@@ -124,13 +129,13 @@ Status StreamCalls::find_how_to_wait()
         return stream.take_status();
     }
     const Status by_driver =
-        device_->wait_async(Device::WaitsBy::kDriver, released_, 0, stream->get());
+        device_->wait_async(Device::WaitsBy::kDriver, flag_, 0, stream->get());
     if (!by_driver.ok()) {
         log(engine_.process().log(), 1,
             "hetcoll: streams wait by a kernel, which keeps a place on the GPU: %s",
             by_driver.message().c_str());
         waits_by_ = Device::WaitsBy::kKernel;
-        return device_->wait_async(waits_by_, released_, 0, stream->get());
+        return device_->wait_async(waits_by_, flag_, 0, stream->get());
     }
     return {};
 }
@@ -159,7 +164,7 @@ bool StreamCalls::enqueue(const hetcoll_call &call)
     queue_.push(*slot.operation);
     pending().begin();
     issued_.store(number + 1, std::memory_order_release);
-    const Status waits = device_->wait_async(waits_by_, released_, number + 1, stream_);
+    const Status waits = device_->wait_async(waits_by_, flag_, number + 1, stream_);
     if (!waits.ok()) {
         log(engine_.process().log(), 0,
             "hetcoll: a stream cannot wait for a queued call, so the call waits itself: %s",

@@ -85,6 +85,7 @@ private:
     std::shared_ptr<Device> device_; // before what is made in it
     PinnedMemory memory_;
     std::uint32_t *released_ = nullptr; // pinned: how many calls are complete
+    CUdeviceptr flag_ = 0;              // its address for the GPU
     Device::WaitsBy waits_by_ = Device::WaitsBy::kDriver;
     std::array<Slot, kMostCalls> slots_;
     std::atomic<std::uint32_t> issued_{0}, done_{0};

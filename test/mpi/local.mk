@@ -22,7 +22,7 @@ check_PROGRAMS += \
 	test/mpi/callers test/mpi/churn test/mpi/counts test/mpi/device_allreduce test/mpi/different_calls test/mpi/failures \
 	test/mpi/faults test/mpi/foreign_kernel test/mpi/host_path \
 	test/mpi/idups test/mpi/late_ranks test/mpi/lifecycle test/mpi/limits test/mpi/mapping_faults test/mpi/missing_ranks \
-	test/mpi/mixed_memory test/mpi/nonblocking test/mpi/nonblocking_faults \
+	test/mpi/mixed_memory test/mpi/named_stream test/mpi/nonblocking test/mpi/nonblocking_faults \
 	test/mpi/explained test/mpi/not_accelerated test/mpi/own_collectives test/mpi/observed test/mpi/other_memory \
 	test/mpi/runtime_api test/mpi/sessions test/mpi/settings test/mpi/slices test/mpi/spawned test/mpi/staged_collectives \
 	test/mpi/steady_state test/mpi/stops test/mpi/stream_order test/mpi/streams test/mpi/threads test/mpi/types \
@@ -132,6 +132,9 @@ check-stops: mca_coll_hetcoll.la test/mpi/stops test/mpi/different_calls
 test_mpi_stops_SOURCES = test/mpi/stops.cc
 test_mpi_stops_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_stops_LDADD = $(mpi_test_libs)
+test_mpi_named_stream_SOURCES = test/mpi/named_stream.cc
+test_mpi_named_stream_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
+test_mpi_named_stream_LDADD = $(mpi_test_libs)
 test_mpi_stream_order_SOURCES = test/mpi/stream_order.cc
 test_mpi_stream_order_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_stream_order_LDADD = $(mpi_test_libs)

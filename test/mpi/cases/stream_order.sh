@@ -32,4 +32,11 @@ also_expected='hetcoll: calls on CUDA streams are not queued' \
     case_ 2 ob1 "$forced" stream_order nonblocking plain single
 case_ 1 ob1 "--mca coll ^hetcoll" stream_order nonblocking plain
 
+# A communicator names the stream that is waited for.
+also_expected="hetcoll: info key hetcoll_stream 'stream 7' is ignored"
+case_ 2 ob1 "$forced" named_stream
+case_ 3 ucx "$forced" named_stream
+EMU_NUM_DEVICES=2 nodes_ 0,0,1 ob1 "$forced" named_stream
+also_expected=
+
 end_cases

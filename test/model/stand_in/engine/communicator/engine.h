@@ -29,6 +29,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -46,6 +47,7 @@ public:
 };
 
 enum class Sends : std::uint8_t { kBounced, kDirectIfPossible };
+enum class StreamOrder : std::uint8_t { kAfterLegacy, kIndependent };
 struct Scratch {};
 
 class Gpu {
@@ -137,11 +139,16 @@ class Store {
 public:
     explicit Store(DeviceBounce &bounce) noexcept : bounce_(bounce) {}
     // The same one each time, which nobody owns.
-    Result<std::unique_ptr<DeviceBounce>> borrow_device(const PointerInfo &, Sends) noexcept
+    Result<std::unique_ptr<DeviceBounce>> borrow_device(const PointerInfo &, Sends,
+                                                        std::optional<StreamOrder>) noexcept
     {
         return std::unique_ptr<DeviceBounce>(&bounce_);
     }
-    [[nodiscard]] bool may_borrow_device(const PointerInfo &, Sends) noexcept { return true; }
+    [[nodiscard]] bool may_borrow_device(const PointerInfo &, Sends,
+                                         std::optional<StreamOrder>) noexcept
+    {
+        return true;
+    }
     [[nodiscard]] Result<Gpu *> device_of(const PointerInfo &) noexcept { return bounce_.device(); }
     [[nodiscard]] QueuedCalls &queued() noexcept { return queued_; }
     Result<std::unique_ptr<HostBounce>> borrow_host() noexcept
@@ -168,6 +175,11 @@ public:
 private:
     DeviceBounce &bounce_;
     QueuedCalls queued_;
+};
+
+// No communicator names one here.
+struct NamedStream {
+    [[nodiscard]] bool exists() const noexcept { return false; }
 };
 
 struct Reserved {
@@ -387,6 +399,7 @@ public:
     [[nodiscard]] Schedules &schedules() noexcept { return schedules_; }
     [[nodiscard]] Executor &executor() noexcept { return executor_; }
     [[nodiscard]] Reserved &reserved() noexcept { return reserved_; }
+    [[nodiscard]] NamedStream named_stream() noexcept { return {}; }
     [[nodiscard]] Messages &messages() noexcept { return messages_; }
 
     [[nodiscard]] bool is_ready() const noexcept { return true; }
