@@ -1,6 +1,6 @@
 // Calls in the order of a stream: what queueing one costs, beyond the driver's own calls; and how
-// much of a training step's sums overlaps with its backward pass, where layers are times of sleep on
-// a stream and sums go over the emulated GPU's links.
+// much of a training step's sums overlaps with its backward pass, where layers are times of sleep
+// on a stream and sums go over the emulated GPU's links.
 //
 //   stream_bench cost [BURSTS]
 //   stream_bench overlap LAYERS BYTES LAYER_US [STEPS]
@@ -130,8 +130,9 @@ void cost(const Gpu &gpu, int bursts)
     int rank = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if (rank == 0) {
-        std::printf("cost of a queued call, us: %.2f, of its driver calls %.2f, hetcoll's own %.2f\n",
-                    median(queued), median(bare), median(queued) - median(bare));
+        std::printf(
+            "cost of a queued call, us: %.2f, of its driver calls %.2f, hetcoll's own %.2f\n",
+            median(queued), median(bare), median(queued) - median(bare));
     }
 }
 
@@ -200,9 +201,10 @@ void overlap(const Gpu &gpu, int layers, std::size_t bytes, int layer_us, int st
     int rank = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if (rank == 0) {
-        std::printf("%2d layers of %8zu bytes: backward pass %8.1f ms, sums %8.1f ms, both %8.1f ms, "
-                    "overlap %5.1f %% of the shorter\n",
-                    layers, bytes, a / 1e3, s / 1e3, b / 1e3, 100 * (a + s - b) / std::min(a, s));
+        std::printf(
+            "%2d layers of %8zu bytes: backward pass %8.1f ms, sums %8.1f ms, both %8.1f ms, "
+            "overlap %5.1f %% of the shorter\n",
+            layers, bytes, a / 1e3, s / 1e3, b / 1e3, 100 * (a + s - b) / std::min(a, s));
     }
 }
 

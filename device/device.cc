@@ -367,10 +367,10 @@ Status Device::wait_async(WaitsBy by, CUdeviceptr flag, std::uint32_t value, CUs
         return status;
     }
     void *arguments[] = {&flag, &value};
-    return driver_status(driver_,
-                         driver_.cuLaunchKernel(kernels_.wait, 1, 1, 1, 1, 1, 1, 0, stream,
-                                                arguments, nullptr),
-                         "cuLaunchKernel", kDoing);
+    return driver_status(
+        driver_,
+        driver_.cuLaunchKernel(kernels_.wait, 1, 1, 1, 1, 1, 1, 0, stream, arguments, nullptr),
+        "cuLaunchKernel", kDoing);
 }
 
 Status Device::to_fixed_async(ElementKind kind, void *dst, const void *src, std::size_t count,

@@ -226,8 +226,8 @@ public:
 
     // The GPU's address of page-locked memory.
     [[nodiscard]] Result<CUdeviceptr> address_of(const PinnedMemory &memory) const;
-    // The stream goes on when the number at `flag`, page-locked memory, has come to `value`, counted
-    // round 2^32. By the driver where it can, else by a kernel of one thread, which keeps a
+    // The stream goes on when the number at `flag`, page-locked memory, has come to `value`,
+    // counted round 2^32. By the driver where it can, else by a kernel of one thread, which keeps a
     // multiprocessor's place.
     enum class WaitsBy : std::uint8_t { kDriver, kKernel };
     Status wait_async(WaitsBy by, CUdeviceptr flag, std::uint32_t value, CUstream stream);

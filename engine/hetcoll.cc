@@ -218,9 +218,9 @@ int run_alone(Engine &engine, Operation &operation)
 int run(hetcoll_engine &engine, const hetcoll_call &call, const QueueTurn &turn)
 {
     hetcoll::StreamGate gate(engine.engine);
-    gate.close();
     Operation operation(engine.engine, call, hetcoll::Start::kOnce, &gate);
     try {
+        gate.close();
         return turn.has_come() ? run_alone(engine.engine, operation)
                                : run_in_queue(engine, operation);
     } catch (const std::bad_alloc &) {

@@ -130,20 +130,21 @@ int hetcoll_process_has_queued(const struct hetcoll_process *process);
 /* What this rank needs, for calls whose vector has at most `most_bytes`: driver calls, no message.
  * `stream` is a CUstream. Requires that no queued call is pending. NULL: `message` says why. */
 struct hetcoll_calls *hetcoll_calls_create(struct hetcoll_engine *engine, void *stream,
-                                             size_t most_bytes, char *message,
-                                             size_t message_bytes);
+                                           size_t most_bytes, char *message, size_t message_bytes);
 /* By all ranks, before the first call: what a communicator's first calls make is made. The result
  * is as of hetcoll_allreduce(), the same on all ranks. */
 int hetcoll_calls_attach(struct hetcoll_calls *stream, int tag);
 /* Positive: a graph is being captured on the stream. Negative: that cannot be known, and `message`
  * says why. */
 int hetcoll_calls_is_capturing(const struct hetcoll_calls *stream, char *message,
-                                size_t message_bytes);
+                               size_t message_bytes);
 /* Which of so many calls the next one is, counted round; negative: all are pending, step. */
 #define HETCOLL_STREAM_CALLS 64
 int hetcoll_calls_slot(const struct hetcoll_calls *stream);
 /* Requires a slot. The call is copied, its context lives until the slot is free again. */
-enum { HETCOLL_STREAM_WAIT = 100 }; /* queued, but the stream does not wait: wait until it is idle */
+enum {
+    HETCOLL_STREAM_WAIT = 100
+}; /* queued, but the stream does not wait: wait until it is idle */
 int hetcoll_calls_enqueue(struct hetcoll_calls *stream, const struct hetcoll_call *call);
 /* Lets the engine's operations advance and releases the stream. One thread at a time. Returns how
  * many calls have become complete. */

@@ -28,7 +28,7 @@ int hetcoll_process_has_queued(const hetcoll_process *process)
 }
 
 hetcoll_calls *hetcoll_calls_create(hetcoll_engine *engine, void *stream, size_t most_bytes,
-                                      char *message, size_t message_bytes)
+                                    char *message, size_t message_bytes)
 {
     const UsesReserve uses_reserve;
     hetcoll::Status problem;
@@ -96,10 +96,7 @@ int hetcoll_calls_enqueue(hetcoll_calls *stream, const hetcoll_call *call)
 
 int hetcoll_calls_step(hetcoll_calls *stream) { return stream->calls->step(); }
 
-int hetcoll_calls_is_idle(const hetcoll_calls *stream)
-{
-    return stream->calls->is_idle() ? 1 : 0;
-}
+int hetcoll_calls_is_idle(const hetcoll_calls *stream) { return stream->calls->is_idle() ? 1 : 0; }
 
 int hetcoll_calls_take_error(hetcoll_calls *stream) { return stream->calls->take_error(); }
 

@@ -221,7 +221,7 @@ int hetcoll_process_has_queued(const struct hetcoll_process *process)
 }
 
 struct hetcoll_calls *hetcoll_calls_create(struct hetcoll_engine *engine, void *stream,
-                                             size_t most_bytes, char *message, size_t message_bytes)
+                                           size_t most_bytes, char *message, size_t message_bytes)
 {
     (void)engine;
     (void)stream;
@@ -238,7 +238,7 @@ int hetcoll_calls_attach(struct hetcoll_calls *stream, int tag)
 }
 
 int hetcoll_calls_is_capturing(const struct hetcoll_calls *stream, char *message,
-                                size_t message_bytes)
+                               size_t message_bytes)
 {
     (void)stream;
     (void)message;

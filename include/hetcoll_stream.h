@@ -61,21 +61,21 @@ typedef struct CUstream_st *hetcoll_stream_t;
  * allreduces and broadcasts go by messages, larger reduces, allgathers and reduce_scatters fail. So
  * much device memory is held. 0: 64 MiB. An error, on all ranks, if some rank's stream cannot be
  * attached; the reason is on stderr. */
-static int hetcoll_stream_attach(MPI_Comm comm, hetcoll_stream_t stream, size_t most_bytes)
-    HETCOLL_STREAM_UNUSED_;
+static int hetcoll_stream_attach(MPI_Comm comm, hetcoll_stream_t stream,
+                                 size_t most_bytes) HETCOLL_STREAM_UNUSED_;
 /* Waits for the calls of the stream and forgets it. By all ranks, before the communicator is freed
  * and before MPI_Finalize. The first error that nobody has been told of. */
 static int hetcoll_stream_detach(MPI_Comm comm, hetcoll_stream_t stream) HETCOLL_STREAM_UNUSED_;
 /* The first error of a call that is complete, which is then forgotten. */
 static int hetcoll_stream_check(MPI_Comm comm, hetcoll_stream_t stream) HETCOLL_STREAM_UNUSED_;
 /* Nonzero if calls on the stream are queued; zero if they synchronise. */
-static int hetcoll_stream_is_attached(MPI_Comm comm, hetcoll_stream_t stream)
-    HETCOLL_STREAM_UNUSED_;
+static int hetcoll_stream_is_attached(MPI_Comm comm,
+                                      hetcoll_stream_t stream) HETCOLL_STREAM_UNUSED_;
 
 /* As the MPI calls of these names. MPI_IN_PLACE where MPI takes it. */
 static int hetcoll_allreduce_enqueue(const void *send, void *recv, int count, MPI_Datatype type,
-                                     MPI_Op op, MPI_Comm comm, hetcoll_stream_t stream)
-    HETCOLL_STREAM_UNUSED_;
+                                     MPI_Op op, MPI_Comm comm,
+                                     hetcoll_stream_t stream) HETCOLL_STREAM_UNUSED_;
 static int hetcoll_bcast_enqueue(void *buffer, int count, MPI_Datatype type, int root,
                                  MPI_Comm comm, hetcoll_stream_t stream) HETCOLL_STREAM_UNUSED_;
 static int hetcoll_allgather_enqueue(const void *send, int send_count, MPI_Datatype send_type,
@@ -85,8 +85,8 @@ static int hetcoll_reduce_scatter_block_enqueue(const void *send, void *recv, in
                                                 MPI_Datatype type, MPI_Op op, MPI_Comm comm,
                                                 hetcoll_stream_t stream) HETCOLL_STREAM_UNUSED_;
 static int hetcoll_reduce_enqueue(const void *send, void *recv, int count, MPI_Datatype type,
-                                  MPI_Op op, int root, MPI_Comm comm, hetcoll_stream_t stream)
-    HETCOLL_STREAM_UNUSED_;
+                                  MPI_Op op, int root, MPI_Comm comm,
+                                  hetcoll_stream_t stream) HETCOLL_STREAM_UNUSED_;
 
 /* What follows is not for use by name. */
 
@@ -108,17 +108,17 @@ struct hetcoll_stream_functions_1 {
                      hetcoll_stream_t);
     int (*reduce_scatter_block)(const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm,
                                 hetcoll_stream_t);
-    int (*reduce)(const void *, void *, int, MPI_Datatype, MPI_Op, int, MPI_Comm,
-                  hetcoll_stream_t);
+    int (*reduce)(const void *, void *, int, MPI_Datatype, MPI_Op, int, MPI_Comm, hetcoll_stream_t);
 };
 
 /* Where the component's symbols are hidden, as in a static MPI. */
 static inline const struct hetcoll_stream_functions_1 *hetcoll_stream_by_variable_(void)
 {
     unsigned long long address = 0;
-    int provided, index, count;
+    int level, provided, index, count;
     MPI_T_cvar_handle handle;
-    if (MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) != MPI_SUCCESS) {
+    MPI_Query_thread(&level); /* Open MPI 4.1 takes what is asked for here for the program's own */
+    if (MPI_T_init_thread(level, &provided) != MPI_SUCCESS) {
         return NULL;
     }
     if (MPI_T_cvar_get_index(HETCOLL_STREAM_VARIABLE_, &index) == MPI_SUCCESS &&
@@ -213,18 +213,18 @@ static inline int hetcoll_stream_is_attached(MPI_Comm comm, hetcoll_stream_t str
 }
 
 /* Queues the call, or synchronises and makes it. */
-#define HETCOLL_STREAM_CALL_(queued, made)                                                   \
-    do {                                                                                     \
-        const struct hetcoll_stream_functions_1 *functions_ = hetcoll_stream_functions_();   \
-        const hetcoll_stream_t on_ = hetcoll_stream_default_(stream);                        \
-        int code_ = functions_ != NULL ? functions_->queued : HETCOLL_STREAM_SYNCHRONISE_;   \
-        if (code_ == HETCOLL_STREAM_SYNCHRONISE_) {                                          \
-            code_ = hetcoll_stream_synchronise_(on_);                                        \
-            if (code_ == MPI_SUCCESS) {                                                      \
-                code_ = made;                                                                \
-            }                                                                                \
-        }                                                                                    \
-        return code_;                                                                        \
+#define HETCOLL_STREAM_CALL_(queued, made)                                                 \
+    do {                                                                                   \
+        const struct hetcoll_stream_functions_1 *functions_ = hetcoll_stream_functions_(); \
+        const hetcoll_stream_t on_ = hetcoll_stream_default_(stream);                      \
+        int code_ = functions_ != NULL ? functions_->queued : HETCOLL_STREAM_SYNCHRONISE_; \
+        if (code_ == HETCOLL_STREAM_SYNCHRONISE_) {                                        \
+            code_ = hetcoll_stream_synchronise_(on_);                                      \
+            if (code_ == MPI_SUCCESS) {                                                    \
+                code_ = made;                                                              \
+            }                                                                              \
+        }                                                                                  \
+        return code_;                                                                      \
     } while (0)
 
 static inline int hetcoll_allreduce_enqueue(const void *send, void *recv, int count,

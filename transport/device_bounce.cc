@@ -20,8 +20,8 @@ Result<std::unique_ptr<DeviceBounce>> DeviceBounce::create(std::shared_ptr<Devic
                                                            std::optional<StreamOrder> order)
 {
     const Device &device = *owner;
-    std::unique_ptr<DeviceBounce> bounce(new DeviceBounce(std::move(owner), slot_bytes, direct,
-                                                          order.value_or(device.order())));
+    std::unique_ptr<DeviceBounce> bounce(
+        new DeviceBounce(std::move(owner), slot_bytes, direct, order.value_or(device.order())));
     const std::size_t slots_bytes = kBounceSlots * slot_bytes;
     staging_bytes = (staging_bytes + 255) / 256 * 256; // the slots behind it are aligned
 
@@ -118,8 +118,8 @@ Status DeviceBounce::reserve()
         }
     }
     while (status.ok() && lanes_.size() < kReservedLanes) {
-        status = make_lane(lanes_.size() < kStreams ? nullptr
-                                                    : lanes_[lanes_.size() % kStreams].stream);
+        status =
+            make_lane(lanes_.size() < kStreams ? nullptr : lanes_[lanes_.size() % kStreams].stream);
     }
     return status.ok() ? make_arrived() : std::move(status);
 }

@@ -40,10 +40,10 @@ Status take_reserved(Call &call)
     Reserved &reserved = call.engine.reserved();
     const auto device = call.process().store().device_of(call.buffers.device());
     if (!device.ok() || &**device != reserved.device() || reserved.bounce == nullptr) {
-        return error(Errc::kInvalid,
-                     "%s", reserved.bounce == nullptr
-                               ? "the context of the attached stream has failed before"
-                               : "a buffer of a queued call is in another context than its stream");
+        return error(Errc::kInvalid, "%s",
+                     reserved.bounce == nullptr
+                         ? "the context of the attached stream has failed before"
+                         : "a buffer of a queued call is in another context than its stream");
     }
     call.device = std::move(reserved.bounce);
     return call.device->enter();
@@ -55,7 +55,8 @@ Status borrow_bounce(Call &call, Sends sends)
     if (call.is_queued()) {
         return take_reserved(call);
     }
-    auto bounce = call.process().store().borrow_device(call.buffers.device(), sends, order_of(call));
+    auto bounce =
+        call.process().store().borrow_device(call.buffers.device(), sends, order_of(call));
     if (!bounce.ok()) {
         return bounce.take_status();
     }
@@ -78,8 +79,8 @@ bool has_bounce(Call &call)
         return true;
     }
     const Sends sends = call.is_queued() ? Sends::kBounced : sends_of(call.buffers);
-    if (call.must_not_wait() && !call.process().store().may_borrow_device(call.buffers.device(),
-                                                                          sends, order_of(call))) {
+    if (call.must_not_wait() &&
+        !call.process().store().may_borrow_device(call.buffers.device(), sends, order_of(call))) {
         return false;
     }
     if (sends == Sends::kDirectIfPossible &&

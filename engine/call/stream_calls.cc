@@ -128,8 +128,7 @@ Status StreamCalls::find_how_to_wait()
     if (!stream.ok()) {
         return stream.take_status();
     }
-    const Status by_driver =
-        device_->wait_async(Device::WaitsBy::kDriver, flag_, 0, stream->get());
+    const Status by_driver = device_->wait_async(Device::WaitsBy::kDriver, flag_, 0, stream->get());
     if (!by_driver.ok()) {
         log(engine_.process().log(), 1,
             "hetcoll: streams wait by a kernel, which keeps a place on the GPU: %s",

@@ -108,8 +108,9 @@ Result<MappedCall::Copy> MappedCall::plan(Algorithm algorithm, const Buffers &bu
 Result<MappedCall::Copy> MappedCall::plan_in(const Scratch &memory)
 {
     if (memory.bytes < buffers_.bytes) {
-        return error(Errc::kInvalid, "a queued call of %zu bytes is larger than the %zu for which "
-                                     "its stream was attached",
+        return error(Errc::kInvalid,
+                     "a queued call of %zu bytes is larger than the %zu for which "
+                     "its stream was attached",
                      buffers_.bytes, memory.bytes);
     }
     shared_input_ = describe(memory);
@@ -323,8 +324,8 @@ Result<void *> MappedCall::map_buffer(int rank, const SharedBuffer &buffer, std:
     Result<void *> mapped = process_.store().sharing().memory->map(
         group_.process(rank), announced, buffers_.bytes, *bounce_->device(), lease_);
     if (buffers_.stands_in != nullptr && mapped.ok() && *mapped == nullptr) { // for ever
-        mapped = error(Errc::kDriver, "memory of rank %d is not mapped as it was at the attach",
-                       rank);
+        mapped =
+            error(Errc::kDriver, "memory of rank %d is not mapped as it was at the attach", rank);
     }
     if (!mapped.ok()) {
         unmapped |= std::uint64_t{1} << group_.local_number(rank);

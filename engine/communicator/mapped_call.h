@@ -32,8 +32,8 @@ public:
         PointerInfo send_info, recv_info;
         bool foreign; // `send` is in another context or kind of memory than `recv`
         std::size_t bytes;
-        bool keep_input = false; // even in place, where there is memory for that
-        int late = -1;           // Choice's: who maps a buffer depends on it too
+        bool keep_input = false;            // even in place, where there is memory for that
+        int late = -1;                      // Choice's: who maps a buffer depends on it too
         const Scratch *stands_in = nullptr; // what the vectors are copied to, and peers have mapped
     };
     struct Copy {

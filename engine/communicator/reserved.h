@@ -1,6 +1,6 @@
-// What the queued calls of a communicator work with: made when its first stream is attached, because
-// a call makes nothing while streams wait for it. A communicator runs one call at a time, so one of
-// each is enough.
+// What the queued calls of a communicator work with: made when its first stream is attached,
+// because a call makes nothing while streams wait for it. A communicator runs one call at a time,
+// so one of each is enough.
 #pragma once
 
 #include "engine/process/store.h"
@@ -14,11 +14,11 @@ struct Reserved {
     // The streams' context. Null: none is attached.
     [[nodiscard]] const Device *device() const noexcept { return device_.get(); }
 
-    std::shared_ptr<Device> device_;       // first: outlives the rest
-    std::unique_ptr<DeviceBounce> bounce;  // while no call has it; null too after a driver's error
-    std::unique_ptr<Scratch> scratch;      // for the vectors of calls
-    bool maps = false;                     // peers have mapped that, as all ranks have said
-    PeerLease lease;                       // of theirs
+    std::shared_ptr<Device> device_;      // first: outlives the rest
+    std::unique_ptr<DeviceBounce> bounce; // while no call has it; null too after a driver's error
+    std::unique_ptr<Scratch> scratch;     // for the vectors of calls
+    bool maps = false;                    // peers have mapped that, as all ranks have said
+    PeerLease lease;                      // of theirs
 };
 
 } // namespace hetcoll

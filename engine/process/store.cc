@@ -206,8 +206,8 @@ Result<std::shared_ptr<Device>> Store::device_of(CUstream stream)
     const bool is_default = stream == nullptr || stream == CU_STREAM_LEGACY ||
                             stream == CU_STREAM_PER_THREAD; // of the current context
     CUcontext context = nullptr;
-    CUresult result = is_default ? driver->cuCtxGetCurrent(&context)
-                                 : driver->cuStreamGetCtx(stream, &context);
+    CUresult result =
+        is_default ? driver->cuCtxGetCurrent(&context) : driver->cuStreamGetCtx(stream, &context);
     if (result == CUDA_SUCCESS && context == nullptr) {
         result = CUDA_ERROR_INVALID_CONTEXT;
     }
@@ -222,8 +222,8 @@ Result<std::shared_ptr<Device>> Store::device_of(CUstream stream)
         return driver_status(*driver, result, "cuMemAlloc", kDoing);
     }
     auto found = ground_.pointers.find(reinterpret_cast<const void *>(memory));
-    auto device = found.ok() ? device_of(*found)
-                             : Result<std::shared_ptr<Device>>(found.take_status());
+    auto device =
+        found.ok() ? device_of(*found) : Result<std::shared_ptr<Device>>(found.take_status());
     driver->cuMemFree(memory);
     return device;
 }

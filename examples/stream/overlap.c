@@ -13,13 +13,13 @@
 
 enum { LAYERS = 6, STEPS = 10, COUNT = 100000 };
 
-#define CHECK(call)                                                          \
-    do {                                                                     \
-        const int code_ = (int)(call);                                       \
-        if (code_ != 0) {                                                    \
-            fprintf(stderr, "%s: %d\n", #call, code_);                       \
-            MPI_Abort(MPI_COMM_WORLD, 1);                                    \
-        }                                                                    \
+#define CHECK(call)                                    \
+    do {                                               \
+        const int code_ = (int)(call);                 \
+        if (code_ != 0) {                              \
+            fprintf(stderr, "%s: %d\n", #call, code_); \
+            MPI_Abort(MPI_COMM_WORLD, 1);              \
+        }                                              \
     } while (0)
 
 int main(int argc, char **argv)
@@ -51,7 +51,8 @@ int main(int argc, char **argv)
     for (int step = 0; step < STEPS; step++) {
         for (int layer = LAYERS - 1; layer >= 0; layer--) {
             /* The backward pass of a layer, in a real program a few kernels. */
-            CHECK(cuMemsetD32Async(gradient[layer], (unsigned)(rank + step + layer), COUNT, compute));
+            CHECK(
+                cuMemsetD32Async(gradient[layer], (unsigned)(rank + step + layer), COUNT, compute));
             /* Its sum begins when the gradient is there. The next layer does not wait for it. */
             CHECK(cuEventRecord(ready, compute));
             CHECK(cuStreamWaitEvent(sums, ready, 0));

@@ -132,7 +132,8 @@ void Streams::legacy_work_is_not(MPI_Comm comm, const Emulated &emulated)
     const Buffer buffer = allocate(bytes);
     std::vector<unsigned char> image(bytes, 1);
     program_.require(buffer.write(0, image.data(), bytes));
-    MPI_Allreduce(MPI_IN_PLACE, buffer.data(), 1, MPI_UINT8_T, MPI_MAX, comm); // makes what it needs
+    MPI_Allreduce(MPI_IN_PLACE, buffer.data(), 1, MPI_UINT8_T, MPI_MAX,
+                  comm); // makes what it needs
     MPI_Allreduce(MPI_IN_PLACE, buffer.data(), static_cast<int>(bytes), MPI_UINT8_T, MPI_MAX, comm);
     std::atomic<bool> returned{false}, gave_up{false};
     struct Wait {
@@ -179,8 +180,8 @@ void run(Program &program)
     MPI_Comm_set_info(copy, wrong.get());
     program.check(told(copy).empty(), "the communicator tells '%s'", told(copy).c_str());
     for (const MPI_Comm comm : {set, copy}) { // as those that name none
-        check_allreduce(program, comm, {{ElementKind::kFloat32, ReduceOp::kSum, Values::kExact, 3},
-                                        50'000});
+        check_allreduce(program, comm,
+                        {{ElementKind::kFloat32, ReduceOp::kSum, Values::kExact, 3}, 50'000});
     }
     for (MPI_Comm *comm : {&set, &made, &copy}) {
         MPI_Comm_free(comm);

@@ -115,8 +115,8 @@ std::size_t wrong_bytes(const Buffer &buffer, std::size_t from, std::size_t byte
     return wrong;
 }
 
-void expect(Program &program, const Buffer &buffer, std::size_t from, std::size_t bytes,
-            int value, const char *what)
+void expect(Program &program, const Buffer &buffer, std::size_t from, std::size_t bytes, int value,
+            const char *what)
 {
     const std::size_t wrong =
         wrong_bytes(buffer, from, bytes, static_cast<unsigned char>(value), program);
@@ -237,7 +237,8 @@ void beside_other_work(Program &program, const Attached &on)
                         "allreduce");
         // The legacy stream waits for blocking streams, and these for it.
         on.must(on.driver().cuMemsetD8Async(address(a.data()), 0, 0, nullptr), "cuMemsetD8Async");
-        const Buffer other = allocate(program, 4096); // may wait for the device, and so on the way out
+        const Buffer other =
+            allocate(program, 4096); // may wait for the device, and so on the way out
         on.must(on.driver().cuCtxSynchronize(), "cuCtxSynchronize");
         expect(program, b, 0, bytes, sum_of_ranks(program, i), "beside other work");
     }
@@ -261,8 +262,8 @@ void beside_other_work(Program &program, const Attached &on)
 // A captured stream is refused, and its capture goes on.
 void captures(Program &program, const Attached &on, const Emulated &emulated)
 {
-    const auto begin = reinterpret_cast<decltype(&::cuStreamBeginCapture)>(
-        emulated.find("cuStreamBeginCapture"));
+    const auto begin =
+        reinterpret_cast<decltype(&::cuStreamBeginCapture)>(emulated.find("cuStreamBeginCapture"));
     const auto end =
         reinterpret_cast<decltype(&::cuStreamEndCapture)>(emulated.find("cuStreamEndCapture"));
     const auto destroy =
@@ -317,8 +318,8 @@ public:
             Turn &turn = turns_[static_cast<std::size_t>(i) % kTurns];
             look(turn);
             turn.value = static_cast<unsigned char>(i % 50);
-            on_.fill(turn.buffer.data(),
-                     static_cast<unsigned char>(program_.rank() + turn.value), kBytes);
+            on_.fill(turn.buffer.data(), static_cast<unsigned char>(program_.rank() + turn.value),
+                     kBytes);
             on_.must_succeed(hetcoll_allreduce_enqueue(MPI_IN_PLACE, turn.buffer.data(), kCount,
                                                        MPI_INT, MPI_SUM, on_.comm(), on_.stream()),
                              "allreduce");

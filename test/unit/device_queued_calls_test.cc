@@ -31,13 +31,17 @@ TEST_F(QueuedCallsTest, WhatIsFreedMeanwhileIsFreedAfterTheLast)
     const CallCount frees("cuMemFree");
     calls_.begin();
     calls_.begin();
-    { const auto memory = device_.make_memory(100); }
+    {
+        const auto memory = device_.make_memory(100);
+    }
     EXPECT_EQ(frees.get(), 0u);
     calls_.end();
     EXPECT_EQ(frees.get(), 0u);
     calls_.end();
     EXPECT_EQ(frees.get(), 1u);
-    { const auto memory = device_.make_memory(100); }
+    {
+        const auto memory = device_.make_memory(100);
+    }
     EXPECT_EQ(frees.get(), 2u);
 }
 
@@ -85,8 +89,7 @@ TEST_F(QueuedCallsTest, ACallBecomesPendingAfterADriverCallThatMayWait)
     calls_.end();
 }
 
-class WaitTest : public QueuedCallsTest,
-                 public ::testing::WithParamInterface<Device::WaitsBy> {};
+class WaitTest : public QueuedCallsTest, public ::testing::WithParamInterface<Device::WaitsBy> {};
 
 // The host lets the stream go on by a store; the number goes round at 2^32.
 TEST_P(WaitTest, AStreamGoesOnWhenTheNumberHasCome)

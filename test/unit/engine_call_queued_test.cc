@@ -96,10 +96,10 @@ TEST_F(QueuedCallTest, ACallBeginsWhenItsStreamHasComeToIt)
     }
     HeldDevices held;
     for (int rank = 0; rank < kRanks; ++rank) {
-        HETCOLL_REQUIRE(cuda().driver->cuMemcpyDtoDAsync(
-            reinterpret_cast<CUdeviceptr>(vectors_[rank].data()),
-            reinterpret_cast<CUdeviceptr>(late[rank].data()), kMany * sizeof(int),
-            streams_->stream(rank)));
+        HETCOLL_REQUIRE(
+            cuda().driver->cuMemcpyDtoDAsync(reinterpret_cast<CUdeviceptr>(vectors_[rank].data()),
+                                             reinterpret_cast<CUdeviceptr>(late[rank].data()),
+                                             kMany * sizeof(int), streams_->stream(rank)));
     }
     const std::uint64_t meetings = ranks_->counter(0, HETCOLL_AGREEMENTS);
     queue_again(kMany);
@@ -137,11 +137,14 @@ TEST_F(QueuedCallTest, ASlotIsFreeAgainWhenItsCallIsComplete)
 // Which driver calls may wait for the device: emulated_gpu/README.md.
 TEST_F(QueuedCallTest, NothingIsMadeOrFreed)
 {
-    constexpr std::array kCalls = {
-        "cuMemHostAlloc",     "cuMemFreeHost",     "cuMemHostRegister",   "cuIpcOpenMemHandle",
-        "cuIpcCloseMemHandle", "cuEventCreate",     "cuEventDestroy",      "cuStreamCreateWithPriority",
-        "cuStreamDestroy",    "cuModuleLoadData",  "cuModuleGetFunction", "cuStreamSynchronize",
-        "cuCtxSynchronize",   "cuMemcpy",          "cuMemAlloc",          "cuMemFree"};
+    constexpr std::array kCalls = {"cuMemHostAlloc",      "cuMemFreeHost",
+                                   "cuMemHostRegister",   "cuIpcOpenMemHandle",
+                                   "cuIpcCloseMemHandle", "cuEventCreate",
+                                   "cuEventDestroy",      "cuStreamCreateWithPriority",
+                                   "cuStreamDestroy",     "cuModuleLoadData",
+                                   "cuModuleGetFunction", "cuStreamSynchronize",
+                                   "cuCtxSynchronize",    "cuMemcpy",
+                                   "cuMemAlloc",          "cuMemFree"};
     for (const char *const algorithm :
          {"auto", "ring", "two_shot", "one_shot", "copy_in", "rabenseifner", "tree"}) {
         hetcoll_settings with = settings();

@@ -80,8 +80,7 @@ bool mca_coll_hetcoll_describe_allgather(struct hetcoll_call *call, const void *
     ompi_datatype_type_size(rdtype, &size);
     const size_t ranks = (size_t)ompi_comm_size(comm);
     const bool in_place = MPI_IN_PLACE == sbuf;
-    const bool dense =
-        is_dense(rdtype, rcount * ranks) && (in_place || is_dense(sdtype, scount));
+    const bool dense = is_dense(rdtype, rcount * ranks) && (in_place || is_dense(sdtype, scount));
     describe_bytes(call, HETCOLL_ALLGATHER, in_place ? rbuf : sbuf, rbuf, rcount * size * ranks,
                    dense, 0);
     return 0 != call->count;

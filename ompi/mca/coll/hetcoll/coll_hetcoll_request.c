@@ -25,7 +25,7 @@ OBJ_CLASS_INSTANCE(mca_coll_hetcoll_request_t, ompi_coll_base_nbc_request_t, con
 /* Taken by who steps. Real mutexes: Open MPI's own do nothing where it was not asked for threads,
  * but trying this one must also fail further down the same stack. */
 static pthread_mutex_t stepping = PTHREAD_MUTEX_INITIALIZER;
-static mca_coll_hetcoll_request_t *active; /* of `stepping`; in the order in which they began */
+static mca_coll_hetcoll_request_t *active;   /* of `stepping`; in the order in which they began */
 static mca_coll_hetcoll_stepper_t *steppers; /* of `stepping` */
 
 static pthread_mutex_t arriving = PTHREAD_MUTEX_INITIALIZER;

@@ -2,12 +2,12 @@
 #include "coll_hetcoll_collectives.h"
 #include "coll_hetcoll_request.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "include/hetcoll_stream.h"
 
+#include "opal/mca/base/mca_base_var.h"
 #include "opal/runtime/opal_progress.h"
 #include "opal/util/proc.h"
 
@@ -263,8 +263,8 @@ static int enqueue(attached_t *attached, struct hetcoll_call *call, struct ompi_
         return MPI_ERR_NO_MEM;
     }
     mca_coll_hetcoll_stepper_wake();
-    while (OPAL_UNLIKELY(HETCOLL_STREAM_WAIT == queued &&
-                         !hetcoll_calls_is_idle(attached->calls))) {
+    while (
+        OPAL_UNLIKELY(HETCOLL_STREAM_WAIT == queued && !hetcoll_calls_is_idle(attached->calls))) {
         opal_progress();
     }
     return mca_coll_hetcoll_error_from_core(hetcoll_calls_take_error(attached->calls));
@@ -298,10 +298,11 @@ static int bcast(void *buffer, int count, MPI_Datatype dtype, int root, MPI_Comm
     mca_coll_hetcoll_module_t *module;
     attached_t *attached = find(comm, stream, &module);
     struct hetcoll_call call;
-    return collective(attached,
-                      NULL != attached && 0 < count && 1 < ompi_comm_size(comm) &&
-                          mca_coll_hetcoll_describe_bcast(&call, buffer, (size_t)count, dtype, root),
-                      &call);
+    return collective(
+        attached,
+        NULL != attached && 0 < count && 1 < ompi_comm_size(comm) &&
+            mca_coll_hetcoll_describe_bcast(&call, buffer, (size_t)count, dtype, root),
+        &call);
 }
 
 static int allgather(const void *sbuf, int scount, MPI_Datatype sdtype, void *rbuf, int rcount,
@@ -323,13 +324,12 @@ static int reduce_scatter_block(const void *sbuf, void *rbuf, int count, MPI_Dat
     mca_coll_hetcoll_module_t *module;
     attached_t *attached = find(comm, stream, &module);
     struct hetcoll_call call;
-    return collective(
-        attached,
-        NULL != attached && 0 < count && 1 < ompi_comm_size(comm) &&
-            mca_coll_hetcoll_describe_reduce(&call, HETCOLL_REDUCE_SCATTER, sbuf, rbuf,
-                                             (size_t)count * (size_t)ompi_comm_size(comm), dtype,
-                                             op, 0),
-        &call);
+    return collective(attached,
+                      NULL != attached && 0 < count && 1 < ompi_comm_size(comm) &&
+                          mca_coll_hetcoll_describe_reduce(
+                              &call, HETCOLL_REDUCE_SCATTER, sbuf, rbuf,
+                              (size_t)count * (size_t)ompi_comm_size(comm), dtype, op, 0),
+                      &call);
 }
 
 static int reduce(const void *sbuf, void *rbuf, int count, MPI_Datatype dtype, MPI_Op op, int root,
@@ -338,13 +338,13 @@ static int reduce(const void *sbuf, void *rbuf, int count, MPI_Datatype dtype, M
     mca_coll_hetcoll_module_t *module;
     attached_t *attached = find(comm, stream, &module);
     struct hetcoll_call call;
-    return collective(attached,
-                      NULL != attached && 0 < count && 1 < ompi_comm_size(comm) &&
-                          mca_coll_hetcoll_describe_reduce(
-                              &call, HETCOLL_REDUCE, sbuf,
-                              ompi_comm_rank(comm) == root ? rbuf : NULL, (size_t)count, dtype, op,
-                              root),
-                      &call);
+    return collective(
+        attached,
+        NULL != attached && 0 < count && 1 < ompi_comm_size(comm) &&
+            mca_coll_hetcoll_describe_reduce(&call, HETCOLL_REDUCE, sbuf,
+                                             ompi_comm_rank(comm) == root ? rbuf : NULL,
+                                             (size_t)count, dtype, op, root),
+        &call);
 }
 
 OMPI_DECLSPEC extern const struct hetcoll_stream_functions_1 hetcoll_stream_functions_1;
