@@ -98,7 +98,8 @@ bool has_bounce(Call &call)
 
 bool work_is_done(Call &call, const PointerInfo &info)
 {
-    if (!call.failure.ok() || call.is_queued() || call.is_independent()) { // a stream has got here
+    if (!call.failure.ok() || call.is_queued() ||
+        call.engine.named_stream().is_named()) { // a stream has got here
         return true;
     }
     Result<bool> done = call.process().store().legacy_work_done(info);

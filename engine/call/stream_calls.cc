@@ -118,7 +118,7 @@ Status StreamCalls::reserve(const std::shared_ptr<Device> &device, std::size_t m
         reserved.scratch = std::move(*scratch);
     }
     reserved.device_ = device;
-    return {};
+    return engine_.named_stream().follow_legacy(device);
 }
 
 // By trying: drivers tell it in attributes that changed their meaning.

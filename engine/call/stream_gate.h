@@ -5,6 +5,7 @@
 #include "engine/call/operation.h"
 
 #include <optional>
+#include <utility>
 
 namespace hetcoll {
 
@@ -17,14 +18,14 @@ public:
     // The operation starts now.
     void close()
     {
-        event_.reset();
+        mark_.reset();
         problem_ = {};
         if (!engine_.named_stream().exists()) {
             return;
         }
-        Result<EventHandle> marked = engine_.named_stream().mark();
+        Result<NamedStream::Mark> marked = engine_.named_stream().mark();
         if (marked.ok()) {
-            event_.emplace(std::move(*marked));
+            mark_.emplace(std::move(*marked));
         } else {
             problem_ = marked.take_status();
         }
@@ -35,20 +36,20 @@ public:
         if (!problem_.ok()) {
             return std::move(problem_);
         }
-        if (!event_) {
+        if (!mark_) {
             return true;
         }
-        Result<bool> done = engine_.named_stream().is_done(*event_);
+        Result<bool> done = mark_->is_done();
         if (done.ok() && *done) {
-            engine_.named_stream().give_back(std::move(*event_));
-            event_.reset();
+            engine_.named_stream().give_back(std::move(*mark_));
+            mark_.reset();
         }
         return done;
     }
 
 private:
     Engine &engine_;
-    std::optional<EventHandle> event_; // nothing: there is none to wait for
+    std::optional<NamedStream::Mark> mark_; // nothing: there is none to wait for
     Status problem_;
 };
 

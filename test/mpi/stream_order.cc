@@ -230,13 +230,14 @@ void beside_other_work(Program &program, const Attached &on)
     const std::size_t bytes = 1'000'000;
     const int count = static_cast<int>(bytes / sizeof(int));
     const Buffer a = allocate(program, bytes), b = allocate(program, bytes);
+    const Buffer legacy = allocate(program, 4096);
     for (int i = 0; i < 5; ++i) {
         on.fill(a.data(), static_cast<unsigned char>(program.rank() + i), bytes);
         on.must_succeed(hetcoll_allreduce_enqueue(a.data(), b.data(), count, MPI_INT, MPI_SUM,
                                                   on.comm(), on.stream()),
                         "allreduce");
         // The legacy stream waits for blocking streams, and these for it.
-        on.must(on.driver().cuMemsetD8Async(address(a.data()), 0, 0, nullptr), "cuMemsetD8Async");
+        on.must(on.driver().cuMemsetD8Async(address(legacy.data()), 0, 4096, nullptr), "cuMemsetD8Async");
         const Buffer other =
             allocate(program, 4096); // may wait for the device, and so on the way out
         on.must(on.driver().cuCtxSynchronize(), "cuCtxSynchronize");

@@ -123,6 +123,11 @@ static enum outcome make(mca_coll_hetcoll_module_t *module, hetcoll_stream_t str
         return SYNCHRONISES; /* no rank can have a GPU */
     }
     const bool first = 0 == opal_process_info.my_local_rank;
+    if (HETCOLL_PRE_SYNC_CONTEXT == mca_coll_hetcoll_component.settings.pre_sync) {
+        say(first ? 0 : 1, "calls on CUDA streams are not queued, they synchronise instead: ",
+            "with coll_hetcoll_pre_sync context a call would wait for those behind it");
+        return SYNCHRONISES;
+    }
     if (!mca_coll_hetcoll_component.thread_multiple) {
         say(first ? 0 : 1, "calls on CUDA streams are not queued, they synchronise instead: ",
             "MPI was not initialised with MPI_THREAD_MULTIPLE");

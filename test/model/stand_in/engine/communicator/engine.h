@@ -180,6 +180,7 @@ private:
 // No communicator names one here.
 struct NamedStream {
     [[nodiscard]] bool exists() const noexcept { return false; }
+    [[nodiscard]] bool is_named() const noexcept { return false; }
 };
 
 struct Reserved {
