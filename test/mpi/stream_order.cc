@@ -391,7 +391,7 @@ void errors(Program &program, const Attached &on, const Emulated &emulated)
     on.must_succeed(queue(), "a call before the error");
     on.synchronise();
     if (program.rank() == 0) {
-        emulated.set_faults("cuLaunchKernel:*:719");
+        emulated.set_faults("cuLaunchKernel:*:1");
     }
     const int first = queue();
     on.must(on.driver().cuStreamSynchronize(on.stream()), "cuStreamSynchronize");

@@ -27,10 +27,9 @@ EMU_KERNELS="$programs/no_wait_kernel.so:$EMU_KERNELS" EMU_FAIL=cuStreamWaitValu
 
 also_expected='hetcoll: MPI_Allreduce failed' case_ 2 ob1 "$forced" stream_order nonblocking errors
 
-# Calls that are not queued: no thread, no hetcoll.
+# Calls that are not queued, because hetcoll may have no thread. Without hetcoll: examples/stream/overlap_test.sh.
 also_expected='hetcoll: calls on CUDA streams are not queued' \
     case_ 2 ob1 "$forced" stream_order nonblocking plain single
-case_ 1 ob1 "--mca coll ^hetcoll" stream_order nonblocking plain
 
 # A communicator names the stream that is waited for.
 also_expected="hetcoll: info key hetcoll_stream 'stream 7' is ignored"
