@@ -104,7 +104,7 @@ public:
         }
         QueuedCalls *const queued = context_->queued();
         if (const QueuedCalls::Waiting waiting(queued); waiting.may()) {
-            destroy();
+            destroy_now();
             return;
         }
         queued->keep(std::unique_ptr<QueuedCalls::Kept>(new (std::nothrow) Later(*this)));
@@ -120,7 +120,7 @@ private:
         Owned owned_;
     };
 
-    void destroy() noexcept
+    void destroy_now() noexcept
     {
         if (context_->is_alive()) {
             const ContextScope scope(context_->driver(), context_->handle());

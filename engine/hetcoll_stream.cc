@@ -88,7 +88,7 @@ int hetcoll_calls_enqueue(hetcoll_calls *stream, const hetcoll_call *call)
 {
     const UsesReserve uses_reserve;
     try {
-        return stream->calls->enqueue(*call) ? HETCOLL_SUCCESS : HETCOLL_STREAM_WAIT;
+        return stream->calls->enqueue(*call) ? int{HETCOLL_SUCCESS} : int{HETCOLL_STREAM_WAIT};
     } catch (const std::bad_alloc &) {
         return HETCOLL_ERROR_NO_MEMORY;
     }

@@ -29,10 +29,15 @@ bool has_whole_vector(const hetcoll_call &made) noexcept
     return true;
 }
 
-// A queued call makes no memory for it.
+// A queued call makes no memory for it. Another one of its communicator may: larger vectors are
+// declined.
 void place_in_reserved(Call &call)
 {
     const Scratch &scratch = *call.engine.reserved().scratch;
+    if (scratch.bytes < call.bytes && !call.is_queued()) {
+        call.flags |= kMustStage;
+        return;
+    }
     if (scratch.bytes < call.bytes) {
         call.note(error(Errc::kInvalid,
                         "a queued call of %zu bytes is larger than the %zu for which its stream "
@@ -60,7 +65,7 @@ Loan<Scratch> place_vectors(Call &call)
     if (has_whole_vector(made)) {
         return {};
     }
-    if (call.is_queued()) {
+    if (call.uses_reserved) {
         place_in_reserved(call);
         return {};
     }

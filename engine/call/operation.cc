@@ -219,10 +219,11 @@ void Operation::settle() noexcept
     if (result_ != HETCOLL_SUCCESS) {
         call_.classified.reset();
     }
-    if (given_.queued != HETCOLL_NOT_QUEUED) {
+    if (call_.uses_reserved) {
         if (call_.device != nullptr) {
             call_.engine.reserved().bounce = std::move(call_.device);
         }
+        call_.uses_reserved = false;
     } else if (!call_.classified) {
         process.store().give_back(std::move(call_.device));
     }

@@ -21,7 +21,7 @@ void prepare_ordered(Call &call)
 bool has_new_device(const Call &call)
 {
     const Peers &peers = call.engine.peers();
-    return !call.is_queued() && peers.found().device != nullptr && call.failure.ok() &&
+    return !call.uses_reserved && peers.found().device != nullptr && call.failure.ok() &&
            call.device != nullptr && on_device(call.buffers.recv) && !any(call.flags, kMustStage) &&
            !peers.is_known_device(*call.device->device());
 }
@@ -45,7 +45,7 @@ void tell_new_device(Call &call)
 bool can_publish(Call &call)
 {
     const bool mapped =
-        !call.is_queued() || call.engine.reserved().maps || call.made->queued == HETCOLL_ATTACHES;
+        !call.uses_reserved || call.engine.reserved().maps || call.made->queued == HETCOLL_ATTACHES;
     return call.failure.ok() && call.device != nullptr && on_device(call.buffers.recv) && mapped &&
            !any(call.flags, kMustStage) && call.device->enter().ok() &&
            call.engine.peers().is_known_device(*call.device->device());
@@ -69,7 +69,7 @@ Result<MappedCall::Copy> plan(Call &call, const Choice &choice)
          .bytes = call.bytes,
          .keep_input = LateRanks::begins_early(call, choice),
          .late = choice.late,
-         .stands_in = call.is_queued() ? call.engine.reserved().scratch.get() : nullptr},
+         .stands_in = call.uses_reserved ? call.engine.reserved().scratch.get() : nullptr},
         *call.device);
 }
 

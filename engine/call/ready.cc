@@ -34,26 +34,31 @@ std::optional<StreamOrder> order_of(const Call &call) noexcept
     return call.is_independent() ? std::optional(StreamOrder::kIndependent) : std::nullopt;
 }
 
-// What a queued call works with, if its buffers are where the stream is.
-Status take_reserved(Call &call)
+// What queued calls work with, if the buffers are where their streams are.
+bool take_reserved(Call &call)
 {
     Reserved &reserved = call.engine.reserved();
+    if (reserved.bounce == nullptr) {
+        return false;
+    }
     const auto device = call.process().store().device_of(call.buffers.device());
-    if (!device.ok() || &**device != reserved.device() || reserved.bounce == nullptr) {
-        return error(Errc::kInvalid, "%s",
-                     reserved.bounce == nullptr
-                         ? "the context of the attached stream has failed before"
-                         : "a buffer of a queued call is in another context than its stream");
+    if (!device.ok() || &**device != reserved.device()) {
+        return false;
     }
     call.device = std::move(reserved.bounce);
-    return call.device->enter();
+    call.uses_reserved = true;
+    return true;
 }
 
 // With the kernels of the call if it reduces by them.
 Status borrow_bounce(Call &call, Sends sends)
 {
+    if (call.is_attached() && take_reserved(call)) {
+        return call.device->enter();
+    }
     if (call.is_queued()) {
-        return take_reserved(call);
+        return error(Errc::kInvalid, "a buffer of a queued call is in another context than its "
+                                     "stream, or the driver has failed there before");
     }
     auto bounce =
         call.process().store().borrow_device(call.buffers.device(), sends, order_of(call));
@@ -78,8 +83,8 @@ bool has_bounce(Call &call)
         any(call.flags, kFailed | kMustStage)) {
         return true;
     }
-    const Sends sends = call.is_queued() ? Sends::kBounced : sends_of(call.buffers);
-    if (call.must_not_wait() &&
+    const Sends sends = call.is_attached() ? Sends::kBounced : sends_of(call.buffers);
+    if (!call.is_attached() && call.must_not_wait() &&
         !call.process().store().may_borrow_device(call.buffers.device(), sends, order_of(call))) {
         return false;
     }

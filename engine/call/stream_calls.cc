@@ -41,6 +41,7 @@ Result<std::unique_ptr<StreamCalls>> StreamCalls::create(Engine &engine, Operati
 {
     std::unique_ptr<StreamCalls> calls(new StreamCalls(engine, queue, stream));
     calls->pending().open();
+    ++engine.reserved().streams;
     if (Status status = calls->make(most_bytes); !status.ok()) {
         return status;
     }
@@ -51,6 +52,10 @@ StreamCalls::~StreamCalls()
 {
     for (Slot &slot : slots_) {
         slot.operation.reset();
+    }
+    if (--engine_.reserved().streams == 0) {
+        engine_.named_stream().follow_none();
+        engine_.reserved().drop();
     }
     pending().close();
 }
@@ -99,7 +104,7 @@ Status StreamCalls::reserve(const std::shared_ptr<Device> &device, std::size_t m
 {
     Store &store = engine_.process().store();
     Reserved &reserved = engine_.reserved();
-    if (reserved.device_ != nullptr && reserved.device_ != device) {
+    if (reserved.owner != nullptr && reserved.owner != device) {
         return error(Errc::kInvalid, "a stream of another context is attached to the communicator: "
                                      "use a communicator for each context");
     }
@@ -117,7 +122,7 @@ Status StreamCalls::reserve(const std::shared_ptr<Device> &device, std::size_t m
         }
         reserved.scratch = std::move(*scratch);
     }
-    reserved.device_ = device;
+    reserved.owner = device;
     return engine_.named_stream().follow_legacy(device);
 }
 

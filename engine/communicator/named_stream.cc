@@ -38,6 +38,15 @@ Status NamedStream::follow_legacy(const std::shared_ptr<Device> &device)
     return {};
 }
 
+void NamedStream::follow_none() noexcept
+{
+    follows_ = false;
+    legacy_device_.reset();
+    after_legacy_ = {};
+    const std::lock_guard lock(mutex_);
+    device_.reset();
+}
+
 // Requires the lock.
 Status NamedStream::look_up()
 {

@@ -23,6 +23,7 @@ public:
     void set(std::optional<CUstream> stream) noexcept;
     // From now on, where none is named. The context is current.
     Status follow_legacy(const std::shared_ptr<Device> &device);
+    void follow_none() noexcept;
     [[nodiscard]] bool is_named() const noexcept { return named_.load(std::memory_order_relaxed); }
     [[nodiscard]] bool exists() const noexcept
     {

@@ -11,14 +11,24 @@
 namespace hetcoll {
 
 struct Reserved {
-    // The streams' context. Null: none is attached.
-    [[nodiscard]] const Device *device() const noexcept { return device_.get(); }
+    // Some stream is attached, on all ranks.
+    [[nodiscard]] bool exists() const noexcept { return owner != nullptr; }
+    [[nodiscard]] const Device *device() const noexcept { return owner.get(); }
+    void drop() noexcept
+    {
+        lease.release();
+        maps = false;
+        scratch.reset();
+        bounce.reset();
+        owner.reset();
+    }
 
-    std::shared_ptr<Device> device_;      // first: outlives the rest
+    std::shared_ptr<Device> owner;        // of the streams' context; first: outlives the rest
     std::unique_ptr<DeviceBounce> bounce; // while no call has it; null too after a driver's error
     std::unique_ptr<Scratch> scratch;     // for the vectors of calls
     bool maps = false;                    // peers have mapped that, as all ranks have said
     PeerLease lease;                      // of theirs
+    int streams = 0;
 };
 
 } // namespace hetcoll

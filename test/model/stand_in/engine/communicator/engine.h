@@ -184,6 +184,7 @@ struct NamedStream {
 };
 
 struct Reserved {
+    [[nodiscard]] bool exists() const noexcept { return false; }
     [[nodiscard]] const Gpu *device() const noexcept { return nullptr; }
     std::unique_ptr<DeviceBounce> bounce;
     std::unique_ptr<Scratch> scratch;
