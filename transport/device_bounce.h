@@ -32,6 +32,13 @@ public:
     // Pinned host memory for small calls, `staging_bytes` long.
     [[nodiscard]] std::byte *staging() noexcept { return staging_; }
 
+    // The same, for what is no part of a call's vector.
+    static constexpr std::size_t kTrialBytes = 64;
+    [[nodiscard]] std::byte *trial() noexcept
+    {
+        return reinterpret_cast<std::byte *>(flag_) + kTrialBytes;
+    }
+
     // Makes all streams and events that any call may need, so that divide() makes none: lanes share
     // few streams, because those that wait may share the GPU's queues with others.
     static constexpr int kReservedLanes = 32;
