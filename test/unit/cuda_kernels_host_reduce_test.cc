@@ -194,7 +194,7 @@ TEST_P(HostFoldTest, OldProcessorsAnswerTheSame)
 
 INSTANTIATE_TEST_SUITE_P(Kinds, HostFoldTest,
                          ::testing::Values(ElementKind::kFloat16, ElementKind::kBfloat16),
-                         [](const auto &info) { return element_name(info.param); });
+                         [](const auto &of) { return element_name(of.param); });
 
 TEST(HostFold, OtherOperationsHaveNone)
 {
