@@ -2,7 +2,6 @@
 // on a real driver, a mapping outlives cuMemFree, and then shows what the freed memory holds (0xDB)
 // whatever is allocated at that address.
 #include "emulated_gpu/calls.h"
-#include "emulated_gpu/contexts.h"
 #include "emulated_gpu/driver_versions.h"
 #include "emulated_gpu/emulated_gpu.h"
 #include "emulated_gpu/memory.h"
@@ -85,20 +84,4 @@ EMULATED_GPU_EXPORT CUresult cuMemGetHandleForAddressRange(void *handle, CUdevic
     }
     *static_cast<int *>(handle) = fd;
     return CUDA_SUCCESS;
-}
-
-EMULATED_GPU_EXPORT CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target,
-                                                        CUflushGPUDirectRDMAWritesScope scope)
-{
-    EMULATED_CALL(cuFlushGPUDirectRDMAWrites);
-    Context *context = nullptr;
-    EMULATED_TRY(usable_context(context));
-    if (!settings().gpu_direct_rdma) {
-        return CUDA_ERROR_NOT_SUPPORTED;
-    }
-    const bool known = scope == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER ||
-                       scope == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_ALL_DEVICES;
-    return target == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX && known
-               ? CUDA_SUCCESS
-               : CUDA_ERROR_INVALID_VALUE;
 }

@@ -71,7 +71,8 @@ void sizes(Program &program, std::string_view who)
                                                     kReadLimit / kFloat + 1,
                                                     1'000,
                                                     kSmallBytes / kFloat,
-                                                    kSmallBytes / kFloat + 1};
+                                                    2 * kSmallBytes / kFloat + 1};
+    repeat(program, sum_of(1, 0, false), 2); // the ranks find out whose memory is within reach
     const bool takes = takes_it(program, who);
     std::uint32_t seed = 1;
     for (const bool in_place : {false, true}) {
@@ -201,7 +202,7 @@ int main(int argc, char **argv)
 {
     using namespace hetcoll::test;
     const std::string_view what = argc > 1 ? argv[1] : "";
-    Program program(argc, argv, "cpu_path");
+    Program program(argc, argv, "cpu_path", MPI_THREAD_MULTIPLE);
     program.gpu();
     if (what == "sizes") {
         sizes(program, argc > 2 ? argv[2] : "all");

@@ -100,8 +100,8 @@ TEST_P(HostViewTest, MemoryThatIsNobodysIsRefused)
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, HostViewTest, ::testing::Values(By::kGdr, By::kDmaBuf),
-                         [](const auto &info) {
-                             return std::string(info.param == By::kGdr ? "Gdr" : "DmaBuf");
+                         [](const auto &way) {
+                             return std::string(way.param == By::kGdr ? "Gdr" : "DmaBuf");
                          });
 
 TEST(HostViewTest, ThereMayBeNoWay)

@@ -201,7 +201,8 @@ TEST_F(CpuPathTest, ViewsAreBoundedInNumber)
     const int before = gdr_pins();
     std::deque<Memory> memory;
     for (std::size_t i = 0; i < CpuViews::kMostViews + 3; ++i) {
-        check_calls(kBefore + 1, memory.emplace_back(64).at, memory.back().at);
+        const CUdeviceptr at = memory.emplace_back(64).at;
+        check_calls(kBefore + 1, at, at);
     }
     EXPECT_EQ(gdr_pins() - before, static_cast<int>(CpuViews::kMostViews));
     EXPECT_EQ(counter(HETCOLL_HELD_VIEWS), CpuViews::kMostViews * GdrLibrary::kPageBytes);
