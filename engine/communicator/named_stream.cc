@@ -17,6 +17,11 @@ void NamedStream::set(std::optional<CUstream> stream) noexcept
 {
     stream_ = stream;
     named_ = stream.has_value();
+    forget_device();
+}
+
+void NamedStream::forget_device() noexcept
+{
     const std::lock_guard lock(mutex_);
     device_.reset();
 }
@@ -33,8 +38,17 @@ Status NamedStream::follow_legacy(const std::shared_ptr<Device> &device)
     after_legacy_ = std::move(*stream);
     legacy_device_ = device;
     follows_ = true;
-    const std::lock_guard lock(mutex_);
-    device_.reset();
+    forget_device();
+    if (Status status = look_up(); !status.ok() || is_named()) {
+        return status;
+    }
+    for (int i = 0; i < kEvents; ++i) {
+        auto event = device->make_event();
+        if (!event.ok()) {
+            return event.take_status();
+        }
+        give_back({device, std::move(*event)});
+    }
     return {};
 }
 
@@ -43,42 +57,46 @@ void NamedStream::follow_none() noexcept
     follows_ = false;
     legacy_device_.reset();
     after_legacy_ = {};
-    const std::lock_guard lock(mutex_);
-    device_.reset();
+    forget_device();
 }
 
-// Requires the lock.
+// The lock is not held in driver calls: they may wait for a call that needs it to complete.
 Status NamedStream::look_up()
 {
     if (device_ != nullptr && device_->is_alive()) {
         return {};
     }
-    idle_.clear();
-    if (!stream_) {
-        device_ = legacy_device_;
-        return {};
+    std::shared_ptr<Device> found = legacy_device_;
+    if (stream_) {
+        auto device = store_.device_of(*stream_);
+        if (!device.ok()) {
+            return device.take_status();
+        }
+        found = *device;
     }
-    auto device = store_.device_of(*stream_);
-    if (device.ok()) {
-        device_ = *device;
-    }
-    return device.take_status();
+    std::vector<EventHandle> old; // destroyed after the lock
+    const std::lock_guard lock(mutex_);
+    old.swap(idle_);
+    device_ = std::move(found);
+    return {};
 }
 
-// Requires the lock and the context.
+// Requires the context.
 Result<EventHandle> NamedStream::take_event()
 {
-    if (idle_.empty()) {
-        return device_->make_event();
+    {
+        const std::lock_guard lock(mutex_);
+        if (!idle_.empty()) {
+            EventHandle event = std::move(idle_.back());
+            idle_.pop_back();
+            return event;
+        }
     }
-    EventHandle event = std::move(idle_.back());
-    idle_.pop_back();
-    return event;
+    return device_->make_event();
 }
 
 Result<NamedStream::Mark> NamedStream::mark()
 {
-    const std::lock_guard lock(mutex_);
     if (Status status = look_up(); !status.ok()) {
         return status;
     }

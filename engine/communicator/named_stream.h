@@ -42,6 +42,9 @@ public:
     void give_back(Mark mark);
 
 private:
+    static constexpr int kEvents = 8; // more are made where more calls wait
+
+    void forget_device() noexcept;
     [[nodiscard]] Status look_up();
     [[nodiscard]] Result<EventHandle> take_event();
 

@@ -264,7 +264,7 @@ void beside_other_work(Program &program, const Attached &on)
 void captures(Program &program, const Attached &on, const Emulated &emulated)
 {
     const auto begin =
-        reinterpret_cast<decltype(&::cuStreamBeginCapture)>(emulated.find("cuStreamBeginCapture"));
+        reinterpret_cast<decltype(&::cuStreamBeginCapture)>(emulated.find("cuStreamBeginCapture_v2"));
     const auto end =
         reinterpret_cast<decltype(&::cuStreamEndCapture)>(emulated.find("cuStreamEndCapture"));
     const auto destroy =
