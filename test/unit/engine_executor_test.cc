@@ -151,8 +151,8 @@ protected:
 // The same messages are joined with large chunks, and come one by one with small ones.
 TEST_F(ExecutorOnceTest, MessagesAreAddedOneByOneWhateverTheSizeOfChunks)
 {
-    const auto by_element = run(Algorithm::kRadix8, ReduceOp::kSum, 1, 64);
-    for (const std::size_t chunk_bytes : {64, 256, 16384}) {
+    const auto by_element = run(Algorithm::kRadix8, ReduceOp::kSum, 1, 256);
+    for (const std::size_t chunk_bytes : {256, 512, 16384}) {
         const auto job = run(Algorithm::kRadix8, ReduceOp::kSumOnce, 1, chunk_bytes);
         for (int rank = 0; rank < kRanks; ++rank) {
             EXPECT_TRUE(same_bits(job->output[rank], by_element->output[0])) << chunk_bytes;
@@ -162,7 +162,7 @@ TEST_F(ExecutorOnceTest, MessagesAreAddedOneByOneWhateverTheSizeOfChunks)
 
 TEST_F(ExecutorOnceTest, MappedMemoryOfAllPeersIsAddedAtOnce)
 {
-    for (const std::size_t chunk_bytes : {64, 16384}) {
+    for (const std::size_t chunk_bytes : {256, 16384}) {
         const auto job = run(Algorithm::kRadix8, ReduceOp::kSumOnce, kRanks, chunk_bytes);
         for (int rank = 0; rank < kRanks; ++rank) {
             EXPECT_TRUE(same_bits(job->output[rank], rounded_once(*job, 4 * kCount))) << rank;
@@ -172,7 +172,7 @@ TEST_F(ExecutorOnceTest, MappedMemoryOfAllPeersIsAddedAtOnce)
 
 TEST_F(ExecutorOnceTest, WhatGoesTogetherIsAddedAtOnceOnAllRanks)
 {
-    for (const std::size_t chunk_bytes : {64, 16384}) {
+    for (const std::size_t chunk_bytes : {256, 16384}) {
         const auto job = run(Algorithm::kRecursiveMultiplying, ReduceOp::kSumOnce, 1, chunk_bytes);
         for (int rank = 0; rank < kRanks; ++rank) {
             EXPECT_TRUE(same_bits(job->output[rank], rounded_once(*job, 4 * kCount))) << rank;
