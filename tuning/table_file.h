@@ -63,8 +63,8 @@ struct Machine { // a class of hosts
     std::string name;
     Fingerprint fingerprint;
     std::string measurements; // where the raw measurements lie, relative to the table
-    int line = 0;
     std::optional<CpuLimits> cpu{};
+    int line = 0;
 };
 
 struct TableFile {
