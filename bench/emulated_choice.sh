@@ -1,8 +1,9 @@
 #!/bin/bash
 # emulated_choice.sh [BUILD]: what hetcoll chooses without a table, over the fastest algorithm, both run by the component
-# on the emulated GPU, on one and two nodes. Links carry the list speeds of a shipped topology times one scale, and all
-# that moves bytes takes at least LATENCY over the scale, as a launch and a handshake do by the price. The network
-# between two nodes is this machine's memory: only the PCIe on both sides has a rate. It says nothing about a GPU.
+# on the emulated GPU, on one and two nodes. Links carry the list speeds of a shipped topology times one scale, and the
+# first byte of a launch or copy moves LATENCY over the scale after its call, as by the price of a launch and a handshake.
+# The network between two nodes is this machine's memory: only the PCIe on both sides has a rate. It says nothing about a
+# GPU.
 #
 # A run counts only if the processors were less than half busy. Otherwise they were the limit, not the links.
 # An algorithm that took more than 2.5 times as long as the fastest, and lost no ground between the last two sizes, is
@@ -25,7 +26,7 @@ emulated_latency=$(awk -v us="$latency" -v scale="$scale" 'BEGIN { printf "%d", 
 
 echo "# what          allreduce of float on device memory: the choice over the fastest; link model, not GPU speed"
 header
-echo "# links         list speeds of topology/machines, times $scale; at least $emulated_latency us a launch or copy"
+echo "# links         list speeds of topology/machines, times $scale; $emulated_latency us from a launch or copy to its first byte"
 echo "# times         median of $iterations, slowest rank, algorithms in turns in one run, every element checked, us"
 echo "# fastest       of all algorithms, but those that had fallen behind at smaller sizes: they are left out"
 echo "# busy          share of all processors while it ran; 0.50 and more does not count"

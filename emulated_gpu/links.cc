@@ -23,7 +23,7 @@ constexpr int kPlaces = kMaxDevices + 1; // devices, then the host
 
 // The turn of this stream thread's work; late wake-ups do not move it.
 struct Turn {
-    std::uint64_t start_ns, end_ns;
+    std::uint64_t submitted_ns, start_ns, end_ns;
 };
 constinit thread_local Turn turn{};
 
@@ -88,15 +88,18 @@ void sleep_until(std::uint64_t time_ns)
 
 void wait_for_links(const std::vector<Crossing> &crossings, std::uint64_t started_ns)
 {
+    // A launch's latency passes while earlier work of its stream still runs.
+    const std::uint64_t first_byte_ns =
+        std::max(started_ns,
+                 turn.submitted_ns + static_cast<std::uint64_t>(settings().link_latency_us) * 1000);
     std::vector<Transfer> transfers;
     for (const Crossing &crossing : crossings) {
-        transfers.emplace_back(way_of(crossing), crossing.bytes, started_ns);
+        transfers.emplace_back(way_of(crossing), crossing.bytes, first_byte_ns);
     }
     const auto comes_first = [](const Transfer &a, const Transfer &b) {
         return a.is_booked() != b.is_booked() ? b.is_booked() : a.passed_ns() < b.passed_ns();
     };
-    std::uint64_t end_ns =
-        started_ns + static_cast<std::uint64_t>(settings().link_latency_us) * 1000;
+    std::uint64_t end_ns = first_byte_ns;
     while (true) {
         Transfer &next = *std::min_element(transfers.begin(), transfers.end(), comes_first);
         if (next.is_booked()) {
@@ -114,6 +117,7 @@ void wait_for_links(const std::vector<Crossing> &crossings, std::uint64_t starte
 
 void start_turn(std::uint64_t submitted_ns)
 {
+    turn.submitted_ns = submitted_ns;
     turn.start_ns = std::max(submitted_ns, turn.end_ns);
     turn.end_ns = 0;
 }

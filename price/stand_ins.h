@@ -15,7 +15,7 @@
 
 namespace hetcoll {
 
-inline constexpr int kMostInFull = 32; // ranks that are all run
+inline constexpr int kMostInFull = 64; // ranks that are all run
 
 class StandIns {
 public:

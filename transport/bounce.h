@@ -3,7 +3,7 @@
 // is mapped here is read directly, in a lane. Nothing here waits; the executor polls.
 //
 // Per direction and channel the slots are used in turn, and the operations of one direction
-// complete in the order in which they were started; so do those of a lane.
+// complete in the order in which they were started. So do those of a lane that are of one step.
 #pragma once
 
 #include "base/element.h"
@@ -41,6 +41,7 @@ struct Pull {
     void *dst; // may be one of the inputs
     ReduceInputs inputs;
     std::size_t count; // elements
+    int step = 0;      // of the schedule
 };
 
 class Bounce {

@@ -83,17 +83,17 @@ void DeviceBounce::finish() noexcept
     };
     wait(out_);
     wait(in_);
-    for (const Lane &lane : lanes_) {
-        wait(lane.own);
+    for (const StreamHandle &stream : pull_streams_) {
+        wait(stream);
     }
 }
 
 Status DeviceBounce::divide(int slots, int lanes)
 {
     slot_bytes_ = slot_bytes_of(slots_bytes_, slots);
-    const bool enough = static_cast<std::size_t>(slots) <= read_done_.size() &&
-                        static_cast<std::size_t>(lanes) <= lanes_.size();
-    if (enough) {
+    const auto wanted = static_cast<std::size_t>(lanes);
+    streams_per_lane_ = wanted == 0 ? 1 : std::max<std::size_t>(kLaneSlots / wanted, 1);
+    if (static_cast<std::size_t>(slots) <= read_done_.size() && wanted <= lanes_.size()) {
         return {};
     }
     Status status = enter();
@@ -102,47 +102,45 @@ Status DeviceBounce::divide(int slots, int lanes)
             status = make_events(*events, slots);
         }
     }
-    while (status.ok() && lanes_.size() < static_cast<std::size_t>(lanes)) {
-        status = make_lane(nullptr);
-    }
-    return status;
+    return status.ok() ? make_lanes(wanted) : std::move(status);
 }
 
 Status DeviceBounce::reserve()
 {
-    constexpr std::size_t kStreams = 4;
+    shares_pull_streams_ = true;
     Status status = enter();
     for (auto *events : {&read_done_, &apply_done_}) {
         if (status.ok()) {
             status = make_events(*events, kMaxBounceSlots);
         }
     }
-    while (status.ok() && lanes_.size() < kReservedLanes) {
-        status =
-            make_lane(lanes_.size() < kStreams ? nullptr : lanes_[lanes_.size() % kStreams].stream);
+    if (status.ok()) {
+        status = make_lanes(kReservedLanes);
     }
     return status.ok() ? make_arrived() : std::move(status);
 }
 
-Status DeviceBounce::make_lane(CUstream shared)
+Status DeviceBounce::make_lanes(std::size_t lanes)
 {
-    Lane lane;
-    lane.stream = shared;
-    if (shared == nullptr) {
+    constexpr std::size_t kShared = 4;
+    const std::size_t streams = lanes == 0             ? 0
+                                : shares_pull_streams_ ? kShared
+                                                       : std::max<std::size_t>(lanes, kLaneSlots);
+    while (pull_streams_.size() < streams) {
         auto stream = device_->make_stream(order_);
         if (!stream.ok()) {
             return stream.take_status();
         }
-        lane.own = std::move(*stream);
-        lane.stream = lane.own.get();
+        pull_streams_.push_back(std::move(*stream));
     }
-    std::vector<EventHandle> events;
-    Status status = make_events(events, kLaneSlots);
-    if (status.ok()) {
-        std::move(events.begin(), events.end(), lane.done.begin());
-        lanes_.push_back(std::move(lane));
+    while (lanes_.size() < lanes) {
+        std::vector<EventHandle> events;
+        if (Status status = make_events(events, kLaneSlots); !status.ok()) {
+            return status;
+        }
+        std::move(events.begin(), events.end(), lanes_.emplace_back().begin());
     }
-    return status;
+    return {};
 }
 
 Status DeviceBounce::make_events(std::vector<EventHandle> &events, int count) const
@@ -360,7 +358,9 @@ Status DeviceBounce::start_pull(int lane, int slot, const Pull &pull)
     if (!status.ok()) {
         return status;
     }
-    CUstream stream = lanes_[lane].stream;
+    const std::size_t turn = static_cast<std::size_t>(pull.step) % streams_per_lane_;
+    const std::size_t number = static_cast<std::size_t>(lane) * streams_per_lane_ + turn;
+    CUstream stream = pull_streams_[number % pull_streams_.size()].get();
     if (in.count == 1) {
         status = device_->copy_async(pull.dst, in.input[0], pull.count * element_bytes(pull.kind),
                                      stream);
@@ -374,12 +374,9 @@ Status DeviceBounce::start_pull(int lane, int slot, const Pull &pull)
     if (!status.ok()) {
         return status;
     }
-    return device_->record(lanes_[lane].done[slot], stream);
+    return device_->record(lanes_[lane][slot], stream);
 }
 
-Result<bool> DeviceBounce::pull_done(int lane, int slot)
-{
-    return is_done(lanes_[lane].done[slot]);
-}
+Result<bool> DeviceBounce::pull_done(int lane, int slot) { return is_done(lanes_[lane][slot]); }
 
 } // namespace hetcoll

@@ -76,12 +76,7 @@ public:
     [[nodiscard]] Result<bool> pull_done(int lane, int slot) override;
 
 private:
-    // A stream of its own, so that lanes use different links at once; or an earlier one's.
-    struct Lane {
-        StreamHandle own;
-        CUstream stream = nullptr;
-        std::array<EventHandle, kLaneSlots> done;
-    };
+    using Lane = std::array<EventHandle, kLaneSlots>; // that tell which of its pulls are done
 
     DeviceBounce(std::shared_ptr<Device> device, std::size_t slot_bytes, bool direct,
                  StreamOrder order)
@@ -94,7 +89,7 @@ private:
     Status make_arrived();
     [[nodiscard]] Result<Signal> next_signal();
     Status make_events(std::vector<EventHandle> &events, int count) const;
-    Status make_lane(CUstream shared);
+    Status make_lanes(std::size_t lanes);
 
     std::shared_ptr<Device> device_;       // first: outlives what was made in it
     std::size_t slots_bytes_, slot_bytes_; // of a direction, and of one slot
@@ -114,6 +109,11 @@ private:
     std::vector<EventHandle> read_done_, apply_done_; // by slot
     EventHandle copy_done_;
     std::vector<Lane> lanes_;
+    // Of pulls, each for one lane. Where there are fewer lanes, the steps of one lane take turns:
+    // several steps use different links at once, while one step's chunks come one after the other.
+    std::vector<StreamHandle> pull_streams_;
+    bool shares_pull_streams_ = false; // they are fewer than that
+    std::size_t streams_per_lane_ = 1;
     std::array<const void *, kMaxBounceSlots> source_{};
     std::optional<ContextScope> scope_;
 };

@@ -84,7 +84,8 @@ Pull Executor::make_pull(const Chunk &chunk) const noexcept
               .kind = vectors_.kind,
               .dst = vectors_.recv + extents_[chunk.step].first + chunk.offset,
               .inputs = {},
-              .count = chunk.bytes / element_bytes(vectors_.kind)};
+              .count = chunk.bytes / element_bytes(vectors_.kind),
+              .step = chunk.step};
     OrderedInputs inputs(pull.inputs);
     if (schedule_->steps[chunk.step].kind == StepKind::kRecvReduce) {
         inputs.insert(p2p_.rank, local(chunk.step, chunk.offset));

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <fstream>
 
 namespace hetcoll::test {
@@ -159,7 +160,7 @@ TEST(EmulatedLinksTest, EveryPairAndEveryLinkIsCounted)
     EXPECT_EQ(child.exit_status, 0) << child.errors;
 }
 
-// 1 MiB at 50 GB/s over a million: a copy of 4 KiB takes 82 ms at least.
+// EXPECT_US: a copy of 4 KiB takes as many microseconds at least.
 TEST(EmulatedLinksChild, DISABLED_TakeTime)
 {
     const PrimaryContext first(0);
@@ -171,13 +172,22 @@ TEST(EmulatedLinksChild, DISABLED_TakeTime)
     const auto start = Clock::now();
     EXPECT_EQ(cu().cuMemcpyDtoD(there, here, 4096), CUDA_SUCCESS);
     EXPECT_EQ(cu().cuCtxSynchronize(), CUDA_SUCCESS);
-    EXPECT_GE(Clock::now() - start, std::chrono::nanoseconds(81'920'000));
+    EXPECT_GE(Clock::now() - start, std::chrono::microseconds(std::atoi(std::getenv("EXPECT_US"))));
     EXPECT_EQ(cu().emulated_gpu_link_bytes(0, 1), 4096u);
 }
 
 TEST(EmulatedLinksTest, ACopyEndsNoEarlierThanItsLinkAllows)
 {
-    const ChildResult child = BoxFile().run("TakeTime", "", {"EMU_LINK_SCALE=1e-6"});
+    // 50 GB/s over a million
+    const ChildResult child =
+        BoxFile().run("TakeTime", "", {"EMU_LINK_SCALE=1e-6", "EXPECT_US=81920"});
+    EXPECT_EQ(child.exit_status, 0) << child.errors;
+}
+
+TEST(EmulatedLinksTest, TheFirstByteWaitsForTheLatency)
+{
+    const ChildResult child = BoxFile().run(
+        "TakeTime", "", {"EMU_LINK_SCALE=1e-6", "EMU_LINK_LATENCY_US=50000", "EXPECT_US=131920"});
     EXPECT_EQ(child.exit_status, 0) << child.errors;
 }
 
