@@ -103,13 +103,12 @@ Status DeviceBounce::divide(int slots, int lanes)
             status = make_events(*events, slots);
         }
     }
-    return status.ok() ? make_lanes(wanted, std::max<std::size_t>(wanted, kLaneSlots))
-                       : std::move(status);
+    return status.ok() ? make_lanes(wanted) : std::move(status);
 }
 
 Status DeviceBounce::reserve()
 {
-    constexpr std::size_t kStreams = 4;
+    shares_pull_streams_ = true;
     Status status = enter();
     for (auto *events : {&read_done_, &apply_done_}) {
         if (status.ok()) {
@@ -117,14 +116,18 @@ Status DeviceBounce::reserve()
         }
     }
     if (status.ok()) {
-        status = make_lanes(kReservedLanes, kStreams);
+        status = make_lanes(kReservedLanes);
     }
     return status.ok() ? make_arrived() : std::move(status);
 }
 
-Status DeviceBounce::make_lanes(std::size_t lanes, std::size_t streams)
+Status DeviceBounce::make_lanes(std::size_t lanes)
 {
-    while (lanes > 0 && pull_streams_.size() < streams) {
+    constexpr std::size_t kShared = 4;
+    const std::size_t streams = lanes == 0             ? 0
+                                : shares_pull_streams_ ? kShared
+                                                       : std::max<std::size_t>(lanes, kLaneSlots);
+    while (pull_streams_.size() < streams) {
         auto stream = device_->make_stream(order_);
         if (!stream.ok()) {
             return stream.take_status();
@@ -356,9 +359,9 @@ Status DeviceBounce::start_pull(int lane, int slot, const Pull &pull)
     if (!status.ok()) {
         return status;
     }
-    const std::size_t turn = static_cast<std::size_t>(lane) * streams_per_lane_ +
-                             static_cast<std::size_t>(pull.step) % streams_per_lane_;
-    CUstream stream = pull_streams_[turn % pull_streams_.size()].get();
+    const std::size_t turn = static_cast<std::size_t>(pull.step) % streams_per_lane_;
+    const std::size_t number = static_cast<std::size_t>(lane) * streams_per_lane_ + turn;
+    CUstream stream = pull_streams_[number % pull_streams_.size()].get();
     if (in.count == 1) {
         status = device_->copy_async(pull.dst, in.input[0], pull.count * element_bytes(pull.kind),
                                      stream);

@@ -96,7 +96,7 @@ private:
     Status make_arrived();
     [[nodiscard]] Result<Signal> next_signal();
     Status make_events(std::vector<EventHandle> &events, int count) const;
-    Status make_lanes(std::size_t lanes, std::size_t streams);
+    Status make_lanes(std::size_t lanes);
 
     std::shared_ptr<Device> device_;       // first: outlives what was made in it
     std::size_t slots_bytes_, slot_bytes_; // of a direction, and of one slot
@@ -119,6 +119,7 @@ private:
     // Of pulls, each for one lane. Where there are fewer lanes, the steps of one lane take turns:
     // several steps use different links at once, while one step's chunks come one after the other.
     std::vector<StreamHandle> pull_streams_;
+    bool shares_pull_streams_ = false; // they are fewer than that
     std::size_t streams_per_lane_ = 1;
     std::array<const void *, kMaxBounceSlots> source_{};
     std::optional<ContextScope> scope_;

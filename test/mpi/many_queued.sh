@@ -11,6 +11,6 @@ for stream in blocking legacy perthread; do
     EMU_HOSTILE=0 EMU_DELAY_US=20 case_ 2 ob1 "$forced" stream_order $stream delays $((calls / 10))
 done
 EMU_HOSTILE=1 case_ 3 ob1 "$forced" stream_order nonblocking delays $((calls / 10))
-EMU_KERNELS="$programs/no_wait_kernel.so:$EMU_KERNELS" EMU_FAIL=cuStreamWaitValue32:*:801 EMU_DELAY_US=20 \
+EMU_KERNELS="$EMU_KERNELS:$programs/no_wait_kernel.so" EMU_FAIL=cuStreamWaitValue32:*:801 EMU_DELAY_US=20 \
     case_ 2 ob1 "$forced" stream_order nonblocking mutant $((calls / 100))
 end_cases

@@ -1,5 +1,5 @@
 // In place of hetcoll's kernel that makes a stream wait, one that does not: stream_order has to see
-// it. For EMU_KERNELS, before hetcoll's own.
+// it. For EMU_KERNELS, behind hetcoll's own.
 #include "emulated_gpu/cuda_on_host.h"
 
 #include <cstdint>

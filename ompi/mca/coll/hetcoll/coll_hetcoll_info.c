@@ -1,6 +1,6 @@
 /* Info keys of a communicator. hetcoll_stream: the address of a CUDA stream (CUstream) as a number,
- * decimal or 0x..., or nothing; MPI_Allreduce on device memory waits for its work in place of the
- * legacy stream's. Each rank names its own. */
+ * decimal or 0x..., or the word none; MPI_Allreduce on device memory waits for its work in place of
+ * the legacy stream's. Each rank names its own. */
 #include "coll_hetcoll.h"
 
 #include <errno.h>
@@ -18,19 +18,16 @@ typedef const char *text_t;
 typedef char *text_t;
 #endif
 
-static char stream_key[] = "hetcoll_stream", nothing[] = "";
+static char stream_key[] = "hetcoll_stream", none[] = "none";
 
 static bool parse(const char *value, bool *named, void **stream)
 {
     char *end;
     errno = 0;
     const unsigned long long number = strtoull(value, &end, 0);
-    if (0 != errno || '\0' != *end || '-' == *value) {
-        return false;
-    }
-    *named = end != value;
-    *stream = (void *)(uintptr_t)number;
-    return true;
+    *named = 0 != strcmp(value, none);
+    *stream = *named ? (void *)(uintptr_t)number : NULL;
+    return !*named || (0 == errno && end != value && '\0' == *end && '-' != *value);
 }
 
 static bool take(mca_coll_hetcoll_module_t *module, const char *value)
@@ -93,5 +90,5 @@ void mca_coll_hetcoll_look_at_info(mca_coll_hetcoll_module_t *module)
     if (NULL != module->comm->super.s_info) {
         take_given(module, module->comm->super.s_info);
     }
-    (void)opal_infosubscribe_subscribe(&module->comm->super, stream_key, nothing, changed);
+    (void)opal_infosubscribe_subscribe(&module->comm->super, stream_key, none, changed);
 }
