@@ -237,7 +237,8 @@ void beside_other_work(Program &program, const Attached &on)
                                                   on.comm(), on.stream()),
                         "allreduce");
         // The legacy stream waits for blocking streams, and these for it.
-        on.must(on.driver().cuMemsetD8Async(address(legacy.data()), 0, 4096, nullptr), "cuMemsetD8Async");
+        on.must(on.driver().cuMemsetD8Async(address(legacy.data()), 0, 4096, nullptr),
+                "cuMemsetD8Async");
         const Buffer other =
             allocate(program, 4096); // may wait for the device, and so on the way out
         on.must(on.driver().cuCtxSynchronize(), "cuCtxSynchronize");
@@ -263,8 +264,8 @@ void beside_other_work(Program &program, const Attached &on)
 // A captured stream is refused, and its capture goes on.
 void captures(Program &program, const Attached &on, const Emulated &emulated)
 {
-    const auto begin =
-        reinterpret_cast<decltype(&::cuStreamBeginCapture)>(emulated.find("cuStreamBeginCapture_v2"));
+    const auto begin = reinterpret_cast<decltype(&::cuStreamBeginCapture)>(
+        emulated.find("cuStreamBeginCapture_v2"));
     const auto end =
         reinterpret_cast<decltype(&::cuStreamEndCapture)>(emulated.find("cuStreamEndCapture"));
     const auto destroy =
