@@ -25,7 +25,7 @@ hetcoll_sources += \
 	engine/communicator/peers.h engine/communicator/reach_trial.cc engine/communicator/reach_trial.h \
 	engine/communicator/schedules.cc engine/communicator/schedules.h \
 	engine/communicator/watch.cc engine/communicator/watch.h \
-	engine/call/allreduce.cc engine/call/call.cc engine/call/call.h engine/call/collective.cc \
+	engine/call/allreduce.cc engine/call/as_floats.cc engine/call/call.cc engine/call/call.h engine/call/collective.cc \
 	engine/call/fixed_point.cc engine/call/idle_sleep.h engine/call/in_network.cc \
 	engine/call/late_ranks.cc engine/call/late_ranks.h engine/call/look.cc engine/call/operation.cc \
 	engine/call/operation.h engine/call/operation_queue.cc engine/call/operation_queue.h \

@@ -28,7 +28,7 @@ bool moves_only(const CallSignature &call) noexcept
     return collective_number(call) == HETCOLL_BCAST || collective_number(call) == HETCOLL_ALLGATHER;
 }
 
-static_assert(HETCOLL_FLOAT64_FLOAT64 < static_cast<int>(kUnknownKind));
+static_assert(HETCOLL_FLOAT8_E5M2 < static_cast<int>(kUnknownKind));
 static_assert(HETCOLL_MIN_FIRST < static_cast<int>(kUserOp));
 
 } // namespace
