@@ -55,11 +55,9 @@ public:
 
     [[nodiscard]] Result<std::unique_ptr<HostView>> map() const
     {
-        return HostView::map(gpu_.driver(), ways_,
-                             {.ordinal = gpu_.ordinal(),
-                              .buffer_id = 0,
-                              .first = memory_.get(),
-                              .bytes = kBytes});
+        return HostView::map(
+            gpu_.driver(), ways_,
+            {.ordinal = gpu_.ordinal(), .buffer_id = 0, .first = memory_.get(), .bytes = kBytes});
     }
 
     void time_mapping() const
@@ -167,7 +165,10 @@ void print_samples(const std::vector<CpuSample> &samples, bool judged)
     const double ratio = static_cast<double>(samples[0].cpu_ns + samples[1].cpu_ns) /
                          static_cast<double>(samples[0].copy_ns + samples[1].copy_ns);
     std::printf("# target      8 bytes in and out, processor / copies %.2f, at most 0.5: %s\n",
-                ratio, !judged ? "not judged" : ratio <= 0.5 ? "met" : "missed");
+                ratio,
+                !judged        ? "not judged"
+                : ratio <= 0.5 ? "met"
+                               : "missed");
 }
 
 int run()

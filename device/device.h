@@ -39,8 +39,8 @@ private:
 };
 
 // Whether the application's work on the legacy stream of `context`, which is there, is done. In as
-// few driver calls as that takes: the context is entered only if it is not the current one, as it is
-// in nearly every program. Fails while a blocking stream captures.
+// few driver calls as that takes: the context is entered only if it is not the current one, as it
+// is in nearly every program. Fails while a blocking stream captures.
 [[nodiscard]] Result<bool> is_legacy_stream_idle(const Driver &driver, CUcontext context);
 
 // The primary context of device `ordinal`, retained (and made, if nobody has yet): for memory that

@@ -55,9 +55,8 @@ Result<std::unique_ptr<HostView>> HostView::map(const Driver &driver, const Ways
     view->coherent_ =
         attribute(driver, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES,
                   vector.ordinal) != 0;
-    view->needs_flush_ =
-        attribute(driver, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING, vector.ordinal) <
-        CU_GPU_DIRECT_RDMA_WRITES_ORDERING_ALL_DEVICES;
+    view->needs_flush_ = attribute(driver, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING,
+                                   vector.ordinal) < CU_GPU_DIRECT_RDMA_WRITES_ORDERING_ALL_DEVICES;
     return view;
 }
 
@@ -66,8 +65,7 @@ Status HostView::map_aligned(const Ways &ways, std::uintptr_t first, std::size_t
     Status why = error(Errc::kUnsupported, "there is no way to map device memory");
     for (const std::uintptr_t alignment : kAlignments) {
         const std::uintptr_t start = first / alignment * alignment;
-        const std::size_t whole =
-            (first + bytes - start + alignment - 1) / alignment * alignment;
+        const std::size_t whole = (first + bytes - start + alignment - 1) / alignment * alignment;
         if (ways.gdr != nullptr && alignment == GdrLibrary::kPageBytes) {
             why = map_by_gdr(*ways.gdr, start, whole);
         }

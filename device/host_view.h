@@ -43,22 +43,21 @@ public:
     [[nodiscard]] bool shows(std::uint64_t buffer_id, std::uintptr_t first,
                              std::size_t bytes) const noexcept
     {
-        return buffer_id == buffer_id_ && first >= first_ && bytes <= bytes_ && first - first_ <= bytes_ - bytes;
+        return buffer_id == buffer_id_ && first >= first_ && bytes <= bytes_ &&
+               first - first_ <= bytes_ - bytes;
     }
     // Of the address space, not of the vector.
     [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
     // What it writes has been seen to arrive; its owner says so.
-    [[nodiscard]] bool is_tried() const noexcept
-    {
-        return tried_.load(std::memory_order_relaxed);
-    }
+    [[nodiscard]] bool is_tried() const noexcept { return tried_.load(std::memory_order_relaxed); }
     void note_tried() const noexcept { tried_.store(true, std::memory_order_relaxed); }
     // Loads cost no more than those of host memory.
     [[nodiscard]] bool coherent() const noexcept { return coherent_; }
 
-    // Require that it shows that part. Reading requires that the GPU's work on the memory is done. Work that is
-    // given to any GPU after write() has returned sees what it wrote; with needs_flush() only once
-    // the context's owner has flushed. False: it could not be done, or nobody knows.
+    // Require that it shows that part. Reading requires that the GPU's work on the memory is done.
+    // Work that is given to any GPU after write() has returned sees what it wrote; with
+    // needs_flush() only once the context's owner has flushed. False: it could not be done, or
+    // nobody knows.
     [[nodiscard]] bool read(void *to, std::uintptr_t from, std::size_t bytes) const noexcept;
     [[nodiscard]] bool write(std::uintptr_t to, const void *from, std::size_t bytes) const noexcept;
     [[nodiscard]] bool needs_flush() const noexcept { return needs_flush_; }

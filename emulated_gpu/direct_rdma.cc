@@ -27,8 +27,8 @@ Block *block_around(Address start, std::size_t bytes)
 {
     for (const auto &[address, allocation] : allocations()) {
         Block *const block = allocation->block;
-        if (allocation->kind == Kind::kDevice && start >= block->start &&
-            bytes <= block->bytes && start - block->start <= block->bytes - bytes) {
+        if (allocation->kind == Kind::kDevice && start >= block->start && bytes <= block->bytes &&
+            start - block->start <= block->bytes - bytes) {
             return block;
         }
     }

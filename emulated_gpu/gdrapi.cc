@@ -1,7 +1,7 @@
-// libgdrapi.so.2 over the emulated GPU's memory: the functions of GDRCopy 2.6 that map device memory
-// into the process (https://github.com/NVIDIA/gdrcopy, include/gdrapi.h). As with its persistent
-// mappings, a mapping outlives cuMemFree: nobody is told, and it shows freed memory, 0xDB. EMU_GDR=1
-// switches it on; EMU_GDR_FAIL injects faults.
+// libgdrapi.so.2 over the emulated GPU's memory: the functions of GDRCopy 2.6 that map device
+// memory into the process (https://github.com/NVIDIA/gdrcopy, include/gdrapi.h). As with its
+// persistent mappings, a mapping outlives cuMemFree: nobody is told, and it shows freed memory,
+// 0xDB. EMU_GDR=1 switches it on; EMU_GDR_FAIL injects faults.
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -90,10 +90,11 @@ std::vector<Fault> read_faults(const char *text)
         const auto comma = rest.find(',');
         Fault fault;
         if (!parse(rest.substr(0, comma), fault)) {
-            std::fprintf(stderr,
-                         "[emulated GPU, pid %d] EMU_GDR_FAIL='%s' is not FUNCTION:NTH:ERRNO[,...], "
-                         "no fault is injected\n",
-                         static_cast<int>(getpid()), text);
+            std::fprintf(
+                stderr,
+                "[emulated GPU, pid %d] EMU_GDR_FAIL='%s' is not FUNCTION:NTH:ERRNO[,...], "
+                "no fault is injected\n",
+                static_cast<int>(getpid()), text);
             return {};
         }
         faults.push_back(fault);
@@ -139,8 +140,8 @@ OpenMemory driver()
 // What the memory holds now, elsewhere.
 void *map_copy(const Pin &pin)
 {
-    void *const copy = mmap(nullptr, pin.bytes, PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *const copy =
+        mmap(nullptr, pin.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (copy != MAP_FAILED && pread(pin.fd, copy, pin.bytes, pin.offset) < 0) {
         std::memset(copy, 0, pin.bytes);
     }
@@ -235,11 +236,10 @@ EXPORT int gdr_map(gdr_t, gdr_mh_t handle, void **view, std::size_t bytes)
     if (answer > 0 || pin->view != nullptr || bytes > pin->bytes) {
         return answer > 0 ? answer : EINVAL;
     }
-    void *const at = answer == kCopy
-                         ? map_copy(*pin)
-                         : mmap(nullptr, pin->bytes, PROT_READ | PROT_WRITE,
-                                answer == kPrivate ? MAP_PRIVATE : MAP_SHARED, pin->fd,
-                                static_cast<off_t>(pin->offset));
+    void *const at = answer == kCopy ? map_copy(*pin)
+                                     : mmap(nullptr, pin->bytes, PROT_READ | PROT_WRITE,
+                                            answer == kPrivate ? MAP_PRIVATE : MAP_SHARED, pin->fd,
+                                            static_cast<off_t>(pin->offset));
     if (at == MAP_FAILED) {
         return errno;
     }

@@ -342,9 +342,9 @@ void read_device(Settings &s)
     s.pools = environment_flag("EMU_POOLS", true);
     s.gpu_direct_rdma = environment_flag("EMU_GDR", false);
     s.coherent = environment_flag("EMU_COHERENT", false);
-    s.rdma_ordering = static_cast<int>(environment_number(
-        "EMU_GDR_ORDERING", CU_GPU_DIRECT_RDMA_WRITES_ORDERING_ALL_DEVICES, 0,
-        CU_GPU_DIRECT_RDMA_WRITES_ORDERING_ALL_DEVICES));
+    s.rdma_ordering = static_cast<int>(
+        environment_number("EMU_GDR_ORDERING", CU_GPU_DIRECT_RDMA_WRITES_ORDERING_ALL_DEVICES, 0,
+                           CU_GPU_DIRECT_RDMA_WRITES_ORDERING_ALL_DEVICES));
     read_unreachable_peers(s);
 }
 

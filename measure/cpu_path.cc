@@ -45,8 +45,9 @@ public:
     [[nodiscard]] bool copy(bool to_device, std::size_t bytes) const
     {
         void *const device = reinterpret_cast<void *>(memory_.get());
-        if (!device_.copy_async(to_device ? device : pinned_.get(),
-                                to_device ? pinned_.get() : device, bytes, stream_.get())
+        if (!device_
+                 .copy_async(to_device ? device : pinned_.get(), to_device ? pinned_.get() : device,
+                             bytes, stream_.get())
                  .ok() ||
             !device_.record(done_, stream_.get()).ok()) {
             return false;

@@ -161,8 +161,7 @@ Task<int> allreduce(Call &call)
             co_return co_await small(call);
         }
         const bool reduces = call.made->kind >= 0; // else this rank does not know the op
-        const Choice choice =
-            reduces ? choose(call, kAnyMeans) : Choice{};
+        const Choice choice = reduces ? choose(call, kAnyMeans) : Choice{};
         if (reduces && choice.algorithm == Algorithm::kHost && !engine.should_find_peers()) {
             co_return co_await small(call);
         }

@@ -130,8 +130,8 @@ Task<bool> copy(Call &call, void *to, const void *from, std::size_t bytes)
     co_return copied;
 }
 
-// The receive buffer, of which nobody needs what it holds: a pattern that the GPU writes, which comes
-// after the application's work, and then another one that the processor writes.
+// The receive buffer, of which nobody needs what it holds: a pattern that the GPU writes, which
+// comes after the application's work, and then another one that the processor writes.
 Task<Trial> try_both_ways(Call &call, const HostView &view)
 {
     void *const vector = call.made->recv;
@@ -151,12 +151,13 @@ Task<Trial> try_both_ways(Call &call, const HostView &view)
         co_return Trial::kUnknown;
     }
     const bool read = co_await copy(call, trial, vector, bytes);
-    co_return !read                                              ? Trial::kUnknown
+    co_return !read                                 ? Trial::kUnknown
     : std::memcmp(trial, by_cpu.data(), bytes) == 0 ? Trial::kWorks
                                                     : Trial::kWrong;
 }
 
-// The send buffer, which is only read: both see the same there, and that is not one byte throughout.
+// The send buffer, which is only read: both see the same there, and that is not one byte
+// throughout.
 Task<Trial> try_reading(Call &call, const HostView &view)
 {
     std::byte *const trial = call.device->trial();
@@ -168,7 +169,7 @@ Task<Trial> try_reading(Call &call, const HostView &view)
     }
     const bool same = std::memcmp(seen.data(), trial, bytes) == 0;
     const bool has_content = std::memcmp(trial, trial + 1, bytes - 1) != 0;
-    co_return same && has_content ? Trial::kWorks : Trial::kUnknown;
+    co_return same &&has_content ? Trial::kWorks : Trial::kUnknown;
 }
 
 } // namespace
@@ -251,9 +252,8 @@ Task<> make_views(Call &call)
     const Buffers &buffers = call.buffers;
     if (call.cpu.recv_due) {
         const bool is_new = call.cpu.recv == nullptr;
-        const auto view = is_new
-                              ? views.make(buffers.recv, address(call.made->recv), call.bytes)
-                              : call.cpu.recv;
+        const auto view =
+            is_new ? views.make(buffers.recv, address(call.made->recv), call.bytes) : call.cpu.recv;
         Trial trial = Trial::kUnknown;
         if (view != nullptr) {
             trial = co_await try_both_ways(call, *view);

@@ -1,6 +1,6 @@
 // The path `cpu` of a small call: this rank's processor reads its vector out of device memory and
-// writes the sum there, in place of copies. Local: what a rank does here changes nothing that others
-// see. Where it cannot, or not yet, the vector is copied.
+// writes the sum there, in place of copies. Local: what a rank does here changes nothing that
+// others see. Where it cannot, or not yet, the vector is copied.
 #pragma once
 
 #include <memory>

@@ -205,11 +205,9 @@ std::shared_ptr<const HostView> CpuViews::make(const PointerInfo &info, std::uin
             return nullptr;
         }
     }
-    auto made = HostView::map(*driver, by,
-                              {.ordinal = info.device,
-                               .buffer_id = info.buffer_id,
-                               .first = first,
-                               .bytes = bytes});
+    auto made = HostView::map(
+        *driver, by,
+        {.ordinal = info.device, .buffer_id = info.buffer_id, .first = first, .bytes = bytes});
     if (!made.ok()) {
         const std::lock_guard lock(mutex_);
         hetcoll::log(log_, std::exchange(said_why_, true) ? 2 : 1,

@@ -1,8 +1,8 @@
 // Device buffers that the processor reads and writes itself, because that takes less time than a
 // copy of few bytes: which there are, and their views. A buffer gets a view after some small calls.
 // Everything hangs off its BUFFER_ID, as in the pointer cache: a view outlives the memory, and is
-// then of nobody's. Bounded in number and bytes; views of memory that is gone are given back. Thread
-// safe.
+// then of nobody's. Bounded in number and bytes; views of memory that is gone are given back.
+// Thread safe.
 #pragma once
 
 #include "base/log.h"
@@ -30,7 +30,8 @@ public:
     static constexpr std::size_t kMostViews = 64, kMostBytes = std::size_t{64} << 20;
 
     // All outlive it. `measured`: of this machine; none: defaults.
-    CpuViews(const hetcoll_settings &settings, const Log &log, const DriverLibrary &driver) noexcept;
+    CpuViews(const hetcoll_settings &settings, const Log &log,
+             const DriverLibrary &driver) noexcept;
     void take_measured(const CpuLimits &measured) noexcept;
 
     // False: nobody need ask. The user does not want it, or it was found not to work.
@@ -41,8 +42,8 @@ public:
     // One driver call: whether the allocation is there.
     [[nodiscard]] bool is_there(std::uint64_t buffer_id, std::uintptr_t address) const noexcept;
 
-    // Whether the application's work is done that hetcoll's comes after: that on the legacy stream of
-    // the allocation's context, which is there; or none (coll_hetcoll_streams).
+    // Whether the application's work is done that hetcoll's comes after: that on the legacy stream
+    // of the allocation's context, which is there; or none (coll_hetcoll_streams).
     [[nodiscard]] Result<bool> work_is_done(const PointerInfo &info) const;
 
     struct Found {
@@ -94,7 +95,10 @@ private:
         std::array<std::shared_ptr<const HostView>, kMostViews> views;
         std::size_t count = 0;
 
-        void add(std::shared_ptr<const HostView> view) noexcept { views[count++] = std::move(view); }
+        void add(std::shared_ptr<const HostView> view) noexcept
+        {
+            views[count++] = std::move(view);
+        }
     };
 
     // These require the lock. What is taken out is destroyed without it.

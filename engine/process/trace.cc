@@ -19,7 +19,8 @@ namespace {
 
 constexpr std::size_t kLongestLine = 512;
 
-constexpr const char *kPaths[] = {"bounce", "direct", "mapped", "mixed", "small", "cpu", "staged", "host"};
+constexpr const char *kPaths[] = {"bounce", "direct", "mapped", "mixed",
+                                  "small",  "cpu",    "staged", "host"};
 
 const char *memory_name(Flags memory)
 {

@@ -84,8 +84,7 @@ void sizes(Program &program, std::string_view who)
             const bool writes = takes && count * kFloat <= kSmallBytes;
             program.check(now.reads == (reads ? 3u : 0u) && now.writes == (writes ? 3u : 0u),
                           "%zu floats%s: the processor read %llu times and wrote %llu times", count,
-                          in_place ? " in place" : "",
-                          static_cast<unsigned long long>(now.reads),
+                          in_place ? " in place" : "", static_cast<unsigned long long>(now.reads),
                           static_cast<unsigned long long>(now.writes));
         }
     }
@@ -167,10 +166,10 @@ void requests(Program &program)
 void set_gdr_faults(const char *faults)
 {
     void *const library = dlopen("libgdrapi.so.2", RTLD_NOW);
-    const auto set = library == nullptr
-                         ? nullptr
-                         : reinterpret_cast<void (*)(const char *)>(
-                               dlsym(library, "emulated_gdr_set_faults"));
+    const auto set =
+        library == nullptr
+            ? nullptr
+            : reinterpret_cast<void (*)(const char *)>(dlsym(library, "emulated_gdr_set_faults"));
     if (set != nullptr) {
         set(faults);
     }
@@ -178,9 +177,9 @@ void set_gdr_faults(const char *faults)
 
 void faults(Program &program)
 {
-    constexpr std::array kFunctions = {"gdr_pin_buffer",      "gdr_map", "gdr_unmap",
-                                       "gdr_unpin_buffer",    "gdr_copy_to_mapping",
-                                       "gdr_copy_from_mapping"};
+    constexpr std::array kFunctions = {"gdr_pin_buffer",      "gdr_map",
+                                       "gdr_unmap",           "gdr_unpin_buffer",
+                                       "gdr_copy_to_mapping", "gdr_copy_from_mapping"};
     std::uint32_t seed = 1;
     for (const char *const function : kFunctions) {
         for (const char *const when : {"1", "2", "3", "5", "+2"}) {

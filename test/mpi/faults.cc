@@ -186,7 +186,7 @@ private:
             buffers.fill();
             buffers.reduce();
         }
-         if (shape.when == When::kFresh) {
+        if (shape.when == When::kFresh) {
             forget_all();
         }
         buffers.fill();

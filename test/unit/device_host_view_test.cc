@@ -125,8 +125,7 @@ TEST(GdrLibraryTest, SaysWhyItCannotBeUsed)
 {
     const std::pair<const char *, const char *> problems[] = {
         {"gdr_open:1:2", "GDRCopy cannot open /dev/gdrdrv: load its kernel module gdrdrv"},
-        {"gdr_runtime_get_version:1:1",
-         "libgdrapi.so.2 is of GDRCopy 2.4, install 2.5 or newer"},
+        {"gdr_runtime_get_version:1:1", "libgdrapi.so.2 is of GDRCopy 2.4, install 2.5 or newer"},
         {"gdr_driver_get_version:1:1",
          "GDRCopy's kernel module gdrdrv is of 2.4, install 2.5 or newer"}};
     for (const auto &[fault, message] : problems) {

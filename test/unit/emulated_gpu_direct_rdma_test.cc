@@ -22,8 +22,8 @@ template <class Call> Call look_up(const char *name)
 }
 CUresult export_range(int *fd, CUdeviceptr first, std::size_t bytes)
 {
-    const auto call = look_up<decltype(&::cuMemGetHandleForAddressRange)>(
-        "cuMemGetHandleForAddressRange");
+    const auto call =
+        look_up<decltype(&::cuMemGetHandleForAddressRange)>("cuMemGetHandleForAddressRange");
     return call(fd, first, bytes, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0);
 }
 int device_attribute(CUdevice_attribute which)
@@ -85,8 +85,7 @@ TEST(DirectRdmaChild, DISABLED_IsOff)
 TEST(DirectRdmaTest, IsWhatTheSettingsSay)
 {
     const std::pair<const char *, std::vector<std::string>> children[] = {
-        {"MapsADmaBufOfABlock",
-         {"EMU_GDR=1", "EMU_DRIVER_VERSION=13030", "EMU_GDR_ORDERING=100"}},
+        {"MapsADmaBufOfABlock", {"EMU_GDR=1", "EMU_DRIVER_VERSION=13030", "EMU_GDR_ORDERING=100"}},
         {"MapsNoDmaBufOfAnOlderDriver", {"EMU_GDR=1", "EMU_DRIVER_VERSION=13020"}},
         {"IsOff", {"EMU_DRIVER_VERSION=13030"}}};
     for (const auto &[child, environment] : children) {

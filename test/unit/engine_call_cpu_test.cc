@@ -248,8 +248,8 @@ TEST_F(CpuPathTest, NothingIsWrittenBeforeTheLegacyStreamIsIdle)
     upload(recv.at, theirs(kFew));
     answer();
     HeldDevices held;
-    HETCOLL_REQUIRE(cuda().driver->cuMemcpyAsync(kept.at, recv.at, kFew * sizeof(int),
-                                                 CU_STREAM_LEGACY));
+    HETCOLL_REQUIRE(
+        cuda().driver->cuMemcpyAsync(kept.at, recv.at, kFew * sizeof(int), CU_STREAM_LEGACY));
     const hetcoll_call made = call_on(input.data(), pointer(recv.at));
     Operation operation(*engine_, made);
     for (int i = 0; i < 10; ++i) {
@@ -275,8 +275,8 @@ TEST_F(CpuPathTest, NorIsItTriedBeforeTheLegacyStreamIsIdle)
     upload(recv.at, theirs(kFew));
     answer();
     HeldDevices held;
-    HETCOLL_REQUIRE(cuda().driver->cuMemcpyAsync(kept.at, recv.at, kFew * sizeof(int),
-                                                 CU_STREAM_LEGACY));
+    HETCOLL_REQUIRE(
+        cuda().driver->cuMemcpyAsync(kept.at, recv.at, kFew * sizeof(int), CU_STREAM_LEGACY));
     const hetcoll_call made = call_on(input.data(), pointer(recv.at));
     Operation operation(*engine_, made);
     for (int i = 0; i < 200; ++i) {
@@ -432,28 +432,23 @@ TEST_P(CpuFaultsTest, OfEveryStepLeaveTheResultRight)
 }
 INSTANTIATE_TEST_SUITE_P(
     Steps, CpuFaultsTest,
-    ::testing::Values(Problem{"gdr_open:*:2", ""},
-                      Problem{"gdr_open:*:2", "cuMemGetHandleForAddressRange:*:801"},
-                      Problem{"gdr_runtime_get_version:*:1", ""},
-                      Problem{"gdr_driver_get_version:*:1", "cuDriverGetVersion:*:999"},
-                      Problem{"gdr_pin_buffer:1:12", ""}, Problem{"gdr_pin_buffer:*:12", ""},
-                      Problem{"gdr_pin_buffer:*:12", "cuMemGetHandleForAddressRange:*:1"},
-                      Problem{"gdr_map:1:12", ""}, Problem{"gdr_map:+2:22", ""},
-                      Problem{"gdr_map:*:22", "cuMemGetHandleForAddressRange:1:1"},
-                      Problem{"gdr_map:1:copy", ""},
-                      Problem{"gdr_map:1:private", ""}, Problem{"gdr_map:+2:private", ""},
-                      Problem{"gdr_copy_to_mapping:1:22", ""},
-                      Problem{"gdr_copy_to_mapping:2:22", ""},
-                      Problem{"gdr_copy_to_mapping:3:22", ""},
-                      Problem{"gdr_copy_from_mapping:1:22", ""},
-                      Problem{"gdr_copy_from_mapping:2:22", ""},
-                      Problem{"gdr_copy_from_mapping:3:22", ""},
-                      Problem{"gdr_copy_from_mapping:4:22", ""},
-                      Problem{"gdr_unmap:*:22,gdr_unpin_buffer:1:22", ""},
-                      Problem{"", "cuStreamQuery:1:999"}, Problem{"", "cuStreamQuery:*:906"},
-                      Problem{"", "cuCtxGetCurrent:*:201"},
-                      Problem{"", "cuThreadExchangeStreamCaptureMode:*:801"},
-                      Problem{"", "cuDeviceGetAttribute:*:999"}));
+    ::testing::Values(
+        Problem{"gdr_open:*:2", ""}, Problem{"gdr_open:*:2", "cuMemGetHandleForAddressRange:*:801"},
+        Problem{"gdr_runtime_get_version:*:1", ""},
+        Problem{"gdr_driver_get_version:*:1", "cuDriverGetVersion:*:999"},
+        Problem{"gdr_pin_buffer:1:12", ""}, Problem{"gdr_pin_buffer:*:12", ""},
+        Problem{"gdr_pin_buffer:*:12", "cuMemGetHandleForAddressRange:*:1"},
+        Problem{"gdr_map:1:12", ""}, Problem{"gdr_map:+2:22", ""},
+        Problem{"gdr_map:*:22", "cuMemGetHandleForAddressRange:1:1"}, Problem{"gdr_map:1:copy", ""},
+        Problem{"gdr_map:1:private", ""}, Problem{"gdr_map:+2:private", ""},
+        Problem{"gdr_copy_to_mapping:1:22", ""}, Problem{"gdr_copy_to_mapping:2:22", ""},
+        Problem{"gdr_copy_to_mapping:3:22", ""}, Problem{"gdr_copy_from_mapping:1:22", ""},
+        Problem{"gdr_copy_from_mapping:2:22", ""}, Problem{"gdr_copy_from_mapping:3:22", ""},
+        Problem{"gdr_copy_from_mapping:4:22", ""},
+        Problem{"gdr_unmap:*:22,gdr_unpin_buffer:1:22", ""}, Problem{"", "cuStreamQuery:1:999"},
+        Problem{"", "cuStreamQuery:*:906"}, Problem{"", "cuCtxGetCurrent:*:201"},
+        Problem{"", "cuThreadExchangeStreamCaptureMode:*:801"},
+        Problem{"", "cuDeviceGetAttribute:*:999"}));
 
 TEST_F(CpuPathTest, ACopyThatFailsDuringTheTrialOnlyCostsTheView)
 {

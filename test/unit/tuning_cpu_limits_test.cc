@@ -12,10 +12,10 @@ namespace {
 
 TEST(CpuLimitsTest, EndWhereACopyTakesLessTimeForTheFirstTime)
 {
-    const std::vector<CpuSample> samples = {
-        {false, 8, 1'700, 6'000},   {false, 64, 3'600, 6'000}, {false, 256, 6'000, 6'000},
-        {false, 512, 7'000, 6'000}, {false, 1024, 1, 6'000},   {true, 8, 90, 6'000},
-        {true, 1024, 180, 6'000}};
+    const std::vector<CpuSample> samples = {{false, 8, 1'700, 6'000},   {false, 64, 3'600, 6'000},
+                                            {false, 256, 6'000, 6'000}, {false, 512, 7'000, 6'000},
+                                            {false, 1024, 1, 6'000},    {true, 8, 90, 6'000},
+                                            {true, 1024, 180, 6'000}};
     EXPECT_EQ(limits_of(samples), (CpuLimits{.read_bytes = 256, .write_bytes = 1024}));
     EXPECT_EQ(limits_of({samples.rbegin(), samples.rend()}), limits_of(samples));
 }
@@ -54,8 +54,8 @@ TEST(CpuLimitsTest, TheMeasurementsAreReadBackAsTheyWere)
 
 TEST(CpuLimitsTest, ABadLineOfMeasurementsIsNamed)
 {
-    for (const char *const line : {"cpu read 8 1.7", "cpu reads 8 1 2", "cpu read -8 1 2",
-                                   "cpu write 8 1 2x"}) {
+    for (const char *const line :
+         {"cpu read 8 1.7", "cpu reads 8 1 2", "cpu read -8 1 2", "cpu write 8 1 2x"}) {
         const auto read = parse_measurements(
             "hetcoll measurements 1\nmachine x\n" + std::string(line) + "\n", "m.txt");
         ASSERT_FALSE(read.ok()) << line;
