@@ -7,7 +7,7 @@ hetcoll_sources += \
 	engine/process/aggregator_list.cc engine/process/aggregator_list.h engine/process/call_record.h \
 	engine/process/counters.cc engine/process/counters.h engine/process/direct_probe.cc \
 	engine/process/direct_probe.h engine/process/memory_reserve.cc engine/process/memory_reserve.h \
-	engine/process/notices.h engine/process/pinned_pipe.cc \
+	engine/process/known_prices.h engine/process/notices.h engine/process/pinned_pipe.cc \
 	engine/process/pinned_pipe.h engine/process/process.cc engine/process/process.h \
 	engine/process/settings.cc engine/process/settings.h engine/process/stage.cc \
 	engine/process/stage.h engine/process/store.cc engine/process/store.h \
