@@ -16,7 +16,7 @@ cd "$(dirname "$0")"
 
 debian_packages="build-essential automake autoconf libtool pkg-config git ca-certificates
     libopenmpi-dev openmpi-bin libssl-dev libucx-dev libhwloc-dev libgtest-dev libbenchmark-dev
-    nlohmann-json3-dev libcli11-dev libsimgrid-dev python3-venv procps spin"
+    nlohmann-json3-dev libcli11-dev libsimgrid-dev python3-venv procps spin help2man"
 
 # CUDA 13.0: the oldest whose Python packages have nvcc, so the one that the oldest drivers take.
 toolkit_packages="nvidia-cuda-nvcc==13.0.* nvidia-nvvm==13.0.* nvidia-cuda-crt==13.0.*
