@@ -6,7 +6,9 @@ bin_PROGRAMS += hetcoll_bench
 endif
 hetcoll_bench_SOURCES = \
 	bench/hetcoll_bench.cc \
+	bench/collective.h bench/collective.cc \
 	bench/fusion.h bench/fusion.cc \
+	measure/output_file.h measure/output_file.cc measure/json_document.h \
 	bench/options.h bench/options.cc \
 	bench/report.h bench/report.cc \
 	bench/resnet50.h \

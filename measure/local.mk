@@ -12,6 +12,7 @@ libhetcoll_measure_la_SOURCES = \
 	measure/parameters.h measure/parameters.cc \
 	measure/pattern.h measure/pattern.cc \
 	measure/persistent.h \
+	measure/progress.h measure/progress.cc \
 	measure/sizes.h measure/sizes.cc \
 	measure/ways.h measure/ways.cc \
 	measure/workload.h measure/workload.cc

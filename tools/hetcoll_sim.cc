@@ -1,6 +1,8 @@
 // hetcoll_sim: MPI_Allreduce on a cluster that need not exist, by the schedules that hetcoll runs.
 #include "measure/commit.h"
 #include "measure/host.h"
+#include "measure/output_file.h"
+#include "measure/progress.h"
 #include "sim/bound.h"
 #include "sim/cluster_file.h"
 #include "sim/in_network.h"
@@ -65,7 +67,11 @@ const char *path_name(const SimOptions &options, const Ranks &ranks, Algorithm a
 
 class Tool {
 public:
-    explicit Tool(const SimOptions &options) : options_(options) {}
+    explicit Tool(const SimOptions &options)
+        : options_(options), text_(options.json == "-" ? stderr : stdout),
+          progress_("hetcoll_sim", 0, options.progress)
+    {
+    }
 
     Status run()
     {
@@ -93,15 +99,19 @@ public:
             }
             table_ = std::move(*table);
         }
+        if (!options_.json.empty()) { // before the work
+            Result<OutputFile> file = OutputFile::open(options_.json);
+            if (!file.ok()) {
+                return file.take_status();
+            }
+            json_ = std::move(*file);
+        }
         for (const int nodes : options_.nodes) {
             if (Status status = run_nodes(nodes); !status.ok()) {
                 return status;
             }
         }
-        if (!options_.json.empty() && !write_sim_json(options_.json, facts_, rows_)) {
-            return error(Errc::kInvalid, "%s cannot be written", options_.json.c_str());
-        }
-        return {};
+        return json_ ? json_->write(print_sim_json(facts_, rows_)) : Status();
     }
 
 private:
@@ -114,8 +124,9 @@ private:
         const Ranks ranks = place_ranks(*cluster);
         if (options_.describe) {
             begin(*cluster);
-            std::printf("%d ranks on %d nodes in %d rack%s\n", ranks.size(), cluster->node_count(),
-                        cluster->rack_count(), cluster->rack_count() == 1 ? "" : "s");
+            std::fprintf(text_, "%d ranks on %d nodes in %d rack%s\n", ranks.size(),
+                         cluster->node_count(), cluster->rack_count(),
+                         cluster->rack_count() == 1 ? "" : "s");
             return {};
         }
         if (ranks.size() < 2) {
@@ -126,14 +137,19 @@ private:
             return asked.take_status();
         }
         begin(*cluster);
+        progress_.expect(static_cast<int>(options_.bytes.size() * asked->size()));
         for (const std::size_t bytes : options_.bytes) {
             for (const Asked &one : *asked) {
                 if (!is_wanted(ranks, bytes, one)) {
+                    progress_.end_job();
                     continue;
                 }
+                progress_.begin_job(std::to_string(ranks.size()) + " ranks, " +
+                                    std::to_string(bytes) + " bytes by " + one.name);
                 if (Status status = run_one(*cluster, ranks, bytes, one); !status.ok()) {
                     return status;
                 }
+                progress_.end_job();
             }
         }
         return options_.measurements.empty() ? Status() : write_measurements_file(*cluster, ranks);
@@ -200,9 +216,9 @@ private:
         if (!options_.table.empty()) {
             facts_.emplace_back("table", options_.table);
         }
-        print_sim_facts(facts_);
+        print_sim_facts(text_, facts_);
         if (!options_.describe) {
-            print_sim_heading();
+            print_sim_heading(text_);
         }
     }
 
@@ -225,7 +241,8 @@ private:
                              : simulate(cluster, ranks, call);
         if (!result.ok() && result.status().code() == Errc::kUnsupported &&
             options_.algorithms.size() > 1) { // the others may
-            std::printf("# %s\n", result.status().message().c_str());
+            progress_.hide();
+            std::fprintf(text_, "# %s\n", result.status().message().c_str());
             return {};
         }
         if (!result.ok()) {
@@ -249,11 +266,15 @@ private:
              .transfers = result->transfers,
              .cost_s = result->cost.seconds,
              .cost_mib = result->cost.mib});
-        print_sim_row(rows_.back());
+        progress_.hide();
+        print_sim_row(text_, rows_.back());
         return {};
     }
 
     const SimOptions &options_;
+    std::FILE *text_;
+    ProgressBar progress_;
+    std::optional<OutputFile> json_;
     std::optional<Algorithm> between_;
     std::optional<Table> table_;
     ShareSetting shares_;

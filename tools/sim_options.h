@@ -23,7 +23,8 @@ struct SimOptions {
     int window = 4;
     bool meetings = true;
     bool describe = false; // only say what the cluster is
-    std::string json, measurements;
+    std::string json, measurements; // json "-": stdout, and the table on stderr
+    bool progress = false; // a line for each simulation on stderr, also where that is no terminal
 };
 
 // True: go on. False: exit with `exit_code`; all messages have been printed.
