@@ -6,6 +6,7 @@ endif
 endif
 libhetcoll_measure_la_SOURCES = \
 	measure/buffer.h measure/buffer.cc \
+	measure/command_line.h \
 	measure/counters.h measure/counters.cc \
 	measure/measure.h measure/measure.cc \
 	measure/mpi_names.h measure/mpi_names.cc \

@@ -1,5 +1,6 @@
 // hetcoll_info: what hetcoll knows about machines and calls. Each thing it shows has a file of its
 // own here: add_X_options() and show_X().
+#include "measure/command_line.h"
 #include "tools/info_explain.h"
 #include "tools/info_live.h"
 #include "tools/info_model.h"
@@ -89,6 +90,7 @@ hetcoll::Result<Shown> show(const Requests &requests)
 int main(int argc, char **argv)
 {
     CLI::App app{"Shows what hetcoll knows about machines and calls."};
+    hetcoll::introduce(app, "hetcoll_info");
     Requests requests;
     add_topology_options(app, requests.topology);
     add_call_options(app, requests.call);

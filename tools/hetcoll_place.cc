@@ -1,4 +1,5 @@
 // hetcoll_place: how to lay a training out on a cluster of unequal GPUs. Needs no GPU and no MPI.
+#include "measure/command_line.h"
 #include "tools/place_print.h"
 
 #include <CLI/CLI.hpp>
@@ -80,6 +81,7 @@ hetcoll::Result<std::string> show(const Request &request)
 int main(int argc, char **argv)
 {
     CLI::App app{"Compares ways to lay a training out on a cluster of unequal GPUs."};
+    hetcoll::introduce(app, "hetcoll_place");
     Request request;
     add_options(app, request);
     try {
