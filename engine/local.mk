@@ -24,6 +24,7 @@ hetcoll_sources += \
 	engine/communicator/peer_search.cc engine/communicator/peer_search.h engine/communicator/peers.cc \
 	engine/communicator/peers.h engine/communicator/reach_trial.cc engine/communicator/reach_trial.h \
 	engine/communicator/schedules.cc engine/communicator/schedules.h \
+	engine/communicator/story.cc engine/communicator/story.h \
 	engine/communicator/watch.cc engine/communicator/watch.h \
 	engine/call/allreduce.cc engine/call/call.cc engine/call/call.h engine/call/collective.cc \
 	engine/call/fixed_point.cc engine/call/idle_sleep.h engine/call/in_network.cc \

@@ -10,6 +10,7 @@
 #include "engine/communicator/open_requests.h"
 #include "engine/communicator/peers.h"
 #include "engine/communicator/schedules.h"
+#include "engine/communicator/story.h"
 #include "engine/communicator/watch.h"
 #include "engine/meeting/meeting.h"
 #include "engine/meeting/node_group.h"
@@ -43,6 +44,7 @@ public:
     [[nodiscard]] Watch &watch() noexcept { return watch_; }
     [[nodiscard]] Chooser &chooser() noexcept { return chooser_; }
     [[nodiscard]] Schedules &schedules() noexcept { return schedules_; }
+    [[nodiscard]] Story &story() noexcept { return story_; }
 
     // The first operation makes the control pages before all else: resumable.
     [[nodiscard]] bool is_ready() const noexcept { return ready_; }
@@ -128,6 +130,7 @@ private:
     Chooser chooser_;
     Schedules schedules_;
     Executor executor_;
+    Story story_;
     bool ready_ = false;
     bool left_open_ = false; // the control page's descriptor
     bool small_device_call_ = false;

@@ -14,4 +14,5 @@ component_sources = \
 	ompi/mca/coll/hetcoll/coll_hetcoll_staged.h ompi/mca/coll/hetcoll/coll_hetcoll_staged.c \
 	ompi/mca/coll/hetcoll/coll_hetcoll_staged_call.c \
 	ompi/mca/coll/hetcoll/coll_hetcoll_staged_data.c \
+	ompi/mca/coll/hetcoll/coll_hetcoll_story.c \
 	ompi/mca/coll/hetcoll/coll_hetcoll_types.c
