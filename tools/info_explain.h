@@ -23,8 +23,10 @@ struct ExplainRequest {
 
 void add_explain_options(CLI::App &app, ExplainRequest &request);
 
+// An error: the options lack something, or contradict each other.
+[[nodiscard]] Status check_explain(const ExplainRequest &request, const CallRequest &call);
 // What to print on stdout, as JSON too. `topology` is each node's; null: nothing is known of the
-// links.
+// links. Requires that check_explain() is ok.
 [[nodiscard]] Result<std::string>
 show_explanation(const ExplainRequest &request, const CallRequest &call, const Topology *topology);
 
