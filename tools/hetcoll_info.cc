@@ -1,5 +1,6 @@
 // hetcoll_info: what hetcoll knows about machines and calls. Each thing it shows has a file of its
 // own here: add_X_options() and show_X().
+#include "measure/command_line.h"
 #include "tools/info_explain.h"
 #include "tools/info_live.h"
 #include "tools/info_model.h"
@@ -7,10 +8,10 @@
 #include "tools/info_topology.h"
 #include "tools/info_trace.h"
 
-#include <CLI/CLI.hpp>
-
+#include <array>
 #include <cstdio>
 #include <optional>
+#include <string>
 #include <utility>
 
 namespace {
@@ -84,11 +85,63 @@ hetcoll::Result<Shown> show(const Requests &requests)
     return Shown{std::move(*text), 0};
 }
 
+// Empty, or what is wrong with the options taken together. What would be left out silently is
+// refused.
+std::string find_contradiction(const CLI::App &app)
+{
+    constexpr std::array kShows = {"--model",    "--explain", "--fingerprint",
+                                   "--schedule", "--trace",   "--live"};
+    constexpr std::array kOfCalls = {"--bytes",          "--ranks",         "--nodes",
+                                     "--ranks-per-node", "--ranks-per-gpu", "--collective",
+                                     "--shares",         "--aggregators"};
+    const auto given = [&app](const char *option) { return app.count(option) > 0; };
+    std::string shown;
+    for (const char *show : kShows) {
+        if (given(show) && !shown.empty()) {
+            return shown + " and " + show + " are two things to show: give one of them";
+        }
+        shown = given(show) ? show : shown;
+    }
+    if (shown.empty() && !given("--topology")) {
+        return "nothing to show, write --topology, --model, --explain, --schedule, --fingerprint, "
+               "--trace or --live";
+    }
+    const bool of_call = shown == "--model" || shown == "--explain" || shown == "--schedule";
+    const bool on_machine = of_call || shown.empty() || shown == "--fingerprint";
+    if (given("--topology") && (!on_machine || shown == "--model")) {
+        return shown + " does not go by --topology: leave one out";
+    }
+    for (const char *option : kOfCalls) {
+        if (given(option) && !of_call) {
+            return std::string(option) + " is for --model, --explain and --schedule";
+        }
+    }
+    if (given("--measure") && !app.get_option("--topology")->as<std::string>().empty()) {
+        return "--measure is for this machine, not for a file: leave one out";
+    }
+    for (const char *drawn : {"--dot", "--svg", "--write"}) {
+        if (given(drawn) && !shown.empty()) {
+            return std::string(drawn) + " and " + shown +
+                   " are two things to show: give one of them";
+        }
+    }
+    return {};
+}
+
+hetcoll::Status check(const Requests &requests)
+{
+    return requests.model.wanted             ? check_model(requests.model, requests.call)
+           : requests.explain.wanted         ? check_explain(requests.explain, requests.call)
+           : !requests.schedule.name.empty() ? check_schedule(requests.schedule, requests.call)
+                                             : hetcoll::Status();
+}
+
 } // namespace
 
 int main(int argc, char **argv)
 {
     CLI::App app{"Shows what hetcoll knows about machines and calls."};
+    hetcoll::introduce(app, "hetcoll_info");
     Requests requests;
     add_topology_options(app, requests.topology);
     add_call_options(app, requests.call);
@@ -97,25 +150,23 @@ int main(int argc, char **argv)
     add_schedule_options(app, requests.schedule);
     add_trace_options(app, requests.trace);
     add_live_options(app, requests.live);
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::ParseError &problem) {
-        return app.exit(problem);
+    int exit_code = 0;
+    if (!hetcoll::parse_command_line(app, argc, argv, exit_code)) {
+        return exit_code;
+    }
+    if (const std::string problem = find_contradiction(app); !problem.empty()) {
+        return hetcoll::usage_error(app, problem);
+    }
+    if (const hetcoll::Status status = check(requests); !status.ok()) {
+        return hetcoll::usage_error(app, status.message());
     }
     requests.topology.wanted = app.count("--topology") > 0;
     requests.live.wanted = app.count("--live") > 0;
-    if (!requests.topology.wanted && !requests.live.wanted && !requests.model.wanted &&
-        !requests.explain.wanted && !requests.explain.fingerprint &&
-        requests.schedule.name.empty() && requests.trace.files.empty()) {
-        std::fprintf(stderr, "hetcoll_info: nothing to show, write --topology, --model, --explain, "
-                             "--schedule, --fingerprint, --trace or --live, or look at --help\n");
-        return 2;
-    }
     const hetcoll::Result<Shown> shown = show(requests);
     if (!shown.ok()) {
         std::fprintf(stderr, "hetcoll_info: %s\n", shown.status().message().c_str());
         return 1;
     }
     std::fputs(shown->first.c_str(), stdout);
-    return shown->second;
+    return hetcoll::end_output("hetcoll_info", shown->second);
 }

@@ -1,7 +1,7 @@
 // hetcoll_place: how to lay a training out on a cluster of unequal GPUs. Needs no GPU and no MPI.
+#include "measure/command_line.h"
+#include "measure/installed.h"
 #include "tools/place_print.h"
-
-#include <CLI/CLI.hpp>
 
 #include <cstdio>
 #include <string>
@@ -29,22 +29,22 @@ void add_options(CLI::App &app, Request &request)
     CLI::Option *const allocation =
         app.add_option("--allocation", request.allocation,
                        "show this allocation: NP, ED, HD or ED-local; default: compare all")
-            ->check(CLI::IsMember(names));
+            ->check(hetcoll::one_of(names));
     app.add_flag("--rankfile", request.rank_file, "print a rank file for mpirun")
         ->needs(allocation);
     app.add_option("--in-flight", request.in_flight,
                    "minibatches in flight in a worker; default: as many as it has stages")
-        ->check(CLI::Range(1, 1000));
+        ->transform(hetcoll::whole_number(1, 1000));
     app.add_option("--batch", request.batch,
                    "samples to split over the workers; default: the file's batch for each")
-        ->check(CLI::Range(1, kMostSamples))
+        ->transform(hetcoll::whole_number(1, kMostSamples))
         ->needs(allocation)
         ->excludes("--rankfile");
 }
 
 hetcoll::Result<std::string> show(const Request &request)
 {
-    auto cluster = hetcoll::read_place_file(request.file, HETCOLL_TOPOLOGY_FOLDER);
+    auto cluster = hetcoll::read_place_file(request.file, hetcoll::topology_folder());
     if (!cluster.ok()) {
         return cluster.take_status();
     }
@@ -80,12 +80,12 @@ hetcoll::Result<std::string> show(const Request &request)
 int main(int argc, char **argv)
 {
     CLI::App app{"Compares ways to lay a training out on a cluster of unequal GPUs."};
+    hetcoll::introduce(app, "hetcoll_place");
     Request request;
     add_options(app, request);
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::ParseError &problem) {
-        return app.exit(problem);
+    int exit_code = 0;
+    if (!hetcoll::parse_command_line(app, argc, argv, exit_code)) {
+        return exit_code;
     }
     const hetcoll::Result<std::string> text = show(request);
     if (!text.ok()) {
@@ -93,5 +93,5 @@ int main(int argc, char **argv)
         return 1;
     }
     std::fputs(text->c_str(), stdout);
-    return 0;
+    return hetcoll::end_output("hetcoll_place", 0);
 }

@@ -1,12 +1,13 @@
 #include "tools/info_explain.h"
 
+#include "engine/hetcoll.h"
+#include "measure/command_line.h"
+#include "measure/sizes.h"
 #include "tools/info_adapters.h"
 #include "tools/info_collective.h"
 #include "tools/info_prices.h"
 #include "tuning/table.h"
 #include "tuning/topology_links.h"
-
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -14,6 +15,8 @@
 
 namespace hetcoll {
 namespace {
+
+constexpr int kMostRanks = 16384, kMostOnNode = 256; // that a price does not take long for
 
 std::string print_range(const char *what, const Range &range)
 {
@@ -267,9 +270,6 @@ std::string explain(Query query, const NodesView &view, std::size_t small_limit,
 
 Result<Query> parse_query(const ExplainRequest &request, const CallRequest &call)
 {
-    if (call.bytes.empty()) {
-        return error(Errc::kInvalid, "how large a vector? write --bytes, for example --bytes 4M");
-    }
     Result<Query> query = parse_call(call);
     if (!query.ok()) {
         return query;
@@ -281,11 +281,6 @@ Result<Query> parse_query(const ExplainRequest &request, const CallRequest &call
     query->chunk_bytes = request.chunk_bytes;
     if (request.algorithm != "auto") {
         query->forced = find_algorithm(request.algorithm);
-        if (!query->forced) {
-            return error(Errc::kInvalid,
-                         "--algorithm '%s' is not one of hetcoll's: without it, all are listed",
-                         request.algorithm.c_str());
-        }
     }
     return query;
 }
@@ -346,19 +341,19 @@ void add_explain_options(CLI::App &app, ExplainRequest &request)
         ->type_name("NAME");
     app.add_option("--op", request.op, "with --explain: sum or other")
         ->needs(explain)
-        ->check(CLI::IsMember({"sum", "other"}));
+        ->check(one_of({"sum", "other"}));
     app.add_option("--element", request.element_bytes, "with --explain: bytes of an element (4)")
         ->needs(explain)
-        ->check(CLI::Range(1, 16));
+        ->check(one_of({"1", "2", "4", "8", "16", "32"}));
     app.add_option("--small-limit", request.small_limit,
                    "with --explain: as coll_hetcoll_small_limit, the bytes up to which only host, "
                    "copy_in and kernels that read all inputs may serve a call")
         ->needs(explain)
-        ->transform(CLI::AsSizeValue(false))
+        ->transform(size(0, HETCOLL_MAX_SMALL_LIMIT))
         ->type_name("SIZE");
     app.add_option("--chunk", request.chunk_bytes, "with --explain: as coll_hetcoll_chunk_bytes")
         ->needs(explain)
-        ->transform(CLI::AsSizeValue(false))
+        ->transform(size(0, kLargestSize))
         ->type_name("SIZE");
     app.add_flag("--mixed", request.mixed,
                  "with --explain: some ranks reduce host memory, the others device memory")
@@ -366,6 +361,30 @@ void add_explain_options(CLI::App &app, ExplainRequest &request)
     app.add_flag("--reproducible", request.reproducible,
                  "with --explain: left folds in rank order only")
         ->needs(explain);
+}
+
+Status check_explain(const ExplainRequest &request, const CallRequest &call)
+{
+    if (call.bytes.empty()) {
+        return error(Errc::kInvalid, "how large a vector? write --bytes, for example --bytes 4M");
+    }
+    if (request.algorithm != "auto" && !find_algorithm(request.algorithm)) {
+        return error(Errc::kInvalid,
+                     "--algorithm '%s' is not one of hetcoll's: without it, all are listed",
+                     request.algorithm.c_str());
+    }
+    Result<Query> query = parse_call(call);
+    if (!query.ok()) {
+        return query.take_status();
+    }
+    const int on_node = node_shape(*query).max;
+    if (query->ranks > kMostRanks || on_node > kMostOnNode) {
+        return error(Errc::kInvalid,
+                     "--explain prices up to %d ranks, up to %d on a node: %d, %d on a node, would "
+                     "take too long",
+                     kMostRanks, kMostOnNode, query->ranks, on_node);
+    }
+    return {};
 }
 
 Result<std::string> show_explanation(const ExplainRequest &request, const CallRequest &call,

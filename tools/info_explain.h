@@ -22,6 +22,9 @@ struct ExplainRequest {
 void add_explain_options(CLI::App &app, ExplainRequest &request);
 
 // What to print on stdout. `topology` is each node's; null: nothing is known of the links.
+// An error: the options lack something, or contradict each other.
+[[nodiscard]] Status check_explain(const ExplainRequest &request, const CallRequest &call);
+// Requires that check_explain() is ok.
 [[nodiscard]] Result<std::string>
 show_explanation(const ExplainRequest &request, const CallRequest &call, const Topology *topology);
 

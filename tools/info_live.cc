@@ -1,15 +1,17 @@
 #include "tools/info_live.h"
 
+#include "measure/command_line.h"
 #include "tools/info_call.h"
 #include "tools/live_pages.h"
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <unistd.h>
 
 namespace hetcoll {
 namespace {
+
+constexpr int kMostPid = 1 << 22; // of Linux
 
 const char *state_name(ProcessState state) noexcept
 {
@@ -113,6 +115,7 @@ void add_live_options(CLI::App &app, LiveRequest &request)
         app.add_option("--live", request.pid,
                        "show the communicators of running or stopped jobs on this host, and where "
                        "each rank is: those of process PID, or of all processes of this user")
+            ->transform(whole_number(1, kMostPid))
             ->type_name("[PID]")
             ->expected(0, 1);
     app.add_flag("--json", request.json, "with --live: a line of JSON for each communicator")

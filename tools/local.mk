@@ -10,8 +10,7 @@ libhetcoll_place_la_SOURCES = \
 	tools/place_file.h tools/place_file.cc \
 	tools/place_print.h tools/place_print.cc
 hetcoll_place_SOURCES = tools/hetcoll_place.cc
-hetcoll_place_CPPFLAGS = $(AM_CPPFLAGS) -DHETCOLL_TOPOLOGY_FOLDER='"$(topologydir)"'
-hetcoll_place_LDADD = libhetcoll_place.la $(core_and_tools)
+hetcoll_place_LDADD = libhetcoll_place.la libhetcoll_command_line.la $(core_and_tools)
 
 # What hetcoll_info says of calls that are described to it. Pure too.
 if HAVE_BENCH_HEADERS
@@ -39,8 +38,7 @@ hetcoll_info_SOURCES = \
 	tools/hetcoll_info.cc \
 	tools/info_topology.h tools/info_topology.cc \
 	tools/info_trace.h tools/info_trace.cc
-hetcoll_info_CPPFLAGS = $(AM_CPPFLAGS) -DHETCOLL_TOPOLOGY_FOLDER='"$(topologydir)"'
-hetcoll_info_LDADD = libhetcoll_info.la $(core_and_tools)
+hetcoll_info_LDADD = libhetcoll_info.la libhetcoll_command_line.la $(core_and_tools)
 
 if WITH_OPENSSL
 if HAVE_BENCH_HEADERS
@@ -51,7 +49,7 @@ hetcoll_aggregator_SOURCES = \
 	tools/hetcoll_aggregator.cc \
 	tools/limited_log.h tools/limited_log.cc \
 	tools/supervise.h tools/supervise.cc
-hetcoll_aggregator_LDADD = $(core_and_tools)
+hetcoll_aggregator_LDADD = libhetcoll_command_line.la $(core_and_tools)
 
 if WITH_OMPI
 if HAVE_BENCH_HEADERS
@@ -82,7 +80,7 @@ hetcoll_tune_SOURCES = \
 	tools/tune_table.h tools/tune_table.cc \
 	tools/tune_worker.h tools/tune_worker.cc
 hetcoll_tune_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS) -DHETCOLL_MPIRUN='"$(MPIRUN)"'
-hetcoll_tune_LDADD = libhetcoll_measure.la $(core_and_tools) $(MPI_LIBS)
+hetcoll_tune_LDADD = libhetcoll_measure.la libhetcoll_command_line.la $(core_and_tools) $(MPI_LIBS)
 nodist_hetcoll_tune_SOURCES = measure/commit.h
 endif
 endif
@@ -95,10 +93,11 @@ endif
 hetcoll_sim_SOURCES = \
 	measure/host.h measure/host.cc \
 	tools/hetcoll_sim.cc \
+	tools/output_file.h tools/output_file.cc \
 	tools/sim_options.h tools/sim_options.cc \
 	tools/sim_report.h tools/sim_report.cc
 hetcoll_sim_CPPFLAGS = $(AM_CPPFLAGS)
-hetcoll_sim_LDADD = libhetcoll_sim.la $(core_and_tools)
+hetcoll_sim_LDADD = libhetcoll_sim.la libhetcoll_command_line.la $(core_and_tools)
 nodist_hetcoll_sim_SOURCES = measure/commit.h
 
 topologydir = $(pkgdatadir)/topology

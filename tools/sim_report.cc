@@ -3,7 +3,6 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdio>
-#include <fstream>
 
 namespace hetcoll {
 namespace {
@@ -48,7 +47,7 @@ void print_sim_row(const SimRow &row)
     std::fflush(stdout);
 }
 
-bool write_sim_json(const std::string &path, const SimFacts &facts, const std::vector<SimRow> &rows)
+std::string print_sim_json(const SimFacts &facts, const std::vector<SimRow> &rows)
 {
     nlohmann::ordered_json json;
     for (const auto &[key, value] : facts) {
@@ -82,9 +81,7 @@ bool write_sim_json(const std::string &path, const SimFacts &facts, const std::v
         }
         json["results"].push_back(result);
     }
-    std::ofstream file(path);
-    file << json.dump(2) << '\n';
-    return static_cast<bool>(file.flush());
+    return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 } // namespace hetcoll
