@@ -12,11 +12,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -217,6 +219,10 @@ std::string read_links(const std::string &value, Machine &machine)
     const bool has_list = colon != value.npos && colon + 1 < value.size() &&
                           value.find_first_not_of("0123456789,-", colon + 1) == value.npos;
     const std::string path = value.substr(0, has_list ? colon : value.npos);
+    std::error_code code;
+    if (!std::filesystem::is_regular_file(path, code)) { // reading a folder would throw
+        return path + " cannot be read: it is not a file";
+    }
     std::ifstream file(path);
     const std::string text{std::istreambuf_iterator<char>(file), {}};
     if (!file) {

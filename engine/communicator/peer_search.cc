@@ -40,6 +40,7 @@ RankRecord PeerSearch::own_record(const PointerInfo &pointer)
     auto file = process_.topology_file();
     if (!file.ok()) {
         problem_ = file.take_status();
+        file_is_wrong_ = true;
     } else if (*file != nullptr) {
         record->file_hash = topology_hash(**file);
         record->file_gpu = pointer.device;
@@ -126,7 +127,7 @@ void PeerSearch::merge()
     }
     records_.reset();
     if (!problem_.ok()) {
-        log(missing ? process_.log() : process_.node_log(), 0,
+        log(missing && !file_is_wrong_ ? process_.log() : process_.node_log(), 0,
             "hetcoll: does without the links between the GPUs, so messages go through host memory: "
             "%s",
             problem_.message().c_str());

@@ -63,7 +63,8 @@ private:
     std::unique_ptr<Records> records_ = std::make_unique<Records>();
     Exchange exchange_;
     Meeting meeting_;
-    Status problem_; // why this rank has no record, or nobody a placement
+    Status problem_;             // why this rank has no record, or nobody a placement
+    bool file_is_wrong_ = false; // of the topology: on all ranks of the node
     std::optional<Placement> placement_;
     std::optional<ReachTrial> trial_; // nothing: no memory is mapped
     std::optional<PricedMachine> priced_;

@@ -47,6 +47,7 @@ TEST(EmulatedSettingsTest, EveryBadValueIsNamed)
                                        "EMU_LINK_GBPS=-1",
                                        "EMU_LINK_LATENCY_US=2.5",
                                        "EMU_LINKS=/no/such.topology",
+                                       "EMU_LINKS=/",
                                        "EMU_LINK_SCALE=0",
                                        "EMU_CHECK_FOOTPRINT=x",
                                        "EMU_MIG=8",
