@@ -62,6 +62,22 @@ struct hetcoll_operation {
     bool started = false;
 };
 
+int hetcoll_settings_are_sound(const hetcoll_settings *settings, char *message,
+                               size_t message_bytes)
+{
+    try {
+        hetcoll_settings used = *settings;
+        (void)hetcoll::take_defaults(used);
+        const hetcoll::Status status = hetcoll::check_numbers(used);
+        if (!status.ok()) {
+            std::snprintf(message, message_bytes, "%s", status.message().c_str());
+        }
+        return status.ok() ? 1 : 0;
+    } catch (const std::bad_alloc &) {
+        return 1; // hetcoll_process_create() has no memory either
+    }
+}
+
 hetcoll_process *hetcoll_process_create(const hetcoll_settings *settings, char *message,
                                         size_t message_bytes)
 {

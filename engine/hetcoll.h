@@ -23,6 +23,10 @@ size_t hetcoll_element_bytes(int kind);
 struct hetcoll_process;
 struct hetcoll_engine;
 
+/* Zero, and `message` says why, for a value that is wrong and changes results. */
+int hetcoll_settings_are_sound(const struct hetcoll_settings *settings, char *message,
+                               size_t message_bytes);
+
 /* A process's state. Makes no CUDA call. NULL: there is none, and `message` says why. */
 struct hetcoll_process *hetcoll_process_create(const struct hetcoll_settings *settings,
                                                char *message, size_t message_bytes);

@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <random>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace hetcoll {
 namespace {
@@ -100,11 +102,17 @@ hetcoll_settings without_strings(hetcoll_settings settings)
 
 Result<std::unique_ptr<Process>> Process::create(const hetcoll_settings &settings)
 {
-    auto parsed = parse_settings(settings);
+    hetcoll_settings used = settings;
+    const std::vector<std::string> wrong = take_defaults(used);
+    auto parsed = parse_settings(used);
     if (!parsed.ok()) {
         return parsed.take_status();
     }
-    return std::unique_ptr<Process>(new Process(settings, std::move(*parsed)));
+    for (const std::string &line : wrong) {
+        log({settings.log, settings.verbose}, settings.local_rank == 0 ? 0 : 1,
+            "hetcoll takes the default of a parameter: %s", line.c_str());
+    }
+    return std::unique_ptr<Process>(new Process(used, std::move(*parsed)));
 }
 
 Process::Process(const hetcoll_settings &settings, ParsedSettings parsed)

@@ -54,6 +54,38 @@ Result<std::vector<Endpoint>> parse_aggregators(const hetcoll_settings &settings
 
 } // namespace
 
+std::vector<std::string> take_defaults(hetcoll_settings &settings)
+{
+    const hetcoll_settings defaults = hetcoll_default_settings();
+    std::vector<std::string> lines;
+    const auto look = [&](const char *name, const Status &status, auto member) {
+        if (!status.ok() && hetcoll_changes_results(name) == 0) {
+            settings.*member = defaults.*member;
+            lines.push_back(status.message());
+        }
+    };
+    const auto look_at_text = [&](const char *name, auto parsed, auto member) {
+        look(name, parsed.ok() ? Status() : parsed.take_status(), member);
+    };
+#define HETCOLL_LOOK_BOOL(name, ...)
+#define HETCOLL_LOOK_TEXT(name, ...)
+#define HETCOLL_LOOK_WORD(name, ...)
+#define HETCOLL_LOOK_INT(name, ...)                                                     \
+    look(#name, check(#name, static_cast<long long>(settings.name), Range __VA_ARGS__), \
+         &hetcoll_settings::name);
+#define HETCOLL_LOOK_BYTES(name, ...) \
+    look(#name, check(#name, settings.name, Range __VA_ARGS__), &hetcoll_settings::name);
+#define HETCOLL_PARAMETER(kind, name, value, allowed, ...) HETCOLL_LOOK_##kind(name, allowed)
+    HETCOLL_PARAMETERS
+#undef HETCOLL_PARAMETER
+    look_at_text("algorithm", parse_algorithm(settings.algorithm), &hetcoll_settings::algorithm);
+    if (settings.shares != nullptr) {
+        look_at_text("shares", parse_shares(settings.shares), &hetcoll_settings::shares);
+    }
+    look_at_text("aggregators", parse_aggregators(settings), &hetcoll_settings::aggregators);
+    return lines;
+}
+
 Result<ParsedSettings> parse_settings(const hetcoll_settings &settings)
 {
     if (Status numbers = check_numbers(settings); !numbers.ok()) {

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -21,6 +22,9 @@ struct ParsedSettings {
     ShareSetting shares;
     std::vector<Endpoint> aggregators;
 };
+
+// What a wrong value changes no result of gets its default; a line for each, which names it.
+[[nodiscard]] std::vector<std::string> take_defaults(hetcoll_settings &settings);
 
 // Checks all of them.
 [[nodiscard]] Result<ParsedSettings> parse_settings(const hetcoll_settings &settings);

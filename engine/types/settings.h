@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 /* clang-format off */
 /* One row each: HETCOLL_PARAMETER(kind, name, value, allowed, agree, when, level, help). Define
@@ -146,6 +147,14 @@
 
 /* Largest value of small_limit. */
 #define HETCOLL_MAX_SMALL_LIMIT 16384
+
+/* Nonzero for a parameter that changes what results are, or what a program may rely on: where its
+ * value is wrong, MPI_Init fails. The others cost time at most: they keep their default then. */
+static inline int hetcoll_changes_results(const char *name)
+{
+    return 0 == strcmp(name, "fixed_point") || 0 == strcmp(name, "pre_sync") ||
+           0 == strcmp(name, "streams") || 0 == strcmp(name, "max_memory");
+}
 
 /* Numbers of words, in the order of `allowed`. */
 enum { HETCOLL_POINTER_CACHE_VALIDATED, HETCOLL_POINTER_CACHE_HOOKED, HETCOLL_POINTER_CACHE_OFF };

@@ -28,8 +28,23 @@ case_ 3 ob1 "$(with two_shot) --mca coll_hetcoll_max_memory 262144" observed bou
 EMU_NUM_DEVICES=2 nodes_ 0,0,1,1 ob1 "$forced --mca coll_hetcoll_max_memory 512K" observed bound 524288
 message='hetcoll: no trace of rank 0: coll_hetcoll_trace: /proc/none/trace.0 cannot be written'
 case_ 2 ob1 "$forced --mca coll_hetcoll_trace /proc/none/trace" settings
-message='hetcoll is off.*coll_hetcoll_max_memory 5 is too small, write at least 262144, or 0'
-LD_LIBRARY_PATH='' case_ 2 ob1 "$forced --mca coll_hetcoll_max_memory 5" all_collectives
-message=
+
+# Wrong values. What changes no result keeps its default, what does ends MPI_Init.
+other_algorithm=any message="hetcoll takes the default of a parameter: coll_hetcoll_algorithm 'rings' is unknown"
+case_ 2 ob1 "$(with rings)" all_collectives
+other_algorithm='' message="hetcoll takes the default of a parameter: coll_hetcoll_ipc 'nevr' is unknown, write auto or never"
+case_ 2 ob1 "$forced --mca coll_hetcoll_ipc nevr" all_collectives
+message='hetcoll takes the default of a parameter: coll_hetcoll_small_limit 1048576 is too large'
+case_ 2 ob1 "$forced --mca coll_hetcoll_small_limit 1M" all_collectives
+message="hetcoll: does without the links between the GPUs, .*: $work: cannot be read \(not a regular file\)"
+case_ 3 ob1 "$forced --mca coll_hetcoll_topology_file $work" device_allreduce
+must_fail='MPI_Init|mpi_init'
+message='hetcoll lets MPI_Init fail.*coll_hetcoll_max_memory 5 is too small, write at least 262144, or 0'
+case_ 2 ob1 "$forced --mca coll_hetcoll_max_memory 5" all_collectives
+message="hetcoll lets MPI_Init fail.*coll_hetcoll_pre_sync 'contxt' is unknown, write legacy or context"
+case_ 2 ob1 "$forced --mca coll_hetcoll_pre_sync contxt" all_collectives
+message='hetcoll lets MPI_Init fail.*coll_hetcoll_fixed_point 99 is too large, write at most 60'
+case_ 2 ob1 "$forced --mca coll_hetcoll_fixed_point 99" all_collectives
+must_fail='' message=
 
 end_cases

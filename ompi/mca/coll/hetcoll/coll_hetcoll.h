@@ -55,7 +55,8 @@ typedef struct {
         HETCOLL_PARAMETERS
 #undef HETCOLL_PARAMETER
     } words;
-    bool thread_multiple;                   /* MPI was initialised with MPI_THREAD_MULTIPLE */
+    bool refused;         /* a parameter that changes results is wrong: MPI_Init fails */
+    bool thread_multiple; /* MPI was initialised with MPI_THREAD_MULTIPLE */
     enum hetcoll_stage_mode stage_mode;     /* decided when the first communicator is made */
     struct hetcoll_process *process;        /* NULL: hetcoll is off in this process */
     int chunk_bytes_index, algorithm_index; /* of the variables, for Open MPI's registry */

@@ -159,19 +159,29 @@ static void report(const char *problem)
     }
 }
 
-static bool words_are_known(const mca_coll_hetcoll_component_t *c)
+/* What a wrong value changes no result of keeps its default. */
+static void say_default(const char *problem)
 {
-    char line[256];
+    if (0 == opal_process_info.my_local_rank) {
+        opal_output(0, "hetcoll takes the default of a parameter: %s", problem);
+    }
+}
+
+static bool words_are_known(mca_coll_hetcoll_component_t *c, char *problem, size_t bytes)
+{
 #define CHECK_BOOL(name, ...)
 #define CHECK_INT(name, ...)
 #define CHECK_BYTES(name, ...)
 #define CHECK_TEXT(name, ...)
-#define CHECK_WORD(name, allowed)                                                             \
-    if (0 > c->settings.name) {                                                               \
-        snprintf(line, sizeof line, "coll_hetcoll_" #name " '%s' is unknown, write " allowed, \
-                 c->words.name);                                                              \
-        report(line);                                                                         \
-        return false;                                                                         \
+#define CHECK_WORD(name, allowed)                                                          \
+    if (0 > c->settings.name) {                                                            \
+        snprintf(problem, bytes, "coll_hetcoll_" #name " '%s' is unknown, write " allowed, \
+                 c->words.name);                                                           \
+        if (hetcoll_changes_results(#name)) {                                              \
+            return false;                                                                  \
+        }                                                                                  \
+        say_default(problem);                                                              \
+        c->settings.name = 0;                                                              \
     }
 #define HETCOLL_PARAMETER(kind, name, value, allowed, ...) CHECK_##kind(name, allowed)
     HETCOLL_PARAMETERS
@@ -210,9 +220,7 @@ static int open_component(void)
     mca_coll_hetcoll_component_t *c = &mca_coll_hetcoll_component;
     c->process = NULL;
     c->stage_mode = HETCOLL_STAGE_UNDECIDED;
-    if (!words_are_known(c)) {
-        return OMPI_SUCCESS;
-    }
+    c->refused = false;
     if (!c->settings.enable || 0 > c->settings.priority) {
         if (1 <= c->settings.verbose) {
             report(c->settings.enable ? "coll_hetcoll_priority is negative"
@@ -224,6 +232,17 @@ static int open_component(void)
     c->settings.rank = (int)OPAL_PROC_MY_NAME.vpid;
     c->settings.log = mca_coll_hetcoll_log;
     char problem[512];
+    if (!words_are_known(c, problem, sizeof problem) ||
+        !hetcoll_settings_are_sound(&c->settings, problem, sizeof problem)) {
+        c->refused = true;
+        if (0 == opal_process_info.my_local_rank) {
+            opal_output(0,
+                        "hetcoll lets MPI_Init fail, because other results than those asked "
+                        "for would come: %s",
+                        problem);
+        }
+        return OMPI_SUCCESS;
+    }
     c->process = hetcoll_process_create(&c->settings, problem, sizeof problem);
     if (NULL == c->process) {
         report(problem);

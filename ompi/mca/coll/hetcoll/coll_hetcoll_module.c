@@ -129,10 +129,34 @@ static int disable(mca_coll_base_module_t *base, struct ompi_communicator_t *com
     return OMPI_SUCCESS;
 }
 
+/* Without an allreduce no communicator can be made, so MPI_Init fails. */
+static int refuse(mca_coll_base_module_t *base, struct ompi_communicator_t *comm)
+{
+    (void)base;
+    comm->c_coll->coll_allreduce = NULL;
+    return OMPI_SUCCESS;
+}
+
+/* Comes after all others. */
+static mca_coll_base_module_t *refusing_module(int *priority)
+{
+    mca_coll_hetcoll_module_t *module = OBJ_NEW(mca_coll_hetcoll_module_t);
+    if (NULL == module) {
+        return NULL;
+    }
+    module->super.coll_module_enable = refuse;
+    module->super.coll_module_disable = disable;
+    *priority = 100;
+    return &module->super;
+}
+
 /* Runs while the communicator is being made: decides from local facts alone. A communicator of one
  * rank is taken too, because the component that serves it copies with the host. */
 mca_coll_base_module_t *mca_coll_hetcoll_comm_query(struct ompi_communicator_t *comm, int *priority)
 {
+    if (mca_coll_hetcoll_component.refused) {
+        return refusing_module(priority);
+    }
     if (NULL == mca_coll_hetcoll_component.process || OMPI_COMM_IS_INTER(comm)) {
         return NULL;
     }
