@@ -16,6 +16,13 @@ trap 'rm -rf "$work"' EXIT
 
 "$ompi_info" --param coll hetcoll --level 9 --parsable >"$work/info" || exit 1
 
+# The version is no parameter: it is read in ompi_info alone.
+if ! grep -q ":coll_hetcoll_version:value:\"\?$(configured PACKAGE_VERSION)\"\?\$" "$work/info"; then
+    echo "ompi_info does not say hetcoll's version" >&2
+    exit 1
+fi
+sed -i '/:coll_hetcoll_version:/d' "$work/info"
+
 # rows KIND: a row for each variable of ompi_info's kind, param or pvar.
 rows()
 {

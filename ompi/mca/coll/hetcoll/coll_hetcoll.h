@@ -45,6 +45,7 @@ enum hetcoll_stage_mode {
 typedef struct {
     mca_coll_base_component_t super;
     struct hetcoll_settings settings;
+    const char *version; /* for ompi_info */
     struct { /* as the user wrote them; in the settings a number, or -1 for none of the words */
 #define HETCOLL_STORE_BOOL(name)
 #define HETCOLL_STORE_INT(name)

@@ -1,6 +1,7 @@
 /* The component: its parameters, and its life from MPI_Init to MPI_Finalize. */
 #include "coll_hetcoll.h"
 #include "coll_hetcoll_request.h"
+#include "hetcoll_config.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -143,6 +144,11 @@ static int register_parameters(void)
         SET_AT_##when(name)
     HETCOLL_PARAMETERS
 #undef HETCOLL_PARAMETER
+    c->version = HETCOLL_VERSION;
+    mca_base_component_var_register(&c->super.collm_version, "version", "The version of hetcoll",
+                                    MCA_BASE_VAR_TYPE_STRING, NULL, 0,
+                                    MCA_BASE_VAR_FLAG_DEFAULT_ONLY, OPAL_INFO_LVL_1,
+                                    MCA_BASE_VAR_SCOPE_CONSTANT, &c->version);
     mca_coll_hetcoll_register_counters();
     return mca_coll_hetcoll_bring_fallback();
 }
