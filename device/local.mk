@@ -2,4 +2,5 @@ hetcoll_sources += \
 	device/device.h device/device.cc \
 	device/driver.h device/driver.cc \
 	device/memory_use.h \
+	device/queued_calls.h device/queued_calls.cc \
 	device/nvtx.h device/nvtx.cc
