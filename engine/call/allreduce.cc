@@ -7,7 +7,7 @@ namespace {
 // The first call that could use aggregators joins them.
 bool should_join(const Call &call)
 {
-    return call.engine.aggregation().is_untried() && call.made->kind >= 0 &&
+    return call.engine.aggregation().is_untried() && call.made->kind >= 0 && !call.is_attached() &&
            call.made->user_op == 0 && !call.in_order && call.bytes > call.engine.small_limit();
 }
 
@@ -97,7 +97,7 @@ Task<int> run_chosen(Call &call, const Choice &choice, LateRanks *late)
 // once more.
 Task<int> mixed(Call &call)
 {
-    const Choice choice = choose(call, {.aggregators = true, .mixed = true});
+    const Choice choice = choose(call, {.aggregators = !call.is_attached(), .mixed = true});
     if (choice.algorithm == Algorithm::kHost) {
         co_return co_await small(call);
     }
@@ -153,7 +153,7 @@ Task<int> allreduce(Call &call)
         }
         const bool reduces = call.made->kind >= 0; // else this rank does not know the op
         const Choice choice =
-            reduces ? choose(call, {.mapped = true, .aggregators = true}) : Choice{};
+            reduces ? choose(call, {.mapped = true, .aggregators = !call.is_attached()}) : Choice{};
         if (reduces && choice.algorithm == Algorithm::kHost && !engine.should_find_peers()) {
             co_return co_await small(call);
         }

@@ -19,7 +19,7 @@ LateRanks::LateRanks(Call &call, const Choice &choice, const Published &publishe
 
 bool LateRanks::begins_early(const Call &call, const Choice &choice) noexcept
 {
-    return !call.is_collective() && choice.algorithm == Algorithm::kWeighted &&
+    return !call.is_collective() && !call.is_attached() && choice.algorithm == Algorithm::kWeighted &&
            choice.late != kNoRank && choice.late != call.engine.p2p().rank;
 }
 
