@@ -47,7 +47,6 @@ public:
 };
 
 enum class Sends : std::uint8_t { kBounced, kDirectIfPossible };
-enum class StreamOrder : std::uint8_t { kAfterLegacy, kIndependent };
 struct Scratch {};
 
 class Gpu {
@@ -55,8 +54,8 @@ public:
     Status prepare(ReduceOp, ElementKind) noexcept { return {}; }
 };
 
-// None are queued here.
-class QueuedCalls {
+// Of QueuedCalls.
+class NoneQueued {
 public:
     [[nodiscard]] bool any() const noexcept { return false; }
 };
@@ -150,7 +149,7 @@ public:
         return true;
     }
     [[nodiscard]] Result<Gpu *> device_of(const PointerInfo &) noexcept { return bounce_.device(); }
-    [[nodiscard]] QueuedCalls &queued() noexcept { return queued_; }
+    [[nodiscard]] NoneQueued &queued() noexcept { return queued_; }
     Result<std::unique_ptr<HostBounce>> borrow_host() noexcept
     {
         return std::unique_ptr<HostBounce>(&bounce_);
@@ -174,7 +173,7 @@ public:
 
 private:
     DeviceBounce &bounce_;
-    QueuedCalls queued_;
+    NoneQueued queued_;
 };
 
 // No communicator names one here.
