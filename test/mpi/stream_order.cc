@@ -333,6 +333,8 @@ public:
         for (Turn &turn : turns_) {
             look(turn);
         }
+        int one = 1; // behind all calls: of streams that do not wait, some use the buffers still
+        MPI_Allreduce(MPI_IN_PLACE, &one, 1, MPI_INT, MPI_SUM, on_.comm());
         return early_;
     }
 

@@ -60,10 +60,10 @@ static text_t changed(opal_infosubscriber_t *object, text_t key, text_t value)
         NULL == comm->c_coll || NULL == comm->c_coll->coll_allreduce_module
             ? NULL
             : mca_coll_hetcoll_own_module(comm->c_coll->coll_allreduce_module, comm);
-    if (NULL == value || NULL == module || !take(module, value)) {
-        return NULL;
+    if (NULL == value || NULL == module) {
+        return value; /* the communicator is being made: take_given() has looked */
     }
-    return value;
+    return take(module, value) ? value : NULL;
 }
 
 /* MPI_Comm_dup_with_info has set it before this. */
