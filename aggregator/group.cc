@@ -219,38 +219,65 @@ std::string Group::open(std::uint64_t sequence, const Arrived &part)
                       .bytes = bytes,
                       .folded = 0,
                       .reduction = part.reduction,
-                      .reduce = host_reduce(current_->op, current_->kind),
+                      .how = {current_->op, current_->kind},
                       .element = element};
     counters_.most_in_flight =
         std::max(counters_.most_in_flight, static_cast<int>(opened_ - answered_));
     return {};
 }
 
+Payload Group::take_part(std::size_t worker, std::uint64_t sequence)
+{
+    return std::exchange(workers_[worker].arrived[sequence % window_], {}).payload;
+}
+
 // Adds the parts of the next ranks, as far as they are there.
+void Group::add_what_is_there(std::uint64_t sequence)
+{
+    Slot &at = slot(sequence);
+    const HostReduce reduce = at.how.reduce;
+    if (at.folded == 0 && is_ready(0, sequence) && is_ready(1, sequence)) {
+        const Payload first = take_part(0, sequence), second = take_part(1, sequence);
+        at.sum = pool_->take(at.bytes);
+        reduce(at.sum->data(), first.bytes().data(), second.bytes().data(), at.bytes / at.element);
+        at.folded = 2;
+    }
+    while (at.folded > 0 && is_ready(at.folded, sequence)) {
+        const Payload part = take_part(at.folded, sequence);
+        reduce(at.sum->data(), at.sum->data(), part.bytes().data(), at.bytes / at.element);
+        ++at.folded;
+    }
+}
+
+// A sum that is rounded once waits for all parts: what is between would be larger than a sum.
+void Group::add_all_at_once(std::uint64_t sequence)
+{
+    Slot &at = slot(sequence);
+    for (std::size_t i = 0; i < workers_.size(); ++i) {
+        if (!is_ready(i, sequence)) {
+            return;
+        }
+    }
+    std::vector<Payload> parts;
+    std::vector<const void *> inputs;
+    for (; at.folded < workers_.size(); ++at.folded) {
+        parts.push_back(take_part(at.folded, sequence));
+        inputs.push_back(parts.back().bytes().data());
+    }
+    at.sum = pool_->take(at.bytes);
+    at.how.fold(at.sum->data(), inputs.data(), inputs.size(), at.bytes / at.element);
+}
+
 void Group::fold(std::uint64_t sequence)
 {
     Slot &at = slot(sequence);
-    const auto is_ready = [&](std::size_t i) {
-        return i < workers_.size() && workers_[i].next > sequence;
-    };
-    const auto take_part = [&](std::size_t i) {
-        Arrived part = std::exchange(workers_[i].arrived[sequence % window_], {});
-        return std::move(part.payload);
-    };
-    if (at.folded == 0 && is_ready(0) && workers_.size() == 1) {
-        at.sum = pool_->take(take_part(0));
+    if (workers_.size() == 1) {
+        at.sum = pool_->take(take_part(0, sequence));
         at.folded = 1;
-    } else if (at.folded == 0 && is_ready(0) && is_ready(1)) {
-        const Payload first = take_part(0), second = take_part(1);
-        at.sum = pool_->take(at.bytes);
-        at.reduce(at.sum->data(), first.bytes().data(), second.bytes().data(),
-                  at.bytes / at.element);
-        at.folded = 2;
-    }
-    while (at.folded > 0 && is_ready(at.folded)) {
-        const Payload part = take_part(at.folded);
-        at.reduce(at.sum->data(), at.sum->data(), part.bytes().data(), at.bytes / at.element);
-        ++at.folded;
+    } else if (at.how.fold != nullptr) {
+        add_all_at_once(sequence);
+    } else {
+        add_what_is_there(sequence);
     }
     if (at.folded < workers_.size()) {
         return;

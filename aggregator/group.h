@@ -116,13 +116,20 @@ private:
         std::size_t bytes = 0;
         std::size_t folded = 0;             // workers whose parts are in it
         std::optional<Reduction> reduction; // that begins with it
-        HostReduce reduce = nullptr;
+        HostReduction how = nullptr;
         std::size_t element = 0;
     };
 
     [[nodiscard]] std::string look_at(Worker &worker);
     [[nodiscard]] std::string open(std::uint64_t sequence, const Arrived &part);
+    [[nodiscard]] bool is_ready(std::size_t worker, std::uint64_t sequence) const noexcept
+    {
+        return worker < workers_.size() && workers_[worker].next > sequence;
+    }
+    [[nodiscard]] Payload take_part(std::size_t worker, std::uint64_t sequence);
     void fold(std::uint64_t sequence);
+    void add_what_is_there(std::uint64_t sequence);
+    void add_all_at_once(std::uint64_t sequence);
     void answer(std::uint64_t sequence, SumPool::Buffer *sum);
     [[nodiscard]] Slot &slot(std::uint64_t sequence) { return slots_[sequence % window_]; }
 

@@ -4,7 +4,15 @@ namespace hetcoll {
 namespace {
 
 // Which groups of operations MPI defines on a kind.
-enum Group : std::uint8_t { kOrder = 1, kArith = 2, kLogic = 4, kBits = 8, kLoc = 16, kFirst = 32 };
+enum Group : std::uint8_t {
+    kOrder = 1,
+    kArith = 2,
+    kLogic = 4,
+    kBits = 8,
+    kLoc = 16,
+    kFirst = 32,
+    kOnce = 64
+};
 
 struct KindInfo {
     const char *name;
@@ -14,7 +22,7 @@ struct KindInfo {
 
 constexpr std::uint8_t kInteger = kOrder | kArith | kLogic | kBits;
 constexpr std::uint8_t kReal = kOrder | kArith;
-constexpr std::uint8_t kSmallReal = kReal | kFirst;
+constexpr std::uint8_t kSmallReal = kReal | kFirst | kOnce;
 
 constexpr KindInfo kKinds[kElementKindCount] = {
     {"int8", 1, kInteger},       {"uint8", 1, kInteger},     {"int16", 2, kInteger},
@@ -33,10 +41,10 @@ struct OpInfo {
 };
 
 constexpr OpInfo kOps[kReduceOpCount] = {
-    {"max", kOrder},       {"min", kOrder},       {"sum", kArith},  {"prod", kArith},
-    {"land", kLogic},      {"band", kBits},       {"lor", kLogic},  {"bor", kBits},
-    {"lxor", kLogic},      {"bxor", kBits},       {"maxloc", kLoc}, {"minloc", kLoc},
-    {"max_first", kFirst}, {"min_first", kFirst},
+    {"max", kOrder},       {"min", kOrder},       {"sum", kArith},     {"prod", kArith},
+    {"land", kLogic},      {"band", kBits},       {"lor", kLogic},     {"bor", kBits},
+    {"lxor", kLogic},      {"bxor", kBits},       {"maxloc", kLoc},    {"minloc", kLoc},
+    {"max_first", kFirst}, {"min_first", kFirst}, {"sum_once", kOnce},
 };
 
 const KindInfo &info(ElementKind kind) { return kKinds[static_cast<int>(kind)]; }
@@ -59,7 +67,8 @@ bool depends_on_order(ReduceOp op, ElementKind kind) noexcept
     switch (info(op).group) {
     case kArith: return (info(kind).groups & kBits) == 0;
     case kLoc: return kind >= ElementKind::kFloat32Int32;
-    case kFirst: return true;
+    case kFirst:
+    case kOnce: return true;
     case kOrder:
     case kLogic:
     case kBits: break;

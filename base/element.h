@@ -53,15 +53,24 @@ enum class ReduceOp : std::uint8_t {
     // first operand stays unless the second is larger (smaller), even for zeros and NaNs.
     kMaxFirst,
     kMinFirst,
+    // The sum of half and bfloat16, kept in float while one kernel, or one processor, adds several
+    // numbers, and rounded once. Of two numbers it is kSum.
+    kSumOnce,
 };
-inline constexpr int kReduceOpCount = static_cast<int>(ReduceOp::kMinFirst) + 1;
+inline constexpr int kReduceOpCount = static_cast<int>(ReduceOp::kSumOnce) + 1;
 inline constexpr int kMpiOpCount = static_cast<int>(ReduceOp::kMaxFirst); // those that MPI names
 
 // Distance between two elements of an array: sizeof the C type, padding included.
 [[nodiscard]] std::size_t element_bytes(ElementKind kind) noexcept;
 
+// The operation on two operands, by which one number at a time is folded in.
+[[nodiscard]] constexpr ReduceOp by_element(ReduceOp op) noexcept
+{
+    return op == ReduceOp::kSumOnce ? ReduceOp::kSum : op;
+}
+
 // True if MPI 4.0 section 6.9.2 defines op on kind. For half and bfloat16: SUM, PROD, MIN, MAX, and
-// the two above that keep the first operand.
+// the three above that MPI does not name.
 [[nodiscard]] bool is_defined(ReduceOp op, ElementKind kind) noexcept;
 
 // True if the bits of a reduction depend on the order and grouping in which it is computed.

@@ -109,11 +109,20 @@ public:
     {
         reduce();
         finish();
+        const std::size_t count = case_.bytes / element_bytes(case_.kind);
         std::vector<unsigned char> wanted = download(inputs_[0]);
-        for (std::size_t i = 1; i < inputs_.size(); ++i) {
+        if (const HostFold fold = host_fold(case_.op, case_.kind); fold != nullptr) {
+            std::vector<std::vector<unsigned char>> contents;
+            std::vector<const void *> all;
+            for (const DeviceMemory &input : inputs_) {
+                contents.push_back(download(input));
+                all.push_back(contents.back().data());
+            }
+            fold(wanted.data(), all.data(), all.size(), count);
+        }
+        for (std::size_t i = 1; i < inputs_.size() && by_element(case_.op) == case_.op; ++i) {
             host_reduce(case_.op, case_.kind)(wanted.data(), wanted.data(),
-                                              download(inputs_[i]).data(),
-                                              case_.bytes / element_bytes(case_.kind));
+                                              download(inputs_[i]).data(), count);
         }
         for (const DeviceMemory &output : results_) {
             std::vector<unsigned char> result = download(output);
@@ -214,24 +223,32 @@ public:
     void print_sums(const std::vector<std::size_t> &sizes)
     {
         std::printf(
-            "\nsum: GB/s of the kernel, GB/s of the copy, ratio; KiB an input\n%-9s %6s %7s",
+            "\nsum: GB/s of the kernel, GB/s of the copy, ratio; KiB an input\n%-14s %6s %7s",
             "kind", "inputs", "outputs");
         for (const std::size_t bytes : sizes) {
             std::printf(" | %19zu KiB", bytes >> 10);
         }
-        for (const ElementKind kind :
-             {ElementKind::kFloat32, ElementKind::kFloat64, ElementKind::kFloat16,
-              ElementKind::kBfloat16, ElementKind::kInt32}) {
+        for (const auto &[op, kind] : {std::pair(ReduceOp::kSum, ElementKind::kFloat32),
+                                       std::pair(ReduceOp::kSum, ElementKind::kFloat64),
+                                       std::pair(ReduceOp::kSum, ElementKind::kFloat16),
+                                       std::pair(ReduceOp::kSumOnce, ElementKind::kFloat16),
+                                       std::pair(ReduceOp::kSum, ElementKind::kBfloat16),
+                                       std::pair(ReduceOp::kSumOnce, ElementKind::kBfloat16),
+                                       std::pair(ReduceOp::kSum, ElementKind::kInt32)}) {
             for (const Width width : kWidths) {
-                std::printf("\n%-9s %6d %7d", element_name(kind), width.inputs, width.outputs);
+                if (by_element(op) != op && width.inputs == 2) {
+                    continue; // of two inputs it is the sum
+                }
+                const std::string name =
+                    std::string(element_name(kind)) + (by_element(op) != op ? " once" : "");
+                std::printf("\n%-14s %6d %7d", name.c_str(), width.inputs, width.outputs);
                 for (const std::size_t bytes : sizes) {
-                    const Speed speed =
-                        measure({ReduceOp::kSum, kind, width.inputs, width.outputs, bytes});
+                    const Speed speed = measure({op, kind, width.inputs, width.outputs, bytes});
                     std::printf(" | %8.1f %8.1f %5.2f", speed.kernel_gb_s, speed.copy_gb_s,
                                 speed.ratio());
                     std::fflush(stdout);
                     if (bytes == sizes.back()) {
-                        judge(std::string("sum/") + element_name(kind) + "/" +
+                        judge(std::string(op_name(op)) + "/" + element_name(kind) + "/" +
                                   std::to_string(width.inputs) + "/" +
                                   std::to_string(width.outputs),
                               speed.ratio());

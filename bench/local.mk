@@ -56,6 +56,19 @@ EXTRA_DIST += bench/regenerate_table.sh bench/plot.py bench/draw_pictures.py ben
 TESTS += bench/table_check_test.sh bench/emulated_choice_test.sh
 EXTRA_DIST += bench/table_check_test.sh bench/emulated_choice_test.sh
 
+# The error of sums, of every algorithm.
+if WITH_CUDA
+check_PROGRAMS += bench/accumulate_error
+TESTS += bench/accumulate_error_test.sh
+endif
+bench_accumulate_error_SOURCES = \
+	bench/accumulate_error.cc test/unit/engine_job.h test/unit/memory_network.h test/unit/memory_network.cc \
+	$(measure_micro)
+nodist_bench_accumulate_error_SOURCES = measure/commit.h
+bench_accumulate_error_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/test/unit
+bench_accumulate_error_LDADD = libhetcoll.la
+EXTRA_DIST += bench/accumulate_error_test.sh
+
 # The papers' figures beside ours.
 TESTS += bench/papers_test.sh
 EXTRA_DIST += bench/papers_test.sh

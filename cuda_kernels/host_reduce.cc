@@ -11,6 +11,7 @@
 #include "cuda_kernels/reduction.h"
 #include "cuda_kernels/reduction_list.h"
 
+#include <algorithm>
 #include <array>
 
 #if defined(__x86_64__)
@@ -47,6 +48,38 @@ void reduce_baseline(void *dst, const void *a, const void *b, std::size_t count)
     reduce_loop<Op, T>(dst, a, b, count);
 }
 
+// From element `first` on. Floats of a piece at a time, so that the loops are vectorised.
+template <class T> HETCOLL_HD void fold_loop(void *dst, const void *const *inputs,
+                                             std::size_t terms, std::size_t first,
+                                             std::size_t count)
+{
+    constexpr std::size_t kPiece = 512;
+    float sum[kPiece];
+    for (std::size_t at = first; at < count; at += kPiece) {
+        const std::size_t now = std::min(kPiece, count - at);
+        for (std::size_t k = 0; k < terms; ++k) {
+            const auto *from = static_cast<const unsigned char *>(inputs[k]) + at * sizeof(T);
+            for (std::size_t i = 0; i < now; ++i) {
+                T x;
+                std::memcpy(&x, from + i * sizeof(T), sizeof x);
+                sum[i] = k == 0 ? widen(x) : sum[i] + widen(x);
+            }
+        }
+        auto *to = static_cast<unsigned char *>(dst) + at * sizeof(T);
+        for (std::size_t i = 0; i < now; ++i) {
+            T result;
+            narrow(sum[i], result);
+            std::memcpy(to + i * sizeof(T), &result, sizeof result);
+        }
+    }
+}
+
+template <class T>
+void fold_baseline(void *dst, const void *const *inputs, std::size_t terms, std::size_t count)
+{
+    fold_loop<T>(dst, inputs, terms, 0, count);
+}
+
 #if defined(__x86_64__)
 // The processor's own conversions, eight at a time. The bits are the same: a canonical NaN stays
 // one, and flush-to-zero modes change nothing.
@@ -81,6 +114,42 @@ template <class Op, class T>
     }
 }
 
+[[gnu::target("avx2,f16c")]] inline __m256 eight_halves(const void *from, std::size_t i)
+{
+    const Half *const eight = static_cast<const Half *>(from) + 8 * i;
+    return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i *>(eight)));
+}
+
+[[gnu::target("avx2,f16c")]] void fold_half(void *dst, const void *const *inputs, std::size_t terms,
+                                            std::size_t count)
+{
+    const std::size_t vectors = count / 8;
+    for (std::size_t i = 0; i < vectors; ++i) {
+        alignas(32) float sum[8];
+        __m256 added = eight_halves(inputs[0], i);
+        for (std::size_t k = 1; k < terms; ++k) {
+            added = _mm256_add_ps(added, eight_halves(inputs[k], i));
+        }
+        _mm256_store_ps(sum, added);
+        for (float &x : sum) {
+            x = canonical(x);
+        }
+        _mm_storeu_si128(reinterpret_cast<__m128i *>(static_cast<Half *>(dst) + 8 * i),
+                         _mm256_cvtps_ph(_mm256_load_ps(sum), _MM_FROUND_TO_NEAREST_INT));
+    }
+    fold_loop<Half>(dst, inputs, terms, 8 * vectors, count);
+}
+
+template <class T> [[gnu::target("avx2")]] void fold_avx2(void *dst, const void *const *inputs,
+                                                          std::size_t terms, std::size_t count)
+{
+    if constexpr (std::is_same_v<T, Half>) {
+        fold_half(dst, inputs, terms, count);
+    } else {
+        fold_loop<T>(dst, inputs, terms, 0, count);
+    }
+}
+
 // Asks the processor itself: the compiler's __builtin_cpu_supports brings a global constructor.
 bool ask_for_avx2()
 {
@@ -104,6 +173,7 @@ bool has_avx2()
 }
 #else
 template <class Op, class T> inline constexpr HostReduce reduce_avx2 = nullptr;
+template <class T> inline constexpr HostFold fold_avx2 = nullptr;
 bool has_avx2() { return false; }
 #endif
 
@@ -127,7 +197,22 @@ constexpr Table kTable = make_table();
 
 const Code &code_of(ReduceOp op, ElementKind kind)
 {
-    return kTable[static_cast<int>(op)][static_cast<int>(code_kind(op, kind))];
+    return kTable[static_cast<int>(by_element(op))][static_cast<int>(code_kind(op, kind))];
+}
+
+struct FoldCode {
+    HostFold baseline, avx2;
+};
+
+FoldCode fold_code_of(ReduceOp op, ElementKind kind)
+{
+#define HETCOLL_HOST_FOLD(Op, name, Kind, ...)                           \
+    if (op == ReduceOp::k##Op && kind == ElementKind::k##Kind) {         \
+        return {fold_baseline<element::Kind>, fold_avx2<element::Kind>}; \
+    }
+    HETCOLL_FOR_EACH_FOLD_ALONE(HETCOLL_HOST_FOLD)
+#undef HETCOLL_HOST_FOLD
+    return {};
 }
 
 } // namespace
@@ -144,6 +229,17 @@ HostReduce host_reduce(ReduceOp op, ElementKind kind) noexcept
 HostReduce host_reduce_baseline(ReduceOp op, ElementKind kind) noexcept
 {
     return is_defined(op, kind) ? code_of(op, kind).baseline : nullptr;
+}
+
+HostFold host_fold(ReduceOp op, ElementKind kind) noexcept
+{
+    const FoldCode code = fold_code_of(op, kind);
+    return has_avx2() ? code.avx2 : code.baseline;
+}
+
+HostFold host_fold_baseline(ReduceOp op, ElementKind kind) noexcept
+{
+    return fold_code_of(op, kind).baseline;
 }
 
 } // namespace hetcoll

@@ -22,6 +22,10 @@ constexpr Names kNames[] = {
       "hetcoll_reduce_many_" #op "_" #kind}},
     HETCOLL_FOR_EACH_REDUCTION(HETCOLL_KERNEL_NAMES)
 #undef HETCOLL_KERNEL_NAMES
+#define HETCOLL_KERNEL_NAME(Op, op, Kind, kind) \
+    {ReduceOp::k##Op, ElementKind::k##Kind, {"", "", "hetcoll_reduce_many_" #op "_" #kind}},
+        HETCOLL_FOR_EACH_FOLD_ALONE(HETCOLL_KERNEL_NAME)
+#undef HETCOLL_KERNEL_NAME
 };
 
 } // namespace
@@ -33,8 +37,9 @@ const char *kernel_name(KernelShape shape, ReduceOp op, ElementKind kind) noexce
     if (!is_defined(op, kind)) {
         return nullptr;
     }
+    const ReduceOp code_op = shape == KernelShape::kManyInput ? op : by_element(op);
     for (const Names &entry : kNames) { // asked once per kernel and context
-        if (entry.op == op && entry.kind == code_kind(op, kind)) {
+        if (entry.op == code_op && entry.kind == code_kind(op, kind)) {
             return entry.name[static_cast<int>(shape)];
         }
     }

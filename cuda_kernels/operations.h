@@ -34,6 +34,10 @@ struct Sum {
     }
 };
 
+// The same of two operands. A fold of several keeps smaller floats in float, and rounds once.
+struct SumOnce : Sum {};
+template <class Op> inline constexpr bool kRoundsOnce = std::is_same_v<Op, SumOnce>;
+
 struct Prod {
     template <class T> static HETCOLL_HD T apply(T a, T b)
     {

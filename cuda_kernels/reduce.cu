@@ -5,6 +5,15 @@
 #include "cuda_kernels/signal.cuh"
 
 // The many-input kernels may use 64 registers, so that 1024 threads fit on a multiprocessor.
+#define HETCOLL_REDUCE_MANY_KERNEL(Op, op, Kind, kind)                                      \
+    extern "C" __global__ void __launch_bounds__(512, 2) hetcoll_reduce_many_##op##_##kind( \
+        const hetcoll::ReduceOutputs outputs, const hetcoll::ReduceInputs inputs,           \
+        std::size_t count, const hetcoll::Signal done)                                      \
+    {                                                                                       \
+        hetcoll::reduce_lane<hetcoll::Op, hetcoll::element::Kind>(                          \
+            outputs, inputs, count, hetcoll::lane(), hetcoll::lanes());                     \
+        hetcoll::signal(done);                                                              \
+    }
 #define HETCOLL_REDUCE_KERNELS(Op, op, Kind, kind)                                                \
     extern "C" __global__ void __launch_bounds__(512)                                             \
         hetcoll_reduce2_##op##_##kind(void *dst, const void *src, std::size_t count)              \
@@ -20,15 +29,9 @@
             hetcoll::OneOutput{{dst}}, hetcoll::TwoInputs{{a, b}}, count, hetcoll::lane(),        \
             hetcoll::lanes());                                                                    \
     }                                                                                             \
-    extern "C" __global__ void __launch_bounds__(512, 2) hetcoll_reduce_many_##op##_##kind(       \
-        const hetcoll::ReduceOutputs outputs, const hetcoll::ReduceInputs inputs,                 \
-        std::size_t count, const hetcoll::Signal done)                                            \
-    {                                                                                             \
-        hetcoll::reduce_lane<hetcoll::Op, hetcoll::element::Kind>(                                \
-            outputs, inputs, count, hetcoll::lane(), hetcoll::lanes());                           \
-        hetcoll::signal(done);                                                                    \
-    }
+    HETCOLL_REDUCE_MANY_KERNEL(Op, op, Kind, kind)
 HETCOLL_FOR_EACH_REDUCTION(HETCOLL_REDUCE_KERNELS)
+HETCOLL_FOR_EACH_FOLD_ALONE(HETCOLL_REDUCE_MANY_KERNEL)
 
 extern "C" __global__ void __launch_bounds__(512)
     hetcoll_copy(void *dst, const void *src, std::size_t bytes, const hetcoll::Signal done)

@@ -178,14 +178,54 @@ template <class Op, class T> HETCOLL_HD T combine_all(const T &a, const T &b)
     return combine<Op>(a, b);
 }
 
+// What a fold has so far of a Pack or an element: the same, or floats that are rounded at the end.
+template <class Op, class T, class Value> struct Partial {
+    Value value;
+    HETCOLL_HD explicit Partial(const Value &first) : value(first) {}
+    HETCOLL_HD void add(const Value &next) { value = combine_all<Op, T>(value, next); }
+    [[nodiscard]] HETCOLL_HD Value result() const { return value; }
+};
+
+template <class T, class Value> struct Partial<SumOnce, T, Value> {
+    static constexpr std::size_t kCount = sizeof(Value) / sizeof(T);
+    struct Items {
+        T item[kCount];
+    };
+    float sum[kCount];
+
+    HETCOLL_HD explicit Partial(const Value &first)
+    {
+        const Items items = bits_as<Items>(first);
+        for (std::size_t i = 0; i < kCount; ++i) {
+            sum[i] = widen(items.item[i]);
+        }
+    }
+    HETCOLL_HD void add(const Value &next)
+    {
+        const Items items = bits_as<Items>(next);
+        for (std::size_t i = 0; i < kCount; ++i) {
+            sum[i] += widen(items.item[i]);
+        }
+    }
+    [[nodiscard]] HETCOLL_HD Value result() const
+    {
+        Items items;
+        for (std::size_t i = 0; i < kCount; ++i) {
+            narrow(sum[i], items.item[i]);
+        }
+        return bits_as<Value>(items);
+    }
+};
+
 // The left fold of load(0) to load(terms - 1). `kAhead` loads go out before the first of them is
 // waited for.
 template <class Op, class T, int kAhead, class Load> HETCOLL_HD auto fold(int terms, Load load)
 {
-    auto result = load(0);
+    using Value = decltype(load(0));
+    Partial<Op, T, Value> result(load(0));
     HETCOLL_UNROLL(1)
     for (int k = 1; k < terms; k += kAhead) {
-        decltype(result) term[kAhead] = {};
+        Value term[kAhead] = {};
         HETCOLL_UNROLL(kAhead)
         for (int j = 0; j < kAhead; ++j) {
             if (k + j < terms) {
@@ -195,11 +235,11 @@ template <class Op, class T, int kAhead, class Load> HETCOLL_HD auto fold(int te
         HETCOLL_UNROLL(kAhead)
         for (int j = 0; j < kAhead; ++j) {
             if (k + j < terms) {
-                result = combine_all<Op, T>(result, term[j]);
+                result.add(term[j]);
             }
         }
     }
-    return result;
+    return result.result();
 }
 
 // An output may be any one of the inputs, and must not overlap another or an output. Any alignment.

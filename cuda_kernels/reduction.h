@@ -46,8 +46,8 @@ enum class KernelShape {
     // (T *dst, const T *a, const T *b, size_t count): dst = op(a, b); dst may be a or b
     kThreeInput,
     // (ReduceOutputs out, ReduceInputs in, size_t count, Signal done): every output becomes
-    // op(...op(in0, in1)..., inN), in this order. An output may be any one of the inputs, and
-    // overlaps no other input or output.
+    // op(...op(in0, in1)..., inN), in this order; of kSumOnce that is rounded at its end alone. An
+    // output may be any one of the inputs, and overlaps no other input or output.
     kManyInput,
 };
 inline constexpr int kKernelShapeCount = 3;
@@ -70,5 +70,24 @@ using HostReduce = void (*)(void *dst, const void *a, const void *b, std::size_t
 [[nodiscard]] HostReduce host_reduce(ReduceOp op, ElementKind kind) noexcept; // dst = op(a, b)
 // What host_reduce() answers on a processor without newer vector instructions, for tests.
 [[nodiscard]] HostReduce host_reduce_baseline(ReduceOp op, ElementKind kind) noexcept;
+
+// A fold of `terms` inputs, at least one, with the bits of the many-input kernels. dst may be any
+// one of them, and overlaps no other. nullptr unless op is kSumOnce, defined on kind: other folds
+// are host_reduce(), one input after the other.
+using HostFold = void (*)(void *dst, const void *const *inputs, std::size_t terms,
+                          std::size_t count);
+[[nodiscard]] HostFold host_fold(ReduceOp op, ElementKind kind) noexcept;
+[[nodiscard]] HostFold host_fold_baseline(ReduceOp op, ElementKind kind) noexcept; // for tests
+
+// Both, for a vector of several ranks.
+struct HostReduction {
+    HostReduction(HostReduce two) noexcept : reduce(two) {} // NOLINT: also nullptr, for no vector
+    HostReduction(ReduceOp op, ElementKind kind) noexcept
+        : reduce(host_reduce(op, kind)), fold(host_fold(op, kind))
+    {
+    }
+    HostReduce reduce;
+    HostFold fold = nullptr; // null: `reduce`, one input after the other
+};
 
 } // namespace hetcoll

@@ -36,6 +36,8 @@
     HETCOLL_FOR_EACH_LOCATED(X, Maxloc, maxloc) HETCOLL_FOR_EACH_LOCATED(X, Minloc, minloc)        \
     HETCOLL_FOR_EACH_SMALL_REAL(X, MaxFirst, max_first)                                            \
     HETCOLL_FOR_EACH_SMALL_REAL(X, MinFirst, min_first)
+// Kernels of many inputs alone: of two inputs these are the ones above.
+#define HETCOLL_FOR_EACH_FOLD_ALONE(X) HETCOLL_FOR_EACH_SMALL_REAL(X, SumOnce, sum_once)
 // clang-format on
 
 namespace hetcoll {

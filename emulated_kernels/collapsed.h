@@ -9,10 +9,32 @@
 
 namespace hetcoll {
 
+// The floats of a sum that is rounded once.
+template <class T>
+HETCOLL_HD void sum_piece(T *piece, const ReduceInputs &inputs, std::size_t at, std::size_t count)
+{
+    float sum[4096 / sizeof(T)];
+    for (int k = 0; k < input_count(inputs); ++k) {
+        const auto *const term = static_cast<const unsigned char *>(inputs.input[k]) + at;
+        for (std::size_t i = 0; i < count; ++i) {
+            T right; // at any address
+            std::memcpy(&right, term + i * sizeof(T), sizeof right);
+            sum[i] = k == 0 ? widen(right) : sum[i] + widen(right);
+        }
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+        narrow(sum[i], piece[i]);
+    }
+}
+
 // The fold of `count` elements of every input, from byte `at` on.
 template <class Op, class T>
 HETCOLL_HD void fold_piece(T *piece, const ReduceInputs &inputs, std::size_t at, std::size_t count)
 {
+    if constexpr (kRoundsOnce<Op>) {
+        sum_piece(piece, inputs, at, count);
+        return;
+    }
     const auto *const first = static_cast<const unsigned char *>(inputs.input[0]) + at;
     std::memcpy(static_cast<void *>(piece), first, count * sizeof(T));
     for (int k = 1; k < input_count(inputs); ++k) {

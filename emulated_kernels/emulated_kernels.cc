@@ -82,7 +82,12 @@ constexpr emulated_gpu_kernel kKernels[] = {
                                      touch_many<hetcoll::element::Kind>, kFlags),
     HETCOLL_FOR_EACH_REDUCTION(HETCOLL_EMULATED_KERNELS)
 #undef HETCOLL_EMULATED_KERNELS
-        EMULATED_GPU_KERNEL_TOUCHING(hetcoll_copy, touch_copy, kFlags),
+#define HETCOLL_EMULATED_FOLD(Op, op, Kind, kind)                   \
+    EMULATED_GPU_KERNEL_TOUCHING(hetcoll_reduce_many_##op##_##kind, \
+                                 touch_many<hetcoll::element::Kind>, kFlags),
+        HETCOLL_FOR_EACH_FOLD_ALONE(HETCOLL_EMULATED_FOLD)
+#undef HETCOLL_EMULATED_FOLD
+            EMULATED_GPU_KERNEL_TOUCHING(hetcoll_copy, touch_copy, kFlags),
     EMULATED_GPU_KERNEL_TOUCHING(hetcoll_to_fixed_float32, touch_to_fixed<float>, kFlags),
     EMULATED_GPU_KERNEL_TOUCHING(hetcoll_to_fixed_float64, touch_to_fixed<double>, kFlags),
     EMULATED_GPU_KERNEL_TOUCHING(hetcoll_from_fixed_float32, touch_from_fixed<float>, kFlags),

@@ -57,7 +57,7 @@ MPI_Datatype MpiNames::datatype(ElementKind kind) const
 
 MPI_Op MpiNames::op(ReduceOp op, ElementKind kind) const
 {
-    if (op == ReduceOp::kMaxFirst || op == ReduceOp::kMinFirst) {
+    if (static_cast<int>(op) >= kMpiOpCount) {
         return MPI_OP_NULL;
     }
     if (kind == ElementKind::kFloat16 || kind == ElementKind::kBfloat16) {

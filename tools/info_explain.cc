@@ -216,6 +216,38 @@ std::string print_choice(const Choice &choice, const RingOrders &rings)
     return text + "\n";
 }
 
+// How often sums of half and bfloat16 are rounded where ranks map each other's memory.
+const char *rounding(const Choice &choice, const Query &query)
+{
+    const bool one_node = query.nodes == 1;
+    switch (choice.algorithm) {
+    case Algorithm::kOneShot:
+    case Algorithm::kTwoShot:
+    case Algorithm::kLeader:
+    case Algorithm::kCopyIn: return "once";
+    case Algorithm::kHost:
+        return one_node ? "once" : "once on each node, and after every addition between nodes";
+    case Algorithm::kHierarchical:
+        return one_node ? "once for the ranks of a GPU, and once for its node"
+                        : "once on each node, and after every addition between nodes";
+    case Algorithm::kWeighted: return "once, by the rank that a share belongs to";
+    case Algorithm::kTree: return "once at each rank, which adds what its children have to its own";
+    case Algorithm::kInNetwork: return "once at each aggregator";
+    case Algorithm::kRecursiveMultiplying: return "once in each round";
+    default: return "after every addition, of two numbers at a time";
+    }
+}
+
+std::string print_rounding(const Choice &choice, const Query &query, bool by_element)
+{
+    if (query.op != OpClass::kSum || query.element_bytes != 2) {
+        return {};
+    }
+    const bool every = by_element || query.reproducible;
+    return format("rounding   of half and bfloat16: %s\n",
+                  every ? "after every addition" : rounding(choice, query));
+}
+
 // The order of the ranks, or who owns how much, and what binding them to adapters would bring: only
 // NVLinks pass on what another GPU sends.
 std::string print_ways(const Choice &choice, const Query &query, const CallPriced &prices,
@@ -238,7 +270,8 @@ std::string print_ways(const Choice &choice, const Query &query, const CallPrice
 }
 
 std::string explain(Query query, const NodesView &view, std::size_t small_limit, const Table *table,
-                    CallPriced &prices, const std::string &shares, const Topology *topology)
+                    CallPriced &prices, const std::string &shares, const Topology *topology,
+                    bool by_element)
 {
     const bool small = query.bytes <= small_limit;
     query.links = view.links;
@@ -256,6 +289,7 @@ std::string explain(Query query, const NodesView &view, std::size_t small_limit,
     text += print_choice(choice, prices.rings());
     text += "because    " + print_source(choice, query, table) + "\n";
     text += print_ways(choice, query, prices, topology);
+    text += print_rounding(choice, query, by_element);
     if (small) {
         text += format("small      up to %zu bytes only %s may serve a call\n", small_limit,
                        names_of(kSmallAlgorithms & ~kWhenAskedAlgorithms, " or ").c_str());
@@ -363,6 +397,10 @@ void add_explain_options(CLI::App &app, ExplainRequest &request)
     app.add_flag("--mixed", request.mixed,
                  "with --explain: some ranks reduce host memory, the others device memory")
         ->needs(explain);
+    app.add_option("--accumulate", request.accumulate,
+                   "with --explain: as coll_hetcoll_accumulate, for --element 2")
+        ->needs(explain)
+        ->check(CLI::IsMember({"float", "element"}));
     app.add_flag("--reproducible", request.reproducible,
                  "with --explain: left folds in rank order only")
         ->needs(explain);
@@ -404,7 +442,7 @@ Result<std::string> show_explanation(const ExplainRequest &request, const CallRe
             return prices.take_status();
         }
         text += explain(*query, *view, request.small_limit, table ? &*table : nullptr, *prices,
-                        shares->text, topology);
+                        shares->text, topology, request.accumulate == "element");
     }
     return text;
 }

@@ -16,7 +16,8 @@ struct ExplainRequest {
     std::size_t element_bytes = 4;
     std::size_t small_limit = 8192, chunk_bytes = 0; // as the parameters coll_hetcoll_...
     bool reproducible = false;
-    bool mixed = false; // some ranks reduce host memory
+    std::string accumulate = "float"; // as coll_hetcoll_accumulate
+    bool mixed = false;               // some ranks reduce host memory
 };
 
 void add_explain_options(CLI::App &app, ExplainRequest &request);

@@ -65,6 +65,10 @@ Status HostBounce::start_pull(int, int, const Pull &pull)
         std::memmove(pull.dst, in.input[0], pull.count * element_bytes(pull.kind));
         return {};
     }
+    if (const HostFold fold = host_fold(pull.op, pull.kind); fold != nullptr) {
+        fold(pull.dst, in.input, static_cast<std::size_t>(in.count), pull.count);
+        return {};
+    }
     // dst may be an input that is not combined yet.
     const std::size_t bytes = pull.count * element_bytes(pull.kind);
     std::unique_ptr<std::byte[]> sum(new (std::nothrow) std::byte[bytes]);

@@ -59,7 +59,7 @@ struct Call {
     void rewind() noexcept;
 
     [[nodiscard]] Process &process() const noexcept { return engine.process(); }
-    [[nodiscard]] ReduceOp op() const noexcept { return static_cast<ReduceOp>(made->op); }
+    [[nodiscard]] ReduceOp op() const noexcept { return engine.op_of(*made); }
     [[nodiscard]] ElementKind kind() const noexcept { return static_cast<ElementKind>(made->kind); }
     [[nodiscard]] bool is_collective() const noexcept
     {

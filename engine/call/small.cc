@@ -30,11 +30,11 @@ void put_in(Call &call, std::byte *mine)
 void start_sum(Call &call, std::byte *mine)
 {
     // Whatever a rank that does not know the op makes of the others' numbers is thrown away by all.
-    const HostReduce reduce = call.made->kind < 0
-                                  ? host_reduce(ReduceOp::kBor, ElementKind::kUint16)
-                                  : host_reduce(call.op(), call.kind());
+    const HostReduction reduction = call.made->kind < 0
+                                        ? HostReduction(ReduceOp::kBor, ElementKind::kUint16)
+                                        : HostReduction(call.op(), call.kind());
     call.meeting.start(call.engine.group(), call.engine.messages(), mine, call.made->tag,
-                       call.bytes, call.made->count, reduce, call.to_tell());
+                       call.bytes, call.made->count, reduction, call.to_tell());
 }
 
 } // namespace

@@ -176,8 +176,7 @@ std::optional<int> Engine::try_host(const hetcoll_call &call) noexcept
     std::byte *const mine = Meeting::payload(group_, messages_->mine);
     std::memcpy(mine, call.send, call.span);
     meeting_.start(group_, *messages_, mine, call.tag, call.span, call.count,
-                   host_reduce(static_cast<ReduceOp>(call.op), static_cast<ElementKind>(call.kind)),
-                   kHostMemory);
+                   {op_of(call), static_cast<ElementKind>(call.kind)}, kHostMemory);
     Progress progress;
     while ((progress = meeting_.step()) == Progress::kPending) {
         if (const int code = membership_.lost(); code != 0) {
@@ -308,6 +307,15 @@ void Engine::pin_page(Device &device)
         log(process_.log(), 1, "hetcoll: small calls go by pageable memory: %s",
             pinned.status().message().c_str());
     }
+}
+
+ReduceOp Engine::op_of(const hetcoll_call &call) const noexcept
+{
+    const auto op = static_cast<ReduceOp>(call.op);
+    const bool once = op == ReduceOp::kSum && call.kind >= 0 &&
+                      is_defined(ReduceOp::kSumOnce, static_cast<ElementKind>(call.kind)) &&
+                      agreed_.accumulate == 0 && agreed_.reproducible == 0;
+    return once ? ReduceOp::kSumOnce : op;
 }
 
 bool Engine::uses_fixed_point(const hetcoll_call &call) const noexcept

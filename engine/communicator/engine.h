@@ -60,6 +60,10 @@ public:
     // may have device memory. Nothing if the call is not of this kind.
     [[nodiscard]] std::optional<int> try_host(const hetcoll_call &call) noexcept;
 
+    // How the call's elements are combined: sums of half and bfloat16 as kSumOnce, unless
+    // coll_hetcoll_accumulate has it otherwise or the order of the ranks is kept.
+    [[nodiscard]] ReduceOp op_of(const hetcoll_call &call) const noexcept;
+
     // Whether the call sums floats as integers: coll_hetcoll_fixed_point, in so many bits.
     [[nodiscard]] bool uses_fixed_point(const hetcoll_call &call) const noexcept;
     [[nodiscard]] int fixed_point_bits() const noexcept

@@ -45,6 +45,9 @@ void Executor::fold(int channel, unsigned first, unsigned count)
     // Others are in the order of their steps, except that of the first two the lower rank's is the
     // first.
     const bool in_order = schedule_->steps[chunk.step].together;
+    if (!in_order) { // as one by one: whether they are joined depends on the size of chunks
+        together.op = by_element(together.op);
+    }
     OrderedInputs inputs(together.inputs);
     inputs.insert(p2p_.rank, local(chunk.step, chunk.offset));
     for (unsigned i = first; i <= last; ++i) {

@@ -14,7 +14,8 @@ std::byte *Meeting::payload(const NodeGroup &group, std::byte *otherwise) noexce
 }
 
 void Meeting::start(NodeGroup &group, Messages &messages, std::byte *mine, int tag,
-                    std::size_t bytes, std::size_t count, HostReduce reduce, Flags flags) noexcept
+                    std::size_t bytes, std::size_t count, const HostReduction &reduction,
+                    Flags flags) noexcept
 {
     group_ = &group;
     messages_ = &messages;
@@ -23,7 +24,7 @@ void Meeting::start(NodeGroup &group, Messages &messages, std::byte *mine, int t
     tag_ = tag;
     bytes_ = bytes;
     count_ = count;
-    reduce_ = reduce;
+    reduction_ = reduction;
     flags_ = flags;
     differences_ = on_node_ = {};
     if (group.page().exists()) {
@@ -51,7 +52,7 @@ void Meeting::start(NodeGroup &group, Messages &messages, std::byte *mine, int t
 void Meeting::start_exchange(const hetcoll_p2p &among, std::byte *mine) noexcept
 {
     const bool compares = group_->compares_calls();
-    exchange_.start(among, tag_, mine, messages_->theirs, bytes_, count_, reduce_, flags_,
+    exchange_.start(among, tag_, mine, messages_->theirs, bytes_, count_, reduction_.reduce, flags_,
                     {.call = group_->call(),
                      .most_bytes = compares ? ControlPage::kPayloadBytes : 0,
                      .known = on_node_});
@@ -164,11 +165,17 @@ void Meeting::sum_node() noexcept
         part_ = Part::kRelease;
         return;
     }
-    if (reduce_ != nullptr && on_node_ == Differences::kNone) {
+    const HostReduce reduce = reduction_.reduce;
+    if (reduce != nullptr && on_node_ == Differences::kNone) {
         std::byte *to = alone ? group_->own_slot().sum[turn] : messages_->mine;
-        reduce_(to, group_->slot(0).payload[turn], group_->slot(1).payload[turn], count_);
-        for (int rank = 2; rank < group_->local_size(); ++rank) {
-            reduce_(to, to, group_->slot(rank).payload[turn], count_);
+        if (reduction_.fold != nullptr) {
+            const std::span<const void *const> parts = group_->payloads(turn);
+            reduction_.fold(to, parts.data(), parts.size(), count_);
+        } else {
+            reduce(to, group_->slot(0).payload[turn], group_->slot(1).payload[turn], count_);
+            for (int rank = 2; rank < group_->local_size(); ++rank) {
+                reduce(to, to, group_->slot(rank).payload[turn], count_);
+            }
         }
         sum_ = to;
     }

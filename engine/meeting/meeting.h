@@ -40,11 +40,11 @@ public:
     // ControlPage::kPayloadBytes.
     [[nodiscard]] static std::byte *payload(const NodeGroup &group, std::byte *otherwise) noexcept;
 
-    // `bytes` are at `mine`, from payload(): `count` elements that `reduce` combines. No payload:
-    // messages.mine, 0, 0, nullptr. Group, messages and `mine` live until step() has returned
-    // something else than kPending.
+    // `bytes` are at `mine`, from payload(): `count` elements that `reduction` combines; between
+    // nodes, and without pages, two operands at a time. No payload: messages.mine, 0, 0, nullptr.
+    // Group, messages and `mine` live until step() has returned something else than kPending.
     void start(NodeGroup &group, Messages &messages, std::byte *mine, int tag, std::size_t bytes,
-               std::size_t count, HostReduce reduce, Flags flags) noexcept;
+               std::size_t count, const HostReduction &reduction, Flags flags) noexcept;
     // Flags only.
     void start(NodeGroup &group, Messages &messages, int tag, Flags flags) noexcept
     {
@@ -97,7 +97,7 @@ private:
     int seen_ = 0; // ranks of the node, from the first on, that have arrived
     int tag_ = 0;
     std::size_t bytes_ = 0, count_ = 0;
-    HostReduce reduce_ = nullptr;
+    HostReduction reduction_ = nullptr;
     Flags flags_{};
     Differences differences_{}, on_node_{};
     const std::byte *sum_ = nullptr;

@@ -12,7 +12,7 @@ NodeGroup::NodeGroup(const hetcoll_p2p &p2p, std::span<const ProcessIdentity> pr
                      std::uint64_t settings)
     : all_(p2p), processes_(processes.begin(), processes.end()), node_of_(processes.size()),
       local_(all_, find_local(p2p, processes)), leaders_(all_, find_leaders(processes)),
-      settings_(settings)
+      payloads_(local_.ranks().size()), settings_(settings)
 {
     std::vector<int> ranks_on(leaders_.ranks().size());
     for (std::size_t rank = 0; rank < processes.size(); ++rank) {
@@ -58,6 +58,14 @@ int NodeGroup::local_number(int rank) const noexcept
 {
     const auto &ranks = local_ranks();
     return static_cast<int>(std::lower_bound(ranks.begin(), ranks.end(), rank) - ranks.begin());
+}
+
+std::span<const void *const> NodeGroup::payloads(unsigned turn) noexcept
+{
+    for (std::size_t rank = 0; rank < payloads_.size(); ++rank) {
+        payloads_[rank] = slot(static_cast<int>(rank)).payload[turn];
+    }
+    return payloads_;
 }
 
 Progress NodeGroup::make_pages(int tag)

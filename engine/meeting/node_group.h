@@ -69,6 +69,8 @@ public:
         return page_.slot(local_rank);
     }
     [[nodiscard]] ControlPage::Slot &own_slot() const noexcept { return slot(local_rank()); }
+    // The parts that the ranks of this node bring to a small call. Requires that calls go by pages.
+    [[nodiscard]] std::span<const void *const> payloads(unsigned turn) noexcept;
 
     // What this rank calls now: on every rank the same, or a mistake of the program's.
     void begin_call(const CallSignature &call) noexcept
@@ -126,6 +128,7 @@ private:
     int most_ = 1, least_ = 1;
     Subgroup local_, leaders_;
     ControlPage page_;
+    std::vector<const void *> payloads_; // room for payloads()
     bool uses_pages_ = false, leaves_page_open_ = false;
     std::uint64_t settings_ = 0;
     bool settings_differ_ = false;

@@ -152,6 +152,7 @@ hetcoll_facts Process::facts() const noexcept
     facts.collectives = settings_.stage != HETCOLL_STAGE_NEVER && may_have_gpu ? 1 : 0;
     facts.adapt_chunk = settings_.adapt_chunk ? 1 : 0;
     facts.reproducible = settings_.reproducible ? 1 : 0;
+    facts.accumulate = settings_.accumulate == HETCOLL_ACCUMULATE_ELEMENT ? 1 : 0;
     facts.skew = settings_.skew ? 1 : 0;
     facts.fixed_point = static_cast<std::uint64_t>(settings_.fixed_point);
     facts.tuning_table = table_ ? std::max<std::uint64_t>(1, table_hash(*table_)) : 0;

@@ -35,7 +35,8 @@ struct hetcoll_identity {
  * layout: it crosses nodes. Numbers are the parameters', but
  *   algorithm          0: by the rules, else 1 + enum Algorithm
  *   ipc                1: peers' memory may be mapped
- *   check              1: off */
+ *   check              1: off
+ *   accumulate         1: element */
 struct hetcoll_facts {
     uint64_t protocol; /* HETCOLL_PROTOCOL; 0: the ranks have no common one */
 #define HETCOLL_PARAMETER HETCOLL_PARAMETER_AS_FACT
@@ -51,7 +52,7 @@ struct hetcoll_facts {
 #undef HETCOLL_PARAMETER
     struct hetcoll_identity identity; /* not merged */
 };
-#define HETCOLL_PROTOCOL 9u
+#define HETCOLL_PROTOCOL 10u
 
 /* Combines the facts of two processes; associative and commutative, so that every rank gets the
  * same settings for a communicator. Without a common protocol or a GPU nobody uses it there. */

@@ -61,6 +61,10 @@
         "16 times as many; 0: never. docs/troubleshooting.md")                                     \
     HETCOLL_PARAMETER(BOOL, reproducible, false, NULL, MOST, START, 5,                             \
         "true: the same bits whatever the algorithm, the chunks, the nodes and the placement")     \
+    HETCOLL_PARAMETER(WORD, accumulate, "float", "float or element", MOST, START, 5,               \
+        "Sums of half and bfloat16. float: kernels and processors that add many numbers at once "  \
+        "keep the sum in float and round it once. element: they round after every addition. "      \
+        "docs/precision.md")                                                                       \
     HETCOLL_PARAMETER(INT, fixed_point, 0, HETCOLL_RANGE(1, 60, "for sums as floats"),             \
         SAME, START, 5,                                                                            \
         "Add floats and doubles as integers with this many bits behind the point, 1 to 60: the "   \
@@ -156,6 +160,7 @@ enum { HETCOLL_STAGE_AUTO, HETCOLL_STAGE_ALWAYS, HETCOLL_STAGE_NEVER };
 enum { HETCOLL_PML_DEVICE_AUTO, HETCOLL_PML_DEVICE_NEVER, HETCOLL_PML_DEVICE_ALWAYS };
 enum { HETCOLL_CHECK_ON, HETCOLL_CHECK_OFF };
 enum { HETCOLL_FALLBACK_AUTO, HETCOLL_FALLBACK_NEVER };
+enum { HETCOLL_ACCUMULATE_FLOAT, HETCOLL_ACCUMULATE_ELEMENT };
 
 #define HETCOLL_TYPE_BOOL bool
 #define HETCOLL_TYPE_INT int

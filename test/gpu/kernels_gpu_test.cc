@@ -139,6 +139,14 @@ protected:
     Bytes fold_on_host(const std::vector<Bytes> &inputs)
     {
         Bytes result = inputs[0];
+        if (const HostFold fold = host_fold(op, kind); fold != nullptr) {
+            std::vector<const void *> all;
+            for (const Bytes &input : inputs) {
+                all.push_back(input.data());
+            }
+            fold(result.data(), all.data(), all.size(), result.size() / element_bytes(kind));
+            return result;
+        }
         for (std::size_t k = 1; k < inputs.size(); ++k) {
             host_reduce(op, kind)(result.data(), result.data(), inputs[k].data(),
                                   result.size() / element_bytes(kind));

@@ -119,6 +119,33 @@ TEST(AggregatorSumsTest, EveryOperationOnEveryKindThatMpiDefines)
     }
 }
 
+// 2048 + 1 + 1 - 2048 is 2 in float, and 0 where each addition is rounded to a half.
+TEST(AggregatorSumsTest, SumsThatAreRoundedOnceAreKeptInFloatWhoeverComesFirst)
+{
+    const std::uint16_t values[] = {0x6800, 0x3c00, 0x3c00, 0xe800};
+    for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kSumOnce}) {
+        for (const int last : {0, 1, 3}) {
+            House house;
+            house.serve(1);
+            const AggregatorPlan plan = plan_of(4);
+            house.join_all(4, plan);
+            std::vector<RankReduction<std::uint16_t>> all;
+            for (int i = 1; i <= 4; ++i) {
+                const int rank = (last + i) % 4;
+                all.emplace_back(*house.clients[rank], plan,
+                                 std::vector<std::uint16_t>(9, values[rank]), op,
+                                 ElementKind::kFloat16);
+                house.settle();
+            }
+            const std::uint16_t sum = op == ReduceOp::kSum ? 0 : 0x4000;
+            for (RankReduction<std::uint16_t> &one : all) {
+                ASSERT_EQ(one.test(), 1);
+                EXPECT_EQ(one.out(), std::vector<std::uint16_t>(9, sum)) << last;
+            }
+        }
+    }
+}
+
 // 1e30 - 1e30 + 1 is 1 in this order alone.
 TEST(AggregatorSumsTest, FloatsAreAddedInTheOrderOfTheRanksWhoeverComesFirst)
 {

@@ -70,6 +70,7 @@ TEST(ElementTest, NamesAreUnique)
     EXPECT_STREQ(element_name(ElementKind::kBfloat16), "bfloat16");
     EXPECT_STREQ(op_name(ReduceOp::kMinloc), "minloc");
     EXPECT_STREQ(op_name(ReduceOp::kMinFirst), "min_first");
+    EXPECT_STREQ(op_name(ReduceOp::kSumOnce), "sum_once");
 }
 
 // One line an operation, one column a kind, in the order of the enumerations: signed and unsigned
@@ -95,6 +96,7 @@ TEST(ElementTest, OperationsAreDefinedWhereMpiDefinesThem)
         {ReduceOp::kMinloc, "-------- ---- -- -- xxxxxxx"},
         {ReduceOp::kMaxFirst, "-------- xx-- -- -- -------"},
         {ReduceOp::kMinFirst, "-------- xx-- -- -- -------"},
+        {ReduceOp::kSumOnce, "-------- xx-- -- -- -------"},
     };
     static_assert(sizeof defined / sizeof *defined == kReduceOpCount);
     for (const auto &[op, kinds] : defined) {
@@ -111,11 +113,20 @@ TEST(ElementTest, OperationsAreDefinedWhereMpiDefinesThem)
     }
 }
 
+TEST(ElementTest, ASumThatIsRoundedOnceIsASumOfTwo)
+{
+    for (int i = 0; i < kReduceOpCount; ++i) {
+        const auto op = static_cast<ReduceOp>(i);
+        EXPECT_EQ(by_element(op), op == ReduceOp::kSumOnce ? ReduceOp::kSum : op);
+    }
+}
+
 TEST(ElementTest, OrderMattersToRoundingAndToWhatKeepsTheFirst)
 {
     EXPECT_TRUE(depends_on_order(ReduceOp::kSum, ElementKind::kFloat32));
     EXPECT_TRUE(depends_on_order(ReduceOp::kProd, ElementKind::kComplex128));
     EXPECT_TRUE(depends_on_order(ReduceOp::kMinFirst, ElementKind::kFloat16));
+    EXPECT_TRUE(depends_on_order(ReduceOp::kSumOnce, ElementKind::kBfloat16));
     EXPECT_TRUE(depends_on_order(ReduceOp::kMaxloc, ElementKind::kFloat64Int32));
     EXPECT_FALSE(depends_on_order(ReduceOp::kSum, ElementKind::kInt8));
     EXPECT_FALSE(depends_on_order(ReduceOp::kMax, ElementKind::kFloat64));

@@ -119,6 +119,92 @@ TEST(HostReduce, IsThereExactlyWhereMpiDefinesTheOperation)
     }
 }
 
+// Folds in float.
+class HostFoldTest : public ::testing::TestWithParam<ElementKind> {
+protected:
+    const ElementKind kind = GetParam();
+    const HostFold fold = host_fold(ReduceOp::kSumOnce, kind);
+
+    std::vector<Bytes> inputs(std::size_t terms, std::size_t count)
+    {
+        std::vector<Bytes> all;
+        for (std::size_t k = 0; k < terms; ++k) {
+            all.push_back(test::random_elements(kind, count, 100 * count + k));
+        }
+        return all;
+    }
+    static std::vector<const void *> pointers(const std::vector<Bytes> &inputs, std::size_t shift)
+    {
+        std::vector<const void *> all;
+        for (const Bytes &input : inputs) {
+            all.push_back(input.data() + shift);
+        }
+        return all;
+    }
+    void expect_reference(const Bytes &got, const std::vector<Bytes> &in, const char *what)
+    {
+        const Bytes wanted = test::reference_fold(ReduceOp::kSumOnce, kind, in);
+        const long i = test::first_difference(kind, got, wanted);
+        EXPECT_EQ(i, -1) << what << " of " << in.size() << ": got "
+                         << test::show_element(kind, got, i) << ", want "
+                         << test::show_element(kind, wanted, i);
+    }
+};
+
+TEST_P(HostFoldTest, AnswersAsTheReferenceDoesWhateverTheNumberOfInputs)
+{
+    for (const std::size_t terms : {1, 2, 3, 7, 16, 65, 300}) {
+        for (const std::size_t count : {0, 1, 7, 8, 513, 1539}) {
+            const std::vector<Bytes> in = inputs(terms, count);
+            Bytes result(count * element_bytes(kind) + 8, 0xa5);
+            fold(result.data(), pointers(in, 0).data(), terms, count);
+            EXPECT_EQ(Bytes(result.end() - 8, result.end()), Bytes(8, 0xa5));
+            result.resize(result.size() - 8);
+            expect_reference(result, in, "a fold");
+        }
+    }
+}
+
+TEST_P(HostFoldTest, DestinationMayBeAnyInputAtAnyAddress)
+{
+    constexpr std::size_t kTerms = 5, kCount = 1003;
+    const std::vector<Bytes> in = inputs(kTerms, kCount);
+    for (std::size_t k = 0; k < kTerms; ++k) {
+        std::vector<Bytes> shifted;
+        for (const Bytes &content : in) {
+            shifted.emplace_back(1, 0xa5);
+            shifted.back().insert(shifted.back().end(), content.begin(), content.end());
+        }
+        fold(shifted[k].data() + 1, pointers(shifted, 1).data(), kTerms, kCount);
+        EXPECT_EQ(shifted[k][0], 0xa5);
+        expect_reference(Bytes(shifted[k].begin() + 1, shifted[k].end()), in, "in place");
+    }
+}
+
+TEST_P(HostFoldTest, OldProcessorsAnswerTheSame)
+{
+    constexpr std::size_t kTerms = 9, kCount = 20011;
+    const std::vector<Bytes> in = inputs(kTerms, kCount);
+    Bytes here(in[0].size()), baseline(in[0].size());
+    fold(here.data(), pointers(in, 0).data(), kTerms, kCount);
+    host_fold_baseline(ReduceOp::kSumOnce, kind)(baseline.data(), pointers(in, 0).data(), kTerms,
+                                                 kCount);
+    EXPECT_EQ(here, baseline);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, HostFoldTest,
+                         ::testing::Values(ElementKind::kFloat16, ElementKind::kBfloat16),
+                         [](const auto &of) { return element_name(of.param); });
+
+TEST(HostFold, OtherOperationsHaveNone)
+{
+    for (const auto &[op, kind] : test::defined_reductions()) {
+        EXPECT_EQ(host_fold(op, kind) != nullptr, op == ReduceOp::kSumOnce);
+        EXPECT_EQ(HostReduction(op, kind).reduce, host_reduce(op, kind));
+        EXPECT_EQ(HostReduction(op, kind).fold, host_fold(op, kind));
+    }
+}
+
 TEST(HostReduce, LogicalOperationsAnswerZeroOrOne)
 {
     const unsigned char a[] = {0, 0, 2, 255}, b[] = {0, 3, 0, 7};

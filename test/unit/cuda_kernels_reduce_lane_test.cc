@@ -171,6 +171,7 @@ TEST(ReduceLane, ManyInputsAreALeftFoldInAnyNumber)
         }
     };
     HETCOLL_FOR_EACH_REDUCTION(FOR_EACH_CASE)
+    HETCOLL_FOR_EACH_FOLD_ALONE(FOR_EACH_CASE)
 }
 
 TEST(ReduceLane, AnyNumberOfOutputsGetTheSameResult)
@@ -183,6 +184,7 @@ TEST(ReduceLane, AnyNumberOfOutputsGetTheSameResult)
         }
     };
     HETCOLL_FOR_EACH_REDUCTION(FOR_EACH_CASE)
+    HETCOLL_FOR_EACH_FOLD_ALONE(FOR_EACH_CASE)
 }
 
 TEST(ReduceLane, AnOutputMayBeAnyOfTheInputs)
@@ -196,6 +198,7 @@ TEST(ReduceLane, AnOutputMayBeAnyOfTheInputs)
         }
     };
     HETCOLL_FOR_EACH_REDUCTION(FOR_EACH_CASE)
+    HETCOLL_FOR_EACH_FOLD_ALONE(FOR_EACH_CASE)
 }
 
 TEST(ReduceLane, EveryOutputMayBeAnInputOfItsOwn)
@@ -207,6 +210,7 @@ TEST(ReduceLane, EveryOutputMayBeAnInputOfItsOwn)
         }
     };
     HETCOLL_FOR_EACH_REDUCTION(FOR_EACH_CASE)
+    HETCOLL_FOR_EACH_FOLD_ALONE(FOR_EACH_CASE)
 }
 
 TEST(ReduceLane, EveryShiftOfManyInputsAndOutputs)
@@ -218,6 +222,7 @@ TEST(ReduceLane, EveryShiftOfManyInputsAndOutputs)
         }
     };
     HETCOLL_FOR_EACH_REDUCTION(FOR_EACH_CASE)
+    HETCOLL_FOR_EACH_FOLD_ALONE(FOR_EACH_CASE)
 }
 
 TEST(ReduceLane, OneLaneOfManyInputsWorksPieceByPiece)
@@ -229,11 +234,13 @@ TEST(ReduceLane, OneLaneOfManyInputsWorksPieceByPiece)
         }
     };
     HETCOLL_FOR_EACH_REDUCTION(FOR_EACH_CASE)
+    HETCOLL_FOR_EACH_FOLD_ALONE(FOR_EACH_CASE)
 }
 
-// The sums of large, 1, 1, -large in order: large + 1 is rounded to large, so 0. Any other order,
-// or rounding once at the end, gives 1 or 2.
-template <class T, class Bits> void expect_fold_in_order(Bits large, Bits one, Bits minus_large)
+// The sums of large, 1, 1, -large in order: large + 1 is rounded to large, so 0. Any other order
+// gives 1 or 2, and rounding once at the end 2.
+template <class Op, class T, class Bits>
+void expect_fold_in_order(Bits large, Bits one, Bits minus_large, Bits wanted)
 {
     constexpr std::size_t kCount = 21; // in packs and one by one
     std::vector<T> in[4];
@@ -243,17 +250,30 @@ template <class T, class Bits> void expect_fold_in_order(Bits large, Bits one, B
         in[k].assign(kCount, bits_as<T>(value[k]));
         inputs.input[k] = in[k].data();
     }
-    reduce_in_lanes<Sum, T>(ReduceOutputs{{in[1].data()}, 1}, inputs, kCount, 2);
+    reduce_in_lanes<Op, T>(ReduceOutputs{{in[1].data()}, 1}, inputs, kCount, 2);
     for (const T &sum : in[1]) {
-        EXPECT_EQ(bits_as<Bits>(sum), 0);
+        EXPECT_EQ(bits_as<Bits>(sum), wanted);
     }
 }
 
+constexpr std::uint16_t kHalfOf2To11 = 0x6800, kBfloat16Of2To8 = 0x4380, kSign = 0x8000;
+
 TEST(ReduceLane, AFoldKeepsTheOrderOfTheInputsAndRoundsEverySum)
 {
-    expect_fold_in_order<float, std::uint32_t>(0x4b800000, 0x3f800000, 0xcb800000); // 2^24
-    expect_fold_in_order<Half, std::uint16_t>(0x6800, 0x3c00, 0xe800);              // 2^11
-    expect_fold_in_order<Bfloat16, std::uint16_t>(0x4380, 0x3f80, 0xc380);          // 2^8
+    expect_fold_in_order<Sum, float, std::uint32_t>(0x4b800000, 0x3f800000, 0xcb800000, 0); // 2^24
+    expect_fold_in_order<Sum, Half, std::uint16_t>(kHalfOf2To11, 0x3c00, kHalfOf2To11 | kSign, 0);
+    expect_fold_in_order<Sum, Bfloat16, std::uint16_t>(kBfloat16Of2To8, 0x3f80,
+                                                       kBfloat16Of2To8 | kSign, 0);
+}
+
+TEST(ReduceLane, ASumInFloatIsRoundedAtItsEndAlone)
+{
+    expect_fold_in_order<SumOnce, Half, std::uint16_t>(kHalfOf2To11, 0x3c00, kHalfOf2To11 | kSign,
+                                                       0x4000);
+    expect_fold_in_order<SumOnce, Bfloat16, std::uint16_t>(kBfloat16Of2To8, 0x3f80,
+                                                           kBfloat16Of2To8 | kSign, 0x4000);
+    // 65504 + 16384 is no half: rounded there it would be infinity.
+    expect_fold_in_order<SumOnce, Half, std::uint16_t>(0x7bff, 0x7400, 0xfbff, 0x7800);
 }
 
 TEST(ReduceLane, LongVectorsInManyLanes)

@@ -40,7 +40,7 @@ template <class T> T multiply(T a, T b)
 
 template <class T> T real_combine(ReduceOp op, T a, T b)
 {
-    if (op == ReduceOp::kSum) {
+    if (op == ReduceOp::kSum || op == ReduceOp::kSumOnce) {
         return add(a, b);
     }
     if (op == ReduceOp::kProd) {
@@ -262,6 +262,20 @@ Bytes reference_fold(ReduceOp op, ElementKind kind, const std::vector<Bytes> &in
 {
     Bytes result = inputs[0];
     const std::size_t bytes = element_bytes(kind);
+    if (op == ReduceOp::kSumOnce) {
+        const Format format = kind == ElementKind::kFloat16 ? kHalf : kBfloat16;
+        for (std::size_t at = 0; at < result.size(); at += bytes) {
+            const auto number = [&](std::size_t k) {
+                return static_cast<float>(decode(format, load<std::uint16_t>(&inputs[k][at])));
+            };
+            float sum = number(0);
+            for (std::size_t k = 1; k < inputs.size(); ++k) {
+                sum = add(sum, number(k));
+            }
+            store(&result[at], encode(format, sum));
+        }
+        return result;
+    }
     for (std::size_t k = 1; k < inputs.size(); ++k) {
         for (std::size_t at = 0; at < result.size(); at += bytes) {
             reference_combine(op, kind, &result[at], &result[at], &inputs[k][at]);

@@ -17,7 +17,7 @@ using Bytes = std::vector<unsigned char>;
 // *dst = op(*a, *b), one element at any address. Requires is_defined(op, kind).
 void reference_combine(ReduceOp op, ElementKind kind, void *dst, const void *a, const void *b);
 
-// The left fold of `inputs`, element by element.
+// The left fold of `inputs`, element by element; of kSumOnce in float, rounded at the end.
 Bytes reference_fold(ReduceOp op, ElementKind kind, const std::vector<Bytes> &inputs);
 
 // Index of the first element that differs, padding apart, or -1.

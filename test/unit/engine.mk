@@ -1,4 +1,5 @@
 unit_sources_engine = \
+	test/unit/engine_accumulate_test.cc \
 	test/unit/engine_aggregation_test.cc \
 	test/unit/engine_aggregator_messages_test.cc \
 	test/unit/engine_call_broken_test.cc \
@@ -22,6 +23,7 @@ unit_sources_engine = \
 	test/unit/engine_flags_test.cc \
 	test/unit/engine_halves_test.cc \
 	test/unit/engine_job.h \
+	test/unit/engine_sums.h \
 	test/unit/engine_known_peers_test.cc \
 	test/unit/engine_late_ranks_test.cc \
 	test/unit/engine_mapped_call_test.cc \

@@ -1,11 +1,12 @@
 #include "engine/communicator/executor.h"
 
-#include "engine_job.h"
+#include "engine_sums.h"
 #include "schedule/weighted.h"
 #include "schedule_all_ranks.h"
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <tuple>
 
 namespace hetcoll {
@@ -92,6 +93,90 @@ TEST(ExecutorTogetherTest, RanksThatExchangeWholeVectorsAddThemInTheSameOrder)
             EXPECT_EQ(output, job.output[0]) << size << " ranks";
         }
         EXPECT_TRUE(size > 8 || job.output[0] == fold) << size << " ranks: not the left fold";
+    }
+}
+
+// Halves so far apart that each order, and each rounding on the way, has bits of its own.
+void fill_with_halves(Job &job)
+{
+    unsigned state = 1;
+    for (std::vector<double> &input : job.input) {
+        auto *const halves = reinterpret_cast<unsigned char *>(input.data());
+        for (std::size_t i = 0; i < input.size() * sizeof(double); ++i) {
+            state = state * 1664525u + 1013904223u;
+            // 0x30 to 0x4f, and signs: 1/8 to 32
+            halves[i] =
+                static_cast<unsigned char>(i % 2 == 0 ? state >> 24 : (state >> 24 & 0x9f) + 0x30);
+        }
+    }
+}
+
+std::vector<double> rounded_once(Job &job, std::size_t halves)
+{
+    std::vector<const void *> inputs;
+    for (std::vector<double> &input : job.input) {
+        inputs.push_back(input.data());
+    }
+    std::vector<double> sum(job.input[0].size());
+    host_fold(ReduceOp::kSumOnce, ElementKind::kFloat16)(sum.data(), inputs.data(), inputs.size(),
+                                                         halves);
+    return sum;
+}
+
+bool same_bits(const std::vector<double> &a, const std::vector<double> &b)
+{
+    return std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0;
+}
+
+class ExecutorOnceTest : public ::testing::Test {
+protected:
+    static constexpr std::size_t kCount = 500;
+    static constexpr int kRanks = 8;
+
+    static std::unique_ptr<Job> run(Algorithm algorithm, ReduceOp op, int node,
+                                    std::size_t chunk_bytes)
+    {
+        auto job = std::make_unique<Job>(Job::schedules_of(algorithm, kRanks), kCount,
+                                         test::JobOptions{.node_of = neighbours(kRanks, node),
+                                                          .chunk_bytes = chunk_bytes,
+                                                          .slot_bytes = chunk_bytes,
+                                                          .op = op,
+                                                          .kind = ElementKind::kFloat16});
+        fill_with_halves(*job);
+        EXPECT_TRUE(job->run());
+        return job;
+    }
+};
+
+// The same messages are joined with large chunks, and come one by one with small ones.
+TEST_F(ExecutorOnceTest, MessagesAreAddedOneByOneWhateverTheSizeOfChunks)
+{
+    const auto by_element = run(Algorithm::kRadix8, ReduceOp::kSum, 1, 256);
+    for (const std::size_t chunk_bytes : {256, 512, 16384}) {
+        const auto job = run(Algorithm::kRadix8, ReduceOp::kSumOnce, 1, chunk_bytes);
+        for (int rank = 0; rank < kRanks; ++rank) {
+            EXPECT_TRUE(same_bits(job->output[rank], by_element->output[0])) << chunk_bytes;
+        }
+    }
+}
+
+TEST_F(ExecutorOnceTest, MappedMemoryOfAllPeersIsAddedAtOnce)
+{
+    for (const std::size_t chunk_bytes : {256, 16384}) {
+        const auto job = run(Algorithm::kRadix8, ReduceOp::kSumOnce, kRanks, chunk_bytes);
+        for (int rank = 0; rank < kRanks; ++rank) {
+            EXPECT_TRUE(same_bits(job->output[rank], rounded_once(*job, 4 * kCount))) << rank;
+        }
+    }
+}
+
+TEST_F(ExecutorOnceTest, WhatGoesTogetherIsAddedAtOnceOnAllRanks)
+{
+    for (const std::size_t chunk_bytes : {256, 16384}) {
+        const auto job = run(Algorithm::kRecursiveMultiplying, ReduceOp::kSumOnce, 1, chunk_bytes);
+        for (int rank = 0; rank < kRanks; ++rank) {
+            EXPECT_TRUE(same_bits(job->output[rank], rounded_once(*job, 4 * kCount))) << rank;
+        }
     }
 }
 

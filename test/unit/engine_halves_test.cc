@@ -2,7 +2,7 @@
 // mapped memory.
 #include "engine/communicator/executor.h"
 
-#include "engine_job.h"
+#include "engine_sums.h"
 #include "schedule_all_ranks.h"
 
 #include <gtest/gtest.h>

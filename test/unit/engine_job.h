@@ -7,8 +7,6 @@
 #include "transport/host_bounce.h"
 #include "tuning/build_schedule.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -63,6 +61,9 @@ struct JobOptions {
     std::vector<int> node_of{}; // ranks with equal numbers map each other's vectors; empty: none do
     int failing = 0;            // operation of the last rank; 0: none
     std::size_t chunk_bytes = 256, slot_bytes = 256; // small, so that steps take many chunks
+    // What the vectors hold, for a test that fills them: as many bytes as `count` doubles.
+    ReduceOp op = ReduceOp::kSum;
+    ElementKind kind = ElementKind::kFloat64;
 };
 
 // Nodes of `ranks` neighbouring ranks.
@@ -94,8 +95,8 @@ struct Job {
             map_node(rank, options.node_of, in_place);
             executor[rank].start(
                 schedule[rank], network.rank(rank), 1, *bounce[rank],
-                {bytes_of(in_place ? output[rank] : input[rank]), bytes_of(output[rank]), count,
-                 ReduceOp::kSum, ElementKind::kFloat64},
+                {bytes_of(in_place ? output[rank] : input[rank]), bytes_of(output[rank]),
+                 count * sizeof(double) / element_bytes(options.kind), options.op, options.kind},
                 options.chunk_bytes, false, {mapped[rank], steps[rank], progress[rank].data()});
         }
     }
@@ -170,16 +171,5 @@ private:
         steps[rank] = match_local_steps(rank, schedule[rank], local);
     }
 };
-
-inline void expect_sums(const Job &job, std::size_t count)
-{
-    const int size = static_cast<int>(job.output.size());
-    for (int rank = 0; rank < size && size > 1; ++rank) {
-        for (std::size_t i = 0; i < count; ++i) {
-            ASSERT_EQ(job.output[rank][i], size * (size + 1) / 2 * static_cast<double>(i % 97 + 1))
-                << "rank " << rank << " of " << size << ", element " << i;
-        }
-    }
-}
 
 } // namespace hetcoll::test

@@ -178,6 +178,47 @@ TEST_P(MeetingTest, EveryRankGetsTheSameBits)
     }
 }
 
+// On each node at once, in float: 2048 + 1 + 1 + 1 is 2051 there, and 2048 a half at a time.
+TEST_P(MeetingTest, HalvesOfANodeAreRoundedOnce)
+{
+    Nodes nodes(GetParam());
+    ASSERT_TRUE(nodes.make_pages());
+    const int size = nodes.size();
+    std::vector<Meeting> meeting(size);
+    std::vector<std::unique_ptr<Messages>> messages;
+    std::vector<std::uint16_t> parts;
+    for (int rank = 0; rank < size; ++rank) {
+        messages.push_back(std::make_unique<Messages>());
+        std::byte *mine = Meeting::payload(*nodes.group[rank], messages[rank]->mine);
+        parts.push_back(nodes.group[rank]->is_leader() ? 0x6800 : 0x3c00);
+        std::memcpy(mine, &parts.back(), 2);
+        meeting[rank].start(*nodes.group[rank], *messages[rank], mine, 1, 2, 1,
+                            {ReduceOp::kSumOnce, ElementKind::kFloat16}, Flags{});
+    }
+    std::vector<Progress> progress(size, Progress::kPending);
+    for (int turn = 0; turn < 10000; ++turn) {
+        for (int rank = 0; rank < size; ++rank) {
+            if (progress[rank] == Progress::kPending) {
+                progress[rank] = meeting[rank].step();
+            }
+        }
+        nodes.network.rank(0).progress(nodes.network.rank(0).context);
+    }
+    std::vector<const void *> inputs;
+    for (const std::uint16_t &part : parts) {
+        inputs.push_back(&part);
+    }
+    std::uint16_t once = 0;
+    host_fold(ReduceOp::kSumOnce, ElementKind::kFloat16)(&once, inputs.data(), inputs.size(), 1);
+    for (int rank = 0; rank < size; ++rank) {
+        ASSERT_EQ(progress[rank], Progress::kDone);
+        EXPECT_EQ(std::memcmp(meeting[rank].sum(), meeting[0].sum(), 2), 0) << rank;
+        if (nodes.group[rank]->nodes() == 1) {
+            EXPECT_EQ(std::memcmp(meeting[rank].sum(), &once, 2), 0) << rank;
+        }
+    }
+}
+
 // One rank after the other brings another payload than the others, and another time all are right.
 TEST_P(MeetingTest, EveryRankHearsThatOneIsInAnotherCallAndOneRankSaysSo)
 {

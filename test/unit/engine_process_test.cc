@@ -86,6 +86,7 @@ TEST(ProcessTest, FactsAreWhatTheUserHasSet)
     settings.chunk_bytes = 65536;
     settings.adapt_chunk = settings.skew = settings.reproducible = true;
     settings.fixed_point = 20;
+    settings.accumulate = HETCOLL_ACCUMULATE_ELEMENT;
     settings.shares = "auto";
     const hetcoll_facts facts = make_process(settings)->facts();
     EXPECT_EQ(facts.protocol, HETCOLL_PROTOCOL);
@@ -98,6 +99,7 @@ TEST(ProcessTest, FactsAreWhatTheUserHasSet)
     EXPECT_EQ(facts.adapt_chunk, 1u);
     EXPECT_EQ(facts.reproducible, 1u);
     EXPECT_EQ(facts.fixed_point, 20u);
+    EXPECT_EQ(facts.accumulate, 1u);
     EXPECT_EQ(facts.slot_bytes, 512u << 10);
     EXPECT_EQ(facts.collectives, 1u);
     EXPECT_EQ(facts.skew, 1u);

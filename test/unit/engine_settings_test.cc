@@ -59,12 +59,14 @@ TEST(FactsTest, TheLeastTheMostOrTheSameIsAgreed)
     hetcoll_facts a{}, b{};
     a.small_limit = 100, b.small_limit = 50;
     a.reproducible = 0, b.reproducible = 1;
+    a.accumulate = 0, b.accumulate = 1; // by element, if any rank wants that
     a.user_ops = b.user_ops = 7;
     a.shares = 3, b.shares = 4;
     hetcoll_facts merged = a;
     hetcoll_facts_merge(&merged, &b);
     EXPECT_EQ(merged.small_limit, 50u);
     EXPECT_EQ(merged.reproducible, 1u);
+    EXPECT_EQ(merged.accumulate, 1u);
     EXPECT_EQ(merged.user_ops, 7u);
     EXPECT_EQ(merged.user_ops_differs, 0u);
     EXPECT_EQ(merged.shares, 0u);

@@ -373,6 +373,10 @@ public:
     [[nodiscard]] bool is_ready() const noexcept { return true; }
     [[nodiscard]] Progress make_ready(int) noexcept { return Progress::kDone; }
     void begin_call(const hetcoll_call &call) noexcept { group_.begin_call(signature_of(call)); }
+    [[nodiscard]] ReduceOp op_of(const hetcoll_call &call) const noexcept
+    {
+        return static_cast<ReduceOp>(call.op);
+    }
     [[nodiscard]] bool uses_fixed_point(const hetcoll_call &) const noexcept { return false; }
     void give_up_mapping() noexcept {}
     void note_small_device_call() noexcept {}
