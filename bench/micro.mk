@@ -1,6 +1,6 @@
 # Micro-benchmarks, built on demand. They run on whatever libcuda.so.1 is found:
 # make micro-benchmarks && bench/kernel_bench
-micro_benchmarks = bench/kernel_bench bench/price_bench bench/tree_packing_bench bench/dgx1_classes
+micro_benchmarks = bench/cpu_path_bench bench/kernel_bench bench/price_bench bench/tree_packing_bench bench/dgx1_classes
 if WITH_OMPI
 micro_benchmarks += bench/overlap_bench bench/wsp_bench
 endif
@@ -17,6 +17,10 @@ bench_pointer_cache_bench_SOURCES = bench/pointer_cache_bench.cc $(measure_micro
 nodist_bench_pointer_cache_bench_SOURCES = measure/commit.h
 bench_pointer_cache_bench_LDFLAGS = $(AM_LDFLAGS) -export-dynamic
 bench_pointer_cache_bench_LDADD = libhetcoll.la -lbenchmark
+bench_cpu_path_bench_SOURCES = \
+	bench/cpu_path_bench.cc measure/cpu_path.h measure/cpu_path.cc $(measure_micro)
+nodist_bench_cpu_path_bench_SOURCES = measure/commit.h
+bench_cpu_path_bench_LDADD = libhetcoll_tools.la libhetcoll.la
 bench_kernel_bench_SOURCES = bench/kernel_bench.cc $(measure_micro)
 nodist_bench_kernel_bench_SOURCES = measure/commit.h
 bench_kernel_bench_LDADD = libhetcoll.la

@@ -61,6 +61,29 @@ ContextScope::~ContextScope()
     }
 }
 
+Result<bool> is_legacy_stream_idle(const Driver &driver, CUcontext context)
+{
+    CUcontext current = nullptr;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    CUresult result = driver.cuCtxGetCurrent(&current);
+    if (result == CUDA_SUCCESS && current == context) {
+        // The driver may take the query for a call that another thread's capture forbids.
+        const CUresult exchanged = driver.cuThreadExchangeStreamCaptureMode(&mode);
+        result = driver.cuStreamQuery(CU_STREAM_LEGACY);
+        if (exchanged == CUDA_SUCCESS) {
+            driver.cuThreadExchangeStreamCaptureMode(&mode);
+        }
+    } else {
+        const ContextScope scope(driver, context);
+        result = scope.result() == CUDA_SUCCESS ? driver.cuStreamQuery(CU_STREAM_LEGACY)
+                                                : scope.result();
+    }
+    if (result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_READY) {
+        return result == CUDA_SUCCESS;
+    }
+    return driver_status(driver, result, "cuStreamQuery", "waiting for work on a stream");
+}
+
 Result<CUcontext> retain_primary_context(const Driver &driver, int ordinal)
 {
     CUdevice device = 0;

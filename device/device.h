@@ -38,6 +38,11 @@ private:
     CUstreamCaptureMode capture_mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
 };
 
+// Whether the application's work on the legacy stream of `context`, which is there, is done. In as
+// few driver calls as that takes: the context is entered only if it is not the current one, as it
+// is in nearly every program. Fails while a blocking stream captures.
+[[nodiscard]] Result<bool> is_legacy_stream_idle(const Driver &driver, CUcontext context);
+
 // The primary context of device `ordinal`, retained (and made, if nobody has yet): for memory that
 // has no context of its own. A Device made with `primary_of` releases it.
 [[nodiscard]] Result<CUcontext> retain_primary_context(const Driver &driver, int ordinal);

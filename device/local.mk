@@ -1,5 +1,7 @@
 hetcoll_sources += \
 	device/device.h device/device.cc \
 	device/driver.h device/driver.cc \
+	device/gdr_library.h device/gdr_library.cc \
+	device/host_view.h device/host_view.cc \
 	device/memory_use.h \
 	device/nvtx.h device/nvtx.cc

@@ -37,6 +37,11 @@ void emulated_gpu_set_faults(const char *faults);
  * above. NULL: nobody does. */
 void emulated_gpu_tell_failures(void (*told)(const char *call, int code));
 
+/* For the emulated GDRCopy: an open file that holds `bytes` of device memory from `address` on, and
+ * where in it they begin. They may reach beyond an allocation, as pages do. -1: not this memory, or
+ * EMU_GDR is not set. The caller closes it. */
+int emulated_gpu_open_memory(uint64_t address, uint64_t bytes, int64_t *offset);
+
 /* Adds host-compiled kernels to those of EMU_KERNELS: a test can bring its own (cuda_on_host.h).
  * The table must stay. Returns 0, or -1 if it has another version than the driver. */
 struct emulated_gpu_kernel_table;

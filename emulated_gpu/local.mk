@@ -7,6 +7,7 @@ emulated_gpu_sources += \
 	emulated_gpu/copies.cc emulated_gpu/copies.h \
 	emulated_gpu/cuda_on_host.h \
 	emulated_gpu/devices.cc \
+	emulated_gpu/direct_rdma.cc \
 	emulated_gpu/driver_versions.cc emulated_gpu/driver_versions.h \
 	emulated_gpu/emulated_gpu.h \
 	emulated_gpu/entry_points.cc \
@@ -55,6 +56,9 @@ emulated_gpu_nvml_sources = \
 	emulated_gpu/nvml.cc emulated_gpu/nvml_abi.h \
 	emulated_gpu/report.cc emulated_gpu/report.h \
 	emulated_gpu/settings.cc emulated_gpu/settings.h
+
+# An emulated GDRCopy, libgdrapi.so.2 beside libcuda.so.1.
+emulated_gdrapi_sources = emulated_gpu/gdrapi.cc
 
 # What depends on the cuda.h at hand: error names, versions, and all entry points that are not
 # emulated. The directory of cuda.h is the first of CUDA_CPPFLAGS (-isystem DIR).

@@ -282,6 +282,10 @@ void drop_block(Block *block)
         return;
     }
     warn_of_importers(*block);
+    if (block->start != 0 && block->host_sees) {
+        unpoison_for_asan(reachable(block->start), block->bytes); // what lies between allocations
+        fill_unspecified(block->start, block->bytes, kFreedFill);
+    }
     if (block->start != 0) {
         give_range(block->start, block->range_bytes);
     }

@@ -40,6 +40,7 @@ struct Block {
     int export_slot = -1;        // in the node, once cuIpcGetMemHandle was called
     bool imported = false;       // another process's memory
     unsigned handle_types = 0;   // of VMM: CUmemAllocationHandleType
+    bool host_sees = false;      // the processor may have mapped it: direct_rdma.cc
     std::size_t slot_bytes = 0;  // small allocations share a block; 0: it is one allocation
     unsigned used_slots = 0;
     std::vector<std::uint32_t> free_slots;

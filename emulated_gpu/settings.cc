@@ -145,6 +145,7 @@ const char *faults_of_this_rank()
 constexpr const char *kNames[] = {
     "EMU_CC",
     "EMU_CHECK_FOOTPRINT",
+    "EMU_COHERENT",
     "EMU_COLLAPSE",
     "EMU_DELAY_US",
     "EMU_DRIVER",
@@ -152,6 +153,8 @@ constexpr const char *kNames[] = {
     "EMU_FAIL",
     "EMU_FAIL_RANK",
     "EMU_GDR",
+    "EMU_GDR_FAIL",
+    "EMU_GDR_ORDERING",
     "EMU_HOSTILE",
     "EMU_ID_STAYS",
     "EMU_KERNELS",
@@ -338,6 +341,10 @@ void read_device(Settings &s)
     s.vmm = environment_flag("EMU_VMM", true);
     s.pools = environment_flag("EMU_POOLS", true);
     s.gpu_direct_rdma = environment_flag("EMU_GDR", false);
+    s.coherent = environment_flag("EMU_COHERENT", false);
+    s.rdma_ordering = static_cast<int>(
+        environment_number("EMU_GDR_ORDERING", CU_GPU_DIRECT_RDMA_WRITES_ORDERING_ALL_DEVICES, 0,
+                           CU_GPU_DIRECT_RDMA_WRITES_ORDERING_ALL_DEVICES));
     read_unreachable_peers(s);
 }
 

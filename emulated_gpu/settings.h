@@ -45,6 +45,8 @@ struct Settings {
     const char *node;                       // EMU_NODE
     const char *window_place;               // EMU_VA: same, any or null
     const char *kernels;                    // EMU_KERNELS
+    bool coherent;                          // EMU_COHERENT
+    int rdma_ordering;                      // EMU_GDR_ORDERING
     const char *faults;                     // EMU_FAIL, null in the ranks that EMU_FAIL_RANK spares
 };
 

@@ -5,8 +5,9 @@ hetcoll_sources += \
 	engine/meeting/meeting.cc engine/meeting/meeting.h engine/meeting/node_group.cc \
 	engine/meeting/node_group.h engine/meeting/subgroup.cc engine/meeting/subgroup.h \
 	engine/process/aggregator_list.cc engine/process/aggregator_list.h engine/process/call_record.h \
-	engine/process/counters.cc engine/process/counters.h engine/process/direct_probe.cc \
-	engine/process/direct_probe.h engine/process/known_prices.h engine/process/memory_reserve.cc engine/process/memory_reserve.h \
+	engine/process/counters.cc engine/process/counters.h engine/process/cpu_views.cc \
+	engine/process/cpu_views.h engine/process/direct_probe.cc engine/process/direct_probe.h \
+	engine/process/known_prices.h engine/process/memory_reserve.cc engine/process/memory_reserve.h \
 	engine/process/notices.h engine/process/pinned_pipe.cc \
 	engine/process/pinned_pipe.h engine/process/process.cc engine/process/process.h \
 	engine/process/settings.cc engine/process/settings.h engine/process/stage.cc \
@@ -26,6 +27,7 @@ hetcoll_sources += \
 	engine/communicator/schedules.cc engine/communicator/schedules.h \
 	engine/communicator/watch.cc engine/communicator/watch.h \
 	engine/call/allreduce.cc engine/call/call.cc engine/call/call.h engine/call/collective.cc \
+	engine/call/cpu_path.cc engine/call/cpu_path.h \
 	engine/call/fixed_point.cc engine/call/idle_sleep.h engine/call/in_network.cc \
 	engine/call/late_ranks.cc engine/call/late_ranks.h engine/call/look.cc engine/call/operation.cc \
 	engine/call/operation.h engine/call/operation_queue.cc engine/call/operation_queue.h \

@@ -99,6 +99,8 @@ ServingRoute name_route(const JobCounters &counters, const CounterValues &used)
                         : used[HETCOLL_BYTES_DIRECT] != 0 ? "direct"
                         : messages                        ? "bounce"
                                                           : "host";
+    const bool by_cpu = used[HETCOLL_CPU_READS] != 0 || used[HETCOLL_CPU_WRITES] != 0;
+    const char *small = by_cpu ? "cpu" : "small";
     const auto add = [&](hetcoll_counter counter, const char *algorithm, const char *path) {
         if (used[counter] != 0) {
             const bool first = route.algorithm.empty();
@@ -110,7 +112,7 @@ ServingRoute name_route(const JobCounters &counters, const CounterValues &used)
     for (int i = 0; i < kAlgorithmCount; ++i) {
         const AlgorithmRow &row = row_of(static_cast<Algorithm>(i));
         const char *path = row.is_one_kernel()             ? "mapped"
-                           : row.form == Form::kProcessors ? "small"
+                           : row.form == Form::kProcessors ? small
                                                            : mover;
         add(HETCOLL_CALLS_OF(i), row.name, path);
     }

@@ -7,6 +7,7 @@ endif
 libhetcoll_measure_la_SOURCES = \
 	measure/buffer.h measure/buffer.cc \
 	measure/counters.h measure/counters.cc \
+	measure/cpu_path.h measure/cpu_path.cc \
 	measure/measure.h measure/measure.cc \
 	measure/mpi_names.h measure/mpi_names.cc \
 	measure/parameters.h measure/parameters.cc \

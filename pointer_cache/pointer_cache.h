@@ -26,6 +26,12 @@ struct PointerInfo {
     std::uintptr_t base = 0;     // of the allocation; of VMM memory, of the reserved addresses
     std::size_t bytes = 0;       // of the same
     bool legacy_ipc = false;     // cuIpcGetMemHandle can export it
+
+    // Of cuMemAlloc: while its BUFFER_ID is there, so are its range, its memory and its context.
+    [[nodiscard]] bool is_plain() const noexcept
+    {
+        return kind == MemoryKind::kDevice && context != nullptr && legacy_ipc;
+    }
 };
 
 enum class PointerCacheMode : std::uint8_t {

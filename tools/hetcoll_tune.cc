@@ -1,6 +1,7 @@
 // hetcoll_tune: measures hetcoll's algorithms on this machine, job by job, and makes the tuning
 // table from it. What went wrong is one line, and then there is no new table.
 #include "device/driver.h"
+#include "measure/cpu_path.h"
 #include "tools/tune_child.h"
 #include "tools/tune_jobs.h"
 #include "tools/tune_options.h"
@@ -160,7 +161,13 @@ Status tune(const TuneOptions &options, const ThisMachine &machine, const std::s
     if (!samples.ok()) {
         return samples.take_status();
     }
-    const Measurements measurements{path, name, machine.fingerprint, std::move(*samples)};
+    Measurements measurements{path, name, machine.fingerprint, std::move(*samples)};
+    Result<std::vector<CpuSample>> cpu = measure_cpu_path(0);
+    if (cpu.ok()) {
+        measurements.cpu = std::move(*cpu);
+    } else {
+        say("no limits for the path cpu: " + cpu.status().message());
+    }
     if (Status status = write_file(path, write_measurements(measurements)); !status.ok()) {
         return status;
     }

@@ -269,6 +269,25 @@ std::string print_ways(const Choice &choice, const Query &query, const CallPrice
     return text;
 }
 
+// Where the processor can map device memory, which a rank knows of itself only.
+std::string print_cpu_path(const Choice &choice, const Query &query, const Table *table)
+{
+    if (choice.algorithm != Algorithm::kHost || query.ranks == 1) {
+        return {};
+    }
+    const bool measured = table != nullptr && table->cpu();
+    const CpuLimits limits = measured ? *table->cpu() : kUsualCpuLimits;
+    return format("cpu        %s, where GDRCopy or driver 13.3 maps the buffers, from their ninth "
+                  "call on\n",
+                  query.bytes <= std::min(limits.read_bytes, limits.write_bytes)
+                      ? "the processor reads and writes them in place of copies"
+                  : query.bytes <= limits.write_bytes
+                      ? "one copy in place of two, the processor writes the sum"
+                  : query.bytes <= limits.read_bytes
+                      ? "one copy in place of two, the processor reads the vector"
+                      : "two copies, as it is above both limits of the processor");
+}
+
 std::string explain(Query query, const NodesView &view, std::size_t small_limit, const Table *table,
                     CallPriced &prices, const std::string &shares, const Topology *topology,
                     bool by_element)
@@ -294,6 +313,7 @@ std::string explain(Query query, const NodesView &view, std::size_t small_limit,
         text += format("small      up to %zu bytes only %s may serve a call\n", small_limit,
                        names_of(kSmallAlgorithms & ~kWhenAskedAlgorithms, " or ").c_str());
     }
+    text += print_cpu_path(choice, query, table);
     text += format("priced     in %.1f ms, at the sizes below and above\n", took.count());
     const double us = costs[static_cast<std::size_t>(choice.algorithm)].us;
     return text + print_costs(query, choice, small, costs) + print_reproducible(query, us, prices);

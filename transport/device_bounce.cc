@@ -6,9 +6,10 @@ namespace hetcoll {
 
 namespace {
 
-// Two flags, and what keeps them apart from the rest; the end is free for a message in the staging
-// memory to begin there.
+// Two flags, at 0 and 128, and what keeps them apart from the rest; trial() is between them, and
+// the end is free for a message in the staging memory to begin there.
 constexpr std::size_t kFlagBytes = 256;
+static_assert(2 * DeviceBounce::kTrialBytes <= kFlagBytes / 2);
 // A kernel that fails never sets its flag, so the stream is asked too, now and then.
 constexpr unsigned kPollsPerQuery = 256;
 

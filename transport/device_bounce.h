@@ -30,6 +30,13 @@ public:
     // Pinned host memory for small calls, `staging_bytes` long.
     [[nodiscard]] std::byte *staging() noexcept { return staging_; }
 
+    // The same, for what is no part of a call's vector.
+    static constexpr std::size_t kTrialBytes = 64;
+    [[nodiscard]] std::byte *trial() noexcept
+    {
+        return reinterpret_cast<std::byte *>(flag_) + kTrialBytes;
+    }
+
     // Makes the device's context current until leave(). Functions that need it call enter()
     // themselves. The owner calls leave() before it returns to the application or lets others run,
     // so polling costs one change of context, and waiting for messages none.

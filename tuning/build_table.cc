@@ -337,7 +337,10 @@ Undecided undecided(const std::vector<Sample> &samples, const BuildOptions &opti
 void replace_machine(TableFile &table, const Measurements &measurements, const BuiltRules &rules,
                      const std::string &path)
 {
-    const Machine fresh{measurements.machine, measurements.fingerprint, path, 0};
+    const Machine fresh{.name = measurements.machine,
+                        .fingerprint = measurements.fingerprint,
+                        .measurements = path,
+                        .cpu = limits_of(measurements.cpu)};
     const auto same = [&](const Machine &machine) { return machine.name == fresh.name; };
     const auto old = std::find_if(table.machines.begin(), table.machines.end(), same);
     if (old != table.machines.end()) {

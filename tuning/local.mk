@@ -5,6 +5,7 @@ hetcoll_sources += \
 	tuning/choice.h tuning/choice.cc \
 	tuning/chunk_tuner.h tuning/chunk_tuner.cc \
 	tuning/collective_shape.h \
+	tuning/cpu_limits.h \
 	tuning/fingerprint.h tuning/fingerprint.cc \
 	tuning/json_reader.h tuning/json_reader.cc tuning/json_walk.h tuning/json_walk.cc \
 	tuning/node_slices.h tuning/node_slices.cc \
@@ -22,6 +23,7 @@ hetcoll_tools_sources += \
 	tuning/build_table.h tuning/build_table.cc \
 	tuning/check_table.h tuning/check_table.cc \
 	tuning/cluster_model.h tuning/cluster_model.cc \
+	tuning/cpu_limits.cc \
 	tuning/curves.h tuning/curves.cc \
 	tuning/measurements.h tuning/measurements.cc \
 	tuning/table_writer.cc \

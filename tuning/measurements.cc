@@ -155,6 +155,9 @@ public:
         if (words[0] == "fact") {
             return fact(words);
         }
+        if (words[0] == "cpu") {
+            return cpu(words);
+        }
         Sample sample;
         std::string wrong = read_sample(words, &sample);
         if (wrong.empty()) {
@@ -164,6 +167,19 @@ public:
     }
 
 private:
+    std::string cpu(const std::vector<std::string_view> &words)
+    {
+        CpuSample sample;
+        const bool good = words.size() == 5 && (words[1] == "read" || words[1] == "write") &&
+                          read_whole(words[2], &sample.bytes) &&
+                          read_us(words[3], &sample.cpu_ns) && read_us(words[4], &sample.copy_ns);
+        sample.writes = good && words[1] == "write";
+        if (good) {
+            into_.cpu.push_back(sample);
+        }
+        return good ? "" : "'cpu' takes 'read' or 'write', a size and two times";
+    }
+
     std::string fact(const std::vector<std::string_view> &words)
     {
         if (words.size() < 3) {
@@ -243,6 +259,11 @@ std::string write_measurements(const Measurements &measurements)
     std::string text = "hetcoll measurements 1\nmachine " + measurements.machine + "\n";
     for (const auto &[key, value] : measurements.fingerprint.facts) {
         text += "fact " + key + " " + value + "\n";
+    }
+    for (const CpuSample &sample : measurements.cpu) {
+        text += std::string("cpu ") + (sample.writes ? "write " : "read ") +
+                std::to_string(sample.bytes) + " " + us_text(sample.cpu_ns) + " " +
+                us_text(sample.copy_ns) + "\n";
     }
     text += kColumns;
     for (const Sample &sample : measurements.samples) {

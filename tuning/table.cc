@@ -53,6 +53,11 @@ void add(Hash &hash, const SizeRule &rule) noexcept
 Table::Table(const TableFile &file, const std::string &machine)
     : path_(file.path), machine_(machine)
 {
+    for (const Machine &known : file.machines) {
+        if (known.name == machine) {
+            cpu_ = known.cpu;
+        }
+    }
     for (const RuleSet &set : file.sets) {
         if (!set.machine.empty() && set.machine != machine) {
             continue;

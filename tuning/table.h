@@ -35,6 +35,8 @@ public:
     [[nodiscard]] std::uint64_t hash() const noexcept { return hash_; }
     [[nodiscard]] const std::string &path() const noexcept { return path_; }
     [[nodiscard]] const std::string &machine() const noexcept { return machine_; }
+    // Of that machine, if they were measured. No part of the hash.
+    [[nodiscard]] const std::optional<CpuLimits> &cpu() const noexcept { return cpu_; }
 
 private:
     struct Entry {
@@ -45,6 +47,7 @@ private:
     [[nodiscard]] std::uint64_t compute_hash() const noexcept;
 
     std::string path_, machine_;
+    std::optional<CpuLimits> cpu_;
     std::vector<Entry> entries_;
     std::vector<SizeRule> rules_;
     std::uint64_t hash_ = 0;

@@ -4,6 +4,7 @@
 
 #include "base/status.h"
 #include "tuning/choice.h"
+#include "tuning/cpu_limits.h"
 #include "tuning/fingerprint.h"
 
 #include <cstdint>
@@ -62,6 +63,7 @@ struct Machine { // a class of hosts
     std::string name;
     Fingerprint fingerprint;
     std::string measurements; // where the raw measurements lie, relative to the table
+    std::optional<CpuLimits> cpu{};
     int line = 0;
 };
 

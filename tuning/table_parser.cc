@@ -125,11 +125,25 @@ bool TableReader::algorithm(const JsonNode &node, const char *key, AlgorithmSet 
 
 bool TableReader::read_machine(const JsonNode &node)
 {
-    if (!is_object_of({"name", "fingerprint", "measurements"}, node, "a machine")) {
+    if (!is_object_of({"name", "fingerprint", "measurements", "cpu_read_bytes", "cpu_write_bytes"},
+                      node, "a machine")) {
         return false;
     }
     Machine machine;
     machine.line = node.line;
+    const JsonNode *reads = find(node, "cpu_read_bytes"), *writes = find(node, "cpu_write_bytes");
+    if ((reads == nullptr) != (writes == nullptr)) {
+        return fail(node.line, "a machine has 'cpu_read_bytes' and 'cpu_write_bytes', or neither");
+    }
+    if (reads != nullptr) {
+        std::int64_t read_bytes = 0, write_bytes = 0;
+        if (!number(*reads, "cpu_read_bytes", &read_bytes) ||
+            !number(*writes, "cpu_write_bytes", &write_bytes)) {
+            return false;
+        }
+        machine.cpu = CpuLimits{.read_bytes = static_cast<std::size_t>(read_bytes),
+                                .write_bytes = static_cast<std::size_t>(write_bytes)};
+    }
     if (!text(node, "name", &machine.name) || !text(node, "measurements", &machine.measurements)) {
         return false;
     }

@@ -102,6 +102,10 @@ std::string machine_text(const Machine &machine)
     Members members(",\n     ");
     members.add("name", quoted(machine.name));
     members.add("fingerprint", "{" + facts.text() + "}");
+    if (machine.cpu) {
+        members.add("cpu_read_bytes", std::to_string(machine.cpu->read_bytes));
+        members.add("cpu_write_bytes", std::to_string(machine.cpu->write_bytes));
+    }
     if (!machine.measurements.empty()) {
         members.add("measurements", quoted(machine.measurements));
     }

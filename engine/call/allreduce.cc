@@ -38,6 +38,8 @@ Choice choose(Call &call, Means means)
     return call.engine.chooser().choose(*call.made, call.bytes, means);
 }
 
+constexpr Means kAnyMeans{.mapped = true, .aggregators = true};
+
 // A rank whose result goes to host memory takes part in a mixed call with host kernels.
 void prepare_mixed(Call &call)
 {
@@ -133,6 +135,13 @@ Task<int> on_devices(Call &call, Choice choice, Flags all, LateRanks &late)
 
 } // namespace
 
+bool is_surely_small(Call &call)
+{
+    return call.made->kind >= 0 && call.engine.p2p().size > 1 && !should_join(call) &&
+           !call.engine.should_find_peers() &&
+           choose(call, kAnyMeans).algorithm == Algorithm::kHost;
+}
+
 Task<int> allreduce(Call &call)
 {
     Engine &engine = call.engine;
@@ -152,11 +161,11 @@ Task<int> allreduce(Call &call)
             co_return co_await small(call);
         }
         const bool reduces = call.made->kind >= 0; // else this rank does not know the op
-        const Choice choice =
-            reduces ? choose(call, {.mapped = true, .aggregators = true}) : Choice{};
+        const Choice choice = reduces ? choose(call, kAnyMeans) : Choice{};
         if (reduces && choice.algorithm == Algorithm::kHost && !engine.should_find_peers()) {
             co_return co_await small(call);
         }
+        co_await until([&call] { return has_bounce(call); }); // the first choice was another one
         Published published(engine);
         if (reduces) {
             co_await publish(call, choice, published);

@@ -27,6 +27,7 @@ void Call::rewind() noexcept
     flags = {};
     failure = {};
     ended.reset();
+    cpu.rewind();
     buffers.input_copied = copying = kernel_runs = mapped = executor_runs = closes_later = false;
 }
 

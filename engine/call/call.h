@@ -2,6 +2,7 @@
 // ways are coroutines (engine/call/ways.h), each with a state of its own.
 #pragma once
 
+#include "engine/call/cpu_path.h"
 #include "engine/call/report.h"
 #include "engine/call/task.h"
 #include "engine/communicator/engine.h"
@@ -140,6 +141,7 @@ struct Call {
 
     std::unique_ptr<DeviceBounce> device;
     std::unique_ptr<HostBounce> host;
+    CpuPath cpu;
     bool copying = false;
     bool kernel_runs = false;
     bool mapped = false;        // peers' memory is read or written in this call

@@ -12,6 +12,12 @@ std::size_t vector_bytes(const Call &call) noexcept
     return call.made->user_op != 0 ? call.made->count * HETCOLL_USER_OP_BYTES : 0;
 }
 
+// Whether a pointer is surely in an allocation that is there.
+bool is_in_allocation(const void *first, const PointerInfo &info) noexcept
+{
+    return info.is_plain() && reinterpret_cast<std::uintptr_t>(first) - info.base < info.bytes;
+}
+
 // False: this rank has failed.
 bool find_buffers(Call &call)
 {
@@ -22,8 +28,11 @@ bool find_buffers(Call &call)
     find(call, static_cast<const std::byte *>(made.recv) + made.gap, buffers.recv);
     if (buffers.in_place()) {
         buffers.send = buffers.recv;
+    } else if (const auto *first = static_cast<const std::byte *>(made.send) + made.gap;
+               is_in_allocation(first, buffers.recv)) {
+        buffers.send = buffers.recv;
     } else {
-        find(call, static_cast<const std::byte *>(made.send) + made.gap, buffers.send);
+        find(call, first, buffers.send);
     }
     return call.failure.ok();
 }

@@ -81,7 +81,7 @@ bool work_is_done(Call &call, const PointerInfo &info)
 
 bool is_ready(Call &call)
 {
-    return has_pages(call) && has_bounce(call) &&
+    return has_pages(call) && has_asked_cpu(call) && (!needs_bounce(call) || has_bounce(call)) &&
            (!call.buffers.two_contexts() || work_is_done(call, call.buffers.send));
 }
 

@@ -48,7 +48,10 @@ Task<int> small(Call &call)
     std::byte *const mine =
         Meeting::payload(call.engine.group(), call.device != nullptr ? call.device->staging()
                                                                      : call.engine.messages().mine);
-    put_in(call, mine);
+    if (!read_by_cpu(call, mine)) {
+        co_await until([&call] { return !needs_bounce(call) || has_bounce(call); });
+        put_in(call, mine);
+    }
     co_await call.copied();
     start_sum(call, mine);
     const Flags all = co_await call.all_met();
@@ -65,10 +68,17 @@ Task<int> small(Call &call)
     if (!any(all, kHostMemory | kMustStage)) {
         call.engine.note_small_device_call();
     }
+    if (call.cpu.send_due || call.cpu.recv_due) {
+        co_await make_views(call);
+    }
     if (!on_device(call.buffers.recv)) {
         std::memcpy(call.made->recv, call.meeting.sum(), call.bytes);
         co_return HETCOLL_SUCCESS;
     }
+    if (write_by_cpu(call, call.meeting.sum())) {
+        co_return call.result();
+    }
+    co_await until([&call] { return has_bounce(call); });
     call.start_copy(call.made->recv, call.meeting.sum(), call.bytes, call.buffers.recv);
     co_await call.copied();
     co_return call.result();

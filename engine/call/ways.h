@@ -30,6 +30,22 @@ void must_stage(Call &call, const Status &problem);
 // when this rank has failed.
 [[nodiscard]] bool work_is_done(Call &call, const PointerInfo &info);
 
+// ---- cpu_path.cc: small vectors in device memory that the processor reads and writes ----
+
+// Whether the path may be taken at all. Never by calls that are queued on a stream or wait for one
+// that the program names: what the processor writes is not ordered for work that a stream has been
+// given before, and only the legacy stream is asked whether it is idle.
+[[nodiscard]] bool may_use_cpu(const Call &call) noexcept;
+// What the processor does in this call. False: the program's work is not done yet, ask again.
+[[nodiscard]] bool has_asked_cpu(Call &call);
+// Something is left to be copied.
+[[nodiscard]] bool needs_bounce(const Call &call) noexcept;
+// The vector to `to`, and the sum to where the application wants it. False: it must be copied.
+[[nodiscard]] bool read_by_cpu(Call &call, std::byte *to);
+[[nodiscard]] bool write_by_cpu(Call &call, const std::byte *sum);
+// Buffers get their views, if it is time. The vector is read, the sum is not copied out yet.
+[[nodiscard]] Task<> make_views(Call &call);
+
 // A bounce is borrowed if a buffer is on a device, once it is known whether Open MPI's messages can
 // carry that. True, too, when there is none: then this rank must stage.
 [[nodiscard]] bool has_bounce(Call &call);
@@ -45,6 +61,8 @@ void must_stage(Call &call, const Status &problem);
 // ---- allreduce.cc: one MPI_Allreduce from agreement to close ----
 
 [[nodiscard]] Task<int> allreduce(Call &call);
+// Its first meeting is that of small(), known before it.
+[[nodiscard]] bool is_surely_small(Call &call);
 
 // ---- publish.cc: whose memory is read ----
 

@@ -94,6 +94,7 @@ void Engine::say_split_machine(std::span<const hetcoll_facts> facts)
 Engine::~Engine()
 {
     process_.counters().remove_small_calls(host_calls_);
+    process_.cpu_views().drop_gone();
     if (left_open_) {
         process_.close_page();
     }

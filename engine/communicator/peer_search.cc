@@ -219,6 +219,9 @@ void PeerSearch::find_table()
     auto table = table_for(*placement_, *file, process_.is_emulated() ? "emulated" : "");
     if (table.ok()) {
         found_.table = std::move(*table);
+        if (found_.table->cpu()) {
+            process_.cpu_views().take_measured(*found_.table->cpu());
+        }
     } else if (group_.all().rank == 0) {
         log(process_.log(), 0,
             "hetcoll ignores its tuning table and chooses algorithms by price: %s",

@@ -19,7 +19,16 @@ namespace hetcoll {
 }
 
 // How the data went. As measure/counters.h and docs/usage.md name it.
-enum class CallPath : std::uint8_t { kBounce, kDirect, kMapped, kMixed, kSmall, kStaged, kHost };
+enum class CallPath : std::uint8_t {
+    kBounce,
+    kDirect,
+    kMapped,
+    kMixed,
+    kSmall,
+    kCpu,
+    kStaged,
+    kHost
+};
 
 struct CallRecord {
     const char *call = "allreduce";
@@ -31,7 +40,8 @@ struct CallRecord {
     const char *schedule = nullptr; // of a call other than an allreduce
     int served = -1;                // who served it: a counter of calls; negative: none
     bool bounced = false, direct = false, mapped = false; // bytes that went so
-    std::size_t chunk_bytes = 0;                          // of a message; 0: none
+    bool by_cpu = false;         // the processor read and wrote what lay in device memory
+    std::size_t chunk_bytes = 0; // of a message; 0: none
     int staged_reason = HETCOLL_REASON_NONE;
     std::uint64_t start_ns = 0, ns = 0; // now_ns(), and how long it took
     bool failed = false;

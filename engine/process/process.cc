@@ -118,7 +118,8 @@ Process::Process(const hetcoll_settings &settings, ParsedSettings parsed)
       table_(find_table(settings, log_, node_log_)), topology_file_(settings.topology_file),
       counters_(trace_.get()), machine_(node_log_),
       pointers_(PointerCache::create(driver_, parsed_.pointer_cache, node_log_)),
-      store_({settings_, log_, node_log_, identity_.process, driver_, *pointers_, counters_})
+      store_({settings_, log_, node_log_, identity_.process, driver_, *pointers_, counters_}),
+      cpu_views_(settings_, log_, driver_)
 {
     const auto pointer_counter = [this](hetcoll_counter counter,
                                         std::uint64_t PointerCacheCounters::*member) {
@@ -131,6 +132,7 @@ Process::Process(const hetcoll_settings &settings, ParsedSettings parsed)
     pointer_counter(HETCOLL_POINTER_HOST, &PointerCacheCounters::host_without_query);
     counters_.take_from(HETCOLL_MAPPINGS, [this] { return store_.peer_counters().opens; });
     counters_.take_from(HETCOLL_HELD_MAPPED, [this] { return store_.peer_counters().bytes; });
+    counters_.take_from(HETCOLL_HELD_VIEWS, [this] { return cpu_views_.held_bytes(); });
     const MemoryUse &use = store_.memory_use();
     counters_.take_from(HETCOLL_HELD_PINNED, [&use] { return use.pinned_bytes.load(); });
     counters_.take_from(HETCOLL_HELD_DEVICE, [&use] { return use.device_bytes.load(); });

@@ -8,6 +8,7 @@
 #include "device/nvtx.h"
 #include "engine/process/aggregator_list.h"
 #include "engine/process/counters.h"
+#include "engine/process/cpu_views.h"
 #include "engine/process/known_prices.h"
 #include "engine/process/memory_reserve.h"
 #include "engine/process/notices.h"
@@ -51,6 +52,7 @@ public:
     [[nodiscard]] Notices &notices() noexcept { return notices_; }
     [[nodiscard]] PointerCache &pointers() noexcept { return *pointers_; }
     [[nodiscard]] Store &store() noexcept { return store_; }
+    [[nodiscard]] CpuViews &cpu_views() noexcept { return cpu_views_; }
     [[nodiscard]] const Nvtx &nvtx() const noexcept { return nvtx_; }
     // Null: none.
     [[nodiscard]] Trace *trace() noexcept { return trace_.get(); }
@@ -112,6 +114,7 @@ private:
     MachineProbe machine_;
     std::unique_ptr<PointerCache> pointers_;
     Store store_;
+    CpuViews cpu_views_;
 };
 
 } // namespace hetcoll

@@ -19,7 +19,8 @@ namespace {
 
 constexpr std::size_t kLongestLine = 512;
 
-constexpr const char *kPaths[] = {"bounce", "direct", "mapped", "mixed", "small", "staged", "host"};
+constexpr const char *kPaths[] = {"bounce", "direct", "mapped", "mixed",
+                                  "small",  "cpu",    "staged", "host"};
 
 const char *memory_name(Flags memory)
 {
@@ -72,6 +73,7 @@ CallPath path_of(const CallRecord &record) noexcept
     const bool messages = record.bounced || record.direct;
     return record.served == HETCOLL_CALLS_PREVIOUS ? CallPath::kHost
            : record.served == HETCOLL_CALLS_STAGED ? CallPath::kStaged
+           : record.by_cpu                         ? CallPath::kCpu
            : record.served == HETCOLL_CALLS_SMALL  ? CallPath::kSmall
            : record.mapped && messages             ? CallPath::kMixed
            : record.mapped                         ? CallPath::kMapped

@@ -34,6 +34,10 @@
         "Bytes read from or written to the memory of peers")                                       \
     HETCOLL_COUNTER(MAPPINGS, mappings, COUNTER,                                                   \
         "Mappings made of the memory of peers")                                                    \
+    HETCOLL_COUNTER(CPU_READS, cpu_reads, COUNTER,                                                 \
+        "Small calls whose vector the processor read out of device memory itself")                 \
+    HETCOLL_COUNTER(CPU_WRITES, cpu_writes, COUNTER,                                               \
+        "Small calls whose sum the processor wrote to device memory itself")                       \
     HETCOLL_COUNTER(POINTER_HITS, pointer_hits, COUNTER,                                           \
         "Pointers that the cache knew")                                                            \
     HETCOLL_COUNTER(POINTER_MISSES, pointer_misses, COUNTER,                                       \
@@ -77,6 +81,8 @@
         "Bytes of device memory held now")                                                         \
     HETCOLL_COUNTER(HELD_MAPPED, held_mapped, LEVEL,                                               \
         "Bytes of the memory of peers mapped now")                                                 \
+    HETCOLL_COUNTER(HELD_VIEWS, held_views, LEVEL,                                                 \
+        "Bytes of device memory that the processor has mapped now")                                \
     HETCOLL_COUNTER(ARRIVAL_WAIT, arrival_wait, LEVEL, /* see tuning/arrivals.h */                 \
         "Nanoseconds that this rank waits for the last one to come, on average, with "             \
         "coll_hetcoll_skew")                                                                       \

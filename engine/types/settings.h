@@ -37,6 +37,14 @@
         "All ranks reduce vectors of up to this many bytes (at most 16384) in host memory, in "    \
         "one exchange, or on a node by one kernel if that costs less. Up to twice as many (at "    \
         "most 16384) go the same way where it costs less than the other algorithms")               \
+    HETCOLL_PARAMETER(INT, cpu_read_limit, -1,                                                     \
+        HETCOLL_RANGE(-1, HETCOLL_MAX_SMALL_LIMIT, NULL), LOCAL, START, 5,                         \
+        "The processor reads vectors of up to this many bytes out of device memory itself, where " \
+        "it can map that. 0: never. -1: as hetcoll_tune has measured, else 2048, or 16384 on "      \
+        "machines where device memory is coherent. docs/cpu-path.md")                              \
+    HETCOLL_PARAMETER(INT, cpu_write_limit, -1,                                                    \
+        HETCOLL_RANGE(-1, HETCOLL_MAX_SMALL_LIMIT, NULL), LOCAL, START, 5,                         \
+        "The same of writing results. -1: as measured, else 16384")                                \
     HETCOLL_PARAMETER(BYTES, chunk_bytes, 0, HETCOLL_RANGE(4096, 64ul << 20, "to choose"),         \
         LEAST, FIRST_CALL, 5,                                                                      \
         "Most bytes in one message, 4096 to 64M; 0: by size")                                      \

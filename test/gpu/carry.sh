@@ -41,7 +41,7 @@ install -D "$(readlink -f "$(command -v mpirun)")" "$to/usr/bin/mpirun" # a link
 mpi_kib=$(du -sk "$to" | cut -f 1)
 
 # This build: programs of check-gpu (behind libtool's wrappers), the component, the emulated GPU to try it all with.
-for program in emulated_gpu/conformance bench/kernel_bench bench/gpu_ranks_bench test/gpu/probe test/gpu/which_gpu \
+for program in emulated_gpu/conformance bench/cpu_path_bench bench/kernel_bench bench/gpu_ranks_bench hetcoll_bench test/gpu/probe test/gpu/which_gpu \
     test/gpu/kernels_gpu_test test/gpu/ranks_over_ipc_test test/gpu/ranks_in_one_process_test \
     test/mpi/churn test/mpi/device_allreduce test/mpi/foreign_kernel test/mpi/lifecycle \
     test/mpi/mixed_memory test/mpi/nonblocking test/mpi/other_memory test/mpi/own_collectives test/mpi/staged_collectives test/mpi/streams; do

@@ -14,7 +14,7 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd)
 cd "${HETCOLL_BUILDDIR:-.}" || exit 1
 build=$PWD
-parts='probe conformance kernels sanitizers ipc one_process kernel_bench ranks_bench component arrays ncu'
+parts='probe conformance kernels sanitizers ipc one_process cpu_path kernel_bench ranks_bench component arrays ncu'
 part_seconds=480
 left_out=77
 export HETCOLL_SRCDIR=${HETCOLL_SRCDIR:-$(dirname "$(dirname "$here")")} HETCOLL_BUILDDIR=$build
@@ -78,6 +78,15 @@ sanitizers()
         [ $status -eq 0 ] || failed=1
     done
     return $failed
+}
+
+# Small vectors by the processor: what it takes, whether both see each other's writes, then calls with and without.
+cpu_path()
+{
+    needs bench/cpu_path_bench
+    [ "$emulated" = 0 ] || export EMU_GDR=1
+    bench/cpu_path_bench || return
+    bash "$here/cpu_path.sh"
 }
 
 kernel_bench()

@@ -47,6 +47,13 @@ Task<int> collective(Call &call) { return no_way(call); }
 Task<int> copies(Call &call) { return no_way(call); }
 bool runs_on_host(const Call &, Flags) noexcept { return false; }
 
+// The GPU copies.
+bool has_asked_cpu(Call &) { return true; }
+bool needs_bounce(const Call &) noexcept { return true; }
+bool read_by_cpu(Call &, std::byte *) { return false; }
+bool write_by_cpu(Call &, const std::byte *) { return false; }
+Task<> make_views(Call &) { co_return; }
+
 // All memory here is a GPU's.
 void look_at_buffers(Call &call)
 {

@@ -37,7 +37,10 @@ enum class When {
     kFresh, // streams, kernels and pinned memory are made in this call
     kFirst, // the first call of a communicator
     kLater,
+    kMaps,   // the processor's view of a small buffer is made in this call,
+    kViewed, // or used
 };
+constexpr int kCallsBeforeView = 8;
 
 enum class Victims { kAsCall, kMixed }; // where a rank's buffers are
 
@@ -175,10 +178,15 @@ private:
 
     void prepare(Buffers &buffers, const Shape &shape)
     {
-        if (shape.when == When::kLater) {
+        const int before = shape.when == When::kLater    ? 1
+                           : shape.when == When::kMaps   ? kCallsBeforeView - 1
+                           : shape.when == When::kViewed ? kCallsBeforeView
+                                                         : 0;
+        for (int i = 0; i < before; ++i) {
             buffers.fill();
             buffers.reduce();
-        } else if (shape.when == When::kFresh) {
+        }
+        if (shape.when == When::kFresh) {
             forget_all();
         }
         buffers.fill();
@@ -319,9 +327,23 @@ std::vector<Shape> all_shapes(const Program &program)
     return shapes;
 }
 
-void run_all(Program &program, Faults &faults)
+// Where the processor can map device memory: EMU_GDR.
+std::vector<Shape> small_shapes()
 {
-    for (const Shape &shape : all_shapes(program)) {
+    std::vector<Shape> shapes;
+    for (const When when : {When::kMaps, When::kViewed}) {
+        shapes.push_back({"device", {kSum, 2}, when});
+        shapes.push_back(
+            {"device in place", {kSum, 100, Memory::kDevice, Memory::kDevice, true}, when});
+        shapes.push_back({"device", {kSum, 1'000}, when}); // read by a copy
+        shapes.push_back({"host to device", {kSum, 30, Memory::kHost, Memory::kDevice}, when});
+    }
+    return shapes;
+}
+
+void run_all(Program &program, Faults &faults, const std::vector<Shape> &shapes)
+{
+    for (const Shape &shape : shapes) {
         faults.run(shape, 0);
         if (program.ranks() > 1 && shape.when != When::kFirst) {
             faults.run(shape, program.ranks() - 1);
@@ -365,7 +387,7 @@ int main(int argc, char **argv)
         } else if (which == "ruined") {
             run_random(program, faults, seed, 1, true);
         } else {
-            run_all(program, faults);
+            run_all(program, faults, which == "small" ? small_shapes() : all_shapes(program));
         }
         if (which != "ruined") {
             check_allreduce(program, MPI_COMM_WORLD, {kSum, 70'000});

@@ -2,7 +2,7 @@
 # their cases whose line has a word.
 mpi_areas = test/mpi/cases/accumulate.sh test/mpi/cases/algorithms.sh test/mpi/cases/nodes.sh test/mpi/cases/faults.sh \
 	test/mpi/cases/in_network.sh test/mpi/cases/aborts.sh test/mpi/cases/collectives.sh \
-	test/mpi/cases/components.sh test/mpi/cases/costs.sh test/mpi/cases/different_calls.sh test/mpi/cases/fixed_point.sh \
+	test/mpi/cases/components.sh test/mpi/cases/costs.sh test/mpi/cases/cpu_path.sh test/mpi/cases/different_calls.sh test/mpi/cases/fixed_point.sh \
 	test/mpi/cases/horovod.sh test/mpi/cases/late_ranks.sh test/mpi/cases/memory.sh test/mpi/cases/missing_ranks.sh \
 	test/mpi/cases/nonblocking.sh test/mpi/cases/operations.sh test/mpi/cases/programs.sh \
 	test/mpi/cases/reproducible.sh test/mpi/cases/runtime_api.sh test/mpi/cases/settings.sh test/mpi/cases/wsp.sh
@@ -18,7 +18,7 @@ mpi_test_libs = libhetcoll_mpi_test.la libhetcoll_measure.la libhetcoll.la $(MPI
 
 check_PROGRAMS += \
 	test/mpi/aborts test/mpi/accumulate test/mpi/algorithms test/mpi/all_collectives \
-	test/mpi/callers test/mpi/churn test/mpi/counts test/mpi/device_allreduce test/mpi/different_calls test/mpi/failures \
+	test/mpi/callers test/mpi/churn test/mpi/counts test/mpi/cpu_path test/mpi/device_allreduce test/mpi/different_calls test/mpi/failures \
 	test/mpi/faults test/mpi/foreign_kernel test/mpi/host_path \
 	test/mpi/idups test/mpi/late_ranks test/mpi/lifecycle test/mpi/limits test/mpi/mapping_faults test/mpi/missing_ranks \
 	test/mpi/mixed_memory test/mpi/nonblocking test/mpi/nonblocking_faults \
@@ -49,6 +49,9 @@ test_mpi_churn_LDADD = $(mpi_test_libs)
 test_mpi_counts_SOURCES = test/mpi/counts.cc
 test_mpi_counts_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_counts_LDADD = $(mpi_test_libs)
+test_mpi_cpu_path_SOURCES = test/mpi/cpu_path.cc
+test_mpi_cpu_path_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
+test_mpi_cpu_path_LDADD = $(mpi_test_libs) -ldl
 test_mpi_mapping_faults_SOURCES = test/mpi/mapping_faults.cc
 test_mpi_mapping_faults_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_mapping_faults_LDADD = $(mpi_test_libs)

@@ -49,6 +49,7 @@ constexpr std::array kNever = {
 };
 constexpr std::array kQueries = {"cuPointerGetAttribute", "cuPointerGetAttributes"};
 constexpr int kCalls = 20;
+constexpr int kCallsToLearn = 9; // the processor has views of a small call's buffers then
 constexpr std::size_t kDocumentedCount = 2; // floats
 
 // All calls that hetcoll can make, for the report.
@@ -102,8 +103,10 @@ void one_shape(Program &program, const Emulated &emulated, std::size_t count, bo
                     Memory::kDevice,
                     in_place};
     Buffers buffers(program, MPI_COMM_WORLD, call);
-    buffers.fill();
-    buffers.reduce(); // learns the buffers, makes what the shape needs
+    for (int i = 0; i < kCallsToLearn; ++i) { // the buffers, and what the shape needs
+        buffers.fill();
+        buffers.reduce();
+    }
     std::array<std::uint64_t, kNever.size()> never{};
     std::uint64_t queries = 0;
     for (std::size_t i = 0; i < kNever.size(); ++i) {
@@ -113,6 +116,7 @@ void one_shape(Program &program, const Emulated &emulated, std::size_t count, bo
         queries += emulated.calls(name);
     }
     const auto all = count_all(emulated);
+    const std::uint64_t all_calls = emulated.calls("all_calls");
     const CounterValues before = program.counters().read();
     for (int i = 0; i < kCalls; ++i) {
         program.check(buffers.reduce() == MPI_SUCCESS, "MPI failed");
@@ -134,20 +138,30 @@ void one_shape(Program &program, const Emulated &emulated, std::size_t count, bo
         program.check(calls == 0, "%s: %llu in %d calls of %zu floats", kNever[i],
                       static_cast<unsigned long long>(calls), kCalls, count);
     }
-    // And one that tells whether the context is still there.
-    const std::uint64_t wanted = static_cast<std::uint64_t>(kCalls) * (in_place ? 2 : 3);
+    const ServingRoute route = name_route(program.counters(), used);
+    const bool copies = used[HETCOLL_CPU_READS] == 0 || used[HETCOLL_CPU_WRITES] == 0;
+    // And one that tells whether the context of a bounce is still there.
+    const std::uint64_t wanted =
+        static_cast<std::uint64_t>(kCalls) * ((in_place ? 1 : 2) + (copies ? 1 : 0));
     program.check(queries_used == wanted, "%llu attribute queries in %d calls of %zu floats%s",
                   static_cast<unsigned long long>(queries_used), kCalls, count,
                   in_place ? " in place" : "");
     program.check(used[HETCOLL_ALLOCATIONS] == 0, "hetcoll allocated in %d calls of %zu floats",
                   kCalls, count);
-    const ServingRoute route = name_route(program.counters(), used);
+    if (!copies) {
+        const std::uint64_t calls = emulated.calls("all_calls") - all_calls;
+        program.check(calls == static_cast<std::uint64_t>(kCalls) * (in_place ? 5 : 6),
+                      "%llu driver calls in %d calls of %zu floats%s by the processor",
+                      static_cast<unsigned long long>(calls), kCalls, count,
+                      in_place ? " in place" : "");
+    }
     if (route.algorithm == "leader" && route.path == "mapped" && count_of("cuMemcpyAsync") == 0) {
         // One kernel behind a legacy stream that is idle: nothing is marked.
         program.check(count_of("cuEventRecord") == 0, "%s %s of %zu floats: a marker",
                       route.algorithm.c_str(), route.path.c_str(), count);
     }
-    const std::string way = route.path == "small" ? "small" : route.algorithm + " " + route.path;
+    const bool on_host = route.path == "small" || route.path == "cpu";
+    const std::string way = on_host ? route.path : route.algorithm + " " + route.path;
     if (program.rank() == 0 && count == kDocumentedCount && !in_place) {
         const WorkCalls said = documented(way);
         for (std::size_t i = 0; i < kWork.size(); ++i) {
@@ -192,7 +206,7 @@ int main(int argc, char **argv)
         program, MPI_COMM_WORLD,
         {{hetcoll::ElementKind::kFloat32, hetcoll::ReduceOp::kSum, hetcoll::Values::kExact, 1},
          2'000'000});
-    for (const std::size_t count : {2, 1'000, 30'000, 1'000'000}) {
+    for (const std::size_t count : {2, 64, 1'000, 30'000, 1'000'000}) {
         one_shape(program, emulated, count, false);
         one_shape(program, emulated, count, true);
     }

@@ -43,6 +43,9 @@ struct Cuda {
     {
         // As unkind as drivers may be, unless a run says otherwise.
         setenv("EMU_HOSTILE", "1", 0);
+        // The processor can map device memory, in both ways.
+        setenv("EMU_GDR", "1", 0);
+        setenv("EMU_DRIVER_VERSION", "13030", 0);
         if (library.get() == nullptr || !library.is_emulated()) {
             std::fprintf(stderr, "these tests need the emulated GPU on LD_LIBRARY_PATH\n");
             std::abort();

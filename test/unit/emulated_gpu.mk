@@ -2,6 +2,7 @@ unit_sources_emulated_gpu = \
 	test/unit/emulated_gpu_capture_test.cc \
 	test/unit/emulated_gpu_contexts_test.cc \
 	test/unit/emulated_gpu_dead_handles_test.cc \
+	test/unit/emulated_gpu_direct_rdma_test.cc \
 	test/unit/emulated_gpu_driver.cc \
 	test/unit/emulated_gpu_driver.h \
 	test/unit/emulated_gpu_driver_versions_test.cc \

@@ -5,6 +5,7 @@ unit_sources_engine = \
 	test/unit/engine_call_broken_test.cc \
 	test/unit/engine_call_closing_test.cc \
 	test/unit/engine_call_collective_test.cc \
+	test/unit/engine_call_cpu_test.cc \
 	test/unit/engine_call_failures_test.cc \
 	test/unit/engine_call_fixed_point_test.cc \
 	test/unit/engine_call_in_network_test.cc \

@@ -48,7 +48,7 @@ check_PROGRAMS += $(all_unit_tests) $(sim_unit_tests)
 unit_test_goals = $(BUILT_SOURCES) $(all_unit_tests)
 if WITH_CUDA
 unit_test_goals += $(emulated_gpu_lib)/libcuda.so.1 $(emulated_gpu_lib)/libnvidia-ml.so.1 \
-	$(emulated_gpu_lib)/libhetcoll_emulated_kernels.so
+	$(emulated_gpu_lib)/libgdrapi.so.2 $(emulated_gpu_lib)/libhetcoll_emulated_kernels.so
 endif
 TESTS += $(all_unit_tests) $(sim_unit_tests)
 

@@ -5,6 +5,7 @@ unit_sources_tuning = \
 	test/unit/tuning_choice_test.cc \
 	test/unit/tuning_chunk_tuner_test.cc \
 	test/unit/tuning_cluster_model_test.cc \
+	test/unit/tuning_cpu_limits_test.cc \
 	test/unit/tuning_curves_test.cc \
 	test/unit/tuning_measurements_test.cc \
 	test/unit/tuning_parts_test.cc \

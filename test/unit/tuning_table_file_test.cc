@@ -104,8 +104,9 @@ TEST(TableFileTest, ADistributionOfRanksIsARange)
 TEST(TableFileTest, WhatIsWrittenIsReadBack)
 {
     TableFile table;
-    table.machines = {{"a \"b\" \\ \n", {{{"gpu", "2x \x01"}, {"links", "f00"}}}, "a.txt", 0},
-                      {"empty", {}, "", 0}};
+    table.machines = {
+        {"a \"b\" \\ \n", {{{"gpu", "2x \x01"}, {"links", "f00"}}}, "a.txt", CpuLimits{1, 2}, 0},
+        {"empty", {}, "", {}, 0}};
     table.sets = {{.ranks = {2, 4},
                    .nodes = {1, 1},
                    .ranks_per_node = {2, 4},

@@ -157,8 +157,8 @@ TEST(TableTest, ReproducibleCallsDoNotTakeTheTablesOtherAlgorithms)
 TableFile two_machines(bool rules_for_all)
 {
     TableFile file = file_with({});
-    file.machines = {{"a", {{{"gpu", "A100"}, {"links", "1"}}}, "", 5},
-                     {"b", {{{"gpu", "V100"}}}, "", 6}};
+    file.machines = {{"a", {{{"gpu", "A100"}, {"links", "1"}}}, "", {}, 5},
+                     {"b", {{{"gpu", "V100"}}}, "", {}, 6}};
     for (const auto &[name, algorithm] :
          {std::pair{"a", Algorithm::kTwoShot}, {"b", Algorithm::kTree}, {"", Algorithm::kHost}}) {
         if (*name != '\0' || rules_for_all) {
