@@ -78,6 +78,7 @@ layer measure base tuning cuda_kernels device include engine/types
 layer tools $core engine engine/meeting sim measure
 layer bench $core sim measure include test/gpu test/unit
 layer examples include
+layer examples/stream include
 layer examples/wsp include
 any test/unit
 any test/model
@@ -93,14 +94,14 @@ any test/clients
 component=ompi/mca/coll/hetcoll
 wrong=
 for used in $(sed -n 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*"\([^"]*\)\/[^"]*".*/\1/p' $component/*.[ch] | sort -u); do
-    case " engine engine/types " in
+    case " engine engine/types include " in
     *" $used "*) continue ;;
     esac
     case " $named " in
     *" $used "*) wrong="$wrong $used" ;;
     esac
 done
-verdict "$component" "engine engine/types, Open MPI" "$wrong"
+verdict "$component" "engine engine/types include, Open MPI" "$wrong"
 
 # Open MPI's types end in the component; programs and the public header know mpi.h only.
 wrong=$(grep -rlE '^ *# *include *[<"](ompi|opal|orte|oshmem)[/_]' $named | sort -u | tr '\n' ' ')

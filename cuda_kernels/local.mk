@@ -20,7 +20,8 @@ cuda_kernels_fatbin_sources = \
 	cuda_kernels/lane.cuh \
 	cuda_kernels/reduce.cu \
 	cuda_kernels/reduce.cuh \
-	cuda_kernels/signal.cuh
+	cuda_kernels/signal.cuh \
+	cuda_kernels/wait.cuh
 EXTRA_DIST += $(cuda_kernels_fatbin_sources)
 cuda_kernels/reduce.fatbin: $(cuda_kernels_fatbin_sources) base/element.h cuda_kernels/compiler.h \
 		cuda_kernels/numbers.h cuda_kernels/operations.h cuda_kernels/reduction.h \

@@ -3,6 +3,7 @@
 #include "cuda_kernels/reduce.cuh"
 #include "cuda_kernels/reduction_list.h"
 #include "cuda_kernels/signal.cuh"
+#include "cuda_kernels/wait.cuh"
 
 // The many-input kernels may use 64 registers, so that 1024 threads fit on a multiprocessor.
 #define HETCOLL_REDUCE_MANY_KERNEL(Op, op, Kind, kind)                                      \
@@ -38,4 +39,10 @@ extern "C" __global__ void __launch_bounds__(512)
 {
     hetcoll::copy_lane(dst, src, bytes, hetcoll::lane(), hetcoll::lanes());
     hetcoll::signal(done);
+}
+
+extern "C" __global__ void __launch_bounds__(1)
+    hetcoll_wait(const std::uint32_t *flag, std::uint32_t value)
+{
+    hetcoll::wait(flag, value);
 }

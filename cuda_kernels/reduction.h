@@ -59,6 +59,7 @@ inline constexpr int kKernelShapeCount = 3;
 // Name of the kernel (void *dst, const void *src, size_t bytes, Signal done), which copies between
 // buffers that do not overlap. For few bytes: a flag is there sooner than an event.
 inline constexpr const char *kCopyKernelName = "hetcoll_copy";
+inline constexpr const char *kWaitKernelName = "hetcoll_wait"; // of one thread
 
 // The fatbin with every kernel: an argument for cuModuleLoadData.
 [[nodiscard]] const void *kernel_image() noexcept;

@@ -100,7 +100,8 @@ Result<CUcontext> retain_primary_context(const Driver &driver, int ordinal)
     return context;
 }
 
-Context::Context(const Driver &driver, CUcontext handle) noexcept : driver_(driver), handle_(handle)
+Context::Context(const Driver &driver, CUcontext handle, QueuedCalls *queued) noexcept
+    : driver_(driver), handle_(handle), queued_(queued)
 {
     const ContextScope scope(driver, handle);
     result_ = scope.result();
@@ -120,7 +121,7 @@ Context::Context(const Driver &driver, CUcontext handle) noexcept : driver_(driv
 
 Context::~Context()
 {
-    if (is_alive()) {
+    if (const QueuedCalls::Waiting waiting(queued_); waiting.may() && is_alive()) { // else lost
         const ContextScope scope(driver_, handle_);
         if (scope.result() == CUDA_SUCCESS) {
             on_host_ ? driver_.cuMemFreeHost(reinterpret_cast<void *>(memory_))
@@ -139,8 +140,8 @@ bool Context::is_alive() const noexcept
 }
 
 Device::Device(const Driver &driver, CUcontext context, int primary_of, MemoryUse *use,
-               StreamOrder order)
-    : driver_(driver), context_(std::make_shared<const Context>(driver, context)),
+               StreamOrder order, QueuedCalls *queued)
+    : driver_(driver), context_(std::make_shared<const Context>(driver, context, queued)),
       primary_of_(primary_of), use_(use), order_(order)
 {
 }
@@ -149,7 +150,8 @@ Device::~Device()
 {
     const bool loaded = std::any_of(modules_.begin(), modules_.end(),
                                     [](CUmodule module) { return module != nullptr; });
-    if (loaded && is_alive()) {
+    const QueuedCalls::Waiting waiting(context_->queued());
+    if (loaded && waiting.may() && is_alive()) { // else the context takes them along
         const ContextScope scope(driver_, context());
         for (CUmodule module : modules_) {
             if (module != nullptr && scope.result() == CUDA_SUCCESS) {
@@ -164,7 +166,7 @@ Device::~Device()
     }
 }
 
-Result<StreamHandle> Device::make_stream() const
+Result<StreamHandle> Device::make_stream(StreamOrder order) const
 {
     int least = 0, greatest = 0;
     CUresult result = driver_.cuCtxGetStreamPriorityRange(&least, &greatest);
@@ -173,7 +175,7 @@ Result<StreamHandle> Device::make_stream() const
     }
     CUstream stream = nullptr;
     result = driver_.cuStreamCreateWithPriority(
-        &stream, order_ == StreamOrder::kIndependent ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT,
+        &stream, order == StreamOrder::kIndependent ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT,
         greatest);
     if (result != CUDA_SUCCESS) {
         return driver_status(driver_, result, "cuStreamCreateWithPriority", "making a stream");
@@ -366,6 +368,34 @@ Status Device::copy_kernel_async(void *to, const void *from, std::size_t bytes, 
                   stream, "copying a part of a buffer");
 }
 
+Result<CUdeviceptr> Device::address_of(const PinnedMemory &memory) const
+{
+    CUdeviceptr found = 0;
+    const CUresult result = driver_.cuMemHostGetDevicePointer(&found, memory.get(), 0);
+    return result == CUDA_SUCCESS
+               ? Result<CUdeviceptr>(found)
+               : Result<CUdeviceptr>(driver_status(driver_, result, "cuMemHostGetDevicePointer",
+                                                   "asking for the address of host memory"));
+}
+
+Status Device::wait_async(WaitsBy by, CUdeviceptr flag, std::uint32_t value, CUstream stream)
+{
+    constexpr const char *kDoing = "making a stream wait for a queued call";
+    if (by == WaitsBy::kDriver) {
+        return driver_status(
+            driver_, driver_.cuStreamWaitValue32(stream, flag, value, CU_STREAM_WAIT_VALUE_GEQ),
+            "cuStreamWaitValue32", kDoing);
+    }
+    if (Status status = load_kernels(); !status.ok()) {
+        return status;
+    }
+    void *arguments[] = {&flag, &value};
+    return driver_status(
+        driver_,
+        driver_.cuLaunchKernel(kernels_.wait, 1, 1, 1, 1, 1, 1, 0, stream, arguments, nullptr),
+        "cuLaunchKernel", kDoing);
+}
+
 Status Device::to_fixed_async(ElementKind kind, void *dst, const void *src, std::size_t count,
                               const FixedPoint &how, std::uint32_t *out_of_range,
                               const Signal &done, CUstream stream)
@@ -445,6 +475,7 @@ Status Device::load_all()
         }
     }
     load(kernels_.copy, kCopyKernelName, Image::kReductions);
+    load(kernels_.wait, kWaitKernelName, Image::kReductions);
     for (const ElementKind kind : {ElementKind::kFloat32, ElementKind::kFloat64}) {
         load(kernels_.fixed_point[fixed_point_index(kind, Conversion::kToFixed)],
              to_fixed_kernel_name(kind), Image::kFixedPoint);

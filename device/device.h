@@ -8,12 +8,15 @@
 #include "cuda_kernels/reduction.h"
 #include "device/driver.h"
 #include "device/memory_use.h"
+#include "device/queued_calls.h"
 
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <new>
+#include <optional>
 #include <utility>
 
 namespace hetcoll {
@@ -53,14 +56,16 @@ private:
 // allocation, and these ids are never used again.
 class Context {
 public:
-    // Requires that the context exists. Without memory it counts as gone.
-    Context(const Driver &driver, CUcontext handle) noexcept;
+    // Requires that the context exists. Without memory it counts as gone. `queued`, if not null,
+    // says when what was made in it may be freed.
+    Context(const Driver &driver, CUcontext handle, QueuedCalls *queued = nullptr) noexcept;
     ~Context();
     Context(const Context &) = delete;
     Context &operator=(const Context &) = delete;
 
     [[nodiscard]] const Driver &driver() const noexcept { return driver_; }
     [[nodiscard]] CUcontext handle() const noexcept { return handle_; }
+    [[nodiscard]] QueuedCalls *queued() const noexcept { return queued_; }
     // Never again another context's.
     [[nodiscard]] unsigned long long id() const noexcept { return id_; }
     [[nodiscard]] bool is_alive() const noexcept;
@@ -70,6 +75,7 @@ public:
 private:
     const Driver &driver_;
     CUcontext handle_;
+    QueuedCalls *queued_;
     CUdeviceptr memory_ = 0;
     bool on_host_ = false; // page-locked memory, as the GPU's is all in use
     unsigned long long id_ = 0;
@@ -79,7 +85,8 @@ private:
 using ContextRef = std::shared_ptr<const Context>;
 
 // Move-only owner of a driver object. Destroying it makes the owner's context current. If the
-// context is gone, the object went with it, and that is no error.
+// context is gone, the object went with it, and that is no error. While queued calls are pending
+// the object is kept until none is.
 template <class Handle> class Owned {
 public:
     using Destroy = CUresult (*)(const Driver &, Handle);
@@ -97,16 +104,36 @@ public:
     }
     ~Owned()
     {
-        if (context_ != nullptr && context_->is_alive()) {
+        if (context_ == nullptr) {
+            return;
+        }
+        QueuedCalls *const queued = context_->queued();
+        if (const QueuedCalls::Waiting waiting(queued); waiting.may()) {
+            destroy_now();
+            return;
+        }
+        queued->keep(std::unique_ptr<QueuedCalls::Kept>(new (std::nothrow) Later(*this)));
+    }
+    [[nodiscard]] Handle get() const noexcept { return handle_; }
+
+private:
+    class Later final : public QueuedCalls::Kept {
+    public:
+        explicit Later(Owned &owned) noexcept { owned_.swap(owned); }
+
+    private:
+        Owned owned_;
+    };
+
+    void destroy_now() noexcept
+    {
+        if (context_->is_alive()) {
             const ContextScope scope(context_->driver(), context_->handle());
             if (scope.result() == CUDA_SUCCESS) {
                 destroy_(context_->driver(), handle_);
             }
         }
     }
-    [[nodiscard]] Handle get() const noexcept { return handle_; }
-
-private:
     void swap(Owned &other) noexcept
     {
         std::swap(context_, other.context_);
@@ -136,10 +163,10 @@ class Device {
 public:
     // `primary_of` >= 0: `context` came from retain_primary_context(primary_of) and is released at
     // the end. -1: a context of the application. The kernels are loaded when first asked for.
-    // `use`, if not null, counts the memory that is made here, and outlives the Device. Requires
-    // that the context exists.
+    // `use`, if not null, counts the memory that is made here, and outlives the Device, as `queued`
+    // does. Requires that the context exists.
     Device(const Driver &driver, CUcontext context, int primary_of, MemoryUse *use = nullptr,
-           StreamOrder order = StreamOrder::kAfterLegacy);
+           StreamOrder order = StreamOrder::kAfterLegacy, QueuedCalls *queued = nullptr);
     ~Device();
     Device(const Device &) = delete;
     Device &operator=(const Device &) = delete;
@@ -154,8 +181,11 @@ public:
     // more: as if it had been made with that. Not thread safe.
     void take_primary(int ordinal) noexcept { primary_of_ = ordinal; }
 
+    // Of streams that are made without saying another.
+    [[nodiscard]] StreamOrder order() const noexcept { return order_; }
     // Highest priority; blocking or not by the order.
-    [[nodiscard]] Result<StreamHandle> make_stream() const;
+    [[nodiscard]] Result<StreamHandle> make_stream() const { return make_stream(order_); }
+    [[nodiscard]] Result<StreamHandle> make_stream(StreamOrder order) const;
     [[nodiscard]] Result<EventHandle> make_event() const;                    // without timing
     [[nodiscard]] Result<PinnedMemory> make_pinned(std::size_t bytes) const; // portable
     // Page-locks host memory that is ours: any address range, whole pages of it.
@@ -199,6 +229,14 @@ public:
     Status copy_kernel_async(void *to, const void *from, std::size_t bytes, const Signal &done,
                              CUstream stream);
 
+    // The GPU's address of page-locked memory.
+    [[nodiscard]] Result<CUdeviceptr> address_of(const PinnedMemory &memory) const;
+    // The stream goes on when the number at `flag`, page-locked memory, has come to `value`,
+    // counted round 2^32. By the driver where it can, else by a kernel of one thread, which keeps a
+    // multiprocessor's place.
+    enum class WaitsBy : std::uint8_t { kDriver, kKernel };
+    Status wait_async(WaitsBy by, CUdeviceptr flag, std::uint32_t value, CUstream stream);
+
     // Conversions to and from fixed point, see cuda_kernels/fixed_point.h; dst may be src.
     // *out_of_range becomes 1 if an element is out of range; the GPU and the host must both reach
     // it.
@@ -224,6 +262,7 @@ private:
     struct Kernels {
         std::array<CUfunction, kKernelShapeCount * kReduceOpCount * kElementKindCount> reductions{};
         CUfunction copy = nullptr;
+        CUfunction wait = nullptr;
         std::array<CUfunction, 4> fixed_point{}; // of float and double, by Conversion
     };
 

@@ -4,4 +4,5 @@ hetcoll_sources += \
 	device/gdr_library.h device/gdr_library.cc \
 	device/host_view.h device/host_view.cc \
 	device/memory_use.h \
+	device/queued_calls.h device/queued_calls.cc \
 	device/nvtx.h device/nvtx.cc

@@ -72,6 +72,11 @@ template <class Real> void touch_from_fixed(const Touch &touch, void *dst, const
     touch.signals(done.flag, sizeof *done.flag);
 }
 
+void touch_wait(const Touch &touch, const std::uint32_t *flag, std::uint32_t)
+{
+    touch.reads(flag, sizeof *flag);
+}
+
 constexpr emulated_gpu_kernel kKernels[] = {
 #define HETCOLL_EMULATED_KERNELS(Op, op, Kind, kind)                                            \
     EMULATED_GPU_KERNEL_TOUCHING(hetcoll_reduce2_##op##_##kind, touch2<hetcoll::element::Kind>, \
@@ -88,6 +93,7 @@ constexpr emulated_gpu_kernel kKernels[] = {
         HETCOLL_FOR_EACH_FOLD_ALONE(HETCOLL_EMULATED_FOLD)
 #undef HETCOLL_EMULATED_FOLD
             EMULATED_GPU_KERNEL_TOUCHING(hetcoll_copy, touch_copy, kFlags),
+    EMULATED_GPU_KERNEL_TOUCHING(hetcoll_wait, touch_wait, kFlags),
     EMULATED_GPU_KERNEL_TOUCHING(hetcoll_to_fixed_float32, touch_to_fixed<float>, kFlags),
     EMULATED_GPU_KERNEL_TOUCHING(hetcoll_to_fixed_float64, touch_to_fixed<double>, kFlags),
     EMULATED_GPU_KERNEL_TOUCHING(hetcoll_from_fixed_float32, touch_from_fixed<float>, kFlags),

@@ -8,4 +8,5 @@ emulated_kernels_sources += \
 	cuda_kernels/lane.cuh \
 	cuda_kernels/reduce.cu \
 	cuda_kernels/reduce.cuh \
-	cuda_kernels/signal.cuh
+	cuda_kernels/signal.cuh \
+	cuda_kernels/wait.cuh

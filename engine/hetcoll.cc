@@ -5,7 +5,9 @@
 #include "engine/call/idle_sleep.h"
 #include "engine/call/operation.h"
 #include "engine/call/operation_queue.h"
+#include "engine/call/stream_gate.h"
 #include "engine/communicator/engine.h"
+#include "engine/engine_handle.h"
 #include "engine/meeting/flags.h"
 #include "engine/process/memory_reserve.h"
 #include "engine/process/settings.h"
@@ -42,22 +44,13 @@ size_t hetcoll_element_bytes(int kind)
     return hetcoll::element_bytes(static_cast<hetcoll::ElementKind>(kind));
 }
 
-struct hetcoll_engine {
-    hetcoll_engine(Process &process, const hetcoll_p2p &p2p, const hetcoll_facts &agreed,
-                   std::span<const hetcoll_facts> facts)
-        : engine(process, p2p, agreed, facts)
-    {
-    }
-    Engine engine;
-    OperationQueue queue;
-};
-
 struct hetcoll_operation {
     hetcoll_operation(hetcoll_engine &engine, const hetcoll_call &call, hetcoll::Start start)
-        : queue(engine.queue), operation(engine.engine, call, start)
+        : queue(engine.queue), gate(engine.engine), operation(engine.engine, call, start, &gate)
     {
     }
     OperationQueue &queue;
+    hetcoll::StreamGate gate;
     Operation operation;
     bool started = false;
 };
@@ -186,6 +179,12 @@ hetcoll_engine *hetcoll_engine_create(hetcoll_process *process, const hetcoll_p2
 
 void hetcoll_engine_destroy(hetcoll_engine *engine) { delete engine; }
 
+void hetcoll_engine_name_stream(hetcoll_engine *engine, int named, void *stream)
+{
+    engine->engine.named_stream().set(
+        named != 0 ? std::optional<CUstream>(static_cast<CUstream>(stream)) : std::nullopt);
+}
+
 namespace {
 
 // Behind nonblocking operations that are not complete.
@@ -218,8 +217,10 @@ int run_alone(Engine &engine, Operation &operation)
 
 int run(hetcoll_engine &engine, const hetcoll_call &call, const QueueTurn &turn)
 {
-    Operation operation(engine.engine, call);
+    hetcoll::StreamGate gate(engine.engine);
+    Operation operation(engine.engine, call, hetcoll::Start::kOnce, &gate);
     try {
+        gate.close();
         return turn.has_come() ? run_alone(engine.engine, operation)
                                : run_in_queue(engine, operation);
     } catch (const std::bad_alloc &) {
@@ -243,7 +244,12 @@ int hetcoll_allreduce(hetcoll_engine *engine, const hetcoll_call *call)
 
 int hetcoll_collective(hetcoll_engine *engine, const hetcoll_call *call)
 {
-    return run(*engine, *call, QueueTurn(engine->queue));
+    return hetcoll::run_blocking(*engine, *call);
+}
+
+int hetcoll::run_blocking(hetcoll_engine &engine, const hetcoll_call &call)
+{
+    return run(engine, call, QueueTurn(engine.queue));
 }
 
 int hetcoll_agree_on_copies(hetcoll_engine *engine, const hetcoll_call *call, int failed)
@@ -268,6 +274,7 @@ int hetcoll_operation_start(hetcoll_operation *operation)
     }
     const hetcoll::UsesReserve uses_reserve;
     try {
+        operation->gate.close();
         operation->queue.push(operation->operation);
     } catch (const std::bad_alloc &) {
         return HETCOLL_ERROR_NO_MEMORY;

@@ -80,6 +80,10 @@ struct hetcoll_engine *hetcoll_engine_create(struct hetcoll_process *process,
                                              const struct hetcoll_facts *facts);
 void hetcoll_engine_destroy(struct hetcoll_engine *engine);
 
+/* From now on allreduces wait, before they touch device memory, for what this CUstream has to do
+ * when they start, in place of the legacy stream. `named` 0: they wait for that again. Local. */
+void hetcoll_engine_name_stream(struct hetcoll_engine *engine, int named, void *stream);
+
 /* Blocks until `recv` is complete for every stream. */
 int hetcoll_allreduce(struct hetcoll_engine *engine, const struct hetcoll_call *call);
 
@@ -113,6 +117,43 @@ int hetcoll_operation_start(struct hetcoll_operation *operation);
 int hetcoll_operation_step(struct hetcoll_operation *operation, int *result);
 /* Requires that it is not started, or complete. */
 void hetcoll_operation_destroy(struct hetcoll_operation *operation);
+
+/* ---- calls in the order of a CUDA stream ---- */
+
+/* The calls of one communicator on one stream. A call is queued when the stream's work before it
+ * may still run; the stream's work behind it waits until it is complete. They are operations of
+ * the engine, in the order in which they were queued. One thread queues at a time. */
+struct hetcoll_calls;
+
+/* Nonzero while some queued call of the process is not complete. */
+int hetcoll_process_has_queued(const struct hetcoll_process *process);
+/* What this rank needs, for calls whose vector has at most `most_bytes`: driver calls, no message.
+ * `stream` is a CUstream. Requires that no queued call is pending. NULL: `message` says why. */
+struct hetcoll_calls *hetcoll_calls_create(struct hetcoll_engine *engine, void *stream,
+                                           size_t most_bytes, char *message, size_t message_bytes);
+/* By all ranks, before the first call: what a communicator's first calls make is made. The result
+ * is as of hetcoll_allreduce(), the same on all ranks. */
+int hetcoll_calls_attach(struct hetcoll_calls *stream, int tag);
+/* Positive: a graph is being captured on the stream. Negative: that cannot be known, and `message`
+ * says why. */
+int hetcoll_calls_is_capturing(const struct hetcoll_calls *stream, char *message,
+                               size_t message_bytes);
+/* Which of so many calls the next one is, counted round; negative: all are pending, step. */
+#define HETCOLL_STREAM_CALLS 64
+int hetcoll_calls_slot(const struct hetcoll_calls *stream);
+/* Requires a slot. The call is copied, its context lives until the slot is free again. */
+enum {
+    HETCOLL_STREAM_WAIT = 100
+}; /* queued, but the stream does not wait: wait until it is idle */
+int hetcoll_calls_enqueue(struct hetcoll_calls *stream, const struct hetcoll_call *call);
+/* Lets the engine's operations advance and releases the stream. One thread at a time. Returns how
+ * many calls have become complete. */
+int hetcoll_calls_step(struct hetcoll_calls *stream);
+int hetcoll_calls_is_idle(const struct hetcoll_calls *stream);
+/* The first error of a call since the last time it was asked for, as of hetcoll_allreduce(). */
+int hetcoll_calls_take_error(struct hetcoll_calls *stream);
+/* Requires that it is idle. */
+void hetcoll_calls_destroy(struct hetcoll_calls *stream);
 
 /* ---- other collectives on device memory ---- */
 

@@ -89,6 +89,13 @@ struct hetcoll_engine *hetcoll_engine_create(struct hetcoll_process *process,
 
 void hetcoll_engine_destroy(struct hetcoll_engine *engine) { (void)engine; }
 
+void hetcoll_engine_name_stream(struct hetcoll_engine *engine, int named, void *stream)
+{
+    (void)engine;
+    (void)named;
+    (void)stream;
+}
+
 int hetcoll_allreduce(struct hetcoll_engine *engine, const struct hetcoll_call *call)
 {
     (void)engine;
@@ -206,3 +213,68 @@ int hetcoll_stage_finish(struct hetcoll_stage *stage, const char *collective)
 }
 
 void hetcoll_stage_destroy(struct hetcoll_stage *stage) { (void)stage; }
+
+int hetcoll_process_has_queued(const struct hetcoll_process *process)
+{
+    (void)process;
+    return 0;
+}
+
+struct hetcoll_calls *hetcoll_calls_create(struct hetcoll_engine *engine, void *stream,
+                                           size_t most_bytes, char *message, size_t message_bytes)
+{
+    (void)engine;
+    (void)stream;
+    (void)most_bytes;
+    snprintf(message, message_bytes, "hetcoll was built without CUDA");
+    return NULL;
+}
+
+int hetcoll_calls_attach(struct hetcoll_calls *stream, int tag)
+{
+    (void)stream;
+    (void)tag;
+    return HETCOLL_ERROR_DEVICE;
+}
+
+int hetcoll_calls_is_capturing(const struct hetcoll_calls *stream, char *message,
+                               size_t message_bytes)
+{
+    (void)stream;
+    (void)message;
+    (void)message_bytes;
+    return 0;
+}
+
+int hetcoll_calls_slot(const struct hetcoll_calls *stream)
+{
+    (void)stream;
+    return 0;
+}
+
+int hetcoll_calls_enqueue(struct hetcoll_calls *stream, const struct hetcoll_call *call)
+{
+    (void)stream;
+    (void)call;
+    return HETCOLL_ERROR_DEVICE;
+}
+
+int hetcoll_calls_step(struct hetcoll_calls *stream)
+{
+    (void)stream;
+    return 0;
+}
+
+int hetcoll_calls_is_idle(const struct hetcoll_calls *stream)
+{
+    (void)stream;
+    return 1;
+}
+
+int hetcoll_calls_take_error(struct hetcoll_calls *stream)
+{
+    (void)stream;
+    return HETCOLL_SUCCESS;
+}
+
+void hetcoll_calls_destroy(struct hetcoll_calls *stream) { (void)stream; }

@@ -17,10 +17,12 @@ constexpr unsigned kPollsPerQuery = 256;
 
 Result<std::unique_ptr<DeviceBounce>> DeviceBounce::create(std::shared_ptr<Device> owner,
                                                            std::size_t slot_bytes,
-                                                           std::size_t staging_bytes, bool direct)
+                                                           std::size_t staging_bytes, bool direct,
+                                                           std::optional<StreamOrder> order)
 {
     const Device &device = *owner;
-    std::unique_ptr<DeviceBounce> bounce(new DeviceBounce(std::move(owner), slot_bytes, direct));
+    std::unique_ptr<DeviceBounce> bounce(
+        new DeviceBounce(std::move(owner), slot_bytes, direct, order.value_or(device.order())));
     const std::size_t slots_bytes = kBounceSlots * slot_bytes;
     staging_bytes = (staging_bytes + 255) / 256 * 256; // the slots behind it are aligned
 
@@ -47,7 +49,7 @@ Result<std::unique_ptr<DeviceBounce>> DeviceBounce::create(std::shared_ptr<Devic
     }
 
     for (StreamHandle *stream : {&bounce->out_, &bounce->in_}) {
-        auto made = device.make_stream();
+        auto made = device.make_stream(bounce->order_);
         if (!made.ok()) {
             return made.take_status();
         }
@@ -104,11 +106,33 @@ Status DeviceBounce::divide(int slots, int lanes)
     return status.ok() ? make_lanes(wanted) : std::move(status);
 }
 
+Status DeviceBounce::reserve()
+{
+    shares_pull_streams_ = true;
+    Status status = enter();
+    for (auto *events : {&read_done_, &apply_done_}) {
+        if (status.ok()) {
+            status = make_events(*events, kMaxBounceSlots);
+        }
+    }
+    if (status.ok()) {
+        status = make_lanes(kReservedLanes);
+    }
+    if (status.ok()) {
+        status = make_arrived();
+    }
+    has_all_ = status.ok();
+    return status;
+}
+
 Status DeviceBounce::make_lanes(std::size_t lanes)
 {
-    const std::size_t streams = lanes == 0 ? 0 : std::max<std::size_t>(lanes, kLaneSlots);
+    constexpr std::size_t kShared = 4;
+    const std::size_t streams = lanes == 0             ? 0
+                                : shares_pull_streams_ ? kShared
+                                                       : std::max<std::size_t>(lanes, kLaneSlots);
     while (pull_streams_.size() < streams) {
-        auto stream = device_->make_stream();
+        auto stream = device_->make_stream(order_);
         if (!stream.ok()) {
             return stream.take_status();
         }
@@ -180,7 +204,10 @@ Result<bool> DeviceBounce::start_marker()
     if (Status status = enter(); !status.ok()) {
         return status;
     }
-    if (const auto done = device_->earlier_work_done(); done.ok() && *done) {
+    if (order_ == StreamOrder::kIndependent) {
+        return true;
+    }
+    if (const auto done = device_->is_idle(CU_STREAM_LEGACY); done.ok() && *done) {
         return true;
     }
     Status recorded = device_->record(copy_done_, out_.get());
@@ -337,8 +364,8 @@ Status DeviceBounce::start_pull(int lane, int slot, const Pull &pull)
         return status;
     }
     const std::size_t turn = static_cast<std::size_t>(pull.step) % streams_per_lane_;
-    CUstream stream =
-        pull_streams_[static_cast<std::size_t>(lane) * streams_per_lane_ + turn].get();
+    const std::size_t number = static_cast<std::size_t>(lane) * streams_per_lane_ + turn;
+    CUstream stream = pull_streams_[number % pull_streams_.size()].get();
     if (in.count == 1) {
         status = device_->copy_async(pull.dst, in.input[0], pull.count * element_bytes(pull.kind),
                                      stream);

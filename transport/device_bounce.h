@@ -17,16 +17,18 @@ namespace hetcoll {
 class DeviceBounce final : public Bounce {
 public:
     // All memory, streams and events are made here and kept for further calls. The device's context
-    // is current.
+    // is current. `order`: of the streams, if not the device's own.
     static Result<std::unique_ptr<DeviceBounce>> create(std::shared_ptr<Device> device,
                                                         std::size_t slot_bytes,
-                                                        std::size_t staging_bytes, bool direct);
+                                                        std::size_t staging_bytes, bool direct,
+                                                        std::optional<StreamOrder> order = {});
     ~DeviceBounce() override; // after finish()
     // Waits for all that it has started, unless the context is gone.
     void finish() noexcept;
 
     [[nodiscard]] const std::shared_ptr<Device> &device() const noexcept { return device_; }
     [[nodiscard]] bool direct() const noexcept { return direct_; }
+    [[nodiscard]] StreamOrder order() const noexcept { return order_; }
     // Pinned host memory for small calls, `staging_bytes` long.
     [[nodiscard]] std::byte *staging() noexcept { return staging_; }
 
@@ -36,6 +38,12 @@ public:
     {
         return reinterpret_cast<std::byte *>(flag_) + kTrialBytes;
     }
+
+    // Makes all streams and events that any call may need, so that divide() makes none: lanes share
+    // few streams, because those that wait may share the GPU's queues with others.
+    static constexpr int kReservedLanes = 32;
+    Status reserve();
+    [[nodiscard]] bool has_all() const noexcept { return has_all_; }
 
     // Makes the device's context current until leave(). Functions that need it call enter()
     // themselves. The owner calls leave() before it returns to the application or lets others run,
@@ -78,9 +86,10 @@ public:
 private:
     using Lane = std::array<EventHandle, kLaneSlots>; // that tell which of its pulls are done
 
-    DeviceBounce(std::shared_ptr<Device> device, std::size_t slot_bytes, bool direct)
+    DeviceBounce(std::shared_ptr<Device> device, std::size_t slot_bytes, bool direct,
+                 StreamOrder order)
         : device_(std::move(device)), slots_bytes_(kBounceSlots * slot_bytes),
-          slot_bytes_(slot_bytes), direct_(direct)
+          slot_bytes_(slot_bytes), direct_(direct), order_(order)
     {
     }
 
@@ -93,6 +102,7 @@ private:
     std::shared_ptr<Device> device_;       // first: outlives what was made in it
     std::size_t slots_bytes_, slot_bytes_; // of a direction, and of one slot
     bool direct_;
+    StreamOrder order_;
     PinnedMemory pinned_; // before the streams: freed after they are gone
     DeviceMemory scratch_;
     std::uint32_t *flag_ = nullptr;         // pinned
@@ -110,6 +120,8 @@ private:
     // Of pulls, each for one lane. Where there are fewer lanes, the steps of one lane take turns:
     // several steps use different links at once, while one step's chunks come one after the other.
     std::vector<StreamHandle> pull_streams_;
+    bool shares_pull_streams_ = false; // they are fewer than that
+    bool has_all_ = false;             // reserve() has made it
     std::size_t streams_per_lane_ = 1;
     std::array<const void *, kMaxBounceSlots> source_{};
     std::optional<ContextScope> scope_;

@@ -5,7 +5,9 @@
 #include <cassert>
 #include <cstdio>
 #include <list>
+#include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -92,12 +94,57 @@ struct PeerMapping {
 
 namespace {
 
+// Logs an error of closing. The process leaks the mapping and goes on.
+void note_closing(const Driver &driver, const Log &log, CUresult result, const char *call)
+{
+    if (result != CUDA_SUCCESS && !is_torn_down(result)) {
+        const Status status = driver_status(driver, result, call, "closing memory of a peer");
+        hetcoll::log(log, 1, "%s", status.message().c_str());
+    }
+}
+
 bool shares_block(const PeerMapping &old, const SharedBuffer &buffer)
 {
     const std::uint64_t first = buffer.base / kBlockBytes * kBlockBytes;
     const std::uint64_t bytes = buffer.base + buffer.bytes + kBlockBytes - first;
     return overlap(old.base, old.bytes, first, bytes);
 }
+
+// Closes a mapping when it ends, at once or when no queued call is pending.
+class Closing final : public QueuedCalls::Kept {
+public:
+    Closing(const Driver &driver, const Log &log, const PeerMapping &mapping)
+        : driver_(driver), log_(log), context_(mapping.context), kind_(mapping.kind),
+          address_(mapping.address), bytes_(mapping.bytes)
+    {
+    }
+    ~Closing() override
+    {
+        std::optional<ContextScope> scope;
+        if (context_->is_alive()) {
+            scope.emplace(driver_, context_->handle());
+        }
+        if (kind_ == SharedKind::kVmm) { // needs no context, does not go with one
+            note(driver_.cuMemUnmap(address_, bytes_), "cuMemUnmap");
+            note(driver_.cuMemAddressFree(address_, bytes_), "cuMemAddressFree");
+        } else if (scope && scope->result() == CUDA_SUCCESS) { // else the context took it along
+            note(driver_.cuIpcCloseMemHandle(address_), "cuIpcCloseMemHandle");
+        }
+    }
+
+private:
+    void note(CUresult result, const char *call) const
+    {
+        note_closing(driver_, log_, result, call);
+    }
+
+    const Driver &driver_;
+    const Log log_;
+    const ContextRef context_;
+    const SharedKind kind_;
+    const CUdeviceptr address_;
+    const std::uint64_t bytes_;
+};
 
 bool excludes(const PeerMapping &other, const PeerMapping &wanted)
 {
@@ -144,33 +191,18 @@ struct PeerMemory::Impl {
     template <class Wanted> int close_where(Wanted wanted);
     List::iterator close_or_doom(List::iterator at);
     void close(const PeerMapping &mapping);
-    void note(CUresult result, const char *call) const;
     void make_room(std::uint64_t bytes);
 };
-
-// Logs an error of closing. The process leaks the mapping and goes on.
-void PeerMemory::Impl::note(CUresult result, const char *call) const
-{
-    if (result != CUDA_SUCCESS && !is_torn_down(result)) {
-        const Status status = driver_status(driver, result, call, "closing memory of a peer");
-        hetcoll::log(log, 1, "%s", status.message().c_str());
-    }
-}
 
 void PeerMemory::Impl::close(const PeerMapping &mapping)
 {
     ++counters.closes;
     --counters.mappings;
     counters.bytes -= mapping.bytes;
-    std::optional<ContextScope> scope;
-    if (mapping.context->is_alive()) {
-        scope.emplace(driver, mapping.context->handle());
-    }
-    if (mapping.kind == SharedKind::kVmm) { // needs no context, does not go with one
-        note(driver.cuMemUnmap(mapping.address, mapping.bytes), "cuMemUnmap");
-        note(driver.cuMemAddressFree(mapping.address, mapping.bytes), "cuMemAddressFree");
-    } else if (scope && scope->result() == CUDA_SUCCESS) { // else the context took it along
-        note(driver.cuIpcCloseMemHandle(mapping.address), "cuIpcCloseMemHandle");
+    std::unique_ptr<Closing> closing(new (std::nothrow) Closing(driver, log, mapping));
+    QueuedCalls *const queued = mapping.context->queued();
+    if (const QueuedCalls::Waiting waiting(queued); !waiting.may()) {
+        queued->keep(std::move(closing));
     }
 }
 
@@ -275,7 +307,8 @@ CUresult PeerMemory::Impl::open_vmm(PeerMapping &mapping, const FdBundle &fds, c
         driver.cuMemUnmap(at, bytes);
         at += bytes;
     }
-    note(driver.cuMemAddressFree(mapping.address, mapping.bytes), "cuMemAddressFree");
+    note_closing(driver, log, driver.cuMemAddressFree(mapping.address, mapping.bytes),
+                 "cuMemAddressFree");
     return result;
 }
 
@@ -467,6 +500,10 @@ Result<void *> PeerMemory::map(const ProcessIdentity &owner, const SharedBuffer 
         impl_->mappings.splice(impl_->mappings.begin(), impl_->mappings, found->second);
         mapping = &*found->second;
     } else {
+        const QueuedCalls::Waiting waiting(context->queued());
+        if (!waiting.may()) {
+            return nullptr;
+        }
         auto mapped = impl_->map_new(key, buffer, importer, lease, mapping);
         impl_->counters.failures += !mapped.ok();
         if (!mapped.ok() || mapping == nullptr) {

@@ -67,7 +67,8 @@ public:
     // what `buffer` says comes from its owner. In the process that owns the buffer it is the buffer
     // itself. A null pointer means not yet, call again: the owner still has to pass file
     // descriptors (it must step() its channel), or a call of another thread that is about to end is
-    // in the way. An error names what failed and the way out; the memory can then not be shared.
+    // in the way, or a queued call is pending that an opening might wait for. An error names what
+    // failed and the way out; the memory can then not be shared.
     [[nodiscard]] Result<void *> map(const ProcessIdentity &owner, const SharedBuffer &buffer,
                                      std::size_t bytes, const Device &importer, PeerLease &lease);
 

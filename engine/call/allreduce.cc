@@ -7,7 +7,7 @@ namespace {
 // The first call that could use aggregators joins them.
 bool should_join(const Call &call)
 {
-    return call.engine.aggregation().is_untried() && call.made->kind >= 0 &&
+    return call.engine.aggregation().is_untried() && call.made->kind >= 0 && !call.is_attached() &&
            call.made->user_op == 0 && !call.in_order && call.bytes > call.engine.small_limit();
 }
 
@@ -38,7 +38,7 @@ Choice choose(Call &call, Means means)
     return call.engine.chooser().choose(*call.made, call.bytes, means);
 }
 
-constexpr Means kAnyMeans{.mapped = true, .aggregators = true};
+Means any_means(const Call &call) { return {.mapped = true, .aggregators = !call.is_attached()}; }
 
 // A rank whose result goes to host memory takes part in a mixed call with host kernels.
 void prepare_mixed(Call &call)
@@ -99,7 +99,7 @@ Task<int> run_chosen(Call &call, const Choice &choice, LateRanks *late)
 // once more.
 Task<int> mixed(Call &call)
 {
-    const Choice choice = choose(call, {.aggregators = true, .mixed = true});
+    const Choice choice = choose(call, {.aggregators = !call.is_attached(), .mixed = true});
     if (choice.algorithm == Algorithm::kHost) {
         co_return co_await small(call);
     }
@@ -139,7 +139,7 @@ bool is_surely_small(Call &call)
 {
     return call.made->kind >= 0 && call.engine.p2p().size > 1 && !should_join(call) &&
            !call.engine.should_find_peers() &&
-           choose(call, kAnyMeans).algorithm == Algorithm::kHost;
+           choose(call, any_means(call)).algorithm == Algorithm::kHost;
 }
 
 Task<int> allreduce(Call &call)
@@ -161,7 +161,7 @@ Task<int> allreduce(Call &call)
             co_return co_await small(call);
         }
         const bool reduces = call.made->kind >= 0; // else this rank does not know the op
-        const Choice choice = reduces ? choose(call, kAnyMeans) : Choice{};
+        const Choice choice = reduces ? choose(call, any_means(call)) : Choice{};
         if (reduces && choice.algorithm == Algorithm::kHost && !engine.should_find_peers()) {
             co_return co_await small(call);
         }

@@ -47,6 +47,9 @@ void Call::start_copy(void *to, const void *from, std::size_t count, const Point
 {
     if (device != nullptr && device->start_copy(to, from, count).ok()) {
         copying = true;
+    } else if (is_queued()) { // a blocking copy would wait for the stream that waits for the call
+        note(error(Errc::kDriver, "a queued call has nothing to copy a buffer with: it has to be "
+                                  "in the context of the stream"));
     } else {
         note(process().store().copy_blocking(to, from, count, info));
     }

@@ -62,6 +62,17 @@ struct Call {
     [[nodiscard]] Process &process() const noexcept { return engine.process(); }
     [[nodiscard]] ReduceOp op() const noexcept { return engine.op_of(*made); }
     [[nodiscard]] ElementKind kind() const noexcept { return static_cast<ElementKind>(made->kind); }
+    [[nodiscard]] bool is_queued() const noexcept { return made->queued != HETCOLL_NOT_QUEUED; }
+    // A stream of the application was waited for, by its name, so ours need no other order.
+    [[nodiscard]] bool is_independent() const noexcept { return engine.named_stream().exists(); }
+    // The communicator has streams with queued calls, on all ranks alike. Its other calls go as
+    // those do, because queued ones may be pending behind them.
+    [[nodiscard]] bool is_attached() const noexcept { return engine.reserved().exists(); }
+    // A driver call that may wait for the device has to wait until no queued call is pending.
+    [[nodiscard]] bool must_not_wait() const noexcept
+    {
+        return !uses_reserved && process().store().queued().any();
+    }
     [[nodiscard]] bool is_collective() const noexcept
     {
         return made->collective != HETCOLL_ALLREDUCE;
@@ -140,6 +151,7 @@ struct Call {
     std::optional<int> ended;
 
     std::unique_ptr<DeviceBounce> device;
+    bool uses_reserved = false; // it is the one of queued calls
     std::unique_ptr<HostBounce> host;
     CpuPath cpu;
     bool copying = false;

@@ -29,6 +29,26 @@ bool has_whole_vector(const hetcoll_call &made) noexcept
     return true;
 }
 
+// A queued call makes no memory for it. Another one of its communicator may: larger vectors are
+// declined.
+void place_in_reserved(Call &call)
+{
+    const Scratch &scratch = *call.engine.reserved().scratch;
+    if (scratch.bytes < call.bytes && !call.is_queued()) {
+        call.flags |= kMustStage;
+        return;
+    }
+    if (scratch.bytes < call.bytes) {
+        call.note(error(Errc::kInvalid,
+                        "a queued call of %zu bytes is larger than the %zu for which its stream "
+                        "was attached",
+                        call.bytes, scratch.bytes));
+        return;
+    }
+    call.buffers.out = scratch.data();
+    find(call, scratch.data(), call.buffers.recv);
+}
+
 // Which vectors the schedule works on. An allgather and a broadcast work in place. Memory for a
 // whole result if the call has none.
 Loan<Scratch> place_vectors(Call &call)
@@ -43,6 +63,10 @@ Loan<Scratch> place_vectors(Call &call)
         buffers.send = buffers.recv;
     }
     if (has_whole_vector(made)) {
+        return {};
+    }
+    if (call.uses_reserved) {
+        place_in_reserved(call);
         return {};
     }
     Status problem;

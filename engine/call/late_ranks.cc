@@ -19,8 +19,9 @@ LateRanks::LateRanks(Call &call, const Choice &choice, const Published &publishe
 
 bool LateRanks::begins_early(const Call &call, const Choice &choice) noexcept
 {
-    return !call.is_collective() && choice.algorithm == Algorithm::kWeighted &&
-           choice.late != kNoRank && choice.late != call.engine.p2p().rank;
+    return !call.is_collective() && !call.is_attached() &&
+           choice.algorithm == Algorithm::kWeighted && choice.late != kNoRank &&
+           choice.late != call.engine.p2p().rank;
 }
 
 // Ranks that call differently may have chosen differently: nobody waits then.

@@ -42,7 +42,7 @@ bool find_buffers(Call &call)
 void wait_for_contexts(Call &call)
 {
     if (call.process().settings().pre_sync != HETCOLL_PRE_SYNC_CONTEXT ||
-        !call.buffers.any_device()) {
+        !call.buffers.any_device() || call.is_queued()) {
         return;
     }
     call.note(call.process().store().synchronize(call.buffers.device()));

@@ -7,8 +7,8 @@
 
 namespace hetcoll {
 
-Operation::Operation(Engine &engine, const hetcoll_call &call, Start start) noexcept
-    : given_(call), call_(engine, call, start == Start::kPersistent)
+Operation::Operation(Engine &engine, const hetcoll_call &call, Start start, Gate *gate) noexcept
+    : given_(call), gate_(gate), call_(engine, call, start == Start::kPersistent)
 {
 }
 
@@ -19,6 +19,19 @@ Operation::~Operation()
     settle();
 }
 
+bool Operation::may_begin()
+{
+    if (gate_ == nullptr) {
+        return true;
+    }
+    Result<bool> open = gate_->is_open();
+    if (open.ok()) {
+        return *open;
+    }
+    call_.note(open.take_status());
+    return true;
+}
+
 void Operation::begin()
 {
     begun_ = true;
@@ -27,7 +40,9 @@ void Operation::begin()
     }
     call_.engine.begin_call(given_);
     call_.report.begin(given_);
-    if (call_.engine.uses_fixed_point(given_)) {
+    if (given_.queued == HETCOLL_ATTACHES) {
+        way_ = attach(call_);
+    } else if (call_.engine.uses_fixed_point(given_)) {
         way_ = fixed_point(call_, given_);
     } else if (given_.copies != HETCOLL_COPIES_UNTOLD) {
         way_ = copies(call_);
@@ -50,6 +65,9 @@ bool Operation::step()
         if (const int code = call_.engine.membership().broken(); code != 0) {
             refuse(code);
             return leave();
+        }
+        if (!may_begin()) {
+            return false;
         }
         begin();
     }
@@ -201,7 +219,12 @@ void Operation::settle() noexcept
     if (result_ != HETCOLL_SUCCESS) {
         call_.classified.reset();
     }
-    if (!call_.classified) {
+    if (call_.uses_reserved) {
+        if (call_.device != nullptr) {
+            call_.engine.reserved().bounce = std::move(call_.device);
+        }
+        call_.uses_reserved = false;
+    } else if (!call_.classified) {
         process.store().give_back(std::move(call_.device));
     }
 }

@@ -17,10 +17,19 @@ enum class Start : std::uint8_t {
     kPersistent, // run again after rewind(); keeps what it has found out about its buffers
 };
 
+// What an operation waits for before it looks at its buffers or says anything to others.
+class Gate {
+public:
+    virtual ~Gate() = default;
+    // An error if it will never be known: the operation begins with it, so that others hear of it.
+    [[nodiscard]] virtual Result<bool> is_open() = 0;
+};
+
 class Operation {
 public:
-    // Both outlive the operation.
-    Operation(Engine &engine, const hetcoll_call &call, Start start = Start::kOnce) noexcept;
+    // All outlive the operation; `gate` may be null.
+    Operation(Engine &engine, const hetcoll_call &call, Start start = Start::kOnce,
+              Gate *gate = nullptr) noexcept;
     ~Operation();
     Operation(const Operation &) = delete;
     Operation &operator=(const Operation &) = delete;
@@ -48,6 +57,7 @@ public:
     void set_complete() noexcept { complete_.store(true, std::memory_order_release); }
 
 private:
+    [[nodiscard]] bool may_begin();
     void begin();
     void refuse(int code) noexcept;
     [[nodiscard]] const char *place() const noexcept;
@@ -58,6 +68,7 @@ private:
     void say_why_it_waits();
 
     const hetcoll_call &given_;
+    Gate *const gate_;
     Call call_;
     Task<int> way_; // after call_, in whose memory its frames are
     bool begun_ = false;

@@ -21,8 +21,8 @@ void prepare_ordered(Call &call)
 bool has_new_device(const Call &call)
 {
     const Peers &peers = call.engine.peers();
-    return peers.found().device != nullptr && call.failure.ok() && call.device != nullptr &&
-           on_device(call.buffers.recv) && !any(call.flags, kMustStage) &&
+    return !call.uses_reserved && peers.found().device != nullptr && call.failure.ok() &&
+           call.device != nullptr && on_device(call.buffers.recv) && !any(call.flags, kMustStage) &&
            !peers.is_known_device(*call.device->device());
 }
 
@@ -44,7 +44,9 @@ void tell_new_device(Call &call)
 
 bool can_publish(Call &call)
 {
-    return call.failure.ok() && call.device != nullptr && on_device(call.buffers.recv) &&
+    const bool mapped =
+        !call.uses_reserved || call.engine.reserved().maps || call.made->queued == HETCOLL_ATTACHES;
+    return call.failure.ok() && call.device != nullptr && on_device(call.buffers.recv) && mapped &&
            !any(call.flags, kMustStage) && call.device->enter().ok() &&
            call.engine.peers().is_known_device(*call.device->device());
 }
@@ -57,16 +59,18 @@ Result<MappedCall::Copy> plan(Call &call, const Choice &choice)
         return ready;
     }
     const Buffers &buffers = call.buffers;
-    return call.engine.mapped().plan(choice.algorithm,
-                                     {.send = buffers.in,
-                                      .recv = buffers.out,
-                                      .send_info = buffers.send,
-                                      .recv_info = buffers.recv,
-                                      .foreign = buffers.is_foreign(),
-                                      .bytes = call.bytes,
-                                      .keep_input = LateRanks::begins_early(call, choice),
-                                      .late = choice.late},
-                                     *call.device);
+    return call.engine.mapped().plan(
+        choice.algorithm,
+        {.send = buffers.in,
+         .recv = buffers.out,
+         .send_info = buffers.send,
+         .recv_info = buffers.recv,
+         .foreign = buffers.is_foreign(),
+         .bytes = call.bytes,
+         .keep_input = LateRanks::begins_early(call, choice),
+         .late = choice.late,
+         .stands_in = call.uses_reserved ? call.engine.reserved().scratch.get() : nullptr},
+        *call.device);
 }
 
 void start_copy(Call &call, const MappedCall::Copy &copy)
@@ -153,6 +157,9 @@ void start_finding_peers(Call &call)
 
 bool peers_are_known(Call &call)
 {
+    if (call.must_not_wait()) {
+        return false;
+    }
     Peers &peers = call.engine.peers();
     switch (peers.step()) {
     case Progress::kPending: return false;

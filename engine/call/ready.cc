@@ -29,10 +29,39 @@ Sends sends_of(const Buffers &buffers) noexcept
                                                                   : Sends::kBounced;
 }
 
+std::optional<StreamOrder> order_of(const Call &call) noexcept
+{
+    return call.is_independent() ? std::optional(StreamOrder::kIndependent) : std::nullopt;
+}
+
+// What queued calls work with, if the buffers are where their streams are.
+bool take_reserved(Call &call)
+{
+    Reserved &reserved = call.engine.reserved();
+    if (reserved.bounce == nullptr) {
+        return false;
+    }
+    const auto device = call.process().store().device_of(call.buffers.device());
+    if (!device.ok() || &**device != reserved.device()) {
+        return false;
+    }
+    call.device = std::move(reserved.bounce);
+    call.uses_reserved = true;
+    return true;
+}
+
 // With the kernels of the call if it reduces by them.
 Status borrow_bounce(Call &call, Sends sends)
 {
-    auto bounce = call.process().store().borrow_device(call.buffers.device(), sends);
+    if (call.is_attached() && take_reserved(call)) {
+        return call.device->enter();
+    }
+    if (call.is_queued()) {
+        return error(Errc::kInvalid, "a buffer of a queued call is in another context than its "
+                                     "stream, or the driver has failed there before");
+    }
+    auto bounce =
+        call.process().store().borrow_device(call.buffers.device(), sends, order_of(call));
     if (!bounce.ok()) {
         return bounce.take_status();
     }
@@ -54,13 +83,19 @@ bool has_bounce(Call &call)
         any(call.flags, kFailed | kMustStage)) {
         return true;
     }
-    const Sends sends = sends_of(call.buffers);
+    const Sends sends = call.is_attached() ? Sends::kBounced : sends_of(call.buffers);
+    if (!call.is_attached() && call.must_not_wait() &&
+        !call.process().store().may_borrow_device(call.buffers.device(), sends, order_of(call))) {
+        return false;
+    }
     if (sends == Sends::kDirectIfPossible &&
         !call.process().store().has_tried_direct(call.buffers.device())) {
         return false;
     }
-    const Status problem = borrow_bounce(call, sends);
-    if (!problem.ok()) {
+    Status problem = borrow_bounce(call, sends);
+    if (!problem.ok() && call.is_queued()) { // staging would make memory
+        call.note(std::move(problem));
+    } else if (!problem.ok()) {
         must_stage(call, problem);
     }
     return true;
@@ -68,7 +103,8 @@ bool has_bounce(Call &call)
 
 bool work_is_done(Call &call, const PointerInfo &info)
 {
-    if (!call.failure.ok()) {
+    if (!call.failure.ok() || call.is_queued() ||
+        call.engine.named_stream().is_named()) { // a stream has got here
         return true;
     }
     Result<bool> done = call.process().store().legacy_work_done(info);

@@ -110,6 +110,9 @@ void note_mapped(Call &call, Status problem);
 [[nodiscard]] Task<int> fixed_point(Call &call, const hetcoll_call &given);
 // A broadcast, reduce, allgather or reduce-scatter.
 [[nodiscard]] Task<int> collective(Call &call);
+// What queued calls work with: made, and mapped by the ranks of a node. After a call of this
+// communicator with memory in the same context.
+[[nodiscard]] Task<int> attach(Call &call);
 // After that was declined: has each rank copied what it reads to the host?
 [[nodiscard]] Task<int> copies(Call &call);
 

@@ -291,6 +291,10 @@ void Engine::pin_page(Device &device)
         !group_.page().exists()) {
         return;
     }
+    const QueuedCalls::Waiting waiting(&process_.store().queued());
+    if (!waiting.may()) {
+        return;
+    }
     pinned_in_ = device.context_ref()->id();
     pin_ = {};
     const std::size_t bytes = group_.page().memory().bytes();

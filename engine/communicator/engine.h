@@ -7,8 +7,10 @@
 #include "engine/communicator/executor.h"
 #include "engine/communicator/mapped_call.h"
 #include "engine/communicator/membership.h"
+#include "engine/communicator/named_stream.h"
 #include "engine/communicator/open_requests.h"
 #include "engine/communicator/peers.h"
+#include "engine/communicator/reserved.h"
 #include "engine/communicator/schedules.h"
 #include "engine/communicator/watch.h"
 #include "engine/meeting/meeting.h"
@@ -43,6 +45,9 @@ public:
     [[nodiscard]] Watch &watch() noexcept { return watch_; }
     [[nodiscard]] Chooser &chooser() noexcept { return chooser_; }
     [[nodiscard]] Schedules &schedules() noexcept { return schedules_; }
+    [[nodiscard]] NamedStream &named_stream() noexcept { return named_stream_; }
+    // Of queued calls.
+    [[nodiscard]] Reserved &reserved() noexcept { return reserved_; }
 
     // The first operation makes the control pages before all else: resumable.
     [[nodiscard]] bool is_ready() const noexcept { return ready_; }
@@ -132,6 +137,8 @@ private:
     Chooser chooser_;
     Schedules schedules_;
     Executor executor_;
+    Reserved reserved_;
+    NamedStream named_stream_{process_.store()};
     bool ready_ = false;
     bool left_open_ = false; // the control page's descriptor
     bool small_device_call_ = false;

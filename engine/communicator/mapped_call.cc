@@ -63,6 +63,9 @@ Result<MappedCall::Copy> MappedCall::plan(Algorithm algorithm, const Buffers &bu
     unmapped_ = {};
     input_ = static_cast<const std::byte *>(buffers.send);
     output_ = static_cast<std::byte *>(buffers.recv);
+    if (buffers.stands_in != nullptr) {
+        return plan_in(*buffers.stands_in);
+    }
     const bool in_place = buffers.send == buffers.recv;
     const bool input_only = shares_input_only(algorithm);
     const auto is_shared = [](const SharedBuffer &buffer) {
@@ -98,18 +101,31 @@ Result<MappedCall::Copy> MappedCall::plan(Algorithm algorithm, const Buffers &bu
         return scratch.take_status();
     }
     scratch_ = std::move(*scratch);
-    shared_input_ = describe(*scratch_);
-    if (!is_shared(shared_input_)) {
+    return plan_in(*scratch_);
+}
+
+// The input is copied to memory of hetcoll's own, and reduced there if peers need the output.
+Result<MappedCall::Copy> MappedCall::plan_in(const Scratch &memory)
+{
+    if (memory.bytes < buffers_.bytes) {
+        return error(Errc::kInvalid,
+                     "a queued call of %zu bytes is larger than the %zu for which "
+                     "its stream was attached",
+                     buffers_.bytes, memory.bytes);
+    }
+    shared_input_ = describe(memory);
+    if (shared_input_.kind == SharedKind::kNone) {
         return error(Errc::kUnsupported, "device memory of hetcoll's own cannot be shared: %s",
                      reason(shared_input_.why));
     }
-    input_ = scratch_->data();
-    if (!input_only) {
+    input_ = memory.data();
+    shared_output_ = SharedBuffer{};
+    if (!shares_input_only(algorithm_)) {
         shared_output_ = shared_input_;
-        output_ = scratch_->data();
-        copies_out_ = true;
+        output_ = memory.data();
+        copies_out_ = output_ != buffers_.recv;
     }
-    return Copy{.to = scratch_->data(), .from = buffers.send};
+    return input_ == buffers_.send ? Copy{} : Copy{.to = memory.data(), .from = buffers_.send};
 }
 
 // The result goes beside the input, which a call may need once more. False: it cannot.
@@ -210,6 +226,26 @@ Result<bool> MappedCall::map(Algorithm algorithm, const Schedule *schedule, int 
     return first_problem.ok() ? Result<bool>(all) : Result<bool>(std::move(first_problem));
 }
 
+Result<bool> MappedCall::map_all(PeerLease &lease, std::size_t bytes)
+{
+    lease.release();
+    for (const int rank : group_.local_ranks()) {
+        if (rank == group_.all().rank || !peers_.reach(rank, group_.all().rank)) {
+            continue;
+        }
+        const SharedBuffer announced = group_.slot(group_.local_number(rank)).input;
+        Result<void *> mapped = process_.store().sharing().memory->map(
+            group_.process(rank), announced, bytes, *bounce_->device(), lease);
+        if (!mapped.ok()) {
+            return mapped.take_status();
+        }
+        if (*mapped == nullptr) {
+            return false;
+        }
+    }
+    return true;
+}
+
 MappedCall::Unmapped MappedCall::unmapped() const noexcept
 {
     Unmapped found;
@@ -287,6 +323,10 @@ Result<void *> MappedCall::map_buffer(int rank, const SharedBuffer &buffer, std:
     const SharedBuffer announced = buffer; // checked and used as one, whatever its owner does
     Result<void *> mapped = process_.store().sharing().memory->map(
         group_.process(rank), announced, buffers_.bytes, *bounce_->device(), lease_);
+    if (buffers_.stands_in != nullptr && mapped.ok() && *mapped == nullptr) { // for ever
+        mapped =
+            error(Errc::kDriver, "memory of rank %d is not mapped as it was at the attach", rank);
+    }
     if (!mapped.ok()) {
         unmapped |= std::uint64_t{1} << group_.local_number(rank);
     }

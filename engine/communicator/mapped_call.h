@@ -32,8 +32,9 @@ public:
         PointerInfo send_info, recv_info;
         bool foreign; // `send` is in another context or kind of memory than `recv`
         std::size_t bytes;
-        bool keep_input = false; // even in place, where there is memory for that
-        int late = -1;           // Choice's: who maps a buffer depends on it too
+        bool keep_input = false;            // even in place, where there is memory for that
+        int late = -1;                      // Choice's: who maps a buffer depends on it too
+        const Scratch *stands_in = nullptr; // what the vectors are copied to, and peers have mapped
     };
     struct Copy {
         void *to = nullptr; // null: nothing is to be copied
@@ -55,6 +56,9 @@ public:
     // for a rank that only serves them.
     // `missing`: a rank that has not, whose memory stays unknown until all are mapped once more.
     [[nodiscard]] Result<bool> map(Algorithm algorithm, const Schedule *schedule, int missing = -1);
+    // Maps what all ranks of the node have announced as their input, those whose GPUs reach each
+    // other, for as long as `lease` lasts. False: not yet.
+    [[nodiscard]] Result<bool> map_all(PeerLease &lease, std::size_t bytes);
     // A buffer that map() failed at: what stands in for one, if there is such.
     struct Unmapped {
         int rank = -1;
@@ -102,6 +106,7 @@ private:
                                         std::size_t bytes);
     [[nodiscard]] SharedBuffer describe(const Scratch &scratch);
     [[nodiscard]] bool plan_beside(DeviceBounce &bounce);
+    Result<Copy> plan_in(const Scratch &memory);
     void find_needed(Algorithm algorithm, const Schedule *schedule);
     [[nodiscard]] Result<bool> map_rank(int rank, bool output);
     [[nodiscard]] Result<void *> map_buffer(int rank, const SharedBuffer &buffer,

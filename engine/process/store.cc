@@ -54,6 +54,12 @@ StreamOrder order_of(const hetcoll_settings &settings) noexcept
                                                            : StreamOrder::kAfterLegacy;
 }
 
+Status refuse_while_pending()
+{
+    return error(Errc::kDriver, "none is made while a queued call is pending, for which the driver "
+                                "might wait");
+}
+
 } // namespace
 
 Store::Store(const Ground &ground) noexcept : ground_(ground) {}
@@ -106,9 +112,61 @@ bool Store::has_tried_direct(const PointerInfo &pointer)
     return !device.ok() || direct_.known();
 }
 
-Result<std::unique_ptr<DeviceBounce>> Store::borrow_device(const PointerInfo &pointer, Sends sends)
+StreamOrder Store::order_or_own(std::optional<StreamOrder> order) const noexcept
 {
+    return order.value_or(order_of(ground_.settings));
+}
+
+// While a queued call is pending, one that makes nothing more. Requires the lock.
+std::vector<std::unique_ptr<DeviceBounce>>::iterator
+Store::find_idle(const std::shared_ptr<Device> &device, bool direct, StreamOrder order) noexcept
+{
+    const bool complete = queued_.any();
+    return std::find_if(idle_.devices.begin(), idle_.devices.end(), [&](const auto &bounce) {
+        return bounce->device() == device && bounce->direct() == direct &&
+               bounce->order() == order && (bounce->has_all() || !complete);
+    });
+}
+
+bool Store::may_borrow_device(const PointerInfo &pointer, Sends sends,
+                              std::optional<StreamOrder> order)
+{
+    if (!queued_.any()) {
+        return true;
+    }
     const bool direct = sends == Sends::kDirectIfPossible && direct_.work();
+    Idle forgotten;
+    const std::lock_guard lock(mutex_);
+    const auto known = std::find_if(devices_.begin(), devices_.end(), [&](const auto &device) {
+        return pointer.context == nullptr ? device->primary_of() == pointer.device
+                                          : device->context() == pointer.context;
+    });
+    return known != devices_.end() &&
+           find_idle(*known, direct, order_or_own(order)) != idle_.devices.end();
+}
+
+Result<std::unique_ptr<DeviceBounce>> Store::borrow_device(const PointerInfo &pointer, Sends sends,
+                                                           std::optional<StreamOrder> order)
+{
+    auto bounce = take_device(pointer, sends == Sends::kDirectIfPossible && direct_.work(),
+                              order_or_own(order));
+    if (bounce.ok() && queued_.may_begin() && !(*bounce)->has_all()) {
+        Status made = refuse_while_pending();
+        if (const QueuedCalls::Waiting waiting(&queued_); waiting.may()) {
+            made = (*bounce)->reserve();
+        }
+        (*bounce)->leave();
+        if (!made.ok()) {
+            give_back(std::move(*bounce));
+            return made;
+        }
+    }
+    return bounce;
+}
+
+Result<std::unique_ptr<DeviceBounce>> Store::take_device(const PointerInfo &pointer, bool direct,
+                                                         StreamOrder order)
+{
     std::shared_ptr<Device> device;
     {
         Idle forgotten;
@@ -118,23 +176,29 @@ Result<std::unique_ptr<DeviceBounce>> Store::borrow_device(const PointerInfo &po
             return found.take_status();
         }
         device = *found;
-        const auto idle =
-            std::find_if(idle_.devices.begin(), idle_.devices.end(), [&](const auto &bounce) {
-                return bounce->device() == device && bounce->direct() == direct;
-            });
+        const auto idle = find_idle(device, direct, order);
         if (idle != idle_.devices.end()) {
             std::unique_ptr<DeviceBounce> bounce = std::move(*idle);
             idle_.devices.erase(idle);
             return bounce;
         }
     }
-    return make_device_bounce(device, direct);
+    return make_device_bounce(device, direct, order);
+}
+
+Result<std::unique_ptr<DeviceBounce>> Store::make_independent(const std::shared_ptr<Device> &device)
+{
+    return make_device_bounce(device, false, StreamOrder::kIndependent);
 }
 
 // Without the lock: what it makes may wait for the whole device, and calls of other threads not.
 Result<std::unique_ptr<DeviceBounce>>
-Store::make_device_bounce(const std::shared_ptr<Device> &device, bool direct)
+Store::make_device_bounce(const std::shared_ptr<Device> &device, bool direct, StreamOrder order)
 {
+    const QueuedCalls::Waiting waiting(&queued_);
+    if (!waiting.may()) {
+        return refuse_while_pending();
+    }
     const ContextScope scope(device->driver(), device->context());
     if (scope.result() != CUDA_SUCCESS) {
         Idle forgotten;
@@ -152,7 +216,7 @@ Store::make_device_bounce(const std::shared_ptr<Device> &device, bool direct)
     static_cast<void>(device->load_kernels());
     ground_.counters.count(HETCOLL_ALLOCATIONS);
     return DeviceBounce::create(device, slot_bytes(),
-                                HETCOLL_MAX_SMALL_LIMIT + Exchange::kFlagBytes, direct);
+                                HETCOLL_MAX_SMALL_LIMIT + Exchange::kFlagBytes, direct, order);
 }
 
 Result<std::shared_ptr<Device>> Store::device_of(const PointerInfo &pointer)
@@ -160,6 +224,38 @@ Result<std::shared_ptr<Device>> Store::device_of(const PointerInfo &pointer)
     Idle forgotten;
     const std::lock_guard lock(mutex_);
     return device_of_locked(pointer, forgotten);
+}
+
+Result<std::shared_ptr<Device>> Store::device_of(CUstream stream)
+{
+    constexpr const char *kDoing = "looking up the context of a stream";
+    const Driver *const driver = ground_.driver.get();
+    if (driver == nullptr) {
+        return error(Errc::kDriver, "%s", ground_.driver.load_error().message().c_str());
+    }
+    const bool is_default = stream == nullptr || stream == CU_STREAM_LEGACY ||
+                            stream == CU_STREAM_PER_THREAD; // of the current context
+    CUcontext context = nullptr;
+    CUresult result =
+        is_default ? driver->cuCtxGetCurrent(&context) : driver->cuStreamGetCtx(stream, &context);
+    if (result == CUDA_SUCCESS && context == nullptr) {
+        result = CUDA_ERROR_INVALID_CONTEXT;
+    }
+    if (result != CUDA_SUCCESS) {
+        return driver_status(*driver, result, is_default ? "cuCtxGetCurrent" : "cuStreamGetCtx",
+                             kDoing);
+    }
+    const ContextScope scope(*driver, context);
+    CUdeviceptr memory = 0;
+    result = scope.result() == CUDA_SUCCESS ? driver->cuMemAlloc(&memory, 1) : scope.result();
+    if (result != CUDA_SUCCESS) {
+        return driver_status(*driver, result, "cuMemAlloc", kDoing);
+    }
+    auto found = ground_.pointers.find(reinterpret_cast<const void *>(memory));
+    auto device =
+        found.ok() ? device_of(*found) : Result<std::shared_ptr<Device>>(found.take_status());
+    driver->cuMemFree(memory);
+    return device;
 }
 
 // The Device of the pointer's context, made at first use and again after the application has
@@ -200,7 +296,7 @@ Result<std::shared_ptr<Device>> Store::device_of_locked(const PointerInfo &point
     }
     const int primary_of = pointer.context == nullptr ? pointer.device : -1;
     auto device = std::make_shared<Device>(*driver, context, primary_of, &memory_use_,
-                                           order_of(ground_.settings));
+                                           order_of(ground_.settings), &queued_);
     Status made = driver_status(*driver, device->context_ref()->result(), "cuMemAlloc",
                                 "allocating a little memory in the context of a buffer");
     if (!made.ok()) {
@@ -294,6 +390,18 @@ Result<std::unique_ptr<HostBounce>> Store::borrow_host()
     return HostBounce::create(slot_bytes());
 }
 
+Result<PinnedMemory> Store::make_pinned(const Device &device, std::size_t bytes)
+{
+    const QueuedCalls::Waiting waiting(&queued_);
+    return waiting.may() ? device.make_pinned(bytes) : refuse_while_pending();
+}
+
+Result<DeviceMemory> Store::make_memory(const Device &device, std::size_t bytes)
+{
+    const QueuedCalls::Waiting waiting(&queued_);
+    return waiting.may() ? device.make_memory(bytes) : refuse_while_pending();
+}
+
 Result<std::unique_ptr<StagingMemory>> Store::borrow_staging(const std::shared_ptr<Device> &device,
                                                              std::size_t bytes)
 {
@@ -308,7 +416,7 @@ Result<std::unique_ptr<StagingMemory>> Store::borrow_staging(const std::shared_p
     bytes = (bytes + kStagingGranularity - 1) / kStagingGranularity * kStagingGranularity;
     memory->bytes = bytes;
     if (device != nullptr && make_room(bytes)) {
-        auto pinned = device->make_pinned(bytes);
+        auto pinned = make_pinned(*device, bytes);
         if (pinned.ok()) {
             memory->device = device;
             memory->pinned = std::move(*pinned);
@@ -342,7 +450,7 @@ Result<std::unique_ptr<Scratch>> Store::borrow_scratch(const std::shared_ptr<Dev
                      "a copy of %zu bytes would be more than coll_hetcoll_max_memory %zu allows",
                      scratch->bytes, ground_.settings.max_memory);
     }
-    auto memory = device->make_memory(scratch->bytes);
+    auto memory = make_memory(*device, scratch->bytes);
     if (!memory.ok()) {
         return memory.take_status();
     }

@@ -87,6 +87,7 @@ public:
     // Whether so many bytes more of pinned or device memory can be held: coll_hetcoll_max_memory.
     [[nodiscard]] bool may_hold(std::size_t more_bytes) const noexcept;
     [[nodiscard]] const MemoryUse &memory_use() const noexcept { return memory_use_; }
+    [[nodiscard]] QueuedCalls &queued() noexcept { return queued_; }
     // Open MPI says that its messages carry device memory: see DirectMessages.
     void offer_direct(const hetcoll_p2p &self, int tag) noexcept;
     // Whether it is known if they do; else ask again later. Tried in the context of the first
@@ -95,6 +96,8 @@ public:
 
     // The context of a device or managed pointer.
     [[nodiscard]] Result<std::shared_ptr<Device>> device_of(const PointerInfo &pointer);
+    // The context of a stream. Makes memory there for a moment.
+    [[nodiscard]] Result<std::shared_ptr<Device>> device_of(CUstream stream);
     // Whether the work on the legacy stream of the buffer's context is complete, or need not be.
     Result<bool> legacy_work_done(const PointerInfo &device);
     // Waits for all work of the buffer's context.
@@ -104,8 +107,15 @@ public:
     Status copy_blocking(void *to, const void *from, std::size_t bytes, const PointerInfo &device);
 
     // A bounce in the context of a device or managed pointer. The fast path takes one from the
-    // store.
-    Result<std::unique_ptr<DeviceBounce>> borrow_device(const PointerInfo &pointer, Sends sends);
+    // store. Where calls may be queued it has all that it may ever need, so that it makes nothing
+    // while some are.
+    Result<std::unique_ptr<DeviceBounce>> borrow_device(const PointerInfo &pointer, Sends sends,
+                                                        std::optional<StreamOrder> order = {});
+    // Whether it can be borrowed now: none may have to be made while queued calls are pending.
+    [[nodiscard]] bool may_borrow_device(const PointerInfo &pointer, Sends sends,
+                                         std::optional<StreamOrder> order = {});
+    // One that is the caller's own, through the host; its context is current.
+    Result<std::unique_ptr<DeviceBounce>> make_independent(const std::shared_ptr<Device> &device);
     Result<std::unique_ptr<HostBounce>> borrow_host();
     // `device` may be null: pageable memory. Else its context is current.
     Result<std::unique_ptr<StagingMemory>> borrow_staging(const std::shared_ptr<Device> &device,
@@ -141,13 +151,22 @@ private:
     // Calls work(Device) with the context of the buffer current.
     template <class Work> Status in_context_of(const PointerInfo &pointer, const Work &work);
     [[nodiscard]] Result<std::unique_ptr<DeviceBounce>>
-    make_device_bounce(const std::shared_ptr<Device> &device, bool direct);
+    take_device(const PointerInfo &pointer, bool direct, StreamOrder order);
+    [[nodiscard]] Result<std::unique_ptr<DeviceBounce>>
+    make_device_bounce(const std::shared_ptr<Device> &device, bool direct, StreamOrder order);
+    [[nodiscard]] StreamOrder order_or_own(std::optional<StreamOrder> order) const noexcept;
+    [[nodiscard]] std::vector<std::unique_ptr<DeviceBounce>>::iterator
+    find_idle(const std::shared_ptr<Device> &device, bool direct, StreamOrder order) noexcept;
+    // Not while a queued call is pending.
+    [[nodiscard]] Result<PinnedMemory> make_pinned(const Device &device, std::size_t bytes);
+    [[nodiscard]] Result<DeviceMemory> make_memory(const Device &device, std::size_t bytes);
     void forget(const std::shared_ptr<Device> &device, Idle &forgotten) noexcept;
     [[nodiscard]] bool knows(const std::shared_ptr<Device> &device) const noexcept;
     [[nodiscard]] bool make_room(std::size_t bytes);
 
     const Ground ground_;
     MemoryUse memory_use_; // before all that holds memory
+    QueuedCalls &queued_ = QueuedCalls::of_process();
     std::atomic<bool> emulation_announced_{false};
     DirectMessages direct_;
 

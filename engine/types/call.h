@@ -74,6 +74,15 @@ enum hetcoll_collective {
 /* What this rank tells of the copies that it has made for a collective that was declined. */
 enum hetcoll_copies { HETCOLL_COPIES_UNTOLD, HETCOLL_COPIES_MADE, HETCOLL_COPIES_FAILED };
 
+/* A call in the order of a CUDA stream (engine/hetcoll.h). It works with what was made when the
+ * stream was attached, and makes no driver call that may wait for the device: the device waits for
+ * the call. */
+enum hetcoll_queued {
+    HETCOLL_NOT_QUEUED,
+    HETCOLL_QUEUED,
+    HETCOLL_ATTACHES, /* makes what the queued calls of a communicator work with */
+};
+
 /* One MPI_Allreduce. Everything but the pointers is the same on all ranks. */
 struct hetcoll_call {
     const void *send; /* equal to recv for MPI_IN_PLACE */
@@ -81,6 +90,7 @@ struct hetcoll_call {
     int collective; /* enum hetcoll_collective */
     int root;       /* of a broadcast or a reduce */
     int copies;     /* enum hetcoll_copies, of hetcoll_agree_on_copies() */
+    int queued;     /* enum hetcoll_queued */
     int kind;       /* enum hetcoll_kind; negative: hetcoll does not reduce this */
     int op;         /* enum hetcoll_op; used if kind is not negative */
     int user_op;    /* the op is user-defined, on HETCOLL_USER_OP_BYTES: do all ranks know it? */

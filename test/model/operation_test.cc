@@ -45,6 +45,7 @@ Task<int> in_network(Call &call, Choice) { return no_way(call); }
 Task<int> fixed_point(Call &call, const hetcoll_call &) { return no_way(call); }
 Task<int> collective(Call &call) { return no_way(call); }
 Task<int> copies(Call &call) { return no_way(call); }
+Task<int> attach(Call &call) { return no_way(call); }
 bool runs_on_host(const Call &, Flags) noexcept { return false; }
 
 // The GPU copies.

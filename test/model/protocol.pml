@@ -202,7 +202,7 @@ proctype rank(byte r)
         :: wants_map && (failed || flags != DEV) -> flags = flags | NOMAP
         :: else
         fi;
-        arrive(mAgree, TOLD);                                   /* = allreduce.cc allreduce, collective.cc collective */
+        arrive(mAgree, TOLD);                                   /* = allreduce.cc allreduce, attach.cc attach, collective.cc collective */
 #ifdef LATE
         /* = late_ranks.cc met */
         if

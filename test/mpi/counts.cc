@@ -92,6 +92,7 @@ public:
             "cuCtxPushCurrent",
             "cuCtxPopCurrent",
             "cuThreadExchangeStreamCaptureMode",
+            "cuDriverGetVersion",
             "cuEventQuery",
             "cuStreamQuery",
         };

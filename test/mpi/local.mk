@@ -5,9 +5,10 @@ mpi_areas = test/mpi/cases/accumulate.sh test/mpi/cases/algorithms.sh test/mpi/c
 	test/mpi/cases/components.sh test/mpi/cases/costs.sh test/mpi/cases/cpu_path.sh test/mpi/cases/different_calls.sh test/mpi/cases/fixed_point.sh \
 	test/mpi/cases/horovod.sh test/mpi/cases/late_ranks.sh test/mpi/cases/memory.sh test/mpi/cases/missing_ranks.sh \
 	test/mpi/cases/nonblocking.sh test/mpi/cases/operations.sh test/mpi/cases/programs.sh \
-	test/mpi/cases/reproducible.sh test/mpi/cases/runtime_api.sh test/mpi/cases/settings.sh test/mpi/cases/wsp.sh
+	test/mpi/cases/reproducible.sh test/mpi/cases/runtime_api.sh test/mpi/cases/settings.sh test/mpi/cases/stream_order.sh \
+	test/mpi/cases/wsp.sh
 EXTRA_DIST += $(mpi_areas) test/mpi/run.sh test/mpi/case.sh test/mpi/idups.sh test/mpi/on_nodes.sh test/mpi/as_host.sh test/mpi/into_host.sh test/mpi/live_on_hosts.sh \
-	test/mpi/on_adapters.sh test/mpi/on_device.sh test/mpi/small_shm.sh test/mpi/stops.sh test/mpi/sweep.sh test/mpi/usage_test.sh \
+	test/mpi/many_queued.sh test/mpi/on_adapters.sh test/mpi/on_device.sh test/mpi/small_shm.sh test/mpi/stops.sh test/mpi/sweep.sh test/mpi/usage_test.sh \
 	test/mpi/with_aggregators.sh
 
 if WITH_CUDA
@@ -21,10 +22,10 @@ check_PROGRAMS += \
 	test/mpi/callers test/mpi/churn test/mpi/counts test/mpi/cpu_path test/mpi/device_allreduce test/mpi/different_calls test/mpi/failures \
 	test/mpi/faults test/mpi/foreign_kernel test/mpi/host_path \
 	test/mpi/idups test/mpi/late_ranks test/mpi/lifecycle test/mpi/limits test/mpi/mapping_faults test/mpi/missing_ranks \
-	test/mpi/mixed_memory test/mpi/nonblocking test/mpi/nonblocking_faults \
+	test/mpi/mixed_memory test/mpi/named_stream test/mpi/nonblocking test/mpi/nonblocking_faults \
 	test/mpi/explained test/mpi/not_accelerated test/mpi/own_collectives test/mpi/observed test/mpi/other_memory \
 	test/mpi/runtime_api test/mpi/sessions test/mpi/settings test/mpi/slices test/mpi/spawned test/mpi/staged_collectives \
-	test/mpi/steady_state test/mpi/stops test/mpi/streams test/mpi/threads test/mpi/types \
+	test/mpi/steady_state test/mpi/stops test/mpi/stream_order test/mpi/streams test/mpi/threads test/mpi/types \
 	test/mpi/fixed_point test/mpi/in_network test/mpi/reproducible test/mpi/user_ops test/mpi/wsp
 TESTS += $(mpi_areas) test/mpi/usage_test.sh
 
@@ -137,6 +138,24 @@ check-stops: mca_coll_hetcoll.la test/mpi/stops test/mpi/different_calls
 test_mpi_stops_SOURCES = test/mpi/stops.cc
 test_mpi_stops_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_stops_LDADD = $(mpi_test_libs)
+test_mpi_named_stream_SOURCES = test/mpi/named_stream.cc
+test_mpi_named_stream_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
+test_mpi_named_stream_LDADD = $(mpi_test_libs)
+test_mpi_stream_order_SOURCES = test/mpi/stream_order.cc
+test_mpi_stream_order_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
+test_mpi_stream_order_LDADD = $(mpi_test_libs)
+# Its mutant: streams that do not wait.
+check_LTLIBRARIES += test/mpi/no_wait_kernel.la
+check_DATA += test/mpi/no_wait_kernel.so
+test_mpi_no_wait_kernel_la_SOURCES = test/mpi/no_wait_kernel.cc
+test_mpi_no_wait_kernel_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -rpath $(abs_builddir)/test/mpi
+test/mpi/no_wait_kernel.so: test/mpi/no_wait_kernel.la
+	$(AM_V_at)rm -f $@ && $(LN_S) .libs/no_wait_kernel.so $@
+CLEANFILES += test/mpi/no_wait_kernel.so
+# Not a part of make check: 100,000 queued calls on each kind of stream, and the mutant.
+check-streams: all test/mpi/stream_order test/mpi/no_wait_kernel.so
+	HETCOLL_BUILDDIR='$(abs_builddir)' bash $(srcdir)/test/mpi/many_queued.sh $(STREAM_CALLS)
+.PHONY: check-streams
 test_mpi_streams_SOURCES = test/mpi/streams.cc
 test_mpi_streams_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_streams_LDADD = $(mpi_test_libs)

@@ -12,6 +12,7 @@ unit_sources_engine = \
 	test/unit/engine_call_mapped_test.cc \
 	test/unit/engine_call_mixed_test.cc \
 	test/unit/engine_call_persistent_test.cc \
+	test/unit/engine_call_queued_test.cc \
 	test/unit/engine_call_small_test.cc \
 	test/unit/engine_call_signature_test.cc \
 	test/unit/engine_call_staged_test.cc \
@@ -42,6 +43,7 @@ unit_sources_engine = \
 	test/unit/engine_scripted_peer.h test/unit/engine_scripted_peer.cc \
 	test/unit/engine_settings_test.cc \
 	test/unit/engine_stage_test.cc \
+	test/unit/engine_streams.h \
 	test/unit/engine_store_test.cc \
 	test/unit/engine_subgroup_test.cc \
 	test/unit/engine_switch_points_test.cc \

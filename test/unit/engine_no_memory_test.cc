@@ -5,6 +5,7 @@
 #include "aggregator/tcp_wire.h"
 #include "engine/process/memory_reserve.h"
 #include "test/unit/engine_engines.h"
+#include "test/unit/engine_streams.h"
 #include "test/unit/failing_allocations.h"
 
 #include <sys/stat.h>
@@ -68,6 +69,7 @@ struct Case {
     void (*change_call)(hetcoll_call &) = nullptr;
     int kind = HETCOLL_INT32;
     bool aggregator = false;
+    int queued = HETCOLL_NOT_QUEUED;
 };
 
 std::ostream &operator<<(std::ostream &out, const Case &of) { return out << of.name; }
@@ -95,6 +97,7 @@ protected:
         if (aggregator_) {
             aggregator_->tell(settings);
         }
+        streams_.reset();
         ranks_.reset();
         ranks_ = std::make_unique<Engines>(3, settings, [&of](std::vector<hetcoll_facts> &facts) {
             for (std::size_t rank = 0; rank < facts.size(); ++rank) {
@@ -110,6 +113,9 @@ protected:
                 shortage_->turn(before);
             }
         });
+        if (of.queued != HETCOLL_NOT_QUEUED) {
+            streams_ = std::make_unique<AttachedStreams>(*ranks_, of.count * sizeof(int));
+        }
         if (of.peers == Peers::kKnown) {
             run_call();
         }
@@ -144,6 +150,7 @@ protected:
             ranks_->call(rank, vector, of.count, of.collective);
             hetcoll_call &made = ranks_->made(rank);
             made.kind = of.kind;
+            made.queued = of.queued;
             if (of.change_call != nullptr) {
                 of.change_call(made);
             }
@@ -191,6 +198,7 @@ protected:
     FailingAllocations *shortage_ = nullptr;
     int victim_ = kAll;
     std::unique_ptr<Engines> ranks_;
+    std::unique_ptr<AttachedStreams> streams_;
     std::deque<Numbers<int>> vectors_;
 };
 
@@ -307,6 +315,12 @@ const Case kCases[] = {
      .change_call = [](hetcoll_call &) {}},
     {.name = "Allgather", .count = 6000, .collective = HETCOLL_ALLGATHER},
     {.name = "ReduceScatter", .count = 6000, .collective = HETCOLL_REDUCE_SCATTER},
+    {.name = "Queued", .queued = HETCOLL_QUEUED},
+    {.name = "QueuedSmall", .count = 100, .queued = HETCOLL_QUEUED},
+    {.name = "QueuedReduceScatter",
+     .count = 6000,
+     .collective = HETCOLL_REDUCE_SCATTER,
+     .queued = HETCOLL_QUEUED},
 };
 
 INSTANTIATE_TEST_SUITE_P(Ways, ReserveTest, ::testing::ValuesIn(kCases),

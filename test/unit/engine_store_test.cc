@@ -70,6 +70,31 @@ TEST_F(StoreTest, ABounceServesTheNextCallOfItsContext)
     EXPECT_EQ(counter(HETCOLL_ALLOCATIONS), 2u);
 }
 
+// Which driver calls may wait for the device: emulated_gpu/README.md.
+TEST_F(StoreTest, WhileACallIsQueuedABounceIsLentThatMakesNothingMore)
+{
+    store().give_back(std::move(*store().borrow_device(info_, Sends::kBounced)));
+    QueuedCalls &queued = store().queued();
+    queued.open();
+    queued.begin();
+    EXPECT_FALSE(store().may_borrow_device(info_, Sends::kBounced));
+    queued.end();
+    store().give_back(std::move(*store().borrow_device(info_, Sends::kBounced)));
+    queued.begin();
+    EXPECT_TRUE(store().may_borrow_device(info_, Sends::kBounced));
+    auto bounce = store().borrow_device(info_, Sends::kBounced);
+    ASSERT_TRUE(bounce.ok()) << bounce.status().message();
+    const CallCount streams("cuStreamCreateWithPriority"), events("cuEventCreate"),
+        pinned("cuMemHostAlloc");
+    EXPECT_TRUE((*bounce)->divide(kMaxBounceSlots, DeviceBounce::kReservedLanes).ok());
+    EXPECT_EQ(streams.get() + events.get() + pinned.get(), 0u);
+    (*bounce)->leave();
+    EXPECT_FALSE(store().borrow_device(info_, Sends::kBounced).ok());
+    store().give_back(std::move(*bounce));
+    queued.end();
+    queued.close();
+}
+
 TEST_F(StoreTest, TheFirstBounceSaysThatTheGpuIsEmulated)
 {
     auto first = store().borrow_device(info_, Sends::kBounced);

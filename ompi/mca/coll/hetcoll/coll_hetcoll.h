@@ -97,6 +97,9 @@ typedef struct {
     mca_coll_base_module_t *previous_##slot##_module;
     HETCOLL_SLOTS(HETCOLL_DECLARE)
 #undef HETCOLL_DECLARE
+    bool names_stream; /* info key hetcoll_stream (coll_hetcoll_info.c) */
+    void *named_stream;
+    struct mca_coll_hetcoll_attached *attached; /* CUDA streams (coll_hetcoll_stream.c) */
     mca_coll_base_comm_coll_t *staged; /* the same of all other collectives; NULL: not taken */
 } mca_coll_hetcoll_module_t;
 
@@ -194,6 +197,14 @@ bool mca_coll_hetcoll_pml_claims_device(void);
  * Without a module no user-defined op is known. */
 void mca_coll_hetcoll_describe(const mca_coll_hetcoll_module_t *module, struct hetcoll_call *call,
                                size_t count, struct ompi_datatype_t *dtype, struct ompi_op_t *op);
+
+/* coll_hetcoll_info.c: while the communicator is being made. */
+void mca_coll_hetcoll_look_at_info(mca_coll_hetcoll_module_t *module);
+
+/* coll_hetcoll_stream.c */
+/* Waits for the queued calls of a communicator and forgets its streams. */
+void mca_coll_hetcoll_detach_all(mca_coll_hetcoll_module_t *module);
+void mca_coll_hetcoll_register_stream_functions(void);
 
 /* coll_hetcoll_counters.c: MPI_T performance variables. Where hetcoll is off they have no handles.
  */

@@ -161,6 +161,7 @@ int mca_coll_hetcoll_first_call(mca_coll_hetcoll_module_t *module)
     if (NULL == module->engine) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
+    hetcoll_engine_name_stream(module->engine, module->names_stream, module->named_stream);
     module->collectives = 0 != facts.collectives;
     module->state = HETCOLL_STATE_READY;
     explain(module, &facts);

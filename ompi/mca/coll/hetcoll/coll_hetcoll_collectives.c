@@ -45,18 +45,10 @@ int mca_coll_hetcoll_agree_on_copies(mca_coll_base_module_t *base, struct ompi_c
 }
 
 /* Bytes, whatever they mean. */
-static int move(mca_coll_base_module_t *base, struct ompi_communicator_t *comm,
-                enum hetcoll_collective collective, const void *send, void *recv, size_t bytes,
-                bool dense, int root)
+static void describe_bytes(struct hetcoll_call *call, enum hetcoll_collective collective,
+                           const void *send, void *recv, size_t bytes, bool dense, int root)
 {
-    if (bytes < HETCOLL_LEAST_COLLECTIVE) {
-        return MCA_COLL_HETCOLL_NOT_OURS;
-    }
-    mca_coll_hetcoll_module_t *module = find_module(base, comm);
-    if (NULL == module) {
-        return MCA_COLL_HETCOLL_NOT_OURS;
-    }
-    struct hetcoll_call call = {
+    *call = (struct hetcoll_call){
         .send = send,
         .recv = recv,
         .collective = (int)collective,
@@ -68,37 +60,64 @@ static int move(mca_coll_base_module_t *base, struct ompi_communicator_t *comm,
         .dense = dense,
         .data_bytes = bytes,
     };
-    return run(module, &call);
 }
 
-/* `count` elements in the whole vector. */
-static int reduce(mca_coll_base_module_t *base, struct ompi_communicator_t *comm,
-                  enum hetcoll_collective collective, const void *send, void *recv, size_t count,
-                  struct ompi_datatype_t *dtype, struct ompi_op_t *op, int root)
+bool mca_coll_hetcoll_describe_bcast(struct hetcoll_call *call, void *buffer, size_t count,
+                                     struct ompi_datatype_t *dtype, int root)
 {
     size_t size;
     ompi_datatype_type_size(dtype, &size);
-    if (count * size < HETCOLL_LEAST_COLLECTIVE) {
-        return MCA_COLL_HETCOLL_NOT_OURS;
-    }
-    struct hetcoll_call call = {
-        .send = send, .recv = recv, .collective = (int)collective, .root = root};
-    mca_coll_hetcoll_describe(NULL, &call, count, dtype, op);
-    if (0 > call.kind || 0 != call.user_op) {
+    describe_bytes(call, HETCOLL_BCAST, buffer, buffer, count * size, is_dense(dtype, count), root);
+    return 0 != call->count;
+}
+
+bool mca_coll_hetcoll_describe_allgather(struct hetcoll_call *call, const void *sbuf, size_t scount,
+                                         struct ompi_datatype_t *sdtype, void *rbuf, size_t rcount,
+                                         struct ompi_datatype_t *rdtype,
+                                         struct ompi_communicator_t *comm)
+{
+    size_t size;
+    ompi_datatype_type_size(rdtype, &size);
+    const size_t ranks = (size_t)ompi_comm_size(comm);
+    const bool in_place = MPI_IN_PLACE == sbuf;
+    const bool dense = is_dense(rdtype, rcount * ranks) && (in_place || is_dense(sdtype, scount));
+    describe_bytes(call, HETCOLL_ALLGATHER, in_place ? rbuf : sbuf, rbuf, rcount * size * ranks,
+                   dense, 0);
+    return 0 != call->count;
+}
+
+bool mca_coll_hetcoll_describe_reduce(struct hetcoll_call *call, enum hetcoll_collective collective,
+                                      const void *sbuf, void *rbuf, size_t count,
+                                      struct ompi_datatype_t *dtype, struct ompi_op_t *op, int root)
+{
+    *call = (struct hetcoll_call){
+        .send = MPI_IN_PLACE == sbuf ? rbuf : sbuf,
+        .recv = rbuf,
+        .collective = (int)collective,
+        .root = root,
+    };
+    mca_coll_hetcoll_describe(NULL, call, count, dtype, op);
+    return 0 <= call->kind && 0 == call->user_op;
+}
+
+static int run_large(mca_coll_base_module_t *base, struct ompi_communicator_t *comm,
+                     struct hetcoll_call *call)
+{
+    if (call->span < HETCOLL_LEAST_COLLECTIVE) {
         return MCA_COLL_HETCOLL_NOT_OURS;
     }
     mca_coll_hetcoll_module_t *module = find_module(base, comm);
-    return NULL == module ? MCA_COLL_HETCOLL_NOT_OURS : run(module, &call);
+    return NULL == module ? MCA_COLL_HETCOLL_NOT_OURS : run(module, call);
 }
 
 int mca_coll_hetcoll_own_bcast(void *buffer, hetcoll_count_t count, struct ompi_datatype_t *dtype,
                                int root, struct ompi_communicator_t *comm,
                                mca_coll_base_module_t *base)
 {
-    size_t size;
-    ompi_datatype_type_size(dtype, &size);
-    return move(base, comm, HETCOLL_BCAST, buffer, buffer, (size_t)count * size,
-                is_dense(dtype, (size_t)count), root);
+    struct hetcoll_call call;
+    return mca_coll_hetcoll_describe_bcast(&call, buffer, (size_t)count, dtype, root)
+               ? run_large(base, comm, &call)
+               : MCA_COLL_HETCOLL_NOT_OURS;
 }
 
 int mca_coll_hetcoll_own_allgather(const void *sbuf, hetcoll_count_t scount,
@@ -106,23 +125,23 @@ int mca_coll_hetcoll_own_allgather(const void *sbuf, hetcoll_count_t scount,
                                    hetcoll_count_t rcount, struct ompi_datatype_t *rdtype,
                                    struct ompi_communicator_t *comm, mca_coll_base_module_t *base)
 {
-    size_t size;
-    ompi_datatype_type_size(rdtype, &size);
-    const size_t ranks = (size_t)ompi_comm_size(comm);
-    const bool in_place = MPI_IN_PLACE == sbuf;
-    return move(
-        base, comm, HETCOLL_ALLGATHER, in_place ? rbuf : sbuf, rbuf, (size_t)rcount * size * ranks,
-        is_dense(rdtype, (size_t)rcount * ranks) && (in_place || is_dense(sdtype, (size_t)scount)),
-        0);
+    struct hetcoll_call call;
+    return mca_coll_hetcoll_describe_allgather(&call, sbuf, (size_t)scount, sdtype, rbuf,
+                                               (size_t)rcount, rdtype, comm)
+               ? run_large(base, comm, &call)
+               : MCA_COLL_HETCOLL_NOT_OURS;
 }
 
 int mca_coll_hetcoll_own_reduce(const void *sbuf, void *rbuf, hetcoll_count_t count,
                                 struct ompi_datatype_t *dtype, struct ompi_op_t *op, int root,
                                 struct ompi_communicator_t *comm, mca_coll_base_module_t *base)
 {
+    struct hetcoll_call call;
     void *recv = ompi_comm_rank(comm) == root ? rbuf : NULL;
-    return reduce(base, comm, HETCOLL_REDUCE, MPI_IN_PLACE == sbuf ? rbuf : sbuf, recv,
-                  (size_t)count, dtype, op, root);
+    return mca_coll_hetcoll_describe_reduce(&call, HETCOLL_REDUCE, sbuf, recv, (size_t)count, dtype,
+                                            op, root)
+               ? run_large(base, comm, &call)
+               : MCA_COLL_HETCOLL_NOT_OURS;
 }
 
 int mca_coll_hetcoll_own_reduce_scatter_block(const void *sbuf, void *rbuf, hetcoll_count_t count,
@@ -130,8 +149,12 @@ int mca_coll_hetcoll_own_reduce_scatter_block(const void *sbuf, void *rbuf, hetc
                                               struct ompi_communicator_t *comm,
                                               mca_coll_base_module_t *base)
 {
-    return reduce(base, comm, HETCOLL_REDUCE_SCATTER, MPI_IN_PLACE == sbuf ? rbuf : sbuf, rbuf,
-                  (size_t)count * (size_t)ompi_comm_size(comm), dtype, op, 0);
+    struct hetcoll_call call;
+    return mca_coll_hetcoll_describe_reduce(&call, HETCOLL_REDUCE_SCATTER, sbuf, rbuf,
+                                            (size_t)count * (size_t)ompi_comm_size(comm), dtype, op,
+                                            0)
+               ? run_large(base, comm, &call)
+               : MCA_COLL_HETCOLL_NOT_OURS;
 }
 
 /* Of equal counts only: every rank sees all of them. */

@@ -13,6 +13,19 @@
 int mca_coll_hetcoll_agree_on_copies(mca_coll_base_module_t *base, struct ompi_communicator_t *comm,
                                      bool failed);
 
+/* What a call is to the core; `recv` is null but at a reduce's root, `count` that of the whole
+ * vector. False: hetcoll has no schedule for it, as all ranks find alike. */
+bool mca_coll_hetcoll_describe_bcast(struct hetcoll_call *call, void *buffer, size_t count,
+                                     struct ompi_datatype_t *dtype, int root);
+bool mca_coll_hetcoll_describe_allgather(struct hetcoll_call *call, const void *sbuf, size_t scount,
+                                         struct ompi_datatype_t *sdtype, void *rbuf, size_t rcount,
+                                         struct ompi_datatype_t *rdtype,
+                                         struct ompi_communicator_t *comm);
+bool mca_coll_hetcoll_describe_reduce(struct hetcoll_call *call, enum hetcoll_collective collective,
+                                      const void *sbuf, void *rbuf, size_t count,
+                                      struct ompi_datatype_t *dtype, struct ompi_op_t *op,
+                                      int root);
+
 int mca_coll_hetcoll_own_bcast(void *buffer, hetcoll_count_t count, struct ompi_datatype_t *dtype,
                                int root, struct ompi_communicator_t *comm,
                                mca_coll_base_module_t *base);

@@ -144,6 +144,7 @@ static int register_parameters(void)
     HETCOLL_PARAMETERS
 #undef HETCOLL_PARAMETER
     mca_coll_hetcoll_register_counters();
+    mca_coll_hetcoll_register_stream_functions();
     return mca_coll_hetcoll_bring_fallback();
 }
 

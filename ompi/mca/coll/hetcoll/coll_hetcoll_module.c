@@ -20,11 +20,15 @@ static void construct(mca_coll_hetcoll_module_t *module)
     module->previous_##slot##_module = NULL;
     HETCOLL_SLOTS(HETCOLL_CLEAR)
 #undef HETCOLL_CLEAR
+    module->names_stream = false;
+    module->named_stream = NULL;
+    module->attached = NULL;
     module->staged = NULL;
 }
 
 static void destruct(mca_coll_hetcoll_module_t *module)
 {
+    mca_coll_hetcoll_detach_all(module);
     if (NULL != module->engine) {
         hetcoll_engine_destroy(module->engine);
     }
@@ -147,6 +151,7 @@ mca_coll_base_module_t *mca_coll_hetcoll_comm_query(struct ompi_communicator_t *
     HETCOLL_SLOTS(HETCOLL_OFFER)
 #undef HETCOLL_OFFER
     mca_coll_hetcoll_staged_offer(module);
+    mca_coll_hetcoll_look_at_info(module);
     *priority = mca_coll_hetcoll_component.settings.priority;
     return &module->super;
 }

@@ -25,12 +25,13 @@ OBJ_CLASS_INSTANCE(mca_coll_hetcoll_request_t, ompi_coll_base_nbc_request_t, con
 /* Taken by who steps. Real mutexes: Open MPI's own do nothing where it was not asked for threads,
  * but trying this one must also fail further down the same stack. */
 static pthread_mutex_t stepping = PTHREAD_MUTEX_INITIALIZER;
-static mca_coll_hetcoll_request_t *active; /* of `stepping`; in the order in which they began */
+static mca_coll_hetcoll_request_t *active;   /* of `stepping`; in the order in which they began */
+static mca_coll_hetcoll_stepper_t *steppers; /* of `stepping` */
 
 static pthread_mutex_t arriving = PTHREAD_MUTEX_INITIALIZER;
 static mca_coll_hetcoll_request_t *arrived, **arrived_end = &arrived; /* of `arriving` */
 static bool registered;                                               /* likewise */
-static int unfinished; /* requests that have begun and are not complete; atomic */
+static int unfinished; /* requests and other work that have begun and are not complete; atomic */
 
 static bool is_busy(void) { return 0 != __atomic_load_n(&unfinished, __ATOMIC_RELAXED); }
 
@@ -73,9 +74,13 @@ static int progress(void)
         *complete_end = request;
         complete_end = &request->next;
     }
+    int count = 0;
+    for (mca_coll_hetcoll_stepper_t *at = steppers; NULL != at; at = at->next) {
+        count += at->step(at);
+    }
+    (void)__atomic_sub_fetch(&unfinished, count, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&stepping);
 
-    int count = 0;
     while (NULL != complete) {
         mca_coll_hetcoll_request_t *request = complete;
         complete = request->next;
@@ -109,7 +114,7 @@ static void *help(void *unused)
 /* Requires `arriving`. */
 static void start_helper(void)
 {
-    if (!mca_coll_hetcoll_component.settings.progress_thread) {
+    if (!mca_coll_hetcoll_component.settings.progress_thread || helper.runs) {
         return;
     }
     const char *obstacle = NULL;
@@ -131,15 +136,21 @@ static void start_helper(void)
     }
 }
 
-void mca_coll_hetcoll_request_begin(mca_coll_hetcoll_request_t *request)
+/* Requires `arriving`. */
+static void register_progress(void)
 {
-    request->next = NULL;
-    pthread_mutex_lock(&arriving);
     if (!registered) {
         registered = true;
         (void)opal_progress_register(progress);
         start_helper();
     }
+}
+
+void mca_coll_hetcoll_request_begin(mca_coll_hetcoll_request_t *request)
+{
+    request->next = NULL;
+    pthread_mutex_lock(&arriving);
+    register_progress();
     *arrived_end = request;
     arrived_end = &request->next;
     (void)__atomic_add_fetch(&unfinished, 1, __ATOMIC_RELAXED);
@@ -147,6 +158,49 @@ void mca_coll_hetcoll_request_begin(mca_coll_hetcoll_request_t *request)
         pthread_cond_signal(&helper.wake);
     }
     pthread_mutex_unlock(&arriving);
+}
+
+bool mca_coll_hetcoll_start_thread(void)
+{
+    pthread_mutex_lock(&arriving);
+    register_progress();
+    if (!helper.runs && 0 == pthread_create(&helper.thread, NULL, help, NULL)) {
+        helper.runs = true;
+    }
+    const bool runs = helper.runs;
+    pthread_mutex_unlock(&arriving);
+    return runs;
+}
+
+void mca_coll_hetcoll_stepper_add(mca_coll_hetcoll_stepper_t *stepper)
+{
+    pthread_mutex_lock(&stepping);
+    stepper->next = steppers;
+    steppers = stepper;
+    pthread_mutex_unlock(&stepping);
+}
+
+void mca_coll_hetcoll_stepper_remove(mca_coll_hetcoll_stepper_t *stepper)
+{
+    pthread_mutex_lock(&stepping);
+    mca_coll_hetcoll_stepper_t **link = &steppers;
+    while (NULL != *link && *link != stepper) {
+        link = &(*link)->next;
+    }
+    if (NULL != *link) {
+        *link = stepper->next;
+    }
+    pthread_mutex_unlock(&stepping);
+}
+
+/* The thread sleeps only where there was nothing to do. */
+void mca_coll_hetcoll_stepper_wake(void)
+{
+    if (0 == __atomic_fetch_add(&unfinished, 1, __ATOMIC_SEQ_CST)) {
+        pthread_mutex_lock(&arriving);
+        pthread_cond_signal(&helper.wake);
+        pthread_mutex_unlock(&arriving);
+    }
 }
 
 void mca_coll_hetcoll_stop_requests(void)

@@ -7,6 +7,7 @@ component_sources = \
 	ompi/mca/coll/hetcoll/coll_hetcoll_counters.c \
 	ompi/mca/coll/hetcoll/coll_hetcoll_facts.c \
 	ompi/mca/coll/hetcoll/coll_hetcoll_fallback.c \
+	ompi/mca/coll/hetcoll/coll_hetcoll_info.c \
 	ompi/mca/coll/hetcoll/coll_hetcoll_module.c \
 	ompi/mca/coll/hetcoll/coll_hetcoll_nonblocking.c \
 	ompi/mca/coll/hetcoll/coll_hetcoll_p2p.c \
@@ -14,4 +15,5 @@ component_sources = \
 	ompi/mca/coll/hetcoll/coll_hetcoll_staged.h ompi/mca/coll/hetcoll/coll_hetcoll_staged.c \
 	ompi/mca/coll/hetcoll/coll_hetcoll_staged_call.c \
 	ompi/mca/coll/hetcoll/coll_hetcoll_staged_data.c \
+	ompi/mca/coll/hetcoll/coll_hetcoll_stream.c include/hetcoll_stream.h \
 	ompi/mca/coll/hetcoll/coll_hetcoll_types.c

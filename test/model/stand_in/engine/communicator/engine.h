@@ -29,6 +29,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -51,6 +52,12 @@ struct Scratch {};
 class Gpu {
 public:
     Status prepare(ReduceOp, ElementKind) noexcept { return {}; }
+};
+
+// Of QueuedCalls.
+class NoneQueued {
+public:
+    [[nodiscard]] bool any() const noexcept { return false; }
 };
 
 class Kernel {
@@ -131,10 +138,18 @@ class Store {
 public:
     explicit Store(DeviceBounce &bounce) noexcept : bounce_(bounce) {}
     // The same one each time, which nobody owns.
-    Result<std::unique_ptr<DeviceBounce>> borrow_device(const PointerInfo &, Sends) noexcept
+    Result<std::unique_ptr<DeviceBounce>> borrow_device(const PointerInfo &, Sends,
+                                                        std::optional<StreamOrder>) noexcept
     {
         return std::unique_ptr<DeviceBounce>(&bounce_);
     }
+    [[nodiscard]] bool may_borrow_device(const PointerInfo &, Sends,
+                                         std::optional<StreamOrder>) noexcept
+    {
+        return true;
+    }
+    [[nodiscard]] Result<Gpu *> device_of(const PointerInfo &) noexcept { return bounce_.device(); }
+    [[nodiscard]] NoneQueued &queued() noexcept { return queued_; }
     Result<std::unique_ptr<HostBounce>> borrow_host() noexcept
     {
         return std::unique_ptr<HostBounce>(&bounce_);
@@ -158,6 +173,21 @@ public:
 
 private:
     DeviceBounce &bounce_;
+    NoneQueued queued_;
+};
+
+// No communicator names one here.
+struct NamedStream {
+    [[nodiscard]] bool exists() const noexcept { return false; }
+    [[nodiscard]] bool is_named() const noexcept { return false; }
+};
+
+struct Reserved {
+    [[nodiscard]] bool exists() const noexcept { return false; }
+    [[nodiscard]] const Gpu *device() const noexcept { return nullptr; }
+    std::unique_ptr<DeviceBounce> bounce;
+    std::unique_ptr<Scratch> scratch;
+    bool maps = false;
 };
 
 class Counters {
@@ -274,6 +304,7 @@ public:
         std::size_t bytes;
         bool keep_input = false;
         int late = -1;
+        const Scratch *stands_in = nullptr;
     };
     struct Copy {
         void *to = nullptr;
@@ -368,6 +399,8 @@ public:
     [[nodiscard]] Chooser &chooser() noexcept { return chooser_; }
     [[nodiscard]] Schedules &schedules() noexcept { return schedules_; }
     [[nodiscard]] Executor &executor() noexcept { return executor_; }
+    [[nodiscard]] Reserved &reserved() noexcept { return reserved_; }
+    [[nodiscard]] NamedStream named_stream() noexcept { return {}; }
     [[nodiscard]] Messages &messages() noexcept { return messages_; }
 
     [[nodiscard]] bool is_ready() const noexcept { return true; }
@@ -407,6 +440,7 @@ private:
     Watch watch_;
     Schedules schedules_;
     Executor executor_;
+    Reserved reserved_;
 };
 
 } // namespace hetcoll

@@ -1,0 +1,78 @@
+// What the queued calls of a communicator need and may not make: the control page page-locked,
+// streams and events, and memory for their vectors that the ranks of a node map.
+#include "engine/call/ways.h"
+
+namespace hetcoll {
+namespace {
+
+static_assert(DeviceBounce::kReservedLanes == HETCOLL_TAGS, "a channel takes a tag and a lane");
+
+void make_all(Call &call)
+{
+    if (call.device == nullptr) {
+        return;
+    }
+    Status made = call.device->reserve();
+    if (made.ok()) {
+        made = call.device->device()->load_kernels();
+    }
+    if (made.ok()) {
+        call.engine.pin_page(*call.device->device());
+    }
+    call.note(std::move(made));
+}
+
+bool has_mapped_all(Call &call, Status &problem)
+{
+    if (!call.device->enter().ok()) {
+        problem = error(Errc::kDriver, "the context of a stream is gone");
+        return true;
+    }
+    Result<bool> done = call.engine.mapped().map_all(call.engine.reserved().lease, call.bytes);
+    if (done.ok()) {
+        return *done;
+    }
+    problem = done.take_status();
+    return true;
+}
+
+} // namespace
+
+Task<int> attach(Call &call)
+{
+    Engine &engine = call.engine;
+    look_at_buffers(call);
+    co_await make_ready(call);
+    make_all(call);
+    if (engine.p2p().size == 1) {
+        co_return call.result();
+    }
+    // Read and written by peers, as the kernel does that needs most.
+    const Choice choice{.algorithm = Algorithm::kTwoShot};
+    Published published(engine);
+    if (engine.peers().found().maps) {
+        co_await publish(call, choice, published);
+    } else {
+        call.flags |= kNoMapping;
+    }
+    Flags all = co_await call.agree();
+    if (any(all, kErrors)) {
+        co_return call.fail_together(all);
+    }
+    bool maps = !any(all, kNoMapping | kMustStage);
+    if (maps) {
+        Status problem;
+        co_await until([&call, &problem] { return has_mapped_all(call, problem); });
+        if (!problem.ok()) {
+            log(call.process().log(), 1, "hetcoll: queued calls go by messages: %s",
+                problem.message().c_str());
+            call.flags |= kNoMapping;
+        }
+        all = co_await call.agree();
+        maps = !any(all, kNoMapping | kErrors);
+    }
+    engine.reserved().maps = maps;
+    co_return any(all, kErrors) ? call.fail_together(all) : call.result();
+}
+
+} // namespace hetcoll

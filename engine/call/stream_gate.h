@@ -1,0 +1,56 @@
+// Holds an operation until the stream that its communicator names has come to where it was when the
+// operation was started.
+#pragma once
+
+#include "engine/call/operation.h"
+
+#include <optional>
+#include <utility>
+
+namespace hetcoll {
+
+class StreamGate final : public Gate {
+public:
+    explicit StreamGate(Engine &engine) noexcept : engine_(engine) {}
+    StreamGate(const StreamGate &) = delete;
+    StreamGate &operator=(const StreamGate &) = delete;
+
+    // The operation starts now.
+    void close()
+    {
+        mark_.reset();
+        problem_ = {};
+        if (!engine_.named_stream().exists()) {
+            return;
+        }
+        Result<NamedStream::Mark> marked = engine_.named_stream().mark();
+        if (marked.ok()) {
+            mark_.emplace(std::move(*marked));
+        } else {
+            problem_ = marked.take_status();
+        }
+    }
+
+    [[nodiscard]] Result<bool> is_open() override
+    {
+        if (!problem_.ok()) {
+            return std::move(problem_);
+        }
+        if (!mark_) {
+            return true;
+        }
+        Result<bool> done = mark_->is_done();
+        if (done.ok() && *done) {
+            engine_.named_stream().give_back(std::move(*mark_));
+            mark_.reset();
+        }
+        return done;
+    }
+
+private:
+    Engine &engine_;
+    std::optional<NamedStream::Mark> mark_; // nothing: there is none to wait for
+    Status problem_;
+};
+
+} // namespace hetcoll

@@ -1,0 +1,43 @@
+#!/bin/bash
+# stream_order.sh: calls in the order of a CUDA stream.
+# shellcheck disable=SC2154,SC2034
+. "$(dirname "$0")/../case.sh"
+
+also_expected='hetcoll: a call cannot be queued, nothing was: a graph is being captured'
+# On a driver whose calls wait for the device, which waits for the calls.
+for stream in nonblocking blocking legacy perthread; do
+    EMU_HOSTILE=1 case_ 2 ob1 "$forced" stream_order $stream
+    EMU_HOSTILE=0 EMU_DELAY_US=50 case_ 3 ob1 "$forced" stream_order $stream
+done
+EMU_HOSTILE=1 case_ 1 ob1 "$forced" stream_order nonblocking
+EMU_HOSTILE=1 case_ 4 ob1 "$(with ring)" stream_order nonblocking
+EMU_HOSTILE=1 case_ 3 ob1 "$forced --mca coll_hetcoll_ipc never" stream_order legacy
+case_ 2 ucx "$forced" stream_order nonblocking
+EMU_NUM_DEVICES=2 nodes_ 0,0,1,1 ob1 "$forced" stream_order nonblocking
+case_ 2 ob1 "$forced --mca coll_hetcoll_streams independent" stream_order blocking
+case_ 2 ob1 "$forced --mca coll_hetcoll_reproducible 1" stream_order nonblocking
+
+# Where the driver cannot let a stream wait for memory a kernel does.
+EMU_FAIL=cuStreamWaitValue32:*:801 EMU_HOSTILE=1 case_ 2 ob1 "$forced" stream_order nonblocking
+
+for stream in nonblocking legacy; do
+    EMU_DELAY_US=100 case_ 2 ob1 "$forced" stream_order $stream delays 2000
+done
+EMU_KERNELS="$EMU_KERNELS:$programs/no_wait_kernel.so" EMU_FAIL=cuStreamWaitValue32:*:801 EMU_DELAY_US=100 \
+    case_ 2 ob1 "$forced" stream_order nonblocking mutant 500
+also_expected=
+
+also_expected='hetcoll: MPI_Allreduce failed' case_ 2 ob1 "$forced" stream_order nonblocking errors
+
+# Calls that are not queued, because hetcoll may have no thread. Without hetcoll: examples/stream/overlap_test.sh.
+also_expected='hetcoll: calls on CUDA streams are not queued' \
+    case_ 2 ob1 "$forced" stream_order nonblocking plain single
+
+# A communicator names the stream that is waited for.
+also_expected="hetcoll: info key hetcoll_stream 'stream 7' is ignored"
+case_ 2 ob1 "$forced" named_stream
+case_ 3 ucx "$forced" named_stream
+EMU_NUM_DEVICES=2 nodes_ 0,0,1 ob1 "$forced" named_stream
+also_expected=
+
+end_cases
