@@ -2,7 +2,7 @@
 # make micro-benchmarks && bench/kernel_bench
 micro_benchmarks = bench/cpu_path_bench bench/kernel_bench bench/price_bench bench/tree_packing_bench bench/dgx1_classes
 if WITH_OMPI
-micro_benchmarks += bench/overlap_bench bench/wsp_bench
+micro_benchmarks += bench/overlap_bench bench/stream_bench bench/wsp_bench
 endif
 if HAVE_BENCHMARK
 micro_benchmarks += bench/pointer_cache_bench
@@ -29,6 +29,9 @@ bench_price_bench_SOURCES = \
 nodist_bench_price_bench_SOURCES = measure/commit.h
 bench_price_bench_CPPFLAGS = $(AM_CPPFLAGS)
 bench_price_bench_LDADD = libhetcoll.la
+bench_stream_bench_SOURCES = bench/stream_bench.cc
+bench_stream_bench_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
+bench_stream_bench_LDADD = libhetcoll_measure.la libhetcoll.la $(MPI_LIBS)
 bench_overlap_bench_SOURCES = bench/overlap_bench.cc
 bench_overlap_bench_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 bench_overlap_bench_LDADD = libhetcoll_measure.la libhetcoll.la $(MPI_LIBS)

@@ -5,11 +5,27 @@ CLEANFILES += examples/device_allreduce
 if WITH_CUDA
 check_DATA += examples/device_allreduce
 endif
-examples: examples/device_allreduce examples/wsp/logistic
+examples: examples/device_allreduce examples/stream/overlap examples/wsp/logistic
 examples/device_allreduce: examples/device_allreduce.c $(emulated_gpu_lib)/libcuda.so.1
 	@$(MKDIR_P) examples
 	$(MPICC) $(CUDA_CPPFLAGS) $(HETCOLL_SANITIZER_FLAGS) -o $@ $(srcdir)/examples/device_allreduce.c \
 		$(emulated_gpu_lib)/libcuda.so.1
+
+# Calls in the order of a stream.
+EXTRA_DIST += examples/stream/README.md examples/stream/overlap.c examples/stream/overlap_test.sh \
+	examples/stream/stream_calls.c examples/stream/sum_cupy.py examples/stream/torch_streams.cpp examples/stream/train_torch.py
+CLEANFILES += examples/stream/overlap examples/stream/libstream_calls.so
+if WITH_CUDA
+check_DATA += examples/stream/overlap examples/stream/libstream_calls.so
+TESTS += examples/stream/overlap_test.sh
+endif
+examples/stream/overlap: examples/stream/overlap.c include/hetcoll_stream.h $(emulated_gpu_lib)/libcuda.so.1
+	@$(MKDIR_P) examples/stream
+	$(MPICC) -I$(srcdir)/include $(CUDA_CPPFLAGS) $(HETCOLL_WARNINGS) $(HETCOLL_SANITIZER_FLAGS) -o $@ \
+		$(srcdir)/examples/stream/overlap.c $(emulated_gpu_lib)/libcuda.so.1 -ldl
+examples/stream/libstream_calls.so: examples/stream/stream_calls.c include/hetcoll_stream.h
+	@$(MKDIR_P) examples/stream
+	$(MPICC) -shared -fPIC -I$(srcdir)/include $(HETCOLL_WARNINGS) -o $@ $(srcdir)/examples/stream/stream_calls.c -ldl
 
 # Wave-synchronous training, as a user builds it: against the library and its header.
 EXTRA_DIST += examples/wsp/README.md examples/wsp/environment.sh examples/wsp/hetcoll_wsp.py \

@@ -14,7 +14,7 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd)
 cd "${HETCOLL_BUILDDIR:-.}" || exit 1
 build=$PWD
-parts='probe conformance kernels sanitizers ipc one_process cpu_path kernel_bench ranks_bench component arrays ncu'
+parts='probe conformance kernels sanitizers ipc one_process cpu_path kernel_bench ranks_bench component streams arrays ncu'
 part_seconds=480
 left_out=77
 export HETCOLL_SRCDIR=${HETCOLL_SRCDIR:-$(dirname "$(dirname "$here")")} HETCOLL_BUILDDIR=$build
@@ -108,6 +108,7 @@ ranks_bench()
 }
 
 component() { bash "$here/component.sh"; }
+streams() { emulated=$emulated bash "$here/streams.sh"; }
 arrays() { bash "$here/arrays.sh"; }
 
 # The kernel of many inputs, whose rate against the copy kernel_bench tells.

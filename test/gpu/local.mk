@@ -65,7 +65,7 @@ endif
 if WITH_OMPI
 check_gpu_programs += test/mpi/churn test/mpi/device_allreduce test/mpi/foreign_kernel test/mpi/lifecycle \
 	test/mpi/mixed_memory test/mpi/nonblocking test/mpi/other_memory test/mpi/own_collectives \
-	test/mpi/staged_collectives test/mpi/streams
+	test/mpi/staged_collectives test/mpi/streams test/mpi/named_stream test/mpi/stream_order bench/stream_bench
 endif
 endif
 test_gpu_which_gpu_SOURCES = test/gpu/which_gpu.cc $(measure_micro)
@@ -92,4 +92,5 @@ carry:
 	$(MAKE) $(AM_MAKEFLAGS) $(check_gpu_programs)
 	bash $(srcdir)/test/gpu/carry.sh $(FOLDER)
 EXTRA_DIST += test/gpu/arrays.py test/gpu/arrays.sh test/gpu/cpu_path.sh test/gpu/carry.sh test/gpu/carry_test.sh \
-	test/gpu/check_gpu.sh test/gpu/check_gpu_test.sh test/gpu/component.sh test/gpu/mpi_settings.sh
+	test/gpu/check_gpu.sh test/gpu/check_gpu_test.sh test/gpu/component.sh test/gpu/mpi_settings.sh \
+	test/gpu/streams.sh

@@ -1,0 +1,38 @@
+#!/bin/bash
+# stream_order.sh [BUILD]: what a call in the order of a CUDA stream (docs/streams.md) costs its caller beyond the
+# driver's own calls, and how much of a training step's sums overlaps with its backward pass on links of known speed.
+# Layers are times of sleep on a stream. Writes a results file to stdout; two minutes. It says nothing about a GPU.
+#
+# A line of the second table counts only if the processors were less than half busy. Environment: SCALE of the links.
+set -eu
+here=$(dirname "$(readlink -f "$0")")
+cd "${1:-build}" 2>/dev/null && [ -x bench/stream_bench ] || {
+    echo "stream_order.sh: ${1:-build} has no bench/stream_bench: make it there first" >&2
+    exit 1
+}
+build=$PWD
+. "$here/job.sh"
+use_emulated_links
+scale=${SCALE:-0.004}
+
+# run WORD...: stream_bench on two ranks.
+run()
+{
+    EMU_NODE=stream_order$$ timeout -k 5 170 "$(configured MPIRUN)" --mca coll hetcoll --mca pml ob1 -n 2 \
+        ./bench/stream_bench "$@" 2>/dev/null </dev/null
+}
+
+echo "# what          calls in the order of a stream, 2 ranks on the emulated GPU; link model, not GPU speed"
+header
+echo "# cost          median of 200 bursts of 48 calls of 16 bytes on a stream that stands; aim: at most 5 us of ours"
+run cost 200
+echo "# links         two GPUs of a DGX-1 with V100, times $scale"
+echo "# overlap       (backward pass + sums - both) / the shorter of the two; median of 7 steps; aim: 90 %"
+echo "# busy          share of all processors while it ran; 0.50 and more does not count"
+export EMU_LINKS="$here/../topology/machines/dgx1v.topology:0,1" EMU_LINK_SCALE=$scale
+for layer_us in 12000 25000 50000; do
+    before=$(processor_time)
+    line=$(run overlap 8 4194304 $layer_us 7)
+    busy=$(busy_since "$before")
+    echo "$line, busy $busy$(counts "$busy")"
+done

@@ -1,0 +1,21 @@
+#!/bin/bash
+# streams.sh: calls in the order of a CUDA stream: right on every kind of stream, and what one costs. A part of
+# check_gpu.sh.
+set -u
+# shellcheck source=test/gpu/mpi_settings.sh
+. "$(dirname "$0")/mpi_settings.sh"
+programs=$build/test/mpi
+for stream in nonblocking blocking legacy perthread; do
+    job 2 "$programs/stream_order" $stream
+    job 2 "$programs/stream_order" $stream delays 3000
+done
+job 2 "$programs/named_stream"
+if [ -x "$build/bench/stream_bench" ]; then
+    cost=$(timeout -k 5 60 "$mpirun" --mca coll hetcoll -n 2 "$build/bench/stream_bench" cost 100 2>/dev/null </dev/null)
+    echo "$cost"
+    own=$(echo "$cost" | sed -n 's/.* own //p')
+    if [ "${emulated:-1}" = 0 ] && [ -n "$own" ]; then
+        awk -v us="$own" 'BEGIN { print "# target      at most 5 us a call of ours: " (us <= 5 ? "met" : "missed, " us) }'
+    fi
+fi
+end_jobs
