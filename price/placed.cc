@@ -54,6 +54,7 @@ std::uint64_t PricedMachine::hash() const
     }
     hash.add(ranks.query.available);
     hash.add(std::uint64_t{ranks.query.links.gpu_gbps > 0});
+    hash.add(std::uint64_t{ranks.query.links.by_cpu});
     return hash.value();
 }
 

@@ -4,6 +4,7 @@
 #include "schedule/algorithms.h"
 #include "schedule/recursive_multiplying.h"
 #include "schedule/weighted.h"
+#include "tuning/cpu_limits.h"
 
 #include <algorithm>
 #include <bit>
@@ -230,8 +231,14 @@ LeaderTimes leader_times(const Links &links, std::size_t ranks_of_node, std::siz
     const auto vector = static_cast<double>(bytes);
     const double copy_us = links.copy_us + transfer_us(vector, links.host_gbps);
     const double sum_us = static_cast<double>(ranks_of_node) * transfer_us(vector, kHostSumGbps);
-    return {.before_us = copy_us + links.handshake_us + sum_us,
-            .after_us = links.handshake_us + copy_us};
+    const double in_us = links.by_cpu && bytes <= kUsualCpuLimits.read_bytes
+                             ? kCpuReadUs + transfer_us(vector, kCpuReadGbps)
+                             : copy_us;
+    const double out_us = links.by_cpu && bytes <= kUsualCpuLimits.write_bytes
+                              ? kCpuWriteUs + transfer_us(vector, kCpuWriteGbps)
+                              : copy_us;
+    return {.before_us = in_us + links.handshake_us + sum_us,
+            .after_us = links.handshake_us + out_us};
 }
 
 } // namespace hetcoll

@@ -252,6 +252,8 @@ Result<Placement> merge_records(std::span<const RankRecord> records, const Topol
         placement.local_rank.push_back(static_cast<int>(node.ranks.size()));
         node.ranks.push_back(static_cast<int>(rank));
     }
+    placement.by_cpu = std::all_of(records.begin(), records.end(),
+                                   [](const RankRecord &record) { return record.by_cpu != 0; });
     placement.gpu_of.assign(records.size(), kNoGpu);
     placement.rank_on_gpu.assign(records.size(), 0);
     for (std::size_t index = 0; index < placement.nodes.size(); ++index) {

@@ -42,7 +42,8 @@ struct RankRecord {
     float nic_gbps;        // all NICs of the node together, per direction; 0: unknown
     std::uint16_t nic_count;
     std::uint8_t nvlink_count, ancestor_count; // used entries of the arrays below
-    char model[28];                            // one word, ends with a zero
+    std::uint8_t by_cpu;                       // 1: its processor can map the GPU's memory
+    char model[27];                            // one word, ends with a zero
     char adapter[32]; // likewise: the only one that UCX may use; empty: it uses the nearest one
     Nvlink nvlinks[kMaxNvlinks];
     Ancestor ancestors[kMaxAncestors];
@@ -77,6 +78,7 @@ struct Placement {
     std::vector<int> node_of, local_rank; // local_rank: its place in nodes[node_of].ranks
     std::vector<int> gpu_of;              // index into gpus, or kNoGpu
     std::vector<int> rank_on_gpu;         // its place in gpus[gpu_of].ranks; 0 without a GPU
+    bool by_cpu = false; // every rank's processor can map its GPU's memory: docs/cpu-path.md
 };
 
 // records[r] is rank r's. `file`: the topology that replaces what the records say about links, or

@@ -54,6 +54,7 @@ struct Links {
     double launch_us = 7;        // a kernel, until the host sees its end
     double copy_us = 6;          // a small copy between device and pinned memory, likewise
     double handshake_us = 1;     // all ranks of a node see each other's flags
+    bool by_cpu = false;         // processors read and write small vectors, see tuning/cpu_limits.h
 };
 
 // One processor core that sums what lies in the control page.

@@ -150,6 +150,7 @@ void PeerSearch::conclude(Mapping mapping)
                                {.nodes = group_.nodes(),
                                 .least_ranks = group_.least_ranks_on_a_node(),
                                 .most_ranks = group_.most_ranks_on_a_node()});
+    found_.ranks.query.links.by_cpu = placement_->by_cpu;
     found_.device = device_;
     find_table();
     if (mapping == Mapping::kSome) {

@@ -182,6 +182,20 @@ HostView::Ways CpuViews::ways(const Driver &driver, int ordinal)
     return {.gdr = gdr_.get(), .dma_buf = HostView::maps_dma_bufs(driver, ordinal)};
 }
 
+bool CpuViews::has_way(int ordinal)
+{
+    const Driver *const driver = library_.get();
+    if (driver == nullptr || !is_on()) {
+        return false;
+    }
+    const std::lock_guard lock(mutex_);
+    const HostView::Ways by = ways(*driver, ordinal);
+    if (by.gdr == nullptr && !by.dma_buf) {
+        on_.store(false, std::memory_order_relaxed); // on this machine
+    }
+    return is_on();
+}
+
 std::shared_ptr<const HostView> CpuViews::make(const PointerInfo &info, std::uintptr_t first,
                                                std::size_t bytes)
 {

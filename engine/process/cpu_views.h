@@ -36,6 +36,9 @@ public:
 
     // False: nobody need ask. The user does not want it, or it was found not to work.
     [[nodiscard]] bool is_on() const noexcept { return on_.load(std::memory_order_relaxed); }
+    // Whether buffers of a device may get views: there is a way to map its memory. May open
+    // GDRCopy.
+    [[nodiscard]] bool has_way(int ordinal);
     // Of a view, or of all.
     [[nodiscard]] CpuLimits limits(bool coherent) const noexcept;
     [[nodiscard]] CpuLimits largest_limits() const noexcept;

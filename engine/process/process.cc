@@ -174,11 +174,15 @@ hetcoll_facts Process::facts() const noexcept
 Result<RankRecord> Process::probe(const PointerInfo &pointer)
 {
     const char *const net_devices = std::getenv("UCX_NET_DEVICES");
-    return machine_.probe_rank({.driver = driver_.get(),
-                                .ordinal = pointer.device,
-                                .host_id = identity_.process.host,
-                                .pid = identity_.process.pid,
-                                .net_devices = net_devices == nullptr ? "" : net_devices});
+    auto record = machine_.probe_rank({.driver = driver_.get(),
+                                       .ordinal = pointer.device,
+                                       .host_id = identity_.process.host,
+                                       .pid = identity_.process.pid,
+                                       .net_devices = net_devices == nullptr ? "" : net_devices});
+    if (record.ok()) {
+        record->by_cpu = cpu_views_.has_way(pointer.device) ? 1 : 0;
+    }
+    return record;
 }
 
 } // namespace hetcoll

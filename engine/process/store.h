@@ -150,8 +150,8 @@ private:
                                                                    Idle &forgotten);
     // Calls work(Device) with the context of the buffer current.
     template <class Work> Status in_context_of(const PointerInfo &pointer, const Work &work);
-    [[nodiscard]] Result<std::unique_ptr<DeviceBounce>>
-    take_device(const PointerInfo &pointer, bool direct, StreamOrder order);
+    [[nodiscard]] Result<std::unique_ptr<DeviceBounce>> take_device(const PointerInfo &pointer,
+                                                                    bool direct, StreamOrder order);
     [[nodiscard]] Result<std::unique_ptr<DeviceBounce>>
     make_device_bounce(const std::shared_ptr<Device> &device, bool direct, StreamOrder order);
     [[nodiscard]] StreamOrder order_or_own(std::optional<StreamOrder> order) const noexcept;

@@ -1,5 +1,6 @@
 // Small vectors in device memory that the processor reads and writes itself. The first argument:
 //   sizes WHO   around the limits, in place and not, at any alignment, of memory of all kinds
+//   chosen      few bytes go by the processor by price, though GPUs are mapped
 //   reuse       buffers that are freed, and others that are allocated where they were
 //   requests    nonblocking and persistent operations
 //   faults      GDRCopy's functions fail, each at every step of a buffer's first calls, on any rank
@@ -96,6 +97,16 @@ void sizes(Program &program, std::string_view who)
     Call odd{{ElementKind::kInt8, ReduceOp::kSum, Values::kExact, ++seed}, 37};
     odd.send_offset = 3, odd.recv_offset = 5;
     repeat(program, odd, kCallsBefore + 3);
+}
+
+void chosen(Program &program)
+{
+    repeat(program, sum_of(100'000, 0, false), 2); // the ranks find out and price
+    const CounterValues before = program.counters().read();
+    repeat(program, sum_of(64, 1, false), kCallsBefore + 3);
+    const Used now = used(program, before);
+    program.check(now.reads == 3, "the processor read %llu times",
+                  static_cast<unsigned long long>(now.reads));
 }
 
 void reuse(Program &program)
@@ -205,6 +216,8 @@ int main(int argc, char **argv)
     program.gpu();
     if (what == "sizes") {
         sizes(program, argc > 2 ? argv[2] : "all");
+    } else if (what == "chosen") {
+        chosen(program);
     } else if (what == "reuse") {
         reuse(program);
     } else if (what == "requests") {
@@ -212,7 +225,7 @@ int main(int argc, char **argv)
     } else if (what == "faults") {
         faults(program);
     } else {
-        program.check(false, "usage: cpu_path sizes WHO|reuse|requests|faults");
+        program.check(false, "usage: cpu_path sizes WHO|chosen|reuse|requests|faults");
     }
     return program.finish();
 }

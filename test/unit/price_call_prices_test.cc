@@ -80,6 +80,22 @@ TEST(CallPricesTest, HostCopyingIsPricedForMixedMemoryToo)
     EXPECT_EQ(prices.choose(query, nullptr, {.mapped = false}).algorithm, Algorithm::kHost);
 }
 
+TEST(CallPricesTest, SmallVectorsGoByTheProcessorWhereItMapsThem)
+{
+    for (const bool by_cpu : {false, true}) {
+        PricedMachine machine = eight_gpus();
+        machine.ranks.query.links.by_cpu = by_cpu;
+        CallPrices prices = prices_of(machine);
+        for (const std::size_t bytes : {8ul, 256ul}) {
+            const Query query = query_of(machine, bytes);
+            const Algorithm chosen = prices.choose(query, nullptr, {}).algorithm;
+            EXPECT_EQ(chosen == Algorithm::kHost, by_cpu) << bytes << algorithm_name(chosen);
+        }
+        const Query large = query_of(machine, 16 * kKiB);
+        EXPECT_NE(prices.choose(large, nullptr, {}).algorithm, Algorithm::kHost);
+    }
+}
+
 // The others' prices are those of the same machine, and so are what a rank alone finds.
 TEST(CallPricesTest, WhatTheRanksHaveToldIsWhatOneFindsAlone)
 {

@@ -239,6 +239,15 @@ TEST(MergeRecordsTest, RecordsOfGarbageMakeAGraphOrAnError)
     }
 }
 
+TEST(MergeRecordsTest, VectorsGoByTheProcessorIfEveryRanksCan)
+{
+    Records records{make_rank(1, 1), make_rank(1, 2)};
+    records[0].by_cpu = 1;
+    EXPECT_FALSE(merge_records(records)->by_cpu);
+    records[1].by_cpu = 1;
+    EXPECT_TRUE(merge_records(records)->by_cpu);
+}
+
 TEST(MergeRecordsTest, NoRanksAreNoNodes)
 {
     EXPECT_TRUE(merge({}).nodes.empty());

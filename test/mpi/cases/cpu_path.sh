@@ -25,6 +25,7 @@ EMU_FAIL_RANK=1 EMU_GDR_FAIL=gdr_map:1:copy case_ 3 ob1 "$host" cpu_path sizes '
 EMU_FAIL_RANK=0 EMU_GDR_FAIL=gdr_map:1:private case_ 2 ob1 "$host" cpu_path sizes 'not 0'
 message=
 
+case_ 2 ob1 "$forced" cpu_path chosen
 case_ 2 ob1 "$host" cpu_path reuse
 nodes_ 0,1,1 ob1 "$forced" cpu_path reuse
 EMU_GDR_FAIL=gdr_open:*:2 EMU_DRIVER_VERSION=13030 case_ 2 ob1 "$host" cpu_path reuse
