@@ -209,6 +209,21 @@ TEST_P(DeviceBounceTest, SlotsDoNotOverlapAndAreAligned)
     }
 }
 
+// Reads of one step from several peers use different links, which one stream would use in turn.
+TEST_P(DeviceBounceTest, FewLanesShareManyStreams)
+{
+    const CallCount streams("cuStreamCreateWithPriority");
+    const auto bounce = make();
+    const std::uint64_t own = streams.get();
+    ASSERT_TRUE(bounce->divide(4, 1).ok());
+    EXPECT_EQ(streams.get() - own, std::uint64_t{kLaneSlots});
+    ASSERT_TRUE(bounce->divide(4, 2).ok());
+    EXPECT_EQ(streams.get() - own, std::uint64_t{kLaneSlots});
+    ASSERT_TRUE(bounce->divide(4, kLaneSlots + 3).ok());
+    EXPECT_EQ(streams.get() - own, std::uint64_t{kLaneSlots + 3});
+    bounce->leave();
+}
+
 TEST_P(DeviceBounceTest, EntersOnceAndLeavesWhatItFound)
 {
     const auto bounce = make();
