@@ -187,7 +187,7 @@ template <class Op, class T, class Value> struct Partial {
 };
 
 template <class T, class Value> struct Partial<SumOnce, T, Value> {
-    static constexpr std::size_t kCount = sizeof(Value) / sizeof(T);
+    static constexpr std::size_t kCount = sizeof(Value) / sizeof(T); // NOLINT: both may be T
     struct Items {
         T item[kCount];
     };
