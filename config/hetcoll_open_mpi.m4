@@ -15,7 +15,9 @@ AC_DEFUN([HETCOLL_FIND_MPICC],
  AS_IF([test -z "$MPIRUN"],
     [AC_MSG_ERROR([mpirun, which the tests need, not found in $hetcoll_path: install the Debian package openmpi-bin])])
  AS_IF([test -z "$OMPI_INFO"],
-    [AC_MSG_ERROR([ompi_info, which tells Open MPI's directories, not found in $hetcoll_path: install the Debian package openmpi-bin])])])
+    [AC_MSG_ERROR([ompi_info, which tells Open MPI's directories, not found in $hetcoll_path: install the Debian package openmpi-bin])])
+ AS_IF([$OMPI_INFO --parsable -c 2>/dev/null | grep -q '^option:dlopen:no'],
+    [AC_MSG_ERROR([the Open MPI of $OMPI_INFO was configured with --disable-dlopen, so it loads no component that was built outside of it: build hetcoll inside its source (docs/install.md), or give another Open MPI with --with-ompi=DIR])])])
 
 # Sets OMPI_CPPFLAGS (internal headers too), MPI_CPPFLAGS (mpi.h only), OMPI_LIBS, MPI_LIBS.
 AC_DEFUN([HETCOLL_OPEN_MPI_FLAGS],
