@@ -120,6 +120,7 @@ void hetcoll_trace_call(hetcoll_process *process, const hetcoll_other_call *call
     hetcoll::CallRecord record;
     record.call = call->call;
     record.comm_id = call->comm_id;
+    record.tag = call->tag;
     record.rank = call->rank;
     record.comm_size = call->comm_size;
     record.bytes = call->bytes;
@@ -178,6 +179,11 @@ hetcoll_engine *hetcoll_engine_create(hetcoll_process *process, const hetcoll_p2
 }
 
 void hetcoll_engine_destroy(hetcoll_engine *engine) { delete engine; }
+
+void hetcoll_engine_set_tag(hetcoll_engine *engine, const char *tag)
+{
+    engine->engine.set_tag(tag);
+}
 
 void hetcoll_engine_name_stream(hetcoll_engine *engine, int named, void *stream)
 {

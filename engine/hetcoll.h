@@ -46,6 +46,7 @@ void hetcoll_process_time_small(struct hetcoll_process *process, int change);
 struct hetcoll_other_call {
     const char *call; /* "allreduce", "bcast", ... */
     uint32_t comm_id;
+    const char *tag; /* as of hetcoll_engine_set_tag(), or NULL */
     int rank, comm_size;
     size_t bytes;
     int kind, op; /* negative: none, or none of hetcoll's */
@@ -79,6 +80,10 @@ struct hetcoll_engine *hetcoll_engine_create(struct hetcoll_process *process,
                                              const struct hetcoll_facts *agreed,
                                              const struct hetcoll_facts *facts);
 void hetcoll_engine_destroy(struct hetcoll_engine *engine);
+
+/* What the program calls the communicator, for the trace: printable, without quotes. Before its
+ * first call; `tag` lives as long as the engine. NULL: it has not said. */
+void hetcoll_engine_set_tag(struct hetcoll_engine *engine, const char *tag);
 
 /* From now on allreduces wait, before they touch device memory, for what this CUstream has to do
  * when they start, in place of the legacy stream. `named` 0: they wait for that again. Local. */

@@ -89,6 +89,12 @@ struct hetcoll_engine *hetcoll_engine_create(struct hetcoll_process *process,
 
 void hetcoll_engine_destroy(struct hetcoll_engine *engine) { (void)engine; }
 
+void hetcoll_engine_set_tag(struct hetcoll_engine *engine, const char *tag)
+{
+    (void)engine;
+    (void)tag;
+}
+
 void hetcoll_engine_name_stream(struct hetcoll_engine *engine, int named, void *stream)
 {
     (void)engine;

@@ -8,6 +8,7 @@ void CallReport::begin(const hetcoll_call &call) noexcept
     record = {};
     record.call = collective_name(call.collective);
     record.comm_id = p2p.comm_id;
+    record.tag = engine_.tag();
     record.rank = p2p.rank;
     record.comm_size = p2p.size;
     record.bytes = call.kind >= 0 ? call.count * element_bytes(static_cast<ElementKind>(call.kind))

@@ -41,9 +41,11 @@ static_assert(kMostPricedSegments <= HETCOLL_TAGS, "a segment has a channel");
 static_assert(2 * kMaxTrees <= HETCOLL_TAGS, "a tree has two channels");
 
 // Only these can differ: all else is combined from what all processes published.
+constexpr std::uint64_t kReproducible = std::uint64_t{1} << 63;
 std::uint64_t settings_of(const hetcoll_facts &agreed)
 {
-    return agreed.algorithm << 32 | agreed.chunk_bytes;
+    return (agreed.reproducible != 0 ? kReproducible : 0) | agreed.algorithm << 32 |
+           agreed.chunk_bytes;
 }
 
 } // namespace
@@ -110,6 +112,7 @@ Progress Engine::make_ready(int tag)
         ready_ = true;
         if (group_.settings_differ()) {
             agreed_.algorithm = agreed_.chunk_bytes = 0;
+            agreed_.reproducible = (group_.settings_of_some() & kReproducible) != 0 ? 1 : 0;
         }
         say_what_differs();
     }
@@ -122,9 +125,10 @@ void Engine::say_what_differs()
     if (group_.settings_differ() && p2p_.rank == 0) {
         log(process_.log(), 0,
             "hetcoll: the ranks of a communicator set coll_hetcoll_algorithm or "
-            "coll_hetcoll_chunk_bytes to different values while the program ran, so "
-            "hetcoll chooses there: set the same on every rank before its first "
-            "MPI_Allreduce");
+            "coll_hetcoll_chunk_bytes, or its info keys, to different values while the program "
+            "ran, so hetcoll chooses there%s: set the same on every rank before its first "
+            "MPI_Allreduce",
+            agreed_.reproducible != 0 ? ", in the order of the ranks" : "");
     }
     if (agreed_.tuning_table_differs != 0 && p2p_.rank == 0 &&
         process_.notices().first_time(Notice::kTablesDiffer)) {
@@ -245,6 +249,7 @@ void Engine::observe_host(const hetcoll_call &call, std::uint64_t start_ns) noex
 {
     CallRecord record;
     record.comm_id = p2p_.comm_id;
+    record.tag = tag_;
     record.rank = p2p_.rank;
     record.comm_size = p2p_.size;
     record.bytes = call.span;

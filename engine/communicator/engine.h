@@ -45,6 +45,9 @@ public:
     [[nodiscard]] Watch &watch() noexcept { return watch_; }
     [[nodiscard]] Chooser &chooser() noexcept { return chooser_; }
     [[nodiscard]] Schedules &schedules() noexcept { return schedules_; }
+    // What the trace calls it; null: nothing.
+    [[nodiscard]] const char *tag() const noexcept { return tag_; }
+    void set_tag(const char *tag) noexcept { tag_ = tag; }
     [[nodiscard]] NamedStream &named_stream() noexcept { return named_stream_; }
     // Of queued calls.
     [[nodiscard]] Reserved &reserved() noexcept { return reserved_; }
@@ -139,6 +142,7 @@ private:
     Executor executor_;
     Reserved reserved_;
     NamedStream named_stream_{process_.store()};
+    const char *tag_ = nullptr;
     bool ready_ = false;
     bool left_open_ = false; // the control page's descriptor
     bool small_device_call_ = false;

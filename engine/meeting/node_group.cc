@@ -96,6 +96,7 @@ Progress NodeGroup::make_pages(int tag)
         Settings settings;
         std::memcpy(&settings, mine_, sizeof settings);
         settings_differ_ = (settings.set & settings.unset) != 0;
+        settings_ = settings.set;
         if (most_ > 1) {
             if (!leaves_page_open_) {
                 page_.memory().seal();

@@ -59,6 +59,8 @@ public:
     [[nodiscard]] Status take_problem() noexcept { return std::move(problem_); }
 
     [[nodiscard]] bool settings_differ() const noexcept { return settings_differ_; }
+    // The bits that some rank has set in them.
+    [[nodiscard]] std::uint64_t settings_of_some() const noexcept { return settings_; }
 
     // The page of this rank's node. On a node with one rank that is for hetcoll_info --live alone.
     [[nodiscard]] ControlPage &page() noexcept { return page_; }

@@ -59,6 +59,9 @@ int print_line(char *line, std::size_t bytes, const CallRecord &record, double t
         length +=
             std::snprintf(line + length, bytes - static_cast<std::size_t>(length), format, value);
     };
+    if (record.tag != nullptr) {
+        add(",\"tag\":\"%s\"", record.tag);
+    }
     if (record.staged_reason != HETCOLL_REASON_NONE) {
         add(",\"staged\":\"%s\"", reason_name(record.staged_reason));
     }

@@ -183,6 +183,17 @@ void trace(Program &program, const std::string &path)
     Buffers mixed(program, MPI_COMM_WORLD, call_of(kCount, odd ? Memory::kHost : Memory::kDevice));
     mixed.fill();
     has(last_line_of([&] { mixed.reduce(); }), "\"memory\":\"mixed\"");
+
+    MPI_Info info = MPI_INFO_NULL;
+    MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "hetcoll_tag", "layer 3");
+    MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &comm);
+    MPI_Info_free(&info);
+    Buffers tagged(program, comm, call_of(kCount, Memory::kDevice));
+    tagged.fill();
+    has(last_line_of([&] { tagged.reduce(); }), ",\"tag\":\"layer 3\"}");
+    MPI_Comm_free(&comm);
 }
 
 // Without a GPU in the job, where hetcoll is called only because there is a trace.

@@ -1,7 +1,8 @@
 // coll_hetcoll_reproducible: every sum is the left fold of the ranks' elements, ((r0 + r1) + r2) +
 // .., bit for bit, whatever the size, the memory, the algorithm, the chunks and the nodes that the
 // command line asks for. With "staged" the GPUs' kernels do not load; with "one" only one rank asks
-// for it.
+// for it. With "key" no command line does, but the info key of a communicator, and with "some_keys"
+// one rank's.
 #include "cuda_kernels/reduction.h"
 #include "measure/buffer.h"
 #include "test/mpi/check.h"
@@ -157,9 +158,27 @@ void check_that_the_order_matters(Program &program)
     }
 }
 
+void by_key(Program &program, bool mine)
+{
+    MPI_Info info = MPI_INFO_NULL;
+    MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Info_create(&info);
+    if (mine) {
+        MPI_Info_set(info, "hetcoll_reproducible", "true");
+    }
+    MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &comm);
+    MPI_Info_free(&info);
+    every_size<float>(program, comm, MPI_FLOAT);
+    MPI_Comm_free(&comm);
+}
+
 void run(Program &program, std::string_view what)
 {
     check_that_the_order_matters(program);
+    if (what == "key" || what == "some_keys") {
+        by_key(program, what == "key" || program.rank() == 1);
+        return;
+    }
     if (what == "staged") {
         program.gpu();
         const Emulated emulated;

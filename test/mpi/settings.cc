@@ -1,12 +1,13 @@
 // coll_hetcoll_algorithm and coll_hetcoll_chunk_bytes set through MPI_T while the program runs:
 // each communicator keeps what was set at its first MPI_Allreduce. With "differ" the ranks set
 // different values, with "unknown" one sets a value that does not exist: the results are right all
-// the same.
+// the same. With "keys" and "bad_keys" the same by a communicator's info keys.
 #include "measure/parameters.h"
 #include "test/mpi/check.h"
 
 #include <array>
 #include <string>
+#include <utility>
 
 namespace hetcoll::test {
 namespace {
@@ -57,8 +58,80 @@ void on_one_communicator(Program &program, const Parameters &parameters, const c
     MPI_Comm_free(&comm);
 }
 
+MPI_Comm dup_with(const char *key, const std::string &value)
+{
+    MPI_Info info = MPI_INFO_NULL;
+    MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, key, value.c_str());
+    MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &comm);
+    MPI_Info_free(&info);
+    return comm;
+}
+
+std::string told(MPI_Comm comm, const char *key)
+{
+    MPI_Info info = MPI_INFO_NULL;
+    std::array<char, 64> value{};
+    int given = 0;
+    MPI_Comm_get_info(comm, &info);
+    MPI_Info_get(info, key, static_cast<int>(value.size()) - 1, value.data(), &given);
+    MPI_Info_free(&info);
+    return given != 0 ? value.data() : "";
+}
+
+// Each communicator has its own key; what comes after its first call is not taken.
+void by_keys(Program &program)
+{
+    for (const char *const algorithm : kAlgorithms) {
+        MPI_Comm comm = dup_with("hetcoll_algorithm", algorithm);
+        const ServingRoute route = reduce(program, comm);
+        program.check(program.ranks() == 1 || route.algorithm == algorithm,
+                      "the key says %s, served by %s", algorithm, route.algorithm.c_str());
+        MPI_Comm_free(&comm);
+    }
+    MPI_Comm comm = dup_with("hetcoll_reproducible", "false");
+    MPI_Info info = MPI_INFO_NULL;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "hetcoll_algorithm", "ring");
+    MPI_Comm_set_info(comm, info); // before its first call
+    const ServingRoute route = reduce(program, comm);
+    program.check(program.ranks() == 1 || route.algorithm == "ring", "set to ring, served by %s",
+                  route.algorithm.c_str());
+    MPI_Info_free(&info);
+    program.check(told(comm, "hetcoll_algorithm") == "ring", "MPI_Comm_get_info tells '%s'",
+                  told(comm, "hetcoll_algorithm").c_str());
+    program.check(told(MPI_COMM_WORLD, "hetcoll_algorithm") == "default", "the world tells '%s'",
+                  told(MPI_COMM_WORLD, "hetcoll_algorithm").c_str());
+    MPI_Comm_free(&comm);
+}
+
+void by_bad_keys(Program &program, bool odd)
+{
+    for (const auto &[key, value] : {std::pair{"hetcoll_algorithm", "rings"},
+                                     {"hetcoll_reproducible", "1"},
+                                     {"hetcoll_tag", "a\"b"},
+                                     {"hetcoll_tag", "a name that is far longer than that"}}) {
+        MPI_Comm comm = dup_with(key, value);
+        reduce(program, comm);
+        MPI_Comm_free(&comm);
+    }
+    MPI_Comm comm = dup_with("hetcoll_algorithm", odd ? "ring" : "rabenseifner");
+    reduce(program, comm);
+    MPI_Comm_free(&comm);
+}
+
 void run(Program &program, const std::string &what)
 {
+    if (what == "keys") {
+        by_keys(program);
+        return;
+    }
+    if (what == "bad_keys") {
+        by_bad_keys(program, program.rank() % 2 == 1);
+        return;
+    }
+
     const Parameters parameters;
     const bool odd = program.rank() % 2 == 1;
     if (what.empty()) {

@@ -19,6 +19,11 @@ EMU_NUM_DEVICES=5 case_ 5 ob1 "$same --mca coll_hetcoll_algorithm one_shot" repr
 other_algorithm=ordered nodes_ 0,1,1 ob1 "$same --mca coll_hetcoll_algorithm hierarchical" reproducible
 also_expected=
 nodes_ 0,1,1 ob1 "$forced" reproducible one
+case_ 4 ob1 "$forced" reproducible key
+nodes_ 0,1,1 ob1 "$forced" reproducible key
+also_expected='to different values while the program ran, so hetcoll chooses there, in the order of the ranks'
+case_ 3 ob1 "$forced" reproducible some_keys
+also_expected=
 nodes_ 0,1 ob1 "$same" reproducible
 nodes_ 0,1,0,1 ucx "$same" reproducible
 EMU_NUM_DEVICES=2 nodes_ 0,0,1,1,2 ob1 "$same" reproducible

@@ -8,7 +8,10 @@ for ranks in 1 2 4; do
     case_ $ranks ob1 "$forced" settings
 done
 case_ 3 ucx "$forced" settings
-also_expected='to different values while the program ran'
+case_ 1 ob1 "$forced" settings keys
+case_ 3 ob1 "$forced" settings keys
+also_expected="to different values while the program ran|info key hetcoll_[a-z]* '.*' is ignored"
+case_ 3 ob1 "$forced" settings bad_keys
 case_ 2 ob1 "$forced" settings differ
 case_ 3 ob1 "$forced" settings differ
 also_expected='ignores what the program set'

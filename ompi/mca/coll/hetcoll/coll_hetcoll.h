@@ -97,8 +97,12 @@ typedef struct {
     mca_coll_base_module_t *previous_##slot##_module;
     HETCOLL_SLOTS(HETCOLL_DECLARE)
 #undef HETCOLL_DECLARE
-    bool names_stream; /* info key hetcoll_stream (coll_hetcoll_info.c) */
+    /* Info keys (coll_hetcoll_info.c). */
+    bool names_stream;
     void *named_stream;
+    char algorithm[32];                         /* empty: not given */
+    int reproducible;                           /* negative: not given */
+    char tag[32];                               /* of the trace; empty: none */
     struct mca_coll_hetcoll_attached *attached; /* CUDA streams (coll_hetcoll_stream.c) */
     mca_coll_base_comm_coll_t *staged; /* the same of all other collectives; NULL: not taken */
 } mca_coll_hetcoll_module_t;
@@ -200,6 +204,13 @@ void mca_coll_hetcoll_describe(const mca_coll_hetcoll_module_t *module, struct h
 
 /* coll_hetcoll_info.c: while the communicator is being made. */
 void mca_coll_hetcoll_look_at_info(mca_coll_hetcoll_module_t *module);
+/* At the communicator's first call: what its keys say takes the place of what its facts do. */
+void mca_coll_hetcoll_apply_info(const mca_coll_hetcoll_module_t *module,
+                                 struct hetcoll_facts *facts);
+static inline const char *mca_coll_hetcoll_tag(const mca_coll_hetcoll_module_t *module)
+{
+    return '\0' == module->tag[0] ? NULL : module->tag;
+}
 
 /* coll_hetcoll_stream.c */
 /* Waits for the queued calls of a communicator and forgets its streams. */

@@ -35,6 +35,7 @@ static int traced_previous(const mca_coll_hetcoll_module_t *module, const void *
         const struct hetcoll_other_call call = {
             .call = "allreduce",
             .comm_id = mca_coll_hetcoll_comm_id(module->comm),
+            .tag = mca_coll_hetcoll_tag(module),
             .rank = ompi_comm_rank(module->comm),
             .comm_size = ompi_comm_size(module->comm),
             .bytes = described.span,
@@ -147,6 +148,7 @@ int mca_coll_hetcoll_first_call(mca_coll_hetcoll_module_t *module)
         return OMPI_SUCCESS;
     }
     mca_coll_hetcoll_apply_settings(&facts);
+    mca_coll_hetcoll_apply_info(module, &facts);
     struct hetcoll_p2p p2p;
     struct ompi_communicator_t *self = &ompi_mpi_comm_self.comm;
     /* A program that uses sessions alone has no MPI_COMM_SELF to try this on. */
@@ -161,6 +163,7 @@ int mca_coll_hetcoll_first_call(mca_coll_hetcoll_module_t *module)
     if (NULL == module->engine) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
+    hetcoll_engine_set_tag(module->engine, mca_coll_hetcoll_tag(module));
     hetcoll_engine_name_stream(module->engine, module->names_stream, module->named_stream);
     module->collectives = 0 != facts.collectives;
     module->state = HETCOLL_STATE_READY;

@@ -34,9 +34,14 @@ static void drop(struct hetcoll_staged_call *call)
 
 static struct hetcoll_other_call record_of(const struct hetcoll_staged_call *call)
 {
+    const mca_coll_hetcoll_module_t *module =
+        NULL == call->comm || NULL == call->comm->c_coll
+            ? NULL
+            : mca_coll_hetcoll_own_module(call->comm->c_coll->coll_allreduce_module, call->comm);
     return (struct hetcoll_other_call){
         .call = call->name,
         .comm_id = NULL == call->comm ? 0 : mca_coll_hetcoll_comm_id(call->comm),
+        .tag = NULL == module ? NULL : mca_coll_hetcoll_tag(module),
         .rank = call->rank,
         .comm_size = call->size,
         .bytes = call->bytes,
