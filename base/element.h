@@ -33,8 +33,11 @@ enum class ElementKind : std::uint8_t {
     kFloat64Int32, // MPI_DOUBLE_INT
     kFloat32x2,    // MPI_2REAL
     kFloat64x2,    // MPI_2DOUBLE_PRECISION
+    // Of the OCP 8-bit floating point specification: four and five bits of exponent.
+    kFloat8E4m3,
+    kFloat8E5m2,
 };
-inline constexpr int kElementKindCount = static_cast<int>(ElementKind::kFloat64x2) + 1;
+inline constexpr int kElementKindCount = static_cast<int>(ElementKind::kFloat8E5m2) + 1;
 
 enum class ReduceOp : std::uint8_t {
     kMax,
@@ -53,12 +56,17 @@ enum class ReduceOp : std::uint8_t {
     // first operand stays unless the second is larger (smaller), even for zeros and NaNs.
     kMaxFirst,
     kMinFirst,
-    // The sum of half and bfloat16, kept in float while one kernel, or one processor, adds several
-    // numbers, and rounded once. Of two numbers it is kSum.
+    // The sum of half, bfloat16 and the 8-bit floats, kept in float while one kernel, or one
+    // processor, adds several numbers, and rounded once. Of two numbers it is kSum.
     kSumOnce,
 };
 inline constexpr int kReduceOpCount = static_cast<int>(ReduceOp::kSumOnce) + 1;
 inline constexpr int kMpiOpCount = static_cast<int>(ReduceOp::kMaxFirst); // those that MPI names
+
+[[nodiscard]] constexpr bool is_float8(ElementKind kind) noexcept
+{
+    return kind == ElementKind::kFloat8E4m3 || kind == ElementKind::kFloat8E5m2;
+}
 
 // Distance between two elements of an array: sizeof the C type, padding included.
 [[nodiscard]] std::size_t element_bytes(ElementKind kind) noexcept;
@@ -70,7 +78,7 @@ inline constexpr int kMpiOpCount = static_cast<int>(ReduceOp::kMaxFirst); // tho
 }
 
 // True if MPI 4.0 section 6.9.2 defines op on kind. For half and bfloat16: SUM, PROD, MIN, MAX, and
-// the three above that MPI does not name.
+// the three above that MPI does not name. For 8-bit floats: SUM, the one rounded once, MIN, MAX.
 [[nodiscard]] bool is_defined(ReduceOp op, ElementKind kind) noexcept;
 
 // True if the bits of a reduction depend on the order and grouping in which it is computed.

@@ -7,6 +7,7 @@
 #pragma GCC optimize("O3", "fp-contract=off", "no-trapping-math")
 #endif
 
+#include "cuda_kernels/floats.cuh"
 #include "cuda_kernels/operations.h"
 #include "cuda_kernels/reduction.h"
 #include "cuda_kernels/reduction_list.h"
@@ -229,6 +230,20 @@ HostReduce host_reduce(ReduceOp op, ElementKind kind) noexcept
 HostReduce host_reduce_baseline(ReduceOp op, ElementKind kind) noexcept
 {
     return is_defined(op, kind) ? code_of(op, kind).baseline : nullptr;
+}
+
+void convert_floats(FloatConversion conversion, ElementKind kind, void *dst, const void *src,
+                    std::size_t count) noexcept
+{
+    const bool widens = conversion == FloatConversion::kWiden;
+#define HETCOLL_CONVERT(Kind, name)                                                          \
+    if (kind == ElementKind::k##Kind && widens) {                                            \
+        widen_lane(static_cast<float *>(dst), static_cast<const Kind *>(src), count, 0, 1);  \
+    } else if (kind == ElementKind::k##Kind) {                                               \
+        narrow_lane(static_cast<Kind *>(dst), static_cast<const float *>(src), count, 0, 1); \
+    }
+    HETCOLL_FOR_EACH_WIDENED(HETCOLL_CONVERT)
+#undef HETCOLL_CONVERT
 }
 
 HostFold host_fold(ReduceOp op, ElementKind kind) noexcept

@@ -46,6 +46,18 @@ const char *kernel_name(KernelShape shape, ReduceOp op, ElementKind kind) noexce
     return nullptr;
 }
 
+const char *float_kernel_name(FloatConversion conversion, ElementKind kind) noexcept
+{
+    const bool widens = conversion == FloatConversion::kWiden;
+#define HETCOLL_FLOAT_NAME(Kind, kind_name)                                         \
+    if (kind == ElementKind::k##Kind) {                                             \
+        return widens ? "hetcoll_widen_" #kind_name : "hetcoll_narrow_" #kind_name; \
+    }
+    HETCOLL_FOR_EACH_WIDENED(HETCOLL_FLOAT_NAME)
+#undef HETCOLL_FLOAT_NAME
+    return nullptr;
+}
+
 const void *kernel_image() noexcept { return hetcoll_kernel_image; }
 
 } // namespace hetcoll

@@ -3,6 +3,7 @@ hetcoll_sources += \
 	cuda_kernels/fixed_point.cc \
 	cuda_kernels/fixed_point.cuh \
 	cuda_kernels/fixed_point.h \
+	cuda_kernels/floats.cuh \
 	cuda_kernels/host_reduce.cc \
 	cuda_kernels/kernel_image.S \
 	cuda_kernels/kernel_names.cc \
@@ -17,6 +18,7 @@ hetcoll_sources += \
 # so that a complex product has the same bits as on the host.
 cuda_kernels_fatbin_sources = \
 	cuda_kernels/copy.cuh \
+	cuda_kernels/floats.cuh \
 	cuda_kernels/lane.cuh \
 	cuda_kernels/reduce.cu \
 	cuda_kernels/reduce.cuh \

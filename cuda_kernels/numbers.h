@@ -18,6 +18,15 @@ struct Bfloat16 { // the upper half of a float
     std::uint16_t bits;
 };
 
+// The OCP 8-bit floating point specification's E4M3 (no infinity, NaN is S1111111) and E5M2 (as the
+// upper half of a half).
+struct Float8E4m3 {
+    std::uint8_t bits;
+};
+struct Float8E5m2 {
+    std::uint8_t bits;
+};
+
 template <class Real> struct Complex {
     Real real, imag;
 };
@@ -36,8 +45,10 @@ template <class To, class From> HETCOLL_HD To bits_as(From from)
     return to;
 }
 
+template <class T> inline constexpr bool kIsFloat8 =
+    std::is_same_v<T, Float8E4m3> || std::is_same_v<T, Float8E5m2>;
 template <class T> inline constexpr bool kIsSmallFloat =
-    std::is_same_v<T, Half> || std::is_same_v<T, Bfloat16>;
+    std::is_same_v<T, Half> || std::is_same_v<T, Bfloat16> || kIsFloat8<T>;
 
 // The NaN that every operation answers (all bits but the sign, as GPUs have it for float and half):
 // left alone, GPUs and CPUs differ in the NaN that arithmetic makes.
@@ -94,6 +105,50 @@ HETCOLL_HD void narrow(float x, Half &result)
     const std::uint32_t number = (magnitude >= kTooLarge ? 0x7c00u : finite) | sign;
     result.bits = static_cast<std::uint16_t>(magnitude > kInfinity ? 0x7fffu : number);
 #endif
+}
+
+HETCOLL_HD float widen(Float8E5m2 x)
+{
+    return widen(Half{static_cast<std::uint16_t>(x.bits << 8)});
+}
+
+// As a half its exponent is 8 too small.
+HETCOLL_HD float widen(Float8E4m3 x)
+{
+    const unsigned sign = (x.bits & 0x80u) << 8, magnitude = x.bits & 0x7fu;
+    const float number = 256.0f * widen(Half{static_cast<std::uint16_t>(sign | magnitude << 7)});
+    return magnitude == 0x7f ? bits_as<float>(~0u >> 1) : number;
+}
+
+// Round to nearest even. What is too large becomes the largest number, and so does an infinity; a
+// NaN becomes 0x7f. `kFraction` bits of fraction, exponents from `kLeast` on, the largest number.
+template <unsigned kFraction, unsigned kLeast, unsigned kLargest>
+HETCOLL_HD std::uint8_t narrow_to_float8(float x)
+{
+    const std::uint32_t bits = bits_as<std::uint32_t>(x);
+    const std::uint32_t sign = (bits >> 24) & 0x80u, magnitude = bits & 0x7fffffffu;
+    constexpr unsigned kDropped = 23 - kFraction;
+    constexpr std::uint32_t kSmallestNormal = kLeast << 23, kRebias = (kLeast - 1) << 23;
+    // One bit of this is the smallest number: the addition rounds.
+    constexpr std::uint32_t kUnits = (kLeast + kDropped) << 23;
+    constexpr std::uint32_t kInfinity = 255u << 23;
+    const std::uint32_t normal =
+        (magnitude + (1u << (kDropped - 1)) - 1 + ((magnitude >> kDropped) & 1u) - kRebias) >>
+        kDropped;
+    const float shifted = bits_as<float>(magnitude) + bits_as<float>(kUnits);
+    const std::uint32_t subnormal = bits_as<std::uint32_t>(shifted) - kUnits;
+    const std::uint32_t rounded = magnitude < kSmallestNormal ? subnormal : normal;
+    const std::uint32_t number = (rounded < kLargest ? rounded : kLargest) | sign;
+    return static_cast<std::uint8_t>(magnitude > kInfinity ? 0x7fu : number);
+}
+
+HETCOLL_HD void narrow(float x, Float8E4m3 &result)
+{
+    result.bits = narrow_to_float8<3, 127 - 6, 0x7e>(x); // 448
+}
+HETCOLL_HD void narrow(float x, Float8E5m2 &result)
+{
+    result.bits = narrow_to_float8<2, 127 - 14, 0x7b>(x); // 57344
 }
 
 } // namespace hetcoll

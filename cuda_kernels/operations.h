@@ -3,6 +3,9 @@
 //  * integers wrap; logical operations answer 0 or 1, also for a bool that is neither;
 //  * half and bfloat16 are combined in float and rounded once (24 >= 2*11+2 significand bits, so
 //    that is the correctly rounded half operation);
+//  * 8-bit floats are added in float and rounded once; a sum that is too large, or infinite, is the
+//    largest number (as __NV_SATFINITE has it), and a NaN is 0x7f. MIN and MAX answer one of their
+//    operands, an infinity too;
 //  * a NaN result is the canonical NaN;
 //  * MIN and MAX order -0 below +0 and prefer a number to a NaN (IEEE 754-2019 minimumNumber), so
 //    they commute and associate whatever the operands, and the ranks agree however the tree lies. A
@@ -149,7 +152,11 @@ struct Minloc {
 // op(a, b), rounded to T.
 template <class Op, class T> HETCOLL_HD T combine(T a, T b)
 {
-    if constexpr (kIsSmallFloat<T>) {
+    if constexpr (kIsFloat8<T> && !std::is_base_of_v<Sum, Op>) {
+        const float x = widen(a), result = Op::apply(x, widen(b));
+        const T kept = bits_as<std::uint32_t>(result) == bits_as<std::uint32_t>(x) ? a : b;
+        return result != result ? T{0x7f} : kept;
+    } else if constexpr (kIsSmallFloat<T>) {
         T result;
         narrow(Op::apply(widen(a), widen(b)), result);
         return result;

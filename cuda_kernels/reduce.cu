@@ -1,5 +1,6 @@
 // Every kernel, for nvcc; the emulated GPU compiles this file too (emulated_kernels.cc).
 #include "cuda_kernels/copy.cuh"
+#include "cuda_kernels/floats.cuh"
 #include "cuda_kernels/reduce.cuh"
 #include "cuda_kernels/reduction_list.h"
 #include "cuda_kernels/signal.cuh"
@@ -33,6 +34,25 @@
     HETCOLL_REDUCE_MANY_KERNEL(Op, op, Kind, kind)
 HETCOLL_FOR_EACH_REDUCTION(HETCOLL_REDUCE_KERNELS)
 HETCOLL_FOR_EACH_FOLD_ALONE(HETCOLL_REDUCE_MANY_KERNEL)
+
+#define HETCOLL_FLOAT_KERNELS(Kind, kind)                                             \
+    extern "C" __global__ void __launch_bounds__(512) hetcoll_widen_##kind(           \
+        void *dst, const void *src, std::size_t count, const hetcoll::Signal done)    \
+    {                                                                                 \
+        hetcoll::widen_lane(static_cast<float *>(dst),                                \
+                            static_cast<const hetcoll::element::Kind *>(src), count,  \
+                            hetcoll::lane(), hetcoll::lanes());                       \
+        hetcoll::signal(done);                                                        \
+    }                                                                                 \
+    extern "C" __global__ void __launch_bounds__(512) hetcoll_narrow_##kind(          \
+        void *dst, const void *src, std::size_t count, const hetcoll::Signal done)    \
+    {                                                                                 \
+        hetcoll::narrow_lane(static_cast<hetcoll::element::Kind *>(dst),              \
+                             static_cast<const float *>(src), count, hetcoll::lane(), \
+                             hetcoll::lanes());                                       \
+        hetcoll::signal(done);                                                        \
+    }
+HETCOLL_FOR_EACH_WIDENED(HETCOLL_FLOAT_KERNELS)
 
 extern "C" __global__ void __launch_bounds__(512)
     hetcoll_copy(void *dst, const void *src, std::size_t bytes, const hetcoll::Signal done)

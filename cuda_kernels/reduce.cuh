@@ -138,7 +138,7 @@ template <class T> HETCOLL_HD void store_element(void *to, std::size_t i, T valu
 #if HETCOLL_ON_GPU
 // Four elements of a byte at once. One by one they need so many registers that sm_120 spills some.
 template <class Op, class T>
-inline constexpr bool kByFours = sizeof(T) == 1 &&
+inline constexpr bool kByFours = sizeof(T) == 1 && std::is_integral_v<T> &&
                                  (std::is_same_v<Op, Max> || std::is_same_v<Op, Min>);
 
 template <class Op, class T>

@@ -61,6 +61,15 @@ inline constexpr int kKernelShapeCount = 3;
 inline constexpr const char *kCopyKernelName = "hetcoll_copy";
 inline constexpr const char *kWaitKernelName = "hetcoll_wait"; // of one thread
 
+// Names of the kernels (void *dst, const void *src, size_t count, Signal done) that make floats of
+// 8-bit floats, and the other way round, rounded as a sum is; both buffers are aligned to their
+// elements. nullptr for other kinds.
+enum class FloatConversion { kWiden, kNarrow };
+[[nodiscard]] const char *float_kernel_name(FloatConversion conversion, ElementKind kind) noexcept;
+// The same on the host.
+void convert_floats(FloatConversion conversion, ElementKind kind, void *dst, const void *src,
+                    std::size_t count) noexcept;
+
 // The fatbin with every kernel: an argument for cuModuleLoadData.
 [[nodiscard]] const void *kernel_image() noexcept;
 

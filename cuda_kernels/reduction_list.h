@@ -16,8 +16,11 @@
     X(Op, op, Float64, float64)
 #define HETCOLL_FOR_EACH_SMALL_REAL(X, Op, op)                                                     \
     X(Op, op, Float16, float16) X(Op, op, Bfloat16, bfloat16)
+#define HETCOLL_FOR_EACH_FLOAT8(X, Op, op)                                                         \
+    X(Op, op, Float8E4m3, float8_e4m3) X(Op, op, Float8E5m2, float8_e5m2)
 #define HETCOLL_FOR_EACH_ORDERED(X, Op, op)                                                        \
     HETCOLL_FOR_EACH_WIDTH(X, Op, op) HETCOLL_FOR_EACH_REAL(X, Op, op)                             \
+    HETCOLL_FOR_EACH_FLOAT8(X, Op, op)                                                             \
     X(Op, op, Int8, int8) X(Op, op, Int16, int16) X(Op, op, Int32, int32) X(Op, op, Int64, int64)
 #define HETCOLL_FOR_EACH_ARITHMETIC(X, Op, op)                                                     \
     HETCOLL_FOR_EACH_WIDTH(X, Op, op) HETCOLL_FOR_EACH_REAL(X, Op, op)                             \
@@ -30,6 +33,7 @@
 #define HETCOLL_FOR_EACH_REDUCTION(X)                                                              \
     HETCOLL_FOR_EACH_ORDERED(X, Max, max) HETCOLL_FOR_EACH_ORDERED(X, Min, min)                    \
     HETCOLL_FOR_EACH_ARITHMETIC(X, Sum, sum) HETCOLL_FOR_EACH_ARITHMETIC(X, Prod, prod)            \
+    HETCOLL_FOR_EACH_FLOAT8(X, Sum, sum)                                                           \
     HETCOLL_FOR_EACH_WIDTH(X, Land, land) HETCOLL_FOR_EACH_WIDTH(X, Band, band)                    \
     HETCOLL_FOR_EACH_WIDTH(X, Lor, lor) HETCOLL_FOR_EACH_WIDTH(X, Bor, bor)                        \
     HETCOLL_FOR_EACH_WIDTH(X, Lxor, lxor) HETCOLL_FOR_EACH_WIDTH(X, Bxor, bxor)                    \
@@ -37,7 +41,10 @@
     HETCOLL_FOR_EACH_SMALL_REAL(X, MaxFirst, max_first)                                            \
     HETCOLL_FOR_EACH_SMALL_REAL(X, MinFirst, min_first)
 // Kernels of many inputs alone: of two inputs these are the ones above.
-#define HETCOLL_FOR_EACH_FOLD_ALONE(X) HETCOLL_FOR_EACH_SMALL_REAL(X, SumOnce, sum_once)
+#define HETCOLL_FOR_EACH_FOLD_ALONE(X)                                                             \
+    HETCOLL_FOR_EACH_SMALL_REAL(X, SumOnce, sum_once) HETCOLL_FOR_EACH_FLOAT8(X, SumOnce, sum_once)
+// X(Kind, kind): what is made floats of, and of floats again.
+#define HETCOLL_FOR_EACH_WIDENED(X) X(Float8E4m3, float8_e4m3) X(Float8E5m2, float8_e5m2)
 // clang-format on
 
 namespace hetcoll {
@@ -53,6 +60,8 @@ using Int64 = std::int64_t;
 using Uint64 = std::uint64_t;
 using Float16 = Half;
 using Bfloat16 = hetcoll::Bfloat16;
+using Float8E4m3 = hetcoll::Float8E4m3;
+using Float8E5m2 = hetcoll::Float8E5m2;
 using Float32 = float;
 using Float64 = double;
 using Complex64 = Complex<float>;

@@ -16,12 +16,13 @@ constexpr std::size_t kBlockBytes = 256;
 
 bool read_name(std::string_view text, ReduceOp &op, ElementKind &kind)
 {
-    for (const ElementKind k : {ElementKind::kFloat16, ElementKind::kBfloat16}) {
+    for (const ElementKind k : {ElementKind::kFloat16, ElementKind::kBfloat16,
+                                ElementKind::kFloat8E4m3, ElementKind::kFloat8E5m2}) {
         for (const ReduceOp o : {ReduceOp::kSum, ReduceOp::kProd, ReduceOp::kMin, ReduceOp::kMax}) {
             char name[32];
             const int length =
                 std::snprintf(name, sizeof name, "%s:%s;", element_name(k), op_name(o));
-            if (text.substr(0, static_cast<std::size_t>(length)) == name) {
+            if (is_defined(o, k) && text.substr(0, static_cast<std::size_t>(length)) == name) {
                 op = o;
                 kind = k;
                 return true;

@@ -396,6 +396,21 @@ Status Device::wait_async(WaitsBy by, CUdeviceptr flag, std::uint32_t value, CUs
         "cuLaunchKernel", kDoing);
 }
 
+Status Device::convert_floats_async(FloatConversion conversion, ElementKind kind, void *dst,
+                                    const void *src, std::size_t count, const Signal &done,
+                                    CUstream stream)
+{
+    if (count == 0 && done.flag == nullptr) {
+        return {};
+    }
+    if (Status status = load_kernels(); !status.ok()) {
+        return status;
+    }
+    void *arguments[] = {&dst, &src, &count, const_cast<Signal *>(&done)};
+    return launch(kernels_.floats[floats_index(kind, conversion)], {count, kFull}, arguments,
+                  stream, "making floats of a buffer, or of floats what it holds");
+}
+
 Status Device::to_fixed_async(ElementKind kind, void *dst, const void *src, std::size_t count,
                               const FixedPoint &how, std::uint32_t *out_of_range,
                               const Signal &done, CUstream stream)
@@ -476,6 +491,12 @@ Status Device::load_all()
     }
     load(kernels_.copy, kCopyKernelName, Image::kReductions);
     load(kernels_.wait, kWaitKernelName, Image::kReductions);
+    for (const ElementKind kind : {ElementKind::kFloat8E4m3, ElementKind::kFloat8E5m2}) {
+        for (const auto conversion : {FloatConversion::kWiden, FloatConversion::kNarrow}) {
+            load(kernels_.floats[floats_index(kind, conversion)],
+                 float_kernel_name(conversion, kind), Image::kReductions);
+        }
+    }
     for (const ElementKind kind : {ElementKind::kFloat32, ElementKind::kFloat64}) {
         load(kernels_.fixed_point[fixed_point_index(kind, Conversion::kToFixed)],
              to_fixed_kernel_name(kind), Image::kFixedPoint);

@@ -237,6 +237,11 @@ public:
     enum class WaitsBy : std::uint8_t { kDriver, kKernel };
     Status wait_async(WaitsBy by, CUdeviceptr flag, std::uint32_t value, CUstream stream);
 
+    // 8-bit floats as floats, and back, see cuda_kernels/reduction.h.
+    Status convert_floats_async(FloatConversion conversion, ElementKind kind, void *dst,
+                                const void *src, std::size_t count, const Signal &done,
+                                CUstream stream);
+
     // Conversions to and from fixed point, see cuda_kernels/fixed_point.h; dst may be src.
     // *out_of_range becomes 1 if an element is out of range; the GPU and the host must both reach
     // it.
@@ -259,10 +264,16 @@ private:
         return (kind == ElementKind::kFloat64 ? 2u : 0u) +
                (conversion == Conversion::kFromFixed ? 1u : 0u);
     }
+    static std::size_t floats_index(ElementKind kind, FloatConversion conversion) noexcept
+    {
+        return (kind == ElementKind::kFloat8E5m2 ? 2u : 0u) +
+               (conversion == FloatConversion::kNarrow ? 1u : 0u);
+    }
     struct Kernels {
         std::array<CUfunction, kKernelShapeCount * kReduceOpCount * kElementKindCount> reductions{};
         CUfunction copy = nullptr;
         CUfunction wait = nullptr;
+        std::array<CUfunction, 4> floats{};      // of the two 8-bit floats, by FloatConversion
         std::array<CUfunction, 4> fixed_point{}; // of float and double, by Conversion
     };
 

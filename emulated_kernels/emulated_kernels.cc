@@ -77,6 +77,22 @@ void touch_wait(const Touch &touch, const std::uint32_t *flag, std::uint32_t)
     touch.reads(flag, sizeof *flag);
 }
 
+template <class T> void touch_widen(const Touch &touch, void *dst, const void *src,
+                                    std::size_t count, const hetcoll::Signal &done)
+{
+    touch.reads(src, count * sizeof(T));
+    touch.writes(dst, count * sizeof(float));
+    touch.signals(done.flag, sizeof *done.flag);
+}
+
+template <class T> void touch_narrow(const Touch &touch, void *dst, const void *src,
+                                     std::size_t count, const hetcoll::Signal &done)
+{
+    touch.reads(src, count * sizeof(float));
+    touch.writes(dst, count * sizeof(T));
+    touch.signals(done.flag, sizeof *done.flag);
+}
+
 constexpr emulated_gpu_kernel kKernels[] = {
 #define HETCOLL_EMULATED_KERNELS(Op, op, Kind, kind)                                            \
     EMULATED_GPU_KERNEL_TOUCHING(hetcoll_reduce2_##op##_##kind, touch2<hetcoll::element::Kind>, \
@@ -94,7 +110,14 @@ constexpr emulated_gpu_kernel kKernels[] = {
 #undef HETCOLL_EMULATED_FOLD
             EMULATED_GPU_KERNEL_TOUCHING(hetcoll_copy, touch_copy, kFlags),
     EMULATED_GPU_KERNEL_TOUCHING(hetcoll_wait, touch_wait, kFlags),
-    EMULATED_GPU_KERNEL_TOUCHING(hetcoll_to_fixed_float32, touch_to_fixed<float>, kFlags),
+#define HETCOLL_EMULATED_FLOATS(Kind, kind)                                                       \
+    EMULATED_GPU_KERNEL_TOUCHING(hetcoll_widen_##kind, touch_widen<hetcoll::element::Kind>,       \
+                                 kFlags),                                                         \
+        EMULATED_GPU_KERNEL_TOUCHING(hetcoll_narrow_##kind, touch_narrow<hetcoll::element::Kind>, \
+                                     kFlags),
+    HETCOLL_FOR_EACH_WIDENED(HETCOLL_EMULATED_FLOATS)
+#undef HETCOLL_EMULATED_FLOATS
+        EMULATED_GPU_KERNEL_TOUCHING(hetcoll_to_fixed_float32, touch_to_fixed<float>, kFlags),
     EMULATED_GPU_KERNEL_TOUCHING(hetcoll_to_fixed_float64, touch_to_fixed<double>, kFlags),
     EMULATED_GPU_KERNEL_TOUCHING(hetcoll_from_fixed_float32, touch_from_fixed<float>, kFlags),
     EMULATED_GPU_KERNEL_TOUCHING(hetcoll_from_fixed_float64, touch_from_fixed<double>, kFlags),

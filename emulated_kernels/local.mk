@@ -3,6 +3,7 @@ emulated_kernels_sources += \
 	emulated_kernels/collapsed.h \
 	emulated_kernels/emulated_kernels.cc \
 	cuda_kernels/copy.cuh \
+	cuda_kernels/floats.cuh \
 	cuda_kernels/fixed_point.cu \
 	cuda_kernels/fixed_point.cuh \
 	cuda_kernels/lane.cuh \

@@ -26,6 +26,7 @@ using hetcoll::QueueTurn;
 
 // The boundary's enums are the core's: first, last, and the order between is one list each.
 static_assert(HETCOLL_FLOAT64_FLOAT64 == static_cast<int>(hetcoll::ElementKind::kFloat64x2));
+static_assert(HETCOLL_FLOAT8_E5M2 == static_cast<int>(hetcoll::ElementKind::kFloat8E5m2));
 static_assert(HETCOLL_BOOL == static_cast<int>(hetcoll::ElementKind::kBool));
 static_assert(HETCOLL_BFLOAT16 == static_cast<int>(hetcoll::ElementKind::kBfloat16));
 static_assert(HETCOLL_MIN_FIRST == static_cast<int>(hetcoll::ReduceOp::kMinFirst));

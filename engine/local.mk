@@ -28,7 +28,7 @@ hetcoll_sources += \
 	engine/communicator/reserved.h \
 	engine/communicator/schedules.cc engine/communicator/schedules.h \
 	engine/communicator/watch.cc engine/communicator/watch.h \
-	engine/call/allreduce.cc engine/call/attach.cc engine/call/call.cc engine/call/call.h engine/call/collective.cc \
+	engine/call/allreduce.cc engine/call/as_floats.cc engine/call/attach.cc engine/call/call.cc engine/call/call.h engine/call/collective.cc \
 	engine/call/cpu_path.cc engine/call/cpu_path.h \
 	engine/call/fixed_point.cc engine/call/idle_sleep.h engine/call/in_network.cc \
 	engine/call/late_ranks.cc engine/call/late_ranks.h engine/call/look.cc engine/call/operation.cc \

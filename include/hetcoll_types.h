@@ -1,4 +1,5 @@
-/* MPI datatypes and operations for half (IEEE 754 binary16) and bfloat16, for C and C++.
+/* MPI datatypes and operations for half (IEEE 754 binary16), bfloat16 and the 8-bit floats E4M3 and
+ * E5M2 (OCP 8-bit floating point specification), for C and C++.
  *
  *     struct hetcoll_types types;
  *     hetcoll_types_create(&types);                     // after MPI_Init
@@ -9,7 +10,15 @@
  * MPI and any collective component. If hetcoll serves the communicator, it runs its own kernels
  * instead, on device memory too. Either way the bits are the same: a pair of numbers is combined in
  * float and rounded once, to nearest even; a NaN result is 0x7fff; MIN and MAX put -0 below +0 and
- * prefer a number to a NaN.
+ * prefer a number to a NaN. Where hetcoll adds the numbers of several ranks at once it rounds their
+ * sum once (docs/precision.md).
+ *
+ * 8-bit floats have SUM, MIN and MAX. A sum of two is rounded to nearest even; what is too large,
+ * or infinite, becomes the largest number, 448 or 57344 (__NV_SATFINITE of cuda_fp8.h), so no sum
+ * is infinite; a NaN is 0x7f. MIN and MAX answer one of their operands, an infinity of E5M2 too.
+ * Under hetcoll a sum of many ranks is always kept in float and rounded once. Under other
+ * components each addition is rounded, which costs most of what three bits of fraction hold: prefer
+ * few ranks.
  *
  * How hetcoll knows these operations. MPI hides what a user-defined operation does, and its address
  * differs from program to program. So each operation carries a mark in its code, which survives
@@ -37,6 +46,9 @@ struct hetcoll_types {
     MPI_Datatype float16, bfloat16; /* two bytes, no padding */
     MPI_Op float16_sum, float16_prod, float16_min, float16_max;
     MPI_Op bfloat16_sum, bfloat16_prod, bfloat16_min, bfloat16_max;
+    MPI_Datatype float8_e4m3, float8_e5m2; /* one byte */
+    MPI_Op float8_e4m3_sum, float8_e4m3_min, float8_e4m3_max;
+    MPI_Op float8_e5m2_sum, float8_e5m2_min, float8_e5m2_max;
 };
 
 /* Makes the types and operations. MPI_SUCCESS, or the error code of the MPI call that failed; then
@@ -129,6 +141,67 @@ static inline uint16_t hetcoll_types_narrow_bfloat16_(float value)
     return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
+/* E5M2 is the upper half of a half. As a half an E4M3 has an exponent that is 8 too small. */
+static inline float hetcoll_types_widen_float8_e5m2_(uint8_t number)
+{
+    return hetcoll_types_widen_float16_((uint16_t)(number << 8));
+}
+
+static inline float hetcoll_types_widen_float8_e4m3_(uint8_t number)
+{
+    const uint32_t sign = (uint32_t)(number & 0x80u) << 8, magnitude = number & 0x7fu;
+    if (magnitude == 0x7fu) {
+        return hetcoll_types_to_float_(0x7fffffffu);
+    }
+    return 256.0f * hetcoll_types_widen_float16_((uint16_t)(sign | magnitude << 7));
+}
+
+/* `fraction` bits of fraction, biased exponents of a float from `least` on, the largest number. */
+static inline uint8_t hetcoll_types_narrow_float8_(float value, unsigned fraction, unsigned least,
+                                                   unsigned largest)
+{
+    const uint32_t bits = hetcoll_types_to_bits_(value);
+    const uint32_t sign = (bits >> 24) & 0x80u, magnitude = bits & 0x7fffffffu;
+    const unsigned dropped = 23u - fraction;
+    uint32_t result;
+    if (magnitude > 0x7f800000u) {
+        return 0x7fu;
+    }
+    if (magnitude < least << 23) { /* one bit of this is the smallest number */
+        const uint32_t units = (least + dropped) << 23;
+        const float rounded = hetcoll_types_to_float_(magnitude) + hetcoll_types_to_float_(units);
+        result = hetcoll_types_to_bits_(rounded) - units;
+    } else {
+        result = (magnitude + (1u << (dropped - 1u)) - 1u + ((magnitude >> dropped) & 1u) -
+                  ((least - 1u) << 23)) >>
+                 dropped;
+    }
+    return (uint8_t)((result < largest ? result : largest) | sign);
+}
+
+static inline uint8_t hetcoll_types_narrow_float8_e4m3_(float value)
+{
+    return hetcoll_types_narrow_float8_(value, 3, 121, 0x7e);
+}
+
+static inline uint8_t hetcoll_types_narrow_float8_e5m2_(float value)
+{
+    return hetcoll_types_narrow_float8_(value, 2, 113, 0x7b);
+}
+
+/* What is one of the numbers, an infinity too. */
+static inline uint8_t hetcoll_types_keep_float8_e4m3_(float value)
+{
+    return hetcoll_types_narrow_float8_e4m3_(value);
+}
+
+static inline uint8_t hetcoll_types_keep_float8_e5m2_(float value)
+{
+    const uint32_t bits = hetcoll_types_to_bits_(value);
+    return (bits & 0x7fffffffu) == 0x7f800000u ? (uint8_t)((bits >> 24 & 0x80u) | 0x7cu)
+                                               : hetcoll_types_narrow_float8_e5m2_(value);
+}
+
 static inline float hetcoll_types_sum_(float a, float b) { return a + b; }
 static inline float hetcoll_types_prod_(float a, float b) { return a * b; }
 
@@ -150,7 +223,7 @@ static inline float hetcoll_types_min_(float a, float b)
 
 /* The operation as MPI calls it: little code around the mark, so that the mark is near the start.
  */
-#define HETCOLL_TYPES_OPERATION_(type, op)                                                        \
+#define HETCOLL_TYPES_OPERATION_(type, op, word, narrow)                                          \
     static __attribute__((noinline)) void hetcoll_types_loop_##type##_##op##_(                    \
         const unsigned char *in, unsigned char *inout, const int *length, MPI_Datatype *datatype) \
     {                                                                                             \
@@ -158,13 +231,13 @@ static inline float hetcoll_types_min_(float a, float b)
         size_t at, all;                                                                           \
         MPI_Type_size(*datatype, &bytes); /* of a type made of several of ours, too */            \
         all = (size_t)bytes * (size_t)*length;                                                    \
-        for (at = 0; at + 2 <= all; at += 2) {                                                    \
-            uint16_t a, b;                                                                        \
-            memcpy(&a, in + at, 2);                                                               \
-            memcpy(&b, inout + at, 2);                                                            \
-            b = hetcoll_types_narrow_##type##_(hetcoll_types_##op##_(                             \
+        for (at = 0; at + sizeof(word) <= all; at += sizeof(word)) {                              \
+            word a, b;                                                                            \
+            memcpy(&a, in + at, sizeof a);                                                        \
+            memcpy(&b, inout + at, sizeof b);                                                     \
+            b = hetcoll_types_##narrow##_##type##_(hetcoll_types_##op##_(                         \
                 hetcoll_types_widen_##type##_(a), hetcoll_types_widen_##type##_(b)));             \
-            memcpy(inout + at, &b, 2);                                                            \
+            memcpy(inout + at, &b, sizeof b);                                                     \
         }                                                                                         \
     }                                                                                             \
     static HETCOLL_TYPES_MARKED_ void hetcoll_types_##type##_##op##_(                             \
@@ -175,18 +248,24 @@ static inline float hetcoll_types_min_(float a, float b)
                                             length, datatype);                                    \
     }
 
-HETCOLL_TYPES_OPERATION_(float16, sum)
-HETCOLL_TYPES_OPERATION_(float16, prod)
-HETCOLL_TYPES_OPERATION_(float16, min)
-HETCOLL_TYPES_OPERATION_(float16, max)
-HETCOLL_TYPES_OPERATION_(bfloat16, sum)
-HETCOLL_TYPES_OPERATION_(bfloat16, prod)
-HETCOLL_TYPES_OPERATION_(bfloat16, min)
-HETCOLL_TYPES_OPERATION_(bfloat16, max)
+HETCOLL_TYPES_OPERATION_(float16, sum, uint16_t, narrow)
+HETCOLL_TYPES_OPERATION_(float16, prod, uint16_t, narrow)
+HETCOLL_TYPES_OPERATION_(float16, min, uint16_t, narrow)
+HETCOLL_TYPES_OPERATION_(float16, max, uint16_t, narrow)
+HETCOLL_TYPES_OPERATION_(bfloat16, sum, uint16_t, narrow)
+HETCOLL_TYPES_OPERATION_(bfloat16, prod, uint16_t, narrow)
+HETCOLL_TYPES_OPERATION_(bfloat16, min, uint16_t, narrow)
+HETCOLL_TYPES_OPERATION_(bfloat16, max, uint16_t, narrow)
+HETCOLL_TYPES_OPERATION_(float8_e4m3, sum, uint8_t, narrow)
+HETCOLL_TYPES_OPERATION_(float8_e4m3, min, uint8_t, keep)
+HETCOLL_TYPES_OPERATION_(float8_e4m3, max, uint8_t, keep)
+HETCOLL_TYPES_OPERATION_(float8_e5m2, sum, uint8_t, narrow)
+HETCOLL_TYPES_OPERATION_(float8_e5m2, min, uint8_t, keep)
+HETCOLL_TYPES_OPERATION_(float8_e5m2, max, uint8_t, keep)
 
-static inline int hetcoll_types_make_(MPI_Datatype *type, const char *name)
+static inline int hetcoll_types_make_(MPI_Datatype *type, int bytes, const char *name)
 {
-    int error = MPI_Type_contiguous(2, MPI_BYTE, type);
+    int error = MPI_Type_contiguous(bytes, MPI_BYTE, type);
     if (error == MPI_SUCCESS) {
         error = MPI_Type_set_name(*type, name);
     }
@@ -198,10 +277,14 @@ static inline int hetcoll_types_make_(MPI_Datatype *type, const char *name)
 
 static int hetcoll_types_free(struct hetcoll_types *types)
 {
-    MPI_Op *const ops[] = {&types->float16_sum,  &types->float16_prod, &types->float16_min,
-                           &types->float16_max,  &types->bfloat16_sum, &types->bfloat16_prod,
-                           &types->bfloat16_min, &types->bfloat16_max};
-    MPI_Datatype *const kinds[] = {&types->float16, &types->bfloat16};
+    MPI_Op *const ops[] = {
+        &types->float16_sum,     &types->float16_prod,    &types->float16_min,
+        &types->float16_max,     &types->bfloat16_sum,    &types->bfloat16_prod,
+        &types->bfloat16_min,    &types->bfloat16_max,    &types->float8_e4m3_sum,
+        &types->float8_e4m3_min, &types->float8_e4m3_max, &types->float8_e5m2_sum,
+        &types->float8_e5m2_min, &types->float8_e5m2_max};
+    MPI_Datatype *const kinds[] = {&types->float16, &types->bfloat16, &types->float8_e4m3,
+                                   &types->float8_e5m2};
     int first = MPI_SUCCESS;
     size_t i;
     for (i = 0; i < sizeof ops / sizeof *ops; ++i) {
@@ -231,17 +314,31 @@ static int hetcoll_types_create(struct hetcoll_types *types)
                {hetcoll_types_bfloat16_sum_, &types->bfloat16_sum},
                {hetcoll_types_bfloat16_prod_, &types->bfloat16_prod},
                {hetcoll_types_bfloat16_min_, &types->bfloat16_min},
-               {hetcoll_types_bfloat16_max_, &types->bfloat16_max}};
-    int error;
+               {hetcoll_types_bfloat16_max_, &types->bfloat16_max},
+               {hetcoll_types_float8_e4m3_sum_, &types->float8_e4m3_sum},
+               {hetcoll_types_float8_e4m3_min_, &types->float8_e4m3_min},
+               {hetcoll_types_float8_e4m3_max_, &types->float8_e4m3_max},
+               {hetcoll_types_float8_e5m2_sum_, &types->float8_e5m2_sum},
+               {hetcoll_types_float8_e5m2_min_, &types->float8_e5m2_min},
+               {hetcoll_types_float8_e5m2_max_, &types->float8_e5m2_max}};
+    const struct {
+        MPI_Datatype *type;
+        int bytes;
+        const char *name;
+    } kinds[] = {{&types->float16, 2, "hetcoll_float16"},
+                 {&types->bfloat16, 2, "hetcoll_bfloat16"},
+                 {&types->float8_e4m3, 1, "hetcoll_float8_e4m3"},
+                 {&types->float8_e5m2, 1, "hetcoll_float8_e5m2"}};
+    int error = MPI_SUCCESS;
     size_t i;
-    types->float16 = MPI_DATATYPE_NULL;
-    types->bfloat16 = MPI_DATATYPE_NULL;
+    for (i = 0; i < sizeof kinds / sizeof *kinds; ++i) {
+        *kinds[i].type = MPI_DATATYPE_NULL;
+    }
     for (i = 0; i < sizeof ops / sizeof *ops; ++i) {
         *ops[i].op = MPI_OP_NULL;
     }
-    error = hetcoll_types_make_(&types->float16, "hetcoll_float16");
-    if (error == MPI_SUCCESS) {
-        error = hetcoll_types_make_(&types->bfloat16, "hetcoll_bfloat16");
+    for (i = 0; error == MPI_SUCCESS && i < sizeof kinds / sizeof *kinds; ++i) {
+        error = hetcoll_types_make_(kinds[i].type, kinds[i].bytes, kinds[i].name);
     }
     for (i = 0; error == MPI_SUCCESS && i < sizeof ops / sizeof *ops; ++i) {
         error = MPI_Op_create(ops[i].function, 1, ops[i].op);

@@ -38,6 +38,8 @@ MPI_Datatype MpiNames::datatype(ElementKind kind) const
     case ElementKind::kUint64: return MPI_UINT64_T;
     case ElementKind::kFloat16: return made_->types.float16;
     case ElementKind::kBfloat16: return made_->types.bfloat16;
+    case ElementKind::kFloat8E4m3: return made_->types.float8_e4m3;
+    case ElementKind::kFloat8E5m2: return made_->types.float8_e5m2;
     case ElementKind::kFloat32: return MPI_FLOAT;
     case ElementKind::kFloat64: return MPI_DOUBLE;
     case ElementKind::kComplex64: return MPI_C_FLOAT_COMPLEX;
@@ -67,6 +69,14 @@ MPI_Op MpiNames::op(ReduceOp op, ElementKind kind) const
         const std::array<MPI_Op, 4> brain = {t.bfloat16_max, t.bfloat16_min, t.bfloat16_sum,
                                              t.bfloat16_prod};
         return (kind == ElementKind::kFloat16 ? half : brain)[static_cast<std::size_t>(op)];
+    }
+    if (is_float8(kind)) {
+        const hetcoll_types &t = made_->types;
+        const std::array<MPI_Op, 3> e4m3 = {t.float8_e4m3_max, t.float8_e4m3_min,
+                                            t.float8_e4m3_sum};
+        const std::array<MPI_Op, 3> e5m2 = {t.float8_e5m2_max, t.float8_e5m2_min,
+                                            t.float8_e5m2_sum};
+        return (kind == ElementKind::kFloat8E4m3 ? e4m3 : e5m2)[static_cast<std::size_t>(op)];
     }
     switch (op) {
     case ReduceOp::kMax: return MPI_MAX;

@@ -260,6 +260,16 @@ Status DeviceBounce::start_copy_kernel(void *to, const void *from, std::size_t b
     return device_->copy_kernel_async(to, from, bytes, *signal, in_.get());
 }
 
+Status DeviceBounce::start_convert(FloatConversion conversion, ElementKind kind, void *dst,
+                                   const void *src, std::size_t count)
+{
+    Result<Signal> signal = next_signal();
+    if (!signal.ok()) {
+        return signal.take_status();
+    }
+    return device_->convert_floats_async(conversion, kind, dst, src, count, *signal, in_.get());
+}
+
 Status DeviceBounce::start_to_fixed(ElementKind kind, void *dst, const void *src, std::size_t count,
                                     const FixedPoint &how)
 {

@@ -63,6 +63,9 @@ public:
     Status start_kernel(ReduceOp op, ElementKind kind, const ReduceOutputs &outputs,
                         const ReduceInputs &inputs, std::size_t count);
     Status start_copy_kernel(void *to, const void *from, std::size_t bytes);
+    // 8-bit floats as floats, or the other way round.
+    Status start_convert(FloatConversion conversion, ElementKind kind, void *dst, const void *src,
+                         std::size_t count);
     // To and from fixed point. out_of_range() is about the last one, once it is done.
     Status start_to_fixed(ElementKind kind, void *dst, const void *src, std::size_t count,
                           const FixedPoint &how);

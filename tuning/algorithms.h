@@ -151,6 +151,9 @@ inline constexpr AlgorithmSet kSmallOnlyAlgorithms =
 // Sums every element as a left fold in rank order.
 inline constexpr AlgorithmSet kReproducibleAlgorithms =
     algorithms_where([](const AlgorithmRow &row) { return row.has(Trait::kLeftFold); });
+// Adds each element of all ranks at once, in one kernel or by a processor (kHost: on one node).
+inline constexpr AlgorithmSet kAtOnceAlgorithms = algorithms_where(
+    [](const AlgorithmRow &row) { return row.is_one_kernel() || row.form == Form::kProcessors; });
 inline constexpr AlgorithmSet kWhenAskedAlgorithms =
     algorithms_where([](const AlgorithmRow &row) { return row.has(Trait::kWhenAsked); });
 

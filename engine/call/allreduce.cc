@@ -40,6 +40,12 @@ Choice choose(Call &call, Means means)
 
 Means any_means(const Call &call) { return {.mapped = true, .aggregators = !call.is_attached()}; }
 
+// Rounded after every addition, or by something that cannot add such numbers.
+bool goes_as_floats(const Call &call, const Choice &choice)
+{
+    return is_float8_sum(call) && !contains(kAtOnceAlgorithms, choice.algorithm);
+}
+
 // A rank whose result goes to host memory takes part in a mixed call with host kernels.
 void prepare_mixed(Call &call)
 {
@@ -77,6 +83,9 @@ Task<int> run_chosen(Call &call, const Choice &choice, LateRanks *late)
     if (choice.algorithm == Algorithm::kHost) {
         co_return co_await small(call);
     }
+    if (goes_as_floats(call, choice)) {
+        co_return co_await as_floats(call);
+    }
     bring_input(call);
     co_await call.copied();
     if (choice.algorithm == Algorithm::kInNetwork) {
@@ -103,6 +112,9 @@ Task<int> mixed(Call &call)
     if (choice.algorithm == Algorithm::kHost) {
         co_return co_await small(call);
     }
+    if (is_float8_sum(call)) {
+        co_return co_await as_floats(call);
+    }
     prepare_mixed(call);
     const Flags all = co_await call.agree();
     call.report.record.memory |= all;
@@ -118,7 +130,7 @@ Task<int> mixed(Call &call)
 // All ranks have device memory and know whose GPUs reach each other.
 Task<int> on_devices(Call &call, Choice choice, Flags all, LateRanks &late)
 {
-    const bool maps = call.engine.chooser().uses_mapping(choice);
+    const bool maps = call.engine.chooser().uses_mapping(choice) && !goes_as_floats(call, choice);
     if (maps && any(all, kNoMapping)) {
         choice = choose(call, {});
     } else if (maps) {
@@ -167,7 +179,7 @@ Task<int> allreduce(Call &call)
         }
         co_await until([&call] { return has_bounce(call); }); // the first choice was another one
         Published published(engine);
-        if (reduces) {
+        if (reduces && !goes_as_floats(call, choice)) {
             co_await publish(call, choice, published);
         }
 
@@ -186,6 +198,10 @@ Task<int> allreduce(Call &call)
         }
         if (!any(all, kDeviceMemory) && call.is_small() && !any(all, kUnknownOp)) {
             co_return co_await small(call);
+        }
+        if (is_float8_sum(call) && !any(all, kUnknownOp) &&
+            (!any(all, kDeviceMemory) || any(all, kMustStage))) {
+            co_return co_await as_floats(call);
         }
         if (!any(all, kDeviceMemory) && !runs_on_host(call, all)) {
             co_return previous(call);

@@ -33,7 +33,9 @@ void Call::rewind() noexcept
 
 bool Call::is_small() const noexcept
 {
-    return bytes <= engine.small_limit() && (!in_order || engine.chooser().meets_in_order());
+    // 8-bit floats are not added two at a time; ranks that do not know the op decide alike.
+    const bool at_once = in_order || made->user_op == 1;
+    return bytes <= engine.small_limit() && (!at_once || engine.chooser().meets_in_order());
 }
 
 void Call::note(Status status) noexcept

@@ -9,7 +9,7 @@ std::size_t vector_bytes(const Call &call) noexcept
     if (call.made->kind >= 0) {
         return call.made->count * element_bytes(call.kind());
     }
-    return call.made->user_op != 0 ? call.made->count * HETCOLL_USER_OP_BYTES : 0;
+    return call.made->count * static_cast<std::size_t>(call.made->user_op);
 }
 
 // Whether a pointer is surely in an allocation that is there.

@@ -31,7 +31,7 @@ void start_sum(Call &call, std::byte *mine)
 {
     // Whatever a rank that does not know the op makes of the others' numbers is thrown away by all.
     const HostReduction reduction = call.made->kind < 0
-                                        ? HostReduction(ReduceOp::kBor, ElementKind::kUint16)
+                                        ? HostReduction(ReduceOp::kBor, unknown_kind(call))
                                         : HostReduction(call.op(), call.kind());
     call.meeting.start(call.engine.group(), call.engine.messages(), mine, call.made->tag,
                        call.bytes, call.made->count, reduction, call.to_tell());

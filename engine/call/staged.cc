@@ -37,10 +37,10 @@ void serve_on_host(Call &call, bool own_schedule)
 void prepare_host(Call &call)
 {
     if (call.made->dense == 0) { // with a user-defined op; all ranks hear of it
-        call.note(
-            error(Errc::kUnsupported,
-                  "a nonblocking or persistent Allreduce with a user-defined op on two bytes takes "
-                  "no datatype with holes: use MPI_Allreduce, or a contiguous type"));
+        call.note(error(
+            Errc::kUnsupported,
+            "a nonblocking or persistent Allreduce with a user-defined op on one or two bytes "
+            "takes no datatype with holes: use MPI_Allreduce, or a contiguous type"));
     }
     if (call.host != nullptr) {
         return;
@@ -136,7 +136,7 @@ void start_schedule(Call &call, const HostCopies &copies, Flags all)
         choice = message_choice(call);
     } else { // the kind says no more than the element's size: not all ranks know the op
         vectors.op = ReduceOp::kSum;
-        vectors.kind = ElementKind::kUint16;
+        vectors.kind = unknown_kind(call);
         vectors.user = {made.reduce, made.context};
     }
     call.executor_runs = true;

@@ -92,7 +92,7 @@ void start_finding_peers(Call &call);
 [[nodiscard]] Task<> agree_on_mapping(Call &call, const Status &problem, LateRanks *late);
 void note_mapped(Call &call, Status problem);
 
-// ---- small.cc, staged.cc, in_network.cc, fixed_point.cc, collective.cc ----
+// ---- small.cc, staged.cc, in_network.cc, fixed_point.cc, as_floats.cc, collective.cc ----
 
 // One rank: the input is the result.
 [[nodiscard]] Task<int> alone(Call &call);
@@ -108,6 +108,10 @@ void note_mapped(Call &call, Status problem);
 [[nodiscard]] Task<int> in_network(Call &call, Choice choice);
 // coll_hetcoll_fixed_point: an allreduce of integers in place of `given`, which sums floats.
 [[nodiscard]] Task<int> fixed_point(Call &call, const hetcoll_call &given);
+// A sum of 8-bit floats, which is always kept in float and rounded once.
+[[nodiscard]] bool is_float8_sum(const Call &call) noexcept;
+// Such a sum as one of floats.
+[[nodiscard]] Task<int> as_floats(Call &call);
 // A broadcast, reduce, allgather or reduce-scatter.
 [[nodiscard]] Task<int> collective(Call &call);
 // What queued calls work with: made, and mapped by the ranks of a node. After a call of this
@@ -138,6 +142,11 @@ void note_executed(Call &call);
 [[nodiscard]] inline auto ran(Call &call) noexcept
 {
     return until([&call] { return has_run(call); }, [&call] { note_executed(call); });
+}
+// What stands for a kind that this rank does not know: integers of the op's size.
+[[nodiscard]] inline ElementKind unknown_kind(const Call &call) noexcept
+{
+    return call.made->user_op == 1 ? ElementKind::kUint8 : ElementKind::kUint16;
 }
 // A choice for a call that runs by messages though the first choice was something else.
 [[nodiscard]] Choice message_choice(const Call &call);

@@ -32,9 +32,17 @@ bool Chooser::forces_small_kernel() const noexcept
                                               static_cast<Algorithm>(agreed_.algorithm - 1));
 }
 
-// What can run at this call.
-AlgorithmSet Chooser::available(std::size_t bytes, Means means, bool in_order, int late)
+// 8-bit floats are not added two at a time, as several nodes do in a small call.
+std::size_t Chooser::small_limit(const hetcoll_call &call) const noexcept
 {
+    return call.user_op == 1 && !meets_in_order() ? 0 : agreed_.small_limit;
+}
+
+// What can run at this call.
+AlgorithmSet Chooser::available(const hetcoll_call &call, std::size_t bytes, Means means,
+                                bool in_order, int late)
+{
+    const std::size_t limit = small_limit(call);
     AlgorithmSet set =
         knows_links(means) ? peers_.found().ranks.query.available : kMessageAlgorithms;
     if (means.aggregators && aggregation_.joined()) {
@@ -42,17 +50,23 @@ AlgorithmSet Chooser::available(std::size_t bytes, Means means, bool in_order, i
     }
     const AlgorithmSet can_run = set;
     const bool priced = (knows_links(means) || means.mixed) && !peers_.found().lacks_memory;
-    set = at_size(set, bytes, agreed_.small_limit, priced);
-    if (agreed_.algorithm != 0 && bytes > agreed_.small_limit) { // forced, it serves at any size
+    set = at_size(set, bytes, limit, priced);
+    if (agreed_.algorithm != 0 && bytes > limit) { // forced, it serves at any size
         set |= can_run & bit(static_cast<Algorithm>(agreed_.algorithm - 1));
     }
-    if (in_order && !meets_in_order()) {
+    if ((in_order || call.user_op == 1) && !meets_in_order()) {
         set = without(set, Algorithm::kHost);
     }
-    if (knows_links(means) && bytes > agreed_.small_limit) {
+    if (knows_links(means) && bytes > limit) {
         find_shares();
         const bool unequal = !shares_->shares.empty() || late != kNoRank;
         set = unequal ? set | bit(Algorithm::kWeighted) : set;
+    }
+    const bool forced =
+        agreed_.algorithm != 0 && contains(set, static_cast<Algorithm>(agreed_.algorithm - 1));
+    if (is_float8(static_cast<ElementKind>(call.kind)) && call.op == HETCOLL_SUM && !forced &&
+        (set & kAtOnceAlgorithms) != 0) {
+        set &= kAtOnceAlgorithms; // any other would sum floats, of four times the size
     }
     return set;
 }
@@ -76,7 +90,7 @@ Query Chooser::query(const hetcoll_call &call, std::size_t bytes, bool in_order)
     };
     if (agreed_.algorithm != 0) {
         const auto forced = static_cast<Algorithm>(agreed_.algorithm - 1);
-        const bool small = bytes <= agreed_.small_limit;
+        const bool small = bytes <= small_limit(call);
         if (small ? contains(kSmallAlgorithms, forced) : forced != Algorithm::kHost) {
             query.forced = forced;
         }
@@ -92,8 +106,8 @@ Choice Chooser::choose(const hetcoll_call &call, std::size_t bytes, Means means)
         forget();
     }
     const bool in_order = agreed_.reproducible != 0 && order_matters(call);
-    const int late = bytes <= agreed_.small_limit ? kNoRank : late_rank(means);
-    const AlgorithmSet set = available(bytes, means, in_order, late);
+    const int late = bytes <= small_limit(call) ? kNoRank : late_rank(means);
+    const AlgorithmSet set = available(call, bytes, means, in_order, late);
     Memo &memo = memos_[(bytes ^ bytes >> 5 ^ static_cast<std::size_t>(call.kind)) % memos_.size()];
     if (memo.bytes == bytes && memo.kind == call.kind && memo.op == call.op &&
         memo.mapped == means.mapped && memo.mixed == means.mixed && memo.available == set) {

@@ -87,8 +87,11 @@ private:
         ChunkTuner tuner;
     };
 
-    [[nodiscard]] AlgorithmSet available(std::size_t bytes, Means means, bool in_order, int late);
+    [[nodiscard]] AlgorithmSet available(const hetcoll_call &call, std::size_t bytes, Means means,
+                                         bool in_order, int late);
     [[nodiscard]] Query query(const hetcoll_call &call, std::size_t bytes, bool in_order) const;
+    // Up to which size the call's vectors are small.
+    [[nodiscard]] std::size_t small_limit(const hetcoll_call &call) const noexcept;
     [[nodiscard]] bool knows_links(Means means) const noexcept
     {
         return means.mapped && peers_.known();

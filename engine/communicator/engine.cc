@@ -322,9 +322,12 @@ void Engine::pin_page(Device &device)
 ReduceOp Engine::op_of(const hetcoll_call &call) const noexcept
 {
     const auto op = static_cast<ReduceOp>(call.op);
-    const bool once = op == ReduceOp::kSum && call.kind >= 0 &&
-                      is_defined(ReduceOp::kSumOnce, static_cast<ElementKind>(call.kind)) &&
-                      agreed_.accumulate == 0 && agreed_.reproducible == 0;
+    if (op != ReduceOp::kSum || call.kind < 0) {
+        return op;
+    }
+    const auto kind = static_cast<ElementKind>(call.kind);
+    const bool in_float = agreed_.accumulate == 0 && agreed_.reproducible == 0;
+    const bool once = is_float8(kind) || (is_defined(ReduceOp::kSumOnce, kind) && in_float);
     return once ? ReduceOp::kSumOnce : op;
 }
 

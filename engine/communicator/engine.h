@@ -69,7 +69,8 @@ public:
     [[nodiscard]] std::optional<int> try_host(const hetcoll_call &call) noexcept;
 
     // How the call's elements are combined: sums of half and bfloat16 as kSumOnce, unless
-    // coll_hetcoll_accumulate has it otherwise or the order of the ranks is kept.
+    // coll_hetcoll_accumulate has it otherwise or the order of the ranks is kept; those of 8-bit
+    // floats always.
     [[nodiscard]] ReduceOp op_of(const hetcoll_call &call) const noexcept;
 
     // Whether the call sums floats as integers: coll_hetcoll_fixed_point, in so many bits.

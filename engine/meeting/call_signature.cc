@@ -28,7 +28,7 @@ bool moves_only(const CallSignature &call) noexcept
     return collective_number(call) == HETCOLL_BCAST || collective_number(call) == HETCOLL_ALLGATHER;
 }
 
-static_assert(HETCOLL_FLOAT64_FLOAT64 < static_cast<int>(kUnknownKind));
+static_assert(HETCOLL_FLOAT8_E5M2 < static_cast<int>(kUnknownKind));
 static_assert(HETCOLL_MIN_FIRST < static_cast<int>(kUserOp));
 
 } // namespace
@@ -101,7 +101,7 @@ bool is_signature(const CallSignature &call) noexcept
     const std::uint64_t kind = kind_number(call), op = op_number(call);
     return collective_number(call) >= HETCOLL_ALLREDUCE &&
            collective_number(call) <= HETCOLL_REDUCE_SCATTER &&
-           (kind <= HETCOLL_FLOAT64_FLOAT64 || kind == kUnknownKind) &&
+           (kind <= HETCOLL_FLOAT8_E5M2 || kind == kUnknownKind) &&
            (op <= HETCOLL_MIN_FIRST || op == kUserOp || op == kNoOp);
 }
 

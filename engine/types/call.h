@@ -29,6 +29,8 @@ enum hetcoll_kind {
     HETCOLL_FLOAT64_INT32,
     HETCOLL_FLOAT32_FLOAT32,
     HETCOLL_FLOAT64_FLOAT64,
+    HETCOLL_FLOAT8_E4M3,
+    HETCOLL_FLOAT8_E5M2,
 };
 enum hetcoll_op {
     HETCOLL_MAX,
@@ -61,6 +63,7 @@ enum hetcoll_staged_reason {
     HETCOLL_REASON_COLLECTIVE, /* not an Allreduce, and hetcoll has no schedule for it */
 };
 
+/* Largest elements of user-defined ops that hetcoll may know: 8-bit floats, half and bfloat16. */
 #define HETCOLL_USER_OP_BYTES 2u
 /* What a call is. All but the first are calls of hetcoll_collective(). */
 enum hetcoll_collective {
@@ -93,7 +96,8 @@ struct hetcoll_call {
     int queued;     /* enum hetcoll_queued */
     int kind;       /* enum hetcoll_kind; negative: hetcoll does not reduce this */
     int op;         /* enum hetcoll_op; used if kind is not negative */
-    int user_op;    /* the op is user-defined, on HETCOLL_USER_OP_BYTES: do all ranks know it? */
+    int user_op;    /* the op is user-defined, on so many bytes, up to HETCOLL_USER_OP_BYTES: do
+                       all ranks know it? 0: it is none */
     size_t
         count; /* elements of `kind`; in shares: of all of them together, a multiple of the ranks */
     ptrdiff_t gap;     /* first byte of data, relative to the buffer */

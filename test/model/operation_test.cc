@@ -43,6 +43,8 @@ Task<int> no_way(Call &)
 Task<int> staged(Call &call, Flags) { return no_way(call); }
 Task<int> in_network(Call &call, Choice) { return no_way(call); }
 Task<int> fixed_point(Call &call, const hetcoll_call &) { return no_way(call); }
+Task<int> as_floats(Call &call) { return no_way(call); }
+bool is_float8_sum(const Call &) noexcept { return false; }
 Task<int> collective(Call &call) { return no_way(call); }
 Task<int> copies(Call &call) { return no_way(call); }
 Task<int> attach(Call &call) { return no_way(call); }

@@ -298,7 +298,7 @@ convert: /* integers become floats again, then the ranks close once more */
         if :: failed -> finish(rError); goto over :: else -> goto success fi;
 #endif
         lose_part();
-        meet(mConverted, TOLD);                                 /* = fixed_point.cc fixed_point */
+        meet(mConverted, TOLD);                                 /* = fixed_point.cc fixed_point, as_floats.cc as_floats */
         fail_if_told();
         goto success;
 stage:  /* = staged.cc staged */

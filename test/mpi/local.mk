@@ -2,7 +2,7 @@
 # their cases whose line has a word.
 mpi_areas = test/mpi/cases/accumulate.sh test/mpi/cases/algorithms.sh test/mpi/cases/nodes.sh test/mpi/cases/faults.sh \
 	test/mpi/cases/in_network.sh test/mpi/cases/aborts.sh test/mpi/cases/collectives.sh \
-	test/mpi/cases/components.sh test/mpi/cases/costs.sh test/mpi/cases/cpu_path.sh test/mpi/cases/different_calls.sh test/mpi/cases/fixed_point.sh \
+	test/mpi/cases/components.sh test/mpi/cases/costs.sh test/mpi/cases/cpu_path.sh test/mpi/cases/different_calls.sh test/mpi/cases/fixed_point.sh test/mpi/cases/float8.sh \
 	test/mpi/cases/horovod.sh test/mpi/cases/late_ranks.sh test/mpi/cases/memory.sh test/mpi/cases/missing_ranks.sh \
 	test/mpi/cases/nonblocking.sh test/mpi/cases/operations.sh test/mpi/cases/programs.sh \
 	test/mpi/cases/reproducible.sh test/mpi/cases/runtime_api.sh test/mpi/cases/settings.sh test/mpi/cases/stream_order.sh \
@@ -20,7 +20,7 @@ mpi_test_libs = libhetcoll_mpi_test.la libhetcoll_measure.la libhetcoll.la $(MPI
 check_PROGRAMS += \
 	test/mpi/aborts test/mpi/accumulate test/mpi/algorithms test/mpi/all_collectives \
 	test/mpi/callers test/mpi/churn test/mpi/counts test/mpi/cpu_path test/mpi/device_allreduce test/mpi/different_calls test/mpi/failures \
-	test/mpi/faults test/mpi/foreign_kernel test/mpi/host_path \
+	test/mpi/faults test/mpi/float8 test/mpi/foreign_kernel test/mpi/host_path \
 	test/mpi/idups test/mpi/late_ranks test/mpi/lifecycle test/mpi/limits test/mpi/mapping_faults test/mpi/missing_ranks \
 	test/mpi/mixed_memory test/mpi/named_stream test/mpi/nonblocking test/mpi/nonblocking_faults \
 	test/mpi/explained test/mpi/not_accelerated test/mpi/own_collectives test/mpi/observed test/mpi/other_memory \
@@ -74,6 +74,9 @@ test_mpi_failures_LDADD = $(mpi_test_libs)
 test_mpi_faults_SOURCES = test/mpi/faults.cc
 test_mpi_faults_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_faults_LDADD = $(mpi_test_libs)
+test_mpi_float8_SOURCES = test/mpi/float8.cc
+test_mpi_float8_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
+test_mpi_float8_LDADD = $(mpi_test_libs)
 test_mpi_foreign_kernel_SOURCES = test/mpi/foreign_kernel.cc
 test_mpi_foreign_kernel_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_foreign_kernel_LDADD = $(mpi_test_libs)

@@ -7,41 +7,80 @@
 #include "test/mpi/types_in_c.h"
 
 #include <cstring>
+#include <iterator>
 #include <vector>
 
 namespace hetcoll::test {
 namespace {
 
-constexpr ElementKind kKinds[] = {ElementKind::kFloat16, ElementKind::kBfloat16};
-constexpr ReduceOp kOps[] = {ReduceOp::kSum, ReduceOp::kProd, ReduceOp::kMin, ReduceOp::kMax};
+struct Operation {
+    ElementKind kind;
+    ReduceOp op;
+};
+constexpr Operation kOperations[] = {
+    {ElementKind::kFloat16, ReduceOp::kSum},    {ElementKind::kFloat16, ReduceOp::kProd},
+    {ElementKind::kFloat16, ReduceOp::kMin},    {ElementKind::kFloat16, ReduceOp::kMax},
+    {ElementKind::kBfloat16, ReduceOp::kSum},   {ElementKind::kBfloat16, ReduceOp::kProd},
+    {ElementKind::kBfloat16, ReduceOp::kMin},   {ElementKind::kBfloat16, ReduceOp::kMax},
+    {ElementKind::kFloat8E4m3, ReduceOp::kSum}, {ElementKind::kFloat8E4m3, ReduceOp::kMin},
+    {ElementKind::kFloat8E4m3, ReduceOp::kMax}, {ElementKind::kFloat8E5m2, ReduceOp::kSum},
+    {ElementKind::kFloat8E5m2, ReduceOp::kMin}, {ElementKind::kFloat8E5m2, ReduceOp::kMax},
+};
+constexpr int kOperationCount = static_cast<int>(std::size(kOperations));
 
 MPI_Op op_of(const hetcoll_types &types, int i)
 {
-    const MPI_Op ops[] = {types.float16_sum,  types.float16_prod, types.float16_min,
-                          types.float16_max,  types.bfloat16_sum, types.bfloat16_prod,
-                          types.bfloat16_min, types.bfloat16_max};
+    const MPI_Op ops[] = {types.float16_sum,     types.float16_prod,    types.float16_min,
+                          types.float16_max,     types.bfloat16_sum,    types.bfloat16_prod,
+                          types.bfloat16_min,    types.bfloat16_max,    types.float8_e4m3_sum,
+                          types.float8_e4m3_min, types.float8_e4m3_max, types.float8_e5m2_sum,
+                          types.float8_e5m2_min, types.float8_e5m2_max};
     return ops[i];
 }
 
-// Every number with numbers from all over the range.
+MPI_Datatype type_of(const hetcoll_types &types, ElementKind kind)
+{
+    switch (kind) {
+    case ElementKind::kFloat16: return types.float16;
+    case ElementKind::kBfloat16: return types.bfloat16;
+    case ElementKind::kFloat8E4m3: return types.float8_e4m3;
+    default: return types.float8_e5m2;
+    }
+}
+
+// Every number with numbers from all over the range; of 8-bit floats every pair.
+template <class Number>
+bool check_result(Program &program, const hetcoll_types &types, int i, const char *language)
+{
+    const auto [kind, op] = kOperations[i];
+    constexpr unsigned kStep = 1021;
+    std::vector<Number> every(65536), other(65536), wanted(65536);
+    for (unsigned shift = 0; shift < 65536; shift += kStep) {
+        for (unsigned u = 0; u < 65536; ++u) {
+            every[u] = static_cast<Number>(u);
+            other[u] = static_cast<Number>(sizeof(Number) == 2 ? shift + 257 * u : u >> 8);
+        }
+        host_reduce(op, kind)(wanted.data(), every.data(), other.data(), 65536);
+        MPI_Reduce_local(every.data(), other.data(), 65536, type_of(types, kind), op_of(types, i));
+        if (!program.check(other == wanted, "%s: %s of %s differs from hetcoll's", language,
+                           op_name(op), element_name(kind))) {
+            return false;
+        }
+        if (sizeof(Number) == 1) {
+            break; // all pairs
+        }
+    }
+    return true;
+}
+
 void check_results(Program &program, const hetcoll_types &types, const char *language)
 {
-    std::vector<std::uint16_t> every(65536), other(65536), wanted(65536);
-    for (int i = 0; i < 8; ++i) {
-        const ElementKind kind = kKinds[i / 4];
-        const ReduceOp op = kOps[i % 4];
-        for (unsigned shift = 0; shift < 65536; shift += 1021) {
-            for (unsigned u = 0; u < 65536; ++u) {
-                every[u] = static_cast<std::uint16_t>(u);
-                other[u] = static_cast<std::uint16_t>(shift + 257 * u);
-            }
-            host_reduce(op, kind)(wanted.data(), every.data(), other.data(), 65536);
-            MPI_Reduce_local(every.data(), other.data(), 65536,
-                             i < 4 ? types.float16 : types.bfloat16, op_of(types, i));
-            if (!program.check(other == wanted, "%s: %s of %s differs from hetcoll's", language,
-                               op_name(op), element_name(kind))) {
-                return;
-            }
+    for (int i = 0; i < kOperationCount; ++i) {
+        const bool right = element_bytes(kOperations[i].kind) == 2
+                               ? check_result<std::uint16_t>(program, types, i, language)
+                               : check_result<std::uint8_t>(program, types, i, language);
+        if (!right) {
+            return;
         }
     }
 }
@@ -80,8 +119,8 @@ void check_known(Program &program, MPI_User_function *function, int i, const cha
 {
     int op = -1, kind = -1;
     const int known = hetcoll_user_op(reinterpret_cast<void (*)()>(function), &op, &kind);
-    program.check(known == 1 && op == static_cast<int>(kOps[i % 4]) &&
-                      kind == static_cast<int>(kKinds[i / 4]),
+    program.check(known == 1 && op == static_cast<int>(kOperations[i].op) &&
+                      kind == static_cast<int>(kOperations[i].kind),
                   "%s: operation %d is not recognised: %d, op %d, kind %d", language, i, known, op,
                   kind);
 }
@@ -112,10 +151,14 @@ void run(Program &program)
     program.check(hetcoll_types_create(&types) == MPI_SUCCESS, "create fails");
     program.check(types_in_c_create(&types_in_c) == MPI_SUCCESS, "create fails in C");
     MPI_User_function *const functions[] = {
-        hetcoll_types_float16_sum_,  hetcoll_types_float16_prod_, hetcoll_types_float16_min_,
-        hetcoll_types_float16_max_,  hetcoll_types_bfloat16_sum_, hetcoll_types_bfloat16_prod_,
-        hetcoll_types_bfloat16_min_, hetcoll_types_bfloat16_max_};
-    for (int i = 0; i < 8; ++i) {
+        hetcoll_types_float16_sum_,     hetcoll_types_float16_prod_,
+        hetcoll_types_float16_min_,     hetcoll_types_float16_max_,
+        hetcoll_types_bfloat16_sum_,    hetcoll_types_bfloat16_prod_,
+        hetcoll_types_bfloat16_min_,    hetcoll_types_bfloat16_max_,
+        hetcoll_types_float8_e4m3_sum_, hetcoll_types_float8_e4m3_min_,
+        hetcoll_types_float8_e4m3_max_, hetcoll_types_float8_e5m2_sum_,
+        hetcoll_types_float8_e5m2_min_, hetcoll_types_float8_e5m2_max_};
+    for (int i = 0; i < kOperationCount; ++i) {
         check_known(program, functions[i], i, "C++");
         check_known(program, types_in_c_function(i), i, "C");
         int commutes = 0;

@@ -47,6 +47,8 @@ TEST(ElementTest, SizesAreThoseOfTheCTypes)
         {ElementKind::kFloat64Int32, sizeof(Pair<double, int>)},
         {ElementKind::kFloat32x2, sizeof(Pair<float, float>)},
         {ElementKind::kFloat64x2, sizeof(Pair<double, double>)},
+        {ElementKind::kFloat8E4m3, 1},
+        {ElementKind::kFloat8E5m2, 1},
     };
     static_assert(sizeof known / sizeof *known == kElementKindCount);
     for (const auto &[kind, bytes] : known) {
@@ -75,28 +77,28 @@ TEST(ElementTest, NamesAreUnique)
 
 // One line an operation, one column a kind, in the order of the enumerations: signed and unsigned
 // integers of 8, 16, 32, 64 bits; half, bfloat16, float, double; two complex; bool, byte; the
-// pairs.
+// pairs; 8-bit floats.
 TEST(ElementTest, OperationsAreDefinedWhereMpiDefinesThem)
 {
     const struct {
         ReduceOp op;
         std::string kinds;
     } defined[] = {
-        {ReduceOp::kMax, "xxxxxxxx xxxx -- -- -------"},
-        {ReduceOp::kMin, "xxxxxxxx xxxx -- -- -------"},
-        {ReduceOp::kSum, "xxxxxxxx xxxx xx -- -------"},
-        {ReduceOp::kProd, "xxxxxxxx xxxx xx -- -------"},
-        {ReduceOp::kLand, "xxxxxxxx ---- -- x- -------"},
-        {ReduceOp::kBand, "xxxxxxxx ---- -- -x -------"},
-        {ReduceOp::kLor, "xxxxxxxx ---- -- x- -------"},
-        {ReduceOp::kBor, "xxxxxxxx ---- -- -x -------"},
-        {ReduceOp::kLxor, "xxxxxxxx ---- -- x- -------"},
-        {ReduceOp::kBxor, "xxxxxxxx ---- -- -x -------"},
-        {ReduceOp::kMaxloc, "-------- ---- -- -- xxxxxxx"},
-        {ReduceOp::kMinloc, "-------- ---- -- -- xxxxxxx"},
-        {ReduceOp::kMaxFirst, "-------- xx-- -- -- -------"},
-        {ReduceOp::kMinFirst, "-------- xx-- -- -- -------"},
-        {ReduceOp::kSumOnce, "-------- xx-- -- -- -------"},
+        {ReduceOp::kMax, "xxxxxxxx xxxx -- -- ------- xx"},
+        {ReduceOp::kMin, "xxxxxxxx xxxx -- -- ------- xx"},
+        {ReduceOp::kSum, "xxxxxxxx xxxx xx -- ------- xx"},
+        {ReduceOp::kProd, "xxxxxxxx xxxx xx -- ------- --"},
+        {ReduceOp::kLand, "xxxxxxxx ---- -- x- ------- --"},
+        {ReduceOp::kBand, "xxxxxxxx ---- -- -x ------- --"},
+        {ReduceOp::kLor, "xxxxxxxx ---- -- x- ------- --"},
+        {ReduceOp::kBor, "xxxxxxxx ---- -- -x ------- --"},
+        {ReduceOp::kLxor, "xxxxxxxx ---- -- x- ------- --"},
+        {ReduceOp::kBxor, "xxxxxxxx ---- -- -x ------- --"},
+        {ReduceOp::kMaxloc, "-------- ---- -- -- xxxxxxx --"},
+        {ReduceOp::kMinloc, "-------- ---- -- -- xxxxxxx --"},
+        {ReduceOp::kMaxFirst, "-------- xx-- -- -- ------- --"},
+        {ReduceOp::kMinFirst, "-------- xx-- -- -- ------- --"},
+        {ReduceOp::kSumOnce, "-------- xx-- -- -- ------- xx"},
     };
     static_assert(sizeof defined / sizeof *defined == kReduceOpCount);
     for (const auto &[op, kinds] : defined) {
@@ -127,6 +129,8 @@ TEST(ElementTest, OrderMattersToRoundingAndToWhatKeepsTheFirst)
     EXPECT_TRUE(depends_on_order(ReduceOp::kProd, ElementKind::kComplex128));
     EXPECT_TRUE(depends_on_order(ReduceOp::kMinFirst, ElementKind::kFloat16));
     EXPECT_TRUE(depends_on_order(ReduceOp::kSumOnce, ElementKind::kBfloat16));
+    EXPECT_TRUE(depends_on_order(ReduceOp::kSum, ElementKind::kFloat8E4m3));
+    EXPECT_FALSE(depends_on_order(ReduceOp::kMax, ElementKind::kFloat8E5m2));
     EXPECT_TRUE(depends_on_order(ReduceOp::kMaxloc, ElementKind::kFloat64Int32));
     EXPECT_FALSE(depends_on_order(ReduceOp::kSum, ElementKind::kInt8));
     EXPECT_FALSE(depends_on_order(ReduceOp::kMax, ElementKind::kFloat64));

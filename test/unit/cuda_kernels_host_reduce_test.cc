@@ -193,7 +193,8 @@ TEST_P(HostFoldTest, OldProcessorsAnswerTheSame)
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, HostFoldTest,
-                         ::testing::Values(ElementKind::kFloat16, ElementKind::kBfloat16),
+                         ::testing::Values(ElementKind::kFloat16, ElementKind::kBfloat16,
+                                           ElementKind::kFloat8E4m3, ElementKind::kFloat8E5m2),
                          [](const auto &of) { return element_name(of.param); });
 
 TEST(HostFold, OtherOperationsHaveNone)

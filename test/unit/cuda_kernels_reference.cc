@@ -1,6 +1,7 @@
 #include "test/unit/cuda_kernels_reference.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdio>
@@ -133,6 +134,73 @@ std::uint16_t small_float_combine(Format format, ReduceOp op, std::uint16_t a, s
     return encode(format, real_combine(op, x, y));
 }
 
+// 8-bit floats by the tables of their specification: with `bias`, and no number above `largest`.
+struct Format8 {
+    int fraction_bits, bias, largest;
+    bool has_infinity;
+};
+constexpr Format8 kE4m3{3, 7, 0x7e, false}, kE5m2{2, 15, 0x7b, true};
+
+float decode(Format8 format, std::uint8_t bits)
+{
+    const int code = bits & 0x7f, fraction = code & ((1 << format.fraction_bits) - 1);
+    const int exponent = code >> format.fraction_bits;
+    const float sign = (bits & 0x80) != 0 ? -1.0f : 1.0f;
+    if (code > format.largest) {
+        return code == format.largest + 1 && format.has_infinity
+                   ? sign * std::numeric_limits<float>::infinity()
+                   : kNan<float>;
+    }
+    const int hidden = exponent == 0 ? 0 : 1 << format.fraction_bits;
+    return sign * std::ldexp(static_cast<float>(hidden + fraction),
+                             std::max(exponent, 1) - format.bias - format.fraction_bits);
+}
+
+const std::array<double, 128> &numbers_of(const Format8 &format)
+{
+    const auto all = [](const Format8 &of) {
+        std::array<double, 128> numbers{};
+        for (std::size_t code = 0; code < numbers.size(); ++code) {
+            numbers[code] = static_cast<double>(decode(of, static_cast<std::uint8_t>(code)));
+        }
+        return numbers;
+    };
+    static const std::array<double, 128> e4m3 = all(kE4m3), e5m2 = all(kE5m2);
+    return format.has_infinity ? e5m2 : e4m3;
+}
+
+// The nearest of all numbers, of two that are as near the even one.
+std::uint8_t encode(Format8 format, float value)
+{
+    if (std::isnan(value)) {
+        return 0x7f;
+    }
+    const double wanted = std::fabs(static_cast<double>(value));
+    int best = 0;
+    double least = wanted;
+    for (int code = 1; code <= format.largest; ++code) {
+        const double distance =
+            std::fabs(numbers_of(format)[static_cast<std::size_t>(code)] - wanted);
+        if (std::isinf(value) || distance < least || (distance == least && code % 2 == 0)) {
+            best = code;
+            least = distance;
+        }
+    }
+    return static_cast<std::uint8_t>(best | (std::signbit(value) ? 0x80 : 0));
+}
+
+template <const Format8 &kFormat> void float8(ReduceOp op, void *dst, const void *a, const void *b)
+{
+    const auto left = load<std::uint8_t>(a), right = load<std::uint8_t>(b);
+    const float x = decode(kFormat, left), y = decode(kFormat, right);
+    const float result = real_combine(op, x, y);
+    if (op == ReduceOp::kSum || op == ReduceOp::kSumOnce || std::isnan(result)) {
+        return store(dst, encode(kFormat, result));
+    }
+    store(dst,
+          std::bit_cast<std::uint32_t>(result) == std::bit_cast<std::uint32_t>(x) ? left : right);
+}
+
 template <class V, class I>
 void located_combine(ReduceOp op, void *dst, const void *a, const void *b)
 {
@@ -184,7 +252,7 @@ void small_float(ReduceOp op, void *dst, const void *a, const void *b)
 struct KindFacts {
     void (*combine)(ReduceOp, void *dst, const void *a, const void *b);
     std::size_t first_bytes, second_at, second_bytes; // what is not padding
-    enum { kAnyBits, kFloatFirst, kDoubleFirst, kFloats, kDoubles, kSmallFloat } content;
+    enum { kAnyBits, kFloatFirst, kDoubleFirst, kFloats, kDoubles, kSmallFloat, kTiny } content;
 };
 
 using I16 = std::int16_t;
@@ -215,6 +283,8 @@ constexpr KindFacts kFacts[kElementKindCount] = {
     {located_combine<double, I32>, 8, 8, 4, KindFacts::kDoubleFirst},
     {located_combine<float, float>, 4, 4, 4, KindFacts::kFloats},
     {located_combine<double, double>, 8, 8, 8, KindFacts::kDoubles},
+    {float8<kE4m3>, 1, 0, 0, KindFacts::kTiny},
+    {float8<kE5m2>, 1, 0, 0, KindFacts::kTiny},
 };
 
 const KindFacts &facts(ElementKind kind) { return kFacts[static_cast<int>(kind)]; }
@@ -251,6 +321,26 @@ template <class Float, class Bits> void fill(unsigned char *to, std::mt19937_64 
     }
 }
 
+float small_number(ElementKind kind, const unsigned char *from)
+{
+    switch (kind) {
+    case ElementKind::kFloat8E4m3: return decode(kE4m3, *from);
+    case ElementKind::kFloat8E5m2: return decode(kE5m2, *from);
+    case ElementKind::kFloat16: return static_cast<float>(decode(kHalf, load<std::uint16_t>(from)));
+    default: return static_cast<float>(decode(kBfloat16, load<std::uint16_t>(from)));
+    }
+}
+
+void store_small_number(ElementKind kind, unsigned char *to, float value)
+{
+    switch (kind) {
+    case ElementKind::kFloat8E4m3: return store(to, encode(kE4m3, value));
+    case ElementKind::kFloat8E5m2: return store(to, encode(kE5m2, value));
+    case ElementKind::kFloat16: return store(to, encode(kHalf, value));
+    default: return store(to, encode(kBfloat16, value));
+    }
+}
+
 } // namespace
 
 void reference_combine(ReduceOp op, ElementKind kind, void *dst, const void *a, const void *b)
@@ -263,16 +353,12 @@ Bytes reference_fold(ReduceOp op, ElementKind kind, const std::vector<Bytes> &in
     Bytes result = inputs[0];
     const std::size_t bytes = element_bytes(kind);
     if (op == ReduceOp::kSumOnce) {
-        const Format format = kind == ElementKind::kFloat16 ? kHalf : kBfloat16;
         for (std::size_t at = 0; at < result.size(); at += bytes) {
-            const auto number = [&](std::size_t k) {
-                return static_cast<float>(decode(format, load<std::uint16_t>(&inputs[k][at])));
-            };
-            float sum = number(0);
+            float sum = small_number(kind, &inputs[0][at]);
             for (std::size_t k = 1; k < inputs.size(); ++k) {
-                sum = add(sum, number(k));
+                sum = add(sum, small_number(kind, &inputs[k][at]));
             }
-            store(&result[at], encode(format, sum));
+            store_small_number(kind, &result[at], sum);
         }
         return result;
     }
@@ -337,6 +423,7 @@ Bytes random_elements(ElementKind kind, std::size_t count, std::uint64_t seed)
         case KindFacts::kSmallFloat:
             store(&result[at], static_cast<std::uint16_t>(random() >> 20));
             break;
+        case KindFacts::kTiny: result[at] = static_cast<unsigned char>(random() >> 20); break;
         default: break;
         }
     }

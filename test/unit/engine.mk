@@ -23,6 +23,7 @@ unit_sources_engine = \
 	test/unit/engine_exchange_test.cc \
 	test/unit/engine_executor_test.cc \
 	test/unit/engine_flags_test.cc \
+	test/unit/engine_float8_test.cc \
 	test/unit/engine_halves_test.cc \
 	test/unit/engine_job.h \
 	test/unit/engine_sums.h \

@@ -46,7 +46,7 @@ protected:
             hetcoll_call &call = ranks.made(rank);
             call.kind = HETCOLL_FLOAT16;
             call.span = 2 * count;
-            call.user_op = 1;
+            call.user_op = 2;
         }
         EXPECT_TRUE(ranks.run());
         EXPECT_EQ(ranks.counter(0, served), before + 1) << settings.algorithm;

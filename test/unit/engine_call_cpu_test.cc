@@ -511,7 +511,7 @@ TEST_F(CpuPathTest, UserDefinedOpsAreCopied)
     check_calls(kBefore + 1, memory.at, memory.at);
     ASSERT_EQ(reads(), 1u);
     hetcoll_call made = call_on(pointer(memory.at), pointer(memory.at));
-    made.user_op = 1;
+    made.user_op = 2;
     Call call(*engine_, made, false);
     call.bytes = made.span;
     call.buffers.send = call.buffers.recv = *process_->pointers().find(made.recv);

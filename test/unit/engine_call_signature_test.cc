@@ -27,7 +27,7 @@ hetcoll_call sum(int kind, std::size_t bytes)
 hetcoll_call user_op(int kind, std::size_t bytes)
 {
     hetcoll_call call = sum(kind, bytes);
-    call.user_op = 1;
+    call.user_op = 2;
     return call;
 }
 

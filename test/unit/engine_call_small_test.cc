@@ -162,7 +162,7 @@ protected:
         hetcoll_call made = call(vector, vector, kFew);
         made.count = kHalves;
         made.kind = known ? static_cast<int>(HETCOLL_UINT16) : -1;
-        made.user_op = 1;
+        made.user_op = 2;
         made.reason = HETCOLL_REASON_USER_OP;
         previous_.output = sums(kFew);
         return made;

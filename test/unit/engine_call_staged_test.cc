@@ -170,7 +170,7 @@ protected:
         hetcoll_call made = call(vector, vector, kMany);
         made.count = kHalves;
         made.kind = known ? static_cast<int>(HETCOLL_UINT16) : -1;
-        made.user_op = 1;
+        made.user_op = 2;
         made.reason = HETCOLL_REASON_USER_OP;
         made.host_allreduce = nullptr;
         made.reduce = [](void *context, const void *in, void *inout, std::size_t count) {

@@ -352,7 +352,7 @@ TEST_F(HostCallTest, OtherCallsAreNotServedHereAndNobodyHearsOfThem)
     Numbers<int> device(Where::kDevice, mine_);
     std::vector<hetcoll_call> others(5, call(vectors));
     others[0].kind = -1;
-    others[1].user_op = 1;
+    others[1].user_op = 2;
     others[2].span = 8193;
     others[3].recv = device.data();
     others[4].send = device.data();

@@ -143,34 +143,35 @@ static bool has_c_function(const ompi_op_t *op)
     return 0 == (op->o_flags & others);
 }
 
-/* Two bytes and nothing between two elements. */
-static bool is_dense_pair_of_bytes(ompi_datatype_t *dtype, size_t count)
+/* So many bytes and nothing between two elements. */
+static bool is_dense(ompi_datatype_t *dtype, size_t count, size_t bytes)
 {
     ptrdiff_t lower_bound, extent;
     ompi_datatype_get_true_extent(dtype, &lower_bound, &extent);
-    return 0 == lower_bound && HETCOLL_USER_OP_BYTES == extent &&
+    return 0 == lower_bound && (ptrdiff_t)bytes == extent &&
            ompi_datatype_is_contiguous_memory_layout(dtype, count);
 }
 
-/* On elements of two bytes: half and bfloat16. Ranks may run different programs, so the op is used
- * where all of them say that they know it. */
+/* On elements of one byte or two: 8-bit floats, half and bfloat16. Ranks may run different
+ * programs, so the op is used where all of them say that they know it. */
 static void describe_user_op(const mca_coll_hetcoll_module_t *module, struct hetcoll_call *call,
                              ompi_datatype_t *dtype, ompi_op_t *op)
 {
     size_t size;
     int kind, operation;
     ompi_datatype_type_size(dtype, &size);
-    if (HETCOLL_USER_OP_BYTES != size || !ompi_op_is_commute(op)) {
+    if (0 == size || HETCOLL_USER_OP_BYTES < size || !ompi_op_is_commute(op)) {
         return;
     }
-    call->user_op = 1;
+    call->user_op = (int)size;
     if (NULL == module || !module->user_ops || !has_c_function(op) ||
-        !is_dense_pair_of_bytes(dtype, call->count)) {
+        !is_dense(dtype, call->count, size)) {
         return;
     }
     struct user_function function = {op, dtype};
     if (hetcoll_recognize_op(mca_coll_hetcoll_component.process, (void (*)(void))op->o_func.c_fn,
-                             call_function, &function, &operation, &kind)) {
+                             call_function, &function, &operation, &kind) &&
+        hetcoll_element_bytes(kind) == size) {
         call->kind = kind;
         call->op = operation;
     }
