@@ -214,8 +214,8 @@ Result<Measurements> parse_measurements(std::string_view text, const std::string
     Parser parser(measurements);
     int line = 0;
     const auto fault = [&](const std::string &cause) {
-        return error(Errc::kInvalid, "%s:%d: %s; measure again with bench/regenerate_table.sh",
-                     path.c_str(), line, cause.c_str());
+        return error(Errc::kInvalid, "%s:%d: %s; measure again with hetcoll_tune", path.c_str(),
+                     line, cause.c_str());
     };
     while (!text.empty()) {
         ++line;

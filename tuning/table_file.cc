@@ -67,8 +67,7 @@ Status table_error(const std::string &path, int line, const std::string &cause)
 {
     return Status(Errc::kInvalid,
                   path + (line > 0 ? ":" + std::to_string(line) : "") + ": " + cause +
-                      "; make a new table with bench/regenerate_table.sh or hetcoll_tune, or unset "
-                      "coll_hetcoll_tuning_table");
+                      "; make a new table with hetcoll_tune, or unset coll_hetcoll_tuning_table");
 }
 
 Result<TableFile> read_table(const std::string &path) noexcept

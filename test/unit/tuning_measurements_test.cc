@@ -69,7 +69,7 @@ TEST(MeasurementsTest, FaultsAreNamedWithTheirLine)
     const std::string head = "hetcoll measurements 1\nmachine box\n";
     EXPECT_EQ(fault("machine box\n"),
               "m.txt:1: it does not begin with 'hetcoll measurements 1'; measure again with "
-              "bench/regenerate_table.sh");
+              "hetcoll_tune");
     const auto cause = [&](const std::string &line) {
         const std::string message = fault(head + line);
         const std::size_t begin = message.find(": ") + 2;
