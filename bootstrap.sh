@@ -5,6 +5,7 @@
 #   ./bootstrap.sh check    install, build, run every test
 #   ./bootstrap.sh lint     install clang-format and clang-tidy too, look at the form of the sources and for what is
 #                           likely to be wrong in them; further words are for make (check-tidy TIDY_FILES=9)
+#   ./bootstrap.sh browser  install a browser without a screen, for one of the tests: 98 MB, 306 MB on the disk
 #   ./bootstrap.sh demo     install, build, reduce device buffers on 4 ranks and check every element
 #   ./bootstrap.sh horovod  install, build, build Horovod, train on 2 and 4 ranks with hetcoll and
 #                           without: the same results? Takes 200 MB of packages more
@@ -17,6 +18,9 @@ cd "$(dirname "$0")"
 debian_packages="build-essential automake autoconf libtool pkg-config git ca-certificates
     libopenmpi-dev openmpi-bin libssl-dev libucx-dev libhwloc-dev libgtest-dev libbenchmark-dev
     nlohmann-json3-dev libcli11-dev libsimgrid-dev python3-venv procps spin"
+
+# The pages of hetcoll_info --html are opened in it; without it that test is skipped.
+browser_package=chromium-headless-shell
 
 # CUDA 13.0: the oldest whose Python packages have nvcc, so the one that the oldest drivers take.
 toolkit_packages="nvidia-cuda-nvcc==13.0.* nvidia-nvvm==13.0.* nvidia-cuda-crt==13.0.*
@@ -251,6 +255,10 @@ check)
     find_disassembler
     build
     run_check
+    ;;
+browser)
+    debian_packages=$browser_package
+    install_debian_packages
     ;;
 lint)
     shift

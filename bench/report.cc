@@ -1,5 +1,7 @@
 #include "bench/report.h"
 
+#include "measure/json_document.h"
+
 #include <nlohmann/json.hpp>
 
 #include <cstdio>
@@ -104,7 +106,7 @@ void print_row(const TableStyle &style, const Row &row)
 bool write_json(const std::string &path, const Facts &facts, const TableStyle &style,
                 const std::vector<Row> &rows)
 {
-    nlohmann::ordered_json json;
+    nlohmann::ordered_json json = json_document("hetcoll_bench");
     for (const auto &[key, value] : facts) {
         json[key] = value;
     }
@@ -128,8 +130,11 @@ bool write_json(const std::string &path, const Facts &facts, const TableStyle &s
         }
         json["results"].push_back(result);
     }
+    if (path == "-") {
+        return std::fputs(json_text(json).c_str(), stdout) >= 0 && std::fflush(stdout) == 0;
+    }
     std::ofstream file(path);
-    file << json.dump(2) << '\n';
+    file << json_text(json);
     return static_cast<bool>(file.flush());
 }
 

@@ -1,6 +1,8 @@
 // hetcoll_info: what hetcoll knows about machines and calls. Each thing it shows has a file of its
 // own here: add_X_options() and show_X().
+#include "measure/output_file.h"
 #include "tools/info_explain.h"
+#include "tools/info_html.h"
 #include "tools/info_live.h"
 #include "tools/info_model.h"
 #include "tools/info_schedule.h"
@@ -23,6 +25,8 @@ struct Requests {
     hetcoll::ScheduleRequest schedule;
     hetcoll::TraceRequest trace;
     hetcoll::LiveRequest live;
+    hetcoll::HtmlRequest html;
+    std::string json; // a file; empty: text in place of JSON
 };
 
 // What to print, and the exit status.
@@ -48,6 +52,10 @@ hetcoll::Result<Shown> show_schedule(const Requests &requests)
 
 hetcoll::Result<std::string> show_other(const Requests &requests)
 {
+    if (!requests.html.path.empty()) {
+        return show_html(requests.html, requests.topology, requests.explain, requests.call,
+                         requests.trace);
+    }
     if (!requests.trace.files.empty()) {
         return show_trace(requests.trace);
     }
@@ -68,7 +76,7 @@ hetcoll::Result<std::string> show_other(const Requests &requests)
         return topology.take_status();
     }
     return requests.explain.fingerprint
-               ? show_fingerprint(*topology)
+               ? show_fingerprint(*topology, requests.explain.json)
                : show_explanation(requests.explain, requests.call, &*topology);
 }
 
@@ -84,12 +92,33 @@ hetcoll::Result<Shown> show(const Requests &requests)
     return Shown{std::move(*text), 0};
 }
 
-} // namespace
-
-int main(int argc, char **argv)
+// What is wrong with the command line beyond what CLI11 sees; empty: nothing.
+std::string wrong_usage(const CLI::App &app, const Requests &requests)
 {
-    CLI::App app{"Shows what hetcoll knows about machines and calls."};
-    Requests requests;
+    const bool explain = requests.explain.wanted, html = !requests.html.path.empty();
+    const bool trace = !requests.trace.files.empty(), schedule = !requests.schedule.name.empty();
+    const bool for_json = requests.topology.wanted || requests.live.wanted || explain ||
+                          requests.explain.fingerprint || trace;
+    if (!for_json && !requests.model.wanted && !schedule && !html) {
+        return "nothing to show, write --topology, --model, --explain, --schedule, --fingerprint, "
+               "--trace, --html or --live, or look at --help";
+    }
+    for (const char *option : {"--table", "--machine", "--small-limit"}) {
+        if (app.count(option) > 0 && !explain && !html) {
+            return std::string(option) + " goes with --explain or --html";
+        }
+    }
+    const bool draws = requests.topology.dot || requests.topology.svg || requests.topology.write;
+    if (app.count("--json") > 0 && (!for_json || requests.model.wanted || schedule || html ||
+                                    draws || !requests.trace.perfetto.empty())) {
+        return "--json goes with --topology, --explain, --fingerprint, --trace or --live, and "
+               "without what prints something else";
+    }
+    return {};
+}
+
+void add_options(CLI::App &app, Requests &requests)
+{
     add_topology_options(app, requests.topology);
     add_call_options(app, requests.call);
     add_model_options(app, requests.model);
@@ -97,6 +126,28 @@ int main(int argc, char **argv)
     add_schedule_options(app, requests.schedule);
     add_trace_options(app, requests.trace);
     add_live_options(app, requests.live);
+    add_html_options(app, requests.html);
+    app.add_option("--json", requests.json,
+                   "print JSON, to FILE or stdout (-): with --topology, --explain, --fingerprint, "
+                   "--trace; with --live a line for each communicator")
+        ->type_name("[FILE]")
+        ->expected(0, 1);
+}
+
+// The exit status.
+int fail(const std::string &problem, int status)
+{
+    std::fprintf(stderr, "hetcoll_info: %s\n", problem.c_str());
+    return status;
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    CLI::App app{"Shows what hetcoll knows about machines and calls."};
+    Requests requests;
+    add_options(app, requests);
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError &problem) {
@@ -104,18 +155,21 @@ int main(int argc, char **argv)
     }
     requests.topology.wanted = app.count("--topology") > 0;
     requests.live.wanted = app.count("--live") > 0;
-    if (!requests.topology.wanted && !requests.live.wanted && !requests.model.wanted &&
-        !requests.explain.wanted && !requests.explain.fingerprint &&
-        requests.schedule.name.empty() && requests.trace.files.empty()) {
-        std::fprintf(stderr, "hetcoll_info: nothing to show, write --topology, --model, --explain, "
-                             "--schedule, --fingerprint, --trace or --live, or look at --help\n");
-        return 2;
+    requests.explain.json = requests.topology.json = requests.trace.json = requests.live.json =
+        app.count("--json") > 0;
+    if (const std::string problem = wrong_usage(app, requests); !problem.empty()) {
+        return fail(problem, 2);
+    }
+    auto output = hetcoll::OutputFile::open(requests.json.empty() ? "-" : requests.json);
+    if (!output.ok()) { // before the work
+        return fail(output.status().message(), 1);
     }
     const hetcoll::Result<Shown> shown = show(requests);
     if (!shown.ok()) {
-        std::fprintf(stderr, "hetcoll_info: %s\n", shown.status().message().c_str());
-        return 1;
+        return fail(shown.status().message(), 1);
     }
-    std::fputs(shown->first.c_str(), stdout);
+    if (const hetcoll::Status status = output->write(shown->first); !status.ok()) {
+        return fail(status.message(), 1);
+    }
     return shown->second;
 }

@@ -1,4 +1,6 @@
 // hetcoll_place: how to lay a training out on a cluster of unequal GPUs. Needs no GPU and no MPI.
+#include "measure/output_file.h"
+#include "tools/place_json.h"
 #include "tools/place_print.h"
 
 #include <CLI/CLI.hpp>
@@ -13,6 +15,8 @@ constexpr int kMostSamples = 100000000;
 
 struct Request {
     std::string file, allocation;
+    std::string json_path; // "-": stdout
+    bool json = false;
     bool rank_file = false;
     int in_flight = 0, batch = 0;
 };
@@ -40,6 +44,10 @@ void add_options(CLI::App &app, Request &request)
         ->check(CLI::Range(1, kMostSamples))
         ->needs(allocation)
         ->excludes("--rankfile");
+    app.add_option("--json", request.json_path, "print JSON, to FILE or stdout (-)")
+        ->type_name("[FILE]")
+        ->expected(0, 1)
+        ->excludes("--rankfile");
 }
 
 hetcoll::Result<std::string> show(const Request &request)
@@ -49,7 +57,8 @@ hetcoll::Result<std::string> show(const Request &request)
         return cluster.take_status();
     }
     if (request.allocation.empty()) {
-        return print_comparison(*cluster, request.in_flight);
+        return request.json ? comparison_json(*cluster, request.in_flight)
+                            : print_comparison(*cluster, request.in_flight);
     }
     auto policy = hetcoll::Policy::kNodePartition;
     while (request.allocation != policy_name(policy)) { // one of them: the options say so
@@ -72,7 +81,8 @@ hetcoll::Result<std::string> show(const Request &request)
                               "--batch up to %d",
                               request.file.c_str(), cluster->model.batch, workers, kMostSamples);
     }
-    return print_allocation(*cluster, *allocation, static_cast<int>(batch));
+    return request.json ? allocation_json(*cluster, *allocation, static_cast<int>(batch))
+                        : print_allocation(*cluster, *allocation, static_cast<int>(batch));
 }
 
 } // namespace
@@ -87,11 +97,19 @@ int main(int argc, char **argv)
     } catch (const CLI::ParseError &problem) {
         return app.exit(problem);
     }
+    request.json = app.count("--json") > 0;
+    const auto fail = [](const hetcoll::Status &status) {
+        std::fprintf(stderr, "hetcoll_place: %s\n", status.message().c_str());
+        return 1;
+    };
+    auto output = hetcoll::OutputFile::open(request.json_path.empty() ? "-" : request.json_path);
+    if (!output.ok()) { // before the work
+        return fail(output.status());
+    }
     const hetcoll::Result<std::string> text = show(request);
     if (!text.ok()) {
-        std::fprintf(stderr, "hetcoll_place: %s\n", text.status().message().c_str());
-        return 1;
+        return fail(text.status());
     }
-    std::fputs(text->c_str(), stdout);
-    return 0;
+    const hetcoll::Status written = output->write(*text);
+    return written.ok() ? 0 : fail(written);
 }

@@ -37,6 +37,22 @@ says 0 'NP            4 x 4        640.0     1148.0   60.0%   44.3%       3288.0
 says 0 'ED-local      4 x 4       1148.0     1148.0    0.0%    0.0%          0.0       2400.0' "$example"
 says 0 'worker 2        33 samples, loss weight 0.257812' "$example" --allocation HD
 says 0 'rank 15=node3 slot=12-15' "$example" --allocation NP --rankfile
+says 0 '"schema": 1' "$example" --json -
+"$place" "$example" --json "$work/all.json" && [ -s "$work/all.json" ]
+verdict $? 'all allocations as JSON in a file'
+"$place" "$example" --allocation HD --json "$work/one.json" && [ -s "$work/one.json" ]
+verdict $? 'one allocation as JSON in a file'
+says 1 'cannot be written (Is a directory)' "$example" --json "$work"
+if python3 -c 'import jsonschema' 2>/dev/null; then
+    python3 "$HETCOLL_SRCDIR/tools/schema_check.py" "$HETCOLL_SRCDIR/tools/schema" "$work/all.json" "$work/one.json" >"$work/out" 2>&1
+    verdict $? 'the JSON is what its schema says'
+fi
+python3 - "$work/one.json" <<'END' >"$work/out" 2>&1
+import json, sys
+place = json.load(open(sys.argv[1]))
+assert place["workers"][2]["samples"] == 33 and place["workers"][3]["stages"][3]["rank"] == 15
+END
+verdict $? 'and has what is printed'
 says 1 'cannot be opened: No such file' "$work/none"
 says 1 'HD is not possible: the model does not fit into the memory' "$example" --allocation HD --in-flight 1000
 says 106 'file is required'

@@ -1,7 +1,8 @@
 // hetcoll_tune: measures hetcoll's algorithms on this machine, job by job, and makes the tuning
 // table from it. What went wrong is one line, and then there is no new table.
 #include "device/driver.h"
-#include "measure/cpu_path.h"
+#include "measure/output_file.h"
+#include "tools/report.h"
 #include "tools/tune_child.h"
 #include "tools/tune_jobs.h"
 #include "tools/tune_options.h"
@@ -15,6 +16,8 @@
 #include <cctype>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
+#include <utility>
 
 namespace hetcoll {
 
@@ -27,6 +30,7 @@ struct ThisMachine {
     std::string name;
     int gpus = 0;
     bool emulated = false;
+    std::optional<Topology> topology{};
 };
 
 // One word for people: "Tesla-V100-SXM2-32GB.nvlink-x2".
@@ -74,6 +78,7 @@ Result<ThisMachine> look_at_machine()
     machine.gpus = static_cast<int>(topology->gpus().size());
     machine.fingerprint = fingerprint_of(*topology, machine.emulated ? "emulated" : "");
     machine.name = name_of(machine.fingerprint);
+    machine.topology = std::move(*topology);
     return machine;
 }
 
@@ -94,6 +99,39 @@ Status report(const std::string &path, const Measurements &measurements, bool qu
     return {};
 }
 
+// --html: the table, and what it was made from. `topology` is the machine's; null: it is not known.
+Status write_page(OutputFile &page, const std::string &table_path, const Topology *topology,
+                  const std::vector<Measurements> &measurements, const std::vector<int> &nodes)
+{
+    const Result<TableFile> file = read_table(table_path);
+    if (!file.ok()) {
+        return error(Errc::kInvalid, "%s", file.status().message().c_str());
+    }
+    const Result<Table> table = Table::select_named(*file, measurements.front().machine);
+    if (!table.ok()) {
+        return error(Errc::kInvalid, "%s", table.status().message().c_str());
+    }
+    const Result<std::string> text = print_report(
+        {.topology = topology, .table = &*table, .measurements = measurements, .nodes = nodes});
+    if (!text.ok()) {
+        return error(text.status().code(), "%s", text.status().message().c_str());
+    }
+    return page.write(*text);
+}
+
+// Opened before the work; nothing without --html.
+Result<std::optional<OutputFile>> open_page(const TuneOptions &options)
+{
+    if (options.html.empty()) {
+        return std::optional<OutputFile>();
+    }
+    Result<OutputFile> file = OutputFile::open(options.html);
+    if (!file.ok()) {
+        return file.take_status();
+    }
+    return std::optional<OutputFile>(std::move(*file));
+}
+
 Result<Measurements> read_measurements(const std::string &path)
 {
     Result<std::string> text = read_file(path);
@@ -105,6 +143,11 @@ Result<Measurements> read_measurements(const std::string &path)
 
 Status rebuild(const TuneOptions &options, const std::string &output)
 {
+    Result<std::optional<OutputFile>> page = open_page(options);
+    if (!page.ok()) {
+        return page.take_status();
+    }
+    std::vector<Measurements> last; // of the machine that the page is about
     for (const std::string &path : options.from_measurements) {
         Result<Measurements> measurements = read_measurements(path);
         if (!measurements.ok()) {
@@ -113,8 +156,9 @@ Status rebuild(const TuneOptions &options, const std::string &output)
         if (Status status = report(output, *measurements, options.quick); !status.ok()) {
             return status;
         }
+        last.assign(1, std::move(*measurements));
     }
-    return {};
+    return *page ? write_page(**page, output, nullptr, last, options.nodes) : Status();
 }
 
 // 0: the table is right, 1: it is not, or it cannot be known.
@@ -157,6 +201,10 @@ Status tune(const TuneOptions &options, const ThisMachine &machine, const std::s
     if (kinds.empty()) {
         return error(Errc::kInvalid, "--ranks and --nodes leave no job to run");
     }
+    Result<std::optional<OutputFile>> page = open_page(options);
+    if (!page.ok()) {
+        return page.take_status();
+    }
     Result<std::vector<Sample>> samples = run_jobs(options, kinds, start);
     if (!samples.ok()) {
         return samples.take_status();
@@ -171,7 +219,11 @@ Status tune(const TuneOptions &options, const ThisMachine &machine, const std::s
     if (Status status = write_file(path, write_measurements(measurements)); !status.ok()) {
         return status;
     }
-    return report(output, measurements, options.quick);
+    if (Status status = report(output, measurements, options.quick); !status.ok()) {
+        return status;
+    }
+    return *page ? write_page(**page, output, &*machine.topology, {measurements}, options.nodes)
+                 : Status();
 }
 
 // hetcoll_sim is a program of its own, so that this one needs no SimGrid.
@@ -185,6 +237,10 @@ Status simulate(const TuneOptions &options, Clock::time_point start)
     const std::string path = measurements_path(options.output, name);
     if (Status status = check_writable(options.output); !status.ok()) {
         return status;
+    }
+    Result<std::optional<OutputFile>> page = open_page(options);
+    if (!page.ok()) {
+        return page.take_status();
     }
     const auto beside = std::filesystem::path(own_path()).parent_path() / "hetcoll_sim";
     std::string nodes;
@@ -212,8 +268,14 @@ Status simulate(const TuneOptions &options, Clock::time_point start)
         return text.take_status();
     }
     Result<Measurements> measurements = parse_measurements(*text, path);
-    return measurements.ok() ? report(options.output, *measurements, options.quick)
-                             : measurements.take_status();
+    if (!measurements.ok()) {
+        return measurements.take_status();
+    }
+    if (Status status = report(options.output, *measurements, options.quick); !status.ok()) {
+        return status;
+    }
+    return *page ? write_page(**page, options.output, nullptr, {*measurements}, options.nodes)
+                 : Status();
 }
 
 int run(const TuneOptions &options)

@@ -38,6 +38,12 @@ for round in new again; do
         cmp "$here/hetcoll_tune_test.json" "$work/table.json" >>"$work/out" 2>&1
     verdict $? "the saved measurements give the saved table, $round"
 done
+says 0 'wrote' --from-measurements "$work/hetcoll_tune_test.dgx.measurements" --output "$work/table.json" \
+    --html "$work/page.html"
+grep -q '"machine":"dgx"' "$work/page.html" && grep -q '</html>' "$work/page.html"
+verdict $? 'a page for a browser shows them beside it'
+says 1 'no new table: /no/page.html cannot be written' --output "$work/other.json" --html /no/page.html \
+    --from-measurements "$work/hetcoll_tune_test.dgx.measurements"
 sed 's/^machine dgx/machine twin/' "$here/hetcoll_tune_test.dgx.measurements" >"$work/twin.measurements"
 "$tune" --from-measurements "$work/twin.measurements" --output "$work/table.json" 2>&1 |
     grep -q 'note: twin has the fingerprint of dgx: hosts take'

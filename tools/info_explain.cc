@@ -1,16 +1,16 @@
 #include "tools/info_explain.h"
 
+#include "measure/json_document.h"
 #include "tools/info_adapters.h"
 #include "tools/info_collective.h"
+#include "tools/info_costs.h"
 #include "tools/info_prices.h"
-#include "tuning/table.h"
 #include "tuning/topology_links.h"
 
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <chrono>
-#include <limits>
 
 namespace hetcoll {
 namespace {
@@ -23,24 +23,6 @@ std::string print_range(const char *what, const Range &range)
     const std::string low = std::to_string(range.min);
     const std::string high = range.max == Range::kInfinite ? "inf" : std::to_string(range.max);
     return ", " + std::string(what) + " " + (range.min == range.max ? low : low + " to " + high);
-}
-
-std::string print_rule(const Table &table, int rule)
-{
-    const RuleSet &set = table.set_of(rule);
-    const SizeRule &size = table.rule(rule);
-    std::string text = format("%s:%d", table.path().c_str(), size.line);
-    text += print_range("bytes", size.bytes) + print_range("ranks", set.ranks) +
-            print_range("nodes", set.nodes) + print_range("ranks on a node", set.ranks_per_node) +
-            print_range("ranks on a GPU", set.ranks_per_gpu) +
-            print_range("bytes of an element", set.element_bytes);
-    if (set.op) {
-        text += *set.op == OpClass::kSum ? ", sums" : ", other ops than sums";
-    }
-    if (set.memory) {
-        text += *set.memory == CallMemory::kDevice ? ", device memory" : ", mixed memory";
-    }
-    return text + (set.machine.empty() ? "" : ", machine " + set.machine);
 }
 
 std::string print_source(const Choice &choice, const Query &query, const Table *table)
@@ -90,89 +72,15 @@ std::string print_links(const Links &links, bool known)
                          links.node_gbps, links.memory_gbps);
 }
 
-// Why an algorithm is not available, for a person.
-const char *obstacle(Algorithm algorithm, const Query &query, bool small)
-{
-    Query everything = query;
-    everything.available = bit(algorithm);
-    if (query.reproducible && allowed(everything) == 0) {
-        return "no left fold in rank order";
-    }
-    const AlgorithmRow &row = row_of(algorithm);
-    if (row.has(Trait::kWhenAsked)) {
-        return "for reproducible sums, or where it is forced";
-    }
-    if (small && row.sizes == Sizes::kLarge) {
-        return "above the small limit only";
-    }
-    if (!small && algorithm == Algorithm::kHost) {
-        return "up to the small limit, by price up to twice as many bytes";
-    }
-    if (!small && row.sizes == Sizes::kSmall) {
-        return "up to the small limit only";
-    }
-    if (query.memory == CallMemory::kMixed && row.needs != Needs::kAggregators) {
-        return "where all ranks reduce device memory";
-    }
-    switch (row.needs) {
-    case Needs::kMessages: break;
-    case Needs::kOneNode:
-        return query.nodes > 1 ? "one node only"
-                               : "needs 2 to 16 ranks whose GPUs reach each other";
-    case Needs::kTrees:
-        return query.nodes > 1 ? "one node only"
-                               : "needs 3 or more GPUs with links between them, no switch";
-    case Needs::kShares: return "needs shares: coll_hetcoll_shares, --shares";
-    case Needs::kGroups: return "needs several ranks on a node, and several nodes or shared GPUs";
-    case Needs::kAggregators: return "needs aggregators: coll_hetcoll_aggregators, --aggregators";
-    }
-    return "cannot run";
-}
-
-// Though it can run.
-const char *why_not_priced(Algorithm algorithm, const Query &query)
-{
-    if (algorithm == Algorithm::kWeighted) {
-        return "too many ranks to be priced";
-    }
-    if (algorithm != Algorithm::kRecursiveMultiplying) {
-        return "as many rounds as a smaller radix";
-    }
-    return node_shape(query).max > 1
-               ? "for one rank on a node; hierarchical may have it between nodes"
-           : query.ranks <= 2 ? "the same as recursive_doubling"
-                              : "its groups would differ";
-}
-
-std::string print_costs(const Query &query, const Choice &choice, bool small,
-                        const std::array<CallPriced::Cost, kAlgorithmCount> &costs)
+std::string print_costs(const std::vector<CostRow> &rows, const Choice &choice)
 {
     std::string text = format("\n%-20s %12s\n", "algorithm", "price us");
-    std::vector<Algorithm> order;
-    for (int i = 0; i < kAlgorithmCount; ++i) {
-        order.push_back(static_cast<Algorithm>(i));
-    }
-    const AlgorithmSet set = allowed(query);
-    const auto rank_of = [&](Algorithm algorithm) { // what has no price comes last
-        const double us = costs[static_cast<std::size_t>(algorithm)].us;
-        return us > 0 ? us : std::numeric_limits<double>::infinity();
-    };
-    std::stable_sort(order.begin(), order.end(), [&](Algorithm a, Algorithm b) {
-        const bool has_a = contains(set, a), has_b = contains(set, b);
-        return has_a != has_b ? has_a : has_a && rank_of(a) < rank_of(b);
-    });
-    for (const Algorithm algorithm : order) {
-        const CallPriced::Cost &cost = costs[static_cast<std::size_t>(algorithm)];
-        text += format("%-20s ", algorithm_name(algorithm));
-        if (!contains(set, algorithm)) {
-            text += format("%12s %s\n", "-", obstacle(algorithm, query, small));
-            continue;
-        }
-        text += cost.us > 0 ? format("%12.1f", cost.us)
-                            : format("%12s %s", "-", why_not_priced(algorithm, query));
-        text += algorithm == choice.algorithm ? "  <- serves the call"
-                : cost.given_up               ? "  given up"
-                                              : "";
+    for (const CostRow &row : rows) {
+        text += format("%-20s ", algorithm_name(row.algorithm));
+        text += row.us > 0 ? format("%12.1f", row.us) : format("%12s %s", "-", row.why);
+        text += row.can_run && row.algorithm == choice.algorithm ? "  <- serves the call"
+                : row.given_up                                   ? "  given up"
+                                                                 : "";
         text += "\n";
     }
     return text;
@@ -269,28 +177,77 @@ std::string print_ways(const Choice &choice, const Query &query, const CallPrice
     return text;
 }
 
-// Where the processor can map device memory, which a rank knows of itself only.
-std::string print_cpu_path(const Choice &choice, const Query &query, const Table *table)
+using Json = nlohmann::ordered_json;
+
+Json links_json(const NodesView &view)
 {
-    if (choice.algorithm != Algorithm::kHost || query.ranks == 1) {
-        return {};
-    }
-    const bool measured = table != nullptr && table->cpu();
-    const CpuLimits limits = measured ? *table->cpu() : kUsualCpuLimits;
-    return format("cpu        %s, where GDRCopy or driver 13.3 maps the buffers, from their ninth "
-                  "call on\n",
-                  query.bytes <= std::min(limits.read_bytes, limits.write_bytes)
-                      ? "the processor reads and writes them in place of copies"
-                  : query.bytes <= limits.write_bytes
-                      ? "one copy in place of two, the processor writes the sum"
-                  : query.bytes <= limits.read_bytes
-                      ? "one copy in place of two, the processor reads the vector"
-                      : "two copies, as it is above both limits of the processor");
+    const Links &links = view.links;
+    return {{"known", view.known},
+            {"gpu_gbps", links.gpu_gbps},
+            {"ring_gbps", links.ring_gbps},
+            {"tree_gbps", links.tree_gbps},
+            {"host_gbps", links.host_gbps},
+            {"node_gbps", links.node_gbps},
+            {"memory_gbps", links.memory_gbps}};
 }
 
-std::string explain(Query query, const NodesView &view, std::size_t small_limit, const Table *table,
-                    CallPriced &prices, const std::string &shares, const Topology *topology,
-                    bool by_element)
+Json call_json(const Query &query)
+{
+    const NodeShape shape = node_shape(query);
+    return {{"collective", "allreduce"},
+            {"bytes", query.bytes},
+            {"op", query.op == OpClass::kSum ? "sum" : "other"},
+            {"element_bytes", query.element_bytes},
+            {"memory", query.memory == CallMemory::kDevice ? "device" : "mixed"},
+            {"reproducible", query.reproducible},
+            {"ranks", query.ranks},
+            {"nodes", query.nodes},
+            {"ranks_per_node", {shape.min, shape.max}},
+            {"ranks_per_gpu", query.ranks_per_gpu}};
+}
+
+Json choice_json(const Choice &choice, const Query &query, const Table *table)
+{
+    Json json = {{"algorithm", algorithm_name(choice.algorithm)}};
+    if (choice.algorithm == Algorithm::kHierarchical) {
+        json["between_nodes"] = algorithm_name(choice.between_nodes);
+        json["over_trees"] = choice.over_trees;
+        json["segments"] = choice.segments;
+    }
+    json["by_links"] = choice.by_links;
+    if (row_of(choice.algorithm).is_schedule()) {
+        json["chunk_bytes"] = choice.chunk_bytes;
+    }
+    json["source"] = choice.source == ChoiceSource::kForced  ? "forced"
+                     : choice.source == ChoiceSource::kTable ? "table"
+                                                             : "price";
+    json["because"] = print_source(choice, query, table);
+    return json;
+}
+
+Json costs_json(const std::vector<CostRow> &rows)
+{
+    Json list = Json::array();
+    for (const CostRow &row : rows) {
+        Json json = {{"algorithm", algorithm_name(row.algorithm)}, {"can_run", row.can_run}};
+        if (row.us > 0) {
+            json["us"] = row.us;
+            json["given_up"] = row.given_up;
+        } else {
+            json["why"] = row.why;
+        }
+        list.push_back(std::move(json));
+    }
+    return list;
+}
+
+struct Explained { // for people, and as JSON
+    std::string text;
+    Json json;
+};
+
+Explained explain(Query query, const NodesView &view, std::size_t small_limit, const Table *table,
+                  CallPriced &prices, const std::string &shares, const Topology *topology)
 {
     const bool small = query.bytes <= small_limit;
     query.links = view.links;
@@ -304,6 +261,11 @@ std::string explain(Query query, const NodesView &view, std::size_t small_limit,
     const Choice choice = prices.choose(query, table);
     const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
     const auto costs = prices.costs(query, choice);
+    const std::vector<CostRow> rows = cost_rows(query, small, costs);
+    Json json = {{"call", call_json(query)},
+                 {"links", links_json(view)},
+                 {"served_by", choice_json(choice, query, table)},
+                 {"algorithms", costs_json(rows)}};
     std::string text = print_call(query) + print_links(view.links, view.known) + shares;
     text += print_choice(choice, prices.rings());
     text += "because    " + print_source(choice, query, table) + "\n";
@@ -316,7 +278,8 @@ std::string explain(Query query, const NodesView &view, std::size_t small_limit,
     text += print_cpu_path(choice, query, table);
     text += format("priced     in %.1f ms, at the sizes below and above\n", took.count());
     const double us = costs[static_cast<std::size_t>(choice.algorithm)].us;
-    return text + print_costs(query, choice, small, costs) + print_reproducible(query, us, prices);
+    text += print_costs(rows, choice) + print_reproducible(query, us, prices);
+    return {std::move(text), std::move(json)};
 }
 
 Result<Query> parse_query(const ExplainRequest &request, const CallRequest &call)
@@ -388,12 +351,10 @@ void add_explain_options(CLI::App &app, ExplainRequest &request)
     app.add_flag("--fingerprint", request.fingerprint,
                  "show what a tuning table knows this machine by, or with --topology FILE a "
                  "machine like that");
-    app.add_option("--table", request.table, "with --explain: a tuning table")
-        ->needs(explain)
+    app.add_option("--table", request.table, "with --explain, --html: a tuning table")
         ->type_name("FILE");
     app.add_option("--machine", request.machine,
                    "with --table: the machine whose rules to take, if it has several")
-        ->needs(explain)
         ->type_name("NAME");
     app.add_option("--algorithm", request.algorithm, "with --explain: as coll_hetcoll_algorithm")
         ->needs(explain)
@@ -404,10 +365,10 @@ void add_explain_options(CLI::App &app, ExplainRequest &request)
     app.add_option("--element", request.element_bytes, "with --explain: bytes of an element (4)")
         ->needs(explain)
         ->check(CLI::Range(1, 16));
-    app.add_option("--small-limit", request.small_limit,
-                   "with --explain: as coll_hetcoll_small_limit, the bytes up to which only host, "
-                   "copy_in and kernels that read all inputs may serve a call")
-        ->needs(explain)
+    app.add_option(
+           "--small-limit", request.small_limit,
+           "with --explain, --html: as coll_hetcoll_small_limit, the bytes up to which only host, "
+           "copy_in and kernels that read all inputs may serve a call")
         ->transform(CLI::AsSizeValue(false))
         ->type_name("SIZE");
     app.add_option("--chunk", request.chunk_bytes, "with --explain: as coll_hetcoll_chunk_bytes")
@@ -424,6 +385,24 @@ void add_explain_options(CLI::App &app, ExplainRequest &request)
     app.add_flag("--reproducible", request.reproducible,
                  "with --explain: left folds in rank order only")
         ->needs(explain);
+}
+
+std::string print_rule(const Table &table, int rule)
+{
+    const RuleSet &set = table.set_of(rule);
+    const SizeRule &size = table.rule(rule);
+    std::string text = format("%s:%d", table.path().c_str(), size.line);
+    text += print_range("bytes", size.bytes) + print_range("ranks", set.ranks) +
+            print_range("nodes", set.nodes) + print_range("ranks on a node", set.ranks_per_node) +
+            print_range("ranks on a GPU", set.ranks_per_gpu) +
+            print_range("bytes of an element", set.element_bytes);
+    if (set.op) {
+        text += *set.op == OpClass::kSum ? ", sums" : ", other ops than sums";
+    }
+    if (set.memory) {
+        text += *set.memory == CallMemory::kDevice ? ", device memory" : ", mixed memory";
+    }
+    return text + (set.machine.empty() ? "" : ", machine " + set.machine);
 }
 
 Result<std::string> show_explanation(const ExplainRequest &request, const CallRequest &call,
@@ -450,30 +429,44 @@ Result<std::string> show_explanation(const ExplainRequest &request, const CallRe
         table = std::move(*selected);
     }
     std::string text;
+    Json json = json_document("hetcoll_info");
+    json["explain"] = Json::array();
     for (const std::size_t bytes : call.bytes) {
         query->bytes = bytes;
         text += text.empty() ? "" : "\n";
         if (call.collective != "allreduce") {
-            text += explain_collective(call.collective, *query, *view);
+            const std::string answer = explain_collective(call.collective, *query, *view);
+            json["explain"].push_back({{"call",
+                                        {{"collective", call.collective},
+                                         {"bytes", bytes},
+                                         {"ranks", query->ranks},
+                                         {"nodes", query->nodes}}},
+                                       {"answer", answer}});
+            text += answer;
             continue;
         }
         Result<CallPriced> prices = CallPriced::of(topology, *query, shares->of_ranks);
         if (!prices.ok()) {
             return prices.take_status();
         }
-        text += explain(*query, *view, request.small_limit, table ? &*table : nullptr, *prices,
-                        shares->text, topology, request.accumulate == "element");
+        Explained one = explain(*query, *view, request.small_limit, table ? &*table : nullptr,
+                                *prices, shares->text, topology);
+        text += one.text;
+        json["explain"].push_back(std::move(one.json));
     }
-    return text;
+    return request.json ? json_text(json) : text;
 }
 
-std::string show_fingerprint(const Topology &topology)
+std::string show_fingerprint(const Topology &topology, bool json)
 {
     std::string text;
+    Json document = json_document("hetcoll_info");
+    document["fingerprint"] = Json::object();
     for (const auto &[name, value] : fingerprint_of(topology, {}).facts) {
         text += name + " " + value + "\n";
+        document["fingerprint"][name] = value;
     }
-    return text;
+    return json ? json_text(document) : text;
 }
 
 } // namespace hetcoll

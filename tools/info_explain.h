@@ -5,6 +5,7 @@
 
 #include "tools/info_call.h"
 #include "topology/topology.h"
+#include "tuning/table.h"
 
 namespace hetcoll {
 
@@ -16,16 +17,20 @@ struct ExplainRequest {
     std::size_t element_bytes = 4;
     std::size_t small_limit = 8192, chunk_bytes = 0; // as the parameters coll_hetcoll_...
     bool reproducible = false;
-    std::string accumulate = "float"; // as coll_hetcoll_accumulate
-    bool mixed = false;               // some ranks reduce host memory
+    bool mixed = false; // some ranks reduce host memory
+    bool json = false;
 };
 
 void add_explain_options(CLI::App &app, ExplainRequest &request);
 
-// What to print on stdout. `topology` is each node's; null: nothing is known of the links.
+// What to print on stdout, as JSON too. `topology` is each node's; null: nothing is known of the
+// links.
 [[nodiscard]] Result<std::string>
 show_explanation(const ExplainRequest &request, const CallRequest &call, const Topology *topology);
 
-[[nodiscard]] std::string show_fingerprint(const Topology &topology);
+// "FILE:LINE, bytes 0 to 4096, ranks 2 to 8": where a rule is, and what for.
+[[nodiscard]] std::string print_rule(const Table &table, int rule);
+
+[[nodiscard]] std::string show_fingerprint(const Topology &topology, bool json);
 
 } // namespace hetcoll

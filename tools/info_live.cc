@@ -1,5 +1,6 @@
 #include "tools/info_live.h"
 
+#include "measure/json_document.h"
 #include "tools/info_call.h"
 #include "tools/live_pages.h"
 
@@ -93,7 +94,8 @@ nlohmann::ordered_json json_of(const LiveRank &rank)
 
 std::string print_json(const LivePage &page, const std::string &host)
 {
-    nlohmann::ordered_json json{{"host", host},
+    nlohmann::ordered_json json{{"schema", kJsonSchema},
+                                {"host", host},
                                 {"communicator", page.comm_id},
                                 {"ranks", page.ranks},
                                 {"meeting", page.last_meeting()},
@@ -109,14 +111,11 @@ std::string print_json(const LivePage &page, const std::string &host)
 
 void add_live_options(CLI::App &app, LiveRequest &request)
 {
-    CLI::Option *const live =
-        app.add_option("--live", request.pid,
-                       "show the communicators of running or stopped jobs on this host, and where "
-                       "each rank is: those of process PID, or of all processes of this user")
-            ->type_name("[PID]")
-            ->expected(0, 1);
-    app.add_flag("--json", request.json, "with --live: a line of JSON for each communicator")
-        ->needs(live);
+    app.add_option("--live", request.pid,
+                   "show the communicators of running or stopped jobs on this host, and where "
+                   "each rank is: those of process PID, or of all processes of this user")
+        ->type_name("[PID]")
+        ->expected(0, 1);
 }
 
 Result<std::string> show_live(const LiveRequest &request)

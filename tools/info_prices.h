@@ -28,6 +28,8 @@ public:
     {
         return prices_.table().us(chosen, bytes);
     }
+    // What the call before was chosen by, near its size.
+    [[nodiscard]] const PriceTable &table() const noexcept { return prices_.table(); }
     [[nodiscard]] const RingOrders &rings() const noexcept { return machine_->ranks.rings; }
     [[nodiscard]] const Groups &groups() const noexcept { return machine_->ranks.groups; }
 

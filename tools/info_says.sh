@@ -22,3 +22,17 @@ says()
         failures=$((failures + 1))
     fi
 }
+
+# writes FILE ARGUMENT...: hetcoll_info succeeds, prints nothing, and FILE is there.
+writes()
+{
+    file=$1
+    shift
+    if "$info" "$@" >"$work/out" 2>&1 && [ ! -s "$work/out" ] && [ -s "$file" ]; then
+        echo "ok    hetcoll_info $*"
+    else
+        echo "FAIL  hetcoll_info $* does not write $file:"
+        cat "$work/out"
+        failures=$((failures + 1))
+    fi
+}

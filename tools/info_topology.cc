@@ -1,6 +1,8 @@
 #include "tools/info_topology.h"
 
 #include "device/driver.h"
+#include "measure/json_document.h"
+#include "tools/report_parts.h"
 #include "topology/file.h"
 #include "topology/print.h"
 #include "topology/route.h"
@@ -129,6 +131,11 @@ Result<std::string> show_topology(const TopologyRequest &request)
     Result<Topology> topology = load_topology(request);
     if (!topology.ok()) {
         return topology.take_status();
+    }
+    if (request.json) {
+        Json json = json_document("hetcoll_info");
+        json["topology"] = report_machine(*topology);
+        return json_text(json);
     }
     return request.dot                ? print_dot(*topology)
            : request.svg              ? print_svg(*topology)

@@ -14,9 +14,9 @@ namespace hetcoll {
 
 struct TopologyRequest {
     bool wanted = false;
-    std::string name;                             // FILE or FILE:GPUS; empty: this machine
-    bool measure = false;                         // this machine's links
-    bool dot = false, svg = false, write = false; // one at most; none: the matrix
+    std::string name;     // FILE or FILE:GPUS; empty: this machine
+    bool measure = false; // this machine's links
+    bool dot = false, svg = false, write = false, json = false; // one at most; none: the matrix
 };
 
 void add_topology_options(CLI::App &app, TopologyRequest &request);

@@ -1,21 +1,20 @@
 #include "tools/info_trace.h"
 
+#include "measure/json_document.h"
+#include "measure/output_file.h"
+#include "tools/perfetto.h"
+#include "tools/report_parts.h"
+#include "tools/trace_calls.h"
+
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <map>
 #include <set>
-#include <tuple>
 
 namespace hetcoll {
 namespace {
-
-constexpr int kBadLinesNamed = 10; // of a file
 
 // Calls of one kind whose sizes have one highest bit.
 struct Key {
@@ -41,73 +40,23 @@ struct Totals {
 
 int size_class_of(std::uint64_t bytes) { return bytes <= 1 ? 0 : std::bit_width(bytes - 1); }
 
-// Empty, or what is wrong with the line.
-std::string add_line(const std::string &line, Totals &totals)
+void add_call(const TraceCall &call, Totals &totals)
 {
-    const auto json = nlohmann::json::parse(line, nullptr, false);
-    if (!json.is_object()) {
-        return "it is not a JSON object";
-    }
-    const auto has = [&json](const char *name, auto is) {
-        const auto found = json.find(name);
-        return found != json.end() && ((*found).*is)();
-    };
-    using Json = nlohmann::json;
-    for (const char *name : {"rank", "bytes", "ns"}) {
-        if (!has(name, &Json::is_number_unsigned)) {
-            return format("'%s' is not a count", name);
-        }
-    }
-    for (const char *name : {"call", "memory", "algorithm", "path"}) {
-        if (!has(name, &Json::is_string)) {
-            return format("'%s' is not a word", name);
-        }
-    }
-    if (!has("time", &Json::is_number)) {
-        return "'time' is not a number";
-    }
-    const std::uint64_t bytes = json["bytes"], ns = json["ns"];
-    Group &group = totals.groups[{json["call"], size_class_of(bytes), json["memory"],
-                                  json["algorithm"], json["path"]}];
-    group.bytes += bytes;
-    group.ns += ns;
-    group.times_ns.push_back(ns);
-    const double start_s = json["time"], end_s = start_s + static_cast<double>(ns) * 1e-9;
-    totals.first_s = totals.calls == 0 ? start_s : std::min(totals.first_s, start_s);
-    totals.last_s = totals.calls == 0 ? end_s : std::max(totals.last_s, end_s);
-    totals.ranks.insert(json["rank"].get<std::uint64_t>());
-    totals.ns += ns;
+    Group &group =
+        totals
+            .groups[{call.call, size_class_of(call.bytes), call.memory, call.algorithm, call.path}];
+    group.bytes += call.bytes;
+    group.ns += call.ns;
+    group.times_ns.push_back(call.ns);
+    totals.first_s = totals.calls == 0 ? call.start_s : std::min(totals.first_s, call.start_s);
+    totals.last_s = totals.calls == 0 ? call.end_s() : std::max(totals.last_s, call.end_s());
+    totals.ranks.insert(call.rank);
+    totals.ns += call.ns;
     ++totals.calls;
-    totals.failed += json.contains("failed") ? 1 : 0;
-    if (has("staged", &Json::is_string)) {
-        ++totals.staged[json["staged"]];
+    totals.failed += call.failed ? 1 : 0;
+    if (!call.staged.empty()) {
+        ++totals.staged[call.staged];
     }
-    return {};
-}
-
-Status add_file(const std::string &path, Totals &totals)
-{
-    std::ifstream file(path);
-    if (!file) {
-        return error(Errc::kInvalid, "%s cannot be read (%s)", path.c_str(), std::strerror(errno));
-    }
-    std::string line;
-    int bad = 0;
-    for (int number = 1; std::getline(file, line); ++number) {
-        if (!line.empty() && line.front() == '\0') {
-            break; // reserved by a process that did not live to cut the file
-        }
-        const std::string problem = add_line(line, totals);
-        if (!problem.empty() && ++bad <= kBadLinesNamed) {
-            std::fprintf(stderr, "hetcoll_info: %s:%d is skipped: %s\n", path.c_str(), number,
-                         problem.c_str());
-        }
-    }
-    if (bad > kBadLinesNamed) {
-        std::fprintf(stderr, "hetcoll_info: %s: %d more lines are skipped\n", path.c_str(),
-                     bad - kBadLinesNamed);
-    }
-    return {};
 }
 
 // The smallest time that `percent` of the calls do not exceed. Requires a sorted one.
@@ -151,16 +100,46 @@ std::string print_totals(const Totals &totals)
 
 void add_trace_options(CLI::App &app, TraceRequest &request)
 {
-    app.add_option("--trace", request.files,
-                   "show where the time went, from files that coll_hetcoll_trace has written")
-        ->type_name("FILE...");
+    auto *trace =
+        app.add_option("--trace", request.files,
+                       "show where the time went, from files that coll_hetcoll_trace has written")
+            ->type_name("FILE...");
+    app.add_option("--perfetto", request.perfetto,
+                   "with --trace: write the calls as a time line for ui.perfetto.dev to FILE; "
+                   "- is stdout")
+        ->needs(trace)
+        ->type_name("FILE");
 }
 
 Result<std::string> show_trace(const TraceRequest &request)
 {
+    if (!request.perfetto.empty()) {
+        Result<OutputFile> file = OutputFile::open(request.perfetto); // before the work
+        if (!file.ok()) {
+            return file.take_status();
+        }
+        Result<TraceJob> job = read_job(request.files);
+        if (!job.ok()) {
+            return job.take_status();
+        }
+        if (Status status = file->write(print_perfetto(*job)); !status.ok()) {
+            return status;
+        }
+        return std::string();
+    }
+    if (request.json) {
+        Result<TraceJob> job = read_job(request.files);
+        if (!job.ok()) {
+            return job.take_status();
+        }
+        Json json = json_document("hetcoll_info");
+        json["trace"] = report_job(*job);
+        return json_text(json);
+    }
     Totals totals;
     for (const std::string &path : request.files) {
-        if (Status status = add_file(path, totals); !status.ok()) {
+        const auto add = [&totals](TraceCall &&call) { add_call(call, totals); };
+        if (Status status = read_trace(path, add); !status.ok()) {
             return status;
         }
     }

@@ -11,6 +11,8 @@ namespace hetcoll {
 
 struct TraceRequest {
     std::vector<std::string> files; // none: not wanted
+    std::string perfetto;           // a file for the time line instead; empty: none
+    bool json = false;
 };
 
 void add_trace_options(CLI::App &app, TraceRequest &request);

@@ -28,7 +28,8 @@ run_make install
 verdict $? 'make install'
 for file in bin/hetcoll_tune bin/hetcoll_bench bin/hetcoll_info bin/hetcoll_place lib/openmpi/mca_coll_hetcoll.so \
     lib/libhetcoll_wsp.so include/hetcoll_wsp.h lib/pkgconfig/hetcoll_wsp.pc \
-    share/hetcoll/hetcoll_tuning.schema.json share/hetcoll/topology/dgx1v.topology \
+    share/hetcoll/hetcoll_tuning.schema.json share/hetcoll/hetcoll_info.schema.json \
+    share/hetcoll/hetcoll_bench.schema.json share/hetcoll/hetcoll_place.schema.json share/hetcoll/hetcoll_sim.schema.json share/hetcoll/topology/dgx1v.topology \
     share/hetcoll/topology/netreduce.cluster; do
     [ -s "$work/prefix/$file" ]
     verdict $? "$file is there"

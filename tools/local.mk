@@ -8,6 +8,8 @@ noinst_LTLIBRARIES += libhetcoll_place.la
 libhetcoll_place_la_SOURCES = \
 	tools/place_allocation.h tools/place_allocation.cc \
 	tools/place_file.h tools/place_file.cc \
+	measure/output_file.h measure/output_file.cc measure/json_document.h \
+	tools/place_json.h tools/place_json.cc \
 	tools/place_print.h tools/place_print.cc
 hetcoll_place_SOURCES = tools/hetcoll_place.cc
 hetcoll_place_CPPFLAGS = $(AM_CPPFLAGS) -DHETCOLL_TOPOLOGY_FOLDER='"$(topologydir)"'
@@ -21,22 +23,56 @@ libhetcoll_info_la_SOURCES = \
 	tools/all_schedules.h tools/all_schedules.cc \
 	tools/info_call.h tools/info_call.cc \
 	tools/info_collective.h tools/info_collective.cc \
+	tools/info_costs.h tools/info_costs.cc \
 	tools/info_adapters.h tools/info_adapters.cc \
 	tools/info_explain.h tools/info_explain.cc \
 	tools/info_live.h tools/info_live.cc \
 	tools/info_model.h tools/info_model.cc \
 	tools/info_prices.h tools/info_prices.cc \
 	tools/info_schedule.h tools/info_schedule.cc \
-	tools/live_pages.h tools/live_pages.cc
+	tools/live_pages.h tools/live_pages.cc measure/json_document.h \
+	measure/output_file.h measure/output_file.cc \
+	tools/perfetto.h tools/perfetto.cc \
+	tools/report.h tools/report.cc tools/report_parts.h \
+	tools/report_job.cc tools/report_machine.cc tools/report_prices.cc \
+	tools/trace_calls.h tools/trace_calls.cc
+
+# A report's page, style and scripts as strings: raw ones, whose end no file has.
+report_sources = \
+	tools/report/frame.html \
+	tools/report/style.css \
+	tools/report/choice.js \
+	tools/report/call.js \
+	tools/report/charts.js \
+	tools/report/page.js
+report_strings = \
+	tools/report/frame.inc \
+	tools/report/style.inc \
+	tools/report/choice.inc \
+	tools/report/call.inc \
+	tools/report/charts.inc \
+	tools/report/page.inc
+EXTRA_DIST += $(report_sources)
+BUILT_SOURCES += $(report_strings)
+CLEANFILES += $(report_strings)
+SUFFIXES = .html .css .js .inc
+report_string = $(AM_V_GEN)$(MKDIR_P) tools/report && { printf 'R"report('; cat $<; printf ')report"\n'; } >$@
+.html.inc:
+	$(report_string)
+.css.inc:
+	$(report_string)
+.js.inc:
+	$(report_string)
 
 if WITH_CUDA
 if HAVE_BENCH_HEADERS
 bin_PROGRAMS += hetcoll_info
 TESTS += tools/hetcoll_info_test.sh tools/hetcoll_info_calls_test.sh \
-	tools/hetcoll_info_trace_test.sh tools/hetcoll_info_schedule_test.sh
+	tools/hetcoll_info_trace_test.sh tools/hetcoll_info_schedule_test.sh tools/report_test.sh
 endif
 hetcoll_info_SOURCES = \
 	tools/hetcoll_info.cc \
+	tools/info_html.h tools/info_html.cc \
 	tools/info_topology.h tools/info_topology.cc \
 	tools/info_trace.h tools/info_trace.cc
 hetcoll_info_CPPFLAGS = $(AM_CPPFLAGS) -DHETCOLL_TOPOLOGY_FOLDER='"$(topologydir)"'
@@ -82,7 +118,7 @@ hetcoll_tune_SOURCES = \
 	tools/tune_table.h tools/tune_table.cc \
 	tools/tune_worker.h tools/tune_worker.cc
 hetcoll_tune_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS) -DHETCOLL_MPIRUN='"$(MPIRUN)"'
-hetcoll_tune_LDADD = libhetcoll_measure.la $(core_and_tools) $(MPI_LIBS)
+hetcoll_tune_LDADD = libhetcoll_info.la libhetcoll_measure.la $(core_and_tools) $(MPI_LIBS)
 nodist_hetcoll_tune_SOURCES = measure/commit.h
 endif
 endif
@@ -132,7 +168,11 @@ EXTRA_DIST += tools/hetcoll_tune_test.sh tools/hetcoll_tune_test.json tools/inst
 EXTRA_DIST += tools/hetcoll_place_test.sh examples/placement
 EXTRA_DIST += tools/hetcoll_sim_test.sh
 EXTRA_DIST += tools/info_says.sh tools/hetcoll_info_test.sh tools/hetcoll_info_calls_test.sh \
-	tools/hetcoll_info_trace_test.sh tools/hetcoll_info_schedule_test.sh
+	tools/hetcoll_info_trace_test.sh tools/hetcoll_info_schedule_test.sh tools/perfetto_check.py \
+	tools/report_test.sh tools/report_test.js
 
-# The schema of tuning tables, for editors and validators.
-dist_pkgdata_DATA = tuning/hetcoll_tuning.schema.json
+# The schemas of tuning tables and of what the tools print as JSON, for editors and validators.
+dist_pkgdata_DATA = tuning/hetcoll_tuning.schema.json \
+	tools/schema/hetcoll_bench.schema.json tools/schema/hetcoll_info.schema.json \
+	tools/schema/hetcoll_place.schema.json tools/schema/hetcoll_sim.schema.json
+EXTRA_DIST += tools/schema_check.py

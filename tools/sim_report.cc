@@ -1,5 +1,7 @@
 #include "tools/sim_report.h"
 
+#include "measure/json_document.h"
+
 #include <nlohmann/json.hpp>
 
 #include <cstdio>
@@ -50,7 +52,7 @@ void print_sim_row(const SimRow &row)
 
 bool write_sim_json(const std::string &path, const SimFacts &facts, const std::vector<SimRow> &rows)
 {
-    nlohmann::ordered_json json;
+    nlohmann::ordered_json json = json_document("hetcoll_sim");
     for (const auto &[key, value] : facts) {
         json[key] = value;
     }
@@ -82,8 +84,11 @@ bool write_sim_json(const std::string &path, const SimFacts &facts, const std::v
         }
         json["results"].push_back(result);
     }
+    if (path == "-") {
+        return std::fputs(json_text(json).c_str(), stdout) >= 0 && std::fflush(stdout) == 0;
+    }
     std::ofstream file(path);
-    file << json.dump(2) << '\n';
+    file << json_text(json);
     return static_cast<bool>(file.flush());
 }
 

@@ -22,6 +22,10 @@ void add_options(CLI::App &app, TuneOptions &options)
     app.add_option("--output", options.output,
                    "the table to make or bring up to date; default: the one that "
                    "coll_hetcoll_tuning_table=auto reads");
+    app.add_option("--html", options.html,
+                   "also write a page for a browser: the links, the new table, and what was "
+                   "measured")
+        ->type_name("FILE");
     app.add_option("--ranks", options.ranks,
                    "ranks of the jobs, such as 2,3,4, without those that are not a multiple of the "
                    "nodes; default: by the GPUs of a node")

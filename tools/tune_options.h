@@ -18,6 +18,7 @@ struct TuneOptions {
     std::string sizes;                   // empty: by the mode
     std::vector<std::string> algorithms; // as hetcoll_bench takes them
     std::string output;                  // empty: where hetcoll looks
+    std::string html;                    // a page about it; empty: none
     std::string machine;                 // empty: by its GPUs and links
     std::vector<std::string> from_measurements;
     std::string simulate; // a cluster to simulate; empty: measure this machine

@@ -1,6 +1,7 @@
 // A topology for people: as a matrix, or as a picture.
 #pragma once
 
+#include "topology/route.h"
 #include "topology/topology.h"
 
 #include <string>
@@ -10,6 +11,9 @@ namespace hetcoll {
 // What joins each GPU to each GPU and NIC, in the words of nvidia-smi topo -m, and at how many
 // GB/s; a legend of the words that occur.
 [[nodiscard]] std::string print_matrix(const Topology &topology);
+
+// The word of the matrix for a route: "NV2", "PIX", "-".
+[[nodiscard]] std::string print_route(const Route &route);
 
 // For Graphviz: dot, neato or fdp.
 [[nodiscard]] std::string print_dot(const Topology &topology);

@@ -1,5 +1,4 @@
 #include "topology/print.h"
-#include "topology/route.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -15,17 +14,6 @@ const char *distance_word(Distance distance)
     case Distance::kPxb: return "PXB";
     case Distance::kPhb: return "PHB";
     case Distance::kSys: return "SYS";
-    }
-    return "?";
-}
-
-std::string route_word(const Route &route)
-{
-    switch (route.kind) {
-    case RouteKind::kNone: return "-";
-    case RouteKind::kNvlink: return "NV" + std::to_string(route.nvlinks);
-    case RouteKind::kNvSwitch: return "NVS" + std::to_string(route.nvlinks);
-    case RouteKind::kPcie: return distance_word(route.distance);
     }
     return "?";
 }
@@ -77,6 +65,17 @@ std::string print_legend(const std::set<std::string> &words)
 
 } // namespace
 
+std::string print_route(const Route &route)
+{
+    switch (route.kind) {
+    case RouteKind::kNone: return "-";
+    case RouteKind::kNvlink: return "NV" + std::to_string(route.nvlinks);
+    case RouteKind::kNvSwitch: return "NVS" + std::to_string(route.nvlinks);
+    case RouteKind::kPcie: return distance_word(route.distance);
+    }
+    return "?";
+}
+
 std::string print_gbps(double gbps)
 {
     char text[32];
@@ -108,7 +107,7 @@ std::string print_matrix(const Topology &topology)
         Row kind = {vertex.name}, rate = {vertex.name};
         for (const int other : columns) {
             const Route route = find_route(topology, gpu, other);
-            const std::string word = route_word(route);
+            const std::string word = print_route(route);
             kind.push_back(gpu == other ? "X" : word);
             if (gpu != other) {
                 words.insert(word.substr(0, word.find_first_of("0123456789")));

@@ -1,0 +1,35 @@
+// hetcoll_info --html, hetcoll_tune --html: one page about a machine, its tuning table and a job,
+// for people who look. It is one file, which takes nothing from a network: data, script and style
+// are in it (tools/report/).
+#pragma once
+
+#include "base/status.h"
+#include "tuning/measurements.h"
+#include "tuning/table.h"
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace hetcoll {
+
+struct Topology;
+struct TraceJob;
+
+// Each part may be missing; the page then says how to get it.
+struct ReportInput {
+    const Topology *topology = nullptr; // of each node; null: no links and no prices
+    const Table *table = nullptr;
+    std::vector<Measurements> measurements{};
+    const TraceJob *job = nullptr;
+    std::vector<int> nodes{1};      // calls on so many nodes have prices
+    std::size_t small_limit = 8192; // as coll_hetcoll_small_limit
+};
+
+inline constexpr std::size_t kMostReportBytes = 500'000;
+
+// An error if the page would be larger than that, or if the links cannot be priced.
+[[nodiscard]] Result<std::string> print_report(const ReportInput &input);
+
+} // namespace hetcoll

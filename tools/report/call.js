@@ -1,0 +1,96 @@
+// A call as people type it: "4M float sum on 8 ranks of 2 nodes", or with hetcoll_info's options,
+// "--bytes 4M --ranks 8 --nodes 2".
+
+const elementBytes = {
+    char: 1, int8: 1, uint8: 1, half: 2, bfloat16: 2, int16: 2, uint16: 2, float: 4, float32: 4,
+    int: 4, uint: 4, int32: 4, uint32: 4, double: 8, float64: 8, long: 8, ulong: 8, int64: 8,
+    uint64: 8, complex: 8,
+};
+const otherOps = new Set(["other", "prod", "max", "min", "band", "bor", "bxor", "land", "lor", "lxor"]);
+const fillers = new Set(["a", "an", "the", "on", "of", "in", "with", "and", "bytes", "allreduce", "call", "each"]);
+const units = { "": 1, k: 1024, m: 1024 ** 2, g: 1024 ** 3 };
+
+function parseBytes(word) {
+    const match = /^(\d+(?:\.\d+)?)([kmg]?)(?:i?b)?$/i.exec(word);
+    return match ? Math.round(Number(match[1]) * units[match[2].toLowerCase()]) : null;
+}
+
+function printBytes(bytes) {
+    let unit = 0;
+    while (unit < 3 && bytes !== 0 && bytes % 1024 === 0) {
+        bytes /= 1024;
+        ++unit;
+    }
+    return `${bytes}${["", "K", "M", "G"][unit]}`;
+}
+
+class CallError extends Error {}
+
+const optionOf = {
+    "--ranks": (call, word) => { call.ranks = count("--ranks", word); },
+    "--nodes": (call, word) => { call.nodes = count("--nodes", word); },
+    "--ranks-per-node": (call, word) => { call.each = count("--ranks-per-node", word); },
+    "--element": (call, word) => { call.element = count("--element", word); },
+    "--bytes": (call, word) => {
+        call.bytes = parseBytes(word ?? "");
+        if (call.bytes === null) throw new CallError(`--bytes '${word ?? ""}' is no size: write 4096, 64K or 4M`);
+    },
+    "--op": (call, word) => { call.op = word === "sum" ? "sum" : "other"; },
+};
+
+function count(what, word) {
+    if (!/^[1-9]\d{0,6}$/.test(word ?? "")) throw new CallError(`${what} '${word ?? ""}' is not a number of 1 or more`);
+    return Number(word);
+}
+
+// Says what is wrong by a CallError.
+function parseCall(text) {
+    const call = { bytes: null, ranks: null, nodes: 1, each: null, element: 4, op: "sum", reproducible: false };
+    const words = text.trim().split(/[\s,]+/).filter((word) => word !== "");
+    for (let i = 0; i < words.length; ++i) {
+        const word = words[i].toLowerCase();
+        const next = (words[i + 1] ?? "").toLowerCase();
+        if (word in optionOf) {
+            optionOf[word](call, words[++i]);
+        } else if (word === "reproducible" || word === "--reproducible") {
+            call.reproducible = true;
+        } else if (/^ranks?$|^gpus?$/.test(next)) {
+            call.ranks = count("ranks", word);
+            ++i;
+        } else if (/^nodes?$/.test(next)) {
+            call.nodes = count("nodes", word);
+            ++i;
+        } else if (word in elementBytes) {
+            call.element = elementBytes[word];
+        } else if (word === "sum" || otherOps.has(word)) {
+            call.op = word === "sum" ? "sum" : "other";
+        } else if (parseBytes(word) !== null) {
+            call.bytes = parseBytes(word);
+        } else if (!fillers.has(word) && word !== "--explain") {
+            throw new CallError(`'${words[i]}' is unknown: write a call such as 4M float sum on 8 ranks of 2 nodes`);
+        }
+    }
+    if (call.bytes === null) throw new CallError("how large a vector? write a size such as 4M");
+    if (call.ranks === null && call.each !== null) call.ranks = call.each * call.nodes;
+    if (call.ranks === null) throw new CallError("on how many ranks? write for example 8 ranks");
+    if (call.ranks < call.nodes) {
+        throw new CallError(`${call.ranks} ranks cannot be on ${call.nodes} nodes: each node has one at least`);
+    }
+    call.onNode = [Math.floor(call.ranks / call.nodes), Math.ceil(call.ranks / call.nodes)];
+    return call;
+}
+
+// The same call for a shell.
+function commandOf(call) {
+    return (
+        `hetcoll_info --explain --bytes ${printBytes(call.bytes)} --ranks ${call.ranks}` +
+        (call.nodes > 1 ? ` --nodes ${call.nodes}` : "") +
+        (call.op === "sum" ? "" : " --op other") +
+        (call.element === 4 ? "" : ` --element ${call.element}`) +
+        (call.reproducible ? " --reproducible" : "")
+    );
+}
+
+const printCall = (call) =>
+    `${call.bytes} bytes, ${call.op === "sum" ? "sum" : "another op"} of ${call.element}-byte elements, ` +
+    `${call.ranks} ranks on ${call.nodes} node${call.nodes === 1 ? "" : "s"}`;

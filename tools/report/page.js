@@ -1,0 +1,387 @@
+// The sections of the page, from what hetcoll_info or hetcoll_tune has found.
+
+const byId = (id) => document.getElementById(id);
+
+function missing(id) {
+    byId(id).querySelector(".missing").hidden = false;
+    byId(id).querySelector(".content").hidden = true;
+}
+
+function showHead() {
+    const machine = data.machine;
+    const measured = data.measurements.map((one) => one.machine).join(", ");
+    byId("machine-name").textContent = machine ? ` on ${machine.name || "this machine"}` : measured ? ` on ${measured}` : "";
+    document.title = `hetcoll${byId("machine-name").textContent}`;
+    const facts = Object.entries(machine?.fingerprint ?? {}).map(([name, value]) => `${name} ${value}`);
+    facts.push(table ? `table ${table.path}${table.machine ? ` for ${table.machine}` : ""}` : "no tuning table");
+    byId("facts").textContent = [...facts, `hetcoll ${data.version}`].join(" · ");
+    const root = document.documentElement;
+    const setTheme = (theme) => {
+        root.dataset.theme = theme;
+        root.style.colorScheme = theme;
+    };
+    setTheme(matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+    byId("theme").addEventListener("click", () => setTheme(root.dataset.theme === "dark" ? "light" : "dark"));
+}
+
+function showMatrix({ gpus, columns }) {
+    const rates = gpus.flatMap(({ routes, host }) => [host, ...routes.map((route) => route?.[1] ?? 0)]);
+    const positive = rates.filter((rate) => rate > 0);
+    const heat = logScale([Math.min(...positive), Math.max(...positive)], [8, 75]);
+    const rateCell = (word, gbps) =>
+        element(
+            "td",
+            gbps > 0 ? { style: `background:color-mix(in oklab, var(--hot) ${heat(gbps).toFixed(0)}%, var(--panel))` } : {},
+            gbps > 0 ? String(gbps) : "–",
+            element("small", {}, word),
+        );
+    const head = element("tr", {}, ...["", ...columns, "host"].map((name) => element("th", {}, name)));
+    const rows = gpus.map((gpu) =>
+        element(
+            "tr",
+            { title: `${gpu.name} ${gpu.model} ${gpu.bus}${gpu.numa === null ? "" : `, NUMA ${gpu.numa}`}` },
+            element("th", {}, gpu.name),
+            ...gpu.routes.map((route) => (route === null ? element("td", {}, "·") : rateCell(...route))),
+            rateCell("", gpu.host),
+        ),
+    );
+    byId("matrix").append(element("table", {}, head, ...rows));
+}
+
+// The answer to --explain.
+function explain(text) {
+    const answer = byId("answer");
+    let call;
+    try {
+        call = parseCall(text);
+    } catch (problem) {
+        if (!(problem instanceof CallError)) throw problem;
+        answer.replaceChildren(element("p", { class: "error" }, problem.message));
+        return;
+    }
+    const choice = choose(call);
+    const command = element("p", {}, "in a shell: ", element("code", {}, commandOf(call)));
+    if (choice === null) {
+        const there = prices.map(({ ranks, nodes }) => (nodes === 1 ? `${ranks}` : `${ranks} on ${nodes} nodes`)).join(", ");
+        const why = `This page has no prices for ${call.ranks} ranks on ${call.nodes} nodes; it has: ${there} ranks.`;
+        answer.replaceChildren(element("p", { class: "error" }, why), command);
+        return;
+    }
+    const because = choice.rule
+        ? `the rule in ${choice.rule.text}`
+        : `the cheapest one, ${table ? "the table has no rule for the call" : "there is no table"}`;
+    const rows = costs(call, choice);
+    const most = Math.max(...rows.map(({ us }) => us));
+    answer.replaceChildren(
+        element("p", {}, printCall(call)),
+        element("p", { class: "served" }, swatch(nameOf(choice.algorithm)), "served by ", element("b", {}, describeChoice(call, choice))),
+        element("p", {}, `because ${because}`),
+        tableOf(
+            ["algorithm", "price", ""],
+            rows.map(({ algorithm, us, givenUp }) => [
+                nameOf(algorithm),
+                us > 0 ? printUs(us) : "–",
+                element(
+                    "span",
+                    {},
+                    element("span", { class: "bar", style: `width:${us > 0 ? Math.max((us / most) * 200, 1) : 0}px;background:${colourOf(nameOf(algorithm))}` }),
+                    algorithm === choice.algorithm ? " serves the call" : givenUp ? " given up" : "",
+                ),
+            ]),
+        ),
+        command,
+    );
+}
+
+// Who serves calls of each setup from 1 byte to 1 GiB: [{from, to, choice}].
+function servedRanges(setup) {
+    const call = { ranks: setup.ranks, nodes: setup.nodes, onNode: setup.onNode, element: 4, op: "sum", reproducible: false };
+    const edges = new Set([1, algorithms.smallLimit + 1, algorithms.middleLimit + 1]);
+    for (const list of table?.lists ?? []) {
+        for (const { bytes } of list.rules) {
+            edges.add(Math.max(bytes[0], 1));
+            if (bytes[1] !== null) edges.add(bytes[1] + 1);
+        }
+    }
+    for (let step = 0; step < 30 * 16; ++step) edges.add(Math.round(2 ** (step / 16)));
+    const ranges = [];
+    for (const bytes of [...edges].sort((a, b) => a - b)) {
+        if (bytes >= 2 ** 30) break;
+        const choice = choose({ ...call, bytes });
+        const last = ranges.at(-1);
+        if (last && last.choice.algorithm === choice.algorithm && last.choice.rule === choice.rule) {
+            last.to = bytes;
+        } else {
+            if (last) last.to = bytes;
+            ranges.push({ from: bytes, to: bytes, choice });
+        }
+    }
+    ranges.at(-1).to = 2 ** 30;
+    return ranges;
+}
+
+function hatch(svg, names) {
+    const all = shape("defs");
+    for (const name of names) {
+        const pattern = shape("pattern", { id: `hatch-${name}`, width: 7, height: 7, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" });
+        pattern.append(
+            shape("rect", { width: 7, height: 7, style: `fill:${colourOf(name)}`, opacity: 0.45 }),
+            shape("rect", { width: 3.5, height: 7, style: `fill:${colourOf(name)}` }),
+        );
+        all.append(pattern);
+    }
+    svg.append(all);
+}
+
+function showRegions() {
+    const host = byId("region-chart");
+    const rowHeight = Math.min(34, Math.max(16, 360 / prices.length));
+    const height = frame.top + frame.bottom + rowHeight * prices.length;
+    const rows = prices.map((setup, i) => ({ setup, top: frame.top + rowHeight * (prices.length - 1 - i), ranges: servedRanges(setup) }));
+    const names = [...new Set(rows.flatMap(({ ranges }) => ranges.map(({ choice }) => nameOf(choice.algorithm))))];
+    const yTicks = rows.map(({ setup, top }) => ({
+        place: top + rowHeight / 2,
+        label: setup.nodes === 1 ? `${setup.ranks}` : `${setup.ranks} / ${setup.nodes}`,
+    }));
+    const { svg, x, cursor } = chart(host, { xs: [1, 2 ** 30], yTicks, height, yTitle: "ranks / nodes" });
+    hatch(svg, names);
+    for (const { top, ranges } of rows) {
+        for (const { from, to, choice } of ranges) {
+            const name = nameOf(choice.algorithm);
+            svg.append(shape("rect", {
+                x: x(from), y: top + 1, width: Math.max(x(to) - x(from), 0.5), height: rowHeight - 2,
+                style: `fill:${choice.rule ? colourOf(name) : `url(#hatch-${name})`}`,
+            }));
+        }
+    }
+    svg.append(cursor);
+    const callAt = (event) => {
+        const place = placeIn(svg, event);
+        const row = rows.find(({ top }) => place.y >= top && place.y < top + rowHeight);
+        const bytes = Math.round(x.back(place.x));
+        if (!row || bytes < 1 || bytes > 2 ** 30) return null;
+        const rounded = bytes >= 1024 ? Math.round(bytes / 1024) * 1024 : bytes;
+        const { ranks, nodes } = row.setup;
+        return `${printBytes(rounded)} float sum on ${ranks} ranks${nodes > 1 ? ` of ${nodes} nodes` : ""}`;
+    };
+    svg.addEventListener("pointermove", (event) => {
+        const text = callAt(event);
+        cursor.setAttribute("visibility", text ? "visible" : "hidden");
+        if (text === null) return hideTip();
+        const at = placeIn(svg, event).x;
+        cursor.setAttribute("x1", at);
+        cursor.setAttribute("x2", at);
+        const call = parseCall(text);
+        const choice = choose(call);
+        showTip(event, element("div", {}, text), element("b", {}, describeChoice(call, choice)), element("div", {}, choice.rule ? choice.rule.text : "by price"));
+    });
+    svg.addEventListener("pointerleave", hideTip);
+    svg.addEventListener("click", (event) => {
+        const text = callAt(event);
+        if (text === null) return;
+        byId("call").value = text;
+        explain(text);
+        byId("explain").scrollIntoView({ behavior: "smooth" });
+    });
+    legend(host, names);
+}
+
+// The table's choice among what was measured: its curve, or null.
+function tableCurve(setup, size) {
+    const s = setup.sizes.indexOf(size);
+    let set = 0;
+    for (const { algorithm, us } of setup.curves) if (us[s] !== null) set |= 1 << algorithm;
+    const rule = findRule({ ...setup, bytes: size }, set);
+    if (rule === null) return null;
+    const fit = ({ chunk, between }) => (chunk === rule.chunk && between === rule.between ? 0 : 1);
+    const curves = setup.curves.filter(({ algorithm, us }) => algorithm === rule.algorithm && us[s] !== null);
+    return curves.sort((a, b) => fit(a) - fit(b) || a.us[s] - b.us[s])[0] ?? null;
+}
+
+function showCurves(setup) {
+    const host = byId("curve-chart");
+    const { sizes, curves } = setup;
+    const times = curves.flatMap(({ us }) => us.filter((one) => one !== null));
+    const xs = [sizes[0] || 1, sizes.at(-1) > (sizes[0] || 1) ? sizes.at(-1) : 2 * (sizes[0] || 1)];
+    const ys = [Math.min(...times) / 1.3, Math.max(...times) * 1.3];
+    const y = logScale(ys, [frame.height - frame.bottom, frame.top]);
+    const yTicks = powers(10, ys).map((us) => ({ place: y(us), label: printUs(us).replace(".0", "") }));
+    const { svg, x, cursor } = chart(host, { xs, ys: y, yTicks, yTitle: "median time" });
+    const path = (points, attributes) => {
+        const line = points.map(([bytes, us], i) => `${i === 0 ? "M" : "L"}${x(bytes || 1).toFixed(1)} ${y(us).toFixed(1)}`).join("");
+        svg.append(shape("path", { d: line, fill: "none", ...attributes }));
+    };
+    const chosen = sizes.map((size) => tableCurve(setup, size));
+    const envelope = sizes.flatMap((size, s) => (chosen[s] ? [[size, chosen[s].us[s]]] : []));
+    if (envelope.length > 0) {
+        path(envelope, { id: "table-choice", style: "stroke:var(--ink)", "stroke-width": 9, "stroke-linecap": "round", "stroke-linejoin": "round", opacity: 0.18 });
+    }
+    for (const curve of curves) {
+        const points = sizes.flatMap((size, s) => (curve.us[s] === null ? [] : [[size, curve.us[s]]]));
+        const dash = curve.chunk || curve.between !== null ? { "stroke-dasharray": "6 3" } : {};
+        path(points, { style: `stroke:${colourOf(nameOf(curve.algorithm))}`, "stroke-width": 2, ...dash });
+    }
+    const model = setup.onGpu === 1 ? setupOf(setup) : null;
+    if (model) {
+        const best = sizes.flatMap((bytes) => {
+            const call = { ...setup, bytes, reproducible: false };
+            const algorithm = cheapest(call, model, allowed(call, model));
+            const us = priceUs(model, algorithm, bytes, false);
+            return us > 0 && us < Infinity ? [[bytes, Math.min(Math.max(us, ys[0]), ys[1])]] : [];
+        });
+        if (best.length > 1) path(best, { style: "stroke:var(--soft)", "stroke-width": 1.5, "stroke-dasharray": "2 4" });
+    }
+    svg.append(cursor);
+    svg.addEventListener("pointermove", (event) => {
+        const place = placeIn(svg, event);
+        const distance = (size) => Math.abs(x(size || 1) - place.x);
+        const size = sizes.reduce((best, one) => (distance(one) < distance(best) ? one : best));
+        const s = sizes.indexOf(size);
+        const rows = curves.filter(({ us }) => us[s] !== null).sort((a, b) => a.us[s] - b.us[s]);
+        cursor.setAttribute("x1", x(size || 1));
+        cursor.setAttribute("x2", x(size || 1));
+        cursor.setAttribute("visibility", "visible");
+        showTip(
+            event,
+            element("div", {}, `${printBytes(size)} bytes`),
+            tableOf(["", "median", ""], rows.map((curve) => [
+                element("span", {}, swatch(nameOf(curve.algorithm)), curve.name),
+                printUs(curve.us[s]),
+                curve === chosen[s] ? "← table" : `${(curve.us[s] / rows[0].us[s]).toFixed(2)}×`,
+            ])),
+        );
+    });
+    svg.addEventListener("pointerleave", () => {
+        cursor.setAttribute("visibility", "hidden");
+        hideTip();
+    });
+    const extra = [];
+    if (envelope.length > 0) extra.push(element("span", {}, "broad: the table's choice"));
+    if (model) extra.push(element("span", {}, "dotted: the least price"));
+    legend(host, [...new Set(curves.map(({ algorithm }) => nameOf(algorithm)))], extra);
+    showVerdict(setup, chosen);
+}
+
+// How far the table is from the fastest of what was measured.
+function showVerdict({ sizes, curves }, chosen) {
+    let [worst, at, count] = [0, null, 0];
+    sizes.forEach((size, s) => {
+        if (!chosen[s]) return;
+        ++count;
+        const fastest = Math.min(...curves.map(({ us }) => us[s] ?? Infinity));
+        const loss = chosen[s].us[s] / fastest;
+        if (loss > worst) [worst, at] = [loss, size];
+    });
+    byId("verdict").textContent =
+        count === 0
+            ? "No rule of a table is for these calls."
+            : `The table's choice takes at most ${worst.toFixed(2)} times the fastest measured median (at ${printBytes(at)} bytes), over ${count} sizes.`;
+}
+
+function showMeasured() {
+    const setups = data.measurements.flatMap(({ setups: all }) => all);
+    const select = byId("setup");
+    setups.forEach(({ ranks, nodes, onGpu }, i) => {
+        const where = `${ranks} ranks on ${nodes} node${nodes === 1 ? "" : "s"}${onGpu > 1 ? `, ${onGpu} on a GPU` : ""}`;
+        select.append(element("option", { value: i }, where));
+    });
+    const largest = setups.reduce((best, { ranks }, i) => (ranks > setups[best].ranks ? i : best), 0);
+    select.value = String(largest);
+    select.addEventListener("change", () => showCurves(setups[Number(select.value)]));
+    showCurves(setups[largest]);
+}
+
+function barTable(title, label, rows, labelOf, colour) {
+    const all = rows.reduce((sum, { s }) => sum + s, 0) || 1;
+    const most = Math.max(...rows.map(({ s }) => s)) || 1;
+    return element(
+        "div",
+        {},
+        element("h3", {}, title),
+        tableOf([label, "calls", "time", ""], rows.map((row) => [
+            labelOf(row),
+            row.calls.toLocaleString("en"),
+            `${((100 * row.s) / all).toFixed(1)} %`,
+            element("span", { class: "bar", style: `width:${Math.max((row.s / most) * 120, 1)}px;background:${colour(row)}` }),
+        ])),
+    );
+}
+
+function showLate(job) {
+    if (job.gatherings === 0) {
+        return element("p", {}, "Nobody can say who came late: that takes the traces of all ranks of a communicator, and clocks that agree.");
+    }
+    const rows = [...job.late].sort((a, b) => b.cost_s - a.cost_s).slice(0, 32);
+    return element(
+        "div",
+        {},
+        element("p", {}, `In ${job.gatherings.toLocaleString("en")} calls all ranks are known. A rank that came last made the others wait.`),
+        tableOf(
+            ["rank", "came last", "others waited, together", "at most", "waited itself", "of its time in calls"],
+            rows.map((row) => [
+                `rank ${row.rank}`,
+                row.times.toLocaleString("en"),
+                printUs(row.cost_s * 1e6),
+                printUs(row.worst_us),
+                printUs(row.waited_s * 1e6),
+                `${row.in_calls_s > 0 ? ((100 * row.waited_s) / row.in_calls_s).toFixed(1) : "0.0"} %`,
+            ]),
+        ),
+    );
+}
+
+function showJob(job) {
+    const inCalls = job.late.reduce((sum, { in_calls_s }) => sum + in_calls_s, 0) / job.ranks;
+    const staged = Object.entries(job.staged).map(([why, calls]) => `${calls} staged: ${why}`);
+    const accent = () => "var(--accent)";
+    const head =
+        `${job.calls.toLocaleString("en")} calls of ${job.ranks} ranks in ${job.s.toFixed(3)} s; a rank was in them for ` +
+        `${inCalls.toFixed(3)} s (${job.s > 0 ? ((100 * inCalls) / job.s).toFixed(1) : "0.0"} %)`;
+    byId("job").querySelector(".content").append(
+        element("p", {}, [head, ...staged, ...(job.failed ? [`${job.failed} failed`] : [])].join(" · ")),
+        element(
+            "div",
+            { class: "columns" },
+            barTable("By algorithm", "algorithm", job.by_algorithm, ({ name }) => name, ({ name }) => colourOf(name)),
+            barTable("By path", "path", job.by_path, ({ name }) => name, accent),
+            barTable("By size", "at most", job.by_size, ({ bytes }) => printBytes(bytes), accent),
+        ),
+        element("h3", {}, "Who came late"),
+        showLate(job),
+        element("h3", {}, "Slowest calls"),
+        tableOf(
+            ["rank", "after", "call", "bytes", "algorithm", "path", "took", "of that waited"],
+            job.slowest.map((call) => [
+                `rank ${call.rank}`, `${call.at_s.toFixed(3)} s`, `${call.call}, ${call.ranks} ranks`, printBytes(call.bytes),
+                call.algorithm, call.path, printUs(call.us), call.wait_us === null ? "?" : printUs(call.wait_us),
+            ]),
+        ),
+        element("h3", {}, "All kinds of calls"),
+        tableOf(
+            ["call", "at most", "memory", "algorithm", "path", "calls", "slowest", "time"],
+            job.by_kind.map((row) => [
+                row.call, printBytes(row.most), row.memory, row.algorithm, row.path, row.calls.toLocaleString("en"),
+                printUs(row.worst_us), `${row.s.toFixed(3)} s`,
+            ]),
+        ),
+    );
+}
+
+showHead();
+if (data.machine) showMatrix(data.machine);
+else missing("machine");
+if (prices.length > 0) {
+    const call = byId("call");
+    const { ranks, nodes } = prices.findLast((setup) => setup.nodes === 1) ?? prices[0];
+    call.value = `4M float sum on ${ranks} ranks${nodes > 1 ? ` of ${nodes} nodes` : ""}`;
+    call.addEventListener("input", () => explain(call.value));
+    explain(call.value);
+    showRegions();
+} else {
+    missing("explain");
+    missing("regions");
+}
+if (data.measurements.length > 0) showMeasured();
+else missing("measured");
+if (data.job) showJob(data.job);
+else missing("job");

@@ -1,0 +1,235 @@
+#include "tools/trace_calls.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <tuple>
+#include <utility>
+
+namespace hetcoll {
+namespace {
+
+constexpr int kBadLinesNamed = 10; // of a file
+
+std::string quoted(const char *name, const char *rest) { return "'" + std::string(name) + rest; }
+
+// Empty, or what is wrong with the line.
+std::string parse_line(const std::string &line, TraceCall &call)
+{
+    using Json = nlohmann::json;
+    const auto json = Json::parse(line, nullptr, false);
+    if (!json.is_object()) {
+        return "it is not a JSON object";
+    }
+    const auto find = [&json](const char *name, auto is) -> const Json * {
+        const auto found = json.find(name);
+        return found != json.end() && ((*found).*is)() ? &*found : nullptr;
+    };
+    const std::pair<const char *, std::uint64_t *> counts[] = {
+        {"rank", &call.rank}, {"bytes", &call.bytes}, {"ns", &call.ns}};
+    for (const auto &[name, value] : counts) {
+        const Json *const found = find(name, &Json::is_number_unsigned);
+        if (found == nullptr) {
+            return quoted(name, "' is not a count");
+        }
+        *value = *found;
+    }
+    const std::pair<const char *, std::string *> words[] = {{"call", &call.call},
+                                                            {"memory", &call.memory},
+                                                            {"algorithm", &call.algorithm},
+                                                            {"path", &call.path}};
+    for (const auto &[name, value] : words) {
+        const Json *const found = find(name, &Json::is_string);
+        if (found == nullptr) {
+            return quoted(name, "' is not a word");
+        }
+        *value = *found;
+    }
+    const Json *const time = find("time", &Json::is_number);
+    if (time == nullptr) {
+        return "'time' is not a number";
+    }
+    call.start_s = *time;
+    const auto add_count = [&](const char *name, std::uint64_t &value) {
+        const Json *const found = find(name, &Json::is_number_unsigned);
+        value = found != nullptr ? found->get<std::uint64_t>() : 0;
+    };
+    const auto add_word = [&](const char *name, std::string &value) {
+        const Json *const found = find(name, &Json::is_string);
+        value = found != nullptr ? found->get<std::string>() : std::string();
+    };
+    add_count("comm", call.comm);
+    add_count("ranks", call.ranks);
+    add_count("chunk_bytes", call.chunk_bytes);
+    add_word("op", call.op);
+    add_word("kind", call.kind);
+    add_word("staged", call.staged);
+    call.failed = json.contains("failed");
+    return {};
+}
+
+// Calls of one file, by who wrote them.
+using ByRank = std::map<std::uint64_t, std::vector<TraceCall>>;
+
+// Several ranks of MPI_COMM_WORLD in one file are several processes. What else they called nobody
+// can tell apart but by the rank.
+ByRank split(std::vector<TraceCall> calls, std::uint64_t place)
+{
+    std::map<std::uint64_t, std::size_t> in_world;
+    for (const TraceCall &call : calls) {
+        if (call.comm == 0) {
+            ++in_world[call.rank];
+        }
+    }
+    ByRank processes;
+    if (in_world.size() <= 1) {
+        processes[in_world.empty() ? place : in_world.begin()->first] = std::move(calls);
+        return processes;
+    }
+    for (TraceCall &call : calls) {
+        processes[call.rank].push_back(std::move(call));
+    }
+    return processes;
+}
+
+} // namespace
+
+Status read_trace(const std::string &path, const std::function<void(TraceCall &&)> &take)
+{
+    std::ifstream file(path);
+    if (!file) {
+        return error(Errc::kInvalid, "%s cannot be read (%s)", path.c_str(), std::strerror(errno));
+    }
+    std::string line;
+    int bad = 0;
+    for (int number = 1; std::getline(file, line); ++number) {
+        if (!line.empty() && line.front() == '\0') {
+            break; // reserved by a process that did not live to cut the file
+        }
+        TraceCall call;
+        const std::string problem = parse_line(line, call);
+        if (problem.empty()) {
+            take(std::move(call));
+        } else if (++bad <= kBadLinesNamed) {
+            std::fprintf(stderr, "hetcoll_info: %s:%d is skipped: %s\n", path.c_str(), number,
+                         problem.c_str());
+        }
+    }
+    if (bad > kBadLinesNamed) {
+        std::fprintf(stderr, "hetcoll_info: %s: %d more lines are skipped\n", path.c_str(),
+                     bad - kBadLinesNamed);
+    }
+    return {};
+}
+
+Result<TraceJob> read_job(const std::vector<std::string> &paths)
+{
+    TraceJob job;
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+        std::vector<TraceCall> calls;
+        Status status =
+            read_trace(paths[i], [&calls](TraceCall &&call) { calls.push_back(std::move(call)); });
+        if (!status.ok()) {
+            return status;
+        }
+        for (auto &[rank, of_rank] : split(std::move(calls), i)) {
+            if (!of_rank.empty()) {
+                job.processes.push_back({rank, std::move(of_rank)});
+            }
+        }
+    }
+    if (job.processes.empty()) {
+        return error(Errc::kInvalid, "no call is in %s%s", paths.front().c_str(),
+                     paths.size() > 1 ? " and the others" : "");
+    }
+    std::stable_sort(job.processes.begin(), job.processes.end(),
+                     [](const TraceProcess &a, const TraceProcess &b) { return a.rank < b.rank; });
+    for (TraceProcess &process : job.processes) {
+        std::stable_sort(
+            process.calls.begin(), process.calls.end(),
+            [](const TraceCall &a, const TraceCall &b) { return a.start_s < b.start_s; });
+        for (const TraceCall &call : process.calls) {
+            job.first_s = job.calls == 0 ? call.start_s : std::min(job.first_s, call.start_s);
+            job.last_s = job.calls == 0 ? call.end_s() : std::max(job.last_s, call.end_s());
+            ++job.calls;
+        }
+    }
+    return job;
+}
+
+std::vector<Gathering> find_gatherings(const TraceJob &job)
+{
+    using Comm = std::pair<std::uint64_t, std::uint64_t>;      // number and ranks
+    std::map<std::pair<Comm, std::uint64_t>, std::size_t> who; // the process that is this rank
+    std::map<Comm, bool> is_one;
+    for (std::size_t p = 0; p < job.processes.size(); ++p) {
+        for (const TraceCall &call : job.processes[p].calls) {
+            const Comm comm{call.comm, call.ranks};
+            const auto [known, is_new] = who.try_emplace({comm, call.rank}, p);
+            const bool same = is_new || known->second == p;
+            is_one.try_emplace(comm, true).first->second &= same;
+        }
+    }
+    std::map<std::tuple<Comm, std::string, std::size_t>, std::vector<Gathering::Member>> found;
+    for (std::size_t p = 0; p < job.processes.size(); ++p) {
+        std::map<std::pair<Comm, std::string>, std::size_t> seen;
+        const std::vector<TraceCall> &calls = job.processes[p].calls;
+        for (std::size_t c = 0; c < calls.size(); ++c) {
+            const Comm comm{calls[c].comm, calls[c].ranks};
+            if (is_one[comm] && calls[c].ranks > 1) {
+                const std::size_t number = seen[{comm, calls[c].call}]++;
+                found[{comm, calls[c].call, number}].push_back({p, c});
+            }
+        }
+    }
+    std::vector<Gathering> gatherings;
+    for (auto &[key, members] : found) {
+        if (members.size() != std::get<0>(key).second) {
+            continue;
+        }
+        const auto call_of = [&job](const Gathering::Member &member) -> const TraceCall & {
+            return job.processes[member.process].calls[member.call];
+        };
+        std::sort(members.begin(), members.end(),
+                  [&](const auto &a, const auto &b) { return call_of(a).rank < call_of(b).rank; });
+        Gathering gathering{std::move(members), 0, 0};
+        double first_end_s = call_of(gathering.members[0]).end_s();
+        for (std::size_t m = 0; m < gathering.members.size(); ++m) {
+            const TraceCall &call = call_of(gathering.members[m]);
+            first_end_s = std::min(first_end_s, call.end_s());
+            if (m == 0 || call.start_s > gathering.last_start_s) {
+                gathering.last_start_s = call.start_s;
+                gathering.last = m;
+            }
+        }
+        constexpr double kClockS = 2e-6; // lines have microseconds
+        if (gathering.last_start_s <= first_end_s + kClockS) {
+            gatherings.push_back(std::move(gathering));
+        }
+    }
+    return gatherings;
+}
+
+std::vector<std::vector<std::optional<double>>> find_waits(const TraceJob &job,
+                                                           const std::vector<Gathering> &gatherings)
+{
+    std::vector<std::vector<std::optional<double>>> waits;
+    for (const TraceProcess &process : job.processes) {
+        waits.emplace_back(process.calls.size());
+    }
+    for (const Gathering &gathering : gatherings) {
+        for (const auto &[process, index] : gathering.members) {
+            const TraceCall &call = job.processes[process].calls[index];
+            waits[process][index] = std::clamp(gathering.last_start_s - call.start_s, 0.0,
+                                               static_cast<double>(call.ns) * 1e-9);
+        }
+    }
+    return waits;
+}
+
+} // namespace hetcoll
