@@ -27,6 +27,7 @@ hetcoll_sources += \
 	engine/communicator/peers.h engine/communicator/reach_trial.cc engine/communicator/reach_trial.h \
 	engine/communicator/reserved.h \
 	engine/communicator/schedules.cc engine/communicator/schedules.h \
+	engine/communicator/story.cc engine/communicator/story.h \
 	engine/communicator/watch.cc engine/communicator/watch.h \
 	engine/call/allreduce.cc engine/call/as_floats.cc engine/call/attach.cc engine/call/call.cc engine/call/call.h engine/call/collective.cc \
 	engine/call/cpu_path.cc engine/call/cpu_path.h \

@@ -52,6 +52,9 @@ void CallReport::end(int result, Flags said) noexcept
         process.counters().count(HETCOLL_CALLS_FAILED);
     }
     process.counters().observe(record);
+    if (process.log().enabled(1) && !record.failed) {
+        engine_.story().tell(process.log(), record, engine_.small_limit());
+    }
 }
 
 } // namespace hetcoll

@@ -32,9 +32,9 @@ void start_kernel(Call &call, const Choice &choice)
         call.note(started.take_status());
         return;
     }
+    call.report.record.mapped = call.failure.ok(); // its memory, by another rank's kernel too
     if (*started) {
         call.kernel_runs = true;
-        call.report.record.mapped = true;
         call.process().counters().count(HETCOLL_BYTES_MAPPED, mapped.bytes_mapped());
     }
 }

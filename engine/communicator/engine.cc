@@ -71,6 +71,9 @@ Engine::Engine(Process &process, const hetcoll_p2p &p2p, const hetcoll_facts &ag
         group_.leave_page_open();
     }
     say_split_machine(facts);
+    if (p2p_.rank == 0) {
+        tell_differences(process, facts);
+    }
 }
 
 // Ranks in different containers on one machine: they could share GPU memory, and do not.

@@ -12,6 +12,7 @@
 #include "engine/communicator/peers.h"
 #include "engine/communicator/reserved.h"
 #include "engine/communicator/schedules.h"
+#include "engine/communicator/story.h"
 #include "engine/communicator/watch.h"
 #include "engine/meeting/meeting.h"
 #include "engine/meeting/node_group.h"
@@ -51,6 +52,7 @@ public:
     [[nodiscard]] NamedStream &named_stream() noexcept { return named_stream_; }
     // Of queued calls.
     [[nodiscard]] Reserved &reserved() noexcept { return reserved_; }
+    [[nodiscard]] Story &story() noexcept { return story_; }
 
     // The first operation makes the control pages before all else: resumable.
     [[nodiscard]] bool is_ready() const noexcept { return ready_; }
@@ -144,6 +146,7 @@ private:
     Reserved reserved_;
     NamedStream named_stream_{process_.store()};
     const char *tag_ = nullptr;
+    Story story_;
     bool ready_ = false;
     bool left_open_ = false; // the control page's descriptor
     bool small_device_call_ = false;

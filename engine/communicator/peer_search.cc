@@ -1,6 +1,7 @@
 #include "engine/communicator/peer_search.h"
 
 #include "base/lost.h"
+#include "engine/communicator/story.h"
 #include "engine/meeting/flags.h"
 #include "price/call_prices.h"
 
@@ -37,6 +38,7 @@ RankRecord PeerSearch::own_record(const PointerInfo &pointer)
         problem_ = record.take_status();
         return {};
     }
+    tell_gpu(process_, *record);
     auto file = process_.topology_file();
     if (!file.ok()) {
         problem_ = file.take_status();
@@ -156,6 +158,13 @@ void PeerSearch::conclude(Mapping mapping)
     if (mapping == Mapping::kSome) {
         trial_->say_unreachable(process_.log());
     }
+    tell_node(process_, group_, *placement_, found_,
+              mapping == Mapping::kAll    ? nullptr
+              : mapping == Mapping::kSome ? "read each other's GPU memory where they reach it"
+              : !allowed_.mapping         ? "read no other's GPU memory: coll_hetcoll_ipc is never"
+              : !group_.uses_pages()
+                  ? "read no other's GPU memory: some node has no shared control page"
+                  : "read no other's GPU memory: a node has too many ranks");
     const std::vector<int> &gpus = placement_->gpu_of;
     if (group_.nodes() == static_cast<int>(placement_->nodes.size()) &&
         std::find(gpus.begin(), gpus.end(), kNoGpu) == gpus.end()) {

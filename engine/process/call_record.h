@@ -49,6 +49,7 @@ struct CallRecord {
 };
 
 [[nodiscard]] CallPath path_of(const CallRecord &record) noexcept;
+[[nodiscard]] const char *path_name(CallPath path) noexcept;
 // "ring", or "open_mpi" if the previous module reduced, "none" for a call that failed early.
 [[nodiscard]] const char *algorithm_of(const CallRecord &record) noexcept;
 

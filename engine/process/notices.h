@@ -20,6 +20,9 @@ enum class Notice : std::uint8_t {
     kUnmapped,          // a buffer of a peer cannot be mapped
     kWithoutRdma,       // vectors to an aggregator go over TLS, although RDMA was asked for
     kManyDevices,       // a communicator's calls alternate between GPUs or contexts
+    kGpu,               // coll_hetcoll_verbose: this rank's GPU,
+    kNode,              // what its node has,
+    kSettingsDiffer,    // and what ranks have set to different values
 };
 
 // Thread safe.
@@ -32,7 +35,7 @@ public:
     }
 
 private:
-    std::array<std::atomic<bool>, static_cast<std::size_t>(Notice::kManyDevices) + 1> said_{};
+    std::array<std::atomic<bool>, static_cast<std::size_t>(Notice::kSettingsDiffer) + 1> said_{};
 };
 
 } // namespace hetcoll

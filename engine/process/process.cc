@@ -171,6 +171,16 @@ hetcoll_facts Process::facts() const noexcept
     return facts;
 }
 
+std::string Process::driver_version() const
+{
+    int version = 0;
+    const Driver *const driver = driver_.get();
+    if (driver == nullptr || driver->cuDriverGetVersion(&version) != CUDA_SUCCESS) {
+        return "unknown";
+    }
+    return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
 Result<RankRecord> Process::probe(const PointerInfo &pointer)
 {
     const char *const net_devices = std::getenv("UCX_NET_DEVICES");

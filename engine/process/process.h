@@ -28,6 +28,7 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <string>
 
 namespace hetcoll {
 
@@ -87,6 +88,8 @@ public:
     // This rank's place in the machine, in the context of a device pointer.
     [[nodiscard]] Result<RankRecord> probe(const PointerInfo &pointer);
     [[nodiscard]] bool is_emulated() const noexcept { return driver_.is_emulated(); }
+    // The newest CUDA that the driver serves: "13.0". Requires a device pointer.
+    [[nodiscard]] std::string driver_version() const;
 
     static constexpr int kMostOpenPages = 32; // of the 1024 descriptors that a process usually has
 

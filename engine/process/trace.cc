@@ -19,9 +19,6 @@ namespace {
 
 constexpr std::size_t kLongestLine = 512;
 
-constexpr const char *kPaths[] = {"bounce", "direct", "mapped", "mixed",
-                                  "small",  "cpu",    "staged", "host"};
-
 const char *memory_name(Flags memory)
 {
     const bool device = any(memory, kDeviceMemory), host = any(memory, kHostMemory);
@@ -53,8 +50,8 @@ int print_line(char *line, std::size_t bytes, const CallRecord &record, double t
         "\"bytes\":%zu,\"kind\":\"%s\",\"op\":\"%s\",\"memory\":\"%s\",\"algorithm\":\"%s\","
         "\"path\":\"%s\",\"chunk_bytes\":%zu,\"ns\":%" PRIu64,
         time_s, record.rank, record.comm_id, record.comm_size, record.call, record.bytes, kind, op,
-        memory_name(record.memory), algorithm_of(record),
-        kPaths[static_cast<std::size_t>(path_of(record))], record.chunk_bytes, record.ns);
+        memory_name(record.memory), algorithm_of(record), path_name(path_of(record)),
+        record.chunk_bytes, record.ns);
     const auto add = [&](const char *format, const char *value) {
         length +=
             std::snprintf(line + length, bytes - static_cast<std::size_t>(length), format, value);
@@ -82,6 +79,13 @@ CallPath path_of(const CallRecord &record) noexcept
            : record.mapped                         ? CallPath::kMapped
            : record.direct                         ? CallPath::kDirect
                                                    : CallPath::kBounce;
+}
+
+const char *path_name(CallPath path) noexcept
+{
+    constexpr const char *kNames[] = {"bounce", "direct", "mapped", "mixed",
+                                      "small",  "cpu",    "staged", "host"};
+    return kNames[static_cast<std::size_t>(path)];
 }
 
 const char *algorithm_of(const CallRecord &record) noexcept

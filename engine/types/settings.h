@@ -27,8 +27,9 @@
     HETCOLL_PARAMETER(BOOL, enable, true, NULL, LOCAL, START, 3,                                   \
         "false leaves every communicator to the other components")                                 \
     HETCOLL_PARAMETER(INT, verbose, 0, HETCOLL_ANY_NUMBER, LOCAL, START, 3,                        \
-        "1 prints a line a communicator that says who serves MPI_Allreduce, and one the first "    \
-        "time that a call on device memory could not run in kernels; 2: every time")               \
+        "1 tells what the job is made of, each fact once: version, settings, GPUs, links, who "    \
+        "serves MPI_Allreduce on each communicator, and the first time that a call on device "     \
+        "memory could not run in kernels. 2: that every time, and each kind of call")              \
     HETCOLL_PARAMETER(WORD, fallback, "auto", "auto or never", ALIKE, START, 5,                    \
         "auto: --mca coll hetcoll brings in the other components for what hetcoll does not serve. "\
         "never: it does not")                                                                      \

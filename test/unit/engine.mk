@@ -48,6 +48,7 @@ unit_sources_engine = \
 	test/unit/engine_store_test.cc \
 	test/unit/engine_subgroup_test.cc \
 	test/unit/engine_switch_points_test.cc \
+	test/unit/engine_story_test.cc \
 	test/unit/engine_task_test.cc \
 	test/unit/engine_trace_test.cc \
 	test/unit/engine_user_ops_test.cc \

@@ -221,7 +221,12 @@ void mca_coll_hetcoll_register_stream_functions(void);
  */
 void mca_coll_hetcoll_register_counters(void);
 
-/* Writes a line if `level` is at most coll_hetcoll_verbose. */
+/* Writes a line if `level` is at most coll_hetcoll_verbose. Lines of the story, from level 1 on,
+ * begin with host and rank. */
 void mca_coll_hetcoll_log(int level, const char *line);
+
+/* coll_hetcoll_story.c */
+void mca_coll_hetcoll_begin_story(void);
+const char *mca_coll_hetcoll_speaker(void);
 
 #endif

@@ -49,7 +49,7 @@ MCA_BASE_COMPONENT_INIT(ompi, coll, hetcoll)
 void mca_coll_hetcoll_log(int level, const char *line)
 {
     if (level <= mca_coll_hetcoll_component.settings.verbose) {
-        opal_output(0, "%s", line);
+        opal_output(0, "%s%s", 0 < level ? mca_coll_hetcoll_speaker() : "", line);
     }
 }
 
@@ -224,6 +224,7 @@ static int open_component(void)
     c->settings.local_rank = opal_process_info.my_local_rank;
     c->settings.rank = (int)OPAL_PROC_MY_NAME.vpid;
     c->settings.log = mca_coll_hetcoll_log;
+    mca_coll_hetcoll_begin_story();
     char problem[512];
     c->process = hetcoll_process_create(&c->settings, problem, sizeof problem);
     if (NULL == c->process) {

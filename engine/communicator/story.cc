@@ -1,0 +1,172 @@
+#include "engine/communicator/story.h"
+
+#include "engine/process/trace.h"
+#include "tuning/topology_links.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+#include <new>
+
+namespace hetcoll {
+namespace {
+
+constexpr std::size_t kMostKinds = 256; // of a communicator, then it is silent
+
+std::string fact_of(const Fingerprint &fingerprint, const char *name)
+{
+    const auto fact = fingerprint.facts.find(name);
+    return fact != fingerprint.facts.end() && fact->second != Fingerprint::kAny ? fact->second
+                                                                                : "unknown";
+}
+
+// "ranks 0 to 3", "ranks 0, 2, 5".
+std::string print_ranks(const std::vector<int> &ranks)
+{
+    if (ranks.size() > 2 && ranks.back() - ranks.front() + 1 == static_cast<int>(ranks.size())) {
+        return "ranks " + std::to_string(ranks.front()) + " to " + std::to_string(ranks.back());
+    }
+    std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+    for (std::size_t i = 0; i < ranks.size() && i < 16; ++i) {
+        text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
+    }
+    return ranks.size() > 16 ? text + ", ..." : text;
+}
+
+void tell_links(const Log &log, const PlacedNode &node, const std::string &ranks)
+{
+    std::vector<int> gpus;
+    for (int gpu = 0; gpu < static_cast<int>(node.gpus.size()); ++gpu) {
+        gpus.push_back(gpu);
+    }
+    const Links links = links_of(node.topology, gpus);
+    const std::string kind = fact_of(fingerprint_of(node.topology, {}), "links");
+    if (gpus.size() > 1) {
+        hetcoll::log(log, 1,
+                     "hetcoll: %s of this node: %zu GPUs, links %s, at least %.4g GB/s between two "
+                     "of them, %.4g to host memory, %.4g to other nodes",
+                     ranks.c_str(), gpus.size(), kind.c_str(), links.gpu_gbps, links.host_gbps,
+                     links.node_gbps);
+    } else {
+        hetcoll::log(log, 1,
+                     "hetcoll: %s of this node: one GPU, %.4g GB/s to host memory, %.4g to other "
+                     "nodes",
+                     ranks.c_str(), links.host_gbps, links.node_gbps);
+    }
+}
+
+void tell_choice(const Log &log, const Process &process, const KnownPeers &found)
+{
+    if (found.table) {
+        hetcoll::log(log, 1, "hetcoll: algorithms go by the tuning table %s%s%s, then by price",
+                     found.table->path().c_str(),
+                     found.table->machine().empty() ? "" : ", which is for this machine: ",
+                     found.table->machine().c_str());
+    } else {
+        hetcoll::log(log, 1, "hetcoll: algorithms go by the price of the links, %s",
+                     process.table() != nullptr ? "as the tuning table is for other machines"
+                                                : "as there is no tuning table");
+    }
+}
+
+} // namespace
+
+void tell_gpu(Process &process, const RankRecord &record)
+{
+    const Log &log = process.log();
+    if (!log.enabled(1) || !process.notices().first_time(Notice::kGpu)) {
+        return;
+    }
+    const std::string numa =
+        record.numa == kUnknownNuma ? "" : ", NUMA " + std::to_string(record.numa);
+    const std::string adapter =
+        record.adapter[0] == '\0' ? "" : std::string(", adapter ") + record.adapter;
+    hetcoll::log(log, 1, "hetcoll: GPU %s %s%s%s, CUDA driver %s%s",
+                 record.model[0] == '\0' ? "of an unknown model" : record.model,
+                 print_bus_id(record.bus).c_str(), numa.c_str(), adapter.c_str(),
+                 process.driver_version().c_str(), process.is_emulated() ? ", emulated" : "");
+}
+
+void tell_node(Process &process, const NodeGroup &group, const Placement &placement,
+               const KnownPeers &found, WhyNot why_not)
+{
+    const Log &log = process.log();
+    if (!log.enabled(1) || !group.is_leader() || !process.notices().first_time(Notice::kNode)) {
+        return;
+    }
+    const int node = placement.node_of[static_cast<std::size_t>(group.all().rank)];
+    const PlacedNode &own = placement.nodes[static_cast<std::size_t>(node)];
+    const std::string ranks = print_ranks(own.ranks);
+    tell_links(log, own, ranks);
+    if (own.ranks.size() > 1) {
+        hetcoll::log(log, 1, "hetcoll: %s %s", ranks.c_str(),
+                     why_not == nullptr ? "read and write each other's GPU memory" : why_not);
+    }
+    tell_choice(log, process, found);
+}
+
+void tell_differences(Process &process, std::span<const hetcoll_facts> facts)
+{
+    const Log &log = process.log();
+    bool first = false, looked = false;
+    const auto tell = [&](const char *name, std::uint64_t hetcoll_facts::*member,
+                          const char *taken) {
+        for (std::size_t rank = 1; rank < facts.size() && log.enabled(1); ++rank) {
+            if (facts[rank].*member != facts[0].*member) {
+                first = looked ? first : process.notices().first_time(Notice::kSettingsDiffer);
+                looked = true;
+                if (!first) {
+                    return;
+                }
+                hetcoll::log(log, 1,
+                             "hetcoll: coll_hetcoll_%s of rank %zu is not that of rank 0: %s", name,
+                             rank, taken);
+                return;
+            }
+        }
+    };
+#define HETCOLL_PARAMETER HETCOLL_PARAMETER_AS_FACT
+#define HETCOLL_FACT_LEAST(name) tell(#name, &hetcoll_facts::name, "the least one counts");
+#define HETCOLL_FACT_MOST(name) tell(#name, &hetcoll_facts::name, "the largest one counts");
+#define HETCOLL_FACT_VITAL(name) tell(#name, &hetcoll_facts::name, "hetcoll is off there");
+#define HETCOLL_FACT_SAME(name) tell(#name, &hetcoll_facts::name, "it counts as not set");
+    HETCOLL_PARAMETERS
+#undef HETCOLL_FACT_LEAST
+#undef HETCOLL_FACT_MOST
+#undef HETCOLL_FACT_VITAL
+#undef HETCOLL_FACT_SAME
+#undef HETCOLL_PARAMETER
+}
+
+void Story::tell(const Log &log, const CallRecord &record, std::size_t small_limit) noexcept
+{
+    const bool larger = record.bytes > small_limit && !told_larger_;
+    if (record.rank != 0 || (!larger && !log.enabled(2))) {
+        return;
+    }
+    bool is_new = larger;
+    if (log.enabled(2) && told_.size() < kMostKinds) {
+        try {
+            const int power = record.bytes <= 1 ? 0 : std::bit_width(record.bytes - 1);
+            is_new |= told_
+                          .insert({record.call, power, static_cast<std::uint32_t>(record.memory),
+                                   algorithm_of(record), path_of(record)})
+                          .second;
+        } catch (const std::bad_alloc &) { // then it is told again
+        }
+    }
+    told_larger_ = told_larger_ || larger;
+    if (!is_new) {
+        return;
+    }
+    char chunks[48] = "";
+    if (record.chunk_bytes != 0) {
+        std::snprintf(chunks, sizeof chunks, ", in chunks of %zu bytes", record.chunk_bytes);
+    }
+    hetcoll::log(log, larger ? 1 : 2,
+                 "hetcoll: communicator %u of %d ranks: %s of %zu bytes by %s, path %s%s",
+                 record.comm_id, record.comm_size, record.call, record.bytes, algorithm_of(record),
+                 path_name(path_of(record)), chunks);
+}
+
+} // namespace hetcoll
