@@ -12,10 +12,12 @@
 #include <algorithm>
 #include <climits>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace hetcoll {
@@ -246,12 +248,24 @@ int run(const Options &options)
 
 } // namespace hetcoll
 
+// Help and the version need no MPI. Of a job's ranks, which a launcher tells by these, one answers,
+// and it needs MPI.
+static bool only_asks(int argc, char **argv)
+{
+    const std::string_view word = argc == 2 ? argv[1] : "";
+    return (word == "--help" || word == "-h" || word == "--version") &&
+           std::getenv("OMPI_COMM_WORLD_RANK") == nullptr && std::getenv("PMIX_RANK") == nullptr;
+}
+
 int main(int argc, char **argv)
 {
-    MPI_Init(&argc, &argv);
     int rank = 0, exit_code = 0;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     hetcoll::Options options;
+    if (only_asks(argc, argv) && !hetcoll::parse_options(argc, argv, true, options, exit_code)) {
+        return exit_code;
+    }
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if (hetcoll::parse_options(argc, argv, rank == 0, options, exit_code)) {
         exit_code = hetcoll::run(options);
     }

@@ -1,5 +1,6 @@
 #include "bench/options.h"
 
+#include "measure/command_line.h"
 #include "measure/sizes.h"
 
 #include <CLI/CLI.hpp>
@@ -99,6 +100,7 @@ bool parse_options(int argc, char **argv, bool speaks, Options &options, int &ex
 {
     CLI::App app{"Times and checks MPI_Allreduce, under hetcoll or any other component.\n"
                  "Run it with mpirun; times are of the slowest rank."};
+    introduce(app, "hetcoll_bench");
     Words words;
     app.add_option("--op", words.op, names_of_ops())->capture_default_str();
     app.add_option("--dtype", words.dtype,

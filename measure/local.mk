@@ -6,6 +6,7 @@ endif
 endif
 libhetcoll_measure_la_SOURCES = \
 	measure/buffer.h measure/buffer.cc \
+	measure/command_line.h \
 	measure/counters.h measure/counters.cc \
 	measure/cpu_path.h measure/cpu_path.cc \
 	measure/measure.h measure/measure.cc \

@@ -2,6 +2,7 @@
 // (docs/aggregators.md).
 #include "aggregator/server.h"
 #include "aggregator/tcp_wire.h"
+#include "measure/command_line.h"
 #include "tools/limited_log.h"
 #include "tools/supervise.h"
 
@@ -32,8 +33,9 @@ The key: umask 077; openssl rand -hex 32 >key; the same file on all machines, cl
 Who does not have it is not let in; what is sent is encrypted. Tenants that shall not meet get keys of
 their own, each with a name: --key a:FILE --key b:FILE, and coll_hetcoll_aggregator_key a:FILE.
 
-It runs in the foreground; with --supervise it starts again when it ends by an error. SIGUSR1 writes a line of statistics (JSON) to stdout, SIGTERM and SIGINT end it
-and write the line, too. It exits with 0 then, 1 where it cannot start, 2 for wrong arguments.)";
+It runs in the foreground; with --supervise it starts again when it ends by an error. SIGUSR1 writes a
+line of statistics (JSON) to stdout, SIGTERM and SIGINT end it and write the line, too. It exits with 0
+then, 1 where it cannot start, 2 for wrong arguments.)";
 
 struct Arguments {
     std::string listen, spine, rdma;
@@ -219,6 +221,7 @@ int main(int argc, char **argv)
 {
     CLI::App app{"Adds up vectors that the ranks of MPI jobs send, and sends the sum to all: a "
                  "reduction server for hetcoll."};
+    hetcoll::introduce(app, "hetcoll_aggregator");
     Arguments arguments;
     add_options(app, arguments);
     try {

@@ -1,6 +1,6 @@
 // hetcoll_info: what hetcoll knows about machines and calls. Each thing it shows has a file of its
 // own here: add_X_options() and show_X().
-#include "measure/output_file.h"
+#include "measure/command_line.h"
 #include "tools/info_explain.h"
 #include "tools/info_html.h"
 #include "tools/info_live.h"
@@ -119,6 +119,9 @@ std::string wrong_usage(const CLI::App &app, const Requests &requests)
 
 void add_options(CLI::App &app, Requests &requests)
 {
+    CLI::App app{"Shows what hetcoll knows about machines and calls."};
+    hetcoll::introduce(app, "hetcoll_info");
+    Requests requests;
     add_topology_options(app, requests.topology);
     add_call_options(app, requests.call);
     add_model_options(app, requests.model);

@@ -1,6 +1,5 @@
 // hetcoll_place: how to lay a training out on a cluster of unequal GPUs. Needs no GPU and no MPI.
-#include "measure/output_file.h"
-#include "tools/place_json.h"
+#include "measure/command_line.h"
 #include "tools/place_print.h"
 
 #include <CLI/CLI.hpp>
@@ -90,6 +89,7 @@ hetcoll::Result<std::string> show(const Request &request)
 int main(int argc, char **argv)
 {
     CLI::App app{"Compares ways to lay a training out on a cluster of unequal GPUs."};
+    hetcoll::introduce(app, "hetcoll_place");
     Request request;
     add_options(app, request);
     try {

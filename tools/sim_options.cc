@@ -1,5 +1,6 @@
 #include "tools/sim_options.h"
 
+#include "measure/command_line.h"
 #include "sim/cluster_file.h"
 #include "tuning/choice.h"
 
@@ -14,6 +15,7 @@ bool parse_sim_options(int argc, char **argv, SimOptions &options, int &exit_cod
     CLI::App app{
         "Simulates MPI_Allreduce of device memory on a cluster: the schedules that hetcoll would "
         "run, one rank per GPU, on SimGrid. Times are those of a model, not measured."};
+    introduce(app, "hetcoll_sim");
     const auto sizes = CLI::AsSizeValue(false);
     app.add_option("--topology", options.topology,
                    "a cluster file, or a topology file that describes every node; shipped ones go "

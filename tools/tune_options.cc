@@ -1,5 +1,6 @@
 #include "tools/tune_options.h"
 
+#include "measure/command_line.h"
 #include "tuning/choice.h"
 
 #include <CLI/CLI.hpp>
@@ -90,6 +91,7 @@ bool parse_tune_options(int argc, char **argv, TuneOptions &options, WorkerOptio
 {
     CLI::App app{"Measures hetcoll's algorithms on this machine and writes a tuning table, and the "
                  "raw measurements beside it."};
+    introduce(app, "hetcoll_tune");
     options.mpirun = HETCOLL_MPIRUN;
     add_options(app, options);
     add_worker(app, worker);
