@@ -52,13 +52,13 @@ def read_measurements(path):
     setups, facts, columns = {}, {}, None
     try:
         lines = pathlib.Path(path).read_text().splitlines()
-    except OSError as problem:
-        fail(f"{path} cannot be read ({problem.strerror})")
+    except (OSError, UnicodeError) as problem:
+        fail(f"{path} cannot be read ({getattr(problem, 'strerror', None) or 'it is not text'})")
     for number, line in enumerate(lines, 1):
         words = line.split("#")[0].split()
         if not words or words[0] == "hetcoll":
             continue
-        if words[0] in ("machine", "fact"):
+        if words[0] in ("machine", "fact") and len(words) > 1:
             key, value = ("machine", words[1]) if words[0] == "machine" else (words[1], " ".join(words[2:]))
             facts[key] = value
         elif words[0] == "columns":
@@ -67,11 +67,15 @@ def read_measurements(path):
             fail(f"{path}:{number}: not a line of measurements as hetcoll_tune writes them")
         else:
             row = dict(zip(columns, words))
-            if row["chunk_bytes"] != "0" or row["between_nodes"] != "-":
-                continue  # variants of an algorithm: the picture shows one of each
-            setup = tuple(int(row[field]) for field in SETUP_FIELDS)
+            try:
+                if row["chunk_bytes"] != "0" or row["between_nodes"] != "-":
+                    continue  # variants of an algorithm: the picture shows one of each
+                setup = tuple(int(row[field]) for field in SETUP_FIELDS)
+                size, median_us = int(row["bytes"]), float(row["median_us"])
+            except (KeyError, ValueError) as problem:
+                fail(f"{path}:{number}: not a line of measurements as hetcoll_tune writes them ({problem})")
             curve = setups.setdefault(setup, {}).setdefault(row["algorithm"], {})
-            curve.setdefault(int(row["bytes"]), []).append(float(row["median_us"]))
+            curve.setdefault(size, []).append(median_us)
     if not setups:
         fail(f"{path} holds no measurement")
     return setups, facts
@@ -101,12 +105,16 @@ def table_rules(path, machine, setup):
         value = rules.get(key, otherwise)
         return infinite if value == "inf" else value
 
-    for rules in table["collectives"]["allreduce"]:
-        fits = rules.get("machine", machine) == machine and rules.get("memory", "device") == "device"
-        for key, value in values.items():
-            fits = fits and limit(rules, key + "_min", 0) <= value <= limit(rules, key + "_max", infinite)
-        if fits:
-            return [(limit(r, "msg_size_min", 0), limit(r, "msg_size_max", infinite), r["alg"]) for r in rules["rules"]]
+    try:
+        for rules in table["collectives"]["allreduce"]:
+            fits = rules.get("machine", machine) == machine and rules.get("memory", "device") == "device"
+            for key, value in values.items():
+                fits = fits and limit(rules, key + "_min", 0) <= value <= limit(rules, key + "_max", infinite)
+            if fits:
+                return [(limit(r, "msg_size_min", 0), limit(r, "msg_size_max", infinite), r["alg"])
+                        for r in rules["rules"]]
+    except (AttributeError, KeyError, TypeError) as problem:
+        fail(f"{path} is not a tuning table ({problem}): hetcoll_info --explain --table says more")
     fail(f"{path} has no rules for {setup[0]} ranks on {setup[1]} nodes of {machine}")
 
 
@@ -247,21 +255,35 @@ def load_pyplot():
 
 
 def save(figure, output):
-    figure.savefig(output + ".png", dpi=110)
-    figure.savefig(output + ".svg", metadata={"Date": None})
+    try:
+        figure.savefig(output + ".png", dpi=110)
+        figure.savefig(output + ".svg", metadata={"Date": None})
+    except OSError as problem:
+        fail(f"{output}.png and .svg cannot be written ({problem.strerror})")
+
+
+RESULT_FIELDS = ("bytes", "ranks", "median_us", "bound_us", "algorithm", "asked", "path")
+
+
+def read_simulated(paths):
+    """The results of all files, and their clusters."""
+    results, clusters = [], []
+    for path in paths:
+        try:
+            simulated = json.loads(pathlib.Path(path).read_text())
+            results += [{field: result[field] for field in RESULT_FIELDS} for result in simulated["results"]]
+            clusters.append(str(simulated["cluster"]))
+        except (OSError, ValueError) as problem:
+            fail(f"{path} cannot be used ({problem})")
+        except (KeyError, TypeError) as problem:
+            fail(f"{path} is not what hetcoll_sim --json writes ({problem})")
+    return results, clusters
 
 
 def draw_scaling(arguments):
     """Time over ranks from hetcoll_sim's JSON, a panel a size."""
+    results, clusters = read_simulated(arguments.scaling)
     pyplot = load_pyplot()
-    results, clusters = [], []
-    for path in arguments.scaling:
-        try:
-            simulated = json.loads(pathlib.Path(path).read_text())
-        except (OSError, ValueError) as problem:
-            fail(f"{path} cannot be used ({problem})")
-        results += simulated["results"]
-        clusters.append(simulated["cluster"])
     sizes = sorted({result["bytes"] for result in results})
     if not sizes:
         fail("nothing was simulated")
@@ -324,6 +346,10 @@ def main():
     parser.add_argument("--label", help="a line in red under the title")
     parser.add_argument("--output", default="hetcoll", help="PREFIX of PREFIX.png and PREFIX.svg")
     arguments = parser.parse_args()
+    if not 0 < arguments.link_scale < float("inf"):
+        parser.error(f"--link-scale {arguments.link_scale} is not a number above 0")
+    if not pathlib.Path(arguments.output).parent.is_dir():
+        parser.error(f"--output {arguments.output}: there is no such folder")
     if arguments.scaling:
         draw_scaling(arguments)
         return
