@@ -1,10 +1,12 @@
 #include "sim/child.h"
 
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 
@@ -25,7 +27,7 @@ Result<ChildOutcome> run_in_child(const Platform &platform, const std::vector<Si
         return error(Errc::kNoMemory, "no pipe for a simulation: %s", std::strerror(errno));
     }
     std::fflush(nullptr); // or the child has the unwritten lines too
-    const pid_t child = fork();
+    const pid_t parent = getpid(), child = fork();
     if (child < 0) {
         const int cause = errno;
         close(ends[0]);
@@ -33,6 +35,10 @@ Result<ChildOutcome> run_in_child(const Platform &platform, const std::vector<Si
         return error(Errc::kNoMemory, "no process for a simulation: %s", std::strerror(cause));
     }
     if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); // nobody would read the outcome
+        if (getppid() != parent) {
+            _exit(1);
+        }
         close(ends[0]);
         const SimOutcome outcome = run_simgrid(platform, actors);
         const bool written = write(ends[1], &outcome, sizeof outcome) == sizeof outcome;

@@ -249,8 +249,11 @@ Result<Cluster> read_cluster(const std::string &name, int nodes, const std::stri
     const bool here = std::filesystem::is_regular_file(name, code);
     const bool known = !here && std::filesystem::is_regular_file(in_folder, code);
     const std::string path = known ? in_folder.string() : name;
-    std::ifstream file(path, std::ios::binary);
-    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    std::string text;
+    if (here || known) { // reading a folder would throw
+        std::ifstream file(path, std::ios::binary);
+        text.assign(std::istreambuf_iterator<char>(file), {});
+    }
     if (known || is_cluster(text)) {
         Result<Cluster> cluster = parse_cluster(text, path, shipped_folder);
         return cluster.ok() && nodes > 0 ? cut(std::move(*cluster), nodes, name)
