@@ -4,6 +4,7 @@
 #include "bench/options.h"
 #include "bench/report.h"
 #include "bench/resnet50.h"
+#include "measure/command_line.h"
 #include "measure/mpi_names.h"
 
 #include <mpi-ext.h>
@@ -207,6 +208,10 @@ int run(const Options &options)
     Job job{comm, 0, 1, gpu.get(), counters, names, options, {}, {}, {}};
     MPI_Comm_rank(comm, &job.rank);
     MPI_Comm_size(comm, &job.ranks);
+    if (options.measure.late_rank >= job.ranks) {
+        return refuse(error(Errc::kInvalid, "--late-rank %d is no rank of %d",
+                            options.measure.late_rank, job.ranks)); // the same on all ranks
+    }
     job.style = {options.measure.host_copy, gpu && gpu->is_emulated(), job.ranks,
                  !options.algorithms.empty()};
     std::optional<Ways> ways;
@@ -229,6 +234,13 @@ int run(const Options &options)
     if (options.demo) {
         run_resnet50(job, options.fusion_threshold);
     }
+    if (job.rows.empty()) { // on all ranks
+        if (job.rank == 0) {
+            std::fprintf(stderr, "hetcoll_bench: nothing was measured: none of --algorithms runs "
+                                 "at these --sizes between these GPUs\n");
+        }
+        return 1;
+    }
     const bool right = all_right(job.rows);
     if (job.rank != 0) {
         return right ? 0 : 1;
@@ -241,7 +253,7 @@ int run(const Options &options)
         std::printf("#\n# result        %s\n",
                     right ? "every element right, the same bits on every rank" : "WRONG");
     }
-    return right ? 0 : 1;
+    return end_output("hetcoll_bench", right ? 0 : 1);
 }
 
 } // namespace

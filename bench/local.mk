@@ -13,7 +13,7 @@ hetcoll_bench_SOURCES = \
 	$(measure_header)
 nodist_hetcoll_bench_SOURCES = measure/commit.h
 hetcoll_bench_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
-hetcoll_bench_LDADD = libhetcoll_measure.la libhetcoll.la $(MPI_LIBS)
+hetcoll_bench_LDADD = libhetcoll_measure.la libhetcoll_command_line.la libhetcoll.la $(MPI_LIBS)
 endif
 endif
 

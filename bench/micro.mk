@@ -39,7 +39,7 @@ bench_wsp_bench_SOURCES = \
 	bench/wsp_bench.cc $(measure_header)
 nodist_bench_wsp_bench_SOURCES = measure/commit.h
 bench_wsp_bench_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
-bench_wsp_bench_LDADD = libhetcoll_wsp.la libhetcoll_measure.la libhetcoll.la $(MPI_LIBS)
+bench_wsp_bench_LDADD = libhetcoll_wsp.la libhetcoll_measure.la libhetcoll_command_line.la libhetcoll.la $(MPI_LIBS)
 bench_tree_packing_bench_SOURCES = \
 	bench/tree_packing_bench.cc test/unit/topology_dgx1.h test/unit/topology_dgx1.cc $(measure_micro)
 nodist_bench_tree_packing_bench_SOURCES = measure/commit.h

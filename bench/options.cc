@@ -2,15 +2,15 @@
 
 #include "measure/command_line.h"
 #include "measure/sizes.h"
+#include "measure/ways.h"
 
-#include <CLI/CLI.hpp>
-
-#include <iostream>
-#include <sstream>
+#include <climits>
 
 namespace hetcoll {
 
 namespace {
+
+constexpr double kLatestUs = 6e7; // a minute
 
 std::string names_of_elements()
 {
@@ -86,6 +86,9 @@ Status apply(const Words &words, Options &options)
     if (options.measure.host_copy && *found == Memory::kHost) {
         return error(Errc::kInvalid, "--compare host-copy needs --memory device or managed");
     }
+    if (const auto ways = Ways::parse(options.algorithms); !ways.ok()) {
+        return error(Errc::kInvalid, "--algorithms: %s", ways.status().message().c_str());
+    }
     if (!options.algorithms.empty() &&
         (options.demo || options.measure.host_copy || *found == Memory::kHost)) {
         return error(Errc::kInvalid, "--algorithms needs --memory device or managed, and goes "
@@ -114,22 +117,27 @@ bool parse_options(int argc, char **argv, bool speaks, Options &options, int &ex
     app.add_flag("--gpu-context", options.gpu_context,
                  "hold a GPU context, as a GPU program does, even with --memory host");
     app.add_option("--iterations", options.measure.iterations, "timed calls per size; 0: by size")
-        ->check(CLI::Range(0, 100'000'000))
+        ->transform(whole_number(0, 100'000'000))
         ->capture_default_str();
     app.add_option("--batch", options.measure.batch,
                    "calls between two readings of the clock, for calls shorter than it resolves; "
                    "a timed call is the mean of a batch")
-        ->check(CLI::Range(1, 1'000'000))
+        ->transform(whole_number(1, 1'000'000))
         ->capture_default_str();
     app.add_option("--warmup", options.measure.warmup, "calls before the clock runs")
-        ->check(CLI::Range(0, 100'000'000))
+        ->transform(whole_number(0, 100'000'000))
         ->capture_default_str();
+    CLI::Option *const late =
+        app.add_option("--late-us", options.measure.late_us, "see --late-rank")
+            ->transform(number(0, kLatestUs));
     app.add_option("--late-rank", options.measure.late_rank,
                    "this rank comes --late-us later to every call; times then count from when the "
-                   "last rank has come, by the clock of the one machine that all ranks are on");
-    app.add_option("--late-us", options.measure.late_us, "see --late-rank");
+                   "last rank has come, by the clock of the one machine that all ranks are on")
+        ->transform(whole_number(0, INT_MAX))
+        ->needs(late);
     app.add_option("--jitter-us", options.measure.jitter_us,
-                   "every rank comes later by a random time of up to this; times count as above");
+                   "every rank comes later by a random time of up to this; times count as above")
+        ->transform(number(0, kLatestUs));
     bool verify = true;
     auto *check = app.add_flag("--verify", verify, "check every element (the default)");
     app.add_flag("--no-verify", words.no_verify, "check nothing")->excludes(check);
@@ -150,23 +158,12 @@ bool parse_options(int argc, char **argv, bool speaks, Options &options, int &ex
     app.add_option("--fusion-threshold", words.threshold, "bytes of a fusion buffer in the demo")
         ->capture_default_str();
     exit_code = 0;
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::ParseError &problem) {
-        std::ostringstream out, err;
-        exit_code = app.exit(problem, out, err);
-        if (speaks) {
-            std::cout << out.str() << std::flush;
-            std::cerr << err.str() << std::flush;
-        }
+    if (!parse_command_line(app, argc, argv, exit_code, speaks)) {
         return false;
     }
     const Status status = apply(words, options);
     if (!status.ok()) {
-        exit_code = 2;
-        if (speaks) {
-            std::cerr << "hetcoll_bench: " << status.message() << '\n';
-        }
+        exit_code = speaks ? usage_error(app, status.message()) : kUsageError;
     }
     return status.ok();
 }

@@ -3,11 +3,10 @@
 // than cores measure what they should. bench/wsp_bench.sh makes bench/results/wsp.txt of it.
 //
 //     wsp_bench --ms 20 --sigma 0.6 --slow 1 --waves 60 --count 10000 --distances 0,1,2,4,8
+#include "measure/command_line.h"
 #include "measure/machine.h"
 
 #include "include/hetcoll_wsp.h"
-
-#include <CLI/CLI.hpp>
 
 #include <chrono>
 #include <cmath>
@@ -145,25 +144,37 @@ int main(int argc, char **argv)
     hetcoll::Job job;
     bool header = true;
     CLI::App app{"Times wave-synchronous training with sleeping steps"};
-    app.add_option("--ms", job.ms, "mean time of a step")->capture_default_str();
+    hetcoll::introduce(app, "wsp_bench");
+    app.add_option("--ms", job.ms, "mean time of a step")
+        ->transform(hetcoll::number(0, 1e6))
+        ->capture_default_str();
     app.add_option("--sigma", job.sigma, "standard deviation of the logarithm of that time")
+        ->transform(hetcoll::number(0, 100))
         ->capture_default_str();
     app.add_option("--slow", job.slow, "the last rank takes this many times as long")
+        ->transform(hetcoll::number(0, 1e6))
         ->capture_default_str();
-    app.add_option("--waves", job.waves)->check(CLI::Range(1, 100000))->capture_default_str();
+    app.add_option("--waves", job.waves)
+        ->transform(hetcoll::whole_number(1, 100000))
+        ->capture_default_str();
     app.add_option("--repetitions", job.repetitions)
-        ->check(CLI::Range(1, 1000))
+        ->transform(hetcoll::whole_number(1, 1000))
         ->capture_default_str();
-    app.add_option("--count", job.count, "elements")->check(CLI::Range(1, 100000000));
-    app.add_option("--progress-us", job.progress_us, "0: no thread")->capture_default_str();
+    app.add_option("--count", job.count, "elements")
+        ->transform(hetcoll::whole_number(1, 100000000));
+    app.add_option("--progress-us", job.progress_us, "0: no thread")
+        ->transform(hetcoll::whole_number(0, 1000000))
+        ->capture_default_str();
     app.add_option("--distances", job.distances, "the others are compared to the first one")
         ->delimiter(',')
-        ->check(CLI::Range(0, 1024));
+        ->transform(hetcoll::whole_number(0, 1024));
     app.add_flag("!--no-header", header);
-    CLI11_PARSE(app, argc, argv);
-    int level = 0;
+    int code = 0, level = 0;
+    if (!hetcoll::parse_command_line(app, argc, argv, code)) {
+        return code;
+    }
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
-    const int code = hetcoll::measure(job, header);
+    code = hetcoll::measure(job, header);
     MPI_Finalize();
     return code;
 }

@@ -1,86 +1,45 @@
-// How every installed program presents itself: name, --version, and a help that fits a terminal
-// and, by help2man, a man page. Header only, because tools without MPI use it as well as those
-// with.
+// What the command lines of all installed programs have in common, thin over CLI11: --version, how
+// errors look and end, and checks of values. CLI11's own checks take NaN for a number in any range
+// and -1 for a huge size.
 #pragma once
-
-#include "hetcoll_config.h"
 
 #include <CLI/CLI.hpp>
 
-#include <algorithm>
-#include <memory>
-#include <sstream>
+#include <cstddef>
+#include <cstdint>
 #include <string>
+#include <vector>
 
 namespace hetcoll {
 
-// Leaves out what CLI11 adds by itself (needs, excludes, ranges): the descriptions say in words
-// what a reader has to know, and whoever breaks a rule is told it. Lists of words ({device,host})
-// stay.
-class HelpFormatter : public CLI::Formatter {
-public:
-    [[nodiscard]] std::string make_option_opts(const CLI::Option *option) const override
-    {
-        if (option->get_type_size() == 0) { // a flag
-            return {};
-        }
-        std::string text = " " + without_tests(option->get_type_name());
-        if (!option->get_default_str().empty()) {
-            text += "=" + option->get_default_str();
-        }
-        return option->get_required() ? text + " (required)" : text;
-    }
+// Exit codes: 0, 1 for work that failed, and this for a command line that nobody can follow.
+inline constexpr int kUsageError = 2;
 
-    [[nodiscard]] std::string make_option(const CLI::Option *option,
-                                          bool is_positional) const override
-    {
-        std::string text =
-            "  " + make_option_name(option, is_positional) + make_option_opts(option);
-        const std::string new_line = "\n" + std::string(kColumn, ' ');
-        if (text.size() + 2 > kColumn) {
-            text += new_line;
-        } else {
-            text.resize(kColumn, ' ');
-        }
-        std::size_t column = kColumn;
-        std::istringstream words(option->get_description());
-        for (std::string word; words >> word;) {
-            if (column > kColumn && column + 1 + word.size() > kWidth) {
-                text += new_line;
-                column = kColumn;
-            } else if (column > kColumn) {
-                text += ' ';
-                ++column;
-            }
-            text += word;
-            column += word.size();
-        }
-        return text + "\n";
-    }
+// Gives `app` the name of its program, --version, and a help that fits a terminal and, by help2man,
+// a page of the manual. To be called before options are added.
+void introduce(CLI::App &app, const char *program);
 
-private:
-    static constexpr std::size_t kColumn = 26, kWidth = 80;
+// True: go on. False: exit with `exit_code`: 0 after --help and --version, else kUsageError. Says
+// why if it `speaks`: of the ranks of a job one does.
+[[nodiscard]] bool parse_command_line(CLI::App &app, int argc, char **argv, int &exit_code,
+                                      bool speaks = true);
 
-    // CLI11 joins the name of the value and its checks by colons: N:INT in [1 - 1024], SIZE:SIZE
-    // [b, kb(=1024b), ...].
-    static std::string without_tests(std::string name)
-    {
-        for (const char *test :
-             {":INT in [", ":UINT in [", ":FLOAT in [", ":SIZE [", ":POSITIVE", ":NONNEGATIVE"}) {
-            name.resize(std::min(name.size(), name.find(test)));
-        }
-        return name;
-    }
-};
+// Says on stderr what is wrong with the command line. Returns kUsageError.
+int usage_error(const CLI::App &app, const std::string &problem);
 
-// To be called before options are added.
-inline void introduce(CLI::App &app, const char *program)
-{
-    app.name(program);
-    app.formatter(std::make_shared<HelpFormatter>());
-    app.set_version_flag("--version", std::string(program) + " (hetcoll) " HETCOLL_VERSION,
-                         "print the version and exit");
-    app.get_help_ptr()->description("print this help and exit");
-}
+// At the end of a program: what it printed is where stdout goes, or it says that it is not, as on a
+// full disk. Returns the exit code, which is not 0 then.
+[[nodiscard]] int end_output(const char *program, int exit_code);
+
+// For CLI::Option::transform(): decimal, without sign or with -, in the range.
+[[nodiscard]] CLI::Validator whole_number(std::int64_t least, std::int64_t most);
+// Finite, in the range.
+[[nodiscard]] CLI::Validator number(double least, double most);
+// "4096", "64K", "1M", as parse_size() takes it.
+[[nodiscard]] CLI::Validator size(std::size_t least, std::size_t most);
+// For check(): a word that may be part of a file's name and of a line of words.
+[[nodiscard]] CLI::Validator word();
+// For check(): one of these.
+[[nodiscard]] CLI::Validator one_of(std::vector<std::string> words);
 
 } // namespace hetcoll

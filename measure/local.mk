@@ -6,7 +6,6 @@ endif
 endif
 libhetcoll_measure_la_SOURCES = \
 	measure/buffer.h measure/buffer.cc \
-	measure/command_line.h \
 	measure/counters.h measure/counters.cc \
 	measure/cpu_path.h measure/cpu_path.cc \
 	measure/measure.h measure/measure.cc \
@@ -14,10 +13,22 @@ libhetcoll_measure_la_SOURCES = \
 	measure/parameters.h measure/parameters.cc \
 	measure/pattern.h measure/pattern.cc \
 	measure/persistent.h \
-	measure/sizes.h measure/sizes.cc \
 	measure/ways.h measure/ways.cc \
 	measure/workload.h measure/workload.cc
 libhetcoll_measure_la_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS) -DOMPI_SKIP_MPICXX=1
+
+# What all programs' command lines share. No GPU, no MPI.
+if HAVE_BENCH_HEADERS
+noinst_LTLIBRARIES += libhetcoll_command_line.la
+endif
+libhetcoll_command_line_la_SOURCES = \
+	measure/command_line.h measure/command_line.cc \
+	measure/installed.h measure/installed.cc \
+	measure/output_file.h measure/output_file.cc \
+	measure/sizes.h measure/sizes.cc \
+	measure/version.h measure/version.cc
+nodist_libhetcoll_command_line_la_SOURCES = measure/commit.h
+libhetcoll_command_line_la_CPPFLAGS = $(AM_CPPFLAGS) # objects of their own: a benchmark has measure/sizes too
 
 # Apart, because it is compiled anew for each commit: the header of a result. In jobs, and without MPI.
 measure_header = measure/host.h measure/host.cc measure/machine.h measure/machine.cc

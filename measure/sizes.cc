@@ -1,7 +1,8 @@
 #include "measure/sizes.h"
 
+#include <cctype>
 #include <charconv>
-#include <sstream>
+#include <string_view>
 
 namespace hetcoll {
 
@@ -11,10 +12,13 @@ Result<std::size_t> parse_size(const std::string &word)
     const char *end = word.data() + word.size();
     const auto parsed = std::from_chars(word.data(), end, value);
     const std::string unit(parsed.ptr, end);
-    const int shift = unit.empty() ? 0 : unit == "K" ? 10 : unit == "M" ? 20 : 30;
-    const bool known = shift != 30 || unit == "G";
-    if (parsed.ec != std::errc{} || !known || value > (std::size_t{1} << 40 >> shift)) {
-        return error(Errc::kInvalid, "'%s' is not a size, write 4096, 64K or 1M", word.c_str());
+    const std::size_t power = std::string_view("KMGT").find(
+        unit.empty() ? 'K' : static_cast<char>(std::toupper(static_cast<unsigned char>(unit[0]))));
+    const std::size_t shift = unit.empty() ? 0 : 10 * (power + 1);
+    if (parsed.ec != std::errc{} || unit.size() > 1 || power == std::string_view::npos ||
+        value > (kLargestSize >> shift)) {
+        return error(Errc::kInvalid, "'%s' is not a size up to 1T, write 4096, 64K or 1M",
+                     word.c_str());
     }
     return value << shift;
 }
@@ -40,9 +44,9 @@ Result<std::vector<std::size_t>> parse_sizes(const std::string &text)
     if (text.empty()) {
         return error(Errc::kInvalid, "no size given, write 4096, 8:64M or 64K,1M");
     }
-    std::stringstream words(text);
-    for (std::string word; std::getline(words, word, ',');) {
-        Result<std::size_t> size = parse_size(word);
+    for (std::size_t first = 0, end = 0; end != std::string::npos; first = end + 1) {
+        end = text.find(',', first);
+        Result<std::size_t> size = parse_size(text.substr(first, end - first));
         if (!size.ok()) {
             return size.take_status();
         }

@@ -9,7 +9,9 @@
 
 namespace hetcoll {
 
-// "4096", "64K", "1M": bytes with K, M or G for powers of 1024.
+inline constexpr std::size_t kLargestSize = std::size_t{1} << 40;
+
+// "4096", "64K", "1M": bytes with K, M, G or T for powers of 1024, up to kLargestSize.
 [[nodiscard]] Result<std::size_t> parse_size(const std::string &word);
 
 // "8:64M" (doubling) or "8,24,64K".

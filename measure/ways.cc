@@ -3,10 +3,13 @@
 #include "tuning/choice.h"
 
 #include <charconv>
+#include <utility>
 
 namespace hetcoll {
 
 namespace {
+
+constexpr std::size_t kLeastChunk = 4096, kMostChunk = 64u << 20; // as coll_hetcoll_chunk_bytes
 
 std::string known_names()
 {
@@ -38,6 +41,10 @@ Result<Way> parse_way(const std::string &name)
             return error(Errc::kInvalid, "'%s': what follows the slash is not a number of bytes",
                          name.c_str());
         }
+        if (way.chunk_bytes < kLeastChunk || way.chunk_bytes > kMostChunk) {
+            return error(Errc::kInvalid, "'%s': a chunk has from %zu to %zu bytes", name.c_str(),
+                         kLeastChunk, kMostChunk);
+        }
     }
     if (algorithm != "auto") {
         if (!find_algorithm(algorithm)) {
@@ -51,9 +58,9 @@ Result<Way> parse_way(const std::string &name)
 
 } // namespace
 
-Result<Ways> Ways::create(MPI_Comm comm, const std::vector<std::string> &names)
+Result<std::vector<Way>> Ways::parse(const std::vector<std::string> &names)
 {
-    Ways ways;
+    std::vector<Way> ways;
     for (const std::string &name : names) {
         std::vector<std::string> each = {name};
         if (name == "all") {
@@ -68,9 +75,20 @@ Result<Ways> Ways::create(MPI_Comm comm, const std::vector<std::string> &names)
             if (!way.ok()) {
                 return way.take_status();
             }
-            ways.ways_.push_back(*way);
+            ways.push_back(*way);
         }
     }
+    return ways;
+}
+
+Result<Ways> Ways::create(MPI_Comm comm, const std::vector<std::string> &names)
+{
+    Result<std::vector<Way>> parsed = parse(names);
+    if (!parsed.ok()) {
+        return parsed.take_status();
+    }
+    Ways ways;
+    ways.ways_ = std::move(*parsed);
     const Parameters parameters;
     for (Way &way : ways.ways_) {
         if (Status status =

@@ -27,6 +27,8 @@ struct Way {
 // Owner of the ways' communicators: destroy before MPI_Finalize.
 class Ways {
 public:
+    // What the names stand for; no MPI call. An error names the one that is wrong.
+    static Result<std::vector<Way>> parse(const std::vector<std::string> &names);
     // Names of algorithms, "auto" (what hetcoll chooses) and "host_copy"; "all" stands for all of
     // these. "nonblocking" and "persistent" are auto by MPI_Iallreduce and by MPI_Start, each with
     // MPI_Wait. Collective over `comm`.

@@ -299,8 +299,28 @@ Result<AllSchedules> build_half(const std::string &name, const CallRequest &requ
     return for_each(query.ranks, build, contract);
 }
 
-// The names that fit a collective: of algorithms, or of the ways that data go in a half.
-Status check_name(const std::string &name, const std::string &collective)
+} // namespace
+
+std::vector<std::string> schedule_names(const std::string &collective)
+{
+    std::vector<std::string> names;
+    for (int i = 0; collective == "allreduce" && i < kAlgorithmCount; ++i) {
+        if (contains(kWithSteps, static_cast<Algorithm>(i))) {
+            names.emplace_back(algorithm_name(static_cast<Algorithm>(i)));
+        }
+    }
+    for (const Half &half : kHalves) {
+        if (collective == half.collective) {
+            names.emplace_back(half.name);
+        }
+    }
+    if (collective == "bcast" || collective == "reduce") {
+        names.emplace_back("trees");
+    }
+    return names;
+}
+
+Status check_schedule_name(const std::string &name, const std::string &collective)
 {
     const std::vector<std::string> names = schedule_names(collective);
     if (std::find(names.begin(), names.end(), name) != names.end()) {
@@ -326,31 +346,10 @@ Status check_name(const std::string &name, const std::string &collective)
                  name.c_str(), collective.c_str(), list.c_str());
 }
 
-} // namespace
-
-std::vector<std::string> schedule_names(const std::string &collective)
-{
-    std::vector<std::string> names;
-    for (int i = 0; collective == "allreduce" && i < kAlgorithmCount; ++i) {
-        if (contains(kWithSteps, static_cast<Algorithm>(i))) {
-            names.emplace_back(algorithm_name(static_cast<Algorithm>(i)));
-        }
-    }
-    for (const Half &half : kHalves) {
-        if (collective == half.collective) {
-            names.emplace_back(half.name);
-        }
-    }
-    if (collective == "bcast" || collective == "reduce") {
-        names.emplace_back("trees");
-    }
-    return names;
-}
-
 Result<AllSchedules> build_all(const std::string &name, const CallRequest &request, Query query,
                                const Topology *topology, int root)
 {
-    if (Status status = check_name(name, request.collective); !status.ok()) {
+    if (Status status = check_schedule_name(name, request.collective); !status.ok()) {
         return status;
     }
     Result<NodesView> view = view_of(query, topology);

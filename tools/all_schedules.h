@@ -18,6 +18,8 @@ struct AllSchedules {
 
 // The names that fit a collective: of algorithms for "allreduce", else of the ways that data go.
 [[nodiscard]] std::vector<std::string> schedule_names(const std::string &collective);
+// An error unless it is one of these.
+[[nodiscard]] Status check_schedule_name(const std::string &name, const std::string &collective);
 
 // `query` has the ranks and the bytes, by which some algorithms cut the vector; `topology` is each
 // node's and may be null. An error says what the algorithm needs, or which names there are.

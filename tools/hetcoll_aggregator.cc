@@ -3,10 +3,9 @@
 #include "aggregator/server.h"
 #include "aggregator/tcp_wire.h"
 #include "measure/command_line.h"
+#include "measure/sizes.h"
 #include "tools/limited_log.h"
 #include "tools/supervise.h"
-
-#include <CLI/CLI.hpp>
 
 #include <cerrno>
 #include <chrono>
@@ -36,6 +35,8 @@ their own, each with a name: --key a:FILE --key b:FILE, and coll_hetcoll_aggrega
 It runs in the foreground; with --supervise it starts again when it ends by an error. SIGUSR1 writes a
 line of statistics (JSON) to stdout, SIGTERM and SIGINT end it and write the line, too. It exits with 0
 then, 1 where it cannot start, 2 for wrong arguments.)";
+
+constexpr std::size_t kLeastMemory = std::size_t{1} << 20; // less holds no job's messages
 
 struct Arguments {
     std::string listen, spine, rdma;
@@ -67,23 +68,23 @@ void add_options(CLI::App &app, Arguments &to)
         ->type_name("DEVICE");
     app.add_option("--window", to.options.most_window, "most messages of a communicator in flight")
         ->type_name("N")
-        ->check(CLI::Range(1u, hetcoll::kMostWindow))
+        ->transform(hetcoll::whole_number(1, hetcoll::kMostWindow))
         ->capture_default_str();
     app.add_option("--max-memory", to.most_memory,
                    "most memory for messages, all jobs together; jobs that need more are refused")
         ->type_name("SIZE")
-        ->transform(CLI::AsSizeValue(false))
+        ->transform(hetcoll::size(kLeastMemory, hetcoll::kLargestSize))
         ->capture_default_str();
     app.add_option("--join-seconds", to.options.group_seconds,
                    "how long the first rank of a communicator waits for the last")
         ->type_name("S")
-        ->check(CLI::Range(0.1, 86400.0))
+        ->transform(hetcoll::number(0.1, 86400))
         ->capture_default_str();
     app.add_option(
            "--silence-seconds", to.silence_seconds,
            "give up who has not answered, or taken anything of what was sent to him, for so long")
         ->type_name("S")
-        ->check(CLI::Range(1, 86400))
+        ->transform(hetcoll::whole_number(1, 86400))
         ->capture_default_str();
     app.add_flag("--supervise", to.supervised, "start again after a crash");
     app.footer(kFooter + 1);
@@ -165,6 +166,16 @@ void serve(hetcoll::TcpWire &wire, hetcoll::Server &server, int signals, hetcoll
     }
 }
 
+hetcoll::Status check_endpoints(const Arguments &arguments)
+{
+    auto listen = hetcoll::parse_endpoint(arguments.listen, 0);
+    if (!listen.ok() || arguments.spine.empty()) {
+        return listen.ok() ? hetcoll::Status() : listen.take_status();
+    }
+    auto spine = hetcoll::parse_endpoint(arguments.spine);
+    return spine.ok() ? hetcoll::Status() : spine.take_status();
+}
+
 hetcoll::Status run(Arguments &arguments)
 {
     using namespace hetcoll;
@@ -224,17 +235,19 @@ int main(int argc, char **argv)
     hetcoll::introduce(app, "hetcoll_aggregator");
     Arguments arguments;
     add_options(app, arguments);
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::ParseError &problem) {
-        return app.exit(problem) == 0 ? 0 : 2;
+    int exit_code = 0;
+    if (!hetcoll::parse_command_line(app, argc, argv, exit_code)) {
+        return exit_code;
+    }
+    if (const hetcoll::Status status = check_endpoints(arguments); !status.ok()) {
+        return hetcoll::usage_error(app, status.message());
     }
     const auto serve_once = [](void *context) {
         const hetcoll::Status status = run(*static_cast<Arguments *>(context));
         if (!status.ok()) {
             std::fprintf(stderr, "hetcoll_aggregator: %s\n", status.message().c_str());
         }
-        return status.ok() ? 0 : 1;
+        return hetcoll::end_output("hetcoll_aggregator", status.ok() ? 0 : 1);
     };
     return arguments.supervised ? hetcoll::supervise(serve_once, &arguments)
                                 : serve_once(&arguments);

@@ -1,6 +1,7 @@
 // hetcoll_info: what hetcoll knows about machines and calls. Each thing it shows has a file of its
 // own here: add_X_options() and show_X().
 #include "measure/command_line.h"
+#include "measure/output_file.h"
 #include "tools/info_explain.h"
 #include "tools/info_html.h"
 #include "tools/info_live.h"
@@ -9,10 +10,10 @@
 #include "tools/info_topology.h"
 #include "tools/info_trace.h"
 
-#include <CLI/CLI.hpp>
-
+#include <array>
 #include <cstdio>
 #include <optional>
+#include <string>
 #include <utility>
 
 namespace {
@@ -92,36 +93,74 @@ hetcoll::Result<Shown> show(const Requests &requests)
     return Shown{std::move(*text), 0};
 }
 
-// What is wrong with the command line beyond what CLI11 sees; empty: nothing.
-std::string wrong_usage(const CLI::App &app, const Requests &requests)
+// Empty, or what is wrong with the options taken together. What would be left out silently is
+// refused.
+std::string find_contradiction(const CLI::App &app)
 {
-    const bool explain = requests.explain.wanted, html = !requests.html.path.empty();
-    const bool trace = !requests.trace.files.empty(), schedule = !requests.schedule.name.empty();
-    const bool for_json = requests.topology.wanted || requests.live.wanted || explain ||
-                          requests.explain.fingerprint || trace;
-    if (!for_json && !requests.model.wanted && !schedule && !html) {
+    constexpr std::array kShows = {"--model",    "--explain", "--fingerprint",
+                                   "--schedule", "--trace",   "--live"};
+    constexpr std::array kOfCalls = {"--bytes",          "--ranks",         "--nodes",
+                                     "--ranks-per-node", "--ranks-per-gpu", "--collective",
+                                     "--shares",         "--aggregators"};
+    const auto given = [&app](const char *option) { return app.count(option) > 0; };
+    const bool html = given("--html"); // shows a trace too
+    std::string shown = html ? "--html" : "";
+    for (const std::string show : kShows) {
+        if (!given(show.c_str()) || (html && show == "--trace")) {
+            continue;
+        }
+        if (!shown.empty()) {
+            return shown + " and " + show + " are two things to show: give one of them";
+        }
+        shown = show;
+    }
+    if (shown.empty() && !given("--topology")) {
         return "nothing to show, write --topology, --model, --explain, --schedule, --fingerprint, "
-               "--trace, --html or --live, or look at --help";
+               "--trace, --html or --live";
+    }
+    const bool of_call =
+        html || shown == "--model" || shown == "--explain" || shown == "--schedule";
+    if (given("--topology") && (shown == "--model" || shown == "--trace" || shown == "--live")) {
+        return shown + " does not go by --topology: leave one out";
+    }
+    for (const char *option : kOfCalls) {
+        if (given(option) && !of_call) {
+            return std::string(option) + " is for --model, --explain, --schedule and --html";
+        }
     }
     for (const char *option : {"--table", "--machine", "--small-limit"}) {
-        if (app.count(option) > 0 && !explain && !html) {
+        if (given(option) && shown != "--explain" && !html) {
             return std::string(option) + " goes with --explain or --html";
         }
     }
-    const bool draws = requests.topology.dot || requests.topology.svg || requests.topology.write;
-    if (app.count("--json") > 0 && (!for_json || requests.model.wanted || schedule || html ||
-                                    draws || !requests.trace.perfetto.empty())) {
+    if (given("--measure") && !app.get_option("--topology")->as<std::string>().empty()) {
+        return "--measure is for this machine, not for a file: leave one out";
+    }
+    bool draws = given("--perfetto");
+    for (const char *drawn : {"--dot", "--svg", "--write"}) {
+        draws = draws || given(drawn);
+        if (given(drawn) && !shown.empty()) {
+            return std::string(drawn) + " and " + shown +
+                   " are two things to show: give one of them";
+        }
+    }
+    if (given("--json") && (draws || html || shown == "--model" || shown == "--schedule")) {
         return "--json goes with --topology, --explain, --fingerprint, --trace or --live, and "
                "without what prints something else";
     }
     return {};
 }
 
+hetcoll::Status check(const Requests &requests)
+{
+    return requests.model.wanted             ? check_model(requests.model, requests.call)
+           : requests.explain.wanted         ? check_explain(requests.explain, requests.call)
+           : !requests.schedule.name.empty() ? check_schedule(requests.schedule, requests.call)
+                                             : hetcoll::Status();
+}
+
 void add_options(CLI::App &app, Requests &requests)
 {
-    CLI::App app{"Shows what hetcoll knows about machines and calls."};
-    hetcoll::introduce(app, "hetcoll_info");
-    Requests requests;
     add_topology_options(app, requests.topology);
     add_call_options(app, requests.call);
     add_model_options(app, requests.model);
@@ -138,10 +177,10 @@ void add_options(CLI::App &app, Requests &requests)
 }
 
 // The exit status.
-int fail(const std::string &problem, int status)
+int fail(const hetcoll::Status &status)
 {
-    std::fprintf(stderr, "hetcoll_info: %s\n", problem.c_str());
-    return status;
+    std::fprintf(stderr, "hetcoll_info: %s\n", status.message().c_str());
+    return 1;
 }
 
 } // namespace
@@ -149,30 +188,33 @@ int fail(const std::string &problem, int status)
 int main(int argc, char **argv)
 {
     CLI::App app{"Shows what hetcoll knows about machines and calls."};
+    hetcoll::introduce(app, "hetcoll_info");
     Requests requests;
     add_options(app, requests);
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::ParseError &problem) {
-        return app.exit(problem);
+    int exit_code = 0;
+    if (!hetcoll::parse_command_line(app, argc, argv, exit_code)) {
+        return exit_code;
+    }
+    if (const std::string problem = find_contradiction(app); !problem.empty()) {
+        return hetcoll::usage_error(app, problem);
+    }
+    if (const hetcoll::Status status = check(requests); !status.ok()) {
+        return hetcoll::usage_error(app, status.message());
     }
     requests.topology.wanted = app.count("--topology") > 0;
     requests.live.wanted = app.count("--live") > 0;
     requests.explain.json = requests.topology.json = requests.trace.json = requests.live.json =
         app.count("--json") > 0;
-    if (const std::string problem = wrong_usage(app, requests); !problem.empty()) {
-        return fail(problem, 2);
-    }
     auto output = hetcoll::OutputFile::open(requests.json.empty() ? "-" : requests.json);
     if (!output.ok()) { // before the work
-        return fail(output.status().message(), 1);
+        return fail(output.status());
     }
     const hetcoll::Result<Shown> shown = show(requests);
     if (!shown.ok()) {
-        return fail(shown.status().message(), 1);
+        return fail(shown.status());
     }
     if (const hetcoll::Status status = output->write(shown->first); !status.ok()) {
-        return fail(status.message(), 1);
+        return fail(status);
     }
     return shown->second;
 }

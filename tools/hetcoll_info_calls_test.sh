@@ -9,9 +9,9 @@ says 0 'for every size  if B_i/B_o >= 8: yes' $cluster --intra 100
 says 0 'and otherwise below M* = 28000000 bytes' $cluster --intra 50
 says 0 'from            1 bytes' $cluster --intra 50
 says 0 'two_shot' --model --ranks-per-node 8 --intra 300 --latency 5 --bytes 1M
-says 1 'needs --intra GB/s, --latency us' --model --ranks-per-node 8
-says 1 'how many ranks?' --model --intra 100 --latency 5
-says 1 '8 ranks cannot be on 16 nodes' --model --ranks 8 --nodes 16 --intra 1 --inter 1 --latency 1
+says 2 'needs --intra GB/s, --latency us' --model --ranks-per-node 8
+says 2 'how many ranks?' --model --intra 100 --latency 5
+says 2 '8 ranks cannot be on 16 nodes' --model --ranks 8 --nodes 16 --intra 1 --inter 1 --latency 1
 
 call='--explain --bytes 4M --ranks 64 --nodes 8'
 says 0 'served by  hierarchical' $call --topology "$machines/dgxa100.topology"
@@ -26,8 +26,8 @@ says 0 'sends 24 GB/s, and 33.6 if UCX_NET_DEVICES is mlx5_0:1 for gpu0, mlx5_2:
     $fragment "$machines/dgx1v.topology:0,1,2"
 says 0 'asked for, tree, cannot run here' $call --algorithm tree
 says 0 'it is asked for' $call --algorithm ring
-says 1 "--algorithm 'rings' is not one" $call --algorithm rings
-says 1 'how large a vector?' --explain --ranks 4
+says 2 "--algorithm 'rings' is not one" $call --algorithm rings
+says 2 'how large a vector?' --explain --ranks 4
 says 1 'the topology has 8' --explain --bytes 4M --ranks 9 --topology "$machines/dgx1v.topology"
 
 # What becomes of coll_hetcoll_shares.
@@ -38,7 +38,7 @@ says 0 'shares     1,1,1,1,1,1,1,1, a vector at 257.1 GB/s' $call "$machines/dgx
 says 0 'a vector at 150.1 GB' $call "$machines/dgxh100.topology" --shares 3,1,1,1,1,1,1,0
 says 0 'shares     none: its ranks do not reach each other' $call "$machines/dgx1v.topology" --shares auto
 says 0 'shares     none: it has a number of shares that is not' $call "$machines/dgxh100.topology" --shares 3,1,0
-says 1 "'3,' is unknown" $call "$machines/dgxh100.topology" --shares 3,
+says 2 "'3,' is unknown" $call "$machines/dgxh100.topology" --shares 3,
 
 # Who serves the other collectives.
 call='--explain --bytes 4M --ranks 3 --collective'
@@ -53,7 +53,7 @@ says 0 'less than 131072 bytes' --explain --bytes 131071 --ranks 3 --collective 
 says 0 'served by  hetcoll' --explain --bytes 128K --ranks 3 --collective bcast
 says 0 'nobody to share' --explain --bytes 4M --ranks 1 --collective bcast
 says 0 'served by  tree' --explain --bytes 16M --ranks 3 --collective allreduce --topology "$machines/dgx1v-014.topology"
-says 105 'broadcast not in' $call broadcast
+says 2 "--collective: 'broadcast' is none of" $call broadcast
 call='--explain --bytes 4M --ranks 64 --nodes 8'
 
 cat >"$work/table.json" <<'END'

@@ -11,8 +11,8 @@ says 0 --topology --help
 says 2 'write --topology'
 says 1 'cannot be read (No such file or directory)' --topology "$work/none"
 says 1 'there is no GPU 9' --topology "$machines/dgx1v.topology:9"
-says 107 'requires --topology' --svg
-says 108 'excludes' --topology "$machines/dgx2.topology" --svg --dot
+says 2 'hetcoll_info: --svg requires --topology' --svg
+says 2 'excludes' --topology "$machines/dgx2.topology" --svg --dot
 printf 'hetcoll topology 1\ngpu a -\nlink a b nvlink 1 25\n' >"$work/broken"
 says 1 "broken:3: 'b' is not the name of a vertex" --topology "$work/broken"
 
@@ -34,7 +34,7 @@ says 0 'link gpu7 nvs0 nvlink 12 25' --topology --write
 export CUDA_VISIBLE_DEVICES=
 says 0 '(no GPU)' --topology
 says 0 'hetcoll topology 1' --topology --write
-says 1 '--measure is for this machine' --topology "$machines/pcie8.topology" --measure
+says 2 '--measure is for this machine' --topology "$machines/pcie8.topology" --measure
 
 echo "$failures failures"
 [ "$failures" -eq 0 ]

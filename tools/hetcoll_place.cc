@@ -1,8 +1,9 @@
 // hetcoll_place: how to lay a training out on a cluster of unequal GPUs. Needs no GPU and no MPI.
 #include "measure/command_line.h"
+#include "measure/installed.h"
+#include "measure/output_file.h"
+#include "tools/place_json.h"
 #include "tools/place_print.h"
-
-#include <CLI/CLI.hpp>
 
 #include <cstdio>
 #include <string>
@@ -32,15 +33,15 @@ void add_options(CLI::App &app, Request &request)
     CLI::Option *const allocation =
         app.add_option("--allocation", request.allocation,
                        "show this allocation: NP, ED, HD or ED-local; default: compare all")
-            ->check(CLI::IsMember(names));
+            ->check(hetcoll::one_of(names));
     app.add_flag("--rankfile", request.rank_file, "print a rank file for mpirun")
         ->needs(allocation);
     app.add_option("--in-flight", request.in_flight,
                    "minibatches in flight in a worker; default: as many as it has stages")
-        ->check(CLI::Range(1, 1000));
+        ->transform(hetcoll::whole_number(1, 1000));
     app.add_option("--batch", request.batch,
                    "samples to split over the workers; default: the file's batch for each")
-        ->check(CLI::Range(1, kMostSamples))
+        ->transform(hetcoll::whole_number(1, kMostSamples))
         ->needs(allocation)
         ->excludes("--rankfile");
     app.add_option("--json", request.json_path, "print JSON, to FILE or stdout (-)")
@@ -51,7 +52,7 @@ void add_options(CLI::App &app, Request &request)
 
 hetcoll::Result<std::string> show(const Request &request)
 {
-    auto cluster = hetcoll::read_place_file(request.file, HETCOLL_TOPOLOGY_FOLDER);
+    auto cluster = hetcoll::read_place_file(request.file, hetcoll::topology_folder());
     if (!cluster.ok()) {
         return cluster.take_status();
     }
@@ -92,10 +93,9 @@ int main(int argc, char **argv)
     hetcoll::introduce(app, "hetcoll_place");
     Request request;
     add_options(app, request);
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::ParseError &problem) {
-        return app.exit(problem);
+    int exit_code = 0;
+    if (!hetcoll::parse_command_line(app, argc, argv, exit_code)) {
+        return exit_code;
     }
     request.json = app.count("--json") > 0;
     const auto fail = [](const hetcoll::Status &status) {

@@ -55,8 +55,8 @@ END
 verdict $? 'and has what is printed'
 says 1 'cannot be opened: No such file' "$work/none"
 says 1 'HD is not possible: the model does not fit into the memory' "$example" --allocation HD --in-flight 1000
-says 106 'file is required'
-says 105 'best not in {NP,ED,HD,ED-local}' "$example" --allocation best
+says 2 'hetcoll_place: file is required'
+says 2 "--allocation: 'best' is none of NP, ED, HD, ED-local" "$example" --allocation best
 printf '{\n"format": "hetcoll placement 1", "gpus": {}, "nodes": 3, "model": {}}' >"$work/broken"
 says 1 "broken:2: 'nodes' is a whole number, not a list" "$work/broken"
 

@@ -1,6 +1,9 @@
 // hetcoll_sim: MPI_Allreduce on a cluster that need not exist, by the schedules that hetcoll runs.
+#include "measure/command_line.h"
 #include "measure/commit.h"
 #include "measure/host.h"
+#include "measure/installed.h"
+#include "measure/output_file.h"
 #include "sim/bound.h"
 #include "sim/cluster_file.h"
 #include "sim/in_network.h"
@@ -10,14 +13,13 @@
 #include "tuning/topology_links.h"
 
 #include <cstdio>
-#include <fstream>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace hetcoll {
 namespace {
-
-constexpr const char *kShippedFolder = HETCOLL_DATA_FOLDER "/topology";
-
-constexpr const char *kInNetwork = "in_network";
 
 // What runs for one entry of --algorithm.
 struct Asked {
@@ -26,27 +28,21 @@ struct Asked {
     bool in_network = false;
 };
 
-Result<std::vector<Asked>> asked_algorithms(const SimOptions &options, const Ranks &ranks)
+std::vector<Asked> asked_algorithms(const SimOptions &options, const Ranks &ranks)
 {
     std::vector<Asked> asked;
     for (const std::string &name : options.algorithms) {
-        if (name == "auto" || name == kInNetwork) {
-            asked.push_back({name, std::nullopt, name == kInNetwork});
-        } else if (name == "all") {
-            for (int i = 0; i < kAlgorithmCount; ++i) {
-                const auto algorithm = static_cast<Algorithm>(i);
-                const bool shares = algorithm == Algorithm::kWeighted && options.shares != "off";
-                if (shares || contains(ranks.query.available | bit(Algorithm::kHost), algorithm)) {
-                    asked.push_back({algorithm_name(algorithm), algorithm, false});
-                }
+        if (name != "all") {
+            const bool in_network = name == kInNetwork;
+            asked.push_back({name, in_network ? std::nullopt : find_algorithm(name), in_network});
+            continue;
+        }
+        for (int i = 0; i < kAlgorithmCount; ++i) {
+            const auto algorithm = static_cast<Algorithm>(i);
+            const bool shares = algorithm == Algorithm::kWeighted && options.shares != "off";
+            if (shares || contains(ranks.query.available | bit(Algorithm::kHost), algorithm)) {
+                asked.push_back({algorithm_name(algorithm), algorithm, false});
             }
-        } else if (const auto algorithm = find_algorithm(name)) {
-            asked.push_back({name, algorithm, false});
-        } else {
-            return error(
-                Errc::kInvalid,
-                "--algorithm '%s' is not one of hetcoll's: hetcoll_info --explain lists them",
-                name.c_str());
         }
     }
     return asked;
@@ -69,14 +65,7 @@ public:
 
     Status run()
     {
-        if (!options_.between_nodes.empty()) {
-            between_ = find_algorithm(options_.between_nodes);
-            if (!between_ || !contains(kBetweenNodesAlgorithms, *between_)) {
-                return error(Errc::kInvalid, "--between-nodes '%s' must be %s",
-                             options_.between_nodes.c_str(),
-                             names_of(kBetweenNodesAlgorithms, " or ").c_str());
-            }
-        }
+        between_ = find_algorithm(options_.between_nodes);
         Result<ShareSetting> shares = parse_shares(options_.shares);
         if (!shares.ok()) {
             return shares.take_status();
@@ -93,21 +82,49 @@ public:
             }
             table_ = std::move(*table);
         }
+        if (Status status = open_files(); !status.ok()) {
+            return status;
+        }
         for (const int nodes : options_.nodes) {
             if (Status status = run_nodes(nodes); !status.ok()) {
                 return status;
             }
         }
-        if (!options_.json.empty() && !write_sim_json(options_.json, facts_, rows_)) {
-            return error(Errc::kInvalid, "%s cannot be written", options_.json.c_str());
+        if (rows_.empty() && !options_.describe) {
+            return error(Errc::kUnsupported, "nothing was simulated: %s",
+                         last_problem_.empty() ? "no --algorithm is for these --bytes"
+                                               : last_problem_.c_str());
+        }
+        if (measurements_file_) {
+            if (Status status = measurements_file_->write(write_measurements(measurements_));
+                !status.ok()) {
+                return status;
+            }
+        }
+        return json_file_ ? json_file_->write(print_sim_json(facts_, rows_)) : Status();
+    }
+
+private:
+    // Before the work: a path that cannot be written is found out at once.
+    Status open_files()
+    {
+        for (const auto &[path, file] : {std::pair{&options_.json, &json_file_},
+                                         std::pair{&options_.measurements, &measurements_file_}}) {
+            if (path->empty()) {
+                continue;
+            }
+            Result<OutputFile> opened = OutputFile::open(*path);
+            if (!opened.ok()) {
+                return opened.take_status();
+            }
+            file->emplace(std::move(*opened));
         }
         return {};
     }
 
-private:
     Status run_nodes(int nodes)
     {
-        Result<Cluster> cluster = read_cluster(options_.topology, nodes, kShippedFolder);
+        Result<Cluster> cluster = read_cluster(options_.topology, nodes, topology_folder());
         if (!cluster.ok()) {
             return cluster.take_status();
         }
@@ -121,13 +138,10 @@ private:
         if (ranks.size() < 2) {
             return error(Errc::kInvalid, "one GPU has nobody to reduce with: give --nodes");
         }
-        Result<std::vector<Asked>> asked = asked_algorithms(options_, ranks);
-        if (!asked.ok()) {
-            return asked.take_status();
-        }
+        const std::vector<Asked> asked = asked_algorithms(options_, ranks);
         begin(*cluster);
         for (const std::size_t bytes : options_.bytes) {
-            for (const Asked &one : *asked) {
+            for (const Asked &one : asked) {
                 if (!is_wanted(ranks, bytes, one)) {
                     continue;
                 }
@@ -136,7 +150,7 @@ private:
                 }
             }
         }
-        return options_.measurements.empty() ? Status() : write_measurements_file(*cluster, ranks);
+        return options_.measurements.empty() ? Status() : add_measurements(*cluster, ranks);
     }
 
     // A table chooses among what runs at a size. A table for many ranks needs no measurement of
@@ -155,7 +169,7 @@ private:
     }
 
     // What hetcoll_tune makes a table of.
-    Status write_measurements_file(const Cluster &cluster, const Ranks &ranks)
+    Status add_measurements(const Cluster &cluster, const Ranks &ranks)
     {
         if (cluster.kinds.size() > 1) {
             return error(Errc::kUnsupported, "a table is for nodes of one kind, %s has %zu",
@@ -179,11 +193,7 @@ private:
                                    .median_ns = ns,
                                    .p90_ns = ns});
         }
-        std::ofstream file(options_.measurements, std::ios::binary);
-        file << write_measurements(all);
-        return file.flush()
-                   ? Status()
-                   : error(Errc::kInvalid, "%s cannot be written", options_.measurements.c_str());
+        return {};
     }
 
     void begin(const Cluster &cluster)
@@ -225,7 +235,8 @@ private:
                              : simulate(cluster, ranks, call);
         if (!result.ok() && result.status().code() == Errc::kUnsupported &&
             options_.algorithms.size() > 1) { // the others may
-            std::printf("# %s\n", result.status().message().c_str());
+            last_problem_ = result.status().message();
+            std::printf("# %s\n", last_problem_.c_str());
             return {};
         }
         if (!result.ok()) {
@@ -260,6 +271,8 @@ private:
     SimFacts facts_;
     std::vector<SimRow> rows_;
     Measurements measurements_;
+    std::optional<OutputFile> json_file_, measurements_file_;
+    std::string last_problem_; // of an algorithm that was left out
 };
 
 } // namespace
@@ -276,5 +289,5 @@ int main(int argc, char **argv)
     if (!status.ok()) {
         std::fprintf(stderr, "hetcoll_sim: %s\n", status.message().c_str());
     }
-    return status.ok() ? 0 : 1;
+    return hetcoll::end_output("hetcoll_sim", status.ok() ? 0 : 1);
 }

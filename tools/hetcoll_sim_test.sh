@@ -36,9 +36,9 @@ expect "too many nodes" "has 64 nodes, --nodes asks for 65" \
     "$tool/hetcoll_sim" --topology "$machines/awan64.cluster" --nodes 65 --bytes 8
 expect "a share below one byte" " two_shot  *mapped " \
     "$tool/hetcoll_sim" --topology "$machines/dgx2.topology" --bytes 8 --algorithm two_shot
-expect "nothing to reduce" "bytes: Value 0 not in range 4 to" \
+expect "nothing to reduce" "--bytes: '0' is not a size from 4 to" \
     "$tool/hetcoll_sim" --topology "$machines/dgx2.topology" --bytes 0
-expect "more than any memory" "bytes: Value 3298534883328 not in range 4 to" \
+expect "more than any memory" "--bytes: '3T' is not a size" \
     "$tool/hetcoll_sim" --topology "$machines/dgx2.topology" --bytes 3T
 expect "no such file" "nowhere" "$tool/hetcoll_sim" --topology nowhere --bytes 8
 expect "no adapter" "has no network adapter" sh -c "

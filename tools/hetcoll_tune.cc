@@ -1,6 +1,9 @@
 // hetcoll_tune: measures hetcoll's algorithms on this machine, job by job, and makes the tuning
 // table from it. What went wrong is one line, and then there is no new table.
 #include "device/driver.h"
+#include "measure/command_line.h"
+#include "measure/cpu_path.h"
+#include "measure/installed.h"
 #include "measure/output_file.h"
 #include "tools/report.h"
 #include "tools/tune_child.h"
@@ -143,6 +146,9 @@ Result<Measurements> read_measurements(const std::string &path)
 
 Status rebuild(const TuneOptions &options, const std::string &output)
 {
+    if (Status status = check_writable(output); !status.ok()) {
+        return status;
+    }
     Result<std::optional<OutputFile>> page = open_page(options);
     if (!page.ok()) {
         return page.take_status();
@@ -229,10 +235,6 @@ Status tune(const TuneOptions &options, const ThisMachine &machine, const std::s
 // hetcoll_sim is a program of its own, so that this one needs no SimGrid.
 Status simulate(const TuneOptions &options, Clock::time_point start)
 {
-    if (options.output.empty()) {
-        return error(Errc::kInvalid, "a table from a simulation is not this machine's: give "
-                                     "--output FILE");
-    }
     const std::string name = options.machine.empty() ? "simulated" : options.machine;
     const std::string path = measurements_path(options.output, name);
     if (Status status = check_writable(options.output); !status.ok()) {
@@ -331,5 +333,6 @@ int main(int argc, char **argv)
     if (!hetcoll::parse_tune_options(argc, argv, options, worker, exit_code)) {
         return exit_code;
     }
-    return worker.wanted ? hetcoll::run_worker(worker) : hetcoll::run(options);
+    return worker.wanted ? hetcoll::run_worker(worker)
+                         : hetcoll::end_output("hetcoll_tune", hetcoll::run(options));
 }

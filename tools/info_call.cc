@@ -1,8 +1,8 @@
 #include "tools/info_call.h"
 
+#include "measure/command_line.h"
+#include "measure/sizes.h"
 #include "tools/info_collective.h"
-
-#include <CLI/CLI.hpp>
 
 #include <cstdarg>
 #include <cstdio>
@@ -10,43 +10,47 @@
 #include <utility>
 
 namespace hetcoll {
+namespace {
+
+constexpr int kMost = 1 << 20; // of whatever is counted
+
+} // namespace
 
 void add_call_options(CLI::App &app, CallRequest &request)
 {
-    constexpr int kMost = 1 << 20;
-    const CLI::Range counts(1, kMost);
+    const CLI::Validator counts = whole_number(1, kMost);
     app.add_option("--bytes", request.bytes,
                    "with --model, --explain, --schedule: the vector's size, such as 4M")
         ->delimiter(',')
-        ->transform(CLI::AsSizeValue(false))
+        ->transform(size(1, kLargestSize))
         ->type_name("SIZE,...");
     app.add_option("--ranks", request.ranks,
                    "with --explain, --schedule: ranks of the communicator")
-        ->check(counts)
+        ->transform(counts)
         ->type_name("N");
     app.add_option("--nodes", request.nodes,
                    "with --model, --explain, --schedule: nodes that the ranks are on (1)")
-        ->check(counts)
+        ->transform(counts)
         ->type_name("N");
     app.add_option("--ranks-per-node", request.ranks_per_node,
                    "with --model, --explain, --schedule: ranks on each node")
-        ->check(counts)
+        ->transform(counts)
         ->type_name("N");
     app.add_option("--ranks-per-gpu", request.ranks_per_gpu,
                    "with --explain, --schedule: most ranks that share a GPU (1)")
-        ->check(counts)
+        ->transform(counts)
         ->type_name("N");
     std::vector<std::string> collectives = collective_names();
     collectives.emplace_back("allreduce");
     app.add_option("--collective", request.collective,
                    "with --explain, --schedule: another collective on device memory (allreduce)")
-        ->check(CLI::IsMember(collectives))
+        ->check(one_of(collectives))
         ->type_name("NAME");
     app.add_option("--shares", request.shares, "with --explain, --schedule: as coll_hetcoll_shares")
         ->type_name("LIST");
     app.add_option("--aggregators", request.aggregators,
                    "with --explain, --schedule: how many coll_hetcoll_aggregators names (0)")
-        ->check(CLI::Range(0, kMost))
+        ->transform(whole_number(0, kMost))
         ->type_name("N");
 }
 
@@ -71,7 +75,11 @@ Result<Query> parse_call(const CallRequest &request)
         if (request.ranks_per_node == 0) {
             return error(Errc::kInvalid, "how many ranks? write --ranks or --ranks-per-node");
         }
-        query.ranks = request.nodes * request.ranks_per_node;
+        const long long ranks = static_cast<long long>(request.nodes) * request.ranks_per_node;
+        if (ranks > kMost) {
+            return error(Errc::kInvalid, "%lld ranks are too many: at most %d", ranks, kMost);
+        }
+        query.ranks = static_cast<int>(ranks);
     }
     const NodeShape shape = node_shape(query);
     if (query.ranks < query.nodes) {
@@ -87,6 +95,9 @@ Result<Query> parse_call(const CallRequest &request)
     if (query.ranks_per_gpu > shape.max) {
         return error(Errc::kInvalid, "%d ranks on a GPU are more than the %d on a node",
                      query.ranks_per_gpu, shape.max);
+    }
+    if (Result<ShareSetting> shares = parse_shares(request.shares); !shares.ok()) {
+        return shares.take_status();
     }
     query.aggregators = request.aggregators;
     query.slices = query.nodes > 1 && shape.min == shape.max ? shape.max : 1;

@@ -1,19 +1,22 @@
 #include "tools/info_explain.h"
 
+#include "engine/hetcoll.h"
+#include "measure/command_line.h"
 #include "measure/json_document.h"
+#include "measure/sizes.h"
 #include "tools/info_adapters.h"
 #include "tools/info_collective.h"
 #include "tools/info_costs.h"
 #include "tools/info_prices.h"
 #include "tuning/topology_links.h"
 
-#include <CLI/CLI.hpp>
-
 #include <algorithm>
 #include <chrono>
 
 namespace hetcoll {
 namespace {
+
+constexpr int kMostRanks = 16384, kMostOnNode = 256; // that a price does not take long for
 
 std::string print_range(const char *what, const Range &range)
 {
@@ -177,6 +180,25 @@ std::string print_ways(const Choice &choice, const Query &query, const CallPrice
     return text;
 }
 
+// Where the processor can map device memory, which a rank knows of itself only.
+std::string print_cpu_path(const Choice &choice, const Query &query, const Table *table)
+{
+    if (choice.algorithm != Algorithm::kHost || query.ranks == 1) {
+        return {};
+    }
+    const bool measured = table != nullptr && table->cpu();
+    const CpuLimits limits = measured ? *table->cpu() : kUsualCpuLimits;
+    return format("cpu        %s, where GDRCopy or driver 13.3 maps the buffers, from their ninth "
+                  "call on\n",
+                  query.bytes <= std::min(limits.read_bytes, limits.write_bytes)
+                      ? "the processor reads and writes them in place of copies"
+                  : query.bytes <= limits.write_bytes
+                      ? "one copy in place of two, the processor writes the sum"
+                  : query.bytes <= limits.read_bytes
+                      ? "one copy in place of two, the processor reads the vector"
+                      : "two copies, as it is above both limits of the processor");
+}
+
 using Json = nlohmann::ordered_json;
 
 Json links_json(const NodesView &view)
@@ -247,7 +269,8 @@ struct Explained { // for people, and as JSON
 };
 
 Explained explain(Query query, const NodesView &view, std::size_t small_limit, const Table *table,
-                  CallPriced &prices, const std::string &shares, const Topology *topology)
+                  CallPriced &prices, const std::string &shares, const Topology *topology,
+                  bool by_element)
 {
     const bool small = query.bytes <= small_limit;
     query.links = view.links;
@@ -284,9 +307,6 @@ Explained explain(Query query, const NodesView &view, std::size_t small_limit, c
 
 Result<Query> parse_query(const ExplainRequest &request, const CallRequest &call)
 {
-    if (call.bytes.empty()) {
-        return error(Errc::kInvalid, "how large a vector? write --bytes, for example --bytes 4M");
-    }
     Result<Query> query = parse_call(call);
     if (!query.ok()) {
         return query;
@@ -298,11 +318,6 @@ Result<Query> parse_query(const ExplainRequest &request, const CallRequest &call
     query->chunk_bytes = request.chunk_bytes;
     if (request.algorithm != "auto") {
         query->forced = find_algorithm(request.algorithm);
-        if (!query->forced) {
-            return error(Errc::kInvalid,
-                         "--algorithm '%s' is not one of hetcoll's: without it, all are listed",
-                         request.algorithm.c_str());
-        }
     }
     return query;
 }
@@ -361,19 +376,19 @@ void add_explain_options(CLI::App &app, ExplainRequest &request)
         ->type_name("NAME");
     app.add_option("--op", request.op, "with --explain: sum or other")
         ->needs(explain)
-        ->check(CLI::IsMember({"sum", "other"}));
+        ->check(one_of({"sum", "other"}));
     app.add_option("--element", request.element_bytes, "with --explain: bytes of an element (4)")
         ->needs(explain)
-        ->check(CLI::Range(1, 16));
+        ->check(one_of({"1", "2", "4", "8", "16", "32"}));
     app.add_option(
            "--small-limit", request.small_limit,
            "with --explain, --html: as coll_hetcoll_small_limit, the bytes up to which only host, "
            "copy_in and kernels that read all inputs may serve a call")
-        ->transform(CLI::AsSizeValue(false))
+        ->transform(size(0, HETCOLL_MAX_SMALL_LIMIT))
         ->type_name("SIZE");
     app.add_option("--chunk", request.chunk_bytes, "with --explain: as coll_hetcoll_chunk_bytes")
         ->needs(explain)
-        ->transform(CLI::AsSizeValue(false))
+        ->transform(size(0, kLargestSize))
         ->type_name("SIZE");
     app.add_flag("--mixed", request.mixed,
                  "with --explain: some ranks reduce host memory, the others device memory")
@@ -403,6 +418,30 @@ std::string print_rule(const Table &table, int rule)
         text += *set.memory == CallMemory::kDevice ? ", device memory" : ", mixed memory";
     }
     return text + (set.machine.empty() ? "" : ", machine " + set.machine);
+}
+
+Status check_explain(const ExplainRequest &request, const CallRequest &call)
+{
+    if (call.bytes.empty()) {
+        return error(Errc::kInvalid, "how large a vector? write --bytes, for example --bytes 4M");
+    }
+    if (request.algorithm != "auto" && !find_algorithm(request.algorithm)) {
+        return error(Errc::kInvalid,
+                     "--algorithm '%s' is not one of hetcoll's: without it, all are listed",
+                     request.algorithm.c_str());
+    }
+    Result<Query> query = parse_call(call);
+    if (!query.ok()) {
+        return query.take_status();
+    }
+    const int on_node = node_shape(*query).max;
+    if (query->ranks > kMostRanks || on_node > kMostOnNode) {
+        return error(Errc::kInvalid,
+                     "--explain prices up to %d ranks, up to %d on a node: %d, %d on a node, would "
+                     "take too long",
+                     kMostRanks, kMostOnNode, query->ranks, on_node);
+    }
+    return {};
 }
 
 Result<std::string> show_explanation(const ExplainRequest &request, const CallRequest &call,
@@ -450,7 +489,7 @@ Result<std::string> show_explanation(const ExplainRequest &request, const CallRe
             return prices.take_status();
         }
         Explained one = explain(*query, *view, request.small_limit, table ? &*table : nullptr,
-                                *prices, shares->text, topology);
+                                *prices, shares->text, topology, request.accumulate == "element");
         text += one.text;
         json["explain"].push_back(std::move(one.json));
     }

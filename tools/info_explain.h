@@ -17,14 +17,17 @@ struct ExplainRequest {
     std::size_t element_bytes = 4;
     std::size_t small_limit = 8192, chunk_bytes = 0; // as the parameters coll_hetcoll_...
     bool reproducible = false;
-    bool mixed = false; // some ranks reduce host memory
+    std::string accumulate = "float"; // as coll_hetcoll_accumulate
+    bool mixed = false;               // some ranks reduce host memory
     bool json = false;
 };
 
 void add_explain_options(CLI::App &app, ExplainRequest &request);
 
+// An error: the options lack something, or contradict each other.
+[[nodiscard]] Status check_explain(const ExplainRequest &request, const CallRequest &call);
 // What to print on stdout, as JSON too. `topology` is each node's; null: nothing is known of the
-// links.
+// links. Requires that check_explain() is ok.
 [[nodiscard]] Result<std::string>
 show_explanation(const ExplainRequest &request, const CallRequest &call, const Topology *topology);
 

@@ -1,16 +1,18 @@
 #include "tools/info_live.h"
 
+#include "measure/command_line.h"
 #include "measure/json_document.h"
 #include "tools/info_call.h"
 #include "tools/live_pages.h"
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <unistd.h>
 
 namespace hetcoll {
 namespace {
+
+constexpr int kMostPid = 1 << 22; // of Linux
 
 const char *state_name(ProcessState state) noexcept
 {
@@ -114,6 +116,7 @@ void add_live_options(CLI::App &app, LiveRequest &request)
     app.add_option("--live", request.pid,
                    "show the communicators of running or stopped jobs on this host, and where "
                    "each rank is: those of process PID, or of all processes of this user")
+        ->transform(whole_number(1, kMostPid))
         ->type_name("[PID]")
         ->expected(0, 1);
 }

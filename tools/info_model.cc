@@ -1,11 +1,10 @@
 #include "tools/info_model.h"
 
+#include "measure/command_line.h"
 #include "price/assumed.h"
 #include "price/candidates.h"
 #include "price/prices.h"
 #include "tuning/cluster_model.h"
-
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -132,20 +131,46 @@ std::string print_conditions(const PaperCluster &c)
 
 void add_model_options(CLI::App &app, ModelRequest &request)
 {
+    const CLI::Validator rates = number(1e-6, 1e9);
     auto *model = app.add_flag("--model", request.wanted,
                                "show what calls would take on a cluster of equal nodes");
     app.add_option("--intra", request.intra_gbps, "with --model: rate between GPUs of a node")
-        ->check(CLI::PositiveNumber)
+        ->transform(rates)
         ->type_name("GB/s")
         ->needs(model);
     app.add_option("--inter", request.inter_gbps, "with --model: rate of a node's network cards")
-        ->check(CLI::PositiveNumber)
+        ->transform(rates)
         ->type_name("GB/s")
         ->needs(model);
     app.add_option("--latency", request.latency_us, "with --model: cost of a step, for all links")
-        ->check(CLI::PositiveNumber)
+        ->transform(rates)
         ->type_name("us")
         ->needs(model);
+}
+
+Status check_model(const ModelRequest &request, const CallRequest &call)
+{
+    Result<Query> query = parse_call(call);
+    if (!query.ok()) {
+        return query.take_status();
+    }
+    const bool inter_missing = request.inter_gbps == 0 && query->nodes > 1;
+    if (request.intra_gbps == 0 || request.latency_us == 0 || inter_missing) {
+        return error(Errc::kInvalid, "--model needs --intra GB/s, --latency us and, for several "
+                                     "nodes, --inter GB/s");
+    }
+    const int on_node = query->ranks / query->nodes;
+    if (query->ranks % query->nodes != 0) {
+        return error(Errc::kInvalid, "--model takes equal nodes: %d ranks on %d are not",
+                     query->ranks, query->nodes);
+    }
+    if (query->ranks > kMostRanks || on_node > kMostOnNode) {
+        return error(Errc::kInvalid,
+                     "--model prices up to %d ranks, up to %d on a node: %d, %d on each, would "
+                     "take too long",
+                     kMostRanks, kMostOnNode, query->ranks, on_node);
+    }
+    return {};
 }
 
 Result<std::string> show_model(const ModelRequest &request, const CallRequest &call)
@@ -155,22 +180,7 @@ Result<std::string> show_model(const ModelRequest &request, const CallRequest &c
         return parsed.take_status();
     }
     const Query &query = *parsed;
-    const bool inter_missing = request.inter_gbps == 0 && query.nodes > 1;
-    if (request.intra_gbps == 0 || request.latency_us == 0 || inter_missing) {
-        return error(Errc::kInvalid, "--model needs --intra GB/s, --latency us and, for several "
-                                     "nodes, --inter GB/s");
-    }
     const int on_node = query.ranks / query.nodes;
-    if (query.ranks % query.nodes != 0) {
-        return error(Errc::kInvalid, "--model takes equal nodes: %d ranks on %d are not",
-                     query.ranks, query.nodes);
-    }
-    if (query.ranks > kMostRanks || on_node > kMostOnNode) {
-        return error(Errc::kInvalid,
-                     "--model prices up to %d ranks, up to %d on a node: %d, %d on each, would "
-                     "take too long",
-                     kMostRanks, kMostOnNode, query.ranks, on_node);
-    }
     std::vector<std::size_t> sizes = call.bytes;
     if (sizes.empty()) {
         for (std::size_t bytes = 1024; bytes <= (std::size_t{1} << 30); bytes *= 4) {

@@ -13,6 +13,9 @@ struct ModelRequest {
 void add_model_options(CLI::App &app, ModelRequest &request);
 
 // What to print on stdout.
+// An error: the options lack something, or contradict each other.
+[[nodiscard]] Status check_model(const ModelRequest &request, const CallRequest &call);
+// Requires that check_model() is ok.
 [[nodiscard]] Result<std::string> show_model(const ModelRequest &request, const CallRequest &call);
 
 } // namespace hetcoll

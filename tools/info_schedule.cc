@@ -1,9 +1,8 @@
 #include "tools/info_schedule.h"
 
+#include "measure/command_line.h"
 #include "schedule/print.h"
 #include "schedule/verify.h"
-
-#include <CLI/CLI.hpp>
 
 namespace hetcoll {
 namespace {
@@ -12,6 +11,7 @@ namespace {
 constexpr std::size_t kBytes = std::size_t{1} << 20;
 // The proof runs all blocks of all ranks: seconds for so many, and then minutes.
 constexpr int kMostRanks = 1024;
+constexpr int kMostParticipants = 1 << 20; // with aggregators
 
 // "rank 3", "aggregator 4": what takes part.
 std::string participant(const AllSchedules &all, int who)
@@ -36,23 +36,6 @@ std::string result_of(const Contract &contract)
     }
     return std::string("every rank ends with the same bits of the sum") +
            (contract.in_rank_order ? ", added in the order of the ranks" : "");
-}
-
-Status check(const ScheduleRequest &request, const CallRequest &call, const Query &query)
-{
-    if (query.ranks > kMostRanks) {
-        return error(Errc::kInvalid, "%d ranks are too many for a proof: write %d at most",
-                     query.ranks, kMostRanks);
-    }
-    if (call.bytes.size() > 1) {
-        return error(Errc::kInvalid, "--schedule is for one size of the vector, --bytes has %zu",
-                     call.bytes.size());
-    }
-    if (request.root >= query.ranks) {
-        return error(Errc::kInvalid, "--root %d is no rank: %d ranks are 0 to %d", request.root,
-                     query.ranks, query.ranks - 1);
-    }
-    return {};
 }
 
 std::string title_of(const ScheduleRequest &request, const CallRequest &call, const Query &query,
@@ -82,12 +65,33 @@ void add_schedule_options(CLI::App &app, ScheduleRequest &request)
             ->excludes("--fingerprint");
     app.add_option("--rank", request.rank, "with --schedule: the steps of this rank only")
         ->needs(schedule)
-        ->check(CLI::NonNegativeNumber)
+        ->transform(whole_number(0, kMostParticipants))
         ->type_name("R");
     app.add_option("--root", request.root, "with --schedule: of bcast and reduce (0)")
         ->needs(schedule)
-        ->check(CLI::NonNegativeNumber)
+        ->transform(whole_number(0, kMostParticipants))
         ->type_name("R");
+}
+
+Status check_schedule(const ScheduleRequest &request, const CallRequest &call)
+{
+    Result<Query> query = parse_call(call);
+    if (!query.ok()) {
+        return query.take_status();
+    }
+    if (query->ranks > kMostRanks) {
+        return error(Errc::kInvalid, "%d ranks are too many for a proof: write %d at most",
+                     query->ranks, kMostRanks);
+    }
+    if (call.bytes.size() > 1) {
+        return error(Errc::kInvalid, "--schedule is for one size of the vector, --bytes has %zu",
+                     call.bytes.size());
+    }
+    if (request.root >= query->ranks) {
+        return error(Errc::kInvalid, "--root %d is no rank: %d ranks are 0 to %d", request.root,
+                     query->ranks, query->ranks - 1);
+    }
+    return check_schedule_name(request.name, call.collective);
 }
 
 Proved print_and_prove(const AllSchedules &all, const std::string &title, int rank)
@@ -116,9 +120,6 @@ Result<Proved> show_schedule(const ScheduleRequest &request, const CallRequest &
     Result<Query> query = parse_call(call);
     if (!query.ok()) {
         return query.take_status();
-    }
-    if (Status status = check(request, call, *query); !status.ok()) {
-        return status;
     }
     query->bytes = call.bytes.empty() ? kBytes : call.bytes.front();
     Result<AllSchedules> all = build_all(request.name, call, *query, topology, request.root);

@@ -21,6 +21,9 @@ struct Proved {
 [[nodiscard]] Proved print_and_prove(const AllSchedules &all, const std::string &title, int rank);
 
 // `topology` is each node's; null: nothing is known of the links.
+// An error: the options lack something, or contradict each other.
+[[nodiscard]] Status check_schedule(const ScheduleRequest &request, const CallRequest &call);
+// Requires that check_schedule() is ok.
 [[nodiscard]] Result<Proved> show_schedule(const ScheduleRequest &request, const CallRequest &call,
                                            const Topology *topology);
 

@@ -1,6 +1,7 @@
 #include "tools/info_topology.h"
 
 #include "device/driver.h"
+#include "measure/installed.h"
 #include "measure/json_document.h"
 #include "tools/report_parts.h"
 #include "topology/file.h"
@@ -119,11 +120,7 @@ Result<Topology> load_topology(const TopologyRequest &request)
     if (request.name.empty()) {
         return probe_this_machine(request.measure);
     }
-    if (request.measure) {
-        return error(Errc::kInvalid, "--measure is for this machine, not for %s: leave one out",
-                     request.name.c_str());
-    }
-    return read_any_topology(request.name, HETCOLL_TOPOLOGY_FOLDER);
+    return read_any_topology(request.name, topology_folder());
 }
 
 Result<std::string> show_topology(const TopologyRequest &request)

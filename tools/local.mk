@@ -8,12 +8,11 @@ noinst_LTLIBRARIES += libhetcoll_place.la
 libhetcoll_place_la_SOURCES = \
 	tools/place_allocation.h tools/place_allocation.cc \
 	tools/place_file.h tools/place_file.cc \
-	measure/output_file.h measure/output_file.cc measure/json_document.h \
+	measure/json_document.h \
 	tools/place_json.h tools/place_json.cc \
 	tools/place_print.h tools/place_print.cc
 hetcoll_place_SOURCES = tools/hetcoll_place.cc
-hetcoll_place_CPPFLAGS = $(AM_CPPFLAGS) -DHETCOLL_TOPOLOGY_FOLDER='"$(topologydir)"'
-hetcoll_place_LDADD = libhetcoll_place.la $(core_and_tools)
+hetcoll_place_LDADD = libhetcoll_place.la libhetcoll_command_line.la $(core_and_tools)
 
 # What hetcoll_info says of calls that are described to it. Pure too.
 if HAVE_BENCH_HEADERS
@@ -31,7 +30,6 @@ libhetcoll_info_la_SOURCES = \
 	tools/info_prices.h tools/info_prices.cc \
 	tools/info_schedule.h tools/info_schedule.cc \
 	tools/live_pages.h tools/live_pages.cc measure/json_document.h \
-	measure/output_file.h measure/output_file.cc \
 	tools/perfetto.h tools/perfetto.cc \
 	tools/report.h tools/report.cc tools/report_parts.h \
 	tools/report_job.cc tools/report_machine.cc tools/report_prices.cc \
@@ -75,8 +73,7 @@ hetcoll_info_SOURCES = \
 	tools/info_html.h tools/info_html.cc \
 	tools/info_topology.h tools/info_topology.cc \
 	tools/info_trace.h tools/info_trace.cc
-hetcoll_info_CPPFLAGS = $(AM_CPPFLAGS) -DHETCOLL_TOPOLOGY_FOLDER='"$(topologydir)"'
-hetcoll_info_LDADD = libhetcoll_info.la $(core_and_tools)
+hetcoll_info_LDADD = libhetcoll_info.la libhetcoll_command_line.la $(core_and_tools)
 
 if WITH_OPENSSL
 if HAVE_BENCH_HEADERS
@@ -87,7 +84,7 @@ hetcoll_aggregator_SOURCES = \
 	tools/hetcoll_aggregator.cc \
 	tools/limited_log.h tools/limited_log.cc \
 	tools/supervise.h tools/supervise.cc
-hetcoll_aggregator_LDADD = $(core_and_tools)
+hetcoll_aggregator_LDADD = libhetcoll_command_line.la $(core_and_tools)
 
 if WITH_OMPI
 if HAVE_BENCH_HEADERS
@@ -118,7 +115,7 @@ hetcoll_tune_SOURCES = \
 	tools/tune_table.h tools/tune_table.cc \
 	tools/tune_worker.h tools/tune_worker.cc
 hetcoll_tune_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS) -DHETCOLL_MPIRUN='"$(MPIRUN)"'
-hetcoll_tune_LDADD = libhetcoll_info.la libhetcoll_measure.la $(core_and_tools) $(MPI_LIBS)
+hetcoll_tune_LDADD = libhetcoll_info.la libhetcoll_measure.la libhetcoll_command_line.la $(core_and_tools) $(MPI_LIBS)
 nodist_hetcoll_tune_SOURCES = measure/commit.h
 endif
 endif
@@ -134,7 +131,7 @@ hetcoll_sim_SOURCES = \
 	tools/sim_options.h tools/sim_options.cc \
 	tools/sim_report.h tools/sim_report.cc
 hetcoll_sim_CPPFLAGS = $(AM_CPPFLAGS)
-hetcoll_sim_LDADD = libhetcoll_sim.la $(core_and_tools)
+hetcoll_sim_LDADD = libhetcoll_sim.la libhetcoll_command_line.la $(core_and_tools)
 nodist_hetcoll_sim_SOURCES = measure/commit.h
 
 topologydir = $(pkgdatadir)/topology

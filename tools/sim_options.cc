@@ -1,14 +1,63 @@
 #include "tools/sim_options.h"
 
+#include "engine/hetcoll.h"
 #include "measure/command_line.h"
+#include "measure/sizes.h"
+#include "price/machine.h"
 #include "sim/cluster_file.h"
 #include "tuning/choice.h"
+#include "tuning/rank_shares.h"
 
-#include <CLI/CLI.hpp>
-
+#include <optional>
 #include <string>
 
 namespace hetcoll {
+
+namespace {
+
+constexpr std::size_t kMostBytes = std::size_t{128} << 30; // no GPU has a larger vector
+constexpr std::size_t kMostChunks = std::size_t{1}
+                                    << 20; // that a simulation does not take long for
+
+// What no single option says.
+Status check(const SimOptions &options)
+{
+    if (options.bytes.empty() && !options.describe) {
+        return error(Errc::kInvalid, "how large a vector? write --bytes, for example --bytes 4M");
+    }
+    if (options.chunk_bytes > 0 && options.chunk_bytes < 4096) {
+        return error(Errc::kInvalid,
+                     "--chunk %zu is too small, write at least 4096, or 0 to choose",
+                     options.chunk_bytes);
+    }
+    for (const std::size_t bytes : options.bytes) {
+        if (options.chunk_bytes > 0 && bytes / options.chunk_bytes > kMostChunks) {
+            return error(Errc::kInvalid,
+                         "--bytes %zu in chunks of %zu would take too long: write at least %zu for "
+                         "--chunk",
+                         bytes, options.chunk_bytes, bytes / kMostChunks + 1);
+        }
+    }
+    const std::optional<Algorithm> between = find_algorithm(options.between_nodes);
+    if (!options.between_nodes.empty() &&
+        (!between || !contains(kBetweenNodesAlgorithms, *between))) {
+        return error(Errc::kInvalid, "--between-nodes '%s' must be %s",
+                     options.between_nodes.c_str(),
+                     names_of(kBetweenNodesAlgorithms, " or ").c_str());
+    }
+    for (const std::string &name : options.algorithms) {
+        if (name != "auto" && name != "all" && name != kInNetwork && !find_algorithm(name)) {
+            return error(
+                Errc::kInvalid,
+                "--algorithm '%s' is not one of hetcoll's: hetcoll_info --explain lists them",
+                name.c_str());
+        }
+    }
+    const Result<ShareSetting> shares = parse_shares(options.shares);
+    return shares.ok() ? Status() : error(Errc::kInvalid, "%s", shares.status().message().c_str());
+}
+
+} // namespace
 
 bool parse_sim_options(int argc, char **argv, SimOptions &options, int &exit_code)
 {
@@ -16,7 +65,6 @@ bool parse_sim_options(int argc, char **argv, SimOptions &options, int &exit_cod
         "Simulates MPI_Allreduce of device memory on a cluster: the schedules that hetcoll would "
         "run, one rank per GPU, on SimGrid. Times are those of a model, not measured."};
     introduce(app, "hetcoll_sim");
-    const auto sizes = CLI::AsSizeValue(false);
     app.add_option("--topology", options.topology,
                    "a cluster file, or a topology file that describes every node; shipped ones go "
                    "by name, such as dgxh100, awan64, netreduce")
@@ -26,12 +74,11 @@ bool parse_sim_options(int argc, char **argv, SimOptions &options, int &exit_cod
                    "numbers of nodes to simulate, such as 1,2,4; a cluster file gives its first "
                    "ones, by default all")
         ->delimiter(',')
-        ->check(CLI::Range(1, kMostNodes))
+        ->transform(whole_number(1, kMostNodes))
         ->type_name("N,...");
     app.add_option("--bytes", options.bytes, "sizes of the vector, such as 8,64K,4M")
         ->delimiter(',')
-        ->transform(sizes)
-        ->check(CLI::Range(std::uint64_t{4}, std::uint64_t{1} << 40))
+        ->transform(size(4, kMostBytes))
         ->type_name("SIZE,...");
     app.add_option("--algorithm", options.algorithms,
                    "auto: as hetcoll would choose (the default); all; or names, such as "
@@ -43,14 +90,15 @@ bool parse_sim_options(int argc, char **argv, SimOptions &options, int &exit_cod
                    "recursive_doubling, recursive_multiplying, radix3, radix4, radix8");
     app.add_option("--table", options.table, "a tuning table to choose by");
     app.add_option("--machine", options.machine,
-                   "with --table: the machine whose rules to take, if it has several");
+                   "with --table: the machine whose rules to take, if it has several")
+        ->check(word());
     app.add_option("--shares", options.shares, "as coll_hetcoll_shares, for weighted")
         ->type_name("LIST");
     app.add_option("--chunk", options.chunk_bytes, "as coll_hetcoll_chunk_bytes")
-        ->transform(sizes)
+        ->transform(size(0, 64u << 20))
         ->type_name("SIZE");
     app.add_option("--small-limit", options.small_limit, "as coll_hetcoll_small_limit")
-        ->transform(sizes)
+        ->transform(size(0, HETCOLL_MAX_SMALL_LIMIT))
         ->type_name("SIZE");
     app.add_option_function<std::string>(
            "--path",
@@ -59,14 +107,14 @@ bool parse_sim_options(int argc, char **argv, SimOptions &options, int &exit_cod
            },
            "what messages between nodes carry: direct, GPU memory (the default); bounce, pinned "
            "memory to which data are copied first")
-        ->check(CLI::IsMember({"direct", "bounce"}))
+        ->check(one_of({"direct", "bounce"}))
         ->option_text("direct|bounce");
     app.add_option("--message", options.message_bytes, "with in_network: bytes of a message (170K)")
-        ->transform(sizes)
+        ->transform(size(1024, 1u << 30))
         ->type_name("SIZE");
     app.add_option("--window", options.window,
                    "with in_network: most messages of a rank in flight (4)")
-        ->check(CLI::Range(1, 64))
+        ->transform(whole_number(1, 64))
         ->type_name("N");
     app.add_flag_callback(
         "--no-meetings", [&options] { options.meetings = false; },
@@ -78,13 +126,11 @@ bool parse_sim_options(int argc, char **argv, SimOptions &options, int &exit_cod
                    "with --algorithm all: write to this file what hetcoll_tune makes a table from; "
                    "hetcoll_tune --simulate does both")
         ->type_name("FILE");
-    try {
-        app.parse(argc, argv);
-        if (options.bytes.empty() && !options.describe) {
-            throw CLI::RequiredError("--bytes");
-        }
-    } catch (const CLI::ParseError &problem) {
-        exit_code = app.exit(problem);
+    if (!parse_command_line(app, argc, argv, exit_code)) {
+        return false;
+    }
+    if (const Status status = check(options); !status.ok()) {
+        exit_code = usage_error(app, status.message());
         return false;
     }
     if (options.nodes.empty()) {

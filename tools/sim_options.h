@@ -9,6 +9,9 @@
 
 namespace hetcoll {
 
+// The name of what is no algorithm of ranks: switches reduce.
+inline constexpr const char *kInNetwork = "in_network";
+
 struct SimOptions {
     std::string topology;
     std::vector<int> nodes; // 0: all of a cluster's

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdio>
-#include <fstream>
 
 namespace hetcoll {
 namespace {
@@ -50,7 +49,7 @@ void print_sim_row(const SimRow &row)
     std::fflush(stdout);
 }
 
-bool write_sim_json(const std::string &path, const SimFacts &facts, const std::vector<SimRow> &rows)
+std::string print_sim_json(const SimFacts &facts, const std::vector<SimRow> &rows)
 {
     nlohmann::ordered_json json = json_document("hetcoll_sim");
     for (const auto &[key, value] : facts) {
@@ -84,12 +83,7 @@ bool write_sim_json(const std::string &path, const SimFacts &facts, const std::v
         }
         json["results"].push_back(result);
     }
-    if (path == "-") {
-        return std::fputs(json_text(json).c_str(), stdout) >= 0 && std::fflush(stdout) == 0;
-    }
-    std::ofstream file(path);
-    file << json_text(json);
-    return static_cast<bool>(file.flush());
+    return json_text(json);
 }
 
 } // namespace hetcoll

@@ -23,8 +23,6 @@ void print_sim_facts(const SimFacts &facts);
 void print_sim_heading();
 void print_sim_row(const SimRow &row);
 
-// False if the file cannot be written.
-[[nodiscard]] bool write_sim_json(const std::string &path, const SimFacts &facts,
-                                  const std::vector<SimRow> &rows);
+[[nodiscard]] std::string print_sim_json(const SimFacts &facts, const std::vector<SimRow> &rows);
 
 } // namespace hetcoll

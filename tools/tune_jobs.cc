@@ -1,5 +1,6 @@
 #include "tools/tune_jobs.h"
 
+#include "measure/installed.h"
 #include "tools/tune_line.h"
 #include "tools/tune_progress.h"
 #include "tuning/build_table.h"
@@ -280,14 +281,6 @@ private:
 };
 
 } // namespace
-
-std::string own_path()
-{
-    std::string path(4096, '\0');
-    const ssize_t length = readlink("/proc/self/exe", path.data(), path.size());
-    path.resize(length > 0 ? static_cast<std::size_t>(length) : 0);
-    return path;
-}
 
 std::vector<JobKind> job_kinds(const TuneOptions &options, int gpus)
 {

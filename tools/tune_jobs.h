@@ -23,7 +23,4 @@ struct JobKind {
 [[nodiscard]] Result<std::vector<Sample>>
 run_jobs(const TuneOptions &options, const std::vector<JobKind> &kinds, Clock::time_point start);
 
-// This program's.
-[[nodiscard]] std::string own_path();
-
 } // namespace hetcoll

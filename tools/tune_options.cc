@@ -1,9 +1,9 @@
 #include "tools/tune_options.h"
 
 #include "measure/command_line.h"
+#include "measure/sizes.h"
+#include "measure/ways.h"
 #include "tuning/choice.h"
-
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 
@@ -19,7 +19,7 @@ void add_options(CLI::App &app, TuneOptions &options)
     app.add_flag("--quick", options.quick,
                  "take less than a minute, with few sizes; then a missing GPU is no error");
     app.add_option("--limit", options.limit_s, "most seconds to take; default 590, with --quick 58")
-        ->check(CLI::Range(5.0, 1e6));
+        ->transform(number(5, 1e6));
     app.add_option("--output", options.output,
                    "the table to make or bring up to date; default: the one that "
                    "coll_hetcoll_tuning_table=auto reads");
@@ -31,28 +31,29 @@ void add_options(CLI::App &app, TuneOptions &options)
                    "ranks of the jobs, such as 2,3,4, without those that are not a multiple of the "
                    "nodes; default: by the GPUs of a node")
         ->delimiter(',')
-        ->check(CLI::Range(2, 4096));
+        ->transform(whole_number(2, 4096));
     app.add_option("--nodes", options.nodes, "numbers of nodes, such as 1,2; default 1")
         ->delimiter(',')
-        ->check(CLI::Range(1, 1024));
+        ->transform(whole_number(1, 1024));
     app.add_flag("--fake-nodes", options.fake_nodes,
                  "for tests: pretend that this machine is several nodes, by coll_hetcoll_node");
     app.add_option("--repetitions", options.repetitions,
                    "how many jobs of each kind to run; at least 3 show how far they differ")
-        ->check(CLI::Range(1, 100))
+        ->transform(whole_number(1, 100))
         ->capture_default_str();
     app.add_option(
            "--most-repetitions", options.most_repetitions,
            "how many to run, within the limit, of the sizes and algorithms that these leave "
            "undecided; with --quick none but these")
-        ->check(CLI::Range(1, 100))
+        ->transform(whole_number(1, 100))
         ->capture_default_str();
     app.add_option("--sizes", options.sizes,
                    "bytes: 8:64M doubles from 8 to 64M, 8,24,64K is a list");
     app.add_option("--algorithms", options.algorithms,
                    "measure only these; ring/65536 is ring with chunks of 65536 bytes")
         ->delimiter(',');
-    app.add_option("--machine", options.machine, "what the table calls machines like this one");
+    app.add_option("--machine", options.machine, "what the table calls machines like this one")
+        ->check(word());
     app.add_option("--from-measurements", options.from_measurements,
                    "measure nothing: make the table from these files")
         ->excludes("--quick");
@@ -84,6 +85,46 @@ void add_worker(CLI::App &app, WorkerOptions &worker)
     sub->callback([&worker] { worker.wanted = true; });
 }
 
+// What no single option says. What would be left out silently is refused.
+Status check(const CLI::App &app, const TuneOptions &options)
+{
+    if (!options.sizes.empty()) {
+        const Result<std::vector<std::size_t>> sizes = parse_sizes(options.sizes);
+        if (!sizes.ok()) {
+            return error(Errc::kInvalid, "--sizes: %s", sizes.status().message().c_str());
+        }
+    }
+    const Result<std::vector<Way>> ways = Ways::parse(options.algorithms);
+    if (!ways.ok()) {
+        return error(Errc::kInvalid, "--algorithms: %s", ways.status().message().c_str());
+    }
+    const char *const instead = !options.simulate.empty()            ? "--simulate"
+                                : !options.from_measurements.empty() ? "--from-measurements"
+                                                                     : nullptr;
+    for (const char *option :
+         {"--ranks", "--fake-nodes", "--repetitions", "--most-repetitions", "--algorithms"}) {
+        if (instead != nullptr && app.count(option) > 0) {
+            return error(Errc::kInvalid, "%s is for measurements, and %s makes none: leave one out",
+                         option, instead);
+        }
+    }
+    if (!options.mpirun_options.empty() &&
+        (instead != nullptr || !options.mpirun_options.front().starts_with('-'))) {
+        return error(Errc::kInvalid,
+                     "'%s' is no option of it, and options for the mpirun of measurements begin "
+                     "with -",
+                     options.mpirun_options.front().c_str());
+    }
+    if (app.count("--hetcoll-sim") > 0 && options.simulate.empty()) {
+        return error(Errc::kInvalid, "--hetcoll-sim goes with --simulate");
+    }
+    if (!options.simulate.empty() && options.output.empty()) {
+        return error(Errc::kInvalid, "a table from a simulation is not this machine's: give "
+                                     "--output FILE");
+    }
+    return {};
+}
+
 } // namespace
 
 bool parse_tune_options(int argc, char **argv, TuneOptions &options, WorkerOptions &worker,
@@ -95,10 +136,11 @@ bool parse_tune_options(int argc, char **argv, TuneOptions &options, WorkerOptio
     options.mpirun = HETCOLL_MPIRUN;
     add_options(app, options);
     add_worker(app, worker);
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::ParseError &problem) {
-        exit_code = app.exit(problem);
+    if (!parse_command_line(app, argc, argv, exit_code)) {
+        return false;
+    }
+    if (const Status status = check(app, options); !status.ok()) {
+        exit_code = usage_error(app, status.message());
         return false;
     }
     options.limit_s = options.limit_s > 0 ? options.limit_s

@@ -4,15 +4,18 @@
 
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
+#include <memory>
 
 namespace hetcoll {
 
 namespace {
+
+constexpr std::size_t kMostBytes = std::size_t{256} << 20; // of measurements
 
 std::string folder_of(const std::string &path)
 {
@@ -33,6 +36,13 @@ Status check_writable(const std::string &path)
 {
     const std::string folder = folder_of(path);
     std::error_code code;
+    if (std::filesystem::exists(path, code) && !std::filesystem::is_regular_file(path, code)) {
+        return error(Errc::kInvalid,
+                     "%s cannot be written (it is not a regular file): give "
+                     "--output",
+                     path.c_str());
+    }
+    code.clear();
     std::filesystem::create_directories(folder, code);
     const bool writable = !code && access(folder.c_str(), W_OK | X_OK) == 0;
     const int cause = code ? code.value() : errno;
@@ -46,10 +56,12 @@ Status check_writable(const std::string &path)
 Status write_file(const std::string &path, const std::string &text)
 {
     const std::string fresh = path + ".new." + std::to_string(getpid());
-    std::ofstream file(fresh, std::ios::binary);
-    file << text;
-    file.close();
-    if (file && std::rename(fresh.c_str(), path.c_str()) == 0) {
+    errno = 0;
+    std::FILE *const file = std::fopen(fresh.c_str(), "we");
+    bool written = file != nullptr;
+    written = written && std::fwrite(text.data(), 1, text.size(), file) == text.size();
+    written = (file == nullptr || std::fclose(file) == 0) && written;
+    if (written && std::rename(fresh.c_str(), path.c_str()) == 0) {
         return {};
     }
     const int cause = errno;
@@ -59,10 +71,21 @@ Status write_file(const std::string &path, const std::string &text)
 
 Result<std::string> read_file(const std::string &path)
 {
-    std::ifstream file(path, std::ios::binary);
-    std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-    if (!file) {
+    errno = 0;
+    const std::unique_ptr<std::FILE, int (*)(std::FILE *)> file(std::fopen(path.c_str(), "re"),
+                                                                std::fclose);
+    std::string text;
+    std::array<char, 65536> part{};
+    for (std::size_t got = 1; file && got != 0 && text.size() <= kMostBytes;) {
+        got = std::fread(part.data(), 1, part.size(), file.get());
+        text.append(part.data(), got);
+    }
+    if (!file || std::ferror(file.get()) != 0) { // a folder, too
         return error(Errc::kInvalid, "%s cannot be read (%s)", path.c_str(), std::strerror(errno));
+    }
+    if (text.size() > kMostBytes) {
+        return error(Errc::kInvalid, "%s cannot be read (it has more than %zu bytes)", path.c_str(),
+                     kMostBytes);
     }
     return text;
 }

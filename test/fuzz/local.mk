@@ -13,7 +13,7 @@ fuzz_target_sources = \
 	test/fuzz/targets.h test/fuzz/targets.cc \
 	test/unit/memory_network.h test/unit/memory_network.cc \
 	tools/info_trace.h tools/info_trace.cc
-fuzz_libs = libhetcoll_info.la libhetcoll_place.la $(core_and_tools)
+fuzz_libs = libhetcoll_info.la libhetcoll_place.la libhetcoll_command_line.la $(core_and_tools)
 
 if HAVE_GTEST
 if HAVE_BENCH_HEADERS

@@ -102,4 +102,4 @@ nodist_EXTRA_test_unit_wsp_test_SOURCES = linked_by_cxx.cc
 test_unit_wsp_test_LDADD = libhetcoll_wsp_vectors.la $(unit_libs)
 test_unit_tools_test_SOURCES = $(unit_sources_tools)
 nodist_EXTRA_test_unit_tools_test_SOURCES = linked_by_cxx.cc
-test_unit_tools_test_LDADD = libhetcoll_info.la libhetcoll_place.la $(unit_libs)
+test_unit_tools_test_LDADD = libhetcoll_info.la libhetcoll_place.la libhetcoll_command_line.la $(unit_libs)

@@ -1,0 +1,206 @@
+#include "measure/command_line.h"
+
+#include "measure/sizes.h"
+#include "measure/version.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <sstream>
+#include <system_error>
+#include <utility>
+
+namespace hetcoll {
+namespace {
+
+template <class Number> std::string range_text(Number least, Number most)
+{
+    std::ostringstream text;
+    text << least << " to " << most;
+    return text.str();
+}
+
+// The word as a number, and nothing behind it.
+template <class Number> bool read_number(const std::string &word, Number *value)
+{
+    const char *const end = word.data() + word.size();
+    const auto [stop, code] = std::from_chars(word.data(), end, *value);
+    return code == std::errc() && stop == end && !word.empty();
+}
+
+std::string lowercase_first(std::string text)
+{
+    if (text.size() > 1 && text[0] >= 'A' && text[0] <= 'Z' && (text[1] < 'A' || text[1] > 'Z')) {
+        text[0] = static_cast<char>(text[0] - 'A' + 'a');
+    }
+    return text;
+}
+
+// Leaves out what CLI11 adds by itself (needs, excludes, ranges): the descriptions say in words
+// what a reader has to know, and whoever breaks a rule is told it. Lists of words ({device,host})
+// stay.
+class HelpFormatter : public CLI::Formatter {
+public:
+    [[nodiscard]] std::string make_option_opts(const CLI::Option *option) const override
+    {
+        if (option->get_type_size() == 0) { // a flag
+            return {};
+        }
+        std::string text = " " + option->get_type_name();
+        if (!option->get_default_str().empty()) {
+            text += "=" + option->get_default_str();
+        }
+        return option->get_required() ? text + " (required)" : text;
+    }
+
+    [[nodiscard]] std::string make_option(const CLI::Option *option,
+                                          bool is_positional) const override
+    {
+        std::string text =
+            "  " + make_option_name(option, is_positional) + make_option_opts(option);
+        const std::string new_line = "\n" + std::string(kColumn, ' ');
+        if (text.size() + 2 > kColumn) {
+            text += new_line;
+        } else {
+            text.resize(kColumn, ' ');
+        }
+        std::size_t column = kColumn;
+        std::istringstream words(option->get_description());
+        for (std::string word; words >> word;) {
+            if (column > kColumn && column + 1 + word.size() > kWidth) {
+                text += new_line;
+                column = kColumn;
+            } else if (column > kColumn) {
+                text += ' ';
+                ++column;
+            }
+            text += word;
+            column += word.size();
+        }
+        return text + "\n";
+    }
+
+private:
+    static constexpr std::size_t kColumn = 26, kWidth = 80;
+};
+
+} // namespace
+
+void introduce(CLI::App &app, const char *program)
+{
+    app.name(program);
+    app.formatter(std::make_shared<HelpFormatter>());
+    app.set_version_flag("--version", std::string(program) + " (hetcoll) " + version(),
+                         "print the version and exit");
+    app.get_help_ptr()->description("print this help and exit");
+}
+
+int usage_error(const CLI::App &app, const std::string &problem)
+{
+    std::fprintf(stderr, "%s: %s; %s --help lists the options\n", app.get_name().c_str(),
+                 problem.c_str(), app.get_name().c_str());
+    return kUsageError;
+}
+
+bool parse_command_line(CLI::App &app, int argc, char **argv, int &exit_code, bool speaks)
+{
+    try {
+        app.parse(argc, argv);
+        return true;
+    } catch (const CLI::ParseError &problem) {
+        std::ostringstream wanted, ignored;
+        const bool failed = app.exit(problem, wanted, ignored) != 0;
+        exit_code = failed ? kUsageError : 0;
+        if (speaks && failed) {
+            usage_error(app, lowercase_first(problem.what()));
+        } else if (speaks) {
+            std::fputs(wanted.str().c_str(), stdout);
+            exit_code = end_output(app.get_name().c_str(), 0);
+        }
+        return false;
+    }
+}
+
+int end_output(const char *program, int exit_code)
+{
+    errno = 0;
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) {
+        return exit_code;
+    }
+    std::fprintf(stderr, "%s: what it printed is not all on stdout%s%s%s\n", program,
+                 errno != 0 ? " (" : "", errno != 0 ? std::strerror(errno) : "",
+                 errno != 0 ? ")" : "");
+    return exit_code == 0 ? 1 : exit_code;
+}
+
+CLI::Validator whole_number(std::int64_t least, std::int64_t most)
+{
+    const auto check = [=](std::string &word) {
+        std::int64_t value = 0;
+        if (!read_number(word, &value) || value < least || value > most) {
+            return "'" + word + "' is not a whole number, " + range_text(least, most);
+        }
+        word = std::to_string(value); // CLI11 would read 010 as eight
+        return std::string();
+    };
+    return {check, ""};
+}
+
+CLI::Validator number(double least, double most)
+{
+    const auto check = [=](std::string &word) {
+        double value = 0;
+        if (!read_number(word, &value) || !(value >= least && value <= most)) { // NaN is neither
+            return "'" + word + "' is not a number, " + range_text(least, most);
+        }
+        return std::string();
+    };
+    return {check, ""};
+}
+
+CLI::Validator size(std::size_t least, std::size_t most)
+{
+    const auto check = [=](std::string &word) {
+        const Result<std::size_t> bytes = parse_size(word);
+        if (!bytes.ok()) {
+            return bytes.status().message();
+        }
+        if (*bytes < least || *bytes > most) {
+            return "'" + word + "' is not a size from " + range_text(least, most) + " bytes";
+        }
+        word = std::to_string(*bytes);
+        return std::string();
+    };
+    return {check, ""};
+}
+
+CLI::Validator word()
+{
+    const auto check = [](std::string &text) {
+        const bool is_word = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+            return c > ' ' && c != 0x7f && std::strchr("/#\"\\", c) == nullptr;
+        });
+        return is_word ? std::string()
+                       : "'" + text + "' is not one word without blanks, /, #, quotes and \\";
+    };
+    return {check, ""};
+}
+
+CLI::Validator one_of(std::vector<std::string> words)
+{
+    std::string list;
+    for (const std::string &word : words) {
+        list += (list.empty() ? "" : ", ") + word;
+    }
+    const auto check = [words = std::move(words), list](std::string &word) {
+        return std::find(words.begin(), words.end(), word) != words.end()
+                   ? std::string()
+                   : "'" + word + "' is none of " + list;
+    };
+    return {check, ""};
+}
+
+} // namespace hetcoll
