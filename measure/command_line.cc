@@ -10,6 +10,7 @@
 #include <cstring>
 #include <memory>
 #include <sstream>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -87,6 +88,27 @@ private:
     static constexpr std::size_t kColumn = 26, kWidth = 80;
 };
 
+// "--bytes: '4M,'", a list with nothing at a comma, which CLI11 would pass over; empty: none.
+std::string list_with_gap(const CLI::App &app, int argc, char **argv)
+{
+    const auto has_gap = [](std::string_view list) {
+        return list.starts_with(',') || list.ends_with(',') || list.find(",,") != list.npos;
+    };
+    const auto is_list = [](const CLI::Option *option) { return option->get_delimiter() == ','; };
+    for (const CLI::Option *option : app.get_options(is_list)) {
+        for (int i = 1; i < argc; ++i) {
+            const std::string_view before = argv[i - 1], word = argv[i];
+            for (const std::string &name : option->get_lnames()) {
+                const bool is_its = before == "--" + name || word.starts_with("--" + name + "=");
+                if (is_its && has_gap(word)) {
+                    return "--" + name + ": '" + argv[i] + "'";
+                }
+            }
+        }
+    }
+    return {};
+}
+
 } // namespace
 
 void introduce(CLI::App &app, const char *program)
@@ -109,6 +131,9 @@ bool parse_command_line(CLI::App &app, int argc, char **argv, int &exit_code, bo
 {
     try {
         app.parse(argc, argv);
+        if (const std::string list = list_with_gap(app, argc, argv); !list.empty()) {
+            throw CLI::ValidationError(list + " has nothing at a comma");
+        }
         return true;
     } catch (const CLI::ParseError &problem) {
         std::ostringstream wanted, ignored;
