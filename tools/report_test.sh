@@ -50,7 +50,7 @@ printf 'hetcoll topology 1\ngpu </script><b> -\n' >"$work/evil"
 says 1 'evil:2' --html "$page.evil" --topology "$work/evil"
 says 1 'cannot be written (Is a directory)' --html "$work" $machine
 says 1 'cannot be read (Is a directory)' --html "$page.none" --measurements "$work" $machine
-says 107 'requires --html' --measurements "$work/x" --topology "$machines/pcie8.topology"
+says 2 'requires --html' --measurements "$work/x" --topology "$machines/pcie8.topology"
 says 2 '--table goes with --explain or --html' --topology --table x
 CUDA_VISIBLE_DEVICES='' says 0 "wrote $page.none" --html "$page.none"
 
