@@ -148,10 +148,8 @@ void Story::tell(const Log &log, const CallRecord &record, std::size_t small_lim
     if (log.enabled(2) && told_.size() < kMostKinds) {
         try {
             const int power = record.bytes <= 1 ? 0 : std::bit_width(record.bytes - 1);
-            is_new |= told_
-                          .insert({record.call, power, static_cast<std::uint32_t>(record.memory),
-                                   algorithm_of(record), path_of(record)})
-                          .second;
+            is_new |=
+                told_.insert({record.call, power, algorithm_of(record), path_of(record)}).second;
         } catch (const std::bad_alloc &) { // then it is told again
         }
     }

@@ -12,7 +12,6 @@
 #include "topology/record.h"
 
 #include <cstddef>
-#include <cstdint>
 #include <set>
 #include <span>
 #include <string>
@@ -39,8 +38,8 @@ public:
     void tell(const Log &log, const CallRecord &record, std::size_t small_limit) noexcept;
 
 private:
-    // Call, power of two of the bytes, memory, who served it, path.
-    using Kind = std::tuple<std::string, int, std::uint32_t, std::string, CallPath>;
+    // What a line says: call, power of two of the bytes, who served it, path.
+    using Kind = std::tuple<std::string, int, std::string, CallPath>;
 
     bool told_larger_ = false;
     std::set<Kind> told_;
