@@ -120,6 +120,61 @@ AC_DEFUN([HETCOLL_OPEN_MPI_PMIX],
      LIBS=$hetcoll_saved_libs
      AC_LANG_POP([C])])])
 
+# Do the headers describe the libraries? Each class of Open MPI has a descriptor with the size of its objects, whose own
+# layout no configuration changes. Headers of another configuration (--enable-debug, CUDA in 4.1) would be wrong in every
+# call, and look right to the compiler. Not compared: ompi_proc_t, whose end depends on the transports that were found,
+# and which hetcoll reads up to its opal_proc_t only.
+AC_DEFUN([HETCOLL_OPEN_MPI_LAYOUT],
+[AC_LANG_PUSH([C])
+ hetcoll_saved_flags=$CPPFLAGS hetcoll_saved_libs=$LIBS
+ CPPFLAGS="$CPPFLAGS $OMPI_CPPFLAGS"
+ LIBS="-Wl,--no-as-needed $OMPI_LIBS -ldl $LIBS"
+ for hetcoll_dir in $($MPICC --showme:libdirs); do
+    LIBS="$LIBS -Wl,-rpath,$hetcoll_dir"
+ done
+ AC_MSG_CHECKING([whether Open MPI's headers describe its libraries])
+ AC_RUN_IFELSE([AC_LANG_PROGRAM([[
+    #define _GNU_SOURCE
+    #include "ompi_config.h"
+    #include <dlfcn.h>
+    #include <stdio.h>
+    #include "mpi.h"
+    #include "ompi/communicator/communicator.h"
+    #include "ompi/datatype/ompi_datatype.h"
+    #include "ompi/group/group.h"
+    #include "ompi/mca/coll/base/coll_base_util.h"
+    #include "ompi/mca/coll/coll.h"
+    #include "ompi/op/op.h"
+    #include "ompi/request/request.h"
+    #include "opal/class/opal_hash_table.h"
+    #include "opal/class/opal_list.h"
+    #include "opal/datatype/opal_convertor.h"
+    #include "opal/util/proc.h"
+    #define SAME(type) same(#type, #type "_class", sizeof(type))
+    static int same(const char *name, const char *symbol, size_t ours)
+    {
+        const opal_class_t *theirs = dlsym(RTLD_DEFAULT, symbol);
+        if (NULL == theirs || ours == theirs->cls_sizeof) return 0;
+        fprintf(stderr, "%s has %zu bytes in the headers and %zu in the library\n", name, ours, theirs->cls_sizeof);
+        return 1;
+    }
+    ]], [[
+    if (NULL == dlsym(RTLD_DEFAULT, "ompi_communicator_t_class")) {
+        fprintf(stderr, "ompi_communicator_t_class is in no library\n");
+        return 1;
+    }
+    return SAME(opal_object_t) + SAME(opal_list_item_t) + SAME(opal_list_t) + SAME(opal_mutex_t) +
+           SAME(opal_hash_table_t) + SAME(opal_convertor_t) + SAME(opal_datatype_t) + SAME(opal_proc_t) +
+           SAME(ompi_datatype_t) + SAME(ompi_communicator_t) + SAME(ompi_group_t) + SAME(ompi_op_t) +
+           SAME(ompi_request_t) + SAME(ompi_coll_base_nbc_request_t) + SAME(mca_coll_base_module_t) != 0;
+    ]])],
+    [AC_MSG_RESULT([yes])],
+    [AC_MSG_RESULT([no])
+     AC_MSG_ERROR([Open MPI's internal headers in $hetcoll_devel are not of the libraries that $MPICC links: $(./conftest$EXEEXT 2>&1 | head -n 1). Install the headers of this very build])],
+    [AC_MSG_RESULT([not tried, as this build is for another machine])])
+ CPPFLAGS=$hetcoll_saved_flags LIBS=$hetcoll_saved_libs
+ AC_LANG_POP([C])])
+
 # Sets componentdir.
 AC_DEFUN([HETCOLL_OPEN_MPI_DIRS],
 [AC_ARG_WITH([componentdir],
@@ -147,6 +202,7 @@ AC_DEFUN([HETCOLL_OPEN_MPI],
      HETCOLL_OPEN_MPI_FLAGS
      HETCOLL_OPEN_MPI_RELEASE
      HETCOLL_OPEN_MPI_PMIX
+     HETCOLL_OPEN_MPI_LAYOUT
      HETCOLL_SUMMARY_LINE([Open MPI], [$hetcoll_ompi_release ($MPICC)])
      HETCOLL_OPEN_MPI_DIRS])
  AM_CONDITIONAL([WITH_OMPI], [test "$with_ompi" != no])])
