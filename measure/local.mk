@@ -34,12 +34,14 @@ libhetcoll_command_line_la_CPPFLAGS = $(AM_CPPFLAGS) # objects of their own: a b
 measure_header = measure/host.h measure/host.cc measure/machine.h measure/machine.cc
 measure_micro = measure/micro.h measure/micro.cc measure/buffer.h measure/buffer.cc measure/host.h measure/host.cc
 
-# The commit that a result was taken with. Written anew only when it changes.
+# The commit that a result was taken with. Written anew only when it changes. A release that was unpacked in the
+# repository of something else has none.
 BUILT_SOURCES += measure/commit.h
 CLEANFILES += measure/commit.h
 measure/commit.h: commit-always
 	@$(MKDIR_P) measure
-	@commit=`cd $(srcdir) && git describe --always --dirty --abbrev=12 2>/dev/null` && test -n "$$commit" || \
+	@commit=`cd $(srcdir) && git ls-files --error-unmatch configure.ac >/dev/null 2>&1 && \
+		git describe --always --dirty --abbrev=12 2>/dev/null` && test -n "$$commit" || \
 		commit="release $(PACKAGE_VERSION)"; \
 	echo "#define HETCOLL_COMMIT \"$$commit\"" >$@.new; \
 	if cmp -s $@.new $@; then rm -f $@.new; else mv -f $@.new $@; fi
