@@ -1,5 +1,5 @@
 #!/bin/bash
-# make install into a folder of its own: everything is there, nothing is measured on the emulated GPU, and
+# make install into a folder of its own: everything is there and of use, nothing is measured on the emulated GPU, and
 # make uninstall takes all of it away.
 set -u
 work=$(mktemp -d) || exit 1
@@ -24,44 +24,158 @@ run_make()
         componentdir="$work/prefix/lib/openmpi" "$@" >"$work/out" 2>&1 </dev/null
 }
 
+prefix=$work/prefix
+configured() { sed -n "s/^$1 = //p" "$HETCOLL_BUILDDIR/Makefile"; }
 run_make install
 verdict $? 'make install'
 for file in bin/hetcoll_tune bin/hetcoll_bench bin/hetcoll_info bin/hetcoll_place lib/openmpi/mca_coll_hetcoll.so \
-    lib/libhetcoll_wsp.so include/hetcoll_wsp.h lib/pkgconfig/hetcoll_wsp.pc \
+    lib/libhetcoll_wsp.so include/hetcoll_types.h include/hetcoll_wsp.h share/man/man7/hetcoll.7 \
     share/hetcoll/hetcoll_tuning.schema.json share/hetcoll/hetcoll_info.schema.json \
-    share/hetcoll/hetcoll_bench.schema.json share/hetcoll/hetcoll_place.schema.json share/hetcoll/hetcoll_sim.schema.json share/hetcoll/topology/dgx1v.topology \
-    share/hetcoll/topology/netreduce.cluster; do
-    [ -s "$work/prefix/$file" ]
+    share/hetcoll/hetcoll_bench.schema.json share/hetcoll/hetcoll_place.schema.json \
+    share/hetcoll/hetcoll_sim.schema.json share/hetcoll/topology/dgx1v.topology \
+    share/hetcoll/topology/netreduce.cluster share/hetcoll/plot.py share/hetcoll/regenerate_table.sh \
+    share/doc/hetcoll/LICENSE share/doc/hetcoll/docs/usage.md share/doc/hetcoll/docs/pictures/waves.svg \
+    share/doc/hetcoll/examples/device_allreduce.c share/doc/hetcoll/examples/wsp/train.py; do
+    [ -s "$prefix/$file" ]
     verdict $? "$file is there"
 done
+! find "$prefix" -name '*_test.sh' -o -name local.mk -o -name '*.pyc' -o -name mca_coll_hetcoll.la | grep .
+verdict $? 'and nothing that is for the source tree'
 if grep -q '^tune_this_machine =' "$HETCOLL_BUILDDIR/Makefile"; then
     [ "$(grep -c '^hetcoll_tune: .*emulated' "$work/out")" -eq 1 ]
 else
     ! grep -q '^hetcoll_tune: ' "$work/out"
 fi
 verdict $? 'one line says why there is no table'
-[ ! -e "$work/prefix/share/hetcoll/tuning_table.json" ]
+[ ! -e "$prefix/share/hetcoll/tuning_table.json" ]
 verdict $? 'and there is none'
 for program in hetcoll_aggregator hetcoll_sim; do # what was configured
     if grep -qE "^am__append_[0-9]+ = $program\$" "$HETCOLL_BUILDDIR/Makefile"; then
-        "$work/prefix/bin/$program" --help >"$work/out" 2>&1
+        "$prefix/bin/$program" --help >"$work/out" 2>&1
         verdict $? "$program is there, and runs"
     else
-        [ ! -e "$work/prefix/bin/$program" ]
+        [ ! -e "$prefix/bin/$program" ]
         verdict $? "$program is not there, as it is not built"
     fi
 done
 
-touch "$work/prefix/share/hetcoll/tuning_table.json" "$work/prefix/share/hetcoll/tuning_table.x.measurements"
+version=$(configured PACKAGE_VERSION)
+for program in "$prefix"/bin/*; do
+    name=${program##*/}
+    [ "$("$program" --version 2>&1)" = "$name (hetcoll) $version" ]
+    verdict $? "$name says its version"
+    "$program" --help >"$work/out" 2>&1 && ! grep -v '^  ' "$work/out" | grep -qE '.{200}' &&
+        ! grep -qE '^  .*(Needs:|Excludes:|INT in \[)' "$work/out"
+    verdict $? "and its help fits a terminal"
+    if [ -n "$(configured HELP2MAN)" ]; then
+        options=$("$program" --help | sed -n 's/^  \(-h,\)*\(--[a-z-]*\).*/\2/p')
+        page=$(sed 's/\\-/-/g; s/\\f[BIR]//g' "$prefix/share/man/man1/$name.1" 2>"$work/out")
+        for option in $options; do
+            grep -q -- "$option" <<<"$page" || echo "$option is missing" >>"$work/out"
+        done
+        grep -q "hetcoll $version" <<<"$page" && grep -q '^\.SH "\{0,1\}SEE ALSO' <<<"$page" && [ ! -s "$work/out" ]
+        verdict $? "its page of the manual has all options"
+    fi
+done
+for page in "$prefix"/share/man/man*/*; do
+    ! command -v man >/dev/null || { LC_ALL=C.UTF-8 MANWIDTH=80 man --warnings -E UTF-8 -l -Tutf8 -Z "$page" 2>&1 >/dev/null | grep -v "cannot adjust line" >"$work/out"
+        [ ! -s "$work/out" ]; }
+    verdict $? "${page##*/} is well formed"
+done
+
+# complete LINE: the words that bash offers at its end.
+complete_line()
+{
+    PATH=$prefix/bin:$PATH bash -c '
+        for file in "$0"/*; do . "$file"; break; done
+        COMP_WORDS=($1) COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+        [[ $1 != *" " ]] || { COMP_WORDS+=("") && COMP_CWORD=$((COMP_CWORD + 1)); }
+        _hetcoll "${COMP_WORDS[0]}" && echo "${COMPREPLY[@]}"' "$prefix/share/bash-completion/completions" "$1" 2>&1
+}
+[ "$(cd "$prefix/bin" && echo *)" = "$(cd "$prefix/share/bash-completion/completions" && echo *)" ]
+verdict $? 'there is completion for each program'
+[ "$(complete_line 'hetcoll_info --sv')" = --svg ] && [ "$(complete_line 'hetcoll_info --collective bc')" = bcast ] &&
+    [ "$(complete_line 'hetcoll_info --topology dgx2')" = dgx2 ] && [ "$(complete_line 'hetcoll_info --op ')" = 'sum other' ]
+verdict $? 'of options, of words that they take, and of machines'
+
+if [ -n "$(configured systemdsystemunitdir)" ] && [ -e "$prefix/bin/hetcoll_aggregator" ]; then
+    unit=$prefix/lib/systemd/system/hetcoll_aggregator.service
+    grep -q "^ExecStart=$prefix/bin/hetcoll_aggregator " "$unit" &&
+        [ -s "$prefix/lib/sysusers.d/hetcoll_aggregator.conf" ]
+    verdict $? 'the service is there'
+    if command -v systemd-analyze >/dev/null; then
+        systemd-analyze verify --man=no "$unit" >"$work/out" 2>&1 && ! grep -q hetcoll_agg "$work/out"
+        verdict $? 'and systemd takes it'
+    fi
+    (umask 077 && openssl rand -hex 32 >"$work/key") 2>"$work/out"
+    LISTEN=127.0.0.1:0 KEY=$work/key OPTIONS='--window 8' timeout -s TERM 2 \
+        sh -c "exec $(sed -n 's/^ExecStart=//p' "$unit")" >"$work/out" 2>&1
+    grep -q '^hetcoll_aggregator: listening at 127.0.0.1:' "$work/out"
+    verdict $? 'its command starts a server'
+fi
+
+# Programs that are built against it, where it was installed and moved elsewhere, below a folder with a blank.
+mkdir -p "$work/source" "$work/moved to"
+cat >"$work/source/sum.c" <<'END'
+#include <hetcoll_types.h>
+#include <hetcoll_wsp.h>
+#include <stdio.h>
+int main(int argc, char **argv)
+{
+    struct hetcoll_types types;
+    MPI_Init(&argc, &argv);
+    if (hetcoll_types_create(&types) != MPI_SUCCESS) return 1;
+    hetcoll_types_free(&types);
+    printf("%s\n", hetcoll_wsp_error_string(0));
+    return MPI_Finalize();
+}
+END
+cat >"$work/source/CMakeLists.txt" <<'END'
+cmake_minimum_required(VERSION 3.18)
+project(sum C)
+find_package(hetcoll WANTED REQUIRED)
+add_executable(sum sum.c)
+target_link_libraries(sum hetcoll::types hetcoll::wsp)
+END
+sed -i "s/WANTED/$version/" "$work/source/CMakeLists.txt"
+# usable FOLDER: by pkg-config and by CMake.
+usable()
+{
+    if command -v pkg-config >/dev/null; then
+        flags=$(PKG_CONFIG_PATH=$1/lib/pkgconfig pkg-config --cflags --libs hetcoll_wsp hetcoll_types 2>"$work/out") &&
+            eval "gcc -Wall -Werror \"$work/source/sum.c\" -o \"$work/sum\" $flags" >>"$work/out" 2>&1 &&
+            LD_LIBRARY_PATH=$1/lib:$LD_LIBRARY_PATH "$work/sum" >>"$work/out" 2>&1
+        verdict $? "pkg-config, in $1"
+    fi
+    if command -v cmake >/dev/null; then
+        rm -rf "$work/build"
+        cmake -S "$work/source" -B "$work/build" -DCMAKE_PREFIX_PATH="$1" -DMPI_C_COMPILER="$(configured MPICC)" >"$work/out" 2>&1 &&
+            make -C "$work/build" >>"$work/out" 2>&1 && "$work/build/sum" >>"$work/out" 2>&1
+        verdict $? "CMake, in $1"
+    fi
+}
+usable "$prefix"
+mv "$prefix" "$work/moved to/prefix"
+usable "$work/moved to/prefix"
+sed -i "s/find_package(hetcoll [0-9.]*/find_package(hetcoll 99.0/" "$work/source/CMakeLists.txt"
+! command -v cmake >/dev/null ||
+    ! cmake -S "$work/source" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/moved to/prefix" >"$work/out" 2>&1
+verdict $? 'CMake takes no other version'
+mv "$work/moved to/prefix" "$prefix"
+
+touch "$prefix/share/hetcoll/tuning_table.json" "$prefix/share/hetcoll/tuning_table.x.measurements"
 run_make uninstall
 verdict $? 'make uninstall'
-[ -z "$(find "$work/prefix" -type f)" ]
+[ -z "$(find "$prefix" -type f)" ]
 verdict $? 'nothing is left'
 
 run_make install DESTDIR="$work/staging"
 verdict $? 'make install DESTDIR'
 ! grep -q 'emulated' "$work/out" && [ -s "$work/staging$work/prefix/bin/hetcoll_tune" ]
 verdict $? 'measures nothing'
+
+! run_make install DESTDIR="$work/a blank" && [ ! -e "$work/a blank" ] && grep -q "a blank' has a blank" "$work/out"
+verdict $? 'a folder with a blank is refused before anything is installed'
 
 echo "$passed passed, $failures failed"
 [ "$failures" -eq 0 ]

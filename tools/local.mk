@@ -2,6 +2,7 @@
 # Pure: no GPU, no MPI.
 if HAVE_BENCH_HEADERS
 bin_PROGRAMS += hetcoll_place
+man_pages += share/hetcoll_place.1
 TESTS += tools/hetcoll_place_test.sh
 endif
 noinst_LTLIBRARIES += libhetcoll_place.la
@@ -65,6 +66,7 @@ report_string = $(AM_V_GEN)$(MKDIR_P) tools/report && { printf 'R"report('; cat 
 if WITH_CUDA
 if HAVE_BENCH_HEADERS
 bin_PROGRAMS += hetcoll_info
+man_pages += share/hetcoll_info.1
 TESTS += tools/hetcoll_info_test.sh tools/hetcoll_info_calls_test.sh \
 	tools/hetcoll_info_trace_test.sh tools/hetcoll_info_schedule_test.sh tools/report_test.sh
 endif
@@ -78,6 +80,8 @@ hetcoll_info_LDADD = libhetcoll_info.la libhetcoll_command_line.la $(core_and_to
 if WITH_OPENSSL
 if HAVE_BENCH_HEADERS
 bin_PROGRAMS += hetcoll_aggregator
+man_pages += share/hetcoll_aggregator.1
+aggregator_service += hetcoll_aggregator.service
 endif
 endif
 hetcoll_aggregator_SOURCES = \
@@ -89,6 +93,7 @@ hetcoll_aggregator_LDADD = libhetcoll_command_line.la $(core_and_tools)
 if WITH_OMPI
 if HAVE_BENCH_HEADERS
 bin_PROGRAMS += hetcoll_tune
+man_pages += share/hetcoll_tune.1
 TESTS += tools/hetcoll_tune_test.sh tools/install_test.sh
 if TUNE_AT_INSTALL
 # The end of make install: a line that says what happened, and never a failure.
@@ -123,6 +128,7 @@ endif
 # Simulated clusters: no GPU, no Open MPI.
 if HAVE_SIMGRID
 bin_PROGRAMS += hetcoll_sim
+man_pages += share/hetcoll_sim.1
 TESTS += tools/hetcoll_sim_test.sh
 endif
 hetcoll_sim_SOURCES = \

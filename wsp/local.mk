@@ -2,7 +2,6 @@
 # few parts of the core that it needs, and exports the functions of hetcoll_wsp.h only.
 lib_LTLIBRARIES += libhetcoll_wsp.la
 include_HEADERS += include/hetcoll_wsp.h
-pkgconfig_DATA += wsp/hetcoll_wsp.pc
 
 # What includes mpi.h is compiled with flags of its own, so that the rest is compiled once for all.
 noinst_LTLIBRARIES += libhetcoll_wsp_mpi.la
