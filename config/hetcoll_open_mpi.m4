@@ -19,11 +19,31 @@ AC_DEFUN([HETCOLL_FIND_MPICC],
  AS_IF([$OMPI_INFO --parsable -c 2>/dev/null | grep -q '^option:dlopen:no'],
     [AC_MSG_ERROR([the Open MPI of $OMPI_INFO was configured with --disable-dlopen, so it loads no component that was built outside of it: build hetcoll inside its source (docs/install.md), or give another Open MPI with --with-ompi=DIR])])])
 
+# Sets hetcoll_devel where internal headers are not beside mpi.h: those that --with-ompi-headers names, or those that
+# are made of the source that --with-ompi-source names, once.
+AC_DEFUN([HETCOLL_OPEN_MPI_HEADERS],
+[AC_ARG_WITH([ompi-headers],
+    [AS_HELP_STRING([--with-ompi-headers=DIR], [Open MPI's internal headers, where they are not installed: what config/ompi_headers.sh has made])])
+ AC_ARG_WITH([ompi-source],
+    [AS_HELP_STRING([--with-ompi-source=DIR], [the source of the installed Open MPI, a folder or an archive: its internal headers are taken, after a configure of a few minutes])])
+ hetcoll_devel=$with_ompi_headers
+ AS_IF([test -n "$with_ompi_source"],
+    [AS_CASE([$with_ompi_source], [/*], [hetcoll_source=$with_ompi_source], [hetcoll_source=$(pwd)/$with_ompi_source])
+     hetcoll_devel=$(pwd)/ompi-headers
+     AS_IF([test "$(cat ompi-headers.of 2>/dev/null)" != "$hetcoll_source" || test ! -d ompi-headers],
+        [AC_MSG_NOTICE([configuring Open MPI's source for its headers, which takes a few minutes])
+         hetcoll_made=$(sh "$srcdir/config/ompi_headers.sh" "$hetcoll_source" ompi-headers "${OMPI_INFO%/*}" 2>&1) ||
+            AC_MSG_ERROR([$hetcoll_made])
+         AC_MSG_NOTICE([$hetcoll_made])
+         echo "$hetcoll_source" >ompi-headers.of])])
+ AS_IF([test -n "$hetcoll_devel" && test ! -f "$hetcoll_devel/ompi/mca/coll/coll.h"],
+    [AC_MSG_ERROR([--with-ompi-headers=$hetcoll_devel: there is no ompi/mca/coll/coll.h, so these are not Open MPI's internal headers: make them with config/ompi_headers.sh])])])
+
 # Sets OMPI_CPPFLAGS (internal headers too), MPI_CPPFLAGS (mpi.h only), OMPI_LIBS, MPI_LIBS.
 AC_DEFUN([HETCOLL_OPEN_MPI_FLAGS],
 [OMPI_CPPFLAGS=
  MPI_CPPFLAGS=
- hetcoll_devel=
+ HETCOLL_OPEN_MPI_HEADERS
  for hetcoll_dir in $($MPICC --showme:incdirs); do
     MPI_CPPFLAGS="$MPI_CPPFLAGS -isystem $hetcoll_dir"
     for hetcoll_sub in "$hetcoll_dir" "$hetcoll_dir/openmpi"; do
@@ -34,7 +54,7 @@ AC_DEFUN([HETCOLL_OPEN_MPI_FLAGS],
  AC_MSG_CHECKING([for Open MPI's internal headers])
  AS_IF([test -z "$hetcoll_devel"],
     [AC_MSG_RESULT([no])
-     AC_MSG_ERROR([ompi/mca/coll/coll.h not found beside the mpi.h of $MPICC. A component needs Open MPI's internal headers: install the Debian package libopenmpi-dev, or an Open MPI that was configured with --with-devel-headers])])
+     AC_MSG_ERROR([ompi/mca/coll/coll.h not found beside the mpi.h of $MPICC. A component needs Open MPI's internal headers: install the Debian package libopenmpi-dev, or an Open MPI that was configured with --with-devel-headers; or give the source of this one with --with-ompi-source=DIR])])
  AC_MSG_RESULT([$hetcoll_devel])
  OMPI_CPPFLAGS="$MPI_CPPFLAGS -isystem $hetcoll_devel"
  # Headers that --with-devel-headers forgets to install; a distribution that has them wins.
@@ -170,7 +190,7 @@ AC_DEFUN([HETCOLL_OPEN_MPI_LAYOUT],
     ]])],
     [AC_MSG_RESULT([yes])],
     [AC_MSG_RESULT([no])
-     AC_MSG_ERROR([Open MPI's internal headers in $hetcoll_devel are not of the libraries that $MPICC links: $(./conftest$EXEEXT 2>&1 | head -n 1). Install the headers of this very build])],
+     AC_MSG_ERROR([Open MPI's internal headers in $hetcoll_devel are not of the libraries that $MPICC links: $(./conftest$EXEEXT 2>&1 | head -n 1). Take the headers of this very build: --with-ompi-source=DIR configures its source as it was])],
     [AC_MSG_RESULT([not tried, as this build is for another machine])])
  CPPFLAGS=$hetcoll_saved_flags LIBS=$hetcoll_saved_libs
  AC_LANG_POP([C])])
