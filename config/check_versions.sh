@@ -20,4 +20,10 @@ same()
 }
 
 same CHANGELOG.md '^## \([0-9.]*\).*'
+same packaging/debian/changelog '^hetcoll (\([0-9.]*\)-[0-9]*).*'
+same packaging/spack/package.py '^    version("\([0-9.]*\)".*'
+for recipe in packaging/easybuild/*.eb; do
+    same "$recipe" "^version = '\([0-9.]*\)'"
+done
+same packaging/conda/recipe.yaml '^  version: "\([0-9.]*\)"'
 [ "$failures" -eq 0 ]

@@ -17,35 +17,7 @@ packages=build-essential,automake,autoconf,libtool,pkg-config,libopenmpi-dev,ope
 packages+=,libssl-dev,libhwloc-dev,libgtest-dev,libbenchmark-dev,nlohmann-json3-dev,libcli11-dev,procps
 programs='device_allreduce all_collectives own_collectives nonblocking types mixed_memory threads'
 passed=0 failed=0
-
-make_system() # SUITE
-{
-    [ ! -f "$folder/$1/.complete" ] || return 0
-    rm -rf "${folder:?}/$1"
-    local mirror
-    # shellcheck disable=SC2016
-    mirror=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' | head -n 1)
-    # A mirror that is kept as it was on a day has lists that are too old by today's.
-    mmdebstrap --mode=root --variant=minbase --include="$packages" --aptopt='Acquire::Check-Valid-Until "false"' \
-        "$1" "$folder/$1" "$mirror"
-    touch "$folder/$1/.complete"
-}
-
-# inside SUITE COMMAND: in a mount namespace of its own, so that nothing stays mounted however this ends.
-inside()
-{
-    root=$folder/$1 command=$2 src=$src cuda=$cuda unshare -m bash -euc '
-        mount --make-rprivate /
-        mkdir -p "$root/source" "$root/usr/local/cuda"
-        mount --rbind /dev "$root/dev"
-        mount --rbind /sys "$root/sys" # hwloc and UCX look there
-        mount -t proc proc "$root/proc"
-        mount --bind -o ro "$src" "$root/source"
-        mount --bind -o ro "$cuda" "$root/usr/local/cuda"
-        exec chroot "$root" /usr/bin/env -i HOME=/root LC_ALL=C.UTF-8 PATH=/usr/sbin:/usr/bin:/sbin:/bin \
-            OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
-            PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1 bash -euc "$command"'
-}
+. "$src/test/system.sh"
 
 # The committed sources, in /hetcoll. nvcc refuses compilers newer than itself unless told otherwise.
 build() # SUITE
@@ -208,14 +180,7 @@ fail() # SUITE WHAT
 }
 
 [ $# -gt 0 ] || { echo "releases.sh: name releases of Debian: trixie, forky" >&2; exit 2; }
-[ "$(id -u)" = 0 ] || { echo "releases.sh: mount and chroot need root" >&2; exit 2; }
-for tool in mmdebstrap unshare git; do
-    command -v $tool >/dev/null || {
-        echo "releases.sh: $tool not found: install the Debian package that has it (unshare is in util-linux)" >&2
-        exit 2
-    }
-done
-[ -x "$cuda/bin/nvcc" ] || { echo "releases.sh: no nvcc in $cuda: name a CUDA toolkit in CUDA_HOME" >&2; exit 2; }
+need mmdebstrap unshare git
 mkdir -p "$folder"
 echo "# date          $(date -u '+%F %T UTC')"
 echo "# machine       $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1), $jobs cores"
@@ -223,7 +188,7 @@ echo "# commit        $(git -C "$src" rev-parse --short=12 HEAD)"
 echo "# made by: test/releases.sh $*, $moments random moments"
 for suite in "$@"; do
     start=$SECONDS
-    make_system "$suite" >"$folder/$suite.log" 2>&1 || { fail "$suite" "no system, $folder/$suite.log says why"; continue; }
+    make_system "$suite" "$suite" "$packages" >"$folder/$suite.log" 2>&1 || { fail "$suite" "no system, $folder/$suite.log says why"; continue; }
     echo "$suite: $(inside "$suite" 'ompi_info --version' 2>/dev/null | head -n 1), there after $((SECONDS - start)) s"
     build "$suite" || { fail "$suite" "build"; continue; }
     echo "$suite: built after $((SECONDS - start)) s"

@@ -1,0 +1,110 @@
+#!/bin/bash
+# packages.sh BUILD [SUITE...]: Debian packages of this source (make deb SOURCE_ONLY=1 in BUILD makes their source),
+# built, looked through by lintian, installed, used and purged, each suite (bookworm) in systems of its own: one that
+# gets what Build-Depends names, and a bare one that gets what the packages ask for. As root, for mount and chroot.
+# Needs mmdebstrap and 3 GB a suite; on two cores 10 to 25 minutes each. Not a part of make check.
+#
+#   HETCOLL_RELEASES=DIR    where the systems are; the one for building is used again (/var/tmp/hetcoll-releases)
+#   HETCOLL_CUDA_ARCH=LIST  architectures of the kernels (80)
+#   CUDA_HOME=DIR           the toolkit (/usr/local/cuda)
+set -euo pipefail
+src=$(cd "$(dirname "$0")/.." && pwd)
+build=$(cd "${1:?name a build folder}" && pwd)
+shift
+folder=${HETCOLL_RELEASES:-/var/tmp/hetcoll-releases}
+cuda=$(readlink -f "${CUDA_HOME:-/usr/local/cuda}")
+arch=${HETCOLL_CUDA_ARCH:-80}
+passed=0 failed=0
+. "$src/test/system.sh"
+need mmdebstrap unshare git dpkg-source
+[ $# -gt 0 ] || set -- bookworm
+
+# verdict WHAT COMMAND...: its output is in $folder/output.
+verdict()
+{
+    local what=$1 start=$SECONDS
+    shift
+    if "$@" >"$folder/output" 2>&1; then
+        echo "ok    $what, $((SECONDS - start)) s"
+        passed=$((passed + 1))
+    else
+        echo "FAIL  $what"
+        tail -n 25 "$folder/output" | sed 's/^/    | /'
+        failed=$((failed + 1))
+        return 1
+    fi
+}
+
+builds()
+{
+    rm -rf "$folder/$1/packages" && mkdir -p "$folder/$1/packages"
+    cp "$build"/deb/*.dsc "$build"/deb/*.tar.xz "$folder/$1/packages"
+    inside "$1" "cd /packages && dpkg-source -x *.dsc source >/dev/null && cd source && apt-get update -q &&
+        DEBIAN_FRONTEND=noninteractive apt-get build-dep -qy --no-install-recommends -Ppkg.hetcoll.othercuda ./ &&
+        export HETCOLL_CUDA=/usr/local/cuda HETCOLL_CUDA_ARCH=$arch NVCC_PREPEND_FLAGS=-allow-unsupported-compiler &&
+        dpkg-buildpackage -b -us -uc -Ppkg.hetcoll.othercuda"
+}
+
+has_no_errors()
+{
+    inside "$1" "DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends lintian >/dev/null &&
+        lintian --allow-root --fail-on error --tag-display-limit 0 /packages/*.changes"
+}
+
+# What the packages ask for comes along: times are with the download from the registry.
+installs()
+{
+    cp "$folder/$1"/packages/*.deb "$folder/$2/root"
+    inside "$2" "apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends openmpi-bin"
+    inside "$2" "find / -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /root -o -path /tmp -o -path /var/cache -o -path /var/log \
+        -o -path /var/lib/apt -o -path /var/lib/dpkg \) -prune -o -type f -print | sort >/root/before"
+}
+
+# In 30 seconds from the packages to a vector that was reduced in kernels, on a system with Open MPI.
+reduces()
+{
+    inside "$1" "cd /root && rm -f *dbgsym* && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends \
+        ./openmpi-coll-hetcoll_*.deb ./hetcoll-tools_*.deb ./hetcoll-emulated-gpu_*.deb &&
+        /usr/lib/*/hetcoll/emulated_gpu/run mpirun --mca coll hetcoll --oversubscribe --mca mpi_yield_when_idle 1 -n 4 \
+            hetcoll_bench --memory device --sizes 1M" &&
+        grep -q 'every element right' "$folder/output"
+}
+
+# autopkgtest's tests, in the bare system.
+test_passes()
+{
+    inside "$1" "cd /root && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends ./*.deb $3 &&
+        sh /source/packaging/debian/tests/$2"
+}
+
+leaves_nothing()
+{
+    inside "$1" "echo table >/usr/share/hetcoll/tuning_table.json
+        dpkg --purge \$(dpkg-query -f '\${Package}\n' -W '*hetcoll*') &&
+        find / -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /root -o -path /tmp -o -path /var \) -prune -o \
+            -iname '*hetcoll*' -print | grep . && exit 1
+        find /usr /etc -type f | sort >/root/after && ! grep -Fxvf /root/before /root/after | grep hetcoll"
+}
+
+mkdir -p "$folder"
+for suite in "$@"; do
+    system=packages-$suite bare=bare-$suite
+    verdict "$suite: a system to build in" make_system "$system" "$suite" build-essential,debhelper || continue
+    verdict "$suite: the packages build" builds "$system" || continue
+    ls -l "$folder/$system"/packages/*.deb | awk '{ sub(".*/", "", $NF); printf "      %9d bytes  %s\n", $5, $NF }'
+    verdict "$suite: lintian finds no error" has_no_errors "$system" || :
+    grep -E '^[EWI]:' "$folder/output" | sed 's/^/      /' || :
+    rm -rf "${folder:?}/$bare"
+    verdict "$suite: a bare system" make_system "$bare" "$suite" '' || continue
+    verdict "$suite: it gets Open MPI" installs "$system" "$bare" || continue
+    start=$SECONDS
+    verdict "$suite: from the packages to a reduced device buffer" reduces "$bare" || :
+    [ $((SECONDS - start)) -le 30 ] || { echo "FAIL  that took more than 30 s"; failed=$((failed + 1)); }
+    verdict "$suite: autopkgtest's demo" test_passes "$bare" demo '' || :
+    verdict "$suite: its programs that use the headers" test_passes "$bare" types 'gcc libc6-dev pkgconf' || :
+    verdict "$suite: its aggregator" test_passes "$bare" aggregator openssl || :
+    verdict "$suite: purged, nothing is left" leaves_nothing "$bare" || :
+    rm -rf "${folder:?}/$bare"
+done
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]
