@@ -6,11 +6,14 @@
 #include "bench/resnet50.h"
 #include "measure/command_line.h"
 #include "measure/mpi_names.h"
+#include "measure/output_file.h"
+#include "measure/progress.h"
 
 #include <mpi-ext.h>
 #include <mpi.h>
 
 #include <algorithm>
+#include <chrono>
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
@@ -24,6 +27,33 @@
 namespace hetcoll {
 
 namespace {
+
+// --budget: time for what is left, the same on every rank.
+class Budget {
+public:
+    Budget(MPI_Comm comm, double seconds, int measurements)
+        : comm_(comm), seconds_(seconds), left_(measurements)
+    {
+    }
+
+    // Seconds for the next measurement; 0: as many iterations as the size asks for. Negative:
+    // there is no time left.
+    double next()
+    {
+        const std::chrono::duration<double> used = std::chrono::steady_clock::now() - start_;
+        double share = seconds_ > 0 ? (seconds_ - used.count()) / std::max(left_, 1) : 0;
+        MPI_Bcast(&share, 1, MPI_DOUBLE, 0, comm_);
+        --left_;
+        return share;
+    }
+    [[nodiscard]] int left() const noexcept { return left_; }
+
+private:
+    MPI_Comm comm_;
+    double seconds_;
+    int left_;
+    std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
 
 struct Job {
     MPI_Comm comm;
@@ -74,29 +104,130 @@ void add_row(Job &job, const std::string &section, Workload &workload)
             if (!results[i].served) {
                 continue; // it cannot run at this size or between these GPUs
             }
-            job.rows.push_back({section,
-                                r.bytes,
-                                r.count,
-                                {results[i].route, results[i].call, {}},
-                                job.ways[i].name});
+            Row row{section,
+                    r.bytes,
+                    r.count,
+                    {results[i].route, results[i].call, {}},
+                    job.ways[i].name};
+            row.bus_factor = bus_factor(Collective::kAllreduce, job.ranks);
+            job.rows.push_back(std::move(row));
             if (job.rank == 0) {
                 print_row(job.style, job.rows.back());
             }
         }
         return;
     }
-    job.rows.push_back({section, r.bytes, r.count,
-                        measure(job.comm, job.gpu, job.counters, workload, job.options.measure),
-                        ""});
+    Row row{section, r.bytes, r.count,
+            measure(job.comm, job.gpu, job.counters, workload, job.options.measure), ""};
+    row.bus_factor = bus_factor(Collective::kAllreduce, job.ranks);
+    job.rows.push_back(std::move(row));
     if (job.rank == 0) {
         print_row(job.style, job.rows.back());
+    }
+}
+
+std::unique_ptr<Workload> make_workload(const Job &job, Collective collective, VectorSpec spec,
+                                        bool in_place)
+{
+    spec.in_place = in_place;
+    Result<std::unique_ptr<Workload>> made =
+        collective == Collective::kAllreduce
+            ? make_vector(job.gpu, spec)
+            : make_collective(job.gpu, collective, spec, job.rank, job.ranks);
+    if (!made.ok()) {
+        require(made.take_status(), job.comm);
+    }
+    return std::move(*made);
+}
+
+// Elements of a vector of about so many bytes.
+std::size_t count_of(const Job &job, Collective collective, std::size_t bytes)
+{
+    const std::size_t element = element_bytes(job.options.kind);
+    const std::size_t unit = has_blocks(collective) ? static_cast<std::size_t>(job.ranks) : 1;
+    const std::size_t count =
+        bytes == 0 ? 0 : std::max<std::size_t>(1, bytes / element / unit) * unit;
+    if (count > INT_MAX) {
+        require(error(Errc::kInvalid,
+                      "--sizes %zu: more elements of %s than an MPI count holds (%d), take a "
+                      "larger --dtype",
+                      bytes, element_name(job.options.kind), INT_MAX),
+                job.comm);
+    }
+    return count;
+}
+
+// Of another collective, or in both places. False: there is no time left for it.
+bool add_collective_row(Job &job, Collective collective, const VectorSpec &spec, Budget &budget)
+{
+    MeasureOptions options = job.options.measure;
+    const auto measured = [&](bool in_place) -> std::optional<Measured> {
+        options.seconds = budget.next();
+        if (options.seconds < 0) {
+            return std::nullopt;
+        }
+        const std::unique_ptr<Workload> workload = make_workload(job, collective, spec, in_place);
+        return measure(job.comm, job.gpu, job.counters, *workload, options);
+    };
+    std::optional<Measured> first = measured(!job.options.both && job.options.in_place);
+    if (!first) {
+        return false;
+    }
+    const std::size_t bytes = spec.count * element_bytes(job.options.kind);
+    Row row{"", bytes, spec.count, std::move(*first), ""};
+    row.collective = collective_word(collective);
+    row.bus_factor = bus_factor(collective, job.ranks);
+    if (job.options.both && has_both_places(collective)) {
+        row.in_place = measured(true);
+    }
+    job.rows.push_back(std::move(row));
+    return true;
+}
+
+// One line a size and collective.
+void run_collectives(Job &job, VectorSpec spec)
+{
+    const Options &options = job.options;
+    const auto sizes = static_cast<int>(options.sizes.size());
+    int measurements = 0;
+    for (const Collective collective : options.collectives) {
+        measurements += sizes * (options.both && has_both_places(collective) ? 2 : 1);
+    }
+    Budget budget(job.comm, options.budget_s, measurements);
+    ProgressBar progress("hetcoll_bench", sizes * static_cast<int>(options.collectives.size()),
+                         options.progress && job.rank == 0);
+    for (const Collective collective : options.collectives) {
+        if (job.rank == 0 && options.collectives.size() > 1) {
+            progress.hide();
+            std::fprintf(job.style.to, "# %s\n", collective_call(collective));
+        }
+        for (const std::size_t bytes : options.sizes) {
+            spec.count = count_of(job, collective, bytes);
+            if (job.rank == 0) {
+                progress.begin_job(std::string(collective_word(collective)) + " of " +
+                                   std::to_string(bytes) + " bytes");
+            }
+            if (!add_collective_row(job, collective, spec, budget)) {
+                progress.hide();
+                if (job.rank == 0) {
+                    std::fprintf(job.style.to,
+                                 "# --budget is used up: %d measurements are left out\n",
+                                 budget.left() + 1);
+                }
+                return;
+            }
+            progress.end_job();
+            if (job.rank == 0) {
+                progress.hide();
+                print_row(job.style, job.rows.back());
+            }
+        }
     }
 }
 
 void run_sweep(Job &job, const std::string &section)
 {
     const Options &options = job.options;
-    const std::size_t element = element_bytes(options.kind);
     VectorSpec spec{{options.kind, options.op, options.values},
                     job.names.datatype(options.kind),
                     job.names.op(options.op, options.kind),
@@ -108,20 +239,13 @@ void run_sweep(Job &job, const std::string &section)
                       element_name(options.kind)),
                 job.comm);
     }
+    if (section.empty() && job.ways.empty() && !options.measure.host_copy) {
+        run_collectives(job, spec);
+        return;
+    }
     for (const std::size_t bytes : options.sizes) {
-        spec.count = bytes == 0 ? 0 : std::max<std::size_t>(1, bytes / element);
-        if (spec.count > INT_MAX) {
-            require(error(Errc::kInvalid,
-                          "--sizes %zu: more elements of %s than an MPI count holds (%d), take a "
-                          "larger --dtype",
-                          bytes, element_name(options.kind), INT_MAX),
-                    job.comm);
-        }
-        Result<std::unique_ptr<Workload>> vector = make_vector(job.gpu, spec);
-        if (!vector.ok()) {
-            require(vector.take_status(), job.comm);
-        }
-        add_row(job, section, **vector);
+        spec.count = count_of(job, Collective::kAllreduce, bytes);
+        add_row(job, section, *make_workload(job, Collective::kAllreduce, spec, options.in_place));
     }
 }
 
@@ -139,7 +263,7 @@ void run_resnet50(Job &job, std::size_t threshold_bytes)
                                 (plan.size() == 1 ? " buffer" : " buffers") + " of at most " +
                                 std::to_string(threshold_bytes >> 20) + " MiB, reduced in place";
     if (job.rank == 0) {
-        std::printf("#\n# %s\n", section.c_str());
+        std::fprintf(job.style.to, "#\n# %s\n", section.c_str());
     }
     for (const FusedRange &range : plan) {
         Result<std::unique_ptr<Workload>> fused = make_fused(
@@ -155,7 +279,7 @@ bool all_right(const std::vector<Row> &rows)
 {
     const auto right = [](const TimedCall &timed) { return !timed.verdict || timed.verdict->ok(); };
     return std::all_of(rows.begin(), rows.end(), [&](const Row &row) {
-        return right(row.measured.call) &&
+        return right(row.measured.call) && (!row.in_place || right(row.in_place->call)) &&
                (!row.measured.host_copy || right(*row.measured.host_copy));
     });
 }
@@ -165,9 +289,15 @@ Facts describe(const Job &job)
     const Options &options = job.options;
     Facts facts = machine_facts(job.comm, job.gpu);
     facts.emplace_back("hetcoll", job.counters.available() ? "in this job" : "not in this job");
-    facts.emplace_back("operation", std::string("MPI_Allreduce ") + op_name(options.op) + " of " +
+    std::string calls;
+    for (const Collective collective : options.collectives) {
+        calls += (calls.empty() ? "" : ", ") + std::string(collective_call(collective));
+    }
+    facts.emplace_back("operation", calls + " " + op_name(options.op) + " of " +
                                         element_name(options.kind) +
-                                        (options.in_place ? ", in place" : ", out of place"));
+                                        (options.both       ? ", out of place and in place"
+                                         : options.in_place ? ", in place"
+                                                            : ", out of place"));
     facts.emplace_back("memory", memory_name(options.memory));
     if (job.counters.available()) {
         facts.emplace_back("path",
@@ -212,8 +342,12 @@ int run(const Options &options)
         return refuse(error(Errc::kInvalid, "--late-rank %d is no rank of %d",
                             options.measure.late_rank, job.ranks)); // the same on all ranks
     }
-    job.style = {options.measure.host_copy, gpu && gpu->is_emulated(), job.ranks,
-                 !options.algorithms.empty()};
+    job.style = {options.measure.host_copy,
+                 gpu && gpu->is_emulated(),
+                 job.ranks,
+                 !options.algorithms.empty(),
+                 options.both,
+                 options.json_path == "-" ? stderr : stdout};
     std::optional<Ways> ways;
     if (!options.algorithms.empty()) {
         Result<Ways> made = Ways::create(comm, options.algorithms);
@@ -223,11 +357,19 @@ int run(const Options &options)
         job.ways = ways.emplace(std::move(*made)).all();
     }
 
+    std::optional<OutputFile> json;
+    if (!options.json_path.empty() && job.rank == 0) { // before the work
+        Result<OutputFile> file = OutputFile::open(options.json_path);
+        if (!file.ok()) {
+            require(file.take_status(), comm);
+        }
+        json = std::move(*file);
+    }
     const Facts facts = describe(job); // collective
     const std::string section = options.demo ? "Sweep" : "";
     if (job.rank == 0) {
-        print_facts(facts);
-        std::printf("#\n");
+        print_facts(facts, job.style);
+        std::fprintf(job.style.to, "#\n");
         print_heading(job.style);
     }
     run_sweep(job, section);
@@ -245,13 +387,16 @@ int run(const Options &options)
     if (job.rank != 0) {
         return right ? 0 : 1;
     }
-    if (!options.json_path.empty() && !write_json(options.json_path, facts, job.style, job.rows)) {
-        std::fprintf(stderr, "hetcoll_bench: cannot write %s\n", options.json_path.c_str());
-        return 1;
+    if (json) {
+        const Status written = json->write(print_json(facts, job.style, job.rows));
+        if (!written.ok()) {
+            std::fprintf(stderr, "hetcoll_bench: %s\n", written.message().c_str());
+            return 1;
+        }
     }
     if (options.measure.verify) {
-        std::printf("#\n# result        %s\n",
-                    right ? "every element right, the same bits on every rank" : "WRONG");
+        std::fprintf(job.style.to, "#\n# result        %s\n",
+                     right ? "every element right, the same bits on every rank" : "WRONG");
     }
     return end_output("hetcoll_bench", right ? 0 : 1);
 }

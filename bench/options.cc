@@ -33,8 +33,78 @@ std::string names_of_ops()
 struct Words { // as typed
     std::string op = "sum", dtype = "float", sizes = "8:64M", memory, compare, values = "exact";
     std::string threshold = "128M";
+    std::string least, most; // nccl-tests' -b and -e; empty: --sizes
+    int factor = 2, check = 1, gpus = 1;
+    std::vector<std::string> collectives{"allreduce"};
     bool no_verify = false;
 };
+
+// nccl-tests' -b, -e and -f.
+Result<std::vector<std::size_t>> sizes_between(const Words &words)
+{
+    const std::string first = words.least.empty() ? "8" : words.least;
+    Result<std::size_t> least = parse_size(first);
+    Result<std::size_t> most = parse_size(words.most.empty() ? first : words.most);
+    for (const Result<std::size_t> *size : {&least, &most}) {
+        if (!size->ok()) {
+            return error(Errc::kInvalid, "-b, -e: %s", size->status().message().c_str());
+        }
+    }
+    if (*least == 0 || *least > *most) {
+        return error(Errc::kInvalid, "-b %s, -e %s: write at least 1, and no more than -e",
+                     first.c_str(), words.most.c_str());
+    }
+    std::vector<std::size_t> sizes;
+    for (std::size_t bytes = *least; bytes <= *most;
+         bytes *= static_cast<std::size_t>(words.factor)) {
+        sizes.push_back(bytes);
+        if (bytes > *most / static_cast<std::size_t>(words.factor)) {
+            break;
+        }
+    }
+    return sizes;
+}
+
+Result<std::vector<Collective>> parse_collectives(const std::vector<std::string> &words)
+{
+    std::vector<Collective> collectives;
+    for (const std::string &word : words) {
+        if (word == "all") {
+            for (int i = 0; i < kCollectiveCount; ++i) {
+                collectives.push_back(static_cast<Collective>(i));
+            }
+            continue;
+        }
+        const std::optional<Collective> found = find_collective(word);
+        if (!found) {
+            return error(Errc::kInvalid, "--collective %s: write all, or some of %s", word.c_str(),
+                         collective_words().c_str());
+        }
+        collectives.push_back(*found);
+    }
+    return collectives;
+}
+
+// What goes with MPI_Allreduce alone, or with one place.
+Status check_combination(const Options &options)
+{
+    const bool others = options.collectives != std::vector{Collective::kAllreduce};
+    const MeasureOptions &measure = options.measure;
+    if (others && (options.demo || measure.host_copy || !options.algorithms.empty())) {
+        return error(Errc::kInvalid, "--collective goes without --demo, --compare and "
+                                     "--algorithms, which are about MPI_Allreduce");
+    }
+    if (options.both &&
+        (options.demo || measure.host_copy || !options.algorithms.empty() || options.in_place)) {
+        return error(Errc::kInvalid,
+                     "--both goes without --demo, --compare, --algorithms and --in-place");
+    }
+    if (options.budget_s > 0 && (options.demo || measure.iterations > 0)) {
+        return error(Errc::kInvalid, "--budget goes without --demo and --iterations: it says how "
+                                     "many iterations there are time for");
+    }
+    return {};
+}
 
 // Turns words into values; the error says which option is wrong.
 Status apply(const Words &words, Options &options)
@@ -66,9 +136,16 @@ Status apply(const Words &words, Options &options)
     if (words.values != "exact" && words.values != "random") {
         return error(Errc::kInvalid, "--values %s: write exact or random", words.values.c_str());
     }
-    Result<std::vector<std::size_t>> sizes = parse_sizes(words.sizes);
+    const bool nccl_sizes = !words.least.empty() || !words.most.empty();
+    Result<std::vector<std::size_t>> sizes =
+        nccl_sizes ? sizes_between(words) : parse_sizes(words.sizes);
     if (!sizes.ok()) {
-        return error(Errc::kInvalid, "--sizes: %s", sizes.status().message().c_str());
+        return nccl_sizes ? sizes.take_status()
+                          : error(Errc::kInvalid, "--sizes: %s", sizes.status().message().c_str());
+    }
+    Result<std::vector<Collective>> collectives = parse_collectives(words.collectives);
+    if (!collectives.ok()) {
+        return collectives.take_status();
     }
     Result<std::size_t> threshold = parse_size(words.threshold);
     if (!threshold.ok()) {
@@ -78,10 +155,11 @@ Status apply(const Words &words, Options &options)
     options.op = *op;
     options.kind = *kind;
     options.sizes = std::move(*sizes);
+    options.collectives = std::move(*collectives);
     options.memory = *found;
     options.values = words.values == "random" ? Values::kRandom : Values::kExact;
     options.fusion_threshold = *threshold;
-    options.measure.verify = !words.no_verify;
+    options.measure.verify = !words.no_verify && words.check != 0;
     options.measure.host_copy = (options.demo && *found != Memory::kHost) || !words.compare.empty();
     if (options.measure.host_copy && *found == Memory::kHost) {
         return error(Errc::kInvalid, "--compare host-copy needs --memory device or managed");
@@ -94,37 +172,61 @@ Status apply(const Words &words, Options &options)
         return error(Errc::kInvalid, "--algorithms needs --memory device or managed, and goes "
                                      "without --demo and --compare: name host_copy among them");
     }
-    return {};
+    return check_combination(options);
 }
 
 } // namespace
 
 bool parse_options(int argc, char **argv, bool speaks, Options &options, int &exit_code)
 {
-    CLI::App app{"Times and checks MPI_Allreduce, under hetcoll or any other component.\n"
-                 "Run it with mpirun; times are of the slowest rank."};
+    CLI::App app{"Times and checks MPI_Allreduce and other collectives, under hetcoll or any other "
+                 "component.\nRun it with mpirun; times are of the slowest rank. Short options are "
+                 "those of nccl-tests."};
     introduce(app, "hetcoll_bench");
     Words words;
-    app.add_option("--op", words.op, names_of_ops())->capture_default_str();
-    app.add_option("--dtype", words.dtype,
+    app.add_option("--collective", words.collectives,
+                   "all, or some of " + collective_words() +
+                       "; the size is that of the vector, of "
+                       "all blocks together")
+        ->delimiter(',')
+        ->capture_default_str();
+    app.add_flag("--both", options.both, "measure out of place and in place, side by side");
+    app.add_option("--budget", options.budget_s,
+                   "seconds for all sizes together; what there is no time for is left out")
+        ->transform(number(0.1, 1e6));
+    app.add_flag("--progress", options.progress,
+                 "say on stderr how far it is, also where that is no terminal");
+    app.add_option("-g,--ngpus", words.gpus, "GPUs a rank: 1")->transform(whole_number(1, 1));
+    app.add_option("-o,--op", words.op, names_of_ops())->capture_default_str();
+    app.add_option("-d,--dtype,--datatype", words.dtype,
                    "float double half int uint long ulong char, or: " + names_of_elements())
         ->capture_default_str();
-    app.add_option("--sizes", words.sizes, "bytes: 8:64M doubles from 8 to 64M, 8,24,64K is a list")
+    auto *sizes = app.add_option("--sizes", words.sizes,
+                                 "bytes: 8:64M doubles from 8 to 64M, 8,24,64K is a list")
+                      ->capture_default_str();
+    app.add_option("-b,--minbytes", words.least, "the first size; each is -f times the one before")
+        ->excludes(sizes);
+    app.add_option("-e,--maxbytes", words.most, "the last size")->excludes(sizes);
+    app.add_option("-f,--stepfactor", words.factor, "see -b")
+        ->transform(whole_number(2, 1 << 20))
+        ->excludes(sizes)
         ->capture_default_str();
     app.add_option("--memory", words.memory,
                    "host, device or managed; default: host, with --demo device");
     app.add_flag("--in-place", options.in_place, "reduce with MPI_IN_PLACE");
     app.add_flag("--gpu-context", options.gpu_context,
                  "hold a GPU context, as a GPU program does, even with --memory host");
-    app.add_option("--iterations", options.measure.iterations, "timed calls per size; 0: by size")
+    app.add_option("-n,--iterations,--iters", options.measure.iterations,
+                   "timed calls per size; 0: by size")
         ->transform(whole_number(0, 100'000'000))
         ->capture_default_str();
-    app.add_option("--batch", options.measure.batch,
+    app.add_option("-m,--batch,--agg_iters", options.measure.batch,
                    "calls between two readings of the clock, for calls shorter than it resolves; "
                    "a timed call is the mean of a batch")
         ->transform(whole_number(1, 1'000'000))
         ->capture_default_str();
-    app.add_option("--warmup", options.measure.warmup, "calls before the clock runs")
+    app.add_option("-w,--warmup,--warmup_iters", options.measure.warmup,
+                   "calls before the clock runs")
         ->transform(whole_number(0, 100'000'000))
         ->capture_default_str();
     CLI::Option *const late =
@@ -138,6 +240,9 @@ bool parse_options(int argc, char **argv, bool speaks, Options &options, int &ex
     app.add_option("--jitter-us", options.measure.jitter_us,
                    "every rank comes later by a random time of up to this; times count as above")
         ->transform(number(0, kLatestUs));
+    app.add_option("-c,--check", words.check, "0: as --no-verify")
+        ->transform(whole_number(0, INT_MAX))
+        ->capture_default_str();
     bool verify = true;
     auto *check = app.add_flag("--verify", verify, "check every element (the default)");
     app.add_flag("--no-verify", words.no_verify, "check nothing")->excludes(check);
@@ -151,7 +256,9 @@ bool parse_options(int argc, char **argv, bool speaks, Options &options, int &ex
                    "measure these in turns: auto, nonblocking, persistent, host_copy, names of "
                    "algorithms, ring/65536 for ring with chunks of 65536 bytes, or all")
         ->delimiter(',');
-    app.add_option("--json", options.json_path, "also write the results to this file");
+    app.add_option("--json", options.json_path,
+                   "also write the results to this file; -: to stdout, and the "
+                   "table to stderr");
     app.add_flag(
         "--demo", options.demo,
         "on device buffers: a sweep, then the gradients of ResNet-50 fused as Horovod does");

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdio>
-#include <fstream>
 
 namespace hetcoll {
 
@@ -22,20 +21,25 @@ std::string check_text(const TimedCall &timed)
     return timed.verdict->same_bits ? "ok" : "ranks differ";
 }
 
+double busbw_gbs(const Row &row, const TimedCall &timed)
+{
+    return row.bus_factor * algorithm_bandwidth_gbs(row.bytes, timed.time.median_us);
+}
+
 double ratio(const Measured &measured)
 {
     return measured.host_copy->time.median_us / measured.call.time.median_us;
 }
 
-nlohmann::ordered_json to_json(const TimedCall &timed, std::size_t bytes, int ranks)
+nlohmann::ordered_json to_json(const TimedCall &timed, const Row &row)
 {
     nlohmann::ordered_json json = {
         {"min_us", timed.time.min_us},
         {"median_us", timed.time.median_us},
         {"p90_us", timed.time.p90_us},
         {"p99_us", timed.time.p99_us},
-        {"algbw_gbs", algorithm_bandwidth_gbs(bytes, timed.time.median_us)},
-        {"busbw_gbs", bus_bandwidth_gbs(bytes, ranks, timed.time.median_us)},
+        {"algbw_gbs", algorithm_bandwidth_gbs(row.bytes, timed.time.median_us)},
+        {"busbw_gbs", busbw_gbs(row, timed)},
     };
     if (timed.verdict) {
         json["wrong"] = timed.verdict->wrong;
@@ -46,65 +50,76 @@ nlohmann::ordered_json to_json(const TimedCall &timed, std::size_t bytes, int ra
 
 } // namespace
 
-void print_facts(const Facts &facts)
+void print_facts(const Facts &facts, const TableStyle &style)
 {
     for (const auto &[key, value] : facts) {
-        std::printf("# %-13s %s\n", key.c_str(), value.c_str());
+        std::fprintf(style.to, "# %-13s %s\n", key.c_str(), value.c_str());
     }
 }
 
 void print_heading(const TableStyle &style)
 {
     if (style.host_copy) {
-        std::printf("#%101s | copied to pageable host memory, reduced there, copied back\n", "");
+        std::fprintf(style.to,
+                     "#%101s | copied to pageable host memory, reduced there, copied back\n", "");
     }
     if (style.asked) {
-        std::printf("#%-23s ", "way");
+        std::fprintf(style.to, "#%-23s ", "way");
     }
-    std::printf("#%10s %10s %-18s %-7s %9s %9s %9s %7s %7s %6s", "size", "count", "algorithm",
-                "path", "min", "median", "p99", "algbw", "busbw", "check");
+    std::fprintf(style.to, "#%10s %10s %-18s %-7s %9s %9s %9s %7s %7s %6s", "size", "count",
+                 "algorithm", "path", "min", "median", "p99", "algbw", "busbw", "check");
     if (style.host_copy) {
-        std::printf(" | %9s %9s %7s %7s %6s  %s", "median", "p99", "algbw", "busbw", "check",
-                    style.emulated ? "ratio (no GPU speed)" : "ratio");
+        std::fprintf(style.to, " | %9s %9s %7s %7s %6s  %s", "median", "p99", "algbw", "busbw",
+                     "check", style.emulated ? "ratio (no GPU speed)" : "ratio");
     }
-    std::printf("\n");
+    if (style.both) {
+        std::fprintf(style.to, " | %9s %9s %7s %7s %6s", "in place", "p99", "algbw", "busbw",
+                     "check");
+    }
+    std::fprintf(style.to, "\n");
     if (style.asked) {
-        std::printf("#%-23s ", "");
+        std::fprintf(style.to, "#%-23s ", "");
     }
-    std::printf("#%10s %10s %-18s %-7s %9s %9s %9s %7s %7s %6s", "(B)", "(elements)", "", "",
-                "(us)", "(us)", "(us)", "(GB/s)", "(GB/s)", "");
+    std::fprintf(style.to, "#%10s %10s %-18s %-7s %9s %9s %9s %7s %7s %6s", "(B)", "(elements)", "",
+                 "", "(us)", "(us)", "(us)", "(GB/s)", "(GB/s)", "");
     if (style.host_copy) {
-        std::printf(" | %9s %9s %7s %7s %6s", "(us)", "(us)", "(GB/s)", "(GB/s)", "");
+        std::fprintf(style.to, " | %9s %9s %7s %7s %6s", "(us)", "(us)", "(GB/s)", "(GB/s)", "");
     }
-    std::printf("\n");
-    std::fflush(stdout);
+    if (style.both) {
+        std::fprintf(style.to, " | %9s %9s %7s %7s %6s", "(us)", "(us)", "(GB/s)", "(GB/s)", "");
+    }
+    std::fprintf(style.to, "\n");
+    std::fflush(style.to);
 }
 
 void print_row(const TableStyle &style, const Row &row)
 {
     const TimedCall &call = row.measured.call;
     if (style.asked) {
-        std::printf("%-24s ", row.asked.c_str());
+        std::fprintf(style.to, "%-24s ", row.asked.c_str());
     }
-    std::printf("%11zu %10zu %-18s %-7s %9.1f %9.1f %9.1f %7.3f %7.3f %6s", row.bytes, row.count,
-                row.measured.route.algorithm.c_str(), row.measured.route.path.c_str(),
-                call.time.min_us, call.time.median_us, call.time.p99_us,
-                algorithm_bandwidth_gbs(row.bytes, call.time.median_us),
-                bus_bandwidth_gbs(row.bytes, style.ranks, call.time.median_us),
-                check_text(call).c_str());
+    std::fprintf(style.to, "%11zu %10zu %-18s %-7s %9.1f %9.1f %9.1f %7.3f %7.3f %6s", row.bytes,
+                 row.count, row.measured.route.algorithm.c_str(), row.measured.route.path.c_str(),
+                 call.time.min_us, call.time.median_us, call.time.p99_us,
+                 algorithm_bandwidth_gbs(row.bytes, call.time.median_us), busbw_gbs(row, call),
+                 check_text(call).c_str());
     if (row.measured.host_copy) {
         const TimedCall &copy = *row.measured.host_copy;
-        std::printf(" | %9.1f %9.1f %7.3f %7.3f %6s  %5.2f", copy.time.median_us, copy.time.p99_us,
-                    algorithm_bandwidth_gbs(row.bytes, copy.time.median_us),
-                    bus_bandwidth_gbs(row.bytes, style.ranks, copy.time.median_us),
-                    check_text(copy).c_str(), ratio(row.measured));
+        std::fprintf(style.to, " | %9.1f %9.1f %7.3f %7.3f %6s  %5.2f", copy.time.median_us,
+                     copy.time.p99_us, algorithm_bandwidth_gbs(row.bytes, copy.time.median_us),
+                     busbw_gbs(row, copy), check_text(copy).c_str(), ratio(row.measured));
     }
-    std::printf("\n");
-    std::fflush(stdout);
+    if (style.both && row.in_place) {
+        const TimedCall &place = row.in_place->call;
+        std::fprintf(style.to, " | %9.1f %9.1f %7.3f %7.3f %6s", place.time.median_us,
+                     place.time.p99_us, algorithm_bandwidth_gbs(row.bytes, place.time.median_us),
+                     busbw_gbs(row, place), check_text(place).c_str());
+    }
+    std::fprintf(style.to, "\n");
+    std::fflush(style.to);
 }
 
-bool write_json(const std::string &path, const Facts &facts, const TableStyle &style,
-                const std::vector<Row> &rows)
+std::string print_json(const Facts &facts, const TableStyle &style, const std::vector<Row> &rows)
 {
     nlohmann::ordered_json json = json_document("hetcoll_bench");
     for (const auto &[key, value] : facts) {
@@ -112,30 +127,29 @@ bool write_json(const std::string &path, const Facts &facts, const TableStyle &s
     }
     json["results"] = nlohmann::ordered_json::array();
     for (const Row &row : rows) {
-        nlohmann::ordered_json result = to_json(row.measured.call, row.bytes, style.ranks);
+        nlohmann::ordered_json result = to_json(row.measured.call, row);
         if (!row.section.empty()) {
             result["section"] = row.section;
         }
         if (!row.asked.empty()) {
             result["asked"] = row.asked;
         }
+        result["collective"] = row.collective;
         result["bytes"] = row.bytes;
         result["count"] = row.count;
         result["algorithm"] = row.measured.route.algorithm;
         result["path"] = row.measured.route.path;
+        if (row.in_place) {
+            result["in_place"] = to_json(row.in_place->call, row);
+        }
         if (row.measured.host_copy) {
-            result["host_copy"] = to_json(*row.measured.host_copy, row.bytes, style.ranks);
+            result["host_copy"] = to_json(*row.measured.host_copy, row);
             result["ratio"] = ratio(row.measured);
             result["ratio_is_gpu_speed"] = !style.emulated;
         }
         json["results"].push_back(result);
     }
-    if (path == "-") {
-        return std::fputs(json_text(json).c_str(), stdout) >= 0 && std::fflush(stdout) == 0;
-    }
-    std::ofstream file(path);
-    file << json_text(json);
-    return static_cast<bool>(file.flush());
+    return json_text(json);
 }
 
 } // namespace hetcoll

@@ -5,6 +5,8 @@
 #include "measure/measure.h"
 
 #include <cstddef>
+#include <cstdio>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,9 @@ struct Row {
     std::size_t bytes, count;
     Measured measured;
     std::string asked; // the way, of several side by side; else empty
+    std::string collective = "allreduce";
+    double bus_factor = 0;              // bus bandwidth over algorithm bandwidth
+    std::optional<Measured> in_place{}; // beside `measured`, which then is out of place
 };
 
 struct TableStyle {
@@ -22,14 +27,15 @@ struct TableStyle {
     bool emulated;  // say that the ratio is no GPU speed
     int ranks;
     bool asked = false; // show which way was asked for
+    bool both = false;  // show the columns of the call in place
+    std::FILE *to = stdout;
 };
 
-void print_facts(const Facts &facts);
+void print_facts(const Facts &facts, const TableStyle &style);
 void print_heading(const TableStyle &style);
 void print_row(const TableStyle &style, const Row &row);
 
-// False if the file cannot be written.
-[[nodiscard]] bool write_json(const std::string &path, const Facts &facts, const TableStyle &style,
-                              const std::vector<Row> &rows);
+[[nodiscard]] std::string print_json(const Facts &facts, const TableStyle &style,
+                                     const std::vector<Row> &rows);
 
 } // namespace hetcoll

@@ -116,6 +116,8 @@ ServingRoute name_route(const JobCounters &counters, const CounterValues &used)
                                                            : mover;
         add(HETCOLL_CALLS_OF(i), row.name, path);
     }
+    add(HETCOLL_CALLS_COLLECTIVE, "hetcoll", mover); // other collectives
+    add(HETCOLL_STAGED_COLLECTIVE, "open_mpi", "staged");
     // hetcoll leaves a communicator on which no rank can have a GPU, and counts nothing there.
     return route.algorithm.empty() ? ServingRoute{"open_mpi", "host"} : route;
 }

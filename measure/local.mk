@@ -25,6 +25,7 @@ libhetcoll_command_line_la_SOURCES = \
 	measure/command_line.h measure/command_line.cc \
 	measure/installed.h measure/installed.cc \
 	measure/output_file.h measure/output_file.cc \
+	measure/progress.h measure/progress.cc \
 	measure/sizes.h measure/sizes.cc \
 	measure/version.h measure/version.cc
 nodist_libhetcoll_command_line_la_SOURCES = measure/commit.h

@@ -198,8 +198,9 @@ std::function<void()> mpi_call(const Way &way, const WorkloadReduction &r, MPI_R
 }
 
 std::vector<Caller> make_callers(std::span<const Way> ways, const Gpu *gpu,
-                                 const WorkloadReduction &r)
+                                 const Workload &workload)
 {
+    const WorkloadReduction r = workload.reduction();
     std::vector<Caller> callers;
     for (const Way &way : ways) {
         Caller caller{way, nullptr, {}};
@@ -207,7 +208,10 @@ std::vector<Caller> make_callers(std::span<const Way> ways, const Gpu *gpu,
             caller.copy = std::make_unique<HostCopy>(*gpu, r, way.comm);
             caller.call = [copy = caller.copy.get()] { copy->call(); };
         } else {
-            caller.call = mpi_call(way, r, caller.request);
+            caller.call = workload.own_call(way.comm);
+            if (!caller.call) {
+                caller.call = mpi_call(way, r, caller.request);
+            }
         }
         callers.push_back(std::move(caller));
     }
@@ -288,7 +292,7 @@ std::vector<MeasuredWay> measure_ways(std::span<const Way> ways, const Gpu *gpu,
                                       const MeasureOptions &options)
 {
     const WorkloadReduction r = workload.reduction();
-    std::vector<Caller> callers = make_callers(ways, gpu, r);
+    std::vector<Caller> callers = make_callers(ways, gpu, workload);
     if (callers.empty()) {
         return {};
     }

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 namespace hetcoll {
@@ -34,6 +35,12 @@ public:
     // Compares what the last reduction wrote with the reference for `ranks` ranks.
     virtual Result<Outcome> check(int ranks) = 0;
     [[nodiscard]] virtual WorkloadReduction reduction() const = 0;
+    // Where it is not MPI_Allreduce of that: the call to measure in its place.
+    [[nodiscard]] virtual std::function<void()> own_call(MPI_Comm comm) const
+    {
+        (void)comm;
+        return {};
+    }
 };
 
 struct VectorSpec {

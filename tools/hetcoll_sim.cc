@@ -4,6 +4,7 @@
 #include "measure/host.h"
 #include "measure/installed.h"
 #include "measure/output_file.h"
+#include "measure/progress.h"
 #include "sim/bound.h"
 #include "sim/cluster_file.h"
 #include "sim/in_network.h"
@@ -61,7 +62,11 @@ const char *path_name(const SimOptions &options, const Ranks &ranks, Algorithm a
 
 class Tool {
 public:
-    explicit Tool(const SimOptions &options) : options_(options) {}
+    explicit Tool(const SimOptions &options)
+        : options_(options), text_(options.json == "-" ? stderr : stdout),
+          progress_("hetcoll_sim", 0, options.progress)
+    {
+    }
 
     Status run()
     {
@@ -131,8 +136,9 @@ private:
         const Ranks ranks = place_ranks(*cluster);
         if (options_.describe) {
             begin(*cluster);
-            std::printf("%d ranks on %d nodes in %d rack%s\n", ranks.size(), cluster->node_count(),
-                        cluster->rack_count(), cluster->rack_count() == 1 ? "" : "s");
+            std::fprintf(text_, "%d ranks on %d nodes in %d rack%s\n", ranks.size(),
+                         cluster->node_count(), cluster->rack_count(),
+                         cluster->rack_count() == 1 ? "" : "s");
             return {};
         }
         if (ranks.size() < 2) {
@@ -140,14 +146,19 @@ private:
         }
         const std::vector<Asked> asked = asked_algorithms(options_, ranks);
         begin(*cluster);
+        progress_.expect(static_cast<int>(options_.bytes.size() * asked.size()));
         for (const std::size_t bytes : options_.bytes) {
             for (const Asked &one : asked) {
                 if (!is_wanted(ranks, bytes, one)) {
+                    progress_.end_job();
                     continue;
                 }
+                progress_.begin_job(std::to_string(ranks.size()) + " ranks, " +
+                                    std::to_string(bytes) + " bytes by " + one.name);
                 if (Status status = run_one(*cluster, ranks, bytes, one); !status.ok()) {
                     return status;
                 }
+                progress_.end_job();
             }
         }
         return options_.measurements.empty() ? Status() : add_measurements(*cluster, ranks);
@@ -210,9 +221,9 @@ private:
         if (!options_.table.empty()) {
             facts_.emplace_back("table", options_.table);
         }
-        print_sim_facts(facts_);
+        print_sim_facts(text_, facts_);
         if (!options_.describe) {
-            print_sim_heading();
+            print_sim_heading(text_);
         }
     }
 
@@ -236,7 +247,8 @@ private:
         if (!result.ok() && result.status().code() == Errc::kUnsupported &&
             options_.algorithms.size() > 1) { // the others may
             last_problem_ = result.status().message();
-            std::printf("# %s\n", last_problem_.c_str());
+            progress_.hide();
+            std::fprintf(text_, "# %s\n", last_problem_.c_str());
             return {};
         }
         if (!result.ok()) {
@@ -260,11 +272,14 @@ private:
              .transfers = result->transfers,
              .cost_s = result->cost.seconds,
              .cost_mib = result->cost.mib});
-        print_sim_row(rows_.back());
+        progress_.hide();
+        print_sim_row(text_, rows_.back());
         return {};
     }
 
     const SimOptions &options_;
+    std::FILE *text_;
+    ProgressBar progress_;
     std::optional<Algorithm> between_;
     std::optional<Table> table_;
     ShareSetting shares_;

@@ -45,6 +45,15 @@ expect "no adapter" "has no network adapter" sh -c "
     grep -v -e mlx5 -e net0 '$machines/p100.topology' >'$work/alone.topology'
     '$tool/hetcoll_sim' --topology '$work/alone.topology' --nodes 2 --bytes 8"
 
+expect "JSON on stdout, the table on stderr" '^{"\$schema"' sh -c "
+    '$tool/hetcoll_sim' --topology '$machines/dgx2.topology' --bytes 8,1M --json - 2>'$work/table' |
+        python3 -c 'import json, sys; print(json.dumps(json.load(sys.stdin), separators=(\",\", \":\")))'
+    grep -q '^ *1048576' '$work/table'"
+expect "how far it is" "hetcoll_sim: job 2 of 2: 16 ranks, 1048576 bytes by auto" \
+    "$tool/hetcoll_sim" --topology "$machines/dgx2.topology" --bytes 8,1M --progress
+expect "no file for JSON" "/no/file cannot be written" \
+    "$tool/hetcoll_sim" --topology "$machines/dgx2.topology" --bytes 8 --json /no/file
+
 if [ -x "$tool/hetcoll_tune" ]; then
     expect "a table from a simulation" "wrote .*table.json: .* rules for paper" \
         "$tool/hetcoll_tune" --simulate "$machines/awan64.cluster" --nodes 2,8 --sizes 8,4K,64K,1M,16M --machine paper \

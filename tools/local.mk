@@ -116,7 +116,6 @@ hetcoll_tune_SOURCES = \
 	tools/tune_jobs.h tools/tune_jobs.cc \
 	tools/tune_line.h tools/tune_line.cc \
 	tools/tune_options.h tools/tune_options.cc \
-	tools/tune_progress.h tools/tune_progress.cc \
 	tools/tune_table.h tools/tune_table.cc \
 	tools/tune_worker.h tools/tune_worker.cc
 hetcoll_tune_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS) -DHETCOLL_MPIRUN='"$(MPIRUN)"'
@@ -133,6 +132,7 @@ TESTS += tools/hetcoll_sim_test.sh
 endif
 hetcoll_sim_SOURCES = \
 	measure/host.h measure/host.cc \
+	measure/json_document.h \
 	tools/hetcoll_sim.cc \
 	tools/sim_options.h tools/sim_options.cc \
 	tools/sim_report.h tools/sim_report.cc

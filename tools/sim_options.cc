@@ -120,7 +120,10 @@ bool parse_sim_options(int argc, char **argv, SimOptions &options, int &exit_cod
         "--no-meetings", [&options] { options.meetings = false; },
         "leave out the agreements of the ranks before and after a call");
     app.add_flag("--describe", options.describe, "say what the cluster is and simulate nothing");
-    app.add_option("--json", options.json, "also write the results to this file")
+    app.add_flag("--progress", options.progress,
+                 "say on stderr how far it is, also where that is no terminal");
+    app.add_option("--json", options.json,
+                   "also write the results to this file; -: to stdout, and the table to stderr")
         ->type_name("FILE");
     app.add_option("--measurements", options.measurements,
                    "with --algorithm all: write to this file what hetcoll_tune makes a table from; "

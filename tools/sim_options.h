@@ -25,8 +25,9 @@ struct SimOptions {
     std::size_t message_bytes = 170u << 10; // of in_network
     int window = 4;
     bool meetings = true;
-    bool describe = false; // only say what the cluster is
-    std::string json, measurements;
+    bool describe = false;          // only say what the cluster is
+    std::string json, measurements; // json "-": stdout, and the table on stderr
+    bool progress = false; // a line for each simulation on stderr, also where that is no terminal
 };
 
 // True: go on. False: exit with `exit_code`; all messages have been printed.

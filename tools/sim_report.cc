@@ -17,36 +17,37 @@ double busbw_gbs(const SimRow &row) { return algbw_gbs(row) * 2 * (row.ranks - 1
 
 } // namespace
 
-void print_sim_facts(const SimFacts &facts)
+void print_sim_facts(std::FILE *to, const SimFacts &facts)
 {
     for (const auto &[key, value] : facts) {
-        std::printf("# %-13s %s\n", key.c_str(), value.c_str());
+        std::fprintf(to, "# %-13s %s\n", key.c_str(), value.c_str());
     }
 }
 
 // A simulation repeats itself exactly: min, median and p99 are one time.
-void print_sim_heading()
+void print_sim_heading(std::FILE *to)
 {
-    std::printf(
-        "#%10s %10s %-18s %-7s %9s %9s %9s %7s %7s %6s | %6s %6s %11s %11s %6s %9s %8s %7s\n",
+    std::fprintf(
+        to, "#%10s %10s %-18s %-7s %9s %9s %9s %7s %7s %6s | %6s %6s %11s %11s %6s %9s %8s %7s\n",
         "size", "count", "algorithm", "path", "min", "median", "p99", "algbw", "busbw", "check",
         "ranks", "nodes", "model", "bound", "ratio", "transfers", "took", "memory");
-    std::printf(
-        "#%10s %10s %-18s %-7s %9s %9s %9s %7s %7s %6s | %6s %6s %11s %11s %6s %9s %8s %7s\n",
+    std::fprintf(
+        to, "#%10s %10s %-18s %-7s %9s %9s %9s %7s %7s %6s | %6s %6s %11s %11s %6s %9s %8s %7s\n",
         "(B)", "(elements)", "", "", "(us)", "(us)", "(us)", "(GB/s)", "(GB/s)", "", "", "", "(us)",
         "(us)", "", "", "(s)", "(MiB)");
 }
 
-void print_sim_row(const SimRow &row)
+void print_sim_row(std::FILE *to, const SimRow &row)
 {
-    std::printf("%11zu %10zu %-18s %-7s %9.1f %9.1f %9.1f %7.3f %7.3f %6s | %6d %6d %11.1f %11.1f "
-                "%6.2f %9llu "
-                "%8.2f %7.0f\n",
-                row.bytes, row.bytes / row.element_bytes, row.algorithm.c_str(), row.path.c_str(),
-                row.us, row.us, row.us, algbw_gbs(row), busbw_gbs(row), "-", row.ranks, row.nodes,
-                row.predicted_us, row.bound_us, row.us / row.bound_us,
-                static_cast<unsigned long long>(row.transfers), row.cost_s, row.cost_mib);
-    std::fflush(stdout);
+    std::fprintf(to,
+                 "%11zu %10zu %-18s %-7s %9.1f %9.1f %9.1f %7.3f %7.3f %6s | %6d %6d %11.1f %11.1f "
+                 "%6.2f %9llu "
+                 "%8.2f %7.0f\n",
+                 row.bytes, row.bytes / row.element_bytes, row.algorithm.c_str(), row.path.c_str(),
+                 row.us, row.us, row.us, algbw_gbs(row), busbw_gbs(row), "-", row.ranks, row.nodes,
+                 row.predicted_us, row.bound_us, row.us / row.bound_us,
+                 static_cast<unsigned long long>(row.transfers), row.cost_s, row.cost_mib);
+    std::fflush(to);
 }
 
 std::string print_sim_json(const SimFacts &facts, const std::vector<SimRow> &rows)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdio>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,9 +20,9 @@ struct SimRow {
     double cost_s = 0, cost_mib = 0; // of the simulation
 };
 
-void print_sim_facts(const SimFacts &facts);
-void print_sim_heading();
-void print_sim_row(const SimRow &row);
+void print_sim_facts(std::FILE *to, const SimFacts &facts);
+void print_sim_heading(std::FILE *to);
+void print_sim_row(std::FILE *to, const SimRow &row);
 
 [[nodiscard]] std::string print_sim_json(const SimFacts &facts, const std::vector<SimRow> &rows);
 

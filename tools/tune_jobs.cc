@@ -1,8 +1,8 @@
 #include "tools/tune_jobs.h"
 
 #include "measure/installed.h"
+#include "measure/progress.h"
 #include "tools/tune_line.h"
-#include "tools/tune_progress.h"
 #include "tuning/build_table.h"
 
 #include <sys/wait.h>
@@ -153,7 +153,8 @@ public:
     Runner(const TuneOptions &options, const std::vector<JobKind> &kinds, Clock::time_point start)
         : options_(options), start_(start),
           deadline_(after(std::max(options.limit_s - kFinishSeconds, 1.0))),
-          progress_(options.repetitions * static_cast<int>(kinds.size()), !options.quick)
+          progress_("hetcoll_tune", options.repetitions * static_cast<int>(kinds.size()),
+                    !options.quick)
     {
         for (const JobKind &kind : kinds) {
             measured_.push_back({kind});

@@ -7,7 +7,7 @@ mpi_areas = test/mpi/cases/accumulate.sh test/mpi/cases/algorithms.sh test/mpi/c
 	test/mpi/cases/nonblocking.sh test/mpi/cases/operations.sh test/mpi/cases/programs.sh \
 	test/mpi/cases/reproducible.sh test/mpi/cases/runtime_api.sh test/mpi/cases/settings.sh test/mpi/cases/stream_order.sh \
 	test/mpi/cases/wsp.sh
-EXTRA_DIST += $(mpi_areas) test/mpi/run.sh test/mpi/case.sh test/mpi/idups.sh test/mpi/on_nodes.sh test/mpi/as_host.sh test/mpi/into_host.sh test/mpi/live_on_hosts.sh \
+EXTRA_DIST += $(mpi_areas) test/mpi/bench_test.sh test/mpi/run.sh test/mpi/case.sh test/mpi/idups.sh test/mpi/on_nodes.sh test/mpi/as_host.sh test/mpi/into_host.sh test/mpi/live_on_hosts.sh \
 	test/mpi/many_queued.sh test/mpi/on_adapters.sh test/mpi/on_device.sh test/mpi/small_shm.sh test/mpi/stops.sh test/mpi/story_test.sh test/mpi/sweep.sh test/mpi/usage_test.sh \
 	test/mpi/with_aggregators.sh
 
@@ -27,7 +27,18 @@ check_PROGRAMS += \
 	test/mpi/runtime_api test/mpi/sessions test/mpi/settings test/mpi/slices test/mpi/spawned test/mpi/staged_collectives \
 	test/mpi/steady_state test/mpi/stops test/mpi/stream_order test/mpi/streams test/mpi/threads test/mpi/types \
 	test/mpi/fixed_point test/mpi/in_network test/mpi/reproducible test/mpi/user_ops test/mpi/wsp
-TESTS += $(mpi_areas) test/mpi/story_test.sh test/mpi/usage_test.sh
+TESTS += $(mpi_areas) test/mpi/bench_test.sh test/mpi/story_test.sh test/mpi/usage_test.sh
+
+# Wrong results for test/mpi/bench_test.sh.
+check_LTLIBRARIES += test/mpi/spoil.la
+check_DATA += test/mpi/spoil.so
+CLEANFILES += test/mpi/spoil.so
+test_mpi_spoil_la_SOURCES = test/mpi/spoil.c
+test_mpi_spoil_la_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
+test_mpi_spoil_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -rpath $(abs_builddir)/test/mpi
+test_mpi_spoil_la_LIBADD = $(MPI_LIBS)
+test/mpi/spoil.so: test/mpi/spoil.la
+	$(AM_V_at)rm -f $@ && $(LN_S) .libs/spoil.so $@
 
 test_mpi_aborts_SOURCES = test/mpi/aborts.cc
 test_mpi_aborts_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)

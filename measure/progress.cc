@@ -1,9 +1,10 @@
-#include "tools/tune_progress.h"
+#include "measure/progress.h"
 
 #include <unistd.h>
 
 #include <cmath>
 #include <cstdio>
+#include <utility>
 
 namespace hetcoll {
 
@@ -13,12 +14,14 @@ constexpr int kBarWidth = 30;
 
 } // namespace
 
-ProgressBar::ProgressBar(int jobs, bool lines)
-    : jobs_(jobs), bar_(isatty(STDERR_FILENO) != 0), lines_(lines && !bar_)
+ProgressBar::ProgressBar(std::string tool, int jobs, bool lines)
+    : tool_(std::move(tool)), jobs_(jobs), bar_(isatty(STDERR_FILENO) != 0), lines_(lines && !bar_)
 {
 }
 
-ProgressBar::~ProgressBar()
+ProgressBar::~ProgressBar() { hide(); }
+
+void ProgressBar::hide() const
 {
     if (bar_) {
         std::fprintf(stderr, "\r\033[K");
@@ -41,8 +44,8 @@ void ProgressBar::begin_job(const std::string &what)
     what_ = what;
     if (lines_) {
         const double part = static_cast<double>(done_) / jobs_;
-        std::fprintf(stderr, "hetcoll_tune: job %d of %d: %s%s\n", done_ + 1, jobs_, what.c_str(),
-                     time_left(part).c_str());
+        std::fprintf(stderr, "%s: job %d of %d: %s%s\n", tool_.c_str(), done_ + 1, jobs_,
+                     what.c_str(), time_left(part).c_str());
     }
     show(0);
 }

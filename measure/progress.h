@@ -1,8 +1,7 @@
-// How far hetcoll_tune is, on stderr: a bar on a terminal, else a line a job.
+// How far a tool is, on stderr: a bar on a terminal, else a line a job.
 #pragma once
 
-#include "tools/tune_child.h"
-
+#include <chrono>
 #include <string>
 
 namespace hetcoll {
@@ -10,11 +9,13 @@ namespace hetcoll {
 class ProgressBar {
 public:
     // `lines`: also where stderr is no terminal.
-    ProgressBar(int jobs, bool lines);
+    ProgressBar(std::string tool, int jobs, bool lines);
     ~ProgressBar(); // takes the bar away
     ProgressBar(const ProgressBar &) = delete;
     ProgressBar &operator=(const ProgressBar &) = delete;
 
+    // Takes the bar away until it is shown again: before other output.
+    void hide() const;
     void expect(int more_jobs) { jobs_ += more_jobs; }
     void begin_job(const std::string &what);
     void show(double part_of_job); // 0 to 1
@@ -23,6 +24,9 @@ public:
 private:
     [[nodiscard]] std::string time_left(double part) const;
 
+    using Clock = std::chrono::steady_clock;
+
+    const std::string tool_;
     int jobs_;
     const bool bar_, lines_;
     const Clock::time_point start_ = Clock::now();

@@ -1,0 +1,56 @@
+// MPI's collectives beside Allreduce, measured and checked as it is: buffers, the call, what must
+// come out, and how bus bandwidth counts it.
+#pragma once
+
+#include "measure/workload.h"
+
+#include <mpi.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace hetcoll {
+
+enum class Collective {
+    kAllreduce,
+    kBcast,
+    kReduce,
+    kAllgather,
+    kAllgatherv,
+    kReduceScatter,
+    kReduceScatterBlock,
+    kAlltoall,
+    kAlltoallv,
+    kGather,
+    kGatherv,
+    kScatter,
+    kScatterv,
+    kScan,
+    kExscan,
+};
+inline constexpr int kCollectiveCount = 15;
+
+[[nodiscard]] const char *collective_word(Collective collective) noexcept; // "bcast"
+[[nodiscard]] const char *collective_call(Collective collective) noexcept; // "MPI_Bcast"
+[[nodiscard]] std::optional<Collective> find_collective(std::string_view word) noexcept;
+// All words, with commas between them.
+[[nodiscard]] std::string collective_words();
+
+// A broadcast is in place, and nothing else.
+[[nodiscard]] constexpr bool has_both_places(Collective collective) noexcept
+{
+    return collective != Collective::kBcast;
+}
+// The vector is cut into a block a rank: its elements are a multiple of the ranks.
+[[nodiscard]] bool has_blocks(Collective collective) noexcept;
+// Bus bandwidth over algorithm bandwidth, as nccl-tests count it: what a link must carry.
+[[nodiscard]] double bus_factor(Collective collective, int ranks) noexcept;
+
+// `spec.count` elements are the whole vector: of all blocks together. The root is rank 0. Not for
+// kAllreduce. `rank` is this one of `ranks`.
+[[nodiscard]] Result<std::unique_ptr<Workload>>
+make_collective(const Gpu *gpu, Collective collective, const VectorSpec &spec, int rank, int ranks);
+
+} // namespace hetcoll

@@ -1,0 +1,111 @@
+#!/bin/bash
+# bench_test.sh: hetcoll_bench of other collectives than Allreduce, in both places, by nccl-tests' options, within a
+# budget; and that it sees a wrong result.
+set -u
+build=${HETCOLL_BUILDDIR:-$PWD}
+source=${HETCOLL_SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}
+configured() { sed -n "s/^$1 = //p" "$build/Makefile"; }
+export OMPI_MCA_mca_base_component_path="$build/component:${OMPI_COMPONENTS:-$(configured OMPI_COMPONENTS)}"
+export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_mpi_yield_when_idle=1
+export OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_coll=hetcoll
+if [ "$(id -u)" = 0 ]; then
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+fi
+export EMU_NODE=bench$$
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+passed=0 failed=0 spoils=
+verdict()
+{
+    if [ "$1" -eq 0 ]; then
+        echo "ok    $2"
+        passed=$((passed + 1))
+    else
+        echo "FAIL  $2"
+        sed 's/^/        | /' "$work/out" "$work/err" | tail -n 40
+        failed=$((failed + 1))
+    fi
+}
+# bench STATUS RANKS ARGUMENT...
+bench()
+{
+    local status=$1 ranks=$2
+    shift 2
+    timeout -k 5 600 "${MPIRUN:-$(configured MPIRUN)}" -n "$ranks" ${spoils:+-x "LD_PRELOAD=$spoils"} "$build/hetcoll_bench" "$@" \
+        >"$work/out" 2>"$work/err" </dev/null
+    [ $? -eq "$status" ]
+    verdict $? "$ranks ranks: hetcoll_bench $*"
+}
+has()
+{
+    grep -qE -- "$1" "$work/out" "$work/err"
+    verdict $? "prints $1"
+}
+
+words='allreduce bcast reduce allgather allgatherv reduce_scatter reduce_scatter_block alltoall alltoallv gather gatherv
+    scatter scatterv scan exscan'
+for memory in device host; do
+    bench 0 3 --memory $memory --collective all --both -b 48 -e 300000 -f 6250 -n 1 -w 0 --json "$work/$memory.json"
+    has 'every element right'
+    python3 - "$work/$memory.json" $words >>"$work/out" 2>&1 <<'END'
+import json, sys
+results = json.load(open(sys.argv[1]))["results"]
+assert [r["collective"] for r in results] == [word for word in sys.argv[2:] for _ in range(2)], results
+assert all(r["wrong"] == 0 and ("in_place" in r) == (r["collective"] != "bcast") for r in results)
+assert all(r.get("in_place", r)["wrong"] == 0 for r in results)
+factor = {r["collective"]: r["busbw_gbs"] / r["algbw_gbs"] for r in results}
+assert abs(factor["allreduce"] - 4 / 3) < 1e-9 and abs(factor["allgather"] - 2 / 3) < 1e-9 and factor["bcast"] == 1
+END
+    verdict $? 'and its JSON has all of them, twice where MPI has both places'
+done
+python3 -c 'import jsonschema' 2>/dev/null && {
+    python3 "$source/tools/schema_check.py" "$source/tools/schema" "$work/device.json" >"$work/out" 2>&1
+    verdict $? 'as the schema says'
+}
+bench 0 3 --memory device --collective bcast,reduce,allgather,reduce_scatter --sizes 300000 -n 1
+has 'bcast|300000'
+[ "$(grep -c ' hetcoll ' "$work/out")" -eq 4 ]
+verdict $? 'four collectives are served by schedules of hetcoll'
+bench 0 2 --memory device --collective alltoall --sizes 4096 -n 1
+has 'open_mpi +staged'
+bench 0 1 --collective all --both --sizes 64 -n 1
+has 'every element right'
+
+# nccl-tests' words.
+bench 0 2 --memory device -b 1K -e 16K -f 4 -n 2 -w 1 -c 0 -g 1 -d float -o sum
+[ "$(grep -c '^ *[0-9]' "$work/out")" -eq 3 ] && grep -qE '^ +16384 ' "$work/out"
+verdict $? 'three sizes from -b to -e'
+has ' - *$'
+bench 2 2 --memory device -g 2 --sizes 8
+bench 2 2 --memory device -b 4K -e 1K
+has 'no more than -e'
+bench 2 2 --collective broadcast
+has '--collective broadcast: write all, or some of allreduce, bcast'
+bench 2 2 --collective bcast --algorithms all --memory device
+bench 2 2 --both --in-place
+
+# A budget holds, and what is left out is said; how far it is.
+start=$(date +%s)
+bench 0 2 --memory device --collective all --both --sizes 8:16M --budget 4 --progress
+[ $(($(date +%s) - start)) -le 60 ]
+verdict $? 'ends soon after its budget'
+has 'hetcoll_bench: job 1 of [0-9]+: allreduce of 8 bytes'
+has '# --budget is used up: [0-9]+ measurements are left out'
+
+# JSON on stdout is JSON alone.
+bench 0 2 --sizes 8,64 -n 1 --json -
+python3 -m json.tool "$work/out" >/dev/null
+verdict $? 'is JSON'
+bench 1 2 --sizes 8 -n 1 --json /no/file
+has '/no/file cannot be written'
+
+# A wrong element is seen: of every collective.
+for word in $words; do
+    spoils=$build/test/mpi/spoil.so
+    bench 1 3 --collective "$word" --sizes 1200 -n 1
+    spoils=
+    has 'WRONG|[0-9]+ wrong'
+done
+
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
