@@ -199,7 +199,9 @@ bool read_placement_file(Bytes bytes)
 bool read_trace_file(Bytes bytes)
 {
     const MemoryFile file(bytes);
-    return show_trace({.files = {file.path()}}).ok();
+    TraceRequest request;
+    request.files = {file.path()};
+    return show_trace(request).ok();
 }
 
 bool read_call_list(Bytes bytes)
