@@ -162,7 +162,7 @@ Status rebuild(const TuneOptions &options, const std::string &output)
         if (Status status = report(output, *measurements, options.quick); !status.ok()) {
             return status;
         }
-        last.assign(1, std::move(*measurements));
+        last = {*measurements};
     }
     return *page ? write_page(**page, output, nullptr, last, options.nodes) : Status();
 }
