@@ -216,16 +216,19 @@ CLI::Validator word()
 
 CLI::Validator one_of(std::vector<std::string> words)
 {
-    std::string list;
+    constexpr std::size_t kFits = 52; // in a line of the help, where completion reads them
+    std::string list, braces;
     for (const std::string &word : words) {
         list += (list.empty() ? "" : ", ") + word;
+        braces += (braces.empty() ? "{" : ",") + word;
     }
+    braces += "}";
     const auto check = [words = std::move(words), list](std::string &word) {
         return std::find(words.begin(), words.end(), word) != words.end()
                    ? std::string()
                    : "'" + word + "' is none of " + list;
     };
-    return {check, ""};
+    return {check, braces.size() <= kFits ? braces : ""};
 }
 
 } // namespace hetcoll

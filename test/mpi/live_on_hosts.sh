@@ -13,8 +13,8 @@ done
 shown=$("$1" --mca plm_rsh_agent "$here/into_host.sh" --mca routed direct -H nodea:1,nodeb:1 --map-by ppr:1:node \
     "$HETCOLL_BUILDDIR/hetcoll_info" --live --json 2>&1)
 has() { grep -qE "$1" <<<"$shown" || echo "WRONG   no line of hetcoll_info --live has $1: $shown"; }
-has '^\{"host":"nodea","communicator":[0-9]+,"ranks":3,"meeting":[0-9]+,"missing":\[1\],"here":\[\{"rank":0,.*\{"rank":1,'
-has '^\{"host":"nodeb","communicator":[0-9]+,"ranks":3,"meeting":[0-9]+,"missing":\[\],"here":\[\{"rank":2,.*"call":3,"looked_s"'
+has '^\{"schema":1,"host":"nodea","communicator":[0-9]+,"ranks":3,"meeting":[0-9]+,"missing":\[1\],"here":\[\{"rank":0,.*\{"rank":1,'
+has '^\{"schema":1,"host":"nodeb","communicator":[0-9]+,"ranks":3,"meeting":[0-9]+,"missing":\[\],"here":\[\{"rank":2,.*"call":3,"looked_s"'
 [ "$(wc -l <<<"$shown")" = 2 ] || echo "WRONG   not one line for each host: $shown"
 for line in 1 2 3 4 5 6 7; do # one more than the job itself can say
     echo "note $line s in call number 3 on hosts that were shown" >&2

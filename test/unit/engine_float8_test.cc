@@ -205,7 +205,7 @@ TEST_F(Float8CallTest, AllRanksFailIfOneCannotLaunchItsConversion)
     std::deque<Numbers<std::uint8_t>> vectors;
     start(ranks, vectors, kDevices, kMany);
     {
-        const Faults faults("cuLaunchKernel:1:2");
+        const Faults faults("cuLaunchKernel:1:1");
         EXPECT_TRUE(ranks.run());
     }
     for (int rank = 0; rank < kRanks; ++rank) {
