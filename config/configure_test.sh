@@ -21,7 +21,7 @@ cat >"$work/bin/ompi_info" <<SCRIPT
 SCRIPT
 chmod +x "$work/bin/ompi_info"
 cd "$work/build" || exit 1
-if "$source/configure" --with-ompi="$work" --without-cuda >"$work/out" 2>&1; then
+if env -u OMPI_INFO -u MPICC -u MPIRUN "$source/configure" --with-ompi="$work" --without-cuda >"$work/out" 2>&1; then
     echo "FAIL  configure takes an Open MPI that loads no components"
     exit 1
 fi

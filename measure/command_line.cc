@@ -60,9 +60,9 @@ public:
     [[nodiscard]] std::string make_option(const CLI::Option *option,
                                           bool is_positional) const override
     {
-        std::string text =
-            "  " + make_option_name(option, is_positional) + make_option_opts(option);
         const std::string new_line = "\n" + std::string(kColumn, ' ');
+        std::string text = at_commas(
+            "  " + make_option_name(option, is_positional) + make_option_opts(option), new_line);
         if (text.size() + 2 > kColumn) {
             text += new_line;
         } else {
@@ -86,6 +86,21 @@ public:
 
 private:
     static constexpr std::size_t kColumn = 26, kWidth = 80;
+
+    // A list of words that is longer than a line, in several.
+    static std::string at_commas(std::string text, const std::string &new_line)
+    {
+        std::size_t begin = 0;
+        while (text.size() - begin > kWidth) {
+            const std::size_t comma = text.rfind(',', begin + kWidth - 1);
+            if (comma == text.npos || comma <= begin) {
+                break;
+            }
+            text.insert(comma + 1, new_line);
+            begin = comma + 2; // behind the end of the line
+        }
+        return text;
+    }
 };
 
 // "--bytes: '4M,'", a list with nothing at a comma, which CLI11 would pass over; empty: none.
@@ -216,8 +231,7 @@ CLI::Validator word()
 
 CLI::Validator one_of(std::vector<std::string> words)
 {
-    constexpr std::size_t kFits = 52; // in a line of the help, where completion reads them
-    std::string list, braces;
+    std::string list, braces; // the latter for the help, where completion reads them
     for (const std::string &word : words) {
         list += (list.empty() ? "" : ", ") + word;
         braces += (braces.empty() ? "{" : ",") + word;
@@ -228,7 +242,7 @@ CLI::Validator one_of(std::vector<std::string> words)
                    ? std::string()
                    : "'" + word + "' is none of " + list;
     };
-    return {check, braces.size() <= kFits ? braces : ""};
+    return {check, braces};
 }
 
 } // namespace hetcoll

@@ -233,7 +233,15 @@ void check(std::vector<Caller> &callers, const JobCounters &counters, Workload &
         } else {
             caller.call();
         }
-        caller.result.route = name_route(counters, counters.read() - before);
+        CounterValues used = counters.read() - before;
+        if (used[HETCOLL_CALLS_COLLECTIVE] != 0) { // a root may have moved nothing itself
+            for (const hetcoll_counter bytes :
+                 {HETCOLL_BYTES_BOUNCE, HETCOLL_BYTES_DIRECT, HETCOLL_BYTES_MAPPED}) {
+                MPI_Allreduce(MPI_IN_PLACE, &used.value[bytes], 1, MPI_UINT64_T, MPI_MAX,
+                              caller.way.comm);
+            }
+        }
+        caller.result.route = name_route(counters, used);
         const std::string &asked = caller.way.algorithm;
         int as_asked = asked.empty() || caller.result.route.algorithm == asked ? 1 : 0;
         MPI_Allreduce(MPI_IN_PLACE, &as_asked, 1, MPI_INT, MPI_MIN, caller.way.comm);

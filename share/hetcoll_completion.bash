@@ -10,7 +10,7 @@ _hetcoll()
         before=${COMP_WORDS[COMP_CWORD - 2]}
     fi
     help=$("$1" --help 2>/dev/null) || return
-    help=$(awk '/^ {26}/ { sub(/^ +/, " "); line = line $0; next } { print line; line = $0 } END { print line }' <<<"$help")
+    help=$(awk 'substr($0, 1, 26) !~ /[^ ]/ { sub(/^ +/, " "); line = line $0; next } { print line; line = $0 } END { print line }' <<<"$help")
     if [[ $word == -* ]]; then
         words=$(sed -n 's/^  \(-[^ ]*\).*/\1/p' <<<"$help" | tr ',' ' ')
     else

@@ -1,14 +1,14 @@
 #!/bin/bash
 # carry.sh FOLDER: makes a folder with all that make check-gpu needs on a machine without Open MPI, compilers and
 # sources: Debian's Open MPI with the libraries it needs, from the packages installed here, and this build, stripped.
-# At most 60 MiB. make carry FOLDER=FOLDER builds and runs it, on Debian; by hand in a complete build folder. Copy
+# At most 64 MiB. make carry FOLDER=FOLDER builds and runs it, on Debian; by hand in a complete build folder. Copy
 # FOLDER, and there:
 #
 #   FOLDER/run.sh [PART...]     the parts of check_gpu.sh; FOLDER/run.sh mpirun ARGUMENT... runs any program
 #
 # The machine needs bash, a glibc as new as this one's, and its GPU's driver.
 set -eu
-most_mib=60
+most_mib=64
 packages='libopenmpi3 openmpi-bin openmpi-common libpmix2'
 die()
 {
