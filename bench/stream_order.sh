@@ -15,7 +15,7 @@ cd "${1:-build}" 2>/dev/null && [ -x bench/stream_bench ] || {
 build=$PWD
 . "$here/job.sh"
 use_emulated_links
-scale=${SCALE:-0.004}
+scale=${SCALE:-0.0015}
 
 # run WORD...: stream_bench on two ranks.
 run()
