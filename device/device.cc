@@ -61,6 +61,19 @@ ContextScope::~ContextScope()
     }
 }
 
+namespace {
+
+// What cuStreamQuery says.
+Result<bool> is_idle_by(const Driver &driver, CUresult result)
+{
+    if (result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_READY) {
+        return result == CUDA_SUCCESS;
+    }
+    return driver_status(driver, result, "cuStreamQuery", "waiting for work on a stream");
+}
+
+} // namespace
+
 Result<bool> is_legacy_stream_idle(const Driver &driver, CUcontext context)
 {
     CUcontext current = nullptr;
@@ -78,10 +91,7 @@ Result<bool> is_legacy_stream_idle(const Driver &driver, CUcontext context)
         result = scope.result() == CUDA_SUCCESS ? driver.cuStreamQuery(CU_STREAM_LEGACY)
                                                 : scope.result();
     }
-    if (result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_READY) {
-        return result == CUDA_SUCCESS;
-    }
-    return driver_status(driver, result, "cuStreamQuery", "waiting for work on a stream");
+    return is_idle_by(driver, result);
 }
 
 Result<CUcontext> retain_primary_context(const Driver &driver, int ordinal)
@@ -274,11 +284,7 @@ Result<bool> Device::is_done(const EventHandle &event) const
 
 Result<bool> Device::is_idle(CUstream stream) const
 {
-    const CUresult result = driver_.cuStreamQuery(stream);
-    if (result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_READY) {
-        return result == CUDA_SUCCESS;
-    }
-    return driver_status(driver_, result, "cuStreamQuery", "waiting for work on a stream");
+    return is_idle_by(driver_, driver_.cuStreamQuery(stream));
 }
 
 Result<bool> Device::earlier_work_done() const
@@ -372,10 +378,11 @@ Result<CUdeviceptr> Device::address_of(const PinnedMemory &memory) const
 {
     CUdeviceptr found = 0;
     const CUresult result = driver_.cuMemHostGetDevicePointer(&found, memory.get(), 0);
-    return result == CUDA_SUCCESS
-               ? Result<CUdeviceptr>(found)
-               : Result<CUdeviceptr>(driver_status(driver_, result, "cuMemHostGetDevicePointer",
-                                                   "asking for the address of host memory"));
+    if (result != CUDA_SUCCESS) {
+        return driver_status(driver_, result, "cuMemHostGetDevicePointer",
+                             "asking for the address of host memory");
+    }
+    return found;
 }
 
 Status Device::wait_async(WaitsBy by, CUdeviceptr flag, std::uint32_t value, CUstream stream)

@@ -38,11 +38,8 @@ void place_in_reserved(Call &call)
         call.flags |= kMustStage;
         return;
     }
-    if (scratch.bytes < call.bytes) {
-        call.note(error(Errc::kInvalid,
-                        "a queued call of %zu bytes is larger than the %zu for which its stream "
-                        "was attached",
-                        call.bytes, scratch.bytes));
+    if (Status fits = fits_attached(call.bytes, scratch); !fits.ok()) {
+        call.note(std::move(fits));
         return;
     }
     call.buffers.out = scratch.data();

@@ -83,9 +83,9 @@ Status StreamCalls::make(std::size_t most_bytes)
     memory_ = std::move(*pinned);
     released_ = static_cast<std::uint32_t *>(memory_.get());
     *released_ = 0;
-    const auto address = device_->address_of(memory_);
+    auto address = device_->address_of(memory_);
     if (!address.ok()) {
-        return Status(address.status().code(), address.status().message());
+        return address.take_status();
     }
     flag_ = *address;
     for (Slot &slot : slots_) {

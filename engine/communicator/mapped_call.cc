@@ -25,6 +25,17 @@ std::uint64_t closes_of(const PeerMemory &memory)
 
 } // namespace
 
+Status fits_attached(std::size_t bytes, const Scratch &memory)
+{
+    if (bytes <= memory.bytes) {
+        return {};
+    }
+    return error(Errc::kInvalid,
+                 "a queued call of %zu bytes is larger than the %zu for which its stream was "
+                 "attached",
+                 bytes, memory.bytes);
+}
+
 MappedCall::MappedCall(Process &process, NodeGroup &group, Peers &peers)
     : process_(process), group_(group), peers_(peers),
       mapped_(static_cast<std::size_t>(group.all().size))
@@ -107,11 +118,8 @@ Result<MappedCall::Copy> MappedCall::plan(Algorithm algorithm, const Buffers &bu
 // The input is copied to memory of hetcoll's own, and reduced there if peers need the output.
 Result<MappedCall::Copy> MappedCall::plan_in(const Scratch &memory)
 {
-    if (memory.bytes < buffers_.bytes) {
-        return error(Errc::kInvalid,
-                     "a queued call of %zu bytes is larger than the %zu for which "
-                     "its stream was attached",
-                     buffers_.bytes, memory.bytes);
+    if (Status fits = fits_attached(buffers_.bytes, memory); !fits.ok()) {
+        return fits;
     }
     shared_input_ = describe(memory);
     if (shared_input_.kind == SharedKind::kNone) {

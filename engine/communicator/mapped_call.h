@@ -14,6 +14,9 @@
 
 namespace hetcoll {
 
+// Whether a queued call's vectors fit into the memory that was made when its stream was attached.
+[[nodiscard]] Status fits_attached(std::size_t bytes, const Scratch &memory);
+
 // Needs no shared output: every rank writes its own result.
 [[nodiscard]] constexpr bool shares_input_only(Algorithm algorithm) noexcept
 {

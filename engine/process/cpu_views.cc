@@ -167,6 +167,7 @@ bool CpuViews::has_room(Views &gone) noexcept
     return true;
 }
 
+// None switches the views off: not on this machine.
 HostView::Ways CpuViews::ways(const Driver &driver, int ordinal)
 {
     if (!tried_gdr_) {
@@ -179,7 +180,12 @@ HostView::Ways CpuViews::ways(const Driver &driver, int ordinal)
                          opened.status().message().c_str());
         }
     }
-    return {.gdr = gdr_.get(), .dma_buf = HostView::maps_dma_bufs(driver, ordinal)};
+    const HostView::Ways found{.gdr = gdr_.get(),
+                               .dma_buf = HostView::maps_dma_bufs(driver, ordinal)};
+    if (found.gdr == nullptr && !found.dma_buf) {
+        on_.store(false, std::memory_order_relaxed);
+    }
+    return found;
 }
 
 bool CpuViews::has_way(int ordinal)
@@ -189,10 +195,7 @@ bool CpuViews::has_way(int ordinal)
         return false;
     }
     const std::lock_guard lock(mutex_);
-    const HostView::Ways by = ways(*driver, ordinal);
-    if (by.gdr == nullptr && !by.dma_buf) {
-        on_.store(false, std::memory_order_relaxed); // on this machine
-    }
+    (void)ways(*driver, ordinal);
     return is_on();
 }
 
@@ -209,8 +212,7 @@ std::shared_ptr<const HostView> CpuViews::make(const PointerInfo &info, std::uin
             return nullptr;
         }
         by = ways(*driver, info.device);
-        if (by.gdr == nullptr && !by.dma_buf) {
-            on_.store(false, std::memory_order_relaxed); // on this machine
+        if (!is_on()) {
             return nullptr;
         }
         // Once more after many further calls, if nothing comes of it.

@@ -117,6 +117,16 @@ StreamOrder Store::order_or_own(std::optional<StreamOrder> order) const noexcept
     return order.value_or(order_of(ground_.settings));
 }
 
+// The Device of the pointer's context if it has been made; null: it has not. Requires the lock.
+std::shared_ptr<Device> Store::find_known(const PointerInfo &pointer) const noexcept
+{
+    const auto known = std::find_if(devices_.begin(), devices_.end(), [&](const auto &device) {
+        return pointer.context == nullptr ? device->primary_of() == pointer.device
+                                          : device->context() == pointer.context;
+    });
+    return known == devices_.end() ? nullptr : *known;
+}
+
 // While a queued call is pending, one that makes nothing more. Requires the lock.
 std::vector<std::unique_ptr<DeviceBounce>>::iterator
 Store::find_idle(const std::shared_ptr<Device> &device, bool direct, StreamOrder order) noexcept
@@ -135,14 +145,9 @@ bool Store::may_borrow_device(const PointerInfo &pointer, Sends sends,
         return true;
     }
     const bool direct = sends == Sends::kDirectIfPossible && direct_.work();
-    Idle forgotten;
     const std::lock_guard lock(mutex_);
-    const auto known = std::find_if(devices_.begin(), devices_.end(), [&](const auto &device) {
-        return pointer.context == nullptr ? device->primary_of() == pointer.device
-                                          : device->context() == pointer.context;
-    });
-    return known != devices_.end() &&
-           find_idle(*known, direct, order_or_own(order)) != idle_.devices.end();
+    const std::shared_ptr<Device> known = find_known(pointer);
+    return known != nullptr && find_idle(known, direct, order_or_own(order)) != idle_.devices.end();
 }
 
 Result<std::unique_ptr<DeviceBounce>> Store::borrow_device(const PointerInfo &pointer, Sends sends,
@@ -266,16 +271,11 @@ Result<std::shared_ptr<Device>> Store::device_of_locked(const PointerInfo &point
     if (driver == nullptr) {
         return error(Errc::kDriver, "%s", ground_.driver.load_error().message().c_str());
     }
-    const auto known = std::find_if(devices_.begin(), devices_.end(), [&](const auto &device) {
-        return pointer.context == nullptr ? device->primary_of() == pointer.device
-                                          : device->context() == pointer.context;
-    });
-    if (known != devices_.end()) {
-        const std::shared_ptr<Device> device = *known;
-        if (device->is_alive()) {
-            return device;
+    if (const std::shared_ptr<Device> known = find_known(pointer); known != nullptr) {
+        if (known->is_alive()) {
+            return known;
         }
-        forget(device, forgotten);
+        forget(known, forgotten);
     }
     CUcontext context = pointer.context;
     if (context != nullptr && !is_allocated(*driver, pointer)) {

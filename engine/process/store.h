@@ -155,6 +155,7 @@ private:
     [[nodiscard]] Result<std::unique_ptr<DeviceBounce>>
     make_device_bounce(const std::shared_ptr<Device> &device, bool direct, StreamOrder order);
     [[nodiscard]] StreamOrder order_or_own(std::optional<StreamOrder> order) const noexcept;
+    [[nodiscard]] std::shared_ptr<Device> find_known(const PointerInfo &pointer) const noexcept;
     [[nodiscard]] std::vector<std::unique_ptr<DeviceBounce>>::iterator
     find_idle(const std::shared_ptr<Device> &device, bool direct, StreamOrder order) noexcept;
     // Not while a queued call is pending.
