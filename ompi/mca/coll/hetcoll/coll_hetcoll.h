@@ -100,9 +100,9 @@ typedef struct {
     /* Info keys (coll_hetcoll_info.c). */
     bool names_stream;
     void *named_stream;
-    char algorithm[32];                         /* empty: not given */
-    int reproducible;                           /* negative: not given */
-    char tag[32];                               /* of the trace; empty: none */
+    int algorithm;    /* as of struct hetcoll_facts; negative: not given */
+    int reproducible; /* negative: not given */
+    char tag[32];     /* of the trace; empty: none */
     struct mca_coll_hetcoll_attached *attached; /* CUDA streams (coll_hetcoll_stream.c) */
     mca_coll_base_comm_coll_t *staged; /* the same of all other collectives; NULL: not taken */
 } mca_coll_hetcoll_module_t;

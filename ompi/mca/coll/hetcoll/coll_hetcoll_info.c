@@ -75,13 +75,13 @@ static bool take_algorithm(mca_coll_hetcoll_module_t *module, const char *key, c
         return false;
     }
     if (0 == strcmp(value, as_set)) {
-        module->algorithm[0] = '\0';
+        module->algorithm = -1;
         return true;
     }
     if (!hetcoll_facts_set_algorithm(&facts, value, why, sizeof why)) {
         return ignore(key, value, why);
     }
-    snprintf(module->algorithm, sizeof module->algorithm, "%s", value);
+    module->algorithm = (int)facts.algorithm;
     return true;
 }
 
@@ -179,9 +179,8 @@ void mca_coll_hetcoll_look_at_info(mca_coll_hetcoll_module_t *module)
 void mca_coll_hetcoll_apply_info(const mca_coll_hetcoll_module_t *module,
                                  struct hetcoll_facts *facts)
 {
-    char why[512];
-    if ('\0' != module->algorithm[0]) {
-        (void)hetcoll_facts_set_algorithm(facts, module->algorithm, why, sizeof why);
+    if (0 <= module->algorithm) {
+        facts->algorithm = (uint64_t)module->algorithm;
     }
     if (0 <= module->reproducible) {
         facts->reproducible = (uint64_t)module->reproducible;

@@ -22,8 +22,8 @@ static void construct(mca_coll_hetcoll_module_t *module)
 #undef HETCOLL_CLEAR
     module->names_stream = false;
     module->named_stream = NULL;
-    module->algorithm[0] = module->tag[0] = '\0';
-    module->reproducible = -1;
+    module->algorithm = module->reproducible = -1;
+    module->tag[0] = '\0';
     module->attached = NULL;
     module->staged = NULL;
 }
