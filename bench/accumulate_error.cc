@@ -5,9 +5,9 @@
 // call on GPUs. docs/precision.md
 //
 //     accumulate_error [MOST_RANKS]     512: half a minute
-#include "cuda_kernels/numbers.h"
 #include "cuda_kernels/reduction.h"
 #include "measure/micro.h"
+#include "measure/small_floats.h"
 #include "schedule/algorithms.h"
 #include "schedule/weighted.h"
 #include "test/unit/engine_job.h"
@@ -40,20 +40,6 @@ struct Format {
     int digits, lowest; // of the significand; the exponent of the smallest number
 };
 constexpr Format kFormats[] = {{ElementKind::kBfloat16, 8, -133}, {ElementKind::kFloat16, 11, -24}};
-
-float value_of(ElementKind kind, std::uint16_t bits)
-{
-    return kind == ElementKind::kFloat16 ? widen(Half{bits}) : widen(Bfloat16{bits});
-}
-
-std::uint16_t bits_of(ElementKind kind, float value)
-{
-    Half half;
-    Bfloat16 bfloat16;
-    narrow(value, half);
-    narrow(value, bfloat16);
-    return kind == ElementKind::kFloat16 ? half.bits : bfloat16.bits;
-}
 
 // The distance of two neighbouring numbers at `value`.
 double unit_at(const Format &format, double value)

@@ -12,7 +12,7 @@ libhetcoll_measure_la_SOURCES = \
 	measure/mpi_names.h measure/mpi_names.cc \
 	measure/parameters.h measure/parameters.cc \
 	measure/pattern.h measure/pattern.cc \
-	measure/persistent.h \
+	measure/persistent.h measure/small_floats.h \
 	measure/ways.h measure/ways.cc \
 	measure/workload.h measure/workload.cc
 libhetcoll_measure_la_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS) -DOMPI_SKIP_MPICXX=1

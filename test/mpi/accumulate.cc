@@ -4,9 +4,9 @@
 //   accumulate differ               the same, because rank 1 alone asks for it
 //   accumulate nodes 0,0,1,1        rounded once on each of two nodes, and once between them
 // WHICH is "small", calls up to the small limit, or "network", larger ones by aggregators.
-#include "cuda_kernels/numbers.h"
 #include "measure/buffer.h"
 #include "measure/persistent.h"
+#include "measure/small_floats.h"
 #include "test/mpi/check.h"
 
 #include <algorithm>
@@ -20,20 +20,6 @@ namespace hetcoll::test {
 namespace {
 
 using Numbers = std::vector<std::uint16_t>;
-
-float value_of(ElementKind kind, std::uint16_t bits)
-{
-    return kind == ElementKind::kFloat16 ? widen(Half{bits}) : widen(Bfloat16{bits});
-}
-
-std::uint16_t bits_of(ElementKind kind, float value)
-{
-    Half half;
-    Bfloat16 bfloat16;
-    narrow(value, half);
-    narrow(value, bfloat16);
-    return kind == ElementKind::kFloat16 ? half.bits : bfloat16.bits;
-}
 
 // Of several magnitudes and both signs, so that every addition rounds; but multiples of 1/8 up to
 // 2046, of which a float holds any sum of so few: so that is exact until it is rounded.
