@@ -1,31 +1,10 @@
 #!/bin/bash
 # bench_test.sh: hetcoll_bench of other collectives than Allreduce, in both places, by nccl-tests' options, within a
 # budget; and that it sees a wrong result.
-set -u
-build=${HETCOLL_BUILDDIR:-$PWD}
-source=${HETCOLL_SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}
-configured() { sed -n "s/^$1 = //p" "$build/Makefile"; }
-export OMPI_MCA_mca_base_component_path="$build/component:${OMPI_COMPONENTS:-$(configured OMPI_COMPONENTS)}"
-export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_mpi_yield_when_idle=1
-export OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_coll=hetcoll
-if [ "$(id -u)" = 0 ]; then
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-fi
+# shellcheck disable=SC2154
+. "$(dirname "$0")/jobs.sh"
 export EMU_NODE=bench$$
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-passed=0 failed=0 spoils=
-verdict()
-{
-    if [ "$1" -eq 0 ]; then
-        echo "ok    $2"
-        passed=$((passed + 1))
-    else
-        echo "FAIL  $2"
-        sed 's/^/        | /' "$work/out" "$work/err" | tail -n 40
-        failed=$((failed + 1))
-    fi
-}
+spoils=
 # bench STATUS RANKS ARGUMENT...
 bench()
 {

@@ -1,31 +1,9 @@
 #!/bin/bash
 # story_test.sh: what coll_hetcoll_verbose tells of a job: each fact, once, with host and rank before it. And
 # the trace's path of ranks whose memory another rank's kernel reduces.
-set -u
-build=${HETCOLL_BUILDDIR:-$PWD}
-source=${HETCOLL_SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}
-configured() { sed -n "s/^$1 = //p" "$build/Makefile"; }
-export OMPI_MCA_mca_base_component_path="$build/component:${OMPI_COMPONENTS:-$(configured OMPI_COMPONENTS)}"
-export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_mpi_yield_when_idle=1
-export OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_coll=hetcoll
-if [ "$(id -u)" = 0 ]; then
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-fi
+# shellcheck disable=SC2154
+. "$(dirname "$0")/jobs.sh"
 export EMU_NODE=story$$ EMU_LINKS=$source/topology/machines/dgx1v.topology:0,1,2,4
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-passed=0 failed=0
-verdict()
-{
-    if [ "$1" -eq 0 ]; then
-        echo "ok    $2"
-        passed=$((passed + 1))
-    else
-        echo "FAIL  $2"
-        sed 's/^/        | /' "$work/out"
-        failed=$((failed + 1))
-    fi
-}
 bench="$build/hetcoll_bench --memory device --iterations 1 --warmup 0 --sizes"
 # job ARGUMENT...: of mpirun.
 job()
