@@ -30,6 +30,17 @@ says 0 'allreduce          4K       18    72.0 KB device  ring               map
 says 0 'allreduce          8M        2     8.4 MB device  open_mpi           staged   4999955.00  4999955.00  4999955.00  100.0%' \
     --trace "$work/both"
 
+# Calls of a communicator with a tag have rows of their own, everywhere.
+{
+    line 0 100 4000 ring mapped 1000
+    line 0 101 4000 ring mapped 3000 ',"tag":"data <parallel>"'
+} >"$work/tagged"
+says 0 'allreduce          4K        1     4.0 KB device  ring               mapped         3.00        3.00        3.00   75.0%  data <parallel>' \
+    --trace "$work/tagged"
+sed -i 1d "$work/tagged"
+says 0 'communicator 0 of 2 ranks, data <parallel>' --trace "$work/tagged" --perfetto -
+says 0 '"tag": "data <parallel>"' --trace "$work/tagged" --json
+
 # Lines that are none are named and skipped; what a process that was killed has reserved is no line.
 {
     line 0 100 8 host small 200

@@ -18,7 +18,7 @@ namespace {
 
 // Calls of one kind whose sizes have one highest bit.
 struct Key {
-    std::string call;
+    std::string tag, call;
     int size_class; // bytes are at most 1 << size_class
     std::string memory, algorithm, path;
 
@@ -35,6 +35,7 @@ struct Totals {
     std::map<std::string, std::uint64_t> staged; // by reason
     std::set<std::uint64_t> ranks;
     std::uint64_t calls = 0, failed = 0, ns = 0;
+    bool tagged = false;            // some call is
     double first_s = 0, last_s = 0; // on the clock
 };
 
@@ -42,9 +43,8 @@ int size_class_of(std::uint64_t bytes) { return bytes <= 1 ? 0 : std::bit_width(
 
 void add_call(const TraceCall &call, Totals &totals)
 {
-    Group &group =
-        totals
-            .groups[{call.call, size_class_of(call.bytes), call.memory, call.algorithm, call.path}];
+    Group &group = totals.groups[{call.tag, call.call, size_class_of(call.bytes), call.memory,
+                                  call.algorithm, call.path}];
     group.bytes += call.bytes;
     group.ns += call.ns;
     group.times_ns.push_back(call.ns);
@@ -54,6 +54,7 @@ void add_call(const TraceCall &call, Totals &totals)
     totals.ns += call.ns;
     ++totals.calls;
     totals.failed += call.failed ? 1 : 0;
+    totals.tagged = totals.tagged || !call.tag.empty();
     if (!call.staged.empty()) {
         ++totals.staged[call.staged];
     }
@@ -148,20 +149,21 @@ Result<std::string> show_trace(const TraceRequest &request)
                      request.files.size() > 1 ? " and the others" : "");
     }
     std::string text = print_totals(totals);
-    text +=
-        format("%-14s %6s %8s %10s %-7s %-18s %-7s %11s %11s %11s %7s\n", "call", "<=size", "calls",
-               "bytes", "memory", "algorithm", "path", "median_us", "p90_us", "max_us", "time");
+    text += format("%-14s %6s %8s %10s %-7s %-18s %-7s %11s %11s %11s %7s%s\n", "call", "<=size",
+                   "calls", "bytes", "memory", "algorithm", "path", "median_us", "p90_us", "max_us",
+                   "time", totals.tagged ? "  tag" : "");
     for (auto &[key, group] : totals.groups) {
         std::sort(group.times_ns.begin(), group.times_ns.end());
-        text += format("%-14s %6s %8zu %10s %-7s %-18s %-7s %11.2f %11.2f %11.2f %6.1f%%\n",
+        text += format("%-14s %6s %8zu %10s %-7s %-18s %-7s %11.2f %11.2f %11.2f %6.1f%%%s%s\n",
                        key.call.c_str(), print_bytes(std::size_t{1} << key.size_class).c_str(),
                        group.times_ns.size(),
                        print_amount(static_cast<double>(group.bytes)).c_str(), key.memory.c_str(),
                        key.algorithm.c_str(), key.path.c_str(), percentile_us(group.times_ns, 50),
                        percentile_us(group.times_ns, 90), percentile_us(group.times_ns, 100),
-                       totals.ns == 0 ? 0.0
-                                      : 100.0 * static_cast<double>(group.ns) /
-                                            static_cast<double>(totals.ns));
+                       totals.ns == 0
+                           ? 0.0
+                           : 100.0 * static_cast<double>(group.ns) / static_cast<double>(totals.ns),
+                       key.tag.empty() ? "" : "  ", key.tag.c_str());
     }
     return text;
 }

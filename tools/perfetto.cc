@@ -41,7 +41,7 @@ public:
         names_.emplace_back(format("communicator %llu of %llu ranks",
                                    static_cast<unsigned long long>(call.comm),
                                    static_cast<unsigned long long>(call.ranks)) +
-                            again);
+                            (call.tag.empty() ? "" : ", " + call.tag) + again);
         return {count_, call.start_s};
     }
     // names()[t - 1] is that of thread t.
@@ -105,6 +105,9 @@ Json details(const TraceCall &call)
     }
     if (call.chunk_bytes != 0) {
         args["chunk_bytes"] = call.chunk_bytes;
+    }
+    if (!call.tag.empty()) {
+        args["tag"] = call.tag;
     }
     if (!call.staged.empty()) {
         args["staged"] = call.staged;

@@ -82,17 +82,16 @@ Json by_size(const TraceJob &job)
 
 Json by_kind(const TraceJob &job)
 {
-    using Key = std::tuple<std::string, std::uint64_t, std::string, std::string, std::string>;
+    using Key =
+        std::tuple<std::string, std::string, std::uint64_t, std::string, std::string, std::string>;
     const auto sums = sums_by<Key>(job, [](const TraceCall &call) {
-        return Key{call.call, size_class(call.bytes), call.memory, call.algorithm, call.path};
+        return Key{call.tag,    call.call,      size_class(call.bytes),
+                   call.memory, call.algorithm, call.path};
     });
     return sorted(sums, kMostGroups, [](const Key &key) {
-        const auto &[call, bytes, memory, algorithm, path] = key;
-        return Json{{"call", call},
-                    {"most", bytes},
-                    {"memory", memory},
-                    {"algorithm", algorithm},
-                    {"path", path}};
+        const auto &[tag, call, bytes, memory, algorithm, path] = key;
+        return Json{{"tag", tag},       {"call", call},           {"most", bytes},
+                    {"memory", memory}, {"algorithm", algorithm}, {"path", path}};
     });
 }
 
@@ -120,6 +119,7 @@ Json slowest(const TraceJob &job, const std::vector<std::vector<std::optional<do
                         {"at_s", call.start_s - job.first_s},
                         {"comm", call.comm},
                         {"ranks", call.ranks},
+                        {"tag", call.tag},
                         {"call", call.call},
                         {"bytes", call.bytes},
                         {"algorithm", call.algorithm},

@@ -68,6 +68,7 @@ std::string parse_line(const std::string &line, TraceCall &call)
     add_count("chunk_bytes", call.chunk_bytes);
     add_word("op", call.op);
     add_word("kind", call.kind);
+    add_word("tag", call.tag);
     add_word("staged", call.staged);
     call.failed = json.contains("failed");
     return {};

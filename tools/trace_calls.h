@@ -20,6 +20,7 @@ struct TraceCall {      // a line
     std::uint64_t chunk_bytes = 0;
     std::string call, memory, algorithm, path;
     std::string op, kind;
+    std::string tag;    // of its communicator; empty: it has none
     std::string staged; // why; empty: it was not
     bool failed = false;
 

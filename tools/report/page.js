@@ -330,6 +330,8 @@ function showLate(job) {
     );
 }
 
+const tagged = (text, { tag }) => (tag === "" ? text : `${text} (${tag})`);
+
 function showJob(job) {
     const inCalls = job.late.reduce((sum, { in_calls_s }) => sum + in_calls_s, 0) / job.ranks;
     const staged = Object.entries(job.staged).map(([why, calls]) => `${calls} staged: ${why}`);
@@ -352,7 +354,7 @@ function showJob(job) {
         tableOf(
             ["rank", "after", "call", "bytes", "algorithm", "path", "took", "of that waited"],
             job.slowest.map((call) => [
-                `rank ${call.rank}`, `${call.at_s.toFixed(3)} s`, `${call.call}, ${call.ranks} ranks`, printBytes(call.bytes),
+                `rank ${call.rank}`, `${call.at_s.toFixed(3)} s`, tagged(`${call.call}, ${call.ranks} ranks`, call), printBytes(call.bytes),
                 call.algorithm, call.path, printUs(call.us), call.wait_us === null ? "?" : printUs(call.wait_us),
             ]),
         ),
@@ -360,7 +362,7 @@ function showJob(job) {
         tableOf(
             ["call", "at most", "memory", "algorithm", "path", "calls", "slowest", "time"],
             job.by_kind.map((row) => [
-                row.call, printBytes(row.most), row.memory, row.algorithm, row.path, row.calls.toLocaleString("en"),
+                tagged(row.call, row), printBytes(row.most), row.memory, row.algorithm, row.path, row.calls.toLocaleString("en"),
                 printUs(row.worst_us), `${row.s.toFixed(3)} s`,
             ]),
         ),
