@@ -151,7 +151,7 @@ bool is_surely_small(Call &call)
 {
     return call.made->kind >= 0 && call.engine.p2p().size > 1 && !should_join(call) &&
            !call.engine.should_find_peers() &&
-           choose(call, any_means(call)).algorithm == Algorithm::kHost;
+           (is_small_user_op(call) || choose(call, any_means(call)).algorithm == Algorithm::kHost);
 }
 
 Task<int> allreduce(Call &call)

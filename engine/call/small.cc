@@ -60,6 +60,7 @@ Task<int> small(Call &call)
         co_return call.fail_together(all);
     }
     if (user_op && any(all, kUnknownOp)) {
+        co_await until([&call] { return has_bounce(call); }); // the processor needed none
         co_return co_await staged(call, all);
     }
     if (user_op) {

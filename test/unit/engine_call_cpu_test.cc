@@ -505,19 +505,57 @@ TEST_F(CpuPathTest, WithoutAnyWayNobodyLooksAgain)
 
 // ---- Which calls ----
 
-TEST_F(CpuPathTest, UserDefinedOpsAreCopied)
+// Horovod's half is one. Sums of halves of small numbers are sums.
+hetcoll_call user_call(hetcoll_call made, bool known)
+{
+    made.count = made.span / 2;
+    made.kind = known ? static_cast<int>(HETCOLL_UINT16) : -1;
+    made.user_op = 2;
+    made.reason = HETCOLL_REASON_USER_OP;
+    return made;
+}
+
+TEST_F(CpuPathTest, UserDefinedOpsThatAreKnownGoThisWay)
+{
+    const Memory memory(64);
+    check_calls(kBefore, memory.at, memory.at);
+    upload(memory.at, mine(kFew));
+    answer();
+    EXPECT_EQ(run(user_call(call_on(pointer(memory.at), pointer(memory.at)), true)),
+              HETCOLL_SUCCESS);
+    EXPECT_EQ(download<int>(memory.at, kFew), sums(kFew));
+    EXPECT_EQ(reads(), 1u);
+    EXPECT_EQ(writes(), 1u);
+}
+
+TEST_F(CpuPathTest, IfAnotherRankDoesNotKnowTheOpWhatWasReadIsStaged)
+{
+    const Memory memory(64);
+    check_calls(kBefore, memory.at, memory.at);
+    upload(memory.at, mine(kFew));
+    peer_.answer({sum_of(theirs(kFew), kDeviceMemory | kUnknownOp), says(kDeviceMemory)});
+    hetcoll_call made = user_call(call_on(pointer(memory.at), pointer(memory.at)), true);
+    stage_by_previous(made);
+    previous_.output = sums(kFew);
+    EXPECT_EQ(run(made), HETCOLL_SUCCESS);
+    EXPECT_EQ(previous_.input, mine(kFew));
+    EXPECT_EQ(download<int>(memory.at, kFew), sums(kFew));
+    EXPECT_EQ(counter(HETCOLL_STAGED_OTHER_RANK), 1u);
+}
+
+TEST_F(CpuPathTest, WhatIsNotSummedByOneMeetingIsCopied)
 {
     const Memory memory(64);
     check_calls(kBefore + 1, memory.at, memory.at);
     ASSERT_EQ(reads(), 1u);
     hetcoll_call made = call_on(pointer(memory.at), pointer(memory.at));
-    made.user_op = 2;
     Call call(*engine_, made, false);
     call.bytes = made.span;
     call.buffers.send = call.buffers.recv = *process_->pointers().find(made.recv);
-    EXPECT_FALSE(may_use_cpu(call));
-    made.user_op = 0;
     EXPECT_TRUE(may_use_cpu(call));
+    made.kind = -1; // an op that this rank does not know
+    EXPECT_FALSE(may_use_cpu(call));
+    made.kind = HETCOLL_INT32;
     made.collective = HETCOLL_BCAST;
     EXPECT_FALSE(may_use_cpu(call));
     made.collective = HETCOLL_ALLREDUCE;

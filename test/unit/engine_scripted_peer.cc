@@ -160,7 +160,9 @@ Message CallTest::records_of_peer()
 // No two sizes side by side have prices, which this rank has found for every second one.
 Message CallTest::prices_of_peer() { return Message(sizeof(PriceTable) + Exchange::kFlagBytes); }
 
-int CallTest::reduce_by_previous(void *context, const void *send, void *recv)
+namespace {
+
+int reduce_by_previous(void *context, const void *send, void *recv)
 {
     auto &previous = *static_cast<PreviousModule *>(context);
     ++previous.calls;
@@ -171,6 +173,16 @@ int CallTest::reduce_by_previous(void *context, const void *send, void *recv)
     previous.said = previous.peer->said().size();
     std::copy(previous.output.begin(), previous.output.end(), static_cast<int *>(recv));
     return previous.code;
+}
+
+} // namespace
+
+void CallTest::stage_by_previous(hetcoll_call &made)
+{
+    made.host_allreduce = reduce_by_previous;
+    made.context = &previous_;
+    previous_.count = made.span / sizeof(int);
+    previous_.peer = &peer_;
 }
 
 } // namespace hetcoll::test

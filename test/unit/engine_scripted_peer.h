@@ -180,16 +180,16 @@ protected:
         made.span = count * sizeof(T);
         made.dense = 1;
         made.tag = HETCOLL_TAGS;
-        made.host_allreduce = reduce_by_previous;
-        made.context = &previous_;
-        previous_.count = count;
-        previous_.peer = &peer_;
+        stage_by_previous(made);
         return made;
     }
     hetcoll_call call(Numbers<int> &send, Numbers<int> &recv, std::size_t count)
     {
         return call(send, recv, count, HETCOLL_INT32);
     }
+
+    // The module before this one is there to reduce it on the host.
+    void stage_by_previous(hetcoll_call &made);
 
     // The result; nothing if the call waits for what is not in the script.
     std::optional<int> finish(Operation &operation);
@@ -212,7 +212,6 @@ protected:
 
 private:
     int ranks_;
-    static int reduce_by_previous(void *context, const void *send, void *recv);
 };
 
 } // namespace test
