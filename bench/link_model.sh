@@ -33,11 +33,12 @@ times()
 
 median() { awk -v way="$2" -v size="$3" '$1 == way && $2 == size { print $3 }' <<<"$1"; }
 
-# predicted TOPOLOGY BYTES RANKS ALGORITHM: the price at list speed less that of 8 bytes, in us: what links carry.
+# predicted TOPOLOGY BYTES RANKS ALGORITHM: what as many bytes more cost at list speed, in us: what links carry. (The
+# price less that of 8 bytes would leave out what overlaps with latencies.)
 predicted()
 {
     local bytes prices=
-    for bytes in 8 "$2"; do
+    for bytes in "$2" $((2 * $2)); do
         prices+=" $(./hetcoll_info --explain --bytes "$bytes" --small-limit 0 --ranks "$3" --topology "$1" 2>/dev/null |
             awk -v name="$4" '$1 == name { print $2 }')"
     done
@@ -75,7 +76,8 @@ echo "# baselines     ring, tree: the same component's over the same links, the 
 echo "#               on the full DGX-1V these are six rings through NVLinks. host_copy: copied to pageable"
 echo "#               host memory, reduced by Open MPI, copied back, as Open MPI's own component does"
 echo "# unthrottled   the same ratio where links cost nothing: processors and memory only"
-echo "# over price    time / what hetcoll_info --explain prices it at, less the price of 8 bytes, at this scale"
+echo "# over price    time / the price of as many bytes more (hetcoll_info --explain, of twice the size less this one), at"
+echo "#               this scale"
 echo "# busy          share of all processors while it ran; 0.50 and more does not count"
 echo "#"
 echo "#topology                  ranks      bytes  way               us  baseline          us   ratio unthrott. over price busy"
