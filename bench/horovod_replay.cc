@@ -13,6 +13,7 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -121,12 +122,14 @@ int run_checked(Job &job)
 
 // --- Timed ---
 
-// Calls of one function and type whose vectors are of about the same size.
+// Calls of one function and type whose vectors are of about the same size. The first call of a
+// function finds the ranks' peers and makes streams: it is a class of its own.
 struct Class {
     const char *name;
     std::size_t limit; // bytes
 };
-constexpr std::array<Class, 6> kClasses = {{{"<=64K", std::size_t{1} << 16},
+constexpr std::array<Class, 7> kClasses = {{{"first", 0},
+                                            {"<=64K", std::size_t{1} << 16},
                                             {"<=1M", std::size_t{1} << 20},
                                             {"<=4M", std::size_t{4} << 20},
                                             {"<=16M", std::size_t{16} << 20},
@@ -192,13 +195,14 @@ void print_header(const Job &job, const JobCounters &counters)
     for (const auto &[key, value] : facts) {
         std::printf("# %-13s %s\n", key.c_str(), value.c_str());
     }
-    std::printf("# times         sums over the calls, each of its slowest rank\n"
-                "# host_copy     copied to pageable host memory, called there, copied back\n"
-                "# moved         bytes between the ranks as hetcoll counts them, of all ranks\n"
-                "# previous      calls that Open MPI's own components served, of all ranks\n#\n"
-                "# %-22s %-7s %6s %11s %12s %12s %7s %14s %9s\n",
-                "call", "bytes", "calls", "in all", "ms", "host_copy ms", "ratio", "moved",
-                "previous");
+    std::printf(
+        "# times         sums over the calls, each of its slowest rank\n"
+        "# first         the first call of a function, which finds peers, maps and makes streams\n"
+        "# host_copy     copied to pageable host memory, called there, copied back\n"
+        "# moved         bytes between the ranks as hetcoll counts them, of all ranks\n"
+        "# previous      calls that Open MPI's own components served, of all ranks\n#\n"
+        "# %-22s %-7s %6s %11s %12s %12s %7s %14s %9s\n",
+        "call", "bytes", "calls", "in all", "ms", "host_copy ms", "ratio", "moved", "previous");
 }
 
 int run_timed(Job &job)
@@ -217,6 +221,7 @@ int run_timed(Job &job)
         return wrong == 0 ? 0 : 1;
     }
     std::vector<std::pair<std::string, std::array<Sum, kClasses.size()>>> table;
+    std::set<TracedCall> seen;
     for (std::size_t i = 0; i < played.size(); ++i) {
         const DataCall &call = job.calls[i].data;
         const std::string what =
@@ -227,8 +232,8 @@ int run_timed(Job &job)
             line = table.insert(table.end(), {what, {}});
         }
         const std::size_t bytes = call.count * element_bytes(call.kind);
-        std::size_t size = 0;
-        while (bytes > kClasses[size].limit) {
+        std::size_t size = seen.insert(call.call).second ? 0 : 1;
+        while (size > 0 && bytes > kClasses[size].limit) {
             ++size;
         }
         add(line->second[size], bytes, played[i]);

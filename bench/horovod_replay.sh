@@ -1,8 +1,8 @@
 #!/bin/bash
 # horovod_replay.sh [BUILD]: replays the Allreduces and broadcasts of training ResNet-50 with Horovod, from recorded
 # traces, on the emulated GPU with the links of four GPUs of a DGX A100. hetcoll and copying to the host, reducing
-# there and copying back take turns in one run. Writes a results file to stdout. It says nothing about a GPU, because
-# the links are modelled, at list speed times SCALE.
+# there and copying back take turns in one run. Then calls as small as the smallest ones, again and again. Writes a
+# results file to stdout. It says nothing about a GPU, because the links are modelled, at list speed times SCALE.
 #
 # A run counts only if the processors were less than half busy. Otherwise they were the limit, not the links.
 # Environment: SCALE, SHRINK (a divisor of all sizes, for trying it out).
@@ -20,18 +20,38 @@ machine=$here/../topology/machines/dgxa100.topology:0-3
 work=$(mktemp) || exit 1
 trap 'rm -f "$work" "$work".*' EXIT
 
-# play SCALE OPTION... TRACE
-play()
+# job SCALE PROGRAM ARGUMENT...: on four ranks.
+job()
 {
     local at=$1
     shift
     EMU_LINKS=$machine EMU_LINK_SCALE=$at EMU_NODE=replay$$.$at timeout -k 5 1800 \
-        "$(configured MPIRUN)" -mca pml ob1 -mca btl ^openib -bind-to none --mca coll hetcoll -n 4 \
-        bench/horovod_replay "$@" 2>"$work.errors" </dev/null || {
+        "$(configured MPIRUN)" -mca pml ob1 -mca btl ^openib -bind-to none --mca coll hetcoll -n 4 "$@" \
+        2>"$work.errors" </dev/null || {
         cat "$work.errors" >&2
         echo "horovod_replay.sh: the job failed, its words are above: $*" >&2
         return 1
     }
+}
+
+play() # SCALE OPTION... TRACE
+{
+    local at=$1
+    shift
+    job "$at" bench/horovod_replay "$@"
+}
+
+# Small calls in place, in the same memory again and again: what a job of more than ten steps has.
+again() # TYPE
+{
+    job "$scale" ./hetcoll_bench --memory device --in-place --datatype "$1" --sizes 4,512,2000,4096,16K,64K \
+        --algorithms auto,host_copy --iterations 100 --warmup 20 >"$work"
+    awk -v type="$1" '
+        $1 == "auto" && $NF == "ok" { us[$2] = $7; order[++sizes] = $2 }
+        $1 == "host_copy" && $NF == "ok" { copy[$2] = $7 }
+        END { for (i = 1; i <= sizes; ++i) { s = order[i]
+            printf "Allreduce %-14s %-7d %6s %11s %12.4f %12.4f %7.2f\n", type, s, "again", "", us[s] / 1e3, copy[s] / 1e3,
+                copy[s] / us[s] } }' "$work"
 }
 
 sum_of() { awk -v column="$1" '$1 == "Allreduce" && $3 == "all" { sum += $column } END { printf "%.0f\n", sum }' "$work"; }
@@ -60,6 +80,12 @@ for kind in float half; do
         END { printf "# '$kind': where links cost nothing, host_copy / hetcoll is %.2f for Allreduce\n", copy / ours }' "$work.plain"
     eval "moved_$kind=$(sum_of 9) time_$kind=$(sum_of 6) copy_$kind=$(sum_of 7)"
 done
+echo "# again: each size in the same memory in place, the median of 100 calls, in turns"
+before=$(processor_time)
+again float
+again float16
+busy=$(busy_since "$before")
+echo "# again: processors $busy busy$(counts "$busy")"
 # shellcheck disable=SC2154
 awk "BEGIN {
     printf \"# Allreduce, host_copy / hetcoll: float %.2f, half %.2f (target: 2)\n\", $copy_float / $time_float, $copy_half / $time_half
