@@ -140,14 +140,12 @@ AC_DEFUN([HETCOLL_OPEN_MPI_PMIX],
      LIBS=$hetcoll_saved_libs
      AC_LANG_POP([C])])])
 
-# Do the headers describe the libraries? Each class of Open MPI has a descriptor with the size of its objects, whose own
-# layout no configuration changes. Headers of another configuration (--enable-debug, CUDA in 4.1) would be wrong in every
-# call, and look right to the compiler. Not compared: ompi_proc_t, whose end depends on the transports that were found,
-# and which hetcoll reads up to its opal_proc_t only.
+# Do the headers describe the libraries? Those of another configuration (--enable-debug, CUDA in 4.1) would be wrong in
+# every call, and look right to the compiler. The component compares them at load too.
 AC_DEFUN([HETCOLL_OPEN_MPI_LAYOUT],
 [AC_LANG_PUSH([C])
  hetcoll_saved_flags=$CPPFLAGS hetcoll_saved_libs=$LIBS
- CPPFLAGS="$CPPFLAGS $OMPI_CPPFLAGS"
+ CPPFLAGS="$CPPFLAGS -I$srcdir $OMPI_CPPFLAGS"
  LIBS="-Wl,--no-as-needed $OMPI_LIBS -ldl $LIBS"
  for hetcoll_dir in $($MPICC --showme:libdirs); do
     LIBS="$LIBS -Wl,-rpath,$hetcoll_dir"
@@ -158,19 +156,8 @@ AC_DEFUN([HETCOLL_OPEN_MPI_LAYOUT],
     #include "ompi_config.h"
     #include <dlfcn.h>
     #include <stdio.h>
-    #include "mpi.h"
-    #include "ompi/communicator/communicator.h"
-    #include "ompi/datatype/ompi_datatype.h"
-    #include "ompi/group/group.h"
-    #include "ompi/mca/coll/base/coll_base_util.h"
-    #include "ompi/mca/coll/coll.h"
-    #include "ompi/op/op.h"
-    #include "ompi/request/request.h"
-    #include "opal/class/opal_hash_table.h"
-    #include "opal/class/opal_list.h"
-    #include "opal/datatype/opal_convertor.h"
-    #include "opal/util/proc.h"
-    #define SAME(type) same(#type, #type "_class", sizeof(type))
+    #include "ompi/mca/coll/hetcoll/coll_hetcoll_layout.h"
+    #define SAME(type) + same(#type, #type "_class", sizeof(type))
     static int same(const char *name, const char *symbol, size_t ours)
     {
         const opal_class_t *theirs = dlsym(RTLD_DEFAULT, symbol);
@@ -183,10 +170,7 @@ AC_DEFUN([HETCOLL_OPEN_MPI_LAYOUT],
         fprintf(stderr, "ompi_communicator_t_class is in no library\n");
         return 1;
     }
-    return SAME(opal_object_t) + SAME(opal_list_item_t) + SAME(opal_list_t) + SAME(opal_mutex_t) +
-           SAME(opal_hash_table_t) + SAME(opal_convertor_t) + SAME(opal_datatype_t) + SAME(opal_proc_t) +
-           SAME(ompi_datatype_t) + SAME(ompi_communicator_t) + SAME(ompi_group_t) + SAME(ompi_op_t) +
-           SAME(ompi_request_t) + SAME(ompi_coll_base_nbc_request_t) + SAME(mca_coll_base_module_t) != 0;
+    return 0 != (0 HETCOLL_CLASSES(SAME));
     ]])],
     [AC_MSG_RESULT([yes])],
     [AC_MSG_RESULT([no])

@@ -7,7 +7,7 @@ mpi_areas = test/mpi/cases/accumulate.sh test/mpi/cases/algorithms.sh test/mpi/c
 	test/mpi/cases/nonblocking.sh test/mpi/cases/operations.sh test/mpi/cases/programs.sh \
 	test/mpi/cases/reproducible.sh test/mpi/cases/runtime_api.sh test/mpi/cases/settings.sh test/mpi/cases/stream_order.sh \
 	test/mpi/cases/wsp.sh
-EXTRA_DIST += $(mpi_areas) test/mpi/bench_test.sh test/mpi/run.sh test/mpi/case.sh test/mpi/idups.sh test/mpi/on_nodes.sh test/mpi/as_host.sh test/mpi/into_host.sh test/mpi/jobs.sh test/mpi/live_on_hosts.sh \
+EXTRA_DIST += $(mpi_areas) test/mpi/bench_test.sh test/mpi/run.sh test/mpi/case.sh test/mpi/headers_test.sh test/mpi/idups.sh test/mpi/on_nodes.sh test/mpi/as_host.sh test/mpi/into_host.sh test/mpi/jobs.sh test/mpi/live_on_hosts.sh \
 	test/mpi/many_queued.sh test/mpi/on_adapters.sh test/mpi/on_device.sh test/mpi/small_shm.sh test/mpi/stops.sh test/mpi/story_test.sh test/mpi/sweep.sh test/mpi/usage_test.sh \
 	test/mpi/with_aggregators.sh
 
@@ -27,7 +27,7 @@ check_PROGRAMS += \
 	test/mpi/runtime_api test/mpi/sessions test/mpi/settings test/mpi/slices test/mpi/spawned test/mpi/staged_collectives \
 	test/mpi/steady_state test/mpi/stops test/mpi/stream_order test/mpi/streams test/mpi/threads test/mpi/types \
 	test/mpi/fixed_point test/mpi/in_network test/mpi/reproducible test/mpi/user_ops test/mpi/wsp
-TESTS += $(mpi_areas) test/mpi/bench_test.sh test/mpi/story_test.sh test/mpi/usage_test.sh
+TESTS += $(mpi_areas) test/mpi/bench_test.sh test/mpi/headers_test.sh test/mpi/story_test.sh test/mpi/usage_test.sh
 
 # Wrong results for test/mpi/bench_test.sh.
 check_LTLIBRARIES += test/mpi/spoil.la

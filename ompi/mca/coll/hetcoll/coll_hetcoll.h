@@ -112,9 +112,22 @@ OBJ_CLASS_DECLARATION(mca_coll_hetcoll_module_t);
 /* coll_hetcoll_fallback.c: makes `--mca coll hetcoll` alone a complete selection. */
 int mca_coll_hetcoll_bring_fallback(void);
 
-/* coll_hetcoll_component.c: parameters that the program has set since MPI_Init, through MPI_T, take
- * the place of those in a communicator's facts. */
+/* coll_hetcoll_component.c */
+/* Parameters that the program has set since MPI_Init, through MPI_T, take the place of those in a
+ * communicator's facts. */
 void mca_coll_hetcoll_apply_settings(struct hetcoll_facts *facts);
+/* "hetcoll WHY: hetcoll steps aside, WAY_OUT": for an Open MPI that this build does not fit, so the
+ * line needs nothing that has a layout. One rank of each node says it. */
+void mca_coll_hetcoll_step_aside(const char *why, const char *way_out);
+
+/* coll_hetcoll_layout.c: was hetcoll built with headers of this library? If not, a line says so. */
+/* Sizes of structures: before anything of them is read, and before other ranks are told anything,
+ * so they leave too if this rank alone does (protocol 0 of struct hetcoll_facts). */
+bool mca_coll_hetcoll_has_sizes(void);
+/* Fields that have changed places in structures of the same size: once the first communicator is
+ * made, on objects that are the same on every rank. MPI's own functions refuse to answer before the
+ * end of MPI_Init, and an answer by rank could convince some ranks and not others. */
+bool mca_coll_hetcoll_has_fields(void);
 
 /* coll_hetcoll_module.c */
 mca_coll_base_module_t *mca_coll_hetcoll_comm_query(struct ompi_communicator_t *comm,

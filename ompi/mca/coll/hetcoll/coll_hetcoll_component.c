@@ -53,11 +53,19 @@ void mca_coll_hetcoll_log(int level, const char *line)
     }
 }
 
+void mca_coll_hetcoll_step_aside(const char *why, const char *way_out)
+{
+    const char *local_rank = getenv("OMPI_COMM_WORLD_LOCAL_RANK");
+    if (NULL == local_rank || 0 == strcmp(local_rank, "0")) {
+        opal_output(0, "hetcoll %s: hetcoll steps aside, %s", why, way_out);
+    }
+}
+
 /* Open MPI's internal structures change even inside a stable series while the library's soname does
  * not, and register runs before the framework compares interface versions. */
 static bool is_own_release(void)
 {
-    char library[MPI_MAX_LIBRARY_VERSION_STRING];
+    char library[MPI_MAX_LIBRARY_VERSION_STRING], why[128];
     int length, major, minor, release;
     MPI_Get_library_version(library, &length);
     if (3 == sscanf(library, "Open MPI v%d.%d.%d", &major, &minor, &release) &&
@@ -65,16 +73,10 @@ static bool is_own_release(void)
         OMPI_RELEASE_VERSION == release) {
         return true;
     }
-    /* One rank of each node speaks, known by its environment: the layout of Open MPI's own
-     * structures is in doubt. */
-    const char *local_rank = getenv("OMPI_COMM_WORLD_LOCAL_RANK");
-    if (NULL == local_rank || 0 == strcmp(local_rank, "0")) {
-        library[strcspn(library, ",")] = '\0';
-        opal_output(0,
-                    "hetcoll was built for Open MPI %d.%d.%d and this is %s: hetcoll steps aside, "
-                    "rebuild it for this release",
-                    OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION, OMPI_RELEASE_VERSION, library);
-    }
+    library[strcspn(library, ",")] = '\0';
+    snprintf(why, sizeof why, "was built for Open MPI %d.%d.%d and this is %.64s",
+             OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION, OMPI_RELEASE_VERSION, library);
+    mca_coll_hetcoll_step_aside(why, "rebuild it for this release");
     return false;
 }
 
@@ -133,7 +135,7 @@ static int make_settable(int index)
 static int register_parameters(void)
 {
     mca_coll_hetcoll_component_t *c = &mca_coll_hetcoll_component;
-    if (!is_own_release()) {
+    if (!is_own_release() || !mca_coll_hetcoll_has_sizes()) {
         return OPAL_ERR_NOT_AVAILABLE;
     }
     int index;

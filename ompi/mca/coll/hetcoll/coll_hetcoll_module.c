@@ -139,7 +139,8 @@ static int disable(mca_coll_base_module_t *base, struct ompi_communicator_t *com
  * rank is taken too, because the component that serves it copies with the host. */
 mca_coll_base_module_t *mca_coll_hetcoll_comm_query(struct ompi_communicator_t *comm, int *priority)
 {
-    if (NULL == mca_coll_hetcoll_component.process || OMPI_COMM_IS_INTER(comm)) {
+    if (NULL == mca_coll_hetcoll_component.process || !mca_coll_hetcoll_has_fields() ||
+        OMPI_COMM_IS_INTER(comm)) {
         return NULL;
     }
     mca_coll_hetcoll_module_t *module = OBJ_NEW(mca_coll_hetcoll_module_t);

@@ -8,6 +8,7 @@ component_sources = \
 	ompi/mca/coll/hetcoll/coll_hetcoll_facts.c \
 	ompi/mca/coll/hetcoll/coll_hetcoll_fallback.c \
 	ompi/mca/coll/hetcoll/coll_hetcoll_info.c \
+	ompi/mca/coll/hetcoll/coll_hetcoll_layout.h ompi/mca/coll/hetcoll/coll_hetcoll_layout.c \
 	ompi/mca/coll/hetcoll/coll_hetcoll_module.c \
 	ompi/mca/coll/hetcoll/coll_hetcoll_nonblocking.c \
 	ompi/mca/coll/hetcoll/coll_hetcoll_p2p.c \
