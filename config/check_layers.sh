@@ -109,6 +109,15 @@ verdict "everything but $component" "no internal header of Open MPI" "${wrong:+ 
 wrong=$(grep -rlE '^ *# *include *[<"]mpi(-ext)?\.h[>"]' $core engine sim emulated_gpu emulated_kernels | tr '\n' ' ')
 verdict "the core, sim and the emulated GPU" "no mpi.h" "${wrong:+ $wrong}"
 
+# Inside Open MPI's source tree another Makefile builds the core.
+wrong=
+for folder in $core engine; do
+    grep -q "^include \$(srcdir)/$folder/local.mk" $component/Makefile.am && grep -q "[ =]$folder[ ;]" config/ompi_tree.sh ||
+        wrong="$wrong $folder"
+done
+[ -z "$wrong" ] || wrong="$wrong (not in $component/Makefile.am or config/ompi_tree.sh)"
+verdict "the core in Open MPI's source tree" "every folder" "$wrong"
+
 # A folder of sources without a rule is a hole. A release has no git, and builds in a folder of its own;
 # config/compat has headers that Open MPI does not install.
 sources=$(git ls-files '*.h' '*.c' '*.cc' '*.cu' '*.cuh' 2>/dev/null)
