@@ -15,7 +15,8 @@ moments=${HETCOLL_MOMENTS:-0}
 jobs=$(nproc)
 packages=build-essential,automake,autoconf,libtool,pkg-config,libopenmpi-dev,openmpi-bin,libpmix-dev,libucx-dev
 packages+=,libssl-dev,libhwloc-dev,libgtest-dev,libbenchmark-dev,nlohmann-json3-dev,libcli11-dev,procps
-programs='device_allreduce all_collectives own_collectives nonblocking types mixed_memory threads'
+programs='device_allreduce all_collectives own_collectives nonblocking types mixed_memory threads staged_collectives
+    sessions accumulate float8 fixed_point reproducible settings cpu_path stream_order named_stream'
 passed=0 failed=0
 . "$src/test/system.sh"
 
@@ -29,7 +30,7 @@ build() # SUITE
         export NVCC_PREPEND_FLAGS=-allow-unsupported-compiler
         ../configure --disable-tune --with-cuda-arch=80 >configure.log 2>&1 || { grep -A 3 error: configure.log; exit 1; }
         make -s -j$jobs component/mca_coll_hetcoll.so emulated_gpu/lib/libcuda.so.1 emulated_gpu/lib/libnvidia-ml.so.1 \
-            emulated_gpu/lib/libhetcoll_emulated_kernels.so hetcoll_aggregator $(printf 'test/mpi/%s ' $programs failures)"
+            emulated_gpu/lib/libgdrapi.so.2 emulated_gpu/lib/libhetcoll_emulated_kernels.so hetcoll_aggregator $(printf 'test/mpi/%s ' $programs failures)"
 }
 
 # try SUITE RANKS OPTIONS PROGRAM ARGUMENT...: OPTIONS are mpirun's. Variables before it: launcher of mpirun, wrapper of
@@ -120,6 +121,31 @@ try_aggregators() # SUITE
     launcher='../test/mpi/with_aggregators.sh leaves' try "$1" 4 "$options" failures revoke device 3000000 blocking
 }
 
+# Programs, with their defaults and with what else they know.
+try_programs() # SUITE
+{
+    local forced='--mca pml ob1 --mca coll hetcoll' program ranks stream way
+    for ranks in 2 4; do
+        for program in $programs; do
+            [ "$program" = cpu_path ] || try "$1" $ranks "$forced" "$program"
+        done
+        for stream in blocking legacy perthread; do
+            try "$1" $ranks "$forced" stream_order $stream
+        done
+        try "$1" $ranks "$forced --mca coll_hetcoll_algorithm host -x EMU_GDR=1" cpu_path sizes all
+        try "$1" $ranks "$forced --mca coll_hetcoll_algorithm host -x EMU_GDR=1" cpu_path reuse
+        try "$1" $ranks "$forced --mca coll_hetcoll_algorithm two_shot --mca coll_hetcoll_accumulate element" accumulate element
+    done
+    for way in keys bad_keys differ unknown; do
+        try "$1" 3 "$forced" settings $way
+    done
+    try "$1" 3 "$forced" staged_collectives threads
+    try "$1" 3 "$forced" stream_order nonblocking errors
+    try "$1" 2 "$forced" stream_order nonblocking plain single
+    try "$1" 3 "$forced --mca coll_hetcoll_algorithm host -x EMU_GDR=1 --mca coll_hetcoll_progress_thread 1" cpu_path requests
+    try "$1" 3 '--mca pml ob1 --mca coll ^hetcoll' float8 foreign
+}
+
 # After a death Open MPI may hang in MPI_Finalize: what counts is what the program says.
 try_failures() # SUITE
 {
@@ -192,11 +218,8 @@ for suite in "$@"; do
     echo "$suite: $(inside "$suite" 'ompi_info --version' 2>/dev/null | head -n 1), there after $((SECONDS - start)) s"
     build "$suite" || { fail "$suite" "build"; continue; }
     echo "$suite: built after $((SECONDS - start)) s"
-    for program in $programs; do
-        for ranks in 2 4; do
-            try "$suite" $ranks '--mca pml ob1 --mca coll hetcoll' "$program"
-        done
-    done
+    try_programs "$suite"
+    echo "$suite: programs done after $((SECONDS - start)) s: $passed passed, $failed failed"
     try_failures "$suite"
     [ "$moments" = 0 ] || try_moments "$suite"
     echo "$suite: done after $((SECONDS - start)) s"

@@ -2,6 +2,8 @@
 // every place of the two buffers, and all ranks ending with the same bits.
 #include "test/mpi/check.h"
 
+#include <dlfcn.h>
+
 #include <array>
 
 namespace hetcoll::test {
@@ -138,6 +140,25 @@ void other_communicators(Program &program)
     MPI_Comm_free(&reversed);
 }
 
+// MPI_Allreduce_c, where the MPI has it.
+void large_counts(Program &program)
+{
+    using LargeCounts = int (*)(const void *, void *, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm);
+    const auto allreduce_c = reinterpret_cast<LargeCounts>(dlsym(RTLD_DEFAULT, "MPI_Allreduce_c"));
+    if (allreduce_c == nullptr) {
+        return;
+    }
+    for (const std::size_t count : {std::size_t{5}, std::size_t{60'001}}) {
+        const Call call{{ElementKind::kFloat32, ReduceOp::kSum, Values::kExact, 12}, count};
+        Buffers buffers(program, MPI_COMM_WORLD, call);
+        buffers.fill();
+        const int code = allreduce_c(buffers.send(), buffers.recv(), static_cast<MPI_Count>(count),
+                                     MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+        program.check(code == MPI_SUCCESS, "MPI_Allreduce_c failed");
+        buffers.check();
+    }
+}
+
 } // namespace
 } // namespace hetcoll::test
 
@@ -151,5 +172,6 @@ int main(int argc, char **argv)
     every_pair_of_places(program);
     repeated_calls(program);
     other_communicators(program);
+    large_counts(program);
     return program.finish();
 }
