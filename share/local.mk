@@ -68,8 +68,8 @@ install-data-local:
 	@for file in `cd $(srcdir) && find docs examples emulated_gpu/README.md -type f ! -name '*_test.sh' \
 			! -name environment.sh ! -name local.mk ! -path '*/.*' ! -path '*/__pycache__/*'`; do \
 		folder="$(DESTDIR)$(docdir)/$${file%/*}"; \
-		$(MKDIR_P) "$$folder" && case $$file in \
-		*.sh | *.py) $(INSTALL_SCRIPT) "$(srcdir)/$$file" "$$folder" ;; \
+		$(MKDIR_P) "$$folder" && case `head -c 2 "$(srcdir)/$$file" | tr -d '\0'` in \
+		'#!') $(INSTALL_SCRIPT) "$(srcdir)/$$file" "$$folder" ;; \
 		*) $(INSTALL_DATA) "$(srcdir)/$$file" "$$folder" ;; \
 		esac || exit 1; \
 	done
