@@ -2,9 +2,15 @@ hetcoll_sources += \
 	base/algorithm_list.h \
 	base/element.h base/element.cc \
 	base/hash.h \
+	base/installed.h base/installed.cc \
 	base/log.h base/log.cc \
 	base/lost.h \
 	base/p2p.h \
 	base/request_pool.h \
 	base/slots.h \
 	base/status.h base/status.cc
+
+# Where make install puts things, for the one file that has to know. The component's folder is named so in a build of
+# its own, or so in Open MPI's tree.
+base/installed.lo: AM_CPPFLAGS += -DHETCOLL_CONFIG_FOLDER='"$(sysconfdir)/hetcoll"' \
+	-DHETCOLL_COMPONENT_FOLDER='"$(componentdir)$(mcacomponentdir)"'

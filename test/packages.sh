@@ -79,7 +79,7 @@ test_passes()
 
 leaves_nothing()
 {
-    inside "$1" "echo table >/usr/share/hetcoll/tuning_table.json
+    inside "$1" "mkdir -p /etc/hetcoll && echo table >/etc/hetcoll/tuning_table.json
         dpkg --purge \$(dpkg-query -f '\${Package}\n' -W '*hetcoll*') &&
         find / -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /root -o -path /tmp -o -path /var \) -prune -o \
             -iname '*hetcoll*' -print | grep . && exit 1

@@ -1,6 +1,6 @@
 // hetcoll_place: how to lay a training out on a cluster of unequal GPUs. Needs no GPU and no MPI.
+#include "base/installed.h"
 #include "measure/command_line.h"
-#include "measure/installed.h"
 #include "measure/output_file.h"
 #include "tools/place_json.h"
 #include "tools/place_print.h"
@@ -52,7 +52,7 @@ void add_options(CLI::App &app, Request &request)
 
 hetcoll::Result<std::string> show(const Request &request)
 {
-    auto cluster = hetcoll::read_place_file(request.file, hetcoll::topology_folder());
+    auto cluster = hetcoll::read_place_file(request.file, hetcoll::installed_folders().topologies);
     if (!cluster.ok()) {
         return cluster.take_status();
     }

@@ -1,8 +1,8 @@
 // hetcoll_sim: MPI_Allreduce on a cluster that need not exist, by the schedules that hetcoll runs.
+#include "base/installed.h"
 #include "measure/command_line.h"
 #include "measure/commit.h"
 #include "measure/host.h"
-#include "measure/installed.h"
 #include "measure/output_file.h"
 #include "measure/progress.h"
 #include "sim/bound.h"
@@ -129,7 +129,7 @@ private:
 
     Status run_nodes(int nodes)
     {
-        Result<Cluster> cluster = read_cluster(options_.topology, nodes, topology_folder());
+        Result<Cluster> cluster = read_cluster(options_.topology, nodes, installed_folders().topologies);
         if (!cluster.ok()) {
             return cluster.take_status();
         }

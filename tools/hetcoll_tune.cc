@@ -1,10 +1,11 @@
 // hetcoll_tune: measures hetcoll's algorithms on this machine, job by job, and makes the tuning
 // table from it. What went wrong is one line, and then there is no new table.
+#include "base/installed.h"
 #include "device/driver.h"
 #include "measure/command_line.h"
 #include "measure/cpu_path.h"
-#include "measure/installed.h"
 #include "measure/output_file.h"
+#include "measure/own_path.h"
 #include "tools/report.h"
 #include "tools/tune_child.h"
 #include "tools/tune_jobs.h"
@@ -283,8 +284,8 @@ Status simulate(const TuneOptions &options, Clock::time_point start)
 int run(const TuneOptions &options)
 {
     const auto start = Clock::now();
-    const std::string installed = std::string(HETCOLL_DATA_FOLDER) + "/tuning_table.json";
-    const std::string output = options.output.empty() ? installed : options.output;
+    const std::string output =
+        options.output.empty() ? table_to_install(installed_folders()) : options.output;
     const auto give_up = [](const Status &status) {
         say("no new table: " + status.message());
         return 1;

@@ -1,7 +1,7 @@
 #include "tools/info_topology.h"
 
+#include "base/installed.h"
 #include "device/driver.h"
-#include "measure/installed.h"
 #include "measure/json_document.h"
 #include "tools/report_parts.h"
 #include "topology/file.h"
@@ -120,7 +120,7 @@ Result<Topology> load_topology(const TopologyRequest &request)
     if (request.name.empty()) {
         return probe_this_machine(request.measure);
     }
-    return read_any_topology(request.name, topology_folder());
+    return read_any_topology(request.name, installed_folders().topologies);
 }
 
 Result<std::string> show_topology(const TopologyRequest &request)

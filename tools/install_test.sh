@@ -47,7 +47,7 @@ else
     ! grep -q '^hetcoll_tune: ' "$work/out"
 fi
 verdict $? 'one line says why there is no table'
-[ ! -e "$prefix/share/hetcoll/tuning_table.json" ]
+! find "$prefix" -name 'tuning_table*' | grep .
 verdict $? 'and there is none'
 for program in hetcoll_aggregator hetcoll_sim; do # what was configured
     if grep -qE "^am__append_[0-9]+ = $program\$" "$HETCOLL_BUILDDIR/Makefile"; then
@@ -157,13 +157,56 @@ usable()
 usable "$prefix"
 mv "$prefix" "$work/moved to/prefix"
 usable "$work/moved to/prefix"
+
+# So are the component and the tools: they find what moved with them, and what was made there.
+moved=$work/moved\ to/prefix
+(cd "$work" && "$moved/bin/hetcoll_info" --topology dgx1v) >"$work/out" 2>&1 && grep -q 'DGX-1 V100: 8 gpu' "$work/out"
+verdict $? 'the moved hetcoll_info finds topologies'
+# job ARGUMENT...: of the moved component, which a link names, because a path has no blank.
+ln -s "$moved" "$work/link"
+job()
+{
+    local root=
+    [ "$(id -u)" != 0 ] || root=--allow-run-as-root
+    # shellcheck disable=SC2086
+    OMPI_MCA_mca_base_component_path="$work/link/lib/openmpi:$OMPI_COMPONENTS" EMU_NODE="install$$" \
+        timeout -k 5 300 "$MPIRUN" $root --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 -n 2 "$@" \
+        "$moved/bin/hetcoll_bench" --memory device --sizes 64K --iterations 1 >"$work/out" 2>&1 </dev/null
+}
+job --mca coll_hetcoll_topology_file dgx1v && ! grep -q 'cannot be read' "$work/out"
+verdict $? 'the moved component finds topologies'
+job --mca coll_hetcoll_topology_file none_such && grep -q "one of those in $moved/share/hetcoll/topology" "$work/out"
+verdict $? 'where they have moved to'
+if [ "$(configured sysconfdir)" = "\${prefix}/etc" ] || [ "$(configured sysconfdir)" = "$(configured prefix)/etc" ]; then
+    mkdir -p "$moved/etc/hetcoll"
+    echo broken >"$moved/share/hetcoll/tuning_table.json"
+    job && grep -q "ignores its tuning table.* $moved/share/hetcoll/tuning_table.json:1" "$work/out"
+    verdict $? 'and the table that is shipped'
+    echo broken >"$moved/etc/hetcoll/tuning_table.json"
+    job && grep -q "ignores its tuning table.* $moved/etc/hetcoll/tuning_table.json:1" "$work/out" &&
+        ! grep -q "$moved/share" "$work/out"
+    verdict $? 'or the one that was made there, which comes first'
+    cp "$HETCOLL_SRCDIR/tools/hetcoll_tune_test.json" "$moved/share/hetcoll/tuning_table.json"
+    rm -f "$moved/etc/hetcoll/tuning_table.json"
+    sed 's/^machine dgx/machine other/; s/^fact gpu .*/fact gpu Other/' \
+        "$HETCOLL_SRCDIR/tools/hetcoll_tune_test.dgx.measurements" >"$work/other.measurements"
+    "$moved/bin/hetcoll_tune" --from-measurements "$work/other.measurements" >"$work/out" 2>&1 &&
+        grep -q "wrote $moved/etc/hetcoll/tuning_table.json" "$work/out" &&
+        grep -q '"other"' "$moved/etc/hetcoll/tuning_table.json" && grep -q '"dgx"' "$moved/etc/hetcoll/tuning_table.json" &&
+        grep -q '"../../share/hetcoll/hetcoll_tune_test.dgx.measurements"' "$moved/etc/hetcoll/tuning_table.json" &&
+        cmp -s "$HETCOLL_SRCDIR/tools/hetcoll_tune_test.json" "$moved/share/hetcoll/tuning_table.json"
+    verdict $? 'hetcoll_tune makes the latter, and takes over what the shipped one has'
+    rm -f "$moved"/*/hetcoll/tuning_table.json
+fi
+rm "$work/link"
 sed -i "s/find_package(hetcoll [0-9.]*/find_package(hetcoll 99.0/" "$work/source/CMakeLists.txt"
 ! command -v cmake >/dev/null ||
     ! cmake -S "$work/source" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/moved to/prefix" >"$work/out" 2>&1
 verdict $? 'CMake takes no other version'
 mv "$work/moved to/prefix" "$prefix"
 
-touch "$prefix/share/hetcoll/tuning_table.json" "$prefix/share/hetcoll/tuning_table.x.measurements"
+mkdir -p "$prefix/etc/hetcoll"
+touch "$prefix"/{etc,share}/hetcoll/tuning_table.{json,x.measurements}
 run_make uninstall
 verdict $? 'make uninstall'
 [ -z "$(find "$prefix" -type f)" ]

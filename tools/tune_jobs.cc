@@ -1,6 +1,6 @@
 #include "tools/tune_jobs.h"
 
-#include "measure/installed.h"
+#include "measure/own_path.h"
 #include "measure/progress.h"
 #include "tools/tune_line.h"
 #include "tuning/build_table.h"

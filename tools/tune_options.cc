@@ -22,7 +22,7 @@ void add_options(CLI::App &app, TuneOptions &options)
         ->transform(number(5, 1e6));
     app.add_option("--output", options.output,
                    "the table to make or bring up to date; default: the one that "
-                   "coll_hetcoll_tuning_table=auto reads");
+                   "coll_hetcoll_tuning_table=auto reads, which is made in sysconfdir");
     app.add_option("--html", options.html,
                    "also write a page for a browser: the links, the new table, and what was "
                    "measured")

@@ -23,7 +23,60 @@ std::string folder_of(const std::string &path)
     return folder.empty() ? "." : folder;
 }
 
+// Whether a file can be made there; the folder too.
+bool may_write(std::filesystem::path folder)
+{
+    std::error_code code;
+    while (!std::filesystem::exists(folder, code) && folder.has_relative_path()) {
+        folder = folder.parent_path();
+    }
+    return access(folder.c_str(), W_OK | X_OK) == 0;
+}
+
+// Relative to the folder of a table at `path`, as tables name measurements.
+std::string beside(const std::string &path, const std::string &measurements)
+{
+    std::error_code code;
+    const std::filesystem::path relative =
+        std::filesystem::proximate(measurements, folder_of(path), code);
+    return code ? measurements : relative.generic_string();
+}
+
+// What is at `path` or, as that will hide it, in the data folder; it may be empty.
+TableFile old_table(const std::string &path, std::vector<std::string> &notes)
+{
+    TableFile none;
+    none.path = path;
+    const InstalledFolders folders = installed_folders();
+    const bool hides = path == folders.config + "/" + kTableName && !std::filesystem::exists(path);
+    const std::string from = hides ? folders.data + "/" + kTableName : path;
+    if (!std::filesystem::exists(from)) {
+        return none;
+    }
+    Result<TableFile> old = read_table(from);
+    if (!old.ok()) {
+        notes.push_back("replaces a table that cannot be used: " + old.status().message());
+        return none;
+    }
+    for (Machine &machine : old->machines) {
+        if (hides && !machine.measurements.empty()) {
+            machine.measurements =
+                beside(path, (std::filesystem::path(folders.data) / machine.measurements).string());
+        }
+    }
+    old->path = path;
+    return std::move(*old);
+}
+
 } // namespace
+
+std::string table_to_install(const InstalledFolders &folders)
+{
+    const std::string table = folders.config + "/" + kTableName;
+    const bool data_alone =
+        !may_write(folders.config) && access(table.c_str(), F_OK) != 0 && may_write(folders.data);
+    return data_alone ? folders.data + "/" + kTableName : table;
+}
 
 std::string measurements_path(const std::string &table, const std::string &machine)
 {
@@ -93,17 +146,7 @@ Result<std::string> read_file(const std::string &path)
 Result<WrittenTable> update_table(const std::string &path, const Measurements &measurements)
 {
     WrittenTable written;
-    TableFile table;
-    table.path = path;
-    if (std::filesystem::exists(path)) {
-        Result<TableFile> old = read_table(path);
-        if (old.ok()) {
-            table = std::move(*old);
-        } else {
-            written.notes.push_back("replaces a table that cannot be used: " +
-                                    old.status().message());
-        }
-    }
+    TableFile table = old_table(path, written.notes);
     const BuiltRules built = build_rules(measurements);
     written.notes.insert(written.notes.end(), built.notes.begin(), built.notes.end());
     for (const RuleSet &set : built.sets) {
@@ -120,10 +163,7 @@ Result<WrittenTable> update_table(const std::string &path, const Measurements &m
                                     ": hosts take the rules of the one that the table has first");
         }
     }
-    std::error_code code;
-    const std::filesystem::path beside =
-        std::filesystem::proximate(measurements.path, folder_of(path), code);
-    replace_machine(table, measurements, built, code ? measurements.path : beside.generic_string());
+    replace_machine(table, measurements, built, beside(path, measurements.path));
     if (Status status = write_file(path, write_table(table)); !status.ok()) {
         return status;
     }

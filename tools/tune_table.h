@@ -1,6 +1,7 @@
 // The files that hetcoll_tune writes.
 #pragma once
 
+#include "base/installed.h"
 #include "base/status.h"
 #include "tuning/measurements.h"
 
@@ -11,6 +12,11 @@ namespace hetcoll {
 
 // Where the measurements lie beside a table: "DIR/NAME.MACHINE.measurements" for "DIR/NAME.json".
 [[nodiscard]] std::string measurements_path(const std::string &table, const std::string &machine);
+
+// What hetcoll_tune brings up to date without --output, so that coll_hetcoll_tuning_table=auto
+// reads it afterwards: sysconfdir's table; the data folder's only where sysconfdir cannot be
+// written and has none.
+[[nodiscard]] std::string table_to_install(const InstalledFolders &folders);
 
 // Whether the file could be written: before the measuring, which takes minutes.
 [[nodiscard]] Status check_writable(const std::string &path);
@@ -25,6 +31,8 @@ struct WrittenTable {
 };
 
 // Puts the rules for this machine into the table, which is made if there is none or it is broken.
+// A table that it will hide, because it is the installed one of sysconfdir, hands over what it has
+// for other machines.
 [[nodiscard]] Result<WrittenTable> update_table(const std::string &path,
                                                 const Measurements &measurements);
 

@@ -1,6 +1,6 @@
 #include "engine/process/process.h"
 
-#include "hetcoll_config.h"
+#include "base/installed.h"
 
 #include <unistd.h>
 
@@ -67,8 +67,8 @@ std::optional<TableFile> find_table(const hetcoll_settings &settings, const Log 
         return std::nullopt;
     }
     const bool installed = std::string_view(name) == "auto";
-    const char *path = installed ? HETCOLL_DATA_FOLDER "/tuning_table.json" : name;
-    if (installed && access(path, F_OK) != 0) {
+    const std::string path = installed ? installed_table(installed_folders()) : name;
+    if (installed && path.empty()) {
         return std::nullopt;
     }
     auto read = read_table(path);

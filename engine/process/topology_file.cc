@@ -1,6 +1,6 @@
 #include "engine/process/topology_file.h"
 
-#include "hetcoll_config.h"
+#include "base/installed.h"
 #include "topology_probe/hwloc_xml.h"
 
 #include <utility>
@@ -11,7 +11,7 @@ Result<const Topology *> TopologyFile::get()
 {
     const std::lock_guard lock(mutex_);
     if (!std::exchange(read_, true) && !name_.empty()) {
-        auto read = read_any_topology(name_, HETCOLL_DATA_FOLDER "/topology");
+        auto read = read_any_topology(name_, installed_folders().topologies);
         if (read.ok()) {
             topology_ = std::optional<Topology>(std::move(*read));
         } else {

@@ -1,0 +1,11 @@
+// Where a program is, to start it again, or those beside it.
+#pragma once
+
+#include <string>
+
+namespace hetcoll {
+
+// The path of this program; empty where the system does not say it.
+[[nodiscard]] std::string own_path();
+
+} // namespace hetcoll
