@@ -1,23 +1,19 @@
 // hetcoll_tune: measures hetcoll's algorithms on this machine, job by job, and makes the tuning
 // table from it. What went wrong is one line, and then there is no new table.
 #include "base/installed.h"
-#include "device/driver.h"
 #include "measure/command_line.h"
 #include "measure/cpu_path.h"
 #include "measure/output_file.h"
 #include "measure/own_path.h"
+#include "tools/child.h"
 #include "tools/report.h"
-#include "tools/tune_child.h"
+#include "tools/this_machine.h"
 #include "tools/tune_jobs.h"
 #include "tools/tune_options.h"
 #include "tools/tune_table.h"
 #include "tools/tune_worker.h"
-#include "topology/route.h"
-#include "topology_probe/probe.h"
 #include "tuning/check_table.h"
-#include "tuning/topology_links.h"
 
-#include <cctype>
 #include <cstdio>
 #include <filesystem>
 #include <optional>
@@ -28,63 +24,6 @@ namespace hetcoll {
 namespace {
 
 void say(const std::string &text) { std::fprintf(stderr, "hetcoll_tune: %s\n", text.c_str()); }
-
-struct ThisMachine {
-    Fingerprint fingerprint;
-    std::string name;
-    int gpus = 0;
-    bool emulated = false;
-    std::optional<Topology> topology{};
-};
-
-// One word for people: "Tesla-V100-SXM2-32GB.nvlink-x2".
-std::string name_of(const Fingerprint &fingerprint)
-{
-    std::string name;
-    for (const char *key : {"gpu", "links", "driver"}) {
-        const auto fact = fingerprint.facts.find(key);
-        if (fact != fingerprint.facts.end() && fact->second != Fingerprint::kAny) {
-            name += (name.empty() ? "" : ".") + fact->second;
-        }
-    }
-    std::string word;
-    for (const char c : name) {
-        const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '-';
-        if (plain) {
-            word += c;
-        } else if (!word.empty() && word.back() != '-') {
-            word += '-';
-        }
-    }
-    return word;
-}
-
-// No GPUs: there are none here.
-Result<ThisMachine> look_at_machine()
-{
-    ThisMachine machine;
-    const DriverLibrary library;
-    int gpus = 0;
-    if (!DriverLibrary::may_have_gpu() || library.get() == nullptr ||
-        library.get()->cuInit(0) != CUDA_SUCCESS ||
-        library.get()->cuDeviceGetCount(&gpus) != CUDA_SUCCESS || gpus == 0) {
-        return machine;
-    }
-    machine.emulated = library.is_emulated();
-    MachineProbe probe({});
-    Result<Topology> topology = probe.probe_machine(library.get());
-    if (!topology.ok()) {
-        return topology.take_status();
-    }
-    if (Status status = add_unknown_ways(*topology); !status.ok()) {
-        return status;
-    }
-    machine.gpus = static_cast<int>(topology->gpus().size());
-    machine.fingerprint = fingerprint_of(*topology, machine.emulated ? "emulated" : "");
-    machine.name = name_of(machine.fingerprint);
-    machine.topology = std::move(*topology);
-    return machine;
-}
 
 Status report(const std::string &path, const Measurements &measurements, bool quick)
 {

@@ -111,8 +111,9 @@ endif
 endif
 hetcoll_tune_SOURCES = \
 	$(measure_header) \
+	tools/child.h tools/child.cc \
 	tools/hetcoll_tune.cc \
-	tools/tune_child.h tools/tune_child.cc \
+	tools/this_machine.h tools/this_machine.cc \
 	tools/tune_jobs.h tools/tune_jobs.cc \
 	tools/tune_line.h tools/tune_line.cc \
 	tools/tune_options.h tools/tune_options.cc \

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/status.h"
-#include "tools/tune_child.h"
+#include "tools/child.h"
 #include "tools/tune_options.h"
 #include "tuning/measurements.h"
 

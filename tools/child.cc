@@ -1,4 +1,4 @@
-#include "tools/tune_child.h"
+#include "tools/child.h"
 
 #include <fcntl.h>
 #include <poll.h>
