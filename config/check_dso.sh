@@ -4,7 +4,7 @@
 # code that only programs call.
 set -u
 build=${HETCOLL_BUILDDIR:-.}
-dso=${1:-$build/component/mca_coll_hetcoll.so}
+dso=${1:-$build/component/hetcoll_component.so}
 failures=0
 
 if [ -n "${HETCOLL_SANITIZER:-}" ]; then
@@ -32,6 +32,17 @@ init_bytes()
 [ -f "$dso" ] || { echo "FAIL  $dso does not exist"; exit 1; }
 report "exported symbols" "hetcoll_stream_functions_1 mca_coll_hetcoll_component" \
     "$(nm -D --defined-only "$dso" | awk '{ print $NF }' | sort | tr '\n' ' ' | sed 's/ $//')"
+
+# The file that loads it has nothing that another Open MPI's might not have.
+if [ $# -eq 0 ]; then
+    loader=$build/component/mca_coll_hetcoll.so
+    [ -f "$loader" ] || { echo "FAIL  $loader does not exist"; exit 1; }
+    report "exported symbols of $(basename "$loader")" "mca_coll_hetcoll_component" \
+        "$(nm -D --defined-only "$loader" | awk '{ print $NF }' | tr '\n' ' ' | sed 's/ $//')"
+    report "what it needs beyond the C library" "" "$(readelf -dW "$loader" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
+        grep -vE '^(libc|libdl|libpthread|ld-linux.*)\.so' | tr '\n' ' ')$(nm -D --undefined-only "$loader" |
+        awk '$1 == "U" { print $2 }' | grep -v '@GLIBC_' | tr '\n' ' ')"
+fi
 
 needed=$(readelf -dW "$dso" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
 unexpected=$(echo "$needed" | grep -vE '^(libmpi|libopen-pal|libopen_mpi|libpmix|libstdc\+\+|libm|libgcc_s|libc|libdl|libpthread|libhwloc|lib[atu]*san|ld-linux.*)\.so' | tr '\n' ' ')
@@ -69,7 +80,7 @@ fi
 # archive only what it needs. Without CUDA no call is served, and the core is there for the tools.
 if grep -q "WITH_CUDA 1" "$build/hetcoll_config.h"; then
     core=$build/.libs/libhetcoll.a
-    ${CXX:-g++} -shared -nostdlib -Wl,-t,-t -o "$work/reached.so" "$build"/ompi/mca/coll/hetcoll/.libs/*.o "$core" |
+    ${CXX:-g++} -shared -nostdlib -Wl,-t,-t -o "$work/reached.so" "$build"/ompi/mca/coll/hetcoll/.libs/hetcoll_component_la-*.o "$core" |
         sed -n 's/^(.*libhetcoll\.a)//p' | sort -u >"$work/reached"
     if [ -s "$work/reached" ]; then
         report "objects of the core that no call needs" "" "$(ar t "$core" | sort -u | comm -23 - "$work/reached" | tr '\n' ' ')"

@@ -29,7 +29,7 @@ configured() { sed -n "s/^$1 = //p" "$HETCOLL_BUILDDIR/Makefile"; }
 run_make install
 verdict $? 'make install'
 for file in bin/hetcoll_tune bin/hetcoll_bench bin/hetcoll_info bin/hetcoll_place lib/openmpi/mca_coll_hetcoll.so \
-    lib/libhetcoll_wsp.so include/hetcoll_types.h include/hetcoll_wsp.h share/man/man7/hetcoll.7 \
+    lib/openmpi/hetcoll_component.so lib/libhetcoll_wsp.so include/hetcoll_types.h include/hetcoll_wsp.h share/man/man7/hetcoll.7 \
     share/hetcoll/hetcoll_tuning.schema.json share/hetcoll/hetcoll_info.schema.json \
     share/hetcoll/hetcoll_bench.schema.json share/hetcoll/hetcoll_place.schema.json \
     share/hetcoll/hetcoll_sim.schema.json share/hetcoll/topology/dgx1v.topology \
@@ -39,7 +39,7 @@ for file in bin/hetcoll_tune bin/hetcoll_bench bin/hetcoll_info bin/hetcoll_plac
     [ -s "$prefix/$file" ]
     verdict $? "$file is there"
 done
-! find "$prefix" -name '*_test.sh' -o -name local.mk -o -name '*.pyc' -o -name mca_coll_hetcoll.la | grep .
+! find "$prefix" -name '*_test.sh' -o -name local.mk -o -name '*.pyc' -o -name mca_coll_hetcoll.la -o -name hetcoll_component.la | grep .
 verdict $? 'and nothing that is for the source tree'
 if grep -q '^tune_this_machine =' "$HETCOLL_BUILDDIR/Makefile"; then
     [ "$(grep -c '^hetcoll_tune: .*emulated' "$work/out")" -eq 1 ]

@@ -25,7 +25,7 @@ source=$(cd "$(dirname "$0")/../.." && pwd)
 # shellcheck disable=SC2086
 dpkg-query -W $packages >/dev/null 2>&1 ||
     die "this takes Debian's packages $packages, which are not all installed"
-mpi_library=$(ldd "$build/component/mca_coll_hetcoll.so" | awk '/libopen-pal/ { print $3 }')
+mpi_library=$(ldd "$build/component/hetcoll_component.so" | awk '/libopen-pal/ { print $3 }')
 # shellcheck disable=SC2086
 dpkg -S "$(readlink -f "$mpi_library")" >/dev/null 2>&1 ||
     die "this build uses $mpi_library, which is no Debian package's: carry.sh takes Debian's Open MPI"
@@ -53,7 +53,7 @@ for program in emulated_gpu/conformance bench/cpu_path_bench bench/kernel_bench 
         say "without $program, which is not built"
     fi
 done
-for library in component/mca_coll_hetcoll.so emulated_gpu/lib/libcuda.so.1 emulated_gpu/lib/libcudart.so.13 \
+for library in component/mca_coll_hetcoll.so component/hetcoll_component.so emulated_gpu/lib/libcuda.so.1 emulated_gpu/lib/libcudart.so.13 \
     emulated_gpu/lib/libhetcoll_emulated_kernels.so; do
     install -D "$(readlink -f "$build/$library")" "$to/build/$library"
     strip --strip-unneeded "$to/build/$library"

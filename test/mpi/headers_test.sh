@@ -1,7 +1,7 @@
 #!/bin/bash
 # headers_test.sh: a component of headers that do not describe the library that runs says so in one line, and the job
 # runs without it: of another release, of --enable-debug, of another CUDA support (4.1), and of structures whose fields
-# have changed places. The whole component is compiled with such headers.
+# have changed places. The whole component is compiled with such headers. And one of another series, by its libraries.
 # shellcheck disable=SC2154
 . "$(dirname "$0")/jobs.sh"
 [ -z "${HETCOLL_SANITIZER:-}" ] || exit 77 # the same as without
@@ -25,7 +25,7 @@ compile()
     done
     mkdir -p "$work/$1/objects"
     # shellcheck disable=SC2046,SC2086
-    printf '%s\n' "$source"/ompi/mca/coll/hetcoll/*.c | (cd "$work/$1/objects" && xargs -n 1 -P 2 $(configured CC) $flags -c) &&
+    find "$source/ompi/mca/coll/hetcoll" -name '*.c' ! -name coll_hetcoll_loader.c | (cd "$work/$1/objects" && xargs -n 1 -P 2 $(configured CC) $flags -c) &&
         $(configured CXX) -shared -pthread -o "$work/$1/mca_coll_hetcoll.so" "$work/$1"/objects/*.o \
             "$build/.libs/libhetcoll.a" $(configured OMPI_LIBS) $(configured HWLOC_LIBS) -ldl \
             -Wl,--version-script="$source/config/component.map"
@@ -96,6 +96,22 @@ refused operation "$other: read by them, MPI_SUM is not what the library made it
 copied communicator
 exchange communicator ompi/communicator/communicator.h c_my_rank c_flags
 refused communicator "$other: read by them, MPI_COMM_NULL is not what the library made it"
+
+# Of another series: the component needs libraries that are not there. The file that Open MPI opens does not.
+mkdir "$work/series" "$work/alone"
+(cd "$work/series" && echo 'int hetcoll_nothing;' >empty.c && $(configured CC) -shared -fPIC -Wl,-soname,libopen-pal.so.999 \
+    -o libopen-pal.so.999 empty.c && $(configured CC) -shared -fPIC -Wl,--no-as-needed -o hetcoll_component.so empty.c libopen-pal.so.999)
+rm "$work/series/libopen-pal.so.999"
+cp "$work/series/hetcoll_component.so" "$work/alone/mca_coll_hetcoll.so"
+cp -L "$build/component/mca_coll_hetcoll.so" "$work/series"
+job alone "$build/test/mpi/all_collectives"
+[ "$(grep -c 'libopen-pal.so.999: cannot open' "$work/err")" -eq 2 ]
+verdict $? 'without that file Open MPI has a line a rank'
+job series "$build/test/mpi/all_collectives"
+verdict $? 'series: the job runs'
+[ "$(grep -c . "$work/err")" -eq 1 ] &&
+    grep -qE 'hetcoll was built for Open MPI [0-9]+\.[0-9]+\.[0-9]+ and cannot be loaded here \(libopen-pal.so.999: .*\): hetcoll steps aside, rebuild it' "$work/err"
+verdict $? "series: one line, $(head -n 1 "$work/err")"
 
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

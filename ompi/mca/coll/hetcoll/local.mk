@@ -1,4 +1,4 @@
-# What make builds into mca_coll_hetcoll.so beside the core.
+# What make builds into the component beside the core.
 component_sources = \
 	ompi/mca/coll/hetcoll/coll_hetcoll.h \
 	ompi/mca/coll/hetcoll/coll_hetcoll_allreduce.c \
