@@ -90,6 +90,7 @@ AC_DEFUN([HETCOLL_OPEN_MPI_RELEASE],
  AC_COMPUTE_INT([hetcoll_ompi_patch], [OMPI_RELEASE_VERSION], [#include <mpi.h>], [hetcoll_ompi_patch=0])
  hetcoll_ompi_release=$hetcoll_ompi_major.$hetcoll_ompi_minor.$hetcoll_ompi_patch
  AC_MSG_RESULT([$hetcoll_ompi_release])
+ AC_SUBST([OMPI_RELEASE], [$hetcoll_ompi_release])
  AS_IF([test "$hetcoll_ompi_major" -lt 4 || { test "$hetcoll_ompi_major" -eq 4 && test "$hetcoll_ompi_minor" -lt 1; }],
     [AC_MSG_ERROR([Open MPI $hetcoll_ompi_release is too old, hetcoll needs 4.1 or newer: the Debian package libopenmpi-dev has 4.1])])
 

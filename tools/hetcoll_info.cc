@@ -2,6 +2,7 @@
 // own here: add_X_options() and show_X().
 #include "measure/command_line.h"
 #include "measure/output_file.h"
+#include "tools/info_doctor.h"
 #include "tools/info_explain.h"
 #include "tools/info_html.h"
 #include "tools/info_live.h"
@@ -26,6 +27,7 @@ struct Requests {
     hetcoll::ScheduleRequest schedule;
     hetcoll::TraceRequest trace;
     hetcoll::LiveRequest live;
+    hetcoll::DoctorRequest doctor;
     hetcoll::HtmlRequest html;
     std::string json; // a file; empty: text in place of JSON
 };
@@ -86,6 +88,10 @@ hetcoll::Result<Shown> show(const Requests &requests)
     if (!requests.schedule.name.empty()) {
         return show_schedule(requests);
     }
+    if (requests.doctor.wanted) {
+        hetcoll::Diagnosis found = show_doctor(requests.doctor);
+        return Shown{std::move(found.text), found.good ? 0 : 1};
+    }
     hetcoll::Result<std::string> text = show_other(requests);
     if (!text.ok()) {
         return text.take_status();
@@ -97,8 +103,8 @@ hetcoll::Result<Shown> show(const Requests &requests)
 // refused.
 std::string find_contradiction(const CLI::App &app)
 {
-    constexpr std::array kShows = {"--model",    "--explain", "--fingerprint",
-                                   "--schedule", "--trace",   "--live"};
+    constexpr std::array kShows = {"--model", "--explain", "--fingerprint", "--schedule",
+                                   "--trace", "--live",    "--doctor"};
     constexpr std::array kOfCalls = {"--bytes",          "--ranks",         "--nodes",
                                      "--ranks-per-node", "--ranks-per-gpu", "--collective",
                                      "--shares",         "--aggregators"};
@@ -116,11 +122,12 @@ std::string find_contradiction(const CLI::App &app)
     }
     if (shown.empty() && !given("--topology")) {
         return "nothing to show, write --topology, --model, --explain, --schedule, --fingerprint, "
-               "--trace, --html or --live";
+               "--trace, --html, --live or --doctor";
     }
     const bool of_call =
         html || shown == "--model" || shown == "--explain" || shown == "--schedule";
-    if (given("--topology") && (shown == "--model" || shown == "--trace" || shown == "--live")) {
+    if (given("--topology") &&
+        (shown == "--model" || shown == "--trace" || shown == "--live" || shown == "--doctor")) {
         return shown + " does not go by --topology: leave one out";
     }
     for (const char *option : kOfCalls) {
@@ -145,7 +152,8 @@ std::string find_contradiction(const CLI::App &app)
         }
     }
     if (given("--json") && (draws || html || shown == "--model" || shown == "--schedule")) {
-        return "--json goes with --topology, --explain, --fingerprint, --trace or --live, and "
+        return "--json goes with --topology, --explain, --fingerprint, --trace, --live or "
+               "--doctor, and "
                "without what prints something else";
     }
     return {};
@@ -156,6 +164,7 @@ hetcoll::Status check(const Requests &requests)
     return requests.model.wanted             ? check_model(requests.model, requests.call)
            : requests.explain.wanted         ? check_explain(requests.explain, requests.call)
            : !requests.schedule.name.empty() ? check_schedule(requests.schedule, requests.call)
+           : requests.doctor.wanted          ? check_doctor(requests.doctor)
                                              : hetcoll::Status();
 }
 
@@ -169,9 +178,10 @@ void add_options(CLI::App &app, Requests &requests)
     add_trace_options(app, requests.trace);
     add_live_options(app, requests.live);
     add_html_options(app, requests.html);
+    add_doctor_options(app, requests.doctor);
     app.add_option("--json", requests.json,
                    "print JSON, to FILE or stdout (-): with --topology, --explain, --fingerprint, "
-                   "--trace; with --live a line for each communicator")
+                   "--trace, --doctor; with --live a line for each communicator")
         ->type_name("[FILE]")
         ->expected(0, 1);
 }
@@ -198,13 +208,14 @@ int main(int argc, char **argv)
     if (const std::string problem = find_contradiction(app); !problem.empty()) {
         return hetcoll::usage_error(app, problem);
     }
+    requests.doctor.wanted = app.count("--doctor") > 0;
     if (const hetcoll::Status status = check(requests); !status.ok()) {
         return hetcoll::usage_error(app, status.message());
     }
     requests.topology.wanted = app.count("--topology") > 0;
     requests.live.wanted = app.count("--live") > 0;
     requests.explain.json = requests.topology.json = requests.trace.json = requests.live.json =
-        app.count("--json") > 0;
+        requests.doctor.json = app.count("--json") > 0;
     auto output = hetcoll::OutputFile::open(requests.json.empty() ? "-" : requests.json);
     if (!output.ok()) { // before the work
         return fail(output.status());

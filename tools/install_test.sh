@@ -41,6 +41,8 @@ for file in bin/hetcoll_tune bin/hetcoll_bench bin/hetcoll_info bin/hetcoll_plac
 done
 ! find "$prefix" -name '*_test.sh' -o -name local.mk -o -name '*.pyc' -o -name mca_coll_hetcoll.la -o -name hetcoll_component.la | grep .
 verdict $? 'and nothing that is for the source tree'
+grep -q "^ *export OMPI_MCA_mca_base_component_path=$prefix/lib/openmpi:$OMPI_COMPONENTS" "$work/out"
+verdict $? 'it says that jobs do not find a component there, and how they do'
 if grep -q '^tune_this_machine =' "$HETCOLL_BUILDDIR/Makefile"; then
     [ "$(grep -c '^hetcoll_tune: .*emulated' "$work/out")" -eq 1 ]
 else

@@ -30,7 +30,9 @@ libhetcoll_info_la_SOURCES = \
 	tools/info_model.h tools/info_model.cc \
 	tools/info_prices.h tools/info_prices.cc \
 	tools/info_schedule.h tools/info_schedule.cc \
+	tools/kernel_code.h tools/kernel_code.cc \
 	tools/live_pages.h tools/live_pages.cc measure/json_document.h \
+	tools/ompi_info.h tools/ompi_info.cc \
 	tools/perfetto.h tools/perfetto.cc \
 	tools/report.h tools/report.cc tools/report_parts.h \
 	tools/report_job.cc tools/report_machine.cc tools/report_prices.cc \
@@ -69,12 +71,23 @@ bin_PROGRAMS += hetcoll_info
 man_pages += share/hetcoll_info.1
 TESTS += tools/hetcoll_info_test.sh tools/hetcoll_info_calls_test.sh \
 	tools/hetcoll_info_trace_test.sh tools/hetcoll_info_schedule_test.sh tools/report_test.sh
+if WITH_OMPI
+TESTS += tools/hetcoll_info_doctor_test.sh
+endif
 endif
 hetcoll_info_SOURCES = \
+	tools/child.h tools/child.cc \
+	tools/doctor.h tools/doctor_machine.cc tools/doctor_open_mpi.cc \
 	tools/hetcoll_info.cc \
+	tools/info_doctor.h tools/info_doctor.cc \
 	tools/info_html.h tools/info_html.cc \
 	tools/info_topology.h tools/info_topology.cc \
-	tools/info_trace.h tools/info_trace.cc
+	tools/info_trace.h tools/info_trace.cc \
+	tools/this_machine.h tools/this_machine.cc
+# What it compares with the machine.
+tools/doctor_open_mpi.o: AM_CPPFLAGS += -DHETCOLL_MPIRUN='"$(MPIRUN)"' -DHETCOLL_OMPI_RELEASE='"$(OMPI_RELEASE)"'
+tools/doctor_machine.o: AM_CPPFLAGS += -DHETCOLL_KERNEL_FLAGS='"$(NVCC_ARCH_FLAGS)"'
+tools/doctor_open_mpi.o tools/doctor_machine.o: Makefile
 hetcoll_info_LDADD = libhetcoll_info.la libhetcoll_command_line.la $(core_and_tools)
 
 if WITH_OPENSSL
@@ -95,6 +108,10 @@ if HAVE_BENCH_HEADERS
 bin_PROGRAMS += hetcoll_tune
 man_pages += share/hetcoll_tune.1
 TESTS += tools/hetcoll_tune_test.sh tools/install_test.sh
+# Near the end of make install: whether jobs will find the component. Never a failure.
+try_component = \
+	test -n "$(DESTDIR)" || $(TIMEOUT) -k 5 90 ./hetcoll_info --doctor component --component "$(componentdir)" \
+		--mpirun "$(MPIRUN)" || :
 if TUNE_AT_INSTALL
 # The end of make install: a line that says what happened, and never a failure.
 tune_this_machine = \
@@ -172,7 +189,8 @@ EXTRA_DIST += tools/hetcoll_tune_test.sh tools/hetcoll_tune_test.json tools/inst
 EXTRA_DIST += tools/hetcoll_place_test.sh examples/placement
 EXTRA_DIST += tools/hetcoll_sim_test.sh
 EXTRA_DIST += tools/info_says.sh tools/hetcoll_info_test.sh tools/hetcoll_info_calls_test.sh \
-	tools/hetcoll_info_trace_test.sh tools/hetcoll_info_schedule_test.sh tools/perfetto_check.py \
+	tools/hetcoll_info_trace_test.sh tools/hetcoll_info_schedule_test.sh tools/hetcoll_info_doctor_test.sh \
+	tools/perfetto_check.py \
 	tools/report_test.sh tools/report_test.js
 
 # The schemas of tuning tables and of what the tools print as JSON, for editors and validators.

@@ -1,0 +1,149 @@
+#include "tools/info_doctor.h"
+
+#include "measure/json_document.h"
+#include "tools/doctor.h"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <sstream>
+
+namespace hetcoll {
+namespace {
+
+constexpr std::array kChecks = {"component", "gpus", "shm", "locked_memory", "ucx", "table"};
+
+std::string check_names()
+{
+    std::string names;
+    for (const char *name : kChecks) {
+        names += (names.empty() ? "" : ",") + std::string(name);
+    }
+    return names;
+}
+
+bool is_asked_for(const DoctorRequest &request, const std::string &check)
+{
+    return request.only.empty() ||
+           ("," + request.only + ",").find("," + check + ",") != std::string::npos;
+}
+
+std::vector<Finding> look(const DoctorRequest &request)
+{
+    InstalledFolders folders = installed_folders();
+    if (!request.component.empty()) {
+        folders.component = request.component;
+    }
+    const auto wanted = [&](const char *check) { return is_asked_for(request, check); };
+    OpenMpiFindings open_mpi;
+    if (wanted("component")) {
+        open_mpi = check_open_mpi({.mpirun = request.mpirun,
+                                   .component_folder = folders.component,
+                                   .component_alone = !request.only.empty()});
+    }
+    if (open_mpi.table.empty()) {
+        const char *const set = std::getenv("OMPI_MCA_coll_hetcoll_tuning_table");
+        open_mpi.table = set == nullptr ? "auto" : set;
+    }
+    std::vector<Finding> findings = std::move(open_mpi.findings);
+    if (wanted("gpus")) {
+        for (Finding &finding : check_gpus()) {
+            findings.push_back(std::move(finding));
+        }
+    }
+    if (wanted("shm")) {
+        findings.push_back(check_shared_memory());
+    }
+    if (wanted("locked_memory")) {
+        findings.push_back(check_locked_memory());
+    }
+    if (wanted("ucx")) {
+        findings.push_back(check_ucx(open_mpi.has_ucx));
+    }
+    if (wanted("table")) {
+        findings.push_back(check_table(open_mpi.table, folders));
+    }
+    return findings;
+}
+
+std::string padded(std::string word, std::size_t width)
+{
+    word.resize(std::max(word.size() + 1, width), ' ');
+    return word;
+}
+
+std::string print(const std::vector<Finding> &findings, std::size_t wrong)
+{
+    constexpr std::size_t kMark = 7, kCheck = 15;
+    std::string text;
+    for (const Finding &finding : findings) {
+        text += padded(mark_name(finding.mark), kMark) + padded(finding.check, kCheck) +
+                finding.found + "\n";
+        std::istringstream advice(finding.advice);
+        for (std::string line; std::getline(advice, line);) {
+            text += std::string(kMark + kCheck, ' ') + line + "\n";
+        }
+    }
+    return text + (wrong == 0   ? "hetcoll_info: nothing is wrong\n"
+                   : wrong == 1 ? "hetcoll_info: one thing is wrong\n"
+                                : "hetcoll_info: " + std::to_string(wrong) + " things are wrong\n");
+}
+
+std::string print_json(const std::vector<Finding> &findings, std::size_t wrong)
+{
+    nlohmann::ordered_json json = json_document("hetcoll_info");
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const Finding &finding : findings) {
+        list.push_back({{"check", finding.check},
+                        {"mark", mark_name(finding.mark)},
+                        {"found", finding.found},
+                        {"advice", finding.advice}});
+    }
+    json["doctor"] = {{"wrong", wrong}, {"findings", std::move(list)}};
+    return json_text(json);
+}
+
+} // namespace
+
+void add_doctor_options(CLI::App &app, DoctorRequest &request)
+{
+    auto *doctor = app.add_option("--doctor", request.only,
+                                  "check whether hetcoll works here, and say what to do where it "
+                                  "does not: all, or some of " +
+                                      check_names() + ". Exit status 1: something is wrong")
+                       ->type_name("[CHECK,...]")
+                       ->expected(0, 1);
+    app.add_option("--mpirun", request.mpirun,
+                   "with --doctor: the mpirun of the jobs; default: the one on PATH")
+        ->needs(doctor);
+    app.add_option("--component", request.component,
+                   "with --doctor: the folder of mca_coll_hetcoll.so; default: where make install "
+                   "puts it")
+        ->type_name("DIR")
+        ->needs(doctor);
+}
+
+Status check_doctor(const DoctorRequest &request)
+{
+    std::istringstream words(request.only);
+    for (std::string word; std::getline(words, word, ',');) {
+        if (std::find(kChecks.begin(), kChecks.end(), word) == kChecks.end()) {
+            return error(Errc::kInvalid, "--doctor '%s' is no check, write some of %s",
+                         word.c_str(), check_names().c_str());
+        }
+    }
+    return {};
+}
+
+Diagnosis show_doctor(const DoctorRequest &request)
+{
+    const std::vector<Finding> findings = look(request);
+    const auto wrong = static_cast<std::size_t>(
+        std::count_if(findings.begin(), findings.end(),
+                      [](const Finding &finding) { return finding.mark == Mark::kWrong; }));
+    return {request.json ? print_json(findings, wrong) : print(findings, wrong), wrong == 0};
+}
+
+} // namespace hetcoll
