@@ -129,7 +129,8 @@ private:
 
     Status run_nodes(int nodes)
     {
-        Result<Cluster> cluster = read_cluster(options_.topology, nodes, installed_folders().topologies);
+        Result<Cluster> cluster =
+            read_cluster(options_.topology, nodes, installed_folders().topologies);
         if (!cluster.ok()) {
             return cluster.take_status();
         }
