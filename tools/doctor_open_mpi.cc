@@ -111,7 +111,7 @@ std::vector<std::string> info_command(const std::string &ompi_info)
             "^path:(pkglibdir|libdir):|:param:mca_base_component_path:(value|source):|"
             "^mca:(coll:hetcoll|pml:ucx):version:|:param:coll:(value|source):|"
             ":param:coll_hetcoll_(enable|priority|tuning_table):(value|source):|"
-            "hetcoll was built for|unable to open mca_coll_hetcoll'",
+            "hetcoll steps aside|unable to open mca_coll_hetcoll'",
             ompi_info};
 }
 

@@ -17,7 +17,7 @@ std::string key_of(const std::string &parameter, const char *what)
 
 void OmpiInfo::add_line(const std::string &line)
 {
-    if (complaint_.empty() && (line.find("hetcoll was built for ") != line.npos ||
+    if (complaint_.empty() && (line.find("hetcoll steps aside") != line.npos ||
                                line.find("unable to open mca_coll_hetcoll") != line.npos)) {
         const std::size_t host = line.find("] "); // "[host:pid] "
         complaint_ = line.starts_with('[') && host != line.npos ? line.substr(host + 2) : line;
