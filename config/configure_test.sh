@@ -21,13 +21,29 @@ cat >"$work/bin/ompi_info" <<SCRIPT
 SCRIPT
 chmod +x "$work/bin/ompi_info"
 cd "$work/build" || exit 1
-if env -u OMPI_INFO -u MPICC -u MPIRUN "$source/configure" --with-ompi="$work" --without-cuda >"$work/out" 2>&1; then
-    echo "FAIL  configure takes an Open MPI that loads no components"
-    exit 1
-fi
-if ! grep -q 'configure: error: the Open MPI of .* was configured with --disable-dlopen' "$work/out"; then
-    echo "FAIL  configure does not say why:"
-    tail -n 5 "$work/out"
-    exit 1
-fi
-echo "ok    configure ends where Open MPI loads no components"
+# refused WHAT PATTERN ARGUMENT...: configure with these arguments ends with an error of this pattern.
+refused()
+{
+    local what=$1 pattern=$2
+    shift 2
+    if env -u OMPI_INFO -u MPICC -u MPIRUN "$source/configure" --without-cuda "$@" >"$work/out" 2>&1; then
+        echo "FAIL  configure takes $what"
+        exit 1
+    fi
+    if ! grep -q "configure: error: $pattern" "$work/out"; then
+        echo "FAIL  configure does not say why it does not take $what:"
+        tail -n 5 "$work/out"
+        exit 1
+    fi
+    echo "ok    configure ends with $what"
+}
+refused 'an Open MPI that loads no components' 'the Open MPI of .* was configured with --disable-dlopen' --with-ompi="$work"
+
+# Headers of another configuration, beside the right ones that are installed.
+for word in $(configured OMPI_CPPFLAGS); do
+    [ ! -f "$word/ompi/mca/coll/coll.h" ] || cp -r "$word" "$work/headers"
+done
+sed -i 's/^\(#define OPAL_ENABLE_DEBUG\) 0$/\1 1/; t; s/^\(#define OPAL_ENABLE_DEBUG\) 1$/\1 0/' "$work/headers/opal_config.h"
+refused 'headers that are not of the libraries' \
+    'Open MPI.s internal headers in .*/headers are not of the libraries .*: [a-z_]*_t has [0-9]* bytes in the headers and [0-9]* in the library' \
+    --with-ompi="$(dirname "$(dirname "$(configured MPICC)")")" --with-ompi-headers="$work/headers"

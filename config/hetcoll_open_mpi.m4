@@ -46,6 +46,9 @@ AC_DEFUN([HETCOLL_OPEN_MPI_FLAGS],
  HETCOLL_OPEN_MPI_HEADERS
  for hetcoll_dir in $($MPICC --showme:incdirs); do
     MPI_CPPFLAGS="$MPI_CPPFLAGS -isystem $hetcoll_dir"
+    # Installed internal headers must not come before those that were given.
+    AS_IF([test -f "$hetcoll_dir/mpi.h" || test ! -f "$hetcoll_dir/ompi/mca/coll/coll.h"],
+          [OMPI_CPPFLAGS="$OMPI_CPPFLAGS -isystem $hetcoll_dir"])
     for hetcoll_sub in "$hetcoll_dir" "$hetcoll_dir/openmpi"; do
         AS_IF([test -f "$hetcoll_sub/ompi/mca/coll/coll.h" && test -z "$hetcoll_devel"],
               [hetcoll_devel=$hetcoll_sub])
@@ -56,7 +59,7 @@ AC_DEFUN([HETCOLL_OPEN_MPI_FLAGS],
     [AC_MSG_RESULT([no])
      AC_MSG_ERROR([ompi/mca/coll/coll.h not found beside the mpi.h of $MPICC. A component needs Open MPI's internal headers: install the Debian package libopenmpi-dev, or an Open MPI that was configured with --with-devel-headers; or give the source of this one with --with-ompi-source=DIR])])
  AC_MSG_RESULT([$hetcoll_devel])
- OMPI_CPPFLAGS="$MPI_CPPFLAGS -isystem $hetcoll_devel"
+ OMPI_CPPFLAGS="$OMPI_CPPFLAGS -isystem $hetcoll_devel"
  # Headers that --with-devel-headers forgets to install; a distribution that has them wins.
  OMPI_CPPFLAGS="$OMPI_CPPFLAGS -idirafter $(cd "$srcdir" && pwd)/config/compat"
 
