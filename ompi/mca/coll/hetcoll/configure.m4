@@ -5,6 +5,8 @@
 AC_DEFUN([MCA_ompi_coll_hetcoll_COMPILE_MODE],
 [AC_MSG_CHECKING([for MCA component $1:$2:$3 compile mode])
  $4="dso"
+ # Open MPI 5.0 takes this answer for the name of the variable that has it.
+ dso="dso"
  AC_MSG_RESULT([$$4])])
 
 # Sets coll_hetcoll_NVCC and coll_hetcoll_CUDA_CPPFLAGS if $1 holds a toolkit: its own layout, or the
