@@ -1,6 +1,11 @@
 # `make examples`; make check builds them too. Not part of what is installed. They link the driver as
 # any CUDA program does.
 EXTRA_DIST += examples/README.md examples/device_allreduce.c examples/horovod
+EXTRA_DIST += examples/stream/README.md examples/stream/overlap.c examples/stream/overlap_test.sh \
+	examples/stream/stream_calls.c examples/stream/sum_cupy.py examples/stream/torch_streams.cpp examples/stream/train_torch.py
+EXTRA_DIST += examples/wsp/README.md examples/wsp/environment.sh examples/wsp/hetcoll_wsp.py \
+	examples/wsp/logistic.c examples/wsp/logistic_test.sh examples/wsp/train.py examples/wsp/train_test.sh
+if WITH_OMPI
 CLEANFILES += examples/device_allreduce
 if WITH_CUDA
 check_DATA += examples/device_allreduce
@@ -12,8 +17,6 @@ examples/device_allreduce: examples/device_allreduce.c $(emulated_gpu_lib)/libcu
 		$(emulated_gpu_lib)/libcuda.so.1
 
 # Calls in the order of a stream.
-EXTRA_DIST += examples/stream/README.md examples/stream/overlap.c examples/stream/overlap_test.sh \
-	examples/stream/stream_calls.c examples/stream/sum_cupy.py examples/stream/torch_streams.cpp examples/stream/train_torch.py
 CLEANFILES += examples/stream/overlap examples/stream/libstream_calls.so
 if WITH_CUDA
 check_DATA += examples/stream/overlap examples/stream/libstream_calls.so
@@ -28,8 +31,6 @@ examples/stream/libstream_calls.so: examples/stream/stream_calls.c include/hetco
 	$(MPICC) -shared -fPIC -I$(srcdir)/include $(HETCOLL_WARNINGS) -o $@ $(srcdir)/examples/stream/stream_calls.c -ldl
 
 # Wave-synchronous training, as a user builds it: against the library and its header.
-EXTRA_DIST += examples/wsp/README.md examples/wsp/environment.sh examples/wsp/hetcoll_wsp.py \
-	examples/wsp/logistic.c examples/wsp/logistic_test.sh examples/wsp/train.py examples/wsp/train_test.sh
 CLEANFILES += examples/wsp/logistic examples/wsp/logistic_on_gpu
 check_DATA += examples/wsp/logistic
 if WITH_CUDA
@@ -45,3 +46,4 @@ examples/wsp/logistic_on_gpu: examples/wsp/logistic.c include/hetcoll_wsp.h libh
 		$(emulated_gpu_lib)/libcuda.so.1
 	@$(MKDIR_P) examples/wsp
 	$(MPICC) -o $@ -DWITH_CUDA $(CUDA_CPPFLAGS) $(link_wsp_example) $(emulated_gpu_lib)/libcuda.so.1
+endif

@@ -1,5 +1,7 @@
 # libhetcoll_wsp, installed: wave-synchronous training over any Open MPI. It has its own copies of the
 # few parts of the core that it needs, and exports the functions of hetcoll_wsp.h only.
+EXTRA_DIST += wsp/exports.map
+if WITH_OMPI
 lib_LTLIBRARIES += libhetcoll_wsp.la
 include_HEADERS += include/hetcoll_wsp.h
 
@@ -43,4 +45,4 @@ libhetcoll_wsp_la_LDFLAGS = $(AM_LDFLAGS) $(HETCOLL_SANITIZED_DSO) -version-info
 	-Wl,--version-script=$(srcdir)/wsp/exports.map
 libhetcoll_wsp_la_DEPENDENCIES = libhetcoll_wsp_mpi.la libhetcoll_wsp_vectors.la wsp/exports.map
 libhetcoll_wsp_la_LIBADD = libhetcoll_wsp_mpi.la libhetcoll_wsp_vectors.la $(MPI_LIBS) -ldl
-EXTRA_DIST += wsp/exports.map
+endif

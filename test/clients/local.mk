@@ -4,6 +4,7 @@ EXTRA_DIST += test/clients/horovod.sh test/clients/horovod_calls.py \
 	test/clients/mpi4py.sh test/clients/mpi4py_tests.py test/clients/device_array.py \
 	test/clients/ucx.sh
 
+if WITH_OMPI
 check-clients:
 	$(MAKE) $(AM_MAKEFLAGS) all
 	$(MAKE) $(AM_MAKEFLAGS) test/mpi/device_allreduce test/mpi/other_memory test/unit/pointer_cache_test
@@ -12,3 +13,4 @@ check-clients:
 	$(srcdir)/test/clients/ucx.sh || status=1; \
 	{ $(SHELL) $(srcdir)/examples/horovod/setup.sh horovod && $(srcdir)/test/clients/horovod.sh; } || status=1; \
 	exit $$status
+endif

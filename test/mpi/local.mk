@@ -10,7 +10,9 @@ mpi_areas = test/mpi/cases/accumulate.sh test/mpi/cases/algorithms.sh test/mpi/c
 EXTRA_DIST += $(mpi_areas) test/mpi/bench_test.sh test/mpi/run.sh test/mpi/case.sh test/mpi/headers_test.sh test/mpi/idups.sh test/mpi/on_nodes.sh test/mpi/as_host.sh test/mpi/into_host.sh test/mpi/jobs.sh test/mpi/live_on_hosts.sh \
 	test/mpi/many_queued.sh test/mpi/on_adapters.sh test/mpi/on_device.sh test/mpi/small_shm.sh test/mpi/stops.sh test/mpi/story_test.sh test/mpi/sweep.sh test/mpi/usage_test.sh \
 	test/mpi/with_aggregators.sh
+EXTRA_DIST += test/mpi/runtime_kernels.cu test/mpi/runtime_kernels.cuh
 
+if WITH_OMPI
 if WITH_CUDA
 check_LTLIBRARIES += libhetcoll_mpi_test.la
 libhetcoll_mpi_test_la_SOURCES = test/mpi/check.h test/mpi/check.cc test/gpu/test_memory.h test/gpu/test_memory.cc
@@ -218,7 +220,6 @@ check_PROGRAMS += test/mpi/runtime_kernels
 test_mpi_runtime_kernels_SOURCES =
 nodist_EXTRA_test_mpi_runtime_kernels_SOURCES = linked_by_cxx.cc
 test_mpi_runtime_kernels_LDADD = test/mpi/runtime_kernels_by_nvcc.$(OBJEXT) emulated_gpu/libcudart.la $(MPI_LIBS)
-EXTRA_DIST += test/mpi/runtime_kernels.cu test/mpi/runtime_kernels.cuh
 test/mpi/runtime_kernels_by_nvcc.$(OBJEXT): test/mpi/runtime_kernels.cu test/mpi/runtime_kernels.cuh
 	@test -d test/mpi || mkdir -p test/mpi
 	$(AM_V_GEN)for host in $(CXX); do case $$host in *ccache|*distcc) ;; *) break ;; esac; done; \
@@ -228,4 +229,5 @@ CLEANFILES += test/mpi/runtime_kernels_by_nvcc.$(OBJEXT)
 check_LTLIBRARIES += test/mpi/runtime_kernels_on_host.la
 test_mpi_runtime_kernels_on_host_la_SOURCES = test/mpi/runtime_kernels_on_host.cc
 test_mpi_runtime_kernels_on_host_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -rpath $(abs_builddir)/test/mpi
+endif
 endif
