@@ -56,7 +56,7 @@ installs()
 {
     cp "$folder/$1"/packages/*.deb "$folder/$2/root"
     inside "$2" "apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends openmpi-bin"
-    inside "$2" "find / -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /root -o -path /tmp -o -path /var/cache -o -path /var/log \
+    inside "$2" "find / -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /root -o -path /source -o -path /tmp -o -path /var/cache -o -path /var/log \
         -o -path /var/lib/apt -o -path /var/lib/dpkg \) -prune -o -type f -print | sort >/root/before"
 }
 
@@ -81,7 +81,7 @@ leaves_nothing()
 {
     inside "$1" "mkdir -p /etc/hetcoll && echo table >/etc/hetcoll/tuning_table.json
         dpkg --purge \$(dpkg-query -f '\${Package}\n' -W '*hetcoll*') &&
-        find / -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /root -o -path /tmp -o -path /var \) -prune -o \
+        find / -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /root -o -path /source -o -path /tmp -o -path /var \) -prune -o \
             -iname '*hetcoll*' -print | grep . && exit 1
         find /usr /etc -type f | sort >/root/after && ! grep -Fxvf /root/before /root/after | grep hetcoll"
 }
