@@ -77,8 +77,10 @@ verdict $? 'and if it loads no components'
 printf '#!/bin/sh\necho nothing\n' >"$work/ompi_info"
 says 1 'ompi_info fails' --doctor component --mpirun "$work/mpirun"
 rm "$work/ompi_info"
+# shellcheck disable=SC2016
 script '[ "$1" = --version ] && exec '"$MPIRUN"' "$@"; exit 3'
 says 1 'mpirun -n 2 fails: it says nothing' --doctor component --mpirun "$work/mpirun"
+# shellcheck disable=SC2016
 script '[ "$1" = --version ] && exec '"$MPIRUN"' "$@"; trap "" TERM; sleep 1000 & echo $! >'"$work/left"'; wait; wait'
 says 1 'mpirun -n 2 does not end within ' --doctor component --mpirun "$work/mpirun"
 left=$(ps -o stat= -p "$(cat "$work/left")")
