@@ -1,7 +1,7 @@
 #!/bin/sh
 # scaling.sh [HETCOLL_SIM] [FOLDER]: runs the simulations of docs/scaling.md, writes bench/results/sim_*.{txt,json}, and
-# draws the page's pictures if matplotlib is there. FOLDER has the cluster files. Takes a quarter of an hour of a
-# processor, one simulation at a time.
+# draws the page's pictures if matplotlib is there. FOLDER has the cluster files. Takes more than an hour of
+# a processor, one simulation at a time.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 sim=${1:-hetcoll_sim}
