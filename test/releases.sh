@@ -29,6 +29,7 @@ build() # SUITE
     inside "$1" "cd /hetcoll && ./autogen.sh >autogen.log 2>&1 && mkdir build && cd build
         export NVCC_PREPEND_FLAGS=-allow-unsupported-compiler
         ../configure --disable-tune --with-cuda-arch=80 >configure.log 2>&1 || { grep -A 3 error: configure.log; exit 1; }
+        make -s measure/commit.h
         make -s -j$jobs component/mca_coll_hetcoll.so emulated_gpu/lib/libcuda.so.1 emulated_gpu/lib/libnvidia-ml.so.1 \
             emulated_gpu/lib/libgdrapi.so.2 emulated_gpu/lib/libhetcoll_emulated_kernels.so hetcoll_aggregator $(printf 'test/mpi/%s ' $programs failures)"
 }
