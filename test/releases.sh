@@ -16,7 +16,7 @@ jobs=$(nproc)
 packages=build-essential,automake,autoconf,libtool,pkg-config,libopenmpi-dev,openmpi-bin,libpmix-dev,libucx-dev
 packages+=,libssl-dev,libhwloc-dev,libgtest-dev,libbenchmark-dev,nlohmann-json3-dev,libcli11-dev,procps
 programs='device_allreduce all_collectives own_collectives nonblocking types mixed_memory threads staged_collectives
-    sessions accumulate float8 fixed_point reproducible settings cpu_path stream_order named_stream'
+    sessions accumulate float8 fixed_point settings stream_order named_stream'
 passed=0 failed=0
 . "$src/test/system.sh"
 
@@ -31,7 +31,7 @@ build() # SUITE
         ../configure --disable-tune --with-cuda-arch=80 >configure.log 2>&1 || { grep -A 3 error: configure.log; exit 1; }
         make -s measure/commit.h
         make -s -j$jobs component/mca_coll_hetcoll.so emulated_gpu/lib/libcuda.so.1 emulated_gpu/lib/libnvidia-ml.so.1 \
-            emulated_gpu/lib/libgdrapi.so.2 emulated_gpu/lib/libhetcoll_emulated_kernels.so hetcoll_aggregator $(printf 'test/mpi/%s ' $programs failures)"
+            emulated_gpu/lib/libgdrapi.so.2 emulated_gpu/lib/libhetcoll_emulated_kernels.so hetcoll_aggregator $(printf 'test/mpi/%s ' $programs reproducible cpu_path failures)"
 }
 
 # try SUITE RANKS OPTIONS PROGRAM ARGUMENT...: OPTIONS are mpirun's. Variables before it: launcher of mpirun, wrapper of
@@ -128,8 +128,9 @@ try_programs() # SUITE
     local forced='--mca pml ob1 --mca coll hetcoll' program ranks stream way
     for ranks in 2 4; do
         for program in $programs; do
-            [ "$program" = cpu_path ] || try "$1" $ranks "$forced" "$program"
+            try "$1" $ranks "$forced" "$program"
         done
+        try "$1" $ranks "$forced --mca coll_hetcoll_reproducible 1" reproducible
         for stream in blocking legacy perthread; do
             try "$1" $ranks "$forced" stream_order $stream
         done
