@@ -3,25 +3,11 @@
 set -u
 place=$HETCOLL_BUILDDIR/hetcoll_place
 example=$HETCOLL_SRCDIR/examples/placement/vrgq.json
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-passed=0 failures=0
+. "$HETCOLL_SRCDIR/test/verdict.sh"
 if [ "$(id -u)" = 0 ]; then
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 fi
 
-# verdict STATUS WHAT
-verdict()
-{
-    if [ "$1" -eq 0 ]; then
-        passed=$((passed + 1))
-        echo "ok    $2"
-    else
-        failures=$((failures + 1))
-        echo "FAIL  $2"
-        tail -n 20 "$work/out"
-    fi
-}
 
 # says STATUS TEXT ARGUMENT...
 says()
@@ -124,5 +110,4 @@ else
 3 nodeb 1" -n 4 --mca plm_rsh_agent "$HETCOLL_SRCDIR/test/mpi/as_host.sh" --mca routed direct
     fi
 fi
-echo "$passed passed, $failures failed"
-[ "$failures" -eq 0 ]
+sum_up

@@ -3,22 +3,9 @@
 set -u
 tune=$HETCOLL_BUILDDIR/hetcoll_tune
 here=$HETCOLL_SRCDIR/tools
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
+. "$HETCOLL_SRCDIR/test/verdict.sh"
 export OMPI_MCA_mca_base_component_path="$HETCOLL_BUILDDIR/component:$OMPI_COMPONENTS"
 export OMPI_MCA_btl_vader_single_copy_mechanism=none
-passed=0 failures=0
-verdict()
-{
-    if [ "$1" -eq 0 ]; then
-        echo "ok    $2"
-        passed=$((passed + 1))
-    else
-        echo "FAIL  $2"
-        [ -f "$work/out" ] && sed 's/^/        | /' "$work/out"
-        failures=$((failures + 1))
-    fi
-}
 
 # says STATUS TEXT ARGUMENT...: one line, with TEXT in it, and that exit status.
 says()
@@ -139,5 +126,4 @@ says 1 'ended with status' --quick --output "$work/t.json" --mpirun "$work/mpiru
 [ ! -e "$work/t.json" ] && [ ! -e "$work/other.json" ]
 verdict $? 'and none of these left a table'
 
-echo "$passed passed, $failures failed"
-[ "$failures" -eq 0 ]
+sum_up

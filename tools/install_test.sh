@@ -2,20 +2,7 @@
 # make install into a folder of its own: everything is there and of use, nothing is measured on the emulated GPU, and
 # make uninstall takes all of it away.
 set -u
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-passed=0 failures=0
-verdict()
-{
-    if [ "$1" -eq 0 ]; then
-        echo "ok    $2"
-        passed=$((passed + 1))
-    else
-        echo "FAIL  $2"
-        tail -n 20 "$work/out"
-        failures=$((failures + 1))
-    fi
-}
+. "$HETCOLL_SRCDIR/test/verdict.sh"
 run_make()
 {
     local target=$1
@@ -222,5 +209,4 @@ verdict $? 'measures nothing'
 ! run_make install DESTDIR="$work/a blank" && [ ! -e "$work/a blank" ] && grep -q "a blank' has a blank" "$work/out"
 verdict $? 'a folder with a blank is refused before anything is installed'
 
-echo "$passed passed, $failures failed"
-[ "$failures" -eq 0 ]
+sum_up

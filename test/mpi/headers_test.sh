@@ -113,5 +113,4 @@ verdict $? 'series: the job runs'
     grep -qE 'hetcoll was built for Open MPI [0-9]+\.[0-9]+\.[0-9]+ and cannot be loaded here \(libopen-pal.so.999: .*\): hetcoll steps aside, rebuild it' "$work/err"
 verdict $? "series: one line, $(head -n 1 "$work/err")"
 
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+sum_up

@@ -1,5 +1,5 @@
 # jobs.sh: what tests of programs in jobs share; sourced by them. Sets build and source, has jobs load the component of
-# the build folder, and makes $work, which verdict shows of.
+# the build folder, and brings verdict.sh.
 # shellcheck shell=bash
 set -u
 build=${HETCOLL_BUILDDIR:-$PWD}
@@ -11,19 +11,4 @@ export OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_coll=hetcoll
 if [ "$(id -u)" = 0 ]; then
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 fi
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-touch "$work/out" "$work/err"
-passed=0 failed=0
-# verdict STATUS WHAT: counts, and prints what the last job said if it failed.
-verdict()
-{
-    if [ "$1" -eq 0 ]; then
-        echo "ok    $2"
-        passed=$((passed + 1))
-    else
-        echo "FAIL  $2"
-        sed 's/^/        | /' "$work/out" "$work/err" | tail -n 40
-        failed=$((failed + 1))
-    fi
-}
+. "$source/test/verdict.sh"
