@@ -33,9 +33,9 @@ libraries=$(dirname "$(readlink -f "$mpi_library")")
 mkdir -p "$1"
 to=$(cd "$1" && pwd)
 
-# The packages' files but what only people and compilers read.
+# The packages' files but what only people and compilers read, and what only adapters need: all ranks are on one machine.
 # shellcheck disable=SC2086
-dpkg -L $packages | sort -u | grep -vE '^/usr/(share/(doc|man|lintian)|include)/|\.(mod|la|a|h)$' |
+dpkg -L $packages | sort -u | grep -vE '^/usr/(share/(doc|man|lintian)|include)/|\.(mod|la|a|h)$|/(lib)?mca_(mtl|[a-z]*_(ofi|openib|ucx|usnic))[_.]' |
     while read -r file; do [ -d "$file" ] || echo "$file"; done | tar -C / -cf - -T - 2>/dev/null | tar -C "$to" -xf -
 install -D "$(readlink -f "$(command -v mpirun)")" "$to/usr/bin/mpirun" # a link of Debian's alternatives
 mpi_kib=$(du -sk "$to" | cut -f 1)
@@ -44,7 +44,8 @@ mpi_kib=$(du -sk "$to" | cut -f 1)
 for program in emulated_gpu/conformance bench/cpu_path_bench bench/kernel_bench bench/gpu_ranks_bench hetcoll_bench test/gpu/probe test/gpu/which_gpu \
     test/gpu/kernels_gpu_test test/gpu/ranks_over_ipc_test test/gpu/ranks_in_one_process_test \
     test/mpi/churn test/mpi/device_allreduce test/mpi/foreign_kernel test/mpi/lifecycle \
-    test/mpi/mixed_memory test/mpi/nonblocking test/mpi/other_memory test/mpi/own_collectives test/mpi/staged_collectives test/mpi/streams; do
+    test/mpi/mixed_memory test/mpi/named_stream test/mpi/nonblocking test/mpi/other_memory test/mpi/own_collectives test/mpi/staged_collectives \
+    test/mpi/stream_order test/mpi/streams bench/stream_bench; do
     file=$build/$program
     [ ! -x "$(dirname "$file")/.libs/$(basename "$file")" ] || file=$(dirname "$file")/.libs/$(basename "$file")
     if [ -x "$file" ]; then

@@ -38,7 +38,7 @@ job()
     *)
         failed=$((failed + 1))
         echo "FAILED  $line: status $status"
-        tail -n 20 check-gpu/job.out | sed 's/^/        | /'
+        { head -n -20 check-gpu/job.out | grep -a hetcoll | head -n 5; tail -n 20 check-gpu/job.out; } | sed 's/^/        | /'
         ;;
     esac
     rm -f check-gpu/job.out
