@@ -132,6 +132,15 @@ Emulated::Emulated() : library_(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD))
     }
 }
 
+void Emulated::end_faults(const Gpu &gpu) const
+{
+    set_faults("");
+    CUcontext left = nullptr;
+    while (gpu.driver().cuCtxPopCurrent(&left) == CUDA_SUCCESS) {
+    }
+    gpu.driver().cuCtxSetCurrent(gpu.context());
+}
+
 void *Emulated::find(const char *name) const
 {
     return library_ != nullptr ? dlsym(library_, name) : nullptr;

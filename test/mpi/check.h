@@ -82,6 +82,9 @@ public:
             set_faults_(faults);
         }
     }
+    // No more faults. Contexts that could not be popped leave this thread's stack, which a call
+    // that polls for long enough fills.
+    void end_faults(const Gpu &gpu) const;
     void hold_devices(bool hold) const
     {
         if (hold_devices_ != nullptr) {

@@ -192,16 +192,6 @@ private:
         buffers.fill();
     }
 
-    // Contexts that could not be popped stay on the stack.
-    void empty_context_stack()
-    {
-        const Gpu &gpu = program_.gpu();
-        CUcontext left = nullptr;
-        while (gpu.driver().cuCtxPopCurrent(&left) == CUDA_SUCCESS) {
-        }
-        gpu.driver().cuCtxSetCurrent(gpu.context());
-    }
-
     // After an error hetcoll makes everything in the context anew.
     void forget_all()
     {
@@ -271,8 +261,7 @@ private:
                 emulated_.set_faults((where + ":" + std::to_string(code)).c_str());
             }
             const int result = buffers.reduce();
-            emulated_.set_faults(nullptr);
-            empty_context_stack();
+            emulated_.end_faults(program_.gpu());
             const bool ruined = ruins && program_.rank() == victim && is_ruined();
             program_.check(result != MPI_SUCCESS || ruined || buffers.is_right(),
                            "%s with %s failing on rank %d: success with a wrong result", shape.name,

@@ -192,16 +192,6 @@ private:
         return counts;
     }
 
-    // Contexts that could not be popped stay on the stack.
-    void empty_context_stack()
-    {
-        const Gpu &gpu = program_.gpu();
-        CUcontext left = nullptr;
-        while (gpu.driver().cuCtxPopCurrent(&left) == CUDA_SUCCESS) {
-        }
-        gpu.driver().cuCtxSetCurrent(gpu.context());
-    }
-
     void disturb(int victim, const std::string &fault)
     {
         MPI_Barrier(MPI_COMM_WORLD);
@@ -238,8 +228,7 @@ private:
             one.start();
             behind.start();
             const int error = one.wait(), next = behind.wait();
-            emulated_.set_faults(nullptr);
-            empty_context_stack();
+            emulated_.end_faults(program_.gpu());
             expect(error, one, "the operation", where);
             expect(next, behind, "the one behind it", where);
             one.fill();

@@ -261,7 +261,7 @@ int with_fault(Program &p, const Collective &call, How how, const std::string &f
         emulated.set_faults(fault.c_str());
     }
     int error = run(call, how, send.pointer(), recv.pointer(), 1);
-    emulated.set_faults("");
+    emulated.end_faults(p.gpu());
     const char *name = call.name;
     p.check(error == MPI_SUCCESS || p.rank() == victim, "error %d, of another rank: %s, %s", error,
             name, fault.c_str());
