@@ -184,6 +184,11 @@ bool DriverLibrary::may_have_gpu() noexcept
     return emulated;
 }
 
+std::string cuda_release(int version)
+{
+    return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
 Status driver_status(const Driver &driver, CUresult result, const char *call, const char *doing)
 {
     if (result == CUDA_SUCCESS) {

@@ -101,6 +101,9 @@ private:
 // the way out where there is one. Success for CUDA_SUCCESS.
 Status driver_status(const Driver &driver, CUresult result, const char *call, const char *doing);
 
+// "13.0" of 13000, as CUDA_VERSION and cuDriverGetVersion count.
+[[nodiscard]] std::string cuda_release(int version);
+
 // True for the codes that teardown meets after the application destroyed its context or the process
 // is exiting: CUDA_ERROR_DEINITIALIZED, _CONTEXT_IS_DESTROYED, _INVALID_CONTEXT.
 [[nodiscard]] bool is_torn_down(CUresult result) noexcept;

@@ -97,7 +97,7 @@ std::string Gpu::driver_version() const
     if (driver().cuDriverGetVersion(&version) != CUDA_SUCCESS) {
         return "unknown";
     }
-    return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+    return cuda_release(version);
 }
 
 Result<Buffer> Buffer::allocate(const Gpu *gpu, Memory memory, std::size_t bytes)

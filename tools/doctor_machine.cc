@@ -56,11 +56,6 @@ bool has_rdma()
            std::filesystem::directory_iterator();
 }
 
-std::string release_of(int version) // as cuda.h has it: 13000
-{
-    return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
-}
-
 // Why no GPU can be used.
 Finding no_gpu(const std::string &cause)
 {
@@ -116,10 +111,10 @@ std::vector<Gpu> gpus_of(const Driver &driver)
 Finding look_at_kernels(const std::vector<Gpu> &gpus, int driver_version)
 {
     constexpr const char *kFlags = HETCOLL_KERNEL_FLAGS;
-    const std::string built = "built by CUDA " + release_of(CUDA_VERSION);
+    const std::string built = "built by CUDA " + cuda_release(CUDA_VERSION);
     if (driver_version / 1000 < CUDA_VERSION / 1000) {
         return {"kernels", Mark::kWrong,
-                built + ", and the driver is one of CUDA " + release_of(driver_version),
+                built + ", and the driver is one of CUDA " + cuda_release(driver_version),
                 "they do not load, so hetcoll stages device memory through the host: install a "
                 "newer driver, or build hetcoll with a CUDA " +
                     std::to_string(driver_version / 1000) + " toolkit"};
@@ -212,7 +207,7 @@ std::vector<Finding> check_gpus()
     }
     int version = 0;
     static_cast<void>(driver->cuDriverGetVersion(&version));
-    const std::string found = "CUDA " + release_of(version) + ", " + std::to_string(gpus.size()) +
+    const std::string found = "CUDA " + cuda_release(version) + ", " + std::to_string(gpus.size()) +
                               (gpus.size() == 1 ? " GPU: " : " GPUs: ") + gpus.front().name;
     std::vector<Finding> findings;
     if (library.is_emulated()) {

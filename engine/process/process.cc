@@ -178,7 +178,7 @@ std::string Process::driver_version() const
     if (driver == nullptr || driver->cuDriverGetVersion(&version) != CUDA_SUCCESS) {
         return "unknown";
     }
-    return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+    return cuda_release(version);
 }
 
 Result<RankRecord> Process::probe(const PointerInfo &pointer)

@@ -15,6 +15,17 @@
 
 #include "engine/hetcoll.h"
 
+#include <stdlib.h>
+#include <string.h>
+
+/* Known by its environment, where nothing of Open MPI's may be looked at. True, too, where that does
+ * not tell. */
+static inline bool mca_coll_hetcoll_speaks_for_node(void)
+{
+    const char *local_rank = getenv("OMPI_COMM_WORLD_LOCAL_RANK");
+    return NULL == local_rank || 0 == strcmp(local_rank, "0");
+}
+
 /* The coll interface tells the releases apart: internals change with it, Open MPI's own version
  * macros say less. */
 #if defined(MCA_COLL_BASE_VERSION_3_0_0) /* main */

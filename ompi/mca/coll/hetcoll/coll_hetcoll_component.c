@@ -3,7 +3,6 @@
 #include "coll_hetcoll_request.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "opal/mca/base/base.h"
@@ -55,8 +54,7 @@ void mca_coll_hetcoll_log(int level, const char *line)
 
 void mca_coll_hetcoll_step_aside(const char *why, const char *way_out)
 {
-    const char *local_rank = getenv("OMPI_COMM_WORLD_LOCAL_RANK");
-    if (NULL == local_rank || 0 == strcmp(local_rank, "0")) {
+    if (mca_coll_hetcoll_speaks_for_node()) {
         opal_output(0, "hetcoll %s: hetcoll steps aside, %s", why, way_out);
     }
 }

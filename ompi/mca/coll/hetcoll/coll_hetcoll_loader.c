@@ -6,7 +6,6 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "ompi/constants.h"
@@ -53,8 +52,7 @@ static int load(void)
     const mca_coll_hetcoll_component_t *component = open_component();
     if (NULL == component) {
         const char *why = dlerror();
-        const char *local_rank = getenv("OMPI_COMM_WORLD_LOCAL_RANK");
-        if (NULL == local_rank || 0 == strcmp(local_rank, "0")) {
+        if (mca_coll_hetcoll_speaks_for_node()) {
             fprintf(stderr,
                     "hetcoll was built for Open MPI %d.%d.%d and cannot be loaded here (%s): "
                     "hetcoll steps aside, rebuild it for this release\n",
