@@ -2,6 +2,7 @@
 
 #include "price/candidates.h"
 #include "schedule/algorithms.h"
+#include "schedule/radix.h"
 #include "schedule/recursive_multiplying.h"
 #include "schedule/weighted.h"
 #include "tuning/cpu_limits.h"
@@ -47,6 +48,19 @@ std::shared_ptr<const ChannelSteps> without_early(ChannelSteps steps)
 
 bool is_power(int count) { return std::has_single_bit(static_cast<unsigned>(count)); }
 
+// Whether an algorithm between nodes is the same on all of them. Circulants whose parts pass the
+// end of the vector are not, and take up to half as long again: they are run in full where that
+// costs little.
+bool mirrors_nodes(Algorithm between, int nodes, int ranks_of_node)
+{
+    if (const int radix = radix_of(between); radix != 0) {
+        return is_alike_on_all(nodes, radix) || nodes * ranks_of_node > kMostInFull;
+    }
+    return between == Algorithm::kRecursiveDoubling      ? is_power(nodes)
+           : between == Algorithm::kRecursiveMultiplying ? multiplies_evenly(nodes)
+                                                         : true;
+}
+
 } // namespace
 
 bool nodes_are_alike(const Cluster &cluster, const Ranks &ranks)
@@ -71,18 +85,17 @@ bool is_mirrored(const Cluster &cluster, int ranks_of_node, const Choice &choice
     const int nodes = cluster.node_count();
     switch (choice.algorithm) {
     case Algorithm::kRing: return true;
-    case Algorithm::kHierarchical:
-        return (choice.between_nodes != Algorithm::kRecursiveDoubling || is_power(nodes)) &&
-               (choice.between_nodes != Algorithm::kRecursiveMultiplying ||
-                multiplies_evenly(nodes));
+    case Algorithm::kHierarchical: return mirrors_nodes(choice.between_nodes, nodes, 1000);
     case Algorithm::kRecursiveDoubling: return is_power(nodes) && is_power(ranks_of_node);
     case Algorithm::kRabenseifner:
-        return ranks_of_node == 1 || (is_power(nodes) && is_power(ranks_of_node));
+        return ranks_of_node == 1 ? mirrors_nodes(choice.algorithm, nodes, 1)
+                                  : is_power(nodes) && is_power(ranks_of_node);
     // Several ranks of a node are at different places of their circles.
     case Algorithm::kRadix3:
     case Algorithm::kRadix4:
-    case Algorithm::kRadix8: return ranks_of_node == 1;
-    case Algorithm::kRecursiveMultiplying: return ranks_of_node == 1 && multiplies_evenly(nodes);
+    case Algorithm::kRadix8:
+    case Algorithm::kRecursiveMultiplying:
+        return ranks_of_node == 1 && mirrors_nodes(choice.algorithm, nodes, 1);
     case Algorithm::kHost: return is_power(nodes) && cluster.network.rack_nodes == 0;
     default: return false;
     }
@@ -193,7 +206,7 @@ SimRankPlan RankPlans::mirrored_plan(int rank, const Cluster &cluster) const
 {
     SimRankPlan plan = plan_of_all_channels(rank);
     const auto blocks = static_cast<std::size_t>(plan.feed->block_count());
-    plan.count = std::max(plan.count / blocks, std::size_t{1}) * blocks;
+    plan.count = (plan.count + blocks - 1) / blocks * blocks;
     const int ours = ranks_.on_first_node();
     const int near =
         cluster.network.rack_nodes == 0 ? cluster.node_count() : cluster.network.rack_nodes;

@@ -15,8 +15,6 @@
 
 namespace hetcoll {
 
-inline constexpr int kMostInFull = 64; // ranks that are all run
-
 class StandIns {
 public:
     // `ranks` are those of the cluster. Both outlive it.

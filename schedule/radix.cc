@@ -168,6 +168,12 @@ std::vector<int> radix_factors(int size, int radix)
     return factors;
 }
 
+bool is_alike_on_all(int size, int radix)
+{
+    const std::vector<int> factors = radix_factors(size, radix);
+    return factors.empty() || factors.back() <= radix;
+}
+
 const TeamAlgorithm kRabenseifnerOfTeam{radix_cost<2>, radix_round<2>};
 const TeamAlgorithm kRadix3OfTeam{radix_cost<3>, radix_round<3>};
 const TeamAlgorithm kRadix4OfTeam{radix_cost<4>, radix_round<4>};

@@ -14,4 +14,8 @@ namespace hetcoll {
 // any number. No more rounds in all than without factors.
 [[nodiscard]] std::vector<int> radix_factors(int size, int radix);
 
+// Whether every round is among neighbours, so that all ranks have messages of the same sizes in the
+// same order. Else some have parts that pass the end of the vector, two messages in place of one.
+[[nodiscard]] bool is_alike_on_all(int size, int radix);
+
 } // namespace hetcoll

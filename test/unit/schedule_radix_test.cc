@@ -77,6 +77,17 @@ TEST(RadixTest, TheLargestMessagesStayAmongNeighbours)
     }
 }
 
+// Else parts pass the end of the vector on some ranks.
+TEST(RadixTest, IsAlikeOnAllRanksIfEveryRoundIsAmongNeighbours)
+{
+    EXPECT_TRUE(is_alike_on_all(1, 2));
+    EXPECT_TRUE(is_alike_on_all(5, 8));
+    EXPECT_TRUE(is_alike_on_all(24, 8));
+    EXPECT_TRUE(is_alike_on_all(512, 4));
+    EXPECT_FALSE(is_alike_on_all(24, 2));
+    EXPECT_FALSE(is_alike_on_all(13, 4));
+}
+
 // One kernel a round: what all partners send in it is added at once.
 TEST(RadixTest, PartsThatComeInOneRoundAreReducedTogether)
 {
