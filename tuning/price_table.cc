@@ -44,7 +44,9 @@ double PriceTable::us(Algorithm algorithm, std::size_t bytes) const noexcept
     if (!(high < kNever)) {
         return size < last ? low * size / first : kNever;
     }
-    if (!(low < kNever)) {
+    // The hierarchy of two sizes may be of unlike segments, and then no line.
+    const bool goes_on = algorithm != Algorithm::kHierarchical || size <= last;
+    if (!(low < kNever) || !goes_on) {
         return high * std::max(size / last, 1.0);
     }
     return line(first, low, last, high, size);

@@ -1,8 +1,9 @@
 // What the algorithms cost on the links of one communicator, by size. price/prices.h makes it.
 //
 // Between two sizes a price is a line, and above the last one the line through the last two goes
-// on. From 4 KiB on they are powers of two. Below, no schedule cuts a message into chunks, so that
-// prices are lines anyway, but for vectors that are too short for all blocks.
+// on, but the hierarchy takes as long a byte as at the last. From 4 KiB on they are powers of two.
+// Below, no schedule cuts a message into chunks, so that prices are lines anyway, but for vectors
+// that are too short for all blocks.
 #pragma once
 
 #include "tuning/algorithms.h"

@@ -47,7 +47,8 @@ TEST(ChoiceTest, TheCheapestOfWhatCanRunIsTaken)
         return std::uniform_int_distribution(low, high)(random);
     };
     for (int i = 0; i < 20000; ++i) {
-        Query query{.bytes = std::size_t{1} << whole(0, 33), .ranks = whole(2, 64)};
+        // Up to the largest size that is priced.
+        Query query{.bytes = std::size_t{1} << whole(0, 26), .ranks = whole(2, 64)};
         query.nodes = whole(1, query.ranks);
         query.available = static_cast<AlgorithmSet>(whole(0, (1 << kAlgorithmCount) - 1));
         query.reproducible = whole(0, 3) == 0;

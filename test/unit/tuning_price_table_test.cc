@@ -30,6 +30,15 @@ TEST(PriceTableTest, APriceIsALineBetweenSizesAndBeyondThem)
     }
 }
 
+// Its segments are unlike ones at the last two sizes.
+TEST(PriceTableTest, BeyondTheLastSizeTheHierarchyTakesAsLongAByte)
+{
+    PriceTable table;
+    add_line(table, Algorithm::kHierarchical, 10);
+    EXPECT_NEAR(table.us(Algorithm::kHierarchical, 64 * kMi), 74, 1e-3);
+    EXPECT_NEAR(table.us(Algorithm::kHierarchical, 1024 * kMi), 16 * 74, 1e-2);
+}
+
 // A longer vector takes at least as long, and at most as long a byte.
 TEST(PriceTableTest, WhatIsGivenUpOnOneSideCostsAtMostWhatTheOtherSays)
 {
