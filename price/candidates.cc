@@ -43,6 +43,21 @@ void add_dealings(Choice choice, const Links &links, std::vector<Choice> &ways)
     }
 }
 
+// Several partners share an adapter: what comes from all of them in one chunk each is there, and
+// added up, at once. Of chunks, which go partner by partner, some wait for each other.
+void add_whole_messages(const Choice &first, const Query &query, std::vector<Choice> &ways)
+{
+    const int radix = radix_of(first.algorithm);
+    if (radix <= 2 || query.nodes < 2 || query.chunk_bytes != 0) {
+        return;
+    }
+    Choice whole = first;
+    whole.chunk_bytes = whole_message(radix, query);
+    if (whole.chunk_bytes > first.chunk_bytes && whole.chunk_bytes <= kLargestChunkBytes) {
+        ways.push_back(whole);
+    }
+}
+
 } // namespace
 
 int partners_of(Algorithm algorithm, int size)
@@ -94,6 +109,7 @@ std::vector<Choice> ways_of(Algorithm algorithm, const Query &query)
             add_dealings(choice, query.links, ways);
         }
     }
+    add_whole_messages(first, query, ways);
     return ways.empty() ? std::vector{first} : ways;
 }
 

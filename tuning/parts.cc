@@ -49,4 +49,14 @@ std::size_t first_chunk(Algorithm algorithm, const Query &query, bool over_trees
                                      kLargestChunkBytes);
 }
 
+std::size_t whole_message(int radix, const Query &query) noexcept
+{
+    constexpr std::uint64_t kLargestElement = 16;
+    const auto ranks = static_cast<std::uint64_t>(std::max(query.ranks, 1));
+    const auto k = static_cast<std::uint64_t>(radix);
+    const std::uint64_t parts = (ranks + k - 1) / k;
+    const std::uint64_t bytes = parts * (query.bytes / ranks + kLargestElement);
+    return (bytes + kChunkMultiple - 1) / kChunkMultiple * kChunkMultiple;
+}
+
 } // namespace hetcoll

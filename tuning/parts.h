@@ -47,4 +47,7 @@ inline constexpr int kMostWeightedSteps = 1024;
 [[nodiscard]] std::size_t first_chunk(Algorithm algorithm, const Query &query,
                                       bool over_trees = false) noexcept;
 
+// A chunk that holds any message of radix k over all ranks: the first round's are the largest.
+[[nodiscard]] std::size_t whole_message(int radix, const Query &query) noexcept;
+
 } // namespace hetcoll

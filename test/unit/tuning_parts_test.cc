@@ -45,6 +45,13 @@ TEST(PartsTest, LargeMessagesAreCutIntoAtLeastFourChunks)
     EXPECT_EQ(chunk(Algorithm::kRing, 64 * kMiB, 4), 512 * kKiB);
 }
 
+// Of 24 ranks the first round's messages are three blocks, of which some have an element more.
+TEST(PartsTest, AWholeMessageHoldsTheLargestOne)
+{
+    EXPECT_EQ(whole_message(8, {.bytes = kMiB, .ranks = 24}), 132 * kKiB);
+    EXPECT_EQ(whole_message(4, {.bytes = 3 * kKiB, .ranks = 4}), 4 * kKiB);
+}
+
 TEST(PartsTest, EveryTreeOfManyFillsItsOwnPipeline)
 {
     const Query query{.bytes = 16 * kMiB, .ranks = 8, .links = {.tree_gbps = 64, .tree_count = 6}};
