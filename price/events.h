@@ -11,7 +11,7 @@
 namespace hetcoll {
 
 struct Event {
-    enum class Kind : std::uint8_t { kArrives, kTransferEnds, kWorkEnds };
+    enum class Kind : std::uint8_t { kArrives, kTransferEnds, kWorkEnds, kPacesChange };
     double at;
     std::uint64_t order_and_kind;
     int what; // a transfer, or an actor

@@ -4,6 +4,8 @@
 #include "price/events.h"
 
 #include <algorithm>
+#include <iterator>
+#include <limits>
 #include <utility>
 
 namespace hetcoll {
@@ -14,6 +16,12 @@ struct Transfer {
     double bytes;
     const HostRoute *route;
     double alone_end = 0; // when it would end if links waited for nobody
+    // Of one whose pace changes as others come and go:
+    bool at_a_pace = false;
+    double gbps = 0, left = 0, since = 0; // bytes that were left at that time
+    double not_before = 0;                // by links that know already when they are done
+    double end = 0, looked_at = 0;        // and when it is looked at next, no later than that
+    int looks = 0;                        // what is not the last of them is void
 };
 
 template <class T> std::size_t at(T index) { return static_cast<std::size_t>(index); }
@@ -27,8 +35,9 @@ public:
           waiting_(platform_.links.size())
     {
         for (const SimLink &link : platform_.links) {
-            links_.push_back(
-                {.gbps = link.gbps, .shared = rule == LinkRule::kEachAlone || link.flows != 1});
+            links_.push_back({.gbps = link.gbps,
+                              .flows = rule == LinkRule::kEachAlone ? 0 : link.flows,
+                              .share = link.gbps});
         }
         for (const SimNode &node : platform_.nodes) {
             for (const SimHost &host : node.hosts) {
@@ -66,11 +75,15 @@ public:
             switch (event.kind()) {
             case Event::Kind::kArrives: arrive(event.what); break;
             case Event::Kind::kWorkEnds: running -= ends(event.what, event.token); break;
+            case Event::Kind::kPacesChange: change_paces(); break;
             case Event::Kind::kTransferEnds: {
+                if (!has_ended(event.what, event.token)) {
+                    break;
+                }
                 const Transfer transfer = transfers_[at(event.what)];
                 unused_.push_back(event.what);
                 if (rule_ == LinkRule::kAllTogether) {
-                    free_links(*transfer.route);
+                    free_links(event.what, *transfer.route);
                 }
                 running -= ends(transfer.from, transfer.send_token);
                 running -= ends(transfer.to, transfer.receive_token);
@@ -94,11 +107,15 @@ private:
     };
     struct Link {
         double gbps;
-        bool shared; // carries all that comes, one byte after the other
-        bool taken = false;
-        double free_at = 0;       // if it is shared
-        double alone_free_at = 0; // likewise, if links waited for nobody
-        double left = 0;          // bytes that it has yet to carry, at least
+        int flows;    // most transfers at once; 0: takes all that comes, one after the other
+        double share; // what each transfer gets
+        bool changed = false;
+        std::vector<int> moving{}; // transfers, where `flows` is not 0
+        double free_at = 0;        // where it is
+        double alone_free_at = 0;  // likewise, if links waited for nobody
+        double left = 0;           // bytes that it has yet to begin with, at least
+
+        [[nodiscard]] bool full() const { return std::ssize(moving) >= flows; }
     };
 
     struct Actor : Transfers {
@@ -194,7 +211,9 @@ private:
         } else {
             number = unused_.back();
             unused_.pop_back();
+            const int looks = transfers_[at(number)].looks + 1;
             transfers_[at(number)] = transfer;
+            transfers_[at(number)].looks = looks;
         }
         events_.push_after(now_, transfer.route->latency_us, Event::Kind::kArrives, number);
     }
@@ -207,8 +226,9 @@ private:
         if (try_to_move(number)) {
             return;
         }
+        as_alone_ = false;
         for (const int crossed : transfers_[at(number)].route->links) {
-            if (!links_[at(crossed)].shared) {
+            if (links_[at(crossed)].flows > 0) {
                 waiting_[at(crossed)].push_back(number);
             }
         }
@@ -225,47 +245,126 @@ private:
         }
     }
 
-    // False: a link that carries one transfer after the other has one.
+    // False: a link has as many transfers as it carries at once.
     bool try_to_move(int number)
     {
-        const Transfer &transfer = transfers_[at(number)];
+        Transfer &transfer = transfers_[at(number)];
         const LinkPath &path = transfer.route->links;
         for (const int crossed : path) {
-            if (!links_[at(crossed)].shared && links_[at(crossed)].taken) {
+            if (links_[at(crossed)].flows > 0 && links_[at(crossed)].full()) {
                 return false;
             }
         }
         double end = now_;
+        transfer.at_a_pace = false;
         for (const int crossed : path) {
             Link &link = links_[at(crossed)];
             const double takes = transfer_us(transfer.bytes, link.gbps);
-            double done = now_ + takes;
-            if (link.shared) {
-                done = std::max(link.free_at, now_) + takes;
-                link.free_at = done;
+            if (link.flows == 0) {
+                link.free_at = std::max(link.free_at, now_) + takes;
+                end = std::max(end, link.free_at);
             } else {
-                link.taken = true;
+                link.moving.push_back(number);
+                transfer.at_a_pace = transfer.at_a_pace || link.flows > 1;
+                end = std::max(end, link.flows == 1 ? now_ + takes : now_);
+                deal(crossed);
             }
-            end = std::max(end, done);
         }
         for (const int crossed : path) {
             Link &link = links_[at(crossed)];
             link.left -= transfer.bytes;
-            const double free_at = link.shared ? link.free_at : end;
+            const double free_at = link.flows == 0 ? link.free_at : link.flows > 1 ? now_ : end;
             takes_longer_ = takes_longer_ || free_at + transfer_us(link.left, link.gbps) > most_us_;
         }
+        if (transfer.at_a_pace) {
+            transfer.gbps = 0;
+            transfer.left = transfer.bytes;
+            transfer.not_before = end;
+            transfer.looked_at = std::numeric_limits<double>::infinity();
+            return true;
+        }
         as_alone_ = as_alone_ && (rule_ == LinkRule::kEachAlone || end == transfer.alone_end);
-        events_.push(end, Event::Kind::kTransferEnds, number);
+        transfer.end = end;
+        look_at(number, end);
         return true;
     }
 
-    void free_links(const HostRoute &route)
+    // A link that several share has more of them, or fewer.
+    void deal(int number)
+    {
+        Link &link = links_[at(number)];
+        if (link.flows <= 1) {
+            return;
+        }
+        link.share = link.gbps / static_cast<double>(std::max(link.moving.size(), std::size_t{1}));
+        if (changed_.empty()) { // what else comes at this time is dealt with together
+            events_.push(now_, Event::Kind::kPacesChange, 0);
+        }
+        if (!std::exchange(link.changed, true)) {
+            changed_.push_back(number);
+        }
+    }
+
+    // A transfer is as fast as the least share that it has.
+    void change_paces()
+    {
+        for (const int number : changed_) {
+            links_[at(number)].changed = false;
+            for (const int moving : links_[at(number)].moving) {
+                Transfer &transfer = transfers_[at(moving)];
+                double gbps = std::numeric_limits<double>::infinity();
+                for (const int crossed : transfer.route->links) {
+                    if (links_[at(crossed)].flows > 0) {
+                        gbps = std::min(gbps, links_[at(crossed)].share);
+                    }
+                }
+                if (gbps == transfer.gbps) {
+                    continue;
+                }
+                transfer.left -= (now_ - transfer.since) * transfer.gbps * 1e3;
+                transfer.gbps = gbps;
+                transfer.since = now_;
+                transfer.end = std::max(transfer.not_before,
+                                        now_ + transfer_us(std::max(transfer.left, 0.0), gbps));
+                if (transfer.end < transfer.looked_at) {
+                    look_at(moving, transfer.end);
+                }
+            }
+        }
+        changed_.clear();
+    }
+
+    void look_at(int number, double then)
+    {
+        Transfer &transfer = transfers_[at(number)];
+        transfer.looked_at = then;
+        events_.push(then, Event::Kind::kTransferEnds, number, ++transfer.looks);
+    }
+
+    bool has_ended(int number, int look)
+    {
+        Transfer &transfer = transfers_[at(number)];
+        if (look != transfer.looks) {
+            return false;
+        }
+        if (transfer.end > now_) { // it has become slower
+            look_at(number, transfer.end);
+            return false;
+        }
+        return true;
+    }
+
+    void free_links(int number, const HostRoute &route)
     {
         for (const int crossed : route.links) {
-            links_[at(crossed)].taken = false;
+            Link &link = links_[at(crossed)];
+            if (link.flows > 0) {
+                link.moving.erase(std::find(link.moving.begin(), link.moving.end(), number));
+                deal(crossed);
+            }
         }
         for (const int crossed : route.links) {
-            if (!links_[at(crossed)].shared) {
+            if (links_[at(crossed)].flows > 0) {
                 move_waiting(crossed);
             }
         }
@@ -275,14 +374,14 @@ private:
     void move_waiting(int link)
     {
         std::vector<int> &queue = waiting_[at(link)];
-        for (std::size_t i = 0; i < queue.size() && !links_[at(link)].taken;) {
+        for (std::size_t i = 0; i < queue.size() && !links_[at(link)].full();) {
             const int number = queue[i];
             if (!try_to_move(number)) {
                 ++i;
                 continue;
             }
             for (const int crossed : transfers_[at(number)].route->links) {
-                if (!links_[at(crossed)].shared) {
+                if (links_[at(crossed)].flows > 0) {
                     std::vector<int> &left = waiting_[at(crossed)];
                     left.erase(std::find(left.begin(), left.end(), number));
                 }
@@ -298,6 +397,7 @@ private:
     std::vector<std::unique_ptr<Actor>> actors_;
     std::vector<Link> links_;
     std::vector<std::vector<int>> waiting_; // by link: transfers, in the order of arrival
+    std::vector<int> changed_;              // links whose transfers have another share now
     Connections connections_;
     std::vector<Transfer> transfers_;
     std::vector<int> unused_; // of transfers_

@@ -18,9 +18,10 @@ enum class LinkRule : std::uint8_t {
     // Each of them when that link has done with what came before, whatever the others do. No
     // transfer ever keeps a link that it does not use, so this is the least that a schedule takes.
     kEachAlone,
-    // All of them at once, when all are free: what has arrived first begins first, and keeps its
-    // fast links as long as its slowest one. Links that several share (SimLink::flows is not 1)
-    // are as above.
+    // All of them at once, when all have a place: what has arrived first begins first, and keeps
+    // its
+    // fast links as long as its slowest one. A link that carries several at once (SimLink::flows)
+    // gives each the same share, whatever it makes of it. Links without limit are as above.
     kAllTogether,
 };
 
@@ -45,7 +46,7 @@ public:
     struct Outcome {
         double us = 0;          // until the last actor was done, or until it was given up
         bool all_ended = false; // false: given up, or the actors wait for each other
-        bool as_alone = false;  // every transfer ended when kEachAlone would have it end
+        bool as_alone = false;  // no transfer waited for a place, so kEachAlone says little else
         std::uint64_t transfers = 0;
     };
     // Once. Gives up what takes longer than `most_us`, as soon as that is known.

@@ -15,11 +15,7 @@ namespace {
 constexpr int kMostWithAll = 128;
 // Ways of the hierarchy that are not so far from the best may become better than it with other
 // segments.
-constexpr double kMayBecomeBest = 1.1;
-
-// In which order the chunks of several whole vectors share an adapter, or a rack's uplinks, nobody
-// knows. It may take an eighth longer than link clocks say.
-constexpr double kMayTakeLonger = 1.125;
+constexpr double kMayBecomeBest = 1.3;
 
 bool multiplies(const Choice &choice)
 {
@@ -53,13 +49,8 @@ Prices::Prices(const Cluster &cluster, const Ranks &ranks, const Weighted &weigh
 
 Price Prices::price(const Choice &choice, const PricedCall &call, PriceLimits limits)
 {
-    const double longer = multiplies(choice) ? kMayTakeLonger : 1;
-    limits.most_us /= longer;
-    limits.near_us /= longer;
-    Price found = may_stand_in(choice.algorithm) ? stand_ins_->price(choice, call, limits)
-                                                 : pricer_.price(choice, call, limits);
-    found.us *= longer;
-    return found;
+    return may_stand_in(choice.algorithm) ? stand_ins_->price(choice, call, limits)
+                                          : pricer_.price(choice, call, limits);
 }
 
 double Prices::least_us(const Choice &choice, const PricedCall &call)
@@ -211,11 +202,9 @@ Prices::Priced Prices::best_hierarchy(std::vector<Priced> ways, double best_us,
 }
 
 // The cheapest way with as many segments as are best for it, then the others that were not far from
-// it with as many. Two segments that leave a node together share the adapters, and so do partners.
-// That delays the first message more than link clocks know, so both must be worth something.
+// it with as many.
 Prices::Priced Prices::best_of_kind(std::span<Priced> ways, double most_us, const PricedCall &call)
 {
-    constexpr double kWorthLeavingTogether = 0.95;
     const auto us_of = [](const Priced &way) { return way.price.us; };
     const auto first =
         std::min_element(ways.begin(), ways.end(),
@@ -230,7 +219,7 @@ Prices::Priced Prices::best_of_kind(std::span<Priced> ways, double most_us, cons
         best.choice.leaving = 2; // what 0 stands for
         Choice alone = best.choice;
         alone.leaving = 1;
-        take_if_below(us_of(best) / kWorthLeavingTogether, alone, best, call);
+        take_if_below(us_of(best), alone, best, call);
     }
     find_segments(best, call);
     const auto partners = [this](const Choice &way) {
@@ -248,9 +237,7 @@ Prices::Priced Prices::best_of_kind(std::span<Priced> ways, double most_us, cons
                              way.over_trees == best.choice.over_trees &&
                              way.by_links == best.choice.by_links &&
                              way.near_only == best.choice.near_only;
-        const bool more_partners = partners(way) > partners(best.choice);
-        if (!is_best && us_of(other) < most_us &&
-            take_if_below((more_partners ? kWorthwhile : 1) * us_of(best), way, best, call)) {
+        if (!is_best && us_of(other) < most_us && take_if_below(us_of(best), way, best, call)) {
             changed = true;
         }
     }

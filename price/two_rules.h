@@ -13,7 +13,7 @@ inline constexpr double kNeverUs = std::numeric_limits<double>::infinity();
 
 // `run` takes a rule, and the most that it may take, and returns LinkClocks::Outcome. The rule that
 // takes longer is run first, unless the other one may suffice: what is given up is so sooner, and
-// where links never wait for each other, both are one.
+// where transfers never wait for a place on a link, both are taken for one.
 template <class Run> [[nodiscard]] Price price_by_both(PriceLimits limits, const Run &run)
 {
     LinkClocks::Outcome alone, together;
