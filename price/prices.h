@@ -45,6 +45,7 @@ private:
     };
     [[nodiscard]] std::vector<Candidate> candidates(AlgorithmSet set, const PricedCall &call);
     [[nodiscard]] PricedCell with_best_chunk(Choice choice, const PricedCall &call, Price best);
+    [[nodiscard]] bool loses_step(const Choice &choice, const PricedCall &call) const;
     [[nodiscard]] Price price(const Choice &choice, const PricedCall &call, PriceLimits limits);
     [[nodiscard]] double least_us(const Choice &choice, const PricedCall &call);
     [[nodiscard]] bool may_stand_in(Algorithm algorithm) const noexcept;
