@@ -152,7 +152,7 @@ EMULATED_GPU_EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_
     if (found == nullptr || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    if (found->kind == Kind::kVmm || found->kind == Kind::kPool) {
+    if (found->kind == Kind::kVmm) {
         return CUDA_ERROR_NOT_SUPPORTED;
     }
     found->sync_memops.store(*static_cast<const unsigned *>(value) != 0);

@@ -10,6 +10,7 @@
 #include "emulated_gpu/modules.h"
 #include "emulated_gpu/settings.h"
 
+#include <algorithm>
 #include <memory>
 
 namespace hetcoll::emulated_gpu {
@@ -63,7 +64,6 @@ CUresult start(Context *context)
     if (context->id == 0 || !is_hostile(Hostility::kContexts)) {
         context->id = context->life;
     }
-    context->sticky_error.store(CUDA_SUCCESS);
     context->peers.store(0);
     context->sync_memops.store(false);
     context->legacy = start_stream(context, true, 0);
@@ -115,6 +115,20 @@ CUresult create(CUcontext *out, unsigned flags, CUdevice device)
     EMULATED_TRY(start(context));
     *out = context->handle;
     return push(context);
+}
+
+// The last context that had this handle, null if none ever had.
+Context *find_even_dead(CUcontext handle)
+{
+    if (Context *const lives = find_context(handle); lives != nullptr) {
+        return lives;
+    }
+    const std::lock_guard lock(kept_contexts().mutex);
+    const auto &all = kept_contexts().all;
+    const auto last = std::find_if(all.rbegin(), all.rend(), [handle](const auto &context) {
+        return context->handle == handle;
+    });
+    return last != all.rend() ? last->get() : nullptr;
 }
 
 // The context that a call names, or the current one for null. One that is reset is as dead as one
@@ -213,6 +227,7 @@ EMULATED_GPU_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice d
         context = new_context(device, true);
     }
     if (!context->alive.load()) {
+        EMULATED_TRY(static_cast<CUresult>(context->sticky_error.load())); // a reset heals nothing
         EMULATED_TRY(start(context));
     }
     ++context->retains;
@@ -311,7 +326,7 @@ EMULATED_GPU_EXPORT CUresult cuCtxDestroy(CUcontext handle)
 EMULATED_GPU_EXPORT CUresult cuCtxPushCurrent(CUcontext handle)
 {
     EMULATED_CALL(cuCtxPushCurrent);
-    Context *context = find_context(handle);
+    Context *context = find_even_dead(handle);
     return context != nullptr ? push(context) : CUDA_ERROR_INVALID_CONTEXT;
 }
 
@@ -378,7 +393,13 @@ EMULATED_GPU_EXPORT CUresult cuCtxGetId(CUcontext handle, unsigned long long *id
     EMULATED_CALL(cuCtxGetId);
     const Context *context = named_context(handle);
     if (context == nullptr) {
+        context = find_even_dead(handle);
+    }
+    if (context == nullptr) {
         return CUDA_ERROR_INVALID_CONTEXT;
+    }
+    if (!context->alive.load()) {
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     }
     *id = context->id;
     return CUDA_SUCCESS;

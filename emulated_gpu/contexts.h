@@ -25,7 +25,7 @@ struct Context {
     std::uint64_t id = 0;   // cuCtxGetId: a hostile driver's stays over resets, as the handle does
     int retains = 0;        // of a primary context, guarded by the table of primary contexts
     std::atomic<unsigned> flags{0};
-    std::atomic<int> sticky_error{CUDA_SUCCESS};
+    std::atomic<int> sticky_error{CUDA_SUCCESS}; // stays over a reset
     std::atomic<bool> sync_memops{false};
     std::atomic<unsigned> peers{0}; // devices whose memory cuCtxEnablePeerAccess opened, as bits
 

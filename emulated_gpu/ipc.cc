@@ -31,6 +31,7 @@ struct MemoryHandle {
     Address exporter_start; // where the exporter sees the block
     int process, fd;
     std::uint16_t physical_device, slot;
+    std::uint32_t unused; // no padding: of one allocation all handles are the same
 };
 static_assert(sizeof(MemoryHandle) <= sizeof(CUipcMemHandle));
 static_assert(kMaxSharedExports <= UINT16_MAX);
@@ -84,7 +85,7 @@ int open_block(const MemoryHandle &handle, CUresult &result)
 }
 
 // A mapping of this exporter that the block would overlap there: it has freed that memory and uses
-// the address again.
+// the address again. Some drivers refuse the new one until the old one is closed, others map both.
 bool overlaps_older_import(const MemoryHandle &handle)
 {
     for (const auto &[key, import] : imports()) {
@@ -167,7 +168,7 @@ CUresult open_memory(const MemoryHandle &handle, Context *context, CUdeviceptr *
     const ImportKey key{handle.process, handle.block_id};
     auto import = imports().find(key);
     if (import == imports().end()) {
-        if (overlaps_older_import(handle)) {
+        if (is_hostile(Hostility::kLimits) && overlaps_older_import(handle)) {
             return CUDA_ERROR_ALREADY_MAPPED;
         }
         CUresult result = CUDA_SUCCESS;
@@ -243,6 +244,7 @@ EMULATED_GPU_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr 
         .fd = block->fd,
         .physical_device = static_cast<std::uint16_t>(settings().physical_device[block->device]),
         .slot = static_cast<std::uint16_t>(block->export_slot),
+        .unused = 0,
     };
     std::memset(out, 0, sizeof *out);
     std::memcpy(out, &handle, sizeof handle);

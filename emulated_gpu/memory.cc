@@ -25,8 +25,8 @@ constexpr std::size_t kLargestPoisoned = std::size_t{64} << 20;
 struct Memory {
     std::shared_mutex mutex;
     std::map<Address, Allocation *> allocations;
-    std::map<std::pair<int, std::size_t>, std::vector<Block *>> shared_blocks; // device, slot_bytes
-    std::map<std::pair<Kind, Address>, std::uint64_t> last_id;                 // for EMU_ID_STAYS
+    std::map<int, std::vector<Block *>> shared_blocks;         // by device
+    std::map<std::pair<Kind, Address>, std::uint64_t> last_id; // for EMU_ID_STAYS
     std::uint64_t next_buffer_id = 1;
 };
 
@@ -66,16 +66,36 @@ void warn_of_importers(const Block &block)
     entry->owner.store(0);
 }
 
-// A block that several small allocations share.
-Block *shared_block(int device, std::size_t slot_bytes, CUresult &result)
+// Takes `bytes` from the range given back last that has so many. False if there is none.
+bool take_span(Block &block, std::size_t bytes, std::size_t &offset)
 {
-    std::vector<Block *> &blocks = memory().shared_blocks[{device, slot_bytes}];
-    const auto with_room = std::find_if(blocks.rbegin(), blocks.rend(), [](const Block *block) {
-        return !block->free_slots.empty();
-    });
-    if (with_room != blocks.rend()) {
-        return *with_room;
+    const auto found = std::find_if(block.free.rbegin(), block.free.rend(),
+                                    [bytes](const BlockSpan &span) { return span.bytes >= bytes; });
+    if (found == block.free.rend()) {
+        return false;
     }
+    offset = found->offset;
+    found->offset += bytes;
+    found->bytes -= bytes;
+    std::erase_if(block.free, [](const BlockSpan &span) { return span.bytes == 0; });
+    return true;
+}
+
+void give_span(Block &block, BlockSpan span)
+{
+    std::erase_if(block.free, [&span](const BlockSpan &other) {
+        const bool before = other.offset + other.bytes == span.offset;
+        const bool behind = span.offset + span.bytes == other.offset;
+        span.offset = before ? other.offset : span.offset;
+        span.bytes += before || behind ? other.bytes : 0;
+        return before || behind;
+    });
+    block.free.push_back(span);
+}
+
+// A block that several small allocations share.
+Block *new_shared_block(int device, CUresult &result)
+{
     Block *block = new_block(kGranule, device, result);
     if (block == nullptr) {
         return nullptr;
@@ -87,33 +107,40 @@ Block *shared_block(int device, std::size_t slot_bytes, CUresult &result)
         result = CUDA_ERROR_OUT_OF_MEMORY;
         return nullptr;
     }
-    block->slot_bytes = slot_bytes;
-    for (auto slot = static_cast<std::uint32_t>(kGranule / slot_bytes); slot-- > 0;) {
-        block->free_slots.push_back(slot);
-    }
+    block->is_shared = true;
+    block->free.push_back({0, kGranule});
     poison_for_asan(reachable(block->start), kGranule);
-    blocks.push_back(block);
+    memory().shared_blocks[device].push_back(block);
     return block;
+}
+
+// One with room, which is taken. Null if there is none.
+Block *find_shared_block(int device, std::size_t bytes, std::size_t &offset)
+{
+    const std::vector<Block *> &blocks = memory().shared_blocks[device];
+    const auto found = std::find_if(blocks.rbegin(), blocks.rend(),
+                                    [&](Block *block) { return take_span(*block, bytes, offset); });
+    return found != blocks.rend() ? *found : nullptr;
 }
 
 CUresult allocate_small(CUdeviceptr *out, std::size_t bytes, int device, Context *context)
 {
-    std::size_t slot_bytes = kAlignment;
-    while (slot_bytes < bytes) {
-        slot_bytes *= 2;
-    }
-    CUresult result = CUDA_SUCCESS;
-    Block *block = shared_block(device, slot_bytes, result);
+    const std::size_t span_bytes = round_up(bytes, kAlignment);
+    std::size_t offset = 0;
+    Block *block = find_shared_block(device, span_bytes, offset);
     if (block == nullptr) {
-        return result;
+        CUresult result = CUDA_SUCCESS;
+        block = new_shared_block(device, result);
+        if (block == nullptr || !take_span(*block, span_bytes, offset)) {
+            return result;
+        }
     }
-    const Address start = block->start + block->free_slots.back() * slot_bytes;
-    block->free_slots.pop_back();
-    ++block->used_slots;
+    ++block->shares;
+    const Address start = block->start + offset;
     add_allocation(start, bytes, Kind::kDevice, device, context, block);
-    unpoison_for_asan(reachable(start), slot_bytes);
-    fill_unspecified(start, slot_bytes, kFreshFill);
-    poison_for_asan(reachable(start) + bytes, slot_bytes - bytes);
+    unpoison_for_asan(reachable(start), span_bytes);
+    fill_unspecified(start, span_bytes, kFreshFill);
+    poison_for_asan(reachable(start) + bytes, span_bytes - bytes);
     *out = start;
     return CUDA_SUCCESS;
 }
@@ -122,14 +149,14 @@ void release_small(Allocation *allocation)
 {
     Block *block = allocation->block;
     const Address start = allocation->start;
-    unpoison_for_asan(reachable(start), block->slot_bytes);
-    fill_unspecified(start, block->slot_bytes, kFreedFill);
-    poison_for_asan(reachable(start), block->slot_bytes);
-    block->free_slots.push_back(
-        static_cast<std::uint32_t>((start - block->start) / block->slot_bytes));
+    const std::size_t span_bytes = round_up(allocation->bytes, kAlignment);
+    unpoison_for_asan(reachable(start), span_bytes);
+    fill_unspecified(start, span_bytes, kFreedFill);
+    poison_for_asan(reachable(start), span_bytes);
+    give_span(*block, {start - block->start, span_bytes});
     remove_allocation(allocation);
-    std::vector<Block *> &blocks = memory().shared_blocks[{block->device, block->slot_bytes}];
-    if (--block->used_slots == 0 && blocks.size() > 1) {
+    std::vector<Block *> &blocks = memory().shared_blocks[block->device];
+    if (--block->shares == 0 && blocks.size() > 1) {
         blocks.erase(std::find(blocks.begin(), blocks.end(), block));
         drop_block(block);
     }
@@ -171,7 +198,7 @@ void release_allocation(Allocation *allocation)
     case Kind::kDevice:
     case Kind::kManaged:
     case Kind::kPool:
-        if (allocation->block->slot_bytes != 0) {
+        if (allocation->block->is_shared) {
             release_small(allocation);
             return;
         }

@@ -27,6 +27,11 @@ enum class Kind : std::uint8_t {
 };
 [[nodiscard]] const char *kind_name(Kind kind);
 
+// A part of a block.
+struct BlockSpan {
+    std::size_t offset, bytes;
+};
+
 // Physical memory of a device.
 struct Block {
     int fd = -1;
@@ -41,9 +46,9 @@ struct Block {
     bool imported = false;       // another process's memory
     unsigned handle_types = 0;   // of VMM: CUmemAllocationHandleType
     bool host_sees = false;      // the processor may have mapped it: direct_rdma.cc
-    std::size_t slot_bytes = 0;  // small allocations share a block; 0: it is one allocation
-    unsigned used_slots = 0;
-    std::vector<std::uint32_t> free_slots;
+    bool is_shared = false;      // by small allocations; else it is one allocation
+    unsigned shares = 0;         // how many of them it has
+    std::vector<BlockSpan> free; // what is left of a shared block; the last was given back last
 };
 
 struct Allocation {

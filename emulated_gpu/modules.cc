@@ -116,6 +116,7 @@ CUresult load_in_context(CUmodule *out, const void *image)
 {
     Context *context = nullptr;
     EMULATED_TRY(usable_context(context));
+    wait_for_device(context->device);
     return load(out, image, context);
 }
 
@@ -210,7 +211,6 @@ EMULATED_GPU_EXPORT int emulated_gpu_add_kernels(const emulated_gpu_kernel_table
 EMULATED_GPU_EXPORT CUresult cuModuleLoadData(CUmodule *out, const void *image)
 {
     EMULATED_UNSAFE_CALL(cuModuleLoadData);
-    may_synchronise();
     return load_in_context(out, image);
 }
 
@@ -218,14 +218,12 @@ EMULATED_GPU_EXPORT CUresult cuModuleLoadDataEx(CUmodule *out, const void *image
                                                 CUjit_option *, void **)
 {
     EMULATED_UNSAFE_CALL(cuModuleLoadDataEx);
-    may_synchronise();
     return load_in_context(out, image);
 }
 
 EMULATED_GPU_EXPORT CUresult cuModuleLoadFatBinary(CUmodule *out, const void *image)
 {
     EMULATED_UNSAFE_CALL(cuModuleLoadFatBinary);
-    may_synchronise();
     return load_in_context(out, image);
 }
 

@@ -4,6 +4,7 @@
 #include "emulated_gpu/hostility.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <iterator>
 #include <string_view>
 
@@ -16,10 +17,19 @@ constexpr std::string_view kSpared[] = {
     "cuCtxCreate",     "cuCtxDestroy",       "cuCtxPushCurrent", "cuCtxPopCurrent",
     "cuCtxSetCurrent", "cuCtxGetCurrent"};
 
+// What an H200's driver refuses then, of the calls that do not use the context otherwise.
+constexpr std::string_view kRefusedByAll[] = {"cuMemGetAddressRange", "cuIpcGetMemHandle",
+                                              "cuEventDestroy", "cuStreamDestroy"};
+
+template <std::size_t count> bool has(const std::string_view (&calls)[count], std::string_view call)
+{
+    return std::find(std::begin(calls), std::end(calls), call) != std::end(calls);
+}
+
 bool is_spared(std::string_view call)
 {
-    return call.starts_with("cuDevice") ||
-           std::find(std::begin(kSpared), std::end(kSpared), call) != std::end(kSpared);
+    return is_hostile(Hostility::kErrors) ? call.starts_with("cuDevice") || has(kSpared, call)
+                                          : !has(kRefusedByAll, call);
 }
 
 } // namespace
@@ -36,9 +46,6 @@ void note_sticky_error(CUresult injected)
 
 CUresult answer_of_ruined_context(const char *call)
 {
-    if (!is_hostile(Hostility::kErrors)) {
-        return CUDA_SUCCESS;
-    }
     const Context *context = current_context();
     if (context == nullptr || !context->alive.load(std::memory_order_acquire)) {
         return CUDA_SUCCESS;

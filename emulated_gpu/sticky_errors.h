@@ -1,12 +1,12 @@
-// Errors that ruin a context, from a hostile driver: nearly every call that is made with the
-// context current answers them.
+// Errors that ruin a context: calls that use it answer them (usable_context), and some that do not.
+// From a hostile driver nearly every call does that is made with the context current.
 #pragma once
 
 #include <cuda.h>
 
 namespace hetcoll::emulated_gpu {
 
-// An injected error of that kind ruins the current context too: 700 and 719.
+// From a hostile driver an injected error of that kind ruins the current context too: 700 and 719.
 void note_sticky_error(CUresult injected);
 
 // What this entry point answers because of an error that the current context had: CUDA_SUCCESS if

@@ -5,12 +5,14 @@
 #include "emulated_gpu/copies.h"
 #include "emulated_gpu/footprint.h"
 #include "emulated_gpu/hostile_waits.h"
+#include "emulated_gpu/hostility.h"
 
 #include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <type_traits>
+#include <utility>
 
 namespace hetcoll::emulated_gpu {
 namespace {
@@ -33,6 +35,34 @@ CUresult create_stream(CUstream *out, unsigned flags, int priority)
     }
     *out = static_cast<CUstream>(streams().add(stream));
     return CUDA_SUCCESS;
+}
+
+// A stream knows its context: none need be current. A hostile driver wants one all the same ("may
+// return CUDA_ERROR_INVALID_CONTEXT", cuda.h).
+CUresult find_stream_to_ask(CUstream handle, StreamPointer &stream)
+{
+    if (current_context() == nullptr && !is_hostile(Hostility::kContexts)) {
+        if (StreamPointer found = streams().find(handle); found != nullptr) {
+            stream = std::move(found);
+            return static_cast<CUresult>(stream->context->sticky_error.load());
+        }
+    }
+    return find_stream(handle, stream);
+}
+
+// The legacy stream is not while a blocking stream has work, though that need not be its own.
+bool is_idle(const Stream &stream)
+{
+    Context &context = *stream.context;
+    const bool idle = stream.has_reached(stream.last());
+    if (!idle || &stream != context.legacy.get()) {
+        return idle;
+    }
+    const std::lock_guard lock(context.submit_mutex);
+    return std::all_of(context.streams.begin(), context.streams.end(),
+                       [](const StreamPointer &other) {
+                           return !other->blocking || other->has_reached(other->last());
+                       });
 }
 
 // Runs the program's function on the stream thread, where it may make no driver call.
@@ -148,9 +178,9 @@ EMULATED_GPU_EXPORT CUresult cuStreamQuery(CUstream handle)
 {
     EMULATED_UNSAFE_CALL(cuStreamQuery);
     StreamPointer stream;
-    EMULATED_TRY(find_stream(handle, stream));
+    EMULATED_TRY(find_stream_to_ask(handle, stream));
     EMULATED_TRY(refuse_while_capturing(stream));
-    return stream->has_reached(stream->last()) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    return is_idle(*stream) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
 EMULATED_GPU_EXPORT CUresult cuStreamGetCtx(CUstream handle, CUcontext *out)

@@ -299,7 +299,7 @@ EMULATED_GPU_EXPORT CUresult cuMemUnmap(CUdeviceptr start, size_t bytes)
 {
     EMULATED_UNSAFE_CALL(cuMemUnmap);
     for (int device = 0; device < settings().device_count; ++device) {
-        wait_for_device(device);
+        may_synchronise(device);
     }
     const std::unique_lock lock(memory_mutex());
     return for_each_mapping(start, bytes, unmap);

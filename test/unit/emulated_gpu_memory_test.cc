@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstring>
 #include <set>
+#include <string>
 #include <thread>
 
 namespace hetcoll::test {
@@ -137,6 +138,67 @@ TEST(EmulatedMemoryTest, FreedAddressComesBackFirstUnderANewId)
     EXPECT_EQ(managed, before);
     EXPECT_TRUE(ids.insert(buffer_id(managed)).second);
     free_memory(managed);
+}
+
+TEST(EmulatedMemoryTest, SmallAllocationsOfAnySizeShareABlock)
+{
+    const PrimaryContext context;
+    const std::size_t sizes[] = {1, 5000, 512, 100000};
+    constexpr std::size_t kCount = std::size(sizes);
+    CUdeviceptr memory[kCount];
+    for (std::size_t i = 0; i < kCount; ++i) {
+        memory[i] = allocate(sizes[i]);
+        fill(memory[i], static_cast<unsigned>(i), sizes[i] / 4);
+        EXPECT_EQ(memory[i] % 512, 0u);
+        EXPECT_EQ(memory[i] >> 21, memory[0] >> 21);
+    }
+    free_memory(memory[1]);
+    free_memory(memory[2]); // what is free is one range again
+    EXPECT_EQ(allocate(5500), memory[1]);
+    for (const std::size_t i : {std::size_t{1}, std::size_t{3}, std::size_t{0}}) {
+        EXPECT_TRUE(i != 3 || read_word(memory[i] + 99996) == 3u);
+        free_memory(memory[i]);
+    }
+}
+
+TEST(EmulatedMemoryChild, DISABLED_EmptyBlocks)
+{
+    const PrimaryContext context;
+    std::size_t before = 0, after = 0, total = 0;
+    free_memory(allocate(1)); // a block stays
+    ASSERT_EQ(cu().cuMemGetInfo(&before, &total), CUDA_SUCCESS);
+    std::vector<CUdeviceptr> memory(50);
+    for (CUdeviceptr &each : memory) {
+        each = allocate(std::size_t{1} << 20);
+    }
+    ASSERT_EQ(cu().cuMemGetInfo(&after, &total), CUDA_SUCCESS);
+    EXPECT_GE(before - after, std::size_t{48} << 20);
+    for (const CUdeviceptr each : memory) {
+        free_memory(each);
+    }
+    ASSERT_EQ(cu().cuMemGetInfo(&after, &total), CUDA_SUCCESS);
+    EXPECT_EQ(after, before);
+}
+
+TEST(EmulatedMemoryTest, BlocksThatNothingSharesAnyMoreAreGivenBack)
+{
+    const std::string node = "EMU_NODE=blocks" + std::to_string(getpid()); // with memory of its own
+    const ChildResult child = run_in_child("EmulatedMemoryChild.DISABLED_EmptyBlocks", {node});
+    EXPECT_EQ(child.exit_status, 0) << child.errors;
+}
+
+TEST(EmulatedMemoryTest, PoolMemoryTakesSyncMemops)
+{
+    const PrimaryContext context;
+    CUdeviceptr memory = 0;
+    const unsigned on = 1;
+    ASSERT_EQ(cu().cuMemAllocAsync(&memory, 4096, nullptr), CUDA_SUCCESS);
+    ASSERT_EQ(cu().cuCtxSynchronize(), CUDA_SUCCESS);
+    EXPECT_EQ(cu().cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, memory),
+              CUDA_SUCCESS);
+    EXPECT_EQ(attribute<unsigned>(CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, memory), 1u);
+    EXPECT_EQ(cu().cuMemFreeAsync(memory, nullptr), CUDA_SUCCESS);
+    EXPECT_EQ(cu().cuCtxSynchronize(), CUDA_SUCCESS);
 }
 
 TEST(EmulatedMemoryTest, FreshMemoryIsPoisoned)

@@ -5,6 +5,8 @@
 
 #include <array>
 #include <atomic>
+#include <cstdlib>
+#include <string>
 
 namespace hetcoll::test {
 namespace {
@@ -125,6 +127,45 @@ TEST(EmulatedStreamTest, LegacyStreamWaitsForBlockingStreamsOnly)
     EXPECT_EQ(cu().cuEventQuery(after_blocking), CUDA_ERROR_NOT_READY);
     gate.open();
     EXPECT_EQ(cu().cuEventSynchronize(after_blocking), CUDA_SUCCESS);
+}
+
+// An H200's driver says so, though an event on another blocking stream would be done.
+TEST(EmulatedStreamTest, TheLegacyStreamIsBusyWhileABlockingStreamIs)
+{
+    const PrimaryContext context;
+    const TestStream blocking(kBlocking), free_stream(kFree);
+    EXPECT_EQ(cu().cuStreamSynchronize(nullptr), CUDA_SUCCESS);
+    {
+        Gate gate;
+        gate.block(free_stream);
+        EXPECT_EQ(cu().cuStreamQuery(nullptr), CUDA_SUCCESS);
+        gate.block(blocking);
+        EXPECT_EQ(cu().cuStreamQuery(nullptr), CUDA_ERROR_NOT_READY);
+        EXPECT_EQ(cu().cuStreamQuery(CU_STREAM_LEGACY), CUDA_ERROR_NOT_READY);
+    }
+    EXPECT_EQ(cu().cuStreamQuery(nullptr), CUDA_SUCCESS);
+}
+
+TEST(EmulatedStreamChild, DISABLED_QueryWithoutAContext)
+{
+    const PrimaryContext context;
+    const TestStream stream(kFree);
+    CUcontext current = nullptr;
+    EXPECT_EQ(cu().cuCtxPopCurrent(&current), CUDA_SUCCESS);
+    const CUresult answer = cu().cuStreamQuery(stream), of_legacy = cu().cuStreamQuery(nullptr);
+    EXPECT_EQ(cu().cuCtxPushCurrent(current), CUDA_SUCCESS);
+    EXPECT_EQ(answer, std::getenv("EMU_HOSTILE") == std::string("0") ? CUDA_SUCCESS
+                                                                     : CUDA_ERROR_INVALID_CONTEXT);
+    EXPECT_EQ(of_legacy, CUDA_ERROR_INVALID_CONTEXT);
+}
+
+TEST(EmulatedStreamTest, AnswersWithoutACurrentContextUnlessTheDriverIsHostile)
+{
+    for (const char *const hostile : {"EMU_HOSTILE=0", "EMU_HOSTILE=1"}) {
+        const ChildResult child =
+            run_in_child("EmulatedStreamChild.DISABLED_QueryWithoutAContext", {hostile});
+        EXPECT_EQ(child.exit_status, 0) << child.errors;
+    }
 }
 
 TEST(EmulatedStreamTest, PrioritiesAreKeptAndClamped)

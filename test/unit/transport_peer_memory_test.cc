@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 
 namespace hetcoll::test {
@@ -153,23 +154,46 @@ TEST(PeerMemoryTest, NewMemoryAtAnOldAddressReplacesTheOldMapping)
     EXPECT_EQ(counters.bytes, 4 * kMiB);
 }
 
-// Small allocations share blocks of 2 MiB. The new one overlaps the block of the old one, not the
-// old one itself.
+constexpr int kEnough = 10; // allocations until a block has been begun
+
+// Two allocations that fill a block of 2 MiB, as small ones share it.
+std::array<PeerAnswer, 2> allocate_halves(const Peer &owner)
+{
+    std::array<PeerAnswer, 2> halves{};
+    for (int i = 0; i < kEnough; ++i) { // what is left of other blocks goes first
+        halves[0] = halves[1];
+        halves[1] = owner.ask({.ask = Ask::kAllocate, .bytes = kMiB});
+        if (i > 0 && halves[0].address % (2 * kMiB) == 0 &&
+            halves[1].address == halves[0].address + kMiB) {
+            return halves;
+        }
+    }
+    ADD_FAILURE() << "no block has room for two of its halves";
+    return halves;
+}
+
+// Has something in the block that `halves` were in: not in the place of the one that is mapped.
+PeerAnswer use_again(const Peer &owner, const std::array<PeerAnswer, 2> &halves)
+{
+    owner.free(halves[0].slot);
+    owner.free(halves[1].slot); // and with it the block
+    PeerAnswer small{};
+    for (int i = 0; i < kEnough && small.address != halves[0].address; ++i) {
+        small = owner.ask({.ask = Ask::kAllocate, .bytes = kMiB});
+    }
+    EXPECT_EQ(small.address, halves[0].address);
+    owner.fill(small.slot, 3);
+    return small;
+}
+
+// The new allocation overlaps the block of the old one, not the old one itself.
 TEST(PeerMemoryTest, Error208ClosesWhatSharesABlockAndTriesAgain)
 {
-    const Peer owner, user;
-    std::vector<PeerAnswer> halves;
-    for (int i = 0; i < 4; ++i) {
-        halves.push_back(owner.ask({.ask = Ask::kAllocate, .bytes = kMiB}));
-    }
-    ASSERT_EQ(halves[3].address, halves[2].address + kMiB);
-    EXPECT_TRUE(user.map(owner, owner.describe(halves[3].slot)).ok);
+    const Peer owner, user({"EMU_HOSTILE=limits"});
+    const auto halves = allocate_halves(owner);
+    EXPECT_TRUE(user.map(owner, owner.describe(halves[1].slot)).ok);
     user.tell(Ask::kRelease);
-    owner.free(halves[2].slot);
-    owner.free(halves[3].slot); // and with it the block
-    const PeerAnswer small = owner.ask({.ask = Ask::kAllocate, .bytes = 4096});
-    ASSERT_EQ(small.address, halves[2].address);
-    owner.fill(small.slot, 3);
+    const PeerAnswer small = use_again(owner, halves);
     const PeerAnswer mapped = user.map(owner, owner.describe(small.slot));
     EXPECT_TRUE(mapped.ok) << mapped.message;
     EXPECT_EQ(mapped.word, 3u);
@@ -177,20 +201,35 @@ TEST(PeerMemoryTest, Error208ClosesWhatSharesABlockAndTriesAgain)
     EXPECT_EQ(user.counters().mappings, 1u);
 }
 
+// A driver that maps both shows each as it is, also to a call that still holds the old one.
+TEST(PeerMemoryTest, WithoutError208ABlockIsMappedBesideTheOneThatWasThere)
+{
+    const Peer owner, user({"EMU_HOSTILE=0"});
+    const auto halves = allocate_halves(owner);
+    owner.fill(halves[1].slot, 2);
+    const PeerAnswer old = user.map(owner, owner.describe(halves[1].slot));
+    EXPECT_EQ(old.word, 2u);
+    const PeerAnswer small = use_again(owner, halves);
+    EXPECT_EQ(user.map(owner, owner.describe(small.slot)).word, 3u);
+    EXPECT_NE(user.read(old.address), 3u);
+    const PeerAnswer again = owner.ask({.ask = Ask::kAllocate, .bytes = kMiB});
+    ASSERT_EQ(again.address, halves[1].address);
+    owner.fill(again.slot, 4);
+    EXPECT_EQ(user.map(owner, owner.describe(again.slot)).word, 4u);
+    EXPECT_EQ(user.map(owner, owner.describe(small.slot)).word, 3u);
+    user.tell(Ask::kRelease);
+    EXPECT_EQ(user.counters().already_mapped, 0u);
+    EXPECT_EQ(user.counters().replaced, 1u);
+    EXPECT_EQ(user.counters().mappings, 2u);
+}
+
 // The owner frees a buffer when its own call is over. A thread here may not have come that far.
 TEST(PeerMemoryTest, Error208WaitsForAnotherCallThatHoldsTheOldBlock)
 {
-    const Peer owner, user;
-    std::vector<PeerAnswer> halves;
-    for (int i = 0; i < 4; ++i) {
-        halves.push_back(owner.ask({.ask = Ask::kAllocate, .bytes = kMiB}));
-    }
-    EXPECT_TRUE(user.map(owner, owner.describe(halves[3].slot)).ok);
-    owner.free(halves[2].slot);
-    owner.free(halves[3].slot);
-    const PeerAnswer small = owner.ask({.ask = Ask::kAllocate, .bytes = 4096});
-    ASSERT_EQ(small.address, halves[2].address);
-    owner.fill(small.slot, 3);
+    const Peer owner, user({"EMU_HOSTILE=limits"});
+    const auto halves = allocate_halves(owner);
+    EXPECT_TRUE(user.map(owner, owner.describe(halves[1].slot)).ok);
+    const PeerAnswer small = use_again(owner, halves);
     const PeerQuestion question{
         .ask = Ask::kMapElsewhere, .owner = owner.identity(), .buffer = owner.describe(small.slot)};
     const PeerAnswer early = user.ask(question);
