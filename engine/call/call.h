@@ -153,6 +153,7 @@ struct Call {
     std::unique_ptr<DeviceBounce> device;
     bool uses_reserved = false; // it is the one of queued calls
     std::unique_ptr<HostBounce> host;
+    std::unique_ptr<DeviceBounce> marker; // in another context than `device`: work_is_done()
     CpuPath cpu;
     bool copying = false;
     bool kernel_runs = false;

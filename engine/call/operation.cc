@@ -210,6 +210,7 @@ void Operation::settle() noexcept
 {
     Process &process = call_.process();
     process.store().give_back(std::move(call_.host));
+    process.store().give_back(std::move(call_.marker));
     if (!call_.failure.ok()) {
         call_.classified.reset();
         process.store().discard(

@@ -75,6 +75,26 @@ Status borrow_bounce(Call &call, Sends sends)
     return call.device->device()->prepare(call.op(), call.kind());
 }
 
+// Whether the work on the legacy stream of the buffer's context is done, or call.marker will tell.
+// The legacy stream is not idle while any blocking stream has work, another library's kernel, too,
+// that may wait for what a peer does after this call. A stream of ours waits for the legacy
+// stream's own work alone.
+Result<bool> mark(Call &call, const PointerInfo &info)
+{
+    Store &store = call.process().store();
+    Result<bool> done = store.legacy_work_done(info);
+    if (!done.ok() || *done ||
+        (call.must_not_wait() && !store.may_borrow_device(info, Sends::kBounced, order_of(call)))) {
+        return done;
+    }
+    auto borrowed = store.borrow_device(info, Sends::kBounced, order_of(call));
+    if (!borrowed.ok()) { // for lack of memory: the legacy stream is asked again
+        return done;
+    }
+    call.marker = std::move(*borrowed);
+    return call.marker->start_marker();
+}
+
 } // namespace
 
 bool has_bounce(Call &call)
@@ -107,11 +127,19 @@ bool work_is_done(Call &call, const PointerInfo &info)
         call.engine.named_stream().is_named()) { // a stream has got here
         return true;
     }
-    Result<bool> done = call.process().store().legacy_work_done(info);
-    if (done.ok()) {
-        return *done;
+    Store &store = call.process().store();
+    Result<bool> done = call.marker != nullptr ? call.marker->copy_done() : mark(call, info);
+    if (call.marker != nullptr) {
+        call.marker->leave();
     }
-    call.note(done.take_status());
+    if (done.ok() && !*done) {
+        return false;
+    }
+    if (!done.ok()) {
+        store.discard(std::move(call.marker));
+        call.note(done.take_status());
+    }
+    store.give_back(std::move(call.marker));
     return true;
 }
 

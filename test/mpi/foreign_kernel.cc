@@ -5,6 +5,7 @@
 //
 //   foreign_kernel STREAM [new]   STREAM that it runs on: blocking, nonblocking, legacy; new:
 //   buffers that are new too
+#include "device/device.h"
 #include "test/mpi/check.h"
 
 #include <chrono>
@@ -172,6 +173,7 @@ public:
     void known_buffers();
     void new_buffers();
     void communicators();
+    void two_contexts();
 
 private:
     // In virtual memory, and then in `sums`. The former holds zeros.
@@ -253,6 +255,43 @@ void Scenarios::communicators()
     }
 }
 
+// The kernel is in the context of the send buffer, the result in another.
+void Scenarios::two_contexts()
+{
+    const Driver &driver = program_.gpu().driver();
+    const auto must = [&](CUresult result, const char *call) {
+        program_.require(driver_status(driver, result, call, "making a context"));
+    };
+    const auto create = reinterpret_cast<CUresult (*)(CUcontext *, unsigned, CUdevice)>(
+        emulated_.find("cuCtxCreate_v2"));
+    const auto destroy =
+        reinterpret_cast<decltype(&::cuCtxDestroy)>(emulated_.find("cuCtxDestroy_v2"));
+    CUcontext other = nullptr;
+    CUdeviceptr result = 0;
+    must(create(&other, 0, program_.gpu().ordinal()), "cuCtxCreate");
+    must(driver.cuMemAlloc(&result, kCount * sizeof(float)), "cuMemAlloc");
+    must(driver.cuCtxPopCurrent(&other), "cuCtxPopCurrent");
+    for (const std::size_t count : {std::size_t{2}, kCount}) {
+        Buffers sums(program_, MPI_COMM_WORLD,
+                     call_of(ElementKind::kFloat32, ReduceOp::kSum, count));
+        const auto reduce = [&] {
+            const int code =
+                MPI_Allreduce(sums.send(), reinterpret_cast<void *>(result),
+                              static_cast<int>(count), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+            const ContextScope scope(driver, other); // its streams do not wait for the kernel
+            must(driver.cuMemcpy(reinterpret_cast<CUdeviceptr>(sums.recv()), result,
+                                 count * sizeof(float)),
+                 "cuMemcpy");
+            must(driver.cuCtxSynchronize(), "cuCtxSynchronize");
+            return code;
+        };
+        sums.fill();
+        reduce();
+        run("buffers in two contexts", sums, reduce);
+    }
+    must(destroy(other), "cuCtxDestroy");
+}
+
 void Scenarios::new_buffers()
 {
     for (const std::size_t count : {std::size_t{2}, std::size_t{10'000}, kCount}) {
@@ -279,6 +318,7 @@ void run_all(Program &program, const Emulated &emulated, int argc, char **argv)
     if (argc > 2 && std::string_view(argv[2]) == "new") {
         scenarios.new_buffers();
     }
+    scenarios.two_contexts(); // last: what a context takes along is noticed by a call that may wait
 }
 
 } // namespace
