@@ -18,8 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Known by its environment, where nothing of Open MPI's may be looked at. True, too, where that does
- * not tell. */
+/* Known by its environment, where nothing of Open MPI's may be looked at. True, too, where that
+ * does not tell. */
 static inline bool mca_coll_hetcoll_speaks_for_node(void)
 {
     const char *local_rank = getenv("OMPI_COMM_WORLD_LOCAL_RANK");
