@@ -200,7 +200,7 @@ Price Pricer::of_kernel(Algorithm algorithm, double bytes)
         us = std::max(us, transfer_us(carried[link], platform.links[link].gbps));
     }
     const double launch_us =
-        (algorithm == Algorithm::kLeader ? 1 : sharing) * ranks_.query.links.launch_us;
+        launches_us(ranks_.query.links, algorithm == Algorithm::kLeader ? 1 : sharing);
     us += launch_us + (writes_all && gpus.size() > 1 ? kRemoteWriteUs : 0);
     if (algorithm == Algorithm::kCopyIn) {
         us += launch_us + 2 * vector_us;
@@ -216,7 +216,8 @@ LeaderTimes Pricer::leaders(std::size_t bytes) const
         for (const GpuGroup &gpu : node) {
             ranks += gpu.size();
         }
-        const LeaderTimes times = leader_times(ranks_.query.links, ranks, bytes);
+        const Query &query = ranks_.query;
+        const LeaderTimes times = leader_times(query.links, ranks, query.ranks_per_gpu, bytes);
         most = times.before_us > most.before_us ? times : most;
     }
     return most;

@@ -114,8 +114,8 @@ RankPlans::RankPlans(const Ranks &ranks, const Choice &choice, std::size_t bytes
 MachineOptions RankPlans::machine_options(MessagePath path) const
 {
     const Links &links = ranks_.query.links;
-    // Ranks that share a GPU launch in turn.
-    const double turns_us = (ranks_.query.ranks_per_gpu - 1) * links.launch_us;
+    // A step has a kernel of every rank, and ranks that share a GPU launch in turn.
+    const double turns_us = launches_us(links, ranks_.query.ranks_per_gpu) - links.launch_us;
     // In a ring over all ranks one rank of a node alone sends to others.
     return {.path = path,
             .maps = maps(),
@@ -127,8 +127,8 @@ MachineOptions RankPlans::machine_options(MessagePath path) const
                             ? 0
                             : partners_of(choice_.algorithm, ranks_.size()),
             .mapped_latency_us = links.gpu_latency_us + turns_us,
-            .message_latency_us = links.host_latency_us,
-            .far_latency_us = far_latency_us(links)};
+            .message_latency_us = links.host_latency_us + turns_us,
+            .far_latency_us = far_latency_us(links) + turns_us};
 }
 
 bool RankPlans::maps() const
@@ -239,10 +239,11 @@ SimRankPlan leader_plan(int node, int nodes, std::size_t bytes, std::size_t elem
     return plan;
 }
 
-LeaderTimes leader_times(const Links &links, std::size_t ranks_of_node, std::size_t bytes)
+LeaderTimes leader_times(const Links &links, std::size_t ranks_of_node, int ranks_per_gpu,
+                         std::size_t bytes)
 {
     const auto vector = static_cast<double>(bytes);
-    const double copy_us = links.copy_us + transfer_us(vector, links.host_gbps);
+    const double copy_us = copies_us(links, ranks_per_gpu) + transfer_us(vector, links.host_gbps);
     const double sum_us = static_cast<double>(ranks_of_node) * transfer_us(vector, kHostSumGbps);
     const double in_us = links.by_cpu && bytes <= kUsualCpuLimits.read_bytes
                              ? kCpuReadUs + transfer_us(vector, kCpuReadGbps)

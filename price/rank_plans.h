@@ -75,6 +75,6 @@ struct LeaderTimes {
     double before_us, after_us;
 };
 [[nodiscard]] LeaderTimes leader_times(const Links &links, std::size_t ranks_of_node,
-                                       std::size_t bytes);
+                                       int ranks_per_gpu, std::size_t bytes);
 
 } // namespace hetcoll

@@ -38,16 +38,18 @@ public:
 private:
     void run_rank(int rank, Activities &activities) const
     {
-        const Links &links = ranks_.query.links;
+        const bool leads = algorithm_ == Algorithm::kLeader;
+        const double launch_us =
+            launches_us(ranks_.query.links, leads ? 1 : ranks_.query.ranks_per_gpu);
         activities.sleep_us(meeting_us_);
         if (algorithm_ == Algorithm::kCopyIn) {
-            activities.sleep_us(links.launch_us);
+            activities.sleep_us(launch_us);
             activities.work(2 * bytes_, 0);
             static_cast<void>(activities.wait());
         }
-        if (algorithm_ != Algorithm::kLeader || rank == 0) {
+        if (!leads || rank == 0) {
             const bool writes_all = !row_of(algorithm_).has(Trait::kOwnResult);
-            activities.sleep_us(links.launch_us + (writes_all ? kRemoteWriteUs : 0));
+            activities.sleep_us(launch_us + (writes_all ? kRemoteWriteUs : 0));
             const double share = algorithm_ == Algorithm::kTwoShot ? bytes_ / size_ : bytes_;
             int begun = 0;
             for (int writes = 0; writes < (writes_all ? 2 : 1); ++writes) {
@@ -103,7 +105,9 @@ private:
 
     void run_node(int node, Activities &activities) const
     {
-        const LeaderTimes times = leader_times(ranks_.query.links, group(node).size(), call_.bytes);
+        const Query &query = ranks_.query;
+        const LeaderTimes times =
+            leader_times(query.links, group(node).size(), query.ranks_per_gpu, call_.bytes);
         activities.sleep_us(times.before_us);
         run_to_end(SimRank(leader_plan(node, cluster_.node_count(), call_.bytes,
                                        call_.element_bytes, cluster_.kind_of(node).memory_gbps)),

@@ -52,10 +52,25 @@ struct Links {
     double gpu_latency_us = 10;  // the same over a mapped route: flag, copy or kernel, flag
     double message_us = 2;       // one message of host memory between nodes
     double launch_us = 7;        // a kernel, until the host sees its end
+    double turn_us = 140;        // the same for each of several ranks that share a GPU
     double copy_us = 6;          // a small copy between device and pinned memory, likewise
     double handshake_us = 1;     // all ranks of a node see each other's flags
     bool by_cpu = false;         // processors read and write small vectors, see tuning/cpu_limits.h
 };
+
+// Until a kernel of every rank of a GPU has ended. Processes take turns on it, each of them the
+// driver's time slice. `turn_us` is that of one H200 (bench/results/gpu_h200_ranks_bench.txt);
+// processes under MPS would not wait for turns, but nothing tells hetcoll of it.
+[[nodiscard]] constexpr double launches_us(const Links &links, int ranks_per_gpu) noexcept
+{
+    return ranks_per_gpu > 1 ? ranks_per_gpu * links.turn_us : links.launch_us;
+}
+// Likewise a small copy between device and pinned memory: those into a call and those out of it
+// take a turn together, as who has copied last goes on first.
+[[nodiscard]] constexpr double copies_us(const Links &links, int ranks_per_gpu) noexcept
+{
+    return ranks_per_gpu > 1 ? ranks_per_gpu * links.turn_us / 2 : links.copy_us;
+}
 
 // One processor core that sums what lies in the control page.
 inline constexpr double kHostSumGbps = 5;

@@ -2,6 +2,7 @@
 #include "price/aggregators.h"
 #include "price/assumed.h"
 #include "price/candidates.h"
+#include "price/placed.h"
 #include "price/prices.h"
 #include "schedule/weighted.h"
 #include "tuning/rank_shares.h"
@@ -122,6 +123,66 @@ TEST(WeightedPriceTest, ALateRankFindsMostOfItDone)
     const double ring_us = price_us(now, Algorithm::kRing, 64 * kMiB);
     EXPECT_GT(price_us(now, Algorithm::kWeighted, 64 * kMiB), ring_us);
     EXPECT_LT(price_us(late, Algorithm::kWeighted, 64 * kMiB), 0.75 * ring_us);
+}
+
+// Processes that share an H200, without MPS.
+PricedMachine one_gpu(int ranks)
+{
+    PricedMachine machine =
+        paper_machine({.gpus = 1, .gpu_gbps = 50, .node_gbps = 12.5, .step_us = 10});
+    machine.cluster.kinds.front().memory_gbps = 4150;
+    auto placement = placement_like(machine.cluster.kinds.front().topology,
+                                    {.ranks = ranks, .ranks_per_gpu = ranks});
+    EXPECT_TRUE(placement.ok());
+    machine.ranks = place_ranks(*placement, Mapping::kAll);
+    return machine;
+}
+
+// bench/results/gpu_h200_ranks_bench.txt.
+TEST(SharedGpuTest, TurnsTakeWhatAnH200Takes)
+{
+    constexpr std::size_t kMost = 256 * kMiB;
+    const struct {
+        int ranks;
+        std::size_t bytes;
+        Algorithm algorithm;
+        double us;
+    } all[] = {{2, 8, Algorithm::kHost, 290},
+               {4, 8, Algorithm::kHost, 565},
+               {8, 8, Algorithm::kHost, 1127},
+               {2, 8192, Algorithm::kHost, 293},
+               {4, 8192, Algorithm::kHost, 571},
+               {8, 8192, Algorithm::kHost, 1140},
+               {2, 8, Algorithm::kCopyIn, 567},
+               {4, 8, Algorithm::kCopyIn, 989},
+               {8, 8, Algorithm::kCopyIn, 2217},
+               {2, 64 * kKiB, Algorithm::kCopyIn, 570},
+               {4, 64 * kKiB, Algorithm::kCopyIn, 1119},
+               {8, 64 * kKiB, Algorithm::kCopyIn, 2225},
+               {2, kMost, Algorithm::kCopyIn, 1294},
+               {4, kMost, Algorithm::kCopyIn, 2922},
+               {8, kMost, Algorithm::kCopyIn, 7777}};
+    for (const auto &measured : all) {
+        const PricedMachine machine = one_gpu(measured.ranks);
+        const double us = Pricer(machine.cluster, machine.ranks)
+                              .price({.algorithm = measured.algorithm}, {.bytes = measured.bytes})
+                              .us;
+        EXPECT_NEAR(us, measured.us, 0.25 * measured.us)
+            << algorithm_name(measured.algorithm) << ", " << measured.ranks << " ranks, "
+            << measured.bytes << " bytes";
+    }
+}
+
+TEST(SharedGpuTest, OneRankThatLaunchesForAllIsTheCheapest)
+{
+    for (const int ranks : {2, 3, 4, 8}) {
+        const PricedMachine machine = one_gpu(ranks);
+        Prices prices(machine.cluster, machine.ranks);
+        for (const std::size_t bytes : {std::size_t{8}, 8 * kKiB, 64 * kKiB, kMiB, 256 * kMiB}) {
+            const AlgorithmSet set = at_size(machine.ranks.query.available, bytes, 8 * kKiB, true);
+            EXPECT_EQ(cheapest(prices, bytes, set), Algorithm::kLeader) << ranks << " " << bytes;
+        }
+    }
 }
 
 // In place of all ranks one node is run; of GPUs that ranks share, too.
