@@ -44,6 +44,16 @@ for line in 'leader .*' 'two_shot' 'one_shot' 'ring' 'rabenseifner' 'recursive_d
     'staged' 'nccl'; do
     has "^    3      40000 $line  *[0-9.]*  *[0-9.]*  *[0-9.]*"
 done
+# What was measured first is measured last, too.
+ends=$(sed '/^medians/q' "$work/out" |
+    awk '$1 == 3 && $2 == 40000 && $3 != "nccl" { first = first ? first : $3; last = $3 } END { print first, last }')
+case $ends in
+"auto:"*" auto:"*) echo "ok    ... auto first and last" ;;
+*)
+    echo "FAIL  ... not auto first and last: $ends"
+    failures=$((failures + 1))
+    ;;
+esac
 has '^    3         32 host '
 has '^    3         32 copy_in '
 has '^    2      32768 [a-z_:]*  *[0-9.]*  *[0-9.]*  *[0-9.]*  *[0-9.]*  *[0-9.]*$' # the comparison
