@@ -6,11 +6,11 @@ AC_DEFUN([HETCOLL_SIMGRID],
  hetcoll_saved_libs=$LIBS
  CXXFLAGS="$CXXFLAGS -std=c++20"
  LIBS="-lsimgrid"
- AC_MSG_CHECKING([for SimGrid 3.32 or a later 3.x])
+ AC_MSG_CHECKING([for SimGrid 3.32 to 4.x])
  AC_LINK_IFELSE([AC_LANG_PROGRAM([[
     #include <simgrid/s4u.hpp>
     #include <simgrid/version.h>
-    #if SIMGRID_VERSION_MAJOR != 3 || SIMGRID_VERSION_MINOR < 32
+    #if SIMGRID_VERSION_MAJOR < 3 || SIMGRID_VERSION_MAJOR > 4 || (SIMGRID_VERSION_MAJOR == 3 && SIMGRID_VERSION_MINOR < 32)
     #error another interface
     #endif
     ]], [[simgrid::s4u::Engine::get_clock();]])],

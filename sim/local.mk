@@ -11,5 +11,6 @@ libhetcoll_sim_la_SOURCES = \
 	sim/cluster_file.h sim/cluster_file.cc \
 	sim/in_network.h sim/in_network.cc \
 	sim/kernels.h sim/kernels.cc \
+	sim/simgrid_names.h \
 	sim/simgrid_run.h sim/simgrid_run.cc \
 	sim/simulation.h sim/simulation.cc

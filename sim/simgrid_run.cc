@@ -1,6 +1,8 @@
-// SimGrid 3.32, S4U: an actor for each rank. Its defaults model TCP over a wide area network; what
+// SimGrid's S4U: an actor for each rank. Its defaults model TCP over a wide area network; what
 // is set here makes a transfer take latency plus bytes over the slowest link, no more.
 #include "sim/simgrid_run.h"
+
+#include "sim/simgrid_names.h"
 
 #include <simgrid/s4u.hpp>
 
@@ -17,6 +19,7 @@ namespace hetcoll {
 namespace {
 
 namespace sg = simgrid::s4u;
+namespace names = simgrid_names;
 
 constexpr double kBytesPerGb = 1e9, kSecondsPerUs = 1e-6;
 
@@ -44,6 +47,7 @@ public:
         engine_ = std::make_unique<sg::Engine>(&argc, argv.data());
     }
     void run() { engine_->run(); }
+    [[nodiscard]] const sg::Engine &of_simgrid() const { return *engine_; }
 
 private:
     std::unique_ptr<sg::Engine> engine_;
@@ -53,9 +57,10 @@ private:
 // makes routes that lack links.
 class Zones {
 public:
-    explicit Zones(const Platform &platform) : platform_(platform)
+    Zones(const Engine &engine, const Platform &platform)
+        : engine_(engine.of_simgrid()), platform_(platform)
     {
-        root_ = sg::create_star_zone("cluster");
+        root_ = names::add_star(engine_, nullptr, "cluster");
         for (const SimRack &rack : platform.racks) {
             add_rack(rack);
         }
@@ -72,22 +77,18 @@ public:
     std::unordered_map<const sg::Link *, int> number_of; // links that some route crosses
 
 private:
-    using Route = std::vector<sg::LinkInRoute>;
+    using Route = names::Route;
 
     void add_rack(const SimRack &rack)
     {
         const std::string name = "rack" + std::to_string(racks_.size());
-        sg::NetZone *zone = sg::create_star_zone(name);
-        zone->set_parent(root_);
-        sg::NetZone *middle = sg::create_full_zone(name + ".switch");
-        middle->set_parent(zone);
-        auto *gateway = middle->create_router(name + ".gateway");
+        sg::NetZone *zone = names::add_star(engine_, root_, name);
+        sg::NetZone *middle = names::add_full(zone, name + ".switch");
+        auto *gateway = names::add_router(middle, name + ".gateway");
+        names::connect(zone, middle, gateway, Route{}, Route{});
         middle->seal();
-        zone->add_route(middle->get_netpoint(), nullptr, gateway, nullptr, Route{}, true);
-        root_->add_route(zone->get_netpoint(), nullptr, gateway, nullptr, route(root_, rack.out),
-                         false);
-        root_->add_route(nullptr, zone->get_netpoint(), nullptr, gateway, route(root_, rack.in),
-                         false);
+        const Route out = route(root_, rack.out); // links in the order of their routes
+        names::connect(root_, zone, gateway, out, route(root_, rack.in));
         racks_.push_back(zone);
     }
 
@@ -95,29 +96,28 @@ private:
     {
         const std::string name = "node" + std::to_string(nodes_++);
         sg::NetZone *around = node.rack < 0 ? root_ : racks_[static_cast<std::size_t>(node.rack)];
-        sg::NetZone *zone = sg::create_full_zone(name);
-        zone->set_parent(around);
-        auto *gateway = zone->create_router(name + ".gateway");
+        sg::NetZone *zone = names::add_full(around, name);
+        auto *gateway = names::add_router(zone, name + ".gateway");
         const std::size_t first = hosts.size();
         for (std::size_t i = 0; i < node.hosts.size(); ++i) {
             const SimHost &host = node.hosts[i];
-            auto *made = zone->create_host(name + "." + std::to_string(i), host.gbps * kBytesPerGb);
+            auto *made =
+                names::add_host(zone, name + "." + std::to_string(i), host.gbps * kBytesPerGb);
             made->seal();
             hosts.push_back(made);
             if (!host.out.empty()) { // else nothing leaves the node
-                zone->add_route(made->get_netpoint(), gateway, nullptr, nullptr,
-                                route(zone, host.out), false);
-                zone->add_route(gateway, made->get_netpoint(), nullptr, nullptr,
-                                route(zone, host.in), false);
+                names::add_route(zone, made->get_netpoint(), gateway, route(zone, host.out));
+                names::add_route(zone, gateway, made->get_netpoint(), route(zone, host.in));
             }
         }
         for (const SimNode::Local &local : node.local) {
-            zone->add_route(hosts[first + static_cast<std::size_t>(local.from)]->get_netpoint(),
-                            hosts[first + static_cast<std::size_t>(local.to)]->get_netpoint(),
-                            nullptr, nullptr, route(zone, local.path), false);
+            names::add_route(zone,
+                             hosts[first + static_cast<std::size_t>(local.from)]->get_netpoint(),
+                             hosts[first + static_cast<std::size_t>(local.to)]->get_netpoint(),
+                             route(zone, local.path));
         }
+        names::connect(around, zone, gateway, Route{}, Route{});
         zone->seal();
-        around->add_route(zone->get_netpoint(), nullptr, gateway, nullptr, Route{}, true);
     }
 
     // Links are made by the first route that crosses them.
@@ -129,7 +129,8 @@ private:
             sg::Link *&link = links_[static_cast<std::size_t>(number)];
             if (link == nullptr) {
                 const SimLink &known = platform_.links[static_cast<std::size_t>(number)];
-                link = zone->create_link("link" + std::to_string(number), known.gbps * kBytesPerGb);
+                link = names::add_link(zone, "link" + std::to_string(number),
+                                       known.gbps * kBytesPerGb);
                 link->set_latency(known.latency_us * kSecondsPerUs);
                 if (known.flows > 0) {
                     link->set_concurrency_limit(known.flows);
@@ -142,6 +143,7 @@ private:
         return made;
     }
 
+    const sg::Engine &engine_;
     const Platform &platform_;
     sg::NetZone *root_ = nullptr;
     std::vector<sg::NetZone *> racks_;
@@ -183,7 +185,7 @@ public:
 
     int wait() override
     {
-        const auto ended = static_cast<std::size_t>(sg::Activity::wait_any(running_));
+        const std::size_t ended = names::wait_any(running_);
         const auto [token, queue] = known_[ended];
         if (queue != nullptr && !queue->behind.empty()) {
             running_[ended] = std::move(queue->behind.front().first);
@@ -263,7 +265,7 @@ private:
 SimOutcome run_simgrid(const Platform &platform, const std::vector<SimActor> &actors)
 {
     Engine engine;
-    const Zones zones(platform);
+    const Zones zones(engine, platform);
     SimOutcome outcome;
     std::size_t ended = 0;
     std::vector<sg::Host *> host_of;
@@ -272,7 +274,7 @@ SimOutcome run_simgrid(const Platform &platform, const std::vector<SimActor> &ac
     }
     for (int i = 0; i < static_cast<int>(actors.size()); ++i) {
         const SimActor &actor = actors[static_cast<std::size_t>(i)];
-        sg::Actor::create(std::to_string(i), host_of[static_cast<std::size_t>(i)], [&, i] {
+        names::add_actor(host_of[static_cast<std::size_t>(i)], std::to_string(i), [&, i] {
             Actor activities(i, host_of, outcome.transfers);
             actor.body(activities);
             ++ended;
@@ -287,7 +289,7 @@ SimOutcome run_simgrid(const Platform &platform, const std::vector<SimActor> &ac
 std::vector<SimRoute> simgrid_routes(const Platform &platform, const std::vector<SimRoute> &asked)
 {
     const Engine engine;
-    const Zones zones(platform);
+    const Zones zones(engine, platform);
     std::vector<SimRoute> found = asked;
     for (SimRoute &route : found) {
         std::vector<sg::Link *> links;

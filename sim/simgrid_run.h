@@ -1,5 +1,5 @@
-// The only way to SimGrid: its interface changes from release to release (3.35 replaces wait_any,
-// 4.0 the making of zones), so all of it is behind these functions.
+// The only way to SimGrid: its interface changes from release to release (sim/simgrid_names.h), so
+// all of it is behind these functions.
 #pragma once
 
 #include "price/platform.h"

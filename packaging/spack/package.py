@@ -36,7 +36,7 @@ class Hetcoll(AutotoolsPackage, CudaPackage):
     depends_on("cli11", when="+tools", type="build")
     depends_on("nlohmann-json", when="+tools", type="build")
     depends_on("help2man", when="+tools", type="build")
-    depends_on("simgrid@3.32:3", when="+simulator")
+    depends_on("simgrid@3.32:4", when="+simulator")
 
     conflicts("~cuda", msg="without CUDA hetcoll leaves every communicator to the others")
     conflicts("cuda_arch=none", when="+cuda", msg="name the GPUs: cuda_arch=80,90")
