@@ -87,16 +87,10 @@ writes "$json.4" --topology "$machines/dgx1v.topology" --json "$json.4"
 writes "$json.5" --fingerprint --topology "$machines/dgx1v.topology" --json "$json.5"
 says 0 '"schema": 1' --fingerprint --topology "$machines/dgx1v.topology" --json -
 says 0 '"source": "table"' --explain --bytes 4M --ranks 64 --nodes 8 --table "$work/table.json" --json
-if check "$json".[1-5] >"$work/out" 2>&1; then
-    echo 'ok    the JSON is what its schema says'
-else
-    echo 'FAIL  the JSON is not what its schema says:'
-    cat "$work/out"
-    failures=$((failures + 1))
-fi
+check "$json".[1-5] >"$work/out" 2>&1
+verdict $? 'the JSON is what its schema says'
 says 2 '--json goes with' --model --json --ranks 4 --intra 1 --latency 1
 says 2 '--json goes with' --topology "$machines/dgx1v.topology" --svg --json
 says 1 '/no/file cannot be written (No such file or directory)' --topology "$machines/dgx1v.topology" --json /no/file
 
-echo "$failures failures"
-[ "$failures" -eq 0 ]
+sum_up

@@ -6,16 +6,6 @@ export OMPI_MCA_mca_base_component_path="$HETCOLL_BUILDDIR/component:$OMPI_COMPO
 export OMPI_MCA_btl_vader_single_copy_mechanism=none EMU_NODE="doctor$$"
 component="$HETCOLL_BUILDDIR/component"
 mpirun=(--mpirun "$MPIRUN" --component "$component")
-verdict() # STATUS WHAT
-{
-    if [ "$1" -eq 0 ]; then
-        echo "ok    $2"
-    else
-        echo "FAIL  $2:"
-        cat "$work/out"
-        failures=$((failures + 1))
-    fi
-}
 
 # All is well.
 says 0 "component      $component/mca_coll_hetcoll.so, found by 2 ranks of mpirun" --doctor component "${mpirun[@]}"
@@ -122,5 +112,4 @@ if unshare -m true 2>"$work/out"; then
     verdict $? 'a /dev/shm that is full'
 fi
 
-echo "$failures failures"
-[ "$failures" -eq 0 ]
+sum_up

@@ -38,7 +38,8 @@ done
 # --rank prints the steps of one rank, and the proof is of all.
 says 0 'proved: no race and no deadlock in all 24 steps' --schedule ring --ranks 3 --rank 1
 says 0 'rank 1: 3 blocks, 8 steps' --schedule ring --ranks 3 --rank 1
-! grep -q '^rank 0:' "$work/out" || { echo "FAIL  --rank 1 prints rank 0"; failures=$((failures + 1)); }
+! grep -q '^rank 0:' "$work/out"
+verdict $? '--rank 1 prints no other rank'
 
 # What it cannot do.
 says 2 "--schedule 'rings' is no schedule for allreduce: write one of recursive_doubling, " --schedule rings --ranks 4
@@ -59,5 +60,4 @@ says 2 'is for one size of the vector' --schedule ring --ranks 4 --bytes 1M,2M
 says 2 'requires --schedule' --rank 1
 says 2 'excludes' --schedule ring --explain --ranks 4
 
-echo "$failures failures"
-[ "$failures" -eq 0 ]
+sum_up

@@ -18,7 +18,8 @@ says 1 "broken:3: 'b' is not the name of a vertex" --topology "$work/broken"
 
 # What it writes it reads: the same fragment as the shipped one, but for the comment.
 "$info" --topology "$machines/dgx1v.topology:0,1,4" --write >"$work/fragment" &&
-    grep -v '^#' "$machines/dgx1v-014.topology" | cmp - "$work/fragment" || failures=$((failures + 1))
+    grep -v '^#' "$machines/dgx1v-014.topology" | cmp - "$work/fragment" >"$work/out" 2>&1
+verdict $? 'it writes what it reads'
 says 0 'gpu4    50   9.6     X' --topology "$work/fragment"
 
 # The example in the documentation is one.
@@ -36,5 +37,4 @@ says 0 '(no GPU)' --topology
 says 0 'hetcoll topology 1' --topology --write
 says 2 '--measure is for this machine' --topology "$machines/pcie8.topology" --measure
 
-echo "$failures failures"
-[ "$failures" -eq 0 ]
+sum_up

@@ -55,7 +55,8 @@ says 0 "$work/bad:3 is skipped: 'bytes' is not a count" --trace "$work/bad"
 says 0 "$work/bad:4 is skipped: 'bytes' is not a count" --trace "$work/bad"
 says 0 '2 calls of 1 rank' --trace "$work/bad"
 says 0 '1 failed' --trace "$work/bad"
-grep -q ':6 is skipped' "$work/out" && failures=$((failures + 1))
+! grep -q ':6 is skipped' "$work/out"
+verdict $? 'bytes that are zero are not a line'
 
 # The time line: two ranks, of which the second one came 3 ms late to its second call, and two calls at once.
 {
@@ -72,20 +73,13 @@ grep -q ':6 is skipped' "$work/out" && failures=$((failures + 1))
 writes "$work/line.json" --trace "$work/line.0" "$work/line.1" --perfetto "$work/line.json"
 holds()
 {
-    if python3 "$HETCOLL_SRCDIR/tools/perfetto_check.py" "$work/line.json" >"$work/out" 2>&1 &&
-        grep -qx "$1" "$work/out"; then
-        echo "ok    the time line holds $1"
-    else
-        echo "FAIL  the time line does not hold $1:"
-        cat "$work/out"
-        failures=$((failures + 1))
-    fi
+    python3 "$HETCOLL_SRCDIR/tools/perfetto_check.py" "$work/line.json" >"$work/out" 2>&1 &&
+        grep -qx "$1" "$work/out"
+    verdict $? "the time line holds $1"
 }
 holds '2 processes, 3 threads, 7 calls, 1 waits, 1 works'
-grep -q '"name":"wait","cat":"wait","pid":0,"tid":1,"ts":10000.0,"dur":3000.0' "$work/line.json" || {
-    echo 'FAIL  rank 0 does not wait for 3 ms'
-    failures=$((failures + 1))
-}
+grep -q '"name":"wait","cat":"wait","pid":0,"tid":1,"ts":10000.0,"dur":3000.0' "$work/line.json"
+verdict $? 'rank 0 waits for 3 ms'
 says 0 '"traceEvents"' --trace "$work/both" --perfetto -
 "$info" --trace "$work/both" --perfetto - >"$work/line.json"
 holds '2 processes, 2 threads, 20 calls, 0 waits, 0 works'
@@ -95,7 +89,7 @@ if [ -c /dev/full ]; then
 fi
 
 writes "$work/trace.json" --trace "$work/line.0" "$work/line.1" --json "$work/trace.json"
-python3 - "$work/trace.json" <<'END' || { echo 'FAIL  the trace as JSON'; failures=$((failures + 1)); }
+python3 - "$work/trace.json" >"$work/out" 2>&1 <<'END'
 import json, sys
 trace = json.load(open(sys.argv[1]))["trace"]
 assert trace["calls"] == 7 and trace["failed"] == 1 and trace["gatherings"] == 2
@@ -103,9 +97,9 @@ assert [row["name"] for row in trace["by_algorithm"]] == ["two_shot", "ring"]
 assert trace["slowest"][0]["bytes"] == 4096 and abs(trace["slowest"][0]["wait_us"] - 3000) < 1
 assert trace["late"][1]["times"] == 1 and trace["late"][1]["rank"] == 1
 END
+verdict $? 'the trace as JSON'
 says 1 'cannot be read (No such file or directory)' --trace "$work/none"
 : >"$work/empty"
 says 1 "no call is in $work/empty" --trace "$work/empty"
 
-echo "$failures failures"
-[ "$failures" -eq 0 ]
+sum_up

@@ -9,13 +9,9 @@ expect()
 {
     what=$1 text=$2
     shift 2
-    if "$@" 2>&1 | grep -q -- "$text"; then
-        echo "ok    $what"
-    else
-        echo "FAIL  $what: no '$text' in:"
-        "$@" 2>&1 | tail -4
-        failures=$((failures + 1))
-    fi
+    "$@" >"$work/out" 2>&1
+    grep -q -- "$text" "$work/out"
+    verdict $? "$what: $text"
 }
 
 expect "small calls go through the host" " host  *small .* 4  *4 " \
@@ -69,5 +65,4 @@ if [ -x "$tool/hetcoll_tune" ]; then
         "$tool/hetcoll_tune" --simulate "$machines/awan64.cluster" --hetcoll-sim "$work/nowhere" --output "$work/t.json"
 fi
 
-[ "$failures" -eq 0 ] || echo "$failures checks of hetcoll_sim failed"
-[ "$failures" -eq 0 ]
+sum_up

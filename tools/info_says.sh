@@ -2,9 +2,7 @@
 # shellcheck shell=sh
 info=$HETCOLL_BUILDDIR/hetcoll_info
 machines=$HETCOLL_SRCDIR/topology/machines
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-failures=0
+. "$HETCOLL_SRCDIR/test/verdict.sh"
 
 # says STATUS TEXT ARGUMENT...: hetcoll_info ends with the status, TEXT is part of all it prints.
 says()
@@ -15,11 +13,9 @@ says()
     "$info" "$@" >"$work/out" 2>&1
     got=$?
     if [ "$got" -eq "$status" ] && grep -qF -- "$text" "$work/out"; then
-        echo "ok    hetcoll_info $*"
+        verdict 0 "hetcoll_info $*"
     else
-        echo "FAIL  hetcoll_info $*: status $got, not $status with '$text':"
-        cat "$work/out"
-        failures=$((failures + 1))
+        verdict 1 "hetcoll_info $*: status $got, not $status with '$text'"
     fi
 }
 
@@ -28,11 +24,6 @@ writes()
 {
     file=$1
     shift
-    if "$info" "$@" >"$work/out" 2>&1 && [ ! -s "$work/out" ] && [ -s "$file" ]; then
-        echo "ok    hetcoll_info $*"
-    else
-        echo "FAIL  hetcoll_info $* does not write $file:"
-        cat "$work/out"
-        failures=$((failures + 1))
-    fi
+    "$info" "$@" >"$work/out" 2>&1 && [ ! -s "$work/out" ] && [ -s "$file" ]
+    verdict $? "hetcoll_info $* writes $file"
 }
