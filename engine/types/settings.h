@@ -114,8 +114,8 @@
         "hetcoll_info --topology --write makes it, of hwloc, or a shipped one by name. "           \
         "docs/topology.md")                                                                        \
     HETCOLL_PARAMETER(TEXT, tuning_table, "auto", NULL, SAME, START, 5,                            \
-        "Measured choices of algorithms. auto: the table made at installation, if there is one; "  \
-        "none; or a file")                                                                         \
+        "Measured choices of algorithms. auto: hetcoll/tuning_table.json of sysconfdir "           \
+        "(hetcoll_tune writes it), else of the data folder, PREFIX/share; none; or a file")        \
     HETCOLL_PARAMETER(WORD, pointer_cache, "validated", "validated, hooked or off",                \
         ALIKE, START, 5,                                                                           \
         "What is remembered of device buffers: validated (one driver query confirms each use), "   \
