@@ -1,8 +1,9 @@
 #!/bin/bash
 # releases.sh SUITE...: builds hetcoll in other releases of Debian, whose Open MPI is another one than this machine's,
-# and runs MPI programs there on the emulated GPU: trixie has 5.0.7, forky 6.0.0rc2. As root, for mount and chroot;
-# the packages come from where this machine's apt gets its own. Needs mmdebstrap, 2 GB a release and, on two cores, 5
-# to 15 minutes a release. Not a part of make check.
+# and runs MPI programs there on the emulated GPU: trixie has 5.0.7 and SimGrid 4.0, forky 6.0.0rc2 and 4.1. Then it
+# installs hetcoll there and asks hetcoll_info --doctor. As root, for mount and chroot; the packages come from where this
+# machine's apt gets its own, and a UCX with CUDA from PyPI. Needs mmdebstrap, 3 GB a release and, on two cores, 15 to 30
+# minutes a release. Not a part of make check.
 #
 #   HETCOLL_RELEASES=DIR    where the systems are; one that is there is used again (/var/tmp/hetcoll-releases)
 #   HETCOLL_MOMENTS=N       kill a rank at N random moments too, a second and a half each (0)
@@ -14,13 +15,15 @@ cuda=$(readlink -f "${CUDA_HOME:-/usr/local/cuda}")
 moments=${HETCOLL_MOMENTS:-0}
 jobs=$(nproc)
 packages=build-essential,automake,autoconf,libtool,pkg-config,libopenmpi-dev,openmpi-bin,libpmix-dev,libucx-dev
-packages+=,libssl-dev,libhwloc-dev,libgtest-dev,libbenchmark-dev,nlohmann-json3-dev,libcli11-dev,procps
+packages+=,libssl-dev,libhwloc-dev,libgtest-dev,libbenchmark-dev,nlohmann-json3-dev,libcli11-dev,procps,libsimgrid-dev
 programs='device_allreduce all_collectives own_collectives nonblocking types mixed_memory threads staged_collectives
     sessions accumulate float8 fixed_point settings stream_order named_stream'
+ucx_version=1.22.0
 passed=0 failed=0
 . "$src/test/system.sh"
 
-# The committed sources, in /hetcoll. nvcc refuses compilers newer than itself unless told otherwise.
+# The committed sources, in /hetcoll. nvcc refuses compilers newer than itself unless told otherwise. -O2 and -g, the
+# default, would take twice as long.
 build() # SUITE
 {
     rm -rf "$folder/$1/hetcoll"
@@ -28,42 +31,44 @@ build() # SUITE
     git -C "$src" archive HEAD | tar -x -C "$folder/$1/hetcoll"
     inside "$1" "cd /hetcoll && ./autogen.sh >autogen.log 2>&1 && mkdir build && cd build
         export NVCC_PREPEND_FLAGS=-allow-unsupported-compiler
-        ../configure --disable-tune --with-cuda-arch=80 >configure.log 2>&1 || { grep -A 3 error: configure.log; exit 1; }
+        ../configure CFLAGS=-O1 CXXFLAGS=-O1 --disable-tune --with-cuda-arch=80 >configure.log 2>&1 || { grep -A 3 error: configure.log; exit 1; }
         make -s measure/commit.h
-        make -s -j$jobs component/mca_coll_hetcoll.so emulated_gpu/lib/libcuda.so.1 emulated_gpu/lib/libnvidia-ml.so.1 \
-            emulated_gpu/lib/libgdrapi.so.2 emulated_gpu/lib/libhetcoll_emulated_kernels.so hetcoll_aggregator $(printf 'test/mpi/%s ' $programs reproducible cpu_path failures)"
+        make -s -j$jobs all emulated_gpu/lib/libcuda.so.1 emulated_gpu/lib/libnvidia-ml.so.1 emulated_gpu/lib/libgdrapi.so.2 \
+            emulated_gpu/lib/libhetcoll_emulated_kernels.so test/unit/sim_test \
+            $(printf 'test/mpi/%s ' $programs reproducible cpu_path events failures point_to_point)"
 }
 
 # try SUITE RANKS OPTIONS PROGRAM ARGUMENT...: OPTIONS are mpirun's. Variables before it: launcher of mpirun, wrapper of
 # the program; dies: the driver call in which a rank dies, as the emulated GPU says; ends: a pattern of where the others'
-# calls end, as hetcoll says.
+# calls end, as hetcoll says; says: what else is printed.
 # Debian 13 sets mca_base_component_path for PMIx, and Open MPI then takes it for its own: both are named here.
 try()
 {
     local suite=$1 ranks=$2 options=$3 program=$4
     shift 3
     if { inside "$suite" "cd /hetcoll/build; lib=\$PWD/emulated_gpu/lib
-        export LD_LIBRARY_PATH=\$lib EMU_KERNELS=\$lib/libhetcoll_emulated_kernels.so EMU_NODE=releases HETCOLL_SRCDIR=/hetcoll
+        export LD_LIBRARY_PATH=\$lib EMU_KERNELS=\$lib/libhetcoll_emulated_kernels.so EMU_NODE=releases_$suite HETCOLL_SRCDIR=/hetcoll
         export OMPI_MCA_mca_base_component_path=\$PWD/component:\$(ompi_info --path pkglibdir | sed 's/^[^:]*: *//')
         export PMIX_MCA_mca_base_component_path=\$(pkg-config --variable=libdir pmix)/pmix OMPI_MCA_mpi_yield_when_idle=1
         export HETCOLL_AGGREGATOR=\$PWD/hetcoll_aggregator HETCOLL_TEST_GROUPS=1
         timeout -k 5 120 ${launcher:-} mpirun $options --map-by :OVERSUBSCRIBE --bind-to none -n $ranks ${wrapper:-} test/mpi/$*" \
-        >"$folder/output" 2>&1 || [ "$program" = failures ]; } && grep -qa "^ok $program" "$folder/output" &&
-        ! grep -qa '^WRONG' "$folder/output" && is_there; then
+        >"$output" 2>&1 || [ "$program" = failures ]; } && grep -qa "^ok $program" "$output" &&
+        ! grep -qa '^WRONG' "$output" && is_there; then
         passed=$((passed + 1))
     else
         failed=$((failed + 1))
         echo "FAILED  $suite: $*, $ranks ranks, $options"
-        tail -n 20 "$folder/output"
+        tail -n 20 "$output"
     fi
 }
 
 # The point that the case is about was reached.
 is_there()
 {
-    [ -z "${dies:-}" ] || grep -qa "dies in call .* of $dies, as EMU_FAIL wants" "$folder/output" || return
-    [ -z "${ends:-}" ] || { grep -qaE "ends with an error $ends, because" "$folder/output" &&
-        ! grep -a 'ends with an error' "$folder/output" | grep -qvE "ends with an error $ends, because"; }
+    [ -z "${says:-}" ] || grep -qa "$says" "$output" || return
+    [ -z "${dies:-}" ] || grep -qa "dies in call .* of $dies, as EMU_FAIL wants" "$output" || return
+    [ -z "${ends:-}" ] || { grep -qaE "ends with an error $ends, because" "$output" &&
+        ! grep -a 'ends with an error' "$output" | grep -qvE "ends with an error $ends, because"; }
 }
 
 # try_point SUITE RANKS OPTIONS CALL:NTH WHERE WAY: the last rank dies in that driver call, and the others' calls end there.
@@ -138,6 +143,7 @@ try_programs() # SUITE
         try "$1" $ranks "$forced --mca coll_hetcoll_algorithm host -x EMU_GDR=1" cpu_path reuse
         try "$1" $ranks "$forced --mca coll_hetcoll_algorithm two_shot --mca coll_hetcoll_accumulate element" accumulate element
     done
+    try "$1" 3 "$forced" events
     for way in keys bad_keys differ unknown; do
         try "$1" 3 "$forced" settings $way
     done
@@ -146,6 +152,72 @@ try_programs() # SUITE
     try "$1" 2 "$forced" stream_order nonblocking plain single
     try "$1" 3 "$forced --mca coll_hetcoll_algorithm host -x EMU_GDR=1 --mca coll_hetcoll_progress_thread 1" cpu_path requests
     try "$1" 3 '--mca pml ob1 --mca coll ^hetcoll' float8 foreign
+}
+
+# Messages by pml ucx: over Debian's UCX, which carries host memory, and over one with CUDA, which carries device memory.
+try_ucx() # SUITE
+{
+    local pml='--mca pml ucx --mca opal_common_ucx_tls any --mca opal_common_ucx_devices any --mca coll hetcoll' ranks program
+    local libraries="env LD_LIBRARY_PATH=/hetcoll/build/emulated_gpu/lib:/ucx/libucx/lib UCX_NET_DEVICES=lo"
+    local direct="$pml --mca coll_hetcoll_pml_device always --mca coll_hetcoll_ipc never --mca coll_hetcoll_verbose 1"
+    for ranks in 2 4; do
+        for program in device_allreduce all_collectives own_collectives nonblocking mixed_memory staged_collectives; do
+            try "$1" $ranks "$pml" $program
+        done
+        try "$1" $ranks "$pml" point_to_point host
+    done
+    rm -rf "$folder/$1/ucx"
+    if ! get_ucx; then
+        fail "$1" "no UCX with CUDA from PyPI, $folder/ucx.log says why"
+        return
+    fi
+    cp -r "$folder/ucx-$ucx_version" "$folder/$1/ucx"
+    for ranks in 2 4; do
+        for program in device_allreduce all_collectives nonblocking point_to_point; do
+            launcher="$libraries UCX_TLS=self,tcp,posix,sysv,cuda_copy,cuda_ipc" says='messages carry device memory' \
+                try "$1" $ranks "$direct" $program
+        done
+    done
+}
+
+get_ucx()
+{
+    [ ! -d "$folder/ucx-$ucx_version/libucx" ] || return 0
+    python3 -m venv "$folder/pip" >"$folder/ucx.log" 2>&1 || return
+    "$folder/pip/bin/pip" install -q --disable-pip-version-check --no-deps --target "$folder/ucx-$ucx_version" \
+        "libucx-cu13==$ucx_version" >"$folder/ucx.log" 2>&1
+}
+
+# hetcoll_sim by this release's SimGrid.
+try_simulation() # SUITE
+{
+    if inside "$1" 'cd /hetcoll/build && test/unit/sim_test --gtest_brief=1 && HETCOLL_SRCDIR=/hetcoll HETCOLL_BUILDDIR=$PWD \
+        sh /hetcoll/tools/hetcoll_sim_test.sh' >"$output" 2>&1; then
+        passed=$((passed + 1))
+    else
+        fail "$1" 'hetcoll_sim'
+        tail -n 20 "$output"
+    fi
+}
+
+# Installed, hetcoll_info --doctor finds it, or prints the lines with which it is found.
+try_installed() # SUITE
+{
+    if inside "$1" 'cd /hetcoll/build && make -s install >install.log 2>&1 || { tail install.log; exit 1; }
+        grep "^hetcoll: " install.log || :
+        lib=$PWD/emulated_gpu/lib
+        export LD_LIBRARY_PATH=$lib EMU_KERNELS=$lib/libhetcoll_emulated_kernels.so EMU_NODE=installed$$
+        cd / && hetcoll_info --doctor | tee /tmp/doctor || :
+        grep "^ *export [A-Z_]*_mca_base_component_path=" /tmp/doctor >/tmp/lines || :
+        . /tmp/lines
+        echo "with these lines:" && hetcoll_info --doctor && mpirun --mca coll hetcoll --map-by :OVERSUBSCRIBE -n 2 \
+            hetcoll_bench --memory device --sizes 1M | grep "every element right"
+        make -s -C /hetcoll/build uninstall >/dev/null && ! command -v hetcoll_info' >"$output" 2>&1; then
+        passed=$((passed + 1))
+    else
+        fail "$1" 'installed'
+    fi
+    sed "s/^/$1: | /" "$output"
 }
 
 # After a death Open MPI may hang in MPI_Finalize: what counts is what the program says.
@@ -178,7 +250,7 @@ try_failures() # SUITE
     done
     for memory in host device; do
         try "$1" 8 "$options" failures series $memory 300000 blocking
-        sed -n "s/^note rank 0: after/$1, $memory memory: after/p" "$folder/output"
+        sed -n "s/^note rank 0: after/$1, $memory memory: after/p" "$output"
     done
 }
 
@@ -196,7 +268,7 @@ try_moments() # SUITE
         ranks=3
         [ "$way" != tree ] || { ranks=4 options+=" -x EMU_LINKS=$links"; } # two ranks have no trees
         try "$1" $ranks "$options" failures random "${memories[RANDOM % 3]}" "${counts[RANDOM % 2]}" "${all_ways[RANDOM % 3]}" $moment
-        slowest=$({ echo "$slowest"; sed -n 's/.* calls, \([0-9.]*\) s after the failure.*/\1/p' "$folder/output"; } | sort -n | tail -n 1)
+        slowest=$({ echo "$slowest"; sed -n 's/.* calls, \([0-9.]*\) s after the failure.*/\1/p' "$output"; } | sort -n | tail -n 1)
     done
     echo "$1: a rank killed at $moments random moments: the last call of a survivor returned after $slowest s at most"
 }
@@ -208,19 +280,22 @@ fail() # SUITE WHAT
 }
 
 [ $# -gt 0 ] || { echo "releases.sh: name releases of Debian: trixie, forky" >&2; exit 2; }
-need mmdebstrap unshare git
+need mmdebstrap unshare git python3
 mkdir -p "$folder"
 echo "# date          $(date -u '+%F %T UTC')"
 echo "# machine       $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1), $jobs cores"
 echo "# commit        $(git -C "$src" rev-parse --short=12 HEAD)"
 echo "# made by: test/releases.sh $*, $moments random moments"
 for suite in "$@"; do
-    start=$SECONDS
+    start=$SECONDS output=$folder/$suite.output
     make_system "$suite" "$suite" "$packages" >"$folder/$suite.log" 2>&1 || { fail "$suite" "no system, $folder/$suite.log says why"; continue; }
     echo "$suite: $(inside "$suite" 'ompi_info --version' 2>/dev/null | head -n 1), there after $((SECONDS - start)) s"
     build "$suite" || { fail "$suite" "build"; continue; }
     echo "$suite: built after $((SECONDS - start)) s"
     try_programs "$suite"
+    try_ucx "$suite"
+    try_simulation "$suite"
+    try_installed "$suite"
     echo "$suite: programs done after $((SECONDS - start)) s: $passed passed, $failed failed"
     try_failures "$suite"
     [ "$moments" = 0 ] || try_moments "$suite"

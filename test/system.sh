@@ -2,10 +2,10 @@
 # shellcheck shell=bash
 
 # make_system NAME SUITE PACKAGES: in $folder/NAME, from where this machine's apt gets its packages. One that is there
-# is used again.
+# with these packages is used again.
 make_system()
 {
-    [ ! -f "$folder/$1/.complete" ] || return 0
+    [ "$(cat "$folder/$1/.complete" 2>/dev/null)" != "packages: $3" ] || return 0
     rm -rf "${folder:?}/$1"
     local mirror
     # shellcheck disable=SC2016
@@ -13,7 +13,7 @@ make_system()
     # A mirror that is kept as it was on a day has lists that are too old by today's.
     mmdebstrap --mode=root --variant=minbase ${3:+--include="$3"} --aptopt='Acquire::Check-Valid-Until "false"' \
         "$2" "$folder/$1" "$mirror"
-    touch "$folder/$1/.complete"
+    echo "packages: $3" >"$folder/$1/.complete"
 }
 
 # inside NAME COMMAND: in a mount namespace of its own, so that nothing stays mounted however this ends.

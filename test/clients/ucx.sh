@@ -78,6 +78,7 @@ direct="$direct --mca coll_hetcoll_pml_device always --mca coll_hetcoll_ipc neve
 for ranks in 2 3; do
     job hooked $ranks '--mca pml ob1 --mca coll_hetcoll_pointer_cache hooked' other_memory
     job direct $ranks "$direct" device_allreduce
+    job direct $ranks "$direct" point_to_point
 done
 job direct 2 "$direct" other_memory
 

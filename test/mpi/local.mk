@@ -25,7 +25,7 @@ check_PROGRAMS += \
 	test/mpi/faults test/mpi/float8 test/mpi/foreign_kernel test/mpi/host_path \
 	test/mpi/idups test/mpi/late_ranks test/mpi/lifecycle test/mpi/limits test/mpi/mapping_faults test/mpi/missing_ranks \
 	test/mpi/mixed_memory test/mpi/named_stream test/mpi/nonblocking test/mpi/nonblocking_faults \
-	test/mpi/explained test/mpi/not_accelerated test/mpi/own_collectives test/mpi/observed test/mpi/other_memory \
+	test/mpi/explained test/mpi/not_accelerated test/mpi/own_collectives test/mpi/observed test/mpi/other_memory test/mpi/point_to_point \
 	test/mpi/runtime_api test/mpi/sessions test/mpi/settings test/mpi/slices test/mpi/spawned test/mpi/staged_collectives \
 	test/mpi/steady_state test/mpi/stops test/mpi/stream_order test/mpi/streams test/mpi/threads test/mpi/types \
 	test/mpi/fixed_point test/mpi/in_network test/mpi/reproducible test/mpi/user_ops test/mpi/wsp
@@ -129,6 +129,9 @@ test_mpi_observed_LDADD = $(mpi_test_libs)
 test_mpi_other_memory_SOURCES = test/mpi/other_memory.cc
 test_mpi_other_memory_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_other_memory_LDADD = $(mpi_test_libs)
+test_mpi_point_to_point_SOURCES = test/mpi/point_to_point.cc
+test_mpi_point_to_point_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
+test_mpi_point_to_point_LDADD = $(mpi_test_libs)
 test_mpi_sessions_SOURCES = test/mpi/sessions.cc
 test_mpi_sessions_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_sessions_LDADD = $(mpi_test_libs)

@@ -11,6 +11,8 @@ EMU_NUM_DEVICES=3 case_ 3 ob1 "$(with two_shot)" lifecycle requests
 EMU_NUM_DEVICES=3 case_ 3 ob1 "$(with two_shot)" lifecycle destroyed
 case_ 2 ucx "$forced" lifecycle forked
 case_ 3 ob1 "$forced" sessions
+case_ 3 ob1 "$forced" point_to_point host
+case_ 4 ucx "$forced" point_to_point host
 case_ 2 ob1 "$forced" spawned
 case_ 1 ob1 "$forced" spawned
 EMU_NUM_DEVICES=3 case_ 2 ob1 "$forced" spawned
