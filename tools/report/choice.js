@@ -31,7 +31,8 @@ function priceUs(setup, algorithm, bytes, alone) {
     if (!(low > 0 && high > 0)) return 0;
     if (bytes <= first) return low < Infinity && high < Infinity ? line() : low;
     if (high === Infinity) return bytes < last ? (low * bytes) / first : Infinity;
-    if (low === Infinity) return high * Math.max(bytes / last, 1);
+    const goesOn = algorithm !== algorithms.hierarchical || bytes <= last;
+    if (low === Infinity || !goesOn) return high * Math.max(bytes / last, 1);
     return line();
 }
 
