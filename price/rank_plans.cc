@@ -48,17 +48,11 @@ std::shared_ptr<const ChannelSteps> without_early(ChannelSteps steps)
 
 bool is_power(int count) { return std::has_single_bit(static_cast<unsigned>(count)); }
 
-// Whether an algorithm between nodes is the same on all of them. Circulants whose parts pass the
-// end of the vector are not, and take up to half as long again: they are run in full where that
-// costs little.
-bool mirrors_nodes(Algorithm between, int nodes, int ranks_of_node)
+// Circulants whose parts pass the end of the vector are not the same on all ranks, and take up to
+// half as long again: they are run in full where that costs little.
+bool mirrors_circulant(Algorithm algorithm, int nodes)
 {
-    if (const int radix = radix_of(between); radix != 0) {
-        return is_alike_on_all(nodes, radix) || nodes * ranks_of_node > kMostInFull;
-    }
-    return between == Algorithm::kRecursiveDoubling      ? is_power(nodes)
-           : between == Algorithm::kRecursiveMultiplying ? multiplies_evenly(nodes)
-                                                         : true;
+    return is_alike_on_all(nodes, radix_of(algorithm)) || nodes > kMostInFull;
 }
 
 } // namespace
@@ -85,17 +79,21 @@ bool is_mirrored(const Cluster &cluster, int ranks_of_node, const Choice &choice
     const int nodes = cluster.node_count();
     switch (choice.algorithm) {
     case Algorithm::kRing: return true;
-    case Algorithm::kHierarchical: return mirrors_nodes(choice.between_nodes, nodes, 1000);
+    // Circulants between nodes, too: to run them in full would cost more than it is worth.
+    case Algorithm::kHierarchical:
+        return (choice.between_nodes != Algorithm::kRecursiveDoubling || is_power(nodes)) &&
+               (choice.between_nodes != Algorithm::kRecursiveMultiplying ||
+                multiplies_evenly(nodes));
     case Algorithm::kRecursiveDoubling: return is_power(nodes) && is_power(ranks_of_node);
     case Algorithm::kRabenseifner:
-        return ranks_of_node == 1 ? mirrors_nodes(choice.algorithm, nodes, 1)
+        return ranks_of_node == 1 ? mirrors_circulant(choice.algorithm, nodes)
                                   : is_power(nodes) && is_power(ranks_of_node);
     // Several ranks of a node are at different places of their circles.
     case Algorithm::kRadix3:
     case Algorithm::kRadix4:
     case Algorithm::kRadix8:
-    case Algorithm::kRecursiveMultiplying:
-        return ranks_of_node == 1 && mirrors_nodes(choice.algorithm, nodes, 1);
+        return ranks_of_node == 1 && mirrors_circulant(choice.algorithm, nodes);
+    case Algorithm::kRecursiveMultiplying: return ranks_of_node == 1 && multiplies_evenly(nodes);
     case Algorithm::kHost: return is_power(nodes) && cluster.network.rack_nodes == 0;
     default: return false;
     }

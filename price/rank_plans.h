@@ -18,7 +18,8 @@ inline constexpr int kMostInFull = 64; // ranks that are all run
 // Whether the ranks of all nodes, which are of one kind, lie alike and in order.
 [[nodiscard]] bool nodes_are_alike(const Cluster &cluster, const Ranks &ranks);
 // Whether all nodes do the same then, so that the ranks of the first one alone may run: what
-// neither folds nor goes along a line. Of more than kMostInFull ranks also what they nearly do.
+// neither folds nor goes along a line. Hierarchies, and more than kMostInFull ranks, also where
+// they only nearly do.
 [[nodiscard]] bool is_mirrored(const Cluster &cluster, int ranks_of_node, const Choice &choice);
 
 class RankPlans {
