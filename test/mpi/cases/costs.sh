@@ -17,9 +17,6 @@ for algorithm in host leader copy_in; do
 done
 EMU_NUM_DEVICES=2 case_ 2 ob1 "$(with copy_in)" counts driver_calls copy_in
 
-# The work of a call before is known to be done a while after it is, if the driver is hostile. The legacy stream is busy
-# until then, so a call needs a marker.
-export EMU_HOSTILE=0
 case_ 2 ob1 "$forced" steady_state
 case_ 3 ob1 "$forced" steady_state
 case_ 4 ucx "$forced" steady_state
@@ -29,6 +26,5 @@ done
 EMU_NUM_DEVICES=2 case_ 4 ob1 "$(with hierarchical)" steady_state
 EMU_LINKS=$machines/dgx1v.topology:0,1,4 case_ 3 ob1 "$(with tree)" steady_state
 EMU_NUM_DEVICES=2 nodes_ 0,0,1,1,1 ob1 "$(with hierarchical)" steady_state
-unset EMU_HOSTILE
 
 end_cases
