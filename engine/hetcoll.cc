@@ -109,15 +109,11 @@ void hetcoll_process_time_small(hetcoll_process *process, int change)
 
 uint64_t hetcoll_trace_clock(const hetcoll_process *process)
 {
-    return process->process->trace() != nullptr ? hetcoll::now_ns() : 0;
+    return process->process->counters().times_small() ? hetcoll::now_ns() : 0;
 }
 
 void hetcoll_trace_call(hetcoll_process *process, const hetcoll_other_call *call)
 {
-    hetcoll::Trace *trace = process->process->trace();
-    if (trace == nullptr) {
-        return;
-    }
     hetcoll::CallRecord record;
     record.call = call->call;
     record.comm_id = call->comm_id;
@@ -133,7 +129,7 @@ void hetcoll_trace_call(hetcoll_process *process, const hetcoll_other_call *call
     record.start_ns = call->start_ns;
     record.ns = hetcoll::now_ns() - call->start_ns;
     record.failed = call->failed != 0;
-    trace->write(record);
+    process->process->counters().tell(record);
 }
 
 int hetcoll_facts_set_algorithm(hetcoll_facts *facts, const char *name, char *message,

@@ -38,8 +38,8 @@ void hetcoll_process_facts(const struct hetcoll_process *process, struct hetcoll
 uint64_t hetcoll_process_counter(const struct hetcoll_process *process,
                                  enum hetcoll_counter counter);
 
-/* Small calls on host memory are timed while more have asked for it (+1) than have ceased to (-1),
- * and while there is a trace: reading the clock twice is a fifth of such a call. */
+/* Small calls on host memory are timed, and told of, while more have asked for it (+1) than have
+ * ceased to (-1), and while there is a trace: reading the clock twice is a fifth of such a call. */
 void hetcoll_process_time_small(struct hetcoll_process *process, int change);
 
 /* A call that the component served without an engine. */
@@ -55,9 +55,9 @@ struct hetcoll_other_call {
     uint64_t start_ns;
     int failed;
 };
-/* Zero if there is no trace; else the time, for start_ns. */
+/* Zero if nobody asks for times; else the time, for start_ns. */
 uint64_t hetcoll_trace_clock(const struct hetcoll_process *process);
-/* Writes its line, with the time from start_ns to now. */
+/* Tells of it as of a call that has ended, with the time from start_ns to now. */
 void hetcoll_trace_call(struct hetcoll_process *process, const struct hetcoll_other_call *call);
 
 /* Puts values that a program set while it ran in place of those that the communicator's processes

@@ -35,7 +35,7 @@ build() # SUITE
         make -s measure/commit.h
         make -s -j$jobs all emulated_gpu/lib/libcuda.so.1 emulated_gpu/lib/libnvidia-ml.so.1 emulated_gpu/lib/libgdrapi.so.2 \
             emulated_gpu/lib/libhetcoll_emulated_kernels.so test/unit/sim_test \
-            $(printf 'test/mpi/%s ' $programs reproducible cpu_path failures point_to_point)"
+            $(printf 'test/mpi/%s ' $programs reproducible cpu_path events failures point_to_point)"
 }
 
 # try SUITE RANKS OPTIONS PROGRAM ARGUMENT...: OPTIONS are mpirun's. Variables before it: launcher of mpirun, wrapper of
@@ -143,6 +143,7 @@ try_programs() # SUITE
         try "$1" $ranks "$forced --mca coll_hetcoll_algorithm host -x EMU_GDR=1" cpu_path reuse
         try "$1" $ranks "$forced --mca coll_hetcoll_algorithm two_shot --mca coll_hetcoll_accumulate element" accumulate element
     done
+    try "$1" 3 "$forced" events
     for way in keys bad_keys differ unknown; do
         try "$1" 3 "$forced" settings $way
     done

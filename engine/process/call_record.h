@@ -18,7 +18,7 @@ namespace hetcoll {
         duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count());
 }
 
-// How the data went. As measure/counters.h and docs/usage.md name it.
+// How the data went. As measure/counters.h, docs/usage.md and HETCOLL_PATHS name it.
 enum class CallPath : std::uint8_t {
     kBounce,
     kDirect,

@@ -5,6 +5,17 @@
 #include <utility>
 
 namespace hetcoll {
+namespace {
+
+// The counter of calls that this one is one of; negative: none.
+int counter_of(const CallRecord &record) noexcept
+{
+    return record.schedule != nullptr                          ? HETCOLL_CALLS_COLLECTIVE
+           : record.staged_reason == HETCOLL_REASON_COLLECTIVE ? HETCOLL_STAGED_COLLECTIVE
+                                                               : record.served;
+}
+
+} // namespace
 
 void Counters::observe(const CallRecord &record) noexcept
 {
@@ -18,8 +29,18 @@ void Counters::observe(const CallRecord &record) noexcept
             add(HETCOLL_NS_PATH_BOUNCE, static_cast<int>(path));
         }
     }
+    tell(record);
+}
+
+void Counters::tell(const CallRecord &record) const noexcept
+{
     if (trace_ != nullptr) {
         trace_->write(record);
+    }
+    if (ended_ != nullptr) {
+        const hetcoll_ended_call call{record.bytes, record.ns, counter_of(record),
+                                      static_cast<int>(path_of(record)), record.failed ? 1 : 0};
+        ended_(&call);
     }
 }
 

@@ -14,13 +14,17 @@
 namespace hetcoll {
 
 class Trace;
+using TellEnded = void (*)(const hetcoll_ended_call *call);
 
 // Thread safe.
 class Counters {
 public:
-    // `trace`, which may be null, gets a line for every call that is observed. It outlives the
-    // counters.
-    explicit Counters(Trace *trace) noexcept : trace_(trace), small_times_wanted_(trace ? 1 : 0) {}
+    // `trace`, which may be null, gets a line for every call that is observed, and `ended`, which
+    // may be null as well, is told of it. Both outlive the counters.
+    explicit Counters(Trace *trace, TellEnded ended = nullptr) noexcept
+        : trace_(trace), ended_(ended), small_times_wanted_(trace ? 1 : 0)
+    {
+    }
 
     void count(hetcoll_counter counter, std::uint64_t by = 1) noexcept
     {
@@ -32,9 +36,11 @@ public:
     }
     // A call is over: its time goes to the time counters, its line to the trace.
     void observe(const CallRecord &record) noexcept;
+    // The same without the time counters.
+    void tell(const CallRecord &record) const noexcept;
 
-    // Whether small calls on host memory are timed: while there is a trace, or more have asked for
-    // it (+1) than have ceased to (-1).
+    // Whether small calls on host memory are timed, and calls that are told of only: while there is
+    // a trace, or more have asked for it (+1) than have ceased to (-1).
     [[nodiscard]] bool times_small() const noexcept
     {
         return small_times_wanted_.load(std::memory_order_relaxed) != 0;
@@ -53,6 +59,7 @@ public:
 
 private:
     Trace *trace_;
+    TellEnded ended_;
     std::atomic<int> small_times_wanted_;
     std::array<std::atomic<std::uint64_t>, HETCOLL_COUNTER_COUNT> values_{};
     std::array<std::function<std::uint64_t()>, HETCOLL_COUNTER_COUNT> elsewhere_;

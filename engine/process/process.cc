@@ -116,7 +116,7 @@ Process::Process(const hetcoll_settings &settings, ParsedSettings parsed)
       aggregators_(find_aggregators(std::exchange(parsed_.aggregators, {}), settings, node_log_)),
       trace_(open_trace(settings, log_)), user_ops_(find_user_ops(settings, log_, node_log_)),
       table_(find_table(settings, log_, node_log_)), topology_file_(settings.topology_file),
-      counters_(trace_.get()), machine_(node_log_),
+      counters_(trace_.get(), settings.ended), machine_(node_log_),
       pointers_(PointerCache::create(driver_, parsed_.pointer_cache, node_log_)),
       store_({settings_, log_, node_log_, identity_.process, driver_, *pointers_, counters_}),
       cpu_views_(settings_, log_, driver_)

@@ -4,6 +4,9 @@
 
 #include "base/algorithm_list.h"
 
+#include <stddef.h>
+#include <stdint.h>
+
 /* Counters of a process since its start, one row each: HETCOLL_COUNTER(constant, name, class,
  * help). The kind is MPI_T's class: a COUNTER of events or bytes, a TIMER in nanoseconds, a LEVEL
  * that falls too. Define HETCOLL_COUNTER before use. */
@@ -102,5 +105,15 @@ enum hetcoll_counter { HETCOLL_COUNTERS HETCOLL_COUNTER_COUNT };
 
 /* Of algorithm number i of the list. */
 #define HETCOLL_CALLS_OF(i) ((enum hetcoll_counter)(HETCOLL_CALLS_STAGED + 1 + (int)(i)))
+
+/* A call that has ended on this rank, for who watches them. */
+struct hetcoll_ended_call {
+    size_t bytes; /* of the vector */
+    uint64_t ns;  /* how long it took */
+    int counter;  /* enum hetcoll_counter of the calls that it is one of; negative: none */
+    int path;     /* of the data, a number of HETCOLL_PATHS */
+    int failed;
+};
+#define HETCOLL_PATHS "0 bounce, 1 direct, 2 mapped, 3 mixed, 4 small, 5 cpu, 6 staged, 7 host"
 
 #endif

@@ -177,6 +177,8 @@ enum { HETCOLL_ACCUMULATE_FLOAT, HETCOLL_ACCUMULATE_ELEMENT };
 #define HETCOLL_TYPE_WORD int
 #define HETCOLL_TYPE_TEXT const char *
 
+struct hetcoll_ended_call; /* engine/types/counters.h */
+
 /* The parameters, read once, and what goes with them. Strings are copied. */
 struct hetcoll_settings {
 #define HETCOLL_PARAMETER(kind, name, ...) HETCOLL_TYPE_##kind name;
@@ -185,6 +187,7 @@ struct hetcoll_settings {
     int local_rank; /* what concerns all ranks of a node alike is logged by rank 0 of it */
     int rank;       /* in MPI_COMM_WORLD, for the name of the trace */
     void (*log)(int level, const char *line);
+    void (*ended)(const struct hetcoll_ended_call *call); /* on the thread that ended it; or NULL */
 };
 
 #define HETCOLL_DEFAULT_BOOL(value) value
@@ -196,7 +199,7 @@ static inline struct hetcoll_settings hetcoll_default_settings(void)
 {
 #define HETCOLL_PARAMETER(kind, name, value, ...) .name = HETCOLL_DEFAULT_##kind(value),
     const struct hetcoll_settings settings = {HETCOLL_PARAMETERS.local_rank = 0, .rank = 0,
-                                              .log = NULL}; /* NOLINT: C too */
+                                              .log = NULL, .ended = NULL}; /* NOLINT: C too */
 #undef HETCOLL_PARAMETER
     return settings;
 }

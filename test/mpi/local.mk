@@ -21,7 +21,7 @@ mpi_test_libs = libhetcoll_mpi_test.la libhetcoll_measure.la libhetcoll.la $(MPI
 
 check_PROGRAMS += \
 	test/mpi/aborts test/mpi/accumulate test/mpi/algorithms test/mpi/all_collectives \
-	test/mpi/callers test/mpi/churn test/mpi/counts test/mpi/cpu_path test/mpi/device_allreduce test/mpi/different_calls test/mpi/failures \
+	test/mpi/callers test/mpi/churn test/mpi/counts test/mpi/cpu_path test/mpi/device_allreduce test/mpi/different_calls test/mpi/events test/mpi/failures \
 	test/mpi/faults test/mpi/float8 test/mpi/foreign_kernel test/mpi/host_path \
 	test/mpi/idups test/mpi/late_ranks test/mpi/lifecycle test/mpi/limits test/mpi/mapping_faults test/mpi/missing_ranks \
 	test/mpi/mixed_memory test/mpi/named_stream test/mpi/nonblocking test/mpi/nonblocking_faults \
@@ -81,6 +81,9 @@ test_mpi_missing_ranks_LDADD = $(mpi_test_libs)
 test_mpi_device_allreduce_SOURCES = test/mpi/device_allreduce.cc
 test_mpi_device_allreduce_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_device_allreduce_LDADD = $(mpi_test_libs)
+test_mpi_events_SOURCES = test/mpi/events.cc
+test_mpi_events_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
+test_mpi_events_LDADD = $(mpi_test_libs)
 test_mpi_failures_SOURCES = test/mpi/failures.cc test/mpi/calls_in_place.h test/mpi/calls_in_place.cc
 test_mpi_failures_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_failures_LDADD = $(mpi_test_libs)

@@ -51,6 +51,55 @@ TEST(CountersTest, ACallsTimeGoesToWhatServedItAndToItsPath)
     EXPECT_EQ(counters.counter(HETCOLL_CALLS_TWO_SHOT), 0u); // counted by the operation
 }
 
+hetcoll_ended_call last_ended;
+
+TEST(CountersTest, WhoeverAsksIsToldOfACall)
+{
+    Counters counters(nullptr, [](const hetcoll_ended_call *call) { last_ended = *call; });
+    CallRecord record;
+    record.served = HETCOLL_CALLS_TWO_SHOT;
+    record.mapped = true;
+    record.bytes = 4096;
+    record.ns = 700;
+    record.failed = true;
+    counters.observe(record);
+    EXPECT_EQ(last_ended.bytes, 4096u);
+    EXPECT_EQ(last_ended.ns, 700u);
+    EXPECT_EQ(last_ended.counter, HETCOLL_CALLS_TWO_SHOT);
+    EXPECT_EQ(last_ended.path, static_cast<int>(CallPath::kMapped));
+    EXPECT_NE(last_ended.failed, 0);
+    record.bytes = 8;
+    counters.tell(record); // of a call that is counted elsewhere
+    EXPECT_EQ(last_ended.bytes, 8u);
+    EXPECT_EQ(counters.counter(HETCOLL_NS_TWO_SHOT), 700u);
+}
+
+TEST(CountersTest, OtherCollectivesAreToldOfAsTheyAreCounted)
+{
+    const Counters counters(nullptr, [](const hetcoll_ended_call *call) { last_ended = *call; });
+    CallRecord own;
+    own.schedule = "ring";
+    counters.tell(own);
+    EXPECT_EQ(last_ended.counter, HETCOLL_CALLS_COLLECTIVE);
+    CallRecord staged;
+    staged.served = HETCOLL_CALLS_STAGED;
+    staged.staged_reason = HETCOLL_REASON_COLLECTIVE;
+    counters.tell(staged);
+    EXPECT_EQ(last_ended.counter, HETCOLL_STAGED_COLLECTIVE);
+    counters.tell({});
+    EXPECT_LT(last_ended.counter, 0);
+}
+
+TEST(CountersTest, ThePathsOfAnEndedCallHaveTheNamesOfATrace)
+{
+    std::string paths;
+    for (int path = 0; path <= static_cast<int>(CallPath::kHost); ++path) {
+        paths += (path == 0 ? "" : ", ") + std::to_string(path) + " " +
+                 path_name(static_cast<CallPath>(path));
+    }
+    EXPECT_EQ(paths, HETCOLL_PATHS);
+}
+
 TEST(CountersTest, ASmallCallHasATimeAndNoPath)
 {
     Counters counters(nullptr);

@@ -244,6 +244,14 @@ void mca_coll_hetcoll_register_stream_functions(void);
 /* coll_hetcoll_counters.c: MPI_T performance variables. Where hetcoll is off they have no handles.
  */
 void mca_coll_hetcoll_register_counters(void);
+/* MPI_T's index of an enum hetcoll_counter; -1 for one that is negative. */
+int mca_coll_hetcoll_counter_index(int counter);
+
+/* coll_hetcoll_events.c: an MPI_T event, in an Open MPI that has them. Registered after the
+ * counters and before the settings go to a process; begins when the process is there. */
+void mca_coll_hetcoll_register_event(void);
+void mca_coll_hetcoll_begin_events(void);
+void mca_coll_hetcoll_end_events(void);
 
 /* Writes a line if `level` is at most coll_hetcoll_verbose. Lines of the story, from level 1 on,
  * begin with host and rank. */

@@ -22,7 +22,8 @@ static int previous_allreduce(const mca_coll_hetcoll_module_t *module, const voi
                                       module->previous_allreduce_module);
 }
 
-/* The same, and a line in the trace. Without one this is not called: hetcoll has left the slot. */
+/* The same, and who watches calls is told. If nobody did at the first call this is not called:
+ * hetcoll has left the slot. */
 static int traced_previous(const mca_coll_hetcoll_module_t *module, const void *sbuf, void *rbuf,
                            size_t count, struct ompi_datatype_t *dtype, struct ompi_op_t *op)
 {

@@ -144,6 +144,7 @@ static int register_parameters(void)
     HETCOLL_PARAMETERS
 #undef HETCOLL_PARAMETER
     mca_coll_hetcoll_register_counters();
+    mca_coll_hetcoll_register_event();
     mca_coll_hetcoll_register_stream_functions();
     return mca_coll_hetcoll_bring_fallback();
 }
@@ -231,12 +232,14 @@ static int open_component(void)
         report(problem);
         return OMPI_SUCCESS;
     }
+    mca_coll_hetcoll_begin_events();
     return mca_coll_hetcoll_publish_facts();
 }
 
 static int close_component(void)
 {
     mca_coll_hetcoll_stop_requests();
+    mca_coll_hetcoll_end_events();
     mca_coll_hetcoll_forget_facts();
     if (NULL != mca_coll_hetcoll_component.process) {
         hetcoll_process_destroy(mca_coll_hetcoll_component.process);

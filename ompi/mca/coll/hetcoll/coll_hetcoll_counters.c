@@ -41,10 +41,14 @@ static int notify(struct mca_base_pvar_t *pvar, mca_base_pvar_event_t event, voi
     return OMPI_SUCCESS;
 }
 
+static int indices[HETCOLL_COUNTER_COUNT]; /* of MPI_T's */
+
+int mca_coll_hetcoll_counter_index(int counter) { return 0 > counter ? -1 : indices[counter]; }
+
 void mca_coll_hetcoll_register_counters(void)
 {
     for (intptr_t i = 0; i < HETCOLL_COUNTER_COUNT; ++i) {
-        (void)mca_base_component_pvar_register(
+        indices[i] = mca_base_component_pvar_register(
             &mca_coll_hetcoll_component.super.collm_version, counters[i].name, counters[i].help,
             OPAL_INFO_LVL_4, counters[i].kind, MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL,
             MCA_BASE_VAR_BIND_NO_OBJECT,

@@ -5,6 +5,7 @@ component_sources = \
 	ompi/mca/coll/hetcoll/coll_hetcoll_collectives.h ompi/mca/coll/hetcoll/coll_hetcoll_collectives.c \
 	ompi/mca/coll/hetcoll/coll_hetcoll_component.c \
 	ompi/mca/coll/hetcoll/coll_hetcoll_counters.c \
+	ompi/mca/coll/hetcoll/coll_hetcoll_events.c \
 	ompi/mca/coll/hetcoll/coll_hetcoll_facts.c \
 	ompi/mca/coll/hetcoll/coll_hetcoll_fallback.c \
 	ompi/mca/coll/hetcoll/coll_hetcoll_info.c \
