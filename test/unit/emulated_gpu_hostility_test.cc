@@ -30,26 +30,32 @@ void ruin_current_context()
     EXPECT_EQ(cu().cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
+// The same where the context has `memory`, a stream and an event: no call can use them after it.
+void ruin_with_handles(CUdeviceptr memory)
+{
+    CUstream stream = nullptr;
+    CUevent event = nullptr;
+    ASSERT_EQ(cu().cuStreamCreate(&stream, 0), CUDA_SUCCESS);
+    ASSERT_EQ(cu().cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+    ruin_current_context();
+    CUipcMemHandle handle;
+    EXPECT_EQ(cu().cuMemGetAddressRange(nullptr, nullptr, memory), CUDA_ERROR_ILLEGAL_ADDRESS);
+    EXPECT_EQ(cu().cuIpcGetMemHandle(&handle, memory), CUDA_ERROR_ILLEGAL_ADDRESS);
+    EXPECT_EQ(cu().cuStreamDestroy(stream), CUDA_ERROR_ILLEGAL_ADDRESS);
+    EXPECT_EQ(cu().cuEventDestroy(event), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
 TEST(HostileErrorTest, IsTheAnswerOfEveryLaterCallUntilTheContextEnds)
 {
     const PrimaryContext primary;
     CUcontext context = nullptr;
     ASSERT_EQ(cu().cuCtxCreate_v2(&context, 0, 0), CUDA_SUCCESS);
     const CUdeviceptr memory = allocate(4000);
-    CUstream stream = nullptr;
-    CUevent event = nullptr;
-    ASSERT_EQ(cu().cuStreamCreate(&stream, 0), CUDA_SUCCESS);
-    ASSERT_EQ(cu().cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
-    ruin_current_context();
+    ruin_with_handles(memory);
     unsigned long long id = 0;
-    CUipcMemHandle handle;
     EXPECT_EQ(cu().cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, memory),
               CUDA_ERROR_ILLEGAL_ADDRESS);
-    EXPECT_EQ(cu().cuMemGetAddressRange(nullptr, nullptr, memory), CUDA_ERROR_ILLEGAL_ADDRESS);
-    EXPECT_EQ(cu().cuIpcGetMemHandle(&handle, memory), CUDA_ERROR_ILLEGAL_ADDRESS);
     EXPECT_EQ(cu().cuCtxGetId(context, &id), CUDA_ERROR_ILLEGAL_ADDRESS);
-    EXPECT_EQ(cu().cuStreamDestroy(stream), CUDA_ERROR_ILLEGAL_ADDRESS);
-    EXPECT_EQ(cu().cuEventDestroy(event), CUDA_ERROR_ILLEGAL_ADDRESS);
     EXPECT_EQ(cu().cuMemFree(memory), CUDA_ERROR_ILLEGAL_ADDRESS);
     EXPECT_EQ(cu().cuCtxDestroy(context), CUDA_SUCCESS);
     free_memory(allocate(4)); // in the context that is current then
@@ -104,19 +110,10 @@ TEST(HostilityChild, DISABLED_RuinAndAsk)
 {
     const PrimaryContext context;
     const CUdeviceptr memory = allocate(4000);
-    CUstream stream = nullptr;
-    CUevent event = nullptr;
-    ASSERT_EQ(cu().cuStreamCreate(&stream, 0), CUDA_SUCCESS);
-    ASSERT_EQ(cu().cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
-    ruin_current_context();
-    CUipcMemHandle handle;
+    ruin_with_handles(memory);
     unsigned long long id = 0;
     EXPECT_NE(buffer_id(memory), 0u);
     EXPECT_EQ(cu().cuCtxGetId(context.get(), &id), CUDA_SUCCESS);
-    EXPECT_EQ(cu().cuMemGetAddressRange(nullptr, nullptr, memory), CUDA_ERROR_ILLEGAL_ADDRESS);
-    EXPECT_EQ(cu().cuIpcGetMemHandle(&handle, memory), CUDA_ERROR_ILLEGAL_ADDRESS);
-    EXPECT_EQ(cu().cuStreamDestroy(stream), CUDA_ERROR_ILLEGAL_ADDRESS);
-    EXPECT_EQ(cu().cuEventDestroy(event), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
 // As an H200's driver has it; from there on the process has to end.

@@ -211,19 +211,31 @@ TEST(EmulatedIpcTest, AnAllocationHasOneHandle)
     free_memory(memory);
 }
 
+// Memory with a 2 at an address where the peer still has memory with a 1 open, which is freed.
+struct ReusedAddress {
+    explicit ReusedAddress(Peer &peer)
+    {
+        const CUdeviceptr memory = allocate(kBytes);
+        fill(memory, 1, 1);
+        stale = handle_of(memory);
+        old = peer.open(stale);
+        EXPECT_EQ(old.result, CUDA_SUCCESS);
+        free_memory(memory);
+        again = allocate(kBytes);
+        EXPECT_EQ(again, memory);
+        fill(again, 2, 1);
+    }
+
+    CUipcMemHandle stale{};
+    Answer old;
+    CUdeviceptr again = 0;
+};
+
 TEST(EmulatedIpcChild, DISABLED_ReuseAnAddress)
 {
     const PrimaryContext context;
-    const CUdeviceptr memory = allocate(kBytes);
-    fill(memory, 1, 1);
-    const CUipcMemHandle stale = handle_of(memory);
     Peer peer;
-    const Answer old = peer.open(stale);
-    EXPECT_EQ(old.result, CUDA_SUCCESS);
-    free_memory(memory);
-    const CUdeviceptr again = allocate(kBytes);
-    ASSERT_EQ(again, memory);
-    fill(again, 2, 1);
+    const auto [stale, old, again] = ReusedAddress(peer);
     const Answer opened = peer.open(handle_of(again));
     EXPECT_EQ(opened.result, CUDA_SUCCESS);
     EXPECT_NE(opened.address, old.address);
@@ -247,15 +259,8 @@ TEST(EmulatedIpcTest, NewMemoryAtAStaleAddressIsMappedBesideIt)
 TEST(EmulatedIpcTest, NewMemoryAtAStaleAddressIsAlreadyMappedIfTheDriverIsHostile)
 {
     const PrimaryContext context;
-    const CUdeviceptr memory = allocate(kBytes);
-    fill(memory, 1, 1);
-    const CUipcMemHandle stale = handle_of(memory);
     Peer peer;
-    EXPECT_EQ(peer.open(stale).result, CUDA_SUCCESS);
-    free_memory(memory);
-    const CUdeviceptr again = allocate(kBytes);
-    ASSERT_EQ(again, memory);
-    fill(again, 2, 1);
+    const auto [stale, old, again] = ReusedAddress(peer);
     EXPECT_EQ(peer.open(handle_of(again)).result, CUDA_ERROR_ALREADY_MAPPED);
     EXPECT_NE(peer.ask(Ask::kRead).word, 2u); // the old memory, not the new
     EXPECT_EQ(peer.ask(Ask::kClose).result, CUDA_SUCCESS);
