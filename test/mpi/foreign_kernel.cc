@@ -3,8 +3,8 @@
 // before may wait for such a kernel, nor may what a program does around its calls. docs/clients.md
 // names the calls that may.
 //
-//   foreign_kernel STREAM [new]   STREAM that it runs on: blocking, nonblocking, legacy; new:
-//   buffers that are new too
+//   foreign_kernel STREAM [new|contexts]   STREAM that it runs on: blocking, nonblocking, legacy;
+//   new: buffers that are new too; contexts: only buffers in two contexts
 #include "device/device.h"
 #include "test/mpi/check.h"
 
@@ -309,13 +309,16 @@ void Scenarios::new_buffers()
 void run_all(Program &program, const Emulated &emulated, int argc, char **argv)
 {
     const std::string_view stream = argc > 1 ? argv[1] : "nonblocking";
+    const std::string_view what = argc > 2 ? argv[2] : "";
     check_allreduce(program, MPI_COMM_WORLD, // the first call of a process may wait
                     call_of(ElementKind::kFloat32, ReduceOp::kSum, kCount));
     ForeignKernel kernel(program, emulated, stream);
     Scenarios scenarios(program, emulated, kernel);
-    scenarios.known_buffers();
-    scenarios.communicators();
-    if (argc > 2 && std::string_view(argv[2]) == "new") {
+    if (what != "contexts") {
+        scenarios.known_buffers();
+        scenarios.communicators();
+    }
+    if (what == "new") {
         scenarios.new_buffers();
     }
     scenarios.two_contexts(); // last: what a context takes along is noticed by a call that may wait

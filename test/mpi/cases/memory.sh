@@ -41,6 +41,7 @@ for stream in blocking nonblocking; do
         case_ $ranks ob1 "$forced" foreign_kernel $stream
     done
 done
+case_ 2 ob1 "$forced --mca coll_hetcoll_fixed_point 8" foreign_kernel blocking contexts
 case_ 2 ob1 "$forced --mca coll_hetcoll_streams independent" foreign_kernel legacy
 case_ 3 ob1 "$forced --mca coll_hetcoll_ipc never" foreign_kernel nonblocking new
 
