@@ -151,6 +151,7 @@ Price Pricer::of_schedule(const Choice &choice, const PricedCall &call, PriceLim
         count_crossing(plans, choice, *on);
         bytes_of_link = bytes_of_links(plans, call);
     }
+    limits.shared_links = on->options.partners > 1;
     return price_by_both(limits, [&](LinkRule rule, double most_us) {
         LinkClocks clocks(on->routes, rule, mirrored);
         clocks.expect(bytes_of_link);

@@ -18,6 +18,10 @@ constexpr int kMostWithAll = 128;
 constexpr double kMayBecomeBest = 1.3;
 // By SimGrid, 24 and 48 nodes: 1.05 to 1.17.
 constexpr double kLosesStep = 1.1;
+constexpr double kWorthDoubling = 0.95; // of segments, again
+// One node that runs for all does not know how late messages of several partners are: by SimGrid, 4
+// nodes of 4 GPUs, it takes up to 1.19 times as long.
+constexpr double kMayBeLate = 1.25;
 constexpr double kWorthMorePartners = 0.95;
 
 bool multiplies(const Choice &choice)
@@ -43,7 +47,7 @@ PricedCell cell_of(const Choice &choice, double us)
 } // namespace
 
 Prices::Prices(const Cluster &cluster, const Ranks &ranks, const Weighted &weighted)
-    : ranks_(ranks), weighted_(weighted), pricer_(cluster, ranks)
+    : ranks_(ranks), weighted_(weighted), pricer_(cluster, ranks), in_full_(cluster, ranks, false)
 {
     if (ranks.size() > kMostInFull && cluster.node_count() > 1) {
         stand_ins_.emplace(cluster, ranks);
@@ -121,8 +125,7 @@ PriceTable::Column Prices::of_size(int size, AlgorithmSet set)
                           .early_is_done = weighted_.early_is_done};
     PriceTable::Column column{};
     double best_us = kNeverUs;
-    Choice best;
-    std::uint64_t transfers = 0; // of the best
+    Priced best{{.us = kNeverUs}, {}}; // but hierarchies
     // The same bytes in other rounds: who loses by little is given up.
     double best_radix_us = kNeverUs;
     std::vector<Priced> hierarchies;
@@ -131,41 +134,39 @@ PriceTable::Column Prices::of_size(int size, AlgorithmSet set)
         if (!(cell.us > 0)) {
             cell = cell_of(candidate.choice, kNeverUs);
         }
+        const bool in_levels = candidate.choice.algorithm == Algorithm::kHierarchical;
         const bool radix = radix_of(candidate.choice.algorithm) != 0;
         const double best_way_us = radix ? best_radix_us : static_cast<double>(cell.us);
-        const double far =
-            candidate.choice.algorithm == Algorithm::kHierarchical ? kMayBecomeBest : kWorthwhile;
-        PriceLimits limits{.most_us = std::min(far * best_way_us, kFarFromTheBest * best_us)};
-        if (!(best_way_us < kNeverUs)) {
-            limits.near_us = kNearTheBest * best_us;
-        }
+        const double far = in_levels ? kMayBecomeBest : kWorthwhile;
+        const bool has_price = best_way_us < kNeverUs;
+        const double near_us = kNearTheBest * best_us;
+        const PriceLimits limits{.most_us = has_price ? std::min(far * best_way_us, near_us)
+                                                      : kFarFromTheBest * best_us,
+                                 .near_us = has_price ? kNeverUs : near_us};
         if (candidate.least_us > limits.most_us) {
             continue;
         }
         const Price found = price(candidate.choice, call, limits);
-        if (candidate.choice.algorithm == Algorithm::kHierarchical && found.us < kNeverUs) {
-            hierarchies.push_back({found, candidate.choice});
-        }
         if (found.us < best_way_us) {
             cell = cell_of(candidate.choice, found.us);
         }
         best_radix_us = radix ? std::min(best_radix_us, found.us) : best_radix_us;
-        if (found.us < best_us) {
-            best_us = found.us;
-            best = candidate.choice;
-            transfers = found.transfers;
+        best_us = std::min(best_us, found.us);
+        if (in_levels && found.us < kNeverUs) {
+            hierarchies.push_back({found, candidate.choice});
+        } else if (found.us < best.price.us) {
+            best = {found, candidate.choice};
         }
     }
-    if (const auto [found, choice] = best_hierarchy(std::move(hierarchies), best_us, call);
-        found.us < best_us) {
-        column[static_cast<std::size_t>(Algorithm::kHierarchical)] = cell_of(choice, found.us);
-        best_us = found.us;
-        best = choice;
-        transfers = found.transfers;
+    if (const Priced way = best_hierarchy(std::move(hierarchies), best, call);
+        way.price.us < kNeverUs) {
+        column[static_cast<std::size_t>(Algorithm::kHierarchical)] =
+            cell_of(way.choice, way.price.us);
+        best = way.price.us < best.price.us ? way : best;
     }
-    if (row_of(best.algorithm).is_schedule() && best_us < kNeverUs) {
-        column[static_cast<std::size_t>(best.algorithm)] =
-            with_best_chunk(best, call, {.us = best_us, .transfers = transfers});
+    if (row_of(best.choice.algorithm).is_schedule() && best.price.us < kNeverUs) {
+        column[static_cast<std::size_t>(best.choice.algorithm)] =
+            with_best_chunk(best.choice, call, best.price);
     }
     return column;
 }
@@ -204,18 +205,30 @@ PricedCell Prices::with_best_chunk(Choice choice, const PricedCall &call, Price 
 
 // Segments hide the rounds of ways that cut the vector, but what multiplies has few to hide: each
 // kind is best with as many segments as are best for it.
-Prices::Priced Prices::best_hierarchy(std::vector<Priced> ways, double best_us,
+Prices::Priced Prices::best_hierarchy(std::vector<Priced> ways, const Priced &other,
                                       const PricedCall &call)
 {
-    double most_us = kMayBecomeBest * best_us;
+    double most_us = kMayBecomeBest * other.price.us;
     for (const Priced &way : ways) {
         most_us = std::min(most_us, kMayBecomeBest * way.price.us);
     }
     const auto others = std::stable_partition(
         ways.begin(), ways.end(), [](const Priced &way) { return multiplies(way.choice); });
-    const Priced multiplied = best_of_kind({ways.begin(), others}, most_us, call);
-    const Priced other = best_of_kind({others, ways.end()}, most_us, call);
-    return multiplied.price.us < other.price.us ? multiplied : other;
+    Priced multiplied = best_of_kind({ways.begin(), others}, most_us, call);
+    Priced cut = best_of_kind({others, ways.end()}, most_us, call);
+    run_in_full(multiplied, std::min(cut.price.us, other.price.us), call);
+    run_in_full(cut, std::min(multiplied.price.us, other.price.us), call);
+    return multiplied.price.us < cut.price.us ? multiplied : cut;
+}
+
+// If it may then lose to what takes `next_us`.
+void Prices::run_in_full(Priced &best, double next_us, const PricedCall &call)
+{
+    if (best.price.us < next_us && next_us < kMayBeLate * best.price.us &&
+        ranks_.size() <= kMostInFull && pricer_.mirrors(best.choice) &&
+        partners_of(best.choice.between_nodes, ranks_.query.nodes) > 1) {
+        best.price.us = in_full_.price(best.choice, call).us;
+    }
 }
 
 // The cheapest way with as many segments as are best for it, then the others that were not far from
@@ -288,7 +301,8 @@ int Prices::most_segments() const
     return hetcoll::most_segments(gpus);
 }
 
-// Doubles or halves them as long as that helps.
+// Doubles or halves them as long as that helps. Each doubling gains about half as much as the one
+// before, and costs twice the messages, and the time to run them here.
 void Prices::find_segments(Priced &best, const PricedCall &call)
 {
     const int most = most_segments();
@@ -298,7 +312,9 @@ void Prices::find_segments(Priced &best, const PricedCall &call)
         return segments >= 1 && segments <= most && take_if_below(best.price.us, way, best, call);
     };
     const int before = best.choice.segments;
-    while (takes(2 * best.choice.segments)) {
+    for (double was = kNeverUs; best.price.us < kWorthDoubling * was;) {
+        was = best.price.us;
+        takes(2 * best.choice.segments);
     }
     while (best.choice.segments <= before && takes(best.choice.segments / 2)) {
     }

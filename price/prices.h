@@ -35,7 +35,8 @@ public:
     [[nodiscard]] AlgorithmSet set() const noexcept;
     // Those of one size of the table, with the best way of each, and the best chunk of the best.
     // Algorithms that cost kFarFromTheBest times more than the best one are given up, and so is a
-    // radix that is not kWorthwhile: their prices are infinite.
+    // radix that is not kWorthwhile: their prices are infinite. Another way of an algorithm that
+    // has a price is tried only if it may come within kNearTheBest.
     [[nodiscard]] PriceTable::Column of_size(int size, AlgorithmSet set);
 
 private:
@@ -53,11 +54,12 @@ private:
         Price price;
         Choice choice;
     };
-    // Infinite if none may become the best of all.
-    [[nodiscard]] Priced best_hierarchy(std::vector<Priced> ways, double best_us,
+    // Infinite if none may become the best of all. `other`: the best that is no hierarchy.
+    [[nodiscard]] Priced best_hierarchy(std::vector<Priced> ways, const Priced &other,
                                         const PricedCall &call);
     [[nodiscard]] Priced best_of_kind(std::span<Priced> ways, double most_us,
                                       const PricedCall &call);
+    void run_in_full(Priced &best, double next_us, const PricedCall &call);
     bool take_if_below(double us, const Choice &way, Priced &best, const PricedCall &call);
     void find_segments(Priced &best, const PricedCall &call);
     void let_two_leave(Priced &best, const PricedCall &call);
@@ -65,7 +67,7 @@ private:
 
     const Ranks &ranks_;
     Weighted weighted_;
-    Pricer pricer_;
+    Pricer pricer_, in_full_;           // the latter mirrors nothing
     std::optional<StandIns> stand_ins_; // for schedules of many ranks
 };
 

@@ -253,7 +253,7 @@ TEST(SimSimulationTest, SlicesByFlowFillTheAdaptersOfFragments)
     ASSERT_TRUE(by_flow.ok());
     EXPECT_EQ(by_flow->choice.algorithm, Algorithm::kHierarchical);
     EXPECT_TRUE(by_flow->choice.by_links);
-    ranks.query.links.slices_by_flow = false;
+    ranks.query.links.slices_by_flow = ranks.query.links.near_slices = false;
     const Result<SimResult> equal = simulate(*cluster, ranks, call);
     ASSERT_TRUE(equal.ok());
     EXPECT_FALSE(equal->choice.by_links);
