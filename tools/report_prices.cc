@@ -129,7 +129,7 @@ Result<Json> priced(const Topology &topology, const RanksOn &ranks, std::size_t 
                 {"onNode", {shape.min, shape.max}},
                 {"small", at(0)},
                 {"middle", at(small_limit + 1)},
-                {"large", at(std::max(2 * small_limit, kMostHostBytes) + 1)},
+                {"large", at(std::max(small_limit, kMostHostBytes) + 1)},
                 {"rings", prices->rings().size()},
                 {"together", together.json(nullptr)},
                 {"alone", alone.json(&together)}};
@@ -182,7 +182,7 @@ Json report_algorithms(std::size_t small_limit)
             {"ring", static_cast<int>(Algorithm::kRing)},
             {"sizes", PriceTable::kBytes},
             {"smallLimit", small_limit},
-            {"middleLimit", std::min(2 * small_limit, kMostHostBytes)},
+            {"middleLimit", most_host_bytes(small_limit)},
             {"mostSegments", kMostPricedSegments}};
 }
 

@@ -68,7 +68,7 @@ AlgorithmSet at_size(AlgorithmSet set, std::size_t bytes, std::size_t small_limi
     if (bytes <= small_limit) {
         return static_cast<AlgorithmSet>((set & kSmallAlgorithms) | kHost);
     }
-    const bool may_copy = bytes <= std::min(2 * small_limit, kMostHostBytes) && priced;
+    const bool may_copy = bytes <= most_host_bytes(small_limit) && priced;
     return static_cast<AlgorithmSet>((set & ~kSmallOnlyAlgorithms) | (may_copy ? kHost : 0));
 }
 

@@ -137,11 +137,16 @@ struct Choice {
     bool forced_unavailable = false; // the forced algorithm cannot run here: say so once
 };
 
-inline constexpr std::size_t kMostHostBytes = 16384; // of one exchange of pinned memory
+inline constexpr std::size_t kMostHostBytes = 32768; // of one exchange of pinned memory
+// The most that kHost serves where it is priced.
+[[nodiscard]] constexpr std::size_t most_host_bytes(std::size_t small_limit) noexcept
+{
+    return small_limit < kMostHostBytes / 4 ? 4 * small_limit : kMostHostBytes;
+}
 
 // What of `set` may serve a call of so many bytes. Up to the small limit, which of them costs least
-// on the host or by one kernel; above it kHost competes with the others, as far as it can and up to
-// twice the limit, if calls are `priced`.
+// on the host or by one kernel; above it kHost competes with the others up to most_host_bytes(),
+// if calls are `priced`.
 [[nodiscard]] AlgorithmSet at_size(AlgorithmSet set, std::size_t bytes, std::size_t small_limit,
                                    bool priced) noexcept;
 

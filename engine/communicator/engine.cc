@@ -34,7 +34,7 @@ std::vector<std::string> host_names_of(std::span<const hetcoll_facts> facts)
 }
 
 static_assert(kMostHostBytes <= ControlPage::kPayloadBytes, "a meeting sums it at once");
-static_assert(kMostHostBytes <= HETCOLL_MAX_SMALL_LIMIT, "a rank keeps as much for meetings");
+static_assert(HETCOLL_MAX_SMALL_LIMIT <= kMostHostBytes, "a rank keeps as much for meetings");
 static_assert(kMostWeightedSteps <= ControlPage::kWords, "weighted shares by mapped memory");
 static_assert(kWeightedChannels <= HETCOLL_TAGS, "a channel takes a tag");
 static_assert(kMostPricedSegments <= HETCOLL_TAGS, "a segment has a channel");

@@ -20,7 +20,7 @@ namespace hetcoll {
 
 class ControlPage {
 public:
-    static constexpr std::size_t kPayloadBytes = 16u << 10; // of a small call
+    static constexpr std::size_t kPayloadBytes = 32u << 10; // of a call in host memory
     static constexpr int kWords = 1024;                     // progress counters of a rank
 
     // Some of the buffers that the ranks of a node have announced: bits by their numbers there.

@@ -221,7 +221,7 @@ Store::make_device_bounce(const std::shared_ptr<Device> &device, bool direct, St
     static_cast<void>(device->load_kernels());
     ground_.counters.count(HETCOLL_ALLOCATIONS);
     return DeviceBounce::create(device, slot_bytes(),
-                                HETCOLL_MAX_SMALL_LIMIT + Exchange::kFlagBytes, direct, order);
+                                kMostHostBytes + Exchange::kFlagBytes, direct, order);
 }
 
 Result<std::shared_ptr<Device>> Store::device_of(const PointerInfo &pointer)

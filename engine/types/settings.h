@@ -36,8 +36,8 @@
     HETCOLL_PARAMETER(BYTES, small_limit, 8192, HETCOLL_RANGE(0, HETCOLL_MAX_SMALL_LIMIT, NULL),   \
         LEAST, START, 5,                                                                           \
         "All ranks reduce vectors of up to this many bytes (at most 16384) in host memory, in "    \
-        "one exchange, or on a node by one kernel if that costs less. Up to twice as many (at "    \
-        "most 16384) go the same way where it costs less than the other algorithms")               \
+        "one exchange, or on a node by one kernel if that costs less. Up to four times as many (at " \
+        "most 32768) go the same way where it costs less than the other algorithms")               \
     HETCOLL_PARAMETER(INT, cpu_read_limit, -1,                                                     \
         HETCOLL_RANGE(-1, HETCOLL_MAX_SMALL_LIMIT, NULL), LOCAL, START, 5,                         \
         "The processor reads vectors of up to this many bytes out of device memory itself, where " \

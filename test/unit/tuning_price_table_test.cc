@@ -86,16 +86,18 @@ TEST(PriceTableTest, TheCheapestAvailableOneServes)
 }
 
 // Between the sizes that it always serves and those that it never does, the host's price decides.
-TEST(PriceTableTest, TheHostCompetesUpToTwiceTheSmallLimit)
+TEST(PriceTableTest, TheHostCompetesUpToFourTimesTheSmallLimit)
 {
     const AlgorithmSet large = bit(Algorithm::kRing) | bit(Algorithm::kCopyIn);
     EXPECT_EQ(at_size(large, 9000, 8192, false), bit(Algorithm::kRing)) << "it has no price";
     const AlgorithmSet both = bit(Algorithm::kRing) | bit(Algorithm::kHost);
     EXPECT_EQ(at_size(large, 8192, 8192, true), bit(Algorithm::kCopyIn) | bit(Algorithm::kHost));
     EXPECT_EQ(at_size(large, 8193, 8192, true), both);
-    EXPECT_EQ(at_size(large, 16384, 8192, true), both);
-    EXPECT_EQ(at_size(large, 16385, 8192, true), bit(Algorithm::kRing));
-    EXPECT_EQ(at_size(large, 16385, 16384, true), bit(Algorithm::kRing)) << "an exchange's most";
+    EXPECT_EQ(at_size(large, 4096, 1024, true), both);
+    EXPECT_EQ(at_size(large, 4097, 1024, true), bit(Algorithm::kRing));
+    EXPECT_EQ(at_size(large, 32768, 8192, true), both);
+    EXPECT_EQ(at_size(large, 32769, 8192, true), bit(Algorithm::kRing));
+    EXPECT_EQ(at_size(large, 32769, 16384, true), bit(Algorithm::kRing)) << "an exchange's most";
     EXPECT_EQ(at_size(large, 4, 0, true), bit(Algorithm::kRing));
 }
 
