@@ -181,6 +181,7 @@ Json report_algorithms(std::size_t small_limit)
             {"hierarchical", static_cast<int>(Algorithm::kHierarchical)},
             {"ring", static_cast<int>(Algorithm::kRing)},
             {"sizes", PriceTable::kBytes},
+            {"leastRise", PriceTable::kLeastRise},
             {"smallLimit", small_limit},
             {"middleLimit", most_host_bytes(small_limit)},
             {"mostSegments", kMostPricedSegments}};

@@ -44,12 +44,12 @@ double PriceTable::us(Algorithm algorithm, std::size_t bytes) const noexcept
     if (!(high < kNever)) {
         return size < last ? low * size / first : kNever;
     }
-    // The hierarchy of two sizes may be of unlike segments, and then no line.
-    const bool goes_on = algorithm != Algorithm::kHierarchical || size <= last;
-    if (!(low < kNever) || !goes_on) {
+    if (!(low < kNever)) {
         return high * std::max(size / last, 1.0);
     }
-    return line(first, low, last, high, size);
+    const double on_line = line(first, low, last, high, size);
+    return size <= last ? on_line
+                        : std::max(on_line, high + kLeastRise * high * (size - last) / last);
 }
 
 const PricedCell *PriceTable::find(Algorithm algorithm, std::size_t bytes) const noexcept

@@ -31,9 +31,9 @@ function priceUs(setup, algorithm, bytes, alone) {
     if (!(low > 0 && high > 0)) return 0;
     if (bytes <= first) return low < Infinity && high < Infinity ? line() : low;
     if (high === Infinity) return bytes < last ? (low * bytes) / first : Infinity;
-    const goesOn = algorithm !== algorithms.hierarchical || bytes <= last;
-    if (low === Infinity || !goesOn) return high * Math.max(bytes / last, 1);
-    return line();
+    if (low === Infinity) return high * Math.max(bytes / last, 1);
+    const rise = (high * algorithms.leastRise * (bytes - last)) / last;
+    return bytes <= last ? line() : Math.max(line(), high + rise);
 }
 
 // How to run it there; null: nobody knows.
