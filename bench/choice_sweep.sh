@@ -11,7 +11,7 @@ here=$(cd "$(dirname "$0")/.." && pwd)
 machines=$here/topology/machines
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
-sizes=8,64,512,4K,16K,64K,128K,256K,512K,1M,2M,4M,16M,64M,256M,1G
+sizes=8,64,512,4K,8K,16K,20K,64K,128K,256K,512K,1M,2M,4M,16M,32M,64M,256M,1G
 
 # Names and numbers of nodes; 0: as the file says.
 tuned='4xp4000 1  4xrtx2060 1  4xtitanrtx 1  4xtitanv 1  dgx1p 1  dgx1v 1  dgx1v-01234 1  dgx1v-0124 1  dgx1v-014 1
@@ -19,8 +19,8 @@ tuned='4xp4000 1  4xrtx2060 1  4xtitanrtx 1  4xtitanv 1  dgx1p 1  dgx1v 1  dgx1v
     netreduce6 0  awan64 16  awan64 0'
 other='dgx1v:0,1 1  dgx1v:0,3,4,7 1  dgx1v:0,1,2,3,4,5 1  dgx1v:0,1,2,3,5,6,7 1  dgx1p:0,1,2 1  dgx1p:0,1,4,5,6 1
     pcie8:0,1,2,3 1  pcie8:0,1,4,5,6 1  dgx2:0,1,2,3,8,9 1  dgxa100:0,1,2 1  dgx1p 2  dgxa100 2  dgxa100 3  dgx1v 3
-    dgx1v 5  dgx1v:0,1,2,3 4  4xtitanv 4  4xp4000 3  p100 5  v100-100gbe 12  awan64 24  awan64 48  adapters4 2
-    adapters16 2  mixed 0'
+    dgx1v 5  dgx1v:0,1,2,3 4  4xtitanv 4  4xp4000 3  p100 2  p100 5  v100-100gbe 12  awan64 24  awan64 48  adapters4 2
+    adapters16 2  mixed 0  netreduce 64'
 
 # Made here: a node with 4 or 16 adapters, nodes of two kinds, and graphs of GPUs, processors, switches and NVLinks.
 cp "$machines"/*.topology "$work"
