@@ -173,7 +173,8 @@ try_ucx() # SUITE
     fi
     cp -r "$folder/ucx-$ucx_version" "$folder/$1/ucx"
     for ranks in 2 4; do
-        for program in device_allreduce all_collectives nonblocking point_to_point; do
+        launcher="$libraries UCX_TLS=self,tcp,posix,sysv,cuda_copy,cuda_ipc" try "$1" $ranks "$direct" all_collectives # on host memory
+        for program in device_allreduce nonblocking point_to_point; do
             launcher="$libraries UCX_TLS=self,tcp,posix,sysv,cuda_copy,cuda_ipc" says='messages carry device memory' \
                 try "$1" $ranks "$direct" $program
         done
