@@ -94,6 +94,22 @@ inline void connect(sg::NetZone *star, sg::NetZone *zone, NetPoint *gateway, con
 #endif
 }
 
+// The router by which one leaves a star whose members are zones. Before 4.1 it is in a zone of its
+// own, as a router beside zones silently makes routes that lack links; from 4.1 on it must be the
+// star's own, as routes descend by the zones around a host alone.
+[[nodiscard]] inline NetPoint *add_gateway(sg::NetZone *star, const std::string &name)
+{
+#if SIMGRID_VERSION_MAJOR < 4 || (SIMGRID_VERSION_MAJOR == 4 && SIMGRID_VERSION_MINOR < 1)
+    sg::NetZone *middle = add_full(star, name + ".switch");
+    NetPoint *gateway = add_router(middle, name + ".gateway");
+    connect(star, middle, gateway, Route{}, Route{});
+    middle->seal();
+    return gateway;
+#else
+    return add_router(star, name + ".gateway");
+#endif
+}
+
 template <class Body> void add_actor(sg::Host *host, const std::string &name, Body body)
 {
 #if SIMGRID_VERSION_MAJOR < 4

@@ -53,8 +53,6 @@ private:
     std::unique_ptr<sg::Engine> engine_;
 };
 
-// Every gateway is in a zone of its own, or in that of its node: a router beside zones silently
-// makes routes that lack links.
 class Zones {
 public:
     Zones(const Engine &engine, const Platform &platform)
@@ -83,10 +81,7 @@ private:
     {
         const std::string name = "rack" + std::to_string(racks_.size());
         sg::NetZone *zone = names::add_star(engine_, root_, name);
-        sg::NetZone *middle = names::add_full(zone, name + ".switch");
-        auto *gateway = names::add_router(middle, name + ".gateway");
-        names::connect(zone, middle, gateway, Route{}, Route{});
-        middle->seal();
+        auto *gateway = names::add_gateway(zone, name);
         const Route out = route(root_, rack.out); // links in the order of their routes
         names::connect(root_, zone, gateway, out, route(root_, rack.in));
         racks_.push_back(zone);
