@@ -10,6 +10,7 @@
 #include "engine/engine_handle.h"
 #include "engine/meeting/flags.h"
 #include "engine/process/memory_reserve.h"
+#include "engine/process/parameters.h"
 #include "engine/process/settings.h"
 #include "engine/process_handle.h"
 
@@ -69,6 +70,22 @@ hetcoll_process *hetcoll_process_create(const hetcoll_settings *settings, char *
         std::snprintf(message, message_bytes, "out of host memory");
     }
     return nullptr;
+}
+
+int hetcoll_set_parameter(hetcoll_settings *settings, const char *name, const char *text,
+                          char *message, size_t message_bytes)
+{
+    try {
+        const auto wrong = hetcoll::set_parameter(*settings, name, text);
+        if (!wrong) {
+            return 1;
+        }
+        std::snprintf(message, message_bytes, "%s", wrong->message.c_str());
+        return wrong->changes_results ? -1 : 0;
+    } catch (const std::bad_alloc &) {
+        std::snprintf(message, message_bytes, "out of host memory");
+        return -1;
+    }
 }
 
 void hetcoll_process_destroy(hetcoll_process *process) { delete process; }

@@ -23,6 +23,12 @@ size_t hetcoll_element_bytes(int kind);
 struct hetcoll_process;
 struct hetcoll_engine;
 
+/* Sets one of the settings, named without "coll_hetcoll_", to what a user has written. 1: that is
+ * right. Else the setting has its default, a text that is a constant, and `message` says what is
+ * wrong; 0: the job runs so. -1: results would change, it must not. */
+int hetcoll_set_parameter(struct hetcoll_settings *settings, const char *name, const char *text,
+                          char *message, size_t message_bytes);
+
 /* A process's state. Makes no CUDA call. NULL: there is none, and `message` says why. */
 struct hetcoll_process *hetcoll_process_create(const struct hetcoll_settings *settings,
                                                char *message, size_t message_bytes);

@@ -1,6 +1,7 @@
 #include "engine/process/settings.h"
 
 #include "cuda_kernels/fixed_point.h"
+#include "engine/process/parameters.h"
 #include "tuning/algorithms.h"
 
 #include <algorithm>
@@ -14,42 +15,9 @@ static_assert(HETCOLL_POINTER_CACHE_HOOKED == static_cast<int>(PointerCacheMode:
 static_assert(HETCOLL_POINTER_CACHE_OFF == static_cast<int>(PointerCacheMode::kOff));
 static_assert(kMostFixedPointBits == 60, "HETCOLL_PARAMETERS says so");
 
-struct Range {
-    long long least, most;
-    const char *zero; // what 0 means below the least; null: it is not allowed
-};
-
-Status check(const char *name, long long value, const Range &range)
+Result<std::vector<Endpoint>> aggregators_of(const hetcoll_settings &settings)
 {
-    if (value > range.most) {
-        return error(Errc::kInvalid, "coll_hetcoll_%s %lld is too large, write at most %lld", name,
-                     value, range.most);
-    }
-    if (value >= range.least || (value == 0 && range.zero != nullptr)) {
-        return {};
-    }
-    const std::string or_zero = range.zero != nullptr ? std::string(", or 0 ") + range.zero : "";
-    return error(Errc::kInvalid, "coll_hetcoll_%s %lld is too small, write at least %lld%s", name,
-                 value, range.least, or_zero.c_str());
-}
-
-Status check(const char *name, unsigned long value, const Range &range)
-{
-    constexpr unsigned long kMost = HETCOLL_NO_LIMIT;
-    return check(name, static_cast<long long>(std::min(value, kMost)), range);
-}
-
-Result<std::vector<Endpoint>> parse_aggregators(const hetcoll_settings &settings)
-{
-    if (settings.aggregators == nullptr || *settings.aggregators == '\0') {
-        return std::vector<Endpoint>();
-    }
-    auto endpoints = parse_endpoints(settings.aggregators);
-    if (!endpoints.ok()) {
-        return error(Errc::kInvalid, "coll_hetcoll_aggregators: %s",
-                     endpoints.status().message().c_str());
-    }
-    return endpoints;
+    return parse_aggregators(settings.aggregators != nullptr ? settings.aggregators : "");
 }
 
 } // namespace
@@ -68,7 +36,7 @@ Result<ParsedSettings> parse_settings(const hetcoll_settings &settings)
     if (!shares.ok()) {
         return shares.take_status();
     }
-    auto aggregators = parse_aggregators(settings);
+    auto aggregators = aggregators_of(settings);
     if (!aggregators.ok()) {
         return aggregators.take_status();
     }
@@ -88,14 +56,30 @@ Result<std::uint32_t> parse_algorithm(std::string_view name)
                  std::string(name.substr(0, 40)).c_str(), names_of(kAllAlgorithms, " or ").c_str());
 }
 
+Result<std::vector<Endpoint>> parse_aggregators(const char *text)
+{
+    if (*text == '\0') {
+        return std::vector<Endpoint>();
+    }
+    auto endpoints = parse_endpoints(text);
+    if (!endpoints.ok()) {
+        return error(Errc::kInvalid, "coll_hetcoll_aggregators: %s",
+                     endpoints.status().message().c_str());
+    }
+    return endpoints;
+}
+
 Status check_numbers(const hetcoll_settings &settings)
 {
 #define HETCOLL_CHECK_BOOL(name, ...)
 #define HETCOLL_CHECK_TEXT(name, ...)
 #define HETCOLL_CHECK_WORD(name, ...)
 #define HETCOLL_CHECK_INT(name, ...) \
-    check(#name, static_cast<long long>(settings.name), Range __VA_ARGS__),
-#define HETCOLL_CHECK_BYTES(name, ...) check(#name, settings.name, Range __VA_ARGS__),
+    check_number(#name, settings.name, std::to_string(settings.name), NumberRange __VA_ARGS__),
+#define HETCOLL_CHECK_BYTES(name, ...)                                                             \
+    check_number(#name,                                                                            \
+                 static_cast<long long>(std::min<unsigned long>(settings.name, HETCOLL_NO_LIMIT)), \
+                 std::to_string(settings.name), NumberRange __VA_ARGS__),
 #define HETCOLL_PARAMETER(kind, name, value, allowed, ...) HETCOLL_CHECK_##kind(name, allowed)
     Status checks[] = {HETCOLL_PARAMETERS};
 #undef HETCOLL_PARAMETER

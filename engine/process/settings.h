@@ -30,6 +30,9 @@ struct ParsedSettings {
 // coll_hetcoll_algorithm as hetcoll_facts has it: 0 for auto, else 1 + enum Algorithm.
 [[nodiscard]] Result<std::uint32_t> parse_algorithm(std::string_view name);
 
+// coll_hetcoll_aggregators; "": none.
+[[nodiscard]] Result<std::vector<Endpoint>> parse_aggregators(const char *text);
+
 // All that are numbers, by the list.
 [[nodiscard]] Status check_numbers(const hetcoll_settings &settings);
 

@@ -8,7 +8,7 @@ mpi_areas = test/mpi/cases/accumulate.sh test/mpi/cases/algorithms.sh test/mpi/c
 	test/mpi/cases/reproducible.sh test/mpi/cases/runtime_api.sh test/mpi/cases/settings.sh test/mpi/cases/stream_order.sh \
 	test/mpi/cases/wsp.sh
 EXTRA_DIST += $(mpi_areas) test/mpi/bench_test.sh test/mpi/run.sh test/mpi/case.sh test/mpi/headers_test.sh test/mpi/idups.sh test/mpi/on_nodes.sh test/mpi/as_host.sh test/mpi/into_host.sh test/mpi/jobs.sh test/mpi/live_on_hosts.sh \
-	test/mpi/many_queued.sh test/mpi/on_adapters.sh test/mpi/on_device.sh test/mpi/small_shm.sh test/mpi/stops.sh test/mpi/story_test.sh test/mpi/sweep.sh test/mpi/usage_test.sh \
+	test/mpi/many_queued.sh test/mpi/on_adapters.sh test/mpi/on_device.sh test/mpi/on_rank.sh test/mpi/small_shm.sh test/mpi/stops.sh test/mpi/story_test.sh test/mpi/sweep.sh test/mpi/usage_test.sh \
 	test/mpi/with_aggregators.sh
 EXTRA_DIST += test/mpi/runtime_kernels.cu test/mpi/runtime_kernels.cuh
 

@@ -42,6 +42,7 @@ unit_sources_engine = \
 	test/unit/engine_ranks.h \
 	test/unit/engine_scripted_aggregator.h test/unit/engine_scripted_aggregator.cc \
 	test/unit/engine_scripted_peer.h test/unit/engine_scripted_peer.cc \
+	test/unit/engine_parameters_test.cc \
 	test/unit/engine_settings_test.cc \
 	test/unit/engine_stage_test.cc \
 	test/unit/engine_streams.h \

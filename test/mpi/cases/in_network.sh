@@ -74,8 +74,6 @@ if [ -x "$build/hetcoll_aggregator" ]; then
     with_ one 3 ob1 "$forced" in_network differ
     message='hetcoll uses no aggregators: .*/key'
     with_ open_key 3 ob1 "$forced" in_network none
-    message='hetcoll is off.*coll_hetcoll_aggregators: '
-    case_ 2 ob1 "$forced --mca coll_hetcoll_aggregators nowhere" all_collectives
     message='' also_expected=''
 else
     skip_ 'aggregators: they are not built'

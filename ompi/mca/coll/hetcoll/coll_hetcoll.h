@@ -66,6 +66,7 @@ typedef struct {
         HETCOLL_PARAMETERS
 #undef HETCOLL_PARAMETER
     } words;
+    bool refused;                           /* a parameter's value */
     bool thread_multiple;                   /* MPI was initialised with MPI_THREAD_MULTIPLE */
     enum hetcoll_stage_mode stage_mode;     /* decided when the first communicator is made */
     struct hetcoll_process *process;        /* NULL: hetcoll is off in this process */
@@ -130,6 +131,14 @@ void mca_coll_hetcoll_apply_settings(struct hetcoll_facts *facts);
 /* "hetcoll WHY: hetcoll steps aside, WAY_OUT": for an Open MPI that this build does not fit, so the
  * line needs nothing that has a layout. One rank of each node says it. */
 void mca_coll_hetcoll_step_aside(const char *why, const char *way_out);
+
+/* coll_hetcoll_parameters.c */
+/* A wrong value gives way to the parameter's default, or, if it changes results, is refused. One
+ * line a node says so. */
+void mca_coll_hetcoll_check_parameters(void);
+/* Ends the job, in MPI_Init, if a value was refused. When the first communicator is made, because
+ * an end before all ranks have looked would take away what the node's ranks share. */
+void mca_coll_hetcoll_refuse(void);
 
 /* coll_hetcoll_layout.c: was hetcoll built with headers of this library? If not, a line says so. */
 /* Sizes of structures: before anything of them is read, and before other ranks are told anything,

@@ -78,9 +78,13 @@ static bool is_own_release(void)
     return false;
 }
 
-/* The number of a word in "a, b or c"; -1: it is none of them. */
+/* The number of a word in "a, b or c"; -1: it is none of them, as
+ * mca_coll_hetcoll_check_parameters() finds. */
 static int number_of(const char *word, const char *allowed)
 {
+    if (NULL == word) {
+        return -1;
+    }
     const size_t length = strlen(word);
     for (int number = 0; '\0' != *allowed; ++number) {
         const size_t ends = strcspn(allowed, ", ");
@@ -138,8 +142,8 @@ static int register_parameters(void)
     }
     int index;
     c->settings = hetcoll_default_settings();
-#define HETCOLL_PARAMETER(kind, name, value, allowed, agree, when, level, help)       \
-    REGISTER_##kind(name, help, OPAL_INFO_LVL_##level, AGREE_##agree, value, allowed) \
+#define HETCOLL_PARAMETER(kind, name, value, allowed, agree, when, changes, level, help) \
+    REGISTER_##kind(name, help, OPAL_INFO_LVL_##level, AGREE_##agree, value, allowed)    \
         SET_AT_##when(name)
     HETCOLL_PARAMETERS
 #undef HETCOLL_PARAMETER
@@ -159,26 +163,6 @@ static void report(const char *problem)
                     "MPI_Allreduce is as unsafe or slow as without hetcoll: %s",
                     problem);
     }
-}
-
-static bool words_are_known(const mca_coll_hetcoll_component_t *c)
-{
-    char line[256];
-#define CHECK_BOOL(name, ...)
-#define CHECK_INT(name, ...)
-#define CHECK_BYTES(name, ...)
-#define CHECK_TEXT(name, ...)
-#define CHECK_WORD(name, allowed)                                                             \
-    if (0 > c->settings.name) {                                                               \
-        snprintf(line, sizeof line, "coll_hetcoll_" #name " '%s' is unknown, write " allowed, \
-                 c->words.name);                                                              \
-        report(line);                                                                         \
-        return false;                                                                         \
-    }
-#define HETCOLL_PARAMETER(kind, name, value, allowed, ...) CHECK_##kind(name, allowed)
-    HETCOLL_PARAMETERS
-#undef HETCOLL_PARAMETER
-    return true;
 }
 
 static bool is_set_by_program(int index)
@@ -212,9 +196,7 @@ static int open_component(void)
     mca_coll_hetcoll_component_t *c = &mca_coll_hetcoll_component;
     c->process = NULL;
     c->stage_mode = HETCOLL_STAGE_UNDECIDED;
-    if (!words_are_known(c)) {
-        return OMPI_SUCCESS;
-    }
+    mca_coll_hetcoll_check_parameters();
     if (!c->settings.enable || 0 > c->settings.priority) {
         if (1 <= c->settings.verbose) {
             report(c->settings.enable ? "coll_hetcoll_priority is negative"

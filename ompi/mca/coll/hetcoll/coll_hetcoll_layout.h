@@ -22,6 +22,8 @@
 #include "opal/class/opal_list.h"
 #include "opal/datatype/opal_convertor.h"
 #include "opal/mca/base/base.h"
+#include "opal/mca/base/mca_base_var.h"
+#include "opal/mca/base/mca_base_vari.h"
 #include "opal/util/info_subscriber.h"
 #include "opal/util/proc.h"
 
@@ -35,6 +37,8 @@
     X(mca_coll_base_module_t)         \
     X(mca_coll_base_avail_coll_t)     \
     X(mca_base_component_list_item_t) \
+    X(mca_base_var_t)                 \
+    X(mca_base_var_file_value_t)      \
     X(opal_object_t)                  \
     X(opal_infosubscriber_t)          \
     X(opal_list_item_t)               \

@@ -139,6 +139,7 @@ static int disable(mca_coll_base_module_t *base, struct ompi_communicator_t *com
  * rank is taken too, because the component that serves it copies with the host. */
 mca_coll_base_module_t *mca_coll_hetcoll_comm_query(struct ompi_communicator_t *comm, int *priority)
 {
+    mca_coll_hetcoll_refuse();
     if (NULL == mca_coll_hetcoll_component.process || !mca_coll_hetcoll_has_fields() ||
         OMPI_COMM_IS_INTER(comm)) {
         return NULL;
