@@ -41,12 +41,21 @@ RankRecord PeerSearch::own_record(const PointerInfo &pointer)
     tell_gpu(process_, *record);
     auto file = process_.topology_file();
     if (!file.ok()) {
-        problem_ = file.take_status();
+        ignore_file(file.status());
     } else if (*file != nullptr) {
         record->file_hash = topology_hash(**file);
         record->file_gpu = pointer.device;
     }
     return *record;
+}
+
+void PeerSearch::ignore_file(const Status &why)
+{
+    if (process_.notices().first_time(Notice::kTopologyFile)) {
+        log(process_.node_log(), 0,
+            "hetcoll: coll_hetcoll_topology_file is ignored, the links are those found: %s",
+            why.message().c_str());
+    }
 }
 
 Progress PeerSearch::step()
@@ -111,6 +120,25 @@ void PeerSearch::meet(Part part, Flags flags)
     meeting_.start(group_, messages_, tag_, flags);
 }
 
+// The records have what was found, too, for the case that ranks have other files, or none for their
+// GPUs: every rank knows of that.
+Result<Placement> PeerSearch::merge(std::vector<RankRecord> &records)
+{
+    const auto file = process_.topology_file();
+    auto placement = merge_records(records, file.ok() ? *file : nullptr);
+    const bool some_file =
+        std::any_of(records.begin(), records.end(),
+                    [](const RankRecord &record) { return record.file_hash != 0; });
+    if (placement.ok() || !some_file) {
+        return placement;
+    }
+    ignore_file(placement.status());
+    for (RankRecord &record : records) {
+        record.file_hash = 0;
+    }
+    return merge_records(records);
+}
+
 // All records are here. Errors are the same on every rank, but for the one that had the problem.
 void PeerSearch::merge()
 {
@@ -118,8 +146,7 @@ void PeerSearch::merge()
     if (!missing) {
         std::vector<RankRecord> records(static_cast<std::size_t>(group_.all().size));
         std::memcpy(records.data(), records_->mine.data(), records.size() * sizeof(RankRecord));
-        const auto file = process_.topology_file();
-        auto placement = merge_records(records, file.ok() ? *file : nullptr);
+        auto placement = merge(records);
         if (placement.ok()) {
             placement_ = std::move(*placement);
         } else {

@@ -43,6 +43,8 @@ private:
     };
 
     [[nodiscard]] RankRecord own_record(const PointerInfo &pointer);
+    void ignore_file(const Status &why);
+    [[nodiscard]] Result<Placement> merge(std::vector<RankRecord> &records);
     [[nodiscard]] Progress step_part();
     void begin_next();
     void meet(Part part, Flags flags);

@@ -19,6 +19,7 @@ enum class Notice : std::uint8_t {
     kSplitMachine,      // a machine's ranks are in several containers
     kUnmapped,          // a buffer of a peer cannot be mapped
     kWithoutRdma,       // vectors to an aggregator go over TLS, although RDMA was asked for
+    kTopologyFile,      // the topology file is ignored
     kManyDevices,       // a communicator's calls alternate between GPUs or contexts
     kGpu,               // coll_hetcoll_verbose: this rank's GPU,
     kNode,              // what its node has,

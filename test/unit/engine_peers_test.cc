@@ -21,6 +21,8 @@ namespace {
 using test::RanksOnGpus;
 using test::take_log;
 
+const std::string kIgnored =
+    "hetcoll: coll_hetcoll_topology_file is ignored, the links are those found: ";
 const std::string kLost =
     "hetcoll: does without the links between the GPUs, so messages go through "
     "host memory: ";
@@ -198,21 +200,28 @@ TEST(PeersTest, ForbiddenMappingIsNotTried)
     EXPECT_EQ(ranks.group(0).own_slot().offer.seed, 0u);
 }
 
-TEST(PeersTest, ARankWithoutARecordIsKnownToAllAndSaysWhy)
+// What the ranks find without a file.
+AlgorithmSet found_without_a_file()
 {
+    RanksOnGpus ranks({"", "", ""});
+    EXPECT_TRUE(ranks.find_peers());
+    return ranks.peers[0]->found().ranks.query.available;
+}
+
+TEST(PeersTest, ATopologyFileThatCannotBeReadIsIgnoredWithALineANode)
+{
+    const AlgorithmSet before = found_without_a_file();
     RanksOnGpus ranks({"", "", ""}, [](int rank, hetcoll_settings &settings) {
-        settings.topology_file = rank == 1 ? "/nowhere/topology.json" : "";
+        settings.topology_file = "/nowhere/topology.json";
+        settings.local_rank = rank;
     });
     ASSERT_TRUE(ranks.find_peers());
     expect_the_same(ranks);
-    for (int rank = 0; rank < 3; ++rank) {
-        EXPECT_FALSE(ranks.peers[rank]->found().maps);
-        EXPECT_EQ(ranks.peers[rank]->found().ranks.query.available, kMessageAlgorithms);
-        EXPECT_FALSE(ranks.peers[rank]->is_known_device(*ranks.bounces[rank]->device()));
-    }
-    const auto lost = said(kLost);
-    ASSERT_EQ(lost.size(), 1u);
-    EXPECT_NE(lost[0].find("/nowhere/topology.json"), std::string::npos) << lost[0];
+    EXPECT_TRUE(ranks.peers[0]->found().maps);
+    EXPECT_EQ(ranks.peers[0]->found().ranks.query.available, before);
+    const auto ignored = said(kIgnored);
+    ASSERT_EQ(ignored.size(), 1u);
+    EXPECT_NE(ignored[0].find("/nowhere/topology.json"), std::string::npos) << ignored[0];
 }
 
 TEST(PeersTest, ARankWhoseDriverTellsNothingIsKnownToAll)
@@ -230,8 +239,9 @@ TEST(PeersTest, ARankWhoseDriverTellsNothingIsKnownToAll)
 }
 
 // Every rank knows of a difference, and one of a node says so.
-TEST(PeersTest, RanksThatDisagreeOnTheTopologyFileDoWithoutLinks)
+TEST(PeersTest, RanksThatDisagreeOnTheTopologyFileAllIgnoreIt)
 {
+    const AlgorithmSet before = found_without_a_file();
     const File file("hetcoll topology 1\n"
                     "gpu gpu0 0000:01:00.0\n"
                     "cpu cpu0 numa 0\n"
@@ -242,11 +252,11 @@ TEST(PeersTest, RanksThatDisagreeOnTheTopologyFileDoWithoutLinks)
     });
     ASSERT_TRUE(ranks.find_peers());
     expect_the_same(ranks);
-    EXPECT_EQ(ranks.peers[0]->found().ranks.query.available, kMessageAlgorithms);
-    EXPECT_FALSE(ranks.peers[0]->found().maps);
-    const auto lost = said(kLost);
-    ASSERT_EQ(lost.size(), 1u);
-    EXPECT_NE(lost[0].find("coll_hetcoll_topology_file"), std::string::npos) << lost[0];
+    EXPECT_EQ(ranks.peers[0]->found().ranks.query.available, before);
+    EXPECT_TRUE(ranks.peers[0]->found().maps);
+    const auto ignored = said(kIgnored);
+    ASSERT_EQ(ignored.size(), 1u);
+    EXPECT_NE(ignored[0].find("rank 2 uses a topology file"), std::string::npos) << ignored[0];
 }
 
 TEST(PeersTest, AfterAFailedMappingNobodyMapsAgain)
