@@ -34,6 +34,9 @@ struct OpenMpiFindings {
 // Runs mpirun with two ranks, in less than a minute.
 [[nodiscard]] OpenMpiFindings check_open_mpi(const OpenMpiRequest &request);
 
+// What the environment sets: one finding if all is well, else one for each wrong value or name.
+[[nodiscard]] std::vector<Finding> check_parameters();
+
 // This machine.
 [[nodiscard]] std::vector<Finding> check_gpus(); // driver, kernels, peers
 [[nodiscard]] Finding check_shared_memory();

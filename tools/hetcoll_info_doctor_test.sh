@@ -15,7 +15,7 @@ says 0 'ok     shm            /dev/shm has ' --doctor shm
 says 0 'hetcoll_info: nothing is wrong' --doctor component,gpus,shm "${mpirun[@]}"
 "$info" --doctor "${mpirun[@]}" >"$work/out" 2>&1
 checks=$(sed -n 's/^\(ok\|note\|wrong\) *\([a-z_]*\) .*/\2/p' "$work/out" | tr '\n' ' ')
-[ "$checks" = 'open_mpi dlopen component driver kernels peers shm locked_memory ucx table ' ]
+[ "$checks" = 'open_mpi dlopen component parameters driver kernels peers shm locked_memory ucx table ' ]
 verdict $? "it looks at $checks"
 if command -v python3 >/dev/null; then
     "$info" --doctor gpus,table --json >"$work/out" &&
@@ -28,6 +28,14 @@ root=
 timeout -k 5 120 "$MPIRUN" $root -n 1 "$info" --doctor component "${mpirun[@]}" >"$work/out" 2>&1 </dev/null &&
     grep -q 'found by this rank' "$work/out"
 verdict $? 'within a job the rank itself looks'
+
+# What the environment sets.
+OMPI_MCA_coll_hetcoll_chunk_bytes=64K says 0 'ok     parameters     coll_hetcoll_chunk_bytes' --doctor parameters
+OMPI_MCA_coll_hetcoll_algorithm=rings says 1 "wrong  parameters     coll_hetcoll_algorithm 'rings' is unknown, write " --doctor parameters
+OMPI_MCA_coll_hetcoll_accumulate=flaot says 1 'MPI_Init fails' --doctor parameters
+OMPI_MCA_coll_hetcoll_fixed_point=8x OMPI_MCA_coll_hetcoll_ring=1 says 1 'hetcoll_info: 2 things are wrong' --doctor parameters
+grep -q '^wrong  parameters     there is no coll_hetcoll_ring' "$work/out"
+verdict $? 'and names the name'
 
 # Jobs that run without hetcoll.
 OMPI_MCA_mca_base_component_path=/nowhere says 1 'wrong  component      ' --doctor component "${mpirun[@]}"

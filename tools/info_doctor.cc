@@ -8,12 +8,15 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <iterator>
 #include <sstream>
+#include <utility>
 
 namespace hetcoll {
 namespace {
 
-constexpr std::array kChecks = {"component", "gpus", "shm", "locked_memory", "ucx", "table"};
+constexpr std::array kChecks = {"component",     "parameters", "gpus", "shm",
+                                "locked_memory", "ucx",        "table"};
 
 std::string check_names()
 {
@@ -48,10 +51,14 @@ std::vector<Finding> look(const DoctorRequest &request)
         open_mpi.table = set == nullptr ? "auto" : set;
     }
     std::vector<Finding> findings = std::move(open_mpi.findings);
+    const auto add = [&findings](std::vector<Finding> more) {
+        std::move(more.begin(), more.end(), std::back_inserter(findings));
+    };
+    if (wanted("parameters")) {
+        add(check_parameters());
+    }
     if (wanted("gpus")) {
-        for (Finding &finding : check_gpus()) {
-            findings.push_back(std::move(finding));
-        }
+        add(check_gpus());
     }
     if (wanted("shm")) {
         findings.push_back(check_shared_memory());

@@ -77,7 +77,7 @@ endif
 endif
 hetcoll_info_SOURCES = \
 	tools/child.h tools/child.cc \
-	tools/doctor.h tools/doctor_machine.cc tools/doctor_open_mpi.cc \
+	tools/doctor.h tools/doctor_machine.cc tools/doctor_open_mpi.cc tools/doctor_parameters.cc \
 	tools/hetcoll_info.cc \
 	tools/info_doctor.h tools/info_doctor.cc \
 	tools/info_html.h tools/info_html.cc \
