@@ -191,17 +191,6 @@ std::optional<WrongParameter> set_parameter(hetcoll_settings &settings, std::str
     return std::nullopt;
 }
 
-bool is_parameter(std::string_view name)
-{
-#define HETCOLL_PARAMETER(kind, parameter, ...) \
-    if (name == #parameter) {                   \
-        return true;                            \
-    }
-    HETCOLL_PARAMETERS
-#undef HETCOLL_PARAMETER
-    return false;
-}
-
 Status check_number(const char *name, long long value, const std::string &shown,
                     const NumberRange &range)
 {

@@ -20,7 +20,6 @@ struct WrongParameter {
 // wrong. A setting that is text then points to `text` or to a constant.
 [[nodiscard]] std::optional<WrongParameter> set_parameter(hetcoll_settings &settings,
                                                           std::string_view name, const char *text);
-[[nodiscard]] bool is_parameter(std::string_view name);
 
 struct NumberRange {
     long long least, most;

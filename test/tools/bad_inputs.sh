@@ -15,6 +15,11 @@ head -c 5000 "$HETCOLL_BUILDDIR/hetcoll_place" >"$here/bytes"
 printf 'hetcoll cluster 1\nnodes many of nothing\n' >"$here/cluster"
 find "$here" | sort >"$work/before"
 export OMPI_MCA_mca_base_component_path="$HETCOLL_BUILDDIR/component:${OMPI_COMPONENTS:-}"
+mpirun=$(sed -n 's/^MPIRUN = //p' "$HETCOLL_BUILDDIR/Makefile")
+export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export EMU_KERNELS=$HETCOLL_BUILDDIR/emulated_gpu/lib/libhetcoll_emulated_kernels.so
+export LD_LIBRARY_PATH=$HETCOLL_BUILDDIR/emulated_gpu/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_vader_single_copy_mechanism=none EMU_NODE=bad$$
 
 verdict() # STATUS WHAT
@@ -35,9 +40,33 @@ runs()
     timeout -k 2 60 "$HETCOLL_BUILDDIR/$1" "${@:2}" >"$work/out" 2>"$work/err" </dev/null || status=$?
 }
 
+# job PARAMETER VALUE: two ranks with device memory. One line says what is wrong; the job runs with the default ($wanted
+# is 0), or MPI_Init has failed (1).
+job()
+{
+    [ -n "$mpirun" ] || return 0
+    status=0
+    env "OMPI_MCA_coll_hetcoll_$1=$2" timeout -k 2 60 "$mpirun" --mca coll hetcoll -n 2 "$HETCOLL_BUILDDIR/hetcoll_bench" \
+        --memory device --sizes 64K --iterations 1 >"$work/out" 2>"$work/err" </dev/null || status=$?
+    why=
+    [ "$status" -eq "$wanted" ] || why="exit status $status, not $wanted"
+    [ "$(grep -c "hetcoll: coll_hetcoll_$1" "$work/err")" -eq 1 ] || why="$why; not one line"
+    grep "hetcoll: coll_hetcoll_$1" "$work/err" | grep -qF -e "$word" || why="$why; '$word' is not named"
+    [ "$wanted" -eq 0 ] || word='MPI_Init fails'
+    [ "$wanted" -ne 0 ] || word='is used'
+    grep "hetcoll: coll_hetcoll_$1" "$work/err" | grep -qF "$word" || why="$why; '$word' is not said"
+    [ -z "$why" ]
+    verdict $? "coll_hetcoll_$1 '$2': $why"
+}
+
 while read -r wanted word program arguments; do
     case $wanted in '' | '#'*) continue ;; esac
     if [ $# -gt 0 ] && ! grep -qF -e "$(printf '%s\n' "$@")" <<<"$wanted $word $program $arguments"; then
+        continue
+    fi
+    if [ "$program" = job ]; then
+        eval "set_=($arguments)" && eval "word=$word"
+        job "${set_[@]}"
         continue
     fi
     if [ ! -x "$HETCOLL_BUILDDIR/$program" ]; then

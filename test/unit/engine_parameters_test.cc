@@ -109,12 +109,5 @@ TEST(ParametersTest, OneWordAlone)
                                       "default, auto, is used");
 }
 
-TEST(ParametersTest, NamesAreKnown)
-{
-    EXPECT_TRUE(is_parameter("chunk_bytes"));
-    EXPECT_FALSE(is_parameter("chunk_byte"));
-    EXPECT_FALSE(is_parameter(""));
-}
-
 } // namespace
 } // namespace hetcoll

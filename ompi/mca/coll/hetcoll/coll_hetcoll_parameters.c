@@ -22,7 +22,7 @@
 static bool speaks_first(const char *line)
 {
     const char *folder = opal_process_info.job_session_dir;
-    if (NULL == folder) {
+    if (NULL == folder || 0 == opal_process_info.num_local_peers) {
         return true;
     }
     uint64_t hash = 14695981039346656037ul; /* FNV-1a */
@@ -39,28 +39,28 @@ static bool speaks_first(const char *line)
     return EEXIST != errno;
 }
 
-/* As somebody has written it; NULL: nobody has set it. A program that has set a number through
- * MPI_T wrote no text: `room` gets one. */
-static const char *text_of(const char *name, const char *now, char *room, size_t bytes)
+/* As somebody has written it; NULL: nobody has set it. `now` is the value, for what a program has
+ * set through MPI_T. mpirun of 5.0 hands the values of its files on in the environment. */
+static const char *text_of(const char *name, const char *now)
 {
     const mca_base_var_t *var = NULL;
     const int index = mca_base_var_find("ompi", "coll", "hetcoll", name);
-    if (0 > index || OPAL_SUCCESS != mca_base_var_get(index, &var)) {
+    if (0 > index || OPAL_SUCCESS != mca_base_var_get(index, &var) ||
+        MCA_BASE_VAR_SOURCE_DEFAULT == var->mbv_source) {
         return NULL;
     }
-    switch (var->mbv_source) {
-    case MCA_BASE_VAR_SOURCE_DEFAULT: return NULL;
-    case MCA_BASE_VAR_SOURCE_COMMAND_LINE:
-    case MCA_BASE_VAR_SOURCE_ENV:
-        snprintf(room, bytes, "OMPI_MCA_coll_hetcoll_%s", name);
-        return getenv(room);
-    case MCA_BASE_VAR_SOURCE_FILE:
-    case MCA_BASE_VAR_SOURCE_OVERRIDE:
-        return NULL == var->mbv_file_value
-                   ? now
-                   : ((const mca_base_var_file_value_t *)var->mbv_file_value)->mbvfv_value;
-    default: return now;
+    if (MCA_BASE_VAR_SOURCE_SET == var->mbv_source) {
+        return now;
     }
+    const bool in_file = MCA_BASE_VAR_SOURCE_FILE == var->mbv_source ||
+                         MCA_BASE_VAR_SOURCE_OVERRIDE == var->mbv_source;
+    if (in_file && NULL != var->mbv_file_value) {
+        return ((const mca_base_var_file_value_t *)var->mbv_file_value)->mbvfv_value;
+    }
+    char variable[128];
+    snprintf(variable, sizeof variable, "OMPI_MCA_coll_hetcoll_%s", name);
+    const char *text = getenv(variable);
+    return NULL == text ? now : text;
 }
 
 /* Open MPI frees what it finds in a variable. */
@@ -70,12 +70,11 @@ static void replace(const char **text, const char *constant)
     *text = strdup(constant);
 }
 
-#define SHOW_BOOL(name) snprintf(now, sizeof now, "%d", c->settings.name)
-#define SHOW_INT(name) snprintf(now, sizeof now, "%d", c->settings.name)
-#define SHOW_BYTES(name) snprintf(now, sizeof now, "%lu", c->settings.name)
-#define SHOW_WORD(name) snprintf(now, sizeof now, "%s", NULL == c->words.name ? "" : c->words.name)
-#define SHOW_TEXT(name) \
-    snprintf(now, sizeof now, "%s", NULL == c->settings.name ? "" : c->settings.name)
+#define SHOW_BOOL(name) (snprintf(room, sizeof room, "%d", c->settings.name), room)
+#define SHOW_INT(name) (snprintf(room, sizeof room, "%d", c->settings.name), room)
+#define SHOW_BYTES(name) (snprintf(room, sizeof room, "%lu", c->settings.name), room)
+#define SHOW_WORD(name) (room[0] = '\0', NULL == c->words.name ? room : c->words.name)
+#define SHOW_TEXT(name) (room[0] = '\0', NULL == c->settings.name ? room : c->settings.name)
 #define TAKE_BOOL(name) c->settings.name = read.name
 #define TAKE_INT(name) c->settings.name = read.name
 #define TAKE_BYTES(name) c->settings.name = read.name
@@ -88,10 +87,8 @@ static void replace(const char **text, const char *constant)
 /* Returns hetcoll_set_parameter()'s verdict. */
 static int say(int right, const char *message)
 {
-    char line[600];
-    snprintf(line, sizeof line, "hetcoll: %s", message);
-    if (1 != right && speaks_first(line)) {
-        opal_output(0, "%s", line);
+    if (1 != right && speaks_first(message)) {
+        opal_output(0, "hetcoll: %s", message);
     }
     return right;
 }
@@ -99,10 +96,9 @@ static int say(int right, const char *message)
 #define HETCOLL_PARAMETER(kind, name, ...)                                                    \
     static int check_##name(mca_coll_hetcoll_component_t *c)                                  \
     {                                                                                         \
-        char now[512], room[512], message[512];                                               \
+        char room[32], message[512];                                                          \
         struct hetcoll_settings read = c->settings;                                           \
-        SHOW_##kind(name);                                                                    \
-        const char *text = text_of(#name, now, room, sizeof room);                            \
+        const char *text = text_of(#name, SHOW_##kind(name));                                 \
         if (NULL == text) {                                                                   \
             return 1;                                                                         \
         }                                                                                     \
@@ -116,7 +112,6 @@ HETCOLL_PARAMETERS
 void mca_coll_hetcoll_check_parameters(void)
 {
     mca_coll_hetcoll_component_t *c = &mca_coll_hetcoll_component;
-    check_enable(c);
     if (!c->settings.enable) {
         return;
     }
