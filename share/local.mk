@@ -1,7 +1,7 @@
 # What is installed beside programs and libraries: for people, for other build systems, for the system's services.
 EXTRA_DIST += share/common.h2m share/hetcoll_aggregator.h2m share/hetcoll_bench.h2m share/hetcoll_info.h2m \
 	share/hetcoll_place.h2m share/hetcoll_sim.h2m share/hetcoll_tune.h2m share/hetcoll.7 \
-	share/hetcoll_types.pc.in share/hetcoll_wsp.pc.in share/hetcoll-config.cmake.in \
+	share/hetcoll_stream.pc.in share/hetcoll_types.pc.in share/hetcoll_wsp.pc.in share/hetcoll-config.cmake.in \
 	share/hetcoll-config-version.cmake.in share/hetcoll_aggregator.service.in share/hetcoll_aggregator.sysusers \
 	share/hetcoll_completion.bash
 
@@ -31,9 +31,10 @@ endif
 
 # For pkg-config and CMake. They name folders from where they are themselves, so that an installation can be moved, and
 # make install prefix=DIR is as good as configure --prefix=DIR.
-for_build_systems = share/hetcoll_types.pc share/hetcoll_wsp.pc share/hetcoll-config.cmake share/hetcoll-config-version.cmake
+for_build_systems = share/hetcoll_stream.pc share/hetcoll_types.pc share/hetcoll_wsp.pc share/hetcoll-config.cmake \
+	share/hetcoll-config-version.cmake
 if WITH_OMPI
-pkgconfig_DATA += share/hetcoll_types.pc share/hetcoll_wsp.pc
+pkgconfig_DATA += share/hetcoll_stream.pc share/hetcoll_types.pc share/hetcoll_wsp.pc
 cmake_DATA = share/hetcoll-config.cmake share/hetcoll-config-version.cmake
 endif
 cmakedir = $(libdir)/cmake/hetcoll
@@ -46,6 +47,7 @@ $(for_build_systems): Makefile
 	sed -e 's|[@]VERSION@|$(PACKAGE_VERSION)|' -e "s|[@]includedir@|$$includes|" -e "s|[@]libdir@|$$libraries|" \
 		-e 's|[@]MPI_REQUIRES@|$(PC_MPI_REQUIRES)|' -e 's|[@]MPI_CFLAGS@|$(PC_MPI_CFLAGS)|' \
 		-e 's|[@]MPI_LIBS@|$(PC_MPI_LIBS)|' '$(srcdir)/$@.in' >$@
+share/hetcoll_stream.pc: share/hetcoll_stream.pc.in
 share/hetcoll_types.pc: share/hetcoll_types.pc.in
 share/hetcoll_wsp.pc: share/hetcoll_wsp.pc.in
 share/hetcoll-config.cmake: share/hetcoll-config.cmake.in

@@ -16,7 +16,7 @@ configured() { sed -n "s/^$1 = //p" "$HETCOLL_BUILDDIR/Makefile"; }
 run_make install
 verdict $? 'make install'
 for file in bin/hetcoll_tune bin/hetcoll_bench bin/hetcoll_info bin/hetcoll_place lib/openmpi/mca_coll_hetcoll.so \
-    lib/openmpi/hetcoll_component.so lib/libhetcoll_wsp.so include/hetcoll_types.h include/hetcoll_wsp.h share/man/man7/hetcoll.7 \
+    lib/openmpi/hetcoll_component.so lib/libhetcoll_wsp.so include/hetcoll_types.h include/hetcoll_stream.h include/hetcoll_wsp.h share/man/man7/hetcoll.7 \
     share/hetcoll/hetcoll_tuning.schema.json share/hetcoll/hetcoll_info.schema.json \
     share/hetcoll/hetcoll_bench.schema.json share/hetcoll/hetcoll_place.schema.json \
     share/hetcoll/hetcoll_sim.schema.json share/hetcoll/topology/dgx1v.topology \
@@ -106,6 +106,7 @@ fi
 # Programs that are built against it, where it was installed and moved elsewhere, below a folder with a blank.
 mkdir -p "$work/source" "$work/moved to"
 cat >"$work/source/sum.c" <<'END'
+#include <hetcoll_stream.h>
 #include <hetcoll_types.h>
 #include <hetcoll_wsp.h>
 #include <stdio.h>
@@ -116,6 +117,7 @@ int main(int argc, char **argv)
     if (hetcoll_types_create(&types) != MPI_SUCCESS) return 1;
     hetcoll_types_free(&types);
     printf("%s\n", hetcoll_wsp_error_string(0));
+    if (hetcoll_stream_check(MPI_COMM_WORLD, NULL) != MPI_SUCCESS) return 1;
     return MPI_Finalize();
 }
 END
@@ -124,14 +126,14 @@ cmake_minimum_required(VERSION 3.18)
 project(sum C)
 find_package(hetcoll WANTED REQUIRED)
 add_executable(sum sum.c)
-target_link_libraries(sum hetcoll::types hetcoll::wsp)
+target_link_libraries(sum hetcoll::types hetcoll::stream hetcoll::wsp)
 END
 sed -i "s/WANTED/$version/" "$work/source/CMakeLists.txt"
 # usable FOLDER: by pkg-config and by CMake.
 usable()
 {
     if command -v pkg-config >/dev/null; then
-        flags=$(PKG_CONFIG_PATH=$1/lib/pkgconfig pkg-config --cflags --libs hetcoll_wsp hetcoll_types 2>"$work/out") &&
+        flags=$(PKG_CONFIG_PATH=$1/lib/pkgconfig pkg-config --cflags --libs hetcoll_wsp hetcoll_types hetcoll_stream 2>"$work/out") &&
             eval "gcc -Wall -Werror \"$work/source/sum.c\" -o \"$work/sum\" $flags" >>"$work/out" 2>&1 &&
             LD_LIBRARY_PATH=$1/lib:$LD_LIBRARY_PATH "$work/sum" >>"$work/out" 2>&1
         verdict $? "pkg-config, in $1"
