@@ -267,9 +267,10 @@ private:
              .between_nodes = hierarchical ? algorithm_name(choice.between_nodes) : "",
              .path = path_name(options_, ranks, choice.algorithm),
              .us = result->us,
-             .predicted_us = result->predicted_us,
              .bound_us =
                  lower_bound(cluster, ranks, static_cast<double>(bytes), asked.in_network).us(),
+             .predicted_us =
+                 asked.in_network ? std::nullopt : std::optional(result->predicted_us),
              .transfers = result->transfers,
              .cost_s = result->cost.seconds,
              .cost_mib = result->cost.mib});

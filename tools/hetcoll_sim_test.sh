@@ -20,6 +20,11 @@ expect "a topology file is a node" " two_shot  *mapped " \
     "$tool/hetcoll_sim" --topology "$machines/dgxa100.topology" --bytes 64M
 expect "switches that reduce" " in_network  *direct " \
     "$tool/hetcoll_sim" --topology "$machines/netreduce.cluster" --nodes 20 --bytes 1M --algorithm in_network
+expect "which have no price" " 20  *20  *-  *[0-9.]* " \
+    "$tool/hetcoll_sim" --topology "$machines/netreduce.cluster" --nodes 20 --bytes 1M --algorithm in_network
+expect "nor one in JSON, where a ring has one" "^1$" sh -c "
+    '$tool/hetcoll_sim' --topology '$machines/netreduce6.cluster' --bytes 1M --algorithm in_network,ring --json - 2>/dev/null |
+        grep -c model_us"
 expect "what cannot run is left out of a list" "# tree cannot run on 4 ranks" \
     "$tool/hetcoll_sim" --topology "$machines/awan64.cluster" --nodes 4 --bytes 64K --algorithm tree,ring
 expect "weighted shares" " weighted  *mapped " \

@@ -39,13 +39,17 @@ void print_sim_heading(std::FILE *to)
 
 void print_sim_row(std::FILE *to, const SimRow &row)
 {
+    char predicted[32] = "-";
+    if (row.predicted_us) {
+        std::snprintf(predicted, sizeof predicted, "%.1f", *row.predicted_us);
+    }
     std::fprintf(to,
-                 "%11zu %10zu %-18s %-7s %9.1f %9.1f %9.1f %7.3f %7.3f %6s | %6d %6d %11.1f %11.1f "
+                 "%11zu %10zu %-18s %-7s %9.1f %9.1f %9.1f %7.3f %7.3f %6s | %6d %6d %11s %11.1f "
                  "%6.2f %9llu "
                  "%8.2f %7.0f\n",
                  row.bytes, row.bytes / row.element_bytes, row.algorithm.c_str(), row.path.c_str(),
                  row.us, row.us, row.us, algbw_gbs(row), busbw_gbs(row), "-", row.ranks, row.nodes,
-                 row.predicted_us, row.bound_us, row.us / row.bound_us,
+                 predicted, row.bound_us, row.us / row.bound_us,
                  static_cast<unsigned long long>(row.transfers), row.cost_s, row.cost_mib);
     std::fflush(to);
 }
@@ -73,12 +77,14 @@ std::string print_sim_json(const SimFacts &facts, const std::vector<SimRow> &row
             {"ranks", row.ranks},
             {"nodes", row.nodes},
             {"chunk_bytes", row.chunk_bytes},
-            {"model_us", row.predicted_us},
             {"bound_us", row.bound_us},
             {"transfers", row.transfers},
             {"simulation_s", row.cost_s},
             {"simulation_mib", row.cost_mib},
         };
+        if (row.predicted_us) {
+            result["model_us"] = *row.predicted_us;
+        }
         if (!row.between_nodes.empty()) {
             result["between_nodes"] = row.between_nodes;
         }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,7 +17,8 @@ struct SimRow {
     int ranks = 0, nodes = 0;
     std::size_t bytes = 0, element_bytes = 4, chunk_bytes = 0;
     std::string asked, algorithm, between_nodes, path; // between_nodes of the hierarchy, or empty
-    double us = 0, predicted_us = 0, bound_us = 0;
+    double us = 0, bound_us = 0;
+    std::optional<double> predicted_us{}; // what hetcoll has a price for: not switches that reduce
     std::uint64_t transfers = 0;
     double cost_s = 0, cost_mib = 0; // of the simulation
 };
