@@ -32,6 +32,11 @@ enum class CallMemory : std::uint8_t {
 
 // What the links between the ranks do, agreed by all of them. Rates in decimal GB/s, one way, times
 // in microseconds. The defaults are a guess for GPUs behind PCIe without a way to each other.
+//
+// Where the times come from: one H200 takes 7.2 until the host sees a kernel's flag and 9.3 until
+// an event (launch_us), and 6.7 for 8 KiB (copy_us; bench/results/gpu_h200_probe.txt); turn_us is
+// its (gpu_h200_ranks_bench.txt). handshake_us is what docs/latency.md sums up at most. The four
+// of messages are guesses: no links between GPUs and no network have been measured.
 struct Links {
     double gpu_gbps = 0;  // slowest route between two GPUs of a node; 0: not mapped
     double ring_gbps = 0; // slowest route between neighbours of the ring on a node; 0: as gpu_gbps
@@ -72,9 +77,10 @@ struct Links {
     return ranks_per_gpu > 1 ? ranks_per_gpu * links.turn_us / 2 : links.copy_us;
 }
 
-// One processor core that sums what lies in the control page.
+// One processor core that sums what lies in the control page, or comes to an aggregator: a guess.
 inline constexpr double kHostSumGbps = 5;
-// What a kernel has written to another GPU arrives this much after its reads would have.
+// What a kernel has written to another GPU arrives this much after its reads would have: a guess,
+// near a hop in NCCL's model (0.6 to 1.9, docs/latency.md).
 inline constexpr double kRemoteWriteUs = 1;
 
 // Everything is the same on all ranks.
