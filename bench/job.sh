@@ -20,7 +20,7 @@ use_emulated_gpu()
     export LD_LIBRARY_PATH="$build/emulated_gpu/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 }
 
-# For jobs on links of known speed: allows any number of ranks, and the model chooses, not this machine's table.
+# For jobs on links of known speed: allows any number of ranks, and prices choose, not this machine's table.
 use_emulated_links()
 {
     use_component

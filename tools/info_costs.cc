@@ -22,7 +22,7 @@ const char *obstacle(Algorithm algorithm, const Query &query, bool small)
         return "above the small limit only";
     }
     if (!small && algorithm == Algorithm::kHost) {
-        return "up to the small limit, by price up to four times as many bytes";
+        return "up to the small limit, by price up to four times it and 32 KiB";
     }
     if (!small && row.sizes == Sizes::kSmall) {
         return "up to the small limit only";

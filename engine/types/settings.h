@@ -52,7 +52,7 @@
         LEAST, FIRST_CALL, SPEED, 5,                                                               \
         "Most bytes in one message, 4096 to 64M; 0: by size")                                      \
     HETCOLL_PARAMETER(TEXT, algorithm, "auto", NULL, LEAST, FIRST_CALL, SPEED, 5,                  \
-        "An algorithm to use wherever it can run: auto (by table or model, docs/tuning.md)"        \
+        "An algorithm to use wherever it can run: auto (by table or price, docs/tuning.md)"        \
         HETCOLL_ALGORITHMS(HETCOLL_COMMA_NAME))                                                    \
     HETCOLL_PARAMETER(BOOL, adapt_chunk, false, NULL, LEAST, START, SPEED, 5,                      \
         "true: look for the best chunk in the first calls of a kind (at most 20), unless the "     \
