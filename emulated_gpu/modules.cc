@@ -13,6 +13,7 @@
 
 #include <dlfcn.h>
 
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -123,6 +124,19 @@ CUresult load_in_context(CUmodule *out, const void *image)
 // The default on Linux since CUDA 12.2.
 bool loads_lazily() { return driver_version() >= 12020; }
 
+// Once in a process: whoever finds no kernel goes on to ask for all that it has, call after call.
+void say_missing(const char *name)
+{
+    static std::atomic<bool> said;
+    if (said.exchange(true)) {
+        return;
+    }
+    say("there is no host-compiled kernel %s in EMU_KERNELS=%s; a GPU's machine code and PTX "
+        "cannot run here, so compile it for the host too: emulated_gpu/README.md. Other kernels "
+        "that are missing are not named",
+        name, settings().kernels != nullptr ? settings().kernels : "");
+}
+
 // A kernel is loaded when it is asked for, or, as a library's, when it first runs in a context:
 // "loading kernels might require context synchronization" (CUDA's guide, Lazy Loading).
 template <class Handle>
@@ -137,9 +151,7 @@ CUresult get_function(Handle *out, const void *module_handle, const char *name)
     }
     const emulated_gpu_kernel *kernel = find_kernel(name);
     if (kernel == nullptr) {
-        say("there is no host-compiled kernel %s in EMU_KERNELS=%s; a GPU's machine code and PTX "
-            "cannot run here, so compile it for the host too: emulated_gpu/README.md",
-            name, settings().kernels != nullptr ? settings().kernels : "");
+        say_missing(name);
         return CUDA_ERROR_NOT_FOUND;
     }
     if (loads_lazily() && module->context != nullptr && !module->has(name)) {
