@@ -138,6 +138,7 @@ Result<std::string> show_html(const HtmlRequest &request, const TopologyRequest 
     }
     const Result<std::string> page =
         print_report({.topology = sources->topology ? &*sources->topology : nullptr,
+                      .topology_name = topology.name,
                       .table = sources->table ? &*sources->table : nullptr,
                       .measurements = std::move(sources->measurements),
                       .job = sources->job ? &*sources->job : nullptr,

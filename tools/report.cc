@@ -51,14 +51,17 @@ void put(std::string &page, std::string_view place, std::string_view text)
 Result<Json> data_of(const ReportInput &input)
 {
     Json data = {{"version", HETCOLL_VERSION},
+                 {"usualSmallLimit", ReportInput{}.small_limit},
                  {"algorithms", report_algorithms(input.small_limit)},
                  {"machine", Json()},
+                 {"topology", Json()},
                  {"table", Json()},
                  {"prices", Json::array()},
                  {"measurements", Json::array()},
                  {"job", Json()}};
     if (input.topology != nullptr && !input.topology->gpus().empty()) {
         data["machine"] = report_machine(*input.topology);
+        data["topology"] = input.topology_name;
         Result<Json> prices =
             report_prices(*input.topology, input.nodes, input.measurements, input.small_limit);
         if (!prices.ok()) {

@@ -20,6 +20,7 @@ struct TraceJob;
 // Each part may be missing; the page then says how to get it.
 struct ReportInput {
     const Topology *topology = nullptr; // of each node; null: no links and no prices
+    std::string topology_name{};        // as --topology took it; empty: this machine's
     const Table *table = nullptr;
     std::vector<Measurements> measurements{};
     const TraceJob *job = nullptr;

@@ -1,5 +1,5 @@
 // Runs at the end of a page in the browser of the test: types calls into its field, points at its charts, and leaves
-// what it saw in #said. `wanted` has the calls, a line each.
+// what it saw in #said. `wanted` has the calls, a line each, `wantedEnd` the options of the command for a shell.
 
 const said = [];
 const check = (what, right) => said.push(`${right ? "ok   " : "FAIL "} ${what}`);
@@ -30,6 +30,11 @@ check("a wrong call is explained", byId("answer").querySelector(".error")?.textC
 type("4M on 777 ranks");
 check("a call without prices names those that there are", byId("answer").textContent.includes("has no prices for 777 ranks"));
 check("and the command to ask", byId("answer").textContent.includes("hetcoll_info --explain --bytes 4M --ranks 777"));
+type("4M on 8 ranks");
+const shown = byId("answer").querySelector("code").textContent;
+check(`the command asks about this machine, by this table: ${shown}`, shown === `hetcoll_info --explain --bytes 4M --ranks 8 ${wantedEnd}`);
+const givenUp = byId("answer").textContent.includes(" given up");
+check("what is given up is explained", givenUp && byId("answer").textContent.includes("a job would not know this price"));
 check("the matrix has a row a GPU", byId("matrix").querySelectorAll("tr").length === data.machine.gpus.length + 1);
 check("there is a picture of the links", byId("machine").querySelector(".picture svg") !== null);
 

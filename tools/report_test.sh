@@ -68,6 +68,7 @@ visit()
     {
         sed 's,<head>,<head><script>window.problems = []; addEventListener("error"\, (e) => problems.push(e.message)); addEventListener("securitypolicyviolation"\, (e) => problems.push(e.blockedURI))</script>,; /<\/body>/,$d' "$1"
         printf '<script>\n{\nconst wanted = `%s`;\n' "$(cat "$2")"
+        printf 'const wantedEnd = `%s`;\n' "$machine"
         cat "$data/report_test.js"
         printf '}\n</script>\n</body>\n</html>\n'
     } >"$work/visited.html"

@@ -80,14 +80,21 @@ function parseCall(text) {
     return call;
 }
 
-// The same call for a shell.
+// A word for a shell.
+const quoted = (word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
+
+// The same call for a shell, on the machine and by the table that this page is about.
 function commandOf(call) {
+    const { topology, table: by } = data;
     return (
         `hetcoll_info --explain --bytes ${printBytes(call.bytes)} --ranks ${call.ranks}` +
         (call.nodes > 1 ? ` --nodes ${call.nodes}` : "") +
         (call.op === "sum" ? "" : " --op other") +
         (call.element === 4 ? "" : ` --element ${call.element}`) +
-        (call.reproducible ? " --reproducible" : "")
+        (call.reproducible ? " --reproducible" : "") +
+        (topology === null ? "" : ` --topology${topology === "" ? "" : ` ${quoted(topology)}`}`) +
+        (by === null ? "" : ` --table ${quoted(by.path)}${by.machine ? ` --machine ${quoted(by.machine)}` : ""}`) +
+        (algorithms.smallLimit === data.usualSmallLimit ? "" : ` --small-limit ${algorithms.smallLimit}`)
     );
 }
 

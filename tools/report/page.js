@@ -48,6 +48,10 @@ function showMatrix({ gpus, columns }) {
     byId("matrix").append(element("table", {}, head, ...rows));
 }
 
+const whatGivenUpMeans =
+    "given up: a job would not know this price. It stops pricing an algorithm that takes 2.2 times the least price, or, " +
+    "of a radix, 98 % of another radix's, and does not choose it.";
+
 // The answer to --explain.
 function explain(text) {
     const answer = byId("answer");
@@ -89,6 +93,7 @@ function explain(text) {
                 ),
             ]),
         ),
+        ...(rows.some(({ givenUp }) => givenUp) ? [element("p", {}, element("small", {}, whatGivenUpMeans))] : []),
         command,
     );
 }
