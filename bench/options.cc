@@ -240,12 +240,15 @@ bool parse_options(int argc, char **argv, bool speaks, Options &options, int &ex
     app.add_option("--jitter-us", options.measure.jitter_us,
                    "every rank comes later by a random time of up to this; times count as above")
         ->transform(number(0, kLatestUs));
-    app.add_option("-c,--check", words.check, "0: as --no-verify")
-        ->transform(whole_number(0, INT_MAX))
-        ->capture_default_str();
+    auto *as_nccl = app.add_option("-c,--check", words.check, "0: as --no-verify")
+                        ->transform(whole_number(0, INT_MAX))
+                        ->capture_default_str();
     bool verify = true;
-    auto *check = app.add_flag("--verify", verify, "check every element (the default)");
-    app.add_flag("--no-verify", words.no_verify, "check nothing")->excludes(check);
+    auto *check =
+        app.add_flag("--verify", verify, "check every element (the default)")->excludes(as_nccl);
+    app.add_flag("--no-verify", words.no_verify, "check nothing")
+        ->excludes(check)
+        ->excludes(as_nccl);
     app.add_option("--values", words.values,
                    "exact: the result is the same in any order of reduction; random: it must be "
                    "within the bound")

@@ -1,6 +1,7 @@
 // hetcoll_info: what hetcoll knows about machines and calls. Each thing it shows has a file of its
 // own here: add_X_options() and show_X().
 #include "measure/command_line.h"
+#include "measure/named_files.h"
 #include "measure/output_file.h"
 #include "tools/info_doctor.h"
 #include "tools/info_explain.h"
@@ -99,15 +100,55 @@ hetcoll::Result<Shown> show(const Requests &requests)
     return Shown{std::move(*text), 0};
 }
 
+// Empty, or which option of a call what is `shown` would leave out.
+std::string find_left_out(const CLI::App &app, const std::string &shown)
+{
+    const auto given = [&app](const char *option) { return app.count(option) > 0; };
+    const bool html = shown == "--html", model = shown == "--model", explain = shown == "--explain";
+    for (const char *option : {"--bytes", "--nodes", "--ranks", "--ranks-per-node"}) {
+        const bool known = model || explain || shown == "--schedule";
+        if (given(option) && !known && !(html && option == std::string("--nodes"))) {
+            return std::string(option) + " is for --model, --explain and --schedule, --nodes for " +
+                   "--html too";
+        }
+    }
+    for (const char *option : {"--ranks-per-gpu", "--collective", "--shares", "--aggregators"}) {
+        if (given(option) && !explain && shown != "--schedule") {
+            return std::string(option) + " is for --explain and --schedule";
+        }
+    }
+    for (const char *option : {"--table", "--machine", "--small-limit"}) {
+        if (given(option) && !explain && !html) {
+            return std::string(option) + " goes with --explain or --html";
+        }
+    }
+    if (given("--machine") && !given("--table")) {
+        return "--machine is one of a --table: name that too";
+    }
+    const auto is = [&app](const char *option, const char *word) {
+        return app.get_option(option)->as<std::string>() == word;
+    };
+    if (given("--accumulate") &&
+        !(given("--element") && is("--element", "2") && (!given("--op") || is("--op", "sum")))) {
+        return "--accumulate is for sums of half and bfloat16: write --element 2, or leave it out";
+    }
+    const bool other = given("--collective") && !is("--collective", "allreduce");
+    for (const char *option :
+         {"--table", "--small-limit", "--algorithm", "--op", "--element", "--chunk", "--mixed",
+          "--accumulate", "--reproducible", "--shares", "--aggregators"}) {
+        if (given(option) && other) {
+            return std::string(option) + " is for allreduce: leave it or --collective out";
+        }
+    }
+    return {};
+}
+
 // Empty, or what is wrong with the options taken together. What would be left out silently is
 // refused.
 std::string find_contradiction(const CLI::App &app)
 {
     constexpr std::array kShows = {"--model", "--explain", "--fingerprint", "--schedule",
                                    "--trace", "--live",    "--doctor"};
-    constexpr std::array kOfCalls = {"--bytes",          "--ranks",         "--nodes",
-                                     "--ranks-per-node", "--ranks-per-gpu", "--collective",
-                                     "--shares",         "--aggregators"};
     const auto given = [&app](const char *option) { return app.count(option) > 0; };
     const bool html = given("--html"); // shows a trace too
     std::string shown = html ? "--html" : "";
@@ -124,21 +165,12 @@ std::string find_contradiction(const CLI::App &app)
         return "nothing to show, write --topology, --model, --explain, --schedule, --fingerprint, "
                "--trace, --html, --live or --doctor";
     }
-    const bool of_call =
-        html || shown == "--model" || shown == "--explain" || shown == "--schedule";
     if (given("--topology") &&
         (shown == "--model" || shown == "--trace" || shown == "--live" || shown == "--doctor")) {
         return shown + " does not go by --topology: leave one out";
     }
-    for (const char *option : kOfCalls) {
-        if (given(option) && !of_call) {
-            return std::string(option) + " is for --model, --explain, --schedule and --html";
-        }
-    }
-    for (const char *option : {"--table", "--machine", "--small-limit"}) {
-        if (given(option) && shown != "--explain" && !html) {
-            return std::string(option) + " goes with --explain or --html";
-        }
+    if (std::string problem = find_left_out(app, shown); !problem.empty()) {
+        return problem;
     }
     if (given("--measure") && !app.get_option("--topology")->as<std::string>().empty()) {
         return "--measure is for this machine, not for a file: leave one out";
@@ -156,7 +188,11 @@ std::string find_contradiction(const CLI::App &app)
                "--doctor, and "
                "without what prints something else";
     }
-    return {};
+    if (const std::string twice = hetcoll::find_twice(app, "--trace"); !twice.empty()) {
+        return "--trace names " + twice + " twice, and its calls would count twice: once is enough";
+    }
+    return hetcoll::find_overwritten(app, {"--json", "--html", "--perfetto"},
+                                     {"--topology", "--table", "--measurements", "--trace"});
 }
 
 hetcoll::Status check(const Requests &requests)

@@ -1,6 +1,7 @@
 // hetcoll_place: how to lay a training out on a cluster of unequal GPUs. Needs no GPU and no MPI.
 #include "base/installed.h"
 #include "measure/command_line.h"
+#include "measure/named_files.h"
 #include "measure/output_file.h"
 #include "tools/place_json.h"
 #include "tools/place_print.h"
@@ -96,6 +97,10 @@ int main(int argc, char **argv)
     int exit_code = 0;
     if (!hetcoll::parse_command_line(app, argc, argv, exit_code)) {
         return exit_code;
+    }
+    if (const std::string lost = hetcoll::find_overwritten(app, {"--json"}, {"file"});
+        !lost.empty()) {
+        return hetcoll::usage_error(app, lost);
     }
     request.json = app.count("--json") > 0;
     const auto fail = [](const hetcoll::Status &status) {

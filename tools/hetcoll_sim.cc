@@ -63,7 +63,8 @@ const char *path_name(const SimOptions &options, const Ranks &ranks, Algorithm a
 class Tool {
 public:
     explicit Tool(const SimOptions &options)
-        : options_(options), text_(options.json == "-" ? stderr : stdout),
+        : options_(options),
+          text_(options.json == "-" || options.measurements == "-" ? stderr : stdout),
           progress_("hetcoll_sim", 0, options.progress)
     {
     }
@@ -144,6 +145,14 @@ private:
         }
         if (ranks.size() < 2) {
             return error(Errc::kInvalid, "one GPU has nobody to reduce with: give --nodes");
+        }
+        const std::size_t weights = shares_.weights.size();
+        if (weights != 0 && weights != static_cast<std::size_t>(ranks.size())) {
+            return error(
+                Errc::kInvalid,
+                "--shares names %zu shares, and %d nodes of %s have %d ranks: give one for "
+                "each, or auto",
+                weights, cluster->node_count(), options_.topology.c_str(), ranks.size());
         }
         const std::vector<Asked> asked = asked_algorithms(options_, ranks);
         begin(*cluster);

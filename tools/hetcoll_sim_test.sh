@@ -50,6 +50,10 @@ expect "JSON on stdout, the table on stderr" '^{"\$schema"' sh -c "
     '$tool/hetcoll_sim' --topology '$machines/dgx2.topology' --bytes 8,1M --json - 2>'$work/table' |
         python3 -c 'import json, sys; print(json.dumps(json.load(sys.stdin), separators=(\",\", \":\")))'
     grep -q '^ *1048576' '$work/table'"
+expect "measurements on stdout, the table on stderr" '^hetcoll measurements' sh -c "
+    '$tool/hetcoll_sim' --topology '$machines/dgx2.topology' --bytes 1M --algorithm all --measurements - 2>'$work/table' |
+        head -n 1
+    grep -q '^ *1048576' '$work/table'"
 expect "how far it is" "hetcoll_sim: job 2 of 2: 16 ranks, 1048576 bytes by auto" \
     "$tool/hetcoll_sim" --topology "$machines/dgx2.topology" --bytes 8,1M --progress
 expect "no file for JSON" "/no/file cannot be written" \

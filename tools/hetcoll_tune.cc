@@ -16,6 +16,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -25,20 +26,21 @@ namespace {
 
 void say(const std::string &text) { std::fprintf(stderr, "hetcoll_tune: %s\n", text.c_str()); }
 
-Status report(const std::string &path, const Measurements &measurements, bool quick)
+Status report(const std::string &path, const Measurements &measurements, const TuneOptions &options)
 {
     Result<WrittenTable> written = update_table(path, measurements);
     if (!written.ok()) {
         return written.take_status();
     }
     for (const std::string &note : written->notes) {
-        if (!quick) {
+        if (!options.quick) {
             say("note: " + note);
         }
     }
-    std::printf("hetcoll_tune: wrote %s: %d rules for %s, from %zu measurements in %s\n",
-                path.c_str(), written->rules, measurements.machine.c_str(),
-                measurements.samples.size(), measurements.path.c_str());
+    std::fprintf(options.html == "-" ? stderr : stdout, // where the page goes, nothing else does
+                 "hetcoll_tune: wrote %s: %d rules for %s, from %zu measurements in %s\n",
+                 path.c_str(), written->rules, measurements.machine.c_str(),
+                 measurements.samples.size(), measurements.path.c_str());
     return {};
 }
 
@@ -84,27 +86,27 @@ Result<Measurements> read_measurements(const std::string &path)
     return parse_measurements(*text, path);
 }
 
-Status rebuild(const TuneOptions &options, const std::string &output)
+// Makes the table, as tune() and simulate() do. Returns what it was made from, of several files the
+// last: the machine that a page is about.
+Result<Measurements> rebuild(const TuneOptions &options, const std::string &output)
 {
     if (Status status = check_writable(output); !status.ok()) {
         return status;
     }
-    Result<std::optional<OutputFile>> page = open_page(options);
-    if (!page.ok()) {
-        return page.take_status();
-    }
-    std::vector<Measurements> last; // of the machine that the page is about
+    std::vector<Measurements> all; // read before anything is written
     for (const std::string &path : options.from_measurements) {
         Result<Measurements> measurements = read_measurements(path);
         if (!measurements.ok()) {
-            return measurements.take_status();
+            return measurements;
         }
-        if (Status status = report(output, *measurements, options.quick); !status.ok()) {
+        all.push_back(std::move(*measurements));
+    }
+    for (const Measurements &measurements : all) {
+        if (Status status = report(output, measurements, options); !status.ok()) {
             return status;
         }
-        last = {*measurements};
     }
-    return *page ? write_page(**page, output, nullptr, last, options.nodes) : Status();
+    return std::move(all.back());
 }
 
 // 0: the table is right, 1: it is not, or it cannot be known.
@@ -135,8 +137,8 @@ Result<int> check(const TuneOptions &options)
     return exceptions == 0 ? 0 : 1;
 }
 
-Status tune(const TuneOptions &options, const ThisMachine &machine, const std::string &output,
-            Clock::time_point start)
+Result<Measurements> tune(const TuneOptions &options, const ThisMachine &machine,
+                          const std::string &output, Clock::time_point start)
 {
     const std::string name = options.machine.empty() ? machine.name : options.machine;
     const std::string path = measurements_path(output, name);
@@ -146,10 +148,6 @@ Status tune(const TuneOptions &options, const ThisMachine &machine, const std::s
     const std::vector<JobKind> kinds = job_kinds(options, machine.gpus);
     if (kinds.empty()) {
         return error(Errc::kInvalid, "--ranks and --nodes leave no job to run");
-    }
-    Result<std::optional<OutputFile>> page = open_page(options);
-    if (!page.ok()) {
-        return page.take_status();
     }
     Result<std::vector<Sample>> samples = run_jobs(options, kinds, start);
     if (!samples.ok()) {
@@ -165,24 +163,19 @@ Status tune(const TuneOptions &options, const ThisMachine &machine, const std::s
     if (Status status = write_file(path, write_measurements(measurements)); !status.ok()) {
         return status;
     }
-    if (Status status = report(output, measurements, options.quick); !status.ok()) {
+    if (Status status = report(output, measurements, options); !status.ok()) {
         return status;
     }
-    return *page ? write_page(**page, output, &*machine.topology, {measurements}, options.nodes)
-                 : Status();
+    return measurements;
 }
 
 // hetcoll_sim is a program of its own, so that this one needs no SimGrid.
-Status simulate(const TuneOptions &options, Clock::time_point start)
+Result<Measurements> simulate(const TuneOptions &options, Clock::time_point start)
 {
     const std::string name = options.machine.empty() ? "simulated" : options.machine;
     const std::string path = measurements_path(options.output, name);
     if (Status status = check_writable(options.output); !status.ok()) {
         return status;
-    }
-    Result<std::optional<OutputFile>> page = open_page(options);
-    if (!page.ok()) {
-        return page.take_status();
     }
     const auto beside = std::filesystem::path(own_path()).parent_path() / "hetcoll_sim";
     std::string nodes;
@@ -211,13 +204,31 @@ Status simulate(const TuneOptions &options, Clock::time_point start)
     }
     Result<Measurements> measurements = parse_measurements(*text, path);
     if (!measurements.ok()) {
-        return measurements.take_status();
+        return measurements;
     }
-    if (Status status = report(options.output, *measurements, options.quick); !status.ok()) {
+    if (Status status = report(options.output, *measurements, options); !status.ok()) {
         return status;
     }
-    return *page ? write_page(**page, options.output, nullptr, {*measurements}, options.nodes)
-                 : Status();
+    return measurements;
+}
+
+// The exit status. `make` makes the table at `output`, of a machine whose links are `topology`;
+// null: they are not known.
+int make_table(const TuneOptions &options, const std::string &output, const Topology *topology,
+               const std::function<Result<Measurements>()> &make)
+{
+    Result<std::optional<OutputFile>> page = open_page(options);
+    Result<Measurements> made = page.ok() ? make() : Result<Measurements>(page.take_status());
+    if (!made.ok()) {
+        say("no new table: " + made.status().message());
+        return 1;
+    }
+    const Status status =
+        *page ? write_page(**page, output, topology, {std::move(*made)}, options.nodes) : Status();
+    if (!status.ok()) {
+        say("no page about the new table: " + status.message());
+    }
+    return status.ok() ? 0 : 1;
 }
 
 int run(const TuneOptions &options)
@@ -225,10 +236,6 @@ int run(const TuneOptions &options)
     const auto start = Clock::now();
     const std::string output =
         options.output.empty() ? table_to_install(installed_folders()) : options.output;
-    const auto give_up = [](const Status &status) {
-        say("no new table: " + status.message());
-        return 1;
-    };
     if (!options.check.empty()) {
         const Result<int> checked = check(options);
         if (!checked.ok()) {
@@ -237,16 +244,15 @@ int run(const TuneOptions &options)
         return checked.ok() ? *checked : 1;
     }
     if (!options.from_measurements.empty()) {
-        const Status status = rebuild(options, output);
-        return status.ok() ? 0 : give_up(status);
+        return make_table(options, output, nullptr, [&] { return rebuild(options, output); });
     }
     if (!options.simulate.empty()) {
-        const Status status = simulate(options, start);
-        return status.ok() ? 0 : give_up(status);
+        return make_table(options, output, nullptr, [&] { return simulate(options, start); });
     }
     const Result<ThisMachine> machine = look_at_machine();
     if (!machine.ok()) {
-        return give_up(machine.status());
+        say("no new table: " + machine.status().message());
+        return 1;
     }
     if (machine->gpus == 0) {
         say("no GPU on this machine: hetcoll goes by its prices");
@@ -257,8 +263,8 @@ int run(const TuneOptions &options)
             "hetcoll goes by its prices; --output FILE writes a table to try");
         return options.quick ? 0 : 1;
     }
-    const Status status = tune(options, *machine, output, start);
-    return status.ok() ? 0 : give_up(status);
+    return make_table(options, output, &*machine->topology,
+                      [&] { return tune(options, *machine, output, start); });
 }
 
 } // namespace

@@ -31,10 +31,22 @@ grep -q '"machine":"dgx"' "$work/page.html" && grep -q '</html>' "$work/page.htm
 verdict $? 'a page for a browser shows them beside it'
 says 1 'no new table: /no/page.html cannot be written' --output "$work/other.json" --html /no/page.html \
     --from-measurements "$work/hetcoll_tune_test.dgx.measurements"
+"$tune" --from-measurements "$work/hetcoll_tune_test.dgx.measurements" --output "$work/table.json" --html - 2>"$work/err" |
+    head -n 1 >"$work/out"
+[ "$(cat "$work/out")" = '<!DOCTYPE html>' ] && grep -q '^hetcoll_tune: wrote ' "$work/err"
+verdict $? 'a page on stdout has nothing before it'
+"$tune" --from-measurements "$work/hetcoll_tune_test.dgx.measurements" --output "$work/full.json" --html /dev/full \
+    >"$work/out" 2>&1
+[ $? -eq 1 ] && [ -s "$work/full.json" ] && ! grep -q 'no new table' "$work/out" &&
+    grep -q 'no page about the new table: /dev/full cannot be written' "$work/out"
+verdict $? 'a page that cannot be written is not said to be a table'
 sed 's/^machine dgx/machine twin/' "$here/hetcoll_tune_test.dgx.measurements" >"$work/twin.measurements"
 "$tune" --from-measurements "$work/twin.measurements" --output "$work/table.json" 2>&1 |
     grep -q 'note: twin has the fingerprint of dgx: hosts take'
 verdict $? 'two machines with one fingerprint are noted'
+says 1 'no new table' --from-measurements "$work/hetcoll_tune_test.dgx.measurements" "$work/none" --output "$work/half.json"
+[ ! -e "$work/half.json" ]
+verdict $? 'and then there is none of the other files either'
 says 1 'cannot be read' --from-measurements "$work/none" --output "$work/other.json"
 echo 'hetcoll measurements 1
 machine x

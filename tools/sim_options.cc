@@ -2,6 +2,7 @@
 
 #include "engine/hetcoll.h"
 #include "measure/command_line.h"
+#include "measure/named_files.h"
 #include "measure/sizes.h"
 #include "price/machine.h"
 #include "sim/cluster_file.h"
@@ -127,13 +128,19 @@ bool parse_sim_options(int argc, char **argv, SimOptions &options, int &exit_cod
         ->type_name("FILE");
     app.add_option("--measurements", options.measurements,
                    "with --algorithm all: write to this file what hetcoll_tune makes a table from; "
-                   "hetcoll_tune --simulate does both")
+                   "hetcoll_tune --simulate does both; -: as --json -")
         ->type_name("FILE");
     if (!parse_command_line(app, argc, argv, exit_code)) {
         return false;
     }
     if (const Status status = check(options); !status.ok()) {
         exit_code = usage_error(app, status.message());
+        return false;
+    }
+    if (const std::string lost =
+            find_overwritten(app, {"--json", "--measurements"}, {"--topology", "--table"});
+        !lost.empty()) {
+        exit_code = usage_error(app, lost);
         return false;
     }
     if (options.nodes.empty()) {

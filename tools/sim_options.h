@@ -26,7 +26,7 @@ struct SimOptions {
     int window = 4;
     bool meetings = true;
     bool describe = false;          // only say what the cluster is
-    std::string json, measurements; // json "-": stdout, and the table on stderr
+    std::string json, measurements; // "-": stdout, and the table on stderr
     bool progress = false; // a line for each simulation on stderr, also where that is no terminal
 };
 

@@ -1,6 +1,7 @@
 #include "tools/tune_options.h"
 
 #include "measure/command_line.h"
+#include "measure/named_files.h"
 #include "measure/sizes.h"
 #include "measure/ways.h"
 #include "tuning/choice.h"
@@ -99,13 +100,29 @@ Status check(const CLI::App &app, const TuneOptions &options)
         return error(Errc::kInvalid, "--algorithms: %s", ways.status().message().c_str());
     }
     const char *const instead = !options.simulate.empty()            ? "--simulate"
+                                : !options.check.empty()             ? "--check"
                                 : !options.from_measurements.empty() ? "--from-measurements"
                                                                      : nullptr;
-    for (const char *option :
-         {"--ranks", "--fake-nodes", "--repetitions", "--most-repetitions", "--algorithms"}) {
+    for (const char *option : {"--ranks", "--fake-nodes", "--repetitions", "--most-repetitions",
+                               "--algorithms", "--mpirun"}) {
         if (instead != nullptr && app.count(option) > 0) {
             return error(Errc::kInvalid, "%s is for measurements, and %s makes none: leave one out",
                          option, instead);
+        }
+    }
+    for (const char *option : {"--nodes", "--sizes", "--limit", "--machine"}) {
+        if (!options.from_measurements.empty() && app.count(option) > 0) {
+            return error(Errc::kInvalid,
+                         "%s is for measurements and simulations, and %s makes none: leave one out",
+                         option, instead);
+        }
+    }
+    for (const char *option : {"--output", "--html"}) {
+        if (!options.check.empty() && app.count(option) > 0) {
+            return error(Errc::kInvalid,
+                         "%s is for a new table, and --check makes none: leave one "
+                         "out",
+                         option);
         }
     }
     if (!options.mpirun_options.empty() &&
@@ -122,7 +139,9 @@ Status check(const CLI::App &app, const TuneOptions &options)
         return error(Errc::kInvalid, "a table from a simulation is not this machine's: give "
                                      "--output FILE");
     }
-    return {};
+    const std::string lost = find_overwritten(app, {"--output", "--html"},
+                                              {"--from-measurements", "--simulate", "--check"});
+    return lost.empty() ? Status() : error(Errc::kInvalid, "%s", lost.c_str());
 }
 
 } // namespace

@@ -1,0 +1,23 @@
+// The files that a command line names: what a program would overwrite, or read twice.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace hetcoll {
+
+// What is wrong with files that `writes`, names of options, name: one of them is a file that an
+// option of `reads` names, too, by whatever path, and would be lost, or two of them are one file.
+// Empty: nothing.
+[[nodiscard]] std::string find_overwritten(const CLI::App &app,
+                                           const std::vector<std::string> &writes,
+                                           const std::vector<std::string> &reads);
+
+// What an option names twice, by whatever path; empty: nothing.
+[[nodiscard]] std::string find_twice(const CLI::App &app, const std::string &option);
+
+} // namespace hetcoll
