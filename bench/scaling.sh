@@ -1,36 +1,67 @@
 #!/bin/sh
-# scaling.sh [HETCOLL_SIM] [FOLDER]: runs the simulations of docs/scaling.md, writes bench/results/sim_*.{txt,json}, and
-# draws the page's pictures if matplotlib is there. FOLDER has the cluster files. Takes more than an hour of
-# a processor, one simulation at a time.
+# scaling.sh [HETCOLL_SIM] [FOLDER] [NAME...]: runs the simulations of docs/scaling.md, writes
+# bench/results/sim_NAME.{txt,json}, and draws the page's pictures if matplotlib is there. FOLDER has the cluster files.
+# Takes more than an hour of a processor, one simulation at a time. With names it runs only these, and draws nothing.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 sim=${1:-hetcoll_sim}
 machines=${2:-$here/../topology/machines}
 results=$here/results
+shift $(($# < 2 ? $# : 2))
+names=$*
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+wanted()
+{
+    case " $names " in
+    "  " | *" $1 "*) ;;
+    *) false ;;
+    esac
+}
 
 # run NAME CLUSTER NODES BYTES ALGORITHMS [OPTION...]
 run()
 {
     name=$1 cluster=$2 nodes=$3 bytes=$4 algorithms=$5
     shift 5
-    $sim --topology "$machines/$cluster" --nodes "$nodes" --bytes "$bytes" --algorithm "$algorithms" \
-        --json "$results/sim_$name.json" "$@" | sed "s|$machines/||" >"$results/sim_$name.txt"
-    sed -i "s|$machines/||" "$results/sim_$name.json"
+    wanted "$name" || return 0
+    [ -f "$cluster" ] || cluster=$machines/$cluster
+    $sim --topology "$cluster" --nodes "$nodes" --bytes "$bytes" --algorithm "$algorithms" \
+        --json "$results/sim_$name.json" "$@" | sed "s|${cluster%/*}/||" >"$results/sim_$name.txt"
+    sed -i "s|${cluster%/*}/||" "$results/sim_$name.json"
+}
+
+# run_each NAME "TOPOLOGY..." NODES BYTES ALGORITHMS: one file of what run says of each.
+run_each()
+{
+    wanted "$1" || return 0
+    one=$1 topologies=$2
+    shift 2
+    : >"$work/all.txt"
+    for topology in $topologies; do
+        run "$one" "$topology.topology" "$@"
+        cat "$results/sim_$one.txt" >>"$work/all.txt"
+    done
+    rm "$results/sim_$one.json"
+    mv "$work/all.txt" "$results/sim_$one.txt"
 }
 
 # What hetcoll chooses on every shipped platform, to compare with the bound.
-: >"$results/sim_boxes.txt"
-for box in dgx1p dgx1v dgx1v-01234 dgx2 dgxa100 dgxh100 pcie8; do
-    run box $box.topology 1 8,64M,256M auto
-    cat "$results/sim_box.txt" >>"$results/sim_boxes.txt"
-done
-rm "$results/sim_box.txt" "$results/sim_box.json"
+run_each boxes "dgx1p dgx1v dgx1v-01234 dgx2 dgxa100 dgxh100 pcie8" 1 8,64M,256M auto
+run pcie8x2 pcie8.topology 2 8,64M,256M auto
 run dgx1vx128 dgx1vx128.cluster 2,8,32 8,64M,256M auto
 run dgx1vx128_1024 dgx1vx128.cluster 128 8,64M,256M auto
 run netreduce6 netreduce6.cluster 6 8,64M,256M auto,in_network
 run oversubscribed oversubscribed.cluster 64,512 8,64M,256M auto
 run hetpipe hetpipe.cluster 4 8,64M,256M auto,ring,hierarchical
 run fragments fragments.cluster 2 8,64M,256M auto,ring
+sed 's/ adapters mlx5.*//' "$machines/fragments.cluster" >"$work/fragments-unbound.cluster"
+cp "$machines"/dgx1v*.topology "$work"
+run fragments_unbound "$work/fragments-unbound.cluster" 2 64M,256M auto
+
+# Trees and rings through NVLinks on the full machines, for docs/trees.md.
+run_each trees "dgx1v dgx1p" 1 4M,16M,64M,256M auto,tree,ring
 
 # Weak scaling, every algorithm.
 every=ring,recursive_doubling,rabenseifner,hierarchical,ordered,in_network,host
@@ -43,9 +74,12 @@ run dgxh100_1024_64M dgxh100x512.cluster 128 64M auto
 run dgxh100_4096_8B dgxh100x512.cluster 512 8 auto,$every --window 8
 run dgxh100_4096 dgxh100x512.cluster 512 1M auto,recursive_doubling,rabenseifner,hierarchical,ordered,in_network --window 8
 run awan64 awan64.cluster 2,4,8,16,32,64 8,64K,64M auto,ring,recursive_doubling,rabenseifner,host
+run awan64_24 awan64.cluster 24 16M auto,ring,rabenseifner
 run netreduce netreduce.cluster 6,16,64 8,100M auto,ring,in_network
 run netreduce512 netreduce.cluster 512 8,4M,64M,100M auto,in_network
 run netreduce512_w8 netreduce.cluster 64,512 100M in_network --window 8
+
+[ -z "$names" ] || exit 0
 
 # A flat ring of 4,096 ranks has 33 million messages, so its closed form stands in. A part passes eight ranks of each
 # node, in seven steps on the node and one between two nodes, each with the part's bytes. The ranks meet before and
