@@ -5,7 +5,7 @@
 namespace hetcoll::test {
 namespace {
 
-constexpr std::size_t kFew = 4, kMany = 5000; // elements, below and above the small limit
+constexpr std::size_t kFew = 4, kMany = 10000; // elements, below and above what the host sums
 
 // Ranks 0 and 1 share a control page; rank 2 is on another node.
 void move_last(std::vector<hetcoll_facts> &facts)

@@ -16,7 +16,7 @@
 namespace hetcoll::test {
 namespace {
 
-constexpr std::size_t kFew = 4, kMany = 5000; // elements, below and above the small limit
+constexpr std::size_t kFew = 4, kMany = 10000; // elements, below and above what the host sums
 constexpr int kDead = -75, kRevoked = -77;
 
 hetcoll_settings by(const char *algorithm)

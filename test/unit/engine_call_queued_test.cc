@@ -11,7 +11,7 @@ namespace hetcoll::test {
 namespace {
 
 constexpr int kRanks = 3;
-constexpr std::size_t kMany = 6000; // elements, above the small limit
+constexpr std::size_t kMany = 10000; // elements, more than the host sums
 
 class QueuedCallTest : public ::testing::Test {
 protected:

@@ -51,7 +51,7 @@ TEST_F(StagedCallTest, InPlaceThePreviousModuleIsCalledInPlace)
 
 TEST(KernelsTest, WhereTheyCannotBeLoadedEachRankSaysSoOnceAndCallsAreStaged)
 {
-    constexpr std::size_t kCount = 5000;
+    constexpr std::size_t kCount = 10000;
     const Faults faults("cuModuleLoadData:*:222");
     const CallCount loads("cuModuleLoadData");
     Engines ranks(2, default_settings());

@@ -60,7 +60,7 @@ private:
 struct Case {
     const char *name;
     const char *algorithm = "auto";
-    std::size_t count = 5000; // elements; the default is above the small limit
+    std::size_t count = 10000; // elements; the default is more than the host sums
     int collective = HETCOLL_ALLREDUCE;
     std::vector<Where> where = {Where::kDevice, Where::kDevice, Where::kDevice};
     std::vector<int> node_of = {0, 0, 0};
@@ -308,17 +308,17 @@ const Case kCases[] = {
              call.kind = -1;
              call.reason = HETCOLL_REASON_TYPE;
          }},
-    {.name = "Broadcast", .count = 6000, .collective = HETCOLL_BCAST},
+    {.name = "Broadcast", .count = 12000, .collective = HETCOLL_BCAST},
     {.name = "Reduce",
-     .count = 6000,
+     .count = 12000,
      .collective = HETCOLL_REDUCE,
      .change_call = [](hetcoll_call &) {}},
-    {.name = "Allgather", .count = 6000, .collective = HETCOLL_ALLGATHER},
-    {.name = "ReduceScatter", .count = 6000, .collective = HETCOLL_REDUCE_SCATTER},
+    {.name = "Allgather", .count = 12000, .collective = HETCOLL_ALLGATHER},
+    {.name = "ReduceScatter", .count = 12000, .collective = HETCOLL_REDUCE_SCATTER},
     {.name = "Queued", .queued = HETCOLL_QUEUED},
     {.name = "QueuedSmall", .count = 100, .queued = HETCOLL_QUEUED},
     {.name = "QueuedReduceScatter",
-     .count = 6000,
+     .count = 12000,
      .collective = HETCOLL_REDUCE_SCATTER,
      .queued = HETCOLL_QUEUED},
 };
