@@ -164,7 +164,7 @@ void run(Program &program, const std::string &what, const std::string &more)
     if (more == "network") {
         check_allreduce(
             program, MPI_COMM_WORLD, // joins
-            {.pattern = {.kind = ElementKind::kFloat32, .op = ReduceOp::kSum}, .count = 5'000});
+            {.pattern = {.kind = ElementKind::kFloat32, .op = ReduceOp::kSum}, .count = 10'000});
         counts = {63'488, 200'001};
     } else if (more != "small") {
         counts.insert(counts.end(), {4'097, 63'488, 200'001});

@@ -116,9 +116,9 @@ public:
             if (program_.rank() % 2 == i % 2) { // and others in between
                 const auto other = Buffer::allocate(&program_.gpu(), Memory::kDevice, 1'200'000);
                 program_.check(other.ok(), "no memory");
-                reduce({sum(), 5'000});
+                reduce({sum(), 10'000});
             } else {
-                reduce({sum(), 5'000});
+                reduce({sum(), 10'000});
             }
         }
     }

@@ -198,7 +198,7 @@ private:
         MPI_Comm comm = new_comm();
         {
             Buffers buffers(program_, comm,
-                            {{ElementKind::kFloat32, ReduceOp::kSum, Values::kExact, 1}, 5'000});
+                            {{ElementKind::kFloat32, ReduceOp::kSum, Values::kExact, 1}, 10'000});
             buffers.fill();
             buffers.reduce(); // what a failed call made incomplete is made now
             emulated_.set_faults("cuStreamQuery:+1:999,cuEventRecord:+1:999,cuLaunchKernel:+1:999");
