@@ -18,7 +18,6 @@ constexpr int kMostWithAll = 128;
 constexpr double kMayBecomeBest = 1.3;
 // By SimGrid, 24 and 48 nodes: 1.05 to 1.17.
 constexpr double kLosesStep = 1.1;
-constexpr double kWorthDoubling = 0.95; // of segments, again
 // One node that runs for all does not know how late messages of several partners are: by SimGrid, 4
 // nodes of 4 GPUs, it takes up to 1.19 times as long.
 constexpr double kMayBeLate = 1.25;
@@ -312,7 +311,7 @@ void Prices::find_segments(Priced &best, const PricedCall &call)
         return segments >= 1 && segments <= most && take_if_below(best.price.us, way, best, call);
     };
     const int before = best.choice.segments;
-    for (double was = kNeverUs; best.price.us < kWorthDoubling * was;) {
+    for (double was = kNeverUs; best.price.us < kWorthwhile * was;) {
         was = best.price.us;
         takes(2 * best.choice.segments);
     }
