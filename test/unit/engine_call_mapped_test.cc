@@ -369,7 +369,7 @@ TEST_F(UnmappableTest, ARankSaysSoAndItsPeerAnnouncesOtherMemory)
                     kDeviceMemory | kNewBuffers | kNoMapping}));
     EXPECT_EQ(ranks_.said(1), kNewCall);
     expect_sums();
-    EXPECT_EQ(lines_with("0 hetcoll: a buffer of rank 1, in 20000 bytes of device memory at 0x"),
+    EXPECT_EQ(lines_with("0 hetcoll: a buffer of rank 1, in 40000 bytes of device memory at 0x"),
               1u); // of the rank that could not
     for (int rank = 0; rank < 2; ++rank) {
         EXPECT_TRUE(ranks_.engine(rank).peers().found().maps);
