@@ -278,8 +278,7 @@ private:
              .us = result->us,
              .bound_us =
                  lower_bound(cluster, ranks, static_cast<double>(bytes), asked.in_network).us(),
-             .predicted_us =
-                 asked.in_network ? std::nullopt : std::optional(result->predicted_us),
+             .predicted_us = asked.in_network ? std::nullopt : std::optional(result->predicted_us),
              .transfers = result->transfers,
              .cost_s = result->cost.seconds,
              .cost_mib = result->cost.mib});

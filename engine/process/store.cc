@@ -220,8 +220,8 @@ Store::make_device_bounce(const std::shared_ptr<Device> &device, bool direct, St
     // A call that needs kernels asks again, and says why there are none.
     static_cast<void>(device->load_kernels());
     ground_.counters.count(HETCOLL_ALLOCATIONS);
-    return DeviceBounce::create(device, slot_bytes(),
-                                kMostHostBytes + Exchange::kFlagBytes, direct, order);
+    return DeviceBounce::create(device, slot_bytes(), kMostHostBytes + Exchange::kFlagBytes, direct,
+                                order);
 }
 
 Result<std::shared_ptr<Device>> Store::device_of(const PointerInfo &pointer)
