@@ -78,26 +78,6 @@ static bool is_own_release(void)
     return false;
 }
 
-/* The number of a word in "a, b or c"; -1: it is none of them, as
- * mca_coll_hetcoll_check_parameters() finds. */
-static int number_of(const char *word, const char *allowed)
-{
-    if (NULL == word) {
-        return -1;
-    }
-    const size_t length = strlen(word);
-    for (int number = 0; '\0' != *allowed; ++number) {
-        const size_t ends = strcspn(allowed, ", ");
-        if (ends == length && 0 == strncmp(allowed, word, length)) {
-            return number;
-        }
-        allowed += ends;
-        allowed += strspn(allowed, ", ");
-        allowed += 0 == strncmp(allowed, "or ", 3) ? 3 : 0;
-    }
-    return -1;
-}
-
 enum agree { AGREE_LOCAL, AGREE_ALIKE, AGREE_LEAST, AGREE_MOST, AGREE_SAME, AGREE_VITAL };
 
 /* Returns its index in Open MPI's registry. */
@@ -117,6 +97,14 @@ static int make_settable(int index)
     return OPAL_SUCCESS == rc ? index : -1;
 }
 
+/* A wrong one is the default; mca_coll_hetcoll_check_parameters() says so. */
+static void take_word(const char *name, const char *word)
+{
+    char message[512];
+    (void)hetcoll_set_parameter(&mca_coll_hetcoll_component.settings, name,
+                                NULL == word ? "" : word, message, sizeof message);
+}
+
 #define REGISTER(name, help, type, level, agree)                                    \
     index = register_parameter(#name, help, MCA_BASE_VAR_TYPE_##type, level, agree, \
                                &c->settings.name);
@@ -126,11 +114,11 @@ static int make_settable(int index)
     REGISTER(name, help, UNSIGNED_LONG, level, agree)
 #define REGISTER_TEXT(name, help, level, agree, value, ...) \
     REGISTER(name, help, STRING, level, agree)
-#define REGISTER_WORD(name, help, level, agree, value, allowed)                                  \
+#define REGISTER_WORD(name, help, level, agree, value, ...)                                      \
     c->words.name = value;                                                                       \
     index =                                                                                      \
         register_parameter(#name, help, MCA_BASE_VAR_TYPE_STRING, level, agree, &c->words.name); \
-    c->settings.name = number_of(c->words.name, allowed);
+    take_word(#name, c->words.name);
 #define SET_AT_START(name)
 #define SET_AT_FIRST_CALL(name) c->name##_index = make_settable(index);
 
