@@ -11,6 +11,7 @@
 #include "device/device.h"
 #include "measure/micro.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -54,6 +55,9 @@ void copy_padding(ElementKind kind, std::vector<unsigned char> &bytes,
     }
 }
 
+// A vector's content is one pattern again and again, so that the host folds and compares one.
+constexpr std::size_t kPatternBytes = std::size_t{1} << 20;
+
 // The buffers of one case.
 class Workload {
 public:
@@ -64,7 +68,7 @@ public:
             inputs_.push_back(upload(numbers(static_cast<std::uint32_t>(i + 1))));
         }
         for (int i = 0; i < what.outputs; ++i) {
-            results_.push_back(upload(std::vector<unsigned char>(what.bytes, 0xee)));
+            results_.push_back(upload(std::vector<unsigned char>(pattern_bytes(), 0xee)));
         }
         copy_from_ = require(device.make_memory(copy_bytes()));
         copy_to_ = require(device.make_memory(copy_bytes()));
@@ -109,61 +113,70 @@ public:
     {
         reduce();
         finish();
-        const std::size_t count = case_.bytes / element_bytes(case_.kind);
-        std::vector<unsigned char> wanted = download(inputs_[0]);
+        const std::size_t count = pattern_bytes() / element_bytes(case_.kind);
+        std::vector<unsigned char> wanted = download(inputs_[0], 0);
         if (const HostFold fold = host_fold(case_.op, case_.kind); fold != nullptr) {
             std::vector<std::vector<unsigned char>> contents;
             std::vector<const void *> all;
             for (const DeviceMemory &input : inputs_) {
-                contents.push_back(download(input));
+                contents.push_back(download(input, 0));
                 all.push_back(contents.back().data());
             }
             fold(wanted.data(), all.data(), all.size(), count);
         }
         for (std::size_t i = 1; i < inputs_.size() && by_element(case_.op) == case_.op; ++i) {
             host_reduce(case_.op, case_.kind)(wanted.data(), wanted.data(),
-                                              download(inputs_[i]).data(), count);
+                                              download(inputs_[i], 0).data(), count);
         }
         for (const DeviceMemory &output : results_) {
-            std::vector<unsigned char> result = download(output);
-            copy_padding(case_.kind, result, wanted);
-            if (result != wanted) {
-                require(
-                    error(Errc::kInvalid,
-                          "kernel_bench: %s of %s, %d inputs and %d outputs of %zu bytes: wrong",
-                          op_name(case_.op), element_name(case_.kind), case_.inputs, case_.outputs,
-                          case_.bytes));
+            for (std::size_t at = 0; at < case_.bytes; at += pattern_bytes()) {
+                compare(download(output, at), wanted);
             }
         }
     }
 
 private:
     [[nodiscard]] std::size_t copy_bytes() const { return moved_bytes() / 2; }
+    // Vectors are whole patterns, or less than one.
+    [[nodiscard]] std::size_t pattern_bytes() const { return std::min(case_.bytes, kPatternBytes); }
 
     // Every second byte is 0x3c: positive, ordinary numbers in every format, whose folds neither
     // overflow nor become subnormal (those are slow on a CPU).
     [[nodiscard]] std::vector<unsigned char> numbers(std::uint32_t state) const
     {
-        std::vector<unsigned char> content(case_.bytes, 0x3c);
+        std::vector<unsigned char> content(pattern_bytes(), 0x3c);
         for (std::size_t i = 0; i < content.size(); i += 2) {
             state = state * 1664525u + 1013904223u;
             content[i] = static_cast<unsigned char>(state >> 24);
         }
         return content;
     }
-    [[nodiscard]] DeviceMemory upload(const std::vector<unsigned char> &content) const
+    [[nodiscard]] DeviceMemory upload(const std::vector<unsigned char> &pattern) const
     {
-        DeviceMemory memory = require(device_.make_memory(content.size()));
-        require(gpu_.driver().cuMemcpyHtoD(memory.get(), content.data(), content.size()),
-                "cuMemcpyHtoD");
+        DeviceMemory memory = require(device_.make_memory(case_.bytes));
+        for (std::size_t at = 0; at < case_.bytes; at += pattern.size()) {
+            require(gpu_.driver().cuMemcpyHtoD(memory.get() + at, pattern.data(), pattern.size()),
+                    "cuMemcpyHtoD");
+        }
         return memory;
     }
-    [[nodiscard]] std::vector<unsigned char> download(const DeviceMemory &memory) const
+    [[nodiscard]] std::vector<unsigned char> download(const DeviceMemory &memory,
+                                                      std::size_t at) const
     {
-        std::vector<unsigned char> content(case_.bytes);
-        require(gpu_.driver().cuMemcpyDtoH(content.data(), memory.get(), content.size()),
+        std::vector<unsigned char> content(pattern_bytes());
+        require(gpu_.driver().cuMemcpyDtoH(content.data(), memory.get() + at, content.size()),
                 "cuMemcpyDtoH");
         return content;
+    }
+    void compare(std::vector<unsigned char> result, const std::vector<unsigned char> &wanted) const
+    {
+        copy_padding(case_.kind, result, wanted);
+        if (result != wanted) {
+            require(error(Errc::kInvalid,
+                          "kernel_bench: %s of %s, %d inputs and %d outputs of %zu bytes: wrong",
+                          op_name(case_.op), element_name(case_.kind), case_.inputs, case_.outputs,
+                          case_.bytes));
+        }
     }
 
     const Gpu &gpu_;
