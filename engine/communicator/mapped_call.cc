@@ -214,9 +214,6 @@ Result<bool> MappedCall::map(Algorithm algorithm, const Schedule *schedule, int 
     if (group_.local_size() == 1) {
         return true;
     }
-    if (FdChannel *channel = process_.store().sharing().channel.get()) {
-        channel->step();
-    }
     find_needed(algorithm, schedule);
     bool all = true;
     Status first_problem;

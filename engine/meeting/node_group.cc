@@ -222,8 +222,14 @@ bool NodeGroup::leave() const noexcept
 void NodeGroup::announce(const SharedBuffer &input, const SharedBuffer &output) const noexcept
 {
     ControlPage::Slot &own = own_slot();
-    own.input = input;
-    own.output = output;
+    // What stays as it was stays in the caches of the ranks that read it.
+    const auto tell = [](SharedBuffer &told, const SharedBuffer &buffer) {
+        if (std::memcmp(&told, &buffer, sizeof told) != 0) {
+            told = buffer;
+        }
+    };
+    tell(own.input, input);
+    tell(own.output, output);
     for (auto &word : own.progress) {
         word.store(0, std::memory_order_relaxed);
     }
