@@ -102,6 +102,7 @@ for library in "\$here"/lib/*; do
     echo "\$there" | grep -qxF "\${library##*/}" || ln -s "\$library" "\$here/lib.used"
 done
 export LD_LIBRARY_PATH=\$here/lib.used:\$here$libraries\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}
+export MPI4PY_LIBMPI=\$here$libraries/libmpi.so.40 # mpi4py would take the machine's own Open MPI
 export OMPI_COMPONENTS=\$here$components MPIRUN=\$here/usr/bin/mpirun PATH=\$here/usr/bin:\$PATH
 export HETCOLL_BUILDDIR=\$here/build HETCOLL_SRCDIR=\$here/source
 if [ "\${1:-}" = mpirun ]; then
