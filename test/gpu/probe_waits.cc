@@ -10,7 +10,9 @@
 #include <chrono>
 #include <cstring>
 #include <functional>
+#include <string>
 #include <thread>
+#include <vector>
 
 namespace hetcoll::probe {
 namespace {
@@ -100,6 +102,95 @@ void ask_about_mapping(const Spinner &spinner)
     spinner.ask("cuMemRelease", [&] { return cuMemRelease(handle); });
 }
 
+// While a stream waits for a number, as the program's stream does behind a queued call, one thread
+// makes a call of the driver, and another launches a kernel on a stream of its own, as hetcoll's
+// thread does to end that wait. Where the launch waits for the call, both wait for ever.
+class Beside {
+public:
+    Beside(CUcontext context, CUstream waiting, const char *kind)
+        : context_(context), waiting_(waiting), kind_(kind), kernels_(load_kernels()),
+          word_(static_cast<volatile unsigned *>(allocate_host(sizeof(unsigned)))),
+          flag_(static_cast<volatile unsigned *>(allocate_host(sizeof(unsigned))))
+    {
+        must(cuStreamCreateWithPriority(&ours_, CU_STREAM_NON_BLOCKING, -5), "cuStreamCreate");
+        start_flag(kernels_, flag_, 0, ours_); // loads it
+        must(cuCtxSynchronize(), "cuCtxSynchronize");
+    }
+
+    void ask(const char *call, const std::function<CUresult()> &make) const
+    {
+        *word_ = 0;
+        *flag_ = 0;
+        CUdeviceptr at = 0;
+        must(cuMemHostGetDevicePointer(&at, const_cast<unsigned *>(word_), 0),
+             "cuMemHostGetDevicePointer");
+        must(cuStreamWaitValue32(waiting_, at, 1, CU_STREAM_WAIT_VALUE_GEQ), "cuStreamWaitValue32");
+        std::atomic<bool> made{false}, launched{false};
+        std::thread caller([&] {
+            cuCtxSetCurrent(context_);
+            make();
+            made = true;
+        });
+        wait_for(made, std::chrono::milliseconds(50));
+        const bool waits = !made;
+        std::thread launcher([&] {
+            cuCtxSetCurrent(context_);
+            start_flag(kernels_, flag_, 1, ours_);
+            launched = true;
+        });
+        wait_for(launched, kLongest);
+        const bool returned = launched;
+        for (const auto end = Clock::now() + kLongest; *flag_ == 0 && Clock::now() < end;) {
+            std::this_thread::yield();
+        }
+        const bool ran = *flag_ != 0;
+        *word_ = 1;
+        caller.join();
+        launcher.join();
+        must(cuCtxSynchronize(), "cuCtxSynchronize");
+        answer((std::string(kind_) + " waits; " + call).c_str(), "%s; a launch meanwhile %s",
+               waits ? "waits" : "returns",
+               ran        ? "runs"
+               : returned ? "returns, its kernel does not run"
+                          : "waits for it");
+    }
+
+private:
+    static void wait_for(const std::atomic<bool> &done, Clock::duration most)
+    {
+        for (const auto end = Clock::now() + most; !done && Clock::now() < end;) {
+            std::this_thread::yield();
+        }
+    }
+
+    CUcontext context_;
+    CUstream waiting_, ours_ = nullptr;
+    const char *kind_;
+    Kernels kernels_;
+    volatile unsigned *word_, *flag_;
+};
+
+void ask_beside(CUcontext context, CUstream waiting, const char *kind)
+{
+    const Beside beside(context, waiting, kind);
+    std::vector<char> host(kMiB);
+    const CUdeviceptr memory = allocate(kMiB);
+    CUdeviceptr little = 0, large = 0;
+    void *locked = nullptr;
+    beside.ask("cuMemsetD8Async, legacy stream",
+               [&] { return cuMemsetD8Async(memory, 0, 4, nullptr); });
+    beside.ask("cuMemAlloc, 4 KiB", [&] { return cuMemAlloc(&little, 4096); });
+    beside.ask("cuMemAlloc, 64 MiB", [&] { return cuMemAlloc(&large, 64 * kMiB); });
+    beside.ask("cuMemHostAlloc", [&] { return cuMemHostAlloc(&locked, 4 * kMiB, 0); });
+    beside.ask("cuMemcpyHtoD, 1 MiB", [&] { return cuMemcpyHtoD(memory, host.data(), kMiB); });
+    beside.ask("cuMemcpyDtoH, 8 B", [&] { return cuMemcpyDtoH(host.data(), memory, 8); });
+    beside.ask("cuStreamSynchronize, legacy stream", [&] { return cuStreamSynchronize(nullptr); });
+    beside.ask("cuCtxSynchronize", [&] { return cuCtxSynchronize(); });
+    beside.ask("cuMemFreeHost", [&] { return cuMemFreeHost(locked); });
+    beside.ask("cuMemFree, 4 KiB", [&] { return cuMemFree(little); });
+    beside.ask("cuMemFree, 64 MiB", [&] { return cuMemFree(large); });
+}
+
 void ask_about_streams(const Spinner &spinner, CUdeviceptr memory)
 {
     CUstream stream = nullptr;
@@ -130,6 +221,17 @@ void ask_what_waits()
     ask_about_memory(spinner);
     ask_about_mapping(spinner);
     ask_about_streams(spinner, allocate(4096));
+}
+
+void ask_what_holds_launches()
+{
+    const CUcontext context = use_primary_context();
+    CUstream blocking = nullptr, other = nullptr;
+    must(cuStreamCreate(&blocking, CU_STREAM_DEFAULT), "cuStreamCreate");
+    must(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+    ask_beside(context, CU_STREAM_LEGACY, "the legacy stream");
+    ask_beside(context, blocking, "a blocking stream");
+    ask_beside(context, other, "a non-blocking stream");
 }
 
 // The exporter is another process, which ends when this one does.

@@ -2,7 +2,8 @@
 // what is reduced, and what comes behind sees the result, without any wait of the host.
 //
 //   stream_order STREAM [WHAT...]   STREAM: nonblocking, blocking, legacy, perthread
-//     all         (the default) chains of calls, every collective, captures, other work beside
+//     all         (the default) chains of calls, every collective, captures
+//     beside      calls that wait for the device while a call is pending
 //     delays N    N calls: an event behind a call is never done before the result is there
 //     mutant N    the same where streams do not wait: it has to be seen
 //     errors      a driver call fails: the stream goes on, and the error is told
@@ -412,7 +413,6 @@ void all(Program &program, const Attached &on, const Emulated &emulated)
     collectives(program, on);
     among_others(program, on);
     captures(program, on, emulated);
-    beside_other_work(program, on);
 }
 
 void run(Program &program, int argc, char **argv)
@@ -427,6 +427,8 @@ void run(Program &program, int argc, char **argv)
         const long early = Delays(program, on).run(calls);
         program.check((early == 0) == (what == "delays"),
                       "%ld of %ld results were not there when the stream went on", early, calls);
+    } else if (what == "beside") {
+        beside_other_work(program, on);
     } else if (what == "errors") {
         errors(program, on, emulated);
     } else if (what == "plain") {

@@ -7,6 +7,7 @@ also_expected='hetcoll: a call cannot be queued, nothing was: a graph is being c
 # On a driver whose calls wait for the device, which waits for the calls.
 for stream in nonblocking blocking legacy perthread; do
     EMU_HOSTILE=1 case_ 2 ob1 "$forced" stream_order $stream
+    EMU_HOSTILE=1 case_ 3 ob1 "$forced" stream_order $stream beside
     EMU_HOSTILE=0 EMU_DELAY_US=50 case_ 3 ob1 "$forced" stream_order $stream
 done
 EMU_HOSTILE=1 case_ 1 ob1 "$forced" stream_order nonblocking
