@@ -480,5 +480,24 @@ TEST_F(MappedWayTest, WhereAPeerCannotMapThisRankGivesItsOwnMappingsUp)
     EXPECT_EQ(lines_with("cannot run on a communicator"), 0u);
 }
 
+// ---- prices ----
+
+TEST(PricesTest, PricesAreFoundByTheFirstLargerCallAndByNothingBefore)
+{
+    Engines engines(2, by("auto"));
+    const auto have_prices = [&] { return engines.engine(0).peers().found().prices != nullptr; };
+    EXPECT_FALSE(have_prices()) << "when a communicator is made";
+    for (const auto &[count, priced] : {std::pair(4, false), std::pair(100'000, true)}) {
+        std::deque<Numbers<int>> vectors;
+        for (int rank = 0; rank < engines.size(); ++rank) {
+            engines.call(rank, vectors.emplace_back(Where::kDevice, std::vector<int>(count)),
+                         static_cast<std::size_t>(count));
+        }
+        ASSERT_TRUE(engines.run());
+        EXPECT_EQ(engines.result(0), HETCOLL_SUCCESS);
+        EXPECT_EQ(have_prices(), priced) << count;
+    }
+}
+
 } // namespace
 } // namespace hetcoll::test
