@@ -21,7 +21,7 @@ layer()
                   xargs -r sed -n 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*"\([^"]*\)".*/\1/p' | sort -u); do
         case $used in
         */*) from=${used%/*} ;;
-        *) from=$(case $used in hetcoll_config.h | hetcoll_commit.h) echo configured ;; *) echo "$folder" ;; esac) ;;
+        *) from=$(case $used in hetcoll_config.h | hetcoll_version.h) echo configured ;; *) echo "$folder" ;; esac) ;;
         esac
         case " $folder configured $* " in
         *" $from "*) ;;

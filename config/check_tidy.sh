@@ -36,6 +36,6 @@ export -f check
 
 # shellcheck disable=SC2016
 sources | head -n "${number:-1000000}" |
-    xargs -P "$(nproc)" -I{} bash -c 'check "$@"' check {} -std=c++20 -I. -Itest/unit -I"$build" "$@" |
+    xargs -P "$(nproc)" -I{} bash -c 'check "$@"' check {} -std=c++20 -I. -Itest/unit -I"$build" -I"$build/include" "$@" |
     awk '{ print; fflush() } /^passed  / { passed++ } /^FAILED  / { failed++ }
         END { printf "%d passed, %d failed\n", passed, failed; exit failed > 0 || !passed }'

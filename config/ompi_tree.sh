@@ -25,7 +25,7 @@ mkdir -p "$to/config"
 cp "$glue"/*.c "$glue"/*.h "$glue"/configure.m4 "$glue"/Makefile.am \
     "$glue"/owner.txt "$src"/LICENSE "$to"
 sed 's,ompi/mca/coll/hetcoll/,,g' "$glue/local.mk" >"$to/component.mk"
-sed "s/@PACKAGE_VERSION@/$version/; s/@HETCOLL_WITH_CUDA@/1/; \
+sed "s/@HETCOLL_WITH_CUDA@/1/; \
     s/@HETCOLL_WITH_NVTX@/@coll_hetcoll_WITH_NVTX@/; \
     s/@HETCOLL_WITH_OPENSSL@/@coll_hetcoll_WITH_OPENSSL@/; \
     s/@HETCOLL_WITH_UCX@/@coll_hetcoll_WITH_UCX@/" "$src/hetcoll_config.h.in" >"$to/hetcoll_config.h.in"
@@ -36,4 +36,8 @@ for folder in base schedule topology tuning price device pointer_cache cuda_kern
     # Not what a build in the source tree left there.
     find "$src/$folder" -maxdepth 1 -regex '.*\.\(h\|c\|cc\|cu\|cuh\|S\|mk\)' -exec cp {} "$to/$folder" \;
 done
+minor=${version#*.}
+sed "s/@PACKAGE_VERSION@/$version/; s/@HETCOLL_VERSION_MAJOR@/${version%%.*}/; \
+    s/@HETCOLL_VERSION_MINOR@/${minor%.*}/; s/@HETCOLL_VERSION_PATCH@/${version##*.}/" \
+    "$src/include/hetcoll_version.h.in" >"$to/include/hetcoll_version.h"
 echo "hetcoll is in $to. Next, there: ./autogen.pl --force && ./configure ... && make (docs/install.md)"

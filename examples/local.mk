@@ -24,11 +24,11 @@ TESTS += examples/stream/overlap_test.sh
 endif
 examples/stream/overlap: examples/stream/overlap.c include/hetcoll_stream.h $(emulated_gpu_lib)/libcuda.so.1
 	@$(MKDIR_P) examples/stream
-	$(MPICC) -I$(srcdir)/include $(CUDA_CPPFLAGS) $(HETCOLL_WARNINGS) $(HETCOLL_SANITIZER_FLAGS) -o $@ \
+	$(MPICC) -I$(srcdir)/include -Iinclude $(CUDA_CPPFLAGS) $(HETCOLL_WARNINGS) $(HETCOLL_SANITIZER_FLAGS) -o $@ \
 		$(srcdir)/examples/stream/overlap.c $(emulated_gpu_lib)/libcuda.so.1 -ldl
 examples/stream/libstream_calls.so: examples/stream/stream_calls.c include/hetcoll_stream.h
 	@$(MKDIR_P) examples/stream
-	$(MPICC) -shared -fPIC -I$(srcdir)/include $(HETCOLL_WARNINGS) -o $@ $(srcdir)/examples/stream/stream_calls.c -ldl
+	$(MPICC) -shared -fPIC -I$(srcdir)/include -Iinclude $(HETCOLL_WARNINGS) -o $@ $(srcdir)/examples/stream/stream_calls.c -ldl
 
 # Wave-synchronous training, as a user builds it: against the library and its header.
 CLEANFILES += examples/wsp/logistic examples/wsp/logistic_on_gpu
@@ -37,7 +37,7 @@ if WITH_CUDA
 check_DATA += examples/wsp/logistic_on_gpu
 endif
 TESTS += examples/wsp/logistic_test.sh examples/wsp/train_test.sh
-link_wsp_example = -I$(srcdir)/include $(HETCOLL_WARNINGS) $(HETCOLL_SANITIZER_FLAGS) \
+link_wsp_example = -I$(srcdir)/include -Iinclude $(HETCOLL_WARNINGS) $(HETCOLL_SANITIZER_FLAGS) \
 	$(srcdir)/examples/wsp/logistic.c -L.libs -lhetcoll_wsp -Wl,-rpath,$(abs_builddir)/.libs -lm
 examples/wsp/logistic: examples/wsp/logistic.c include/hetcoll_wsp.h libhetcoll_wsp.la
 	@$(MKDIR_P) examples/wsp

@@ -49,6 +49,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "hetcoll_version.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif

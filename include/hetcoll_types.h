@@ -38,6 +38,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "hetcoll_version.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif

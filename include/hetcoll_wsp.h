@@ -42,6 +42,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "hetcoll_version.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif

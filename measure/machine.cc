@@ -1,5 +1,6 @@
 #include "measure/machine.h"
 
+#include "hetcoll_config.h"
 #include "measure/commit.h"
 #include "measure/host.h"
 
@@ -76,6 +77,7 @@ Facts machine_facts(MPI_Comm comm, const Gpu *gpu)
         facts.emplace_back("cuda_driver", gpu->driver_version());
     }
     facts.emplace_back("mpi", mpi_version());
+    facts.emplace_back("version", HETCOLL_VERSION);
     facts.emplace_back("commit", HETCOLL_COMMIT);
     facts.emplace_back("ranks", std::to_string(ranks) + " on " + std::to_string(place.nodes) +
                                     (place.nodes == 1 ? " node" : " nodes"));

@@ -1,5 +1,6 @@
 #include "measure/micro.h"
 
+#include "hetcoll_config.h"
 #include "measure/commit.h"
 #include "measure/host.h"
 
@@ -24,7 +25,8 @@ void print_machine(const char *what)
 
 void print_code()
 {
-    std::printf("# commit      %s\n# compiler    %s\n", HETCOLL_COMMIT,
+    std::printf("# version     %s\n# commit      %s\n# compiler    %s\n", HETCOLL_VERSION,
+                HETCOLL_COMMIT,
 #if defined(__clang__)
                 "clang " __VERSION__
 #else

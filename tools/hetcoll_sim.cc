@@ -1,5 +1,6 @@
 // hetcoll_sim: MPI_Allreduce on a cluster that need not exist, by the schedules that hetcoll runs.
 #include "base/installed.h"
+#include "hetcoll_config.h"
 #include "measure/command_line.h"
 #include "measure/commit.h"
 #include "measure/host.h"
@@ -225,6 +226,7 @@ private:
         facts_ = {{"result", "simulated: the time of a model, no machine was measured"},
                   {"cluster", options_.topology + " (" + cluster.name + ")"},
                   {"meetings", options_.meetings ? "yes" : "no"},
+                  {"version", HETCOLL_VERSION},
                   {"commit", HETCOLL_COMMIT},
                   {"simulated on", cpu_model()},
                   {"date", now_utc()}};

@@ -16,7 +16,7 @@ configured() { sed -n "s/^$1 = //p" "$HETCOLL_BUILDDIR/Makefile"; }
 run_make install
 verdict $? 'make install'
 for file in bin/hetcoll_tune bin/hetcoll_bench bin/hetcoll_info bin/hetcoll_place lib/openmpi/mca_coll_hetcoll.so \
-    lib/openmpi/hetcoll_component.so lib/libhetcoll_wsp.so include/hetcoll_types.h include/hetcoll_stream.h include/hetcoll_wsp.h share/man/man7/hetcoll.7 \
+    lib/openmpi/hetcoll_component.so lib/libhetcoll_wsp.so include/hetcoll_types.h include/hetcoll_stream.h include/hetcoll_wsp.h include/hetcoll_version.h share/man/man7/hetcoll.7 \
     share/hetcoll/hetcoll_tuning.schema.json share/hetcoll/hetcoll_info.schema.json \
     share/hetcoll/hetcoll_bench.schema.json share/hetcoll/hetcoll_place.schema.json \
     share/hetcoll/hetcoll_sim.schema.json share/hetcoll/topology/dgx1v.topology \
@@ -71,6 +71,31 @@ for page in "$prefix"/share/man/man*/*; do
         [ ! -s "$work/out" ]; }
     verdict $? "${page##*/} is well formed"
 done
+
+# One version everywhere.
+for header in stream types wsp version; do
+    # shellcheck disable=SC2046
+    said=$(printf '#include <hetcoll_%s.h>\n%s\n' $header \
+        'HETCOLL_VERSION HETCOLL_VERSION_MAJOR HETCOLL_VERSION_MINOR HETCOLL_VERSION_PATCH' |
+        gcc -E -P -x c - -I"$prefix/include" $(configured MPI_CPPFLAGS) 2>"$work/out" | tail -n 1)
+    [ "$said" = "\"$version\" ${version//./ }" ]
+    verdict $? "hetcoll_$header.h has the version: $said"
+done
+if command -v pkg-config >/dev/null; then
+    [ "$(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --modversion hetcoll_types hetcoll_stream hetcoll_wsp | sort -u)" = "$version" ]
+    verdict $? 'so does pkg-config'
+fi
+grep -q "^set(PACKAGE_VERSION \"$version\")" "$prefix/lib/cmake/hetcoll/hetcoll-config-version.cmake"
+verdict $? 'CMake'
+if [ -z "${HETCOLL_SANITIZER:-}" ]; then # ompi_info does not load what is built for a sanitizer
+    OMPI_MCA_mca_base_component_path=$prefix/lib/openmpi:$OMPI_COMPONENTS "$(configured OMPI_INFO)" \
+        --param coll hetcoll --level 4 --parsable >"$work/out" 2>&1
+    grep -qx "mca:coll:hetcoll:param:coll_hetcoll_version:value:\"*$version\"*" "$work/out" &&
+        grep -qx 'mca:coll:hetcoll:param:coll_hetcoll_version:status:read-only' "$work/out"
+    verdict $? 'ompi_info, where nobody can set it'
+fi
+MPIRUN='' "$prefix/bin/hetcoll_bench" --memory host --sizes 8 --iterations 1 >"$work/out" 2>&1 && grep -qE "^# version +$version$" "$work/out"
+verdict $? 'and what was measured'
 
 # complete LINE: the words that bash offers at its end.
 complete_line()

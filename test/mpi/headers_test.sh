@@ -18,7 +18,7 @@ mpi_h=$(for word in $(configured OMPI_CPPFLAGS); do [ ! -f "$word/mpi.h" ] || ec
 # compile NAME: the component, of the headers in $work/NAME.
 compile()
 {
-    local flags="-I$work/$1/first -I$source -I$build -std=gnu11 -fPIC -fvisibility=hidden -pthread" word
+    local flags="-I$work/$1/first -I$source -I$build -I$build/include -std=gnu11 -fPIC -fvisibility=hidden -pthread" word
     for word in $(configured HETCOLL_CX16_FLAGS) $(configured OMPI_CPPFLAGS); do
         [ "$word" != "$devel" ] || word=$work/$1/headers
         flags="$flags $word"

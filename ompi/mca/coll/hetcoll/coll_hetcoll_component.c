@@ -1,6 +1,7 @@
 /* The component: its parameters, and its life from MPI_Init to MPI_Finalize. */
 #include "coll_hetcoll.h"
 #include "coll_hetcoll_request.h"
+#include "hetcoll_config.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -122,6 +123,17 @@ static void take_word(const char *name, const char *word)
 #define SET_AT_START(name)
 #define SET_AT_FIRST_CALL(name) c->name##_index = make_settable(index);
 
+/* For programs and ompi_info. Nobody can set it. */
+static void register_version(void)
+{
+    static const char *version;
+    version = HETCOLL_VERSION; /* Open MPI puts a copy here, and frees that */
+    (void)mca_base_component_var_register(
+        &mca_coll_hetcoll_component.super.collm_version, "version",
+        "The release of hetcoll: not to be set", MCA_BASE_VAR_TYPE_STRING, NULL, 0,
+        MCA_BASE_VAR_FLAG_DEFAULT_ONLY, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_CONSTANT, &version);
+}
+
 static int register_parameters(void)
 {
     mca_coll_hetcoll_component_t *c = &mca_coll_hetcoll_component;
@@ -129,6 +141,7 @@ static int register_parameters(void)
         return OPAL_ERR_NOT_AVAILABLE;
     }
     int index;
+    register_version();
     c->settings = hetcoll_default_settings();
 #define HETCOLL_PARAMETER(kind, name, value, allowed, agree, when, changes, level, help) \
     REGISTER_##kind(name, help, OPAL_INFO_LVL_##level, AGREE_##agree, value, allowed)    \
