@@ -1,6 +1,7 @@
 #include "engine/process/parameters.h"
 
 #include "engine/process/settings.h"
+#include "engine/process/user_ops.h"
 
 #include <algorithm>
 #include <array>
@@ -12,6 +13,8 @@
 namespace hetcoll {
 namespace {
 
+// Of this one the entries that are right are used.
+constexpr std::string_view kOfEntries = "user_ops";
 constexpr long long kMost = std::numeric_limits<long long>::max();
 
 struct Number {
@@ -127,8 +130,9 @@ Status read_text(const char *&to, std::string_view name, const char *text)
     Status status = name == "algorithm"     ? status_of(parse_algorithm(text))
                     : name == "shares"      ? status_of(parse_shares(text))
                     : name == "aggregators" ? status_of(parse_aggregators(text))
+                    : name == "user_ops"    ? check_user_ops(text)
                                             : Status();
-    to = status.ok() ? text : to;
+    to = status.ok() || name == kOfEntries ? text : to;
     return status;
 }
 
@@ -144,8 +148,8 @@ std::string default_text(unsigned long value)
     return std::to_string(value) + std::string("KMGT").substr(unit - (unit > 0), unit > 0);
 }
 
-std::optional<WrongParameter> judge(const Status &status, bool changes_results,
-                                    const std::string &otherwise)
+std::optional<WrongParameter> judge(const Status &status, std::string_view name,
+                                    bool changes_results, const std::string &otherwise)
 {
     if (status.ok()) {
         return std::nullopt;
@@ -154,9 +158,10 @@ std::optional<WrongParameter> judge(const Status &status, bool changes_results,
     std::replace_if(
         message.begin(), message.end(), [](unsigned char c) { return std::iscntrl(c) != 0; }, '?');
     return WrongParameter{changes_results,
-                          message + (changes_results
-                                         ? ": MPI_Init fails, because results depend on it"
-                                         : ": its default, " + otherwise + ", is used")};
+                          message +
+                              (changes_results ? ": MPI_Init fails, because results depend on it"
+                               : name == kOfEntries ? ": such entries are left out"
+                                                    : ": its default, " + otherwise + ", is used")};
 }
 
 } // namespace
@@ -183,7 +188,7 @@ std::optional<WrongParameter> set_parameter(hetcoll_settings &settings, std::str
 #define HETCOLL_PARAMETER(kind, parameter, value, allowed, agree, when, changes, ...) \
     if (name == #parameter) {                                                         \
         settings.parameter = defaults.parameter;                                      \
-        return judge(HETCOLL_SET_##kind(parameter, allowed), HETCOLL_##changes,       \
+        return judge(HETCOLL_SET_##kind(parameter, allowed), name, HETCOLL_##changes, \
                      default_text(HETCOLL_AS_##kind(value)));                         \
     }
     HETCOLL_PARAMETERS

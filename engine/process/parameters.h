@@ -17,7 +17,8 @@ struct WrongParameter {
 };
 
 // Sets the parameter `name`, without "coll_hetcoll_", to `text`, or to its default if that is
-// wrong. A setting that is text then points to `text` or to a constant.
+// wrong; of user_ops the right entries count. A setting that is text then points to `text` or to a
+// constant.
 [[nodiscard]] std::optional<WrongParameter> set_parameter(hetcoll_settings &settings,
                                                           std::string_view name, const char *text);
 

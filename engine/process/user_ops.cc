@@ -63,6 +63,40 @@ std::string_view trim(std::string_view text)
     return text;
 }
 
+struct Named {
+    std::string_view symbol;
+    UserOp op;
+};
+
+// "symbol=half:sum".
+std::optional<Named> read_entry(std::string_view entry)
+{
+    const std::size_t equals = entry.rfind('=');
+    if (equals == entry.npos) {
+        return std::nullopt;
+    }
+    const std::string_view symbol = trim(entry.substr(0, equals));
+    const std::string_view meaning = trim(entry.substr(equals + 1));
+    const std::size_t colon = std::min(meaning.find(':'), meaning.size());
+    const auto kind = find_kind(meaning.substr(0, colon));
+    const auto op = find_operation(meaning.substr(std::min(colon + 1, meaning.size())));
+    return !symbol.empty() && kind && op ? std::optional(Named{symbol, {*op, *kind}})
+                                         : std::nullopt;
+}
+
+std::vector<std::string_view> split(std::string_view entries)
+{
+    std::vector<std::string_view> all;
+    while (!entries.empty()) {
+        const std::size_t comma = std::min(entries.find(','), entries.size());
+        if (const std::string_view entry = trim(entries.substr(0, comma)); !entry.empty()) {
+            all.push_back(entry);
+        }
+        entries.remove_prefix(std::min(comma + 1, entries.size()));
+    }
+    return all;
+}
+
 // The name of a function that begins exactly here, if its library exports it.
 const char *symbol_of(UserOps::Function function)
 {
@@ -102,12 +136,10 @@ UserOps::UserOps(std::string_view entries, const Log &log, const Log &node_log)
     for (const BuiltIn &known : kBuiltIn) {
         add(known.symbol, known.op);
     }
-    while (!entries.empty()) {
-        const std::size_t comma = std::min(entries.find(','), entries.size());
-        if (const std::string_view entry = trim(entries.substr(0, comma)); !entry.empty()) {
-            read(entry, node_log);
+    for (const std::string_view entry : split(entries)) {
+        if (const auto named = read_entry(entry)) {
+            add(std::string(named->symbol), named->op);
         }
-        entries.remove_prefix(std::min(comma + 1, entries.size()));
     }
 }
 
@@ -115,26 +147,6 @@ void UserOps::add(std::string symbol, UserOp op)
 {
     std::erase_if(entries_, [&](const Entry &known) { return known.symbol == symbol; });
     entries_.push_back({std::move(symbol), op});
-}
-
-void UserOps::read(std::string_view entry, const Log &log)
-{
-    const std::size_t equals = entry.rfind('=');
-    if (equals != entry.npos) {
-        const std::string_view symbol = trim(entry.substr(0, equals));
-        const std::string_view meaning = trim(entry.substr(equals + 1));
-        const std::size_t colon = std::min(meaning.find(':'), meaning.size());
-        const auto kind = find_kind(meaning.substr(0, colon));
-        const auto op = find_operation(meaning.substr(std::min(colon + 1, meaning.size())));
-        if (!symbol.empty() && kind && op) {
-            add(std::string(symbol), {*op, *kind});
-            return;
-        }
-    }
-    hetcoll::log(log, 0,
-                 "hetcoll: coll_hetcoll_user_ops: '%s' is left out, write SYMBOL=TYPE:OP with TYPE "
-                 "half or bfloat16 and OP sum, prod, min or max",
-                 std::string(entry.substr(0, 200)).c_str());
 }
 
 const UserOps::Answer *UserOps::find(Function function) const noexcept
@@ -207,6 +219,19 @@ std::uint64_t UserOps::hash() const noexcept
         all += one.value();
     }
     return std::max<std::uint64_t>(all, 1);
+}
+
+Status check_user_ops(std::string_view entries)
+{
+    for (const std::string_view entry : split(entries)) {
+        if (!read_entry(entry)) {
+            return error(Errc::kInvalid,
+                         "coll_hetcoll_user_ops: '%s' is not SYMBOL=TYPE:OP with TYPE half or "
+                         "bfloat16 and OP sum, prod, min or max",
+                         std::string(entry.substr(0, 200)).c_str());
+        }
+    }
+    return {};
 }
 
 std::optional<std::string> refute(UserOp op, const UserOps::Caller &caller)

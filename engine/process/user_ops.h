@@ -6,6 +6,7 @@
 
 #include "base/element.h"
 #include "base/log.h"
+#include "base/status.h"
 
 #include <array>
 #include <atomic>
@@ -35,7 +36,7 @@ public:
     using Function = void (*)();
 
     // `entries` as coll_hetcoll_user_ops has them: "symbol=half:sum,symbol=bfloat16:max". One that
-    // cannot be read is reported and left out. If a symbol has several, the last one counts, even
+    // cannot be read is left out. If a symbol has several, the last one counts, even
     // before the built-in ones, which are Horovod's.
     UserOps(std::string_view entries, const Log &log, const Log &node_log);
     UserOps(const UserOps &) = delete;
@@ -62,7 +63,6 @@ private:
     };
 
     void add(std::string symbol, UserOp op);
-    void read(std::string_view entry, const Log &log);
     [[nodiscard]] const Answer *find(Function function) const noexcept;
     [[nodiscard]] std::optional<UserOp> look_up(Function function, const Caller &caller) const;
 
@@ -72,6 +72,9 @@ private:
     std::array<Answer, kMostFunctions> answers_{};
     std::atomic<std::size_t> count_{0};
 };
+
+// Names the first entry that cannot be read.
+[[nodiscard]] Status check_user_ops(std::string_view entries);
 
 // Why the function is not what the table says, or nothing: it is called on finite numbers of all
 // sizes and has to answer what host_reduce() does, and to touch nothing else.

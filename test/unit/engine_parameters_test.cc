@@ -54,6 +54,19 @@ TEST(ParametersTest, AWrongTextLeavesTheDefaultAndSaysSo)
     EXPECT_EQ(settings.stage, HETCOLL_STAGE_AUTO);
 }
 
+TEST(ParametersTest, OfNamedOperationsTheRightEntriesCount)
+{
+    hetcoll_settings settings = hetcoll_default_settings();
+    const char *const text = "a=half:sum,nothing";
+    const auto wrong = set_parameter(settings, "user_ops", text);
+    ASSERT_TRUE(wrong);
+    EXPECT_FALSE(wrong->changes_results);
+    EXPECT_EQ(wrong->message, "coll_hetcoll_user_ops: 'nothing' is not SYMBOL=TYPE:OP with TYPE "
+                              "half or bfloat16 and OP sum, prod, min or max: such entries are "
+                              "left out");
+    EXPECT_STREQ(settings.user_ops, text);
+}
+
 TEST(ParametersTest, WhatChangesResultsIsRefused)
 {
     for (const char *name : {"reproducible", "accumulate", "fixed_point", "pre_sync"}) {

@@ -79,9 +79,9 @@ static void replace(const char **text, const char *constant)
 #define TAKE_INT(name) c->settings.name = read.name
 #define TAKE_BYTES(name) c->settings.name = read.name
 #define TAKE_WORD(name) c->settings.name = read.name
-#define TAKE_TEXT(name)                        \
-    if (1 != right) {                          \
-        replace(&c->settings.name, read.name); \
+#define TAKE_TEXT(name)                                \
+    if (1 != right && c->settings.name != read.name) { \
+        replace(&c->settings.name, read.name);         \
     }
 
 /* Returns hetcoll_set_parameter()'s verdict. */
