@@ -22,6 +22,15 @@ struct hetcoll_calls {
     std::size_t most_bytes;
 };
 
+int hetcoll_process_queues_on(const hetcoll_process *process, void *stream)
+{
+    hetcoll::Process &in = *process->process;
+    return in.settings().queued_streams == HETCOLL_QUEUED_STREAMS_ALL ||
+                   !in.store().is_blocking(static_cast<CUstream>(stream))
+               ? 1
+               : 0;
+}
+
 int hetcoll_process_has_queued(const hetcoll_process *process)
 {
     return process->process->store().queued().any() ? 1 : 0;

@@ -10,6 +10,12 @@
 namespace hetcoll {
 namespace {
 
+// Of the current context.
+bool is_default(CUstream stream) noexcept
+{
+    return stream == nullptr || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
+}
+
 // Staging memory above this is returned after the call instead of being kept for the next one.
 constexpr std::size_t kKeptStagingBytes = 256u << 20; // as coll_hetcoll_stage_pinned
 // The same for memory that peers map.
@@ -238,16 +244,15 @@ Result<std::shared_ptr<Device>> Store::device_of(CUstream stream)
     if (driver == nullptr) {
         return error(Errc::kDriver, "%s", ground_.driver.load_error().message().c_str());
     }
-    const bool is_default = stream == nullptr || stream == CU_STREAM_LEGACY ||
-                            stream == CU_STREAM_PER_THREAD; // of the current context
+    const bool of_current = is_default(stream);
     CUcontext context = nullptr;
     CUresult result =
-        is_default ? driver->cuCtxGetCurrent(&context) : driver->cuStreamGetCtx(stream, &context);
+        of_current ? driver->cuCtxGetCurrent(&context) : driver->cuStreamGetCtx(stream, &context);
     if (result == CUDA_SUCCESS && context == nullptr) {
         result = CUDA_ERROR_INVALID_CONTEXT;
     }
     if (result != CUDA_SUCCESS) {
-        return driver_status(*driver, result, is_default ? "cuCtxGetCurrent" : "cuStreamGetCtx",
+        return driver_status(*driver, result, of_current ? "cuCtxGetCurrent" : "cuStreamGetCtx",
                              kDoing);
     }
     const ContextScope scope(*driver, context);
@@ -327,6 +332,15 @@ void Store::forget(const std::shared_ptr<Device> &device, Idle &forgotten) noexc
 bool Store::knows(const std::shared_ptr<Device> &device) const noexcept
 {
     return std::find(devices_.begin(), devices_.end(), device) != devices_.end();
+}
+
+bool Store::is_blocking(CUstream stream) const noexcept
+{
+    const Driver *const driver = ground_.driver.get();
+    unsigned flags = CU_STREAM_DEFAULT;
+    return is_default(stream) ||
+           (driver != nullptr && driver->cuStreamGetFlags(stream, &flags) == CUDA_SUCCESS &&
+            (flags & CU_STREAM_NON_BLOCKING) == 0);
 }
 
 Result<bool> Store::legacy_work_done(const PointerInfo &pointer)

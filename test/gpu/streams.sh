@@ -5,6 +5,7 @@ set -u
 # shellcheck source=test/gpu/mpi_settings.sh
 . "$(dirname "$0")/mpi_settings.sh"
 programs=$build/test/mpi
+export OMPI_MCA_coll_hetcoll_queued_streams=all
 for stream in nonblocking blocking legacy perthread; do
     job 2 "$programs/stream_order" $stream
     job 2 "$programs/stream_order" $stream delays 3000

@@ -122,20 +122,21 @@ static enum outcome make(mca_coll_hetcoll_module_t *module, hetcoll_stream_t str
     if (HETCOLL_STATE_READY != module->state) {
         return SYNCHRONISES; /* no rank can have a GPU */
     }
-    const bool first = 0 == opal_process_info.my_local_rank;
+    const char *reason = NULL;
     if (HETCOLL_PRE_SYNC_CONTEXT == mca_coll_hetcoll_component.settings.pre_sync) {
-        say(first ? 0 : 1, "calls on CUDA streams are not queued, they synchronise instead: ",
-            "with coll_hetcoll_pre_sync context a call would wait for those behind it");
-        return SYNCHRONISES;
+        reason = "with coll_hetcoll_pre_sync context a call would wait for those behind it";
+    } else if (!mca_coll_hetcoll_component.thread_multiple) {
+        reason = "MPI was not initialised with MPI_THREAD_MULTIPLE";
+    } else if (0 == hetcoll_process_queues_on(mca_coll_hetcoll_component.process, stream)) {
+        reason = "beside calls on the legacy, the per-thread or a blocking stream a program that "
+                 "allocates may hang. Attach a stream of cudaStreamNonBlocking, or set "
+                 "coll_hetcoll_queued_streams all";
+    } else if (!mca_coll_hetcoll_start_thread()) {
+        reason = "no thread can be made";
     }
-    if (!mca_coll_hetcoll_component.thread_multiple) {
-        say(first ? 0 : 1, "calls on CUDA streams are not queued, they synchronise instead: ",
-            "MPI was not initialised with MPI_THREAD_MULTIPLE");
-        return SYNCHRONISES;
-    }
-    if (!mca_coll_hetcoll_start_thread()) {
-        say(first ? 0 : 1, "calls on CUDA streams are not queued, they synchronise instead: ",
-            "no thread can be made");
+    if (NULL != reason) {
+        say(0 == opal_process_info.my_local_rank ? 0 : 1,
+            "calls on CUDA streams are not queued, they synchronise instead: ", reason);
         return SYNCHRONISES;
     }
     while (hetcoll_process_has_queued(mca_coll_hetcoll_component.process)) {
