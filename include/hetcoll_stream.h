@@ -27,10 +27,10 @@
  *   the first call: attaching allocates, maps and loads, which waits for the device. While calls
  *   are pending, other calls of the process that need something new of the driver wait until none
  *   is.
- * - Calls are queued on streams of cudaStreamNonBlocking, on others with coll_hetcoll_queued_streams
- *   all: there a program makes no driver call that waits for the device while calls are pending, no
- *   cudaMalloc, cudaFree or cudaMemcpy. On an H200 such calls and hetcoll's thread waited for each
- *   other for ever, beside the legacy and the per-thread stream (docs/streams.md).
+ * - Calls are queued on streams of cudaStreamNonBlocking, and with coll_hetcoll_queued_streams all
+ *   on others. There a program makes no driver call that waits for the device while calls are
+ *   pending, no cudaMalloc, cudaFree or cudaMemcpy: on an H200 these and hetcoll's thread waited
+ *   for each other for ever, beside the legacy and the per-thread stream (docs/streams.md).
  * - Buffers are memory of the stream's own context; reductions may have host memory on some ranks.
  * - At most 64 calls are pending on a stream; the next one waits for the first of them.
  * - A graph cannot be captured: a call on a capturing stream is refused, and the capture goes on.
