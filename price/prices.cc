@@ -33,14 +33,16 @@ bool multiplies(const Choice &choice)
 PricedCell cell_of(const Choice &choice, double us)
 {
     return {.us = static_cast<float>(us),
-            .chunk = static_cast<std::uint16_t>(choice.chunk_bytes / PricedCell::kChunkUnit),
+            .chunk = static_cast<std::uint8_t>(
+                std::min<std::size_t>(choice.chunk_bytes / PricedCell::kChunkUnit, 255)),
             .between = static_cast<std::uint8_t>(choice.between_nodes),
             .ways = pack_ways({.over_trees = choice.over_trees,
                                .node_by_node = choice.node_by_node,
                                .by_links = choice.by_links,
                                .near_only = choice.near_only,
                                .segments = choice.segments,
-                               .leaving = choice.leaving})};
+                               .leaving = choice.leaving,
+                               .lanes = choice.lanes})};
 }
 
 } // namespace

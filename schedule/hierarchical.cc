@@ -69,14 +69,14 @@ Place find_place(int rank, const Groups &groups)
 // only wait, in memory of their own.
 constexpr int kSegmentsBetweenNodes = 8;
 
-// A channel is a segment; its rounds are what happens on the node before, those between nodes, and
-// what happens on the node after.
+// A channel is a segment, or some slices of it: a lane. Its rounds are what happens on the node
+// before, those between nodes, and what happens on the node after.
 class Hierarchy : public Program {
 public:
     Hierarchy(int rank, const Groups &groups, const HierarchyShape &shape)
         : groups_(groups), algorithm_(team_algorithm(shape.between_nodes)), shape_(shape),
           dealt_(dealt_slices(groups, shape.dealing)), self_(find_place(rank, groups)),
-          slices_(count_slices(groups, dealt_)),
+          slices_(count_slices(groups, dealt_)), lanes_(std::min(shape.lanes, slices_)),
           slice_blocks_(algorithm_.cost(static_cast<int>(groups.nodes.size())).parts),
           counts_(dealt_ == nullptr ? equal_slices(leader_count(), slices_)
                                     : (*dealt_)[static_cast<std::size_t>(self_.node)])
@@ -99,34 +99,40 @@ public:
     {
         return shape_.segments * slices_ * slice_blocks_;
     }
-    [[nodiscard]] int channel_count() const override { return shape_.segments; }
+    [[nodiscard]] int channel_count() const override { return shape_.segments * lanes_; }
     [[nodiscard]] int channels_at_once() const override { return kSegmentsBetweenNodes; }
     [[nodiscard]] int round_count() const override { return far_rounds() + 2; }
     // If all segments ran at once, all would leave the node at once, after its cards have waited
     // long.
-    [[nodiscard]] std::optional<RoundPlace> waits_for(int segment, int round) const override
+    [[nodiscard]] std::optional<RoundPlace> waits_for(int channel, int round) const override
     {
-        const int at_once =
+        const int segments =
             shape_.leaving > 0 ? shape_.leaving : std::max(2, static_cast<int>(places_.size()));
-        if (round > 0 || segment < at_once || !self_.leads) {
+        const int at_once = segments * lanes_;
+        if (round > 0 || channel < at_once || !self_.leads) {
             return {};
         }
-        return RoundPlace{segment - at_once, 0};
+        return RoundPlace{channel - at_once, 0};
     }
-    void add_round(ScheduleBuilder &to, int segment, int round) const override
+    void add_round(ScheduleBuilder &to, int channel, int round) const override
     {
+        const Lane lane = lane_of(channel);
         if (round == 0) {
-            add_near_before(to, segment);
+            add_near_before(to, lane);
         } else if (round > far_rounds()) {
-            add_near_after(to, segment);
+            add_near_after(to, lane);
         } else {
-            add_far(to, segment, round - 1);
+            add_far(to, lane, round - 1);
         }
     }
 
 private:
     struct Slices {
         int first, count;
+    };
+    struct Lane {
+        int channel;
+        Slices slices; // of its segment
     };
     struct Owned {
         Slices slices;
@@ -147,18 +153,29 @@ private:
         const auto first = counts_.begin(), own = first + gpu;
         return {std::accumulate(first, own, 0), *own};
     }
-    [[nodiscard]] BlockRange blocks_of(int segment, Slices slices) const
+    [[nodiscard]] Lane lane_of(int channel) const
     {
-        return {(segment * slices_ + slices.first) * slice_blocks_, slices.count * slice_blocks_};
+        const int number = channel % lanes_;
+        const int first = number * slices_ / lanes_, end = (number + 1) * slices_ / lanes_;
+        return {channel, {first, end - first}};
     }
-    [[nodiscard]] BlockRange whole(int segment) const { return blocks_of(segment, {0, slices_}); }
+    // Of these slices, those in the lane.
+    [[nodiscard]] BlockRange blocks_of(const Lane &lane, Slices slices) const
+    {
+        const int first = std::max(slices.first, lane.slices.first);
+        const int end =
+            std::min(slices.first + slices.count, lane.slices.first + lane.slices.count);
+        return {(lane.channel / lanes_ * slices_ + first) * slice_blocks_,
+                std::max(0, end - first) * slice_blocks_};
+    }
+    [[nodiscard]] BlockRange whole(const Lane &lane) const { return blocks_of(lane, lane.slices); }
 
     // The shares of this node's leaders.
-    [[nodiscard]] std::vector<Share> shares(int segment) const
+    [[nodiscard]] std::vector<Share> shares(const Lane &lane) const
     {
         std::vector<Share> shares;
         for (int gpu = 0; gpu < leader_count(); ++gpu) {
-            shares.push_back({leader_of(gpu), blocks_of(segment, slices_of(gpu))});
+            shares.push_back({leader_of(gpu), blocks_of(lane, slices_of(gpu))});
         }
         return shares;
     }
@@ -203,33 +220,33 @@ private:
         }
     }
 
-    void add_near_before(ScheduleBuilder &to, int segment) const
+    void add_near_before(ScheduleBuilder &to, const Lane &lane) const
     {
         if (!self_.leads) {
-            to.send(group().front(), whole(segment));
-            to.recv(group().front(), whole(segment));
+            to.send(group().front(), whole(lane));
+            to.recv(group().front(), whole(lane));
             return;
         }
-        to.recv_reduce_all(others_, whole(segment));
+        to.recv_reduce_all(others_, whole(lane));
         if (places_.empty()) {
-            add_direct_reduce_scatter(to, shares(segment), self_.gpu);
+            add_direct_reduce_scatter(to, shares(lane), self_.gpu);
         } else {
-            add_tree(to, segment, add_way_up);
+            add_tree(to, lane, add_way_up);
         }
     }
 
-    void add_near_after(ScheduleBuilder &to, int segment) const
+    void add_near_after(ScheduleBuilder &to, const Lane &lane) const
     {
         if (!self_.leads) {
             return;
         }
         if (places_.empty()) {
-            add_direct_allgather(to, shares(segment), self_.gpu);
+            add_direct_allgather(to, shares(lane), self_.gpu);
         } else {
-            add_tree(to, segment, add_way_down);
+            add_tree(to, lane, add_way_down);
         }
         for (const int other : others_) {
-            to.send(other, whole(segment));
+            to.send(other, whole(lane));
         }
     }
 
@@ -249,27 +266,32 @@ private:
         }
     }
 
-    // All ranks take the slices in the same order, so nobody waits in a circle.
-    void add_tree(ScheduleBuilder &to, int segment,
+    // All ranks take the slices of a lane in the same order, so nobody waits in a circle. Other
+    // lanes need not wait for one whose data are not there.
+    void add_tree(ScheduleBuilder &to, const Lane &lane,
                   void (*add_way)(ScheduleBuilder &, const TreePlace &, BlockRange)) const
     {
         const std::vector<TreePlace> &places =
-            places_[static_cast<std::size_t>(segment) % places_.size()];
+            places_[static_cast<std::size_t>(lane.channel) % places_.size()];
         for (int root = 0; root < leader_count(); ++root) {
-            const Slices slices = slices_of(root);
-            if (slices.count > 0) {
-                add_way(to, places[static_cast<std::size_t>(root)], blocks_of(segment, slices));
+            const BlockRange blocks = blocks_of(lane, slices_of(root));
+            if (blocks.count > 0) {
+                add_way(to, places[static_cast<std::size_t>(root)], blocks);
             }
         }
     }
 
     // One round of all slices: while one slice's message is on its way, the others' are sent.
-    void add_far(ScheduleBuilder &to, int segment, int round) const
+    void add_far(ScheduleBuilder &to, const Lane &lane, int round) const
     {
         for (const auto &[slices, owners] : owned_) {
+            const BlockRange blocks = blocks_of(lane, slices);
+            if (blocks.count == 0) {
+                continue;
+            }
             const auto self = std::lower_bound(owners.begin(), owners.end(), leader_of(self_.gpu));
             const Team team{owners, static_cast<int>(self - owners.begin())};
-            for (const Move &move : algorithm_.round(team, blocks_of(segment, slices), round)) {
+            for (const Move &move : algorithm_.round(team, blocks, round)) {
                 to.add(move);
             }
         }
@@ -280,10 +302,10 @@ private:
     const HierarchyShape shape_;
     const DealtSlices *const dealt_;
     const Place self_;
-    const int slices_, slice_blocks_; // of a segment, of a slice
-    std::vector<int> others_;         // on this GPU, without the leader
-    std::vector<int> counts_;         // of slices, of each GPU of this node
-    std::vector<Owned> owned_;        // this rank's
+    const int slices_, lanes_, slice_blocks_; // of a segment, of a segment, of a slice
+    std::vector<int> others_;                 // on this GPU, without the leader
+    std::vector<int> counts_;                 // of slices, of each GPU of this node
+    std::vector<Owned> owned_;                // this rank's
     // By tree, then by the GPU at its root; empty: everybody exchanges with everybody.
     std::vector<std::vector<TreePlace>> places_;
 };

@@ -39,11 +39,12 @@ enum class BetweenNodes : std::uint8_t {
     kRecursiveMultiplying
 };
 
-inline constexpr int kMostSegments = 256; // a channel each
+inline constexpr int kMostHierarchyChannels = 256; // a lane of a segment each
 
 struct HierarchyShape {
     BetweenNodes between_nodes = BetweenNodes::kRing;
     int segments = 1;
+    int lanes = 1; // of a segment, at most one for each of its slices
     bool over_trees = false;
     Dealing dealing = Dealing::kEqual; // of the slices
     // Segments that are reduced on a node at the same time, before they leave it. 0: two, which
@@ -65,11 +66,12 @@ struct HierarchyShape {
 //
 // Phases 1 and 3 are exchanges of everybody with everybody. If some GPUs of a node have no fast
 // link to each other, they may go `over_trees`: slice by slice up a tree that hangs at the slice's
-// owner, and down the same tree (Blink's trees with one root a partition). A segment takes one of
+// owner, and down the same tree (Blink's trees with one root a partition). A channel takes one of
 // its node's trees, in turn and as often as they weigh. Nodes without trees do as the others.
 //
-// All this for each of `segments` parts of the vector, each in a channel of its own, so that one
-// segment is between nodes while another one is on the node.
+// All this for each of `segments` parts of the vector, so that one segment is between nodes while
+// another one is on the node. A segment has `lanes` channels, each with some of its slices: in a
+// channel a slice whose data are not there holds up those behind it.
 //
 // Cost for H nodes, and for a leader with w of the m slices, on a node with g leaders, on a GPU
 // with q ranks; messages are per segment, with the ring between nodes:
@@ -88,7 +90,8 @@ struct HierarchyShape {
 // with radix k (Rabenseifner's is k = 2). Recursive doubling sends log2(H) vectors, recursive
 // multiplying up to 7 in each of ceil(log_8 H) rounds.
 //
-// Requires that `rank` is in `groups`, and 1 <= segments <= kMostSegments.
+// Requires that `rank` is in `groups`, and 1 <= segments * lanes <= kMostHierarchyChannels, both
+// positive.
 [[nodiscard]] Schedule build_hierarchical(int rank, const Groups &groups,
                                           const HierarchyShape &shape);
 // The same round by round; `groups` outlives it.

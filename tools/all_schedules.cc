@@ -149,7 +149,8 @@ std::string describe(const ScheduleSpec &spec, const Parts &parts)
                (spec.over_trees ? ", over trees on them, " : ", ") +
                (spec.by_links ? "slices by flow, " : "") +
                (spec.by_links && spec.near_only ? "near owners only, " : "") +
-               counted(spec.segments, "segment");
+               counted(spec.segments, "segment") +
+               (spec.lanes > 1 ? format(" of up to %d lanes", spec.lanes) : "");
     }
     if (spec.algorithm == Algorithm::kTree) {
         return counted(static_cast<int>(parts.trees.trees.size()), "tree") +

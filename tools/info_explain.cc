@@ -117,6 +117,7 @@ std::string print_choice(const Choice &choice, const RingOrders &rings)
         if (choice.segments > 0) {
             text += format(", %d segment%s", choice.segments, choice.segments == 1 ? "" : "s");
         }
+        text += choice.lanes > 1 ? format(" of up to %d lanes", choice.lanes) : "";
     }
     if (choice.algorithm == Algorithm::kRing && choice.by_links) {
         text += format(", %zu ring%s by links", rings.size(), rings.size() == 1 ? "" : "s");
@@ -235,6 +236,7 @@ Json choice_json(const Choice &choice, const Query &query, const Table *table)
         json["between_nodes"] = algorithm_name(choice.between_nodes);
         json["over_trees"] = choice.over_trees;
         json["segments"] = choice.segments;
+        json["lanes"] = choice.lanes;
     }
     json["by_links"] = choice.by_links;
     if (row_of(choice.algorithm).is_schedule()) {

@@ -184,7 +184,7 @@ Json report_algorithms(std::size_t small_limit)
             {"leastRise", PriceTable::kLeastRise},
             {"smallLimit", small_limit},
             {"middleLimit", most_host_bytes(small_limit)},
-            {"mostSegments", kMostPricedSegments}};
+            {"mostChannels", kMostPricedChannels}};
 }
 
 Json report_table(const Table &table)

@@ -57,6 +57,7 @@ ScheduleSpec schedule_spec(const Choice &choice, std::size_t bytes, const Links 
                       .over_trees = choice.over_trees,
                       .by_links = choice.by_links,
                       .near_only = choice.near_only,
+                      .lanes = choice.lanes,
                       .leaving = choice.leaving,
                       .late = choice.late};
     if (choice.algorithm == Algorithm::kHierarchical) {
@@ -101,6 +102,7 @@ std::unique_ptr<Program> schedule_program(const ScheduleSpec &spec, int rank,
         return hierarchical_program(rank, *parts.groups,
                                     {.between_nodes = between_nodes_of(spec.between_nodes),
                                      .segments = spec.segments,
+                                     .lanes = spec.lanes,
                                      .over_trees = spec.over_trees,
                                      .dealing = dealing_of(spec),
                                      .leaving = spec.leaving});

@@ -22,6 +22,7 @@ struct ScheduleSpec {
     bool over_trees = false;
     bool by_links = false;
     bool near_only = false;
+    int lanes = 1;
     int leaving = 0;
     int late = -1;
     friend bool operator==(const ScheduleSpec &, const ScheduleSpec &) = default;

@@ -49,11 +49,13 @@ Algorithm cheapest(AlgorithmSet set, std::size_t bytes, const PriceTable *prices
 }
 
 // Of larger vectors than have prices. Latencies and the pipeline's ends are worth equally much if
-// segments grow as the root of the size.
-int segments_at(int segments, std::size_t bytes) noexcept
+// segments grow as the root of the size. What has lanes keeps two of them.
+int segments_at(const ChoiceWays &ways, std::size_t bytes) noexcept
 {
+    const int most = kMostPricedChannels / std::min(ways.lanes, 2);
+    int segments = ways.segments;
     std::size_t last = PriceTable::bytes_of(PriceTable::kSizes - 1);
-    for (; segments > 0 && segments < kMostPricedSegments && bytes / 4 >= last; last *= 4) {
+    for (; segments > 0 && segments < most && bytes / 4 >= last; last *= 4) {
         segments *= 2;
     }
     return segments;
@@ -113,8 +115,9 @@ Choice choose(const Query &query, const Table *table, const PriceTable *prices) 
                                : priced != nullptr ? static_cast<Algorithm>(priced->between)
                                                    : Algorithm::kRing;
         choice.over_trees = ways.over_trees;
-        choice.segments = segments_at(ways.segments, query.bytes);
+        choice.segments = segments_at(ways, query.bytes);
         choice.leaving = ways.leaving;
+        choice.lanes = std::min(ways.lanes, kMostPricedChannels / std::max(choice.segments, 1));
         choice.by_links = ways.by_links;
         choice.near_only = ways.near_only;
     }

@@ -134,6 +134,7 @@ struct Choice {
     bool near_only = false;  // kHierarchical, by links: owners beside their adapters alone
     bool over_trees = false; // kHierarchical: on nodes that have trees, see hierarchical.h
     int segments = 0;        // kHierarchical: parts of the vector; 0: by its size
+    int lanes = 1;           // kHierarchical: of a segment, see hierarchical.h
     int leaving = 0;         // kHierarchical: see hierarchical.h
     int late = -1;           // kWeighted: the rank that comes last, and reduces nothing
     std::size_t chunk_bytes =
@@ -141,6 +142,7 @@ struct Choice {
     ChoiceSource source = ChoiceSource::kPrice;
     int rule = -1;                   // of the table, for Table::rule(); -1: none
     bool forced_unavailable = false; // the forced algorithm cannot run here: say so once
+    friend bool operator==(const Choice &, const Choice &) = default;
 };
 
 inline constexpr std::size_t kMostHostBytes = 32768; // of one exchange of pinned memory

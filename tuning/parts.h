@@ -18,13 +18,14 @@ namespace hetcoll {
     const std::size_t segments = many > few ? many : few;
     return static_cast<int>(segments < 1 ? 1 : segments);
 }
-// As many as a price tries. A rank has 4 (GPUs - 1) steps on its node for each of them, which pass
-// by mapped memory only if the control page has a counter for each.
-inline constexpr int kMostPricedSegments = 32;
+// As many as a price tries: segments, times the lanes of each.
+inline constexpr int kMostPricedChannels = 32;
+// As many segments as a price tries. A rank has 4 (GPUs - 1) steps on its node for each of them,
+// which pass by mapped memory only if the control page has a counter for each.
 [[nodiscard]] constexpr int most_segments(int gpus) noexcept
 {
     constexpr int kSteps = 1024;
-    int most = kMostPricedSegments;
+    int most = kMostPricedChannels;
     while (most > 1 && most * 4 * (gpus - 1) > kSteps) {
         most /= 2;
     }

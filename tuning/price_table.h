@@ -25,9 +25,9 @@ struct PricedCell {
     static constexpr std::size_t kChunkUnit = 4096;
 
     float us = 0;             // 0: not priced; infinite: cannot run there, or far from the best
-    std::uint16_t chunk = 0;  // of kChunkUnit bytes; 0: first_chunk()
+    std::uint8_t chunk = 0;   // of kChunkUnit bytes; 0: first_chunk()
     std::uint8_t between = 0; // Algorithm, of kHierarchical
-    std::uint8_t ways = 0;    // pack_ways()
+    std::uint16_t ways = 0;   // pack_ways()
 };
 static_assert(sizeof(PricedCell) == 8 && std::is_trivially_copyable_v<PricedCell>);
 
@@ -37,15 +37,17 @@ struct ChoiceWays {
     bool near_only = false; // by links, and not node by node
     int segments = 0;       // 0 to 64
     int leaving = 0;        // 0 to 4
+    int lanes = 1;          // 1 to 32
 };
-[[nodiscard]] constexpr std::uint8_t pack_ways(const ChoiceWays &ways) noexcept
+[[nodiscard]] constexpr std::uint16_t pack_ways(const ChoiceWays &ways) noexcept
 {
     const auto power = [](int value) { return std::bit_width(static_cast<unsigned>(value)); };
-    return static_cast<std::uint8_t>(
-        (ways.over_trees ? 1 : 0) | (ways.node_by_node || ways.near_only ? 2 : 0) |
-        (ways.by_links ? 4 : 0) | power(ways.segments) << 3 | power(ways.leaving) << 6);
+    return static_cast<std::uint16_t>((ways.over_trees ? 1 : 0) |
+                                      (ways.node_by_node || ways.near_only ? 2 : 0) |
+                                      (ways.by_links ? 4 : 0) | power(ways.segments) << 3 |
+                                      power(ways.leaving) << 6 | (power(ways.lanes) - 1) << 8);
 }
-[[nodiscard]] constexpr ChoiceWays unpack_ways(std::uint8_t packed) noexcept
+[[nodiscard]] constexpr ChoiceWays unpack_ways(std::uint16_t packed) noexcept
 {
     const auto value = [](int power) { return power == 0 ? 0 : 1 << (power - 1); };
     return {.over_trees = (packed & 1) != 0,
@@ -53,7 +55,8 @@ struct ChoiceWays {
             .by_links = (packed & 4) != 0,
             .near_only = (packed & 6) == 6,
             .segments = value(packed >> 3 & 7),
-            .leaving = value(packed >> 6)};
+            .leaving = value(packed >> 6 & 3),
+            .lanes = 1 << (packed >> 8 & 7)};
 }
 
 class PriceTable {

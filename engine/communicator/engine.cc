@@ -37,7 +37,7 @@ static_assert(kMostHostBytes <= ControlPage::kPayloadBytes, "a meeting sums it a
 static_assert(HETCOLL_MAX_SMALL_LIMIT <= kMostHostBytes, "a rank keeps as much for meetings");
 static_assert(kMostWeightedSteps <= ControlPage::kWords, "weighted shares by mapped memory");
 static_assert(kWeightedChannels <= HETCOLL_TAGS, "a channel takes a tag");
-static_assert(kMostPricedSegments <= HETCOLL_TAGS, "a segment has a channel");
+static_assert(kMostPricedChannels <= HETCOLL_TAGS, "a channel takes a tag");
 static_assert(2 * kMaxTrees <= HETCOLL_TAGS, "a tree has two channels");
 
 // Only these can differ: all else is combined from what all processes published.

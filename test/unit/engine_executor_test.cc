@@ -272,6 +272,33 @@ TEST_P(HierarchyTest, EveryRankEndsWithTheSumWhereNodesAreMapped)
     }
 }
 
+// Other lanes than those that have slots wait for their turn.
+TEST(HierarchyLanes, EveryRankEndsWithTheSum)
+{
+    Groups groups;
+    groups.nodes = {{{0}, {1}, {2}, {3}}, {{4}, {5}, {6}}};
+    groups.trees = {{{0, {-1, 0, 1, 2}, 1}, {0, {-1, 0, 0, 0}, 2}}, {{0, {-1, 0, 1}, 1}}};
+    for (const int lanes : {2, 4}) {
+        std::vector<Schedule> schedules;
+        for (int rank = 0; rank < 7; ++rank) {
+            schedules.push_back(build_hierarchical(
+                rank, groups, {.segments = 8, .lanes = lanes, .over_trees = true}));
+            ASSERT_GT(schedules.back().channel_count, schedules.back().channels_at_once);
+        }
+        for (const std::size_t count : {std::size_t{1}, std::size_t{31}, std::size_t{5000}}) {
+            for (const int failing : {0, 3}) {
+                Job job(schedules, count,
+                        {failing != 0, true, {0, 0, 0, 0, 1, 1, 1}, failing, 256, kChannels});
+                ASSERT_TRUE(job.run()) << lanes << " lanes, count " << count;
+                EXPECT_EQ(job.network.unmatched(), 0);
+                if (failing == 0) {
+                    expect_sums(job, count);
+                }
+            }
+        }
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Ranks, HierarchyTest, ::testing::Values(2, 3, 4, 6, 9, 13));
 
 // Three trees over five ranks, of unequal weights; ranks that are no tree's root and such that are.

@@ -159,8 +159,15 @@ TEST(HierarchicalTest, TreesOfAnyShapeOnSomeNodesAreProved)
             Groups groups = random_groups(random, size);
             add_random_trees(random, groups);
             for (const BetweenNodes algorithm : kBetweenNodes) {
-                EXPECT_EQ(verdict(build_all(groups, algorithm, segments, true)), "ok")
-                    << to_text(groups) << ", " << segments << " segments";
+                for (const int lanes : {1, 2, 3, 8}) { // some have no slice of theirs on a node
+                    EXPECT_EQ(verdict(build_all(groups, {.between_nodes = algorithm,
+                                                         .segments = segments,
+                                                         .lanes = lanes,
+                                                         .over_trees = true})),
+                              "ok")
+                        << to_text(groups) << ", " << segments << " segments of " << lanes
+                        << " lanes";
+                }
             }
         }
     }
@@ -195,6 +202,7 @@ TEST(HierarchicalTest, SlicesOfAnyGpusAreProved)
                 for (const bool over_trees : {false, true}) {
                     EXPECT_EQ(verdict(build_all(groups, {.between_nodes = algorithm,
                                                          .segments = segments,
+                                                         .lanes = over_trees ? 4 : 1,
                                                          .over_trees = over_trees,
                                                          .dealing = dealing})),
                               "ok")
@@ -245,6 +253,39 @@ TEST(HierarchicalTest, OverTreesRanksOfANodeTalkAlongThemOnly)
                                   : 2 * (rank == 4 ? 3 : 1) + (rank == 4 || rank == 7 ? 1 : 2);
         EXPECT_EQ(vectors, ends * schedules[rank].block_count / 3) << "one for each link";
     }
+}
+
+// Each has some of its segment's slices in a channel and a tree of its own. Where slices are equal
+// there are no more messages than in one lane.
+TEST(HierarchicalTest, LanesShareASegmentsSlices)
+{
+    Groups groups = nodes_of({4, 4});
+    const TreeShape chain{0, {-1, 0, 1, 2}, 1}, star{0, {-1, 0, 0, 0}, 1};
+    groups.trees = {{chain, star}, {star, chain}};
+    HierarchyShape shape{.segments = 3, .lanes = 2, .over_trees = true};
+    const auto lanes = build_all(groups, shape);
+    shape.lanes = 1;
+    const auto one = build_all(groups, shape);
+    std::size_t steps = 0, in_one = 0;
+    for (std::size_t rank = 0; rank < lanes.size(); ++rank) {
+        const Schedule &schedule = lanes[rank];
+        steps += schedule.steps.size();
+        in_one += one[rank].steps.size();
+        EXPECT_EQ(schedule.channel_count, 6);
+        EXPECT_EQ(schedule.block_count, one[rank].block_count);
+        const int blocks = schedule.block_count / 6; // of a lane
+        for (const Step &step : schedule.steps) {
+            EXPECT_EQ(step.blocks.first / blocks, step.channel);
+            EXPECT_EQ((step.blocks.first + step.blocks.count - 1) / blocks, step.channel);
+            const bool in_star = (step.channel % 2 == 1) == (rank < 4);
+            EXPECT_TRUE(step.peer / 4 != static_cast<int>(rank) / 4 || !in_star ||
+                        step.peer % 4 == 0 || rank % 4 == 0)
+                << rank << " to " << step.peer << " in channel " << int{step.channel};
+        }
+    }
+    EXPECT_EQ(steps, in_one);
+    shape.lanes = 64;
+    EXPECT_EQ(build_all(groups, shape).front().channel_count, 12) << "a lane has a slice";
 }
 
 // One that has much to wait for begins when the one before the last has ended, so that the first

@@ -79,8 +79,11 @@ TEST(SimRankTest, RoundsAndTheWholeScheduleTakeTheSameTime)
             rank, forest,
             {.between_nodes = BetweenNodes::kRabenseifner, .segments = 5, .over_trees = true});
     };
-    const std::vector<std::function<std::unique_ptr<Program>(int)>> programs{ring, rabenseifner,
-                                                                             hierarchy, over_trees};
+    const auto in_lanes = [&](int rank) {
+        return hierarchical_program(rank, forest, {.segments = 5, .lanes = 2, .over_trees = true});
+    };
+    const std::vector<std::function<std::unique_ptr<Program>(int)>> programs{
+        ring, rabenseifner, hierarchy, over_trees, in_lanes};
     for (std::size_t i = 0; i < programs.size(); ++i) {
         for (const std::size_t count : {std::size_t{5}, std::size_t{100'003}}) {
             for (const bool mapped : {false, true}) {

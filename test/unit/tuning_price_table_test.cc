@@ -10,7 +10,7 @@ namespace {
 constexpr std::size_t kMi = 1u << 20;
 
 // All sizes: `algorithm` costs so many us at 8 B, and one more for each MiB.
-void add_line(PriceTable &table, Algorithm algorithm, double us, std::uint16_t chunk = 16)
+void add_line(PriceTable &table, Algorithm algorithm, double us, std::uint8_t chunk = 16)
 {
     for (int size = 0; size < PriceTable::kSizes; ++size) {
         const double mi = static_cast<double>(PriceTable::bytes_of(size)) / kMi;
@@ -111,20 +111,24 @@ TEST(PriceTableTest, AWayByLinksMayBeNearOnly)
     }
 }
 
-TEST(PriceTableTest, WaysFitInAByte)
+TEST(PriceTableTest, WaysFitInACell)
 {
     for (int segments = 0; segments <= 64; segments = segments == 0 ? 1 : 2 * segments) {
         for (const int leaving : {0, 1, 2, 4}) {
+            const int lanes = 32 >> leaving;
             const ChoiceWays ways = unpack_ways(pack_ways({.over_trees = true,
                                                            .node_by_node = true,
                                                            .segments = segments,
-                                                           .leaving = leaving}));
+                                                           .leaving = leaving,
+                                                           .lanes = lanes}));
             EXPECT_TRUE(ways.over_trees && ways.node_by_node);
             EXPECT_FALSE(ways.by_links || ways.near_only);
             EXPECT_EQ(ways.segments, segments);
             EXPECT_EQ(ways.leaving, leaving);
+            EXPECT_EQ(ways.lanes, lanes);
         }
     }
+    EXPECT_EQ(unpack_ways(pack_ways({})).lanes, 1);
 }
 
 // Four times the bytes are cut into twice as many segments.
@@ -144,6 +148,29 @@ TEST(PriceTableTest, LargerVectorsThanPricedHaveMoreSegments)
     EXPECT_EQ(choose(query, nullptr, &table).segments, 32);
 }
 
+// Which have fewer lanes then: no more channels than a call has. The last two are kept.
+TEST(PriceTableTest, SegmentsAndLanesFitTheChannels)
+{
+    PriceTable table;
+    Query query{.ranks = 16, .nodes = 2, .forced = Algorithm::kHierarchical};
+    query.available |= bit(Algorithm::kHierarchical);
+    const auto cut = [&](int mib, const ChoiceWays &ways) {
+        for (int size = 0; size < PriceTable::kSizes; ++size) {
+            table.column(size)[static_cast<std::size_t>(Algorithm::kHierarchical)] = {
+                .us = 10, .chunk = 16, .ways = pack_ways(ways)};
+        }
+        query.bytes = static_cast<std::size_t>(mib) * kMi;
+        const Choice choice = choose(query, nullptr, &table);
+        return std::pair(choice.segments, choice.lanes);
+    };
+    const ChoiceWays four{.over_trees = true, .segments = 8, .lanes = 4};
+    EXPECT_EQ(cut(64, four), std::pair(8, 4));
+    EXPECT_EQ(cut(256, four), std::pair(16, 2));
+    EXPECT_EQ(cut(1024, four), std::pair(16, 2));
+    EXPECT_EQ(cut(256, {.over_trees = true, .segments = 2, .lanes = 8}), std::pair(4, 8));
+    EXPECT_EQ(cut(1024, {.over_trees = true, .segments = 2, .lanes = 8}), std::pair(8, 4));
+}
+
 // How a hierarchy goes is part of its price.
 TEST(PriceTableTest, TheWayIsThatOfThePrice)
 {
@@ -152,7 +179,8 @@ TEST(PriceTableTest, TheWayIsThatOfThePrice)
     query.available |= bit(Algorithm::kHierarchical);
     for (const Algorithm between : {Algorithm::kRing, Algorithm::kRecursiveDoubling}) {
         for (const ChoiceWays ways :
-             {ChoiceWays{}, ChoiceWays{.over_trees = true, .segments = 16, .leaving = 4}}) {
+             {ChoiceWays{},
+              ChoiceWays{.over_trees = true, .segments = 16, .leaving = 4, .lanes = 2}}) {
             for (int size = 0; size < PriceTable::kSizes; ++size) {
                 table.column(size)[static_cast<std::size_t>(Algorithm::kHierarchical)] = {
                     .us = 10,
@@ -165,6 +193,7 @@ TEST(PriceTableTest, TheWayIsThatOfThePrice)
             EXPECT_EQ(choice.over_trees, ways.over_trees);
             EXPECT_EQ(choice.segments, ways.segments);
             EXPECT_EQ(choice.leaving, ways.leaving);
+            EXPECT_EQ(choice.lanes, ways.lanes);
         }
     }
 }

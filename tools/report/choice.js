@@ -114,10 +114,10 @@ function choose(call) {
     return { setup, set, rule, algorithm, way: wayOf(setup, algorithm, call.bytes, alone) };
 }
 
-// Of larger vectors than have prices, segments grow as the root of the size.
-function segmentsAt(segments, bytes) {
+// Of larger vectors than have prices, segments grow as the root of the size. What has lanes keeps two of them.
+function segmentsAt(segments, lanes, bytes) {
     let most = algorithms.sizes[lastSize];
-    while (segments > 0 && segments < algorithms.mostSegments && bytes / 4 >= most) {
+    while (segments > 0 && segments * Math.min(lanes, 2) < algorithms.mostChannels && bytes / 4 >= most) {
         segments *= 2;
         most *= 4;
     }
@@ -134,8 +134,11 @@ function describeChoice(call, { setup, rule, algorithm, way }) {
         text += `, ${nameOf(rule?.between ?? pricedBetween)} between nodes`;
         if (packed & 1) text += ", over trees on them";
         if (byLinks) text += (packed & 6) === 6 ? ", slices by flow, near owners only" : ", slices by flow";
-        const segments = segmentsAt(power((packed >> 3) & 7), call.bytes);
+        const pricedLanes = 1 << ((packed >> 8) & 7);
+        const segments = segmentsAt(power((packed >> 3) & 7), pricedLanes, call.bytes);
+        const lanes = Math.min(pricedLanes, algorithms.mostChannels / Math.max(segments, 1));
         if (segments > 0) text += `, ${segments} segment${segments === 1 ? "" : "s"}`;
+        if (lanes > 1) text += ` of up to ${lanes} lanes`;
     }
     if (algorithm === algorithms.ring && byLinks) {
         text += `, ${setup.rings} ring${setup.rings === 1 ? "" : "s"} by links`;
