@@ -6,6 +6,7 @@
 #include "tuning/parts.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 namespace hetcoll {
@@ -22,6 +23,8 @@ constexpr double kLosesStep = 1.1;
 // nodes of 4 GPUs, it takes up to 1.19 times as long.
 constexpr double kMayBeLate = 1.25;
 constexpr double kWorthMorePartners = 0.95;
+// What takes at most so many times as long as the best may become better than it with other chunks.
+constexpr double kMayPass = 1.05;
 
 bool multiplies(const Choice &choice)
 {
@@ -107,6 +110,10 @@ std::vector<Prices::Candidate> Prices::candidates(AlgorithmSet set, const Priced
             continue;
         }
         for (Choice &way : ways_of(algorithm, query)) {
+            if (algorithm == Algorithm::kHierarchical) {
+                way.leaving = way.over_trees ? 0 : 2; // what 0 stands for
+                cut(way, hierarchy_segments(call.bytes));
+            }
             way.late = algorithm == Algorithm::kWeighted ? weighted_.late : -1;
             all.push_back({way, least_us(way, call)});
         }
@@ -129,6 +136,7 @@ PriceTable::Column Prices::of_size(int size, AlgorithmSet set)
     Priced best{{.us = kNeverUs}, {}}; // but hierarchies
     // The same bytes in other rounds: who loses by little is given up.
     double best_radix_us = kNeverUs;
+    Priced next = best; // a hierarchy, or the best that is none, if it is not the best of all
     std::vector<Priced> hierarchies;
     for (const Candidate &candidate : candidates(set, call)) {
         PricedCell &cell = column[static_cast<std::size_t>(candidate.choice.algorithm)];
@@ -163,11 +171,20 @@ PriceTable::Column Prices::of_size(int size, AlgorithmSet set)
         way.price.us < kNeverUs) {
         column[static_cast<std::size_t>(Algorithm::kHierarchical)] =
             cell_of(way.choice, way.price.us);
-        best = way.price.us < best.price.us ? way : best;
+        if (way.price.us < best.price.us) {
+            std::swap(next, best);
+            best = way;
+        } else {
+            next = way;
+        }
     }
-    if (row_of(best.choice.algorithm).is_schedule() && best.price.us < kNeverUs) {
-        column[static_cast<std::size_t>(best.choice.algorithm)] =
-            with_best_chunk(best.choice, call, best.price);
+    const double near_us = kMayPass * best.price.us;
+    for (const Priced &way : {best, next}) {
+        if (row_of(way.choice.algorithm).is_schedule() && way.price.us < kNeverUs &&
+            way.price.us <= near_us) {
+            column[static_cast<std::size_t>(way.choice.algorithm)] =
+                with_best_chunk(way.choice, call, way.price);
+        }
     }
     return column;
 }
@@ -246,9 +263,7 @@ Prices::Priced Prices::best_of_kind(std::span<Priced> ways, double most_us, cons
     }
     Priced best = *first;
     most_us = std::min(most_us, kMayBecomeBest * us_of(best));
-    best.choice.segments = hierarchy_segments(call.bytes);
     if (!best.choice.over_trees) {
-        best.choice.leaving = 2; // what 0 stands for
         Choice alone = best.choice;
         alone.leaving = 1;
         take_if_below(us_of(best), alone, best, call);
@@ -260,19 +275,24 @@ Prices::Priced Prices::best_of_kind(std::span<Priced> ways, double most_us, cons
     std::stable_sort(ways.begin(), ways.end(), [&](const Priced &a, const Priced &b) {
         return partners(a.choice) < partners(b.choice);
     });
+    const Choice known = best.choice;
     bool changed = false;
     for (const Priced &other : ways) {
         Choice way = other.choice;
-        way.segments = best.choice.segments;
+        cut(way, best.choice.segments);
         way.leaving = way.over_trees == best.choice.over_trees ? best.choice.leaving : way.leaving;
-        const bool is_best = way.between_nodes == best.choice.between_nodes &&
-                             way.over_trees == best.choice.over_trees &&
-                             way.by_links == best.choice.by_links &&
-                             way.near_only == best.choice.near_only;
+        const bool is_known = way.between_nodes == known.between_nodes &&
+                              way.over_trees == known.over_trees &&
+                              way.by_links == known.by_links && way.near_only == known.near_only;
         const int more = partners(way) - partners(best.choice);
         const double worth = more > 0 ? kWorthMorePartners : more < 0 ? 1 / kWorthMorePartners : 1;
-        if (!is_best && us_of(other) < most_us &&
-            take_if_below(worth * us_of(best), way, best, call)) {
+        if (is_known || us_of(other) >= most_us) {
+            continue;
+        }
+        if (way != other.choice) {
+            changed |= take_if_below(worth * us_of(best), way, best, call);
+        } else if (us_of(other) < worth * us_of(best)) {
+            best = other;
             changed = true;
         }
     }
@@ -293,24 +313,45 @@ bool Prices::take_if_below(double us, const Choice &way, Priced &best, const Pri
     return true;
 }
 
-int Prices::most_segments() const
+int Prices::most_gpus() const
 {
-    int gpus = 1;
+    std::size_t gpus = 1;
     for (const NodeGroups &node : ranks_.groups.nodes) {
-        gpus = std::max(gpus, static_cast<int>(node.size()));
+        gpus = std::max(gpus, node.size());
     }
-    return hetcoll::most_segments(gpus);
+    return static_cast<int>(gpus);
+}
+
+// Over trees a segment has two lanes at least.
+int Prices::most_segments(const Choice &way) const
+{
+    const int most = hetcoll::most_segments(most_gpus());
+    return way.over_trees ? std::min(most, kMostPricedChannels / 2) : most;
+}
+
+// Over trees into as many lanes as channels and slices allow: less waits, and equal slices take no
+// more messages.
+void Prices::cut(Choice &way, int segments) const
+{
+    way.segments = segments;
+    if (way.over_trees) {
+        const auto gpus = static_cast<unsigned>(most_gpus());
+        way.lanes = std::min(kMostPricedChannels / segments, static_cast<int>(std::bit_ceil(gpus)));
+    }
 }
 
 // Doubles or halves them as long as that helps. Each doubling gains about half as much as the one
 // before, and costs twice the messages, and the time to run them here.
 void Prices::find_segments(Priced &best, const PricedCall &call)
 {
-    const int most = most_segments();
+    const int most = most_segments(best.choice);
     const auto takes = [&](int segments) {
         Choice way = best.choice;
-        way.segments = segments;
-        return segments >= 1 && segments <= most && take_if_below(best.price.us, way, best, call);
+        if (segments < 1 || segments > most) {
+            return false;
+        }
+        cut(way, segments);
+        return take_if_below(best.price.us, way, best, call);
     };
     const int before = best.choice.segments;
     for (double was = kNeverUs; best.price.us < kWorthwhile * was;) {
@@ -329,7 +370,7 @@ void Prices::let_two_leave(Priced &best, const PricedCall &call)
     Choice two = best.choice;
     two.segments *= 2;
     two.leaving *= 2;
-    if (best.choice.leaving == 1 && two.segments <= most_segments() &&
+    if (best.choice.leaving == 1 && two.segments <= most_segments(two) &&
         call.bytes >= static_cast<std::size_t>(two.segments) * kLeastBytes) {
         take_if_below(kWorthwhile * best.price.us, two, best, call);
     }

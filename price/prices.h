@@ -63,7 +63,9 @@ private:
     bool take_if_below(double us, const Choice &way, Priced &best, const PricedCall &call);
     void find_segments(Priced &best, const PricedCall &call);
     void let_two_leave(Priced &best, const PricedCall &call);
-    [[nodiscard]] int most_segments() const; // on the node that has most GPUs
+    [[nodiscard]] int most_gpus() const; // of a node
+    [[nodiscard]] int most_segments(const Choice &way) const;
+    void cut(Choice &way, int segments) const; // a hierarchy's
 
     const Ranks &ranks_;
     Weighted weighted_;

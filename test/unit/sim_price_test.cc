@@ -1,7 +1,9 @@
 // Prices against SimGrid, which shares links by other code: the same ranks run on both.
+#include "engine/meeting/control_page.h"
 #include "price/candidates.h"
 #include "price/price.h"
 #include "price/stand_ins.h"
+#include "sim/bound.h"
 #include "sim/cluster_file.h"
 #include "sim/simulation.h"
 #include "test/unit/topology_machines.h"
@@ -92,6 +94,64 @@ TEST(PricedChunksTest, AreLargerThanTheFirstWhereThatIsFaster)
     const Result<SimResult> first = simulate(*cluster, place_ranks(*cluster), call);
     ASSERT_TRUE(priced.ok() && first.ok());
     EXPECT_LT(priced->us, 0.96 * first->us);
+}
+
+// Trees take slices as they come: in one lane it was 1.71, 1.33, 2.85, 2.62 and 2.34 times the
+// bound.
+TEST(LanesTest, KeepTheAdaptersBusy)
+{
+    struct Case {
+        Machine machine;
+        std::size_t mib;
+        double most; // times the bound
+    };
+    for (const Case &one :
+         {Case{{"dgx1vx128.cluster", 2}, 64, 1.35}, Case{{"dgx1vx128.cluster", 2}, 256, 1.20},
+          Case{{"dgx1vx128.cluster", 2}, 16, 1.60}, Case{{"dgx1p.topology", 2}, 64, 1.75},
+          Case{{"fragments.cluster", 0}, 4, 2.1}}) {
+        const Result<Cluster> cluster = read_cluster(shipped_folder() + "/" + one.machine.name,
+                                                     one.machine.nodes, shipped_folder());
+        ASSERT_TRUE(cluster.ok()) << cluster.status().message();
+        const Ranks ranks = place_ranks(*cluster);
+        const std::size_t bytes = one.mib << 20;
+        const Result<SimResult> result = simulate(*cluster, ranks, {.bytes = bytes});
+        ASSERT_TRUE(result.ok()) << result.status().message();
+        EXPECT_LT(result->us, one.most * lower_bound(*cluster, ranks, bytes).us())
+            << one.machine.name << ", " << one.mib << " MiB";
+        EXPECT_TRUE(result->choice.over_trees);
+        EXPECT_GT(result->choice.lanes, 1);
+        EXPECT_LE(result->choice.lanes * result->choice.segments, kMostPricedChannels);
+    }
+}
+
+// Else ranks of a node would exchange messages. In 32 segments those of a DGX-1V have 1,040 steps.
+TEST(LanesTest, HaveACounterForEachStepOnANode)
+{
+    for (const Machine machine : {Machine{"dgx1v.topology", 2}, Machine{"dgx1p.topology", 2},
+                                  Machine{"fragments.cluster", 0}}) {
+        const Result<Cluster> cluster =
+            read_cluster(shipped_folder() + "/" + machine.name, machine.nodes, shipped_folder());
+        ASSERT_TRUE(cluster.ok()) << cluster.status().message();
+        const Ranks ranks = place_ranks(*cluster);
+        for (const Dealing dealing : {Dealing::kEqual, Dealing::kByFlow}) {
+            for (int lanes = 2; lanes <= 8; lanes *= 2) {
+                for (int rank = 0; rank < ranks.size(); ++rank) {
+                    const Schedule schedule =
+                        build_hierarchical(rank, ranks.groups,
+                                           {.segments = kMostPricedChannels / lanes,
+                                            .lanes = lanes,
+                                            .over_trees = true,
+                                            .dealing = dealing});
+                    const auto steps = std::count_if(
+                        schedule.steps.begin(), schedule.steps.end(), [&](const Step &step) {
+                            return ranks.node_of[static_cast<std::size_t>(step.peer)] ==
+                                   ranks.node_of[static_cast<std::size_t>(rank)];
+                        });
+                    EXPECT_LE(steps, ControlPage::kWords) << machine.name << " " << lanes;
+                }
+            }
+        }
+    }
 }
 
 // Partners share an adapter evenly: in turn, they would take a fifth less than they do. And where
