@@ -15,10 +15,9 @@ namespace {
 // Steps of a channel that are looked at: those in flight, and what may be offered ahead of them.
 constexpr int kWindow = 48;
 
-bool overlap(const Step &a, const Step &b)
+bool overlap(const BlockRange &a, const BlockRange &b)
 {
-    return a.blocks.first < b.blocks.first + b.blocks.count &&
-           b.blocks.first < a.blocks.first + a.blocks.count;
+    return a.first < b.first + b.count && b.first < a.first + a.count;
 }
 
 } // namespace
@@ -72,15 +71,17 @@ void SimRank::wake_all()
     }
 }
 
-int SimRank::next_awake(int channel) const
+// In their order, those that are marked meanwhile too.
+template <class Do> void SimRank::for_each_awake(const Do &look_at)
 {
-    for (; channel < plan_.last_channel; channel = (channel / 64 + 1) * 64) {
-        const std::uint64_t left = awake_[static_cast<std::size_t>(channel) / 64] >> channel % 64;
-        if (left != 0) {
-            return std::min(channel + std::countr_zero(left), plan_.last_channel);
+    for (std::size_t word = 0; word < awake_.size(); ++word) {
+        std::uint64_t later = ~std::uint64_t{0};
+        while ((awake_[word] & later) != 0) {
+            const int bit = std::countr_zero(awake_[word] & later);
+            later = ~std::uint64_t{1} << bit;
+            look_at(static_cast<int>(word) * 64 + bit);
         }
     }
-    return plan_.last_channel;
 }
 
 // All that can be done now. False: nothing is left to do.
@@ -98,22 +99,27 @@ bool SimRank::advance_once()
 {
     for (bool applied = true; applied;) { // another channel may wait for what one has done
         applied = false;
-        for (int c = next_awake(plan_.first_channel); c < plan_.last_channel;
-             c = next_awake(c + 1)) {
-            if (apply_received(c)) {
+        for_each_awake([&](int c) {
+            if (channels_[static_cast<std::size_t>(c)].receives.in_flight > 0 &&
+                apply_received(c)) {
                 wake(c);
                 applied = true;
             }
-        }
+        });
     }
-    for (int c = next_awake(plan_.first_channel); c < plan_.last_channel; c = next_awake(c + 1)) {
+    for_each_awake([&](int c) {
         feed(c);
-        start_sends(c);
-        start_receives(c);
-        start_pulls(c);
-        offer_sends(c);
+        const Channel &channel = channels_[static_cast<std::size_t>(c)];
+        if (channel.has_messages) {
+            start_sends(c);
+            start_receives(c);
+        }
+        if (channel.has_mapped) {
+            start_pulls(c);
+            offer_sends(c);
+        }
         awake_[static_cast<std::size_t>(c) / 64] &= ~(std::uint64_t{1} << c % 64);
-    }
+    });
     return unfinished_ > 0;
 }
 
@@ -126,8 +132,7 @@ void SimRank::find_slots()
     std::vector<int> with_messages;
     for (int c = 0; c < count; ++c) {
         Channel &channel = channels_[static_cast<std::size_t>(c)];
-        if (std::any_of(channel.steps.begin(), channel.steps.end(),
-                        [](const Live &live) { return !live.mapped; })) {
+        if (channel.has_messages) {
             const auto before = with_messages.size() - static_cast<std::size_t>(at_once);
             channel.slots_of = before < with_messages.size() ? with_messages[before] : -1;
             if (channel.slots_of >= 0) {
@@ -149,9 +154,7 @@ void SimRank::feed(int number)
     while (!channel.all_fed && channel.live() < kWindow) {
         const std::span<const Step> fed = plan_.feed->next(number);
         channel.all_fed = fed.empty();
-        if (channel.steps.capacity() < channel.steps.size() + fed.size()) {
-            channel.steps.reserve(std::max(2 * channel.steps.size(), fed.size()));
-        }
+        channel.make_room_for(fed.size(), !plan_.feed->knows_order());
         for (const Step &step : fed) {
             take(channel, number, step);
         }
@@ -159,19 +162,43 @@ void SimRank::feed(int number)
     }
 }
 
-// What its channel has before it, where the feed does not say.
-void SimRank::find_order(const Channel &channel, int number, Live &live) const
+void SimRank::Channel::make_room_for(std::size_t more, bool with_own_after)
 {
-    auto all = std::make_unique<std::vector<StepPlace>>(live.after.begin(), live.after.end());
-    for (int i = channel.base; i < channel.end(); ++i) {
-        const Step &before = channel.at(i).step;
-        const bool writes = before.kind != StepKind::kSend || live.step.kind != StepKind::kSend;
-        if (writes && overlap(before, live.step)) {
-            all->push_back({number, i});
+    const std::size_t needed = static_cast<std::size_t>(live()) + more;
+    if (needed <= steps.size()) {
+        return;
+    }
+    const std::size_t size = std::bit_ceil(needed);
+    const int larger_mask = static_cast<int>(size) - 1;
+    const auto enlarge = [&](auto &all) {
+        std::remove_reference_t<decltype(all)> larger(size);
+        for (int i = base; i < fed; ++i) {
+            larger[static_cast<std::size_t>(i & larger_mask)] =
+                std::move(all[static_cast<std::size_t>(i & mask)]);
+        }
+        all = std::move(larger);
+    };
+    enlarge(steps);
+    if (with_own_after) {
+        enlarge(own_after);
+    }
+    mask = larger_mask;
+}
+
+// What its channel has before it, where the feed does not say.
+void SimRank::find_order(Channel &channel, int number, Live &live)
+{
+    std::vector<StepPlace> &all =
+        channel.own_after[static_cast<std::size_t>(channel.fed & channel.mask)];
+    all.assign(live.after.begin(), live.after.end());
+    for (int i = channel.base; i < channel.fed; ++i) {
+        const Live &before = channel.at(i);
+        const bool writes = before.kind != StepKind::kSend || live.kind != StepKind::kSend;
+        if (writes && overlap(before.blocks, live.blocks)) {
+            all.push_back({number, i});
         }
     }
-    live.own_after = std::move(all);
-    live.after = *live.own_after;
+    live.after = all;
 }
 
 bool SimRank::has_begun(const Cursor &cursor, int index)
@@ -182,9 +209,14 @@ bool SimRank::has_begun(const Cursor &cursor, int index)
 void SimRank::take(Channel &channel, int number, const Step &step)
 {
     const ElementSpan span = range_span(plan_.count, plan_.feed->block_count(), step.blocks);
-    Live live{.step = step,
+    Live live{.kind = step.kind,
+              .together = step.together,
+              .fused = step.fused,
+              .blocks = step.blocks,
+              .peer = step.peer,
+              .actor = plan_.actor_of(step.peer),
+              .mapped = !step.by_message && !step.together && plan_.is_mapped(step.peer),
               .after = plan_.feed->after_of(step),
-              .own_after = {},
               .first = span.first * plan_.element_bytes,
               .bytes = span.count * plan_.element_bytes};
     for (const StepPlace &place : live.after) {
@@ -195,12 +227,12 @@ void SimRank::take(Channel &channel, int number, const Step &step)
             waiting.push_back(number);
         }
     }
-    live.mapped = !step.by_message && !step.together && plan_.is_mapped(step.peer);
+    (live.mapped ? channel.has_mapped : channel.has_messages) = true;
     if (!plan_.feed->knows_order()) {
         find_order(channel, number, live);
     }
     if (step.fused && live.mapped) { // joins the pull before it, unless that has begun
-        for (int i = channel.end() - 1; i >= channel.base; --i) {
+        for (int i = channel.fed - 1; i >= channel.base; --i) {
             Live &head = channel.at(i);
             if (head.group > 0) {
                 if (head.mapped && !has_begun(channel.pulls, i)) {
@@ -211,21 +243,25 @@ void SimRank::take(Channel &channel, int number, const Step &step)
             }
         }
     }
-    if (live.mapped && live.step.kind == StepKind::kSend && live.bytes > 0) {
+    if (live.mapped && live.kind == StepKind::kSend && live.bytes > 0) {
         queue_offer(channel, live);
     }
     unfinished_ += channel.live() == 0 ? 1 : 0;
-    channel.steps.push_back(std::move(live));
+    channel.at(channel.fed) = live;
+    ++channel.fed;
 }
 
-// How many bytes of the step, from its first on, are done by all steps that it must wait for. What
-// is done stays so: at the beginning of the list it need not be looked at again.
-std::size_t SimRank::ready_bytes(Live &live) const
+std::size_t SimRank::done_of(const Channel &channel, int index)
 {
     constexpr std::size_t kNotFed = std::numeric_limits<std::size_t>::max();
-    const auto done_of = [](const Channel &channel, int index) {
-        return index >= channel.end() ? kNotFed : channel.at(index).done;
-    };
+    return index >= channel.fed ? kNotFed : channel.at(index).done;
+}
+
+std::size_t SimRank::ready_bytes(Live &live) const
+{
+    if (live.after.empty()) {
+        return live.bytes;
+    }
     if (live.held_by.channel >= 0) {
         const Channel &channel = channels_[static_cast<std::size_t>(live.held_by.channel)];
         if (live.held_by.index >= channel.base &&
@@ -233,6 +269,12 @@ std::size_t SimRank::ready_bytes(Live &live) const
             return live.held_ready;
         }
     }
+    return find_ready_bytes(live);
+}
+
+// What is done stays so: at the beginning of the list it need not be looked at again.
+std::size_t SimRank::find_ready_bytes(Live &live) const
+{
     live.held_by.channel = -1;
     std::size_t ready = live.bytes, looked_at = 0, done = 0;
     for (const StepPlace &place : live.after) {
@@ -243,7 +285,7 @@ std::size_t SimRank::ready_bytes(Live &live) const
             continue;
         }
         std::size_t least = 0;
-        if (place.index < channel.end()) { // else it is not fed yet
+        if (place.index < channel.fed) { // else it is not fed yet
             const Live &before = channel.at(place.index);
             if (before.done == before.bytes) {
                 continue;
@@ -275,9 +317,9 @@ bool SimRank::find_next(Channel &channel, Cursor &cursor, Lane lane) const
         cursor.index = channel.base;
         cursor.offset = 0;
     }
-    for (; cursor.index < channel.end(); ++cursor.index, cursor.offset = 0) {
+    for (; cursor.index < channel.fed; ++cursor.index, cursor.offset = 0) {
         const Live &live = channel.at(cursor.index);
-        const bool sends = live.step.kind == StepKind::kSend;
+        const bool sends = live.kind == StepKind::kSend;
         const bool mine = lane == Lane::kSend      ? sends && !live.mapped
                           : lane == Lane::kReceive ? !sends && !live.mapped
                                                    : !sends && live.mapped && live.group > 0;
@@ -290,21 +332,39 @@ bool SimRank::find_next(Channel &channel, Cursor &cursor, Lane lane) const
 
 void SimRank::move_on(Channel &channel, Cursor &lane, std::size_t bytes)
 {
-    move_past_chunk(lane.index, lane.offset, bytes, channel.at(lane.index).bytes, channel.end(),
-                    [&channel](int index) -> const Step & { return channel.at(index).step; });
+    move_past_chunk(lane.index, lane.offset, bytes, channel.at(lane.index).bytes, channel.fed,
+                    [&channel](int index) -> const Live & { return channel.at(index); });
 }
 
 int SimRank::start(const Chunk &chunk)
 {
     ++running_;
-    if (free_.empty()) {
+    if (free_ < 0) {
         chunks_.push_back(chunk);
         return static_cast<int>(chunks_.size()) - 1;
     }
-    const int token = free_.back();
-    free_.pop_back();
-    chunks_[static_cast<std::size_t>(token)] = chunk;
+    const int token = free_;
+    Chunk &started = chunks_[static_cast<std::size_t>(token)];
+    free_ = started.next;
+    started = chunk;
     return token;
+}
+
+int SimRank::start(Cursor &lane, const Chunk &chunk)
+{
+    const int token = start(chunk);
+    if (lane.in_flight++ == 0) {
+        lane.first = token;
+    } else {
+        chunks_[static_cast<std::size_t>(lane.last)].next = token;
+    }
+    lane.last = token;
+    return token;
+}
+
+void SimRank::free(int token)
+{
+    chunks_[static_cast<std::size_t>(token)].next = std::exchange(free_, token);
 }
 
 // The channel that had the slots before has no messages left.
@@ -316,7 +376,7 @@ bool SimRank::has_slots(const Channel &channel, Lane lane)
     feed(channel.slots_of);
     Channel &before = channels_[static_cast<std::size_t>(channel.slots_of)];
     Cursor &cursor = lane == Lane::kSend ? before.sends : before.receives;
-    return before.all_fed && cursor.chunks.empty() && !find_next(before, cursor, lane);
+    return before.all_fed && cursor.in_flight == 0 && !find_next(before, cursor, lane);
 }
 
 void SimRank::start_sends(int number)
@@ -326,16 +386,15 @@ void SimRank::start_sends(int number)
     if (!has_slots(channel, Lane::kSend)) {
         return;
     }
-    while (static_cast<int>(lane.chunks.size()) < slots_ && find_next(channel, lane, Lane::kSend)) {
+    while (lane.in_flight < slots_ && find_next(channel, lane, Lane::kSend)) {
         Live &live = channel.at(lane.index);
         const std::size_t bytes = std::min(live.bytes - lane.offset, message_bytes_);
         if (ready_bytes(live) < lane.offset + bytes) {
             return;
         }
-        const int token = start({Lane::kSend, number, lane.index, lane.offset, bytes});
-        lane.chunks.push_back(token);
+        const int token = start(lane, {Lane::kSend, number, lane.index, lane.offset, bytes});
         move_on(channel, lane, bytes);
-        transfers_->send(plan_.actor_of(live.step.peer), number, static_cast<double>(bytes), token);
+        transfers_->send(live.actor, number, static_cast<double>(bytes), token);
     }
 }
 
@@ -346,14 +405,12 @@ void SimRank::start_receives(int number)
     if (!has_slots(channel, Lane::kReceive)) {
         return;
     }
-    while (static_cast<int>(lane.chunks.size()) < slots_ &&
-           find_next(channel, lane, Lane::kReceive)) {
+    while (lane.in_flight < slots_ && find_next(channel, lane, Lane::kReceive)) {
         const Live &live = channel.at(lane.index);
         const std::size_t bytes = std::min(live.bytes - lane.offset, message_bytes_);
-        const int token = start({Lane::kReceive, number, lane.index, lane.offset, bytes});
-        lane.chunks.push_back(token);
+        const int token = start(lane, {Lane::kReceive, number, lane.index, lane.offset, bytes});
         move_on(channel, lane, bytes);
-        transfers_->receive(plan_.actor_of(live.step.peer), number, token);
+        transfers_->receive(live.actor, number, token);
     }
 }
 
@@ -361,7 +418,10 @@ void SimRank::start_receives(int number)
 bool SimRank::apply_received(int number)
 {
     Channel &channel = channels_[static_cast<std::size_t>(number)];
-    for (const int token : channel.receives.chunks) {
+    const Cursor &lane = channel.receives;
+    int left = lane.in_flight;
+    for (int token = lane.first; left > 0;
+         --left, token = chunks_[static_cast<std::size_t>(token)].next) {
         Chunk &chunk = chunks_[static_cast<std::size_t>(token)];
         if (chunk.applying) {
             continue;
@@ -371,7 +431,7 @@ bool SimRank::apply_received(int number)
             break;
         }
         chunk.applying = true;
-        if (live.step.kind == StepKind::kRecvReduce && plan_.reduce_traffic > 0) {
+        if (live.kind == StepKind::kRecvReduce && plan_.reduce_traffic > 0) {
             chunk.parts = 1;
             ++running_;
             transfers_->work(plan_.reduce_traffic * static_cast<double>(chunk.bytes), token);
@@ -384,22 +444,19 @@ void SimRank::start_pulls(int number)
 {
     Channel &channel = channels_[static_cast<std::size_t>(number)];
     Cursor &lane = channel.pulls;
-    while (static_cast<int>(lane.chunks.size()) < kLaneSlots &&
-           find_next(channel, lane, Lane::kPull)) {
+    while (lane.in_flight < kLaneSlots && find_next(channel, lane, Lane::kPull)) {
         Live &live = channel.at(lane.index);
         const std::size_t bytes = std::min(live.bytes - lane.offset, plan_.chunk_bytes);
         if (ready_bytes(live) < lane.offset + bytes) {
             return;
         }
-        const bool reduces = live.step.kind == StepKind::kRecvReduce;
-        const int token = start(
-            {Lane::kPull, number, lane.index, lane.offset, bytes, live.group + (reduces ? 1 : 0)});
+        const bool reduces = live.kind == StepKind::kRecvReduce;
+        const int token = start(lane, {Lane::kPull, number, lane.index, lane.offset, bytes,
+                                       live.group + (reduces ? 1 : 0)});
         running_ += live.group - (reduces ? 0 : 1);
-        lane.chunks.push_back(token);
         lane.offset += bytes;
         for (int i = 0; i < live.group; ++i) {
-            const int peer = channel.at(lane.index + i).step.peer;
-            transfers_->receive(plan_.actor_of(peer), number, token);
+            transfers_->receive(channel.at(lane.index + i).actor, number, token);
         }
         if (reduces) {
             transfers_->work(plan_.pull_traffic * static_cast<double>(bytes), token);
@@ -422,7 +479,7 @@ SimRank::Ended SimRank::end_chunk(int token)
         Live &live = channel.at(chunk.index);
         live.done += chunk.bytes;
         --live.offers;
-        free_.push_back(token);
+        free(token);
         return Ended::kDone;
     }
     Cursor &cursor = chunk.lane == Lane::kSend ? channel.sends : channel.pulls;
@@ -433,8 +490,8 @@ SimRank::Ended SimRank::end_chunk(int token)
 bool SimRank::finish(Channel &channel, Cursor &cursor)
 {
     bool some = false;
-    while (!cursor.chunks.empty()) {
-        const int token = cursor.chunks.front();
+    while (cursor.in_flight > 0) {
+        const int token = cursor.first;
         const Chunk &chunk = chunks_[static_cast<std::size_t>(token)];
         if (chunk.parts > 0 || (chunk.lane == Lane::kReceive && !chunk.applying)) {
             break;
@@ -443,8 +500,9 @@ bool SimRank::finish(Channel &channel, Cursor &cursor)
         for (int i = 0; i < group; ++i) {
             channel.at(chunk.index + i).done += chunk.bytes;
         }
-        cursor.chunks.erase(cursor.chunks.begin());
-        free_.push_back(token);
+        cursor.first = chunk.next;
+        --cursor.in_flight;
+        free(token);
         some = true;
     }
     return some;
@@ -453,13 +511,8 @@ bool SimRank::finish(Channel &channel, Cursor &cursor)
 void SimRank::drop_done(Channel &channel)
 {
     while (channel.live() > 0 && channel.at(channel.base).done == channel.at(channel.base).bytes) {
-        ++channel.gone;
         ++channel.base;
         unfinished_ -= channel.live() == 0 ? 1 : 0;
-    }
-    if (channel.gone > kWindow) { // not one by one: the others move
-        channel.steps.erase(channel.steps.begin(), channel.steps.begin() + channel.gone);
-        channel.gone = 0;
     }
 }
 

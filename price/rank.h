@@ -38,11 +38,16 @@ public:
     [[nodiscard]] bool end(int token);
 
 private:
-    struct Live { // a step that is not done
-        Step step;
-        std::span<const StepPlace> after;                  // those that may not be done
-        std::unique_ptr<std::vector<StepPlace>> own_after; // what it is in, if not in the feed
-        std::size_t first = 0, bytes = 0;                  // in the vector
+    struct Live { // a step that is not done; the first five are of the step itself
+        StepKind kind = StepKind::kSend;
+        bool together = false, fused = false;
+        BlockRange blocks{};
+        int peer = -1;
+        int actor = -1; // the peer's
+        bool mapped = false;
+        int group = 1;                      // steps that one pull serves; 0: the one before does
+        std::span<const StepPlace> after{}; // those that may not be done
+        std::size_t first = 0, bytes = 0;   // in the vector
         std::size_t done = 0;
         std::size_t offered = 0; // of a send to a mapped peer
         int offers = 0;          // of them under way
@@ -51,8 +56,6 @@ private:
         // on.
         StepPlace held_by{-1, 0};
         std::size_t held_done = 0, held_ready = 0;
-        int group = 1; // steps that one pull serves; 0: the one before does
-        bool mapped = false;
     };
     enum class Lane : std::uint8_t { kSend, kReceive, kPull, kOffer };
     struct Chunk {
@@ -61,33 +64,33 @@ private:
         std::size_t offset, bytes;
         int parts = 1;         // transfers and work that have not ended
         bool applying = false; // of a received one: its work has begun
+        int next = -1;         // after it in its lane, or of those that are free
     };
     struct Cursor {
         int index = 0;
         std::size_t offset = 0;
-        std::vector<int> chunks; // in flight, in order
+        int first = -1, last = -1, in_flight = 0; // chunks, in order
     };
     struct Channel {
-        std::vector<Live> steps; // those that are done, `gone` of them, then those that are not
-        int gone = 0, base = 0;  // `base`: index of the first live step
+        std::vector<Live> steps;                       // as many as a power of two, by turns
+        std::vector<std::vector<StepPlace>> own_after; // of these, where the feed lacks the order
+        int mask = -1, base = 0, fed = 0;              // live: [base, fed)
         bool all_fed = false;
-        std::vector<int> waited_for_by; // other channels
+        bool has_messages = false, has_mapped = false; // steps, so far
+        std::vector<int> waited_for_by;                // other channels
         Cursor sends, receives, pulls;
         // The first step to each peer that has something to offer, in order, and the last ones.
         std::vector<int> offering;
         std::vector<std::pair<int, int>> last_offered; // by peer
         int slots_of = -1; // the channel whose slots it takes when that has done; -1: its own
 
-        [[nodiscard]] int live() const { return static_cast<int>(steps.size()) - gone; }
-        [[nodiscard]] int end() const { return base + live(); }
-        [[nodiscard]] Live &at(int index)
-        {
-            return steps[static_cast<std::size_t>(gone + index - base)];
-        }
+        [[nodiscard]] int live() const { return fed - base; }
+        [[nodiscard]] Live &at(int index) { return steps[static_cast<std::size_t>(index & mask)]; }
         [[nodiscard]] const Live &at(int index) const
         {
-            return steps[static_cast<std::size_t>(gone + index - base)];
+            return steps[static_cast<std::size_t>(index & mask)];
         }
+        void make_room_for(std::size_t more, bool with_own_after);
     };
 
     [[nodiscard]] bool advance();
@@ -95,17 +98,22 @@ private:
     void mark(int channel); // as awake
     void wake(int number);
     void wake_all();
-    [[nodiscard]] int next_awake(int channel) const; // from this one on; channel_count: none
+    template <class Do> void for_each_awake(const Do &look_at);
     void feed(int channel);
     [[nodiscard]] static bool has_begun(const Cursor &cursor, int index); // a step's first chunk
     void take(Channel &channel, int number, const Step &step);
     static void queue_offer(Channel &channel, const Live &live);
-    void find_order(const Channel &channel, int number, Live &live) const;
+    static void find_order(Channel &channel, int number, Live &live);
     void find_slots();
+    // How many bytes of the step, from its first on, are done by all steps that it must wait for.
     [[nodiscard]] std::size_t ready_bytes(Live &live) const;
+    [[nodiscard]] std::size_t find_ready_bytes(Live &live) const;
+    [[nodiscard]] static std::size_t done_of(const Channel &channel, int index);
     [[nodiscard]] bool find_next(Channel &channel, Cursor &cursor, Lane lane) const;
     static void move_on(Channel &channel, Cursor &lane, std::size_t bytes);
     [[nodiscard]] int start(const Chunk &chunk);
+    [[nodiscard]] int start(Cursor &lane, const Chunk &chunk);
+    void free(int token);
     [[nodiscard]] bool has_slots(const Channel &channel, Lane lane);
     void start_sends(int number);
     void start_receives(int number);
@@ -125,7 +133,7 @@ private:
     std::vector<std::uint64_t> awake_; // bits: channels that may have something to do
     int unfinished_ = 0;               // channels with live steps
     std::vector<Chunk> chunks_;        // by token
-    std::vector<int> free_;
+    int free_ = -1;
     int running_ = 0; // tokens
     int slots_ = 1;
     std::size_t message_bytes_ = 0;

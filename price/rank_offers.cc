@@ -10,12 +10,12 @@ namespace hetcoll {
 // Before it is the channel's last step.
 void SimRank::queue_offer(Channel &channel, const Live &live)
 {
-    const int index = channel.end();
+    const int index = channel.fed;
     const auto last =
         std::find_if(channel.last_offered.begin(), channel.last_offered.end(),
-                     [&](const std::pair<int, int> &of) { return of.first == live.step.peer; });
+                     [&](const std::pair<int, int> &of) { return of.first == live.peer; });
     if (last == channel.last_offered.end()) {
-        channel.last_offered.emplace_back(live.step.peer, index);
+        channel.last_offered.emplace_back(live.peer, index);
         channel.offering.push_back(index);
         return;
     }
@@ -43,8 +43,7 @@ void SimRank::offer_sends(int number)
             const int token = start({Lane::kOffer, number, index, live.offered, bytes});
             live.offered += bytes;
             ++live.offers;
-            transfers_->send(plan_.actor_of(live.step.peer), number, static_cast<double>(bytes),
-                             token);
+            transfers_->send(live.actor, number, static_cast<double>(bytes), token);
         }
         if (live.offered < live.bytes) {
             ++i;
