@@ -41,13 +41,45 @@ bool SimRank::begin(Transfers &transfers)
 
 bool SimRank::end(int token)
 {
-    const int channel = chunks_[static_cast<std::size_t>(token)].channel;
-    switch (end_chunk(token)) {
-    case Ended::kPart: return true; // nobody waits for that alone
-    case Ended::kArrived: mark(channel); break;
-    case Ended::kDone: wake(channel); break;
+    const Chunk ended_chunk = chunks_[static_cast<std::size_t>(token)];
+    const int channel = ended_chunk.channel;
+    Ended ended = end_chunk(token);
+    const bool applies = ended == Ended::kArrived;
+    if (applies) {
+        ended = apply_received(channel);
+    }
+    if (ended <= Ended::kLane && !may_go_on(ended_chunk, ended)) {
+        return unfinished_ > 0;
+    }
+    wake(channel, ended);
+    if (applies) {
+        apply_awake(channel + 1);
     }
     return advance();
+}
+
+// Goes on where nobody waits for the chunk. True if more may go on.
+bool SimRank::may_go_on(const Chunk &chunk, Ended ended)
+{
+    Channel &channel = channels_[static_cast<std::size_t>(chunk.channel)];
+    if (ended == Ended::kLane) {
+        drop_done(channel);
+        if (channel.leaves_slots || may_feed(channel)) {
+            return true;
+        }
+        switch (chunk.lane) {
+        case Lane::kSend: start_sends(chunk.channel); break;
+        case Lane::kReceive: start_receives(chunk.channel); break;
+        case Lane::kPull: start_pulls(chunk.channel); break;
+        case Lane::kOffer:
+            if (chunk.index >= channel.base &&
+                channel.at(chunk.index).offered < channel.at(chunk.index).bytes) {
+                offer_sends(chunk.channel);
+            }
+            break;
+        }
+    }
+    return running_ == 0;
 }
 
 void SimRank::mark(int channel)
@@ -55,32 +87,36 @@ void SimRank::mark(int channel)
     awake_[static_cast<std::size_t>(channel) / 64] |= std::uint64_t{1} << channel % 64;
 }
 
-// Something of the channel has ended: it may go on, and so may those that wait for its steps.
-void SimRank::wake(int number)
+// Something of the channel has ended: it may go on, and so may those that wait for it.
+void SimRank::wake(int number, Ended ended)
 {
     mark(number);
-    for (const int other : channels_[static_cast<std::size_t>(number)].waited_for_by) {
-        mark(other);
+    const Channel &channel = channels_[static_cast<std::size_t>(number)];
+    if (ended == Ended::kAwaited || channel.leaves_slots) {
+        for (const int other : channel.waited_for_by) {
+            mark(other);
+        }
     }
 }
 
 void SimRank::wake_all()
 {
     for (int c = plan_.first_channel; c < plan_.last_channel; ++c) {
-        wake(c);
+        mark(c);
     }
 }
 
 // In their order, those that are marked meanwhile too.
-template <class Do> void SimRank::for_each_awake(const Do &look_at)
+template <class Do> void SimRank::for_each_awake(int first, const Do &look_at)
 {
-    for (std::size_t word = 0; word < awake_.size(); ++word) {
-        std::uint64_t later = ~std::uint64_t{0};
+    std::uint64_t later = ~std::uint64_t{0} << first % 64;
+    for (auto word = static_cast<std::size_t>(first) / 64; word < awake_.size(); ++word) {
         while ((awake_[word] & later) != 0) {
             const int bit = std::countr_zero(awake_[word] & later);
             later = ~std::uint64_t{1} << bit;
             look_at(static_cast<int>(word) * 64 + bit);
         }
+        later = ~std::uint64_t{0};
     }
 }
 
@@ -95,19 +131,27 @@ bool SimRank::advance()
     return more;
 }
 
+// True if others may wait for some of that.
+bool SimRank::apply_awake(int first)
+{
+    bool awaited = false;
+    for_each_awake(first, [&](int c) {
+        if (channels_[static_cast<std::size_t>(c)].receives.in_flight > 0) {
+            const Ended ended = apply_received(c);
+            if (ended > Ended::kPart) {
+                wake(c, ended);
+                awaited = awaited || ended == Ended::kAwaited;
+            }
+        }
+    });
+    return awaited;
+}
+
 bool SimRank::advance_once()
 {
-    for (bool applied = true; applied;) { // another channel may wait for what one has done
-        applied = false;
-        for_each_awake([&](int c) {
-            if (channels_[static_cast<std::size_t>(c)].receives.in_flight > 0 &&
-                apply_received(c)) {
-                wake(c);
-                applied = true;
-            }
-        });
+    while (apply_awake(0)) { // another channel may wait for what one has done
     }
-    for_each_awake([&](int c) {
+    for_each_awake(0, [&](int c) {
         feed(c);
         const Channel &channel = channels_[static_cast<std::size_t>(c)];
         if (channel.has_messages) {
@@ -133,10 +177,12 @@ void SimRank::find_slots()
     for (int c = 0; c < count; ++c) {
         Channel &channel = channels_[static_cast<std::size_t>(c)];
         if (channel.has_messages) {
-            const auto before = with_messages.size() - static_cast<std::size_t>(at_once);
-            channel.slots_of = before < with_messages.size() ? with_messages[before] : -1;
+            const auto earlier = with_messages.size() - static_cast<std::size_t>(at_once);
+            channel.slots_of = earlier < with_messages.size() ? with_messages[earlier] : -1;
             if (channel.slots_of >= 0) {
-                channels_[static_cast<std::size_t>(channel.slots_of)].waited_for_by.push_back(c);
+                Channel &before = channels_[static_cast<std::size_t>(channel.slots_of)];
+                before.waited_for_by.push_back(c);
+                before.leaves_slots = true;
             }
             with_messages.push_back(c);
         }
@@ -147,11 +193,16 @@ void SimRank::find_slots()
     message_bytes_ = std::min(plan_.chunk_bytes, slot) / plan_.element_bytes * plan_.element_bytes;
 }
 
+bool SimRank::may_feed(const Channel &channel)
+{
+    return !channel.all_fed && channel.live() < kWindow;
+}
+
 void SimRank::feed(int number)
 {
     Channel &channel = channels_[static_cast<std::size_t>(number)];
     drop_done(channel);
-    while (!channel.all_fed && channel.live() < kWindow) {
+    while (may_feed(channel)) {
         const std::span<const Step> fed = plan_.feed->next(number);
         channel.all_fed = fed.empty();
         channel.make_room_for(fed.size(), !plan_.feed->knows_order());
@@ -257,7 +308,7 @@ std::size_t SimRank::done_of(const Channel &channel, int index)
     return index >= channel.fed ? kNotFed : channel.at(index).done;
 }
 
-std::size_t SimRank::ready_bytes(Live &live) const
+std::size_t SimRank::ready_bytes(Live &live)
 {
     if (live.after.empty()) {
         return live.bytes;
@@ -273,37 +324,45 @@ std::size_t SimRank::ready_bytes(Live &live) const
 }
 
 // What is done stays so: at the beginning of the list it need not be looked at again.
-std::size_t SimRank::find_ready_bytes(Live &live) const
+std::size_t SimRank::find_ready_bytes(Live &live)
 {
     live.held_by.channel = -1;
     std::size_t ready = live.bytes, looked_at = 0, done = 0;
+    Live *holds = nullptr; // null: nothing, or it is not fed yet
     for (const StepPlace &place : live.after) {
-        const Channel &channel = channels_[static_cast<std::size_t>(place.channel)];
+        Channel &channel = channels_[static_cast<std::size_t>(place.channel)];
         done += looked_at == done ? 1 : 0; // unless it is not
         ++looked_at;
         if (place.index < channel.base) {
             continue;
         }
         std::size_t least = 0;
-        if (place.index < channel.fed) { // else it is not fed yet
-            const Live &before = channel.at(place.index);
-            if (before.done == before.bytes) {
+        Live *before = nullptr;
+        if (place.index < channel.fed) {
+            before = &channel.at(place.index);
+            if (before->done == before->bytes) {
                 continue;
             }
-            const bool apart = before.first >= live.first + live.bytes ||
-                               before.first + before.bytes <= live.first; // all of it
-            const std::size_t end = std::max(before.first + before.done, live.first);
+            const bool apart = before->first >= live.first + live.bytes ||
+                               before->first + before->bytes <= live.first; // all of it
+            const std::size_t end = std::max(before->first + before->done, live.first);
             least = apart ? 0 : end - live.first;
         }
         done -= looked_at == done ? 1 : 0;
         if (least < ready) {
             ready = least;
+            holds = before;
             live.held_by = place;
             live.held_done = done_of(channel, place.index);
         }
         if (ready == 0) {
             break;
         }
+    }
+    if (holds != nullptr) {
+        holds->awaited = true;
+    } else if (live.held_by.channel >= 0) {
+        awaits_unfed_ = true;
     }
     live.after = live.after.subspan(done);
     live.held_ready = ready;
@@ -414,8 +473,8 @@ void SimRank::start_receives(int number)
     }
 }
 
-// Applies, in order, what has arrived and may be written. True if it has applied any.
-bool SimRank::apply_received(int number)
+// Applies, in order, what has arrived and may be written.
+SimRank::Ended SimRank::apply_received(int number)
 {
     Channel &channel = channels_[static_cast<std::size_t>(number)];
     const Cursor &lane = channel.receives;
@@ -473,23 +532,28 @@ SimRank::Ended SimRank::end_chunk(int token)
     }
     Channel &channel = channels_[static_cast<std::size_t>(chunk.channel)];
     if (chunk.lane == Lane::kReceive) {
-        return Ended::kArrived; // apply_received() goes on
+        return Ended::kArrived;
     }
     if (chunk.lane == Lane::kOffer) {
         Live &live = channel.at(chunk.index);
-        live.done += chunk.bytes;
         --live.offers;
         free(token);
-        return Ended::kDone;
+        return add_done(live, chunk.bytes);
     }
     Cursor &cursor = chunk.lane == Lane::kSend ? channel.sends : channel.pulls;
-    return finish(channel, cursor) ? Ended::kDone : Ended::kPart;
+    return finish(channel, cursor);
 }
 
-// The chunks of a lane end in order. True if one has.
-bool SimRank::finish(Channel &channel, Cursor &cursor)
+SimRank::Ended SimRank::add_done(Live &live, std::size_t bytes) const
 {
-    bool some = false;
+    live.done += bytes;
+    return std::exchange(live.awaited, false) || awaits_unfed_ ? Ended::kAwaited : Ended::kLane;
+}
+
+// The chunks of a lane end in order.
+SimRank::Ended SimRank::finish(Channel &channel, Cursor &cursor)
+{
+    Ended ended = Ended::kPart;
     while (cursor.in_flight > 0) {
         const int token = cursor.first;
         const Chunk &chunk = chunks_[static_cast<std::size_t>(token)];
@@ -498,14 +562,13 @@ bool SimRank::finish(Channel &channel, Cursor &cursor)
         }
         const int group = chunk.lane == Lane::kPull ? channel.at(chunk.index).group : 1;
         for (int i = 0; i < group; ++i) {
-            channel.at(chunk.index + i).done += chunk.bytes;
+            ended = std::max(ended, add_done(channel.at(chunk.index + i), chunk.bytes));
         }
         cursor.first = chunk.next;
         --cursor.in_flight;
         free(token);
-        some = true;
     }
-    return some;
+    return ended;
 }
 
 void SimRank::drop_done(Channel &channel)

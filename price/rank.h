@@ -1,7 +1,9 @@
-// One rank that runs its schedule in simulated time, as engine/communicator/executor.h does in real
-// time: the same chunks, slots, lanes and channels, each step after those that it must wait for.
-// What it simplifies: a pull that reads several peers begins at each of them when that one is
-// ready, and what a peer may read is offered a few chunks ahead of its reader.
+// One rank that runs its schedule in simulated time, as
+// engine/communicator/executor.h does in real time: the same chunks, slots,
+// lanes and channels, each step after those that it must wait for. What it
+// simplifies: a pull that reads several peers begins at each of them when that
+// one is ready, and what a peer may read is offered a few chunks ahead of its
+// reader.
 #pragma once
 
 #include "price/feed.h"
@@ -31,14 +33,16 @@ struct SimRankPlan {
 class SimRank {
 public:
     explicit SimRank(SimRankPlan plan);
-    // Begins what can be begun at once, in `transfers`, which must outlive the rank. False: there
-    // is nothing to wait for, the rank is done.
+    // Begins what can be begun at once, in `transfers`, which must outlive the
+    // rank. False: there is nothing to wait for, the rank is done.
     [[nodiscard]] bool begin(Transfers &transfers);
-    // What had this token has ended: begins what can be begun now. False: the rank is done.
+    // What had this token has ended: begins what can be begun now. False: the
+    // rank is done.
     [[nodiscard]] bool end(int token);
 
 private:
-    struct Live { // a step that is not done; the first five are of the step itself
+    struct Live { // a step that is not done; the first five are of the step
+                  // itself
         StepKind kind = StepKind::kSend;
         bool together = false, fused = false;
         BlockRange blocks{};
@@ -52,10 +56,11 @@ private:
         std::size_t offered = 0; // of a send to a mapped peer
         int offers = 0;          // of them under way
         int offered_next = -1;   // to the same peer, after all of this one
-        // Of `after`, what was done least, and so much of this step: it stays so until that goes
-        // on.
+        // Of `after`, what was done least, and so much of this step: it stays so
+        // until that goes on.
         StepPlace held_by{-1, 0};
         std::size_t held_done = 0, held_ready = 0;
+        bool awaited = false; // it holds another one, since it went on last
     };
     enum class Lane : std::uint8_t { kSend, kReceive, kPull, kOffer };
     struct Chunk {
@@ -79,10 +84,12 @@ private:
         bool has_messages = false, has_mapped = false; // steps, so far
         std::vector<int> waited_for_by;                // other channels
         Cursor sends, receives, pulls;
-        // The first step to each peer that has something to offer, in order, and the last ones.
+        // The first step to each peer that has something to offer, in order, and
+        // the last ones.
         std::vector<int> offering;
         std::vector<std::pair<int, int>> last_offered; // by peer
         int slots_of = -1; // the channel whose slots it takes when that has done; -1: its own
+        bool leaves_slots = false; // another one takes its slots
 
         [[nodiscard]] int live() const { return fed - base; }
         [[nodiscard]] Live &at(int index) { return steps[static_cast<std::size_t>(index & mask)]; }
@@ -95,19 +102,31 @@ private:
 
     [[nodiscard]] bool advance();
     [[nodiscard]] bool advance_once();
+    // What else may go on when something has ended, in this order.
+    enum class Ended : std::uint8_t {
+        kPart,    // of a chunk, or a chunk whose turn has not come: nothing
+        kArrived, // all of what is to be received: it may be applied
+        kLane,    // its lane, and what is fed when a step is done
+        kAwaited, // other channels too: others wait for more of this step
+    };
     void mark(int channel); // as awake
-    void wake(int number);
+    void wake(int number, Ended ended);
     void wake_all();
-    template <class Do> void for_each_awake(const Do &look_at);
+    template <class Do> void for_each_awake(int first, const Do &look_at);
+    bool apply_awake(int first);
+    [[nodiscard]] bool may_go_on(const Chunk &chunk, Ended ended);
+    [[nodiscard]] static bool may_feed(const Channel &channel);
     void feed(int channel);
-    [[nodiscard]] static bool has_begun(const Cursor &cursor, int index); // a step's first chunk
+    [[nodiscard]] static bool has_begun(const Cursor &cursor,
+                                        int index); // a step's first chunk
     void take(Channel &channel, int number, const Step &step);
     static void queue_offer(Channel &channel, const Live &live);
     static void find_order(Channel &channel, int number, Live &live);
     void find_slots();
-    // How many bytes of the step, from its first on, are done by all steps that it must wait for.
-    [[nodiscard]] std::size_t ready_bytes(Live &live) const;
-    [[nodiscard]] std::size_t find_ready_bytes(Live &live) const;
+    // How many bytes of the step, from its first on, are done by all steps that
+    // it must wait for.
+    [[nodiscard]] std::size_t ready_bytes(Live &live);
+    [[nodiscard]] std::size_t find_ready_bytes(Live &live);
     [[nodiscard]] static std::size_t done_of(const Channel &channel, int index);
     [[nodiscard]] bool find_next(Channel &channel, Cursor &cursor, Lane lane) const;
     static void move_on(Channel &channel, Cursor &lane, std::size_t bytes);
@@ -119,18 +138,17 @@ private:
     void start_receives(int number);
     void start_pulls(int number);
     void offer_sends(int number);
-    [[nodiscard]] bool apply_received(int number);
-    // A part of a chunk, or a chunk whose turn has not come; all of what is to be received, which
-    // is not applied yet; or something that others may wait for.
-    enum class Ended : std::uint8_t { kPart, kArrived, kDone };
+    Ended apply_received(int number);
     [[nodiscard]] Ended end_chunk(int token);
-    bool finish(Channel &channel, Cursor &cursor);
+    Ended finish(Channel &channel, Cursor &cursor);
+    [[nodiscard]] Ended add_done(Live &live, std::size_t bytes) const;
     void drop_done(Channel &channel);
 
     SimRankPlan plan_;
     Transfers *transfers_ = nullptr;
     std::vector<Channel> channels_;
     std::vector<std::uint64_t> awake_; // bits: channels that may have something to do
+    bool awaits_unfed_ = false;        // a step waited for one that was not fed yet
     int unfinished_ = 0;               // channels with live steps
     std::vector<Chunk> chunks_;        // by token
     int free_ = -1;
