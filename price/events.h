@@ -37,14 +37,18 @@ public:
     {
         ++count_;
         const Event event = make(now + delay, kind, what, 0);
-        for (Line &line : lines_) {
-            if (line.delay == delay) {
-                line.events.push_back(event);
+        for (std::size_t i = 0; i < lines_.size(); ++i) {
+            if (lines_[i].delay == delay) {
+                lines_[i].push(event);
+                if (lines_[i].has_one()) {
+                    find_first();
+                }
                 return;
             }
         }
         if (lines_.size() < kMostLines) {
             lines_.push_back({.delay = delay, .events = {event}});
+            find_first();
         } else {
             all_.push(event);
         }
@@ -52,14 +56,10 @@ public:
     [[nodiscard]] Event pop()
     {
         --count_;
-        Line *first = nullptr;
-        for (Line &line : lines_) {
-            if (!line.empty() && (first == nullptr || first->next() > line.next())) {
-                first = &line;
-            }
-        }
-        if (first != nullptr && (all_.empty() || all_.top() > first->next())) {
-            return first->pop();
+        if (first_ >= 0 && (all_.empty() || all_.top() > lines_[at(first_)].next())) {
+            const Event event = lines_[at(first_)].pop();
+            find_first();
+            return event;
         }
         const Event event = all_.top();
         all_.pop();
@@ -74,7 +74,9 @@ private:
         std::vector<Event> events;
 
         [[nodiscard]] bool empty() const { return gone == events.size(); }
+        [[nodiscard]] bool has_one() const { return gone + 1 == events.size(); }
         [[nodiscard]] const Event &next() const { return events[gone]; }
+        void push(const Event &event) { events.push_back(event); }
         [[nodiscard]] Event pop()
         {
             const Event event = events[gone];
@@ -91,8 +93,21 @@ private:
         return {at, order_++ << 2 | static_cast<unsigned>(kind), what, token};
     }
 
+    static std::size_t at(int line) { return static_cast<std::size_t>(line); }
+    void find_first()
+    {
+        first_ = -1;
+        for (std::size_t i = 0; i < lines_.size(); ++i) {
+            if (!lines_[i].empty() &&
+                (first_ < 0 || lines_[at(first_)].next() > lines_[i].next())) {
+                first_ = static_cast<int>(i);
+            }
+        }
+    }
+
     std::priority_queue<Event, std::vector<Event>, std::greater<>> all_; // but those in lines
     std::vector<Line> lines_;
+    int first_ = -1; // the line whose next event is the first of all lines; -1: all are empty
     std::size_t count_ = 0;
     std::uint64_t order_ = 0;
 };

@@ -80,13 +80,16 @@ public:
                 if (!has_ended(event.what, event.token)) {
                     break;
                 }
-                const Transfer transfer = transfers_[at(event.what)];
+                const Transfer &transfer = transfers_[at(event.what)];
+                const int from = transfer.from, to = transfer.to;
+                const int send_token = transfer.send_token;
+                const int receive_token = transfer.receive_token;
                 unused_.push_back(event.what);
                 if (rule_ == LinkRule::kAllTogether) {
                     free_links(event.what, *transfer.route);
                 }
-                running -= ends(transfer.from, transfer.send_token);
-                running -= ends(transfer.to, transfer.receive_token);
+                running -= ends(from, send_token);
+                running -= ends(to, receive_token);
                 break;
             }
             }
@@ -150,7 +153,7 @@ private:
     }
     [[nodiscard]] Actor &actor(int number)
     {
-        return *actors_[at(mirrored_ ? number % count() : number)];
+        return *actors_[at(number < count() ? number : number % count())];
     }
 
     void send(int from, int to, int channel, double bytes, int token)
