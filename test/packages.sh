@@ -1,7 +1,8 @@
 #!/bin/bash
 # packages.sh BUILD [SUITE...]: Debian packages of this source (make deb SOURCE_ONLY=1 in BUILD makes their source),
-# built, looked through by lintian, installed, used and purged, each suite (bookworm) in systems of its own: one that
-# gets what Build-Depends names, and a bare one that gets what the packages ask for. As root, for mount and chroot.
+# built, looked through by lintian, installed, used and purged, each suite (bookworm; trixie is Debian 13) in systems of
+# its own: one that gets what Build-Depends names, and a bare one that gets what the packages ask for. As root, for mount
+# and chroot.
 # Needs mmdebstrap and 3 GB a suite; on two cores 10 to 25 minutes each. Not a part of make check.
 #
 #   HETCOLL_RELEASES=DIR    where the systems are; the one for building is used again (/var/tmp/hetcoll-releases)
