@@ -3,6 +3,7 @@
 #include "emulated_gpu/conformance.h"
 
 #include <array>
+#include <cstdio>
 #include <vector>
 
 namespace hetcoll::conformance {
@@ -99,7 +100,9 @@ void ask_about_handles()
     }
     answer("stream, the next one has the handle of the last", streams[0] == streams[1]);
     answer("event, the next one has the handle of the last", events[0] == events[1]);
-    answer("context, the next one has the handle of the last", contexts[0] == contexts[1]);
+    // One H200's driver has answered both: hostile, the emulated one does as well.
+    std::printf("# context, the next one has the handle of the last: %s\n",
+                contexts[0] == contexts[1] ? "yes" : "no");
     if (ids[0] != 0) {
         answer("context, the next one has the id of the last", ids[0] == ids[1]);
     }
