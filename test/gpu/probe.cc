@@ -164,7 +164,7 @@ int main()
     ask("the handle of a destroyed context", 30, ask_about_destroyed_context);
     ask("VMM: reservations and mappings", 30, ask_about_mappings);
     ask("what waits for another library's kernel on a non-blocking stream", 90, ask_what_waits);
-    ask("whether a launch goes on while another call waits for a stream that waits", 60,
+    ask("whether a launch goes on while another call waits for a stream that waits", 100,
         ask_what_holds_launches);
     ask("whether opening and closing a peer's memory waits for it", 60, ask_what_opening_waits);
     ask("what an event on a stream of ours waits for", 30, ask_about_order);

@@ -177,8 +177,14 @@ void ask_beside(CUcontext context, CUstream waiting, const char *kind)
     const CUdeviceptr memory = allocate(kMiB);
     CUdeviceptr little = 0, large = 0;
     void *locked = nullptr;
+    CUstream stream = nullptr;
+    must(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
     beside.ask("cuMemsetD8Async, legacy stream",
                [&] { return cuMemsetD8Async(memory, 0, 4, nullptr); });
+    beside.ask("a module and its first launch", [&] {
+        start_flag(load_kernels(), static_cast<volatile unsigned *>(allocate_host(4)), 1, stream);
+        return CUDA_SUCCESS;
+    });
     beside.ask("cuMemAlloc, 4 KiB", [&] { return cuMemAlloc(&little, 4096); });
     beside.ask("cuMemAlloc, 64 MiB", [&] { return cuMemAlloc(&large, 64 * kMiB); });
     beside.ask("cuMemHostAlloc", [&] { return cuMemHostAlloc(&locked, 4 * kMiB, 0); });
