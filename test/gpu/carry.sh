@@ -33,9 +33,9 @@ libraries=$(dirname "$(readlink -f "$mpi_library")")
 mkdir -p "$1"
 to=$(cd "$1" && pwd)
 
-# The packages' files but what only people and compilers read, and what only adapters need: all ranks are on one machine.
+# The packages' files but what only people, compilers, other languages and adapters need: all ranks are on one machine.
 # shellcheck disable=SC2086
-dpkg -L $packages | sort -u | grep -vE '^/usr/(share/(doc|man|lintian)|include)/|\.(mod|la|a|h)$|/(lib)?mca_(mtl|[a-z]*_(ofi|openib|ucx|usnic))[_.]' |
+dpkg -L $packages | sort -u | grep -vE '^/usr/(share/(doc|man|lintian)|include)/|\.(mod|la|a|h)$|/(lib)?mca_(mtl|spml|scoll|memheap|sshmem|atomic|[a-z]*_(ofi|openib|ucx|usnic))[_.]|/lib(oshmem|mpi_(java|cxx|mpifh|usempi)[^/]*)[.]so' |
     while read -r file; do [ -d "$file" ] || echo "$file"; done | tar -C / -cf - -T - 2>/dev/null | tar -C "$to" -xf -
 install -D "$(readlink -f "$(command -v mpirun)")" "$to/usr/bin/mpirun" # a link of Debian's alternatives
 mpi_kib=$(du -sk "$to" | cut -f 1)
