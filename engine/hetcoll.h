@@ -136,7 +136,7 @@ void hetcoll_operation_destroy(struct hetcoll_operation *operation);
  * the engine, in the order in which they were queued. One thread queues at a time. */
 struct hetcoll_calls;
 
-/* Whether calls on the stream are queued, by coll_hetcoll_queued_streams. `stream` is a CUstream. */
+/* Whether calls on the stream, a CUstream, are queued, by coll_hetcoll_queued_streams. */
 int hetcoll_process_queues_on(const struct hetcoll_process *process, void *stream);
 /* Nonzero while some queued call of the process is not complete. */
 int hetcoll_process_has_queued(const struct hetcoll_process *process);
