@@ -1,9 +1,7 @@
-// One rank that runs its schedule in simulated time, as
-// engine/communicator/executor.h does in real time: the same chunks, slots,
-// lanes and channels, each step after those that it must wait for. What it
-// simplifies: a pull that reads several peers begins at each of them when that
-// one is ready, and what a peer may read is offered a few chunks ahead of its
-// reader.
+// One rank that runs its schedule in simulated time, as engine/communicator/executor.h does in real
+// time: the same chunks, slots, lanes and channels, each step after those that it must wait for.
+// What it simplifies: a pull that reads several peers begins at each of them when that one is
+// ready, and what a peer may read is offered a few chunks ahead of its reader.
 #pragma once
 
 #include "price/feed.h"
@@ -33,16 +31,14 @@ struct SimRankPlan {
 class SimRank {
 public:
     explicit SimRank(SimRankPlan plan);
-    // Begins what can be begun at once, in `transfers`, which must outlive the
-    // rank. False: there is nothing to wait for, the rank is done.
+    // Begins what can be begun at once, in `transfers`, which must outlive the rank. False: there
+    // is nothing to wait for, the rank is done.
     [[nodiscard]] bool begin(Transfers &transfers);
-    // What had this token has ended: begins what can be begun now. False: the
-    // rank is done.
+    // What had this token has ended: begins what can be begun now. False: the rank is done.
     [[nodiscard]] bool end(int token);
 
 private:
-    struct Live { // a step that is not done; the first five are of the step
-                  // itself
+    struct Live { // a step that is not done; the first five are of the step itself
         StepKind kind = StepKind::kSend;
         bool together = false, fused = false;
         BlockRange blocks{};
@@ -56,8 +52,8 @@ private:
         std::size_t offered = 0; // of a send to a mapped peer
         int offers = 0;          // of them under way
         int offered_next = -1;   // to the same peer, after all of this one
-        // Of `after`, what was done least, and so much of this step: it stays so
-        // until that goes on.
+        // Of `after`, what was done least, and so much of this step: it stays so until that goes
+        // on.
         StepPlace held_by{-1, 0};
         std::size_t held_done = 0, held_ready = 0;
         bool awaited = false; // it holds another one, since it went on last
@@ -84,8 +80,7 @@ private:
         bool has_messages = false, has_mapped = false; // steps, so far
         std::vector<int> waited_for_by;                // other channels
         Cursor sends, receives, pulls;
-        // The first step to each peer that has something to offer, in order, and
-        // the last ones.
+        // The first step to each peer that has something to offer, in order, and the last ones.
         std::vector<int> offering;
         std::vector<std::pair<int, int>> last_offered; // by peer
         int slots_of = -1; // the channel whose slots it takes when that has done; -1: its own
@@ -117,14 +112,12 @@ private:
     [[nodiscard]] bool may_go_on(const Chunk &chunk, Ended ended);
     [[nodiscard]] static bool may_feed(const Channel &channel);
     void feed(int channel);
-    [[nodiscard]] static bool has_begun(const Cursor &cursor,
-                                        int index); // a step's first chunk
+    [[nodiscard]] static bool has_begun(const Cursor &cursor, int index); // a step's first chunk
     void take(Channel &channel, int number, const Step &step);
     static void queue_offer(Channel &channel, const Live &live);
     static void find_order(Channel &channel, int number, Live &live);
     void find_slots();
-    // How many bytes of the step, from its first on, are done by all steps that
-    // it must wait for.
+    // How many bytes of the step, from its first on, are done by all steps that it must wait for.
     [[nodiscard]] std::size_t ready_bytes(Live &live);
     [[nodiscard]] std::size_t find_ready_bytes(Live &live);
     [[nodiscard]] static std::size_t done_of(const Channel &channel, int index);
