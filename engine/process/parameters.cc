@@ -130,7 +130,7 @@ Status read_text(const char *&to, std::string_view name, const char *text)
     Status status = name == "algorithm"     ? status_of(parse_algorithm(text))
                     : name == "shares"      ? status_of(parse_shares(text))
                     : name == "aggregators" ? status_of(parse_aggregators(text))
-                    : name == "user_ops"    ? check_user_ops(text)
+                    : name == kOfEntries    ? check_user_ops(text)
                                             : Status();
     to = status.ok() || name == kOfEntries ? text : to;
     return status;
