@@ -21,6 +21,14 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kLongest{1}; // a call that takes longer waits
 constexpr std::size_t kMiB = 1 << 20;
 
+// Waits until that is true, but no longer than `most`.
+template <class IsOver> void wait_until(const IsOver &is_over, Clock::duration most)
+{
+    for (const auto end = Clock::now() + most; !is_over() && Clock::now() < end;) {
+        std::this_thread::yield();
+    }
+}
+
 // A module, and a word that ends its spinning kernel.
 class Spinner {
 public:
@@ -47,9 +55,7 @@ public:
             us = std::chrono::duration<double, std::micro>(Clock::now() - start).count();
             done = true;
         });
-        for (const auto end = Clock::now() + kLongest; !done && Clock::now() < end;) {
-            std::this_thread::yield();
-        }
+        wait_until([&] { return done.load(); }, kLongest);
         const bool waits = !done;
         *word_ = 1;
         caller.join();
@@ -131,18 +137,16 @@ public:
             make();
             made = true;
         });
-        wait_for(made, std::chrono::milliseconds(50));
+        wait_until([&] { return made.load(); }, std::chrono::milliseconds(50));
         const bool waits = !made;
         std::thread launcher([&] {
             cuCtxSetCurrent(context_);
             start_flag(kernels_, flag_, 1, ours_);
             launched = true;
         });
-        wait_for(launched, kLongest);
+        wait_until([&] { return launched.load(); }, kLongest);
         const bool returned = launched;
-        for (const auto end = Clock::now() + kLongest; *flag_ == 0 && Clock::now() < end;) {
-            std::this_thread::yield();
-        }
+        wait_until([&] { return *flag_ != 0; }, kLongest);
         const bool ran = *flag_ != 0;
         *word_ = 1;
         caller.join();
@@ -156,13 +160,6 @@ public:
     }
 
 private:
-    static void wait_for(const std::atomic<bool> &done, Clock::duration most)
-    {
-        for (const auto end = Clock::now() + most; !done && Clock::now() < end;) {
-            std::this_thread::yield();
-        }
-    }
-
     CUcontext context_;
     CUstream waiting_, ours_ = nullptr;
     const char *kind_;
