@@ -372,17 +372,22 @@ void Prices::find_segments(Priced &best, const PricedCall &call)
     }
 }
 
-// Two at a time, each half as large: the first message is as early as that of one, and what they
-// wait for overlaps. Small ones are not worth their kernels.
+// Two at a time: the first message is as early as that of one, if each is half as large, and what
+// they wait for overlaps. Small ones are not worth their kernels.
 void Prices::let_two_leave(Priced &best, const PricedCall &call)
 {
     constexpr std::size_t kLeastBytes = 32u << 10;
-    Choice two = best.choice;
-    two.segments *= 2;
-    two.leaving *= 2;
-    if (best.choice.leaving == 1 && two.segments <= most_segments(two) &&
-        call.bytes >= static_cast<std::size_t>(two.segments) * kLeastBytes) {
-        take_if_below(kWorthwhile * best.price.us, two, best, call);
+    if (best.choice.leaving != 1) {
+        return;
+    }
+    for (const int segments : {best.choice.segments, 2 * best.choice.segments}) {
+        Choice two = best.choice;
+        two.segments = segments;
+        two.leaving = 2;
+        if (segments <= most_segments(two) &&
+            call.bytes >= static_cast<std::size_t>(segments) * kLeastBytes) {
+            take_if_below(kWorthwhile * best.price.us, two, best, call);
+        }
     }
 }
 

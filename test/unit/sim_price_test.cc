@@ -124,6 +124,21 @@ TEST(LanesTest, KeepTheAdaptersBusy)
     }
 }
 
+// Two segments leave a node at once, not only where there are twice as many of them: it was 2.80
+// times the bound.
+TEST(LeavingTest, TwoSegmentsLeaveAtOnceWithoutMoreOfThem)
+{
+    const Result<Cluster> cluster =
+        read_cluster(shipped_folder() + "/dgxa100.topology", 8, shipped_folder());
+    ASSERT_TRUE(cluster.ok()) << cluster.status().message();
+    const Ranks ranks = place_ranks(*cluster);
+    const std::size_t bytes = 4u << 20;
+    const Result<SimResult> result = simulate(*cluster, ranks, {.bytes = bytes});
+    ASSERT_TRUE(result.ok()) << result.status().message();
+    EXPECT_EQ(result->choice.leaving, 2);
+    EXPECT_LT(result->us, 2.65 * lower_bound(*cluster, ranks, bytes).us());
+}
+
 // Else ranks of a node would exchange messages. In 32 segments those of a DGX-1V have 1,040 steps.
 TEST(LanesTest, HaveACounterForEachStepOnANode)
 {
