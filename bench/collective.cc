@@ -1,7 +1,8 @@
 #include "bench/collective.h"
 
 #include <algorithm>
-#include <numeric>
+#include <array>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -20,7 +21,8 @@ enum class Holds : std::uint8_t {
 struct Kind {
     const char *word, *call;
     Holds input, result;
-    bool reduces, rooted; // rooted: of the result, or of the input of a scatter, the root alone
+    bool reduces, rooted;   // rooted: of the result, or of the input of a scatter, the root alone
+    bool neighbors = false; // blocks are of the two neighbors in a ring, and not of all ranks
 };
 constexpr Kind kRows[] = {
     {"allreduce", "MPI_Allreduce", Holds::kWhole, Holds::kWhole, true, false},
@@ -33,16 +35,55 @@ constexpr Kind kRows[] = {
      false},
     {"alltoall", "MPI_Alltoall", Holds::kBlocksFor, Holds::kWhole, false, false},
     {"alltoallv", "MPI_Alltoallv", Holds::kBlocksFor, Holds::kWhole, false, false},
+    {"alltoallw", "MPI_Alltoallw", Holds::kBlocksFor, Holds::kWhole, false, false},
     {"gather", "MPI_Gather", Holds::kBlock, Holds::kWhole, false, true},
     {"gatherv", "MPI_Gatherv", Holds::kBlock, Holds::kWhole, false, true},
     {"scatter", "MPI_Scatter", Holds::kBlocksFor, Holds::kBlock, false, true},
     {"scatterv", "MPI_Scatterv", Holds::kBlocksFor, Holds::kBlock, false, true},
     {"scan", "MPI_Scan", Holds::kWhole, Holds::kWhole, true, false},
     {"exscan", "MPI_Exscan", Holds::kWhole, Holds::kWhole, true, false},
+    {"neighbor_allgather", "MPI_Neighbor_allgather", Holds::kBlock, Holds::kWhole, false, false,
+     true},
+    {"neighbor_allgatherv", "MPI_Neighbor_allgatherv", Holds::kBlock, Holds::kWhole, false, false,
+     true},
+    {"neighbor_alltoall", "MPI_Neighbor_alltoall", Holds::kBlocksFor, Holds::kWhole, false, false,
+     true},
+    {"neighbor_alltoallv", "MPI_Neighbor_alltoallv", Holds::kBlocksFor, Holds::kWhole, false, false,
+     true},
+    {"neighbor_alltoallw", "MPI_Neighbor_alltoallw", Holds::kBlocksFor, Holds::kWhole, false, false,
+     true},
 };
 static_assert(std::size(kRows) == kCollectiveCount);
 
 const Kind &row_of(Collective collective) { return kRows[static_cast<std::size_t>(collective)]; }
+
+// A ring of the ranks as a graph: what a rank sends first goes to the rank after it, and what it
+// receives first comes from the one before it. Then block i is block i of its sender on one and two
+// ranks too, where both neighbors are the same rank; a periodic Cartesian communicator leaves that
+// to the release of MPI.
+class Ring {
+public:
+    Ring(MPI_Comm comm, int rank, int ranks) : sources_(of(rank, ranks))
+    {
+        const int targets[] = {sources_[1], sources_[0]};
+        MPI_Dist_graph_create_adjacent(comm, 2, sources_.data(), MPI_UNWEIGHTED, 2, targets,
+                                       MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &comm_);
+    }
+    Ring(const Ring &) = delete;
+    Ring &operator=(const Ring &) = delete;
+    ~Ring() { MPI_Comm_free(&comm_); }
+
+    // The neighbors, in the order of the blocks that they send.
+    static std::array<int, 2> of(int rank, int ranks)
+    {
+        return {(rank + ranks - 1) % ranks, (rank + 1) % ranks};
+    }
+    [[nodiscard]] MPI_Comm comm() const noexcept { return comm_; }
+
+private:
+    std::array<int, 2> sources_;
+    MPI_Comm comm_ = MPI_COMM_NULL;
+};
 
 // The call, with all that it needs. Blocks are equal, also where MPI would let them differ.
 struct Arguments {
@@ -53,8 +94,38 @@ struct Arguments {
     MPI_Datatype type;
     MPI_Op op;
     MPI_Comm comm;
-    std::vector<int> counts, first; // of all blocks
+    std::vector<int> counts, first, first_bytes; // of all blocks
+    std::vector<MPI_Aint> offsets;               // the same bytes, as neighbors want them
+    std::vector<MPI_Datatype> types;
+    std::shared_ptr<const Ring> ring; // null: no neighbors
 };
+
+void call_neighbors(const Arguments &a)
+{
+    const int *const counts = a.counts.data(), *const first = a.first.data();
+    const MPI_Aint *const offsets = a.offsets.data();
+    const MPI_Datatype *const types = a.types.data();
+    const MPI_Comm ring = a.ring->comm();
+    switch (a.collective) {
+    case Collective::kNeighborAllgather:
+        MPI_Neighbor_allgather(a.send, a.block, a.type, a.recv, a.block, a.type, ring);
+        break;
+    case Collective::kNeighborAllgatherv:
+        MPI_Neighbor_allgatherv(a.send, a.block, a.type, a.recv, counts, first, a.type, ring);
+        break;
+    case Collective::kNeighborAlltoall:
+        MPI_Neighbor_alltoall(a.send, a.block, a.type, a.recv, a.block, a.type, ring);
+        break;
+    case Collective::kNeighborAlltoallv:
+        MPI_Neighbor_alltoallv(a.send, counts, first, a.type, a.recv, counts, first, a.type, ring);
+        break;
+    case Collective::kNeighborAlltoallw:
+        MPI_Neighbor_alltoallw(a.send, counts, offsets, types, a.recv, counts, offsets, types,
+                               ring);
+        break;
+    default: break;
+    }
+}
 
 void call_moving(const Arguments &a)
 {
@@ -72,6 +143,10 @@ void call_moving(const Arguments &a)
         break;
     case Collective::kAlltoallv:
         MPI_Alltoallv(a.send, counts, first, a.type, a.recv, counts, first, a.type, a.comm);
+        break;
+    case Collective::kAlltoallw:
+        MPI_Alltoallw(a.send, counts, a.first_bytes.data(), a.types.data(), a.recv, counts,
+                      a.first_bytes.data(), a.types.data(), a.comm);
         break;
     case Collective::kGather:
         MPI_Gather(a.send, a.block, a.type, a.recv, a.block, a.type, kRoot, a.comm);
@@ -103,7 +178,7 @@ void call(const Arguments &a)
         break;
     case Collective::kScan: MPI_Scan(a.send, a.recv, a.count, a.type, a.op, a.comm); break;
     case Collective::kExscan: MPI_Exscan(a.send, a.recv, a.count, a.type, a.op, a.comm); break;
-    default: call_moving(a);
+    default: a.ring != nullptr ? call_neighbors(a) : call_moving(a);
     }
 }
 
@@ -112,8 +187,9 @@ public:
     CollectiveWorkload(Collective collective, const VectorSpec &spec, int rank, int ranks,
                        Buffer send, Buffer recv)
         : collective_(collective), row_(row_of(collective)), spec_(spec), rank_(rank),
-          ranks_(ranks), block_(has_blocks(collective) ? spec.count / ranks : spec.count),
-          send_(std::move(send)), recv_(std::move(recv))
+          ranks_(ranks), blocks_(block_count(collective, ranks)),
+          block_(spec.count / static_cast<std::size_t>(blocks_)), send_(std::move(send)),
+          recv_(std::move(recv))
     {
     }
 
@@ -141,7 +217,8 @@ public:
             return status;
         }
         Outcome outcome{wrong_elements(got.data(), ranks), 0};
-        if (!row_.rooted && row_.result == Holds::kWhole && row_.input == Holds::kBlock) {
+        if (!row_.rooted && !row_.neighbors && row_.result == Holds::kWhole &&
+            row_.input == Holds::kBlock) {
             outcome.checksum = checksum(spec_.pattern.kind, spec_.count, got.data());
         }
         return outcome;
@@ -159,20 +236,7 @@ public:
 
     [[nodiscard]] std::function<void()> own_call(MPI_Comm comm) const override
     {
-        Arguments arguments{collective_,
-                            in_place() ? MPI_IN_PLACE : send_.data(),
-                            recv_.data(),
-                            static_cast<int>(spec_.count),
-                            static_cast<int>(block_),
-                            spec_.type,
-                            spec_.op,
-                            comm,
-                            std::vector<int>(static_cast<std::size_t>(ranks_)),
-                            std::vector<int>(static_cast<std::size_t>(ranks_))};
-        for (int r = 0; r < ranks_; ++r) {
-            arguments.counts[static_cast<std::size_t>(r)] = arguments.block;
-            arguments.first[static_cast<std::size_t>(r)] = r * arguments.block;
-        }
+        Arguments arguments = arguments_on(comm);
         const bool is_scatter =
             collective_ == Collective::kScatter || collective_ == Collective::kScatterv;
         if (spec_.in_place && row_.rooted && !is_scatter && rank_ != kRoot) {
@@ -185,13 +249,37 @@ public:
     }
 
 private:
+    [[nodiscard]] Arguments arguments_on(MPI_Comm comm) const
+    {
+        Arguments arguments{};
+        arguments.collective = collective_;
+        arguments.send = in_place() ? MPI_IN_PLACE : send_.data();
+        arguments.recv = recv_.data();
+        arguments.count = static_cast<int>(spec_.count);
+        arguments.block = static_cast<int>(block_);
+        arguments.type = spec_.type;
+        arguments.op = spec_.op;
+        arguments.comm = comm;
+        for (int i = 0; i < blocks_; ++i) {
+            const auto first_bytes = static_cast<MPI_Aint>(i * block_bytes());
+            arguments.counts.push_back(arguments.block);
+            arguments.first.push_back(i * arguments.block);
+            arguments.first_bytes.push_back(static_cast<int>(first_bytes));
+            arguments.offsets.push_back(first_bytes);
+            arguments.types.push_back(spec_.type);
+        }
+        if (row_.neighbors) {
+            arguments.ring = std::make_shared<Ring>(comm, rank_, ranks_);
+        }
+        return arguments;
+    }
     [[nodiscard]] std::size_t element() const { return element_bytes(spec_.pattern.kind); }
     [[nodiscard]] std::size_t block_bytes() const { return block_ * element(); }
     // Of this rank. Where there is a root, the others have a send buffer, or only a receive buffer.
     [[nodiscard]] bool in_place() const
     {
         return collective_ == Collective::kBcast ||
-               (spec_.in_place && (!row_.rooted || rank_ == kRoot));
+               (spec_.in_place && !row_.neighbors && (!row_.rooted || rank_ == kRoot));
     }
     [[nodiscard]] bool has_result() const
     {
@@ -199,11 +287,12 @@ private:
         return collective_ == Collective::kBcast ||
                !((at_root && rank_ != kRoot) || (collective_ == Collective::kExscan && rank_ == 0));
     }
-    // Blocks for rank d have a pattern of their own, so that a block at the wrong place is seen.
-    [[nodiscard]] Pattern pattern_for(int rank) const
+    // Each of the blocks for others has a pattern of its own, so that one at the wrong place is
+    // seen.
+    [[nodiscard]] Pattern pattern_for(int block) const
     {
         Pattern pattern = spec_.pattern;
-        pattern.seed += row_.input == Holds::kBlocksFor ? static_cast<std::uint32_t>(rank) : 0;
+        pattern.seed += row_.input == Holds::kBlocksFor ? static_cast<std::uint32_t>(block) : 0;
         return pattern;
     }
     [[nodiscard]] std::vector<char> input_of(int rank) const
@@ -211,7 +300,7 @@ private:
         std::vector<char> input;
         if (row_.input == Holds::kBlocksFor) {
             input.resize(spec_.count * element());
-            for (int to = 0; to < ranks_; ++to) {
+            for (int to = 0; to < blocks_; ++to) {
                 fill_input(pattern_for(to), rank, block_, input.data() + to * block_bytes());
             }
             return input;
@@ -249,6 +338,14 @@ private:
                 .wrong;
         }
         std::uint64_t wrong = 0;
+        if (row_.neighbors) {
+            const std::array<int, 2> from = Ring::of(rank_, ranks);
+            for (int i = 0; i < blocks_; ++i) {
+                wrong += differs(pattern_for(i), from.at(static_cast<std::size_t>(i)), block_,
+                                 got + i * block_bytes());
+            }
+            return wrong;
+        }
         for (int from = 0; from < ranks; ++from) {
             wrong += differs(pattern_for(rank_), from, block_, got + from * block_bytes());
         }
@@ -258,8 +355,8 @@ private:
     Collective collective_;
     const Kind &row_;
     VectorSpec spec_;
-    int rank_, ranks_;
-    std::size_t block_;
+    int rank_, ranks_, blocks_;
+    std::size_t block_; // elements
     Buffer send_, recv_;
 };
 
@@ -285,16 +382,26 @@ std::string collective_words()
     return words;
 }
 
-bool has_blocks(Collective collective) noexcept
+bool is_of_neighbors(Collective collective) noexcept { return row_of(collective).neighbors; }
+
+bool has_both_places(Collective collective) noexcept
+{
+    return collective != Collective::kBcast && !row_of(collective).neighbors;
+}
+
+int block_count(Collective collective, int ranks) noexcept
 {
     const Kind &row = row_of(collective);
-    return row.input == Holds::kBlock || row.input == Holds::kBlocksFor;
+    const bool blocks = row.input == Holds::kBlock || row.input == Holds::kBlocksFor;
+    return !blocks ? 1 : row.neighbors ? 2 : ranks;
 }
 
 double bus_factor(Collective collective, int ranks) noexcept
 {
+    const Kind &row = row_of(collective);
+    const bool whole = row.neighbors || row.input == Holds::kWhole;
     const double others = static_cast<double>(ranks - 1) / ranks;
-    return collective == Collective::kAllreduce ? 2 * others : has_blocks(collective) ? others : 1;
+    return collective == Collective::kAllreduce ? 2 * others : whole ? 1 : others;
 }
 
 Result<std::unique_ptr<Workload>> make_collective(const Gpu *gpu, Collective collective,
@@ -303,8 +410,7 @@ Result<std::unique_ptr<Workload>> make_collective(const Gpu *gpu, Collective col
     // In place, either buffer holds what either side has: the larger of both.
     const Kind &row = row_of(collective);
     const std::size_t whole = spec.count * element_bytes(spec.pattern.kind);
-    const std::size_t block =
-        whole / (has_blocks(collective) ? static_cast<std::size_t>(ranks) : 1);
+    const std::size_t block = whole / static_cast<std::size_t>(block_count(collective, ranks));
     const std::size_t sends = row.input == Holds::kBlock ? block : whole;
     const std::size_t receives =
         spec.in_place || row.result == Holds::kWhole ? std::max(whole, block) : block;

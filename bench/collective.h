@@ -23,14 +23,20 @@ enum class Collective {
     kReduceScatterBlock,
     kAlltoall,
     kAlltoallv,
+    kAlltoallw,
     kGather,
     kGatherv,
     kScatter,
     kScatterv,
     kScan,
     kExscan,
+    kNeighborAllgather,
+    kNeighborAllgatherv,
+    kNeighborAlltoall,
+    kNeighborAlltoallv,
+    kNeighborAlltoallw,
 };
-inline constexpr int kCollectiveCount = 15;
+inline constexpr int kCollectiveCount = 21;
 
 [[nodiscard]] const char *collective_word(Collective collective) noexcept; // "bcast"
 [[nodiscard]] const char *collective_call(Collective collective) noexcept; // "MPI_Bcast"
@@ -38,14 +44,15 @@ inline constexpr int kCollectiveCount = 15;
 // All words, with commas between them.
 [[nodiscard]] std::string collective_words();
 
+// MPI_Neighbor_...: never in place. The neighbors are the ranks before and after in a ring.
+[[nodiscard]] bool is_of_neighbors(Collective collective) noexcept;
 // A broadcast is in place, and nothing else.
-[[nodiscard]] constexpr bool has_both_places(Collective collective) noexcept
-{
-    return collective != Collective::kBcast;
-}
-// The vector is cut into a block a rank: its elements are a multiple of the ranks.
-[[nodiscard]] bool has_blocks(Collective collective) noexcept;
-// Bus bandwidth over algorithm bandwidth, as nccl-tests count it: what a link must carry.
+[[nodiscard]] bool has_both_places(Collective collective) noexcept;
+// How many equal blocks the vector is cut into, of which its elements are a multiple: one a rank,
+// or one a neighbor. 1: none.
+[[nodiscard]] int block_count(Collective collective, int ranks) noexcept;
+// Bus bandwidth over algorithm bandwidth, as nccl-tests count it: what a link must carry. Between
+// neighbors that is the whole vector.
 [[nodiscard]] double bus_factor(Collective collective, int ranks) noexcept;
 
 // `spec.count` elements are the whole vector: of all blocks together. The root is rank 0. Not for

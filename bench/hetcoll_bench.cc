@@ -144,9 +144,16 @@ std::unique_ptr<Workload> make_workload(const Job &job, Collective collective, V
 std::size_t count_of(const Job &job, Collective collective, std::size_t bytes)
 {
     const std::size_t element = element_bytes(job.options.kind);
-    const std::size_t unit = has_blocks(collective) ? static_cast<std::size_t>(job.ranks) : 1;
+    const auto unit = static_cast<std::size_t>(block_count(collective, job.ranks));
     const std::size_t count =
         bytes == 0 ? 0 : std::max<std::size_t>(1, bytes / element / unit) * unit;
+    if (collective == Collective::kAlltoallw && count > INT_MAX / element) {
+        require(error(Errc::kInvalid,
+                      "--sizes %zu: MPI_Alltoallw counts the bytes before a block in an int (%d), "
+                      "take another collective",
+                      bytes, INT_MAX),
+                job.comm);
+    }
     if (count > INT_MAX) {
         require(error(Errc::kInvalid,
                       "--sizes %zu: more elements of %s than an MPI count holds (%d), take a "
@@ -289,15 +296,20 @@ Facts describe(const Job &job)
     const Options &options = job.options;
     Facts facts = machine_facts(job.comm, job.gpu);
     facts.emplace_back("hetcoll", job.counters.available() ? "in this job" : "not in this job");
-    std::string calls;
+    std::string calls, place = ", out of place";
+    if (options.both) {
+        place = ", out of place and in place";
+    } else if (options.in_place) {
+        place = ", in place";
+    }
     for (const Collective collective : options.collectives) {
         calls += (calls.empty() ? "" : ", ") + std::string(collective_call(collective));
+        if (options.in_place && is_of_neighbors(collective)) {
+            place = ", in place where MPI has that";
+        }
     }
     facts.emplace_back("operation", calls + " " + op_name(options.op) + " of " +
-                                        element_name(options.kind) +
-                                        (options.both       ? ", out of place and in place"
-                                         : options.in_place ? ", in place"
-                                                            : ", out of place"));
+                                        element_name(options.kind) + place);
     facts.emplace_back("memory", memory_name(options.memory));
     if (job.counters.available()) {
         facts.emplace_back("path",

@@ -187,7 +187,7 @@ bool parse_options(int argc, char **argv, bool speaks, Options &options, int &ex
     app.add_option("--collective", words.collectives,
                    "all, or some of " + collective_words() +
                        "; the size is that of the vector, of "
-                       "all blocks together")
+                       "all blocks together; neighbors are the ranks before and after in a ring")
         ->delimiter(',')
         ->capture_default_str();
     app.add_flag("--both", options.both, "measure out of place and in place, side by side");

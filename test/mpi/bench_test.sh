@@ -21,8 +21,9 @@ has()
     verdict $? "prints $1"
 }
 
-words='allreduce bcast reduce allgather allgatherv reduce_scatter reduce_scatter_block alltoall alltoallv gather gatherv
-    scatter scatterv scan exscan'
+words='allreduce bcast reduce allgather allgatherv reduce_scatter reduce_scatter_block alltoall alltoallv alltoallw gather
+    gatherv scatter scatterv scan exscan neighbor_allgather neighbor_allgatherv neighbor_alltoall neighbor_alltoallv
+    neighbor_alltoallw'
 for memory in device host; do
     bench 0 3 --memory $memory --collective all --both -b 48 -e 300000 -f 6250 -n 1 -w 0 --json "$work/$memory.json"
     has 'every element right'
@@ -30,10 +31,13 @@ for memory in device host; do
 import json, sys
 results = json.load(open(sys.argv[1]))["results"]
 assert [r["collective"] for r in results] == [word for word in sys.argv[2:] for _ in range(2)], results
-assert all(r["wrong"] == 0 and ("in_place" in r) == (r["collective"] != "bcast") for r in results)
+one_place = [r["collective"] for r in results if "in_place" not in r]
+assert all(word == "bcast" or word.startswith("neighbor_") for word in one_place) and len(one_place) == 12, one_place
+assert all(r["wrong"] == 0 for r in results)
 assert all(r.get("in_place", r)["wrong"] == 0 for r in results)
 factor = {r["collective"]: r["busbw_gbs"] / r["algbw_gbs"] for r in results}
-assert abs(factor["allreduce"] - 4 / 3) < 1e-9 and abs(factor["allgather"] - 2 / 3) < 1e-9 and factor["bcast"] == 1
+assert abs(factor["allreduce"] - 4 / 3) < 1e-9 and all(abs(factor[word] - 2 / 3) < 1e-9 for word in ("allgather", "alltoallw"))
+assert factor["bcast"] == 1 and factor["neighbor_alltoall"] == factor["neighbor_allgatherv"] == 1
 END
     verdict $? 'and its JSON has all of them, twice where MPI has both places'
 done
@@ -47,8 +51,14 @@ has 'bcast|300000'
 verdict $? 'four collectives are served by schedules of hetcoll'
 bench 0 2 --memory device --collective alltoall --sizes 4096 -n 1
 has 'open_mpi +staged'
-bench 0 1 --collective all --both --sizes 64 -n 1
-has 'every element right'
+for ranks in 1 2; do # neighbors may be oneself, or twice the same
+    bench 0 $ranks --collective all --both --sizes 64 -n 1
+    has 'every element right'
+done
+bench 0 2 --collective bcast,neighbor_alltoall --in-place --sizes 64 -n 1
+has 'in place where MPI has that'
+bench 1 2 --collective alltoallw --sizes 4G -n 1
+has 'MPI_Alltoallw counts the bytes before a block in an int'
 
 # nccl-tests' words.
 bench 0 2 --memory device -b 1K -e 16K -f 4 -n 2 -w 1 -c 0 -g 1 -d float -o sum
