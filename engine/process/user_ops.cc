@@ -223,15 +223,31 @@ std::uint64_t UserOps::hash() const noexcept
 
 Status check_user_ops(std::string_view entries)
 {
+    constexpr std::size_t kRoom = 300, kMostOfOne = 200; // of a line of 512
+    std::string wrong;
+    std::size_t named = 0, unnamed = 0;
     for (const std::string_view entry : split(entries)) {
-        if (!read_entry(entry)) {
-            return error(Errc::kInvalid,
-                         "coll_hetcoll_user_ops: '%s' is not SYMBOL=TYPE:OP with TYPE half or "
-                         "bfloat16 and OP sum, prod, min or max",
-                         std::string(entry.substr(0, 200)).c_str());
+        if (read_entry(entry)) {
+            continue;
         }
+        const std::string_view shown = entry.substr(0, kMostOfOne);
+        if (unnamed > 0 || wrong.size() + shown.size() > kRoom) {
+            ++unnamed;
+            continue;
+        }
+        wrong.append(wrong.empty() ? "'" : ", '").append(shown).append("'");
+        ++named;
     }
-    return {};
+    if (wrong.empty()) {
+        return {};
+    }
+    if (unnamed > 0) {
+        wrong += " and " + std::to_string(unnamed) + " more";
+    }
+    return error(Errc::kInvalid,
+                 "coll_hetcoll_user_ops: %s %s not SYMBOL=TYPE:OP with TYPE half or bfloat16 and "
+                 "OP sum, prod, min or max",
+                 wrong.c_str(), named + unnamed == 1 ? "is" : "are");
 }
 
 std::optional<std::string> refute(UserOp op, const UserOps::Caller &caller)

@@ -73,7 +73,7 @@ private:
     std::atomic<std::size_t> count_{0};
 };
 
-// Names the first entry that cannot be read.
+// Names the entries that cannot be read, all that fit a line.
 [[nodiscard]] Status check_user_ops(std::string_view entries);
 
 // Why the function is not what the table says, or nothing: it is called on finite numbers of all

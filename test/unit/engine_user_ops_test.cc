@@ -143,16 +143,34 @@ TEST_F(UserOpsTest, BadEntriesAreLeftOutAndTheOthersCount)
     EXPECT_TRUE(lines.empty());
 }
 
-TEST_F(UserOpsTest, TheFirstBadEntryIsNamed)
+TEST_F(UserOpsTest, BadEntriesAreNamed)
 {
     EXPECT_TRUE(check_user_ops("").ok());
     EXPECT_TRUE(check_user_ops("a=half:sum,, b = bfloat16:max ,").ok());
     for (const char *bad : {"nothing", "=half:sum", "f=half", "f=float:sum", "f=half:band"}) {
-        const Status status = check_user_ops(std::string("a=half:sum, ") + bad + " ,other");
-        EXPECT_NE(status.message().find("'" + std::string(bad) + "' is not SYMBOL=TYPE:OP"),
-                  std::string::npos)
-            << status.message();
+        const auto says = [&](const char *more, const std::string &what) {
+            const Status status = check_user_ops(std::string("a=half:sum, ") + bad + more);
+            EXPECT_NE(status.message().find("coll_hetcoll_user_ops: '" + std::string(bad) + what),
+                      std::string::npos)
+                << status.message();
+        };
+        says("", "' is not SYMBOL=TYPE:OP with");
+        says(" ,other, b=half:min, f=half:", "', 'other', 'f=half:' are not SYMBOL=TYPE:OP with");
     }
+}
+
+TEST_F(UserOpsTest, BadEntriesThatFitNoLineAreCounted)
+{
+    std::string entries;
+    for (int i = 0; i < 30; ++i) {
+        entries += "symbol_" + std::to_string(i) + "_" + std::string(40, 'x') + ",";
+    }
+    const std::string message = check_user_ops(entries).message();
+    EXPECT_NE(message.find("'symbol_0_"), std::string::npos) << message;
+    EXPECT_NE(message.find("' and 25 more are not"), std::string::npos) << message;
+    EXPECT_NE(message.find("min or max"), std::string::npos) << message;
+    EXPECT_NE(check_user_ops(std::string(5000, 'x') + ",y").message().find(", 'y' are not"),
+              std::string::npos);
 }
 
 TEST_F(UserOpsTest, TheLastEntryOfASymbolCounts)

@@ -17,6 +17,9 @@ message='the reduction function project_half_prod is not prod of float16'
 case_ 2 ob1 "$forced --mca coll_hetcoll_user_ops project_half_prod=half:prod" user_ops wrong
 message="coll_hetcoll_user_ops: 'nothing' is not SYMBOL=TYPE:OP .*: such entries are left out"
 case_ 2 ob1 "$known,nothing" user_ops known
+message="coll_hetcoll_user_ops: 'nothing', 'f=half' are not SYMBOL=TYPE:OP .*: such entries are left out"
+case_ 2 ob1 "$known,nothing,f=half" user_ops known
+message="coll_hetcoll_user_ops: 'nothing' is not SYMBOL=TYPE:OP .*: such entries are left out"
 wrapper="$here/on_rank.sh 1 OMPI_MCA_coll_hetcoll_user_ops=nothing,project_bfloat16_max=bfloat16:max" \
     case_ 3 ob1 "$known" user_ops known
 message='the ranks of a communicator have different coll_hetcoll_user_ops'
