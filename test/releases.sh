@@ -6,6 +6,7 @@
 # minutes a release. Not a part of make check.
 #
 #   HETCOLL_RELEASES=DIR    where the systems are; one that is there is used again (/var/tmp/hetcoll-releases)
+#   HETCOLL_OMPI_SOURCE=1   instead of all that, test/ompi_source.sh there
 #   HETCOLL_MOMENTS=N       kill a rank at N random moments too, a second and a half each (0)
 #   CUDA_HOME=DIR           the toolkit that they share (/usr/local/cuda)
 set -euo pipefail
@@ -22,13 +23,17 @@ ucx_version=1.22.0
 passed=0 failed=0
 . "$src/test/system.sh"
 
-# The committed sources, in /hetcoll. nvcc refuses compilers newer than itself unless told otherwise. -O2 and -g, the
+# lay_out SUITE FOLDER: the committed sources there.
+lay_out()
+{
+    rm -rf "$folder/$1/$2" && mkdir -p "$folder/$1/$2" && git -C "$src" archive HEAD | tar -x -C "$folder/$1/$2"
+}
+
+# In /hetcoll. nvcc refuses compilers newer than itself unless told otherwise. -O2 and -g, the
 # default, would take twice as long.
 build() # SUITE
 {
-    rm -rf "$folder/$1/hetcoll"
-    mkdir -p "$folder/$1/hetcoll"
-    git -C "$src" archive HEAD | tar -x -C "$folder/$1/hetcoll"
+    lay_out "$1" hetcoll
     inside "$1" "cd /hetcoll && ./autogen.sh >autogen.log 2>&1 && mkdir build && cd build
         export NVCC_PREPEND_FLAGS=-allow-unsupported-compiler
         ../configure CFLAGS=-O1 CXXFLAGS=-O1 --disable-tune --with-cuda-arch=80 >configure.log 2>&1 || { grep -A 3 error: configure.log; exit 1; }
@@ -226,6 +231,17 @@ try_installed() # SUITE
     sed "s/^/$1: | /" "$output"
 }
 
+# hetcoll for this release's Open MPI without internal headers.
+try_ompi_source() # SUITE
+{
+    lay_out "$1" ompi-source
+    inside "$1" "HETCOLL_NAMESPACE=own HETCOLL_RELEASES=/var/tmp HETCOLL_COMMIT=$(git -C "$src" rev-parse --short=12 HEAD) \
+        /ompi-source/test/ompi_source.sh" 2>&1 | tee "$output"
+    local sum
+    sum=$(grep -E '^[0-9]+ passed, [0-9]+ failed$' "$output") || sum='0 passed, 1 failed'
+    passed=$((passed + ${sum%% *})) sum=${sum#*, } failed=$((failed + ${sum%% *}))
+}
+
 # After a death Open MPI may hang in MPI_Finalize: what counts is what the program says.
 try_failures() # SUITE
 {
@@ -296,6 +312,10 @@ for suite in "$@"; do
     start=$SECONDS output=$folder/$suite.output
     make_system "$suite" "$suite" "$packages" >"$folder/$suite.log" 2>&1 || { fail "$suite" "no system, $folder/$suite.log says why"; continue; }
     echo "$suite: $(inside "$suite" 'ompi_info --version' 2>/dev/null | head -n 1), there after $((SECONDS - start)) s"
+    if [ -n "${HETCOLL_OMPI_SOURCE:-}" ]; then
+        try_ompi_source "$suite" || :
+        continue
+    fi
     build "$suite" || { fail "$suite" "build"; continue; }
     echo "$suite: built after $((SECONDS - start)) s"
     try_programs "$suite"
