@@ -1,8 +1,8 @@
 #!/bin/bash
-# packages.sh BUILD [SUITE...]: Debian packages of this source (make deb SOURCE_ONLY=1 in BUILD makes their source),
-# built, looked through by lintian, installed, used and purged, each suite (bookworm; trixie is Debian 13) in systems of
-# its own: one that gets what Build-Depends names, and a bare one that gets what the packages ask for. As root, for mount
-# and chroot.
+# packages.sh BUILD [SUITE...]: Debian packages of this source, built, looked through by lintian, installed, used and
+# purged, each suite (bookworm; trixie is Debian 13) in systems of its own: one that gets what Build-Depends names, and a
+# bare one that gets what the packages ask for. Then, in BUILD, what else a newcomer meets: the page that hetcoll_info
+# writes, and wrong inputs. The measures are in lines "# target". As root, for mount and chroot.
 # Needs mmdebstrap and 3 GB a suite; on two cores 10 to 25 minutes each. Not a part of make check.
 #
 #   HETCOLL_RELEASES=DIR    where the systems are; the one for building is used again (/var/tmp/hetcoll-releases)
@@ -34,6 +34,15 @@ verdict()
         failed=$((failed + 1))
         return 1
     fi
+}
+
+# target WHAT LIMIT FOUND [SIGN]: whether what was found is at most (or with >= at least) the limit.
+target()
+{
+    local met=missed
+    ! awk -v found="$3" -v limit="$2" "BEGIN { exit !(found != \"\" && found ${4:-<=} limit) }" || met=met
+    echo "# target      $1: $met, ${3:-not found}"
+    [ $met = met ] || failed=$((failed + 1))
 }
 
 builds()
@@ -72,6 +81,13 @@ reduces()
         grep -q 'every element right' "$folder/output"
 }
 
+# The HTML page and wrong inputs, by the tests of both.
+serves_newcomers()
+{
+    make -s -C "$build" -j"$(nproc)" && make -s -C "$build" emulated_gpu/lib/libcuda.so.1 emulated_gpu/lib/libnvidia-ml.so.1 \
+        emulated_gpu/lib/libhetcoll_emulated_kernels.so && make -s -C "$build" check-TESTS TESTS="$tests"
+}
+
 # autopkgtest's tests, in the bare system.
 test_passes()
 {
@@ -89,24 +105,41 @@ leaves_nothing()
 }
 
 mkdir -p "$folder"
+echo "# date          $(date -u '+%F %T UTC')"
+echo "# machine       $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores"
+echo "# commit        $(git -C "$src" describe --always --dirty --abbrev=12 --exclude '*')"
+echo "# made by: test/packages.sh BUILD $*"
+verdict 'the source of the packages' make -s -C "$build" deb SOURCE_ONLY=1 || exit 1
 for suite in "$@"; do
     system=packages-$suite bare=bare-$suite
     verdict "$suite: a system to build in" make_system "$system" "$suite" build-essential,debhelper || continue
     verdict "$suite: the packages build" builds "$system" || continue
     ls -l "$folder/$system"/packages/*.deb | awk '{ sub(".*/", "", $NF); printf "      %9d bytes  %s\n", $5, $NF }'
-    verdict "$suite: lintian finds no error" has_no_errors "$system" || :
+    errors=0
+    verdict "$suite: lintian finds no error" has_no_errors "$system" ||
+        errors=$(grep -c '^E:' "$folder/output" | grep -vx 0 || :)
     grep -E '^[EWI]:' "$folder/output" | sed 's/^/      /' || :
+    target "$suite: lintian's errors, none" 0 "$errors"
     rm -rf "${folder:?}/$bare"
     verdict "$suite: a bare system" make_system "$bare" "$suite" '' || continue
     verdict "$suite: it gets Open MPI" installs "$system" "$bare" || continue
-    start=$SECONDS
-    verdict "$suite: from the packages to a reduced device buffer" reduces "$bare" || :
-    [ $((SECONDS - start)) -le 30 ] || { echo "FAIL  that took more than 30 s"; failed=$((failed + 1)); }
+    start=$EPOCHREALTIME
+    took=
+    ! verdict "$suite: from the packages to a reduced device buffer" reduces "$bare" ||
+        took=$(awk -v from="$start" -v to="$EPOCHREALTIME" 'BEGIN { printf "%.1f", to - from }')
+    target "$suite: seconds from apt install to that, at most 30" 30 "$took"
     verdict "$suite: autopkgtest's demo" test_passes "$bare" demo '' || :
     verdict "$suite: its programs that use the headers" test_passes "$bare" types 'gcc libc6-dev pkgconf' || :
     verdict "$suite: its aggregator" test_passes "$bare" aggregator openssl || :
     verdict "$suite: purged, nothing is left" leaves_nothing "$bare" || :
     rm -rf "${folder:?}/$bare"
 done
+tests='tools/report_test.sh test/tools/bad_inputs.sh'
+rm -f "$build/tools/report_test.log" "$build/test/tools/bad_inputs.log"
+verdict 'the page that hetcoll_info writes, and wrong inputs' serves_newcomers || :
+target 'bytes of the page, at most 500000' 500000 \
+    "$(sed -n 's/^ok .*the page has at most .*: \([0-9]*\) bytes.*/\1/p' "$build/tools/report_test.log")"
+target 'wrong inputs that get the right message, at least 150' 150 \
+    "$(sed -n 's/^\([0-9]*\) wrong inputs .*/\1/p' "$build/test/tools/bad_inputs.log")" '>='
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

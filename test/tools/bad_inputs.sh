@@ -84,6 +84,7 @@ while read -r wanted word program arguments; do
     [ -z "$why" ]
     verdict $? "$program $arguments: $why"
 done <"$HETCOLL_SRCDIR/test/tools/bad_inputs.txt"
+echo "$passed wrong inputs get their message and exit status, $failed do not"
 
 if [ $# -eq 0 ]; then
     # The script that draws: one line, no traceback.
