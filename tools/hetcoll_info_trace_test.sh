@@ -29,6 +29,10 @@ says 0 'allreduce          4K       18    72.0 KB device  ring               map
     --trace "$work/both"
 says 0 'allreduce          8M        2     8.4 MB device  open_mpi           staged   4999955.00  4999955.00  4999955.00  100.0%' \
     --trace "$work/both"
+# A long name moves all rows.
+sed 's/allreduce/neighbor_alltoallv/' "$work/trace.0" | cat - "$work/trace.1" >"$work/long"
+says 0 'allreduce              4K        9    36.0 KB device' --trace "$work/long"
+says 0 'neighbor_alltoallv     4K        9    36.0 KB device' --trace "$work/long"
 
 # Calls of a communicator with a tag have rows of their own, everywhere.
 {

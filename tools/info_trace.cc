@@ -149,14 +149,19 @@ Result<std::string> show_trace(const TraceRequest &request)
                      request.files.size() > 1 ? " and the others" : "");
     }
     std::string text = print_totals(totals);
-    text += format("%-14s %6s %8s %10s %-7s %-18s %-7s %11s %11s %11s %7s%s\n", "call", "<=size",
-                   "calls", "bytes", "memory", "algorithm", "path", "median_us", "p90_us", "max_us",
-                   "time", totals.tagged ? "  tag" : "");
+    std::size_t widest = 14;
+    for (const auto &[key, group] : totals.groups) {
+        widest = std::max(widest, key.call.size());
+    }
+    const int width = static_cast<int>(widest);
+    text += format("%-*s %6s %8s %10s %-7s %-18s %-7s %11s %11s %11s %7s%s\n", width, "call",
+                   "<=size", "calls", "bytes", "memory", "algorithm", "path", "median_us", "p90_us",
+                   "max_us", "time", totals.tagged ? "  tag" : "");
     for (auto &[key, group] : totals.groups) {
         std::sort(group.times_ns.begin(), group.times_ns.end());
-        text += format("%-14s %6s %8zu %10s %-7s %-18s %-7s %11.2f %11.2f %11.2f %6.1f%%%s%s\n",
-                       key.call.c_str(), print_bytes(std::size_t{1} << key.size_class).c_str(),
-                       group.times_ns.size(),
+        text += format("%-*s %6s %8zu %10s %-7s %-18s %-7s %11.2f %11.2f %11.2f %6.1f%%%s%s\n",
+                       width, key.call.c_str(),
+                       print_bytes(std::size_t{1} << key.size_class).c_str(), group.times_ns.size(),
                        print_amount(static_cast<double>(group.bytes)).c_str(), key.memory.c_str(),
                        key.algorithm.c_str(), key.path.c_str(), percentile_us(group.times_ns, 50),
                        percentile_us(group.times_ns, 90), percentile_us(group.times_ns, 100),
