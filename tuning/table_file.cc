@@ -65,9 +65,10 @@ Result<TableFile> read(const std::string &path)
 
 Status table_error(const std::string &path, int line, const std::string &cause)
 {
-    return Status(Errc::kInvalid,
-                  path + (line > 0 ? ":" + std::to_string(line) : "") + ": " + cause +
-                      "; make a new table with hetcoll_tune, or unset coll_hetcoll_tuning_table");
+    return Status(Errc::kInvalid, path + (line > 0 ? ":" + std::to_string(line) : "") + ": " +
+                                      cause +
+                                      "; make a new table with hetcoll_tune, or do without: set "
+                                      "coll_hetcoll_tuning_table to none, leave out --table");
 }
 
 Result<TableFile> read_table(const std::string &path) noexcept
