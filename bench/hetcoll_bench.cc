@@ -313,8 +313,9 @@ Facts describe(const Job &job)
     facts.emplace_back("memory", memory_name(options.memory));
     if (job.counters.available()) {
         facts.emplace_back("path",
-                           "small: one exchange in host memory; bounce: pinned chunks, CUDA "
-                           "kernels; direct: device pointers; host, staged: by Open MPI");
+                           "small, cpu: one exchange in host memory; mapped: kernels on memory of "
+                           "peers; bounce: in messages through pinned memory; mixed: both; direct: "
+                           "in messages from device memory; host, staged: by Open MPI");
     }
     facts.emplace_back("times", "of the slowest rank in each iteration");
     if (options.measure.host_copy) {
