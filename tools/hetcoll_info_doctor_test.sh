@@ -11,6 +11,9 @@ mpirun=(--mpirun "$MPIRUN" --component "$component")
 says 0 "component      $component/mca_coll_hetcoll.so, found by 2 ranks of mpirun" --doctor component "${mpirun[@]}"
 says 0 'note   driver         the emulated GPU, CUDA ' --doctor gpus
 says 0 'ok     kernels        built by CUDA ' --doctor gpus
+says 0 'ok     kernels        built by CUDA ' --doctor shm,kernels
+! grep -q component "$work/out"
+verdict $? 'the name of a line asks for its check, and for no other'
 says 0 'ok     shm            /dev/shm has ' --doctor shm
 says 0 'hetcoll_info: nothing is wrong' --doctor component,gpus,shm "${mpirun[@]}"
 "$info" --doctor "${mpirun[@]}" >"$work/out" 2>&1

@@ -10,13 +10,32 @@
 #include <cstdlib>
 #include <iterator>
 #include <sstream>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace hetcoll {
 namespace {
 
 constexpr std::array kChecks = {"component",     "parameters", "gpus", "shm",
                                 "locked_memory", "ucx",        "table"};
+
+// What one check prints lines of, if these have other names: users write what they have seen.
+struct Line {
+    std::string_view name, check;
+};
+constexpr std::array kLines = {Line{"open_mpi", "component"}, Line{"dlopen", "component"},
+                               Line{"driver", "gpus"}, Line{"kernels", "gpus"},
+                               Line{"peers", "gpus"}};
+
+// The check that `word` asks for, or nothing.
+std::string_view check_of(std::string_view word)
+{
+    const auto *const line = std::find_if(kLines.begin(), kLines.end(),
+                                          [&](const Line &known) { return known.name == word; });
+    const std::string_view name = line == kLines.end() ? word : line->check;
+    return std::find(kChecks.begin(), kChecks.end(), name) == kChecks.end() ? "" : name;
+}
 
 std::string check_names()
 {
@@ -27,10 +46,22 @@ std::string check_names()
     return names;
 }
 
-bool is_asked_for(const DoctorRequest &request, const std::string &check)
+std::vector<std::string> words_of(const DoctorRequest &request)
 {
-    return request.only.empty() ||
-           ("," + request.only + ",").find("," + check + ",") != std::string::npos;
+    std::vector<std::string> words;
+    std::istringstream all(request.only);
+    for (std::string word; std::getline(all, word, ',');) {
+        words.push_back(word);
+    }
+    return words;
+}
+
+bool is_asked_for(const DoctorRequest &request, std::string_view check)
+{
+    const std::vector<std::string> words = words_of(request);
+    return words.empty() || std::any_of(words.begin(), words.end(), [&](const std::string &word) {
+               return check_of(word) == check;
+           });
 }
 
 std::vector<Finding> look(const DoctorRequest &request)
@@ -134,9 +165,8 @@ void add_doctor_options(CLI::App &app, DoctorRequest &request)
 
 Status check_doctor(const DoctorRequest &request)
 {
-    std::istringstream words(request.only);
-    for (std::string word; std::getline(words, word, ',');) {
-        if (std::find(kChecks.begin(), kChecks.end(), word) == kChecks.end()) {
+    for (const std::string &word : words_of(request)) {
+        if (check_of(word).empty()) {
             return error(Errc::kInvalid, "--doctor '%s' is no check, write some of %s",
                          word.c_str(), check_names().c_str());
         }
