@@ -77,7 +77,7 @@ public:
         : groups_(groups), algorithm_(team_algorithm(shape.between_nodes)), shape_(shape),
           dealt_(dealt_slices(groups, shape.dealing)), self_(find_place(rank, groups)),
           slices_(count_slices(groups, dealt_)), lanes_(std::min(shape.lanes, slices_)),
-          slice_blocks_(algorithm_.cost(static_cast<int>(groups.nodes.size())).parts),
+          slice_blocks_(cost_far().parts),
           counts_(dealt_ == nullptr ? equal_slices(leader_count(), slices_)
                                     : (*dealt_)[static_cast<std::size_t>(self_.node)])
     {
@@ -143,9 +143,10 @@ private:
     [[nodiscard]] const GpuGroup &group() const { return node()[self_.gpu]; }
     [[nodiscard]] int leader_count() const { return static_cast<int>(node().size()); }
     [[nodiscard]] int leader_of(int gpu) const { return node()[gpu].front(); }
-    [[nodiscard]] int far_rounds() const
+    [[nodiscard]] int far_rounds() const { return cost_far().rounds; }
+    [[nodiscard]] TeamCost cost_far() const
     {
-        return algorithm_.cost(static_cast<int>(groups_.nodes.size())).rounds;
+        return algorithm_.cost(static_cast<int>(groups_.nodes.size()), shape_.rack_nodes);
     }
 
     [[nodiscard]] Slices slices_of(int gpu) const
@@ -290,7 +291,7 @@ private:
                 continue;
             }
             const auto self = std::lower_bound(owners.begin(), owners.end(), leader_of(self_.gpu));
-            const Team team{owners, static_cast<int>(self - owners.begin())};
+            const Team team{owners, static_cast<int>(self - owners.begin()), shape_.rack_nodes};
             for (const Move &move : algorithm_.round(team, blocks, round)) {
                 to.add(move);
             }

@@ -50,6 +50,7 @@ struct HierarchyShape {
     // Segments that are reduced on a node at the same time, before they leave it. 0: two, which
     // hide each other's latency, and over trees one for each of them.
     int leaving = 0;
+    int rack_nodes = 0; // radix k between nodes: a team's rack, see rounds.h
 };
 
 // What `rank` does:

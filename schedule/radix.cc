@@ -10,7 +10,8 @@
 // The largest messages, those of the first round, go furthest. So n is split into factors where
 // that costs no more rounds: ranks that differ in the first factor are neighbours, exchange first,
 // and each goes on with its share of the vector among its equals. Large messages then stay in racks
-// of a power of k nodes.
+// of a power of k nodes. With racks of another size that is known, a circulant in the rack comes
+// first, then one of racks.
 //
 // Every part is reduced by its owner alone: the same bits on all ranks.
 #include "schedule/radix.h"
@@ -25,6 +26,8 @@ namespace hetcoll {
 namespace {
 
 int parts_kept(int parts, int radix) { return (parts + radix - 1) / radix; }
+
+bool has_racks(int size, int rack) { return rack > 1 && size > rack && size % rack == 0; }
 
 // The ranks of the team that differ in one factor only, and what is left of the vector there.
 struct Circle {
@@ -114,19 +117,19 @@ Round exchange(const Circle &circle, const CircleRound &round, bool reduces)
     return moves;
 }
 
-template <int Radix> TeamCost radix_cost(int size)
+template <int Radix> TeamCost radix_cost(int size, int rack)
 {
-    return {size, 2 * radix_rounds(size, Radix), 2 * (size - 1), size - 1};
+    return {size, 2 * radix_rounds(size, Radix, rack), 2 * (size - 1), size - 1};
 }
 
 template <int Radix> Round radix_round(const Team &team, BlockRange blocks, int number)
 {
     const int size = static_cast<int>(team.ranks.size());
-    const int half = radix_rounds(size, Radix);
+    const int half = radix_rounds(size, Radix, team.rack);
     const bool reduces = number < half;
     int left = reduces ? number : 2 * half - 1 - number; // of the reduce-scatter's rounds
     Circle circle{team, 0, 0, 1, blocks, true};
-    for (const int factor : radix_factors(size, Radix)) {
+    for (const int factor : radix_factors(size, Radix, team.rack)) {
         circle.size = factor;
         circle.self = team.place / circle.stride % factor;
         const int rounds = radix_rounds(factor, Radix);
@@ -144,8 +147,11 @@ template <int Radix> Round radix_round(const Team &team, BlockRange blocks, int 
 
 } // namespace
 
-int radix_rounds(int size, int radix)
+int radix_rounds(int size, int radix, int rack)
 {
+    if (has_racks(size, rack)) {
+        return radix_rounds(rack, radix) + radix_rounds(size / rack, radix);
+    }
     int rounds = 0;
     for (; size > 1; size = parts_kept(size, radix)) {
         ++rounds;
@@ -153,8 +159,14 @@ int radix_rounds(int size, int radix)
     return rounds;
 }
 
-std::vector<int> radix_factors(int size, int radix)
+std::vector<int> radix_factors(int size, int radix, int rack)
 {
+    if (has_racks(size, rack)) {
+        std::vector<int> factors = radix_factors(rack, radix);
+        const std::vector<int> racks = radix_factors(size / rack, radix);
+        factors.insert(factors.end(), racks.begin(), racks.end());
+        return factors;
+    }
     std::vector<int> factors;
     while (size > 1) {
         int factor = std::min(radix, size);
@@ -168,10 +180,16 @@ std::vector<int> radix_factors(int size, int radix)
     return factors;
 }
 
-bool is_alike_on_all(int size, int radix)
+bool differs_by_racks(int size, int radix, int rack)
 {
-    const std::vector<int> factors = radix_factors(size, radix);
-    return factors.empty() || factors.back() <= radix;
+    return radix_factors(size, radix, rack) != radix_factors(size, radix);
+}
+
+bool is_alike_on_all(int size, int radix, int rack)
+{
+    const std::vector<int> factors = radix_factors(size, radix, rack);
+    return std::all_of(factors.begin(), factors.end(),
+                       [radix](int factor) { return factor <= radix; });
 }
 
 const TeamAlgorithm kRabenseifnerOfTeam{radix_cost<2>, radix_round<2>};

@@ -9,7 +9,7 @@ namespace {
 
 int exchanges(int size) { return std::bit_width(static_cast<unsigned>(size)) - 1; }
 
-TeamCost recursive_doubling_cost(int size)
+TeamCost recursive_doubling_cost(int size, int /*rack*/)
 {
     const int most = exchanges(size) + Fold::messages(size);
     return {1, Fold::round_count(size, exchanges(size)), most, most};

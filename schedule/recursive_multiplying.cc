@@ -66,7 +66,7 @@ Load load_of(int size, int parts)
     return {groups - 1 + larger, groups - 1};
 }
 
-TeamCost recursive_multiplying_cost(int size)
+TeamCost recursive_multiplying_cost(int size, int /*rack*/)
 {
     const std::vector<int> factors = multiplied_factors(size);
     TeamCost cost{1, static_cast<int>(factors.size()), 0, 0};

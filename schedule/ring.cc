@@ -44,9 +44,15 @@ private:
     int prev_, next_;
 };
 
-TeamCost cost_of_both(int size) { return {size, 2 * (size - 1), 2 * (size - 1), size - 1}; }
-TeamCost cost_of_reduce_scatter(int size) { return {size, size - 1, size - 1, size - 1}; }
-TeamCost cost_of_allgather(int size) { return {size, size - 1, size - 1, 0}; }
+TeamCost cost_of_both(int size, int /*rack*/)
+{
+    return {size, 2 * (size - 1), 2 * (size - 1), size - 1};
+}
+TeamCost cost_of_reduce_scatter(int size, int /*rack*/)
+{
+    return {size, size - 1, size - 1, size - 1};
+}
+TeamCost cost_of_allgather(int size, int /*rack*/) { return {size, size - 1, size - 1, 0}; }
 
 // The allgather goes on with the part that is final here, self+1: the same bits on every rank.
 Round ring_round(const Team &team, BlockRange blocks, int number)

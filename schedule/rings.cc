@@ -19,7 +19,7 @@ public:
 
     [[nodiscard]] int block_count() const override { return channel_count() * ring_blocks(); }
     [[nodiscard]] int channel_count() const override { return static_cast<int>(rings_.size()); }
-    [[nodiscard]] int round_count() const override { return kRingOfTeam.cost(size()).rounds; }
+    [[nodiscard]] int round_count() const override { return kRingOfTeam.cost(size(), 0).rounds; }
     void add_round(ScheduleBuilder &to, int channel, int round) const override
     {
         const auto ring = static_cast<std::size_t>(channel);
@@ -31,7 +31,7 @@ public:
 
 private:
     [[nodiscard]] int size() const { return static_cast<int>(rings_.front().size()); }
-    [[nodiscard]] int ring_blocks() const { return kRingOfTeam.cost(size()).parts; }
+    [[nodiscard]] int ring_blocks() const { return kRingOfTeam.cost(size(), 0).parts; }
 
     const RingOrders &rings_;
     std::vector<int> places_; // of the rank, by ring

@@ -8,27 +8,31 @@ namespace {
 
 class ForAll : public Program {
 public:
-    ForAll(const TeamAlgorithm &algorithm, int rank, int size)
-        : algorithm_(algorithm), rank_(rank), everyone_(static_cast<std::size_t>(size))
+    ForAll(const TeamAlgorithm &algorithm, int rank, int size, int rack)
+        : algorithm_(algorithm), rank_(rank), rack_(rack), everyone_(static_cast<std::size_t>(size))
     {
         std::iota(everyone_.begin(), everyone_.end(), 0);
     }
 
-    [[nodiscard]] int block_count() const override { return algorithm_.cost(size()).parts; }
+    [[nodiscard]] int block_count() const override { return cost().parts; }
     [[nodiscard]] int channel_count() const override { return 1; }
-    [[nodiscard]] int round_count() const override { return algorithm_.cost(size()).rounds; }
+    [[nodiscard]] int round_count() const override { return cost().rounds; }
     void add_round(ScheduleBuilder &to, int /*channel*/, int round) const override
     {
-        for (const Move &move : algorithm_.round({everyone_, rank_}, {0, block_count()}, round)) {
+        const Team team{everyone_, rank_, rack_};
+        for (const Move &move : algorithm_.round(team, {0, block_count()}, round)) {
             to.add(move);
         }
     }
 
 private:
-    [[nodiscard]] int size() const { return static_cast<int>(everyone_.size()); }
+    [[nodiscard]] TeamCost cost() const
+    {
+        return algorithm_.cost(static_cast<int>(everyone_.size()), rack_);
+    }
 
     const TeamAlgorithm &algorithm_;
-    int rank_;
+    int rank_, rack_;
     std::vector<int> everyone_;
 };
 
@@ -59,7 +63,7 @@ Schedule build_program(const Program &program)
 void add_rounds(ScheduleBuilder &to, const TeamAlgorithm &algorithm, const Team &team,
                 BlockRange blocks)
 {
-    const int rounds = algorithm.cost(static_cast<int>(team.ranks.size())).rounds;
+    const int rounds = algorithm.cost(static_cast<int>(team.ranks.size()), team.rack).rounds;
     for (int number = 0; number < rounds; ++number) {
         for (const Move &move : algorithm.round(team, blocks, number)) {
             to.add(move);
@@ -67,14 +71,15 @@ void add_rounds(ScheduleBuilder &to, const TeamAlgorithm &algorithm, const Team 
     }
 }
 
-std::unique_ptr<Program> program_for_all(const TeamAlgorithm &algorithm, int rank, int size)
+std::unique_ptr<Program> program_for_all(const TeamAlgorithm &algorithm, int rank, int size,
+                                         int rack)
 {
-    return std::make_unique<ForAll>(algorithm, rank, size);
+    return std::make_unique<ForAll>(algorithm, rank, size, rack);
 }
 
-Schedule build_for_all(const TeamAlgorithm &algorithm, int rank, int size)
+Schedule build_for_all(const TeamAlgorithm &algorithm, int rank, int size, int rack)
 {
-    return build_program(ForAll(algorithm, rank, size));
+    return build_program(ForAll(algorithm, rank, size, rack));
 }
 
 } // namespace hetcoll

@@ -17,6 +17,9 @@ namespace hetcoll {
 struct Team {
     std::span<const int> ranks;
     int place; // of this rank among them
+    // Radix k: so many in a row hang on one switch, and exchange first; 0: not known. Nothing comes
+    // of it if there are no others, or if their number is not a multiple of it.
+    int rack = 0;
 };
 
 // Every rank of a team has as many rounds as the others, some of them empty, and a message is in
@@ -33,7 +36,7 @@ struct TeamCost {
 
 // Each round is made from its number alone, so nobody need hold them all.
 struct TeamAlgorithm {
-    TeamCost (*cost)(int size);
+    TeamCost (*cost)(int size, int rack); // a team's
     Round (*round)(const Team &team, BlockRange blocks, int number);
 };
 
@@ -49,9 +52,10 @@ extern const TeamAlgorithm kRingReduceScatterOfTeam, kRingAllgatherOfTeam;
 void add_rounds(ScheduleBuilder &to, const TeamAlgorithm &algorithm, const Team &team,
                 BlockRange blocks);
 
-// The algorithm among ranks 0..size-1.
+// The algorithm among ranks 0..size-1. `rack`: a team's.
 [[nodiscard]] std::unique_ptr<Program> program_for_all(const TeamAlgorithm &algorithm, int rank,
-                                                       int size);
-[[nodiscard]] Schedule build_for_all(const TeamAlgorithm &algorithm, int rank, int size);
+                                                       int size, int rack = 0);
+[[nodiscard]] Schedule build_for_all(const TeamAlgorithm &algorithm, int rank, int size,
+                                     int rack = 0);
 
 } // namespace hetcoll

@@ -213,6 +213,21 @@ TEST(HierarchicalTest, SlicesOfAnyGpusAreProved)
     }
 }
 
+TEST(HierarchicalTest, RacksOfNodesComeFirst)
+{
+    const Groups groups = nodes_of({2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2});
+    for (const BetweenNodes algorithm : kBetweenNodes) {
+        EXPECT_EQ(verdict(build_all(groups, {.between_nodes = algorithm, .rack_nodes = 6})), "ok");
+    }
+    const Schedule schedule =
+        build_hierarchical(0, groups, {.between_nodes = BetweenNodes::kRadix4, .rack_nodes = 6});
+    int crossing = 0;
+    for (const Step &step : schedule.steps) {
+        crossing += step.kind == StepKind::kSend && step.peer >= 12 ? step.blocks.count : 0;
+    }
+    EXPECT_EQ(crossing, 2); // one of 12 parts of the slice there, one back
+}
+
 TEST(HierarchicalTest, SlicesByFlowOfTheSameOwnersGoTogether)
 {
     Groups groups = nodes_of({3, 2});

@@ -1,6 +1,7 @@
 #include "schedule/radix.h"
 
 #include "schedule/cost.h"
+#include "schedule/rounds.h"
 #include "test/unit/schedule_all_ranks.h"
 
 #include <gtest/gtest.h>
@@ -15,8 +16,21 @@ namespace {
 struct Radix {
     int k;
     NamedAlgorithm algorithm;
+    const TeamAlgorithm *of_team;
 };
-constexpr Radix kRadices[] = {{2, kRabenseifner}, {3, kRadix3}, {4, kRadix4}, {8, kRadix8}};
+constexpr Radix kRadices[] = {{2, kRabenseifner, &kRabenseifnerOfTeam},
+                              {3, kRadix3, &kRadix3OfTeam},
+                              {4, kRadix4, &kRadix4OfTeam},
+                              {8, kRadix8, &kRadix8OfTeam}};
+
+std::vector<Schedule> build_by_racks(const Radix &radix, int size, int rack)
+{
+    std::vector<Schedule> schedules;
+    for (int rank = 0; rank < size; ++rank) {
+        schedules.push_back(build_for_all(*radix.of_team, rank, size, rack));
+    }
+    return schedules;
+}
 
 // Exactly once, the same bits, no race, no deadlock: one by one, and with a kernel a round.
 TEST(RadixTest, IsProvedForEverySizeTo64)
@@ -27,6 +41,52 @@ TEST(RadixTest, IsProvedForEverySizeTo64)
                 << radix.algorithm << ", " << size << " ranks";
         }
     }
+}
+
+TEST(RadixTest, IsProvedForEveryRackOfEverySizeTo64)
+{
+    for (const Radix &radix : kRadices) {
+        for (int size = 4; size <= 64; ++size) {
+            for (int rack = 2; rack <= size / 2; ++rack) {
+                if (size % rack == 0 && differs_by_racks(size, radix.k, rack)) {
+                    EXPECT_EQ(verdict(build_by_racks(radix, size, rack)), "ok")
+                        << radix.algorithm << ", " << size << " ranks in racks of " << rack;
+                }
+            }
+        }
+    }
+}
+
+TEST(RadixTest, SendsOneOfRackPartsOfTheVectorToOtherRacks)
+{
+    constexpr int kRack = 12, kSize = 48;
+    for (const Radix &radix : kRadices) {
+        for (const Schedule &schedule : build_by_racks(radix, kSize, kRack)) {
+            EXPECT_EQ(schedule.block_count, kSize);
+            EXPECT_EQ(cost_of(schedule).blocks_sent, 2 * (kSize - 1));
+        }
+        int crossing = 0;
+        for (const Step &step : build_for_all(*radix.of_team, 0, kSize, kRack).steps) {
+            crossing += step.kind == StepKind::kSend && step.peer >= kRack ? step.blocks.count : 0;
+        }
+        EXPECT_EQ(crossing, 2 * (kSize / kRack - 1)) << radix.algorithm;
+    }
+}
+
+// As if nobody knew of racks.
+TEST(RadixTest, RacksThatAreNoPartOfAllMakeNoDifference)
+{
+    EXPECT_EQ(radix_factors(24, 4, 0), (std::vector{4, 3, 2}));
+    EXPECT_EQ(radix_factors(24, 4, 1), (std::vector{4, 3, 2}));
+    EXPECT_EQ(radix_factors(24, 4, 7), (std::vector{4, 3, 2}));
+    EXPECT_EQ(radix_factors(24, 4, 24), (std::vector{4, 3, 2}));
+    EXPECT_EQ(radix_factors(24, 4, 48), (std::vector{4, 3, 2}));
+    EXPECT_EQ(radix_factors(24, 4, 6), (std::vector{3, 2, 4}));
+    EXPECT_EQ(radix_factors(28, 4, 7), (std::vector{7, 4}));
+    EXPECT_FALSE(differs_by_racks(64, 8, 8));
+    EXPECT_TRUE(differs_by_racks(96, 8, 24));
+    EXPECT_EQ(radix_rounds(48, 4), 3);
+    EXPECT_EQ(radix_rounds(48, 4, 6), 4);
 }
 
 TEST(RadixTest, SendsAsFewBytesAsTheRingForAnyNumberOfRanks)
@@ -86,6 +146,8 @@ TEST(RadixTest, IsAlikeOnAllRanksIfEveryRoundIsAmongNeighbours)
     EXPECT_TRUE(is_alike_on_all(512, 4));
     EXPECT_FALSE(is_alike_on_all(24, 2));
     EXPECT_FALSE(is_alike_on_all(13, 4));
+    EXPECT_TRUE(is_alike_on_all(48, 8, 6));
+    EXPECT_FALSE(is_alike_on_all(28, 4, 7));
 }
 
 // One kernel a round: what all partners send in it is added at once.

@@ -23,7 +23,7 @@ TEST(RecursiveMultiplyingTest, IsProvedForEverySizeTo64)
 TEST(RecursiveMultiplyingTest, EightRanksAddUpInTheirOrderInOneRound)
 {
     for (int size = 2; size <= kMostMultiplied; ++size) {
-        EXPECT_EQ(kRecursiveMultiplyingOfTeam.cost(size).rounds, 1);
+        EXPECT_EQ(kRecursiveMultiplyingOfTeam.cost(size, 0).rounds, 1);
         EXPECT_EQ(verdict(build_all(kRecursiveMultiplying, size), kOrderedAllreduce), "ok")
             << size << " ranks";
     }

@@ -111,7 +111,7 @@ TEST(AlgorithmsTest, ATeamCostsWhatItsBusiestRankDoes)
 {
     for (const NamedTeam &row : kTeams) {
         for (int size = 1; row.team != nullptr && size <= 40; ++size) {
-            const TeamCost told = row.team->cost(size);
+            const TeamCost told = row.team->cost(size, 0);
             std::vector<int> everyone(static_cast<std::size_t>(size)), sent(everyone),
                 reduced(everyone);
             std::iota(everyone.begin(), everyone.end(), 0);
