@@ -12,17 +12,40 @@ namespace {
 
 constexpr int kRadices[] = {2, 3, 4, 8};
 
-// A ring of two is radix 2.
-bool is_needless_way(const PricedWay &way, const Query &query)
+// In which orders an algorithm is worth a price. Where racks first are nothing else, it is worth it
+// as it is.
+struct Orders {
+    bool plain, by_racks;
+};
+Orders orders_of(Algorithm algorithm, int size, int rack)
 {
-    return way.algorithm == Algorithm::kHierarchical &&
-           (is_needless_among(way.between_nodes, query.nodes) ||
-            (way.between_nodes == Algorithm::kRing && query.nodes == 2));
+    const int radix = radix_of(algorithm);
+    const bool in_racks =
+        radix != 0 && has_racks(size, rack) && !is_needless_among(algorithm, size, rack);
+    const bool differs = in_racks && differs_by_racks(size, radix, rack);
+    return {(in_racks && !differs) || !is_needless_among(algorithm, size), differs};
+}
+
+// A ring of two is radix 2.
+Orders orders_of(const PricedWay &way, const Query &query)
+{
+    if (way.algorithm != Algorithm::kHierarchical) {
+        return {true, false};
+    }
+    if (way.between_nodes == Algorithm::kRing && query.nodes == 2) {
+        return {false, false};
+    }
+    return orders_of(way.between_nodes, query.nodes, query.links.racks.nodes);
+}
+
+Orders orders_of(Algorithm algorithm, const Query &query)
+{
+    return orders_of(algorithm, query.ranks, query.links.rack_ranks);
 }
 
 bool can_run(const PricedWay &way, const Query &query)
 {
-    return !is_needless_way(way, query) && (!way.over_trees || query.links.node_tree_gbps > 0) &&
+    return (!way.over_trees || query.links.node_tree_gbps > 0) &&
            (!way.by_links || query.links.link_rings > 0) &&
            (!way.node_by_node || (query.links.gpu_gbps > 0 && node_shape(query).max > 1));
 }
@@ -69,22 +92,25 @@ int partners_of(Algorithm algorithm, int size)
     return std::max(radix_of(algorithm) - 1, 1);
 }
 
-bool is_needless_among(Algorithm algorithm, int size)
+bool is_needless_among(Algorithm algorithm, int size, int rack)
 {
     if (algorithm == Algorithm::kRecursiveMultiplying) {
         return size <= 2 || !multiplies_evenly(size);
     }
     const int radix = radix_of(algorithm);
-    const auto is_split = [size](int k) { return radix_factors(size, k).size() > 1; };
+    const int first = rack > 0 ? rack : size;
+    const auto is_split = [first](int k) { return radix_factors(first, k).size() > 1; };
     return std::any_of(std::begin(kRadices), std::end(kRadices), [&](int fewer) {
-        return fewer < radix && radix_rounds(size, fewer) == radix_rounds(size, radix) &&
+        return fewer < radix &&
+               radix_rounds(size, fewer, rack) == radix_rounds(size, radix, rack) &&
                (is_split(fewer) || !is_split(radix));
     });
 }
 
 bool is_needless(Algorithm algorithm, const Query &query)
 {
-    return is_needless_among(algorithm, query.ranks) ||
+    const Orders orders = orders_of(algorithm, query);
+    return (!orders.plain && !orders.by_racks) ||
            (algorithm == Algorithm::kRecursiveMultiplying && node_shape(query).max > 1);
 }
 
@@ -105,12 +131,28 @@ std::vector<Choice> ways_of(Algorithm algorithm, const Query &query)
             if (way.over_trees && query.chunk_bytes == 0) {
                 choice.chunk_bytes = first_chunk(algorithm, query, true);
             }
-            ways.push_back(choice);
-            add_dealings(choice, query.links, ways);
+            const Orders orders = orders_of(way, query);
+            for (const bool by_racks : {false, true}) {
+                if (by_racks ? orders.by_racks : orders.plain) {
+                    choice.by_racks = by_racks;
+                    ways.push_back(choice);
+                    add_dealings(choice, query.links, ways);
+                }
+            }
         }
     }
     add_whole_messages(first, query, ways);
-    return ways.empty() ? std::vector{first} : ways;
+    if (ways.empty()) {
+        ways.push_back(first);
+    }
+    if (orders_of(algorithm, query).by_racks) {
+        std::vector<Choice> by_racks = ways;
+        for (Choice &way : by_racks) {
+            way.by_racks = true;
+        }
+        ways.insert(ways.end(), by_racks.begin(), by_racks.end());
+    }
+    return ways;
 }
 
 } // namespace hetcoll

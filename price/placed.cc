@@ -22,6 +22,19 @@ NodeKind kind_of(const Placement &placement, const PlacedNode &node, const Links
     return kind;
 }
 
+// A rack has as many links to the others as nodes: none of its nodes waits for the messages of
+// another one.
+Network network_of(const Links &links)
+{
+    const Racks &racks = links.racks;
+    if (racks.nodes == 0) {
+        return {};
+    }
+    return {.rack_nodes = racks.nodes,
+            .uplinks = racks.nodes,
+            .uplink_gbps = racks.gbps > 0 ? racks.gbps / racks.nodes : links.node_gbps};
+}
+
 } // namespace
 
 void add_network_card(Topology &topology, double gbps)
@@ -55,6 +68,8 @@ std::uint64_t PricedMachine::hash() const
     hash.add(ranks.query.available);
     hash.add(std::uint64_t{ranks.query.links.gpu_gbps > 0});
     hash.add(std::uint64_t{ranks.query.links.by_cpu});
+    hash.add(static_cast<std::uint64_t>(cluster.network.rack_nodes));
+    hash.add(std::bit_cast<std::uint64_t>(cluster.network.uplink_gbps));
     return hash.value();
 }
 
@@ -114,6 +129,7 @@ PricedMachine priced_machine(const Placement &placement, Ranks ranks)
             kinds.push_back(std::move(kind));
         }
     }
+    machine.cluster.network = network_of(ranks.query.links);
     machine.ranks = std::move(ranks);
     return machine;
 }

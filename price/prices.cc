@@ -47,7 +47,8 @@ PricedCell cell_of(const Choice &choice, double us)
                                .near_only = choice.near_only,
                                .segments = choice.segments,
                                .leaving = choice.leaving,
-                               .lanes = choice.lanes})};
+                               .lanes = choice.lanes,
+                               .by_racks = choice.by_racks})};
 }
 
 } // namespace
@@ -293,7 +294,8 @@ Prices::Priced Prices::best_of_kind(std::span<Priced> ways, double most_us, cons
         way.leaving = way.over_trees == best.choice.over_trees ? best.choice.leaving : way.leaving;
         const bool is_known = way.between_nodes == known.between_nodes &&
                               way.over_trees == known.over_trees &&
-                              way.by_links == known.by_links && way.near_only == known.near_only;
+                              way.by_links == known.by_links && way.near_only == known.near_only &&
+                              way.by_racks == known.by_racks;
         const int more = partners(way) - partners(best.choice);
         const double worth = more > 0 ? kWorthMorePartners : more < 0 ? 1 / kWorthMorePartners : 1;
         if (is_known || us_of(other) >= most_us) {

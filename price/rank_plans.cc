@@ -50,9 +50,10 @@ bool is_power(int count) { return std::has_single_bit(static_cast<unsigned>(coun
 
 // Circulants whose parts pass the end of the vector are not the same on all ranks, and take up to
 // half as long again: they are run in full where that costs little.
-bool mirrors_circulant(Algorithm algorithm, int nodes)
+bool mirrors_circulant(const Choice &choice, const Cluster &cluster)
 {
-    return is_alike_on_all(nodes, radix_of(algorithm)) || nodes > kMostInFull;
+    const int nodes = cluster.node_count(), rack = choice.by_racks ? cluster.network.rack_nodes : 0;
+    return is_alike_on_all(nodes, radix_of(choice.algorithm), rack) || nodes > kMostInFull;
 }
 
 } // namespace
@@ -86,13 +87,12 @@ bool is_mirrored(const Cluster &cluster, int ranks_of_node, const Choice &choice
                 multiplies_evenly(nodes));
     case Algorithm::kRecursiveDoubling: return is_power(nodes) && is_power(ranks_of_node);
     case Algorithm::kRabenseifner:
-        return ranks_of_node == 1 ? mirrors_circulant(choice.algorithm, nodes)
+        return ranks_of_node == 1 ? mirrors_circulant(choice, cluster)
                                   : is_power(nodes) && is_power(ranks_of_node);
     // Several ranks of a node are at different places of their circles.
     case Algorithm::kRadix3:
     case Algorithm::kRadix4:
-    case Algorithm::kRadix8:
-        return ranks_of_node == 1 && mirrors_circulant(choice.algorithm, nodes);
+    case Algorithm::kRadix8: return ranks_of_node == 1 && mirrors_circulant(choice, cluster);
     case Algorithm::kRecursiveMultiplying: return ranks_of_node == 1 && multiplies_evenly(nodes);
     case Algorithm::kHost: return is_power(nodes) && cluster.network.rack_nodes == 0;
     default: return false;

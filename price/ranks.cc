@@ -152,6 +152,18 @@ NodePattern pattern_of(const NodeGroups &gpus)
     return pattern;
 }
 
+void add_racks(Ranks &ranks, const Racks &racks)
+{
+    Links &links = ranks.query.links;
+    links.racks = racks;
+    const int on_node = ranks.on_first_node();
+    bool in_order = on_node * ranks.query.nodes == ranks.size();
+    for (int rank = 0; in_order && rank < ranks.size(); ++rank) {
+        in_order = ranks.node_of[static_cast<std::size_t>(rank)] == rank / on_node;
+    }
+    links.rack_ranks = in_order ? racks.nodes * on_node : 0;
+}
+
 void unmap(Ranks &ranks)
 {
     Links &links = ranks.query.links;
@@ -210,6 +222,8 @@ Ranks place_ranks(const Placement &placement, Mapping mapping, FoundNodes found)
 Ranks place_ranks(const Cluster &cluster, const NodePattern &pattern, Mapping mapping)
 {
     Ranks ranks = place_ranks(placement_of(cluster, pattern), mapping);
+    const Network &network = cluster.network;
+    add_racks(ranks, {network.rack_nodes, network.uplinks * network.uplink_gbps});
     // GPUs without a route to each other are not mapped.
     if (!(ranks.query.links.gpu_gbps > 0)) {
         ranks.query.available &= kUnmappedAlgorithms;

@@ -27,6 +27,9 @@ struct Ranks {
     [[nodiscard]] int on_first_node() const noexcept;
 };
 
+// Tells the links what is known of the racks.
+void add_racks(Ranks &ranks, const Racks &racks);
+
 // The same ranks where none reads another's memory.
 void unmap(Ranks &ranks);
 

@@ -27,8 +27,6 @@ namespace {
 
 int parts_kept(int parts, int radix) { return (parts + radix - 1) / radix; }
 
-bool has_racks(int size, int rack) { return rack > 1 && size > rack && size % rack == 0; }
-
 // The ranks of the team that differ in one factor only, and what is left of the vector there.
 struct Circle {
     const Team &team;

@@ -17,7 +17,12 @@ namespace hetcoll {
 // leaves the rack is 1/rack of the vector, but there may be more rounds in all.
 [[nodiscard]] std::vector<int> radix_factors(int size, int radix, int rack = 0);
 
-// Whether that makes a difference.
+// Whether there are several racks of so many.
+[[nodiscard]] constexpr bool has_racks(int size, int rack) noexcept
+{
+    return rack > 1 && size > rack && size % rack == 0;
+}
+// Whether they make a difference.
 [[nodiscard]] bool differs_by_racks(int size, int radix, int rack);
 
 // Whether every round is among neighbours, so that all ranks have messages of the same sizes in the

@@ -47,6 +47,14 @@ int host_parts(const Links &links, int ranks, std::size_t bytes)
     return static_cast<int>(share / (bytes / kHostParts + 1));
 }
 
+// Whose racks go first, if they are known.
+int rack_of(const Choice &choice, const Links &links)
+{
+    const bool in_levels = choice.algorithm == Algorithm::kHierarchical;
+    const bool radix = radix_of(in_levels ? choice.between_nodes : choice.algorithm) != 0;
+    return !choice.by_racks || !radix ? 0 : in_levels ? links.racks.nodes : links.rack_ranks;
+}
+
 } // namespace
 
 ScheduleSpec schedule_spec(const Choice &choice, std::size_t bytes, const Links &links,
@@ -59,7 +67,8 @@ ScheduleSpec schedule_spec(const Choice &choice, std::size_t bytes, const Links 
                       .near_only = choice.near_only,
                       .lanes = choice.lanes,
                       .leaving = choice.leaving,
-                      .late = choice.late};
+                      .late = choice.late,
+                      .rack = rack_of(choice, links)};
     if (choice.algorithm == Algorithm::kHierarchical) {
         spec.between_nodes = choice.between_nodes;
         spec.segments = choice.segments > 0 ? choice.segments : hierarchy_segments(bytes);
@@ -96,7 +105,7 @@ std::unique_ptr<Program> schedule_program(const ScheduleSpec &spec, int rank,
         return rings_program(rank, *parts.rings);
     }
     if (const TeamAlgorithm *team = kTeams[static_cast<std::size_t>(spec.algorithm)]) {
-        return program_for_all(*team, rank, parts.ranks);
+        return program_for_all(*team, rank, parts.ranks, spec.rack);
     }
     if (spec.algorithm == Algorithm::kHierarchical) {
         return hierarchical_program(rank, *parts.groups,
@@ -105,7 +114,8 @@ std::unique_ptr<Program> schedule_program(const ScheduleSpec &spec, int rank,
                                      .lanes = spec.lanes,
                                      .over_trees = spec.over_trees,
                                      .dealing = dealing_of(spec),
-                                     .leaving = spec.leaving});
+                                     .leaving = spec.leaving,
+                                     .rack_nodes = spec.rack});
     }
     return nullptr;
 }

@@ -25,6 +25,7 @@ struct ScheduleSpec {
     int lanes = 1;
     int leaving = 0;
     int late = -1;
+    int rack = 0; // radix k: of ranks; kHierarchical: of nodes; see Team
     friend bool operator==(const ScheduleSpec &, const ScheduleSpec &) = default;
 };
 [[nodiscard]] ScheduleSpec schedule_spec(const Choice &choice, std::size_t bytes,

@@ -30,6 +30,13 @@ enum class CallMemory : std::uint8_t {
     kMixed,  // some ranks reduce host memory
 };
 
+// Nodes that hang on one switch: so many in a row, counted as the communicator's nodes are. Each
+// rack's links to the others carry so much, in each direction.
+struct Racks {
+    int nodes = 0;   // 0: not known
+    double gbps = 0; // decimal GB/s; 0: as much as the rack's nodes send
+};
+
 // What the links between the ranks do, agreed by all of them. Rates in decimal GB/s, one way, times
 // in microseconds. The defaults are a guess for GPUs behind PCIe without a way to each other.
 //
@@ -60,7 +67,9 @@ struct Links {
     double turn_us = 140;        // the same for each of several ranks that share a GPU
     double copy_us = 6;          // a small copy between device and pinned memory, likewise
     double handshake_us = 1;     // all ranks of a node see each other's flags
-    bool by_cpu = false;         // processors read and write small vectors, see tuning/cpu_limits.h
+    Racks racks{};
+    int rack_ranks = 0;  // on the nodes of a rack; 0: not known, or ranks are not in order
+    bool by_cpu = false; // processors read and write small vectors, see tuning/cpu_limits.h
 };
 
 // Until a kernel of every rank of a GPU has ended. Processes take turns on it, each of them the
@@ -132,6 +141,7 @@ struct Choice {
     // hierarchical.h.
     bool by_links = false;
     bool near_only = false;  // kHierarchical, by links: owners beside their adapters alone
+    bool by_racks = false;   // radix k, and between nodes: racks first, see Team
     bool over_trees = false; // kHierarchical: on nodes that have trees, see hierarchical.h
     int segments = 0;        // kHierarchical: parts of the vector; 0: by its size
     int lanes = 1;           // kHierarchical: of a segment, see hierarchical.h

@@ -38,14 +38,15 @@ struct ChoiceWays {
     int segments = 0;       // 0 to 64
     int leaving = 0;        // 0 to 4
     int lanes = 1;          // 1 to 32
+    bool by_racks = false;
 };
 [[nodiscard]] constexpr std::uint16_t pack_ways(const ChoiceWays &ways) noexcept
 {
     const auto power = [](int value) { return std::bit_width(static_cast<unsigned>(value)); };
-    return static_cast<std::uint16_t>((ways.over_trees ? 1 : 0) |
-                                      (ways.node_by_node || ways.near_only ? 2 : 0) |
-                                      (ways.by_links ? 4 : 0) | power(ways.segments) << 3 |
-                                      power(ways.leaving) << 6 | (power(ways.lanes) - 1) << 8);
+    return static_cast<std::uint16_t>(
+        (ways.over_trees ? 1 : 0) | (ways.node_by_node || ways.near_only ? 2 : 0) |
+        (ways.by_links ? 4 : 0) | power(ways.segments) << 3 | power(ways.leaving) << 6 |
+        (power(ways.lanes) - 1) << 8 | (ways.by_racks ? 1 << 11 : 0));
 }
 [[nodiscard]] constexpr ChoiceWays unpack_ways(std::uint16_t packed) noexcept
 {
@@ -56,7 +57,8 @@ struct ChoiceWays {
             .near_only = (packed & 6) == 6,
             .segments = value(packed >> 3 & 7),
             .leaving = value(packed >> 6 & 3),
-            .lanes = 1 << (packed >> 8 & 7)};
+            .lanes = 1 << (packed >> 8 & 7),
+            .by_racks = (packed & 1 << 11) != 0};
 }
 
 class PriceTable {
