@@ -90,7 +90,8 @@ void Pricer::count_crossing(const RankPlans &plans, const Choice &choice, Built 
         return;
     }
     recorded.crossing.resize(on.machine.platform.links.size());
-    const int ours = actors(choice), rack_ranks = cluster_.network.rack_nodes * ours;
+    const int ours = actors(choice);
+    const int near = mirrors(choice) ? nodes_in_reach(cluster_, ours, choice) * ours : 0;
     for (int rank = 0; rank < ours; ++rank) {
         const std::shared_ptr<const ChannelSteps> steps = plans.recorded_of(rank);
         for (std::size_t channel = 0; channel < steps->channels.size(); ++channel) {
@@ -100,10 +101,9 @@ void Pricer::count_crossing(const RankPlans &plans, const Choice &choice, Built 
                 if (step.kind != StepKind::kSend) {
                     continue;
                 }
-                const Routes::Far far = step.peer < ours ? Routes::Far::kHere
-                                        : rack_ranks > 0 && step.peer >= rack_ranks
-                                            ? Routes::Far::kOtherRack
-                                            : Routes::Far::kOtherNode;
+                const Routes::Far far = step.peer < ours   ? Routes::Far::kHere
+                                        : step.peer < near ? Routes::Far::kOtherNode
+                                                           : Routes::Far::kOtherRack;
                 const HostRoute &way =
                     on.routes.find(host_of(hosts, rank), host_of(hosts, step.peer % ours), far);
                 for (const int link : way.links) {

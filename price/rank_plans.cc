@@ -50,10 +50,13 @@ bool is_power(int count) { return std::has_single_bit(static_cast<unsigned>(coun
 
 // Circulants whose parts pass the end of the vector are not the same on all ranks, and take up to
 // half as long again: they are run in full where that costs little.
+// Likewise groups of nodes that lie across two racks.
 bool mirrors_circulant(const Choice &choice, const Cluster &cluster)
 {
-    const int nodes = cluster.node_count(), rack = choice.by_racks ? cluster.network.rack_nodes : 0;
-    return is_alike_on_all(nodes, radix_of(choice.algorithm), rack) || nodes > kMostInFull;
+    const int nodes = cluster.node_count(), rack = cluster.network.rack_nodes;
+    return (is_alike_on_all(nodes, radix_of(choice.algorithm), choice.by_racks ? rack : 0) &&
+            nodes_in_reach(cluster, 1, choice) == (rack == 0 ? nodes : std::min(rack, nodes))) ||
+           nodes > kMostInFull;
 }
 
 } // namespace
@@ -73,6 +76,33 @@ bool nodes_are_alike(const Cluster &cluster, const Ranks &ranks)
                 ranks.gpu_of[index] == rank / local * gpus + ranks.gpu_of[place];
     }
     return alike;
+}
+
+int nodes_in_reach(const Cluster &cluster, int ranks_of_node, const Choice &choice)
+{
+    const int nodes = cluster.node_count(), rack = cluster.network.rack_nodes;
+    const bool in_levels = choice.algorithm == Algorithm::kHierarchical;
+    const int radix = radix_of(in_levels ? choice.between_nodes : choice.algorithm);
+    if (rack == 0 || nodes <= rack) {
+        return nodes;
+    }
+    if (radix == 0) {
+        return rack;
+    }
+    const int on_node = in_levels ? 1 : ranks_of_node;
+    int group = 1;
+    for (const int factor :
+         radix_factors(nodes * on_node, radix, choice.by_racks ? rack * on_node : 0)) {
+        group *= factor;
+        if (group % (rack * on_node) == 0) {
+            return rack;
+        }
+        if (rack * on_node % group != 0) {
+            group /= factor;
+            break;
+        }
+    }
+    return std::max(group / on_node, 1);
 }
 
 bool is_mirrored(const Cluster &cluster, int ranks_of_node, const Choice &choice)
@@ -206,8 +236,7 @@ SimRankPlan RankPlans::mirrored_plan(int rank, const Cluster &cluster) const
     const auto blocks = static_cast<std::size_t>(plan.feed->block_count());
     plan.count = (plan.count + blocks - 1) / blocks * blocks;
     const int ours = ranks_.on_first_node();
-    const int near =
-        cluster.network.rack_nodes == 0 ? cluster.node_count() : cluster.network.rack_nodes;
+    const int near = nodes_in_reach(cluster, ours, choice_);
     plan.actor_of = [ours, near](int peer) {
         return peer < ours ? peer : (peer / ours < near ? ours : 2 * ours) + peer % ours;
     };
