@@ -26,7 +26,7 @@ Topology node_of_gpus(const char *machine, int gpus, double gbps)
 
 Topology assumed_node(int gpus) { return node_of_gpus("unknown", gpus, Links{}.host_gbps); }
 
-PricedMachine assumed_machine(std::span<const int> node_of)
+PricedMachine assumed_machine(std::span<const int> node_of, const Racks &racks)
 {
     std::map<int, std::vector<int>> nodes; // their ranks
     for (std::size_t rank = 0; rank < node_of.size(); ++rank) {
@@ -54,7 +54,7 @@ PricedMachine assumed_machine(std::span<const int> node_of)
         }
         placed.ranks = std::move(ranks);
     }
-    return priced_machine(placement, place_ranks(placement, Mapping::kNone));
+    return priced_machine(placement, place_ranks(placement, Mapping::kNone, {}, racks));
 }
 
 PricedMachine paper_machine(const EqualNodes &nodes)

@@ -12,7 +12,7 @@ namespace hetcoll {
 // on a node.
 [[nodiscard]] Topology assumed_node(int gpus);
 // The same for ranks of which only their nodes are known: each has a GPU of its own.
-[[nodiscard]] PricedMachine assumed_machine(std::span<const int> node_of);
+[[nodiscard]] PricedMachine assumed_machine(std::span<const int> node_of, const Racks &racks = {});
 
 // Equal nodes whose GPUs exchange with all others at once. Each step takes the same time, wherever
 // it goes.

@@ -136,6 +136,19 @@ Placement placement_of(const Cluster &cluster, const NodePattern &pattern)
     return placement;
 }
 
+// Tells the links what is known of the racks.
+void add_racks(Ranks &ranks, const Racks &racks)
+{
+    Links &links = ranks.query.links;
+    links.racks = racks;
+    const int on_node = ranks.on_first_node();
+    bool in_order = racks.nodes < ranks.query.nodes && on_node * ranks.query.nodes == ranks.size();
+    for (int rank = 0; in_order && rank < ranks.size(); ++rank) {
+        in_order = ranks.node_of[static_cast<std::size_t>(rank)] == rank / on_node;
+    }
+    links.rack_ranks = in_order ? racks.nodes * on_node : 0;
+}
+
 } // namespace
 
 int Ranks::on_first_node() const noexcept
@@ -150,18 +163,6 @@ NodePattern pattern_of(const NodeGroups &gpus)
         pattern.push_back(static_cast<int>(gpu.size()));
     }
     return pattern;
-}
-
-void add_racks(Ranks &ranks, const Racks &racks)
-{
-    Links &links = ranks.query.links;
-    links.racks = racks;
-    const int on_node = ranks.on_first_node();
-    bool in_order = on_node * ranks.query.nodes == ranks.size();
-    for (int rank = 0; in_order && rank < ranks.size(); ++rank) {
-        in_order = ranks.node_of[static_cast<std::size_t>(rank)] == rank / on_node;
-    }
-    links.rack_ranks = in_order ? racks.nodes * on_node : 0;
 }
 
 void unmap(Ranks &ranks)
@@ -179,7 +180,7 @@ void unmap(Ranks &ranks)
     ranks.query.available &= kUnmappedAlgorithms;
 }
 
-Ranks place_ranks(const Placement &placement, Mapping mapping, FoundNodes found)
+Ranks place_ranks(const Placement &placement, Mapping mapping, FoundNodes found, const Racks &racks)
 {
     Ranks ranks;
     ranks.node_of = placement.node_of;
@@ -202,6 +203,7 @@ Ranks place_ranks(const Placement &placement, Mapping mapping, FoundNodes found)
     query.ranks_per_node_max = found.most_ranks;
     query.ranks_per_gpu = std::max(1, summary.max_ranks_per_gpu);
     query.links = slowest_links(placement, mapping);
+    add_racks(ranks, racks);
     if (mapping != Mapping::kNone) {
         find_trees(placement, ranks);
     }
@@ -221,9 +223,9 @@ Ranks place_ranks(const Placement &placement, Mapping mapping, FoundNodes found)
 
 Ranks place_ranks(const Cluster &cluster, const NodePattern &pattern, Mapping mapping)
 {
-    Ranks ranks = place_ranks(placement_of(cluster, pattern), mapping);
     const Network &network = cluster.network;
-    add_racks(ranks, {network.rack_nodes, network.uplinks * network.uplink_gbps});
+    Ranks ranks = place_ranks(placement_of(cluster, pattern), mapping, {},
+                              {network.rack_nodes, network.uplinks * network.uplink_gbps});
     // GPUs without a route to each other are not mapped.
     if (!(ranks.query.links.gpu_gbps > 0)) {
         ranks.query.available &= kUnmappedAlgorithms;

@@ -27,9 +27,6 @@ struct Ranks {
     [[nodiscard]] int on_first_node() const noexcept;
 };
 
-// Tells the links what is known of the racks.
-void add_racks(Ranks &ranks, const Racks &racks);
-
 // The same ranks where none reads another's memory.
 void unmap(Ranks &ranks);
 
@@ -41,7 +38,8 @@ enum class Mapping : std::uint8_t { kNone, kSome, kAll };
 struct FoundNodes {
     int nodes = 0, least_ranks = 0, most_ranks = 0;
 };
-[[nodiscard]] Ranks place_ranks(const Placement &placement, Mapping mapping, FoundNodes found = {});
+[[nodiscard]] Ranks place_ranks(const Placement &placement, Mapping mapping, FoundNodes found = {},
+                                const Racks &racks = {});
 // So many ranks on each GPU of a node, in order; {}: one.
 using NodePattern = std::vector<int>;
 [[nodiscard]] NodePattern pattern_of(const NodeGroups &gpus);

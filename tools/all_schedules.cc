@@ -149,6 +149,7 @@ std::string describe(const ScheduleSpec &spec, const Parts &parts)
                (spec.over_trees ? ", over trees on them, " : ", ") +
                (spec.by_links ? "slices by flow, " : "") +
                (spec.by_links && spec.near_only ? "near owners only, " : "") +
+               (spec.rack > 0 ? format("racks of %d nodes first, ", spec.rack) : "") +
                counted(spec.segments, "segment") +
                (spec.lanes > 1 ? format(" of up to %d lanes", spec.lanes) : "");
     }
@@ -161,6 +162,9 @@ std::string describe(const ScheduleSpec &spec, const Parts &parts)
     if (spec.algorithm == Algorithm::kRing && spec.by_links) {
         return counted(static_cast<int>(parts.rings.size()), "ring") +
                " by links: " + print_rings(parts.rings);
+    }
+    if (spec.rack > 0) {
+        return format("racks of %d ranks first", spec.rack);
     }
     if (spec.algorithm == Algorithm::kOrdered) {
         return spec.node_by_node ? "from node to node" : "from rank to rank";

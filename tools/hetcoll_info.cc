@@ -112,7 +112,8 @@ std::string find_left_out(const CLI::App &app, const std::string &shown)
                    "--html too";
         }
     }
-    for (const char *option : {"--ranks-per-gpu", "--collective", "--shares", "--aggregators"}) {
+    for (const char *option :
+         {"--ranks-per-gpu", "--collective", "--shares", "--aggregators", "--rack-nodes"}) {
         if (given(option) && !explain && shown != "--schedule") {
             return std::string(option) + " is for --explain and --schedule";
         }
@@ -135,7 +136,7 @@ std::string find_left_out(const CLI::App &app, const std::string &shown)
     const bool other = given("--collective") && !is("--collective", "allreduce");
     for (const char *option :
          {"--table", "--small-limit", "--algorithm", "--op", "--element", "--chunk", "--mixed",
-          "--accumulate", "--reproducible", "--shares", "--aggregators"}) {
+          "--accumulate", "--reproducible", "--shares", "--aggregators", "--rack-nodes"}) {
         if (given(option) && other) {
             return std::string(option) + " is for allreduce: leave it or --collective out";
         }

@@ -30,6 +30,16 @@ says 2 "--algorithm 'rings' is not one" $call --algorithm rings
 says 2 'how large a vector?' --explain --ranks 4
 says 1 'the topology has 8' --explain --bytes 4M --ranks 9 --topology "$machines/dgx1v.topology"
 
+# Racks of nodes, as coll_hetcoll_rack_nodes says.
+call="--explain --bytes 1M --ranks 48 --nodes 48 --topology $machines/v100-100gbe.topology"
+says 0 'racks      of 12 nodes, each 35 GB/s to the others' $call --rack-nodes 12 --rack-gbps 35
+says 0 ', racks first' $call --rack-nodes 12 --rack-gbps 35
+says 0 'racks      of 12 nodes, each with as much to the others as its nodes send' $call --rack-nodes 12
+says 2 '--rack-nodes' $call --rack-gbps 35
+says 2 '--rack-nodes' $call --rack-nodes -1
+says 2 '--rack-gbps' $call --rack-nodes 12 --rack-gbps 0.5
+says 2 '--rack-nodes is for --explain and --schedule' --fingerprint --rack-nodes 12
+
 # What becomes of coll_hetcoll_shares.
 call='--explain --bytes 16M --ranks 8 --topology'
 says 0 'shares     none: its links are equally fast' $call "$machines/dgxh100.topology" --shares auto

@@ -19,6 +19,9 @@ says 0 'between the nodes, 1 segment' --schedule hierarchical --ranks 5 --nodes 
 says 0 'between the nodes, 4 segments' --schedule hierarchical --ranks 6 --nodes 2 --ranks-per-gpu 2 --bytes 8M
 says 0 'over trees on them' --schedule hierarchical --ranks 16 --nodes 2 --topology "$machines/dgx1v.topology" --bytes 16M
 says 0 'slices by flow, ' --schedule hierarchical --ranks 6 --nodes 2 --topology "$machines/dgx1v.topology:0,1,2" --bytes 64M
+says 0 'racks of 6 ranks first' --schedule rabenseifner --ranks 12 --nodes 4 --rack-nodes 2 --rack-gbps 1 --bytes 64M
+says 0 'racks of 6 nodes first, ' --schedule hierarchical --ranks 24 --nodes 12 --rack-nodes 6 --rack-gbps 1 --bytes 4M \
+    --topology "$machines/dgxh100.topology"
 says 0 'added in the order of the ranks' --schedule in_network --ranks 3 --nodes 3 --aggregators 1
 says 0 'aggregator 10: ' --schedule in_network --ranks 8 --nodes 4 --aggregators 2
 says 0 'shares 614,205,205,0 of 1024, 2 segments' --schedule weighted --ranks 4 --shares 3,1,1,0

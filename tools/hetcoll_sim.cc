@@ -277,6 +277,7 @@ private:
              .algorithm = asked.in_network ? kInNetwork : algorithm_name(choice.algorithm),
              .between_nodes = hierarchical ? algorithm_name(choice.between_nodes) : "",
              .path = path_name(options_, ranks, choice.algorithm),
+             .by_racks = !asked.in_network && choice.by_racks,
              .us = result->us,
              .bound_us =
                  lower_bound(cluster, ranks, static_cast<double>(bytes), asked.in_network).us(),

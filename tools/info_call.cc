@@ -1,5 +1,6 @@
 #include "tools/info_call.h"
 
+#include "engine/hetcoll.h"
 #include "measure/command_line.h"
 #include "measure/sizes.h"
 #include "tools/info_collective.h"
@@ -52,6 +53,14 @@ void add_call_options(CLI::App &app, CallRequest &request)
                    "with --explain, --schedule: how many coll_hetcoll_aggregators names (0)")
         ->transform(whole_number(0, kMost))
         ->type_name("N");
+    auto *nodes = app.add_option("--rack-nodes", request.rack_nodes,
+                                 "with --explain, --schedule: as coll_hetcoll_rack_nodes")
+                      ->transform(whole_number(0, HETCOLL_MAX_RACK_NODES))
+                      ->type_name("N");
+    app.add_option("--rack-gbps", request.rack_gbps, "with --rack-nodes: as coll_hetcoll_rack_gbps")
+        ->transform(whole_number(0, HETCOLL_MAX_RACK_GBPS))
+        ->type_name("GB/s")
+        ->needs(nodes);
 }
 
 std::string print_bytes(std::size_t bytes)
@@ -100,19 +109,27 @@ Result<Query> parse_call(const CallRequest &request)
         return shares.take_status();
     }
     query.aggregators = request.aggregators;
+    query.links.racks = {request.rack_nodes, static_cast<double>(request.rack_gbps)};
+    const bool has_racks = request.rack_nodes < query.nodes && shape.min == shape.max;
+    query.links.rack_ranks = has_racks ? request.rack_nodes * shape.max : 0;
     query.slices = query.nodes > 1 && shape.min == shape.max ? shape.max : 1;
     return query;
 }
 
 Result<NodesView> view_of(const Query &query, const Topology *topology)
 {
-    if (topology != nullptr) {
-        return view_nodes(*topology, query);
-    }
     NodesView view;
-    if (node_shape(query).max > 1 && (query.nodes > 1 || query.ranks_per_gpu > 1)) {
+    if (topology != nullptr) {
+        Result<NodesView> found = view_nodes(*topology, query);
+        if (!found.ok()) {
+            return found;
+        }
+        view = *found;
+    } else if (node_shape(query).max > 1 && (query.nodes > 1 || query.ranks_per_gpu > 1)) {
         view.available |= bit(Algorithm::kHierarchical);
     }
+    view.links.racks = query.links.racks;
+    view.links.rack_ranks = query.links.rack_ranks;
     return view;
 }
 

@@ -27,6 +27,7 @@ struct CallRequest {
     std::string collective = "allreduce";
     std::string shares = "off"; // as coll_hetcoll_shares
     int aggregators = 0;
+    int rack_nodes = 0, rack_gbps = 0; // as coll_hetcoll_...
 };
 
 void add_call_options(CLI::App &app, CallRequest &request);

@@ -57,6 +57,16 @@ std::string print_call(const Query &query)
                   query.memory == CallMemory::kMixed ? ", some with host memory" : "");
 }
 
+std::string print_racks(const Racks &racks)
+{
+    if (racks.nodes == 0) {
+        return {};
+    }
+    return format("racks      of %d nodes, ", racks.nodes) +
+           (racks.gbps > 0 ? format("each %g GB/s to the others\n", racks.gbps)
+                           : "each with as much to the others as its nodes send\n");
+}
+
 std::string print_links(const Links &links, bool known)
 {
     if (!known) {
@@ -122,6 +132,7 @@ std::string print_choice(const Choice &choice, const RingOrders &rings)
     if (choice.algorithm == Algorithm::kRing && choice.by_links) {
         text += format(", %zu ring%s by links", rings.size(), rings.size() == 1 ? "" : "s");
     }
+    text += choice.by_racks ? ", racks first" : "";
     if (row_of(choice.algorithm).is_schedule()) {
         text += format(", chunks of %zu bytes", choice.chunk_bytes);
     }
@@ -211,6 +222,8 @@ Json links_json(const NodesView &view)
             {"tree_gbps", links.tree_gbps},
             {"host_gbps", links.host_gbps},
             {"node_gbps", links.node_gbps},
+            {"rack_nodes", links.racks.nodes},
+            {"rack_gbps", links.racks.gbps},
             {"memory_gbps", links.memory_gbps}};
 }
 
@@ -239,6 +252,7 @@ Json choice_json(const Choice &choice, const Query &query, const Table *table)
         json["lanes"] = choice.lanes;
     }
     json["by_links"] = choice.by_links;
+    json["by_racks"] = choice.by_racks;
     if (row_of(choice.algorithm).is_schedule()) {
         json["chunk_bytes"] = choice.chunk_bytes;
     }
@@ -291,7 +305,8 @@ Explained explain(Query query, const NodesView &view, std::size_t small_limit, c
                  {"links", links_json(view)},
                  {"served_by", choice_json(choice, query, table)},
                  {"algorithms", costs_json(rows)}};
-    std::string text = print_call(query) + print_links(view.links, view.known) + shares;
+    std::string text = print_call(query) + print_links(view.links, view.known) +
+                       print_racks(view.links.racks) + shares;
     text += print_choice(choice, prices.rings());
     text += "because    " + print_source(choice, query, table) + "\n";
     text += print_ways(choice, query, prices, topology);

@@ -19,9 +19,11 @@ Result<CallPriced> CallPriced::of(const Topology *topology, const Query &query,
     if (!placement.ok()) {
         return placement.take_status();
     }
+    const Racks &racks = query.links.racks;
     auto machine = std::make_shared<const PricedMachine>(
-        topology != nullptr ? priced_machine(*placement, place_ranks(*placement, Mapping::kAll))
-                            : assumed_machine(placement->node_of));
+        topology != nullptr
+            ? priced_machine(*placement, place_ranks(*placement, Mapping::kAll, {}, racks))
+            : assumed_machine(placement->node_of, racks));
     return CallPriced(std::move(machine), topology != nullptr, std::move(shares));
 }
 

@@ -88,6 +88,9 @@ std::string print_sim_json(const SimFacts &facts, const std::vector<SimRow> &row
         if (!row.between_nodes.empty()) {
             result["between_nodes"] = row.between_nodes;
         }
+        if (row.by_racks) {
+            result["by_racks"] = true;
+        }
         json["results"].push_back(result);
     }
     return json_text(json);

@@ -55,8 +55,11 @@ Engine::Engine(Process &process, const hetcoll_p2p &p2p, const hetcoll_facts &ag
     : process_(process), requests_(p2p), p2p_(requests_.table()), agreed_(agreed),
       group_(p2p_, processes_of(facts), settings_of(agreed)),
       watch_(process.log(), group_, host_names_of(facts), process.settings().report_after),
-      peers_(process, group_,
-             {.mapping = agreed.ipc != 0, .tables = agreed.tuning_table_differs == 0}),
+      peers_(
+          process, group_,
+          {.mapping = agreed.ipc != 0,
+           .tables = agreed.tuning_table_differs == 0,
+           .racks = {static_cast<int>(agreed.rack_nodes), static_cast<double>(agreed.rack_gbps)}}),
       mapped_(process, group_, peers_), aggregation_(process, group_, agreed.aggregators != 0),
       chooser_(process, agreed_, group_, peers_, aggregation_),
       schedules_(group_, peers_, aggregation_, chooser_)

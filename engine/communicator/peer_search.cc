@@ -178,7 +178,8 @@ void PeerSearch::conclude(Mapping mapping)
     found_.ranks = place_ranks(*placement_, mapping,
                                {.nodes = group_.nodes(),
                                 .least_ranks = group_.least_ranks_on_a_node(),
-                                .most_ranks = group_.most_ranks_on_a_node()});
+                                .most_ranks = group_.most_ranks_on_a_node()},
+                               allowed_.racks);
     found_.ranks.query.links.by_cpu = placement_->by_cpu;
     found_.device = device_;
     find_table();

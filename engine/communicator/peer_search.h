@@ -18,9 +18,11 @@ namespace hetcoll {
 
 class PeerSearch {
 public:
-    // The same on all ranks: memory may be mapped; all have read the same tuning table.
+    // The same on all ranks: memory may be mapped; all have read the same tuning table; what is
+    // known of the racks.
     struct Allowed {
         bool mapping, tables;
+        Racks racks{};
     };
 
     // Process, group and messages outlive it. `device` is this rank's.

@@ -153,6 +153,8 @@ hetcoll_facts Process::facts() const noexcept
     facts.check = settings_.check == HETCOLL_CHECK_OFF ? 1 : 0;
     facts.collectives = settings_.stage != HETCOLL_STAGE_NEVER && may_have_gpu ? 1 : 0;
     facts.adapt_chunk = settings_.adapt_chunk ? 1 : 0;
+    facts.rack_nodes = static_cast<std::uint64_t>(settings_.rack_nodes);
+    facts.rack_gbps = static_cast<std::uint64_t>(settings_.rack_gbps);
     facts.reproducible = settings_.reproducible ? 1 : 0;
     facts.accumulate = settings_.accumulate == HETCOLL_ACCUMULATE_ELEMENT ? 1 : 0;
     facts.skew = settings_.skew ? 1 : 0;

@@ -57,6 +57,15 @@
     HETCOLL_PARAMETER(BOOL, adapt_chunk, false, NULL, LEAST, START, SPEED, 5,                      \
         "true: look for the best chunk in the first calls of a kind (at most 20), unless the "     \
         "table gives it")                                                                          \
+    HETCOLL_PARAMETER(INT, rack_nodes, 0, HETCOLL_RANGE(1, HETCOLL_MAX_RACK_NODES, "if not known"),\
+        LEAST, START, SPEED, 5,                                                                    \
+        "Nodes that hang on one switch, counted in the order of the communicator's nodes: large "  \
+        "messages stay among them where that costs less; 0: not known. docs/schedules.md")         \
+    HETCOLL_PARAMETER(INT, rack_gbps, 0,                                                           \
+        HETCOLL_RANGE(1, HETCOLL_MAX_RACK_GBPS, "for as much as its nodes send"),                  \
+        LEAST, START, SPEED, 5,                                                                    \
+        "Rate in GB/s of all links of such a switch to the others, in one direction; 0: as much "  \
+        "as its nodes send")                                                                       \
     HETCOLL_PARAMETER(TEXT, shares, "off", NULL, SAME, START, SPEED, 5,                            \
         "How much of a vector each rank reduces if links are unequal: off, auto (by the links' "   \
         "rates), or a number for each rank, 3,3,0,2. docs/unequal-links.md")                       \
@@ -164,6 +173,10 @@
 #define HETCOLL_NO_LIMIT 0x7fffffffffffffffll
 #define HETCOLL_ANY_NUMBER HETCOLL_RANGE(-0x7fffffff, 0x7fffffff, NULL)
 #define HETCOLL_ANY_SIZE HETCOLL_RANGE(0, HETCOLL_NO_LIMIT, NULL)
+
+/* Largest value of rack_nodes, of rack_gbps. */
+#define HETCOLL_MAX_RACK_NODES 16384
+#define HETCOLL_MAX_RACK_GBPS 1000000
 
 /* Largest value of small_limit. */
 #define HETCOLL_MAX_SMALL_LIMIT 16384

@@ -62,6 +62,7 @@ TEST(FactsTest, TheLeastTheMostOrTheSameIsAgreed)
     a.accumulate = 0, b.accumulate = 1; // by element, if any rank wants that
     a.user_ops = b.user_ops = 7;
     a.shares = 3, b.shares = 4;
+    a.rack_nodes = 0, b.rack_nodes = 24; // not known, if any rank does not
     hetcoll_facts merged = a;
     hetcoll_facts_merge(&merged, &b);
     EXPECT_EQ(merged.small_limit, 50u);
@@ -70,6 +71,7 @@ TEST(FactsTest, TheLeastTheMostOrTheSameIsAgreed)
     EXPECT_EQ(merged.user_ops, 7u);
     EXPECT_EQ(merged.user_ops_differs, 0u);
     EXPECT_EQ(merged.shares, 0u);
+    EXPECT_EQ(merged.rack_nodes, 0u);
     EXPECT_EQ(merged.shares_differs, 1u);
 }
 

@@ -70,6 +70,52 @@ TEST(AssumedMachineTest, EveryAlgorithmOfMessagesHasAPriceHoweverManyRanksLie)
     }
 }
 
+TEST(AssumedMachineTest, MachinesInOtherRacksHaveOtherPrices)
+{
+    const std::vector<int> node_of = on_nodes(12, 12, false);
+    const PricedMachine none = assumed_machine(node_of), wide = assumed_machine(node_of, {6, 0}),
+                        narrow = assumed_machine(node_of, {6, 10});
+    EXPECT_EQ(none.cluster.network.rack_nodes, 0);
+    EXPECT_EQ(wide.cluster.network.uplinks * wide.cluster.network.uplink_gbps,
+              6 * wide.ranks.query.links.node_gbps);
+    EXPECT_EQ(narrow.cluster.network.uplinks * narrow.cluster.network.uplink_gbps, 10);
+    EXPECT_NE(none.hash(), wide.hash());
+    EXPECT_NE(wide.hash(), narrow.hash());
+    EXPECT_EQ(narrow.ranks.query.links.rack_ranks, 6);
+    EXPECT_EQ(assumed_machine(on_nodes(12, 6, false), {3, 0}).ranks.query.links.rack_ranks, 6);
+    EXPECT_EQ(assumed_machine(on_nodes(12, 6, true), {3, 0}).ranks.query.links.rack_ranks, 0)
+        << "not in order";
+}
+
+TEST(CandidatesTest, RacksFirstIsAWayOfItsOwnWhereItMakesADifference)
+{
+    Query query = assumed_machine(on_nodes(96, 96, false), {24, 0}).ranks.query;
+    const auto by_racks = [&query](Algorithm algorithm) {
+        int count = 0;
+        for (const Choice &way : ways_of(algorithm, query)) {
+            count += way.by_racks ? 1 : 0;
+        }
+        return count;
+    };
+    EXPECT_GT(by_racks(Algorithm::kRadix8), 0);
+    EXPECT_EQ(by_racks(Algorithm::kRing), 0);
+    query.links.rack_ranks = 0;
+    EXPECT_EQ(by_racks(Algorithm::kRadix8), 0);
+    query.links.rack_ranks = 25; // not all racks are full
+    EXPECT_EQ(by_racks(Algorithm::kRadix8), 0);
+    query = assumed_machine(on_nodes(192, 96, false), {24, 0}).ranks.query;
+    EXPECT_GT(by_racks(Algorithm::kHierarchical), 0);
+}
+
+TEST(CandidatesTest, RacksOfAPowerOfTheRadixAreServedAnyway)
+{
+    const Query query = assumed_machine(on_nodes(64, 64, false), {8, 0}).ranks.query;
+    for (const Choice &way : ways_of(Algorithm::kRadix8, query)) {
+        EXPECT_FALSE(way.by_racks);
+    }
+    EXPECT_FALSE(is_needless(Algorithm::kRadix8, query));
+}
+
 TEST(PaperMachineTest, AFlatRingIsNearItsClosedForm)
 {
     const PricedMachine machine =

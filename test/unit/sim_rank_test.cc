@@ -244,6 +244,30 @@ TEST(SimSimulationTest, ARingGoesFromAdapterToAdapter)
     EXPECT_LT(1.8 * by_links->us, in_order->us);
 }
 
+// Racks of 12 have a quarter of the links that their nodes could fill.
+TEST(SimSimulationTest, RacksComeFirstWhereTheyHaveFewUplinks)
+{
+    Result<Cluster> cluster =
+        read_cluster(shipped_folder() + "/v100-100gbe.topology", 48, shipped_folder());
+    ASSERT_TRUE(cluster.ok()) << cluster.status().message();
+    cluster->kinds.front().memory_gbps = 900;
+    cluster->network = {.latency_us = 2,
+                        .rack_nodes = 12,
+                        .uplinks = 3,
+                        .uplink_gbps = 11.8,
+                        .middle_latency_us = 2};
+    Ranks ranks = place_ranks(*cluster);
+    const Result<SimResult> racks = simulate(*cluster, ranks, {.bytes = 1 << 20});
+    ASSERT_TRUE(racks.ok());
+    EXPECT_TRUE(racks->choice.by_racks);
+    ranks.query.links.racks = {};
+    ranks.query.links.rack_ranks = 0;
+    const Result<SimResult> any = simulate(*cluster, ranks, {.bytes = 1 << 20});
+    ASSERT_TRUE(any.ok());
+    EXPECT_FALSE(any->choice.by_racks);
+    EXPECT_LT(1.05 * racks->us, any->us);
+}
+
 // Of equal ones, two fifths of the vector go by the slowest way.
 TEST(SimSimulationTest, SlicesByFlowFillTheAdaptersOfFragments)
 {

@@ -111,6 +111,16 @@ TEST(PriceTableTest, AWayByLinksMayBeNearOnly)
     }
 }
 
+TEST(PriceTableTest, AWayMayBeByRacks)
+{
+    for (const bool by_racks : {false, true}) {
+        const ChoiceWays ways = unpack_ways(
+            pack_ways({.segments = 64, .leaving = 4, .lanes = 32, .by_racks = by_racks}));
+        EXPECT_EQ(ways.by_racks, by_racks);
+        EXPECT_EQ(ways.lanes, 32);
+    }
+}
+
 TEST(PriceTableTest, WaysFitInACell)
 {
     for (int segments = 0; segments <= 64; segments = segments == 0 ? 1 : 2 * segments) {

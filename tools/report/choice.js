@@ -140,6 +140,7 @@ function describeChoice(call, { setup, rule, algorithm, way }) {
         if (segments > 0) text += `, ${segments} segment${segments === 1 ? "" : "s"}`;
         if (lanes > 1) text += ` of up to ${lanes} lanes`;
     }
+    if (packed & (1 << 11)) text += ", racks first";
     if (algorithm === algorithms.ring && byLinks) {
         text += `, ${setup.rings} ring${setup.rings === 1 ? "" : "s"} by links`;
     }

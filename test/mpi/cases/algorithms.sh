@@ -101,6 +101,11 @@ used=dgx1v.topology:0
 links="--mca coll_hetcoll_topology_file $machines/$used"
 EMU_LINKS=$machines/$used case_ 3 ob1 "$forced $links" explained "$machines/$used" 1 --ranks-per-gpu 3
 EMU_LINKS=$machines/$used nodes_ 0,0,1,1 ob1 "$forced $links" explained "$machines/$used" 2 --ranks-per-gpu 2
+# Racks of three nodes with few links to each other, which change what is chosen.
+used=v100-100gbe.topology
+racks='--mca coll_hetcoll_rack_nodes 3 --mca coll_hetcoll_rack_gbps 1'
+EMU_LINKS=$machines/$used nodes_ 0,1,2,3,4,5 ob1 "$forced --mca coll_hetcoll_topology_file $machines/$used $racks" \
+    explained "$machines/$used" 6 --rack-nodes 3 --rack-gbps 1
 used=dgxa100.topology:0,1,2,3
 links="--mca coll_hetcoll_topology_file $machines/$used"
 EMU_LINKS=$machines/$used case_ 4 ob1 "$forced $links --mca coll_hetcoll_shares 1,3,3,3" \

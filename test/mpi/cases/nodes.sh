@@ -48,6 +48,9 @@ nodes_ 0,1,2 ob1 "$(with radix3)" algorithms radix3
 nodes_ 0,1,2,3,4 ob1 "$(with rabenseifner)" algorithms rabenseifner
 nodes_ 0,1,2,3,4,5 ob1 "$(with radix4)" algorithms radix4
 nodes_ 0,1,2,3,4,5,6 ob1 "$(with radix8)" algorithms radix8
+# Racks of three nodes first.
+racks='--mca coll_hetcoll_rack_nodes 3 --mca coll_hetcoll_rack_gbps 1'
+nodes_ 0,1,2,3,4,5 ob1 "$(with rabenseifner) $racks" algorithms rabenseifner 2200000
 # Whole vectors of several chunks: in one round, and in another order than that of the nodes.
 nodes_ 0,1,2,3 ob1 "$(with recursive_multiplying)" algorithms recursive_multiplying 2200000
 nodes_ 0,0,1,2,1 ucx "$(with recursive_multiplying)" algorithms recursive_multiplying
