@@ -48,6 +48,19 @@ std::shared_ptr<const ChannelSteps> without_early(ChannelSteps steps)
 
 bool is_power(int count) { return std::has_single_bit(static_cast<unsigned>(count)); }
 
+// Of the groups that exchange with each other, from neighbours on; none where only neighbours do.
+std::vector<int> group_factors(Algorithm algorithm, int size, int rack)
+{
+    if (algorithm == Algorithm::kRecursiveDoubling) {
+        return std::vector<int>(std::bit_width(static_cast<unsigned>(size)) - 1, 2);
+    }
+    if (algorithm == Algorithm::kRecursiveMultiplying) {
+        return multiplied_factors(size);
+    }
+    const int radix = radix_of(algorithm);
+    return radix == 0 ? std::vector<int>{} : radix_factors(size, radix, rack);
+}
+
 // Circulants whose parts pass the end of the vector are not the same on all ranks, and take up to
 // half as long again: they are run in full where that costs little.
 // Likewise groups of nodes that lie across two racks.
@@ -82,27 +95,22 @@ int nodes_in_reach(const Cluster &cluster, int ranks_of_node, const Choice &choi
 {
     const int nodes = cluster.node_count(), rack = cluster.network.rack_nodes;
     const bool in_levels = choice.algorithm == Algorithm::kHierarchical;
-    const int radix = radix_of(in_levels ? choice.between_nodes : choice.algorithm);
+    const int on_node = in_levels ? 1 : ranks_of_node;
     if (rack == 0 || nodes <= rack) {
         return nodes;
     }
-    if (radix == 0) {
-        return rack;
-    }
-    const int on_node = in_levels ? 1 : ranks_of_node;
     int group = 1;
-    for (const int factor :
-         radix_factors(nodes * on_node, radix, choice.by_racks ? rack * on_node : 0)) {
+    for (const int factor : group_factors(in_levels ? choice.between_nodes : choice.algorithm,
+                                          nodes * on_node, choice.by_racks ? rack * on_node : 0)) {
         group *= factor;
         if (group % (rack * on_node) == 0) {
             return rack;
         }
         if (rack * on_node % group != 0) {
-            group /= factor;
-            break;
+            return std::max(group / factor / on_node, 1);
         }
     }
-    return std::max(group / on_node, 1);
+    return rack;
 }
 
 bool is_mirrored(const Cluster &cluster, int ranks_of_node, const Choice &choice)
