@@ -101,7 +101,7 @@ Price price_of_aggregators(const Cluster &cluster, const Ranks &ranks, const Pri
         return {.us = kNeverUs};
     }
     Routes routes(machine->platform);
-    return price_by_both(limits, [&](LinkRule rule, double most_us) {
+    return price_by(limits, [&](LinkRule rule, double most_us) {
         LinkClocks clocks(routes, rule);
         for (int participant = 0; participant < tree.participants(); ++participant) {
             SimRankPlan plan = plan_of(tree, participant, call);

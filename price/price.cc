@@ -11,6 +11,8 @@
 namespace hetcoll {
 namespace {
 
+constexpr double kMostLatenciesUs = 400;
+
 // So that all blocks have about the same.
 bool has_many_elements(const PricedCall &call)
 {
@@ -47,7 +49,6 @@ Price Pricer::price(const Choice &choice, const PricedCall &call, PriceLimits li
     }
     const double meetings_us = call.meetings ? 2 * meeting_us(cluster_, ranks_) : 0;
     limits.most_us -= meetings_us;
-    limits.near_us -= meetings_us;
     Price price = choice.algorithm == Algorithm::kInNetwork
                       ? price_of_aggregators(cluster_, ranks_, call, limits)
                   : row_of(choice.algorithm).is_schedule()
@@ -70,16 +71,45 @@ double Pricer::least_us(const Choice &choice, const PricedCall &call)
     if (!row_of(choice.algorithm).is_schedule()) {
         return of_kernel(choice.algorithm, bytes).us;
     }
-    if (!has_many_elements(call)) {
-        return 0;
+    double us = latencies_us(choice, call);
+    if (has_many_elements(call)) {
+        const RankPlans plans(ranks_, choice, call.bytes, call.element_bytes, call.shares,
+                              &recorded_);
+        Built *on = machine_of(plans, choice, call.path);
+        if (on == nullptr) {
+            return kNeverUs;
+        }
+        count_crossing(plans, choice, *on);
+        us = std::max(us, plans.recorded().least_us * bytes);
     }
-    const RankPlans plans(ranks_, choice, call.bytes, call.element_bytes, call.shares, &recorded_);
-    Built *on = machine_of(plans, choice, call.path);
-    if (on == nullptr) {
-        return kNeverUs;
+    return us + (call.meetings ? 2 * meeting_us(cluster_, ranks_) : 0);
+}
+
+// With blocks of an element each, in one message, and what a hierarchy has in one segment alone.
+// What has very many rounds, one after the other, is not run to its end.
+double Pricer::latencies_us(Choice choice, const PricedCall &call)
+{
+    if (choice.algorithm == Algorithm::kWeighted) {
+        return 0; // has more segments where it has more bytes
     }
-    count_crossing(plans, choice, *on);
-    return plans.recorded().least_us * bytes;
+    choice.chunk_bytes = kLargestChunkBytes;
+    choice.lanes = 1;
+    choice.segments = choice.algorithm == Algorithm::kHierarchical ? 1 : choice.segments;
+    const RankPlans whole(ranks_, choice, call.bytes, call.element_bytes, call.shares, &recorded_);
+    const auto blocks = static_cast<std::size_t>(whole.recorded_of(0)->block_count);
+    if (call.bytes < blocks * call.element_bytes || whole.is_hybrid()) {
+        return 0; // some blocks are empty, or smaller vectors go another way
+    }
+    double &known_us = whole.recorded().latencies_us;
+    if (known_us < 0) {
+        const RankPlans plans(ranks_, choice, blocks * call.element_bytes, call.element_bytes,
+                              call.shares, &recorded_);
+        Built *on = machine_of(plans, choice, call.path);
+        known_us = on == nullptr
+                       ? kNeverUs
+                       : run(plans, choice, *on, LinkRule::kEachAlone, kMostLatenciesUs, {}).us;
+    }
+    return known_us;
 }
 
 // If that is not known yet.
@@ -144,26 +174,32 @@ Price Pricer::of_schedule(const Choice &choice, const PricedCall &call, PriceLim
     if (on == nullptr) {
         return {.us = kNeverUs};
     }
-    const bool mirrored = mirrors(choice);
-    const int ours = actors(choice);
     std::vector<double> bytes_of_link;
     if (limits.most_us < kNeverUs && has_many_elements(call)) {
         count_crossing(plans, choice, *on);
         bytes_of_link = bytes_of_links(plans, call);
     }
-    limits.shared_links = on->options.partners > 1;
-    return price_by_both(limits, [&](LinkRule rule, double most_us) {
-        LinkClocks clocks(on->routes, rule, mirrored);
-        clocks.expect(bytes_of_link);
-        for (int rank = 0; rank < ours; ++rank) {
-            clocks.add(host_of(on->machine.host_of, rank),
-                       mirrored ? plans.mirrored_plan(rank, cluster_) : plans.plan(rank));
-        }
-        for (int rank = 0; plans.is_hybrid() && rank < ranks_.size(); ++rank) {
-            clocks.add(host_of(on->machine.second_of, rank), plans.host_plan(rank));
-        }
-        return clocks.run(most_us);
+    return price_by(limits, [&](LinkRule rule, double most_us) {
+        return run(plans, choice, *on, rule, most_us, bytes_of_link);
     });
+}
+
+LinkClocks::Outcome Pricer::run(const RankPlans &plans, const Choice &choice, Built &on,
+                                LinkRule rule, double most_us,
+                                const std::vector<double> &bytes_of_link)
+{
+    const bool mirrored = mirrors(choice);
+    const int ours = actors(choice);
+    LinkClocks clocks(on.routes, rule, mirrored);
+    clocks.expect(bytes_of_link);
+    for (int rank = 0; rank < ours; ++rank) {
+        clocks.add(host_of(on.machine.host_of, rank),
+                   mirrored ? plans.mirrored_plan(rank, cluster_) : plans.plan(rank));
+    }
+    for (int rank = 0; plans.is_hybrid() && rank < ranks_.size(); ++rank) {
+        clocks.add(host_of(on.machine.second_of, rank), plans.host_plan(rank));
+    }
+    return clocks.run(most_us);
 }
 
 // All reads and writes begin at once: the fullest link, or the memory, says when they end.
@@ -229,7 +265,6 @@ Price Pricer::of_host(const PricedCall &call, PriceLimits limits)
     const LeaderTimes around = leaders(call.bytes);
     const double around_us = around.before_us + around.after_us;
     limits.most_us -= around_us;
-    limits.near_us -= around_us;
     const int nodes = cluster_.node_count();
     const bool mirrored = mirrors({.algorithm = Algorithm::kHost});
     Built *on =
@@ -237,7 +272,7 @@ Price Pricer::of_host(const PricedCall &call, PriceLimits limits)
     if (on == nullptr) {
         return {.us = kNeverUs};
     }
-    Price price = price_by_both(limits, [&](LinkRule rule, double most_us) {
+    Price price = price_by(limits, [&](LinkRule rule, double most_us) {
         LinkClocks clocks(on->routes, rule, mirrored);
         for (int node = 0; node < (mirrored ? 1 : nodes); ++node) {
             const NodeGroups &group = ranks_.groups.nodes[static_cast<std::size_t>(node)];

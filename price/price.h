@@ -34,15 +34,19 @@ struct PricedCall {
 struct Price {
     double us = 0; // infinite if nothing of the machine can run it
     std::uint64_t transfers = 0;
+    bool as_alone = false; // no transfer waited for a place: both rules for links say the same
 };
 
-// What takes longer than `most_us` has an infinite price. What takes longer than `near_us` has that
-// of links that wait for nobody, which is the least, and found in half the time.
+enum class PricedRules : std::uint8_t {
+    kBoth,
+    kEachAlone,   // links that wait for nobody, which is the least
+    kAllTogether, // the other rule: at most what both say, and nearer to it
+};
+
+// What takes longer than `most_us` has an infinite price.
 struct PriceLimits {
     double most_us = std::numeric_limits<double>::infinity();
-    double near_us = std::numeric_limits<double>::infinity();
-    // Transfers share links: links that wait for nobody are then found in a fifth of the time.
-    bool shared_links = false;
+    PricedRules rules = PricedRules::kBoth;
 };
 
 class Pricer {
@@ -63,7 +67,8 @@ public:
 
     [[nodiscard]] Price price(const Choice &choice, const PricedCall &call,
                               PriceLimits limits = {});
-    // What it takes no less than: the bytes of the fullest link. Exact for kernels. Costs little.
+    // What it takes no less than: the bytes of the fullest link, and the latencies of messages that
+    // wait for each other. Exact for kernels. Costs little.
     [[nodiscard]] double least_us(const Choice &choice, const PricedCall &call);
 
 private:
@@ -89,6 +94,10 @@ private:
     [[nodiscard]] Built *machine_of(const RankPlans &plans, const Choice &choice, MessagePath path);
     [[nodiscard]] Price of_schedule(const Choice &choice, const PricedCall &call,
                                     PriceLimits limits);
+    [[nodiscard]] LinkClocks::Outcome run(const RankPlans &plans, const Choice &choice, Built &on,
+                                          LinkRule rule, double most_us,
+                                          const std::vector<double> &bytes_of_link);
+    [[nodiscard]] double latencies_us(Choice choice, const PricedCall &call);
     void count_crossing(const RankPlans &plans, const Choice &choice, Built &on);
     [[nodiscard]] std::vector<double> bytes_of_links(const RankPlans &plans,
                                                      const PricedCall &call) const;

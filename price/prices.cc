@@ -17,22 +17,35 @@ constexpr int kMostWithAll = 128;
 // Ways of the hierarchy that are not so far from the best may become better than it with other
 // segments.
 constexpr double kMayBecomeBest = 1.3;
-// Transfers that share links may end sooner than those that wait for nobody, by up to 1.04.
-constexpr double kSharingGains = 1.05;
 // By SimGrid, 24 and 48 nodes: 1.05 to 1.17.
 constexpr double kLosesStep = 1.1;
 // One node that runs for all does not know how late messages of several partners are: by SimGrid, 4
 // nodes of 4 GPUs, it takes up to 1.19 times as long.
 constexpr double kMayBeLate = 1.25;
+// More of them take longer to run, and are tried if they may be worth it.
+constexpr int kFirstSegments = 4;
+// By links whose transfers wait for each other more segments may seem a little worse: other links
+// wait less, and so do other ways.
+constexpr double kAsGood = 1.01;
+// Chunks of a way over trees that is only compared: of smaller ones there are many, and all ways
+// have them.
+constexpr std::size_t kCoarse = 4;
 constexpr double kWorthMorePartners = 0.95;
 // What takes at most so many times as long as the best may become better than it with other chunks.
 constexpr double kMayPass = 1.05;
+// What takes at most so many times as long may be the best at sizes near to this one.
+constexpr double kMayPassBetween = 1.1;
 
 bool multiplies(const Choice &choice)
 {
     return choice.algorithm == Algorithm::kRecursiveMultiplying ||
            (choice.algorithm == Algorithm::kHierarchical &&
             choice.between_nodes == Algorithm::kRecursiveMultiplying);
+}
+
+PricedCell &cell_in(PriceTable::Column &column, Algorithm algorithm)
+{
+    return column[static_cast<std::size_t>(algorithm)];
 }
 
 PricedCell cell_of(const Choice &choice, double us)
@@ -74,7 +87,6 @@ Price Prices::price(const Choice &choice, const PricedCall &call, PriceLimits li
 {
     const double longer = loses_step(choice, call) ? kLosesStep : 1;
     limits.most_us /= longer;
-    limits.near_us /= longer;
     Price found = may_stand_in(choice.algorithm) ? stand_ins_->price(choice, call, limits)
                                                  : pricer_.price(choice, call, limits);
     found.us *= longer;
@@ -115,7 +127,7 @@ std::vector<Prices::Candidate> Prices::candidates(AlgorithmSet set, const Priced
         for (Choice &way : ways_of(algorithm, query)) {
             if (algorithm == Algorithm::kHierarchical) {
                 way.leaving = way.over_trees ? 0 : 2; // what 0 stands for
-                cut(way, hierarchy_segments(call.bytes));
+                cut(way, std::min(hierarchy_segments(call.bytes), kFirstSegments));
             }
             way.late = algorithm == Algorithm::kWeighted ? weighted_.late : -1;
             all.push_back({way, least_us(way, call)});
@@ -129,75 +141,121 @@ std::vector<Prices::Candidate> Prices::candidates(AlgorithmSet set, const Priced
     return all;
 }
 
+// By links that wait for nobody, which costs least to find, and is the least.
+Prices::Alone Prices::price_alone(AlgorithmSet set, const PricedCall &call,
+                                  PriceTable::Column &column)
+{
+    Alone alone;
+    double other_us = kNeverUs, radix_us = kNeverUs;
+    for (const Candidate &candidate : candidates(set, call)) {
+        const Algorithm algorithm = candidate.choice.algorithm;
+        const bool in_levels = algorithm == Algorithm::kHierarchical;
+        PricedCell &cell = cell_in(column, algorithm);
+        if (!(cell.us > 0)) {
+            cell = cell_of(candidate.choice, kNeverUs);
+        }
+        const double best_us = std::min({alone.kernel.price.us, alone.hierarchy_us, other_us});
+        double most_us =
+            (in_levels && alone.hierarchy_us < kNeverUs ? kMayBecomeBest : kFarFromTheBest) *
+            best_us;
+        const bool is_radix = radix_of(algorithm) != 0; // the same bytes in other rounds
+        most_us = is_radix ? std::min(most_us, kMayPass * radix_us) : most_us;
+        if (candidate.least_us > most_us) {
+            continue;
+        }
+        const PriceLimits limits{.most_us = most_us, .rules = PricedRules::kEachAlone};
+        Choice coarse = candidate.choice;
+        if (coarse.over_trees) {
+            coarse.chunk_bytes = std::min(kCoarse * coarse.chunk_bytes, kLargestChunkBytes);
+        }
+        const Price found = price(coarse, call, limits);
+        const double us = found.us;
+        if (row_of(algorithm).is_one_kernel()) {
+            cell = cell_of(candidate.choice, us);
+            if (us < alone.kernel.price.us) {
+                alone.kernel = {.choice = candidate.choice, .price = found};
+            }
+            continue;
+        }
+        if (us < kNeverUs) {
+            (in_levels ? alone.hierarchies : alone.others)
+                .push_back({.choice = candidate.choice, .alone_us = us});
+        }
+        radix_us = is_radix ? std::min(radix_us, us) : radix_us;
+        if (algorithm != Algorithm::kHost) { // which serves small calls only
+            double &best_of_kind_us = in_levels ? alone.hierarchy_us : other_us;
+            best_of_kind_us = std::min(best_of_kind_us, us);
+        }
+    }
+    return alone;
+}
+
+// What takes longer than the best price on links that wait for nobody needs no other price.
+// Hierarchies have segments to be found, which takes long: what may be better comes first.
 PriceTable::Column Prices::of_size(int size, AlgorithmSet set)
 {
     const PricedCall call{.bytes = PriceTable::bytes_of(size),
                           .shares = weighted_.shares,
                           .early_is_done = weighted_.early_is_done};
     PriceTable::Column column{};
-    double best_us = kNeverUs;
-    Priced best{{.us = kNeverUs}, {}}; // but hierarchies
-    // The same bytes in other rounds: who loses by little is given up.
-    double best_radix_us = kNeverUs;
-    Priced next = best; // a hierarchy, or the best that is none, if it is not the best of all
-    std::vector<Priced> hierarchies;
-    // Of those that do not multiply, and that do. What takes kSharingGains times longer on links
-    // that wait for nobody may become the best with other segments only: one rule says whether it
-    // is near enough.
-    double best_kind_us[] = {kNeverUs, kNeverUs};
-    for (const Candidate &candidate : candidates(set, call)) {
-        PricedCell &cell = column[static_cast<std::size_t>(candidate.choice.algorithm)];
-        if (!(cell.us > 0)) {
-            cell = cell_of(candidate.choice, kNeverUs);
+    Alone alone = price_alone(set, call, column);
+    const auto place_of = [](const Priced &way) { // rings by links after those that are as good
+        return way.alone_us / (way.choice.by_links ? kWorthwhile : 1);
+    };
+    std::stable_sort(alone.others.begin(), alone.others.end(),
+                     [&](const Priced &a, const Priced &b) { return place_of(a) < place_of(b); });
+    Priced best = alone.kernel, next;
+    const auto take = [&](const Priced &way) {
+        PricedCell &cell = cell_in(column, way.choice.algorithm);
+        if (way.price.us < static_cast<double>(cell.us)) {
+            cell = cell_of(way.choice, way.price.us);
         }
-        const bool in_levels = candidate.choice.algorithm == Algorithm::kHierarchical;
-        const bool radix = radix_of(candidate.choice.algorithm) != 0;
-        const double best_way_us = radix ? best_radix_us : static_cast<double>(cell.us);
-        const double far = in_levels ? kMayBecomeBest : kWorthwhile;
-        const bool has_price = best_way_us < kNeverUs;
-        const double near_us = kNearTheBest * best_us;
-        const PriceLimits limits{
-            .most_us = has_price ? std::min(far * best_way_us, near_us) : kFarFromTheBest * best_us,
-            .near_us = !has_price  ? near_us
-                       : in_levels ? kSharingGains * best_kind_us[multiplies(candidate.choice)]
-                                   : kNeverUs};
-        if (candidate.least_us > limits.most_us) {
-            continue;
-        }
-        const Price found = price(candidate.choice, call, limits);
-        if (found.us < best_way_us) {
-            cell = cell_of(candidate.choice, found.us);
-        }
-        best_radix_us = radix ? std::min(best_radix_us, found.us) : best_radix_us;
-        best_us = std::min(best_us, found.us);
-        if (in_levels && found.us < kNeverUs) {
-            double &best_of_kind_us = best_kind_us[multiplies(candidate.choice)];
-            best_of_kind_us = std::min(best_of_kind_us, found.us);
-            hierarchies.push_back({found, candidate.choice});
-        } else if (found.us < best.price.us) {
-            best = {found, candidate.choice};
-        }
-    }
-    if (const Priced way = best_hierarchy(std::move(hierarchies), best, call);
-        way.price.us < kNeverUs) {
-        column[static_cast<std::size_t>(Algorithm::kHierarchical)] =
-            cell_of(way.choice, way.price.us);
         if (way.price.us < best.price.us) {
-            std::swap(next, best);
-            best = way;
-        } else {
+            next = std::exchange(best, way);
+        } else if (way.price.us < next.price.us) {
             next = way;
         }
+    };
+    bool hierarchy_is_priced = alone.hierarchies.empty();
+    for (const Priced &other : alone.others) {
+        if (!hierarchy_is_priced && other.alone_us > kMayPassBetween * alone.hierarchy_us) {
+            take(best_hierarchy(alone.hierarchies, best.price.us, call));
+            hierarchy_is_priced = true;
+        }
+        const auto known_us = static_cast<double>(cell_in(column, other.choice.algorithm).us);
+        if (other.alone_us < kWorthwhile * known_us) {
+            take(by_both_up_to(std::min(kMayPassBetween * best.price.us, known_us), other, call));
+        }
+    }
+    if (!hierarchy_is_priced) {
+        take(best_hierarchy(alone.hierarchies, best.price.us, call));
     }
     const double near_us = kMayPass * best.price.us;
+    if (radix_of(best.choice.algorithm) != 0 && radix_of(next.choice.algorithm) != 0) {
+        next = {}; // the same bytes in other rounds
+    }
     for (const Priced &way : {best, next}) {
         if (row_of(way.choice.algorithm).is_schedule() && way.price.us < kNeverUs &&
             way.price.us <= near_us) {
-            column[static_cast<std::size_t>(way.choice.algorithm)] =
-                with_best_chunk(way.choice, call, way.price);
+            cell_in(column, way.choice.algorithm) = with_best_chunk(way.choice, call, way.price);
         }
     }
     return column;
+}
+
+// What takes longer has that for its price, or what it takes alone.
+Prices::Priced Prices::by_both_up_to(double most_us, Priced way, const PricedCall &call)
+{
+    way.price.us = std::max(way.alone_us, most_us);
+    if (way.alone_us < most_us) {
+        const Price together =
+            price(way.choice, call, {.most_us = most_us, .rules = PricedRules::kAllTogether});
+        if (together.us < kNeverUs) {
+            way.price = together;
+            way.price.us = by_both(together.us, way.alone_us);
+        }
+    }
+    return way;
 }
 
 // Smaller chunks fill a pipeline sooner, but each costs a message. To run many of them takes long,
@@ -205,10 +263,12 @@ PriceTable::Column Prices::of_size(int size, AlgorithmSet set)
 PricedCell Prices::with_best_chunk(Choice choice, const PricedCall &call, Price best)
 {
     constexpr std::size_t kLeastBytes = 64u << 10, kUnit = PricedCell::kChunkUnit;
-    constexpr std::uint64_t kTransfersOfRank = 250;
+    constexpr std::uint64_t kTransfersOfRank = 250, kTransfersOfHierarchy = 2000;
     constexpr int kMostRanks = 64;
     const std::uint64_t most =
-        kTransfersOfRank * static_cast<std::uint64_t>(std::min(ranks_.size(), kMostRanks));
+        choice.algorithm == Algorithm::kHierarchical
+            ? kTransfersOfHierarchy
+            : kTransfersOfRank * static_cast<std::uint64_t>(std::min(ranks_.size(), kMostRanks));
     const std::size_t first_bytes = choice.chunk_bytes;
     const auto takes = [&](std::size_t chunk_bytes) {
         Choice way = choice;
@@ -224,7 +284,7 @@ PricedCell Prices::with_best_chunk(Choice choice, const PricedCall &call, Price 
     while (choice.chunk_bytes >= 2 * kLeastBytes && call.bytes > choice.chunk_bytes &&
            2 * best.transfers <= most && takes(choice.chunk_bytes / 2 / kUnit * kUnit)) {
     }
-    if (choice.chunk_bytes == first_bytes) {
+    if (choice.chunk_bytes == first_bytes && best.transfers <= most) {
         while (2 * choice.chunk_bytes <= kLargestChunkBytes && call.bytes > choice.chunk_bytes &&
                takes(2 * choice.chunk_bytes)) {
         }
@@ -234,19 +294,16 @@ PricedCell Prices::with_best_chunk(Choice choice, const PricedCall &call, Price 
 
 // Segments hide the rounds of ways that cut the vector, but what multiplies has few to hide: each
 // kind is best with as many segments as are best for it.
-Prices::Priced Prices::best_hierarchy(std::vector<Priced> ways, const Priced &other,
+Prices::Priced Prices::best_hierarchy(std::span<Priced> ways, double other_us,
                                       const PricedCall &call)
 {
-    double most_us = kMayBecomeBest * other.price.us;
-    for (const Priced &way : ways) {
-        most_us = std::min(most_us, kMayBecomeBest * way.price.us);
-    }
+    const double least_us = least_alone(ways)->alone_us;
     const auto others = std::stable_partition(
         ways.begin(), ways.end(), [](const Priced &way) { return multiplies(way.choice); });
-    Priced multiplied = best_of_kind({ways.begin(), others}, most_us, call);
-    Priced cut = best_of_kind({others, ways.end()}, most_us, call);
-    run_in_full(multiplied, std::min(cut.price.us, other.price.us), call);
-    run_in_full(cut, std::min(multiplied.price.us, other.price.us), call);
+    Priced multiplied = best_of_kind({ways.begin(), others}, least_us, other_us, call);
+    Priced cut = best_of_kind({others, ways.end()}, least_us, other_us, call);
+    run_in_full(multiplied, std::min(cut.price.us, other_us), call);
+    run_in_full(cut, std::min(multiplied.price.us, other_us), call);
     return multiplied.price.us < cut.price.us ? multiplied : cut;
 }
 
@@ -256,37 +313,53 @@ void Prices::run_in_full(Priced &best, double next_us, const PricedCall &call)
     if (best.price.us < next_us && next_us < kMayBeLate * best.price.us &&
         ranks_.size() <= kMostInFull && pricer_.mirrors(best.choice) &&
         partners_of(best.choice.between_nodes, ranks_.query.nodes) > 1) {
-        best.price.us = in_full_.price(best.choice, call).us;
+        const double together_us =
+            in_full_.price(best.choice, call, {.rules = PricedRules::kAllTogether}).us;
+        best.price.us = by_both(together_us, best.alone_us);
     }
+}
+
+std::span<Prices::Priced>::iterator Prices::least_alone(std::span<Priced> ways)
+{
+    return std::min_element(ways.begin(), ways.end(), [](const Priced &a, const Priced &b) {
+        return a.alone_us < b.alone_us;
+    });
 }
 
 // The cheapest way with as many segments as are best for it, then the others that were not far from
 // it with as many. Partners share the adapters with what other segments send, and then a message is
 // late more often than one node that runs for all can know: more of them must be worth something.
-Prices::Priced Prices::best_of_kind(std::span<Priced> ways, double most_us, const PricedCall &call)
+// What is not near the best of the other kind, or of all others, is not tried further.
+Prices::Priced Prices::best_of_kind(std::span<Priced> ways, double least_us, double other_us,
+                                    const PricedCall &call)
 {
-    const auto us_of = [](const Priced &way) { return way.price.us; };
-    const auto first =
-        std::min_element(ways.begin(), ways.end(),
-                         [&](const Priced &a, const Priced &b) { return us_of(a) < us_of(b); });
-    if (first == ways.end() || us_of(*first) > most_us) {
-        return {{.us = kNeverUs}, {}};
+    const auto first = least_alone(ways);
+    if (first == ways.end() || first->alone_us > kMayBecomeBest * least_us) {
+        return {};
     }
     Priced best = *first;
-    most_us = std::min(most_us, kMayBecomeBest * us_of(best));
-    if (!best.choice.over_trees) {
+    best.price.us = best.alone_us;
+    if (best.alone_us > kMayBecomeBest * other_us) {
+        return best;
+    }
+    take_if_below(kNeverUs, first->choice, best, call);
+    if (best.price.us > kMayBecomeBest * other_us) {
+        return best;
+    }
+    const double most_us = kMayBecomeBest * std::min(other_us, least_us);
+    if (!best.choice.over_trees && best.choice.segments > 1) {
         Choice alone = best.choice;
         alone.leaving = 1;
-        take_if_below(us_of(best), alone, best, call);
+        take_if_below(best.price.us, alone, best, call);
     }
     find_segments(best, call);
     const auto partners = [this](const Choice &way) {
         return partners_of(way.between_nodes, ranks_.query.nodes);
     };
+    const Choice known = best.choice;
     std::stable_sort(ways.begin(), ways.end(), [&](const Priced &a, const Priced &b) {
         return partners(a.choice) < partners(b.choice);
     });
-    const Choice known = best.choice;
     bool changed = false;
     for (const Priced &other : ways) {
         Choice way = other.choice;
@@ -298,30 +371,30 @@ Prices::Priced Prices::best_of_kind(std::span<Priced> ways, double most_us, cons
                               way.by_racks == known.by_racks;
         const int more = partners(way) - partners(best.choice);
         const double worth = more > 0 ? kWorthMorePartners : more < 0 ? 1 / kWorthMorePartners : 1;
-        if (is_known || us_of(other) >= most_us) {
+        const double below_us = worth * best.price.us;
+        if (is_known || other.alone_us >= most_us ||
+            (way == other.choice && other.alone_us >= below_us)) {
             continue;
         }
-        if (way != other.choice) {
-            changed |= take_if_below(worth * us_of(best), way, best, call);
-        } else if (us_of(other) < worth * us_of(best)) {
-            best = other;
-            changed = true;
-        }
+        changed |= take_if_below(below_us, way, best, call);
     }
     if (changed) {
         find_segments(best, call);
     }
     let_two_leave(best, call);
+    best.alone_us = price(best.choice, call, {.rules = PricedRules::kEachAlone}).us;
+    best.price.us = by_both(best.price.us, best.alone_us);
     return best;
 }
 
+// By links that wait for each other.
 bool Prices::take_if_below(double us, const Choice &way, Priced &best, const PricedCall &call)
 {
-    const Price found = price(way, call, {.most_us = us});
+    const Price found = price(way, call, {.most_us = us, .rules = PricedRules::kAllTogether});
     if (!(found.us < us)) {
         return false;
     }
-    best = {found, way};
+    best = {.choice = way, .price = found};
     return true;
 }
 
@@ -357,20 +430,20 @@ void Prices::cut(Choice &way, int segments) const
 void Prices::find_segments(Priced &best, const PricedCall &call)
 {
     const int most = most_segments(best.choice);
-    const auto takes = [&](int segments) {
+    const auto takes = [&](int segments, double worth) {
         Choice way = best.choice;
         if (segments < 1 || segments > most) {
             return false;
         }
         cut(way, segments);
-        return take_if_below(best.price.us, way, best, call);
+        return take_if_below(worth * best.price.us, way, best, call);
     };
     const int before = best.choice.segments;
     for (double was = kNeverUs; best.price.us < kWorthwhile * was;) {
         was = best.price.us;
-        takes(2 * best.choice.segments);
+        takes(2 * best.choice.segments, kAsGood);
     }
-    while (best.choice.segments <= before && takes(best.choice.segments / 2)) {
+    while (best.choice.segments <= before && takes(best.choice.segments / 2, 1)) {
     }
 }
 

@@ -11,10 +11,9 @@
 
 namespace hetcoll {
 
-inline constexpr double kFarFromTheBest = 2.2; // times: more than a doubling of the size costs
-// What takes longer, times the best, is priced less exactly: it is chosen only where others cannot
-// run.
-inline constexpr double kNearTheBest = 1.3;
+// What takes so many times as long as the best has no price. At half or twice the size it may be
+// the best, but is then worth little between the two.
+inline constexpr double kFarFromTheBest = 1.5;
 
 // A way, or a chunk, is taken in place of another one if it takes at most so much of its time.
 inline constexpr double kWorthwhile = 0.98;
@@ -34,9 +33,8 @@ public:
     // What has prices there: all that can run. kWeighted only with shares and on few ranks.
     [[nodiscard]] AlgorithmSet set() const noexcept;
     // Those of one size of the table, with the best way of each, and the best chunk of the best.
-    // Algorithms that cost kFarFromTheBest times more than the best one are given up, and so is a
-    // radix that is not kWorthwhile: their prices are infinite. Another way of an algorithm that
-    // has a price is tried only if it may come within kNearTheBest.
+    // Algorithms that cost kFarFromTheBest times more than the best one are given up: their prices
+    // are infinite. What is not near the best is priced less exactly, but never below it.
     [[nodiscard]] PriceTable::Column of_size(int size, AlgorithmSet set);
 
 private:
@@ -51,13 +49,25 @@ private:
     [[nodiscard]] double least_us(const Choice &choice, const PricedCall &call);
     [[nodiscard]] bool may_stand_in(Algorithm algorithm) const noexcept;
     struct Priced {
-        Price price;
-        Choice choice;
+        Choice choice{};
+        Price price{.us = std::numeric_limits<double>::infinity()};
+        double alone_us = std::numeric_limits<double>::infinity(); // links wait for nobody
     };
-    // Infinite if none may become the best of all. `other`: the best that is no hierarchy.
-    [[nodiscard]] Priced best_hierarchy(std::vector<Priced> ways, const Priced &other,
+    // All that are not given up, but kernels, of which the best one is enough.
+    struct Alone {
+        std::vector<Priced> hierarchies{}, others{};
+        Priced kernel{};
+        double hierarchy_us = std::numeric_limits<double>::infinity();
+    };
+    [[nodiscard]] Alone price_alone(AlgorithmSet set, const PricedCall &call,
+                                    PriceTable::Column &column);
+    [[nodiscard]] Priced by_both_up_to(double most_us, Priced way, const PricedCall &call);
+    [[nodiscard]] static std::span<Priced>::iterator least_alone(std::span<Priced> ways);
+    // `other_us`: the best that is no hierarchy. Not searched further if none may become the best.
+    [[nodiscard]] Priced best_hierarchy(std::span<Priced> ways, double other_us,
                                         const PricedCall &call);
-    [[nodiscard]] Priced best_of_kind(std::span<Priced> ways, double most_us,
+    // `least_us`: of all hierarchies, alone.
+    [[nodiscard]] Priced best_of_kind(std::span<Priced> ways, double least_us, double other_us,
                                       const PricedCall &call);
     void run_in_full(Priced &best, double next_us, const PricedCall &call);
     bool take_if_below(double us, const Choice &way, Priced &best, const PricedCall &call);

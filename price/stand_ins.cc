@@ -130,7 +130,6 @@ Price StandIns::price(const Choice &choice, const PricedCall &call, PriceLimits 
     }
     const double fold = fold_us(choice, call.bytes);
     limits.most_us -= fold;
-    limits.near_us -= fold;
     Price most;
     for (StandIn &one : of(choice)) {
         const Choice way = one.way_of(choice);

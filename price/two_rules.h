@@ -11,40 +11,33 @@ namespace hetcoll {
 inline constexpr double kUncertain = 0.2; // of the difference
 inline constexpr double kNeverUs = std::numeric_limits<double>::infinity();
 
-// `run` takes a rule, and the most that it may take, and returns LinkClocks::Outcome. The rule that
-// takes longer is run first, unless the other one may suffice or is found much sooner: what is
-// given up is so sooner, and where transfers never wait for a place on a link, both are taken for
-// one.
-template <class Run> [[nodiscard]] Price price_by_both(PriceLimits limits, const Run &run)
+// What a run takes by both: the first of wait for each other, the other one for nobody.
+[[nodiscard]] inline double by_both(double together_us, double alone_us)
 {
-    LinkClocks::Outcome alone, together;
-    const auto give_up = [](const LinkClocks::Outcome &outcome) {
-        return Price{.us = kNeverUs, .transfers = outcome.transfers};
+    return together_us + kUncertain * std::abs(together_us - alone_us);
+}
+
+// `run` takes a rule, and the most that it may take, and returns LinkClocks::Outcome. The rule that
+// takes longer is run first: what is given up is so sooner, and where transfers never wait for a
+// place on a link, both are taken for one.
+template <class Run> [[nodiscard]] Price price_by(const PriceLimits &limits, const Run &run)
+{
+    const auto price_of = [](const LinkClocks::Outcome &outcome) {
+        return Price{.us = outcome.all_ended ? outcome.us : kNeverUs,
+                     .transfers = outcome.transfers,
+                     .as_alone = outcome.as_alone};
     };
-    if (limits.near_us < limits.most_us || (limits.shared_links && limits.most_us < kNeverUs)) {
-        alone = run(LinkRule::kEachAlone, limits.most_us);
-        if (!alone.all_ended) {
-            return give_up(alone);
-        }
-        if (alone.us > limits.near_us) {
-            return {.us = alone.us, .transfers = alone.transfers};
-        }
+    if (limits.rules == PricedRules::kEachAlone) {
+        return price_of(run(LinkRule::kEachAlone, limits.most_us));
     }
-    together = run(LinkRule::kAllTogether, limits.most_us);
-    if (!together.all_ended) {
-        return give_up(together);
+    const Price together = price_of(run(LinkRule::kAllTogether, limits.most_us));
+    if (limits.rules == PricedRules::kAllTogether || together.as_alone ||
+        !(together.us < kNeverUs)) {
+        return together;
     }
-    if (together.as_alone) {
-        alone = together;
-    }
-    if (!alone.all_ended) {
-        alone = run(LinkRule::kEachAlone, limits.most_us);
-        if (!alone.all_ended) {
-            return give_up(alone);
-        }
-    }
-    return {.us = together.us + kUncertain * std::abs(together.us - alone.us),
-            .transfers = alone.transfers};
+    Price price = price_of(run(LinkRule::kEachAlone, limits.most_us));
+    price.us = price.us < kNeverUs ? by_both(together.us, price.us) : kNeverUs;
+    return price;
 }
 
 } // namespace hetcoll

@@ -49,8 +49,8 @@ function showMatrix({ gpus, columns }) {
 }
 
 const whatGivenUpMeans =
-    "given up: a job would not know this price. It stops pricing an algorithm that takes 2.2 times the least price, or, " +
-    "of a radix, 1.3 times the least or 98 % of another radix's, and does not choose it.";
+    "given up: a job would not know this price. It stops pricing an algorithm that takes 1.5 times the least one, or, " +
+    "of a radix, 1.05 times another radix's, and does not choose it.";
 
 // The answer to --explain.
 function explain(text) {
