@@ -124,6 +124,40 @@ TEST(LanesTest, KeepTheAdaptersBusy)
     }
 }
 
+// What is given up before it runs would not have been less. Transfers that share links may end a
+// little sooner than by links that wait for nobody.
+TEST(LeastTest, IsAtMostThePrice)
+{
+    for (const Machine machine :
+         {Machine{"dgx1v.topology", 1}, Machine{"pcie8.topology", 2}, Machine{"hetpipe.cluster", 0},
+          Machine{"fragments.cluster", 0}, Machine{"oversubscribed.cluster", 24}}) {
+        const Result<Cluster> cluster =
+            read_cluster(shipped_folder() + "/" + machine.name, machine.nodes, shipped_folder());
+        ASSERT_TRUE(cluster.ok()) << cluster.status().message();
+        const Ranks ranks = place_ranks(*cluster);
+        Pricer pricer(*cluster, ranks);
+        for (int i = 0; i < kAlgorithmCount; ++i) {
+            const auto algorithm = static_cast<Algorithm>(i);
+            if (!contains(ranks.query.available, algorithm)) {
+                continue;
+            }
+            for (const std::size_t bytes :
+                 {std::size_t{8}, std::size_t{16} << 10, std::size_t{4} << 20}) {
+                Query query = ranks.query;
+                query.bytes = bytes;
+                for (const Choice &way : ways_of(algorithm, query)) {
+                    const double least_us = pricer.least_us(way, {.bytes = bytes});
+                    EXPECT_LE(least_us, 1.05 * pricer.price(way, {.bytes = bytes}).us)
+                        << machine.name << " " << algorithm_name(algorithm) << " " << bytes;
+                    if (bytes > 8 && radix_of(algorithm) != 0) {
+                        EXPECT_GT(least_us, 0) << machine.name << " " << algorithm_name(algorithm);
+                    }
+                }
+            }
+        }
+    }
+}
+
 // Two segments leave a node at once, not only where there are twice as many of them: it was 2.80
 // times the bound.
 TEST(LeavingTest, TwoSegmentsLeaveAtOnceWithoutMoreOfThem)
