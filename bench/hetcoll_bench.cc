@@ -200,6 +200,11 @@ void run_collectives(Job &job, VectorSpec spec)
     for (const Collective collective : options.collectives) {
         measurements += sizes * (options.both && has_both_places(collective) ? 2 : 1);
     }
+    for (const Collective collective : options.collectives) { // an error comes before the first
+        for (const std::size_t bytes : options.sizes) {
+            static_cast<void>(count_of(job, collective, bytes));
+        }
+    }
     Budget budget(job.comm, options.budget_s, measurements);
     ProgressBar progress("hetcoll_bench", sizes * static_cast<int>(options.collectives.size()),
                          options.progress && job.rank == 0);
