@@ -12,8 +12,8 @@ namespace {
 
 constexpr int kRadices[] = {2, 3, 4, 8};
 
-// In which orders an algorithm is worth a price. Where racks first are nothing else, it is worth it
-// as it is.
+// In which orders an algorithm is worth a price. If racks first gives the same schedule, the plain
+// order is the one that is priced.
 struct Orders {
     bool plain, by_racks;
 };
@@ -68,17 +68,16 @@ void add_dealings(Choice choice, const Links &links, std::vector<Choice> &ways)
 
 // Several partners share an adapter: what comes from all of them in one chunk each is there, and
 // added up, at once. Of chunks, which go partner by partner, some wait for each other.
-void add_whole_messages(const Choice &first, const Query &query, std::vector<Choice> &ways)
+Choice in_whole_messages(Choice way, const Query &query)
 {
-    const int radix = radix_of(first.algorithm);
-    if (radix <= 2 || query.nodes < 2 || query.chunk_bytes != 0) {
-        return;
+    const int radix = radix_of(way.algorithm);
+    if (radix > 2 && query.nodes > 1 && query.chunk_bytes == 0) {
+        const std::size_t whole =
+            whole_message(radix, query, way.by_racks ? query.links.rack_ranks : 0);
+        way.chunk_bytes =
+            whole <= kLargestChunkBytes ? std::max(whole, way.chunk_bytes) : way.chunk_bytes;
     }
-    Choice whole = first;
-    whole.chunk_bytes = whole_message(radix, query);
-    if (whole.chunk_bytes > first.chunk_bytes && whole.chunk_bytes <= kLargestChunkBytes) {
-        ways.push_back(whole);
-    }
+    return way;
 }
 
 } // namespace
@@ -141,16 +140,16 @@ std::vector<Choice> ways_of(Algorithm algorithm, const Query &query)
             }
         }
     }
-    add_whole_messages(first, query, ways);
-    if (ways.empty()) {
-        ways.push_back(first);
+    if (radix_of(algorithm) == 0) {
+        return ways.empty() ? std::vector{first} : ways;
     }
-    if (orders_of(algorithm, query).by_racks) {
-        std::vector<Choice> by_racks = ways;
-        for (Choice &way : by_racks) {
-            way.by_racks = true;
+    const Orders orders = orders_of(algorithm, query);
+    for (const bool by_racks : {false, true}) {
+        if (by_racks ? orders.by_racks : orders.plain || !orders.by_racks) {
+            Choice way = first;
+            way.by_racks = by_racks;
+            ways.push_back(in_whole_messages(way, query));
         }
-        ways.insert(ways.end(), by_racks.begin(), by_racks.end());
     }
     return ways;
 }

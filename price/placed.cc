@@ -22,17 +22,18 @@ NodeKind kind_of(const Placement &placement, const PlacedNode &node, const Links
     return kind;
 }
 
-// A rack has as many links to the others as nodes: none of its nodes waits for the messages of
-// another one.
+// A rack has more links to the others than transfers: all share its rate, and none waits for a
+// place.
 Network network_of(const Links &links)
 {
+    constexpr int kLinksOfNode = 64;
     const Racks &racks = links.racks;
     if (racks.nodes == 0) {
         return {};
     }
-    return {.rack_nodes = racks.nodes,
-            .uplinks = racks.nodes,
-            .uplink_gbps = racks.gbps > 0 ? racks.gbps / racks.nodes : links.node_gbps};
+    const double rack_gbps = racks.gbps > 0 ? racks.gbps : racks.nodes * links.node_gbps;
+    const int uplinks = kLinksOfNode * racks.nodes;
+    return {.rack_nodes = racks.nodes, .uplinks = uplinks, .uplink_gbps = rack_gbps / uplinks};
 }
 
 } // namespace

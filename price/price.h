@@ -39,7 +39,7 @@ struct Price {
 
 enum class PricedRules : std::uint8_t {
     kBoth,
-    kEachAlone,   // links that wait for nobody, which is the least
+    kEachAlone,   // links that wait for nobody: the least, but for a few percent
     kAllTogether, // the other rule: at most what both say, and nearer to it
 };
 

@@ -80,7 +80,8 @@ bool Prices::loses_step(const Choice &choice, const PricedCall &call) const
 {
     const int radix = radix_of(choice.algorithm);
     return radix > 2 && pricer_.mirrors(choice) &&
-           choice.chunk_bytes < whole_message(radix, {.bytes = call.bytes, .ranks = ranks_.size()});
+           choice.chunk_bytes < whole_message(radix, {.bytes = call.bytes, .ranks = ranks_.size()},
+                                              choice.by_racks ? ranks_.query.links.rack_ranks : 0);
 }
 
 Price Prices::price(const Choice &choice, const PricedCall &call, PriceLimits limits)
@@ -141,7 +142,7 @@ std::vector<Prices::Candidate> Prices::candidates(AlgorithmSet set, const Priced
     return all;
 }
 
-// By links that wait for nobody, which costs least to find, and is the least.
+// By links that wait for nobody: that costs least to find, and is the least but for a few percent.
 Prices::Alone Prices::price_alone(AlgorithmSet set, const PricedCall &call,
                                   PriceTable::Column &column)
 {
@@ -207,8 +208,12 @@ PriceTable::Column Prices::of_size(int size, AlgorithmSet set)
     Priced best = alone.kernel, next;
     const auto take = [&](const Priced &way) {
         PricedCell &cell = cell_in(column, way.choice.algorithm);
-        if (way.price.us < static_cast<double>(cell.us)) {
-            cell = cell_of(way.choice, way.price.us);
+        if (!(way.price.us < static_cast<double>(cell.us))) {
+            return; // another way of the algorithm is as good
+        }
+        cell = cell_of(way.choice, way.price.us);
+        if (way.choice.algorithm == Algorithm::kHost && call.bytes > kMostHostBytes) {
+            return; // it does not serve
         }
         if (way.price.us < best.price.us) {
             next = std::exchange(best, way);
@@ -224,14 +229,15 @@ PriceTable::Column Prices::of_size(int size, AlgorithmSet set)
         }
         const auto known_us = static_cast<double>(cell_in(column, other.choice.algorithm).us);
         if (other.alone_us < kWorthwhile * known_us) {
-            take(by_both_up_to(std::min(kMayPassBetween * best.price.us, known_us), other, call));
+            take(by_both_if_near(best.price.us, known_us, other, call));
         }
     }
     if (!hierarchy_is_priced) {
         take(best_hierarchy(alone.hierarchies, best.price.us, call));
     }
     const double near_us = kMayPass * best.price.us;
-    if (radix_of(best.choice.algorithm) != 0 && radix_of(next.choice.algorithm) != 0) {
+    if (next.choice.algorithm == best.choice.algorithm || // the way that has lost
+        (radix_of(best.choice.algorithm) != 0 && radix_of(next.choice.algorithm) != 0)) {
         next = {}; // the same bytes in other rounds
     }
     for (const Priced &way : {best, next}) {
@@ -243,16 +249,18 @@ PriceTable::Column Prices::of_size(int size, AlgorithmSet set)
     return column;
 }
 
-// What takes longer has that for its price, or what it takes alone.
-Prices::Priced Prices::by_both_up_to(double most_us, Priced way, const PricedCall &call)
+// What is not near the best is given up: as by links that wait for nobody it would seem too cheap
+// between this size and one at which it is near.
+Prices::Priced Prices::by_both_if_near(double best_us, double known_us, Priced way,
+                                       const PricedCall &call)
 {
-    way.price.us = std::max(way.alone_us, most_us);
-    if (way.alone_us < most_us) {
-        const Price together =
+    const double near_us = std::min(kMayPassBetween * best_us, known_us);
+    const double most_us = std::min(kFarFromTheBest * best_us, known_us);
+    if (way.alone_us < near_us) {
+        way.price =
             price(way.choice, call, {.most_us = most_us, .rules = PricedRules::kAllTogether});
-        if (together.us < kNeverUs) {
-            way.price = together;
-            way.price.us = by_both(together.us, way.alone_us);
+        if (way.price.us < kNeverUs) {
+            way.price.us = by_both(way.price.us, way.alone_us);
         }
     }
     return way;

@@ -53,7 +53,7 @@ private:
         Price price{.us = std::numeric_limits<double>::infinity()};
         double alone_us = std::numeric_limits<double>::infinity(); // links wait for nobody
     };
-    // All that are not given up, but kernels, of which the best one is enough.
+    // All ways that are not given up; of kernels only the best one.
     struct Alone {
         std::vector<Priced> hierarchies{}, others{};
         Priced kernel{};
@@ -61,7 +61,9 @@ private:
     };
     [[nodiscard]] Alone price_alone(AlgorithmSet set, const PricedCall &call,
                                     PriceTable::Column &column);
-    [[nodiscard]] Priced by_both_up_to(double most_us, Priced way, const PricedCall &call);
+    // `known_us`: of another way of the algorithm.
+    [[nodiscard]] Priced by_both_if_near(double best_us, double known_us, Priced way,
+                                         const PricedCall &call);
     [[nodiscard]] static std::span<Priced>::iterator least_alone(std::span<Priced> ways);
     // `other_us`: the best that is no hierarchy. Not searched further if none may become the best.
     [[nodiscard]] Priced best_hierarchy(std::span<Priced> ways, double other_us,

@@ -48,7 +48,7 @@ std::shared_ptr<const ChannelSteps> without_early(ChannelSteps steps)
 
 bool is_power(int count) { return std::has_single_bit(static_cast<unsigned>(count)); }
 
-// Of the groups that exchange with each other, from neighbours on; none where only neighbours do.
+// Of the groups that exchange with each other, from neighbours on; empty for a ring.
 std::vector<int> group_factors(Algorithm algorithm, int size, int rack)
 {
     if (algorithm == Algorithm::kRecursiveDoubling) {

@@ -22,9 +22,9 @@ inline constexpr int kMostInFull = 64; // ranks that are all run
 // they only nearly do.
 [[nodiscard]] bool is_mirrored(const Cluster &cluster, int ranks_of_node, const Choice &choice);
 
-// How many nodes, the first one and those after it, all send to each other in one rack where the
-// nodes of any do the same. Of groups that lie across two racks some nodes send to the other one,
-// and the slowest hold up all.
+// How many nodes from the first one on exchange inside one rack, so that the same is true of every
+// rack. If a group of nodes lies across two racks, its messages count as leaving the rack, because
+// the slowest nodes hold up all.
 [[nodiscard]] int nodes_in_reach(const Cluster &cluster, int ranks_of_node, const Choice &choice);
 
 class RankPlans {

@@ -11,7 +11,8 @@ namespace hetcoll {
 inline constexpr double kUncertain = 0.2; // of the difference
 inline constexpr double kNeverUs = std::numeric_limits<double>::infinity();
 
-// What a run takes by both: the first of wait for each other, the other one for nobody.
+// What a run takes by both rules: `together_us` if transfers wait for each other, `alone_us` if
+// they wait for nobody.
 [[nodiscard]] inline double by_both(double together_us, double alone_us)
 {
     return together_us + kUncertain * std::abs(together_us - alone_us);

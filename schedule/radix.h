@@ -11,7 +11,7 @@ namespace hetcoll {
 
 // The factors of `size` that the rounds go through one after the other. All but the last are at
 // most k, so that a round deals with one of them and its partners are neighbours; the last may be
-// any number. No more rounds in all than without factors.
+// any number (with a rack also the last of the rack's). No more rounds in all than without factors.
 //
 // With a rack (Team::rack) those of the rack come first, then those of the number of racks: what
 // leaves the rack is 1/rack of the vector, but there may be more rounds in all.

@@ -17,8 +17,8 @@ namespace hetcoll {
 struct Team {
     std::span<const int> ranks;
     int place; // of this rank among them
-    // Radix k: so many in a row hang on one switch, and exchange first; 0: not known. Nothing comes
-    // of it if there are no others, or if their number is not a multiple of it.
+    // Radix k: so many in a row hang on one switch, and exchange first; 0: not known. Ignored
+    // if all fit in one rack, or if their number is not a multiple of it.
     int rack = 0;
 };
 

@@ -124,7 +124,7 @@ Choice choose(const Query &query, const Table *table, const PriceTable *prices) 
     if (choice.algorithm == Algorithm::kRing) {
         choice.by_links = ways.by_links;
     }
-    choice.by_racks = ways.by_racks;
+    choice.by_racks = ways.by_racks && !between; // a rule knows no racks
     choice.node_by_node = choice.algorithm == Algorithm::kOrdered && ways.node_by_node;
     if (query.chunk_bytes != 0) {
         chunk = query.chunk_bytes;

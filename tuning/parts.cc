@@ -1,7 +1,10 @@
 #include "tuning/parts.h"
 
+#include "schedule/radix.h"
+
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 namespace hetcoll {
 namespace {
@@ -49,13 +52,15 @@ std::size_t first_chunk(Algorithm algorithm, const Query &query, bool over_trees
                                      kLargestChunkBytes);
 }
 
-std::size_t whole_message(int radix, const Query &query) noexcept
+std::size_t whole_message(int radix, const Query &query, int rack)
 {
     constexpr std::uint64_t kLargestElement = 16;
-    const auto ranks = static_cast<std::uint64_t>(std::max(query.ranks, 1));
-    const auto k = static_cast<std::uint64_t>(radix);
-    const std::uint64_t parts = (ranks + k - 1) / k;
-    const std::uint64_t bytes = parts * (query.bytes / ranks + kLargestElement);
+    const int ranks = std::max(query.ranks, 1);
+    const std::vector<int> factors = radix_factors(ranks, radix, rack);
+    const int first = factors.empty() ? 1 : factors.front(), kept = (first + radix - 1) / radix;
+    const auto parts = static_cast<std::uint64_t>(ranks / first * kept);
+    const std::uint64_t bytes =
+        parts * (query.bytes / static_cast<std::uint64_t>(ranks) + kLargestElement);
     return (bytes + kChunkMultiple - 1) / kChunkMultiple * kChunkMultiple;
 }
 

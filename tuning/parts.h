@@ -49,6 +49,7 @@ inline constexpr int kMostWeightedSteps = 1024;
                                       bool over_trees = false) noexcept;
 
 // A chunk that holds any message of radix k over all ranks: the first round's are the largest.
-[[nodiscard]] std::size_t whole_message(int radix, const Query &query) noexcept;
+// `rack`: of ranks, where racks come first.
+[[nodiscard]] std::size_t whole_message(int radix, const Query &query, int rack = 0);
 
 } // namespace hetcoll

@@ -76,9 +76,9 @@ TEST(AssumedMachineTest, MachinesInOtherRacksHaveOtherPrices)
     const PricedMachine none = assumed_machine(node_of), wide = assumed_machine(node_of, {6, 0}),
                         narrow = assumed_machine(node_of, {6, 10});
     EXPECT_EQ(none.cluster.network.rack_nodes, 0);
-    EXPECT_EQ(wide.cluster.network.uplinks * wide.cluster.network.uplink_gbps,
-              6 * wide.ranks.query.links.node_gbps);
-    EXPECT_EQ(narrow.cluster.network.uplinks * narrow.cluster.network.uplink_gbps, 10);
+    EXPECT_DOUBLE_EQ(wide.cluster.network.uplinks * wide.cluster.network.uplink_gbps,
+                     6 * wide.ranks.query.links.node_gbps);
+    EXPECT_DOUBLE_EQ(narrow.cluster.network.uplinks * narrow.cluster.network.uplink_gbps, 10);
     EXPECT_NE(none.hash(), wide.hash());
     EXPECT_NE(wide.hash(), narrow.hash());
     EXPECT_EQ(narrow.ranks.query.links.rack_ranks, 6);

@@ -288,6 +288,25 @@ TEST(SimSimulationTest, GroupsAcrossTwoRacksHaveTheirPrice)
     EXPECT_LT(result->us, 1.5 * result->predicted_us);
 }
 
+// Of two ways of one algorithm the one that has lost is not taken up again with another chunk.
+TEST(SimSimulationTest, TheBetterWayOfAnAlgorithmServes)
+{
+    Result<Cluster> cluster =
+        read_cluster(shipped_folder() + "/v100-100gbe.topology", 60, shipped_folder());
+    ASSERT_TRUE(cluster.ok()) << cluster.status().message();
+    cluster->kinds.front().memory_gbps = 900;
+    cluster->network = {.latency_us = 2, .rack_nodes = 20, .uplinks = 320, .uplink_gbps = 0.7375};
+    const Ranks ranks = place_ranks(*cluster);
+    const PricedCall call{.bytes = 4 << 20};
+    Result<Choice> way =
+        choose_simulated(*cluster, ranks, {.bytes = call.bytes, .forced = Algorithm::kRadix3});
+    ASSERT_TRUE(way.ok());
+    Pricer pricer(*cluster, ranks);
+    const double chosen_us = pricer.price(*way, call).us;
+    way->by_racks = !way->by_racks;
+    EXPECT_LE(chosen_us, 1.05 * pricer.price(*way, call).us);
+}
+
 // Of equal ones, two fifths of the vector go by the slowest way.
 TEST(SimSimulationTest, SlicesByFlowFillTheAdaptersOfFragments)
 {
