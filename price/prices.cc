@@ -22,8 +22,6 @@ constexpr double kLosesStep = 1.1;
 // One node that runs for all does not know how late messages of several partners are: by SimGrid, 4
 // nodes of 4 GPUs, it takes up to 1.19 times as long.
 constexpr double kMayBeLate = 1.25;
-// More of them take longer to run, and are tried if they may be worth it.
-constexpr int kFirstSegments = 4;
 // By links whose transfers wait for each other more segments may seem a little worse: other links
 // wait less, and so do other ways.
 constexpr double kAsGood = 1.01;
@@ -128,7 +126,7 @@ std::vector<Prices::Candidate> Prices::candidates(AlgorithmSet set, const Priced
         for (Choice &way : ways_of(algorithm, query)) {
             if (algorithm == Algorithm::kHierarchical) {
                 way.leaving = way.over_trees ? 0 : 2; // what 0 stands for
-                cut(way, std::min(hierarchy_segments(call.bytes), kFirstSegments));
+                cut(way, hierarchy_segments(call.bytes));
             }
             way.late = algorithm == Algorithm::kWeighted ? weighted_.late : -1;
             all.push_back({way, least_us(way, call)});
@@ -221,15 +219,21 @@ PriceTable::Column Prices::of_size(int size, AlgorithmSet set)
             next = way;
         }
     };
+    double radix_us = kNeverUs;
     bool hierarchy_is_priced = alone.hierarchies.empty();
     for (const Priced &other : alone.others) {
         if (!hierarchy_is_priced && other.alone_us > kMayPassBetween * alone.hierarchy_us) {
             take(best_hierarchy(alone.hierarchies, best.price.us, call));
             hierarchy_is_priced = true;
         }
-        const auto known_us = static_cast<double>(cell_in(column, other.choice.algorithm).us);
+        auto known_us = static_cast<double>(cell_in(column, other.choice.algorithm).us);
+        const bool is_radix =
+            radix_of(other.choice.algorithm) != 0; // the same bytes in other rounds
+        known_us = is_radix ? std::min(known_us, radix_us) : known_us;
         if (other.alone_us < kWorthwhile * known_us) {
-            take(by_both_if_near(best.price.us, known_us, other, call));
+            const Priced way = by_both_if_near(best.price.us, known_us, other, call);
+            radix_us = is_radix ? std::min(radix_us, way.price.us) : radix_us;
+            take(way);
         }
     }
     if (!hierarchy_is_priced) {

@@ -32,8 +32,8 @@ says 1 'the topology has 8' --explain --bytes 4M --ranks 9 --topology "$machines
 
 # Racks of nodes, as coll_hetcoll_rack_nodes says.
 call="--explain --bytes 1M --ranks 48 --nodes 48 --topology $machines/v100-100gbe.topology"
-says 0 'racks      of 12 nodes, each 35 GB/s to the others' $call --rack-nodes 12 --rack-gbps 35
-says 0 ', racks first' $call --rack-nodes 12 --rack-gbps 35
+says 0 'racks      of 12 nodes, each 18 GB/s to the others' $call --rack-nodes 12 --rack-gbps 18
+says 0 ', racks first' $call --rack-nodes 12 --rack-gbps 18
 says 0 'racks      of 12 nodes, each with as much to the others as its nodes send' $call --rack-nodes 12
 says 2 '--rack-nodes' $call --rack-gbps 35
 says 2 '--rack-nodes' $call --rack-nodes -1
