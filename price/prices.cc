@@ -219,21 +219,15 @@ PriceTable::Column Prices::of_size(int size, AlgorithmSet set)
             next = way;
         }
     };
-    double radix_us = kNeverUs;
     bool hierarchy_is_priced = alone.hierarchies.empty();
     for (const Priced &other : alone.others) {
         if (!hierarchy_is_priced && other.alone_us > kMayPassBetween * alone.hierarchy_us) {
             take(best_hierarchy(alone.hierarchies, best.price.us, call));
             hierarchy_is_priced = true;
         }
-        auto known_us = static_cast<double>(cell_in(column, other.choice.algorithm).us);
-        const bool is_radix =
-            radix_of(other.choice.algorithm) != 0; // the same bytes in other rounds
-        known_us = is_radix ? std::min(known_us, radix_us) : known_us;
+        const auto known_us = static_cast<double>(cell_in(column, other.choice.algorithm).us);
         if (other.alone_us < kWorthwhile * known_us) {
-            const Priced way = by_both_if_near(best.price.us, known_us, other, call);
-            radix_us = is_radix ? std::min(radix_us, way.price.us) : radix_us;
-            take(way);
+            take(by_both_if_near(best.price.us, known_us, other, call));
         }
     }
     if (!hierarchy_is_priced) {
