@@ -244,18 +244,28 @@ TEST(SimSimulationTest, ARingGoesFromAdapterToAdapter)
     EXPECT_LT(1.8 * by_links->us, in_order->us);
 }
 
+// So many nodes of a shipped machine, with this memory, on this network.
+Result<Cluster> in_racks(const char *machine, int nodes, double memory_gbps, const Network &network)
+{
+    Result<Cluster> cluster =
+        read_cluster(shipped_folder() + "/" + machine + ".topology", nodes, shipped_folder());
+    if (cluster.ok()) {
+        cluster->kinds.front().memory_gbps = memory_gbps;
+        cluster->network = network;
+    }
+    return cluster;
+}
+
 // Racks of 12 have a quarter of the links that their nodes could fill.
 TEST(SimSimulationTest, RacksComeFirstWhereTheyHaveFewUplinks)
 {
-    Result<Cluster> cluster =
-        read_cluster(shipped_folder() + "/v100-100gbe.topology", 48, shipped_folder());
+    const Result<Cluster> cluster = in_racks("v100-100gbe", 48, 900,
+                                             {.latency_us = 2,
+                                              .rack_nodes = 12,
+                                              .uplinks = 3,
+                                              .uplink_gbps = 11.8,
+                                              .middle_latency_us = 2});
     ASSERT_TRUE(cluster.ok()) << cluster.status().message();
-    cluster->kinds.front().memory_gbps = 900;
-    cluster->network = {.latency_us = 2,
-                        .rack_nodes = 12,
-                        .uplinks = 3,
-                        .uplink_gbps = 11.8,
-                        .middle_latency_us = 2};
     Ranks ranks = place_ranks(*cluster);
     const Result<SimResult> racks = simulate(*cluster, ranks, {.bytes = 1 << 20});
     ASSERT_TRUE(racks.ok());
@@ -272,15 +282,13 @@ TEST(SimSimulationTest, RacksComeFirstWhereTheyHaveFewUplinks)
 // MiB do.
 TEST(SimSimulationTest, GroupsAcrossTwoRacksHaveTheirPrice)
 {
-    Result<Cluster> cluster =
-        read_cluster(shipped_folder() + "/dgxh100.topology", 24, shipped_folder());
+    const Result<Cluster> cluster = in_racks("dgxh100", 24, 3350,
+                                             {.latency_us = 2,
+                                              .rack_nodes = 12,
+                                              .uplinks = 3,
+                                              .uplink_gbps = 384,
+                                              .middle_latency_us = 1});
     ASSERT_TRUE(cluster.ok()) << cluster.status().message();
-    cluster->kinds.front().memory_gbps = 3350;
-    cluster->network = {.latency_us = 2,
-                        .rack_nodes = 12,
-                        .uplinks = 3,
-                        .uplink_gbps = 384,
-                        .middle_latency_us = 1};
     const Ranks ranks = place_ranks(*cluster);
     const Result<SimResult> result = simulate(*cluster, ranks, {.bytes = 4 << 20});
     ASSERT_TRUE(result.ok());
@@ -291,11 +299,10 @@ TEST(SimSimulationTest, GroupsAcrossTwoRacksHaveTheirPrice)
 // Of two ways of one algorithm the one that has lost is not taken up again with another chunk.
 TEST(SimSimulationTest, TheBetterWayOfAnAlgorithmServes)
 {
-    Result<Cluster> cluster =
-        read_cluster(shipped_folder() + "/v100-100gbe.topology", 60, shipped_folder());
+    const Result<Cluster> cluster =
+        in_racks("v100-100gbe", 60, 900,
+                 {.latency_us = 2, .rack_nodes = 20, .uplinks = 320, .uplink_gbps = 0.7375});
     ASSERT_TRUE(cluster.ok()) << cluster.status().message();
-    cluster->kinds.front().memory_gbps = 900;
-    cluster->network = {.latency_us = 2, .rack_nodes = 20, .uplinks = 320, .uplink_gbps = 0.7375};
     const Ranks ranks = place_ranks(*cluster);
     const PricedCall call{.bytes = 4 << 20};
     Result<Choice> way =
