@@ -34,7 +34,6 @@ struct PricedCall {
 struct Price {
     double us = 0; // infinite if nothing of the machine can run it
     std::uint64_t transfers = 0;
-    bool as_alone = false; // no transfer waited for a place: both rules for links say the same
 };
 
 enum class PricedRules : std::uint8_t {

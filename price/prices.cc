@@ -234,9 +234,10 @@ PriceTable::Column Prices::of_size(int size, AlgorithmSet set)
         take(best_hierarchy(alone.hierarchies, best.price.us, call));
     }
     const double near_us = kMayPass * best.price.us;
-    if (next.choice.algorithm == best.choice.algorithm || // the way that has lost
+    // Another way of the same algorithm has lost to it, and another radix has the same bytes.
+    if (next.choice.algorithm == best.choice.algorithm ||
         (radix_of(best.choice.algorithm) != 0 && radix_of(next.choice.algorithm) != 0)) {
-        next = {}; // the same bytes in other rounds
+        next = {};
     }
     for (const Priced &way : {best, next}) {
         if (row_of(way.choice.algorithm).is_schedule() && way.price.us < kNeverUs &&

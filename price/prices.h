@@ -34,7 +34,8 @@ public:
     [[nodiscard]] AlgorithmSet set() const noexcept;
     // Those of one size of the table, with the best way of each, and the best chunk of the best.
     // Algorithms that cost kFarFromTheBest times more than the best one are given up: their prices
-    // are infinite. What is not near the best is priced less exactly, but never below it.
+    // are infinite, and so are those of what is not near the best, but for hierarchies, which are
+    // priced less exactly there.
     [[nodiscard]] PriceTable::Column of_size(int size, AlgorithmSet set);
 
 private:

@@ -25,16 +25,14 @@ template <class Run> [[nodiscard]] Price price_by(const PriceLimits &limits, con
 {
     const auto price_of = [](const LinkClocks::Outcome &outcome) {
         return Price{.us = outcome.all_ended ? outcome.us : kNeverUs,
-                     .transfers = outcome.transfers,
-                     .as_alone = outcome.as_alone};
+                     .transfers = outcome.transfers};
     };
     if (limits.rules == PricedRules::kEachAlone) {
         return price_of(run(LinkRule::kEachAlone, limits.most_us));
     }
-    const Price together = price_of(run(LinkRule::kAllTogether, limits.most_us));
-    if (limits.rules == PricedRules::kAllTogether || together.as_alone ||
-        !(together.us < kNeverUs)) {
-        return together;
+    const LinkClocks::Outcome together = run(LinkRule::kAllTogether, limits.most_us);
+    if (limits.rules == PricedRules::kAllTogether || together.as_alone || !together.all_ended) {
+        return price_of(together);
     }
     Price price = price_of(run(LinkRule::kEachAlone, limits.most_us));
     price.us = price.us < kNeverUs ? by_both(together.us, price.us) : kNeverUs;
