@@ -109,67 +109,100 @@ void ask_about_mapping(const Spinner &spinner)
 }
 
 // While a stream waits for a number, as the program's stream does behind a queued call, one thread
-// makes a call of the driver, and another launches a kernel on a stream of its own, as hetcoll's
-// thread does to end that wait. Where the launch waits for the call, both wait for ever.
+// makes a call of the driver, and another makes those by which hetcoll's thread ends that wait, on
+// a stream of its own. Where one of these waits for the call, both wait for ever.
 class Beside {
 public:
     Beside(CUcontext context, CUstream waiting, const char *kind)
         : context_(context), waiting_(waiting), kind_(kind), kernels_(load_kernels()),
           word_(static_cast<volatile unsigned *>(allocate_host(sizeof(unsigned)))),
-          flag_(static_cast<volatile unsigned *>(allocate_host(sizeof(unsigned))))
+          flag_(static_cast<volatile unsigned *>(allocate_host(sizeof(unsigned)))),
+          memory_(allocate(2 * kMiB))
     {
         must(cuStreamCreateWithPriority(&ours_, CU_STREAM_NON_BLOCKING, -5), "cuStreamCreate");
+        must(cuEventCreate(&before_, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+        must(cuEventCreate(&behind_, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
         start_flag(kernels_, flag_, 0, ours_); // loads it
         must(cuCtxSynchronize(), "cuCtxSynchronize");
     }
 
-    void ask(const char *call, const std::function<CUresult()> &make) const
+    void ask(const char *call, const std::function<CUresult()> &make)
     {
         *word_ = 0;
         *flag_ = 0;
-        CUdeviceptr at = 0;
-        must(cuMemHostGetDevicePointer(&at, const_cast<unsigned *>(word_), 0),
-             "cuMemHostGetDevicePointer");
-        must(cuStreamWaitValue32(waiting_, at, 1, CU_STREAM_WAIT_VALUE_GEQ), "cuStreamWaitValue32");
-        std::atomic<bool> made{false}, launched{false};
-        std::thread caller([&] {
+        step_ = "nothing";
+        std::atomic<bool> queued{false}, made{false}, ended{false};
+        std::thread caller([&] { // the per-thread stream is this thread's
             cuCtxSetCurrent(context_);
+            queue_wait();
+            queued = true;
             make();
             made = true;
         });
+        wait_until([&] { return queued.load(); }, kLongest);
         wait_until([&] { return made.load(); }, std::chrono::milliseconds(50));
         const bool waits = !made;
-        std::thread launcher([&] {
+        std::thread ours([&] {
             cuCtxSetCurrent(context_);
-            start_flag(kernels_, flag_, 1, ours_);
-            launched = true;
+            make_ours();
+            ended = true;
         });
-        wait_until([&] { return launched.load(); }, kLongest);
-        const bool returned = launched;
-        wait_until([&] { return *flag_ != 0; }, kLongest);
-        const bool ran = *flag_ != 0;
+        wait_until([&] { return ended.load(); }, kLongest);
+        const char *held = ended ? nullptr : step_.load();
         *word_ = 1;
         caller.join();
-        launcher.join();
+        ours.join();
         must(cuCtxSynchronize(), "cuCtxSynchronize");
-        answer((std::string(kind_) + " waits; " + call).c_str(), "%s; a launch meanwhile %s",
+        answer((std::string(kind_) + " waits; " + call).c_str(), "%s; meanwhile %s%s",
                waits ? "waits" : "returns",
-               ran        ? "runs"
-               : returned ? "returns, its kernel does not run"
-                          : "waits for it");
+               held == nullptr ? "our work ends" : "waits too: ", held == nullptr ? "" : held);
     }
 
 private:
+    // What the program has done before: a mark, the wait, and something on the legacy stream.
+    void queue_wait()
+    {
+        CUdeviceptr at = 0;
+        must(cuMemHostGetDevicePointer(&at, const_cast<unsigned *>(word_), 0),
+             "cuMemHostGetDevicePointer");
+        must(cuEventRecord(before_, waiting_), "cuEventRecord");
+        must(cuStreamWaitValue32(waiting_, at, 1, CU_STREAM_WAIT_VALUE_GEQ), "cuStreamWaitValue32");
+        must(cuMemsetD8Async(memory_, 0, 4, CU_STREAM_LEGACY), "cuMemsetD8Async");
+    }
+
+    // Ends when all of it has been done on the GPU.
+    void make_ours()
+    {
+        const auto until_done = [&](const char *step, CUevent event) {
+            step_ = step;
+            while (cuEventQuery(event) == CUDA_ERROR_NOT_READY && *word_ == 0) {
+                std::this_thread::yield();
+            }
+        };
+        until_done("an event before the wait", before_);
+        step_ = "cuMemcpyAsync";
+        must(cuMemcpyAsync(memory_ + kMiB, memory_ + kMiB + kMiB / 2, kMiB / 2, ours_),
+             "cuMemcpyAsync");
+        step_ = "cuLaunchKernel";
+        start_flag(kernels_, flag_, 1, ours_);
+        step_ = "cuEventRecord";
+        must(cuEventRecord(behind_, ours_), "cuEventRecord");
+        until_done("an event behind our copy and kernel", behind_);
+    }
+
     CUcontext context_;
     CUstream waiting_, ours_ = nullptr;
+    CUevent before_ = nullptr, behind_ = nullptr;
     const char *kind_;
     Kernels kernels_;
     volatile unsigned *word_, *flag_;
+    CUdeviceptr memory_;
+    std::atomic<const char *> step_{nullptr};
 };
 
 void ask_beside(CUcontext context, CUstream waiting, const char *kind)
 {
-    const Beside beside(context, waiting, kind);
+    Beside beside(context, waiting, kind);
     std::vector<char> host(kMiB);
     const CUdeviceptr memory = allocate(kMiB);
     CUdeviceptr little = 0, large = 0;
@@ -185,9 +218,12 @@ void ask_beside(CUcontext context, CUstream waiting, const char *kind)
     beside.ask("cuMemAlloc, 4 KiB", [&] { return cuMemAlloc(&little, 4096); });
     beside.ask("cuMemAlloc, 64 MiB", [&] { return cuMemAlloc(&large, 64 * kMiB); });
     beside.ask("cuMemHostAlloc", [&] { return cuMemHostAlloc(&locked, 4 * kMiB, 0); });
+    beside.ask("cuMemcpyHtoD, 8 B", [&] { return cuMemcpyHtoD(memory, host.data(), 8); });
     beside.ask("cuMemcpyHtoD, 1 MiB", [&] { return cuMemcpyHtoD(memory, host.data(), kMiB); });
     beside.ask("cuMemcpyDtoH, 8 B", [&] { return cuMemcpyDtoH(host.data(), memory, 8); });
+    beside.ask("cuMemcpyDtoH, 1 MiB", [&] { return cuMemcpyDtoH(host.data(), memory, kMiB); });
     beside.ask("cuStreamSynchronize, legacy stream", [&] { return cuStreamSynchronize(nullptr); });
+    beside.ask("cuStreamSynchronize, that stream", [&] { return cuStreamSynchronize(waiting); });
     beside.ask("cuCtxSynchronize", [&] { return cuCtxSynchronize(); });
     beside.ask("cuMemFreeHost", [&] { return cuMemFreeHost(locked); });
     beside.ask("cuMemFree, 4 KiB", [&] { return cuMemFree(little); });
@@ -233,6 +269,7 @@ void ask_what_holds_launches()
     must(cuStreamCreate(&blocking, CU_STREAM_DEFAULT), "cuStreamCreate");
     must(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
     ask_beside(context, CU_STREAM_LEGACY, "the legacy stream");
+    ask_beside(context, CU_STREAM_PER_THREAD, "the per-thread stream");
     ask_beside(context, blocking, "a blocking stream");
     ask_beside(context, other, "a non-blocking stream");
 }
