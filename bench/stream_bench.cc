@@ -94,6 +94,8 @@ void cost(const Gpu &gpu, int bursts)
     const Buffer word = must(Buffer::allocate(&gpu, Memory::kPinned, 64));
     *reinterpret_cast<volatile std::uint32_t *>(word.data()) = 1;
     const auto flag = static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(word.data()));
+    const CUdeviceptr staging = flag + 16;
+    const auto buffer = static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(vector.data()));
     const auto launch = find<decltype(&::cuLaunchHostFunc)>("cuLaunchHostFunc");
     const auto stand = [](void *) { std::this_thread::sleep_for(std::chrono::milliseconds(3)); };
     std::vector<double> queued, bare;
@@ -117,8 +119,10 @@ void cost(const Gpu &gpu, int bursts)
             driver.cuCtxGetCurrent(&current);
             driver.cuStreamIsCapturing(on.compute, &captures);
             driver.cuCtxGetCurrent(&current);
+            driver.cuMemcpyAsync(staging, buffer, 16, on.compute);
             driver.cuEventRecord(on.event, on.compute);
             driver.cuStreamWaitValue32(on.compute, flag, 1, CU_STREAM_WAIT_VALUE_GEQ);
+            driver.cuMemcpyAsync(buffer, staging, 16, on.compute);
         }
         const double theirs = (now_us() - start) / kBurst;
         must(driver.cuStreamSynchronize(on.compute), "cuStreamSynchronize");

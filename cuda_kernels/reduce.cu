@@ -12,8 +12,10 @@
         const hetcoll::ReduceOutputs outputs, const hetcoll::ReduceInputs inputs,           \
         std::size_t count, const hetcoll::Signal done)                                      \
     {                                                                                       \
-        hetcoll::reduce_lane<hetcoll::Op, hetcoll::element::Kind>(                          \
-            outputs, inputs, count, hetcoll::lane(), hetcoll::lanes());                     \
+        if (!hetcoll::is_skipped(done)) {                                                   \
+            hetcoll::reduce_lane<hetcoll::Op, hetcoll::element::Kind>(                      \
+                outputs, inputs, count, hetcoll::lane(), hetcoll::lanes());                 \
+        }                                                                                   \
         hetcoll::signal(done);                                                              \
     }
 #define HETCOLL_REDUCE_KERNELS(Op, op, Kind, kind)                                                \

@@ -33,6 +33,9 @@ struct Signal {
                                       // by kernels that may run at the same time
     std::uint32_t value = 0;
     std::uint32_t unused = 0; // instead of padding
+    // A many-input kernel asks, when it begins: if it is not zero, the kernel reads and writes
+    // nothing else, and signals. Page-locked host memory; nullptr: it does not ask.
+    const std::uint32_t *skip = nullptr;
 };
 
 [[nodiscard]] inline std::uint32_t read_flag(const std::uint32_t *flag) noexcept

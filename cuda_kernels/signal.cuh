@@ -1,5 +1,5 @@
-// The end of a kernel that reports to the host through a flag, see Signal. All threads call it,
-// last.
+// The beginning and the end of a kernel that asks the host whether to run, and reports to it
+// through a flag, see Signal. All threads call signal(), last.
 //
 // The chain from any thread's outputs to the host:
 //  1. thread -> thread 0 of its block: the barrier orders memory within the block;
@@ -47,6 +47,25 @@ __device__ __forceinline__ void signal(const Signal &done)
     if (lane() + 1 == lanes()) {
         __atomic_store_n(done.flag, done.value, __ATOMIC_RELEASE);
     }
+#endif
+}
+
+// Whether the kernel was told, after its launch, to do nothing. All threads call it, first. One
+// thread of a block asks the host, because the others would ask the same over the bus.
+__device__ __forceinline__ bool is_skipped(const Signal &done)
+{
+    if (done.skip == nullptr) {
+        return false;
+    }
+#if HETCOLL_ON_GPU
+    __shared__ std::uint32_t told;
+    if (threadIdx.x == 0) {
+        told = *static_cast<const volatile std::uint32_t *>(done.skip);
+    }
+    __syncthreads();
+    return told != 0;
+#else
+    return __atomic_load_n(done.skip, __ATOMIC_ACQUIRE) != 0;
 #endif
 }
 

@@ -136,8 +136,6 @@ void hetcoll_operation_destroy(struct hetcoll_operation *operation);
  * the engine, in the order in which they were queued. One thread queues at a time. */
 struct hetcoll_calls;
 
-/* Whether calls on the stream, a CUstream, are queued, by coll_hetcoll_queued_streams. */
-int hetcoll_process_queues_on(const struct hetcoll_process *process, void *stream);
 /* Nonzero while some queued call of the process is not complete. */
 int hetcoll_process_has_queued(const struct hetcoll_process *process);
 /* What this rank needs, for calls whose vector has at most `most_bytes`: driver calls, no message.
@@ -147,6 +145,9 @@ struct hetcoll_calls *hetcoll_calls_create(struct hetcoll_engine *engine, void *
 /* By all ranks, before the first call: what a communicator's first calls make is made. The result
  * is as of hetcoll_allreduce(), the same on all ranks. */
 int hetcoll_calls_attach(struct hetcoll_calls *stream, int tag);
+/* Whether the stream is given all of the call when it is queued, so that no driver call of the
+ * program can hold it. The same on all ranks. */
+int hetcoll_calls_prepares(const struct hetcoll_calls *stream, const struct hetcoll_call *call);
 /* Positive: a graph is being captured on the stream. Negative: that cannot be known, and `message`
  * says why. */
 int hetcoll_calls_is_capturing(const struct hetcoll_calls *stream, char *message,

@@ -22,15 +22,6 @@ struct hetcoll_calls {
     std::size_t most_bytes;
 };
 
-int hetcoll_process_queues_on(const hetcoll_process *process, void *stream)
-{
-    hetcoll::Process &in = *process->process;
-    return in.settings().queued_streams == HETCOLL_QUEUED_STREAMS_ALL ||
-                   !in.store().is_blocking(static_cast<CUstream>(stream))
-               ? 1
-               : 0;
-}
-
 int hetcoll_process_has_queued(const hetcoll_process *process)
 {
     return process->process->store().queued().any() ? 1 : 0;
@@ -74,7 +65,13 @@ int hetcoll_calls_attach(hetcoll_calls *stream, int tag)
     }
     call.queued = HETCOLL_ATTACHES;
     call.count = call.span = call.data_bytes = stream->most_bytes;
+    engine.reserved().attaching = &stream->calls->prepared();
     return hetcoll::run_blocking(stream->engine, call);
+}
+
+int hetcoll_calls_prepares(const hetcoll_calls *stream, const hetcoll_call *call)
+{
+    return stream->calls->prepares(*call) ? 1 : 0;
 }
 
 int hetcoll_calls_is_capturing(const hetcoll_calls *stream, char *message, size_t message_bytes)

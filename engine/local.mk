@@ -34,6 +34,7 @@ hetcoll_sources += \
 	engine/call/fixed_point.cc engine/call/idle_sleep.h engine/call/in_network.cc \
 	engine/call/late_ranks.cc engine/call/late_ranks.h engine/call/look.cc engine/call/operation.cc \
 	engine/call/operation.h engine/call/operation_queue.cc engine/call/operation_queue.h \
+	engine/call/prepared.cc engine/call/prepared.h \
 	engine/call/publish.cc engine/call/report.cc engine/call/report.h engine/call/run.cc \
 	engine/call/ready.cc engine/call/small.cc engine/call/staged.cc engine/call/task.h \
 	engine/call/stream_calls.cc engine/call/stream_calls.h engine/call/stream_gate.h engine/call/ways.h \

@@ -143,8 +143,8 @@ try_programs() # SUITE
         done
         try "$1" $ranks "$forced --mca coll_hetcoll_reproducible 1" reproducible
         for stream in blocking legacy perthread; do
-            try "$1" $ranks "$forced --mca coll_hetcoll_queued_streams all" stream_order $stream
-            try "$1" $ranks "$forced --mca coll_hetcoll_queued_streams all" stream_order $stream beside
+            try "$1" $ranks "$forced --mca coll_hetcoll_queued_calls all" stream_order $stream
+            try "$1" $ranks "$forced --mca coll_hetcoll_queued_calls all" stream_order $stream beside
         done
         try "$1" $ranks "$forced --mca coll_hetcoll_algorithm host -x EMU_GDR=1" cpu_path sizes all
         try "$1" $ranks "$forced --mca coll_hetcoll_algorithm host -x EMU_GDR=1" cpu_path reuse

@@ -1,5 +1,6 @@
 // What the queued calls of a communicator need and may not make: the control page page-locked,
 // streams and events, and memory for their vectors that the ranks of a node map.
+#include "engine/call/prepared.h"
 #include "engine/call/ways.h"
 
 namespace hetcoll {
@@ -72,6 +73,10 @@ Task<int> attach(Call &call)
         maps = !any(all, kNoMapping | kErrors);
     }
     engine.reserved().maps = maps;
+    if (!any(all, kErrors)) {
+        co_await PreparedStream::attach(call, *engine.reserved().attaching);
+        all = co_await call.agree();
+    }
     co_return any(all, kErrors) ? call.fail_together(all) : call.result();
 }
 

@@ -1,6 +1,7 @@
 #include "engine/call/call.h"
 
 #include "base/lost.h"
+#include "engine/call/prepared.h"
 
 namespace hetcoll {
 
@@ -60,12 +61,12 @@ void Call::start_copy(void *to, const void *from, std::size_t count, const Point
 namespace {
 
 // Whether what `runs` stands for is over; a failure of its is noted.
-bool is_over(Call &call, bool &runs, Result<bool> (DeviceBounce::*done)())
+template <class Done> bool is_over(Call &call, bool &runs, const Done &done)
 {
     if (!runs) {
         return true;
     }
-    Result<bool> over = (*call.device.*done)();
+    Result<bool> over = done();
     if (over.ok() && !*over) {
         return false;
     }
@@ -76,8 +77,16 @@ bool is_over(Call &call, bool &runs, Result<bool> (DeviceBounce::*done)())
 
 } // namespace
 
-bool Call::copy_is_over() { return is_over(*this, copying, &DeviceBounce::copy_done); }
-bool Call::kernel_is_over() { return is_over(*this, kernel_runs, &DeviceBounce::kernel_done); }
+bool Call::copy_is_over()
+{
+    return is_over(*this, copying, [this] { return device->copy_done(); });
+}
+bool Call::kernel_is_over()
+{
+    return is_over(*this, kernel_runs, [this] {
+        return prepared != nullptr ? prepared->kernel_done() : device->kernel_done();
+    });
+}
 
 Flags Call::to_tell() const noexcept { return failure.ok() ? flags : flags | kFailed; }
 

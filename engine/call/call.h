@@ -17,6 +17,8 @@
 
 namespace hetcoll {
 
+class PreparedCall;
+
 // Some rank's driver failed, or has a number that has no fixed point, or ranks call differently: so
 // all ranks fail.
 inline constexpr Flags kErrors = kFailed | kOutOfRange | kCallsDiffer;
@@ -151,7 +153,8 @@ struct Call {
     std::optional<int> ended;
 
     std::unique_ptr<DeviceBounce> device;
-    bool uses_reserved = false; // it is the one of queued calls
+    bool uses_reserved = false;       // it is the one of queued calls
+    PreparedCall *prepared = nullptr; // what its stream has been given, if that is all of it
     std::unique_ptr<HostBounce> host;
     std::unique_ptr<DeviceBounce> marker; // in another context than `device`: work_is_done()
     CpuPath cpu;

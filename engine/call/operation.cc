@@ -1,6 +1,7 @@
 #include "engine/call/operation.h"
 
 #include "base/lost.h"
+#include "engine/call/prepared.h"
 #include "engine/call/ways.h"
 
 #include <cstring>
@@ -40,7 +41,10 @@ void Operation::begin()
     }
     call_.engine.begin_call(given_);
     call_.report.begin(given_);
-    if (given_.queued == HETCOLL_ATTACHES) {
+    call_.prepared = gate_ != nullptr ? gate_->prepared() : nullptr;
+    if (call_.prepared != nullptr) {
+        way_ = prepared(call_);
+    } else if (given_.queued == HETCOLL_ATTACHES) {
         way_ = attach(call_);
     } else if (call_.engine.uses_fixed_point(given_)) {
         way_ = fixed_point(call_, given_);
@@ -139,6 +143,9 @@ void Operation::start_leaving(int code) noexcept
         call_.engine.p2p().comm_id);
     if (call_.executor_runs) {
         call_.engine.executor().abandon();
+    }
+    if (call_.prepared != nullptr) {
+        call_.prepared->skip();
     }
 }
 

@@ -23,6 +23,8 @@ public:
     virtual ~Gate() = default;
     // An error if it will never be known: the operation begins with it, so that others hear of it.
     [[nodiscard]] virtual Result<bool> is_open() = 0;
+    // What the call's stream has been given, if that is all of the call; null: it is not.
+    [[nodiscard]] virtual PreparedCall *prepared() noexcept { return nullptr; }
 };
 
 class Operation {

@@ -76,18 +76,10 @@ Status StreamCalls::make(std::size_t most_bytes)
     if (!status.ok()) {
         return status;
     }
-    auto pinned = device_->make_pinned(sizeof *released_);
-    if (!pinned.ok()) {
-        return pinned.take_status();
+    status = prepared_.make(device_, most_bytes);
+    if (!status.ok()) {
+        return status;
     }
-    memory_ = std::move(*pinned);
-    released_ = static_cast<std::uint32_t *>(memory_.get());
-    *released_ = 0;
-    auto address = device_->address_of(memory_);
-    if (!address.ok()) {
-        return address.take_status();
-    }
-    flag_ = *address;
     for (Slot &slot : slots_) {
         auto event = device_->make_event();
         if (!event.ok()) {
@@ -96,7 +88,7 @@ Status StreamCalls::make(std::size_t most_bytes)
         slot.ready = std::move(*event);
         slot.device = device_.get();
     }
-    return find_how_to_wait();
+    return {};
 }
 
 // The communicator's, for the first of its streams and for one with larger calls.
@@ -126,24 +118,6 @@ Status StreamCalls::reserve(const std::shared_ptr<Device> &device, std::size_t m
     return engine_.named_stream().follow_legacy(device);
 }
 
-// By trying: drivers tell it in attributes that changed their meaning.
-Status StreamCalls::find_how_to_wait()
-{
-    auto stream = device_->make_stream(StreamOrder::kIndependent);
-    if (!stream.ok()) {
-        return stream.take_status();
-    }
-    const Status by_driver = device_->wait_async(Device::WaitsBy::kDriver, flag_, 0, stream->get());
-    if (!by_driver.ok()) {
-        log(engine_.process().log(), 1,
-            "hetcoll: streams wait by a kernel, which keeps a place on the GPU: %s",
-            by_driver.message().c_str());
-        waits_by_ = Device::WaitsBy::kKernel;
-        return device_->wait_async(waits_by_, flag_, 0, stream->get());
-    }
-    return {};
-}
-
 Result<bool> StreamCalls::is_capturing() const
 {
     const EnterIfNeeded entered(*device_);
@@ -155,6 +129,8 @@ Result<bool> StreamCalls::is_capturing() const
     return driver_status(device_->driver(), result, "cuStreamIsCapturing", "queueing a call");
 }
 
+// The call is told of before the stream is made to wait: what it waits for must not come behind
+// something that this thread gives the stream later.
 bool StreamCalls::enqueue(const hetcoll_call &call)
 {
     const std::uint32_t number = issued_.load(std::memory_order_relaxed);
@@ -162,19 +138,33 @@ bool StreamCalls::enqueue(const hetcoll_call &call)
     slot.operation.reset();
     slot.call = call;
     slot.call.queued = HETCOLL_QUEUED;
+    slot.work.begin(prepared_, slot.call, number + 1);
     const EnterIfNeeded entered(*device_);
-    slot.unmarked = device_->record(slot.ready, stream_);
+    slot.unmarked = slot.work.give_input(slot.call);
+    Status marked = device_->record(slot.ready, stream_);
+    if (slot.unmarked.ok()) {
+        slot.unmarked = std::move(marked);
+    }
     slot.operation.emplace(engine_, slot.call, Start::kOnce, &slot);
     queue_.push(*slot.operation);
     pending().begin();
     issued_.store(number + 1, std::memory_order_release);
-    const Status waits = device_->wait_async(waits_by_, flag_, number + 1, stream_);
+    slot.work.give_kernel(slot.call);
+    const Status waits = prepared_.wait_done(number + 1);
     if (!waits.ok()) {
         log(engine_.process().log(), 0,
             "hetcoll: a stream cannot wait for a queued call, so the call waits itself: %s",
             waits.message().c_str());
+        return false;
     }
-    return waits.ok();
+    Status copied = slot.work.give_output();
+    if (!copied.ok()) {
+        log(engine_.process().log(), 0,
+            "hetcoll: the result of a queued call is undefined on this rank: %s",
+            copied.message().c_str());
+        note(HETCOLL_ERROR_DEVICE);
+    }
+    return true;
 }
 
 void StreamCalls::note(int result) noexcept
@@ -193,13 +183,14 @@ int StreamCalls::step()
     std::uint32_t done = done_.load(std::memory_order_relaxed);
     const std::uint32_t issued = issued_.load(std::memory_order_acquire);
     for (; done != issued; ++count) {
-        const Slot &slot = slots_[done % kMostCalls];
+        Slot &slot = slots_[done % kMostCalls];
         if (!slot.operation->is_complete()) {
             break;
         }
         note(slot.operation->result());
+        slot.work.skip(); // if the call has ended before its kernel was told anything
         ++done;
-        __atomic_store_n(released_, done, __ATOMIC_RELEASE);
+        prepared_.set_done(done);
         pending().end();
         done_.store(done, std::memory_order_release); // the slot is free
     }

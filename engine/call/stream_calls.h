@@ -1,11 +1,13 @@
 // Calls of one communicator in the order of one CUDA stream. An event on the stream tells that the
 // stream has come to the call; whoever makes progress then runs it, as any operation; the stream
 // waits for a number in page-locked memory, which the host stores when the call is complete. So no
-// kernel waits for another rank, and an error lets the stream go on.
+// kernel waits for another rank, and an error lets the stream go on. What can be given to the
+// stream beforehand is: prepared.h.
 #pragma once
 
 #include "engine/call/operation.h"
 #include "engine/call/operation_queue.h"
+#include "engine/call/prepared.h"
 
 #include <array>
 #include <atomic>
@@ -43,6 +45,12 @@ public:
     {
         return number() == done_.load(std::memory_order_acquire);
     }
+    // Whether such a call needs no driver once it is queued. The same on all ranks; after attach().
+    [[nodiscard]] bool prepares(const hetcoll_call &call) const noexcept
+    {
+        return prepared_.plan(call).shape != PreparedStream::Shape::kNone;
+    }
+    [[nodiscard]] PreparedStream &prepared() noexcept { return prepared_; }
     // Requires has_room(). The call is queued whatever is returned, since other ranks count on it.
     // False: the stream cannot wait for it, as is logged; the caller must, until is_idle(). Throws
     // std::bad_alloc, and nothing is queued.
@@ -61,21 +69,25 @@ private:
     class Slot final : public Gate {
     public:
         [[nodiscard]] Result<bool> is_open() override;
+        [[nodiscard]] PreparedCall *prepared() noexcept override
+        {
+            return work.shape() == PreparedStream::Shape::kNone ? nullptr : &work;
+        }
 
         const Device *device = nullptr;
         EventHandle ready;
         Status unmarked; // why there is no event
         hetcoll_call call{};
+        PreparedCall work;
         std::optional<Operation> operation;
     };
 
     StreamCalls(Engine &engine, OperationQueue &queue, CUstream stream)
-        : engine_(engine), queue_(queue), stream_(stream)
+        : engine_(engine), queue_(queue), stream_(stream), prepared_(engine, stream)
     {
     }
     Status make(std::size_t most_bytes);
     Status reserve(const std::shared_ptr<Device> &device, std::size_t most_bytes);
-    Status find_how_to_wait();
     void note(int result) noexcept;
     [[nodiscard]] QueuedCalls &pending() noexcept { return engine_.process().store().queued(); }
 
@@ -83,10 +95,7 @@ private:
     OperationQueue &queue_;
     const CUstream stream_;
     std::shared_ptr<Device> device_; // before what is made in it
-    PinnedMemory memory_;
-    std::uint32_t *released_ = nullptr; // pinned: how many calls are complete
-    CUdeviceptr flag_ = 0;              // its address for the GPU
-    Device::WaitsBy waits_by_ = Device::WaitsBy::kDriver;
+    PreparedStream prepared_;
     std::array<Slot, kMostCalls> slots_;
     std::atomic<std::uint32_t> issued_{0}, done_{0};
     std::atomic<int> error_{HETCOLL_SUCCESS};

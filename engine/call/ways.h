@@ -117,6 +117,8 @@ void note_mapped(Call &call, Status problem);
 // What queued calls work with: made, and mapped by the ranks of a node. After a call of this
 // communicator with memory in the same context.
 [[nodiscard]] Task<int> attach(Call &call);
+// One whose stream has its work already: prepared.h.
+[[nodiscard]] Task<int> prepared(Call &call);
 // After that was declined: has each rank copied what it reads to the host?
 [[nodiscard]] Task<int> copies(Call &call);
 

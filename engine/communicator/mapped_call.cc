@@ -377,6 +377,12 @@ MappedCall::KernelWork MappedCall::kernel_work(Algorithm algorithm, ReduceOp op,
     return work;
 }
 
+std::size_t MappedCall::bytes_of(const KernelWork &work, ElementKind kind) noexcept
+{
+    return static_cast<std::size_t>(work.in.count + work.out.count - 2) * work.count *
+           element_bytes(kind);
+}
+
 Result<bool> MappedCall::start_kernel(Algorithm algorithm, ReduceOp op, ElementKind kind,
                                       std::size_t count)
 {
@@ -384,8 +390,7 @@ Result<bool> MappedCall::start_kernel(Algorithm algorithm, ReduceOp op, ElementK
     if (work.count == 0) {
         return false;
     }
-    bytes_mapped_ = static_cast<std::size_t>(work.in.count + work.out.count - 2) * work.count *
-                    element_bytes(kind);
+    bytes_mapped_ = bytes_of(work, kind);
     Status started = bounce_->start_kernel(op, kind, work.out, work.in, work.count);
     return started.ok() ? Result<bool>(true) : Result<bool>(std::move(started));
 }

@@ -95,6 +95,8 @@ public:
     };
     [[nodiscard]] KernelWork kernel_work(Algorithm algorithm, ReduceOp op, ElementKind kind,
                                          std::size_t count) const;
+    // That a kernel reads from and writes to other ranks.
+    [[nodiscard]] static std::size_t bytes_of(const KernelWork &work, ElementKind kind) noexcept;
     // Starts this rank's kernel, if it has one: kernel_done() of the bounce tells its end.
     Result<bool> start_kernel(Algorithm algorithm, ReduceOp op, ElementKind kind,
                               std::size_t count);

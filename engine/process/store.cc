@@ -334,15 +334,6 @@ bool Store::knows(const std::shared_ptr<Device> &device) const noexcept
     return std::find(devices_.begin(), devices_.end(), device) != devices_.end();
 }
 
-bool Store::is_blocking(CUstream stream) const noexcept
-{
-    const Driver *const driver = ground_.driver.get();
-    unsigned flags = CU_STREAM_DEFAULT;
-    return is_default(stream) ||
-           (driver != nullptr && driver->cuStreamGetFlags(stream, &flags) == CUDA_SUCCESS &&
-            (flags & CU_STREAM_NON_BLOCKING) == 0);
-}
-
 Result<bool> Store::legacy_work_done(const PointerInfo &pointer)
 {
     Result<bool> done = false;

@@ -98,8 +98,6 @@ public:
     [[nodiscard]] Result<std::shared_ptr<Device>> device_of(const PointerInfo &pointer);
     // The context of a stream. Makes memory there for a moment.
     [[nodiscard]] Result<std::shared_ptr<Device>> device_of(CUstream stream);
-    // Whether the stream is the legacy one or ordered with it, as far as the driver says.
-    [[nodiscard]] bool is_blocking(CUstream stream) const noexcept;
     // Whether the work on the legacy stream of the buffer's context is complete, or need not be.
     Result<bool> legacy_work_done(const PointerInfo &device);
     // Waits for all work of the buffer's context.

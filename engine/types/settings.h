@@ -138,11 +138,11 @@
         "legacy: hetcoll's streams wait for what the program has put on the legacy default "       \
         "stream. independent: they wait for none of the program's, which has to synchronise "      \
         "before each call. docs/streams.md")                                                       \
-    HETCOLL_PARAMETER(WORD, queued_streams, "nonblocking", "nonblocking or all",                   \
+    HETCOLL_PARAMETER(WORD, queued_calls, "prepared", "prepared or all",                           \
         LOCAL, START, SPEED, 5,                                                                    \
-        "On which streams hetcoll_stream.h queues its calls. On others they synchronise. "         \
-        "all: the legacy, the per-thread and blocking streams too, where programs may hang that "  \
-        "allocate device memory meanwhile. docs/streams.md")                                       \
+        "Which calls hetcoll_stream.h queues; others synchronise. prepared: those whose copies "   \
+        "and kernels the stream is given beforehand. all: others too, beside which a program "     \
+        "hangs that frees memory, copies or loads kernels. docs/streams.md")                       \
     HETCOLL_PARAMETER(WORD, pml_device, "auto", "auto, never or always", ALIKE, START, SPEED, 5,   \
         "Hand device pointers to Open MPI's messages. auto: if pml ob1 is CUDA-aware and a trial " \
         "succeeds. always: if the trial succeeds, which crashes if messages do not take device "   \
@@ -185,7 +185,7 @@
 enum { HETCOLL_POINTER_CACHE_VALIDATED, HETCOLL_POINTER_CACHE_HOOKED, HETCOLL_POINTER_CACHE_OFF };
 enum { HETCOLL_PRE_SYNC_LEGACY, HETCOLL_PRE_SYNC_CONTEXT };
 enum { HETCOLL_STREAMS_LEGACY, HETCOLL_STREAMS_INDEPENDENT };
-enum { HETCOLL_QUEUED_STREAMS_NONBLOCKING, HETCOLL_QUEUED_STREAMS_ALL };
+enum { HETCOLL_QUEUED_CALLS_PREPARED, HETCOLL_QUEUED_CALLS_ALL };
 enum { HETCOLL_IPC_AUTO, HETCOLL_IPC_NEVER };
 enum { HETCOLL_STAGE_AUTO, HETCOLL_STAGE_ALWAYS, HETCOLL_STAGE_NEVER };
 enum { HETCOLL_PML_DEVICE_AUTO, HETCOLL_PML_DEVICE_NEVER, HETCOLL_PML_DEVICE_ALWAYS };

@@ -6,7 +6,7 @@ calls=${1:-100000}
 set --
 . "$(dirname "$0")/case.sh"
 limit=3600
-export OMPI_MCA_coll_hetcoll_queued_streams=all
+export OMPI_MCA_coll_hetcoll_queued_calls=all
 EMU_HOSTILE=0 EMU_DELAY_US=20 case_ 2 ob1 "$forced" stream_order nonblocking delays "$calls"
 for stream in blocking legacy perthread; do
     EMU_HOSTILE=0 EMU_DELAY_US=20 case_ 2 ob1 "$forced" stream_order $stream delays $((calls / 10))

@@ -4,10 +4,12 @@
 //   stream_order STREAM [WHAT...]   STREAM: nonblocking, blocking, legacy, perthread
 //     all         (the default) chains of calls, every collective, captures
 //     beside      calls that wait for the device while a call is pending
+//     holding     those that hold what other threads give a stream meanwhile
 //     delays N    N calls: an event behind a call is never done before the result is there
 //     mutant N    the same where streams do not wait: it has to be seen
 //     errors      a driver call fails: the stream goes on, and the error is told
 //     plain       the calls are not queued: the same results
+#include "cuda_kernels/reduction.h"
 #include "include/hetcoll_stream.h"
 #include "test/mpi/check.h"
 
@@ -262,6 +264,44 @@ void beside_other_work(Program &program, const Attached &on)
     expect(program, b, 0, bytes, sum_of_ranks(program, 0), "the call before it");
 }
 
+// Driver calls that wait for the device, and let no other thread give a stream anything meanwhile:
+// so a pending call needs nothing more. What is waited for is over when they return.
+void holding(Program &program, const Attached &on)
+{
+    const Driver &driver = on.driver();
+    for (const std::size_t bytes : {std::size_t{4'000}, std::size_t{1'000'000}}) {
+        const int count = static_cast<int>(bytes / sizeof(int));
+        const Buffer a = allocate(program, bytes), b = allocate(program, bytes);
+        const Buffer other = allocate(program, 4096);
+        Bytes host(4096);
+        CUdeviceptr memory = 0;
+        void *locked = nullptr;
+        CUmodule module = nullptr;
+        const std::vector<std::pair<const char *, std::function<CUresult()>>> calls = {
+            {"cuMemFree", [&] { return driver.cuMemFree(memory); }},
+            {"cuMemFreeHost", [&] { return driver.cuMemFreeHost(locked); }},
+            {"cuModuleLoadData", [&] { return driver.cuModuleLoadData(&module, kernel_image()); }},
+            {"cuModuleUnload", [&] { return driver.cuModuleUnload(module); }},
+            {"cuMemcpyDtoH",
+             [&] { return driver.cuMemcpyDtoH(host.data(), address(other.data()), host.size()); }},
+        };
+        on.must(driver.cuMemAlloc(&memory, 4096), "cuMemAlloc");
+        on.must(driver.cuMemHostAlloc(&locked, 4096, 0), "cuMemHostAlloc");
+        for (std::size_t i = 0; i < calls.size(); ++i) {
+            const auto value = static_cast<unsigned char>(program.rank() + i);
+            on.fill(a.data(), value, bytes);
+            on.must_succeed(hetcoll_allreduce_enqueue(a.data(), b.data(), count, MPI_INT, MPI_SUM,
+                                                      on.comm(), on.stream()),
+                            calls[i].first);
+            on.copy(a.data(), b.data(), bytes);
+            on.must(calls[i].second(), calls[i].first);
+            on.synchronise();
+            expect(program, a, 0, bytes, sum_of_ranks(program, static_cast<int>(i)),
+                   calls[i].first);
+        }
+    }
+}
+
 // A captured stream is refused, and its capture goes on.
 void captures(Program &program, const Attached &on, const Emulated &emulated)
 {
@@ -429,6 +469,8 @@ void run(Program &program, int argc, char **argv)
                       "%ld of %ld results were not there when the stream went on", early, calls);
     } else if (what == "beside") {
         beside_other_work(program, on);
+    } else if (what == "holding") {
+        holding(program, on);
     } else if (what == "errors") {
         errors(program, on, emulated);
     } else if (what == "plain") {

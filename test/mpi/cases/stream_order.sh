@@ -4,7 +4,7 @@
 . "$(dirname "$0")/../case.sh"
 
 also_expected='hetcoll: a call cannot be queued, nothing was: a graph is being captured'
-export OMPI_MCA_coll_hetcoll_queued_streams=all
+export OMPI_MCA_coll_hetcoll_queued_calls=all
 # On a driver whose calls wait for the device, which waits for the calls.
 for stream in nonblocking blocking legacy perthread; do
     EMU_HOSTILE=1 case_ 2 ob1 "$forced" stream_order $stream
@@ -35,11 +35,11 @@ also_expected='hetcoll: MPI_Allreduce failed' case_ 2 ob1 "$forced" stream_order
 also_expected='hetcoll: calls on CUDA streams are not queued'
 case_ 2 ob1 "$forced" stream_order nonblocking plain single
 # Or because a GPU's driver might wait for ever; whichever rank has such a stream.
-unset OMPI_MCA_coll_hetcoll_queued_streams
+unset OMPI_MCA_coll_hetcoll_queued_calls
 for stream in blocking legacy perthread; do
     case_ 2 ob1 "$forced" stream_order $stream plain
 done
-wrapper="$here/on_rank.sh 0 OMPI_MCA_coll_hetcoll_queued_streams=all" case_ 3 ob1 "$forced" stream_order legacy plain
+wrapper="$here/on_rank.sh 0 OMPI_MCA_coll_hetcoll_queued_calls=all" case_ 3 ob1 "$forced" stream_order legacy plain
 also_expected=
 EMU_HOSTILE=1 case_ 2 ob1 "$forced" stream_order nonblocking beside
 

@@ -24,6 +24,8 @@ struct mca_coll_hetcoll_attached {
     mca_coll_hetcoll_stepper_t stepper; /* first */
     struct mca_coll_hetcoll_attached *next;
     hetcoll_stream_t stream;
+    bool prepared_only; /* other calls synchronise */
+    bool told;          /* that one did */
     struct hetcoll_calls *calls;
     struct handles handles[HETCOLL_STREAM_CALLS];
 };
@@ -108,7 +110,7 @@ static void say(int level, const char *what, const char *why)
 }
 
 /* What this rank's stream comes to. The largest of all ranks counts. */
-enum outcome { QUEUES, SYNCHRONISES, REFUSED };
+enum outcome { QUEUES, QUEUES_PREPARED, SYNCHRONISES, REFUSED };
 
 static enum outcome make(mca_coll_hetcoll_module_t *module, hetcoll_stream_t stream,
                          size_t most_bytes, attached_t **made)
@@ -127,10 +129,6 @@ static enum outcome make(mca_coll_hetcoll_module_t *module, hetcoll_stream_t str
         reason = "with coll_hetcoll_pre_sync context a call would wait for those behind it";
     } else if (!mca_coll_hetcoll_component.thread_multiple) {
         reason = "MPI was not initialised with MPI_THREAD_MULTIPLE";
-    } else if (0 == hetcoll_process_queues_on(mca_coll_hetcoll_component.process, stream)) {
-        reason = "beside calls on the legacy, the per-thread or a blocking stream a program that "
-                 "allocates may hang. Attach a stream of cudaStreamNonBlocking, or set "
-                 "coll_hetcoll_queued_streams all";
     } else if (!mca_coll_hetcoll_start_thread()) {
         reason = "no thread can be made";
     }
@@ -163,7 +161,9 @@ static enum outcome make(mca_coll_hetcoll_module_t *module, hetcoll_stream_t str
         return REFUSED;
     }
     *made = attached;
-    return QUEUES;
+    return HETCOLL_QUEUED_CALLS_ALL == mca_coll_hetcoll_component.settings.queued_calls
+               ? QUEUES
+               : QUEUES_PREPARED;
 }
 
 static int attach(MPI_Comm comm, hetcoll_stream_t stream, size_t most_bytes)
@@ -180,8 +180,9 @@ static int attach(MPI_Comm comm, hetcoll_stream_t stream, size_t most_bytes)
     int all = mine;
     int rc = comm->c_coll->coll_allreduce(&mine, &all, 1, &ompi_mpi_int.dt, &ompi_mpi_op_max.op,
                                           comm, comm->c_coll->coll_allreduce_module);
-    const bool made = (int)QUEUES == mine;
-    if (OMPI_SUCCESS == rc && (int)QUEUES == all) {
+    const bool made = (int)QUEUES_PREPARED >= mine;
+    if (OMPI_SUCCESS == rc && (int)QUEUES_PREPARED >= all) {
+        attached->prepared_only = (int)QUEUES_PREPARED == all;
         rc = mca_coll_hetcoll_error_from_core(
             hetcoll_calls_attach(attached->calls, MCA_COLL_HETCOLL_TAG));
     } else if (OMPI_SUCCESS == rc) {
@@ -240,11 +241,31 @@ static int refuse_capture(const char *why)
     return MPI_ERR_OTHER;
 }
 
+/* As all ranks find alike. */
+static bool synchronises(attached_t *attached, const struct hetcoll_call *call)
+{
+    if (OPAL_LIKELY(!attached->prepared_only || hetcoll_calls_prepares(attached->calls, call))) {
+        return false;
+    }
+    if (!attached->told) {
+        attached->told = true;
+        say(0 == opal_process_info.my_local_rank ? 0 : 1,
+            "a call on a CUDA stream is not queued, it synchronises instead: ",
+            "its kernels and copies cannot be given to the stream beforehand, and a program that "
+            "frees memory, copies or loads a kernel meanwhile would hang. "
+            "coll_hetcoll_queued_calls all queues such calls too (docs/streams.md)");
+    }
+    return true;
+}
+
 /* `dtype` and `op` are held if the call may need them. Returns an error of an earlier call. */
 static int enqueue(attached_t *attached, struct hetcoll_call *call, struct ompi_datatype_t *dtype,
                    struct ompi_op_t *op)
 {
     char why[512];
+    if (synchronises(attached, call)) {
+        return HETCOLL_STREAM_SYNCHRONISE_;
+    }
     const int capturing = hetcoll_calls_is_capturing(attached->calls, why, sizeof why);
     if (OPAL_UNLIKELY(0 != capturing)) {
         return refuse_capture(0 < capturing ? NULL : why);

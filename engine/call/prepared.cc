@@ -1,0 +1,356 @@
+#include "engine/call/prepared.h"
+
+#include "engine/call/ways.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <new>
+#include <utility>
+
+namespace hetcoll {
+namespace {
+
+using Shape = PreparedStream::Shape;
+
+constexpr unsigned kPollsPerQuery = 4096; // a kernel that fails never sets its flag
+constexpr std::size_t kWordsBytes = 256;  // the vector of a meeting lies behind them
+
+std::size_t class_of(std::size_t bytes) noexcept
+{
+    return bytes <= 1 ? 0 : static_cast<std::size_t>(std::bit_width(bytes - 1));
+}
+
+// Whether all ranks know how to combine it, element by element, without a meeting of their own.
+bool can_prepare(const Engine &engine, const hetcoll_call &call) noexcept
+{
+    return call.collective == HETCOLL_ALLREDUCE && call.kind >= 0 && call.user_op == 0 &&
+           call.count > 0 && !engine.uses_fixed_point(call);
+}
+
+std::size_t vector_bytes(const hetcoll_call &call) noexcept
+{
+    return call.count * element_bytes(static_cast<ElementKind>(call.kind));
+}
+
+} // namespace
+
+PreparedStream::~PreparedStream()
+{
+    mapped_.release();
+    engine_.process().store().give_back(std::move(scratch_));
+}
+
+Status PreparedStream::make(const std::shared_ptr<Device> &device, std::size_t most_bytes)
+{
+    device_ = device;
+    most_bytes_ = most_bytes;
+    auto pinned = device->make_pinned(kWordsBytes + engine_.small_limit());
+    if (!pinned.ok()) {
+        return pinned.take_status();
+    }
+    memory_ = std::move(*pinned);
+    auto address = device->address_of(memory_);
+    if (!address.ok()) {
+        return address.take_status();
+    }
+    static_assert(sizeof(Words) <= kWordsBytes);
+    words_ = new (memory_.get()) Words{};
+    done_ = *address + offsetof(Words, done);
+    go_ = *address + offsetof(Words, go);
+    meeting_vector_ = static_cast<std::byte *>(memory_.get()) + kWordsBytes;
+    return find_how_to_wait();
+}
+
+// By trying: drivers tell it in attributes that changed their meaning.
+Status PreparedStream::find_how_to_wait()
+{
+    auto stream = device_->make_stream(StreamOrder::kIndependent);
+    if (!stream.ok()) {
+        return stream.take_status();
+    }
+    auto arrived = device_->make_zeroed(sizeof(std::uint32_t), stream->get());
+    if (!arrived.ok()) {
+        return arrived.take_status();
+    }
+    arrived_ = std::move(*arrived);
+    const Status by_driver = device_->wait_async(Device::WaitsBy::kDriver, done_, 0, stream->get());
+    if (by_driver.ok()) {
+        return {};
+    }
+    log(engine_.process().log(), 1,
+        "hetcoll: streams wait by a kernel, which keeps a place on the GPU: %s",
+        by_driver.message().c_str());
+    waits_by_ = Device::WaitsBy::kKernel;
+    return device_->wait_async(waits_by_, done_, 0, stream->get());
+}
+
+// Memory for the vectors of calls, which peers may map.
+Status PreparedStream::share(Call &call)
+{
+    auto scratch = call.process().store().borrow_scratch(device_, most_bytes_);
+    if (!scratch.ok()) {
+        return scratch.take_status();
+    }
+    scratch_ = std::move(*scratch);
+    find(call, scratch_->data(), scratch_info_);
+    MappedCall::Buffers buffers{};
+    buffers.send = buffers.recv = scratch_->data();
+    buffers.bytes = most_bytes_;
+    buffers.stands_in = scratch_.get();
+    // Read and written by peers, as the kernel does that needs most.
+    auto planned = mapped_.plan(Algorithm::kTwoShot, buffers, *call.device);
+    if (planned.ok()) {
+        static_cast<void>(mapped_.publish()); // all map it, new or not
+    }
+    return planned.take_status();
+}
+
+bool PreparedStream::has_mapped(Call &call, Status &problem)
+{
+    if (!call.device->enter().ok()) {
+        problem = error(Errc::kDriver, "the context of a stream is gone");
+        return true;
+    }
+    mapped_.serve();
+    PeerLease until_mapped;
+    Result<bool> done = mapped_.map_all(until_mapped, most_bytes_);
+    if (done.ok() && *done) {
+        done = mapped_.map(Algorithm::kTwoShot, nullptr);
+    }
+    if (done.ok()) {
+        return *done;
+    }
+    problem = done.take_status();
+    return true;
+}
+
+Task<> PreparedStream::attach(Call &call, PreparedStream &stream)
+{
+    std::uint64_t most = stream.most_bytes_; // of the rank that expects least
+    call.start_agreement({&most, 1}, ReduceOp::kMin, call.to_tell());
+    Flags all = co_await call.all_met();
+    call.meeting.sum({&most, 1});
+    stream.most_bytes_ = most;
+    Status problem;
+    if (call.engine.group().nodes() == 1 && call.engine.reserved().maps) {
+        problem = stream.share(call);
+        call.flags |= problem.ok() ? Flags{} : kNoMapping;
+        all = co_await call.agree();
+        if (!any(all, kNoMapping | kErrors)) {
+            co_await until([&] { return stream.has_mapped(call, problem); });
+            call.flags |= problem.ok() ? Flags{} : kNoMapping;
+            all = co_await call.agree();
+        }
+        stream.maps_ = !any(all, kNoMapping | kErrors);
+    }
+    if (!problem.ok()) {
+        log(call.process().log(), 1, "hetcoll: only small calls of a stream are prepared: %s",
+            problem.message().c_str());
+    }
+    stream.learn_choices();
+}
+
+// For sums of floats; others differ by little, and all ranks must decide alike.
+void PreparedStream::learn_choices()
+{
+    hetcoll_call call{};
+    call.collective = HETCOLL_ALLREDUCE;
+    call.kind = HETCOLL_FLOAT32;
+    call.op = HETCOLL_SUM;
+    for (std::size_t i = 0; i <= class_of(most_bytes_); ++i) {
+        const std::size_t bytes = std::max(std::size_t{1} << i, sizeof(float));
+        call.count = bytes / sizeof(float);
+        choices_[i] = engine_.chooser().choose(call, bytes, {.mapped = true}).algorithm;
+    }
+}
+
+PreparedStream::Plan PreparedStream::plan(const hetcoll_call &call) const noexcept
+{
+    if (!can_prepare(engine_, call) || vector_bytes(call) > most_bytes_) {
+        return {};
+    }
+    const std::size_t bytes = vector_bytes(call);
+    const Algorithm chosen = choices_[class_of(bytes)];
+    if (chosen == Algorithm::kHost && bytes <= engine_.small_limit()) {
+        return {Shape::kMeeting, chosen};
+    }
+    if (!maps_ || !row_of(chosen).is_one_kernel()) {
+        return {};
+    }
+    // One that writes its own result alone would need a second vector.
+    return {Shape::kKernel, shares_input_only(chosen) ? Algorithm::kTwoShot : chosen};
+}
+
+void PreparedCall::begin(PreparedStream &stream, const hetcoll_call &call,
+                         std::uint32_t number) noexcept
+{
+    stream_ = &stream;
+    plan_ = stream.plan(call);
+    number_ = number;
+    vector_ = nullptr;
+    out_to_ = nullptr;
+    bytes_mapped_ = 0;
+    failure_ = {};
+    given_.store(Given::kNotYet, std::memory_order_relaxed);
+    told_ = false;
+}
+
+// Whether it is memory of the stream's context; false: host memory.
+Result<bool> PreparedCall::is_device_memory(const void *buffer) const
+{
+    Process &process = stream_->engine_.process();
+    auto info = process.pointers().find(buffer);
+    if (!info.ok()) {
+        return info.take_status();
+    }
+    if (!on_device(*info)) {
+        return false;
+    }
+    const Device &own = *stream_->device_;
+    bool there = info->context == own.context();
+    if (info->context == nullptr) { // of a pool or virtual memory: the primary one's
+        const auto device = process.store().device_of(*info);
+        there = device.ok() && device->get() == &own;
+    }
+    return there ? Result<bool>(true)
+                 : error(Errc::kInvalid,
+                         "a buffer of a queued call is in another context than its stream");
+}
+
+Status PreparedCall::give_input(hetcoll_call &call)
+{
+    if (plan_.shape == Shape::kNone) {
+        return {};
+    }
+    Result<bool> there = is_device_memory(call.send);
+    if (there.ok() && *there && call.recv != call.send) {
+        there = is_device_memory(call.recv);
+    }
+    if (!there.ok() || !*there) { // the host reads or writes it, when the call runs
+        return there.ok() ? Status() : there.take_status();
+    }
+    bytes_ = vector_bytes(call);
+    out_to_ = call.recv;
+    vector_ = plan_.shape == Shape::kMeeting ? stream_->meeting_vector_ : stream_->scratch_->data();
+    const void *const from = std::exchange(call.send, vector_);
+    call.recv = vector_;
+    return stream_->device_->copy_async(vector_, from, bytes_, stream_->stream_);
+}
+
+void PreparedCall::give_kernel(const hetcoll_call &call) noexcept
+{
+    if (plan_.shape != Shape::kKernel || !is_staged()) {
+        given_.store(Given::kNothing, std::memory_order_release);
+        return;
+    }
+    failure_ = stream_->wait(stream_->go_, number_);
+    if (failure_.ok()) {
+        failure_ = start_kernel(call);
+    }
+    const bool runs = failure_.ok() && bytes_mapped_ != 0;
+    given_.store(runs ? Given::kKernel : Given::kNothing, std::memory_order_release);
+}
+
+Status PreparedCall::start_kernel(const hetcoll_call &call)
+{
+    const auto kind = static_cast<ElementKind>(call.kind);
+    const ReduceOp op = stream_->engine_.op_of(call);
+    const MappedCall::KernelWork work =
+        stream_->mapped_.kernel_work(plan_.algorithm, op, kind, call.count);
+    if (work.count == 0) {
+        return {};
+    }
+    Signal signal{};
+    signal.flag = &stream_->words_->ran;
+    signal.arrived = reinterpret_cast<std::uint32_t *>(stream_->arrived_.get());
+    signal.value = number_;
+    signal.skip = &stream_->words_->skip;
+    bytes_mapped_ = MappedCall::bytes_of(work, kind);
+    return stream_->device_->reduce_many_async(op, kind, work.out, work.in, work.count, signal,
+                                               stream_->stream_);
+}
+
+Status PreparedCall::give_output()
+{
+    return is_staged() ? stream_->device_->copy_async(out_to_, vector_, bytes_, stream_->stream_)
+                       : Status();
+}
+
+void PreparedCall::look(Call &call) const
+{
+    if (!is_staged()) {
+        look_at_buffers(call);
+        return;
+    }
+    call.in_order = call.engine.chooser().keeps_order(*call.made);
+    call.bytes = bytes_;
+    call.buffers.in = call.buffers.out = vector_;
+    if (plan_.shape == Shape::kKernel) {
+        call.buffers.send = call.buffers.recv = stream_->scratch_info_;
+    }
+    call.flags = on_device(call.buffers.recv) ? kDeviceMemory : kHostMemory;
+}
+
+void PreparedCall::tell(std::uint32_t skip) noexcept
+{
+    if (plan_.shape == Shape::kKernel && !std::exchange(told_, true)) {
+        __atomic_store_n(&stream_->words_->skip, skip, __ATOMIC_RELAXED);
+        __atomic_store_n(&stream_->words_->go, number_, __ATOMIC_RELEASE);
+    }
+}
+
+Result<bool> PreparedCall::kernel_done()
+{
+    if (read_flag(&stream_->words_->ran) == number_) {
+        return true;
+    }
+    if (++polls_ % kPollsPerQuery != 0) {
+        return false;
+    }
+    const Device &device = *stream_->device_;
+    const ContextScope scope(device.driver(), device.context());
+    if (scope.result() != CUDA_SUCCESS) {
+        return driver_status(device.driver(), scope.result(), "cuCtxPushCurrent",
+                             "entering the context of a stream");
+    }
+    Result<bool> idle = device.is_idle(stream_->stream_); // not while it waits for this call
+    return idle.ok() ? Result<bool>(false) : std::move(idle);
+}
+
+Task<int> prepared(Call &call)
+{
+    PreparedCall &work = *call.prepared;
+    work.look(call);
+    if (work.shape() == Shape::kMeeting) {
+        co_return co_await small(call);
+    }
+    const Flags all = co_await call.agree();
+    call.report.record.memory |= all;
+    if (any(all, kErrors)) {
+        co_return call.fail_together(all);
+    }
+    if (any(all, kHostMemory)) {
+        work.skip();
+        call.prepared = nullptr; // from here a call as any
+        co_return co_await allreduce(call);
+    }
+    call.report.serve(work.algorithm());
+    call.mapped = true;
+    co_await peers_stay(call);
+    work.go();
+    co_await until([&work] { return work.is_given(); });
+    call.note(work.take_failure());
+    call.kernel_runs = work.has_kernel();
+    co_await call.kernel_done();
+    call.engine.membership().touches_no_peers();
+    call.report.record.mapped = call.failure.ok();
+    call.process().counters().count(HETCOLL_BYTES_MAPPED, work.bytes_mapped());
+    const Flags closed = co_await call.agree();
+    if (any(closed, kFailed)) {
+        co_return call.fail_together(closed);
+    }
+    co_return call.result();
+}
+
+} // namespace hetcoll

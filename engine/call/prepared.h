@@ -1,0 +1,156 @@
+// Calls whose work on the GPU their stream has been given when they were queued: a copy in, a
+// kernel, a copy out, and before each a wait for a number that the host stores. So hetcoll's thread
+// gives a stream nothing while the program's stream stands still. It could not: a driver call of
+// another thread that waits for that stream (cuMemFree, a copy, a module's first launch) holds
+// whatever is given to any stream of the context meanwhile (docs/streams.md).
+//
+//   stream                         host
+//   copy in, event                 looks at the event; all ranks meet; stores `go`
+//   wait for `go`, kernel          sees `ran`; all ranks meet; stores `done`
+//   wait for `done`, copy out
+//
+// No wait is for what the caller's thread gives the stream later, because that thread may be held
+// in the middle. What the ranks do is the same on all of them: it follows from the call's size and
+// from what they found out when the stream was attached.
+#pragma once
+
+#include "engine/call/call.h"
+#include "engine/communicator/mapped_call.h"
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace hetcoll {
+
+class PreparedCall;
+
+// What the calls of one stream work with.
+class PreparedStream {
+public:
+    enum class Shape : std::uint8_t {
+        kNone,    // not prepared: the thread makes driver calls
+        kMeeting, // page-locked memory, which a meeting of the ranks sums
+        kKernel,  // device memory that peers have mapped, and one kernel a rank
+    };
+    struct Plan {
+        Shape shape = Shape::kNone;
+        Algorithm algorithm = Algorithm::kHost; // of a kernel
+    };
+    // Words of page-locked memory that the host and the stream tell each other by. Of numbers of
+    // calls from 1, counted round.
+    struct Words {
+        std::uint32_t done, go; // host: the last call for which they are given
+        std::uint32_t skip;     // host, before `go`: the kernel is to do nothing
+        std::uint32_t ran;      // kernel: it is over
+    };
+
+    PreparedStream(Engine &engine, CUstream stream)
+        : engine_(engine), stream_(stream),
+          mapped_(engine.process(), engine.group(), engine.peers())
+    {
+        choices_.fill(Algorithm::kRing); // a schedule's
+    }
+    ~PreparedStream();
+    PreparedStream(const PreparedStream &) = delete;
+    PreparedStream &operator=(const PreparedStream &) = delete;
+
+    // What this rank needs, for calls of at most `most_bytes`; the device's context is current.
+    Status make(const std::shared_ptr<Device> &device, std::size_t most_bytes);
+    // By all ranks: they map each other's memory, if they can, and learn which calls are prepared.
+    [[nodiscard]] static Task<> attach(Call &call, PreparedStream &stream);
+
+    // The same on all ranks, and any thread may ask.
+    [[nodiscard]] Plan plan(const hetcoll_call &call) const noexcept;
+    // Makes the stream wait until Words::done has come to `number`.
+    Status wait_done(std::uint32_t number) { return wait(done_, number); }
+    void set_done(std::uint32_t number) noexcept
+    {
+        __atomic_store_n(&words_->done, number, __ATOMIC_RELEASE);
+    }
+
+private:
+    friend class PreparedCall;
+    static constexpr std::size_t kSizeClasses = 65; // by highest bit
+
+    Status find_how_to_wait();
+    Status wait(CUdeviceptr word, std::uint32_t number)
+    {
+        return device_->wait_async(waits_by_, word, number, stream_);
+    }
+    [[nodiscard]] Status share(Call &call);
+    [[nodiscard]] bool has_mapped(Call &call, Status &problem);
+    void learn_choices();
+
+    Engine &engine_;
+    const CUstream stream_;
+    std::shared_ptr<Device> device_; // before what is made in it
+    PinnedMemory memory_;            // the words, and the vector of a meeting behind them
+    Words *words_ = nullptr;
+    CUdeviceptr done_ = 0, go_ = 0; // their addresses for the GPU
+    Device::WaitsBy waits_by_ = Device::WaitsBy::kDriver;
+    std::byte *meeting_vector_ = nullptr;
+    DeviceMemory arrived_; // of Signal
+    std::size_t most_bytes_ = 0;
+    std::unique_ptr<Scratch> scratch_; // null: no kernels
+    PointerInfo scratch_info_{};
+    MappedCall mapped_;                             // whose mappings stay
+    bool maps_ = false;                             // all ranks have mapped all
+    std::array<Algorithm, kSizeClasses> choices_{}; // for vectors of up to 2^i bytes
+};
+
+// One call of a stream.
+class PreparedCall {
+public:
+    // A call is planned before anything is given to the stream.
+    void begin(PreparedStream &stream, const hetcoll_call &call, std::uint32_t number) noexcept;
+    [[nodiscard]] PreparedStream::Shape shape() const noexcept { return plan_.shape; }
+    // The caller's thread, in this order: before the call is told of, which then works on other
+    // memory; and after that. Nothing is copied where a buffer is host memory.
+    Status give_input(hetcoll_call &call);
+    void give_kernel(const hetcoll_call &call) noexcept;
+    Status give_output();
+
+    // Whoever runs the call. What is known of its buffers without asking the driver.
+    void look(Call &call) const;
+    // The kernel runs, or is skipped if it was not told before.
+    void go() noexcept { tell(0); }
+    void skip() noexcept { tell(1); }
+    // Whether the caller's thread has given the kernel, or cannot.
+    [[nodiscard]] bool is_given() const noexcept
+    {
+        return given_.load(std::memory_order_acquire) != Given::kNotYet;
+    }
+    // Requires is_given(): why there is no kernel. Taken once.
+    [[nodiscard]] Status take_failure() noexcept { return std::move(failure_); }
+    [[nodiscard]] bool has_kernel() const noexcept
+    {
+        return given_.load(std::memory_order_acquire) == Given::kKernel;
+    }
+    [[nodiscard]] Result<bool> kernel_done();
+    [[nodiscard]] Algorithm algorithm() const noexcept { return plan_.algorithm; }
+    [[nodiscard]] std::size_t bytes_mapped() const noexcept { return bytes_mapped_; }
+
+private:
+    enum class Given : std::uint8_t { kNotYet, kKernel, kNothing };
+
+    void tell(std::uint32_t skip) noexcept;
+    [[nodiscard]] bool is_staged() const noexcept { return vector_ != nullptr; }
+    [[nodiscard]] Result<bool> is_device_memory(const void *buffer) const;
+    Status start_kernel(const hetcoll_call &call);
+
+    PreparedStream *stream_ = nullptr;
+    PreparedStream::Plan plan_;
+    std::uint32_t number_ = 0;    // from 1
+    std::byte *vector_ = nullptr; // that the input is copied to; null: it is not
+    void *out_to_ = nullptr;      // the result is copied to; null: it is there
+    std::size_t bytes_ = 0, bytes_mapped_ = 0;
+    Status failure_;
+    std::atomic<Given> given_{Given::kNotYet};
+    bool told_ = false;
+    unsigned polls_ = 0;
+};
+
+} // namespace hetcoll
