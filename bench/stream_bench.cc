@@ -120,7 +120,7 @@ void cost(const Gpu &gpu, int bursts)
             driver.cuStreamIsCapturing(on.compute, &captures);
             driver.cuCtxGetCurrent(&current);
             driver.cuMemcpyAsync(staging, buffer, 16, on.compute);
-            driver.cuEventRecord(on.event, on.compute);
+            driver.cuStreamWriteValue32(on.compute, flag + 8, 1, 0);
             driver.cuStreamWaitValue32(on.compute, flag, 1, CU_STREAM_WAIT_VALUE_GEQ);
             driver.cuMemcpyAsync(buffer, staging, 16, on.compute);
         }

@@ -403,6 +403,16 @@ Status Device::wait_async(WaitsBy by, CUdeviceptr flag, std::uint32_t value, CUs
         "cuLaunchKernel", kDoing);
 }
 
+Status Device::write_async(WaitsBy by, CUdeviceptr flag, std::uint32_t value, CUstream stream)
+{
+    if (by == WaitsBy::kDriver) {
+        return driver_status(driver_, driver_.cuStreamWriteValue32(stream, flag, value, 0),
+                             "cuStreamWriteValue32", "telling that a stream has come to a call");
+    }
+    const Signal told{.flag = reinterpret_cast<std::uint32_t *>(flag), .value = value};
+    return copy_kernel_async(nullptr, nullptr, 0, told, stream);
+}
+
 Status Device::convert_floats_async(FloatConversion conversion, ElementKind kind, void *dst,
                                     const void *src, std::size_t count, const Signal &done,
                                     CUstream stream)

@@ -236,6 +236,8 @@ public:
     // multiprocessor's place.
     enum class WaitsBy : std::uint8_t { kDriver, kKernel };
     Status wait_async(WaitsBy by, CUdeviceptr flag, std::uint32_t value, CUstream stream);
+    // The stream stores the number there when it gets to it, after all that it has written before.
+    Status write_async(WaitsBy by, CUdeviceptr flag, std::uint32_t value, CUstream stream);
 
     // 8-bit floats as floats, and back, see cuda_kernels/reduction.h.
     Status convert_floats_async(FloatConversion conversion, ElementKind kind, void *dst,

@@ -39,7 +39,7 @@
     X(cuMemImportFromShareableHandle) X(cuMemGetAllocationPropertiesFromHandle)                    \
     X(cuMemGetAllocationGranularity) X(cuMemRelease) X(cuMemAddressReserve)                        \
     X(cuMemAddressFree) X(cuMemMap) X(cuMemUnmap) X(cuMemSetAccess) X(cuStreamWaitValue32)         \
-    X(cuStreamIsCapturing) X(cuStreamGetCtx) X(cuMemGetHandleForAddressRange)                          \
+    X(cuStreamWriteValue32) X(cuStreamIsCapturing) X(cuStreamGetCtx) X(cuMemGetHandleForAddressRange)  \
     X(cuFlushGPUDirectRDMAWrites)
 
 #define HETCOLL_DRIVER_CALLS(X) HETCOLL_NEEDED_DRIVER_CALLS(X) HETCOLL_OPTIONAL_DRIVER_CALLS(X)

@@ -56,8 +56,7 @@ Status PreparedStream::make(const std::shared_ptr<Device> &device, std::size_t m
     }
     static_assert(sizeof(Words) <= kWordsBytes);
     words_ = new (memory_.get()) Words{};
-    done_ = *address + offsetof(Words, done);
-    go_ = *address + offsetof(Words, go);
+    address_ = *address;
     meeting_vector_ = static_cast<std::byte *>(memory_.get()) + kWordsBytes;
     return find_how_to_wait();
 }
@@ -74,7 +73,12 @@ Status PreparedStream::find_how_to_wait()
         return arrived.take_status();
     }
     arrived_ = std::move(*arrived);
-    const Status by_driver = device_->wait_async(Device::WaitsBy::kDriver, done_, 0, stream->get());
+    const auto try_to = [&](Device::WaitsBy by) {
+        Status status = device_->wait_async(by, address_, 0, stream->get());
+        return status.ok() ? device_->write_async(by, address_, 0, stream->get())
+                           : std::move(status);
+    };
+    const Status by_driver = try_to(waits_by_);
     if (by_driver.ok()) {
         return {};
     }
@@ -82,7 +86,26 @@ Status PreparedStream::find_how_to_wait()
         "hetcoll: streams wait by a kernel, which keeps a place on the GPU: %s",
         by_driver.message().c_str());
     waits_by_ = Device::WaitsBy::kKernel;
-    return device_->wait_async(waits_by_, done_, 0, stream->get());
+    return try_to(waits_by_);
+}
+
+Result<bool> PreparedStream::has_come(std::uint32_t number) { return is_at(words_->come, number); }
+
+Result<bool> PreparedStream::is_at(const std::uint32_t &word, std::uint32_t number)
+{
+    if (static_cast<std::int32_t>(read_flag(&word) - number) >= 0) {
+        return true;
+    }
+    if (++polls_ % kPollsPerQuery != 0) {
+        return false;
+    }
+    const ContextScope scope(device_->driver(), device_->context());
+    if (scope.result() != CUDA_SUCCESS) {
+        return driver_status(device_->driver(), scope.result(), "cuCtxPushCurrent",
+                             "entering the context of a stream");
+    }
+    Result<bool> idle = device_->is_idle(stream_);
+    return idle.ok() ? Result<bool>(false) : std::move(idle);
 }
 
 // Memory for the vectors of calls, which peers may map.
@@ -244,7 +267,7 @@ void PreparedCall::give_kernel(const hetcoll_call &call) noexcept
         given_.store(Given::kNothing, std::memory_order_release);
         return;
     }
-    failure_ = stream_->wait(stream_->go_, number_);
+    failure_ = stream_->wait(offsetof(PreparedStream::Words, go), number_);
     if (failure_.ok()) {
         failure_ = start_kernel(call);
     }
@@ -302,20 +325,13 @@ void PreparedCall::tell(std::uint32_t skip) noexcept
 
 Result<bool> PreparedCall::kernel_done()
 {
-    if (read_flag(&stream_->words_->ran) == number_) {
-        return true;
+    switch (given_.load(std::memory_order_acquire)) {
+    case Given::kNotYet: return false;
+    case Given::kNothing:
+        return failure_.ok() ? Result<bool>(true) : Result<bool>(std::move(failure_));
+    case Given::kKernel: break;
     }
-    if (++polls_ % kPollsPerQuery != 0) {
-        return false;
-    }
-    const Device &device = *stream_->device_;
-    const ContextScope scope(device.driver(), device.context());
-    if (scope.result() != CUDA_SUCCESS) {
-        return driver_status(device.driver(), scope.result(), "cuCtxPushCurrent",
-                             "entering the context of a stream");
-    }
-    Result<bool> idle = device.is_idle(stream_->stream_); // not while it waits for this call
-    return idle.ok() ? Result<bool>(false) : std::move(idle);
+    return stream_->is_at(stream_->words_->ran, number_);
 }
 
 Task<int> prepared(Call &call)
@@ -339,9 +355,7 @@ Task<int> prepared(Call &call)
     call.mapped = true;
     co_await peers_stay(call);
     work.go();
-    co_await until([&work] { return work.is_given(); });
-    call.note(work.take_failure());
-    call.kernel_runs = work.has_kernel();
+    call.kernel_runs = true;
     co_await call.kernel_done();
     call.engine.membership().touches_no_peers();
     call.report.record.mapped = call.failure.ok();

@@ -5,7 +5,7 @@
 // whatever is given to any stream of the context meanwhile (docs/streams.md).
 //
 //   stream                         host
-//   copy in, event                 looks at the event; all ranks meet; stores `go`
+//   copy in, store `come`          sees it; all ranks meet; stores `go`
 //   wait for `go`, kernel          sees `ran`; all ranks meet; stores `done`
 //   wait for `done`, copy out
 //
@@ -44,6 +44,7 @@ public:
     struct Words {
         std::uint32_t done, go; // host: the last call for which they are given
         std::uint32_t skip;     // host, before `go`: the kernel is to do nothing
+        std::uint32_t come;     // stream: it has come to the call, with its input
         std::uint32_t ran;      // kernel: it is over
     };
 
@@ -64,8 +65,14 @@ public:
 
     // The same on all ranks, and any thread may ask.
     [[nodiscard]] Plan plan(const hetcoll_call &call) const noexcept;
-    // Makes the stream wait until Words::done has come to `number`.
-    Status wait_done(std::uint32_t number) { return wait(done_, number); }
+    // What has_come() tells of, once the stream is there.
+    Status mark(std::uint32_t number)
+    {
+        return device_->write_async(waits_by_, address_ + offsetof(Words, come), number, stream_);
+    }
+    [[nodiscard]] Result<bool> has_come(std::uint32_t number);
+    // Makes the stream wait until set_done().
+    Status wait_done(std::uint32_t number) { return wait(offsetof(Words, done), number); }
     void set_done(std::uint32_t number) noexcept
     {
         __atomic_store_n(&words_->done, number, __ATOMIC_RELEASE);
@@ -76,10 +83,13 @@ private:
     static constexpr std::size_t kSizeClasses = 65; // by highest bit
 
     Status find_how_to_wait();
-    Status wait(CUdeviceptr word, std::uint32_t number)
+    Status wait(std::size_t word, std::uint32_t number)
     {
-        return device_->wait_async(waits_by_, word, number, stream_);
+        return device_->wait_async(waits_by_, address_ + word, number, stream_);
     }
+    // Whether the word has come to the number. An error if the stream has failed, which is asked
+    // for now and then.
+    [[nodiscard]] Result<bool> is_at(const std::uint32_t &word, std::uint32_t number);
     [[nodiscard]] Status share(Call &call);
     [[nodiscard]] bool has_mapped(Call &call, Status &problem);
     void learn_choices();
@@ -89,7 +99,8 @@ private:
     std::shared_ptr<Device> device_; // before what is made in it
     PinnedMemory memory_;            // the words, and the vector of a meeting behind them
     Words *words_ = nullptr;
-    CUdeviceptr done_ = 0, go_ = 0; // their addresses for the GPU
+    CUdeviceptr address_ = 0; // of the words for the GPU
+    unsigned polls_ = 0;
     Device::WaitsBy waits_by_ = Device::WaitsBy::kDriver;
     std::byte *meeting_vector_ = nullptr;
     DeviceMemory arrived_; // of Signal
@@ -118,17 +129,8 @@ public:
     // The kernel runs, or is skipped if it was not told before.
     void go() noexcept { tell(0); }
     void skip() noexcept { tell(1); }
-    // Whether the caller's thread has given the kernel, or cannot.
-    [[nodiscard]] bool is_given() const noexcept
-    {
-        return given_.load(std::memory_order_acquire) != Given::kNotYet;
-    }
-    // Requires is_given(): why there is no kernel. Taken once.
-    [[nodiscard]] Status take_failure() noexcept { return std::move(failure_); }
-    [[nodiscard]] bool has_kernel() const noexcept
-    {
-        return given_.load(std::memory_order_acquire) == Given::kKernel;
-    }
+    // After go(): this rank has given its kernel, if it has one, and that is over. An error: why it
+    // could not be given.
     [[nodiscard]] Result<bool> kernel_done();
     [[nodiscard]] Algorithm algorithm() const noexcept { return plan_.algorithm; }
     [[nodiscard]] std::size_t bytes_mapped() const noexcept { return bytes_mapped_; }
@@ -150,7 +152,6 @@ private:
     Status failure_;
     std::atomic<Given> given_{Given::kNotYet};
     bool told_ = false;
-    unsigned polls_ = 0;
 };
 
 } // namespace hetcoll

@@ -25,17 +25,6 @@ private:
 
 } // namespace
 
-Result<bool> StreamCalls::Slot::is_open()
-{
-    if (!unmarked.ok()) {
-        return std::move(unmarked);
-    }
-    const ContextScope scope(device->driver(), device->context());
-    Status entered = driver_status(device->driver(), scope.result(), "cuCtxPushCurrent",
-                                   "entering the context of a stream");
-    return entered.ok() ? device->is_done(ready) : Result<bool>(std::move(entered));
-}
-
 Result<std::unique_ptr<StreamCalls>> StreamCalls::create(Engine &engine, OperationQueue &queue,
                                                          CUstream stream, std::size_t most_bytes)
 {
@@ -76,19 +65,10 @@ Status StreamCalls::make(std::size_t most_bytes)
     if (!status.ok()) {
         return status;
     }
-    status = prepared_.make(device_, most_bytes);
-    if (!status.ok()) {
-        return status;
-    }
     for (Slot &slot : slots_) {
-        auto event = device_->make_event();
-        if (!event.ok()) {
-            return event.take_status();
-        }
-        slot.ready = std::move(*event);
-        slot.device = device_.get();
+        slot.of = this;
     }
-    return {};
+    return prepared_.make(device_, most_bytes);
 }
 
 // The communicator's, for the first of its streams and for one with larger calls.
@@ -138,19 +118,20 @@ bool StreamCalls::enqueue(const hetcoll_call &call)
     slot.operation.reset();
     slot.call = call;
     slot.call.queued = HETCOLL_QUEUED;
-    slot.work.begin(prepared_, slot.call, number + 1);
+    slot.number = number + 1;
+    slot.work.begin(prepared_, slot.call, slot.number);
     const EnterIfNeeded entered(*device_);
     slot.unmarked = slot.work.give_input(slot.call);
-    Status marked = device_->record(slot.ready, stream_);
+    Status marked = prepared_.mark(slot.number);
     if (slot.unmarked.ok()) {
         slot.unmarked = std::move(marked);
     }
     slot.operation.emplace(engine_, slot.call, Start::kOnce, &slot);
     queue_.push(*slot.operation);
     pending().begin();
-    issued_.store(number + 1, std::memory_order_release);
+    issued_.store(slot.number, std::memory_order_release);
     slot.work.give_kernel(slot.call);
-    const Status waits = prepared_.wait_done(number + 1);
+    const Status waits = prepared_.wait_done(slot.number);
     if (!waits.ok()) {
         log(engine_.process().log(), 0,
             "hetcoll: a stream cannot wait for a queued call, so the call waits itself: %s",

@@ -1,7 +1,7 @@
-// Calls of one communicator in the order of one CUDA stream. An event on the stream tells that the
-// stream has come to the call; whoever makes progress then runs it, as any operation; the stream
-// waits for a number in page-locked memory, which the host stores when the call is complete. So no
-// kernel waits for another rank, and an error lets the stream go on. What can be given to the
+// Calls of one communicator in the order of one CUDA stream. The stream stores a number in
+// page-locked memory when it has come to the call; whoever makes progress then runs it, as any
+// operation; the stream waits for a number there that the host stores when the call is complete. So
+// no kernel waits for another rank, and an error lets the stream go on. What can be given to the
 // stream beforehand is: prepared.h.
 #pragma once
 
@@ -65,18 +65,22 @@ public:
     }
 
 private:
-    // A call, and the event that tells that the stream has come to it.
+    // A call; it begins when the stream has come to it.
     class Slot final : public Gate {
     public:
-        [[nodiscard]] Result<bool> is_open() override;
+        [[nodiscard]] Result<bool> is_open() override
+        {
+            return unmarked.ok() ? of->prepared_.has_come(number)
+                                 : Result<bool>(std::move(unmarked));
+        }
         [[nodiscard]] PreparedCall *prepared() noexcept override
         {
             return work.shape() == PreparedStream::Shape::kNone ? nullptr : &work;
         }
 
-        const Device *device = nullptr;
-        EventHandle ready;
-        Status unmarked; // why there is no event
+        StreamCalls *of = nullptr;
+        std::uint32_t number = 0; // from 1
+        Status unmarked;          // why the stream does not tell
         hetcoll_call call{};
         PreparedCall work;
         std::optional<Operation> operation;
