@@ -47,7 +47,7 @@ void SubmissionGate::pass()
 }
 
 SubmissionsHeld::SubmissionsHeld(Context &context)
-    : context_(is_hostile(Hostility::kWaits) ? &context : nullptr)
+    : context_(is_hostile(Hostility::kHolds) ? &context : nullptr)
 {
     if (context_ != nullptr) {
         context_->gate.close();
@@ -63,7 +63,7 @@ SubmissionsHeld::~SubmissionsHeld()
 
 void wait_for_holders(Context &context)
 {
-    if (is_hostile(Hostility::kWaits)) {
+    if (is_hostile(Hostility::kHolds)) {
         context.gate.pass();
     }
 }

@@ -255,6 +255,15 @@ TEST(EmulatedHeldCallsChild, DISABLED_NothingIsHeldByOthers)
     }
 }
 
+TEST(EmulatedHeldCallsChild, DISABLED_AllocationsReturn)
+{
+    Scene scene;
+    scene.queue_wait();
+    const CUdeviceptr memory = allocate(kBytes); // never returns if it waits
+    scene.end_wait();
+    free_memory(memory);
+}
+
 TEST(EmulatedHeldCallsChild, DISABLED_NothingIsHeldByAnother)
 {
     Scene scene;
@@ -321,6 +330,13 @@ void expect_passed(const char *test, const char *hostile)
 TEST(EmulatedHeldCallsTest, ACopyWaitsForWhoeverWaitsForTheDevice)
 {
     expect_passed("CopiesAreHeld", "EMU_HOSTILE=waits");
+}
+
+// That group alone has no waits that an H200's driver has not.
+TEST(EmulatedHeldCallsTest, ItDoesWhereNoOtherCallsWait)
+{
+    expect_passed("CopiesAreHeld", "EMU_HOSTILE=holds");
+    expect_passed("AllocationsReturn", "EMU_HOSTILE=holds");
 }
 
 TEST(EmulatedHeldCallsTest, SoDoesEverythingThatGivesWorkToAStream)
