@@ -18,9 +18,10 @@
 namespace hetcoll::emulated_gpu {
 namespace {
 
-constexpr const char *kCounterNames[] = {"htod_bytes", "dtoh_bytes",        "dtod_bytes",
-                                         "htoh_bytes", "pageable_copies",   "pageable_bytes",
-                                         "launches",   "kernel_read_bytes", "kernel_write_bytes"};
+constexpr const char *kCounterNames[] = {"htod_bytes",    "dtoh_bytes",        "dtod_bytes",
+                                         "htoh_bytes",    "pageable_copies",   "pageable_bytes",
+                                         "launches",      "kernel_read_bytes", "kernel_write_bytes",
+                                         "holding_calls", "held_calls"};
 static_assert(std::size(kCounterNames) == static_cast<unsigned>(Counter::kCount));
 
 // A driver is one thing a process: its state is constant-initialized, because calls may come from

@@ -64,6 +64,8 @@ enum class Counter : unsigned {
     kLaunches,
     kKernelReadBytes,
     kKernelWriteBytes,
+    kHoldingCalls,
+    kHeldCalls,
     kCount
 };
 void count(Counter counter, std::uint64_t amount);

@@ -267,7 +267,7 @@ EMULATED_GPU_EXPORT CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream_h
 {
     EMULATED_CALL(cuGraphLaunch);
     StreamPointer stream;
-    EMULATED_TRY(find_stream(stream_handle, stream));
+    EMULATED_TRY(find_stream_for_work(stream_handle, stream));
     const std::shared_ptr<Graph> graph = graphs().find(handle);
     if (graph == nullptr) {
         return CUDA_ERROR_INVALID_VALUE;

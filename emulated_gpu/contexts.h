@@ -2,6 +2,7 @@
 #pragma once
 
 #include "emulated_gpu/handles.h"
+#include "emulated_gpu/hostile_waits.h"
 #include "emulated_gpu/streams.h"
 
 #include <cuda.h>
@@ -32,6 +33,7 @@ struct Context {
     std::mutex submit_mutex; // work enters the streams in one order; guards `streams`
     StreamPointer legacy;
     std::vector<StreamPointer> streams; // all but the legacy one
+    SubmissionGate gate;                // before submit_mutex, with no lock
 
     [[nodiscard]] std::vector<StreamPointer> all_streams();
 };

@@ -4,6 +4,7 @@
 #include "emulated_gpu/capture.h"
 #include "emulated_gpu/contexts.h"
 #include "emulated_gpu/footprint.h"
+#include "emulated_gpu/hostile_waits.h"
 #include "emulated_gpu/lateness.h"
 #include "emulated_gpu/links.h"
 #include "emulated_gpu/settings.h"
@@ -101,11 +102,18 @@ Work staged_work(Address to, Address from, std::size_t bytes, std::vector<Crossi
             WorkKind::kDevice};
 }
 
+// What a copy or fill waits for that does not return early.
+CUresult wait_holding(const StreamPointer &stream, std::uint64_t number)
+{
+    const SubmissionsHeld held(*stream->context);
+    return wait_for(stream, number);
+}
+
 CUresult copy(Address to, Address from, std::size_t bytes, CUstream handle, bool async,
               Direction direction)
 {
     StreamPointer stream;
-    EMULATED_TRY(find_stream(handle, stream));
+    EMULATED_TRY(find_stream_for_work(handle, stream));
     if (bytes == 0) {
         return CUDA_SUCCESS;
     }
@@ -127,7 +135,7 @@ CUresult copy(Address to, Address from, std::size_t bytes, CUstream handle, bool
     // cuMemcpyDtoD does not wait for the device, and pageable copies always do.
     const bool returns_early =
         async ? !pageable : is_device(target.place) && is_device(source.place) && !sync_memops;
-    return returns_early ? CUDA_SUCCESS : wait_for(stream, number);
+    return returns_early ? CUDA_SUCCESS : wait_holding(stream, number);
 }
 
 // Synchronous copies and fills wait, and use the legacy stream.
@@ -141,7 +149,7 @@ template <class T>
 CUresult fill(CUdeviceptr to, T value, std::size_t count, CUstream handle, bool async)
 {
     StreamPointer stream;
-    EMULATED_TRY(find_stream(handle, stream));
+    EMULATED_TRY(find_stream_for_work(handle, stream));
     if (count == 0) {
         return CUDA_SUCCESS;
     }
@@ -161,7 +169,7 @@ CUresult fill(CUdeviceptr to, T value, std::size_t count, CUstream handle, bool 
     EMULATED_TRY(submit(stream, work, &number));
     // cuMemset of device memory does not wait.
     const bool returns_early = async || (target.place == Place::kDevice && !target.sync_memops);
-    return returns_early ? CUDA_SUCCESS : wait_for(stream, number);
+    return returns_early ? CUDA_SUCCESS : wait_holding(stream, number);
 }
 
 template <class T> CUresult fill_now(CUdeviceptr to, T value, std::size_t count)

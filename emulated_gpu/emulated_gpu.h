@@ -19,6 +19,8 @@ const char *emulated_gpu_version(void);
  *   htod_bytes, dtoh_bytes, dtod_bytes, htoh_bytes
  *   launches         kernels
  *   kernel_read_bytes, kernel_write_bytes   device memory that kernels touched, as they declare it
+ *   holding_calls    that waited and let no other thread give work to the streams (EMU_HOSTILE)
+ *   held_calls       that waited for one of these
  *   bytes_0_1        from device 0 of the node to device 1; h is the host: bytes_0_h
  *   link_gpu0_plx0   over a link of EMU_LINKS, by the names of its ends
  * Zero for a name that was never called. */

@@ -283,7 +283,7 @@ EMULATED_GPU_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr address)
     EMULATED_UNSAFE_CALL(cuIpcCloseMemHandle);
     Context *context = nullptr;
     EMULATED_TRY(usable_context(context));
-    wait_for_device(context->device);
+    wait_for_device_of(*context);
     const std::unique_lock lock(memory_mutex());
     const Allocation *found = find_allocation(address);
     if (found == nullptr || found->kind != Kind::kImported) {

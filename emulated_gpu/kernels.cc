@@ -137,7 +137,7 @@ CUresult launch(CUfunction handle, const emulated_gpu_launch &shape, CUstream st
                 void **parameters, void **extra)
 {
     StreamPointer stream;
-    EMULATED_TRY(find_stream(stream_handle, stream));
+    EMULATED_TRY(find_stream_for_work(stream_handle, stream));
     const std::shared_ptr<Function> function = functions().find(handle);
     if (function == nullptr ||
         (function->context != nullptr && function->context != stream->context)) {

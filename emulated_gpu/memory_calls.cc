@@ -120,7 +120,7 @@ EMULATED_GPU_EXPORT CUresult cuMemFree(CUdeviceptr start)
     if (start == 0) {
         return CUDA_SUCCESS;
     }
-    wait_for_device(context->device);
+    wait_for_device_of(*context);
     return release(start);
 }
 
@@ -161,7 +161,7 @@ EMULATED_GPU_EXPORT CUresult cuMemFreeHost(void *pointer)
     EMULATED_UNSAFE_CALL(cuMemFreeHost);
     Context *context = nullptr;
     EMULATED_TRY(usable_context(context));
-    wait_for_device(context->device);
+    wait_for_device_of(*context);
     const std::unique_lock lock(memory_mutex());
     const auto found = allocations().find(reinterpret_cast<Address>(pointer));
     if (found == allocations().end() || found->second->kind != Kind::kHost) {
@@ -199,7 +199,7 @@ EMULATED_GPU_EXPORT CUresult cuMemHostUnregister(void *pointer)
     EMULATED_UNSAFE_CALL(cuMemHostUnregister);
     Context *context = nullptr;
     EMULATED_TRY(usable_context(context));
-    wait_for_device(context->device);
+    wait_for_device_of(*context);
     const std::unique_lock lock(memory_mutex());
     const auto found = allocations().find(reinterpret_cast<Address>(pointer));
     if (found == allocations().end() || found->second->kind != Kind::kHostRegistered) {

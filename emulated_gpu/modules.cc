@@ -117,7 +117,7 @@ CUresult load_in_context(CUmodule *out, const void *image)
 {
     Context *context = nullptr;
     EMULATED_TRY(usable_context(context));
-    wait_for_device(context->device);
+    wait_for_device_of(*context);
     return load(out, image, context);
 }
 
@@ -244,7 +244,7 @@ EMULATED_GPU_EXPORT CUresult cuModuleUnload(CUmodule module)
     EMULATED_UNSAFE_CALL(cuModuleUnload);
     Context *context = nullptr;
     EMULATED_TRY(usable_context(context));
-    wait_for_device(context->device);
+    wait_for_device_of(*context);
     return unload(module);
 }
 

@@ -110,7 +110,7 @@ EMULATED_GPU_EXPORT CUresult cuMemAllocAsync(CUdeviceptr *out, size_t bytes, CUs
 {
     EMULATED_CALL(cuMemAllocAsync);
     StreamPointer stream;
-    EMULATED_TRY(find_stream(handle, stream));
+    EMULATED_TRY(find_stream_for_work(handle, stream));
     EMULATED_TRY(check_pools(stream->context->device));
     return allocate_from(out, bytes, current_pool(stream->context->device));
 }
@@ -120,7 +120,7 @@ EMULATED_GPU_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *out, size_t by
 {
     EMULATED_CALL(cuMemAllocFromPoolAsync);
     StreamPointer stream;
-    EMULATED_TRY(find_stream(handle, stream));
+    EMULATED_TRY(find_stream_for_work(handle, stream));
     return allocate_from(out, bytes, pool);
 }
 
@@ -128,7 +128,7 @@ EMULATED_GPU_EXPORT CUresult cuMemFreeAsync(CUdeviceptr start, CUstream handle)
 {
     EMULATED_CALL(cuMemFreeAsync);
     StreamPointer stream;
-    EMULATED_TRY(find_stream(handle, stream));
+    EMULATED_TRY(find_stream_for_work(handle, stream));
     {
         const std::shared_lock lock(memory_mutex());
         const auto found = allocations().find(start);

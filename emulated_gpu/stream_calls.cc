@@ -69,7 +69,7 @@ bool is_idle(const Stream &stream)
 template <class Function> CUresult submit_callback(CUstream handle, Function function)
 {
     StreamPointer stream;
-    EMULATED_TRY(find_stream(handle, stream));
+    EMULATED_TRY(find_stream_for_work(handle, stream));
     return submit(stream, {[function, context = stream->context] {
                       set_in_callback(true);
                       function(static_cast<CUresult>(context->sticky_error.load()));
@@ -91,7 +91,7 @@ template <class T> bool is_satisfied(T seen, T value, unsigned condition)
 template <class T> CUresult write_value(CUstream handle, CUdeviceptr address, T value)
 {
     StreamPointer stream;
-    EMULATED_TRY(find_stream(handle, stream));
+    EMULATED_TRY(find_stream_for_work(handle, stream));
     if (!is_device_reachable(address, sizeof(T)) || address % sizeof(T) != 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -109,7 +109,7 @@ template <class T>
 CUresult wait_value(CUstream handle, CUdeviceptr address, T value, unsigned condition)
 {
     StreamPointer stream;
-    EMULATED_TRY(find_stream(handle, stream));
+    EMULATED_TRY(find_stream_for_work(handle, stream));
     if (!is_device_reachable(address, sizeof(T)) || address % sizeof(T) != 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }

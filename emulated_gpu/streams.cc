@@ -5,6 +5,7 @@
 #include "emulated_gpu/contexts.h"
 #include "emulated_gpu/emulated_gpu.h"
 #include "emulated_gpu/footprint.h"
+#include "emulated_gpu/hostile_waits.h"
 #include "emulated_gpu/hostility.h"
 #include "emulated_gpu/lateness.h"
 #include "emulated_gpu/links.h"
@@ -295,6 +296,13 @@ CUresult find_stream(CUstream handle, StreamPointer &stream)
     }
     stream = streams().find(handle);
     return stream != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult find_stream_for_work(CUstream handle, StreamPointer &stream)
+{
+    EMULATED_TRY(find_stream(handle, stream));
+    wait_for_holders(*stream->context);
+    return CUDA_SUCCESS;
 }
 
 CUresult submit(const StreamPointer &stream, Work work, std::uint64_t *number)

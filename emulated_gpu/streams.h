@@ -85,6 +85,9 @@ using StreamPointer = std::shared_ptr<Stream>;
 
 // handle -> stream; null and the special handles are streams of the current context.
 [[nodiscard]] CUresult find_stream(CUstream handle, StreamPointer &stream);
+// The same for a call that gives the stream work: it may have to wait for another thread's call
+// (hostile_waits.h). Requires no lock.
+[[nodiscard]] CUresult find_stream_for_work(CUstream handle, StreamPointer &stream);
 
 // Submits work under the rules of the legacy default stream, or adds it to the stream's capture.
 // `number` is then 0, which every stream has reached.

@@ -8,6 +8,7 @@ unit_sources_emulated_gpu = \
 	test/unit/emulated_gpu_driver_versions_test.cc \
 	test/unit/emulated_gpu_faults_test.cc \
 	test/unit/emulated_gpu_footprint_test.cc \
+	test/unit/emulated_gpu_held_calls_test.cc \
 	test/unit/emulated_gpu_hostile_waits_test.cc \
 	test/unit/emulated_gpu_hostility_test.cc \
 	test/unit/emulated_gpu_ipc_test.cc \
