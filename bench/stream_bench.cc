@@ -4,6 +4,7 @@
 //
 //   stream_bench cost [BURSTS]
 //   stream_bench overlap LAYERS BYTES LAYER_US [STEPS]
+#include "cuda_kernels/reduction.h"
 #include "include/hetcoll_stream.h"
 #include "measure/buffer.h"
 
@@ -83,19 +84,71 @@ struct Streams {
     CUevent event = nullptr;
 };
 
+// The driver calls of which a queued call consists: as a meeting sums it, or with a kernel.
+class DriverCalls {
+public:
+    DriverCalls(const Streams &on, const Buffer &vector, std::size_t bytes, bool by_kernel)
+        : on_(on), driver_(on.gpu.driver()), bytes_(bytes), by_kernel_(by_kernel),
+          word_(must(Buffer::allocate(&on.gpu, Memory::kPinned, 64))),
+          other_(must(
+              Buffer::allocate(&on.gpu, by_kernel ? Memory::kDevice : Memory::kPinned, bytes))),
+          flag_(address(word_)), vector_(address(vector)), between_(address(other_))
+    {
+        *reinterpret_cast<volatile std::uint32_t *>(word_.data()) = 1;
+        must(driver_.cuModuleLoadData(&module_, kernel_image()), "cuModuleLoadData");
+        must(driver_.cuModuleGetFunction(&kernel_, module_, kCopyKernelName),
+             "cuModuleGetFunction");
+    }
+    ~DriverCalls() { driver_.cuModuleUnload(module_); }
+    DriverCalls(const DriverCalls &) = delete;
+    DriverCalls &operator=(const DriverCalls &) = delete;
+
+    void make() const
+    {
+        const CUstream stream = on_.compute;
+        CUcontext current = nullptr;
+        CUstreamCaptureStatus captures = CU_STREAM_CAPTURE_STATUS_NONE;
+        driver_.cuCtxGetCurrent(&current);
+        driver_.cuStreamIsCapturing(stream, &captures);
+        driver_.cuCtxGetCurrent(&current);
+        driver_.cuMemcpyAsync(between_, vector_, bytes_, stream);
+        driver_.cuStreamWriteValue32(stream, flag_ + 8, 1, 0);
+        if (by_kernel_) {
+            driver_.cuStreamWaitValue32(stream, flag_, 1, CU_STREAM_WAIT_VALUE_GEQ);
+            void *none = nullptr;
+            std::size_t nothing = 0;
+            Signal signal{};
+            void *arguments[] = {&none, &none, &nothing, &signal};
+            driver_.cuLaunchKernel(kernel_, 1, 1, 1, 32, 1, 1, 0, stream, arguments, nullptr);
+        }
+        driver_.cuStreamWaitValue32(stream, flag_, 1, CU_STREAM_WAIT_VALUE_GEQ);
+        driver_.cuMemcpyAsync(vector_, between_, bytes_, stream);
+    }
+
+private:
+    static CUdeviceptr address(const Buffer &buffer)
+    {
+        return static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(buffer.data()));
+    }
+    const Streams &on_;
+    const Driver &driver_;
+    std::size_t bytes_;
+    bool by_kernel_;
+    Buffer word_, other_;
+    CUdeviceptr flag_, vector_, between_;
+    CUmodule module_ = nullptr;
+    CUfunction kernel_ = nullptr;
+};
+
 // Bursts of calls that find the stream's work not done, so that hetcoll's thread only looks at the
 // first; and of the driver calls that a queued call consists of.
-void cost(const Gpu &gpu, int bursts)
+void cost(const Gpu &gpu, std::size_t bytes, bool by_kernel, int bursts)
 {
     constexpr int kBurst = 48;
     const Streams on(gpu, 1 << 20);
     const Driver &driver = gpu.driver();
-    const Buffer vector = must(Buffer::allocate(&gpu, Memory::kDevice, 64));
-    const Buffer word = must(Buffer::allocate(&gpu, Memory::kPinned, 64));
-    *reinterpret_cast<volatile std::uint32_t *>(word.data()) = 1;
-    const auto flag = static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(word.data()));
-    const CUdeviceptr staging = flag + 16;
-    const auto buffer = static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(vector.data()));
+    const Buffer vector = must(Buffer::allocate(&gpu, Memory::kDevice, bytes));
+    const DriverCalls calls(on, vector, bytes, by_kernel);
     const auto launch = find<decltype(&::cuLaunchHostFunc)>("cuLaunchHostFunc");
     const auto stand = [](void *) { std::this_thread::sleep_for(std::chrono::milliseconds(3)); };
     std::vector<double> queued, bare;
@@ -104,7 +157,8 @@ void cost(const Gpu &gpu, int bursts)
         must(launch(on.sums, stand, nullptr), "cuLaunchHostFunc");
         double start = now_us();
         for (int i = 0; i < kBurst; ++i) {
-            must(hetcoll_allreduce_enqueue(MPI_IN_PLACE, vector.data(), 4, MPI_INT, MPI_MAX,
+            must(hetcoll_allreduce_enqueue(MPI_IN_PLACE, vector.data(),
+                                           static_cast<int>(bytes / sizeof(int)), MPI_INT, MPI_MAX,
                                            MPI_COMM_WORLD, on.sums),
                  "hetcoll_allreduce_enqueue");
         }
@@ -114,15 +168,7 @@ void cost(const Gpu &gpu, int bursts)
         must(launch(on.compute, stand, nullptr), "cuLaunchHostFunc");
         start = now_us();
         for (int i = 0; i < kBurst; ++i) {
-            CUcontext current = nullptr;
-            CUstreamCaptureStatus captures = CU_STREAM_CAPTURE_STATUS_NONE;
-            driver.cuCtxGetCurrent(&current);
-            driver.cuStreamIsCapturing(on.compute, &captures);
-            driver.cuCtxGetCurrent(&current);
-            driver.cuMemcpyAsync(staging, buffer, 16, on.compute);
-            driver.cuStreamWriteValue32(on.compute, flag + 8, 1, 0);
-            driver.cuStreamWaitValue32(on.compute, flag, 1, CU_STREAM_WAIT_VALUE_GEQ);
-            driver.cuMemcpyAsync(buffer, staging, 16, on.compute);
+            calls.make();
         }
         const double theirs = (now_us() - start) / kBurst;
         must(driver.cuStreamSynchronize(on.compute), "cuStreamSynchronize");
@@ -134,9 +180,9 @@ void cost(const Gpu &gpu, int bursts)
     int rank = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if (rank == 0) {
-        std::printf(
-            "cost of a queued call, us: %.2f, of its driver calls %.2f, hetcoll's own %.2f\n",
-            median(queued), median(bare), median(queued) - median(bare));
+        std::printf("cost of a queued call of %zu bytes, us: %.2f, of its driver calls %.2f, "
+                    "hetcoll's own %.2f\n",
+                    bytes, median(queued), median(bare), median(queued) - median(bare));
     }
 }
 
@@ -230,7 +276,8 @@ int main(int argc, char **argv)
             overlap(*gpu, number(2, 8), static_cast<std::size_t>(number(3, 1 << 20)),
                     number(4, 10'000), number(5, 9));
         } else {
-            cost(*gpu, number(2, 200));
+            cost(*gpu, 16, false, number(2, 200));
+            cost(*gpu, 65'536, true, number(2, 200));
         }
     }
     MPI_Finalize();

@@ -194,10 +194,12 @@ PreparedStream::Plan PreparedStream::plan(const hetcoll_call &call) const noexce
         return {};
     }
     const std::size_t bytes = vector_bytes(call);
-    const Algorithm chosen = choices_[class_of(bytes)];
-    if (chosen == Algorithm::kHost && bytes <= engine_.small_limit()) {
-        return {Shape::kMeeting, chosen};
+    const Chooser &chooser = engine_.chooser();
+    const bool may_meet = !chooser.keeps_order(call) || chooser.meets_in_order();
+    if (bytes <= engine_.small_limit() && may_meet && !chooser.forces_small_kernel()) {
+        return {Shape::kMeeting, Algorithm::kHost};
     }
+    const Algorithm chosen = choices_[class_of(bytes)];
     if (!maps_ || !row_of(chosen).is_one_kernel()) {
         return {};
     }

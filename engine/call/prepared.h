@@ -63,7 +63,8 @@ public:
     // By all ranks: they map each other's memory, if they can, and learn which calls are prepared.
     [[nodiscard]] static Task<> attach(Call &call, PreparedStream &stream);
 
-    // The same on all ranks, and any thread may ask.
+    // The same on all ranks, and any thread may ask. A meeting wherever one can be: it takes the
+    // caller four driver calls, and the ranks meet once; with a kernel there are seven, and two.
     [[nodiscard]] Plan plan(const hetcoll_call &call) const noexcept;
     // What has_come() tells of, once the stream is there.
     Status mark(std::uint32_t number)
