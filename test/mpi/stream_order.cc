@@ -226,6 +226,26 @@ void among_others(Program &program, const Attached &on)
     }
 }
 
+// One rank's vector is host memory, so the others' kernels, which their streams have already, are
+// not to run.
+void host_memory_on_one(Program &program, const Attached &on)
+{
+    const bool host = program.rank() == program.ranks() - 1;
+    for (const std::size_t bytes : {std::size_t{400}, std::size_t{200'000}}) {
+        const Buffer a = allocate(program, bytes, host ? Memory::kHost : Memory::kDevice);
+        for (int i = 0; i < 3; ++i) {
+            const auto value = static_cast<unsigned char>(program.rank() + i);
+            program.require(a.write(0, Bytes(bytes, value).data(), bytes));
+            on.must_succeed(hetcoll_allreduce_enqueue(MPI_IN_PLACE, a.data(),
+                                                      static_cast<int>(bytes / sizeof(int)),
+                                                      MPI_INT, MPI_SUM, on.comm(), on.stream()),
+                            "allreduce");
+            on.synchronise();
+            expect(program, a, 0, bytes, sum_of_ranks(program, i), "host memory on one rank");
+        }
+    }
+}
+
 // What other code of the process does while calls are pending: the device waits for them, so they
 // must not wait for it.
 void beside_other_work(Program &program, const Attached &on)
@@ -452,6 +472,7 @@ void all(Program &program, const Attached &on, const Emulated &emulated)
     chains(program, on);
     collectives(program, on);
     among_others(program, on);
+    host_memory_on_one(program, on);
     captures(program, on, emulated);
 }
 
