@@ -50,6 +50,10 @@ expect "JSON on stdout, the table on stderr" '^{"\$schema"' sh -c "
     '$tool/hetcoll_sim' --topology '$machines/dgx2.topology' --bytes 8,1M --json - 2>'$work/table' |
         python3 -c 'import json, sys; print(json.dumps(json.load(sys.stdin), separators=(\",\", \":\")))'
     grep -q '^ *1048576' '$work/table'"
+"$tool/hetcoll_sim" --topology "$machines/netreduce6.cluster" --bytes 8,1M --algorithm in_network,hierarchical,ring,host \
+    --json "$work/sim.json" >"$work/out" 2>&1 &&
+    python3 "$HETCOLL_SRCDIR/tools/schema_check.py" "$HETCOLL_SRCDIR/tools/schema" "$work/sim.json" >"$work/out" 2>&1
+verdict $? 'JSON as the schema says'
 expect "measurements on stdout, the table on stderr" '^hetcoll measurements' sh -c "
     '$tool/hetcoll_sim' --topology '$machines/dgx2.topology' --bytes 1M --algorithm all --measurements - 2>'$work/table' |
         head -n 1
