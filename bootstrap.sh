@@ -17,7 +17,7 @@ cd "$(dirname "$0")"
 
 debian_packages="build-essential automake autoconf libtool pkg-config git ca-certificates
     libopenmpi-dev openmpi-bin libssl-dev libucx-dev libhwloc-dev libgtest-dev libbenchmark-dev
-    nlohmann-json3-dev libcli11-dev libsimgrid-dev python3-venv procps spin help2man"
+    nlohmann-json3-dev libcli11-dev libsimgrid-dev python3-venv python3-jsonschema procps spin help2man"
 
 # The pages of hetcoll_info --html are opened in it; without it that test is skipped.
 browser_package=chromium-headless-shell

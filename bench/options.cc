@@ -1,6 +1,7 @@
 #include "bench/options.h"
 
 #include "measure/command_line.h"
+#include "measure/size_options.h"
 #include "measure/sizes.h"
 #include "measure/ways.h"
 
@@ -31,39 +32,13 @@ std::string names_of_ops()
 }
 
 struct Words { // as typed
-    std::string op = "sum", dtype = "float", sizes = "8:64M", memory, compare, values = "exact";
+    std::string op = "sum", dtype = "float", memory, compare, values = "exact";
     std::string threshold = "128M";
-    std::string least, most; // nccl-tests' -b and -e; empty: --sizes
-    int factor = 2, check = 1, gpus = 1;
+    SizeWords sizes{.list = "8:64M"};
+    int check = 1, gpus = 1;
     std::vector<std::string> collectives{"allreduce"};
     bool no_verify = false;
 };
-
-// nccl-tests' -b, -e and -f.
-Result<std::vector<std::size_t>> sizes_between(const Words &words)
-{
-    const std::string first = words.least.empty() ? "8" : words.least;
-    Result<std::size_t> least = parse_size(first);
-    Result<std::size_t> most = parse_size(words.most.empty() ? first : words.most);
-    for (const Result<std::size_t> *size : {&least, &most}) {
-        if (!size->ok()) {
-            return error(Errc::kInvalid, "-b, -e: %s", size->status().message().c_str());
-        }
-    }
-    if (*least == 0 || *least > *most) {
-        return error(Errc::kInvalid, "-b %s, -e %s: write at least 1, and no more than -e",
-                     first.c_str(), words.most.c_str());
-    }
-    std::vector<std::size_t> sizes;
-    for (std::size_t bytes = *least; bytes <= *most;
-         bytes *= static_cast<std::size_t>(words.factor)) {
-        sizes.push_back(bytes);
-        if (bytes > *most / static_cast<std::size_t>(words.factor)) {
-            break;
-        }
-    }
-    return sizes;
-}
 
 Result<std::vector<Collective>> parse_collectives(const std::vector<std::string> &words)
 {
@@ -136,12 +111,9 @@ Status apply(const Words &words, Options &options)
     if (words.values != "exact" && words.values != "random") {
         return error(Errc::kInvalid, "--values %s: write exact or random", words.values.c_str());
     }
-    const bool nccl_sizes = !words.least.empty() || !words.most.empty();
-    Result<std::vector<std::size_t>> sizes =
-        nccl_sizes ? sizes_between(words) : parse_sizes(words.sizes);
+    Result<std::vector<std::size_t>> sizes = read_sizes(words.sizes, "--sizes", 0, kLargestSize);
     if (!sizes.ok()) {
-        return nccl_sizes ? sizes.take_status()
-                          : error(Errc::kInvalid, "--sizes: %s", sizes.status().message().c_str());
+        return sizes.take_status();
     }
     Result<std::vector<Collective>> collectives = parse_collectives(words.collectives);
     if (!collectives.ok()) {
@@ -201,16 +173,10 @@ bool parse_options(int argc, char **argv, bool speaks, Options &options, int &ex
     app.add_option("-d,--dtype,--datatype", words.dtype,
                    "float double half int uint long ulong char, or: " + names_of_elements())
         ->capture_default_str();
-    auto *sizes = app.add_option("--sizes", words.sizes,
+    auto *sizes = app.add_option("--sizes", words.sizes.list,
                                  "bytes: 8:64M doubles from 8 to 64M, 8,24,64K is a list")
                       ->capture_default_str();
-    app.add_option("-b,--minbytes", words.least, "the first size; each is -f times the one before")
-        ->excludes(sizes);
-    app.add_option("-e,--maxbytes", words.most, "the last size")->excludes(sizes);
-    app.add_option("-f,--stepfactor", words.factor, "see -b")
-        ->transform(whole_number(2, 1 << 20))
-        ->excludes(sizes)
-        ->capture_default_str();
+    add_size_options(app, sizes, words.sizes);
     app.add_option("--memory", words.memory,
                    "host, device or managed; default: host, with --demo device");
     app.add_flag("--in-place", options.in_place, "reduce with MPI_IN_PLACE");

@@ -6,7 +6,7 @@ AC_DEFUN([HETCOLL_SIMGRID],
  hetcoll_saved_libs=$LIBS
  CXXFLAGS="$CXXFLAGS -std=c++20"
  LIBS="-lsimgrid"
- AC_MSG_CHECKING([for SimGrid 3.32 to 4.x])
+ AC_MSG_CHECKING([for SimGrid, 3.32 to 4 (run: 3.32, 4.0, 4.1)])
  AC_LINK_IFELSE([AC_LANG_PROGRAM([[
     #include <simgrid/s4u.hpp>
     #include <simgrid/version.h>

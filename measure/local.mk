@@ -27,6 +27,7 @@ libhetcoll_command_line_la_SOURCES = \
 	measure/output_file.h measure/output_file.cc \
 	measure/own_path.h measure/own_path.cc \
 	measure/progress.h measure/progress.cc \
+	measure/size_options.h measure/size_options.cc \
 	measure/sizes.h measure/sizes.cc \
 	measure/version.h measure/version.cc
 nodist_libhetcoll_command_line_la_SOURCES = measure/commit.h

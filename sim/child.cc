@@ -1,10 +1,12 @@
 #include "sim/child.h"
 
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -18,9 +20,21 @@ double seconds_of(const timeval &time)
     return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
 }
 
+// False: nothing has come for so long, if `most_s` is not 0.
+bool comes(int end, double most_s)
+{
+    pollfd source{.fd = end, .events = POLLIN, .revents = 0};
+    const int most_ms = most_s > 0 ? std::max(static_cast<int>(most_s * 1000), 1) : -1;
+    int ready = 0;
+    while ((ready = poll(&source, 1, most_ms)) < 0 && errno == EINTR) {
+    }
+    return ready != 0; // read() says what is wrong
+}
+
 } // namespace
 
-Result<ChildOutcome> run_in_child(const Platform &platform, const std::vector<SimActor> &actors)
+Result<ChildOutcome> run_in_child(const Platform &platform, const std::vector<SimActor> &actors,
+                                  double most_s)
 {
     int ends[2];
     if (pipe(ends) != 0) {
@@ -45,12 +59,20 @@ Result<ChildOutcome> run_in_child(const Platform &platform, const std::vector<Si
         _exit(written ? 0 : 1);
     }
     close(ends[1]);
+    const bool in_time = comes(ends[0], most_s);
+    if (!in_time) {
+        kill(child, SIGKILL);
+    }
     ChildOutcome result;
     const ssize_t got = read(ends[0], &result.outcome, sizeof result.outcome);
     close(ends[0]);
     int status = 0;
     rusage usage{};
     while (wait4(child, &status, 0, &usage) < 0 && errno == EINTR) {
+    }
+    if (!in_time) {
+        return error(Errc::kUnsupported, "the simulation of %zu ranks was not over after %.1f s",
+                     actors.size(), most_s);
     }
     if (got != sizeof result.outcome || status != 0) {
         return error(Errc::kNoMemory,

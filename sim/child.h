@@ -17,8 +17,9 @@ struct ChildOutcome {
     SimCost cost;
 };
 
-// An error if the process dies, as it may if memory is short.
-[[nodiscard]] Result<ChildOutcome> run_in_child(const Platform &platform,
-                                                const std::vector<SimActor> &actors);
+// An error if the process dies, as it may if memory is short. kUnsupported if it takes longer than
+// `most_s` seconds; 0: as long as it takes.
+[[nodiscard]] Result<ChildOutcome>
+run_in_child(const Platform &platform, const std::vector<SimActor> &actors, double most_s = 0);
 
 } // namespace hetcoll

@@ -193,7 +193,7 @@ Result<SimResult> simulate_in_network(const Cluster &cluster, const Ranks &ranks
                  activities.sleep_us(meeting);
              }});
     }
-    Result<ChildOutcome> run = run_in_child(machine->platform, actors);
+    Result<ChildOutcome> run = run_in_child(machine->platform, actors, call.most_s);
     if (!run.ok()) {
         return run.take_status();
     }

@@ -15,7 +15,7 @@ public:
     KernelRun(const Cluster &cluster, const Ranks &ranks, const SimCall &call, Algorithm algorithm)
         : cluster_(cluster), ranks_(ranks), algorithm_(algorithm), size_(ranks.size()),
           bytes_(static_cast<double>(call.bytes)),
-          meeting_us_(call.meetings ? meeting_us(cluster, ranks) : 0)
+          meeting_us_(call.meetings ? meeting_us(cluster, ranks) : 0), most_s_(call.most_s)
     {
     }
 
@@ -32,7 +32,7 @@ public:
                 {machine->host_of[static_cast<std::size_t>(rank)],
                  [this, rank](Activities &activities) { run_rank(rank, activities); }});
         }
-        return run_in_child(machine->platform, actors);
+        return run_in_child(machine->platform, actors, most_s_);
     }
 
 private:
@@ -70,7 +70,7 @@ private:
     const Ranks &ranks_;
     Algorithm algorithm_;
     int size_;
-    double bytes_, meeting_us_;
+    double bytes_, meeting_us_, most_s_;
 };
 
 // Copies out, a sum on each node, an exchange of the nodes' leaders, copies in.
@@ -94,7 +94,7 @@ public:
                 {machine->host_of[static_cast<std::size_t>(leader)],
                  [this, node](Activities &activities) { run_node(node, activities); }});
         }
-        return run_in_child(machine->platform, actors);
+        return run_in_child(machine->platform, actors, call_.most_s);
     }
 
 private:

@@ -62,7 +62,7 @@ Result<ChildOutcome> run_schedule(const Cluster &cluster, const Ranks &ranks, co
                               run_to_end(SimRank(plans.host_plan(rank)), activities);
                           }});
     }
-    return run_in_child(machine->platform, actors);
+    return run_in_child(machine->platform, actors, call.most_s);
 }
 
 Result<Choice> choose_by(const Cluster &cluster, const Ranks &ranks, const Query &query,

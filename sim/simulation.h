@@ -22,6 +22,7 @@ struct SimCall {
     ShareSetting shares{}; // coll_hetcoll_shares
     MessagePath path = MessagePath::kDirect;
     bool meetings = true; // the ranks' agreements before and after are part of the time
+    double most_s = 0;    // that the simulation may take, see run_in_child()
 };
 
 struct SimResult {

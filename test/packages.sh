@@ -75,7 +75,7 @@ reduces()
 {
     inside "$1" "cd /root && rm -f *dbgsym* && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends \
         ./openmpi-coll-hetcoll_*.deb ./hetcoll-tools_*.deb ./hetcoll-emulated-gpu_*.deb &&
-        . /source/packaging/debian/tests/component_path.sh &&
+        . /usr/share/hetcoll/environment.sh &&
         /usr/lib/*/hetcoll/emulated_gpu/run mpirun --mca coll hetcoll --oversubscribe --mca mpi_yield_when_idle 1 -n 4 \
             hetcoll_bench --memory device --sizes 1M" &&
         grep -q 'every element right' "$folder/output"

@@ -14,6 +14,7 @@
 #include "tuning/measurements.h"
 #include "tuning/topology_links.h"
 
+#include <chrono>
 #include <cstdio>
 #include <optional>
 #include <string>
@@ -97,6 +98,13 @@ public:
                 return status;
             }
         }
+        if (left_out_ > 0) {
+            progress_.hide();
+            std::fprintf(text_, "# --budget is used up: %d simulation%s left out\n", left_out_,
+                         left_out_ == 1 ? " is" : "s are");
+            facts_.emplace_back("left out for --budget", std::to_string(left_out_));
+            last_problem_ = "--budget is too short for the first one";
+        }
         if (rows_.empty() && !options_.describe) {
             return error(Errc::kUnsupported, "nothing was simulated: %s",
                          last_problem_.empty() ? "no --algorithm is for these --bytes"
@@ -160,13 +168,16 @@ private:
         progress_.expect(static_cast<int>(options_.bytes.size() * asked.size()));
         for (const std::size_t bytes : options_.bytes) {
             for (const Asked &one : asked) {
-                if (!is_wanted(ranks, bytes, one)) {
+                const bool wanted = is_wanted(ranks, bytes, one);
+                const std::optional<double> most_s = time_left();
+                if (!wanted || !most_s) {
+                    left_out_ += wanted ? 1 : 0;
                     progress_.end_job();
                     continue;
                 }
                 progress_.begin_job(std::to_string(ranks.size()) + " ranks, " +
                                     std::to_string(bytes) + " bytes by " + one.name);
-                if (Status status = run_one(*cluster, ranks, bytes, one); !status.ok()) {
+                if (Status status = run_one(*cluster, ranks, bytes, one, *most_s); !status.ok()) {
                     return status;
                 }
                 progress_.end_job();
@@ -239,8 +250,18 @@ private:
         }
     }
 
+    // Seconds that are left of --budget; 0: no end; nothing: it is used up.
+    [[nodiscard]] std::optional<double> time_left() const
+    {
+        const std::chrono::duration<double> used = std::chrono::steady_clock::now() - start_;
+        const double left = options_.budget_s - used.count();
+        return options_.budget_s == 0 ? std::optional(0.0)
+               : left > 0             ? std::optional(left)
+                                      : std::nullopt;
+    }
+
     Status run_one(const Cluster &cluster, const Ranks &ranks, std::size_t bytes,
-                   const Asked &asked)
+                   const Asked &asked, double most_s)
     {
         const SimCall call{.bytes = bytes,
                            .forced = asked.forced,
@@ -250,12 +271,17 @@ private:
                            .table = table_ ? &*table_ : nullptr,
                            .shares = shares_,
                            .path = options_.path,
-                           .meetings = options_.meetings};
+                           .meetings = options_.meetings,
+                           .most_s = most_s};
         Result<SimResult> result =
             asked.in_network ? simulate_in_network(cluster, ranks, call,
                                                    {.message_bytes = options_.message_bytes,
                                                     .window = options_.window})
                              : simulate(cluster, ranks, call);
+        if (!result.ok() && result.status().code() == Errc::kUnsupported && !time_left()) {
+            ++left_out_;
+            return {};
+        }
         if (!result.ok() && result.status().code() == Errc::kUnsupported &&
             options_.algorithms.size() > 1) { // the others may
             last_problem_ = result.status().message();
@@ -301,6 +327,8 @@ private:
     Measurements measurements_;
     std::optional<OutputFile> json_file_, measurements_file_;
     std::string last_problem_; // of an algorithm that was left out
+    const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+    int left_out_ = 0; // for --budget
 };
 
 } // namespace

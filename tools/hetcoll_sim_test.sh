@@ -50,10 +50,26 @@ expect "JSON on stdout, the table on stderr" '^{"\$schema"' sh -c "
     '$tool/hetcoll_sim' --topology '$machines/dgx2.topology' --bytes 8,1M --json - 2>'$work/table' |
         python3 -c 'import json, sys; print(json.dumps(json.load(sys.stdin), separators=(\",\", \":\")))'
     grep -q '^ *1048576' '$work/table'"
+"$tool/hetcoll_sim" --topology "$machines/netreduce6.cluster" --bytes 8,1M --algorithm in_network,hierarchical,ring,host \
+    --json "$work/sim.json" >"$work/out" 2>&1 &&
+    python3 "$HETCOLL_SRCDIR/tools/schema_check.py" "$HETCOLL_SRCDIR/tools/schema" "$work/sim.json" >"$work/out" 2>&1
+verdict $? 'JSON as the schema says'
 expect "measurements on stdout, the table on stderr" '^hetcoll measurements' sh -c "
     '$tool/hetcoll_sim' --topology '$machines/dgx2.topology' --bytes 1M --algorithm all --measurements - 2>'$work/table' |
         head -n 1
     grep -q '^ *1048576' '$work/table'"
+"$tool/hetcoll_sim" --topology "$machines/dgx2.topology" -b 8 -e 64K -f 16 >"$work/out" 2>&1
+[ "$(sed -n 's/^ *\([0-9][0-9]*\) .*/\1/p' "$work/out" | tr '\n' ' ')" = '8 128 2048 32768 ' ]
+verdict $? "sizes as nccl-tests has them"
+"$tool/hetcoll_sim" --topology "$machines/dgx2.topology" --bytes 8:64 >"$work/out" 2>&1
+[ "$(sed -n 's/^ *\([0-9][0-9]*\) .*/\1/p' "$work/out" | tr '\n' ' ')" = '8 16 32 64 ' ]
+verdict $? "sizes that double"
+expect "a time budget, the first result" "^ *8 .* ring " "$tool/hetcoll_sim" --topology "$machines/awan64.cluster" \
+    --nodes 8 --bytes 8,4G --chunk 4K --algorithm ring,recursive_doubling --budget 3 --json "$work/budget.json"
+grep -q '^# --budget is used up: [1-3] simulations* .* left out$' "$work/out" && grep -q '"left out for --budget": "[1-3]"' "$work/budget.json"
+verdict $? "says what there was no time for"
+expect "a budget that is too short" "nothing was simulated: --budget is too short for the first one" \
+    "$tool/hetcoll_sim" --topology "$machines/awan64.cluster" --nodes 64 --bytes 4G --chunk 4K --algorithm ring --budget 0.1
 expect "how far it is" "hetcoll_sim: job 2 of 2: 16 ranks, 1048576 bytes by auto" \
     "$tool/hetcoll_sim" --topology "$machines/dgx2.topology" --bytes 8,1M --progress
 expect "no file for JSON" "/no/file cannot be written" \

@@ -3,7 +3,7 @@
 #include "engine/hetcoll.h"
 #include "measure/command_line.h"
 #include "measure/named_files.h"
-#include "measure/sizes.h"
+#include "measure/size_options.h"
 #include "price/machine.h"
 #include "sim/cluster_file.h"
 #include "tuning/choice.h"
@@ -11,6 +11,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace hetcoll {
 
@@ -25,6 +26,10 @@ Status check(const SimOptions &options)
 {
     if (options.bytes.empty() && !options.describe) {
         return error(Errc::kInvalid, "how large a vector? write --bytes, for example --bytes 4M");
+    }
+    if (options.budget_s > 0 && !options.measurements.empty()) {
+        return error(Errc::kInvalid, "--budget goes without --measurements: a table chooses among "
+                                     "all algorithms, so none may be left out");
     }
     if (options.chunk_bytes > 0 && options.chunk_bytes < 4096) {
         return error(Errc::kInvalid,
@@ -77,10 +82,12 @@ bool parse_sim_options(int argc, char **argv, SimOptions &options, int &exit_cod
         ->delimiter(',')
         ->transform(whole_number(1, kMostNodes))
         ->type_name("N,...");
-    app.add_option("--bytes", options.bytes, "sizes of the vector, such as 8,64K,4M")
-        ->delimiter(',')
-        ->transform(size(4, kMostBytes))
-        ->type_name("SIZE,...");
+    SizeWords sizes;
+    CLI::Option *const list =
+        app.add_option("--bytes", sizes.list,
+                       "sizes of the vector, such as 8,64K,4M; 8:64M doubles from 8 to 64M")
+            ->type_name("SIZE,...");
+    add_size_options(app, list, sizes);
     app.add_option("--algorithm", options.algorithms,
                    "auto: as hetcoll would choose (the default); all; or names, such as "
                    "ring,hierarchical; in_network is switches that reduce")
@@ -121,6 +128,9 @@ bool parse_sim_options(int argc, char **argv, SimOptions &options, int &exit_cod
         "--no-meetings", [&options] { options.meetings = false; },
         "leave out the agreements of the ranks before and after a call");
     app.add_flag("--describe", options.describe, "say what the cluster is and simulate nothing");
+    app.add_option("--budget", options.budget_s,
+                   "seconds for all simulations together; what is not over by then is left out")
+        ->transform(number(0.1, 1e6));
     app.add_flag("--progress", options.progress,
                  "say on stderr how far it is, also where that is no terminal");
     app.add_option("--json", options.json,
@@ -133,6 +143,12 @@ bool parse_sim_options(int argc, char **argv, SimOptions &options, int &exit_cod
     if (!parse_command_line(app, argc, argv, exit_code)) {
         return false;
     }
+    Result<std::vector<std::size_t>> bytes = read_sizes(sizes, "--bytes", 4, kMostBytes);
+    if (!bytes.ok()) {
+        exit_code = usage_error(app, bytes.status().message());
+        return false;
+    }
+    options.bytes = std::move(*bytes);
     if (const Status status = check(options); !status.ok()) {
         exit_code = usage_error(app, status.message());
         return false;

@@ -27,6 +27,7 @@ struct SimOptions {
     bool meetings = true;
     bool describe = false;          // only say what the cluster is
     std::string json, measurements; // "-": stdout, and the table on stderr
+    double budget_s = 0;            // for all simulations together; 0: none
     bool progress = false; // a line for each simulation on stderr, also where that is no terminal
 };
 

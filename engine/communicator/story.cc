@@ -69,6 +69,19 @@ void tell_choice(const Log &log, const Process &process, const KnownPeers &found
     }
 }
 
+using Fact = std::uint64_t hetcoll_facts::*;
+enum class Counts : std::uint8_t { kLeast, kMost, kNone };
+
+std::size_t rank_that_counts(std::span<const hetcoll_facts> facts, Fact fact, Counts counts)
+{
+    std::size_t best = 0;
+    for (std::size_t rank = 1; rank < facts.size(); ++rank) {
+        const std::uint64_t value = facts[rank].*fact, other = facts[best].*fact;
+        best = (counts == Counts::kLeast ? value < other : value > other) ? rank : best;
+    }
+    return best;
+}
+
 } // namespace
 
 void tell_gpu(Process &process, const RankRecord &record)
@@ -109,27 +122,32 @@ void tell_differences(Process &process, std::span<const hetcoll_facts> facts)
 {
     const Log &log = process.log();
     bool first = false, looked = false;
-    const auto tell = [&](const char *name, std::uint64_t hetcoll_facts::*member,
-                          const char *taken) {
+    const auto tell = [&](const char *name, Fact fact, Counts counts) {
         for (std::size_t rank = 1; rank < facts.size() && log.enabled(1); ++rank) {
-            if (facts[rank].*member != facts[0].*member) {
-                first = looked ? first : process.notices().first_time(Notice::kSettingsDiffer);
-                looked = true;
-                if (!first) {
-                    return;
-                }
-                hetcoll::log(log, 1,
-                             "hetcoll: coll_hetcoll_%s of rank %zu is not that of rank 0: %s", name,
-                             rank, taken);
-                return;
+            if (facts[rank].*fact == facts[0].*fact) {
+                continue;
             }
+            first = looked ? first : process.notices().first_time(Notice::kSettingsDiffer);
+            looked = true;
+            if (first && counts == Counts::kNone) {
+                hetcoll::log(log, 1,
+                             "hetcoll: coll_hetcoll_%s of rank %zu is not that of rank 0: it "
+                             "counts as not set",
+                             name, rank);
+            } else if (first) {
+                hetcoll::log(log, 1,
+                             "hetcoll: coll_hetcoll_%s of rank %zu is not that of rank 0: that of "
+                             "rank %zu counts",
+                             name, rank, rank_that_counts(facts, fact, counts));
+            }
+            return;
         }
     };
 #define HETCOLL_PARAMETER HETCOLL_PARAMETER_AS_FACT
-#define HETCOLL_FACT_LEAST(name) tell(#name, &hetcoll_facts::name, "the least one counts");
-#define HETCOLL_FACT_MOST(name) tell(#name, &hetcoll_facts::name, "the largest one counts");
-#define HETCOLL_FACT_VITAL(name) tell(#name, &hetcoll_facts::name, "hetcoll is off there");
-#define HETCOLL_FACT_SAME(name) tell(#name, &hetcoll_facts::name, "it counts as not set");
+#define HETCOLL_FACT_LEAST(name) tell(#name, &hetcoll_facts::name, Counts::kLeast);
+#define HETCOLL_FACT_MOST(name) tell(#name, &hetcoll_facts::name, Counts::kMost);
+#define HETCOLL_FACT_VITAL(name) // there is no engine then
+#define HETCOLL_FACT_SAME(name) tell(#name, &hetcoll_facts::name, Counts::kNone);
     HETCOLL_PARAMETERS
 #undef HETCOLL_FACT_LEAST
 #undef HETCOLL_FACT_MOST

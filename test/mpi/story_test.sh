@@ -42,7 +42,38 @@ once 1 'allreduce of 1048576 bytes by ring'
 
 # shellcheck disable=SC2086
 job -n 1 --mca coll_hetcoll_verbose 1 $bench 100000 : -n 1 -x OMPI_MCA_coll_hetcoll_small_limit=4096 $bench 100000
-once 1 'coll_hetcoll_small_limit of rank 1 is not that of rank 0: the least one counts'
+once 1 'coll_hetcoll_small_limit of rank 1 is not that of rank 0: that of rank 1 counts'
+
+# table_for GPU: a job with a tuning table for machines with that GPU.
+table_for()
+{
+    cat >"$work/table.json" <<END
+{"rule_file_version": 3, "module": "hetcoll", "machines": [{"name": "here", "fingerprint": {"gpu": "$1"}}],
+ "collectives": {"allreduce": [{"machine": "here", "rules": [{"msg_size_min": 0, "msg_size_max": "inf", "alg": "ring"}]}]}}
+END
+    # shellcheck disable=SC2086
+    job -n 2 --mca coll_hetcoll_verbose 1 --mca coll_hetcoll_tuning_table "$work/table.json" $bench 100000
+}
+table_for Emulated-GPU
+once 1 "algorithms go by the tuning table $work/table.json, which is for this machine: here, then by price"
+once 1 'allreduce of 100000 bytes by ring'
+table_for 'Nobody-has-this'
+once 1 'algorithms go by the price of the links, as the tuning table is for other machines'
+
+# Two nodes, and ranks that are told different things: at most one line a fact a node.
+# shellcheck disable=SC2086
+job -n 2 --mca coll_hetcoll_verbose 1 --mca coll_hetcoll_ipc never "$source/test/mpi/on_nodes.sh" 0,0,1,1 $bench 100000 : \
+    -n 2 -x OMPI_MCA_coll_hetcoll_reproducible=1 -x OMPI_MCA_coll_hetcoll_shares=2,1,1,1 "$source/test/mpi/on_nodes.sh" 0,0,1,1 $bench 100000
+once 1 'communicator of 4 ranks: Allreduce on device memory: hetcoll'
+once 4 'hetcoll: GPU '
+once 1 'ranks 0, 1 of this node: '
+once 1 'ranks 2, 3 of this node: '
+once 2 'algorithms go by the price of the links'
+once 1 'coll_hetcoll_reproducible of rank 2 is not that of rank 0: that of rank 2 counts'
+once 1 'coll_hetcoll_shares of rank 2 is not that of rank 0: it counts as not set'
+once 1 'allreduce of 100000 bytes by '
+[ "$(grep -c . "$work/lines")" -le 16 ]
+verdict $? 'in all at most 16 lines'
 
 # shellcheck disable=SC2086
 job -n 2 $bench 8,1M

@@ -7,6 +7,7 @@
 #include "test/unit/topology_machines.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -112,6 +113,19 @@ TEST(SimPlatformTest, RanksThatWaitWithoutEndAreAnError)
     testing::internal::GetCapturedStderr();
     ASSERT_FALSE(run.ok());
     EXPECT_NE(run.status().message().find("without end"), std::string::npos);
+}
+
+TEST(SimPlatformTest, ASimulationThatTakesTooLongIsStopped)
+{
+    const SimActor endless{0, [](Activities &activities) {
+                               while (true) {
+                                   activities.sleep_us(1);
+                               }
+                           }};
+    const Result<ChildOutcome> run = run_in_child(two_hosts({.gbps = 1}), {endless}, 0.05);
+    ASSERT_FALSE(run.ok());
+    EXPECT_EQ(run.status().code(), Errc::kUnsupported);
+    EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1); // its process is gone
 }
 
 // Every link of a route, and what they delay together; in a process of its own.
