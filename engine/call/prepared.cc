@@ -171,11 +171,13 @@ Task<> PreparedStream::attach(Call &call, PreparedStream &stream)
         log(call.process().log(), 1, "hetcoll: only small calls of a stream are prepared: %s",
             problem.message().c_str());
     }
-    stream.learn_choices();
+    if (stream.maps_) {
+        stream.learn_kernels();
+    }
 }
 
 // For sums of floats; others differ by little, and all ranks must decide alike.
-void PreparedStream::learn_choices()
+void PreparedStream::learn_kernels()
 {
     hetcoll_call call{};
     call.collective = HETCOLL_ALLREDUCE;
@@ -184,7 +186,7 @@ void PreparedStream::learn_choices()
     for (std::size_t i = 0; i <= class_of(most_bytes_); ++i) {
         const std::size_t bytes = std::max(std::size_t{1} << i, sizeof(float));
         call.count = bytes / sizeof(float);
-        choices_[i] = engine_.chooser().choose(call, bytes, {.mapped = true}).algorithm;
+        kernels_[i] = engine_.chooser().choose_kernel(call, bytes);
     }
 }
 
@@ -199,12 +201,12 @@ PreparedStream::Plan PreparedStream::plan(const hetcoll_call &call) const noexce
     if (bytes <= engine_.small_limit() && may_meet && !chooser.forces_small_kernel()) {
         return {Shape::kMeeting, Algorithm::kHost};
     }
-    const Algorithm chosen = choices_[class_of(bytes)];
-    if (!maps_ || !row_of(chosen).is_one_kernel()) {
+    const std::optional<Algorithm> kernel = kernels_[class_of(bytes)];
+    if (!kernel) {
         return {};
     }
     // One that writes its own result alone would need a second vector.
-    return {Shape::kKernel, shares_input_only(chosen) ? Algorithm::kTwoShot : chosen};
+    return {Shape::kKernel, shares_input_only(*kernel) ? Algorithm::kTwoShot : *kernel};
 }
 
 void PreparedCall::begin(PreparedStream &stream, const hetcoll_call &call,

@@ -22,6 +22,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 namespace hetcoll {
 
@@ -52,7 +53,6 @@ public:
         : engine_(engine), stream_(stream),
           mapped_(engine.process(), engine.group(), engine.peers())
     {
-        choices_.fill(Algorithm::kRing); // a schedule's
     }
     ~PreparedStream();
     PreparedStream(const PreparedStream &) = delete;
@@ -93,7 +93,7 @@ private:
     [[nodiscard]] Result<bool> is_at(const std::uint32_t &word, std::uint32_t number);
     [[nodiscard]] Status share(Call &call);
     [[nodiscard]] bool has_mapped(Call &call, Status &problem);
-    void learn_choices();
+    void learn_kernels();
 
     Engine &engine_;
     const CUstream stream_;
@@ -108,9 +108,9 @@ private:
     std::size_t most_bytes_ = 0;
     std::unique_ptr<Scratch> scratch_; // null: no kernels
     PointerInfo scratch_info_{};
-    MappedCall mapped_;                             // whose mappings stay
-    bool maps_ = false;                             // all ranks have mapped all
-    std::array<Algorithm, kSizeClasses> choices_{}; // for vectors of up to 2^i bytes
+    MappedCall mapped_;                                          // whose mappings stay
+    bool maps_ = false;                                          // all ranks have mapped all
+    std::array<std::optional<Algorithm>, kSizeClasses> kernels_; // for vectors of up to 2^i bytes
 };
 
 // One call of a stream.

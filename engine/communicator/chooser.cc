@@ -175,6 +175,33 @@ void Chooser::say_unavailable(Algorithm forced, Algorithm taken, bool in_order)
         in_order ? " in a sum that coll_hetcoll_reproducible asks for" : "", algorithm_name(taken));
 }
 
+std::optional<Algorithm> Chooser::choose_kernel(const hetcoll_call &call, std::size_t bytes)
+{
+    constexpr double kMostTimes = 1.5; // of which a third has to overlap before it pays
+    const Algorithm chosen = choose(call, bytes, {.mapped = true}).algorithm;
+    if (row_of(chosen).is_one_kernel()) {
+        return chosen;
+    }
+    const KnownPeers &found = peers_.found();
+    if (agreed_.algorithm != 0 || !peers_.known() || found.lacks_memory ||
+        chosen == Algorithm::kWeighted) {
+        return std::nullopt;
+    }
+    std::optional<Algorithm> best;
+    double best_us = kMostTimes * prices_.us_alone(chosen, bytes, true);
+    for (const Algorithm kernel : {Algorithm::kLeader, Algorithm::kTwoShot}) {
+        if (!contains(found.ranks.query.available, kernel)) {
+            continue;
+        }
+        const double us = prices_.us_alone(kernel, bytes, true);
+        if (us <= best_us) {
+            best = kernel;
+            best_us = us;
+        }
+    }
+    return best;
+}
+
 Choice Chooser::choose_for_collective(std::size_t bytes) const noexcept
 {
     const Query query{

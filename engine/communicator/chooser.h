@@ -44,6 +44,11 @@ public:
 
     // Requires a kind that is not negative.
     [[nodiscard]] Choice choose(const hetcoll_call &call, std::size_t bytes, Means means);
+    // The kernel that serves a call on mapped memory, one a rank. Also where a schedule is chosen,
+    // unless that takes far less time: a call that needs nothing but a kernel can be prepared for
+    // its stream (engine/call/prepared.h), and then overlaps with other work. Nothing: none does.
+    [[nodiscard]] std::optional<Algorithm> choose_kernel(const hetcoll_call &call,
+                                                         std::size_t bytes);
     // For a collective that is no allreduce: how it moves its vector.
     [[nodiscard]] Choice choose_for_collective(std::size_t bytes) const noexcept;
 
