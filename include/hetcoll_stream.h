@@ -27,10 +27,11 @@
  *   the first call: attaching allocates, maps and loads, which waits for the device. While calls
  *   are pending, other calls of the process that need something new of the driver wait until none
  *   is.
- * - Calls are queued on streams of cudaStreamNonBlocking, and with coll_hetcoll_queued_streams all
- *   on others. There a program makes no driver call that waits for the device while calls are
- *   pending, no cudaMalloc, cudaFree or cudaMemcpy: on an H200 these and hetcoll's thread waited
- *   for each other for ever, beside the legacy and the per-thread stream (docs/streams.md).
+ * - Calls are queued whose copies and kernels the stream can be given beforehand: allreduces that
+ *   are small, or of one node by one kernel a rank. Others synchronise the stream, and return when
+ *   they are complete. With coll_hetcoll_queued_calls all these are queued too; then no thread of
+ *   the process may free memory, copy synchronously or launch a kernel for the first time while one
+ *   is pending: that call and hetcoll's thread would wait for each other (docs/streams.md).
  * - Buffers are memory of the stream's own context; reductions may have host memory on some ranks.
  * - At most 64 calls are pending on a stream; the next one waits for the first of them.
  * - A graph cannot be captured: a call on a capturing stream is refused, and the capture goes on.
@@ -65,8 +66,8 @@ typedef struct CUstream_st *hetcoll_stream_t;
 /* By all ranks of `comm`, each with a stream of its own. `most_bytes`: of the largest vector (the
  * whole one of an allgather or a reduce_scatter) that goes by the memory of peers; larger
  * allreduces, broadcasts and allgathers go by messages, larger reduces and reduce_scatters fail.
- * So much device memory is held. 0: 64 MiB. An error, on all ranks, if some rank's stream cannot be
- * attached; the reason is on stderr. */
+ * So much device memory is held for each stream, and once more for the communicator. 0: 64 MiB. An
+ * error, on all ranks, if some rank's stream cannot be attached; the reason is on stderr. */
 static int hetcoll_stream_attach(MPI_Comm comm, hetcoll_stream_t stream,
                                  size_t most_bytes) HETCOLL_STREAM_UNUSED_;
 /* Waits for the calls of the stream and forgets it. By all ranks, before the communicator is freed
@@ -74,7 +75,7 @@ static int hetcoll_stream_attach(MPI_Comm comm, hetcoll_stream_t stream,
 static int hetcoll_stream_detach(MPI_Comm comm, hetcoll_stream_t stream) HETCOLL_STREAM_UNUSED_;
 /* The first error of a call that is complete, which is then forgotten. */
 static int hetcoll_stream_check(MPI_Comm comm, hetcoll_stream_t stream) HETCOLL_STREAM_UNUSED_;
-/* Nonzero if calls on the stream are queued; zero if they synchronise. */
+/* Nonzero if calls on the stream may be queued; zero if all synchronise. */
 static int hetcoll_stream_is_attached(MPI_Comm comm,
                                       hetcoll_stream_t stream) HETCOLL_STREAM_UNUSED_;
 
