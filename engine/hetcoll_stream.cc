@@ -65,7 +65,6 @@ int hetcoll_calls_attach(hetcoll_calls *stream, int tag)
     }
     call.queued = HETCOLL_ATTACHES;
     call.count = call.span = call.data_bytes = stream->most_bytes;
-    engine.reserved().attaching = &stream->calls->prepared();
     return hetcoll::run_blocking(stream->engine, call);
 }
 

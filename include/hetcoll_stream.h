@@ -70,7 +70,7 @@ typedef struct CUstream_st *hetcoll_stream_t;
  * error, on all ranks, if some rank's stream cannot be attached; the reason is on stderr. */
 static int hetcoll_stream_attach(MPI_Comm comm, hetcoll_stream_t stream,
                                  size_t most_bytes) HETCOLL_STREAM_UNUSED_;
-/* Waits for the calls of the stream and forgets it. By all ranks, before the communicator is freed
+/* Waits for the stream and forgets it. By all ranks, before the communicator is freed
  * and before MPI_Finalize. The first error that nobody has been told of. */
 static int hetcoll_stream_detach(MPI_Comm comm, hetcoll_stream_t stream) HETCOLL_STREAM_UNUSED_;
 /* The first error of a call that is complete, which is then forgotten. */

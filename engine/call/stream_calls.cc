@@ -31,6 +31,7 @@ Result<std::unique_ptr<StreamCalls>> StreamCalls::create(Engine &engine, Operati
     std::unique_ptr<StreamCalls> calls(new StreamCalls(engine, queue, stream));
     calls->pending().open();
     ++engine.reserved().streams;
+    engine.reserved().attaching = &calls->prepared_;
     if (Status status = calls->make(most_bytes); !status.ok()) {
         return status;
     }
@@ -39,6 +40,10 @@ Result<std::unique_ptr<StreamCalls>> StreamCalls::create(Engine &engine, Operati
 
 StreamCalls::~StreamCalls()
 {
+    if (number() != 0 && device_->is_alive()) { // the last call's result may still be copied out
+        const EnterIfNeeded entered(*device_);
+        static_cast<void>(device_->driver().cuStreamSynchronize(stream_));
+    }
     for (Slot &slot : slots_) {
         slot.operation.reset();
     }

@@ -22,10 +22,11 @@ public:
     static constexpr int kMostCalls = 64; // pending at a time
 
     // What this rank needs, and no other rank; for calls of at most `most_bytes`. Engine and queue
-    // outlive it. Requires that no queued call of this process is pending.
+    // outlive it. Requires that no queued call of this process is pending. The ranks' next call
+    // that attaches is about this stream.
     static Result<std::unique_ptr<StreamCalls>> create(Engine &engine, OperationQueue &queue,
                                                        CUstream stream, std::size_t most_bytes);
-    ~StreamCalls(); // requires is_idle()
+    ~StreamCalls(); // requires is_idle(); waits for the stream
     StreamCalls(const StreamCalls &) = delete;
     StreamCalls &operator=(const StreamCalls &) = delete;
 
@@ -50,7 +51,6 @@ public:
     {
         return prepared_.plan(call).shape != PreparedStream::Shape::kNone;
     }
-    [[nodiscard]] PreparedStream &prepared() noexcept { return prepared_; }
     // Requires has_room(). The call is queued whatever is returned, since other ranks count on it.
     // False: the stream cannot wait for it, as is logged; the caller must, until is_idle(). Throws
     // std::bad_alloc, and nothing is queued.

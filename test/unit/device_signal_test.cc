@@ -134,6 +134,28 @@ TEST_F(DeviceSignalTest, TheFlagIsSetAfterTheKernelHasRunAndNotBefore)
     EXPECT_EQ(download<int>(a.get(), 2), (std::vector<int>{3, 5}));
 }
 
+TEST_F(DeviceSignalTest, AKernelThatIsToldToSkipWritesNothingAndSignals)
+{
+    const Flag flag(device_, stream_.get());
+    const DeviceMemory a = filled(ramp(100, 1)), b = filled(ramp(100, 2));
+    auto told = device_.make_pinned(sizeof(std::uint32_t));
+    ASSERT_TRUE(told.ok());
+    auto *const skip = static_cast<std::uint32_t *>(told->get());
+    *skip = 0;
+    for (const std::uint32_t value : {1u, 2u}) {
+        HeldDevices held;
+        Signal signal = flag.signal(value);
+        signal.skip = skip;
+        ASSERT_TRUE(sum({{test::pointer(a.get())}, 1},
+                        {{test::pointer(a.get()), test::pointer(b.get())}, 2}, 100, signal)
+                        .ok());
+        *skip = value - 1; // after the launch; the first one runs
+        held.release();
+        flag.wait_for(value);
+        EXPECT_EQ(download<int>(a.get(), 2), (std::vector<int>{3, 5}));
+    }
+}
+
 TEST_F(DeviceSignalTest, WithoutAFlagNothingIsSignalled)
 {
     const Flag flag(device_, stream_.get());

@@ -56,8 +56,17 @@ protected:
     void expect_all(int value)
     {
         for (int rank = 0; rank < kRanks; ++rank) {
+            HETCOLL_REQUIRE(cuda().driver->cuStreamSynchronize(streams_->stream(rank)));
             const std::vector<int> found = vectors_[rank].read();
             EXPECT_EQ(found, std::vector<int>(found.size(), value)) << "rank " << rank;
+        }
+    }
+    void expect_error_once()
+    {
+        for (int rank = 0; rank < kRanks; ++rank) {
+            HETCOLL_REQUIRE(cuda().driver->cuStreamSynchronize(streams_->stream(rank)));
+            EXPECT_EQ(streams_->calls(rank).take_error(), HETCOLL_ERROR_DEVICE) << "rank " << rank;
+            EXPECT_EQ(streams_->calls(rank).take_error(), HETCOLL_SUCCESS) << "rank " << rank;
         }
     }
     [[nodiscard]] bool is_released(int rank)
@@ -78,11 +87,10 @@ TEST_F(QueuedCallTest, ASumIsThereWhenTheStreamGoesOn)
             EXPECT_FALSE(is_released(rank));
         }
         ASSERT_TRUE(streams_->run());
+        expect_all(6);
         for (int rank = 0; rank < kRanks; ++rank) {
-            HETCOLL_REQUIRE(cuda().driver->cuStreamSynchronize(streams_->stream(rank)));
             EXPECT_EQ(streams_->calls(rank).take_error(), HETCOLL_SUCCESS);
         }
-        expect_all(6);
     }
 }
 
@@ -186,25 +194,88 @@ TEST_F(QueuedCallTest, VectorsLargerThanTheMemoryForThemGoByMessages)
     }
 }
 
-TEST_F(QueuedCallTest, AnErrorOfOneRankIsToldOnceOnAllAndTheStreamsGoOn)
+// A driver call of another thread may hold whatever is given to a stream meanwhile.
+TEST_F(QueuedCallTest, APreparedCallNeedsNothingMoreOfTheDriverThanItsStreamHas)
 {
-    queue(kMany);
-    {
-        const Faults faults("cuLaunchKernel:1:1,cuMemcpyAsync:1:1");
-        ASSERT_TRUE(streams_->run());
-    }
-    for (int rank = 0; rank < kRanks; ++rank) {
-        HETCOLL_REQUIRE(cuda().driver->cuStreamSynchronize(streams_->stream(rank)));
-        EXPECT_EQ(streams_->calls(rank).take_error(), HETCOLL_ERROR_DEVICE) << "rank " << rank;
-        EXPECT_EQ(streams_->calls(rank).take_error(), HETCOLL_SUCCESS) << "rank " << rank;
+    constexpr std::array kGive = {
+        "cuMemcpyAsync",        "cuMemcpyDtoDAsync", "cuMemcpyDtoHAsync", "cuMemcpyHtoDAsync",
+        "cuLaunchKernel",       "cuEventRecord",     "cuStreamWaitEvent", "cuStreamWaitValue32",
+        "cuStreamWriteValue32", "cuMemsetD8Async"};
+    for (const char *const algorithm : {"two_shot", "leader", "one_shot", "copy_in"}) {
+        hetcoll_settings with = settings();
+        with.algorithm = algorithm;
+        make(with);
+        for (const std::size_t count : {std::size_t{100}, kMany}) {
+            SCOPED_TRACE(std::string(algorithm) + ", elements " + std::to_string(count));
+            queue(count);
+            EXPECT_TRUE(streams_->calls(0).prepares(ranks_->made(0)));
+            std::vector<CallCount> given(kGive.begin(), kGive.end());
+            ASSERT_TRUE(streams_->run());
+            for (std::size_t i = 0; i < kGive.size(); ++i) {
+                EXPECT_EQ(given[i].get(), 0u) << kGive[i];
+            }
+            expect_all(6);
+        }
     }
 }
 
-// The event is lost: the call begins with the failure, so the others do not wait.
+TEST_F(QueuedCallTest, ACallIsPreparedIfAMeetingOrOneKernelServesIt)
+{
+    const auto prepares = [this](std::size_t count, int collective = HETCOLL_ALLREDUCE) {
+        queue(count, collective);
+        EXPECT_TRUE(streams_->run());
+        return streams_->calls(1).prepares(ranks_->made(1));
+    };
+    hetcoll_settings with = settings();
+    with.algorithm = "two_shot";
+    make(with);
+    EXPECT_TRUE(prepares(1));
+    EXPECT_TRUE(prepares(kMany));
+    EXPECT_FALSE(prepares(kMany + 2000)); // larger than the memory of the stream
+    EXPECT_FALSE(prepares(100, HETCOLL_BCAST));
+    with.algorithm = "ring";
+    make(with);
+    EXPECT_TRUE(prepares(1));
+    EXPECT_FALSE(prepares(kMany));
+}
+
+TEST_F(QueuedCallTest, AnErrorOfOneRankIsToldOnceOnAllAndTheStreamsGoOn)
+{
+    for (const char *const algorithm : {"two_shot", "ring"}) { // while it is queued, or later
+        hetcoll_settings with = settings();
+        with.algorithm = algorithm;
+        make(with);
+        SCOPED_TRACE(algorithm);
+        {
+            const Faults faults("cuLaunchKernel:1:1,cuMemcpyAsync:1:1");
+            queue(kMany);
+            ASSERT_TRUE(streams_->run());
+        }
+        expect_error_once();
+    }
+}
+
+TEST_F(QueuedCallTest, AKernelThatCannotBeGivenFailsTheCallOnAll)
+{
+    hetcoll_settings with = settings();
+    with.algorithm = "two_shot";
+    make(with);
+    {
+        const Faults faults("cuLaunchKernel:1:1");
+        queue(kMany);
+    }
+    ASSERT_TRUE(streams_->run());
+    expect_error_once();
+    queue(kMany); // and the next one is right
+    ASSERT_TRUE(streams_->run());
+    expect_all(6);
+}
+
+// The number is not stored: the call begins with the failure, so the others do not wait.
 TEST_F(QueuedCallTest, ARankWhoseStreamCannotBeMarkedEndsTheCallWithTheOthers)
 {
     {
-        const Faults faults("cuEventRecord:1:1");
+        const Faults faults("cuStreamWriteValue32:1:1");
         queue(kMany);
     }
     ASSERT_TRUE(streams_->run());
