@@ -1,7 +1,6 @@
 #include "engine/call/call.h"
 
 #include "base/lost.h"
-#include "engine/call/prepared.h"
 
 namespace hetcoll {
 

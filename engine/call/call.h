@@ -17,8 +17,6 @@
 
 namespace hetcoll {
 
-class PreparedCall;
-
 // Some rank's driver failed, or has a number that has no fixed point, or ranks call differently: so
 // all ranks fail.
 inline constexpr Flags kErrors = kFailed | kOutOfRange | kCallsDiffer;
@@ -49,6 +47,16 @@ struct Buffers {
     [[nodiscard]] bool two_contexts() const noexcept;
     // Input and result are not in one kind of memory and context.
     [[nodiscard]] bool is_foreign() const noexcept;
+};
+
+// What a call's stream has been given when it was queued: engine/call/prepared.h.
+class GivenWork {
+public:
+    virtual ~GivenWork() = default;
+    // The kernel is to do nothing, if it was not told to run before.
+    virtual void skip() noexcept = 0;
+    // It was told to, and is over. An error: why it could not be given.
+    [[nodiscard]] virtual Result<bool> kernel_done() = 0;
 };
 
 struct Call {
@@ -153,8 +161,8 @@ struct Call {
     std::optional<int> ended;
 
     std::unique_ptr<DeviceBounce> device;
-    bool uses_reserved = false;       // it is the one of queued calls
-    PreparedCall *prepared = nullptr; // what its stream has been given, if that is all of it
+    bool uses_reserved = false;    // it is the one of queued calls
+    GivenWork *prepared = nullptr; // what its stream has been given, if that is all of it
     std::unique_ptr<HostBounce> host;
     std::unique_ptr<DeviceBounce> marker; // in another context than `device`: work_is_done()
     CpuPath cpu;

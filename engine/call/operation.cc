@@ -1,7 +1,6 @@
 #include "engine/call/operation.h"
 
 #include "base/lost.h"
-#include "engine/call/prepared.h"
 #include "engine/call/ways.h"
 
 #include <cstring>

@@ -24,7 +24,7 @@ public:
     // An error if it will never be known: the operation begins with it, so that others hear of it.
     [[nodiscard]] virtual Result<bool> is_open() = 0;
     // What the call's stream has been given, if that is all of the call; null: it is not.
-    [[nodiscard]] virtual PreparedCall *prepared() noexcept { return nullptr; }
+    [[nodiscard]] virtual GivenWork *prepared() noexcept { return nullptr; }
 };
 
 class Operation {

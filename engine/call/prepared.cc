@@ -340,7 +340,7 @@ Result<bool> PreparedCall::kernel_done()
 
 Task<int> prepared(Call &call)
 {
-    PreparedCall &work = *call.prepared;
+    auto &work = static_cast<PreparedCall &>(*call.prepared); // there is no other
     work.look(call);
     if (work.shape() == Shape::kMeeting) {
         co_return co_await small(call);

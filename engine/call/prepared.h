@@ -114,7 +114,7 @@ private:
 };
 
 // One call of a stream.
-class PreparedCall {
+class PreparedCall final : public GivenWork {
 public:
     // A call is planned before anything is given to the stream.
     void begin(PreparedStream &stream, const hetcoll_call &call, std::uint32_t number) noexcept;
@@ -127,12 +127,10 @@ public:
 
     // Whoever runs the call. What is known of its buffers without asking the driver.
     void look(Call &call) const;
-    // The kernel runs, or is skipped if it was not told before.
+    // The kernel is to run.
     void go() noexcept { tell(0); }
-    void skip() noexcept { tell(1); }
-    // After go(): this rank has given its kernel, if it has one, and that is over. An error: why it
-    // could not be given.
-    [[nodiscard]] Result<bool> kernel_done();
+    void skip() noexcept override { tell(1); }
+    [[nodiscard]] Result<bool> kernel_done() override;
     [[nodiscard]] Algorithm algorithm() const noexcept { return plan_.algorithm; }
     [[nodiscard]] std::size_t bytes_mapped() const noexcept { return bytes_mapped_; }
 

@@ -73,7 +73,7 @@ private:
             return unmarked.ok() ? of->prepared_.has_come(number)
                                  : Result<bool>(std::move(unmarked));
         }
-        [[nodiscard]] PreparedCall *prepared() noexcept override
+        [[nodiscard]] GivenWork *prepared() noexcept override
         {
             return work.shape() == PreparedStream::Shape::kNone ? nullptr : &work;
         }

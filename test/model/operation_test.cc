@@ -48,6 +48,7 @@ bool is_float8_sum(const Call &) noexcept { return false; }
 Task<int> collective(Call &call) { return no_way(call); }
 Task<int> copies(Call &call) { return no_way(call); }
 Task<int> attach(Call &call) { return no_way(call); }
+Task<int> prepared(Call &call) { return no_way(call); }
 bool runs_on_host(const Call &, Flags) noexcept { return false; }
 
 // The GPU copies.
