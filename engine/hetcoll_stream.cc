@@ -64,6 +64,7 @@ int hetcoll_calls_attach(hetcoll_calls *stream, int tag)
         return code;
     }
     call.queued = HETCOLL_ATTACHES;
+    call.context = &stream->calls->prepared();
     call.count = call.span = call.data_bytes = stream->most_bytes;
     return hetcoll::run_blocking(stream->engine, call);
 }

@@ -74,7 +74,7 @@ Task<int> attach(Call &call)
     }
     engine.reserved().maps = maps;
     if (!any(all, kErrors)) {
-        co_await PreparedStream::attach(call, *engine.reserved().attaching);
+        co_await PreparedStream::attach(call, *static_cast<PreparedStream *>(call.made->context));
         all = co_await call.agree();
     }
     co_return any(all, kErrors) ? call.fail_together(all) : call.result();

@@ -194,6 +194,8 @@ void Operation::fail_without_memory() noexcept
 {
     log(call_.process().log(), 0, "hetcoll: %s failed: out of host memory", mpi_name());
     lose(std::move(call_.host));
+    while (call_.prepared != nullptr && !call_.kernel_is_over()) { // it waits for no other rank
+    }
     call_.lose_network(HETCOLL_ERROR_NO_MEMORY);
     finish(HETCOLL_ERROR_NO_MEMORY);
 }

@@ -35,11 +35,7 @@ std::size_t vector_bytes(const hetcoll_call &call) noexcept
 
 } // namespace
 
-PreparedStream::~PreparedStream()
-{
-    mapped_.release();
-    engine_.process().store().give_back(std::move(scratch_));
-}
+PreparedStream::~PreparedStream() { give_up_kernels(); }
 
 Status PreparedStream::make(const std::shared_ptr<Device> &device, std::size_t most_bytes)
 {
@@ -58,25 +54,30 @@ Status PreparedStream::make(const std::shared_ptr<Device> &device, std::size_t m
     words_ = new (memory_.get()) Words{};
     address_ = *address;
     meeting_vector_ = static_cast<std::byte *>(memory_.get()) + kWordsBytes;
-    return find_how_to_wait();
+    auto own = device->make_stream(StreamOrder::kIndependent);
+    if (!own.ok()) {
+        return own.take_status();
+    }
+    own_ = std::move(*own);
+    auto arrived = device->make_zeroed(sizeof(std::uint32_t), own_.get());
+    if (!arrived.ok()) {
+        return arrived.take_status();
+    }
+    arrived_ = std::move(*arrived);
+    Status found = find_how_to_wait();
+    return found.ok()
+               ? driver_status(device->driver(), device->driver().cuStreamSynchronize(own_.get()),
+                               "cuStreamSynchronize", "attaching a stream")
+               : std::move(found);
 }
 
 // By trying: drivers tell it in attributes that changed their meaning.
 Status PreparedStream::find_how_to_wait()
 {
-    auto stream = device_->make_stream(StreamOrder::kIndependent);
-    if (!stream.ok()) {
-        return stream.take_status();
-    }
-    auto arrived = device_->make_zeroed(sizeof(std::uint32_t), stream->get());
-    if (!arrived.ok()) {
-        return arrived.take_status();
-    }
-    arrived_ = std::move(*arrived);
-    const auto try_to = [&](Device::WaitsBy by) {
-        Status status = device_->wait_async(by, address_, 0, stream->get());
-        return status.ok() ? device_->write_async(by, address_, 0, stream->get())
-                           : std::move(status);
+    const auto try_to = [this](Device::WaitsBy by) {
+        const CUdeviceptr word = address_ + offsetof(Words, tried);
+        Status status = device_->wait_async(by, word, 0, own_.get());
+        return status.ok() ? device_->write_async(by, word, 0, own_.get()) : std::move(status);
     };
     const Status by_driver = try_to(waits_by_);
     if (by_driver.ok()) {
@@ -104,13 +105,16 @@ Result<bool> PreparedStream::is_at(const std::uint32_t &word, std::uint32_t numb
         return driver_status(device_->driver(), scope.result(), "cuCtxPushCurrent",
                              "entering the context of a stream");
     }
-    Result<bool> idle = device_->is_idle(stream_);
+    Result<bool> idle = device_->is_idle(own_.get());
     return idle.ok() ? Result<bool>(false) : std::move(idle);
 }
 
 // Memory for the vectors of calls, which peers may map.
 Status PreparedStream::share(Call &call)
 {
+    if (Status entered = call.device->enter(); !entered.ok()) {
+        return entered;
+    }
     auto scratch = call.process().store().borrow_scratch(device_, most_bytes_);
     if (!scratch.ok()) {
         return scratch.take_status();
@@ -135,7 +139,6 @@ bool PreparedStream::has_mapped(Call &call, Status &problem)
         problem = error(Errc::kDriver, "the context of a stream is gone");
         return true;
     }
-    mapped_.serve();
     PeerLease until_mapped;
     Result<bool> done = mapped_.map_all(until_mapped, most_bytes_);
     if (done.ok() && *done) {
@@ -156,7 +159,7 @@ Task<> PreparedStream::attach(Call &call, PreparedStream &stream)
     call.meeting.sum({&most, 1});
     stream.most_bytes_ = most;
     Status problem;
-    if (call.engine.group().nodes() == 1 && call.engine.reserved().maps) {
+    if (call.engine.group().nodes() == 1 && call.engine.reserved().maps && stream.learn_kernels()) {
         problem = stream.share(call);
         call.flags |= problem.ok() ? Flags{} : kNoMapping;
         all = co_await call.agree();
@@ -165,20 +168,20 @@ Task<> PreparedStream::attach(Call &call, PreparedStream &stream)
             call.flags |= problem.ok() ? Flags{} : kNoMapping;
             all = co_await call.agree();
         }
-        stream.maps_ = !any(all, kNoMapping | kErrors);
+        if (any(all, kNoMapping | kErrors)) {
+            stream.give_up_kernels();
+        }
     }
     if (!problem.ok()) {
         log(call.process().log(), 1, "hetcoll: only small calls of a stream are prepared: %s",
             problem.message().c_str());
     }
-    if (stream.maps_) {
-        stream.learn_kernels();
-    }
 }
 
 // For sums of floats; others differ by little, and all ranks must decide alike.
-void PreparedStream::learn_kernels()
+bool PreparedStream::learn_kernels()
 {
+    bool any = false;
     hetcoll_call call{};
     call.collective = HETCOLL_ALLREDUCE;
     call.kind = HETCOLL_FLOAT32;
@@ -187,7 +190,16 @@ void PreparedStream::learn_kernels()
         const std::size_t bytes = std::max(std::size_t{1} << i, sizeof(float));
         call.count = bytes / sizeof(float);
         kernels_[i] = engine_.chooser().choose_kernel(call, bytes);
+        any = any || kernels_[i].has_value();
     }
+    return any;
+}
+
+void PreparedStream::give_up_kernels() noexcept
+{
+    kernels_.fill(std::nullopt);
+    mapped_.release();
+    engine_.process().store().give_back(std::move(scratch_));
 }
 
 PreparedStream::Plan PreparedStream::plan(const hetcoll_call &call) const noexcept
@@ -209,12 +221,11 @@ PreparedStream::Plan PreparedStream::plan(const hetcoll_call &call) const noexce
     return {Shape::kKernel, shares_input_only(*kernel) ? Algorithm::kTwoShot : *kernel};
 }
 
-void PreparedCall::begin(PreparedStream &stream, const hetcoll_call &call,
-                         std::uint32_t number) noexcept
+void PreparedCall::begin(PreparedStream &stream, const hetcoll_call &call) noexcept
 {
     stream_ = &stream;
     plan_ = stream.plan(call);
-    number_ = number;
+    number_ = plan_.shape == Shape::kKernel ? ++stream.kernels_planned_ : 0;
     vector_ = nullptr;
     out_to_ = nullptr;
     bytes_mapped_ = 0;
@@ -308,6 +319,7 @@ void PreparedCall::look(Call &call) const
 {
     if (!is_staged()) {
         look_at_buffers(call);
+        call.flags |= kHostMemory; // of one buffer is enough: the others' kernels are skipped
         return;
     }
     call.in_order = call.engine.chooser().keeps_order(*call.made);
@@ -316,7 +328,7 @@ void PreparedCall::look(Call &call) const
     if (plan_.shape == Shape::kKernel) {
         call.buffers.send = call.buffers.recv = stream_->scratch_info_;
     }
-    call.flags = on_device(call.buffers.recv) ? kDeviceMemory : kHostMemory;
+    call.flags = kDeviceMemory;
 }
 
 void PreparedCall::tell(std::uint32_t skip) noexcept

@@ -40,13 +40,16 @@ public:
         Shape shape = Shape::kNone;
         Algorithm algorithm = Algorithm::kHost; // of a kernel
     };
-    // Words of page-locked memory that the host and the stream tell each other by. Of numbers of
-    // calls from 1, counted round.
+    // Words of page-locked memory that the host and the stream tell each other by. Each holds a
+    // number, but for `skip`; numbers begin with 1 and wrap.
     struct Words {
-        std::uint32_t done, go; // host: the last call for which they are given
-        std::uint32_t skip;     // host, before `go`: the kernel is to do nothing
-        std::uint32_t come;     // stream: it has come to the call, with its input
-        std::uint32_t ran;      // kernel: it is over
+        std::uint32_t come;  // stream: of the call that it has come to, with its input
+        std::uint32_t done;  // host: of the last call that is complete
+        std::uint32_t go;    // host: of the last kernel that may begin
+        std::uint32_t skip;  // host, before `go`: that kernel is to do nothing. One word is enough:
+                             // the next `go` comes when the stream has come to the next call
+        std::uint32_t ran;   // kernel: its number, when it is over
+        std::uint32_t tried; // at the attach
     };
 
     PreparedStream(Engine &engine, CUstream stream)
@@ -64,7 +67,7 @@ public:
     [[nodiscard]] static Task<> attach(Call &call, PreparedStream &stream);
 
     // The same on all ranks, and any thread may ask. A meeting wherever one can be: it takes the
-    // caller four driver calls, and the ranks meet once; with a kernel there are seven, and two.
+    // caller four driver calls, and the ranks meet once; with a kernel there are six, and two.
     [[nodiscard]] Plan plan(const hetcoll_call &call) const noexcept;
     // What has_come() tells of, once the stream is there.
     Status mark(std::uint32_t number)
@@ -93,11 +96,13 @@ private:
     [[nodiscard]] Result<bool> is_at(const std::uint32_t &word, std::uint32_t number);
     [[nodiscard]] Status share(Call &call);
     [[nodiscard]] bool has_mapped(Call &call, Status &problem);
-    void learn_kernels();
+    [[nodiscard]] bool learn_kernels(); // false: no call is served by one
+    void give_up_kernels() noexcept;
 
     Engine &engine_;
     const CUstream stream_;
     std::shared_ptr<Device> device_; // before what is made in it
+    StreamHandle own_;               // which is asked whether the context works
     PinnedMemory memory_;            // the words, and the vector of a meeting behind them
     Words *words_ = nullptr;
     CUdeviceptr address_ = 0; // of the words for the GPU
@@ -109,16 +114,18 @@ private:
     std::unique_ptr<Scratch> scratch_; // null: no kernels
     PointerInfo scratch_info_{};
     MappedCall mapped_;                                          // whose mappings stay
-    bool maps_ = false;                                          // all ranks have mapped all
     std::array<std::optional<Algorithm>, kSizeClasses> kernels_; // for vectors of up to 2^i bytes
+    std::uint32_t kernels_planned_ = 0;
 };
 
 // One call of a stream.
 class PreparedCall final : public GivenWork {
 public:
     // A call is planned before anything is given to the stream.
-    void begin(PreparedStream &stream, const hetcoll_call &call, std::uint32_t number) noexcept;
+    void begin(PreparedStream &stream, const hetcoll_call &call) noexcept;
     [[nodiscard]] PreparedStream::Shape shape() const noexcept { return plan_.shape; }
+    // Its input and result are on the device, and copied.
+    [[nodiscard]] bool is_staged() const noexcept { return vector_ != nullptr; }
     // The caller's thread, in this order: before the call is told of, which then works on other
     // memory; and after that. Nothing is copied where a buffer is host memory.
     Status give_input(hetcoll_call &call);
@@ -138,13 +145,12 @@ private:
     enum class Given : std::uint8_t { kNotYet, kKernel, kNothing };
 
     void tell(std::uint32_t skip) noexcept;
-    [[nodiscard]] bool is_staged() const noexcept { return vector_ != nullptr; }
     [[nodiscard]] Result<bool> is_device_memory(const void *buffer) const;
     Status start_kernel(const hetcoll_call &call);
 
     PreparedStream *stream_ = nullptr;
     PreparedStream::Plan plan_;
-    std::uint32_t number_ = 0;    // from 1
+    std::uint32_t number_ = 0;    // of the kernel, from 1
     std::byte *vector_ = nullptr; // that the input is copied to; null: it is not
     void *out_to_ = nullptr;      // the result is copied to; null: it is there
     std::size_t bytes_ = 0, bytes_mapped_ = 0;

@@ -31,7 +31,6 @@ Result<std::unique_ptr<StreamCalls>> StreamCalls::create(Engine &engine, Operati
     std::unique_ptr<StreamCalls> calls(new StreamCalls(engine, queue, stream));
     calls->pending().open();
     ++engine.reserved().streams;
-    engine.reserved().attaching = &calls->prepared_;
     if (Status status = calls->make(most_bytes); !status.ok()) {
         return status;
     }
@@ -114,8 +113,8 @@ Result<bool> StreamCalls::is_capturing() const
     return driver_status(device_->driver(), result, "cuStreamIsCapturing", "queueing a call");
 }
 
-// The call is told of before the stream is made to wait: what it waits for must not come behind
-// something that this thread gives the stream later.
+// What may throw comes first. The call is told of before the stream is made to wait: what it waits
+// for must not come behind something that this thread gives the stream later.
 bool StreamCalls::enqueue(const hetcoll_call &call)
 {
     const std::uint32_t number = issued_.load(std::memory_order_relaxed);
@@ -123,34 +122,32 @@ bool StreamCalls::enqueue(const hetcoll_call &call)
     slot.operation.reset();
     slot.call = call;
     slot.call.queued = HETCOLL_QUEUED;
-    slot.number = number + 1;
-    slot.work.begin(prepared_, slot.call, slot.number);
-    const EnterIfNeeded entered(*device_);
-    slot.unmarked = slot.work.give_input(slot.call);
-    Status marked = prepared_.mark(slot.number);
-    if (slot.unmarked.ok()) {
-        slot.unmarked = std::move(marked);
-    }
+    slot.begin(number + 1);
+    slot.work.begin(prepared_, slot.call);
     slot.operation.emplace(engine_, slot.call, Start::kOnce, &slot);
     queue_.push(*slot.operation);
     pending().begin();
     issued_.store(slot.number, std::memory_order_release);
+
+    const EnterIfNeeded entered(*device_);
+    Status given = slot.work.give_input(slot.call);
+    Status marked = prepared_.mark(slot.number);
+    slot.open(given.ok() ? std::move(marked) : std::move(given));
     slot.work.give_kernel(slot.call);
     const Status waits = prepared_.wait_done(slot.number);
     if (!waits.ok()) {
         log(engine_.process().log(), 0,
             "hetcoll: a stream cannot wait for a queued call, so the call waits itself: %s",
             waits.message().c_str());
-        return false;
     }
-    Status copied = slot.work.give_output();
-    if (!copied.ok()) {
+    const Status copied = waits.ok() ? slot.work.give_output() : Status();
+    if (!copied.ok() || (!waits.ok() && slot.work.is_staged())) {
         log(engine_.process().log(), 0,
             "hetcoll: the result of a queued call is undefined on this rank: %s",
-            copied.message().c_str());
+            waits.ok() ? copied.message().c_str() : waits.message().c_str());
         note(HETCOLL_ERROR_DEVICE);
     }
-    return true;
+    return waits.ok();
 }
 
 void StreamCalls::note(int result) noexcept

@@ -22,8 +22,7 @@ public:
     static constexpr int kMostCalls = 64; // pending at a time
 
     // What this rank needs, and no other rank; for calls of at most `most_bytes`. Engine and queue
-    // outlive it. Requires that no queued call of this process is pending. The ranks' next call
-    // that attaches is about this stream.
+    // outlive it. Requires that no queued call of this process is pending.
     static Result<std::unique_ptr<StreamCalls>> create(Engine &engine, OperationQueue &queue,
                                                        CUstream stream, std::size_t most_bytes);
     ~StreamCalls(); // requires is_idle(); waits for the stream
@@ -51,6 +50,8 @@ public:
     {
         return prepared_.plan(call).shape != PreparedStream::Shape::kNone;
     }
+    // For a call that attaches: its context.
+    [[nodiscard]] PreparedStream &prepared() noexcept { return prepared_; }
     // Requires has_room(). The call is queued whatever is returned, since other ranks count on it.
     // False: the stream cannot wait for it, as is logged; the caller must, until is_idle(). Throws
     // std::bad_alloc, and nothing is queued.
@@ -68,8 +69,22 @@ private:
     // A call; it begins when the stream has come to it.
     class Slot final : public Gate {
     public:
+        void begin(std::uint32_t its_number) noexcept
+        {
+            number = its_number;
+            marked.store(false, std::memory_order_relaxed);
+        }
+        // The stream has been given the mark, or cannot be.
+        void open(Status problem) noexcept
+        {
+            unmarked = std::move(problem);
+            marked.store(true, std::memory_order_release);
+        }
         [[nodiscard]] Result<bool> is_open() override
         {
+            if (!marked.load(std::memory_order_acquire)) {
+                return false;
+            }
             return unmarked.ok() ? of->prepared_.has_come(number)
                                  : Result<bool>(std::move(unmarked));
         }
@@ -80,7 +95,8 @@ private:
 
         StreamCalls *of = nullptr;
         std::uint32_t number = 0; // from 1
-        Status unmarked;          // why the stream does not tell
+        std::atomic<bool> marked{false};
+        Status unmarked; // why the stream does not tell
         hetcoll_call call{};
         PreparedCall work;
         std::optional<Operation> operation;

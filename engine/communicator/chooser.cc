@@ -194,7 +194,7 @@ std::optional<Algorithm> Chooser::choose_kernel(const hetcoll_call &call, std::s
             continue;
         }
         const double us = prices_.us_alone(kernel, bytes, true);
-        if (us <= best_us) {
+        if (us > 0 && us <= best_us) {
             best = kernel;
             best_us = us;
         }

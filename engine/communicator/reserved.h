@@ -10,8 +10,6 @@
 
 namespace hetcoll {
 
-class PreparedStream;
-
 struct Reserved {
     // Some stream is attached, on all ranks.
     [[nodiscard]] bool exists() const noexcept { return owner != nullptr; }
@@ -31,7 +29,6 @@ struct Reserved {
     bool maps = false;                    // peers have mapped that, as all ranks have said
     PeerLease lease;                      // of theirs
     int streams = 0;
-    PreparedStream *attaching = nullptr; // the one whose memory the ranks map now
 };
 
 } // namespace hetcoll

@@ -83,7 +83,8 @@ enum hetcoll_copies { HETCOLL_COPIES_UNTOLD, HETCOLL_COPIES_MADE, HETCOLL_COPIES
 enum hetcoll_queued {
     HETCOLL_NOT_QUEUED,
     HETCOLL_QUEUED,
-    HETCOLL_ATTACHES, /* makes what the queued calls of a communicator work with */
+    HETCOLL_ATTACHES, /* makes what the queued calls of a communicator work with; context: the
+                         stream's PreparedStream */
 };
 
 /* One MPI_Allreduce. Everything but the pointers is the same on all ranks. */

@@ -226,22 +226,25 @@ void among_others(Program &program, const Attached &on)
     }
 }
 
-// One rank's vector is host memory, so the others' kernels, which their streams have already, are
-// not to run.
+// One rank's vector is host memory, or its input or result alone, so the others' kernels, which
+// their streams have already, are not to run.
 void host_memory_on_one(Program &program, const Attached &on)
 {
-    const bool host = program.rank() == program.ranks() - 1;
+    const Memory one = program.rank() == program.ranks() - 1 ? Memory::kHost : Memory::kDevice;
     for (const std::size_t bytes : {std::size_t{400}, std::size_t{200'000}}) {
-        const Buffer a = allocate(program, bytes, host ? Memory::kHost : Memory::kDevice);
-        for (int i = 0; i < 3; ++i) {
+        const int count = static_cast<int>(bytes / sizeof(int));
+        const Buffer a = allocate(program, bytes, one), b = allocate(program, bytes);
+        for (int i = 0; i < 4; ++i) { // in place, from there to device memory, and back
+            const bool in_place = i < 2;
+            const Buffer &from = i == 3 ? b : a, &to = i == 2 ? b : a;
             const auto value = static_cast<unsigned char>(program.rank() + i);
-            program.require(a.write(0, Bytes(bytes, value).data(), bytes));
-            on.must_succeed(hetcoll_allreduce_enqueue(MPI_IN_PLACE, a.data(),
-                                                      static_cast<int>(bytes / sizeof(int)),
-                                                      MPI_INT, MPI_SUM, on.comm(), on.stream()),
+            program.require(from.write(0, Bytes(bytes, value).data(), bytes));
+            on.must_succeed(hetcoll_allreduce_enqueue(in_place ? MPI_IN_PLACE : from.data(),
+                                                      to.data(), count, MPI_INT, MPI_SUM, on.comm(),
+                                                      on.stream()),
                             "allreduce");
             on.synchronise();
-            expect(program, a, 0, bytes, sum_of_ranks(program, i), "host memory on one rank");
+            expect(program, to, 0, bytes, sum_of_ranks(program, i), "host memory on one rank");
         }
     }
 }

@@ -93,6 +93,7 @@ private:
                                           : 1000;
             ranks_.call(rank, scratch.data(), scratch.data(), count);
             ranks_.made(rank).queued = queued;
+            ranks_.made(rank).context = &all_[rank].calls->prepared();
         }
         EXPECT_TRUE(ranks_.run());
         for (int rank = 0; rank < ranks_.size(); ++rank) {

@@ -263,12 +263,12 @@ static int enqueue(attached_t *attached, struct hetcoll_call *call, struct ompi_
                    struct ompi_op_t *op)
 {
     char why[512];
-    if (synchronises(attached, call)) {
-        return HETCOLL_STREAM_SYNCHRONISE_;
-    }
     const int capturing = hetcoll_calls_is_capturing(attached->calls, why, sizeof why);
     if (OPAL_UNLIKELY(0 != capturing)) {
         return refuse_capture(0 < capturing ? NULL : why);
+    }
+    if (synchronises(attached, call)) {
+        return HETCOLL_STREAM_SYNCHRONISE_;
     }
     int slot;
     while (OPAL_UNLIKELY(0 > (slot = hetcoll_calls_slot(attached->calls)))) {
