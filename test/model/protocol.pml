@@ -202,7 +202,7 @@ proctype rank(byte r)
         :: wants_map && (failed || flags != DEV) -> flags = flags | NOMAP
         :: else
         fi;
-        arrive(mAgree, TOLD);                                   /* = allreduce.cc allreduce, attach.cc attach, collective.cc collective */
+        arrive(mAgree, TOLD); /* = allreduce.cc allreduce, attach.cc attach, collective.cc collective, prepared.cc attach */
 #ifdef LATE
         /* = late_ranks.cc met */
         if
@@ -279,7 +279,7 @@ running: /* = run.cc start, has_run */
 #if MUTANT == 2
         failed = false;                                         /* forgets what the executor says */
 #endif
-        meet(mClose, TOLD);                                     /* = allreduce.cc run_chosen, in_network.cc in_network, collective.cc collective */
+        meet(mClose, TOLD); /* = allreduce.cc run_chosen, in_network.cc in_network, collective.cc collective, prepared.cc prepared */
 #if MUTANT == 3
         all = (failed -> FAILED : 0);                           /* looks at its own flags only */
 #endif
