@@ -31,14 +31,15 @@
  *   are small, or of one node by one kernel a rank. Others synchronise the stream, and return when
  *   they are complete. With coll_hetcoll_queued_calls all these are queued too; then no thread of
  *   the process may free memory, copy synchronously or launch a kernel for the first time while one
- *   is pending: that call and hetcoll's thread would wait for each other (docs/streams.md). The same
- *   is true of an allreduce above the small limit in which some rank has host memory.
+ *   is pending: that call and hetcoll's thread would wait for each other (docs/streams.md). The
+ *   same is true of an allreduce above the small limit in which some rank has host memory.
  * - Buffers are memory of the stream's own context; reductions may have host memory on some ranks.
  * - At most 64 calls are pending on a stream; the next one waits for the first of them.
  * - A graph cannot be captured: a call on a capturing stream is refused, and the capture goes on.
  * - After an error the stream goes on and the result is undefined. The next queued call or check
- *   returns it, once. Unless a call returns a code of its own arguments (capture: MPI_ERR_OTHER, a kind of
- *   element or operation that MPI does not define), it has been queued, whatever it returns.
+ *   returns it, once. Unless a call returns a code of its own arguments (capture: MPI_ERR_OTHER, a
+ *   kind of element or operation that MPI does not define), it has been queued, whatever it
+ *   returns.
  *
  * All functions return MPI_SUCCESS or an MPI error code, and call no error handler; what has failed
  * is on stderr. The calls that the header makes of MPI without hetcoll do as MPI says.
@@ -71,8 +72,8 @@ typedef struct CUstream_st *hetcoll_stream_t;
  * error, on all ranks, if some rank's stream cannot be attached; the reason is on stderr. */
 static int hetcoll_stream_attach(MPI_Comm comm, hetcoll_stream_t stream,
                                  size_t most_bytes) HETCOLL_STREAM_UNUSED_;
-/* Waits for the stream, which must exist until then, and forgets it. By all ranks, before the communicator is freed
- * and before MPI_Finalize. The first error that nobody has been told of. */
+/* Waits for the stream, which must exist until then, and forgets it. By all ranks, before the
+ * communicator is freed and before MPI_Finalize. The first error that nobody has been told of. */
 static int hetcoll_stream_detach(MPI_Comm comm, hetcoll_stream_t stream) HETCOLL_STREAM_UNUSED_;
 /* The first error of a call that is complete, which is then forgotten. */
 static int hetcoll_stream_check(MPI_Comm comm, hetcoll_stream_t stream) HETCOLL_STREAM_UNUSED_;

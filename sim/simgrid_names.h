@@ -1,5 +1,5 @@
-// What SimGrid 3.32, 4.0 and 4.1 call differently, in one place: a platform is made by these, actors
-// begin and wait by them. Only simgrid_run.cc includes this.
+// What SimGrid 3.32, 4.0 and 4.1 call differently, in one place: a platform is made by these,
+// actors begin and wait by them. Only simgrid_run.cc includes this.
 #pragma once
 
 #include <simgrid/s4u.hpp>
