@@ -254,6 +254,13 @@ int hetcoll_calls_attach(struct hetcoll_calls *stream, int tag)
     return HETCOLL_ERROR_DEVICE;
 }
 
+int hetcoll_calls_prepares(const struct hetcoll_calls *stream, const struct hetcoll_call *call)
+{
+    (void)stream;
+    (void)call;
+    return 0;
+}
+
 int hetcoll_calls_is_capturing(const struct hetcoll_calls *stream, char *message,
                                size_t message_bytes)
 {
