@@ -74,8 +74,8 @@ Task<int> attach(Call &call)
     }
     engine.reserved().maps = maps;
     if (!any(all, kErrors)) {
-        co_await PreparedStream::attach(call, *static_cast<PreparedStream *>(call.made->context));
-        all = co_await call.agree();
+        auto &stream = *static_cast<PreparedStream *>(call.made->context);
+        all = co_await PreparedStream::attach(call, stream);
     }
     co_return any(all, kErrors) ? call.fail_together(all) : call.result();
 }

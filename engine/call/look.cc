@@ -4,14 +4,6 @@
 namespace hetcoll {
 namespace {
 
-std::size_t vector_bytes(const Call &call) noexcept
-{
-    if (call.made->kind >= 0) {
-        return call.made->count * element_bytes(call.kind());
-    }
-    return call.made->count * static_cast<std::size_t>(call.made->user_op);
-}
-
 // Whether a pointer is surely in an allocation that is there.
 bool is_in_allocation(const void *first, const PointerInfo &info) noexcept
 {
@@ -38,6 +30,12 @@ bool find_buffers(Call &call)
 }
 
 } // namespace
+
+std::size_t vector_bytes(const hetcoll_call &made) noexcept
+{
+    return made.count * (made.kind >= 0 ? element_bytes(static_cast<ElementKind>(made.kind))
+                                        : static_cast<std::size_t>(made.user_op));
+}
 
 void wait_for_contexts(Call &call)
 {
@@ -88,7 +86,7 @@ void look_at_buffers(Call &call)
     const hetcoll_call &made = *call.made;
     const Buffers &buffers = call.buffers;
     call.in_order = call.engine.chooser().keeps_order(made);
-    call.bytes = vector_bytes(call);
+    call.bytes = vector_bytes(made);
     if (!find_buffers(call)) {
         call.flags = kFailed;
         return;

@@ -28,11 +28,6 @@ bool can_prepare(const Engine &engine, const hetcoll_call &call) noexcept
            call.count > 0 && !engine.uses_fixed_point(call);
 }
 
-std::size_t vector_bytes(const hetcoll_call &call) noexcept
-{
-    return call.count * element_bytes(static_cast<ElementKind>(call.kind));
-}
-
 } // namespace
 
 PreparedStream::~PreparedStream() { give_up_kernels(); }
@@ -151,7 +146,7 @@ bool PreparedStream::has_mapped(Call &call, Status &problem)
     return true;
 }
 
-Task<> PreparedStream::attach(Call &call, PreparedStream &stream)
+Task<Flags> PreparedStream::attach(Call &call, PreparedStream &stream)
 {
     std::uint64_t most = stream.most_bytes_; // of the rank that expects least
     call.start_agreement({&most, 1}, ReduceOp::kMin, call.to_tell());
@@ -176,6 +171,7 @@ Task<> PreparedStream::attach(Call &call, PreparedStream &stream)
         log(call.process().log(), 1, "hetcoll: only small calls of a stream are prepared: %s",
             problem.message().c_str());
     }
+    co_return all;
 }
 
 // For sums of floats; others differ by little, and all ranks must decide alike.
@@ -204,10 +200,10 @@ void PreparedStream::give_up_kernels() noexcept
 
 PreparedStream::Plan PreparedStream::plan(const hetcoll_call &call) const noexcept
 {
-    if (!can_prepare(engine_, call) || vector_bytes(call) > most_bytes_) {
+    const std::size_t bytes = vector_bytes(call);
+    if (!can_prepare(engine_, call) || bytes > most_bytes_) {
         return {};
     }
-    const std::size_t bytes = vector_bytes(call);
     const Chooser &chooser = engine_.chooser();
     const bool may_meet = !chooser.keeps_order(call) || chooser.meets_in_order();
     if (bytes <= engine_.small_limit() && may_meet && !chooser.forces_small_kernel()) {

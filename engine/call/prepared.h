@@ -64,7 +64,8 @@ public:
     // What this rank needs, for calls of at most `most_bytes`; the device's context is current.
     Status make(const std::shared_ptr<Device> &device, std::size_t most_bytes);
     // By all ranks: they map each other's memory, if they can, and learn which calls are prepared.
-    [[nodiscard]] static Task<> attach(Call &call, PreparedStream &stream);
+    // What any has said last.
+    [[nodiscard]] static Task<Flags> attach(Call &call, PreparedStream &stream);
 
     // The same on all ranks, and any thread may ask. A meeting wherever one can be: it takes the
     // caller four driver calls, and the ranks meet once; with a kernel there are six, and two.

@@ -15,6 +15,8 @@ namespace hetcoll {
 
 // ---- look.cc: what a rank knows of a call by itself ----
 
+// Of the vector, if hetcoll reduces it or may do so on other ranks.
+[[nodiscard]] std::size_t vector_bytes(const hetcoll_call &made) noexcept;
 // Finds out where the buffers are.
 void look_at_buffers(Call &call);
 // Where the first byte of a buffer lies.
