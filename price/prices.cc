@@ -41,6 +41,13 @@ bool multiplies(const Choice &choice)
             choice.between_nodes == Algorithm::kRecursiveMultiplying);
 }
 
+// Serves up to the largest size here, and costs little to price: the line to it needs its price
+// even where another one is far better.
+bool is_always_priced(const Choice &choice, const PricedCall &call)
+{
+    return choice.algorithm == Algorithm::kHost && call.bytes <= kMostHostBytes;
+}
+
 PricedCell &cell_in(PriceTable::Column &column, Algorithm algorithm)
 {
     return column[static_cast<std::size_t>(algorithm)];
@@ -159,6 +166,7 @@ Prices::Alone Prices::price_alone(AlgorithmSet set, const PricedCall &call,
             best_us;
         const bool is_radix = radix_of(algorithm) != 0; // the same bytes in other rounds
         most_us = is_radix ? std::min(most_us, kMayPass * radix_us) : most_us;
+        most_us = is_always_priced(candidate.choice, call) ? kNeverUs : most_us;
         if (candidate.least_us > most_us) {
             continue;
         }
@@ -253,6 +261,7 @@ PriceTable::Column Prices::of_size(int size, AlgorithmSet set)
 Prices::Priced Prices::by_both_if_near(double best_us, double known_us, Priced way,
                                        const PricedCall &call)
 {
+    best_us = is_always_priced(way.choice, call) ? kNeverUs : best_us;
     const double near_us = std::min(kMayPassBetween * best_us, known_us);
     const double most_us = std::min(kFarFromTheBest * best_us, known_us);
     if (way.alone_us < near_us) {

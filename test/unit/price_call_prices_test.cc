@@ -80,6 +80,19 @@ TEST(CallPricesTest, HostCopyingIsPricedForMixedMemoryToo)
     EXPECT_EQ(prices.choose(query, nullptr, {.mapped = false}).algorithm, Algorithm::kHost);
 }
 
+// Between two sizes it may be the best that is not near the best at the larger one.
+TEST(CallPricesTest, HostCopyingHasAPriceAtAllSizesThatItServes)
+{
+    const PricedMachine machine = eight_gpus();
+    Prices prices(machine.cluster, machine.ranks);
+    const AlgorithmSet set = prices.set();
+    for (int size = 0; PriceTable::bytes_of(size) <= kMostHostBytes; ++size) {
+        const PriceTable::Column column = prices.of_size(size, set);
+        const float us = column[static_cast<std::size_t>(Algorithm::kHost)].us;
+        EXPECT_TRUE(us > 0 && std::isfinite(us)) << PriceTable::bytes_of(size) << ": " << us;
+    }
+}
+
 TEST(CallPricesTest, SmallVectorsGoByTheProcessorWhereItMapsThem)
 {
     for (const bool by_cpu : {false, true}) {
