@@ -2,8 +2,8 @@
 # emulated_choice.sh [BUILD]: what hetcoll chooses without a table, over the fastest algorithm, both run by the component
 # on the emulated GPU, on one and two nodes. Links carry the list speeds of a shipped topology times one scale, and the
 # first byte of a launch or copy moves LATENCY over the scale after its call, as by the price of a launch and a handshake.
-# The network between two nodes is this machine's memory: only the PCIe on both sides has a rate. It says nothing about a
-# GPU.
+# The network between two nodes is this machine's memory: only the PCIe on both sides has a rate, and so hetcoll is told a
+# topology whose adapters are at the processors, with links that are never full. It says nothing about a GPU.
 #
 # A run counts only if the processors were less than half busy. Otherwise they were the limit, not the links.
 # An algorithm that took more than 2.5 times as long as the fastest, and lost no ground between the last two sizes, is
@@ -18,6 +18,8 @@ cd "${1:-build}" 2>/dev/null && [ -x hetcoll_bench ] || {
 }
 scale=${SCALE:-0.002} latency=${LATENCY:-8} sizes=${SIZES:-64K,128K,256K,512K,1M,2M,4M,8M,16M}
 iterations=${ITERATIONS:-3}
+told=$(mktemp) || exit 1
+trap 'rm -f "$told"' EXIT
 read -r -d '' -a machines <<<"${MACHINES:-pcie8 8 1  dgx1v 8 1  dgxa100 8 1  dgx1v:0-3 4 2  pcie8:0-3 4 2}" || true
 build=$PWD
 . "$here/job.sh"
@@ -33,11 +35,31 @@ echo "# busy          share of all processors while it ran; 0.50 and more does n
 echo "#"
 echo "#topology        ranks nodes       size   chosen        us  fastest                    us   ratio busy"
 
+# tell FILE: that machine to $told, without a rate of its network.
+tell()
+{
+    awk '{
+            for (i = 3; i < NF; ++i)
+                if ($i == "numa")
+                    numa[$2] = $(i + 1)
+        }
+        $1 == "cpu" { cpu[numa[$2]] = $2 }
+        $1 == "nic" { nics[$2] }
+        $1 == "network" { network = $2 }
+        $1 != "link" || !($2 in nics || $3 in nics)
+        END {
+            for (nic in nics)
+                printf "link %s %s pcie 1 1000\nlink %s %s network 1 1000\n", nic, cpu[numa[nic]], nic, network
+        }' "$1" >"$told"
+}
+
 # times ALGORITHMS BYTES: runs `ranks` on each of `nodes` of `topology`, and prints "algorithm us".
 times()
 {
-    local output
-    output=$(EMU_LINKS=$here/../topology/machines/${topology%%:*}.topology$(expr "$topology" : '[^:]*\(:.*\)' || true) \
+    local output gpus machine=$here/../topology/machines/${topology%%:*}.topology
+    gpus=$(expr "$topology" : '[^:]*\(:.*\)' || true)
+    [ "$nodes" = 1 ] || tell "$machine"
+    output=$(EMU_LINKS=$machine$gpus OMPI_MCA_coll_hetcoll_topology_file=$([ "$nodes" = 1 ] || echo "$told$gpus") \
         EMU_LINK_SCALE=$scale EMU_LINK_LATENCY_US=$emulated_latency EMU_NODE=choice$$ timeout -k 5 600 \
         "$(configured MPIRUN)" --mca coll hetcoll -n $((ranks * nodes)) "$here/../test/mpi/on_nodes.sh" "$places" \
         ./hetcoll_bench --memory device --algorithms "$1" --sizes "$2" --iterations "$iterations" --warmup 1 \
