@@ -265,6 +265,13 @@ try_failures() # SUITE
             try "$1" 3 "$options" failures $how device 300000 $way
         done
     done
+    for how in before first between revoke; do
+        for count in 2 300000; do
+            try "$1" 3 "$options" failures $how device $count queued
+        done
+        try "$1" 3 "$options --mca coll_hetcoll_algorithm ring --mca coll_hetcoll_queued_calls all" \
+            failures $how device 300000 queued
+    done
     try_points "$1"
     try_aggregators "$1"
     for after in 5 100 200; do

@@ -1,8 +1,10 @@
 #include "test/mpi/calls_in_place.h"
 
+#include "include/hetcoll_stream.h"
 #include "measure/persistent.h"
 
 #include <string>
+#include <utility>
 
 namespace hetcoll::test {
 namespace {
@@ -22,13 +24,32 @@ CallsInPlace::CallsInPlace(Program &program, MPI_Comm comm, const CallInPlace &c
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     MPI_Comm_rank(comm, &rank_);
     MPI_Comm_size(comm, &ranks_);
+    if (call.way == "queued") {
+        attach();
+    }
 }
 
-CallsInPlace::~CallsInPlace()
+CallsInPlace::~CallsInPlace() { end(); }
+
+void CallsInPlace::end()
 {
     if (request_ != MPI_REQUEST_NULL) {
         MPI_Request_free(&request_);
     }
+    if (stream_ != nullptr) {
+        hetcoll_stream_detach(comm_, stream_); // its error is that of a call that has failed
+        program_.gpu().driver().cuStreamDestroy(std::exchange(stream_, nullptr));
+    }
+}
+
+void CallsInPlace::attach()
+{
+    const Driver &driver = program_.gpu().driver();
+    program_.require(driver_status(driver, driver.cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING),
+                                   "cuStreamCreate", "making a stream for queued calls"));
+    const int code = hetcoll_stream_attach(comm_, stream_, call_.count * sizeof(float));
+    program_.check(code == MPI_SUCCESS && hetcoll_stream_is_attached(comm_, stream_) != 0,
+                   "a stream is not attached: MPI error %d", code);
 }
 
 int CallsInPlace::run()
@@ -63,7 +84,8 @@ bool CallsInPlace::is_right()
 
 bool CallsInPlace::is_allreduce() const
 {
-    return call_.way == "blocking" || call_.way == "nonblocking" || call_.way == "persistent";
+    return call_.way == "blocking" || call_.way == "nonblocking" || call_.way == "persistent" ||
+           call_.way == "queued";
 }
 
 std::vector<float> CallsInPlace::input(int rank, std::size_t first, std::size_t count) const
@@ -109,8 +131,24 @@ std::vector<float> CallsInPlace::result() const
     return all;
 }
 
+// Whatever has become of it, the stream goes on.
+int CallsInPlace::queued()
+{
+    const Driver &driver = program_.gpu().driver();
+    const int code =
+        hetcoll_allreduce_enqueue(MPI_IN_PLACE, buffers_.recv(), static_cast<int>(call_.count),
+                                  MPI_FLOAT, MPI_SUM, comm_, stream_);
+    program_.require(driver_status(driver, driver.cuStreamSynchronize(stream_),
+                                   "cuStreamSynchronize", "waiting for a queued call"));
+    const int told = hetcoll_stream_check(comm_, stream_);
+    return code == MPI_SUCCESS ? told : code;
+}
+
 int CallsInPlace::allreduce()
 {
+    if (call_.way == "queued") {
+        return queued();
+    }
     void *const buffer = buffers_.recv();
     const int count = static_cast<int>(call_.count);
     if (call_.way == "blocking") {

@@ -10,9 +10,10 @@
 
 namespace hetcoll::test {
 
-// Of "blocking", "nonblocking" and "persistent" calls of MPI_Allreduce, "bcast" and "ibcast" from
-// the last rank, "reduce" to rank 0, "allgather", "reduce_scatter_block" and "alltoall" of equal
-// shares of `count`.
+// Of "blocking", "nonblocking" and "persistent" calls of MPI_Allreduce and one that is "queued" on
+// a stream of its own (which takes MPI_THREAD_MULTIPLE), "bcast" and "ibcast" from the last rank,
+// "reduce" to rank 0, "allgather", "reduce_scatter_block" and "alltoall" of equal shares of
+// `count`.
 struct CallInPlace {
     std::string_view way;
     Memory memory;
@@ -21,7 +22,7 @@ struct CallInPlace {
 
 class CallsInPlace {
 public:
-    // Sets the communicator's errors to return.
+    // Sets the communicator's errors to return. Of a queued call by all ranks.
     CallsInPlace(Program &program, MPI_Comm comm, const CallInPlace &call);
     ~CallsInPlace();
     CallsInPlace(const CallsInPlace &) = delete;
@@ -29,6 +30,8 @@ public:
 
     // The whole call, with new input. An error class.
     int run();
+    // No more calls: before the communicator is freed, if that is earlier than this object's end.
+    void end();
     // After a success.
     void check();
     [[nodiscard]] bool is_right(); // says nothing
@@ -39,6 +42,8 @@ private:
     [[nodiscard]] std::vector<float> input(int rank, std::size_t first, std::size_t count) const;
     [[nodiscard]] std::vector<float> sum(std::size_t first, std::size_t count) const;
     [[nodiscard]] std::vector<float> result() const;
+    void attach();
+    int queued();
     int allreduce();
     int start_and_wait();
 
@@ -48,6 +53,7 @@ private:
     int rank_ = 0, ranks_ = 1;
     Buffers buffers_;
     MPI_Request request_ = MPI_REQUEST_NULL;
+    CUstream stream_ = nullptr; // of queued calls
 };
 
 } // namespace hetcoll::test

@@ -13,9 +13,9 @@
 //                memory
 //      "series"  one after the other dies, until two are left; then 20 revokes, or as many as MS
 //                says
-// WAY: "blocking", "nonblocking" or "persistent". Of other collectives: "bcast", "reduce",
-// "allgather" and "reduce_scatter_block", which are hetcoll's own on device memory, "ibcast" and
-// "alltoall", which are staged.
+// WAY: "blocking", "nonblocking" or "persistent", or "queued" on a stream. Of other collectives:
+// "bcast", "reduce", "allgather" and "reduce_scatter_block", which are hetcoll's own on device
+// memory, "ibcast" and "alltoall", which are staged.
 //
 // The calls before a failure, and those of the ranks that are left, are served by the algorithm
 // that coll_hetcoll_algorithm names, if that can. An aggregator (with_aggregators.sh) writes its
@@ -239,6 +239,7 @@ MPI_Comm fail_in_driver(Program &program, MPI_Comm parent, const Case &what)
         program.check(now() - start < kMostSeconds, "returned after %.2f s", now() - start);
         std::printf("note rank %d: class %d in call %d\n", program.rank(), code, call);
         MPI_Comm shrunk = recover(program, comm, calls, std::atoi(victim), what);
+        calls.end();
         MPI_Comm_free(&comm);
         ask_aggregator(shrunk);
         return shrunk;
@@ -303,6 +304,7 @@ MPI_Comm fail_once(Program &program, MPI_Comm parent, const Case &what)
     std::printf("note rank %d: class %d after %d calls, %.3f s after the failure\n", rank, code,
                 made, took);
     MPI_Comm shrunk = recover(program, comm, calls, revoke ? kNobody : victim, what);
+    calls.end();
     MPI_Comm_free(&comm);
     program.check(!maps || driver.calls("cuIpcCloseMemHandle") > unmapped,
                   "the dead rank's memory is mapped still");
@@ -403,7 +405,9 @@ int main(int argc, char **argv)
     if (std::string_view(argv[1]) == "slow" && rank != nullptr && std::strcmp(rank, "0") == 0) {
         setenv("EMU_DELAY_US", "200000", 1);
     }
-    test::Program program(argc, argv, "failures");
+    test::Program program(argc, argv, "failures",
+                          std::string_view(argv[4]) == "queued" ? MPI_THREAD_MULTIPLE
+                                                                : MPI_THREAD_SINGLE);
     test::run(program, {.how = argv[1],
                         .way = argv[4],
                         .memory = *find_memory(argv[2]),
