@@ -37,11 +37,13 @@ build() # SUITE
     inside "$1" "cd /hetcoll && ./autogen.sh >autogen.log 2>&1 && mkdir build && cd build
         export NVCC_PREPEND_FLAGS=-allow-unsupported-compiler
         ../configure CFLAGS=-O1 CXXFLAGS=-O1 --disable-tune --with-cuda-arch=80 >configure.log 2>&1 || { grep -A 3 error: configure.log; exit 1; }
-        make -s measure/commit.h
-        make -s -j$jobs # all calls make again, which would make the same files beside what follows
-        make -s -j$jobs emulated_gpu/lib/libcuda.so.1 emulated_gpu/lib/libnvidia-ml.so.1 emulated_gpu/lib/libgdrapi.so.2 \
-            emulated_gpu/lib/libhetcoll_emulated_kernels.so test/unit/sim_test \
-            $(printf 'test/mpi/%s ' $programs reproducible cpu_path events failures point_to_point)"
+        {
+            # all calls make again, which would make the same files beside what follows
+            make -s measure/commit.h && make -s -j$jobs && make -s -j$jobs emulated_gpu/lib/libcuda.so.1 \
+                emulated_gpu/lib/libnvidia-ml.so.1 emulated_gpu/lib/libgdrapi.so.2 \
+                emulated_gpu/lib/libhetcoll_emulated_kernels.so test/unit/sim_test \
+                $(printf 'test/mpi/%s ' $programs reproducible cpu_path events failures point_to_point)
+        } >make.log 2>&1 || { tail -n 30 make.log; exit 1; }"
 }
 
 # try SUITE RANKS OPTIONS PROGRAM ARGUMENT...: OPTIONS are mpirun's. Variables before it: launcher of mpirun, wrapper of
