@@ -8,6 +8,8 @@
 #
 # HETCOLL_OMPI_SOURCE=1 test/releases.sh SUITE runs this with another release of Debian.
 #
+#   HETCOLL_OMPI_LIBRARY=1  with 4.1 also the other way round: builds it with CUDA, where headers without are refused; 10
+#                           minutes more
 #   HETCOLL_RELEASES=DIR    what it makes is in DIR/ompi-source (/var/tmp/hetcoll-releases)
 #   CUDA_HOME=DIR           the toolkit (/usr/local/cuda)
 set -u
@@ -88,10 +90,22 @@ make_headers()
     sh "$src/config/ompi_headers.sh" "$archive" "$folder/$1" "$folder/bin" >"$work/out" 2>&1 && grep -q -- "$2" "$work/out"
 }
 
+# Five jobs with the component of $folder/build.
+jobs_go_without()
+{
+    local runs
+    for runs in 1 2 3 4 5; do
+        job hetcoll_bench --memory host --sizes 8 --iterations 1 && grep -q 'every element right' "$work/out" &&
+            [ "$(grep -c 'hetcoll was built' "$work/err")" = 1 ] &&
+            grep -q "hetcoll was built with other headers than this Open MPI's: .*: hetcoll steps aside, rebuild it" "$work/err"
+        verdict $? "job $runs runs without it, and one line says so: $(grep -o -m 1 "[a-z_]*_t has .* in the library" "$work/err")"
+    done
+}
+
 # refused NAME OPTION
 refused()
 {
-    local start=$SECONDS runs
+    local start=$SECONDS
     make_headers "$1" "$2"
     verdict $? "$2: headers of the source, configured so, after $((SECONDS - start)) s"
     ! set_up "build-$1" --with-ompi-headers="$folder/$1" && grep -q 'configure: error: .* are not of the libraries' "$work/out"
@@ -99,12 +113,25 @@ refused()
     cd "$folder/build" && rm -rf ompi-headers && cp -r "$folder/$1" ompi-headers && find ompi -name '*.*o' -delete &&
         make -s -j"$(nproc)" component/mca_coll_hetcoll.so >"$work/out" 2>&1
     verdict $? 'the component compiles with them'
-    for runs in 1 2 3 4 5; do
-        job hetcoll_bench --memory host --sizes 8 --iterations 1 && grep -q 'every element right' "$work/out" &&
-            [ "$(grep -c 'hetcoll was built' "$work/err")" = 1 ] &&
-            grep -q "hetcoll was built with other headers than this Open MPI's: .*: hetcoll steps aside, rebuild it" "$work/err"
-        verdict $? "job $runs runs without it, and one line says so: $(grep -o -m 1 "[a-z_]*_t has .* in the library" "$work/err")"
-    done
+    jobs_go_without
+}
+
+# The source itself with CUDA, and hetcoll for it by the headers of the installed one, which has none.
+refused_by_library()
+{
+    local start=$SECONDS library=$folder/library headers=$folder/build/ompi-headers
+    rm -rf "$library" "$library.source" && mkdir -p "$library.source" &&
+        tar -xf "$archive" -C "$library.source" --strip-components=1 && cd "$library.source" &&
+        { ./configure --prefix="$library" --with-cuda="$cuda" --with-hwloc=external --with-libevent=external \
+            --with-pmix=internal --disable-mpi-fortran --disable-oshmem --disable-io-romio --without-ucx --without-verbs \
+            --without-ofi --without-psm2 && make -s -j"$(nproc)" install; } >"$work/out" 2>&1
+    verdict $? "Open MPI of the source, with CUDA, after $((SECONDS - start)) s"
+    local -x PATH=$library/bin:$PATH LD_LIBRARY_PATH=$library/lib
+    local system=$library/lib/openmpi
+    ! set_up build-library --with-ompi="$library" --with-ompi-headers="$headers" &&
+        grep -q 'configure: error: .* are not of the libraries' "$work/out"
+    verdict $? "configure refuses headers without: $(grep -o '[a-z_]*_t has [0-9]* bytes in the headers and [0-9]* in the library' "$work/out")"
+    jobs_go_without
 }
 
 mkdir -p "$folder"
@@ -143,6 +170,7 @@ done
 start=$SECONDS
 set_up build-headers --with-ompi-headers="$folder/build/ompi-headers"
 verdict $? "configure --with-ompi-headers with these, in $((SECONDS - start)) s"
+[ -z "${HETCOLL_OMPI_LIBRARY:-}" ] || [ "${release%%.*}" -ge 5 ] || refused_by_library
 refused debug --enable-debug
 [ "${release%%.*}" -ge 5 ] || refused cuda "--with-cuda=$cuda" # from 5.0 on the layout is the same
 sum_up
