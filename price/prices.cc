@@ -29,6 +29,10 @@ constexpr double kAsGood = 1.01;
 // have them.
 constexpr std::size_t kCoarse = 4;
 constexpr double kWorthMorePartners = 0.95;
+// Vectors of few messages are soon run, and may gain by four times the segments what they lose by
+// twice as many. With one rank a node a hierarchy is what runs between nodes, in segments; of
+// larger vectors it is no faster than that, but has a price at one size more, for the line to it.
+constexpr std::size_t kMostBytesInFewMessages = 2u << 20;
 // What takes at most so many times as long as the best may become better than it with other chunks.
 constexpr double kMayPass = 1.05;
 // What takes at most so many times as long may be the best at sizes near to this one.
@@ -127,13 +131,15 @@ std::vector<Prices::Candidate> Prices::candidates(AlgorithmSet set, const Priced
     std::vector<Candidate> all;
     for (int i = 0; i < kAlgorithmCount; ++i) {
         const auto algorithm = static_cast<Algorithm>(i);
-        if (!contains(set, algorithm) || is_needless(algorithm, ranks_.query)) {
+        if (!contains(set, algorithm) || is_needless(algorithm, ranks_.query) ||
+            (algorithm == Algorithm::kHierarchical && set != bit(algorithm) &&
+             has_one_rank_a_node() && call.bytes > 2 * kMostBytesInFewMessages)) {
             continue;
         }
         for (Choice &way : ways_of(algorithm, query)) {
             if (algorithm == Algorithm::kHierarchical) {
                 way.leaving = way.over_trees ? 0 : 2; // what 0 stands for
-                cut(way, hierarchy_segments(call.bytes));
+                cut(way, first_segments(call.bytes));
             }
             way.late = algorithm == Algorithm::kWeighted ? weighted_.late : -1;
             all.push_back({way, least_us(way, call)});
@@ -430,6 +436,15 @@ int Prices::most_segments(const Choice &way) const
     return way.over_trees ? std::min(most, kMostPricedChannels / 2) : most;
 }
 
+// A rank that is alone on its node has nothing else to do while messages are under way.
+int Prices::first_segments(std::size_t bytes) const
+{
+    constexpr int kOfOneRank = 4;
+    constexpr std::size_t kLeastBytes = 16u << 10; // of one
+    return has_one_rank_a_node() && bytes >= kOfOneRank * kLeastBytes ? kOfOneRank
+                                                                      : hierarchy_segments(bytes);
+}
+
 // Over trees into as many lanes as channels and slices allow: less waits, and equal slices take no
 // more messages.
 void Prices::cut(Choice &way, int segments) const
@@ -455,9 +470,12 @@ void Prices::find_segments(Priced &best, const PricedCall &call)
         return take_if_below(worth * best.price.us, way, best, call);
     };
     const int before = best.choice.segments;
+    const bool looks_ahead = call.bytes <= kMostBytesInFewMessages && ranks_.size() <= kMostInFull;
     for (double was = kNeverUs; best.price.us < kWorthwhile * was;) {
         was = best.price.us;
-        takes(2 * best.choice.segments, kAsGood);
+        if (!takes(2 * best.choice.segments, kAsGood) && looks_ahead) {
+            takes(4 * best.choice.segments, 1);
+        }
     }
     while (best.choice.segments <= before && takes(best.choice.segments / 2, 1)) {
     }

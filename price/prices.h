@@ -77,8 +77,13 @@ private:
     void find_segments(Priced &best, const PricedCall &call);
     void let_two_leave(Priced &best, const PricedCall &call);
     [[nodiscard]] int most_gpus() const; // of a node
+    [[nodiscard]] bool has_one_rank_a_node() const noexcept
+    {
+        return ranks_.query.ranks_per_node_max == 1;
+    }
     [[nodiscard]] int most_segments(const Choice &way) const;
-    void cut(Choice &way, int segments) const; // a hierarchy's
+    [[nodiscard]] int first_segments(std::size_t bytes) const; // to try, of a hierarchy
+    void cut(Choice &way, int segments) const;                 // a hierarchy's
 
     const Ranks &ranks_;
     Weighted weighted_;

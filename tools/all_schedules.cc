@@ -129,8 +129,8 @@ Status find_needs(const CallRequest &request, const Query &query, AlgorithmSet a
     case Needs::kGroups:
         if (!contains(available, *query.forced)) {
             return error(Errc::kInvalid,
-                         "%s is for several nodes of several ranks, or ranks that share GPUs: "
-                         "write --nodes, or --ranks-per-gpu",
+                         "%s is for several nodes, or ranks that share GPUs: write --nodes, or "
+                         "--ranks-per-gpu",
                          algorithm_name(*query.forced));
         }
         break;

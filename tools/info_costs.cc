@@ -39,7 +39,7 @@ const char *obstacle(Algorithm algorithm, const Query &query, bool small)
         return query.nodes > 1 ? "one node only"
                                : "needs 3 or more GPUs with links between them, no switch";
     case Needs::kShares: return "needs shares: coll_hetcoll_shares, --shares";
-    case Needs::kGroups: return "needs several ranks on a node, and several nodes or shared GPUs";
+    case Needs::kGroups: return "needs several nodes, or shared GPUs";
     case Needs::kAggregators: return "needs aggregators: coll_hetcoll_aggregators, --aggregators";
     }
     return "cannot run";

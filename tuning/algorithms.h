@@ -30,7 +30,7 @@ enum class Needs : std::uint8_t {
     kMessages,    // anywhere
     kOneNode,     // few ranks of one node that map each other's memory
     kTrees,       // packed trees over the links of one node
-    kGroups,      // several ranks on a node, and several nodes or ranks that share a GPU
+    kGroups,      // several nodes, or ranks that share a GPU
     kShares,      // a share of the vector for each rank
     kAggregators, // that all ranks have joined
 };

@@ -123,6 +123,7 @@ TEST(HierarchicalTest, FragmentsOfNodesAreProved)
                                                                       {8},
                                                                       {1},
                                                                       {1, 1},
+                                                                      {1, 1, 1, 1, 1},
                                                                       {1, 1, 7},
                                                                       {8, 8},
                                                                       {5, 8, 3},

@@ -96,6 +96,35 @@ TEST(PricedChunksTest, AreLargerThanTheFirstWhereThatIsFaster)
     EXPECT_LT(priced->us, 0.96 * first->us);
 }
 
+// What waits in one segment is at work in another: 77.8 us for 89.0 in the best of the algorithms
+// that have none, 88.9 for 110, and 211 for 257 on nodes of four GPUs, where twice as many segments
+// as one are worse and eight are better.
+TEST(SegmentsTest, PayOnNodesOfOneGpuAndWhereTwoAreNoBetter)
+{
+    struct Case {
+        Machine machine;
+        std::size_t kib;
+        Algorithm other;
+        double most; // of its time
+    };
+    for (const Case &one : {Case{{"awan64.cluster", 16}, 128, Algorithm::kRadix4, 0.9},
+                            Case{{"awan64.cluster", 16}, 256, Algorithm::kRadix4, 0.85},
+                            Case{{"4xtitanv.topology", 4}, 512, Algorithm::kRadix4, 0.9}}) {
+        const Result<Cluster> cluster = read_cluster(shipped_folder() + "/" + one.machine.name,
+                                                     one.machine.nodes, shipped_folder());
+        ASSERT_TRUE(cluster.ok()) << cluster.status().message();
+        const Ranks ranks = place_ranks(*cluster);
+        const std::size_t bytes = one.kib << 10;
+        const Result<SimResult> chosen = simulate(*cluster, ranks, {.bytes = bytes});
+        const Result<SimResult> other =
+            simulate(*cluster, ranks, {.bytes = bytes, .forced = one.other});
+        ASSERT_TRUE(chosen.ok() && other.ok());
+        EXPECT_LT(chosen->us, one.most * other->us) << one.machine.name << ", " << one.kib;
+        EXPECT_EQ(chosen->choice.algorithm, Algorithm::kHierarchical);
+        EXPECT_GT(chosen->choice.segments, 1);
+    }
+}
+
 // Trees take slices as they come: in one lane it was 1.71, 1.33, 2.85, 2.62 and 2.34 times the
 // bound.
 TEST(LanesTest, KeepTheAdaptersBusy)
@@ -251,10 +280,11 @@ TEST(MirrorTest, IsWorthAllNodes)
                 const double all =
                     Pricer(*cluster, ranks, false).price(*choice, {.bytes = bytes}).us;
                 // The messages of a round arrive in another order, and nodes lose step.
-                const bool rounds = algorithm == Algorithm::kRadix3 ||
-                                    algorithm == Algorithm::kRadix4 ||
-                                    algorithm == Algorithm::kRadix8 ||
-                                    algorithm == Algorithm::kRecursiveMultiplying;
+                const bool rounds =
+                    algorithm == Algorithm::kRadix3 || algorithm == Algorithm::kRadix4 ||
+                    algorithm == Algorithm::kRadix8 ||
+                    algorithm == Algorithm::kRecursiveMultiplying ||
+                    (algorithm == Algorithm::kHierarchical && ranks.query.ranks_per_node_max == 1);
                 EXPECT_NEAR(one, all, (bytes > 8 ? rounds ? 0.2 : 0.06 : 0.01) * all)
                     << machine.name << " " << algorithm_name(algorithm) << " " << bytes;
             }
@@ -289,7 +319,7 @@ TEST(StandInTest, IsWorthAllNodes)
                     const double us = few.price(way, {.bytes = bytes}, {}).us;
                     EXPECT_LE(us, (scattered ? 2 : 1.15) * exact_us)
                         << machine.name << " " << algorithm_name(algorithm) << " " << bytes;
-                    EXPECT_GE(us, (scattered ? 1 : 0.85) * exact_us)
+                    EXPECT_GE(us, (scattered ? 1 : 0.8) * exact_us)
                         << machine.name << " " << algorithm_name(algorithm) << " " << bytes;
                 }
             }

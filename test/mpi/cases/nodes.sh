@@ -27,6 +27,9 @@ EMU_LINKS=$machines/dgx1v.topology:0,1,4 nodes_ 0,0,0,1,1,1 ob1 "$(with hierarch
 # In eight segments, of which two leave a node at a time.
 EMU_NUM_DEVICES=2 nodes_ 0,0,1,1 ob1 "$(with hierarchical)" algorithms hierarchical 16777217
 EMU_LINKS=$machines/dgx1v.topology:0,1,4 nodes_ 0,0,0,1,1,1 ob1 "$(with hierarchical)" algorithms hierarchical 2200000
+# Nodes of one GPU each.
+nodes_ 0,1,2,3 ob1 "$(with hierarchical)" algorithms hierarchical 2200000
+nodes_ 0,1,2 ucx "$(with hierarchical)" algorithms hierarchical
 nodes_ 0,0,1,1 ob1 "$(with ring)" algorithms ring
 # In the order of the links: in beside the adapter at GPU 0, out beside the one at GPU 4.
 EMU_LINKS=$machines/pcie8.topology:0,2,4,6 nodes_ 0,0,0,0,1,1,1,1 ob1 "$(with ring)" algorithms ring
