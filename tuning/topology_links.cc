@@ -212,8 +212,7 @@ bool is_met(Needs needs, const RankLayout &layout)
     case Needs::kOneNode:
         return one_node && layout.mapped && layout.ranks_per_node <= kMostDirectRanks;
     case Needs::kTrees: return one_node && layout.trees;
-    case Needs::kGroups:
-        return layout.nodes > 1 || layout.ranks_per_gpu > 1;
+    case Needs::kGroups: return layout.nodes > 1 || layout.ranks_per_gpu > 1;
     case Needs::kShares: // the layout does not tell
     case Needs::kAggregators: return false;
     }
