@@ -30,9 +30,11 @@ constexpr double kAsGood = 1.01;
 constexpr std::size_t kCoarse = 4;
 constexpr double kWorthMorePartners = 0.95;
 // Vectors of few messages are soon run, and may gain by four times the segments what they lose by
-// twice as many. With one rank a node a hierarchy is what runs between nodes, in segments; of
-// larger vectors it is no faster than that, but has a price at one size more, for the line to it.
+// twice as many.
 constexpr std::size_t kMostBytesInFewMessages = 2u << 20;
+// With one rank a node a hierarchy is what runs between nodes, in segments. Smaller vectors are not
+// worth any, and of larger ones others are as fast.
+constexpr std::size_t kLeastBytesOfOneRank = 32u << 10, kMostBytesOfOneRank = 8u << 20;
 // What takes at most so many times as long as the best may become better than it with other chunks.
 constexpr double kMayPass = 1.05;
 // What takes at most so many times as long may be the best at sizes near to this one.
@@ -133,7 +135,8 @@ std::vector<Prices::Candidate> Prices::candidates(AlgorithmSet set, const Priced
         const auto algorithm = static_cast<Algorithm>(i);
         if (!contains(set, algorithm) || is_needless(algorithm, ranks_.query) ||
             (algorithm == Algorithm::kHierarchical && set != bit(algorithm) &&
-             has_one_rank_a_node() && call.bytes > 2 * kMostBytesInFewMessages)) {
+             has_one_rank_a_node() &&
+             (call.bytes < kLeastBytesOfOneRank || call.bytes > kMostBytesOfOneRank))) {
             continue;
         }
         for (Choice &way : ways_of(algorithm, query)) {
