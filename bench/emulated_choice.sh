@@ -56,10 +56,8 @@ tell()
 # times ALGORITHMS BYTES: runs `ranks` on each of `nodes` of `topology`, and prints "algorithm us".
 times()
 {
-    local output gpus machine=$here/../topology/machines/${topology%%:*}.topology
-    gpus=$(expr "$topology" : '[^:]*\(:.*\)' || true)
-    [ "$nodes" = 1 ] || tell "$machine"
-    output=$(EMU_LINKS=$machine$gpus OMPI_MCA_coll_hetcoll_topology_file=$([ "$nodes" = 1 ] || echo "$told$gpus") \
+    local output
+    output=$(EMU_LINKS=$machine$gpus OMPI_MCA_coll_hetcoll_topology_file=$given \
         EMU_LINK_SCALE=$scale EMU_LINK_LATENCY_US=$emulated_latency EMU_NODE=choice$$ timeout -k 5 600 \
         "$(configured MPIRUN)" --mca coll hetcoll -n $((ranks * nodes)) "$here/../test/mpi/on_nodes.sh" "$places" \
         ./hetcoll_bench --memory device --algorithms "$1" --sizes "$2" --iterations "$iterations" --warmup 1 \
@@ -72,6 +70,8 @@ times()
 
 for ((i = 0; i < ${#machines[@]}; i += 3)); do
     topology=${machines[i]} ranks=${machines[i + 1]} nodes=${machines[i + 2]}
+    machine=$here/../topology/machines/${topology%%:*}.topology gpus=$(expr "$topology" : '[^:]*\(:.*\)' || true) given=
+    [ "$nodes" = 1 ] || { tell "$machine" && given=$told$gpus; }
     places=$(for ((node = 0; node < nodes; ++node)); do yes $node | head -n "$ranks"; done | paste -sd,)
     algorithms=all before=
     for size in ${sizes//,/ }; do

@@ -133,10 +133,11 @@ std::vector<Prices::Candidate> Prices::candidates(AlgorithmSet set, const Priced
     std::vector<Candidate> all;
     for (int i = 0; i < kAlgorithmCount; ++i) {
         const auto algorithm = static_cast<Algorithm>(i);
+        const bool gains_nothing =
+            algorithm == Algorithm::kHierarchical && has_one_rank_a_node() &&
+            (call.bytes < kLeastBytesOfOneRank || call.bytes > kMostBytesOfOneRank);
         if (!contains(set, algorithm) || is_needless(algorithm, ranks_.query) ||
-            (algorithm == Algorithm::kHierarchical && set != bit(algorithm) &&
-             has_one_rank_a_node() &&
-             (call.bytes < kLeastBytesOfOneRank || call.bytes > kMostBytesOfOneRank))) {
+            (gains_nothing && set != bit(algorithm))) {
             continue;
         }
         for (Choice &way : ways_of(algorithm, query)) {
