@@ -166,6 +166,8 @@ int main()
     ask("what waits for another library's kernel on a non-blocking stream", 90, ask_what_waits);
     ask("whether a launch goes on while another call waits for a stream that waits", 100,
         ask_what_holds_launches);
+    ask("which calls wait while another thread is in cuMemFree, which waits for a kernel", 60,
+        ask_what_a_free_holds);
     ask("whether opening and closing a peer's memory waits for it", 60, ask_what_opening_waits);
     ask("what an event on a stream of ours waits for", 30, ask_about_order);
     ask("costs, the least of five means", 60, measure_costs);

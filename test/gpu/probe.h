@@ -46,6 +46,7 @@ void ask_about_destroyed_context();
 void ask_about_mappings();
 void ask_what_waits();
 void ask_what_holds_launches();
+void ask_what_a_free_holds();
 void ask_what_opening_waits();
 void ask_about_order();
 void measure_costs();

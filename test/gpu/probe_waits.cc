@@ -230,6 +230,44 @@ void ask_beside(CUcontext context, CUstream waiting, const char *kind)
     beside.ask("cuMemFree, 64 MiB", [&] { return cuMemFree(large); });
 }
 
+// Makes a call in one thread while another waits in cuMemFree for a kernel: which calls that holds.
+void ask_beside_free(CUcontext context, const Kernels &kernels, volatile unsigned *word,
+                     const char *call, const std::function<CUresult()> &make)
+{
+    CUstream busy = nullptr;
+    must(cuStreamCreate(&busy, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+    const CUdeviceptr memory = allocate(kMiB);
+    *word = 0;
+    start_spin(kernels, word, busy);
+    std::atomic<bool> ready{false}, go{false}, freed{false}, made{false};
+    CUresult result = CUDA_SUCCESS;
+    std::thread caller([&] {
+        cuCtxSetCurrent(context);
+        ready = true;
+        wait_until([&] { return go.load(); }, kLongest);
+        result = make();
+        made = true;
+    });
+    wait_until([&] { return ready.load(); }, kLongest);
+    std::thread other([&] {
+        cuCtxSetCurrent(context);
+        cuMemFree(memory);
+        freed = true;
+    });
+    wait_until([&] { return freed.load(); }, std::chrono::milliseconds(50));
+    const bool held = !freed;
+    go = true;
+    wait_until([&] { return made.load(); }, std::chrono::milliseconds(200));
+    const bool waits = !made;
+    *word = 1;
+    other.join();
+    caller.join();
+    must(cuStreamSynchronize(busy), "cuStreamSynchronize");
+    must(cuStreamDestroy(busy), "cuStreamDestroy");
+    answer(call, "%s, %s%s", waits ? "waits" : "returns", name_of(result).c_str(),
+           held ? "" : "; cuMemFree did not wait");
+}
+
 void ask_about_streams(const Spinner &spinner, CUdeviceptr memory)
 {
     CUstream stream = nullptr;
@@ -272,6 +310,76 @@ void ask_what_holds_launches()
     ask_beside(context, CU_STREAM_PER_THREAD, "the per-thread stream");
     ask_beside(context, blocking, "a blocking stream");
     ask_beside(context, other, "a non-blocking stream");
+}
+
+void ask_what_a_free_holds()
+{
+    const CUcontext context = use_primary_context();
+    const Kernels kernels = load_kernels();
+    auto *const word = static_cast<volatile unsigned *>(allocate_host(sizeof(unsigned)));
+    auto *const flag = static_cast<volatile unsigned *>(allocate_host(sizeof(unsigned)));
+    const CUdeviceptr memory = allocate(2 * kMiB);
+    std::vector<char> pageable(kMiB);
+    CUdeviceptr at = 0, little = 0, base = 0;
+    CUstream stream = nullptr, created = nullptr;
+    CUevent recorded = nullptr, fresh = nullptr;
+    must(cuMemHostGetDevicePointer(&at, const_cast<unsigned *>(flag), 0),
+         "cuMemHostGetDevicePointer");
+    must(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+    must(cuEventCreate(&recorded, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+    must(cuEventRecord(recorded, stream), "cuEventRecord");
+    start_flag(kernels, flag, 1, stream); // loads it
+    must(cuCtxSynchronize(), "cuCtxSynchronize");
+    const auto beside = [&](const char *call, const std::function<CUresult()> &make) {
+        ask_beside_free(context, kernels, word, call, make);
+    };
+    beside("cuLaunchKernel", [&] {
+        start_flag(kernels, flag, 1, stream);
+        return CUDA_SUCCESS;
+    });
+    beside("cuMemcpyAsync on the device",
+           [&] { return cuMemcpyAsync(memory, memory + kMiB, kMiB, stream); });
+    beside("cuMemcpyAsync to page-locked memory",
+           [&] { return cuMemcpyDtoHAsync(const_cast<unsigned *>(flag), memory, 4, stream); });
+    beside("cuMemsetD8Async", [&] { return cuMemsetD8Async(memory, 0, 4, stream); });
+    beside("cuStreamWriteValue32", [&] { return cuStreamWriteValue32(stream, at, 2, 0); });
+    beside("cuStreamWaitValue32",
+           [&] { return cuStreamWaitValue32(stream, at, 0, CU_STREAM_WAIT_VALUE_GEQ); });
+    beside("cuLaunchHostFunc", [&] {
+        return cuLaunchHostFunc(
+            stream, [](void *) {}, nullptr);
+    });
+    beside("cuEventRecord", [&] { return cuEventRecord(recorded, stream); });
+    beside("cuStreamWaitEvent", [&] { return cuStreamWaitEvent(stream, recorded, 0); });
+    beside("cuEventQuery", [&] { return cuEventQuery(recorded); });
+    beside("cuEventSynchronize", [&] { return cuEventSynchronize(recorded); });
+    beside("cuStreamQuery", [&] { return cuStreamQuery(stream); });
+    beside("cuStreamSynchronize", [&] { return cuStreamSynchronize(stream); });
+    beside("cuEventCreate", [&] { return cuEventCreate(&fresh, CU_EVENT_DISABLE_TIMING); });
+    beside("cuStreamCreate", [&] { return cuStreamCreate(&created, CU_STREAM_NON_BLOCKING); });
+    beside("cuMemAlloc", [&] { return cuMemAlloc(&little, 512); });
+    beside("cuMemcpyHtoD", [&] { return cuMemcpyHtoD(memory, pageable.data(), kMiB); });
+    beside("cuPointerGetAttribute, BUFFER_ID", [&] {
+        unsigned long long id = 0;
+        return cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, memory);
+    });
+    beside("cuMemGetAddressRange", [&] {
+        std::size_t bytes = 0;
+        return cuMemGetAddressRange(&base, &bytes, memory);
+    });
+    beside("cuIpcGetMemHandle", [&] {
+        CUipcMemHandle handle{};
+        return cuIpcGetMemHandle(&handle, memory);
+    });
+    beside("cuStreamIsCapturing", [&] {
+        CUstreamCaptureStatus status{};
+        return cuStreamIsCapturing(stream, &status);
+    });
+    beside("cuCtxPushCurrent and cuCtxPopCurrent", [&] {
+        CUcontext popped = nullptr;
+        const CUresult pushed = cuCtxPushCurrent(context);
+        return pushed == CUDA_SUCCESS ? cuCtxPopCurrent(&popped) : pushed;
+    });
 }
 
 // The exporter is another process, which ends when this one does.
