@@ -204,7 +204,7 @@ EMULATED_GPU_EXPORT CUresult cuStreamWaitEvent(CUstream stream_handle, CUevent h
     std::shared_ptr<Event> event;
     EMULATED_TRY(find_event(handle, event));
     StreamPointer stream;
-    EMULATED_TRY(find_stream_for_work(stream_handle, stream));
+    EMULATED_TRY(find_stream(stream_handle, stream));
     const auto waiting_capture = capture_of(stream);
     const std::lock_guard lock(event->mutex);
     const auto recorded_capture = event->capture.lock();

@@ -10,8 +10,11 @@ namespace hetcoll::emulated_gpu {
 void may_synchronise()
 {
     Context *context = nullptr;
-    if (is_hostile(Hostility::kWaits) && usable_context(context) == CUDA_SUCCESS) {
-        wait_for_device(context->device);
+    if (is_hostile(Hostility::kHolds) && usable_context(context) == CUDA_SUCCESS) {
+        wait_for_holders(*context);
+        if (is_hostile(Hostility::kWaits)) {
+            wait_for_device(context->device);
+        }
     }
 }
 

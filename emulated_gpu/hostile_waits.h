@@ -9,15 +9,15 @@ namespace hetcoll::emulated_gpu {
 
 struct Context;
 
-// For an entry point that may synchronise: waits for everything submitted to the device of the
-// current context, also for another library's kernel that waits for another process. Requires no
-// lock.
+// For an entry point that may synchronise: waits for calls that hold the streams of the current
+// context, and then for everything submitted to its device, also for another library's kernel that
+// waits for another process. Requires no lock.
 void may_synchronise();
 // The same for a call that names its context or device.
 void may_synchronise(int device);
 
-// What the calls that give work to a context's streams go through. It is closed while any call
-// waits that holds them.
+// What calls that give work to a context's streams go through, and those that may synchronise. It is
+// closed while any call waits that holds the streams.
 class SubmissionGate {
 public:
     void close();
@@ -31,7 +31,8 @@ private:
     int closed_ = 0; // how often
 };
 
-// While it lives, other threads give no work to the context's streams, if the driver is hostile.
+// While it lives, other threads give no work to the context's streams, if the driver is hostile: no
+// more than a stream's wait for an event or a number, or the write of one.
 // For calls in which a GPU's driver waits, and nobody gets a launch in meanwhile. Its thread must
 // give no work to these streams.
 class SubmissionsHeld {

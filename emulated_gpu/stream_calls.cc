@@ -91,7 +91,7 @@ template <class T> bool is_satisfied(T seen, T value, unsigned condition)
 template <class T> CUresult write_value(CUstream handle, CUdeviceptr address, T value)
 {
     StreamPointer stream;
-    EMULATED_TRY(find_stream_for_work(handle, stream));
+    EMULATED_TRY(find_stream(handle, stream));
     if (!is_device_reachable(address, sizeof(T)) || address % sizeof(T) != 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -109,7 +109,7 @@ template <class T>
 CUresult wait_value(CUstream handle, CUdeviceptr address, T value, unsigned condition)
 {
     StreamPointer stream;
-    EMULATED_TRY(find_stream_for_work(handle, stream));
+    EMULATED_TRY(find_stream(handle, stream));
     if (!is_device_reachable(address, sizeof(T)) || address % sizeof(T) != 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }
