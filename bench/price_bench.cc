@@ -46,32 +46,45 @@ Cluster cluster_of(const Machine &machine)
     return require(read_cluster(machine.name, machine.nodes, "topology/machines"));
 }
 
-// True if it is within the budget.
+// Milliseconds of the sizes from `first` on, every `step`-th, as a rank that is dealt these prices
+// them; the costliest of them in `*size_ms`, if it is more.
+double sizes_ms(const Cluster &cluster, const Ranks &ranks, int first, int step, double *size_ms)
+{
+    const double start = thread_ms();
+    Prices prices(cluster, ranks);
+    for (int size = first; size < PriceTable::kSizes; size += step) {
+        const double before = thread_ms();
+        (void)prices.of_size(size, without(prices.set(), Algorithm::kOrdered));
+        *size_ms = std::max(*size_ms, thread_ms() - before);
+    }
+    return thread_ms() - start;
+}
+
+// True if all sizes together are within the budget.
 bool run(const Machine &machine, int repetitions)
 {
     const Cluster cluster = cluster_of(machine);
     const Ranks ranks = place_ranks(cluster);
-    double least_ms = 0, largest_ms = 0;
+    constexpr double kMany = 1e9;
+    double all_ms = kMany, size_ms = 0, rank_ms = kMany;
     for (int repetition = 0; repetition < repetitions; ++repetition) {
-        const double start = thread_ms();
-        Prices prices(cluster, ranks);
-        double slowest = 0;
-        for (int size = 0; size < PriceTable::kSizes; ++size) {
-            const double before = thread_ms();
-            (void)prices.of_size(size, without(prices.set(), Algorithm::kOrdered));
-            slowest = std::max(slowest, thread_ms() - before);
+        double costliest = 0, slowest = 0, of_a_rank = 0;
+        const double ms = sizes_ms(cluster, ranks, 0, 1, &costliest);
+        if (ms < all_ms) {
+            all_ms = ms;
+            size_ms = costliest;
         }
-        const double ms = thread_ms() - start;
-        if (repetition == 0 || ms < least_ms) {
-            least_ms = ms;
-            largest_ms = slowest;
+        for (int rank = 0; rank < std::min(ranks.size(), PriceTable::kSizes); ++rank) {
+            of_a_rank = std::max(of_a_rank, sizes_ms(cluster, ranks, rank, ranks.size(), &slowest));
         }
+        rank_ms = std::min(rank_ms, of_a_rank);
     }
-    const bool met = least_ms <= budget_ms(ranks.size());
-    std::printf("%-16s %6d %6d %10.1f %10.1f %8.0f  %s\n", machine.name.c_str(),
-                cluster.node_count(), ranks.size(), least_ms, largest_ms, budget_ms(ranks.size()),
-                met ? "met" : "missed");
-    return met;
+    const double budget = budget_ms(ranks.size());
+    const auto verdict = [budget](double ms) { return ms <= budget ? "met" : "missed"; };
+    std::printf("%-16s %6d %6d %8.1f %-6s %8.1f %8.1f %-6s %7.0f\n", machine.name.c_str(),
+                cluster.node_count(), ranks.size(), all_ms, verdict(all_ms), size_ms, rank_ms,
+                verdict(rank_ms), budget);
+    return all_ms <= budget;
 }
 
 } // namespace
@@ -90,13 +103,16 @@ int main(int argc, char **argv)
         machines.push_back({argv[i], std::atoi(argv[i + 1])});
     }
     print_header("price_bench: what it costs to price all algorithms at all sizes");
-    std::printf("# method      processor time, the least of %d; columns: all sizes, the costliest "
-                "one, the target\n%-16s %6s %6s %10s %10s %8s\n",
-                repetitions, "machine", "nodes", "ranks", "all_ms", "size_ms", "budget");
+    std::printf("# method      processor time of one thread, the least of %d: of all sizes, of the "
+                "costliest, and of the rank that\n"
+                "#             has most to do when they are dealt to the ranks, as a communicator "
+                "does; beside the budget of each\n"
+                "%-16s %6s %6s %15s %8s %15s %7s\n",
+                repetitions, "machine", "nodes", "ranks", "all_ms", "size_ms", "rank_ms", "budget");
     int missed = 0;
     for (const Machine &machine : machines) {
         missed += run(machine, repetitions) ? 0 : 1;
     }
-    std::printf("# missed      %d\n", missed);
+    std::printf("# missed      %d by all sizes together\n", missed);
     return missed > 0 ? 1 : 0;
 }
