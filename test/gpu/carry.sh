@@ -54,12 +54,13 @@ for program in emulated_gpu/conformance bench/cpu_path_bench bench/kernel_bench 
         say "without $program, which is not built"
     fi
 done
-for library in component/mca_coll_hetcoll.so component/hetcoll_component.so emulated_gpu/lib/libcuda.so.1 emulated_gpu/lib/libcudart.so.13 \
-    emulated_gpu/lib/libhetcoll_emulated_kernels.so; do
+for library in component/mca_coll_hetcoll.so component/hetcoll_component.so emulated_gpu/lib/libcuda.so.1 \
+    emulated_gpu/lib/libcudart.so.13 emulated_gpu/lib/libhetcoll_emulated_kernels.so examples/stream/libstream_calls.so; do
     install -D "$(readlink -f "$build/$library")" "$to/build/$library"
     strip --strip-unneeded "$to/build/$library"
 done
-mkdir -p "$to/source/test" "$to/source/emulated_gpu"
+mkdir -p "$to/source/test" "$to/source/emulated_gpu" "$to/source/examples/stream"
+cp "$source/examples/stream/sum_cupy.py" "$to/source/examples/stream"
 cp -r "$source/test/gpu" "$to/source/test"
 rm -f "$to"/source/test/gpu/*.cc "$to"/source/test/gpu/*.h "$to"/source/test/gpu/local.mk
 cp "$source/emulated_gpu/conformance.expected" "$to/source/emulated_gpu"

@@ -65,7 +65,7 @@ endif
 if WITH_OMPI
 check_gpu_programs += test/mpi/churn test/mpi/device_allreduce test/mpi/foreign_kernel test/mpi/lifecycle \
 	test/mpi/mixed_memory test/mpi/nonblocking test/mpi/other_memory test/mpi/own_collectives \
-	test/mpi/staged_collectives test/mpi/streams test/mpi/named_stream test/mpi/stream_order bench/stream_bench
+	test/mpi/staged_collectives test/mpi/streams test/mpi/named_stream test/mpi/stream_order bench/stream_bench examples/stream/libstream_calls.so
 endif
 endif
 test_gpu_which_gpu_SOURCES = test/gpu/which_gpu.cc $(measure_micro)

@@ -16,6 +16,22 @@ for stream in nonblocking blocking legacy perthread; do
     job 2 "$programs/stream_order" $stream holding
 done
 job 2 "$programs/named_stream"
+for stream in nonblocking legacy perthread; do
+    job 4 --mca coll_hetcoll_algorithm two_shot "$programs/stream_order" $stream holding
+done
+# CuPy compiles and loads its kernels while calls are pending, where its cache is empty.
+export STREAM_CALLS=$build/examples/stream/libstream_calls.so
+python=$(command -v "${PYTHON:-python3}")
+if [ -e "$STREAM_CALLS" ] && "$python" -c 'import cupy, mpi4py' 2>/dev/null; then
+    for algorithm in auto two_shot; do
+        CUPY_CACHE_DIR=$(mktemp -d)
+        export CUPY_CACHE_DIR
+        job 2 --mca coll_hetcoll_algorithm $algorithm "$python" "$HETCOLL_SRCDIR/examples/stream/sum_cupy.py"
+        rm -rf "$CUPY_CACHE_DIR"
+    done
+else
+    echo 'skipped sum_cupy.py: python3 lacks cupy or mpi4py, or libstream_calls.so is not built'
+fi
 # Calls that are not prepared may wait for ever beside these driver calls (docs/streams.md): shown, and no failure.
 hung=0
 for _ in 1 2; do
