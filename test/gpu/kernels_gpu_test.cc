@@ -12,6 +12,8 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <numeric>
+#include <random>
 #include <thread>
 
 namespace hetcoll {
@@ -266,6 +268,94 @@ TEST_P(KernelTest, ALongVectorGivesTheBitsOfTheHost)
     void *arguments[] = {&to, &from, &count};
     launch(KernelShape::kTwoInput, arguments, 64, 512);
     expect_same(dst.read(), {a, b}, "a long vector");
+}
+
+// Operands for kinds of one byte, every pair of them; for those of two bytes, every pair of the
+// telling ones, and random pairs.
+struct Pairs {
+    Bytes a, b;
+
+    explicit Pairs(ElementKind kind)
+    {
+        const std::vector<unsigned> codes = element_bytes(kind) == 1 ? all_bytes() : telling(kind);
+        for (const unsigned left : codes) {
+            for (const unsigned right : codes) {
+                add(left, right, element_bytes(kind));
+            }
+        }
+        if (element_bytes(kind) == 2) {
+            std::mt19937 random(1);
+            for (int i = 0; i < 300'000; ++i) {
+                add(static_cast<unsigned>(random()), static_cast<unsigned>(random()), 2);
+            }
+        }
+    }
+
+private:
+    static std::vector<unsigned> all_bytes()
+    {
+        std::vector<unsigned> codes(256);
+        std::iota(codes.begin(), codes.end(), 0u);
+        return codes;
+    }
+    // 1536 codes: both signs and every exponent, of halves or of bfloat16s, with fractions that are
+    // zero, the least, the most and others. So both zeros and infinities, subnormals, NaNs with
+    // payloads, and, in sums of two that are far enough apart, ties.
+    static std::vector<unsigned> telling(ElementKind kind)
+    {
+        const bool half = kind == ElementKind::kFloat16;
+        const unsigned fraction_bits = half ? 10 : 7;
+        std::vector<unsigned> fractions = {0, 1, (1u << fraction_bits) - 1};
+        if (half) {
+            for (const unsigned more : {2,  3,   4,   5,   6,   7,   8,   16,  31,  32,  63,
+                                        64, 127, 128, 255, 256, 511, 512, 513, 682, 1022}) {
+                fractions.push_back(more);
+            }
+        }
+        std::vector<unsigned> codes;
+        for (unsigned upper = 0; upper < 1u << (16 - fraction_bits); ++upper) {
+            for (const unsigned fraction : fractions) {
+                codes.push_back(upper << fraction_bits | fraction);
+            }
+        }
+        return codes;
+    }
+    void add(unsigned left, unsigned right, std::size_t bytes)
+    {
+        for (std::size_t i = 0; i < bytes; ++i) {
+            a.push_back(static_cast<unsigned char>(left >> 8 * i));
+            b.push_back(static_cast<unsigned char>(right >> 8 * i));
+        }
+    }
+};
+
+// The kernels combine small elements by instructions of their own, which no CPU has.
+TEST_P(KernelTest, EveryPairOfSmallElementsGivesTheBitsOfTheHost)
+{
+    if (element_bytes(kind) > 2) {
+        return;
+    }
+    const Pairs pairs(kind);
+    const Bytes reversed(pairs.a.rbegin(), pairs.a.rend());
+    const DeviceBytes a(*gpu, pairs.a, 0), b(*gpu, pairs.b, 0), c(*gpu, reversed, 0);
+    const DeviceBytes dst(*gpu, pairs.a, 0);
+    std::size_t count = pairs.a.size() / element_bytes(kind);
+    void *to = dst.data(), *left = a.data(), *right = b.data();
+    void *two[] = {&to, &right, &count};
+    launch(KernelShape::kTwoInput, two, 64, 512);
+    expect_same(dst.read(), {pairs.a, pairs.b}, "dst = op(dst, src)");
+    void *three[] = {&to, &left, &right, &count};
+    launch(KernelShape::kThreeInput, three, 64, 512);
+    expect_same(dst.read(), {pairs.a, pairs.b}, "dst = op(a, b)");
+    for (const std::vector<Bytes> &terms :
+         {std::vector<Bytes>{pairs.a, pairs.b}, {pairs.a, pairs.b, reversed}}) {
+        ReduceInputs inputs = {{left, right, c.data()}, static_cast<std::int64_t>(terms.size())};
+        ReduceOutputs outputs = {{to}, 1};
+        Signal none;
+        void *many[] = {&outputs, &inputs, &count, &none};
+        launch(KernelShape::kManyInput, many, 64, 512);
+        expect_same(dst.read(), terms, "many inputs");
+    }
 }
 
 std::string name_of(const ::testing::TestParamInfo<Reduction> &info)
