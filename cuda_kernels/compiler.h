@@ -10,10 +10,13 @@
 #endif
 
 // True in the code of a GPU. Used in `#if` only for instructions that the other side lacks.
+// HETCOLL_GPU_ARCH: of which architecture, 890 for sm_89, 0 in the code of a CPU.
 #if defined(__CUDA_ARCH__)
 #define HETCOLL_ON_GPU 1
+#define HETCOLL_GPU_ARCH __CUDA_ARCH__
 #else
 #define HETCOLL_ON_GPU 0
+#define HETCOLL_GPU_ARCH 0
 #endif
 
 // Before a loop: how often nvcc unrolls it. Left alone, it makes the kernels many times larger and

@@ -20,6 +20,7 @@ cuda_kernels_fatbin_sources = \
 	cuda_kernels/copy.cuh \
 	cuda_kernels/floats.cuh \
 	cuda_kernels/lane.cuh \
+	cuda_kernels/packed.cuh \
 	cuda_kernels/reduce.cu \
 	cuda_kernels/reduce.cuh \
 	cuda_kernels/signal.cuh \

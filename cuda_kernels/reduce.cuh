@@ -3,7 +3,7 @@
 // emulated GPU runs the same code, so that CPU tests cover the addressing below.
 #pragma once
 
-#include "cuda_kernels/operations.h"
+#include "cuda_kernels/packed.cuh"
 #include "cuda_kernels/reduction.h"
 
 #include <cstddef>
@@ -135,43 +135,25 @@ template <class T> HETCOLL_HD void store_element(void *to, std::size_t i, T valu
     }
 }
 
-#if HETCOLL_ON_GPU
-// Four elements of a byte at once. One by one they need so many registers that sm_120 spills some.
-template <class Op, class T>
-inline constexpr bool kByFours = sizeof(T) == 1 && std::is_integral_v<T> &&
-                                 (std::is_same_v<Op, Max> || std::is_same_v<Op, Min>);
-
-template <class Op, class T>
-__device__ __forceinline__ std::uint32_t combine_four(std::uint32_t a, std::uint32_t b)
-{
-    if constexpr (std::is_same_v<Op, Max>) {
-        return std::is_signed_v<T> ? __vmaxs4(a, b) : __vmaxu4(a, b);
-    } else {
-        return std::is_signed_v<T> ? __vmins4(a, b) : __vminu4(a, b);
-    }
-}
-#endif
-
 template <class Op, class T> HETCOLL_HD Pack combine_all(const Pack &a, const Pack &b)
 {
-#if HETCOLL_ON_GPU
-    if constexpr (kByFours<Op, T>) {
+    if constexpr (is_packed<Op, T>()) {
         Pack result;
         for (int w = 0; w < 4; ++w) {
-            result.word[w] = combine_four<Op, T>(a.word[w], b.word[w]);
+            result.word[w] = combine_word<Op, T>(a.word[w], b.word[w]);
         }
         return result;
+    } else {
+        struct Items {
+            T item[sizeof(Pack) / sizeof(T)];
+        };
+        Items left = bits_as<Items>(a);
+        const Items right = bits_as<Items>(b);
+        for (std::size_t i = 0; i < sizeof(Pack) / sizeof(T); ++i) {
+            left.item[i] = combine<Op>(left.item[i], right.item[i]);
+        }
+        return bits_as<Pack>(left);
     }
-#endif
-    struct Items {
-        T item[sizeof(Pack) / sizeof(T)];
-    };
-    Items left = bits_as<Items>(a);
-    const Items right = bits_as<Items>(b);
-    for (std::size_t i = 0; i < sizeof(Pack) / sizeof(T); ++i) {
-        left.item[i] = combine<Op>(left.item[i], right.item[i]);
-    }
-    return bits_as<Pack>(left);
 }
 template <class Op, class T> HETCOLL_HD T combine_all(const T &a, const T &b)
 {
