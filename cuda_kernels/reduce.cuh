@@ -168,34 +168,43 @@ template <class Op, class T, class Value> struct Partial {
     [[nodiscard]] HETCOLL_HD Value result() const { return value; }
 };
 
+template <class T> HETCOLL_HD void widen_all(const Pack &pack, float *to)
+{
+    for (std::size_t w = 0; w < 4; ++w) {
+        widen_word<T>(pack.word[w], to + w * (4 / sizeof(T)));
+    }
+}
+template <class T> HETCOLL_HD void widen_all(const T &element, float *to) { *to = widen(element); }
+
+template <class T> HETCOLL_HD void narrow_all(const float *from, Pack &pack)
+{
+    for (std::size_t w = 0; w < 4; ++w) {
+        pack.word[w] = narrow_word<T>(from + w * (4 / sizeof(T)));
+    }
+}
+template <class T> HETCOLL_HD void narrow_all(const float *from, T &element)
+{
+    narrow(*from, element);
+}
+
 template <class T, class Value> struct Partial<SumOnce, T, Value> {
     static constexpr std::size_t kCount = sizeof(Value) / sizeof(T); // NOLINT: both may be T
-    struct Items {
-        T item[kCount];
-    };
     float sum[kCount];
 
-    HETCOLL_HD explicit Partial(const Value &first)
-    {
-        const Items items = bits_as<Items>(first);
-        for (std::size_t i = 0; i < kCount; ++i) {
-            sum[i] = widen(items.item[i]);
-        }
-    }
+    HETCOLL_HD explicit Partial(const Value &first) { widen_all<T>(first, sum); }
     HETCOLL_HD void add(const Value &next)
     {
-        const Items items = bits_as<Items>(next);
+        float term[kCount];
+        widen_all<T>(next, term);
         for (std::size_t i = 0; i < kCount; ++i) {
-            sum[i] += widen(items.item[i]);
+            sum[i] += term[i];
         }
     }
     [[nodiscard]] HETCOLL_HD Value result() const
     {
-        Items items;
-        for (std::size_t i = 0; i < kCount; ++i) {
-            narrow(sum[i], items.item[i]);
-        }
-        return bits_as<Value>(items);
+        Value value;
+        narrow_all<T>(sum, value);
+        return value;
     }
 };
 
