@@ -1,13 +1,13 @@
-// Elements that lie packed in a word of 32 bits, combined at once, with the
-// bits of combine(). One by one, a GPU needs longer for small elements than its
-// memory does.
+// Elements that lie packed in a word of 32 bits, combined at once, with the bits of combine(). One
+// by one, a GPU needs longer for small elements than its memory does.
 //
-// The operations on halves answer the canonical NaN, keep subnormals, order -0
-// below +0 and prefer a number to a NaN.
+// Why the bits of packed halves and bfloat16s are those of combine(), which combines floats: both
+// round the exact sum or product once, as float has 24 >= 2*11+2 bits; both answer the canonical
+// NaN, keep subnormals, order -0 below +0 and prefer a number to a NaN.
 //
-// Sums of 8-bit floats are rounded twice, to halves and then to 8 bits. That is
-// one rounding, too: a half has 11 >= 2*4+2 bits. A sum that is too large for a
-// half is infinite, so that it becomes the largest number.
+// Sums of 8-bit floats are rounded twice, to halves and then to 8 bits. That is one rounding, too:
+// a half has 11 >= 2*4+2 bits. A sum that is too large for a half is infinite, so that it becomes
+// the largest number.
 #pragma once
 
 #include "cuda_kernels/operations.h"
@@ -25,11 +25,15 @@ template <class Op> inline constexpr bool kIsExtreme =
 template <class Op, class T> HETCOLL_HD constexpr bool is_packed()
 {
     constexpr int kArch = HETCOLL_GPU_ARCH;
-    constexpr bool kSum = std::is_same_v<Op, Sum>;
+    constexpr bool kSum = std::is_same_v<Op, Sum>, kProd = std::is_same_v<Op, Prod>;
     if constexpr (std::is_integral_v<T>) {
         // One by one, the extremes need so many registers that sm_120 spills some.
         return sizeof(T) == 1 ? kIsLogical<Op> || (kArch > 0 && kIsExtreme<Op>)
                               : kIsLogical<Op> && sizeof(T) == 2;
+    } else if constexpr (std::is_same_v<T, Half>) {
+        return (kArch >= 530 && (kSum || kProd)) || (kArch >= 800 && kIsExtreme<Op>);
+    } else if constexpr (std::is_same_v<T, Bfloat16>) {
+        return (kArch >= 900 && (kSum || kProd)) || (kArch >= 800 && kIsExtreme<Op>);
     } else if constexpr (std::is_same_v<T, Float8E5m2>) {
         return (kArch >= 890 && kSum) || (kArch >= 800 && kIsExtreme<Op>);
     } else if constexpr (std::is_same_v<T, Float8E4m3>) {
@@ -39,8 +43,8 @@ template <class Op, class T> HETCOLL_HD constexpr bool is_packed()
     }
 }
 
-// The top bit of an element becomes whether any bit is set: if it is not set
-// itself, the bits below carry into it.
+// The top bit of an element becomes whether any bit is set: if it is not set itself, the bits below
+// carry into it.
 template <class Op, class T>
 HETCOLL_HD std::uint32_t combine_truths(std::uint32_t a, std::uint32_t b)
 {
@@ -73,10 +77,27 @@ template <class Op> HETCOLL_HD std::uint32_t combine_halves(std::uint32_t a, std
     std::uint32_t result;
     if constexpr (std::is_same_v<Op, Sum>) {
         asm("add.rn.f16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
+    } else if constexpr (std::is_same_v<Op, Prod>) {
+        asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
     } else if constexpr (std::is_same_v<Op, Max>) {
         asm("max.f16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
     } else {
         asm("min.f16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
+    }
+    return result;
+}
+
+template <class Op> HETCOLL_HD std::uint32_t combine_bfloat16s(std::uint32_t a, std::uint32_t b)
+{
+    std::uint32_t result;
+    if constexpr (std::is_same_v<Op, Sum>) {
+        asm("add.rn.bf16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
+    } else if constexpr (std::is_same_v<Op, Prod>) {
+        asm("mul.rn.bf16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
+    } else if constexpr (std::is_same_v<Op, Max>) {
+        asm("max.bf16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
+    } else {
+        asm("min.bf16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
     }
     return result;
 }
@@ -128,8 +149,7 @@ HETCOLL_HD std::uint32_t combine_float8s(std::uint32_t a, std::uint32_t b)
         return combine_halves<Op>(halves_of(a, which, T{}), halves_of(b, which, T{}));
     };
     if constexpr (kIsExtreme<Op> && std::is_same_v<T, Float8E5m2>) {
-        return __byte_perm(combined(0), combined(1),
-                           0x7531); // so that infinities stay
+        return __byte_perm(combined(0), combined(1), 0x7531); // so that infinities stay
     } else {
         const std::uint32_t upper = round_two(combined(1), T{});
         return round_two(combined(0), T{}) | upper << 16;
@@ -145,14 +165,17 @@ template <class Op, class T> HETCOLL_HD std::uint32_t combine_word(std::uint32_t
 #if HETCOLL_ON_GPU
     else if constexpr (std::is_integral_v<T>) {
         return extreme_bytes<Op, T>(a, b);
+    } else if constexpr (std::is_same_v<T, Half>) {
+        return combine_halves<Op>(a, b);
+    } else if constexpr (std::is_same_v<T, Bfloat16>) {
+        return combine_bfloat16s<Op>(a, b);
     } else {
         return combine_float8s<Op, T>(a, b);
     }
 #endif
 }
 
-// Whether a GPU makes floats of 8-bit floats, and the other way round, two at a
-// time.
+// Whether a GPU makes floats of 8-bit floats, and the other way round, two at a time.
 template <class T> inline constexpr bool kConvertsPairs = HETCOLL_GPU_ARCH >= 890 && kIsFloat8<T>;
 
 // The elements of a word as floats.
