@@ -9,7 +9,7 @@ echo "# result simulated times against closed forms, no machine was measured"
 echo "# form recursive_doubling  messages of m bytes in chunks of c: L (a + m/B + 3m/M) if m <= c, else L m/B + a + 3c/M; L = log2 n"
 echo "# form rabenseifner        the same of halves, while m/2 <= c"
 echo "# form ring                (n-1) (max(p/B, a + c/B + 3c/M) + max(p/B, a + c/B)) and the last chunks, p = m/n, c <= p"
-echo "# form hierarchical        2 (a' + 7 s/B') + log2(nodes) (A + s/C + 3s/M), s = m/8 <= c"
+echo "# form hierarchical        2 (a' + 7 s/B') + log2(nodes) (A + s/C + 3s/M), s = m/8 <= c, in one segment"
 echo "# form in_network          l + m/C + (2h - 1) c/C, messages of c = 170 KiB, h levels of switches; l = 11 us and 2 h hops of 1 us"
 echo "# constants a = A = 13 us, B = 12 GB/s, M = 500 GB/s; a' = 10 us, B' = 450 GB/s, C = 48 GB/s"
 $sim --topology "$machines/p100.topology" --nodes 2 --describe | grep -E 'commit|simulated on|date'
@@ -66,9 +66,9 @@ for ranks in 64 256 1024; do
         else
             point p100 ring 1 $ranks $bytes
         fi
-        if [ "$bytes" -gt 30000 ] && [ "$bytes" -lt 2000000 ]; then
-            point dgxh100 hierarchical 8 $ranks $bytes --between-nodes recursive_doubling --chunk 512K
-        fi
+    done
+    for bytes in 1024 8192; do # larger vectors in several segments, of which one is at work while another waits
+        point dgxh100 hierarchical 8 $ranks $bytes --between-nodes recursive_doubling --chunk 512K
     done
 done
 for ranks in 6 64 512; do
