@@ -72,35 +72,24 @@ HETCOLL_HD std::uint32_t extreme_bytes(std::uint32_t a, std::uint32_t b)
     }
 }
 
-template <class Op> HETCOLL_HD std::uint32_t combine_halves(std::uint32_t a, std::uint32_t b)
-{
-    std::uint32_t result;
-    if constexpr (std::is_same_v<Op, Sum>) {
-        asm("add.rn.f16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
-    } else if constexpr (std::is_same_v<Op, Prod>) {
-        asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
-    } else if constexpr (std::is_same_v<Op, Max>) {
-        asm("max.f16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
-    } else {
-        asm("min.f16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
+// Two halves, or two bfloat16s, at once: `pair` is their type in PTX.
+#define HETCOLL_COMBINE_PAIR(name, pair)                                                \
+    template <class Op> HETCOLL_HD std::uint32_t name(std::uint32_t a, std::uint32_t b) \
+    {                                                                                   \
+        std::uint32_t result;                                                           \
+        if constexpr (std::is_same_v<Op, Sum>) {                                        \
+            asm("add.rn." pair " %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));         \
+        } else if constexpr (std::is_same_v<Op, Prod>) {                                \
+            asm("mul.rn." pair " %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));         \
+        } else if constexpr (std::is_same_v<Op, Max>) {                                 \
+            asm("max." pair " %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));            \
+        } else {                                                                        \
+            asm("min." pair " %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));            \
+        }                                                                               \
+        return result;                                                                  \
     }
-    return result;
-}
-
-template <class Op> HETCOLL_HD std::uint32_t combine_bfloat16s(std::uint32_t a, std::uint32_t b)
-{
-    std::uint32_t result;
-    if constexpr (std::is_same_v<Op, Sum>) {
-        asm("add.rn.bf16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
-    } else if constexpr (std::is_same_v<Op, Prod>) {
-        asm("mul.rn.bf16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
-    } else if constexpr (std::is_same_v<Op, Max>) {
-        asm("max.bf16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
-    } else {
-        asm("min.bf16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
-    }
-    return result;
-}
+HETCOLL_COMBINE_PAIR(combine_halves, "f16x2")
+HETCOLL_COMBINE_PAIR(combine_bfloat16s, "bf16x2")
 
 // The lower (0) or upper (1) two 8-bit floats of a word as halves, exactly.
 HETCOLL_HD std::uint32_t halves_of(std::uint32_t word, int which, Float8E4m3)

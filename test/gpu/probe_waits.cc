@@ -41,10 +41,7 @@ public:
     // Makes the call in another thread while a kernel spins.
     void ask(const char *call, const std::function<CUresult()> &make) const
     {
-        CUstream stream = nullptr;
-        must(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
-        *word_ = 0;
-        start_spin(kernels_, word_, stream);
+        CUstream stream = spin();
         std::atomic<bool> done{false};
         CUresult result = CUDA_SUCCESS;
         double us = 0;
@@ -59,8 +56,7 @@ public:
         const bool waits = !done;
         *word_ = 1;
         caller.join();
-        must(cuStreamSynchronize(stream), "cuStreamSynchronize");
-        must(cuStreamDestroy(stream), "cuStreamDestroy");
+        end(stream);
         if (waits) {
             answer(call, "waits, %s", name_of(result).c_str());
         } else {
@@ -68,7 +64,55 @@ public:
         }
     }
 
+    // The same while yet another thread waits in cuMemFree for that kernel.
+    void ask_beside_free(const char *call, const std::function<CUresult()> &make) const
+    {
+        const CUdeviceptr memory = allocate(kMiB);
+        CUstream stream = spin();
+        std::atomic<bool> ready{false}, go{false}, freed{false}, made{false};
+        CUresult result = CUDA_SUCCESS;
+        std::thread caller([&] { // its context is current before others are held
+            cuCtxSetCurrent(context_);
+            ready = true;
+            wait_until([&] { return go.load(); }, kLongest);
+            result = make();
+            made = true;
+        });
+        wait_until([&] { return ready.load(); }, kLongest);
+        std::thread other([&] {
+            cuCtxSetCurrent(context_);
+            cuMemFree(memory);
+            freed = true;
+        });
+        wait_until([&] { return freed.load(); }, std::chrono::milliseconds(50));
+        const bool held = !freed;
+        go = true;
+        wait_until([&] { return made.load(); }, std::chrono::milliseconds(200));
+        const bool waits = !made;
+        *word_ = 1;
+        other.join();
+        caller.join();
+        end(stream);
+        answer(call, "%s, %s%s", waits ? "waits" : "returns", name_of(result).c_str(),
+               held ? "" : "; cuMemFree did not wait");
+    }
+
 private:
+    // A kernel spins on a new stream, until the word is not zero.
+    [[nodiscard]] CUstream spin() const
+    {
+        CUstream stream = nullptr;
+        must(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+        *word_ = 0;
+        start_spin(kernels_, word_, stream);
+        return stream;
+    }
+    static void end(CUstream stream)
+    {
+        must(cuStreamSynchronize(stream), "cuStreamSynchronize");
+        must(cuStreamDestroy(stream), "cuStreamDestroy");
+    }
+
     CUcontext context_;
     Kernels kernels_;
     volatile unsigned *word_;
@@ -230,44 +274,6 @@ void ask_beside(CUcontext context, CUstream waiting, const char *kind)
     beside.ask("cuMemFree, 64 MiB", [&] { return cuMemFree(large); });
 }
 
-// Makes a call in one thread while another waits in cuMemFree for a kernel: which calls that holds.
-void ask_beside_free(CUcontext context, const Kernels &kernels, volatile unsigned *word,
-                     const char *call, const std::function<CUresult()> &make)
-{
-    CUstream busy = nullptr;
-    must(cuStreamCreate(&busy, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
-    const CUdeviceptr memory = allocate(kMiB);
-    *word = 0;
-    start_spin(kernels, word, busy);
-    std::atomic<bool> ready{false}, go{false}, freed{false}, made{false};
-    CUresult result = CUDA_SUCCESS;
-    std::thread caller([&] {
-        cuCtxSetCurrent(context);
-        ready = true;
-        wait_until([&] { return go.load(); }, kLongest);
-        result = make();
-        made = true;
-    });
-    wait_until([&] { return ready.load(); }, kLongest);
-    std::thread other([&] {
-        cuCtxSetCurrent(context);
-        cuMemFree(memory);
-        freed = true;
-    });
-    wait_until([&] { return freed.load(); }, std::chrono::milliseconds(50));
-    const bool held = !freed;
-    go = true;
-    wait_until([&] { return made.load(); }, std::chrono::milliseconds(200));
-    const bool waits = !made;
-    *word = 1;
-    other.join();
-    caller.join();
-    must(cuStreamSynchronize(busy), "cuStreamSynchronize");
-    must(cuStreamDestroy(busy), "cuStreamDestroy");
-    answer(call, "%s, %s%s", waits ? "waits" : "returns", name_of(result).c_str(),
-           held ? "" : "; cuMemFree did not wait");
-}
-
 void ask_about_streams(const Spinner &spinner, CUdeviceptr memory)
 {
     CUstream stream = nullptr;
@@ -315,8 +321,8 @@ void ask_what_holds_launches()
 void ask_what_a_free_holds()
 {
     const CUcontext context = use_primary_context();
+    const Spinner spinner(context);
     const Kernels kernels = load_kernels();
-    auto *const word = static_cast<volatile unsigned *>(allocate_host(sizeof(unsigned)));
     auto *const flag = static_cast<volatile unsigned *>(allocate_host(sizeof(unsigned)));
     const CUdeviceptr memory = allocate(2 * kMiB);
     std::vector<char> pageable(kMiB);
@@ -331,7 +337,7 @@ void ask_what_a_free_holds()
     start_flag(kernels, flag, 1, stream); // loads it
     must(cuCtxSynchronize(), "cuCtxSynchronize");
     const auto beside = [&](const char *call, const std::function<CUresult()> &make) {
-        ask_beside_free(context, kernels, word, call, make);
+        spinner.ask_beside_free(call, make);
     };
     beside("cuLaunchKernel", [&] {
         start_flag(kernels, flag, 1, stream);
