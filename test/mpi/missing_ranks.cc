@@ -79,15 +79,15 @@ void stop(const Late &late)
     }
 }
 
-// What hetcoll_info --live says of this process while it is stopped and the others have come, which
-// is when it says `missing`.
+// What hetcoll_info --live says of this process once it has stopped, which a busy machine takes a
+// while to do, and the others have come, which is when it says `missing`.
 std::string show_stopped(const char *more, const std::string &missing)
 {
     const std::string pid = std::to_string(getpid()), file = "/tmp/hetcoll_live." + pid;
-    const std::string command = "kill -STOP " + pid + "; for try in $(seq 300); do " +
-                                std::getenv("HETCOLL_BUILDDIR") + "/hetcoll_info --live " + pid +
-                                more + " >" + file + " 2>&1; grep -qF '" + missing + "' " + file +
-                                " && break; sleep 0.1; done; kill -CONT " + pid;
+    const std::string command =
+        "kill -STOP " + pid + "; for try in $(seq 300); do " + std::getenv("HETCOLL_BUILDDIR") +
+        "/hetcoll_info --live " + pid + more + " >" + file + " 2>&1; grep -qF '" + missing + "' " +
+        file + " && grep -q stopped " + file + " && break; sleep 0.1; done; kill -CONT " + pid;
     wait_for_child([&] { (void)!std::system(command.c_str()); });
     std::ifstream shown(file);
     const std::string text{std::istreambuf_iterator<char>(shown), {}};
