@@ -31,10 +31,20 @@ HETCOLL_HD int output_count(const ReduceOutputs &outputs)
 template <class Inputs> inline constexpr int kUnroll = 1;
 template <> inline constexpr int kUnroll<TwoInputs> = 2;
 
-// How many loads a lane has in flight at once, besides that of the first input: few lanes fit on a
+// How many packs of sixteen bytes of an input a lane has at once: as many reads and as many writes
+// follow each other, of which memory changes between the two less often. Floats of sums that are
+// rounded once have no registers left for more than one.
+template <class Op, class Inputs> inline constexpr std::size_t kPacks =
+    std::is_same_v<Inputs, TwoInputs> || std::is_same_v<Op, SumOnce> ? 1 : 2;
+
+// How many loads a lane has in flight at once, besides those of the first input: few lanes fit on a
 // multiprocessor, and its share of the memory's bandwidth times latency is some 20 KB.
 template <class Inputs> inline constexpr int kTogether = 4;
 template <> inline constexpr int kTogether<TwoInputs> = 1;
+
+// The lanes that load at once, from addresses that lie together. The number of a launch's lanes is
+// a multiple of it.
+inline constexpr std::size_t kWarp = HETCOLL_ON_GPU ? 32 : 1;
 
 // How the elements are reached: `head` elements one by one, `packs` of sixteen bytes each, and the
 // rest one by one.
@@ -160,7 +170,21 @@ template <class Op, class T> HETCOLL_HD T combine_all(const T &a, const T &b)
     return combine<Op>(a, b);
 }
 
-// What a fold has so far of a Pack or an element: the same, or floats that are rounded at the end.
+// What a lane has of an input at once. Packs past the end are zero, and are not stored.
+template <std::size_t kCount> struct Packs {
+    Pack pack[kCount];
+};
+template <class Op, class T, std::size_t kCount>
+HETCOLL_HD Packs<kCount> combine_all(const Packs<kCount> &a, const Packs<kCount> &b)
+{
+    Packs<kCount> result;
+    for (std::size_t p = 0; p < kCount; ++p) {
+        result.pack[p] = combine_all<Op, T>(a.pack[p], b.pack[p]);
+    }
+    return result;
+}
+
+// What a fold has so far of Packs or an element: the same, or floats that are rounded at the end.
 template <class Op, class T, class Value> struct Partial {
     Value value;
     HETCOLL_HD explicit Partial(const Value &first) : value(first) {}
@@ -168,18 +192,18 @@ template <class Op, class T, class Value> struct Partial {
     [[nodiscard]] HETCOLL_HD Value result() const { return value; }
 };
 
-template <class T> HETCOLL_HD void widen_all(const Pack &pack, float *to)
+template <class T> HETCOLL_HD void widen_all(const Packs<1> &packs, float *to)
 {
     for (std::size_t w = 0; w < 4; ++w) {
-        widen_word<T>(pack.word[w], to + w * (4 / sizeof(T)));
+        widen_word<T>(packs.pack[0].word[w], to + w * (4 / sizeof(T)));
     }
 }
 template <class T> HETCOLL_HD void widen_all(const T &element, float *to) { *to = widen(element); }
 
-template <class T> HETCOLL_HD void narrow_all(const float *from, Pack &pack)
+template <class T> HETCOLL_HD void narrow_all(const float *from, Packs<1> &packs)
 {
     for (std::size_t w = 0; w < 4; ++w) {
-        pack.word[w] = narrow_word<T>(from + w * (4 / sizeof(T)));
+        packs.pack[0].word[w] = narrow_word<T>(from + w * (4 / sizeof(T)));
     }
 }
 template <class T> HETCOLL_HD void narrow_all(const float *from, T &element)
@@ -242,15 +266,33 @@ HETCOLL_HD void reduce_lane(const Outputs &outputs, const Inputs &inputs, std::s
     const Split part = split<T>(outputs, inputs, count);
     const int terms = input_count(inputs);
 
+    constexpr std::size_t kCount = kPacks<Op, Inputs>;
+    const std::size_t first = lane / kWarp * kWarp * kCount + lane % kWarp;
     HETCOLL_UNROLL(1)
-    for (std::size_t i = lane; i < part.packs; i += lanes) {
-        const std::size_t offset = part.head * sizeof(T) + i * 16;
-        const Pack result = fold<Op, T, kTogether<Inputs>>(terms, [&](int k) {
-            return load_pack(static_cast<const char *>(inputs.input[k]) + offset);
-        });
+    for (std::size_t i = first; i < part.packs; i += kCount * lanes) {
+        const auto is_there = [&](std::size_t p) { return i + p * kWarp < part.packs; };
+        const auto offset = [&](std::size_t p) {
+            return part.head * sizeof(T) + (i + p * kWarp) * 16;
+        };
+        const auto load = [&](int k) {
+            Packs<kCount> packs = {};
+            for (std::size_t p = 0; p < kCount; ++p) {
+                if (p == 0 || is_there(p)) {
+                    packs.pack[p] =
+                        load_pack(static_cast<const char *>(inputs.input[k]) + offset(p));
+                }
+            }
+            return packs;
+        };
+        const Packs<kCount> result =
+            fold<Op, T, kTogether<Inputs> / static_cast<int>(kCount)>(terms, load);
         HETCOLL_UNROLL(1)
         for (int k = 0; k < output_count(outputs); ++k) {
-            store_pack(static_cast<char *>(outputs.output[k]) + offset, result);
+            for (std::size_t p = 0; p < kCount; ++p) {
+                if (p == 0 || is_there(p)) {
+                    store_pack(static_cast<char *>(outputs.output[k]) + offset(p), result.pack[p]);
+                }
+            }
         }
     }
 
