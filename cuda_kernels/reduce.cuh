@@ -31,11 +31,14 @@ HETCOLL_HD int output_count(const ReduceOutputs &outputs)
 template <class Inputs> inline constexpr int kUnroll = 1;
 template <> inline constexpr int kUnroll<TwoInputs> = 2;
 
-// How many packs of sixteen bytes of an input a lane has at once: as many reads and as many writes
-// follow each other, of which memory changes between the two less often. Floats of sums that are
-// rounded once have no registers left for more than one.
-template <class Op, class Inputs> inline constexpr std::size_t kPacks =
-    std::is_same_v<Inputs, TwoInputs> || std::is_same_v<Op, SumOnce> ? 1 : 2;
+// How many packs of sixteen bytes of an input a lane has at once where every lane has as many: with
+// two, memory changes less often between reads and writes. Small elements that are combined one by
+// one, and floats of sums that are rounded once, leave no registers for it.
+template <class Op, class T, class Inputs> HETCOLL_HD constexpr std::size_t packs_together()
+{
+    constexpr bool kOneByOne = sizeof(T) < 4 && !is_packed<Op, T>();
+    return std::is_same_v<Inputs, TwoInputs> || std::is_same_v<Op, SumOnce> || kOneByOne ? 1 : 2;
+}
 
 // How many loads a lane has in flight at once, besides those of the first input: few lanes fit on a
 // multiprocessor, and its share of the memory's bandwidth times latency is some 20 KB.
@@ -170,7 +173,7 @@ template <class Op, class T> HETCOLL_HD T combine_all(const T &a, const T &b)
     return combine<Op>(a, b);
 }
 
-// What a lane has of an input at once. Packs past the end are zero, and are not stored.
+// What a lane has of an input at once.
 template <std::size_t kCount> struct Packs {
     Pack pack[kCount];
 };
@@ -257,43 +260,50 @@ template <class Op, class T, int kAhead, class Load> HETCOLL_HD auto fold(int te
     return result.result();
 }
 
+// One fold of a lane: the packs at `offset`, in bytes, and those that follow it, a warp apart.
+template <class Op, class T, std::size_t kCount, class Outputs, class Inputs>
+HETCOLL_HD void reduce_packs(const Outputs &outputs, const Inputs &inputs, std::size_t offset)
+{
+    const auto load = [&](int k) {
+        Packs<kCount> packs;
+        for (std::size_t p = 0; p < kCount; ++p) {
+            packs.pack[p] =
+                load_pack(static_cast<const char *>(inputs.input[k]) + offset + p * kWarp * 16);
+        }
+        return packs;
+    };
+    constexpr int kAhead = kTogether<Inputs> / static_cast<int>(kCount);
+    const Packs<kCount> result = fold<Op, T, kAhead>(input_count(inputs), load);
+    HETCOLL_UNROLL(1)
+    for (int k = 0; k < output_count(outputs); ++k) {
+        for (std::size_t p = 0; p < kCount; ++p) {
+            store_pack(static_cast<char *>(outputs.output[k]) + offset + p * kWarp * 16,
+                       result.pack[p]);
+        }
+    }
+}
+
 // An output may be any one of the inputs, and must not overlap another or an output. Any alignment.
 template <class Op, class T, class Outputs, class Inputs>
 HETCOLL_HD void reduce_lane(const Outputs &outputs, const Inputs &inputs, std::size_t count,
                             std::size_t lane, std::size_t lanes)
 {
-    constexpr std::size_t kItems = 16 / sizeof(T);
+    constexpr std::size_t kItems = 16 / sizeof(T), kCount = packs_together<Op, T, Inputs>();
     const Split part = split<T>(outputs, inputs, count);
     const int terms = input_count(inputs);
 
-    constexpr std::size_t kCount = kPacks<Op, Inputs>;
-    const std::size_t first = lane / kWarp * kWarp * kCount + lane % kWarp;
-    HETCOLL_UNROLL(1)
-    for (std::size_t i = first; i < part.packs; i += kCount * lanes) {
-        const auto is_there = [&](std::size_t p) { return i + p * kWarp < part.packs; };
-        const auto offset = [&](std::size_t p) {
-            return part.head * sizeof(T) + (i + p * kWarp) * 16;
-        };
-        const auto load = [&](int k) {
-            Packs<kCount> packs = {};
-            for (std::size_t p = 0; p < kCount; ++p) {
-                if (p == 0 || is_there(p)) {
-                    packs.pack[p] =
-                        load_pack(static_cast<const char *>(inputs.input[k]) + offset(p));
-                }
-            }
-            return packs;
-        };
-        const Packs<kCount> result =
-            fold<Op, T, kTogether<Inputs> / static_cast<int>(kCount)>(terms, load);
+    const std::size_t head_bytes = part.head * sizeof(T);
+    std::size_t begin = 0; // of what is left
+    if constexpr (kCount > 1) {
+        const std::size_t mine = lane / kWarp * kWarp * kCount + lane % kWarp;
         HETCOLL_UNROLL(1)
-        for (int k = 0; k < output_count(outputs); ++k) {
-            for (std::size_t p = 0; p < kCount; ++p) {
-                if (p == 0 || is_there(p)) {
-                    store_pack(static_cast<char *>(outputs.output[k]) + offset(p), result.pack[p]);
-                }
-            }
+        for (; begin + kCount * lanes <= part.packs; begin += kCount * lanes) {
+            reduce_packs<Op, T, kCount>(outputs, inputs, head_bytes + (begin + mine) * 16);
         }
+    }
+    HETCOLL_UNROLL(1)
+    for (std::size_t i = begin + lane; i < part.packs; i += lanes) {
+        reduce_packs<Op, T, 1>(outputs, inputs, head_bytes + i * 16);
     }
 
     const std::size_t packed = part.packs * kItems;
