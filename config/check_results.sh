@@ -1,7 +1,7 @@
 #!/bin/sh
 # check_results.sh [--write]: bench/results/INDEX.md has every results file once, no other, and the commit that the
 # file's head names. --write puts those commits into the page. In a clone with the whole history every commit is there,
-# or among those that the page calls "Not in the repository".
+# or among those that the page calls "Not in the repository". Scripts that it names can be run as it says.
 cd "${HETCOLL_SRCDIR:-$(dirname "$0")/..}/bench/results" || exit 1
 page=INDEX.md new=$(mktemp) || exit 1
 trap 'rm -f "$new"' EXIT
@@ -61,6 +61,9 @@ for file in *; do
 done
 for name in $names; do
     [ -f "$name" ] || fail "$page: there is no $name"
+done
+for script in $(grep -oE '(bench|test)/[a-z_/]+\.(sh|py)' $page | sort -u); do
+    [ -x "../../$script" ] || fail "$page: $script is not there, or cannot be run: chmod +x $script"
 done
 [ $status != 0 ] || echo "ok    $(echo "$names" | wc -l) results are in bench/results/$page"
 exit $status
