@@ -1,7 +1,7 @@
 #!/bin/sh
 # check_results.sh [--write]: bench/results/INDEX.md has every results file once, no other, and the commit that the
-# file's head names. --write puts those commits into the page. In a clone with the whole history every commit is there,
-# or among those that the page calls "Not in the repository". Scripts that it names can be run as it says.
+# file's head names. --write puts those commits into the page. In a clone with the whole history every commit is there.
+# Scripts that the page names can be run as it says.
 cd "${HETCOLL_SRCDIR:-$(dirname "$0")/..}/bench/results" || exit 1
 page=INDEX.md new=$(mktemp) || exit 1
 trap 'rm -f "$new"' EXIT
@@ -22,17 +22,12 @@ commit_of()
 whole=no
 [ "$(git rev-parse --show-prefix 2>/dev/null)" = bench/results/ ] && git ls-files --error-unmatch $page >/dev/null 2>&1 &&
     [ "$(git rev-parse --is-shallow-repository)" = false ] && whole=yes
-missing=$(sed -n 's/^Not in the repository: \([^.]*\)\..*/\1/p' $page | tr -d ,)
 
-# look_up COMMIT FILE: whether the repository has the commit, or the page says that it does not.
+# look_up COMMIT FILE: whether the repository has the commit.
 look_up()
 {
-    [ $whole = yes ] || return 0
-    git cat-file -e "${1%-dirty}^{commit}" 2>/dev/null && return 0
-    case " $missing " in
-    *" $1 "*) echo "note  bench/results/$2 was made at $1, which is not in this repository" ;;
-    *) fail "$2 was made at $1, which is not in this repository: make it anew, or let $page say so" ;;
-    esac
+    [ $whole = no ] || git cat-file -e "${1%-dirty}^{commit}" 2>/dev/null ||
+        fail "$2 was made at $1, which is not in this repository: make it anew"
 }
 
 while IFS= read -r line; do
@@ -47,7 +42,7 @@ while IFS= read -r line; do
         commit=$([ -f "$first" ] && commit_of "$first")
         [ -z "$commit" ] || [ "$commit" = "$known" ] || [ "${1:-}" = --write ] ||
             fail "$page: $first was made at $commit, not $known: config/check_results.sh --write says so there"
-        look_up "${commit:-$known}" "$first" >&2
+        look_up "${commit:-$known}" "$first"
         line="| $names | ${commit:-$known} |${rest#"$known |"}"
         ;;
     esac
