@@ -52,7 +52,7 @@ run_each boxes "dgx1p dgx1v dgx1v-01234 dgx2 dgxa100 dgxh100 pcie8" 1 8,64M,256M
 run pcie8x2 pcie8.topology 2 8,64M,256M auto
 run dgx1vx128 dgx1vx128.cluster 2,8,32 8,64M,256M auto
 run dgx1vx128_1024 dgx1vx128.cluster 128 8,64M auto       # eight minutes
-run dgx1vx128_1024_256M dgx1vx128.cluster 128 256M auto   # more than half an hour
+run dgx1vx128_1024_256M dgx1vx128.cluster 128 256M auto   # twenty minutes
 run netreduce6 netreduce6.cluster 6 8,64M,256M auto,in_network
 run oversubscribed oversubscribed.cluster 64,512 8,64M,256M auto
 run hetpipe hetpipe.cluster 4 8,64M,256M auto,ring,hierarchical
