@@ -251,7 +251,7 @@ TEST_P(KernelTest, EveryOutputMayBeAnInputOfItsOwn)
         std::size_t count = size;
         Signal none;
         void *arguments[] = {&outputs, &inputs, &count, &none};
-        // Few lanes, so that every kind has rounds of two packs a lane, and a rest.
+        // Few lanes: what takes two packs a lane has rounds of them, and a rest.
         launch(KernelShape::kManyInput, arguments, 2, 64);
         for (const auto &buffer : buffers) {
             expect_same(buffer->read(), contents, "all in place");
@@ -354,7 +354,7 @@ TEST_P(KernelTest, EveryPairOfSmallElementsGivesTheBitsOfTheHost)
         ReduceOutputs outputs = {{to}, 1};
         Signal none;
         void *many[] = {&outputs, &inputs, &count, &none};
-        launch(KernelShape::kManyInput, many, 3, 512); // two packs a lane, and a rest
+        launch(KernelShape::kManyInput, many, 3, 512); // as above
         expect_same(dst.read(), terms, "many inputs");
     }
 }
