@@ -110,6 +110,16 @@ HETCOLL_HD void store_pack(void *to, const Pack &pack)
 #endif
 }
 
+// As store_pack(), and the caches may drop it first: large vectors leave them before they are read.
+HETCOLL_HD void stream_pack(void *to, const Pack &pack)
+{
+#if HETCOLL_ON_GPU
+    __stcs(static_cast<uint4 *>(to), bits_as<uint4>(pack));
+#else
+    store_pack(to, pack);
+#endif
+}
+
 // Elements at odd addresses, which GPUs cannot load whole: rare, so small rather than fast.
 template <class T> HETCOLL_HD T load_bytes(const unsigned char *from)
 {
@@ -277,8 +287,12 @@ HETCOLL_HD void reduce_packs(const Outputs &outputs, const Inputs &inputs, std::
     HETCOLL_UNROLL(1)
     for (int k = 0; k < output_count(outputs); ++k) {
         for (std::size_t p = 0; p < kCount; ++p) {
-            store_pack(static_cast<char *>(outputs.output[k]) + offset + p * kWarp * 16,
-                       result.pack[p]);
+            void *const to = static_cast<char *>(outputs.output[k]) + offset + p * kWarp * 16;
+            if constexpr (kCount > 1) {
+                stream_pack(to, result.pack[p]);
+            } else {
+                store_pack(to, result.pack[p]);
+            }
         }
     }
 }
