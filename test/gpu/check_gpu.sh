@@ -111,17 +111,19 @@ component() { bash "$here/component.sh"; }
 streams() { emulated=$emulated bash "$here/streams.sh"; }
 arrays() { bash "$here/arrays.sh"; }
 
-# The kernel of many inputs, whose rate against the copy kernel_bench tells: one launch of each of the first four cases
-# with 256 MiB, of the 233 that a case and size take.
+# The kernel of many inputs, whose rate against the copy kernel_bench tells: a launch of 8 inputs and one result, and of
+# 2 and 2, of 256 MiB each. A case of kernel_bench is 233 launches; each has three sizes.
 ncu()
 {
-    local profiler
+    local profiler launch
     needs bench/kernel_bench
     [ "$emulated" = 0 ] || omit 'ncu needs a GPU'
     profiler=$(tool ncu) || omit 'there is no ncu on PATH or in CUDA_HOME'
-    "$profiler" --clock-control none --kernel-id '::hetcoll_reduce_many_sum_float32:506|1205|1904|2603' \
-        --launch-count 4 --kill yes --section SpeedOfLight --section MemoryWorkloadAnalysis --section Occupancy \
-        --section WarpStateStats bench/kernel_bench
+    for launch in 505 1204; do
+        "$profiler" --clock-control none --kernel-name hetcoll_reduce_many_sum_float32 --launch-skip $launch \
+            --launch-count 1 --kill yes --section SpeedOfLight --section MemoryWorkloadAnalysis --section Occupancy \
+            --section WarpStateStats bench/kernel_bench || return
+    done
 }
 
 # run PART: its output on the screen and in its file.
