@@ -64,7 +64,9 @@ PricedCell cell_of(const Choice &choice, double us)
     return {.us = static_cast<float>(us),
             .chunk = static_cast<std::uint8_t>(
                 std::min<std::size_t>(choice.chunk_bytes / PricedCell::kChunkUnit, 255)),
-            .between = static_cast<std::uint8_t>(choice.between_nodes),
+            .detail = choice.algorithm == Algorithm::kTree
+                          ? static_cast<std::uint8_t>(choice.host_parts)
+                          : static_cast<std::uint8_t>(choice.between_nodes),
             .ways = pack_ways({.over_trees = choice.over_trees,
                                .node_by_node = choice.node_by_node,
                                .by_links = choice.by_links,
@@ -146,6 +148,11 @@ std::vector<Prices::Candidate> Prices::candidates(AlgorithmSet set, const Priced
                 cut(way, first_segments(call.bytes));
             }
             way.late = algorithm == Algorithm::kWeighted ? weighted_.late : -1;
+            if (algorithm == Algorithm::kTree) {
+                const Links &links = ranks_.query.links;
+                const int parts = schedule_spec(way, call.bytes, links, ranks_.size()).host_parts;
+                way.host_parts = parts * 4 / 5; // about what share_with_host() will find
+            }
             all.push_back({way, least_us(way, call)});
         }
     }
@@ -257,13 +264,45 @@ PriceTable::Column Prices::of_size(int size, AlgorithmSet set)
         (radix_of(best.choice.algorithm) != 0 && radix_of(next.choice.algorithm) != 0)) {
         next = {};
     }
-    for (const Priced &way : {best, next}) {
+    for (Priced way : {best, next}) {
         if (row_of(way.choice.algorithm).is_schedule() && way.price.us < kNeverUs &&
             way.price.us <= near_us) {
+            if (way.choice.algorithm == Algorithm::kTree) {
+                share_with_host(way, call);
+            }
             cell_in(column, way.choice.algorithm) = with_best_chunk(way.choice, call, way.price);
         }
     }
     return column;
+}
+
+// The ring through host memory waits for itself as no closed form knows, and one part too many
+// costs several times what one too few does. So more parts have to save most of what they take from
+// the trees, and the trees' transfers to wait no more.
+void Prices::share_with_host(Priced &trees, const PricedCall &call)
+{
+    constexpr double kSaves = 0.8 / kHostParts, kWaitsNoMore = 1.003;
+    constexpr int kTried = 10; // numbers of parts, where there may be as many
+    const int most = most_host_parts(ranks_.query.links, ranks_.size());
+    const int stride = std::max(1, most / kTried);
+    Choice way = trees.choice;
+    double best_us = kNeverUs, waits = kNeverUs;
+    for (way.host_parts = 0; way.host_parts <= most; way.host_parts += stride) {
+        const int more = way.host_parts - trees.choice.host_parts;
+        const double most_us = best_us < kNeverUs ? (1 - kSaves * more) * best_us : kNeverUs;
+        const double us =
+            price(way, call, {.most_us = most_us, .rules = PricedRules::kAllTogether}).us;
+        if (!(us < most_us)) {
+            continue;
+        }
+        const double alone_us = price(way, call, {.rules = PricedRules::kEachAlone}).us;
+        if (us <= kWaitsNoMore * waits * alone_us) {
+            best_us = us;
+            waits = us / alone_us;
+            trees.choice = way;
+        }
+    }
+    trees.price = price(trees.choice, call, {});
 }
 
 // What is not near the best is given up: as by links that wait for nobody it would seem too cheap

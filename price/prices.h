@@ -72,6 +72,7 @@ private:
     // `least_us`: of all hierarchies, alone.
     [[nodiscard]] Priced best_of_kind(std::span<Priced> ways, double least_us, double other_us,
                                       const PricedCall &call);
+    void share_with_host(Priced &trees, const PricedCall &call);
     void run_in_full(Priced &best, double next_us, const PricedCall &call);
     bool take_if_below(double us, const Choice &way, Priced &best, const PricedCall &call);
     void find_segments(Priced &best, const PricedCall &call);

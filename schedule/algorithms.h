@@ -53,7 +53,7 @@ struct TreeShape {
 // 0 (Wang et al., Blink, 2020: hybrid transfers); the trees then have the channels from 1 on.
 // Requires `rank` among `ranks`, valid trees of as many vertices, at least one and at most 127,
 // weights positive, 0 <= host_parts < kHostParts.
-inline constexpr int kHostParts = 16;
+inline constexpr int kHostParts = 64;
 [[nodiscard]] Schedule build_trees(int rank, std::span<const int> ranks,
                                    std::span<const TreeShape> trees, int host_parts = 0);
 

@@ -33,15 +33,19 @@ Dealing dealing_of(const ScheduleSpec &spec)
     return !spec.by_links ? Dealing::kEqual : spec.near_only ? Dealing::kNear : Dealing::kByFlow;
 }
 
-// How many of kHostParts parts of a vector go through host memory while packed trees carry the
-// rest: so that both end together, and none if that would not help. In a ring each rank carries
-// 2(n-1)/n of the ring's part, all ranks at once.
-int host_parts(const Links &links, int ranks, std::size_t bytes)
+// In a ring each rank carries 2(n-1)/n of the ring's part, all ranks at once.
+HybridPaths hybrid_paths(const Links &links, int ranks)
 {
     const double rank_gbps = links.host_shared_gbps > 0 ? links.host_shared_gbps : links.host_gbps;
-    const HybridPaths paths{.direct_gbps = links.tree_gbps,
-                            .host_gbps = rank_gbps * ranks / (2.0 * (ranks - 1)),
-                            .host_us = 2.0 * (ranks - 1) * links.host_latency_us};
+    return {.direct_gbps = links.tree_gbps,
+            .host_gbps = rank_gbps * ranks / (2.0 * (ranks - 1)),
+            .host_us = 2.0 * (ranks - 1) * links.host_latency_us};
+}
+
+// How many of kHostParts parts of a vector go through host memory while packed trees carry the
+// rest: so that both end together, and none if that would not help.
+int host_parts(const HybridPaths &paths, std::size_t bytes)
+{
     const auto share =
         static_cast<std::size_t>(hybrid_share(static_cast<std::int64_t>(bytes), paths));
     return static_cast<int>(share / (bytes / kHostParts + 1));
@@ -75,9 +79,18 @@ ScheduleSpec schedule_spec(const Choice &choice, std::size_t bytes, const Links 
     } else if (choice.algorithm == Algorithm::kWeighted) {
         spec.segments = weighted_segments(bytes, ranks);
     } else if (choice.algorithm == Algorithm::kTree) {
-        spec.host_parts = host_parts(links, ranks, bytes);
+        spec.host_parts = choice.host_parts >= 0 ? choice.host_parts
+                                                 : host_parts(hybrid_paths(links, ranks), bytes);
     }
     return spec;
+}
+
+int most_host_parts(const Links &links, int ranks) noexcept
+{
+    HybridPaths paths = hybrid_paths(links, ranks);
+    paths.host_us = 0;
+    constexpr std::size_t kLong = std::size_t{1} << 40;
+    return host_parts(paths, kLong);
 }
 
 Schedule build_schedule(const ScheduleSpec &spec, int rank, const ScheduleParts &parts)

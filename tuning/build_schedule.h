@@ -31,6 +31,9 @@ struct ScheduleSpec {
 [[nodiscard]] ScheduleSpec schedule_spec(const Choice &choice, std::size_t bytes,
                                          const Links &links, int ranks) noexcept;
 
+// The most of kHostParts that may end with the trees of kTree, if latencies are nothing.
+[[nodiscard]] int most_host_parts(const Links &links, int ranks) noexcept;
+
 // What schedules are made of, beside the spec. What the algorithm does not need may be left out.
 struct ScheduleParts {
     int ranks = 1;

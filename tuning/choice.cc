@@ -112,7 +112,7 @@ Choice choose(const Query &query, const Table *table, const PriceTable *prices) 
     const ChoiceWays ways = priced != nullptr ? unpack_ways(priced->ways) : ChoiceWays{};
     if (choice.algorithm == Algorithm::kHierarchical) {
         choice.between_nodes = between             ? *between
-                               : priced != nullptr ? static_cast<Algorithm>(priced->between)
+                               : priced != nullptr ? static_cast<Algorithm>(priced->detail)
                                                    : Algorithm::kRing;
         choice.over_trees = ways.over_trees;
         choice.segments = segments_at(ways, query.bytes);
@@ -120,6 +120,9 @@ Choice choose(const Query &query, const Table *table, const PriceTable *prices) 
         choice.lanes = std::min(ways.lanes, kMostPricedChannels / std::max(choice.segments, 1));
         choice.by_links = ways.by_links;
         choice.near_only = ways.near_only;
+    }
+    if (choice.algorithm == Algorithm::kTree && priced != nullptr) {
+        choice.host_parts = priced->host_parts();
     }
     if (choice.algorithm == Algorithm::kRing) {
         choice.by_links = ways.by_links;

@@ -146,6 +146,7 @@ struct Choice {
     int segments = 0;        // kHierarchical: parts of the vector; 0: by its size
     int lanes = 1;           // kHierarchical: of a segment, see hierarchical.h
     int leaving = 0;         // kHierarchical: see hierarchical.h
+    int host_parts = -1;     // kTree: of kHostParts; -1: as hybrid_share() has it
     int late = -1;           // kWeighted: the rank that comes last, and reduces nothing
     std::size_t chunk_bytes =
         kLargestChunkBytes; // in one message; a multiple of 16: whole elements

@@ -1,5 +1,6 @@
 #include "tuning/price_table.h"
 
+#include "tuning/build_schedule.h"
 #include "tuning/choice.h"
 
 #include <gtest/gtest.h>
@@ -195,7 +196,7 @@ TEST(PriceTableTest, TheWayIsThatOfThePrice)
                 table.column(size)[static_cast<std::size_t>(Algorithm::kHierarchical)] = {
                     .us = 10,
                     .chunk = 16,
-                    .between = static_cast<std::uint8_t>(between),
+                    .detail = static_cast<std::uint8_t>(between),
                     .ways = pack_ways(ways)};
             }
             const Choice choice = choose(query, nullptr, &table);
@@ -206,6 +207,26 @@ TEST(PriceTableTest, TheWayIsThatOfThePrice)
             EXPECT_EQ(choice.lanes, ways.lanes);
         }
     }
+}
+
+TEST(PriceTableTest, SaysHowManyPartsOfTreesGoThroughHostMemory)
+{
+    const Links links{.tree_gbps = 25, .host_gbps = 12, .host_shared_gbps = 6};
+    const auto parts = [&](int priced) {
+        PriceTable table;
+        for (int size = 0; size < PriceTable::kSizes; ++size) {
+            PricedCell &cell = table.column(size)[static_cast<std::size_t>(Algorithm::kTree)];
+            cell = {.us = 10, .chunk = 16};
+            cell.detail = static_cast<std::uint8_t>(priced);
+        }
+        Query query{.bytes = 64 * kMi, .ranks = 3, .forced = Algorithm::kTree, .links = links};
+        query.available |= bit(Algorithm::kTree);
+        return schedule_spec(choose(query, nullptr, &table), query.bytes, links, 3).host_parts;
+    };
+    EXPECT_EQ(parts(7), 7);
+    EXPECT_EQ(parts(0), 0);
+    EXPECT_EQ(parts(PricedCell::kAnyHostParts), 9); // 4.5 of 29.5 GB/s
+    EXPECT_EQ(most_host_parts(links, 3), 9);
 }
 
 } // namespace
