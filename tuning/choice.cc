@@ -34,7 +34,16 @@ Algorithm cheapest(AlgorithmSet set, std::size_t bytes, const PriceTable *prices
 {
     std::optional<Algorithm> best;
     if (prices != nullptr) {
-        best = least(set, [&](Algorithm algorithm) { return prices->us(algorithm, bytes); });
+        const auto best_at = [&](std::size_t size) {
+            return least(set, [&](Algorithm algorithm) { return prices->us(algorithm, size); });
+        };
+        best = best_at(bytes);
+        constexpr std::size_t kLast = PriceTable::bytes_of(PriceTable::kSizes - 1);
+        const std::optional<Algorithm> known = bytes > kLast ? best_at(kLast) : best;
+        if (best && known &&
+            PriceTable::kLeastRise * prices->us(*known, bytes) <= prices->us(*best, bytes)) {
+            best = known;
+        }
         if (!best) { // none is near the best at either size
             best = least(set, [&](Algorithm algorithm) {
                 const PricedCell *cell = prices->find(algorithm, bytes);

@@ -80,6 +80,8 @@ public:
     }();
     static constexpr int kSizes = static_cast<int>(kBytes.size());
     // What a byte more than the last size takes, at least, of what a byte takes at the last size.
+    // So lines of equals may differ by as much, and the best at the last size is taken beyond, too,
+    // unless another one takes less than that of its time.
     static constexpr double kLeastRise = 0.95;
     using Column = std::array<PricedCell, kAlgorithmCount>; // of one size
 

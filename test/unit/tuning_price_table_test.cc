@@ -40,6 +40,24 @@ TEST(PriceTableTest, BeyondTheLastSizeAPriceRisesNearlyAsMuchAByte)
     EXPECT_NEAR(table.us(Algorithm::kHierarchical, 1024 * kMi), 74 + 15 * 0.95 * 74, 1e-2);
 }
 
+// Nothing was run there, so a better line must be worth something.
+TEST(PriceTableTest, BeyondTheLastSizeTheBestThereIsTakenUnlessAnotherIsMuchCheaper)
+{
+    constexpr std::size_t kLarge = 1024 * kMi;
+    const auto chosen = [](double ring, double other, std::size_t bytes) { // times 32 MiB's price
+        PriceTable table;
+        add_line(table, Algorithm::kRing, 0);
+        add_line(table, Algorithm::kRabenseifner, 0.1);
+        PriceTable::Column &column = table.column(PriceTable::kSizes - 2);
+        column[static_cast<std::size_t>(Algorithm::kRing)].us *= static_cast<float>(ring);
+        column[static_cast<std::size_t>(Algorithm::kRabenseifner)].us *= static_cast<float>(other);
+        return choose({.bytes = bytes, .ranks = 4}, nullptr, &table).algorithm;
+    };
+    EXPECT_EQ(chosen(1, 1.04, 64 * kMi), Algorithm::kRing);
+    EXPECT_EQ(chosen(1, 1.04, kLarge), Algorithm::kRing) << "rises by 4 % more";
+    EXPECT_EQ(chosen(0.8, 1, kLarge), Algorithm::kRabenseifner) << "by 20 %";
+}
+
 // A longer vector takes at least as long, and at most as long a byte.
 TEST(PriceTableTest, WhatIsGivenUpOnOneSideCostsAtMostWhatTheOtherSays)
 {

@@ -93,8 +93,16 @@ function least(set, usOfAlgorithm) {
 // Sums of few algorithms are compared by what each costs alone.
 function cheapest(call, setup, set) {
     const alone = call.reproducible;
+    const usAt = (bytes) => (one) => priceUs(setup, one, bytes, alone);
+    const best = least(set, usAt(call.bytes));
+    const last = algorithms.sizes[lastSize];
+    const known = call.bytes > last ? least(set, usAt(last)) : best;
+    const keeps =
+        best !== null &&
+        known !== null &&
+        algorithms.leastRise * usAt(call.bytes)(known) <= usAt(call.bytes)(best);
     return (
-        least(set, (one) => priceUs(setup, one, call.bytes, alone)) ??
+        (keeps ? known : best) ??
         least(set, (one) => usOf(wayOf(setup, one, call.bytes, alone))) ??
         algorithms.host
     );
