@@ -39,10 +39,12 @@ Algorithm cheapest(AlgorithmSet set, std::size_t bytes, const PriceTable *prices
         };
         best = best_at(bytes);
         constexpr std::size_t kLast = PriceTable::bytes_of(PriceTable::kSizes - 1);
-        const std::optional<Algorithm> known = bytes > kLast ? best_at(kLast) : best;
-        if (best && known &&
-            PriceTable::kLeastRise * prices->us(*known, bytes) <= prices->us(*best, bytes)) {
-            best = known;
+        if (best && bytes > kLast) {
+            const std::optional<Algorithm> known = best_at(kLast);
+            if (known &&
+                PriceTable::kLeastRise * prices->us(*known, bytes) <= prices->us(*best, bytes)) {
+                best = known;
+            }
         }
         if (!best) { // none is near the best at either size
             best = least(set, [&](Algorithm algorithm) {

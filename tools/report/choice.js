@@ -96,7 +96,7 @@ function cheapest(call, setup, set) {
     const usAt = (bytes) => (one) => priceUs(setup, one, bytes, alone);
     const best = least(set, usAt(call.bytes));
     const last = algorithms.sizes[lastSize];
-    const known = call.bytes > last ? least(set, usAt(last)) : best;
+    const known = call.bytes > last ? least(set, usAt(last)) : null;
     const keeps =
         best !== null &&
         known !== null &&
