@@ -33,10 +33,10 @@ AC_DEFUN([HETCOLL_OPENSSL],
  AC_SUBST([OPENSSL_CPPFLAGS])
  AM_CONDITIONAL([WITH_OPENSSL], [test "$HETCOLL_WITH_OPENSSL" = 1])])
 
-# UCX, for RDMA to aggregators: its headers at build time. Its library is opened at run time.
+# UCX, for RDMA to aggregators and messages by adapters of a node: its headers at build time. Its library is opened at run time.
 AC_DEFUN([HETCOLL_UCX],
 [AC_ARG_WITH([ucx],
-    [AS_HELP_STRING([--with-ucx@<:@=DIR@:>@], [RDMA to aggregators, by UCX; the default is where its headers are])],
+    [AS_HELP_STRING([--with-ucx@<:@=DIR@:>@], [RDMA to aggregators and messages by adapters of a node, by UCX; the default is where its headers are])],
     [], [with_ucx=check])
  HETCOLL_WITH_UCX=0
  UCX_CPPFLAGS=
@@ -64,8 +64,8 @@ AC_DEFUN([HETCOLL_UCX],
      AS_IF([test -z "$hetcoll_no_ucx"], [HETCOLL_WITH_UCX=1],
         [AS_IF([test "$with_ucx" != check], [AC_MSG_ERROR([--with-ucx: $hetcoll_no_ucx])])])])
  AS_IF([test "$HETCOLL_WITH_UCX" = 1],
-    [HETCOLL_SUMMARY_LINE([UCX], [found, RDMA to aggregators is built])],
-    [HETCOLL_SUMMARY_LINE([UCX], [no RDMA to aggregators ($hetcoll_no_ucx)])])
+    [HETCOLL_SUMMARY_LINE([UCX], [found, RDMA is built])],
+    [HETCOLL_SUMMARY_LINE([UCX], [no RDMA ($hetcoll_no_ucx)])])
  AC_SUBST([HETCOLL_WITH_UCX])
  AC_SUBST([UCX_CPPFLAGS])
  AM_CONDITIONAL([WITH_UCX], [test "$HETCOLL_WITH_UCX" = 1])])

@@ -107,7 +107,7 @@ AC_DEFUN([MCA_ompi_coll_hetcoll_CHECK_OPENSSL],
     [AC_MSG_RESULT([no, so it has no aggregators])])
  AC_SUBST([coll_hetcoll_WITH_OPENSSL])])
 
-# RDMA to them needs the headers of UCX.
+# RDMA, to them and by adapters of a node, needs the headers of UCX.
 AC_DEFUN([MCA_ompi_coll_hetcoll_CHECK_UCX],
 [coll_hetcoll_WITH_UCX=0
  AC_MSG_CHECKING([for headers of UCX 1.11 or later, for coll/hetcoll])
@@ -121,7 +121,7 @@ AC_DEFUN([MCA_ompi_coll_hetcoll_CHECK_UCX],
     ]], [[]])],
     [coll_hetcoll_WITH_UCX=1
      AC_MSG_RESULT([yes])],
-    [AC_MSG_RESULT([no, so it has no RDMA to aggregators])])
+    [AC_MSG_RESULT([no, so it has no RDMA])])
  AC_SUBST([coll_hetcoll_WITH_UCX])])
 
 # MCA_ompi_coll_hetcoll_CONFIG([action if it can compile], [action if not])
