@@ -17,16 +17,17 @@ constexpr unsigned kPollsPerQuery = 256;
 
 Result<std::unique_ptr<DeviceBounce>> DeviceBounce::create(std::shared_ptr<Device> owner,
                                                            std::size_t slot_bytes,
-                                                           std::size_t staging_bytes, bool direct,
+                                                           std::size_t staging_bytes, Slots slots,
                                                            std::optional<StreamOrder> order)
 {
     const Device &device = *owner;
     std::unique_ptr<DeviceBounce> bounce(
-        new DeviceBounce(std::move(owner), slot_bytes, direct, order.value_or(device.order())));
+        new DeviceBounce(std::move(owner), slot_bytes, slots, order.value_or(device.order())));
     const std::size_t slots_bytes = kBounceSlots * slot_bytes;
     staging_bytes = (staging_bytes + 255) / 256 * 256; // the slots behind it are aligned
 
-    auto pinned = device.make_pinned(kFlagBytes + staging_bytes + (direct ? 0 : 2 * slots_bytes));
+    const std::size_t pinned_slots = slots == Slots::kPinned ? 2 * slots_bytes : 0;
+    auto pinned = device.make_pinned(kFlagBytes + staging_bytes + pinned_slots);
     if (!pinned.ok()) {
         return pinned.take_status();
     }
@@ -36,17 +37,17 @@ Result<std::unique_ptr<DeviceBounce>> DeviceBounce::create(std::shared_ptr<Devic
     bounce->out_of_range_ = bounce->flag_ + kFlagBytes / 2 / sizeof(std::uint32_t);
     *bounce->out_of_range_ = 0;
     bounce->staging_ = static_cast<std::byte *>(bounce->pinned_.get()) + kFlagBytes;
-    if (direct) {
-        auto scratch = device.make_memory(slots_bytes);
+    if (slots == Slots::kPinned) {
+        bounce->recv_slots_ = bounce->staging_ + staging_bytes;
+    } else {
+        auto scratch = device.make_memory(slots == Slots::kDirect ? slots_bytes : 2 * slots_bytes);
         if (!scratch.ok()) {
             return scratch.take_status();
         }
         bounce->scratch_ = std::move(*scratch);
         bounce->recv_slots_ = reinterpret_cast<std::byte *>(bounce->scratch_.get());
-    } else {
-        bounce->send_slots_ = bounce->staging_ + staging_bytes;
-        bounce->recv_slots_ = bounce->send_slots_ + slots_bytes;
     }
+    bounce->send_slots_ = slots == Slots::kDirect ? nullptr : bounce->recv_slots_ + slots_bytes;
 
     for (StreamHandle *stream : {&bounce->out_, &bounce->in_}) {
         auto made = device.make_stream(bounce->order_);
@@ -311,7 +312,7 @@ Status DeviceBounce::start_read(int slot, const void *from, std::size_t bytes)
     if (Status status = enter(); !status.ok()) {
         return status;
     }
-    if (!direct_) {
+    if (!direct()) {
         void *to = send_slots_ + slot * slot_bytes_;
         if (Status status = device_->copy_async(to, from, bytes, out_.get()); !status.ok()) {
             return status;
@@ -326,7 +327,7 @@ Result<bool> DeviceBounce::read_done(int slot) { return is_done(read_done_[slot]
 
 const void *DeviceBounce::message(int slot) const noexcept
 {
-    return direct_ ? source_[slot] : send_slots_ + slot * slot_bytes_;
+    return direct() ? source_[slot] : send_slots_ + slot * slot_bytes_;
 }
 
 void *DeviceBounce::landing(int slot) noexcept { return recv_slots_ + slot * slot_bytes_; }

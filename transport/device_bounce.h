@@ -1,18 +1,22 @@
 // The bounce of a rank whose buffers are device or managed memory. Through the host: chunks are
 // copied into pinned slots, and the reduction kernels read received chunks from pinned slots
 // directly. Direct, where Open MPI takes device pointers: messages leave from the user's memory and
-// land in slots of device memory.
+// land in slots of device memory. With all slots in device memory, for network adapters: they read
+// and write nothing but the slots, whatever kind of memory the user has.
 #pragma once
 
 #include "device/device.h"
 #include "transport/bounce.h"
 
 #include <array>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <vector>
 
 namespace hetcoll {
+
+enum class Slots : std::uint8_t { kPinned, kDirect, kDevice };
 
 class DeviceBounce final : public Bounce {
 public:
@@ -20,14 +24,15 @@ public:
     // is current. `order`: of the streams, if not the device's own.
     static Result<std::unique_ptr<DeviceBounce>> create(std::shared_ptr<Device> device,
                                                         std::size_t slot_bytes,
-                                                        std::size_t staging_bytes, bool direct,
+                                                        std::size_t staging_bytes, Slots slots,
                                                         std::optional<StreamOrder> order = {});
     ~DeviceBounce() override; // after finish()
     // Waits for all that it has started, unless the context is gone.
     void finish() noexcept;
 
     [[nodiscard]] const std::shared_ptr<Device> &device() const noexcept { return device_; }
-    [[nodiscard]] bool direct() const noexcept { return direct_; }
+    [[nodiscard]] bool direct() const noexcept { return slots_ == Slots::kDirect; }
+    [[nodiscard]] Slots slots() const noexcept { return slots_; }
     [[nodiscard]] StreamOrder order() const noexcept { return order_; }
     // Pinned host memory for small calls, `staging_bytes` long.
     [[nodiscard]] std::byte *staging() noexcept { return staging_; }
@@ -78,7 +83,7 @@ public:
     Status start_read(int slot, const void *from, std::size_t bytes) override;
     [[nodiscard]] Result<bool> read_done(int slot) override;
     [[nodiscard]] const void *message(int slot) const noexcept override;
-    [[nodiscard]] bool reads_out() const noexcept override { return !direct_; }
+    [[nodiscard]] bool reads_out() const noexcept override { return !direct(); }
     [[nodiscard]] void *landing(int slot) noexcept override;
     Status start_apply(int slot, const Apply &apply) override;
     Status start_fold(int slot, const Pull &fold) override;
@@ -89,10 +94,10 @@ public:
 private:
     using Lane = std::array<EventHandle, kLaneSlots>; // that tell which of its pulls are done
 
-    DeviceBounce(std::shared_ptr<Device> device, std::size_t slot_bytes, bool direct,
+    DeviceBounce(std::shared_ptr<Device> device, std::size_t slot_bytes, Slots slots,
                  StreamOrder order)
         : device_(std::move(device)), slots_bytes_(kBounceSlots * slot_bytes),
-          slot_bytes_(slot_bytes), direct_(direct), order_(order)
+          slot_bytes_(slot_bytes), slots_(slots), order_(order)
     {
     }
 
@@ -104,7 +109,7 @@ private:
 
     std::shared_ptr<Device> device_;       // first: outlives what was made in it
     std::size_t slots_bytes_, slot_bytes_; // of a direction, and of one slot
-    bool direct_;
+    Slots slots_;
     StreamOrder order_;
     PinnedMemory pinned_; // before the streams: freed after they are gone
     DeviceMemory scratch_;
@@ -114,8 +119,8 @@ private:
     unsigned polls_ = 0;
     DeviceMemory arrived_; // of Signal
     std::byte *staging_ = nullptr;
-    std::byte *send_slots_ = nullptr; // pinned; unused if direct
-    std::byte *recv_slots_ = nullptr; // pinned, or device memory if direct
+    std::byte *send_slots_ = nullptr; // pinned or device memory; unused if direct
+    std::byte *recv_slots_ = nullptr; // pinned or device memory
     StreamHandle out_, in_;
     std::vector<EventHandle> read_done_, apply_done_; // by slot
     EventHandle copy_done_;

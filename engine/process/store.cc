@@ -135,12 +135,12 @@ std::shared_ptr<Device> Store::find_known(const PointerInfo &pointer) const noex
 
 // While a queued call is pending, one that makes nothing more. Requires the lock.
 std::vector<std::unique_ptr<DeviceBounce>>::iterator
-Store::find_idle(const std::shared_ptr<Device> &device, bool direct, StreamOrder order) noexcept
+Store::find_idle(const std::shared_ptr<Device> &device, Slots slots, StreamOrder order) noexcept
 {
     const bool complete = queued_.any();
     return std::find_if(idle_.devices.begin(), idle_.devices.end(), [&](const auto &bounce) {
-        return bounce->device() == device && bounce->direct() == direct &&
-               bounce->order() == order && (bounce->has_all() || !complete);
+        return bounce->device() == device && bounce->slots() == slots && bounce->order() == order &&
+               (bounce->has_all() || !complete);
     });
 }
 
@@ -150,17 +150,16 @@ bool Store::may_borrow_device(const PointerInfo &pointer, Sends sends,
     if (!queued_.any()) {
         return true;
     }
-    const bool direct = sends == Sends::kDirectIfPossible && direct_.work();
     const std::lock_guard lock(mutex_);
     const std::shared_ptr<Device> known = find_known(pointer);
-    return known != nullptr && find_idle(known, direct, order_or_own(order)) != idle_.devices.end();
+    return known != nullptr &&
+           find_idle(known, slots_of(sends), order_or_own(order)) != idle_.devices.end();
 }
 
 Result<std::unique_ptr<DeviceBounce>> Store::borrow_device(const PointerInfo &pointer, Sends sends,
                                                            std::optional<StreamOrder> order)
 {
-    auto bounce = take_device(pointer, sends == Sends::kDirectIfPossible && direct_.work(),
-                              order_or_own(order));
+    auto bounce = take_device(pointer, slots_of(sends), order_or_own(order));
     if (bounce.ok() && queued_.may_begin() && !(*bounce)->has_all()) {
         Status made = refuse_while_pending();
         if (const QueuedCalls::Waiting waiting(&queued_); waiting.may()) {
@@ -175,7 +174,7 @@ Result<std::unique_ptr<DeviceBounce>> Store::borrow_device(const PointerInfo &po
     return bounce;
 }
 
-Result<std::unique_ptr<DeviceBounce>> Store::take_device(const PointerInfo &pointer, bool direct,
+Result<std::unique_ptr<DeviceBounce>> Store::take_device(const PointerInfo &pointer, Slots slots,
                                                          StreamOrder order)
 {
     std::shared_ptr<Device> device;
@@ -187,24 +186,45 @@ Result<std::unique_ptr<DeviceBounce>> Store::take_device(const PointerInfo &poin
             return found.take_status();
         }
         device = *found;
-        const auto idle = find_idle(device, direct, order);
+        const auto idle = find_idle(device, slots, order);
         if (idle != idle_.devices.end()) {
             std::unique_ptr<DeviceBounce> bounce = std::move(*idle);
             idle_.devices.erase(idle);
             return bounce;
         }
     }
-    return make_device_bounce(device, direct, order);
+    return make_device_bounce(device, slots, order);
 }
 
 Result<std::unique_ptr<DeviceBounce>> Store::make_independent(const std::shared_ptr<Device> &device)
 {
-    return make_device_bounce(device, false, StreamOrder::kIndependent);
+    return make_device_bounce(device, Slots::kPinned, StreamOrder::kIndependent);
+}
+
+Result<std::unique_ptr<DeviceBounce>>
+Store::make_for_adapters(const std::shared_ptr<Device> &device)
+{
+    const std::size_t bytes = 2 * kBounceSlots * slot_bytes();
+    if (!make_room(bytes)) {
+        return error(Errc::kNoMemory,
+                     "%zu bytes of device memory would be more than coll_hetcoll_max_memory %zu "
+                     "allows",
+                     bytes, ground_.settings.max_memory);
+    }
+    auto bounce = make_device_bounce(device, Slots::kDevice, order_or_own({}));
+    if (bounce.ok()) {
+        Status made = (*bounce)->reserve();
+        (*bounce)->leave();
+        if (!made.ok()) {
+            return made;
+        }
+    }
+    return bounce;
 }
 
 // Without the lock: what it makes may wait for the whole device, and calls of other threads not.
 Result<std::unique_ptr<DeviceBounce>>
-Store::make_device_bounce(const std::shared_ptr<Device> &device, bool direct, StreamOrder order)
+Store::make_device_bounce(const std::shared_ptr<Device> &device, Slots slots, StreamOrder order)
 {
     const QueuedCalls::Waiting waiting(&queued_);
     if (!waiting.may()) {
@@ -226,7 +246,7 @@ Store::make_device_bounce(const std::shared_ptr<Device> &device, bool direct, St
     // A call that needs kernels asks again, and says why there are none.
     static_cast<void>(device->load_kernels());
     ground_.counters.count(HETCOLL_ALLOCATIONS);
-    return DeviceBounce::create(device, slot_bytes(), kMostHostBytes + Exchange::kFlagBytes, direct,
+    return DeviceBounce::create(device, slot_bytes(), kMostHostBytes + Exchange::kFlagBytes, slots,
                                 order);
 }
 

@@ -116,6 +116,8 @@ public:
                                          std::optional<StreamOrder> order = {});
     // One that is the caller's own, through the host; its context is current.
     Result<std::unique_ptr<DeviceBounce>> make_independent(const std::shared_ptr<Device> &device);
+    // Likewise, with slots of device memory, and with all that it may ever need.
+    Result<std::unique_ptr<DeviceBounce>> make_for_adapters(const std::shared_ptr<Device> &device);
     Result<std::unique_ptr<HostBounce>> borrow_host();
     // `device` may be null: pageable memory. Else its context is current.
     Result<std::unique_ptr<StagingMemory>> borrow_staging(const std::shared_ptr<Device> &device,
@@ -151,13 +153,18 @@ private:
     // Calls work(Device) with the context of the buffer current.
     template <class Work> Status in_context_of(const PointerInfo &pointer, const Work &work);
     [[nodiscard]] Result<std::unique_ptr<DeviceBounce>> take_device(const PointerInfo &pointer,
-                                                                    bool direct, StreamOrder order);
+                                                                    Slots slots, StreamOrder order);
     [[nodiscard]] Result<std::unique_ptr<DeviceBounce>>
-    make_device_bounce(const std::shared_ptr<Device> &device, bool direct, StreamOrder order);
+    make_device_bounce(const std::shared_ptr<Device> &device, Slots slots, StreamOrder order);
+    [[nodiscard]] Slots slots_of(Sends sends) const noexcept
+    {
+        return sends == Sends::kDirectIfPossible && direct_.work() ? Slots::kDirect
+                                                                   : Slots::kPinned;
+    }
     [[nodiscard]] StreamOrder order_or_own(std::optional<StreamOrder> order) const noexcept;
     [[nodiscard]] std::shared_ptr<Device> find_known(const PointerInfo &pointer) const noexcept;
     [[nodiscard]] std::vector<std::unique_ptr<DeviceBounce>>::iterator
-    find_idle(const std::shared_ptr<Device> &device, bool direct, StreamOrder order) noexcept;
+    find_idle(const std::shared_ptr<Device> &device, Slots slots, StreamOrder order) noexcept;
     // Not while a queued call is pending.
     [[nodiscard]] Result<PinnedMemory> make_pinned(const Device &device, std::size_t bytes);
     [[nodiscard]] Result<DeviceMemory> make_memory(const Device &device, std::size_t bytes);

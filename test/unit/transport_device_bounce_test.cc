@@ -22,7 +22,7 @@ using test::HeldDevices;
 
 constexpr std::size_t kSlotBytes = 64u << 10;
 
-class DeviceBounceTest : public ::testing::TestWithParam<bool> { // direct
+class DeviceBounceTest : public ::testing::TestWithParam<Slots> {
 protected:
     static std::unique_ptr<DeviceBounce> make(StreamOrder order = StreamOrder::kAfterLegacy)
     {
@@ -280,8 +280,13 @@ TEST_P(DeviceBounceTest, AfterAResetItDestroysNothing)
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Paths, DeviceBounceTest, ::testing::Values(false, true),
-                         [](const auto &name) { return name.param ? "Direct" : "ThroughTheHost"; });
+INSTANTIATE_TEST_SUITE_P(Paths, DeviceBounceTest,
+                         ::testing::Values(Slots::kPinned, Slots::kDirect, Slots::kDevice),
+                         [](const auto &name) {
+                             return name.param == Slots::kPinned   ? "ThroughTheHost"
+                                    : name.param == Slots::kDirect ? "Direct"
+                                                                   : "ForAdapters";
+                         });
 
 } // namespace
 } // namespace hetcoll
