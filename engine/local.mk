@@ -8,6 +8,7 @@ hetcoll_sources += \
 	engine/process/counters.cc engine/process/counters.h engine/process/cpu_views.cc \
 	engine/process/cpu_views.h engine/process/direct_probe.cc engine/process/direct_probe.h \
 	engine/process/known_prices.h engine/process/memory_reserve.cc engine/process/memory_reserve.h \
+	engine/process/message_trial.cc engine/process/message_trial.h \
 	engine/process/notices.h engine/process/parameters.cc engine/process/parameters.h engine/process/pinned_pipe.cc \
 	engine/process/pinned_pipe.h engine/process/process.cc engine/process/process.h \
 	engine/process/settings.cc engine/process/settings.h engine/process/stage.cc \

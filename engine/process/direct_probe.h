@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/p2p.h"
 #include "device/device.h"
+#include "engine/process/message_trial.h"
 
 #include <atomic>
 #include <cstdint>
@@ -39,16 +40,15 @@ public:
     }
 
 private:
-    class Trial;
     enum class Answer : std::uint8_t { kNotOffered, kUnknown, kNo, kYes };
 
-    [[nodiscard]] Answer step_trial(const std::shared_ptr<Device> &device);
+    [[nodiscard]] MessageTrial::Answer step_trial(const std::shared_ptr<Device> &device);
 
     std::atomic<Answer> answer_{Answer::kNotOffered};
     std::atomic<bool> stepping_{false}; // whoever set it owns the trial
     hetcoll_p2p self_{};
     int tag_ = 0;
-    std::unique_ptr<Trial> trial_;
+    std::unique_ptr<MessageTrial> trial_;
 };
 
 } // namespace hetcoll
