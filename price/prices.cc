@@ -281,7 +281,7 @@ PriceTable::Column Prices::of_size(int size, AlgorithmSet set)
 // the trees, and the trees' transfers to wait no more.
 void Prices::share_with_host(Priced &trees, const PricedCall &call)
 {
-    constexpr double kSaves = 0.8 / kHostParts, kWaitsNoMore = 1.003;
+    constexpr double kSaves = 0.8 / kSideParts, kWaitsNoMore = 1.003;
     constexpr int kTried = 10; // numbers of parts, where there may be as many
     const int most = most_host_parts(ranks_.query.links, ranks_.size());
     const int stride = std::max(1, most / kTried);

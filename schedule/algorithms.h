@@ -48,13 +48,16 @@ struct TreeShape {
 };
 
 // Reduces up all trees and broadcasts down them, everything at once: each tree has a share of the
-// blocks, and a channel for each direction. Vertex v is rank ranks[v]. `host_parts` of the
-// kHostParts parts of the vector go around a ring through pinned host memory meanwhile, in channel
-// 0 (Wang et al., Blink, 2020: hybrid transfers); the trees then have the channels from 1 on.
+// blocks, and a channel for each direction. Vertex v is rank ranks[v]. The sides' parts of the
+// vector go around rings of messages meanwhile (Wang et al., Blink, 2020: hybrid transfers), each
+// in a channel before those of the trees: through pinned host memory, then through adapters.
 // Requires `rank` among `ranks`, valid trees of as many vertices, at least one and at most 127,
-// weights positive, 0 <= host_parts < kHostParts.
-inline constexpr int kHostParts = 64;
+// weights positive, no side negative, all sides together < kSideParts.
+inline constexpr int kSideParts = 64; // of a vector
+struct SideShares {
+    int host = 0, adapter = 0; // of kSideParts
+};
 [[nodiscard]] Schedule build_trees(int rank, std::span<const int> ranks,
-                                   std::span<const TreeShape> trees, int host_parts = 0);
+                                   std::span<const TreeShape> trees, SideShares sides = {});
 
 } // namespace hetcoll

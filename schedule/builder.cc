@@ -66,6 +66,7 @@ void ScheduleBuilder::add(const Move &move)
               .after_count = 0,
               .fused = fused,
               .by_message = by_message_,
+              .by_adapter = by_adapter_,
               .together = together,
               .channel = channel_};
     wait_for(std::exchange(also_after_, kNone));

@@ -27,8 +27,12 @@ public:
     // The channel of the steps that follow. Requires 0 <= channel < channel_count.
     void set_channel(int channel) noexcept { channel_ = static_cast<std::uint8_t>(channel); }
 
-    // Whether the steps that follow go by message.
-    void set_by_message(bool by_message) noexcept { by_message_ = by_message; }
+    // Whether the steps that follow go by message, and then through adapters.
+    void set_by_message(bool by_message, bool by_adapter = false) noexcept
+    {
+        by_message_ = by_message;
+        by_adapter_ = by_adapter;
+    }
 
     // The next step waits for all of this one, besides those that its blocks ask for.
     void let_next_wait_for(int step) noexcept { also_after_ = step; }
@@ -72,7 +76,7 @@ private:
     int also_after_ = -1, receive_after_ = -1; // of the next step, of the next receive; -1: nothing
     int last_receive_ = -1;
     std::uint8_t channel_ = 0;
-    bool by_message_ = false;
+    bool by_message_ = false, by_adapter_ = false;
 };
 
 } // namespace hetcoll

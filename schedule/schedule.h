@@ -43,6 +43,9 @@ struct Step {
     // Goes by a message even if the peer's memory is mapped: through pinned host memory, a way of
     // its own beside the links between GPUs.
     bool by_message = false;
+    // Goes by a message through the GPUs' network adapters in place of host memory, also to a peer
+    // of the same node. All steps of a channel agree on it.
+    bool by_adapter = false;
     // For a kRecvReduce: result = op(local operand, received), whatever the ranks are. For a
     // participant that has no part of its own, but holds the sum of others' (in_network.h).
     bool local_first = false;

@@ -49,13 +49,14 @@ Schedule build_one_way(Way add_way, int rank, int root, std::span<const int> ran
 }
 
 // Ranks around the ring in ascending order, whatever their vertices.
-void add_host_ring(ScheduleBuilder &steps, int rank, std::span<const int> ranks, BlockRange blocks)
+void add_side_ring(ScheduleBuilder &steps, int rank, std::span<const int> ranks, BlockRange blocks,
+                   bool by_adapter)
 {
     std::vector<int> ring(ranks.begin(), ranks.end());
     std::sort(ring.begin(), ring.end());
     const int place =
         static_cast<int>(std::lower_bound(ring.begin(), ring.end(), rank) - ring.begin());
-    steps.set_by_message(true);
+    steps.set_by_message(true, by_adapter);
     add_rounds(steps, kRingOfTeam, {ring, place}, blocks);
     steps.set_by_message(false);
 }
@@ -112,21 +113,25 @@ void add_way_down(ScheduleBuilder &steps, const TreePlace &place, BlockRange blo
 // A sum is computed only on the way up and copied on the way down: the same bits on every rank.
 // With one channel a tree, the way down would wait until the way up has started its last chunk.
 Schedule build_trees(int rank, std::span<const int> ranks, std::span<const TreeShape> trees,
-                     int host_parts)
+                     SideShares sides)
 {
     const Weights weights = weigh(trees);
-    // Enough blocks to cut the host's part for the ring, and the rest for the trees.
-    const bool hybrid = host_parts > 0;
+    // Enough blocks to cut the sides' parts for their rings, and the rest for the trees.
+    const int parts = sides.host + sides.adapter;
+    const int rings = (sides.host > 0 ? 1 : 0) + (sides.adapter > 0 ? 1 : 0);
     const int size = static_cast<int>(ranks.size());
-    const int tree_blocks = hybrid ? (kHostParts - host_parts) * size : 1; // of the divisor
-    const int host_blocks = host_parts * size * weights.blocks;
-    ScheduleBuilder steps(weights.blocks * tree_blocks + host_blocks,
-                          2 * static_cast<int>(trees.size()) + (hybrid ? 1 : 0));
-    BlockRange blocks{.first = 0, .count = host_blocks};
+    const int tree_blocks = parts > 0 ? (kSideParts - parts) * size : 1; // of the divisor
+    const int part_blocks = size * weights.blocks;
+    ScheduleBuilder steps(weights.blocks * tree_blocks + parts * part_blocks,
+                          2 * static_cast<int>(trees.size()) + rings);
+    BlockRange blocks{.first = 0, .count = 0};
     int channel = 0;
-    if (hybrid) {
-        steps.set_channel(channel++);
-        add_host_ring(steps, rank, ranks, blocks);
+    for (const bool by_adapter : {false, true}) {
+        if (const int share = by_adapter ? sides.adapter : sides.host; share > 0) {
+            blocks = {.first = blocks.first + blocks.count, .count = share * part_blocks};
+            steps.set_channel(channel++);
+            add_side_ring(steps, rank, ranks, blocks, by_adapter);
+        }
     }
     for (const TreeShape &tree : trees) {
         blocks = {.first = blocks.first + blocks.count,

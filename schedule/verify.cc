@@ -284,6 +284,31 @@ Status check_contract(std::span<const Schedule> schedules, const Contract &contr
     return Status();
 }
 
+// Requires channels that exist.
+Status check_adapters(std::span<const Schedule> schedules)
+{
+    std::vector<const Step *> first(static_cast<std::size_t>(schedules[0].channel_count));
+    for (int rank = 0; rank < static_cast<int>(schedules.size()); ++rank) {
+        const Schedule &schedule = schedules[rank];
+        for (int index = 0; index < static_cast<int>(schedule.steps.size()); ++index) {
+            const Step &step = schedule.steps[index];
+            const Step *&known = first[step.channel];
+            known = known == nullptr ? &step : known;
+            if (step.by_adapter && !step.by_message) {
+                return error(Errc::kInvalid, "%s: goes through adapters, but not by message",
+                             name_step(rank, schedule, index).c_str());
+            }
+            if (step.by_adapter != known->by_adapter) {
+                return error(Errc::kInvalid,
+                             "%s: goes through %s, but another step of channel %d does not",
+                             name_step(rank, schedule, index).c_str(),
+                             step.by_adapter ? "adapters" : "mapped or host memory", step.channel);
+            }
+        }
+    }
+    return Status();
+}
+
 } // namespace
 
 Status verify_schedules(std::span<const Schedule> schedules, const Contract &contract)
@@ -313,6 +338,9 @@ Status verify_schedules(std::span<const Schedule> schedules, const Contract &con
         if (Status status = check_order(rank, schedule); !status.ok()) {
             return status;
         }
+    }
+    if (Status status = size > 0 ? check_adapters(schedules) : Status(); !status.ok()) {
+        return status;
     }
     StepMatches matches;
     if (Status status = match_messages(schedules, matches); !status.ok()) {

@@ -13,6 +13,7 @@ namespace hetcoll {
 //
 // - Each send meets exactly one receive, in order between each pair of ranks and in each channel,
 //   of the same blocks.
+// - The steps of a channel go through adapters on all ranks or on none, and then by messages.
 // - Fused steps have the same blocks and channel as the step before, and other peers. Messages go
 //   together with others at both ends, and receives with no more than their channel has slots.
 // - No step races another: two steps of a rank that touch one block, at least one of them writing,

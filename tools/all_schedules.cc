@@ -157,7 +157,7 @@ std::string describe(const ScheduleSpec &spec, const Parts &parts)
         return counted(static_cast<int>(parts.trees.trees.size()), "tree") +
                (spec.host_parts == 0
                     ? ""
-                    : format(", %d of %d parts through host memory", spec.host_parts, kHostParts));
+                    : format(", %d of %d parts through host memory", spec.host_parts, kSideParts));
     }
     if (spec.algorithm == Algorithm::kRing && spec.by_links) {
         return counted(static_cast<int>(parts.rings.size()), "ring") +

@@ -5,6 +5,9 @@
 #include "schedule/weighted.h"
 #include "topology/hybrid_share.h"
 #include "tuning/parts.h"
+#include "tuning/price_table.h"
+
+#include <algorithm>
 
 namespace hetcoll {
 namespace {
@@ -42,13 +45,29 @@ HybridPaths hybrid_paths(const Links &links, int ranks)
             .host_us = 2.0 * (ranks - 1) * links.host_latency_us};
 }
 
-// How many of kHostParts parts of a vector go through host memory while packed trees carry the
-// rest: so that both end together, and none if that would not help.
-int host_parts(const HybridPaths &paths, std::size_t bytes)
+// Likewise with all ranks' messages on the node's adapters.
+HybridPaths adapter_paths(const Links &links, int ranks)
+{
+    return {.direct_gbps = links.tree_gbps,
+            .host_gbps = links.by_adapters ? links.node_gbps / (2.0 * (ranks - 1)) : 0,
+            .host_us = 2.0 * (ranks - 1) * links.node_latency_us};
+}
+
+// How many of kSideParts parts of a vector go another way while packed trees carry the rest: so
+// that both end together, and none if that would not help.
+int side_parts(const HybridPaths &paths, std::size_t bytes)
 {
     const auto share =
         static_cast<std::size_t>(hybrid_share(static_cast<std::int64_t>(bytes), paths));
-    return static_cast<int>(share / (bytes / kHostParts + 1));
+    return static_cast<int>(share / (bytes / kSideParts + 1));
+}
+
+// If latencies are nothing.
+int most_side_parts(HybridPaths paths)
+{
+    paths.host_us = 0;
+    constexpr std::size_t kLong = std::size_t{1} << 40;
+    return side_parts(paths, kLong);
 }
 
 // Whose racks go first, if they are known.
@@ -80,17 +99,25 @@ ScheduleSpec schedule_spec(const Choice &choice, std::size_t bytes, const Links 
         spec.segments = weighted_segments(bytes, ranks);
     } else if (choice.algorithm == Algorithm::kTree) {
         spec.host_parts = choice.host_parts >= 0 ? choice.host_parts
-                                                 : host_parts(hybrid_paths(links, ranks), bytes);
+                                                 : side_parts(hybrid_paths(links, ranks), bytes);
+        spec.adapter_parts = choice.adapter_parts;
     }
     return spec;
 }
 
 int most_host_parts(const Links &links, int ranks) noexcept
 {
-    HybridPaths paths = hybrid_paths(links, ranks);
-    paths.host_us = 0;
-    constexpr std::size_t kLong = std::size_t{1} << 40;
-    return host_parts(paths, kLong);
+    return most_side_parts(hybrid_paths(links, ranks));
+}
+
+int most_adapter_parts(const Links &links, int ranks) noexcept
+{
+    return std::min(most_side_parts(adapter_paths(links, ranks)), ChoiceWays::kMostAdapterParts);
+}
+
+int adapter_parts(const Links &links, int ranks, std::size_t bytes) noexcept
+{
+    return std::min(side_parts(adapter_paths(links, ranks), bytes), ChoiceWays::kMostAdapterParts);
 }
 
 Schedule build_schedule(const ScheduleSpec &spec, int rank, const ScheduleParts &parts)
@@ -99,7 +126,8 @@ Schedule build_schedule(const ScheduleSpec &spec, int rank, const ScheduleParts 
         return build_program(*program);
     }
     if (spec.algorithm == Algorithm::kTree) {
-        return build_trees(rank, parts.trees->ranks, parts.trees->trees, spec.host_parts);
+        return build_trees(rank, parts.trees->ranks, parts.trees->trees,
+                           {.host = spec.host_parts, .adapter = spec.adapter_parts});
     }
     if (spec.algorithm == Algorithm::kOrdered) {
         return spec.node_by_node ? build_ordered(rank, parts.runs)

@@ -17,7 +17,7 @@ struct ScheduleSpec {
     Algorithm algorithm = Algorithm::kRing;
     Algorithm between_nodes = Algorithm::kRing; // kHierarchical
     int segments = 1;                           // kHierarchical, kWeighted
-    int host_parts = 0;                         // kTree: of kHostParts
+    int host_parts = 0, adapter_parts = 0;      // kTree: of kSideParts
     bool node_by_node = false;                  // Choice's
     bool over_trees = false;
     bool by_links = false;
@@ -31,8 +31,12 @@ struct ScheduleSpec {
 [[nodiscard]] ScheduleSpec schedule_spec(const Choice &choice, std::size_t bytes,
                                          const Links &links, int ranks) noexcept;
 
-// The most of kHostParts that may end with the trees of kTree, if latencies are nothing.
+// The most of kSideParts that may end with the trees of kTree, if latencies are nothing.
 [[nodiscard]] int most_host_parts(const Links &links, int ranks) noexcept;
+// Likewise through adapters: 0 where ranks cannot send each other anything through them.
+[[nodiscard]] int most_adapter_parts(const Links &links, int ranks) noexcept;
+// The same for a vector of so many bytes.
+[[nodiscard]] int adapter_parts(const Links &links, int ranks, std::size_t bytes) noexcept;
 
 // What schedules are made of, beside the spec. What the algorithm does not need may be left out.
 struct ScheduleParts {

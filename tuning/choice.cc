@@ -134,6 +134,7 @@ Choice choose(const Query &query, const Table *table, const PriceTable *prices) 
     }
     if (choice.algorithm == Algorithm::kTree && priced != nullptr) {
         choice.host_parts = priced->host_parts();
+        choice.adapter_parts = ways.adapter_parts;
     }
     if (choice.algorithm == Algorithm::kRing) {
         choice.by_links = ways.by_links;

@@ -70,6 +70,9 @@ struct Links {
     Racks racks{};
     int rack_ranks = 0;  // on the nodes of a rack; 0: not known, or ranks are not in order
     bool by_cpu = false; // processors read and write small vectors, see tuning/cpu_limits.h
+    // Ranks of a node can send each other device memory through its adapters. Only where each of
+    // its GPUs has one, see topology/adapters.h.
+    bool by_adapters = false;
 };
 
 // Until a kernel of every rank of a GPU has ended. Processes take turns on it, each of them the
@@ -146,7 +149,8 @@ struct Choice {
     int segments = 0;        // kHierarchical: parts of the vector; 0: by its size
     int lanes = 1;           // kHierarchical: of a segment, see hierarchical.h
     int leaving = 0;         // kHierarchical: see hierarchical.h
-    int host_parts = -1;     // kTree: of kHostParts; -1: as hybrid_share() has it
+    int host_parts = -1;     // kTree: of kSideParts; -1: as hybrid_share() has it
+    int adapter_parts = 0;   // kTree: likewise, through adapters; 0: none
     int late = -1;           // kWeighted: the rank that comes last, and reduces nothing
     std::size_t chunk_bytes =
         kLargestChunkBytes; // in one message; a multiple of 16: whole elements

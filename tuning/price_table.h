@@ -38,7 +38,7 @@ struct PricedCell {
 };
 static_assert(sizeof(PricedCell) == 8 && std::is_trivially_copyable_v<PricedCell>);
 
-// What else a choice consists of. Numbers are powers of two.
+// What else a choice consists of. Numbers are powers of two, but for adapter_parts.
 struct ChoiceWays {
     bool over_trees = false, node_by_node = false, by_links = false;
     bool near_only = false; // by links, and not node by node
@@ -46,6 +46,8 @@ struct ChoiceWays {
     int leaving = 0;        // 0 to 4
     int lanes = 1;          // 1 to 32
     bool by_racks = false;
+    static constexpr int kMostAdapterParts = 15;
+    int adapter_parts = 0; // as Choice has them, at most so many
 };
 [[nodiscard]] constexpr std::uint16_t pack_ways(const ChoiceWays &ways) noexcept
 {
@@ -53,7 +55,7 @@ struct ChoiceWays {
     return static_cast<std::uint16_t>(
         (ways.over_trees ? 1 : 0) | (ways.node_by_node || ways.near_only ? 2 : 0) |
         (ways.by_links ? 4 : 0) | power(ways.segments) << 3 | power(ways.leaving) << 6 |
-        (power(ways.lanes) - 1) << 8 | (ways.by_racks ? 1 << 11 : 0));
+        (power(ways.lanes) - 1) << 8 | (ways.by_racks ? 1 << 11 : 0) | ways.adapter_parts << 12);
 }
 [[nodiscard]] constexpr ChoiceWays unpack_ways(std::uint16_t packed) noexcept
 {
@@ -65,7 +67,8 @@ struct ChoiceWays {
             .segments = value(packed >> 3 & 7),
             .leaving = value(packed >> 6 & 3),
             .lanes = 1 << (packed >> 8 & 7),
-            .by_racks = (packed & 1 << 11) != 0};
+            .by_racks = (packed & 1 << 11) != 0,
+            .adapter_parts = packed >> 12};
 }
 
 class PriceTable {

@@ -312,7 +312,7 @@ TEST(TreeExecutor, EveryRankEndsWithTheSumOverMessagesAndMappedMemory)
     for (const int host_parts : {0, 5}) {           // these go by messages in any case
         std::vector<Schedule> schedules;
         for (int rank = 0; rank < 5; ++rank) {
-            schedules.push_back(build_trees(rank, ranks, kTrees, host_parts));
+            schedules.push_back(build_trees(rank, ranks, kTrees, {.host = host_parts}));
         }
         for (const std::size_t count : {0, 1, 5, 6, 1000}) {
             for (const bool in_place : {false, true}) {

@@ -13,6 +13,7 @@
 #include <numeric>
 #include <random>
 #include <string>
+#include <utility>
 
 namespace hetcoll::test {
 namespace {
@@ -200,27 +201,48 @@ TEST(TreesTest, CostIsWhatTheTableSays)
     EXPECT_EQ(both_roots.blocks_reduced, 2 * 2);
 }
 
-// The ring through host memory has its own channel and its part of the vector, in messages.
-TEST(TreesTest, AHostPartGoesByMessagesMeanwhile)
+// The rings through host memory and adapters have a channel each before the trees', and their parts
+// of the vector, in messages.
+TEST(TreesTest, SidesGoByMessagesMeanwhile)
 {
-    for (int host_parts = 1; host_parts < kHostParts; ++host_parts) {
+    const auto check = [](std::span<const TreeShape> trees, int size, SideShares sides) {
         std::vector<Schedule> schedules;
-        for (int rank = 0; rank < 3; ++rank) {
-            schedules.push_back(build_trees(rank, in_order(3), kTwoTrees, host_parts));
+        for (int rank = 0; rank < size; ++rank) {
+            schedules.push_back(build_trees(rank, in_order(size), trees, sides));
         }
         const Status status = verify_schedules(schedules);
         ASSERT_TRUE(status.ok()) << status.message();
+        const int rings = (sides.host > 0 ? 1 : 0) + (sides.adapter > 0 ? 1 : 0);
         for (const Schedule &schedule : schedules) {
-            EXPECT_EQ(schedule.channel_count, 5);
-            std::map<bool, int> last; // block after those of the ring, and of the trees
+            EXPECT_EQ(schedule.channel_count, 2 * static_cast<int>(trees.size()) + rings);
+            std::map<std::pair<bool, bool>, int> last; // block after those of ring or trees
             for (const Step &step : schedule.steps) {
-                EXPECT_EQ(step.by_message, step.channel == 0);
-                int &end = last[step.by_message];
+                EXPECT_EQ(step.by_message, step.channel < rings);
+                EXPECT_EQ(step.by_adapter, sides.adapter > 0 && step.channel == rings - 1);
+                int &end = last[{step.by_message, step.by_adapter}];
                 end = std::max(end, step.blocks.first + step.blocks.count);
             }
-            EXPECT_EQ(last[true] * kHostParts, host_parts * schedule.block_count);
-            EXPECT_EQ(last[false], schedule.block_count);
+            const auto parts = [&](int blocks) { return blocks * kSideParts; };
+            const int of_part = schedule.block_count;
+            EXPECT_EQ(parts(last[std::pair(true, false)]), sides.host * of_part);
+            EXPECT_EQ(parts(last[std::pair(true, true)]),
+                      sides.adapter > 0 ? (sides.host + sides.adapter) * of_part : 0);
+            EXPECT_EQ(last[std::pair(false, false)], schedule.block_count);
         }
+    };
+    for (int host = 0; host < kSideParts; ++host) {
+        for (const int adapter : {0, 1, 15}) {
+            if (host + adapter > 0 && host + adapter < kSideParts) {
+                check(kTwoTrees, 3, {.host = host, .adapter = adapter});
+            }
+        }
+    }
+    const std::vector<TreeShape> four{{.root = 1, .parent = {1, -1, 1, 2}, .weight = 3}};
+    const std::vector<TreeShape> five{{.root = 0, .parent = {-1, 0, 0, 1, 1}, .weight = 2},
+                                      {.root = 4, .parent = {1, 2, 3, 4, -1}, .weight = 3}};
+    for (const SideShares sides : {SideShares{0, 1}, {1, 0}, {1, 1}, {5, 4}, {13, 15}}) {
+        check(four, 4, sides);
+        check(five, 5, sides);
     }
 }
 

@@ -137,6 +137,23 @@ TEST(VerifySchedulesTest, RejectsAPeerThatIsNoOtherRank)
               "of the 2 ranks");
 }
 
+TEST(VerifySchedulesTest, RejectsAChannelThatGoesPartlyThroughAdapters)
+{
+    std::vector<Schedule> schedules = build_all(kRing, 2);
+    schedules[1].steps[0].by_adapter = true;
+    EXPECT_EQ(verdict(schedules), "rank 1, step 0 (send block 1 to rank 0): goes through adapters, "
+                                  "but not by message");
+    schedules[1].steps[0].by_message = true;
+    EXPECT_EQ(verdict(schedules), "rank 1, step 0 (send block 1 to rank 0): goes through adapters, "
+                                  "but another step of channel 0 does not");
+    for (Schedule &schedule : schedules) {
+        for (Step &step : schedule.steps) {
+            step.by_message = step.by_adapter = true;
+        }
+    }
+    EXPECT_EQ(verdict(schedules), "ok");
+}
+
 TEST(VerifySchedulesTest, RejectsBlocksThatDoNotExist)
 {
     for (const BlockRange blocks :

@@ -227,24 +227,40 @@ TEST(PriceTableTest, TheWayIsThatOfThePrice)
     }
 }
 
-TEST(PriceTableTest, SaysHowManyPartsOfTreesGoThroughHostMemory)
+TEST(PriceTableTest, SaysHowManyPartsOfTreesGoThroughHostMemoryAndAdapters)
 {
     const Links links{.tree_gbps = 25, .host_gbps = 12, .host_shared_gbps = 6};
-    const auto parts = [&](int priced) {
+    const auto spec = [&](int host, int adapter) {
         PriceTable table;
         for (int size = 0; size < PriceTable::kSizes; ++size) {
             PricedCell &cell = table.column(size)[static_cast<std::size_t>(Algorithm::kTree)];
-            cell = {.us = 10, .chunk = 16};
-            cell.detail = static_cast<std::uint8_t>(priced);
+            cell = {.us = 10, .chunk = 16, .ways = pack_ways({.adapter_parts = adapter})};
+            cell.detail = static_cast<std::uint8_t>(host);
         }
         Query query{.bytes = 64 * kMi, .ranks = 3, .forced = Algorithm::kTree, .links = links};
         query.available |= bit(Algorithm::kTree);
-        return schedule_spec(choose(query, nullptr, &table), query.bytes, links, 3).host_parts;
+        return schedule_spec(choose(query, nullptr, &table), query.bytes, links, 3);
     };
-    EXPECT_EQ(parts(7), 7);
-    EXPECT_EQ(parts(0), 0);
-    EXPECT_EQ(parts(PricedCell::kAnyHostParts), 9); // 4.5 of 29.5 GB/s
+    EXPECT_EQ(spec(7, 0).host_parts, 7);
+    EXPECT_EQ(spec(0, 0).host_parts, 0);
+    EXPECT_EQ(spec(PricedCell::kAnyHostParts, 0).host_parts, 9); // 4.5 of 29.5 GB/s
     EXPECT_EQ(most_host_parts(links, 3), 9);
+    for (const int adapter : {0, 1, ChoiceWays::kMostAdapterParts}) {
+        EXPECT_EQ(spec(7, adapter).host_parts, 7);
+        EXPECT_EQ(spec(7, adapter).adapter_parts, adapter);
+    }
+}
+
+TEST(PriceTableTest, AdaptersCarryNothingUnlessATrialHasFoundThatTheyCan)
+{
+    Links links{.tree_gbps = 25, .node_gbps = 24};
+    EXPECT_EQ(most_adapter_parts(links, 3), 0);
+    links.by_adapters = true;
+    EXPECT_EQ(most_adapter_parts(links, 3), 12); // 6 of 31 GB/s
+    EXPECT_LT(adapter_parts(links, 3, 4 * kMi), adapter_parts(links, 3, 64 * kMi));
+    EXPECT_EQ(adapter_parts(links, 3, 64u << 10), 0); // latencies take longer
+    links.tree_gbps = 5;
+    EXPECT_EQ(most_adapter_parts(links, 3), ChoiceWays::kMostAdapterParts); // what a price can say
 }
 
 } // namespace
