@@ -171,8 +171,8 @@ void Executor::start_sends(int channel)
         lane.chunk[number % kLaneSlots] = chunk;
         move_on(lane, chunk);
         if (!failed_) {
-            note(bounce_->start_read(slot_of(channel, number), local(chunk.step, chunk.offset),
-                                     chunk.bytes));
+            note(bounce(channel).start_read(slot_of(channel, number),
+                                            local(chunk.step, chunk.offset), chunk.bytes));
         }
     }
 }
@@ -181,19 +181,22 @@ void Executor::start_sends(int channel)
 void Executor::post_messages(int channel)
 {
     Lane &lane = channels_[channel].sends;
+    Bounce &through = bounce(channel);
+    const hetcoll_p2p &by = p2p(channel);
+    std::size_t &sent = channels_[channel].by == &by_adapter_ ? moved_.by_adapter : moved_.sent;
     for (; lane.next_message != lane.tail && code_ == 0; ++lane.next_message) {
         const int slot = slot_of(channel, lane.next_message);
         Chunk &chunk = lane.chunk[lane.next_message % kLaneSlots];
-        if (!completed(failed_ ? true : bounce_->read_done(slot))) {
+        if (!completed(failed_ ? true : through.read_done(slot))) {
             return;
         }
         // A failed rank may not have a message; what it sends is thrown away by all.
-        const void *message = failed_ ? bounce_->landing(slot) : bounce_->message(slot);
-        code_ = p2p_.isend(p2p_.context, message, chunk.bytes, schedule_->steps[chunk.step].peer,
-                           tag_ - channel, &chunk.request);
+        const void *message = failed_ ? through.landing(slot) : through.message(slot);
+        code_ = by.isend(by.context, message, chunk.bytes, schedule_->steps[chunk.step].peer,
+                         tag_ - channel, &chunk.request);
         chunk.moving = false;
-        moved_.sent += chunk.bytes;
-        if (bounce_->reads_out()) {
+        sent += chunk.bytes;
+        if (through.reads_out()) {
             extents_[chunk.step].done += chunk.bytes;
         }
     }
@@ -204,12 +207,12 @@ void Executor::finish_sends(int channel)
     Lane &lane = channels_[channel].sends;
     while (lane.head != lane.next_message && code_ == 0) {
         Chunk &chunk = lane.chunk[lane.head % kLaneSlots];
-        const int state = p2p_.test(p2p_.context, &chunk.request);
+        const int state = p2p(channel).test(p2p(channel).context, &chunk.request);
         if (state == 0) {
             return;
         }
         code_ = std::min(state, 0);
-        if (!bounce_->reads_out()) {
+        if (!bounce(channel).reads_out()) {
             extents_[chunk.step].done += chunk.bytes;
         }
         ++lane.head;
@@ -219,12 +222,14 @@ void Executor::finish_sends(int channel)
 void Executor::start_receives(int channel)
 {
     Lane &lane = channels_[channel].receives;
+    const hetcoll_p2p &by = p2p(channel);
     while (lane.tail - lane.head < static_cast<unsigned>(slots_) && code_ == 0 &&
            find_next(channel, lane, Kind::kReceives) && has_slots(channel, Kind::kReceives)) {
         Chunk chunk = next_chunk(lane, most_bytes_.message);
         chunk.moving = false;
-        code_ = p2p_.irecv(p2p_.context, bounce_->landing(slot_of(channel, lane.tail)), chunk.bytes,
-                           schedule_->steps[chunk.step].peer, tag_ - channel, &chunk.request);
+        code_ =
+            by.irecv(by.context, bounce(channel).landing(slot_of(channel, lane.tail)), chunk.bytes,
+                     schedule_->steps[chunk.step].peer, tag_ - channel, &chunk.request);
         if (code_ != 0) {
             return;
         }
@@ -247,7 +252,7 @@ void Executor::apply_received(int channel)
         const auto count = static_cast<unsigned>(extents_[chunk.step].steps);
         bool all_arrived = lane.tail - i >= count;
         for (unsigned other = i; all_arrived && other != i + count; ++other) {
-            all_arrived = has_arrived(lane.chunk[other % kLaneSlots]);
+            all_arrived = has_arrived(channel, lane.chunk[other % kLaneSlots]);
         }
         if (!all_arrived || !is_ready(chunk)) {
             break;
@@ -257,9 +262,9 @@ void Executor::apply_received(int channel)
     }
     while (!lane.empty()) {
         const Chunk &chunk = lane.chunk[lane.head % kLaneSlots];
-        if (!chunk.moving ||
-            !completed(failed_ ? true
-                               : bounce_->apply_done(slot_of(channel, chunk.applied_with)))) {
+        if (!chunk.moving || !completed(failed_ ? true
+                                                : bounce(channel).apply_done(
+                                                      slot_of(channel, chunk.applied_with)))) {
             return;
         }
         extents_[chunk.step].done += chunk.bytes;
@@ -267,10 +272,10 @@ void Executor::apply_received(int channel)
     }
 }
 
-bool Executor::has_arrived(Chunk &chunk)
+bool Executor::has_arrived(int channel, Chunk &chunk)
 {
     if (chunk.request != nullptr) {
-        const int state = p2p_.test(p2p_.context, &chunk.request);
+        const int state = p2p(channel).test(p2p(channel).context, &chunk.request);
         if (state == 0) {
             return false;
         }
@@ -285,13 +290,14 @@ bool Executor::works_on_device(int channel)
 {
     Channel &c = channels_[channel];
     for (Lane &lane = c.sends; lane.next_message != lane.tail; ++lane.next_message) {
-        if (!failed_ && !completed(bounce_->read_done(slot_of(channel, lane.next_message)))) {
+        if (!failed_ &&
+            !completed(bounce(channel).read_done(slot_of(channel, lane.next_message)))) {
             return true;
         }
     }
     for (Lane &lane = c.receives; !lane.empty(); ++lane.head) {
         if (lane.chunk[lane.head % kLaneSlots].moving && !failed_ &&
-            !completed(bounce_->apply_done(
+            !completed(bounce(channel).apply_done(
                 slot_of(channel, lane.chunk[lane.head % kLaneSlots].applied_with)))) {
             return true;
         }
@@ -358,7 +364,7 @@ void Executor::start_pulls(int channel)
         lane.offset += chunk.bytes;
         moved_.pulled += chunk.bytes * static_cast<std::size_t>(extents_[chunk.step].steps);
         if (!failed_) {
-            note(bounce_->start_pull(channel, static_cast<int>(slot), make_pull(chunk)));
+            note(messages_.bounce->start_pull(channel, static_cast<int>(slot), make_pull(chunk)));
         }
     }
 }
@@ -369,7 +375,8 @@ void Executor::finish_pulls(int channel)
     while (!lane.empty()) {
         const unsigned slot = lane.head % kLaneSlots;
         const Chunk &chunk = lane.chunk[slot];
-        if (!completed(failed_ ? true : bounce_->pull_done(channel, static_cast<int>(slot)))) {
+        if (!completed(failed_ ? true
+                               : messages_.bounce->pull_done(channel, static_cast<int>(slot)))) {
             return;
         }
         for (int i = chunk.step; i < chunk.step + extents_[chunk.step].steps; ++i) {

@@ -1,6 +1,7 @@
 // Runs one rank's schedule: steps move in chunks, pipelined, each channel for itself. A peer whose
 // memory is mapped here is read directly: both sides watch each other's progress, in the control
-// page. Other peers get messages, through a Bounce's slots. Resumable: step() does what can be done
+// page. Other peers get messages, through a Bounce's slots; those of channels that go by adapter
+// have a table and a bounce of their own. Resumable: step() does what can be done
 // now and returns; blocking calls loop over it and Open MPI's progress.
 //
 // A driver error does not stop it: the rank goes on sending and receiving (whatever is in the
@@ -47,17 +48,24 @@ struct MappedPeers {
     std::atomic<std::uint64_t> *progress = nullptr;
 };
 
+// What carries messages.
+struct Carrier {
+    hetcoll_p2p p2p{};
+    Bounce *bounce = nullptr;
+};
+
 class Executor {
 public:
     // The smallest slot of any rank's undivided bounce, because messages are cut alike everywhere.
     void limit_slots(std::size_t slot_bytes) noexcept { slot_limit_bytes_ = slot_bytes; }
 
-    // `schedule`, `bounce` and all of `mapped` live until step() has returned something else than
-    // kPending. Channel c uses tag - c. Allocates only when a schedule has more steps or channels
-    // than any before. `failed`: this rank has failed already and only serves its peers.
+    // `schedule`, the bounces and all of `mapped` live until step() has returned something else
+    // than kPending. Channel c uses tag - c. Allocates only when a schedule has more steps or
+    // channels than any before. `failed`: this rank has failed already and only serves its peers.
+    // `by_adapter`: needed where steps go so; its bounce has as much memory.
     void start(const Schedule &schedule, const hetcoll_p2p &p2p, int tag, Bounce &bounce,
                const Vectors &vectors, std::size_t chunk_bytes, bool failed,
-               const MappedPeers &mapped = {});
+               const MappedPeers &mapped = {}, const Carrier &by_adapter = {});
     // Only the first channels run, until open_all(): what the others need is not there yet. Their
     // peers need not be mapped, but those of `mapped` stand for them.
     void hold_all_but(int channels) noexcept { open_channels_ = channels; }
@@ -78,7 +86,8 @@ public:
     // The first driver error, if any. Once, after step() returned kDone.
     [[nodiscard]] Status take_failure() noexcept { return std::move(failure_); }
     [[nodiscard]] int code() const noexcept { return code_; } // requires kFailed
-    [[nodiscard]] std::size_t bytes_sent() const noexcept { return moved_.sent; }     // in messages
+    [[nodiscard]] std::size_t bytes_sent() const noexcept { return moved_.sent; } // in messages
+    [[nodiscard]] std::size_t bytes_by_adapter() const noexcept { return moved_.by_adapter; }
     [[nodiscard]] std::size_t bytes_pulled() const noexcept { return moved_.pulled; } // from peers
     // What it waits for: a peer, or with peer -1 this rank's own GPU. Requires that step() has
     // returned kPending.
@@ -123,6 +132,7 @@ private:
     };
     struct Channel {
         Lane sends, receives, pulls;
+        const Carrier *by = nullptr;
         int first_slot = -1; // of its messages; -1: it has none
         int before = -1;     // the channel whose messages must have ended first: they had the slots
     };
@@ -131,10 +141,11 @@ private:
         std::size_t message = 0, pull = 0;
     };
     struct MovedBytes {
-        std::size_t sent = 0, pulled = 0;
+        std::size_t sent = 0, by_adapter = 0, pulled = 0; // `sent`: in others
     };
 
     enum class Kind : std::uint8_t { kSends, kReceives, kPulls };
+    void find_carriers();
     void find_routes(const MappedPeers &mapped);
     void divide_bounce(std::size_t chunk_bytes);
     void deal_out_slots();
@@ -153,8 +164,8 @@ private:
     void finish_sends(int channel);
     void start_receives(int channel);
     void apply_received(int channel);
-    [[nodiscard]] bool has_arrived(Chunk &chunk);
-    void apply(int slot, const Chunk &chunk);
+    [[nodiscard]] bool has_arrived(int channel, Chunk &chunk);
+    void apply(Bounce &bounce, int slot, const Chunk &chunk);
     void fold(int channel, unsigned first, unsigned count);
     [[nodiscard]] bool works_on_device(int channel);
     void follow_peers();
@@ -164,6 +175,14 @@ private:
     void finish_pulls(int channel);
     [[nodiscard]] Pull make_pull(const Chunk &chunk) const noexcept;
     [[nodiscard]] const std::byte *local(int step, std::size_t offset) const noexcept;
+    [[nodiscard]] const hetcoll_p2p &p2p(int channel) const noexcept
+    {
+        return channels_[channel].by->p2p;
+    }
+    [[nodiscard]] Bounce &bounce(int channel) const noexcept
+    {
+        return *channels_[channel].by->bounce;
+    }
     [[nodiscard]] int slot_of(int channel, unsigned number) const noexcept
     {
         return channels_[channel].first_slot +
@@ -173,9 +192,8 @@ private:
     [[nodiscard]] bool completed(Result<bool> done);
 
     const Schedule *schedule_ = nullptr;
-    hetcoll_p2p p2p_{};
+    Carrier messages_, by_adapter_;
     int tag_ = 0;
-    Bounce *bounce_ = nullptr;
     Vectors vectors_{};
     MappedPeers mapped_;
     MostBytes most_bytes_;

@@ -49,27 +49,27 @@ void Executor::fold(int channel, unsigned first, unsigned count)
         together.op = by_element(together.op);
     }
     OrderedInputs inputs(together.inputs);
-    inputs.insert(p2p_.rank, local(chunk.step, chunk.offset));
+    inputs.insert(messages_.p2p.rank, local(chunk.step, chunk.offset));
     for (unsigned i = first; i <= last; ++i) {
         const auto step = static_cast<std::size_t>(chunk.step) + (i - first);
         inputs.insert(in_order || i == first ? schedule_->steps[step].peer : INT_MAX,
-                      bounce_->landing(slot_of(channel, i)));
+                      bounce(channel).landing(slot_of(channel, i)));
         lane.chunk[i % kLaneSlots].moving = true;
         lane.chunk[i % kLaneSlots].applied_with = last;
     }
     if (!failed_ && count == 1) {
-        apply(slot_of(channel, first), chunk);
+        apply(bounce(channel), slot_of(channel, first), chunk);
     } else if (!failed_) {
-        note(bounce_->start_fold(slot_of(channel, last), together));
+        note(bounce(channel).start_fold(slot_of(channel, last), together));
     }
 }
 
-void Executor::apply(int slot, const Chunk &chunk)
+void Executor::apply(Bounce &bounce, int slot, const Chunk &chunk)
 {
     const Step &step = schedule_->steps[chunk.step];
     const Apply what{
         .reduce = step.kind == StepKind::kRecvReduce,
-        .received_first = step.peer < p2p_.rank && !step.local_first,
+        .received_first = step.peer < messages_.p2p.rank && !step.local_first,
         .op = vectors_.op,
         .kind = vectors_.kind,
         .dst = vectors_.recv + extents_[chunk.step].first + chunk.offset,
@@ -77,7 +77,7 @@ void Executor::apply(int slot, const Chunk &chunk)
         .count = chunk.bytes / element_bytes(vectors_.kind),
         .user = vectors_.user,
     };
-    note(bounce_->start_apply(slot, what));
+    note(bounce.start_apply(slot, what));
 }
 
 // The operands in the order of their ranks.
@@ -91,7 +91,7 @@ Pull Executor::make_pull(const Chunk &chunk) const noexcept
               .step = chunk.step};
     OrderedInputs inputs(pull.inputs);
     if (schedule_->steps[chunk.step].kind == StepKind::kRecvReduce) {
-        inputs.insert(p2p_.rank, local(chunk.step, chunk.offset));
+        inputs.insert(messages_.p2p.rank, local(chunk.step, chunk.offset));
     }
     for (int i = chunk.step; i < chunk.step + extents_[chunk.step].steps; ++i) {
         const int peer = schedule_->steps[i].peer;

@@ -8,12 +8,12 @@ namespace hetcoll {
 
 void Executor::start(const Schedule &schedule, const hetcoll_p2p &p2p, int tag, Bounce &bounce,
                      const Vectors &vectors, std::size_t chunk_bytes, bool failed,
-                     const MappedPeers &mapped)
+                     const MappedPeers &mapped, const Carrier &by_adapter)
 {
     schedule_ = &schedule;
-    p2p_ = p2p;
+    messages_ = {p2p, &bounce};
+    by_adapter_ = by_adapter;
     tag_ = tag;
-    bounce_ = &bounce;
     vectors_ = vectors;
     failed_ = failed;
     failure_ = {};
@@ -30,23 +30,38 @@ void Executor::start(const Schedule &schedule, const hetcoll_p2p &p2p, int tag, 
             range_span(vectors.count, schedule.block_count, schedule.steps[i].blocks);
         extents_[i] = {.first = span.first * element, .bytes = span.count * element};
     }
+    find_carriers();
     find_routes(mapped);
-
     divide_bounce(chunk_bytes);
 }
 
-// The bounce's memory goes to the channels that have messages here. Which ones these are may differ
+void Executor::find_carriers()
+{
+    for (Channel &channel : channels_) {
+        channel.by = &messages_;
+    }
+    for (const Step &step : schedule_->steps) {
+        if (step.by_adapter) {
+            channels_[step.channel].by = &by_adapter_;
+        }
+    }
+}
+
+// A bounce's memory goes to the channels that have messages here. Which ones these are may differ
 // from rank to rank, but the size of a message may not: it follows from the schedule's channels.
 void Executor::divide_bounce(std::size_t chunk_bytes)
 {
     const int channels = schedule_->channel_count;
     const int slots = slots_for(channels_with_slots(channels, schedule_->channels_at_once));
     deal_out_slots();
-    note(bounce_->divide(slots, mapped_receives_.empty() ? 0 : channels));
+    note(messages_.bounce->divide(slots, mapped_receives_.empty() ? 0 : channels));
+    if (by_adapter_.bounce != nullptr) {
+        note(by_adapter_.bounce->divide(slots, 0));
+    }
     const std::size_t element = element_bytes(vectors_.kind);
     const std::size_t agreed = slot_bytes_of(kBounceSlots * slot_limit_bytes_, slots);
     most_bytes_.message =
-        std::min({chunk_bytes, bounce_->slot_bytes(), agreed}) / element * element;
+        std::min({chunk_bytes, messages_.bounce->slot_bytes(), agreed}) / element * element;
     most_bytes_.pull = chunk_bytes / element * element;
     join_messages();
 }

@@ -309,10 +309,12 @@ const std::vector<TreeShape> kTrees = {{.root = 0, .parent = {-1, 0, 0, 1, 1}, .
 TEST(TreeExecutor, EveryRankEndsWithTheSumOverMessagesAndMappedMemory)
 {
     const std::vector<int> ranks = {3, 0, 4, 1, 2}; // of the vertices
-    for (const int host_parts : {0, 5}) {           // these go by messages in any case
+    // The sides' parts go by messages in any case, each by a carrier of its own.
+    for (const SideShares sides : {SideShares{}, SideShares{.host = 5}, SideShares{.adapter = 5},
+                                   SideShares{.host = 3, .adapter = 7}}) {
         std::vector<Schedule> schedules;
         for (int rank = 0; rank < 5; ++rank) {
-            schedules.push_back(build_trees(rank, ranks, kTrees, {.host = host_parts}));
+            schedules.push_back(build_trees(rank, ranks, kTrees, sides));
         }
         for (const std::size_t count : {0, 1, 5, 6, 1000}) {
             for (const bool in_place : {false, true}) {
@@ -323,12 +325,49 @@ TEST(TreeExecutor, EveryRankEndsWithTheSumOverMessagesAndMappedMemory)
                     ASSERT_TRUE(job.run()) << "count " << count << ", nodes of " << node;
                     expect_sums(job, count);
                     EXPECT_EQ(job.input, input);
-                    EXPECT_EQ(job.network.unmatched(), 0);
-                    EXPECT_TRUE(node < 5 || host_parts > 0 || job.network.sends() == 0);
-                    EXPECT_TRUE(host_parts == 0 || count < 1000 || job.network.sends() > 0);
+                    EXPECT_EQ(job.network.unmatched() + job.adapters.unmatched(), 0);
+                    EXPECT_TRUE(node < 5 || sides.host > 0 || job.network.sends() == 0);
+                    EXPECT_TRUE(sides.host == 0 || count < 1000 || job.network.sends() > 0);
+                    EXPECT_TRUE(sides.adapter > 0 || job.adapters.sends() == 0);
+                    EXPECT_TRUE(sides.adapter == 0 || count < 1000 || job.adapters.sends() > 0);
                 }
             }
         }
+    }
+}
+
+// What a rank sent by adapters is not counted as Open MPI's.
+TEST(TreeExecutor, BytesAreCountedByTheirCarrier)
+{
+    constexpr std::size_t kCount = 64 * 5 * 6;
+    const std::vector<int> ranks = {0, 1, 2, 3, 4};
+    std::vector<Schedule> schedules;
+    for (const int rank : ranks) {
+        schedules.push_back(build_trees(rank, ranks, kTrees, {.host = 2, .adapter = 8}));
+    }
+    Job job(schedules, kCount, {false, false, neighbours(5, 5), 0, 256, kChannels});
+    ASSERT_TRUE(job.run());
+    for (const Executor &executor : job.executor) {
+        // Around a ring each rank sends 2 (n - 1) / n of its part.
+        EXPECT_EQ(executor.bytes_sent(), kCount * sizeof(double) * 2 / kSideParts * 8 / 5);
+        EXPECT_EQ(executor.bytes_by_adapter(), kCount * sizeof(double) * 8 / kSideParts * 8 / 5);
+    }
+}
+
+// A rank whose driver fails goes on with messages of both kinds.
+TEST(TreeExecutor, AFailedRankServesItsPeersByAdaptersToo)
+{
+    const std::vector<int> ranks = {0, 1, 2, 3, 4};
+    std::vector<Schedule> schedules;
+    for (const int rank : ranks) {
+        schedules.push_back(build_trees(rank, ranks, kTrees, {.host = 3, .adapter = 5}));
+    }
+    for (const int failing : {1, 3, 9}) {
+        Job job(schedules, 1000, {true, true, neighbours(5, 5), failing, 256, kChannels});
+        ASSERT_TRUE(job.run()) << "failing operation " << failing;
+        EXPECT_FALSE(job.executor[4].take_failure().ok());
+        EXPECT_TRUE(job.executor[0].take_failure().ok());
+        EXPECT_EQ(job.network.unmatched() + job.adapters.unmatched(), 0);
     }
 }
 

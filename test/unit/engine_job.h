@@ -90,6 +90,7 @@ struct Job {
             bounce.push_back(
                 std::make_unique<FailingBounce>(std::move(*HostBounce::create(slot_bytes)),
                                                 rank == size - 1 ? options.failing : 0));
+            adapter_bounce.push_back(std::move(*HostBounce::create(slot_bytes)));
         }
         for (int rank = 0; rank < size; ++rank) {
             map_node(rank, options.node_of, in_place);
@@ -97,7 +98,8 @@ struct Job {
                 schedule[rank], network.rank(rank), 1, *bounce[rank],
                 {bytes_of(in_place ? output[rank] : input[rank]), bytes_of(output[rank]),
                  count * sizeof(double) / element_bytes(options.kind), options.op, options.kind},
-                options.chunk_bytes, false, {mapped[rank], steps[rank], progress[rank].data()});
+                options.chunk_bytes, false, {mapped[rank], steps[rank], progress[rank].data()},
+                {adapters.rank(rank), adapter_bounce[rank].get()});
         }
     }
     static std::vector<Schedule> schedules_of(Algorithm algorithm, int size)
@@ -125,6 +127,7 @@ struct Job {
                        static_cast<long>(state.size());
             }
             network.rank(0).progress(network.rank(0).context);
+            adapters.rank(0).progress(adapters.rank(0).context);
         }
         return false;
     }
@@ -134,10 +137,11 @@ struct Job {
         return reinterpret_cast<std::byte *>(vector.data());
     }
 
-    MemoryNetwork network;
+    MemoryNetwork network, adapters;
     std::vector<std::vector<double>> input, output;
     std::vector<Schedule> schedule;
     std::vector<std::unique_ptr<FailingBounce>> bounce;
+    std::vector<std::unique_ptr<HostBounce>> adapter_bounce;
     std::vector<Executor> executor;
     std::vector<std::vector<MappedPeer>> mapped;
     std::vector<std::vector<LocalStep>> steps;
@@ -145,7 +149,8 @@ struct Job {
 
 private:
     Job(int size, std::size_t count, bool synchronous)
-        : network(size, synchronous, size * 31 + static_cast<unsigned>(count)), input(size),
+        : network(size, synchronous, size * 31 + static_cast<unsigned>(count)),
+          adapters(size, synchronous, size * 37 + static_cast<unsigned>(count)), input(size),
           output(size), executor(size), mapped(size), steps(size), progress(size)
     {
         for (int rank = 0; rank < size; ++rank) {
