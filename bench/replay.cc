@@ -176,8 +176,8 @@ PlayedTime Replay::time(const DataCall &call, const JobCounters &counters, bool 
     const CounterValues before = counters.read();
     played.us = time_us(comm_, [&] { issue(call, shape, send_.data(), recv_buffer(call).data()); });
     const CounterValues used = counters.read() - before;
-    played.moved =
-        used[HETCOLL_BYTES_BOUNCE] + used[HETCOLL_BYTES_DIRECT] + used[HETCOLL_BYTES_MAPPED];
+    played.moved = used[HETCOLL_BYTES_BOUNCE] + used[HETCOLL_BYTES_DIRECT] +
+                   used[HETCOLL_BYTES_ADAPTER] + used[HETCOLL_BYTES_MAPPED];
     played.previous = used[HETCOLL_CALLS_PREVIOUS] + used[HETCOLL_CALLS_STAGED];
     const bool comparable = call.call == TracedCall::kAllreduce || call.call == TracedCall::kBcast;
     if (compare && comparable) {

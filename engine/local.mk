@@ -15,6 +15,7 @@ hetcoll_sources += \
 	engine/process/stage.h engine/process/store.cc engine/process/store.h \
 	engine/process/topology_file.cc engine/process/topology_file.h engine/process/trace.cc \
 	engine/process/trace.h engine/process/user_ops.cc engine/process/user_ops.h \
+	engine/communicator/adapters.cc engine/communicator/adapters.h \
 	engine/communicator/aggregation.cc engine/communicator/aggregation.h \
 	engine/communicator/aggregator_messages.cc engine/communicator/aggregator_messages.h \
 	engine/communicator/chooser.cc engine/communicator/chooser.h engine/communicator/engine.cc \

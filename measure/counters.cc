@@ -92,7 +92,8 @@ ServingRoute name_route(const JobCounters &counters, const CounterValues &used)
         return {"-", "-"};
     }
     ServingRoute route;
-    const bool messages = used[HETCOLL_BYTES_DIRECT] != 0 || used[HETCOLL_BYTES_BOUNCE] != 0;
+    const bool messages = used[HETCOLL_BYTES_DIRECT] != 0 || used[HETCOLL_BYTES_BOUNCE] != 0 ||
+                          used[HETCOLL_BYTES_ADAPTER] != 0;
     const bool mapped = used[HETCOLL_BYTES_MAPPED] != 0;
     const char *mover = messages && mapped                ? "mixed"
                         : mapped                          ? "mapped"

@@ -24,7 +24,7 @@ public:
     struct Options {
         std::string transports; // as UCX_TLS has them: "rc", "tcp"; no shared memory, no cuda_ipc
         std::string device;     // as the topology names it: "mlx5_0", "lo"; empty: UCX chooses
-        bool cuda = true;       // memory is CUDA's; false: the emulated GPU's, which is the host's
+        bool cuda = true;       // memory is CUDA's; false: the host's
     };
 
     // The user's UCX_* say nothing of transports, nor of devices if `device` does. UCX prints

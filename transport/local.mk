@@ -1,4 +1,5 @@
 hetcoll_sources += \
+	transport/adapter_messages.h transport/adapter_messages.cc \
 	transport/bounce.h \
 	transport/device_bounce.h transport/device_bounce.cc \
 	transport/exporter.h transport/exporter.cc \
@@ -8,10 +9,6 @@ hetcoll_sources += \
 	transport/node_identity.h transport/node_identity.cc \
 	transport/peer_memory.h transport/peer_memory.cc \
 	transport/reach_probe.h transport/reach_probe.cc \
-	transport/shared_page.h transport/shared_page.cc
-
-# Until a call sends messages by them.
-hetcoll_tools_sources += \
-	transport/adapter_messages.h transport/adapter_messages.cc \
+	transport/shared_page.h transport/shared_page.cc \
 	transport/ucp_context.h transport/ucp_context.cc \
 	transport/ucp_library.h transport/ucp_library.cc

@@ -147,12 +147,27 @@ void Call::lose_device() noexcept
     if (device != nullptr) {
         device->finish();
     }
+    if (Adapters *const adapters = engine.peers().adapters()) {
+        adapters->abandon();
+    }
     leave_context();
     lose(std::move(device));
 }
 
+// The call's bounce enters first: contexts are left in the order of a stack.
+Progress Call::step_executor()
+{
+    if (device != nullptr && engine.peers().adapters() != nullptr) {
+        static_cast<void>(device->enter()); // what it does then fails likewise
+    }
+    return engine.executor().step();
+}
+
 void Call::leave_context() noexcept
 {
+    if (Adapters *const adapters = engine.peers().adapters()) {
+        adapters->leave_context();
+    }
     if (device != nullptr) {
         device->leave();
     }

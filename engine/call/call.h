@@ -144,6 +144,7 @@ struct Call {
     // A message may still arrive in its slots. But what this rank's GPU does with the application's
     // memory is over then.
     void lose_device() noexcept;
+    [[nodiscard]] Progress step_executor();
     // Others run next: they find the context that they left.
     void leave_context() noexcept;
 

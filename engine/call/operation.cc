@@ -74,6 +74,9 @@ bool Operation::step()
         }
         begin();
     }
+    if (Adapters *const adapters = call_.engine.peers().adapters()) {
+        adapters->progress();
+    }
     const bool is_over = call_.frames.step();
     if (call_.ended) {
         finish(*call_.ended);
@@ -156,7 +159,7 @@ bool Operation::leave()
         finish(leaves_);
         return true;
     }
-    const bool runs = call_.executor_runs && call_.engine.executor().step() == Progress::kPending;
+    const bool runs = call_.executor_runs && call_.step_executor() == Progress::kPending;
     const bool copies = !call_.copy_is_over(), reduces = !call_.kernel_is_over();
     if (runs || copies || reduces || !call_.engine.has_left()) {
         call_.leave_context();

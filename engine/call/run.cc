@@ -78,8 +78,10 @@ void start_schedule(Call &call, const Choice &choice, LateRanks *late)
             peers = engine.mapped().peers(built.local_steps);
         }
     }
+    const Adapters *const adapters = engine.peers().adapters();
     engine.executor().start(built.schedule, engine.p2p(), call.made->tag, call.bounce(), vectors,
-                            choice.chunk_bytes, !call.failure.ok(), peers);
+                            choice.chunk_bytes, !call.failure.ok(), peers,
+                            adapters != nullptr ? adapters->carrier() : Carrier{});
 }
 
 } // namespace
@@ -116,13 +118,12 @@ bool has_run(Call &call)
     if (!call.executor_runs) {
         return call.kernel_is_over();
     }
-    Executor &executor = call.engine.executor();
-    switch (executor.step()) {
+    switch (call.step_executor()) {
     case Progress::kPending: return false;
     case Progress::kFailed: // messages may still arrive in the slots: they are lost, not freed
         call.lose_device();
         lose(std::move(call.host));
-        call.end(executor.code());
+        call.end(call.engine.executor().code());
         return false;
     case Progress::kDone: return true;
     }
@@ -145,8 +146,9 @@ void note_executed(Call &call)
     call.executor_runs = false;
     process.counters().count(direct ? HETCOLL_BYTES_DIRECT : HETCOLL_BYTES_BOUNCE,
                              executor.bytes_sent());
+    process.counters().count(HETCOLL_BYTES_ADAPTER, executor.bytes_by_adapter());
     process.counters().count(HETCOLL_BYTES_MAPPED, executor.bytes_pulled());
-    record.direct = direct && sent;
+    record.direct = (direct && sent) || executor.bytes_by_adapter() != 0;
     record.bounced = !direct && sent;
     // A root that peers read from moves nothing itself.
     record.mapped = executor.bytes_pulled() != 0 || (call.mapped && !sent);

@@ -59,6 +59,7 @@ Engine::Engine(Process &process, const hetcoll_p2p &p2p, const hetcoll_facts &ag
           process, group_,
           {.mapping = agreed.ipc != 0,
            .tables = agreed.tuning_table_differs == 0,
+           .adapters = agreed.adapters != 0,
            .racks = {static_cast<int>(agreed.rack_nodes), static_cast<double>(agreed.rack_gbps)}}),
       mapped_(process, group_, peers_), aggregation_(process, group_, agreed.aggregators != 0),
       chooser_(process, agreed_, group_, peers_, aggregation_),
@@ -157,6 +158,12 @@ void Engine::say_what_differs()
             "hetcoll adds floats as usual: the ranks of this communicator have different "
             "coll_hetcoll_fixed_point; set the same on every rank");
     }
+    if (agreed_.adapters_differs != 0 && p2p_.rank == 0 &&
+        process_.notices().first_time(Notice::kAdaptersDiffer)) {
+        log(process_.log(), 0,
+            "hetcoll uses no network adapters on a node: the ranks of this communicator have "
+            "different coll_hetcoll_adapters; set the same on every rank");
+    }
     if (const Status problem = group_.take_problem(); !problem.ok()) {
         log(process_.log(), process_.notices().first_time(Notice::kWithoutPage) ? 0 : 1,
             "hetcoll: ranks of a node do without shared memory and exchange messages instead: "
@@ -237,6 +244,9 @@ int Engine::leave_host(int code) noexcept
 bool Engine::has_left() noexcept
 {
     aggregation_.leave();
+    if (Adapters *const adapters = peers_.adapters()) {
+        adapters->abandon();
+    }
     return requests_.drain() && group_.leave();
 }
 

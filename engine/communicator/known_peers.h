@@ -3,6 +3,7 @@
 #pragma once
 
 #include "device/device.h"
+#include "engine/communicator/adapters.h"
 #include "price/placed.h"
 #include "topology/record.h"
 #include "tuning/price_table.h"
@@ -23,6 +24,7 @@ struct KnownPeers {
     std::shared_ptr<const PricedMachine> machine; // null: their GPUs are not all known
     std::shared_ptr<const PriceTable> prices;     // of it, where memory is mapped; null: unknown
     bool lacks_memory = false;                    // some rank has none to find prices
+    std::unique_ptr<Adapters> adapters; // of all ranks, or of none: Links::by_adapters says so
 };
 
 // A table is for a class of machines: all nodes must be of it. `driver`: as in fingerprint_of().

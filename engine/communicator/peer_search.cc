@@ -4,6 +4,7 @@
 #include "engine/communicator/story.h"
 #include "engine/meeting/flags.h"
 #include "price/call_prices.h"
+#include "topology/adapters.h"
 
 #include <algorithm>
 #include <cstring>
@@ -19,16 +20,38 @@ PeerSearch::PeerSearch(Process &process, NodeGroup &group, Allowed allowed,
 {
 }
 
+// Plain data of every rank goes to all.
+template <class Record> void PeerSearch::exchange_records(const Record &own, Flags flags)
+{
+    const auto rank = static_cast<std::size_t>(group_.all().rank);
+    exchange(std::as_bytes(std::span(&own, 1)), rank * sizeof own,
+             static_cast<std::size_t>(group_.all().size) * sizeof own, flags);
+}
+
+void PeerSearch::exchange(std::span<const std::byte> own, std::size_t offset, std::size_t bytes,
+                          Flags flags)
+{
+    records_ = std::make_unique<Records>();
+    records_->mine.resize(bytes + Exchange::kFlagBytes);
+    records_->theirs.resize(bytes + Exchange::kFlagBytes);
+    std::copy(own.begin(), own.end(), records_->mine.begin() + static_cast<std::ptrdiff_t>(offset));
+    exchange_.start(group_.all(), tag_, records_->mine.data(), records_->theirs.data(), bytes,
+                    bytes, host_reduce(ReduceOp::kBor, ElementKind::kByte), flags);
+}
+
+// Those of all ranks.
+template <class Record> std::vector<Record> PeerSearch::take_records()
+{
+    std::vector<Record> records(static_cast<std::size_t>(group_.all().size));
+    std::memcpy(records.data(), records_->mine.data(), records.size() * sizeof(Record));
+    records_.reset();
+    return records;
+}
+
 void PeerSearch::start(const PointerInfo &pointer)
 {
     const RankRecord own = own_record(pointer);
-    const std::size_t bytes = static_cast<std::size_t>(group_.all().size) * sizeof own;
-    records_->mine.resize(bytes + Exchange::kFlagBytes);
-    records_->theirs.resize(bytes + Exchange::kFlagBytes);
-    std::memcpy(records_->mine.data() + group_.all().rank * sizeof own, &own, sizeof own);
-    exchange_.start(group_.all(), tag_, records_->mine.data(), records_->theirs.data(), bytes,
-                    bytes, host_reduce(ReduceOp::kBor, ElementKind::kByte),
-                    flags_if(!problem_.ok(), kNoRecord));
+    exchange_records(own, flags_if(!problem_.ok(), kNoRecord));
 }
 
 RankRecord PeerSearch::own_record(const PointerInfo &pointer)
@@ -76,28 +99,31 @@ Progress PeerSearch::step()
 // kDone: what the part waits for is there.
 Progress PeerSearch::step_part()
 {
-    if (part_ != Part::kRecords && part_ != Part::kPrices) {
+    if (!exchanges()) {
         if (FdChannel *channel = process_.store().sharing().channel.get()) {
             channel->step(); // peers may be waiting for an answer
         }
     }
+    if (found_.adapters != nullptr) {
+        found_.adapters->progress(); // likewise
+    }
     const auto progress = [](bool done) { return done ? Progress::kDone : Progress::kPending; };
     switch (part_) {
     case Part::kRecords:
+    case Part::kAddresses:
     case Part::kPrices: return exchange_.step();
     case Part::kOffer: return progress(trial_->offer());
     case Part::kTry: return progress(trial_->try_others());
+    case Part::kMessage: return progress(message_has_come());
     case Part::kOffered:
-    case Part::kTried: return meeting_.step();
+    case Part::kTried:
+    case Part::kMessaged: return meeting_.step();
     case Part::kDone: break;
     }
     return Progress::kDone;
 }
 
-int PeerSearch::code() const noexcept
-{
-    return part_ == Part::kRecords || part_ == Part::kPrices ? exchange_.code() : meeting_.code();
-}
+int PeerSearch::code() const noexcept { return exchanges() ? exchange_.code() : meeting_.code(); }
 
 void PeerSearch::begin_next()
 {
@@ -109,6 +135,11 @@ void PeerSearch::begin_next()
     case Part::kTried:
         conclude(any(meeting_.flags(), kUnreachable) ? Mapping::kSome : Mapping::kAll);
         break;
+    case Part::kAddresses: try_adapters(); break;
+    case Part::kMessage:
+        meet(Part::kMessaged, flags_if(!adapters_problem_.ok(), kUnreachable));
+        break;
+    case Part::kMessaged: take_adapters_if(!any(meeting_.flags(), kUnreachable)); break;
     case Part::kPrices: take_prices(); break;
     case Part::kDone: break;
     }
@@ -120,8 +151,8 @@ void PeerSearch::meet(Part part, Flags flags)
     meeting_.start(group_, messages_, tag_, flags);
 }
 
-// The records have what was found, too, for the case that ranks have other files, or none for their
-// GPUs: every rank knows of that.
+// The records have what was found, too, for the case that ranks have other files, or none for
+// their GPUs: every rank knows of that.
 Result<Placement> PeerSearch::merge(std::vector<RankRecord> &records)
 {
     const auto file = process_.topology_file();
@@ -139,13 +170,13 @@ Result<Placement> PeerSearch::merge(std::vector<RankRecord> &records)
     return merge_records(records);
 }
 
-// All records are here. Errors are the same on every rank, but for the one that had the problem.
+// All records are here. Errors are the same on every rank, but for the one that had the
+// problem.
 void PeerSearch::merge()
 {
     const bool missing = any(exchange_.flags(), kNoRecord);
     if (!missing) {
-        std::vector<RankRecord> records(static_cast<std::size_t>(group_.all().size));
-        std::memcpy(records.data(), records_->mine.data(), records.size() * sizeof(RankRecord));
+        std::vector<RankRecord> records = take_records<RankRecord>();
         auto placement = merge(records);
         if (placement.ok()) {
             placement_ = std::move(*placement);
@@ -153,10 +184,10 @@ void PeerSearch::merge()
             problem_ = placement.take_status();
         }
     }
-    records_.reset();
     if (!problem_.ok()) {
         log(missing ? process_.log() : process_.node_log(), 0,
-            "hetcoll: does without the links between the GPUs, so messages go through host memory: "
+            "hetcoll: does without the links between the GPUs, so messages go through host "
+            "memory: "
             "%s",
             problem_.message().c_str());
     }
@@ -196,24 +227,107 @@ void PeerSearch::conclude(Mapping mapping)
     const std::vector<int> &gpus = placement_->gpu_of;
     if (group_.nodes() == static_cast<int>(placement_->nodes.size()) &&
         std::find(gpus.begin(), gpus.end(), kNoGpu) == gpus.end()) {
-        start_prices();
+        if (allowed_.adapters) {
+            start_adapters();
+        } else {
+            start_prices();
+        }
     }
 }
 
-// Every rank prices some sizes, and all get what one rank has found. Prices of another communicator
-// on the same machine serve as well.
+// What all ranks know. Null: they may be used.
+const char *PeerSearch::why_no_adapters() const
+{
+    return group_.nodes() > 1 ? "its ranks are on several nodes"
+           : !contains(found_.ranks.query.available, Algorithm::kTree)
+               ? "packed trees do not serve these GPUs"
+           : adapters_of(placement_->nodes.front().topology).empty()
+               ? "the node's topology has no adapters: write one with hetcoll_info --topology "
+                 "--write, and set coll_hetcoll_topology_file"
+               : nullptr;
+}
+
+// Adapters are there, so this rank opens its own, and tells the others where that is.
+void PeerSearch::start_adapters()
+{
+    if (const char *const why = why_no_adapters()) {
+        if (group_.all().rank == 0 && process_.notices().first_time(Notice::kWithoutAdapters)) {
+            log(process_.log(), 0,
+                "hetcoll: coll_hetcoll_adapters is not used on a communicator of %d ranks: %s",
+                group_.all().size, why);
+        }
+        start_prices();
+        return;
+    }
+    part_ = Part::kAddresses;
+    const Topology &node = placement_->nodes.front().topology;
+    const int gpu = placement_->gpu_of[static_cast<std::size_t>(group_.all().rank)];
+    const int number = placement_->gpus[static_cast<std::size_t>(gpu)].number;
+    const auto adapter = adapters_of(node)[static_cast<std::size_t>(number)];
+    auto opened =
+        Adapters::create(process_, device_, node.vertices[static_cast<std::size_t>(adapter)].name);
+    Adapters::Address own{};
+    if (opened.ok()) {
+        found_.adapters = std::move(*opened);
+        own = found_.adapters->address();
+    } else {
+        adapters_problem_ = opened.take_status();
+    }
+    exchange_records(own, flags_if(found_.adapters == nullptr, kUnreachable));
+}
+
+void PeerSearch::try_adapters()
+{
+    const bool all = !any(exchange_.flags(), kUnreachable);
+    const auto addresses = take_records<Adapters::Address>();
+    if (!all) {
+        take_adapters_if(false);
+        return;
+    }
+    part_ = Part::kMessage;
+    adapters_problem_ = found_.adapters->start_trial(addresses, group_.all().rank);
+}
+
+bool PeerSearch::message_has_come()
+{
+    if (!adapters_problem_.ok()) {
+        return true;
+    }
+    const std::optional<bool> works = found_.adapters->step_trial();
+    if (works && !*works) {
+        adapters_problem_ = error(Errc::kUnsupported, "a message of device memory has not come "
+                                                      "through them as it was sent");
+    }
+    return works.has_value();
+}
+
+// All ranks know whether each has reached the next one.
+void PeerSearch::take_adapters_if(bool all)
+{
+    found_.ranks.query.links.by_adapters = all;
+    if (!adapters_problem_.ok() && process_.notices().first_time(Notice::kWithoutAdapters)) {
+        log(process_.log(), 0, "hetcoll: coll_hetcoll_adapters is not used, rank %d cannot: %s",
+            group_.all().rank, adapters_problem_.message().c_str());
+    }
+    if (all) {
+        found_.adapters->end_trial();
+        log(process_.node_log(), 1,
+            "hetcoll: ranks of this node may send through its network adapters, by %s",
+            process_.adapter_transports().c_str());
+    } else {
+        found_.adapters.reset();
+    }
+    start_prices();
+}
+
+// Every rank prices some sizes, and all get what one rank has found. Prices of another
+// communicator on the same machine serve as well.
 void PeerSearch::start_prices()
 {
     part_ = Part::kPrices;
     PriceTable table;
     const bool priced = add_own_prices(table);
-    records_ = std::make_unique<Records>();
-    records_->mine.resize(sizeof table + Exchange::kFlagBytes);
-    records_->theirs.resize(sizeof table + Exchange::kFlagBytes);
-    std::memcpy(records_->mine.data(), &table, sizeof table);
-    exchange_.start(group_.all(), tag_, records_->mine.data(), records_->theirs.data(),
-                    sizeof table, sizeof table, host_reduce(ReduceOp::kBor, ElementKind::kByte),
-                    flags_if(!priced, kNoRecord));
+    exchange(std::as_bytes(std::span(&table, 1)), 0, sizeof table, flags_if(!priced, kNoRecord));
 }
 
 // False: there is no memory for it. Then all ranks do without.

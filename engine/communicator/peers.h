@@ -34,6 +34,11 @@ public:
 
     // What they have found out; until known(), that there are only messages.
     [[nodiscard]] const KnownPeers &found() const noexcept { return found_; }
+    // The network adapters that serve these ranks, or are being tried; null: none.
+    [[nodiscard]] Adapters *adapters() const noexcept
+    {
+        return (search_ != nullptr ? search_->found() : found_).adapters.get();
+    }
     // How often that has changed: what was made of it before holds no longer.
     [[nodiscard]] unsigned version() const noexcept { return version_; }
     // Whether the device of a call is the one that the ranks were asked about.

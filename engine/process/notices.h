@@ -14,12 +14,14 @@ enum class Notice : std::uint8_t {
     kWithoutPage,       // ranks of a node have no control page
     kTablesDiffer,      // ranks have read different tuning tables,
     kAggregatorsDiffer, // have different aggregators,
-    kFixedPointDiffers, // or different fixed points
+    kFixedPointDiffers, // different fixed points,
+    kAdaptersDiffer,    // or different transports of adapters
     kWithoutShares,     // coll_hetcoll_shares cannot be used
     kSplitMachine,      // a machine's ranks are in several containers
     kUnmapped,          // a buffer of a peer cannot be mapped
     kWithoutRdma,       // vectors to an aggregator go over TLS, although RDMA was asked for
     kTopologyFile,      // the topology file is ignored
+    kWithoutAdapters,   // coll_hetcoll_adapters cannot be used
     kManyDevices,       // a communicator's calls alternate between GPUs or contexts
     kGpu,               // coll_hetcoll_verbose: this rank's GPU,
     kNode,              // what its node has,

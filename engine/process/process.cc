@@ -1,5 +1,6 @@
 #include "engine/process/process.h"
 
+#include "base/hash.h"
 #include "base/installed.h"
 
 #include <unistd.h>
@@ -96,6 +97,14 @@ hetcoll_settings without_strings(hetcoll_settings settings)
     return settings;
 }
 
+// Of a text that must be the same on all ranks; 0: it is empty.
+std::uint64_t hash_of(const std::string &text)
+{
+    Hash hash;
+    hash.add(text);
+    return text.empty() ? 0 : std::max<std::uint64_t>(hash.value(), 1);
+}
+
 } // namespace
 
 Result<std::unique_ptr<Process>> Process::create(const hetcoll_settings &settings)
@@ -113,6 +122,7 @@ Process::Process(const hetcoll_settings &settings, ParsedSettings parsed)
       node_log_(settings.local_rank == 0 ? log_ : Log{}),
       identity_(find_identity(settings.node, node_log_)),
       has_node_word_(settings.node != nullptr && *settings.node != '\0'),
+      adapter_transports_(settings.adapters != nullptr ? settings.adapters : ""),
       aggregators_(find_aggregators(std::exchange(parsed_.aggregators, {}), settings, node_log_)),
       trace_(open_trace(settings, log_)), user_ops_(find_user_ops(settings, log_, node_log_)),
       table_(find_table(settings, log_, node_log_)), topology_file_(settings.topology_file),
@@ -162,6 +172,7 @@ hetcoll_facts Process::facts() const noexcept
     facts.tuning_table = table_ ? std::max<std::uint64_t>(1, table_hash(*table_)) : 0;
     facts.user_ops = user_ops_ != nullptr ? user_ops_->hash() : 0;
     facts.shares = parsed_.shares.hash();
+    facts.adapters = hash_of(adapter_transports_);
     facts.aggregators = aggregators_ ? aggregators_->hash : 0;
     facts.identity = {.host = identity_.process.host,
                       .start_time = identity_.process.start_time,

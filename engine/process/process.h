@@ -64,6 +64,11 @@ public:
     [[nodiscard]] KnownPrices &prices() noexcept { return prices_; }
     // What coll_hetcoll_topology_file names; null: none. Read at first use.
     [[nodiscard]] Result<const Topology *> topology_file() { return topology_file_.get(); }
+    // coll_hetcoll_adapters; empty: none.
+    [[nodiscard]] const std::string &adapter_transports() const noexcept
+    {
+        return adapter_transports_;
+    }
     // Null: none.
     [[nodiscard]] const AggregatorList *aggregators() const noexcept
     {
@@ -102,6 +107,7 @@ private:
     Log log_, node_log_;
     NodeIdentity identity_;
     bool has_node_word_;
+    std::string adapter_transports_;
     std::optional<AggregatorList> aggregators_;
     std::atomic<bool> aggregators_failed_{false};
     std::atomic<int> open_pages_{0};

@@ -33,6 +33,8 @@
         "Bytes sent through pinned or host memory")                                                \
     HETCOLL_COUNTER(BYTES_DIRECT, bytes_direct, COUNTER,                                           \
         "Bytes that Open MPI sent from device memory")                                             \
+    HETCOLL_COUNTER(BYTES_ADAPTER, bytes_adapter, COUNTER,                                         \
+        "Bytes sent to ranks of the same node through network adapters")                           \
     HETCOLL_COUNTER(BYTES_MAPPED, bytes_mapped, COUNTER,                                           \
         "Bytes read from or written to the memory of peers")                                       \
     HETCOLL_COUNTER(MAPPINGS, mappings, COUNTER,                                                   \

@@ -120,6 +120,10 @@
         "never: do not")                                                                           \
     HETCOLL_PARAMETER(TEXT, node, "", NULL, LOCAL, START, SPEED, 5,                                \
         "A word: ranks with different words count as ranks on different nodes")                    \
+    HETCOLL_PARAMETER(TEXT, adapters, "", NULL, SAME, START, SPEED, 5,                             \
+        "Transports of UCX, rc, by which the ranks of a node may send part of a vector through "   \
+        "its network adapters, where packed trees leave these idle: needs a UCX with CUDA and a "  \
+        "topology with adapters. docs/trees.md")                                                   \
     HETCOLL_PARAMETER(TEXT, topology_file, "", NULL, ALIKE, START, SPEED, 5,                       \
         "A file with the links, used instead of those found: FILE or FILE:GPUS, as "               \
         "hetcoll_info --topology --write makes it, of hwloc, or a shipped one by name. "           \

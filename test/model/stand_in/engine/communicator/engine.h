@@ -250,6 +250,14 @@ private:
 };
 
 // All know that they reach each other.
+class Adapters { // there are none
+public:
+    void progress() noexcept {}
+    void abandon() noexcept {}
+    void leave_context() noexcept {}
+    [[nodiscard]] Carrier carrier() const noexcept { return {}; }
+};
+
 class Peers {
 public:
     struct Found {
@@ -262,6 +270,7 @@ public:
     [[nodiscard]] int code() const noexcept { return 0; }
     [[nodiscard]] bool may_move() const noexcept { return false; }
     [[nodiscard]] const Found &found() const noexcept { return found_; }
+    [[nodiscard]] Adapters *adapters() const noexcept { return nullptr; }
     [[nodiscard]] bool is_known_device(const Gpu &) const noexcept { return true; }
 
 private:

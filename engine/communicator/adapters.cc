@@ -1,0 +1,91 @@
+#include "engine/communicator/adapters.h"
+
+#include "engine/process/call_record.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace hetcoll {
+
+Result<std::unique_ptr<Adapters>> Adapters::create(Process &process,
+                                                   const std::shared_ptr<Device> &device,
+                                                   const std::string &adapter)
+{
+    auto messages =
+        AdapterMessages::create({.transports = process.adapter_transports(), .device = adapter});
+    if (!messages.ok()) {
+        return messages.take_status();
+    }
+    auto bounce = process.store().make_for_adapters(device);
+    if (!bounce.ok()) {
+        return bounce.take_status();
+    }
+    return std::unique_ptr<Adapters>(
+        new Adapters(device, std::move(*bounce), std::move(*messages)));
+}
+
+Adapters::Adapters(std::shared_ptr<Device> device, std::unique_ptr<DeviceBounce> bounce,
+                   std::unique_ptr<AdapterMessages> messages)
+    : device_(std::move(device)), bounce_(std::move(bounce)), messages_(std::move(messages))
+{
+}
+
+Adapters::~Adapters()
+{
+    const ContextScope scope(device_->driver(), device_->context());
+    if (trial_ != nullptr) { // it has not come to an end everywhere
+        messages_->abandon();
+    }
+    messages_.reset();
+}
+
+// UCX works with CUDA in the current context, if a message takes it.
+void Adapters::progress() noexcept
+{
+    const ContextScope scope(device_->driver(), device_->context());
+    messages_->progress();
+}
+
+Adapters::Address Adapters::address() const
+{
+    const std::span<const std::byte> own = messages_->address();
+    Address address{.bytes = static_cast<std::uint16_t>(own.size())};
+    std::copy(own.begin(), own.end(), address.text.begin());
+    return address;
+}
+
+Status Adapters::start_trial(std::span<const Address> addresses, int rank)
+{
+    std::vector<std::span<const std::byte>> texts;
+    for (const Address &address : addresses) {
+        texts.emplace_back(address.text.data(),
+                           std::min<std::size_t>(address.bytes, address.text.size()));
+    }
+    if (Status connected = messages_->connect(texts, rank); !connected.ok()) {
+        return connected;
+    }
+    const int size = static_cast<int>(addresses.size());
+    trial_ = std::make_unique<MessageTrial>(device_, messages_->table(), 0, (rank + 1) % size,
+                                            (rank + size - 1) % size);
+    trial_ends_ns_ = now_ns() + kMostTrialNs;
+    return {};
+}
+
+std::optional<bool> Adapters::step_trial()
+{
+    const MessageTrial::Answer answer = trial_->step();
+    if (answer == MessageTrial::Answer::kUnknown && now_ns() < trial_ends_ns_) {
+        return std::nullopt;
+    }
+    return answer == MessageTrial::Answer::kYes;
+}
+
+void Adapters::abandon() noexcept
+{
+    bounce_->finish();
+    const ContextScope scope(device_->driver(), device_->context());
+    messages_->abandon();
+}
+
+} // namespace hetcoll

@@ -1,0 +1,66 @@
+// The network adapters of a node as one more way between its ranks, beside the links between the
+// GPUs and the one through host memory: Open MPI's messages between processes of a node never take
+// it. coll_hetcoll_adapters allows it, and it serves a communicator of one node if all of its ranks
+// have tried it. Messages leave from slots of device memory and land in such.
+#pragma once
+
+#include "engine/communicator/executor.h"
+#include "engine/process/message_trial.h"
+#include "engine/process/process.h"
+#include "transport/adapter_messages.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace hetcoll {
+
+class Adapters {
+public:
+    // Where a rank is reached: plain data, which ranks tell each other.
+    struct Address {
+        std::uint16_t bytes = 0;
+        std::array<std::byte, AdapterMessages::kMostAddressBytes> text{};
+    };
+
+    // Of this rank, whose GPU is the device's, by the adapter of that name.
+    static Result<std::unique_ptr<Adapters>>
+    create(Process &process, const std::shared_ptr<Device> &device, const std::string &adapter);
+    ~Adapters();
+    Adapters(const Adapters &) = delete;
+    Adapters &operator=(const Adapters &) = delete;
+
+    [[nodiscard]] Address address() const;
+    // addresses[r]: of rank r. Then a message goes around all ranks, which step until it has.
+    Status start_trial(std::span<const Address> addresses, int rank);
+    // Nothing: step again. False, too, if nothing has come for kMostTrialNs.
+    [[nodiscard]] std::optional<bool> step_trial();
+    // All ranks have said yes.
+    void end_trial() noexcept { trial_.reset(); }
+
+    [[nodiscard]] Carrier carrier() const noexcept { return {messages_->table(), bounce_.get()}; }
+    // While a call of the communicator is under way on any rank, which may wait for this one.
+    void progress() noexcept;
+    // As DeviceBounce::leave(). The call's own bounce enters before this one, and leaves after it.
+    void leave_context() noexcept { bounce_->leave(); }
+    // No rank is waited for any more: no message and no copy of this rank's touches any memory.
+    void abandon() noexcept;
+
+private:
+    static constexpr std::uint64_t kMostTrialNs = 10'000'000'000;
+
+    Adapters(std::shared_ptr<Device> device, std::unique_ptr<DeviceBounce> bounce,
+             std::unique_ptr<AdapterMessages> messages);
+
+    std::shared_ptr<Device> device_;
+    std::unique_ptr<DeviceBounce> bounce_; // before the messages, which have registered its slots
+    std::unique_ptr<MessageTrial> trial_;
+    std::unique_ptr<AdapterMessages> messages_;
+    std::uint64_t trial_ends_ns_ = 0;
+};
+
+} // namespace hetcoll
