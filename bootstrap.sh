@@ -180,6 +180,13 @@ find_disassembler()
     PATH=$(echo "$disassembler_dir"/lib/python3*/site-packages/nvidia/cu13/bin):$PATH
 }
 
+# A UCX with CUDA into build/, for tests that go without otherwise.
+find_ucx()
+{
+    bash test/clients/get_ucx.sh build >/dev/null ||
+        say "no UCX with CUDA, the reason is above: messages through network adapters are not tried"
+}
+
 # --- Build and run
 
 configure_build()
@@ -254,6 +261,7 @@ check)
     find_cuda
     find_disassembler
     build
+    find_ucx
     run_check
     ;;
 browser)

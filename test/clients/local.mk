@@ -2,7 +2,7 @@
 # and take minutes.
 EXTRA_DIST += test/clients/horovod.sh test/clients/horovod_calls.py \
 	test/clients/mpi4py.sh test/clients/mpi4py_tests.py test/clients/device_array.py \
-	test/clients/ucx.sh
+	test/clients/get_ucx.sh test/clients/ucx.sh
 
 if WITH_OMPI
 check-clients:

@@ -10,10 +10,7 @@ build=${HETCOLL_BUILDDIR:-$PWD}
 configured() { sed -n "s/^$1 = //p" "$build/Makefile"; }
 mpirun=${MPIRUN:-$(configured MPIRUN)}
 components=${OMPI_COMPONENTS:-$(configured OMPI_COMPONENTS)}
-python=${PYTHON:-/usr/bin/python3}
-version=1.22.0
 clients=$build/clients
-ucx=$clients/ucx-$version
 port=$((20000 + $$ % 20000))
 passed=0 failed=0
 
@@ -37,14 +34,8 @@ result()
     fi
 }
 
-if [ ! -x "$ucx/libucx/bin/ucx_perftest" ]; then
-    mkdir -p "$clients" && rm -rf "$ucx"
-    "$python" -m venv "$clients/pip" >"$clients/ucx.out" 2>&1 || skip "no virtual environment"
-    timeout 300 "$clients/pip/bin/pip" install -q --disable-pip-version-check --no-deps --target "$ucx" \
-        "libucx-cu13==$version" >"$clients/ucx.out" 2>&1 ||
-        skip "PyPI does not give libucx-cu13 ($(tail -n 1 "$clients/ucx.out"))"
-    chmod +x "$ucx"/libucx/bin/*
-fi
+mkdir -p "$clients"
+ucx=$("$(dirname "$0")/get_ucx.sh" "$build" 2>"$clients/ucx.why") || skip "$(cat "$clients/ucx.why")"
 export LD_LIBRARY_PATH="$build/emulated_gpu/lib:$ucx/libucx/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 export EMU_NODE=$$ EMU_KERNELS=$build/emulated_gpu/lib/libhetcoll_emulated_kernels.so
 export UCX_TLS=self,tcp,posix,sysv,cuda_copy,cuda_ipc UCX_NET_DEVICES=lo

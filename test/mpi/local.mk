@@ -1,6 +1,6 @@
 # The MPI tests: programs, and scripts that run them, an area each. make check runs all areas, run.sh those of
 # their cases whose line has a word.
-mpi_areas = test/mpi/cases/accumulate.sh test/mpi/cases/algorithms.sh test/mpi/cases/nodes.sh test/mpi/cases/faults.sh \
+mpi_areas = test/mpi/cases/accumulate.sh test/mpi/cases/adapters.sh test/mpi/cases/algorithms.sh test/mpi/cases/nodes.sh test/mpi/cases/faults.sh \
 	test/mpi/cases/in_network.sh test/mpi/cases/aborts.sh test/mpi/cases/collectives.sh \
 	test/mpi/cases/components.sh test/mpi/cases/costs.sh test/mpi/cases/cpu_path.sh test/mpi/cases/different_calls.sh test/mpi/cases/fixed_point.sh test/mpi/cases/float8.sh \
 	test/mpi/cases/horovod.sh test/mpi/cases/late_ranks.sh test/mpi/cases/memory.sh test/mpi/cases/missing_ranks.sh \
@@ -20,7 +20,7 @@ libhetcoll_mpi_test_la_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 mpi_test_libs = libhetcoll_mpi_test.la libhetcoll_measure.la libhetcoll.la $(MPI_LIBS)
 
 check_PROGRAMS += \
-	test/mpi/aborts test/mpi/accumulate test/mpi/algorithms test/mpi/all_collectives \
+	test/mpi/aborts test/mpi/accumulate test/mpi/adapters test/mpi/algorithms test/mpi/all_collectives \
 	test/mpi/callers test/mpi/churn test/mpi/counts test/mpi/cpu_path test/mpi/device_allreduce test/mpi/different_calls test/mpi/events test/mpi/failures \
 	test/mpi/faults test/mpi/float8 test/mpi/foreign_kernel test/mpi/host_path \
 	test/mpi/idups test/mpi/late_ranks test/mpi/lifecycle test/mpi/limits test/mpi/mapping_faults test/mpi/missing_ranks \
@@ -48,6 +48,9 @@ test_mpi_aborts_LDADD = $(mpi_test_libs)
 test_mpi_accumulate_SOURCES = test/mpi/accumulate.cc
 test_mpi_accumulate_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_accumulate_LDADD = $(mpi_test_libs)
+test_mpi_adapters_SOURCES = test/mpi/adapters.cc
+test_mpi_adapters_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
+test_mpi_adapters_LDADD = $(mpi_test_libs)
 test_mpi_slices_SOURCES = test/mpi/slices.cc
 test_mpi_slices_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_slices_LDADD = $(mpi_test_libs)
