@@ -2,7 +2,8 @@
 // before they choose: processor time of one thread. Processors only, so the times are what they
 // say.
 //
-//   price_bench [MACHINE NODES]...   machines by their files' names; 0: nodes as the file says
+//   price_bench [MACHINE[+adapters] NODES]...   machines by their files' names, whose ranks may
+//                                               send by adapters; 0: nodes as the file says
 #include "measure/micro.h"
 #include "price/prices.h"
 #include "sim/cluster_file.h"
@@ -22,13 +23,30 @@ struct Machine {
     int nodes;
 };
 
-const std::vector<Machine> kMachines = {
-    {"4xtitanv", 1},      {"dgx1p", 1},         {"dgx1v", 1},      {"dgx1v-01234", 1},
-    {"dgx2", 1},          {"dgxa100", 1},       {"dgxh100", 1},    {"pcie8", 1},
-    {"fragments", 0},     {"netreduce6", 0},    {"hetpipe", 0},    {"dgx1v", 2},
-    {"pcie8", 2},         {"dgx1v", 3},         {"dgx1v", 5},      {"dgxh100", 8},
-    {"awan64", 16},       {"awan64", 48},       {"awan64", 0},     {"oversubscribed", 0},
-    {"dgxh100x512", 128}, {"dgxh100x512", 100}, {"dgx1vx128", 128}};
+const std::vector<Machine> kMachines = {{"4xtitanv", 1},
+                                        {"dgx1p", 1},
+                                        {"dgx1v", 1},
+                                        {"dgx1v-01234", 1},
+                                        {"dgx1v-01234+adapters", 1},
+                                        {"dgx2", 1},
+                                        {"dgxa100", 1},
+                                        {"dgxh100", 1},
+                                        {"pcie8", 1},
+                                        {"fragments", 0},
+                                        {"netreduce6", 0},
+                                        {"hetpipe", 0},
+                                        {"dgx1v", 2},
+                                        {"pcie8", 2},
+                                        {"dgx1v", 3},
+                                        {"dgx1v", 5},
+                                        {"dgxh100", 8},
+                                        {"awan64", 16},
+                                        {"awan64", 48},
+                                        {"awan64", 0},
+                                        {"oversubscribed", 0},
+                                        {"dgxh100x512", 128},
+                                        {"dgxh100x512", 100},
+                                        {"dgx1vx128", 128}};
 
 // Milliseconds for so many ranks.
 double budget_ms(int ranks) { return ranks <= 8 ? 20 : ranks <= 64 ? 100 : 300; }
@@ -43,7 +61,15 @@ double thread_ms()
 // Run in the source folder.
 Cluster cluster_of(const Machine &machine)
 {
-    return require(read_cluster(machine.name, machine.nodes, "topology/machines"));
+    const std::string file = machine.name.substr(0, machine.name.find('+'));
+    return require(read_cluster(file, machine.nodes, "topology/machines"));
+}
+
+Ranks ranks_of(const Machine &machine, const Cluster &cluster)
+{
+    Ranks ranks = place_ranks(cluster);
+    ranks.query.links.by_adapters = machine.name.ends_with("+adapters");
+    return ranks;
 }
 
 // Milliseconds of the sizes from `first` on, every `step`-th, as a rank that is dealt these prices
@@ -64,7 +90,7 @@ double sizes_ms(const Cluster &cluster, const Ranks &ranks, int first, int step,
 bool run(const Machine &machine, int repetitions)
 {
     const Cluster cluster = cluster_of(machine);
-    const Ranks ranks = place_ranks(cluster);
+    const Ranks ranks = ranks_of(machine, cluster);
     constexpr double kMany = 1e9;
     double all_ms = kMany, size_ms = 0, rank_ms = kMany;
     for (int repetition = 0; repetition < repetitions; ++repetition) {
@@ -81,7 +107,7 @@ bool run(const Machine &machine, int repetitions)
     }
     const double budget = budget_ms(ranks.size());
     const auto verdict = [budget](double ms) { return ms <= budget ? "met" : "missed"; };
-    std::printf("%-16s %6d %6d %8.1f %-6s %8.1f %8.1f %-6s %7.0f\n", machine.name.c_str(),
+    std::printf("%-20s %6d %6d %8.1f %-6s %8.1f %8.1f %-6s %7.0f\n", machine.name.c_str(),
                 cluster.node_count(), ranks.size(), all_ms, verdict(all_ms), size_ms, rank_ms,
                 verdict(rank_ms), budget);
     return all_ms <= budget;
@@ -107,7 +133,7 @@ int main(int argc, char **argv)
                 "costliest, and of the rank that\n"
                 "#             has most to do when they are dealt to the ranks, as a communicator "
                 "does; beside the budget of each\n"
-                "%-16s %6s %6s %15s %8s %15s %7s\n",
+                "%-20s %6s %6s %15s %8s %15s %7s\n",
                 repetitions, "machine", "nodes", "ranks", "all_ms", "size_ms", "rank_ms", "budget");
     int missed = 0;
     for (const Machine &machine : machines) {

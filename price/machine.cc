@@ -30,6 +30,11 @@ Route backwards(Route route)
     return route;
 }
 
+bool has_side(const MachineOptions &options, SideWay way)
+{
+    return std::find(options.sides.begin(), options.sides.end(), way) != options.sides.end();
+}
+
 constexpr int kAdapterFlows = 8; // most messages that share an adapter and the links to it
 
 // One node as all of its kind are.
@@ -38,7 +43,10 @@ public:
     NodePlan(const NodeKind &kind, const Network &network, const MachineOptions &options)
         : topology_(kind.topology), network_(network), options_(options), gpus_(topology_.gpus())
     {
-        for (std::size_t i = 0; i < gpus_.size() * (options.both_ways ? 2 : 1); ++i) {
+        if (has_side(options, SideWay::kAdapter)) {
+            adapters_ = adapters_of(topology_);
+        }
+        for (std::size_t i = 0; i < gpus_.size() * (1 + options.sides.size()); ++i) {
             node_.hosts.push_back({.gbps = kind.memory_gbps, .out = {}, .in = {}});
         }
         memory_gbps_ = kind.memory_gbps;
@@ -96,8 +104,10 @@ private:
         return known->second;
     }
 
-    // Half of what a transfer costs before its first byte, at one of its ends.
-    int door(int kind, int gpu, double latency_us)
+    // Half of what a transfer costs before its first byte, at one of its ends: in mapped memory,
+    // and in messages through host memory and through adapters.
+    enum Door : std::uint8_t { kMappedOut, kMappedIn, kNearOut, kNearIn, kFarOut, kFarIn };
+    int door(Door kind, int gpu, double latency_us)
     {
         return link({What::kDoor, kind, gpu},
                     {.gbps = kNoLimitGbps, .latency_us = latency_us / 2, .flows = 0});
@@ -149,27 +159,47 @@ private:
         const Route route = from == to ? Route{} : find_route(topology_, a, b);
         const bool mapped = options_.maps && (from == to || route.kind != RouteKind::kNone);
         if (mapped) {
-            LinkPath path{door(0, from, options_.mapped_latency_us)};
+            LinkPath path{door(kMappedOut, from, options_.mapped_latency_us)};
             if (from == to) {
                 path.push_back(link({What::kMemory, from, 0}, {.gbps = memory_gbps_ / 2}));
             } else {
                 follow(route, a, b, path);
             }
-            path.push_back(door(1, to, options_.mapped_latency_us));
+            path.push_back(door(kMappedIn, to, options_.mapped_latency_us));
             node_.local.push_back({from, to, path});
         }
-        if (mapped && !options_.both_ways) {
+        if (!mapped) {
+            node_.local.push_back({from, to, message_path(from, to, a, b)});
             return;
         }
-        const int second = mapped ? gpu_count() : 0;
-        node_.local.push_back({second + from, second + to, message_path(from, to, a, b)});
+        int first = 0;
+        for (const SideWay way : options_.sides) {
+            first += gpu_count();
+            node_.local.push_back({first + from, first + to,
+                                   way == SideWay::kHost ? message_path(from, to, a, b)
+                                                         : adapter_path(from, to, a, b)});
+        }
+    }
+
+    // Out to this GPU's adapter, through the network and in by the other's, which may be the same.
+    LinkPath adapter_path(int from, int to, int a, int b)
+    {
+        const int out = adapters_[static_cast<std::size_t>(from)];
+        const int in = adapters_[static_cast<std::size_t>(to)];
+        LinkPath path{door(kFarOut, from, options_.far_latency_us)};
+        follow(find_route(topology_, a, out), 0, 0, path);
+        path.push_back(network_link(out, 0));
+        path.push_back(network_link(in, 1));
+        follow(backwards(find_route(topology_, b, in)), 0, 0, path);
+        path.push_back(door(kFarIn, to, options_.far_latency_us));
+        return path;
     }
 
     // Out to host memory, over to the other socket's, and in.
     LinkPath message_path(int from, int to, int a, int b)
     {
         const double latency_us = options_.message_latency_us;
-        LinkPath path{door(2, from, latency_us)};
+        LinkPath path{door(kNearOut, from, latency_us)};
         const Route out = find_host_route(topology_, a), in = find_host_route(topology_, b);
         if (options_.path != MessagePath::kHost) {
             follow(out, a, b, path);
@@ -181,7 +211,7 @@ private:
         if (options_.path != MessagePath::kHost) {
             follow(backwards(in), a, b, path);
         }
-        path.push_back(door(3, to, latency_us));
+        path.push_back(door(kNearIn, to, latency_us));
         return path;
     }
 
@@ -194,7 +224,7 @@ private:
         const Route to_nic = find_route(topology_, direct ? vertex : cpu, nic);
         const double latency_us = options_.path == MessagePath::kHost ? 0 : options_.far_latency_us;
         SimHost &end = node_.hosts[static_cast<std::size_t>(gpu)];
-        end.out = {door(4, gpu, latency_us)};
+        end.out = {door(kFarOut, gpu, latency_us)};
         if (options_.path == MessagePath::kBounce) {
             follow(host, vertex, cpu, end.out);
         }
@@ -207,7 +237,7 @@ private:
         if (options_.path == MessagePath::kBounce) {
             follow(backwards(host), cpu, vertex, end.in);
         }
-        end.in.push_back(door(5, gpu, latency_us));
+        end.in.push_back(door(kFarIn, gpu, latency_us));
         count_queue_pairs(end.in);
     }
 
@@ -244,6 +274,7 @@ private:
     const Network &network_;
     const MachineOptions &options_;
     std::vector<int> gpus_;
+    std::vector<int> adapters_; // by GPU, if messages on the node go through them
     double memory_gbps_ = 0;
     SimNode node_;
     std::vector<SimLink> links_;
@@ -281,9 +312,16 @@ void add_switch(int rack, int host, SimMachine &machine)
 Result<SimMachine> build_machine(const Cluster &cluster, const MachineOptions &options)
 {
     SimMachine machine;
+    machine.sides_of.resize(options.sides.size());
     add_racks(cluster, options, machine.platform);
     int number = 0, hosts = 0;
     for (const NodeKind &kind : cluster.kinds) {
+        if (has_side(options, SideWay::kAdapter) && adapters_of(kind.topology).empty()) {
+            return error(Errc::kInvalid,
+                         "%s has no network adapter, so none of its messages can go through one: "
+                         "add a nic and its network to the topology file",
+                         kind.topology.machine.c_str());
+        }
         NodePlan plan(kind, cluster.network, options);
         if ((cluster.node_count() > 1 || options.switches) && !plan.connect()) {
             return error(Errc::kInvalid,
@@ -296,8 +334,10 @@ Result<SimMachine> build_machine(const Cluster &cluster, const MachineOptions &o
             node.rack = machine.platform.racks.empty() ? -1 : cluster.rack_of(number);
             for (int gpu = 0; gpu < plan.gpu_count(); ++gpu) {
                 machine.host_of.push_back(hosts + gpu);
-                if (options.both_ways) {
-                    machine.second_of.push_back(hosts + plan.gpu_count() + gpu);
+                int side = hosts + gpu;
+                for (std::vector<int> &side_of : machine.sides_of) {
+                    side += plan.gpu_count();
+                    side_of.push_back(side);
                 }
             }
             hosts += static_cast<int>(node.hosts.size());

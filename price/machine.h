@@ -25,10 +25,16 @@ enum class MessagePath : std::uint8_t {
     return us > 0 ? us : 0;
 }
 
+// What carries messages on a node beside the links between its GPUs.
+enum class SideWay : std::uint8_t {
+    kHost,    // pinned host memory
+    kAdapter, // network adapters, which read and write GPU memory
+};
+
 struct MachineOptions {
     MessagePath path = MessagePath::kDirect;
-    bool maps = true;       // ranks of a node read each other's memory where links join them
-    bool both_ways = false; // ranks have a second host, which sends messages on the node too
+    bool maps = true;             // ranks of a node read each other's memory where links join them
+    std::vector<SideWay> sides{}; // ranks have another host for each, which sends messages that way
     // Which links transfers share. `shares`: all, where one kernel reads and writes whole vectors.
     // `shares_ports`: the GPUs' ports to switches, where all ranks of a node read all others at
     // once.
@@ -52,12 +58,12 @@ struct MachineOptions {
 
 struct SimMachine {
     Platform platform;
-    std::vector<int> host_of;   // by GPU, node by node
-    std::vector<int> second_of; // likewise, if there are any
-    std::vector<int> switch_of; // the switches' hosts, if there are any
+    std::vector<int> host_of;               // by GPU, node by node
+    std::vector<std::vector<int>> sides_of; // likewise, as MachineOptions::sides
+    std::vector<int> switch_of;             // the switches' hosts, if there are any
 };
 
-// An error if the cluster has several nodes and one of them no network adapter.
+// An error if a node has no network adapter, and there are several or messages go through it.
 [[nodiscard]] Result<SimMachine> build_machine(const Cluster &cluster,
                                                const MachineOptions &options);
 

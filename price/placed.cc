@@ -68,7 +68,8 @@ std::uint64_t PricedMachine::hash() const
     }
     hash.add(ranks.query.available);
     hash.add(std::uint64_t{ranks.query.links.gpu_gbps > 0});
-    hash.add(std::uint64_t{ranks.query.links.by_cpu});
+    hash.add(std::uint64_t{ranks.query.links.by_cpu} | std::uint64_t{ranks.query.links.by_adapters}
+                                                           << 1);
     hash.add(static_cast<std::uint64_t>(cluster.network.rack_nodes));
     hash.add(std::bit_cast<std::uint64_t>(cluster.network.uplink_gbps));
     return hash.value();

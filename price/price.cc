@@ -97,7 +97,7 @@ double Pricer::latencies_us(Choice choice, const PricedCall &call)
     choice.segments = choice.algorithm == Algorithm::kHierarchical ? 1 : choice.segments;
     const RankPlans whole(ranks_, choice, call.bytes, call.element_bytes, call.shares, &recorded_);
     const auto blocks = static_cast<std::size_t>(whole.recorded_of(0)->block_count);
-    if (call.bytes < blocks * call.element_bytes || whole.is_hybrid()) {
+    if (call.bytes < blocks * call.element_bytes || !whole.sides().empty()) {
         return 0; // some blocks are empty, or smaller vectors go another way
     }
     double &known_us = whole.recorded().latencies_us;
@@ -125,8 +125,8 @@ void Pricer::count_crossing(const RankPlans &plans, const Choice &choice, Built 
     for (int rank = 0; rank < ours; ++rank) {
         const std::shared_ptr<const ChannelSteps> steps = plans.recorded_of(rank);
         for (std::size_t channel = 0; channel < steps->channels.size(); ++channel) {
-            const bool by_host = plans.is_hybrid() && channel == 0;
-            const std::vector<int> &hosts = by_host ? on.machine.second_of : on.machine.host_of;
+            const std::vector<int> &hosts =
+                channel < plans.sides().size() ? on.machine.sides_of[channel] : on.machine.host_of;
             for (const Step &step : steps->channels[channel]) {
                 if (step.kind != StepKind::kSend) {
                     continue;
@@ -196,8 +196,12 @@ LinkClocks::Outcome Pricer::run(const RankPlans &plans, const Choice &choice, Bu
         clocks.add(host_of(on.machine.host_of, rank),
                    mirrored ? plans.mirrored_plan(rank, cluster_) : plans.plan(rank));
     }
-    for (int rank = 0; plans.is_hybrid() && rank < ranks_.size(); ++rank) {
-        clocks.add(host_of(on.machine.second_of, rank), plans.host_plan(rank));
+    int side = 0;
+    for (const std::vector<int> &hosts : on.machine.sides_of) {
+        for (int rank = 0; rank < ranks_.size(); ++rank) {
+            clocks.add(host_of(hosts, rank), plans.side_plan(side, rank));
+        }
+        ++side;
     }
     return clocks.run(most_us);
 }

@@ -74,7 +74,8 @@ PricedCell cell_of(const Choice &choice, double us)
                                .segments = choice.segments,
                                .leaving = choice.leaving,
                                .lanes = choice.lanes,
-                               .by_racks = choice.by_racks})};
+                               .by_racks = choice.by_racks,
+                               .adapter_parts = choice.adapter_parts})};
 }
 
 } // namespace
@@ -151,7 +152,7 @@ std::vector<Prices::Candidate> Prices::candidates(AlgorithmSet set, const Priced
             if (algorithm == Algorithm::kTree) {
                 const Links &links = ranks_.query.links;
                 const int parts = schedule_spec(way, call.bytes, links, ranks_.size()).host_parts;
-                way.host_parts = parts * 4 / 5; // about what share_with_host() will find
+                way.host_parts = parts * 4 / 5; // about what share_with_sides() will find
             }
             all.push_back({way, least_us(way, call)});
         }
@@ -268,7 +269,7 @@ PriceTable::Column Prices::of_size(int size, AlgorithmSet set)
         if (row_of(way.choice.algorithm).is_schedule() && way.price.us < kNeverUs &&
             way.price.us <= near_us) {
             if (way.choice.algorithm == Algorithm::kTree) {
-                share_with_host(way, call);
+                share_with_sides(way, call);
             }
             cell_in(column, way.choice.algorithm) = with_best_chunk(way.choice, call, way.price);
         }
@@ -276,32 +277,49 @@ PriceTable::Column Prices::of_size(int size, AlgorithmSet set)
     return column;
 }
 
-// The ring through host memory waits for itself as no closed form knows, and one part too many
-// costs several times what one too few does. So more parts have to save most of what they take from
-// the trees, and the trees' transfers to wait no more.
-void Prices::share_with_host(Priced &trees, const PricedCall &call)
+// The rings wait for themselves and each other as no closed form knows, and one part too many costs
+// several times what one too few does. So more parts have to save most of what they take from the
+// trees, and the trees' transfers to wait no more.
+bool Prices::takes_parts(Sharing &found, int Choice::*parts, int count, const PricedCall &call)
 {
     constexpr double kSaves = 0.8 / kSideParts, kWaitsNoMore = 1.003;
-    constexpr int kTried = 10; // numbers of parts, where there may be as many
-    const int most = most_host_parts(ranks_.query.links, ranks_.size());
-    const int stride = std::max(1, most / kTried);
-    Choice way = trees.choice;
-    double best_us = kNeverUs, waits = kNeverUs;
-    for (way.host_parts = 0; way.host_parts <= most; way.host_parts += stride) {
-        const int more = way.host_parts - trees.choice.host_parts;
-        const double most_us = best_us < kNeverUs ? (1 - kSaves * more) * best_us : kNeverUs;
-        const double us =
-            price(way, call, {.most_us = most_us, .rules = PricedRules::kAllTogether}).us;
-        if (!(us < most_us)) {
-            continue;
-        }
-        const double alone_us = price(way, call, {.rules = PricedRules::kEachAlone}).us;
-        if (us <= kWaitsNoMore * waits * alone_us) {
-            best_us = us;
-            waits = us / alone_us;
-            trees.choice = way;
-        }
+    Choice way = found.choice;
+    way.*parts = count;
+    const int more = count - found.choice.*parts;
+    const double most_us = found.us < kNeverUs ? (1 - kSaves * more) * found.us : kNeverUs;
+    const double us = price(way, call, {.most_us = most_us, .rules = PricedRules::kAllTogether}).us;
+    if (!(us < most_us)) {
+        return false;
     }
+    const double alone_us = price(way, call, {.rules = PricedRules::kEachAlone}).us;
+    if (us > kWaitsNoMore * found.waits * alone_us) {
+        return false;
+    }
+    found = {.choice = way, .us = us, .waits = us / alone_us};
+    return true;
+}
+
+// Adapters get the most that the closed form and the rings' waiting allow, as it is near to what
+// they can carry. Host memory then may have room for more.
+void Prices::share_with_sides(Priced &trees, const PricedCall &call)
+{
+    constexpr int kTried = 10; // numbers of parts, where there may be as many
+    const Links &links = ranks_.query.links;
+    const int most = most_host_parts(links, ranks_.size());
+    const int stride = std::max(1, most / kTried);
+    Sharing found{.choice = trees.choice};
+    found.choice.adapter_parts = 0;
+    for (int parts = 0; parts <= most; parts += stride) {
+        (void)takes_parts(found, &Choice::host_parts, parts, call);
+    }
+    int parts = most_adapter_parts(links, ranks_.size());
+    while (parts > 0 && !takes_parts(found, &Choice::adapter_parts, parts, call)) {
+        --parts;
+    }
+    if (const int more = found.choice.host_parts + stride; parts > 0 && more <= most) {
+        (void)takes_parts(found, &Choice::host_parts, more, call);
+    }
+    trees.choice = found.choice;
     trees.price = price(trees.choice, call, {});
 }
 

@@ -46,6 +46,19 @@ std::shared_ptr<const ChannelSteps> without_early(ChannelSteps steps)
     return std::make_shared<const ChannelSteps>(std::move(steps));
 }
 
+// As build_trees() has their channels.
+std::vector<SideWay> sides_of(const ScheduleSpec &spec)
+{
+    std::vector<SideWay> sides;
+    if (spec.host_parts > 0) {
+        sides.push_back(SideWay::kHost);
+    }
+    if (spec.adapter_parts > 0) {
+        sides.push_back(SideWay::kAdapter);
+    }
+    return sides;
+}
+
 bool is_power(int count) { return std::has_single_bit(static_cast<unsigned>(count)); }
 
 // Of the groups that exchange with each other, from neighbours on; empty for a ring.
@@ -141,7 +154,7 @@ RankPlans::RankPlans(const Ranks &ranks, const Choice &choice, std::size_t bytes
                      std::size_t element_bytes, std::span<const int> shares,
                      RecordedSchedules *recorded)
     : ranks_(ranks), choice_(choice), bytes_(bytes), element_bytes_(element_bytes), shares_(shares),
-      spec_(schedule_spec(choice, bytes, ranks.query.links, ranks.size())),
+      spec_(schedule_spec(choice, bytes, ranks.query.links, ranks.size())), sides_(sides_of(spec_)),
       runs_(choice.node_by_node ? node_runs(ranks) : std::vector<int>{}),
       recorded_(recorded != nullptr ? &recorded->find(spec_, ranks.size()) : nullptr)
 {
@@ -155,7 +168,7 @@ MachineOptions RankPlans::machine_options(MessagePath path) const
     // In a ring over all ranks one rank of a node alone sends to others.
     return {.path = path,
             .maps = maps(),
-            .both_ways = is_hybrid(),
+            .sides = sides_,
             .shares_ports = choice_.algorithm == Algorithm::kHierarchical,
             .partners = choice_.algorithm == Algorithm::kHierarchical
                             ? partners_of(choice_.between_nodes, ranks_.query.nodes)
@@ -233,7 +246,7 @@ MachineOptions RankPlans::mirrored_options(MessagePath path, const Cluster &clus
 SimRankPlan RankPlans::plan(int rank) const
 {
     SimRankPlan plan = plan_of_all_channels(rank);
-    plan.first_channel = is_hybrid() ? 1 : 0;
+    plan.first_channel = static_cast<int>(sides_.size());
     plan.actor_of = [](int peer) { return peer; };
     return plan;
 }
@@ -251,11 +264,12 @@ SimRankPlan RankPlans::mirrored_plan(int rank, const Cluster &cluster) const
     return plan;
 }
 
-SimRankPlan RankPlans::host_plan(int rank) const
+SimRankPlan RankPlans::side_plan(int side, int rank) const
 {
     SimRankPlan plan = plan_of_all_channels(rank);
-    plan.last_channel = 1;
-    plan.actor_of = [this](int peer) { return ranks_.size() + peer; };
+    plan.first_channel = side;
+    plan.last_channel = side + 1;
+    plan.actor_of = [first = (side + 1) * ranks_.size()](int peer) { return first + peer; };
     return plan;
 }
 

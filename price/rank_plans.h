@@ -43,13 +43,13 @@ public:
     // The same for one node that runs for all. Its messages get their share of what a rack's nodes
     // have in common, unless only one of these sends to another rack.
     [[nodiscard]] MachineOptions mirrored_options(MessagePath path, const Cluster &cluster) const;
-    // Part of the vector goes through host memory at the same time, by messages: each rank is two
-    // actors, those of the second kind after all of the first.
-    [[nodiscard]] bool is_hybrid() const noexcept { return spec_.host_parts > 0; }
+    // Parts of the vector go other ways at the same time, by messages in channels of their own, the
+    // first ones: for each of these ways every rank is another actor, after all of those before.
+    [[nodiscard]] const std::vector<SideWay> &sides() const noexcept { return sides_; }
     [[nodiscard]] SimRankPlan plan(int rank) const;
     // For LinkClocks of one node, and with blocks that are all equal.
     [[nodiscard]] SimRankPlan mirrored_plan(int rank, const Cluster &cluster) const;
-    [[nodiscard]] SimRankPlan host_plan(int rank) const; // of the second kind
+    [[nodiscard]] SimRankPlan side_plan(int side, int rank) const; // of sides()[side]
 
     // The same in `recorded`, which is there.
     [[nodiscard]] RecordedSchedules::Of &recorded() const { return *recorded_; }
@@ -66,6 +66,7 @@ private:
     std::size_t bytes_, element_bytes_;
     std::span<const int> shares_;
     ScheduleSpec spec_;
+    std::vector<SideWay> sides_;
     std::vector<int> runs_; // of kOrdered, node by node
     RecordedSchedules::Of *recorded_;
     bool early_is_done_ = false;

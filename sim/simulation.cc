@@ -56,11 +56,15 @@ Result<ChildOutcome> run_schedule(const Cluster &cluster, const Ranks &ranks, co
                               activities.sleep_us(meeting);
                           }});
     }
-    for (int rank = 0; plans.is_hybrid() && rank < ranks.size(); ++rank) {
-        actors.push_back({machine->second_of[static_cast<std::size_t>(rank)],
-                          [&plans, rank](Activities &activities) {
-                              run_to_end(SimRank(plans.host_plan(rank)), activities);
-                          }});
+    int side = 0;
+    for (const std::vector<int> &hosts : machine->sides_of) {
+        for (int rank = 0; rank < ranks.size(); ++rank) {
+            actors.push_back({hosts[static_cast<std::size_t>(rank)],
+                              [&plans, side, rank](Activities &activities) {
+                                  run_to_end(SimRank(plans.side_plan(side, rank)), activities);
+                              }});
+        }
+        ++side;
     }
     return run_in_child(machine->platform, actors, call.most_s);
 }

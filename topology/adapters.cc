@@ -58,6 +58,16 @@ std::vector<int> adapters_of(const Topology &node)
     return chosen;
 }
 
+bool reach_adapters(const Topology &node)
+{
+    const std::vector<int> gpus = node.gpus(), adapters = adapters_of(node);
+    bool reach = !gpus.empty() && !adapters.empty();
+    for (std::size_t gpu = 0; reach && gpu < gpus.size(); ++gpu) {
+        reach = find_route(node, gpus[gpu], adapters[gpu]).kind != RouteKind::kNone;
+    }
+    return reach;
+}
+
 std::vector<bool> beside_adapters(const Topology &node)
 {
     const std::vector<int> nics = node.of_kind(VertexKind::kNic);

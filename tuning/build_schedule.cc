@@ -45,12 +45,12 @@ HybridPaths hybrid_paths(const Links &links, int ranks)
             .host_us = 2.0 * (ranks - 1) * links.host_latency_us};
 }
 
-// Likewise with all ranks' messages on the node's adapters.
 HybridPaths adapter_paths(const Links &links, int ranks)
 {
+    const double rank_gbps = links.by_adapters ? links.adapter_gbps : 0;
     return {.direct_gbps = links.tree_gbps,
-            .host_gbps = links.by_adapters ? links.node_gbps / (2.0 * (ranks - 1)) : 0,
-            .host_us = 2.0 * (ranks - 1) * links.node_latency_us};
+            .host_gbps = rank_gbps * ranks / (2.0 * (ranks - 1)),
+            .host_us = 0};
 }
 
 // How many of kSideParts parts of a vector go another way while packed trees carry the rest: so
@@ -113,11 +113,6 @@ int most_host_parts(const Links &links, int ranks) noexcept
 int most_adapter_parts(const Links &links, int ranks) noexcept
 {
     return std::min(most_side_parts(adapter_paths(links, ranks)), ChoiceWays::kMostAdapterParts);
-}
-
-int adapter_parts(const Links &links, int ranks, std::size_t bytes) noexcept
-{
-    return std::min(side_parts(adapter_paths(links, ranks), bytes), ChoiceWays::kMostAdapterParts);
 }
 
 Schedule build_schedule(const ScheduleSpec &spec, int rank, const ScheduleParts &parts)

@@ -35,8 +35,6 @@ struct ScheduleSpec {
 [[nodiscard]] int most_host_parts(const Links &links, int ranks) noexcept;
 // Likewise through adapters: 0 where ranks cannot send each other anything through them.
 [[nodiscard]] int most_adapter_parts(const Links &links, int ranks) noexcept;
-// The same for a vector of so many bytes.
-[[nodiscard]] int adapter_parts(const Links &links, int ranks, std::size_t bytes) noexcept;
 
 // What schedules are made of, beside the spec. What the algorithm does not need may be left out.
 struct ScheduleParts {

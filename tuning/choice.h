@@ -57,8 +57,10 @@ struct Links {
     bool switched = false;       // a node's GPUs exchange with all others at gpu_gbps at once
     double host_gbps = 10;       // of one rank through pinned memory, each way
     double host_shared_gbps = 0; // likewise while all ranks of a node use it; 0: as host_gbps
-    double node_gbps = 10;       // network cards of a node, shared by its ranks
-    double memory_gbps = 500;    // GPU memory, reads and writes together
+    double adapter_gbps = 0;  // of one rank through its adapter while all of its node use theirs;
+                              // 0: some have none
+    double node_gbps = 10;    // network cards of a node, shared by its ranks
+    double memory_gbps = 500; // GPU memory, reads and writes together
     double node_latency_us = 13; // one message of device memory between nodes, and its reduction
     double host_latency_us = 13; // the same on a node, through host memory
     double gpu_latency_us = 10;  // the same over a mapped route: flag, copy or kernel, flag

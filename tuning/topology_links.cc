@@ -1,6 +1,7 @@
 #include "tuning/topology_links.h"
 
 #include "base/hash.h"
+#include "topology/adapters.h"
 #include "topology/link_units.h"
 #include "topology/out_flow.h"
 #include "topology/route.h"
@@ -43,13 +44,12 @@ double ring_gbps(const Topology &node, const std::vector<int> &vertices)
     return slowest;
 }
 
-// The slowest way of a GPU to host memory while all of them use theirs: GPUs behind one PCIe switch
-// share what leads from there to the CPU.
-double shared_host_gbps(const Topology &node, const std::vector<int> &vertices)
+// The slowest of these ways, each over so many links, while all are used.
+double shared_gbps(const Topology &node, const std::vector<std::vector<Hop>> &ways)
 {
     std::vector<int> users(node.links.size());
-    for (const int vertex : vertices) {
-        for (const Hop &hop : find_host_route(node, vertex).links) {
+    for (const std::vector<Hop> &way : ways) {
+        for (const Hop &hop : way) {
             ++users[static_cast<std::size_t>(hop.link)];
         }
     }
@@ -59,6 +59,40 @@ double shared_host_gbps(const Topology &node, const std::vector<int> &vertices)
         slowest = slowest == 0 || (gbps > 0 && gbps < slowest) ? gbps : slowest;
     }
     return slowest;
+}
+
+// GPUs behind one PCIe switch share what leads from there to the CPU.
+double shared_host_gbps(const Topology &node, const std::vector<int> &vertices)
+{
+    std::vector<std::vector<Hop>> ways;
+    for (const int vertex : vertices) {
+        ways.push_back(find_host_route(node, vertex).links);
+    }
+    return shared_gbps(node, ways);
+}
+
+// 0: some of the GPUs have no adapter.
+double shared_adapter_gbps(const Topology &node, const std::vector<int> &gpus)
+{
+    const std::vector<int> all = node.gpus(), adapters = adapters_of(node);
+    std::vector<std::vector<Hop>> ways;
+    for (const int gpu : gpus) {
+        const auto number = static_cast<std::size_t>(gpu);
+        const Route route =
+            adapters.empty() ? Route{} : find_route(node, all[number], adapters[number]);
+        if (route.kind == RouteKind::kNone) {
+            return 0;
+        }
+        ways.push_back(route.links);
+        for (int link = 0; link < static_cast<int>(node.links.size()); ++link) {
+            const Link &known = node.links[static_cast<std::size_t>(link)];
+            if (known.kind == LinkKind::kNetwork &&
+                (known.a == adapters[number] || known.b == adapters[number])) {
+                ways.back().push_back({.link = link, .forward = true});
+            }
+        }
+    }
+    return shared_gbps(node, ways);
 }
 
 // 0: not known, as of a node with one GPU.
@@ -134,6 +168,7 @@ Links links_of(const Topology &node, const std::vector<int> &gpus)
     const double host = find_host_route(node, vertices[0]).gbps;
     links.host_gbps = host > 0 ? host : links.host_gbps;
     links.host_shared_gbps = shared_host_gbps(node, vertices);
+    links.adapter_gbps = shared_adapter_gbps(node, gpus);
     // One GPU alone: data stay in its memory.
     const bool several = vertices.size() > 1;
     links.gpu_gbps = several ? slowest_gbps(node, gpus) : links.memory_gbps;
@@ -150,6 +185,7 @@ Links slowest_of(const Links &a, const Links &b) noexcept
     both.switched = a.switched && b.switched;
     both.host_gbps = std::min(a.host_gbps, b.host_gbps);
     both.host_shared_gbps = std::min(a.host_shared_gbps, b.host_shared_gbps);
+    both.adapter_gbps = std::min(a.adapter_gbps, b.adapter_gbps);
     both.node_gbps = std::min(a.node_gbps, b.node_gbps);
     return both;
 }

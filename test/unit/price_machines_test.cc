@@ -87,6 +87,14 @@ TEST(AssumedMachineTest, MachinesInOtherRacksHaveOtherPrices)
         << "not in order";
 }
 
+TEST(AssumedMachineTest, MachinesWhoseRanksSendByAdaptersHaveOtherPrices)
+{
+    const PricedMachine one = assumed_machine(on_nodes(4, 1, false));
+    PricedMachine other = one;
+    other.ranks.query.links.by_adapters = true;
+    EXPECT_NE(one.hash(), other.hash());
+}
+
 TEST(CandidatesTest, RacksFirstIsAWayOfItsOwnWhereItMakesADifference)
 {
     Query query = assumed_machine(on_nodes(96, 96, false), {24, 0}).ranks.query;

@@ -1,6 +1,7 @@
 #include "tuning/topology_links.h"
 
 #include "test/unit/topology_machines.h"
+#include "topology/adapters.h"
 #include "topology/file.h"
 
 #include <gtest/gtest.h>
@@ -51,6 +52,19 @@ TEST(TopologyLinksTest, RatesComeFromTheRoutes)
     EXPECT_EQ(four.links.gpu_gbps, 9.6);
     EXPECT_EQ(four.links.ring_gbps, 9.6);
     EXPECT_FALSE(four.links.switched);
+}
+
+TEST(TopologyLinksTest, GpusShareAdaptersAndTheWaysToThem)
+{
+    EXPECT_EQ(links_of(box(), {0}).adapter_gbps, 12);
+    EXPECT_EQ(links_of(box(), {0, 1}).adapter_gbps, 12.5 / 2);
+    EXPECT_EQ(links_of(box(), {0, 1, 2, 3}).adapter_gbps, 12.5 / 4);
+    EXPECT_TRUE(reach_adapters(box()));
+    EXPECT_EQ(links_of(shipped("dgx1v"), {0, 1, 4}).adapter_gbps, 6);
+    const std::string text = kBox;
+    const Topology apart = box(text.substr(0, text.find("link n0")));
+    EXPECT_EQ(links_of(apart, {0, 1}).adapter_gbps, 0);
+    EXPECT_FALSE(reach_adapters(apart));
 }
 
 TEST(TopologyLinksTest, ANodesTreesAreWholeOnesOfNvlinks)
