@@ -154,10 +154,9 @@ std::string describe(const ScheduleSpec &spec, const Parts &parts)
                (spec.lanes > 1 ? format(" of up to %d lanes", spec.lanes) : "");
     }
     if (spec.algorithm == Algorithm::kTree) {
+        const std::string sides = print_sides(spec.host_parts, spec.adapter_parts);
         return counted(static_cast<int>(parts.trees.trees.size()), "tree") +
-               (spec.host_parts == 0
-                    ? ""
-                    : format(", %d of %d parts through host memory", spec.host_parts, kSideParts));
+               (sides.empty() ? "" : ", " + sides);
     }
     if (spec.algorithm == Algorithm::kRing && spec.by_links) {
         return counted(static_cast<int>(parts.rings.size()), "ring") +

@@ -112,8 +112,8 @@ std::string find_left_out(const CLI::App &app, const std::string &shown)
                    "--html too";
         }
     }
-    for (const char *option :
-         {"--ranks-per-gpu", "--collective", "--shares", "--aggregators", "--rack-nodes"}) {
+    for (const char *option : {"--ranks-per-gpu", "--collective", "--shares", "--aggregators",
+                               "--rack-nodes", "--adapters"}) {
         if (given(option) && !explain && shown != "--schedule") {
             return std::string(option) + " is for --explain and --schedule";
         }
@@ -134,9 +134,9 @@ std::string find_left_out(const CLI::App &app, const std::string &shown)
         return "--accumulate is for sums of half and bfloat16: write --element 2, or leave it out";
     }
     const bool other = given("--collective") && !is("--collective", "allreduce");
-    for (const char *option :
-         {"--table", "--small-limit", "--algorithm", "--op", "--element", "--chunk", "--mixed",
-          "--accumulate", "--reproducible", "--shares", "--aggregators", "--rack-nodes"}) {
+    for (const char *option : {"--table", "--small-limit", "--algorithm", "--op", "--element",
+                               "--chunk", "--mixed", "--accumulate", "--reproducible", "--shares",
+                               "--aggregators", "--rack-nodes", "--adapters"}) {
         if (given(option) && other) {
             return std::string(option) + " is for allreduce: leave it or --collective out";
         }

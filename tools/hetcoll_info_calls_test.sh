@@ -30,6 +30,18 @@ says 2 "--algorithm 'rings' is not one" $call --algorithm rings
 says 2 'how large a vector?' --explain --ranks 4
 says 1 'the topology has 8' --explain --bytes 4M --ranks 9 --topology "$machines/dgx1v.topology"
 
+# A trial has found that ranks can send each other messages through adapters.
+call="--explain --bytes 64M --ranks 3 --topology $machines/dgx1v-014.topology"
+says 0 'served by  tree, 7 of 64 parts through host memory, 8 through adapters, chunks' $call --adapters
+says 0 'served by  tree, chunks' $call
+says 1 'on 2 nodes the adapters carry' --explain --bytes 64M --ranks 6 --nodes 2 --adapters \
+    --topology "$machines/dgx1v-014.topology"
+grep -v -e mlx5 -e net0 "$machines/dgx1v.topology" >"$work/alone.topology"
+says 1 'has no network adapter that each' --explain --bytes 64M --ranks 4 --adapters --topology "$work/alone.topology"
+says 1 "needs to know the machine's network adapters" --explain --bytes 64M --ranks 4 --adapters
+says 2 '--adapters is for allreduce' $call --adapters --collective bcast
+says 2 '--adapters is for --explain and --schedule' --topology "$machines/dgx1v.topology" --adapters
+
 # Racks of nodes, as coll_hetcoll_rack_nodes says.
 call="--explain --bytes 1M --ranks 48 --nodes 48 --topology $machines/v100-100gbe.topology"
 says 0 'racks      of 12 nodes, each 18 GB/s to the others' $call --rack-nodes 12 --rack-gbps 18

@@ -19,6 +19,8 @@ says 0 'between the nodes, 2 segments' --schedule hierarchical --ranks 5 --nodes
 says 0 'between the nodes, 8 segments' --schedule hierarchical --ranks 6 --nodes 2 --ranks-per-gpu 2 --bytes 8M
 says 0 'over trees on them' --schedule hierarchical --ranks 16 --nodes 2 --topology "$machines/dgx1v.topology" --bytes 16M
 says 0 'slices by flow, ' --schedule hierarchical --ranks 6 --nodes 2 --topology "$machines/dgx1v.topology:0,1,2" --bytes 64M
+says 0 '1 tree, 7 of 64 parts through host memory, 8 through adapters' --schedule tree --ranks 3 --bytes 64M --adapters \
+    --topology "$machines/dgx1v-014.topology"
 says 0 'racks of 6 ranks first' --schedule rabenseifner --ranks 12 --nodes 4 --rack-nodes 2 --rack-gbps 1 --bytes 64M
 says 0 'racks of 6 nodes first, ' --schedule hierarchical --ranks 24 --nodes 12 --rack-nodes 6 --rack-gbps 1 --bytes 4M \
     --topology "$machines/dgxh100.topology"

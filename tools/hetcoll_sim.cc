@@ -9,6 +9,7 @@
 #include "sim/bound.h"
 #include "sim/cluster_file.h"
 #include "sim/in_network.h"
+#include "tools/adapters_option.h"
 #include "tools/sim_options.h"
 #include "tools/sim_report.h"
 #include "tuning/measurements.h"
@@ -144,7 +145,15 @@ private:
         if (!cluster.ok()) {
             return cluster.take_status();
         }
-        const Ranks ranks = place_ranks(*cluster);
+        Ranks ranks = place_ranks(*cluster);
+        if (options_.adapters) {
+            if (Status status =
+                    check_adapters(&cluster->kinds.front().topology, cluster->node_count());
+                !status.ok()) {
+                return status;
+            }
+            ranks.query.links.by_adapters = true;
+        }
         if (options_.describe) {
             begin(*cluster);
             std::fprintf(text_, "%d ranks on %d nodes in %d rack%s\n", ranks.size(),
@@ -244,6 +253,9 @@ private:
         if (!options_.table.empty()) {
             facts_.emplace_back("table", options_.table);
         }
+        if (options_.adapters) {
+            facts_.emplace_back("adapters", "may carry a part of a vector");
+        }
         print_sim_facts(text_, facts_);
         if (!options_.describe) {
             print_sim_heading(text_);
@@ -304,6 +316,7 @@ private:
              .between_nodes = hierarchical ? algorithm_name(choice.between_nodes) : "",
              .path = path_name(options_, ranks, choice.algorithm),
              .by_racks = !asked.in_network && choice.by_racks,
+             .adapter_parts = asked.in_network ? 0 : choice.adapter_parts,
              .us = result->us,
              .bound_us =
                  lower_bound(cluster, ranks, static_cast<double>(bytes), asked.in_network).us(),

@@ -46,6 +46,15 @@ expect "no adapter" "has no network adapter" sh -c "
     grep -v -e mlx5 -e net0 '$machines/p100.topology' >'$work/alone.topology'
     '$tool/hetcoll_sim' --topology '$work/alone.topology' --nodes 2 --bytes 8"
 
+"$tool/hetcoll_sim" --topology "$machines/dgx1v-014.topology" --bytes 64M --adapters --json "$work/sim.json" \
+    >"$work/out" 2>&1 && grep -q '"adapter_parts": [1-9]' "$work/sim.json" &&
+    python3 "$HETCOLL_SRCDIR/tools/schema_check.py" "$HETCOLL_SRCDIR/tools/schema" "$work/sim.json" >>"$work/out" 2>&1
+verdict $? 'part of a vector goes through adapters'
+grep -v -e mlx5 -e net0 "$machines/dgx1v.topology" >"$work/alone.topology"
+expect "no adapters for --adapters" "DGX-1 V100 has no network adapter that each of its GPUs reaches" \
+    "$tool/hetcoll_sim" --topology "$work/alone.topology" --bytes 64M --adapters
+expect "nor on several nodes" "on 2 nodes the adapters carry what goes between them" \
+    "$tool/hetcoll_sim" --topology "$machines/dgx1v.topology" --nodes 2 --bytes 64M --adapters
 expect "JSON on stdout, the table on stderr" '^{"\$schema"' sh -c "
     '$tool/hetcoll_sim' --topology '$machines/dgx2.topology' --bytes 8,1M --json - 2>'$work/table' |
         python3 -c 'import json, sys; print(json.dumps(json.load(sys.stdin), separators=(\",\", \":\")))'

@@ -3,6 +3,8 @@
 #include "engine/hetcoll.h"
 #include "measure/command_line.h"
 #include "measure/sizes.h"
+#include "schedule/algorithms.h"
+#include "tools/adapters_option.h"
 #include "tools/info_collective.h"
 
 #include <cstdarg>
@@ -61,6 +63,8 @@ void add_call_options(CLI::App &app, CallRequest &request)
         ->transform(whole_number(0, HETCOLL_MAX_RACK_GBPS))
         ->type_name("GB/s")
         ->needs(nodes);
+    app.add_flag("--adapters", request.adapters,
+                 std::string("with --explain, --schedule: ") + kAdaptersHelp);
 }
 
 std::string print_bytes(std::size_t bytes)
@@ -109,6 +113,7 @@ Result<Query> parse_call(const CallRequest &request)
         return shares.take_status();
     }
     query.aggregators = request.aggregators;
+    query.links.by_adapters = request.adapters;
     query.links.racks = {request.rack_nodes, static_cast<double>(request.rack_gbps)};
     const bool has_racks = request.rack_nodes < query.nodes && shape.min == shape.max;
     query.links.rack_ranks = has_racks ? request.rack_nodes * shape.max : 0;
@@ -118,6 +123,11 @@ Result<Query> parse_call(const CallRequest &request)
 
 Result<NodesView> view_of(const Query &query, const Topology *topology)
 {
+    if (query.links.by_adapters) {
+        if (Status status = check_adapters(topology, query.nodes); !status.ok()) {
+            return status;
+        }
+    }
     NodesView view;
     if (topology != nullptr) {
         Result<NodesView> found = view_nodes(*topology, query);
@@ -128,6 +138,7 @@ Result<NodesView> view_of(const Query &query, const Topology *topology)
     } else if (node_shape(query).max > 1 && (query.nodes > 1 || query.ranks_per_gpu > 1)) {
         view.available |= bit(Algorithm::kHierarchical);
     }
+    view.links.by_adapters = query.links.by_adapters;
     view.links.racks = query.links.racks;
     view.links.rack_ranks = query.links.rack_ranks;
     return view;
@@ -149,6 +160,17 @@ Result<RankShares> shares_of(const CallRequest &request, const Query &query,
     return rank_shares(*setting, query.ranks, std::move(rates),
                        links.gpu_gbps > 0 ? links.gpu_gbps : links.host_gbps,
                        query.forced == Algorithm::kWeighted);
+}
+
+std::string print_sides(int host_parts, int adapter_parts)
+{
+    const std::string host =
+        host_parts > 0 ? format("%d of %d parts through host memory", host_parts, kSideParts) : "";
+    if (adapter_parts == 0) {
+        return host;
+    }
+    return host.empty() ? format("%d of %d parts through adapters", adapter_parts, kSideParts)
+                        : host + format(", %d through adapters", adapter_parts);
 }
 
 std::string format(const char *pattern, ...)

@@ -28,6 +28,7 @@ struct CallRequest {
     std::string shares = "off"; // as coll_hetcoll_shares
     int aggregators = 0;
     int rack_nodes = 0, rack_gbps = 0; // as coll_hetcoll_...
+    bool adapters = false;             // see tools/adapters_option.h
 };
 
 void add_call_options(CLI::App &app, CallRequest &request);
@@ -41,6 +42,9 @@ void add_call_options(CLI::App &app, CallRequest &request);
 // The shares of the query's ranks. A node's topology tells the rates of its own GPUs only.
 [[nodiscard]] Result<RankShares> shares_of(const CallRequest &request, const Query &query,
                                            const Topology *topology, const Links &links);
+// "5 of 64 parts through host memory, 4 through adapters", of a vector over trees; "" if all of it
+// goes over them.
+[[nodiscard]] std::string print_sides(int host_parts, int adapter_parts);
 // printf into a string.
 [[gnu::format(printf, 1, 2)]] std::string format(const char *pattern, ...);
 

@@ -132,6 +132,9 @@ std::string print_choice(const Choice &choice, const RingOrders &rings)
     if (choice.algorithm == Algorithm::kRing && choice.by_links) {
         text += format(", %zu ring%s by links", rings.size(), rings.size() == 1 ? "" : "s");
     }
+    if (choice.adapter_parts > 0) {
+        text += ", " + print_sides(choice.host_parts, choice.adapter_parts);
+    }
     text += choice.by_racks ? ", racks first" : "";
     if (row_of(choice.algorithm).is_schedule()) {
         text += format(", chunks of %zu bytes", choice.chunk_bytes);
@@ -253,6 +256,10 @@ Json choice_json(const Choice &choice, const Query &query, const Table *table)
     }
     json["by_links"] = choice.by_links;
     json["by_racks"] = choice.by_racks;
+    if (choice.adapter_parts > 0) {
+        json["host_parts"] = choice.host_parts;
+        json["adapter_parts"] = choice.adapter_parts;
+    }
     if (row_of(choice.algorithm).is_schedule()) {
         json["chunk_bytes"] = choice.chunk_bytes;
     }

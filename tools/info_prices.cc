@@ -20,10 +20,11 @@ Result<CallPriced> CallPriced::of(const Topology *topology, const Query &query,
         return placement.take_status();
     }
     const Racks &racks = query.links.racks;
-    auto machine = std::make_shared<const PricedMachine>(
+    auto machine = std::make_shared<PricedMachine>(
         topology != nullptr
             ? priced_machine(*placement, place_ranks(*placement, Mapping::kAll, {}, racks))
             : assumed_machine(placement->node_of, racks));
+    machine->ranks.query.links.by_adapters = query.links.by_adapters;
     return CallPriced(std::move(machine), topology != nullptr, std::move(shares));
 }
 

@@ -20,6 +20,7 @@ if HAVE_BENCH_HEADERS
 noinst_LTLIBRARIES += libhetcoll_info.la
 endif
 libhetcoll_info_la_SOURCES = \
+	tools/adapters_option.h tools/adapters_option.cc \
 	tools/all_schedules.h tools/all_schedules.cc \
 	tools/info_call.h tools/info_call.cc \
 	tools/info_collective.h tools/info_collective.cc \
@@ -151,6 +152,7 @@ endif
 hetcoll_sim_SOURCES = \
 	measure/host.h measure/host.cc \
 	measure/json_document.h \
+	tools/adapters_option.h tools/adapters_option.cc \
 	tools/hetcoll_sim.cc \
 	tools/sim_options.h tools/sim_options.cc \
 	tools/sim_report.h tools/sim_report.cc

@@ -6,6 +6,7 @@
 #include "measure/size_options.h"
 #include "price/machine.h"
 #include "sim/cluster_file.h"
+#include "tools/adapters_option.h"
 #include "tuning/choice.h"
 #include "tuning/rank_shares.h"
 
@@ -127,6 +128,7 @@ bool parse_sim_options(int argc, char **argv, SimOptions &options, int &exit_cod
     app.add_flag_callback(
         "--no-meetings", [&options] { options.meetings = false; },
         "leave out the agreements of the ranks before and after a call");
+    app.add_flag("--adapters", options.adapters, kAdaptersHelp);
     app.add_flag("--describe", options.describe, "say what the cluster is and simulate nothing");
     app.add_option("--budget", options.budget_s,
                    "seconds for all simulations together; what is not over by then is left out")

@@ -25,6 +25,7 @@ struct SimOptions {
     std::size_t message_bytes = 170u << 10; // of in_network
     int window = 4;
     bool meetings = true;
+    bool adapters = false;          // see tools/adapters_option.h
     bool describe = false;          // only say what the cluster is
     std::string json, measurements; // "-": stdout, and the table on stderr
     double budget_s = 0;            // for all simulations together; 0: none

@@ -91,6 +91,9 @@ std::string print_sim_json(const SimFacts &facts, const std::vector<SimRow> &row
         if (row.by_racks) {
             result["by_racks"] = true;
         }
+        if (row.adapter_parts > 0) {
+            result["adapter_parts"] = row.adapter_parts;
+        }
         json["results"].push_back(result);
     }
     return json_text(json);

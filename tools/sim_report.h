@@ -18,6 +18,7 @@ struct SimRow {
     std::size_t bytes = 0, element_bytes = 4, chunk_bytes = 0;
     std::string asked, algorithm, between_nodes, path; // between_nodes of the hierarchy, or empty
     bool by_racks = false;
+    int adapter_parts = 0; // of kSideParts
     double us = 0, bound_us = 0;
     std::optional<double> predicted_us{}; // what hetcoll has a price for: not switches that reduce
     std::uint64_t transfers = 0;
