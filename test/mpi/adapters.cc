@@ -31,12 +31,10 @@ public:
     {
         one(comm);
         reduce(comm, {sum(), kMany, Memory::kDevice, Memory::kDevice, true});
-        for (const MemoryType type : {MemoryType::kVmm, MemoryType::kPool}) {
-            if (has(program_.gpu(), type)) {
-                Call call{sum(), kMany};
-                call.device_memory = type;
-                reduce(comm, call);
-            }
+        if (has(program_.gpu(), MemoryType::kVmm)) {
+            Call call{sum(), kMany};
+            call.device_memory = MemoryType::kVmm;
+            reduce(comm, call);
         }
         reduce(comm, {sum(), kMany, Memory::kManaged, Memory::kManaged});
         // Host memory on one rank: no adapter reads it.
@@ -67,7 +65,7 @@ int run(int argc, char **argv)
     }
     adapters.all_memory(MPI_COMM_WORLD);
     MPI_Comm other = MPI_COMM_NULL; // has connections of its own
-    MPI_Comm_split(MPI_COMM_WORLD, 0, -program.rank(), &other);
+    MPI_Comm_dup(MPI_COMM_WORLD, &other);
     adapters.one(other);
     MPI_Comm_free(&other);
     adapters.one(MPI_COMM_WORLD);
