@@ -63,6 +63,10 @@ run fragments_unbound "$work/fragments-unbound.cluster" 2 64M,256M auto
 
 # Trees and rings through NVLinks on the full machines, for docs/trees.md.
 run_each trees "dgx1v dgx1p" 1 4M,16M,64M,256M auto,tree,ring
+# Trees on fragments that leave adapters idle, without and with a share through these.
+fragments="dgx1v-014 dgx1v-0124 dgx1v-01234"
+run_each no_adapters "$fragments" 1 4M,16M,64M,256M auto,tree
+run_each adapters "$fragments" 1 4M,16M,64M,256M auto,tree --adapters
 
 # Weak scaling, every algorithm.
 every=ring,recursive_doubling,rabenseifner,hierarchical,ordered,in_network,host
