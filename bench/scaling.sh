@@ -65,8 +65,8 @@ run fragments_unbound "$work/fragments-unbound.cluster" 2 64M,256M auto
 run_each trees "dgx1v dgx1p" 1 4M,16M,64M,256M auto,tree,ring
 # Trees on fragments that leave adapters idle, without and with a share through these.
 fragments="dgx1v-014 dgx1v-0124 dgx1v-01234"
-run_each no_adapters "$fragments" 1 4M,16M,64M,256M auto,tree
-run_each adapters "$fragments" 1 4M,16M,64M,256M auto,tree --adapters
+run_each no_adapters "$fragments" 1 4M,16M,64M,256M auto
+run_each adapters "$fragments" 1 4M,16M,64M,256M auto --adapters
 
 # Weak scaling, every algorithm.
 every=ring,recursive_doubling,rabenseifner,hierarchical,ordered,in_network,host

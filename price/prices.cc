@@ -152,7 +152,7 @@ std::vector<Prices::Candidate> Prices::candidates(AlgorithmSet set, const Priced
             if (algorithm == Algorithm::kTree) {
                 const Links &links = ranks_.query.links;
                 const int parts = schedule_spec(way, call.bytes, links, ranks_.size()).host_parts;
-                way.host_parts = parts * 4 / 5; // about what share_with_sides() will find
+                way.host_parts = parts * 4 / 5; // about what with_best_sides() will find
             }
             all.push_back({way, least_us(way, call)});
         }
@@ -260,18 +260,21 @@ PriceTable::Column Prices::of_size(int size, AlgorithmSet set)
         take(best_hierarchy(alone.hierarchies, best.price.us, call));
     }
     const double near_us = kMayPass * best.price.us;
+    // Trees give adapters at most so much of what they carry.
+    const double near_trees_us =
+        near_us / (1 - most_adapter_parts(ranks_.query.links, ranks_.size()) / double{kSideParts});
     // Another way of the same algorithm has lost to it, and another radix has the same bytes.
     if (next.choice.algorithm == best.choice.algorithm ||
         (radix_of(best.choice.algorithm) != 0 && radix_of(next.choice.algorithm) != 0)) {
         next = {};
     }
-    for (Priced way : {best, next}) {
+    for (const Priced &way : {best, next}) {
+        const bool trees = way.choice.algorithm == Algorithm::kTree;
         if (row_of(way.choice.algorithm).is_schedule() && way.price.us < kNeverUs &&
-            way.price.us <= near_us) {
-            if (way.choice.algorithm == Algorithm::kTree) {
-                share_with_sides(way, call);
-            }
-            cell_in(column, way.choice.algorithm) = with_best_chunk(way.choice, call, way.price);
+            way.price.us <= (trees ? near_trees_us : near_us)) {
+            cell_in(column, way.choice.algorithm) =
+                trees ? with_best_sides(way.choice, call)
+                      : with_best_chunk(way.choice, call, way.price);
         }
     }
     return column;
@@ -285,6 +288,9 @@ bool Prices::takes_parts(Sharing &found, int Choice::*parts, int count, const Pr
     constexpr double kSaves = 0.8 / kSideParts, kWaitsNoMore = 1.003;
     Choice way = found.choice;
     way.*parts = count;
+    if (way.host_parts + way.adapter_parts >= kSideParts) {
+        return false; // trees must have some
+    }
     const int more = count - found.choice.*parts;
     const double most_us = found.us < kNeverUs ? (1 - kSaves * more) * found.us : kNeverUs;
     const double us = price(way, call, {.most_us = most_us, .rules = PricedRules::kAllTogether}).us;
@@ -300,27 +306,32 @@ bool Prices::takes_parts(Sharing &found, int Choice::*parts, int count, const Pr
 }
 
 // Adapters get the most that the closed form and the rings' waiting allow, as it is near to what
-// they can carry. Host memory then may have room for more.
-void Prices::share_with_sides(Priced &trees, const PricedCall &call)
+// they can carry. Host memory then may have room for more. Chunks are found for both ways, because
+// those of two rings may have to be larger.
+PricedCell Prices::with_best_sides(const Choice &trees, const PricedCall &call)
 {
     constexpr int kTried = 10; // numbers of parts, where there may be as many
     const Links &links = ranks_.query.links;
     const int most = most_host_parts(links, ranks_.size());
     const int stride = std::max(1, most / kTried);
-    Sharing found{.choice = trees.choice};
+    Sharing found{.choice = trees};
     found.choice.adapter_parts = 0;
     for (int parts = 0; parts <= most; parts += stride) {
         (void)takes_parts(found, &Choice::host_parts, parts, call);
     }
+    const PricedCell by_host = with_best_chunk(found.choice, call, price(found.choice, call, {}));
     int parts = most_adapter_parts(links, ranks_.size());
     while (parts > 0 && !takes_parts(found, &Choice::adapter_parts, parts, call)) {
         --parts;
     }
-    if (const int more = found.choice.host_parts + stride; parts > 0 && more <= most) {
+    if (parts == 0) {
+        return by_host;
+    }
+    if (const int more = found.choice.host_parts + stride; more <= most) {
         (void)takes_parts(found, &Choice::host_parts, more, call);
     }
-    trees.choice = found.choice;
-    trees.price = price(trees.choice, call, {});
+    const PricedCell by_both = with_best_chunk(found.choice, call, price(found.choice, call, {}));
+    return by_both.us < by_host.us ? by_both : by_host;
 }
 
 // What is not near the best is given up: as by links that wait for nobody it would seem too cheap
@@ -348,10 +359,12 @@ PricedCell Prices::with_best_chunk(Choice choice, const PricedCall &call, Price 
     constexpr std::size_t kLeastBytes = 64u << 10, kUnit = PricedCell::kChunkUnit;
     constexpr std::uint64_t kTransfersOfRank = 250, kTransfersOfHierarchy = 2000;
     constexpr int kMostRanks = 64;
+    const int rings = choice.adapter_parts > 0 ? 2 : 1; // beside trees
     const std::uint64_t most =
         choice.algorithm == Algorithm::kHierarchical
             ? kTransfersOfHierarchy
-            : kTransfersOfRank * static_cast<std::uint64_t>(std::min(ranks_.size(), kMostRanks));
+            : kTransfersOfRank *
+                  static_cast<std::uint64_t>(rings * std::min(ranks_.size(), kMostRanks));
     const std::size_t first_bytes = choice.chunk_bytes;
     const auto takes = [&](std::size_t chunk_bytes) {
         Choice way = choice;

@@ -72,14 +72,14 @@ private:
     // `least_us`: of all hierarchies, alone.
     [[nodiscard]] Priced best_of_kind(std::span<Priced> ways, double least_us, double other_us,
                                       const PricedCall &call);
-    // Of trees with the rest of the vector: what was best so far.
+    // The best of trees with other parts of the vector, so far.
     struct Sharing {
         Choice choice{};
         double us = std::numeric_limits<double>::infinity();    // links wait for each other
         double waits = std::numeric_limits<double>::infinity(); // of what they take alone
     };
     bool takes_parts(Sharing &found, int Choice::*parts, int count, const PricedCall &call);
-    void share_with_sides(Priced &trees, const PricedCall &call);
+    [[nodiscard]] PricedCell with_best_sides(const Choice &trees, const PricedCall &call);
     void run_in_full(Priced &best, double next_us, const PricedCall &call);
     bool take_if_below(double us, const Choice &way, Priced &best, const PricedCall &call);
     void find_segments(Priced &best, const PricedCall &call);

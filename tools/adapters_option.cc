@@ -9,7 +9,7 @@ Status check_adapters(const Topology *node, int nodes)
     if (nodes > 1) {
         return error(Errc::kInvalid,
                      "--adapters is for one node, and on %d nodes the adapters carry what goes "
-                     "between them: leave out --adapters or --nodes",
+                     "between them: leave out --adapters, or write --nodes 1",
                      nodes);
     }
     if (node == nullptr) {

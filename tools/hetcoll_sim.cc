@@ -15,6 +15,7 @@
 #include "tuning/measurements.h"
 #include "tuning/topology_links.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <optional>
@@ -90,6 +91,10 @@ public:
                 return table.take_status();
             }
             table_ = std::move(*table);
+        }
+        const int most = *std::max_element(options_.nodes.begin(), options_.nodes.end());
+        if (options_.adapters && most > 1) { // before any of them has run
+            return check_adapters(nullptr, most);
         }
         if (Status status = open_files(); !status.ok()) {
             return status;

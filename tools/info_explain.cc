@@ -132,7 +132,7 @@ std::string print_choice(const Choice &choice, const RingOrders &rings)
     if (choice.algorithm == Algorithm::kRing && choice.by_links) {
         text += format(", %zu ring%s by links", rings.size(), rings.size() == 1 ? "" : "s");
     }
-    if (choice.adapter_parts > 0) {
+    if (choice.host_parts > 0 || choice.adapter_parts > 0) {
         text += ", " + print_sides(choice.host_parts, choice.adapter_parts);
     }
     text += choice.by_racks ? ", racks first" : "";

@@ -241,9 +241,9 @@ const char *PeerSearch::why_no_adapters() const
     return group_.nodes() > 1 ? "its ranks are on several nodes"
            : !contains(found_.ranks.query.available, Algorithm::kTree)
                ? "packed trees do not serve these GPUs"
-           : adapters_of(placement_->nodes.front().topology).empty()
-               ? "the node's topology has no adapters: write one with hetcoll_info --topology "
-                 "--write, and set coll_hetcoll_topology_file"
+           : !reach_adapters(placement_->nodes.front().topology)
+               ? "not all of its GPUs have an adapter in their topology: write it with "
+                 "hetcoll_info --topology --write, and set coll_hetcoll_topology_file"
                : nullptr;
 }
 

@@ -17,7 +17,7 @@ message="$not_used, rank 0 cannot: this UCX was built without CUDA"
 also_expected="$not_used, rank [12] cannot: this UCX was built without CUDA"
 case_ 3 ob1 "$(with tree) $by tcp" adapters unused
 also_expected=''
-message="$not_used on a communicator of 3 ranks: the node.s topology has no adapters"
+message="$not_used on a communicator of 3 ranks: not all of its GPUs have an adapter in their topology"
 EMU_LINKS=$machines/dgx1v-014.topology case_ 3 ob1 "$(with tree) --mca coll_hetcoll_adapters tcp" adapters unused
 message="$not_used on a communicator of 4 ranks: its ranks are on several nodes"
 other_algorithm=any

@@ -249,8 +249,8 @@ private:
     Meeting meeting_;
 };
 
-// All know that they reach each other.
-class Adapters { // there are none
+// There are none.
+class Adapters {
 public:
     void progress() noexcept {}
     void abandon() noexcept {}
@@ -258,6 +258,7 @@ public:
     [[nodiscard]] Carrier carrier() const noexcept { return {}; }
 };
 
+// All know that they reach each other.
 class Peers {
 public:
     struct Found {
