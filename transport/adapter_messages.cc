@@ -12,6 +12,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <string_view>
 #include <utility>
@@ -60,6 +61,10 @@ public:
     std::span<const std::byte> address() const noexcept override { return address_; }
     Status connect(std::span<const std::span<const std::byte>> addresses, int rank) override;
     const hetcoll_p2p &table() const noexcept override { return table_; }
+    const char *problem() const noexcept override
+    {
+        return problem_[0] != '\0' ? problem_.data() : nullptr;
+    }
     void progress() noexcept override;
     void abandon() noexcept override { end(true); }
 
@@ -105,6 +110,7 @@ private:
     void end(bool in_the_middle) noexcept;
     void close_all() noexcept;
     void settle() noexcept;
+    int fail(int peer, ucs_status_t status) noexcept;
     int started(Request *request, ucs_status_ptr_t result, void **out);
     int send(const void *buffer, std::size_t bytes, int peer, int tag, void **out);
     int receive(void *buffer, std::size_t bytes, int peer, int tag, void **out);
@@ -125,6 +131,7 @@ private:
     std::vector<Peer> peers_; // by rank; they stay where they are, as UCX knows them
     RequestPool<Request> requests_;
     hetcoll_p2p table_{};
+    std::array<char, 128> problem_{};
 };
 
 // ---- opening ----
@@ -234,10 +241,20 @@ void Messages::progress() noexcept
     }
 }
 
+// Its code. The first failure is worded.
+int Messages::fail(int peer, ucs_status_t status) noexcept
+{
+    if (problem_[0] == '\0' && worker_ != nullptr) {
+        std::snprintf(problem_.data(), problem_.size(), "UCX says of rank %d: %s", peer,
+                      ucp_.ucs_status_string(status));
+    }
+    return kAdapterFailed;
+}
+
 int Messages::send(const void *buffer, std::size_t bytes, int peer, int tag, void **out)
 {
     if (!can_reach(peer)) {
-        return kAdapterFailed;
+        return fail(peer, UCS_ERR_CONNECTION_RESET);
     }
     Request *const request = requests_.take();
     *request = {.peer = peer, .bytes = bytes};
@@ -251,7 +268,7 @@ int Messages::send(const void *buffer, std::size_t bytes, int peer, int tag, voi
 int Messages::receive(void *buffer, std::size_t bytes, int peer, int tag, void **out)
 {
     if (!can_reach(peer)) {
-        return kAdapterFailed;
+        return fail(peer, UCS_ERR_CONNECTION_RESET);
     }
     Request *const request = requests_.take();
     *request = {.peer = peer, .receives = true, .bytes = bytes};
@@ -267,8 +284,9 @@ int Messages::receive(void *buffer, std::size_t bytes, int peer, int tag, void *
 int Messages::started(Request *request, ucs_status_ptr_t result, void **out)
 {
     if (UCS_PTR_IS_ERR(result)) {
+        const int peer = request->peer;
         requests_.give_back(request);
-        return kAdapterFailed;
+        return fail(peer, UCS_PTR_STATUS(result));
     }
     request->ucx = result;
     request->open = true;
@@ -306,8 +324,9 @@ int Messages::test(Request *request, void **out)
     }
     request->open = false;
     *out = nullptr;
+    const int peer = request->peer;
     requests_.give_back(request);
-    return status == UCS_OK ? 1 : kAdapterFailed;
+    return status == UCS_OK ? 1 : fail(peer, status);
 }
 
 // ---- the end ----

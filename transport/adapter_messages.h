@@ -41,10 +41,12 @@ public:
     // exchanges its first messages later, when one is sent. A failure abandons.
     virtual Status connect(std::span<const std::span<const std::byte>> addresses, int rank) = 0;
 
-    // Once connected. Tags are channels, at least 0. A message of another size than its receive is
+    // Once connected. A message of another size than its receive is
     // an error there. Where a peer is lost all requests with it fail. `progress` advances this
     // alone; no `broken`.
     [[nodiscard]] virtual const hetcoll_p2p &table() const noexcept = 0;
+    // What failed first, before abandon(); null: nothing has.
+    [[nodiscard]] virtual const char *problem() const noexcept = 0;
     virtual void progress() noexcept = 0;
 
     // Ends all requests and connections, as ranks have died. It waits for nobody, and when it

@@ -38,7 +38,13 @@ Choice choose(Call &call, Means means)
     return call.engine.chooser().choose(*call.made, call.bytes, means);
 }
 
-Means any_means(const Call &call) { return {.mapped = true, .aggregators = !call.is_attached()}; }
+// UCX waits for its own copies, which a queued call may not, and adapters' streams for the legacy
+// stream.
+Means any_means(const Call &call)
+{
+    const bool may_wait = !call.is_attached();
+    return {.mapped = true, .aggregators = may_wait, .adapters = may_wait};
+}
 
 // Rounded after every addition, or by something that cannot add such numbers.
 bool goes_as_floats(const Call &call, const Choice &choice)

@@ -28,7 +28,8 @@ void Call::rewind() noexcept
     failure = {};
     ended.reset();
     cpu.rewind();
-    buffers.input_copied = copying = kernel_runs = mapped = executor_runs = closes_later = false;
+    buffers.input_copied = copying = kernel_runs = mapped = false;
+    executor_runs = by_adapters = closes_later = false;
 }
 
 bool Call::is_small() const noexcept
@@ -147,8 +148,8 @@ void Call::lose_device() noexcept
     if (device != nullptr) {
         device->finish();
     }
-    if (Adapters *const adapters = engine.peers().adapters()) {
-        adapters->abandon();
+    if (Adapters *const used = adapters()) {
+        used->abandon();
     }
     leave_context();
     lose(std::move(device));
@@ -157,7 +158,7 @@ void Call::lose_device() noexcept
 // The call's bounce enters first: contexts are left in the order of a stack.
 Progress Call::step_executor()
 {
-    if (device != nullptr && engine.peers().adapters() != nullptr) {
+    if (device != nullptr && adapters() != nullptr) {
         static_cast<void>(device->enter()); // what it does then fails likewise
     }
     return engine.executor().step();
@@ -165,8 +166,8 @@ Progress Call::step_executor()
 
 void Call::leave_context() noexcept
 {
-    if (Adapters *const adapters = engine.peers().adapters()) {
-        adapters->leave_context();
+    if (Adapters *const used = adapters()) {
+        used->leave_context();
     }
     if (device != nullptr) {
         device->leave();

@@ -89,6 +89,11 @@ struct Call {
     }
     // Reduced in a meeting. The same on ranks that know a user-defined op and on others.
     [[nodiscard]] bool is_small() const noexcept;
+    // Null: it uses none.
+    [[nodiscard]] Adapters *adapters() const noexcept
+    {
+        return by_adapters ? engine.peers().adapters() : nullptr;
+    }
     [[nodiscard]] Bounce &bounce() const noexcept
     {
         return host != nullptr ? static_cast<Bounce &>(*host) : *device;
@@ -171,6 +176,7 @@ struct Call {
     bool kernel_runs = false;
     bool mapped = false;        // peers' memory is read or written in this call
     bool executor_runs = false; // a schedule does
+    bool by_adapters = false;   // some of its steps go so
     bool closes_later = false;  // the ranks meet once more after the way that the call goes
     Meeting meeting;
     CallReport report;

@@ -74,8 +74,8 @@ bool Operation::step()
         }
         begin();
     }
-    if (Adapters *const adapters = call_.engine.peers().adapters()) {
-        adapters->progress();
+    if (Adapters *const used = call_.adapters()) {
+        used->progress();
     }
     const bool is_over = call_.frames.step();
     if (call_.ended) {

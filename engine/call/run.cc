@@ -78,7 +78,8 @@ void start_schedule(Call &call, const Choice &choice, LateRanks *late)
             peers = engine.mapped().peers(built.local_steps);
         }
     }
-    const Adapters *const adapters = engine.peers().adapters();
+    call.by_adapters = choice.adapter_parts > 0;
+    const Adapters *const adapters = call.adapters();
     engine.executor().start(built.schedule, engine.p2p(), call.made->tag, call.bounce(), vectors,
                             choice.chunk_bytes, !call.failure.ok(), peers,
                             adapters != nullptr ? adapters->carrier() : Carrier{});
@@ -120,7 +121,12 @@ bool has_run(Call &call)
     }
     switch (call.step_executor()) {
     case Progress::kPending: return false;
-    case Progress::kFailed: // messages may still arrive in the slots: they are lost, not freed
+    case Progress::kFailed:
+        if (call.adapters() != nullptr && call.adapters()->problem() != nullptr) {
+            log(call.process().log(), 0, "hetcoll: MPI_Allreduce fails: a message by adapters: %s",
+                call.adapters()->problem());
+        }
+        // messages may still arrive in the slots: they are lost, not freed
         call.lose_device();
         lose(std::move(call.host));
         call.end(call.engine.executor().code());

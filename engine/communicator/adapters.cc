@@ -1,5 +1,6 @@
 #include "engine/communicator/adapters.h"
 
+#include "base/lost.h"
 #include "engine/process/call_record.h"
 
 #include <algorithm>
@@ -12,6 +13,7 @@ Result<std::unique_ptr<Adapters>> Adapters::create(Process &process,
                                                    const std::shared_ptr<Device> &device,
                                                    const std::string &adapter)
 {
+    const ContextScope scope(device->driver(), device->context());
     auto messages =
         AdapterMessages::create({.transports = process.adapter_transports(), .device = adapter});
     if (!messages.ok()) {
@@ -22,29 +24,38 @@ Result<std::unique_ptr<Adapters>> Adapters::create(Process &process,
         return bounce.take_status();
     }
     return std::unique_ptr<Adapters>(
-        new Adapters(device, std::move(*bounce), std::move(*messages)));
+        new Adapters(process.store(), device, std::move(*bounce), std::move(*messages)));
 }
 
-Adapters::Adapters(std::shared_ptr<Device> device, std::unique_ptr<DeviceBounce> bounce,
-                   std::unique_ptr<AdapterMessages> messages)
-    : device_(std::move(device)), bounce_(std::move(bounce)), messages_(std::move(messages))
+Adapters::Adapters(Store &store, std::shared_ptr<Device> device,
+                   std::unique_ptr<DeviceBounce> bounce, std::unique_ptr<AdapterMessages> messages)
+    : store_(store), device_(std::move(device)), bounce_(std::move(bounce)),
+      messages_(std::move(messages))
 {
 }
 
+// What UCX has made in a context that is gone cannot be given back, nor used.
 Adapters::~Adapters()
 {
-    const ContextScope scope(device_->driver(), device_->context());
-    if (trial_ != nullptr) { // it has not come to an end everywhere
-        messages_->abandon();
+    if (!device_->is_alive()) {
+        lose(std::move(messages_));
+        return;
     }
+    if (trial_ != nullptr) { // it has not come to an end everywhere
+        abandon();
+    }
+    const ContextScope scope(device_->driver(), device_->context());
     messages_.reset();
+    store_.give_back(std::move(bounce_));
 }
 
 // UCX works with CUDA in the current context, if a message takes it.
 void Adapters::progress() noexcept
 {
-    const ContextScope scope(device_->driver(), device_->context());
-    messages_->progress();
+    if (device_->is_alive()) {
+        const ContextScope scope(device_->driver(), device_->context());
+        messages_->progress();
+    }
 }
 
 Adapters::Address Adapters::address() const
@@ -62,18 +73,19 @@ Status Adapters::start_trial(std::span<const Address> addresses, int rank)
         texts.emplace_back(address.text.data(),
                            std::min<std::size_t>(address.bytes, address.text.size()));
     }
+    const ContextScope scope(device_->driver(), device_->context());
     if (Status connected = messages_->connect(texts, rank); !connected.ok()) {
         return connected;
     }
     const int size = static_cast<int>(addresses.size());
     trial_ = std::make_unique<MessageTrial>(device_, messages_->table(), 0, (rank + 1) % size,
                                             (rank + size - 1) % size);
-    trial_ends_ns_ = now_ns() + kMostTrialNs;
     return {};
 }
 
 std::optional<bool> Adapters::step_trial()
 {
+    trial_ends_ns_ = trial_ends_ns_ != 0 ? trial_ends_ns_ : now_ns() + kMostTrialNs;
     const MessageTrial::Answer answer = trial_->step();
     if (answer == MessageTrial::Answer::kUnknown && now_ns() < trial_ends_ns_) {
         return std::nullopt;
@@ -83,7 +95,11 @@ std::optional<bool> Adapters::step_trial()
 
 void Adapters::abandon() noexcept
 {
+    if (!device_->is_alive()) {
+        return;
+    }
     bounce_->finish();
+    bounce_->leave();
     const ContextScope scope(device_->driver(), device_->context());
     messages_->abandon();
 }

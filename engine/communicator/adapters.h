@@ -42,6 +42,8 @@ public:
     // All ranks have said yes.
     void end_trial() noexcept { trial_.reset(); }
 
+    // Why the first message failed; null: none has.
+    [[nodiscard]] const char *problem() const noexcept { return messages_->problem(); }
     [[nodiscard]] Carrier carrier() const noexcept { return {messages_->table(), bounce_.get()}; }
     // While a call of the communicator is under way on any rank, which may wait for this one.
     void progress() noexcept;
@@ -53,9 +55,10 @@ public:
 private:
     static constexpr std::uint64_t kMostTrialNs = 10'000'000'000;
 
-    Adapters(std::shared_ptr<Device> device, std::unique_ptr<DeviceBounce> bounce,
+    Adapters(Store &store, std::shared_ptr<Device> device, std::unique_ptr<DeviceBounce> bounce,
              std::unique_ptr<AdapterMessages> messages);
 
+    Store &store_;
     std::shared_ptr<Device> device_;
     std::unique_ptr<DeviceBounce> bounce_; // before the messages, which have registered its slots
     std::unique_ptr<MessageTrial> trial_;

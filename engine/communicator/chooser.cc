@@ -110,7 +110,8 @@ Choice Chooser::choose(const hetcoll_call &call, std::size_t bytes, Means means)
     const AlgorithmSet set = available(call, bytes, means, in_order, late);
     Memo &memo = memos_[(bytes ^ bytes >> 5 ^ static_cast<std::size_t>(call.kind)) % memos_.size()];
     if (memo.bytes == bytes && memo.kind == call.kind && memo.op == call.op &&
-        memo.mapped == means.mapped && memo.mixed == means.mixed && memo.available == set) {
+        memo.mapped == means.mapped && memo.adapters == means.adapters &&
+        memo.mixed == means.mixed && memo.available == set) {
         return memo.choice;
     }
     Query asked = query(call, bytes, in_order);
@@ -124,8 +125,9 @@ Choice Chooser::choose(const hetcoll_call &call, std::size_t bytes, Means means)
     chosen.node_by_node = chosen.node_by_node && maps;
     chosen.over_trees = chosen.over_trees && maps;
     chosen.by_links = chosen.by_links && maps;
+    chosen.adapter_parts = means.adapters ? chosen.adapter_parts : 0;
     chosen.late = chosen.algorithm == Algorithm::kWeighted ? late : kNoRank;
-    memo = {bytes, call.kind, call.op, means.mapped, means.mixed, set, chosen};
+    memo = {bytes, call.kind, call.op, means.mapped, means.adapters, means.mixed, set, chosen};
     return chosen;
 }
 

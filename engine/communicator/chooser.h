@@ -26,9 +26,9 @@
 namespace hetcoll {
 
 // What a call may use beside messages: peers' memory, if the ranks have found out that it can;
-// aggregators, if the ranks have joined them.
+// aggregators, if the ranks have joined them; adapters on a node, if the ranks have tried them.
 struct Means {
-    bool mapped = false, aggregators = false;
+    bool mapped = false, aggregators = false, adapters = false;
     bool mixed = false; // some ranks reduce host memory
 };
 
@@ -82,7 +82,7 @@ private:
     struct Memo { // of choose(): programs repeat themselves
         std::size_t bytes = 0;
         int kind = -1, op = -1;
-        bool mapped = false, mixed = false;
+        bool mapped = false, adapters = false, mixed = false;
         AlgorithmSet available = 0;
         Choice choice;
     };

@@ -177,7 +177,7 @@ void Executor::start_sends(int channel)
     }
 }
 
-// Hands chunks that have been read out to Open MPI, in order.
+// Hands chunks that have been read out to the carrier, in order.
 void Executor::post_messages(int channel)
 {
     Lane &lane = channels_[channel].sends;

@@ -124,7 +124,7 @@ private:
     struct Lane {
         std::array<Chunk, kLaneSlots> chunk;
         unsigned head = 0, tail = 0; // slots in use: [head, tail)
-        unsigned next_message = 0;   // send: first slot not yet handed to Open MPI
+        unsigned next_message = 0;   // send: first slot not yet handed to the carrier
         int step = 0;                // cursor over the steps
         std::size_t offset = 0;
 

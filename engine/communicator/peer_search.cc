@@ -227,7 +227,7 @@ void PeerSearch::conclude(Mapping mapping)
     const std::vector<int> &gpus = placement_->gpu_of;
     if (group_.nodes() == static_cast<int>(placement_->nodes.size()) &&
         std::find(gpus.begin(), gpus.end(), kNoGpu) == gpus.end()) {
-        if (allowed_.adapters) {
+        if (allowed_.adapters && may_try_adapters()) {
             start_adapters();
         } else {
             start_prices();
@@ -235,30 +235,25 @@ void PeerSearch::conclude(Mapping mapping)
     }
 }
 
-// What all ranks know. Null: they may be used.
-const char *PeerSearch::why_no_adapters() const
+// What all ranks know. False: the communicator is none that they can serve.
+bool PeerSearch::may_try_adapters() const
 {
-    return group_.nodes() > 1 ? "its ranks are on several nodes"
-           : !contains(found_.ranks.query.available, Algorithm::kTree)
-               ? "packed trees do not serve these GPUs"
-           : !reach_adapters(placement_->nodes.front().topology)
-               ? "not all of its GPUs have an adapter in their topology: write it with "
-                 "hetcoll_info --topology --write, and set coll_hetcoll_topology_file"
-               : nullptr;
+    const bool serve =
+        group_.nodes() == 1 && contains(found_.ranks.query.available, Algorithm::kTree);
+    const bool there = serve && reach_adapters(placement_->nodes.front().topology);
+    if (serve && !there && group_.all().rank == 0 &&
+        process_.notices().first_time(Notice::kWithoutAdapters)) {
+        log(process_.log(), 0,
+            "hetcoll: coll_hetcoll_adapters is not used: not all GPUs of the node have an adapter "
+            "in its topology; write that with hetcoll_info --topology --write, and set "
+            "coll_hetcoll_topology_file");
+    }
+    return there;
 }
 
-// Adapters are there, so this rank opens its own, and tells the others where that is.
+// Each rank opens its GPU's adapter, and tells the others where that is.
 void PeerSearch::start_adapters()
 {
-    if (const char *const why = why_no_adapters()) {
-        if (group_.all().rank == 0 && process_.notices().first_time(Notice::kWithoutAdapters)) {
-            log(process_.log(), 0,
-                "hetcoll: coll_hetcoll_adapters is not used on a communicator of %d ranks: %s",
-                group_.all().size, why);
-        }
-        start_prices();
-        return;
-    }
     part_ = Part::kAddresses;
     const Topology &node = placement_->nodes.front().topology;
     const int gpu = placement_->gpu_of[static_cast<std::size_t>(group_.all().rank)];
@@ -305,7 +300,7 @@ bool PeerSearch::message_has_come()
 void PeerSearch::take_adapters_if(bool all)
 {
     found_.ranks.query.links.by_adapters = all;
-    if (!adapters_problem_.ok() && process_.notices().first_time(Notice::kWithoutAdapters)) {
+    if (!adapters_problem_.ok() && process_.notices().first_time(Notice::kAdaptersFail)) {
         log(process_.log(), 0, "hetcoll: coll_hetcoll_adapters is not used, rank %d cannot: %s",
             group_.all().rank, adapters_problem_.message().c_str());
     }

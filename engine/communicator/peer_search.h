@@ -77,7 +77,7 @@ private:
     void merge();
     void conclude(Mapping mapping);
     void find_table();
-    [[nodiscard]] const char *why_no_adapters() const;
+    [[nodiscard]] bool may_try_adapters() const;
     void start_adapters();
     void try_adapters();
     [[nodiscard]] bool message_has_come();

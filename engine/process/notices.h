@@ -21,7 +21,8 @@ enum class Notice : std::uint8_t {
     kUnmapped,          // a buffer of a peer cannot be mapped
     kWithoutRdma,       // vectors to an aggregator go over TLS, although RDMA was asked for
     kTopologyFile,      // the topology file is ignored
-    kWithoutAdapters,   // coll_hetcoll_adapters cannot be used
+    kWithoutAdapters,   // coll_hetcoll_adapters cannot be used: the topology has none,
+    kAdaptersFail,      // or they carry no messages
     kManyDevices,       // a communicator's calls alternate between GPUs or contexts
     kGpu,               // coll_hetcoll_verbose: this rank's GPU,
     kNode,              // what its node has,

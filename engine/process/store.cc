@@ -204,6 +204,15 @@ Result<std::unique_ptr<DeviceBounce>> Store::make_independent(const std::shared_
 Result<std::unique_ptr<DeviceBounce>>
 Store::make_for_adapters(const std::shared_ptr<Device> &device)
 {
+    {
+        const std::lock_guard lock(mutex_);
+        const auto idle = find_idle(device, Slots::kDevice, order_or_own({}));
+        if (idle != idle_.devices.end()) {
+            std::unique_ptr<DeviceBounce> bounce = std::move(*idle);
+            idle_.devices.erase(idle);
+            return bounce;
+        }
+    }
     const std::size_t bytes = 2 * kBounceSlots * slot_bytes();
     if (!make_room(bytes)) {
         return error(Errc::kNoMemory,
@@ -212,8 +221,8 @@ Store::make_for_adapters(const std::shared_ptr<Device> &device)
                      bytes, ground_.settings.max_memory);
     }
     auto bounce = make_device_bounce(device, Slots::kDevice, order_or_own({}));
-    if (bounce.ok()) {
-        Status made = (*bounce)->reserve();
+    if (bounce.ok()) { // so that no call makes any
+        Status made = (*bounce)->divide(kMaxBounceSlots, 0);
         (*bounce)->leave();
         if (!made.ok()) {
             return made;

@@ -116,7 +116,7 @@ public:
                                          std::optional<StreamOrder> order = {});
     // One that is the caller's own, through the host; its context is current.
     Result<std::unique_ptr<DeviceBounce>> make_independent(const std::shared_ptr<Device> &device);
-    // Likewise, with slots of device memory, and with all that it may ever need.
+    // Likewise, with slots of device memory, and all events that messages need. To be given back.
     Result<std::unique_ptr<DeviceBounce>> make_for_adapters(const std::shared_ptr<Device> &device);
     Result<std::unique_ptr<HostBounce>> borrow_host();
     // `device` may be null: pageable memory. Else its context is current.

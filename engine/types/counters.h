@@ -75,7 +75,7 @@
     HETCOLL_COUNTER(NS_PATH_BOUNCE, time_path_bounce, TIMER,                                       \
         "Nanoseconds in calls whose data went in messages through pinned memory")                  \
     HETCOLL_COUNTER(NS_PATH_DIRECT, time_path_direct, TIMER,                                       \
-        "Nanoseconds in calls whose data Open MPI sent from device memory")                        \
+        "Nanoseconds in calls whose data was sent from device memory")                        \
     HETCOLL_COUNTER(NS_PATH_MAPPED, time_path_mapped, TIMER,                                       \
         "Nanoseconds in calls whose data was read from or written to mapped memory of peers")      \
     HETCOLL_COUNTER(NS_PATH_MIXED, time_path_mixed, TIMER,                                         \

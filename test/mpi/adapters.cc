@@ -1,6 +1,7 @@
 // adapters used|unused: trees with a share of the vector through network adapters, where
 // coll_hetcoll_adapters has the ranks try them. Every sum is right, whatever kind of memory, and
 // the counter says whether anything went that way.
+#include "include/hetcoll_stream.h"
 #include "test/mpi/check.h"
 
 #include <cstdio>
@@ -42,6 +43,27 @@ public:
         reduce(comm, {sum(), kMany, mixed, mixed}, false);
     }
 
+    // Calls in the order of the legacy stream: the adapters' streams would wait for that.
+    void attached(MPI_Comm comm)
+    {
+        const auto check = [this](int code, const char *what) {
+            program_.check(code == MPI_SUCCESS, "%s: MPI error %d", what, code);
+        };
+        check(hetcoll_stream_attach(comm, nullptr, 2 * kMany * sizeof(float)), "attach");
+        reduce(comm, {sum(), kMany}, false);
+        Buffers buffers(program_, comm, {sum(), kMany});
+        buffers.fill();
+        check(hetcoll_allreduce_enqueue(buffers.send(), buffers.recv(), static_cast<int>(kMany),
+                                        MPI_FLOAT, MPI_SUM, comm, nullptr),
+              "enqueue");
+        const Driver &driver = program_.gpu().driver();
+        program_.require(driver_status(driver, driver.cuStreamSynchronize(nullptr),
+                                       "cuStreamSynchronize", "testing adapters"));
+        check(hetcoll_stream_check(comm, nullptr), "check");
+        buffers.check();
+        check(hetcoll_stream_detach(comm, nullptr), "detach");
+    }
+
 private:
     static Pattern sum() { return {ElementKind::kFloat32, ReduceOp::kSum, Values::kExact, 1}; }
 
@@ -51,7 +73,7 @@ private:
 
 int run(int argc, char **argv)
 {
-    Program program(argc, argv, "adapters");
+    Program program(argc, argv, "adapters", MPI_THREAD_MULTIPLE);
     if (argc != 2) {
         std::fprintf(stderr, "usage: adapters used|unused\n");
         return 2;
@@ -67,6 +89,7 @@ int run(int argc, char **argv)
     MPI_Comm other = MPI_COMM_NULL; // has connections of its own
     MPI_Comm_dup(MPI_COMM_WORLD, &other);
     adapters.one(other);
+    adapters.attached(other);
     MPI_Comm_free(&other);
     adapters.one(MPI_COMM_WORLD);
     program.check_algorithm();

@@ -256,6 +256,7 @@ public:
     void abandon() noexcept {}
     void leave_context() noexcept {}
     [[nodiscard]] Carrier carrier() const noexcept { return {}; }
+    [[nodiscard]] const char *problem() const noexcept { return nullptr; }
 };
 
 // All know that they reach each other.
