@@ -282,7 +282,7 @@ PriceTable::Column Prices::of_size(int size, AlgorithmSet set)
 
 // The rings wait for themselves and each other as no closed form knows, and one part too many costs
 // several times what one too few does. So more parts have to save most of what they take from the
-// trees, and the trees' transfers to wait no more.
+// trees, and the trees' transfers to wait no more. (A little sooner than alone is no less waiting.)
 bool Prices::takes_parts(Sharing &found, int Choice::*parts, int count, const PricedCall &call)
 {
     constexpr double kSaves = 0.8 / kSideParts, kWaitsNoMore = 1.003;
@@ -298,7 +298,7 @@ bool Prices::takes_parts(Sharing &found, int Choice::*parts, int count, const Pr
         return false;
     }
     const double alone_us = price(way, call, {.rules = PricedRules::kEachAlone}).us;
-    if (us > kWaitsNoMore * found.waits * alone_us) {
+    if (us > kWaitsNoMore * std::max(found.waits, 1.0) * alone_us) {
         return false;
     }
     found = {.choice = way, .us = us, .waits = us / alone_us};
