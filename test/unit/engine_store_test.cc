@@ -151,6 +151,25 @@ TEST_F(StoreTest, NobodyTriesWhatACallCannotUse)
     EXPECT_EQ(network.sends(), 0);
 }
 
+// Its slots are device memory, so no other call takes it, and the next communicator does.
+TEST_F(StoreTest, ABounceForAdaptersServesTheNextOne)
+{
+    auto first = store().make_for_adapters(device());
+    ASSERT_TRUE(first.ok()) << first.status().message();
+    DeviceBounce *const bounce = first->get();
+    EXPECT_EQ(bounce->slots(), Slots::kDevice);
+    store().give_back(std::move(*first));
+    auto other = store().borrow_device(info_, Sends::kBounced);
+    ASSERT_TRUE(other.ok());
+    EXPECT_NE(other->get(), bounce);
+    auto second = store().make_for_adapters(device());
+    ASSERT_TRUE(second.ok());
+    EXPECT_EQ(second->get(), bounce);
+    auto third = store().make_for_adapters(device()); // while the other one is in use
+    ASSERT_TRUE(third.ok());
+    EXPECT_NE(third->get(), bounce);
+}
+
 // ---- staging memory, scratch ----
 
 TEST_F(StoreTest, StagingMemoryIsTheSmallestThatFits)

@@ -213,7 +213,7 @@ private:
 // ---- What a communicator knows ----
 
 struct Means {
-    bool mapped = false, aggregators = false, mixed = false;
+    bool mapped = false, aggregators = false, adapters = false, mixed = false;
 };
 class Chooser {
 public:
