@@ -33,7 +33,7 @@ says 1 'the topology has 8' --explain --bytes 4M --ranks 9 --topology "$machines
 # A trial has found that ranks can send each other messages through adapters.
 call="--explain --bytes 64M --ranks 3 --topology $machines/dgx1v-014.topology"
 says 0 'served by  tree, 7 of 64 parts through host memory, 8 through adapters, chunks' $call --adapters
-says 0 'served by  tree, chunks' $call
+says 0 'served by  tree, 7 of 64 parts through host memory, chunks' $call
 says 1 'on 2 nodes the adapters carry' --explain --bytes 64M --ranks 6 --nodes 2 --adapters \
     --topology "$machines/dgx1v-014.topology"
 grep -v -e mlx5 -e net0 "$machines/dgx1v.topology" >"$work/alone.topology"
