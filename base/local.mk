@@ -3,6 +3,7 @@ hetcoll_sources += \
 	base/element.h base/element.cc \
 	base/hash.h \
 	base/installed.h base/installed.cc \
+	base/library.h \
 	base/log.h base/log.cc \
 	base/lost.h \
 	base/p2p.h \

@@ -4,25 +4,20 @@
 
 #include "transport/ucp_library.h"
 
-#include <dlfcn.h>
+#include "base/library.h"
 
 namespace hetcoll {
 
 Result<UcpCalls> load_ucp(const char *library)
 {
-    void *const opened = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-    if (opened == nullptr) {
-        return error(Errc::kUnsupported, "UCX cannot be loaded: %s", dlerror());
-    }
     UcpCalls calls;
-    const char *missing = nullptr;
-#define HETCOLL_LOOK_UP(name)                                                  \
-    calls.name = reinterpret_cast<decltype(calls.name)>(dlsym(opened, #name)); \
-    missing = calls.name == nullptr ? #name : missing;
-    HETCOLL_UCP_CALLS(HETCOLL_LOOK_UP) // that of libucs too, which libucp needs
+    Status loaded = load_functions("UCX", library, [&](const auto &look_up) {
+#define HETCOLL_LOOK_UP(name) look_up(#name, calls.name);
+        HETCOLL_UCP_CALLS(HETCOLL_LOOK_UP) // that of libucs too, which libucp needs
 #undef HETCOLL_LOOK_UP
-    if (missing != nullptr) {
-        return error(Errc::kUnsupported, "UCX (%s) lacks %s", library, missing);
+    });
+    if (!loaded.ok()) {
+        return loaded;
     }
     unsigned major = 0, minor = 0, release = 0;
     calls.ucp_get_version(&major, &minor, &release);
