@@ -34,6 +34,16 @@ bool is_allocated(const Driver &driver, const PointerInfo &pointer)
            id == pointer.buffer_id;
 }
 
+// What is there is nobody's any more but the caller's.
+template <class Memory>
+std::unique_ptr<Memory> take_out(std::vector<std::unique_ptr<Memory>> &idle,
+                                 typename std::vector<std::unique_ptr<Memory>>::iterator at)
+{
+    std::unique_ptr<Memory> memory = std::move(*at);
+    idle.erase(at);
+    return memory;
+}
+
 // Out of memory that nobody has borrowed, the smallest that fits; null: none does.
 template <class Memory>
 std::unique_ptr<Memory> take_smallest(std::vector<std::unique_ptr<Memory>> &idle,
@@ -46,12 +56,7 @@ std::unique_ptr<Memory> take_smallest(std::vector<std::unique_ptr<Memory>> &idle
             fits = at;
         }
     }
-    std::unique_ptr<Memory> memory;
-    if (fits != idle.end()) {
-        memory = std::move(*fits);
-        idle.erase(fits);
-    }
-    return memory;
+    return fits != idle.end() ? take_out(idle, fits) : nullptr;
 }
 
 StreamOrder order_of(const hetcoll_settings &settings) noexcept
@@ -188,9 +193,7 @@ Result<std::unique_ptr<DeviceBounce>> Store::take_device(const PointerInfo &poin
         device = *found;
         const auto idle = find_idle(device, slots, order);
         if (idle != idle_.devices.end()) {
-            std::unique_ptr<DeviceBounce> bounce = std::move(*idle);
-            idle_.devices.erase(idle);
-            return bounce;
+            return take_out(idle_.devices, idle);
         }
     }
     return make_device_bounce(device, slots, order);
@@ -208,9 +211,7 @@ Store::make_for_adapters(const std::shared_ptr<Device> &device)
         const std::lock_guard lock(mutex_);
         const auto idle = find_idle(device, Slots::kDevice, order_or_own({}));
         if (idle != idle_.devices.end()) {
-            std::unique_ptr<DeviceBounce> bounce = std::move(*idle);
-            idle_.devices.erase(idle);
-            return bounce;
+            return take_out(idle_.devices, idle);
         }
     }
     const std::size_t bytes = 2 * kBounceSlots * slot_bytes();
