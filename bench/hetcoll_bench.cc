@@ -13,6 +13,7 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <climits>
 #include <cstdio>
@@ -65,7 +66,30 @@ struct Job {
     TableStyle style;
     std::span<const Way> ways; // side by side; empty: what hetcoll chooses
     std::vector<Row> rows;
+    MeasureOptions measure = options.measure;
+    std::unique_ptr<OwnKernels> own_kernels{}; // null: this rank starts none
 };
+
+constexpr std::size_t kLargestWithFloor = std::size_t{64} << 10; // bytes
+
+// Rank 0 measures alone while the others wait: ranks may share the GPU.
+std::optional<CallFloor> measure_floor(const Job &job, std::size_t bytes)
+{
+    if (!job.style.floor || bytes > kLargestWithFloor) {
+        return std::nullopt;
+    }
+    std::optional<CallFloor> floor;
+    MPI_Barrier(job.comm);
+    if (job.rank == 0) {
+        Result<CallFloor> measured = job.own_kernels->floor(job.ranks, bytes);
+        if (!measured.ok()) {
+            require(measured.take_status(), job.comm);
+        }
+        floor = *measured;
+    }
+    MPI_Barrier(job.comm);
+    return floor;
+}
 
 // Device pointers crash an MPI that takes them for host pointers: say so before it happens.
 Status check_mpi_takes_device_memory(const JobCounters &counters)
@@ -97,9 +121,10 @@ int refuse(const Status &status)
 void add_row(Job &job, const std::string &section, Workload &workload)
 {
     const WorkloadReduction r = workload.reduction();
+    const std::optional<CallFloor> floor = measure_floor(job, r.bytes);
     if (!job.ways.empty()) {
         const std::vector<MeasuredWay> results =
-            measure_ways(job.ways, job.gpu, job.counters, workload, job.options.measure);
+            measure_ways(job.ways, job.gpu, job.counters, workload, job.measure);
         for (std::size_t i = 0; i < results.size(); ++i) {
             if (!results[i].served) {
                 continue; // it cannot run at this size or between these GPUs
@@ -110,6 +135,7 @@ void add_row(Job &job, const std::string &section, Workload &workload)
                     {results[i].route, results[i].call, {}},
                     job.ways[i].name};
             row.bus_factor = bus_factor(Collective::kAllreduce, job.ranks);
+            row.floor = floor;
             job.rows.push_back(std::move(row));
             if (job.rank == 0) {
                 print_row(job.style, job.rows.back());
@@ -118,7 +144,7 @@ void add_row(Job &job, const std::string &section, Workload &workload)
         return;
     }
     Row row{section, r.bytes, r.count,
-            measure(job.comm, job.gpu, job.counters, workload, job.options.measure), ""};
+            measure(job.comm, job.gpu, job.counters, workload, job.measure), ""};
     row.bus_factor = bus_factor(Collective::kAllreduce, job.ranks);
     job.rows.push_back(std::move(row));
     if (job.rank == 0) {
@@ -167,7 +193,7 @@ std::size_t count_of(const Job &job, Collective collective, std::size_t bytes)
 // Of another collective, or in both places. False: there is no time left for it.
 bool add_collective_row(Job &job, Collective collective, const VectorSpec &spec, Budget &budget)
 {
-    MeasureOptions options = job.options.measure;
+    MeasureOptions options = job.measure;
     const auto measured = [&](bool in_place) -> std::optional<Measured> {
         options.seconds = budget.next();
         if (options.seconds < 0) {
@@ -184,6 +210,7 @@ bool add_collective_row(Job &job, Collective collective, const VectorSpec &spec,
     Row row{"", bytes, spec.count, std::move(*first), ""};
     row.collective = collective_word(collective);
     row.bus_factor = bus_factor(collective, job.ranks);
+    row.floor = measure_floor(job, bytes);
     if (job.options.both && has_both_places(collective)) {
         row.in_place = measured(true);
     }
@@ -237,7 +264,7 @@ void run_collectives(Job &job, VectorSpec spec)
     }
 }
 
-void run_sweep(Job &job, const std::string &section)
+VectorSpec vector_spec(const Job &job)
 {
     const Options &options = job.options;
     VectorSpec spec{{options.kind, options.op, options.values},
@@ -251,6 +278,74 @@ void run_sweep(Job &job, const std::string &section)
                       element_name(options.kind)),
                 job.comm);
     }
+    return spec;
+}
+
+// The job's first call on this memory, of the first size: ranks find out about each other, kernels
+// are loaded and memory is mapped. The GPU's context is already there.
+std::string time_first_call(const Job &job)
+{
+    const Collective collective = job.options.collectives.front();
+    VectorSpec spec = vector_spec(job);
+    spec.count = count_of(job, collective, job.options.sizes.front());
+    const std::unique_ptr<Workload> workload = make_workload(job, collective, spec, spec.in_place);
+    require(workload->fill(job.rank), job.comm);
+    const CallTimes took = time_calls(job.comm, 1, blocking_call(*workload, job.comm));
+    std::array<char, 80> text;
+    std::snprintf(text.data(), text.size(), "%.1f us, %s of %zu bytes", took.median_us,
+                  collective_call(collective), workload->reduction().bytes);
+    return text.data();
+}
+
+// What the kernels of --own-kernel take without the call.
+std::string time_own_kernels(const Job &job)
+{
+    constexpr int kIterations = 100;
+    OwnKernels &own = *job.own_kernels;
+    const std::size_t bytes = job.options.own_kernel_bytes;
+    const CallTimes took = time_calls(job.comm, kIterations, [&] {
+        require(own.start_sum(bytes), job.comm);
+        require(own.finish(), job.comm);
+    });
+    std::array<char, 160> text;
+    std::snprintf(text.data(), text.size(),
+                  "each rank sums %zu bytes before each call, in its time; without the call they "
+                  "take %.1f us (median)",
+                  bytes, took.median_us);
+    return text.data();
+}
+
+// Adds what is measured before the table to its head.
+void measure_head(Job &job, Facts &facts)
+{
+    if (job.gpu == nullptr || job.options.memory == Memory::kHost) {
+        return;
+    }
+    facts.emplace_back("first_call", time_first_call(job));
+    if (job.options.own_kernel_bytes > 0 || (job.style.floor && job.rank == 0)) {
+        Result<std::unique_ptr<OwnKernels>> made = OwnKernels::create(*job.gpu);
+        if (!made.ok()) {
+            require(made.take_status(), job.comm);
+        }
+        job.own_kernels = std::move(*made);
+    }
+    if (job.style.floor) {
+        facts.emplace_back("floor", "rank 0 alone, from a kernel's launch until the host sees its "
+                                    "flag, median: one that moves nothing, and one that reads the "
+                                    "vectors of all ranks and writes as many");
+    }
+    if (job.options.own_kernel_bytes > 0) {
+        facts.emplace_back("own_kernels", time_own_kernels(job));
+        job.measure.before_call = [&job] {
+            require(job.own_kernels->start_sum(job.options.own_kernel_bytes), job.comm);
+        };
+    }
+}
+
+void run_sweep(Job &job, const std::string &section)
+{
+    const Options &options = job.options;
+    VectorSpec spec = vector_spec(job);
     if (section.empty() && job.ways.empty() && !options.measure.host_copy) {
         run_collectives(job, spec);
         return;
@@ -335,6 +430,15 @@ Facts describe(const Job &job)
     return facts;
 }
 
+// Next to small calls of MPI_Allreduce on device memory.
+bool has_floor(const Options &options)
+{
+    const auto small = [](std::size_t bytes) { return bytes <= kLargestWithFloor; };
+    return options.memory == Memory::kDevice && !options.measure.host_copy &&
+           options.collectives == std::vector{Collective::kAllreduce} &&
+           std::any_of(options.sizes.begin(), options.sizes.end(), small);
+}
+
 int run(const Options &options)
 {
     const MPI_Comm comm = MPI_COMM_WORLD;
@@ -365,6 +469,7 @@ int run(const Options &options)
                  job.ranks,
                  !options.algorithms.empty(),
                  options.both,
+                 has_floor(options),
                  options.json_path == "-" ? stderr : stdout};
     std::optional<Ways> ways;
     if (!options.algorithms.empty()) {
@@ -383,7 +488,8 @@ int run(const Options &options)
         }
         json = std::move(*file);
     }
-    const Facts facts = describe(job); // collective
+    Facts facts = describe(job); // collective
+    measure_head(job, facts);
     const std::string section = options.demo ? "Sweep" : "";
     if (job.rank == 0) {
         print_facts(facts, job.style);

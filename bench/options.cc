@@ -136,6 +136,9 @@ Status apply(const Words &words, Options &options)
     if (options.measure.host_copy && *found == Memory::kHost) {
         return error(Errc::kInvalid, "--compare host-copy needs --memory device or managed");
     }
+    if (options.own_kernel_bytes > 0 && *found == Memory::kHost) {
+        return error(Errc::kInvalid, "--own-kernel needs --memory device or managed");
+    }
     if (const auto ways = Ways::parse(options.algorithms); !ways.ok()) {
         return error(Errc::kInvalid, "--algorithms: %s", ways.status().message().c_str());
     }
@@ -182,6 +185,10 @@ bool parse_options(int argc, char **argv, bool speaks, Options &options, int &ex
     app.add_flag("--in-place", options.in_place, "reduce with MPI_IN_PLACE");
     app.add_flag("--gpu-context", options.gpu_context,
                  "hold a GPU context, as a GPU program does, even with --memory host");
+    app.add_option("--own-kernel", options.own_kernel_bytes,
+                   "every rank starts a sum of this many bytes of its own on the legacy stream "
+                   "before each call, as a program does; times include it")
+        ->transform(size(4, std::size_t{1} << 40));
     app.add_option("-n,--iterations,--iters", options.measure.iterations,
                    "timed calls per size; 0: by size")
         ->transform(whole_number(0, 100'000'000))

@@ -76,6 +76,9 @@ void print_heading(const TableStyle &style)
         std::fprintf(style.to, " | %9s %9s %7s %7s %6s", "in place", "p99", "algbw", "busbw",
                      "check");
     }
+    if (style.floor) {
+        std::fprintf(style.to, " | %9s %9s", "launch", "kernel");
+    }
     std::fprintf(style.to, "\n");
     if (style.asked) {
         std::fprintf(style.to, "#%-23s ", "");
@@ -87,6 +90,9 @@ void print_heading(const TableStyle &style)
     }
     if (style.both) {
         std::fprintf(style.to, " | %9s %9s %7s %7s %6s", "(us)", "(us)", "(GB/s)", "(GB/s)", "");
+    }
+    if (style.floor) {
+        std::fprintf(style.to, " | %9s %9s", "(us)", "(us)");
     }
     std::fprintf(style.to, "\n");
     std::fflush(style.to);
@@ -115,6 +121,9 @@ void print_row(const TableStyle &style, const Row &row)
                      place.time.p99_us, algorithm_bandwidth_gbs(row.bytes, place.time.median_us),
                      busbw_gbs(row, place), check_text(place).c_str());
     }
+    if (row.floor) {
+        std::fprintf(style.to, " | %9.1f %9.1f", row.floor->launch_us, row.floor->kernel_us);
+    }
     std::fprintf(style.to, "\n");
     std::fflush(style.to);
 }
@@ -139,6 +148,10 @@ std::string print_json(const Facts &facts, const TableStyle &style, const std::v
         result["count"] = row.count;
         result["algorithm"] = row.measured.route.algorithm;
         result["path"] = row.measured.route.path;
+        if (row.floor) {
+            result["floor_launch_us"] = row.floor->launch_us;
+            result["floor_kernel_us"] = row.floor->kernel_us;
+        }
         if (row.in_place) {
             result["in_place"] = to_json(row.in_place->call, row);
         }

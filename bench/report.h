@@ -3,6 +3,7 @@
 
 #include "measure/machine.h"
 #include "measure/measure.h"
+#include "measure/own_kernels.h"
 
 #include <cstddef>
 #include <cstdio>
@@ -20,6 +21,7 @@ struct Row {
     std::string collective = "allreduce";
     double bus_factor = 0;              // bus bandwidth over algorithm bandwidth
     std::optional<Measured> in_place{}; // beside `measured`, which then is out of place
+    std::optional<CallFloor> floor{};   // of a small vector
 };
 
 struct TableStyle {
@@ -28,6 +30,7 @@ struct TableStyle {
     int ranks;
     bool asked = false; // show which way was asked for
     bool both = false;  // show the columns of the call in place
+    bool floor = false; // show the columns of the floor
     std::FILE *to = stdout;
 };
 

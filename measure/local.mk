@@ -10,6 +10,7 @@ libhetcoll_measure_la_SOURCES = \
 	measure/cpu_path.h measure/cpu_path.cc \
 	measure/measure.h measure/measure.cc \
 	measure/mpi_names.h measure/mpi_names.cc \
+	measure/own_kernels.h measure/own_kernels.cc \
 	measure/parameters.h measure/parameters.cc \
 	measure/pattern.h measure/pattern.cc \
 	measure/persistent.h measure/small_floats.h \

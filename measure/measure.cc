@@ -197,21 +197,30 @@ std::function<void()> mpi_call(const Way &way, const WorkloadReduction &r, MPI_R
         [r, count, comm = way.comm] { MPI_Allreduce(r.send, r.recv, count, r.type, r.op, comm); };
 }
 
-std::vector<Caller> make_callers(std::span<const Way> ways, const Gpu *gpu,
-                                 const Workload &workload)
+std::function<void()> own_or_mpi_call(const Way &way, const Workload &workload,
+                                      MPI_Request &request)
 {
-    const WorkloadReduction r = workload.reduction();
+    std::function<void()> call = workload.own_call(way.comm);
+    return call ? call : mpi_call(way, workload.reduction(), request);
+}
+
+std::vector<Caller> make_callers(std::span<const Way> ways, const Gpu *gpu,
+                                 const Workload &workload, const MeasureOptions &options)
+{
     std::vector<Caller> callers;
     for (const Way &way : ways) {
         Caller caller{way, nullptr, {}};
         if (way.host_copy) {
-            caller.copy = std::make_unique<HostCopy>(*gpu, r, way.comm);
+            caller.copy = std::make_unique<HostCopy>(*gpu, workload.reduction(), way.comm);
             caller.call = [copy = caller.copy.get()] { copy->call(); };
         } else {
-            caller.call = workload.own_call(way.comm);
-            if (!caller.call) {
-                caller.call = mpi_call(way, r, caller.request);
-            }
+            caller.call = own_or_mpi_call(way, workload, caller.request);
+        }
+        if (options.before_call) {
+            caller.call = [before = options.before_call, call = std::move(caller.call)] {
+                before();
+                call();
+            };
         }
         callers.push_back(std::move(caller));
     }
@@ -285,6 +294,21 @@ void require(Status status, MPI_Comm comm)
     }
 }
 
+CallTimes time_calls(MPI_Comm comm, int iterations, const std::function<void()> &call)
+{
+    std::vector<double> us(static_cast<std::size_t>(iterations));
+    for (double &one : us) {
+        one = time_us(comm, 1, call);
+    }
+    return summarise(us, comm);
+}
+
+std::function<void()> blocking_call(const Workload &workload, MPI_Comm comm)
+{
+    MPI_Request none = MPI_REQUEST_NULL;
+    return own_or_mpi_call(Way{.name = "", .algorithm = "", .comm = comm}, workload, none);
+}
+
 double algorithm_bandwidth_gbs(std::size_t bytes, double median_us)
 {
     return static_cast<double>(bytes) / median_us / 1e3;
@@ -300,7 +324,7 @@ std::vector<MeasuredWay> measure_ways(std::span<const Way> ways, const Gpu *gpu,
                                       const MeasureOptions &options)
 {
     const WorkloadReduction r = workload.reduction();
-    std::vector<Caller> callers = make_callers(ways, gpu, workload);
+    std::vector<Caller> callers = make_callers(ways, gpu, workload, options);
     if (callers.empty()) {
         return {};
     }

@@ -9,6 +9,7 @@
 #include <mpi.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -57,7 +58,15 @@ struct MeasureOptions {
     double late_us = 0, jitter_us = 0;
     bool verify = true;
     bool host_copy = false;
+    // If set, every rank calls it at the beginning of each call, in the call's time.
+    std::function<void()> before_call{};
 };
+
+// Collective: every call starts after a barrier, and the slowest rank counts.
+[[nodiscard]] CallTimes time_calls(MPI_Comm comm, int iterations,
+                                   const std::function<void()> &call);
+// The blocking call that measure() times.
+[[nodiscard]] std::function<void()> blocking_call(const Workload &workload, MPI_Comm comm);
 
 // Collective. A driver error ends the job: a benchmark has nothing to fall back to.
 [[nodiscard]] Measured measure(MPI_Comm comm, const Gpu *gpu, const JobCounters &counters,

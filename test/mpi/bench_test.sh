@@ -43,6 +43,25 @@ END
 done
 python3 "$source/tools/schema_check.py" "$source/tools/schema" "$work/device.json" >"$work/out" 2>&1
 verdict $? 'as the schema says'
+
+# What it says of small calls on device memory: the first one, and the floor under each.
+bench 0 2 --memory device --sizes 8,64K,128K -n 3 --json "$work/floor.json"
+has '^# first_call    [0-9.]+ us, MPI_Allreduce of 8 bytes'
+python3 - "$work/floor.json" >>"$work/out" 2>&1 <<'END'
+import json, sys
+results = json.load(open(sys.argv[1]))["results"]
+assert all(("floor_kernel_us" in r) == (r["bytes"] <= 65536) for r in results) and len(results) == 3, results
+assert all(r["floor_launch_us"] > 0 for r in results if "floor_launch_us" in r), results
+END
+verdict $? 'and the floor of each small call, of no large one'
+python3 "$source/tools/schema_check.py" "$source/tools/schema" "$work/floor.json" >"$work/out" 2>&1
+verdict $? 'as the schema says, too'
+bench 0 3 --memory device --sizes 8 -n 3 --own-kernel 64K --algorithms auto,persistent
+has '^# own_kernels   each rank sums 65536 bytes before each call'
+has 'every element right'
+bench 2 2 --memory host --sizes 8 --own-kernel 64K
+has '--own-kernel needs --memory device or managed'
+
 bench 0 3 --memory device --collective bcast,reduce,allgather,reduce_scatter --sizes 300000 -n 1
 has 'bcast|300000'
 [ "$(grep -c '^ .* hetcoll ' "$work/out")" -eq 4 ]
@@ -62,7 +81,7 @@ has 'MPI_Alltoallw counts the bytes before a block in an int'
 bench 0 2 --memory device -b 1K -e 16K -f 4 -n 2 -w 1 -c 0 -g 1 -d float -o sum
 [ "$(grep -c '^ *[0-9]' "$work/out")" -eq 3 ] && grep -qE '^ +16384 ' "$work/out"
 verdict $? 'three sizes from -b to -e'
-has ' - *$'
+has ' - *([|]|$)'
 bench 2 2 --memory device -g 2 --sizes 8
 bench 2 2 --memory device -b 4K -e 1K
 has 'no more than -e'
