@@ -1,14 +1,19 @@
 #!/bin/bash
 # carry.sh FOLDER: makes a folder with all that make check-gpu needs on a machine without Open MPI, compilers and
 # sources: Debian's Open MPI with the libraries it needs, from the packages installed here, and this build, stripped.
-# At most 64 MiB. make carry FOLDER=FOLDER builds and runs it, on Debian; by hand in a complete build folder. Copy
+# At most 48 MiB. make carry FOLDER=FOLDER builds and runs it, on Debian; by hand in a complete build folder. Copy
 # FOLDER, and there:
 #
-#   FOLDER/run.sh [PART...]     the parts of check_gpu.sh; FOLDER/run.sh mpirun ARGUMENT... runs any program
+#   FOLDER/run.sh [PART...]                  the parts of check_gpu.sh
+#   FOLDER/run.sh first_minutes [STEP...]    what to ask of a GPU that is there for minutes only: first_minutes.sh
+#   FOLDER/run.sh mpirun ARGUMENT...         any program
+#
+# PYTHON=FILE names a Python of the release that the machine has; then Horovod's extension for that Python's PyTorch goes
+# along, see horovod_extension.sh. What that needs of PyTorch is downloaded.
 #
 # The machine needs bash, a glibc as new as this one's, and its GPU's driver.
 set -eu
-most_mib=64
+most_mib=48
 packages='libopenmpi3 openmpi-bin openmpi-common libpmix2'
 die()
 {
@@ -41,7 +46,7 @@ install -D "$(readlink -f "$(command -v mpirun)")" "$to/usr/bin/mpirun" # a link
 mpi_kib=$(du -sk "$to" | cut -f 1)
 
 # This build: programs of check-gpu (behind libtool's wrappers), the component, the emulated GPU to try it all with.
-for program in emulated_gpu/conformance bench/cpu_path_bench bench/kernel_bench bench/gpu_ranks_bench hetcoll_bench test/gpu/probe test/gpu/which_gpu \
+for program in emulated_gpu/conformance bench/cpu_path_bench bench/kernel_bench bench/gpu_ranks_bench hetcoll_bench hetcoll_info hetcoll_tune test/gpu/probe test/gpu/which_gpu \
     test/gpu/kernels_gpu_test test/gpu/ranks_over_ipc_test test/gpu/ranks_in_one_process_test \
     test/mpi/churn test/mpi/device_allreduce test/mpi/foreign_kernel test/mpi/lifecycle \
     test/mpi/mixed_memory test/mpi/named_stream test/mpi/nonblocking test/mpi/other_memory test/mpi/own_collectives test/mpi/staged_collectives \
@@ -62,8 +67,15 @@ done
 mkdir -p "$to/source/test" "$to/source/emulated_gpu" "$to/source/examples/stream"
 cp "$source/examples/stream/sum_cupy.py" "$to/source/examples/stream"
 cp -r "$source/test/gpu" "$to/source/test"
+install -D -t "$to/source/test/mpi" "$source/test/mpi/on_nodes.sh"
 rm -f "$to"/source/test/gpu/*.cc "$to"/source/test/gpu/*.h "$to"/source/test/gpu/local.mk
 cp "$source/emulated_gpu/conformance.expected" "$to/source/emulated_gpu"
+
+if [ -n "${PYTHON:-}" ]; then
+    bash "$source/test/gpu/horovod_extension.sh" "$to/horovod" || die 'no Horovod, the reason is above'
+else
+    say 'without Horovod: PYTHON names no Python to build it for'
+fi
 
 # What all of that is linked with, but glibc and the C++ library, which the machine has, and the driver.
 mkdir -p "$to/lib"
@@ -84,8 +96,8 @@ components=$(dirname "$(dpkg -L libopenmpi3 | grep '/mca_coll_tuned\.so$')")
 pmix=$(dirname "$(dpkg -L libpmix2 | grep -m 1 '/pmix/.*\.so$')")
 cat >"$to/run.sh" <<END
 #!/bin/bash
-# run.sh [PART...]: the parts of check_gpu.sh with the Open MPI in this folder; run.sh mpirun ARGUMENT...: that. Made
-# by carry.sh from commit $(sed -n 's/.*"\(.*\)".*/\1/p' "$build/measure/commit.h").
+# run.sh [PART...]: the parts of check_gpu.sh with the Open MPI in this folder; run.sh first_minutes [STEP...]: the steps
+# of first_minutes.sh; run.sh mpirun ARGUMENT...: that. Made by carry.sh from commit $(sed -n 's/.*"\(.*\)".*/\1/p' "$build/measure/commit.h").
 here=\$(cd "\$(dirname "\$0")" && pwd)
 has=\$(getconf GNU_LIBC_VERSION 2>/dev/null | cut -d ' ' -f 2)
 if [ "\$(printf '%s\n' $glibc "\${has:-0}" | sort -V | head -n 1)" != $glibc ]; then
@@ -105,12 +117,17 @@ done
 export LD_LIBRARY_PATH=\$here/lib.used:\$here$libraries\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}
 export MPI4PY_LIBMPI=\$here$libraries/libmpi.so.40 # mpi4py would take the machine's own Open MPI
 export OMPI_COMPONENTS=\$here$components MPIRUN=\$here/usr/bin/mpirun PATH=\$here/usr/bin:\$PATH
-export HETCOLL_BUILDDIR=\$here/build HETCOLL_SRCDIR=\$here/source
+export HETCOLL_BUILDDIR=\$here/build HETCOLL_SRCDIR=\$here/source HETCOLL_HOROVOD=\$here/horovod
 if [ "\${1:-}" = mpirun ]; then
     export OMPI_MCA_mca_base_component_path=\$here/build/component:\$OMPI_COMPONENTS
     exec "\$@"
 fi
-exec bash "\$here/source/test/gpu/check_gpu.sh" "\$@"
+script=check_gpu
+if [ "\${1:-}" = first_minutes ]; then
+    script=first_minutes
+    shift
+fi
+exec bash "\$here/source/test/gpu/\$script.sh" "\$@"
 END
 chmod +x "$to/run.sh"
 

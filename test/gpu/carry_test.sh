@@ -30,4 +30,7 @@ output=$("$work/gpu/run.sh" mpirun -n 1 bash -c "command -v mpirun; ldd '$work/g
 what $? "its Open MPI is the folder's" "$output"
 output=$("$work/gpu/run.sh" conformance 2>&1)
 what $? 'a part runs' "$output"
+output=$("$work/gpu/run.sh" first_minutes tools 2>&1)
+[ $? -eq 0 ] && [[ $output == *'tools: passed'* ]]
+what $? 'a step of first_minutes.sh runs' "$output"
 [ $failures -eq 0 ]

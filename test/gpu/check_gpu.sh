@@ -16,16 +16,10 @@ cd "${HETCOLL_BUILDDIR:-.}" || exit 1
 build=$PWD
 parts='probe conformance kernels sanitizers ipc one_process cpu_path kernel_bench ranks_bench component streams arrays ncu'
 part_seconds=480
-left_out=77
+# shellcheck source=test/gpu/parts.sh
+. "$here/parts.sh"
 export HETCOLL_SRCDIR=${HETCOLL_SRCDIR:-$(dirname "$(dirname "$here")")} HETCOLL_BUILDDIR=$build
 
-# omit WHY: ends the part without a result.
-omit()
-{
-    echo "left out: $1"
-    exit $left_out
-}
-needs() { [ -x "$1" ] || omit "$1 is not built${2:+: $2}"; }
 test_program()
 {
     needs "test/gpu/$1" 'GoogleTest was missing'
@@ -126,45 +120,6 @@ ncu()
     done
 }
 
-# run PART: its output on the screen and in its file.
-run()
-{
-    local part=$1 status start=$SECONDS file
-    file=check-gpu/${part}_$gpu.txt
-    {
-        test/gpu/which_gpu
-        echo "# part        $part"
-        timeout -k 10 $part_seconds bash "$here/check_gpu.sh" --part "$part" 2>&1
-        status=$?
-        case $status in
-        0) echo "# result      passed, $((SECONDS - start)) s" ;;
-        $left_out) echo '# result      left out, see the line above' ;;
-        124 | 137) echo "# result      failed: no end within $part_seconds s" ;;
-        *) echo "# result      failed: exit status $status, $((SECONDS - start)) s" ;;
-        esac
-    } | tee "$file"
-    echo "-- $build/$file"
-}
-
-# The emulated GPU where there is no other.
-find_gpu()
-{
-    if [ ! -x test/gpu/which_gpu ]; then
-        echo "check_gpu.sh: $build/test/gpu/which_gpu is not built: was this configured --without-cuda?" >&2
-        return 1
-    fi
-    mkdir -p check-gpu
-    emulated=0
-    if ! test/gpu/which_gpu --real >/dev/null; then
-        emulated=1
-        export LD_LIBRARY_PATH=$build/emulated_gpu/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} EMU_HOSTILE=1
-        export EMU_KERNELS=$build/emulated_gpu/lib/libhetcoll_emulated_kernels.so
-    fi
-    export HETCOLL_CHECK_GPU_EMULATED=$emulated
-    gpu=$(test/gpu/which_gpu | sed -n 's/^# gpu  *\([^:]*\).*/\1/p' | tr -cs 'A-Za-z0-9.\n-' _)
-    [ -n "$gpu" ]
-}
-
 emulated=${HETCOLL_CHECK_GPU_EMULATED:-0}
 case ${1:-} in
 --list)
@@ -186,22 +141,19 @@ for part; do
     esac
 done
 find_gpu || exit 1
+mkdir -p check-gpu
 # shellcheck disable=SC2086
 [ $# -gt 0 ] || set -- $parts
 for part; do
     echo "== $part"
-    run "$part"
+    file=check-gpu/${part}_$gpu.txt
+    run_part "$part" $part_seconds "$file" bash "$here/check_gpu.sh" --part "$part"
+    echo "-- $build/$file"
 done
 echo
 [ "$emulated" = 0 ] || echo 'There is no GPU here: this was the emulated one.'
 failed=0
 for part; do
-    result=$(sed -n 's/^# result  *//p' "check-gpu/${part}_$gpu.txt")
-    case $result in
-    left*) result=$(grep '^left out: ' "check-gpu/${part}_$gpu.txt") ;;
-    failed*) failed=1 ;;
-    esac
-    echo "$part: $result"
-    grep '^# target' "check-gpu/${part}_$gpu.txt"
+    sum_up_part "$part" "check-gpu/${part}_$gpu.txt" || failed=1
 done
 exit $failed

@@ -56,7 +56,7 @@ if WITH_CUDA
 check_PROGRAMS += test/gpu/probe test/gpu/which_gpu
 TESTS += test/gpu/check_gpu_test.sh
 if WITH_OMPI
-TESTS += test/gpu/carry_test.sh
+TESTS += test/gpu/carry_test.sh test/gpu/first_minutes_test.sh
 endif
 check_gpu_programs += test/gpu/probe test/gpu/which_gpu emulated_gpu/conformance bench/cpu_path_bench bench/kernel_bench bench/gpu_ranks_bench
 if HAVE_GTEST
@@ -92,5 +92,7 @@ carry:
 	$(MAKE) $(AM_MAKEFLAGS) $(check_gpu_programs)
 	bash $(srcdir)/test/gpu/carry.sh $(FOLDER)
 EXTRA_DIST += test/gpu/arrays.py test/gpu/arrays.sh test/gpu/cpu_path.sh test/gpu/carry.sh test/gpu/carry_test.sh \
-	test/gpu/check_gpu.sh test/gpu/check_gpu_test.sh test/gpu/component.sh test/gpu/mpi_settings.sh \
+	test/gpu/check_gpu.sh test/gpu/check_gpu_test.sh test/gpu/component.sh test/gpu/first_minutes.sh \
+	test/gpu/first_minutes_test.sh \
+	test/gpu/mpi_settings.sh test/gpu/parts.sh \
 	test/gpu/streams.sh

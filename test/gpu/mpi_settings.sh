@@ -1,12 +1,9 @@
 # mpi_settings.sh: what the parts of check_gpu.sh that use Open MPI share; they source it. Sets mpirun.
 # shellcheck shell=bash
 build=${HETCOLL_BUILDDIR:-$PWD}
+# shellcheck source=test/gpu/parts.sh
+. "$(dirname "${BASH_SOURCE[0]}")/parts.sh"
 configured() { sed -n "s/^$1 = //p" "$build/Makefile" 2>/dev/null; }
-omit()
-{
-    echo "left out: $1"
-    exit 77
-}
 mpirun=${MPIRUN:-$(configured MPIRUN)}
 components=${OMPI_COMPONENTS:-$(configured OMPI_COMPONENTS)}
 [ -n "$mpirun" ] || omit 'there is no mpirun: configured --without-ompi; test/gpu/carry.sh makes a folder that has one'
@@ -18,6 +15,8 @@ if [ "$(id -u)" = 0 ]; then
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 fi
 passed=0 failed=0 skipped=0
+job_output=$(mktemp) || exit 1
+trap 'rm -f "$job_output"' EXIT
 
 # job RANKS COMMAND...: a line with its result. Exit status 77 is a test that cannot run here.
 job()
@@ -25,7 +24,7 @@ job()
     local ranks=$1 status=0 start=$SECONDS line
     shift
     line="$(echo "$*" | sed 's,[^ ]*/,,g'), $ranks ranks" # without the folders
-    timeout -k 5 60 "$mpirun" --mca coll hetcoll -n "$ranks" "$@" >check-gpu/job.out 2>&1 </dev/null || status=$?
+    timeout -k 5 60 "$mpirun" --mca coll hetcoll -n "$ranks" "$@" >"$job_output" 2>&1 </dev/null || status=$?
     case $status in
     0)
         passed=$((passed + 1))
@@ -33,15 +32,14 @@ job()
         ;;
     77)
         skipped=$((skipped + 1))
-        echo "skipped $line: $(grep -m 1 '^skip ' check-gpu/job.out)"
+        echo "skipped $line: $(grep -m 1 '^skip ' "$job_output")"
         ;;
     *)
         failed=$((failed + 1))
         echo "FAILED  $line: status $status"
-        { head -n -20 check-gpu/job.out | grep -a hetcoll | head -n 5; tail -n 20 check-gpu/job.out; } | sed 's/^/        | /'
+        { head -n -20 "$job_output" | grep -a hetcoll | head -n 5; tail -n 20 "$job_output"; } | sed 's/^/        | /'
         ;;
     esac
-    rm -f check-gpu/job.out
 }
 
 end_jobs()
