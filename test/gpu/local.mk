@@ -72,8 +72,9 @@ test_gpu_which_gpu_SOURCES = test/gpu/which_gpu.cc $(measure_micro)
 nodist_test_gpu_which_gpu_SOURCES = measure/commit.h
 test_gpu_which_gpu_LDADD = libhetcoll.la
 # Linked with the emulated libcuda.so.1, without a path to it: the loader's is taken.
-test_gpu_probe_SOURCES = \
-	test/gpu/probe.cc test/gpu/probe.h \
+probe_shared = test/gpu/probe.h test/gpu/probe_shared.cc
+test_gpu_probe_SOURCES = $(probe_shared) \
+	test/gpu/probe.cc \
 	test/gpu/probe_costs.cc \
 	test/gpu/probe_kernels.cc \
 	test/gpu/probe_memory.cc \

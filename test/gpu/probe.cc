@@ -4,19 +4,7 @@
 // it.
 #include "test/gpu/probe.h"
 
-#include "emulated_gpu/kernel_abi.h"
-
-#include <dlfcn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <csignal>
-#include <cstdarg>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
-
-extern "C" const emulated_gpu_kernel_table *emulated_gpu_kernels(void); // probe_kernels.cc
 
 namespace hetcoll::probe {
 namespace {
@@ -33,15 +21,6 @@ constexpr char kKernels[] =
     "  ld.param.u64 %at, [word]; ld.param.u32 %value, [value];\n"
     "  membar.sys; st.volatile.global.u32 [%at], %value; ret; }\n";
 
-// The emulated driver runs the host versions, if it is that one.
-void offer_host_kernels()
-{
-    using Add = int (*)(const emulated_gpu_kernel_table *);
-    if (const auto add = reinterpret_cast<Add>(dlsym(RTLD_DEFAULT, "emulated_gpu_add_kernels"))) {
-        add(emulated_gpu_kernels());
-    }
-}
-
 void launch(CUfunction kernel, void **arguments, CUstream stream)
 {
     must(cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, arguments, nullptr), "cuLaunchKernel");
@@ -49,94 +28,11 @@ void launch(CUfunction kernel, void **arguments, CUstream stream)
 
 } // namespace
 
-void ask(const char *title, int most_seconds, void (*questions)())
-{
-    std::printf("\n== %s\n", title);
-    std::fflush(stdout);
-    const pid_t child = fork();
-    if (child == 0) {
-        alarm(static_cast<unsigned>(most_seconds));
-        questions();
-        std::fflush(stdout);
-        _exit(0);
-    }
-    int status = 0;
-    waitpid(child, &status, 0);
-    if (WIFSIGNALED(status)) {
-        std::printf("ended by signal %d, %s\n", WTERMSIG(status),
-                    WTERMSIG(status) == SIGALRM ? "a hang" : strsignal(WTERMSIG(status)));
-    }
-    std::fflush(stdout);
-}
-
-void answer(const char *question, const char *format, ...)
-{
-    std::printf("%s: ", question);
-    va_list arguments;
-    va_start(arguments, format);
-    std::vprintf(format, arguments);
-    va_end(arguments);
-    std::printf("\n");
-    std::fflush(stdout); // what comes next may crash
-}
-
-void answer(const char *question, CUresult result)
-{
-    answer(question, "%s", name_of(result).c_str());
-}
-
-const char *yes_or_no(bool yes) { return yes ? "yes" : "no"; }
-
-std::string name_of(CUresult result)
-{
-    const char *name = nullptr;
-    return cuGetErrorName(result, &name) == CUDA_SUCCESS ? name : "?";
-}
-
-void must(CUresult result, const char *what)
-{
-    if (result != CUDA_SUCCESS) {
-        std::printf("not asked: %s is %s\n", what, name_of(result).c_str());
-        std::fflush(stdout);
-        _exit(1);
-    }
-}
-
-CUcontext use_primary_context()
-{
-    CUdevice device = 0;
-    CUcontext context = nullptr;
-    must(cuInit(0), "cuInit");
-    must(cuDeviceGet(&device, 0), "cuDeviceGet");
-    must(cuDevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain");
-    must(cuCtxSetCurrent(context), "cuCtxSetCurrent");
-    return context;
-}
-
-CUdeviceptr allocate(std::size_t bytes)
-{
-    CUdeviceptr memory = 0;
-    must(cuMemAlloc(&memory, bytes), "cuMemAlloc");
-    return memory;
-}
-
-void *allocate_host(std::size_t bytes)
-{
-    void *memory = nullptr;
-    must(cuMemHostAlloc(&memory, bytes, CU_MEMHOSTALLOC_PORTABLE), "cuMemHostAlloc");
-    return memory;
-}
-
 Kernels load_kernels()
 {
-    offer_host_kernels();
-    Kernels loaded;
-    must(cuModuleLoadData(&loaded.module, kKernels), "cuModuleLoadData");
-    must(cuModuleGetFunction(&loaded.spin, loaded.module, "hetcoll_probe_spin"),
-         "cuModuleGetFunction");
-    must(cuModuleGetFunction(&loaded.flag, loaded.module, "hetcoll_probe_flag"),
-         "cuModuleGetFunction");
-    return loaded;
+    const CUmodule module = load_module(kKernels);
+    return {module, find_kernel(module, "hetcoll_probe_spin"),
+            find_kernel(module, "hetcoll_probe_flag")};
 }
 
 void start_spin(const Kernels &kernels, volatile unsigned *word, CUstream stream)

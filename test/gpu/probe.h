@@ -1,9 +1,11 @@
-// What the parts of the probe share: questions run in a process of their own, and the kernels that
-// a driver's answers are about.
+// What the parts of the probe share: questions run in a process of their
+// own, and the kernels that a driver's answers are about.
 #pragma once
 
 #include <cuda.h>
+#include <sys/types.h>
 
+#include <functional>
 #include <string>
 
 // cuda.h 12 calls it cuCtxCreate, cuda.h 13 no longer does.
@@ -13,6 +15,9 @@ namespace hetcoll::probe {
 
 // Runs the questions in a child: they may crash, abort or hang, and that is an answer too.
 void ask(const char *title, int most_seconds, void (*questions)());
+// The same in two steps, for children that run together. wait_for() prints which signal ended one.
+[[nodiscard]] pid_t start_child(int most_seconds, const std::function<void()> &questions);
+void wait_for(pid_t child);
 
 // Prints "question: answer".
 [[gnu::format(printf, 2, 3)]] void answer(const char *question, const char *format, ...);
@@ -29,7 +34,11 @@ CUcontext use_primary_context();
 // Page-locked memory of the size.
 [[nodiscard]] void *allocate_host(std::size_t bytes);
 
-// On the emulated driver their host versions run.
+[[nodiscard]] bool is_emulated();
+// On the emulated driver the kernels' host versions run.
+[[nodiscard]] CUmodule load_module(const char *ptx);
+[[nodiscard]] CUfunction find_kernel(CUmodule module, const char *name);
+
 struct Kernels {
     CUmodule module = nullptr;
     CUfunction spin = nullptr, flag = nullptr;
