@@ -46,7 +46,7 @@ install -D "$(readlink -f "$(command -v mpirun)")" "$to/usr/bin/mpirun" # a link
 mpi_kib=$(du -sk "$to" | cut -f 1)
 
 # This build: programs of check-gpu (behind libtool's wrappers), the component, the emulated GPU to try it all with.
-for program in emulated_gpu/conformance bench/cpu_path_bench bench/kernel_bench bench/gpu_ranks_bench hetcoll_bench hetcoll_info hetcoll_tune test/gpu/probe test/gpu/which_gpu \
+for program in emulated_gpu/conformance bench/cpu_path_bench bench/kernel_bench bench/gpu_ranks_bench hetcoll_bench hetcoll_info hetcoll_tune test/gpu/latency_probe test/gpu/probe test/gpu/which_gpu \
     test/gpu/kernels_gpu_test test/gpu/ranks_over_ipc_test test/gpu/ranks_in_one_process_test \
     test/mpi/churn test/mpi/device_allreduce test/mpi/foreign_kernel test/mpi/lifecycle \
     test/mpi/mixed_memory test/mpi/named_stream test/mpi/nonblocking test/mpi/other_memory test/mpi/own_collectives test/mpi/staged_collectives \

@@ -14,7 +14,7 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd)
 cd "${HETCOLL_BUILDDIR:-.}" || exit 1
 build=$PWD
-parts='probe conformance kernels sanitizers ipc one_process cpu_path kernel_bench ranks_bench component streams arrays ncu'
+parts='probe latency conformance kernels sanitizers ipc one_process cpu_path kernel_bench ranks_bench component streams arrays ncu'
 part_seconds=480
 # shellcheck source=test/gpu/parts.sh
 . "$here/parts.sh"
@@ -33,6 +33,13 @@ probe()
 {
     needs test/gpu/probe
     test/gpu/probe
+}
+
+# Floors for the times of calls: what the driver alone takes on this machine.
+latency()
+{
+    needs test/gpu/latency_probe
+    test/gpu/latency_probe
 }
 
 # A difference is shown and is no failure: it is what the emulated driver has to learn.

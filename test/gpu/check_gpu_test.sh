@@ -33,9 +33,16 @@ Emulated*)
     what $? 'and that is said at the end'
     ;;
 esac
-probed=$(LD_LIBRARY_PATH=emulated_gpu/lib EMU_HOSTILE=0 test/gpu/probe 2>&1)
-[ $? -eq 0 ] && ! grep -E '^(not asked|ended by)' <<<"$probed"
-what $? 'the probe gets an answer to every question'
+for program in probe latency_probe; do
+    probed=$(LD_LIBRARY_PATH=emulated_gpu/lib EMU_HOSTILE=0 test/gpu/$program 2>&1)
+    [ $? -eq 0 ] && ! grep -E '^(not asked|ended by)' <<<"$probed"
+    what $? "$program gets an answer to every question"
+done
+lacking='(a graph of one kernel|cuStreamBatchMemOp|process [01]: cuMemcpyBatchAsync).*: not in this driver'
+untimed=$(sed -n '/^== cuStreamQuery/,/^== single/p' <<<"$probed" |
+    grep -vE "^(==.*|$lacking|)\$|: ([0-9.]+ us, 99 of 100 [0-9.]+ us|yes)\$")
+[ -z "$untimed" ] && [ "$(grep -c '^== ' <<<"$probed")" -eq 9 ]
+what $? "latency_probe times all calls that the driver has: $untimed"
 if [ $failures -gt 0 ]; then
     echo "$output"
 fi

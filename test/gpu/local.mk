@@ -53,12 +53,12 @@ endif
 # What only a GPU can tell, in parts: make check-gpu PARTS="ipc kernels". Without PARTS all of them.
 check_gpu_programs =
 if WITH_CUDA
-check_PROGRAMS += test/gpu/probe test/gpu/which_gpu
+check_PROGRAMS += test/gpu/probe test/gpu/latency_probe test/gpu/which_gpu
 TESTS += test/gpu/check_gpu_test.sh
 if WITH_OMPI
 TESTS += test/gpu/carry_test.sh test/gpu/first_minutes_test.sh
 endif
-check_gpu_programs += test/gpu/probe test/gpu/which_gpu emulated_gpu/conformance bench/cpu_path_bench bench/kernel_bench bench/gpu_ranks_bench
+check_gpu_programs += test/gpu/probe test/gpu/latency_probe test/gpu/which_gpu emulated_gpu/conformance bench/cpu_path_bench bench/kernel_bench bench/gpu_ranks_bench
 if HAVE_GTEST
 check_gpu_programs += $(gpu_tests)
 endif
@@ -71,7 +71,7 @@ endif
 test_gpu_which_gpu_SOURCES = test/gpu/which_gpu.cc $(measure_micro)
 nodist_test_gpu_which_gpu_SOURCES = measure/commit.h
 test_gpu_which_gpu_LDADD = libhetcoll.la
-# Linked with the emulated libcuda.so.1, without a path to it: the loader's is taken.
+# Both are linked with the emulated libcuda.so.1, without a path to it: the loader's is taken.
 probe_shared = test/gpu/probe.h test/gpu/probe_shared.cc
 test_gpu_probe_SOURCES = $(probe_shared) \
 	test/gpu/probe.cc \
@@ -79,8 +79,22 @@ test_gpu_probe_SOURCES = $(probe_shared) \
 	test/gpu/probe_kernels.cc \
 	test/gpu/probe_memory.cc \
 	test/gpu/probe_waits.cc
+test_gpu_latency_probe_SOURCES = $(probe_shared) \
+	test/gpu/latency_probe.cc test/gpu/latency_probe.h \
+	test/gpu/latency_probe_copies.cc \
+	test/gpu/latency_probe_flag.cc \
+	test/gpu/latency_probe_kernels.cc \
+	test/gpu/latency_probe_launches.cc \
+	test/gpu/latency_probe_processes.cc \
+	test/gpu/latency_probe_queries.cc \
+	test/gpu/latency_probe_questions.cc \
+	test/gpu/latency_probe_threads.cc \
+	test/gpu/latency_probe_times.cc \
+	test/gpu/latency_probe_words.cc
 test_gpu_probe_LDADD = -L$(emulated_gpu_lib) -l:libcuda.so.1 -ldl
 test_gpu_probe_DEPENDENCIES = $(emulated_gpu_lib)/libcuda.so.1
+test_gpu_latency_probe_LDADD = $(test_gpu_probe_LDADD)
+test_gpu_latency_probe_DEPENDENCIES = $(test_gpu_probe_DEPENDENCIES)
 PARTS =
 check-gpu:
 	$(MAKE) $(AM_MAKEFLAGS) all
