@@ -458,8 +458,9 @@ Status Device::launch(CUfunction function, LaunchShape shape, void **arguments, 
                       const char *doing) const
 {
     const std::size_t wanted = std::max<std::size_t>(1, (shape.lanes + kThreads - 1) / kThreads);
-    const auto most = static_cast<std::size_t>(shape.blocks_per_multiprocessor * multiprocessors_);
-    const auto blocks = static_cast<unsigned>(std::min(wanted, most));
+    const int fitting = shape.blocks_per_multiprocessor * multiprocessors_;
+    const int most = most_blocks_ > 0 ? std::min(most_blocks_, fitting) : fitting;
+    const auto blocks = static_cast<unsigned>(std::min(wanted, static_cast<std::size_t>(most)));
     return driver_status(driver_,
                          driver_.cuLaunchKernel(function, blocks, 1, 1, kThreads, 1, 1, 0, stream,
                                                 arguments, nullptr),

@@ -180,6 +180,9 @@ public:
     // The application's context turned out to be the primary one, which has been retained once
     // more: as if it had been made with that. Not thread safe.
     void take_primary(int ordinal) noexcept { primary_of_ = ordinal; }
+    // Launches later kernels with at most `most` blocks, which leaves the other multiprocessors to
+    // the program: a slow link needs few. 0: as many as fit. Not thread safe.
+    void limit_blocks(int most) noexcept { most_blocks_ = most; }
 
     // Of streams that are made without saying another.
     [[nodiscard]] StreamOrder order() const noexcept { return order_; }
@@ -296,6 +299,7 @@ private:
     int primary_of_;
     MemoryUse *use_;
     StreamOrder order_;
+    int most_blocks_ = 0;             // 0: as many as fit
     std::atomic<bool> loaded_{false}; // all below is there, and stays
     std::mutex mutex_;                // of it until then
     Status unloadable_;               // why it never will be

@@ -195,6 +195,46 @@ TEST_F(DeviceReduceTest, EveryFailingCallIsNamedAndTheNextReductionWorks)
     }
 }
 
+unsigned launched_blocks = 0; // of the last kernel of a driver that counts them
+
+TEST_F(DeviceReduceTest, ALimitOfBlocksBoundsEveryKernelAndLeavesItsResult)
+{
+    Driver driver = *cuda().driver;
+    driver.cuLaunchKernel = [](CUfunction function, unsigned blocks, auto... rest) {
+        launched_blocks = blocks;
+        return cuda().driver->cuLaunchKernel(function, blocks, rest...);
+    };
+    Device device(driver, cuda().context, -1);
+    constexpr std::size_t kCount = 5 * 512 * 4; // ints for five blocks, 16 bytes a thread
+    const DeviceMemory a = filled(ramp(kCount, 0)), sum = filled(std::vector<int>(kCount, -1));
+    const auto blocks_with = [&](int limit, std::size_t count) {
+        device.limit_blocks(limit);
+        EXPECT_TRUE(device
+                        .reduce_many_async(ReduceOp::kSum, ElementKind::kInt32,
+                                           {{test::pointer(sum.get())}, 1},
+                                           {{test::pointer(a.get()), test::pointer(a.get())}, 2},
+                                           count, Signal{}, stream_.get())
+                        .ok());
+        synchronize();
+        EXPECT_EQ(download<int>(sum.get(), count).back(), 2 * (static_cast<int>(count) - 1));
+        return launched_blocks;
+    };
+    EXPECT_EQ(blocks_with(0, kCount), 5u);
+    EXPECT_EQ(blocks_with(2, kCount), 2u);
+    EXPECT_EQ(blocks_with(1, kCount), 1u);
+    EXPECT_EQ(blocks_with(2, 4), 1u); // no more than have work
+    EXPECT_EQ(blocks_with(1 << 20, kCount), 5u);
+    device.limit_blocks(3);
+    ASSERT_TRUE(device
+                    .copy_kernel_async(test::pointer(sum.get()), test::pointer(a.get()),
+                                       kCount * sizeof(int), Signal{}, stream_.get())
+                    .ok());
+    synchronize();
+    EXPECT_EQ(launched_blocks, 3u);
+    device.limit_blocks(0);
+    EXPECT_EQ(blocks_with(0, kCount), 5u);
+}
+
 TEST_F(DeviceReduceTest, ThreadsShareOneDevice)
 {
     constexpr int kThreads = 8;
