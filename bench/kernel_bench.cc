@@ -6,9 +6,13 @@
 // is compared with a copy of (n+m)*b/2 bytes, which moves as many; the ratio of their throughputs
 // is the ratio of their times. 1.0 is as fast as the memory allows, 0.95 the target for vectors
 // that no cache holds. With n = m it is the reduction of n ranks that share the GPU: 2*n*b bytes.
+//
+// --blocks measures something else: kernel_blocks.cc.
 #include "base/element.h"
+#include "bench/kernel_blocks.h"
 #include "cuda_kernels/reduction.h"
 #include "device/device.h"
+#include "measure/command_line.h"
 #include "measure/micro.h"
 
 #include <algorithm>
@@ -328,14 +332,8 @@ private:
     std::string below_; // those that missed the target
 };
 
-} // namespace
-} // namespace hetcoll
-
-int main()
+void compare_with_copies(const Gpu &gpu)
 {
-    using namespace hetcoll;
-    const std::unique_ptr<Gpu> opened = require(Gpu::open(0));
-    const Gpu &gpu = *opened;
     print_header(gpu, "kernel_bench: reduction kernels against device-to-device copies");
     std::printf("# bytes       n inputs and m outputs of b bytes: (n+m)*b, read and written; the "
                 "copy beside it moves as many\n"
@@ -350,5 +348,29 @@ int main()
         bench.print_all(64 * kMiB);
     }
     bench.print_end();
-    return 0;
+}
+
+} // namespace
+} // namespace hetcoll
+
+int main(int argc, char **argv)
+{
+    bool blocks = false;
+    CLI::App app{"Times the reduction kernels against device-to-device copies"};
+    hetcoll::introduce(app, "kernel_bench");
+    app.add_flag(
+        "--blocks", blocks,
+        "time the kernel of many inputs with at most 1, 2, 4 and more blocks instead: over "
+        "the link to the host, and in the GPU's own memory");
+    int code = 0;
+    if (!hetcoll::parse_command_line(app, argc, argv, code)) {
+        return code;
+    }
+    const std::unique_ptr<hetcoll::Gpu> gpu = hetcoll::require(hetcoll::Gpu::open(0));
+    if (blocks) {
+        hetcoll::sweep_blocks(*gpu);
+    } else {
+        hetcoll::compare_with_copies(*gpu);
+    }
+    return hetcoll::end_output("kernel_bench", 0);
 }

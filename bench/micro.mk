@@ -1,8 +1,13 @@
 # Micro-benchmarks, built on demand. They run on whatever libcuda.so.1 is found:
 # make micro-benchmarks && bench/kernel_bench
-micro_benchmarks = bench/cpu_path_bench bench/kernel_bench bench/price_bench bench/tree_packing_bench bench/dgx1_classes
+micro_benchmarks = bench/cpu_path_bench bench/price_bench bench/tree_packing_bench bench/dgx1_classes
 if WITH_OMPI
 micro_benchmarks += bench/overlap_bench bench/stream_bench bench/wsp_bench
+endif
+# Those that have tests.
+checked_benchmarks = bench/gpu_ranks_bench
+if HAVE_BENCH_HEADERS
+checked_benchmarks += bench/kernel_bench
 endif
 if HAVE_BENCHMARK
 micro_benchmarks += bench/pointer_cache_bench
@@ -10,7 +15,7 @@ endif
 if WITH_CUDA
 EXTRA_PROGRAMS += $(micro_benchmarks)
 micro-benchmarks: $(BUILT_SOURCES)
-	$(MAKE) $(AM_MAKEFLAGS) $(micro_benchmarks) bench/gpu_ranks_bench
+	$(MAKE) $(AM_MAKEFLAGS) $(micro_benchmarks) $(checked_benchmarks)
 endif
 measure/micro.$(OBJEXT): measure/commit.h
 bench_pointer_cache_bench_SOURCES = bench/pointer_cache_bench.cc $(measure_micro)
@@ -21,9 +26,15 @@ bench_cpu_path_bench_SOURCES = \
 	bench/cpu_path_bench.cc measure/cpu_path.h measure/cpu_path.cc $(measure_micro)
 nodist_bench_cpu_path_bench_SOURCES = measure/commit.h
 bench_cpu_path_bench_LDADD = libhetcoll_tools.la libhetcoll.la
-bench_kernel_bench_SOURCES = bench/kernel_bench.cc $(measure_micro)
+bench_kernel_bench_SOURCES = \
+	bench/kernel_bench.cc \
+	bench/flagged_sum.h bench/flagged_sum.cc \
+	bench/kernel_blocks.h bench/kernel_blocks.cc \
+	bench/peer_vectors.h bench/peer_vectors.cc \
+	test/gpu/small_numbers.h \
+	$(measure_micro)
 nodist_bench_kernel_bench_SOURCES = measure/commit.h
-bench_kernel_bench_LDADD = libhetcoll.la
+bench_kernel_bench_LDADD = libhetcoll_command_line.la libhetcoll.la
 bench_price_bench_SOURCES = \
 	bench/price_bench.cc sim/cluster_file.h sim/cluster_file.cc $(measure_micro)
 nodist_bench_price_bench_SOURCES = measure/commit.h

@@ -14,7 +14,7 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd)
 cd "${HETCOLL_BUILDDIR:-.}" || exit 1
 build=$PWD
-parts='probe latency conformance kernels sanitizers ipc one_process cpu_path kernel_bench ranks_bench component streams arrays ncu'
+parts='probe latency conformance kernels sanitizers ipc one_process cpu_path kernel_bench blocks ranks_bench component streams arrays ncu'
 part_seconds=480
 # shellcheck source=test/gpu/parts.sh
 . "$here/parts.sh"
@@ -92,8 +92,15 @@ cpu_path()
 
 kernel_bench()
 {
-    needs bench/kernel_bench
+    needs bench/kernel_bench 'CLI11 was missing'
     bench/kernel_bench
+}
+
+# How many blocks fill a link.
+blocks()
+{
+    needs bench/kernel_bench 'CLI11 was missing'
+    bench/kernel_bench --blocks
 }
 
 ranks_bench()
@@ -117,7 +124,7 @@ arrays() { bash "$here/arrays.sh"; }
 ncu()
 {
     local profiler launch
-    needs bench/kernel_bench
+    needs bench/kernel_bench 'CLI11 was missing'
     [ "$emulated" = 0 ] || omit 'ncu needs a GPU'
     profiler=$(tool ncu) || omit 'there is no ncu on PATH or in CUDA_HOME'
     for launch in 505 1204; do

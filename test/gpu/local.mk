@@ -34,13 +34,16 @@ test_gpu_ranks_over_ipc_test_LDADD = $(unit_libs)
 
 # The benchmark of the same ranks still works, and so does what it asks of NCCL.
 if WITH_CUDA
-check_PROGRAMS += bench/gpu_ranks_bench
+check_PROGRAMS += $(checked_benchmarks)
 check_LTLIBRARIES += test/gpu/libfake_nccl.la
 TESTS += test/gpu/gpu_ranks_bench_test.sh
+if HAVE_BENCH_HEADERS
+TESTS += test/gpu/kernel_blocks_test.sh
+endif
 endif
 test_gpu_libfake_nccl_la_SOURCES = test/gpu/fake_nccl.cc
 test_gpu_libfake_nccl_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -rpath $(abs_builddir)/test/gpu
-EXTRA_DIST += test/gpu/gpu_ranks_bench_test.sh
+EXTRA_DIST += test/gpu/gpu_ranks_bench_test.sh test/gpu/kernel_blocks_test.sh
 
 # What check-tsan runs of them: ranks and programs' threads as threads of one process.
 tsan_gpu_tests =
@@ -58,7 +61,7 @@ TESTS += test/gpu/check_gpu_test.sh
 if WITH_OMPI
 TESTS += test/gpu/carry_test.sh test/gpu/first_minutes_test.sh
 endif
-check_gpu_programs += test/gpu/probe test/gpu/latency_probe test/gpu/which_gpu emulated_gpu/conformance bench/cpu_path_bench bench/kernel_bench bench/gpu_ranks_bench
+check_gpu_programs += test/gpu/probe test/gpu/latency_probe test/gpu/which_gpu emulated_gpu/conformance bench/cpu_path_bench $(checked_benchmarks)
 if HAVE_GTEST
 check_gpu_programs += $(gpu_tests)
 endif
