@@ -356,19 +356,23 @@ void compare_with_copies(const Gpu &gpu)
 int main(int argc, char **argv)
 {
     bool blocks = false;
+    std::string cublas;
     CLI::App app{"Times the reduction kernels against device-to-device copies"};
     hetcoll::introduce(app, "kernel_bench");
-    app.add_flag(
-        "--blocks", blocks,
-        "time the kernel of many inputs with at most 1, 2, 4 and more blocks instead: over "
-        "the link to the host, and in the GPU's own memory");
+    CLI::Option *flag = app.add_flag("--blocks", blocks,
+                                     "time the kernel of many inputs with at most 1, 2, 4 and "
+                                     "more blocks instead: over the link to the host, in the GPU's "
+                                     "own memory, and next to matrix products");
+    app.add_option("--cublas", cublas, "the cuBLAS for these products, if not the loader's")
+        ->type_name("LIB")
+        ->needs(flag);
     int code = 0;
     if (!hetcoll::parse_command_line(app, argc, argv, code)) {
         return code;
     }
     const std::unique_ptr<hetcoll::Gpu> gpu = hetcoll::require(hetcoll::Gpu::open(0));
     if (blocks) {
-        hetcoll::sweep_blocks(*gpu);
+        hetcoll::sweep_blocks(*gpu, cublas);
     } else {
         hetcoll::compare_with_copies(*gpu);
     }

@@ -7,6 +7,7 @@
 #include "bench/kernel_blocks.h"
 
 #include "bench/flagged_sum.h"
+#include "bench/matmul_blocks.h"
 #include "bench/peer_vectors.h"
 
 #include <algorithm>
@@ -200,7 +201,7 @@ void print_times(const Gpu &gpu, FlaggedSum &sum, PeersIn where, int samples)
 
 } // namespace
 
-void sweep_blocks(const Gpu &gpu)
+void sweep_blocks(const Gpu &gpu, const std::string &cublas)
 {
     print_header(gpu,
                  "kernel_bench --blocks: the kernel of many inputs with at most so many blocks");
@@ -222,6 +223,7 @@ void sweep_blocks(const Gpu &gpu)
     for (const PeersIn where : {PeersIn::kHostMemory, PeersIn::kOwnMemory}) {
         print_times(gpu, sum, where, small_samples);
     }
+    time_next_to_matmul(gpu, sum, cublas, bytes);
     std::printf("\n# checked     every output of every line, every element, against the host\n");
     if (gpu.is_emulated()) {
         std::printf("# target      not judged: a CPU ran the kernels\n");

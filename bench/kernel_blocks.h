@@ -4,9 +4,11 @@
 
 #include "measure/micro.h"
 
+#include <string>
+
 namespace hetcoll {
 
-// Prints tables.
-void sweep_blocks(const Gpu &gpu);
+// Prints tables. `cublas` names a library, for sums next to matrix products: see matmul_blocks.h.
+void sweep_blocks(const Gpu &gpu, const std::string &cublas);
 
 } // namespace hetcoll

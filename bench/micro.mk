@@ -28,8 +28,10 @@ nodist_bench_cpu_path_bench_SOURCES = measure/commit.h
 bench_cpu_path_bench_LDADD = libhetcoll_tools.la libhetcoll.la
 bench_kernel_bench_SOURCES = \
 	bench/kernel_bench.cc \
+	bench/cublas_library.h bench/cublas_library.cc \
 	bench/flagged_sum.h bench/flagged_sum.cc \
 	bench/kernel_blocks.h bench/kernel_blocks.cc \
+	bench/matmul_blocks.h bench/matmul_blocks.cc \
 	bench/peer_vectors.h bench/peer_vectors.cc \
 	test/gpu/small_numbers.h \
 	$(measure_micro)

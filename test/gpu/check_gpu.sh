@@ -8,6 +8,7 @@
 # On a machine without a GPU the parts run on the emulated one, hostile. What is measured there is not judged.
 #
 #   HETCOLL_BUILDDIR  the build folder, if it is not this one
+#   HETCOLL_CUBLAS    the cuBLAS for matrix products, if it is neither python3's nor the loader's nor in CUDA_HOME
 #   HETCOLL_NCCL      the NCCL to compare with, if it is neither python3's nor the loader's
 #   MPIRUN            mpirun, if it is not the configured one
 set -u
@@ -96,11 +97,17 @@ kernel_bench()
     bench/kernel_bench
 }
 
-# How many blocks fill a link.
+# How many blocks fill a link, and what fewer leave to matrix products.
 blocks()
 {
+    local cublas=${HETCOLL_CUBLAS:-}
     needs bench/kernel_bench 'CLI11 was missing'
-    bench/kernel_bench --blocks
+    if [ "$emulated" = 0 ] && [ -z "$cublas" ]; then
+        cublas=$(python3 -c 'import glob, nvidia
+found = [f for p in nvidia.__path__ for f in glob.glob(p + "/*/lib/libcublas.so.1[23]")]
+print(max(found, key=lambda f: f[-2:]))' 2>/dev/null)
+    fi
+    bench/kernel_bench --blocks ${cublas:+--cublas "$cublas"}
 }
 
 ranks_bench()

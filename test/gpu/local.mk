@@ -38,11 +38,14 @@ check_PROGRAMS += $(checked_benchmarks)
 check_LTLIBRARIES += test/gpu/libfake_nccl.la
 TESTS += test/gpu/gpu_ranks_bench_test.sh
 if HAVE_BENCH_HEADERS
+check_LTLIBRARIES += test/gpu/libfake_cublas.la
 TESTS += test/gpu/kernel_blocks_test.sh
 endif
 endif
 test_gpu_libfake_nccl_la_SOURCES = test/gpu/fake_nccl.cc
 test_gpu_libfake_nccl_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -rpath $(abs_builddir)/test/gpu
+test_gpu_libfake_cublas_la_SOURCES = test/gpu/fake_cublas.cc
+test_gpu_libfake_cublas_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -rpath $(abs_builddir)/test/gpu
 EXTRA_DIST += test/gpu/gpu_ranks_bench_test.sh test/gpu/kernel_blocks_test.sh
 
 # What check-tsan runs of them: ranks and programs' threads as threads of one process.
