@@ -111,12 +111,6 @@ two_nodes()
     bench 4 -- --sizes 8,1K,8K,32K,1M
 }
 
-latency()
-{
-    needs test/gpu/latency_probe
-    test/gpu/latency_probe
-}
-
 # What make install runs first, and what a user in trouble runs.
 tools()
 {
@@ -133,13 +127,10 @@ tune()
     ./hetcoll_tune --quick --ranks 2,4 --mpirun "$mpirun" --output first-minutes/table.json
 }
 
-blocks()
-{
-    needs bench/kernel_bench
-    bench/kernel_bench --blocks
-}
-
-arrays() { bash "$here/arrays.sh"; }
+# Parts of check_gpu.sh.
+latency() { bash "$here/check_gpu.sh" --part latency; }
+blocks() { bash "$here/check_gpu.sh" --part blocks; }
+arrays() { bash "$here/check_gpu.sh" --part arrays; }
 
 # needs_horovod: sets python.
 needs_horovod()
