@@ -79,7 +79,7 @@ struct Links {
 
 // Until a kernel of every rank of a GPU has ended. Processes take turns on it, each of them the
 // driver's time slice. `turn_us` is that of one H200 (bench/results/gpu_h200_ranks_bench.txt);
-// processes under MPS would not wait for turns, but nothing tells hetcoll of it.
+// processes under MPS wait for no turns, which the driver tells and hetcoll does not ask yet.
 [[nodiscard]] constexpr double launches_us(const Links &links, int ranks_per_gpu) noexcept
 {
     return ranks_per_gpu > 1 ? ranks_per_gpu * links.turn_us : links.launch_us;

@@ -1,7 +1,8 @@
-"""Sums of arrays in device memory: arrays.py torch | cupy | runtime, started by mpirun.
+"""Sums of arrays in device memory: arrays.py torch [ALLOCATOR] | cupy | runtime, started by mpirun.
 
 PyTorch's tensors, CuPy's arrays, and memory of cudaMalloc, by mpi4py; where that is missing, by libmpi
-itself. Exit status 77: the library is missing, or sees no GPU.
+itself. ALLOCATOR is what PYTORCH_CUDA_ALLOC_CONF says, such as expandable_segments:True. Exit status 77: the library is
+missing, or sees no GPU.
 """
 
 import ctypes
@@ -59,6 +60,8 @@ class WithLibmpi:
 
 class Torch:
     def __init__(self, rank):
+        if len(sys.argv) > 2:
+            os.environ["PYTORCH_CUDA_ALLOC_CONF"] = sys.argv[2]  # read when PyTorch is imported
         import torch
 
         if not torch.cuda.is_available():
@@ -181,7 +184,7 @@ def main():
                     print(f"WRONG rank {mpi.rank}: {count} elements of {sys.argv[1]}, {make.__name__}")
                     status = 1
         if mpi.rank == 0 and status == 0:
-            print(f"ok   arrays of {sys.argv[1]} by {mpi.name}")
+            print(f"ok   arrays of {' '.join(sys.argv[1:])} by {mpi.name}")
     except ImportError as error:
         status = 77
         if mpi.rank == 0:

@@ -40,7 +40,7 @@ to=$(cd "$1" && pwd)
 
 # The packages' files but what only people, compilers, other languages and adapters need: all ranks are on one machine.
 # shellcheck disable=SC2086
-dpkg -L $packages | sort -u | grep -vE '^/usr/(share/(doc|man|lintian)|include)/|\.(mod|la|a|h)$|/(lib)?mca_(mtl|spml|scoll|memheap|sshmem|atomic|[a-z]*_(ofi|openib|ucx|usnic))[_.]|/lib(oshmem|mpi_(java|cxx|mpifh|usempi)[^/]*)[.]so' |
+dpkg -L $packages | sort -u | grep -vE '^/usr/(share/(doc|man|lintian)|include)/|\.(mod|la|a|h)$|/(lib)?mca_(mtl|spml|scoll|memheap|sshmem|atomic|[a-z]*_(ofi|openib|ucx|usnic))[_.]|/pmix_mca_pcompress_|/lib(oshmem|mpi_(java|cxx|mpifh|usempi)[^/]*)[.]so' |
     while read -r file; do [ -d "$file" ] || echo "$file"; done | tar -C / -cf - -T - 2>/dev/null | tar -C "$to" -xf -
 install -D "$(readlink -f "$(command -v mpirun)")" "$to/usr/bin/mpirun" # a link of Debian's alternatives
 mpi_kib=$(du -sk "$to" | cut -f 1)
@@ -107,6 +107,7 @@ fi
 export OPAL_PREFIX=\$here/usr OPAL_LIBDIR=\$here$libraries OPAL_PKGLIBDIR=\$here$components
 export OPAL_PKGDATADIR=\$here/usr/share/openmpi OPAL_SYSCONFDIR=\$here/etc/openmpi
 export PMIX_INSTALL_PREFIX=\$here/usr PMIX_MCA_mca_base_component_path=\$here$pmix
+export PMIX_MCA_pcompress_base_silence_warning=1
 export OMPI_MCA_plm=isolated # no ssh: all ranks are on this machine
 # The machine's own libraries come first: its Python has them in the same process.
 rm -rf "\$here/lib.used" && mkdir "\$here/lib.used" || exit 1
