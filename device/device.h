@@ -1,4 +1,4 @@
-// One CUDA context as hetcoll uses it: its kernels and the RAII handles of what we make in it.
+// The kernels of one CUDA context, and the RAII handles of what we make in it.
 // Nothing here waits: completion is asked for with Device::is_done(), never by a blocking call.
 #pragma once
 
@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "cuda_kernels/fixed_point.h"
 #include "cuda_kernels/reduction.h"
+#include "device/context.h"
 #include "device/driver.h"
 #include "device/memory_use.h"
 #include "device/queued_calls.h"
@@ -20,69 +21,6 @@
 #include <utility>
 
 namespace hetcoll {
-
-// Makes `context` current on this thread, and restores what was current before; also puts the
-// thread into the relaxed stream capture mode, so that our calls do not break a capture of the
-// application in another thread. result() is an error, and nothing was changed, if the context is
-// gone.
-class ContextScope {
-public:
-    ContextScope(const Driver &driver, CUcontext context) noexcept;
-    ~ContextScope();
-    ContextScope(const ContextScope &) = delete;
-    ContextScope &operator=(const ContextScope &) = delete;
-
-    [[nodiscard]] CUresult result() const noexcept { return result_; }
-
-private:
-    const Driver &driver_;
-    CUresult result_;
-    CUresult exchanged_ = CUDA_ERROR_NOT_SUPPORTED;
-    CUstreamCaptureMode capture_mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
-};
-
-// Whether the application's work on the legacy stream of `context`, which is there, is done. In as
-// few driver calls as that takes: the context is entered only if it is not the current one, as it
-// is in nearly every program. Fails while a blocking stream captures.
-[[nodiscard]] Result<bool> is_legacy_stream_idle(const Driver &driver, CUcontext context);
-
-// The primary context of device `ordinal`, retained (and made, if nobody has yet): for memory that
-// has no context of its own. A Device made with `primary_of` releases it.
-[[nodiscard]] Result<CUcontext> retain_primary_context(const Driver &driver, int ordinal);
-
-// A context, and a byte of ours in it, by which we know whether it is still there. After
-// the application has destroyed or reset a context, asking for anything by its handle is undefined,
-// and a new context may have the same handle. But any address may be asked for the id of its
-// allocation, and these ids are never used again.
-class Context {
-public:
-    // Requires that the context exists. Without memory it counts as gone. `queued`, if not null,
-    // says when what was made in it may be freed.
-    Context(const Driver &driver, CUcontext handle, QueuedCalls *queued = nullptr) noexcept;
-    ~Context();
-    Context(const Context &) = delete;
-    Context &operator=(const Context &) = delete;
-
-    [[nodiscard]] const Driver &driver() const noexcept { return driver_; }
-    [[nodiscard]] CUcontext handle() const noexcept { return handle_; }
-    [[nodiscard]] QueuedCalls *queued() const noexcept { return queued_; }
-    // Never again another context's.
-    [[nodiscard]] unsigned long long id() const noexcept { return id_; }
-    [[nodiscard]] bool is_alive() const noexcept;
-    // Why there is no memory.
-    [[nodiscard]] CUresult result() const noexcept { return result_; }
-
-private:
-    const Driver &driver_;
-    CUcontext handle_;
-    QueuedCalls *queued_;
-    CUdeviceptr memory_ = 0;
-    bool on_host_ = false; // page-locked memory, as the GPU's is all in use
-    unsigned long long id_ = 0;
-    CUresult result_;
-};
-// Of whatever was made in it, which asks before it is destroyed.
-using ContextRef = std::shared_ptr<const Context>;
 
 // Move-only owner of a driver object. Destroying it makes the owner's context current. If the
 // context is gone, the object went with it, and that is no error. While queued calls are pending

@@ -1,4 +1,5 @@
 hetcoll_sources += \
+	device/context.h device/context.cc \
 	device/device.h device/device.cc \
 	device/driver.h device/driver.cc \
 	device/gdr_library.h device/gdr_library.cc \

@@ -1,6 +1,6 @@
 #include "measure/buffer.h"
 
-#include "device/device.h"
+#include "device/context.h"
 
 #include <array>
 #include <cstdio>

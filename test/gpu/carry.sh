@@ -11,7 +11,7 @@
 # PYTHON=FILE names a Python of the release that the machine has; then Horovod's extension for that Python's PyTorch goes
 # along, see horovod_extension.sh. What that needs of PyTorch is downloaded.
 #
-# The machine needs bash, a glibc as new as this one's, and its GPU's driver.
+# The machine needs bash, tar, gzip, a glibc as new as this one's, and its GPU's driver. run.sh unpacks next to itself.
 set -eu
 most_mib=48
 packages='libopenmpi3 openmpi-bin openmpi-common libpmix2'
@@ -99,6 +99,9 @@ cat >"$to/run.sh" <<END
 # run.sh [PART...]: the parts of check_gpu.sh with the Open MPI in this folder; run.sh first_minutes [STEP...]: the steps
 # of first_minutes.sh; run.sh mpirun ARGUMENT...: that. Made by carry.sh from commit $(sed -n 's/.*"\(.*\)".*/\1/p' "$build/measure/commit.h").
 here=\$(cd "\$(dirname "\$0")" && pwd)
+if [ ! -d "\$here/build" ]; then
+    tar -C "\$here" -xzf "\$here/files.tgz" || { rm -rf "\$here/build"; exit 1; }
+fi
 has=\$(getconf GNU_LIBC_VERSION 2>/dev/null | cut -d ' ' -f 2)
 if [ "\$(printf '%s\n' $glibc "\${has:-0}" | sort -V | head -n 1)" != $glibc ]; then
     echo "run.sh: this needs glibc $glibc or newer, the machine has \${has:-another C library}" >&2
@@ -132,10 +135,15 @@ exec bash "\$here/source/test/gpu/\$script.sh" "\$@"
 END
 chmod +x "$to/run.sh"
 
-total_kib=$(du -sk "$to" | cut -f 1)
 say "Open MPI $(dpkg-query -W -f '${Version}' libopenmpi3) from Debian: $((mpi_kib / 1024)) MiB"
 say "libraries: $(du -sk "$to/lib" | awk '{ print int($1 / 1024) }') MiB, $(find "$to/lib" -type f | wc -l) files"
 say "this build: $(du -sk "$to/build" | awk '{ print int($1 / 1024) }') MiB"
-say "$to: $((total_kib / 1024)) MiB, for machines with glibc $glibc or newer"
+folders=$(cd "$to" && ls -d -- */)
+# shellcheck disable=SC2086
+tar -C "$to" -czf "$to/files.tgz" $folders
+# shellcheck disable=SC2086
+(cd "$to" && rm -r $folders)
+total_kib=$(du -sk "$to" | cut -f 1)
+say "$to: $((total_kib / 1024)) MiB packed, for machines with glibc $glibc or newer"
 [ $((total_kib / 1024)) -lt $most_mib ] ||
     die "that is more than $most_mib MiB: configure --with-cuda-arch=90, or what the GPU there is"
