@@ -26,6 +26,10 @@ if [ "${1:-}" = --debian-packages ]; then # for bootstrap.sh
     echo $debian_packages
     exit 0
 fi
+if [ "${1:-}" = --horovod-version ]; then # for test/gpu/horovod_extension.sh
+    echo $version
+    exit 0
+fi
 directory=${1:-$here/../../build/horovod}
 case $directory in /*) ;; *) directory=$PWD/$directory ;; esac # builds run elsewhere
 

@@ -117,3 +117,4 @@ EXTRA_DIST += test/gpu/arrays.py test/gpu/arrays.sh test/gpu/cpu_path.sh test/gp
 	test/gpu/first_minutes_test.sh \
 	test/gpu/mpi_settings.sh test/gpu/parts.sh \
 	test/gpu/streams.sh
+EXTRA_DIST += test/gpu/horovod_extension.mk test/gpu/horovod_extension.sh test/gpu/horovod_gpu.py
