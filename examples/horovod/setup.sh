@@ -2,7 +2,8 @@
 # setup.sh [DIRECTORY]: makes a Python environment with Horovod 0.28.1 for PyTorch over MPI, built from
 # its source package against the Open MPI whose mpicxx is on PATH. Default: ../../build/horovod.
 #
-#   PYTHON=python3     the Python that has PyTorch; default /usr/bin/python3 (Debian's python3-torch)
+#   PYTHON=python3     the Python that has PyTorch, of a virtual environment too; default /usr/bin/python3
+#                      (Debian's python3-torch)
 #   MPICXX=mpicxx      the compiler wrapper of the Open MPI
 #   HOROVOD_GPU_OPERATIONS=MPI  tensors on GPUs go to MPI as they are; needs nvcc and PyTorch with CUDA
 set -eu
@@ -14,6 +15,8 @@ mpicxx=${MPICXX:-mpicxx}
 debian_packages="python3-torch libtorch-dev python3-dev python3-pip python3-venv python3-setuptools
     python3-wheel python3-cffi python3-cloudpickle python3-psutil python3-yaml python3-packaging
     python3-sklearn libboost-dev libeigen3-dev pybind11-dev cmake g++"
+# The same for pip, which takes only those that the Python with PyTorch lacks.
+python_packages="setuptools<82 wheel cffi cloudpickle psutil pyyaml packaging scikit-learn"
 
 say() { printf 'setup.sh: %s\n' "$*"; }
 die()
@@ -41,6 +44,9 @@ torch=$("$python" -c 'import torch; print(torch.__version__, int(torch.version.c
 has_cuda=${torch#* } torch=${torch% *}
 [ "${HOROVOD_GPU_OPERATIONS:-}" = "" ] || [ "$has_cuda" = 1 ] ||
     die "HOROVOD_GPU_OPERATIONS=$HOROVOD_GPU_OPERATIONS, but the PyTorch $torch of $python has no CUDA"
+include=$("$python" -c 'import sysconfig; print(sysconfig.get_path("include"))')
+[ -e "$include/Python.h" ] ||
+    die "no Python.h in $include: install the headers of $python (Debian's Python: python3-dev), or set PYTHON"
 open_mpi=$("$mpicxx" --showme:version 2>/dev/null | sed 's/^[^:]*: *//; s/ (.*//') ||
     die "$mpicxx is not Open MPI's"
 
@@ -54,6 +60,12 @@ fi
 say "making $directory: $parts"
 rm -rf "$directory"
 "$python" -m venv --system-site-packages "$directory" || die "$python -m venv failed (Debian: python3-venv)"
+# If PYTHON is of a virtual environment, the new one sees what the environment's base has, not what it has itself.
+"$python" -c 'import site; print(*site.getsitepackages(), sep="\n")' \
+    >"$(echo "$directory"/lib/python3*/site-packages)/packages-of-python.pth"
+# shellcheck disable=SC2086
+"$directory/bin/python" -m pip install -q --disable-pip-version-check $python_packages ||
+    die "pip could not install $python_packages, its message is above"
 
 # Horovod's build asks for C++14, or C++17 from PyTorch 2.1 on; newer ones want C++20.
 mkdir -p "$directory/compiler"
@@ -61,14 +73,21 @@ standard=$("$python" -c 'import sys; v = tuple(int(x) for x in sys.argv[1].split
 ); print("14" if v < (2, 1) else "17" if v < (2, 12) else "20")' "$torch")
 cat >"$directory/compiler/c++" <<WRAPPER
 #!/bin/bash
-exec g++ -include stdexcept -include string "\${@/-std=c++1[47]/-std=c++$standard}"
+# Without MPI's old C++ functions, which Horovod does not use: their library may be missing where it runs.
+arguments=()
+for argument in "\${@/-std=c++1[47]/-std=c++$standard}"; do
+    case \$argument in -lmpi_cxx | */libmpi_cxx.so*) ;; *) arguments+=("\$argument") ;; esac
+done
+exec g++ -DOMPI_SKIP_MPICXX=1 -include stdexcept -include string "\${arguments[@]}"
 WRAPPER
 chmod +x "$directory/compiler/c++"
 
-# Not from pip's cache: a wheel there may be for another Open MPI or PyTorch.
-PATH=$(dirname "$mpicxx"):$PATH CXX=$directory/compiler/c++ MPI_HOME=$(dirname "$(dirname "$mpicxx")") \
-HOROVOD_WITH_MPI=1 HOROVOD_WITHOUT_GLOO=1 HOROVOD_WITH_PYTORCH=1 HOROVOD_WITHOUT_TENSORFLOW=1 \
-HOROVOD_WITHOUT_MXNET=1 HOROVOD_WITHOUT_NVTX=1 MAKEFLAGS=-j$(nproc 2>/dev/null || echo 1) \
+# Not from pip's cache: a wheel there may be for another Open MPI or PyTorch. Horovod asks distutils, which Python has
+# no longer from 3.12 on, for Python's headers: CPATH tells the compiler.
+CPATH=$include${CPATH:+:$CPATH} PATH=$(dirname "$mpicxx"):$PATH CXX=$directory/compiler/c++ \
+MPI_HOME=$(dirname "$(dirname "$mpicxx")") HOROVOD_WITH_MPI=1 HOROVOD_WITHOUT_GLOO=1 \
+HOROVOD_WITH_PYTORCH=1 HOROVOD_WITHOUT_TENSORFLOW=1 HOROVOD_WITHOUT_MXNET=1 \
+HOROVOD_WITHOUT_NVTX=1 MAKEFLAGS=-j$(nproc 2>/dev/null || echo 1) \
     "$directory/bin/python" -m pip install --disable-pip-version-check --no-cache-dir \
     --no-build-isolation --no-deps "horovod==$version" >"$directory/build.log" 2>&1 || {
     grep -iE 'error' "$directory/build.log" | head -n 20 >&2
