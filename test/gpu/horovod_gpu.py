@@ -138,14 +138,15 @@ def train(arguments, device, model, image):
         wait(device)
         seconds.append(time.perf_counter() - start)
     same = same_on_all_ranks(model)
+    right = same and math.isfinite(loss.item())
     slowest = hvd.allreduce(torch.tensor(seconds[WARMUP_STEPS:], dtype=torch.float64), op=hvd.Max).sort().values
     median = slowest[len(slowest) // 2].item()
     if hvd.rank() == 0:
-        print(f"{arguments.train} batch {arguments.batch} {'fp16' if arguments.fp16 else 'fp32'} ranks {hvd.size()}"
-              f" step_ms median {median * 1e3:.2f} least {slowest[0].item() * 1e3:.2f}"
+        print(f"{'ok   ' if right else 'WRONG'} {arguments.train} batch {arguments.batch} ranks {hvd.size()}"
+              f" {'fp16' if arguments.fp16 else 'fp32'} step_ms median {median * 1e3:.2f} least {slowest[0].item() * 1e3:.2f}"
               f" images/s {hvd.size() * arguments.batch / median:.1f} loss {loss.item():.3f}"
               f" parameters {'equal' if same else 'DIFFER'}", flush=True)
-    return same and math.isfinite(loss.item())
+    return right
 
 
 def main():
