@@ -9,7 +9,7 @@
 #   FOLDER/run.sh mpirun ARGUMENT...         any program
 #
 # PYTHON=FILE names a Python of the release that the machine has; then Horovod's extension for that Python's PyTorch goes
-# along, see horovod_extension.sh. What that needs of PyTorch is downloaded.
+# along, see horovod_extension.sh: TORCH=FOLDER has that PyTorch, or else 530 MB of it are downloaded into the build folder.
 #
 # The machine needs bash, tar, gzip, a glibc as new as this one's, and its GPU's driver. run.sh unpacks next to itself.
 set -eu
@@ -71,12 +71,6 @@ install -D -t "$to/source/test/mpi" "$source/test/mpi/on_nodes.sh"
 rm -f "$to"/source/test/gpu/*.cc "$to"/source/test/gpu/*.h "$to"/source/test/gpu/local.mk
 cp "$source/emulated_gpu/conformance.expected" "$to/source/emulated_gpu"
 
-if [ -n "${PYTHON:-}" ]; then
-    bash "$source/test/gpu/horovod_extension.sh" "$to/horovod" || die 'no Horovod, the reason is above'
-else
-    say 'without Horovod: PYTHON names no Python to build it for'
-fi
-
 # What all of that is linked with, but glibc and the C++ library, which the machine has, and the driver.
 mkdir -p "$to/lib"
 find "$to" -type f \( -perm -100 -o -name '*.so*' \) |
@@ -90,6 +84,16 @@ find "$to" -type f \( -perm -100 -o -name '*.so*' \) |
         *) [ -e "$to/lib/$name" ] || install "$(readlink -f "$path")" "$to/lib/$name" ;;
         esac
     done
+
+# Its libraries are those of the PyTorch that is there.
+if [ -n "${PYTHON:-}" ]; then
+    TORCH=${TORCH:-$build/horovod-torch} bash "$source/test/gpu/horovod_extension.sh" "$build/horovod-extension" ||
+        die 'no Horovod, the reason is above'
+    mkdir "$to/horovod"
+    cp -r "$build/horovod-extension/a" "$build/horovod-extension/b" "$to/horovod"
+else
+    say 'without Horovod: PYTHON names no Python to build it for'
+fi
 
 glibc=$(getconf GNU_LIBC_VERSION | cut -d ' ' -f 2)
 components=$(dirname "$(dpkg -L libopenmpi3 | grep '/mca_coll_tuned\.so$')")

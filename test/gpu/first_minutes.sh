@@ -146,16 +146,19 @@ needs_horovod()
 # to MPI, b copies to the host itself and needs no hetcoll.
 horovod_job()
 {
-    local variant=$1 ranks=$2 options=()
+    local variant=$1 ranks=$2 options=() run
     shift 2
     while [ "$1" != -- ]; do
         options+=("$1")
         shift
     done
     shift
-    echo "## Horovod $variant, $ranks ranks ${options[*]} $*"
-    PYTHONPATH=$HETCOLL_HOROVOD/$variant${PYTHONPATH:+:$PYTHONPATH} timeout -k 5 60 "$mpirun" --mca coll hetcoll --bind-to none \
-        "${options[@]}" -n "$ranks" "$python" "$here/horovod_gpu.py" "$@" </dev/null
+    run="Horovod $variant, $ranks ranks ${options[*]} $*"
+    echo "## $run"
+    PYTHONPATH=$HETCOLL_HOROVOD/$variant${PYTHONPATH:+:$PYTHONPATH} timeout -k 5 60 "$mpirun" --mca coll hetcoll \
+        --bind-to none "${options[@]}" -n "$ranks" "$python" "$here/horovod_gpu.py" "$@" </dev/null |
+        awk -v run="$run" '{ print } / images\/s / { print "# headline    " run ": " $0 }'
+    [ "${PIPESTATUS[0]}" -eq 0 ]
 }
 
 horovod_checks()
