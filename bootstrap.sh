@@ -9,6 +9,9 @@
 #   ./bootstrap.sh demo     install, build, reduce device buffers on 4 ranks and check every element
 #   ./bootstrap.sh horovod  install, build, build Horovod, train on 2 and 4 ranks with hetcoll and
 #                           without: the same results? Takes 200 MB of packages more
+#   ./bootstrap.sh horovod-pypi
+#                           the same on 2 ranks with PyTorch from PyPI in a virtual environment, of Python 3.12 if
+#                           it is here with its headers: 2.3 GB of packages, 5 GB on the disk
 #
 # HETCOLL_CUDA=DIR names the CUDA toolkit; HETCOLL_CUDA=fetch takes the Python packages even where a
 # toolkit is installed. Otherwise: CUDA_HOME, nvcc on PATH, /usr/local/cuda, and then the packages.
@@ -30,6 +33,9 @@ toolkit_dir=$PWD/.cuda-toolkit
 # What config/check_sass.sh reads the kernels' machine code with: from 13.2 on there are Python packages.
 disassembler_packages="nvidia-cuda-cuobjdump==13.2.* nvidia-cuda-nvdisasm==13.2.*"
 disassembler_dir=$PWD/.cuda-disassembler
+
+# For horovod-pypi: the PyTorch of the GPU machines on which hetcoll was tried.
+torch_package="torch==2.11.*"
 
 say() { printf 'bootstrap.sh: %s\n' "$*"; }
 die()
@@ -241,13 +247,29 @@ run_demo()
     exec sh bench/demo.sh build
 }
 
+# Sets PYTHON to one that has PyTorch from PyPI.
+find_torch()
+{
+    PYTHON=$PWD/build/torch/bin/python
+    export PYTHON
+    [ "$(cat build/torch/hetcoll-packages 2>/dev/null)" != "$torch_package" ] || return 0
+    base=$(sh config/find_python.sh 3.12 2>/dev/null) || base=/usr/bin/python3
+    say "taking $torch_package for $("$base" --version) from PyPI into build/torch"
+    rm -rf build/torch
+    "$base" -m venv build/torch || die "$base -m venv failed, its message is above"
+    timeout 900 build/torch/bin/pip install -q --disable-pip-version-check --no-cache-dir "$torch_package" ||
+        die "pip could not install $torch_package within 15 minutes, its message is above: is PyPI reachable?"
+    printf '%s' "$torch_package" >build/torch/hetcoll-packages
+}
+
+# run_horovod NAME: Horovod in build/NAME.
 run_horovod()
 {
-    sh examples/horovod/setup.sh build/horovod || die "no Horovod, the reason is above"
+    sh examples/horovod/setup.sh "build/$1" || die "no Horovod, the reason is above"
     result=PASS
-    bash test/clients/horovod.sh build >build/horovod.log 2>&1 || result=FAIL
-    cat build/horovod.log
-    echo ":test-result: $result" >build/horovod.trs # one of the tests of this build from now on
+    HOROVOD_ENV=$PWD/build/$1 bash test/clients/horovod.sh build >"build/$1.log" 2>&1 || result=FAIL
+    cat "build/$1.log"
+    echo ":test-result: $result" >"build/$1.trs" # one of the tests of this build from now on
     sh config/count_tests.sh build
 }
 
@@ -288,7 +310,16 @@ horovod)
     install_debian_packages
     find_cuda
     build
-    run_horovod
+    run_horovod horovod
+    ;;
+horovod-pypi)
+    debian_packages="$debian_packages python3-dev cmake"
+    install_debian_packages
+    find_cuda
+    build
+    find_torch
+    export RANKS=2 HOROVOD_BUILD_CUDA_CC_LIST=90 # less to wait for: no GPU runs it
+    run_horovod horovod-pypi
     ;;
 *)
     sed -n '2,/^set/ { /^set/d; s/^# \{0,1\}//; p }' "$0"
