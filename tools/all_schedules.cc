@@ -80,7 +80,7 @@ Status pack(const Query &query, const Topology *topology, Parts &parts)
     const auto packing = pack_trees(*topology, first_gpus(gpus.size()), parts.links);
     if (!packing) {
         return error(Errc::kInvalid,
-                     "%s has no packed trees for %zu GPUs: they need 3 or more that are joined "
+                     "%s has no packed trees for %zu GPUs: they need 3 to 64 that are joined "
                      "pair by pair, not by a switch, for example --topology dgx1v",
                      topology->machine.empty() ? "this topology" : topology->machine.c_str(),
                      gpus.size());

@@ -30,6 +30,25 @@ says 2 "--algorithm 'rings' is not one" $call --algorithm rings
 says 2 'how large a vector?' --explain --ranks 4
 says 1 'the topology has 8' --explain --bytes 4M --ranks 9 --topology "$machines/dgx1v.topology"
 
+# A node of more GPUs than trees are packed for: rows of eight, each GPU joined to four others.
+awk 'BEGIN {
+    print "hetcoll topology 1\nmachine torus\ncpu cpu0"
+    for (i = 0; i < 72; i++) printf "gpu gpu%d - model X\nlink gpu%d cpu0 pcie 1 32\n", i, i
+    for (i = 0; i < 72; i++) printf "link gpu%d gpu%d nvlink 2 25\nlink gpu%d gpu%d nvlink 1 25\n",
+        i, i - i % 8 + (i + 1) % 8, i, (i + 8) % 72
+}' >"$work/torus"
+for ranks in 65 72; do
+    says 0 'tree                            - needs 3 to 64 GPUs' --explain --bytes 64K --ranks $ranks --topology "$work/torus"
+done
+says 0 'served by' --explain --bytes 64K --ranks 144 --nodes 2 --topology "$work/torus"
+says 0 'torus: 72 gpu' --topology "$work/torus"
+says 1 'torus has no packed trees for 72 GPUs: they need 3 to 64' --schedule tree --ranks 72 --topology "$work/torus"
+says 0 'every rank ends with the same bits' --schedule hierarchical --ranks 144 --nodes 2 --topology "$work/torus"
+if [ -x "$HETCOLL_BUILDDIR/hetcoll_sim" ]; then
+    "$HETCOLL_BUILDDIR/hetcoll_sim" --topology "$work/torus" --bytes 64K --algorithm rabenseifner >"$work/out" 2>&1
+    verdict $? 'hetcoll_sim of 72 GPUs'
+fi
+
 # A trial has found that ranks can send each other messages through adapters.
 call="--explain --bytes 64M --ranks 3 --topology $machines/dgx1v-014.topology"
 says 0 'served by  tree, 7 of 64 parts through host memory, 8 through adapters, chunks' $call --adapters

@@ -37,7 +37,7 @@ const char *obstacle(Algorithm algorithm, const Query &query, bool small)
                                : "needs 2 to 16 ranks whose GPUs reach each other";
     case Needs::kTrees:
         return query.nodes > 1 ? "one node only"
-                               : "needs 3 or more GPUs with links between them, no switch";
+                               : "needs 3 to 64 GPUs with links between them, no switch";
     case Needs::kShares: return "needs shares: coll_hetcoll_shares, --shares";
     case Needs::kGroups: return "needs several nodes, or shared GPUs";
     case Needs::kAggregators: return "needs aggregators: coll_hetcoll_aggregators, --aggregators";

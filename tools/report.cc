@@ -101,9 +101,10 @@ Result<std::string> print_report(const ReportInput &input)
     put(page, "<!-- script -->", script);
     if (page.size() > kMostReportBytes) {
         return error(Errc::kInvalid,
-                     "the page would have %zu bytes, more than the %zu that a page may have: give "
-                     "fewer --measurements",
-                     page.size(), kMostReportBytes);
+                     "the page would have %zu bytes, more than the %zu that a page may have: %s",
+                     page.size(), kMostReportBytes,
+                     input.measurements.empty() ? "name fewer GPUs, as in --topology FILE:0-7"
+                                                : "give fewer --measurements");
     }
     return page;
 }

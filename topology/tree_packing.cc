@@ -285,6 +285,9 @@ double Packing::rate_units() const noexcept { return static_cast<double>(weight(
 
 Packing pack_trees(const LinkUnits &links, int denominator)
 {
+    if (links.gpus > kMaxPackedGpus) {
+        return {};
+    }
     return {.denominator = denominator,
             .trees = pack(links, {.denominator = denominator, .group = 1}),
             .strength = strength_of(links)};
@@ -293,6 +296,9 @@ Packing pack_trees(const LinkUnits &links, int denominator)
 Packing pack_best(const LinkUnits &links, int max_denominator, int most_trees)
 {
     assert(max_denominator > 0 && most_trees > 0);
+    if (links.gpus > kMaxPackedGpus) {
+        return {};
+    }
     std::vector<Choice> choices = choices_of(links, max_denominator);
     Grain grain = first_fast(choices).grain;
     std::vector<Tree> trees = pack(links, grain);

@@ -43,16 +43,16 @@ struct Packing {
 };
 
 // The trees weigh exactly floor(denominator * strength). Among equivalent packings it looks for one
-// of few different trees. No trees for one GPU, for GPUs that the links do not connect, or if the
-// denominator is too small for a strength below one. Requires 0 to 64 GPUs, links as strength_of()
-// does, and denominator positive.
+// of few different trees. No trees for one GPU, for more than 64 (kMaxPackedGpus), for GPUs that
+// the links do not connect, or if the denominator is too small for a strength below one. Requires
+// links as strength_of() does, and denominator positive.
 [[nodiscard]] Packing pack_trees(const LinkUnits &links, int denominator);
 
 // The smallest denominator whose rate is within 5 % of the best one up to max_denominator. If units
 // are so fine that many trees would fit, it hands out several units at a time, and the same rule
 // chooses how many. If there would still be more different trees than most_trees, it leaves out the
-// lightest, and the rate of the rest decides. No trees for one GPU or unconnected ones. Requires
-// most_trees positive.
+// lightest, and the rate of the rest decides. No trees for one GPU, more than 64 or unconnected
+// ones. Requires most_trees positive.
 inline constexpr int kMaxTrees = 7; // each takes two channels of the executor
 [[nodiscard]] Packing pack_best(const LinkUnits &links, int max_denominator = kMaxDenominator,
                                 int most_trees = kMaxTrees);

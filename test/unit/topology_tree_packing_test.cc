@@ -129,6 +129,22 @@ TEST(TreePackingTest, RandomLinksArePackedToTheirStrengthToo)
     }
 }
 
+TEST(TreePackingTest, MoreGpusThanAMaskHasBitsHaveNoTrees)
+{
+    for (const int gpus : {65, 72, 128, 512}) {
+        LinkUnits ring;
+        ring.gpus = gpus;
+        ring.units.assign(static_cast<std::size_t>(gpus) * gpus, 0);
+        for (int gpu = 0; gpu < gpus; ++gpu) {
+            const int next = (gpu + 1) % gpus;
+            ring.units[static_cast<std::size_t>(gpu) * gpus + next] = 2;
+            ring.units[static_cast<std::size_t>(next) * gpus + gpu] = 2;
+        }
+        EXPECT_TRUE(pack_trees(ring, 1).trees.empty()) << gpus << " GPUs";
+        EXPECT_TRUE(pack_best(ring).trees.empty()) << gpus << " GPUs";
+    }
+}
+
 TEST(TreePackingTest, SixteenGpusWithWideLinksArePacked)
 {
     std::mt19937 random(2);
