@@ -90,7 +90,7 @@ Result<Measurements> read_measurements(const std::string &path)
 // last: the machine that a page is about.
 Result<Measurements> rebuild(const TuneOptions &options, const std::string &output)
 {
-    if (Status status = check_writable(output); !status.ok()) {
+    if (Status status = check_output(output); !status.ok()) {
         return status;
     }
     std::vector<Measurements> all; // read before anything is written
@@ -142,7 +142,7 @@ Result<Measurements> tune(const TuneOptions &options, const ThisMachine &machine
 {
     const std::string name = options.machine.empty() ? machine.name : options.machine;
     const std::string path = measurements_path(output, name);
-    if (Status status = check_writable(output); !status.ok()) {
+    if (Status status = check_output(output); !status.ok()) {
         return status;
     }
     const std::vector<JobKind> kinds = job_kinds(options, machine.gpus);
@@ -174,7 +174,7 @@ Result<Measurements> simulate(const TuneOptions &options, Clock::time_point star
 {
     const std::string name = options.machine.empty() ? "simulated" : options.machine;
     const std::string path = measurements_path(options.output, name);
-    if (Status status = check_writable(options.output); !status.ok()) {
+    if (Status status = check_output(options.output); !status.ok()) {
         return status;
     }
     const auto beside = std::filesystem::path(own_path()).parent_path() / "hetcoll_sim";

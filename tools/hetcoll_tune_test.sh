@@ -53,6 +53,50 @@ machine x
 ring' >"$work/broken"
 says 1 'broken:3: 1 words, not 15 or 16' --from-measurements "$work/broken" --output "$work/other.json"
 
+# What it does not understand is not its to replace: every kind of file stays, byte for byte.
+own=(--from-measurements "$work/hetcoll_tune_test.dgx.measurements" --output)
+keeps() # TEXT: $work/kept is refused with TEXT, and stays
+{
+    cp "$work/kept" "$work/before"
+    says 1 "no new table: $work/kept is kept, " "${own[@]}" "$work/kept"
+    grep -qF -- "$1" "$work/out" && cmp "$work/before" "$work/kept" >>"$work/out" 2>&1
+    verdict $? "and says '$1'"
+}
+printf 'What I have measured:\nmuch\n' >"$work/kept"
+keeps 'kept:1: '
+head -c 700 "$here/hetcoll_tune_test.json" >"$work/kept"
+keeps 'kept:'
+sed 's/"rule_file_version": 3/"rule_file_version": 4/' "$here/hetcoll_tune_test.json" >"$work/kept"
+keeps 'kept:3: '
+sed 's/"module": "hetcoll"/"module": "hetcoll", "more": 1/' "$here/hetcoll_tune_test.json" >"$work/kept"
+keeps "unknown key 'more'"
+head -c 2000000 /dev/zero >"$work/kept"
+keeps 'it has 2000000 bytes'
+cp "$work/hetcoll_tune_test.dgx.measurements" "$work/kept"
+keeps 'kept:1: '
+: >"$work/kept"
+says 0 "wrote $work/kept" "${own[@]}" "$work/kept"
+
+# Rules of other machines stay, up to what a job reads of a table.
+others=
+for ((i = 0; i < 64; i++)); do
+    others+="${others:+,}{\"name\": \"m$i\", \"fingerprint\": {\"gpu\": \"G$i\"}}"
+done
+full()
+{
+    printf '{"rule_file_version": 3, "module": "hetcoll", "machines": [%s], "collectives": {"allreduce": [{"machine": "m%d", "rules": [
+        {"msg_size_min": 0, "msg_size_max": "inf", "alg": "ring"}]}]}}' "$1" "$2" >"$work/full"
+}
+full "${others#*\},}" 63
+says 0 "wrote $work/full" "${own[@]}" "$work/full"
+grep -q '"m63"' "$work/full" && grep -q '"alg": "ring"' "$work/full" && grep -q '"dgx"' "$work/full"
+verdict $? 'the rules of 63 other machines are kept'
+full "$others" 0
+cp "$work/full" "$work/before"
+says 1 'no job could read the table, so ' "${own[@]}" "$work/full"
+grep -q 'more than 64 machines' "$work/out" && cmp "$work/before" "$work/full" >>"$work/out" 2>&1
+verdict $? 'those of 64 have no place for more, and stay'
+
 # The picture of it, where there is matplotlib; else what to do.
 if command -v python3 >/dev/null; then
     python3 "$HETCOLL_SRCDIR/bench/plot.py" "$here/hetcoll_tune_test.dgx.measurements" --nodes 1 \

@@ -42,21 +42,35 @@ std::string beside(const std::string &path, const std::string &measurements)
     return code ? measurements : relative.generic_string();
 }
 
-// What is at `path` or, as that will hide it, in the data folder; it may be empty.
-TableFile old_table(const std::string &path, std::vector<std::string> &notes)
+bool is_empty(const std::string &path)
+{
+    std::error_code code;
+    return std::filesystem::file_size(path, code) == 0 && !code;
+}
+
+// What is at `path` or, as that will hide it, in the data folder; it may be empty. An error if what
+// is at `path` is not understood: it would be lost.
+Result<TableFile> old_table(const std::string &path, std::vector<std::string> &notes)
 {
     TableFile none;
     none.path = path;
     const InstalledFolders folders = installed_folders();
     const bool hides = path == folders.config + "/" + kTableName && !std::filesystem::exists(path);
     const std::string from = hides ? folders.data + "/" + kTableName : path;
-    if (!std::filesystem::exists(from)) {
+    if (!std::filesystem::exists(from) || is_empty(from)) {
         return none;
     }
     Result<TableFile> old = read_table(from);
-    if (!old.ok()) {
-        notes.push_back("replaces a table that cannot be used: " + old.status().message());
+    if (!old.ok() && hides) {
+        notes.push_back("hides a table that cannot be used: " + old.status().message());
         return none;
+    }
+    if (!old.ok()) {
+        return error(Errc::kInvalid,
+                     "%s is kept, as it is no table that this version can read and may have what "
+                     "others need: move it away, or give another --output. What is wrong with it: "
+                     "%s",
+                     path.c_str(), old.status().message().c_str());
     }
     for (Machine &machine : old->machines) {
         if (hides && !machine.measurements.empty()) {
@@ -65,7 +79,7 @@ TableFile old_table(const std::string &path, std::vector<std::string> &notes)
         }
     }
     old->path = path;
-    return std::move(*old);
+    return old;
 }
 
 } // namespace
@@ -85,7 +99,7 @@ std::string measurements_path(const std::string &table, const std::string &machi
     return path.string();
 }
 
-Status check_writable(const std::string &path)
+Status check_output(const std::string &path)
 {
     const std::string folder = folder_of(path);
     std::error_code code;
@@ -99,11 +113,13 @@ Status check_writable(const std::string &path)
     std::filesystem::create_directories(folder, code);
     const bool writable = !code && access(folder.c_str(), W_OK | X_OK) == 0;
     const int cause = code ? code.value() : errno;
-    return writable ? Status()
-                    : error(Errc::kInvalid,
-                            "%s cannot be written (%s): give --output, or the rights to write "
-                            "there",
-                            path.c_str(), std::strerror(cause));
+    if (!writable) {
+        return error(Errc::kInvalid,
+                     "%s cannot be written (%s): give --output, or the rights to write there",
+                     path.c_str(), std::strerror(cause));
+    }
+    std::vector<std::string> unsaid;
+    return old_table(path, unsaid).take_status();
 }
 
 Status write_file(const std::string &path, const std::string &text)
@@ -146,7 +162,10 @@ Result<std::string> read_file(const std::string &path)
 Result<WrittenTable> update_table(const std::string &path, const Measurements &measurements)
 {
     WrittenTable written;
-    TableFile table = old_table(path, written.notes);
+    Result<TableFile> table = old_table(path, written.notes);
+    if (!table.ok()) {
+        return table.take_status();
+    }
     const BuiltRules built = build_rules(measurements);
     written.notes.insert(written.notes.end(), built.notes.begin(), built.notes.end());
     for (const RuleSet &set : built.sets) {
@@ -156,15 +175,23 @@ Result<WrittenTable> update_table(const std::string &path, const Measurements &m
         return error(Errc::kInvalid, "%s holds no measurement, so there is nothing to choose by",
                      measurements.path.c_str());
     }
-    for (const Machine &other : table.machines) {
+    for (const Machine &other : table->machines) {
         if (other.name != measurements.machine &&
             other.fingerprint.facts == measurements.fingerprint.facts) {
             written.notes.push_back(measurements.machine + " has the fingerprint of " + other.name +
                                     ": hosts take the rules of the one that the table has first");
         }
     }
-    replace_machine(table, measurements, built, beside(path, measurements.path));
-    if (Status status = write_file(path, write_table(table)); !status.ok()) {
+    replace_machine(*table, measurements, built, beside(path, measurements.path));
+    const std::string text = write_table(*table);
+    if (const Result<TableFile> read_back = parse_table(text, path); !read_back.ok()) {
+        return error(Errc::kInvalid,
+                     "with the rules for %s no job could read the table, so %s stays as it is: "
+                     "give another --output. What would be wrong with it: %s",
+                     measurements.machine.c_str(), path.c_str(),
+                     read_back.status().message().c_str());
+    }
+    if (Status status = write_file(path, text); !status.ok()) {
         return status;
     }
     return written;

@@ -18,8 +18,9 @@ namespace hetcoll {
 // written and has none.
 [[nodiscard]] std::string table_to_install(const InstalledFolders &folders);
 
-// Whether the file could be written: before the measuring, which takes minutes.
-[[nodiscard]] Status check_writable(const std::string &path);
+// Whether a table could be written there, and nothing that is there would be lost: before the
+// measuring, which takes minutes.
+[[nodiscard]] Status check_output(const std::string &path);
 
 // Writes all of it or nothing: a reader sees the old file or the new one.
 [[nodiscard]] Status write_file(const std::string &path, const std::string &text);
@@ -30,7 +31,8 @@ struct WrittenTable {
     std::vector<std::string> notes; // for a person, a line each
 };
 
-// Puts the rules for this machine into the table, which is made if there is none or it is broken.
+// Puts the rules for this machine into the table, which is made if there is none. An error if what
+// is there is not understood, or if the new table has more than one may have; it stays then.
 // A table that it will hide, because it is the installed one of sysconfdir, hands over what it has
 // for other machines.
 [[nodiscard]] Result<WrittenTable> update_table(const std::string &path,
