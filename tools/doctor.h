@@ -25,17 +25,20 @@ struct OpenMpiRequest {
     std::string mpirun;           // empty: the one on PATH
     std::string component_folder; // where the component should be
     bool component_alone = false; // no other finding
+    bool component = true;        // false: no finding, and no job is started
 };
 struct OpenMpiFindings {
     std::vector<Finding> findings; // open_mpi, dlopen, component
     std::string table;             // what coll_hetcoll_tuning_table is; empty: not known
-    std::optional<bool> has_ucx{}; // Open MPI was built with UCX
+    std::vector<std::string> parameter_files{}; // see OmpiInfo
+    std::optional<bool> has_ucx{};              // Open MPI was built with UCX
 };
 // Runs mpirun with two ranks, in less than a minute.
 [[nodiscard]] OpenMpiFindings check_open_mpi(const OpenMpiRequest &request);
 
-// What the environment sets: one finding if all is well, else one for each wrong value or name.
-[[nodiscard]] std::vector<Finding> check_parameters();
+// What the environment and these files set: one finding if all is well, else one for each wrong
+// value or name.
+[[nodiscard]] std::vector<Finding> check_parameters(const std::vector<std::string> &files);
 
 // This machine.
 [[nodiscard]] std::vector<Finding> check_gpus(); // driver, kernels, peers

@@ -111,6 +111,8 @@ std::vector<std::string> info_command(const std::string &ompi_info)
             "^path:(pkglibdir|libdir):|:param:mca_base_component_path:(value|source):|"
             "^mca:(coll:hetcoll|pml:ucx):version:|:param:coll:(value|source):|"
             ":param:coll_hetcoll_(enable|priority|tuning_table):(value|source):|"
+            ":param:coll_[a-z0-9]+_priority:(value|source:[^d])|" // not: by default
+            ":param:mca_base_(param_files|override_param_file):value:|"
             "hetcoll steps aside|unable to open mca_coll_hetcoll'",
             ompi_info};
 }
@@ -132,8 +134,12 @@ public:
             return std::move(all_);
         }
         if (find_mpirun() && is_open_mpis() && has_ompi_info()) {
-            compare_release();
-            find_component();
+            all_.parameter_files = info_.parameter_files();
+            all_.table = info_.parameter("coll_hetcoll_tuning_table");
+            if (request_.component) {
+                compare_release();
+                find_component();
+            }
         }
         if (request_.component_alone) {
             std::erase_if(all_.findings, [](const Finding &finding) {
@@ -301,6 +307,13 @@ private:
                 "jobs run without hetcoll: see coll_hetcoll_enable (" +
                     source_of("coll_hetcoll_enable") + ") and coll_hetcoll_priority (" +
                     source_of("coll_hetcoll_priority") + ")");
+        } else if (const std::vector<std::string> above = info_.above_hetcoll(); !above.empty()) {
+            add("component", Mark::kWrong,
+                found + ", and coll_hetcoll_priority is " +
+                    info_.parameter("coll_hetcoll_priority") + " (" +
+                    source_of("coll_hetcoll_priority") + ") and less than others: " + join(above),
+                "jobs' MPI_Allreduce goes to the first of these, and may crash on device memory: "
+                "take away what sets these priorities");
         } else if (!folder.empty() && has_component(other) && !is_same_folder(folder, other)) {
             add("component", Mark::kNote, found,
                 "there is another one, which jobs do not take: " + file_in(other));
@@ -390,6 +403,13 @@ private:
 
 } // namespace
 
-OpenMpiFindings check_open_mpi(const OpenMpiRequest &request) { return OpenMpi(request).check(); }
+OpenMpiFindings check_open_mpi(const OpenMpiRequest &request)
+{
+    OpenMpiFindings all = OpenMpi(request).check();
+    if (!request.component) {
+        all.findings.clear();
+    }
+    return all;
+}
 
 } // namespace hetcoll

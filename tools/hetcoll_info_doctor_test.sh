@@ -40,6 +40,36 @@ OMPI_MCA_coll_hetcoll_fixed_point=8x OMPI_MCA_coll_hetcoll_ring=1 says 1 'hetcol
 grep -q '^wrong  parameters     there is no coll_hetcoll_ring' "$work/out"
 verdict $? 'and names the name'
 
+# What a parameter file sets, which jobs read as well; who set it.
+mkdir -p "$work/home/.openmpi"
+params=$work/home/.openmpi/mca-params.conf
+file() # LINE STATUS TEXT ARGUMENT...: with that line in the user's file
+{
+    printf '# coll_hetcoll_none = 1\n%s\n' "$1" >"$params"
+    HOME=$work/home says "$2" "$3" "${@:4}" "${mpirun[@]}"
+}
+file 'coll_hetcoll_chunk_bytes = 64K' 0 "ok     parameters     coll_hetcoll_chunk_bytes (by $params:2)" --doctor parameters
+file '  coll_hetcoll_prioritty=96' 1 'wrong  parameters     there is no coll_hetcoll_prioritty' --doctor parameters
+grep -q "it is set in $params:2; jobs run without it" "$work/out"
+verdict $? 'and says where'
+file 'hetcoll_algorithm = ring' 1 'there is no hetcoll_algorithm' --doctor parameters
+file 'coll_hetcoll_algorithm = rings' 1 "coll_hetcoll_algorithm 'rings' is unknown" --doctor parameters
+export OMPI_MCA_coll_hetcoll_algorithm=ring
+file 'coll_hetcoll_algorithm = rings' 0 'coll_hetcoll_algorithm (by environment)' --doctor parameters
+unset OMPI_MCA_coll_hetcoll_algorithm
+file 'coll = ^hetcoll' 1 "the parameter coll is '^hetcoll' (by file ($params:2))" --doctor component
+file 'coll_hetcoll_enable = 0' 0 "see coll_hetcoll_enable (by file ($params:2))" --doctor component
+file "coll_hetcoll_tuning_table = $work/none" 1 'none: cannot be opened' --doctor table
+file 'coll_hetcoll_priority = 5' 1 "coll_hetcoll_priority is 5 (by file ($params:2)) and less than others: tuned has 30" \
+    --doctor component
+
+# Another component has a higher priority, whoever says so, unless it takes no part.
+OMPI_MCA_coll_hetcoll_priority=5 says 1 'priority is 5 (by environment) and less than others: tuned has 30, basic has 10' \
+    --doctor component "${mpirun[@]}"
+OMPI_MCA_coll_han_priority=99 says 1 'and less than others: han has 99 (by environment)' --doctor component "${mpirun[@]}"
+OMPI_MCA_coll_hetcoll_priority=5 OMPI_MCA_coll='^tuned,basic,hcoll,ucc,cuda' says 0 'found by 2 ranks' \
+    --doctor component "${mpirun[@]}"
+
 # Jobs that run without hetcoll.
 OMPI_MCA_mca_base_component_path=/nowhere says 1 'wrong  component      ' --doctor component "${mpirun[@]}"
 grep -q /nowhere "$work/out" && grep -q "^ *export OMPI_MCA_mca_base_component_path=$component:$OMPI_COMPONENTS" "$work/out"

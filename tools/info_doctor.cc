@@ -72,10 +72,11 @@ std::vector<Finding> look(const DoctorRequest &request)
     }
     const auto wanted = [&](const char *check) { return is_asked_for(request, check); };
     OpenMpiFindings open_mpi;
-    if (wanted("component")) {
+    if (wanted("component") || wanted("parameters") || wanted("table")) {
         open_mpi = check_open_mpi({.mpirun = request.mpirun,
                                    .component_folder = folders.component,
-                                   .component_alone = !request.only.empty()});
+                                   .component_alone = !request.only.empty(),
+                                   .component = wanted("component")});
     }
     if (open_mpi.table.empty()) {
         const char *const set = std::getenv("OMPI_MCA_coll_hetcoll_tuning_table");
@@ -86,7 +87,7 @@ std::vector<Finding> look(const DoctorRequest &request)
         std::move(more.begin(), more.end(), std::back_inserter(findings));
     };
     if (wanted("parameters")) {
-        add(check_parameters());
+        add(check_parameters(open_mpi.parameter_files));
     }
     if (wanted("gpus")) {
         add(check_gpus());

@@ -20,6 +20,12 @@ public:
     // The release that the component says it is built for; "" if it was not found.
     [[nodiscard]] std::string component(const std::string &framework,
                                         const std::string &name) const;
+    // Which components take MPI_Allreduce before hetcoll, the first one first: "tuned has 30", "han
+    // has 99 (by environment)".
+    [[nodiscard]] std::vector<std::string> above_hetcoll() const;
+    // Where jobs read parameters, too. What an earlier file sets counts, and what the first one
+    // sets counts before the environment; its name may be empty.
+    [[nodiscard]] std::vector<std::string> parameter_files() const;
     // How many ranks have found coll's hetcoll.
     [[nodiscard]] int ranks_with_hetcoll() const noexcept { return with_hetcoll_; }
     // How many have spoken.

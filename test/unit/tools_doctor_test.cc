@@ -49,6 +49,41 @@ TEST(OmpiInfoTest, TwoRanksOfWhichBothHaveTheComponent)
     EXPECT_EQ(info.complaint(), "");
 }
 
+TEST(OmpiInfoTest, AValueOfAParameterMayHaveColons)
+{
+    const OmpiInfo info = read({
+        "mca:coll:base:param:coll:value:^hetcoll",
+        "mca:coll:base:param:coll:source:file (/home/me/.openmpi/mca-params.conf:12)",
+        "mca:mca:base:param:mca_base_param_files:value:/home/me/a:b.conf,/etc/b.conf",
+        "mca:mca:base:param:mca_base_override_param_file:value:/etc/over.conf",
+    });
+    EXPECT_EQ(info.parameter("coll"), "^hetcoll");
+    EXPECT_EQ(info.source("coll"), "file (/home/me/.openmpi/mca-params.conf:12)");
+    EXPECT_EQ(info.parameter_files(),
+              (std::vector<std::string>{"/etc/over.conf", "/home/me/a:b.conf", "/etc/b.conf"}));
+}
+
+TEST(OmpiInfoTest, WhoTakesAllreduceBeforeHetcoll)
+{
+    const auto with = [](const std::string &own, const std::string &coll) {
+        return read({"mca:coll:hetcoll:param:coll_hetcoll_priority:value:" + own,
+                     "mca:coll:base:param:coll:value:" + coll,
+                     "mca:coll:tuned:param:coll_tuned_priority:value:30",
+                     "mca:coll:self:param:coll_self_priority:value:75",
+                     "mca:coll:basic:param:coll_basic_priority:value:10",
+                     "mca:coll:han:param:coll_han_priority:value:40",
+                     "mca:coll:han:param:coll_han_priority:source:environment"})
+            .above_hetcoll();
+    };
+    using Texts = std::vector<std::string>;
+    EXPECT_EQ(with("95", ""), Texts());
+    EXPECT_EQ(with("40", ""), Texts());
+    EXPECT_EQ(with("5", ""),
+              (Texts{"han has 40 (by environment)", "tuned has 30", "basic has 10"}));
+    EXPECT_EQ(with("5", "^han,basic"), Texts{"tuned has 30"});
+    EXPECT_EQ(with("5", "hetcoll,basic,self"), Texts{"basic has 10"});
+}
+
 TEST(OmpiInfoTest, WhyAComponentIsNotTaken)
 {
     const std::string built = "hetcoll was built for Open MPI 4.1.4 and this is Open MPI v4.1.5: "
