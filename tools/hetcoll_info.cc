@@ -1,5 +1,6 @@
 // hetcoll_info: what hetcoll knows about machines and calls. Each thing it shows has a file of its
 // own here: add_X_options() and show_X().
+#include "device/driver.h"
 #include "measure/command_line.h"
 #include "measure/named_files.h"
 #include "measure/output_file.h"
@@ -251,6 +252,9 @@ int main(int argc, char **argv)
     }
     requests.topology.wanted = app.count("--topology") > 0;
     requests.live.wanted = app.count("--live") > 0;
+    if (!requests.explain.table.empty() && requests.topology.name.empty()) { // as a job here asks
+        requests.explain.driver = hetcoll::DriverLibrary().is_emulated() ? "emulated" : "";
+    }
     requests.explain.json = requests.topology.json = requests.trace.json = requests.live.json =
         requests.doctor.json = app.count("--json") > 0;
     auto output = hetcoll::OutputFile::open(requests.json.empty() ? "-" : requests.json);

@@ -107,6 +107,22 @@ END
 says 0 'table.json:5, bytes 65536 to inf, ranks 33 to 128, machine box' $call --table "$work/table.json"
 says 0 'chunks of 131072 bytes' $call --table "$work/table.json"
 says 0 'the table has no rule for the call' --explain --bytes 4M --ranks 4 --table "$work/table.json"
+# A job takes the rules of its own machine alone.
+says 0 'table      rules for box, which a job takes on that machine alone' $call --table "$work/table.json"
+other="$call --topology $machines/dgxa100.topology --table $work/table.json"
+says 0 'because    the cheapest one, a job ignores the table' $other
+says 0 "box: gpu is 'A100-SXM4-40GB' here, not 'A100'" $other
+says 0 'table.json:5, ' $other --machine box
+says 0 'table      rules for box, as --machine says; a job on such a machine ignores the table: ' $other --machine box
+sed 's/"A100"/"A100-SXM4-40GB"/' "$work/table.json" >"$work/own.json"
+says 0 'own.json:5, ' $call --topology "$machines/dgxa100.topology" --table "$work/own.json"
+! grep -q '^table ' "$work/out"
+verdict $? 'and there is nothing to say of them'
+if [ -x "$HETCOLL_BUILDDIR/hetcoll_sim" ]; then
+    "$HETCOLL_BUILDDIR/hetcoll_sim" --topology "$machines/dgxa100.topology" --nodes 5 --bytes 64K --table "$work/table.json" \
+        >"$work/out" 2>"$work/err" && [ "$(grep -c 'table.json: a job ignores it: ' "$work/err")" -eq 1 ]
+    verdict $? 'hetcoll_sim says that as well'
+fi
 says 1 "no machine 'other' in it: say one of box" $call --table "$work/table.json" --machine other
 sed 's/"ring"/"rings"/' "$work/table.json" >"$work/broken.json"
 says 1 "broken.json:5: 'alg': unknown algorithm 'rings'" $call --table "$work/broken.json"

@@ -10,6 +10,7 @@
 #include "sim/cluster_file.h"
 #include "sim/in_network.h"
 #include "tools/adapters_option.h"
+#include "tools/job_table.h"
 #include "tools/sim_options.h"
 #include "tools/sim_report.h"
 #include "tuning/measurements.h"
@@ -86,11 +87,7 @@ public:
             if (!file.ok()) {
                 return file.take_status();
             }
-            Result<Table> table = Table::select_named(*file, options_.machine);
-            if (!table.ok()) {
-                return table.take_status();
-            }
-            table_ = std::move(*table);
+            table_file_ = std::move(*file);
         }
         const int most = *std::max_element(options_.nodes.begin(), options_.nodes.end());
         if (options_.adapters && most > 1) { // before any of them has run
@@ -143,12 +140,39 @@ private:
         return {};
     }
 
+    // What a job on these nodes takes of --table; says so if that is not what one may expect.
+    Status take_table(const Cluster &cluster)
+    {
+        if (!table_file_) {
+            return {};
+        }
+        std::vector<Topology> kinds;
+        for (const NodeKind &kind : cluster.kinds) {
+            kinds.push_back(kind.topology);
+        }
+        Result<JobTable> found = table_of_job(*table_file_, options_.machine, kinds);
+        if (!found.ok()) {
+            return found.take_status();
+        }
+        if (!found->note.empty() && found->note != table_note_) {
+            progress_.hide();
+            std::fprintf(stderr, "hetcoll_sim: %s: %s\n", options_.table.c_str(),
+                         found->note.c_str());
+        }
+        table_ = std::move(found->table);
+        table_note_ = std::move(found->note);
+        return {};
+    }
+
     Status run_nodes(int nodes)
     {
         Result<Cluster> cluster =
             read_cluster(options_.topology, nodes, installed_folders().topologies);
         if (!cluster.ok()) {
             return cluster.take_status();
+        }
+        if (Status status = take_table(*cluster); !status.ok()) {
+            return status;
         }
         Ranks ranks = place_ranks(*cluster);
         if (options_.adapters) {
@@ -342,6 +366,8 @@ private:
     ShareSetting shares_;
     SimFacts facts_;
     std::vector<SimRow> rows_;
+    std::optional<TableFile> table_file_;
+    std::string table_note_;
     Measurements measurements_;
     std::optional<OutputFile> json_file_, measurements_file_;
     std::string last_problem_; // of an algorithm that was left out

@@ -8,10 +8,12 @@
 #include "tools/info_collective.h"
 #include "tools/info_costs.h"
 #include "tools/info_prices.h"
+#include "tools/job_table.h"
 #include "tuning/topology_links.h"
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 
 namespace hetcoll {
 namespace {
@@ -28,8 +30,9 @@ std::string print_range(const char *what, const Range &range)
     return ", " + std::string(what) + " " + (range.min == range.max ? low : low + " to " + high);
 }
 
-std::string print_source(const Choice &choice, const Query &query, const Table *table)
+std::string print_source(const Choice &choice, const Query &query, const JobTable &by)
 {
+    const Table *const table = by.table ? &*by.table : nullptr;
     std::string text;
     if (choice.forced_unavailable) {
         text =
@@ -41,7 +44,9 @@ std::string print_source(const Choice &choice, const Query &query, const Table *
     case ChoiceSource::kPrice: break;
     }
     return text + "the cheapest one, " +
-           (table == nullptr ? "there is no table" : "the table has no rule for the call");
+           (table != nullptr  ? "the table has no rule for the call"
+            : by.note.empty() ? "there is no table"
+                              : "a job ignores the table");
 }
 
 std::string print_call(const Query &query)
@@ -245,7 +250,7 @@ Json call_json(const Query &query)
             {"ranks_per_gpu", query.ranks_per_gpu}};
 }
 
-Json choice_json(const Choice &choice, const Query &query, const Table *table)
+Json choice_json(const Choice &choice, const Query &query, const JobTable &table)
 {
     Json json = {{"algorithm", algorithm_name(choice.algorithm)}};
     if (choice.algorithm == Algorithm::kHierarchical) {
@@ -291,11 +296,12 @@ struct Explained { // for people, and as JSON
     Json json;
 };
 
-Explained explain(Query query, const NodesView &view, std::size_t small_limit, const Table *table,
+Explained explain(Query query, const NodesView &view, std::size_t small_limit, const JobTable &by,
                   CallPriced &prices, const std::string &shares, const Topology *topology,
                   bool by_element)
 {
     const bool small = query.bytes <= small_limit;
+    const Table *const table = by.table ? &*by.table : nullptr;
     query.links = view.links;
     query.available =
         at_size(query.memory == CallMemory::kMixed ? kMessageAlgorithms : view.available,
@@ -310,12 +316,13 @@ Explained explain(Query query, const NodesView &view, std::size_t small_limit, c
     const std::vector<CostRow> rows = cost_rows(query, small, costs);
     Json json = {{"call", call_json(query)},
                  {"links", links_json(view)},
-                 {"served_by", choice_json(choice, query, table)},
+                 {"served_by", choice_json(choice, query, by)},
                  {"algorithms", costs_json(rows)}};
     std::string text = print_call(query) + print_links(view.links, view.known) +
                        print_racks(view.links.racks) + shares;
     text += print_choice(choice, prices.rings());
-    text += "because    " + print_source(choice, query, table) + "\n";
+    text += "because    " + print_source(choice, query, by) + "\n";
+    text += by.note.empty() ? "" : "table      " + by.note + "\n";
     text += print_ways(choice, query, prices, topology);
     text += print_rounding(choice, query, by_element);
     if (small) {
@@ -371,13 +378,28 @@ Result<Shares> add_shares(const CallRequest &request, const Query &query, const 
     return Shares{std::move(text), std::move(shares->shares)};
 }
 
-Result<Table> select_table(const ExplainRequest &request)
+// No table without --table.
+Result<JobTable> select_table(const ExplainRequest &request, const Query &query,
+                              const Topology *topology)
 {
+    if (request.table.empty()) {
+        return JobTable{};
+    }
     Result<TableFile> file = read_table(request.table);
     if (!file.ok()) {
         return file.take_status();
     }
-    return Table::select_named(*file, request.machine);
+    std::vector<Topology> nodes;
+    if (topology != nullptr) {
+        std::vector<int> used(static_cast<std::size_t>(most_gpus_on_a_node(query)));
+        std::iota(used.begin(), used.end(), 0);
+        Result<Topology> node = fragment(*topology, used);
+        if (!node.ok()) {
+            return node.take_status();
+        }
+        nodes.push_back(std::move(*node));
+    }
+    return table_of_job(*file, request.machine, nodes, request.driver);
 }
 
 } // namespace
@@ -393,7 +415,7 @@ void add_explain_options(CLI::App &app, ExplainRequest &request)
     app.add_option("--table", request.table, "with --explain, --html: a tuning table")
         ->type_name("FILE");
     app.add_option("--machine", request.machine,
-                   "with --table: the machine whose rules to take, if it has several")
+                   "with --table: the machine whose rules to take; default: as a job chooses")
         ->type_name("NAME");
     app.add_option("--algorithm", request.algorithm, "with --explain: as coll_hetcoll_algorithm")
         ->needs(explain)
@@ -483,13 +505,9 @@ Result<std::string> show_explanation(const ExplainRequest &request, const CallRe
     if (!shares.ok()) {
         return shares.take_status();
     }
-    std::optional<Table> table;
-    if (!request.table.empty()) {
-        Result<Table> selected = select_table(request);
-        if (!selected.ok()) {
-            return selected.take_status();
-        }
-        table = std::move(*selected);
+    const Result<JobTable> table = select_table(request, *query, topology);
+    if (!table.ok()) {
+        return error(table.status().code(), "%s", table.status().message().c_str());
     }
     std::string text;
     Json json = json_document("hetcoll_info");
@@ -512,8 +530,8 @@ Result<std::string> show_explanation(const ExplainRequest &request, const CallRe
         if (!prices.ok()) {
             return prices.take_status();
         }
-        Explained one = explain(*query, *view, request.small_limit, table ? &*table : nullptr,
-                                *prices, shares->text, topology, request.accumulate == "element");
+        Explained one = explain(*query, *view, request.small_limit, *table, *prices, shares->text,
+                                topology, request.accumulate == "element");
         text += one.text;
         json["explain"].push_back(std::move(one.json));
     }

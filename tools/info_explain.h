@@ -11,7 +11,8 @@ namespace hetcoll {
 
 struct ExplainRequest {
     bool wanted = false, fingerprint = false;
-    std::string table, machine; // a file, and the machine in it; empty: none, the only one
+    std::string table, machine; // a file, and the machine in it; empty: none, as a job chooses
+    std::string driver;         // "emulated" if --topology is this machine and its GPUs are that
     std::string algorithm = "auto";
     std::string op = "sum";
     std::size_t element_bytes = 4;

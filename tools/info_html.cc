@@ -1,6 +1,7 @@
 #include "tools/info_html.h"
 
 #include "measure/output_file.h"
+#include "tools/job_table.h"
 #include "tools/report.h"
 #include "tools/trace_calls.h"
 #include "tuning/table.h"
@@ -8,6 +9,7 @@
 #include <CLI/CLI.hpp>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -70,20 +72,33 @@ Result<Sources> read_sources(const HtmlRequest &request, const TopologyRequest &
                              const ExplainRequest &explain, const TraceRequest &trace)
 {
     Sources sources;
+    Result<Topology> loaded = load_topology(topology); // says on stderr if there is no GPU here
+    if (!loaded.ok()) {
+        return loaded.take_status();
+    }
+    sources.topology = std::move(*loaded);
     std::vector<std::string> measured = request.measurements;
     if (!explain.table.empty()) {
         Result<TableFile> file = read_table(explain.table);
         if (!file.ok()) {
             return file.take_status();
         }
-        Result<Table> table = Table::select_named(*file, explain.machine);
+        std::vector<Topology> nodes; // of a job that uses all GPUs
+        if (!sources.topology->gpus().empty()) {
+            nodes.push_back(*sources.topology);
+        }
+        Result<JobTable> table = table_of_job(*file, explain.machine, nodes, explain.driver);
         if (!table.ok()) {
             return table.take_status();
         }
-        if (measured.empty()) {
-            measured = measurements_of(*file, table->machine());
+        if (!table->note.empty()) {
+            std::fprintf(stderr, "hetcoll_info: %s: %s\n", explain.table.c_str(),
+                         table->note.c_str());
         }
-        sources.table = std::move(*table);
+        sources.table = std::move(table->table);
+        if (measured.empty() && sources.table) {
+            measured = measurements_of(*file, sources.table->machine());
+        }
     }
     for (const std::string &path : measured) {
         Result<Measurements> measurements = read_measurements(path);
@@ -99,11 +114,6 @@ Result<Sources> read_sources(const HtmlRequest &request, const TopologyRequest &
         }
         sources.job = std::move(*job);
     }
-    Result<Topology> loaded = load_topology(topology); // says on stderr if there is no GPU here
-    if (!loaded.ok()) {
-        return loaded.take_status();
-    }
-    sources.topology = std::move(*loaded);
     return sources;
 }
 

@@ -31,6 +31,7 @@ libhetcoll_info_la_SOURCES = \
 	tools/info_model.h tools/info_model.cc \
 	tools/info_prices.h tools/info_prices.cc \
 	tools/info_schedule.h tools/info_schedule.cc \
+	tools/job_table.h tools/job_table.cc \
 	tools/kernel_code.h tools/kernel_code.cc \
 	tools/live_pages.h tools/live_pages.cc measure/json_document.h \
 	tools/ompi_info.h tools/ompi_info.cc \
@@ -154,6 +155,7 @@ hetcoll_sim_SOURCES = \
 	measure/json_document.h \
 	tools/adapters_option.h tools/adapters_option.cc \
 	tools/hetcoll_sim.cc \
+	tools/job_table.h tools/job_table.cc \
 	tools/sim_options.h tools/sim_options.cc \
 	tools/sim_report.h tools/sim_report.cc
 hetcoll_sim_CPPFLAGS = $(AM_CPPFLAGS)

@@ -99,7 +99,7 @@ bool parse_sim_options(int argc, char **argv, SimOptions &options, int &exit_cod
                    "recursive_doubling, recursive_multiplying, radix3, radix4, radix8");
     app.add_option("--table", options.table, "a tuning table to choose by");
     app.add_option("--machine", options.machine,
-                   "with --table: the machine whose rules to take, if it has several")
+                   "with --table: the machine whose rules to take; default: as a job chooses")
         ->check(word());
     app.add_option("--shares", options.shares, "as coll_hetcoll_shares, for weighted")
         ->type_name("LIST");

@@ -5,6 +5,7 @@ hetcoll_sources += \
 	tuning/choice.h tuning/choice.cc \
 	tuning/chunk_tuner.h tuning/chunk_tuner.cc \
 	tuning/collective_shape.h \
+	tuning/common_table.h tuning/common_table.cc \
 	tuning/cpu_limits.h \
 	tuning/fingerprint.h tuning/fingerprint.cc \
 	tuning/json_reader.h tuning/json_reader.cc tuning/json_walk.h tuning/json_walk.cc \

@@ -1,0 +1,52 @@
+#include "tools/job_table.h"
+
+#include "tuning/common_table.h"
+#include "tuning/topology_links.h"
+
+#include <utility>
+
+namespace hetcoll {
+namespace {
+
+// What a job would do in place of what --machine says.
+std::string print_job(const Result<Table> &job)
+{
+    if (!job.ok()) {
+        return "ignores the table: " + job.status().message();
+    }
+    return "takes those for " + (job->machine().empty() ? "every machine" : job->machine());
+}
+
+} // namespace
+
+Result<JobTable> table_of_job(const TableFile &file, const std::string &machine,
+                              const std::vector<Topology> &nodes, const std::string &driver)
+{
+    std::vector<Fingerprint> machines;
+    for (const Topology &node : nodes) {
+        machines.push_back(fingerprint_of(node, driver));
+    }
+    if (!nodes.empty() && machine.empty()) {
+        Result<Table> job = common_table(file, machines);
+        return job.ok() ? JobTable{std::move(*job), ""}
+                        : JobTable{{}, "a job ignores it: " + job.status().message()};
+    }
+    Result<Table> named = Table::select_named(file, machine);
+    if (!named.ok()) {
+        return named.take_status();
+    }
+    std::string note;
+    if (nodes.empty() && machine.empty() && !named->machine().empty()) {
+        note = "rules for " + named->machine() +
+               ", which a job takes on that machine alone: name this one with --topology";
+    } else if (!nodes.empty()) {
+        const Result<Table> job = common_table(file, machines);
+        if (!job.ok() || job->hash() != named->hash()) {
+            note = "rules for " + machine + ", as --machine says; a job on such a machine " +
+                   print_job(job);
+        }
+    }
+    return JobTable{std::move(*named), std::move(note)};
+}
+
+} // namespace hetcoll
