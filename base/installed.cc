@@ -1,5 +1,6 @@
 #include "base/installed.h"
 
+#include <cerrno>
 #include <cstdlib>
 #include <dlfcn.h>
 #include <link.h>
@@ -89,7 +90,8 @@ std::string installed_table(const InstalledFolders &folders)
 {
     for (const std::string &folder : {folders.config, folders.data}) {
         std::string table = folder + "/" + kTableName;
-        if (access(table.c_str(), F_OK) == 0) {
+        // One that cannot be looked at is not passed over: its reader says why.
+        if (access(table.c_str(), F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR)) {
             return table;
         }
     }

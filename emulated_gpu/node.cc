@@ -55,7 +55,7 @@ bool claim(std::atomic<int> &owner)
     return (before == 0 || is_dead(before)) && owner.compare_exchange_strong(before, getpid());
 }
 
-// In clock ticks since the machine started; 0 if the process is gone.
+// In clock ticks since the machine started; 0 if the process is gone, or /proc does not tell.
 std::uint64_t start_time(int process)
 {
     std::ifstream file("/proc/" + std::to_string(process) + "/stat");
@@ -144,7 +144,8 @@ void forget_the_dead()
 {
     for (Process &process : node->process) {
         const int id = process.id.load();
-        if (id != 0 && start_time(id) != process.started.load()) {
+        const std::uint64_t started = start_time(id);
+        if (id != 0 && (started != 0 ? started != process.started.load() : is_dead(id))) {
             for (auto &bytes : process.bytes) {
                 bytes.store(0);
             }

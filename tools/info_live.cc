@@ -22,6 +22,7 @@ const char *state_name(ProcessState state) noexcept
     case ProcessState::kStopped: return "stopped";
     case ProcessState::kDied: return "died";
     case ProcessState::kGone: return "ended";
+    case ProcessState::kUnknown: return "unknown";
     }
     return "";
 }

@@ -164,10 +164,13 @@ void search_process(int pid, Search &search)
 
 Status check_asked(int pid)
 {
+    if (auto started = process_start_time(pid); !started.ok()) {
+        return error(Errc::kInvalid, "%s", started.status().message().c_str());
+    }
     struct stat process {};
-    if (pid <= 0 || stat(("/proc/" + std::to_string(pid)).c_str(), &process) != 0) {
-        return error(Errc::kInvalid,
-                     "there is no process %d on this host, or it runs in another container", pid);
+    if (stat(("/proc/" + std::to_string(pid)).c_str(), &process) != 0) {
+        return error(Errc::kInvalid, "process %d cannot be looked at (%s)", pid,
+                     std::strerror(errno));
     }
     if (geteuid() != 0 && process.st_uid != geteuid()) {
         return error(Errc::kInvalid,

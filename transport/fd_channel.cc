@@ -117,7 +117,9 @@ Arrival receive_message(int socket, Received &received)
     header.msg_controllen = sizeof control.bytes;
     const ssize_t got = recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (got < 0) {
-        return errno == EAGAIN || errno == EINTR ? Arrival::kNothing : Arrival::kGone;
+        const bool may_come =
+            errno == EAGAIN || errno == EINTR || errno == ENOMEM || errno == ENOBUFS;
+        return may_come ? Arrival::kNothing : Arrival::kGone;
     }
     for (cmsghdr *part = CMSG_FIRSTHDR(&header); part != nullptr;
          part = CMSG_NXTHDR(&header, part)) {

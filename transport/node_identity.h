@@ -30,18 +30,21 @@ struct NodeIdentity {
 [[nodiscard]] Result<NodeIdentity> node_identity(const char *word);
 
 // When process `pid` of our PID namespace started. An error if there is none (any more), or /proc
-// hides it.
+// does not tell.
 [[nodiscard]] Result<std::uint64_t> process_start_time(std::int32_t pid);
 
-enum class ProcessState : std::uint8_t { kRuns, kSleeps, kStopped, kDied, kGone };
-// What that process does now, as /proc tells. `host` must be ours.
-[[nodiscard]] ProcessState process_state(const ProcessIdentity &process);
+// kGone only if the system says that there is no such process, or that another one has its pid.
+// kUnknown where /proc cannot be read (no descriptor is left, hidepid, no memory): it may run.
+enum class ProcessState : std::uint8_t { kRuns, kSleeps, kStopped, kDied, kGone, kUnknown };
+// What that process does now. Takes no memory, and at most one descriptor. `host` must be ours.
+[[nodiscard]] ProcessState process_state(const ProcessIdentity &process) noexcept;
+// True for kUnknown: what is not known to have ended may still write to memory.
 [[nodiscard]] constexpr bool is_alive(ProcessState state) noexcept
 {
     return state != ProcessState::kDied && state != ProcessState::kGone;
 }
 
-// An error unless that process still runs. `host` must be ours.
+// An error unless that process is known to be the one that started then. `host` must be ours.
 Status check_alive(const ProcessIdentity &process);
 
 } // namespace hetcoll

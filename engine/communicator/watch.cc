@@ -31,6 +31,7 @@ const char *text_of(ProcessState state) noexcept
     case ProcessState::kStopped: return "is stopped";
     case ProcessState::kDied: return "has died";
     case ProcessState::kGone: return "has ended";
+    case ProcessState::kUnknown: return "cannot be looked at";
     }
     return "";
 }
@@ -185,7 +186,8 @@ void Watch::say_missing(const Meeting &meeting)
         if (!group_.is_leader()) { // who exchanges messages for this node
             const int leader = group_.local_ranks()[0];
             const ProcessState state = process_state(group_.process(leader));
-            const bool goes_on = state == ProcessState::kRuns || state == ProcessState::kSleeps;
+            const bool goes_on = state == ProcessState::kRuns || state == ProcessState::kSleeps ||
+                                 state == ProcessState::kUnknown;
             if (!goes_on && speaks()) {
                 say("missing " + rank_text(leader) + ", which speaks for this node");
             }

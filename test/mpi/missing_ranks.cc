@@ -1,10 +1,12 @@
 // A rank that comes late: what the others say meanwhile. missing_ranks WHO HOW WHERE COUNT WAY
 // [CALL [LINES]]: in call CALL (3) rank WHO comes only when the others have said LINES (1) lines of
 // it; without lines after 3 s. HOW: its "gpu" is busy, it is "stopped", "midway" through the call,
-// or "sleeps" outside MPI, or "shown": stopped, and hetcoll_info --live says so. WHERE: "host" or
-// "device". WAY: "blocking" or "nonblocking".
+// or "sleeps" outside MPI, or "shown": stopped, and hetcoll_info --live says so, or "unseen": it
+// sleeps, and the others have no descriptor left to look at it. WHERE: "host" or "device". WAY:
+// "blocking" or "nonblocking".
 #include "test/mpi/check.h"
 
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +16,7 @@
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace hetcoll::test {
 namespace {
@@ -132,12 +135,39 @@ void come_late(Program &program, const Late &late)
         check_shown(program);
     } else if (late.how == "gpu") {
         occupy_gpu(program, late);
-    } else if (late.how == "sleeps") {
+    } else if (late.how == "sleeps" || late.how == "unseen") {
         wait_for_child([&] { wait_for_lines(late); }); // which looks often, and runs then
     } else {
         stop(late);
     }
 }
+
+// While it lives this process has no descriptor left.
+class NoDescriptors {
+public:
+    explicit NoDescriptors(bool wanted)
+    {
+        getrlimit(RLIMIT_NOFILE, &before_);
+        const rlimit few{.rlim_cur = 256, .rlim_max = before_.rlim_max};
+        setrlimit(RLIMIT_NOFILE, wanted ? &few : &before_);
+        for (int file = 0; wanted && (file = dup(0)) >= 0;) {
+            taken_.push_back(file);
+        }
+    }
+    ~NoDescriptors()
+    {
+        for (const int file : taken_) {
+            close(file);
+        }
+        setrlimit(RLIMIT_NOFILE, &before_);
+    }
+    NoDescriptors(const NoDescriptors &) = delete;
+    NoDescriptors &operator=(const NoDescriptors &) = delete;
+
+private:
+    rlimit before_{};
+    std::vector<int> taken_;
+};
 
 void run(Program &program, const Late &late, Memory memory, std::size_t count, bool blocking)
 {
@@ -149,6 +179,7 @@ void run(Program &program, const Late &late, Memory memory, std::size_t count, b
         if (call == late.call && program.rank() == late.rank) {
             come_late(program, late);
         }
+        const NoDescriptors used_up(call == late.call && late.how == "unseen");
         if (blocking) {
             buffers.reduce();
         } else {

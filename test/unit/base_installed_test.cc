@@ -77,5 +77,13 @@ TEST_F(InstalledTest, TheTableOfTheMachineComesBeforeTheShippedOne)
     EXPECT_EQ(installed_table(folders), own);
 }
 
+TEST_F(InstalledTest, ATableThatCannotBeLookedAtIsNotPassedOver)
+{
+    const InstalledFolders folders{"", path("etc"), path("share"), ""};
+    make_file("share/tuning_table.json");
+    std::filesystem::create_symlink("etc", path("etc")); // a loop: neither there nor not there
+    EXPECT_EQ(installed_table(folders), path("etc") + "/tuning_table.json");
+}
+
 } // namespace
 } // namespace hetcoll

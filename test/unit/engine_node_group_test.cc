@@ -2,6 +2,10 @@
 
 #include "engine_nodes.h"
 
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -149,6 +153,24 @@ TEST(NodeGroup, NobodyWaitsForTheGpuOfARankThatHasGivenUpItsPage)
     EXPECT_FALSE(nodes.group[1]->leave());
     nodes.group[0]->abandon_page();
     EXPECT_TRUE(nodes.group[1]->leave());
+}
+
+// In a child, which has no descriptor left to look at the ranks with.
+TEST(NodeGroup, ARankThatCannotBeLookedAtIsWaitedForWhileItsGpuWorks)
+{
+    Nodes nodes({0, 0});
+    ASSERT_TRUE(nodes.make_pages());
+    const pid_t child = fork();
+    if (child == 0) {
+        const rlimit none{.rlim_cur = 0, .rlim_max = 0};
+        setrlimit(RLIMIT_NOFILE, &none);
+        const bool waits = nodes.group[0]->may_touch_peers() && !nodes.group[1]->leave();
+        nodes.group[0]->touches_no_peers();
+        _exit(waits && nodes.group[1]->leave() ? 0 : 1);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
 }
 
 TEST(NodeGroup, ReportsTheCodeOfAFailedSend)

@@ -1,5 +1,6 @@
 unit_sources_transport = \
 	test/unit/device_cuda.h \
+	test/unit/failing_call.h \
 	test/unit/transport_adapter_messages_test.cc \
 	test/unit/transport_device_bounce_test.cc \
 	test/unit/transport_exporter_test.cc \

@@ -196,9 +196,20 @@ TEST(SharedPageTest, AFullFolderIsAnErrorNow)
     EXPECT_EQ(status, 0);
 }
 
-// In a child that is another user: 0 if the message says what to do.
-int attach_as_other_user(const SharedPageTicket &ticket)
+// /proc as HPC nodes often have it.
+bool hide_others_in_proc()
 {
+    return unshare(CLONE_NEWNS) == 0 &&
+           mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+           mount("proc", "/proc", "proc", 0, "hidepid=2") == 0;
+}
+
+// In a child that is another user: 0 if the message says what to do.
+int attach_as_other_user(const SharedPageTicket &ticket, bool hides)
+{
+    if (hides && !hide_others_in_proc()) {
+        return 2;
+    }
     if (setgid(65534) != 0 || setuid(65534) != 0) {
         return 2;
     }
@@ -206,20 +217,24 @@ int attach_as_other_user(const SharedPageTicket &ticket)
     return !page.ok() && page.status().message().find("same user") != std::string::npos ? 0 : 1;
 }
 
-TEST(SharedPageTest, AnotherUserIsRefused)
+class OtherUserTest : public ::testing::TestWithParam<bool> {}; // whether /proc hides processes
+
+TEST_P(OtherUserTest, IsRefused)
 {
     const SharedPage page = make_page();
     const pid_t child = fork();
     if (child == 0) {
-        _exit(attach_as_other_user(page.ticket()));
+        _exit(attach_as_other_user(page.ticket(), GetParam()));
     }
     int status = 0;
     waitpid(child, &status, 0);
     if (WEXITSTATUS(status) == 2) {
-        GTEST_SKIP() << "no permission to become another user";
+        GTEST_SKIP() << "no permission to become another user, or to mount";
     }
     EXPECT_EQ(status, 0);
 }
+
+INSTANTIATE_TEST_SUITE_P(Proc, OtherUserTest, ::testing::Bool());
 
 } // namespace
 } // namespace hetcoll::test

@@ -14,6 +14,10 @@ done
 message="$waits 2 float32 \(8 bytes\), sum: missing rank 1 \(process [0-9]+ is stopped.*; 1 of 2 ranks"
 case_ 2 ucx "$soon" missing_ranks 1 stopped device 2 blocking
 
+# Who cannot look at a process does not take it for one that has ended.
+message="$waits 100000 float32 .*: missing rank 1 \(process [0-9]+ cannot be looked at, last in call 2"
+case_ 2 ob1 "$soon" missing_ranks 1 unseen device 100000 blocking
+
 # In the first call, before there is memory that ranks share.
 message="hetcoll: rank [01] waits for [2-7] s in call number 1 .*: missing rank 2 \(process [0-9]+ is stopped\), from which there is no message"
 case_ 3 ob1 "$soon" missing_ranks 2 stopped host 2 blocking 1
