@@ -321,8 +321,10 @@ Result<std::unique_ptr<AggregatorClient>> AggregatorClient::start(const Aggregat
     if (Status status = check(plan); !status.ok()) {
         return status;
     }
-    Result<std::unique_ptr<TcpWire>> wire = open_tcp_wire(
-        {.keys = {plan.key}, .silence_seconds = plan.silence_seconds, .rdma = plan.rdma});
+    Result<std::unique_ptr<TcpWire>> wire = open_tcp_wire({.keys = {plan.key},
+                                                           .silence_seconds = plan.silence_seconds,
+                                                           .rdma = plan.rdma,
+                                                           .names = plan.names});
     return wire.ok() ? start_over(std::move(*wire), plan) : wire.take_status();
 }
 

@@ -24,6 +24,8 @@
 
 namespace hetcoll {
 
+class Names;
+
 inline constexpr int kAggregatorFailed = -1; // of isend, irecv and test: Open MPI's OMPI_ERROR
 
 struct AggregatorPlan {
@@ -48,6 +50,8 @@ struct AggregatorPlan {
     // A device of this machine for RDMA, or "any": vectors go that way if the aggregator has one,
     // too (tcp_wire.h). Empty: over TLS.
     std::string rdma{};
+    // The process's, so that its communicators do not look up the same names. Null: its own.
+    std::shared_ptr<Names> names{};
 };
 
 // What went over the connection since it began.
@@ -65,9 +69,8 @@ enum class AggregatorState : std::uint8_t { kJoining, kJoined, kFailed };
 
 class AggregatorClient {
 public:
-    // Fails at once if this build has no OpenSSL, its library cannot be loaded, the plan is wrong
-    // or the host's name is unknown. Looking up a name may wait for the name service; nothing else
-    // waits.
+    // Fails at once if this build has no OpenSSL, its library cannot be loaded or the plan is
+    // wrong. Nothing waits: a host's name is looked up while step() is called.
     static Result<std::unique_ptr<AggregatorClient>> start(const AggregatorPlan &plan);
     // The same over another wire, for tests.
     static Result<std::unique_ptr<AggregatorClient>> start_over(std::unique_ptr<Wire> wire,

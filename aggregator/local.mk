@@ -2,6 +2,7 @@ hetcoll_sources += \
 	aggregator/client.h aggregator/client.cc \
 	aggregator/endpoint.h aggregator/endpoint.cc \
 	aggregator/frame.h aggregator/frame.cc \
+	aggregator/names.h aggregator/names.cc \
 	aggregator/openssl_library.h aggregator/openssl_library.cc \
 	aggregator/protocol.h aggregator/protocol.cc \
 	aggregator/rdma_device.h aggregator/rdma_device.cc \

@@ -35,8 +35,8 @@ void Session::fail(Status why)
 
 void Session::on_lost(const std::string &why)
 {
-    const bool refused = why.find(kWrongKey) != std::string::npos;
-    if (refused) {
+    const bool hopeless = why.find(kWrongKey) != std::string::npos || why.starts_with(kUnknownHost);
+    if (hopeless) {
         fail(error(Errc::kUnsupported, "aggregator %s: %s", where_.c_str(), why.c_str()));
     } else if (state_ == SessionState::kJoining && attempts_ < kAttempts) {
         if (Status again = connect(to_); !again.ok()) {

@@ -1,5 +1,7 @@
 #include "aggregator/socket.h"
 
+#include "aggregator/wire.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -35,16 +37,19 @@ std::uint16_t Address::port() const noexcept
     return ntohs(family == AF_INET6 ? in6.sin6_port : in.sin_port);
 }
 
-Result<std::vector<Address>> look_up(const Endpoint &endpoint)
+Result<std::vector<Address>> look_up(const Endpoint &endpoint, HostKind kind)
 {
     addrinfo hints{};
     hints.ai_socktype = SOCK_STREAM;
+    hints.ai_flags = AI_NUMERICSERV | (kind == HostKind::kNumeric ? AI_NUMERICHOST : 0);
     addrinfo *found = nullptr;
     const int code =
         getaddrinfo(endpoint.host.c_str(), std::to_string(endpoint.port).c_str(), &hints, &found);
     if (code != 0) {
-        return error(Errc::kInvalid, "aggregator %s: its host is not known: %s",
-                     endpoint.text().c_str(), gai_strerror(code));
+        const char *const why = code == EAI_SYSTEM ? std::strerror(errno) : gai_strerror(code);
+        const bool unknown = code == EAI_NONAME || code == EAI_NODATA || code == EAI_ADDRFAMILY;
+        return error(unknown ? Errc::kInvalid : Errc::kUnsupported, "%s: %s",
+                     unknown ? kUnknownHost : "its host cannot be looked up now", why);
     }
     std::vector<Address> all;
     for (const addrinfo *one = found; one != nullptr; one = one->ai_next) {
@@ -87,7 +92,8 @@ Result<Listener> listen_at(const Endpoint &endpoint)
 {
     Result<std::vector<Address>> addresses = look_up(endpoint);
     if (!addresses.ok()) {
-        return addresses.take_status();
+        return error(addresses.status().code(), "cannot listen at %s: %s", endpoint.text().c_str(),
+                     addresses.status().message().c_str());
     }
     Address &address = addresses->front();
     Descriptor socket = open_socket(address.family);

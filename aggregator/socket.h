@@ -40,8 +40,12 @@ struct Address {
     [[nodiscard]] std::uint16_t port() const noexcept;
 };
 
-// All addresses of the endpoint's host, the preferred one first. May wait for the name service.
-[[nodiscard]] Result<std::vector<Address>> look_up(const Endpoint &endpoint);
+// kNumeric: an address, which no name service is asked for.
+enum class HostKind : std::uint8_t { kAny, kNumeric };
+// All addresses of the endpoint's host, the preferred one first. An error begins with kUnknownHost
+// (wire.h) only if there is no such host. May wait for the name service unless `kind` is kNumeric.
+[[nodiscard]] Result<std::vector<Address>> look_up(const Endpoint &endpoint,
+                                                   HostKind kind = HostKind::kAny);
 
 // None, and errno, if the system has none.
 [[nodiscard]] Descriptor open_socket(int family);

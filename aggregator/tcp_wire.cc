@@ -8,6 +8,7 @@
 #if HETCOLL_WITH_OPENSSL
 
 #include "aggregator/frame.h"
+#include "aggregator/names.h"
 #include "aggregator/rdma_lanes.h"
 #include "aggregator/socket.h"
 #include "aggregator/standstill.h"
@@ -36,6 +37,7 @@ constexpr std::size_t kMostWaiting = 4096;           // messages without a paylo
 constexpr std::size_t kReadBytesAtOnce = 1u << 20;   // before others have their turn
 constexpr int kAcceptsAtOnce = 16;
 constexpr int kMostDeviceWaitMs = 50;           // what a device tells of itself has no descriptor
+constexpr int kMostNameWaitMs = 20;             // nor has a name's look-up
 constexpr auto kAway = std::chrono::seconds(1); // without progress()
 constexpr std::uint64_t kListener = 0;          // in place of a connection, to epoll
 
@@ -43,7 +45,12 @@ Outgoing no_rdma() { return Outgoing(encode(RdmaOffer{}), {}, nullptr, Outgoing:
 
 class TcpConnections final : public TcpWire, private Payload::Owner {
 public:
-    explicit TcpConnections(const TcpOptions &options) : options_(options) {}
+    explicit TcpConnections(const TcpOptions &options) : options_(options)
+    {
+        if (options_.names == nullptr) {
+            options_.names = std::make_shared<Names>();
+        }
+    }
     ~TcpConnections() override
     {
         while (!channels_.empty()) {
@@ -77,6 +84,8 @@ private:
         Descriptor socket;
         std::unique_ptr<TlsStream> tls; // none until TCP is connected
         std::string key;
+        Endpoint to; // of one that connects
+        std::shared_ptr<const Names::LookUp> look_up;
         std::vector<Address> addresses; // to try yet
         bool is_guest = false;
         bool may_ask = false; // for RDMA: who has connected, once, before all else
@@ -102,6 +111,8 @@ private:
         return found == channels_.end() ? nullptr : found->second.get();
     }
     void poll_for(Channel &channel, std::uint32_t events);
+    bool take_addresses(Channel &channel);
+    void follow_look_ups();
     void try_next_address(Channel &channel, const char *why);
     void start_tls(Channel &channel, TlsStream::Side side);
 
@@ -139,6 +150,7 @@ private:
     Clock::time_point listen_again_{}, looked_{};
     Connection next_ = 1;
     std::unordered_map<Connection, std::unique_ptr<Channel>> channels_;
+    std::vector<Connection> looking_up_;           // wait for the addresses of their hosts
     std::deque<Connection> waiting_room_;          // guests, the oldest first
     std::vector<Connection> unread_;               // have more than they could say at once
     std::vector<Connection> lost_;                 // to be told
@@ -292,20 +304,42 @@ void TcpConnections::note_guest_gone(const Channel &channel)
 
 Result<Connection> TcpConnections::connect(const Endpoint &to, const std::string &key)
 {
-    Result<std::vector<Address>> addresses = look_up(to);
-    if (!addresses.ok()) {
-        return addresses.take_status();
-    }
     auto made = std::make_unique<Channel>();
     made->id = next_++;
     made->key = key;
-    made->addresses = std::move(*addresses);
-    std::reverse(made->addresses.begin(), made->addresses.end());
+    made->to = to;
+    made->look_up = options_.names->ask(to);
     Channel &channel = *made;
     channels_[channel.id] = std::move(made);
     ask_for_rdma(channel);
-    try_next_address(channel, "no address");
+    if (!take_addresses(channel)) {
+        looking_up_.push_back(channel.id);
+    }
     return channel.id;
+}
+
+// False while its host is looked up.
+bool TcpConnections::take_addresses(Channel &channel)
+{
+    if (!channel.look_up->is_over()) {
+        return false;
+    }
+    const Result<std::vector<Address>> &answer = channel.look_up->answer();
+    if (answer.ok()) {
+        channel.addresses.assign(answer->rbegin(), answer->rend());
+        try_next_address(channel, "no address");
+    } else {
+        lose(channel, answer.status().message());
+    }
+    return true;
+}
+
+void TcpConnections::follow_look_ups()
+{
+    std::erase_if(looking_up_, [this](Connection connection) {
+        Channel *const channel = find(connection);
+        return channel == nullptr || channel->lost || take_addresses(*channel);
+    });
 }
 
 void TcpConnections::try_next_address(Channel &channel, const char *why)
@@ -368,6 +402,9 @@ void TcpConnections::release(Channel &channel)
 void TcpConnections::lose(Channel &channel, std::string why)
 {
     if (!channel.lost) {
+        if (channel.look_up != nullptr && !channel.is_open()) {
+            options_.names->forget(channel.to);
+        }
         channel.lost = true;
         channel.why = std::move(why);
         lost_.push_back(channel.id);
@@ -689,6 +726,9 @@ bool TcpConnections::progress(WireEvents &events)
     constexpr int kMost = 64;
     std::array<epoll_event, kMost> ready;
     const int count = epoll_wait(epoll_.get(), ready.data(), kMost, 0);
+    if (!looking_up_.empty()) {
+        follow_look_ups();
+    }
     bool moved = count > 0 || !lost_.empty() || !unread_.empty();
     for (const Connection connection : std::exchange(unread_, {})) {
         if (Channel *const channel = find(connection); channel != nullptr) {
@@ -730,6 +770,9 @@ void TcpConnections::wait(int milliseconds, int fd)
 {
     if (!lost_.empty() || !unread_.empty()) {
         return; // something is there already
+    }
+    if (!looking_up_.empty()) {
+        milliseconds = std::min(milliseconds, kMostNameWaitMs);
     }
     int lanes = -1;
     if (lanes_ != nullptr) {

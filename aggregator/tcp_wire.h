@@ -12,6 +12,8 @@
 
 namespace hetcoll {
 
+class Names;
+
 struct TcpOptions {
     std::optional<Endpoint> listen{};  // where others may connect
     std::vector<AggregatorKey> keys{}; // whom it lets in, and as whom it connects
@@ -24,6 +26,7 @@ struct TcpOptions {
     // A device for messages with a payload (rdma_device.h), or "any"; empty: they go over TLS, too.
     // They do where the other side has none.
     std::string rdma{};
+    std::shared_ptr<Names> names{}; // of hosts to connect to; null: its own
     std::chrono::steady_clock::time_point (*clock)() = std::chrono::steady_clock::now;
 };
 

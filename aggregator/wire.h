@@ -65,6 +65,9 @@ private:
 inline constexpr const char *kWrongKey =
     "the key is not this aggregator's: give all workers the file that it has";
 
+// Why a connection is lost before there is one: the name service knows no such host.
+inline constexpr const char *kUnknownHost = "its host is not known";
+
 // Why a connection is lost to one that takes nothing of what it is sent.
 inline constexpr const char *kDoesNotRead = "it does not read what it is sent";
 

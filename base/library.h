@@ -30,4 +30,14 @@ template <class Fill>
     return {};
 }
 
+// Whoever closes the library that has this code or data does not unload it: a thread, or somebody
+// who was given a pointer, may need it still.
+inline void keep_loaded(void *part) noexcept
+{
+    Dl_info info;
+    if (dladdr(part, &info) != 0) {
+        static_cast<void>(dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE));
+    }
+}
+
 } // namespace hetcoll

@@ -174,6 +174,7 @@ void Aggregation::connect(std::uint64_t job)
         .window = list.window,
         .message_bytes = kInNetworkMessageBytes,
         .rdma = list.rdma,
+        .names = list.names,
     });
     if (client.ok()) {
         client_ = std::move(*client);

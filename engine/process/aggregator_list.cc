@@ -1,5 +1,6 @@
 #include "engine/process/aggregator_list.h"
 
+#include "aggregator/names.h"
 #include "base/hash.h"
 
 #include <algorithm>
@@ -39,6 +40,7 @@ std::optional<AggregatorList> find_aggregators(std::vector<Endpoint> endpoints,
                           .key = std::move(*key),
                           .rdma =
                               settings.aggregator_rdma != nullptr ? settings.aggregator_rdma : "",
+                          .names = std::make_shared<Names>(),
                           .window = settings.aggregator_window,
                           .copy_bytes = settings.aggregator_copy,
                           .hash = hash_of(settings)};

@@ -7,16 +7,20 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace hetcoll {
 
+class Names;
+
 struct AggregatorList {
     std::vector<Endpoint> endpoints;
     AggregatorKey key;
     std::string rdma{}; // this rank's device
+    std::shared_ptr<Names> names{};
     int window = 0;
     std::size_t copy_bytes = 0; // most that a call in place keeps of its input
     std::uint64_t hash = 0;     // of what must be the same on all ranks; never 0

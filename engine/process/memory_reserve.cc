@@ -1,6 +1,6 @@
 #include "engine/process/memory_reserve.h"
 
-#include <dlfcn.h>
+#include "base/library.h"
 
 #include <atomic>
 #include <mutex>
@@ -32,15 +32,6 @@ void give_up_reserve()
     throw std::bad_alloc();
 }
 
-// Somebody else has set a handler since, who may still call ours: our code stays.
-void stay_loaded() noexcept
-{
-    Dl_info info;
-    if (dladdr(reinterpret_cast<void *>(&give_up_reserve), &info) != 0) {
-        static_cast<void>(dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE));
-    }
-}
-
 } // namespace
 
 MemoryReserve::MemoryReserve() noexcept
@@ -62,7 +53,8 @@ MemoryReserve::~MemoryReserve()
     if (std::get_new_handler() == give_up_reserve) {
         std::set_new_handler(before_us);
     } else {
-        stay_loaded();
+        // Somebody else has set a handler since, who may still call ours: our code stays.
+        keep_loaded(reinterpret_cast<void *>(&give_up_reserve));
     }
     ::operator delete(reserve.exchange(nullptr));
 }

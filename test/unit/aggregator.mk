@@ -4,6 +4,7 @@ unit_sources_aggregator = \
 	test/unit/aggregator_failure_test.cc \
 	test/unit/aggregator_house.h \
 	test/unit/aggregator_join_test.cc \
+	test/unit/aggregator_names_test.cc \
 	test/unit/aggregator_network.cc \
 	test/unit/aggregator_network.h \
 	test/unit/aggregator_protocol_test.cc \
