@@ -47,6 +47,11 @@ struct Arguments {
     bool supervised = false;
 };
 
+// Where its lines go, in its loop too: nobody waits for who reads them.
+struct Outputs {
+    hetcoll::LineOutput out{STDOUT_FILENO}, log{STDERR_FILENO};
+};
+
 void add_options(CLI::App &app, Arguments &to)
 {
     app.add_option(
@@ -90,12 +95,14 @@ void add_options(CLI::App &app, Arguments &to)
     app.footer(kFooter + 1);
 }
 
-void write_statistics(const hetcoll::Server &server, const hetcoll::TcpWire &wire)
+void write_statistics(const hetcoll::Server &server, const hetcoll::TcpWire &wire, Outputs &outputs)
 {
+    char line[2048];
     const hetcoll::GuestCounters &guests = wire.guests();
     const hetcoll::ServerCounters &c = server.counters();
     const auto number = [](std::uint64_t n) { return static_cast<unsigned long long>(n); };
-    std::printf(
+    std::snprintf(
+        line, sizeof line,
         "{\"connections\": %llu, \"let_in\": %llu, \"wrong_key\": %llu, \"no_key\": %llu, "
         "\"late\": %llu, \"crowded_out\": %llu, \"no_descriptors\": %llu, \"by_rdma\": %llu, "
         "\"joined\": %llu, \"refused\": %llu, \"malformed\": %llu, \"groups\": %llu, "
@@ -103,7 +110,8 @@ void write_statistics(const hetcoll::Server &server, const hetcoll::TcpWire &wir
         "\"parts\": %llu, \"sums\": %llu, \"payload_bytes_in\": %llu, \"payload_bytes_out\": %llu, "
         "\"payload_bytes_up\": %llu, \"payload_bytes_down\": %llu, \"header_bytes_in\": %llu, "
         "\"header_bytes_out\": %llu, \"most_in_flight\": %d, \"memory_bytes\": %llu, "
-        "\"most_memory_bytes\": %llu}\n",
+        "\"most_memory_bytes\": %llu, "
+        "\"lines_dropped\": %llu}",
         number(guests.accepted), number(guests.let_in), number(guests.wrong_key),
         number(guests.no_key), number(guests.late), number(guests.crowded_out),
         number(guests.no_descriptors), number(wire.by_rdma()), number(c.joined), number(c.refused),
@@ -111,8 +119,8 @@ void write_statistics(const hetcoll::Server &server, const hetcoll::TcpWire &wir
         number(c.parts), number(c.sums), number(c.payload_bytes_in), number(c.payload_bytes_out),
         number(c.payload_bytes_up), number(c.payload_bytes_down), number(c.header_bytes_in),
         number(c.header_bytes_out), c.most_in_flight, number(c.memory_bytes),
-        number(c.most_memory_bytes));
-    std::fflush(stdout);
+        number(c.most_memory_bytes), number(outputs.out.dropped() + outputs.log.dropped()));
+    outputs.out.write(line);
 }
 
 double now()
@@ -136,22 +144,24 @@ int open_signals()
 }
 
 // False: it is time to end.
-bool look_at_signals(int fd, const hetcoll::Server &server, const hetcoll::TcpWire &wire)
+bool look_at_signals(int fd, const hetcoll::Server &server, const hetcoll::TcpWire &wire,
+                     Outputs &outputs)
 {
     signalfd_siginfo info;
     while (read(fd, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
         if (info.ssi_signo != SIGUSR1) {
             return false;
         }
-        write_statistics(server, wire);
+        write_statistics(server, wire, outputs);
     }
     return true;
 }
 
-void serve(hetcoll::TcpWire &wire, hetcoll::Server &server, int signals, hetcoll::LimitedLog &log)
+void serve(hetcoll::TcpWire &wire, hetcoll::Server &server, int signals, hetcoll::LimitedLog &log,
+           Outputs &outputs)
 {
     constexpr int kRounds = 64, kWaitMs = 500;
-    while (look_at_signals(signals, server, wire)) {
+    while (look_at_signals(signals, server, wire, outputs)) {
         bool moved = true;
         for (int i = 0; i < kRounds && moved; ++i) {
             moved = server.progress(now());
@@ -176,7 +186,7 @@ hetcoll::Status check_endpoints(const Arguments &arguments)
     return spine.ok() ? hetcoll::Status() : spine.take_status();
 }
 
-hetcoll::Status run(Arguments &arguments)
+hetcoll::Status run(Arguments &arguments, Outputs &outputs)
 {
     using namespace hetcoll;
     Result<Endpoint> listen = parse_endpoint(arguments.listen, 0);
@@ -216,13 +226,17 @@ hetcoll::Status run(Arguments &arguments)
     if (!wire.ok()) {
         return wire.take_status();
     }
-    static LimitedLog log(stderr, "hetcoll_aggregator: ");
+    static LimitedLog log(outputs.log, "hetcoll_aggregator: ");
     Server server(**wire, arguments.options, [](const std::string &line) { log.say(line, now()); });
     listen->port = (*wire)->port(); // the system may have chosen it
-    std::fprintf(stderr, "hetcoll_aggregator: listening at %s%s%s\n", listen->text().c_str(),
-                 arguments.spine.empty() ? "" : ", a leaf of ", arguments.spine.c_str());
-    serve(**wire, server, signals, log);
-    write_statistics(server, **wire);
+    outputs.log.write("hetcoll_aggregator: listening at " + listen->text() +
+                      (arguments.spine.empty() ? "" : ", a leaf of ") + arguments.spine);
+    serve(**wire, server, signals, log, outputs);
+    write_statistics(server, **wire, outputs);
+    if (const int problem = outputs.out.problem(); problem != 0) {
+        return error(Errc::kUnsupported, "what it printed is not all on stdout (%s)",
+                     std::strerror(problem));
+    }
     return {};
 }
 
@@ -242,13 +256,15 @@ int main(int argc, char **argv)
     if (const hetcoll::Status status = check_endpoints(arguments); !status.ok()) {
         return hetcoll::usage_error(app, status.message());
     }
+    std::signal(SIGPIPE, SIG_IGN); // else whoever reads the log ends it
+    static Outputs outputs;
     const auto serve_once = [](void *context) {
-        const hetcoll::Status status = run(*static_cast<Arguments *>(context));
+        const hetcoll::Status status = run(*static_cast<Arguments *>(context), outputs);
         if (!status.ok()) {
-            std::fprintf(stderr, "hetcoll_aggregator: %s\n", status.message().c_str());
+            outputs.log.write("hetcoll_aggregator: " + status.message());
         }
-        return hetcoll::end_output("hetcoll_aggregator", status.ok() ? 0 : 1);
+        return status.ok() ? 0 : 1;
     };
-    return arguments.supervised ? hetcoll::supervise(serve_once, &arguments)
+    return arguments.supervised ? hetcoll::supervise(serve_once, &arguments, outputs.log)
                                 : serve_once(&arguments);
 }

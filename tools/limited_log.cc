@@ -25,7 +25,7 @@ void LimitedLog::say(const std::string &line, double now)
     }
     ++lines_;
     const std::string more = counted(std::exchange(left_out_, 0), "lines left out before this one");
-    std::fprintf(to_, "%s%s%s\n", prefix_, line.c_str(), more.c_str());
+    to_.write(prefix_ + line + more);
 }
 
 void LimitedLog::tell_of(const GuestCounters &guests, double now)

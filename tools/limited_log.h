@@ -3,9 +3,9 @@
 #pragma once
 
 #include "aggregator/tcp_wire.h"
+#include "tools/line_output.h"
 
 #include <cstdint>
-#include <cstdio>
 #include <string>
 #include <utility>
 
@@ -13,7 +13,8 @@ namespace hetcoll {
 
 class LimitedLog {
 public:
-    LimitedLog(std::FILE *to, const char *prefix) : to_(to), prefix_(prefix) {}
+    // `to` lives as long as the log.
+    LimitedLog(LineOutput &to, const char *prefix) : to_(to), prefix_(prefix) {}
     // `now`: seconds of any clock. Lines that are too many are counted; the next one that is said
     // tells how many.
     void say(const std::string &line, double now);
@@ -21,7 +22,7 @@ public:
     void tell_of(const GuestCounters &guests, double now);
 
 private:
-    std::FILE *to_;
+    LineOutput &to_;
     const char *prefix_;
     double minute_ = 0; // when it began
     int lines_ = 0;     // in it

@@ -102,6 +102,7 @@ endif
 hetcoll_aggregator_SOURCES = \
 	tools/hetcoll_aggregator.cc \
 	tools/limited_log.h tools/limited_log.cc \
+	tools/line_output.h tools/line_output.cc \
 	tools/supervise.h tools/supervise.cc
 hetcoll_aggregator_LDADD = libhetcoll_command_line.la $(core_and_tools)
 

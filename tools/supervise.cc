@@ -1,9 +1,10 @@
 #include "tools/supervise.h"
 
+#include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <cstring>
 #include <initializer_list>
+#include <string>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -44,7 +45,7 @@ bool pause_unless_ended(const sigset_t &signals)
 
 } // namespace
 
-int supervise(int (*serve)(void *context), void *context)
+int supervise(int (*serve)(void *context), void *context, LineOutput &log)
 {
     sigset_t signals, before;
     sigemptyset(&signals);
@@ -56,7 +57,8 @@ int supervise(int (*serve)(void *context), void *context)
         const pid_t supervisor = getpid();
         const pid_t child = fork();
         if (child < 0) {
-            std::perror("hetcoll_aggregator: --supervise: fork");
+            log.write(std::string("hetcoll_aggregator: --supervise: fork: ") +
+                      std::strerror(errno));
             return kCannotStart;
         }
         if (child == 0) {
@@ -71,8 +73,8 @@ int supervise(int (*serve)(void *context), void *context)
         if (WIFEXITED(status)) {
             return WEXITSTATUS(status);
         }
-        std::fprintf(stderr, "hetcoll_aggregator: ended by %s%s\n", strsignal(WTERMSIG(status)),
-                     ended ? "" : ", starts again");
+        log.write(std::string("hetcoll_aggregator: ended by ") + strsignal(WTERMSIG(status)) +
+                  (ended ? "" : ", starts again"));
         if (ended || pause_unless_ended(signals)) {
             return 0;
         }

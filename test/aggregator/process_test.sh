@@ -221,6 +221,43 @@ supervised()
     check "... and it has its last line" fields_are s.out joined 2
 }
 
+# log_at_fifo NAME: a server whose log goes to a fifo of which this shell has both ends as 7. It has
+# read the first line; $served_at is where it listens.
+log_at_fifo()
+{
+    local line
+    rm -f "$work/fifo"
+    mkfifo "$work/fifo" && exec 7<>"$work/fifo"
+    "$builddir/hetcoll_aggregator" --listen 127.0.0.1:0 --key "$work/key" >"$work/$1.out" 2>"$work/fifo" 7>&- &
+    served=$!
+    pids+=("$served")
+    read -r -u 7 line
+    served_at=${line##* }
+}
+
+# A line of the log for each, then work.
+unread_log()
+{
+    local how
+    (umask 077 && echo 'another key, as long' >"$work/other")
+    for how in full gone; do
+        log_at_fifo s
+        if [ "$how" = full ]; then
+            dd if=/dev/zero of="$work/fifo" bs=4096 count=1000 oflag=nonblock 2>/dev/null
+        else
+            exec 7>&-
+        fi
+        worker w0 - --aggregator "$served_at" --key "$work/other" --rank 0 --ranks 1
+        group=("$started")
+        check "the reader of the log is $how: a stranger is refused" codes_are 3
+        workers 0 2 - "$served_at" --ranks 2
+        check "... and ranks are served" codes_are 0 0
+        check "... SIGTERM ends it well" stop s "$served"
+        check "... and the line that had no reader is counted" fields_are s.out joined 2 lines_dropped 1
+        exec 7>&-
+    done
+}
+
 # UCX's TCP on the loopback device stands for RDMA.
 rdma()
 {
@@ -339,6 +376,7 @@ leaves
 ipv6
 tenants
 supervised
+unread_log
 rdma
 between_namespaces
 [ "$failures" -eq 0 ] || echo "$failures checks failed"
