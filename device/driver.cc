@@ -1,7 +1,5 @@
 #include "device/driver.h"
 
-#include <cstdlib>
-#include <cstring>
 #include <dlfcn.h>
 #include <link.h>
 #include <unistd.h>
@@ -165,10 +163,6 @@ bool DriverLibrary::is_loaded_in_process() const noexcept
 
 bool DriverLibrary::may_have_gpu() noexcept
 {
-    const char *const visible = std::getenv("CUDA_VISIBLE_DEVICES");
-    if (visible != nullptr && (*visible == '\0' || std::strncmp(visible, "-1", 2) == 0)) {
-        return false;
-    }
     for (const char *const file :
          {"/dev/nvidiactl", "/dev/dxg" /* WSL */, "/dev/nvmap" /* Tegra */}) {
         if (access(file, F_OK) == 0) {
@@ -179,9 +173,9 @@ bool DriverLibrary::may_have_gpu() noexcept
     if (library == nullptr) {
         return false;
     }
-    const bool emulated = dlsym(library, kEmulatedMarker) != nullptr;
+    const bool is_driver = dlsym(library, "cuInit") != nullptr;
     dlclose(library);
-    return emulated;
+    return is_driver;
 }
 
 std::string cuda_release(int version)

@@ -77,9 +77,10 @@ public:
     // see a library that was loaded into another link-map namespace (dlmopen).
     [[nodiscard]] bool is_loaded_in_process() const noexcept;
 
-    // True if a GPU may be usable from this process: a GPU device file is there or the library on
-    // the path is the emulated GPU's, and CUDA_VISIBLE_DEVICES does not hide all. Makes no CUDA
-    // call; on a machine with real GPUs it does not even open the library.
+    // True if a GPU may be usable from this process, now or later: a GPU device file is there, or
+    // the library, whose first call may make the file. Ignores CUDA_VISIBLE_DEVICES: a program may
+    // still set it, and the driver reads it at its own first call. Makes no CUDA call; where a
+    // device file is there it does not open the library. Another call may answer something else.
     [[nodiscard]] static bool may_have_gpu() noexcept;
 
 private:

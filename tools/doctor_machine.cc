@@ -64,7 +64,7 @@ Finding no_gpu(const std::string &cause)
     if (visible != nullptr && (*visible == '\0' || *visible == '-')) {
         return {"driver", Mark::kNote,
                 std::string("CUDA_VISIBLE_DEVICES is '") + visible + "', which hides every GPU",
-                "hetcoll leaves everything to Open MPI's components"};
+                "hetcoll still serves host memory, because a program may set it later"};
     }
     if (gpus == 0) {
         return {"driver", Mark::kNote, "no GPU: " + cause,

@@ -61,10 +61,10 @@ std::unique_ptr<UserOps> find_user_ops(const hetcoll_settings &settings, const L
 // Called when the process starts, because all ranks must know whether they have read the same
 // table.
 std::optional<TableFile> find_table(const hetcoll_settings &settings, const Log &to,
-                                    const Log &node_log)
+                                    const Log &node_log, bool may_have_gpu)
 {
     const char *const name = settings.tuning_table;
-    if (name == nullptr || std::string_view(name) == "none" || !DriverLibrary::may_have_gpu()) {
+    if (name == nullptr || std::string_view(name) == "none" || !may_have_gpu) {
         return std::nullopt;
     }
     const bool installed = std::string_view(name) == "auto";
@@ -82,6 +82,12 @@ std::optional<TableFile> find_table(const hetcoll_settings &settings, const Log 
         log(to, 1, "hetcoll: %s", read.status().message().c_str());
     }
     return std::nullopt;
+}
+
+std::string text_in_environment(const char *name)
+{
+    const char *const text = std::getenv(name);
+    return text == nullptr ? "" : text;
 }
 
 hetcoll_settings without_strings(hetcoll_settings settings)
@@ -123,13 +129,16 @@ Process::Process(const hetcoll_settings &settings, ParsedSettings parsed)
       identity_(find_identity(settings.node, node_log_)),
       has_node_word_(settings.node != nullptr && *settings.node != '\0'),
       adapter_transports_(settings.adapters != nullptr ? settings.adapters : ""),
+      net_devices_(text_in_environment("UCX_NET_DEVICES")),
       aggregators_(find_aggregators(std::exchange(parsed_.aggregators, {}), settings, node_log_)),
       trace_(open_trace(settings, log_)), user_ops_(find_user_ops(settings, log_, node_log_)),
-      table_(find_table(settings, log_, node_log_)), topology_file_(settings.topology_file),
-      counters_(trace_.get(), settings.ended), machine_(node_log_),
+      may_have_gpu_(DriverLibrary::may_have_gpu()),
+      table_(find_table(settings, log_, node_log_, may_have_gpu_)),
+      topology_file_(settings.topology_file), counters_(trace_.get(), settings.ended),
+      machine_(node_log_),
       pointers_(PointerCache::create(driver_, parsed_.pointer_cache, node_log_)),
       store_({settings_, log_, node_log_, identity_.process, driver_, *pointers_, counters_}),
-      cpu_views_(settings_, log_, driver_)
+      cpu_views_(settings_, log_, driver_), facts_(find_facts())
 {
     const auto pointer_counter = [this](hetcoll_counter counter,
                                         std::uint64_t PointerCacheCounters::*member) {
@@ -148,20 +157,19 @@ Process::Process(const hetcoll_settings &settings, ParsedSettings parsed)
     counters_.take_from(HETCOLL_HELD_DEVICE, [&use] { return use.device_bytes.load(); });
 }
 
-hetcoll_facts Process::facts() const noexcept
+hetcoll_facts Process::find_facts() const noexcept
 {
-    const bool may_have_gpu = DriverLibrary::may_have_gpu();
     hetcoll_facts facts{};
     facts.protocol = HETCOLL_PROTOCOL;
     facts.priority = static_cast<std::uint64_t>(settings_.priority);
-    facts.may_have_gpu = may_have_gpu ? 1 : 0;
+    facts.may_have_gpu = may_have_gpu_ ? 1 : 0;
     facts.small_limit = settings_.small_limit;
     facts.chunk_bytes = settings_.chunk_bytes;
     facts.slot_bytes = store_.slot_bytes();
     facts.algorithm = parsed_.algorithm;
     facts.ipc = settings_.ipc == HETCOLL_IPC_AUTO ? 1 : 0;
     facts.check = settings_.check == HETCOLL_CHECK_OFF ? 1 : 0;
-    facts.collectives = settings_.stage != HETCOLL_STAGE_NEVER && may_have_gpu ? 1 : 0;
+    facts.collectives = settings_.stage != HETCOLL_STAGE_NEVER && may_have_gpu_ ? 1 : 0;
     facts.adapt_chunk = settings_.adapt_chunk ? 1 : 0;
     facts.rack_nodes = static_cast<std::uint64_t>(settings_.rack_nodes);
     facts.rack_gbps = static_cast<std::uint64_t>(settings_.rack_gbps);
@@ -196,12 +204,11 @@ std::string Process::driver_version() const
 
 Result<RankRecord> Process::probe(const PointerInfo &pointer)
 {
-    const char *const net_devices = std::getenv("UCX_NET_DEVICES");
     auto record = machine_.probe_rank({.driver = driver_.get(),
                                        .ordinal = pointer.device,
                                        .host_id = identity_.process.host,
                                        .pid = identity_.process.pid,
-                                       .net_devices = net_devices == nullptr ? "" : net_devices});
+                                       .net_devices = net_devices_});
     if (record.ok()) {
         record->by_cpu = cpu_views_.has_way(pointer.device) ? 1 : 0;
     }

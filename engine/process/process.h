@@ -47,7 +47,9 @@ public:
     [[nodiscard]] const NodeIdentity &identity() const noexcept { return identity_; }
     // coll_hetcoll_node is set: nodes are what the user says.
     [[nodiscard]] bool has_node_word() const noexcept { return has_node_word_; }
-    [[nodiscard]] hetcoll_facts facts() const noexcept;
+    // What other processes are told of it: found out once, because ranks decide by each other's
+    // facts, and the program may change what they come from.
+    [[nodiscard]] const hetcoll_facts &facts() const noexcept { return facts_; }
 
     [[nodiscard]] Counters &counters() noexcept { return counters_; }
     [[nodiscard]] Notices &notices() noexcept { return notices_; }
@@ -100,6 +102,7 @@ public:
 
 private:
     Process(const hetcoll_settings &settings, ParsedSettings parsed);
+    [[nodiscard]] hetcoll_facts find_facts() const noexcept;
 
     MemoryReserve reserve_;
     hetcoll_settings settings_;
@@ -107,12 +110,13 @@ private:
     Log log_, node_log_;
     NodeIdentity identity_;
     bool has_node_word_;
-    std::string adapter_transports_;
+    std::string adapter_transports_, net_devices_;
     std::optional<AggregatorList> aggregators_;
     std::atomic<bool> aggregators_failed_{false};
     std::atomic<int> open_pages_{0};
     std::unique_ptr<Trace> trace_;
     std::unique_ptr<UserOps> user_ops_; // null: coll_hetcoll_recognize_ops is 0
+    bool may_have_gpu_;
     std::optional<TableFile> table_;
     KnownPrices prices_;
     TopologyFile topology_file_;
@@ -124,6 +128,7 @@ private:
     std::unique_ptr<PointerCache> pointers_;
     Store store_;
     CpuViews cpu_views_;
+    hetcoll_facts facts_; // of all above
 };
 
 } // namespace hetcoll

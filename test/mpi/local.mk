@@ -6,6 +6,7 @@ mpi_areas = test/mpi/cases/accumulate.sh test/mpi/cases/adapters.sh test/mpi/cas
 	test/mpi/cases/horovod.sh test/mpi/cases/late_ranks.sh test/mpi/cases/memory.sh test/mpi/cases/missing_ranks.sh \
 	test/mpi/cases/nonblocking.sh test/mpi/cases/operations.sh test/mpi/cases/programs.sh \
 	test/mpi/cases/reproducible.sh test/mpi/cases/runtime_api.sh test/mpi/cases/settings.sh test/mpi/cases/stream_order.sh \
+	test/mpi/cases/surroundings.sh \
 	test/mpi/cases/wsp.sh
 EXTRA_DIST += $(mpi_areas) test/mpi/bench_test.sh test/mpi/run.sh test/mpi/case.sh test/mpi/headers_test.sh test/mpi/idups.sh test/mpi/on_nodes.sh test/mpi/as_host.sh test/mpi/into_host.sh test/mpi/jobs.sh test/mpi/live_on_hosts.sh \
 	test/mpi/many_queued.sh test/mpi/on_adapters.sh test/mpi/on_device.sh test/mpi/on_rank.sh test/mpi/small_shm.sh test/mpi/stops.sh test/mpi/story_test.sh test/mpi/sweep.sh test/mpi/usage_test.sh \
@@ -27,7 +28,7 @@ check_PROGRAMS += \
 	test/mpi/mixed_memory test/mpi/named_stream test/mpi/nonblocking test/mpi/nonblocking_faults \
 	test/mpi/explained test/mpi/not_accelerated test/mpi/own_collectives test/mpi/observed test/mpi/other_memory test/mpi/point_to_point \
 	test/mpi/runtime_api test/mpi/sessions test/mpi/settings test/mpi/slices test/mpi/spawned test/mpi/staged_collectives \
-	test/mpi/steady_state test/mpi/stops test/mpi/stream_order test/mpi/streams test/mpi/threads test/mpi/types \
+	test/mpi/steady_state test/mpi/stops test/mpi/stream_order test/mpi/streams test/mpi/surroundings test/mpi/threads test/mpi/types \
 	test/mpi/fixed_point test/mpi/in_network test/mpi/reproducible test/mpi/user_ops test/mpi/wsp
 TESTS += $(mpi_areas) test/mpi/bench_test.sh test/mpi/headers_test.sh test/mpi/story_test.sh test/mpi/usage_test.sh
 
@@ -41,6 +42,15 @@ test_mpi_spoil_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -rpath $(abs_bu
 test_mpi_spoil_la_LIBADD = $(MPI_LIBS)
 test/mpi/spoil.so: test/mpi/spoil.la
 	$(AM_V_at)rm -f $@ && $(LN_S) .libs/spoil.so $@
+
+# A device file that comes and goes for test/mpi/cases/surroundings.sh.
+check_LTLIBRARIES += test/mpi/device_files.la
+check_DATA += test/mpi/device_files.so
+CLEANFILES += test/mpi/device_files.so
+test_mpi_device_files_la_SOURCES = test/mpi/device_files.c
+test_mpi_device_files_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -rpath $(abs_builddir)/test/mpi
+test/mpi/device_files.so: test/mpi/device_files.la
+	$(AM_V_at)rm -f $@ && $(LN_S) .libs/device_files.so $@
 
 test_mpi_aborts_SOURCES = test/mpi/aborts.cc
 test_mpi_aborts_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
@@ -184,6 +194,9 @@ check-streams: all test/mpi/stream_order test/mpi/no_wait_kernel.so
 test_mpi_streams_SOURCES = test/mpi/streams.cc
 test_mpi_streams_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_streams_LDADD = $(mpi_test_libs)
+test_mpi_surroundings_SOURCES = test/mpi/surroundings.cc
+test_mpi_surroundings_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
+test_mpi_surroundings_LDADD = $(mpi_test_libs)
 test_mpi_threads_SOURCES = test/mpi/threads.cc
 test_mpi_threads_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_threads_LDADD = $(mpi_test_libs)

@@ -26,15 +26,12 @@ TEST(DriverLibraryTest, OpeningTheDriverMakesNoCudaCall)
     EXPECT_EQ(calls.get(), 0u);
 }
 
-TEST(DriverLibraryTest, CudaVisibleDevicesHidesAllGpus)
+TEST(DriverLibraryTest, WhatCudaVisibleDevicesHidesMayBeShownLater)
 {
-    EXPECT_TRUE(DriverLibrary::may_have_gpu());
-    for (const char *const hidden : {"", "-1", "-1,0"}) {
+    for (const char *const hidden : {"", "-1", "0"}) {
         setenv("CUDA_VISIBLE_DEVICES", hidden, 1);
-        EXPECT_FALSE(DriverLibrary::may_have_gpu()) << hidden;
+        EXPECT_TRUE(DriverLibrary::may_have_gpu()) << hidden;
     }
-    setenv("CUDA_VISIBLE_DEVICES", "0", 1);
-    EXPECT_TRUE(DriverLibrary::may_have_gpu());
     unsetenv("CUDA_VISIBLE_DEVICES");
 }
 

@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <functional>
 #include <string>
@@ -77,6 +79,16 @@ TEST(ProcessTest, AnUnknownAlgorithmIsRefusedByName)
     ASSERT_FALSE(process.ok());
     EXPECT_EQ(process.status().message().rfind("coll_hetcoll_algorithm 'quick' is unknown", 0), 0u)
         << process.status().message();
+}
+
+TEST(ProcessTest, FactsStayWhatTheyWereWhenTheProcessWasMade)
+{
+    const auto process = make_process(default_settings());
+    const hetcoll_facts before = process->facts();
+    setenv("CUDA_VISIBLE_DEVICES", "-1", 1);
+    const hetcoll_facts after = process->facts();
+    unsetenv("CUDA_VISIBLE_DEVICES");
+    EXPECT_EQ(std::memcmp(&before, &after, sizeof before), 0);
 }
 
 TEST(ProcessTest, FactsAreWhatTheUserHasSet)

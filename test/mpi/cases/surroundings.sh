@@ -1,0 +1,31 @@
+#!/bin/bash
+# surroundings.sh: programs that change the environment after MPI_Init, as mpi4py's do, on some ranks or all.
+# shellcheck disable=SC2154,SC2034
+. "$(dirname "$0")/../case.sh"
+
+for ranks in 2 3; do
+    case_ $ranks ob1 "$forced" surroundings CUDA_VISIBLE_DEVICES -1 odd host
+    case_ $ranks ob1 "$forced" surroundings CUDA_VISIBLE_DEVICES '' odd mixed
+done
+case_ 2 ucx "$forced" surroundings CUDA_VISIBLE_DEVICES -1 all host
+nodes_ 0,0,1 ob1 "$forced" surroundings CUDA_VISIBLE_DEVICES -1 odd mixed
+EMU_NUM_DEVICES=2 case_ 2 ob1 "$forced" surroundings CUDA_VISIBLE_DEVICES 1 odd device
+
+# Empty when the job starts, on one rank or all, and set later.
+wrapper="$here/on_rank.sh 1 CUDA_VISIBLE_DEVICES="
+for where in host mixed device; do
+    case_ 2 ob1 "$forced" surroundings CUDA_VISIBLE_DEVICES 0 odd $where
+done
+wrapper=''
+CUDA_VISIBLE_DEVICES='' case_ 3 ob1 "$forced" surroundings CUDA_VISIBLE_DEVICES 0 all device
+CUDA_VISIBLE_DEVICES='' case_ 2 ob1 "$forced" surroundings CUDA_VISIBLE_DEVICES - all device
+CUDA_VISIBLE_DEVICES=-1 case_ 2 ob1 "$forced" surroundings CUDA_VISIBLE_DEVICES 0 odd host
+
+# The device file appears, as the driver makes it at its first call, or vanishes. There is no driver here.
+LD_LIBRARY_PATH=''
+wrapper="env LD_PRELOAD=$build/test/mpi/device_files.so"
+case_ 2 ob1 "$forced" surroundings HETCOLL_TEST_DEVICE_FILE 1 odd host
+HETCOLL_TEST_DEVICE_FILE=1 case_ 2 ob1 "$forced" surroundings HETCOLL_TEST_DEVICE_FILE - odd host
+HETCOLL_TEST_DEVICE_FILE=1 case_ 3 ob1 "$forced" surroundings HETCOLL_TEST_DEVICE_FILE - all host
+
+end_cases
