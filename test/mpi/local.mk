@@ -43,14 +43,18 @@ test_mpi_spoil_la_LIBADD = $(MPI_LIBS)
 test/mpi/spoil.so: test/mpi/spoil.la
 	$(AM_V_at)rm -f $@ && $(LN_S) .libs/spoil.so $@
 
-# A device file that comes and goes for test/mpi/cases/surroundings.sh.
-check_LTLIBRARIES += test/mpi/device_files.la
-check_DATA += test/mpi/device_files.so
-CLEANFILES += test/mpi/device_files.so
+# For test/mpi/cases/surroundings.sh: a device file that comes and goes, and a runtime that does not answer.
+check_LTLIBRARIES += test/mpi/device_files.la test/mpi/failing_fetches.la
+check_DATA += test/mpi/device_files.so test/mpi/failing_fetches.so
+CLEANFILES += test/mpi/device_files.so test/mpi/failing_fetches.so
 test_mpi_device_files_la_SOURCES = test/mpi/device_files.c
 test_mpi_device_files_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -rpath $(abs_builddir)/test/mpi
 test/mpi/device_files.so: test/mpi/device_files.la
 	$(AM_V_at)rm -f $@ && $(LN_S) .libs/device_files.so $@
+test_mpi_failing_fetches_la_SOURCES = test/mpi/failing_fetches.c
+test_mpi_failing_fetches_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -rpath $(abs_builddir)/test/mpi
+test/mpi/failing_fetches.so: test/mpi/failing_fetches.la
+	$(AM_V_at)rm -f $@ && $(LN_S) .libs/failing_fetches.so $@
 
 test_mpi_aborts_SOURCES = test/mpi/aborts.cc
 test_mpi_aborts_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)

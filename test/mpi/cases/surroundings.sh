@@ -1,5 +1,6 @@
 #!/bin/bash
-# surroundings.sh: programs that change the environment after MPI_Init, as mpi4py's do, on some ranks or all.
+# surroundings.sh: programs that change the environment after MPI_Init, as mpi4py's do, on some ranks or all;
+# and a runtime that does not say what other ranks have published.
 # shellcheck disable=SC2154,SC2034
 . "$(dirname "$0")/../case.sh"
 
@@ -20,6 +21,26 @@ wrapper=''
 CUDA_VISIBLE_DEVICES='' case_ 3 ob1 "$forced" surroundings CUDA_VISIBLE_DEVICES 0 all device
 CUDA_VISIBLE_DEVICES='' case_ 2 ob1 "$forced" surroundings CUDA_VISIBLE_DEVICES - all device
 CUDA_VISIBLE_DEVICES=-1 case_ 2 ob1 "$forced" surroundings CUDA_VISIBLE_DEVICES 0 odd host
+
+# One rank is not told what the others have published: for some tries, or for good.
+fetches="LD_PRELOAD=$build/test/mpi/failing_fetches.so"
+for failing in 1 2; do
+    wrapper="$here/on_rank.sh 1 HETCOLL_TEST_FAILING_FETCHES=$failing env $fetches"
+    case_ 2 ob1 "$forced" surroundings HETCOLL_TEST_NOTHING - all host
+    case_ 3 ob1 "$forced" surroundings HETCOLL_TEST_NOTHING - all device
+done
+must_fail='hetcoll: the job ends: rank 1 of communicator [0-9]+ cannot be told what rank 0 has published .* 3 times'
+wrapper="$here/on_rank.sh 1 HETCOLL_TEST_FAILING_FETCHES=-1 env $fetches"
+case_ 2 ob1 "$forced" surroundings HETCOLL_TEST_NOTHING - all host
+case_ 3 ob1 "$forced" surroundings HETCOLL_TEST_NOTHING - all device
+must_fail=''
+# A rank where hetcoll is off, or not installed: that is known.
+also_expected='hetcoll: communicator of 2 ranks: Allreduce on any memory'
+wrapper="$here/on_rank.sh 1 OMPI_MCA_coll_hetcoll_enable=0"
+case_ 2 ob1 "$forced" surroundings HETCOLL_TEST_NOTHING - all host
+wrapper="$here/on_rank.sh 1 OMPI_MCA_mca_base_component_path=$components"
+case_ 2 ob1 "" surroundings HETCOLL_TEST_NOTHING - all host
+also_expected=''
 
 # The device file appears, as the driver makes it at its first call, or vanishes. There is no driver here.
 LD_LIBRARY_PATH=''

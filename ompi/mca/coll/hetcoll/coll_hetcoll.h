@@ -183,6 +183,7 @@ int mca_coll_hetcoll_allreduce_init(const void *sbuf, void *rbuf, hetcoll_count_
                                     ompi_request_t **request, mca_coll_base_module_t *module);
 
 /* coll_hetcoll_facts.c: what processes tell each other when they start. */
+/* Where hetcoll is off that it is, so that others need not wait for an answer. */
 int mca_coll_hetcoll_publish_facts(void);
 /* The facts of each rank, for free(), and of all together, with protocol 0 if some rank published
  * none. NULL: no memory. */

@@ -203,7 +203,7 @@ static int open_component(void)
             report(c->settings.enable ? "coll_hetcoll_priority is negative"
                                       : "coll_hetcoll_enable is 0");
         }
-        return OMPI_SUCCESS;
+        return mca_coll_hetcoll_publish_facts();
     }
     c->settings.local_rank = opal_process_info.my_local_rank;
     c->settings.rank = (int)OPAL_PROC_MY_NAME.vpid;
@@ -213,7 +213,7 @@ static int open_component(void)
     c->process = hetcoll_process_create(&c->settings, problem, sizeof problem);
     if (NULL == c->process) {
         report(problem);
-        return OMPI_SUCCESS;
+        return mca_coll_hetcoll_publish_facts();
     }
     mca_coll_hetcoll_begin_events();
     return mca_coll_hetcoll_publish_facts();
