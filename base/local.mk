@@ -1,6 +1,7 @@
 hetcoll_sources += \
 	base/algorithm_list.h \
 	base/element.h base/element.cc \
+	base/float_control.h \
 	base/hash.h \
 	base/installed.h base/installed.cc \
 	base/library.h \

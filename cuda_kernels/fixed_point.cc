@@ -1,6 +1,7 @@
 // The host build of the conversions, and what the driver is told about the kernels.
 #include "cuda_kernels/fixed_point.h"
 
+#include "base/float_control.h"
 #include "cuda_kernels/fixed_point.cuh"
 
 namespace hetcoll {
@@ -24,6 +25,7 @@ const void *fixed_point_image() noexcept { return hetcoll_fixed_point_image; }
 
 FixedPoint fixed_point(ElementKind kind, int bits, int ranks) noexcept
 {
+    const DefaultFloats control;
     const double scale = std::ldexp(1.0, bits);
     if (kind == ElementKind::kFloat32) {
         return {scale, floor_of<float>(INT32_MAX / ranks)};
@@ -45,6 +47,7 @@ const char *from_fixed_kernel_name(ElementKind kind) noexcept
 bool to_fixed(ElementKind kind, void *dst, const void *src, std::size_t count,
               const FixedPoint &how) noexcept
 {
+    const DefaultFloats control;
     return kind == ElementKind::kFloat32 ? to_fixed_lane<float>(dst, src, count, how, 0, 1)
                                          : to_fixed_lane<double>(dst, src, count, how, 0, 1);
 }
@@ -52,6 +55,7 @@ bool to_fixed(ElementKind kind, void *dst, const void *src, std::size_t count,
 void from_fixed(ElementKind kind, void *dst, const void *src, std::size_t count,
                 const FixedPoint &how) noexcept
 {
+    const DefaultFloats control;
     if (kind == ElementKind::kFloat32) {
         from_fixed_lane<float>(dst, src, count, how, 0, 1);
     } else {

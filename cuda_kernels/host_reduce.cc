@@ -7,6 +7,7 @@
 #pragma GCC optimize("O3", "fp-contract=off", "no-trapping-math")
 #endif
 
+#include "base/float_control.h"
 #include "cuda_kernels/floats.cuh"
 #include "cuda_kernels/operations.h"
 #include "cuda_kernels/reduction.h"
@@ -22,6 +23,13 @@
 
 namespace hetcoll {
 namespace {
+
+// Nothing for integers.
+struct AnyControl {
+    AnyControl() noexcept {} // so that nobody finds it unused
+};
+template <class T> using Control =
+    std::conditional_t<std::is_integral_v<T>, AnyControl, DefaultFloats>;
 
 template <class Op, class T>
 HETCOLL_HD void reduce_loop(void *dst, const void *a, const void *b, std::size_t count)
@@ -46,6 +54,7 @@ HETCOLL_HD void reduce_loop(void *dst, const void *a, const void *b, std::size_t
 template <class Op, class T>
 void reduce_baseline(void *dst, const void *a, const void *b, std::size_t count)
 {
+    const Control<T> control;
     reduce_loop<Op, T>(dst, a, b, count);
 }
 
@@ -78,12 +87,13 @@ template <class T> HETCOLL_HD void fold_loop(void *dst, const void *const *input
 template <class T>
 void fold_baseline(void *dst, const void *const *inputs, std::size_t terms, std::size_t count)
 {
+    const DefaultFloats control;
     fold_loop<T>(dst, inputs, terms, 0, count);
 }
 
 #if defined(__x86_64__)
 // The processor's own conversions, eight at a time. The bits are the same: a canonical NaN stays
-// one, and flush-to-zero modes change nothing.
+// one.
 template <class Op> [[gnu::target("avx2,f16c")]] void reduce_half(void *dst, const void *a,
                                                                   const void *b, std::size_t count)
 {
@@ -108,6 +118,7 @@ template <class Op> [[gnu::target("avx2,f16c")]] void reduce_half(void *dst, con
 template <class Op, class T>
 [[gnu::target("avx2")]] void reduce_avx2(void *dst, const void *a, const void *b, std::size_t count)
 {
+    const Control<T> control;
     if constexpr (std::is_same_v<T, Half>) {
         reduce_half<Op>(dst, a, b, count);
     } else {
@@ -144,6 +155,7 @@ template <class Op, class T>
 template <class T> [[gnu::target("avx2")]] void fold_avx2(void *dst, const void *const *inputs,
                                                           std::size_t terms, std::size_t count)
 {
+    const DefaultFloats control;
     if constexpr (std::is_same_v<T, Half>) {
         fold_half(dst, inputs, terms, count);
     } else {
@@ -235,6 +247,7 @@ HostReduce host_reduce_baseline(ReduceOp op, ElementKind kind) noexcept
 void convert_floats(FloatConversion conversion, ElementKind kind, void *dst, const void *src,
                     std::size_t count) noexcept
 {
+    const DefaultFloats control;
     const bool widens = conversion == FloatConversion::kWiden;
 #define HETCOLL_CONVERT(Kind, name)                                                          \
     if (kind == ElementKind::k##Kind && widens) {                                            \

@@ -10,6 +10,7 @@
 #include "emulated_gpu/settings.h"
 
 #include <algorithm>
+#include <cfenv>
 #include <cstring>
 
 namespace hetcoll::emulated_gpu {
@@ -108,6 +109,22 @@ bool translate(const emulated_gpu_kernel &kernel, Arguments &arguments, const Co
     return true;
 }
 
+// A GPU rounds as it does, whatever the thread that runs its kernels here has inherited.
+class GpuFloats {
+public:
+    GpuFloats()
+    {
+        std::fegetenv(&found_);
+        std::fesetenv(FE_DFL_ENV);
+    }
+    ~GpuFloats() { std::fesetenv(&found_); }
+    GpuFloats(const GpuFloats &) = delete;
+    GpuFloats &operator=(const GpuFloats &) = delete;
+
+private:
+    std::fenv_t found_{};
+};
+
 // A launch, from the call to its turn in the stream.
 struct Launch {
     Launch(const emulated_gpu_kernel &of, const emulated_gpu_launch &with_shape, void **parameters)
@@ -120,6 +137,7 @@ struct Launch {
         hold_back(footprint.flags);
         carry(footprint.crossings, [this] {
             const CheckedKernel check(kernel, footprint);
+            const GpuFloats floats;
             kernel.run(&shape, arguments.data());
         });
         count(Counter::kKernelReadBytes, footprint.read_bytes);

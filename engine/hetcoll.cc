@@ -2,6 +2,7 @@
 // exhaustion in the standard library.
 #include "engine/hetcoll.h"
 
+#include "base/float_control.h"
 #include "engine/call/idle_sleep.h"
 #include "engine/call/operation.h"
 #include "engine/call/operation_queue.h"
@@ -60,6 +61,7 @@ struct hetcoll_operation {
 hetcoll_process *hetcoll_process_create(const hetcoll_settings *settings, char *message,
                                         size_t message_bytes)
 {
+    const hetcoll::DefaultFloats control; // numbers are read alike in all processes
     try {
         auto process = Process::create(*settings);
         if (process.ok()) {
@@ -75,6 +77,7 @@ hetcoll_process *hetcoll_process_create(const hetcoll_settings *settings, char *
 int hetcoll_set_parameter(hetcoll_settings *settings, const char *name, const char *text,
                           char *message, size_t message_bytes)
 {
+    const hetcoll::DefaultFloats control;
     try {
         const auto wrong = hetcoll::set_parameter(*settings, name, text);
         if (!wrong) {
@@ -97,6 +100,7 @@ int hetcoll_recognize_op(hetcoll_process *process, void (*function)(void),
     if (process->process->user_ops() == nullptr) {
         return 0;
     }
+    const hetcoll::DefaultFloats control; // under which hetcoll will do the op
     try {
         const auto known = process->process->user_ops()->recognize(function, {call, context});
         if (known) {

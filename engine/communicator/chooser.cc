@@ -1,5 +1,6 @@
 #include "engine/communicator/chooser.h"
 
+#include "base/float_control.h"
 #include "engine/communicator/mapped_call.h"
 #include "price/assumed.h"
 #include "schedule/weighted.h"
@@ -114,6 +115,7 @@ Choice Chooser::choose(const hetcoll_call &call, std::size_t bytes, Means means)
         memo.mixed == means.mixed && memo.available == set) {
         return memo.choice;
     }
+    const DefaultFloats control; // all ranks find the same prices
     Query asked = query(call, bytes, in_order);
     asked.available = set;
     asked.memory = means.mixed ? CallMemory::kMixed : CallMemory::kDevice;
@@ -189,6 +191,7 @@ std::optional<Algorithm> Chooser::choose_kernel(const hetcoll_call &call, std::s
         chosen == Algorithm::kWeighted) {
         return std::nullopt;
     }
+    const DefaultFloats control;
     std::optional<Algorithm> best;
     double best_us = kMostTimes * prices_.us_alone(chosen, bytes, true);
     for (const Algorithm kernel : {Algorithm::kLeader, Algorithm::kTwoShot}) {
@@ -251,6 +254,7 @@ void Chooser::find_shares()
     if (shares_) {
         return;
     }
+    const DefaultFloats control;
     const bool forced = agreed_.algorithm == 1 + static_cast<std::uint32_t>(Algorithm::kWeighted);
     const bool off = agreed_.shares_differs != 0 || agreed_.reproducible != 0;
     const Links &links = peers_.found().ranks.query.links;

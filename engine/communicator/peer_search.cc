@@ -1,5 +1,6 @@
 #include "engine/communicator/peer_search.h"
 
+#include "base/float_control.h"
 #include "base/lost.h"
 #include "engine/communicator/story.h"
 #include "engine/meeting/flags.h"
@@ -50,6 +51,7 @@ template <class Record> std::vector<Record> PeerSearch::take_records()
 
 void PeerSearch::start(const PointerInfo &pointer)
 {
+    const DefaultFloats control; // for what a topology file says
     const RankRecord own = own_record(pointer);
     exchange_records(own, flags_if(!problem_.ok(), kNoRecord));
 }
@@ -127,6 +129,7 @@ int PeerSearch::code() const noexcept { return exchanges() ? exchange_.code() : 
 
 void PeerSearch::begin_next()
 {
+    const DefaultFloats control; // all ranks find the same links, trees and prices
     switch (part_) {
     case Part::kRecords: merge(); break;
     case Part::kOffer: meet(Part::kOffered, Flags{}); break;

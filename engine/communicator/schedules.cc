@@ -1,5 +1,6 @@
 #include "engine/communicator/schedules.h"
 
+#include "base/float_control.h"
 #include "schedule/algorithms.h"
 #include "schedule/halves.h"
 #include "schedule/hierarchical.h"
@@ -11,6 +12,7 @@ namespace hetcoll {
 
 const Schedules::Built &Schedules::of(const Choice &choice, std::size_t bytes)
 {
+    const DefaultFloats control; // all ranks find the same parts
     return find_or_build({.spec = schedule_spec(choice, bytes, peers_.found().ranks.query.links,
                                                 group_.all().size)});
 }

@@ -6,4 +6,5 @@ unit_sources_cuda_kernels = \
 	test/unit/cuda_kernels_numbers_test.cc \
 	test/unit/cuda_kernels_reduce_lane_test.cc \
 	test/unit/cuda_kernels_reference.cc \
-	test/unit/cuda_kernels_reference.h
+	test/unit/cuda_kernels_reference.h \
+	test/unit/float_modes.h

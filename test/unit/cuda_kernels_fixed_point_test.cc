@@ -4,6 +4,7 @@
 
 #include "cuda_kernels/fixed_point.cuh"
 #include "cuda_kernels/reduction.h"
+#include "test/unit/float_modes.h"
 
 #include <gtest/gtest.h>
 
@@ -44,6 +45,32 @@ TEST(FixedPointTest, RoundsToTheNearestAndTiesToEven)
     std::vector<std::int64_t> wide;
     EXPECT_TRUE(convert<double>({0.125, 0.375, -0.625}, fixed_point(kDouble, 2, 2), &wide));
     EXPECT_EQ(wide, (std::vector<std::int64_t>{0, 2, -2}));
+}
+
+// The program's rounding, and numbers that are subnormal.
+TEST(FixedPointTest, TheCallersControlRegisterChangesNothing)
+{
+    const std::vector<float> values = {0.3f, -0.3f, 0.75f, 1.25f, 1e-40f, 5e-39f, 1000.1f};
+    const std::vector<std::int32_t> wide = {(1 << 24) + 1, (1 << 30) + 33, -(1 << 25) - 3};
+    std::vector<std::int32_t> wanted;
+    EXPECT_TRUE(convert<float>(values, fixed_point(kFloat, 1, 3), &wanted));
+    std::vector<float> wanted_back(wide.size()), back(wide.size());
+    from_fixed(kFloat, wanted_back.data(), wide.data(), wide.size(), fixed_point(kFloat, 3, 3));
+    const FixedPoint wanted_how = fixed_point(kFloat, 3, 3);
+    for (const test::FloatMode mode : test::kFloatModes) {
+        const char *const name = test::kFloatModeNames[static_cast<int>(mode)];
+        std::vector<std::int32_t> fixed;
+        FixedPoint how{};
+        {
+            const test::UnderFloatMode under(mode);
+            EXPECT_TRUE(convert<float>(values, fixed_point(kFloat, 1, 3), &fixed));
+            how = fixed_point(kFloat, 3, 3);
+            from_fixed(kFloat, back.data(), wide.data(), wide.size(), how);
+        }
+        EXPECT_EQ(fixed, wanted) << name;
+        EXPECT_EQ(back, wanted_back) << name;
+        EXPECT_EQ(how.limit, wanted_how.limit) << name;
+    }
 }
 
 TEST(FixedPointTest, WhatTheBitsHoldComesBackAsItWas)

@@ -1,5 +1,6 @@
 #include "cuda_kernels/reduction.h"
 #include "test/unit/cuda_kernels_reference.h"
+#include "test/unit/float_modes.h"
 
 #include <gtest/gtest.h>
 
@@ -101,6 +102,29 @@ TEST_P(HostReduceTest, OldProcessorsAnswerTheSame)
     expect_same(here, baseline, "with and without newer instructions");
 }
 
+TEST_P(HostReduceTest, TheCallersControlRegisterChangesNothing)
+{
+    const std::size_t count = 4001;
+    const Bytes a = test::random_elements(kind, count, 11),
+                b = test::random_elements(kind, count, 12);
+    Bytes wanted(count * bytes);
+    reduce(wanted.data(), a.data(), b.data(), count);
+    for (const test::FloatMode mode : test::kFloatModes) {
+        const char *const name = test::kFloatModeNames[static_cast<int>(mode)];
+        for (const HostReduce code : {reduce, host_reduce_baseline(op, kind)}) {
+            Bytes result(count * bytes);
+            bool kept = false;
+            {
+                const test::UnderFloatMode under(mode);
+                code(result.data(), a.data(), b.data(), count);
+                kept = under.is_as_set();
+            }
+            expect_same(result, wanted, name);
+            EXPECT_TRUE(kept) << name;
+        }
+    }
+}
+
 std::string name_of(const ::testing::TestParamInfo<std::pair<ReduceOp, ElementKind>> &info)
 {
     return std::string(op_name(info.param.first)) + "_" + element_name(info.param.second);
@@ -190,6 +214,29 @@ TEST_P(HostFoldTest, OldProcessorsAnswerTheSame)
     host_fold_baseline(ReduceOp::kSumOnce, kind)(baseline.data(), pointers(in, 0).data(), kTerms,
                                                  kCount);
     EXPECT_EQ(here, baseline);
+}
+
+TEST_P(HostFoldTest, TheCallersControlRegisterChangesNothing)
+{
+    constexpr std::size_t kTerms = 5, kCount = 4001;
+    const std::vector<Bytes> in = inputs(kTerms, kCount);
+    Bytes wanted(in[0].size());
+    fold(wanted.data(), pointers(in, 0).data(), kTerms, kCount);
+    std::vector<float> floats(kCount), wide(kCount);
+    convert_floats(FloatConversion::kWiden, kind, floats.data(), in[0].data(), kCount);
+    for (const test::FloatMode mode : test::kFloatModes) {
+        Bytes result(wanted.size()), baseline(wanted.size());
+        {
+            const test::UnderFloatMode under(mode);
+            fold(result.data(), pointers(in, 0).data(), kTerms, kCount);
+            host_fold_baseline(ReduceOp::kSumOnce, kind)(baseline.data(), pointers(in, 0).data(),
+                                                         kTerms, kCount);
+            convert_floats(FloatConversion::kWiden, kind, wide.data(), in[0].data(), kCount);
+        }
+        EXPECT_EQ(result, wanted) << test::kFloatModeNames[static_cast<int>(mode)];
+        EXPECT_EQ(baseline, wanted) << test::kFloatModeNames[static_cast<int>(mode)];
+        EXPECT_EQ(std::memcmp(wide.data(), floats.data(), kCount * sizeof(float)), 0);
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, HostFoldTest,

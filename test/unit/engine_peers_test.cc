@@ -2,6 +2,7 @@
 
 #include "engine/meeting/flags.h"
 #include "engine_ranks.h"
+#include "test/unit/float_modes.h"
 
 #include <gtest/gtest.h>
 
@@ -153,6 +154,31 @@ TEST(PeersTest, EveryRankHasThePricesOfAllSizes)
         ASSERT_TRUE(ranks.find_peers());
         expect_all_prices(ranks);
         EXPECT_EQ(cell(ranks, Algorithm::kOrdered, 5), 0) << "serves reproducible calls only";
+    }
+}
+
+// A program's rounding, or a library's: one rank may have it and another one not.
+TEST(PeersTest, PricesDoNotDependOnTheControlRegister)
+{
+    const std::vector<std::string> words = {"left", "left", "right", "right", "right"};
+    RanksOnGpus ranks(words);
+    ASSERT_TRUE(ranks.find_peers());
+    for (const test::FloatMode mode : test::kFloatModes) {
+        RanksOnGpus others(words);
+        bool found = false;
+        {
+            const test::UnderFloatMode under(mode);
+            found = others.find_peers();
+            EXPECT_TRUE(under.is_as_set());
+        }
+        ASSERT_TRUE(found);
+        EXPECT_EQ(std::memcmp(others.peers[0]->found().prices.get(),
+                              ranks.peers[0]->found().prices.get(), sizeof(PriceTable)),
+                  0)
+            << test::kFloatModeNames[static_cast<int>(mode)];
+        EXPECT_EQ(others.peers[0]->found().ranks.query.links.gpu_gbps,
+                  ranks.peers[0]->found().ranks.query.links.gpu_gbps);
+        EXPECT_EQ(others.peers[0]->found().ranks.rates, ranks.peers[0]->found().ranks.rates);
     }
 }
 

@@ -30,6 +30,18 @@ EMU_NUM_DEVICES=2 nodes_ 0,0,1,1,2 ob1 "$same" reproducible
 EMU_NUM_DEVICES=3 nodes_ 0,0,0,1,1,1,1 ob1 "$same" reproducible
 nodes_ 0,0,1,1,2,2 ucx "$same" reproducible
 nodes_ 2,1,0,0,1,2,0 ob1 "$same" reproducible
+# Ranks that round another way, flush subnormal numbers, or trap: as a rank alone, and all of them.
+export OMPI_MCA_coll_hetcoll_reproducible=1
+for mode in flush up down zero traps; do
+    nodes_ 0,0,1 ob1 "$forced" float_control $mode 1
+    case_ 3 ob1 "$forced" float_control $mode all
+done
+unset OMPI_MCA_coll_hetcoll_reproducible
+for mode in flush up traps; do
+    EMU_NUM_DEVICES=4 case_ 4 ob1 "$forced" float_control $mode 2
+    nodes_ 0,0,1,1 ob1 "$forced --mca coll_hetcoll_ipc never" float_control $mode all
+    case_ 2 ob1 "$(with ring)" float_control $mode 0
+done
 also_expected='hetcoll: a rank cannot use its GPU'
 case_ 3 ob1 "$same" reproducible staged
 nodes_ 0,1,1,0 ob1 "$same" reproducible staged
