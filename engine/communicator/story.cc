@@ -179,9 +179,13 @@ void Story::tell(const Log &log, const CallRecord &record, std::size_t small_lim
     if (record.chunk_bytes != 0) {
         std::snprintf(chunks, sizeof chunks, ", in chunks of %zu bytes", record.chunk_bytes);
     }
+    char number[16] = ""; // alone it would make one fact of many communicators many facts
+    if (log.enabled(2)) {
+        std::snprintf(number, sizeof number, " %u", record.comm_id);
+    }
     hetcoll::log(log, larger ? 1 : 2,
-                 "hetcoll: communicator %u of %d ranks: %s of %zu bytes by %s, path %s%s",
-                 record.comm_id, record.comm_size, record.call, record.bytes, algorithm_of(record),
+                 "hetcoll: communicator%s of %d ranks: %s of %zu bytes by %s, path %s%s", number,
+                 record.comm_size, record.call, record.bytes, algorithm_of(record),
                  path_name(path_of(record)), chunks);
 }
 

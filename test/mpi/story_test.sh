@@ -27,12 +27,19 @@ once 4 'hetcoll: GPU [^ ]+ [0-9a-f:.]+(, NUMA [0-9]+)?, CUDA driver [0-9.]+, emu
 once 1 'ranks 0 to 3 of this node: 4 GPUs, links mixed [0-9a-f]+, at least [0-9.]+ GB/s between two of them'
 once 1 "ranks 0 to 3 read (and write )?each other's GPU memory"
 once 1 'algorithms go by the price of the links, as there is no tuning table'
-once 1 'communicator [0-9]+ of 4 ranks: allreduce of 100000 bytes by [a-z_]+, path mapped'
+once 1 'communicator of 4 ranks: allreduce of 100000 bytes by [a-z_]+, path mapped'
 host=$(hostname | cut -d. -f1)
 [ "$(grep -cE "(^|\] )$host:[0-3] hetcoll: " "$work/lines")" -eq "$(grep -c . "$work/lines")" ]
 verdict $? 'every line begins with host and rank'
 [ "$(sed 's/^\[[^]]*\] //' "$work/lines" | sort | uniq -d | grep -c .)" -eq 0 ]
 verdict $? 'no line is there twice'
+
+# A thousand communicators have these facts in common.
+job -n 2 --mca coll_hetcoll_verbose 1 "$build/test/mpi/churn" communicators
+once 2 'communicator of 2 ranks: Allreduce on device memory: hetcoll' # each rank is the first of some of them
+once 2 'hetcoll: GPU '
+[ "$(sed 's/^\[[^]]*\] //' "$work/lines" | sort | uniq -d | grep -c .)" -eq 0 ]
+verdict $? 'no line is there twice for many communicators'
 
 # shellcheck disable=SC2086
 job -n 2 --mca coll_hetcoll_verbose 2 --mca coll_hetcoll_algorithm ring $bench 8192,100000,1M

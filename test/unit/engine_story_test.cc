@@ -38,7 +38,16 @@ TEST(StoryTest, TheFirstLargerCallIsToldOnce)
         story.tell(log, call_of(bytes), kSmallLimit);
     }
     ASSERT_EQ(logged.size(), 1u);
-    EXPECT_EQ(logged[0], "hetcoll: communicator 5 of 8 ranks: allreduce of 8193 bytes by ring, "
+    EXPECT_EQ(logged[0], "hetcoll: communicator of 8 ranks: allreduce of 8193 bytes by ring, "
+                         "path bounce, in chunks of 65536 bytes");
+}
+
+TEST(StoryTest, LevelTwoTellsCommunicatorsApart)
+{
+    Story story;
+    story.tell(capture(2), call_of(100'000), kSmallLimit);
+    ASSERT_EQ(logged.size(), 1u);
+    EXPECT_EQ(logged[0], "hetcoll: communicator 5 of 8 ranks: allreduce of 100000 bytes by ring, "
                          "path bounce, in chunks of 65536 bytes");
 }
 

@@ -264,11 +264,12 @@ void mca_coll_hetcoll_begin_events(void);
 void mca_coll_hetcoll_end_events(void);
 
 /* Writes a line if `level` is at most coll_hetcoll_verbose. Lines of the story, from level 1 on,
- * begin with host and rank. */
+ * begin with host and rank. Those of level 1 are facts: a process writes each once. */
 void mca_coll_hetcoll_log(int level, const char *line);
 
 /* coll_hetcoll_story.c */
 void mca_coll_hetcoll_begin_story(void);
+bool mca_coll_hetcoll_was_told(const char *line); /* from the second time on */
 const char *mca_coll_hetcoll_speaker(void);
 
 #endif

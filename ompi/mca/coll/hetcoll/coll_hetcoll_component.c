@@ -48,7 +48,8 @@ MCA_BASE_COMPONENT_INIT(ompi, coll, hetcoll)
 
 void mca_coll_hetcoll_log(int level, const char *line)
 {
-    if (level <= mca_coll_hetcoll_component.settings.verbose) {
+    if (level <= mca_coll_hetcoll_component.settings.verbose &&
+        !(1 == level && mca_coll_hetcoll_was_told(line))) {
         opal_output(0, "%s%s", 0 < level ? mca_coll_hetcoll_speaker() : "", line);
     }
 }

@@ -1,10 +1,12 @@
 /* coll_hetcoll_verbose 1: how a job's story begins, one line a node: what hetcoll is, where, and
- * what the user has set. The rest is told by engine/communicator/story.cc. */
+ * what the user has set. The rest is told by engine/communicator/story.cc, and each fact once. */
 #include "coll_hetcoll.h"
 
 #include "hetcoll_config.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -97,6 +99,31 @@ void mca_coll_hetcoll_begin_story(void)
     add(&text, "hetcoll: version %s (%s) in %s", HETCOLL_VERSION, HETCOLL_COMMIT, library);
     add_parameters(&text, c);
     mca_coll_hetcoll_log(1, text.line);
+}
+
+enum { MOST_FACTS = 512 };
+
+/* Communicators have most facts in common, so equal lines come up with each. A set of hashes, which
+ * several threads may ask; a line that finds no place in it is told again. */
+bool mca_coll_hetcoll_was_told(const char *line)
+{
+    static uint64_t told[MOST_FACTS];    /* 0: free */
+    uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
+    for (; '\0' != *line; ++line) {
+        hash = (hash ^ (unsigned char)*line) * 0x100000001b3u;
+    }
+    hash |= 1;
+    for (uint64_t i = 0; i < MOST_FACTS; ++i) {
+        uint64_t *place = &told[((hash >> 1) + i) % MOST_FACTS], there = 0;
+        if (__atomic_compare_exchange_n(place, &there, hash, false, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED)) {
+            return false;
+        }
+        if (there == hash) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* "node17:3 ", as the lines of the story begin. */
