@@ -107,6 +107,9 @@ END
 says 0 'table.json:5, bytes 65536 to inf, ranks 33 to 128, machine box' $call --table "$work/table.json"
 says 0 'chunks of 131072 bytes' $call --table "$work/table.json"
 says 0 'the table has no rule for the call' --explain --bytes 4M --ranks 4 --table "$work/table.json"
+long=$work/$(printf '%0200d/%0200d/%0200d' 1 2 3)
+mkdir -p "$long" && cp "$work/table.json" "$long/table.json"
+says 0 "$long/table.json:5, bytes 65536 to inf, ranks 33 to 128, machine box" $call --table "$long/table.json"
 # A job takes the rules of its own machine alone.
 says 0 'table      rules for box, which a job takes on that machine alone' $call --table "$work/table.json"
 other="$call --topology $machines/dgxa100.topology --table $work/table.json"

@@ -7,6 +7,7 @@
 #include "tools/adapters_option.h"
 #include "tools/info_collective.h"
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 #include <numeric>
@@ -175,10 +176,13 @@ std::string print_sides(int host_parts, int adapter_parts)
 
 std::string format(const char *pattern, ...)
 {
-    char text[512];
-    va_list args;
+    va_list args, again;
     va_start(args, pattern);
-    std::vsnprintf(text, sizeof text, pattern, args);
+    va_copy(again, args);
+    const int length = std::vsnprintf(nullptr, 0, pattern, args); // paths may be long
+    std::string text(static_cast<std::size_t>(std::max(length, 0)), '\0');
+    std::vsnprintf(text.data(), text.size() + 1, pattern, again);
+    va_end(again);
     va_end(args);
     return text;
 }
