@@ -13,6 +13,27 @@
 #include <utility>
 
 namespace hetcoll {
+namespace {
+
+// A GPU of the rank's node that is not among the file's, which have bus ids: then numbers of
+// devices tell which one each is. Null: there is none.
+const PlacedGpu *taken_by_number(const Topology &file, const Placement &placement, int rank)
+{
+    const std::vector<int> vertices = file.gpus();
+    const bool has_ids = std::any_of(vertices.begin(), vertices.end(), [&](int vertex) {
+        return file.vertices[static_cast<std::size_t>(vertex)].bus.known != 0;
+    });
+    const int node = placement.node_of[static_cast<std::size_t>(rank)];
+    for (const int gpu : placement.nodes[static_cast<std::size_t>(node)].gpus) {
+        const PlacedGpu &found = placement.gpus[static_cast<std::size_t>(gpu)];
+        if (has_ids && file.find(found.bus) == kNoVertex) {
+            return &found;
+        }
+    }
+    return nullptr;
+}
+
+} // namespace
 
 PeerSearch::PeerSearch(Process &process, NodeGroup &group, Allowed allowed,
                        std::shared_ptr<Device> device, Messages &messages, int tag)
@@ -163,6 +184,16 @@ Result<Placement> PeerSearch::merge(std::vector<RankRecord> &records)
     const bool some_file =
         std::any_of(records.begin(), records.end(),
                     [](const RankRecord &record) { return record.file_hash != 0; });
+    if (placement.ok() && some_file && group_.is_leader()) {
+        const PlacedGpu *const gpu = taken_by_number(**file, *placement, group_.all().rank);
+        if (gpu != nullptr && process_.notices().first_time(Notice::kTopologyFile)) {
+            log(process_.log(), 0,
+                "hetcoll: coll_hetcoll_topology_file (%.80s) has no GPU with the bus id %s, so the "
+                "numbers of devices tell which of its GPUs is which, right or wrong: give it this "
+                "machine's bus ids, or - for each",
+                (*file)->machine.c_str(), print_bus_id(gpu->bus).c_str());
+        }
+    }
     if (placement.ok() || !some_file) {
         return placement;
     }

@@ -123,19 +123,19 @@ void tell_differences(Process &process, std::span<const hetcoll_facts> facts)
     const Log &log = process.log();
     bool first = false, looked = false;
     const auto tell = [&](const char *name, Fact fact, Counts counts) {
-        for (std::size_t rank = 1; rank < facts.size() && log.enabled(1); ++rank) {
+        for (std::size_t rank = 1; rank < facts.size(); ++rank) {
             if (facts[rank].*fact == facts[0].*fact) {
                 continue;
             }
             first = looked ? first : process.notices().first_time(Notice::kSettingsDiffer);
             looked = true;
-            if (first && counts == Counts::kNone) {
+            if (first && counts == Counts::kNone) { // what does without it says more
                 hetcoll::log(log, 1,
                              "hetcoll: coll_hetcoll_%s of rank %zu is not that of rank 0: it "
                              "counts as not set",
                              name, rank);
             } else if (first) {
-                hetcoll::log(log, 1,
+                hetcoll::log(log, 0,
                              "hetcoll: coll_hetcoll_%s of rank %zu is not that of rank 0: that of "
                              "rank %zu counts",
                              name, rank, rank_that_counts(facts, fact, counts));

@@ -87,6 +87,17 @@ job -n 2 $bench 8,1M
 [ ! -s "$work/lines" ]
 verdict $? 'without it there is no line'
 
+# Which of two truths counts needs no level.
+# shellcheck disable=SC2086
+job -n 1 $bench 100000 : -n 1 -x OMPI_MCA_coll_hetcoll_algorithm=ring $bench 100000
+once 1 'coll_hetcoll_algorithm of rank 1 is not that of rank 0: that of rank 0 counts'
+# shellcheck disable=SC2086
+job -n 2 --mca coll_hetcoll_topology_file "$source/topology/machines/dgxa100.topology" $bench 100000
+once 1 'coll_hetcoll_topology_file \(DGX A100\) has no GPU with the bus id 0000:06:00.0'
+# shellcheck disable=SC2086
+job -n 2 --mca coll_hetcoll_topology_file "$source/topology/machines/dgx1v.topology" $bench 100000
+once 0 'coll_hetcoll_topology_file'
+
 # shellcheck disable=SC2086
 job -n 3 --mca coll_hetcoll_algorithm leader --mca coll_hetcoll_trace "$work/trace" $bench 1M
 grep -q '"algorithm":"leader","path":"mapped"' "$work/trace.2" && ! grep '"path":"bounce"' "$work"/trace.[012]

@@ -285,6 +285,29 @@ TEST(PeersTest, RanksThatDisagreeOnTheTopologyFileAllIgnoreIt)
     EXPECT_NE(ignored[0].find("rank 2 uses a topology file"), std::string::npos) << ignored[0];
 }
 
+TEST(PeersTest, ATopologyFileWithBusIdsOfAnotherMachineIsUsedWithALineANode)
+{
+    const auto lines_for = [](const std::string &bus) {
+        const File file("hetcoll topology 1\n"
+                        "gpu gpu0 " +
+                        bus +
+                        "\ncpu cpu0 numa 0\n"
+                        "link gpu0 cpu0 pcie 1 12\n");
+        RanksOnGpus ranks({"", "", ""}, [&](int, hetcoll_settings &settings) {
+            settings.topology_file = file.path();
+        });
+        EXPECT_TRUE(ranks.find_peers());
+        expect_the_same(ranks);
+        return said("has no GPU with the bus id ");
+    };
+    EXPECT_EQ(lines_for("-").size(), 0u); // it names none
+    const auto lines = lines_for("0000:aa:00.0");
+    ASSERT_EQ(lines.size(), 1u);
+    const std::string words = "has no GPU with the bus id ";
+    const std::string own = lines[0].substr(lines[0].find(words) + words.size(), 12);
+    EXPECT_EQ(lines_for(own).size(), 0u);
+}
+
 TEST(PeersTest, AfterAFailedMappingNobodyMapsAgain)
 {
     RanksOnGpus ranks({"", ""});
