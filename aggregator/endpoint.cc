@@ -1,5 +1,7 @@
 #include "aggregator/endpoint.h"
 
+#include "base/own_user.h"
+
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -38,7 +40,7 @@ Status check_key_file(const std::string &path, const struct stat &info)
         return error(Errc::kInvalid, "key file %s is not a regular file: name one that is",
                      path.c_str());
     }
-    if (info.st_uid != geteuid() && info.st_uid != 0) {
+    if (!is_own_user(info.st_uid) && info.st_uid != 0) {
         return error(Errc::kInvalid,
                      "key file %s belongs to user %u, who could change it: make a copy of your own",
                      path.c_str(), static_cast<unsigned>(info.st_uid));

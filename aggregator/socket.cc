@@ -21,12 +21,7 @@ void set_option(int socket, int level, int name, int value)
 
 } // namespace
 
-Descriptor::~Descriptor()
-{
-    if (fd_ >= 0) {
-        ::close(fd_);
-    }
-}
+Descriptor::~Descriptor() { mark_.close(fd_); }
 
 std::uint16_t Address::port() const noexcept
 {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "aggregator/endpoint.h"
+#include "base/file_mark.h"
 #include "base/status.h"
 
 #include <cstdint>
@@ -15,18 +16,24 @@ namespace hetcoll {
 class Descriptor {
 public:
     Descriptor() = default;
-    explicit Descriptor(int fd) noexcept : fd_(fd) {}
-    Descriptor(Descriptor &&other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+    explicit Descriptor(int fd) noexcept : fd_(fd), mark_(fd) {}
+    Descriptor(Descriptor &&other) noexcept : fd_(std::exchange(other.fd_, -1)), mark_(other.mark_)
+    {
+    }
     Descriptor &operator=(Descriptor &&other) noexcept
     {
         std::swap(fd_, other.fd_);
+        std::swap(mark_, other.mark_);
         return *this;
     }
     ~Descriptor();
     [[nodiscard]] int get() const noexcept { return fd_; } // negative: none
+    // The program has not closed it, and opened something else.
+    [[nodiscard]] bool is_ours() const noexcept { return mark_.fits(fd_); }
 
 private:
     int fd_ = -1;
+    FileMark mark_;
 };
 
 struct Address {

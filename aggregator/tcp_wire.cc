@@ -41,6 +41,8 @@ constexpr int kMostNameWaitMs = 20;             // nor has a name's look-up
 constexpr auto kAway = std::chrono::seconds(1); // without progress()
 constexpr std::uint64_t kListener = 0;          // in place of a connection, to epoll
 
+constexpr const char *kClosedByOthers = "this process has closed a descriptor that was not its own";
+
 Outgoing no_rdma() { return Outgoing(encode(RdmaOffer{}), {}, nullptr, Outgoing::What::kOffer); }
 
 class TcpConnections final : public TcpWire, private Payload::Owner {
@@ -120,6 +122,7 @@ private:
     void add_guest(Descriptor socket, WireEvents &events);
     bool show_out_one();
     void listen(bool on);
+    void pause_listening();
     void look_at_guests(Clock::time_point now);
     void note_guest_gone(const Channel &channel);
 
@@ -150,11 +153,12 @@ private:
     Clock::time_point listen_again_{}, looked_{};
     Connection next_ = 1;
     std::unordered_map<Connection, std::unique_ptr<Channel>> channels_;
-    std::vector<Connection> looking_up_;           // wait for the addresses of their hosts
-    std::deque<Connection> waiting_room_;          // guests, the oldest first
-    std::vector<Connection> unread_;               // have more than they could say at once
-    std::vector<Connection> lost_;                 // to be told
-    std::vector<std::unique_ptr<Channel>> closed_; // until progress() returns
+    std::vector<Connection> looking_up_;            // wait for the addresses of their hosts
+    std::deque<Connection> waiting_room_;           // guests, the oldest first
+    std::vector<Connection> unread_;                // have more than they could say at once
+    std::vector<Connection> lost_;                  // to be told
+    std::vector<std::unique_ptr<Channel>> closed_;  // until progress() returns
+    std::array<std::byte, kTlsRecordBytes> record_; // too large for the stack of some threads
     GuestCounters guests_;
     std::unique_ptr<RdmaLanes> lanes_; // none: no RDMA
     std::string note_;                 // for the user
@@ -210,6 +214,13 @@ void TcpConnections::listen(bool on)
     }
 }
 
+// Else epoll would tell at once of whoever waits.
+void TcpConnections::pause_listening()
+{
+    listen(false);
+    listen_again_ = options_.clock() + std::chrono::seconds(1);
+}
+
 void TcpConnections::poll_for(Channel &channel, std::uint32_t events)
 {
     if (channel.polled == events) {
@@ -235,14 +246,18 @@ void TcpConnections::accept_some(WireEvents &events)
         if (socket.get() >= 0) {
             ++guests_.accepted;
             add_guest(std::move(socket), events);
+        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+            return;
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
             ++guests_.no_descriptors;
             if (!show_out_one()) {
-                listen(false);
-                listen_again_ = options_.clock() + std::chrono::seconds(1);
+                pause_listening();
                 return;
             }
-        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+        } else if (errno == EPERM || errno == EACCES || errno == ENOSYS || errno == EBADF ||
+                   errno == EINVAL || errno == ENOTSOCK || errno == EOPNOTSUPP) {
+            note_ = std::string("nobody can be let in: accept4 fails: ") + std::strerror(errno);
+            pause_listening();
             return;
         }
     }
@@ -461,6 +476,9 @@ void TcpConnections::push(Channel &channel, const Outgoing &message)
 
 void TcpConnections::write_out(Channel &channel)
 {
+    if (!channel.socket.is_ours()) {
+        lose(channel, kClosedByOthers);
+    }
     while (!channel.lost) {
         while (!channel.out.empty() && channel.tls->unsent() < kMostUnsentBytes) {
             if (!write_some(channel)) {
@@ -487,13 +505,12 @@ bool TcpConnections::write_some(Channel &channel)
     const std::size_t all = message.size();
     std::size_t bytes = std::min(all - channel.out_done, kTlsRecordBytes);
     if (channel.out_done == 0) {
-        std::array<std::byte, kTlsRecordBytes> record;
-        std::memcpy(record.data(), message.head.data(), message.head_bytes);
+        std::memcpy(record_.data(), message.head.data(), message.head_bytes);
         if (bytes > message.head_bytes) {
-            std::memcpy(&record[message.head_bytes], message.payload.data(),
+            std::memcpy(&record_[message.head_bytes], message.payload.data(),
                         bytes - message.head_bytes);
         }
-        if (!channel.tls->write({record.data(), bytes})) {
+        if (!channel.tls->write({record_.data(), bytes})) {
             return false;
         }
     } else if (!channel.tls->write(
@@ -537,6 +554,9 @@ void TcpConnections::look_at_readers(Clock::time_point now)
 
 void TcpConnections::serve(Channel &channel, WireEvents &events)
 {
+    if (!channel.socket.is_ours()) {
+        lose(channel, kClosedByOthers);
+    }
     if (channel.lost) {
         return;
     }
@@ -726,6 +746,11 @@ bool TcpConnections::progress(WireEvents &events)
     constexpr int kMost = 64;
     std::array<epoll_event, kMost> ready;
     const int count = epoll_wait(epoll_.get(), ready.data(), kMost, 0);
+    if (count < 0 && errno != EINTR) {
+        for (const auto &[connection, channel] : channels_) {
+            lose(*channel, kClosedByOthers);
+        }
+    }
     if (!looking_up_.empty()) {
         follow_look_ups();
     }

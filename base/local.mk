@@ -1,12 +1,14 @@
 hetcoll_sources += \
 	base/algorithm_list.h \
 	base/element.h base/element.cc \
+	base/file_mark.h base/file_mark.cc \
 	base/float_control.h \
 	base/hash.h \
 	base/installed.h base/installed.cc \
 	base/library.h \
 	base/log.h base/log.cc \
 	base/lost.h \
+	base/own_user.h base/own_user.cc \
 	base/p2p.h \
 	base/request_pool.h \
 	base/slots.h \

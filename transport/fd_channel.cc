@@ -1,5 +1,7 @@
 #include "transport/fd_channel.h"
 
+#include "base/own_user.h"
+
 #include <poll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
@@ -65,7 +67,7 @@ bool is_same_user(int socket)
     ucred other{};
     socklen_t length = sizeof other;
     return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &other, &length) == 0 &&
-           other.uid == geteuid();
+           is_own_user(other.uid);
 }
 
 // 0, or the error of sendmsg.
@@ -147,17 +149,13 @@ Status cannot_ask(const char *why, const char *remedy)
 }
 
 constexpr const char *kHasEnded =
-    ": it has ended, has no free descriptor (ulimit -n), or runs in another network namespace, let "
-    "the containers share one (docker run --network)";
+    ": it has ended, has no free descriptor (ulimit -n), may not accept connections (a seccomp "
+    "filter), or runs in another network namespace, let the containers share one (docker run "
+    "--network)";
 
 } // namespace
 
-UniqueFd::~UniqueFd()
-{
-    if (fd_ >= 0) {
-        close(fd_);
-    }
-}
+UniqueFd::~UniqueFd() { mark_.close(fd_); }
 
 struct FdChannel::Impl {
     // What we have asked an owner for.
@@ -188,6 +186,11 @@ struct FdChannel::Impl {
     std::map<std::uint64_t, Owner> owners; // by name
     std::vector<Asker> askers;
 
+    const char *listen();
+    [[nodiscard]] UniqueFd accept_one() const
+    {
+        return UniqueFd(accept4(socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    }
     void accept_all();
     void answer_all();
     bool serve(Asker &asker);
@@ -200,26 +203,57 @@ struct FdChannel::Impl {
 // accept4() takes microseconds to say that nobody is there: it makes a socket first.
 void FdChannel::Impl::accept_all()
 {
+    if (socket.get() < 0) {
+        (void)listen(); // again: it could not, the last time
+    }
     pollfd waits{.fd = socket.get(), .events = POLLIN, .revents = 0};
     while (poll(&waits, 1, 0) == 1) {
-        UniqueFd other(accept4(socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+        const bool ours = socket.is_ours();
+        UniqueFd other = ours ? accept_one() : UniqueFd();
+        if (other.get() < 0 && ours && (errno == EMFILE || errno == ENFILE)) {
+            spare = UniqueFd(); // who asks learns by the end of the connection that it has failed
+            other = accept_one();
+            const int code = errno;
+            const bool shown_out = other.get() >= 0;
+            other = UniqueFd();
+            spare = UniqueFd(open("/dev/null", O_RDONLY | O_CLOEXEC));
+            if (shown_out) {
+                continue;
+            }
+            errno = code;
+        }
         if (other.get() >= 0) {
             if (is_same_user(other.get())) {
                 askers.push_back({.socket = std::move(other), .unanswered = std::nullopt});
             }
-        } else if ((errno == EMFILE || errno == ENFILE) && spare.get() >= 0) {
-            spare = UniqueFd(); // who asks learns by the end of the connection that it has failed
-            other = UniqueFd(accept4(socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
-            const bool shown_out = other.get() >= 0;
-            other = UniqueFd();
-            spare = UniqueFd(open("/dev/null", O_RDONLY | O_CLOEXEC));
-            if (!shown_out) {
-                return;
-            }
-        } else if (errno != ECONNABORTED && errno != EINTR) {
+        } else if (!ours || (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR)) {
+            // Nobody can be let in. Those that ask learn it by the end of their connections.
+            socket = UniqueFd();
+            (void)listen();
             return;
+        } else if (errno == EAGAIN) {
+            return; // whoever asked has gone
         }
     }
+}
+
+// At our name. What failed, with errno set, or null.
+const char *FdChannel::Impl::listen()
+{
+    constexpr int kMost = 4096; // the system's limit holds too
+    UniqueFd made = open_socket();
+    if (made.get() < 0) {
+        return "socket";
+    }
+    const Address address(name);
+    if (bind(made.get(), address.get(), address.length) != 0) {
+        return "bind";
+    }
+    if (::listen(made.get(), kMost) != 0) {
+        return "listen";
+    }
+    socket = std::move(made);
+    return nullptr;
 }
 
 void FdChannel::Impl::answer_all()
@@ -231,7 +265,8 @@ void FdChannel::Impl::answer_all()
 // False if the asker is gone.
 bool FdChannel::Impl::serve(Asker &asker)
 {
-    while (!asker.unanswered || answer(asker.socket.get(), *asker.unanswered)) {
+    while (asker.socket.is_ours() &&
+           (!asker.unanswered || answer(asker.socket.get(), *asker.unanswered))) {
         asker.unanswered.reset();
         Received received;
         const Arrival arrival = receive_message(asker.socket.get(), received);
@@ -240,7 +275,7 @@ bool FdChannel::Impl::serve(Asker &asker)
         }
         asker.unanswered = received.message.token;
     }
-    return true;
+    return asker.socket.is_ours();
 }
 
 // False if it has to be tried again.
@@ -299,7 +334,8 @@ void FdChannel::Impl::receive_answers(Owner &owner)
 {
     Received received;
     while (owner.socket.get() >= 0) {
-        const Arrival arrival = receive_message(owner.socket.get(), received);
+        const Arrival arrival =
+            owner.socket.is_ours() ? receive_message(owner.socket.get(), received) : Arrival::kGone;
         if (arrival == Arrival::kNothing) {
             return;
         }
@@ -333,25 +369,12 @@ Result<std::shared_ptr<FdChannel>> FdChannel::create(const Log &log)
 {
     auto impl = std::make_unique<Impl>();
     impl->log = log;
-    impl->socket = open_socket();
-    const char *failed = "socket";
-    bool made = impl->socket.get() >= 0;
-    if (made) {
-        failed = "getrandom";
-        made = getrandom(&impl->name, sizeof impl->name, GRND_NONBLOCK) == sizeof impl->name;
+    const char *failed = "getrandom";
+    if (getrandom(&impl->name, sizeof impl->name, GRND_NONBLOCK) == sizeof impl->name) {
         impl->name |= 1; // never 0
+        failed = impl->listen();
     }
-    if (made) {
-        failed = "bind";
-        const Address address(impl->name);
-        made = bind(impl->socket.get(), address.get(), address.length) == 0;
-    }
-    if (made) {
-        failed = "listen";
-        constexpr int kMost = 4096; // the system's limit holds too
-        made = listen(impl->socket.get(), kMost) == 0;
-    }
-    if (!made) {
+    if (failed != nullptr) {
         return error(Errc::kUnsupported,
                      "no unix socket to pass file descriptors on (%s: %s): VMM memory is not "
                      "shared with other processes",

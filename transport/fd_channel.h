@@ -5,6 +5,7 @@
 // profiles of containers refuse it.)
 #pragma once
 
+#include "base/file_mark.h"
 #include "base/log.h"
 #include "base/status.h"
 
@@ -19,18 +20,22 @@ namespace hetcoll {
 class UniqueFd {
 public:
     UniqueFd() noexcept = default;
-    explicit UniqueFd(int fd) noexcept : fd_(fd) {}
-    UniqueFd(UniqueFd &&other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+    explicit UniqueFd(int fd) noexcept : fd_(fd), mark_(fd) {}
+    UniqueFd(UniqueFd &&other) noexcept : fd_(std::exchange(other.fd_, -1)), mark_(other.mark_) {}
     UniqueFd &operator=(UniqueFd &&other) noexcept
     {
         std::swap(fd_, other.fd_);
+        std::swap(mark_, other.mark_);
         return *this;
     }
     ~UniqueFd();
     [[nodiscard]] int get() const noexcept { return fd_; }
+    // The program has not closed it, and opened something else.
+    [[nodiscard]] bool is_ours() const noexcept { return mark_.fits(fd_); }
 
 private:
     int fd_ = -1;
+    FileMark mark_;
 };
 
 // Where to ask, and for what.

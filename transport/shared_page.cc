@@ -82,7 +82,7 @@ Result<SharedPage> SharedPage::create(const ProcessIdentity &self, std::size_t b
                      folder, std::strerror(code), create_remedy(code));
     }
     SharedPage page;
-    page.owns_fd_ = true;
+    page.file_ = FileMark(fd);
     page.ticket_ = {.owner = self, .bytes = bytes, .nonce = 0, .fd = fd, .reserved = 0};
     int code = EINTR; // a profiler's timer, say
     while (code == EINTR) {
@@ -170,17 +170,15 @@ SharedPage::~SharedPage()
 
 void SharedPage::seal() noexcept
 {
-    if (owns_fd_) {
-        close(ticket_.fd);
-        owns_fd_ = false;
-    }
+    file_.close(ticket_.fd);
+    file_ = FileMark();
 }
 
 void SharedPage::swap(SharedPage &other) noexcept
 {
     std::swap(data_, other.data_);
     std::swap(ticket_, other.ticket_);
-    std::swap(owns_fd_, other.owns_fd_);
+    std::swap(file_, other.file_);
 }
 
 } // namespace hetcoll

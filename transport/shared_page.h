@@ -2,6 +2,7 @@
 // processes, nothing is left behind in /dev/shm.
 #pragma once
 
+#include "base/file_mark.h"
 #include "base/status.h"
 #include "transport/node_identity.h"
 
@@ -63,7 +64,7 @@ private:
 
     void *data_ = nullptr; // kAlignment bytes behind the begin of the mapping
     SharedPageTicket ticket_{};
-    bool owns_fd_ = false;
+    FileMark file_; // ticket_.fd's, until seal(); none if attached
 };
 
 } // namespace hetcoll

@@ -1,6 +1,7 @@
 #include "engine/process/trace.h"
 
 #include "base/element.h"
+#include "base/own_user.h"
 #include "engine/meeting/flags.h"
 #include "tuning/choice.h"
 
@@ -137,7 +138,7 @@ Result<std::unique_ptr<Trace>> Trace::open(std::string_view pattern, int rank, c
     if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) {
         return problem("it is not a file");
     }
-    if (status.st_uid != geteuid()) {
+    if (!is_own_user(status.st_uid)) {
         return problem("it is another user's file");
     }
     if (status.st_nlink != 1) {
@@ -153,14 +154,14 @@ Result<std::unique_ptr<Trace>> Trace::open(std::string_view pattern, int rank, c
 }
 
 Trace::Trace(std::string path, int file, const Log &log)
-    : path_(std::move(path)), file_(file), log_(log)
+    : path_(std::move(path)), file_(file), mark_(file), log_(log)
 {
     using namespace std::chrono;
     epoch_s_ = duration<double>(system_clock::now().time_since_epoch()).count() -
                static_cast<double>(now_ns()) * 1e-9;
 }
 
-Trace::~Trace() { ::close(file_); }
+Trace::~Trace() { mark_.close(file_); }
 
 void Trace::write(const CallRecord &record) noexcept
 {
@@ -172,8 +173,9 @@ void Trace::write(const CallRecord &record) noexcept
         return;
     }
     ssize_t put;
-    do { // Linux appends whatever the offset says
-        put = pwrite(file_, line, length, 0);
+    do {               // Linux appends whatever the offset says
+        errno = EBADF; // if the program has closed it, and opened a file of its own perhaps
+        put = mark_.fits(file_) ? pwrite(file_, line, length, 0) : -1;
     } while (put < 0 && errno == EINTR);
     if (put == static_cast<ssize_t>(length)) {
         written_ += length;

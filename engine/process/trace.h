@@ -1,6 +1,7 @@
 // coll_hetcoll_trace: a file with one JSON object a line, a line a call (docs/observability.md).
 #pragma once
 
+#include "base/file_mark.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "engine/process/call_record.h"
@@ -36,6 +37,7 @@ private:
 
     std::string path_;
     int file_;
+    FileMark mark_;
     Log log_;
     double epoch_s_ = 0; // of now_ns() 0
     std::mutex mutex_;   // of all below

@@ -2,6 +2,7 @@
 #include "aggregator/openssl_library.h"
 #include "aggregator/tls.h"
 #include "test/unit/aggregator_tcp_house.h"
+#include "test/unit/failing_call.h"
 
 #include <arpa/inet.h>
 #include <filesystem>
@@ -376,6 +377,32 @@ TEST(AggregatorTlsTest, WhoReadsNothingIsLostBeforeMoreThanTheBoundIsSealed)
     EXPECT_FALSE(pair.writer->write(record));
     EXPECT_EQ(pair.writer->why(), kDoesNotRead);
     EXPECT_EQ(pair.writer->unsent(), kFit * (kTlsRecordBytes + 22));
+}
+
+// As under a seccomp filter, which is for good, so in a child.
+TEST_F(AggregatorTcpTest, AnAggregatorThatMayAcceptNobodySaysSoAndRests)
+{
+    const pid_t child = fork();
+    if (child == 0) {
+        if (!fail_system_calls({SYS_accept4}, EPERM)) {
+            _exit(2);
+        }
+        serve({.clock = [] { return std::chrono::steady_clock::time_point(); }});
+        const Knock knock(plan_.endpoint.port);
+        std::string note;
+        while (note.empty()) {
+            server_->progress(0);
+            note = wire_->take_note();
+        }
+        const bool rests = !server_->progress(0);
+        _exit(rests && note.find("accept4") != std::string::npos ? 0 : 1);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (WEXITSTATUS(status) == 2) {
+        GTEST_SKIP() << "no seccomp filters here";
+    }
+    EXPECT_EQ(status, 0);
 }
 
 TEST_F(AggregatorTcpTest, AnAddressThatIsTakenIsAnErrorWithTheAddress)

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -228,6 +229,26 @@ TEST_F(TraceTest, FileOfAnotherTraceIsLeftAlone)
 }
 
 // The limit of a file's size stands for a full disk: the same call reports both.
+// The program has closed it with all others, and has a file of its own with its number.
+TEST_F(TraceTest, AFileThatHasTakenItsNumberIsLeftAlone)
+{
+    const int next = dup(0);
+    close(next);
+    {
+        auto trace = Trace::open(path("t"), 0, capture());
+        ASSERT_TRUE(trace.ok());
+        close(next);
+        ASSERT_EQ(open(path("mine").c_str(), O_RDWR | O_CREAT, 0600), next);
+        (*trace)->write(CallRecord{});
+        (*trace)->write(CallRecord{});
+    }
+    EXPECT_EQ(content(path("mine")), "");
+    ASSERT_EQ(logged.size(), 1u);
+    EXPECT_NE(logged[0].find("ends after 0 bytes"), std::string::npos) << logged[0];
+    EXPECT_NE(fcntl(next, F_GETFD), -1);
+    close(next);
+}
+
 TEST_F(TraceTest, FullDiskEndsTheTraceWithOneMessage)
 {
     rlimit before{};

@@ -2,17 +2,21 @@
 // nothing.
 #include "transport/fd_channel.h"
 
+#include "test/unit/failing_call.h"
+
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
 
@@ -323,6 +327,59 @@ TEST(FdChannelTest, AnOwnerWithoutADescriptorToAnswerWithIsAnError)
     int status = 0;
     waitpid(child, &status, 0);
     EXPECT_EQ(status, 0);
+}
+
+class NoAcceptTest : public ::testing::TestWithParam<int> {}; // the error, as of a seccomp filter
+
+TEST_P(NoAcceptTest, WhoAsksHearsOfIt)
+{
+    const pid_t child = fork();
+    if (child == 0) { // the filter is for good
+        const auto owner = make_channel(), user = make_channel();
+        const FdTicket ticket{.socket = owner->name(), .token = 1};
+        if (!test::fail_system_calls({SYS_accept4}, GetParam())) {
+            _exit(2);
+        }
+        bool right = true;
+        for (int i = 0; i < 3; ++i) { // every time
+            const bool asked = user->take(ticket).ok();
+            owner->step();
+            right = right && asked && !user->take(ticket).ok();
+        }
+        _exit(right ? 0 : 1);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (WEXITSTATUS(status) == 2) {
+        GTEST_SKIP() << "no seccomp filters here";
+    }
+    EXPECT_EQ(status, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Errors, NoAcceptTest,
+                         ::testing::Values(EPERM, EACCES, ENOSYS, EMFILE, ENOMEM, EINVAL));
+
+// A program closes what is not its own, and opens files of its own.
+TEST(FdChannelTest, AForeignFileIsLeftAloneAndTheNextAskerIsServed)
+{
+    const int next = dup(0);
+    close(next);
+    const auto owner = make_channel(), user = make_channel();
+    Files files(1);
+    owner->set_source(&files);
+    close(next); // the owner's socket
+    ASSERT_EQ(open("/dev/zero", O_RDONLY), next);
+    owner->step(); // finds out
+    const FdTicket ticket{.socket = owner->name(), .token = 1};
+    ASSERT_TRUE(user->take(ticket).ok());
+    owner->step();
+    const auto taken = user->take(ticket);
+    EXPECT_TRUE(taken.ok() && taken->has_value());
+    owner->set_source(nullptr);
+    struct stat file {};
+    EXPECT_EQ(fstat(next, &file), 0);
+    EXPECT_TRUE(S_ISCHR(file.st_mode));
+    close(next);
 }
 
 } // namespace

@@ -1,6 +1,7 @@
 // Shared memory without a name: what is attached is what was announced, and nothing is left.
 #include "test/unit/transport_peer.h"
 
+#include <fcntl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -110,6 +111,19 @@ TEST(SharedPageTest, SealedItCannotBeAttachedAndHoldsNoDescriptor)
     EXPECT_EQ(descriptors(), before);
     EXPECT_NE(attach_error(page.ticket()).find("has closed it"), std::string::npos);
     std::memset(page.data(), 1, kBytes); // still there
+}
+
+TEST(SharedPageTest, AFileThatHasTakenItsNumberIsNotClosed)
+{
+    int fd = -1;
+    {
+        const SharedPage page = make_page();
+        fd = page.ticket().fd;
+        close(fd); // a program that closes what is not its own
+        ASSERT_EQ(open("/dev/null", O_RDONLY), fd);
+    }
+    EXPECT_NE(fcntl(fd, F_GETFD), -1);
+    close(fd);
 }
 
 TEST(SharedPageTest, NoDescriptorAndNoMappingIsLeft)
