@@ -114,10 +114,18 @@ bool Call::met() noexcept
 
 int Call::result() { return failure.ok() || closes_later ? HETCOLL_SUCCESS : fail(); }
 
+const char *Call::mpi_name() const noexcept
+{
+    // Only calls that return before they have ended bring a function for user-defined operations.
+    if (is_collective() || is_queued() || made->reduce == nullptr) {
+        return hetcoll::mpi_name(made->collective);
+    }
+    return persistent ? "MPI_Allreduce_init" : "MPI_Iallreduce";
+}
+
 int Call::fail()
 {
-    log(process().log(), 0, "hetcoll: %s failed, the receive buffer is undefined: %s",
-        mpi_name(made->collective),
+    log(process().log(), 0, "hetcoll: %s failed, the receive buffer is undefined: %s", mpi_name(),
         failure.ok() ? "a driver call failed on another rank, which says more"
                      : failure.message().c_str());
     const bool memory = !failure.ok() && failure.code() == Errc::kNoMemory;

@@ -87,6 +87,8 @@ struct Call {
     {
         return made->collective != HETCOLL_ALLREDUCE;
     }
+    // "MPI_Iallreduce"; of what is queued on a stream the blocking call's.
+    [[nodiscard]] const char *mpi_name() const noexcept;
     // Reduced in a meeting. The same on ranks that know a user-defined op and on others.
     [[nodiscard]] bool is_small() const noexcept;
     // Null: it uses none.

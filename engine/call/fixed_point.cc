@@ -153,8 +153,8 @@ void say_out_of_range(const Call &call, const FixedPoint &how)
             "hetcoll: %s failed, the receive buffer is undefined: an element of some rank is no "
             "number or beyond +-%g, the largest that %d rank%s can add with "
             "coll_hetcoll_fixed_point %d: scale the values down, or set fewer bits",
-            mpi_name(call.made->collective), how.limit / how.scale, p2p.size,
-            p2p.size == 1 ? "" : "s", call.engine.fixed_point_bits());
+            call.mpi_name(), how.limit / how.scale, p2p.size, p2p.size == 1 ? "" : "s",
+            call.engine.fixed_point_bits());
     }
     if (any(call.flags, kOutOfRange)) {
         log(call.process().log(), 1, "hetcoll: rank %d of the communicator has such an element",

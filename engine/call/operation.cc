@@ -250,6 +250,6 @@ void Operation::rewind() noexcept
     call_.rewind();
 }
 
-const char *Operation::mpi_name() const noexcept { return hetcoll::mpi_name(given_.collective); }
+const char *Operation::mpi_name() const noexcept { return call_.mpi_name(); }
 
 } // namespace hetcoll

@@ -123,8 +123,8 @@ bool has_run(Call &call)
     case Progress::kPending: return false;
     case Progress::kFailed:
         if (call.adapters() != nullptr && call.adapters()->problem() != nullptr) {
-            log(call.process().log(), 0, "hetcoll: MPI_Allreduce fails: a message by adapters: %s",
-                call.adapters()->problem());
+            log(call.process().log(), 0, "hetcoll: %s fails: a message by adapters: %s",
+                call.mpi_name(), call.adapters()->problem());
         }
         // messages may still arrive in the slots: they are lost, not freed
         call.lose_device();

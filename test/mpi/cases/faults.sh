@@ -18,7 +18,7 @@ case_ 1 ob1 "$forced" nonblocking_faults every
 case_ 3 ob1 "$forced" nonblocking_faults every
 case_ 2 ob1 "$forced --mca coll_hetcoll_fixed_point 8" nonblocking_faults every
 also_expected=
-also_expected='hetcoll: MPI_Allreduce failed|hetcoll: a rank cannot'
+also_expected='hetcoll: MPI_(Iallreduce|Allreduce_init) failed|hetcoll: a rank cannot'
 for algorithm in ring two_shot one_shot; do
     EMU_NUM_DEVICES=3 case_ 3 ob1 "$(with $algorithm)" nonblocking_faults launch
 done
