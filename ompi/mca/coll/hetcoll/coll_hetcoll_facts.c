@@ -160,6 +160,17 @@ static struct hetcoll_facts receive(struct ompi_communicator_t *comm, int rank,
     return facts;
 }
 
+/* NULL without memory: a table that could not be made divides by zero when it is used. */
+static opal_hash_table_t *new_table(void)
+{
+    opal_hash_table_t *table = OBJ_NEW(opal_hash_table_t);
+    if (NULL != table && OPAL_SUCCESS != opal_hash_table_init(table, 128)) {
+        OBJ_RELEASE(table);
+        return NULL;
+    }
+    return table;
+}
+
 /* Requires the lock. */
 static struct hetcoll_facts facts_of(struct ompi_communicator_t *comm, int rank)
 {
@@ -167,8 +178,10 @@ static struct hetcoll_facts facts_of(struct ompi_communicator_t *comm, int rank)
     const uint64_t key = (uint64_t)proc->super.proc_name.jobid << 32 | proc->super.proc_name.vpid;
     void *found = NULL;
     if (NULL == known) {
-        known = OBJ_NEW(opal_hash_table_t);
-        opal_hash_table_init(known, 128);
+        known = new_table();
+    }
+    if (NULL == known) {
+        return receive(proc); /* not remembered */
     }
     if (OPAL_SUCCESS == opal_hash_table_get_value_uint64(known, key, &found)) {
         return *(struct hetcoll_facts *)found;
@@ -177,7 +190,9 @@ static struct hetcoll_facts facts_of(struct ompi_communicator_t *comm, int rank)
     struct hetcoll_facts *kept = malloc(sizeof facts);
     if (NULL != kept) {
         *kept = facts;
-        opal_hash_table_set_value_uint64(known, key, kept);
+        if (OPAL_SUCCESS != opal_hash_table_set_value_uint64(known, key, kept)) {
+            free(kept);
+        }
     }
     return facts;
 }

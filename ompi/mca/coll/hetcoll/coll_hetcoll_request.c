@@ -136,21 +136,29 @@ static void start_helper(void)
     }
 }
 
-/* Requires `arriving`. */
-static void register_progress(void)
+/* False without memory for that: no request would ever end. Requires `arriving`. */
+static bool register_progress(void)
 {
-    if (!registered) {
+    if (!registered && OPAL_SUCCESS == opal_progress_register(progress)) {
         registered = true;
-        (void)opal_progress_register(progress);
         start_helper();
     }
+    return registered;
+}
+
+static bool can_progress(void)
+{
+    pthread_mutex_lock(&arriving);
+    const bool can = register_progress();
+    pthread_mutex_unlock(&arriving);
+    return can;
 }
 
 void mca_coll_hetcoll_request_begin(mca_coll_hetcoll_request_t *request)
 {
     request->next = NULL;
     pthread_mutex_lock(&arriving);
-    register_progress();
+    (void)register_progress(); /* it is, since the request was made */
     *arrived_end = request;
     arrived_end = &request->next;
     (void)__atomic_add_fetch(&unfinished, 1, __ATOMIC_RELAXED);
@@ -163,8 +171,7 @@ void mca_coll_hetcoll_request_begin(mca_coll_hetcoll_request_t *request)
 bool mca_coll_hetcoll_start_thread(void)
 {
     pthread_mutex_lock(&arriving);
-    register_progress();
-    if (!helper.runs && 0 == pthread_create(&helper.thread, NULL, help, NULL)) {
+    if (register_progress() && !helper.runs && 0 == pthread_create(&helper.thread, NULL, help, NULL)) {
         helper.runs = true;
     }
     const bool runs = helper.runs;
@@ -260,7 +267,8 @@ static int start(size_t count, struct ompi_request_t **requests)
 mca_coll_hetcoll_request_t *mca_coll_hetcoll_request_new(struct ompi_communicator_t *comm,
                                                          bool persistent)
 {
-    mca_coll_hetcoll_request_t *request = OBJ_NEW(mca_coll_hetcoll_request_t);
+    mca_coll_hetcoll_request_t *request =
+        can_progress() ? OBJ_NEW(mca_coll_hetcoll_request_t) : NULL;
     if (NULL == request) {
         return NULL;
     }
