@@ -12,6 +12,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -258,6 +259,7 @@ int main(int argc, char **argv)
     }
     std::signal(SIGPIPE, SIG_IGN); // else whoever reads the log ends it
     static Outputs outputs;
+    (void)prctl(PR_SET_DUMPABLE, 0); // its memory will hold the keys: no core file, no debugger
     const auto serve_once = [](void *context) {
         const hetcoll::Status status = run(*static_cast<Arguments *>(context), outputs);
         if (!status.ok()) {
