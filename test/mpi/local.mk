@@ -27,7 +27,7 @@ check_PROGRAMS += \
 	test/mpi/idups test/mpi/late_ranks test/mpi/lifecycle test/mpi/limits test/mpi/mapping_faults test/mpi/missing_ranks \
 	test/mpi/mixed_memory test/mpi/named_stream test/mpi/nonblocking test/mpi/nonblocking_faults \
 	test/mpi/explained test/mpi/not_accelerated test/mpi/own_collectives test/mpi/observed test/mpi/other_memory test/mpi/point_to_point \
-	test/mpi/runtime_api test/mpi/sessions test/mpi/settings test/mpi/slices test/mpi/spawned test/mpi/staged_collectives \
+	test/mpi/runtime_api test/mpi/sessions test/mpi/settings test/mpi/slices test/mpi/small_stack test/mpi/spawned test/mpi/staged_collectives \
 	test/mpi/steady_state test/mpi/stops test/mpi/stream_order test/mpi/streams test/mpi/surroundings test/mpi/threads test/mpi/types \
 	test/mpi/fixed_point test/mpi/in_network test/mpi/reproducible test/mpi/user_ops test/mpi/wsp
 TESTS += $(mpi_areas) test/mpi/bench_test.sh test/mpi/headers_test.sh test/mpi/story_test.sh test/mpi/usage_test.sh
@@ -92,6 +92,9 @@ test_mpi_all_collectives_LDADD = $(mpi_test_libs)
 test_mpi_different_calls_SOURCES = test/mpi/different_calls.cc
 test_mpi_different_calls_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_different_calls_LDADD = $(mpi_test_libs)
+test_mpi_small_stack_SOURCES = test/mpi/small_stack.cc
+test_mpi_small_stack_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
+test_mpi_small_stack_LDADD = $(mpi_test_libs)
 test_mpi_missing_ranks_SOURCES = test/mpi/missing_ranks.cc
 test_mpi_missing_ranks_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_missing_ranks_LDADD = $(mpi_test_libs)

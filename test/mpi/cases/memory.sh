@@ -26,6 +26,13 @@ else
     skip_ 'limits large: it needs 14 GiB of memory'
 fi
 
+# The first call of a thread, on a stack that may be a runtime's small one. Half of it on device memory is what
+# Open MPI takes for a line of its log, and hwloc to look at the machine.
+case_ 2 ob1 "$forced" small_stack host 3 16384
+case_ 2 ob1 "$forced" small_stack host 100000 16384
+case_ 3 ob1 "$forced" small_stack device 3 20480
+case_ 2 ob1 "$forced" small_stack device 100000 20480
+
 case_ 2 ob1 "$forced" streams
 case_ 4 ob1 "$forced" streams
 case_ 3 ucx "$forced" streams
