@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <new>
 #include <span>
 
@@ -92,6 +93,18 @@ int hetcoll_set_parameter(hetcoll_settings *settings, const char *name, const ch
 }
 
 void hetcoll_process_destroy(hetcoll_process *process) { delete process; }
+
+int hetcoll_give_up_reserve(void) { return hetcoll::MemoryReserve::give_up() ? 1 : 0; }
+
+void *hetcoll_allocate(size_t bytes)
+{
+    static_cast<void>(hetcoll::MemoryReserve::fill()); // it may have been used since the last call
+    void *memory = std::calloc(1, bytes);
+    if (memory == nullptr && hetcoll_give_up_reserve() != 0) {
+        memory = std::calloc(1, bytes);
+    }
+    return memory;
+}
 
 int hetcoll_recognize_op(hetcoll_process *process, void (*function)(void),
                          void (*call)(void *context, const void *in, void *inout, int count),
@@ -187,6 +200,7 @@ void hetcoll_process_offer_direct(hetcoll_process *process, const hetcoll_p2p *s
 hetcoll_engine *hetcoll_engine_create(hetcoll_process *process, const hetcoll_p2p *p2p,
                                       const hetcoll_facts *agreed, const hetcoll_facts *facts)
 {
+    static_cast<void>(hetcoll::MemoryReserve::fill());
     const hetcoll::UsesReserve uses_reserve;
     try {
         return new hetcoll_engine(*process->process, *p2p, *agreed,

@@ -34,6 +34,12 @@ struct hetcoll_process *hetcoll_process_create(const struct hetcoll_settings *se
                                                char *message, size_t message_bytes);
 void hetcoll_process_destroy(struct hetcoll_process *process);
 
+/* A rank that ends a call by itself, because it has no memory, leaves the others waiting. So what
+ * the component allocates in calls may come from the process's reserve: calloc(1, bytes), for
+ * free(). Nonzero from hetcoll_give_up_reserve(): some other allocation may be tried again. */
+void *hetcoll_allocate(size_t bytes);
+int hetcoll_give_up_reserve(void);
+
 /* Nonzero, and *op and *kind, for a user-defined op whose function hetcoll knows. `call` calls it
  * on host memory, inout = in op inout: at the first use of a function in the table, and never for
  * another. */

@@ -22,6 +22,7 @@ struct hetcoll_stage {
 int hetcoll_stage_add(hetcoll_process *owner, hetcoll_stage **stage, void *buffer,
                       const void *first, int leave_ordinary)
 {
+    static_cast<void>(hetcoll::MemoryReserve::fill());
     const UsesReserve uses_reserve;
     Process &process = *owner->process;
     auto found = process.pointers().find(first);

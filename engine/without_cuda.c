@@ -4,6 +4,7 @@
 #include "engine/hetcoll.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 int hetcoll_set_parameter(struct hetcoll_settings *settings, const char *name, const char *text,
                           char *message, size_t message_bytes)
@@ -25,6 +26,10 @@ struct hetcoll_process *hetcoll_process_create(const struct hetcoll_settings *se
 }
 
 void hetcoll_process_destroy(struct hetcoll_process *process) { (void)process; }
+
+void *hetcoll_allocate(size_t bytes) { return calloc(1, bytes); }
+
+int hetcoll_give_up_reserve(void) { return 0; }
 
 void hetcoll_process_facts(const struct hetcoll_process *process, struct hetcoll_facts *facts)
 {

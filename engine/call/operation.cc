@@ -69,6 +69,11 @@ bool Operation::step()
             refuse(code);
             return leave();
         }
+        if (call_.engine.has_missed(given_)) {
+            call_.report.begin(given_);
+            finish(HETCOLL_ERROR_COLLECTIVE);
+            return true;
+        }
         if (!may_begin()) {
             return false;
         }

@@ -117,6 +117,7 @@ Progress Engine::make_ready(int tag)
     const Progress progress = group_.make_pages(tag);
     if (progress == Progress::kDone) {
         ready_ = true;
+        serves_host_ = !catches_up_;
         if (group_.settings_differ()) {
             agreed_.algorithm = agreed_.chunk_bytes = 0;
             agreed_.reproducible = (group_.settings_of_some() & kReproducible) != 0 ? 1 : 0;
@@ -175,7 +176,7 @@ void Engine::say_what_differs()
 std::optional<int> Engine::try_host(const hetcoll_call &call) noexcept
 {
     if (call.kind < 0 || call.user_op != 0 || call.span > agreed_.small_limit || p2p_.size == 1 ||
-        !ready_ || membership_.is_left() || uses_fixed_point(call) || should_find_peers() ||
+        !serves_host_ || membership_.is_left() || uses_fixed_point(call) || should_find_peers() ||
         (chooser_.keeps_order(call) && !chooser_.meets_in_order())) {
         return std::nullopt;
     }
@@ -279,9 +280,23 @@ void Engine::observe_host(const hetcoll_call &call, std::uint64_t start_ns) noex
     process_.counters().observe(record);
 }
 
-int Engine::fail_differing(const Meeting &meeting) const noexcept
+int Engine::fail_differing(const Meeting &meeting) noexcept
 {
-    if (const auto calls = meeting.different_calls()) {
+    const bool by_number = contains(meeting.differences(), Differences::kNumber);
+    if (by_number) {
+        catches_up_ = true;
+        serves_host_ = false;
+        newest_ = meeting.newest();
+    }
+    const auto calls = meeting.different_calls();
+    if (calls && by_number) {
+        log(process_.log(), 0,
+            "hetcoll: the ranks of communicator %u are not in the same call: rank %d is in call "
+            "%u, %s, rank %d in call %u, %s, because a call has failed on one of them alone: "
+            "MPI_ERR_OTHER on all ranks until all are in the same call again",
+            p2p_.comm_id, calls->one.rank, calls->one.call.number, describe(calls->one.call).text,
+            calls->other.rank, calls->other.call.number, describe(calls->other.call).text);
+    } else if (calls) {
         char more[48] = "";
         if (calls->more > 0) {
             std::snprintf(more, sizeof more, " (%d more rank%s of the node differ%s)", calls->more,

@@ -98,7 +98,17 @@ public:
 
     // The ranks call differently, as that meeting has found. Says so if this rank is to, and
     // returns the error.
-    [[nodiscard]] int fail_differing(const Meeting &meeting) const noexcept;
+    [[nodiscard]] int fail_differing(const Meeting &meeting) noexcept;
+    // Another rank has ended this call by itself, as that meeting has told: it fails here too,
+    // without a meeting.
+    [[nodiscard]] bool has_missed(const hetcoll_call &call) noexcept
+    {
+        if (catches_up_ && (call.number == 0 || is_later(call.number, newest_))) {
+            catches_up_ = false;
+            serves_host_ = ready_;
+        }
+        return catches_up_;
+    }
 
     // After a driver error that all ranks have been told of.
     void forget_peers() noexcept;
@@ -148,6 +158,9 @@ private:
     const char *tag_ = nullptr;
     Story story_;
     bool ready_ = false;
+    bool serves_host_ = false; // ready_, and not catches_up_
+    bool catches_up_ = false;  // calls up to newest_ have ended on some rank
+    std::uint16_t newest_ = 0;
     bool left_open_ = false; // the control page's descriptor
     bool small_device_call_ = false;
     Meeting meeting_; // of try_host()

@@ -38,6 +38,9 @@ Differences differences_of(const CallSignature &a, const CallSignature &b) noexc
     if (a == b) {
         return Differences::kNone;
     }
+    if (a.number != b.number) {
+        return Differences::kNumber;
+    }
     if (collective_number(a) != collective_number(b)) {
         return Differences::kCollective;
     }
@@ -66,6 +69,7 @@ struct Consequence {
     const char *name;
 };
 constexpr Consequence kConsequences[] = {
+    {Differences::kNumber, HETCOLL_ERROR_COLLECTIVE, "MPI_ERR_OTHER"},
     {Differences::kCollective, HETCOLL_ERROR_COLLECTIVE, "MPI_ERR_OTHER"},
     {Differences::kType, HETCOLL_ERROR_TYPE, "MPI_ERR_TYPE"},
     {Differences::kOp, HETCOLL_ERROR_OP, "MPI_ERR_OP"},

@@ -11,8 +11,9 @@
 namespace hetcoll {
 
 struct CallSignature {
-    std::uint64_t what = 0; // 0: no call. See signature_of()
-    std::uint32_t root = 0; // of a broadcast or a reduce
+    std::uint64_t what = 0;   // 0: no call. See signature_of()
+    std::uint32_t root = 0;   // of a broadcast or a reduce
+    std::uint16_t number = 0; // hetcoll_call::number
 
     friend bool operator==(const CallSignature &, const CallSignature &) = default;
 };
@@ -25,10 +26,17 @@ enum class Differences : std::uint8_t {
     kOp = 4,
     kRoot = 8,
     kCount = 16,
+    // One rank has ended a call by itself, with an error and before it met the others: it is in
+    // another call than they are.
+    kNumber = 32,
 };
 [[nodiscard]] constexpr Differences operator|(Differences a, Differences b) noexcept
 {
     return static_cast<Differences>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
+}
+[[nodiscard]] constexpr bool contains(Differences all, Differences one) noexcept
+{
+    return (static_cast<unsigned>(all) & static_cast<unsigned>(one)) != 0;
 }
 constexpr Differences &operator|=(Differences &a, Differences b) noexcept { return a = a | b; }
 
@@ -51,7 +59,17 @@ inline constexpr std::uint64_t kUserOp = 14, kNoOp = 15;
     return {static_cast<std::uint64_t>(call.collective + 1) << kCollectiveShift |
                 kind << kKindShift | op << kOpShift |
                 (bytes & ((std::uint64_t{1} << kOpShift) - 1)),
-            static_cast<std::uint32_t>(call.root)};
+            static_cast<std::uint32_t>(call.root), call.number};
+}
+
+// The one of two calls' numbers that comes later. They wrap.
+[[nodiscard]] constexpr bool is_later(std::uint16_t number, std::uint16_t other) noexcept
+{
+    return static_cast<std::int16_t>(static_cast<std::uint16_t>(number - other)) > 0;
+}
+[[nodiscard]] constexpr std::uint16_t later(std::uint16_t a, std::uint16_t b) noexcept
+{
+    return is_later(a, b) ? a : b;
 }
 
 [[nodiscard]] Differences differences_of(const CallSignature &a, const CallSignature &b) noexcept;

@@ -49,6 +49,7 @@ public:
         alignas(64) std::atomic<std::uint32_t> released;
         Flags result[2];
         Differences differences[2];
+        std::uint16_t newest[2]; // of the numbers of the calls, if they differ
         // When the rank has last looked at a call that it waits in: its monotonic clock, now and
         // then. In the slot of the first rank: the last line about a meeting in which ranks wait.
         alignas(64) std::atomic<std::uint64_t> looked_ns, spoken;
@@ -72,7 +73,7 @@ public:
     // Tells pages of other versions apart: a number to count up when the meaning of Slot changes,
     // and its size.
     static constexpr std::uint64_t kLayout =
-        0x6865'7463ull << 32 | std::uint64_t{1} << 24 | sizeof(Slot);
+        0x6865'7463ull << 32 | std::uint64_t{2} << 24 | sizeof(Slot);
     static_assert(sizeof(Slot) < 1u << 24);
 
     [[nodiscard]] static constexpr std::size_t bytes(int ranks) noexcept

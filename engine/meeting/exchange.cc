@@ -124,9 +124,10 @@ namespace {
 struct Header {
     std::uint64_t what;
     std::uint32_t root;
+    std::uint16_t number, newest;
     Flags flags;
     Differences known;
-    std::uint8_t unused;
+    std::uint8_t unused[5];
 };
 static_assert(sizeof(Header) == Exchange::kHeaderBytes);
 
@@ -135,7 +136,13 @@ static_assert(sizeof(Header) == Exchange::kHeaderBytes);
 void Exchange::write_flags() noexcept
 {
     if (compares()) {
-        const Header header{compare_.call.what, compare_.call.root, flags_, compare_.known, 0};
+        const Header header{compare_.call.what,
+                            compare_.call.root,
+                            compare_.call.number,
+                            compare_.newest,
+                            flags_,
+                            compare_.known,
+                            {}};
         std::memcpy(mine_ - kHeaderBytes, &header, sizeof header);
     } else {
         std::memcpy(mine_ + payload_bytes_, &flags_, kFlagBytes); // not aligned
@@ -153,7 +160,8 @@ void Exchange::read_flags(const std::byte *message) noexcept
     Header header;
     std::memcpy(&header, message - kHeaderBytes, sizeof header);
     flags_ |= header.flags;
-    compare(header.known, {header.what, header.root});
+    compare_.newest = later(compare_.newest, header.newest);
+    compare(header.known, {header.what, header.root, header.number});
 }
 
 // Of two ranks that find that they differ one says so, and only if nobody has before: the one into

@@ -27,6 +27,7 @@ void Meeting::start(NodeGroup &group, Messages &messages, std::byte *mine, int t
     reduction_ = reduction;
     flags_ = flags;
     differences_ = on_node_ = {};
+    newest_ = group.call().number;
     if (group.page().exists()) {
         ControlPage::Slot &own = group.own_slot();
         own.said[number_ % 2] = flags;
@@ -55,7 +56,8 @@ void Meeting::start_exchange(const hetcoll_p2p &among, std::byte *mine) noexcept
     exchange_.start(among, tag_, mine, messages_->theirs, bytes_, count_, reduction_.reduce, flags_,
                     {.call = group_->call(),
                      .most_bytes = compares ? ControlPage::kPayloadBytes : 0,
-                     .known = on_node_});
+                     .known = on_node_,
+                     .newest = newest_});
 }
 
 void Meeting::start(NodeGroup &group, Messages &messages, int tag,
@@ -86,6 +88,7 @@ Progress Meeting::step() noexcept
             return progress;
         }
         differences_ = exchange_.differences();
+        newest_ = exchange_.newest();
         flags_ = exchange_.flags() | flags_if(differences_ != Differences::kNone, kCallsDiffer);
         if (group_->local_size() > 1 && group_->uses_pages()) {
             ControlPage::Slot &own = group_->own_slot();
@@ -95,6 +98,7 @@ Progress Meeting::step() noexcept
             }
             own.result[number_ % 2] = flags_;
             own.differences[number_ % 2] = differences_;
+            own.newest[number_ % 2] = newest_;
             own.released.store(number_, std::memory_order_release);
         }
         part_ = Part::kDone;
@@ -106,6 +110,7 @@ Progress Meeting::step() noexcept
         }
         flags_ = leader.result[number_ % 2];
         differences_ = leader.differences[number_ % 2];
+        newest_ = leader.newest[number_ % 2];
         part_ = Part::kDone;
     }
     return Progress::kDone;
@@ -192,8 +197,11 @@ void Meeting::compare_node() noexcept
 {
     const unsigned turn = number_ % 2;
     for (int rank = 1; rank < group_->local_size(); ++rank) {
-        on_node_ |= differences_of(group_->slot(rank).call[turn], group_->slot(0).call[turn]);
+        const CallSignature &call = group_->slot(rank).call[turn];
+        on_node_ |= differences_of(call, group_->slot(0).call[turn]);
+        newest_ = later(newest_, call.number);
     }
+    newest_ = later(newest_, group_->slot(0).call[turn].number);
     differences_ = on_node_;
     flags_ |= kCallsDiffer;
 }

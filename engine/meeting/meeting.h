@@ -73,6 +73,8 @@ public:
     };
     [[nodiscard]] Differences differences() const noexcept { return differences_; }
     [[nodiscard]] std::optional<DifferentCalls> different_calls() const noexcept;
+    // If the calls' numbers differ: the last of all.
+    [[nodiscard]] std::uint16_t newest() const noexcept { return newest_; }
     // The sum: at `mine`, or in the control page and valid until the next but one meeting.
     [[nodiscard]] const std::byte *sum() const noexcept { return sum_; }
     // The same as numbers, as many as there is room for.
@@ -100,6 +102,7 @@ private:
     HostReduction reduction_ = nullptr;
     Flags flags_{};
     Differences differences_{}, on_node_{};
+    std::uint16_t newest_ = 0;
     const std::byte *sum_ = nullptr;
     Exchange exchange_;
 };

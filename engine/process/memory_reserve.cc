@@ -19,11 +19,8 @@ thread_local int users = 0;
 // operator new tries again when this returns.
 void give_up_reserve()
 {
-    if (users > 0) {
-        if (void *const memory = reserve.exchange(nullptr)) {
-            ::operator delete(memory);
-            return;
-        }
+    if (users > 0 && MemoryReserve::give_up()) {
+        return;
     }
     if (const std::new_handler before = before_us) {
         before();
@@ -73,6 +70,13 @@ bool MemoryReserve::fill() noexcept
         ::operator delete(memory); // another thread was faster
     }
     return true;
+}
+
+bool MemoryReserve::give_up() noexcept
+{
+    void *const memory = reserve.exchange(nullptr);
+    ::operator delete(memory);
+    return memory != nullptr;
 }
 
 UsesReserve::UsesReserve() noexcept { ++users; }

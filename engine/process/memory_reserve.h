@@ -23,6 +23,9 @@ public:
 
     // False: it has been used, and there is no memory to fill it with. Thread safe.
     [[nodiscard]] static bool fill() noexcept;
+    // For who allocates by something else than operator new, and has got nothing: try again. False:
+    // it has been used. Thread safe.
+    [[nodiscard]] static bool give_up() noexcept;
 };
 
 // What this thread allocates meanwhile may come from the reserve.

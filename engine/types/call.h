@@ -106,7 +106,10 @@ struct hetcoll_call {
     int dense;         /* every byte of the span is data */
     size_t data_bytes; /* of the data; used if it is not dense */
     int reason;        /* enum hetcoll_staged_reason, if kind is negative */
-    int tag;           /* for p2p: this one and the HETCOLL_TAGS - 1 below are the call's own */
+    unsigned short
+        number; /* of this rank's calls on the communicator, counted before anything can
+                   fail: the same on all ranks, see Differences::kNumber; 0: not counted */
+    int tag;    /* for p2p: this one and the HETCOLL_TAGS - 1 below are the call's own */
     /* Open MPI's allreduce (the previous module's) of the same call on host memory. Zero or an
      * error code, which hetcoll_allreduce() hands on. Blocking calls only. */
     int (*host_allreduce)(void *context, const void *send, void *recv);

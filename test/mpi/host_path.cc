@@ -2,97 +2,22 @@
 // hetcoll, and no message by hetcoll either if no rank can have a GPU. With the argument "no_gpu"
 // the job must have no GPU.
 #include "test/mpi/check.h"
-
-#include <dlfcn.h>
-#include <execinfo.h>
+#include "test/mpi/own_allocations.h"
 
 #include <array>
 #include <cstdlib>
 #include <cstring>
-#include <string_view>
-
-extern "C" {
-void *__libc_malloc(std::size_t bytes);
-void *__libc_calloc(std::size_t count, std::size_t bytes);
-void *__libc_realloc(void *pointer, std::size_t bytes);
-void *__libc_memalign(std::size_t alignment, std::size_t bytes);
-}
 
 namespace hetcoll::test {
 namespace {
 
-bool counting = false; // between two calls of one thread only
 long allocations = 0;
 
-// True if hetcoll asked for it, itself or through the C++ library; not what it called does.
-bool is_hetcolls()
+bool count_allocation()
 {
-    std::array<void *, 12> frames{};
-    const int depth = backtrace(frames.data(), static_cast<int>(frames.size()));
-    for (int i = 2; i < depth; ++i) {
-        Dl_info info{};
-        if (dladdr(frames[static_cast<std::size_t>(i)], &info) == 0 || info.dli_fname == nullptr) {
-            return false;
-        }
-        const std::string_view object = info.dli_fname;
-        if (object.find("mca_coll_hetcoll") != std::string_view::npos) {
-            return true;
-        }
-        if (object.find("libstdc++") == std::string_view::npos &&
-            object.find("libc.so") == std::string_view::npos) {
-            return false;
-        }
-    }
-    return false;
+    ++allocations;
+    return true;
 }
-
-[[maybe_unused]] void count_allocation()
-{
-    if (counting) {
-        counting = false; // dladdr may allocate
-        allocations += is_hetcolls() ? 1 : 0;
-        counting = true;
-    }
-}
-
-} // namespace
-} // namespace hetcoll::test
-
-#ifndef __SANITIZE_ADDRESS__ // AddressSanitizer has its own
-#pragma GCC visibility push(default)
-extern "C" {
-void *malloc(std::size_t bytes)
-{
-    hetcoll::test::count_allocation();
-    return __libc_malloc(bytes);
-}
-void *calloc(std::size_t count, std::size_t bytes)
-{
-    hetcoll::test::count_allocation();
-    return __libc_calloc(count, bytes);
-}
-void *realloc(void *pointer, std::size_t bytes)
-{
-    hetcoll::test::count_allocation();
-    return __libc_realloc(pointer, bytes);
-}
-int posix_memalign(void **to, std::size_t alignment, std::size_t bytes)
-{
-    hetcoll::test::count_allocation();
-    *to = __libc_memalign(alignment, bytes);
-    return *to != nullptr ? 0 : 12; // ENOMEM
-}
-void *aligned_alloc(std::size_t alignment, std::size_t bytes)
-{
-    hetcoll::test::count_allocation();
-    return __libc_memalign(alignment, bytes);
-}
-}
-#pragma GCC visibility pop
-#endif
-
-namespace hetcoll::test {
-namespace {
 
 constexpr int kCalls = 50;
 double static_in[1'000], static_out[1'000];
@@ -107,11 +32,11 @@ void check_costs(Program &program, bool no_gpu, int count, const char *where, co
     const std::uint64_t driver_calls = emulated.calls("all_calls");
     const CounterValues before = program.counters().read();
     allocations = 0;
-    counting = true;
+    watch_own_allocations(count_allocation);
     for (int i = 0; i < kCalls; ++i) {
         reduce();
     }
-    counting = false;
+    watch_own_allocations(nullptr);
     const CounterValues used = program.counters().read() - before;
     const auto made = static_cast<unsigned long long>(emulated.calls("all_calls") - driver_calls);
     program.check(made == 0, "%llu driver calls in %d calls with %d elements %s", made, kCalls,
@@ -183,8 +108,6 @@ int main(int argc, char **argv)
 {
     using namespace hetcoll::test;
     const bool no_gpu = argc > 1 && std::strcmp(argv[1], "no_gpu") == 0;
-    std::array<void *, 4> frames{};
-    backtrace(frames.data(), 4); // its first call allocates
     Program program(argc, argv, "host_path");
     every_place(program, no_gpu);
     if (!no_gpu) {

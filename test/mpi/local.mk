@@ -25,7 +25,7 @@ check_PROGRAMS += \
 	test/mpi/callers test/mpi/churn test/mpi/counts test/mpi/cpu_path test/mpi/device_allreduce test/mpi/different_calls test/mpi/events test/mpi/failures \
 	test/mpi/faults test/mpi/float8 test/mpi/float_control test/mpi/foreign_kernel test/mpi/host_path \
 	test/mpi/idups test/mpi/late_ranks test/mpi/lifecycle test/mpi/limits test/mpi/mapping_faults test/mpi/missing_ranks \
-	test/mpi/mixed_memory test/mpi/named_stream test/mpi/nonblocking test/mpi/nonblocking_faults \
+	test/mpi/mixed_memory test/mpi/named_stream test/mpi/no_memory test/mpi/nonblocking test/mpi/nonblocking_faults \
 	test/mpi/explained test/mpi/not_accelerated test/mpi/own_collectives test/mpi/observed test/mpi/other_memory test/mpi/point_to_point \
 	test/mpi/runtime_api test/mpi/sessions test/mpi/settings test/mpi/slices test/mpi/small_stack test/mpi/spawned test/mpi/staged_collectives \
 	test/mpi/steady_state test/mpi/stops test/mpi/stream_order test/mpi/streams test/mpi/surroundings test/mpi/threads test/mpi/types \
@@ -119,7 +119,7 @@ test_mpi_float8_LDADD = $(mpi_test_libs)
 test_mpi_foreign_kernel_SOURCES = test/mpi/foreign_kernel.cc
 test_mpi_foreign_kernel_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_foreign_kernel_LDADD = $(mpi_test_libs)
-test_mpi_host_path_SOURCES = test/mpi/host_path.cc
+test_mpi_host_path_SOURCES = test/mpi/host_path.cc test/mpi/own_allocations.h test/mpi/own_allocations.cc
 test_mpi_host_path_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_host_path_LDADD = $(mpi_test_libs)
 test_mpi_late_ranks_SOURCES = test/mpi/late_ranks.cc
@@ -134,6 +134,9 @@ test_mpi_limits_LDADD = $(mpi_test_libs)
 test_mpi_mixed_memory_SOURCES = test/mpi/mixed_memory.cc
 test_mpi_mixed_memory_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_mixed_memory_LDADD = $(mpi_test_libs)
+test_mpi_no_memory_SOURCES = test/mpi/no_memory.cc test/mpi/own_allocations.h test/mpi/own_allocations.cc
+test_mpi_no_memory_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
+test_mpi_no_memory_LDADD = $(mpi_test_libs)
 test_mpi_nonblocking_SOURCES = test/mpi/nonblocking.cc
 test_mpi_nonblocking_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_nonblocking_LDADD = $(mpi_test_libs)

@@ -11,6 +11,7 @@ unit_sources_engine = \
 	test/unit/engine_call_in_network_test.cc \
 	test/unit/engine_call_mapped_test.cc \
 	test/unit/engine_call_mixed_test.cc \
+	test/unit/engine_call_number_test.cc \
 	test/unit/engine_call_persistent_test.cc \
 	test/unit/engine_call_queued_test.cc \
 	test/unit/engine_call_small_test.cc \

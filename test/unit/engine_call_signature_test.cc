@@ -47,6 +47,19 @@ Differences compare(const hetcoll_call &a, const hetcoll_call &b)
     return found;
 }
 
+TEST(CallSignature, OfCallsWithDifferentNumbersNothingElseMatters)
+{
+    hetcoll_call call = sum(HETCOLL_INT32, 8), next = sum(HETCOLL_FLOAT32, 16);
+    call.number = 65535;
+    next.number = 1;
+    EXPECT_EQ(compare(call, next), Differences::kNumber);
+    EXPECT_EQ(error_of(Differences::kNumber), HETCOLL_ERROR_COLLECTIVE);
+    EXPECT_TRUE(is_later(1, 65535));
+    EXPECT_FALSE(is_later(65535, 1));
+    EXPECT_FALSE(is_later(7, 7));
+    EXPECT_EQ(later(65535, 1), 1);
+}
+
 TEST(CallSignature, TellsWhichArgumentsDiffer)
 {
     const hetcoll_call call = sum(HETCOLL_INT32, 8);

@@ -44,6 +44,14 @@ typedef int hetcoll_count_t;
 #error "hetcoll does not know this Open MPI's coll interface: use Open MPI 4.1, 5.0 or main"
 #endif
 
+/* OBJ_NEW, from the process's reserve where there is no memory: see hetcoll_allocate(). */
+#define HETCOLL_NEW(object, type)                          \
+    do {                                                   \
+        (object) = OBJ_NEW(type);                          \
+        if (NULL == (object) && hetcoll_give_up_reserve()) \
+            (object) = OBJ_NEW(type);                      \
+    } while (0)
+
 /* Which calls of other collectives on device memory are copied to the host (coll_hetcoll_staged.h).
  */
 enum hetcoll_stage_mode {
@@ -116,6 +124,10 @@ typedef struct {
     int reproducible; /* negative: not given */
     char tag[32];     /* of the trace; empty: none */
     struct mca_coll_hetcoll_attached *attached; /* CUDA streams (coll_hetcoll_stream.c) */
+    /* Calls so far for hetcoll_call.number, of functions where all ranks come to the core. Counted
+     * at their entry, before anything can fail on this rank alone. */
+    unsigned short calls;
+    unsigned short collective_calls;   /* of these, other collectives in HETCOLL_STATE_NEW */
     mca_coll_base_comm_coll_t *staged; /* the same of all other collectives; NULL: not taken */
 } mca_coll_hetcoll_module_t;
 

@@ -167,6 +167,9 @@ int mca_coll_hetcoll_first_call(mca_coll_hetcoll_module_t *module)
     hetcoll_engine_set_tag(module->engine, mca_coll_hetcoll_tag(module));
     hetcoll_engine_name_stream(module->engine, module->names_stream, module->named_stream);
     module->collectives = 0 != facts.collectives;
+    if (!module->collectives) { /* there are ranks that do not see them */
+        module->calls -= module->collective_calls;
+    }
     module->state = HETCOLL_STATE_READY;
     explain(module, &facts);
     return OMPI_SUCCESS;
@@ -203,6 +206,7 @@ int mca_coll_hetcoll_allreduce(const void *sbuf, void *rbuf, hetcoll_count_t cou
     if (OPAL_UNLIKELY(NULL == module || NULL == module->previous_allreduce)) {
         return OMPI_ERR_NOT_AVAILABLE;
     }
+    const unsigned short number = ++module->calls;
     if (OPAL_UNLIKELY(HETCOLL_STATE_NEW == module->state)) {
         const int rc = mca_coll_hetcoll_first_call(module);
         if (OMPI_SUCCESS != rc) {
@@ -216,6 +220,7 @@ int mca_coll_hetcoll_allreduce(const void *sbuf, void *rbuf, hetcoll_count_t cou
     struct hetcoll_call call = {
         .send = MPI_IN_PLACE == sbuf ? rbuf : sbuf,
         .recv = rbuf,
+        .number = number,
         .tag = MCA_COLL_HETCOLL_TAG,
         .host_allreduce = host_allreduce,
         .context = &host,

@@ -10,21 +10,6 @@ static bool is_dense(struct ompi_datatype_t *dtype, size_t count)
     return 0 == lower_bound && ompi_datatype_is_contiguous_memory_layout(dtype, count);
 }
 
-/* The module of a communicator that has an engine; NULL: it has none, or some rank does not come
- * here. */
-static mca_coll_hetcoll_module_t *find_module(mca_coll_base_module_t *base,
-                                              struct ompi_communicator_t *comm)
-{
-    mca_coll_hetcoll_module_t *module = mca_coll_hetcoll_own_module(base, comm);
-    if (NULL == module || 1 == ompi_comm_size(comm) ||
-        (HETCOLL_STATE_NEW == module->state &&
-         OMPI_SUCCESS != mca_coll_hetcoll_first_call(module)) ||
-        HETCOLL_STATE_READY != module->state || !module->collectives || module->delegates) {
-        return NULL;
-    }
-    return module;
-}
-
 static int run(mca_coll_hetcoll_module_t *module, struct hetcoll_call *call)
 {
     call->tag = MCA_COLL_HETCOLL_TAG;
@@ -106,8 +91,23 @@ static int run_large(mca_coll_base_module_t *base, struct ompi_communicator_t *c
     if (call->span < HETCOLL_LEAST_COLLECTIVE) {
         return MCA_COLL_HETCOLL_NOT_OURS;
     }
-    mca_coll_hetcoll_module_t *module = find_module(base, comm);
-    return NULL == module ? MCA_COLL_HETCOLL_NOT_OURS : run(module, call);
+    mca_coll_hetcoll_module_t *module = mca_coll_hetcoll_own_module(base, comm);
+    if (NULL == module || 1 == ompi_comm_size(comm) || module->delegates) {
+        return MCA_COLL_HETCOLL_NOT_OURS;
+    }
+    if (HETCOLL_STATE_NEW == module->state) {
+        ++module->collective_calls;
+        call->number = ++module->calls;
+        const int rc = mca_coll_hetcoll_first_call(module);
+        if (OMPI_SUCCESS != rc) {
+            return rc;
+        }
+    } else if (module->collectives) {
+        call->number = ++module->calls;
+    }
+    return HETCOLL_STATE_READY == module->state && module->collectives
+               ? run(module, call)
+               : MCA_COLL_HETCOLL_NOT_OURS; /* some rank does not come here */
 }
 
 int mca_coll_hetcoll_own_bcast(void *buffer, hetcoll_count_t count, struct ompi_datatype_t *dtype,

@@ -201,7 +201,7 @@ struct hetcoll_facts *mca_coll_hetcoll_collect_facts(struct ompi_communicator_t 
                                                      struct hetcoll_facts *merged)
 {
     const int size = ompi_comm_size(comm), self = ompi_comm_rank(comm);
-    struct hetcoll_facts *all = malloc((size_t)size * sizeof *all);
+    struct hetcoll_facts *all = hetcoll_allocate((size_t)size * sizeof *all);
     if (NULL == all) {
         return NULL;
     }

@@ -9,6 +9,7 @@ static void construct(mca_coll_hetcoll_module_t *module)
 {
     module->comm = NULL;
     module->state = HETCOLL_STATE_NEW;
+    module->calls = module->collective_calls = 0;
     module->engine = NULL;
     module->user_ops = false;
     module->collectives = false;
@@ -144,7 +145,8 @@ mca_coll_base_module_t *mca_coll_hetcoll_comm_query(struct ompi_communicator_t *
         OMPI_COMM_IS_INTER(comm)) {
         return NULL;
     }
-    mca_coll_hetcoll_module_t *module = OBJ_NEW(mca_coll_hetcoll_module_t);
+    mca_coll_hetcoll_module_t *module;
+    HETCOLL_NEW(module, mca_coll_hetcoll_module_t);
     if (NULL == module) {
         return NULL;
     }

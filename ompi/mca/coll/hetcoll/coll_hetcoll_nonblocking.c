@@ -8,6 +8,7 @@
 struct pending {
     struct hetcoll_call call;
     struct hetcoll_operation *operation;
+    mca_coll_hetcoll_module_t *module;
     struct ompi_datatype_t *dtype;
     struct ompi_op_t *op;
 };
@@ -30,10 +31,17 @@ static int step(mca_coll_hetcoll_request_t *request, int *error)
     return 1;
 }
 
+static int begin(const struct pending *pending)
+{
+    return mca_coll_hetcoll_error_from_core(hetcoll_operation_start(pending->operation));
+}
+
+/* Of a persistent request. */
 static int start(mca_coll_hetcoll_request_t *request)
 {
     struct pending *pending = request->work;
-    return mca_coll_hetcoll_error_from_core(hetcoll_operation_start(pending->operation));
+    pending->call.number = ++pending->module->calls;
+    return begin(pending);
 }
 
 static void destroy(mca_coll_hetcoll_request_t *request)
@@ -47,7 +55,7 @@ static int make(mca_coll_hetcoll_module_t *module, const struct hetcoll_call *ca
                 struct ompi_datatype_t *dtype, struct ompi_op_t *op, bool persistent,
                 mca_coll_hetcoll_request_t **made)
 {
-    struct pending *pending = malloc(sizeof *pending);
+    struct pending *pending = hetcoll_allocate(sizeof *pending);
     mca_coll_hetcoll_request_t *request = mca_coll_hetcoll_request_new(module->comm, persistent);
     if (NULL == pending || NULL == request) {
         free(pending);
@@ -56,7 +64,7 @@ static int make(mca_coll_hetcoll_module_t *module, const struct hetcoll_call *ca
         }
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
-    *pending = (struct pending){.call = *call, .dtype = dtype, .op = op};
+    *pending = (struct pending){.call = *call, .module = module, .dtype = dtype, .op = op};
     pending->call.reduce = reduce;
     pending->call.context = pending;
     pending->operation = hetcoll_operation_create(module->engine, &pending->call, persistent);
@@ -167,6 +175,7 @@ int mca_coll_hetcoll_iallreduce(const void *sbuf, void *rbuf, hetcoll_count_t co
     if (makes_communicators(count, dtype, op)) {
         return previous_iallreduce(module, sbuf, rbuf, count, dtype, op, request, true);
     }
+    const unsigned short number = ++module->calls;
     rc = ready(module);
     if (OMPI_SUCCESS != rc) {
         return rc;
@@ -174,11 +183,12 @@ int mca_coll_hetcoll_iallreduce(const void *sbuf, void *rbuf, hetcoll_count_t co
     if (!is_ours(module, &call, sbuf, rbuf, (size_t)count, dtype, op)) {
         return previous_iallreduce(module, sbuf, rbuf, count, dtype, op, request, false);
     }
+    call.number = number;
     rc = make(module, &call, dtype, op, false, &made);
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
-    rc = start(made);
+    rc = begin(made->work);
     if (OMPI_SUCCESS != rc) {
         mca_coll_hetcoll_request_drop(made);
         return rc;

@@ -267,8 +267,10 @@ static int start(size_t count, struct ompi_request_t **requests)
 mca_coll_hetcoll_request_t *mca_coll_hetcoll_request_new(struct ompi_communicator_t *comm,
                                                          bool persistent)
 {
-    mca_coll_hetcoll_request_t *request =
-        can_progress() ? OBJ_NEW(mca_coll_hetcoll_request_t) : NULL;
+    mca_coll_hetcoll_request_t *request = NULL;
+    if (can_progress()) {
+        HETCOLL_NEW(request, mca_coll_hetcoll_request_t);
+    }
     if (NULL == request) {
         return NULL;
     }

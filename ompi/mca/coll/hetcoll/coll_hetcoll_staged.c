@@ -251,7 +251,7 @@ void mca_coll_hetcoll_staged_offer(mca_coll_hetcoll_module_t *module)
     if (HETCOLL_STAGE_NOTHING == component->stage_mode) {
         return;
     }
-    module->staged = calloc(1, sizeof *module->staged);
+    module->staged = hetcoll_allocate(sizeof *module->staged);
     if (NULL == module->staged) {
         return;
     }

@@ -174,7 +174,7 @@ static void destroy(mca_coll_hetcoll_request_t *request)
 static mca_coll_hetcoll_request_t *new_request(const struct hetcoll_staged_call *call,
                                                bool persistent)
 {
-    struct work *work = calloc(1, sizeof *work);
+    struct work *work = hetcoll_allocate(sizeof *work);
     mca_coll_hetcoll_request_t *request =
         NULL == work ? NULL : mca_coll_hetcoll_request_new(call->comm, persistent);
     if (NULL == request) {

@@ -23,6 +23,7 @@ struct handles {
 struct mca_coll_hetcoll_attached {
     mca_coll_hetcoll_stepper_t stepper; /* first */
     struct mca_coll_hetcoll_attached *next;
+    mca_coll_hetcoll_module_t *module;
     hetcoll_stream_t stream;
     bool prepared_only; /* other calls synchronise */
     bool told;          /* that one did */
@@ -140,11 +141,12 @@ static enum outcome make(mca_coll_hetcoll_module_t *module, hetcoll_stream_t str
     while (hetcoll_process_has_queued(mca_coll_hetcoll_component.process)) {
         opal_progress(); /* what is made now waits for the device, and the device for these */
     }
-    attached_t *attached = calloc(1, sizeof *attached);
+    attached_t *attached = hetcoll_allocate(sizeof *attached);
     if (NULL == attached) {
         say(0, "a CUDA stream cannot be attached: ", "out of host memory");
         return REFUSED;
     }
+    attached->module = module;
     attached->stream = stream;
     attached->stepper.step = step;
     attached->calls = hetcoll_calls_create(module->engine, stream, most_bytes, why, sizeof why);
@@ -263,6 +265,7 @@ static int enqueue(attached_t *attached, struct hetcoll_call *call, struct ompi_
                    struct ompi_op_t *op)
 {
     char why[512];
+    call->number = ++attached->module->calls;
     const int capturing = hetcoll_calls_is_capturing(attached->calls, why, sizeof why);
     if (OPAL_UNLIKELY(0 != capturing)) {
         return refuse_capture(0 < capturing ? NULL : why);

@@ -425,6 +425,7 @@ public:
     void give_up_mapping() noexcept {}
     void note_small_device_call() noexcept {}
     [[nodiscard]] bool should_find_peers() const noexcept { return false; }
+    [[nodiscard]] bool has_missed(const hetcoll_call &) const noexcept { return false; }
     [[nodiscard]] int fail_differing(const Meeting &) const noexcept
     {
         model::require(false, "the ranks call the same");

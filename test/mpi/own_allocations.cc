@@ -1,0 +1,113 @@
+#include "test/mpi/own_allocations.h"
+
+#include <dlfcn.h>
+#include <execinfo.h>
+#include <malloc.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+extern "C" {
+void *__libc_malloc(std::size_t bytes);
+void *__libc_calloc(std::size_t count, std::size_t bytes);
+void *__libc_realloc(void *pointer, std::size_t bytes);
+void *__libc_memalign(std::size_t alignment, std::size_t bytes);
+void __libc_free(void *pointer);
+}
+
+namespace hetcoll::test {
+namespace {
+
+OwnAllocation watcher = nullptr;
+std::size_t largest = 0;
+thread_local bool asks = false; // dladdr and backtrace may allocate
+
+std::string_view object_of(const void *code)
+{
+    Dl_info info{};
+    return dladdr(code, &info) == 0 || info.dli_fname == nullptr ? "" : info.dli_fname;
+}
+
+bool is_in(std::string_view object, const char *name)
+{
+    return object.find(name) != std::string_view::npos;
+}
+
+// `caller` is in who called malloc. For the C++ library whoever called that counts.
+bool is_hetcolls(const void *caller)
+{
+    if (!is_in(object_of(caller), "libstdc++")) {
+        return is_in(object_of(caller), "hetcoll_component");
+    }
+    std::array<void *, 16> frames{};
+    const int depth = backtrace(frames.data(), static_cast<int>(frames.size()));
+    auto *const end = frames.begin() + depth;
+    for (auto *at = std::find(frames.begin(), end, caller); at != end; ++at) {
+        if (!is_in(object_of(*at), "libstdc++")) {
+            return is_in(object_of(*at), "hetcoll_component");
+        }
+    }
+    return false;
+}
+
+[[maybe_unused]] bool has_memory(const void *caller)
+{
+    if (watcher == nullptr || asks) {
+        return true;
+    }
+    asks = true;
+    const bool has = !is_hetcolls(caller) || watcher();
+    asks = false;
+    return has;
+}
+
+} // namespace
+
+void watch_own_allocations(OwnAllocation its_watcher)
+{
+    std::array<void *, 4> frames{};
+    backtrace(frames.data(), 4); // its first call allocates
+    watcher = its_watcher;
+    largest = 0;
+}
+
+std::size_t largest_freed() { return largest; }
+
+} // namespace hetcoll::test
+
+#ifndef __SANITIZE_ADDRESS__ // AddressSanitizer has its own
+#pragma GCC visibility push(default)
+extern "C" {
+using hetcoll::test::has_memory;
+void *malloc(std::size_t bytes)
+{
+    return has_memory(__builtin_return_address(0)) ? __libc_malloc(bytes) : nullptr;
+}
+void *calloc(std::size_t count, std::size_t bytes)
+{
+    return has_memory(__builtin_return_address(0)) ? __libc_calloc(count, bytes) : nullptr;
+}
+void *realloc(void *pointer, std::size_t bytes)
+{
+    return has_memory(__builtin_return_address(0)) ? __libc_realloc(pointer, bytes) : nullptr;
+}
+int posix_memalign(void **to, std::size_t alignment, std::size_t bytes)
+{
+    *to = has_memory(__builtin_return_address(0)) ? __libc_memalign(alignment, bytes) : nullptr;
+    return *to != nullptr ? 0 : 12; // ENOMEM
+}
+void *aligned_alloc(std::size_t alignment, std::size_t bytes)
+{
+    return has_memory(__builtin_return_address(0)) ? __libc_memalign(alignment, bytes) : nullptr;
+}
+void free(void *pointer)
+{
+    if (hetcoll::test::watcher != nullptr && pointer != nullptr) {
+        hetcoll::test::largest = std::max(hetcoll::test::largest, malloc_usable_size(pointer));
+    }
+    __libc_free(pointer);
+}
+}
+#pragma GCC visibility pop
+#endif

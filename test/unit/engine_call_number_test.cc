@@ -1,0 +1,108 @@
+// A rank has ended a call by itself, before it met the others, and comes to them in its next call:
+// both calls fail on all ranks, and then all are in the same call again.
+#include "test/unit/engine_engines.h"
+
+namespace hetcoll::test {
+namespace {
+
+struct Case {
+    std::vector<int> node_of;
+    Where where;
+    std::size_t count;
+    unsigned short first; // number
+};
+
+hetcoll_settings comparing()
+{
+    hetcoll_settings settings = default_settings();
+    settings.check = HETCOLL_CHECK_ON;
+    return settings;
+}
+
+class CallNumberTest : public ::testing::TestWithParam<Case> {
+protected:
+    void SetUp() override { ranks_.network().allow_shorter(); } // of ranks in different calls
+
+    void begin(int rank, int number)
+    {
+        const Case &of = GetParam();
+        Numbers<int> &vector =
+            vectors_.emplace_back(of.where, std::vector<int>(of.count, rank + 1));
+        last_[static_cast<std::size_t>(rank)] = &vector;
+        ranks_.call(rank, vector, of.count);
+        ranks_.made(rank).number = static_cast<unsigned short>(of.first + number);
+        ranks_.previous(rank).output = std::vector<int>(of.count, 6);
+    }
+    // Each of these ranks in the call with that number: their result, which is the same.
+    int run(const std::vector<int> &ranks, const std::vector<int> &numbers)
+    {
+        for (std::size_t i = 0; i < ranks.size(); ++i) {
+            begin(ranks[i], numbers[i]);
+        }
+        EXPECT_TRUE(ranks_.step_until(ranks, [&] {
+            return std::all_of(ranks.begin(), ranks.end(),
+                               [this](int rank) { return ranks_.is_over(rank); });
+        }));
+        for (const int rank : ranks) {
+            EXPECT_EQ(ranks_.result(rank), ranks_.result(ranks[0])) << "rank " << rank;
+        }
+        return ranks_.result(ranks[0]);
+    }
+    void expect_sums()
+    {
+        for (const Numbers<int> *vector : last_) {
+            EXPECT_EQ(vector->read(), std::vector<int>(GetParam().count, 6));
+        }
+    }
+
+    Engines ranks_{3, comparing(), [](std::vector<hetcoll_facts> &facts) {
+                       for (std::size_t rank = 0; rank < facts.size(); ++rank) {
+                           facts[rank].identity.host +=
+                               static_cast<std::uint64_t>(GetParam().node_of[rank]);
+                       }
+                   }};
+    std::deque<Numbers<int>> vectors_;
+    std::array<const Numbers<int> *, 3> last_{};
+};
+
+TEST_P(CallNumberTest, BothCallsFailOnAllRanksAndTheNextOneIsRight)
+{
+    for (const int odd : {0, 1, 2}) {
+        SCOPED_TRACE("rank " + std::to_string(odd) + " is ahead");
+        const int number = 5 * odd;
+        std::vector<int> others;
+        for (int rank = 0; rank < 3; ++rank) {
+            if (rank != odd) {
+                others.push_back(rank);
+            }
+        }
+        ASSERT_EQ(run({0, 1, 2}, {number + 1, number + 1, number + 1}), HETCOLL_SUCCESS);
+        expect_sums();
+        take_log();
+        ASSERT_EQ(run({odd, others[0], others[1]}, {number + 4, number + 2, number + 2}),
+                  HETCOLL_ERROR_COLLECTIVE);
+        const std::vector<std::string> lines = take_log();
+        EXPECT_EQ(std::count_if(lines.begin(), lines.end(),
+                                [](const std::string &line) {
+                                    return line.find("are not in the same call") !=
+                                           std::string::npos;
+                                }),
+                  1);
+        for (const int missed : {3, 4}) { // alone: nobody else is in these calls
+            ASSERT_EQ(run(others, {number + missed, number + missed}), HETCOLL_ERROR_COLLECTIVE);
+        }
+        ASSERT_EQ(run({0, 1, 2}, {number + 5, number + 5, number + 5}), HETCOLL_SUCCESS);
+        expect_sums();
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Calls, CallNumberTest,
+                         ::testing::Values(Case{{0, 0, 0}, Where::kHost, 4, 0},
+                                           Case{{0, 0, 0}, Where::kDevice, 4, 65525},
+                                           Case{{0, 0, 1}, Where::kDevice, 10000, 0},
+                                           Case{{0, 0, 1}, Where::kHost, 4, 65530},
+                                           Case{{0, 1, 2}, Where::kDevice, 4, 0},
+                                           Case{{0, 1, 2}, Where::kHost, 10000, 0}));
+
+} // namespace
+} // namespace hetcoll::test
