@@ -58,6 +58,10 @@ public:
     ~Messages() override { end(any_open()); }
     Status open();
 
+    Status check(std::span<const std::byte> device_memory) override
+    {
+        return check_device_memory(ucp_, options_, context_, device_memory);
+    }
     std::span<const std::byte> address() const noexcept override { return address_; }
     Status connect(std::span<const std::span<const std::byte>> addresses, int rank) override;
     const hetcoll_p2p &table() const noexcept override { return table_; }

@@ -149,6 +149,33 @@ Result<ucp_context_h> open_ucp_context(const UcpCalls &ucp, const AdapterMessage
     return context;
 }
 
+Status check_device_memory(const UcpCalls &ucp, const AdapterMessages::Options &options,
+                           ucp_context_h context, std::span<const std::byte> memory)
+{
+    ucp_mem_map_params_t params{};
+    params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
+    params.address = const_cast<std::byte *>(memory.data());
+    params.length = memory.size();
+    ucp_mem_h mapped = nullptr;
+    ucs_status_t status = ucp.ucp_mem_map(context, &params, &mapped);
+    if (status != UCS_OK) {
+        return ucx_failed(ucp, options, status, "device memory was mapped");
+    }
+    ucp_mem_attr_t attributes{};
+    attributes.field_mask = UCP_MEM_ATTR_FIELD_MEM_TYPE;
+    status = ucp.ucp_mem_query(mapped, &attributes);
+    (void)ucp.ucp_mem_unmap(context, mapped);
+    if (status != UCS_OK) {
+        return ucx_failed(ucp, options, status, "the type of device memory was asked for");
+    }
+    if (attributes.mem_type != UCS_MEMORY_TYPE_CUDA) {
+        return error(Errc::kUnsupported,
+                     "this UCX takes device memory for the host's, so adapters are not used on the "
+                     "node: its libucm_cuda does not load, and UCX_LOG_LEVEL=debug says why");
+    }
+    return {};
+}
+
 std::string describe(const AdapterMessages::Options &options)
 {
     return "'" + options.transports + "' on " +

@@ -23,6 +23,11 @@ Result<std::unique_ptr<Adapters>> Adapters::create(Process &process,
     if (!bounce.ok()) {
         return bounce.take_status();
     }
+    const auto *const slot = static_cast<const std::byte *>((*bounce)->landing(0));
+    if (Status known = (*messages)->check({slot, (*bounce)->slot_bytes()}); !known.ok()) {
+        process.store().give_back(std::move(*bounce));
+        return known;
+    }
     return std::unique_ptr<Adapters>(
         new Adapters(process.store(), device, std::move(*bounce), std::move(*messages)));
 }

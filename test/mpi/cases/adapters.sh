@@ -54,6 +54,13 @@ case_ 3 ob1 "$(with tree) $by tcp" aborts killed_within
 must_fail=''
 also_expected="hetcoll: coll_hetcoll_algorithm [a-z_]* cannot run on a communicator of"
 case_ 3 ob1 "$(with tree) $by tcp" algorithms tree 4194307
+# A UCX that was built with CUDA and does not see what is allocated, as its library for that needs another one.
+mkdir -p "$work/ucx/lib/ucx"
+cp -L "$ucx"/*.so.0 "$work/ucx/lib" && cp -L "$ucx"/ucx/*.so.0 "$work/ucx/lib/ucx"
+message="$not_used, rank 0 cannot: this UCX takes device memory for the host's"
+also_expected="$not_used, rank [12] cannot: this UCX takes device memory for the host's"
+LD_LIBRARY_PATH="$emulated:$work/ucx/lib:$LD_LIBRARY_PATH" UCX_MODULE_DIR=$work/ucx/lib/ucx \
+    case_ 3 ob1 "$(with tree) $by tcp" adapters unused
 message="$not_used, rank 0 cannot: UCX has no transport 'nonsense'"
 also_expected="$not_used, rank [12] cannot: UCX has no transport 'nonsense'"
 case_ 3 ob1 "$(with tree) $by nonsense" adapters unused
