@@ -13,9 +13,10 @@
  * and no host code may touch them.
  *
  * Nothing to link but -ldl where the C library keeps dlsym there. The header looks for hetcoll at
- * run time. Where it does not serve the communicator (another collective component, another MPI, no
- * MPI_THREAD_MULTIPLE), each call synchronises the stream and makes the MPI call: correct, and
- * without overlap. A CUDA-aware MPI is needed then. So a program that uses this runs everywhere.
+ * run time. Where it does not serve the communicator (another collective component, another MPI,
+ * MPI's standard ABI, no MPI_THREAD_MULTIPLE), each call synchronises the stream and makes the MPI
+ * call: correct, and without overlap. A CUDA-aware MPI is needed then. So a program that uses this
+ * runs everywhere.
  *
  * Contract under hetcoll.
  * - MPI_Init_thread gives MPI_THREAD_MULTIPLE. A thread of hetcoll serves the calls; while some are
@@ -141,9 +142,14 @@ static inline const struct hetcoll_stream_functions_1 *hetcoll_stream_by_variabl
     return (const struct hetcoll_stream_functions_1 *)(uintptr_t)address;
 }
 
-/* NULL: no hetcoll. Looked for once in each source file, after MPI_Init. */
+/* NULL: no hetcoll. Looked for once in each source file, after MPI_Init. The functions take Open
+ * MPI's own handles: a program of MPI's standard ABI has others. (Open MPI 6 says -1 in its own
+ * mpi.h.) */
 static inline const struct hetcoll_stream_functions_1 *hetcoll_stream_functions_(void)
 {
+#if defined(MPI_ABI_VERSION) && MPI_ABI_VERSION > 0
+    return NULL;
+#else
     static const struct hetcoll_stream_functions_1 *found;
     static int looked;
     if (!__atomic_load_n(&looked, __ATOMIC_ACQUIRE)) {
@@ -156,6 +162,7 @@ static inline const struct hetcoll_stream_functions_1 *hetcoll_stream_functions_
         __atomic_store_n(&looked, 1, __ATOMIC_RELEASE);
     }
     return __atomic_load_n(&found, __ATOMIC_RELAXED);
+#endif
 }
 
 static inline hetcoll_stream_t hetcoll_stream_default_(hetcoll_stream_t stream)

@@ -189,7 +189,7 @@ test_mpi_stops_LDADD = $(mpi_test_libs)
 test_mpi_named_stream_SOURCES = test/mpi/named_stream.cc
 test_mpi_named_stream_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_named_stream_LDADD = $(mpi_test_libs)
-test_mpi_stream_order_SOURCES = test/mpi/stream_order.cc
+test_mpi_stream_order_SOURCES = test/mpi/stream_order.cc test/mpi/stream_of_abi.c
 test_mpi_stream_order_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_stream_order_LDADD = $(mpi_test_libs)
 # Its mutant: streams that do not wait.

@@ -23,6 +23,9 @@
 #include <thread>
 #include <vector>
 
+// In test/mpi/stream_of_abi.c.
+extern "C" int finds_functions_of_abi(void);
+
 namespace hetcoll::test {
 namespace {
 
@@ -487,6 +490,8 @@ void run(Program &program, int argc, char **argv)
     program.gpu();
     const Emulated emulated;
     const Attached on(program, stream, MPI_COMM_WORLD, what != "plain");
+    program.check(finds_functions_of_abi() == 0,
+                  "a program of the standard ABI gives its handles to hetcoll");
     if (what == "delays" || what == "mutant") {
         const long early = Delays(program, on).run(calls);
         program.check((early == 0) == (what == "delays"),
