@@ -123,6 +123,12 @@ static void call_function(void *context, const void *in, void *inout, int count)
 {
     const struct user_function *function = context;
     MPI_Datatype dtype = function->dtype;
+#if defined(OMPI_OP_FLAGS_BIGCOUNT) /* 6.0: programs of the standard ABI have handles of their own \
+                                     */
+    if (NULL != function->op->o_datatype_converter) {
+        dtype = function->op->o_datatype_converter(dtype);
+    }
+#endif
     function->op->o_func.c_fn((void *)in, inout, &count, &dtype);
 }
 
