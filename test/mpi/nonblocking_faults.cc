@@ -35,7 +35,7 @@ struct Shape {
 class Started {
 public:
     Started(Program &program, MPI_Comm comm, const Shape &shape)
-        : shape_(shape), comm_(comm), buffers_(program, comm, call_of(shape))
+        : program_(program), shape_(shape), comm_(comm), buffers_(program, comm, call_of(shape))
     {
         prepare();
     }
@@ -52,6 +52,8 @@ public:
     void start()
     {
         if (shape_.how == How::kPersistent) {
+            // On one rank alone: the others start theirs.
+            program_.check(request_ != MPI_REQUEST_NULL, "an error has freed a persistent request");
             prepare();
             MPI_Start(&request_);
         } else {
@@ -63,7 +65,6 @@ public:
     [[nodiscard]] bool is_right() { return buffers_.is_right(); }
 
 private:
-    // Open MPI frees requests whose wait brings an error, persistent ones too.
     void prepare()
     {
         if (shape_.how == How::kPersistent && request_ == MPI_REQUEST_NULL) {
@@ -85,6 +86,7 @@ private:
     }
     [[nodiscard]] int count() const { return static_cast<int>(shape_.count); }
 
+    Program &program_;
     Shape shape_;
     MPI_Comm comm_;
     Buffers buffers_;

@@ -10,10 +10,16 @@
 #include "opal/runtime/opal_progress.h"
 #include "opal/util/proc.h"
 
+/* Errors free persistent requests, see free_request(). */
+#define ERRORS_FREE_PERSISTENT \
+    (5 > OMPI_MAJOR_VERSION || \
+     (5 == OMPI_MAJOR_VERSION && 0 == OMPI_MINOR_VERSION && 10 > OMPI_RELEASE_VERSION))
+
 static void construct(mca_coll_hetcoll_request_t *request)
 {
     request->comm = NULL;
     request->next = NULL;
+    request->outlives_error = false;
     request->step = NULL;
     request->start = NULL;
     request->destroy = NULL;
@@ -69,6 +75,8 @@ static int progress(void)
             continue;
         }
         request->super.super.req_status.MPI_ERROR = error;
+        request->outlives_error =
+            ERRORS_FREE_PERSISTENT && MPI_SUCCESS != error && request->super.super.req_persistent;
         *link = request->next;
         request->next = NULL;
         *complete_end = request;
@@ -227,11 +235,21 @@ void mca_coll_hetcoll_stop_requests(void)
     }
 }
 
+/* Before Open MPI tells a program of a request's error it frees the request; before 5.0.10 a
+ * persistent one too. The error may be this rank's alone: then the others would start theirs again
+ * and wait for this rank for ever. So that one free does nothing, and the program starts the
+ * request again or frees it. Open MPI has made the request inactive then, unlike a program that
+ * frees one without having waited for it. */
 static int free_request(struct ompi_request_t **handle)
 {
     mca_coll_hetcoll_request_t *request = (mca_coll_hetcoll_request_t *)*handle;
     if (!REQUEST_COMPLETE(*handle)) {
         return MPI_ERR_REQUEST; /* MPI does not let programs free an active one */
+    }
+    if (request->outlives_error && OMPI_REQUEST_INACTIVE == (*handle)->req_state) {
+        request->outlives_error = false;
+        (*handle)->req_status.MPI_ERROR = MPI_SUCCESS; /* it has been told */
+        return OMPI_SUCCESS;
     }
     *handle = MPI_REQUEST_NULL;
     mca_coll_hetcoll_request_drop(request);
@@ -253,6 +271,7 @@ static int start(size_t count, struct ompi_request_t **requests)
         request->super.super.req_complete = REQUEST_PENDING;
         request->super.super.req_state = OMPI_REQUEST_ACTIVE;
         request->super.super.req_status.MPI_ERROR = MPI_SUCCESS;
+        request->outlives_error = false;
         const int rc = request->start(request);
         if (OMPI_SUCCESS != rc) {
             request->super.super.req_complete = REQUEST_COMPLETED;

@@ -11,6 +11,7 @@ typedef struct mca_coll_hetcoll_request {
     ompi_coll_base_nbc_request_t super; /* first: Open MPI casts requests of collectives to it */
     struct ompi_communicator_t *comm;   /* held until the request is freed */
     struct mca_coll_hetcoll_request *next;
+    bool outlives_error; /* free_request() */
     /* The owner's. step: nonzero when complete, with *error set to MPI_SUCCESS or an error; it must
      * not complete requests. start: of a persistent request, begins it anew. destroy: `work` is
      * needed no more. */
