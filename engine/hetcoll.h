@@ -197,6 +197,9 @@ void *hetcoll_stage_host(struct hetcoll_stage *stage);
 /* Copies in what is read, or out what is written; complete when is_done. */
 void hetcoll_stage_start(struct hetcoll_stage *stage, int use);
 int hetcoll_stage_is_done(struct hetcoll_stage *stage);
+/* After those of what is read: zero if some of it could not be copied in, by any way. Whoever
+ * receives it from this rank would not know. */
+int hetcoll_stage_has_input(const struct hetcoll_stage *stage);
 /* After the copies: HETCOLL_SUCCESS, or the error of this rank, logged. "bcast" for `collective`. A
  * stage may then be used again, for the same buffers. */
 int hetcoll_stage_finish(struct hetcoll_stage *stage, const char *collective);

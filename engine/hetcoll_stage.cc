@@ -85,6 +85,8 @@ int hetcoll_stage_is_done(hetcoll_stage *stage)
     return stage->stage.is_done();
 }
 
+int hetcoll_stage_has_input(const hetcoll_stage *stage) { return stage->stage.has_input() ? 1 : 0; }
+
 int hetcoll_stage_finish(hetcoll_stage *stage, const char *collective)
 {
     const hetcoll::Status failure = stage->stage.take_failure();

@@ -44,7 +44,7 @@ void Stage::add(void *buffer, Result<PointerInfo> found)
         added.info = *found;
         find_device(added);
     } else {
-        note(found.take_status());
+        added.unknown = found.take_status();
     }
     buffers_.push_back(std::move(added));
 }
@@ -55,7 +55,7 @@ void Stage::find_device(Buffer &buffer)
     if (device.ok()) {
         buffer.device = std::move(*device);
     } else {
-        note(device.take_status());
+        buffer.unknown = device.take_status();
     }
 }
 
@@ -133,9 +133,12 @@ void *Stage::host()
 
 void Stage::start_read()
 {
+    has_input_ = true;
     for (Buffer &buffer : buffers_) {
         if (process_.settings().pre_sync == HETCOLL_PRE_SYNC_CONTEXT && buffer.device != nullptr) {
-            note(process_.store().synchronize(buffer.info));
+            Status synchronized = process_.store().synchronize(buffer.info);
+            has_input_ = has_input_ && (synchronized.ok() || buffer.read.empty());
+            note(std::move(synchronized));
         }
         copy(buffer, PinnedPipe::Way::kToHost);
     }
@@ -148,20 +151,36 @@ void Stage::start_write()
     }
 }
 
-// If the stream cannot be used, the copies block instead of failing.
 void Stage::copy(Buffer &buffer, PinnedPipe::Way way)
 {
-    if (buffer.pieces(way).empty() || buffer.device == nullptr) {
+    if (buffer.pieces(way).empty()) {
         return;
     }
-    Status started = start_copies(buffer, way);
-    if (started.ok()) {
-        buffer.copying = true;
-        return;
+    buffer.started = way;
+    const Status &unknown = buffer.unknown;
+    Status started = buffer.device != nullptr
+                         ? start_copies(buffer, way)
+                         : error(unknown.code(), "%s", unknown.message().c_str());
+    buffer.copying = started.ok();
+    if (!started.ok()) {
+        copy_otherwise(buffer, std::move(started));
     }
+}
+
+// If the stream cannot be used, the copies block instead of failing. The last way knows nothing of
+// the memory, and needs no context but the program's. `why` is what failed first.
+void Stage::copy_otherwise(Buffer &buffer, Status why)
+{
     finish(buffer);
-    Status copied = wait_copies(buffer, way);
-    note(std::move(copied));
+    if (buffer.device != nullptr && wait_copies(buffer, buffer.started).ok()) {
+        return;
+    }
+    failed_ever_ = true; // in that context
+    if (copy_plainly(buffer, buffer.started)) {
+        return;
+    }
+    has_input_ = has_input_ && buffer.started != PinnedPipe::Way::kToHost;
+    note(std::move(why));
 }
 
 Status Stage::start_copies(Buffer &buffer, PinnedPipe::Way way)
@@ -233,6 +252,24 @@ Status Stage::wait_copies(Buffer &buffer, PinnedPipe::Way way)
     return {};
 }
 
+bool Stage::copy_plainly(Buffer &buffer, PinnedPipe::Way way)
+{
+    const DriverLibrary library; // which is open, whoever opened it
+    const Driver *const driver = library.get();
+    CUresult result = driver != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+    for (const Piece &piece : buffer.pieces(way)) {
+        std::byte *to = buffer.host + piece.offset, *from = buffer.data + piece.offset;
+        if (way == PinnedPipe::Way::kToDevice) {
+            std::swap(to, from);
+        }
+        if (result == CUDA_SUCCESS) {
+            result = driver->cuMemcpy(reinterpret_cast<CUdeviceptr>(to),
+                                      reinterpret_cast<CUdeviceptr>(from), piece.bytes);
+        }
+    }
+    return result == CUDA_SUCCESS;
+}
+
 bool Stage::is_done()
 {
     bool done = true;
@@ -249,8 +286,8 @@ bool Stage::is_done()
                 : Result<bool>(driver_status(device.driver(), scope.result(), "cuCtxPushCurrent",
                                              "entering the context of a buffer"));
         if (!copied.ok()) {
-            note(copied.take_status());
-            finish(buffer);
+            failed_ever_ = true;
+            copy_otherwise(buffer, copied.take_status());
         } else if (*copied) {
             buffer.copying = false;
         } else {

@@ -34,6 +34,8 @@ public:
     void start_read();
     void start_write();
     [[nodiscard]] bool is_done();
+    // What was to be read is in host memory, by whatever way.
+    [[nodiscard]] bool has_input() const noexcept { return has_input_; }
     // The first failure since the last call of this.
     [[nodiscard]] Status take_failure() noexcept { return std::exchange(failure_, Status()); }
 
@@ -45,12 +47,14 @@ private:
     struct Buffer {
         std::byte *data = nullptr;
         PointerInfo info;
-        std::shared_ptr<Device> device; // null: copies fail
+        std::shared_ptr<Device> device; // null: nothing is known of the memory
+        Status unknown;                 // why
         std::vector<Piece> read, written;
         std::byte *host = nullptr; // stands for `data`
         std::unique_ptr<StagingMemory> memory;
         std::unique_ptr<PinnedPipe> pipe; // to and from pageable memory
         bool copying = false;
+        PinnedPipe::Way started{}; // of the copies that were started last
 
         [[nodiscard]] const std::vector<Piece> &pieces(PinnedPipe::Way way) const noexcept
         {
@@ -62,7 +66,9 @@ private:
     void copy(Buffer &buffer, PinnedPipe::Way way);
     Status start_copies(Buffer &buffer, PinnedPipe::Way way);
     [[nodiscard]] Status start_pipe(Buffer &buffer, PinnedPipe::Way way);
+    void copy_otherwise(Buffer &buffer, Status why);
     [[nodiscard]] Status wait_copies(Buffer &buffer, PinnedPipe::Way way);
+    [[nodiscard]] bool copy_plainly(Buffer &buffer, PinnedPipe::Way way);
     void finish(Buffer &buffer) noexcept;
     static void merge(std::vector<Piece> &pieces);
     void note(Status status) noexcept;
@@ -70,7 +76,7 @@ private:
     Process &process_;
     std::vector<Buffer> buffers_;
     Status failure_;
-    bool failed_ever_ = false;
+    bool failed_ever_ = false, has_input_ = true;
 };
 
 } // namespace hetcoll

@@ -294,10 +294,11 @@ void failing_copies(Program &p)
         const bool one = std::strcmp(call.name, "Allgather") == 0;
         for (const How how : {How::kBlocking, How::kNonblocking, How::kPersistent}) {
             const std::vector<std::string> faults = all_faults();
-            for (std::size_t i = 0; i < (one ? faults.size() : 2); ++i) {
+            // A copy in that fails for good ends a job of several ranks, see lose_input().
+            for (std::size_t i = p.ranks() > 1 ? 1 : 0; i < (one ? faults.size() : 2); ++i) {
                 const int victim = static_cast<int>(i) % p.ranks();
                 const int error = with_fault(p, call, how, faults[i], victim, want);
-                p.check(i > 0 || p.rank() != victim || p.ranks() == 1 || error != MPI_SUCCESS,
+                p.check(i > 0 || p.ranks() == 1 || error != MPI_SUCCESS,
                         "%s %s without a copy succeeded", how_name(how), call.name);
             }
         }
@@ -305,6 +306,28 @@ void failing_copies(Program &p)
     }
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
     MPI_Comm_free(&comm);
+}
+
+// R22: one rank cannot copy in what the others receive, and they do not agree: no rank succeeds,
+// and none waits. The job ends before the call returns anywhere.
+void lose_input(Program &p, std::string_view name, How how)
+{
+    p.gpu();
+    const MPI_Comm comm = MPI_COMM_WORLD;
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    for (const Collective &call : plain_calls(comm, 500)) {
+        if (call.name != name) {
+            continue;
+        }
+        const Side send(p, Memory::kDevice, image_of(call.send_bytes, p.rank() + 1)),
+            recv(p, Memory::kDevice, image_of(call.recv_bytes, p.rank() + 100));
+        if (p.rank() == p.ranks() - 1) { // the root of those that have one
+            Emulated().set_faults("cuMemcpyAsync:+1:999,cuMemcpy:+1:999");
+        }
+        const int error = run(call, how, send.pointer(), recv.pointer(), 1);
+        p.check(false, "%s %s returned %d without the data of a rank", how_name(how), call.name,
+                error);
+    }
 }
 
 // R22: of the larger vectors that the ranks agree about. Where a rank has host memory, all decline
@@ -545,6 +568,13 @@ int main(int argc, char **argv)
     if (argc == 4 && chosen(argc, argv, "random")) {
         random_faults(program, static_cast<unsigned>(std::strtoul(argv[2], nullptr, 10)),
                       std::strtol(argv[3], nullptr, 10));
+    }
+    if (argc == 4 && std::strcmp(argv[1], "lost") == 0) {
+        for (const How how : {How::kBlocking, How::kNonblocking, How::kPersistent}) {
+            if (std::string_view(argv[3]) == how_name(how)) {
+                lose_input(program, argv[2], how);
+            }
+        }
     }
     if (argc >= 2 && chosen(argc, argv, "faults")) {
         one_failure(program);

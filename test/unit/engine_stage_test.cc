@@ -7,6 +7,7 @@
 #include <array>
 #include <cstring>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -103,6 +104,7 @@ protected:
         stage_.reset();
     }
     int finish() { return hetcoll_stage_finish(stage_.get(), "bcast"); }
+    bool has_input() const { return hetcoll_stage_has_input(stage_.get()) != 0; }
 
     std::unique_ptr<hetcoll_process, Destroy> process_;
     std::unique_ptr<hetcoll_stage, Destroy> stage_;
@@ -255,8 +257,10 @@ TEST_F(StageTest, AFailureIsToldOnceAndTheStageWorksAgain)
         const Faults faults("cuMemcpyAsync:*:999,cuMemcpy:*:999");
         copy(HETCOLL_STAGE_READ);
     }
+    EXPECT_FALSE(has_input());
     EXPECT_EQ(finish(), HETCOLL_ERROR_DEVICE);
     copy(HETCOLL_STAGE_READ);
+    EXPECT_TRUE(has_input());
     EXPECT_EQ(finish(), HETCOLL_SUCCESS);
     EXPECT_EQ(Bytes(memory, memory + kBytes), content_);
 }
@@ -272,16 +276,52 @@ TEST_F(StageTest, WithoutStreamsCopiesBlock)
     EXPECT_EQ(Bytes(memory, memory + kBytes), content_);
 }
 
-TEST_F(StageTest, APointerThatCannotBeAskedAboutFailsTheCallButHasMemory)
+TEST_F(StageTest, APointerThatCannotBeAskedAboutIsCopiedAllTheSame)
 {
     {
         const Faults faults("cuPointerGetAttributes:*:999,cuPointerGetAttribute:*:999");
         ASSERT_EQ(add(buffer()), 1);
     }
-    piece(0, kBytes, HETCOLL_STAGE_READ);
-    EXPECT_NE(host(), nullptr);
+    piece(0, kBytes, HETCOLL_STAGE_READ | HETCOLL_STAGE_WRITTEN);
+    unsigned char *const memory = host();
+    ASSERT_NE(memory, nullptr);
+    for (int start = 0; start < 2; ++start) { // of a persistent call
+        std::memset(memory, 0, kBytes);
+        copy(HETCOLL_STAGE_READ);
+        EXPECT_TRUE(has_input());
+        EXPECT_EQ(Bytes(memory, memory + kBytes), content_);
+        EXPECT_EQ(finish(), HETCOLL_SUCCESS);
+    }
+    std::memset(memory, 1, kBytes);
+    copy(HETCOLL_STAGE_WRITTEN);
+    EXPECT_EQ(finish(), HETCOLL_SUCCESS);
+    EXPECT_EQ(content(), Bytes(kBytes, 1));
+    const Faults faults("cuMemcpy:*:999");
     copy(HETCOLL_STAGE_READ);
+    EXPECT_FALSE(has_input());
     EXPECT_EQ(finish(), HETCOLL_ERROR_DEVICE);
+}
+
+// Each driver call alone, once or for good: there is another way to copy in.
+TEST_F(StageTest, NoCallThatFailsAloneLosesTheInput)
+{
+    for (const char *name :
+         {"cuMemcpyAsync", "cuMemcpy", "cuEventRecord", "cuEventQuery", "cuCtxPushCurrent",
+          "cuStreamSynchronize", "cuEventCreate", "cuStreamCreateWithPriority"}) {
+        for (const char *when : {":1:999", ":*:999"}) {
+            ASSERT_EQ(add(buffer()), 1);
+            piece(0, kBytes, HETCOLL_STAGE_READ);
+            const unsigned char *const memory = host();
+            {
+                const Faults faults((std::string(name) + when).c_str());
+                copy(HETCOLL_STAGE_READ);
+            }
+            EXPECT_TRUE(has_input()) << name << when;
+            EXPECT_EQ(finish(), HETCOLL_SUCCESS) << name << when;
+            EXPECT_EQ(Bytes(memory, memory + kBytes), content_) << name << when;
+            stage_.reset();
+        }
+    }
 }
 
 // Larger than all pinned slots together, and not a multiple of them.
@@ -327,13 +367,25 @@ TEST_F(LargeStageTest, ManyPiecesOfALargeBufferLeaveItsGapsAlone)
     EXPECT_EQ(content(), expected);
 }
 
-TEST_F(LargeStageTest, ACopyThatFailsHalfWayIsToldAndTheStageWorksAgain)
+TEST_F(LargeStageTest, ACopyThatFailsHalfWayGoesAnotherWay)
+{
+    ASSERT_EQ(add(buffer()), 1);
+    piece(0, kLarge, HETCOLL_STAGE_READ);
+    const unsigned char *memory = host();
+    const Faults faults("cuMemcpyAsync:6:999"); // the first one after all slots were filled
+    copy(HETCOLL_STAGE_READ);
+    EXPECT_TRUE(has_input());
+    EXPECT_EQ(finish(), HETCOLL_SUCCESS);
+    EXPECT_EQ(Bytes(memory, memory + kLarge), content_);
+}
+
+TEST_F(LargeStageTest, AFailureIsToldAndTheStageWorksAgain)
 {
     ASSERT_EQ(add(buffer()), 1);
     piece(0, kLarge, HETCOLL_STAGE_READ);
     const unsigned char *memory = host();
     {
-        const Faults faults("cuMemcpyAsync:6:999"); // the first one after all slots were filled
+        const Faults faults("cuMemcpyAsync:6:999,cuMemcpy:*:999");
         copy(HETCOLL_STAGE_READ);
     }
     EXPECT_EQ(finish(), HETCOLL_ERROR_DEVICE);

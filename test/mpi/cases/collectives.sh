@@ -27,6 +27,14 @@ HETCOLL_TEST_CUDA_AWARE=1 case_ 3 ob1 "$forced --mca coll_hetcoll_pml_device nev
 also_expected='hetcoll: (MPI_[A-Za-z_]* failed(,| on this rank)|stages through pageable memory)'
 case_ 1 ob1 "$forced" staged_collectives faults
 case_ 3 ob1 "$forced" staged_collectives faults
-also_expected=
+# The data that other ranks get are lost, and the ranks do not meet.
+must_fail='hetcoll ends the job: rank 2 of a communicator of 3 cannot copy its data for'
+for call in Allgather Alltoall; do
+    for how in blocking nonblocking persistent; do
+        case_ 3 ob1 "$forced" staged_collectives lost $call $how
+    done
+done
+case_ 3 ucx "$forced" staged_collectives lost Allgather blocking
+must_fail='' also_expected=''
 
 end_cases

@@ -64,7 +64,9 @@ static const slots_t *previous_slots(mca_coll_base_module_t *base, struct ompi_c
         if (MCA_COLL_HETCOLL_NOT_OURS != served && MCA_COLL_HETCOLL_TOGETHER != served) {         \
             return served;                                                                        \
         }                                                                                         \
-        HETCOLL_BEGIN(name, data, is_reduction, HETCOLL_BLOCKING, sides)                          \
+        const enum hetcoll_staged_kind kind =                                                     \
+            MCA_COLL_HETCOLL_TOGETHER == served ? HETCOLL_AGREED : HETCOLL_BLOCKING;              \
+        HETCOLL_BEGIN(name, data, is_reduction, kind, sides)                                      \
         if (MCA_COLL_HETCOLL_TOGETHER == served) {                                                \
             rc = mca_coll_hetcoll_stage_together(&call, rc, base);                                \
         }                                                                                         \

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ompi/runtime/mpiruntime.h"
 #include "opal/runtime/opal_progress.h"
 #include "opal/sys/atomic.h"
 
@@ -24,6 +25,23 @@ static void copy(struct hetcoll_stage *stage, int use)
 static int finish(struct hetcoll_stage *stage, const char *name)
 {
     return mca_coll_hetcoll_error_from_core(hetcoll_stage_finish(stage, name));
+}
+
+/* No other rank may succeed with data that this one does not have, and they do not meet. */
+static void copy_in(struct hetcoll_stage *stage, const char *name, struct ompi_communicator_t *comm)
+{
+    copy(stage, HETCOLL_STAGE_READ);
+    if (OPAL_LIKELY(hetcoll_stage_has_input(stage)) || NULL == comm || 1 == ompi_comm_size(comm)) {
+        return;
+    }
+    char line[256];
+    (void)finish(stage, name);
+    snprintf(line, sizeof line,
+             "hetcoll ends the job: rank %d of a communicator of %d cannot copy its data for %s "
+             "from its GPU, and the other ranks would go on without them and not know",
+             ompi_comm_rank(comm), ompi_comm_size(comm), name);
+    mca_coll_hetcoll_log(0, line);
+    (void)ompi_mpi_abort(comm, MPI_ERR_OTHER);
 }
 
 static void drop(struct hetcoll_staged_call *call)
@@ -150,7 +168,7 @@ static int start(mca_coll_hetcoll_request_t *request)
 {
     struct work *work = request->work;
     work->record.start_ns = hetcoll_trace_clock(mca_coll_hetcoll_component.process);
-    copy(work->stage, HETCOLL_STAGE_READ);
+    copy_in(work->stage, work->record.call, request->comm);
     if (OMPI_REQUEST_NOOP == work->inner->req_type) { /* nothing to do; it cannot be started */
         work->inner->req_state = OMPI_REQUEST_ACTIVE;
         return OMPI_SUCCESS;
@@ -206,7 +224,7 @@ int mca_coll_hetcoll_stage(struct hetcoll_staged_call *call, hetcoll_staged_data
     if (NULL == call->stage) {
         return OMPI_SUCCESS;
     }
-    if (HETCOLL_BLOCKING != kind) {
+    if (HETCOLL_NONBLOCKING == kind || HETCOLL_PERSISTENT == kind) {
         call->request = new_request(call, HETCOLL_PERSISTENT == kind);
         if (NULL == call->request) {
             return out_of_memory(call);
@@ -215,7 +233,11 @@ int mca_coll_hetcoll_stage(struct hetcoll_staged_call *call, hetcoll_staged_data
     explain(call);
     if (HETCOLL_PERSISTENT != kind) {
         call->start_ns = hetcoll_trace_clock(mca_coll_hetcoll_component.process);
-        copy(call->stage, HETCOLL_STAGE_READ);
+        if (HETCOLL_AGREED == kind) {
+            copy(call->stage, HETCOLL_STAGE_READ);
+        } else {
+            copy_in(call->stage, call->name, call->comm);
+        }
     }
     return OMPI_SUCCESS;
 }
