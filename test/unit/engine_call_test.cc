@@ -138,6 +138,78 @@ TEST_F(TriedMessagesTest, AllCallsWaitForOneTrialAndLetOthersRun)
     EXPECT_EQ(counter(HETCOLL_BYTES_DIRECT), 0u);
 }
 
+// They carry memory that cuMemAlloc made, with which they were tried. Open MPI aborts on a pool's.
+class CarriedMessagesTest : public CallTest {
+protected:
+    void SetUp() override
+    {
+        CallTest::SetUp();
+        find_peers();
+        hetcoll_p2p self{};
+        self.context = this;
+        self.size = 1;
+        self.isend = [](void *context, const void *buffer, std::size_t, int, int, void **request) {
+            static_cast<CarriedMessagesTest *>(context)->from_ = buffer;
+            *request = context;
+            return 0;
+        };
+        self.irecv = [](void *context, void *buffer, std::size_t bytes, int, int, void **request) {
+            static_cast<CarriedMessagesTest *>(context)->to_ = buffer;
+            static_cast<CarriedMessagesTest *>(context)->bytes_ = bytes;
+            *request = context;
+            return 0;
+        };
+        self.test = [](void *context, void **) {
+            const auto *const messages = static_cast<CarriedMessagesTest *>(context);
+            HETCOLL_REQUIRE(cuda().driver->cuMemcpy(address(messages->to_),
+                                                    address(messages->from_), messages->bytes_));
+            return 1;
+        };
+        self.progress = [](void *) {};
+        process_->store().offer_direct(self, 5);
+        const hetcoll_facts facts[] = {process_->facts()};
+        other_ = std::make_unique<Engine>(*process_, self, facts[0], facts);
+    }
+    static CUdeviceptr address(const void *pointer)
+    {
+        return reinterpret_cast<CUdeviceptr>(pointer);
+    }
+
+    std::unique_ptr<Engine> other_; // of this rank alone
+    const void *from_ = nullptr;
+    void *to_ = nullptr;
+    std::size_t bytes_ = 0;
+};
+
+TEST_F(CarriedMessagesTest, WhatAPoolMadeGoesThroughPinnedMemory)
+{
+    Numbers<int> input(Where::kDevice, theirs(kMany)), result(Where::kDevice, mine(kMany));
+    const hetcoll_call alone = call(input, result, kMany);
+    Operation first(*other_, alone);
+    EXPECT_EQ(finish(first), HETCOLL_SUCCESS);
+    auto bounce = process_->store().borrow_device(*process_->pointers().find(input.data()),
+                                                  Sends::kDirectIfPossible);
+    ASSERT_TRUE(bounce.ok() && (*bounce)->direct());
+    process_->store().give_back(std::move(*bounce));
+
+    const std::vector<int> numbers = mine(kMany);
+    const std::size_t bytes = kMany * sizeof(int);
+    CUdeviceptr pool = 0;
+    HETCOLL_REQUIRE(cuda().cuMemAllocAsync(&pool, bytes, nullptr));
+    HETCOLL_REQUIRE(cuda().driver->cuMemcpy(pool, address(numbers.data()), bytes));
+    hetcoll_call made = call(input, result, kMany);
+    made.send = made.recv = reinterpret_cast<void *>(pool);
+    peer_.answer({says(kDeviceMemory), data_of(theirs(kMany)), says(kDeviceMemory)});
+    const std::uint64_t bounced = counter(HETCOLL_BYTES_BOUNCE);
+    EXPECT_EQ(run(made), HETCOLL_SUCCESS);
+    std::vector<int> sum(kMany);
+    HETCOLL_REQUIRE(cuda().driver->cuMemcpy(address(sum.data()), pool, bytes));
+    EXPECT_EQ(sum, sums(kMany));
+    EXPECT_EQ(counter(HETCOLL_BYTES_DIRECT), 0u);
+    EXPECT_EQ(counter(HETCOLL_BYTES_BOUNCE) - bounced, bytes);
+    HETCOLL_REQUIRE(cuda().cuMemFreeAsync(pool, nullptr));
+}
+
 class DeviceCallTest : public CallTest {
 protected:
     void SetUp() override
