@@ -28,6 +28,11 @@ public:
             write(found_);
         }
     }
+    // For code in which even a scope's end would cost.
+    [[nodiscard]] static bool are_set() noexcept
+    {
+        return (read() & kControls) == (kDefault & kControls);
+    }
     DefaultFloats(const DefaultFloats &) = delete;
     DefaultFloats &operator=(const DefaultFloats &) = delete;
 

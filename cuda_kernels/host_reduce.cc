@@ -24,12 +24,16 @@
 namespace hetcoll {
 namespace {
 
-// Nothing for integers.
-struct AnyControl {
-    AnyControl() noexcept {} // so that nobody finds it unused
-};
-template <class T> using Control =
-    std::conditional_t<std::is_integral_v<T>, AnyControl, DefaultFloats>;
+// Integers are reduced under any control register. Floats once more, under the default one, if it
+// is not in force: so it costs a small sum five instructions.
+template <class T> bool may_reduce() { return std::is_integral_v<T> || DefaultFloats::are_set(); }
+
+[[gnu::cold, gnu::noinline]] void reduce_again(HostReduce reduce, void *dst, const void *a,
+                                               const void *b, std::size_t count)
+{
+    const DefaultFloats control;
+    reduce(dst, a, b, count);
+}
 
 template <class Op, class T>
 HETCOLL_HD void reduce_loop(void *dst, const void *a, const void *b, std::size_t count)
@@ -54,7 +58,10 @@ HETCOLL_HD void reduce_loop(void *dst, const void *a, const void *b, std::size_t
 template <class Op, class T>
 void reduce_baseline(void *dst, const void *a, const void *b, std::size_t count)
 {
-    const Control<T> control;
+    if (!may_reduce<T>()) [[unlikely]] {
+        reduce_again(reduce_baseline<Op, T>, dst, a, b, count);
+        return;
+    }
     reduce_loop<Op, T>(dst, a, b, count);
 }
 
@@ -118,7 +125,10 @@ template <class Op> [[gnu::target("avx2,f16c")]] void reduce_half(void *dst, con
 template <class Op, class T>
 [[gnu::target("avx2")]] void reduce_avx2(void *dst, const void *a, const void *b, std::size_t count)
 {
-    const Control<T> control;
+    if (!may_reduce<T>()) [[unlikely]] {
+        reduce_again(reduce_avx2<Op, T>, dst, a, b, count);
+        return;
+    }
     if constexpr (std::is_same_v<T, Half>) {
         reduce_half<Op>(dst, a, b, count);
     } else {
