@@ -4,8 +4,9 @@
 // reduction before it is over, the local group's first rank when all of it is, and in between
 // either may begin the reduction of the second. Both take tags in the order of the calls. idups.sh
 // counts how often.
-//   idups [COUNT [ROUNDS]]   so many under way at once; 1 and 3
-// COUNT 1 cannot wait so.
+//   idups [COUNT [ROUNDS [among]]]   so many under way at once; 1 and 3
+// COUNT 1 cannot wait so. With "among" they are of a communicator that does other collectives
+// meanwhile, which take tags of the same row.
 #include "measure/buffer.h"
 #include "test/mpi/check.h"
 
@@ -66,6 +67,34 @@ void check_idups(Program &program, int count)
     MPI_Comm_free(&half);
 }
 
+// Duplicates of a communicator, and its own collectives between the calls that make them.
+void check_among(Program &program, int count)
+{
+    MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    const int ranks = program.ranks();
+    std::vector<MPI_Comm> made(static_cast<std::size_t>(count), MPI_COMM_NULL);
+    std::vector<int> sums(made.size(), -1);
+    std::vector<MPI_Request> requests;
+    for (std::size_t i = 0; i < made.size(); ++i) {
+        static const int one = 1;
+        int sum = -1, root = program.rank();
+        requests.insert(requests.end(), 2, MPI_REQUEST_NULL);
+        MPI_Comm_idup(comm, &made[i], &requests[2 * i]);
+        MPI_Iallreduce(&one, &sums[i], 1, MPI_INT, MPI_SUM, comm, &requests[2 * i + 1]);
+        MPI_Bcast(&root, 1, MPI_INT, 0, comm);
+        MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm);
+        program.check(sum == ranks && root == 0, "among idups: sum %d, root %d", sum, root);
+    }
+    MPI_Waitall(2 * count, requests.data(), MPI_STATUSES_IGNORE);
+    for (std::size_t i = 0; i < made.size(); ++i) {
+        program.check(sums[i] == ranks, "among idups: sum %d of %d ranks", sums[i], ranks);
+        check_sum(program, made[i], ranks);
+        MPI_Comm_free(&made[i]);
+    }
+    MPI_Comm_free(&comm);
+}
+
 // A call that looks like those of MPI_Comm_idup, of a program.
 void check_lookalike(Program &program, Memory memory)
 {
@@ -103,7 +132,11 @@ int main(int argc, char **argv)
         return program.finish();
     }
     for (int round = 0; round < rounds; ++round) {
-        hetcoll::test::check_idups(program, count);
+        if (argc > 3) {
+            hetcoll::test::check_among(program, count);
+        } else {
+            hetcoll::test::check_idups(program, count);
+        }
     }
     if (count == 1) {
         hetcoll::test::check_lookalike(program, hetcoll::Memory::kHost);

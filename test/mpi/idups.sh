@@ -1,26 +1,29 @@
 #!/bin/bash
-# idups.sh [BUILD_DIR [RUNS]]: how often five MPI_Comm_idup of an inter-communicator under way at once end, with
-# hetcoll and without: RUNS (20) of each on 3, 4 and 6 ranks, by turns. Whatever has not ended within 10 s is taken to
-# wait for ever. Fails if hetcoll's runs are significantly fewer (Fisher's exact test, 1 %). Writes a results file to
-# stdout.
+# idups.sh [BUILD_DIR [RUNS [among]]]: how often five MPI_Comm_idup of an inter-communicator under way at once end, with
+# hetcoll and without: RUNS (20) of each on 3, 4 and 6 ranks, by turns. With "among", two of a communicator that does
+# other collectives meanwhile. Whatever has not ended within 10 s (5 s) is taken to wait for ever. Fails if hetcoll's runs
+# are significantly fewer (Fisher's exact test, 1 %). Writes a results file to stdout.
 set -u
 build=$(cd "${1:-${HETCOLL_BUILDDIR:-.}}" && pwd) || exit 1
-runs=${2:-20}
+runs=${2:-20} idups=5 rounds=3 limit=10 among=
+if [ "${3:-}" = among ]; then
+    idups=2 rounds=1 limit=5 among=among
+fi
 here=$(cd "$(dirname "$0")/../.." && pwd)
 . "$here/bench/job.sh"
 use_emulated_links
 export OMPI_MCA_btl_vader_single_copy_mechanism=none
 mpirun=$(configured MPIRUN)
 header
-echo "# runs          $runs of each, by turns, of 3 rounds of 5 MPI_Comm_idup; 10 s each"
+echo "# runs          $runs of each, by turns, of $rounds rounds of $idups MPI_Comm_idup${among:+ among other collectives}; $limit s each"
 echo "#"
 echo "# ranks  ended with hetcoll  without"
 
 # ends RANKS COMPONENTS: whether a run does.
 ends()
 {
-    EMU_NODE="idups.$$" timeout -k 5 10 "$mpirun" --mca pml ob1 --mca coll "$2" -n "$1" "$build/test/mpi/idups" 5 3 \
-        >/dev/null 2>&1 </dev/null
+    EMU_NODE="idups.$$" timeout -k 5 $limit "$mpirun" --mca pml ob1 --mca coll "$2" -n "$1" "$build/test/mpi/idups" \
+        $idups $rounds ${among:+"$among"} >/dev/null 2>&1 </dev/null
 }
 
 all_with=0 all_without=0
