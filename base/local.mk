@@ -10,6 +10,7 @@ hetcoll_sources += \
 	base/lost.h \
 	base/own_user.h base/own_user.cc \
 	base/p2p.h \
+	base/padding.h base/padding.cc \
 	base/request_pool.h \
 	base/slots.h \
 	base/status.h base/status.cc

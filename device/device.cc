@@ -1,5 +1,6 @@
 #include "device/device.h"
 
+#include "base/padding.h"
 #include <algorithm>
 #include <cstdint>
 
@@ -158,6 +159,52 @@ Status Device::copy_async(void *to, const void *from, std::size_t bytes, CUstrea
     }
     return driver_status(driver_, driver_.cuMemcpyAsync(address(to), address(from), bytes, stream),
                          "cuMemcpyAsync", "copying a part of a buffer");
+}
+
+// Drivers promise two-dimensional copies for the pitches of cuMemAllocPitch only, within a device,
+// and up to a largest pitch: what they refuse is copied row by row.
+Status Device::copy_rows_async(void *to, const void *from, const Rows &rows, CUstream stream) const
+{
+    if (rows.rows <= 1 || rows.bytes == 0) {
+        return copy_async(to, from, rows.rows * rows.bytes, stream);
+    }
+    CUDA_MEMCPY2D copy{};
+    copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
+    copy.srcDevice = address(from);
+    copy.srcPitch = rows.from_pitch;
+    copy.dstDevice = address(to);
+    copy.dstPitch = rows.to_pitch;
+    copy.WidthInBytes = rows.bytes;
+    copy.Height = rows.rows;
+    const CUresult result = driver_.cuMemcpy2DAsync(&copy, stream);
+    if (result != CUDA_ERROR_INVALID_VALUE) {
+        return driver_status(driver_, result, "cuMemcpy2DAsync", "copying a part of a buffer");
+    }
+    Status copied;
+    for (std::size_t row = 0; row < rows.rows && copied.ok(); ++row) {
+        copied = copy_async(static_cast<std::byte *>(to) + row * rows.to_pitch,
+                            static_cast<const std::byte *>(from) + row * rows.from_pitch,
+                            rows.bytes, stream);
+    }
+    return copied;
+}
+
+Status Device::copy_elements_async(void *to, const void *from, std::size_t count, ElementKind kind,
+                                   CUstream stream) const
+{
+    const std::size_t element = element_bytes(kind);
+    if (!has_padding(kind)) {
+        return copy_async(to, from, count * element, stream);
+    }
+    Status copied;
+    for (const ElementPart &part : element_parts(kind)) {
+        if (copied.ok()) {
+            copied = copy_rows_async(static_cast<std::byte *>(to) + part.offset,
+                                     static_cast<const std::byte *>(from) + part.offset,
+                                     {part.bytes, count, element, element}, stream);
+        }
+    }
+    return copied;
 }
 
 Status Device::record(const EventHandle &event, CUstream stream) const

@@ -138,6 +138,14 @@ public:
     // Any mix of device, managed and pinned host memory (unified addressing). Pageable memory works
     // too, but the driver may block until the copy is staged.
     Status copy_async(void *to, const void *from, std::size_t bytes, CUstream stream) const;
+    // `rows` pieces of `bytes` each, so far apart on either side; the pieces do not overlap.
+    struct Rows {
+        std::size_t bytes, rows, to_pitch, from_pitch;
+    };
+    Status copy_rows_async(void *to, const void *from, const Rows &rows, CUstream stream) const;
+    // Elements, but for their padding.
+    Status copy_elements_async(void *to, const void *from, std::size_t count, ElementKind kind,
+                               CUstream stream) const;
     Status record(const EventHandle &event, CUstream stream) const;
     // True, false, or why it cannot be known (a failed kernel shows here).
     [[nodiscard]] Result<bool> is_done(const EventHandle &event) const;

@@ -24,7 +24,7 @@
     X(cuPointerGetAttributes) X(cuMemAlloc) X(cuMemFree) X(cuMemGetAddressRange)                   \
     X(cuMemAllocManaged) X(cuMemAllocHost) X(cuMemHostAlloc) X(cuMemFreeHost)                      \
     X(cuMemHostRegister) X(cuMemHostUnregister) X(cuMemHostGetDevicePointer) X(cuMemcpy)           \
-    X(cuMemcpyHtoD) X(cuMemcpyDtoH) X(cuMemcpyAsync) X(cuMemcpyDtoHAsync)                          \
+    X(cuMemcpyHtoD) X(cuMemcpyDtoH) X(cuMemcpyAsync) X(cuMemcpyDtoHAsync) X(cuMemcpy2DAsync)       \
     X(cuMemcpyDtoDAsync) X(cuMemsetD8) X(cuMemsetD8Async) X(cuStreamCreate)                        \
     X(cuStreamCreateWithPriority)                                                                  \
     X(cuStreamDestroy) X(cuStreamQuery) X(cuStreamSynchronize) X(cuStreamWaitEvent)                \

@@ -5,6 +5,7 @@
 #include "emulated_gpu/contexts.h"
 #include "emulated_gpu/footprint.h"
 #include "emulated_gpu/hostile_waits.h"
+#include "emulated_gpu/hostility.h"
 #include "emulated_gpu/lateness.h"
 #include "emulated_gpu/links.h"
 #include "emulated_gpu/settings.h"
@@ -136,6 +137,66 @@ CUresult copy(Address to, Address from, std::size_t bytes, CUstream handle, bool
     const bool returns_early =
         async ? !pageable : is_device(target.place) && is_device(source.place) && !sync_memops;
     return returns_early ? CUDA_SUCCESS : wait_holding(stream, number);
+}
+
+// One side of a two-dimensional copy of linear memory; zero: it is an array.
+Address side_of(CUmemorytype type, CUdeviceptr device, const void *host, std::size_t x,
+                std::size_t y, std::size_t pitch)
+{
+    switch (type) {
+    case CU_MEMORYTYPE_HOST: return reinterpret_cast<Address>(host) + y * pitch + x;
+    case CU_MEMORYTYPE_DEVICE:
+    case CU_MEMORYTYPE_UNIFIED: return device + y * pitch + x;
+    default: return 0;
+    }
+}
+
+// Waits, as drivers may, if a side is pageable. Refuses pitches within a device that are not those
+// of cuMemAllocPitch if the driver is hostile, as documented.
+CUresult copy_rows(const CUDA_MEMCPY2D &copy, CUstream handle)
+{
+    StreamPointer stream;
+    EMULATED_TRY(find_stream_for_work(handle, stream));
+    const std::size_t bytes = copy.WidthInBytes, rows = copy.Height;
+    if (bytes == 0 || rows == 0) {
+        return CUDA_SUCCESS;
+    }
+    constexpr std::size_t kMostPitch = 0x7fffffff, kPitchUnit = 512;
+    const std::size_t to_pitch = copy.dstPitch, from_pitch = copy.srcPitch;
+    const Address to = side_of(copy.dstMemoryType, copy.dstDevice, copy.dstHost, copy.dstXInBytes,
+                               copy.dstY, to_pitch),
+                  from = side_of(copy.srcMemoryType, copy.srcDevice, copy.srcHost, copy.srcXInBytes,
+                                 copy.srcY, from_pitch);
+    if (to == 0 || from == 0) {
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    if (std::min(to_pitch, from_pitch) < bytes || std::max(to_pitch, from_pitch) > kMostPitch) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    const Span target = look_up(to, (rows - 1) * to_pitch + bytes),
+               source = look_up(from, (rows - 1) * from_pitch + bytes);
+    const bool within = is_device(target.place) && is_device(source.place);
+    if (!is_allowed(target.place, source.place, Direction::kAny) ||
+        (within && is_hostile(Hostility::kLimits) && (to_pitch | from_pitch) % kPitchUnit != 0)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    count_copy(target.place, source.place, bytes * rows);
+    const Work work = {
+        [first = reachable_as<char>(to), source = reachable_as<char>(from), to_pitch, from_pitch,
+         bytes, rows,
+         crossings =
+             crossing_between(source.physical_device, target.physical_device, bytes * rows)] {
+            carry_accessing(crossings, [&] {
+                for (std::size_t row = 0; row < rows; ++row) {
+                    std::memmove(first + row * to_pitch, source + row * from_pitch, bytes);
+                }
+            });
+        },
+        WorkKind::kDevice};
+    std::uint64_t number = 0;
+    EMULATED_TRY(submit(stream, work, &number));
+    const bool pageable = target.place == Place::kPageable || source.place == Place::kPageable;
+    return pageable ? wait_holding(stream, number) : CUDA_SUCCESS;
 }
 
 // Synchronous copies and fills wait, and use the legacy stream.
@@ -305,6 +366,12 @@ EMULATED_GPU_EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext, CUdevi
 {
     EMULATED_CALL(cuMemcpyPeerAsync);
     return copy(to, from, bytes, stream, true, Direction::kOnDevice);
+}
+
+EMULATED_GPU_EXPORT CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D *copy, CUstream stream)
+{
+    EMULATED_CALL(cuMemcpy2DAsync);
+    return copy == nullptr ? CUDA_ERROR_INVALID_VALUE : copy_rows(*copy, stream);
 }
 
 EMULATED_GPU_EXPORT CUresult cuMemsetD8(CUdeviceptr to, unsigned char value, size_t count)

@@ -10,7 +10,7 @@ enum class Hostility {
     kHandles,  // handles come back at once, and dead ones end the program
     kContexts, // so do contexts and what ended with one; the id of a primary one stays over resets
     kErrors,   // an error that ruins a context is the answer of nearly every later call
-    kLimits,   // eight peers, one importing context a device, gaps in NVLinks' numbers
+    kLimits,   // eight peers, one importing context a device, gaps in NVLinks' numbers, pitches
     kLate,     // work begins and ends as late as it may
     kCount
 };

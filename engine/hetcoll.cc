@@ -3,6 +3,7 @@
 #include "engine/hetcoll.h"
 
 #include "base/float_control.h"
+#include "base/padding.h"
 #include "engine/call/idle_sleep.h"
 #include "engine/call/operation.h"
 #include "engine/call/operation_queue.h"
@@ -46,6 +47,11 @@ int hetcoll_is_reduced(int op, int kind)
 size_t hetcoll_element_bytes(int kind)
 {
     return hetcoll::element_bytes(static_cast<hetcoll::ElementKind>(kind));
+}
+
+int hetcoll_has_padding(int kind)
+{
+    return hetcoll::has_padding(static_cast<hetcoll::ElementKind>(kind)) ? 1 : 0;
 }
 
 struct hetcoll_operation {

@@ -19,6 +19,8 @@ extern "C" {
 /* Nonzero if hetcoll reduces the pair itself; and the bytes of one element. */
 int hetcoll_is_reduced(int op, int kind);
 size_t hetcoll_element_bytes(int kind);
+/* Nonzero for a kind of pair with bytes that are neither value nor index. */
+int hetcoll_has_padding(int kind);
 
 struct hetcoll_process;
 struct hetcoll_engine;

@@ -34,7 +34,7 @@ hetcoll_sources += \
 	engine/call/allreduce.cc engine/call/as_floats.cc engine/call/attach.cc engine/call/call.cc engine/call/call.h engine/call/collective.cc \
 	engine/call/cpu_path.cc engine/call/cpu_path.h \
 	engine/call/fixed_point.cc engine/call/idle_sleep.h engine/call/in_network.cc \
-	engine/call/late_ranks.cc engine/call/late_ranks.h engine/call/look.cc engine/call/operation.cc \
+	engine/call/late_ranks.cc engine/call/late_ranks.h engine/call/look.cc engine/call/operation.cc engine/call/own_vector.cc \
 	engine/call/operation.h engine/call/operation_queue.cc engine/call/operation_queue.h \
 	engine/call/prepared.cc engine/call/prepared.h \
 	engine/call/publish.cc engine/call/report.cc engine/call/report.h engine/call/run.cc \

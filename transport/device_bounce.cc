@@ -195,6 +195,19 @@ Status DeviceBounce::start_copy(void *to, const void *from, std::size_t bytes)
     return device_->record(copy_done_, out_.get());
 }
 
+Status DeviceBounce::start_copy_elements(void *to, const void *from, std::size_t count,
+                                         ElementKind kind)
+{
+    if (Status status = enter(); !status.ok()) {
+        return status;
+    }
+    if (Status status = device_->copy_elements_async(to, from, count, kind, out_.get());
+        !status.ok()) {
+        return status;
+    }
+    return device_->record(copy_done_, out_.get());
+}
+
 Result<bool> DeviceBounce::copy_done() { return is_done(copy_done_); }
 
 // The marker is on our stream, which waits for the legacy stream alone. The legacy stream itself

@@ -58,6 +58,8 @@ public:
 
     // One copy for the whole call (small and staged calls); one at a time, done when copy_done().
     Status start_copy(void *to, const void *from, std::size_t bytes);
+    // The same of elements, but for their padding.
+    Status start_copy_elements(void *to, const void *from, std::size_t count, ElementKind kind);
     [[nodiscard]] Result<bool> copy_done();
     // Whether all work that the application has put on the legacy stream so far is done. If not,
     // copy_done() will tell.

@@ -164,11 +164,14 @@ Task<int> allreduce(Call &call)
 {
     Engine &engine = call.engine;
     co_await make_ready(call);
+    if (needs_own_vector(call)) {
+        co_return co_await with_own_vector(call);
+    }
     if (should_join(call)) {
         engine.aggregation().start(engine.messages(), call.made->tag);
         co_await until([&call] { return has_joined(call); });
     }
-    if (engine.p2p().size == 1 && call.made->dense != 0) {
+    if (engine.p2p().size == 1 && (call.made->dense != 0 || call.has_padding())) {
         co_return co_await alone(call);
     }
     if (call.made->kind < 0 && call.made->user_op == 0) {

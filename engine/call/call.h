@@ -2,6 +2,7 @@
 // ways are coroutines (engine/call/ways.h), each with a state of its own.
 #pragma once
 
+#include "base/padding.h"
 #include "engine/call/cpu_path.h"
 #include "engine/call/report.h"
 #include "engine/call/task.h"
@@ -89,6 +90,16 @@ struct Call {
     }
     // "MPI_Iallreduce"; of what is queued on a stream the blocking call's.
     [[nodiscard]] const char *mpi_name() const noexcept;
+    // Reduced, and of a kind of pair with padding.
+    [[nodiscard]] bool has_padding() const noexcept
+    {
+        return made->dense == 0 && made->kind >= 0 && hetcoll::has_padding(kind());
+    }
+    // Bytes of the vector that may be read.
+    [[nodiscard]] std::size_t bytes_in() const noexcept
+    {
+        return has_padding() ? data_span(kind(), made->count) : bytes;
+    }
     // Reduced in a meeting. The same on ranks that know a user-defined op and on others.
     [[nodiscard]] bool is_small() const noexcept;
     // Null: it uses none.
@@ -105,8 +116,11 @@ struct Call {
     void note(Status status) noexcept;
     // Copies in the bounce's context, or blocking where there is no bounce. co_await copied().
     void start_copy(void *to, const void *from, std::size_t bytes, const PointerInfo &info);
+    // The vector to where the program has it, but for its padding.
+    void start_copy_out(void *to, const void *from, const PointerInfo &info);
     [[nodiscard]] bool copy_is_over();
     [[nodiscard]] bool kernel_is_over();
+    [[nodiscard]] bool may_copy_blocking();
     [[nodiscard]] auto copied() noexcept
     {
         return until([this] { return copy_is_over(); });

@@ -269,7 +269,11 @@ Status PreparedCall::give_input(hetcoll_call &call)
     vector_ = plan_.shape == Shape::kMeeting ? stream_->meeting_vector_ : stream_->scratch_->data();
     const void *const from = std::exchange(call.send, vector_);
     call.recv = vector_;
-    return stream_->device_->copy_async(vector_, from, bytes_, stream_->stream_);
+    kind_ = static_cast<ElementKind>(call.kind);
+    count_ = call.count;
+    call.dense = 1; // the vector's padding is ours
+    const std::size_t readable = has_padding(kind_) ? data_span(kind_, count_) : bytes_;
+    return stream_->device_->copy_async(vector_, from, readable, stream_->stream_);
 }
 
 void PreparedCall::give_kernel(const hetcoll_call &call) noexcept
@@ -307,7 +311,8 @@ Status PreparedCall::start_kernel(const hetcoll_call &call)
 
 Status PreparedCall::give_output()
 {
-    return is_staged() ? stream_->device_->copy_async(out_to_, vector_, bytes_, stream_->stream_)
+    return is_staged() ? stream_->device_->copy_elements_async(out_to_, vector_, count_, kind_,
+                                                               stream_->stream_)
                        : Status();
 }
 

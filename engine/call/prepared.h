@@ -155,6 +155,8 @@ private:
     std::byte *vector_ = nullptr; // that the input is copied to; null: it is not
     void *out_to_ = nullptr;      // the result is copied to; null: it is there
     std::size_t bytes_ = 0, bytes_mapped_ = 0;
+    std::size_t count_ = 0; // elements of `kind_`
+    ElementKind kind_{};
     Status failure_;
     std::atomic<Given> given_{Given::kNotYet};
     bool told_ = false;

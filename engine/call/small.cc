@@ -21,9 +21,18 @@ void put_in(Call &call, std::byte *mine)
     }
     const void *const from = buffers.input_copied ? call.made->recv : call.made->send;
     if (on_device(buffers.input_copied ? buffers.recv : buffers.send)) {
-        call.start_copy(mine, from, call.bytes, buffers.send);
+        call.start_copy(mine, from, call.bytes_in(), buffers.send);
     } else {
-        std::memcpy(mine, from, call.bytes);
+        std::memcpy(mine, from, call.bytes_in());
+    }
+}
+
+void put_out_on_host(const Call &call, const std::byte *sum)
+{
+    if (call.has_padding()) {
+        copy_elements(call.made->recv, sum, call.made->count, call.kind());
+    } else {
+        std::memcpy(call.made->recv, sum, call.bytes);
     }
 }
 
@@ -73,14 +82,14 @@ Task<int> small(Call &call)
         co_await make_views(call);
     }
     if (!on_device(call.buffers.recv)) {
-        std::memcpy(call.made->recv, call.meeting.sum(), call.bytes);
+        put_out_on_host(call, call.meeting.sum());
         co_return HETCOLL_SUCCESS;
     }
     if (write_by_cpu(call, call.meeting.sum())) {
         co_return call.result();
     }
     co_await until([&call] { return has_bounce(call); });
-    call.start_copy(call.made->recv, call.meeting.sum(), call.bytes, call.buffers.recv);
+    call.start_copy_out(call.made->recv, call.meeting.sum(), call.buffers.recv);
     co_await call.copied();
     co_return call.result();
 }
@@ -101,9 +110,17 @@ Task<int> alone(Call &call)
     if (!device && made.host_allreduce != nullptr) {
         co_return made.host_allreduce(made.context, made.send, made.recv);
     }
-    if (!device) {
-        std::memmove(to, from, made.span);
-    } else if (!call.buffers.in_place()) {
+    if (call.buffers.in_place()) {
+        co_return call.result();
+    }
+    if (!device && !call.has_padding()) {
+        std::memcpy(to, from, made.span);
+    } else if (!device) {
+        copy_elements(to, from, made.count, call.kind());
+    } else if (call.has_padding()) {
+        call.start_copy_out(to, from, call.buffers.device());
+        co_await call.copied();
+    } else {
         call.start_copy(to, from, made.span, call.buffers.device());
         co_await call.copied();
     }

@@ -2,14 +2,17 @@
 // previous module reduces it.
 #include "engine/call/ways.h"
 
+#include <cstring>
+
 namespace hetcoll {
 namespace {
 
 constexpr std::size_t kAlignment = 256; // of the driver's allocations
 
-// Host copies of the buffers; nothing of one that is on the host.
+// Host copies of the buffers; nothing of one that is on the host and can be used itself.
 struct HostCopies {
     Loan<StagingMemory> send, recv;
+    bool in_recv = false; // the input is there
 };
 
 hetcoll_staged_reason reason_of(const Call &call) noexcept
@@ -36,7 +39,8 @@ void serve_on_host(Call &call, bool own_schedule)
 // So does a sum in the order of the ranks: the previous module has its own order.
 void prepare_host(Call &call)
 {
-    if (call.made->dense == 0) { // with a user-defined op; all ranks hear of it
+    if (call.made->dense == 0 &&
+        !call.has_padding()) { // with a user-defined op; all ranks hear of it
         call.note(error(
             Errc::kUnsupported,
             "a nonblocking or persistent Allreduce with a user-defined op on one or two bytes "
@@ -76,7 +80,7 @@ Loan<StagingMemory> borrow(Call &call)
 void start_read(Call &call, const StagingMemory &memory, const void *from, const PointerInfo &info)
 {
     call.start_copy(first_byte(call, memory), static_cast<const std::byte *>(from) + call.made->gap,
-                    call.made->span, info);
+                    call.has_padding() ? call.bytes_in() : call.made->span, info);
 }
 
 HostCopies start_reading(Call &call)
@@ -88,7 +92,8 @@ HostCopies start_reading(Call &call)
     }
     if (on_device(buffers.recv)) { // its old content matters in place, or if the data has gaps
         copies.recv = borrow(call);
-        if (copies.recv != nullptr && (buffers.in_place() || call.made->dense == 0)) {
+        const bool has_holes = call.made->dense == 0 && !call.has_padding();
+        if (copies.recv != nullptr && (buffers.in_place() || has_holes)) {
             start_read(call, *copies.recv, call.made->recv, buffers.recv);
         }
     }
@@ -99,6 +104,34 @@ HostCopies start_reading(Call &call)
         }
     }
     return copies;
+}
+
+// A schedule of ours writes pairs with their padding. In host memory it gets a vector of ours, too.
+void place_on_host(Call &call, HostCopies &copies)
+{
+    if (!call.failure.ok() || !call.has_padding() || on_device(call.buffers.recv)) {
+        return;
+    }
+    copies.recv = borrow(call);
+    if (copies.recv != nullptr && copies.send == nullptr) {
+        const void *const from = call.buffers.in_place() ? call.made->recv : call.made->send;
+        std::memcpy(first_byte(call, *copies.recv), from, call.bytes_in());
+        copies.in_recv = true;
+    }
+}
+
+void start_writing(Call &call, const HostCopies &copies)
+{
+    const hetcoll_call &made = *call.made;
+    std::byte *const from = first_byte(call, *copies.recv);
+    auto *const to = static_cast<std::byte *>(made.recv) + made.gap;
+    if (!on_device(call.buffers.recv)) {
+        copy_elements(to, from, made.count, call.kind());
+    } else if (call.has_padding()) {
+        call.start_copy_out(to, from, call.buffers.recv);
+    } else {
+        call.start_copy(to, from, made.span, call.buffers.recv);
+    }
 }
 
 // The previous module's: zero, or its error code.
@@ -124,7 +157,7 @@ void start_schedule(Call &call, const HostCopies &copies, Flags all)
     };
     auto *const recv = const_cast<std::byte *>(data(copies.recv, made.recv));
     Vectors vectors{
-        .send = call.buffers.in_place() ? recv : data(copies.send, made.send),
+        .send = call.buffers.in_place() || copies.in_recv ? recv : data(copies.send, made.send),
         .recv = recv,
         .count = made.count,
         .op = call.op(),
@@ -170,7 +203,10 @@ Task<int> staged(Call &call, Flags all)
     if (own_schedule) {
         prepare_host(call);
     }
-    const HostCopies copies = start_reading(call);
+    HostCopies copies = start_reading(call);
+    if (own_schedule) {
+        place_on_host(call, copies);
+    }
     co_await call.copied();
     const Flags read = co_await call.agree();
     if (any(read, kErrors)) {
@@ -189,8 +225,7 @@ Task<int> staged(Call &call, Flags all)
     if (copies.recv == nullptr) {
         co_return HETCOLL_SUCCESS;
     }
-    call.start_copy(static_cast<std::byte *>(call.made->recv) + call.made->gap,
-                    first_byte(call, *copies.recv), call.made->span, call.buffers.recv);
+    start_writing(call, copies);
     co_await call.copied();
     co_return call.result();
 }

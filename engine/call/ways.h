@@ -66,6 +66,13 @@ void must_stage(Call &call, const Status &problem);
 // Its first meeting is that of small(), known before it.
 [[nodiscard]] bool is_surely_small(Call &call);
 
+// ---- own_vector.cc: pairs with padding ----
+
+// Schedules and kernels write whole elements, their padding too, to where the result goes.
+[[nodiscard]] bool needs_own_vector(Call &call);
+// allreduce() in a vector of ours, of which values and indices go to where the program wants them.
+[[nodiscard]] Task<int> with_own_vector(Call &call);
+
 // ---- publish.cc: whose memory is read ----
 
 // Makes the buffers ready for peers to read and write, if the choice may need that, and announces

@@ -1,6 +1,7 @@
 #include "engine/communicator/engine.h"
 
 #include "base/lost.h"
+#include "base/padding.h"
 #include "engine/meeting/flags.h"
 #include "tuning/parts.h"
 
@@ -173,6 +174,27 @@ void Engine::say_what_differs()
     }
 }
 
+namespace {
+
+// The vector of a call between host buffers: pairs but for their padding, of which the last one's
+// may lie beyond the buffer.
+void take_in(std::byte *mine, const hetcoll_call &call) noexcept
+{
+    std::memcpy(mine, call.send,
+                call.dense != 0 ? call.span
+                                : data_span(static_cast<ElementKind>(call.kind), call.count));
+}
+void put_out(const hetcoll_call &call, const std::byte *sum) noexcept
+{
+    if (call.dense != 0) [[likely]] {
+        std::memcpy(call.recv, sum, call.span);
+    } else {
+        copy_elements(call.recv, sum, call.count, static_cast<ElementKind>(call.kind));
+    }
+}
+
+} // namespace
+
 std::optional<int> Engine::try_host(const hetcoll_call &call) noexcept
 {
     if (call.kind < 0 || call.user_op != 0 || call.span > agreed_.small_limit || p2p_.size == 1 ||
@@ -193,7 +215,7 @@ std::optional<int> Engine::try_host(const hetcoll_call &call) noexcept
     host_calls_.store(host_calls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     begin_call(call);
     std::byte *const mine = Meeting::payload(group_, messages_->mine);
-    std::memcpy(mine, call.send, call.span);
+    take_in(mine, call);
     meeting_.start(group_, *messages_, mine, call.tag, call.span, call.count,
                    {op_of(call), static_cast<ElementKind>(call.kind)}, kHostMemory);
     Progress progress;
@@ -227,7 +249,7 @@ std::optional<int> Engine::try_host(const hetcoll_call &call) noexcept
             "driver call failed on another rank, which says more");
         return HETCOLL_ERROR_DEVICE;
     }
-    std::memcpy(call.recv, meeting_.sum(), call.span);
+    put_out(call, meeting_.sum());
     return HETCOLL_SUCCESS;
 }
 

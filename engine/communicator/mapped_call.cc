@@ -121,6 +121,9 @@ Result<MappedCall::Copy> MappedCall::plan_in(const Scratch &memory)
     if (Status fits = fits_attached(buffers_.bytes, memory); !fits.ok()) {
         return fits;
     }
+    if (shares_input_only(algorithm_) && buffers_.recv == memory.data()) {
+        return error(Errc::kUnsupported, "its result would be written where peers still read");
+    }
     shared_input_ = describe(memory);
     if (shared_input_.kind == SharedKind::kNone) {
         return error(Errc::kUnsupported, "device memory of hetcoll's own cannot be shared: %s",

@@ -398,6 +398,18 @@ Status Store::copy_blocking(void *to, const void *from, std::size_t bytes,
     });
 }
 
+Status Store::copy_elements_blocking(void *to, const void *from, std::size_t count,
+                                     ElementKind kind, const PointerInfo &device)
+{
+    return in_context_of(device, [&](const Device &in) {
+        Status copied = in.copy_elements_async(to, from, count, kind, CU_STREAM_LEGACY);
+        return !copied.ok()
+                   ? std::move(copied)
+                   : driver_status(in.driver(), in.driver().cuStreamSynchronize(CU_STREAM_LEGACY),
+                                   "cuStreamSynchronize", "copying the pairs of a buffer");
+    });
+}
+
 template <class Work> Status Store::in_context_of(const PointerInfo &pointer, const Work &work)
 {
     auto device = device_of(pointer);

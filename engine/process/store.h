@@ -106,6 +106,10 @@ public:
     // return.
     Status copy_blocking(void *to, const void *from, std::size_t bytes, const PointerInfo &device);
 
+    // The same of elements, but for their padding.
+    Status copy_elements_blocking(void *to, const void *from, std::size_t count, ElementKind kind,
+                                  const PointerInfo &device);
+
     // A bounce in the context of a device or managed pointer. The fast path takes one from the
     // store. Where calls may be queued it has all that it may ever need, so that it makes nothing
     // while some are.

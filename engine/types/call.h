@@ -103,7 +103,8 @@ struct hetcoll_call {
         count; /* elements of `kind`; in shares: of all of them together, a multiple of the ranks */
     ptrdiff_t gap;     /* first byte of data, relative to the buffer */
     size_t span;       /* bytes from there to the end of the data */
-    int dense;         /* every byte of the span is data */
+    int dense;         /* every byte of the span is data: not where a type has holes, or a kind
+                          of pair padding */
     size_t data_bytes; /* of the data; used if it is not dense */
     int reason;        /* enum hetcoll_staged_reason, if kind is negative */
     unsigned short

@@ -110,6 +110,7 @@ typedef struct {
         struct ompi_datatype_t *dtype;
         struct ompi_op_t *op;
         int kind, operation;
+        int dense;
         size_t bytes; /* of an element */
     } last;
 #define HETCOLL_DECLARE(slot)                           \

@@ -184,8 +184,8 @@ static void describe(mca_coll_hetcoll_module_t *module, struct hetcoll_call *cal
         call->kind = module->last.kind;
         call->op = module->last.operation;
         call->count = count;
-        call->span = count * module->last.bytes;
-        call->dense = 1;
+        call->span = call->data_bytes = count * module->last.bytes;
+        call->dense = module->last.dense;
         return;
     }
     mca_coll_hetcoll_describe(module, call, count, dtype, op);
@@ -194,6 +194,7 @@ static void describe(mca_coll_hetcoll_module_t *module, struct hetcoll_call *cal
         module->last.op = op;
         module->last.kind = call->kind;
         module->last.operation = call->op;
+        module->last.dense = call->dense;
         module->last.bytes = call->span / count;
     }
 }

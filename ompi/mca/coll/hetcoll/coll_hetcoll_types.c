@@ -197,8 +197,8 @@ void mca_coll_hetcoll_describe(const mca_coll_hetcoll_module_t *module, struct h
     }
     if (NOT_REDUCED != call->kind) {
         call->gap = 0;
-        call->span = call->count * hetcoll_element_bytes(call->kind);
-        call->dense = 1;
+        call->span = call->data_bytes = call->count * hetcoll_element_bytes(call->kind);
+        call->dense = !hetcoll_has_padding(call->kind);
     } else {
         size_t size;
         ompi_datatype_type_size(dtype, &size);
