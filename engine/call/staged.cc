@@ -39,13 +39,6 @@ void serve_on_host(Call &call, bool own_schedule)
 // So does a sum in the order of the ranks: the previous module has its own order.
 void prepare_host(Call &call)
 {
-    if (call.made->dense == 0 &&
-        !call.has_padding()) { // with a user-defined op; all ranks hear of it
-        call.note(error(
-            Errc::kUnsupported,
-            "a nonblocking or persistent Allreduce with a user-defined op on one or two bytes "
-            "takes no datatype with holes: use MPI_Allreduce, or a contiguous type"));
-    }
     if (call.host != nullptr) {
         return;
     }

@@ -202,17 +202,6 @@ TEST_F(UserOpTest, WhereARankDoesNotKnowItTheHostReducesByTheFunctionItself)
     EXPECT_EQ(counter(HETCOLL_STAGED_OTHER_RANK), 1u);
 }
 
-TEST_F(UserOpTest, ItsScheduleTakesNoDatatypeWithHoles)
-{
-    Numbers<int> vector(Where::kDevice, mine(kMany));
-    hetcoll_call made = user_call(vector, false);
-    made.dense = 0;
-    const Flags here = kDeviceMemory | kUnknownOp;
-    peer_.answer({says(here), says(here)});
-    EXPECT_EQ(run(made), HETCOLL_ERROR_DEVICE);
-    EXPECT_EQ(peer_.said(), (Said{says(here), says(here | kFailed)}));
-}
-
 TEST_F(UserOpTest, AFailureOfThePeerInTheClosingIsTheResult)
 {
     Numbers<int> vector(Where::kDevice, mine(kMany));

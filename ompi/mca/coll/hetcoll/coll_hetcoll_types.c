@@ -159,19 +159,21 @@ static bool is_dense(ompi_datatype_t *dtype, size_t count, size_t bytes)
 }
 
 /* On elements of one byte or two: 8-bit floats, half and bfloat16. Ranks may run different
- * programs, so the op is used where all of them say that they know it. */
+ * programs, so the op is used where all of them say that they know it. Elements with anything
+ * before, between or behind them are left to the previous module, by all ranks, as they reduce the
+ * same type: the function finds its data from the address of a buffer that is laid out so. */
 static void describe_user_op(const mca_coll_hetcoll_module_t *module, struct hetcoll_call *call,
                              ompi_datatype_t *dtype, ompi_op_t *op)
 {
     size_t size;
     int kind, operation;
     ompi_datatype_type_size(dtype, &size);
-    if (0 == size || HETCOLL_USER_OP_BYTES < size || !ompi_op_is_commute(op)) {
+    if (0 == size || HETCOLL_USER_OP_BYTES < size || !ompi_op_is_commute(op) ||
+        !is_dense(dtype, call->count, size)) {
         return;
     }
     call->user_op = (int)size;
-    if (NULL == module || !module->user_ops || !has_c_function(op) ||
-        !is_dense(dtype, call->count, size)) {
+    if (NULL == module || !module->user_ops || !has_c_function(op)) {
         return;
     }
     struct user_function function = {op, dtype};
