@@ -192,9 +192,9 @@ enum { HETCOLL_STAGE_READ = 1, HETCOLL_STAGE_WRITTEN = 2 };
  * process has a CUDA context. */
 int hetcoll_stage_add(struct hetcoll_process *process, struct hetcoll_stage **stage, void *buffer,
                       const void *first, int leave_ordinary);
-/* A piece of the buffer that was added last, which the call reads, writes or both. */
-void hetcoll_stage_piece(struct hetcoll_stage *stage, ptrdiff_t offset, size_t bytes, int use);
-/* The address to use in place of that buffer's, which has a piece. NULL: no host memory. */
+/* What the call reads, writes or both of the buffer that was added last. */
+void hetcoll_stage_run(struct hetcoll_stage *stage, const struct hetcoll_run *run, int use);
+/* The address to use in place of that buffer's, which has a run. NULL: no host memory. */
 void *hetcoll_stage_host(struct hetcoll_stage *stage);
 /* Copies in what is read, or out what is written; complete when is_done. */
 void hetcoll_stage_start(struct hetcoll_stage *stage, int use);

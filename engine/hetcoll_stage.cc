@@ -48,12 +48,12 @@ int hetcoll_stage_add(hetcoll_process *owner, hetcoll_stage **stage, void *buffe
     return 1;
 }
 
-void hetcoll_stage_piece(hetcoll_stage *stage, ptrdiff_t offset, size_t bytes, int use)
+void hetcoll_stage_run(hetcoll_stage *stage, const hetcoll_run *run, int use)
 {
     const UsesReserve uses_reserve;
     try {
-        stage->stage.add_piece(offset, bytes, (use & HETCOLL_STAGE_READ) != 0,
-                               (use & HETCOLL_STAGE_WRITTEN) != 0);
+        stage->stage.add_run(*run, (use & HETCOLL_STAGE_READ) != 0,
+                             (use & HETCOLL_STAGE_WRITTEN) != 0);
     } catch (const std::bad_alloc &) {
         stage->out_of_memory = true;
     }

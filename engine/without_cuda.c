@@ -201,11 +201,10 @@ int hetcoll_stage_add(struct hetcoll_process *process, struct hetcoll_stage **st
     return 0;
 }
 
-void hetcoll_stage_piece(struct hetcoll_stage *stage, ptrdiff_t offset, size_t bytes, int use)
+void hetcoll_stage_run(struct hetcoll_stage *stage, const struct hetcoll_run *run, int use)
 {
     (void)stage;
-    (void)offset;
-    (void)bytes;
+    (void)run;
     (void)use;
 }
 

@@ -1,8 +1,11 @@
 // What hetcoll does not reduce, and what it cannot reduce now: copied to the host, where the
 // previous module reduces it.
 #include "engine/call/ways.h"
+#include "engine/process/stage.h"
 
 #include <cstring>
+#include <new>
+#include <optional>
 
 namespace hetcoll {
 namespace {
@@ -13,6 +16,9 @@ constexpr std::size_t kAlignment = 256; // of the driver's allocations
 struct HostCopies {
     Loan<StagingMemory> send, recv;
     bool in_recv = false; // the input is there
+    // Of types with holes, in place of these two.
+    std::optional<Stage> stage;
+    const void *host_send = nullptr, *host_recv = nullptr;
 };
 
 hetcoll_staged_reason reason_of(const Call &call) noexcept
@@ -76,17 +82,79 @@ void start_read(Call &call, const StagingMemory &memory, const void *from, const
                     call.has_padding() ? call.bytes_in() : call.made->span, info);
 }
 
-HostCopies start_reading(Call &call)
+bool has_holes(const Call &call) noexcept { return call.made->kind < 0 && call.made->dense == 0; }
+
+// One buffer of a type with holes: host memory for it, in which nothing stands for the holes.
+const void *add_runs(Call &call, Stage &stage, void *buffer, const PointerInfo &info, bool read,
+                     bool written)
 {
-    HostCopies copies;
+    struct Taker {
+        Stage &stage;
+        bool read, written, throws;
+    } taker{stage, read, written, false};
+    stage.add(buffer, info);
+    call.made->tell_runs(
+        call.made->context,
+        [](void *to, const hetcoll_run *run) {
+            auto &taking = *static_cast<Taker *>(to);
+            try {
+                taking.stage.add_run(*run, taking.read, taking.written);
+            } catch (const std::bad_alloc &) { // not through the component's code
+                taking.throws = true;
+            }
+        },
+        &taker);
+    if (taker.throws) {
+        call.note(Status::out_of_memory());
+        return nullptr;
+    }
+    return stage.host();
+}
+
+void start_reading_runs(Call &call, HostCopies &copies)
+{
+    const Buffers &buffers = call.buffers;
+    Stage &stage = copies.stage.emplace(call.process());
+    if (on_device(buffers.recv)) {
+        copies.host_recv =
+            add_runs(call, stage, call.made->recv, buffers.recv, buffers.in_place(), true);
+    }
+    if (on_device(buffers.send) && !buffers.in_place()) {
+        copies.host_send =
+            add_runs(call, stage, const_cast<void *>(call.made->send), buffers.send, true, false);
+    }
+    if (call.failure.ok()) {
+        stage.start_read();
+    }
+}
+
+// Of the runs, and of whatever else is copied.
+auto copied(Call &call, HostCopies &copies)
+{
+    return until([&call, &copies] {
+        if (!call.copy_is_over() || (copies.stage && !copies.stage->is_done())) {
+            return false;
+        }
+        if (copies.stage) {
+            call.note(copies.stage->take_failure());
+        }
+        return true;
+    });
+}
+
+void start_reading(Call &call, HostCopies &copies)
+{
     const Buffers &buffers = call.buffers;
     if (!call.failure.ok()) {
-        return copies;
+        return;
     }
-    if (on_device(buffers.recv)) { // its old content matters in place, or if the data has gaps
+    if (has_holes(call)) {
+        start_reading_runs(call, copies);
+        return;
+    }
+    if (on_device(buffers.recv)) {
         copies.recv = borrow(call);
-        const bool has_holes = call.made->dense == 0 && !call.has_padding();
-        if (copies.recv != nullptr && (buffers.in_place() || has_holes)) {
+        if (copies.recv != nullptr && buffers.in_place()) { // its old content matters
             start_read(call, *copies.recv, call.made->recv, buffers.recv);
         }
     }
@@ -96,7 +164,6 @@ HostCopies start_reading(Call &call)
             start_read(call, *copies.send, call.made->send, buffers.send);
         }
     }
-    return copies;
 }
 
 // A schedule of ours writes pairs with their padding. In host memory it gets a vector of ours, too.
@@ -113,9 +180,13 @@ void place_on_host(Call &call, HostCopies &copies)
     }
 }
 
-void start_writing(Call &call, const HostCopies &copies)
+void start_writing(Call &call, HostCopies &copies)
 {
     const hetcoll_call &made = *call.made;
+    if (copies.stage) {
+        copies.stage->start_write();
+        return;
+    }
     std::byte *const from = first_byte(call, *copies.recv);
     auto *const to = static_cast<std::byte *>(made.recv) + made.gap;
     if (!on_device(call.buffers.recv)) {
@@ -131,12 +202,13 @@ void start_writing(Call &call, const HostCopies &copies)
 int reduce_by_previous(Call &call, const HostCopies &copies)
 {
     const hetcoll_call &made = *call.made;
-    const auto host = [&](const Loan<StagingMemory> &memory, const void *buffer) {
+    const auto host = [&](const Loan<StagingMemory> &memory, const void *runs, const void *buffer) {
         return memory ? first_byte(call, *memory) - made.gap
-                      : static_cast<const std::byte *>(buffer);
+                      : static_cast<const std::byte *>(runs != nullptr ? runs : buffer);
     };
-    auto *const recv = const_cast<std::byte *>(host(copies.recv, made.recv));
-    const std::byte *const send = call.buffers.in_place() ? recv : host(copies.send, made.send);
+    auto *const recv = const_cast<std::byte *>(host(copies.recv, copies.host_recv, made.recv));
+    const std::byte *const send =
+        call.buffers.in_place() ? recv : host(copies.send, copies.host_send, made.send);
     call.leave_context();
     return made.host_allreduce(made.context, send, recv);
 }
@@ -196,11 +268,12 @@ Task<int> staged(Call &call, Flags all)
     if (own_schedule) {
         prepare_host(call);
     }
-    HostCopies copies = start_reading(call);
+    HostCopies copies;
+    start_reading(call, copies);
     if (own_schedule) {
         place_on_host(call, copies);
     }
-    co_await call.copied();
+    co_await copied(call, copies);
     const Flags read = co_await call.agree();
     if (any(read, kErrors)) {
         co_return call.fail_together(read);
@@ -215,11 +288,11 @@ Task<int> staged(Call &call, Flags all)
     } else if (const int code = reduce_by_previous(call, copies); code != 0) {
         co_return code;
     }
-    if (copies.recv == nullptr) {
+    if (copies.recv == nullptr && copies.host_recv == nullptr) {
         co_return HETCOLL_SUCCESS;
     }
     start_writing(call, copies);
-    co_await call.copied();
+    co_await copied(call, copies);
     co_return call.result();
 }
 

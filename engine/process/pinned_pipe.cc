@@ -38,18 +38,41 @@ Status PinnedPipe::start(std::vector<Piece> pieces, Way way)
     return fill();
 }
 
-// The next bytes that fit a slot.
+// The next bytes, or rows, that fit a slot. Of rows that do not fit one the first is cut off.
 PinnedPipe::Piece PinnedPipe::next() noexcept
 {
-    const Piece &whole = pieces_[piece_];
-    const Piece part{whole.host + offset_, whole.device + offset_,
-                     std::min(kSlotBytes, whole.bytes - offset_)};
-    offset_ += part.bytes;
-    if (offset_ == whole.bytes) {
-        ++piece_;
+    Piece &whole = pieces_[piece_];
+    Piece part = whole;
+    if (whole.bytes > kSlotBytes || whole.rows == 1) {
+        part = {whole.host + offset_, whole.device + offset_,
+                std::min(kSlotBytes, whole.bytes - offset_)};
+        offset_ += part.bytes;
+        if (offset_ < whole.bytes) {
+            return part;
+        }
         offset_ = 0;
+    } else {
+        part.rows = std::min(kSlotBytes / whole.bytes, whole.rows);
     }
+    whole.rows -= part.rows;
+    whole.host += part.rows * whole.stride;
+    whole.device += part.rows * whole.stride;
+    piece_ += whole.rows == 0 ? 1 : 0;
     return part;
+}
+
+// Between the rows of a piece in pageable memory and a slot, where they are packed.
+void PinnedPipe::copy_by_processor(const Piece &piece, std::byte *slot) const noexcept
+{
+    for (std::size_t row = 0; row < piece.rows; ++row) {
+        std::byte *const host = piece.host + row * piece.stride;
+        std::byte *const packed = slot + row * piece.bytes;
+        if (way_ == Way::kToHost) {
+            std::memcpy(host, packed, piece.bytes);
+        } else {
+            std::memcpy(packed, host, piece.bytes);
+        }
+    }
 }
 
 // Gives the GPU work for every slot that is free.
@@ -63,11 +86,13 @@ Status PinnedPipe::fill()
         slot.piece = next();
         const bool to_host = way_ == Way::kToHost;
         if (!to_host) {
-            std::memcpy(middle, slot.piece.host, slot.piece.bytes);
+            copy_by_processor(slot.piece, middle);
         }
+        const auto &[host, on_device, bytes, rows, stride] = slot.piece;
         Status started =
-            device.copy_async(to_host ? middle : slot.piece.device,
-                              to_host ? slot.piece.device : middle, slot.piece.bytes, stream);
+            to_host
+                ? device.copy_rows_async(middle, on_device, {bytes, rows, bytes, stride}, stream)
+                : device.copy_rows_async(on_device, middle, {bytes, rows, stride, bytes}, stream);
         if (started.ok()) {
             started = device.record(slot.done, stream);
         }
@@ -75,7 +100,7 @@ Status PinnedPipe::fill()
             return started;
         }
         ++tail_;
-        process_.counters().count(HETCOLL_BYTES_STAGED, slot.piece.bytes);
+        process_.counters().count(HETCOLL_BYTES_STAGED, bytes * rows);
     }
     return {};
 }
@@ -89,7 +114,7 @@ Result<bool> PinnedPipe::step()
             return copied;
         }
         if (way_ == Way::kToHost) {
-            std::memcpy(slot.piece.host, pinned(head_), slot.piece.bytes);
+            copy_by_processor(slot.piece, pinned(head_));
         }
         ++head_;
         if (Status filled = fill(); !filled.ok()) {

@@ -14,10 +14,10 @@ namespace hetcoll {
 
 class PinnedPipe {
 public:
-    // Consecutive bytes on both sides.
+    // `rows` times consecutive bytes, `stride` apart on both sides.
     struct Piece {
         std::byte *host, *device;
-        std::size_t bytes;
+        std::size_t bytes, rows = 1, stride = 0;
     };
     enum class Way : std::uint8_t { kToHost, kToDevice };
 
@@ -56,6 +56,7 @@ private:
         return memory_->data() + number % kSlots * kSlotBytes;
     }
     [[nodiscard]] Piece next() noexcept;
+    void copy_by_processor(const Piece &piece, std::byte *slot) const noexcept;
     Status fill();
 
     Process &process_;
@@ -64,7 +65,7 @@ private:
     std::size_t head_ = 0, tail_ = 0; // slots that the GPU works on: [head, tail)
     Way way_ = Way::kToHost;
     std::vector<Piece> pieces_;
-    std::size_t piece_ = 0, offset_ = 0; // of what no slot has got yet
+    std::size_t piece_ = 0, offset_ = 0; // of what no slot has got yet: bytes, or whole rows
 };
 
 } // namespace hetcoll

@@ -1,5 +1,7 @@
 #include "engine/process/stage.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -7,7 +9,14 @@
 namespace hetcoll {
 namespace {
 
-constexpr std::size_t kAlignment = 256; // of the driver's allocations
+constexpr std::size_t kAlignment = 256;                     // of the driver's allocations
+constexpr std::size_t kMostReads = 512;                     // runs that are read one by one
+constexpr std::size_t kSparseBytes = std::size_t{64} << 20; // that a copy of distant data may take
+
+std::ptrdiff_t end_of(const hetcoll_run &run) noexcept
+{
+    return run.offset + static_cast<std::ptrdiff_t>((run.count - 1) * run.stride + run.bytes);
+}
 
 } // namespace
 
@@ -59,14 +68,14 @@ void Stage::find_device(Buffer &buffer)
     }
 }
 
-void Stage::add_piece(std::ptrdiff_t offset, std::size_t bytes, bool read, bool written)
+void Stage::add_run(const hetcoll_run &run, bool read, bool written)
 {
-    const auto append = [&](std::vector<Piece> &pieces) {
-        if (!pieces.empty() &&
-            pieces.back().offset + static_cast<std::ptrdiff_t>(pieces.back().bytes) == offset) {
-            pieces.back().bytes += bytes;
+    const auto append = [&run](std::vector<Run> &runs) {
+        if (run.count == 1 && !runs.empty() && runs.back().count == 1 &&
+            end_of(runs.back()) == run.offset) {
+            runs.back().bytes += run.bytes;
         } else {
-            pieces.push_back({offset, bytes});
+            runs.push_back(run);
         }
     };
     if (read) {
@@ -77,59 +86,84 @@ void Stage::add_piece(std::ptrdiff_t offset, std::size_t bytes, bool read, bool 
     }
 }
 
-// Sorts, and joins what touches or overlaps.
-void Stage::merge(std::vector<Piece> &pieces)
+// Sorts, and joins single pieces that touch or overlap.
+void Stage::merge(std::vector<Run> &runs)
 {
-    std::sort(pieces.begin(), pieces.end(),
-              [](const Piece &a, const Piece &b) { return a.offset < b.offset; });
-    std::vector<Piece> joined;
-    for (const Piece &piece : pieces) {
-        const auto end = piece.offset + static_cast<std::ptrdiff_t>(piece.bytes);
-        if (joined.empty() ||
-            joined.back().offset + static_cast<std::ptrdiff_t>(joined.back().bytes) <
-                piece.offset) {
-            joined.push_back(piece);
+    std::sort(runs.begin(), runs.end(), [](const Run &a, const Run &b) {
+        return std::pair(a.count > 1, a.offset) < std::pair(b.count > 1, b.offset);
+    });
+    std::vector<Run> joined;
+    for (const Run &run : runs) {
+        if (joined.empty() || run.count > 1 || end_of(joined.back()) < run.offset) {
+            joined.push_back(run);
             continue;
         }
-        Piece &last = joined.back();
-        last.bytes = std::max(last.bytes, static_cast<std::size_t>(end - last.offset));
+        Run &last = joined.back();
+        last.bytes = std::max(last.bytes, static_cast<std::size_t>(end_of(run) - last.offset));
     }
-    pieces = std::move(joined);
+    runs = std::move(joined);
 }
 
 void *Stage::host()
 {
     Buffer &buffer = buffers_.back();
     std::ptrdiff_t first = PTRDIFF_MAX, end = PTRDIFF_MIN;
-    for (auto *pieces : {&buffer.read, &buffer.written}) {
-        merge(*pieces);
-        if (!pieces->empty()) {
-            first = std::min(first, pieces->front().offset);
-            end = std::max(end, pieces->back().offset +
-                                    static_cast<std::ptrdiff_t>(pieces->back().bytes));
+    std::size_t data_bytes = 0;
+    for (auto *runs : {&buffer.read, &buffer.written}) {
+        merge(*runs);
+        for (const Run &run : *runs) {
+            first = std::min(first, run.offset);
+            end = std::max(end, end_of(run));
+            data_bytes += run.bytes * run.count;
         }
     }
-    const std::size_t bytes = static_cast<std::size_t>(end - first) + kAlignment;
+    const auto span = static_cast<std::size_t>(end - first);
+    const std::uintptr_t begin =
+        reinterpret_cast<std::uintptr_t>(buffer.data) + static_cast<std::size_t>(first);
+    if (buffer.read.size() > kMostReads && buffer.info.is_plain() && begin >= buffer.info.base &&
+        begin - buffer.info.base + span <= buffer.info.bytes) {
+        buffer.read = {{first, span, 0, 1}}; // one copy; what lies between is read only
+    }
+    std::byte *const memory = memory_for(buffer, span + kAlignment, data_bytes);
+    buffer.host = memory == nullptr ? nullptr : memory + begin % kAlignment - first; // as aligned
+    return buffer.host;
+}
+
+std::byte *Stage::memory_for(Buffer &buffer, std::size_t bytes, std::size_t data_bytes)
+{
+    const bool is_sparse = bytes > kSparseBytes && bytes / 8 > data_bytes;
     std::optional<ContextScope> scope;
     if (buffer.device != nullptr) {
         scope.emplace(buffer.device->driver(), buffer.device->context());
     }
     // Pinning takes memory from everybody: large buffers go through a few pinned slots.
-    const bool pinned =
-        scope && scope->result() == CUDA_SUCCESS && bytes <= process_.settings().stage_pinned;
-    auto memory = process_.store().borrow_staging(pinned ? buffer.device : nullptr, bytes);
+    const bool pinned = scope && scope->result() == CUDA_SUCCESS && !is_sparse &&
+                        bytes <= process_.settings().stage_pinned;
+    auto memory = process_.store().borrow_staging(pinned ? buffer.device : nullptr,
+                                                  is_sparse ? kAlignment : bytes);
     if (!memory.ok()) {
         note(memory.take_status());
         return nullptr;
     }
     buffer.memory = std::move(*memory);
-    // Aligned as the buffer is.
-    const std::size_t misaligned =
-        (reinterpret_cast<std::uintptr_t>(buffer.data) + static_cast<std::size_t>(first)) %
-        kAlignment;
-    buffer.host = buffer.memory->data() + misaligned - first;
-    return buffer.host;
+    if (!is_sparse) {
+        return buffer.memory->data();
+    }
+    void *const mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapped == MAP_FAILED) {
+        note(error(Errc::kNoMemory,
+                   "the data of a buffer's datatype lies in allocations that are %zu bytes apart, "
+                   "device and host memory perhaps, and the host has no such range of addresses "
+                   "for a copy: use a datatype and a call for each allocation",
+                   bytes));
+        return nullptr;
+    }
+    buffer.sparse = {static_cast<std::byte *>(mapped), Unmap{bytes}};
+    return buffer.sparse.get();
 }
+
+void Stage::Unmap::operator()(std::byte *memory) const noexcept { munmap(memory, bytes); }
 
 void Stage::start_read()
 {
@@ -153,7 +187,7 @@ void Stage::start_write()
 
 void Stage::copy(Buffer &buffer, PinnedPipe::Way way)
 {
-    if (buffer.pieces(way).empty()) {
+    if (buffer.runs(way).empty()) {
         return;
     }
     buffer.started = way;
@@ -176,7 +210,7 @@ void Stage::copy_otherwise(Buffer &buffer, Status why)
         return;
     }
     failed_ever_ = true; // in that context
-    if (copy_plainly(buffer, buffer.started)) {
+    if (copy_plainly(buffer, buffer.started).ok()) {
         return;
     }
     has_input_ = has_input_ && buffer.started != PinnedPipe::Way::kToHost;
@@ -214,60 +248,73 @@ Status Stage::start_copies(Buffer &buffer, PinnedPipe::Way way)
         }
         memory.done = std::move(*done);
     }
-    for (const Piece &piece : buffer.pieces(way)) {
-        std::byte *to = buffer.host + piece.offset, *from = buffer.data + piece.offset;
-        if (way == PinnedPipe::Way::kToDevice) {
-            std::swap(to, from);
-        }
-        Status copied = device.copy_async(to, from, piece.bytes, memory.stream.get());
+    for (const Run &run : buffer.runs(way)) {
+        Status copied = copy_run(buffer, way, run);
         if (!copied.ok()) {
             return copied;
         }
-        process_.counters().count(HETCOLL_BYTES_STAGED, piece.bytes);
+        process_.counters().count(HETCOLL_BYTES_STAGED, run.bytes * run.count);
     }
     return device.record(memory.done, memory.stream.get());
+}
+
+Status Stage::copy_run(const Buffer &buffer, PinnedPipe::Way way, const Run &run) const
+{
+    std::byte *to = buffer.host + run.offset, *from = buffer.data + run.offset;
+    if (way == PinnedPipe::Way::kToDevice) {
+        std::swap(to, from);
+    }
+    return buffer.device->copy_rows_async(to, from, {run.bytes, run.count, run.stride, run.stride},
+                                          buffer.memory->stream.get());
 }
 
 Status Stage::start_pipe(Buffer &buffer, PinnedPipe::Way way)
 {
     std::vector<PinnedPipe::Piece> pieces;
-    for (const Piece &piece : buffer.pieces(way)) {
-        pieces.push_back({buffer.host + piece.offset, buffer.data + piece.offset, piece.bytes});
+    for (const Run &run : buffer.runs(way)) {
+        pieces.push_back(
+            {buffer.host + run.offset, buffer.data + run.offset, run.bytes, run.count, run.stride});
     }
     return buffer.pipe->start(std::move(pieces), way);
 }
 
-Status Stage::wait_copies(Buffer &buffer, PinnedPipe::Way way)
+// Row by row: copy(to, from, bytes) for each, until one fails.
+template <class Copy> Status Stage::copy_rows(const Buffer &buffer, PinnedPipe::Way way, Copy copy)
 {
-    for (const Piece &piece : buffer.pieces(way)) {
-        std::byte *to = buffer.host + piece.offset, *from = buffer.data + piece.offset;
-        if (way == PinnedPipe::Way::kToDevice) {
-            std::swap(to, from);
-        }
-        Status copied = process_.store().copy_blocking(to, from, piece.bytes, buffer.info);
-        if (!copied.ok()) {
-            return copied;
+    for (const Run &run : buffer.runs(way)) {
+        for (std::size_t i = 0; i < run.count; ++i) {
+            const std::ptrdiff_t at = run.offset + static_cast<std::ptrdiff_t>(i * run.stride);
+            std::byte *to = buffer.host + at, *from = buffer.data + at;
+            if (way == PinnedPipe::Way::kToDevice) {
+                std::swap(to, from);
+            }
+            if (Status copied = copy(to, from, run.bytes); !copied.ok()) {
+                return copied;
+            }
         }
     }
     return {};
 }
 
-bool Stage::copy_plainly(Buffer &buffer, PinnedPipe::Way way)
+Status Stage::wait_copies(Buffer &buffer, PinnedPipe::Way way)
+{
+    return copy_rows(buffer, way, [&](std::byte *to, const std::byte *from, std::size_t bytes) {
+        return process_.store().copy_blocking(to, from, bytes, buffer.info);
+    });
+}
+
+Status Stage::copy_plainly(Buffer &buffer, PinnedPipe::Way way)
 {
     const DriverLibrary library; // which is open, whoever opened it
     const Driver *const driver = library.get();
-    CUresult result = driver != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
-    for (const Piece &piece : buffer.pieces(way)) {
-        std::byte *to = buffer.host + piece.offset, *from = buffer.data + piece.offset;
-        if (way == PinnedPipe::Way::kToDevice) {
-            std::swap(to, from);
-        }
-        if (result == CUDA_SUCCESS) {
-            result = driver->cuMemcpy(reinterpret_cast<CUdeviceptr>(to),
-                                      reinterpret_cast<CUdeviceptr>(from), piece.bytes);
-        }
+    if (driver == nullptr) {
+        return library.load_error();
     }
-    return result == CUDA_SUCCESS;
+    return copy_rows(buffer, way, [&](std::byte *to, const std::byte *from, std::size_t bytes) {
+        const CUresult result = driver->cuMemcpy(reinterpret_cast<CUdeviceptr>(to),
+                                                 reinterpret_cast<CUdeviceptr>(from), bytes);
+        return driver_status(*driver, result, "cuMemcpy", "copying a part of a buffer");
+    });
 }
 
 bool Stage::is_done()

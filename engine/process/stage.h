@@ -1,11 +1,13 @@
 // Host copies of the device buffers of one call, for code that reads and writes host memory only:
-// what the call reads is copied in, what it has written is copied back. Knows bytes and pieces; the
-// component says which. Nothing here waits; the caller polls.
+// what the call reads is copied in, what it has written is copied back, and nothing else: what lies
+// between may change meanwhile, or be other allocations. Knows bytes and runs; the component says
+// which. Nothing here waits; the caller polls.
 #pragma once
 
 #include "base/status.h"
 #include "engine/process/pinned_pipe.h"
 #include "engine/process/process.h"
+#include "engine/types/call.h"
 
 #include <cstddef>
 #include <memory>
@@ -24,9 +26,9 @@ public:
     // Begins a buffer. `found` is what the pointer cache said of its first byte in use; an error
     // makes the call fail, but host memory is given in any case, so that it can take place.
     void add(void *buffer, Result<PointerInfo> found);
-    // A piece of the buffer that was added last, relative to its address: read, written, or both.
-    void add_piece(std::ptrdiff_t offset, std::size_t bytes, bool read, bool written);
-    // Host memory for that buffer and its pieces: the address to use in place of the buffer's.
+    // Of the buffer that was added last: read, written, or both.
+    void add_run(const hetcoll_run &run, bool read, bool written);
+    // Host memory for that buffer and its runs: the address to use in place of the buffer's.
     // Bytes that are neither read nor written may be missing. Null: there is no host memory.
     [[nodiscard]] void *host();
 
@@ -40,23 +42,26 @@ public:
     [[nodiscard]] Status take_failure() noexcept { return std::exchange(failure_, Status()); }
 
 private:
-    struct Piece {
-        std::ptrdiff_t offset;
+    using Run = hetcoll_run;
+    // Addresses for data that lies far apart. Only what is touched takes memory.
+    struct Unmap {
         std::size_t bytes;
+        void operator()(std::byte *memory) const noexcept;
     };
     struct Buffer {
         std::byte *data = nullptr;
         PointerInfo info;
         std::shared_ptr<Device> device; // null: nothing is known of the memory
         Status unknown;                 // why
-        std::vector<Piece> read, written;
+        std::vector<Run> read, written;
         std::byte *host = nullptr; // stands for `data`
         std::unique_ptr<StagingMemory> memory;
-        std::unique_ptr<PinnedPipe> pipe; // to and from pageable memory
+        std::unique_ptr<std::byte, Unmap> sparse; // then `memory` has its stream alone
+        std::unique_ptr<PinnedPipe> pipe;         // to and from pageable memory
         bool copying = false;
         PinnedPipe::Way started{}; // of the copies that were started last
 
-        [[nodiscard]] const std::vector<Piece> &pieces(PinnedPipe::Way way) const noexcept
+        [[nodiscard]] const std::vector<Run> &runs(PinnedPipe::Way way) const noexcept
         {
             return way == PinnedPipe::Way::kToHost ? read : written;
         }
@@ -68,9 +73,13 @@ private:
     [[nodiscard]] Status start_pipe(Buffer &buffer, PinnedPipe::Way way);
     void copy_otherwise(Buffer &buffer, Status why);
     [[nodiscard]] Status wait_copies(Buffer &buffer, PinnedPipe::Way way);
-    [[nodiscard]] bool copy_plainly(Buffer &buffer, PinnedPipe::Way way);
+    [[nodiscard]] Status copy_plainly(Buffer &buffer, PinnedPipe::Way way);
+    template <class Copy>
+    [[nodiscard]] static Status copy_rows(const Buffer &buffer, PinnedPipe::Way way, Copy copy);
     void finish(Buffer &buffer) noexcept;
-    static void merge(std::vector<Piece> &pieces);
+    [[nodiscard]] std::byte *memory_for(Buffer &buffer, std::size_t bytes, std::size_t data_bytes);
+    [[nodiscard]] Status copy_run(const Buffer &buffer, PinnedPipe::Way way, const Run &run) const;
+    static void merge(std::vector<Run> &runs);
     void note(Status status) noexcept;
 
     Process &process_;

@@ -87,6 +87,14 @@ enum hetcoll_queued {
                          stream's PreparedStream */
 };
 
+/* `count` pieces of `bytes` each, every one `stride` behind the one before. They do not overlap.
+ * The offset of the first is relative to a buffer. */
+struct hetcoll_run {
+    ptrdiff_t offset;
+    size_t bytes, stride, count;
+};
+typedef void hetcoll_take_run(void *to, const struct hetcoll_run *run);
+
 /* One MPI_Allreduce. Everything but the pointers is the same on all ranks. */
 struct hetcoll_call {
     const void *send; /* equal to recv for MPI_IN_PLACE */
@@ -114,6 +122,8 @@ struct hetcoll_call {
     /* Open MPI's allreduce (the previous module's) of the same call on host memory. Zero or an
      * error code, which hetcoll_allreduce() hands on. Blocking calls only. */
     int (*host_allreduce)(void *context, const void *send, void *recv);
+    /* Gives `take` the runs of data of a buffer. Set if kind is negative and it is not dense. */
+    void (*tell_runs)(void *context, hetcoll_take_run *take, void *to);
     /* A user-defined op on host memory: inout = in op inout. Nonblocking calls only: what these
      * cannot reduce on GPUs they reduce by their own schedules on the host. */
     void (*reduce)(void *context, const void *in, void *inout, size_t count);

@@ -84,8 +84,9 @@ protected:
     }
     void piece(std::ptrdiff_t offset, std::size_t bytes, int use)
     {
-        hetcoll_stage_piece(stage_.get(), offset, bytes, use);
+        run({offset, bytes, 0, 1}, use);
     }
+    void run(const hetcoll_run &run, int use) { hetcoll_stage_run(stage_.get(), &run, use); }
     unsigned char *host() { return static_cast<unsigned char *>(hetcoll_stage_host(stage_.get())); }
     void copy(int use)
     {
@@ -105,6 +106,26 @@ protected:
     }
     int finish() { return hetcoll_stage_finish(stage_.get(), "bcast"); }
     bool has_input() const { return hetcoll_stage_has_input(stage_.get()) != 0; }
+    // What lies between the rows changes on the host and on the device: neither reaches the other.
+    void check_rows(const hetcoll_run &rows)
+    {
+        write(content_);
+        ASSERT_EQ(add(buffer()), 1);
+        run(rows, HETCOLL_STAGE_READ | HETCOLL_STAGE_WRITTEN);
+        unsigned char *memory = host();
+        copy(HETCOLL_STAGE_READ);
+        Bytes expected(content_.size(), 3);
+        write(expected);
+        for (std::size_t row = 0; row < rows.count; ++row) {
+            const std::size_t at = static_cast<std::size_t>(rows.offset) + row * rows.stride;
+            EXPECT_EQ(std::memcmp(memory + at, content_.data() + at, rows.bytes), 0);
+            std::memset(memory + at, 1, row + 1 < rows.count ? rows.stride : rows.bytes);
+            std::memset(expected.data() + at, 1, rows.bytes);
+        }
+        copy(HETCOLL_STAGE_WRITTEN);
+        EXPECT_EQ(finish(), HETCOLL_SUCCESS);
+        EXPECT_EQ(content(), expected);
+    }
 
     std::unique_ptr<hetcoll_process, Destroy> process_;
     std::unique_ptr<hetcoll_stage, Destroy> stage_;
@@ -144,6 +165,19 @@ TEST_F(StageTest, CopiesInWhatIsReadAndOutWhatIsWritten)
     EXPECT_EQ(content(), content_);
     EXPECT_EQ(counter(HETCOLL_BYTES_STAGED), 57u);
     EXPECT_EQ(counter(HETCOLL_STAGED_COLLECTIVE), 1u);
+}
+
+TEST_F(StageTest, BetweenTheRowsOfARunNothingIsCopied) { check_rows({8, 12, 16, 255}); }
+
+TEST_F(StageWithoutPinnedMemoryTest, BetweenTheRowsOfARunNothingIsCopied)
+{
+    check_rows({8, 12, 16, 255});
+}
+
+TEST_F(StageTest, ADriverWithoutTwoDimensionalCopiesCopiesRowByRow)
+{
+    const Faults faults("cuMemcpy2DAsync:*:1");
+    check_rows({8, 12, 16, 255});
 }
 
 TEST_F(StageTest, PiecesMayOverlapAndComeInAnyOrder)
@@ -231,7 +265,8 @@ TEST_F(StageTest, ThreadsStageAtOnce)
                 hetcoll_stage *stage = nullptr;
                 ASSERT_EQ(hetcoll_stage_add(process_.get(), &stage, buffer(), buffer(), 0), 1);
                 const std::size_t bytes = kBytes / static_cast<std::size_t>(t + 1);
-                hetcoll_stage_piece(stage, 0, bytes, HETCOLL_STAGE_READ);
+                const hetcoll_run run{0, bytes, 0, 1};
+                hetcoll_stage_run(stage, &run, HETCOLL_STAGE_READ);
                 const auto *memory = static_cast<unsigned char *>(hetcoll_stage_host(stage));
                 hetcoll_stage_start(stage, HETCOLL_STAGE_READ);
                 while (hetcoll_stage_is_done(stage) == 0) {
@@ -377,6 +412,13 @@ TEST_F(LargeStageTest, ACopyThatFailsHalfWayGoesAnotherWay)
     EXPECT_TRUE(has_input());
     EXPECT_EQ(finish(), HETCOLL_SUCCESS);
     EXPECT_EQ(Bytes(memory, memory + kLarge), content_);
+}
+
+TEST_F(LargeStageTest, RowsGoThroughTheSlotsTooWhetherTheyFitOneOrNot)
+{
+    check_rows({0, 1000, 3000, kLarge / 3000});
+    stage_.reset();
+    check_rows({1, (3u << 20) / 2, 2u << 20, kLarge / (2u << 20)});
 }
 
 TEST_F(LargeStageTest, AFailureIsToldAndTheStageWorksAgain)

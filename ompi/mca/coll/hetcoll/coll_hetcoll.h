@@ -249,6 +249,10 @@ bool mca_coll_hetcoll_pml_claims_device(void);
 void mca_coll_hetcoll_describe(const mca_coll_hetcoll_module_t *module, struct hetcoll_call *call,
                                size_t count, struct ompi_datatype_t *dtype, struct ompi_op_t *op);
 
+/* coll_hetcoll_runs.c: of `count` elements at `offset` from a buffer. */
+void mca_coll_hetcoll_tell_runs(struct ompi_datatype_t *dtype, size_t count, ptrdiff_t offset,
+                                hetcoll_take_run *take, void *to);
+
 /* coll_hetcoll_info.c: while the communicator is being made. */
 void mca_coll_hetcoll_look_at_info(mca_coll_hetcoll_module_t *module);
 /* At the communicator's first call: what its keys say takes the place of what its facts do. */

@@ -63,6 +63,12 @@ static int host_allreduce(void *context, const void *send, void *recv)
     return mca_coll_hetcoll_error_to_core(rc);
 }
 
+static void tell_runs(void *context, hetcoll_take_run *take, void *to)
+{
+    const struct host_call *call = context;
+    mca_coll_hetcoll_tell_runs(call->dtype, call->count, 0, take, to);
+}
+
 /* "mca_coll_tuned.so": who the previous module is, as far as its function tells. */
 static void name_previous(const mca_coll_hetcoll_module_t *module, char *name, size_t bytes)
 {
@@ -224,6 +230,7 @@ int mca_coll_hetcoll_allreduce(const void *sbuf, void *rbuf, hetcoll_count_t cou
         .number = number,
         .tag = MCA_COLL_HETCOLL_TAG,
         .host_allreduce = host_allreduce,
+        .tell_runs = tell_runs,
         .context = &host,
     };
     describe(module, &call, count, dtype, op);

@@ -1,9 +1,6 @@
 /* What each collective reads and writes on one rank, and where that lies in its buffers. */
 #include "coll_hetcoll_staged.h"
 
-#include "opal/datatype/opal_convertor.h"
-#include "opal/datatype/opal_datatype_internal.h"
-
 /* Blocks [first, first + count) of a side with counts of its own, elements of a plain one. */
 struct part {
     size_t first, count;
@@ -59,6 +56,23 @@ static size_t span_of(const struct block *block, ptrdiff_t *first)
     return span;
 }
 
+/* The last byte of a block that begins there, if its type has gaps: allocations of several kinds
+ * may lie in one type. */
+static const void *last_byte(const struct hetcoll_side *side, struct part part)
+{
+    for (size_t i = 0; i < blocks_in(side, part); ++i) {
+        const struct block block = block_of(side, part, i);
+        ptrdiff_t first;
+        size_t size, span;
+        if (ompi_datatype_is_predefined(block.dtype) || 0 == (span = span_of(&block, &first))) {
+            continue;
+        }
+        ompi_datatype_type_size(block.dtype, &size);
+        return span == size * block.count ? NULL : (const char *)side->buffer + first + span - 1;
+    }
+    return NULL;
+}
+
 /* The first byte of a part, or NULL if it has none. */
 static const void *first_byte(const struct hetcoll_side *side, struct part part)
 {
@@ -72,45 +86,14 @@ static const void *first_byte(const struct hetcoll_side *side, struct part part)
     return NULL;
 }
 
-/* Pieces of a block that are copied one by one; with more of them it is copied with its gaps. */
-enum { MOST_PIECES = 512 };
-
-/* The pieces of one element of a type; 0 if there are too many. */
-static uint32_t pieces_of(const ompi_datatype_t *dtype, struct iovec *pieces)
+struct taker {
+    struct hetcoll_stage *stage;
+    int use;
+};
+static void take_run(void *to, const struct hetcoll_run *run)
 {
-    opal_convertor_t convertor;
-    uint32_t count = MOST_PIECES;
-    size_t bytes = 0;
-    OBJ_CONSTRUCT(&convertor, opal_convertor_t);
-    const int rc = opal_convertor_copy_and_prepare_for_send(ompi_mpi_local_convertor, &dtype->super,
-                                                            1, NULL, 0, &convertor);
-    const bool complete =
-        OPAL_SUCCESS == rc && 1 == opal_convertor_raw(&convertor, pieces, &count, &bytes);
-    OBJ_DESTRUCT(&convertor);
-    return complete ? count : 0;
-}
-
-/* A block with gaps. Others may write these while the collective runs, so they are copied only
- * where there are too many: then the old content goes back. */
-static void describe_gaps(struct hetcoll_stage *stage, const struct block *block, ptrdiff_t first,
-                          size_t span, int use)
-{
-    struct iovec pieces[MOST_PIECES];
-    const bool padded = ompi_datatype_is_predefined(block->dtype); /* a pair: nobody's bytes */
-    const uint32_t count = padded ? 0 : pieces_of(block->dtype, pieces);
-    if (0 == count || MOST_PIECES / count < block->count) {
-        hetcoll_stage_piece(stage, first, span, use | HETCOLL_STAGE_READ);
-        return;
-    }
-    ptrdiff_t lower_bound, extent;
-    ompi_datatype_get_extent(block->dtype, &lower_bound, &extent);
-    for (size_t element = 0; element < block->count; ++element) {
-        for (uint32_t i = 0; i < count; ++i) {
-            hetcoll_stage_piece(
-                stage, block->offset + (ptrdiff_t)element * extent + (ptrdiff_t)pieces[i].iov_base,
-                pieces[i].iov_len, use);
-        }
-    }
+    const struct taker *taker = to;
+    hetcoll_stage_run(taker->stage, run, taker->use);
 }
 
 /* Returns the bytes of data. */
@@ -129,9 +112,11 @@ static size_t describe(struct hetcoll_stage *stage, const struct hetcoll_side *s
         ompi_datatype_type_size(block.dtype, &size);
         bytes += size * block.count;
         if (span == size * block.count) {
-            hetcoll_stage_piece(stage, first, span, use);
+            const struct hetcoll_run run = {first, span, 0, 1};
+            hetcoll_stage_run(stage, &run, use);
         } else {
-            describe_gaps(stage, &block, first, span, use);
+            struct taker taker = {stage, use};
+            mca_coll_hetcoll_tell_runs(block.dtype, block.count, block.offset, take_run, &taker);
         }
     }
     return bytes;
@@ -151,9 +136,17 @@ static void use(struct hetcoll_staged_call *call, struct hetcoll_side *side, str
     }
     const bool leave =
         mca_coll_hetcoll_component.stage_mode == HETCOLL_STAGE_REDUCTIONS && !call->reduces;
-    const int added = hetcoll_stage_add(mca_coll_hetcoll_component.process, &call->stage,
-                                        (void *)(uintptr_t)side->buffer, first, leave);
+    struct hetcoll_process *process = mca_coll_hetcoll_component.process;
+    void *const buffer = (void *)(uintptr_t)side->buffer;
+    int added = hetcoll_stage_add(process, &call->stage, buffer, first, leave);
     if (OPAL_LIKELY(0 == added)) {
+        const void *last = last_byte(side, 0 < read.count ? read : written);
+        if (OPAL_LIKELY(NULL == last)) {
+            return;
+        }
+        added = hetcoll_stage_add(process, &call->stage, buffer, last, leave);
+    }
+    if (0 == added) {
         return;
     }
     if (0 < added) {

@@ -15,6 +15,7 @@ component_sources = \
 	ompi/mca/coll/hetcoll/coll_hetcoll_p2p.c \
 	ompi/mca/coll/hetcoll/coll_hetcoll_parameters.c \
 	ompi/mca/coll/hetcoll/coll_hetcoll_request.h ompi/mca/coll/hetcoll/coll_hetcoll_request.c \
+	ompi/mca/coll/hetcoll/coll_hetcoll_runs.c \
 	ompi/mca/coll/hetcoll/coll_hetcoll_staged.h ompi/mca/coll/hetcoll/coll_hetcoll_staged.c \
 	ompi/mca/coll/hetcoll/coll_hetcoll_staged_call.c \
 	ompi/mca/coll/hetcoll/coll_hetcoll_staged_data.c \
