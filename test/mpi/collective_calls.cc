@@ -319,6 +319,20 @@ std::vector<Collective> plain_calls(MPI_Comm comm, int count)
     return calls;
 }
 
+std::vector<Collective> calls_of(MPI_Comm comm, int count, const char *name, MPI_Datatype type,
+                                 std::ptrdiff_t bytes, MPI_Op op)
+{
+    const Comm of(comm);
+    std::vector<Collective> calls;
+    moves(calls, of, count, {name, type, bytes});
+    moves_with_counts(calls, of, count, {name, type, bytes});
+    reductions(calls, of, count, name, type, op, bytes);
+    const auto allreduce = HETCOLL_CALL(Allreduce, allreduce, send, recv, count, type, op, comm);
+    calls.push_back({"Allreduce", name, count * bytes, count * bytes, allreduce});
+    calls.push_back({"Allreduce", name, kInPlace, count * bytes, allreduce});
+    return calls;
+}
+
 std::vector<Collective> all_calls(MPI_Comm comm, int count)
 {
     static MPI_Op op = [] {

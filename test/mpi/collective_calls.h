@@ -31,4 +31,9 @@ struct Collective {
 // All of them. The communicators and types that they need live until MPI_Finalize.
 [[nodiscard]] std::vector<Collective> all_calls(MPI_Comm comm, int count);
 
+// Those that move or reduce `count` elements of a type of the program's, whose extent is `bytes`;
+// Allreduce too, and in place.
+[[nodiscard]] std::vector<Collective> calls_of(MPI_Comm comm, int count, const char *name,
+                                               MPI_Datatype type, std::ptrdiff_t bytes, MPI_Op op);
+
 } // namespace hetcoll::test

@@ -13,6 +13,18 @@ EMU_LINKS=$machines/dgx1v.topology:0,1,4 case_ 3 ob1 "$forced" own_collectives
 case_ 3 ob1 "$forced --mca coll_hetcoll_ipc never" own_collectives
 EMU_NUM_DEVICES=2 nodes_ 0,0,1,1 ob1 "$forced" own_collectives
 
+# What datatypes do not name stays the program's.
+for ranks in 2 3; do
+    case_ $ranks ob1 "$forced" guards holes
+    case_ $ranks ob1 "$forced" guards disturbed
+    case_ $ranks ob1 "$forced" guards pairs
+    case_ $ranks ob1 "$forced" guards disturbed_pairs
+done
+case_ 3 ob1 "$(with ring)" guards pairs
+case_ 3 ob1 "$forced --mca coll_hetcoll_reproducible 1" guards pairs
+case_ 2 ob1 "$forced --mca coll_hetcoll_stage_pinned 4K" guards holes
+case_ 3 ob1 "$forced" guards apart
+
 # Other collectives on device memory.
 for ranks in 1 2 3 5; do
     case_ $ranks ob1 "$forced" staged_collectives
