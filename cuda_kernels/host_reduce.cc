@@ -123,17 +123,24 @@ template <class Op> [[gnu::target("avx2,f16c")]] void reduce_half(void *dst, con
 }
 
 template <class Op, class T>
-[[gnu::target("avx2")]] void reduce_avx2(void *dst, const void *a, const void *b, std::size_t count)
+[[gnu::target("avx2")]] void run_avx2(void *dst, const void *a, const void *b, std::size_t count)
 {
-    if (!may_reduce<T>()) [[unlikely]] {
-        reduce_again(reduce_avx2<Op, T>, dst, a, b, count);
-        return;
-    }
     if constexpr (std::is_same_v<T, Half>) {
         reduce_half<Op>(dst, a, b, count);
     } else {
         reduce_loop<Op, T>(dst, a, b, count);
     }
+}
+
+// Apart, as the other's stack would be aligned for vectors before it looks.
+template <class Op, class T>
+void reduce_avx2(void *dst, const void *a, const void *b, std::size_t count)
+{
+    if (!may_reduce<T>()) [[unlikely]] {
+        reduce_again(reduce_avx2<Op, T>, dst, a, b, count);
+        return;
+    }
+    run_avx2<Op, T>(dst, a, b, count);
 }
 
 [[gnu::target("avx2,f16c")]] inline __m256 eight_halves(const void *from, std::size_t i)
