@@ -316,8 +316,8 @@ int Engine::fail_differing(const Meeting &meeting) noexcept
             "hetcoll: the ranks of communicator %u are not in the same call: rank %d is in call "
             "%u, %s, rank %d in call %u, %s, because a call has failed on one of them alone: "
             "MPI_ERR_OTHER on all ranks until all are in the same call again",
-            p2p_.comm_id, calls->one.rank, calls->one.call.number, describe(calls->one.call).text,
-            calls->other.rank, calls->other.call.number, describe(calls->other.call).text);
+            p2p_.comm_id, calls->one.rank, calls->one.call.number(), describe(calls->one.call).text,
+            calls->other.rank, calls->other.call.number(), describe(calls->other.call).text);
     } else if (calls) {
         char more[48] = "";
         if (calls->more > 0) {

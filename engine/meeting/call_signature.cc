@@ -38,7 +38,7 @@ Differences differences_of(const CallSignature &a, const CallSignature &b) noexc
     if (a == b) {
         return Differences::kNone;
     }
-    if (a.number != b.number) {
+    if (a.number() != b.number()) {
         return Differences::kNumber;
     }
     if (collective_number(a) != collective_number(b)) {
@@ -52,7 +52,7 @@ Differences differences_of(const CallSignature &a, const CallSignature &b) noexc
     if (kind_number(a) != kind_number(b) && op_a != kUserOp && op_b != kUserOp) {
         found |= Differences::kType; // a user-defined op's is not known
     }
-    if (a.root != b.root) {
+    if (a.root() != b.root()) {
         found |= Differences::kRoot;
     }
     if (bytes_of(a) != bytes_of(b)) {
@@ -133,7 +133,7 @@ CallText describe(const CallSignature &call) noexcept
                       op_number(call) == kUserOp ? "a user-defined op" : "an unknown type");
     }
     if (has_root(call)) {
-        std::snprintf(root, sizeof root, ", root %u", call.root);
+        std::snprintf(root, sizeof root, ", root %u", call.root());
     }
     std::snprintf(line.text, sizeof line.text, "%s of %s%s%s", mpi_name(collective_number(call)),
                   elements, op, root);

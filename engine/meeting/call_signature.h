@@ -11,9 +11,16 @@
 namespace hetcoll {
 
 struct CallSignature {
-    std::uint64_t what = 0;   // 0: no call. See signature_of()
-    std::uint32_t root = 0;   // of a broadcast or a reduce
-    std::uint16_t number = 0; // hetcoll_call::number
+    std::uint64_t what = 0; // 0: no call. See signature_of()
+    // Of a broadcast or a reduce, the root; above it hetcoll_call::number. One word, because every
+    // small call compares it.
+    std::uint64_t rest = 0;
+
+    [[nodiscard]] std::uint32_t root() const noexcept { return static_cast<std::uint32_t>(rest); }
+    [[nodiscard]] std::uint16_t number() const noexcept
+    {
+        return static_cast<std::uint16_t>(rest >> 32);
+    }
 
     friend bool operator==(const CallSignature &, const CallSignature &) = default;
 };
@@ -59,7 +66,7 @@ inline constexpr std::uint64_t kUserOp = 14, kNoOp = 15;
     return {static_cast<std::uint64_t>(call.collective + 1) << kCollectiveShift |
                 kind << kKindShift | op << kOpShift |
                 (bytes & ((std::uint64_t{1} << kOpShift) - 1)),
-            static_cast<std::uint32_t>(call.root), call.number};
+            static_cast<std::uint32_t>(call.root) | std::uint64_t{call.number} << 32};
 }
 
 // The one of two calls' numbers that comes later. They wrap.

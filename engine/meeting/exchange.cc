@@ -122,12 +122,11 @@ void Exchange::post(Way way, int peer) noexcept
 namespace {
 
 struct Header {
-    std::uint64_t what;
-    std::uint32_t root;
-    std::uint16_t number, newest;
+    CallSignature call;
+    std::uint16_t newest;
     Flags flags;
     Differences known;
-    std::uint8_t unused[5];
+    std::uint8_t unused[3];
 };
 static_assert(sizeof(Header) == Exchange::kHeaderBytes);
 
@@ -136,13 +135,7 @@ static_assert(sizeof(Header) == Exchange::kHeaderBytes);
 void Exchange::write_flags() noexcept
 {
     if (compares()) {
-        const Header header{compare_.call.what,
-                            compare_.call.root,
-                            compare_.call.number,
-                            compare_.newest,
-                            flags_,
-                            compare_.known,
-                            {}};
+        const Header header{compare_.call, compare_.newest, flags_, compare_.known, {}};
         std::memcpy(mine_ - kHeaderBytes, &header, sizeof header);
     } else {
         std::memcpy(mine_ + payload_bytes_, &flags_, kFlagBytes); // not aligned
@@ -161,7 +154,7 @@ void Exchange::read_flags(const std::byte *message) noexcept
     std::memcpy(&header, message - kHeaderBytes, sizeof header);
     flags_ |= header.flags;
     compare_.newest = later(compare_.newest, header.newest);
-    compare(header.known, {header.what, header.root, header.number});
+    compare(header.known, header.call);
 }
 
 // Of two ranks that find that they differ one says so, and only if nobody has before: the one into

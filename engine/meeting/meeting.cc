@@ -27,7 +27,6 @@ void Meeting::start(NodeGroup &group, Messages &messages, std::byte *mine, int t
     reduction_ = reduction;
     flags_ = flags;
     differences_ = on_node_ = {};
-    newest_ = group.call().number;
     if (group.page().exists()) {
         ControlPage::Slot &own = group.own_slot();
         own.said[number_ % 2] = flags;
@@ -57,7 +56,7 @@ void Meeting::start_exchange(const hetcoll_p2p &among, std::byte *mine) noexcept
                     {.call = group_->call(),
                      .most_bytes = compares ? ControlPage::kPayloadBytes : 0,
                      .known = on_node_,
-                     .newest = newest_});
+                     .newest = on_node_ != Differences::kNone ? newest_ : group_->call().number()});
 }
 
 void Meeting::start(NodeGroup &group, Messages &messages, int tag,
@@ -196,12 +195,12 @@ void Meeting::sum_node() noexcept
 void Meeting::compare_node() noexcept
 {
     const unsigned turn = number_ % 2;
+    newest_ = group_->slot(0).call[turn].number();
     for (int rank = 1; rank < group_->local_size(); ++rank) {
         const CallSignature &call = group_->slot(rank).call[turn];
         on_node_ |= differences_of(call, group_->slot(0).call[turn]);
-        newest_ = later(newest_, call.number);
+        newest_ = later(newest_, call.number());
     }
-    newest_ = later(newest_, group_->slot(0).call[turn].number);
     differences_ = on_node_;
     flags_ |= kCallsDiffer;
 }

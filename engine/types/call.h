@@ -107,6 +107,7 @@ struct hetcoll_call {
     int op;         /* enum hetcoll_op; used if kind is not negative */
     int user_op;    /* the op is user-defined, on so many bytes, up to HETCOLL_USER_OP_BYTES: do
                        all ranks know it? 0: it is none */
+    unsigned short number; /* of this rank's calls, see Differences::kNumber; 0: not counted */
     size_t
         count; /* elements of `kind`; in shares: of all of them together, a multiple of the ranks */
     ptrdiff_t gap;     /* first byte of data, relative to the buffer */
@@ -115,10 +116,7 @@ struct hetcoll_call {
                           of pair padding */
     size_t data_bytes; /* of the data; used if it is not dense */
     int reason;        /* enum hetcoll_staged_reason, if kind is negative */
-    unsigned short
-        number; /* of this rank's calls on the communicator, counted before anything can
-                   fail: the same on all ranks, see Differences::kNumber; 0: not counted */
-    int tag;    /* for p2p: this one and the HETCOLL_TAGS - 1 below are the call's own */
+    int tag;           /* for p2p: this one and the HETCOLL_TAGS - 1 below are the call's own */
     /* Open MPI's allreduce (the previous module's) of the same call on host memory. Zero or an
      * error code, which hetcoll_allreduce() hands on. Blocking calls only. */
     int (*host_allreduce)(void *context, const void *send, void *recv);

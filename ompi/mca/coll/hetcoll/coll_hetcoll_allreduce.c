@@ -213,10 +213,10 @@ int mca_coll_hetcoll_allreduce(const void *sbuf, void *rbuf, hetcoll_count_t cou
     if (OPAL_UNLIKELY(NULL == module || NULL == module->previous_allreduce)) {
         return OMPI_ERR_NOT_AVAILABLE;
     }
-    const unsigned short number = ++module->calls;
     if (OPAL_UNLIKELY(HETCOLL_STATE_NEW == module->state)) {
         const int rc = mca_coll_hetcoll_first_call(module);
         if (OMPI_SUCCESS != rc) {
+            ++module->calls; /* the other ranks are in it */
             return rc;
         }
     }
@@ -227,7 +227,7 @@ int mca_coll_hetcoll_allreduce(const void *sbuf, void *rbuf, hetcoll_count_t cou
     struct hetcoll_call call = {
         .send = MPI_IN_PLACE == sbuf ? rbuf : sbuf,
         .recv = rbuf,
-        .number = number,
+        .number = ++module->calls,
         .tag = MCA_COLL_HETCOLL_TAG,
         .host_allreduce = host_allreduce,
         .tell_runs = tell_runs,
