@@ -178,10 +178,9 @@ bool may_use_cpu(const Call &call) noexcept
 {
     return call.engine.process().cpu_views().is_on() && call.buffers.any_device() &&
            call.made->collective == HETCOLL_ALLREDUCE && call.made->kind >= 0 &&
-           !call.has_padding() &&
-           !call.is_queued() && !call.is_attached() && !call.is_independent() &&
-           !call.closes_later && !call.buffers.two_contexts() && call.bytes >= kLeastBytes &&
-           !any(call.flags, kFailed | kMustStage);
+           !call.has_padding() && !call.is_queued() && !call.is_attached() &&
+           !call.is_independent() && !call.closes_later && !call.buffers.two_contexts() &&
+           call.bytes >= kLeastBytes && !any(call.flags, kFailed | kMustStage);
 }
 
 bool has_asked_cpu(Call &call)
