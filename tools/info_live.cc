@@ -90,7 +90,7 @@ nlohmann::ordered_json json_of(const LiveRank &rank)
         json["bytes"] = bytes_of(*rank.call);
         json["type"] = type_of(*rank.call);
         json["op"] = op_of(*rank.call);
-        json["root"] = rank.call->root;
+        json["root"] = rank.call->root();
     }
     return json;
 }
