@@ -26,6 +26,7 @@ endif
 libhetcoll_wsp_la_SOURCES = \
 	base/element.h base/element.cc \
 	base/log.h base/log.cc \
+	base/padding.h base/padding.cc \
 	base/status.h base/status.cc
 if WITH_CUDA
 libhetcoll_wsp_la_SOURCES += \

@@ -181,7 +181,7 @@ static struct hetcoll_facts facts_of(struct ompi_communicator_t *comm, int rank)
         known = new_table();
     }
     if (NULL == known) {
-        return receive(proc); /* not remembered */
+        return receive(comm, rank, proc); /* not remembered */
     }
     if (OPAL_SUCCESS == opal_hash_table_get_value_uint64(known, key, &found)) {
         return *(struct hetcoll_facts *)found;
