@@ -44,7 +44,7 @@ void SharedPage::swap(SharedPage &other) noexcept
 {
     std::swap(data_, other.data_);
     std::swap(ticket_, other.ticket_);
-    std::swap(owns_fd_, other.owns_fd_);
+    std::swap(file_, other.file_);
 }
 
 } // namespace hetcoll

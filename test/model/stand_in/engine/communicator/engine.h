@@ -113,6 +113,11 @@ public:
     Status enter() noexcept { return {}; }
     void leave() noexcept {}
     void finish() noexcept {}
+    Status start_copy_elements(void *, const void *, std::size_t, ElementKind)
+    {
+        model::require(false, "no vector has padding");
+        return {};
+    }
     Status start_copy(void *to, const void *from, std::size_t bytes)
     {
         model::copy(to, from, bytes);
@@ -165,6 +170,13 @@ public:
     }
     [[nodiscard]] bool has_tried_direct(const PointerInfo &) noexcept { return true; }
     Result<bool> legacy_work_done(const PointerInfo &) noexcept { return true; }
+    // Nothing here reduces pairs with padding.
+    Status copy_elements_blocking(void *, const void *, std::size_t, ElementKind,
+                                  const PointerInfo &) noexcept
+    {
+        model::require(false, "no vector has padding");
+        return {};
+    }
     Status copy_blocking(void *, const void *, std::size_t, const PointerInfo &) noexcept
     {
         model::require(false, "there is a bounce for every copy");
