@@ -65,7 +65,7 @@ times()
         echo "emulated_choice.sh: $topology with $ranks ranks on each of $nodes nodes failed: $output" >&2
         exit 1
     }
-    awk '$NF == "ok" && $2 ~ /^[0-9]+$/ && $1 != "host_copy" { print $1, $7 }' <<<"$output"
+    awk '$11 == "ok" && $2 ~ /^[0-9]+$/ && $1 != "host_copy" { print $1, $7 }' <<<"$output"
 }
 
 for ((i = 0; i < ${#machines[@]}; i += 3)); do

@@ -47,8 +47,8 @@ again() # TYPE
     job "$scale" ./hetcoll_bench --memory device --in-place --datatype "$1" --sizes 4,512,2000,4096,16K,64K \
         --algorithms auto,host_copy --iterations 100 --warmup 20 >"$work"
     awk -v type="$1" '
-        $1 == "auto" && $NF == "ok" { us[$2] = $7; order[++sizes] = $2 }
-        $1 == "host_copy" && $NF == "ok" { copy[$2] = $7 }
+        $1 == "auto" && $11 == "ok" { us[$2] = $7; order[++sizes] = $2 }
+        $1 == "host_copy" && $11 == "ok" { copy[$2] = $7 }
         END { for (i = 1; i <= sizes; ++i) { s = order[i]
             printf "Allreduce %-14s %-7d %6s %11s %12.4f %12.4f %7.2f\n", type, s, "again", "", us[s] / 1e3, copy[s] / 1e3,
                 copy[s] / us[s] } }' "$work"

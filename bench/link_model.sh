@@ -27,7 +27,7 @@ times()
         "$(configured MPIRUN)" --mca coll hetcoll -n "$3" ./hetcoll_bench --memory device \
         --algorithms "$4" --sizes "$5" --iterations "$iterations" --warmup 1 2>/dev/null </dev/null)
     busy=$(busy_since "$before")
-    echo "$output" | awk '$NF == "ok" && $2 ~ /^[0-9]+$/ { print $1, $2, $7 }'
+    echo "$output" | awk '$11 == "ok" && $2 ~ /^[0-9]+$/ { print $1, $2, $7 }'
     echo "busy $busy"
 }
 

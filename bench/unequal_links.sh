@@ -69,7 +69,7 @@ times()
         "$(configured MPIRUN)" --mca coll hetcoll $settings -n 8 $wrapper ./hetcoll_bench --memory device \
         --algorithms "$ways" --sizes "$bytes" --iterations "$iterations" "$@" 2>/dev/null </dev/null)
     busy=$(busy_since "$before")
-    echo "$output" | awk '$NF == "ok" && $2 ~ /^[0-9]+$/ { print $1, $7 }'
+    echo "$output" | awk '$11 == "ok" && $2 ~ /^[0-9]+$/ { print $1, $7 }'
     echo "busy $busy"
 }
 field() { awk -v name="$2" '$1 == name { print $2 }' <<<"$1"; }
