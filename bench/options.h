@@ -19,8 +19,8 @@ struct Options {
     Memory memory = Memory::kHost;
     std::vector<Collective> collectives{Collective::kAllreduce};
     bool in_place = false;
-    bool both = false;        // out of place and in place, side by side
-    bool gpu_context = false; // hold one although the memory is the host's
+    bool both = false;                // out of place and in place, side by side
+    bool gpu_context = false;         // hold one although the memory is the host's
     std::size_t own_kernel_bytes = 0; // 0: none; else of each rank's sum before each call
     Values values = Values::kExact;
     MeasureOptions measure;

@@ -2,7 +2,8 @@
  * hetcoll's functions would take a small number for a pointer. */
 #include <mpi.h>
 
-#undef MPI_ABI_VERSION /* -1 in Open MPI 6's own mpi.h, where stream_order shows that calls queue */
+#undef MPI_ABI_VERSION /* -1 in Open MPI 6's own mpi.h, where stream_order shows that calls queue \
+                        */
 #define MPI_ABI_VERSION 1
 #include "include/hetcoll_stream.h"
 

@@ -179,7 +179,8 @@ void mca_coll_hetcoll_request_begin(mca_coll_hetcoll_request_t *request)
 bool mca_coll_hetcoll_start_thread(void)
 {
     pthread_mutex_lock(&arriving);
-    if (register_progress() && !helper.runs && 0 == pthread_create(&helper.thread, NULL, help, NULL)) {
+    if (register_progress() && !helper.runs &&
+        0 == pthread_create(&helper.thread, NULL, help, NULL)) {
         helper.runs = true;
     }
     const bool runs = helper.runs;

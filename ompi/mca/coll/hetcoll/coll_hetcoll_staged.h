@@ -73,9 +73,9 @@ hetcoll_staged_data_t mca_coll_hetcoll_data_allgather, mca_coll_hetcoll_data_all
 
 /* coll_hetcoll_staged_call.c: before and after the previous module's function. */
 /* Puts host memory in place of device memory, and unless the call is persistent copies in what is
- * read. If that cannot be copied, by any way, the job ends, unless the ranks agree: the others would
- * go on with other data. Whatever else fails but the lack of host memory, which is returned, is told
- * by the functions below: the other ranks wait for this one. */
+ * read. If that cannot be copied, by any way, the job ends, unless the ranks agree: the others
+ * would go on with other data. Whatever else fails but the lack of host memory, which is returned,
+ * is told by the functions below: the other ranks wait for this one. */
 int mca_coll_hetcoll_stage(struct hetcoll_staged_call *call, hetcoll_staged_data_t *data,
                            enum hetcoll_staged_kind kind);
 /* After that, of a call whose ranks meet when they have copied: `rc` is what it returned. An error
