@@ -18,7 +18,7 @@ message=
 EMU_NUM_DEVICES=5 case_ 5 ob1 "$same --mca coll_hetcoll_algorithm one_shot" reproducible
 other_algorithm=ordered nodes_ 0,1,1 ob1 "$same --mca coll_hetcoll_algorithm hierarchical" reproducible
 also_expected=
-nodes_ 0,1,1 ob1 "$forced" reproducible one
+also_expected='coll_hetcoll_reproducible of rank 1 is not that of rank 0' nodes_ 0,1,1 ob1 "$forced" reproducible one
 case_ 4 ob1 "$forced" reproducible key
 nodes_ 0,1,1 ob1 "$forced" reproducible key
 also_expected='to different values while the program ran, so hetcoll chooses there, in the order of the ranks'
