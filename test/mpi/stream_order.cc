@@ -6,7 +6,7 @@
 //     beside      calls that wait for the device while a call is pending
 //     holding     those that hold what other threads give a stream meanwhile
 //     delays N    N calls: an event behind a call is never done before the result is there
-//     mutant N    the same where streams do not wait: it has to be seen
+//     mutant N    N calls on streams that do not wait: it has to be seen of every one
 //     errors      a driver call fails: the stream goes on, and the error is told
 //     plain       the calls are not queued: the same results
 #include "cuda_kernels/reduction.h"
@@ -386,14 +386,7 @@ public:
         for (long i = 0; i < calls; ++i) {
             Turn &turn = turns_[static_cast<std::size_t>(i) % kTurns];
             look(turn);
-            turn.value = static_cast<unsigned char>(i % 50);
-            on_.fill(turn.buffer.data(), static_cast<unsigned char>(program_.rank() + turn.value),
-                     kBytes);
-            on_.must_succeed(hetcoll_allreduce_enqueue(MPI_IN_PLACE, turn.buffer.data(), kCount,
-                                                       MPI_INT, MPI_SUM, on_.comm(), on_.stream()),
-                             "allreduce");
-            on_.must(on_.driver().cuEventRecord(turn.behind, on_.stream()), "cuEventRecord");
-            turn.pending = true;
+            queue(turn, i);
             if (random() % 64 == 0) {
                 std::this_thread::sleep_for(std::chrono::microseconds(random() % 300));
             }
@@ -401,8 +394,28 @@ public:
         for (Turn &turn : turns_) {
             look(turn);
         }
-        int one = 1; // behind all calls: of streams that do not wait, some use the buffers still
-        MPI_Allreduce(MPI_IN_PLACE, &one, 1, MPI_INT, MPI_SUM, on_.comm());
+        return early_;
+    }
+
+    // The same, where rank 0 looks before any other rank calls: no result can be there.
+    long run_ahead_of_others(long calls)
+    {
+        Turn &turn = turns_.front();
+        int looked = 0;
+        for (long i = 0; i < calls; ++i) {
+            if (program_.rank() != 0) {
+                MPI_Recv(&looked, 1, MPI_INT, 0, 0, on_.comm(), MPI_STATUS_IGNORE);
+            }
+            queue(turn, i);
+            if (program_.rank() == 0) {
+                look(turn);
+                for (int other = 1; other < program_.ranks(); ++other) {
+                    MPI_Send(&looked, 1, MPI_INT, other, 0, on_.comm());
+                }
+            }
+            int one = 1; // behind the call, which uses the buffer still
+            MPI_Allreduce(MPI_IN_PLACE, &one, 1, MPI_INT, MPI_SUM, on_.comm());
+        }
         return early_;
     }
 
@@ -415,6 +428,18 @@ private:
         unsigned char value = 0;
         bool pending = false;
     };
+
+    void queue(Turn &turn, long call)
+    {
+        turn.value = static_cast<unsigned char>(call % 50);
+        on_.fill(turn.buffer.data(), static_cast<unsigned char>(program_.rank() + turn.value),
+                 kBytes);
+        on_.must_succeed(hetcoll_allreduce_enqueue(MPI_IN_PLACE, turn.buffer.data(), kCount,
+                                                   MPI_INT, MPI_SUM, on_.comm(), on_.stream()),
+                         "allreduce");
+        on_.must(on_.driver().cuEventRecord(turn.behind, on_.stream()), "cuEventRecord");
+        turn.pending = true;
+    }
 
     void look(Turn &turn)
     {
@@ -492,10 +517,15 @@ void run(Program &program, int argc, char **argv)
     const Attached on(program, stream, MPI_COMM_WORLD, what != "plain");
     program.check(finds_functions_of_abi() == 0,
                   "a program of the standard ABI gives its handles to hetcoll");
-    if (what == "delays" || what == "mutant") {
+    if (what == "delays") {
         const long early = Delays(program, on).run(calls);
-        program.check((early == 0) == (what == "delays"),
-                      "%ld of %ld results were not there when the stream went on", early, calls);
+        program.check(early == 0, "%ld of %ld results were not there when the stream went on",
+                      early, calls);
+    } else if (what == "mutant") {
+        const long early = Delays(program, on).run_ahead_of_others(calls);
+        program.check(program.rank() != 0 || early == calls,
+                      "of %ld calls that the stream did not wait for only %ld were seen", calls,
+                      early);
     } else if (what == "beside") {
         beside_other_work(program, on);
     } else if (what == "holding") {

@@ -45,8 +45,8 @@ EMU_FAIL=cuStreamWaitValue32:*:801 EMU_HOSTILE=1 case_ 2 ob1 "$forced" stream_or
 for stream in nonblocking legacy; do
     EMU_DELAY_US=100 case_ 2 ob1 "$forced" stream_order $stream delays 2000
 done
-EMU_KERNELS="$EMU_KERNELS:$programs/no_wait_kernel.so" EMU_FAIL=cuStreamWaitValue32:*:801 EMU_DELAY_US=100 \
-    case_ 2 ob1 "$forced" stream_order nonblocking mutant 500
+EMU_KERNELS="$EMU_KERNELS:$programs/no_wait_kernel.so" EMU_FAIL=cuStreamWaitValue32:*:801 \
+    case_ 2 ob1 "$forced" stream_order nonblocking mutant 40
 also_expected=
 
 also_expected='hetcoll: MPI_Allreduce failed' case_ 2 ob1 "$forced" stream_order nonblocking errors
