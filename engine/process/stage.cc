@@ -12,10 +12,18 @@ namespace {
 constexpr std::size_t kAlignment = 256;                     // of the driver's allocations
 constexpr std::size_t kMostReads = 512;                     // runs that are read one by one
 constexpr std::size_t kSparseBytes = std::size_t{64} << 20; // that a copy of distant data may take
+constexpr std::size_t kPage = std::size_t{64} << 10; // the largest that kernels have by default
+constexpr std::ptrdiff_t kNear = std::ptrdiff_t{2} << 20; // bytes between that are mapped, too
+constexpr std::ptrdiff_t kNearest = std::ptrdiff_t{1} << 30, kFarthest = std::ptrdiff_t{1} << 47;
 
 std::ptrdiff_t end_of(const hetcoll_run &run) noexcept
 {
     return run.offset + static_cast<std::ptrdiff_t>((run.count - 1) * run.stride + run.bytes);
+}
+
+std::byte *aligned_down(std::byte *address, std::size_t alignment) noexcept
+{
+    return address - reinterpret_cast<std::uintptr_t>(address) % alignment;
 }
 
 } // namespace
@@ -149,18 +157,67 @@ std::byte *Stage::memory_for(Buffer &buffer, std::size_t bytes, std::size_t data
     if (!is_sparse) {
         return buffer.memory->data();
     }
-    void *const mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (mapped == MAP_FAILED) {
-        note(error(Errc::kNoMemory,
-                   "the data of a buffer's datatype lies in allocations that are %zu bytes apart, "
-                   "device and host memory perhaps, and the host has no such range of addresses "
-                   "for a copy: use a datatype and a call for each allocation",
-                   bytes));
-        return nullptr;
+    const std::vector<Extent> extents = extents_of(buffer);
+    // As far from the program's memory as is needed for addresses that nothing has, below or above.
+    for (std::ptrdiff_t distance = kNearest; distance < kFarthest; distance *= 2) {
+        for (const std::ptrdiff_t shift : {distance, -distance}) {
+            if (map(buffer, extents, shift)) {
+                return aligned_down(buffer.data + extents.front().offset, kAlignment) + shift;
+            }
+        }
     }
-    buffer.sparse = {static_cast<std::byte *>(mapped), Unmap{bytes}};
-    return buffer.sparse.get();
+    note(error(Errc::kNoMemory,
+               "the data of a buffer's datatype lies in allocations that are %zu bytes apart, "
+               "device and host memory perhaps, and the host has no addresses for a copy of each "
+               "at that distance: use a datatype and a call for each allocation",
+               bytes));
+    return nullptr;
+}
+
+// What the runs touch. What lies near is one extent.
+std::vector<Stage::Extent> Stage::extents_of(const Buffer &buffer)
+{
+    std::vector<Extent> touched, joined;
+    for (const auto *runs : {&buffer.read, &buffer.written}) {
+        for (const Run &run : *runs) {
+            const std::size_t rows =
+                run.stride > std::size_t{kNear} ? 1 : run.count; // of an extent
+            for (std::size_t row = 0; row < run.count; row += rows) {
+                const std::ptrdiff_t offset =
+                    run.offset + static_cast<std::ptrdiff_t>(row * run.stride);
+                touched.push_back({offset, end_of({offset, run.bytes, run.stride, rows})});
+            }
+        }
+    }
+    std::sort(touched.begin(), touched.end(),
+              [](const Extent &a, const Extent &b) { return a.offset < b.offset; });
+    for (const Extent &extent : touched) {
+        if (joined.empty() || extent.offset > joined.back().end + kNear) {
+            joined.push_back(extent);
+        }
+        joined.back().end = std::max(joined.back().end, extent.end);
+    }
+    return joined;
+}
+
+// All of them or none.
+bool Stage::map(Buffer &buffer, const std::vector<Extent> &extents, std::ptrdiff_t shift)
+{
+    for (const Extent &extent : extents) {
+        std::byte *const wanted = aligned_down(buffer.data + extent.offset, kPage) + shift;
+        const auto bytes = static_cast<std::size_t>(buffer.data + extent.end + shift - wanted);
+        void *const mapped =
+            mmap(wanted, bytes, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+        if (mapped != MAP_FAILED) {
+            buffer.mapped.emplace_back(static_cast<std::byte *>(mapped), Unmap{bytes});
+        }
+        if (mapped != wanted) { // an old kernel maps elsewhere
+            buffer.mapped.clear();
+            return false;
+        }
+    }
+    return true;
 }
 
 void Stage::Unmap::operator()(std::byte *memory) const noexcept { munmap(memory, bytes); }

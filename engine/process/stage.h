@@ -43,7 +43,10 @@ public:
 
 private:
     using Run = hetcoll_run;
-    // Addresses for data that lies far apart. Only what is touched takes memory.
+    // Of memory, from the buffer's address.
+    struct Extent {
+        std::ptrdiff_t offset, end;
+    };
     struct Unmap {
         std::size_t bytes;
         void operator()(std::byte *memory) const noexcept;
@@ -56,8 +59,9 @@ private:
         std::vector<Run> read, written;
         std::byte *host = nullptr; // stands for `data`
         std::unique_ptr<StagingMemory> memory;
-        std::unique_ptr<std::byte, Unmap> sparse; // then `memory` has its stream alone
-        std::unique_ptr<PinnedPipe> pipe;         // to and from pageable memory
+        // The copies of data that lies far apart; then `memory` has its stream alone.
+        std::vector<std::unique_ptr<std::byte, Unmap>> mapped;
+        std::unique_ptr<PinnedPipe> pipe; // to and from pageable memory
         bool copying = false;
         PinnedPipe::Way started{}; // of the copies that were started last
 
@@ -79,6 +83,9 @@ private:
     void finish(Buffer &buffer) noexcept;
     [[nodiscard]] std::byte *memory_for(Buffer &buffer, std::size_t bytes, std::size_t data_bytes);
     [[nodiscard]] Status copy_run(const Buffer &buffer, PinnedPipe::Way way, const Run &run) const;
+    [[nodiscard]] static std::vector<Extent> extents_of(const Buffer &buffer);
+    [[nodiscard]] static bool map(Buffer &buffer, const std::vector<Extent> &extents,
+                                  std::ptrdiff_t shift);
     static void merge(std::vector<Run> &runs);
     void note(Status status) noexcept;
 
