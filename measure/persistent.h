@@ -5,7 +5,8 @@
 
 #if defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION < 5
 #include <mpi-ext.h>
-#define HETCOLL_ALLREDUCE_INIT MPIX_Allreduce_init
+#define HETCOLL_PERSISTENT(name) MPIX_##name##_init
 #else
-#define HETCOLL_ALLREDUCE_INIT MPI_Allreduce_init
+#define HETCOLL_PERSISTENT(name) MPI_##name##_init
 #endif
+#define HETCOLL_ALLREDUCE_INIT HETCOLL_PERSISTENT(Allreduce)

@@ -1,17 +1,11 @@
 #include "test/mpi/collective_calls.h"
 
-#include <mpi-ext.h>
+#include "measure/persistent.h"
 
 #include <numeric>
 
 namespace hetcoll::test {
 namespace {
-
-#if MPI_VERSION >= 4 || OMPI_MAJOR_VERSION >= 5 // which has them and says 3.1
-#define HETCOLL_PERSISTENT(name) MPI_##name##_init
-#elif defined(OMPI_HAVE_MPI_EXT_PCOLLREQ)
-#define HETCOLL_PERSISTENT(name) MPIX_##name##_init
-#endif
 
 // A lambda with the three functions of one collective; the arguments may use send and recv.
 #define HETCOLL_CALL(Name, name, ...)                                         \

@@ -378,45 +378,6 @@ void disturb(Program &p, const Call &call, MPI_Op op)
     check_image(p, call, out.image(), want, "receive");
 }
 
-// ---- one type over two allocations ----
-
-void apart(Program &p)
-{
-    for (const int rows : {3, 600}) {
-        const Image image = image_of(16 * rows, p.rank() + 1);
-        const Side first(p, Memory::kDevice, image);
-        const Side between(p, Memory::kDevice, image_of(3'000'000, 0));
-        const Side second(p, Memory::kDevice, image);
-        const MPI_Datatype part = column(rows);
-        MPI_Datatype both = MPI_DATATYPE_NULL;
-        const std::array<int, 2> ones = {1, 1};
-        const std::array<MPI_Aint, 2> places = {0, static_cast<char *>(second.pointer()) -
-                                                       static_cast<char *>(first.pointer())};
-        MPI_Type_create_hindexed(2, ones.data(), places.data(), part, &both);
-        MPI_Type_commit(&both);
-        Image want = image;
-        const Image mask = mask_of(part, 1, image.size()), root = image_of(16 * rows, 1);
-        for (std::size_t i = 0; i < want.size(); ++i) {
-            want[i] = mask[i] != 0 ? root[i] : image[i];
-        }
-        for (const bool blocking : {true, false}) {
-            MPI_Request request = MPI_REQUEST_NULL;
-            first.fill();
-            second.fill();
-            if (blocking) {
-                MPI_Bcast(first.pointer(), 1, both, 0, MPI_COMM_WORLD);
-            } else {
-                MPI_Ibcast(first.pointer(), 1, both, 0, MPI_COMM_WORLD, &request);
-                MPI_Wait(&request, MPI_STATUS_IGNORE);
-            }
-            p.check(first.image() == want && second.image() == want,
-                    "%s of a type over two allocations, %d rows", blocking ? "Bcast" : "Ibcast",
-                    rows);
-        }
-        MPI_Type_free(&both);
-    }
-}
-
 } // namespace
 } // namespace hetcoll::test
 
@@ -434,11 +395,9 @@ int main(int argc, char **argv)
     } else if (test == "disturbed_pairs") {
         for_each_call(program, pairs(),
                       [&](const auto &call, MPI_Op op) { disturb(program, call, op); });
-    } else if (test == "disturbed") {
+    } else if (program.check(test == "disturbed", "which test?")) {
         for_each_call(program, types_with_holes(),
                       [&](const auto &call, MPI_Op op) { disturb(program, call, op); });
-    } else {
-        apart(program);
     }
     return program.finish();
 }

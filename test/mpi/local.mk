@@ -5,7 +5,7 @@ mpi_areas = test/mpi/cases/accumulate.sh test/mpi/cases/adapters.sh test/mpi/cas
 	test/mpi/cases/components.sh test/mpi/cases/costs.sh test/mpi/cases/cpu_path.sh test/mpi/cases/different_calls.sh test/mpi/cases/fixed_point.sh test/mpi/cases/float8.sh \
 	test/mpi/cases/horovod.sh test/mpi/cases/late_ranks.sh test/mpi/cases/memory.sh test/mpi/cases/missing_ranks.sh \
 	test/mpi/cases/nonblocking.sh test/mpi/cases/operations.sh test/mpi/cases/programs.sh \
-	test/mpi/cases/reproducible.sh test/mpi/cases/runtime_api.sh test/mpi/cases/settings.sh test/mpi/cases/stream_order.sh \
+	test/mpi/cases/reports.sh test/mpi/cases/reproducible.sh test/mpi/cases/runtime_api.sh test/mpi/cases/settings.sh test/mpi/cases/stream_order.sh \
 	test/mpi/cases/surroundings.sh \
 	test/mpi/cases/wsp.sh
 EXTRA_DIST += $(mpi_areas) test/mpi/bench_test.sh test/mpi/run.sh test/mpi/case.sh test/mpi/headers_test.sh test/mpi/idups.sh test/mpi/on_nodes.sh test/mpi/as_host.sh test/mpi/into_host.sh test/mpi/jobs.sh test/mpi/live_on_hosts.sh \
@@ -27,7 +27,7 @@ check_PROGRAMS += \
 	test/mpi/idups test/mpi/late_ranks test/mpi/lifecycle test/mpi/limits test/mpi/mapping_faults test/mpi/missing_ranks \
 	test/mpi/mixed_memory test/mpi/named_stream test/mpi/no_memory test/mpi/nonblocking test/mpi/nonblocking_faults \
 	test/mpi/explained test/mpi/not_accelerated test/mpi/own_collectives test/mpi/observed test/mpi/other_memory test/mpi/point_to_point \
-	test/mpi/runtime_api test/mpi/sessions test/mpi/settings test/mpi/slices test/mpi/small_stack test/mpi/spawned test/mpi/staged_collectives \
+	test/mpi/reported_calls test/mpi/reported_programs test/mpi/runtime_api test/mpi/sessions test/mpi/settings test/mpi/slices test/mpi/small_stack test/mpi/spawned test/mpi/staged_collectives \
 	test/mpi/steady_state test/mpi/stops test/mpi/stream_order test/mpi/streams test/mpi/surroundings test/mpi/threads test/mpi/types \
 	test/mpi/fixed_point test/mpi/in_network test/mpi/reproducible test/mpi/user_ops test/mpi/wsp
 TESTS += $(mpi_areas) test/mpi/bench_test.sh test/mpi/headers_test.sh test/mpi/story_test.sh test/mpi/usage_test.sh
@@ -42,6 +42,17 @@ test_mpi_spoil_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -rpath $(abs_bu
 test_mpi_spoil_la_LIBADD = $(MPI_LIBS)
 test/mpi/spoil.so: test/mpi/spoil.la
 	$(AM_V_at)rm -f $@ && $(LN_S) .libs/spoil.so $@
+
+# For test/mpi/cases/reports.sh.
+check_LTLIBRARIES += test/mpi/pmpi_tool.la
+check_DATA += test/mpi/pmpi_tool.so
+CLEANFILES += test/mpi/pmpi_tool.so
+test_mpi_pmpi_tool_la_SOURCES = test/mpi/pmpi_tool.c
+test_mpi_pmpi_tool_la_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
+test_mpi_pmpi_tool_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -rpath $(abs_builddir)/test/mpi
+test_mpi_pmpi_tool_la_LIBADD = $(MPI_LIBS)
+test/mpi/pmpi_tool.so: test/mpi/pmpi_tool.la
+	$(AM_V_at)rm -f $@ && $(LN_S) .libs/pmpi_tool.so $@
 
 # For test/mpi/cases/surroundings.sh: a device file that comes and goes, and a runtime that does not answer.
 check_LTLIBRARIES += test/mpi/device_files.la test/mpi/failing_fetches.la
@@ -225,6 +236,12 @@ test_mpi_fixed_point_LDADD = $(mpi_test_libs)
 test_mpi_in_network_SOURCES = test/mpi/in_network.cc
 test_mpi_in_network_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_in_network_LDADD = $(mpi_test_libs)
+test_mpi_reported_calls_SOURCES = test/mpi/reported_calls.cc test/mpi/vector.h
+test_mpi_reported_calls_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
+test_mpi_reported_calls_LDADD = $(mpi_test_libs)
+test_mpi_reported_programs_SOURCES = test/mpi/reported_programs.cc test/mpi/vector.h
+test_mpi_reported_programs_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
+test_mpi_reported_programs_LDADD = $(mpi_test_libs)
 test_mpi_reproducible_SOURCES = test/mpi/reproducible.cc
 test_mpi_reproducible_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_reproducible_LDADD = $(mpi_test_libs)

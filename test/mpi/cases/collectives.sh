@@ -23,7 +23,6 @@ done
 case_ 3 ob1 "$(with ring)" guards pairs
 case_ 3 ob1 "$forced --mca coll_hetcoll_reproducible 1" guards pairs
 case_ 2 ob1 "$forced --mca coll_hetcoll_stage_pinned 4K" guards holes
-case_ 3 ob1 "$forced" guards apart
 
 # Other collectives on device memory.
 for ranks in 1 2 3 5; do
