@@ -2,7 +2,7 @@
 
 #include "test/unit/engine_process.h"
 
-#include <optional>
+#include <iterator>
 
 namespace hetcoll::test {
 namespace {
@@ -21,6 +21,9 @@ Trouble some_trouble(Random &random)
     }
     if (random.once_in(8)) {
         return Trouble::kDeath;
+    }
+    if (random.once_in(4)) {
+        return Trouble::kMemory;
     }
     return random.once_in(12) ? Trouble::kMessage : Trouble::kNone;
 }
@@ -96,6 +99,7 @@ PlannedCall some_call(Random &random, const Plan &plan)
     call.blocking = call.collective != HETCOLL_ALLREDUCE || random.once_in(2);
     call.persistent = !call.blocking && random.once_in(2);
     call.salt = random.below(1000);
+    call.subnormal = plan.settings.fixed_point == 0 && random.once_in(3);
     if (call.collective != HETCOLL_ALLREDUCE) {
         call.count *= ranks;
     }
@@ -187,7 +191,39 @@ void draw_trouble(Random &random, Plan &plan)
         plan.trouble_turn = random.below(10000);
         plan.about += ", a message fails";
         break;
+    case Trouble::kMemory:
+        plan.hungry_rank = static_cast<int>(random.below(static_cast<unsigned>(plan.ranks)));
+        plan.trouble_turn = random.below(1000);
+        plan.blocks = random.once_in(2) ? Blocks::kAll : Blocks::kSmall;
+        plan.failing_allocation = static_cast<int>(1 + random.below(100));
+        plan.hungry_turns = random.once_in(3) ? 200000 : random.below(4000);
+        plan.about += ", rank " + std::to_string(plan.hungry_rank) + " has no memory for " +
+                      std::to_string(plan.hungry_turns) + " turns from turn " +
+                      std::to_string(plan.trouble_turn) + ", allocation " +
+                      std::to_string(plan.failing_allocation) + ", on";
+        break;
     }
+}
+
+// Of libraries that ranks have loaded, or of the program.
+void draw_modes(Random &random, Plan &plan)
+{
+    const bool some = random.once_in(3);
+    for (int rank = 0; rank < plan.ranks; ++rank) {
+        plan.modes.emplace_back();
+        if (some && random.once_in(2)) {
+            const auto mode = random.below(std::size(kFloatModes));
+            plan.modes.back() = kFloatModes[mode];
+            plan.about += ", rank " + std::to_string(rank) + " has " + kFloatModeNames[mode];
+        }
+    }
+}
+
+void draw_environment(Random &random, Plan &plan)
+{
+    constexpr std::array<const char *, 4> kVisible = {nullptr, "", "-1", "0"};
+    plan.visible_devices = random.of(kVisible);
+    plan.environment_turn = random.below(8000);
 }
 
 } // namespace
@@ -207,6 +243,8 @@ Plan draw_plan(Random &random)
     place_ranks(random, plan);
     draw_calls(random, plan);
     draw_trouble(random, plan);
+    draw_modes(random, plan);
+    draw_environment(random, plan);
     return plan;
 }
 

@@ -4,9 +4,12 @@
 
 #include "engine/types/call.h"
 #include "engine/types/settings.h"
+#include "test/unit/failing_allocations.h"
+#include "test/unit/float_modes.h"
 
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -41,12 +44,13 @@ struct PlannedCall {
     std::size_t count = 0;
     int communicator = 0;
     bool blocking = true, persistent = false;
-    int again = -1;   // the call whose persistent request is started once more
-    int differs = -1; // a rank that calls with another count
+    int again = -1;         // the call whose persistent request is started once more
+    int differs = -1;       // a rank that calls with another count
+    bool subnormal = false; // floats: all numbers are
     unsigned salt = 0;
 };
 
-enum class Trouble { kNone, kDriver, kDeath, kMessage };
+enum class Trouble { kNone, kDriver, kDeath, kMessage, kMemory };
 
 // One thing goes wrong at most.
 struct Plan {
@@ -67,7 +71,14 @@ struct Plan {
     std::string driver_fault; // as in EMU_FAIL
     int dying_rank = -1;
     int failing_send = 0; // from that turn on
-    std::string about;    // all of it, in words
+    int hungry_rank = -1; // whose allocations fail, from one of those after that turn on
+    int failing_allocation = 0;
+    Blocks blocks = Blocks::kSmall; // kAll: the reserve is not filled again
+    std::size_t hungry_turns = 0;
+    std::vector<std::optional<FloatMode>> modes; // of each rank: its control register
+    std::size_t environment_turn = 0; // when a variable changes that rules which GPUs there are
+    const char *visible_devices = nullptr; // to this; null: it goes
+    std::string about;                     // all of it, in words
 };
 
 [[nodiscard]] Plan draw_plan(Random &random);

@@ -1,7 +1,9 @@
 #include "test/seeds/scheduler.h"
 
+#include "engine/process/memory_reserve.h"
 #include "test/seeds/report.h"
 
+#include <cstdlib>
 #include <numeric>
 
 namespace hetcoll::test {
@@ -23,11 +25,24 @@ void Scheduler::make_trouble()
             world_.rank(plan.dying_rank).dead = world_.some_dead = true;
             break_later();
             break;
+        case Trouble::kMemory:
+            shortage_.emplace(plan.failing_allocation, kReserveBytes, plan.blocks);
+            break;
         case Trouble::kMessage:
             world_.network_fails = true;
             world_.communicators().front().network->fail_send(plan.failing_send);
             break_later();
             break;
+        }
+    }
+    if (plan.trouble_turn + plan.hungry_turns == world_.turn) {
+        shortage_.reset();
+    }
+    if (plan.environment_turn == world_.turn) {
+        if (plan.visible_devices != nullptr) {
+            setenv("CUDA_VISIBLE_DEVICES", plan.visible_devices, 1);
+        } else {
+            unsetenv("CUDA_VISIBLE_DEVICES");
         }
     }
     tell_of_trouble();
@@ -84,6 +99,27 @@ void Scheduler::end_calls(int number)
     }
 }
 
+// As that rank's process would: with its control register and its memory.
+void Scheduler::step_queue(int number, OperationQueue &queue)
+{
+    const Plan &plan = world_.plan();
+    const bool hungry = shortage_ && number == plan.hungry_rank;
+    std::optional<UnderFloatMode> mode;
+    if (plan.modes[static_cast<std::size_t>(number)]) {
+        mode.emplace(*plan.modes[static_cast<std::size_t>(number)]);
+    }
+    if (hungry) {
+        shortage_->turn(true);
+    }
+    queue.step();
+    if (hungry) {
+        shortage_->turn(false);
+    }
+    if (mode && !mode->is_as_set()) {
+        fail("rank %d has another floating-point control register after a step", number);
+    }
+}
+
 void Scheduler::step(int number)
 {
     Rank &rank = world_.rank(number);
@@ -99,7 +135,7 @@ void Scheduler::step(int number)
     for (Communicator &each : world_.communicators()) {
         const auto index = static_cast<std::size_t>(number);
         witness_.look_at(rank, communicator++, *each.engines[index]);
-        each.queues[index]->step();
+        step_queue(number, *each.queues[index]);
         witness_.look_away();
     }
     end_calls(number);

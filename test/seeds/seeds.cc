@@ -2,11 +2,12 @@
 // in one process, over messages in memory and the emulated driver without threads (EMU_STEPPED). A
 // seed decides all else: how many ranks on how many nodes and GPUs, their settings and calls
 // (plan.h), who goes on next, which message arrives, which copy or kernel runs (scheduler.h), which
-// driver call or message fails, who dies, and whether ranks are told, as under --with-ft. Each call
-// ends with the right result or with an error; after that its buffers are the program's again, and
-// nobody reads or writes them (verdict.h). Where nobody is told of a death or a lost message, calls
-// may also wait for ever. A seed runs in a process of its own, so one that fails does so alone:
-// seeds SEED 1 --say.
+// driver call, message or allocation fails, who dies, and whether ranks are told, as under
+// --with-ft; which floating-point control register a rank has, and when the environment changes.
+// Each call ends with the right result or with an error; after that its buffers are the program's
+// again, and nobody reads or writes them (verdict.h). Where nobody is told of a death or a lost
+// message, calls may also wait for ever. A seed runs in a process of its own, so one that fails
+// does so alone: seeds SEED 1 --say.
 #include "test/seeds/report.h"
 #include "test/seeds/scheduler.h"
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 
 namespace hetcoll::test {
 namespace {
@@ -28,10 +29,18 @@ long reduced(const PlannedCall &call, int ranks, std::size_t i)
     return result;
 }
 
+// So small that a register may flush it, or not; sums are as exact.
+template <class Real> Real real_of(const PlannedCall &call, long number)
+{
+    const auto real = static_cast<Real>(number);
+    return call.subnormal ? real * std::numeric_limits<Real>::denorm_min() : real;
+}
+
 // The elements from `first` on.
-template <class Number> std::vector<std::byte> bytes_of(const Type &type, std::size_t first,
+template <class Number> std::vector<std::byte> bytes_of(const PlannedCall &call, std::size_t first,
                                                         std::size_t count, Number number_at)
 {
+    const Type &type = call.type;
     std::vector<std::byte> bytes(count * type.bytes);
     std::byte *to = bytes.data();
     const auto put = [&to](auto number) {
@@ -42,9 +51,9 @@ template <class Number> std::vector<std::byte> bytes_of(const Type &type, std::s
         const long number = number_at(i);
         switch (type.kind) {
         case HETCOLL_INT32: put(static_cast<std::int32_t>(number)); break;
-        case HETCOLL_FLOAT32: put(static_cast<float>(number)); break;
+        case HETCOLL_FLOAT32: put(real_of<float>(call, number)); break;
         case HETCOLL_UINT8: put(static_cast<std::uint8_t>(number)); break;
-        case HETCOLL_FLOAT64: put(static_cast<double>(number)); break;
+        case HETCOLL_FLOAT64: put(real_of<double>(call, number)); break;
         default: put(static_cast<std::int64_t>(number)); break;
         }
     }
@@ -69,25 +78,25 @@ Vectors vectors_of(const PlannedCall &call, int rank, int ranks)
     made.bytes = count * call.type.bytes;
     switch (call.collective) {
     case HETCOLL_ALLREDUCE:
-        made.input = bytes_of(call.type, 0, count, own);
-        made.expected = bytes_of(call.type, 0, count, sum);
+        made.input = bytes_of(call, 0, count, own);
+        made.expected = bytes_of(call, 0, count, sum);
         break;
     case HETCOLL_BCAST:
-        made.input = bytes_of(call.type, 0, is_root ? count : 0, own);
-        made.expected = bytes_of(call.type, 0, count, of_root);
+        made.input = bytes_of(call, 0, is_root ? count : 0, own);
+        made.expected = bytes_of(call, 0, count, of_root);
         break;
     case HETCOLL_REDUCE:
-        made.input = bytes_of(call.type, 0, count, own);
-        made.expected = bytes_of(call.type, 0, is_root ? count : 0, sum);
+        made.input = bytes_of(call, 0, count, own);
+        made.expected = bytes_of(call, 0, is_root ? count : 0, sum);
         break;
     case HETCOLL_ALLGATHER:
-        made.input = bytes_of(call.type, first, share, own);
-        made.expected = bytes_of(call.type, 0, count, of_owner);
+        made.input = bytes_of(call, first, share, own);
+        made.expected = bytes_of(call, 0, count, of_owner);
         made.input_place = first * call.type.bytes;
         break;
     case HETCOLL_REDUCE_SCATTER:
-        made.input = bytes_of(call.type, 0, count, own);
-        made.expected = bytes_of(call.type, first, share, sum);
+        made.input = bytes_of(call, 0, count, own);
+        made.expected = bytes_of(call, first, share, sum);
         break;
     }
     return made;

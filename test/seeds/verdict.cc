@@ -58,7 +58,9 @@ void Verdict::of_memory(int rank, const Buffer &buffer)
 
 bool Verdict::may_fail() const
 {
-    return world_.plan().trouble == Trouble::kDriver || world_.some_dead || world_.network_fails;
+    const Trouble trouble = world_.plan().trouble;
+    return trouble == Trouble::kDriver || trouble == Trouble::kMemory || world_.some_dead ||
+           world_.network_fails;
 }
 
 // All ranks agree whether a call has succeeded.
@@ -79,12 +81,13 @@ void Verdict::of_outcomes(std::size_t call) const
     if (differs && good > 0 && !may_fail()) {
         fail("call %zu: ranks call differently, and %d of them succeed", call, good);
     }
-    if (world_.plan().trouble == Trouble::kDriver) {
+    if (may_fail() && !world_.some_dead && !world_.network_fails) {
         of_errors(call);
     }
 }
 
-// Where the driver has failed, all ranks agree too, but for a rank that has lost its result.
+// Where the driver has failed or memory, all ranks agree too, but for a rank that has lost its
+// result.
 void Verdict::of_errors(std::size_t call) const
 {
     const std::vector<Outcome> &outcomes = outcomes_[call];

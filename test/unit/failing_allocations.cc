@@ -19,7 +19,7 @@ struct Shortage {
 
     [[nodiscard]] bool counts(std::size_t bytes) const noexcept
     {
-        return on && (which == Blocks::kLarge) == (bytes > (256u << 10));
+        return on && (which == Blocks::kAll || (which == Blocks::kLarge) == (bytes > (256u << 10)));
     }
 };
 thread_local Shortage shortage;

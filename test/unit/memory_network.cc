@@ -74,8 +74,9 @@ int MemoryNetwork::isend(void *context, const void *buffer, std::size_t bytes, i
     send->bytes = bytes;
     send->from = static_cast<const std::byte *>(buffer);
     if (!network->synchronous_) {
-        send->buffered.assign(send->from, send->from + bytes);
-        send->from = send->buffered.data();
+        send->buffered.reset(static_cast<std::byte *>(std::malloc(bytes)));
+        std::copy_n(send->from, bytes, send->buffered.get());
+        send->from = send->buffered.get();
         send->state = 1;
     }
     network->pair(rank, peer, tag).sends.push_back(send);
