@@ -1,10 +1,13 @@
 #include "hetcoll_config.h"
 #include "tools/doctor.h"
+
+#include "engine/meeting/control_page.h"
 #include "tools/kernel_code.h"
 #include "tools/this_machine.h"
 #include "topology_probe/peers.h"
 #include "transport/node_identity.h"
 #include "transport/shared_page.h"
+#include "transport/shm_budget.h"
 #include "tuning/table.h"
 
 #if HETCOLL_WITH_UCX
@@ -21,6 +24,7 @@
 #include <fstream>
 #include <string_view>
 #include <system_error>
+#include <thread>
 
 namespace hetcoll {
 namespace {
@@ -236,12 +240,20 @@ Finding check_shared_memory()
                 "may not start"};
     }
     struct statvfs space {};
-    const bool known = statvfs("/dev/shm", &space) == 0;
+    if (statvfs("/dev/shm", &space) != 0) {
+        return {"shm", Mark::kOk, "/dev/shm can be written"};
+    }
     const double unit = static_cast<double>(space.f_frsize);
-    return {"shm", Mark::kOk,
-            known ? "/dev/shm has " + gib(unit * static_cast<double>(space.f_bavail)) + " of " +
-                        gib(unit * static_cast<double>(space.f_blocks)) + " free"
-                  : "/dev/shm can be written"};
+    const int ranks = std::max(2, static_cast<int>(std::thread::hardware_concurrency()));
+    const std::size_t fit =
+        ShmBudget(ranks).limit() / ShmBudget::part(ControlPage::bytes(ranks), ranks);
+    return {"shm", fit == 0 ? Mark::kNote : Mark::kOk,
+            "/dev/shm has " + gib(unit * static_cast<double>(space.f_bavail)) + " of " +
+                gib(unit * static_cast<double>(space.f_blocks)) +
+                " free, half of which holds the pages of " + std::to_string(fit) +
+                " communicators of " + std::to_string(ranks) + " ranks here",
+            fit == 0 ? "ranks exchange messages instead: enlarge /dev/shm (docker run --shm-size)"
+                     : ""};
 }
 
 Finding check_locked_memory()

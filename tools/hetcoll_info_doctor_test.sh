@@ -151,6 +151,13 @@ if unshare -m true 2>"$work/out"; then
     unshare -m sh -c 'mount -t tmpfs -o size=64k none /dev/shm && exec "$0" --doctor shm' "$info" >"$work/out" 2>&1
     [ $? -eq 1 ] && grep -q '^wrong  shm .*--shm-size' "$work/out"
     verdict $? 'a /dev/shm that is full'
+    # shellcheck disable=SC2016
+    unshare -m sh -c 'mount -t tmpfs -o size=64m none /dev/shm && exec "$0" --doctor shm' "$info" >"$work/out" 2>&1
+    ranks=$(($(nproc --all) > 2 ? $(nproc --all) : 2))
+    fit=$(sed -n "s/^ok     shm .* holds the pages of \([0-9]*\) communicators of [0-9]* ranks here$/\1/p" "$work/out")
+    # 16 KiB a rank are what one may take at most.
+    [ "${fit:-0}" -ge $((32 * 1024 / (16 * ranks))) ] && [ "$fit" -lt $((32 * 1024 / (4 * ranks))) ]
+    verdict $? "how many communicators fit into 64 MiB"
 fi
 
 sum_up

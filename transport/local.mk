@@ -10,5 +10,6 @@ hetcoll_sources += \
 	transport/peer_memory.h transport/peer_memory.cc \
 	transport/reach_probe.h transport/reach_probe.cc \
 	transport/shared_page.h transport/shared_page.cc \
+	transport/shm_budget.h transport/shm_budget.cc \
 	transport/ucp_context.h transport/ucp_context.cc \
 	transport/ucp_library.h transport/ucp_library.cc

@@ -50,6 +50,13 @@ public:
     // Nobody can attach after this; gives the file descriptor back. The memory stays.
     void seal() noexcept;
 
+    // What such a page takes of the folder.
+    [[nodiscard]] static constexpr std::size_t taken(std::size_t bytes) noexcept
+    {
+        constexpr std::size_t kPiece = 4096;
+        return (kAlignment + bytes + kPiece - 1) / kPiece * kPiece;
+    }
+
     // Aligned to kAlignment.
     static constexpr std::size_t kAlignment = 256;
     [[nodiscard]] void *data() const noexcept { return data_; }                // null: no page

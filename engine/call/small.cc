@@ -54,9 +54,9 @@ Task<int> small(Call &call)
     if (!user_op) {
         call.report.serve(HETCOLL_CALLS_SMALL);
     }
-    std::byte *const mine =
-        Meeting::payload(call.engine.group(), call.device != nullptr ? call.device->staging()
-                                                                     : call.engine.messages().mine);
+    std::byte *const mine = Meeting::payload(call.engine.group(), call.bytes,
+                                             call.device != nullptr ? call.device->staging()
+                                                                    : call.engine.messages().mine);
     if (!read_by_cpu(call, mine)) {
         co_await until([&call] { return !needs_bounce(call) || has_bounce(call); });
         put_in(call, mine);
@@ -64,6 +64,7 @@ Task<int> small(Call &call)
     co_await call.copied();
     start_sum(call, mine);
     const Flags all = co_await call.all_met();
+    call.engine.say_page_problem();
     call.report.record.memory |= all;
     if (any(all, kErrors)) {
         co_return call.fail_together(all);

@@ -54,7 +54,7 @@ std::uint64_t settings_of(const hetcoll_facts &agreed)
 Engine::Engine(Process &process, const hetcoll_p2p &p2p, const hetcoll_facts &agreed,
                std::span<const hetcoll_facts> facts)
     : process_(process), requests_(p2p), p2p_(requests_.table()), agreed_(agreed),
-      group_(p2p_, processes_of(facts), settings_of(agreed)),
+      group_(p2p_, processes_of(facts), settings_of(agreed), &process.shm_budget()),
       watch_(process.log(), group_, host_names_of(facts), process.settings().report_after),
       peers_(
           process, group_,
@@ -166,11 +166,26 @@ void Engine::say_what_differs()
             "hetcoll uses no network adapters on a node: the ranks of this communicator have "
             "different coll_hetcoll_adapters; set the same on every rank");
     }
+    say_page_problem();
+}
+
+void Engine::say_page_problem()
+{
+    static_assert(ControlPage::kSlotPayloadBytes == 1024);
+    const char *const what =
+        group_.uses_pages()
+            ? "ranks of a node sum vectors of more than 1024 bytes piece by piece"
+            : "ranks of a node do without shared memory and exchange messages instead";
     if (const Status problem = group_.take_problem(); !problem.ok()) {
         log(process_.log(), process_.notices().first_time(Notice::kWithoutPage) ? 0 : 1,
-            "hetcoll: ranks of a node do without shared memory and exchange messages instead: "
-            "%s",
-            problem.message().c_str());
+            "hetcoll: %s: %s", what, problem.message().c_str());
+    }
+    if (group_.take_shortage() && process_.notices().first_time(Notice::kShmSpent)) {
+        log(process_.log(), 1,
+            "hetcoll: %s on communicator %u: the pages of a job take at most half of what was "
+            "free in /dev/shm, %zu bytes of each process here; free communicators, or enlarge "
+            "/dev/shm (docker run --shm-size)",
+            what, p2p_.comm_id, process_.shm_budget().limit());
     }
 }
 
@@ -214,7 +229,7 @@ std::optional<int> Engine::try_host(const hetcoll_call &call) noexcept
     const std::uint64_t start_ns = process_.counters().times_small() ? now_ns() : 0;
     host_calls_.store(host_calls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     begin_call(call);
-    std::byte *const mine = Meeting::payload(group_, messages_->mine);
+    std::byte *const mine = Meeting::payload(group_, call.span, messages_->mine);
     take_in(mine, call);
     meeting_.start(group_, *messages_, mine, call.tag, call.span, call.count,
                    {op_of(call), static_cast<ElementKind>(call.kind)}, kHostMemory);
@@ -250,6 +265,9 @@ std::optional<int> Engine::try_host(const hetcoll_call &call) noexcept
         return HETCOLL_ERROR_DEVICE;
     }
     put_out(call, meeting_.sum());
+    if (call.span > ControlPage::kSlotPayloadBytes) {
+        say_page_problem();
+    }
     return HETCOLL_SUCCESS;
 }
 
@@ -345,8 +363,10 @@ void Engine::abandon_messages() noexcept
 
 void Engine::pin_page(Device &device)
 {
-    if (pinned_in_ == device.context_ref()->id() || group_.local_size() == 1 ||
-        !group_.page().exists()) {
+    ControlPage &page = group_.page();
+    SharedPage &made = page.rooms().data() != nullptr ? page.rooms() : page.memory();
+    if ((pinned_in_ == device.context_ref()->id() && pinned_ == made.data()) ||
+        group_.local_size() == 1 || !page.exists()) {
         return;
     }
     const QueuedCalls::Waiting waiting(&process_.store().queued());
@@ -354,8 +374,10 @@ void Engine::pin_page(Device &device)
         return;
     }
     pinned_in_ = device.context_ref()->id();
+    pinned_ = made.data();
     pin_ = {};
-    const std::size_t bytes = group_.page().memory().bytes();
+    room_pin_ = {};
+    const std::size_t bytes = page.memory().bytes() + page.rooms().bytes();
     if (!process_.store().may_hold(bytes)) {
         log(process_.log(), 1,
             "hetcoll: small calls go by pageable memory: pinning %zu bytes would "
@@ -363,12 +385,18 @@ void Engine::pin_page(Device &device)
             bytes, process_.settings().max_memory);
         return;
     }
-    auto pinned = device.register_host(group_.page().memory().data(), bytes);
-    if (pinned.ok()) {
-        pin_ = std::move(*pinned);
-    } else {
-        log(process_.log(), 1, "hetcoll: small calls go by pageable memory: %s",
-            pinned.status().message().c_str());
+    const auto pin = [&](const SharedPage &memory, PinnedMemory &pinned) {
+        auto made_pinned = device.register_host(memory.data(), memory.bytes());
+        if (made_pinned.ok()) {
+            pinned = std::move(*made_pinned);
+        } else {
+            log(process_.log(), 1, "hetcoll: small calls go by pageable memory: %s",
+                made_pinned.status().message().c_str());
+        }
+    };
+    pin(page.memory(), pin_);
+    if (page.rooms().data() != nullptr) {
+        pin(page.rooms(), room_pin_);
     }
 }
 

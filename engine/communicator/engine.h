@@ -130,6 +130,8 @@ public:
     // dead ranks.
     [[nodiscard]] bool has_left() noexcept;
     void close_dead() noexcept;
+    // After a meeting with a vector, or the first: why there is no page, or no room for it.
+    void say_page_problem();
     // Lets the GPU copy to and from the control page at full speed. The device's context is
     // current.
     void pin_page(Device &device);
@@ -166,7 +168,8 @@ private:
     Meeting meeting_; // of try_host()
     std::unique_ptr<Messages> messages_ = std::make_unique<Messages>();
     unsigned long long pinned_in_ = 0; // Context::id()
-    PinnedMemory pin_;
+    const void *pinned_ = nullptr;     // of the page, or of the rooms where there are some
+    PinnedMemory pin_, room_pin_;
     // Calls served by try_host(). Only this engine writes it, so that it costs no locked
     // instruction.
     std::atomic<std::uint64_t> host_calls_{0};

@@ -20,8 +20,9 @@ namespace hetcoll {
 
 class ControlPage {
 public:
-    static constexpr std::size_t kPayloadBytes = 32u << 10; // of a call in host memory
-    static constexpr int kWords = 1024;                     // progress counters of a rank
+    static constexpr std::size_t kPayloadBytes = 32u << 10;    // of a call in host memory
+    static constexpr std::size_t kSlotPayloadBytes = 1u << 10; // of one that needs no room
+    static constexpr int kWords = 1024;                        // progress counters of a rank
 
     // Some of the buffers that the ranks of a node have announced: bits by their numbers there.
     struct Buffers {
@@ -66,6 +67,15 @@ public:
         // Bytes of each step of the running schedule that are done, see Executor.
         alignas(64) std::atomic<std::uint64_t> progress[kWords];
         // What the rank brings to a small call, and the result if this rank computes it; by parity.
+        alignas(256) std::byte payload[2][kSlotPayloadBytes];
+        alignas(256) std::byte sum[2][kSlotPayloadBytes];
+        // In the slot of the node's first rank: where the rooms are, written before it comes to the
+        // first meeting that needs them. `reserved` of each rank: its budget has none left.
+        SharedPageTicket rooms;
+    };
+    // For larger vectors. Many communicators never have one, and /dev/shm may be small, so rooms
+    // are memory of their own, which the ranks make at their first such meeting.
+    struct Room {
         alignas(256) std::byte payload[2][kPayloadBytes];
         alignas(256) std::byte sum[2][kPayloadBytes];
     };
@@ -73,12 +83,16 @@ public:
     // Tells pages of other versions apart: a number to count up when the meaning of Slot changes,
     // and its size.
     static constexpr std::uint64_t kLayout =
-        0x6865'7463ull << 32 | std::uint64_t{2} << 24 | sizeof(Slot);
+        0x6865'7463ull << 32 | std::uint64_t{3} << 24 | sizeof(Slot);
     static_assert(sizeof(Slot) < 1u << 24);
 
     [[nodiscard]] static constexpr std::size_t bytes(int ranks) noexcept
     {
         return static_cast<std::size_t>(ranks) * sizeof(Slot);
+    }
+    [[nodiscard]] static constexpr std::size_t room_bytes(int ranks) noexcept
+    {
+        return static_cast<std::size_t>(ranks) * sizeof(Room);
     }
 
     ControlPage() noexcept = default;
@@ -91,9 +105,14 @@ public:
         return static_cast<Slot *>(page_.data())[local_rank];
     }
     [[nodiscard]] SharedPage &memory() noexcept { return page_; }
+    [[nodiscard]] Room &room(int local_rank) const noexcept
+    {
+        return static_cast<Room *>(rooms_.data())[local_rank];
+    }
+    [[nodiscard]] SharedPage &rooms() noexcept { return rooms_; }
 
 private:
-    SharedPage page_;
+    SharedPage page_, rooms_;
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 

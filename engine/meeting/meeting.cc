@@ -2,14 +2,16 @@
 
 #include "engine/meeting/flags.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace hetcoll {
 
-std::byte *Meeting::payload(const NodeGroup &group, std::byte *otherwise) noexcept
+std::byte *Meeting::payload(const NodeGroup &group, std::size_t bytes,
+                            std::byte *otherwise) noexcept
 {
-    return group.uses_pages() && group.local_size() > 1
-               ? group.own_slot().payload[(group.meetings() + 1) % 2]
+    return group.uses_pages() && group.local_size() > 1 && group.has_room(bytes)
+               ? group.payload(group.local_rank(), (group.meetings() + 1) % 2, bytes)
                : otherwise;
 }
 
@@ -19,12 +21,34 @@ void Meeting::start(NodeGroup &group, Messages &messages, std::byte *mine, int t
 {
     group_ = &group;
     messages_ = &messages;
+    mine_ = mine;
+    tag_ = tag;
+    reduction_ = reduction;
+    if (!group.uses_pages() || group.has_room(bytes)) [[likely]] {
+        round_ = Round::kWhole;
+        start_round(bytes, count, flags);
+        return;
+    }
+    all_bytes_ = bytes;
+    all_count_ = count;
+    done_ = 0;
+    own_flags_ = flags;
+    if (group.may_make_rooms()) {
+        round_ = Round::kOffer;
+        group.offer_rooms();
+        start_round(0, 0, flags);
+    } else {
+        start_piece();
+    }
+}
+
+void Meeting::start_round(std::size_t bytes, std::size_t count, Flags flags) noexcept
+{
+    NodeGroup &group = *group_;
     number_ = group.next_meeting();
     seen_ = 0;
-    tag_ = tag;
     bytes_ = bytes;
     count_ = count;
-    reduction_ = reduction;
     flags_ = flags;
     differences_ = on_node_ = {};
     if (group.page().exists()) {
@@ -36,23 +60,86 @@ void Meeting::start(NodeGroup &group, Messages &messages, std::byte *mine, int t
     }
     if (!group.uses_pages()) {
         part_ = Part::kExchange;
-        sum_ = mine;
-        start_exchange(group.all(), mine);
+        sum_ = mine_;
+        start_exchange(group.all(), mine_);
         return;
     }
     if (group.local_size() == 1) { // alone on its node, so its leader
         part_ = Part::kLeaders;
-        sum_ = mine;
-        start_exchange(group.leaders(), mine);
+        sum_ = leader_part();
+        start_exchange(group.leaders(), leader_part());
         return;
     }
     part_ = Part::kArrive;
 }
 
+// Pieces of whole elements, which a slot has room for.
+void Meeting::start_piece() noexcept
+{
+    round_ = Round::kPiece;
+    const std::size_t element = (all_bytes_ + all_count_ - 1) / all_count_;
+    const std::size_t count = ControlPage::kSlotPayloadBytes / element;
+    const std::size_t bytes = std::min(count * element, all_bytes_ - done_);
+    std::byte *const to =
+        group_->local_size() == 1 ? leader_part() : payload(*group_, bytes, nullptr);
+    std::memcpy(to, mine_ + done_, bytes);
+    start_round(bytes, (bytes + element - 1) / element, own_flags_);
+}
+
+// False: the meeting is over.
+bool Meeting::next_round() noexcept
+{
+    if (round_ == Round::kWhole || differences_ != Differences::kNone) {
+        return false;
+    }
+    if (round_ == Round::kOffer) {
+        round_ = Round::kAttach;
+        start_round(0, 0, group_->attach_rooms());
+        return true;
+    }
+    if (round_ == Round::kAttach) {
+        group_->settle_rooms(flags_);
+        if (!group_->has_room(all_bytes_)) {
+            start_piece();
+            return true;
+        }
+        round_ = Round::kWhole;
+        std::byte *const to = payload(*group_, all_bytes_, mine_);
+        if (to != mine_) {
+            std::memcpy(to, mine_, all_bytes_);
+        }
+        start_round(all_bytes_, all_count_, own_flags_);
+        return true;
+    }
+    std::memcpy(mine_ + done_, sum_, bytes_);
+    done_ += bytes_;
+    sum_ = mine_;
+    if (done_ == all_bytes_) {
+        return false;
+    }
+    start_piece();
+    return true;
+}
+
+// Where a leader has the part of its node for the others; the flags go behind it. No message of
+// a round that is no whole one is longer than a piece.
+std::byte *Meeting::leader_part() noexcept
+{
+    constexpr std::size_t kBehindTheirs = 2 * ControlPage::kSlotPayloadBytes;
+    switch (round_) {
+    case Round::kOffer:
+    case Round::kAttach: return flags_alone_ + kBeforeFlags;
+    case Round::kPiece: return messages_->theirs + kBehindTheirs;
+    case Round::kWhole: break;
+    }
+    return group_->local_size() == 1 ? mine_ : messages_->mine;
+}
+
 void Meeting::start_exchange(const hetcoll_p2p &among, std::byte *mine) noexcept
 {
     const bool compares = group_->compares_calls();
-    exchange_.start(among, tag_, mine, messages_->theirs, bytes_, count_, reduction_.reduce, flags_,
+    exchange_.start(among, tag_, mine, messages_->theirs, bytes_, count_,
+                    bytes_ != 0 ? reduction_.reduce : nullptr, flags_,
                     {.call = group_->call(),
                      .most_bytes = compares ? ControlPage::kPayloadBytes : 0,
                      .known = on_node_,
@@ -62,7 +149,7 @@ void Meeting::start_exchange(const hetcoll_p2p &among, std::byte *mine) noexcept
 void Meeting::start(NodeGroup &group, Messages &messages, int tag,
                     std::span<const std::uint64_t> numbers, ReduceOp op, Flags flags) noexcept
 {
-    std::byte *const mine = payload(group, messages.mine);
+    std::byte *const mine = payload(group, numbers.size_bytes(), messages.mine);
     std::memcpy(mine, numbers.data(), numbers.size_bytes());
     start(group, messages, mine, tag, numbers.size_bytes(), numbers.size(),
           host_reduce(op, ElementKind::kUint64), flags);
@@ -74,6 +161,15 @@ void Meeting::sum(std::span<std::uint64_t> numbers) const noexcept
 }
 
 Progress Meeting::step() noexcept
+{
+    Progress progress = step_round();
+    while (progress == Progress::kDone && next_round()) {
+        progress = step_round();
+    }
+    return progress;
+}
+
+Progress Meeting::step_round() noexcept
 {
     if (part_ == Part::kArrive) {
         if (!all_arrived()) {
@@ -92,8 +188,9 @@ Progress Meeting::step() noexcept
         if (group_->local_size() > 1 && group_->uses_pages()) {
             ControlPage::Slot &own = group_->own_slot();
             if (bytes_ != 0) {
-                std::memcpy(own.sum[number_ % 2], messages_->mine, bytes_);
-                sum_ = own.sum[number_ % 2];
+                std::byte *const sum = group_->sum(0, number_ % 2, bytes_);
+                std::memcpy(sum, leader_part(), bytes_);
+                sum_ = sum;
             }
             own.result[number_ % 2] = flags_;
             own.differences[number_ % 2] = differences_;
@@ -165,20 +262,20 @@ void Meeting::sum_node() noexcept
         compare_node();
     }
     if (!alone && !group_->is_leader()) {
-        sum_ = group_->slot(0).sum[turn];
+        sum_ = group_->sum(0, turn, bytes_);
         part_ = Part::kRelease;
         return;
     }
     const HostReduce reduce = reduction_.reduce;
-    if (reduce != nullptr && on_node_ == Differences::kNone) {
-        std::byte *to = alone ? group_->own_slot().sum[turn] : messages_->mine;
+    if (reduce != nullptr && bytes_ != 0 && on_node_ == Differences::kNone) {
+        std::byte *to = alone ? group_->sum(group_->local_rank(), turn, bytes_) : leader_part();
+        const std::span<const void *const> parts = group_->payloads(turn, bytes_);
         if (reduction_.fold != nullptr) {
-            const std::span<const void *const> parts = group_->payloads(turn);
             reduction_.fold(to, parts.data(), parts.size(), count_);
         } else {
-            reduce(to, group_->slot(0).payload[turn], group_->slot(1).payload[turn], count_);
-            for (int rank = 2; rank < group_->local_size(); ++rank) {
-                reduce(to, to, group_->slot(rank).payload[turn], count_);
+            reduce(to, parts[0], parts[1], count_);
+            for (std::size_t rank = 2; rank < parts.size(); ++rank) {
+                reduce(to, to, parts[rank], count_);
             }
         }
         sum_ = to;
@@ -188,7 +285,7 @@ void Meeting::sum_node() noexcept
         return;
     }
     part_ = Part::kLeaders;
-    start_exchange(group_->leaders(), messages_->mine);
+    start_exchange(group_->leaders(), leader_part());
 }
 
 // Against the first rank's, so that all ranks of the node find the same.

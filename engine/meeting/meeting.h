@@ -2,7 +2,8 @@
 // said, and a small vector is summed on the way. On a node through the control page, between nodes
 // by an exchange of the nodes' leaders, without pages by an exchange of all. A rank that has come
 // to one meeting has done with the slots of the one before; so two of everything, used in turn, are
-// enough.
+// enough. Where the pages have no room for a vector yet,
+// the ranks make it in two meetings before that one, or sum the vector piece by piece.
 #pragma once
 
 #include "engine/meeting/exchange.h"
@@ -38,7 +39,8 @@ public:
     // Where this rank puts its part of the next meeting's sum: in the control page, or `otherwise`,
     // which has room for the flags behind it, for Exchange::kHeaderBytes before it, and for
     // ControlPage::kPayloadBytes.
-    [[nodiscard]] static std::byte *payload(const NodeGroup &group, std::byte *otherwise) noexcept;
+    [[nodiscard]] static std::byte *payload(const NodeGroup &group, std::size_t bytes,
+                                            std::byte *otherwise) noexcept;
 
     // `bytes` are at `mine`, from payload(): `count` elements that `reduction` combines; between
     // nodes, and without pages, two operands at a time. No payload: messages.mine, 0, 0, nullptr.
@@ -85,10 +87,18 @@ public:
 
 private:
     enum class Part : std::uint8_t { kExchange, kArrive, kLeaders, kRelease, kDone };
+    // One start() is one round, but where the pages have no room for the vector: two that sum
+    // nothing, in which the ranks make rooms, before that one, or in its place one for each piece.
+    enum class Round : std::uint8_t { kWhole, kOffer, kAttach, kPiece };
 
     [[nodiscard]] bool all_arrived() noexcept;
     void sum_node() noexcept;
     void compare_node() noexcept;
+    void start_round(std::size_t bytes, std::size_t count, Flags flags) noexcept;
+    void start_piece() noexcept;
+    [[nodiscard]] bool next_round() noexcept;
+    [[nodiscard]] Progress step_round() noexcept;
+    [[nodiscard]] std::byte *leader_part() noexcept;
     void start_exchange(const hetcoll_p2p &among, std::byte *mine) noexcept;
     [[nodiscard]] Call call_of(int local_rank) const noexcept;
 
@@ -98,13 +108,21 @@ private:
     std::uint32_t number_ = 0;
     int seen_ = 0; // ranks of the node, from the first on, that have arrived
     int tag_ = 0;
-    std::size_t bytes_ = 0, count_ = 0;
+    Round round_ = Round::kWhole;
+    std::size_t bytes_ = 0, count_ = 0; // of the round
+    std::size_t all_bytes_ = 0, all_count_ = 0, done_ = 0;
+    std::byte *mine_ = nullptr;
+    Flags own_flags_{};
     HostReduction reduction_ = nullptr;
     Flags flags_{};
     Differences differences_{}, on_node_{};
     std::uint16_t newest_ = 0;
     const std::byte *sum_ = nullptr;
     Exchange exchange_;
+    // For leaders, while `mine` has the vector.
+    static constexpr std::size_t kBeforeFlags = 64;
+    static_assert(kBeforeFlags >= Exchange::kHeaderBytes);
+    alignas(64) std::byte flags_alone_[kBeforeFlags + Exchange::kFlagBytes];
 };
 
 } // namespace hetcoll

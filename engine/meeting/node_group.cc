@@ -5,14 +5,15 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 namespace hetcoll {
 
 NodeGroup::NodeGroup(const hetcoll_p2p &p2p, std::span<const ProcessIdentity> processes,
-                     std::uint64_t settings)
+                     std::uint64_t settings, ShmBudget *budget)
     : all_(p2p), processes_(processes.begin(), processes.end()), node_of_(processes.size()),
       local_(all_, find_local(p2p, processes)), leaders_(all_, find_leaders(processes)),
-      payloads_(local_.ranks().size()), settings_(settings)
+      budget_(budget), payloads_(local_.ranks().size()), settings_(settings)
 {
     std::vector<int> ranks_on(leaders_.ranks().size());
     for (std::size_t rank = 0; rank < processes.size(); ++rank) {
@@ -60,12 +61,89 @@ int NodeGroup::local_number(int rank) const noexcept
     return static_cast<int>(std::lower_bound(ranks.begin(), ranks.end(), rank) - ranks.begin());
 }
 
-std::span<const void *const> NodeGroup::payloads(unsigned turn) noexcept
+std::span<const void *const> NodeGroup::payloads(unsigned turn, std::size_t bytes) noexcept
 {
     for (std::size_t rank = 0; rank < payloads_.size(); ++rank) {
-        payloads_[rank] = slot(static_cast<int>(rank)).payload[turn];
+        payloads_[rank] = payload(static_cast<int>(rank), turn, bytes);
     }
     return payloads_;
+}
+
+bool NodeGroup::is_affordable(std::size_t bytes, ShmBudget::Loan &loan) noexcept
+{
+    short_ = budget_ != nullptr && !budget_->take(ShmBudget::part(bytes, local_size()), loan);
+    return !short_;
+}
+
+void NodeGroup::offer_rooms() noexcept
+{
+    if (local_size() == 1 || page_.rooms().data() != nullptr) {
+        return;
+    }
+    rooms_loan_ = {}; // of a meeting in which the ranks called differently
+    const bool pays = is_affordable(ControlPage::room_bytes(local_size()), rooms_loan_);
+    own_slot().rooms.reserved = pays ? 0 : 1; // the leader says so
+    if (!pays || !is_leader()) {
+        return;
+    }
+    try {
+        make_rooms();
+    } catch (const std::bad_alloc &) {
+        problem_ = Status::out_of_memory();
+    }
+}
+
+void NodeGroup::make_rooms()
+{
+    auto made = SharedPage::create(processes_[all_.rank], ControlPage::room_bytes(local_size()));
+    if (!made.ok()) {
+        problem_ = made.take_status();
+        return;
+    }
+    own_slot().rooms = made->ticket();
+    page_.rooms() = std::move(*made);
+}
+
+Flags NodeGroup::attach_rooms() noexcept
+{
+    if (local_size() == 1) {
+        return {};
+    }
+    const SharedPageTicket &ticket = slot(0).rooms;
+    if (ticket.bytes == 0) {
+        return kNoPage; // the leader says why
+    }
+    if (is_leader()) {
+        return {};
+    }
+    if (short_) {
+        return kNoPage;
+    }
+    try {
+        auto attached = SharedPage::attach(ticket);
+        if (attached.ok()) {
+            page_.rooms() = std::move(*attached);
+            return {};
+        }
+        problem_ = attached.take_status();
+    } catch (const std::bad_alloc &) {
+        problem_ = Status::out_of_memory();
+    }
+    return kNoPage;
+}
+
+void NodeGroup::settle_rooms(Flags all) noexcept
+{
+    rooms_ = any(all, kNoPage) ? Rooms::kNone : Rooms::kMade;
+    for (int rank = 0; is_leader() && local_size() > 1 && rank < local_size(); ++rank) {
+        says_short_ = says_short_ || slot(rank).rooms.reserved != 0;
+    }
+    if (rooms_ == Rooms::kMade) {
+        page_.rooms().seal();
+    } else {
+        page_.rooms() = {};
+        rooms_loan_ = {};
+    }
 }
 
 Progress NodeGroup::make_pages(int tag)
@@ -105,6 +183,7 @@ Progress NodeGroup::make_pages(int tag)
         }
         if (!uses_pages_ && local_size() > 1) {
             page_ = {};
+            page_loan_ = {};
         }
         part_ = Part::kDone;
     }
@@ -128,7 +207,11 @@ void NodeGroup::make_page_for_onlookers()
 void NodeGroup::start_ticket(int tag)
 {
     std::memset(mine_, 0, sizeof mine_);
-    if (is_leader() && local_size() > 1) {
+    const bool pays =
+        local_size() > 1 && is_affordable(ControlPage::bytes(local_size()), page_loan_);
+    const SharedPageTicket says{.owner = {}, .bytes = 0, .nonce = 0, .fd = 0, .reserved = short_};
+    std::memcpy(mine_, &says, sizeof says);
+    if (pays && is_leader()) {
         auto made = SharedPage::create(processes_[all_.rank], ControlPage::bytes(local_size()));
         if (made.ok()) {
             std::memcpy(mine_, &made->ticket(), sizeof(SharedPageTicket));
@@ -140,7 +223,7 @@ void NodeGroup::start_ticket(int tag)
     part_ = Part::kTicket;
     exchange_.start(local_.table(), tag, mine_, theirs_, sizeof(Ticket), sizeof(Ticket),
                     host_reduce(ReduceOp::kBor, ElementKind::kByte),
-                    flags_if(!problem_.ok(), kNoPage));
+                    flags_if(short_ || !problem_.ok(), kNoPage));
 }
 
 void NodeGroup::start_agreement(int tag)
@@ -150,16 +233,17 @@ void NodeGroup::start_agreement(int tag)
     part_ = Part::kAgree;
     exchange_.start(all_, tag, mine_, theirs_, sizeof settings, sizeof settings,
                     host_reduce(ReduceOp::kBor, ElementKind::kByte),
-                    flags_if(!problem_.ok(), kNoPage));
+                    flags_if(short_ || !problem_.ok(), kNoPage));
 }
 
 void NodeGroup::attach()
 {
+    Ticket ticket;
+    std::memcpy(&ticket, mine_, sizeof ticket);
+    says_short_ = is_leader() && ticket.page.reserved != 0;
     if (is_leader() || any(exchange_.flags(), kNoPage)) {
         return; // the leader has said why
     }
-    Ticket ticket;
-    std::memcpy(&ticket, mine_, sizeof ticket);
     auto attached = SharedPage::attach(ticket.page);
     if (attached.ok()) {
         page_ = ControlPage(std::move(*attached));

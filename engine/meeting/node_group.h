@@ -5,10 +5,12 @@
 #include "engine/meeting/exchange.h"
 #include "engine/meeting/subgroup.h"
 #include "transport/node_identity.h"
+#include "transport/shm_budget.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace hetcoll {
@@ -16,9 +18,10 @@ namespace hetcoll {
 class NodeGroup {
 public:
     // processes[r] is rank r's. The table outlives the group. `settings` are those that a program
-    // can change while it runs; all ranks should have the same.
+    // can change while it runs; all ranks should have the same. `budget` is this process's, which
+    // outlives the group; null: there is none.
     NodeGroup(const hetcoll_p2p &p2p, std::span<const ProcessIdentity> processes,
-              std::uint64_t settings);
+              std::uint64_t settings, ShmBudget *budget = nullptr);
 
     [[nodiscard]] int nodes() const noexcept { return static_cast<int>(leaders_.ranks().size()); }
     [[nodiscard]] int node_of(int rank) const noexcept { return node_of_[rank]; }
@@ -55,8 +58,11 @@ public:
     // The leader's descriptor of the page stays open as long as the page, for hetcoll_info --live.
     // A rank alone on its node makes a page then, too, which no other rank sees.
     void leave_page_open() noexcept { leaves_page_open_ = true; }
-    // Why this rank could not have a page, if that is why there are none.
-    [[nodiscard]] Status take_problem() noexcept { return std::move(problem_); }
+    // Why this rank could not have a page or rooms, if that is why there are none.
+    [[nodiscard]] bool has_problem() const noexcept { return !problem_.ok(); }
+    [[nodiscard]] Status take_problem() noexcept { return std::exchange(problem_, {}); }
+    // The reason is the budget of a rank of this node, and this one is to say so: true once.
+    [[nodiscard]] bool take_shortage() noexcept { return std::exchange(says_short_, false); }
 
     [[nodiscard]] bool settings_differ() const noexcept { return settings_differ_; }
     // The bits that some rank has set in them.
@@ -71,8 +77,33 @@ public:
         return page_.slot(local_rank);
     }
     [[nodiscard]] ControlPage::Slot &own_slot() const noexcept { return slot(local_rank()); }
-    // The parts that the ranks of this node bring to a small call. Requires that calls go by pages.
-    [[nodiscard]] std::span<const void *const> payloads(unsigned turn) noexcept;
+    // Whether the pages have room for a vector of `bytes`. The same on every rank.
+    [[nodiscard]] bool has_room(std::size_t bytes) const noexcept
+    {
+        return bytes <= ControlPage::kSlotPayloadBytes || rooms_ == Rooms::kMade;
+    }
+    // Where a rank of this node puts its part of such a vector, and the sum. Require that calls go
+    // by pages, that other ranks are on this node, and has_room().
+    [[nodiscard]] std::byte *payload(int local_rank, unsigned turn,
+                                     std::size_t bytes) const noexcept
+    {
+        return bytes <= ControlPage::kSlotPayloadBytes ? slot(local_rank).payload[turn]
+                                                       : page_.room(local_rank).payload[turn];
+    }
+    [[nodiscard]] std::byte *sum(int local_rank, unsigned turn, std::size_t bytes) const noexcept
+    {
+        return bytes <= ControlPage::kSlotPayloadBytes ? slot(local_rank).sum[turn]
+                                                       : page_.room(local_rank).sum[turn];
+    }
+    // The parts of all ranks of this node.
+    [[nodiscard]] std::span<const void *const> payloads(unsigned turn, std::size_t bytes) noexcept;
+
+    // Where it has none the ranks make rooms, once: before they come to a meeting, when all have
+    // come, and when all know whether some rank has said what that returned.
+    [[nodiscard]] bool may_make_rooms() const noexcept { return rooms_ == Rooms::kUntried; }
+    void offer_rooms() noexcept;
+    [[nodiscard]] Flags attach_rooms() noexcept;
+    void settle_rooms(Flags all) noexcept;
 
     // What this rank calls now: on every rank the same, or a mistake of the program's.
     void begin_call(const CallSignature &call) noexcept
@@ -105,8 +136,10 @@ public:
     void abandon_page() noexcept;
 
 private:
+    [[nodiscard]] bool is_affordable(std::size_t bytes, ShmBudget::Loan &loan) noexcept;
     enum class Part : std::uint8_t { kStart, kTicket, kAgree, kDone };
-    struct Ticket { // one exchange on the node: the leader's, all others zero
+    enum class Rooms : std::uint8_t { kUntried, kMade, kNone };
+    struct Ticket { // one exchange on the node: the leader's, of all others whether they are short
         SharedPageTicket page;
     };
     // For one exchange by OR: two ranks differ in every bit that ends up set in both.
@@ -121,6 +154,7 @@ private:
     void make_page_for_onlookers();
     void start_ticket(int tag);
     void attach();
+    void make_rooms();
     void sign_slot() noexcept;
     void start_agreement(int tag);
 
@@ -129,7 +163,11 @@ private:
     std::vector<int> node_of_;
     int most_ = 1, least_ = 1;
     Subgroup local_, leaders_;
+    ShmBudget *budget_;
+    ShmBudget::Loan page_loan_, rooms_loan_;
     ControlPage page_;
+    Rooms rooms_ = Rooms::kUntried;
+    bool short_ = false, says_short_ = false;
     std::vector<const void *> payloads_; // room for payloads()
     bool uses_pages_ = false, leaves_page_open_ = false;
     std::uint64_t settings_ = 0;

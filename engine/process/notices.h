@@ -11,7 +11,8 @@ namespace hetcoll {
 enum class Notice : std::uint8_t {
     kStaged,            // a call on device memory goes through host memory
     kWithoutKernels,    // all do, because our kernels cannot be loaded
-    kWithoutPage,       // ranks of a node have no control page
+    kWithoutPage,       // ranks of a node have no control page,
+    kShmSpent,          // as the pages of others have taken this job's share of /dev/shm
     kTablesDiffer,      // ranks have read different tuning tables,
     kAggregatorsDiffer, // have different aggregators,
     kFixedPointDiffers, // different fixed points,

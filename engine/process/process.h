@@ -22,6 +22,7 @@
 #include "pointer_cache/pointer_cache.h"
 #include "topology_probe/probe.h"
 #include "transport/node_identity.h"
+#include "transport/shm_budget.h"
 #include "tuning/rank_shares.h"
 #include "tuning/table_file.h"
 
@@ -55,6 +56,7 @@ public:
     [[nodiscard]] Notices &notices() noexcept { return notices_; }
     [[nodiscard]] PointerCache &pointers() noexcept { return *pointers_; }
     [[nodiscard]] Store &store() noexcept { return store_; }
+    [[nodiscard]] ShmBudget &shm_budget() noexcept { return shm_budget_; }
     [[nodiscard]] CpuViews &cpu_views() noexcept { return cpu_views_; }
     [[nodiscard]] const Nvtx &nvtx() const noexcept { return nvtx_; }
     // Null: none.
@@ -122,6 +124,7 @@ private:
     TopologyFile topology_file_;
     Notices notices_;
     Counters counters_;
+    ShmBudget shm_budget_;
     Nvtx nvtx_;
     DriverLibrary driver_;
     MachineProbe machine_;

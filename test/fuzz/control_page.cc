@@ -59,7 +59,7 @@ public:
         call.dense = 1;
         for (Rank &rank : ranks_) {
             rank.group->begin_call(signature_of(call));
-            std::byte *const mine = Meeting::payload(*rank.group, rank.messages.mine);
+            std::byte *const mine = Meeting::payload(*rank.group, sizeof kPart, rank.messages.mine);
             std::memcpy(mine, kPart.data(), sizeof kPart);
             rank.meeting.start(*rank.group, rank.messages, mine, 1, sizeof kPart, kPart.size(),
                                host_reduce(ReduceOp::kSum, ElementKind::kFloat32), Flags{});

@@ -49,7 +49,7 @@ void start(Job &job, int rank, int number, bool sums)
         meetings[rank].start(group, messages, 1, flag(number, rank));
         return;
     }
-    std::byte *const mine = Meeting::payload(group, messages.mine);
+    std::byte *const mine = Meeting::payload(group, sizeof(std::int64_t), messages.mine);
     *reinterpret_cast<std::int64_t *>(mine) = value(number, rank);
     meetings[rank].start(group, messages, mine, 1, sizeof(std::int64_t), 1, add,
                          flag(number, rank));

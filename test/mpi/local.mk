@@ -27,7 +27,7 @@ check_PROGRAMS += \
 	test/mpi/idups test/mpi/late_ranks test/mpi/lifecycle test/mpi/limits test/mpi/mapping_faults test/mpi/missing_ranks \
 	test/mpi/mixed_memory test/mpi/named_stream test/mpi/no_memory test/mpi/nonblocking test/mpi/nonblocking_faults \
 	test/mpi/explained test/mpi/not_accelerated test/mpi/own_collectives test/mpi/observed test/mpi/other_memory test/mpi/point_to_point \
-	test/mpi/reported_calls test/mpi/reported_programs test/mpi/runtime_api test/mpi/sessions test/mpi/settings test/mpi/slices test/mpi/small_stack test/mpi/spawned test/mpi/staged_collectives \
+	test/mpi/reported_calls test/mpi/reported_programs test/mpi/runtime_api test/mpi/sessions test/mpi/settings test/mpi/slices test/mpi/small_shm test/mpi/small_stack test/mpi/spawned test/mpi/staged_collectives \
 	test/mpi/steady_state test/mpi/stops test/mpi/stream_order test/mpi/streams test/mpi/surroundings test/mpi/threads test/mpi/types \
 	test/mpi/fixed_point test/mpi/in_network test/mpi/reproducible test/mpi/user_ops test/mpi/wsp
 TESTS += $(mpi_areas) test/mpi/bench_test.sh test/mpi/headers_test.sh test/mpi/story_test.sh test/mpi/usage_test.sh
@@ -191,6 +191,9 @@ test_mpi_staged_collectives_LDADD = $(mpi_test_libs)
 test_mpi_steady_state_SOURCES = test/mpi/steady_state.cc
 test_mpi_steady_state_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_steady_state_LDADD = $(mpi_test_libs)
+test_mpi_small_shm_SOURCES = test/mpi/small_shm.cc
+test_mpi_small_shm_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
+test_mpi_small_shm_LDADD = $(mpi_test_libs)
 test_mpi_idups_SOURCES = test/mpi/idups.cc
 test_mpi_idups_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_idups_LDADD = $(mpi_test_libs)

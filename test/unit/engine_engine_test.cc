@@ -474,6 +474,8 @@ TEST_F(UnpinnedPageTest, IsNotPinnedBeyondTheBoundOfMemory)
     const auto bounce =
         process_->store().borrow_device(*process_->pointers().find(vector.data()), Sends::kBounced);
     ASSERT_TRUE(bounce.ok());
+    const auto more = (*bounce)->device()->make_pinned(256u << 10);
+    ASSERT_TRUE(more.ok());
     take_log();
     const CallCount calls("cuMemHostRegister");
     engine->pin_page(device_);

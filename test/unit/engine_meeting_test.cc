@@ -18,12 +18,14 @@ using Ranks = std::vector<int>;
 
 constexpr int kMeetings = 300;
 constexpr std::size_t kMostCount = ControlPage::kPayloadBytes / sizeof(std::int64_t);
+constexpr std::size_t kSlotCount = ControlPage::kSlotPayloadBytes / sizeof(std::int64_t);
 
 // What is brought to meeting `number`: the same numbers on every rank.
 struct Agenda {
     explicit Agenda(int number)
         : count(number % 3 == 0   ? 0
                 : number % 7 == 1 ? kMostCount
+                : number % 7 == 2 ? kSlotCount + static_cast<std::size_t>(number % 2)
                                   : static_cast<std::size_t>(number % 40 + 1))
     {
     }
@@ -46,7 +48,8 @@ void attend(Nodes &nodes, int rank, unsigned seed)
     std::mt19937 random(seed + static_cast<unsigned>(rank));
     const auto messages = std::make_unique<Messages>();
     NodeGroup &group = *nodes.group[rank];
-    const bool sums_stay = group.uses_pages() && group.local_size() > 1;
+    const bool in_pages = group.uses_pages() && group.local_size() > 1;
+    bool sums_stay = false; // those that went by messages do not
     const HostReduce add = host_reduce(ReduceOp::kSum, ElementKind::kInt64);
     const std::byte *last = nullptr;
     int last_number = 0;
@@ -74,7 +77,7 @@ void attend(Nodes &nodes, int rank, unsigned seed)
         if (agenda.count == 0) {
             meeting.start(group, *messages, 1, Agenda::flags(number, rank));
         } else {
-            std::byte *mine = Meeting::payload(group, messages->mine);
+            std::byte *mine = Meeting::payload(group, 8 * agenda.count, messages->mine);
             for (std::size_t i = 0; i < agenda.count; ++i) {
                 const std::int64_t part = Agenda::part(number, rank, i);
                 std::memcpy(mine + 8 * i, &part, 8);
@@ -100,6 +103,7 @@ void attend(Nodes &nodes, int rank, unsigned seed)
             expect(is_sum(last, last_number), "the last sum, one meeting later,", last_number);
         }
         last = agenda.count == 0 ? nullptr : meeting.sum();
+        sums_stay = last != nullptr && in_pages && last != messages->mine;
         last_number = number;
         expect(last == nullptr || is_sum(last, number), "the sum", number);
     }
@@ -157,7 +161,7 @@ TEST_P(MeetingTest, EveryRankGetsTheSameBits)
     std::vector<std::unique_ptr<Messages>> messages;
     for (int rank = 0; rank < size; ++rank) {
         messages.push_back(std::make_unique<Messages>());
-        std::byte *mine = Meeting::payload(*nodes.group[rank], messages[rank]->mine);
+        std::byte *mine = Meeting::payload(*nodes.group[rank], 8, messages[rank]->mine);
         const double part = 1.0 / (rank + 3);
         std::memcpy(mine, &part, sizeof part);
         meeting[rank].start(*nodes.group[rank], *messages[rank], mine, 1, 8, 1,
@@ -189,7 +193,7 @@ TEST_P(MeetingTest, HalvesOfANodeAreRoundedOnce)
     std::vector<std::uint16_t> parts;
     for (int rank = 0; rank < size; ++rank) {
         messages.push_back(std::make_unique<Messages>());
-        std::byte *mine = Meeting::payload(*nodes.group[rank], messages[rank]->mine);
+        std::byte *mine = Meeting::payload(*nodes.group[rank], 2, messages[rank]->mine);
         parts.push_back(nodes.group[rank]->is_leader() ? 0x6800 : 0x3c00);
         std::memcpy(mine, &parts.back(), 2);
         meeting[rank].start(*nodes.group[rank], *messages[rank], mine, 1, 2, 1,
@@ -242,7 +246,7 @@ TEST_P(MeetingTest, EveryRankHearsThatOneIsInAnotherCallAndOneRankSaysSo)
                 const std::size_t count = mistake && rank == odd ? counts[turn / 2 % 4] : 2;
                 NodeGroup &group = *nodes.group[rank];
                 group.begin_call(signature_of(sum_of_ints(count)));
-                std::byte *const mine = Meeting::payload(group, messages[rank]->mine);
+                std::byte *const mine = Meeting::payload(group, 4 * count, messages[rank]->mine);
                 for (std::size_t i = 0; i < count; ++i) {
                     const int part = rank + 1;
                     std::memcpy(mine + 4 * i, &part, sizeof part);
@@ -283,6 +287,98 @@ TEST_P(MeetingTest, EveryRankHearsThatOneIsInAnotherCallAndOneRankSaysSo)
             ASSERT_EQ(speakers, mistake ? 1 : 0) << "turn " << turn << ", pages " << pages;
         }
         EXPECT_EQ(nodes.network.unmatched(), 0);
+    }
+}
+
+// All ranks come to a meeting that sums `count` ones: the messages that they have sent; -1: it did
+// not end, or a sum or a flag is wrong.
+int sum_ones(Nodes &nodes, std::size_t count)
+{
+    const int sent = nodes.network.sends();
+    std::vector<Meeting> meeting(nodes.group.size());
+    std::vector<std::unique_ptr<Messages>> messages;
+    for (std::size_t rank = 0; rank < nodes.group.size(); ++rank) {
+        NodeGroup &group = *nodes.group[rank];
+        messages.push_back(std::make_unique<Messages>());
+        group.begin_call(signature_of(sum_of_ints(count)));
+        std::byte *const mine = Meeting::payload(group, 4 * count, messages[rank]->mine);
+        const std::vector<int> ones(count, 1);
+        std::memcpy(mine, ones.data(), 4 * count);
+        meeting[rank].start(group, *messages[rank], mine, 1, 4 * count, count,
+                            host_reduce(ReduceOp::kSum, ElementKind::kInt32), kHostMemory);
+    }
+    std::vector<Progress> progress(nodes.group.size(), Progress::kPending);
+    for (int step = 0;
+         step < 20000 && std::count(progress.begin(), progress.end(), Progress::kPending) != 0;
+         ++step) {
+        for (std::size_t rank = 0; rank < meeting.size(); ++rank) {
+            if (progress[rank] == Progress::kPending) {
+                progress[rank] = meeting[rank].step();
+            }
+        }
+        nodes.network.rank(0).progress(nodes.network.rank(0).context);
+    }
+    for (std::size_t rank = 0; rank < meeting.size(); ++rank) {
+        const std::vector<int> right(count, nodes.size());
+        if (progress[rank] != Progress::kDone || meeting[rank].flags() != kHostMemory ||
+            std::memcmp(meeting[rank].sum(), right.data(), 4 * count) != 0) {
+            return -1;
+        }
+    }
+    return nodes.network.unmatched() == 0 ? nodes.network.sends() - sent : -1;
+}
+
+constexpr std::size_t kSlotInts = ControlPage::kSlotPayloadBytes / sizeof(int);
+
+// A page that makes no room for what most communicators never sum.
+TEST(Meeting, VectorsUpToAKilobyteTakeAtMostSixteenOfSharedMemoryARank)
+{
+    Nodes nodes({0, 0, 0, 0});
+    ASSERT_TRUE(nodes.make_pages());
+    EXPECT_EQ(sum_ones(nodes, kSlotInts), 0);
+    for (const auto &group : nodes.group) {
+        EXPECT_LE(SharedPage::taken(group->page().memory().bytes()), 4u * 16 * 1024);
+        EXPECT_EQ(group->page().rooms().bytes(), 0u);
+    }
+}
+
+TEST(Meeting, TheFirstLargerVectorMakesRoomsThatTheOthersUse)
+{
+    Nodes nodes({0, 0, 0});
+    ASSERT_TRUE(nodes.make_pages());
+    EXPECT_EQ(sum_ones(nodes, kSlotInts + 1), 0);
+    const std::uint32_t meetings = nodes.group[0]->meetings();
+    const void *const rooms = nodes.group[0]->page().rooms().data();
+    ASSERT_NE(rooms, nullptr);
+    EXPECT_EQ(sum_ones(nodes, kSlotInts + 1), 0);
+    EXPECT_EQ(sum_ones(nodes, 8 * kSlotInts), 0);
+    EXPECT_EQ(nodes.group[0]->meetings(), meetings + 2);
+    EXPECT_EQ(nodes.group[0]->page().rooms().data(), rooms);
+}
+
+// Whose process has no more for pages: one rank after the other.
+TEST_P(MeetingTest, WhereARankCanPayForNoRoomAllSumPieceByPiece)
+{
+    for (int poor = 0; poor < static_cast<int>(GetParam().size()); ++poor) {
+        Nodes nodes(GetParam());
+        const int ranks = nodes.group[poor]->local_size();
+        ShmBudget all(1);
+        const std::size_t page = ShmBudget::part(ControlPage::bytes(ranks), ranks);
+        ShmBudget budget(static_cast<int>(all.limit() / (2 * page))); // for one page and no rooms
+        nodes.group[poor] =
+            std::make_unique<NodeGroup>(nodes.p2p[poor], nodes.processes, 0, &budget);
+        ASSERT_TRUE(nodes.make_pages());
+        EXPECT_EQ(nodes.group[poor]->uses_pages(), nodes.group[poor]->most_ranks_on_a_node() > 1);
+        for (int turn = 0; turn < 2; ++turn) {
+            EXPECT_GE(sum_ones(nodes, 8 * kSlotInts), 0) << poor;
+            EXPECT_GE(sum_ones(nodes, 2 * kSlotInts + 1), 0) << poor;
+            EXPECT_GE(sum_ones(nodes, kSlotInts), 0) << poor;
+        }
+        EXPECT_EQ(nodes.group[poor]->has_room(2 * ControlPage::kSlotPayloadBytes),
+                  ranks == 1 && nodes.group[poor]->uses_pages());
+        const int leader = nodes.group[poor]->local_ranks()[0];
+        EXPECT_EQ(nodes.group[leader]->take_shortage(), ranks > 1); // for all of its node
+        EXPECT_FALSE(nodes.group[leader]->take_shortage());
     }
 }
 

@@ -113,6 +113,36 @@ TEST(NodeGroup, NobodyUsesPagesWhenOneRankCannotAttach)
     EXPECT_EQ(nodes.network.unmatched(), 0);
 }
 
+// Two pages are what this process may have, and a third may take the place of one that went.
+TEST(NodeGroup, NobodyUsesPagesWhenARanksShareOfSharedMemoryIsSpent)
+{
+    const std::size_t page = ShmBudget::part(ControlPage::bytes(2), 2);
+    ShmBudget all(1);
+    ShmBudget budget(static_cast<int>(all.limit() / (5 * page / 2)));
+    const auto make = [&] {
+        auto nodes = std::make_unique<Nodes>(Ranks{0, 0, 1});
+        nodes->group[1] = std::make_unique<NodeGroup>(nodes->p2p[1], nodes->processes, 0, &budget);
+        EXPECT_TRUE(nodes->make_pages());
+        EXPECT_EQ(nodes->network.unmatched(), 0);
+        EXPECT_EQ(nodes->group[0]->uses_pages(), nodes->group[1]->uses_pages());
+        EXPECT_EQ(nodes->group[2]->uses_pages(), nodes->group[1]->uses_pages());
+        return nodes;
+    };
+    const auto first = make();
+    auto second = make();
+    EXPECT_TRUE(first->group[1]->uses_pages());
+    EXPECT_TRUE(second->group[1]->uses_pages());
+    for (int i = 0; i < 2; ++i) {
+        const auto third = make();
+        EXPECT_FALSE(third->group[1]->uses_pages());
+        EXPECT_TRUE(third->group[1]->take_problem().ok());
+        EXPECT_TRUE(third->group[0]->take_shortage());
+        EXPECT_FALSE(third->group[1]->take_shortage());
+    }
+    second.reset();
+    EXPECT_TRUE(make()->group[1]->uses_pages());
+}
+
 TEST(NodeGroup, EveryRankLearnsThatSettingsDiffer)
 {
     for (const Ranks &hosts : {Ranks{0, 0, 0}, Ranks{0, 1, 1}, Ranks{0, 1, 2}}) {

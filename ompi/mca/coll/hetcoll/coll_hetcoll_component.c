@@ -207,6 +207,7 @@ static int open_component(void)
         return mca_coll_hetcoll_publish_facts();
     }
     c->settings.local_rank = opal_process_info.my_local_rank;
+    c->settings.node_processes = 1 + (int)opal_process_info.num_local_peers;
     c->settings.rank = (int)OPAL_PROC_MY_NAME.vpid;
     c->settings.log = mca_coll_hetcoll_log;
     mca_coll_hetcoll_begin_story();

@@ -447,6 +447,7 @@ public:
     void find_peers_anew() noexcept {}
     void abandon_messages() noexcept {}
     void pin_page(Gpu &) noexcept {}
+    void say_page_problem() noexcept {}
 
     [[nodiscard]] bool has_left() noexcept { return group_.leave(); } // without messages
     void close_dead() noexcept {}
