@@ -15,34 +15,23 @@ std::byte *Meeting::payload(const NodeGroup &group, std::size_t bytes,
                : otherwise;
 }
 
-void Meeting::start(NodeGroup &group, Messages &messages, std::byte *mine, int tag,
-                    std::size_t bytes, std::size_t count, const HostReduction &reduction,
-                    Flags flags) noexcept
+// Where a leader has the part of its node for the others; the flags go behind it. No message of
+// a round that is no whole one is longer than a piece.
+std::byte *Meeting::leader_part() noexcept
 {
-    group_ = &group;
-    messages_ = &messages;
-    mine_ = mine;
-    tag_ = tag;
-    reduction_ = reduction;
-    if (!group.uses_pages() || group.has_room(bytes)) [[likely]] {
-        round_ = Round::kWhole;
-        start_round(bytes, count, flags);
-        return;
+    constexpr std::size_t kBehindTheirs = 2 * ControlPage::kSlotPayloadBytes;
+    switch (round_) {
+    case Round::kOffer:
+    case Round::kAttach: return flags_alone_ + kBeforeFlags;
+    case Round::kPiece: return messages_->theirs + kBehindTheirs;
+    case Round::kWhole: break;
     }
-    all_bytes_ = bytes;
-    all_count_ = count;
-    done_ = 0;
-    own_flags_ = flags;
-    if (group.may_make_rooms()) {
-        round_ = Round::kOffer;
-        group.offer_rooms();
-        start_round(0, 0, flags);
-    } else {
-        start_piece();
-    }
+    return group_->local_size() == 1 ? mine_ : messages_->mine;
 }
 
-void Meeting::start_round(std::size_t bytes, std::size_t count, Flags flags) noexcept
+// Small calls feel every instruction: what has one caller on their way is inline.
+[[gnu::always_inline]] inline void Meeting::start_round(std::size_t bytes, std::size_t count,
+                                                        Flags flags) noexcept
 {
     NodeGroup &group = *group_;
     number_ = group.next_meeting();
@@ -73,6 +62,38 @@ void Meeting::start_round(std::size_t bytes, std::size_t count, Flags flags) noe
     part_ = Part::kArrive;
 }
 
+void Meeting::start(NodeGroup &group, Messages &messages, std::byte *mine, int tag,
+                    std::size_t bytes, std::size_t count, const HostReduction &reduction,
+                    Flags flags) noexcept
+{
+    group_ = &group;
+    messages_ = &messages;
+    mine_ = mine;
+    tag_ = tag;
+    reduction_ = reduction;
+    if (!group.uses_pages() || group.has_room(bytes)) [[likely]] {
+        round_ = Round::kWhole;
+        start_round(bytes, count, flags);
+        return;
+    }
+    // Not inline, so that it takes no register of the usual way.
+    const auto start_without_room = [ =, this ]() __attribute__((noinline, cold))
+    {
+        all_bytes_ = bytes;
+        all_count_ = count;
+        done_ = 0;
+        own_flags_ = flags;
+        if (!group_->may_make_rooms()) {
+            start_piece();
+            return;
+        }
+        round_ = Round::kOffer;
+        group_->offer_rooms();
+        start_round(0, 0, flags);
+    };
+    start_without_room();
+}
+
 // Pieces of whole elements, which a slot has room for.
 void Meeting::start_piece() noexcept
 {
@@ -86,10 +107,10 @@ void Meeting::start_piece() noexcept
     start_round(bytes, (bytes + element - 1) / element, own_flags_);
 }
 
-// False: the meeting is over.
+// Requires that the last one was no whole one. False: the meeting is over.
 bool Meeting::next_round() noexcept
 {
-    if (round_ == Round::kWhole || differences_ != Differences::kNone) {
+    if (differences_ != Differences::kNone) {
         return false;
     }
     if (round_ == Round::kOffer) {
@@ -121,20 +142,6 @@ bool Meeting::next_round() noexcept
     return true;
 }
 
-// Where a leader has the part of its node for the others; the flags go behind it. No message of
-// a round that is no whole one is longer than a piece.
-std::byte *Meeting::leader_part() noexcept
-{
-    constexpr std::size_t kBehindTheirs = 2 * ControlPage::kSlotPayloadBytes;
-    switch (round_) {
-    case Round::kOffer:
-    case Round::kAttach: return flags_alone_ + kBeforeFlags;
-    case Round::kPiece: return messages_->theirs + kBehindTheirs;
-    case Round::kWhole: break;
-    }
-    return group_->local_size() == 1 ? mine_ : messages_->mine;
-}
-
 void Meeting::start_exchange(const hetcoll_p2p &among, std::byte *mine) noexcept
 {
     const bool compares = group_->compares_calls();
@@ -160,16 +167,19 @@ void Meeting::sum(std::span<std::uint64_t> numbers) const noexcept
     std::memcpy(numbers.data(), sum_, numbers.size_bytes());
 }
 
-Progress Meeting::step() noexcept
+bool Meeting::all_arrived() noexcept
 {
-    Progress progress = step_round();
-    while (progress == Progress::kDone && next_round()) {
-        progress = step_round();
+    for (; seen_ < group_->local_size(); ++seen_) {
+        // A rank may be one meeting ahead; what it said here is still as it was.
+        const std::uint32_t arrived = group_->slot(seen_).arrived.load(std::memory_order_acquire);
+        if (arrived != number_ && arrived != number_ + 1) {
+            return false;
+        }
     }
-    return progress;
+    return true;
 }
 
-Progress Meeting::step_round() noexcept
+[[gnu::always_inline]] inline Progress Meeting::step_round() noexcept
 {
     if (part_ == Part::kArrive) {
         if (!all_arrived()) {
@@ -212,16 +222,14 @@ Progress Meeting::step_round() noexcept
     return Progress::kDone;
 }
 
-bool Meeting::all_arrived() noexcept
+Progress Meeting::step() noexcept
 {
-    for (; seen_ < group_->local_size(); ++seen_) {
-        // A rank may be one meeting ahead; what it said here is still as it was.
-        const std::uint32_t arrived = group_->slot(seen_).arrived.load(std::memory_order_acquire);
-        if (arrived != number_ && arrived != number_ + 1) {
-            return false;
+    for (;;) {
+        const Progress progress = step_round();
+        if (progress != Progress::kDone || round_ == Round::kWhole || !next_round()) {
+            return progress;
         }
     }
-    return true;
 }
 
 // Nobody is at a later meeting before all have come to this one.

@@ -63,8 +63,12 @@ int NodeGroup::local_number(int rank) const noexcept
 
 std::span<const void *const> NodeGroup::payloads(unsigned turn, std::size_t bytes) noexcept
 {
-    for (std::size_t rank = 0; rank < payloads_.size(); ++rank) {
-        payloads_[rank] = payload(static_cast<int>(rank), turn, bytes);
+    const std::byte *next = payload(0, turn, bytes);
+    const std::size_t step = bytes <= ControlPage::kSlotPayloadBytes ? sizeof(ControlPage::Slot)
+                                                                     : sizeof(ControlPage::Room);
+    for (const void *&its : payloads_) {
+        its = next;
+        next += step;
     }
     return payloads_;
 }
