@@ -303,6 +303,11 @@ int hetcoll_agree_on_copies(hetcoll_engine *engine, const hetcoll_call *call, in
     return run(*engine, told, QueueTurn(engine->queue));
 }
 
+int hetcoll_hand_on(hetcoll_engine *engine, const hetcoll_call *call)
+{
+    return engine->engine.hand_on(*call);
+}
+
 hetcoll_operation *hetcoll_operation_create(hetcoll_engine *engine, const hetcoll_call *call,
                                             int persistent)
 {

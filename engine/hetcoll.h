@@ -117,6 +117,12 @@ int hetcoll_collective(struct hetcoll_engine *engine, const struct hetcoll_call 
 int hetcoll_agree_on_copies(struct hetcoll_engine *engine, const struct hetcoll_call *call,
                             int failed);
 
+/* Before a call that another module serves, of enum hetcoll_handed_on too, by all ranks: those of
+ * this node see which it is (kind, op and user_op; root; span with dense, or data_bytes; number),
+ * whether they wait in a call of ours or hand one on. An error if one is seen to call differently:
+ * then the call is not made. Touches no buffer, waits for nobody. */
+int hetcoll_hand_on(struct hetcoll_engine *engine, const struct hetcoll_call *call);
+
 /* ---- nonblocking and persistent calls ---- */
 
 /* One MPI_Iallreduce, or one persistent MPI_Allreduce_init. The operations of an engine run one

@@ -140,6 +140,13 @@ int hetcoll_agree_on_copies(struct hetcoll_engine *engine, const struct hetcoll_
     return HETCOLL_DECLINED;
 }
 
+int hetcoll_hand_on(struct hetcoll_engine *engine, const struct hetcoll_call *call)
+{
+    (void)engine;
+    (void)call;
+    return HETCOLL_SUCCESS;
+}
+
 int hetcoll_is_reduced(int op, int kind)
 {
     (void)op;

@@ -329,6 +329,9 @@ int Engine::fail_differing(const Meeting &meeting) noexcept
         newest_ = meeting.newest();
     }
     const auto calls = meeting.different_calls();
+    if (calls && calls->handed_on) {
+        return fail_handed_on(calls->one, calls->other);
+    }
     if (calls && by_number) {
         log(process_.log(), 0,
             "hetcoll: the ranks of communicator %u are not in the same call: rank %d is in call "
@@ -350,6 +353,40 @@ int Engine::fail_differing(const Meeting &meeting) noexcept
             mpi_error_name(meeting.differences()));
     }
     return error_of(meeting.differences());
+}
+
+int Engine::hand_on(const hetcoll_call &call) noexcept
+{
+    if (!group_.uses_pages() || group_.local_size() == 1 || !group_.compares_calls()) {
+        return HETCOLL_SUCCESS;
+    }
+    CallSignature own = signature_of(call);
+    if (hands_on_no_more_ != HETCOLL_SUCCESS) {
+        own.what = 0;
+        group_.hand_on(own);
+        return hands_on_no_more_;
+    }
+    group_.hand_on(own);
+    const int size = group_.local_size(), rank = group_.local_rank();
+    for (const int beside : {rank == 0 ? size - 1 : rank - 1, rank == size - 1 ? 0 : rank + 1}) {
+        if (const auto other = group_.begun_instead(beside, own)) [[unlikely]] {
+            return fail_handed_on({p2p_.rank, own, 0}, {group_.local_ranks()[beside], *other, 0});
+        }
+    }
+    return HETCOLL_SUCCESS;
+}
+
+int Engine::fail_handed_on(const Meeting::Call &own, const Meeting::Call &other) noexcept
+{
+    const Differences differences = differences_of(own.call, other.call);
+    log(process_.log(), 0,
+        "hetcoll: the ranks of communicator %u do not call the same: rank %d calls %s, rank %d "
+        "calls %s: %s on the ranks that are not in Open MPI's part of one of these calls yet; "
+        "Open MPI serves no further calls of the communicator there",
+        p2p_.comm_id, own.rank, describe(own.call).text, other.rank, describe(other.call).text,
+        mpi_error_name(differences));
+    hands_on_no_more_ = error_of(differences);
+    return hands_on_no_more_;
 }
 
 void Engine::abandon_messages() noexcept

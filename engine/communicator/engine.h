@@ -96,6 +96,11 @@ public:
         return small_device_call_ && !peers_.known() && group_.uses_pages();
     }
 
+    // This rank is about to make a call that Open MPI serves: the ranks of the node see it. An
+    // error if one of the two beside this one has begun another call in its place. Then messages of
+    // some ranks may be under way that nobody takes, so no further call goes to Open MPI.
+    [[nodiscard]] int hand_on(const hetcoll_call &call) noexcept;
+
     // The ranks call differently, as that meeting has found. Says so if this rank is to, and
     // returns the error.
     [[nodiscard]] int fail_differing(const Meeting &meeting) noexcept;
@@ -138,6 +143,7 @@ public:
 
 private:
     [[nodiscard]] int leave_host(int code) noexcept;
+    int fail_handed_on(const Meeting::Call &own, const Meeting::Call &other) noexcept;
     void observe_host(const hetcoll_call &call, std::uint64_t start_ns) noexcept;
     void say_split_machine(std::span<const hetcoll_facts> facts);
     void say_what_differs();
@@ -163,7 +169,8 @@ private:
     bool serves_host_ = false; // ready_, and not catches_up_
     bool catches_up_ = false;  // calls up to newest_ have ended on some rank
     std::uint16_t newest_ = 0;
-    bool left_open_ = false; // the control page's descriptor
+    int hands_on_no_more_ = 0; // but fails with this error
+    bool left_open_ = false;   // the control page's descriptor
     bool small_device_call_ = false;
     Meeting meeting_; // of try_host()
     std::unique_ptr<Messages> messages_ = std::make_unique<Messages>();

@@ -3,6 +3,7 @@
 #include "base/element.h"
 
 #include <cstdio>
+#include <iterator>
 
 namespace hetcoll {
 namespace {
@@ -17,15 +18,46 @@ std::uint64_t kind_number(const CallSignature &call) noexcept
 }
 std::uint64_t op_number(const CallSignature &call) noexcept { return call.what >> kOpShift & 15; }
 
-bool has_root(const CallSignature &call) noexcept
+struct Collective {
+    const char *name, *mpi_name;
+    bool has_root = false;
+    bool moves_only = false; // bytes, whatever they mean: types may differ in all but their sizes
+};
+// By their numbers.
+constexpr Collective kCollectives[] = {
+    {"allreduce", "MPI_Allreduce"},
+    {"bcast", "MPI_Bcast", true, true},
+    {"reduce", "MPI_Reduce", true},
+    {"allgather", "MPI_Allgather", false, true},
+    {"reduce_scatter", "MPI_Reduce_scatter"},
+    {"barrier", "MPI_Barrier", false, true},
+    {"allgatherv", "MPI_Allgatherv", false, true},
+    {"alltoall", "MPI_Alltoall", false, true},
+    {"alltoallv", "MPI_Alltoallv", false, true},
+    {"alltoallw", "MPI_Alltoallw", false, true},
+    {"exscan", "MPI_Exscan"},
+    {"gather", "MPI_Gather", true, true},
+    {"gatherv", "MPI_Gatherv", true, true},
+    {"scan", "MPI_Scan"},
+    {"scatter", "MPI_Scatter", true, true},
+    {"scatterv", "MPI_Scatterv", true, true},
+};
+static_assert(std::size(kCollectives) == HETCOLL_SCATTERV + 1);
+
+constexpr Collective kNoCollective = {"collective", "a collective"};
+const Collective &collective(int number) noexcept
 {
-    return collective_number(call) == HETCOLL_BCAST || collective_number(call) == HETCOLL_REDUCE;
+    return number >= 0 && number < static_cast<int>(std::size(kCollectives)) ? kCollectives[number]
+                                                                             : kNoCollective;
 }
 
-// Bytes, whatever they mean: types may differ in all but their sizes.
+bool has_root(const CallSignature &call) noexcept
+{
+    return collective(collective_number(call)).has_root;
+}
 bool moves_only(const CallSignature &call) noexcept
 {
-    return collective_number(call) == HETCOLL_BCAST || collective_number(call) == HETCOLL_ALLGATHER;
+    return collective(collective_number(call)).moves_only;
 }
 
 static_assert(HETCOLL_FLOAT8_E5M2 < static_cast<int>(kUnknownKind));
@@ -53,7 +85,7 @@ Differences differences_of(const CallSignature &a, const CallSignature &b) noexc
         found |= Differences::kType; // a user-defined op's is not known
     }
     if (a.root() != b.root()) {
-        found |= Differences::kRoot;
+        found |= has_root(a) ? Differences::kRoot : Differences::kCount;
     }
     if (bytes_of(a) != bytes_of(b)) {
         found |= Differences::kCount;
@@ -104,7 +136,7 @@ bool is_signature(const CallSignature &call) noexcept
     }
     const std::uint64_t kind = kind_number(call), op = op_number(call);
     return collective_number(call) >= HETCOLL_ALLREDUCE &&
-           collective_number(call) <= HETCOLL_REDUCE_SCATTER &&
+           collective_number(call) <= HETCOLL_SCATTERV &&
            (kind <= HETCOLL_FLOAT8_E5M2 || kind == kUnknownKind) &&
            (op <= HETCOLL_MIN_FIRST || op == kUserOp || op == kNoOp);
 }
@@ -120,12 +152,14 @@ CallText describe(const CallSignature &call) noexcept
         std::snprintf(line.text, sizeof line.text, "bytes that are no call");
         return line;
     }
-    char elements[64], op[32] = "", root[24] = "";
+    char elements[64] = "", op[32] = "", root[24] = "";
     const auto bytes = static_cast<unsigned long long>(bytes_of(call));
-    std::snprintf(elements, sizeof elements, "%llu bytes", bytes);
+    if (bytes != 0 || !moves_only(call)) { // else it has none, or as many as a rank likes
+        std::snprintf(elements, sizeof elements, " of %llu bytes", bytes);
+    }
     if (!moves_only(call) && kind_number(call) != kUnknownKind) {
         const auto kind = static_cast<ElementKind>(kind_number(call));
-        std::snprintf(elements, sizeof elements, "%llu %s (%llu bytes)",
+        std::snprintf(elements, sizeof elements, " of %llu %s (%llu bytes)",
                       bytes / element_bytes(kind), element_name(kind), bytes);
         std::snprintf(op, sizeof op, ", %s", op_of(call));
     } else if (!moves_only(call)) {
@@ -135,7 +169,7 @@ CallText describe(const CallSignature &call) noexcept
     if (has_root(call)) {
         std::snprintf(root, sizeof root, ", root %u", call.root());
     }
-    std::snprintf(line.text, sizeof line.text, "%s of %s%s%s", mpi_name(collective_number(call)),
+    std::snprintf(line.text, sizeof line.text, "%s%s%s%s", mpi_name(collective_number(call)),
                   elements, op, root);
     return line;
 }
@@ -166,28 +200,8 @@ std::uint64_t bytes_of(const CallSignature &call) noexcept
     return call.what & ((std::uint64_t{1} << kOpShift) - 1);
 }
 
-const char *collective_name(int collective) noexcept
-{
-    switch (static_cast<hetcoll_collective>(collective)) {
-    case HETCOLL_ALLREDUCE: return "allreduce";
-    case HETCOLL_BCAST: return "bcast";
-    case HETCOLL_REDUCE: return "reduce";
-    case HETCOLL_ALLGATHER: return "allgather";
-    case HETCOLL_REDUCE_SCATTER: return "reduce_scatter";
-    }
-    return "collective";
-}
+const char *collective_name(int number) noexcept { return collective(number).name; }
 
-const char *mpi_name(int collective) noexcept
-{
-    switch (static_cast<hetcoll_collective>(collective)) {
-    case HETCOLL_ALLREDUCE: return "MPI_Allreduce";
-    case HETCOLL_BCAST: return "MPI_Bcast";
-    case HETCOLL_REDUCE: return "MPI_Reduce";
-    case HETCOLL_ALLGATHER: return "MPI_Allgather";
-    case HETCOLL_REDUCE_SCATTER: return "MPI_Reduce_scatter";
-    }
-    return "a collective";
-}
+const char *mpi_name(int number) noexcept { return collective(number).mpi_name; }
 
 } // namespace hetcoll

@@ -12,8 +12,8 @@ namespace hetcoll {
 
 struct CallSignature {
     std::uint64_t what = 0; // 0: no call. See signature_of()
-    // Of a broadcast or a reduce, the root; above it hetcoll_call::number. One word, because every
-    // small call compares it.
+    // hetcoll_call::root; above it hetcoll_call::number. One word, because every small call
+    // compares it.
     std::uint64_t rest = 0;
 
     [[nodiscard]] std::uint32_t root() const noexcept { return static_cast<std::uint32_t>(rest); }

@@ -23,6 +23,7 @@ public:
     static constexpr std::size_t kPayloadBytes = 32u << 10;    // of a call in host memory
     static constexpr std::size_t kSlotPayloadBytes = 1u << 10; // of one that needs no room
     static constexpr int kWords = 1024;                        // progress counters of a rank
+    static constexpr int kHandedOn = 16;                       // calls, of which others still see
 
     // Some of the buffers that the ranks of a node have announced: bits by their numbers there.
     struct Buffers {
@@ -64,6 +65,13 @@ public:
         // The buffers of the running call; and which of other ranks' this one could not map.
         alignas(64) SharedBuffer input, output;
         Buffers unmapped;
+        // The last calls that the rank has handed on to Open MPI, by the remainders of their
+        // numbers, and how many meetings it had come to. A `rest` of 0: none.
+        struct HandedOn {
+            std::atomic<std::uint64_t> what, rest; // of CallSignature
+            std::atomic<std::uint32_t> meetings;
+        };
+        alignas(64) HandedOn handed_on[kHandedOn];
         // Bytes of each step of the running schedule that are done, see Executor.
         alignas(64) std::atomic<std::uint64_t> progress[kWords];
         // What the rank brings to a small call, and the result if this rank computes it; by parity.

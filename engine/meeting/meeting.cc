@@ -36,6 +36,7 @@ std::byte *Meeting::leader_part() noexcept
     NodeGroup &group = *group_;
     number_ = group.next_meeting();
     seen_ = 0;
+    elsewhere_.rank = -1;
     bytes_ = bytes;
     count_ = count;
     flags_ = flags;
@@ -182,10 +183,11 @@ bool Meeting::all_arrived() noexcept
 [[gnu::always_inline]] inline Progress Meeting::step_round() noexcept
 {
     if (part_ == Part::kArrive) {
-        if (!all_arrived()) {
+        if (all_arrived()) {
+            sum_node();
+        } else if (--polls_left_ != 0 || !find_elsewhere()) {
             return Progress::kPending;
         }
-        sum_node();
     }
     if (part_ == Part::kExchange || part_ == Part::kLeaders) {
         const Progress progress = exchange_.step();
@@ -230,6 +232,31 @@ Progress Meeting::step() noexcept
             return progress;
         }
     }
+}
+
+// A rank that has handed this call on to Open MPI, as another one, does not come: every rank that
+// waits here finds that by itself, and leaves the meeting as if it had not come. Then the next call
+// meets.
+bool Meeting::find_elsewhere() noexcept
+{
+    polls_left_ = kPollsPerLook;
+    if (!group_->compares_calls()) {
+        return false;
+    }
+    const CallSignature &own = group_->call();
+    for (int rank = seen_; rank < group_->local_size(); ++rank) {
+        const auto other = group_->handed_on(rank, own.number(), number_ - 1);
+        if (other && *other != own) {
+            elsewhere_ = {group_->local_ranks()[rank], *other, 0};
+            differences_ = differences_of(*other, own);
+            newest_ = own.number();
+            flags_ |= kCallsDiffer;
+            part_ = Part::kDone;
+            group_->withdraw();
+            return true;
+        }
+    }
+    return false;
 }
 
 // Nobody is at a later meeting before all have come to this one.
@@ -320,6 +347,10 @@ Meeting::Call Meeting::call_of(int local_rank) const noexcept
 // The first rank of a node speaks for it. Two calls: what most ranks call, and another.
 std::optional<Meeting::DifferentCalls> Meeting::different_calls() const noexcept
 {
+    if (elsewhere_.rank >= 0) {
+        return DifferentCalls{
+            {group_->all().rank, group_->call(), group_->calls()}, elsewhere_, 0, true};
+    }
     if (on_node_ == Differences::kNone) {
         const Exchange::Other &other = exchange_.other();
         if (differences_ == Differences::kNone || other.rank < 0) {

@@ -71,7 +71,8 @@ public:
     };
     struct DifferentCalls {
         Call one, other;
-        int more; // ranks of the node that do not call as `one`, beside `other`
+        int more;               // ranks of the node that do not call as `one`, beside `other`
+        bool handed_on = false; // by `other`, which does not come to the meeting
     };
     [[nodiscard]] Differences differences() const noexcept { return differences_; }
     [[nodiscard]] std::optional<DifferentCalls> different_calls() const noexcept;
@@ -90,8 +91,10 @@ private:
     // One start() is one round, but where the pages have no room for the vector: two that sum
     // nothing, in which the ranks make rooms, before that one, or in its place one for each piece.
     enum class Round : std::uint8_t { kWhole, kOffer, kAttach, kPiece };
+    static constexpr unsigned kPollsPerLook = 32;
 
     [[nodiscard]] bool all_arrived() noexcept;
+    [[nodiscard]] bool find_elsewhere() noexcept;
     void sum_node() noexcept;
     void compare_node() noexcept;
     void start_round(std::size_t bytes, std::size_t count, Flags flags) noexcept;
@@ -107,6 +110,9 @@ private:
     Part part_ = Part::kDone;
     std::uint32_t number_ = 0;
     int seen_ = 0; // ranks of the node, from the first on, that have arrived
+    // Until the next look at those that have not.
+    unsigned polls_left_ = kPollsPerLook;
+    Call elsewhere_{-1, {}, 0}; // a rank that does not come; -1: none
     int tag_ = 0;
     Round round_ = Round::kWhole;
     std::size_t bytes_ = 0, count_ = 0; // of the round

@@ -307,6 +307,67 @@ bool NodeGroup::leave() const noexcept
     return true;
 }
 
+void NodeGroup::hand_on(const CallSignature &call) noexcept
+{
+    ControlPage::Slot &own = own_slot();
+    ControlPage::Slot::HandedOn &entry = own.handed_on[call.number() % ControlPage::kHandedOn];
+    entry.rest.store(0, std::memory_order_relaxed);
+    entry.what.store(call.what, std::memory_order_release);
+    entry.meetings.store(own.arrived.load(std::memory_order_relaxed), std::memory_order_release);
+    entry.rest.store(call.rest, std::memory_order_seq_cst);
+}
+
+namespace {
+
+// Entries are read while their rank may write them.
+std::optional<CallSignature> read(const ControlPage::Slot::HandedOn &entry,
+                                  std::uint32_t meetings) noexcept
+{
+    CallSignature call;
+    call.rest = entry.rest.load(std::memory_order_seq_cst);
+    const bool fits = entry.meetings.load(std::memory_order_acquire) == meetings;
+    call.what = entry.what.load(std::memory_order_acquire);
+    return fits && call.rest != 0 && entry.rest.load(std::memory_order_relaxed) == call.rest
+               ? std::optional(call)
+               : std::nullopt;
+}
+
+} // namespace
+
+// Numbers wrap, so an entry may be of a call long ago; but then the rank has come to more meetings.
+std::optional<CallSignature> NodeGroup::handed_on(int local_rank, std::uint16_t number,
+                                                  std::uint32_t meetings) const noexcept
+{
+    const auto call = read(slot(local_rank).handed_on[number % ControlPage::kHandedOn], meetings);
+    return call && call->number() == number ? call : std::nullopt;
+}
+
+std::optional<CallSignature> NodeGroup::last_handed_on(int local_rank,
+                                                       std::uint32_t meetings) const noexcept
+{
+    std::optional<CallSignature> last;
+    for (const ControlPage::Slot::HandedOn &entry : slot(local_rank).handed_on) {
+        const auto call = read(entry, meetings);
+        if (call && (!last || is_later(call->number(), last->number()))) {
+            last = call;
+        }
+    }
+    return last;
+}
+
+std::optional<CallSignature> NodeGroup::begun_instead(int local_rank,
+                                                      const CallSignature &call) const noexcept
+{
+    const std::uint32_t meetings = own_slot().arrived.load(std::memory_order_relaxed);
+    auto other = handed_on(local_rank, call.number(), meetings);
+    const ControlPage::Slot &slot = page_.slot(local_rank);
+    if (!other && slot.arrived.load(std::memory_order_acquire) == meetings + 1) {
+        const CallSignature &met = slot.call[(meetings + 1) % 2]; // it waits there for this rank
+        other = met.number() == call.number() ? std::optional(met) : std::nullopt;
+    }
+    return other && *other != call ? other : std::nullopt;
+}
+
 void NodeGroup::announce(const SharedBuffer &input, const SharedBuffer &output) const noexcept
 {
     ControlPage::Slot &own = own_slot();

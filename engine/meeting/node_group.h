@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -113,12 +114,31 @@ public:
     }
     [[nodiscard]] const CallSignature &call() const noexcept { return call_; }
     [[nodiscard]] std::uint32_t calls() const noexcept { return calls_; }
+    // A call goes on to Open MPI: the ranks of this node see it from now on. Require that calls go
+    // by pages. The caller's next look at others comes after it for all of them, so of two ranks
+    // that hand on different calls one sees the other.
+    void hand_on(const CallSignature &call) noexcept;
+    // What a rank of this node has handed on as its call of this number, while it had come to so
+    // many meetings; nothing: that is not known.
+    [[nodiscard]] std::optional<CallSignature> handed_on(int local_rank, std::uint16_t number,
+                                                         std::uint32_t meetings) const noexcept;
+    // And its last one then.
+    [[nodiscard]] std::optional<CallSignature>
+    last_handed_on(int local_rank, std::uint32_t meetings) const noexcept;
+    // What a rank has begun in place of this call, which this rank has handed on. Of a program that
+    // calls rightly nothing, ever.
+    [[nodiscard]] std::optional<CallSignature>
+    begun_instead(int local_rank, const CallSignature &call) const noexcept;
+
     // Ranks that meet compare their calls: from the next meeting on, and on all of them.
     void compare_calls() noexcept { compares_calls_ = true; }
     [[nodiscard]] bool compares_calls() const noexcept { return compares_calls_; }
 
     [[nodiscard]] std::uint32_t next_meeting() noexcept { return ++meetings_; }
     [[nodiscard]] std::uint32_t meetings() const noexcept { return meetings_; }
+    // This rank does not come to that meeting after all. Requires that some rank of the node has
+    // not come.
+    void withdraw() noexcept { own_slot().arrived.store(--meetings_, std::memory_order_release); }
 
     // Where this rank's buffers of the running call are, for the ranks of its node: they may read
     // that, and its progress, after the next meeting and until the one after it.

@@ -74,6 +74,21 @@ enum hetcoll_collective {
     HETCOLL_REDUCE_SCATTER, /* send: the vector; recv: this rank's share, or equal to send */
 };
 
+/* Calls that Open MPI serves, of which ranks tell each other alone: hetcoll_hand_on(). */
+enum hetcoll_handed_on {
+    HETCOLL_BARRIER = HETCOLL_REDUCE_SCATTER + 1,
+    HETCOLL_ALLGATHERV, /* root: a hash of the counts */
+    HETCOLL_ALLTOALL,
+    HETCOLL_ALLTOALLV,
+    HETCOLL_ALLTOALLW,
+    HETCOLL_EXSCAN,
+    HETCOLL_GATHER,
+    HETCOLL_GATHERV,
+    HETCOLL_SCAN,
+    HETCOLL_SCATTER,
+    HETCOLL_SCATTERV,
+};
+
 /* What this rank tells of the copies that it has made for a collective that was declined. */
 enum hetcoll_copies { HETCOLL_COPIES_UNTOLD, HETCOLL_COPIES_MADE, HETCOLL_COPIES_FAILED };
 
@@ -99,8 +114,8 @@ typedef void hetcoll_take_run(void *to, const struct hetcoll_run *run);
 struct hetcoll_call {
     const void *send; /* equal to recv for MPI_IN_PLACE */
     void *recv;
-    int collective; /* enum hetcoll_collective */
-    int root;       /* of a broadcast or a reduce */
+    int collective; /* enum hetcoll_collective, or enum hetcoll_handed_on */
+    int root;       /* where one has a root; of a reduce-scatter with unequal counts their hash */
     int copies;     /* enum hetcoll_copies, of hetcoll_agree_on_copies() */
     int queued;     /* enum hetcoll_queued */
     int kind;       /* enum hetcoll_kind; negative: hetcoll does not reduce this */

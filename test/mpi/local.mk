@@ -7,7 +7,7 @@ mpi_areas = test/mpi/cases/accumulate.sh test/mpi/cases/adapters.sh test/mpi/cas
 	test/mpi/cases/nonblocking.sh test/mpi/cases/operations.sh test/mpi/cases/programs.sh \
 	test/mpi/cases/reports.sh test/mpi/cases/reproducible.sh test/mpi/cases/runtime_api.sh test/mpi/cases/settings.sh test/mpi/cases/stream_order.sh \
 	test/mpi/cases/surroundings.sh \
-	test/mpi/cases/wsp.sh
+	test/mpi/cases/wrong_calls.sh test/mpi/cases/wsp.sh
 EXTRA_DIST += $(mpi_areas) test/mpi/bench_test.sh test/mpi/run.sh test/mpi/case.sh test/mpi/headers_test.sh test/mpi/idups.sh test/mpi/on_nodes.sh test/mpi/as_host.sh test/mpi/into_host.sh test/mpi/jobs.sh test/mpi/live_on_hosts.sh \
 	test/mpi/many_queued.sh test/mpi/on_adapters.sh test/mpi/on_device.sh test/mpi/on_rank.sh test/mpi/small_shm.sh test/mpi/stops.sh test/mpi/story_test.sh test/mpi/sweep.sh test/mpi/usage_test.sh \
 	test/mpi/with_aggregators.sh
@@ -29,7 +29,7 @@ check_PROGRAMS += \
 	test/mpi/explained test/mpi/not_accelerated test/mpi/own_collectives test/mpi/observed test/mpi/other_memory test/mpi/point_to_point \
 	test/mpi/reported_calls test/mpi/reported_programs test/mpi/runtime_api test/mpi/sessions test/mpi/settings test/mpi/slices test/mpi/small_shm test/mpi/small_stack test/mpi/spawned test/mpi/staged_collectives \
 	test/mpi/steady_state test/mpi/stops test/mpi/stream_order test/mpi/streams test/mpi/surroundings test/mpi/threads test/mpi/types \
-	test/mpi/fixed_point test/mpi/in_network test/mpi/reproducible test/mpi/user_ops test/mpi/wsp
+	test/mpi/fixed_point test/mpi/in_network test/mpi/reproducible test/mpi/user_ops test/mpi/wrong_calls test/mpi/wsp
 TESTS += $(mpi_areas) test/mpi/bench_test.sh test/mpi/headers_test.sh test/mpi/story_test.sh test/mpi/usage_test.sh
 
 # Wrong results for test/mpi/bench_test.sh.
@@ -251,6 +251,10 @@ test_mpi_reproducible_LDADD = $(mpi_test_libs)
 test_mpi_user_ops_SOURCES = test/mpi/user_ops.cc
 test_mpi_user_ops_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_user_ops_LDADD = $(mpi_test_libs)
+test_mpi_wrong_calls_SOURCES = test/mpi/wrong_calls.cc
+test_mpi_wrong_calls_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
+test_mpi_wrong_calls_LDADD = $(mpi_test_libs)
+
 test_mpi_wsp_SOURCES = test/mpi/wsp.cc
 test_mpi_wsp_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_wsp_LDADD = libhetcoll_wsp.la $(mpi_test_libs)

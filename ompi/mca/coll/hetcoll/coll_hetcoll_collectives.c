@@ -1,6 +1,7 @@
 /* Bcast, Reduce, Allgather and Reduce_scatter on device memory by the core's own schedules, where
  * that is worth an agreement of all ranks. Only facts that are the same on every rank decide here;
- * what is local (where a buffer lies, holes in a datatype) goes into the agreement. */
+ * what is local (where a buffer lies, holes in a datatype) goes into the agreement. Of all other
+ * blocking collectives the ranks of a node tell each other which they begin. */
 #include "coll_hetcoll_collectives.h"
 
 static bool is_dense(struct ompi_datatype_t *dtype, size_t count)
@@ -85,12 +86,10 @@ bool mca_coll_hetcoll_describe_reduce(struct hetcoll_call *call, enum hetcoll_co
     return 0 <= call->kind && 0 == call->user_op;
 }
 
-static int run_large(mca_coll_base_module_t *base, struct ompi_communicator_t *comm,
-                     struct hetcoll_call *call)
+/* Calls are counted if all ranks come here with theirs: Open MPI ends those without data itself. */
+static int serve(mca_coll_base_module_t *base, struct ompi_communicator_t *comm,
+                 struct hetcoll_call *call, bool large)
 {
-    if (call->span < HETCOLL_LEAST_COLLECTIVE) {
-        return MCA_COLL_HETCOLL_NOT_OURS;
-    }
     mca_coll_hetcoll_module_t *module = mca_coll_hetcoll_own_module(base, comm);
     if (NULL == module || 1 == ompi_comm_size(comm) || module->delegates) {
         return MCA_COLL_HETCOLL_NOT_OURS;
@@ -98,6 +97,9 @@ static int run_large(mca_coll_base_module_t *base, struct ompi_communicator_t *c
     if (HETCOLL_STATE_NEW == module->state) {
         ++module->collective_calls;
         call->number = ++module->calls;
+        if (!large) {
+            return MCA_COLL_HETCOLL_NOT_OURS; /* there is nothing yet that ranks share */
+        }
         const int rc = mca_coll_hetcoll_first_call(module);
         if (OMPI_SUCCESS != rc) {
             return rc;
@@ -105,9 +107,19 @@ static int run_large(mca_coll_base_module_t *base, struct ompi_communicator_t *c
     } else if (module->collectives) {
         call->number = ++module->calls;
     }
-    return HETCOLL_STATE_READY == module->state && module->collectives
-               ? run(module, call)
-               : MCA_COLL_HETCOLL_NOT_OURS; /* some rank does not come here */
+    if (HETCOLL_STATE_READY != module->state || !module->collectives) {
+        return MCA_COLL_HETCOLL_NOT_OURS; /* some rank does not come here */
+    }
+    if (large) {
+        return run(module, call);
+    }
+    const int rc = hetcoll_hand_on(module->engine, call);
+    return HETCOLL_SUCCESS == rc ? MCA_COLL_HETCOLL_NOT_OURS : mca_coll_hetcoll_error_from_core(rc);
+}
+
+static bool is_large(const struct hetcoll_call *call)
+{
+    return HETCOLL_LEAST_COLLECTIVE <= call->span;
 }
 
 int mca_coll_hetcoll_own_bcast(void *buffer, hetcoll_count_t count, struct ompi_datatype_t *dtype,
@@ -116,7 +128,7 @@ int mca_coll_hetcoll_own_bcast(void *buffer, hetcoll_count_t count, struct ompi_
 {
     struct hetcoll_call call;
     return mca_coll_hetcoll_describe_bcast(&call, buffer, (size_t)count, dtype, root)
-               ? run_large(base, comm, &call)
+               ? serve(base, comm, &call, is_large(&call))
                : MCA_COLL_HETCOLL_NOT_OURS;
 }
 
@@ -128,20 +140,28 @@ int mca_coll_hetcoll_own_allgather(const void *sbuf, hetcoll_count_t scount,
     struct hetcoll_call call;
     return mca_coll_hetcoll_describe_allgather(&call, sbuf, (size_t)scount, sdtype, rbuf,
                                                (size_t)rcount, rdtype, comm)
-               ? run_large(base, comm, &call)
+               ? serve(base, comm, &call, is_large(&call))
                : MCA_COLL_HETCOLL_NOT_OURS;
+}
+
+static int serve_reduction(mca_coll_base_module_t *base, struct ompi_communicator_t *comm,
+                           int collective, const void *sbuf, void *rbuf, size_t count,
+                           struct ompi_datatype_t *dtype, struct ompi_op_t *op, int root, bool own)
+{
+    struct hetcoll_call call;
+    const bool reduces = mca_coll_hetcoll_describe_reduce(
+        &call, (enum hetcoll_collective)collective, sbuf, rbuf, count, dtype, op, root);
+    return 0 == call.data_bytes ? MCA_COLL_HETCOLL_NOT_OURS
+                                : serve(base, comm, &call, own && reduces && is_large(&call));
 }
 
 int mca_coll_hetcoll_own_reduce(const void *sbuf, void *rbuf, hetcoll_count_t count,
                                 struct ompi_datatype_t *dtype, struct ompi_op_t *op, int root,
                                 struct ompi_communicator_t *comm, mca_coll_base_module_t *base)
 {
-    struct hetcoll_call call;
     void *recv = ompi_comm_rank(comm) == root ? rbuf : NULL;
-    return mca_coll_hetcoll_describe_reduce(&call, HETCOLL_REDUCE, sbuf, recv, (size_t)count, dtype,
-                                            op, root)
-               ? run_large(base, comm, &call)
-               : MCA_COLL_HETCOLL_NOT_OURS;
+    return serve_reduction(base, comm, HETCOLL_REDUCE, sbuf, recv, (size_t)count, dtype, op, root,
+                           true);
 }
 
 int mca_coll_hetcoll_own_reduce_scatter_block(const void *sbuf, void *rbuf, hetcoll_count_t count,
@@ -149,25 +169,81 @@ int mca_coll_hetcoll_own_reduce_scatter_block(const void *sbuf, void *rbuf, hetc
                                               struct ompi_communicator_t *comm,
                                               mca_coll_base_module_t *base)
 {
-    struct hetcoll_call call;
-    return mca_coll_hetcoll_describe_reduce(&call, HETCOLL_REDUCE_SCATTER, sbuf, rbuf,
-                                            (size_t)count * (size_t)ompi_comm_size(comm), dtype, op,
-                                            0)
-               ? run_large(base, comm, &call)
-               : MCA_COLL_HETCOLL_NOT_OURS;
+    return serve_reduction(base, comm, HETCOLL_REDUCE_SCATTER, sbuf, rbuf,
+                           (size_t)count * (size_t)ompi_comm_size(comm), dtype, op, 0, true);
 }
 
-/* Of equal counts only: every rank sees all of them. */
+/* Every rank sees all counts. Returns their sum. */
+static size_t look_at_counts(hetcoll_counts_t counts, size_t bytes,
+                             struct ompi_communicator_t *comm, bool *equal, int *hash)
+{
+    size_t sum = 0;
+    uint32_t all = 0;
+    *equal = true;
+    for (int rank = 0; rank < ompi_comm_size(comm); ++rank) {
+        const size_t count = (size_t)HETCOLL_COUNT_AT(counts, rank);
+        *equal = *equal && count == (size_t)HETCOLL_COUNT_AT(counts, 0);
+        sum += count;
+        all = (all ^ (uint32_t)(count * bytes)) * 16777619u;
+    }
+    *hash = (int)all;
+    return sum;
+}
+
+/* By the core if counts are equal. */
 int mca_coll_hetcoll_own_reduce_scatter(const void *sbuf, void *rbuf, hetcoll_counts_t counts,
                                         struct ompi_datatype_t *dtype, struct ompi_op_t *op,
                                         struct ompi_communicator_t *comm,
                                         mca_coll_base_module_t *base)
 {
-    for (int rank = 1; rank < ompi_comm_size(comm); ++rank) {
-        if (HETCOLL_COUNT_AT(counts, rank) != HETCOLL_COUNT_AT(counts, 0)) {
-            return MCA_COLL_HETCOLL_NOT_OURS;
-        }
-    }
-    return mca_coll_hetcoll_own_reduce_scatter_block(
-        sbuf, rbuf, (hetcoll_count_t)HETCOLL_COUNT_AT(counts, 0), dtype, op, comm, base);
+    bool equal;
+    int hash;
+    const size_t count = look_at_counts(counts, 1, comm, &equal, &hash);
+    return serve_reduction(base, comm, HETCOLL_REDUCE_SCATTER, sbuf, rbuf, count, dtype, op,
+                           equal ? 0 : hash, equal);
+}
+
+int mca_coll_hetcoll_tell(enum hetcoll_handed_on collective, size_t bytes, int root,
+                          struct ompi_communicator_t *comm, mca_coll_base_module_t *base)
+{
+    struct hetcoll_call call = {
+        .collective = (int)collective,
+        .root = root,
+        .kind = HETCOLL_UINT8,
+        .op = HETCOLL_MAX,
+        .span = bytes,
+        .dense = 1,
+    };
+    return serve(base, comm, &call, false);
+}
+
+int mca_coll_hetcoll_tell_data(enum hetcoll_handed_on collective, hetcoll_count_t count,
+                               struct ompi_datatype_t *dtype, int root,
+                               struct ompi_communicator_t *comm, mca_coll_base_module_t *base)
+{
+    size_t size;
+    ompi_datatype_type_size(dtype, &size);
+    return 0 == count || 0 == size
+               ? MCA_COLL_HETCOLL_NOT_OURS
+               : mca_coll_hetcoll_tell(collective, (size_t)count * size, root, comm, base);
+}
+
+int mca_coll_hetcoll_tell_allgatherv(hetcoll_counts_t counts, struct ompi_datatype_t *dtype,
+                                     struct ompi_communicator_t *comm, mca_coll_base_module_t *base)
+{
+    bool equal;
+    int hash;
+    size_t size;
+    ompi_datatype_type_size(dtype, &size);
+    const size_t bytes = size * look_at_counts(counts, size, comm, &equal, &hash);
+    return 0 == bytes ? MCA_COLL_HETCOLL_NOT_OURS
+                      : mca_coll_hetcoll_tell(HETCOLL_ALLGATHERV, bytes, hash, comm, base);
+}
+
+int mca_coll_hetcoll_tell_scan(enum hetcoll_handed_on collective, hetcoll_count_t count,
+                               struct ompi_datatype_t *dtype, struct ompi_op_t *op,
+                               struct ompi_communicator_t *comm, mca_coll_base_module_t *base)
+{
+    return serve_reduction(base, comm, (int)collective, NULL, NULL, (size_t)count, dtype, op, 0,
+                           false);
 }

@@ -52,9 +52,9 @@ static const slots_t *previous_slots(mca_coll_base_module_t *base, struct ompi_c
         return rc;                           \
     }
 
-/* The functions of one collective. `own` is what the core makes of the blocking call (see
- * coll_hetcoll_collectives.h). `sides` sets the fields send, recv and root of the call;
- * `arguments` are those of the previous function up to the communicator. */
+/* The functions of one collective. `own` is what the core makes of the blocking call, if only that
+ * it tells other ranks of it (see coll_hetcoll_collectives.h). `sides` sets the fields send, recv
+ * and root of the call; `arguments` are those of the previous function up to the communicator. */
 #define HETCOLL_STAGED(name, ...) HETCOLL_SERVED(name, MCA_COLL_HETCOLL_NOT_OURS, __VA_ARGS__)
 #define HETCOLL_SERVED(name, own, data, is_reduction, parameters, sides, arguments)               \
     static int staged_##name(UNPACK parameters, struct ompi_communicator_t *comm,                 \
@@ -147,27 +147,37 @@ typedef struct ompi_datatype_t *const *types_t;
     .recv = {.buffer = rbuf, .count = count, .dtype = dtype}
 #define REDUCE_ARGUMENTS call.send.buffer, RECV_BUFFER, count, dtype, op
 
+#define IS_ROOT (ompi_comm_rank(comm) == root)
+
 HETCOLL_SERVED(allgather,
                mca_coll_hetcoll_own_allgather(sbuf, scount, sdtype, rbuf, rcount, rdtype, comm,
                                               base),
                allgather, false, (SEND, RECV), (SEND_SIDE, RECV_SIDE),
                (SEND_ARGUMENTS, RECV_ARGUMENTS))
-HETCOLL_STAGED(allgatherv, allgather, false, (SEND, RECVV), (SEND_SIDE, RECVV_SIDE),
-               (SEND_ARGUMENTS, RECVV_ARGUMENTS))
-HETCOLL_STAGED(alltoall, alltoall, false, (SEND, RECV), (SEND_SIDE, RECV_SIDE),
+HETCOLL_SERVED(allgatherv, mca_coll_hetcoll_tell_allgatherv(rcounts, rdtype, comm, base), allgather,
+               false, (SEND, RECVV), (SEND_SIDE, RECVV_SIDE), (SEND_ARGUMENTS, RECVV_ARGUMENTS))
+HETCOLL_SERVED(alltoall,
+               mca_coll_hetcoll_tell_data(HETCOLL_ALLTOALL, rcount, rdtype, 0, comm, base),
+               alltoall, false, (SEND, RECV), (SEND_SIDE, RECV_SIDE),
                (SEND_ARGUMENTS, RECV_ARGUMENTS))
-HETCOLL_STAGED(alltoallv, alltoall, false, (SENDV, RECVV), (SENDV_SIDE, RECVV_SIDE),
-               (SENDV_ARGUMENTS, RECVV_ARGUMENTS))
-HETCOLL_STAGED(alltoallw, alltoall, false, (TYPED(hetcoll_disps_t)),
-               (TYPED_SIDES(HETCOLL_TYPED, disps)), (TYPED_ARGUMENTS))
+HETCOLL_SERVED(alltoallv, mca_coll_hetcoll_tell(HETCOLL_ALLTOALLV, 0, 0, comm, base), alltoall,
+               false, (SENDV, RECVV), (SENDV_SIDE, RECVV_SIDE), (SENDV_ARGUMENTS, RECVV_ARGUMENTS))
+HETCOLL_SERVED(alltoallw, mca_coll_hetcoll_tell(HETCOLL_ALLTOALLW, 0, 0, comm, base), alltoall,
+               false, (TYPED(hetcoll_disps_t)), (TYPED_SIDES(HETCOLL_TYPED, disps)),
+               (TYPED_ARGUMENTS))
 HETCOLL_SERVED(bcast, mca_coll_hetcoll_own_bcast(rbuf, rcount, rdtype, root, comm, base), bcast,
                false, (void *rbuf, hetcoll_count_t rcount, type_t rdtype, int root),
                (RECV_SIDE, .root = root), (RECV_ARGUMENTS, root))
-HETCOLL_STAGED(exscan, exscan, true, (REDUCE), (REDUCE_SIDES), (REDUCE_ARGUMENTS))
-HETCOLL_STAGED(gather, gather, false, (SEND, RECV, int root), (SEND_SIDE, RECV_SIDE, .root = root),
+HETCOLL_SERVED(exscan, mca_coll_hetcoll_tell_scan(HETCOLL_EXSCAN, count, dtype, op, comm, base),
+               exscan, true, (REDUCE), (REDUCE_SIDES), (REDUCE_ARGUMENTS))
+HETCOLL_SERVED(gather,
+               mca_coll_hetcoll_tell_data(HETCOLL_GATHER, IS_ROOT ? rcount : scount,
+                                          IS_ROOT ? rdtype : sdtype, root, comm, base),
+               gather, false, (SEND, RECV, int root), (SEND_SIDE, RECV_SIDE, .root = root),
                (SEND_ARGUMENTS, RECV_ARGUMENTS, root))
-HETCOLL_STAGED(gatherv, gather, false, (SEND, RECVV, int root),
-               (SEND_SIDE, RECVV_SIDE, .root = root), (SEND_ARGUMENTS, RECVV_ARGUMENTS, root))
+HETCOLL_SERVED(gatherv, mca_coll_hetcoll_tell(HETCOLL_GATHERV, 0, root, comm, base), gather, false,
+               (SEND, RECVV, int root), (SEND_SIDE, RECVV_SIDE, .root = root),
+               (SEND_ARGUMENTS, RECVV_ARGUMENTS, root))
 HETCOLL_SERVED(reduce, mca_coll_hetcoll_own_reduce(sbuf, rbuf, count, dtype, op, root, comm, base),
                reduce, true, (REDUCE, int root), (REDUCE_SIDES, .root = root),
                (REDUCE_ARGUMENTS, root))
@@ -182,11 +192,16 @@ HETCOLL_SERVED(reduce_scatter,
 HETCOLL_SERVED(reduce_scatter_block,
                mca_coll_hetcoll_own_reduce_scatter_block(sbuf, rbuf, count, dtype, op, comm, base),
                reduce_scatter_block, true, (REDUCE), (REDUCE_SIDES), (REDUCE_ARGUMENTS))
-HETCOLL_STAGED(scan, scan, true, (REDUCE), (REDUCE_SIDES), (REDUCE_ARGUMENTS))
-HETCOLL_STAGED(scatter, scatter, false, (SEND, RECV, int root),
-               (SEND_SIDE, RECV_SIDE, .root = root), (SEND_ARGUMENTS, RECV_ARGUMENTS, root))
-HETCOLL_STAGED(scatterv, scatter, false, (SENDV, RECV, int root),
-               (SENDV_SIDE, RECV_SIDE, .root = root), (SENDV_ARGUMENTS, RECV_ARGUMENTS, root))
+HETCOLL_SERVED(scan, mca_coll_hetcoll_tell_scan(HETCOLL_SCAN, count, dtype, op, comm, base), scan,
+               true, (REDUCE), (REDUCE_SIDES), (REDUCE_ARGUMENTS))
+HETCOLL_SERVED(scatter,
+               mca_coll_hetcoll_tell_data(HETCOLL_SCATTER, IS_ROOT ? scount : rcount,
+                                          IS_ROOT ? sdtype : rdtype, root, comm, base),
+               scatter, false, (SEND, RECV, int root), (SEND_SIDE, RECV_SIDE, .root = root),
+               (SEND_ARGUMENTS, RECV_ARGUMENTS, root))
+HETCOLL_SERVED(scatterv, mca_coll_hetcoll_tell(HETCOLL_SCATTERV, 0, root, comm, base), scatter,
+               false, (SENDV, RECV, int root), (SENDV_SIDE, RECV_SIDE, .root = root),
+               (SENDV_ARGUMENTS, RECV_ARGUMENTS, root))
 HETCOLL_STAGED(neighbor_allgather, neighbor_allgather, false, (SEND, RECV), (SEND_SIDE, RECV_SIDE),
                (SEND_ARGUMENTS, RECV_ARGUMENTS))
 HETCOLL_STAGED(neighbor_allgatherv, neighbor_allgather, false, (SEND, RECVV),
@@ -197,6 +212,19 @@ HETCOLL_STAGED(neighbor_alltoallv, neighbor_alltoall, false, (SENDV, RECVV),
                (SENDV_SIDE, RECVV_SIDE), (SENDV_ARGUMENTS, RECVV_ARGUMENTS))
 HETCOLL_STAGED(neighbor_alltoallw, neighbor_alltoall, false, (TYPED(hetcoll_offsets_t)),
                (TYPED_SIDES(HETCOLL_OFFSETS, offsets)), (TYPED_ARGUMENTS))
+
+/* Has no buffer: other ranks are told of it, no more. */
+static int staged_barrier(struct ompi_communicator_t *comm, mca_coll_base_module_t *base)
+{
+    const slots_t *previous = previous_slots(base, comm);
+    if (OPAL_UNLIKELY(NULL == previous || NULL == previous->coll_barrier)) {
+        return OMPI_ERR_NOT_AVAILABLE;
+    }
+    const int rc = mca_coll_hetcoll_tell(HETCOLL_BARRIER, 0, 0, comm, base);
+    return OPAL_LIKELY(MCA_COLL_HETCOLL_NOT_OURS == rc)
+               ? previous->coll_barrier(comm, previous->coll_barrier_module)
+               : rc;
+}
 
 /* Not a collective, but a function of the module all the same; MPI_COMM_SELF's. */
 static int staged_reduce_local(const void *inbuf, void *inoutbuf, hetcoll_count_t count,
@@ -226,7 +254,9 @@ static int staged_reduce_local(const void *inbuf, void *inoutbuf, hetcoll_count_
     HETCOLL_SLOT(name)            \
     HETCOLL_SLOT(i##name)         \
     HETCOLL_SLOT(name##_init)
-#define HETCOLL_ALL_SLOTS HETCOLL_COLLECTIVES(HETCOLL_THREE_SLOTS) HETCOLL_SLOT(reduce_local)
+#define HETCOLL_ALL_SLOTS                    \
+    HETCOLL_COLLECTIVES(HETCOLL_THREE_SLOTS) \
+    HETCOLL_SLOT(barrier) HETCOLL_SLOT(reduce_local)
 
 /* See coll_hetcoll_p2p.c. */
 extern int MPIX_Query_cuda_support(void) __attribute__((weak));
