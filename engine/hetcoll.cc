@@ -303,9 +303,20 @@ int hetcoll_agree_on_copies(hetcoll_engine *engine, const hetcoll_call *call, in
     return run(*engine, told, QueueTurn(engine->queue));
 }
 
-int hetcoll_hand_on(hetcoll_engine *engine, const hetcoll_call *call)
+int hetcoll_hand_on(hetcoll_engine *engine, int collective, std::size_t bytes, int root,
+                    unsigned short number)
 {
-    return engine->engine.hand_on(*call);
+    return engine->engine.hand_on(hetcoll::signature_of_move(collective, bytes, root, number));
+}
+
+int hetcoll_hand_on_barrier(hetcoll_engine *engine, unsigned short number)
+{
+    return engine->engine.hand_on(hetcoll::signature_of_move(HETCOLL_BARRIER, 0, 0, number));
+}
+
+int hetcoll_hand_on_reduction(hetcoll_engine *engine, const hetcoll_call *call)
+{
+    return engine->engine.hand_on(hetcoll::signature_of(*call));
 }
 
 hetcoll_operation *hetcoll_operation_create(hetcoll_engine *engine, const hetcoll_call *call,

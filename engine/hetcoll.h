@@ -117,11 +117,16 @@ int hetcoll_collective(struct hetcoll_engine *engine, const struct hetcoll_call 
 int hetcoll_agree_on_copies(struct hetcoll_engine *engine, const struct hetcoll_call *call,
                             int failed);
 
-/* Before a call that another module serves, of enum hetcoll_handed_on too, by all ranks: those of
- * this node see which it is (kind, op and user_op; root; span with dense, or data_bytes; number),
+/* Before a call that another module serves, by all ranks: those of this node see which it is,
  * whether they wait in a call of ours or hand one on. An error if one is seen to call differently:
- * then the call is not made. Touches no buffer, waits for nobody. */
-int hetcoll_hand_on(struct hetcoll_engine *engine, const struct hetcoll_call *call);
+ * then the call is not made. Waits for nobody. */
+/* Of a call that moves bytes, of enum hetcoll_handed_on or enum hetcoll_collective. */
+int hetcoll_hand_on(struct hetcoll_engine *engine, int collective, size_t bytes, int root,
+                    unsigned short number);
+int hetcoll_hand_on_barrier(struct hetcoll_engine *engine, unsigned short number);
+/* Of one that reduces: collective, kind, op, user_op and reason; root; span with dense, or
+ * data_bytes; number. */
+int hetcoll_hand_on_reduction(struct hetcoll_engine *engine, const struct hetcoll_call *call);
 
 /* ---- nonblocking and persistent calls ---- */
 

@@ -140,7 +140,25 @@ int hetcoll_agree_on_copies(struct hetcoll_engine *engine, const struct hetcoll_
     return HETCOLL_DECLINED;
 }
 
-int hetcoll_hand_on(struct hetcoll_engine *engine, const struct hetcoll_call *call)
+int hetcoll_hand_on(struct hetcoll_engine *engine, int collective, size_t bytes, int root,
+                    unsigned short number)
+{
+    (void)engine;
+    (void)collective;
+    (void)bytes;
+    (void)root;
+    (void)number;
+    return HETCOLL_SUCCESS;
+}
+
+int hetcoll_hand_on_barrier(struct hetcoll_engine *engine, unsigned short number)
+{
+    (void)engine;
+    (void)number;
+    return HETCOLL_SUCCESS;
+}
+
+int hetcoll_hand_on_reduction(struct hetcoll_engine *engine, const struct hetcoll_call *call)
 {
     (void)engine;
     (void)call;

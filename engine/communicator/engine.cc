@@ -330,7 +330,7 @@ int Engine::fail_differing(const Meeting &meeting) noexcept
     }
     const auto calls = meeting.different_calls();
     if (calls && calls->handed_on) {
-        return fail_handed_on(calls->one, calls->other);
+        return fail_handed_on(calls->one.call, calls->other.rank, calls->other.call);
     }
     if (calls && by_number) {
         log(process_.log(), 0,
@@ -355,37 +355,27 @@ int Engine::fail_differing(const Meeting &meeting) noexcept
     return error_of(meeting.differences());
 }
 
-int Engine::hand_on(const hetcoll_call &call) noexcept
+int Engine::look_at_handed_on(const CallSignature &call) noexcept
 {
-    if (!group_.uses_pages() || group_.local_size() == 1 || !group_.compares_calls()) {
-        return HETCOLL_SUCCESS;
-    }
-    CallSignature own = signature_of(call);
     if (hands_on_no_more_ != HETCOLL_SUCCESS) {
-        own.what = 0;
-        group_.hand_on(own);
         return hands_on_no_more_;
     }
-    group_.hand_on(own);
-    const int size = group_.local_size(), rank = group_.local_rank();
-    for (const int beside : {rank == 0 ? size - 1 : rank - 1, rank == size - 1 ? 0 : rank + 1}) {
-        if (const auto other = group_.begun_instead(beside, own)) [[unlikely]] {
-            return fail_handed_on({p2p_.rank, own, 0}, {group_.local_ranks()[beside], *other, 0});
-        }
-    }
-    return HETCOLL_SUCCESS;
+    const auto other = group_.begun_instead(call);
+    return other ? fail_handed_on(call, other->rank, other->call) : HETCOLL_SUCCESS;
 }
 
-int Engine::fail_handed_on(const Meeting::Call &own, const Meeting::Call &other) noexcept
+// Each rank that returns the error says so: others may be in Open MPI's part of the call for ever.
+int Engine::fail_handed_on(const CallSignature &own, int rank, const CallSignature &other) noexcept
 {
-    const Differences differences = differences_of(own.call, other.call);
+    const Differences differences = differences_of(own, other);
     log(process_.log(), 0,
         "hetcoll: the ranks of communicator %u do not call the same: rank %d calls %s, rank %d "
-        "calls %s: %s on the ranks that are not in Open MPI's part of one of these calls yet; "
-        "Open MPI serves no further calls of the communicator there",
-        p2p_.comm_id, own.rank, describe(own.call).text, other.rank, describe(other.call).text,
-        mpi_error_name(differences));
+        "calls %s: %s on rank %d, also in all its further calls of that communicator which Open "
+        "MPI serves",
+        p2p_.comm_id, p2p_.rank, describe(own).text, rank, describe(other).text,
+        mpi_error_name(differences), p2p_.rank);
     hands_on_no_more_ = error_of(differences);
+    group_.tell_no_more();
     return hands_on_no_more_;
 }
 

@@ -99,7 +99,10 @@ public:
     // This rank is about to make a call that Open MPI serves: the ranks of the node see it. An
     // error if one of the two beside this one has begun another call in its place. Then messages of
     // some ranks may be under way that nobody takes, so no further call goes to Open MPI.
-    [[nodiscard]] int hand_on(const hetcoll_call &call) noexcept;
+    [[nodiscard]] int hand_on(const CallSignature &call) noexcept
+    {
+        return group_.hand_on(call) ? HETCOLL_SUCCESS : look_at_handed_on(call);
+    }
 
     // The ranks call differently, as that meeting has found. Says so if this rank is to, and
     // returns the error.
@@ -143,7 +146,8 @@ public:
 
 private:
     [[nodiscard]] int leave_host(int code) noexcept;
-    int fail_handed_on(const Meeting::Call &own, const Meeting::Call &other) noexcept;
+    [[nodiscard]] int look_at_handed_on(const CallSignature &call) noexcept;
+    int fail_handed_on(const CallSignature &own, int rank, const CallSignature &other) noexcept;
     void observe_host(const hetcoll_call &call, std::uint64_t start_ns) noexcept;
     void say_split_machine(std::span<const hetcoll_facts> facts);
     void say_what_differs();

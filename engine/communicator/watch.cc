@@ -125,13 +125,13 @@ std::string Watch::missing_ranks(int &there) const
         ranks += format("%srank %d (process %d %s, ", ranks.empty() ? "" : ", ", rank, process.pid,
                         text_of(process_state(process)));
         const unsigned turn = arrived % 2;
-        if (const auto other = group_.last_handed_on(local, arrived)) {
-            ranks += format("in or after %s)", describe(*other).text);
-            continue;
-        }
-        ranks += arrived == 0 ? std::string("no call yet)")
-                              : format("last in call %u, %s)", slot.call_number[turn],
+        ranks += arrived == 0 ? std::string("no call yet")
+                              : format("last in call %u, %s", slot.call_number[turn],
                                        describe(slot.call[turn]).text);
+        if (const auto other = group_.last_handed_on(local, arrived)) {
+            ranks += format(", then in %s", describe(*other).text);
+        }
+        ranks += ")";
     }
     return ranks;
 }

@@ -53,6 +53,14 @@ inline constexpr int kCollectiveShift = 56, kKindShift = 51, kOpShift = 47;
 inline constexpr std::uint64_t kUnknownKind = 31; // none of hetcoll's, or a user-defined op's
 inline constexpr std::uint64_t kUserOp = 14, kNoOp = 15;
 
+[[nodiscard]] inline CallSignature signature_of(int collective, std::uint64_t kind,
+                                                std::uint64_t op, std::uint64_t bytes, int root,
+                                                std::uint16_t number) noexcept
+{
+    return {static_cast<std::uint64_t>(collective + 1) << kCollectiveShift | kind << kKindShift |
+                op << kOpShift | (bytes & ((std::uint64_t{1} << kOpShift) - 1)),
+            static_cast<std::uint32_t>(root) | std::uint64_t{number} << 32};
+}
 [[nodiscard]] inline CallSignature signature_of(const hetcoll_call &call) noexcept
 {
     std::uint64_t kind = kUnknownKind, op = kNoOp;
@@ -63,10 +71,13 @@ inline constexpr std::uint64_t kUserOp = 14, kNoOp = 15;
         op = static_cast<std::uint64_t>(call.op);
     }
     const std::uint64_t bytes = call.dense != 0 ? call.span : call.data_bytes;
-    return {static_cast<std::uint64_t>(call.collective + 1) << kCollectiveShift |
-                kind << kKindShift | op << kOpShift |
-                (bytes & ((std::uint64_t{1} << kOpShift) - 1)),
-            static_cast<std::uint32_t>(call.root) | std::uint64_t{call.number} << 32};
+    return signature_of(call.collective, kind, op, bytes, call.root, call.number);
+}
+// Bytes, whatever they mean.
+[[nodiscard]] inline CallSignature signature_of_move(int collective, std::uint64_t bytes, int root,
+                                                     std::uint16_t number) noexcept
+{
+    return signature_of(collective, HETCOLL_UINT8, HETCOLL_MAX, bytes, root, number);
 }
 
 // The one of two calls' numbers that comes later. They wrap.

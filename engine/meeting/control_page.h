@@ -67,7 +67,7 @@ public:
         Buffers unmapped;
         // The last calls that the rank has handed on to Open MPI, by the remainders of their
         // numbers, and how many meetings it had come to. A `rest` of 0: none.
-        struct HandedOn {
+        struct alignas(32) HandedOn {
             std::atomic<std::uint64_t> what, rest; // of CallSignature
             std::atomic<std::uint32_t> meetings;
         };

@@ -189,6 +189,11 @@ Progress NodeGroup::make_pages(int tag)
             page_ = {};
             page_loan_ = {};
         }
+        if (uses_pages_ && local_size() > 1 && compares_calls_) {
+            told_own_ = &own_slot();
+            told_before_ = &slot(local_before());
+            told_behind_ = &slot(local_behind());
+        }
         part_ = Part::kDone;
     }
     return Progress::kDone;
@@ -307,16 +312,6 @@ bool NodeGroup::leave() const noexcept
     return true;
 }
 
-void NodeGroup::hand_on(const CallSignature &call) noexcept
-{
-    ControlPage::Slot &own = own_slot();
-    ControlPage::Slot::HandedOn &entry = own.handed_on[call.number() % ControlPage::kHandedOn];
-    entry.rest.store(0, std::memory_order_relaxed);
-    entry.what.store(call.what, std::memory_order_release);
-    entry.meetings.store(own.arrived.load(std::memory_order_relaxed), std::memory_order_release);
-    entry.rest.store(call.rest, std::memory_order_seq_cst);
-}
-
 namespace {
 
 // Entries are read while their rank may write them.
@@ -355,17 +350,24 @@ std::optional<CallSignature> NodeGroup::last_handed_on(int local_rank,
     return last;
 }
 
-std::optional<CallSignature> NodeGroup::begun_instead(int local_rank,
-                                                      const CallSignature &call) const noexcept
+std::optional<NodeGroup::Begun> NodeGroup::begun_instead(const CallSignature &call) const noexcept
 {
-    const std::uint32_t meetings = own_slot().arrived.load(std::memory_order_relaxed);
-    auto other = handed_on(local_rank, call.number(), meetings);
-    const ControlPage::Slot &slot = page_.slot(local_rank);
-    if (!other && slot.arrived.load(std::memory_order_acquire) == meetings + 1) {
-        const CallSignature &met = slot.call[(meetings + 1) % 2]; // it waits there for this rank
-        other = met.number() == call.number() ? std::optional(met) : std::nullopt;
+    if (told_own_ == nullptr) {
+        return std::nullopt;
     }
-    return other && *other != call ? other : std::nullopt;
+    const std::uint32_t meetings = told_own_->arrived.load(std::memory_order_relaxed);
+    for (const int local : {local_before(), local_behind()}) {
+        auto other = handed_on(local, call.number(), meetings);
+        const ControlPage::Slot &slot = page_.slot(local);
+        if (!other && slot.arrived.load(std::memory_order_acquire) == meetings + 1) {
+            const CallSignature &met = slot.call[(meetings + 1) % 2]; // it waits for this rank
+            other = met.number() == call.number() ? std::optional(met) : std::nullopt;
+        }
+        if (other && *other != call) {
+            return Begun{local_ranks()[local], *other};
+        }
+    }
+    return std::nullopt;
 }
 
 void NodeGroup::announce(const SharedBuffer &input, const SharedBuffer &output) const noexcept
@@ -388,6 +390,7 @@ void NodeGroup::abandon_page() noexcept
 {
     if (page_.exists()) {
         touches_no_peers();
+        told_own_ = nullptr;
         lose(std::unique_ptr<ControlPage>(new (std::nothrow) ControlPage(std::move(page_))));
     }
 }

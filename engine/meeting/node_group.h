@@ -32,6 +32,12 @@ public:
     [[nodiscard]] int local_rank() const noexcept { return local_.table().rank; }
     // The number of one of local_ranks() among them.
     [[nodiscard]] int local_number(int rank) const noexcept;
+    // The ranks beside this one on its node, all in a ring.
+    [[nodiscard]] int local_before() const noexcept
+    {
+        return (local_rank() + local_size() - 1) % local_size();
+    }
+    [[nodiscard]] int local_behind() const noexcept { return (local_rank() + 1) % local_size(); }
     [[nodiscard]] bool is_leader() const noexcept { return local_rank() == 0; }
     [[nodiscard]] int most_ranks_on_a_node() const noexcept { return most_; }
     [[nodiscard]] int least_ranks_on_a_node() const noexcept { return least_; }
@@ -114,10 +120,25 @@ public:
     }
     [[nodiscard]] const CallSignature &call() const noexcept { return call_; }
     [[nodiscard]] std::uint32_t calls() const noexcept { return calls_; }
-    // A call goes on to Open MPI: the ranks of this node see it from now on. Require that calls go
-    // by pages. The caller's next look at others comes after it for all of them, so of two ranks
-    // that hand on different calls one sees the other.
-    void hand_on(const CallSignature &call) noexcept;
+    // A call goes on to Open MPI: the ranks of this node see it from now on. False if one of the
+    // two beside this one may have begun another call in its place. Of two ranks that hand on
+    // different calls one sees the other, and of a node's ranks two that are neighbours differ, if
+    // any do.
+    [[nodiscard]] bool hand_on(const CallSignature &call) noexcept
+    {
+        if (told_own_ == nullptr) {
+            return false;
+        }
+        const std::size_t place = call.number() % ControlPage::kHandedOn;
+        ControlPage::Slot::HandedOn &entry = told_own_->handed_on[place];
+        const std::uint32_t meetings = told_own_->arrived.load(std::memory_order_relaxed);
+        entry.rest.store(0, std::memory_order_relaxed);
+        entry.what.store(call.what, std::memory_order_release);
+        entry.meetings.store(meetings, std::memory_order_release);
+        entry.rest.store(call.rest, std::memory_order_seq_cst);
+        return !may_differ(*told_before_, call, place, meetings) &&
+               (told_before_ == told_behind_ || !may_differ(*told_behind_, call, place, meetings));
+    }
     // What a rank of this node has handed on as its call of this number, while it had come to so
     // many meetings; nothing: that is not known.
     [[nodiscard]] std::optional<CallSignature> handed_on(int local_rank, std::uint16_t number,
@@ -125,10 +146,15 @@ public:
     // And its last one then.
     [[nodiscard]] std::optional<CallSignature>
     last_handed_on(int local_rank, std::uint32_t meetings) const noexcept;
-    // What a rank has begun in place of this call, which this rank has handed on. Of a program that
-    // calls rightly nothing, ever.
-    [[nodiscard]] std::optional<CallSignature>
-    begun_instead(int local_rank, const CallSignature &call) const noexcept;
+    // A rank beside this one has begun another call in place of this one, which this rank has
+    // handed on. Of a program that calls rightly nothing, ever. Nothing, too, where nobody looks.
+    struct Begun {
+        int rank; // in the communicator
+        CallSignature call;
+    };
+    // No rank is told of calls any more.
+    void tell_no_more() noexcept { told_own_ = nullptr; }
+    [[nodiscard]] std::optional<Begun> begun_instead(const CallSignature &call) const noexcept;
 
     // Ranks that meet compare their calls: from the next meeting on, and on all of them.
     void compare_calls() noexcept { compares_calls_ = true; }
@@ -168,6 +194,17 @@ private:
     };
     static_assert(sizeof(Settings) <= sizeof(Ticket));
 
+    // It waits in a meeting for this rank, or has handed on a call of this number that differs.
+    [[nodiscard]] static bool may_differ(const ControlPage::Slot &slot, const CallSignature &call,
+                                         std::size_t place, std::uint32_t meetings) noexcept
+    {
+        const ControlPage::Slot::HandedOn &entry = slot.handed_on[place];
+        const std::uint64_t rest = entry.rest.load(std::memory_order_seq_cst);
+        const std::uint64_t other = rest ^ call.rest;
+        return slot.arrived.load(std::memory_order_acquire) == meetings + 1 ||
+               (other >> 32 == 0 &&
+                (other | (entry.what.load(std::memory_order_acquire) ^ call.what)) != 0);
+    }
     static std::vector<int> find_local(const hetcoll_p2p &p2p,
                                        std::span<const ProcessIdentity> processes);
     static std::vector<int> find_leaders(std::span<const ProcessIdentity> processes);
@@ -189,6 +226,8 @@ private:
     Rooms rooms_ = Rooms::kUntried;
     bool short_ = false, says_short_ = false;
     std::vector<const void *> payloads_; // room for payloads()
+    // Whom a rank tells what it hands on, and whom it looks at then; null: nobody looks.
+    ControlPage::Slot *told_own_ = nullptr, *told_before_ = nullptr, *told_behind_ = nullptr;
     bool uses_pages_ = false, leaves_page_open_ = false;
     std::uint64_t settings_ = 0;
     bool settings_differ_ = false;

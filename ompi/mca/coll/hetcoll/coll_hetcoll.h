@@ -167,8 +167,14 @@ mca_coll_base_module_t *mca_coll_hetcoll_comm_query(struct ompi_communicator_t *
                                                     int *priority);
 /* Our module of a communicator, from the module that a slot's function was called with; NULL: there
  * is none. HAN of Open MPI 4.1 calls its predecessor's function with its own module. */
-mca_coll_hetcoll_module_t *mca_coll_hetcoll_own_module(mca_coll_base_module_t *base,
-                                                       struct ompi_communicator_t *comm);
+mca_coll_hetcoll_module_t *mca_coll_hetcoll_find_module(struct ompi_communicator_t *comm);
+static inline mca_coll_hetcoll_module_t *
+mca_coll_hetcoll_own_module(mca_coll_base_module_t *base, struct ompi_communicator_t *comm)
+{
+    return OPAL_LIKELY(((opal_object_t *)base)->obj_class == OBJ_CLASS(mca_coll_hetcoll_module_t))
+               ? (mca_coll_hetcoll_module_t *)base
+               : mca_coll_hetcoll_find_module(comm);
+}
 /* Gives the communicator's slots back to the previous modules, which then cost what they did
  * without hetcoll. Whoever saved our functions before may still call them. */
 void mca_coll_hetcoll_leave(mca_coll_hetcoll_module_t *module);

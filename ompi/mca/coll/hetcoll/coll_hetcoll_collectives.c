@@ -86,9 +86,46 @@ bool mca_coll_hetcoll_describe_reduce(struct hetcoll_call *call, enum hetcoll_co
     return 0 <= call->kind && 0 == call->user_op;
 }
 
-/* Calls are counted if all ranks come here with theirs: Open MPI ends those without data itself. */
-static int serve(mca_coll_base_module_t *base, struct ompi_communicator_t *comm,
-                 struct hetcoll_call *call, bool large)
+/* Ranks count their calls, if all of them come here with theirs: with those that have data, because
+ * Open MPI ends others itself. False: the core has nothing to do with this call. */
+static inline bool count_small(mca_coll_hetcoll_module_t *module, unsigned short *number)
+{
+    if (OPAL_LIKELY(NULL != module && module->collectives)) {
+        *number = ++module->calls;
+        return true;
+    }
+    if (NULL != module && HETCOLL_STATE_NEW == module->state) { /* there is no engine yet */
+        ++module->collective_calls;
+        ++module->calls;
+    }
+    return false;
+}
+
+static inline int handed_on(int result)
+{
+    return OPAL_LIKELY(HETCOLL_SUCCESS == result) ? MCA_COLL_HETCOLL_NOT_OURS
+                                                  : mca_coll_hetcoll_error_from_core(result);
+}
+
+int mca_coll_hetcoll_tell(int collective, size_t bytes, int root, struct ompi_communicator_t *comm,
+                          mca_coll_base_module_t *base)
+{
+    unsigned short number;
+    mca_coll_hetcoll_module_t *module = mca_coll_hetcoll_own_module(base, comm);
+    return count_small(module, &number)
+               ? handed_on(hetcoll_hand_on(module->engine, collective, bytes, root, number))
+               : MCA_COLL_HETCOLL_NOT_OURS;
+}
+
+int mca_coll_hetcoll_tell_barrier(mca_coll_hetcoll_module_t *module)
+{
+    unsigned short number;
+    return count_small(module, &number) ? handed_on(hetcoll_hand_on_barrier(module->engine, number))
+                                        : MCA_COLL_HETCOLL_NOT_OURS;
+}
+
+static int serve_large(mca_coll_base_module_t *base, struct ompi_communicator_t *comm,
+                       struct hetcoll_call *call)
 {
     mca_coll_hetcoll_module_t *module = mca_coll_hetcoll_own_module(base, comm);
     if (NULL == module || 1 == ompi_comm_size(comm) || module->delegates) {
@@ -97,9 +134,6 @@ static int serve(mca_coll_base_module_t *base, struct ompi_communicator_t *comm,
     if (HETCOLL_STATE_NEW == module->state) {
         ++module->collective_calls;
         call->number = ++module->calls;
-        if (!large) {
-            return MCA_COLL_HETCOLL_NOT_OURS; /* there is nothing yet that ranks share */
-        }
         const int rc = mca_coll_hetcoll_first_call(module);
         if (OMPI_SUCCESS != rc) {
             return rc;
@@ -107,29 +141,25 @@ static int serve(mca_coll_base_module_t *base, struct ompi_communicator_t *comm,
     } else if (module->collectives) {
         call->number = ++module->calls;
     }
-    if (HETCOLL_STATE_READY != module->state || !module->collectives) {
-        return MCA_COLL_HETCOLL_NOT_OURS; /* some rank does not come here */
-    }
-    if (large) {
-        return run(module, call);
-    }
-    const int rc = hetcoll_hand_on(module->engine, call);
-    return HETCOLL_SUCCESS == rc ? MCA_COLL_HETCOLL_NOT_OURS : mca_coll_hetcoll_error_from_core(rc);
+    return HETCOLL_STATE_READY == module->state && module->collectives
+               ? run(module, call)
+               : MCA_COLL_HETCOLL_NOT_OURS; /* some rank does not come here */
 }
 
-static bool is_large(const struct hetcoll_call *call)
-{
-    return HETCOLL_LEAST_COLLECTIVE <= call->span;
-}
+static bool is_large(size_t bytes) { return HETCOLL_LEAST_COLLECTIVE <= bytes; }
 
 int mca_coll_hetcoll_own_bcast(void *buffer, hetcoll_count_t count, struct ompi_datatype_t *dtype,
                                int root, struct ompi_communicator_t *comm,
                                mca_coll_base_module_t *base)
 {
+    size_t size;
+    ompi_datatype_type_size(dtype, &size);
+    if (!is_large((size_t)count * size)) {
+        return mca_coll_hetcoll_tell_data(HETCOLL_BCAST, count, dtype, root, comm, base);
+    }
     struct hetcoll_call call;
-    return mca_coll_hetcoll_describe_bcast(&call, buffer, (size_t)count, dtype, root)
-               ? serve(base, comm, &call, is_large(&call))
-               : MCA_COLL_HETCOLL_NOT_OURS;
+    (void)mca_coll_hetcoll_describe_bcast(&call, buffer, (size_t)count, dtype, root);
+    return serve_large(base, comm, &call);
 }
 
 int mca_coll_hetcoll_own_allgather(const void *sbuf, hetcoll_count_t scount,
@@ -137,11 +167,17 @@ int mca_coll_hetcoll_own_allgather(const void *sbuf, hetcoll_count_t scount,
                                    hetcoll_count_t rcount, struct ompi_datatype_t *rdtype,
                                    struct ompi_communicator_t *comm, mca_coll_base_module_t *base)
 {
+    size_t size;
+    ompi_datatype_type_size(rdtype, &size);
+    const size_t bytes = (size_t)rcount * size * (size_t)ompi_comm_size(comm);
+    if (!is_large(bytes)) {
+        return 0 == bytes ? MCA_COLL_HETCOLL_NOT_OURS
+                          : mca_coll_hetcoll_tell(HETCOLL_ALLGATHER, bytes, 0, comm, base);
+    }
     struct hetcoll_call call;
-    return mca_coll_hetcoll_describe_allgather(&call, sbuf, (size_t)scount, sdtype, rbuf,
-                                               (size_t)rcount, rdtype, comm)
-               ? serve(base, comm, &call, is_large(&call))
-               : MCA_COLL_HETCOLL_NOT_OURS;
+    (void)mca_coll_hetcoll_describe_allgather(&call, sbuf, (size_t)scount, sdtype, rbuf,
+                                              (size_t)rcount, rdtype, comm);
+    return serve_large(base, comm, &call);
 }
 
 static int serve_reduction(mca_coll_base_module_t *base, struct ompi_communicator_t *comm,
@@ -151,8 +187,13 @@ static int serve_reduction(mca_coll_base_module_t *base, struct ompi_communicato
     struct hetcoll_call call;
     const bool reduces = mca_coll_hetcoll_describe_reduce(
         &call, (enum hetcoll_collective)collective, sbuf, rbuf, count, dtype, op, root);
-    return 0 == call.data_bytes ? MCA_COLL_HETCOLL_NOT_OURS
-                                : serve(base, comm, &call, own && reduces && is_large(&call));
+    if (own && reduces && is_large(call.span)) {
+        return serve_large(base, comm, &call);
+    }
+    mca_coll_hetcoll_module_t *module = mca_coll_hetcoll_own_module(base, comm);
+    return 0 != call.data_bytes && count_small(module, &call.number)
+               ? handed_on(hetcoll_hand_on_reduction(module->engine, &call))
+               : MCA_COLL_HETCOLL_NOT_OURS;
 }
 
 int mca_coll_hetcoll_own_reduce(const void *sbuf, void *rbuf, hetcoll_count_t count,
@@ -203,23 +244,9 @@ int mca_coll_hetcoll_own_reduce_scatter(const void *sbuf, void *rbuf, hetcoll_co
                            equal ? 0 : hash, equal);
 }
 
-int mca_coll_hetcoll_tell(enum hetcoll_handed_on collective, size_t bytes, int root,
-                          struct ompi_communicator_t *comm, mca_coll_base_module_t *base)
-{
-    struct hetcoll_call call = {
-        .collective = (int)collective,
-        .root = root,
-        .kind = HETCOLL_UINT8,
-        .op = HETCOLL_MAX,
-        .span = bytes,
-        .dense = 1,
-    };
-    return serve(base, comm, &call, false);
-}
-
-int mca_coll_hetcoll_tell_data(enum hetcoll_handed_on collective, hetcoll_count_t count,
-                               struct ompi_datatype_t *dtype, int root,
-                               struct ompi_communicator_t *comm, mca_coll_base_module_t *base)
+int mca_coll_hetcoll_tell_data(int collective, hetcoll_count_t count, struct ompi_datatype_t *dtype,
+                               int root, struct ompi_communicator_t *comm,
+                               mca_coll_base_module_t *base)
 {
     size_t size;
     ompi_datatype_type_size(dtype, &size);
@@ -240,10 +267,9 @@ int mca_coll_hetcoll_tell_allgatherv(hetcoll_counts_t counts, struct ompi_dataty
                       : mca_coll_hetcoll_tell(HETCOLL_ALLGATHERV, bytes, hash, comm, base);
 }
 
-int mca_coll_hetcoll_tell_scan(enum hetcoll_handed_on collective, hetcoll_count_t count,
-                               struct ompi_datatype_t *dtype, struct ompi_op_t *op,
-                               struct ompi_communicator_t *comm, mca_coll_base_module_t *base)
+int mca_coll_hetcoll_tell_scan(int collective, hetcoll_count_t count, struct ompi_datatype_t *dtype,
+                               struct ompi_op_t *op, struct ompi_communicator_t *comm,
+                               mca_coll_base_module_t *base)
 {
-    return serve_reduction(base, comm, (int)collective, NULL, NULL, (size_t)count, dtype, op, 0,
-                           false);
+    return serve_reduction(base, comm, collective, NULL, NULL, (size_t)count, dtype, op, 0, false);
 }

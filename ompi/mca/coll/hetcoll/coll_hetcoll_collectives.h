@@ -47,17 +47,18 @@ int mca_coll_hetcoll_own_reduce_scatter(const void *sbuf, void *rbuf, hetcoll_co
 
 /* Calls that the previous module serves: an error if a rank is seen to call differently. Bytes as
  * all ranks of a right program have them, 0: each as it likes; root 0: it has none. */
-int mca_coll_hetcoll_tell(enum hetcoll_handed_on collective, size_t bytes, int root,
-                          struct ompi_communicator_t *comm, mca_coll_base_module_t *base);
+int mca_coll_hetcoll_tell(int collective, size_t bytes, int root, struct ompi_communicator_t *comm,
+                          mca_coll_base_module_t *base);
+int mca_coll_hetcoll_tell_barrier(mca_coll_hetcoll_module_t *module);
 /* These are told of where there are data. */
-int mca_coll_hetcoll_tell_data(enum hetcoll_handed_on collective, hetcoll_count_t count,
-                               struct ompi_datatype_t *dtype, int root,
-                               struct ompi_communicator_t *comm, mca_coll_base_module_t *base);
+int mca_coll_hetcoll_tell_data(int collective, hetcoll_count_t count, struct ompi_datatype_t *dtype,
+                               int root, struct ompi_communicator_t *comm,
+                               mca_coll_base_module_t *base);
 int mca_coll_hetcoll_tell_allgatherv(hetcoll_counts_t counts, struct ompi_datatype_t *dtype,
                                      struct ompi_communicator_t *comm,
                                      mca_coll_base_module_t *base);
-int mca_coll_hetcoll_tell_scan(enum hetcoll_handed_on collective, hetcoll_count_t count,
-                               struct ompi_datatype_t *dtype, struct ompi_op_t *op,
-                               struct ompi_communicator_t *comm, mca_coll_base_module_t *base);
+int mca_coll_hetcoll_tell_scan(int collective, hetcoll_count_t count, struct ompi_datatype_t *dtype,
+                               struct ompi_op_t *op, struct ompi_communicator_t *comm,
+                               mca_coll_base_module_t *base);
 
 #endif

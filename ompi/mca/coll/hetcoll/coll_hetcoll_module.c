@@ -48,12 +48,8 @@ static void destruct(mca_coll_hetcoll_module_t *module)
 
 OBJ_CLASS_INSTANCE(mca_coll_hetcoll_module_t, mca_coll_base_module_t, construct, destruct);
 
-mca_coll_hetcoll_module_t *mca_coll_hetcoll_own_module(mca_coll_base_module_t *base,
-                                                       struct ompi_communicator_t *comm)
+mca_coll_hetcoll_module_t *mca_coll_hetcoll_find_module(struct ompi_communicator_t *comm)
 {
-    if (((opal_object_t *)base)->obj_class == OBJ_CLASS(mca_coll_hetcoll_module_t)) {
-        return (mca_coll_hetcoll_module_t *)base;
-    }
     mca_coll_base_avail_coll_t *item;
     OPAL_LIST_FOREACH (item, comm->c_coll->module_list, mca_coll_base_avail_coll_t) {
         opal_object_t *object = (opal_object_t *)item->ac_module;

@@ -216,13 +216,13 @@ HETCOLL_STAGED(neighbor_alltoallw, neighbor_alltoall, false, (TYPED(hetcoll_offs
 /* Has no buffer: other ranks are told of it, no more. */
 static int staged_barrier(struct ompi_communicator_t *comm, mca_coll_base_module_t *base)
 {
-    const slots_t *previous = previous_slots(base, comm);
-    if (OPAL_UNLIKELY(NULL == previous || NULL == previous->coll_barrier)) {
+    mca_coll_hetcoll_module_t *module = mca_coll_hetcoll_own_module(base, comm);
+    if (OPAL_UNLIKELY(NULL == module || NULL == module->staged)) {
         return OMPI_ERR_NOT_AVAILABLE;
     }
-    const int rc = mca_coll_hetcoll_tell(HETCOLL_BARRIER, 0, 0, comm, base);
+    const int rc = mca_coll_hetcoll_tell_barrier(module);
     return OPAL_LIKELY(MCA_COLL_HETCOLL_NOT_OURS == rc)
-               ? previous->coll_barrier(comm, previous->coll_barrier_module)
+               ? module->staged->coll_barrier(comm, module->staged->coll_barrier_module)
                : rc;
 }
 
