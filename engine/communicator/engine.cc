@@ -335,8 +335,9 @@ int Engine::fail_differing(const Meeting &meeting) noexcept
     if (calls && by_number) {
         log(process_.log(), 0,
             "hetcoll: the ranks of communicator %u are not in the same call: rank %d is in call "
-            "%u, %s, rank %d in call %u, %s, because a call has failed on one of them alone: "
-            "MPI_ERR_OTHER on all ranks until all are in the same call again",
+            "%u, %s, rank %d in call %u, %s, because one of them alone has failed in a call, or "
+            "made "
+            "one more: MPI_ERR_OTHER on all ranks until all are in the same call again",
             p2p_.comm_id, calls->one.rank, calls->one.call.number(), describe(calls->one.call).text,
             calls->other.rank, calls->other.call.number(), describe(calls->other.call).text);
     } else if (calls) {
@@ -355,7 +356,7 @@ int Engine::fail_differing(const Meeting &meeting) noexcept
     return error_of(meeting.differences());
 }
 
-int Engine::look_at_handed_on(const CallSignature &call) noexcept
+int Engine::look_at_handed_on(CallSignature call) noexcept
 {
     if (hands_on_no_more_ != HETCOLL_SUCCESS) {
         return hands_on_no_more_;

@@ -99,7 +99,7 @@ public:
     // This rank is about to make a call that Open MPI serves: the ranks of the node see it. An
     // error if one of the two beside this one has begun another call in its place. Then messages of
     // some ranks may be under way that nobody takes, so no further call goes to Open MPI.
-    [[nodiscard]] int hand_on(const CallSignature &call) noexcept
+    [[nodiscard]] int hand_on(CallSignature call) noexcept
     {
         return group_.hand_on(call) ? HETCOLL_SUCCESS : look_at_handed_on(call);
     }
@@ -146,7 +146,7 @@ public:
 
 private:
     [[nodiscard]] int leave_host(int code) noexcept;
-    [[nodiscard]] int look_at_handed_on(const CallSignature &call) noexcept;
+    [[nodiscard]] int look_at_handed_on(CallSignature call) noexcept;
     int fail_handed_on(const CallSignature &own, int rank, const CallSignature &other) noexcept;
     void observe_host(const hetcoll_call &call, std::uint64_t start_ns) noexcept;
     void say_split_machine(std::span<const hetcoll_facts> facts);

@@ -124,7 +124,7 @@ public:
     // two beside this one may have begun another call in its place. Of two ranks that hand on
     // different calls one sees the other, and of a node's ranks two that are neighbours differ, if
     // any do.
-    [[nodiscard]] bool hand_on(const CallSignature &call) noexcept
+    [[nodiscard]] bool hand_on(CallSignature call) noexcept
     {
         if (told_own_ == nullptr) {
             return false;
@@ -195,7 +195,7 @@ private:
     static_assert(sizeof(Settings) <= sizeof(Ticket));
 
     // It waits in a meeting for this rank, or has handed on a call of this number that differs.
-    [[nodiscard]] static bool may_differ(const ControlPage::Slot &slot, const CallSignature &call,
+    [[nodiscard]] static bool may_differ(const ControlPage::Slot &slot, CallSignature call,
                                          std::size_t place, std::uint32_t meetings) noexcept
     {
         const ControlPage::Slot::HandedOn &entry = slot.handed_on[place];

@@ -3,7 +3,7 @@
 // all ranks return the error, and the next call is right ("all"). Where Open MPI serves one of them
 // a rank may be in it already, so the job ends by the error of another ("ends"). Where nothing but
 // time tells, ranks wait and say so, after which the program ends the job ("waits"). "list" prints
-// the names.
+// the names, "right" makes calls that only look wrong.
 #include "test/mpi/check.h"
 
 #include "include/hetcoll_types.h"
@@ -246,6 +246,54 @@ void make(Program &program, const WrongCall &call)
     }
 }
 
+// What looks like other calls and is none: a root that runs ahead, nonblocking calls among others,
+// places and types of a rank's own, calls without data.
+void call_rightly(Program &program)
+{
+    MPI_Comm comm;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    const int rank = program.rank(), ranks = program.ranks();
+    const auto size = static_cast<std::size_t>(ranks);
+    std::vector<int> in(size, 1), out(size), counts(size, 1), places(size);
+    for (int peer = 0; peer < ranks; ++peer) {
+        places[static_cast<std::size_t>(peer)] = peer;
+    }
+    MPI_Datatype nothing;
+    MPI_Type_contiguous(0, MPI_INT, &nothing);
+    MPI_Type_commit(&nothing);
+    for (int turn = 0; turn < 40; ++turn) {
+        const int root = turn % ranks;
+        int mine = 1, sum = 0, word = rank == root ? turn : -1;
+        for (int ahead = 0; ahead < 40; ++ahead) {
+            MPI_Bcast(&word, 1, MPI_INT, root, comm);
+        }
+        program.check(word == turn, "broadcast %d, not %d", word, turn);
+        MPI_Request request;
+        MPI_Iallreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, comm, &request);
+        MPI_Barrier(comm);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        program.check(sum == ranks, "sum %d of %d ranks", sum, ranks);
+        MPI_Bcast(&word, rank == 0 ? 0 : 5, rank == 0 ? MPI_INT : nothing, 0, comm);
+        MPI_Gather(rank == root ? MPI_IN_PLACE : in.data(), 1, MPI_INT, out.data(), 1, MPI_INT,
+                   root, comm);
+        MPI_Scatter(in.data(), 4, MPI_BYTE, out.data(), 1, MPI_INT, root, comm);
+        MPI_Gatherv(in.data(), 1, MPI_INT, out.data(), counts.data(), places.data(), MPI_INT, root,
+                    comm);
+        MPI_Alltoall(rank == 0 ? MPI_IN_PLACE : in.data(), 1, MPI_INT, out.data(), 1, MPI_INT,
+                     comm);
+        MPI_Allgatherv(in.data(), 1, MPI_INT, out.data(), counts.data(), places.data(), MPI_INT,
+                       comm);
+        MPI_Scan(&mine, &sum, 1, MPI_INT, MPI_SUM, comm);
+        program.check(sum == rank + 1, "scan %d on rank %d", sum, rank);
+        MPI_Reduce(rank == root ? MPI_IN_PLACE : &mine, rank == root ? &mine : nullptr, 1, MPI_INT,
+                   MPI_SUM, root, comm);
+        program.check(mine == (rank == root ? ranks : 1), "reduce %d on rank %d", mine, rank);
+        check_next(program, comm, Memory::kHost, 3);
+    }
+    MPI_Type_free(&nothing);
+    MPI_Comm_free(&comm);
+}
+
 } // namespace
 } // namespace hetcoll::test
 
@@ -260,6 +308,10 @@ int main(int argc, char **argv)
         return 0;
     }
     Program program(argc, argv, "wrong_calls");
+    if (name == "right") {
+        call_rightly(program);
+        return program.finish();
+    }
     for (const WrongCall &call : wrong_calls()) {
         if (name == call.name) {
             make(program, call);

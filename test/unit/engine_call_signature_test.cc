@@ -91,6 +91,13 @@ TEST(CallSignature, OfAUserDefinedOpOnlyTheBytesOfDataCount)
               Differences::kNone);
 }
 
+TEST(CallSignature, UnequalCountsOfTheSameSumDiffer)
+{
+    EXPECT_EQ(compare(call_of(HETCOLL_REDUCE_SCATTER, HETCOLL_INT32, HETCOLL_SUM, 12, 0x1234),
+                      call_of(HETCOLL_REDUCE_SCATTER, HETCOLL_INT32, HETCOLL_SUM, 12, 0x4321)),
+              Differences::kCount);
+}
+
 TEST(CallSignature, TheFirstDifferenceIsTheError)
 {
     EXPECT_EQ(error_of(Differences::kCount), HETCOLL_ERROR_COUNT);
@@ -112,6 +119,10 @@ TEST(CallSignature, DescribesACall)
               "MPI_Bcast of 9 bytes, root 3");
     EXPECT_EQ(text(call_of(HETCOLL_REDUCE, HETCOLL_FLOAT64, HETCOLL_PROD, 16, 1)),
               "MPI_Reduce of 2 float64 (16 bytes), prod, root 1");
+    EXPECT_STREQ(describe(signature_of_move(HETCOLL_BARRIER, 0, 0, 1)).text, "MPI_Barrier");
+    EXPECT_STREQ(describe(signature_of_move(HETCOLL_GATHERV, 0, 2, 1)).text, "MPI_Gatherv, root 2");
+    EXPECT_STREQ(describe(signature_of_move(HETCOLL_SCATTER, 4, 2, 1)).text,
+                 "MPI_Scatter of 4 bytes, root 2");
     EXPECT_STREQ(describe(CallSignature()).text, "no call");
 }
 

@@ -387,6 +387,109 @@ INSTANTIATE_TEST_SUITE_P(Nodes, MeetingTest,
                                            Ranks{0, 1, 0, 1}, Ranks{0, 1, 2}, Ranks{0, 0, 1, 1, 2},
                                            Ranks{1, 0, 0, 0, 0, 2, 2, 2}));
 
+hetcoll_call numbered(int count, unsigned short number)
+{
+    hetcoll_call call = sum_of_ints(count);
+    call.number = number;
+    return call;
+}
+CallSignature barrier(unsigned short number)
+{
+    return signature_of_move(HETCOLL_BARRIER, 0, 0, number);
+}
+
+// All three ranks of a node, in one call of each. Returns whether their sum is right.
+bool meets(Nodes &nodes, unsigned short number)
+{
+    Messages messages[3];
+    Meeting meeting[3];
+    for (int rank = 0; rank < 3; ++rank) {
+        nodes.group[rank]->begin_call(signature_of(numbered(2, number)));
+        meeting[rank].start(*nodes.group[rank], messages[rank], 1, kHostMemory);
+    }
+    bool right = true;
+    for (Meeting &one : meeting) {
+        right = one.step() == Progress::kDone && one.flags() == kHostMemory && right;
+    }
+    return right;
+}
+
+struct ComparingNode : Nodes {
+    ComparingNode() : Nodes(std::vector<int>{0, 0, 0})
+    {
+        compare_calls(*this);
+        EXPECT_TRUE(make_pages());
+    }
+};
+
+TEST(Meeting, ARankThatHasHandedOnAnotherCallIsNotWaitedFor)
+{
+    ComparingNode nodes;
+    ASSERT_TRUE(meets(nodes, 1));
+    Messages messages[3];
+    Meeting meeting[3];
+    for (const int rank : {0, 1}) {
+        nodes.group[rank]->begin_call(signature_of(numbered(2, 2)));
+        meeting[rank].start(*nodes.group[rank], messages[rank], 1, kHostMemory);
+        EXPECT_EQ(meeting[rank].step(), Progress::kPending);
+    }
+    EXPECT_FALSE(nodes.group[2]->hand_on(barrier(2))); // it has to look
+    const auto begun = nodes.group[2]->begun_instead(barrier(2));
+    ASSERT_TRUE(begun);
+    EXPECT_EQ(begun->call, signature_of(numbered(2, 2)));
+    for (const int rank : {0, 1}) {
+        Progress progress = Progress::kPending;
+        for (int poll = 0; poll < 64 && progress == Progress::kPending; ++poll) {
+            progress = meeting[rank].step();
+        }
+        ASSERT_EQ(progress, Progress::kDone);
+        EXPECT_TRUE(any(meeting[rank].flags(), kCallsDiffer));
+        EXPECT_EQ(meeting[rank].differences(), Differences::kCollective);
+        const auto calls = meeting[rank].different_calls();
+        ASSERT_TRUE(calls);
+        EXPECT_TRUE(calls->handed_on);
+        EXPECT_EQ(calls->other.rank, 2);
+        EXPECT_EQ(calls->other.call, barrier(2));
+    }
+    EXPECT_TRUE(meets(nodes, 3)) << "the next call";
+}
+
+TEST(Meeting, ARankThatHasHandedOnAnEarlierCallIsWaitedFor)
+{
+    ComparingNode nodes;
+    Messages messages;
+    Meeting meeting;
+    nodes.group[0]->begin_call(signature_of(numbered(2, 2)));
+    meeting.start(*nodes.group[0], messages, 1, kHostMemory);
+    static_cast<void>(nodes.group[2]->hand_on(barrier(1)));
+    for (int poll = 0; poll < 100; ++poll) {
+        ASSERT_EQ(meeting.step(), Progress::kPending);
+    }
+}
+
+TEST(Meeting, TheLaterOfTwoRanksThatHandOnDifferentCallsSeesTheOther)
+{
+    ComparingNode nodes;
+    const CallSignature bcast = signature_of_move(HETCOLL_BCAST, 8, 0, 1);
+    EXPECT_TRUE(nodes.group[0]->hand_on(barrier(1)));
+    EXPECT_TRUE(nodes.group[1]->hand_on(barrier(1)));
+    EXPECT_FALSE(nodes.group[2]->hand_on(bcast));
+    const auto begun = nodes.group[2]->begun_instead(bcast);
+    ASSERT_TRUE(begun);
+    EXPECT_EQ(begun->call, barrier(1));
+}
+
+// Numbers wrap: a call 65,536 before is none of the same number.
+TEST(Meeting, WhatARankHasHandedOnBeforeTheLastMeetingIsForgotten)
+{
+    ComparingNode nodes;
+    EXPECT_TRUE(nodes.group[2]->hand_on(barrier(7)));
+    EXPECT_EQ(nodes.group[0]->last_handed_on(2, 0), barrier(7));
+    ASSERT_TRUE(meets(nodes, 8));
+    EXPECT_FALSE(nodes.group[0]->last_handed_on(2, 1));
+    EXPECT_FALSE(nodes.group[0]->begun_instead(signature_of_move(HETCOLL_BCAST, 8, 0, 7)));
+}
+
 TEST(Meeting, ReportsTheCodeOfAFailedSend)
 {
     Nodes nodes({0, 1});

@@ -86,42 +86,15 @@ bool mca_coll_hetcoll_describe_reduce(struct hetcoll_call *call, enum hetcoll_co
     return 0 <= call->kind && 0 == call->user_op;
 }
 
-/* Ranks count their calls, if all of them come here with theirs: with those that have data, because
- * Open MPI ends others itself. False: the core has nothing to do with this call. */
-static inline bool count_small(mca_coll_hetcoll_module_t *module, unsigned short *number)
-{
-    if (OPAL_LIKELY(NULL != module && module->collectives)) {
-        *number = ++module->calls;
-        return true;
-    }
-    if (NULL != module && HETCOLL_STATE_NEW == module->state) { /* there is no engine yet */
-        ++module->collective_calls;
-        ++module->calls;
-    }
-    return false;
-}
-
-static inline int handed_on(int result)
-{
-    return OPAL_LIKELY(HETCOLL_SUCCESS == result) ? MCA_COLL_HETCOLL_NOT_OURS
-                                                  : mca_coll_hetcoll_error_from_core(result);
-}
-
 int mca_coll_hetcoll_tell(int collective, size_t bytes, int root, struct ompi_communicator_t *comm,
                           mca_coll_base_module_t *base)
 {
     unsigned short number;
     mca_coll_hetcoll_module_t *module = mca_coll_hetcoll_own_module(base, comm);
-    return count_small(module, &number)
-               ? handed_on(hetcoll_hand_on(module->engine, collective, bytes, root, number))
+    return mca_coll_hetcoll_count(module, &number)
+               ? mca_coll_hetcoll_handed_on(
+                     hetcoll_hand_on(module->engine, collective, bytes, root, number))
                : MCA_COLL_HETCOLL_NOT_OURS;
-}
-
-int mca_coll_hetcoll_tell_barrier(mca_coll_hetcoll_module_t *module)
-{
-    unsigned short number;
-    return count_small(module, &number) ? handed_on(hetcoll_hand_on_barrier(module->engine, number))
-                                        : MCA_COLL_HETCOLL_NOT_OURS;
 }
 
 static int serve_large(mca_coll_base_module_t *base, struct ompi_communicator_t *comm,
@@ -191,8 +164,8 @@ static int serve_reduction(mca_coll_base_module_t *base, struct ompi_communicato
         return serve_large(base, comm, &call);
     }
     mca_coll_hetcoll_module_t *module = mca_coll_hetcoll_own_module(base, comm);
-    return 0 != call.data_bytes && count_small(module, &call.number)
-               ? handed_on(hetcoll_hand_on_reduction(module->engine, &call))
+    return 0 != call.data_bytes && mca_coll_hetcoll_count(module, &call.number)
+               ? mca_coll_hetcoll_handed_on(hetcoll_hand_on_reduction(module->engine, &call))
                : MCA_COLL_HETCOLL_NOT_OURS;
 }
 

@@ -45,11 +45,31 @@ int mca_coll_hetcoll_own_reduce_scatter(const void *sbuf, void *rbuf, hetcoll_co
                                         struct ompi_communicator_t *comm,
                                         mca_coll_base_module_t *base);
 
+/* Ranks count their calls, if all of them come here with theirs: with those that have data, because
+ * Open MPI ends others itself. False: the core has nothing to do with this call. */
+static inline bool mca_coll_hetcoll_count(mca_coll_hetcoll_module_t *module, unsigned short *number)
+{
+    if (OPAL_LIKELY(NULL != module && module->collectives)) {
+        *number = ++module->calls;
+        return true;
+    }
+    if (NULL != module && HETCOLL_STATE_NEW == module->state) { /* there is no engine yet */
+        ++module->collective_calls;
+        ++module->calls;
+    }
+    return false;
+}
+
+static inline int mca_coll_hetcoll_handed_on(int result)
+{
+    return OPAL_LIKELY(HETCOLL_SUCCESS == result) ? MCA_COLL_HETCOLL_NOT_OURS
+                                                  : mca_coll_hetcoll_error_from_core(result);
+}
+
 /* Calls that the previous module serves: an error if a rank is seen to call differently. Bytes as
  * all ranks of a right program have them, 0: each as it likes; root 0: it has none. */
 int mca_coll_hetcoll_tell(int collective, size_t bytes, int root, struct ompi_communicator_t *comm,
                           mca_coll_base_module_t *base);
-int mca_coll_hetcoll_tell_barrier(mca_coll_hetcoll_module_t *module);
 /* These are told of where there are data. */
 int mca_coll_hetcoll_tell_data(int collective, hetcoll_count_t count, struct ompi_datatype_t *dtype,
                                int root, struct ompi_communicator_t *comm,

@@ -213,17 +213,22 @@ HETCOLL_STAGED(neighbor_alltoallv, neighbor_alltoall, false, (SENDV, RECVV),
 HETCOLL_STAGED(neighbor_alltoallw, neighbor_alltoall, false, (TYPED(hetcoll_offsets_t)),
                (TYPED_SIDES(HETCOLL_OFFSETS, offsets)), (TYPED_ARGUMENTS))
 
-/* Has no buffer: other ranks are told of it, no more. */
+/* Has no buffer: other ranks are told of it, no more. One of two ranks takes 1,220 instructions, so
+ * there are few to spare; a module without `staged` has not offered this. */
 static int staged_barrier(struct ompi_communicator_t *comm, mca_coll_base_module_t *base)
 {
+    unsigned short number;
     mca_coll_hetcoll_module_t *module = mca_coll_hetcoll_own_module(base, comm);
-    if (OPAL_UNLIKELY(NULL == module || NULL == module->staged)) {
+    if (OPAL_UNLIKELY(NULL == module)) {
         return OMPI_ERR_NOT_AVAILABLE;
     }
-    const int rc = mca_coll_hetcoll_tell_barrier(module);
-    return OPAL_LIKELY(MCA_COLL_HETCOLL_NOT_OURS == rc)
-               ? module->staged->coll_barrier(comm, module->staged->coll_barrier_module)
-               : rc;
+    if (mca_coll_hetcoll_count(module, &number)) {
+        const int result = hetcoll_hand_on_barrier(module->engine, number);
+        if (OPAL_UNLIKELY(HETCOLL_SUCCESS != result)) {
+            return mca_coll_hetcoll_error_from_core(result);
+        }
+    }
+    return module->staged->coll_barrier(comm, module->staged->coll_barrier_module);
 }
 
 /* Not a collective, but a function of the module all the same; MPI_COMM_SELF's. */
