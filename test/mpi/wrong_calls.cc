@@ -247,7 +247,7 @@ void make(Program &program, const WrongCall &call)
 }
 
 // What looks like other calls and is none: a root that runs ahead, nonblocking calls among others,
-// places and types of a rank's own, calls without data.
+// places and types of a rank's own.
 void call_rightly(Program &program)
 {
     MPI_Comm comm;
@@ -258,9 +258,6 @@ void call_rightly(Program &program)
     for (int peer = 0; peer < ranks; ++peer) {
         places[static_cast<std::size_t>(peer)] = peer;
     }
-    MPI_Datatype nothing;
-    MPI_Type_contiguous(0, MPI_INT, &nothing);
-    MPI_Type_commit(&nothing);
     for (int turn = 0; turn < 40; ++turn) {
         const int root = turn % ranks;
         int mine = 1, sum = 0, word = rank == root ? turn : -1;
@@ -273,14 +270,12 @@ void call_rightly(Program &program)
         MPI_Barrier(comm);
         MPI_Wait(&request, MPI_STATUS_IGNORE);
         program.check(sum == ranks, "sum %d of %d ranks", sum, ranks);
-        MPI_Bcast(&word, rank == 0 ? 0 : 5, rank == 0 ? MPI_INT : nothing, 0, comm);
         MPI_Gather(rank == root ? MPI_IN_PLACE : in.data(), 1, MPI_INT, out.data(), 1, MPI_INT,
                    root, comm);
         MPI_Scatter(in.data(), 4, MPI_BYTE, out.data(), 1, MPI_INT, root, comm);
         MPI_Gatherv(in.data(), 1, MPI_INT, out.data(), counts.data(), places.data(), MPI_INT, root,
                     comm);
-        MPI_Alltoall(rank == 0 ? MPI_IN_PLACE : in.data(), 1, MPI_INT, out.data(), 1, MPI_INT,
-                     comm);
+        MPI_Alltoall(in.data(), 1, MPI_INT, out.data(), 1, MPI_INT, comm);
         MPI_Allgatherv(in.data(), 1, MPI_INT, out.data(), counts.data(), places.data(), MPI_INT,
                        comm);
         MPI_Scan(&mine, &sum, 1, MPI_INT, MPI_SUM, comm);
@@ -290,7 +285,6 @@ void call_rightly(Program &program)
         program.check(mine == (rank == root ? ranks : 1), "reduce %d on rank %d", mine, rank);
         check_next(program, comm, Memory::kHost, 3);
     }
-    MPI_Type_free(&nothing);
     MPI_Comm_free(&comm);
 }
 
