@@ -304,13 +304,13 @@ void Meeting::sum_node() noexcept
     const HostReduce reduce = reduction_.reduce;
     if (reduce != nullptr && bytes_ != 0 && on_node_ == Differences::kNone) {
         std::byte *to = alone ? group_->sum(group_->local_rank(), turn, bytes_) : leader_part();
-        const std::span<const void *const> parts = group_->payloads(turn, bytes_);
         if (reduction_.fold != nullptr) {
+            const std::span<const void *const> parts = group_->payloads(turn, bytes_);
             reduction_.fold(to, parts.data(), parts.size(), count_);
         } else {
-            reduce(to, parts[0], parts[1], count_);
-            for (std::size_t rank = 2; rank < parts.size(); ++rank) {
-                reduce(to, to, parts[rank], count_);
+            reduce(to, group_->payload(0, turn, bytes_), group_->payload(1, turn, bytes_), count_);
+            for (int rank = 2; rank < group_->local_size(); ++rank) {
+                reduce(to, to, group_->payload(rank, turn, bytes_), count_);
             }
         }
         sum_ = to;
