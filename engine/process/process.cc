@@ -135,8 +135,7 @@ Process::Process(const hetcoll_settings &settings, ParsedSettings parsed)
       may_have_gpu_(DriverLibrary::may_have_gpu()),
       table_(find_table(settings, log_, node_log_, may_have_gpu_)),
       topology_file_(settings.topology_file), counters_(trace_.get(), settings.ended),
-      shm_budget_(settings.node_processes),
-      machine_(node_log_),
+      shm_budget_(settings.node_processes), machine_(node_log_),
       pointers_(PointerCache::create(driver_, parsed_.pointer_cache, node_log_)),
       store_({settings_, log_, node_log_, identity_.process, driver_, *pointers_, counters_}),
       cpu_views_(settings_, log_, driver_), facts_(find_facts())

@@ -210,9 +210,9 @@ struct hetcoll_settings {
 #define HETCOLL_PARAMETER(kind, name, ...) HETCOLL_TYPE_##kind name;
     HETCOLL_PARAMETERS
 #undef HETCOLL_PARAMETER
-    int local_rank; /* what concerns all ranks of a node alike is logged by rank 0 of it */
+    int local_rank;     /* what concerns all ranks of a node alike is logged by rank 0 of it */
     int node_processes; /* of the job, on this one's node; 0: not known */
-    int rank;       /* in MPI_COMM_WORLD, for the name of the trace */
+    int rank;           /* in MPI_COMM_WORLD, for the name of the trace */
     void (*log)(int level, const char *line);
     void (*ended)(const struct hetcoll_ended_call *call); /* on the thread that ended it; or NULL */
 };
@@ -225,8 +225,9 @@ struct hetcoll_settings {
 static inline struct hetcoll_settings hetcoll_default_settings(void)
 {
 #define HETCOLL_PARAMETER(kind, name, value, ...) .name = HETCOLL_DEFAULT_##kind(value),
-    const struct hetcoll_settings settings = {HETCOLL_PARAMETERS.local_rank = 0, .node_processes = 0, .rank = 0,
-                                              .log = NULL, .ended = NULL}; /* NOLINT: C too */
+    const struct hetcoll_settings settings = {HETCOLL_PARAMETERS.local_rank = 0,
+                                              .node_processes = 0, .rank = 0, .log = NULL,
+                                              .ended = NULL}; /* NOLINT: C too */
 #undef HETCOLL_PARAMETER
     return settings;
 }
