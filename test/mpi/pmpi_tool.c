@@ -1,5 +1,5 @@
-// A PMPI tool, preloaded: it makes collectives of its own inside the program's, keeps a communicator
-// and gathers at MPI_Finalize. A rank whose calls it has not seen ends with an error.
+// A PMPI tool, preloaded: it makes collectives of its own inside the program's, keeps a
+// communicator and gathers at MPI_Finalize. A rank whose calls it has not seen ends with an error.
 #include <mpi.h>
 
 #include <stdio.h>
