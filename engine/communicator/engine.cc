@@ -336,8 +336,7 @@ int Engine::fail_differing(const Meeting &meeting) noexcept
         log(process_.log(), 0,
             "hetcoll: the ranks of communicator %u are not in the same call: rank %d is in call "
             "%u, %s, rank %d in call %u, %s, because one of them alone has failed in a call, or "
-            "made "
-            "one more: MPI_ERR_OTHER on all ranks until all are in the same call again",
+            "made one more: MPI_ERR_OTHER on all ranks until all are in the same call again",
             p2p_.comm_id, calls->one.rank, calls->one.call.number(), describe(calls->one.call).text,
             calls->other.rank, calls->other.call.number(), describe(calls->other.call).text);
     } else if (calls) {
