@@ -1,10 +1,9 @@
 // Ranks that do not call the same: every rank gets the error that tells which argument differs, and
 // the communicator serves the next call. What MPI lets ranks call differently stays right. The
 // first argument is "mistakes", then how many, or "one", then which, or "legal".
-#include "test/mpi/check.h"
-
 #include "include/hetcoll_types.h"
 #include "measure/persistent.h"
+#include "test/mpi/vector.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -47,18 +46,6 @@ const std::vector<Mistake> &mistakes()
         {"large_op", MPI_ERR_OP, {100'000, MPI_INT, MPI_SUM}, {100'000, MPI_INT, MPI_MAX}},
     };
     return all;
-}
-
-Buffer allocate(Program &program, Memory memory)
-{
-    auto made =
-        Buffer::allocate(memory == Memory::kHost ? nullptr : &program.gpu(), memory, kMostBytes);
-    if (!made.ok()) {
-        program.require(made.status());
-    }
-    const std::vector<char> zeros(kMostBytes);
-    program.require(made->write(0, zeros.data(), zeros.size()));
-    return std::move(*made);
 }
 
 int error_class(int code)
@@ -105,7 +92,7 @@ void check_next(Program &program, MPI_Comm comm, Memory memory, std::size_t coun
 void make_mistake(Program &program, MPI_Comm comm, const Mistake &mistake, Way way, int odd,
                   Memory memory)
 {
-    const Buffer buffer = allocate(program, memory);
+    const Vector<char> buffer = zeros(program, kMostBytes, memory);
     const bool wrong = program.rank() == odd;
     const int code = reduce(way, buffer.data(), wrong ? mistake.wrong : mistake.right, comm);
     expect(program, code, mistake.error, std::string("'") + mistake.name + "'");
@@ -115,8 +102,8 @@ void make_mistake(Program &program, MPI_Comm comm, const Mistake &mistake, Way w
 void mistake_collectives(Program &program, MPI_Comm comm, int odd)
 {
     constexpr int kCount = 100'000;
-    const Buffer buffer = allocate(program, Memory::kDevice);
-    const Buffer other = allocate(program, Memory::kDevice);
+    const Vector<char> buffer = zeros(program, kMostBytes, Memory::kDevice);
+    const Vector<char> other = zeros(program, kMostBytes, Memory::kDevice);
     const bool wrong = program.rank() == odd;
     int code = wrong ? MPI_Bcast(buffer.data(), kCount, MPI_INT, 0, comm)
                      : MPI_Allreduce(MPI_IN_PLACE, buffer.data(), kCount, MPI_INT, MPI_SUM, comm);
@@ -208,7 +195,8 @@ void call_legally(Program &program)
     for (const int count : {2, 20'000, 100'000}) {
         const Memory mixed = odd ? Memory::kHost : Memory::kDevice;
         for (const Memory memory : {Memory::kHost, Memory::kDevice, mixed}) {
-            const Buffer buffer = allocate(program, memory), other = allocate(program, memory);
+            const Vector<char> buffer = zeros(program, kMostBytes, memory),
+                               other = zeros(program, kMostBytes, memory);
             void *const at = buffer.data();
             const void *const send = odd ? MPI_IN_PLACE : other.data();
             succeed(MPI_Allreduce(send, at, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD),

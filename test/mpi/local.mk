@@ -100,7 +100,7 @@ test_mpi_mapping_faults_LDADD = $(mpi_test_libs)
 test_mpi_all_collectives_SOURCES = test/mpi/all_collectives.cc
 test_mpi_all_collectives_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_all_collectives_LDADD = $(mpi_test_libs)
-test_mpi_different_calls_SOURCES = test/mpi/different_calls.cc
+test_mpi_different_calls_SOURCES = test/mpi/different_calls.cc test/mpi/vector.h
 test_mpi_different_calls_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_different_calls_LDADD = $(mpi_test_libs)
 test_mpi_small_stack_SOURCES = test/mpi/small_stack.cc
@@ -251,7 +251,7 @@ test_mpi_reproducible_LDADD = $(mpi_test_libs)
 test_mpi_user_ops_SOURCES = test/mpi/user_ops.cc
 test_mpi_user_ops_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_user_ops_LDADD = $(mpi_test_libs)
-test_mpi_wrong_calls_SOURCES = test/mpi/wrong_calls.cc
+test_mpi_wrong_calls_SOURCES = test/mpi/wrong_calls.cc test/mpi/vector.h
 test_mpi_wrong_calls_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_wrong_calls_LDADD = $(mpi_test_libs)
 

@@ -16,7 +16,8 @@ public:
            std::size_t before = 0)
         : program_(program), count_(count), before_(before)
     {
-        auto made = Buffer::allocate(&program.gpu(), memory, before + count * sizeof(T));
+        auto made = Buffer::allocate(memory == Memory::kHost ? nullptr : &program.gpu(), memory,
+                                     before + count * sizeof(T));
         program.require(made.status());
         buffer_ = std::move(*made);
     }
@@ -58,5 +59,10 @@ private:
     std::size_t count_, before_;
     Buffer buffer_;
 };
+
+inline Vector<char> zeros(Program &program, std::size_t bytes, Memory memory)
+{
+    return {program, std::vector<char>(bytes), memory};
+}
 
 } // namespace hetcoll::test

@@ -4,10 +4,9 @@
 // a rank may be in it already, so the job ends by the error of another ("ends"). Where nothing but
 // time tells, ranks wait and say so, after which the program ends the job ("waits"). "list" prints
 // the names, "right" makes calls that only look wrong.
-#include "test/mpi/check.h"
-
 #include "include/hetcoll_types.h"
 #include "measure/persistent.h"
+#include "test/mpi/vector.h"
 
 #include <unistd.h>
 
@@ -176,18 +175,6 @@ const std::vector<WrongCall> &wrong_calls()
     return all;
 }
 
-Buffer allocate(Program &program, Memory memory)
-{
-    auto made =
-        Buffer::allocate(memory == Memory::kHost ? nullptr : &program.gpu(), memory, kMostBytes);
-    if (!made.ok()) {
-        program.require(made.status());
-    }
-    const std::vector<char> zeros(kMostBytes);
-    program.require(made->write(0, zeros.data(), zeros.size()));
-    return std::move(*made);
-}
-
 void check_next(Program &program, MPI_Comm comm, Memory memory, std::size_t count)
 {
     check_allreduce(
@@ -218,7 +205,8 @@ void make(Program &program, const WrongCall &call)
     check_next(program, comms[0], call.memory, 3);
     const bool wrong = program.rank() == program.ranks() - 1;
     {
-        const Buffer in = allocate(program, call.memory), out = allocate(program, call.memory);
+        const Vector<char> in = zeros(program, kMostBytes, call.memory),
+                           out = zeros(program, kMostBytes, call.memory);
         std::vector<int> counts(static_cast<std::size_t>(program.ranks())), offsets = counts;
         const Place at{comms[0],        comms[1],      in.data(),     out.data(),
                        program.ranks(), counts.data(), offsets.data()};
