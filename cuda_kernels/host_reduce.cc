@@ -207,14 +207,17 @@ template <class T> inline constexpr HostFold fold_avx2 = nullptr;
 bool has_avx2() { return false; }
 #endif
 
-struct Code {
-    HostReduce baseline, avx2;
+template <class Function> struct Code {
+    Function baseline, avx2;
+    [[nodiscard]] Function best() const { return has_avx2() ? avx2 : baseline; }
 };
-using Table = std::array<std::array<Code, kElementKindCount>, kReduceOpCount>;
+// [operation][kind]; nullptr where there is none.
+template <class Function> using Table =
+    std::array<std::array<Code<Function>, kElementKindCount>, kReduceOpCount>;
 
-constexpr Table make_table()
+constexpr Table<HostReduce> make_table()
 {
-    Table table{};
+    Table<HostReduce> table{};
 #define HETCOLL_HOST_REDUCE(Op, op, Kind, kind)                                          \
     table[static_cast<int>(ReduceOp::k##Op)][static_cast<int>(ElementKind::k##Kind)] = { \
         reduce_baseline<Op, element::Kind>, reduce_avx2<Op, element::Kind>};
@@ -223,37 +226,35 @@ constexpr Table make_table()
     return table;
 }
 
-constexpr Table kTable = make_table();
+constexpr Table<HostFold> make_folds()
+{
+    Table<HostFold> table{};
+#define HETCOLL_HOST_FOLD(Op, op, Kind, kind)                                            \
+    table[static_cast<int>(ReduceOp::k##Op)][static_cast<int>(ElementKind::k##Kind)] = { \
+        fold_baseline<element::Kind>, fold_avx2<element::Kind>};
+    HETCOLL_FOR_EACH_FOLD_ALONE(HETCOLL_HOST_FOLD)
+#undef HETCOLL_HOST_FOLD
+    return table;
+}
 
-const Code &code_of(ReduceOp op, ElementKind kind)
+constexpr Table<HostReduce> kTable = make_table();
+constexpr Table<HostFold> kFolds = make_folds();
+
+const Code<HostReduce> &code_of(ReduceOp op, ElementKind kind)
 {
     return kTable[static_cast<int>(by_element(op))][static_cast<int>(code_kind(op, kind))];
 }
 
-struct FoldCode {
-    HostFold baseline, avx2;
-};
-
-FoldCode fold_code_of(ReduceOp op, ElementKind kind)
+const Code<HostFold> &fold_code_of(ReduceOp op, ElementKind kind)
 {
-#define HETCOLL_HOST_FOLD(Op, name, Kind, ...)                           \
-    if (op == ReduceOp::k##Op && kind == ElementKind::k##Kind) {         \
-        return {fold_baseline<element::Kind>, fold_avx2<element::Kind>}; \
-    }
-    HETCOLL_FOR_EACH_FOLD_ALONE(HETCOLL_HOST_FOLD)
-#undef HETCOLL_HOST_FOLD
-    return {};
+    return kFolds[static_cast<int>(op)][static_cast<int>(kind)];
 }
 
 } // namespace
 
 HostReduce host_reduce(ReduceOp op, ElementKind kind) noexcept
 {
-    if (!is_defined(op, kind)) {
-        return nullptr;
-    }
-    const Code &code = code_of(op, kind);
-    return has_avx2() ? code.avx2 : code.baseline;
+    return is_defined(op, kind) ? code_of(op, kind).best() : nullptr;
 }
 
 HostReduce host_reduce_baseline(ReduceOp op, ElementKind kind) noexcept
@@ -276,15 +277,16 @@ void convert_floats(FloatConversion conversion, ElementKind kind, void *dst, con
 #undef HETCOLL_CONVERT
 }
 
-HostFold host_fold(ReduceOp op, ElementKind kind) noexcept
-{
-    const FoldCode code = fold_code_of(op, kind);
-    return has_avx2() ? code.avx2 : code.baseline;
-}
+HostFold host_fold(ReduceOp op, ElementKind kind) noexcept { return fold_code_of(op, kind).best(); }
 
 HostFold host_fold_baseline(ReduceOp op, ElementKind kind) noexcept
 {
     return fold_code_of(op, kind).baseline;
+}
+
+HostReduction::HostReduction(ReduceOp op, ElementKind kind) noexcept
+    : reduce(host_reduce(op, kind)), fold(host_fold(op, kind))
+{
 }
 
 } // namespace hetcoll

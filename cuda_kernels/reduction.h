@@ -95,10 +95,7 @@ using HostFold = void (*)(void *dst, const void *const *inputs, std::size_t term
 // Both, for a vector of several ranks.
 struct HostReduction {
     HostReduction(HostReduce two) noexcept : reduce(two) {} // NOLINT: also nullptr, for no vector
-    HostReduction(ReduceOp op, ElementKind kind) noexcept
-        : reduce(host_reduce(op, kind)), fold(host_fold(op, kind))
-    {
-    }
+    HostReduction(ReduceOp op, ElementKind kind) noexcept;
     HostReduce reduce;
     HostFold fold = nullptr; // null: `reduce`, one input after the other
 };

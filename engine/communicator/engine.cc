@@ -231,8 +231,11 @@ std::optional<int> Engine::try_host(const hetcoll_call &call) noexcept
     begin_call(call);
     std::byte *const mine = Meeting::payload(group_, call.span, messages_->mine);
     take_in(mine, call);
-    meeting_.start(group_, *messages_, mine, call.tag, call.span, call.count,
-                   {op_of(call), static_cast<ElementKind>(call.kind)}, kHostMemory);
+    if (call.op != host_sum_.op || call.kind != host_sum_.kind) {
+        host_sum_ = {call.op, call.kind, {op_of(call), static_cast<ElementKind>(call.kind)}};
+    }
+    meeting_.start(group_, *messages_, mine, call.tag, call.span, call.count, host_sum_.reduction,
+                   kHostMemory);
     Progress progress;
     while ((progress = meeting_.step()) == Progress::kPending) {
         if (const int code = membership_.lost(); code != 0) {

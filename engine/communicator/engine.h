@@ -177,6 +177,10 @@ private:
     bool left_open_ = false;   // the control page's descriptor
     bool small_device_call_ = false;
     Meeting meeting_; // of try_host()
+    struct {
+        int op = 0, kind = -1;
+        HostReduction reduction = nullptr;
+    } host_sum_; // of try_host()'s last call, which the next is mostly like
     std::unique_ptr<Messages> messages_ = std::make_unique<Messages>();
     unsigned long long pinned_in_ = 0; // Context::id()
     const void *pinned_ = nullptr;     // of the page, or of the rooms where there are some
