@@ -2,7 +2,7 @@
 # make micro-benchmarks && bench/kernel_bench
 micro_benchmarks = bench/cpu_path_bench bench/price_bench bench/tree_packing_bench bench/dgx1_classes
 if WITH_OMPI
-micro_benchmarks += bench/overlap_bench bench/stream_bench bench/wsp_bench
+micro_benchmarks += bench/counted_calls bench/overlap_bench bench/stream_bench bench/wsp_bench
 endif
 # Those that have tests.
 checked_benchmarks = bench/gpu_ranks_bench
@@ -45,6 +45,11 @@ bench_price_bench_LDADD = libhetcoll.la
 bench_stream_bench_SOURCES = bench/stream_bench.cc
 bench_stream_bench_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 bench_stream_bench_LDADD = libhetcoll_measure.la libhetcoll.la $(MPI_LIBS)
+bench_counted_calls_SOURCES = \
+	bench/counted_calls.cc \
+	bench/collective.h bench/collective.cc
+bench_counted_calls_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
+bench_counted_calls_LDADD = libhetcoll_measure.la libhetcoll.la $(MPI_LIBS)
 bench_overlap_bench_SOURCES = bench/overlap_bench.cc
 bench_overlap_bench_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 bench_overlap_bench_LDADD = libhetcoll_measure.la libhetcoll.la $(MPI_LIBS)
