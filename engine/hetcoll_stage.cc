@@ -22,9 +22,12 @@ struct hetcoll_stage {
 int hetcoll_stage_add(hetcoll_process *owner, hetcoll_stage **stage, void *buffer,
                       const void *first, int leave_ordinary)
 {
+    Process &process = *owner->process;
+    if (process.pointers().is_surely_host(first)) {
+        return 0;
+    }
     static_cast<void>(hetcoll::MemoryReserve::fill());
     const UsesReserve uses_reserve;
-    Process &process = *owner->process;
     auto found = process.pointers().find(first);
     if (!found.ok()) {
         found = process.pointers().find(first); // once more: all depends on it

@@ -56,34 +56,42 @@ static size_t span_of(const struct block *block, ptrdiff_t *first)
     return span;
 }
 
-/* The last byte of a block that begins there, if its type has gaps: allocations of several kinds
- * may lie in one type. */
-static const void *last_byte(const struct hetcoll_side *side, struct part part)
+/* Where to look for what memory a part is in. */
+struct ends {
+    const void *first; /* byte of the part; NULL if it has none */
+    const void *last;  /* byte of a block whose type has gaps, or NULL: memory of several kinds may
+                          lie in one type */
+};
+static struct ends ends_of(const struct hetcoll_side *side, struct part part)
 {
+    struct ends ends = {NULL, NULL};
+    if (HETCOLL_PLAIN == side->layout && OPAL_LIKELY(ompi_datatype_is_predefined(side->dtype))) {
+        if (0 < part.count) { /* at once: every call of most programs comes here */
+            ends.first = (const char *)side->buffer + block_of(side, part, 0).offset;
+        }
+        return ends;
+    }
+    const bool one_type = HETCOLL_PLAIN == side->layout || HETCOLL_BLOCKS == side->layout;
     for (size_t i = 0; i < blocks_in(side, part); ++i) {
         const struct block block = block_of(side, part, i);
         ptrdiff_t first;
-        size_t size, span;
-        if (ompi_datatype_is_predefined(block.dtype) || 0 == (span = span_of(&block, &first))) {
+        const size_t span = span_of(&block, &first);
+        if (0 == span) {
             continue;
         }
-        ompi_datatype_type_size(block.dtype, &size);
-        return span == size * block.count ? NULL : (const char *)side->buffer + first + span - 1;
-    }
-    return NULL;
-}
-
-/* The first byte of a part, or NULL if it has none. */
-static const void *first_byte(const struct hetcoll_side *side, struct part part)
-{
-    for (size_t i = 0; i < blocks_in(side, part); ++i) {
-        const struct block block = block_of(side, part, i);
-        ptrdiff_t first;
-        if (0 < span_of(&block, &first)) {
-            return (const char *)side->buffer + first;
+        const char *const begin = (const char *)side->buffer + first;
+        ends.first = NULL == ends.first ? begin : ends.first;
+        if (!ompi_datatype_is_predefined(block.dtype)) {
+            size_t size;
+            ompi_datatype_type_size(block.dtype, &size);
+            ends.last = span == size * block.count ? NULL : begin + span - 1;
+            break;
+        }
+        if (one_type) {
+            break;
         }
     }
-    return NULL;
+    return ends;
 }
 
 struct taker {
@@ -127,24 +135,20 @@ static size_t describe(struct hetcoll_stage *stage, const struct hetcoll_side *s
 static void use(struct hetcoll_staged_call *call, struct hetcoll_side *side, struct part read,
                 struct part written)
 {
-    const void *first = first_byte(side, read);
-    if (NULL == first) {
-        first = first_byte(side, written);
+    struct ends ends = ends_of(side, read);
+    if (NULL == ends.first) {
+        ends = ends_of(side, written);
     }
-    if (NULL == first || OMPI_SUCCESS != call->error) {
+    if (NULL == ends.first || OMPI_SUCCESS != call->error) {
         return;
     }
     const bool leave =
         mca_coll_hetcoll_component.stage_mode == HETCOLL_STAGE_REDUCTIONS && !call->reduces;
     struct hetcoll_process *process = mca_coll_hetcoll_component.process;
     void *const buffer = (void *)(uintptr_t)side->buffer;
-    int added = hetcoll_stage_add(process, &call->stage, buffer, first, leave);
-    if (OPAL_LIKELY(0 == added)) {
-        const void *last = last_byte(side, 0 < read.count ? read : written);
-        if (OPAL_LIKELY(NULL == last)) {
-            return;
-        }
-        added = hetcoll_stage_add(process, &call->stage, buffer, last, leave);
+    int added = hetcoll_stage_add(process, &call->stage, buffer, ends.first, leave);
+    if (0 == added && OPAL_UNLIKELY(NULL != ends.last)) {
+        added = hetcoll_stage_add(process, &call->stage, buffer, ends.last, leave);
     }
     if (0 == added) {
         return;
