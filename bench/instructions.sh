@@ -1,6 +1,6 @@
 #!/bin/bash
 # instructions.sh BUILD_DIR [BASE_BUILD_DIR]: counts the instructions of one call on a rank, with callgrind: 8 bytes,
-# 2 ranks, every collective on host memory, Allreduce on the emulated GPU's, and MPI_Comm_dup, a first call and
+# 2 ranks, every collective on static host memory, Allreduce on the emulated GPU's, and MPI_Comm_dup, a first call and
 # MPI_Comm_free. The least of 100 calls counts, on the rank that has fewer: there no rank waits for another. Columns are
 # Open MPI without hetcoll, with the component of BASE_BUILD_DIR if given, with that of BUILD_DIR, and how many of the
 # last are in hetcoll's own code. Writes a results file to stdout. CALLS picks some of the calls.
@@ -28,7 +28,7 @@ count()
         OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1 EMU_NODE="instructions.$$" \
         timeout 300 "$mpirun" --mca pml ob1 --mca coll "$2" -n 2 valgrind --tool=callgrind -q \
         --callgrind-out-file="$work/out.%p" --dump-after=hetcoll_counted_call \
-        --toggle-collect=hetcoll_counted_call "$build/bench/counted_calls" "$word" 8 "$memory" 100 \
+        --toggle-collect=hetcoll_counted_call "$build/bench/counted_calls" "$word" "$memory" \
         >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
     python3 - "$work" <<'PYTHON'
 import glob, re, sys

@@ -45,9 +45,7 @@ bench_price_bench_LDADD = libhetcoll.la
 bench_stream_bench_SOURCES = bench/stream_bench.cc
 bench_stream_bench_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 bench_stream_bench_LDADD = libhetcoll_measure.la libhetcoll.la $(MPI_LIBS)
-bench_counted_calls_SOURCES = \
-	bench/counted_calls.cc \
-	bench/collective.h bench/collective.cc
+bench_counted_calls_SOURCES = bench/counted_calls.cc
 bench_counted_calls_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 bench_counted_calls_LDADD = libhetcoll_measure.la libhetcoll.la $(MPI_LIBS)
 bench_overlap_bench_SOURCES = bench/overlap_bench.cc
