@@ -63,7 +63,8 @@ public:
 struct Call {
     // Both outlive it. A persistent call keeps what it has found out about its buffers.
     Call(Engine &its_engine, const hetcoll_call &given, bool is_persistent) noexcept
-        : engine(its_engine), made(&given), persistent(is_persistent), report(its_engine)
+        : engine(its_engine), made(&given), persistent(is_persistent),
+          frames(its_engine.frame_memory()), report(its_engine)
     {
     }
 

@@ -1,8 +1,8 @@
 // Resumable functions: a call's protocol is a coroutine that says with co_await what it waits for,
 // and goes on where it stopped whenever its owner steps it. Locals live in its frame; frames come
-// from memory of the owner, so a call allocates nothing. An exception (memory exhaustion) leaves
-// through the awaiting coroutines and comes out of step(). Dropping a task that waits frees its
-// frames, with the destructors of all that lives in them.
+// from memory that the owner brings, so a call allocates nothing. An exception (memory exhaustion)
+// leaves through the awaiting coroutines and comes out of step(). Dropping a task that waits frees
+// its frames, with the destructors of all that lives in them.
 #pragma once
 
 #include <coroutine>
@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <exception>
 #include <new>
+#include <span>
 #include <utility>
 
 namespace hetcoll {
@@ -27,7 +28,8 @@ protected:
 // The coroutine frames of one operation, last in, first out, and where the innermost one waits.
 class Frames {
 public:
-    Frames() noexcept = default;
+    // Aligned for everything, and of nobody else while there are frames.
+    explicit Frames(std::span<std::byte> memory) noexcept : memory_(memory) {}
     Frames(const Frames &) = delete;
     Frames &operator=(const Frames &) = delete;
 
@@ -62,16 +64,16 @@ public:
     [[nodiscard]] void *take(std::size_t bytes)
     {
         bytes = rounded(bytes);
-        if (bytes > kBytes - used_) {
+        if (bytes > memory_.size() - used_) {
             return ::operator new(bytes);
         }
-        void *const frame = memory_ + used_;
+        void *const frame = memory_.data() + used_;
         used_ += bytes;
         return frame;
     }
     void give_back(void *frame, std::size_t bytes) noexcept
     {
-        if (frame < memory_ || frame >= memory_ + kBytes) {
+        if (frame < memory_.data() || frame >= memory_.data() + memory_.size()) {
             ::operator delete(frame);
         } else {
             used_ -= rounded(bytes);
@@ -79,18 +81,17 @@ public:
     }
 
 private:
-    static constexpr std::size_t kBytes = 4096;
     [[nodiscard]] static constexpr std::size_t rounded(std::size_t bytes) noexcept
     {
         constexpr std::size_t kUnit = alignof(std::max_align_t);
         return (bytes + kUnit - 1) / kUnit * kUnit;
     }
 
+    const std::span<std::byte> memory_;
     std::coroutine_handle<> innermost_;
     Wait *wait_ = nullptr;
     std::uint64_t waits_ = 0;
     std::size_t used_ = 0;
-    alignas(std::max_align_t) std::byte memory_[kBytes];
 };
 
 // What the promises of all tasks have in common. The first parameter of a coroutine has a member

@@ -18,7 +18,9 @@
 #include "engine/meeting/node_group.h"
 #include "engine/process/process.h"
 
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -127,7 +129,8 @@ public:
         forget_peers();
     }
 
-    // A communicator runs one blocking call at a time, so these are the current call's.
+    // A communicator runs one operation at a time, so these are the current one's.
+    [[nodiscard]] std::span<std::byte> frame_memory() noexcept { return frame_memory_; }
     [[nodiscard]] Executor &executor() noexcept { return executor_; }
     [[nodiscard]] Messages &messages() noexcept { return *messages_; }
     // After a network failure: a message may still arrive in them, so they are left to it.
@@ -181,6 +184,7 @@ private:
         int op = 0, kind = -1;
         HostReduction reduction = nullptr;
     } host_sum_; // of try_host()'s last call, which the next is mostly like
+    alignas(std::max_align_t) std::array<std::byte, 4096> frame_memory_; // of coroutines
     std::unique_ptr<Messages> messages_ = std::make_unique<Messages>();
     unsigned long long pinned_in_ = 0; // Context::id()
     const void *pinned_ = nullptr;     // of the page, or of the rooms where there are some

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -9,7 +10,8 @@ namespace hetcoll {
 namespace {
 
 struct Owner {
-    Frames frames;
+    alignas(std::max_align_t) std::array<std::byte, 4096> memory{};
+    Frames frames{memory};
     std::vector<int> order;
     int there = 0; // what is waited for, up to this number
     bool out_of_memory = false;
@@ -126,8 +128,8 @@ TEST_F(TaskTest, AFrameThatDoesNotFitComesFromTheHeap)
     void *const large = owner.frames.take(1u << 20);
     owner.frames.give_back(large, 1u << 20);
     void *const small = owner.frames.take(16);
-    EXPECT_GE(small, static_cast<const void *>(&owner.frames));
-    EXPECT_LT(small, static_cast<const void *>(&owner.frames + 1));
+    EXPECT_GE(small, owner.memory.data());
+    EXPECT_LT(small, owner.memory.data() + owner.memory.size());
     owner.frames.give_back(small, 16);
 }
 

@@ -26,6 +26,7 @@
 #include "tuning/choice.h"
 #include "tuning/chunk_tuner.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -425,6 +426,7 @@ public:
     [[nodiscard]] Reserved &reserved() noexcept { return reserved_; }
     [[nodiscard]] NamedStream named_stream() noexcept { return {}; }
     [[nodiscard]] Messages &messages() noexcept { return messages_; }
+    [[nodiscard]] std::span<std::byte> frame_memory() noexcept { return frame_memory_; }
 
     [[nodiscard]] bool is_ready() const noexcept { return true; }
     [[nodiscard]] Progress make_ready(int) noexcept { return Progress::kDone; }
@@ -455,6 +457,7 @@ public:
 private:
     NodeGroup &group_;
     Messages &messages_;
+    alignas(std::max_align_t) std::array<std::byte, 4096> frame_memory_{};
     hetcoll_p2p p2p_;
     Membership membership_{p2p_, group_};
     Process process_;
