@@ -58,6 +58,8 @@ public:
     }
     void set_complete() noexcept { complete_.store(true, std::memory_order_release); }
 
+    Operation *next_in_queue = nullptr; // of OperationQueue
+
 private:
     [[nodiscard]] bool may_begin();
     void begin();

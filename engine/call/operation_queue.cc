@@ -6,23 +6,25 @@
 
 namespace hetcoll {
 
-void OperationQueue::push(Operation &operation)
+void OperationQueue::push(Operation &operation) noexcept
 {
     const std::lock_guard lock(mutex_);
-    waiting_.push_back(&operation);
+    operation.next_in_queue = nullptr;
+    (first_ == nullptr ? first_ : last_->next_in_queue) = &operation;
+    last_ = &operation;
     length_.fetch_add(1, std::memory_order_release);
 }
 
-Operation *OperationQueue::first()
+Operation *OperationQueue::first() noexcept
 {
     const std::lock_guard lock(mutex_);
-    return waiting_.empty() ? nullptr : waiting_.front();
+    return first_;
 }
 
-bool OperationQueue::pop()
+bool OperationQueue::pop() noexcept
 {
     const std::lock_guard lock(mutex_);
-    waiting_.pop_front();
+    first_ = first_->next_in_queue;
     return length_.fetch_sub(1, std::memory_order_release) == 1;
 }
 

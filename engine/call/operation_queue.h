@@ -4,7 +4,6 @@
 #pragma once
 
 #include <atomic>
-#include <deque>
 #include <mutex>
 
 namespace hetcoll {
@@ -13,21 +12,21 @@ class Operation;
 
 class OperationQueue {
 public:
-    // Until it is complete. Thread safe, as step().
-    void push(Operation &operation);
+    // Until it is complete. Thread safe, as step(). Allocates nothing.
+    void push(Operation &operation) noexcept;
     // Lets the first operation advance, and those behind it as it completes. Does nothing where
     // another thread is doing so, or this one further up its stack.
     void step();
 
 private:
     friend class QueueTurn;
-    [[nodiscard]] Operation *first();
-    [[nodiscard]] bool pop(); // true if none is left
+    [[nodiscard]] Operation *first() noexcept;
+    [[nodiscard]] bool pop() noexcept; // true if none is left
 
     std::atomic<int> length_{0};
     std::atomic<bool> running_{false};
-    std::mutex mutex_; // of the next one
-    std::deque<Operation *> waiting_;
+    std::mutex mutex_; // of the next ones
+    Operation *first_ = nullptr, *last_ = nullptr;
 };
 
 // A blocking call's way past the queue while that is empty, for one locked instruction.
