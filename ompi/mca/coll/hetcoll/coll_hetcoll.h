@@ -128,8 +128,9 @@ typedef struct {
     /* Calls so far for hetcoll_call.number, of functions where all ranks come to the core. Counted
      * at their entry, before anything can fail on this rank alone. */
     unsigned short calls;
-    unsigned short collective_calls;   /* of these, other collectives in HETCOLL_STATE_NEW */
-    mca_coll_base_comm_coll_t *staged; /* the same of all other collectives; NULL: not taken */
+    unsigned short collective_calls;  /* of these, other collectives in HETCOLL_STATE_NEW */
+    bool stages;                      /* it has taken the slots of all other collectives: */
+    mca_coll_base_comm_coll_t staged; /* their previous content */
 } mca_coll_hetcoll_module_t;
 
 OBJ_CLASS_DECLARATION(mca_coll_hetcoll_module_t);
@@ -165,6 +166,10 @@ bool mca_coll_hetcoll_has_fields(void);
 /* coll_hetcoll_module.c */
 mca_coll_base_module_t *mca_coll_hetcoll_comm_query(struct ompi_communicator_t *comm,
                                                     int *priority);
+/* For a communicator that is made while there is no memory: when there is. And at the component's
+ * end. */
+void mca_coll_hetcoll_keep_spare(void);
+void mca_coll_hetcoll_drop_spare(void);
 /* Our module of a communicator, from the module that a slot's function was called with; NULL: there
  * is none. HAN of Open MPI 4.1 calls its predecessor's function with its own module. */
 mca_coll_hetcoll_module_t *mca_coll_hetcoll_find_module(struct ompi_communicator_t *comm);

@@ -224,6 +224,7 @@ static int open_component(void)
 static int close_component(void)
 {
     mca_coll_hetcoll_stop_requests();
+    mca_coll_hetcoll_drop_spare();
     mca_coll_hetcoll_end_events();
     mca_coll_hetcoll_forget_facts();
     if (NULL != mca_coll_hetcoll_component.process) {

@@ -4,6 +4,7 @@
 #include "coll_hetcoll_staged.h"
 
 #include "ompi/mca/coll/base/coll_base_util.h"
+#include "ompi/runtime/mpiruntime.h"
 
 static void construct(mca_coll_hetcoll_module_t *module)
 {
@@ -26,7 +27,8 @@ static void construct(mca_coll_hetcoll_module_t *module)
     module->algorithm = module->reproducible = -1;
     module->tag[0] = '\0';
     module->attached = NULL;
-    module->staged = NULL;
+    module->stages = false;
+    memset(&module->staged, 0, sizeof module->staged);
 }
 
 static void destruct(mca_coll_hetcoll_module_t *module)
@@ -132,6 +134,43 @@ static int disable(mca_coll_base_module_t *base, struct ompi_communicator_t *com
     return OMPI_SUCCESS;
 }
 
+/* The other ranks have their modules, so this one must. */
+static mca_coll_hetcoll_module_t *spare;
+
+void mca_coll_hetcoll_keep_spare(void)
+{
+    if (NULL == spare) {
+        spare = OBJ_NEW(mca_coll_hetcoll_module_t);
+    }
+}
+
+static mca_coll_hetcoll_module_t *new_module(void)
+{
+    mca_coll_hetcoll_module_t *module;
+    mca_coll_hetcoll_keep_spare();
+    HETCOLL_NEW(module, mca_coll_hetcoll_module_t);
+    if (NULL == module) {
+        module = spare;
+        spare = NULL;
+    }
+    return module;
+}
+
+void mca_coll_hetcoll_drop_spare(void)
+{
+    if (NULL != spare) {
+        OBJ_RELEASE(spare);
+        spare = NULL;
+    }
+}
+
+static void end_job(struct ompi_communicator_t *comm)
+{
+    mca_coll_hetcoll_log(0, "hetcoll ends the job: a rank has no host memory left for a "
+                            "communicator, twice in a row, and the other ranks would wait for it");
+    (void)ompi_mpi_abort(comm, MPI_ERR_NO_MEM);
+}
+
 /* Runs while the communicator is being made: decides from local facts alone. A communicator of one
  * rank is taken too, because the component that serves it copies with the host. */
 mca_coll_base_module_t *mca_coll_hetcoll_comm_query(struct ompi_communicator_t *comm, int *priority)
@@ -141,9 +180,9 @@ mca_coll_base_module_t *mca_coll_hetcoll_comm_query(struct ompi_communicator_t *
         OMPI_COMM_IS_INTER(comm)) {
         return NULL;
     }
-    mca_coll_hetcoll_module_t *module;
-    HETCOLL_NEW(module, mca_coll_hetcoll_module_t);
+    mca_coll_hetcoll_module_t *module = new_module();
     if (NULL == module) {
+        end_job(comm);
         return NULL;
     }
     module->comm = comm;

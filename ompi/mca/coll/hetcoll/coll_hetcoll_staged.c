@@ -33,7 +33,7 @@ typedef mca_coll_base_comm_coll_t slots_t;
 static const slots_t *previous_slots(mca_coll_base_module_t *base, struct ompi_communicator_t *comm)
 {
     const mca_coll_hetcoll_module_t *module = mca_coll_hetcoll_own_module(base, comm);
-    return NULL == module ? NULL : module->staged;
+    return NULL == module || !module->stages ? NULL : &module->staged;
 }
 
 #define UNPACK(...) __VA_ARGS__
@@ -214,7 +214,7 @@ HETCOLL_STAGED(neighbor_alltoallw, neighbor_alltoall, false, (TYPED(hetcoll_offs
                (TYPED_SIDES(HETCOLL_OFFSETS, offsets)), (TYPED_ARGUMENTS))
 
 /* Has no buffer: other ranks are told of it, no more. One of two ranks takes 1,220 instructions, so
- * there are few to spare; a module without `staged` has not offered this. */
+ * there are few to spare; a module that stages nothing has not offered this. */
 static int staged_barrier(struct ompi_communicator_t *comm, mca_coll_base_module_t *base)
 {
     unsigned short number;
@@ -228,7 +228,7 @@ static int staged_barrier(struct ompi_communicator_t *comm, mca_coll_base_module
             return mca_coll_hetcoll_error_from_core(result);
         }
     }
-    return module->staged->coll_barrier(comm, module->staged->coll_barrier_module);
+    return module->staged.coll_barrier(comm, module->staged.coll_barrier_module);
 }
 
 /* Not a collective, but a function of the module all the same; MPI_COMM_SELF's. */
@@ -288,10 +288,7 @@ void mca_coll_hetcoll_staged_offer(mca_coll_hetcoll_module_t *module)
     if (HETCOLL_STAGE_NOTHING == component->stage_mode) {
         return;
     }
-    module->staged = hetcoll_allocate(sizeof *module->staged);
-    if (NULL == module->staged) {
-        return;
-    }
+    module->stages = true;
 #define HETCOLL_SLOT(slot) module->super.coll_##slot = staged_##slot;
     HETCOLL_ALL_SLOTS
 #undef HETCOLL_SLOT
@@ -302,21 +299,21 @@ void mca_coll_hetcoll_staged_offer(mca_coll_hetcoll_module_t *module)
 void mca_coll_hetcoll_staged_enable(mca_coll_hetcoll_module_t *module,
                                     struct ompi_communicator_t *comm)
 {
-    if (NULL == module->staged) {
+    if (!module->stages) {
         return;
     }
 #if HETCOLL_MODULE_INSTALLS_ITSELF
 #define HETCOLL_KEEP_SLOT(slot) \
     MCA_COLL_INSTALL_API(comm, slot, staged_##slot, &module->super, "hetcoll");
 #else
-#define HETCOLL_KEEP_SLOT(slot) OBJ_RETAIN(module->staged->coll_##slot##_module);
+#define HETCOLL_KEEP_SLOT(slot) OBJ_RETAIN(module->staged.coll_##slot##_module);
 #endif
 #define HETCOLL_SLOT(slot)                                                                 \
     if (NULL == comm->c_coll->coll_##slot || NULL == comm->c_coll->coll_##slot##_module) { \
         module->super.coll_##slot = NULL;                                                  \
     } else {                                                                               \
-        module->staged->coll_##slot = comm->c_coll->coll_##slot;                           \
-        module->staged->coll_##slot##_module = comm->c_coll->coll_##slot##_module;         \
+        module->staged.coll_##slot = comm->c_coll->coll_##slot;                            \
+        module->staged.coll_##slot##_module = comm->c_coll->coll_##slot##_module;          \
         HETCOLL_KEEP_SLOT(slot)                                                            \
     }
     HETCOLL_ALL_SLOTS
@@ -328,16 +325,16 @@ void mca_coll_hetcoll_staged_enable(mca_coll_hetcoll_module_t *module,
 void mca_coll_hetcoll_staged_disable(mca_coll_hetcoll_module_t *module,
                                      struct ompi_communicator_t *comm)
 {
-    if (NULL == module->staged) {
+    if (!module->stages) {
         return;
     }
-#define HETCOLL_SLOT(slot)                                                     \
-    if (comm->c_coll->coll_##slot##_module == &module->super &&                \
-        comm->c_coll->coll_##slot == staged_##slot) {                          \
-        MCA_COLL_INSTALL_API(comm, slot, module->staged->coll_##slot,          \
-                             module->staged->coll_##slot##_module, "hetcoll"); \
-    }                                                                          \
-    module->staged->coll_##slot = NULL;
+#define HETCOLL_SLOT(slot)                                                    \
+    if (comm->c_coll->coll_##slot##_module == &module->super &&               \
+        comm->c_coll->coll_##slot == staged_##slot) {                         \
+        MCA_COLL_INSTALL_API(comm, slot, module->staged.coll_##slot,          \
+                             module->staged.coll_##slot##_module, "hetcoll"); \
+    }                                                                         \
+    module->staged.coll_##slot = NULL;
     HETCOLL_ALL_SLOTS
 #undef HETCOLL_SLOT
 }
@@ -345,17 +342,16 @@ void mca_coll_hetcoll_staged_disable(mca_coll_hetcoll_module_t *module,
 
 void mca_coll_hetcoll_staged_release(mca_coll_hetcoll_module_t *module)
 {
-    if (NULL == module->staged) {
+    if (!module->stages) {
         return;
     }
 #if !HETCOLL_MODULE_INSTALLS_ITSELF
-#define HETCOLL_SLOT(slot)                                 \
-    if (NULL != module->staged->coll_##slot##_module) {    \
-        OBJ_RELEASE(module->staged->coll_##slot##_module); \
+#define HETCOLL_SLOT(slot)                                \
+    if (NULL != module->staged.coll_##slot##_module) {    \
+        OBJ_RELEASE(module->staged.coll_##slot##_module); \
     }
     HETCOLL_ALL_SLOTS
 #undef HETCOLL_SLOT
 #endif
-    free(module->staged);
-    module->staged = NULL;
+    module->stages = false;
 }
