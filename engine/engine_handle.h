@@ -2,6 +2,7 @@
 #pragma once
 
 #include "engine/call/operation_queue.h"
+#include "engine/call/refusals.h"
 #include "engine/communicator/engine.h"
 
 #include <span>
@@ -14,6 +15,7 @@ struct hetcoll_engine {
     }
     hetcoll::Engine engine;
     hetcoll::OperationQueue queue;
+    hetcoll::Refusals refusals{engine, queue};
 };
 
 namespace hetcoll {

@@ -21,6 +21,7 @@
 #include <cstdlib>
 #include <new>
 #include <span>
+#include <type_traits>
 
 using hetcoll::Engine;
 using hetcoll::Operation;
@@ -235,10 +236,7 @@ namespace {
 int run_in_queue(hetcoll_engine &engine, Operation &operation)
 {
     const hetcoll_p2p &p2p = engine.engine.p2p();
-    {
-        const hetcoll::UsesReserve uses_reserve;
-        engine.queue.push(operation);
-    }
+    engine.queue.push(operation);
     while (!operation.is_complete()) {
         engine.queue.step();
         p2p.progress(p2p.context);
@@ -263,8 +261,8 @@ int run(hetcoll_engine &engine, const hetcoll_call &call, const QueueTurn &turn)
 {
     hetcoll::StreamGate gate(engine.engine);
     Operation operation(engine.engine, call, hetcoll::Start::kOnce, &gate);
+    gate.close();
     try {
-        gate.close();
         return turn.has_come() ? run_alone(engine.engine, operation)
                                : run_in_queue(engine, operation);
     } catch (const std::bad_alloc &) {
@@ -319,6 +317,28 @@ int hetcoll_hand_on_reduction(hetcoll_engine *engine, const hetcoll_call *call)
     return engine->engine.hand_on(hetcoll::signature_of(*call));
 }
 
+static_assert(sizeof(hetcoll::RollCall) <= sizeof(hetcoll_refusal::memory) &&
+              alignof(hetcoll::RollCall) <= alignof(hetcoll_refusal) &&
+              std::is_trivially_destructible_v<hetcoll::RollCall>);
+
+void hetcoll_refusal_start(hetcoll_refusal *refusal, const hetcoll_p2p *p2p, int tag)
+{
+    (new (refusal->memory) hetcoll::RollCall)->start(*p2p, tag);
+}
+
+int hetcoll_refusal_step(hetcoll_refusal *refusal)
+{
+    auto *const roll_call = std::launder(reinterpret_cast<hetcoll::RollCall *>(refusal->memory));
+    return roll_call->step() != hetcoll::Progress::kPending ? 1 : 0;
+}
+
+void hetcoll_engine_refuse(hetcoll_engine *engine, unsigned short number, int tag)
+{
+    engine->refusals.add(number, tag);
+}
+
+int hetcoll_engine_step_refusals(hetcoll_engine *engine) { return engine->refusals.step() ? 1 : 0; }
+
 hetcoll_operation *hetcoll_operation_create(hetcoll_engine *engine, const hetcoll_call *call,
                                             int persistent)
 {
@@ -327,20 +347,15 @@ hetcoll_operation *hetcoll_operation_create(hetcoll_engine *engine, const hetcol
         *engine, *call, persistent != 0 ? hetcoll::Start::kPersistent : hetcoll::Start::kOnce);
 }
 
-int hetcoll_operation_start(hetcoll_operation *operation)
+void hetcoll_operation_start(hetcoll_operation *operation)
 {
     if (operation->started) {
         operation->operation.rewind();
     }
-    const hetcoll::UsesReserve uses_reserve;
-    try {
-        operation->gate.close();
-        operation->queue.push(operation->operation);
-    } catch (const std::bad_alloc &) {
-        return HETCOLL_ERROR_NO_MEMORY;
-    }
     operation->started = true;
-    return HETCOLL_SUCCESS;
+    const hetcoll::UsesReserve uses_reserve;
+    operation->gate.close();
+    operation->queue.push(operation->operation);
 }
 
 int hetcoll_operation_step(hetcoll_operation *operation, int *result)

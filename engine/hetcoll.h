@@ -112,8 +112,8 @@ int hetcoll_allreduce(struct hetcoll_engine *engine, const struct hetcoll_call *
 #define HETCOLL_LEAST_COLLECTIVE (128u * 1024u)
 int hetcoll_collective(struct hetcoll_engine *engine, const struct hetcoll_call *call);
 /* Of a call that ended with HETCOLL_DECLINED_TO_STAGE, when this rank has copied what it reads, or
- * has failed to, which it has logged. HETCOLL_DECLINED on all ranks if no rank has failed, else an
- * error on all. Touches no buffer. */
+ * of a persistent one that it has made; or has failed to, which it has logged. HETCOLL_DECLINED on
+ * all ranks if no rank has failed, else an error on all. Touches no buffer. */
 int hetcoll_agree_on_copies(struct hetcoll_engine *engine, const struct hetcoll_call *call,
                             int failed);
 
@@ -128,6 +128,25 @@ int hetcoll_hand_on_barrier(struct hetcoll_engine *engine, unsigned short number
  * data_bytes; number. */
 int hetcoll_hand_on_reduction(struct hetcoll_engine *engine, const struct hetcoll_call *call);
 
+/* ---- calls that this rank cannot begin ---- */
+
+/* A rank that returns an error before it meets the others leaves them waiting. So it says so, and
+ * all get HETCOLL_ERROR_NO_MEMORY. Needs no memory but what is there since the communicator was
+ * made, and waits for nobody. */
+
+/* Without an engine, because it could not be made. */
+struct hetcoll_refusal {
+    uint64_t memory[64];
+};
+void hetcoll_refusal_start(struct hetcoll_refusal *refusal, const struct hetcoll_p2p *p2p, int tag);
+/* Nonzero: all ranks have heard it, or the network has failed. */
+int hetcoll_refusal_step(struct hetcoll_refusal *refusal);
+
+/* With one; `number` is hetcoll_call.number. Both are thread safe. */
+void hetcoll_engine_refuse(struct hetcoll_engine *engine, unsigned short number, int tag);
+/* Nonzero: there is nothing left to say. */
+int hetcoll_engine_step_refusals(struct hetcoll_engine *engine);
+
 /* ---- nonblocking and persistent calls ---- */
 
 /* One MPI_Iallreduce, or one persistent MPI_Allreduce_init. The operations of an engine run one
@@ -139,9 +158,8 @@ struct hetcoll_operation;
  * set. A persistent operation keeps what it finds out about its buffers. NULL: no memory. */
 struct hetcoll_operation *hetcoll_operation_create(struct hetcoll_engine *engine,
                                                    const struct hetcoll_call *call, int persistent);
-/* Requires that it was not started, or is complete and persistent. HETCOLL_SUCCESS, or an error,
- * and it was not started. */
-int hetcoll_operation_start(struct hetcoll_operation *operation);
+/* Requires that it was not started, or is complete and persistent. */
+void hetcoll_operation_start(struct hetcoll_operation *operation);
 /* Lets the engine's operations advance as far as they can now, unless another thread is doing so.
  * Nonzero if this one is complete, with *result as from hetcoll_allreduce(). */
 int hetcoll_operation_step(struct hetcoll_operation *operation, int *result);

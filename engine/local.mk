@@ -3,7 +3,7 @@ hetcoll_sources += \
 	engine/types/call.h engine/types/counters.h engine/types/facts.c engine/types/facts.h engine/types/settings.h \
 	engine/meeting/call_signature.cc engine/meeting/call_signature.h engine/meeting/control_page.h engine/meeting/exchange.cc engine/meeting/exchange.h engine/meeting/flag_set.h engine/meeting/flags.h \
 	engine/meeting/meeting.cc engine/meeting/meeting.h engine/meeting/node_group.cc \
-	engine/meeting/node_group.h engine/meeting/subgroup.cc engine/meeting/subgroup.h \
+	engine/meeting/node_group.h engine/meeting/roll_call.cc engine/meeting/roll_call.h engine/meeting/subgroup.cc engine/meeting/subgroup.h \
 	engine/process/aggregator_list.cc engine/process/aggregator_list.h engine/process/call_record.h \
 	engine/process/counters.cc engine/process/counters.h engine/process/cpu_views.cc \
 	engine/process/cpu_views.h engine/process/direct_probe.cc engine/process/direct_probe.h \
@@ -37,7 +37,7 @@ hetcoll_sources += \
 	engine/call/late_ranks.cc engine/call/late_ranks.h engine/call/look.cc engine/call/operation.cc engine/call/own_vector.cc \
 	engine/call/operation.h engine/call/operation_queue.cc engine/call/operation_queue.h \
 	engine/call/prepared.cc engine/call/prepared.h \
-	engine/call/publish.cc engine/call/report.cc engine/call/report.h engine/call/run.cc \
+	engine/call/publish.cc engine/call/refusals.cc engine/call/refusals.h engine/call/report.cc engine/call/report.h engine/call/run.cc \
 	engine/call/ready.cc engine/call/small.cc engine/call/staged.cc engine/call/task.h \
 	engine/call/stream_calls.cc engine/call/stream_calls.h engine/call/stream_gate.h engine/call/ways.h \
 	engine/engine_handle.h engine/hetcoll.h engine/hetcoll.cc engine/hetcoll_stage.cc engine/hetcoll_stream.cc \

@@ -206,10 +206,32 @@ struct hetcoll_operation *hetcoll_operation_create(struct hetcoll_engine *engine
     return NULL;
 }
 
-int hetcoll_operation_start(struct hetcoll_operation *operation)
+void hetcoll_operation_start(struct hetcoll_operation *operation) { (void)operation; }
+
+void hetcoll_refusal_start(struct hetcoll_refusal *refusal, const struct hetcoll_p2p *p2p, int tag)
 {
-    (void)operation;
-    return HETCOLL_ERROR_NO_MEMORY;
+    (void)refusal;
+    (void)p2p;
+    (void)tag;
+}
+
+int hetcoll_refusal_step(struct hetcoll_refusal *refusal)
+{
+    (void)refusal;
+    return 1;
+}
+
+void hetcoll_engine_refuse(struct hetcoll_engine *engine, unsigned short number, int tag)
+{
+    (void)engine;
+    (void)number;
+    (void)tag;
+}
+
+int hetcoll_engine_step_refusals(struct hetcoll_engine *engine)
+{
+    (void)engine;
+    return 1;
 }
 
 int hetcoll_operation_step(struct hetcoll_operation *operation, int *result)

@@ -201,6 +201,7 @@ Task<int> copies(Call &call)
 {
     const bool failed = call.made->copies == HETCOLL_COPIES_FAILED;
     call.flags = failed ? kFailed : Flags{};
+    co_await until([&call] { return has_pages(call); });
     const Flags all = co_await call.agree();
     if (!any(all, kErrors)) {
         co_return HETCOLL_DECLINED;
@@ -210,6 +211,16 @@ Task<int> copies(Call &call)
         co_return HETCOLL_ERROR_DEVICE;
     }
     co_return call.fail_together(all);
+}
+
+Task<int> refused(Call &call)
+{
+    co_await until([&call] { return has_pages(call); });
+    co_await call.copied();
+    call.engine.group().refuse_call();
+    const Flags all = co_await call.agree();
+    co_return any(all, kCallsDiffer) ? call.engine.fail_differing(call.meeting)
+                                     : HETCOLL_ERROR_NO_MEMORY;
 }
 
 } // namespace hetcoll

@@ -4,6 +4,7 @@
 #include "engine/call/ways.h"
 
 #include <cstring>
+#include <new>
 
 namespace hetcoll {
 
@@ -24,17 +25,22 @@ bool Operation::may_begin()
     if (gate_ == nullptr) {
         return true;
     }
-    Result<bool> open = gate_->is_open();
-    if (open.ok()) {
-        return *open;
+    try {
+        Result<bool> open = gate_->is_open();
+        if (open.ok()) {
+            return *open;
+        }
+        call_.note(open.take_status());
+    } catch (const std::bad_alloc &) {
+        call_.note(Status::out_of_memory());
     }
-    call_.note(open.take_status());
     return true;
 }
 
 void Operation::begin()
 {
     begun_ = true;
+    meetings_before_ = call_.engine.group().meetings();
     if (!MemoryReserve::fill()) {
         call_.note(Status::out_of_memory()); // before this rank has promised anything
     }
@@ -45,10 +51,12 @@ void Operation::begin()
         way_ = prepared(call_);
     } else if (given_.queued == HETCOLL_ATTACHES) {
         way_ = attach(call_);
-    } else if (call_.engine.uses_fixed_point(given_)) {
-        way_ = fixed_point(call_, given_);
+    } else if (given_.collective == HETCOLL_REFUSED) {
+        way_ = refused(call_);
     } else if (given_.copies != HETCOLL_COPIES_UNTOLD) {
         way_ = copies(call_);
+    } else if (call_.engine.uses_fixed_point(given_)) {
+        way_ = fixed_point(call_, given_);
     } else if (call_.is_collective()) {
         way_ = collective(call_);
     } else {
@@ -56,6 +64,31 @@ void Operation::begin()
         way_ = allreduce(call_);
     }
     way_.start();
+}
+
+// As far as it can go now.
+bool Operation::run()
+{
+    if (!begun_) {
+        begin();
+    }
+    const bool is_over = call_.frames.step();
+    if (call_.ended) {
+        finish(*call_.ended);
+        return true;
+    }
+    if (is_over) {
+        finish(way_.result());
+    }
+    return is_over;
+}
+
+// The others wait for this rank in the call's first meeting.
+bool Operation::may_refuse() const noexcept
+{
+    Engine &engine = call_.engine;
+    return engine.is_ready() && engine.group().meetings() == meetings_before_ &&
+           !engine.aggregation().joins();
 }
 
 bool Operation::step()
@@ -77,19 +110,22 @@ bool Operation::step()
         if (!may_begin()) {
             return false;
         }
-        begin();
     }
     if (Adapters *const used = call_.adapters()) {
         used->progress();
     }
-    const bool is_over = call_.frames.step();
-    if (call_.ended) {
-        finish(*call_.ended);
-        return true;
-    }
-    if (is_over) {
-        finish(way_.result());
-        return true;
+    try {
+        if (run()) {
+            return true;
+        }
+    } catch (const std::bad_alloc &) {
+        if (!may_refuse()) {
+            throw;
+        }
+        way_ = {}; // its frames before the next one's
+        way_ = refused(call_);
+        way_.start();
+        return false;
     }
     if (const int code = call_.engine.membership().lost(); code != 0) {
         start_leaving(code);

@@ -63,6 +63,8 @@ public:
 private:
     [[nodiscard]] bool may_begin();
     void begin();
+    [[nodiscard]] bool run();
+    [[nodiscard]] bool may_refuse() const noexcept;
     void refuse(int code) noexcept;
     [[nodiscard]] const char *place() const noexcept;
     void start_leaving(int code) noexcept;
@@ -76,6 +78,7 @@ private:
     Call call_;
     Task<int> way_; // after call_, in whose memory its frames are
     bool begun_ = false;
+    std::uint32_t meetings_before_ = 0;
     int leaves_ = 0; // with that code, because ranks may never come
     int result_ = HETCOLL_SUCCESS;
     std::atomic<bool> complete_{false};

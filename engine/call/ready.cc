@@ -2,7 +2,6 @@
 #include "engine/call/ways.h"
 
 namespace hetcoll {
-namespace {
 
 // By all ranks together.
 bool has_pages(Call &call)
@@ -14,10 +13,19 @@ bool has_pages(Call &call)
     switch (engine.make_ready(call.made->tag)) {
     case Progress::kPending: return false;
     case Progress::kFailed: call.end(engine.group().code()); return false;
-    case Progress::kDone: return true;
+    case Progress::kDone: break;
     }
-    return false;
+    if (!engine.is_ready()) {
+        log(call.process().log(), 0,
+            "hetcoll: %s fails on all ranks of communicator %u with MPI_ERR_NO_MEM: one of them "
+            "has no host memory to begin its first call",
+            call.mpi_name(), engine.p2p().comm_id);
+        call.ended = HETCOLL_ERROR_NO_MEMORY;
+    }
+    return engine.is_ready();
 }
+
+namespace {
 
 // Open MPI 5.0 aborts on memory of pools and of virtual memory management.
 Sends sends_of(const Buffers &buffers) noexcept

@@ -4,6 +4,7 @@
 
 #include "engine/call/operation.h"
 
+#include <new>
 #include <optional>
 #include <utility>
 
@@ -16,18 +17,22 @@ public:
     StreamGate &operator=(const StreamGate &) = delete;
 
     // The operation starts now.
-    void close()
+    void close() noexcept
     {
         mark_.reset();
         problem_ = {};
         if (!engine_.named_stream().exists()) {
             return;
         }
-        Result<NamedStream::Mark> marked = engine_.named_stream().mark();
-        if (marked.ok()) {
-            mark_.emplace(std::move(*marked));
-        } else {
-            problem_ = marked.take_status();
+        try {
+            Result<NamedStream::Mark> marked = engine_.named_stream().mark();
+            if (marked.ok()) {
+                mark_.emplace(std::move(*marked));
+            } else {
+                problem_ = marked.take_status();
+            }
+        } catch (const std::bad_alloc &) {
+            problem_ = Status::out_of_memory();
         }
     }
 

@@ -52,8 +52,10 @@ void must_stage(Call &call, const Status &problem);
 // carry that. True, too, when there is none: then this rank must stage.
 [[nodiscard]] bool has_bounce(Call &call);
 
-// The communicator's first call makes its control pages. Then there is a bounce, and the
-// application's work in a send buffer's own context is waited for.
+// The communicator's first call makes its control pages.
+[[nodiscard]] bool has_pages(Call &call);
+// And then there is a bounce, and the application's work in a send buffer's own context is waited
+// for.
 [[nodiscard]] bool is_ready(Call &call);
 [[nodiscard]] inline auto make_ready(Call &call) noexcept
 {
@@ -130,6 +132,9 @@ void note_mapped(Call &call, Status problem);
 [[nodiscard]] Task<int> prepared(Call &call);
 // After that was declined: has each rank copied what it reads to the host?
 [[nodiscard]] Task<int> copies(Call &call);
+// A call that this rank has no memory to begin: the others learn that in the first meeting of
+// theirs.
+[[nodiscard]] Task<int> refused(Call &call);
 
 // ---- run.cc: schedules and kernels ----
 

@@ -116,7 +116,7 @@ Engine::~Engine()
 Progress Engine::make_ready(int tag)
 {
     const Progress progress = group_.make_pages(tag);
-    if (progress == Progress::kDone) {
+    if (progress == Progress::kDone && group_.all_are_able()) {
         ready_ = true;
         serves_host_ = !catches_up_;
         if (group_.settings_differ()) {
@@ -325,7 +325,8 @@ void Engine::observe_host(const hetcoll_call &call, std::uint64_t start_ns) noex
 
 int Engine::fail_differing(const Meeting &meeting) noexcept
 {
-    const bool by_number = contains(meeting.differences(), Differences::kNumber);
+    const bool by_number =
+        contains(meeting.differences(), Differences::kNumber | Differences::kRefused);
     if (by_number) {
         catches_up_ = true;
         serves_host_ = false;
@@ -335,7 +336,15 @@ int Engine::fail_differing(const Meeting &meeting) noexcept
     if (calls && calls->handed_on) {
         return fail_handed_on(calls->one.call, calls->other.rank, calls->other.call);
     }
-    if (calls && by_number) {
+    if (calls && contains(meeting.differences(), Differences::kRefused)) {
+        const bool first = calls->one.call.what == 0;
+        const Meeting::Call &refused = first ? calls->one : calls->other;
+        log(process_.log(), 0,
+            "hetcoll: %s of communicator %u, call %u, fails on all ranks with MPI_ERR_NO_MEM: rank "
+            "%d has no host memory to begin it",
+            describe(first ? calls->other.call : calls->one.call).text, p2p_.comm_id,
+            refused.call.number(), refused.rank);
+    } else if (calls && by_number) {
         log(process_.log(), 0,
             "hetcoll: the ranks of communicator %u are not in the same call: rank %d is in call "
             "%u, %s, rank %d in call %u, %s, because one of them alone has failed in a call, or "

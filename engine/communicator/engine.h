@@ -56,7 +56,8 @@ public:
     [[nodiscard]] Reserved &reserved() noexcept { return reserved_; }
     [[nodiscard]] Story &story() noexcept { return story_; }
 
-    // The first operation makes the control pages before all else: resumable.
+    // The first operation makes the control pages before all else: resumable. If some rank has no
+    // memory to begin that is over without them, and the next operation tries again.
     [[nodiscard]] bool is_ready() const noexcept { return ready_; }
     [[nodiscard]] Progress make_ready(int tag);
 

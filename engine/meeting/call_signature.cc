@@ -70,8 +70,13 @@ Differences differences_of(const CallSignature &a, const CallSignature &b) noexc
     if (a == b) {
         return Differences::kNone;
     }
+    const Differences refused =
+        a.what == 0 || b.what == 0 ? Differences::kRefused : Differences::kNone;
     if (a.number() != b.number()) {
-        return Differences::kNumber;
+        return Differences::kNumber | refused;
+    }
+    if (refused != Differences::kNone) {
+        return refused;
     }
     if (collective_number(a) != collective_number(b)) {
         return Differences::kCollective;
@@ -101,6 +106,7 @@ struct Consequence {
     const char *name;
 };
 constexpr Consequence kConsequences[] = {
+    {Differences::kRefused, HETCOLL_ERROR_NO_MEMORY, "MPI_ERR_NO_MEM"},
     {Differences::kNumber, HETCOLL_ERROR_COLLECTIVE, "MPI_ERR_OTHER"},
     {Differences::kCollective, HETCOLL_ERROR_COLLECTIVE, "MPI_ERR_OTHER"},
     {Differences::kType, HETCOLL_ERROR_TYPE, "MPI_ERR_TYPE"},

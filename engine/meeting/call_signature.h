@@ -11,7 +11,7 @@
 namespace hetcoll {
 
 struct CallSignature {
-    std::uint64_t what = 0; // 0: no call. See signature_of()
+    std::uint64_t what = 0; // 0: no call, or one that this rank refuses. See signature_of()
     // hetcoll_call::root; above it hetcoll_call::number. One word, because every small call
     // compares it.
     std::uint64_t rest = 0;
@@ -36,7 +36,12 @@ enum class Differences : std::uint8_t {
     // One rank has ended a call by itself, with an error and before it met the others: it is in
     // another call than they are.
     kNumber = 32,
+    // One rank has no memory to begin the call.
+    kRefused = 64,
 };
+// What ranks always look for; the rest only with coll_hetcoll_check.
+inline constexpr Differences kAlwaysCompared{32 | 64};
+inline constexpr Differences kAllCompared{127};
 [[nodiscard]] constexpr Differences operator|(Differences a, Differences b) noexcept
 {
     return static_cast<Differences>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
@@ -44,6 +49,10 @@ enum class Differences : std::uint8_t {
 [[nodiscard]] constexpr bool contains(Differences all, Differences one) noexcept
 {
     return (static_cast<unsigned>(all) & static_cast<unsigned>(one)) != 0;
+}
+[[nodiscard]] constexpr Differences operator&(Differences a, Differences b) noexcept
+{
+    return static_cast<Differences>(static_cast<unsigned>(a) & static_cast<unsigned>(b));
 }
 constexpr Differences &operator|=(Differences &a, Differences b) noexcept { return a = a | b; }
 

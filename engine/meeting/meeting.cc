@@ -145,13 +145,13 @@ bool Meeting::next_round() noexcept
 
 void Meeting::start_exchange(const hetcoll_p2p &among, std::byte *mine) noexcept
 {
-    const bool compares = group_->compares_calls();
-    exchange_.start(among, tag_, mine, messages_->theirs, bytes_, count_,
-                    bytes_ != 0 ? reduction_.reduce : nullptr, flags_,
-                    {.call = group_->call(),
-                     .most_bytes = compares ? ControlPage::kPayloadBytes : 0,
-                     .known = on_node_,
-                     .newest = on_node_ != Differences::kNone ? newest_ : group_->call().number()});
+    exchange_.start(
+        among, tag_, mine, messages_->theirs, bytes_, count_,
+        bytes_ != 0 ? reduction_.reduce : nullptr, flags_,
+        {.call = group_->call(),
+         .most_bytes = group_->compared() == kAllCompared ? ControlPage::kPayloadBytes : 0,
+         .known = on_node_,
+         .newest = on_node_ != Differences::kNone ? newest_ : group_->call().number()});
 }
 
 void Meeting::start(NodeGroup &group, Messages &messages, int tag,
@@ -240,7 +240,7 @@ Progress Meeting::step() noexcept
 bool Meeting::find_elsewhere() noexcept
 {
     polls_left_ = kPollsPerLook;
-    if (!group_->compares_calls()) {
+    if (group_->compared() != kAllCompared) {
         return false;
     }
     const CallSignature &own = group_->call();
@@ -272,7 +272,8 @@ std::optional<Flags> Meeting::flags_without(int local_rank) const noexcept
             return std::nullopt;
         }
         flags |= slot.said[number_ % 2];
-        flags |= flags_if(group_->compares_calls() && slot.call[number_ % 2] != group_->call(),
+        flags |= flags_if(group_->differences(slot.call[number_ % 2], group_->call()) !=
+                              Differences::kNone,
                           kCallsDiffer);
     }
     return flags;
@@ -293,7 +294,7 @@ void Meeting::sum_node() noexcept
         differ |= slot.call[turn] != own_call;
     }
     flags_ = said;
-    if (differ && group_->compares_calls()) {
+    if (differ) {
         compare_node();
     }
     if (!alone && !group_->is_leader()) {
@@ -330,11 +331,11 @@ void Meeting::compare_node() noexcept
     newest_ = group_->slot(0).call[turn].number();
     for (int rank = 1; rank < group_->local_size(); ++rank) {
         const CallSignature &call = group_->slot(rank).call[turn];
-        on_node_ |= differences_of(call, group_->slot(0).call[turn]);
+        on_node_ |= group_->differences(call, group_->slot(0).call[turn]);
         newest_ = later(newest_, call.number());
     }
     differences_ = on_node_;
-    flags_ |= kCallsDiffer;
+    flags_ |= flags_if(on_node_ != Differences::kNone, kCallsDiffer);
 }
 
 Meeting::Call Meeting::call_of(int local_rank) const noexcept

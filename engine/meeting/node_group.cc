@@ -155,30 +155,35 @@ Progress NodeGroup::make_pages(int tag)
     if (part_ == Part::kStart) {
         if (all_.size == 1) {
             part_ = Part::kDone;
+            all_are_able_ = true;
             return Progress::kDone;
         }
         make_page_for_onlookers();
-        if (most_ == 1) {
-            start_agreement(tag);
-        } else {
-            start_ticket(tag);
-        }
+        start_agreement(tag, Part::kRollCall);
     }
     while (part_ != Part::kDone) {
         const Progress progress = exchange_.step();
         if (progress != Progress::kDone) {
             return progress;
         }
+        if (part_ == Part::kRollCall) {
+            all_are_able_ = !any(exchange_.flags(), kFailed);
+            if (!all_are_able_) {
+                part_ = Part::kStart;
+                return Progress::kDone;
+            }
+            if (most_ > 1) {
+                start_ticket(tag);
+                continue;
+            }
+        }
         if (part_ == Part::kTicket) {
             attach();
             sign_slot();
-            start_agreement(tag);
+            start_agreement(tag, Part::kAgree);
             continue;
         }
-        Settings settings;
-        std::memcpy(&settings, mine_, sizeof settings);
-        settings_differ_ = (settings.set & settings.unset) != 0;
-        settings_ = settings.set;
+        learn_settings();
         if (most_ > 1) {
             if (!leaves_page_open_) {
                 page_.memory().seal();
@@ -189,7 +194,7 @@ Progress NodeGroup::make_pages(int tag)
             page_ = {};
             page_loan_ = {};
         }
-        if (uses_pages_ && local_size() > 1 && compares_calls_) {
+        if (uses_pages_ && local_size() > 1 && compared_ == kAllCompared) {
             told_own_ = &own_slot();
             told_before_ = &slot(local_before());
             told_behind_ = &slot(local_behind());
@@ -235,11 +240,20 @@ void NodeGroup::start_ticket(int tag)
                     flags_if(short_ || !problem_.ok(), kNoPage));
 }
 
-void NodeGroup::start_agreement(int tag)
+void NodeGroup::learn_settings() noexcept
+{
+    Settings settings;
+    std::memcpy(&settings, mine_, sizeof settings);
+    settings_differ_ = (settings.set & settings.unset) != 0;
+    settings_ = settings.set;
+}
+
+// The roll call is one too.
+void NodeGroup::start_agreement(int tag, Part part)
 {
     const Settings settings{settings_, ~settings_};
     std::memcpy(mine_, &settings, sizeof settings);
-    part_ = Part::kAgree;
+    part_ = part;
     exchange_.start(all_, tag, mine_, theirs_, sizeof settings, sizeof settings,
                     host_reduce(ReduceOp::kBor, ElementKind::kByte),
                     flags_if(short_ || !problem_.ok(), kNoPage));

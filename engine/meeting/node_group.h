@@ -3,6 +3,7 @@
 
 #include "engine/meeting/control_page.h"
 #include "engine/meeting/exchange.h"
+#include "engine/meeting/roll_call.h"
 #include "engine/meeting/subgroup.h"
 #include "transport/node_identity.h"
 #include "transport/shm_budget.h"
@@ -52,9 +53,11 @@ public:
     [[nodiscard]] const std::vector<int> &leader_ranks() const noexcept { return leaders_.ranks(); }
 
     // Makes the control pages, together with all other ranks: call it until it returns something
-    // else than kPending. Afterwards either every node with several ranks has its page, or none,
-    // and all ranks know whether their settings differ.
+    // else than kPending. If some rank is not able to begin (RollCall) that is over without pages,
+    // and may be tried again. Afterwards either every node with several ranks has its page, or
+    // none, and all ranks know whether their settings differ.
     [[nodiscard]] Progress make_pages(int tag);
+    [[nodiscard]] bool all_are_able() const noexcept { return all_are_able_; }
     [[nodiscard]] int code() const noexcept { return exchange_.code(); } // requires kFailed
     // While that lasts: what it waits for, and whose numbers these are; null: the communicator's.
     [[nodiscard]] const Exchange &exchange() const noexcept { return exchange_; }
@@ -118,6 +121,8 @@ public:
         ++calls_;
         call_ = call;
     }
+    // It cannot.
+    void refuse_call() noexcept { call_.what = 0; }
     [[nodiscard]] const CallSignature &call() const noexcept { return call_; }
     [[nodiscard]] std::uint32_t calls() const noexcept { return calls_; }
     // A call goes on to Open MPI: the ranks of this node see it from now on. False if one of the
@@ -156,9 +161,14 @@ public:
     void tell_no_more() noexcept { told_own_ = nullptr; }
     [[nodiscard]] std::optional<Begun> begun_instead(const CallSignature &call) const noexcept;
 
-    // Ranks that meet compare their calls: from the next meeting on, and on all of them.
-    void compare_calls() noexcept { compares_calls_ = true; }
-    [[nodiscard]] bool compares_calls() const noexcept { return compares_calls_; }
+    // What ranks that meet compare of their calls: from the next meeting on, and on all of them.
+    void compare_calls() noexcept { compared_ = kAllCompared; }
+    [[nodiscard]] Differences compared() const noexcept { return compared_; }
+    [[nodiscard]] Differences differences(const CallSignature &a,
+                                          const CallSignature &b) const noexcept
+    {
+        return differences_of(a, b) & compared_;
+    }
 
     [[nodiscard]] std::uint32_t next_meeting() noexcept { return ++meetings_; }
     [[nodiscard]] std::uint32_t meetings() const noexcept { return meetings_; }
@@ -183,15 +193,12 @@ public:
 
 private:
     [[nodiscard]] bool is_affordable(std::size_t bytes, ShmBudget::Loan &loan) noexcept;
-    enum class Part : std::uint8_t { kStart, kTicket, kAgree, kDone };
+    enum class Part : std::uint8_t { kStart, kRollCall, kTicket, kAgree, kDone };
     enum class Rooms : std::uint8_t { kUntried, kMade, kNone };
     struct Ticket { // one exchange on the node: the leader's, of all others whether they are short
         SharedPageTicket page;
     };
-    // For one exchange by OR: two ranks differ in every bit that ends up set in both.
-    struct Settings {
-        std::uint64_t set, unset;
-    };
+    using Settings = RollCall::Settings;
     static_assert(sizeof(Settings) <= sizeof(Ticket));
 
     // It waits in a meeting for this rank, or has handed on a call of this number that differs.
@@ -213,7 +220,8 @@ private:
     void attach();
     void make_rooms();
     void sign_slot() noexcept;
-    void start_agreement(int tag);
+    void start_agreement(int tag, Part part);
+    void learn_settings() noexcept;
 
     hetcoll_p2p all_;
     std::vector<ProcessIdentity> processes_;
@@ -228,12 +236,12 @@ private:
     std::vector<const void *> payloads_; // room for payloads()
     // Whom a rank tells what it hands on, and whom it looks at then; null: nobody looks.
     ControlPage::Slot *told_own_ = nullptr, *told_before_ = nullptr, *told_behind_ = nullptr;
-    bool uses_pages_ = false, leaves_page_open_ = false;
+    bool all_are_able_ = false, uses_pages_ = false, leaves_page_open_ = false;
     std::uint64_t settings_ = 0;
     bool settings_differ_ = false;
     std::uint32_t meetings_ = 0, calls_ = 0;
     CallSignature call_;
-    bool compares_calls_ = false;
+    Differences compared_ = kAlwaysCompared;
 
     Part part_ = Part::kStart;
     Exchange exchange_;

@@ -52,7 +52,7 @@ struct hetcoll_facts {
 #undef HETCOLL_PARAMETER
     struct hetcoll_identity identity; /* not merged */
 };
-#define HETCOLL_PROTOCOL 13u
+#define HETCOLL_PROTOCOL 14u
 
 /* Combines the facts of two processes; associative and commutative, so that every rank gets the
  * same settings for a communicator. Without a common protocol or a GPU nobody uses it there. */

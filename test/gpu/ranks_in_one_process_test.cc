@@ -289,7 +289,7 @@ public:
     void begin(hetcoll_operation *operation)
     {
         const std::lock_guard lock(mutex_);
-        ASSERT_EQ(hetcoll_operation_start(operation), HETCOLL_SUCCESS);
+        hetcoll_operation_start(operation);
         started_.insert(operation);
     }
     void step()

@@ -65,8 +65,11 @@ int reduce(Way way, void *buffer, const Arguments &call, MPI_Comm comm)
         MPI_Iallreduce(MPI_IN_PLACE, buffer, call.count, call.type, call.op, comm, &request);
         return MPI_Wait(&request, MPI_STATUS_IGNORE);
     }
-    HETCOLL_ALLREDUCE_INIT(MPI_IN_PLACE, buffer, call.count, call.type, call.op, comm,
-                           MPI_INFO_NULL, &request);
+    const int made = HETCOLL_ALLREDUCE_INIT(MPI_IN_PLACE, buffer, call.count, call.type, call.op,
+                                            comm, MPI_INFO_NULL, &request);
+    if (made != MPI_SUCCESS) {
+        return made;
+    }
     MPI_Start(&request);
     const int code = MPI_Wait(&request, MPI_STATUS_IGNORE);
     MPI_Request_free(&request);

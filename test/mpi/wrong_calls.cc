@@ -46,8 +46,11 @@ int start_sum(const Place &at, int count)
 int start_prepared(const Place &at, int count)
 {
     MPI_Request request = MPI_REQUEST_NULL;
-    HETCOLL_ALLREDUCE_INIT(at.in, at.out, count, MPI_INT, MPI_SUM, at.comm, MPI_INFO_NULL,
-                           &request);
+    const int made = HETCOLL_ALLREDUCE_INIT(at.in, at.out, count, MPI_INT, MPI_SUM, at.comm,
+                                            MPI_INFO_NULL, &request);
+    if (made != MPI_SUCCESS) {
+        return made;
+    }
     MPI_Start(&request);
     const int code = MPI_Wait(&request, MPI_STATUS_IGNORE);
     MPI_Request_free(&request);

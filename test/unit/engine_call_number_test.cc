@@ -1,5 +1,6 @@
 // A rank has ended a call by itself, before it met the others, and comes to them in its next call:
-// both calls fail on all ranks, and then all are in the same call again.
+// both calls fail on all ranks, and then all are in the same call again. Or it has told them that
+// it cannot begin the call, which then fails on all.
 #include "test/unit/engine_engines.h"
 
 namespace hetcoll::test {
@@ -10,12 +11,13 @@ struct Case {
     Where where;
     std::size_t count;
     unsigned short first; // number
+    int check = HETCOLL_CHECK_ON;
 };
 
-hetcoll_settings comparing()
+hetcoll_settings settings_of(const Case &of)
 {
     hetcoll_settings settings = default_settings();
-    settings.check = HETCOLL_CHECK_ON;
+    settings.check = of.check;
     return settings;
 }
 
@@ -33,11 +35,26 @@ protected:
         ranks_.made(rank).number = static_cast<unsigned short>(of.first + number);
         ranks_.previous(rank).output = std::vector<int>(of.count, 6);
     }
-    // Each of these ranks in the call with that number: their result, which is the same.
-    int run(const std::vector<int> &ranks, const std::vector<int> &numbers)
+    void refuse(int rank, int number)
+    {
+        begin(rank, number);
+        hetcoll_call refused{};
+        refused.collective = HETCOLL_REFUSED;
+        refused.kind = -1;
+        refused.number = ranks_.made(rank).number;
+        refused.tag = Engines::kTag;
+        ranks_.made(rank) = refused;
+    }
+    // Each of these ranks in the call with that number: their result, which is the same. One of
+    // them refuses it.
+    int run(const std::vector<int> &ranks, const std::vector<int> &numbers, int refuses = -1)
     {
         for (std::size_t i = 0; i < ranks.size(); ++i) {
-            begin(ranks[i], numbers[i]);
+            if (ranks[i] == refuses) {
+                refuse(ranks[i], numbers[i]);
+            } else {
+                begin(ranks[i], numbers[i]);
+            }
         }
         EXPECT_TRUE(ranks_.step_until(ranks, [&] {
             return std::all_of(ranks.begin(), ranks.end(),
@@ -55,7 +72,14 @@ protected:
         }
     }
 
-    Engines ranks_{3, comparing(), [](std::vector<hetcoll_facts> &facts) {
+    static long count(const std::vector<std::string> &lines, const char *words)
+    {
+        return std::count_if(lines.begin(), lines.end(), [words](const std::string &line) {
+            return line.find(words) != std::string::npos;
+        });
+    }
+
+    Engines ranks_{3, settings_of(GetParam()), [](std::vector<hetcoll_facts> &facts) {
                        for (std::size_t rank = 0; rank < facts.size(); ++rank) {
                            facts[rank].identity.host +=
                                static_cast<std::uint64_t>(GetParam().node_of[rank]);
@@ -81,19 +105,36 @@ TEST_P(CallNumberTest, BothCallsFailOnAllRanksAndTheNextOneIsRight)
         take_log();
         ASSERT_EQ(run({odd, others[0], others[1]}, {number + 4, number + 2, number + 2}),
                   HETCOLL_ERROR_COLLECTIVE);
-        const std::vector<std::string> lines = take_log();
-        EXPECT_EQ(std::count_if(lines.begin(), lines.end(),
-                                [](const std::string &line) {
-                                    return line.find("are not in the same call") !=
-                                           std::string::npos;
-                                }),
-                  1);
+        EXPECT_EQ(count(take_log(), "are not in the same call"), 1);
         for (const int missed : {3, 4}) { // alone: nobody else is in these calls
             ASSERT_EQ(run(others, {number + missed, number + missed}), HETCOLL_ERROR_COLLECTIVE);
         }
         ASSERT_EQ(run({0, 1, 2}, {number + 5, number + 5, number + 5}), HETCOLL_SUCCESS);
         expect_sums();
     }
+}
+
+TEST_P(CallNumberTest, ACallThatARankRefusesFailsOnAllAndTheNextOneIsRight)
+{
+    ASSERT_EQ(run({0, 1, 2}, {1, 1, 1}), HETCOLL_SUCCESS);
+    for (const int odd : {0, 1, 2}) {
+        SCOPED_TRACE("rank " + std::to_string(odd) + " refuses");
+        const int number = 3 * odd + 2;
+        for (const int refused : {number, number + 1}) {
+            take_log();
+            ASSERT_EQ(run({0, 1, 2}, {refused, refused, refused}, odd), HETCOLL_ERROR_NO_MEMORY);
+            EXPECT_EQ(count(take_log(), "has no host memory to begin it"), 1);
+        }
+        ASSERT_EQ(run({0, 1, 2}, {number + 2, number + 2, number + 2}), HETCOLL_SUCCESS);
+        expect_sums();
+    }
+}
+
+TEST_P(CallNumberTest, TheFirstCallThatARankRefusesFailsOnAllAndTheNextOneIsRight)
+{
+    ASSERT_EQ(run({0, 1, 2}, {1, 1, 1}, 1), HETCOLL_ERROR_NO_MEMORY);
+    ASSERT_EQ(run({0, 1, 2}, {2, 2, 2}), HETCOLL_SUCCESS);
+    expect_sums();
 }
 
 INSTANTIATE_TEST_SUITE_P(Calls, CallNumberTest,
@@ -103,6 +144,10 @@ INSTANTIATE_TEST_SUITE_P(Calls, CallNumberTest,
                                            Case{{0, 0, 1}, Where::kHost, 4, 65530},
                                            Case{{0, 1, 2}, Where::kDevice, 4, 0},
                                            Case{{0, 1, 2}, Where::kHost, 10000, 0}));
+INSTANTIATE_TEST_SUITE_P(
+    UncheckedCalls, CallNumberTest,
+    ::testing::Values(Case{{0, 0, 0}, Where::kHost, 4, 0, HETCOLL_CHECK_OFF},
+                      Case{{0, 0, 0}, Where::kDevice, 10000, 0, HETCOLL_CHECK_OFF}));
 
 } // namespace
 } // namespace hetcoll::test

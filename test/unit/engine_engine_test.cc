@@ -68,9 +68,10 @@ protected:
     std::unique_ptr<Engine> ready(On nodes, int rank = 0)
     {
         auto engine = make(nodes, rank);
-        std::vector<ScriptedPeer::Answer> script = {sets(our_settings())};
+        std::vector<ScriptedPeer::Answer> script = {sets(our_settings())}; // the roll call
         if (nodes == On::kOneNode) {
-            script.insert(script.begin(), no_ticket({}));
+            script.push_back(no_ticket({}));
+            script.push_back(sets(our_settings()));
         }
         make_ready(*engine, std::move(script));
         return engine;
@@ -188,9 +189,9 @@ TEST_F(EngineTest, ALostMessageEndsTheMakingOfPages)
 TEST_F(EngineTest, ARankOfTheNodeThatCannotAttachKeepsAllFromThePage)
 {
     const auto engine = make(On::kOneNode);
-    make_ready(*engine, {no_ticket({}), sets(our_settings(), kNoPage)});
+    make_ready(*engine, {sets(our_settings()), no_ticket({}), sets(our_settings(), kNoPage)});
     EXPECT_FALSE(engine->group().uses_pages());
-    EXPECT_EQ(flags_of(peer_.said()[1]), Flags{});
+    EXPECT_EQ(flags_of(peer_.said()[2]), Flags{});
     EXPECT_EQ(take_log(), std::vector<std::string>{}); // that rank says why
 }
 
@@ -198,9 +199,9 @@ TEST_F(EngineTest, ARankThatCannotAttachTellsAllAndSaysWhyAloudOnce)
 {
     for (const char *level : {"0", "1"}) {
         const auto engine = make(On::kOneNode, 1);
-        make_ready(*engine, {no_ticket({}), sets(our_settings())});
+        make_ready(*engine, {sets(our_settings()), no_ticket({}), sets(our_settings())});
         EXPECT_FALSE(engine->group().uses_pages());
-        EXPECT_EQ(flags_of(peer_.said()[1]), kNoPage);
+        EXPECT_EQ(flags_of(peer_.said()[2]), kNoPage);
         const auto log = take_log();
         ASSERT_EQ(log.size(), 1u);
         EXPECT_TRUE(begins(log[0], std::string(level) +
@@ -213,9 +214,9 @@ TEST_F(EngineTest, ARankThatCannotAttachTellsAllAndSaysWhyAloudOnce)
 TEST_F(EngineTest, ALeaderWithoutAPageIsNotAskedForOne)
 {
     const auto engine = make(On::kOneNode, 1);
-    make_ready(*engine, {no_ticket(kNoPage), sets(our_settings(), kNoPage)});
+    make_ready(*engine, {sets(our_settings()), no_ticket(kNoPage), sets(our_settings(), kNoPage)});
     EXPECT_FALSE(engine->group().uses_pages());
-    EXPECT_EQ(flags_of(peer_.said()[1]), Flags{});
+    EXPECT_EQ(flags_of(peer_.said()[2]), Flags{});
     EXPECT_EQ(take_log(), std::vector<std::string>{}); // the leader says why
 }
 
@@ -302,6 +303,7 @@ TEST_F(HostCallTest, IsServedInThePageOfItsNode)
     ControlPage::Slot &slot = engine->group().slot(1); // the other rank has come already
     std::memcpy(slot.payload[1], theirs_.data(), kCount * sizeof(int));
     slot.said[1] = kHostMemory;
+    slot.call[1] = signature_of(call(vectors));
     slot.arrived = 1;
     peer_.answer({});
     EXPECT_EQ(engine->try_host(call(vectors)), HETCOLL_SUCCESS);

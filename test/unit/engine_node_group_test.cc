@@ -66,6 +66,36 @@ INSTANTIATE_TEST_SUITE_P(Nodes, PagesTest,
                          ::testing::Values(Ranks{0, 0}, Ranks{0, 0, 0, 0}, Ranks{0, 1, 1},
                                            Ranks{0, 0, 1, 1, 2}, Ranks{2, 0, 1, 0, 3, 1, 0}));
 
+TEST_P(PagesTest, NobodyHasAPageBeforeAllRanksAreAbleToBegin)
+{
+    Nodes nodes(GetParam());
+    for (int unable = 0; unable < nodes.size(); ++unable) {
+        RollCall roll_call;
+        roll_call.start(nodes.p2p[unable], 1);
+        std::vector<Progress> progress(nodes.group.size(), Progress::kPending);
+        for (int turn = 0; turn < 10000; ++turn) {
+            for (int rank = 0; rank < nodes.size(); ++rank) {
+                if (progress[rank] == Progress::kPending) {
+                    progress[rank] =
+                        rank == unable ? roll_call.step() : nodes.group[rank]->make_pages(1);
+                }
+            }
+            nodes.network.rank(0).progress(nodes.network.rank(0).context);
+        }
+        EXPECT_EQ(progress, std::vector<Progress>(nodes.group.size(), Progress::kDone));
+        EXPECT_EQ(nodes.network.unmatched(), 0);
+        for (int rank = 0; rank < nodes.size(); ++rank) {
+            EXPECT_FALSE(nodes.group[rank]->all_are_able());
+            EXPECT_FALSE(nodes.group[rank]->page().exists());
+        }
+    }
+    ASSERT_TRUE(nodes.make_pages());
+    for (const auto &group : nodes.group) {
+        EXPECT_TRUE(group->all_are_able());
+        EXPECT_TRUE(group->uses_pages());
+    }
+}
+
 TEST(NodeGroup, HasNoPageWhereEveryRankIsAlone)
 {
     for (const Ranks &hosts : {Ranks{0}, Ranks{0, 1}, Ranks{2, 1, 0}}) {

@@ -97,6 +97,22 @@ enum hetcoll_state {
     X(iallreduce)        \
     X(allreduce_init)
 
+/* Other work that advances as requests do, in the same turns: the queued calls of a stream, refused
+ * calls. `step` returns how many pieces of it are complete, of those that the owner has told of by
+ * mca_coll_hetcoll_stepper_wake(). */
+typedef struct mca_coll_hetcoll_stepper {
+    int (*step)(struct mca_coll_hetcoll_stepper *stepper);
+    struct mca_coll_hetcoll_stepper *next;
+} mca_coll_hetcoll_stepper_t;
+
+/* coll_hetcoll_refusal.c */
+struct mca_coll_hetcoll_refusals {
+    mca_coll_hetcoll_stepper_t stepper;
+    struct hetcoll_refusal first; /* without an engine */
+    bool runs, added;
+    int left; /* calls that the other ranks have not heard of; atomic */
+};
+
 typedef struct {
     mca_coll_base_module_t super;
     ompi_communicator_t *comm;
@@ -128,7 +144,8 @@ typedef struct {
     /* Calls so far for hetcoll_call.number, of functions where all ranks come to the core. Counted
      * at their entry, before anything can fail on this rank alone. */
     unsigned short calls;
-    unsigned short collective_calls;  /* of these, other collectives in HETCOLL_STATE_NEW */
+    unsigned short collective_calls; /* of these, other collectives in HETCOLL_STATE_NEW */
+    struct mca_coll_hetcoll_refusals refusals;
     bool stages;                      /* it has taken the slots of all other collectives: */
     mca_coll_base_comm_coll_t staged; /* their previous content */
 } mca_coll_hetcoll_module_t;
@@ -190,11 +207,32 @@ void mca_coll_hetcoll_leave(mca_coll_hetcoll_module_t *module);
  * of ours may overlap with; its nonblocking ones count down to here in eight million calls. The
  * most negative numbers that fit the 24 bits of pml ucx. */
 #define MCA_COLL_HETCOLL_TAG (-(1 << 23) + HETCOLL_TAGS)
-/* The first call on a communicator decides its state. Local, and the same on every rank. */
-int mca_coll_hetcoll_first_call(mca_coll_hetcoll_module_t *module);
+/* The first call on a communicator decides its state. Local, and the same on every rank.
+ * MPI_ERR_NO_MEM: no memory for HETCOLL_STATE_READY, which the others have come to; `collectives`
+ * and `user_ops` are set. May first wait for the others if `blocking`. */
+int mca_coll_hetcoll_first_call(mca_coll_hetcoll_module_t *module, bool blocking);
 int mca_coll_hetcoll_allreduce(const void *sbuf, void *rbuf, hetcoll_count_t count,
                                struct ompi_datatype_t *dtype, struct ompi_op_t *op,
                                struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
+
+/* coll_hetcoll_refusal.c: a call of which this rank returns MPI_ERR_NO_MEM before it has met the
+ * others, who get that too. It waits for nobody. */
+void mca_coll_hetcoll_refuse_call(mca_coll_hetcoll_module_t *module, unsigned short number);
+/* Waits until all have heard of the calls that were refused. */
+void mca_coll_hetcoll_end_refusals(mca_coll_hetcoll_module_t *module);
+static inline bool mca_coll_hetcoll_is_refusing(const mca_coll_hetcoll_module_t *module)
+{
+    return 0 != __atomic_load_n(&module->refusals.left, __ATOMIC_ACQUIRE);
+}
+/* In the module's destructor, before the engine goes. */
+void mca_coll_hetcoll_release_refusals(mca_coll_hetcoll_module_t *module);
+static inline int mca_coll_hetcoll_refuse_blocking(mca_coll_hetcoll_module_t *module,
+                                                   unsigned short number)
+{
+    mca_coll_hetcoll_refuse_call(module, number);
+    mca_coll_hetcoll_end_refusals(module);
+    return MPI_ERR_NO_MEM;
+}
 
 /* coll_hetcoll_nonblocking.c */
 int mca_coll_hetcoll_iallreduce(const void *sbuf, void *rbuf, hetcoll_count_t count,
@@ -210,7 +248,7 @@ int mca_coll_hetcoll_allreduce_init(const void *sbuf, void *rbuf, hetcoll_count_
 /* Where hetcoll is off that it is, so that others need not wait for an answer. */
 int mca_coll_hetcoll_publish_facts(void);
 /* The facts of each rank, for free(), and of all together, with protocol 0 if some rank published
- * none. NULL: no memory. */
+ * none. NULL: no memory; `merged` is set all the same. */
 struct hetcoll_facts *mca_coll_hetcoll_collect_facts(struct ompi_communicator_t *comm,
                                                      struct hetcoll_facts *merged);
 void mca_coll_hetcoll_forget_facts(void);

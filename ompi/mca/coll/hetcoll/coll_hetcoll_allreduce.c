@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ompi/mca/coll/base/coll_tags.h"
+#include "opal/runtime/opal_progress.h"
 
 /* What the core needs to reach the previous module again. */
 struct host_call {
@@ -115,12 +116,11 @@ static void explain(const mca_coll_hetcoll_module_t *module, const struct hetcol
 
 /* Where the ranks' tables differ one may take a function for a sum and another for a maximum: then
  * nobody knows any, and that is said once. */
-static void compare_user_ops(mca_coll_hetcoll_module_t *module, const struct hetcoll_facts *merged,
+static void compare_user_ops(const mca_coll_hetcoll_module_t *module,
                              const struct hetcoll_facts *of_rank)
 {
     static bool reported = false;
     const int size = ompi_comm_size(module->comm);
-    module->user_ops = 0 != merged->user_ops;
     if (module->user_ops || 0 != ompi_comm_rank(module->comm) || reported) {
         return;
     }
@@ -137,14 +137,17 @@ static void compare_user_ops(mca_coll_hetcoll_module_t *module, const struct het
 }
 
 /* The first call on a communicator. Every rank comes to the same state: it reads the same facts. */
-int mca_coll_hetcoll_first_call(mca_coll_hetcoll_module_t *module)
+int mca_coll_hetcoll_first_call(mca_coll_hetcoll_module_t *module, bool blocking)
 {
     struct hetcoll_process *process = mca_coll_hetcoll_component.process;
     struct hetcoll_facts facts;
-    struct hetcoll_facts *of_rank = mca_coll_hetcoll_collect_facts(module->comm, &facts);
-    if (NULL == of_rank) {
-        return OMPI_ERR_OUT_OF_RESOURCE;
+    mca_coll_hetcoll_keep_spare();
+    if (blocking) {
+        mca_coll_hetcoll_end_refusals(module);
+    } else if (mca_coll_hetcoll_is_refusing(module)) {
+        opal_progress();
     }
+    struct hetcoll_facts *of_rank = mca_coll_hetcoll_collect_facts(module->comm, &facts);
     if (0 == facts.protocol || 0 == facts.may_have_gpu) {
         module->state = HETCOLL_STATE_PREVIOUS;
         explain(module, &facts);
@@ -153,6 +156,12 @@ int mca_coll_hetcoll_first_call(mca_coll_hetcoll_module_t *module)
         }
         free(of_rank);
         return OMPI_SUCCESS;
+    }
+    module->collectives = 0 != facts.collectives;
+    module->user_ops = 0 != facts.user_ops;
+    if (NULL == of_rank || mca_coll_hetcoll_is_refusing(module)) {
+        free(of_rank);
+        return MPI_ERR_NO_MEM;
     }
     mca_coll_hetcoll_apply_settings(&facts);
     mca_coll_hetcoll_apply_info(module, &facts);
@@ -165,14 +174,13 @@ int mca_coll_hetcoll_first_call(mca_coll_hetcoll_module_t *module)
     }
     mca_coll_hetcoll_fill_p2p(&p2p, module->comm);
     module->engine = hetcoll_engine_create(process, &p2p, &facts, of_rank);
-    compare_user_ops(module, &facts, of_rank);
+    compare_user_ops(module, of_rank);
     free(of_rank);
     if (NULL == module->engine) {
-        return OMPI_ERR_OUT_OF_RESOURCE;
+        return MPI_ERR_NO_MEM;
     }
     hetcoll_engine_set_tag(module->engine, mca_coll_hetcoll_tag(module));
     hetcoll_engine_name_stream(module->engine, module->names_stream, module->named_stream);
-    module->collectives = 0 != facts.collectives;
     if (!module->collectives) { /* there are ranks that do not see them */
         module->calls -= module->collective_calls;
     }
@@ -214,10 +222,9 @@ int mca_coll_hetcoll_allreduce(const void *sbuf, void *rbuf, hetcoll_count_t cou
         return OMPI_ERR_NOT_AVAILABLE;
     }
     if (OPAL_UNLIKELY(HETCOLL_STATE_NEW == module->state)) {
-        const int rc = mca_coll_hetcoll_first_call(module);
-        if (OMPI_SUCCESS != rc) {
-            ++module->calls; /* the other ranks are in it */
-            return rc;
+        const int rc = mca_coll_hetcoll_first_call(module, true);
+        if (OMPI_SUCCESS != rc && 0 != count) {
+            return mca_coll_hetcoll_refuse_blocking(module, ++module->calls);
         }
     }
     if (HETCOLL_STATE_PREVIOUS == module->state || 0 == count || module->delegates) {

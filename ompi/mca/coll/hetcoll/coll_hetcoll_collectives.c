@@ -107,9 +107,8 @@ static int serve_large(mca_coll_base_module_t *base, struct ompi_communicator_t 
     if (HETCOLL_STATE_NEW == module->state) {
         ++module->collective_calls;
         call->number = ++module->calls;
-        const int rc = mca_coll_hetcoll_first_call(module);
-        if (OMPI_SUCCESS != rc) {
-            return rc;
+        if (OMPI_SUCCESS != mca_coll_hetcoll_first_call(module, true) && module->collectives) {
+            return mca_coll_hetcoll_refuse_blocking(module, call->number);
         }
     } else if (module->collectives) {
         call->number = ++module->calls;

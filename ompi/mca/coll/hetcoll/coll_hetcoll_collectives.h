@@ -49,7 +49,7 @@ int mca_coll_hetcoll_own_reduce_scatter(const void *sbuf, void *rbuf, hetcoll_co
  * Open MPI ends others itself. False: the core has nothing to do with this call. */
 static inline bool mca_coll_hetcoll_count(mca_coll_hetcoll_module_t *module, unsigned short *number)
 {
-    if (OPAL_LIKELY(NULL != module && module->collectives)) {
+    if (OPAL_LIKELY(NULL != module && NULL != module->engine && module->collectives)) {
         *number = ++module->calls;
         return true;
     }

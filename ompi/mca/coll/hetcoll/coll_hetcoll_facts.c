@@ -202,16 +202,19 @@ struct hetcoll_facts *mca_coll_hetcoll_collect_facts(struct ompi_communicator_t 
 {
     const int size = ompi_comm_size(comm), self = ompi_comm_rank(comm);
     struct hetcoll_facts *all = hetcoll_allocate((size_t)size * sizeof *all);
-    if (NULL == all) {
-        return NULL;
+    hetcoll_process_facts(mca_coll_hetcoll_component.process, merged);
+    if (NULL != all) {
+        all[self] = *merged;
     }
-    hetcoll_process_facts(mca_coll_hetcoll_component.process, &all[self]);
-    *merged = all[self];
     opal_mutex_lock(&lock);
     for (int rank = 0; rank < size; ++rank) {
-        if (rank != self) {
-            all[rank] = facts_of(comm, rank);
-            hetcoll_facts_merge(merged, &all[rank]);
+        if (rank == self) {
+            continue;
+        }
+        const struct hetcoll_facts facts = facts_of(comm, rank);
+        hetcoll_facts_merge(merged, &facts);
+        if (NULL != all) {
+            all[rank] = facts;
         }
     }
     opal_mutex_unlock(&lock);

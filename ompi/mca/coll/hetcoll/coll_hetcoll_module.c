@@ -29,11 +29,13 @@ static void construct(mca_coll_hetcoll_module_t *module)
     module->attached = NULL;
     module->stages = false;
     memset(&module->staged, 0, sizeof module->staged);
+    memset(&module->refusals, 0, sizeof module->refusals);
 }
 
 static void destruct(mca_coll_hetcoll_module_t *module)
 {
     mca_coll_hetcoll_detach_all(module);
+    mca_coll_hetcoll_release_refusals(module);
     if (NULL != module->engine) {
         hetcoll_engine_destroy(module->engine);
     }

@@ -31,17 +31,13 @@ static int step(mca_coll_hetcoll_request_t *request, int *error)
     return 1;
 }
 
-static int begin(const struct pending *pending)
-{
-    return mca_coll_hetcoll_error_from_core(hetcoll_operation_start(pending->operation));
-}
-
 /* Of a persistent request. */
 static int start(mca_coll_hetcoll_request_t *request)
 {
     struct pending *pending = request->work;
     pending->call.number = ++pending->module->calls;
-    return begin(pending);
+    hetcoll_operation_start(pending->operation);
+    return OMPI_SUCCESS;
 }
 
 static void destroy(mca_coll_hetcoll_request_t *request)
@@ -62,7 +58,7 @@ static int make(mca_coll_hetcoll_module_t *module, const struct hetcoll_call *ca
         if (NULL != request) {
             mca_coll_hetcoll_request_drop(request);
         }
-        return OMPI_ERR_OUT_OF_RESOURCE;
+        return MPI_ERR_NO_MEM;
     }
     *pending = (struct pending){.call = *call, .module = module, .dtype = dtype, .op = op};
     pending->call.reduce = reduce;
@@ -71,7 +67,7 @@ static int make(mca_coll_hetcoll_module_t *module, const struct hetcoll_call *ca
     if (NULL == pending->operation) {
         free(pending);
         mca_coll_hetcoll_request_drop(request);
-        return OMPI_ERR_OUT_OF_RESOURCE;
+        return MPI_ERR_NO_MEM;
     }
     request->work = pending;
     request->step = step;
@@ -101,11 +97,12 @@ static int stage(struct hetcoll_staged_call *staged, const char *name,
     return stages ? mca_coll_hetcoll_stage(staged, mca_coll_hetcoll_data_scan, kind) : OMPI_SUCCESS;
 }
 
-/* Sets *call. False: the previous module serves this call, on every rank. */
+/* Sets *call. False: the previous module serves this call, on every rank. Also where the first call
+ * has found no memory. */
 static bool is_ours(mca_coll_hetcoll_module_t *module, struct hetcoll_call *call, const void *sbuf,
                     void *rbuf, size_t count, struct ompi_datatype_t *dtype, struct ompi_op_t *op)
 {
-    if (HETCOLL_STATE_READY != module->state || 0 == count) {
+    if (HETCOLL_STATE_PREVIOUS == module->state || 0 == count) {
         return false;
     }
     *call = (struct hetcoll_call){
@@ -128,9 +125,10 @@ static int find_module(mca_coll_base_module_t *base, struct ompi_communicator_t 
     return mca_coll_hetcoll_broken(comm);
 }
 
-static int ready(mca_coll_hetcoll_module_t *module)
+static int ready(mca_coll_hetcoll_module_t *module, bool blocking)
 {
-    return HETCOLL_STATE_NEW == module->state ? mca_coll_hetcoll_first_call(module) : OMPI_SUCCESS;
+    return HETCOLL_STATE_NEW == module->state ? mca_coll_hetcoll_first_call(module, blocking)
+                                              : OMPI_SUCCESS;
 }
 
 /* Open MPI's own calls look like this when it makes communicators. It begins collectives of an
@@ -176,26 +174,39 @@ int mca_coll_hetcoll_iallreduce(const void *sbuf, void *rbuf, hetcoll_count_t co
         return previous_iallreduce(module, sbuf, rbuf, count, dtype, op, request, true);
     }
     const unsigned short number = ++module->calls;
-    rc = ready(module);
-    if (OMPI_SUCCESS != rc) {
-        return rc;
-    }
+    rc = ready(module, false);
     if (!is_ours(module, &call, sbuf, rbuf, (size_t)count, dtype, op)) {
         return previous_iallreduce(module, sbuf, rbuf, count, dtype, op, request, false);
     }
     call.number = number;
-    rc = make(module, &call, dtype, op, false, &made);
+    if (OMPI_SUCCESS == rc) {
+        rc = make(module, &call, dtype, op, false, &made);
+    }
     if (OMPI_SUCCESS != rc) {
+        mca_coll_hetcoll_refuse_call(module, number);
         return rc;
     }
-    rc = begin(made->work);
-    if (OMPI_SUCCESS != rc) {
-        mca_coll_hetcoll_request_drop(made);
-        return rc;
-    }
+    hetcoll_operation_start(((struct pending *)made->work)->operation);
     *request = &made->super.super;
     mca_coll_hetcoll_request_begin(made);
     return OMPI_SUCCESS;
+}
+
+/* What one rank could not make the others would start, and wait for it. MPI lets the making of
+ * persistent collectives wait for all ranks. */
+static int agree_on_request(mca_coll_hetcoll_module_t *module, const struct hetcoll_call *call,
+                            int rc)
+{
+    if (NULL == module->engine) {
+        return mca_coll_hetcoll_refuse_blocking(module, call->number);
+    }
+    if (OMPI_SUCCESS != rc) {
+        mca_coll_hetcoll_log(0, "hetcoll: MPI_Allreduce_init fails on all ranks: this one has no "
+                                "host memory for its request");
+    }
+    const int all = hetcoll_agree_on_copies(module->engine, call, OMPI_SUCCESS != rc);
+    return OMPI_SUCCESS != rc || HETCOLL_DECLINED == all ? rc
+                                                         : mca_coll_hetcoll_error_from_core(all);
 }
 
 int mca_coll_hetcoll_allreduce_init(const void *sbuf, void *rbuf, hetcoll_count_t count,
@@ -204,15 +215,13 @@ int mca_coll_hetcoll_allreduce_init(const void *sbuf, void *rbuf, hetcoll_count_
                                     ompi_request_t **request, mca_coll_base_module_t *base)
 {
     mca_coll_hetcoll_module_t *module;
-    mca_coll_hetcoll_request_t *made;
+    mca_coll_hetcoll_request_t *made = NULL;
     struct hetcoll_call call;
     int rc = find_module(base, comm, &module);
-    if (OMPI_SUCCESS == rc) {
-        rc = ready(module);
-    }
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
+    rc = ready(module, true);
     if (!is_ours(module, &call, sbuf, rbuf, (size_t)count, dtype, op)) {
         struct hetcoll_staged_call staged;
         rc = stage(&staged, "allreduce_init", HETCOLL_PERSISTENT, sbuf, rbuf, (size_t)count, dtype,
@@ -226,9 +235,15 @@ int mca_coll_hetcoll_allreduce_init(const void *sbuf, void *rbuf, hetcoll_count_
         return NULL == staged.stage ? rc
                                     : mca_coll_hetcoll_staged_end_request(&staged, rc, request);
     }
-    rc = make(module, &call, dtype, op, true, &made);
+    call.number = ++module->calls;
     if (OMPI_SUCCESS == rc) {
-        *request = &made->super.super;
+        rc = make(module, &call, dtype, op, true, &made);
     }
-    return rc;
+    const int all = agree_on_request(module, &call, rc);
+    if (OMPI_SUCCESS == all) {
+        *request = &made->super.super;
+    } else if (OMPI_SUCCESS == rc) {
+        mca_coll_hetcoll_request_drop(made);
+    }
+    return all;
 }

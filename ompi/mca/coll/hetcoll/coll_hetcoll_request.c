@@ -190,6 +190,7 @@ bool mca_coll_hetcoll_start_thread(void)
 
 void mca_coll_hetcoll_stepper_add(mca_coll_hetcoll_stepper_t *stepper)
 {
+    (void)can_progress();
     pthread_mutex_lock(&stepping);
     stepper->next = steppers;
     steppers = stepper;

@@ -31,14 +31,6 @@ void mca_coll_hetcoll_request_begin(mca_coll_hetcoll_request_t *request);
 /* Of a request that was never begun: destroys it, and what it works on. */
 void mca_coll_hetcoll_request_drop(mca_coll_hetcoll_request_t *request);
 
-/* Other work that advances as requests do, in the same turns: the queued calls of a stream. `step`
- * returns how many pieces of it are complete, of those that the owner has told of by
- * mca_coll_hetcoll_stepper_wake(). */
-typedef struct mca_coll_hetcoll_stepper {
-    int (*step)(struct mca_coll_hetcoll_stepper *stepper);
-    struct mca_coll_hetcoll_stepper *next;
-} mca_coll_hetcoll_stepper_t;
-
 void mca_coll_hetcoll_stepper_add(mca_coll_hetcoll_stepper_t *stepper);
 /* Requires that it has no work. It is not stepped any more when this returns. */
 void mca_coll_hetcoll_stepper_remove(mca_coll_hetcoll_stepper_t *stepper);

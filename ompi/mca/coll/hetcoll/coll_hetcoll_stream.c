@@ -119,7 +119,7 @@ static enum outcome make(mca_coll_hetcoll_module_t *module, hetcoll_stream_t str
     char why[512];
     *made = NULL;
     if (NULL == module || (HETCOLL_STATE_NEW == module->state &&
-                           OMPI_SUCCESS != mca_coll_hetcoll_first_call(module))) {
+                           OMPI_SUCCESS != mca_coll_hetcoll_first_call(module, true))) {
         return SYNCHRONISES;
     }
     if (HETCOLL_STATE_READY != module->state) {
@@ -290,6 +290,7 @@ static int enqueue(attached_t *attached, struct hetcoll_call *call, struct ompi_
     call->context = handles;
     const int queued = hetcoll_calls_enqueue(attached->calls, call);
     if (HETCOLL_ERROR_NO_MEMORY == queued) {
+        mca_coll_hetcoll_refuse_call(attached->module, call->number);
         return MPI_ERR_NO_MEM;
     }
     mca_coll_hetcoll_stepper_wake();

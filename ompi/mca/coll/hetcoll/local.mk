@@ -14,6 +14,7 @@ component_sources = \
 	ompi/mca/coll/hetcoll/coll_hetcoll_nonblocking.c \
 	ompi/mca/coll/hetcoll/coll_hetcoll_p2p.c \
 	ompi/mca/coll/hetcoll/coll_hetcoll_parameters.c \
+	ompi/mca/coll/hetcoll/coll_hetcoll_refusal.c \
 	ompi/mca/coll/hetcoll/coll_hetcoll_request.h ompi/mca/coll/hetcoll/coll_hetcoll_request.c \
 	ompi/mca/coll/hetcoll/coll_hetcoll_runs.c \
 	ompi/mca/coll/hetcoll/coll_hetcoll_staged.h ompi/mca/coll/hetcoll/coll_hetcoll_staged.c \
