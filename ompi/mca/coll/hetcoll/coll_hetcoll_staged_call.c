@@ -27,6 +27,16 @@ static int finish(struct hetcoll_stage *stage, const char *name)
     return mca_coll_hetcoll_error_from_core(hetcoll_stage_finish(stage, name));
 }
 
+static void end_job(struct ompi_communicator_t *comm, const char *name, const char *why, int code)
+{
+    char line[320];
+    snprintf(line, sizeof line,
+             "hetcoll ends the job: rank %d of a communicator of %d cannot copy its data for %s %s",
+             ompi_comm_rank(comm), ompi_comm_size(comm), name, why);
+    mca_coll_hetcoll_log(0, line);
+    (void)ompi_mpi_abort(comm, code);
+}
+
 /* No other rank may succeed with data that this one does not have, and they do not meet. */
 static void copy_in(struct hetcoll_stage *stage, const char *name, struct ompi_communicator_t *comm)
 {
@@ -34,14 +44,9 @@ static void copy_in(struct hetcoll_stage *stage, const char *name, struct ompi_c
     if (OPAL_LIKELY(hetcoll_stage_has_input(stage)) || NULL == comm || 1 == ompi_comm_size(comm)) {
         return;
     }
-    char line[256];
     (void)finish(stage, name);
-    snprintf(line, sizeof line,
-             "hetcoll ends the job: rank %d of a communicator of %d cannot copy its data for %s "
-             "from its GPU, and the other ranks would go on without them and not know",
-             ompi_comm_rank(comm), ompi_comm_size(comm), name);
-    mca_coll_hetcoll_log(0, line);
-    (void)ompi_mpi_abort(comm, MPI_ERR_OTHER);
+    end_job(comm, name, "from its GPU, and the other ranks would go on without them and not know",
+            MPI_ERR_OTHER);
 }
 
 static void drop(struct hetcoll_staged_call *call)
@@ -79,13 +84,20 @@ static void trace(struct hetcoll_other_call *record, int rc)
     }
 }
 
-static int out_of_memory(struct hetcoll_staged_call *call)
+/* The other ranks, which do not meet this one, would wait for it in Open MPI's collective. */
+static int out_of_memory(struct hetcoll_staged_call *call, enum hetcoll_staged_kind kind)
 {
     if (NULL != call->stage) {
         (void)finish(call->stage, call->name);
         drop(call);
     }
-    return OMPI_ERR_OUT_OF_RESOURCE;
+    if (HETCOLL_AGREED != kind && 1 < call->size) {
+        end_job(call->comm, call->name,
+                "to host memory, because none is left, and the other ranks would wait for it: use "
+                "smaller messages, or fewer ranks on the node",
+                MPI_ERR_NO_MEM);
+    }
+    return MPI_ERR_NO_MEM;
 }
 
 /* Once, or every time with coll_hetcoll_verbose 2. */
@@ -219,7 +231,7 @@ int mca_coll_hetcoll_stage(struct hetcoll_staged_call *call, hetcoll_staged_data
     }
     data(call);
     if (OPAL_UNLIKELY(OMPI_SUCCESS != call->error)) {
-        return out_of_memory(call);
+        return out_of_memory(call, kind);
     }
     if (NULL == call->stage) {
         return OMPI_SUCCESS;
@@ -227,7 +239,7 @@ int mca_coll_hetcoll_stage(struct hetcoll_staged_call *call, hetcoll_staged_data
     if (HETCOLL_NONBLOCKING == kind || HETCOLL_PERSISTENT == kind) {
         call->request = new_request(call, HETCOLL_PERSISTENT == kind);
         if (NULL == call->request) {
-            return out_of_memory(call);
+            return out_of_memory(call, kind);
         }
     }
     explain(call);
