@@ -1,16 +1,19 @@
 // One rank has no memory for an allocation of hetcoll's own, at each in turn: in the making of a
 // communicator, its first call, and later ones, of every kind. Either all ranks have the right
 // result, or all get an error; and then they have right results again. "once": that allocation
-// alone fails; "short": all from there on, until hetcoll gives up its reserve. With
-// HETCOLL_EVERY_ALLOCATION in the environment at each indeed, else at some.
+// alone fails; "short": all from there on, until hetcoll gives up its reserve; "none": all, from
+// the first to the call's end, of those whose ranks meet. With HETCOLL_EVERY_ALLOCATION in the
+// environment at each indeed, else at some.
 #include "test/mpi/check.h"
 #include "test/mpi/own_allocations.h"
 
+#include "engine/hetcoll.h"
 #include "engine/process/memory_reserve.h"
 #include "measure/persistent.h"
 
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,14 +22,16 @@ namespace hetcoll::test {
 namespace {
 
 long left = 0; // allocations until the one that fails
-bool have_failed = false, only_once = false;
+bool have_failed = false;
+enum class Lack { kOnce, kShort, kNone } lack = Lack::kOnce;
 
 bool has_memory()
 {
     if (left > 0 && --left > 0) {
         return true;
     }
-    const bool fails = only_once ? !have_failed : largest_freed() < kReserveBytes;
+    const bool fails = lack == Lack::kNone ||
+                       (lack == Lack::kOnce ? !have_failed : largest_freed() < kReserveBytes);
     have_failed = have_failed || fails;
     return !fails;
 }
@@ -52,7 +57,10 @@ struct Kind {
     int (*call)(const void *in, void *out, int count, MPI_Comm comm);
     int (*want)(int rank, int ranks, int block);
     bool all_blocks = false; // the result has a block of each rank
+    // Of at least so many bytes: the ranks meet. Otherwise a rank without memory ends the job.
+    int least_bytes = std::numeric_limits<int>::max();
 };
+constexpr int kLeastCollective = HETCOLL_LEAST_COLLECTIVE;
 
 int wait_for(int code, MPI_Request *request)
 {
@@ -64,6 +72,8 @@ int sum_at_root(int rank, int ranks, int) { return rank == 0 ? sum_of(0, ranks, 
 int part(int, int, int block) { return block + 1; }
 int part_at_root(int rank, int, int block) { return rank == 0 ? block + 1 : 0; }
 int of_root(int, int, int) { return 1; }
+int of_first(int, int, int) { return 1; }
+int sum_before(int rank, int, int) { return sum_of(0, rank, 0); }
 int sum_so_far(int rank, int, int) { return sum_of(0, rank + 1, 0); }
 
 const Kind kKinds[] = {
@@ -71,14 +81,14 @@ const Kind kKinds[] = {
      [](const void *in, void *out, int count, MPI_Comm comm) {
          return MPI_Allreduce(in, out, count, MPI_INT, MPI_SUM, comm);
      },
-     sum_of},
+     sum_of, false, 0},
     {"Iallreduce",
      [](const void *in, void *out, int count, MPI_Comm comm) {
          MPI_Request request = MPI_REQUEST_NULL;
          return wait_for(MPI_Iallreduce(in, out, count, MPI_INT, MPI_SUM, comm, &request),
                          &request);
      },
-     sum_of},
+     sum_of, false, 0},
     {"Allreduce_init",
      [](const void *in, void *out, int count, MPI_Comm comm) {
          MPI_Request request = MPI_REQUEST_NULL;
@@ -92,12 +102,12 @@ const Kind kKinds[] = {
          }
          return code;
      },
-     sum_of},
+     sum_of, false, 0},
     {"Bcast",
      [](const void *, void *out, int count, MPI_Comm comm) {
          return MPI_Bcast(out, count, MPI_INT, 0, comm);
      },
-     of_root},
+     of_root, false, kLeastCollective},
     {"Ibcast",
      [](const void *, void *out, int count, MPI_Comm comm) {
          MPI_Request request = MPI_REQUEST_NULL;
@@ -108,19 +118,59 @@ const Kind kKinds[] = {
      [](const void *in, void *out, int count, MPI_Comm comm) {
          return MPI_Reduce(in, out, count, MPI_INT, MPI_SUM, 0, comm);
      },
-     sum_at_root},
+     sum_at_root, false, kLeastCollective},
     {"Reduce_scatter_block",
      [](const void *in, void *out, int count, MPI_Comm comm) {
          int ranks = 1;
          MPI_Comm_size(comm, &ranks);
          return MPI_Reduce_scatter_block(in, out, count / ranks, MPI_INT, MPI_SUM, comm);
      },
-     sum_of},
+     sum_of, false, kLeastCollective},
     {"Scan",
      [](const void *in, void *out, int count, MPI_Comm comm) {
          return MPI_Scan(in, out, count, MPI_INT, MPI_SUM, comm);
      },
      sum_so_far},
+    {"Reduce_scatter",
+     [](const void *in, void *out, int count, MPI_Comm comm) {
+         int ranks = 1;
+         MPI_Comm_size(comm, &ranks);
+         const std::vector<int> counts(static_cast<std::size_t>(ranks), count / ranks);
+         return MPI_Reduce_scatter(in, out, counts.data(), MPI_INT, MPI_SUM, comm);
+     },
+     sum_of, false, kLeastCollective},
+    {"Exscan",
+     [](const void *in, void *out, int count, MPI_Comm comm) {
+         return MPI_Exscan(in, out, count, MPI_INT, MPI_SUM, comm);
+     },
+     sum_before},
+    {"Ireduce_scatter_block",
+     [](const void *in, void *out, int count, MPI_Comm comm) {
+         int ranks = 1;
+         MPI_Comm_size(comm, &ranks);
+         MPI_Request request = MPI_REQUEST_NULL;
+         return wait_for(
+             MPI_Ireduce_scatter_block(in, out, count / ranks, MPI_INT, MPI_SUM, comm, &request),
+             &request);
+     },
+     sum_of},
+    {"Scatter",
+     [](const void *in, void *out, int count, MPI_Comm comm) {
+         return MPI_Scatter(in, count, MPI_INT, out, count, MPI_INT, 0, comm);
+     },
+     of_first},
+    {"Alltoall",
+     [](const void *in, void *out, int count, MPI_Comm comm) {
+         return MPI_Alltoall(in, count, MPI_INT, out, count, MPI_INT, comm);
+     },
+     part, true},
+    {"Ialltoall",
+     [](const void *in, void *out, int count, MPI_Comm comm) {
+         MPI_Request request = MPI_REQUEST_NULL;
+         return wait_for(MPI_Ialltoall(in, count, MPI_INT, out, count, MPI_INT, comm, &request),
+                         &request);
+     },
+     part, true},
     {"Gather",
      [](const void *in, void *out, int count, MPI_Comm comm) {
          return MPI_Gather(in, count, MPI_INT, out, count, MPI_INT, 0, comm);
@@ -130,7 +180,7 @@ const Kind kKinds[] = {
      [](const void *in, void *out, int count, MPI_Comm comm) {
          return MPI_Allgather(in, count, MPI_INT, out, count, MPI_INT, comm);
      },
-     part, true},
+     part, true, kLeastCollective},
     {"Iallgather",
      [](const void *in, void *out, int count, MPI_Comm comm) {
          MPI_Request request = MPI_REQUEST_NULL;
@@ -204,7 +254,8 @@ public:
         const bool every = std::getenv("HETCOLL_EVERY_ALLOCATION") != nullptr;
         Calls calls(program_, kind, memory, count);
         bool more = true;
-        for (long nth = 1; more; nth += every ? 1 : (nth + 2) / 2) {
+        for (long nth = 1; more && (lack != Lack::kNone || nth == 1);
+             nth += every ? 1 : (nth + 2) / 2) {
             const std::string what = std::string(kind.name) +
                                      (when == When::kFirst ? ", first" : "") + " of " +
                                      std::to_string(count) + " on " + memory_name(memory) +
@@ -220,7 +271,10 @@ private:
         MPI_Comm comm = MPI_COMM_NULL;
         if (when == When::kLater) {
             duplicate(comm);
-            check(calls.make(comm), what, false);
+            // The second small call on device memory finds the peers, as a large one does at once.
+            for (int before = 0; before < (lack == Lack::kNone ? 3 : 1); ++before) {
+                check(calls.make(comm), what, false);
+            }
         }
         int code = MPI_SUCCESS;
         {
@@ -274,14 +328,18 @@ int main(int argc, char **argv)
     using namespace hetcoll::test;
     Program program(argc, argv, "no_memory");
     if (argc != 3) {
-        program.check(false, "usage: no_memory VICTIM once|short");
+        program.check(false, "usage: no_memory VICTIM once|short|none");
         return program.finish();
     }
-    only_once = std::string_view(argv[2]) == "once";
+    const std::string_view what = argv[2];
+    lack = what == "once" ? Lack::kOnce : what == "short" ? Lack::kShort : Lack::kNone;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); // of requests in Open MPI 4.1
     Test test(program, std::atoi(argv[1]));
     for (const Kind &kind : kKinds) {
         for (const int count : {12, 60'000}) {
+            if (lack == Lack::kNone && count * static_cast<int>(sizeof(int)) < kind.least_bytes) {
+                continue;
+            }
             for (const When when : {When::kFirst, When::kLater}) {
                 test.run(kind, when, Memory::kDevice, count);
                 test.run(kind, when, Memory::kHost, count);

@@ -52,9 +52,9 @@ case_ 2 ob1 "$forced --mca coll_hetcoll_fixed_point 8" foreign_kernel blocking c
 case_ 2 ob1 "$forced --mca coll_hetcoll_streams independent" foreign_kernel legacy
 case_ 3 ob1 "$forced --mca coll_hetcoll_ipc never" foreign_kernel nonblocking new
 
-# A rank without host memory, once, and until hetcoll gives up its reserve.
+# A rank without host memory: once, until hetcoll gives up its reserve, and at all.
 also_expected='hetcoll: (MPI_|the ranks of communicator|a rank cannot|stages|small calls|shares no)'
-for way in once short; do
+for way in once short none; do
     case_ 2 ob1 "$forced" no_memory 1 $way
     case_ 3 ob1 "$forced" no_memory 0 $way
 done
