@@ -4,6 +4,7 @@
 
 #include "base/float_control.h"
 #include "base/padding.h"
+#include "engine/boundary.h"
 #include "engine/call/idle_sleep.h"
 #include "engine/call/operation.h"
 #include "engine/call/operation_queue.h"
@@ -66,37 +67,47 @@ struct hetcoll_operation {
     bool started = false;
 };
 
+static void say_out_of_memory(char *message, std::size_t message_bytes)
+{
+    std::snprintf(message, message_bytes, "out of host memory");
+}
+
 hetcoll_process *hetcoll_process_create(const hetcoll_settings *settings, char *message,
                                         size_t message_bytes)
 {
     const hetcoll::DefaultFloats control; // numbers are read alike in all processes
-    try {
-        auto process = Process::create(*settings);
-        if (process.ok()) {
-            return new hetcoll_process{std::move(*process)};
-        }
-        std::snprintf(message, message_bytes, "%s", process.status().message().c_str());
-    } catch (const std::bad_alloc &) {
-        std::snprintf(message, message_bytes, "out of host memory");
-    }
-    return nullptr;
+    return hetcoll::if_memory_lasts(
+        [&]() -> hetcoll_process * {
+            auto process = Process::create(*settings);
+            if (process.ok()) {
+                return new hetcoll_process{std::move(*process)};
+            }
+            std::snprintf(message, message_bytes, "%s", process.status().message().c_str());
+            return nullptr;
+        },
+        [&] {
+            say_out_of_memory(message, message_bytes);
+            return nullptr;
+        });
 }
 
 int hetcoll_set_parameter(hetcoll_settings *settings, const char *name, const char *text,
                           char *message, size_t message_bytes)
 {
     const hetcoll::DefaultFloats control;
-    try {
-        const auto wrong = hetcoll::set_parameter(*settings, name, text);
-        if (!wrong) {
-            return 1;
-        }
-        std::snprintf(message, message_bytes, "%s", wrong->message.c_str());
-        return wrong->changes_results ? -1 : 0;
-    } catch (const std::bad_alloc &) {
-        std::snprintf(message, message_bytes, "out of host memory");
-        return -1;
-    }
+    return hetcoll::if_memory_lasts(
+        [&] {
+            const auto wrong = hetcoll::set_parameter(*settings, name, text);
+            if (!wrong) {
+                return 1;
+            }
+            std::snprintf(message, message_bytes, "%s", wrong->message.c_str());
+            return wrong->changes_results ? -1 : 0;
+        },
+        [&] {
+            say_out_of_memory(message, message_bytes);
+            return -1;
+        });
 }
 
 void hetcoll_process_destroy(hetcoll_process *process) { delete process; }
@@ -121,16 +132,16 @@ int hetcoll_recognize_op(hetcoll_process *process, void (*function)(void),
         return 0;
     }
     const hetcoll::DefaultFloats control; // under which hetcoll will do the op
-    try {
-        const auto known = process->process->user_ops()->recognize(function, {call, context});
-        if (known) {
-            *op = static_cast<int>(known->op);
-            *kind = static_cast<int>(known->kind);
-        }
-        return known ? 1 : 0;
-    } catch (const std::bad_alloc &) {
-        return 0; // staged, as the other ranks learn
-    }
+    return hetcoll::if_memory_lasts(
+        [&] {
+            const auto known = process->process->user_ops()->recognize(function, {call, context});
+            if (known) {
+                *op = static_cast<int>(known->op);
+                *kind = static_cast<int>(known->kind);
+            }
+            return known ? 1 : 0;
+        },
+        [] { return 0; }); // staged, as the other ranks learn
 }
 
 void hetcoll_process_facts(const hetcoll_process *process, hetcoll_facts *facts)
@@ -176,27 +187,41 @@ void hetcoll_trace_call(hetcoll_process *process, const hetcoll_other_call *call
 int hetcoll_facts_set_algorithm(hetcoll_facts *facts, const char *name, char *message,
                                 size_t message_bytes)
 {
-    const auto algorithm = hetcoll::parse_algorithm(name);
-    if (!algorithm.ok()) {
-        std::snprintf(message, message_bytes, "%s", algorithm.status().message().c_str());
-        return 0;
-    }
-    facts->algorithm = *algorithm;
-    return 1;
+    return hetcoll::if_memory_lasts(
+        [&] {
+            const auto algorithm = hetcoll::parse_algorithm(name);
+            if (!algorithm.ok()) {
+                std::snprintf(message, message_bytes, "%s", algorithm.status().message().c_str());
+                return 0;
+            }
+            facts->algorithm = *algorithm;
+            return 1;
+        },
+        [&] {
+            say_out_of_memory(message, message_bytes);
+            return 0;
+        });
 }
 
 int hetcoll_facts_set_chunk_bytes(hetcoll_facts *facts, size_t chunk_bytes, char *message,
                                   size_t message_bytes)
 {
-    hetcoll_settings settings = hetcoll_default_settings();
-    settings.chunk_bytes = chunk_bytes;
-    const hetcoll::Status status = hetcoll::check_numbers(settings);
-    if (!status.ok()) {
-        std::snprintf(message, message_bytes, "%s", status.message().c_str());
-        return 0;
-    }
-    facts->chunk_bytes = chunk_bytes;
-    return 1;
+    return hetcoll::if_memory_lasts(
+        [&] {
+            hetcoll_settings settings = hetcoll_default_settings();
+            settings.chunk_bytes = chunk_bytes;
+            const hetcoll::Status status = hetcoll::check_numbers(settings);
+            if (!status.ok()) {
+                std::snprintf(message, message_bytes, "%s", status.message().c_str());
+                return 0;
+            }
+            facts->chunk_bytes = chunk_bytes;
+            return 1;
+        },
+        [&] {
+            say_out_of_memory(message, message_bytes);
+            return 0;
+        });
 }
 
 void hetcoll_process_offer_direct(hetcoll_process *process, const hetcoll_p2p *self, int tag)
@@ -208,13 +233,12 @@ hetcoll_engine *hetcoll_engine_create(hetcoll_process *process, const hetcoll_p2
                                       const hetcoll_facts *agreed, const hetcoll_facts *facts)
 {
     static_cast<void>(hetcoll::MemoryReserve::fill());
-    const hetcoll::UsesReserve uses_reserve;
-    try {
-        return new hetcoll_engine(*process->process, *p2p, *agreed,
-                                  {facts, static_cast<std::size_t>(p2p->size)});
-    } catch (const std::bad_alloc &) {
-        return nullptr;
-    }
+    return hetcoll::if_memory_lasts(
+        [&] {
+            return new hetcoll_engine(*process->process, *p2p, *agreed,
+                                      {facts, static_cast<std::size_t>(p2p->size)});
+        },
+        [] { return nullptr; });
 }
 
 void hetcoll_engine_destroy(hetcoll_engine *engine) { delete engine; }

@@ -1,5 +1,6 @@
 // The boundary's functions for staging; no exception crosses it, and what throws is memory
 // exhaustion.
+#include "engine/boundary.h"
 #include "engine/hetcoll.h"
 #include "engine/process/memory_reserve.h"
 #include "engine/process/stage.h"
@@ -8,9 +9,9 @@
 #include <cctype>
 #include <new>
 
+using hetcoll::if_memory_lasts;
 using hetcoll::Process;
 using hetcoll::Stage;
-using hetcoll::UsesReserve;
 
 struct hetcoll_stage {
     explicit hetcoll_stage(Process &its_process) : process(its_process), stage(its_process) {}
@@ -19,15 +20,11 @@ struct hetcoll_stage {
     bool out_of_memory = false;
 };
 
-int hetcoll_stage_add(hetcoll_process *owner, hetcoll_stage **stage, void *buffer,
-                      const void *first, int leave_ordinary)
+namespace {
+
+int add(Process &process, hetcoll_stage **stage, void *buffer, const void *first,
+        int leave_ordinary)
 {
-    Process &process = *owner->process;
-    if (process.pointers().is_surely_host(first)) {
-        return 0;
-    }
-    static_cast<void>(hetcoll::MemoryReserve::fill());
-    const UsesReserve uses_reserve;
     auto found = process.pointers().find(first);
     if (!found.ok()) {
         found = process.pointers().find(first); // once more: all depends on it
@@ -38,54 +35,62 @@ int hetcoll_stage_add(hetcoll_process *owner, hetcoll_stage **stage, void *buffe
     }
     if (*stage == nullptr) {
         process.counters().count(HETCOLL_STAGED_COLLECTIVE);
-        *stage = new (std::nothrow) hetcoll_stage(process);
+        *stage = new hetcoll_stage(process);
     }
-    if (*stage == nullptr) {
-        return -1;
-    }
-    try {
-        (*stage)->stage.add(buffer, std::move(found));
-    } catch (const std::bad_alloc &) {
-        return -1;
-    }
+    (*stage)->stage.add(buffer, std::move(found));
     return 1;
+}
+
+} // namespace
+
+int hetcoll_stage_add(hetcoll_process *owner, hetcoll_stage **stage, void *buffer,
+                      const void *first, int leave_ordinary)
+{
+    Process &process = *owner->process;
+    if (process.pointers().is_surely_host(first)) {
+        return 0;
+    }
+    static_cast<void>(hetcoll::MemoryReserve::fill());
+    return if_memory_lasts([&] { return add(process, stage, buffer, first, leave_ordinary); },
+                           [] { return -1; });
 }
 
 void hetcoll_stage_run(hetcoll_stage *stage, const hetcoll_run *run, int use)
 {
-    const UsesReserve uses_reserve;
-    try {
-        stage->stage.add_run(*run, (use & HETCOLL_STAGE_READ) != 0,
-                             (use & HETCOLL_STAGE_WRITTEN) != 0);
-    } catch (const std::bad_alloc &) {
-        stage->out_of_memory = true;
-    }
+    if_memory_lasts(
+        [&] {
+            stage->stage.add_run(*run, (use & HETCOLL_STAGE_READ) != 0,
+                                 (use & HETCOLL_STAGE_WRITTEN) != 0);
+        },
+        [&] { stage->out_of_memory = true; });
 }
 
 void *hetcoll_stage_host(hetcoll_stage *stage)
 {
-    const UsesReserve uses_reserve;
-    try {
-        return stage->out_of_memory ? nullptr : stage->stage.host();
-    } catch (const std::bad_alloc &) {
-        return nullptr;
-    }
+    return if_memory_lasts([&] { return stage->out_of_memory ? nullptr : stage->stage.host(); },
+                           [] { return nullptr; });
 }
 
 void hetcoll_stage_start(hetcoll_stage *stage, int use)
 {
-    const UsesReserve uses_reserve;
-    if ((use & HETCOLL_STAGE_READ) != 0) {
-        stage->stage.start_read();
-    } else {
-        stage->stage.start_write();
-    }
+    if_memory_lasts(
+        [&] {
+            if ((use & HETCOLL_STAGE_READ) != 0) {
+                stage->stage.start_read();
+            } else {
+                stage->stage.start_write();
+            }
+        },
+        [&] { stage->stage.end_without_memory(); });
 }
 
 int hetcoll_stage_is_done(hetcoll_stage *stage)
 {
-    const UsesReserve uses_reserve;
-    return stage->stage.is_done();
+    return if_memory_lasts([&] { return stage->stage.is_done() ? 1 : 0; },
+                           [&] {
+                               stage->stage.end_without_memory();
+                               return 1;
+                           });
 }
 
 int hetcoll_stage_has_input(const hetcoll_stage *stage) { return stage->stage.has_input() ? 1 : 0; }

@@ -1,18 +1,17 @@
 // The boundary's functions for calls in the order of a stream; no exception crosses it, and what
 // throws is memory exhaustion.
+#include "engine/boundary.h"
 #include "engine/call/stream_calls.h"
 #include "engine/engine_handle.h"
 #include "engine/hetcoll.h"
-#include "engine/process/memory_reserve.h"
 #include "engine/process_handle.h"
 
 #include <algorithm>
 #include <cstdio>
-#include <new>
 #include <utility>
 
+using hetcoll::if_memory_lasts;
 using hetcoll::StreamCalls;
-using hetcoll::UsesReserve;
 
 static_assert(HETCOLL_STREAM_CALLS == StreamCalls::kMostCalls);
 
@@ -30,22 +29,22 @@ int hetcoll_process_has_queued(const hetcoll_process *process)
 hetcoll_calls *hetcoll_calls_create(hetcoll_engine *engine, void *stream, size_t most_bytes,
                                     char *message, size_t message_bytes)
 {
-    const UsesReserve uses_reserve;
-    hetcoll::Status problem;
-    try {
-        // The calls of the attachment are larger than what a meeting sums.
-        const std::size_t bytes = std::max(most_bytes, 2 * engine->engine.small_limit() + 4096);
-        auto calls = StreamCalls::create(engine->engine, engine->queue,
-                                         static_cast<CUstream>(stream), bytes);
-        if (calls.ok()) {
-            return new hetcoll_calls{*engine, std::move(*calls), bytes};
-        }
-        problem = calls.take_status();
-        std::snprintf(message, message_bytes, "%s", problem.message().c_str());
-    } catch (const std::bad_alloc &) {
-        std::snprintf(message, message_bytes, "out of host memory");
-    }
-    return nullptr;
+    return if_memory_lasts(
+        [&]() -> hetcoll_calls * {
+            // The calls of the attachment are larger than what a meeting sums.
+            const std::size_t bytes = std::max(most_bytes, 2 * engine->engine.small_limit() + 4096);
+            auto calls = StreamCalls::create(engine->engine, engine->queue,
+                                             static_cast<CUstream>(stream), bytes);
+            if (calls.ok()) {
+                return new hetcoll_calls{*engine, std::move(*calls), bytes};
+            }
+            std::snprintf(message, message_bytes, "%s", calls.status().message().c_str());
+            return nullptr;
+        },
+        [&] {
+            std::snprintf(message, message_bytes, "out of host memory");
+            return nullptr;
+        });
 }
 
 int hetcoll_calls_attach(hetcoll_calls *stream, int tag)
@@ -76,12 +75,19 @@ int hetcoll_calls_prepares(const hetcoll_calls *stream, const hetcoll_call *call
 
 int hetcoll_calls_is_capturing(const hetcoll_calls *stream, char *message, size_t message_bytes)
 {
-    const auto capturing = stream->calls->is_capturing();
-    if (!capturing.ok()) {
-        std::snprintf(message, message_bytes, "%s", capturing.status().message().c_str());
-        return -1;
-    }
-    return *capturing ? 1 : 0;
+    return if_memory_lasts(
+        [&] {
+            const auto capturing = stream->calls->is_capturing();
+            if (!capturing.ok()) {
+                std::snprintf(message, message_bytes, "%s", capturing.status().message().c_str());
+                return -1;
+            }
+            return *capturing ? 1 : 0;
+        },
+        [&] {
+            std::snprintf(message, message_bytes, "out of host memory");
+            return -1;
+        });
 }
 
 int hetcoll_calls_slot(const hetcoll_calls *stream)
@@ -92,12 +98,11 @@ int hetcoll_calls_slot(const hetcoll_calls *stream)
 
 int hetcoll_calls_enqueue(hetcoll_calls *stream, const hetcoll_call *call)
 {
-    const UsesReserve uses_reserve;
-    try {
-        return stream->calls->enqueue(*call) ? int{HETCOLL_SUCCESS} : int{HETCOLL_STREAM_WAIT};
-    } catch (const std::bad_alloc &) {
-        return HETCOLL_ERROR_NO_MEMORY;
-    }
+    return if_memory_lasts(
+        [&] {
+            return stream->calls->enqueue(*call) ? int{HETCOLL_SUCCESS} : int{HETCOLL_STREAM_WAIT};
+        },
+        [] { return int{HETCOLL_ERROR_NO_MEMORY}; });
 }
 
 int hetcoll_calls_step(hetcoll_calls *stream) { return stream->calls->step(); }

@@ -40,5 +40,5 @@ hetcoll_sources += \
 	engine/call/publish.cc engine/call/refusals.cc engine/call/refusals.h engine/call/report.cc engine/call/report.h engine/call/run.cc \
 	engine/call/ready.cc engine/call/small.cc engine/call/staged.cc engine/call/task.h \
 	engine/call/stream_calls.cc engine/call/stream_calls.h engine/call/stream_gate.h engine/call/ways.h \
-	engine/engine_handle.h engine/hetcoll.h engine/hetcoll.cc engine/hetcoll_stage.cc engine/hetcoll_stream.cc \
+	engine/boundary.h engine/engine_handle.h engine/hetcoll.h engine/hetcoll.cc engine/hetcoll_stage.cc engine/hetcoll_stream.cc \
 	engine/process_handle.h

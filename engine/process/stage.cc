@@ -401,6 +401,15 @@ bool Stage::is_done()
     return done;
 }
 
+void Stage::end_without_memory() noexcept
+{
+    has_input_ = false;
+    note(Status::out_of_memory());
+    for (Buffer &buffer : buffers_) {
+        finish(buffer);
+    }
+}
+
 // Nothing touches the memory any more, whatever has failed.
 void Stage::finish(Buffer &buffer) noexcept
 {

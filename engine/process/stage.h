@@ -36,6 +36,8 @@ public:
     void start_read();
     void start_write();
     [[nodiscard]] bool is_done();
+    // One of these has thrown: this takes the place of its copies, and is a failure.
+    void end_without_memory() noexcept;
     // What was to be read is in host memory, by whatever way.
     [[nodiscard]] bool has_input() const noexcept { return has_input_; }
     // The first failure since the last call of this.
