@@ -83,7 +83,7 @@ static fetched_t fetch(const ompi_proc_t *proc, const char *key, bool here, void
     opal_list_t list;
     OBJ_CONSTRUCT(&list, opal_list_t);
     OBJ_CONSTRUCT(&optional, opal_value_t);
-    optional.key = strdup(OPAL_PMIX_OPTIONAL);
+    optional.key = (char *)(uintptr_t)OPAL_PMIX_OPTIONAL; /* constant, so that it needs no memory */
     optional.type = OPAL_BOOL;
     optional.data.flag = true;
     opal_list_append(&list, &optional.super);
@@ -97,6 +97,7 @@ static fetched_t fetch(const ompi_proc_t *proc, const char *key, bool here, void
         OBJ_RELEASE(value);
     }
     opal_list_remove_first(&list);
+    optional.key = NULL;
     OBJ_DESTRUCT(&optional);
     OBJ_DESTRUCT(&list);
     return rc;
