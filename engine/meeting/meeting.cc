@@ -2,10 +2,43 @@
 
 #include "engine/meeting/flags.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 namespace hetcoll {
+namespace {
+
+constexpr std::size_t kBefore = 64; // so that the payload is aligned as this is
+static_assert(kBefore >= Exchange::kHeaderBytes);
+// Of one message.
+constexpr std::size_t kMessageBytes =
+    (kBefore + ControlPage::kPayloadBytes + Exchange::kFlagBytes + 63) / 64 * 64;
+
+// As operator new does.
+std::byte *map_pages(std::size_t bytes)
+{
+    for (;;) {
+        void *const pages =
+            mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (pages != MAP_FAILED) {
+            return static_cast<std::byte *>(pages);
+        }
+        const std::new_handler handler = std::get_new_handler();
+        if (handler == nullptr) {
+            throw std::bad_alloc();
+        }
+        handler();
+    }
+}
+
+} // namespace
+
+Messages::Messages() : mine(map_pages(2 * kMessageBytes) + kBefore), theirs(mine + kMessageBytes) {}
+
+Messages::~Messages() { munmap(mine - kBefore, 2 * kMessageBytes); }
 
 std::byte *Meeting::payload(const NodeGroup &group, std::size_t bytes,
                             std::byte *otherwise) noexcept
@@ -22,7 +55,7 @@ std::byte *Meeting::leader_part() noexcept
     constexpr std::size_t kBehindTheirs = 2 * ControlPage::kSlotPayloadBytes;
     switch (round_) {
     case Round::kOffer:
-    case Round::kAttach: return flags_alone_ + kBeforeFlags;
+    case Round::kAttach: return flags_alone_ + Exchange::kHeaderBytes;
     case Round::kPiece: return messages_->theirs + kBehindTheirs;
     case Round::kWhole: break;
     }

@@ -16,22 +16,16 @@
 
 namespace hetcoll {
 
-// For an exchange: this rank's message and another's.
+// For an exchange: this rank's message and another's. In pages of their own: ranks that meet in the
+// control page never touch them, so there they take no memory.
 class Messages {
-    static constexpr std::size_t kBefore = 64; // so that the payload is aligned as this is
-    static_assert(kBefore >= Exchange::kHeaderBytes);
-    struct Memory {
-        alignas(64) std::byte bytes[kBefore + ControlPage::kPayloadBytes + Exchange::kFlagBytes];
-    };
-    Memory mine_, theirs_;
-
 public:
-    Messages() noexcept {}
+    Messages(); // throws std::bad_alloc
+    ~Messages();
     Messages(const Messages &) = delete;
     Messages &operator=(const Messages &) = delete;
 
-    std::byte *const mine = mine_.bytes + kBefore;
-    std::byte *const theirs = theirs_.bytes + kBefore;
+    std::byte *const mine, *const theirs;
 };
 
 class Meeting {
@@ -126,9 +120,7 @@ private:
     const std::byte *sum_ = nullptr;
     Exchange exchange_;
     // For leaders, while `mine` has the vector.
-    static constexpr std::size_t kBeforeFlags = 64;
-    static_assert(kBeforeFlags >= Exchange::kHeaderBytes);
-    alignas(64) std::byte flags_alone_[kBeforeFlags + Exchange::kFlagBytes];
+    alignas(8) std::byte flags_alone_[Exchange::kHeaderBytes + Exchange::kFlagBytes];
 };
 
 } // namespace hetcoll

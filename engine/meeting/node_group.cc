@@ -162,12 +162,12 @@ Progress NodeGroup::make_pages(int tag)
         start_agreement(tag, Part::kRollCall);
     }
     while (part_ != Part::kDone) {
-        const Progress progress = exchange_.step();
+        const Progress progress = making_->exchange.step();
         if (progress != Progress::kDone) {
             return progress;
         }
         if (part_ == Part::kRollCall) {
-            all_are_able_ = !any(exchange_.flags(), kFailed);
+            all_are_able_ = !any(making_->exchange.flags(), kFailed);
             if (!all_are_able_) {
                 part_ = Part::kStart;
                 return Progress::kDone;
@@ -188,7 +188,7 @@ Progress NodeGroup::make_pages(int tag)
             if (!leaves_page_open_) {
                 page_.memory().seal();
             }
-            uses_pages_ = !any(exchange_.flags(), kNoPage);
+            uses_pages_ = !any(making_->exchange.flags(), kNoPage);
         }
         if (!uses_pages_ && local_size() > 1) {
             page_ = {};
@@ -201,6 +201,7 @@ Progress NodeGroup::make_pages(int tag)
         }
         part_ = Part::kDone;
     }
+    making_.reset();
     return Progress::kDone;
 }
 
@@ -220,30 +221,30 @@ void NodeGroup::make_page_for_onlookers()
 
 void NodeGroup::start_ticket(int tag)
 {
-    std::memset(mine_, 0, sizeof mine_);
+    std::memset(making_->mine, 0, sizeof making_->mine);
     const bool pays =
         local_size() > 1 && is_affordable(ControlPage::bytes(local_size()), page_loan_);
     const SharedPageTicket says{.owner = {}, .bytes = 0, .nonce = 0, .fd = 0, .reserved = short_};
-    std::memcpy(mine_, &says, sizeof says);
+    std::memcpy(making_->mine, &says, sizeof says);
     if (pays && is_leader()) {
         auto made = SharedPage::create(processes_[all_.rank], ControlPage::bytes(local_size()));
         if (made.ok()) {
-            std::memcpy(mine_, &made->ticket(), sizeof(SharedPageTicket));
+            std::memcpy(making_->mine, &made->ticket(), sizeof(SharedPageTicket));
             page_ = ControlPage(std::move(*made));
         } else {
             problem_ = made.take_status();
         }
     }
     part_ = Part::kTicket;
-    exchange_.start(local_.table(), tag, mine_, theirs_, sizeof(Ticket), sizeof(Ticket),
-                    host_reduce(ReduceOp::kBor, ElementKind::kByte),
-                    flags_if(short_ || !problem_.ok(), kNoPage));
+    making_->exchange.start(local_.table(), tag, making_->mine, making_->theirs, sizeof(Ticket),
+                            sizeof(Ticket), host_reduce(ReduceOp::kBor, ElementKind::kByte),
+                            flags_if(short_ || !problem_.ok(), kNoPage));
 }
 
 void NodeGroup::learn_settings() noexcept
 {
     Settings settings;
-    std::memcpy(&settings, mine_, sizeof settings);
+    std::memcpy(&settings, making_->mine, sizeof settings);
     settings_differ_ = (settings.set & settings.unset) != 0;
     settings_ = settings.set;
 }
@@ -252,19 +253,19 @@ void NodeGroup::learn_settings() noexcept
 void NodeGroup::start_agreement(int tag, Part part)
 {
     const Settings settings{settings_, ~settings_};
-    std::memcpy(mine_, &settings, sizeof settings);
+    std::memcpy(making_->mine, &settings, sizeof settings);
     part_ = part;
-    exchange_.start(all_, tag, mine_, theirs_, sizeof settings, sizeof settings,
-                    host_reduce(ReduceOp::kBor, ElementKind::kByte),
-                    flags_if(short_ || !problem_.ok(), kNoPage));
+    making_->exchange.start(all_, tag, making_->mine, making_->theirs, sizeof settings,
+                            sizeof settings, host_reduce(ReduceOp::kBor, ElementKind::kByte),
+                            flags_if(short_ || !problem_.ok(), kNoPage));
 }
 
 void NodeGroup::attach()
 {
     Ticket ticket;
-    std::memcpy(&ticket, mine_, sizeof ticket);
+    std::memcpy(&ticket, making_->mine, sizeof ticket);
     says_short_ = is_leader() && ticket.page.reserved != 0;
-    if (is_leader() || any(exchange_.flags(), kNoPage)) {
+    if (is_leader() || any(making_->exchange.flags(), kNoPage)) {
         return; // the leader has said why
     }
     auto attached = SharedPage::attach(ticket.page);

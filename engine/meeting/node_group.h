@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
@@ -58,9 +59,9 @@ public:
     // none, and all ranks know whether their settings differ.
     [[nodiscard]] Progress make_pages(int tag);
     [[nodiscard]] bool all_are_able() const noexcept { return all_are_able_; }
-    [[nodiscard]] int code() const noexcept { return exchange_.code(); } // requires kFailed
+    [[nodiscard]] int code() const noexcept { return making_->exchange.code(); } // requires kFailed
     // While that lasts: what it waits for, and whose numbers these are; null: the communicator's.
-    [[nodiscard]] const Exchange &exchange() const noexcept { return exchange_; }
+    [[nodiscard]] const Exchange &exchange() const noexcept { return making_->exchange; }
     [[nodiscard]] const std::vector<int> *exchange_ranks() const noexcept
     {
         return part_ == Part::kTicket ? &local_.ranks() : nullptr;
@@ -244,10 +245,13 @@ private:
     Differences compared_ = kAlwaysCompared;
 
     Part part_ = Part::kStart;
-    Exchange exchange_;
+    struct Making { // of the pages
+        Exchange exchange;
+        alignas(64) std::byte mine[sizeof(Ticket) + Exchange::kFlagBytes];
+        alignas(64) std::byte theirs[sizeof(Ticket) + Exchange::kFlagBytes];
+    };
+    std::unique_ptr<Making> making_ = std::make_unique<Making>(); // null: it is over
     Status problem_;
-    alignas(64) std::byte mine_[sizeof(Ticket) + Exchange::kFlagBytes];
-    alignas(64) std::byte theirs_[sizeof(Ticket) + Exchange::kFlagBytes];
 };
 
 } // namespace hetcoll

@@ -19,7 +19,7 @@ public:
     [[nodiscard]] const std::vector<int> &ranks() const noexcept { return ranks_; }
 
 private:
-    hetcoll_p2p parent_;
+    const hetcoll_p2p &parent_;
     std::vector<int> ranks_;
     hetcoll_p2p table_;
 };

@@ -4,6 +4,8 @@
 #include "engine_nodes.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -329,6 +331,28 @@ int sum_ones(Nodes &nodes, std::size_t count)
 }
 
 constexpr std::size_t kSlotInts = ControlPage::kSlotPayloadBytes / sizeof(int);
+
+std::size_t pages_in_memory(const std::byte *begin, const std::byte *end)
+{
+    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    auto *const first =
+        reinterpret_cast<std::byte *>(reinterpret_cast<std::uintptr_t>(begin) / page * page);
+    const auto bytes = static_cast<std::size_t>(end - first);
+    std::vector<unsigned char> pages((bytes + page - 1) / page);
+    EXPECT_EQ(mincore(first, bytes, pages.data()), 0);
+    return static_cast<std::size_t>(
+        std::count_if(pages.begin(), pages.end(), [](unsigned char one) { return one % 2 != 0; }));
+}
+
+TEST(Messages, TakeNoMemoryUntilTheyAreUsed)
+{
+    const Messages messages;
+    const std::byte *const begin = messages.mine - Exchange::kHeaderBytes;
+    const std::byte *const end = messages.theirs + ControlPage::kPayloadBytes;
+    EXPECT_EQ(pages_in_memory(begin, end), 0U);
+    *messages.mine = {};
+    EXPECT_EQ(pages_in_memory(begin, end), 1U);
+}
 
 // A page that makes no room for what most communicators never sum.
 TEST(Meeting, VectorsUpToAKilobyteTakeAtMostSixteenOfSharedMemoryARank)
