@@ -99,7 +99,7 @@ void CallPrices::find(std::size_t bytes, AlgorithmSet compared, AlgorithmSet exa
 {
     const int below = PriceTable::size_below(bytes);
     for (const int size : {below, below + 1}) {
-        PriceTable::Column &column = found_.column(size);
+        PriceTable::Column &column = found_->column(size);
         column = compared == 0           ? PriceTable::Column{}
                  : means.told != nullptr ? means.told->column(size)
                                          : together(size, compared, means.mapped);
@@ -117,6 +117,9 @@ void CallPrices::find(std::size_t bytes, AlgorithmSet compared, AlgorithmSet exa
 // Few algorithms serve reproducible sums: others may cost far less.
 Choice CallPrices::choose(const Query &query, const Table *table, const Means &means)
 {
+    if (found_ == nullptr) {
+        found_ = std::make_unique<PriceTable>();
+    }
     if (contains(query.available, Algorithm::kInNetwork)) { // joined meanwhile
         Query &known = own(means.mapped).machine.ranks.query;
         known.aggregators = query.aggregators;
@@ -132,7 +135,7 @@ Choice CallPrices::choose(const Query &query, const Table *table, const Means &m
     } else {
         find(query.bytes, compared, set & static_cast<AlgorithmSet>(~told_of(set)), means);
     }
-    return hetcoll::choose(query, table, &found_);
+    return hetcoll::choose(query, table, found_.get());
 }
 
 void CallPrices::forget() noexcept

@@ -35,8 +35,8 @@ public:
     // As choose() does. Throws std::bad_alloc if there is no memory to find a price.
     [[nodiscard]] Choice choose(const Query &query, const Table *table, const Means &means);
     // What the last call was chosen by, near its size: what is forced, or in the table, is not
-    // compared with others.
-    [[nodiscard]] const PriceTable &table() const noexcept { return found_; }
+    // compared with others. Requires that there was one.
+    [[nodiscard]] const PriceTable &table() const noexcept { return *found_; }
     // What an algorithm but kWeighted costs that is not given up where others cost far less.
     [[nodiscard]] double us_alone(Algorithm algorithm, std::size_t bytes, bool mapped);
     // The machine has changed.
@@ -68,7 +68,7 @@ private:
     std::unique_ptr<Own> mapped_, unmapped_;
     // By whether memory is mapped, and by the late rank.
     std::map<std::pair<bool, int>, std::unique_ptr<Weighted>> weighted_;
-    PriceTable found_; // near the size of the last call
+    std::unique_ptr<PriceTable> found_; // near the size of the last call; null: there was none
 };
 
 // What a communicator's ranks tell each other, of all that they have prices of: what serves calls

@@ -69,7 +69,7 @@ Aggregation::Aggregation(Process &process, NodeGroup &group, bool wanted)
     : process_(process), group_(group),
       state_(wanted && process.aggregators() != nullptr && group.all().size > 1 ? State::kUntried
                                                                                 : State::kGone),
-      table_(group.all())
+      join_(is_untried() ? new Join{{}, AggregatorMessages(group.all())} : nullptr)
 {
 }
 
@@ -92,8 +92,8 @@ void Aggregation::start(Messages &messages, int tag)
 void Aggregation::meet(std::uint64_t mine, ReduceOp op, bool failed)
 {
     process_.counters().count(HETCOLL_AGREEMENTS);
-    meeting_.start(group_, *messages_, tag_, std::span(&mine, 1), op,
-                   flags_if(failed, kNoAggregator));
+    join_->meeting.start(group_, *messages_, tag_, std::span(&mine, 1), op,
+                         flags_if(failed, kNoAggregator));
 }
 
 Progress Aggregation::step()
@@ -110,15 +110,15 @@ Progress Aggregation::step()
         meet(problem_.ok() ? kNobody : static_cast<std::uint64_t>(group_.all().rank),
              ReduceOp::kMin, !problem_.ok());
     }
-    if (const Progress progress = meeting_.step(); progress != Progress::kDone) {
+    if (const Progress progress = join_->meeting.step(); progress != Progress::kDone) {
         return progress;
     }
-    if (any(meeting_.flags(), kCallsDiffer)) {
+    if (any(join_->meeting.flags(), kCallsDiffer)) {
         return Progress::kDone; // in the first one, so it is untried
     }
     std::uint64_t answer = 0;
-    meeting_.sum(std::span(&answer, 1));
-    const bool failed = any(meeting_.flags(), kNoAggregator);
+    join_->meeting.sum(std::span(&answer, 1));
+    const bool failed = any(join_->meeting.flags(), kNoAggregator);
     if (part_ == Part::kMeet && !failed) {
         connect(answer);
         part_ = Part::kJoin;
@@ -178,7 +178,7 @@ void Aggregation::connect(std::uint64_t job)
     });
     if (client.ok()) {
         client_ = std::move(*client);
-        table_.connect(client_->table(), tree_.nodes() + own);
+        join_->table.connect(client_->table(), tree_.nodes() + own);
     } else {
         problem_ = client.take_status();
     }
@@ -203,19 +203,19 @@ const hetcoll_p2p &Aggregation::begin(ReduceOp op, ElementKind kind, std::size_t
     if (!is_lost() && own.count > 0) {
         client_->begin(op, kind, own.count);
     }
-    return table_.table();
+    return join_->table.table();
 }
 
 void Aggregation::progress()
 {
     if (client_ != nullptr && client_->step() == AggregatorState::kFailed) {
-        table_.disconnect();
+        join_->table.disconnect();
     }
 }
 
 void Aggregation::disconnect()
 {
-    table_.disconnect();
+    join_->table.disconnect();
     if (client_ == nullptr) {
         return;
     }
@@ -241,7 +241,10 @@ void Aggregation::abandon(int first_lost_rank)
 
 void Aggregation::leave() noexcept
 {
-    table_.disconnect();
+    if (join_ == nullptr) {
+        return;
+    }
+    join_->table.disconnect();
     client_.reset();
     state_ = State::kGone;
 }

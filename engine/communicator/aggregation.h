@@ -49,9 +49,9 @@ public:
     void start(Messages &messages, int tag);
     [[nodiscard]] Progress step();
     // What the ranks said last. kCallsDiffer: they do not all join, and this one may do so later.
-    [[nodiscard]] const Meeting &meeting() const noexcept { return meeting_; }
-    [[nodiscard]] Flags heard() const noexcept { return meeting_.flags(); }
-    [[nodiscard]] int code() const noexcept { return meeting_.code(); } // requires kFailed
+    [[nodiscard]] const Meeting &meeting() const noexcept { return join_->meeting; }
+    [[nodiscard]] Flags heard() const noexcept { return join_->meeting.flags(); }
+    [[nodiscard]] int code() const noexcept { return join_->meeting.code(); } // requires kFailed
 
     // Requires joined(), as all below. Most bytes in one message, and of a vector whose input can
     // be kept.
@@ -65,7 +65,7 @@ public:
                                            int messages);
     // Lets the connection advance.
     void progress();
-    [[nodiscard]] bool is_lost() const noexcept { return !table_.connected(); }
+    [[nodiscard]] bool is_lost() const noexcept { return !join_->table.connected(); }
     // This rank's connection is of no use any more, and nothing is sent or received by it from now
     // on. The others learn of it in a meeting; then all abandon().
     void disconnect();
@@ -82,16 +82,20 @@ private:
     void meet(std::uint64_t mine, ReduceOp op, bool failed);
     void connect(std::uint64_t job);
 
+    struct Join {
+        Meeting meeting;
+        AggregatorMessages table;
+    };
+
     Process &process_;
     NodeGroup &group_;
     State state_;
     Part part_ = Part::kMeet;
     Messages *messages_ = nullptr;
     int tag_ = 0;
-    Meeting meeting_;
-    SwitchTree tree_; // of one message
+    SwitchTree tree_;            // of one message
+    std::unique_ptr<Join> join_; // null: no rank joins ever
     std::unique_ptr<AggregatorClient> client_;
-    AggregatorMessages table_;
     Status problem_;
 };
 

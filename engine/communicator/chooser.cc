@@ -6,6 +6,7 @@
 #include "schedule/weighted.h"
 #include "tuning/parts.h"
 
+#include <algorithm>
 #include <bit>
 #include <utility>
 
@@ -109,7 +110,12 @@ Choice Chooser::choose(const hetcoll_call &call, std::size_t bytes, Means means)
     const bool in_order = agreed_.reproducible != 0 && order_matters(call);
     const int late = bytes <= small_limit(call) ? kNoRank : late_rank(means);
     const AlgorithmSet set = available(call, bytes, means, in_order, late);
-    Memo &memo = memos_[(bytes ^ bytes >> 5 ^ static_cast<std::size_t>(call.kind)) % memos_.size()];
+    if (memos_.empty() && !waits(bytes, means)) {
+        memos_.resize(kMemos);
+    }
+    const std::size_t place = (bytes ^ bytes >> 5 ^ static_cast<std::size_t>(call.kind)) % kMemos;
+    Memo none;
+    Memo &memo = memos_.empty() ? none : memos_[place];
     if (memo.bytes == bytes && memo.kind == call.kind && memo.op == call.op &&
         memo.mapped == means.mapped && memo.adapters == means.adapters &&
         memo.mixed == means.mixed && memo.available == set) {
@@ -133,14 +139,11 @@ Choice Chooser::choose(const hetcoll_call &call, std::size_t bytes, Means means)
     return chosen;
 }
 
-// Before the ranks know their links, nothing but processors can serve a small call, and larger ones
-// choose again when they do. Where memory is not mapped, they may never.
 Choice Chooser::choose_by_price(const Query &query, Means means, int late)
 {
     const KnownPeers &found = peers_.found();
     const Table *table = found.table ? &*found.table : nullptr;
-    const bool waits = !knows_links(means) && (means.mapped || query.bytes <= agreed_.small_limit);
-    if (waits || found.lacks_memory) {
+    if (waits(query.bytes, means) || found.lacks_memory) {
         return hetcoll::choose(query, table);
     }
     CallPrices::Means by{.late = late};
@@ -245,7 +248,7 @@ void Chooser::forget() noexcept
 {
     prices_.forget();
     shares_.reset();
-    memos_ = {};
+    std::fill(memos_.begin(), memos_.end(), Memo());
 }
 
 // By what all ranks have set alike and know of their links, so that all find the same.
@@ -300,7 +303,7 @@ Arrivals *Chooser::arrivals() noexcept
 void Chooser::take_arrivals(std::span<const std::uint64_t> of_all)
 {
     if (arrivals_.take(of_all)) {
-        memos_ = {};
+        std::fill(memos_.begin(), memos_.end(), Memo());
     }
     process_.counters().set(HETCOLL_ARRIVAL_WAIT, arrivals_.average_wait_ns());
     process_.counters().set(HETCOLL_LATE_RANK, static_cast<std::uint64_t>(arrivals_.late() + 1));

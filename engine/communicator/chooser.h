@@ -15,10 +15,9 @@
 #include "tuning/chunk_tuner.h"
 #include "tuning/rank_shares.h"
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <optional>
 #include <span>
 #include <vector>
@@ -101,6 +100,12 @@ private:
     {
         return means.mapped && peers_.known();
     }
+    // Before the ranks know their links, nothing but processors can serve a small call, and larger
+    // ones choose again when they do. Where memory is not mapped, they may never.
+    [[nodiscard]] bool waits(std::size_t bytes, Means means) const noexcept
+    {
+        return !knows_links(means) && (means.mapped || bytes <= agreed_.small_limit);
+    }
     [[nodiscard]] Choice choose_by_price(const Query &query, Means means, int late);
     [[nodiscard]] PricedMachine machine() const;
     [[nodiscard]] int late_rank(Means means) const noexcept;
@@ -118,8 +123,9 @@ private:
     unsigned peers_version_ = 0; // for which there are prices, shares and memos
     CallPrices prices_;
     std::optional<RankShares> shares_; // found at the first choice that knows the links
-    std::array<Memo, 8> memos_;
-    std::deque<Tuned> tuned_;
+    static constexpr std::size_t kMemos = 8;
+    std::vector<Memo> memos_; // empty until the first choice by price
+    std::list<Tuned> tuned_;
     bool unavailable_reported_ = false;
 };
 

@@ -62,12 +62,11 @@ Engine::Engine(Process &process, const hetcoll_p2p &p2p, const hetcoll_facts &ag
            .tables = agreed.tuning_table_differs == 0,
            .adapters = agreed.adapters != 0,
            .racks = {static_cast<int>(agreed.rack_nodes), static_cast<double>(agreed.rack_gbps)}}),
-      mapped_(process, group_, peers_), aggregation_(process, group_, agreed.aggregators != 0),
+      aggregation_(process, group_, agreed.aggregators != 0),
       chooser_(process, agreed_, group_, peers_, aggregation_),
       schedules_(group_, peers_, aggregation_, chooser_)
 {
     process_.counters().add_small_calls(host_calls_);
-    executor_.limit_slots(agreed.slot_bytes);
     if (agreed.check == 0) {
         group_.compare_calls();
     }
@@ -393,9 +392,10 @@ int Engine::fail_handed_on(const CallSignature &own, int rank, const CallSignatu
 
 void Engine::abandon_messages() noexcept
 {
-    if (auto *fresh = new (std::nothrow) Messages) {
-        lose(std::move(messages_));
-        messages_.reset(fresh);
+    try {
+        auto fresh = std::make_unique<Messages>();
+        lose(std::exchange(messages_, std::move(fresh)));
+    } catch (const std::bad_alloc &) { // the ranks call no more
     }
     group_.abandon_page();
 }
@@ -460,7 +460,9 @@ bool Engine::uses_fixed_point(const hetcoll_call &call) const noexcept
 void Engine::forget_peers() noexcept
 {
     peers_.forget();
-    mapped_.forget();
+    if (mapped_ != nullptr) {
+        mapped_->forget();
+    }
     schedules_.forget();
 }
 

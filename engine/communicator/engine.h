@@ -42,7 +42,14 @@ public:
     [[nodiscard]] std::size_t small_limit() const noexcept { return agreed_.small_limit; }
     [[nodiscard]] NodeGroup &group() noexcept { return group_; }
     [[nodiscard]] Peers &peers() noexcept { return peers_; }
-    [[nodiscard]] MappedCall &mapped() noexcept { return mapped_; }
+    // Made by the first call that plans with it.
+    [[nodiscard]] MappedCall &mapped()
+    {
+        if (mapped_ == nullptr) {
+            mapped_ = std::make_unique<MappedCall>(process_, group_, peers_);
+        }
+        return *mapped_;
+    }
     [[nodiscard]] Aggregation &aggregation() noexcept { return aggregation_; }
     // Says who is missing when the current call waits long.
     [[nodiscard]] Watch &watch() noexcept { return watch_; }
@@ -132,7 +139,15 @@ public:
 
     // A communicator runs one operation at a time, so these are the current one's.
     [[nodiscard]] std::span<std::byte> frame_memory() noexcept { return frame_memory_; }
-    [[nodiscard]] Executor &executor() noexcept { return executor_; }
+    // Made by the first one that starts it.
+    [[nodiscard]] Executor &executor()
+    {
+        if (executor_ == nullptr) {
+            executor_ = std::make_unique<Executor>();
+            executor_->limit_slots(agreed_.slot_bytes);
+        }
+        return *executor_;
+    }
     [[nodiscard]] Messages &messages() noexcept { return *messages_; }
     // After a network failure: a message may still arrive in them, so they are left to it.
     void abandon_messages() noexcept;
@@ -164,11 +179,11 @@ private:
     Membership membership_{p2p_, group_};
     Watch watch_;
     Peers peers_;
-    MappedCall mapped_;
+    std::unique_ptr<MappedCall> mapped_;
     Aggregation aggregation_;
     Chooser chooser_;
     Schedules schedules_;
-    Executor executor_;
+    std::unique_ptr<Executor> executor_;
     Reserved reserved_;
     NamedStream named_stream_{process_.store()};
     const char *tag_ = nullptr;

@@ -38,7 +38,7 @@ public:
     [[nodiscard]] Progress step();
     [[nodiscard]] int code() const noexcept; // requires kFailed
     // Once, after kDone.
-    [[nodiscard]] KnownPeers take() noexcept { return std::move(found_); }
+    [[nodiscard]] std::unique_ptr<KnownPeers> take() noexcept { return std::move(taken_); }
     // Whatever it has found so far.
     [[nodiscard]] const KnownPeers &found() const noexcept { return found_; }
 
@@ -101,7 +101,8 @@ private:
     std::optional<Placement> placement_;
     std::optional<ReachTrial> trial_; // nothing: no memory is mapped
     std::optional<PricedMachine> priced_;
-    KnownPeers found_;
+    std::unique_ptr<KnownPeers> taken_ = std::make_unique<KnownPeers>();
+    KnownPeers &found_ = *taken_;
 };
 
 } // namespace hetcoll

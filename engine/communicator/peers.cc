@@ -2,6 +2,13 @@
 
 namespace hetcoll {
 
+// Of every communicator, until its ranks look.
+const KnownPeers &Peers::nothing() noexcept
+{
+    static const KnownPeers kNothing;
+    return kNothing;
+}
+
 void Peers::start(const PointerInfo &pointer, const DeviceBounce &bounce, Messages &messages,
                   int tag)
 {
@@ -14,7 +21,8 @@ Progress Peers::step()
 {
     const Progress progress = search_->step();
     if (progress == Progress::kDone) {
-        found_ = search_->take();
+        known_peers_ = search_->take();
+        found_ = known_peers_.get();
         known_ = true;
         ++version_;
         search_.reset();
@@ -24,7 +32,7 @@ Progress Peers::step()
 
 bool Peers::reach(int rank, int other) const noexcept
 {
-    if (!found_.maps || group_.local_size() == 1) {
+    if (!found_->maps || group_.local_size() == 1) {
         return false;
     }
     const int a = group_.local_number(rank), b = group_.local_number(other);
@@ -36,15 +44,18 @@ void Peers::forget() noexcept
     search_.reset();
     known_ = false;
     ++version_;
-    found_ = {};
+    found_ = &nothing();
+    known_peers_.reset();
 }
 
 void Peers::give_up_mapping() noexcept
 {
     ++version_;
-    found_.maps = false;
-    found_.prices.reset(); // they are of mapped memory
-    found_.ranks.query.available &= kUnmappedAlgorithms;
+    if (known_peers_ != nullptr) {
+        known_peers_->maps = false;
+        known_peers_->prices.reset(); // they are of mapped memory
+        known_peers_->ranks.query.available &= kUnmappedAlgorithms;
+    }
 }
 
 } // namespace hetcoll

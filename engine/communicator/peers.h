@@ -33,23 +33,25 @@ public:
     void give_up_mapping() noexcept;
 
     // What they have found out; until known(), that there are only messages.
-    [[nodiscard]] const KnownPeers &found() const noexcept { return found_; }
+    [[nodiscard]] const KnownPeers &found() const noexcept { return *found_; }
     // The network adapters that serve these ranks, or are being tried; null: none.
     [[nodiscard]] Adapters *adapters() const noexcept
     {
-        return (search_ != nullptr ? search_->found() : found_).adapters.get();
+        return (search_ != nullptr ? search_->found() : *found_).adapters.get();
     }
     // How often that has changed: what was made of it before holds no longer.
     [[nodiscard]] unsigned version() const noexcept { return version_; }
     // Whether the device of a call is the one that the ranks were asked about.
     [[nodiscard]] bool is_known_device(const Device &device) const noexcept
     {
-        return found_.device.get() == &device;
+        return found_->device.get() == &device;
     }
     // Whether the two ranks' GPUs read each other's memory. Requires ranks of this node.
     [[nodiscard]] bool reach(int rank, int other) const noexcept;
 
 private:
+    [[nodiscard]] static const KnownPeers &nothing() noexcept;
+
     Process &process_;
     NodeGroup &group_;
     const PeerSearch::Allowed allowed_;
@@ -58,7 +60,8 @@ private:
     unsigned version_ = 0;
     static constexpr int kMostMoves = 16;
     int moves_ = 0;
-    KnownPeers found_;
+    std::unique_ptr<KnownPeers> known_peers_; // null: nothing was found
+    const KnownPeers *found_ = &nothing();
 };
 
 } // namespace hetcoll
