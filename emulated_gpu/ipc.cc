@@ -124,17 +124,16 @@ Block *map_import(const MemoryHandle &handle, int device, CUresult &result)
     block->device = device;
     block->physical_device = handle.physical_device;
     block->imported = true;
-    block->export_slot = handle.slot;
     block->range_bytes = block->bytes;
     block->start = take_range(block->bytes);
     const bool mapped = block->start != 0 && map_device(block->start, block->bytes, fd, 0);
     close(fd);
-    if (!mapped) {
+    if (!mapped || !open_shared_export(handle.slot, handle.block_id)) {
         drop_block(block);
         result = CUDA_ERROR_MAP_FAILED;
         return nullptr;
     }
-    shared_export(handle.slot)->importers.fetch_add(1);
+    block->export_slot = handle.slot;
     return block;
 }
 
@@ -196,7 +195,6 @@ void unmap_import(std::map<ImportKey, Import>::iterator import)
         ++next;
         remove_allocation(allocation);
     }
-    shared_export(block->export_slot)->importers.fetch_sub(1);
     imports().erase(import);
     drop_block(block);
 }
@@ -227,11 +225,8 @@ EMULATED_GPU_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr 
         return CUDA_ERROR_INVALID_VALUE;
     }
     Block *block = found->block;
-    if (block->export_slot < 0) {
-        block->export_slot = new_shared_export(block->id);
-        if (block->export_slot < 0) {
-            return CUDA_ERROR_OUT_OF_MEMORY;
-        }
+    if (export_slot_of(*block) < 0) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
     }
     const MemoryHandle handle{
         .tag = kMemoryTag ^ node_tag(),

@@ -50,8 +50,7 @@ void warn_of_importers(const Block &block)
     if (block.export_slot < 0 || block.imported) {
         return;
     }
-    SharedExport *entry = shared_export(block.export_slot);
-    if (const int importers = entry->importers.load(); importers > 0) {
+    if (const int importers = importers_of(block.export_slot); importers > 0) {
         // Libraries that keep mappings cannot know of every free in another process.
         if (settings().strict) {
             say("device memory %#zx is freed while %d process(es) still map it", block.start,
@@ -63,7 +62,6 @@ void warn_of_importers(const Block &block)
             fill_unspecified(block.start, block.bytes, kFreedFill);
         }
     }
-    entry->owner.store(0);
 }
 
 // Takes `bytes` from the range given back last that has so many. False if there is none.
@@ -292,15 +290,26 @@ Block *new_block(std::size_t bytes, int device, CUresult &result)
     return block;
 }
 
-bool find_device_of_block(int fd, int &physical_device)
+bool find_block(int fd, std::uint64_t &id, int &physical_device)
 {
     char path[64], name[128] = "";
     std::snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     if (readlink(path, name, sizeof name - 1) < 0) {
         return false;
     }
-    return std::sscanf(name, "/memfd:emulated-gpu-block-%*u device %d", &physical_device) == 1 &&
-           physical_device >= 0 && physical_device < settings().physical_devices;
+    unsigned long long number = 0;
+    const bool found = std::sscanf(name, "/memfd:emulated-gpu-block-%llu device %d", &number,
+                                   &physical_device) == 2;
+    id = number;
+    return found && physical_device >= 0 && physical_device < settings().physical_devices;
+}
+
+int export_slot_of(Block &block)
+{
+    if (block.export_slot < 0) {
+        block.export_slot = new_shared_export(block.id, block.bytes, block.physical_device);
+    }
+    return block.export_slot;
 }
 
 void drop_block(Block *block)
@@ -318,6 +327,10 @@ void drop_block(Block *block)
     }
     if (block->fd >= 0) {
         close(block->fd);
+    }
+    if (block->export_slot >= 0) {
+        block->imported ? close_shared_export(block->export_slot)
+                        : free_shared_export(block->export_slot);
     }
     if (!block->imported) {
         add_memory_in_use(block->physical_device, -static_cast<std::int64_t>(block->bytes));

@@ -42,7 +42,7 @@ struct Block {
     int references = 1;
     Address start = 0;           // where this process sees it; 0 for a VMM handle
     std::size_t range_bytes = 0; // of the address range taken for it
-    int export_slot = -1;        // in the node, once cuIpcGetMemHandle was called
+    int export_slot = -1;        // in the node, once it was exported or if it is imported
     bool imported = false;       // another process's memory
     unsigned handle_types = 0;   // of VMM: CUmemAllocationHandleType
     bool host_sees = false;      // the processor may have mapped it: direct_rdma.cc
@@ -92,8 +92,10 @@ void remove_allocation(Allocation *allocation);
 // none. Require the lock.
 [[nodiscard]] Block *new_block(std::size_t bytes, int device, CUresult &result);
 void drop_block(Block *block);
-// The node's device that holds the memory of this file. False if it is not a block of memory.
-[[nodiscard]] bool find_device_of_block(int fd, int &physical_device);
+// The block whose memory this file is, and the node's device that holds it. False if it is none.
+[[nodiscard]] bool find_block(int fd, std::uint64_t &id, int &physical_device);
+// The block's number among what the node's processes export; -1 if there is no room for it.
+[[nodiscard]] int export_slot_of(Block &block);
 
 // cuMemAlloc and its kin. Small device allocations share blocks, as with the real driver.
 CUresult allocate(CUdeviceptr *out, std::size_t bytes, Kind kind, int device, Context *context,

@@ -11,12 +11,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <bit>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <fstream>
+#include <map>
 #include <string>
 
 namespace hetcoll::emulated_gpu {
@@ -31,8 +33,20 @@ struct Process {
     std::atomic<std::int64_t> bytes[kMaxDevices];
 };
 
+constexpr int kFreed = -1; // its owner has freed the block
+constexpr int kGoing = -2; // and nobody maps it any more
+
+struct SharedExport {
+    std::atomic<int> owner; // process id; 0 if the slot is free, or one of the above
+    std::atomic<int> device;
+    std::atomic<std::uint64_t> block_id;
+    std::atomic<std::int64_t> bytes;
+    std::atomic<std::uint64_t> importers[kMaxProcesses / 64]; // bits: by number in Node::process
+};
+
 struct Node {
     std::atomic<std::uint64_t> next_id;
+    std::atomic<std::int64_t> freed_bytes[kMaxDevices]; // of blocks that processes still map
     Process process[kMaxProcesses];
     SharedEvent event[kMaxSharedEvents];
     SharedExport exported[kMaxSharedExports];
@@ -42,6 +56,13 @@ struct Node {
 constinit Node *node = nullptr;
 constinit Process *own = nullptr;
 constinit ino_t file_number = 0; // of the node's file
+
+// How often this process maps what is exported, by slot.
+std::map<int, int> &own_mappings()
+{
+    static auto &the = *new std::map<int, int>;
+    return the;
+}
 
 bool is_dead(int process)
 {
@@ -139,6 +160,48 @@ CUresult map_node(const LockedFile &file)
     return CUDA_SUCCESS;
 }
 
+int count_importers(const SharedExport &entry)
+{
+    int count = 0;
+    for (const auto &bits : entry.importers) {
+        count += std::popcount(bits.load());
+    }
+    return count;
+}
+
+// Of processes that close the last mappings at one time, one takes the charge back.
+void drop_if_unused(SharedExport &entry)
+{
+    int state = kFreed;
+    if (count_importers(entry) == 0 && entry.owner.compare_exchange_strong(state, kGoing)) {
+        node->freed_bytes[entry.device.load()].fetch_sub(entry.bytes.load());
+        entry.block_id.store(0);
+        entry.owner.store(0);
+    }
+}
+
+void free_export(SharedExport &entry)
+{
+    node->freed_bytes[entry.device.load()].fetch_add(entry.bytes.load());
+    entry.owner.store(kFreed);
+    drop_if_unused(entry);
+}
+
+// All that a process that is gone has exported and mapped.
+void drop_exports_of(const Process &process, int id)
+{
+    const auto number = static_cast<std::size_t>(&process - node->process);
+    for (SharedExport &entry : node->exported) {
+        if (entry.owner.load() == id) {
+            free_export(entry);
+        }
+        const std::uint64_t bit = std::uint64_t{1} << number % 64;
+        if ((entry.importers[number / 64].fetch_and(~bit) & bit) != 0) {
+            drop_if_unused(entry);
+        }
+    }
+}
+
 // Takes back what killed processes hold: their memory no longer counts.
 void forget_the_dead()
 {
@@ -146,6 +209,7 @@ void forget_the_dead()
         const int id = process.id.load();
         const std::uint64_t started = start_time(id);
         if (id != 0 && (started != 0 ? started != process.started.load() : is_dead(id))) {
+            drop_exports_of(process, id);
             for (auto &bytes : process.bytes) {
                 bytes.store(0);
             }
@@ -218,6 +282,7 @@ void leave_node()
         return;
     }
     const LockedFile file(0);
+    drop_exports_of(*own, own->id.load());
     for (auto &bytes : own->bytes) {
         bytes.store(0);
     }
@@ -241,7 +306,7 @@ std::uint64_t new_node_id() { return node->next_id.fetch_add(1) + 1; }
 
 std::size_t memory_in_use(int physical_device)
 {
-    std::int64_t sum = 0;
+    std::int64_t sum = node->freed_bytes[physical_device].load();
     for (Process &process : node->process) {
         const int id = process.id.load();
         if (id != 0 && !is_dead(id)) {
@@ -276,12 +341,14 @@ SharedEvent *shared_event(int slot)
 
 int slot_of(const SharedEvent *event) { return static_cast<int>(event - node->event); }
 
-int new_shared_export(std::uint64_t block_id)
+int new_shared_export(std::uint64_t block_id, std::size_t bytes, int physical_device)
 {
     for (int slot = 0; slot < kMaxSharedExports; ++slot) {
         SharedExport &entry = node->exported[slot];
-        if (claim(entry.owner)) {
-            entry.importers.store(0);
+        int state = 0;
+        if (entry.owner.compare_exchange_strong(state, getpid())) {
+            entry.device.store(physical_device);
+            entry.bytes.store(static_cast<std::int64_t>(bytes));
             entry.block_id.store(block_id);
             return slot;
         }
@@ -289,7 +356,44 @@ int new_shared_export(std::uint64_t block_id)
     return -1;
 }
 
-SharedExport *shared_export(int slot) { return &node->exported[slot]; }
+int find_shared_export(std::uint64_t block_id)
+{
+    for (int slot = 0; slot < kMaxSharedExports; ++slot) {
+        if (node->exported[slot].block_id.load() == block_id) {
+            return slot;
+        }
+    }
+    return -1;
+}
+
+bool open_shared_export(int slot, std::uint64_t block_id)
+{
+    const auto number = static_cast<std::size_t>(own - node->process);
+    SharedExport &entry = node->exported[slot];
+    entry.importers[number / 64].fetch_or(std::uint64_t{1} << number % 64);
+    ++own_mappings()[slot];
+    if (entry.block_id.load() == block_id) {
+        return true;
+    }
+    close_shared_export(slot);
+    return false;
+}
+
+void close_shared_export(int slot)
+{
+    if (--own_mappings()[slot] > 0) {
+        return;
+    }
+    own_mappings().erase(slot);
+    const auto number = static_cast<std::size_t>(own - node->process);
+    SharedExport &entry = node->exported[slot];
+    entry.importers[number / 64].fetch_and(~(std::uint64_t{1} << number % 64));
+    drop_if_unused(entry);
+}
+
+int importers_of(int slot) { return count_importers(node->exported[slot]); }
+
+void free_shared_export(int slot) { free_export(node->exported[slot]); }
 
 LinkClock *link_clock(int channel) { return &node->link[channel]; }
 

@@ -1,7 +1,7 @@
 // What the processes of one (emulated) node share, in POSIX shared memory: how much device memory
-// each uses, interprocess events, which blocks of memory are exported, and until when the links are
-// busy. All zero is a valid start, and what a killed process left is taken over or removed by the
-// next one.
+// each uses, interprocess events, which blocks of memory are exported and who maps them, and until
+// when the links are busy. All zero is a valid start, and what a killed process left is taken over
+// or removed by the next one.
 #pragma once
 
 #include "emulated_gpu/link_clock.h"
@@ -23,13 +23,7 @@ struct SharedEvent {
     std::atomic<std::uint64_t> id;
 };
 
-struct SharedExport {
-    std::atomic<int> owner;
-    std::atomic<int> importers;
-    std::atomic<std::uint64_t> block_id;
-};
-
-inline constexpr int kMaxSharedEvents = 4096, kMaxSharedExports = 16384, kMaxChannels = 1024;
+inline constexpr int kMaxSharedEvents = 4096, kMaxSharedExports = 4096, kMaxChannels = 1024;
 
 // Joins the node that EMU_NODE names; fails, with a message, if shared memory cannot be had. The
 // last process to leave removes it.
@@ -40,15 +34,25 @@ void leave_node();
 [[nodiscard]] std::uint64_t node_tag();
 [[nodiscard]] std::uint64_t new_node_id(); // unique among the processes of the node
 
-// Bytes in use on a device by all live processes, and this process's share.
+// Bytes in use on a device by all live processes, with what its owner has freed and a process still
+// maps; and this process's share.
 [[nodiscard]] std::size_t memory_in_use(int physical_device);
 void add_memory_in_use(int physical_device, std::int64_t bytes);
 
 [[nodiscard]] SharedEvent *new_shared_event(); // nullptr if all are taken
 [[nodiscard]] SharedEvent *shared_event(int slot);
 [[nodiscard]] int slot_of(const SharedEvent *event);
-[[nodiscard]] int new_shared_export(std::uint64_t block_id); // -1 if all are taken
-[[nodiscard]] SharedExport *shared_export(int slot);
+
+// Blocks that other processes may map. Require the memory lock (memory.h).
+[[nodiscard]] int new_shared_export(std::uint64_t block_id, std::size_t bytes,
+                                    int physical_device);     // -1 if all are taken
+[[nodiscard]] int find_shared_export(std::uint64_t block_id); // -1: there is none
+// This process maps the block, maybe once more. False if its owner has freed it since.
+[[nodiscard]] bool open_shared_export(int slot, std::uint64_t block_id);
+void close_shared_export(int slot);
+[[nodiscard]] int importers_of(int slot); // processes that map it
+// This process has exported the block and frees it. While others map it, it counts as in use.
+void free_shared_export(int slot);
 
 // The clock of a channel of settings().routes.
 [[nodiscard]] LinkClock *link_clock(int channel);

@@ -339,10 +339,13 @@ EMULATED_GPU_EXPORT CUresult cuMemExportToShareableHandle(void *out,
                                                           unsigned long long)
 {
     EMULATED_CALL(cuMemExportToShareableHandle);
-    const std::shared_lock lock(memory_mutex());
+    const std::unique_lock lock(memory_mutex());
     const Physical *physical = find_physical(handle);
     if (physical == nullptr || type != physical->properties.requestedHandleTypes) {
         return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (export_slot_of(*physical->block) < 0) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
     }
     const int fd = fcntl(physical->block->fd, F_DUPFD_CLOEXEC, 0);
     *static_cast<int *>(out) = fd;
@@ -361,11 +364,17 @@ EMULATED_GPU_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocati
     const int fd = static_cast<int>(reinterpret_cast<std::intptr_t>(os_handle));
     struct stat file;
     int physical = -1;
-    if (fstat(fd, &file) != 0 || !find_device_of_block(fd, physical)) {
+    std::uint64_t id = 0;
+    if (fstat(fd, &file) != 0 || !find_block(fd, id, physical)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     const std::unique_lock lock(memory_mutex());
+    const int slot = find_shared_export(id);
+    if (slot >= 0 && !open_shared_export(slot, id)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
     auto *block = new Block;
+    block->export_slot = slot;
     block->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     block->bytes = static_cast<std::size_t>(file.st_size);
     block->id = new_node_id();

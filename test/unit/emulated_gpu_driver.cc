@@ -86,6 +86,13 @@ CUdeviceptr allocate(std::size_t bytes)
     return memory;
 }
 
+std::size_t free_bytes()
+{
+    std::size_t free = 0, total = 0;
+    EXPECT_EQ(cu().cuMemGetInfo(&free, &total), CUDA_SUCCESS);
+    return free;
+}
+
 void free_memory(CUdeviceptr memory) { EXPECT_EQ(cu().cuMemFree(memory), CUDA_SUCCESS); }
 
 void fill(CUdeviceptr memory, unsigned value, std::size_t words)

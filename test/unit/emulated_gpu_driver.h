@@ -83,6 +83,7 @@ public:
 
 [[nodiscard]] CUdeviceptr allocate(std::size_t bytes); // device memory or a failed test
 void free_memory(CUdeviceptr memory);
+[[nodiscard]] std::size_t free_bytes();                           // of the current context's device
 void fill(CUdeviceptr memory, unsigned value, std::size_t words); // and waits
 [[nodiscard]] unsigned read_word(CUdeviceptr memory);
 

@@ -202,6 +202,38 @@ TEST(EmulatedIpcTest, ADeviceHasOneContextThatImportsFromAProcess)
     free_memory(second);
 }
 
+TEST(EmulatedIpcTest, FreedMemoryIsInUseUntilTheLastPeerHasClosedIt)
+{
+    const PrimaryContext context;
+    const CUdeviceptr memory = allocate(kBytes);
+    const CUipcMemHandle handle = handle_of(memory);
+    Peer one, other;
+    EXPECT_EQ(one.open(handle).result, CUDA_SUCCESS);
+    EXPECT_EQ(other.open(handle).result, CUDA_SUCCESS);
+    const std::size_t before = free_bytes();
+    free_memory(memory);
+    EXPECT_EQ(free_bytes(), before);
+    EXPECT_EQ(one.ask(Ask::kClose).result, CUDA_SUCCESS);
+    EXPECT_EQ(free_bytes(), before);
+    EXPECT_EQ(other.ask(Ask::kClose).result, CUDA_SUCCESS);
+    EXPECT_EQ(free_bytes(), before + kBytes);
+}
+
+TEST(EmulatedIpcTest, FreedMemoryIsInUseUntilThePeerThatMapsItHasEnded)
+{
+    const PrimaryContext context;
+    const CUdeviceptr memory = allocate(kBytes);
+    std::size_t before = 0;
+    {
+        Peer peer;
+        EXPECT_EQ(peer.open(handle_of(memory)).result, CUDA_SUCCESS);
+        before = free_bytes();
+        free_memory(memory);
+        EXPECT_EQ(free_bytes(), before);
+    }
+    EXPECT_EQ(free_bytes(), before + kBytes);
+}
+
 TEST(EmulatedIpcTest, AnAllocationHasOneHandle)
 {
     const PrimaryContext context;

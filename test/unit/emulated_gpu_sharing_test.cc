@@ -160,6 +160,28 @@ TEST(EmulatedSharingTest, VmmMemoryGoesToAnotherProcessAsAFileDescriptor)
     destroy(ours);
 }
 
+TEST(EmulatedSharingTest, VmmMemoryIsInUseUntilItsLastImportIsReleased)
+{
+    const PrimaryContext context;
+    const std::size_t before = free_bytes();
+    const Mapping ours = create(0, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    const int fd = export_fd(ours);
+    CUmemGenericAllocationHandle imports[2];
+    for (CUmemGenericAllocationHandle &import : imports) {
+        EXPECT_EQ(cu().cuMemImportFromShareableHandle(
+                      &import, reinterpret_cast<void *>(static_cast<std::intptr_t>(fd)),
+                      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+                  CUDA_SUCCESS);
+    }
+    close(fd);
+    destroy(ours);
+    EXPECT_EQ(free_bytes(), before - kGranule);
+    EXPECT_EQ(cu().cuMemRelease(imports[0]), CUDA_SUCCESS);
+    EXPECT_EQ(free_bytes(), before - kGranule);
+    EXPECT_EQ(cu().cuMemRelease(imports[1]), CUDA_SUCCESS);
+    EXPECT_EQ(free_bytes(), before);
+}
+
 TEST(EmulatedSharingTest, AllowedHandleTypesAreThoseThatTheMemoryWasMadeFor)
 {
     const PrimaryContext context;
