@@ -17,7 +17,7 @@
 // clang-format off
 #define HETCOLL_NEEDED_DRIVER_CALLS(X)                                                             \
     X(cuInit) X(cuDriverGetVersion) X(cuDeviceGetCount) X(cuDeviceGet) X(cuDeviceGetName)          \
-    X(cuDeviceGetAttribute) X(cuDeviceGetPCIBusId) X(cuDeviceCanAccessPeer)                        \
+    X(cuDeviceGetAttribute) X(cuDeviceTotalMem) X(cuDeviceGetPCIBusId) X(cuDeviceCanAccessPeer)                        \
     X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease) X(cuCtxGetCurrent)                    \
     X(cuCtxSetCurrent) X(cuCtxPushCurrent) X(cuCtxPopCurrent) X(cuCtxGetDevice)                    \
     X(cuCtxGetStreamPriorityRange) X(cuCtxSynchronize) X(cuPointerGetAttribute)                    \

@@ -21,6 +21,7 @@ hetcoll_sources += \
 	engine/communicator/chooser.cc engine/communicator/chooser.h engine/communicator/engine.cc \
 	engine/communicator/engine.h engine/communicator/executor.cc engine/communicator/executor.h \
 	engine/communicator/executor_operands.cc engine/communicator/executor_start.cc \
+	engine/communicator/freed.cc engine/communicator/freed.h \
 	engine/communicator/known_peers.cc engine/communicator/known_peers.h \
 	engine/communicator/mapped_call.cc engine/communicator/mapped_call.h engine/communicator/membership.h \
 	engine/communicator/named_stream.cc engine/communicator/named_stream.h \

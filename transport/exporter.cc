@@ -7,6 +7,7 @@
 #include <list>
 #include <map>
 #include <mutex>
+#include <new>
 #include <span>
 #include <unordered_map>
 #include <utility>
@@ -16,6 +17,10 @@ namespace {
 
 constexpr std::uint64_t kOurId = std::uint64_t{1} << 63; // the driver's ids are far below
 constexpr std::size_t kVmmLimit = 64; // each keeps alive memory that its owner may have given up
+
+// How many small calls take as long as a hundred questions to the driver, for look_sometimes(): one
+// asks for 100 ns on an H200 and takes 300 or more.
+constexpr std::uint32_t kCallsAQuestion = 64;
 
 // What an entry was found for: an allocation by its id, or the VMM range from an address on.
 struct Key {
@@ -135,6 +140,12 @@ public:
         entries_.splice(entries_.begin(), added);
         return entries_.front();
     }
+    void move_out(const Key &key, std::list<Entry> &to)
+    {
+        const auto found = index_.find(key);
+        to.splice(to.end(), entries_, found->second);
+        index_.erase(found);
+    }
     Entry take(const Key &key)
     {
         const auto found = index_.find(key);
@@ -152,6 +163,12 @@ private:
     std::list<Entry> entries_;
     std::unordered_map<Key, std::list<Entry>::iterator, KeyHash> index_;
 };
+
+// Some peer has got it announced.
+bool may_be_mapped(const SharedBuffer &shared)
+{
+    return shared.kind != SharedKind::kNone || shared.why == NotShared::kPeerRefused;
+}
 
 SharedBuffer not_shared(const Allocation &allocation, NotShared why)
 {
@@ -222,6 +239,16 @@ struct Exporter::Impl {
     Cache by_id;              // legacy handles, and what cannot be shared
     Cache vmm{kVmmLimit};
     std::map<int, std::array<unsigned char, 16>> uuids;
+    std::list<Entry> found_freed;                               // until release_freed()
+    std::array<std::uint64_t, FreedMemory::kMost> last_freed{}; // by their number
+    struct Told {
+        ProcessIdentity peer;
+        std::uint64_t freed; // of how many it knows
+    };
+    std::vector<Told> told;
+    std::atomic<std::uint64_t> *freed = nullptr;
+    std::atomic<std::uint32_t> *calls_to_look = nullptr;
+    std::uint32_t between_looks = 1;
     std::uint64_t last_id = kOurId;
     std::uint32_t generation = 0;
     ExporterCounters counters{};
@@ -236,7 +263,13 @@ struct Exporter::Impl {
                         const char *call);
     void add(Cache &cache, Entry entry);
     void drop(Cache &cache, const Key &key);
-    void drop_stale();
+    void release_found();
+    void release(const Entry &entry) const;
+    void note_freed(const SharedBuffer &shared) noexcept;
+    void look_soon() noexcept;
+    [[nodiscard]] bool is_there(const Entry &entry) const;
+    [[nodiscard]] bool has_pieces(const Entry &entry) const;
+    std::size_t drop_freed(Cache &cache);
     void set_uuid(SharedBuffer &shared, int device);
 };
 
@@ -261,6 +294,7 @@ SharedBuffer Exporter::Impl::refuse(const Allocation &allocation, NotShared why,
 void Exporter::Impl::add(Cache &cache, Entry entry)
 {
     cache.add(std::move(entry));
+    look_soon();
     while (!cache.fits()) {
         ++counters.evictions;
         drop(cache, cache.oldest().key);
@@ -270,9 +304,89 @@ void Exporter::Impl::add(Cache &cache, Entry entry)
 void Exporter::Impl::drop(Cache &cache, const Key &key)
 {
     const Entry entry = cache.take(key);
+    note_freed(entry.shared);
+    release(entry);
+}
+
+void Exporter::Impl::release_found()
+{
+    for (const Entry &entry : std::exchange(found_freed, {})) {
+        release(entry);
+    }
+}
+
+void Exporter::Impl::release(const Entry &entry) const
+{
     for (const CUmemGenericAllocationHandle handle : entry.handles) {
         driver.cuMemRelease(handle);
     }
+}
+
+// Also what is only forgotten: nobody would find out when that is freed.
+void Exporter::Impl::note_freed(const SharedBuffer &shared) noexcept
+{
+    if (!may_be_mapped(shared)) {
+        return;
+    }
+    const std::uint64_t number = freed->load(std::memory_order_relaxed);
+    last_freed[number % last_freed.size()] = shared.buffer_id;
+    freed->store(number + 1, std::memory_order_relaxed);
+    look_soon();
+}
+
+void Exporter::Impl::look_soon() noexcept
+{
+    between_looks = 1;
+    calls_to_look->store(1, std::memory_order_relaxed);
+}
+
+// Whether the memory is the application's, still: asked of the driver if a peer may map it.
+bool Exporter::Impl::is_there(const Entry &entry) const
+{
+    if (!may_be_mapped(entry.shared)) {
+        return true;
+    }
+    if (!entry.handles.empty()) {
+        return has_pieces(entry);
+    }
+    unsigned long long id = 0;
+    return driver.cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID,
+                                        static_cast<CUdeviceptr>(entry.shared.base)) ==
+               CUDA_SUCCESS &&
+           id == entry.shared.buffer_id;
+}
+
+// Whether all VMM memory of the entry is mapped where it was.
+bool Exporter::Impl::has_pieces(const Entry &entry) const
+{
+    std::uint64_t at = entry.key.what;
+    for (std::size_t i = 0; i < entry.handles.size(); at += entry.piece_bytes[i], ++i) {
+        CUmemGenericAllocationHandle now = 0;
+        if (driver.cuMemRetainAllocationHandle(
+                &now, reinterpret_cast<void *>(static_cast<std::uintptr_t>(at))) != CUDA_SUCCESS) {
+            return false;
+        }
+        driver.cuMemRelease(
+            now); // not the last one: the entry has it, or the application's mapping
+        if (now != entry.handles[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// Returns how many are left.
+std::size_t Exporter::Impl::drop_freed(Cache &cache)
+{
+    for (auto at = cache.entries().begin(); at != cache.entries().end();) {
+        const Entry &entry = *at++;
+        if (!is_there(entry)) {
+            generation += entry.handles.empty() ? 0 : 1;
+            note_freed(entry.shared);
+            cache.move_out(entry.key, found_freed);
+        }
+    }
+    return cache.entries().size();
 }
 
 void Exporter::Impl::set_uuid(SharedBuffer &shared, int device)
@@ -349,30 +463,13 @@ SharedBuffer Exporter::Impl::export_pieces(const Key &key, const Allocation &all
     shared.fds = {.socket = channel->name(), .token = shared.buffer_id};
     set_uuid(shared, allocation.device);
     ++counters.vmm_exports;
-    drop_stale();
+    drop_freed(vmm);
+    release_found();
     shared.generation = generation;
     const SharedBuffer described = shared;
     add(vmm, std::move(entry));
     pieces.leave_retained();
     return described;
-}
-
-// Lets go of memory that the application has unmapped since it was described.
-void Exporter::Impl::drop_stale()
-{
-    for (auto at = vmm.entries().begin(); at != vmm.entries().end();) {
-        const Entry &entry = *at++;
-        CUmemGenericAllocationHandle now = 0;
-        const CUresult result = driver.cuMemRetainAllocationHandle(
-            &now, reinterpret_cast<void *>(static_cast<std::uintptr_t>(entry.shared.base)));
-        if (result == CUDA_SUCCESS) {
-            driver.cuMemRelease(now);
-        }
-        if (result != CUDA_SUCCESS || now != entry.handles.front()) {
-            ++generation;
-            drop(vmm, entry.key);
-        }
-    }
 }
 
 SharedBuffer Exporter::Impl::describe_vmm(Allocation allocation, std::uintptr_t at,
@@ -428,6 +525,8 @@ std::unique_ptr<Exporter> Exporter::create(const Driver &driver, std::shared_ptr
 {
     std::unique_ptr<Exporter> exporter(
         new Exporter(std::make_unique<Impl>(driver, std::move(channel), log, limit)));
+    exporter->impl_->freed = &exporter->freed_;
+    exporter->impl_->calls_to_look = &exporter->calls_to_look_;
     if (exporter->impl_->channel != nullptr) {
         exporter->impl_->channel->set_source(exporter.get());
     }
@@ -490,8 +589,60 @@ void Exporter::withdraw(const SharedBuffer &buffer) noexcept
     }
 }
 
+void Exporter::look_for_freed() noexcept
+{
+    const std::lock_guard lock(impl_->mutex);
+    impl_->drop_freed(impl_->by_id);
+    impl_->drop_freed(impl_->vmm);
+    impl_->look_soon();
+}
+
+void Exporter::look_now() noexcept
+{
+    const std::lock_guard lock(impl_->mutex);
+    const std::uint64_t before = freed();
+    const std::size_t left = impl_->drop_freed(impl_->by_id) + impl_->drop_freed(impl_->vmm);
+    if (freed() == before) {
+        const std::size_t most = kCallsAQuestion * std::max<std::size_t>(left, 1);
+        calls_to_look_.store(impl_->between_looks, std::memory_order_relaxed);
+        impl_->between_looks =
+            static_cast<std::uint32_t>(std::min<std::size_t>(2 * impl_->between_looks, most));
+    }
+}
+
+FreedMemory Exporter::tell_freed(std::span<const ProcessIdentity> peers) noexcept
+{
+    const std::lock_guard lock(impl_->mutex);
+    const std::uint64_t all = freed();
+    std::uint64_t known = all;
+    for (const ProcessIdentity &peer : peers) {
+        const auto told = std::ranges::find(impl_->told, peer, &Impl::Told::peer);
+        known = std::min(known, told != impl_->told.end() ? told->freed : 0);
+        if (told != impl_->told.end()) {
+            told->freed = all;
+            continue;
+        }
+        try {
+            impl_->told.push_back({peer, all});
+        } catch (const std::bad_alloc &) { // it is told of all once more
+        }
+    }
+    FreedMemory news{.count = all - known, .buffer_ids = {}};
+    for (std::size_t i = 0; i < std::min<std::uint64_t>(news.count, FreedMemory::kMost); ++i) {
+        news.buffer_ids[i] = impl_->last_freed[(known + i) % FreedMemory::kMost];
+    }
+    return news;
+}
+
+void Exporter::release_freed() noexcept
+{
+    const std::lock_guard lock(impl_->mutex);
+    impl_->release_found();
+}
+
 void Exporter::close_all() noexcept
 {
+    release_freed();
     const std::lock_guard lock(impl_->mutex);
     for (Cache *const cache : {&impl_->by_id, &impl_->vmm}) {
         while (!cache->empty()) {

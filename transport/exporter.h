@@ -7,10 +7,15 @@
 #include "base/status.h"
 #include "device/driver.h"
 #include "transport/fd_channel.h"
+#include "transport/node_identity.h"
 
+#include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 namespace hetcoll {
 
@@ -49,6 +54,20 @@ struct SharedBuffer {
 };
 static_assert(sizeof(SharedBuffer) <= 160 && std::is_trivially_copyable_v<SharedBuffer>);
 
+// Memory that a process has announced and does not have any more, as it tells its peers: they close
+// what they have mapped of it. Lies in shared memory.
+struct FreedMemory {
+    static constexpr std::size_t kMost = 15;
+    std::uint64_t count; // more than kMost: any of what it has announced
+    std::array<std::uint64_t, kMost> buffer_ids;
+
+    [[nodiscard]] bool has(std::uint64_t buffer_id) const noexcept
+    {
+        const auto end = buffer_ids.begin() + static_cast<std::ptrdiff_t>(std::min(count, kMost));
+        return count > kMost || std::find(buffer_ids.begin(), end, buffer_id) != end;
+    }
+};
+
 // What the pointer cache knows of a buffer's allocation.
 struct Allocation {
     int device; // ordinal
@@ -80,9 +99,36 @@ public:
 
     // `bytes` at `buffer`, which start in `allocation`. Allocates nothing on a hit. Requires a
     // current context of the device. A described VMM buffer is kept alive until its address is
-    // described again with other memory, 64 others are described, or close_all() is called.
+    // described again with other memory, 64 others are described, it is found to be freed, or
+    // close_all() is called.
     [[nodiscard]] SharedBuffer describe(const Allocation &allocation, const void *buffer,
                                         std::size_t bytes);
+
+    // Asks the driver which of what was described the application has freed or unmapped since, or
+    // lost with its context, and forgets it. Waits for no work of a device.
+    void look_for_freed() noexcept;
+    // The same for calls that must not take longer for it: now and then. It is done in the next of
+    // them after the above, after new memory was described or some was found freed, and as long as
+    // nothing is found after two, four, eight of them, until it costs each less than a hundredth.
+    void look_sometimes() noexcept
+    {
+        const std::uint32_t calls = calls_to_look_.load(std::memory_order_relaxed);
+        if (calls > 1) [[likely]] {
+            calls_to_look_.store(calls - 1, std::memory_order_relaxed);
+        } else {
+            look_now();
+        }
+    }
+    // How many described buffers have been forgotten so far.
+    [[nodiscard]] std::uint64_t freed() const noexcept
+    {
+        return freed_.load(std::memory_order_relaxed);
+    }
+    // Those of them that some of `peers` has not been told of, as all of them are now.
+    [[nodiscard]] FreedMemory tell_freed(std::span<const ProcessIdentity> peers) noexcept;
+    // Gives up VMM memory that was found to be freed, which may wait for the device. describe()
+    // finds some, too.
+    void release_freed() noexcept;
 
     // A peer could not map it: its memory is described as kNone from now on, as long as this is
     // remembered.
@@ -98,7 +144,10 @@ public:
 private:
     struct Impl;
     explicit Exporter(std::unique_ptr<Impl> impl);
+    void look_now() noexcept;
     std::unique_ptr<Impl> impl_;
+    std::atomic<std::uint32_t> calls_to_look_{1};
+    std::atomic<std::uint64_t> freed_{0};
 };
 
 } // namespace hetcoll

@@ -89,7 +89,7 @@ struct PeerMapping {
     CUdevice device = -1;    // of the context
     CUdeviceptr address = 0; // here
     int leases = 0;
-    bool doomed = false; // to be closed with its last lease; not in the index any more
+    bool doomed = false; // to be closed when it has no lease; not in the index any more
 };
 
 namespace {
@@ -191,7 +191,8 @@ struct PeerMemory::Impl {
     template <class Wanted> int close_where(Wanted wanted);
     List::iterator close_or_doom(List::iterator at);
     void close(const PeerMapping &mapping);
-    void make_room(std::uint64_t bytes);
+    [[nodiscard]] std::uint64_t most_bytes(CUdevice device) const;
+    void make_room(const PeerMapping &wanted);
 };
 
 void PeerMemory::Impl::close(const PeerMapping &mapping)
@@ -219,23 +220,31 @@ PeerMemory::Impl::List::iterator PeerMemory::Impl::close_or_doom(List::iterator 
     return mappings.erase(at);
 }
 
-// Closes the mappings that `wanted` picks, at once or with their last lease. Returns how many.
+// Closes the mappings that `wanted` picks, now or with their last lease. Returns how many.
 template <class Wanted> int PeerMemory::Impl::close_where(Wanted wanted)
 {
     int closed = 0;
     for (auto at = mappings.begin(); at != mappings.end();) {
-        const bool matches = !at->doomed && wanted(*at);
+        const bool matches = !(at->doomed && at->leases > 0) && wanted(*at);
         closed += matches;
         at = matches ? close_or_doom(at) : std::next(at);
     }
     return closed;
 }
 
-void PeerMemory::Impl::make_room(std::uint64_t bytes)
+std::uint64_t PeerMemory::Impl::most_bytes(CUdevice device) const
 {
+    std::size_t all = 0;
+    return limits.bytes != 0 || driver.cuDeviceTotalMem(&all, device) != CUDA_SUCCESS ? limits.bytes
+                                                                                      : all;
+}
+
+void PeerMemory::Impl::make_room(const PeerMapping &wanted)
+{
+    const std::uint64_t bytes = wanted.bytes, most = most_bytes(wanted.device);
     const auto is_full = [&] {
         return counters.mappings + 1 > static_cast<std::uint64_t>(std::max(limits.mappings, 1)) ||
-               counters.bytes + bytes > limits.bytes;
+               counters.bytes + bytes > most;
     };
     for (auto at = mappings.end(); at != mappings.begin() && is_full();) {
         --at;
@@ -325,6 +334,7 @@ CUresult PeerMemory::Impl::open(PeerMapping &mapping, const SharedBuffer &buffer
     if (const CUresult result = driver.cuCtxGetDevice(&mapping.device); result != CUDA_SUCCESS) {
         return result;
     }
+    make_room(mapping);
     if (buffer.kind == SharedKind::kVmm) {
         return open_vmm(mapping, fds, call);
     }
@@ -351,7 +361,8 @@ bool PeerMemory::Impl::is_held_by_others(const Key &key, const SharedBuffer &buf
                                          const PeerLease &lease) const
 {
     return std::any_of(mappings.begin(), mappings.end(), [&](const PeerMapping &old) {
-        return old.doomed && old.key.owner == key.owner && shares_block(old, buffer) &&
+        return old.doomed && old.leases > 0 && old.key.owner == key.owner &&
+               shares_block(old, buffer) &&
                std::find(lease.held_.begin(), lease.held_.end(), &old) == lease.held_.end();
     });
 }
@@ -418,11 +429,11 @@ Result<void *> PeerMemory::Impl::map_new(const Key &key, const SharedBuffer &buf
     }
     close_where([&](const PeerMapping &old) { return !old.context->is_alive(); });
     counters.replaced += static_cast<unsigned>(close_where([&](const PeerMapping &old) {
-        return old.key.owner == key.owner && old.key.buffer_id != buffer.buffer_id &&
-               overlap(old.base, old.bytes, buffer.base, buffer.bytes) &&
-               replaces(buffer, old.kind, old.generation);
+        return old.key == key ||
+               (old.key.owner == key.owner && old.key.buffer_id != buffer.buffer_id &&
+                overlap(old.base, old.bytes, buffer.base, buffer.bytes) &&
+                replaces(buffer, old.kind, old.generation));
     }));
-    make_room(buffer.bytes);
 
     PeerMapping opened{.key = key,
                        .kind = buffer.kind,
@@ -554,6 +565,25 @@ void PeerMemory::close_buffer(const ProcessIdentity &owner, std::uint64_t buffer
     impl_->close_where([&](const PeerMapping &mapping) {
         return mapping.key.owner == owner && mapping.key.buffer_id == buffer_id;
     });
+}
+
+void PeerMemory::forget(const ProcessIdentity &owner, const FreedMemory &freed) noexcept
+{
+    const std::lock_guard lock(impl_->mutex);
+    for (PeerMapping &mapping : impl_->mappings) {
+        // What a call uses is gone only if its owner says so by name.
+        if (!mapping.doomed && mapping.key.owner == owner && freed.has(mapping.key.buffer_id) &&
+            (mapping.leases == 0 || freed.count <= FreedMemory::kMost)) {
+            impl_->index.erase(mapping.key);
+            mapping.doomed = true;
+        }
+    }
+}
+
+void PeerMemory::close_freed() noexcept
+{
+    const std::lock_guard lock(impl_->mutex);
+    impl_->close_where([](const PeerMapping &mapping) { return mapping.doomed; });
 }
 
 void PeerMemory::set_limits(const PeerLimits &limits) noexcept

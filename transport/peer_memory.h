@@ -39,7 +39,7 @@ private:
 
 struct PeerLimits {
     int mappings = 128;
-    std::size_t bytes = std::size_t{64} << 30;
+    std::size_t bytes = 0; // 0: as many as the device has that they are mapped for
 };
 
 struct PeerCounters {
@@ -78,6 +78,10 @@ public:
     // The same for the memory of one process, for one buffer that it is about to free.
     void close_owner(const ProcessIdentity &owner) noexcept;
     void close_buffer(const ProcessIdentity &owner, std::uint64_t buffer_id) noexcept;
+    // What its owner says it has freed is not used again. close_freed() closes it, which may wait
+    // for the device.
+    void forget(const ProcessIdentity &owner, const FreedMemory &freed) noexcept;
+    void close_freed() noexcept;
 
     void set_limits(const PeerLimits &limits) noexcept; // in force from the next open on
     [[nodiscard]] PeerCounters counters() const noexcept;

@@ -2,6 +2,8 @@
 
 #include "base/lost.h"
 
+#include <utility>
+
 namespace hetcoll {
 
 Published::~Published()
@@ -29,7 +31,7 @@ void Call::rewind() noexcept
     ended.reset();
     cpu.rewind();
     buffers.input_copied = copying = kernel_runs = mapped = false;
-    executor_runs = by_adapters = closes_later = false;
+    executor_runs = by_adapters = closes_later = looked = false;
 }
 
 bool Call::is_small() const noexcept
@@ -107,7 +109,21 @@ bool Call::kernel_is_over()
     });
 }
 
-Flags Call::to_tell() const noexcept { return failure.ok() ? flags : flags | kFailed; }
+// Who queues a call looks itself: no driver call is made while a stream waits for the host.
+void Call::look_for_freed(bool waits) noexcept
+{
+    if (!is_queued() && !std::exchange(looked, true)) {
+        waits ? engine.freed().look() : engine.freed().look_sometimes();
+    }
+}
+
+Flags Call::to_tell() noexcept
+{
+    if (!any(flags, kDeviceMemory)) { // else it looks while its GPU works
+        look_for_freed(false);
+    }
+    return flags | flags_if(!failure.ok(), kFailed) | engine.freed().tell();
+}
 
 void Call::start_agreement() noexcept
 {
@@ -126,9 +142,12 @@ bool Call::met() noexcept
     switch (meeting.step()) {
     case Progress::kPending: return false;
     case Progress::kFailed: lose_network(meeting.code()); return false;
-    case Progress::kDone: return true;
+    case Progress::kDone: break;
     }
-    return false;
+    if (any(meeting.flags(), kMemoryFreed)) {
+        engine.freed().hear();
+    }
+    return true;
 }
 
 int Call::result() { return failure.ok() || closes_later ? HETCOLL_SUCCESS : fail(); }

@@ -131,8 +131,11 @@ struct Call {
         return until([this] { return kernel_is_over(); });
     }
 
-    // What this rank says in a meeting.
-    [[nodiscard]] Flags to_tell() const noexcept;
+    // Finds out whether this process has freed memory that peers map: surely where this rank
+    // `waits` for a GPU meanwhile, else now and then. Once a call.
+    void look_for_freed(bool waits) noexcept;
+    // What this rank says in the meeting that it starts next.
+    [[nodiscard]] Flags to_tell() noexcept;
     void start_agreement() noexcept;
     // With numbers of which all learn the least or the largest, and other flags.
     void start_agreement(std::span<const std::uint64_t> numbers, ReduceOp op, Flags told) noexcept;
@@ -194,6 +197,7 @@ struct Call {
     bool mapped = false;        // peers' memory is read or written in this call
     bool executor_runs = false; // a schedule does
     bool by_adapters = false;   // some of its steps go so
+    bool looked = false;        // for memory that was freed
     bool closes_later = false;  // the ranks meet once more after the way that the call goes
     Meeting meeting;
     CallReport report;

@@ -48,7 +48,7 @@ bool LateRanks::met()
         const auto said =
             call_.meeting.flags_without(call_.engine.group().local_number(choice_.late));
         allowed_ = !said;
-        if (said && *said == kDeviceMemory) {
+        if (said && (*said & ~kMemoryFreed) == kDeviceMemory) {
             begin();
         }
     }
@@ -87,7 +87,7 @@ void LateRanks::begin()
 
 bool LateRanks::stop(Flags all) noexcept
 {
-    if (!begun_ || !any(all, ~(kDeviceMemory | kNewBuffers))) {
+    if (!begun_ || !any(all, ~(kDeviceMemory | kNewBuffers | kMemoryFreed))) {
         return false;
     }
     call_.engine.executor().stop();

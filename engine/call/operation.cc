@@ -255,6 +255,7 @@ void Operation::finish(int result) noexcept
     call_.report.end(result, call_.flags);
     call_.leave_context();
     settle();
+    call_.engine.freed().close();
 }
 
 // The bounces go back, but for what a persistent call will need again.

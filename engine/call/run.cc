@@ -105,12 +105,14 @@ void bring_input(Call &call)
 
 Timed start(Call &call, Choice choice, LateRanks *late)
 {
+    Timed timed;
     if (row_of(choice.algorithm).is_one_kernel()) {
         start_kernel(call, choice);
-        return {};
+    } else {
+        timed = find_chunk(call, choice);
+        start_schedule(call, choice, late);
     }
-    const Timed timed = find_chunk(call, choice);
-    start_schedule(call, choice, late);
+    call.look_for_freed(call.device != nullptr); // another rank's, too
     return timed;
 }
 

@@ -61,6 +61,9 @@ Task<int> small(Call &call)
         co_await until([&call] { return !needs_bounce(call) || has_bounce(call); });
         put_in(call, mine);
     }
+    if (any(call.flags, kDeviceMemory)) {
+        call.look_for_freed(call.copying);
+    }
     co_await call.copied();
     start_sum(call, mine);
     const Flags all = co_await call.all_met();

@@ -273,6 +273,7 @@ Task<int> staged(Call &call, Flags all)
     if (own_schedule) {
         place_on_host(call, copies);
     }
+    call.look_for_freed(call.buffers.any_device());
     co_await copied(call, copies);
     const Flags read = co_await call.agree();
     if (any(read, kErrors)) {

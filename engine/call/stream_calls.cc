@@ -117,6 +117,7 @@ Result<bool> StreamCalls::is_capturing() const
 // for must not come behind something that this thread gives the stream later.
 bool StreamCalls::enqueue(const hetcoll_call &call)
 {
+    engine_.freed().look_sometimes();
     const std::uint32_t number = issued_.load(std::memory_order_relaxed);
     Slot &slot = slots_[number % kMostCalls];
     slot.operation.reset();

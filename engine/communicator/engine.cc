@@ -228,13 +228,14 @@ std::optional<int> Engine::try_host(const hetcoll_call &call) noexcept
     const std::uint64_t start_ns = process_.counters().times_small() ? now_ns() : 0;
     host_calls_.store(host_calls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     begin_call(call);
+    freed_.look_sometimes();
     std::byte *const mine = Meeting::payload(group_, call.span, messages_->mine);
     take_in(mine, call);
     if (call.op != host_sum_.op || call.kind != host_sum_.kind) {
         host_sum_ = {call.op, call.kind, {op_of(call), static_cast<ElementKind>(call.kind)}};
     }
     meeting_.start(group_, *messages_, mine, call.tag, call.span, call.count, host_sum_.reduction,
-                   kHostMemory);
+                   kHostMemory | freed_.tell());
     Progress progress;
     while ((progress = meeting_.step()) == Progress::kPending) {
         if (const int code = membership_.lost(); code != 0) {
@@ -253,6 +254,20 @@ std::optional<int> Engine::try_host(const hetcoll_call &call) noexcept
         abandon_messages();
         membership_.break_off(meeting_.code());
         return meeting_.code();
+    }
+    if (any(meeting_.flags(), kCallsDiffer | kFailed | kMemoryFreed)) [[unlikely]] {
+        return end_host(call);
+    }
+    put_out(call, meeting_.sum());
+    return HETCOLL_SUCCESS;
+}
+
+// Some rank has said more than where its buffers are.
+int Engine::end_host(const hetcoll_call &call) noexcept
+{
+    if (any(meeting_.flags(), kMemoryFreed)) {
+        freed_.hear();
+        freed_.close();
     }
     if (any(meeting_.flags(), kCallsDiffer)) {
         process_.counters().count(HETCOLL_CALLS_FAILED);

@@ -5,6 +5,7 @@
 #include "engine/communicator/aggregation.h"
 #include "engine/communicator/chooser.h"
 #include "engine/communicator/executor.h"
+#include "engine/communicator/freed.h"
 #include "engine/communicator/mapped_call.h"
 #include "engine/communicator/membership.h"
 #include "engine/communicator/named_stream.h"
@@ -50,6 +51,7 @@ public:
         }
         return *mapped_;
     }
+    [[nodiscard]] Freed &freed() noexcept { return freed_; }
     [[nodiscard]] Aggregation &aggregation() noexcept { return aggregation_; }
     // Says who is missing when the current call waits long.
     [[nodiscard]] Watch &watch() noexcept { return watch_; }
@@ -167,6 +169,7 @@ private:
     [[nodiscard]] int leave_host(int code) noexcept;
     [[nodiscard]] int look_at_handed_on(CallSignature call) noexcept;
     int fail_handed_on(const CallSignature &own, int rank, const CallSignature &other) noexcept;
+    [[nodiscard]] int end_host(const hetcoll_call &call) noexcept;
     void observe_host(const hetcoll_call &call, std::uint64_t start_ns) noexcept;
     void say_split_machine(std::span<const hetcoll_facts> facts);
     void say_what_differs();
@@ -177,6 +180,7 @@ private:
     hetcoll_facts agreed_;
     NodeGroup group_;
     Membership membership_{p2p_, group_};
+    Freed freed_{process_.store(), group_};
     Watch watch_;
     Peers peers_;
     std::unique_ptr<MappedCall> mapped_;

@@ -72,6 +72,8 @@ public:
             std::atomic<std::uint32_t> meetings;
         };
         alignas(64) HandedOn handed_on[kHandedOn];
+        // If the rank has said kMemoryFreed, by parity.
+        FreedMemory freed[2];
         // Bytes of each step of the running schedule that are done, see Executor.
         alignas(64) std::atomic<std::uint64_t> progress[kWords];
         // What the rank brings to a small call, and the result if this rank computes it; by parity.

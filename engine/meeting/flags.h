@@ -19,8 +19,10 @@ inline constexpr Flags kUnknownOp{1u << 6};    // hetcoll does not know the user
 inline constexpr Flags kOutOfRange{1u << 7};   // an element has no fixed point
 inline constexpr Flags kInputGone{1u << 14};   // its result has overwritten its only input
 inline constexpr Flags kCallsDiffer{1u << 15}; // not said but found: see Meeting::differences()
+inline constexpr Flags kMemoryFreed{1u << 8};  // it has, what peers have mapped: its slot says what
 
-// About what a communicator's first calls find out.
+// About what a communicator's first calls find out. The first in the exchange that makes the
+// control pages, in which no other is said.
 inline constexpr Flags kNoPage{1u << 8};        // could not make the node's control page, or attach
 inline constexpr Flags kNoRecord{1u << 9};      // cannot say where its GPU is
 inline constexpr Flags kUnreachable{1u << 10};  // cannot read the memory of some GPU of its node

@@ -594,11 +594,10 @@ Sharing &Store::sharing()
         const Driver &driver = *ground_.driver.get();
         sharing_->exporter = Exporter::create(driver, sharing_->channel, ground_.log);
         PeerLimits limits;
-        if (ground_.settings.max_mapped != 0) {
-            limits.bytes = ground_.settings.max_mapped;
-        }
+        limits.bytes = ground_.settings.max_mapped;
         sharing_->memory =
             PeerMemory::create(driver, ground_.self, sharing_->channel, limits, ground_.log);
+        made_sharing_.store(&*sharing_, std::memory_order_release);
     }
     return *sharing_;
 }

@@ -139,6 +139,11 @@ public:
 
     // Made at first use; requires that the driver is loaded.
     [[nodiscard]] Sharing &sharing();
+    // Null before the first use.
+    [[nodiscard]] Sharing *made_sharing() const noexcept
+    {
+        return made_sharing_.load(std::memory_order_acquire);
+    }
     // The counters of memory that peers share; zeros before the first use.
     [[nodiscard]] PeerCounters peer_counters() const;
 
@@ -181,6 +186,8 @@ private:
     QueuedCalls &queued_ = QueuedCalls::of_process();
     std::atomic<bool> emulation_announced_{false};
     DirectMessages direct_;
+
+    std::atomic<Sharing *> made_sharing_{nullptr}; // sharing_
 
     mutable std::mutex mutex_; // of all below
     std::vector<std::shared_ptr<Device>> devices_;

@@ -23,7 +23,7 @@ mpi_test_libs = libhetcoll_mpi_test.la libhetcoll_measure.la libhetcoll.la $(MPI
 check_PROGRAMS += \
 	test/mpi/aborts test/mpi/accumulate test/mpi/adapters test/mpi/algorithms test/mpi/all_collectives \
 	test/mpi/callers test/mpi/churn test/mpi/counts test/mpi/cpu_path test/mpi/device_allreduce test/mpi/different_calls test/mpi/events test/mpi/failures \
-	test/mpi/faults test/mpi/float8 test/mpi/float_control test/mpi/foreign_kernel test/mpi/guards test/mpi/host_path \
+	test/mpi/faults test/mpi/float8 test/mpi/float_control test/mpi/foreign_kernel test/mpi/freed_memory test/mpi/guards test/mpi/host_path \
 	test/mpi/idups test/mpi/late_ranks test/mpi/lifecycle test/mpi/limits test/mpi/mapping_faults test/mpi/missing_ranks \
 	test/mpi/mixed_memory test/mpi/named_stream test/mpi/no_memory test/mpi/nonblocking test/mpi/nonblocking_faults \
 	test/mpi/explained test/mpi/not_accelerated test/mpi/own_collectives test/mpi/observed test/mpi/other_memory test/mpi/point_to_point \
@@ -130,6 +130,9 @@ test_mpi_float8_LDADD = $(mpi_test_libs)
 test_mpi_foreign_kernel_SOURCES = test/mpi/foreign_kernel.cc
 test_mpi_foreign_kernel_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_foreign_kernel_LDADD = $(mpi_test_libs)
+test_mpi_freed_memory_SOURCES = test/mpi/freed_memory.cc
+test_mpi_freed_memory_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
+test_mpi_freed_memory_LDADD = $(mpi_test_libs)
 test_mpi_guards_SOURCES = test/mpi/guards.cc test/mpi/collective_calls.h test/mpi/collective_calls.cc
 test_mpi_guards_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_guards_LDADD = $(mpi_test_libs)

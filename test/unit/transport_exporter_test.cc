@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <vector>
+
 namespace hetcoll::test {
 namespace {
 
@@ -120,6 +123,101 @@ TEST(ExporterTest, VmmMemoryThatIsGoneIsLetGoWhenOtherIsDescribed)
         EXPECT_EQ(owner.describe(small).kind, SharedKind::kVmm);
         owner.free(small);
     }
+}
+
+// ---- what is freed ----
+
+std::vector<std::uint64_t> ids_of(const FreedMemory &freed)
+{
+    return {freed.buffer_ids.begin(),
+            freed.buffer_ids.begin() +
+                static_cast<std::ptrdiff_t>(std::min(freed.count, FreedMemory::kMost))};
+}
+
+using Ids = std::vector<std::uint64_t>;
+
+TEST(ExporterTest, FreedMemoryIsToldOnceToEachPeer)
+{
+    const Peer owner, one, other;
+    const int kept = owner.allocate(4 * kMiB), freed = owner.allocate(4 * kMiB);
+    static_cast<void>(owner.describe(kept));
+    const std::uint64_t id = owner.describe(freed).buffer_id;
+    EXPECT_EQ(ids_of(owner.tell_freed(one)), Ids{});
+    owner.free(freed);
+    EXPECT_EQ(ids_of(owner.tell_freed(one)), Ids{id});
+    EXPECT_EQ(ids_of(owner.tell_freed(one)), Ids{});
+    EXPECT_EQ(ids_of(owner.tell_freed(other)), Ids{id});
+}
+
+TEST(ExporterTest, MemoryThatIsAllocatedAgainAtTheAddressIsFreedAllTheSame)
+{
+    const Peer owner, peer;
+    const int first = owner.allocate(4 * kMiB);
+    const SharedBuffer described = owner.describe(first);
+    owner.free(first);
+    EXPECT_EQ(owner.describe(owner.allocate(4 * kMiB)).base, described.base);
+    EXPECT_EQ(ids_of(owner.tell_freed(peer)), Ids{described.buffer_id});
+}
+
+TEST(ExporterTest, VmmMemoryOfWhichAnyPieceIsUnmappedIsFreedAndLetGo)
+{
+    const Peer owner({"EMU_MEM_MB=64", "EMU_NODE=pieces"}), peer;
+    for (int i = 0; i < 5; ++i) {
+        const int memory = owner.allocate(0, PeerMemoryType::kVmm, 16);
+        const SharedBuffer described = owner.describe(memory, 0, 32 * kMiB);
+        ASSERT_EQ(described.kind, SharedKind::kVmm);
+        EXPECT_EQ(ids_of(owner.tell_freed(peer)), Ids{});
+        owner.free(memory);
+        EXPECT_EQ(ids_of(owner.tell_freed(peer)), Ids{described.buffer_id});
+    }
+}
+
+TEST(ExporterTest, WhatItForgetsIsToldAsFreed)
+{
+    const Peer owner, peer; // keeps 8
+    const std::uint64_t first = owner.describe(owner.allocate(1000)).buffer_id;
+    for (int i = 0; i < 8; ++i) {
+        static_cast<void>(owner.describe(owner.allocate(1000)));
+    }
+    EXPECT_EQ(ids_of(owner.tell_freed(peer)), Ids{first});
+}
+
+TEST(ExporterTest, MoreFreedMemoryThanThereIsRoomForIsAnyOfIt)
+{
+    const Peer owner, peer;
+    for (std::size_t i = 0; i <= FreedMemory::kMost; ++i) {
+        const int memory = owner.allocate(4 * kMiB);
+        static_cast<void>(owner.describe(memory));
+        owner.free(memory);
+        owner.tell(Ask::kLook);
+    }
+    EXPECT_TRUE(owner.tell_freed(peer).has(0));
+    EXPECT_EQ(owner.tell_freed(peer).count, 0u);
+}
+
+// As long as nothing new is described and nothing is found.
+TEST(ExporterTest, SmallCallsAskTheDriverLessAndLessOften)
+{
+    const Peer owner;
+    const int memory = owner.allocate(4 * kMiB);
+    static_cast<void>(owner.describe(memory));
+    const auto calls_until_asked = [&] {
+        const std::uint32_t before = owner.calls("cuPointerGetAttribute");
+        int calls = 0;
+        while (owner.calls("cuPointerGetAttribute") == before) {
+            owner.tell(Ask::kLookInCall);
+            ++calls;
+        }
+        return calls;
+    };
+    for (const int calls : {1, 1, 2, 4, 8, 16, 32, 64, 64}) {
+        EXPECT_EQ(calls_until_asked(), calls);
+    }
+    static_cast<void>(owner.describe(owner.allocate(4 * kMiB)));
+    EXPECT_EQ(calls_until_asked(), 1);
+    owner.free(memory);
+    EXPECT_EQ(calls_until_asked(), 1); // and finds that
+    EXPECT_EQ(calls_until_asked(), 1);
 }
 
 } // namespace

@@ -264,6 +264,12 @@ void Server::answer_as_owner(const PeerQuestion &question, PeerAnswer &answer)
         break;
     }
     case Ask::kCloseExports: exporter_->close_all(); break;
+    case Ask::kLook:
+        exporter_->look_for_freed();
+        exporter_->release_freed();
+        break;
+    case Ask::kLookInCall: exporter_->look_sometimes(); break;
+    case Ask::kTellFreed: answer.freed = exporter_->tell_freed({&question.owner, 1}); break;
     case Ask::kWithdraw: exporter_->withdraw(question.buffer); break;
     default: break;
     }
@@ -282,6 +288,8 @@ void Server::answer_as_user(const PeerQuestion &question, PeerAnswer &answer)
     case Ask::kRelease: lease_.release(); break;
     case Ask::kCloseAll: memory_->close_all(); break;
     case Ask::kCloseOwner: memory_->close_owner(question.owner); break;
+    case Ask::kForget: memory_->forget(question.owner, question.freed); break;
+    case Ask::kCloseFreed: memory_->close_freed(); break;
     case Ask::kLimits:
         memory_->set_limits({.mappings = question.pieces, .bytes = question.bytes});
         break;
@@ -468,6 +476,12 @@ std::uint32_t Peer::read(std::uint64_t address) const
     const PeerAnswer answer = ask({.ask = Ask::kRead, .address = address});
     EXPECT_TRUE(answer.ok) << answer.message;
     return answer.word;
+}
+
+FreedMemory Peer::tell_freed(const Peer &peer) const
+{
+    tell(Ask::kLook);
+    return ask({.ask = Ask::kTellFreed, .owner = peer.identity()}).freed;
 }
 
 void Peer::set_limits(int mappings, std::size_t bytes) const

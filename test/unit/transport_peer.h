@@ -31,7 +31,12 @@ enum class Ask : std::uint8_t {
     kRelease,      // the lease of kMap
     kCloseAll,     // mappings
     kCloseOwner,   // owner
+    kForget,       // owner, freed
+    kCloseFreed,   // what was to be forgotten
     kCloseExports, // Exporter::close_all()
+    kLook,         // for freed memory, and gives it up
+    kLookInCall,   // Exporter::look_sometimes()
+    kTellFreed,    // owner (a peer that is told) -> freed
     kWithdraw,     // buffer
     kLimits,       // pieces (mappings), bytes
     kFaults,       // text
@@ -61,6 +66,7 @@ struct PeerQuestion {
     SharedBuffer buffer{};
     ReachOffer offer{};
     SharedPageTicket ticket{};
+    FreedMemory freed{};
     char text[256] = {};
 };
 
@@ -75,6 +81,7 @@ struct PeerAnswer {
     Reach reach = Reach::kPending;
     PeerCounters peer{};
     ExporterCounters exporter{};
+    FreedMemory freed{};
     char message[512] = {}; // of an error
 };
 
@@ -101,6 +108,8 @@ public:
     void fill(int slot, std::uint32_t word, std::size_t offset = 0) const;
     [[nodiscard]] SharedBuffer describe(int slot, std::size_t offset = 0,
                                         std::size_t bytes = 4) const;
+    // What it has to tell a peer, after a look.
+    [[nodiscard]] FreedMemory tell_freed(const Peer &peer) const;
     // The other side: maps, with the owner's help, and reads the first word.
     [[nodiscard]] PeerAnswer map(const Peer &owner, const SharedBuffer &buffer) const;
     [[nodiscard]] std::uint32_t read(std::uint64_t address) const;

@@ -291,6 +291,79 @@ TEST(PeerMemoryTest, ALeaseKeepsMappingsOpen)
     EXPECT_FALSE(user.ask({.ask = Ask::kRead, .address = mapped.address}).ok);
 }
 
+TEST(PeerMemoryTest, MappingsTogetherAreAsLargeAsTheDeviceUnlessLimitsSayOtherwise)
+{
+    const Peer owner, user({"EMU_MEM_MB=16"});
+    for (int i = 0; i < 5; ++i) {
+        EXPECT_TRUE(user.map(owner, owner.describe(owner.allocate(4 * kMiB))).ok);
+        user.tell(Ask::kRelease);
+    }
+    EXPECT_EQ(user.counters().evictions, 1u);
+    EXPECT_EQ(user.counters().bytes, 16 * kMiB);
+}
+
+TEST(PeerMemoryTest, WhatItsOwnerHasFreedIsClosedWhenAsked)
+{
+    const Peer owner, user;
+    const int kept = owner.allocate(4 * kMiB), freed = owner.allocate(4 * kMiB);
+    const SharedBuffer kept_buffer = owner.describe(kept), freed_buffer = owner.describe(freed);
+    EXPECT_TRUE(user.map(owner, kept_buffer).ok);
+    EXPECT_TRUE(user.map(owner, freed_buffer).ok);
+    user.tell(Ask::kRelease);
+    owner.free(freed);
+    user.tell({.ask = Ask::kForget, .owner = owner.identity(), .freed = owner.tell_freed(user)});
+    EXPECT_EQ(user.counters().mappings, 2u);
+    user.tell(Ask::kCloseFreed);
+    EXPECT_EQ(user.counters().mappings, 1u);
+    EXPECT_TRUE(user.map(owner, kept_buffer).ok);
+    EXPECT_EQ(user.counters().opens, 2u);
+}
+
+TEST(PeerMemoryTest, FreedMemoryThatACallUsesIsClosedAtItsEnd)
+{
+    const Peer owner, user;
+    const int freed = owner.allocate(4 * kMiB);
+    const PeerAnswer mapped = user.map(owner, owner.describe(freed));
+    owner.free(freed);
+    user.tell({.ask = Ask::kForget, .owner = owner.identity(), .freed = owner.tell_freed(user)});
+    user.tell(Ask::kCloseFreed);
+    EXPECT_TRUE(user.ask({.ask = Ask::kRead, .address = mapped.address}).ok);
+    user.tell(Ask::kRelease);
+    EXPECT_EQ(user.counters().mappings, 0u);
+}
+
+TEST(PeerMemoryTest, WhereAnyMemoryMayBeFreedWhatACallUsesStays)
+{
+    const Peer owner, user;
+    const SharedBuffer used = owner.describe(owner.allocate(4 * kMiB));
+    EXPECT_TRUE(user.map(owner, owner.describe(owner.allocate(4 * kMiB))).ok);
+    user.tell(Ask::kRelease);
+    EXPECT_TRUE(user.map(owner, used).ok);
+    user.tell({.ask = Ask::kForget,
+               .owner = owner.identity(),
+               .freed = {.count = FreedMemory::kMost + 1, .buffer_ids = {}}});
+    user.tell(Ask::kCloseFreed);
+    EXPECT_EQ(user.counters().mappings, 1u);
+    user.tell(Ask::kRelease);
+    EXPECT_TRUE(user.map(owner, used).ok);
+    EXPECT_EQ(user.counters().opens, 2u);
+}
+
+// Its owner had only forgotten it, or the driver refuses to map new memory beside old (error 208).
+TEST(PeerMemoryTest, ForgottenMemoryThatIsAnnouncedOnceMoreIsMappedAnew)
+{
+    const Peer owner, user({"EMU_HOSTILE=limits"});
+    const SharedBuffer buffer = owner.describe(owner.allocate(4 * kMiB));
+    EXPECT_TRUE(user.map(owner, buffer).ok);
+    user.tell(Ask::kRelease);
+    user.tell({.ask = Ask::kForget,
+               .owner = owner.identity(),
+               .freed = {.count = 1, .buffer_ids = {buffer.buffer_id}}});
+    EXPECT_TRUE(user.map(owner, buffer).ok);
+    EXPECT_EQ(user.counters().mappings, 1u);
+    EXPECT_EQ(user.counters().opens, 2u);
+}
+
 TEST(PeerMemoryTest, TheMappingsOfOneOwnerCanBeClosed)
 {
     const Peer one, other, user;

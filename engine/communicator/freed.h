@@ -1,0 +1,62 @@
+// Memory that ranks have freed: each tells the others of its node what they may still have mapped
+// of it, in the next meeting, and they unmap it at the end of their calls. Until then the driver
+// keeps it (docs/ipc.md).
+#pragma once
+
+#include "engine/meeting/flag_set.h"
+#include "engine/meeting/node_group.h"
+#include "engine/process/store.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace hetcoll {
+
+class Freed {
+public:
+    // Both outlive it.
+    Freed(Store &store, const NodeGroup &group);
+
+    // Finds out what this process has freed: the first in calls that wait for the GPU, meanwhile;
+    // the second in others, whose time it costs.
+    void look() noexcept
+    {
+        if (Sharing *const sharing = store_.made_sharing()) {
+            sharing->exporter->look_for_freed();
+        }
+    }
+    void look_sometimes() noexcept
+    {
+        if (Sharing *const sharing = store_.made_sharing()) {
+            sharing->exporter->look_sometimes();
+        }
+    }
+    // What this rank says of that in the next meeting.
+    [[nodiscard]] Flags tell() noexcept
+    {
+        Sharing *const sharing = store_.made_sharing();
+        return sharing == nullptr || sharing->exporter->freed() == told_ ? Flags{}
+                                                                         : tell(*sharing->exporter);
+    }
+    // After a meeting in which some rank has said kMemoryFreed, and before the next.
+    void hear() noexcept;
+    // At a call's end, when no rank waits for this one: it may wait for the device.
+    void close() noexcept
+    {
+        if (closes_) {
+            close_now();
+        }
+    }
+
+private:
+    [[nodiscard]] Flags tell(Exporter &exporter) noexcept;
+    void close_now() noexcept;
+
+    Store &store_;
+    const NodeGroup &group_;
+    std::vector<ProcessIdentity> peers_; // on this node
+    std::uint64_t told_ = 0;             // Exporter::freed() when it was last told
+    bool closes_ = false;                // there may be something to close
+};
+
+} // namespace hetcoll
