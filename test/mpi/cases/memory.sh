@@ -56,7 +56,7 @@ case_ 3 ob1 "$forced --mca coll_hetcoll_ipc never" foreign_kernel nonblocking ne
 for EMU_HOSTILE in 0 1; do
     EMU_NUM_DEVICES=1 EMU_MEM_MB=512 case_ 4 ob1 "$forced" freed_memory rounds plain 30
     EMU_NUM_DEVICES=1 EMU_MEM_MB=512 case_ 4 ob1 "$forced" freed_memory rounds vmm 30
-    EMU_NUM_DEVICES=1 EMU_MEM_MB=1024 EMU_POISON=0 case_ 4 ob1 "$forced" freed_memory random "${FREED_MEMORY:-2000}"
+    EMU_NUM_DEVICES=1 EMU_MEM_MB=1024 EMU_POISON=0 case_ 4 ob1 "$forced" freed_memory random "${FREED_MEMORY:-400}"
 done
 
 # A rank without host memory: once, until hetcoll gives up its reserve, and at all.
