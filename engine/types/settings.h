@@ -167,8 +167,7 @@
         HETCOLL_RANGE(256ul << 10, HETCOLL_NO_LIMIT, "for no bound"), ALIKE, START, SPEED, 5,      \
         "Most bytes of page-locked and device memory that a process holds (at least 262144); 0: "  \
         "no bound")                                                                                \
-    HETCOLL_PARAMETER(BYTES, max_mapped, 0,                                                          \
-        HETCOLL_RANGE(0, HETCOLL_NO_LIMIT, "for as many as the GPU has"), ALIKE, START, SPEED, 5,  \
+    HETCOLL_PARAMETER(BYTES, max_mapped, 0, HETCOLL_ANY_SIZE, ALIKE, START, SPEED, 5,            \
         "Most bytes of peers' memory that stay mapped between calls; 0: as many as the GPU has")
 /* clang-format on */
 #define HETCOLL_COMMA_NAME(constant, enumerator, name, ...) ", " #name

@@ -101,7 +101,7 @@ TEST(ParametersTest, NumbersOutOfTheirRangeAreNamedAsTheyWereWritten)
               "9223372036854775807: its default, 1G, is used");
     EXPECT_EQ(said_of("max_mapped", "-99999999999999999999"),
               "coll_hetcoll_max_mapped -99999999999999999999 is too small, write at least 0: its "
-              "default, 64G, is used");
+              "default, 0, is used");
     EXPECT_EQ(said_of("verbose", "4G"), "coll_hetcoll_verbose 4G is too large, write at most "
                                         "2147483647: its default, 0, is used");
     EXPECT_EQ(said_of("max_memory", "9000000T"),

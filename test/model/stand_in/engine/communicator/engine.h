@@ -402,6 +402,16 @@ private:
 
 // ---- The communicator ----
 
+// No rank frees memory.
+class Freed {
+public:
+    void look() noexcept {}
+    void look_sometimes() noexcept {}
+    [[nodiscard]] Flags tell() noexcept { return Flags{}; }
+    void hear() noexcept {}
+    void close() noexcept {}
+};
+
 class Engine {
 public:
     Engine(NodeGroup &node_group, Messages &ranks_messages, const hetcoll_p2p &p2p,
@@ -419,6 +429,7 @@ public:
     [[nodiscard]] Peers &peers() noexcept { return peers_; }
     [[nodiscard]] MappedCall &mapped() noexcept { return mapped_; }
     [[nodiscard]] Aggregation &aggregation() noexcept { return aggregation_; }
+    [[nodiscard]] Freed freed() noexcept { return {}; }
     [[nodiscard]] Watch &watch() noexcept { return watch_; }
     [[nodiscard]] Chooser &chooser() noexcept { return chooser_; }
     [[nodiscard]] Schedules &schedules() noexcept { return schedules_; }
