@@ -18,6 +18,9 @@ namespace {
 constexpr std::uint64_t kOurId = std::uint64_t{1} << 63; // the driver's ids are far below
 constexpr std::size_t kVmmLimit = 64; // each keeps alive memory that its owner may have given up
 
+// Of one look: the driver takes 0.1 to 0.5 us for each.
+constexpr int kMostQuestions = 16;
+
 // How many small calls take as long as a hundred questions to the driver, for look_sometimes(): one
 // asks for 100 ns on an H200 and takes 300 or more.
 constexpr std::uint32_t kCallsAQuestion = 64;
@@ -114,6 +117,8 @@ struct Entry {
     SharedBuffer shared;                               // offset is not set
     std::vector<CUmemGenericAllocationHandle> handles; // retained
     std::vector<std::uint64_t> piece_bytes;
+    bool own = false;        // asked for only when some was freed
+    std::uint32_t known = 0; // the last round of questions in which it was known to be there
 };
 
 // The least recently used entry is the last.
@@ -222,7 +227,8 @@ Result<Allocation> query_allocation(const Driver &driver, const void *memory)
                       .buffer_id = id,
                       .base = static_cast<std::uintptr_t>(base),
                       .bytes = bytes,
-                      .legacy_ipc = legacy_ipc != 0};
+                      .legacy_ipc = legacy_ipc != 0,
+                      .own = true};
 }
 
 struct Exporter::Impl {
@@ -249,6 +255,8 @@ struct Exporter::Impl {
     std::atomic<std::uint64_t> *freed = nullptr;
     std::atomic<std::uint32_t> *calls_to_look = nullptr;
     std::uint32_t between_looks = 1;
+    bool own_is_freed = false;
+    std::uint32_t round = 0; // of questions: in each, every entry is asked for or described
     std::uint64_t last_id = kOurId;
     std::uint32_t generation = 0;
     ExporterCounters counters{};
@@ -269,7 +277,8 @@ struct Exporter::Impl {
     void look_soon() noexcept;
     [[nodiscard]] bool is_there(const Entry &entry) const;
     [[nodiscard]] bool has_pieces(const Entry &entry) const;
-    std::size_t drop_freed(Cache &cache);
+    template <class Asked> void drop_freed(Cache &cache, const Asked &is_asked);
+    int look();
     void set_uuid(SharedBuffer &shared, int device);
 };
 
@@ -293,6 +302,7 @@ SharedBuffer Exporter::Impl::refuse(const Allocation &allocation, NotShared why,
 
 void Exporter::Impl::add(Cache &cache, Entry entry)
 {
+    entry.known = round;
     cache.add(std::move(entry));
     look_soon();
     while (!cache.fits()) {
@@ -375,18 +385,42 @@ bool Exporter::Impl::has_pieces(const Entry &entry) const
     return true;
 }
 
-// Returns how many are left.
-std::size_t Exporter::Impl::drop_freed(Cache &cache)
+template <class Asked> void Exporter::Impl::drop_freed(Cache &cache, const Asked &is_asked)
 {
     for (auto at = cache.entries().begin(); at != cache.entries().end();) {
-        const Entry &entry = *at++;
-        if (!is_there(entry)) {
+        Entry &entry = *at++;
+        if (is_asked(entry) && !is_there(entry)) {
             generation += entry.handles.empty() ? 0 : 1;
             note_freed(entry.shared);
             cache.move_out(entry.key, found_freed);
         }
     }
-    return cache.entries().size();
+}
+
+// What was described in this round is not asked for. Returns how many questions that were.
+int Exporter::Impl::look()
+{
+    int questions = 0;
+    bool all = true;
+    const auto is_asked = [&](Entry &entry) {
+        if ((entry.own ? !own_is_freed : entry.known == round) || !may_be_mapped(entry.shared)) {
+            return false;
+        }
+        if (questions >= kMostQuestions) {
+            all = false;
+            return false;
+        }
+        entry.known = round;
+        questions += std::max(1, static_cast<int>(entry.handles.size()));
+        return true;
+    };
+    drop_freed(by_id, is_asked);
+    drop_freed(vmm, is_asked);
+    if (all) {
+        ++round;
+        own_is_freed = false;
+    }
+    return questions;
 }
 
 void Exporter::Impl::set_uuid(SharedBuffer &shared, int device)
@@ -409,7 +443,8 @@ SharedBuffer Exporter::Impl::export_legacy(const Allocation &allocation)
     Entry entry{.key = {allocation.device, 0, allocation.buffer_id},
                 .shared = not_shared(allocation, NotShared::kIsShared),
                 .handles = {},
-                .piece_bytes = {}};
+                .piece_bytes = {},
+                .own = allocation.own};
     entry.shared.kind = SharedKind::kLegacyIpc;
     const CUresult result =
         driver.cuIpcGetMemHandle(&entry.shared.handle, static_cast<CUdeviceptr>(allocation.base));
@@ -463,7 +498,7 @@ SharedBuffer Exporter::Impl::export_pieces(const Key &key, const Allocation &all
     shared.fds = {.socket = channel->name(), .token = shared.buffer_id};
     set_uuid(shared, allocation.device);
     ++counters.vmm_exports;
-    drop_freed(vmm);
+    drop_freed(vmm, [](const Entry &) { return true; });
     release_found();
     shared.generation = generation;
     const SharedBuffer described = shared;
@@ -490,6 +525,7 @@ SharedBuffer Exporter::Impl::describe_vmm(Allocation allocation, std::uintptr_t 
         // We hold the handles, so no other memory has them now.
         if (std::ranges::equal(entry->handles, pieces.handles())) {
             ++counters.hits;
+            entry->known = round;
             return entry->shared;
         }
         ++generation;
@@ -501,11 +537,12 @@ SharedBuffer Exporter::Impl::describe_vmm(Allocation allocation, std::uintptr_t 
 SharedBuffer Exporter::Impl::describe(const Allocation &allocation, std::uintptr_t at,
                                       std::uintptr_t end)
 {
-    const Entry *const entry = by_id.find({allocation.device, 0, allocation.buffer_id});
+    Entry *const entry = by_id.find({allocation.device, 0, allocation.buffer_id});
     // A legacy handle is for memory of cuMemAlloc, whose ids are never used again; other ids may
     // be.
     if (entry != nullptr && (entry->shared.kind == SharedKind::kNone || allocation.legacy_ipc)) {
         ++counters.hits;
+        entry->known = round;
         return entry->shared;
     }
     if (allocation.legacy_ipc) {
@@ -592,8 +629,7 @@ void Exporter::withdraw(const SharedBuffer &buffer) noexcept
 void Exporter::look_for_freed() noexcept
 {
     const std::lock_guard lock(impl_->mutex);
-    impl_->drop_freed(impl_->by_id);
-    impl_->drop_freed(impl_->vmm);
+    impl_->look();
     impl_->look_soon();
 }
 
@@ -601,13 +637,20 @@ void Exporter::look_now() noexcept
 {
     const std::lock_guard lock(impl_->mutex);
     const std::uint64_t before = freed();
-    const std::size_t left = impl_->drop_freed(impl_->by_id) + impl_->drop_freed(impl_->vmm);
+    const int questions = impl_->look();
     if (freed() == before) {
-        const std::size_t most = kCallsAQuestion * std::max<std::size_t>(left, 1);
+        const std::uint32_t most =
+            kCallsAQuestion * static_cast<std::uint32_t>(std::max(questions, 1));
         calls_to_look_.store(impl_->between_looks, std::memory_order_relaxed);
-        impl_->between_looks =
-            static_cast<std::uint32_t>(std::min<std::size_t>(2 * impl_->between_looks, most));
+        impl_->between_looks = std::min(2 * impl_->between_looks, most);
     }
+}
+
+void Exporter::own_is_freed() noexcept
+{
+    const std::lock_guard lock(impl_->mutex);
+    impl_->own_is_freed = true;
+    impl_->look_soon();
 }
 
 FreedMemory Exporter::tell_freed(std::span<const ProcessIdentity> peers) noexcept

@@ -74,7 +74,8 @@ struct Allocation {
     std::uint64_t buffer_id;
     std::uintptr_t base; // of virtual memory management: what was reserved, maybe for more memory
     std::size_t bytes;
-    bool legacy_ipc; // cuIpcGetMemHandle can export it
+    bool legacy_ipc;  // cuIpcGetMemHandle can export it
+    bool own = false; // memory of hetcoll's, which says when it is freed: own_is_freed()
 };
 
 // The allocation that `memory` points into, asked of the driver: for our own scratch.
@@ -105,11 +106,15 @@ public:
                                         std::size_t bytes);
 
     // Asks the driver which of what was described the application has freed or unmapped since, or
-    // lost with its context, and forgets it. Waits for no work of a device.
+    // lost with its context, and forgets it: 16 questions at most, in turn, and none about what was
+    // described since the last look. Waits for no work of a device.
     void look_for_freed() noexcept;
-    // The same for calls that must not take longer for it: now and then. It is done in the next of
-    // them after the above, after new memory was described or some was found freed, and as long as
-    // nothing is found after two, four, eight of them, until it costs each less than a hundredth.
+    // Of memory of hetcoll's own some was freed: the next look asks for all of it.
+    void own_is_freed() noexcept;
+    // The same as a look for calls that must not take longer for it: now and then. It is done in
+    // the next of them after the above, after new memory was described or some was found freed, and
+    // as long as nothing is found after two, four, eight of them, until it costs each less than a
+    // hundredth.
     void look_sometimes() noexcept
     {
         const std::uint32_t calls = calls_to_look_.load(std::memory_order_relaxed);

@@ -236,7 +236,7 @@ std::uint64_t PeerMemory::Impl::most_bytes(CUdevice device) const
 {
     std::size_t all = 0;
     return limits.bytes != 0 || driver.cuDeviceTotalMem(&all, device) != CUDA_SUCCESS ? limits.bytes
-                                                                                      : all;
+                                                                                      : all / 2;
 }
 
 void PeerMemory::Impl::make_room(const PeerMapping &wanted)

@@ -147,6 +147,10 @@ bool Meeting::next_round() noexcept
     if (differences_ != Differences::kNone) {
         return false;
     }
+    if (any(own_flags_, kMemoryFreed)) { // goes along, to the last round
+        ControlPage::Slot &own = group_->own_slot();
+        own.freed[(number_ + 1) % 2] = own.freed[number_ % 2];
+    }
     if (round_ == Round::kOffer) {
         round_ = Round::kAttach;
         start_round(0, 0, group_->attach_rooms());

@@ -510,16 +510,34 @@ Result<std::unique_ptr<Scratch>> Store::borrow_scratch(const std::shared_ptr<Dev
     return scratch;
 }
 
+namespace {
+
+// Peers may have it mapped.
+struct Unwanted {
+    Sharing *sharing;
+    std::unique_ptr<Scratch> scratch{};
+
+    ~Unwanted()
+    {
+        if (scratch != nullptr && sharing != nullptr) {
+            scratch.reset();
+            sharing->exporter->own_is_freed();
+        }
+    }
+};
+
+} // namespace
+
 // Keeps one, the last: it serves the same loop of the program again.
 void Store::give_back(std::unique_ptr<Scratch> scratch) noexcept
 {
     if (scratch == nullptr) {
         return;
     }
-    std::unique_ptr<Scratch> replaced; // freed after the lock
+    Unwanted replaced{made_sharing()}; // freed after the lock
     const std::lock_guard lock(mutex_);
     if (scratch->bytes > kKeptScratchBytes || !may_hold(0) || !knows(scratch->device)) {
-        replaced = std::move(scratch);
+        replaced.scratch = std::move(scratch);
         return;
     }
     const auto same = std::find_if(idle_.scratch.begin(), idle_.scratch.end(),
@@ -527,9 +545,9 @@ void Store::give_back(std::unique_ptr<Scratch> scratch) noexcept
     if (same == idle_.scratch.end()) {
         idle_.scratch.push_back(std::move(scratch));
     } else if ((*same)->bytes < scratch->bytes) {
-        replaced = std::exchange(*same, std::move(scratch));
+        replaced.scratch = std::exchange(*same, std::move(scratch));
     } else {
-        replaced = std::move(scratch);
+        replaced.scratch = std::move(scratch);
     }
 }
 

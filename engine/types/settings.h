@@ -168,7 +168,7 @@
         "Most bytes of page-locked and device memory that a process holds (at least 262144); 0: "  \
         "no bound")                                                                                \
     HETCOLL_PARAMETER(BYTES, max_mapped, 0, HETCOLL_ANY_SIZE, ALIKE, START, SPEED, 5,            \
-        "Most bytes of peers' memory that stay mapped between calls; 0: as many as the GPU has")
+        "Most bytes of peers' memory that stay mapped between calls; 0: half of what the GPU has")
 /* clang-format on */
 #define HETCOLL_COMMA_NAME(constant, enumerator, name, ...) ", " #name
 /* clang-format off */

@@ -210,7 +210,7 @@ TEST(ExporterTest, SmallCallsAskTheDriverLessAndLessOften)
         }
         return calls;
     };
-    for (const int calls : {1, 1, 2, 4, 8, 16, 32, 64, 64}) {
+    for (const int calls : {2, 2, 4, 8, 16, 32, 64, 64}) {
         EXPECT_EQ(calls_until_asked(), calls);
     }
     static_cast<void>(owner.describe(owner.allocate(4 * kMiB)));
@@ -218,6 +218,38 @@ TEST(ExporterTest, SmallCallsAskTheDriverLessAndLessOften)
     owner.free(memory);
     EXPECT_EQ(calls_until_asked(), 1); // and finds that
     EXPECT_EQ(calls_until_asked(), 1);
+}
+
+// One for each piece of VMM memory.
+TEST(ExporterTest, LooksAskSixteenQuestionsInTurn)
+{
+    const Peer owner({"EMU_MEM_MB=128"});
+    for (int i = 0; i < 2; ++i) {
+        const int memory = owner.allocate(0, PeerMemoryType::kVmm, 16);
+        ASSERT_EQ(owner.describe(memory, 0, 32 * kMiB).kind, SharedKind::kVmm);
+    }
+    owner.tell(Ask::kLook);
+    const std::uint32_t before = owner.calls("cuMemRetainAllocationHandle");
+    for (std::uint32_t looks = 1; looks <= 4; ++looks) {
+        owner.tell(Ask::kLook);
+        EXPECT_EQ(owner.calls("cuMemRetainAllocationHandle"), before + 16 * looks);
+    }
+}
+
+TEST(ExporterTest, ALookDoesNotAskForWhatWasDescribedSinceTheLast)
+{
+    const Peer owner;
+    const int one = owner.allocate(4 * kMiB), other = owner.allocate(4 * kMiB);
+    static_cast<void>(owner.describe(other));
+    owner.tell(Ask::kLook);
+    static_cast<void>(owner.describe(one));
+    const std::uint32_t before = owner.calls("cuPointerGetAttribute");
+    owner.tell(Ask::kLook);
+    EXPECT_EQ(owner.calls("cuPointerGetAttribute"), before + 1);
+    static_cast<void>(owner.describe(one));
+    static_cast<void>(owner.describe(other));
+    owner.tell(Ask::kLook);
+    EXPECT_EQ(owner.calls("cuPointerGetAttribute"), before + 1);
 }
 
 } // namespace

@@ -480,6 +480,7 @@ std::uint32_t Peer::read(std::uint64_t address) const
 
 FreedMemory Peer::tell_freed(const Peer &peer) const
 {
+    tell(Ask::kLook); // which does not ask for what was described since the one before
     tell(Ask::kLook);
     return ask({.ask = Ask::kTellFreed, .owner = peer.identity()}).freed;
 }

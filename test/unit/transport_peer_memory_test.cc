@@ -291,9 +291,9 @@ TEST(PeerMemoryTest, ALeaseKeepsMappingsOpen)
     EXPECT_FALSE(user.ask({.ask = Ask::kRead, .address = mapped.address}).ok);
 }
 
-TEST(PeerMemoryTest, MappingsTogetherAreAsLargeAsTheDeviceUnlessLimitsSayOtherwise)
+TEST(PeerMemoryTest, MappingsTogetherAreHalfAsLargeAsTheDeviceUnlessLimitsSayOtherwise)
 {
-    const Peer owner, user({"EMU_MEM_MB=16"});
+    const Peer owner, user({"EMU_MEM_MB=32"});
     for (int i = 0; i < 5; ++i) {
         EXPECT_TRUE(user.map(owner, owner.describe(owner.allocate(4 * kMiB))).ok);
         user.tell(Ask::kRelease);
