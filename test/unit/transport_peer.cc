@@ -259,6 +259,7 @@ void Server::answer_as_owner(const PeerQuestion &question, PeerAnswer &answer)
         auto allocation = query_allocation(*cuda().driver, at);
         note(answer, allocation.status());
         if (allocation.ok()) {
+            allocation->own = false; // as the application's
             answer.buffer = exporter_->describe(*allocation, at, question.bytes);
         }
         break;
