@@ -3,7 +3,8 @@
 # 2 ranks, every collective on static host memory, Allreduce on the emulated GPU's, and MPI_Comm_dup, a first call and
 # MPI_Comm_free. The least of 100 calls counts, on the rank that has fewer: there no rank waits for another. Columns are
 # Open MPI without hetcoll, with the component of BASE_BUILD_DIR if given, with that of BUILD_DIR, and how many of the
-# last are in hetcoll's own code. Writes a results file to stdout. CALLS picks some of the calls.
+# last are in hetcoll's own code. Writes a results file to stdout. CALLS picks some of the calls. Needs valgrind, and
+# `make bench/counted_calls` in BUILD_DIR.
 set -u
 build=$(cd "${1:?instructions.sh BUILD_DIR [BASE_BUILD_DIR]}" && pwd) || exit 1
 base=${2:+$(cd "$2" && pwd)} || exit 1
@@ -15,6 +16,13 @@ use_component
 use_emulated_gpu
 components=$(configured OMPI_COMPONENTS)
 mpirun=$(configured MPIRUN)
+if [ ! -x "$build/bench/counted_calls" ]; then
+    echo "instructions.sh: $build/bench/counted_calls is missing: make -C $build bench/counted_calls" >&2
+    exit 1
+elif ! command -v valgrind >/dev/null; then
+    echo "instructions.sh: valgrind is missing: apt install valgrind" >&2
+    exit 1
+fi
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 
@@ -24,6 +32,7 @@ count()
     local word=${3%/*} memory=host
     [ "$word" = "$3" ] || memory=${3#*/}
     rm -f "$work"/out.*
+    [ -e "$1/component/mca_coll_hetcoll.so" ] || { echo "instructions.sh: no component in $1" >&2; exit 1; }
     OMPI_MCA_mca_base_component_path="$1/component:$components" OMPI_MCA_coll_hetcoll_tuning_table=none \
         OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1 EMU_NODE="instructions.$$" \
         timeout 300 "$mpirun" --mca pml ob1 --mca coll "$2" -n 2 valgrind --tool=callgrind -q \
