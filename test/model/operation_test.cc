@@ -46,6 +46,7 @@ Task<int> fixed_point(Call &call, const hetcoll_call &) { return no_way(call); }
 Task<int> as_floats(Call &call) { return no_way(call); }
 bool is_float8_sum(const Call &) noexcept { return false; }
 Task<int> collective(Call &call) { return no_way(call); }
+Task<int> refused(Call &call) { return no_way(call); }
 Task<int> copies(Call &call) { return no_way(call); }
 Task<int> attach(Call &call) { return no_way(call); }
 Task<int> prepared(Call &call) { return no_way(call); }

@@ -156,13 +156,12 @@ public:
     // What a rank has said in the meetings of its last call, or script, in the page.
     [[nodiscard]] const std::vector<Flags> &said(int rank) const { return ranks_[rank].said; }
 
-    // By a small call.
+    // By a small call, of vectors that stay, so that nothing is freed.
     void find_peers()
     {
-        std::deque<Numbers<int>> vectors;
         for (int rank = 0; rank < size(); ++rank) {
             ranks_[rank].engine->note_small_device_call();
-            call(rank, vectors.emplace_back(Where::kDevice, std::vector<int>(1)), 1);
+            call(rank, found_by_.emplace_back(Where::kDevice, std::vector<int>(1)), 1);
         }
         ASSERT_TRUE(run());
         for (int rank = 0; rank < size(); ++rank) {
@@ -255,6 +254,7 @@ private:
     MemoryNetwork network_;
     std::function<void(int, bool)> around_step_;
     std::deque<Rank> ranks_;
+    std::deque<Numbers<int>> found_by_;
 };
 
 } // namespace hetcoll::test
