@@ -136,13 +136,23 @@ static int disable(mca_coll_base_module_t *base, struct ompi_communicator_t *com
     return OMPI_SUCCESS;
 }
 
-/* The other ranks have their modules, so this one must. */
+/* The other ranks have their modules, so this one must. Threads may make communicators at once. */
 static mca_coll_hetcoll_module_t *spare;
+
+static mca_coll_hetcoll_module_t *take_spare(void)
+{
+    return __atomic_exchange_n(&spare, NULL, __ATOMIC_ACQ_REL);
+}
 
 void mca_coll_hetcoll_keep_spare(void)
 {
-    if (NULL == spare) {
-        spare = OBJ_NEW(mca_coll_hetcoll_module_t);
+    if (NULL != __atomic_load_n(&spare, __ATOMIC_RELAXED)) {
+        return;
+    }
+    mca_coll_hetcoll_module_t *made = OBJ_NEW(mca_coll_hetcoll_module_t), *none = NULL;
+    if (NULL != made && !__atomic_compare_exchange_n(&spare, &none, made, false, __ATOMIC_ACQ_REL,
+                                                     __ATOMIC_RELAXED)) {
+        OBJ_RELEASE(made);
     }
 }
 
@@ -152,17 +162,16 @@ static mca_coll_hetcoll_module_t *new_module(void)
     mca_coll_hetcoll_keep_spare();
     HETCOLL_NEW(module, mca_coll_hetcoll_module_t);
     if (NULL == module) {
-        module = spare;
-        spare = NULL;
+        module = take_spare();
     }
     return module;
 }
 
 void mca_coll_hetcoll_drop_spare(void)
 {
-    if (NULL != spare) {
-        OBJ_RELEASE(spare);
-        spare = NULL;
+    mca_coll_hetcoll_module_t *module = take_spare();
+    if (NULL != module) {
+        OBJ_RELEASE(module);
     }
 }
 
