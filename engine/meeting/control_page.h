@@ -76,12 +76,12 @@ public:
         FreedMemory freed[2];
         // Bytes of each step of the running schedule that are done, see Executor.
         alignas(64) std::atomic<std::uint64_t> progress[kWords];
-        // What the rank brings to a small call, and the result if this rank computes it; by parity.
-        alignas(256) std::byte payload[2][kSlotPayloadBytes];
-        alignas(256) std::byte sum[2][kSlotPayloadBytes];
         // In the slot of the node's first rank: where the rooms are, written before it comes to the
         // first meeting that needs them. `reserved` of each rank: its budget has none left.
         SharedPageTicket rooms;
+        // What the rank brings to a small call, and the result if this rank computes it; by parity.
+        alignas(256) std::byte payload[2][kSlotPayloadBytes];
+        alignas(256) std::byte sum[2][kSlotPayloadBytes];
     };
     // For larger vectors. Many communicators never have one, and /dev/shm may be small, so rooms
     // are memory of their own, which the ranks make at their first such meeting.
@@ -93,7 +93,7 @@ public:
     // Tells pages of other versions apart: a number to count up when the meaning of Slot changes,
     // and its size.
     static constexpr std::uint64_t kLayout =
-        0x6865'7463ull << 32 | std::uint64_t{3} << 24 | sizeof(Slot);
+        0x6865'7463ull << 32 | std::uint64_t{4} << 24 | sizeof(Slot);
     static_assert(sizeof(Slot) < 1u << 24);
 
     [[nodiscard]] static constexpr std::size_t bytes(int ranks) noexcept
