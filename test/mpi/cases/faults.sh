@@ -54,10 +54,10 @@ case_ 3 ob1 "$(with two_shot)" mapping_faults kernel 0
 must_fail=
 
 # Little room for what the ranks of a node share: right results, and at most one message. Open MPI has its own
-# elsewhere, but where a program has many communicators in a container's 64 MiB. The emulated GPU takes 450 KB.
+# elsewhere, but where a program has many communicators in a container's 64 MiB. The emulated GPU takes 545 KB.
 if unshare --mount true 2>/dev/null; then
     elsewhere="$forced --mca btl_vader_backing_directory /tmp"
-    launcher="$here/small_shm.sh 500k"
+    launcher="$here/small_shm.sh 600k"
     case_ 4 ob1 "$elsewhere" mapping_faults trial
     launcher="$here/small_shm.sh 1500k"
     message='hetcoll: ranks of a node .* on communicator'
