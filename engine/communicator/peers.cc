@@ -1,12 +1,15 @@
 #include "engine/communicator/peers.h"
 
+#include <new>
+
 namespace hetcoll {
 
-// Of every communicator, until its ranks look.
+// Of every communicator, until its ranks look. Never destroyed: there are no exit handlers.
 const KnownPeers &Peers::nothing() noexcept
 {
-    static const KnownPeers kNothing;
-    return kNothing;
+    alignas(KnownPeers) static unsigned char place[sizeof(KnownPeers)];
+    static const KnownPeers *const made = new (place) KnownPeers;
+    return *made;
 }
 
 void Peers::start(const PointerInfo &pointer, const DeviceBounce &bounce, Messages &messages,
