@@ -333,8 +333,14 @@ void disturb(Program &p, const Call &call, MPI_Op op)
     Image want = expected(p, call, op, send, recv);
     const Side in(p, call.memory, send), out(p, call.memory, recv);
     const bool writes = p.rank() == p.ranks() - 1 && p.ranks() > 1;
-    if (p.rank() == 0 && p.ranks() > 1) {
-        MPI_Recv(nullptr, 0, MPI_INT, p.ranks() - 1, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    const auto wait_for_writer = [&] {
+        if (p.rank() == 0 && p.ranks() > 1) {
+            MPI_Recv(nullptr, 0, MPI_INT, p.ranks() - 1, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        }
+    };
+    const bool is_persistent = call.how == How::kPersistent; // made by all at once, then started
+    if (!is_persistent) {
+        wait_for_writer();
     }
     const Gaps gaps(p, call, out, elements);
     char written = 0;
@@ -361,7 +367,8 @@ void disturb(Program &p, const Call &call, MPI_Op op)
     } else {
         MPI_Request request = MPI_REQUEST_NULL;
         call.collective.call(in.pointer(), out.pointer(), call.how, &request);
-        if (call.how == How::kPersistent) {
+        if (is_persistent) {
+            wait_for_writer();
             MPI_Start(&request);
         }
         if (writes) {
