@@ -256,14 +256,19 @@ std::optional<int> Engine::try_host(const hetcoll_call &call) noexcept
         return meeting_.code();
     }
     if (any(meeting_.flags(), kCallsDiffer | kFailed | kMemoryFreed)) [[unlikely]] {
-        return end_host(call);
+        if (const int code = hear_host(); code != HETCOLL_SUCCESS) {
+            return code;
+        }
     }
     put_out(call, meeting_.sum());
+    if (call.span > ControlPage::kSlotPayloadBytes) {
+        say_page_problem();
+    }
     return HETCOLL_SUCCESS;
 }
 
-// Some rank has said more than where its buffers are.
-int Engine::end_host(const hetcoll_call &call) noexcept
+// Some rank has said more than where its buffers are: the error of the call, if it is one.
+int Engine::hear_host() noexcept
 {
     if (any(meeting_.flags(), kMemoryFreed)) {
         freed_.hear();
@@ -280,10 +285,6 @@ int Engine::end_host(const hetcoll_call &call) noexcept
             "hetcoll: MPI_Allreduce failed, the receive buffer is undefined: a "
             "driver call failed on another rank, which says more");
         return HETCOLL_ERROR_DEVICE;
-    }
-    put_out(call, meeting_.sum());
-    if (call.span > ControlPage::kSlotPayloadBytes) {
-        say_page_problem();
     }
     return HETCOLL_SUCCESS;
 }

@@ -169,7 +169,7 @@ private:
     [[nodiscard]] int leave_host(int code) noexcept;
     [[nodiscard]] int look_at_handed_on(CallSignature call) noexcept;
     int fail_handed_on(const CallSignature &own, int rank, const CallSignature &other) noexcept;
-    [[nodiscard]] int end_host(const hetcoll_call &call) noexcept;
+    [[nodiscard]] int hear_host() noexcept;
     void observe_host(const hetcoll_call &call, std::uint64_t start_ns) noexcept;
     void say_split_machine(std::span<const hetcoll_facts> facts);
     void say_what_differs();
