@@ -11,7 +11,6 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/job.sh"
 use_component
 use_emulated_gpu
-components=$(configured OMPI_COMPONENTS)
 mpirun=$(configured MPIRUN)
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
@@ -19,7 +18,7 @@ trap 'rm -rf "$work"' EXIT
 # run BUILD_DIR MEMORY FILE
 run()
 {
-    OMPI_MCA_mca_base_component_path="$1/component:$components" \
+    OMPI_MCA_mca_base_component_path=$(component_path "$1") \
         timeout 120 "$mpirun" --mca pml ob1 --mca coll hetcoll -n 2 --bind-to core "$build/hetcoll_bench" --memory "$2" \
         --sizes 8 --iterations 400 --batch 20 --warmup 50 --no-verify --json "$3" >"$work/log" 2>&1 ||
         { cat "$work/log" >&2; exit 1; }

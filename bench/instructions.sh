@@ -14,7 +14,6 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/job.sh"
 use_component
 use_emulated_gpu
-components=$(configured OMPI_COMPONENTS)
 mpirun=$(configured MPIRUN)
 if [ ! -x "$build/bench/counted_calls" ]; then
     echo "instructions.sh: $build/bench/counted_calls is missing: make -C $build bench/counted_calls" >&2
@@ -33,7 +32,7 @@ count()
     [ "$word" = "$3" ] || memory=${3#*/}
     rm -f "$work"/out.*
     [ -e "$1/component/mca_coll_hetcoll.so" ] || { echo "instructions.sh: no component in $1" >&2; exit 1; }
-    OMPI_MCA_mca_base_component_path="$1/component:$components" OMPI_MCA_coll_hetcoll_tuning_table=none \
+    OMPI_MCA_mca_base_component_path=$(component_path "$1") OMPI_MCA_coll_hetcoll_tuning_table=none \
         OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1 EMU_NODE="instructions.$$" \
         timeout 300 "$mpirun" --mca pml ob1 --mca coll "$2" -n 2 valgrind --tool=callgrind -q \
         --callgrind-out-file="$work/out.%p" --dump-after=hetcoll_counted_call \

@@ -4,10 +4,13 @@
 # configured NAME: prints what configure found.
 configured() { sed -n "s/^$1 = //p" "$build/Makefile"; }
 
+# component_path BUILD_DIR: prints where jobs find that build's component, and Open MPI's own.
+component_path() { echo "$1/component:$(configured OMPI_COMPONENTS)"; }
+
 # Makes jobs load the component of the build folder.
 use_component()
 {
-    OMPI_MCA_mca_base_component_path="$build/component:$(configured OMPI_COMPONENTS)"
+    OMPI_MCA_mca_base_component_path=$(component_path "$build")
     export OMPI_MCA_mca_base_component_path
     if [ "$(id -u)" = 0 ]; then # containers often have no other user
         export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
