@@ -63,6 +63,9 @@ if unshare --mount true 2>/dev/null; then
     message='hetcoll: ranks of a node .* on communicator'
     also_expected='hetcoll: (version|communicator of)'
     case_ 4 ob1 "$elsewhere --mca coll_hetcoll_verbose 1" small_shm 20
+    launcher="$here/small_shm.sh 1000k"
+    message='hetcoll: ranks of a node sum vectors of more than 1024 bytes piece by piece on communicator'
+    case_ 4 ob1 "$elsewhere --mca coll_hetcoll_verbose 1" small_shm 1
     also_expected='' message=''
     launcher="$here/small_shm.sh 64m"
     case_ 4 ob1 "$forced" small_shm 1000 16
