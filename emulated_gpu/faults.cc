@@ -8,6 +8,8 @@
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
+#include <functional>
+#include <map>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -26,7 +28,7 @@ struct Fault {
     unsigned long seen = 0;
 };
 
-constinit std::mutex mutex; // of fault_list()
+constinit std::mutex mutex; // of fault_list() and refusals()
 enum class Known { kNo, kNone, kSome };
 constinit std::atomic<Known> known{Known::kNo};
 constinit std::atomic<void (*)(const char *, int)> listener{nullptr};
@@ -36,6 +38,12 @@ std::vector<Fault> &fault_list()
 {
     static std::vector<Fault> &list = *new std::vector<Fault>;
     return list;
+}
+
+std::map<std::string, std::size_t, std::less<>> &refusals() // by call
+{
+    static auto &the = *new std::map<std::string, std::size_t, std::less<>>;
+    return the;
 }
 
 // cuMemAlloc for cuMemAlloc_v2.
@@ -146,7 +154,17 @@ CUresult injected_fault(const char *name)
         say("dies in call %lu of %s, as EMU_FAIL wants", nth, std::string(call).c_str());
         std::raise(SIGKILL);
     }
+    if (code != CUDA_SUCCESS) {
+        ++refusals()[std::string(call)];
+    }
     return static_cast<CUresult>(code);
+}
+
+std::size_t refused_calls(const char *name)
+{
+    const std::lock_guard lock(mutex);
+    const auto found = refusals().find(std::string_view(name));
+    return found == refusals().end() ? 0 : found->second;
 }
 
 void tell_failure(const char *name, CUresult code)

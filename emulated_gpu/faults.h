@@ -3,10 +3,16 @@
 
 #include <cuda.h>
 
+#include <cstddef>
+
 namespace hetcoll::emulated_gpu {
 
 // What this call of entry point `name` has to answer; CUDA_SUCCESS lets it happen.
 [[nodiscard]] CUresult injected_fault(const char *name);
+
+// How often an injected fault has refused entry point `name`: what a call of it would have given
+// back is not leaked by the program.
+[[nodiscard]] std::size_t refused_calls(const char *name);
 
 // That entry point `name` answers the code for that reason, or because of one before.
 void tell_failure(const char *name, CUresult code);

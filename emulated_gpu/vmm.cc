@@ -3,6 +3,7 @@
 #include "emulated_gpu/calls.h"
 #include "emulated_gpu/capture.h"
 #include "emulated_gpu/contexts.h"
+#include "emulated_gpu/faults.h"
 #include "emulated_gpu/hostile_waits.h"
 #include "emulated_gpu/leaks.h"
 #include "emulated_gpu/memory.h"
@@ -143,14 +144,14 @@ Reservation reservation_of(Address address)
 std::string leaked_vmm()
 {
     const std::shared_lock lock(memory_mutex());
-    std::string text;
-    if (!vmm().physical.empty()) {
-        text += std::to_string(vmm().physical.size()) + " VMM allocation handle(s)\n";
-    }
-    if (!vmm().reservations.empty()) {
-        text += std::to_string(vmm().reservations.size()) + " VMM address reservation(s)\n";
-    }
-    return text;
+    const auto leaked = [](std::size_t left, std::size_t refused, const char *what) {
+        return left > refused ? std::to_string(left - refused) + " VMM " + what + "(s)\n" : "";
+    };
+    return leaked(vmm().physical.size(),
+                  refused_calls("cuMemRelease") + refused_calls("cuMemUnmap"),
+                  "allocation handle") +
+           leaked(vmm().reservations.size(), refused_calls("cuMemAddressFree"),
+                  "address reservation");
 }
 
 } // namespace hetcoll::emulated_gpu
