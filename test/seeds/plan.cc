@@ -57,6 +57,8 @@ hetcoll_settings some_settings(Random &random, Trouble trouble)
     settings.report_after = 0;
     if (random.once_in(8)) {
         settings.max_memory = 512ul << 10;
+    } else if (!random.once_in(8)) { // enough for all, and quickly made
+        settings.max_memory = 4ul << 20;
     }
     if (random.once_in(8)) {
         settings.small_limit = 0;
