@@ -10,6 +10,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <mutex>
 
 namespace hetcoll::emulated_gpu {
@@ -40,6 +41,15 @@ std::string leaked_contexts()
     return text;
 }
 
+// In which nothing could be freed any more.
+bool some_context_is_ruined()
+{
+    const auto all = contexts().all();
+    return std::any_of(all.begin(), all.end(), [](const auto &context) {
+        return context->sticky_error.load() != CUDA_SUCCESS;
+    });
+}
+
 std::string counted(std::size_t count, const char *what)
 {
     return count > 0 ? std::to_string(count) + " " + what + "\n" : "";
@@ -49,6 +59,9 @@ std::string counted(std::size_t count, const char *what)
 
 void report_leaks()
 {
+    if (some_context_is_ruined()) {
+        return;
+    }
     const std::string found = leaked_memory() + leaked_vmm() + leaked_pools() +
                               counted(streams().all().size(), "stream(s)") +
                               counted(events().all().size(), "event(s)") +
