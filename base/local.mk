@@ -13,6 +13,7 @@ hetcoll_sources += \
 	base/padding.h base/padding.cc \
 	base/request_pool.h \
 	base/slots.h \
+	base/spare_memory.h \
 	base/status.h base/status.cc
 
 # Where make install puts things, for the one file that has to know. The component's folder is named so in a build of

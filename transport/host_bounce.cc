@@ -1,15 +1,15 @@
 #include "transport/host_bounce.h"
 
+#include "base/spare_memory.h"
 #include "cuda_kernels/reduction.h"
 
 #include <cstring>
-#include <new>
 
 namespace hetcoll {
 
 Result<std::unique_ptr<HostBounce>> HostBounce::create(std::size_t slot_bytes)
 {
-    std::unique_ptr<std::byte[]> memory(new (std::nothrow) std::byte[kBounceSlots * slot_bytes]);
+    std::unique_ptr<std::byte[]> memory = try_allocate(kBounceSlots * slot_bytes);
     if (memory == nullptr) {
         return error(Errc::kNoMemory, "no host memory for %d landing slots of %zu bytes",
                      kBounceSlots, slot_bytes);
@@ -71,7 +71,7 @@ Status HostBounce::start_pull(int, int, const Pull &pull)
     }
     // dst may be an input that is not combined yet.
     const std::size_t bytes = pull.count * element_bytes(pull.kind);
-    std::unique_ptr<std::byte[]> sum(new (std::nothrow) std::byte[bytes]);
+    const std::unique_ptr<std::byte[]> sum = try_allocate(bytes);
     if (sum == nullptr) {
         return error(Errc::kNoMemory, "no host memory to reduce a chunk of %zu bytes", bytes);
     }

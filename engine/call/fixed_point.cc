@@ -3,11 +3,11 @@
 // So the result has the same bits whatever the algorithm, and no way need know. Each rank converts
 // its own numbers; whether one of them is out of range all learn in the first meeting. Converting
 // back can fail too, so the ranks meet once more after that.
+#include "base/spare_memory.h"
 #include "engine/call/ways.h"
 
 #include <algorithm>
 #include <memory>
-#include <new>
 
 namespace hetcoll {
 namespace {
@@ -80,8 +80,7 @@ Status convert_on_host(Call &call, const Conversion &numbers, Direction directio
 {
     constexpr std::size_t kPieceBytes = 1u << 20;
     const std::size_t element = element_bytes(numbers.real);
-    const std::unique_ptr<std::byte[]> piece(new (std::nothrow)
-                                                 std::byte[std::min(call.bytes, kPieceBytes)]);
+    const std::unique_ptr<std::byte[]> piece = try_allocate(std::min(call.bytes, kPieceBytes));
     if (piece == nullptr) {
         return error(Errc::kNoMemory, "out of host memory to convert numbers to fixed point");
     }

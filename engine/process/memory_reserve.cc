@@ -1,6 +1,7 @@
 #include "engine/process/memory_reserve.h"
 
 #include "base/library.h"
+#include "base/spare_memory.h"
 
 #include <atomic>
 #include <mutex>
@@ -19,7 +20,7 @@ thread_local int users = 0;
 // operator new tries again when this returns.
 void give_up_reserve()
 {
-    if (users > 0 && MemoryReserve::give_up()) {
+    if (users > 0 && !allocates_spare_memory && MemoryReserve::give_up()) {
         return;
     }
     if (const std::new_handler before = before_us) {

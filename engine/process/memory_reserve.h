@@ -2,6 +2,8 @@
 // ranks would leave the others waiting, so a call takes what it misses from a reserve and goes on;
 // the next call fills the reserve again, or fails before it has promised anything.
 //
+// Buffers that a call can do without never come from it (base/spare_memory.h).
+//
 // The reserve is the process's: its owner is the one function that operator new asks when there is
 // no memory (std::set_new_handler), which outside of hetcoll's calls does what was set before it.
 #pragma once

@@ -1,5 +1,6 @@
 #include "engine/process/store.h"
 
+#include "base/spare_memory.h"
 #include "engine/meeting/exchange.h"
 #include "tuning/choice.h"
 
@@ -472,7 +473,7 @@ Result<std::unique_ptr<StagingMemory>> Store::borrow_staging(const std::shared_p
         hetcoll::log(ground_.log, 1, "hetcoll: stages through pageable memory: %s",
                      pinned.status().message().c_str());
     }
-    memory->pageable.reset(new (std::nothrow) std::byte[bytes]);
+    memory->pageable = try_allocate(bytes);
     if (memory->pageable == nullptr) {
         return error(Errc::kNoMemory, "no host memory to stage %zu bytes of device memory", bytes);
     }

@@ -3,6 +3,7 @@
 // the environment at each allocation indeed, which takes minutes; else at some.
 #include "aggregator/server.h"
 #include "aggregator/tcp_wire.h"
+#include "base/spare_memory.h"
 #include "engine/process/memory_reserve.h"
 #include "test/unit/engine_engines.h"
 #include "test/unit/engine_streams.h"
@@ -229,6 +230,24 @@ TEST_P(ReserveTest, ARankThatRunsOutOfMemoryAnywhereEndsTheCallWithTheOthers)
         }
     }
     EXPECT_LE(most * 4, kReserveBytes) << "little is left for larger communicators";
+}
+
+TEST(MemoryReserveTest, WhatCanBeDoneWithoutIsNotTakenFromIt)
+{
+#ifdef __SANITIZE_ADDRESS__
+    GTEST_SKIP() << "AddressSanitizer's operator new does not fail";
+#endif
+    const MemoryReserve reserve;
+    ASSERT_TRUE(MemoryReserve::fill());
+    FailingAllocations shortage(1, kReserveBytes, Blocks::kAll);
+    const UsesReserve uses_reserve;
+    shortage.turn(true);
+    const bool has_spare = try_allocate(1000) != nullptr;
+    void *const needed = ::operator new(1000, std::nothrow);
+    shortage.turn(false);
+    EXPECT_FALSE(has_spare);
+    EXPECT_NE(needed, nullptr);
+    ::operator delete(needed);
 }
 
 TEST_P(ReserveTest, WithoutMemoryToFillTheReserveAllRanksReturnAnError)
