@@ -55,6 +55,7 @@ MemoryReserve::~MemoryReserve()
         keep_loaded(reinterpret_cast<void *>(&give_up_reserve));
     }
     ::operator delete(reserve.exchange(nullptr));
+    memory_is_short.store(false, std::memory_order_relaxed);
 }
 
 bool MemoryReserve::fill() noexcept
@@ -70,12 +71,16 @@ bool MemoryReserve::fill() noexcept
     if (!reserve.compare_exchange_strong(none, memory)) {
         ::operator delete(memory); // another thread was faster
     }
+    memory_is_short.store(false, std::memory_order_relaxed);
     return true;
 }
 
 bool MemoryReserve::give_up() noexcept
 {
     void *const memory = reserve.exchange(nullptr);
+    if (memory != nullptr) {
+        memory_is_short.store(true, std::memory_order_relaxed);
+    }
     ::operator delete(memory);
     return memory != nullptr;
 }

@@ -242,12 +242,16 @@ TEST(MemoryReserveTest, WhatCanBeDoneWithoutIsNotTakenFromIt)
     FailingAllocations shortage(1, kReserveBytes, Blocks::kAll);
     const UsesReserve uses_reserve;
     shortage.turn(true);
-    const bool has_spare = try_allocate(1000) != nullptr;
+    const bool has_some_before = try_allocate(1000) != nullptr;
     void *const needed = ::operator new(1000, std::nothrow);
+    const bool has_some_after = try_allocate(1000) != nullptr;
     shortage.turn(false);
-    EXPECT_FALSE(has_spare);
+    EXPECT_FALSE(has_some_before);
     EXPECT_NE(needed, nullptr);
+    EXPECT_FALSE(has_some_after);
     ::operator delete(needed);
+    ASSERT_TRUE(MemoryReserve::fill());
+    EXPECT_NE(try_allocate(1000), nullptr);
 }
 
 TEST_P(ReserveTest, WithoutMemoryToFillTheReserveAllRanksReturnAnError)
