@@ -255,14 +255,13 @@ void mca_coll_hetcoll_data_scan(struct hetcoll_staged_call *call)
     reduces(call, call->send.count, call->recv.count);
 }
 
-/* Rank 0 receives nothing, but who knows what the previous module writes there. */
+/* Rank 0 receives nothing: its receive buffer may be too short, or none at all. */
 void mca_coll_hetcoll_data_exscan(struct hetcoll_staged_call *call)
 {
-    if (0 != call->rank || in_place(&call->send)) {
-        mca_coll_hetcoll_data_scan(call);
-    } else {
+    if (0 == call->rank && !in_place(&call->send)) {
         reads(call, elements(call->send.count));
-        use(call, &call->recv, elements(call->recv.count), elements(call->recv.count));
+    } else {
+        mca_coll_hetcoll_data_scan(call);
     }
 }
 
