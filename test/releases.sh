@@ -18,7 +18,7 @@ jobs=$(nproc)
 packages=build-essential,automake,autoconf,libtool,pkg-config,libopenmpi-dev,openmpi-bin,libpmix-dev,libucx-dev
 packages+=,libssl-dev,libhwloc-dev,libgtest-dev,libbenchmark-dev,nlohmann-json3-dev,libcli11-dev,procps,libsimgrid-dev
 programs='device_allreduce all_collectives own_collectives nonblocking types mixed_memory threads staged_collectives
-    sessions accumulate float8 fixed_point settings stream_order named_stream'
+    sessions accumulate float8 fixed_point settings stream_order named_stream zero_counts'
 ucx_version=1.22.0
 passed=0 failed=0
 . "$src/test/system.sh"

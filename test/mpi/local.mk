@@ -29,7 +29,7 @@ check_PROGRAMS += \
 	test/mpi/explained test/mpi/not_accelerated test/mpi/own_collectives test/mpi/observed test/mpi/other_memory test/mpi/point_to_point \
 	test/mpi/reported_calls test/mpi/reported_programs test/mpi/runtime_api test/mpi/sessions test/mpi/settings test/mpi/slices test/mpi/small_shm test/mpi/small_stack test/mpi/spawned test/mpi/staged_collectives \
 	test/mpi/steady_state test/mpi/stops test/mpi/stream_order test/mpi/streams test/mpi/surroundings test/mpi/threads test/mpi/types \
-	test/mpi/fixed_point test/mpi/in_network test/mpi/reproducible test/mpi/user_ops test/mpi/wrong_calls test/mpi/wsp
+	test/mpi/fixed_point test/mpi/in_network test/mpi/reproducible test/mpi/user_ops test/mpi/wrong_calls test/mpi/wsp test/mpi/zero_counts
 TESTS += $(mpi_areas) test/mpi/bench_test.sh test/mpi/headers_test.sh test/mpi/story_test.sh test/mpi/usage_test.sh
 
 # Wrong results for test/mpi/bench_test.sh.
@@ -261,6 +261,9 @@ test_mpi_wrong_calls_LDADD = $(mpi_test_libs)
 test_mpi_wsp_SOURCES = test/mpi/wsp.cc
 test_mpi_wsp_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_wsp_LDADD = libhetcoll_wsp.la $(mpi_test_libs)
+test_mpi_zero_counts_SOURCES = test/mpi/zero_counts.cc test/mpi/vector.h
+test_mpi_zero_counts_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
+test_mpi_zero_counts_LDADD = $(mpi_test_libs)
 
 # Driver calls that fail, by the thousand: half an hour.
 check-faults: all test/mpi/faults test/mpi/nonblocking_faults

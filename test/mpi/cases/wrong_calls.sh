@@ -37,4 +37,11 @@ for ranks in 2 3 4; do
 done
 nodes_ 0,0,1,1 ob1 "$forced" wrong_calls right
 
+# Nor is it wrong that some ranks have nothing to send or to receive.
+for ranks in 2 3 4; do
+    case_ "$ranks" ob1 "$forced" zero_counts
+done
+case_ 3 ucx "$forced" zero_counts
+nodes_ 0,0,1,1 ob1 "$forced" zero_counts
+
 end_cases

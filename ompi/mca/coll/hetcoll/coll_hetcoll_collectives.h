@@ -46,7 +46,9 @@ int mca_coll_hetcoll_own_reduce_scatter(const void *sbuf, void *rbuf, hetcoll_co
                                         mca_coll_base_module_t *base);
 
 /* Ranks count their calls, if all of them come here with theirs: with those that have data, because
- * Open MPI ends others itself. False: the core has nothing to do with this call. */
+ * Open MPI ends others itself. Whether a call has data is the same on all ranks; where each has a
+ * count of its own (Gatherv, Scatterv, Alltoallv and Alltoallw) Open MPI 4.1, 5.0 and 6.0 end none.
+ * False: the core has nothing to do with this call. */
 static inline bool mca_coll_hetcoll_count(mca_coll_hetcoll_module_t *module, unsigned short *number)
 {
     if (OPAL_LIKELY(NULL != module && NULL != module->engine && module->collectives)) {
