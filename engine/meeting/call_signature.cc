@@ -41,8 +41,9 @@ constexpr Collective kCollectives[] = {
     {"scan", "MPI_Scan"},
     {"scatter", "MPI_Scatter", true, true},
     {"scatterv", "MPI_Scatterv", true, true},
+    {"allreduce_init", "MPI_Allreduce_init"},
 };
-static_assert(std::size(kCollectives) == HETCOLL_SCATTERV + 1);
+static_assert(std::size(kCollectives) == HETCOLL_INIT_ALLREDUCE + 1);
 
 constexpr Collective kNoCollective = {"collective", "a collective"};
 const Collective &collective(int number) noexcept
@@ -142,7 +143,7 @@ bool is_signature(const CallSignature &call) noexcept
     }
     const std::uint64_t kind = kind_number(call), op = op_number(call);
     return collective_number(call) >= HETCOLL_ALLREDUCE &&
-           collective_number(call) <= HETCOLL_SCATTERV &&
+           collective_number(call) <= HETCOLL_INIT_ALLREDUCE &&
            (kind <= HETCOLL_FLOAT8_E5M2 || kind == kUnknownKind) &&
            (op <= HETCOLL_MIN_FIRST || op == kUserOp || op == kNoOp);
 }

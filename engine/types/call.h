@@ -90,6 +90,8 @@ enum hetcoll_handed_on {
     HETCOLL_SCATTER,
     HETCOLL_SCATTERV,
 };
+/* What hetcoll_agree_on_copies() is told of where a request is made: neither of these. */
+#define HETCOLL_INIT_ALLREDUCE (HETCOLL_SCATTERV + 1)
 
 /* What this rank tells of the copies that it has made for a collective that was declined. */
 enum hetcoll_copies { HETCOLL_COPIES_UNTOLD, HETCOLL_COPIES_MADE, HETCOLL_COPIES_FAILED };
@@ -116,7 +118,7 @@ typedef void hetcoll_take_run(void *to, const struct hetcoll_run *run);
 struct hetcoll_call {
     const void *send; /* equal to recv for MPI_IN_PLACE */
     void *recv;
-    int collective; /* enum hetcoll_collective, or enum hetcoll_handed_on */
+    int collective; /* enum hetcoll_collective, hetcoll_handed_on, or HETCOLL_INIT_ALLREDUCE */
     int root;       /* where one has a root; of a reduce-scatter with unequal counts their hash */
     int copies;     /* enum hetcoll_copies, of hetcoll_agree_on_copies() */
     int queued;     /* enum hetcoll_queued */

@@ -3,7 +3,8 @@
 // it; without lines after 3 s. HOW: its "gpu" is busy, it is "stopped", "midway" through the call,
 // or "sleeps" outside MPI, or "shown": stopped, and hetcoll_info --live says so, or "unseen": it
 // sleeps, and the others have no descriptor left to look at it. WHERE: "host" or "device". WAY:
-// "blocking" or "nonblocking".
+// "blocking" or "nonblocking", or "made": a persistent request, in call CALL alone.
+#include "measure/persistent.h"
 #include "test/mpi/check.h"
 
 #include <sys/resource.h>
@@ -169,7 +170,7 @@ private:
     std::vector<int> taken_;
 };
 
-void run(Program &program, const Late &late, Memory memory, std::size_t count, bool blocking)
+void run(Program &program, const Late &late, Memory memory, std::size_t count, std::string_view way)
 {
     Buffers buffers(
         program, MPI_COMM_WORLD,
@@ -180,10 +181,16 @@ void run(Program &program, const Late &late, Memory memory, std::size_t count, b
             come_late(program, late);
         }
         const NoDescriptors used_up(call == late.call && late.how == "unseen");
-        if (blocking) {
+        MPI_Request request;
+        if (way == "made" && call == late.call) {
+            HETCOLL_ALLREDUCE_INIT(buffers.send(), buffers.recv(), static_cast<int>(count),
+                                   MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+            MPI_Start(&request);
+            MPI_Wait(&request, MPI_STATUS_IGNORE);
+            MPI_Request_free(&request);
+        } else if (way != "nonblocking") {
             buffers.reduce();
         } else {
-            MPI_Request request;
             MPI_Iallreduce(buffers.send(), buffers.recv(), static_cast<int>(count), MPI_FLOAT,
                            MPI_SUM, MPI_COMM_WORLD, &request);
             MPI_Wait(&request, MPI_STATUS_IGNORE);
@@ -206,10 +213,9 @@ int main(int argc, char **argv)
     }
     const Memory memory = std::string_view(argv[3]) == "device" ? Memory::kDevice : Memory::kHost;
     const auto count = static_cast<std::size_t>(std::atol(argv[4]));
-    const bool blocking = std::string_view(argv[5]) == "blocking";
     Late late{.rank = std::atoi(argv[1]), .how = argv[2]};
     late.call = argc > 6 ? std::atoi(argv[6]) : late.call;
     late.lines = argc > 7 ? std::atoi(argv[7]) : late.lines;
-    run(program, late, memory, count, blocking);
+    run(program, late, memory, count, argv[5]);
     return program.finish();
 }

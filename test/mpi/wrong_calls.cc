@@ -123,6 +123,8 @@ const std::vector<WrongCall> &wrong_calls()
          [](P at) { return start_sum(at, 3); }},
         {"persistent_count", kDevice, End::kAll, MPI_ERR_COUNT,
          [](P at) { return start_prepared(at, 2); }, [](P at) { return start_prepared(at, 3); }},
+        {"persistent_allreduce", kHost, End::kAll, MPI_ERR_OTHER,
+         [](P at) { return start_prepared(at, 2); }, [](P at) { return sum(at, 2); }},
         {"large_bcast_allreduce", kDevice, End::kAll, MPI_ERR_OTHER,
          [](P at) { return sum(at, kLarge); }, [](P at) { return bcast(at, kLarge); }},
         {"large_bcast_root", kDevice, End::kAll, MPI_ERR_ROOT,

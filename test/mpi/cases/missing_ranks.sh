@@ -14,6 +14,9 @@ done
 message="$waits 2 float32 \(8 bytes\), sum: missing rank 1 \(process [0-9]+ is stopped.*; 1 of 2 ranks"
 case_ 2 ucx "$soon" missing_ranks 1 stopped device 2 blocking
 
+message="${waits%MPI_Allreduce of}MPI_Allreduce_init of 2 float32 \(8 bytes\), sum: missing rank 1 \(process [0-9]+ is stopped, last in call 2, MPI_Allreduce of"
+case_ 2 ob1 "$soon" missing_ranks 1 stopped host 2 made
+
 # Who cannot look at a process does not take it for one that has ended.
 message="$waits 100000 float32 .*: missing rank 1 \(process [0-9]+ cannot be looked at, last in call 2"
 case_ 2 ob1 "$soon" missing_ranks 1 unseen device 100000 blocking

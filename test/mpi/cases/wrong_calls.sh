@@ -1,5 +1,5 @@
 #!/bin/bash
-# wrong_calls.sh: how each of 28 wrong calls ends, and calls that only look wrong.
+# wrong_calls.sh: how each of 29 wrong calls ends, and calls that only look wrong.
 # shellcheck disable=SC2154,SC2034
 . "$(dirname "$0")/../case.sh"
 
@@ -9,7 +9,8 @@ both='hetcoll: the ranks of communicator [0-9]+ (do not call the same|are not in
 # All ranks return the error, one of them says so, and the next call is right.
 message=$both
 for name in allreduce_count allreduce_small_large allreduce_type allreduce_op iallreduce_count persistent_count \
-    large_bcast_allreduce large_bcast_root large_reduce_root large_reduce_op large_reduce_scatter_count; do
+    persistent_allreduce large_bcast_allreduce large_bcast_root large_reduce_root large_reduce_op \
+    large_reduce_scatter_count; do
     case_ 2 ob1 "$soon" wrong_calls $name
     case_ 3 ob1 "$soon" wrong_calls $name
 done

@@ -204,7 +204,9 @@ static int agree_on_request(mca_coll_hetcoll_module_t *module, const struct hetc
         mca_coll_hetcoll_log(0, "hetcoll: MPI_Allreduce_init fails on all ranks: this one has no "
                                 "host memory for its request");
     }
-    const int all = hetcoll_agree_on_copies(module->engine, call, OMPI_SUCCESS != rc);
+    struct hetcoll_call making = *call; /* no rank is in an allreduce meanwhile */
+    making.collective = HETCOLL_INIT_ALLREDUCE;
+    const int all = hetcoll_agree_on_copies(module->engine, &making, OMPI_SUCCESS != rc);
     return OMPI_SUCCESS != rc || HETCOLL_DECLINED == all ? rc
                                                          : mca_coll_hetcoll_error_from_core(all);
 }
