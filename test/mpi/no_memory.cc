@@ -3,7 +3,7 @@
 // result, or all get an error; and then they have right results again. "once": that allocation
 // alone fails; "short": all from there on, until hetcoll gives up its reserve; "none": all, from
 // the first to the call's end, of those whose ranks meet. With HETCOLL_EVERY_ALLOCATION in the
-// environment at each indeed, else at some.
+// environment at each indeed, else at some. With the name of a collective: of that one alone.
 #include "test/mpi/check.h"
 #include "test/mpi/own_allocations.h"
 
@@ -11,6 +11,7 @@
 #include "engine/process/memory_reserve.h"
 #include "measure/persistent.h"
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -264,6 +265,8 @@ public:
         }
     }
 
+    [[nodiscard]] int shortages() const { return shortages_; }
+
 private:
     // False: there was no such allocation, or a check has failed.
     bool run_one(Calls &calls, When when, long nth, const char *what)
@@ -291,6 +294,7 @@ private:
         const bool is_right = check(calls.make(comm), what, false);
         MPI_Comm_free(&comm);
         MPI_Bcast(&reached, 1, MPI_INT, victim_, MPI_COMM_WORLD);
+        shortages_ += reached;
         return reached != 0 && was_right && is_level && is_right;
     }
     void duplicate(MPI_Comm &comm)
@@ -317,6 +321,7 @@ private:
 
     Program &program_;
     const int victim_;
+    int shortages_ = 0;
 };
 
 } // namespace
@@ -327,8 +332,8 @@ int main(int argc, char **argv)
     using namespace hetcoll;
     using namespace hetcoll::test;
     Program program(argc, argv, "no_memory");
-    if (argc != 3) {
-        program.check(false, "usage: no_memory VICTIM once|short|none");
+    if (argc != 3 && argc != 4) {
+        program.check(false, "usage: no_memory VICTIM once|short|none [COLLECTIVE]");
         return program.finish();
     }
     const std::string_view what = argv[2];
@@ -336,6 +341,9 @@ int main(int argc, char **argv)
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); // of requests in Open MPI 4.1
     Test test(program, std::atoi(argv[1]));
     for (const Kind &kind : kKinds) {
+        if (argc == 4 && std::string_view(argv[3]) != kind.name) {
+            continue;
+        }
         for (const int count : {12, 60'000}) {
             if (lack == Lack::kNone && count * static_cast<int>(sizeof(int)) < kind.least_bytes) {
                 continue;
@@ -345,6 +353,9 @@ int main(int argc, char **argv)
                 test.run(kind, when, Memory::kHost, count);
             }
         }
+    }
+    if (program.rank() == 0) {
+        std::printf("note no_memory: %d shortages\n", test.shortages());
     }
     program.close_gpu();
     return program.finish();

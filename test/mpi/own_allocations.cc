@@ -1,11 +1,11 @@
 #include "test/mpi/own_allocations.h"
 
-#include <dlfcn.h>
-#include <execinfo.h>
+#include <link.h>
 #include <malloc.h>
+#include <unwind.h>
 
 #include <algorithm>
-#include <array>
+#include <cstdint>
 #include <string_view>
 
 extern "C" {
@@ -21,34 +21,62 @@ namespace {
 
 OwnAllocation watcher = nullptr;
 std::size_t largest = 0;
-thread_local bool asks = false; // dladdr and backtrace may allocate
+thread_local bool asks = false; // unwinding may allocate
 
-std::string_view object_of(const void *code)
+// Where an object that is loaded lies. Both are before anything is watched.
+struct Place {
+    std::string_view name;
+    std::uintptr_t begin = 0, end = 0;
+    [[nodiscard]] bool has(std::uintptr_t code) const { return begin <= code && code < end; }
+};
+Place cpp_library{"libstdc++"}, component{"hetcoll_component"};
+
+int note_place(dl_phdr_info *info, std::size_t, void *)
 {
-    Dl_info info{};
-    return dladdr(code, &info) == 0 || info.dli_fname == nullptr ? "" : info.dli_fname;
+    for (Place *place : {&cpp_library, &component}) {
+        if (std::string_view(info->dlpi_name).find(place->name) == std::string_view::npos) {
+            continue;
+        }
+        for (int i = 0; i < info->dlpi_phnum; ++i) {
+            const auto &part = info->dlpi_phdr[i];
+            const std::uintptr_t begin = info->dlpi_addr + part.p_vaddr;
+            if (part.p_type == PT_LOAD) {
+                place->begin = place->end == 0 ? begin : std::min(place->begin, begin);
+                place->end = std::max(place->end, begin + part.p_memsz);
+            }
+        }
+    }
+    return 0;
 }
 
-bool is_in(std::string_view object, const char *name)
+// The first frame after `from` that is not in the C++ library.
+struct Search {
+    std::uintptr_t from, found = 0;
+    bool begun = false;
+};
+
+_Unwind_Reason_Code look_at_frame(_Unwind_Context *frame, void *to)
 {
-    return object.find(name) != std::string_view::npos;
+    auto *const search = static_cast<Search *>(to);
+    const std::uintptr_t code = _Unwind_GetIP(frame);
+    search->begun = search->begun || code == search->from;
+    if (!search->begun || cpp_library.has(code)) {
+        return _URC_NO_REASON;
+    }
+    search->found = code;
+    return _URC_END_OF_STACK;
 }
 
 // `caller` is in who called malloc. For the C++ library whoever called that counts.
 bool is_hetcolls(const void *caller)
 {
-    if (!is_in(object_of(caller), "libstdc++")) {
-        return is_in(object_of(caller), "hetcoll_component");
+    const auto code = reinterpret_cast<std::uintptr_t>(caller);
+    if (!cpp_library.has(code)) {
+        return component.has(code);
     }
-    std::array<void *, 16> frames{};
-    const int depth = backtrace(frames.data(), static_cast<int>(frames.size()));
-    auto *const end = frames.begin() + depth;
-    for (auto *at = std::find(frames.begin(), end, caller); at != end; ++at) {
-        if (!is_in(object_of(*at), "libstdc++")) {
-            return is_in(object_of(*at), "hetcoll_component");
-        }
-    }
-    return false;
+    Search search{code};
+    _Unwind_Backtrace(look_at_frame, &search);
+    return component.has(search.found);
 }
 
 [[maybe_unused]] bool has_memory(const void *caller)
@@ -66,8 +94,9 @@ bool is_hetcolls(const void *caller)
 
 void watch_own_allocations(OwnAllocation its_watcher)
 {
-    std::array<void *, 4> frames{};
-    backtrace(frames.data(), 4); // its first call allocates
+    Search nothing{1};
+    _Unwind_Backtrace(look_at_frame, &nothing); // the first one allocates
+    dl_iterate_phdr(note_place, nullptr);
     watcher = its_watcher;
     largest = 0;
 }
