@@ -60,6 +60,19 @@ std::unique_ptr<Memory> take_smallest(std::vector<std::unique_ptr<Memory>> &idle
     return fits != idle.end() ? take_out(idle, fits) : nullptr;
 }
 
+// Returns what cannot be kept for the next call, because there is no memory for that.
+template <class Memory> [[nodiscard]] std::unique_ptr<Memory>
+keep(std::vector<std::unique_ptr<Memory>> &idle, std::unique_ptr<Memory> memory) noexcept
+{
+    try {
+        idle.emplace_back();
+    } catch (const std::bad_alloc &) {
+        return memory;
+    }
+    idle.back() = std::move(memory);
+    return nullptr;
+}
+
 StreamOrder order_of(const hetcoll_settings &settings) noexcept
 {
     return settings.streams == HETCOLL_STREAMS_INDEPENDENT ? StreamOrder::kIndependent
@@ -349,7 +362,11 @@ void Store::forget(const std::shared_ptr<Device> &device, Idle &forgotten) noexc
     const auto move_out = [&device](auto &from, auto &to, const auto &device_of) {
         const auto gone = std::stable_partition(
             from.begin(), from.end(), [&](const auto &idle) { return device_of(idle) != device; });
-        std::move(gone, from.end(), std::back_inserter(to));
+        try {
+            to.reserve(to.size() + static_cast<std::size_t>(from.end() - gone));
+            std::move(gone, from.end(), std::back_inserter(to));
+        } catch (const std::bad_alloc &) { // it goes now, with the lock
+        }
         from.erase(gone, from.end());
     };
     move_out(idle_.devices, forgotten.devices, [](const auto &idle) { return idle->device(); });
@@ -544,7 +561,7 @@ void Store::give_back(std::unique_ptr<Scratch> scratch) noexcept
     const auto same = std::find_if(idle_.scratch.begin(), idle_.scratch.end(),
                                    [&](auto &idle) { return idle->device == scratch->device; });
     if (same == idle_.scratch.end()) {
-        idle_.scratch.push_back(std::move(scratch));
+        replaced.scratch = keep(idle_.scratch, std::move(scratch));
     } else if ((*same)->bytes < scratch->bytes) {
         replaced.scratch = std::exchange(*same, std::move(scratch));
     } else {
@@ -557,7 +574,7 @@ void Store::give_back(std::unique_ptr<DeviceBounce> bounce) noexcept
     if (bounce != nullptr && may_hold(0)) { // else it is freed, without the lock
         const std::lock_guard lock(mutex_);
         if (knows(bounce->device())) {
-            idle_.devices.push_back(std::move(bounce));
+            bounce = keep(idle_.devices, std::move(bounce));
         }
     }
 }
@@ -566,7 +583,7 @@ void Store::give_back(std::unique_ptr<HostBounce> bounce) noexcept
 {
     if (bounce != nullptr) {
         const std::lock_guard lock(mutex_);
-        idle_.hosts.push_back(std::move(bounce));
+        bounce = keep(idle_.hosts, std::move(bounce));
     }
 }
 
@@ -581,7 +598,7 @@ void Store::give_back(std::unique_ptr<StagingMemory> memory) noexcept
     if (!knows(memory->device)) {
         replaced = std::move(memory);
     } else if (idle_.staging.size() < kKeptStagingBuffers) {
-        idle_.staging.push_back(std::move(memory));
+        replaced = keep(idle_.staging, std::move(memory));
     } else {
         auto &smallest =
             *std::min_element(idle_.staging.begin(), idle_.staging.end(),

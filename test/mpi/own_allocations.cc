@@ -1,12 +1,10 @@
 #include "test/mpi/own_allocations.h"
 
-#include <link.h>
+#include "test/calling_object.h"
+
 #include <malloc.h>
-#include <unwind.h>
 
 #include <algorithm>
-#include <cstdint>
-#include <string_view>
 
 extern "C" {
 void *__libc_malloc(std::size_t bytes);
@@ -23,61 +21,7 @@ OwnAllocation watcher = nullptr;
 std::size_t largest = 0;
 thread_local bool asks = false; // unwinding may allocate
 
-// Where an object that is loaded lies. Both are before anything is watched.
-struct Place {
-    std::string_view name;
-    std::uintptr_t begin = 0, end = 0;
-    [[nodiscard]] bool has(std::uintptr_t code) const { return begin <= code && code < end; }
-};
-Place cpp_library{"libstdc++"}, component{"hetcoll_component"};
-
-int note_place(dl_phdr_info *info, std::size_t, void *)
-{
-    for (Place *place : {&cpp_library, &component}) {
-        if (std::string_view(info->dlpi_name).find(place->name) == std::string_view::npos) {
-            continue;
-        }
-        for (int i = 0; i < info->dlpi_phnum; ++i) {
-            const auto &part = info->dlpi_phdr[i];
-            const std::uintptr_t begin = info->dlpi_addr + part.p_vaddr;
-            if (part.p_type == PT_LOAD) {
-                place->begin = place->end == 0 ? begin : std::min(place->begin, begin);
-                place->end = std::max(place->end, begin + part.p_memsz);
-            }
-        }
-    }
-    return 0;
-}
-
-// The first frame after `from` that is not in the C++ library.
-struct Search {
-    std::uintptr_t from, found = 0;
-    bool begun = false;
-};
-
-_Unwind_Reason_Code look_at_frame(_Unwind_Context *frame, void *to)
-{
-    auto *const search = static_cast<Search *>(to);
-    const std::uintptr_t code = _Unwind_GetIP(frame);
-    search->begun = search->begun || code == search->from;
-    if (!search->begun || cpp_library.has(code)) {
-        return _URC_NO_REASON;
-    }
-    search->found = code;
-    return _URC_END_OF_STACK;
-}
-
-// `caller` is in who called malloc. For the C++ library whoever called that counts.
-bool is_hetcolls(const void *caller)
-{
-    const auto code = reinterpret_cast<std::uintptr_t>(caller);
-    if (!cpp_library.has(code)) {
-        return component.has(code);
-    }
-    Search search{code};
-    _Unwind_Backtrace(look_at_frame, &search);
-    return component.has(search.found);
-}
+CallingObject component("hetcoll_component");
 
 [[maybe_unused]] bool has_memory(const void *caller)
 {
@@ -85,7 +29,7 @@ bool is_hetcolls(const void *caller)
         return true;
     }
     asks = true;
-    const bool has = !is_hetcolls(caller) || watcher();
+    const bool has = !component.called(caller) || watcher();
     asks = false;
     return has;
 }
@@ -94,9 +38,7 @@ bool is_hetcolls(const void *caller)
 
 void watch_own_allocations(OwnAllocation its_watcher)
 {
-    Search nothing{1};
-    _Unwind_Backtrace(look_at_frame, &nothing); // the first one allocates
-    dl_iterate_phdr(note_place, nullptr);
+    component.find();
     watcher = its_watcher;
     largest = 0;
 }

@@ -1,6 +1,7 @@
 // Host copies of device buffers, through the boundary that the component uses.
 #include "engine/hetcoll.h"
 #include "test/unit/device_cuda.h"
+#include "test/unit/failing_allocations.h"
 
 #include <gtest/gtest.h>
 
@@ -105,6 +106,39 @@ protected:
         stage_.reset();
     }
     int finish() { return hetcoll_stage_finish(stage_.get(), "bcast"); }
+    // A copy from the device for each allocation that there can be no memory for from there on.
+    void copy_without_memory()
+    {
+        bool more = true;
+        for (long nth = 1; more && !HasFailure(); ++nth) {
+            SCOPED_TRACE("allocation " + std::to_string(nth));
+            ASSERT_EQ(add(buffer()), 1);
+            piece(0, content_.size(), HETCOLL_STAGE_READ);
+            const unsigned char *memory = host();
+            ASSERT_NE(memory, nullptr);
+            int result = HETCOLL_SUCCESS;
+            {
+                test::FailingAllocations shortage(nth);
+                shortage.turn(true);
+                copy(HETCOLL_STAGE_READ);
+                result = finish();
+                shortage.turn(false);
+                more = shortage.have_failed();
+            }
+            EXPECT_EQ(has_input(), result == HETCOLL_SUCCESS);
+            if (has_input()) {
+                EXPECT_EQ(Bytes(memory, memory + content_.size()), content_);
+            } else {
+                EXPECT_EQ(result, HETCOLL_ERROR_NO_MEMORY);
+            }
+            {
+                test::FailingAllocations shortage(1);
+                shortage.turn(true);
+                stage_.reset();
+            }
+        }
+        stage_once();
+    }
     bool has_input() const { return hetcoll_stage_has_input(stage_.get()) != 0; }
     // What lies between the rows changes on the host and on the device: neither reaches the other.
     void check_rows(const hetcoll_run &rows)
@@ -359,6 +393,8 @@ TEST_F(StageTest, NoCallThatFailsAloneLosesTheInput)
     }
 }
 
+TEST_F(StageTest, WithoutHostMemoryACopyIsRightOrAnError) { copy_without_memory(); }
+
 // Larger than all pinned slots together, and not a multiple of them.
 class LargeStageTest : public StageTest {
 protected:
@@ -435,6 +471,8 @@ TEST_F(LargeStageTest, AFailureIsToldAndTheStageWorksAgain)
     EXPECT_EQ(finish(), HETCOLL_SUCCESS);
     EXPECT_EQ(Bytes(memory, memory + kLarge), content_);
 }
+
+TEST_F(LargeStageTest, WithoutHostMemoryACopyIsRightOrAnError) { copy_without_memory(); }
 
 TEST_F(LargeStageTest, WithoutPinnedMemoryTheDriverCopies)
 {

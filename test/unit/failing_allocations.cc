@@ -1,5 +1,7 @@
 #include "test/unit/failing_allocations.h"
 
+#include "test/calling_object.h"
+
 #include <malloc.h>
 
 #include <algorithm>
@@ -23,14 +25,12 @@ struct Shortage {
     }
 };
 thread_local Shortage shortage;
+// The emulated driver's own memory does not run out: a driver reports that, and does not throw.
+CallingObject driver("libcuda.so");
 
 [[maybe_unused]] bool fails(std::size_t bytes) noexcept
 {
-    const Shortage &now = shortage;
-    if (!now.counts(bytes) || now.left > 0) {
-        return false;
-    }
-    return !now.over || now.taken + bytes > now.budget;
+    return shortage.left <= 0 && (!shortage.over || shortage.taken + bytes > shortage.budget);
 }
 
 [[maybe_unused]] void note_taken(void *memory) noexcept
@@ -42,9 +42,34 @@ thread_local Shortage shortage;
     }
 }
 
-[[maybe_unused]] void give_back(void *memory) noexcept
+[[maybe_unused]] void *allocate(std::size_t bytes, const void *caller)
 {
-    if (shortage.over && memory != nullptr) {
+    const bool counts = shortage.counts(bytes) && !driver.called(caller);
+    if (counts) {
+        ++shortage.made;
+        --shortage.left;
+    }
+    for (;;) {
+        if (!counts || !fails(bytes)) {
+            if (void *const memory = std::malloc(bytes == 0 ? 1 : bytes)) {
+                if (counts) {
+                    note_taken(memory);
+                }
+                return memory;
+            }
+        }
+        const std::new_handler handler = std::get_new_handler();
+        if (handler == nullptr) {
+            throw std::bad_alloc();
+        }
+        handler(); // or throws
+        shortage.over = true;
+    }
+}
+
+[[maybe_unused]] void give_back(void *memory, const void *caller) noexcept
+{
+    if (shortage.over && memory != nullptr && !driver.called(caller)) {
         const std::size_t bytes = malloc_usable_size(memory);
         shortage.taken -= shortage.counts(bytes) ? std::min(shortage.taken, bytes) : 0;
     }
@@ -56,6 +81,7 @@ thread_local Shortage shortage;
 FailingAllocations::FailingAllocations(long nth, std::size_t left, Blocks which) noexcept
     : nth_(nth)
 {
+    driver.find();
     shortage = {.left = nth, .budget = left, .which = which};
 }
 
@@ -69,36 +95,24 @@ std::size_t FailingAllocations::most_taken() const noexcept { return shortage.mo
 #ifndef __SANITIZE_ADDRESS__ // which has operators of its own
 void *operator new(std::size_t bytes)
 {
-    using hetcoll::test::shortage;
-    if (shortage.counts(bytes)) {
-        ++shortage.made;
-        --shortage.left;
-    }
-    for (;;) {
-        if (!hetcoll::test::fails(bytes)) {
-            if (void *const memory = std::malloc(bytes == 0 ? 1 : bytes)) {
-                hetcoll::test::note_taken(memory);
-                return memory;
-            }
-        }
-        const std::new_handler handler = std::get_new_handler();
-        if (handler == nullptr) {
-            throw std::bad_alloc();
-        }
-        handler(); // or throws
-        shortage.over = true;
-    }
+    return hetcoll::test::allocate(bytes, __builtin_return_address(0));
 }
 
 void *operator new(std::size_t bytes, const std::nothrow_t &) noexcept
 {
     try {
-        return ::operator new(bytes);
+        return hetcoll::test::allocate(bytes, __builtin_return_address(0));
     } catch (const std::bad_alloc &) {
         return nullptr;
     }
 }
 
-void operator delete(void *memory) noexcept { hetcoll::test::give_back(memory); }
-void operator delete(void *memory, std::size_t) noexcept { hetcoll::test::give_back(memory); }
+void operator delete(void *memory) noexcept
+{
+    hetcoll::test::give_back(memory, __builtin_return_address(0));
+}
+void operator delete(void *memory, std::size_t) noexcept
+{
+    hetcoll::test::give_back(memory, __builtin_return_address(0));
+}
 #endif
