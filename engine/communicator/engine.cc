@@ -3,6 +3,7 @@
 #include "base/lost.h"
 #include "base/padding.h"
 #include "engine/meeting/flags.h"
+#include "engine/process/memory_reserve.h"
 #include "tuning/parts.h"
 
 #include <algorithm>
@@ -207,6 +208,17 @@ void put_out(const hetcoll_call &call, const std::byte *sum) noexcept
     }
 }
 
+// False, too, where there is no memory to know: whoever goes on then chooses again.
+bool chooses_host(Chooser &chooser, const hetcoll_call &call) noexcept
+{
+    const UsesReserve uses_reserve;
+    try {
+        return chooser.choose(call, call.span, {.mapped = true}).algorithm == Algorithm::kHost;
+    } catch (const std::bad_alloc &) {
+        return false;
+    }
+}
+
 } // namespace
 
 std::optional<int> Engine::try_host(const hetcoll_call &call) noexcept
@@ -221,8 +233,7 @@ std::optional<int> Engine::try_host(const hetcoll_call &call) noexcept
         (call.send != call.recv && !pointers.is_surely_host(call.send))) {
         return std::nullopt;
     }
-    if (peers_.known() &&
-        chooser_.choose(call, call.span, {.mapped = true}).algorithm != Algorithm::kHost) {
+    if (peers_.known() && !chooses_host(chooser_, call)) {
         return std::nullopt; // the ranks meet first
     }
     const std::uint64_t start_ns = process_.counters().times_small() ? now_ns() : 0;

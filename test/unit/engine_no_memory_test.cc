@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -276,6 +278,32 @@ TEST_P(ReserveTest, WithoutMemoryToFillTheReserveAllRanksReturnAnError)
     expect_results(HETCOLL_SUCCESS);
 }
 
+// What a call of host memory serves without any operation.
+class HostReserveTest : public ReserveTest {};
+
+TEST_P(HostReserveTest, WithoutMemoryToChooseAnAlgorithmACallBecomesAnOperation)
+{
+    static std::array<std::array<float, 100>, 3> vectors;
+    make_ranks();
+    for (int rank = 0; rank < 3; ++rank) {
+        vectors[rank].fill(2.0f * static_cast<float>(rank + 1));
+        ranks_->call(rank, vectors[rank].data(), vectors[rank].data(), vectors[rank].size());
+        ranks_->made(rank).kind = HETCOLL_FLOAT32;
+    }
+    {
+        FailingAllocations shortage(1);
+        shortage.turn(true);
+        EXPECT_EQ(ranks_->engine(2).try_host(ranks_->made(2)), std::nullopt);
+        EXPECT_TRUE(shortage.have_failed());
+    }
+    ASSERT_TRUE(ranks_->run());
+    for (int rank = 0; rank < 3; ++rank) {
+        EXPECT_EQ(ranks_->result(rank), HETCOLL_SUCCESS);
+        EXPECT_EQ(std::count(vectors[rank].begin(), vectors[rank].end(), 12.0f),
+                  static_cast<std::ptrdiff_t>(vectors[rank].size()));
+    }
+}
+
 const Case kCases[] = {
     {.name = "First", .peers = Peers::kUnknown},
     {.name = "FirstSmall", .count = 100, .peers = Peers::kUnknown},
@@ -346,6 +374,12 @@ const Case kCases[] = {
      .queued = HETCOLL_QUEUED},
 };
 
+INSTANTIATE_TEST_SUITE_P(Ordered, HostReserveTest,
+                         ::testing::Values(Case{
+                             .name = "Ordered",
+                             .change_settings =
+                                 [](hetcoll_settings &settings) { settings.reproducible = true; },
+                             .kind = HETCOLL_FLOAT32}));
 INSTANTIATE_TEST_SUITE_P(Ways, ReserveTest, ::testing::ValuesIn(kCases),
                          [](const auto &of) { return std::string(of.param.name); });
 
