@@ -20,8 +20,8 @@ Result<std::unique_ptr<RdmaLanes>> RdmaLanes::open(const std::string &device)
 
 RdmaLanes::~RdmaLanes()
 {
-    while (!lanes_.empty()) {
-        (void)remove(lanes_.begin()->first);
+    for (const auto &[connection, lane] : lanes_) {
+        device_->remove(lane.queue);
     }
 }
 

@@ -113,7 +113,7 @@ const Driver *DriverLibrary::get() const noexcept
 Status DriverLibrary::load_error() const
 {
     const std::lock_guard lock(mutex_);
-    return error_.ok() ? Status() : Status(error_.code(), error_.message());
+    return error_.ok() ? Status() : error(error_.code(), "%s", error_.message().c_str());
 }
 
 bool DriverLibrary::is_emulated() const noexcept { return get() != nullptr && emulated_; }

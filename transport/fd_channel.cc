@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <map>
 #include <mutex>
+#include <new>
 #include <span>
 #include <string>
 
@@ -395,7 +396,11 @@ void FdChannel::set_source(FdSource *source) noexcept
 void FdChannel::step() noexcept
 {
     const std::lock_guard lock(impl_->mutex);
-    impl_->answer_all();
+    try {
+        impl_->answer_all();
+    } catch (
+        const std::bad_alloc &) { // who asks learns by the end of the connection that it failed
+    }
 }
 
 Result<std::optional<FdBundle>> FdChannel::take(const FdTicket &ticket)

@@ -3,6 +3,7 @@
 #include <sys/random.h>
 
 #include <cstring>
+#include <new>
 #include <span>
 #include <utility>
 
@@ -313,7 +314,11 @@ Status ReachProbe::Impl::judge()
 Reach ReachProbe::step() noexcept
 {
     if (impl_->verdict == Reach::kPending) {
-        impl_->why = impl_->step();
+        try {
+            impl_->why = impl_->step();
+        } catch (const std::bad_alloc &) {
+            impl_->why = Status::out_of_memory();
+        }
         if (!impl_->why.ok()) {
             impl_->verdict = Reach::kNo;
         }
