@@ -204,6 +204,9 @@ void reductions(std::vector<Collective> &calls, const Comm &of, int count, const
     const auto scatter =
         HETCOLL_CALL(Reduce_scatter, reduce_scatter, send, recv, counts.data(), type, op, comm);
     add("Reduce_scatter", total * bytes, mine, scatter);
+    const std::vector<int> equal(static_cast<std::size_t>(of.size), count);
+    add("Reduce_scatter", all, one,
+        HETCOLL_CALL(Reduce_scatter, reduce_scatter, send, recv, equal.data(), type, op, comm));
     add("Reduce_scatter", kInPlace, total * bytes, scatter);
     calls.back().result_bytes = mine; // Open MPI uses the rest for its work
     const auto block =
@@ -324,6 +327,13 @@ std::vector<Collective> calls_of(MPI_Comm comm, int count, const char *name, MPI
     const auto allreduce = HETCOLL_CALL(Allreduce, allreduce, send, recv, count, type, op, comm);
     calls.push_back({"Allreduce", name, count * bytes, count * bytes, allreduce});
     calls.push_back({"Allreduce", name, kInPlace, count * bytes, allreduce});
+    return calls;
+}
+
+std::vector<Collective> neighbor_calls(MPI_Comm comm, int count)
+{
+    std::vector<Collective> calls;
+    neighbors(calls, Comm(comm), count, ints());
     return calls;
 }
 

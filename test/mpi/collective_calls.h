@@ -36,4 +36,7 @@ struct Collective {
 [[nodiscard]] std::vector<Collective> calls_of(MPI_Comm comm, int count, const char *name,
                                                MPI_Datatype type, std::ptrdiff_t bytes, MPI_Op op);
 
+// On a line of ranks, MPI_INT; each call makes its communicator, which lives until MPI_Finalize.
+[[nodiscard]] std::vector<Collective> neighbor_calls(MPI_Comm comm, int count);
+
 } // namespace hetcoll::test

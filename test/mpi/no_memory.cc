@@ -3,18 +3,20 @@
 // result, or all get an error; and then they have right results again. "once": that allocation
 // alone fails; "short": all from there on, until hetcoll gives up its reserve; "none": all, from
 // the first to the call's end, of those whose ranks meet. With HETCOLL_EVERY_ALLOCATION in the
-// environment at each indeed, else at some. With the name of a collective: of that one alone.
+// environment at each indeed, else at some, and of plain calls alone. With words: of calls whose
+// names have one.
 #include "test/mpi/check.h"
+#include "test/mpi/collective_calls.h"
 #include "test/mpi/own_allocations.h"
 
 #include "engine/hetcoll.h"
 #include "engine/process/memory_reserve.h"
-#include "measure/persistent.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,261 +53,241 @@ public:
     Shortage &operator=(const Shortage &) = delete;
 };
 
-// A call of all ranks on vectors of `count` elements, of which each rank gives its number + 1, and
-// the number that has to be in the first element of this rank's block b of the result.
-struct Kind {
-    const char *name;
-    int (*call)(const void *in, void *out, int count, MPI_Comm comm);
-    int (*want)(int rank, int ranks, int block);
-    bool all_blocks = false; // the result has a block of each rank
-    // Of at least so many bytes: the ranks meet. Otherwise a rank without memory ends the job.
-    int least_bytes = std::numeric_limits<int>::max();
-};
-constexpr int kLeastCollective = HETCOLL_LEAST_COLLECTIVE;
-
-int wait_for(int code, MPI_Request *request)
+// Lists of calls, the same on every rank.
+std::vector<Collective> of_ints(MPI_Comm comm, int count)
 {
-    return code != MPI_SUCCESS ? code : MPI_Wait(request, MPI_STATUS_IGNORE);
+    return calls_of(comm, count, "ints", MPI_INT, sizeof(int), MPI_SUM);
 }
 
-int sum_of(int, int ranks, int) { return ranks * (ranks + 1) / 2; }
-int sum_at_root(int rank, int ranks, int) { return rank == 0 ? sum_of(0, ranks, 0) : 0; }
-int part(int, int, int block) { return block + 1; }
-int part_at_root(int rank, int, int block) { return rank == 0 ? block + 1 : 0; }
-int of_root(int, int, int) { return 1; }
-int of_first(int, int, int) { return 1; }
-int sum_before(int rank, int, int) { return sum_of(0, rank, 0); }
-int sum_so_far(int rank, int, int) { return sum_of(0, rank + 1, 0); }
+void add_pairs(void *in, void *inout, int *count, MPI_Datatype *)
+{
+    for (int i = 0; i < 2 * *count; ++i) {
+        static_cast<int *>(inout)[2 * i] += static_cast<const int *>(in)[2 * i];
+    }
+}
 
-const Kind kKinds[] = {
-    {"Allreduce",
-     [](const void *in, void *out, int count, MPI_Comm comm) {
-         return MPI_Allreduce(in, out, count, MPI_INT, MPI_SUM, comm);
-     },
-     sum_of, false, 0},
-    {"Iallreduce",
-     [](const void *in, void *out, int count, MPI_Comm comm) {
-         MPI_Request request = MPI_REQUEST_NULL;
-         return wait_for(MPI_Iallreduce(in, out, count, MPI_INT, MPI_SUM, comm, &request),
-                         &request);
-     },
-     sum_of, false, 0},
-    {"Allreduce_init",
-     [](const void *in, void *out, int count, MPI_Comm comm) {
-         MPI_Request request = MPI_REQUEST_NULL;
-         int code = HETCOLL_ALLREDUCE_INIT(in, out, count, MPI_INT, MPI_SUM, comm, MPI_INFO_NULL,
-                                           &request);
-         for (int start = 0; start < 2 && code == MPI_SUCCESS; ++start) {
-             code = wait_for(MPI_Start(&request), &request);
-         }
-         if (request != MPI_REQUEST_NULL) {
-             MPI_Request_free(&request);
-         }
-         return code;
-     },
-     sum_of, false, 0},
-    {"Bcast",
-     [](const void *, void *out, int count, MPI_Comm comm) {
-         return MPI_Bcast(out, count, MPI_INT, 0, comm);
-     },
-     of_root, false, kLeastCollective},
-    {"Ibcast",
-     [](const void *, void *out, int count, MPI_Comm comm) {
-         MPI_Request request = MPI_REQUEST_NULL;
-         return wait_for(MPI_Ibcast(out, count, MPI_INT, 0, comm, &request), &request);
-     },
-     of_root},
-    {"Reduce",
-     [](const void *in, void *out, int count, MPI_Comm comm) {
-         return MPI_Reduce(in, out, count, MPI_INT, MPI_SUM, 0, comm);
-     },
-     sum_at_root, false, kLeastCollective},
-    {"Reduce_scatter_block",
-     [](const void *in, void *out, int count, MPI_Comm comm) {
-         int ranks = 1;
-         MPI_Comm_size(comm, &ranks);
-         return MPI_Reduce_scatter_block(in, out, count / ranks, MPI_INT, MPI_SUM, comm);
-     },
-     sum_of, false, kLeastCollective},
-    {"Scan",
-     [](const void *in, void *out, int count, MPI_Comm comm) {
-         return MPI_Scan(in, out, count, MPI_INT, MPI_SUM, comm);
-     },
-     sum_so_far},
-    {"Reduce_scatter",
-     [](const void *in, void *out, int count, MPI_Comm comm) {
-         int ranks = 1;
-         MPI_Comm_size(comm, &ranks);
-         const std::vector<int> counts(static_cast<std::size_t>(ranks), count / ranks);
-         return MPI_Reduce_scatter(in, out, counts.data(), MPI_INT, MPI_SUM, comm);
-     },
-     sum_of, false, kLeastCollective},
-    {"Exscan",
-     [](const void *in, void *out, int count, MPI_Comm comm) {
-         return MPI_Exscan(in, out, count, MPI_INT, MPI_SUM, comm);
-     },
-     sum_before},
-    {"Ireduce_scatter_block",
-     [](const void *in, void *out, int count, MPI_Comm comm) {
-         int ranks = 1;
-         MPI_Comm_size(comm, &ranks);
-         MPI_Request request = MPI_REQUEST_NULL;
-         return wait_for(
-             MPI_Ireduce_scatter_block(in, out, count / ranks, MPI_INT, MPI_SUM, comm, &request),
-             &request);
-     },
-     sum_of},
-    {"Scatter",
-     [](const void *in, void *out, int count, MPI_Comm comm) {
-         return MPI_Scatter(in, count, MPI_INT, out, count, MPI_INT, 0, comm);
-     },
-     of_first},
-    {"Alltoall",
-     [](const void *in, void *out, int count, MPI_Comm comm) {
-         return MPI_Alltoall(in, count, MPI_INT, out, count, MPI_INT, comm);
-     },
-     part, true},
-    {"Ialltoall",
-     [](const void *in, void *out, int count, MPI_Comm comm) {
-         MPI_Request request = MPI_REQUEST_NULL;
-         return wait_for(MPI_Ialltoall(in, count, MPI_INT, out, count, MPI_INT, comm, &request),
-                         &request);
-     },
-     part, true},
-    {"Gather",
-     [](const void *in, void *out, int count, MPI_Comm comm) {
-         return MPI_Gather(in, count, MPI_INT, out, count, MPI_INT, 0, comm);
-     },
-     part_at_root, true},
-    {"Allgather",
-     [](const void *in, void *out, int count, MPI_Comm comm) {
-         return MPI_Allgather(in, count, MPI_INT, out, count, MPI_INT, comm);
-     },
-     part, true, kLeastCollective},
-    {"Iallgather",
-     [](const void *in, void *out, int count, MPI_Comm comm) {
-         MPI_Request request = MPI_REQUEST_NULL;
-         return wait_for(MPI_Iallgather(in, count, MPI_INT, out, count, MPI_INT, comm, &request),
-                         &request);
-     },
-     part, true},
+// With a hole behind each int, so that nobody but the program can add them.
+std::vector<Collective> of_pairs(MPI_Comm comm, int count)
+{
+    static MPI_Datatype type = MPI_DATATYPE_NULL;
+    static MPI_Op op = MPI_OP_NULL;
+    if (type == MPI_DATATYPE_NULL) {
+        MPI_Datatype pair = MPI_DATATYPE_NULL;
+        MPI_Type_vector(2, 1, 2, MPI_INT, &pair);
+        MPI_Type_create_resized(pair, 0, 4 * sizeof(int), &type);
+        MPI_Type_commit(&type);
+        MPI_Type_free(&pair);
+        MPI_Op_create(add_pairs, 1, &op);
+    }
+    return calls_of(comm, count, "pairs", type, 4 * sizeof(int), op);
+}
+
+enum class On { kDevices, kHosts, kDevicesOfSome };
+
+struct Kind {
+    std::vector<Collective> (*list)(MPI_Comm comm, int count);
+    std::size_t place; // in the list
+    int count;
+    How how;
+    On on;
+
+    [[nodiscard]] Collective call(MPI_Comm comm) const { return list(comm, count)[place]; }
+    // Collective: it may be in place on some ranks only.
+    [[nodiscard]] bool is_in_place(const Collective &call) const
+    {
+        int here = call.send_bytes < 0 || call.recv_bytes < 0 ? 1 : 0, anywhere = 0;
+        MPI_Allreduce(&here, &anywhere, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+        return anywhere != 0;
+    }
+    [[nodiscard]] std::string name(const Collective &call, bool in_place) const
+    {
+        constexpr std::array kNames = {"devices", "hosts", "devices of some"};
+        return std::string(how_name(how)) + " " + call.name + (in_place ? " in place" : "") +
+               " of " + std::to_string(count) + " " + call.detail + " on " +
+               kNames[static_cast<std::size_t>(on)];
+    }
+    // All ranks learn whether one has no memory at all; otherwise that one ends the job.
+    [[nodiscard]] bool meets(const Collective &call) const
+    {
+        const std::string_view of = call.name;
+        const bool is_own =
+            of == "Bcast" || of == "Reduce" || of == "Allgather" || of == "Reduce_scatter_block";
+        return list == of_ints &&
+               (of == "Allreduce" || (is_own && how == How::kBlocking &&
+                                      count * sizeof(int) >= HETCOLL_LEAST_COLLECTIVE));
+    }
 };
 
-class Calls {
+// One side of a call: its buffer, or MPI_IN_PLACE.
+class Side {
 public:
-    Calls(Program &program, const Kind &kind, Memory memory, int count)
-        : program_(program), kind_(kind), count_(count), in_(allocate(memory)),
-          out_(allocate(memory))
+    Side(Program &program, Memory memory, std::ptrdiff_t bytes, int seed)
+        : program_(program), in_place_(bytes < 0),
+          image_(static_cast<std::size_t>(std::max<std::ptrdiff_t>(bytes, 0)) / sizeof(int) + 1)
     {
-        const std::vector<int> own(elements(), program.rank() + 1);
-        program.require(in_.write(0, own.data(), own.size() * sizeof(int)));
+        for (std::size_t i = 0; i < image_.size(); ++i) {
+            image_[i] = static_cast<int>((7 * i + 31 * static_cast<std::size_t>(seed)) % 1000);
+        }
+        auto made = Buffer::allocate(memory == Memory::kHost ? nullptr : &program.gpu(), memory,
+                                     image_.size() * sizeof(int));
+        if (!made.ok()) {
+            program.require(made.status());
+        }
+        buffer_ = std::move(*made);
+    }
+    void fill() const { program_.require(buffer_.write(0, image_.data(), buffer_.bytes())); }
+    [[nodiscard]] void *pointer() const { return in_place_ ? MPI_IN_PLACE : buffer_.data(); }
+    [[nodiscard]] std::vector<int> found() const
+    {
+        std::vector<int> values(image_.size());
+        program_.require(buffer_.read(0, values.data(), buffer_.bytes()));
+        return values;
+    }
+
+private:
+    Program &program_;
+    const bool in_place_;
+    std::vector<int> image_;
+    Buffer buffer_;
+};
+
+class Vectors {
+public:
+    // The result is what a call on the host has with memory.
+    Vectors(Program &program, const Kind &kind, const Collective &call, const char *name)
+        : kind_(kind), send_(program, memory(program, kind), call.send_bytes, program.rank() + 1),
+          recv_(program, memory(program, kind), call.recv_bytes, program.rank() + 100)
+    {
+        const Side send(program, Memory::kHost, call.send_bytes, program.rank() + 1),
+            recv(program, Memory::kHost, call.recv_bytes, program.rank() + 100);
+        send.fill();
+        recv.fill();
+        const int code = run(call, kind.how, send.pointer(), recv.pointer(), kRounds);
+        program.check(code == MPI_SUCCESS, "%s: error %d", name, code);
+        want_ = result(recv, call);
     }
     // MPI's code; or that of a success with a wrong result.
-    int make(MPI_Comm comm)
+    int make(const Collective &call) const
     {
-        const bool is_bcast = kind_.want == of_root;
-        const std::vector<int> before(elements(), is_bcast ? program_.rank() + 1 : 0);
-        program_.require(out_.write(0, before.data(), before.size() * sizeof(int)));
-        const int code = kind_.call(in_.data(), out_.data(), count_, comm);
-        return code == MPI_SUCCESS && !is_right() ? kWrong : code;
+        send_.fill();
+        recv_.fill();
+        const int code = run(call, kind_.how, send_.pointer(), recv_.pointer(), kRounds);
+        return code == MPI_SUCCESS && result(recv_, call) != want_ ? kWrong : code;
     }
     static constexpr int kWrong = -1;
 
 private:
-    [[nodiscard]] std::size_t elements() const
+    static constexpr int kRounds = 2; // of persistent calls
+    static Memory memory(const Program &program, const Kind &kind)
     {
-        return static_cast<std::size_t>(count_) * static_cast<std::size_t>(program_.ranks());
+        const bool has_device =
+            kind.on == On::kDevices || (kind.on == On::kDevicesOfSome && program.rank() % 2 == 0);
+        return has_device ? Memory::kDevice : Memory::kHost;
     }
-    [[nodiscard]] Buffer allocate(Memory memory)
+    // Where the call defines it.
+    static std::vector<int> result(const Side &recv, const Collective &call)
     {
-        auto buffer = Buffer::allocate(memory == Memory::kHost ? nullptr : &program_.gpu(), memory,
-                                       elements() * sizeof(int));
-        if (!buffer.ok()) {
-            program_.require(buffer.status());
+        std::vector<int> values = recv.found();
+        if (call.result_bytes >= 0) {
+            values.resize(static_cast<std::size_t>(call.result_bytes) / sizeof(int));
         }
-        return std::move(*buffer);
-    }
-    [[nodiscard]] bool is_right() const
-    {
-        std::vector<int> found(elements());
-        program_.require(out_.read(0, found.data(), found.size() * sizeof(int)));
-        for (int block = 0; block < (kind_.all_blocks ? program_.ranks() : 1); ++block) {
-            const int want = kind_.want(program_.rank(), program_.ranks(), block);
-            if (found[static_cast<std::size_t>(block) * static_cast<std::size_t>(count_)] != want) {
-                return false;
-            }
-        }
-        return true;
+        return values;
     }
 
-    Program &program_;
     const Kind &kind_;
-    const int count_;
-    Buffer in_, out_;
+    const Side send_, recv_;
+    std::vector<int> want_;
 };
 
 enum class When { kFirst, kLater };
 
 class Test {
 public:
-    Test(Program &program, int victim) : program_(program), victim_(victim) {}
-
-    void run(const Kind &kind, When when, Memory memory, int count)
+    Test(Program &program, int victim, std::vector<std::string_view> words)
+        : program_(program), victim_(victim), words_(std::move(words))
     {
-        const bool every = std::getenv("HETCOLL_EVERY_ALLOCATION") != nullptr;
-        Calls calls(program_, kind, memory, count);
-        bool more = true;
-        for (long nth = 1; more && (lack != Lack::kNone || nth == 1);
-             nth += every ? 1 : (nth + 2) / 2) {
-            const std::string what = std::string(kind.name) +
-                                     (when == When::kFirst ? ", first" : "") + " of " +
-                                     std::to_string(count) + " on " + memory_name(memory) +
-                                     " memory, allocation " + std::to_string(nth);
-            more = run_one(calls, when, nth, what.c_str());
-        }
     }
 
+    void run(const Kind &kind)
+    {
+        const Collective call = kind.call(MPI_COMM_WORLD);
+        const bool in_place = kind.is_in_place(call),
+                   is_plain = !in_place && kind.list != of_pairs && kind.on != On::kDevicesOfSome;
+        const std::string name = kind.name(call, in_place);
+        if (!is_asked_for(name) || (lack == Lack::kNone && !kind.meets(call)) ||
+            (!every_ && !is_plain)) {
+            return;
+        }
+        const Vectors vectors(program_, kind, call, name.c_str());
+        for (const When when : {When::kFirst, When::kLater}) {
+            bool more = true;
+            for (long nth = 1; more && (lack != Lack::kNone || nth == 1);
+                 nth += every_ ? 1 : (nth + 2) / 2) {
+                const std::string what = name + (when == When::kFirst ? ", first" : "") +
+                                         ", allocation " + std::to_string(nth);
+                more = run_one(kind, vectors, when, nth, what.c_str());
+            }
+        }
+    }
     [[nodiscard]] int shortages() const { return shortages_; }
 
 private:
-    // False: there was no such allocation, or a check has failed.
-    bool run_one(Calls &calls, When when, long nth, const char *what)
+    [[nodiscard]] bool is_asked_for(std::string_view name) const
     {
+        return words_.empty() ||
+               std::any_of(words_.begin(), words_.end(), [name](std::string_view word) {
+                   return name.find(word) != std::string_view::npos;
+               });
+    }
+    // False: there was no such allocation, or a check has failed.
+    bool run_one(const Kind &kind, const Vectors &vectors, When when, long nth, const char *what)
+    {
+        fill_reserve();
         MPI_Comm comm = MPI_COMM_NULL;
+        std::optional<Collective> call;
+        const auto begin = [&] {
+            program_.check(MPI_Comm_dup(MPI_COMM_WORLD, &comm) == MPI_SUCCESS, "no communicator");
+            MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+            call = kind.call(comm);
+        };
         if (when == When::kLater) {
-            duplicate(comm);
+            begin();
             // The second small call on device memory finds the peers, as a large one does at once.
             for (int before = 0; before < (lack == Lack::kNone ? 3 : 1); ++before) {
-                check(calls.make(comm), what, false);
+                check(vectors.make(*call), what, false);
             }
         }
         int code = MPI_SUCCESS;
         {
             const Shortage shortage(program_.rank() == victim_, nth);
             if (when == When::kFirst) {
-                duplicate(comm);
+                begin();
             }
-            code = calls.make(comm);
+            code = vectors.make(*call);
         }
         int reached = program_.rank() == victim_ && have_failed ? 1 : 0;
         const bool was_right = check(code, what, true);
         // A rank that has ended a call by itself meets the others in its next one, which fails too.
-        const bool is_level = check(calls.make(comm), what, true);
-        const bool is_right = check(calls.make(comm), what, false);
+        const bool is_level = check(vectors.make(*call), what, true);
+        const bool is_right = check(vectors.make(*call), what, false);
         MPI_Comm_free(&comm);
         MPI_Bcast(&reached, 1, MPI_INT, victim_, MPI_COMM_WORLD);
         shortages_ += reached;
         return reached != 0 && was_right && is_level && is_right;
     }
-    void duplicate(MPI_Comm &comm)
+    // The last shortage may have taken it.
+    static void fill_reserve()
     {
-        program_.check(MPI_Comm_dup(MPI_COMM_WORLD, &comm) == MPI_SUCCESS, "no communicator");
-        MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+        const std::array<int, 2> in{};
+        std::array<int, 2> out{};
+        MPI_Request request = MPI_REQUEST_NULL;
+        MPI_Iallreduce(in.data(), out.data(), 2, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
     }
     // All succeed with right results, or, if they may, all fail. The same on all ranks.
     bool check(int code, const char *what, bool may_fail)
     {
-        const int mine = code == Calls::kWrong ? 4 : code == MPI_SUCCESS ? 1 : 2;
+        const int mine = code == Vectors::kWrong ? 4 : code == MPI_SUCCESS ? 1 : 2;
         std::vector<int> of_rank(static_cast<std::size_t>(program_.ranks()));
         MPI_Allgather(&mine, 1, MPI_INT, of_rank.data(), 1, MPI_INT, MPI_COMM_WORLD);
         int all = 0;
@@ -321,6 +303,8 @@ private:
 
     Program &program_;
     const int victim_;
+    const std::vector<std::string_view> words_;
+    const bool every_ = std::getenv("HETCOLL_EVERY_ALLOCATION") != nullptr;
     int shortages_ = 0;
 };
 
@@ -332,25 +316,23 @@ int main(int argc, char **argv)
     using namespace hetcoll;
     using namespace hetcoll::test;
     Program program(argc, argv, "no_memory");
-    if (argc != 3 && argc != 4) {
-        program.check(false, "usage: no_memory VICTIM once|short|none [COLLECTIVE]");
+    if (argc < 3) {
+        program.check(false, "usage: no_memory VICTIM once|short|none [WORD...]");
         return program.finish();
     }
     const std::string_view what = argv[2];
     lack = what == "once" ? Lack::kOnce : what == "short" ? Lack::kShort : Lack::kNone;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); // of requests in Open MPI 4.1
-    Test test(program, std::atoi(argv[1]));
-    for (const Kind &kind : kKinds) {
-        if (argc == 4 && std::string_view(argv[3]) != kind.name) {
-            continue;
-        }
-        for (const int count : {12, 60'000}) {
-            if (lack == Lack::kNone && count * static_cast<int>(sizeof(int)) < kind.least_bytes) {
-                continue;
-            }
-            for (const When when : {When::kFirst, When::kLater}) {
-                test.run(kind, when, Memory::kDevice, count);
-                test.run(kind, when, Memory::kHost, count);
+    Test test(program, std::atoi(argv[1]), {argv + 3, argv + argc});
+    for (auto *const list : {of_ints, of_pairs, neighbor_calls}) {
+        const std::size_t places = list(MPI_COMM_WORLD, 1).size();
+        for (std::size_t place = 0; place < places; ++place) {
+            for (const int count : {12, 60'000}) {
+                for (const How how : {How::kBlocking, How::kNonblocking, How::kPersistent}) {
+                    for (const On on : {On::kDevices, On::kHosts, On::kDevicesOfSome}) {
+                        test.run({list, place, count, how, on});
+                    }
+                }
             }
         }
     }
