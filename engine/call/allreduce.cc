@@ -20,7 +20,7 @@ bool has_joined(Call &call)
     case Progress::kDone: break;
     }
     if (any(aggregators.heard(), kCallsDiffer)) {
-        call.end(call.engine.fail_differing(aggregators.meeting()));
+        call.ended = call.engine.fail_differing(aggregators.meeting());
         return false;
     }
     return true;
