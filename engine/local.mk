@@ -7,6 +7,7 @@ hetcoll_sources += \
 	engine/process/aggregator_list.cc engine/process/aggregator_list.h engine/process/call_record.h \
 	engine/process/counters.cc engine/process/counters.h engine/process/cpu_views.cc \
 	engine/process/cpu_views.h engine/process/direct_probe.cc engine/process/direct_probe.h \
+	engine/process/frame_memory.cc engine/process/frame_memory.h \
 	engine/process/known_prices.h engine/process/memory_reserve.cc engine/process/memory_reserve.h \
 	engine/process/message_trial.cc engine/process/message_trial.h \
 	engine/process/notices.h engine/process/parameters.cc engine/process/parameters.h engine/process/pinned_pipe.cc \
@@ -38,7 +39,7 @@ hetcoll_sources += \
 	engine/call/late_ranks.cc engine/call/late_ranks.h engine/call/look.cc engine/call/operation.cc engine/call/own_vector.cc \
 	engine/call/operation.h engine/call/operation_queue.cc engine/call/operation_queue.h \
 	engine/call/prepared.cc engine/call/prepared.h \
-	engine/call/publish.cc engine/call/refusals.cc engine/call/refusals.h engine/call/report.cc engine/call/report.h engine/call/run.cc \
+	engine/call/publish.cc engine/call/refusal.cc engine/call/refusal.h engine/call/refusals.cc engine/call/refusals.h engine/call/report.cc engine/call/report.h engine/call/run.cc \
 	engine/call/ready.cc engine/call/small.cc engine/call/staged.cc engine/call/task.h \
 	engine/call/stream_calls.cc engine/call/stream_calls.h engine/call/stream_gate.h engine/call/ways.h \
 	engine/boundary.h engine/engine_handle.h engine/hetcoll.h engine/hetcoll.cc engine/hetcoll_stage.cc engine/hetcoll_stream.cc \

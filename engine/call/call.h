@@ -64,7 +64,7 @@ struct Call {
     // Both outlive it. A persistent call keeps what it has found out about its buffers.
     Call(Engine &its_engine, const hetcoll_call &given, bool is_persistent) noexcept
         : engine(its_engine), made(&given), persistent(is_persistent),
-          frames(its_engine.frame_memory()), report(its_engine)
+          meeting(its_engine.meeting()), report(its_engine)
     {
     }
 
@@ -199,7 +199,7 @@ struct Call {
     bool by_adapters = false;   // some of its steps go so
     bool looked = false;        // for memory that was freed
     bool closes_later = false;  // the ranks meet once more after the way that the call goes
-    Meeting meeting;
+    Meeting &meeting;           // the engine's
     CallReport report;
 };
 

@@ -213,14 +213,4 @@ Task<int> copies(Call &call)
     co_return call.fail_together(all);
 }
 
-Task<int> refused(Call &call)
-{
-    co_await until([&call] { return has_pages(call); });
-    co_await call.copied();
-    call.engine.group().refuse_call();
-    const Flags all = co_await call.agree();
-    co_return any(all, kCallsDiffer) ? call.engine.fail_differing(call.meeting)
-                                     : HETCOLL_ERROR_NO_MEMORY;
-}
-
 } // namespace hetcoll

@@ -15,7 +15,7 @@ Operation::Operation(Engine &engine, const hetcoll_call &call, Start start, Gate
 
 Operation::~Operation()
 {
-    way_ = {};
+    drop_way();
     call_.classified.reset();
     settle();
 }
@@ -41,18 +41,22 @@ void Operation::begin()
 {
     begun_ = true;
     meetings_before_ = call_.engine.group().meetings();
+    frame_memory_ = call_.process().frame_memory().borrow();
     if (!MemoryReserve::fill()) {
         call_.note(Status::out_of_memory()); // before this rank has promised anything
     }
     call_.engine.begin_call(given_);
     call_.report.begin(given_);
     call_.prepared = gate_ != nullptr ? gate_->prepared() : nullptr;
+    if (frame_memory_ == nullptr) {
+        start_refusal();
+        return;
+    }
+    call_.frames.use(frame_memory_->bytes());
     if (call_.prepared != nullptr) {
         way_ = prepared(call_);
     } else if (given_.queued == HETCOLL_ATTACHES) {
         way_ = attach(call_);
-    } else if (given_.collective == HETCOLL_REFUSED) {
-        way_ = refused(call_);
     } else if (given_.copies != HETCOLL_COPIES_UNTOLD) {
         way_ = copies(call_);
     } else if (call_.engine.uses_fixed_point(given_)) {
@@ -71,6 +75,13 @@ bool Operation::run()
 {
     if (!begun_) {
         begin();
+    }
+    if (refusal_) {
+        const auto code = call_.copy_is_over() ? refusal_->step() : std::nullopt;
+        if (code) {
+            finish(*code);
+        }
+        return code.has_value();
     }
     const bool is_over = call_.frames.step();
     if (call_.ended) {
@@ -122,9 +133,8 @@ bool Operation::step()
         if (!may_refuse()) {
             throw;
         }
-        way_ = {}; // its frames before the next one's
-        way_ = refused(call_);
-        way_.start();
+        way_ = {};
+        start_refusal();
         return false;
     }
     if (const int code = call_.engine.membership().lost(); code != 0) {
@@ -244,9 +254,17 @@ void Operation::fail_without_memory() noexcept
     finish(HETCOLL_ERROR_NO_MEMORY);
 }
 
-void Operation::finish(int result) noexcept
+void Operation::drop_way() noexcept
 {
     way_ = {}; // with all that it has borrowed
+    refusal_.reset();
+    call_.frames.use({});
+    frame_memory_.reset();
+}
+
+void Operation::finish(int result) noexcept
+{
+    drop_way();
     if (call_.mapped) {
         call_.engine.membership().touches_no_peers(); // however it has ended
     }
@@ -285,7 +303,7 @@ void Operation::settle() noexcept
 
 void Operation::rewind() noexcept
 {
-    complete_.store(false, std::memory_order_relaxed);
+    set_incomplete();
     begun_ = false;
     leaves_ = 0;
     result_ = HETCOLL_SUCCESS;

@@ -5,10 +5,12 @@
 #pragma once
 
 #include "engine/call/call.h"
+#include "engine/call/operation_queue.h"
+#include "engine/call/refusal.h"
 #include "engine/call/task.h"
 
-#include <atomic>
 #include <cstdint>
+#include <optional>
 
 namespace hetcoll {
 
@@ -27,7 +29,7 @@ public:
     [[nodiscard]] virtual GivenWork *prepared() noexcept { return nullptr; }
 };
 
-class Operation {
+class Operation final : public Queued {
 public:
     // All outlive the operation; `gate` may be null.
     Operation(Engine &engine, const hetcoll_call &call, Start start = Start::kOnce,
@@ -36,35 +38,26 @@ public:
     Operation(const Operation &) = delete;
     Operation &operator=(const Operation &) = delete;
 
-    // True when complete; else call again after the progress function. Throws std::bad_alloc only,
-    // and that only where the process's reserve (MemoryReserve) was not enough.
-    [[nodiscard]] bool step();
+    // Throws only where the process's reserve (MemoryReserve) was not enough.
+    [[nodiscard]] bool step() override;
     // Changes whenever step() came further.
     [[nodiscard]] std::uint64_t moves() const noexcept;
     // As hetcoll_allreduce() returns it. Requires step() to have returned true.
     [[nodiscard]] int result() const noexcept { return result_; }
-    // Requires that step() has thrown: then this takes the place of its returning true. Nobody
-    // knows what this rank has told others, so no further call of the communicator is made.
-    void fail_without_memory() noexcept;
+    // Nobody knows what this rank has told others, so no further call of the communicator is made.
+    void fail_without_memory() noexcept override;
     // Requires step() to have returned true.
     void rewind() noexcept;
 
     [[nodiscard]] const char *mpi_name() const noexcept; // "MPI_Allreduce"
-
-    // For whoever waits while a queue steps the operation, maybe in another thread.
-    [[nodiscard]] bool is_complete() const noexcept
-    {
-        return complete_.load(std::memory_order_acquire);
-    }
-    void set_complete() noexcept { complete_.store(true, std::memory_order_release); }
-
-    Operation *next_in_queue = nullptr; // of OperationQueue
 
 private:
     [[nodiscard]] bool may_begin();
     void begin();
     [[nodiscard]] bool run();
     [[nodiscard]] bool may_refuse() const noexcept;
+    void start_refusal() noexcept { refusal_.emplace(call_.engine, given_.tag); }
+    void drop_way() noexcept;
     void refuse(int code) noexcept;
     [[nodiscard]] const char *place() const noexcept;
     void start_leaving(int code) noexcept;
@@ -76,12 +69,13 @@ private:
     const hetcoll_call &given_;
     Gate *const gate_;
     Call call_;
-    Task<int> way_; // after call_, in whose memory its frames are
+    FrameMemory::Loan frame_memory_; // from begin() to the end
+    Task<int> way_;                  // after call_ and frame_memory_, where its frames are
+    std::optional<Refusal> refusal_; // in place of way_
     bool begun_ = false;
     std::uint32_t meetings_before_ = 0;
     int leaves_ = 0; // with that code, because ranks may never come
     int result_ = HETCOLL_SUCCESS;
-    std::atomic<bool> complete_{false};
 };
 
 } // namespace hetcoll

@@ -1,21 +1,19 @@
 #include "engine/call/operation_queue.h"
 
-#include "engine/call/operation.h"
-
 #include <new>
 
 namespace hetcoll {
 
-void OperationQueue::push(Operation &operation) noexcept
+void OperationQueue::push(Queued &operation) noexcept
 {
     const std::lock_guard lock(mutex_);
-    operation.next_in_queue = nullptr;
-    (first_ == nullptr ? first_ : last_->next_in_queue) = &operation;
+    operation.next_ = nullptr;
+    (first_ == nullptr ? first_ : last_->next_) = &operation;
     last_ = &operation;
     length_.fetch_add(1, std::memory_order_release);
 }
 
-Operation *OperationQueue::first() noexcept
+Queued *OperationQueue::first() noexcept
 {
     const std::lock_guard lock(mutex_);
     return first_;
@@ -24,7 +22,7 @@ Operation *OperationQueue::first() noexcept
 bool OperationQueue::pop() noexcept
 {
     const std::lock_guard lock(mutex_);
-    first_ = first_->next_in_queue;
+    first_ = first_->next_;
     return length_.fetch_sub(1, std::memory_order_release) == 1;
 }
 
@@ -34,7 +32,7 @@ void OperationQueue::step()
         running_.exchange(true, std::memory_order_acquire)) {
         return;
     }
-    while (Operation *operation = first()) {
+    while (Queued *operation = first()) {
         bool done = true;
         try {
             done = operation->step();

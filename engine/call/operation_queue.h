@@ -1,4 +1,4 @@
-// The operations of one communicator that were started and are not complete. All ranks start them
+// What was started on one communicator and is not complete: operations. All ranks start them
 // in the same order and only the first one runs, so everything that belongs to an engine belongs to
 // one operation at a time.
 #pragma once
@@ -8,25 +8,48 @@
 
 namespace hetcoll {
 
-class Operation;
+class Queued {
+public:
+    // True when complete; else call again after the progress function. Throws std::bad_alloc only;
+    // then fail_without_memory() takes the place of its returning true.
+    [[nodiscard]] virtual bool step() = 0;
+    virtual void fail_without_memory() noexcept = 0;
+
+    // For whoever waits while a queue steps it, maybe in another thread.
+    [[nodiscard]] bool is_complete() const noexcept
+    {
+        return complete_.load(std::memory_order_acquire);
+    }
+    void set_complete() noexcept { complete_.store(true, std::memory_order_release); }
+
+protected:
+    ~Queued() = default;
+    // Before it is queued again.
+    void set_incomplete() noexcept { complete_.store(false, std::memory_order_relaxed); }
+
+private:
+    friend class OperationQueue;
+    Queued *next_ = nullptr;
+    std::atomic<bool> complete_{false};
+};
 
 class OperationQueue {
 public:
     // Until it is complete. Thread safe, as step(). Allocates nothing.
-    void push(Operation &operation) noexcept;
+    void push(Queued &operation) noexcept;
     // Lets the first operation advance, and those behind it as it completes. Does nothing where
     // another thread is doing so, or this one further up its stack.
     void step();
 
 private:
     friend class QueueTurn;
-    [[nodiscard]] Operation *first() noexcept;
+    [[nodiscard]] Queued *first() noexcept;
     [[nodiscard]] bool pop() noexcept; // true if none is left
 
     std::atomic<int> length_{0};
     std::atomic<bool> running_{false};
     std::mutex mutex_; // of the next ones
-    Operation *first_ = nullptr, *last_ = nullptr;
+    Queued *first_ = nullptr, *last_ = nullptr;
 };
 
 // A blocking call's way past the queue while that is empty, for one locked instruction.

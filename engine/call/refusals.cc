@@ -1,11 +1,13 @@
 #include "engine/call/refusals.h"
 
+#include "engine/call/report.h"
+
 namespace hetcoll {
 
-void Refusals::add(unsigned short number, int tag) noexcept
+void Refusals::add(std::uint16_t number, int tag) noexcept
 {
     const std::lock_guard lock(mutex_);
-    if (operation_ && !operation_->is_complete()) {
+    if (runs_ && !is_complete()) {
         more_ = true;
         last_ = number;
     } else {
@@ -13,34 +15,89 @@ void Refusals::add(unsigned short number, int tag) noexcept
     }
 }
 
-bool Refusals::step() noexcept
+bool Refusals::are_over()
 {
     queue_.step();
     const std::lock_guard lock(mutex_);
-    if (!operation_) {
+    if (!runs_) {
         return true;
     }
-    if (!operation_->is_complete()) {
+    if (!is_complete()) {
         return false;
     }
     if (more_) {
-        start(last_, call_.tag);
+        start(last_, tag_);
         return false;
     }
-    operation_.reset();
+    runs_ = false;
     return true;
 }
 
-void Refusals::start(unsigned short number, int tag) noexcept
+void Refusals::start(std::uint16_t number, int tag) noexcept
 {
     more_ = false;
-    call_ = {};
-    call_.collective = HETCOLL_REFUSED;
-    call_.kind = -1;
-    call_.number = number;
-    call_.tag = tag;
-    operation_.emplace(engine_, call_);
-    queue_.push(*operation_);
+    number_ = number;
+    tag_ = tag;
+    runs_ = true;
+    set_incomplete();
+    queue_.push(*this);
+}
+
+hetcoll_call Refusals::call() const noexcept
+{
+    hetcoll_call refused{};
+    refused.collective = HETCOLL_REFUSED;
+    refused.kind = -1;
+    refused.number = number_;
+    refused.tag = tag_;
+    return refused;
+}
+
+bool Refusals::step()
+{
+    const UsesReserve uses_reserve;
+    Membership &membership = engine_.membership();
+    if (const int code = membership.broken(); code != 0) {
+        if (!engine_.leave(code)) {
+            return false;
+        }
+        end(code);
+        return true;
+    }
+    if (!refusal_) {
+        if (engine_.has_missed(call())) {
+            end(HETCOLL_ERROR_COLLECTIVE);
+            return true;
+        }
+        engine_.begin_call(call());
+        refusal_.emplace(engine_, tag_);
+    }
+    if (const auto result = refusal_->step()) {
+        end(*result);
+        return true;
+    }
+    if (engine_.watch().is_due(0)) {
+        engine_.is_ready() ? engine_.watch().say_meeting(engine_.meeting())
+                           : engine_.watch().say_first_call();
+    }
+    return false;
+}
+
+void Refusals::end(int result) noexcept
+{
+    refusal_.reset();
+    CallReport report(engine_);
+    report.begin(call());
+    report.end(result, Flags{});
+    engine_.freed().close();
+}
+
+// Nobody knows what this rank has told others.
+void Refusals::fail_without_memory() noexcept
+{
+    engine_.abandon_messages();
+    engine_.membership().break_off(HETCOLL_ERROR_NO_MEMORY);
+    end(HETCOLL_ERROR_NO_MEMORY);
 }
 
 } // namespace hetcoll

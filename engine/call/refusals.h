@@ -1,40 +1,47 @@
-// Calls that this rank has ended by itself, because it has no memory to begin them. The others wait
-// for it in theirs, so it comes to one meeting of each such call to say so; then all ranks end the
-// call with an error. Needs no memory but this.
+// Calls that this rank has ended by itself, because it has no memory to begin them, and that it
+// still has to tell the others of, in their turn among the communicator's calls. Needs no memory
+// but this.
 #pragma once
 
-#include "engine/call/operation.h"
 #include "engine/call/operation_queue.h"
+#include "engine/call/refusal.h"
 
+#include <cstdint>
 #include <mutex>
 #include <optional>
 
 namespace hetcoll {
 
-class Refusals {
+class Refusals final : public Queued {
 public:
     // Both outlive it.
     Refusals(Engine &engine, OperationQueue &queue) noexcept : engine_(engine), queue_(queue) {}
-    Refusals(const Refusals &) = delete;
-    Refusals &operator=(const Refusals &) = delete;
 
     // Thread safe, both. `number` is hetcoll_call::number.
-    void add(unsigned short number, int tag) noexcept;
-    // True: none is left.
-    [[nodiscard]] bool step() noexcept;
+    void add(std::uint16_t number, int tag) noexcept;
+    // Lets the queue advance. True: there is nothing left to tell.
+    [[nodiscard]] bool are_over();
+
+    // For the queue.
+    [[nodiscard]] bool step() override;
+    void fail_without_memory() noexcept override;
 
 private:
-    void start(unsigned short number, int tag) noexcept;
+    void start(std::uint16_t number, int tag) noexcept;
+    [[nodiscard]] hetcoll_call call() const noexcept;
+    void end(int result) noexcept;
 
     Engine &engine_;
     OperationQueue &queue_;
-    std::mutex mutex_; // of the next ones
-    hetcoll_call call_{};
-    std::optional<Operation> operation_; // that refuses call_
+    std::optional<Refusal> refusal_; // that has begun
+    std::mutex mutex_;               // of the next ones
+    int tag_ = 0;
+    std::uint16_t number_ = 0; // of the call that is refused now
+    bool runs_ = false;
     // Another call was refused meanwhile. The last one's number is enough: ranks that hear it end
     // all calls up to it.
     bool more_ = false;
-    unsigned short last_ = 0;
+    std::uint16_t last_ = 0;
 };
 
 } // namespace hetcoll

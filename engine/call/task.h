@@ -28,10 +28,14 @@ protected:
 // The coroutine frames of one operation, last in, first out, and where the innermost one waits.
 class Frames {
 public:
-    // Aligned for everything, and of nobody else while there are frames.
-    explicit Frames(std::span<std::byte> memory) noexcept : memory_(memory) {}
+    // Without memory all come from the heap.
+    explicit Frames(std::span<std::byte> memory = {}) noexcept : memory_(memory) {}
     Frames(const Frames &) = delete;
     Frames &operator=(const Frames &) = delete;
+
+    // Aligned for everything, and of nobody else while there are frames. Requires that there are
+    // none.
+    void use(std::span<std::byte> memory) noexcept { memory_ = memory; }
 
     // Goes on with `innermost` once what it waits for is over, up to the next wait. True: nothing
     // is waited for any more, so the outermost coroutine has ended. Requires a task that has
@@ -87,7 +91,7 @@ private:
         return (bytes + kUnit - 1) / kUnit * kUnit;
     }
 
-    const std::span<std::byte> memory_;
+    std::span<std::byte> memory_;
     std::coroutine_handle<> innermost_;
     Wait *wait_ = nullptr;
     std::uint64_t waits_ = 0;

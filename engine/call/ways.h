@@ -132,9 +132,6 @@ void note_mapped(Call &call, Status problem);
 [[nodiscard]] Task<int> prepared(Call &call);
 // After that was declined: has each rank copied what it reads to the host?
 [[nodiscard]] Task<int> copies(Call &call);
-// A call that this rank has no memory to begin: the others learn that in the first meeting of
-// theirs.
-[[nodiscard]] Task<int> refused(Call &call);
 
 // ---- run.cc: schedules and kernels ----
 

@@ -302,13 +302,24 @@ int Engine::hear_host() noexcept
 
 int Engine::leave_host(int code) noexcept
 {
-    while (!has_left()) {
+    while (!leave(code)) {
         p2p_.progress(p2p_.context);
     }
-    close_dead();
     process_.counters().count(HETCOLL_CALLS_FAILED);
-    membership_.break_off(code);
     return code;
+}
+
+bool Engine::leave(int code) noexcept
+{
+    if (membership_.is_left()) {
+        return true;
+    }
+    if (!has_left()) {
+        return false;
+    }
+    close_dead();
+    membership_.break_off(code);
+    return true;
 }
 
 bool Engine::has_left() noexcept

@@ -19,7 +19,6 @@
 #include "engine/meeting/node_group.h"
 #include "engine/process/process.h"
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -140,7 +139,7 @@ public:
     }
 
     // A communicator runs one operation at a time, so these are the current one's.
-    [[nodiscard]] std::span<std::byte> frame_memory() noexcept { return frame_memory_; }
+    [[nodiscard]] Meeting &meeting() noexcept { return meeting_; }
     // Made by the first one that starts it.
     [[nodiscard]] Executor &executor()
     {
@@ -159,6 +158,8 @@ public:
     // dead ranks.
     [[nodiscard]] bool has_left() noexcept;
     void close_dead() noexcept;
+    // All of that for a call that uses no GPU, until it is true: no further call succeeds.
+    [[nodiscard]] bool leave(int code) noexcept;
     // After a meeting with a vector, or the first: why there is no page, or no room for it.
     void say_page_problem();
     // Lets the GPU copy to and from the control page at full speed. The device's context is
@@ -199,12 +200,11 @@ private:
     int hands_on_no_more_ = 0; // but fails with this error
     bool left_open_ = false;   // the control page's descriptor
     bool small_device_call_ = false;
-    Meeting meeting_; // of try_host()
+    Meeting meeting_;
     struct {
         int op = 0, kind = -1;
         HostReduction reduction = nullptr;
     } host_sum_; // of try_host()'s last call, which the next is mostly like
-    alignas(std::max_align_t) std::array<std::byte, 4096> frame_memory_; // of coroutines
     std::unique_ptr<Messages> messages_ = std::make_unique<Messages>();
     unsigned long long pinned_in_ = 0; // Context::id()
     const void *pinned_ = nullptr;     // of the page, or of the rooms where there are some

@@ -9,6 +9,7 @@
 #include "engine/process/aggregator_list.h"
 #include "engine/process/counters.h"
 #include "engine/process/cpu_views.h"
+#include "engine/process/frame_memory.h"
 #include "engine/process/known_prices.h"
 #include "engine/process/memory_reserve.h"
 #include "engine/process/notices.h"
@@ -56,6 +57,7 @@ public:
     [[nodiscard]] Notices &notices() noexcept { return notices_; }
     [[nodiscard]] PointerCache &pointers() noexcept { return *pointers_; }
     [[nodiscard]] Store &store() noexcept { return store_; }
+    [[nodiscard]] FrameMemory &frame_memory() noexcept { return frame_memory_; }
     [[nodiscard]] ShmBudget &shm_budget() noexcept { return shm_budget_; }
     [[nodiscard]] CpuViews &cpu_views() noexcept { return cpu_views_; }
     [[nodiscard]] const Nvtx &nvtx() const noexcept { return nvtx_; }
@@ -107,6 +109,7 @@ private:
     [[nodiscard]] hetcoll_facts find_facts() const noexcept;
 
     MemoryReserve reserve_;
+    FrameMemory frame_memory_;
     hetcoll_settings settings_;
     ParsedSettings parsed_;
     Log log_, node_log_;

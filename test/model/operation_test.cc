@@ -46,7 +46,6 @@ Task<int> fixed_point(Call &call, const hetcoll_call &) { return no_way(call); }
 Task<int> as_floats(Call &call) { return no_way(call); }
 bool is_float8_sum(const Call &) noexcept { return false; }
 Task<int> collective(Call &call) { return no_way(call); }
-Task<int> refused(Call &call) { return no_way(call); }
 Task<int> copies(Call &call) { return no_way(call); }
 Task<int> attach(Call &call) { return no_way(call); }
 Task<int> prepared(Call &call) { return no_way(call); }
@@ -69,6 +68,11 @@ void look_at_buffers(Call &call)
     call.flags = kDeviceMemory;
 }
 void must_stage(Call &, const Status &) { model::require(false, "no driver call fails"); }
+std::optional<int> Refusal::step()
+{
+    model::require(false, "there is memory");
+    return HETCOLL_ERROR_NO_MEMORY;
+}
 
 void CallReport::begin(const hetcoll_call &) noexcept {}
 void CallReport::serve(hetcoll_counter) noexcept {}

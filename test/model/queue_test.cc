@@ -3,16 +3,15 @@
 // in which Open MPI's progress starts another operation.
 #include "ranks.h"
 
-#include "engine/call/operation.h"
 #include "engine/call/operation_queue.h"
 
-#include <new>
+#include <array>
 
 namespace model {
 namespace {
 
-using hetcoll::Operation;
 using hetcoll::OperationQueue;
+using hetcoll::Queued;
 using hetcoll::QueueTurn;
 
 constexpr int kOperations = 4;
@@ -25,32 +24,22 @@ struct Engine {
 };
 Engine engine;
 int steps_left[kOperations];
-alignas(Operation) char storage[kOperations][sizeof(Operation)];
 
-// Memory as an operation's; the queue uses nothing of it but what is defined below.
-Operation &operation(int i) { return *reinterpret_cast<Operation *>(storage[i]); }
+class Operation final : public Queued {
+public:
+    [[nodiscard]] bool step() override;
+    void fail_without_memory() noexcept override {}
+};
+std::array<Operation, kOperations> operations;
+Operation &operation(int i) { return operations[static_cast<std::size_t>(i)]; }
 
-} // namespace
-} // namespace model
-
-// In place of operation.cc.
-bool hetcoll::Operation::step()
+bool Operation::step()
 {
-    model::require(!model::engine.blocking, "an operation runs inside a blocking call");
-    model::require(this != &model::operation(0) || !model::engine.first_is_gone,
-                   "an operation runs that was destroyed");
-    for (int i = 0; i < model::kOperations; ++i) {
-        if (this == &model::operation(i)) {
-            ++model::engine.steps;
-            return --model::steps_left[i] <= 0;
-        }
-    }
-    return true;
+    require(!engine.blocking, "an operation runs inside a blocking call");
+    require(this != &operation(0) || !engine.first_is_gone, "an operation runs that was destroyed");
+    ++engine.steps;
+    return --steps_left[this - operations.data()] <= 0;
 }
-void hetcoll::Operation::fail_without_memory() noexcept {}
-
-namespace model {
-namespace {
 
 class QueueModel : public ::testing::TestWithParam<int> { // steps that an operation takes
 public:

@@ -3,6 +3,8 @@
 #pragma once
 
 #include "engine/call/operation.h"
+#include "engine/call/operation_queue.h"
+#include "engine/call/refusals.h"
 #include "engine/communicator/engine.h"
 #include "memory_network.h"
 #include "test/unit/engine_process.h"
@@ -48,6 +50,8 @@ public:
             ranks_[rank].table = network_.rank(rank);
             ranks_[rank].engine = std::make_unique<Engine>(*ranks_[rank].process,
                                                            ranks_[rank].table, facts[rank], facts);
+            ranks_[rank].refusals =
+                std::make_unique<Refusals>(*ranks_[rank].engine, ranks_[rank].queue);
         }
     }
 
@@ -91,6 +95,13 @@ public:
     void call(int rank, Numbers<int> &vector, std::size_t count, int collective = HETCOLL_ALLREDUCE)
     {
         call(rank, vector.data(), vector.data(), count, collective);
+    }
+    // That rank has no memory to begin its call of that number. It has no result.
+    void refuse(int rank, unsigned short number)
+    {
+        Rank &caller = begin(rank);
+        caller.script.clear();
+        caller.refusals->add(number, kTag);
     }
     // What was made by call(), to be changed before it is stepped.
     [[nodiscard]] hetcoll_call &made(int rank) { return ranks_[rank].call; }
@@ -178,7 +189,9 @@ private:
         std::unique_ptr<Engine> engine;
         PreviousModule previous;
         hetcoll_call call{};
-        std::optional<Operation> operation; // none: a script
+        std::optional<Operation> operation; // none: a script, or refusals
+        OperationQueue queue;
+        std::unique_ptr<Refusals> refusals;
         std::vector<Flags> script;
         std::size_t next = 0; // of the script
         bool meets = false;
@@ -201,7 +214,8 @@ private:
     {
         Rank &rank = ranks_[number];
         if (!rank.is_over) {
-            rank.is_over = rank.operation ? step_operation(number) : step_script(rank);
+            rank.is_over = rank.operation ? step_operation(number)
+                                          : rank.refusals->are_over() && step_script(rank);
             listen(rank);
         }
     }

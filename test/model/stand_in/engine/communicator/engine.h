@@ -208,6 +208,23 @@ public:
     void count(hetcoll_counter, std::uint64_t = 1) noexcept {}
 };
 
+// One call at a time.
+class FrameMemory {
+public:
+    struct Block {
+        [[nodiscard]] std::span<std::byte> bytes() noexcept { return memory; }
+        alignas(std::max_align_t) std::array<std::byte, 4096> memory{};
+    };
+    struct GiveBack {
+        void operator()(Block *) const noexcept {}
+    };
+    using Loan = std::unique_ptr<Block, GiveBack>;
+    [[nodiscard]] Loan borrow() noexcept { return Loan(&block_); }
+
+private:
+    Block block_;
+};
+
 class Process {
 public:
     explicit Process(DeviceBounce &bounce) noexcept : store_(bounce) {}
@@ -215,8 +232,10 @@ public:
     [[nodiscard]] Notices &notices() noexcept { return notices_; }
     [[nodiscard]] Counters &counters() noexcept { return counters_; }
     [[nodiscard]] Store &store() noexcept { return store_; }
+    [[nodiscard]] FrameMemory &frame_memory() noexcept { return frame_memory_; }
 
 private:
+    FrameMemory frame_memory_;
     Log log_; // to nobody
     Notices notices_;
     Counters counters_;
@@ -437,7 +456,7 @@ public:
     [[nodiscard]] Reserved &reserved() noexcept { return reserved_; }
     [[nodiscard]] NamedStream named_stream() noexcept { return {}; }
     [[nodiscard]] Messages &messages() noexcept { return messages_; }
-    [[nodiscard]] std::span<std::byte> frame_memory() noexcept { return frame_memory_; }
+    [[nodiscard]] Meeting &meeting() noexcept { return meeting_; }
 
     [[nodiscard]] bool is_ready() const noexcept { return true; }
     [[nodiscard]] Progress make_ready(int) noexcept { return Progress::kDone; }
@@ -468,7 +487,7 @@ public:
 private:
     NodeGroup &group_;
     Messages &messages_;
-    alignas(std::max_align_t) std::array<std::byte, 4096> frame_memory_{};
+    Meeting meeting_;
     hetcoll_p2p p2p_;
     Membership membership_{p2p_, group_};
     Process process_;

@@ -1,0 +1,27 @@
+// A call that this rank has no memory to begin. The others wait for it in the call's first meeting,
+// so it comes there and says so; then all ranks end the call with an error. Needs no memory but
+// this, and none for frames.
+#pragma once
+
+#include "engine/communicator/engine.h"
+
+#include <optional>
+
+namespace hetcoll {
+
+class Refusal {
+public:
+    // Of the call that the engine has begun, and in which this rank has met nobody yet.
+    Refusal(Engine &engine, int tag) noexcept : engine_(engine), tag_(tag) {}
+
+    // The call's result, once all ranks know. Nothing: call again after the progress function. As
+    // Operation::step(), throws std::bad_alloc only, where this is the communicator's first call.
+    [[nodiscard]] std::optional<int> step();
+
+private:
+    Engine &engine_;
+    int tag_;
+    bool meets_ = false;
+};
+
+} // namespace hetcoll
