@@ -8,6 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <bit>
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>
@@ -164,7 +165,8 @@ struct FdChannel::Impl {
         bool sent = false;
         bool answered = false;
         bool refused = false;
-        bool lost = false; // the owner has gone, and has not answered
+        bool lost = false;       // the owner has gone, and has not answered
+        std::uint32_t looks = 0; // for the answer
         FdBundle bundle;
     };
     // An owner, as long as there is something that we have asked it for.
@@ -193,6 +195,7 @@ struct FdChannel::Impl {
         return UniqueFd(accept4(socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     }
     void accept_all();
+    void let_nobody_in();
     void answer_all();
     bool serve(Asker &asker);
     bool answer(int to, std::uint64_t token);
@@ -228,14 +231,23 @@ void FdChannel::Impl::accept_all()
                 askers.push_back({.socket = std::move(other), .unanswered = std::nullopt});
             }
         } else if (!ours || (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR)) {
-            // Nobody can be let in. Those that ask learn it by the end of their connections.
-            socket = UniqueFd();
+            let_nobody_in();
             (void)listen();
             return;
         } else if (errno == EAGAIN) {
             return; // whoever asked has gone
         }
     }
+}
+
+// Those that ask learn it by the end of their connections. A process that was forked off keeps
+// these alive, and our name with them; but then nobody can connect any more, which is_deaf() sees.
+void FdChannel::Impl::let_nobody_in()
+{
+    if (socket.is_ours()) {
+        (void)shutdown(socket.get(), SHUT_RDWR);
+    }
+    socket = UniqueFd();
 }
 
 // At our name. What failed, with errno set, or null.
@@ -330,6 +342,25 @@ Status FdChannel::Impl::connect(Owner &owner, std::uint64_t to)
     owner.socket = std::move(made);
     return {};
 }
+
+namespace {
+
+// Whoever has this name lets nobody in.
+bool is_deaf(std::uint64_t name)
+{
+    const UniqueFd trial = open_socket();
+    const Address address(name);
+    return trial.get() >= 0 && ::connect(trial.get(), address.get(), address.length) != 0 &&
+           errno == ECONNREFUSED;
+}
+
+// Seldom, and ever more seldom: the owner has to show each trial out.
+bool is_time_to_try(std::uint32_t looks) noexcept
+{
+    return looks >= 1024 && std::has_single_bit(looks);
+}
+
+} // namespace
 
 void FdChannel::Impl::receive_answers(Owner &owner)
 {
@@ -427,6 +458,9 @@ Result<std::optional<FdBundle>> FdChannel::take(const FdTicket &ticket)
                          "process has no room for them: see ulimit -n");
         }
         return bundle;
+    }
+    if (asked.sent && is_time_to_try(++asked.looks)) {
+        asked.lost = is_deaf(ticket.socket);
     }
     Status problem;
     if (asked.lost) {

@@ -17,6 +17,7 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 
@@ -330,6 +331,39 @@ TEST(FdChannelTest, AnOwnerWithoutADescriptorToAnswerWithIsAnError)
 }
 
 class NoAcceptTest : public ::testing::TestWithParam<int> {}; // the error, as of a seccomp filter
+
+// It keeps the owner's socket open.
+TEST_P(NoAcceptTest, WhoAsksHearsOfItThoughACopyOfTheOwnerLives)
+{
+    const pid_t child = fork();
+    if (child == 0) { // the filter is for good
+        const auto owner = make_channel(), user = make_channel(), other = make_channel();
+        const FdTicket ticket{.socket = owner->name(), .token = 1};
+        const pid_t copy = fork();
+        if (copy == 0) {
+            pause();
+            _exit(0);
+        }
+        if (!test::fail_system_calls({SYS_accept4}, GetParam())) {
+            kill(copy, SIGKILL);
+            _exit(2);
+        }
+        bool asked = user->take(ticket).ok(), heard = false;
+        for (int looks = 0; looks < 1 << 20 && !heard; ++looks) {
+            owner->step();
+            heard = !user->take(ticket).ok();
+        }
+        const bool next_hears = !other->take(ticket).ok();
+        kill(copy, SIGKILL);
+        _exit(asked && heard && next_hears ? 0 : 1);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (WEXITSTATUS(status) == 2) {
+        GTEST_SKIP() << "no seccomp filters here";
+    }
+    EXPECT_EQ(status, 0);
+}
 
 TEST_P(NoAcceptTest, WhoAsksHearsOfIt)
 {
