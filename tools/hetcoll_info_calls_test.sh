@@ -92,6 +92,7 @@ says 0 'hetcoll has no schedule for it' $call alltoallv
 says 0 'there is no buffer' $call barrier
 says 0 'less than 131072 bytes' --explain --bytes 131071 --ranks 3 --collective bcast
 says 0 'served by  hetcoll' --explain --bytes 128K --ranks 3 --collective bcast
+says 0 ', 1 rank on 1 node' --explain --bytes 4M --ranks 1 --collective bcast
 says 0 'nobody to share' --explain --bytes 4M --ranks 1 --collective bcast
 says 0 'served by  tree' --explain --bytes 16M --ranks 3 --collective allreduce --topology "$machines/dgx1v-014.topology"
 says 2 "--collective: 'broadcast' is none of" $call broadcast

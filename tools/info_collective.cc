@@ -90,9 +90,9 @@ std::string explain_collective(const std::string &name, const Query &query, cons
         *std::find_if(kCollectives.begin(), kCollectives.end(),
                       [&](const Collective &known) { return name == known.name; });
     std::string text =
-        format("call       %s, %zu bytes%s, %d ranks on %d node%s\n", collective.mpi_name,
+        format("call       %s, %zu bytes%s, %d rank%s on %d node%s\n", collective.mpi_name,
                query.bytes, collective.own && !collective.rooted ? " of all shares together" : "",
-               query.ranks, query.nodes, query.nodes == 1 ? "" : "s");
+               query.ranks, query.ranks == 1 ? "" : "s", query.nodes, query.nodes == 1 ? "" : "s");
     if (collective.own && query.ranks > 1 && query.bytes >= HETCOLL_LEAST_COLLECTIVE) {
         const CollectiveShape shape = choose_shape(view.available, collective.rooted);
         return text +

@@ -54,11 +54,11 @@ std::string print_call(const Query &query)
     const NodeShape shape = node_shape(query);
     const std::string on_each = shape.min == shape.max ? std::to_string(shape.max)
                                                        : format("%d to %d", shape.min, shape.max);
-    return format("call       %zu bytes, %s of %zu-byte elements, %d ranks on %d node%s (%s on "
+    return format("call       %zu bytes, %s of %zu-byte elements, %d rank%s on %d node%s (%s on "
                   "each), %d on a GPU%s\n",
                   query.bytes, query.op == OpClass::kSum ? "sum" : "another op",
-                  query.element_bytes, query.ranks, query.nodes, query.nodes == 1 ? "" : "s",
-                  on_each.c_str(), query.ranks_per_gpu,
+                  query.element_bytes, query.ranks, query.ranks == 1 ? "" : "s", query.nodes,
+                  query.nodes == 1 ? "" : "s", on_each.c_str(), query.ranks_per_gpu,
                   query.memory == CallMemory::kMixed ? ", some with host memory" : "");
 }
 

@@ -206,9 +206,9 @@ Result<std::string> show_model(const ModelRequest &request, const CallRequest &c
         table.column(size) = prices.of_size(size, set);
     }
     const Links &links = machine.ranks.query.links;
-    std::string text =
-        format("%d ranks on %d node%s, %d on each; %g GB/s between GPUs of a node", query.ranks,
-               query.nodes, query.nodes == 1 ? "" : "s", on_node, request.intra_gbps);
+    std::string text = format("%d rank%s on %d node%s, %d on each; %g GB/s between GPUs of a node",
+                              query.ranks, query.ranks == 1 ? "" : "s", query.nodes,
+                              query.nodes == 1 ? "" : "s", on_node, request.intra_gbps);
     if (query.nodes > 1) {
         text += format(", %g GB/s between nodes", request.inter_gbps);
     }

@@ -139,9 +139,11 @@ Progress Aggregation::step()
         }
         if (group_.all().rank == 0) {
             log(process_.log(), 1,
-                "hetcoll: communicator of %d ranks: connected to %d aggregator%s, with a window of "
+                "hetcoll: communicator of %d rank%s: connected to %d aggregator%s, with a window "
+                "of "
                 "%d messages%s",
-                group_.all().size, tree_.leaf_count, tree_.leaf_count == 1 ? "" : "s", tree_.window,
+                group_.all().size, group_.all().size == 1 ? "" : "s", tree_.leaf_count,
+                tree_.leaf_count == 1 ? "" : "s", tree_.window,
                 slices() == 1 ? "" : ", each rank for its slice of its node's sum");
         }
     }
@@ -231,9 +233,9 @@ void Aggregation::abandon(int first_lost_rank)
 {
     if (first_lost_rank == group_.all().rank) {
         log(process_.log(), 0,
-            "hetcoll: no aggregators on this communicator of %d ranks from now on, other "
+            "hetcoll: no aggregators on this communicator of %d rank%s from now on, other "
             "algorithms serve it: %s",
-            group_.all().size, problem_.message().c_str());
+            group_.all().size, group_.all().size == 1 ? "" : "s", problem_.message().c_str());
     }
     client_.reset();
     state_ = State::kGone;

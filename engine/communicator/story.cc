@@ -184,9 +184,9 @@ void Story::tell(const Log &log, const CallRecord &record, std::size_t small_lim
         std::snprintf(number, sizeof number, " %u", record.comm_id);
     }
     hetcoll::log(log, larger ? 1 : 2,
-                 "hetcoll: communicator%s of %d ranks: %s of %zu bytes by %s, path %s%s", number,
-                 record.comm_size, record.call, record.bytes, algorithm_of(record),
-                 path_name(path_of(record)), chunks);
+                 "hetcoll: communicator%s of %d rank%s: %s of %zu bytes by %s, path %s%s", number,
+                 record.comm_size, record.comm_size == 1 ? "" : "s", record.call, record.bytes,
+                 algorithm_of(record), path_name(path_of(record)), chunks);
 }
 
 } // namespace hetcoll

@@ -34,6 +34,11 @@ verdict $? 'every line begins with host and rank'
 [ "$(sed 's/^\[[^]]*\] //' "$work/lines" | sort | uniq -d | grep -c .)" -eq 0 ]
 verdict $? 'no line is there twice'
 
+# shellcheck disable=SC2086
+job -n 1 --mca coll_hetcoll_verbose 1 $bench 1M
+once 1 'communicator of 1 rank: Allreduce on device memory: hetcoll'
+once 1 'communicator of 1 rank: allreduce of 1048576 bytes by [a-z_]+, path'
+
 # A thousand communicators have these facts in common.
 job -n 2 --mca coll_hetcoll_verbose 1 "$build/test/mpi/churn" communicators
 once 2 'communicator of 2 ranks: Allreduce on device memory: hetcoll' # each rank is the first of some of them

@@ -89,6 +89,8 @@ static void explain(const mca_coll_hetcoll_module_t *module, const struct hetcol
     static bool mixed_builds_reported = false;
     const bool mixed_builds = 0 == facts->protocol;
     const int level = mixed_builds && !mixed_builds_reported ? 0 : 1;
+    const int size = ompi_comm_size(module->comm);
+    const char *const s = 1 == size ? "" : "s";
     char previous[64], line[512];
     if (0 != ompi_comm_rank(module->comm) || level > mca_coll_hetcoll_component.settings.verbose) {
         return;
@@ -98,16 +100,16 @@ static void explain(const mca_coll_hetcoll_module_t *module, const struct hetcol
     if (HETCOLL_STATE_READY == module->state) {
         snprintf(
             line, sizeof line,
-            "hetcoll: communicator of %d ranks: Allreduce on device memory: hetcoll; on host "
+            "hetcoll: communicator of %d rank%s: Allreduce on device memory: hetcoll; on host "
             "memory: hetcoll up to %u bytes, larger calls go to %s after one agreement, because "
             "a rank may have a GPU",
-            ompi_comm_size(module->comm), (unsigned)facts->small_limit, previous);
+            size, s, (unsigned)facts->small_limit, previous);
     } else {
         snprintf(
             line, sizeof line,
-            "hetcoll: communicator of %d ranks: Allreduce on any memory: %s, as without hetcoll, "
+            "hetcoll: communicator of %d rank%s: Allreduce on any memory: %s, as without hetcoll, "
             "because %s",
-            ompi_comm_size(module->comm), previous,
+            size, s, previous,
             mixed_builds ? "hetcoll is off, of another version or of another priority on some rank"
                          : "no rank can have a GPU");
     }
