@@ -54,10 +54,11 @@ test_mpi_pmpi_tool_la_LIBADD = $(MPI_LIBS)
 test/mpi/pmpi_tool.so: test/mpi/pmpi_tool.la
 	$(AM_V_at)rm -f $@ && $(LN_S) .libs/pmpi_tool.so $@
 
-# For test/mpi/cases/surroundings.sh: a device file that comes and goes, and a runtime that does not answer.
-check_LTLIBRARIES += test/mpi/device_files.la test/mpi/failing_fetches.la
-check_DATA += test/mpi/device_files.so test/mpi/failing_fetches.so
-CLEANFILES += test/mpi/device_files.so test/mpi/failing_fetches.so
+# For test/mpi/cases/surroundings.sh: a device file that comes and goes, a runtime that does not answer, and an Open MPI
+# without memory.
+check_LTLIBRARIES += test/mpi/device_files.la test/mpi/failing_fetches.la test/mpi/failing_tables.la
+check_DATA += test/mpi/device_files.so test/mpi/failing_fetches.so test/mpi/failing_tables.so
+CLEANFILES += test/mpi/device_files.so test/mpi/failing_fetches.so test/mpi/failing_tables.so
 test_mpi_device_files_la_SOURCES = test/mpi/device_files.c
 test_mpi_device_files_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -rpath $(abs_builddir)/test/mpi
 test/mpi/device_files.so: test/mpi/device_files.la
@@ -66,6 +67,10 @@ test_mpi_failing_fetches_la_SOURCES = test/mpi/failing_fetches.c
 test_mpi_failing_fetches_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -rpath $(abs_builddir)/test/mpi
 test/mpi/failing_fetches.so: test/mpi/failing_fetches.la
 	$(AM_V_at)rm -f $@ && $(LN_S) .libs/failing_fetches.so $@
+test_mpi_failing_tables_la_SOURCES = test/mpi/failing_tables.c
+test_mpi_failing_tables_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -rpath $(abs_builddir)/test/mpi
+test/mpi/failing_tables.so: test/mpi/failing_tables.la
+	$(AM_V_at)rm -f $@ && $(LN_S) .libs/failing_tables.so $@
 
 test_mpi_aborts_SOURCES = test/mpi/aborts.cc
 test_mpi_aborts_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)

@@ -1,6 +1,6 @@
 #!/bin/bash
 # surroundings.sh: programs that change the environment after MPI_Init, as mpi4py's do, on some ranks or all;
-# and a runtime that does not say what other ranks have published.
+# and a runtime that does not say what other ranks have published, or an Open MPI that cannot keep it.
 # shellcheck disable=SC2154,SC2034
 . "$(dirname "$0")/../case.sh"
 
@@ -34,6 +34,12 @@ wrapper="$here/on_rank.sh 1 HETCOLL_TEST_FAILING_FETCHES=-1 env $fetches"
 case_ 2 ob1 "$forced" surroundings HETCOLL_TEST_NOTHING - all host
 case_ 3 ob1 "$forced" surroundings HETCOLL_TEST_NOTHING - all device
 must_fail=''
+# One rank cannot make the table of what the others have published: it asks each time.
+wrapper="$here/on_rank.sh 1 LD_PRELOAD=$build/test/mpi/failing_tables.so"
+message='^note hetcoll has no table'
+case_ 2 ob1 "$forced" surroundings HETCOLL_TEST_NOTHING - all host
+case_ 3 ob1 "$forced" surroundings HETCOLL_TEST_NOTHING - all device
+message=''
 # A rank where hetcoll is off, or not installed: that is known.
 also_expected='hetcoll: communicator of 2 ranks: Allreduce on any memory'
 wrapper="$here/on_rank.sh 1 OMPI_MCA_coll_hetcoll_enable=0"
