@@ -136,7 +136,7 @@ int hetcoll_hand_on_reduction(struct hetcoll_engine *engine, const struct hetcol
 
 /* Without an engine, because it could not be made. */
 struct hetcoll_refusal {
-    uint64_t memory[64];
+    uint64_t memory[34];
 };
 void hetcoll_refusal_start(struct hetcoll_refusal *refusal, const struct hetcoll_p2p *p2p, int tag);
 /* Nonzero: all ranks have heard it, or the network has failed. */

@@ -653,12 +653,14 @@ void Exporter::own_is_freed() noexcept
     impl_->look_soon();
 }
 
-FreedMemory Exporter::tell_freed(std::span<const ProcessIdentity> peers) noexcept
+FreedMemory Exporter::tell_freed(std::span<const ProcessIdentity> processes,
+                                 std::span<const int> peers) noexcept
 {
     const std::lock_guard lock(impl_->mutex);
     const std::uint64_t all = freed();
     std::uint64_t known = all;
-    for (const ProcessIdentity &peer : peers) {
+    for (const int number : peers) {
+        const ProcessIdentity &peer = processes[static_cast<std::size_t>(number)];
         const auto told = std::ranges::find(impl_->told, peer, &Impl::Told::peer);
         known = std::min(known, told != impl_->told.end() ? told->freed : 0);
         if (told != impl_->told.end()) {

@@ -129,8 +129,9 @@ public:
     {
         return freed_.load(std::memory_order_relaxed);
     }
-    // Those of them that some of `peers` has not been told of, as all of them are now.
-    [[nodiscard]] FreedMemory tell_freed(std::span<const ProcessIdentity> peers) noexcept;
+    // Those of them that some of processes[peers[..]] has not been told of, as all of them are now.
+    [[nodiscard]] FreedMemory tell_freed(std::span<const ProcessIdentity> processes,
+                                         std::span<const int> peers) noexcept;
     // Gives up VMM memory that was found to be freed, which may wait for the device. describe()
     // finds some, too.
     void release_freed() noexcept;

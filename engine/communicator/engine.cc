@@ -26,11 +26,13 @@ std::vector<ProcessIdentity> processes_of(std::span<const hetcoll_facts> facts)
     return processes;
 }
 
-std::vector<std::string> host_names_of(std::span<const hetcoll_facts> facts)
+std::vector<std::string> host_names_of(const std::vector<int> &ranks,
+                                       std::span<const hetcoll_facts> facts)
 {
     std::vector<std::string> names;
-    for (const hetcoll_facts &fact : facts) {
-        names.emplace_back(fact.identity.host_name);
+    names.reserve(ranks.size());
+    for (const int rank : ranks) {
+        names.emplace_back(facts[rank].identity.host_name);
     }
     return names;
 }
@@ -56,7 +58,8 @@ Engine::Engine(Process &process, const hetcoll_p2p &p2p, const hetcoll_facts &ag
                std::span<const hetcoll_facts> facts)
     : process_(process), requests_(p2p), p2p_(requests_.table()), agreed_(agreed),
       group_(p2p_, processes_of(facts), settings_of(agreed), &process.shm_budget()),
-      watch_(process.log(), group_, host_names_of(facts), process.settings().report_after),
+      watch_(process.log(), group_, host_names_of(group_.leader_ranks(), facts),
+             process.settings().report_after),
       peers_(
           process, group_,
           {.mapping = agreed.ipc != 0,
@@ -442,18 +445,17 @@ void Engine::pin_page(Device &device)
 {
     ControlPage &page = group_.page();
     SharedPage &made = page.rooms().data() != nullptr ? page.rooms() : page.memory();
-    if ((pinned_in_ == device.context_ref()->id() && pinned_ == made.data()) ||
-        group_.local_size() == 1 || !page.exists()) {
+    const unsigned long long context = device.context_ref()->id();
+    if (group_.local_size() == 1 || !page.exists() ||
+        (pins_ != nullptr && pins_->context == context && pins_->made == made.data())) {
         return;
     }
     const QueuedCalls::Waiting waiting(&process_.store().queued());
     if (!waiting.may()) {
         return;
     }
-    pinned_in_ = device.context_ref()->id();
-    pinned_ = made.data();
-    pin_ = {};
-    room_pin_ = {};
+    pins_ = nullptr;
+    pins_ = std::make_unique<Pins>(Pins{context, made.data(), {}, {}});
     const std::size_t bytes = page.memory().bytes() + page.rooms().bytes();
     if (!process_.store().may_hold(bytes)) {
         log(process_.log(), 1,
@@ -471,9 +473,9 @@ void Engine::pin_page(Device &device)
                 made_pinned.status().message().c_str());
         }
     };
-    pin(page.memory(), pin_);
+    pin(page.memory(), pins_->page);
     if (page.rooms().data() != nullptr) {
-        pin(page.rooms(), room_pin_);
+        pin(page.rooms(), pins_->rooms);
     }
 }
 

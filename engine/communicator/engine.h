@@ -206,9 +206,12 @@ private:
         HostReduction reduction = nullptr;
     } host_sum_; // of try_host()'s last call, which the next is mostly like
     std::unique_ptr<Messages> messages_ = std::make_unique<Messages>();
-    unsigned long long pinned_in_ = 0; // Context::id()
-    const void *pinned_ = nullptr;     // of the page, or of the rooms where there are some
-    PinnedMemory pin_, room_pin_;
+    struct Pins {
+        unsigned long long context; // Context::id()
+        const void *made;           // the page, or the rooms where there are some
+        PinnedMemory page, rooms;
+    };
+    std::unique_ptr<Pins> pins_; // null: nothing was to be pinned yet
     // Calls served by try_host(). Only this engine writes it, so that it costs no locked
     // instruction.
     std::atomic<std::uint64_t> host_calls_{0};

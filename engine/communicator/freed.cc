@@ -4,23 +4,15 @@
 
 namespace hetcoll {
 
-Freed::Freed(Store &store, const NodeGroup &group) : store_(store), group_(group)
-{
-    for (const int rank : group.local_ranks()) {
-        if (rank != group.all().rank) {
-            peers_.push_back(group.process(rank));
-        }
-    }
-}
-
 Flags Freed::tell(Exporter &exporter) noexcept
 {
     told_ = exporter.freed();
     closes_ = true;
-    if (peers_.empty() || !group_.uses_pages()) {
+    if (!has_peers()) {
         return Flags{};
     }
-    const FreedMemory news = exporter.tell_freed(peers_);
+    // This rank is one of them, and told of all that any other is.
+    const FreedMemory news = exporter.tell_freed(group_.processes(), group_.local_ranks());
     if (news.count != 0) {
         group_.own_slot().freed[(group_.meetings() + 1) % 2] = news;
     }
@@ -30,7 +22,7 @@ Flags Freed::tell(Exporter &exporter) noexcept
 void Freed::hear() noexcept
 {
     Sharing *const sharing = store_.made_sharing();
-    if (sharing == nullptr || peers_.empty() || !group_.uses_pages()) {
+    if (sharing == nullptr || !has_peers()) {
         return;
     }
     const unsigned turn = group_.meetings() % 2;

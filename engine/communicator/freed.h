@@ -8,14 +8,13 @@
 #include "engine/process/store.h"
 
 #include <cstdint>
-#include <vector>
 
 namespace hetcoll {
 
 class Freed {
 public:
     // Both outlive it.
-    Freed(Store &store, const NodeGroup &group);
+    Freed(Store &store, const NodeGroup &group) noexcept : store_(store), group_(group) {}
 
     // Finds out what this process has freed: the first in calls that wait for the GPU, meanwhile;
     // the second in others, whose time it costs.
@@ -49,14 +48,17 @@ public:
     }
 
 private:
+    [[nodiscard]] bool has_peers() const noexcept
+    {
+        return group_.local_size() > 1 && group_.uses_pages();
+    }
     [[nodiscard]] Flags tell(Exporter &exporter) noexcept;
     void close_now() noexcept;
 
     Store &store_;
     const NodeGroup &group_;
-    std::vector<ProcessIdentity> peers_; // on this node
-    std::uint64_t told_ = 0;             // Exporter::freed() when it was last told
-    bool closes_ = false;                // there may be something to close
+    std::uint64_t told_ = 0; // Exporter::freed() when it was last told
+    bool closes_ = false;    // there may be something to close
 };
 
 } // namespace hetcoll

@@ -20,23 +20,34 @@ void NamedStream::set(std::optional<CUstream> stream) noexcept
     forget_device();
 }
 
+NamedStream::Marked &NamedStream::marked()
+{
+    if (marked_ == nullptr) {
+        marked_ = std::make_unique<Marked>();
+    }
+    return *marked_;
+}
+
 void NamedStream::forget_device() noexcept
 {
-    const std::lock_guard lock(mutex_);
-    device_.reset();
+    if (marked_ != nullptr) {
+        const std::lock_guard lock(marked_->mutex);
+        marked_->device.reset();
+    }
 }
 
 Status NamedStream::follow_legacy(const std::shared_ptr<Device> &device)
 {
-    if (legacy_device_ == device || device->order() == StreamOrder::kIndependent) {
+    Marked &marks = marked();
+    if (marks.legacy_device == device || device->order() == StreamOrder::kIndependent) {
         return {};
     }
     auto stream = device->make_stream(StreamOrder::kAfterLegacy);
     if (!stream.ok()) {
         return stream.take_status();
     }
-    after_legacy_ = std::move(*stream);
-    legacy_device_ = device;
+    marks.after_legacy = std::move(*stream);
+    marks.legacy_device = device;
     follows_ = true;
     forget_device();
     if (Status status = look_up(); !status.ok() || is_named()) {
@@ -55,18 +66,21 @@ Status NamedStream::follow_legacy(const std::shared_ptr<Device> &device)
 void NamedStream::follow_none() noexcept
 {
     follows_ = false;
-    legacy_device_.reset();
-    after_legacy_ = {};
+    if (marked_ != nullptr) {
+        marked_->legacy_device.reset();
+        marked_->after_legacy = {};
+    }
     forget_device();
 }
 
 // The lock is not held in driver calls: they may wait for a call that needs it to complete.
 Status NamedStream::look_up()
 {
-    if (device_ != nullptr && device_->is_alive()) {
+    Marked &marks = marked();
+    if (marks.device != nullptr && marks.device->is_alive()) {
         return {};
     }
-    std::shared_ptr<Device> found = legacy_device_;
+    std::shared_ptr<Device> found = marks.legacy_device;
     if (stream_) {
         auto device = store_.device_of(*stream_);
         if (!device.ok()) {
@@ -75,9 +89,9 @@ Status NamedStream::look_up()
         found = *device;
     }
     std::vector<EventHandle> old; // destroyed after the lock
-    const std::lock_guard lock(mutex_);
-    old.swap(idle_);
-    device_ = std::move(found);
+    const std::lock_guard lock(marks.mutex);
+    old.swap(marks.idle);
+    marks.device = std::move(found);
     return {};
 }
 
@@ -85,14 +99,14 @@ Status NamedStream::look_up()
 Result<EventHandle> NamedStream::take_event()
 {
     {
-        const std::lock_guard lock(mutex_);
-        if (!idle_.empty()) {
-            EventHandle event = std::move(idle_.back());
-            idle_.pop_back();
+        const std::lock_guard lock(marked_->mutex);
+        if (!marked_->idle.empty()) {
+            EventHandle event = std::move(marked_->idle.back());
+            marked_->idle.pop_back();
             return event;
         }
     }
-    return device_->make_event();
+    return marked_->device->make_event();
 }
 
 Result<NamedStream::Mark> NamedStream::mark()
@@ -100,19 +114,20 @@ Result<NamedStream::Mark> NamedStream::mark()
     if (Status status = look_up(); !status.ok()) {
         return status;
     }
-    const ContextScope scope(device_->driver(), device_->context());
-    if (Status status = entered(*device_, scope); !status.ok()) {
+    const std::shared_ptr<Device> &device = marked_->device;
+    const ContextScope scope(device->driver(), device->context());
+    if (Status status = entered(*device, scope); !status.ok()) {
         return status;
     }
     auto event = take_event();
     if (!event.ok()) {
         return event.take_status();
     }
-    Status recorded = device_->record(*event, stream_ ? *stream_ : after_legacy_.get());
+    Status recorded = device->record(*event, stream_ ? *stream_ : marked_->after_legacy.get());
     if (!recorded.ok()) {
         return recorded;
     }
-    return Mark{device_, std::move(*event)};
+    return Mark{device, std::move(*event)};
 }
 
 Result<bool> NamedStream::Mark::is_done() const
@@ -124,9 +139,9 @@ Result<bool> NamedStream::Mark::is_done() const
 
 void NamedStream::give_back(Mark mark)
 {
-    const std::lock_guard lock(mutex_);
-    if (mark.device == device_) {
-        idle_.push_back(std::move(mark.event));
+    const std::lock_guard lock(marked_->mutex);
+    if (mark.device == marked_->device) {
+        marked_->idle.push_back(std::move(mark.event));
     }
 }
 

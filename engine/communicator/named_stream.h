@@ -48,14 +48,19 @@ private:
     [[nodiscard]] Status look_up();
     [[nodiscard]] Result<EventHandle> take_event();
 
+    struct Marked {
+        std::shared_ptr<Device> legacy_device;
+        StreamHandle after_legacy;      // ours, ordered after the legacy stream alone
+        std::mutex mutex;               // of the rest
+        std::shared_ptr<Device> device; // of what is marked; null: not looked up
+        std::vector<EventHandle> idle;  // in its context
+    };
+    [[nodiscard]] Marked &marked();
+
     Store &store_;
     std::atomic<bool> named_{false}, follows_{false};
     std::optional<CUstream> stream_;
-    std::shared_ptr<Device> legacy_device_;
-    StreamHandle after_legacy_;      // ours, ordered after the legacy stream alone
-    std::mutex mutex_;               // of the rest
-    std::shared_ptr<Device> device_; // of what is marked; null: not looked up
-    std::vector<EventHandle> idle_;  // in its context
+    std::unique_ptr<Marked> marked_; // null: nothing has been marked or followed yet
 };
 
 } // namespace hetcoll

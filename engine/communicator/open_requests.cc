@@ -7,75 +7,71 @@
 #include <new>
 
 namespace hetcoll {
-namespace {
 
-OpenRequests &self(void *context) { return *static_cast<OpenRequests *>(context); }
-
-} // namespace
-
-OpenRequests::OpenRequests(const hetcoll_p2p &ranks) noexcept : ranks_(ranks), table_(ranks)
+OpenRequests::OpenRequests(const hetcoll_p2p &ranks) : table_(ranks)
 {
     if (ranks.broken == nullptr) {
         return;
     }
-    table_.context = this;
+    open_ = std::make_unique<Open>(Open{ranks, {}});
+    table_.context = open_.get();
     table_.isend = [](void *context, const void *buffer, std::size_t bytes, int peer, int tag,
                       void **request) {
-        return self(context).start(request, [&](const hetcoll_p2p &by, void **started) {
+        return Open::of(context).start(request, [&](const hetcoll_p2p &by, void **started) {
             return by.isend(by.context, buffer, bytes, peer, tag, started);
         });
     };
     table_.irecv = [](void *context, void *buffer, std::size_t bytes, int peer, int tag,
                       void **request) {
-        return self(context).start(request, [&](const hetcoll_p2p &by, void **started) {
+        return Open::of(context).start(request, [&](const hetcoll_p2p &by, void **started) {
             return by.irecv(by.context, buffer, bytes, peer, tag, started);
         });
     };
-    table_.test = [](void *context, void **request) { return self(context).test(request); };
+    table_.test = [](void *context, void **request) { return Open::of(context).test(request); };
     table_.progress = [](void *context) {
-        const hetcoll_p2p &by = self(context).ranks_;
+        const hetcoll_p2p &by = Open::of(context).ranks;
         by.progress(by.context);
     };
     table_.broken = [](void *context) {
-        const hetcoll_p2p &by = self(context).ranks_;
+        const hetcoll_p2p &by = Open::of(context).ranks;
         return by.broken(by.context);
     };
 }
 
-template <class Start> int OpenRequests::start(void **request, Start how)
+template <class Start> int OpenRequests::Open::start(void **request, Start how)
 {
-    if (ranks_.broken(ranks_.context) != 0) {
+    if (ranks.broken(ranks.context) != 0) {
         *request = this; // none that is open
         return 0;
     }
     try {
-        open_.push_back(nullptr);
+        requests.push_back(nullptr);
     } catch (const std::bad_alloc &) {
         return HETCOLL_ERROR_NO_MEMORY;
     }
-    const int code = how(ranks_, request);
+    const int code = how(ranks, request);
     if (code == 0) {
-        open_.back() = *request;
+        requests.back() = *request;
         return 0;
     }
-    open_.pop_back();
+    requests.pop_back();
     *request = this;
-    return ranks_.broken(ranks_.context) != 0 ? 0 : code;
+    return ranks.broken(ranks.context) != 0 ? 0 : code;
 }
 
-int OpenRequests::test(void **request)
+int OpenRequests::Open::test(void **request)
 {
-    const auto tested = std::find(open_.begin(), open_.end(), *request);
-    if (tested == open_.end()) {
+    const auto tested = std::find(requests.begin(), requests.end(), *request);
+    if (tested == requests.end()) {
         return 0;
     }
-    const int state = ranks_.test(ranks_.context, &*tested);
+    const int state = ranks.test(ranks.context, &*tested);
     if (state == 0) {
         return 0;
     }
-    *tested = open_.back();
-    open_.pop_back();
-    if (state < 0 && ranks_.broken(ranks_.context) != 0) {
+    *tested = requests.back();
+    requests.pop_back();
+    if (state < 0 && ranks.broken(ranks.context) != 0) {
         *request = this;
         return 0;
     }
@@ -85,9 +81,10 @@ int OpenRequests::test(void **request)
 
 bool OpenRequests::drain() noexcept
 {
-    std::erase_if(open_,
-                  [this](void *request) { return ranks_.test(ranks_.context, &request) != 0; });
-    return open_.empty();
+    std::erase_if(open_->requests, [this](void *request) {
+        return open_->ranks.test(open_->ranks.context, &request) != 0;
+    });
+    return open_->requests.empty();
 }
 
 } // namespace hetcoll

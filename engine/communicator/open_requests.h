@@ -5,6 +5,7 @@
 
 #include "base/p2p.h"
 
+#include <memory>
 #include <vector>
 
 namespace hetcoll {
@@ -12,7 +13,7 @@ namespace hetcoll {
 class OpenRequests {
 public:
     // Hands everything on to `ranks`.
-    explicit OpenRequests(const hetcoll_p2p &ranks) noexcept;
+    explicit OpenRequests(const hetcoll_p2p &ranks);
     OpenRequests(const OpenRequests &) = delete;
     OpenRequests &operator=(const OpenRequests &) = delete;
 
@@ -25,12 +26,20 @@ public:
     [[nodiscard]] bool drain() noexcept;
 
 private:
-    template <class Start> int start(void **request, Start how);
-    int test(void **request);
+    struct Open {
+        [[nodiscard]] static Open &of(void *context) noexcept
+        {
+            return *static_cast<Open *>(context);
+        }
+        template <class Start> int start(void **request, Start how);
+        int test(void **request);
 
-    const hetcoll_p2p ranks_;
+        const hetcoll_p2p ranks;
+        std::vector<void *> requests;
+    };
+
     hetcoll_p2p table_;
-    std::vector<void *> open_;
+    std::unique_ptr<Open> open_; // null: those never break
 };
 
 } // namespace hetcoll

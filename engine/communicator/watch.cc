@@ -103,7 +103,7 @@ std::string Watch::rank_text(int rank) const
 {
     const ProcessIdentity &process = group_.process(rank);
     if (process.host != group_.process(group_.all().rank).host) {
-        return format("rank %d (on %s)", rank, host_names_[rank].c_str());
+        return format("rank %d (on %s)", rank, host_names_[group_.node_of(rank)].c_str());
     }
     return format("rank %d (process %d %s)", rank, process.pid, text_of(process_state(process)));
 }

@@ -15,7 +15,7 @@ namespace hetcoll {
 
 class Watch {
 public:
-    // Log and group outlive it. host_names[r] is rank r's. after_s: coll_hetcoll_report_after.
+    // Log and group outlive it. host_names[n] is node n's. after_s: coll_hetcoll_report_after.
     Watch(const Log &to, NodeGroup &group, std::vector<std::string> host_names, int after_s);
 
     // A call begins.

@@ -7,12 +7,18 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <type_traits>
 
 namespace hetcoll {
 namespace {
 
 constexpr std::size_t kBefore = 64; // so that the payload is aligned as this is
 static_assert(kBefore >= Exchange::kHeaderBytes);
+// Before the messages: the exchange, and flags_alone() with what is before them.
+constexpr std::size_t kExchangeBytes = (sizeof(Exchange) + 63) / 64 * 64;
+constexpr std::size_t kFirstBytes = kExchangeBytes + 64;
+static_assert(Exchange::kHeaderBytes + Exchange::kFlagBytes <= 64);
+static_assert(std::is_trivially_destructible_v<Exchange>);
 // Of one message.
 constexpr std::size_t kMessageBytes =
     (kBefore + ControlPage::kPayloadBytes + Exchange::kFlagBytes + 63) / 64 * 64;
@@ -36,9 +42,25 @@ std::byte *map_pages(std::size_t bytes)
 
 } // namespace
 
-Messages::Messages() : mine(map_pages(2 * kMessageBytes) + kBefore), theirs(mine + kMessageBytes) {}
+Messages::Messages()
+    : mine(map_pages(kFirstBytes + 2 * kMessageBytes) + kFirstBytes + kBefore),
+      theirs(mine + kMessageBytes)
+{
+}
 
-Messages::~Messages() { munmap(mine - kBefore, 2 * kMessageBytes); }
+Messages::~Messages() { munmap(mine - kBefore - kFirstBytes, kFirstBytes + 2 * kMessageBytes); }
+
+Exchange &Messages::new_exchange() noexcept { return *new (mine - kBefore - kFirstBytes) Exchange; }
+
+Exchange &Messages::exchange() const noexcept
+{
+    return *std::launder(reinterpret_cast<Exchange *>(mine - kBefore - kFirstBytes));
+}
+
+std::byte *Messages::flags_alone() const noexcept
+{
+    return mine - kBefore - kFirstBytes + kExchangeBytes + Exchange::kHeaderBytes;
+}
 
 std::byte *Meeting::payload(const NodeGroup &group, std::size_t bytes,
                             std::byte *otherwise) noexcept
@@ -55,7 +77,7 @@ std::byte *Meeting::leader_part() noexcept
     constexpr std::size_t kBehindTheirs = 2 * ControlPage::kSlotPayloadBytes;
     switch (round_) {
     case Round::kOffer:
-    case Round::kAttach: return flags_alone_ + Exchange::kHeaderBytes;
+    case Round::kAttach: return messages_->flags_alone();
     case Round::kPiece: return messages_->theirs + kBehindTheirs;
     case Round::kWhole: break;
     }
@@ -182,7 +204,7 @@ bool Meeting::next_round() noexcept
 
 void Meeting::start_exchange(const hetcoll_p2p &among, std::byte *mine) noexcept
 {
-    exchange_.start(
+    messages_->new_exchange().start(
         among, tag_, mine, messages_->theirs, bytes_, count_,
         bytes_ != 0 ? reduction_.reduce : nullptr, flags_,
         {.call = group_->call(),
@@ -227,13 +249,14 @@ bool Meeting::all_arrived() noexcept
         }
     }
     if (part_ == Part::kExchange || part_ == Part::kLeaders) {
-        const Progress progress = exchange_.step();
+        Exchange &exchange = messages_->exchange();
+        const Progress progress = exchange.step();
         if (progress != Progress::kDone) {
             return progress;
         }
-        differences_ = exchange_.differences();
-        newest_ = exchange_.newest();
-        flags_ = exchange_.flags() | flags_if(differences_ != Differences::kNone, kCallsDiffer);
+        differences_ = exchange.differences();
+        newest_ = exchange.newest();
+        flags_ = exchange.flags() | flags_if(differences_ != Differences::kNone, kCallsDiffer);
         if (group_->local_size() > 1 && group_->uses_pages()) {
             ControlPage::Slot &own = group_->own_slot();
             if (bytes_ != 0) {
@@ -390,8 +413,12 @@ std::optional<Meeting::DifferentCalls> Meeting::different_calls() const noexcept
             {group_->all().rank, group_->call(), group_->calls()}, elsewhere_, 0, true};
     }
     if (on_node_ == Differences::kNone) {
-        const Exchange::Other &other = exchange_.other();
-        if (differences_ == Differences::kNone || other.rank < 0) {
+        const bool exchanged = !group_->uses_pages() || group_->is_leader();
+        if (differences_ == Differences::kNone || !exchanged) {
+            return std::nullopt;
+        }
+        const Exchange::Other &other = exchange().other();
+        if (other.rank < 0) {
             return std::nullopt;
         }
         const int rank = group_->uses_pages() ? group_->leader_ranks()[other.rank] : other.rank;

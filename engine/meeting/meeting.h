@@ -16,14 +16,20 @@
 
 namespace hetcoll {
 
-// For an exchange: this rank's message and another's. In pages of their own: ranks that meet in the
-// control page never touch them, so there they take no memory.
+// An exchange, and its messages: this rank's and another's. In pages of their own: ranks that meet
+// in the control page never touch them, so there they take no memory.
 class Messages {
 public:
     Messages(); // throws std::bad_alloc
     ~Messages();
     Messages(const Messages &) = delete;
     Messages &operator=(const Messages &) = delete;
+
+    // Of one meeting at a time: a new one, and that.
+    [[nodiscard]] Exchange &new_exchange() noexcept;
+    [[nodiscard]] Exchange &exchange() const noexcept;
+    // For flags, with Exchange::kHeaderBytes before them, while `mine` has a vector.
+    [[nodiscard]] std::byte *flags_alone() const noexcept;
 
     std::byte *const mine, *const theirs;
 };
@@ -76,9 +82,9 @@ public:
     [[nodiscard]] const std::byte *sum() const noexcept { return sum_; }
     // The same as numbers, as many as there is room for.
     void sum(std::span<std::uint64_t> numbers) const noexcept;
-    [[nodiscard]] int code() const noexcept { return exchange_.code(); } // requires kFailed
+    [[nodiscard]] int code() const noexcept { return exchange().code(); } // requires kFailed
     // Of nodes, or without pages of ranks. Requires that step() has returned kPending.
-    [[nodiscard]] const Exchange &exchange() const noexcept { return exchange_; }
+    [[nodiscard]] const Exchange &exchange() const noexcept { return messages_->exchange(); }
 
 private:
     enum class Part : std::uint8_t { kExchange, kArrive, kLeaders, kRelease, kDone };
@@ -118,9 +124,6 @@ private:
     Differences differences_{}, on_node_{};
     std::uint16_t newest_ = 0;
     const std::byte *sum_ = nullptr;
-    Exchange exchange_;
-    // For leaders, while `mine` has the vector.
-    alignas(8) std::byte flags_alone_[Exchange::kHeaderBytes + Exchange::kFlagBytes];
 };
 
 } // namespace hetcoll

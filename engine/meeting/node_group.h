@@ -47,6 +47,7 @@ public:
     {
         return processes_[rank];
     }
+    [[nodiscard]] std::span<const ProcessIdentity> processes() const noexcept { return processes_; }
     [[nodiscard]] const hetcoll_p2p &all() const noexcept { return all_; }
     [[nodiscard]] const hetcoll_p2p &local() const noexcept { return local_.table(); }
     // The nodes' leaders among themselves. Requires is_leader().

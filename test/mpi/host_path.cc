@@ -125,7 +125,7 @@ MPI_Comm duplicate_that_reduces(Program &program)
 // With what Open MPI keeps for it, which in 4.1 is 8.4 kB.
 [[maybe_unused]] void check_weight(Program &program)
 {
-    constexpr std::size_t kMostBytes = 22'500, kComms = 100;
+    constexpr std::size_t kMostBytes = 16'000, kComms = 100;
     std::vector<MPI_Comm> comms;
     comms.reserve(2 * kComms);
     std::size_t before = 0;

@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -270,7 +271,9 @@ void Server::answer_as_owner(const PeerQuestion &question, PeerAnswer &answer)
         exporter_->release_freed();
         break;
     case Ask::kLookInCall: exporter_->look_sometimes(); break;
-    case Ask::kTellFreed: answer.freed = exporter_->tell_freed({&question.owner, 1}); break;
+    case Ask::kTellFreed:
+        answer.freed = exporter_->tell_freed({&question.owner, 1}, std::array{0});
+        break;
     case Ask::kWithdraw: exporter_->withdraw(question.buffer); break;
     default: break;
     }
