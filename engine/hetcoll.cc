@@ -356,9 +356,15 @@ int hetcoll_refusal_step(hetcoll_refusal *refusal)
     return roll_call->step() != hetcoll::Progress::kPending ? 1 : 0;
 }
 
-void hetcoll_engine_refuse(hetcoll_engine *engine, unsigned short number, int tag)
+int hetcoll_engine_refuse(hetcoll_engine *engine, unsigned short number, hetcoll_why_refused why,
+                          int tag)
 {
-    engine->refusals.add(number, tag);
+    const hetcoll::NodeGroup &group = engine->engine.group();
+    if (group.compared() != hetcoll::kAllCompared && group.nodes() > 1) {
+        return 0;
+    }
+    engine->refusals.add(number, why, tag);
+    return 1;
 }
 
 int hetcoll_engine_step_refusals(hetcoll_engine *engine) { return engine->refusals.are_over() ? 1 : 0; }

@@ -131,8 +131,8 @@ int hetcoll_hand_on_reduction(struct hetcoll_engine *engine, const struct hetcol
 /* ---- calls that this rank cannot begin ---- */
 
 /* A rank that returns an error before it meets the others leaves them waiting. So it says so, and
- * all get HETCOLL_ERROR_NO_MEMORY. Needs no memory but what is there since the communicator was
- * made, and waits for nobody. */
+ * all get HETCOLL_ERROR_NO_MEMORY, or HETCOLL_ERROR_COLLECTIVE where a stream is being captured.
+ * Needs no memory but what is there since the communicator was made, and waits for nobody. */
 
 /* Without an engine, because it could not be made. */
 struct hetcoll_refusal {
@@ -142,8 +142,10 @@ void hetcoll_refusal_start(struct hetcoll_refusal *refusal, const struct hetcoll
 /* Nonzero: all ranks have heard it, or the network has failed. */
 int hetcoll_refusal_step(struct hetcoll_refusal *refusal);
 
-/* With one; `number` is hetcoll_call.number. Both are thread safe. */
-void hetcoll_engine_refuse(struct hetcoll_engine *engine, unsigned short number, int tag);
+/* With one; `number` is hetcoll_call.number. Both are thread safe. Zero: nothing is told, because
+ * ranks on several nodes do not understand it with coll_hetcoll_check off. */
+int hetcoll_engine_refuse(struct hetcoll_engine *engine, unsigned short number,
+                          enum hetcoll_why_refused why, int tag);
 /* Nonzero: there is nothing left to say. */
 int hetcoll_engine_step_refusals(struct hetcoll_engine *engine);
 

@@ -99,7 +99,7 @@ bool Operation::may_refuse() const noexcept
 {
     Engine &engine = call_.engine;
     return engine.is_ready() && engine.group().meetings() == meetings_before_ &&
-           !engine.aggregation().joins();
+           engine.group().hears_refusals() && !engine.aggregation().joins();
 }
 
 bool Operation::step()

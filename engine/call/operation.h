@@ -56,7 +56,10 @@ private:
     void begin();
     [[nodiscard]] bool run();
     [[nodiscard]] bool may_refuse() const noexcept;
-    void start_refusal() noexcept { refusal_.emplace(call_.engine, given_.tag); }
+    void start_refusal() noexcept
+    {
+        refusal_.emplace(call_.engine, HETCOLL_HAS_NO_MEMORY, given_.tag);
+    }
     void drop_way() noexcept;
     void refuse(int code) noexcept;
     [[nodiscard]] const char *place() const noexcept;

@@ -20,8 +20,11 @@ std::optional<int> Refusal::step()
                 return HETCOLL_ERROR_NO_MEMORY;
             }
         }
+        if (!engine_.group().hears_refusals()) {
+            return HETCOLL_ERROR_NO_MEMORY;
+        }
         meets_ = true;
-        engine_.group().refuse_call();
+        engine_.group().refuse_call(why_);
         engine_.process().counters().count(HETCOLL_AGREEMENTS);
         meeting.start(engine_.group(), engine_.messages(), tag_, engine_.freed().tell());
     }

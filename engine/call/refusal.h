@@ -1,6 +1,6 @@
-// A call that this rank has no memory to begin. The others wait for it in the call's first meeting,
-// so it comes there and says so; then all ranks end the call with an error. Needs no memory but
-// this, and none for frames.
+// A call that this rank cannot begin, mostly because it has no memory. The others wait for it in
+// the call's first meeting, so it comes there and says so; then all ranks end the call with an
+// error. Needs no memory but this, and none for frames.
 #pragma once
 
 #include "engine/communicator/engine.h"
@@ -12,7 +12,10 @@ namespace hetcoll {
 class Refusal {
 public:
     // Of the call that the engine has begun, and in which this rank has met nobody yet.
-    Refusal(Engine &engine, int tag) noexcept : engine_(engine), tag_(tag) {}
+    Refusal(Engine &engine, hetcoll_why_refused why, int tag) noexcept
+        : engine_(engine), why_(why), tag_(tag)
+    {
+    }
 
     // The call's result, once all ranks know. Nothing: call again after the progress function. As
     // Operation::step(), throws std::bad_alloc only, where this is the communicator's first call.
@@ -20,6 +23,7 @@ public:
 
 private:
     Engine &engine_;
+    hetcoll_why_refused why_;
     int tag_;
     bool meets_ = false;
 };

@@ -4,14 +4,15 @@
 
 namespace hetcoll {
 
-void Refusals::add(std::uint16_t number, int tag) noexcept
+void Refusals::add(std::uint16_t number, hetcoll_why_refused why, int tag) noexcept
 {
     const std::lock_guard lock(mutex_);
     if (runs_ && !is_complete()) {
         more_ = true;
         last_ = number;
+        last_why_ = why;
     } else {
-        start(number, tag);
+        start(number, why, tag);
     }
 }
 
@@ -26,17 +27,18 @@ bool Refusals::are_over()
         return false;
     }
     if (more_) {
-        start(last_, tag_);
+        start(last_, last_why_, tag_);
         return false;
     }
     runs_ = false;
     return true;
 }
 
-void Refusals::start(std::uint16_t number, int tag) noexcept
+void Refusals::start(std::uint16_t number, hetcoll_why_refused why, int tag) noexcept
 {
     more_ = false;
     number_ = number;
+    why_ = why;
     tag_ = tag;
     runs_ = true;
     set_incomplete();
@@ -47,6 +49,7 @@ hetcoll_call Refusals::call() const noexcept
 {
     hetcoll_call refused{};
     refused.collective = HETCOLL_REFUSED;
+    refused.root = why_;
     refused.kind = -1;
     refused.number = number_;
     refused.tag = tag_;
@@ -70,7 +73,7 @@ bool Refusals::step()
             return true;
         }
         engine_.begin_call(call());
-        refusal_.emplace(engine_, tag_);
+        refusal_.emplace(engine_, why_, tag_);
     }
     if (const auto result = refusal_->step()) {
         end(*result);

@@ -365,8 +365,7 @@ void Engine::observe_host(const hetcoll_call &call, std::uint64_t start_ns) noex
 
 int Engine::fail_differing(const Meeting &meeting) noexcept
 {
-    const bool by_number =
-        contains(meeting.differences(), Differences::kNumber | Differences::kRefused);
+    const bool by_number = contains(meeting.differences(), Differences::kNumber | kRefused);
     if (by_number) {
         catches_up_ = true;
         serves_host_ = false;
@@ -376,14 +375,16 @@ int Engine::fail_differing(const Meeting &meeting) noexcept
     if (calls && calls->handed_on) {
         return fail_handed_on(calls->one.call, calls->other.rank, calls->other.call);
     }
-    if (calls && contains(meeting.differences(), Differences::kRefused)) {
+    if (calls && contains(meeting.differences(), kRefused)) {
         const bool first = calls->one.call.what == 0;
         const Meeting::Call &refused = first ? calls->one : calls->other;
         log(process_.log(), 0,
-            "hetcoll: %s of communicator %u, call %u, fails on all ranks with MPI_ERR_NO_MEM: rank "
-            "%d has no host memory to begin it",
+            "hetcoll: %s of communicator %u, call %u, fails on all ranks with %s: rank %d %s",
             describe(first ? calls->other.call : calls->one.call).text, p2p_.comm_id,
-            refused.call.number(), refused.rank);
+            refused.call.number(), mpi_error_name(meeting.differences()), refused.rank,
+            refused.call.root() == HETCOLL_CAPTURES
+                ? "captures a graph on its stream, make the call outside of the capture"
+                : "has no host memory to begin it");
     } else if (calls && by_number) {
         log(process_.log(), 0,
             "hetcoll: the ranks of communicator %u are not in the same call: rank %d is in call "

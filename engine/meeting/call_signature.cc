@@ -64,6 +64,14 @@ bool moves_only(const CallSignature &call) noexcept
 static_assert(HETCOLL_FLOAT8_E5M2 < static_cast<int>(kUnknownKind));
 static_assert(HETCOLL_MIN_FIRST < static_cast<int>(kUserOp));
 
+Differences why_refused(const CallSignature &call) noexcept
+{
+    if (call.what != 0) {
+        return Differences::kNone;
+    }
+    return call.root() == HETCOLL_CAPTURES ? Differences::kCaptures : Differences::kNoMemory;
+}
+
 } // namespace
 
 Differences differences_of(const CallSignature &a, const CallSignature &b) noexcept
@@ -71,8 +79,7 @@ Differences differences_of(const CallSignature &a, const CallSignature &b) noexc
     if (a == b) {
         return Differences::kNone;
     }
-    const Differences refused =
-        a.what == 0 || b.what == 0 ? Differences::kRefused : Differences::kNone;
+    const Differences refused = why_refused(a) | why_refused(b);
     if (a.number() != b.number()) {
         return Differences::kNumber | refused;
     }
@@ -107,7 +114,8 @@ struct Consequence {
     const char *name;
 };
 constexpr Consequence kConsequences[] = {
-    {Differences::kRefused, HETCOLL_ERROR_NO_MEMORY, "MPI_ERR_NO_MEM"},
+    {Differences::kNoMemory, HETCOLL_ERROR_NO_MEMORY, "MPI_ERR_NO_MEM"},
+    {Differences::kCaptures, HETCOLL_ERROR_COLLECTIVE, "MPI_ERR_OTHER"},
     {Differences::kNumber, HETCOLL_ERROR_COLLECTIVE, "MPI_ERR_OTHER"},
     {Differences::kCollective, HETCOLL_ERROR_COLLECTIVE, "MPI_ERR_OTHER"},
     {Differences::kType, HETCOLL_ERROR_TYPE, "MPI_ERR_TYPE"},

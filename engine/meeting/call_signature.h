@@ -12,8 +12,8 @@ namespace hetcoll {
 
 struct CallSignature {
     std::uint64_t what = 0; // 0: no call, or one that this rank refuses. See signature_of()
-    // hetcoll_call::root; above it hetcoll_call::number. One word, because every small call
-    // compares it.
+    // hetcoll_call::root, or why it refuses; above it hetcoll_call::number. One word, because every
+    // small call compares it.
     std::uint64_t rest = 0;
 
     [[nodiscard]] std::uint32_t root() const noexcept { return static_cast<std::uint32_t>(rest); }
@@ -36,12 +36,14 @@ enum class Differences : std::uint8_t {
     // One rank has ended a call by itself, with an error and before it met the others: it is in
     // another call than they are.
     kNumber = 32,
-    // One rank has no memory to begin the call.
-    kRefused = 64,
+    // One rank has no memory to begin the call, or a graph is being captured on its stream.
+    kNoMemory = 64,
+    kCaptures = 128,
 };
+inline constexpr Differences kRefused{64 | 128};
 // What ranks always look for; the rest only with coll_hetcoll_check.
-inline constexpr Differences kAlwaysCompared{32 | 64};
-inline constexpr Differences kAllCompared{127};
+inline constexpr Differences kAlwaysCompared{32 | 64 | 128};
+inline constexpr Differences kAllCompared{255};
 [[nodiscard]] constexpr Differences operator|(Differences a, Differences b) noexcept
 {
     return static_cast<Differences>(static_cast<unsigned>(a) | static_cast<unsigned>(b));

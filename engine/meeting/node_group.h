@@ -124,7 +124,17 @@ public:
         call_ = call;
     }
     // It cannot.
-    void refuse_call() noexcept { call_.what = 0; }
+    void refuse_call(hetcoll_why_refused why) noexcept
+    {
+        call_.what = 0;
+        call_.rest = call_.rest >> 32 << 32 | static_cast<std::uint32_t>(why);
+    }
+    // Others hear of that. Messages bring it only where they have a place for calls: without one
+    // they are as long as the call's vector, which this rank does not know.
+    [[nodiscard]] bool hears_refusals() const noexcept
+    {
+        return compared_ == kAllCompared || (nodes() == 1 && uses_pages());
+    }
     [[nodiscard]] const CallSignature &call() const noexcept { return call_; }
     [[nodiscard]] std::uint32_t calls() const noexcept { return calls_; }
     // A call goes on to Open MPI: the ranks of this node see it from now on. False if one of the

@@ -73,8 +73,9 @@ enum hetcoll_collective {
     HETCOLL_ALLGATHER,      /* recv: the vector; send: this rank's share, or equal to recv */
     HETCOLL_REDUCE_SCATTER, /* send: the vector; recv: this rank's share, or equal to send */
 };
-/* None of these: of hetcoll_engine_refuse(). */
+/* None of these: of hetcoll_engine_refuse(). Its root says why. */
 #define HETCOLL_REFUSED (-1)
+enum hetcoll_why_refused { HETCOLL_HAS_NO_MEMORY, HETCOLL_CAPTURES };
 
 /* Calls that Open MPI serves, of which ranks tell each other alone: hetcoll_hand_on(). */
 enum hetcoll_handed_on {

@@ -328,8 +328,9 @@ void holding(Program &program, const Attached &on)
     }
 }
 
-// A captured stream is refused, and its capture goes on.
-void captures(Program &program, const Attached &on, const Emulated &emulated)
+// A call on a captured stream is refused, and the capture goes on: on all ranks, or on rank 0
+// alone, of which the others hear. Then calls are right again.
+void captures(Program &program, const Attached &on, const Emulated &emulated, bool all)
 {
     const auto begin = reinterpret_cast<decltype(&::cuStreamBeginCapture)>(
         emulated.find("cuStreamBeginCapture_v2"));
@@ -342,17 +343,33 @@ void captures(Program &program, const Attached &on, const Emulated &emulated)
     }
     const std::size_t bytes = 4'000;
     const Buffer a = allocate(program, bytes);
-    on.must(begin(on.stream(), CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), "cuStreamBeginCapture");
-    on.fill(a.data(), 1, bytes);
-    const int code = hetcoll_allreduce_enqueue(MPI_IN_PLACE, a.data(), 1'000, MPI_INT, MPI_SUM,
-                                               on.comm(), on.stream());
-    program.check(code == MPI_ERR_OTHER, "a call on a capturing stream returns %d", code);
-    CUgraph graph = nullptr;
-    on.must(end(on.stream(), &graph), "cuStreamEndCapture");
-    program.check(graph != nullptr, "the capture is gone");
-    if (destroy != nullptr) {
-        destroy(graph);
+    const auto call = [&] {
+        return hetcoll_allreduce_enqueue(MPI_IN_PLACE, a.data(), 1'000, MPI_INT, MPI_SUM, on.comm(),
+                                         on.stream());
+    };
+    if (all || program.rank() == 0) {
+        on.must(begin(on.stream(), CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), "cuStreamBeginCapture");
+        on.fill(a.data(), 1, bytes);
+        const int code = call();
+        program.check(code == MPI_ERR_OTHER, "a call on a capturing stream returns %d", code);
+        CUgraph graph = nullptr;
+        on.must(end(on.stream(), &graph), "cuStreamEndCapture");
+        program.check(graph != nullptr, "the capture is gone");
+        if (destroy != nullptr) {
+            destroy(graph);
+        }
+    } else {
+        int code = call();
+        on.must(on.driver().cuStreamSynchronize(on.stream()), "cuStreamSynchronize");
+        if (code == MPI_SUCCESS) { // it is queued
+            code = hetcoll_stream_check(on.comm(), on.stream());
+        }
+        program.check(code == MPI_ERR_OTHER, "a call that another rank refuses returns %d", code);
     }
+    on.fill(a.data(), static_cast<unsigned char>(program.rank() + 1), bytes);
+    on.must_succeed(call(), "after a capture");
+    on.synchronise();
+    expect(program, a, 0, bytes, sum_of_ranks(program, 1), "after a capture");
 }
 
 // Calls on a few buffers in turn. The host looks at each as soon as the event behind its call is
@@ -504,7 +521,10 @@ void all(Program &program, const Attached &on, const Emulated &emulated)
     collectives(program, on);
     among_others(program, on);
     host_memory_on_one(program, on);
-    captures(program, on, emulated);
+    captures(program, on, emulated, true);
+    MPI_Comm_set_errhandler(on.comm(), MPI_ERRORS_RETURN);
+    captures(program, on, emulated, false);
+    MPI_Comm_set_errhandler(on.comm(), MPI_ERRORS_ARE_FATAL);
 }
 
 void run(Program &program, int argc, char **argv)

@@ -41,7 +41,8 @@ protected:
     {
         for (std::size_t i = 0; i < ranks.size(); ++i) {
             if (ranks[i] == refuses) {
-                ranks_.refuse(ranks[i], static_cast<unsigned short>(GetParam().first + numbers[i]));
+                ranks_.refuse(ranks[i], static_cast<unsigned short>(GetParam().first + numbers[i]),
+                              why_);
             } else {
                 begin(ranks[i], numbers[i]);
             }
@@ -78,6 +79,7 @@ protected:
                    }};
     std::deque<Numbers<int>> vectors_;
     std::array<const Numbers<int> *, 3> last_{};
+    hetcoll_why_refused why_ = HETCOLL_HAS_NO_MEMORY;
 };
 
 TEST_P(CallNumberTest, BothCallsFailOnAllRanksAndTheNextOneIsRight)
@@ -119,6 +121,17 @@ TEST_P(CallNumberTest, ACallThatARankRefusesFailsOnAllAndTheNextOneIsRight)
         ASSERT_EQ(run({0, 1, 2}, {number + 2, number + 2, number + 2}), HETCOLL_SUCCESS);
         expect_sums();
     }
+}
+
+TEST_P(CallNumberTest, ACallOnACapturedStreamFailsOnAllAndTheNextOneIsRight)
+{
+    why_ = HETCOLL_CAPTURES;
+    ASSERT_EQ(run({0, 1, 2}, {1, 1, 1}), HETCOLL_SUCCESS);
+    take_log();
+    ASSERT_EQ(run({0, 1, 2}, {2, 2, 2}, 1), HETCOLL_ERROR_COLLECTIVE);
+    EXPECT_EQ(count(take_log(), "MPI_ERR_OTHER: rank 1 captures a graph on its stream"), 1);
+    ASSERT_EQ(run({0, 1, 2}, {3, 3, 3}), HETCOLL_SUCCESS);
+    expect_sums();
 }
 
 TEST_P(CallNumberTest, TheFirstCallThatARankRefusesFailsOnAllAndTheNextOneIsRight)

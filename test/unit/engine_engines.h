@@ -97,11 +97,11 @@ public:
         call(rank, vector.data(), vector.data(), count, collective);
     }
     // That rank has no memory to begin its call of that number. It has no result.
-    void refuse(int rank, unsigned short number)
+    void refuse(int rank, unsigned short number, hetcoll_why_refused why)
     {
         Rank &caller = begin(rank);
         caller.script.clear();
-        caller.refusals->add(number, kTag);
+        caller.refusals->add(number, why, kTag);
     }
     // What was made by call(), to be changed before it is stepped.
     [[nodiscard]] hetcoll_call &made(int rank) { return ranks_[rank].call; }

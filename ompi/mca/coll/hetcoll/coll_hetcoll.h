@@ -216,8 +216,11 @@ int mca_coll_hetcoll_allreduce(const void *sbuf, void *rbuf, hetcoll_count_t cou
                                struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
 
 /* coll_hetcoll_refusal.c: a call of which this rank returns MPI_ERR_NO_MEM before it has met the
- * others, who get that too. It waits for nobody. */
+ * others, who get that too. It waits for nobody. Where they cannot be told the job ends. */
 void mca_coll_hetcoll_refuse_call(mca_coll_hetcoll_module_t *module, unsigned short number);
+/* The same with MPI_ERR_OTHER, of a call whose stream is being captured; or they wait for this
+ * rank's next call. */
+void mca_coll_hetcoll_refuse_captured(mca_coll_hetcoll_module_t *module, unsigned short number);
 /* Waits until all have heard of the calls that were refused. */
 void mca_coll_hetcoll_end_refusals(mca_coll_hetcoll_module_t *module);
 static inline bool mca_coll_hetcoll_is_refusing(const mca_coll_hetcoll_module_t *module)

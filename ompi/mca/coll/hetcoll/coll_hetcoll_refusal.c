@@ -1,8 +1,9 @@
-/* Calls that this rank has no memory to begin. The other ranks wait for it in theirs, so it says so
- * whenever Open MPI makes progress; then all have an error, and are in the same call again. What
- * that takes is in the module. */
+/* Calls that this rank has no memory to begin, or whose stream is being captured. The other ranks
+ * wait for it in theirs, so it says so whenever Open MPI makes progress; then all have an error,
+ * and are in the same call again. What that takes is in the module. */
 #include "coll_hetcoll_request.h"
 
+#include "ompi/runtime/mpiruntime.h"
 #include "opal/runtime/opal_progress.h"
 
 static mca_coll_hetcoll_module_t *module_of(mca_coll_hetcoll_stepper_t *stepper)
@@ -47,18 +48,36 @@ static int step(mca_coll_hetcoll_stepper_t *stepper)
     return said;
 }
 
-void mca_coll_hetcoll_refuse_call(mca_coll_hetcoll_module_t *module, unsigned short number)
+static bool refuse(mca_coll_hetcoll_module_t *module, unsigned short number,
+                   enum hetcoll_why_refused why)
 {
     if (!module->refusals.added) {
         module->refusals.stepper.step = step;
         mca_coll_hetcoll_stepper_add(&module->refusals.stepper);
         module->refusals.added = true;
     }
-    if (NULL != module->engine) {
-        hetcoll_engine_refuse(module->engine, number, MCA_COLL_HETCOLL_TAG);
+    if (NULL != module->engine &&
+        !hetcoll_engine_refuse(module->engine, number, why, MCA_COLL_HETCOLL_TAG)) {
+        return false;
     }
     (void)__atomic_add_fetch(&module->refusals.left, 1, __ATOMIC_ACQ_REL);
     mca_coll_hetcoll_stepper_wake();
+    return true;
+}
+
+void mca_coll_hetcoll_refuse_call(mca_coll_hetcoll_module_t *module, unsigned short number)
+{
+    if (!refuse(module, number, HETCOLL_HAS_NO_MEMORY)) {
+        mca_coll_hetcoll_log(0, "hetcoll ends the job: a rank has no host memory to begin a call, "
+                                "and with coll_hetcoll_check off ranks on other nodes cannot be "
+                                "told, and would wait for it");
+        (void)ompi_mpi_abort(module->comm, MPI_ERR_NO_MEM);
+    }
+}
+
+void mca_coll_hetcoll_refuse_captured(mca_coll_hetcoll_module_t *module, unsigned short number)
+{
+    (void)refuse(module, number, HETCOLL_CAPTURES);
 }
 
 void mca_coll_hetcoll_end_refusals(mca_coll_hetcoll_module_t *module)

@@ -265,14 +265,15 @@ static int enqueue(attached_t *attached, struct hetcoll_call *call, struct ompi_
                    struct ompi_op_t *op)
 {
     char why[512];
-    call->number = ++attached->module->calls;
     const int capturing = hetcoll_calls_is_capturing(attached->calls, why, sizeof why);
     if (OPAL_UNLIKELY(0 != capturing)) {
+        mca_coll_hetcoll_refuse_captured(attached->module, ++attached->module->calls);
         return refuse_capture(0 < capturing ? NULL : why);
     }
     if (synchronises(attached, call)) {
-        return HETCOLL_STREAM_SYNCHRONISE_;
+        return HETCOLL_STREAM_SYNCHRONISE_; /* MPI's function counts it */
     }
+    call->number = ++attached->module->calls;
     int slot;
     while (OPAL_UNLIKELY(0 > (slot = hetcoll_calls_slot(attached->calls)))) {
         opal_progress();
