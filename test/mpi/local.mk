@@ -141,7 +141,7 @@ test_mpi_freed_memory_LDADD = $(mpi_test_libs)
 test_mpi_guards_SOURCES = test/mpi/guards.cc test/mpi/collective_calls.h test/mpi/collective_calls.cc
 test_mpi_guards_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_guards_LDADD = $(mpi_test_libs)
-test_mpi_host_path_SOURCES = test/mpi/host_path.cc test/calling_object.h test/mpi/own_allocations.h test/mpi/own_allocations.cc
+test_mpi_host_path_SOURCES = test/mpi/host_path.cc test/unit/calling_object.h test/mpi/own_allocations.h test/mpi/own_allocations.cc
 test_mpi_host_path_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_host_path_LDADD = $(mpi_test_libs)
 test_mpi_late_ranks_SOURCES = test/mpi/late_ranks.cc
@@ -157,7 +157,7 @@ test_mpi_mixed_memory_SOURCES = test/mpi/mixed_memory.cc
 test_mpi_mixed_memory_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_mixed_memory_LDADD = $(mpi_test_libs)
 test_mpi_no_memory_SOURCES = test/mpi/no_memory.cc test/mpi/collective_calls.h test/mpi/collective_calls.cc \
-	test/calling_object.h test/mpi/own_allocations.h test/mpi/own_allocations.cc
+	test/unit/calling_object.h test/mpi/own_allocations.h test/mpi/own_allocations.cc
 test_mpi_no_memory_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_no_memory_LDADD = $(mpi_test_libs)
 test_mpi_nonblocking_SOURCES = test/mpi/nonblocking.cc

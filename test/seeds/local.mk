@@ -15,7 +15,7 @@ test_seeds_seeds_SOURCES = test/seeds/buffer.cc test/seeds/buffer.h test/seeds/p
 	test/seeds/report.cc test/seeds/report.h test/seeds/scheduler.cc test/seeds/scheduler.h test/seeds/seeds.cc \
 	test/seeds/vectors.cc test/seeds/vectors.h test/seeds/verdict.cc test/seeds/verdict.h test/seeds/witness.cc \
 	test/seeds/witness.h test/seeds/world.cc test/seeds/world.h test/unit/failing_allocations.cc \
-	test/calling_object.h test/unit/failing_allocations.h test/unit/float_modes.h test/unit/memory_network.cc \
+	test/unit/calling_object.h test/unit/failing_allocations.h test/unit/float_modes.h test/unit/memory_network.cc \
 	test/unit/memory_network.h test/unit/engine_process.h
 nodist_EXTRA_test_seeds_seeds_SOURCES = linked_by_cxx.cc
 test_seeds_seeds_LDADD = $(unit_libs)

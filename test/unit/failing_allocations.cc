@@ -1,6 +1,6 @@
 #include "test/unit/failing_allocations.h"
 
-#include "test/calling_object.h"
+#include "test/unit/calling_object.h"
 
 #include <malloc.h>
 
