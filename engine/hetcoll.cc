@@ -76,6 +76,7 @@ hetcoll_process *hetcoll_process_create(const hetcoll_settings *settings, char *
                                         size_t message_bytes)
 {
     const hetcoll::DefaultFloats control; // numbers are read alike in all processes
+    const hetcoll::MemoryReserve reserve; // before there is the process's own
     return hetcoll::if_memory_lasts(
         [&]() -> hetcoll_process * {
             auto process = Process::create(*settings);

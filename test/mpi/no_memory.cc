@@ -4,7 +4,8 @@
 // alone fails; "short": all from there on, until hetcoll gives up its reserve; "none": all, from
 // the first to the call's end, of those whose ranks meet. With HETCOLL_EVERY_ALLOCATION in the
 // environment at each indeed, else at some, and of plain calls alone. With words: of calls whose
-// names have one.
+// names have one. "process": once, at the allocation of that number from MPI_Init on, because much
+// is made by the first calls of a process.
 #include "test/mpi/check.h"
 #include "test/mpi/collective_calls.h"
 #include "test/mpi/own_allocations.h"
@@ -12,11 +13,15 @@
 #include "engine/hetcoll.h"
 #include "engine/process/memory_reserve.h"
 
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -153,26 +158,39 @@ private:
 
 class Vectors {
 public:
-    // The result is what a call on the host has with memory.
-    Vectors(Program &program, const Kind &kind, const Collective &call, const char *name)
-        : kind_(kind), send_(program, memory(program, kind), call.send_bytes, program.rank() + 1),
+    Vectors(Program &program, const Kind &kind, const Collective &call)
+        : program_(program), kind_(kind),
+          send_(program, memory(program, kind), call.send_bytes, program.rank() + 1),
           recv_(program, memory(program, kind), call.recv_bytes, program.rank() + 100)
     {
-        const Side send(program, Memory::kHost, call.send_bytes, program.rank() + 1),
-            recv(program, Memory::kHost, call.recv_bytes, program.rank() + 100);
+    }
+    // The right result is what a call on the host has with memory.
+    void expect(const Collective &call, const char *name)
+    {
+        const Side send(program_, Memory::kHost, call.send_bytes, program_.rank() + 1),
+            recv(program_, Memory::kHost, call.recv_bytes, program_.rank() + 100);
         send.fill();
         recv.fill();
-        const int code = run(call, kind.how, send.pointer(), recv.pointer(), kRounds);
-        program.check(code == MPI_SUCCESS, "%s: error %d", name, code);
+        const int code = run(call, kind_.how, send.pointer(), recv.pointer(), kRounds);
+        program_.check(code == MPI_SUCCESS, "%s: error %d", name, code);
         want_ = result(recv, call);
     }
-    // MPI's code; or that of a success with a wrong result.
-    int make(const Collective &call) const
+    int start(const Collective &call)
     {
         send_.fill();
         recv_.fill();
-        const int code = run(call, kind_.how, send_.pointer(), recv_.pointer(), kRounds);
-        return code == MPI_SUCCESS && result(recv_, call) != want_ ? kWrong : code;
+        code_ = run(call, kind_.how, send_.pointer(), recv_.pointer(), kRounds);
+        return code_;
+    }
+    // MPI's code of the last one; or that of a success with a wrong result.
+    [[nodiscard]] int code(const Collective &call) const
+    {
+        return code_ == MPI_SUCCESS && result(recv_, call) != want_ ? kWrong : code_;
+    }
+    int make(const Collective &call)
+    {
+        start(call);
+        return code(call);
     }
     static constexpr int kWrong = -1;
 
@@ -194,9 +212,11 @@ private:
         return values;
     }
 
-    const Kind &kind_;
+    Program &program_;
+    const Kind kind_;
     const Side send_, recv_;
     std::vector<int> want_;
+    int code_ = MPI_SUCCESS;
 };
 
 enum class When { kFirst, kLater };
@@ -218,7 +238,8 @@ public:
             (!every_ && !is_plain)) {
             return;
         }
-        const Vectors vectors(program_, kind, call, name.c_str());
+        Vectors vectors(program_, kind, call);
+        vectors.expect(call, name.c_str());
         for (const When when : {When::kFirst, When::kLater}) {
             bool more = true;
             for (long nth = 1; more && (lack != Lack::kNone || nth == 1);
@@ -227,6 +248,30 @@ public:
                                          ", allocation " + std::to_string(nth);
                 more = run_one(kind, vectors, when, nth, what.c_str());
             }
+        }
+    }
+    // The first calls of this process. `shortage` is since MPI_Init.
+    void run_first(const std::vector<Kind> &kinds, std::optional<Shortage> &shortage)
+    {
+        std::vector<Collective> calls;
+        std::vector<std::string> names;
+        std::deque<Vectors> vectors;
+        for (const Kind &kind : kinds) {
+            const Collective call = kind.call(MPI_COMM_WORLD);
+            const std::string name = kind.name(call, false); // without a call of its own
+            if (is_asked_for(name)) {
+                calls.push_back(call);
+                names.push_back(name);
+                vectors.emplace_back(program_, kind, call).start(call);
+            }
+        }
+        shortage.reset();
+        shortages_ = program_.rank() == victim_ && have_failed ? 1 : 0;
+        MPI_Bcast(&shortages_, 1, MPI_INT, victim_, MPI_COMM_WORLD);
+        for (std::size_t i = 0; i < calls.size(); ++i) {
+            vectors[i].expect(calls[i], names[i].c_str());
+            check(vectors[i].code(calls[i]), names[i].c_str(), true);
+            check(vectors[i].make(calls[i]), names[i].c_str(), false);
         }
     }
     [[nodiscard]] int shortages() const { return shortages_; }
@@ -240,7 +285,7 @@ private:
                });
     }
     // False: there was no such allocation, or a check has failed.
-    bool run_one(const Kind &kind, const Vectors &vectors, When when, long nth, const char *what)
+    bool run_one(const Kind &kind, Vectors &vectors, When when, long nth, const char *what)
     {
         fill_reserve();
         MPI_Comm comm = MPI_COMM_NULL;
@@ -311,29 +356,67 @@ private:
 } // namespace
 } // namespace hetcoll::test
 
-int main(int argc, char **argv)
+namespace {
+
+using namespace hetcoll::test;
+
+using List = std::vector<Collective> (*)(MPI_Comm comm, int count);
+
+std::vector<Kind> kinds_of(std::span<const List> lists, std::span<const On> places)
 {
-    using namespace hetcoll;
-    using namespace hetcoll::test;
-    Program program(argc, argv, "no_memory");
-    if (argc < 3) {
-        program.check(false, "usage: no_memory VICTIM once|short|none [WORD...]");
-        return program.finish();
-    }
-    const std::string_view what = argv[2];
-    lack = what == "once" ? Lack::kOnce : what == "short" ? Lack::kShort : Lack::kNone;
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); // of requests in Open MPI 4.1
-    Test test(program, std::atoi(argv[1]), {argv + 3, argv + argc});
-    for (auto *const list : {of_ints, of_pairs, neighbor_calls}) {
-        const std::size_t places = list(MPI_COMM_WORLD, 1).size();
-        for (std::size_t place = 0; place < places; ++place) {
+    std::vector<Kind> kinds;
+    for (const List list : lists) {
+        const std::size_t calls = list(MPI_COMM_WORLD, 1).size();
+        for (std::size_t place = 0; place < calls; ++place) {
             for (const int count : {12, 60'000}) {
                 for (const How how : {How::kBlocking, How::kNonblocking, How::kPersistent}) {
-                    for (const On on : {On::kDevices, On::kHosts, On::kDevicesOfSome}) {
-                        test.run({list, place, count, how, on});
+                    for (const On on : places) {
+                        kinds.push_back({list, place, count, how, on});
                     }
                 }
             }
+        }
+    }
+    return kinds;
+}
+
+// The component, before Open MPI opens it: it can be watched from there on.
+bool open_component()
+{
+    const char *const folders = std::getenv("OMPI_MCA_mca_base_component_path");
+    const std::string all = folders == nullptr ? "" : folders;
+    const std::string path = all.substr(0, all.find(':')) + "/hetcoll_component.so";
+    return dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL) != nullptr;
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    const std::string_view way = argc > 2 ? argv[2] : "";
+    const int victim = argc > 2 ? std::atoi(argv[1]) : 0;
+    const bool first = way == "process" && argc > 3;
+    std::optional<Shortage> since_init;
+    if (first && open_component()) {
+        const char *const rank = std::getenv("OMPI_COMM_WORLD_RANK");
+        since_init.emplace(rank != nullptr && std::atoi(rank) == victim, std::atol(argv[3]));
+    }
+    Program program(argc, argv, "no_memory");
+    if (argc < 3 || since_init.has_value() != first) {
+        program.check(false, "usage: no_memory VICTIM once|short|none [WORD...], or no_memory "
+                             "VICTIM process ALLOCATION [WORD...], by the build's component");
+        return program.finish();
+    }
+    lack = way == "short" ? Lack::kShort : way == "none" ? Lack::kNone : Lack::kOnce;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); // of requests in Open MPI 4.1
+    Test test(program, victim, {argv + (first ? 4 : 3), argv + argc});
+    if (first) {
+        test.run_first(kinds_of(std::array{of_ints}, std::array{On::kDevices}), since_init);
+    } else {
+        for (const Kind &kind :
+             kinds_of(std::array{of_ints, of_pairs, neighbor_calls},
+                      std::array{On::kDevices, On::kHosts, On::kDevicesOfSome})) {
+            test.run(kind);
         }
     }
     if (program.rank() == 0) {

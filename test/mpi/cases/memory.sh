@@ -65,6 +65,15 @@ for way in once short none; do
     case_ 2 ob1 "$forced" no_memory 1 $way
     case_ 3 ob1 "$forced" no_memory 0 $way
 done
+for nth in 1 3 10 30 100 300 1000; do
+    case_ 2 ob1 "$forced" no_memory 1 process $nth Allreduce
+done
+# Between nodes that compare no calls a rank that cannot begin one cannot say so.
+unchecked="$forced --mca coll_hetcoll_check off"
+nodes_ 0,1 ob1 "$unchecked" no_memory 1 once Allreduce
+must_fail='hetcoll ends the job: a rank has no host memory to begin a call'
+nodes_ 0,1 ob1 "$unchecked" no_memory 1 none "nonblocking Allreduce of 12 ints on devices"
+must_fail=
 also_expected=
 
 end_cases
