@@ -202,8 +202,8 @@ proctype rank(byte r)
         :: wants_map && (failed || flags != DEV) -> flags = flags | NOMAP
         :: else
         fi;
-        /* A call that the rank cannot begin, of collective.cc refused, has failed here. */
-        arrive(mAgree, TOLD); /* = allreduce.cc allreduce, attach.cc attach, collective.cc collective, collective.cc refused, prepared.cc attach */
+        /* A call that the rank cannot begin, as refusal.cc says, has failed here. */
+        arrive(mAgree, TOLD); /* = allreduce.cc allreduce, attach.cc attach, collective.cc collective, prepared.cc attach */
 #ifdef LATE
         /* = late_ranks.cc met */
         if
