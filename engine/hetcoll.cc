@@ -368,7 +368,10 @@ int hetcoll_engine_refuse(hetcoll_engine *engine, unsigned short number, hetcoll
     return 1;
 }
 
-int hetcoll_engine_step_refusals(hetcoll_engine *engine) { return engine->refusals.are_over() ? 1 : 0; }
+int hetcoll_engine_step_refusals(hetcoll_engine *engine)
+{
+    return engine->refusals.are_over() ? 1 : 0;
+}
 
 hetcoll_operation *hetcoll_operation_create(hetcoll_engine *engine, const hetcoll_call *call,
                                             int persistent)
