@@ -207,8 +207,11 @@ void forget_the_dead()
 {
     for (Process &process : node->process) {
         const int id = process.id.load();
-        const std::uint64_t started = id != 0 ? start_time(id) : 0;
-        if (id != 0 && (started != 0 ? started != process.started.load() : is_dead(id))) {
+        if (id == 0) {
+            continue;
+        }
+        const std::uint64_t started = start_time(id);
+        if (started != 0 ? started != process.started.load() : is_dead(id)) {
             drop_exports_of(process, id);
             for (auto &bytes : process.bytes) {
                 bytes.store(0);
