@@ -342,6 +342,8 @@ int hetcoll_hand_on_reduction(hetcoll_engine *engine, const hetcoll_call *call)
     return engine->engine.hand_on(hetcoll::signature_of(*call));
 }
 
+void hetcoll_look_in_open_mpi(hetcoll_engine *engine) { engine->engine.look_in_open_mpi(); }
+
 static_assert(sizeof(hetcoll::RollCall) <= sizeof(hetcoll_refusal::memory) &&
               alignof(hetcoll::RollCall) <= alignof(hetcoll_refusal) &&
               std::is_trivially_destructible_v<hetcoll::RollCall>);

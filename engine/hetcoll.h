@@ -128,6 +128,10 @@ int hetcoll_hand_on_barrier(struct hetcoll_engine *engine, unsigned short number
  * data_bytes; number. */
 int hetcoll_hand_on_reduction(struct hetcoll_engine *engine, const struct hetcoll_call *call);
 
+/* Once for every poll while it is made: says now and then for whom this rank waits in it. Not
+ * thread safe. */
+void hetcoll_look_in_open_mpi(struct hetcoll_engine *engine);
+
 /* ---- calls that this rank cannot begin ---- */
 
 /* A rank that returns an error before it meets the others leaves them waiting. So it says so, and

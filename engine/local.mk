@@ -10,7 +10,7 @@ hetcoll_sources += \
 	engine/process/frame_memory.cc engine/process/frame_memory.h \
 	engine/process/known_prices.h engine/process/memory_reserve.cc engine/process/memory_reserve.h \
 	engine/process/message_trial.cc engine/process/message_trial.h \
-	engine/process/notices.h engine/process/parameters.cc engine/process/parameters.h engine/process/pinned_pipe.cc \
+	engine/process/notices.h engine/process/parameters.cc engine/process/parameters.h engine/process/patience.h engine/process/pinned_pipe.cc \
 	engine/process/pinned_pipe.h engine/process/process.cc engine/process/process.h \
 	engine/process/settings.cc engine/process/settings.h engine/process/stage.cc \
 	engine/process/stage.h engine/process/store.cc engine/process/store.h \

@@ -25,6 +25,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 
 namespace hetcoll {
 
@@ -112,7 +113,18 @@ public:
     // some ranks may be under way that nobody takes, so no further call goes to Open MPI.
     [[nodiscard]] int hand_on(CallSignature call) noexcept
     {
+        handed_on_ = call;
         return group_.hand_on(call) ? HETCOLL_SUCCESS : look_at_handed_on(call);
+    }
+
+    // Once for every poll while Open MPI serves that call.
+    void look_in_open_mpi() noexcept
+    {
+        if (handed_on_.what != 0) {
+            watched_ = std::exchange(handed_on_, {});
+            process_.patience().begin();
+        }
+        watch_.look_in_open_mpi(process_.patience(), watched_);
     }
 
     // The ranks call differently, as that meeting has found. Says so if this rank is to, and
@@ -198,6 +210,8 @@ private:
     bool catches_up_ = false;  // calls up to newest_ have ended on some rank
     std::uint16_t newest_ = 0;
     int hands_on_no_more_ = 0; // but fails with this error
+    CallSignature handed_on_;  // the last one, if nobody has looked at it yet
+    CallSignature watched_;    // else
     bool left_open_ = false;   // the control page's descriptor
     bool small_device_call_ = false;
     Meeting meeting_;

@@ -1,6 +1,5 @@
 #include "engine/communicator/watch.h"
 
-#include "engine/process/call_record.h"
 #include "transport/node_identity.h"
 
 #include <algorithm>
@@ -45,40 +44,17 @@ bool has_come(std::uint32_t arrived, std::uint32_t meeting) noexcept
 } // namespace
 
 Watch::Watch(const Log &to, NodeGroup &group, std::vector<std::string> host_names, int after_s)
-    : log_(to), group_(group), host_names_(std::move(host_names)),
-      after_ns_(static_cast<std::uint64_t>(after_s) * kSecond)
+    : log_(to), group_(group), host_names_(std::move(host_names)), patience_(after_s)
 {
 }
 
-bool Watch::look(std::uint64_t moves) noexcept
+bool Watch::look(Patience &patience, std::uint64_t moves) noexcept
 {
-    polls_left_ = kPollsPerLook;
-    if (after_ns_ == 0) {
-        return false;
+    const bool due = patience.look(moves);
+    if (patience.after_ns() != 0 && group_.page().exists()) {
+        group_.own_slot().looked_ns.store(patience.looked_ns(), std::memory_order_relaxed);
     }
-    const std::uint64_t last_ns = now_ns_;
-    now_ns_ = now_ns();
-    if (now_ns_ - last_ns > kSlowLookNs) {
-        polls_left_ = 1;
-    }
-    if (since_ns_ != 0 && now_ns_ - last_ns > after_ns_ / 2) {
-        since_ns_ += now_ns_ - last_ns; // this process was stopped, or not in MPI: no wait
-    }
-    if (group_.page().exists()) {
-        group_.own_slot().looked_ns.store(now_ns_, std::memory_order_relaxed);
-    }
-    if (since_ns_ == 0 || moves != moves_) {
-        since_ns_ = now_ns_;
-        moves_ = moves;
-        said_ = 0;
-        return false;
-    }
-    constexpr std::uint64_t kTimes[] = {1, 4, 16};
-    if (said_ == std::size(kTimes) || now_ns_ - since_ns_ < kTimes[said_] * after_ns_) {
-        return false;
-    }
-    ++said_;
-    return true;
+    return due;
 }
 
 // The first that asks, of those that wait in one meeting or behind it.
@@ -87,10 +63,25 @@ bool Watch::speaks() noexcept
     if (!group_.uses_pages() || group_.local_size() == 1) {
         return true;
     }
-    const std::uint64_t mine = std::uint64_t{group_.meetings()} << 8 | said_;
+    const std::uint64_t mine = std::uint64_t{group_.meetings()} << 8 | patience_.said();
     std::atomic<std::uint64_t> &spoken = group_.slot(0).spoken;
     std::uint64_t last = spoken.load(std::memory_order_relaxed);
     while (last < mine) {
+        if (spoken.compare_exchange_weak(last, mine)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// The same of those that wait in calls of Open MPI's.
+bool Watch::speaks_in_open_mpi(unsigned said, std::uint16_t number) const noexcept
+{
+    const std::uint32_t mine = std::uint32_t{number} << 8 | said;
+    std::atomic<std::uint32_t> &spoken = group_.slot(0).spoken_in_open_mpi;
+    std::uint32_t last = spoken.load(std::memory_order_relaxed);
+    // Numbers wrap.
+    while (last == 0 || static_cast<std::int32_t>((mine - last) << 8) > 0) {
         if (spoken.compare_exchange_weak(last, mine)) {
             return true;
         }
@@ -108,39 +99,68 @@ std::string Watch::rank_text(int rank) const
     return format("rank %d (process %d %s)", rank, process.pid, text_of(process_state(process)));
 }
 
+// What there is to say of a rank that has come to no more meetings than these.
+std::string Watch::missing_rank(int local_rank, std::uint32_t arrived) const
+{
+    const ControlPage::Slot &slot = group_.slot(local_rank);
+    const int rank = group_.local_ranks()[local_rank];
+    const ProcessIdentity &process = group_.process(rank);
+    const unsigned turn = arrived % 2;
+    std::string text =
+        format("rank %d (process %d %s, ", rank, process.pid, text_of(process_state(process)));
+    text += arrived == 0 ? std::string("no call yet")
+                         : format("last in call %u, %s", slot.call_number[turn],
+                                  describe(slot.call[turn]).text);
+    if (const auto other = group_.last_handed_on(local_rank, arrived)) {
+        text += format(", then in %s", describe(*other).text);
+    }
+    return text + ")";
+}
+
 // Those of the node that have not come to the meeting in which this rank is; and how many have.
 std::string Watch::missing_ranks(int &there) const
 {
     std::string ranks;
     there = 0;
     for (int local = 0; local < group_.local_size(); ++local) {
-        const ControlPage::Slot &slot = group_.slot(local);
-        const std::uint32_t arrived = slot.arrived.load(std::memory_order_acquire);
+        const std::uint32_t arrived = group_.slot(local).arrived.load(std::memory_order_acquire);
         if (has_come(arrived, group_.meetings())) {
             ++there;
             continue;
         }
-        const int rank = group_.local_ranks()[local];
-        const ProcessIdentity &process = group_.process(rank);
-        ranks += format("%srank %d (process %d %s, ", ranks.empty() ? "" : ", ", rank, process.pid,
-                        text_of(process_state(process)));
-        const unsigned turn = arrived % 2;
-        ranks += arrived == 0 ? std::string("no call yet")
-                              : format("last in call %u, %s", slot.call_number[turn],
-                                       describe(slot.call[turn]).text);
-        if (const auto other = group_.last_handed_on(local, arrived)) {
-            ranks += format(", then in %s", describe(*other).text);
-        }
-        ranks += ")";
+        ranks += (ranks.empty() ? "" : ", ") + missing_rank(local, arrived);
     }
     return ranks;
+}
+
+// Those of the node that are not in a call that this rank has handed on, nor have been.
+std::string Watch::ranks_elsewhere(const CallSignature &call, int &there) const
+{
+    std::string missing, differing;
+    there = 0;
+    for (int local = 0; local < group_.local_size(); ++local) {
+        const NodeGroup::Place place = group_.place_of(local, call);
+        if (place.call) {
+            const int rank = group_.local_ranks()[local];
+            differing += format("%s%s has called %s, in its place", differing.empty() ? "" : ", ",
+                                rank_text(rank).c_str(), describe(*place.call).text);
+        } else if (!place.has_come) {
+            const std::uint32_t arrived =
+                group_.slot(local).arrived.load(std::memory_order_acquire);
+            missing += (missing.empty() ? "missing " : ", ") + missing_rank(local, arrived);
+        } else {
+            ++there;
+        }
+    }
+    return missing + (missing.empty() || differing.empty() ? "" : "; ") + differing;
 }
 
 // Those that have come, and are stopped, have died, or have not been in an MPI call since.
 std::string Watch::ranks_at_rest() const
 {
     std::string ranks;
-    const std::uint64_t long_ago = now_ns_ - std::max(after_ns_ / 2, kSecond);
+    const std::uint64_t long_ago =
+        patience_.looked_ns() - std::max(patience_.after_ns() / 2, kSecond);
     for (int local = 0; local < group_.local_size(); ++local) {
         const int rank = group_.local_ranks()[local];
         if (local == group_.local_rank()) {
@@ -161,9 +181,8 @@ std::string Watch::ranks_at_rest() const
 
 void Watch::say(const std::string &what)
 {
-    const double seconds = static_cast<double>(now_ns_ - since_ns_) / 1e9;
     log(log_, 0, "hetcoll: rank %d waits for %.0f s in call number %u on communicator %u, %s: %s",
-        group_.all().rank, seconds, group_.calls(), group_.all().comm_id,
+        group_.all().rank, patience_.seconds(), group_.calls(), group_.all().comm_id,
         describe(group_.call()).text, what.c_str());
 }
 
@@ -237,6 +256,31 @@ void Watch::say_schedule(const Executor &executor)
                executor.steps(), awaited.sends ? "which sends to" : "which receives from",
                rank_text(awaited.peer).c_str(), awaited.done, awaited.bytes,
                at_rest.empty() ? "" : "; missing ", at_rest.c_str()));
+}
+
+// Of several nodes whose ranks have all come one speaks, and others if they are asked to: at least
+// one node more says who is missing.
+void Watch::say_in_open_mpi(const Patience &patience, const CallSignature &call) noexcept
+{
+    if (!group_.tells()) {
+        return;
+    }
+    try {
+        int there = 0;
+        std::string where = ranks_elsewhere(call, there);
+        const bool is_here = !where.empty();
+        const bool is_first = group_.node_of(0) == group_.node_of(group_.all().rank);
+        const int level = is_here || group_.nodes() == 1 || is_first ? 0 : 1;
+        if (!log_.enabled(level) || !speaks_in_open_mpi(patience.said(), call.number())) {
+            return;
+        }
+        log(log_, level,
+            "hetcoll: rank %d waits for %.0f s in %s on communicator %u, which Open MPI serves: "
+            "%s%s%d of %d ranks of this node have come",
+            group_.all().rank, patience.seconds(), describe(call).text, group_.all().comm_id,
+            where.c_str(), is_here ? "; " : "", there, group_.local_size());
+    } catch (const std::bad_alloc &) { // then it says nothing
+    }
 }
 
 void Watch::say_own_gpu(const char *what) { say(std::string("for its own GPU, ") + what); }

@@ -6,6 +6,7 @@
 #include "engine/communicator/executor.h"
 #include "engine/meeting/meeting.h"
 #include "engine/meeting/node_group.h"
+#include "engine/process/patience.h"
 
 #include <cstdint>
 #include <string>
@@ -19,17 +20,21 @@ public:
     Watch(const Log &to, NodeGroup &group, std::vector<std::string> host_names, int after_s);
 
     // A call begins.
-    void begin() noexcept
-    {
-        polls_left_ = kPollsPerLook;
-        since_ns_ = 0;
-    }
+    void begin() noexcept { patience_.begin(); }
     // Once for every look at an unfinished call. Now and then it reads the clock: true when the
     // call has not `moved` for so long that it is time to say why, once, and at four and sixteen
     // times that.
     [[nodiscard]] bool is_due(std::uint64_t moves) noexcept
     {
-        return --polls_left_ == 0 && look(moves);
+        return patience_.polls() && look(patience_, moves);
+    }
+    // The same for a call that Open MPI serves, with the process's patience: says itself why it
+    // waits.
+    void look_in_open_mpi(Patience &patience, const CallSignature &call) noexcept
+    {
+        if (patience.polls() && look(patience, 0)) {
+            say_in_open_mpi(patience, call);
+        }
     }
 
     // Why the call waits. Each writes a line, or leaves that to another rank.
@@ -39,28 +44,24 @@ public:
     void say_own_gpu(const char *what); // "a copy"
 
 private:
-    // A look costs some 25 ns. But where processes share processors, each poll may take long: then
-    // every poll looks.
-    static constexpr unsigned kPollsPerLook = 32;
-    static constexpr std::uint64_t kSlowLookNs = 1'000'000;
-
-    [[nodiscard]] bool look(std::uint64_t moves) noexcept;
+    [[nodiscard]] bool look(Patience &patience, std::uint64_t moves) noexcept;
     // True for one rank of the node. Without a page for every one.
     [[nodiscard]] bool speaks() noexcept;
+    [[nodiscard]] bool speaks_in_open_mpi(unsigned said, std::uint16_t number) const noexcept;
+    [[nodiscard]] std::string missing_rank(int local_rank, std::uint32_t arrived) const;
     [[nodiscard]] std::string missing_ranks(int &there) const;
+    [[nodiscard]] std::string ranks_elsewhere(const CallSignature &call, int &there) const;
     [[nodiscard]] std::string ranks_at_rest() const;
     [[nodiscard]] std::string rank_text(int rank) const;
     void say_missing(const Meeting &meeting);
     void say_exchange(const Exchange &exchange, const std::vector<int> *ranks);
     void say(const std::string &what);
+    void say_in_open_mpi(const Patience &patience, const CallSignature &call) noexcept;
 
     const Log &log_;
     NodeGroup &group_;
     const std::vector<std::string> host_names_;
-    const std::uint64_t after_ns_;
-    unsigned polls_left_ = kPollsPerLook;                 // until the next look
-    std::uint64_t since_ns_ = 0, now_ns_ = 0, moves_ = 0; // since_ns_ 0: not looked yet
-    unsigned said_ = 0;                                   // lines about this wait
+    Patience patience_;
 };
 
 } // namespace hetcoll

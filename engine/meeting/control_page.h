@@ -53,8 +53,10 @@ public:
         Differences differences[2];
         std::uint16_t newest[2]; // of the numbers of the calls, if they differ
         // When the rank has last looked at a call that it waits in: its monotonic clock, now and
-        // then. In the slot of the first rank: the last line about a meeting in which ranks wait.
+        // then. In the slot of the first rank: the last line about a meeting in which ranks wait,
+        // and about a call of Open MPI's.
         alignas(64) std::atomic<std::uint64_t> looked_ns, spoken;
+        std::atomic<std::uint32_t> spoken_in_open_mpi;
         // Where ranks may die: the rank's GPU may be reading or writing peers' memory; and the rank
         // has given up the running call, so its memory is not to be touched any more.
         alignas(64) std::atomic<std::uint32_t> works, left;

@@ -365,6 +365,35 @@ std::optional<CallSignature> NodeGroup::last_handed_on(int local_rank,
     return last;
 }
 
+// A nonblocking operation may be in a meeting meanwhile, so the rank may have come to one more, or
+// to one less.
+NodeGroup::Place NodeGroup::place_of(int local_rank, const CallSignature &own) const noexcept
+{
+    const std::uint32_t meetings = own_slot().arrived.load(std::memory_order_relaxed);
+    const ControlPage::Slot &rank = slot(local_rank);
+    Place place{false, std::nullopt};
+    const auto look = [&](const CallSignature &call) {
+        if (call.number() == 0) {
+            return; // not counted
+        }
+        place.has_come = place.has_come || !is_later(own.number(), call.number());
+        if (call.number() == own.number() && call != own) {
+            place.call = call;
+        }
+    };
+    for (std::uint32_t at = meetings - 1; at != meetings + 2; ++at) {
+        for (const ControlPage::Slot::HandedOn &entry : rank.handed_on) {
+            if (const auto call = read(entry, at)) {
+                look(*call);
+            }
+        }
+    }
+    if (rank.arrived.load(std::memory_order_acquire) == meetings + 1) {
+        look(rank.call[(meetings + 1) % 2]); // it waits for this rank
+    }
+    return place;
+}
+
 std::optional<NodeGroup::Begun> NodeGroup::begun_instead(const CallSignature &call) const noexcept
 {
     if (told_own_ == nullptr) {

@@ -169,6 +169,14 @@ public:
         int rank; // in the communicator
         CallSignature call;
     };
+    // Where a rank of this node is, as seen from a call that this rank has handed on and is in.
+    struct Place {
+        bool has_come;                     // to the call, or to a later one
+        std::optional<CallSignature> call; // another one that it has begun in its place
+    };
+    [[nodiscard]] Place place_of(int local_rank, const CallSignature &own) const noexcept;
+    // Whether the ranks of this node see each other's calls.
+    [[nodiscard]] bool tells() const noexcept { return told_own_ != nullptr; }
     // No rank is told of calls any more.
     void tell_no_more() noexcept { told_own_ = nullptr; }
     [[nodiscard]] std::optional<Begun> begun_instead(const CallSignature &call) const noexcept;

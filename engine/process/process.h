@@ -13,6 +13,7 @@
 #include "engine/process/known_prices.h"
 #include "engine/process/memory_reserve.h"
 #include "engine/process/notices.h"
+#include "engine/process/patience.h"
 #include "engine/process/settings.h"
 #include "engine/process/store.h"
 #include "engine/process/topology_file.h"
@@ -55,6 +56,8 @@ public:
 
     [[nodiscard]] Counters &counters() noexcept { return counters_; }
     [[nodiscard]] Notices &notices() noexcept { return notices_; }
+    // With the call that Open MPI serves now: with one at a time.
+    [[nodiscard]] Patience &patience() noexcept { return patience_; }
     [[nodiscard]] PointerCache &pointers() noexcept { return *pointers_; }
     [[nodiscard]] Store &store() noexcept { return store_; }
     [[nodiscard]] FrameMemory &frame_memory() noexcept { return frame_memory_; }
@@ -126,6 +129,7 @@ private:
     KnownPrices prices_;
     TopologyFile topology_file_;
     Notices notices_;
+    Patience patience_{settings_.report_after};
     Counters counters_;
     ShmBudget shm_budget_;
     Nvtx nvtx_;

@@ -3,7 +3,7 @@
 // it; without lines after 3 s. HOW: its "gpu" is busy, it is "stopped", "midway" through the call,
 // or "sleeps" outside MPI, or "shown": stopped, and hetcoll_info --live says so, or "unseen": it
 // sleeps, and the others have no descriptor left to look at it. WHERE: "host" or "device". WAY:
-// "blocking" or "nonblocking", or "made": a persistent request, in call CALL alone.
+// "blocking" or "nonblocking", or in call CALL alone: "made", a persistent request; "barrier".
 #include "measure/persistent.h"
 #include "test/mpi/check.h"
 
@@ -26,14 +26,17 @@ struct Late {
     int rank;
     std::string_view how;
     int call = 3;
-    int lines = 1; // of the others, before the rank comes
+    int lines = 1;             // of the others, before the rank comes
+    std::string_view way = ""; // of the others' call
 };
 
 // How many lines the job has printed that say who waits in the call: case.sh says where they are.
-int lines_said(int call)
+int lines_said(const Late &late)
 {
     std::ifstream output(std::getenv("HETCOLL_TEST_OUTPUT"));
-    const std::string of_call = " s in call number " + std::to_string(call) + " on ";
+    const std::string of_call = late.way == "barrier"
+                                    ? " s in MPI_Barrier on "
+                                    : " s in call number " + std::to_string(late.call) + " on ";
     int said = 0;
     for (std::string line; std::getline(output, line);) {
         said += line.find(of_call) != std::string::npos ? 1 : 0;
@@ -49,7 +52,7 @@ void wait_for_lines(const Late &late)
         sleep(3);
     }
     const double end = MPI_Wtime() + 120;
-    while (lines_said(late.call) < late.lines && MPI_Wtime() < end) {
+    while (lines_said(late) < late.lines && MPI_Wtime() < end) {
         usleep(50'000);
     }
 }
@@ -170,7 +173,7 @@ private:
     std::vector<int> taken_;
 };
 
-void run(Program &program, const Late &late, Memory memory, std::size_t count, std::string_view way)
+void run(Program &program, const Late &late, Memory memory, std::size_t count)
 {
     Buffers buffers(
         program, MPI_COMM_WORLD,
@@ -182,13 +185,17 @@ void run(Program &program, const Late &late, Memory memory, std::size_t count, s
         }
         const NoDescriptors used_up(call == late.call && late.how == "unseen");
         MPI_Request request;
-        if (way == "made" && call == late.call) {
+        if (late.way == "barrier" && call == late.call) {
+            MPI_Barrier(MPI_COMM_WORLD);
+            continue;
+        }
+        if (late.way == "made" && call == late.call) {
             HETCOLL_ALLREDUCE_INIT(buffers.send(), buffers.recv(), static_cast<int>(count),
                                    MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
             MPI_Start(&request);
             MPI_Wait(&request, MPI_STATUS_IGNORE);
             MPI_Request_free(&request);
-        } else if (way != "nonblocking") {
+        } else if (late.way != "nonblocking") {
             buffers.reduce();
         } else {
             MPI_Iallreduce(buffers.send(), buffers.recv(), static_cast<int>(count), MPI_FLOAT,
@@ -216,6 +223,7 @@ int main(int argc, char **argv)
     Late late{.rank = std::atoi(argv[1]), .how = argv[2]};
     late.call = argc > 6 ? std::atoi(argv[6]) : late.call;
     late.lines = argc > 7 ? std::atoi(argv[7]) : late.lines;
-    run(program, late, memory, count, argv[5]);
+    late.way = argv[5];
+    run(program, late, memory, count);
     return program.finish();
 }

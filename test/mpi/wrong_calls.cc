@@ -2,8 +2,10 @@
 // wrong_calls NAME makes one of them, after calls that are right. Where hetcoll serves the calls
 // all ranks return the error, and the next call is right ("all"). Where Open MPI serves one of them
 // a rank may be in it already, so the job ends by the error of another ("ends"). Where nothing but
-// time tells, ranks wait and say so, after which the program ends the job ("waits"). "list" prints
-// the names, "right" makes calls that only look wrong.
+// time tells, ranks wait and say so, after which the program ends the job ("waits"). wrong_calls
+// NAME return makes one that Open MPI serves, where errors are returned and the wrong rank comes
+// late: then the others wait in it, and say so. "list" prints the names, "right" makes calls that
+// only look wrong.
 #include "include/hetcoll_types.h"
 #include "measure/persistent.h"
 #include "test/mpi/vector.h"
@@ -187,20 +189,35 @@ void check_next(Program &program, MPI_Comm comm, Memory memory, std::size_t coun
         {{ElementKind::kInt32, ReduceOp::kSum, Values::kExact, 3}, count, memory, memory});
 }
 
-// Ends this rank, and by that the job, when it has printed a line of each rank that waits.
-void end_when_said(int lines)
+// Until the job has printed so many lines with these words.
+void wait_until_said(const char *words, int lines)
 {
     for (int said = 0; said < lines; usleep(50'000)) {
         std::ifstream output(std::getenv("HETCOLL_TEST_OUTPUT"));
         said = 0;
         for (std::string line; std::getline(output, line);) {
-            said += line.find(" waits for ") != std::string::npos ? 1 : 0;
+            said += line.find(words) != std::string::npos ? 1 : 0;
         }
     }
+}
+
+// Ends this rank, and by that the job, when it has printed a line of each rank that waits.
+void end_when_said(int lines)
+{
+    wait_until_said(" waits for ", lines);
     _exit(3);
 }
 
-void make(Program &program, const WrongCall &call)
+// The others are in Open MPI's part of the call and wait for this rank, which hetcoll keeps out.
+void call_wrongly_where_others_wait(Program &program, const WrongCall &call, const Place &at)
+{
+    wait_until_said(" waits for ", 1);
+    program.check(call.wrong(at) != MPI_SUCCESS, "%s: no error", call.name);
+    wait_until_said(" in its place; ", 1);
+    _exit(3);
+}
+
+void make(Program &program, const WrongCall &call, bool returns)
 {
     MPI_Comm comms[2];
     for (MPI_Comm &comm : comms) {
@@ -215,10 +232,13 @@ void make(Program &program, const WrongCall &call)
         std::vector<int> counts(static_cast<std::size_t>(program.ranks())), offsets = counts;
         const Place at{comms[0],        comms[1],      in.data(),     out.data(),
                        program.ranks(), counts.data(), offsets.data()};
-        if (call.end == End::kAll) {
+        if (call.end == End::kAll || returns) {
             for (const MPI_Comm comm : {comms[0], MPI_COMM_WORLD}) { // that of requests in 4.1
                 MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
             }
+        }
+        if (returns && wrong) {
+            call_wrongly_where_others_wait(program, call, at);
         }
         std::thread ends;
         if (call.end == End::kWaits && program.rank() == 0) {
@@ -301,7 +321,7 @@ int main(int argc, char **argv)
     }
     for (const WrongCall &call : wrong_calls()) {
         if (name == call.name) {
-            make(program, call);
+            make(program, call, argc > 2);
             return program.finish();
         }
     }

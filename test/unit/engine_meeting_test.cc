@@ -503,6 +503,51 @@ TEST(Meeting, TheLaterOfTwoRanksThatHandOnDifferentCallsSeesTheOther)
     EXPECT_EQ(begun->call, barrier(1));
 }
 
+TEST(Meeting, ARankThatIsInAHandedOnCallSeesWhereTheOthersAre)
+{
+    ComparingNode nodes;
+    ASSERT_TRUE(meets(nodes, 1));
+    const NodeGroup &own = *nodes.group[0];
+    EXPECT_TRUE(nodes.group[0]->hand_on(barrier(2)));
+    EXPECT_FALSE(own.place_of(1, barrier(2)).has_come);
+    EXPECT_TRUE(nodes.group[1]->hand_on(barrier(2)));
+    EXPECT_TRUE(own.place_of(1, barrier(2)).has_come);
+    EXPECT_FALSE(own.place_of(1, barrier(2)).call);
+    EXPECT_TRUE(nodes.group[1]->hand_on(barrier(3)));
+    EXPECT_TRUE(own.place_of(1, barrier(2)).has_come) << "and gone on";
+    EXPECT_FALSE(own.place_of(2, barrier(2)).has_come);
+    const CallSignature bcast = signature_of_move(HETCOLL_BCAST, 8, 0, 2);
+    EXPECT_FALSE(nodes.group[2]->hand_on(bcast));
+    EXPECT_EQ(own.place_of(2, barrier(2)).call, bcast);
+}
+
+TEST(Meeting, ARankThatIsInAHandedOnCallSeesWhoWaitsInAnotherOne)
+{
+    ComparingNode nodes;
+    ASSERT_TRUE(meets(nodes, 1));
+    const NodeGroup &own = *nodes.group[0];
+    EXPECT_TRUE(nodes.group[0]->hand_on(barrier(2)));
+    Messages messages;
+    Meeting meeting;
+    nodes.group[1]->begin_call(signature_of(numbered(2, 2)));
+    meeting.start(*nodes.group[1], messages, 1, kHostMemory);
+    EXPECT_EQ(meeting.step(), Progress::kPending);
+    EXPECT_EQ(own.place_of(1, barrier(2)).call, signature_of(numbered(2, 2)));
+}
+
+// A nonblocking operation's meeting may end while a rank is in the call.
+TEST(Meeting, AMeetingWhileARankIsInAHandedOnCallChangesNoPlace)
+{
+    ComparingNode nodes;
+    for (const int rank : {0, 1}) {
+        EXPECT_TRUE(nodes.group[rank]->hand_on(barrier(1)));
+    }
+    ASSERT_TRUE(meets(nodes, 2));
+    EXPECT_TRUE(nodes.group[0]->place_of(1, barrier(1)).has_come);
+    EXPECT_TRUE(nodes.group[2]->hand_on(barrier(1)));
+    EXPECT_TRUE(nodes.group[0]->place_of(2, barrier(1)).has_come);
+}
+
 // Numbers wrap: a call 65,536 before is none of the same number.
 TEST(Meeting, WhatARankHasHandedOnBeforeTheLastMeetingIsForgotten)
 {
@@ -512,6 +557,8 @@ TEST(Meeting, WhatARankHasHandedOnBeforeTheLastMeetingIsForgotten)
     ASSERT_TRUE(meets(nodes, 8));
     EXPECT_FALSE(nodes.group[0]->last_handed_on(2, 1));
     EXPECT_FALSE(nodes.group[0]->begun_instead(signature_of_move(HETCOLL_BCAST, 8, 0, 7)));
+    ASSERT_TRUE(meets(nodes, 9));
+    EXPECT_FALSE(nodes.group[0]->place_of(2, barrier(7)).has_come);
 }
 
 TEST(Meeting, ReportsTheCodeOfAFailedSend)

@@ -17,6 +17,16 @@ case_ 2 ucx "$soon" missing_ranks 1 stopped device 2 blocking
 message="${waits%MPI_Allreduce of}MPI_Allreduce_init of 2 float32 \(8 bytes\), sum: missing rank 1 \(process [0-9]+ is stopped, last in call 2, MPI_Allreduce of"
 case_ 2 ob1 "$soon" missing_ranks 1 stopped host 2 made
 
+# In a call that Open MPI serves. One node knows, and the first rank's says that it does not.
+served='waits for [2-7] s in MPI_Barrier on communicator [0-9]+, which Open MPI serves:'
+message="hetcoll: rank [0-9] $served missing rank 2 \(process [0-9]+ is stopped, last in call 2, MPI_Allreduce of 2 float32 \(8 bytes\), sum\); 2 of 3 ranks of this node have come"
+case_ 3 ob1 "$soon" missing_ranks 2 stopped host 2 barrier
+case_ 3 ucx "$soon" missing_ranks 2 stopped device 2 barrier
+also_expected="hetcoll: rank [01] $served 2 of 2 ranks of this node have come"
+message="hetcoll: rank 2 $served missing rank 3 \(process [0-9]+ is stopped, .*; 1 of 2 ranks of this node have come"
+nodes_ 0,0,1,1 ob1 "$soon" missing_ranks 3 stopped host 2 barrier 3 2
+also_expected=
+
 # Who cannot look at a process does not take it for one that has ended.
 message="$waits 100000 float32 .*: missing rank 1 \(process [0-9]+ cannot be looked at, last in call 2"
 case_ 2 ob1 "$soon" missing_ranks 1 unseen device 100000 blocking

@@ -237,6 +237,19 @@ static inline int mca_coll_hetcoll_refuse_blocking(mca_coll_hetcoll_module_t *mo
     return MPI_ERR_NO_MEM;
 }
 
+/* coll_hetcoll_watch.c: ranks that wait in calls that Open MPI serves. */
+/* When hetcoll takes the slots of these calls. */
+void mca_coll_hetcoll_watch(void);
+void mca_coll_hetcoll_watch_no_more(void);
+/* The communicator's where Open MPI serves a call now of which its ranks have been told; NULL:
+ * none. One call may be made of others: then its rest is not watched. With MPI_THREAD_MULTIPLE
+ * nobody reads it. Few instructions count: those of a barrier are some 900. */
+extern struct hetcoll_engine *mca_coll_hetcoll_serving;
+static inline void mca_coll_hetcoll_serve(struct hetcoll_engine *engine)
+{
+    __atomic_store_n(&mca_coll_hetcoll_serving, engine, __ATOMIC_RELAXED);
+}
+
 /* coll_hetcoll_nonblocking.c */
 int mca_coll_hetcoll_iallreduce(const void *sbuf, void *rbuf, hetcoll_count_t count,
                                 struct ompi_datatype_t *dtype, struct ompi_op_t *op,

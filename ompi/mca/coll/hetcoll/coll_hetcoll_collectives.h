@@ -1,5 +1,5 @@
-/* What the core does of the other collectives. Each returns MCA_COLL_HETCOLL_NOT_OURS or
- * MCA_COLL_HETCOLL_TOGETHER, on all ranks alike, where the call is to be staged. */
+/* What the core does of the other collectives. Each returns how the call ends, or one of these
+ * codes, on all ranks alike, where the previous module is to serve it. */
 #ifndef MCA_COLL_HETCOLL_COLLECTIVES_H
 #define MCA_COLL_HETCOLL_COLLECTIVES_H
 
@@ -8,6 +8,12 @@
 #define MCA_COLL_HETCOLL_NOT_OURS (-2000000) /* no error code of Open MPI */
 /* The ranks meet when they have copied what they read: mca_coll_hetcoll_agree_on_copies(). */
 #define MCA_COLL_HETCOLL_TOGETHER (-2000001)
+#define MCA_COLL_HETCOLL_TOLD \
+    (-2000002) /* as NOT_OURS, and the other ranks of the node know of it */
+static inline bool mca_coll_hetcoll_is_over(int served)
+{
+    return MCA_COLL_HETCOLL_NOT_OURS < served;
+}
 
 /* Of the communicator's last call that ended so. OMPI_SUCCESS: no rank has failed. */
 int mca_coll_hetcoll_agree_on_copies(mca_coll_base_module_t *base, struct ompi_communicator_t *comm,
@@ -64,7 +70,7 @@ static inline bool mca_coll_hetcoll_count(mca_coll_hetcoll_module_t *module, uns
 
 static inline int mca_coll_hetcoll_handed_on(int result)
 {
-    return OPAL_LIKELY(HETCOLL_SUCCESS == result) ? MCA_COLL_HETCOLL_NOT_OURS
+    return OPAL_LIKELY(HETCOLL_SUCCESS == result) ? MCA_COLL_HETCOLL_TOLD
                                                   : mca_coll_hetcoll_error_from_core(result);
 }
 

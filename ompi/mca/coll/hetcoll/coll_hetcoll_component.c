@@ -223,6 +223,7 @@ static int open_component(void)
 
 static int close_component(void)
 {
+    mca_coll_hetcoll_watch_no_more();
     mca_coll_hetcoll_stop_requests();
     mca_coll_hetcoll_drop_spare();
     mca_coll_hetcoll_end_events();

@@ -36,6 +36,13 @@ static const slots_t *previous_slots(mca_coll_base_module_t *base, struct ompi_c
     return NULL == module || !module->stages ? NULL : &module->staged;
 }
 
+static const mca_coll_hetcoll_module_t *module_of(const slots_t *previous)
+{
+    const char *const staged = (const char *)previous;
+    return (const mca_coll_hetcoll_module_t *)(staged -
+                                               offsetof(mca_coll_hetcoll_module_t, staged));
+}
+
 #define UNPACK(...) __VA_ARGS__
 
 /* What the three kinds of a function share: `call`, and where the previous functions are. */
@@ -61,7 +68,7 @@ static const slots_t *previous_slots(mca_coll_base_module_t *base, struct ompi_c
                              mca_coll_base_module_t *base)                                        \
     {                                                                                             \
         const int served = own;                                                                   \
-        if (MCA_COLL_HETCOLL_NOT_OURS != served && MCA_COLL_HETCOLL_TOGETHER != served) {         \
+        if (mca_coll_hetcoll_is_over(served)) {                                                   \
             return served;                                                                        \
         }                                                                                         \
         const enum hetcoll_staged_kind kind =                                                     \
@@ -71,7 +78,11 @@ static const slots_t *previous_slots(mca_coll_base_module_t *base, struct ompi_c
             rc = mca_coll_hetcoll_stage_together(&call, rc, base);                                \
         }                                                                                         \
         HETCOLL_RETURN_ERROR                                                                      \
+        if (MCA_COLL_HETCOLL_TOLD == served) {                                                    \
+            mca_coll_hetcoll_serve(module_of(previous)->engine);                                  \
+        }                                                                                         \
         rc = previous->coll_##name(UNPACK arguments, comm, previous->coll_##name##_module);       \
+        mca_coll_hetcoll_serve(NULL);                                                             \
         return NULL == call.stage ? rc : mca_coll_hetcoll_staged_end(&call, rc);                  \
     }                                                                                             \
     static int staged_i##name(UNPACK parameters, struct ompi_communicator_t *comm,                \
@@ -227,8 +238,11 @@ static int staged_barrier(struct ompi_communicator_t *comm, mca_coll_base_module
         if (OPAL_UNLIKELY(HETCOLL_SUCCESS != result)) {
             return mca_coll_hetcoll_error_from_core(result);
         }
+        mca_coll_hetcoll_serve(module->engine);
     }
-    return module->staged.coll_barrier(comm, module->staged.coll_barrier_module);
+    const int rc = module->staged.coll_barrier(comm, module->staged.coll_barrier_module);
+    mca_coll_hetcoll_serve(NULL);
+    return rc;
 }
 
 /* Not a collective, but a function of the module all the same; MPI_COMM_SELF's. */
@@ -289,6 +303,7 @@ void mca_coll_hetcoll_staged_offer(mca_coll_hetcoll_module_t *module)
         return;
     }
     module->stages = true;
+    mca_coll_hetcoll_watch();
 #define HETCOLL_SLOT(slot) module->super.coll_##slot = staged_##slot;
     HETCOLL_ALL_SLOTS
 #undef HETCOLL_SLOT

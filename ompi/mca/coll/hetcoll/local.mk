@@ -22,4 +22,5 @@ component_sources = \
 	ompi/mca/coll/hetcoll/coll_hetcoll_staged_data.c \
 	ompi/mca/coll/hetcoll/coll_hetcoll_stream.c include/hetcoll_stream.h \
 	ompi/mca/coll/hetcoll/coll_hetcoll_story.c \
-	ompi/mca/coll/hetcoll/coll_hetcoll_types.c
+	ompi/mca/coll/hetcoll/coll_hetcoll_types.c \
+	ompi/mca/coll/hetcoll/coll_hetcoll_watch.c
