@@ -327,12 +327,12 @@ int hetcoll_agree_on_copies(hetcoll_engine *engine, const hetcoll_call *call, in
 }
 
 int hetcoll_hand_on(hetcoll_engine *engine, int collective, std::size_t bytes, int root,
-                    unsigned short number)
+                    unsigned number)
 {
     return engine->engine.hand_on(hetcoll::signature_of_move(collective, bytes, root, number));
 }
 
-int hetcoll_hand_on_barrier(hetcoll_engine *engine, unsigned short number)
+int hetcoll_hand_on_barrier(hetcoll_engine *engine, unsigned number)
 {
     return engine->engine.hand_on(hetcoll::signature_of_move(HETCOLL_BARRIER, 0, 0, number));
 }
@@ -359,8 +359,7 @@ int hetcoll_refusal_step(hetcoll_refusal *refusal)
     return roll_call->step() != hetcoll::Progress::kPending ? 1 : 0;
 }
 
-int hetcoll_engine_refuse(hetcoll_engine *engine, unsigned short number, hetcoll_why_refused why,
-                          int tag)
+int hetcoll_engine_refuse(hetcoll_engine *engine, unsigned number, hetcoll_why_refused why, int tag)
 {
     const hetcoll::NodeGroup &group = engine->engine.group();
     if (group.compared() != hetcoll::kAllCompared && group.nodes() > 1) {

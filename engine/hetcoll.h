@@ -122,8 +122,8 @@ int hetcoll_agree_on_copies(struct hetcoll_engine *engine, const struct hetcoll_
  * then the call is not made. Waits for nobody. */
 /* Of a call that moves bytes, of enum hetcoll_handed_on or enum hetcoll_collective. */
 int hetcoll_hand_on(struct hetcoll_engine *engine, int collective, size_t bytes, int root,
-                    unsigned short number);
-int hetcoll_hand_on_barrier(struct hetcoll_engine *engine, unsigned short number);
+                    unsigned number);
+int hetcoll_hand_on_barrier(struct hetcoll_engine *engine, unsigned number);
 /* Of one that reduces: collective, kind, op, user_op and reason; root; span with dense, or
  * data_bytes; number. */
 int hetcoll_hand_on_reduction(struct hetcoll_engine *engine, const struct hetcoll_call *call);
@@ -148,7 +148,7 @@ int hetcoll_refusal_step(struct hetcoll_refusal *refusal);
 
 /* With one; `number` is hetcoll_call.number. Both are thread safe. Zero: nothing is told, because
  * ranks on several nodes do not understand it with coll_hetcoll_check off. */
-int hetcoll_engine_refuse(struct hetcoll_engine *engine, unsigned short number,
+int hetcoll_engine_refuse(struct hetcoll_engine *engine, unsigned number,
                           enum hetcoll_why_refused why, int tag);
 /* Nonzero: there is nothing left to say. */
 int hetcoll_engine_step_refusals(struct hetcoll_engine *engine);

@@ -141,7 +141,7 @@ int hetcoll_agree_on_copies(struct hetcoll_engine *engine, const struct hetcoll_
 }
 
 int hetcoll_hand_on(struct hetcoll_engine *engine, int collective, size_t bytes, int root,
-                    unsigned short number)
+                    unsigned number)
 {
     (void)engine;
     (void)collective;
@@ -151,7 +151,7 @@ int hetcoll_hand_on(struct hetcoll_engine *engine, int collective, size_t bytes,
     return HETCOLL_SUCCESS;
 }
 
-int hetcoll_hand_on_barrier(struct hetcoll_engine *engine, unsigned short number)
+int hetcoll_hand_on_barrier(struct hetcoll_engine *engine, unsigned number)
 {
     (void)engine;
     (void)number;
@@ -223,7 +223,7 @@ int hetcoll_refusal_step(struct hetcoll_refusal *refusal)
     return 1;
 }
 
-int hetcoll_engine_refuse(struct hetcoll_engine *engine, unsigned short number,
+int hetcoll_engine_refuse(struct hetcoll_engine *engine, unsigned number,
                           enum hetcoll_why_refused why, int tag)
 {
     (void)engine;

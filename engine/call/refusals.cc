@@ -4,7 +4,7 @@
 
 namespace hetcoll {
 
-void Refusals::add(std::uint16_t number, hetcoll_why_refused why, int tag) noexcept
+void Refusals::add(std::uint32_t number, hetcoll_why_refused why, int tag) noexcept
 {
     const std::lock_guard lock(mutex_);
     if (runs_ && !is_complete()) {
@@ -34,7 +34,7 @@ bool Refusals::are_over()
     return true;
 }
 
-void Refusals::start(std::uint16_t number, hetcoll_why_refused why, int tag) noexcept
+void Refusals::start(std::uint32_t number, hetcoll_why_refused why, int tag) noexcept
 {
     more_ = false;
     number_ = number;

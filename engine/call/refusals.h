@@ -18,7 +18,7 @@ public:
     Refusals(Engine &engine, OperationQueue &queue) noexcept : engine_(engine), queue_(queue) {}
 
     // Thread safe, both. `number` is hetcoll_call::number.
-    void add(std::uint16_t number, hetcoll_why_refused why, int tag) noexcept;
+    void add(std::uint32_t number, hetcoll_why_refused why, int tag) noexcept;
     // Lets the queue advance. True: there is nothing left to tell.
     [[nodiscard]] bool are_over();
 
@@ -27,7 +27,7 @@ public:
     void fail_without_memory() noexcept override;
 
 private:
-    void start(std::uint16_t number, hetcoll_why_refused why, int tag) noexcept;
+    void start(std::uint32_t number, hetcoll_why_refused why, int tag) noexcept;
     [[nodiscard]] hetcoll_call call() const noexcept;
     void end(int result) noexcept;
 
@@ -36,13 +36,13 @@ private:
     std::optional<Refusal> refusal_; // that has begun
     std::mutex mutex_;               // of the next ones
     int tag_ = 0;
-    std::uint16_t number_ = 0; // of the call that is refused now
+    std::uint32_t number_ = 0; // of the call that is refused now
     hetcoll_why_refused why_{};
     bool runs_ = false;
     // Another call was refused meanwhile. The last one's number is enough: ranks that hear it end
     // all calls up to it.
     bool more_ = false;
-    std::uint16_t last_ = 0;
+    std::uint32_t last_ = 0;
     hetcoll_why_refused last_why_{};
 };
 

@@ -25,7 +25,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <utility>
 
 namespace hetcoll {
 
@@ -111,21 +110,13 @@ public:
     // This rank is about to make a call that Open MPI serves: the ranks of the node see it. An
     // error if one of the two beside this one has begun another call in its place. Then messages of
     // some ranks may be under way that nobody takes, so no further call goes to Open MPI.
-    [[nodiscard]] int hand_on(CallSignature call) noexcept
+    [[nodiscard]] [[gnu::always_inline]] int hand_on(CallSignature call) noexcept
     {
-        handed_on_ = call;
         return group_.hand_on(call) ? HETCOLL_SUCCESS : look_at_handed_on(call);
     }
 
     // Once for every poll while Open MPI serves that call.
-    void look_in_open_mpi() noexcept
-    {
-        if (handed_on_.what != 0) {
-            watched_ = std::exchange(handed_on_, {});
-            process_.patience().begin();
-        }
-        watch_.look_in_open_mpi(process_.patience(), watched_);
-    }
+    void look_in_open_mpi() noexcept { watch_.look_in_open_mpi(process_.patience()); }
 
     // The ranks call differently, as that meeting has found. Says so if this rank is to, and
     // returns the error.
@@ -208,10 +199,8 @@ private:
     bool ready_ = false;
     bool serves_host_ = false; // ready_, and not catches_up_
     bool catches_up_ = false;  // calls up to newest_ have ended on some rank
-    std::uint16_t newest_ = 0;
+    std::uint32_t newest_ = 0;
     int hands_on_no_more_ = 0; // but fails with this error
-    CallSignature handed_on_;  // the last one, if nobody has looked at it yet
-    CallSignature watched_;    // else
     bool left_open_ = false;   // the control page's descriptor
     bool small_device_call_ = false;
     Meeting meeting_;

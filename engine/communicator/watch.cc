@@ -41,6 +41,19 @@ bool has_come(std::uint32_t arrived, std::uint32_t meeting) noexcept
     return static_cast<std::int32_t>(arrived - meeting) >= 0;
 }
 
+// Of the ranks of a node that would say the same: true for the first that asks.
+bool says_first(std::atomic<std::uint64_t> &spoken, std::uint32_t number, unsigned times) noexcept
+{
+    const std::uint64_t mine = std::uint64_t{number} << 8 | times;
+    std::uint64_t last = spoken.load(std::memory_order_relaxed);
+    while (last < mine) {
+        if (spoken.compare_exchange_weak(last, mine)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 } // namespace
 
 Watch::Watch(const Log &to, NodeGroup &group, std::vector<std::string> host_names, int after_s)
@@ -63,30 +76,7 @@ bool Watch::speaks() noexcept
     if (!group_.uses_pages() || group_.local_size() == 1) {
         return true;
     }
-    const std::uint64_t mine = std::uint64_t{group_.meetings()} << 8 | patience_.said();
-    std::atomic<std::uint64_t> &spoken = group_.slot(0).spoken;
-    std::uint64_t last = spoken.load(std::memory_order_relaxed);
-    while (last < mine) {
-        if (spoken.compare_exchange_weak(last, mine)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-// The same of those that wait in calls of Open MPI's.
-bool Watch::speaks_in_open_mpi(unsigned said, std::uint16_t number) const noexcept
-{
-    const std::uint32_t mine = std::uint32_t{number} << 8 | said;
-    std::atomic<std::uint32_t> &spoken = group_.slot(0).spoken_in_open_mpi;
-    std::uint32_t last = spoken.load(std::memory_order_relaxed);
-    // Numbers wrap.
-    while (last == 0 || static_cast<std::int32_t>((mine - last) << 8) > 0) {
-        if (spoken.compare_exchange_weak(last, mine)) {
-            return true;
-        }
-    }
-    return false;
+    return says_first(group_.slot(0).spoken, group_.meetings(), patience_.said());
 }
 
 // "rank 2 (process 1234 is stopped)"; of another node "rank 2 (on node17)".
@@ -111,7 +101,8 @@ std::string Watch::missing_rank(int local_rank, std::uint32_t arrived) const
     text += arrived == 0 ? std::string("no call yet")
                          : format("last in call %u, %s", slot.call_number[turn],
                                   describe(slot.call[turn]).text);
-    if (const auto other = group_.last_handed_on(local_rank, arrived)) {
+    const auto other = group_.last_handed_on(local_rank);
+    if (other && (arrived == 0 || is_later(other->number(), slot.call[turn].number()))) {
         text += format(", then in %s", describe(*other).text);
     }
     return text + ")";
@@ -262,16 +253,14 @@ void Watch::say_schedule(const Executor &executor)
 // one node more says who is missing.
 void Watch::say_in_open_mpi(const Patience &patience, const CallSignature &call) noexcept
 {
-    if (!group_.tells()) {
-        return;
-    }
     try {
         int there = 0;
         std::string where = ranks_elsewhere(call, there);
         const bool is_here = !where.empty();
         const bool is_first = group_.node_of(0) == group_.node_of(group_.all().rank);
         const int level = is_here || group_.nodes() == 1 || is_first ? 0 : 1;
-        if (!log_.enabled(level) || !speaks_in_open_mpi(patience.said(), call.number())) {
+        if (!log_.enabled(level) ||
+            !says_first(group_.slot(0).spoken_in_open_mpi, call.number(), patience.said())) {
             return;
         }
         log(log_, level,

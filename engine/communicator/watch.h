@@ -30,10 +30,15 @@ public:
     }
     // The same for a call that Open MPI serves, with the process's patience: says itself why it
     // waits.
-    void look_in_open_mpi(Patience &patience, const CallSignature &call) noexcept
+    void look_in_open_mpi(Patience &patience) noexcept
     {
-        if (patience.polls() && look(patience, 0)) {
-            say_in_open_mpi(patience, call);
+        if (patience.polls()) {
+            const auto call =
+                group_.tells() ? group_.last_handed_on(group_.local_rank()) : std::nullopt;
+            const std::uint64_t number = call ? call->number() : 0;
+            if (look(patience, std::uint64_t{group_.all().comm_id} << 32 | number) && call) {
+                say_in_open_mpi(patience, *call);
+            }
         }
     }
 
@@ -47,7 +52,6 @@ private:
     [[nodiscard]] bool look(Patience &patience, std::uint64_t moves) noexcept;
     // True for one rank of the node. Without a page for every one.
     [[nodiscard]] bool speaks() noexcept;
-    [[nodiscard]] bool speaks_in_open_mpi(unsigned said, std::uint16_t number) const noexcept;
     [[nodiscard]] std::string missing_rank(int local_rank, std::uint32_t arrived) const;
     [[nodiscard]] std::string missing_ranks(int &there) const;
     [[nodiscard]] std::string ranks_elsewhere(const CallSignature &call, int &there) const;

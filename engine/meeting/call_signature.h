@@ -12,15 +12,15 @@ namespace hetcoll {
 
 struct CallSignature {
     std::uint64_t what = 0; // 0: no call, or one that this rank refuses. See signature_of()
-    // hetcoll_call::root, or why it refuses; above it hetcoll_call::number. One word, because every
-    // small call compares it.
+    // hetcoll_call::number; in the upper half hetcoll_call::root, or why it refuses. One word,
+    // because every small call compares it.
     std::uint64_t rest = 0;
 
-    [[nodiscard]] std::uint32_t root() const noexcept { return static_cast<std::uint32_t>(rest); }
-    [[nodiscard]] std::uint16_t number() const noexcept
+    [[nodiscard]] std::uint32_t root() const noexcept
     {
-        return static_cast<std::uint16_t>(rest >> 32);
+        return static_cast<std::uint32_t>(rest >> 32);
     }
+    [[nodiscard]] std::uint32_t number() const noexcept { return static_cast<std::uint32_t>(rest); }
 
     friend bool operator==(const CallSignature &, const CallSignature &) = default;
 };
@@ -66,11 +66,11 @@ inline constexpr std::uint64_t kUserOp = 14, kNoOp = 15;
 
 [[nodiscard]] inline CallSignature signature_of(int collective, std::uint64_t kind,
                                                 std::uint64_t op, std::uint64_t bytes, int root,
-                                                std::uint16_t number) noexcept
+                                                std::uint32_t number) noexcept
 {
     return {static_cast<std::uint64_t>(collective + 1) << kCollectiveShift | kind << kKindShift |
                 op << kOpShift | (bytes & ((std::uint64_t{1} << kOpShift) - 1)),
-            static_cast<std::uint32_t>(root) | std::uint64_t{number} << 32};
+            number | static_cast<std::uint64_t>(static_cast<std::uint32_t>(root)) << 32};
 }
 [[nodiscard]] inline CallSignature signature_of(const hetcoll_call &call) noexcept
 {
@@ -86,17 +86,17 @@ inline constexpr std::uint64_t kUserOp = 14, kNoOp = 15;
 }
 // Bytes, whatever they mean.
 [[nodiscard]] inline CallSignature signature_of_move(int collective, std::uint64_t bytes, int root,
-                                                     std::uint16_t number) noexcept
+                                                     std::uint32_t number) noexcept
 {
     return signature_of(collective, HETCOLL_UINT8, HETCOLL_MAX, bytes, root, number);
 }
 
 // The one of two calls' numbers that comes later. They wrap.
-[[nodiscard]] constexpr bool is_later(std::uint16_t number, std::uint16_t other) noexcept
+[[nodiscard]] constexpr bool is_later(std::uint32_t number, std::uint32_t other) noexcept
 {
-    return static_cast<std::int16_t>(static_cast<std::uint16_t>(number - other)) > 0;
+    return static_cast<std::int32_t>(number - other) > 0;
 }
-[[nodiscard]] constexpr std::uint16_t later(std::uint16_t a, std::uint16_t b) noexcept
+[[nodiscard]] constexpr std::uint32_t later(std::uint32_t a, std::uint32_t b) noexcept
 {
     return is_later(a, b) ? a : b;
 }

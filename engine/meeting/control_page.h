@@ -51,12 +51,11 @@ public:
         alignas(64) std::atomic<std::uint32_t> released;
         Flags result[2];
         Differences differences[2];
-        std::uint16_t newest[2]; // of the numbers of the calls, if they differ
+        std::uint32_t newest[2]; // of the numbers of the calls, if they differ
         // When the rank has last looked at a call that it waits in: its monotonic clock, now and
         // then. In the slot of the first rank: the last line about a meeting in which ranks wait,
         // and about a call of Open MPI's.
-        alignas(64) std::atomic<std::uint64_t> looked_ns, spoken;
-        std::atomic<std::uint32_t> spoken_in_open_mpi;
+        alignas(64) std::atomic<std::uint64_t> looked_ns, spoken, spoken_in_open_mpi;
         // Where ranks may die: the rank's GPU may be reading or writing peers' memory; and the rank
         // has given up the running call, so its memory is not to be touched any more.
         alignas(64) std::atomic<std::uint32_t> works, left;
@@ -68,10 +67,9 @@ public:
         alignas(64) SharedBuffer input, output;
         Buffers unmapped;
         // The last calls that the rank has handed on to Open MPI, by the remainders of their
-        // numbers, and how many meetings it had come to. A `rest` of 0: none.
-        struct alignas(32) HandedOn {
+        // numbers. A `rest` of 0: none.
+        struct HandedOn {
             std::atomic<std::uint64_t> what, rest; // of CallSignature
-            std::atomic<std::uint32_t> meetings;
         };
         alignas(64) HandedOn handed_on[kHandedOn];
         // If the rank has said kMemoryFreed, by parity.
@@ -95,7 +93,7 @@ public:
     // Tells pages of other versions apart: a number to count up when the meaning of Slot changes,
     // and its size.
     static constexpr std::uint64_t kLayout =
-        0x6865'7463ull << 32 | std::uint64_t{4} << 24 | sizeof(Slot);
+        0x6865'7463ull << 32 | std::uint64_t{5} << 24 | sizeof(Slot);
     static_assert(sizeof(Slot) < 1u << 24);
 
     [[nodiscard]] static constexpr std::size_t bytes(int ranks) noexcept

@@ -123,10 +123,10 @@ namespace {
 
 struct Header {
     CallSignature call;
-    std::uint16_t newest;
+    std::uint32_t newest;
     Flags flags;
     Differences known;
-    std::uint8_t unused[3];
+    std::uint8_t unused;
 };
 static_assert(sizeof(Header) == Exchange::kHeaderBytes);
 

@@ -35,7 +35,7 @@ public:
         // kHeaderBytes before them. 0: nothing is compared.
         std::size_t most_bytes = 0;
         Differences known{};    // on this rank's node
-        std::uint16_t newest{}; // there: of the numbers of the calls
+        std::uint32_t newest{}; // there: of the numbers of the calls
     };
 
     // `mine` and `theirs` are payload_bytes + kFlagBytes long and aligned for the elements. `mine`
@@ -66,7 +66,7 @@ public:
     // Which arguments of some ranks' calls differ; then the result is none. Requires kDone.
     [[nodiscard]] Differences differences() const noexcept { return compare_.known; }
     // If the calls' numbers differ: the last of all. Requires kDone.
-    [[nodiscard]] std::uint16_t newest() const noexcept { return compare_.newest; }
+    [[nodiscard]] std::uint32_t newest() const noexcept { return compare_.newest; }
     // A rank that this one has found to call something else, and what, if it is for this one to say
     // so: of the two groups whose first messages differed it is the first rank.
     struct Other {

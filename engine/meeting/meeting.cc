@@ -305,7 +305,7 @@ bool Meeting::find_elsewhere() noexcept
     }
     const CallSignature &own = group_->call();
     for (int rank = seen_; rank < group_->local_size(); ++rank) {
-        const auto other = group_->handed_on(rank, own.number(), number_ - 1);
+        const auto other = group_->handed_on(rank, own.number());
         if (other && *other != own) {
             elsewhere_ = {group_->local_ranks()[rank], *other, 0};
             differences_ = differences_of(*other, own);

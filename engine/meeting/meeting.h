@@ -77,7 +77,7 @@ public:
     [[nodiscard]] Differences differences() const noexcept { return differences_; }
     [[nodiscard]] std::optional<DifferentCalls> different_calls() const noexcept;
     // If the calls' numbers differ: the last of all.
-    [[nodiscard]] std::uint16_t newest() const noexcept { return newest_; }
+    [[nodiscard]] std::uint32_t newest() const noexcept { return newest_; }
     // The sum: at `mine`, or in the control page and valid until the next but one meeting.
     [[nodiscard]] const std::byte *sum() const noexcept { return sum_; }
     // The same as numbers, as many as there is room for.
@@ -122,7 +122,7 @@ private:
     HostReduction reduction_ = nullptr;
     Flags flags_{};
     Differences differences_{}, on_node_{};
-    std::uint16_t newest_ = 0;
+    std::uint32_t newest_ = 0;
     const std::byte *sum_ = nullptr;
 };
 

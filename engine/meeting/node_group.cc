@@ -195,9 +195,10 @@ Progress NodeGroup::make_pages(int tag)
             page_loan_ = {};
         }
         if (uses_pages_ && local_size() > 1 && compared_ == kAllCompared) {
-            told_own_ = &own_slot();
-            told_before_ = &slot(local_before());
-            told_behind_ = &slot(local_behind());
+            tells_ = true;
+            own_ = &own_slot();
+            before_ = &slot(local_before());
+            behind_ = &slot(local_behind());
         }
         part_ = Part::kDone;
     }
@@ -330,34 +331,30 @@ bool NodeGroup::leave() const noexcept
 namespace {
 
 // Entries are read while their rank may write them.
-std::optional<CallSignature> read(const ControlPage::Slot::HandedOn &entry,
-                                  std::uint32_t meetings) noexcept
+std::optional<CallSignature> read(const ControlPage::Slot::HandedOn &entry)
 {
     CallSignature call;
     call.rest = entry.rest.load(std::memory_order_seq_cst);
-    const bool fits = entry.meetings.load(std::memory_order_acquire) == meetings;
     call.what = entry.what.load(std::memory_order_acquire);
-    return fits && call.rest != 0 && entry.rest.load(std::memory_order_relaxed) == call.rest
+    return call.rest != 0 && entry.rest.load(std::memory_order_relaxed) == call.rest
                ? std::optional(call)
                : std::nullopt;
 }
 
 } // namespace
 
-// Numbers wrap, so an entry may be of a call long ago; but then the rank has come to more meetings.
-std::optional<CallSignature> NodeGroup::handed_on(int local_rank, std::uint16_t number,
-                                                  std::uint32_t meetings) const noexcept
+std::optional<CallSignature> NodeGroup::handed_on(int local_rank,
+                                                  std::uint32_t number) const noexcept
 {
-    const auto call = read(slot(local_rank).handed_on[number % ControlPage::kHandedOn], meetings);
+    const auto call = read(slot(local_rank).handed_on[number % ControlPage::kHandedOn]);
     return call && call->number() == number ? call : std::nullopt;
 }
 
-std::optional<CallSignature> NodeGroup::last_handed_on(int local_rank,
-                                                       std::uint32_t meetings) const noexcept
+std::optional<CallSignature> NodeGroup::last_handed_on(int local_rank) const noexcept
 {
     std::optional<CallSignature> last;
     for (const ControlPage::Slot::HandedOn &entry : slot(local_rank).handed_on) {
-        const auto call = read(entry, meetings);
+        const auto call = read(entry);
         if (call && (!last || is_later(call->number(), last->number()))) {
             last = call;
         }
@@ -365,11 +362,8 @@ std::optional<CallSignature> NodeGroup::last_handed_on(int local_rank,
     return last;
 }
 
-// A nonblocking operation may be in a meeting meanwhile, so the rank may have come to one more, or
-// to one less.
 NodeGroup::Place NodeGroup::place_of(int local_rank, const CallSignature &own) const noexcept
 {
-    const std::uint32_t meetings = own_slot().arrived.load(std::memory_order_relaxed);
     const ControlPage::Slot &rank = slot(local_rank);
     Place place{false, std::nullopt};
     const auto look = [&](const CallSignature &call) {
@@ -381,30 +375,27 @@ NodeGroup::Place NodeGroup::place_of(int local_rank, const CallSignature &own) c
             place.call = call;
         }
     };
-    for (std::uint32_t at = meetings - 1; at != meetings + 2; ++at) {
-        for (const ControlPage::Slot::HandedOn &entry : rank.handed_on) {
-            if (const auto call = read(entry, at)) {
-                look(*call);
-            }
+    for (const ControlPage::Slot::HandedOn &entry : rank.handed_on) {
+        if (const auto call = read(entry)) {
+            look(*call);
         }
     }
-    if (rank.arrived.load(std::memory_order_acquire) == meetings + 1) {
-        look(rank.call[(meetings + 1) % 2]); // it waits for this rank
+    if (rank.arrived.load(std::memory_order_acquire) == meetings_ + 1) {
+        look(rank.call[(meetings_ + 1) % 2]); // it waits for this rank
     }
     return place;
 }
 
 std::optional<NodeGroup::Begun> NodeGroup::begun_instead(const CallSignature &call) const noexcept
 {
-    if (told_own_ == nullptr) {
+    if (!tells_) {
         return std::nullopt;
     }
-    const std::uint32_t meetings = told_own_->arrived.load(std::memory_order_relaxed);
     for (const int local : {local_before(), local_behind()}) {
-        auto other = handed_on(local, call.number(), meetings);
+        auto other = handed_on(local, call.number());
         const ControlPage::Slot &slot = page_.slot(local);
-        if (!other && slot.arrived.load(std::memory_order_acquire) == meetings + 1) {
-            const CallSignature &met = slot.call[(meetings + 1) % 2]; // it waits for this rank
+        if (!other && slot.arrived.load(std::memory_order_acquire) == meetings_ + 1) {
+            const CallSignature &met = slot.call[(meetings_ + 1) % 2]; // it waits for this rank
             other = met.number() == call.number() ? std::optional(met) : std::nullopt;
         }
         if (other && *other != call) {
@@ -434,7 +425,7 @@ void NodeGroup::abandon_page() noexcept
 {
     if (page_.exists()) {
         touches_no_peers();
-        told_own_ = nullptr;
+        tells_ = false;
         lose(std::unique_ptr<ControlPage>(new (std::nothrow) ControlPage(std::move(page_))));
     }
 }

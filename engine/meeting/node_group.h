@@ -141,28 +141,25 @@ public:
     // two beside this one may have begun another call in its place. Of two ranks that hand on
     // different calls one sees the other, and of a node's ranks two that are neighbours differ, if
     // any do.
-    [[nodiscard]] bool hand_on(CallSignature call) noexcept
+    [[nodiscard]] [[gnu::always_inline]] bool hand_on(CallSignature call) noexcept
     {
-        if (told_own_ == nullptr) {
+        if (!tells_) {
             return false;
         }
         const std::size_t place = call.number() % ControlPage::kHandedOn;
-        ControlPage::Slot::HandedOn &entry = told_own_->handed_on[place];
-        const std::uint32_t meetings = told_own_->arrived.load(std::memory_order_relaxed);
+        ControlPage::Slot::HandedOn &entry = own_->handed_on[place];
+        const ControlPage::Slot *const before = before_;
         entry.rest.store(0, std::memory_order_relaxed);
         entry.what.store(call.what, std::memory_order_release);
-        entry.meetings.store(meetings, std::memory_order_release);
         entry.rest.store(call.rest, std::memory_order_seq_cst);
-        return !may_differ(*told_before_, call, place, meetings) &&
-               (told_before_ == told_behind_ || !may_differ(*told_behind_, call, place, meetings));
+        return !may_differ(*before, place, call) &&
+               (before == behind_ || !may_differ(*behind_, place, call));
     }
-    // What a rank of this node has handed on as its call of this number, while it had come to so
-    // many meetings; nothing: that is not known.
-    [[nodiscard]] std::optional<CallSignature> handed_on(int local_rank, std::uint16_t number,
-                                                         std::uint32_t meetings) const noexcept;
-    // And its last one then.
-    [[nodiscard]] std::optional<CallSignature>
-    last_handed_on(int local_rank, std::uint32_t meetings) const noexcept;
+    // What a rank of this node has handed on as its call of this number, and as its last one;
+    // nothing: that is not known.
+    [[nodiscard]] std::optional<CallSignature> handed_on(int local_rank,
+                                                         std::uint32_t number) const noexcept;
+    [[nodiscard]] std::optional<CallSignature> last_handed_on(int local_rank) const noexcept;
     // A rank beside this one has begun another call in place of this one, which this rank has
     // handed on. Of a program that calls rightly nothing, ever. Nothing, too, where nobody looks.
     struct Begun {
@@ -175,10 +172,9 @@ public:
         std::optional<CallSignature> call; // another one that it has begun in its place
     };
     [[nodiscard]] Place place_of(int local_rank, const CallSignature &own) const noexcept;
-    // Whether the ranks of this node see each other's calls.
-    [[nodiscard]] bool tells() const noexcept { return told_own_ != nullptr; }
-    // No rank is told of calls any more.
-    void tell_no_more() noexcept { told_own_ = nullptr; }
+    // Whether some rank sees which calls this one hands on.
+    [[nodiscard]] bool tells() const noexcept { return tells_; }
+    void tell_no_more() noexcept { tells_ = false; }
     [[nodiscard]] std::optional<Begun> begun_instead(const CallSignature &call) const noexcept;
 
     // What ranks that meet compare of their calls: from the next meeting on, and on all of them.
@@ -221,16 +217,18 @@ private:
     using Settings = RollCall::Settings;
     static_assert(sizeof(Settings) <= sizeof(Ticket));
 
-    // It waits in a meeting for this rank, or has handed on a call of this number that differs.
-    [[nodiscard]] static bool may_differ(const ControlPage::Slot &slot, CallSignature call,
-                                         std::size_t place, std::uint32_t meetings) noexcept
+    // It waits in a meeting for this rank, or has handed on a call of this number that differs. One
+    // that has handed on the same is looked at no further, so most calls end there.
+    [[nodiscard]] bool may_differ(const ControlPage::Slot &slot, std::size_t place,
+                                  CallSignature call) const noexcept
     {
         const ControlPage::Slot::HandedOn &entry = slot.handed_on[place];
         const std::uint64_t rest = entry.rest.load(std::memory_order_seq_cst);
-        const std::uint64_t other = rest ^ call.rest;
-        return slot.arrived.load(std::memory_order_acquire) == meetings + 1 ||
-               (other >> 32 == 0 &&
-                (other | (entry.what.load(std::memory_order_acquire) ^ call.what)) != 0);
+        if (rest == call.rest) [[likely]] {
+            return entry.what.load(std::memory_order_acquire) != call.what;
+        }
+        return CallSignature{0, rest}.number() == call.number() ||
+               slot.arrived.load(std::memory_order_acquire) == meetings_ + 1;
     }
     static std::vector<int> find_local(const hetcoll_p2p &p2p,
                                        std::span<const ProcessIdentity> processes);
@@ -254,8 +252,10 @@ private:
     Rooms rooms_ = Rooms::kUntried;
     bool short_ = false, says_short_ = false;
     std::vector<const void *> payloads_; // room for payloads()
-    // Whom a rank tells what it hands on, and whom it looks at then; null: nobody looks.
-    ControlPage::Slot *told_own_ = nullptr, *told_before_ = nullptr, *told_behind_ = nullptr;
+    // Where a rank tells what it hands on, and whom it looks at then. Null until it tells.
+    ControlPage::Slot *own_ = nullptr;
+    const ControlPage::Slot *before_ = nullptr, *behind_ = nullptr;
+    bool tells_ = false;
     bool all_are_able_ = false, uses_pages_ = false, leaves_page_open_ = false;
     std::uint64_t settings_ = 0;
     bool settings_differ_ = false;

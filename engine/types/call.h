@@ -119,15 +119,15 @@ typedef void hetcoll_take_run(void *to, const struct hetcoll_run *run);
 struct hetcoll_call {
     const void *send; /* equal to recv for MPI_IN_PLACE */
     void *recv;
-    int collective; /* enum hetcoll_collective, hetcoll_handed_on, or HETCOLL_INIT_ALLREDUCE */
-    int root;       /* where one has a root; of a reduce-scatter with unequal counts their hash */
-    int copies;     /* enum hetcoll_copies, of hetcoll_agree_on_copies() */
-    int queued;     /* enum hetcoll_queued */
-    int kind;       /* enum hetcoll_kind; negative: hetcoll does not reduce this */
-    int op;         /* enum hetcoll_op; used if kind is not negative */
-    int user_op;    /* the op is user-defined, on so many bytes, up to HETCOLL_USER_OP_BYTES: do
-                       all ranks know it? 0: it is none */
-    unsigned short number; /* of this rank's calls, see Differences::kNumber; 0: not counted */
+    int collective;  /* enum hetcoll_collective, hetcoll_handed_on, or HETCOLL_INIT_ALLREDUCE */
+    int root;        /* where one has a root; of a reduce-scatter with unequal counts their hash */
+    int copies;      /* enum hetcoll_copies, of hetcoll_agree_on_copies() */
+    int queued;      /* enum hetcoll_queued */
+    int kind;        /* enum hetcoll_kind; negative: hetcoll does not reduce this */
+    int op;          /* enum hetcoll_op; used if kind is not negative */
+    int user_op;     /* the op is user-defined, on so many bytes, up to HETCOLL_USER_OP_BYTES: do
+                        all ranks know it? 0: it is none */
+    unsigned number; /* of this rank's calls, see Differences::kNumber; 0: not counted */
     size_t
         count; /* elements of `kind`; in shares: of all of them together, a multiple of the ranks */
     ptrdiff_t gap;     /* first byte of data, relative to the buffer */

@@ -50,14 +50,14 @@ Differences compare(const hetcoll_call &a, const hetcoll_call &b)
 TEST(CallSignature, OfCallsWithDifferentNumbersNothingElseMatters)
 {
     hetcoll_call call = sum(HETCOLL_INT32, 8), next = sum(HETCOLL_FLOAT32, 16);
-    call.number = 65535;
+    call.number = 0xffffffffu;
     next.number = 1;
     EXPECT_EQ(compare(call, next), Differences::kNumber);
     EXPECT_EQ(error_of(Differences::kNumber), HETCOLL_ERROR_COLLECTIVE);
-    EXPECT_TRUE(is_later(1, 65535));
-    EXPECT_FALSE(is_later(65535, 1));
+    EXPECT_TRUE(is_later(1, 0xffffffffu));
+    EXPECT_FALSE(is_later(0xffffffffu, 1));
     EXPECT_FALSE(is_later(7, 7));
-    EXPECT_EQ(later(65535, 1), 1);
+    EXPECT_EQ(later(0xffffffffu, 1), 1u);
 }
 
 TEST(CallSignature, TellsWhichArgumentsDiffer)

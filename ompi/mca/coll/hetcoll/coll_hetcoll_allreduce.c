@@ -183,36 +183,14 @@ int mca_coll_hetcoll_first_call(mca_coll_hetcoll_module_t *module, bool blocking
     }
     hetcoll_engine_set_tag(module->engine, mca_coll_hetcoll_tag(module));
     hetcoll_engine_name_stream(module->engine, module->names_stream, module->named_stream);
-    if (!module->collectives) { /* there are ranks that do not see them */
+    if (module->collectives) {
+        module->told = module->engine;
+    } else { /* there are ranks that do not see them */
         module->calls -= module->collective_calls;
     }
     module->state = HETCOLL_STATE_READY;
     explain(module, &facts);
     return OMPI_SUCCESS;
-}
-
-/* Programs repeat themselves: a small host call takes 0.2 us, and finding out anew what is reduced
- * is several percent of that. Predefined handles are never used for anything else. */
-static void describe(mca_coll_hetcoll_module_t *module, struct hetcoll_call *call, size_t count,
-                     struct ompi_datatype_t *dtype, struct ompi_op_t *op)
-{
-    if (OPAL_LIKELY(dtype == module->last.dtype && op == module->last.op)) {
-        call->kind = module->last.kind;
-        call->op = module->last.operation;
-        call->count = count;
-        call->span = call->data_bytes = count * module->last.bytes;
-        call->dense = module->last.dense;
-        return;
-    }
-    mca_coll_hetcoll_describe(module, call, count, dtype, op);
-    if (0 <= call->kind && ompi_datatype_is_predefined(dtype) && ompi_op_is_intrinsic(op)) {
-        module->last.dtype = dtype;
-        module->last.op = op;
-        module->last.kind = call->kind;
-        module->last.operation = call->op;
-        module->last.dense = call->dense;
-        module->last.bytes = call->span / count;
-    }
 }
 
 int mca_coll_hetcoll_allreduce(const void *sbuf, void *rbuf, hetcoll_count_t count,
@@ -242,6 +220,6 @@ int mca_coll_hetcoll_allreduce(const void *sbuf, void *rbuf, hetcoll_count_t cou
         .tell_runs = tell_runs,
         .context = &host,
     };
-    describe(module, &call, count, dtype, op);
+    mca_coll_hetcoll_describe_again(module, &call, count, dtype, op, true);
     return mca_coll_hetcoll_error_from_core(hetcoll_allreduce(module->engine, &call));
 }

@@ -89,11 +89,11 @@ bool mca_coll_hetcoll_describe_reduce(struct hetcoll_call *call, enum hetcoll_co
 int mca_coll_hetcoll_tell(int collective, size_t bytes, int root, struct ompi_communicator_t *comm,
                           mca_coll_base_module_t *base)
 {
-    unsigned short number;
+    unsigned number;
     mca_coll_hetcoll_module_t *module = mca_coll_hetcoll_own_module(base, comm);
     return mca_coll_hetcoll_count(module, &number)
                ? mca_coll_hetcoll_handed_on(
-                     hetcoll_hand_on(module->engine, collective, bytes, root, number))
+                     hetcoll_hand_on(module->told, collective, bytes, root, number))
                : MCA_COLL_HETCOLL_NOT_OURS;
 }
 
@@ -156,15 +156,22 @@ static int serve_reduction(mca_coll_base_module_t *base, struct ompi_communicato
                            int collective, const void *sbuf, void *rbuf, size_t count,
                            struct ompi_datatype_t *dtype, struct ompi_op_t *op, int root, bool own)
 {
-    struct hetcoll_call call;
-    const bool reduces = mca_coll_hetcoll_describe_reduce(
-        &call, (enum hetcoll_collective)collective, sbuf, rbuf, count, dtype, op, root);
-    if (own && reduces && is_large(call.span)) {
+    mca_coll_hetcoll_module_t *module = mca_coll_hetcoll_own_module(base, comm);
+    if (OPAL_UNLIKELY(NULL == module)) {
+        return MCA_COLL_HETCOLL_NOT_OURS;
+    }
+    struct hetcoll_call call = {
+        .send = MPI_IN_PLACE == sbuf ? rbuf : sbuf,
+        .recv = rbuf,
+        .collective = collective,
+        .root = root,
+    };
+    mca_coll_hetcoll_describe_again(module, &call, count, dtype, op, false);
+    if (own && is_large(call.span) && 0 <= call.kind && 0 == call.user_op) {
         return serve_large(base, comm, &call);
     }
-    mca_coll_hetcoll_module_t *module = mca_coll_hetcoll_own_module(base, comm);
     return 0 != call.data_bytes && mca_coll_hetcoll_count(module, &call.number)
-               ? mca_coll_hetcoll_handed_on(hetcoll_hand_on_reduction(module->engine, &call))
+               ? mca_coll_hetcoll_handed_on(hetcoll_hand_on_reduction(module->told, &call))
                : MCA_COLL_HETCOLL_NOT_OURS;
 }
 

@@ -55,9 +55,9 @@ int mca_coll_hetcoll_own_reduce_scatter(const void *sbuf, void *rbuf, hetcoll_co
  * Open MPI ends others itself. Whether a call has data is the same on all ranks; where each has a
  * count of its own (Gatherv, Scatterv, Alltoallv and Alltoallw) Open MPI 4.1, 5.0 and 6.0 end none.
  * False: the core has nothing to do with this call. */
-static inline bool mca_coll_hetcoll_count(mca_coll_hetcoll_module_t *module, unsigned short *number)
+static inline bool mca_coll_hetcoll_count(mca_coll_hetcoll_module_t *module, unsigned *number)
 {
-    if (OPAL_LIKELY(NULL != module && NULL != module->engine && module->collectives)) {
+    if (OPAL_LIKELY(NULL != module && NULL != module->told)) {
         *number = ++module->calls;
         return true;
     }

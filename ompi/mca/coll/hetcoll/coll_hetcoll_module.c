@@ -11,7 +11,7 @@ static void construct(mca_coll_hetcoll_module_t *module)
     module->comm = NULL;
     module->state = HETCOLL_STATE_NEW;
     module->calls = module->collective_calls = 0;
-    module->engine = NULL;
+    module->engine = module->told = NULL;
     module->user_ops = false;
     module->collectives = false;
     module->delegates = false;

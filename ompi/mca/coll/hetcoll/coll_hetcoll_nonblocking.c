@@ -173,7 +173,7 @@ int mca_coll_hetcoll_iallreduce(const void *sbuf, void *rbuf, hetcoll_count_t co
     if (makes_communicators(count, dtype, op)) {
         return previous_iallreduce(module, sbuf, rbuf, count, dtype, op, request, true);
     }
-    const unsigned short number = ++module->calls;
+    const unsigned number = ++module->calls;
     rc = ready(module, false);
     if (!is_ours(module, &call, sbuf, rbuf, (size_t)count, dtype, op)) {
         return previous_iallreduce(module, sbuf, rbuf, count, dtype, op, request, false);

@@ -48,7 +48,7 @@ static int step(mca_coll_hetcoll_stepper_t *stepper)
     return said;
 }
 
-static bool refuse(mca_coll_hetcoll_module_t *module, unsigned short number,
+static bool refuse(mca_coll_hetcoll_module_t *module, unsigned number,
                    enum hetcoll_why_refused why)
 {
     if (!module->refusals.added) {
@@ -65,7 +65,7 @@ static bool refuse(mca_coll_hetcoll_module_t *module, unsigned short number,
     return true;
 }
 
-void mca_coll_hetcoll_refuse_call(mca_coll_hetcoll_module_t *module, unsigned short number)
+void mca_coll_hetcoll_refuse_call(mca_coll_hetcoll_module_t *module, unsigned number)
 {
     if (!refuse(module, number, HETCOLL_HAS_NO_MEMORY)) {
         mca_coll_hetcoll_log(0, "hetcoll ends the job: a rank has no host memory to begin a call, "
@@ -75,7 +75,7 @@ void mca_coll_hetcoll_refuse_call(mca_coll_hetcoll_module_t *module, unsigned sh
     }
 }
 
-void mca_coll_hetcoll_refuse_captured(mca_coll_hetcoll_module_t *module, unsigned short number)
+void mca_coll_hetcoll_refuse_captured(mca_coll_hetcoll_module_t *module, unsigned number)
 {
     (void)refuse(module, number, HETCOLL_CAPTURES);
 }

@@ -79,7 +79,7 @@ static const mca_coll_hetcoll_module_t *module_of(const slots_t *previous)
         }                                                                                         \
         HETCOLL_RETURN_ERROR                                                                      \
         if (MCA_COLL_HETCOLL_TOLD == served) {                                                    \
-            mca_coll_hetcoll_serve(module_of(previous)->engine);                                  \
+            mca_coll_hetcoll_serve(module_of(previous)->told);                                    \
         }                                                                                         \
         rc = previous->coll_##name(UNPACK arguments, comm, previous->coll_##name##_module);       \
         mca_coll_hetcoll_serve(NULL);                                                             \
@@ -224,23 +224,25 @@ HETCOLL_STAGED(neighbor_alltoallv, neighbor_alltoall, false, (SENDV, RECVV),
 HETCOLL_STAGED(neighbor_alltoallw, neighbor_alltoall, false, (TYPED(hetcoll_offsets_t)),
                (TYPED_SIDES(HETCOLL_OFFSETS, offsets)), (TYPED_ARGUMENTS))
 
-/* Has no buffer: other ranks are told of it, no more. One of two ranks takes 1,220 instructions, so
- * there are few to spare; a module that stages nothing has not offered this. */
+/* Has no buffer: other ranks are told of it, no more. Open MPI's takes some 1,000 instructions on
+ * one of two ranks, so there are few to spare; a module that stages nothing has not offered this.
+ */
 static int staged_barrier(struct ompi_communicator_t *comm, mca_coll_base_module_t *base)
 {
-    unsigned short number;
     mca_coll_hetcoll_module_t *module = mca_coll_hetcoll_own_module(base, comm);
     if (OPAL_UNLIKELY(NULL == module)) {
         return OMPI_ERR_NOT_AVAILABLE;
     }
+    unsigned number;
     if (mca_coll_hetcoll_count(module, &number)) {
-        const int result = hetcoll_hand_on_barrier(module->engine, number);
+        mca_coll_hetcoll_serve(module->told);
+        const int result = hetcoll_hand_on_barrier(module->told, number);
         if (OPAL_UNLIKELY(HETCOLL_SUCCESS != result)) {
+            mca_coll_hetcoll_serve(NULL);
             return mca_coll_hetcoll_error_from_core(result);
         }
-        mca_coll_hetcoll_serve(module->engine);
     }
-    const int rc = module->staged.coll_barrier(comm, module->staged.coll_barrier_module);
+    const int rc = module->staged.coll_barrier(module->comm, module->staged.coll_barrier_module);
     mca_coll_hetcoll_serve(NULL);
     return rc;
 }

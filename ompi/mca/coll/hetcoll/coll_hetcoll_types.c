@@ -209,3 +209,19 @@ void mca_coll_hetcoll_describe(const mca_coll_hetcoll_module_t *module, struct h
         call->dense = call->span == call->data_bytes;
     }
 }
+
+void mca_coll_hetcoll_describe_anew(mca_coll_hetcoll_module_t *module, struct hetcoll_call *call,
+                                    size_t count, struct ompi_datatype_t *dtype,
+                                    struct ompi_op_t *op, bool recognizes)
+{
+    mca_coll_hetcoll_describe(recognizes ? module : NULL, call, count, dtype, op);
+    if (0 != count && 0 <= call->kind && ompi_datatype_is_predefined(dtype) &&
+        ompi_op_is_intrinsic(op)) {
+        module->last.dtype = dtype;
+        module->last.op = op;
+        module->last.kind = call->kind;
+        module->last.operation = call->op;
+        module->last.dense = call->dense;
+        module->last.bytes = call->span / count;
+    }
+}
