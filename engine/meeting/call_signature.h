@@ -72,6 +72,12 @@ inline constexpr std::uint64_t kUserOp = 14, kNoOp = 15;
                 op << kOpShift | (bytes & ((std::uint64_t{1} << kOpShift) - 1)),
             number | static_cast<std::uint64_t>(static_cast<std::uint32_t>(root)) << 32};
 }
+// Of a call that this rank cannot begin.
+[[nodiscard]] inline CallSignature refused(const CallSignature &call,
+                                           hetcoll_why_refused why) noexcept
+{
+    return {0, call.number() | static_cast<std::uint64_t>(why) << 32};
+}
 [[nodiscard]] inline CallSignature signature_of(const hetcoll_call &call) noexcept
 {
     std::uint64_t kind = kUnknownKind, op = kNoOp;

@@ -124,11 +124,7 @@ public:
         call_ = call;
     }
     // It cannot.
-    void refuse_call(hetcoll_why_refused why) noexcept
-    {
-        call_.what = 0;
-        call_.rest = call_.rest >> 32 << 32 | static_cast<std::uint32_t>(why);
-    }
+    void refuse_call(hetcoll_why_refused why) noexcept { call_ = refused(call_, why); }
     // Others hear of that. Messages bring it only where they have a place for calls: without one
     // they are as long as the call's vector, which this rank does not know.
     [[nodiscard]] bool hears_refusals() const noexcept

@@ -97,7 +97,7 @@ public:
         call(rank, vector.data(), vector.data(), count, collective);
     }
     // That rank has no memory to begin its call of that number. It has no result.
-    void refuse(int rank, unsigned short number, hetcoll_why_refused why)
+    void refuse(int rank, unsigned number, hetcoll_why_refused why)
     {
         Rank &caller = begin(rank);
         caller.script.clear();

@@ -411,19 +411,19 @@ INSTANTIATE_TEST_SUITE_P(Nodes, MeetingTest,
                                            Ranks{0, 1, 0, 1}, Ranks{0, 1, 2}, Ranks{0, 0, 1, 1, 2},
                                            Ranks{1, 0, 0, 0, 0, 2, 2, 2}));
 
-hetcoll_call numbered(int count, unsigned short number)
+hetcoll_call numbered(int count, unsigned number)
 {
     hetcoll_call call = sum_of_ints(count);
     call.number = number;
     return call;
 }
-CallSignature barrier(unsigned short number)
+CallSignature barrier(unsigned number)
 {
     return signature_of_move(HETCOLL_BARRIER, 0, 0, number);
 }
 
 // All three ranks of a node, in one call of each. Returns whether their sum is right.
-bool meets(Nodes &nodes, unsigned short number)
+bool meets(Nodes &nodes, unsigned number)
 {
     Messages messages[3];
     Meeting meeting[3];
