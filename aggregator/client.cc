@@ -148,7 +148,8 @@ Client::Client(const AggregatorPlan &plan, std::unique_ptr<Wire> wire)
               .progress = &Client::progress,
               .shares_processor = 0,
               .comm_id = plan.comm,
-              .broken = nullptr};
+              .broken = nullptr,
+              .end_job = nullptr};
 }
 
 AggregatorState Client::step()

@@ -33,6 +33,9 @@ struct hetcoll_p2p {
      * table's owner: a rank has died, or one has revoked the communicator. Requests then complete
      * in the end, whoever is their peer. Null: that never happens. */
     int (*broken)(void *context);
+    /* Ends all ranks' program with that code of the table's owner, because some would wait for this
+     * one for ever. May return. Null: nothing can. */
+    void (*end_job)(void *context, int code);
 };
 
 #ifdef __cplusplus

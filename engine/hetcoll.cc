@@ -359,14 +359,10 @@ int hetcoll_refusal_step(hetcoll_refusal *refusal)
     return roll_call->step() != hetcoll::Progress::kPending ? 1 : 0;
 }
 
-int hetcoll_engine_refuse(hetcoll_engine *engine, unsigned number, hetcoll_why_refused why, int tag)
+void hetcoll_engine_refuse(hetcoll_engine *engine, unsigned number, hetcoll_why_refused why,
+                           int tag)
 {
-    const hetcoll::NodeGroup &group = engine->engine.group();
-    if (group.compared() != hetcoll::kAllCompared && group.nodes() > 1) {
-        return 0;
-    }
     engine->refusals.add(number, why, tag);
-    return 1;
 }
 
 int hetcoll_engine_step_refusals(hetcoll_engine *engine)

@@ -140,16 +140,16 @@ void hetcoll_look_in_open_mpi(struct hetcoll_engine *engine);
 
 /* Without an engine, because it could not be made. */
 struct hetcoll_refusal {
-    uint64_t memory[34];
+    uint64_t memory[35];
 };
 void hetcoll_refusal_start(struct hetcoll_refusal *refusal, const struct hetcoll_p2p *p2p, int tag);
 /* Nonzero: all ranks have heard it, or the network has failed. */
 int hetcoll_refusal_step(struct hetcoll_refusal *refusal);
 
-/* With one; `number` is hetcoll_call.number. Both are thread safe. Zero: nothing is told, because
- * ranks on several nodes do not understand it with coll_hetcoll_check off. */
-int hetcoll_engine_refuse(struct hetcoll_engine *engine, unsigned number,
-                          enum hetcoll_why_refused why, int tag);
+/* With one; `number` is hetcoll_call.number. Both are thread safe. With coll_hetcoll_check off
+ * there are ranks that do not understand it: then a rank without memory ends the job. */
+void hetcoll_engine_refuse(struct hetcoll_engine *engine, unsigned number,
+                           enum hetcoll_why_refused why, int tag);
 /* Nonzero: there is nothing left to say. */
 int hetcoll_engine_step_refusals(struct hetcoll_engine *engine);
 

@@ -223,14 +223,13 @@ int hetcoll_refusal_step(struct hetcoll_refusal *refusal)
     return 1;
 }
 
-int hetcoll_engine_refuse(struct hetcoll_engine *engine, unsigned number,
-                          enum hetcoll_why_refused why, int tag)
+void hetcoll_engine_refuse(struct hetcoll_engine *engine, unsigned number,
+                           enum hetcoll_why_refused why, int tag)
 {
     (void)engine;
     (void)number;
     (void)why;
     (void)tag;
-    return 1;
 }
 
 int hetcoll_engine_step_refusals(struct hetcoll_engine *engine)

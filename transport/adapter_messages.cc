@@ -198,7 +198,8 @@ Status Messages::connect(std::span<const std::span<const std::byte>> addresses, 
         .progress = [](void *context) { self(context).progress(); },
         .shares_processor = 0,
         .comm_id = 0,
-        .broken = nullptr};
+        .broken = nullptr,
+        .end_job = nullptr};
     for (int peer = 0; peer < table_.size; ++peer) {
         if (peer == rank || addresses[peer].empty()) {
             continue;

@@ -21,6 +21,7 @@ std::optional<int> Refusal::step()
             }
         }
         if (!engine_.group().hears_refusals()) {
+            end_job();
             return HETCOLL_ERROR_NO_MEMORY;
         }
         meets_ = true;
@@ -41,6 +42,20 @@ std::optional<int> Refusal::step()
     }
     return any(meeting.flags(), kCallsDiffer) ? engine_.fail_differing(meeting)
                                               : HETCOLL_ERROR_NO_MEMORY;
+}
+
+// The others wait for this rank. Not for one whose stream is being captured, because most programs
+// capture on all ranks: then nobody waits.
+void Refusal::end_job() const noexcept
+{
+    const hetcoll_p2p &p2p = engine_.p2p();
+    if (why_ == HETCOLL_HAS_NO_MEMORY && p2p.size > 1 && p2p.end_job != nullptr) {
+        log(engine_.process().log(), 0,
+            "hetcoll ends the job: rank %d of communicator %u has no host memory to begin a call, "
+            "and with coll_hetcoll_check off the other ranks cannot be told, and would wait for it",
+            p2p.rank, p2p.comm_id);
+        p2p.end_job(p2p.context, HETCOLL_ERROR_NO_MEMORY);
+    }
 }
 
 } // namespace hetcoll

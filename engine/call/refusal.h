@@ -22,6 +22,8 @@ public:
     [[nodiscard]] std::optional<int> step();
 
 private:
+    void end_job() const noexcept;
+
     Engine &engine_;
     hetcoll_why_refused why_;
     int tag_;

@@ -37,6 +37,7 @@ AggregatorMessages::AggregatorMessages(const hetcoll_p2p &ranks) : ranks_(ranks)
         .shares_processor = ranks.shares_processor,
         .comm_id = ranks.comm_id,
         .broken = nullptr,
+        .end_job = nullptr,
     };
 }
 

@@ -36,6 +36,12 @@ OpenRequests::OpenRequests(const hetcoll_p2p &ranks) : table_(ranks)
         const hetcoll_p2p &by = Open::of(context).ranks;
         return by.broken(by.context);
     };
+    table_.end_job = [](void *context, int code) {
+        const hetcoll_p2p &by = Open::of(context).ranks;
+        if (by.end_job != nullptr) {
+            by.end_job(by.context, code);
+        }
+    };
 }
 
 template <class Start> int OpenRequests::Open::start(void **request, Start how)

@@ -40,14 +40,14 @@ enum class Differences : std::uint8_t {
     kNoMemory = 64,
     kCaptures = 128,
 };
-inline constexpr Differences kRefused{64 | 128};
-// What ranks always look for; the rest only with coll_hetcoll_check.
-inline constexpr Differences kAlwaysCompared{32 | 64 | 128};
-inline constexpr Differences kAllCompared{255};
 [[nodiscard]] constexpr Differences operator|(Differences a, Differences b) noexcept
 {
     return static_cast<Differences>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
 }
+inline constexpr Differences kRefused = Differences::kNoMemory | Differences::kCaptures;
+// What ranks always look for; the rest only with coll_hetcoll_check.
+inline constexpr Differences kAlwaysCompared = Differences::kNumber | kRefused;
+inline constexpr Differences kAllCompared{255};
 [[nodiscard]] constexpr bool contains(Differences all, Differences one) noexcept
 {
     return (static_cast<unsigned>(all) & static_cast<unsigned>(one)) != 0;

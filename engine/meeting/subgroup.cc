@@ -38,6 +38,7 @@ Subgroup::Subgroup(const hetcoll_p2p &parent, std::vector<int> ranks)
         .shares_processor = parent.shares_processor,
         .comm_id = parent.comm_id,
         .broken = nullptr,
+        .end_job = nullptr,
     };
 }
 

@@ -149,7 +149,7 @@ NetworkRank::~NetworkRank() = default;
 
 hetcoll_p2p NetworkRank::table() noexcept
 {
-    return {this, rank_, size(), isend, irecv, test, progress, 0, 0, nullptr};
+    return {this, rank_, size(), isend, irecv, test, progress, 0, 0, nullptr, nullptr};
 }
 
 void NetworkRank::barrier() noexcept

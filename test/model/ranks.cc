@@ -22,7 +22,7 @@ hetcoll_p2p Network::rank(int number, int size)
 {
     rank_[number].network = this;
     rank_[number].number = number;
-    return {&rank_[number], number, size, isend, irecv, test, progress, 0, 0, nullptr};
+    return {&rank_[number], number, size, isend, irecv, test, progress, 0, 0, nullptr, nullptr};
 }
 
 int Network::isend(void *context, const void *buffer, std::size_t bytes, int peer, int,

@@ -34,6 +34,7 @@ struct Table {
             .shares_processor = 0,
             .comm_id = 0,
             .broken = nullptr,
+            .end_job = nullptr,
         };
     }
 

@@ -154,5 +154,18 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Case{{0, 0, 0}, Where::kHost, 4, 0, HETCOLL_CHECK_OFF},
                       Case{{0, 0, 0}, Where::kDevice, 10000, 0, HETCOLL_CHECK_OFF}));
 
+// Where messages have no place for it.
+TEST(RefusalTest, OfUncheckedCallsBetweenNodesEndsTheJob)
+{
+    Engines ranks{2, settings_of({{}, Where::kHost, 4, 0, HETCOLL_CHECK_OFF}),
+                  [](std::vector<hetcoll_facts> &facts) { ++facts[1].identity.host; }};
+    Numbers<int> vector(Where::kHost, {1, 2});
+    ranks.call(0, vector, 2);
+    ranks.refuse(1, 1, HETCOLL_HAS_NO_MEMORY);
+    EXPECT_TRUE(ranks.step_until({0, 1}, [&] { return ranks.is_over(1); }));
+    EXPECT_EQ(ranks.network().ended_job(1), HETCOLL_ERROR_NO_MEMORY);
+    EXPECT_EQ(ranks.network().ended_job(0), 0);
+}
+
 } // namespace
 } // namespace hetcoll::test

@@ -90,6 +90,14 @@ TEST_F(OpenRequestsTest, NothingStartsOnceItIsBroken)
     EXPECT_TRUE(requests_->drain());
 }
 
+TEST_F(OpenRequestsTest, TheJobEndsAsWithoutIt)
+{
+    make();
+    const hetcoll_p2p &table = requests_->table();
+    table.end_job(table.context, kCode);
+    EXPECT_EQ(network_.ended_job(0), kCode);
+}
+
 TEST(OpenRequests, CostsNothingWhereRanksDoNotBreak)
 {
     MemoryNetwork network(2, true, 1);

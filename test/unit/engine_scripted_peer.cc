@@ -12,7 +12,7 @@ namespace hetcoll::test {
 
 hetcoll_p2p ScriptedPeer::table()
 {
-    return {this, 0, 2, isend, irecv, test, [](void *) {}, 0, 0, nullptr};
+    return {this, 0, 2, isend, irecv, test, [](void *) {}, 0, 0, nullptr, nullptr};
 }
 
 void ScriptedPeer::answer(std::vector<Answer> script)

@@ -17,7 +17,8 @@ MemoryNetwork::MemoryNetwork(int size, bool synchronous, unsigned seed)
 hetcoll_p2p MemoryNetwork::rank(int rank)
 {
     return {&ranks_[rank], rank,     size_, isend, irecv,
-            test,          progress, 0,     0,     may_break_ ? broken : nullptr};
+            test,          progress, 0,     0,     may_break_ ? broken : nullptr,
+            end_job};
 }
 
 void MemoryNetwork::fail_send(int nth)
@@ -36,6 +37,19 @@ void MemoryNetwork::end_requests(int rank)
 {
     const std::lock_guard lock(mutex_);
     ranks_[rank].ends_requests = true;
+}
+
+void MemoryNetwork::end_job(void *context, int code)
+{
+    Rank &rank = *static_cast<Rank *>(context);
+    const std::lock_guard lock(rank.network->mutex_);
+    rank.ended_job = code;
+}
+
+int MemoryNetwork::ended_job(int rank) const
+{
+    const std::lock_guard lock(mutex_);
+    return ranks_[rank].ended_job;
 }
 
 int MemoryNetwork::broken(void *context)

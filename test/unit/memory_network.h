@@ -35,6 +35,8 @@ public:
     // For that rank's table, with that code. Its requests stay as they are until end_requests().
     void break_for(int rank, int code);
     void end_requests(int rank);
+    // The code with which that rank has ended the job; 0: it has not.
+    [[nodiscard]] int ended_job(int rank) const;
     // Sends that have been started so far.
     [[nodiscard]] int sends() const;
     // Messages that were sent and never received, or the reverse.
@@ -58,6 +60,7 @@ private:
         int rank;
         int broken = 0;
         bool ends_requests = false;
+        int ended_job = 0;
     };
 
     static int isend(void *context, const void *buffer, std::size_t bytes, int peer, int tag,
@@ -67,6 +70,7 @@ private:
     static int test(void *context, void **request);
     static void progress(void *context);
     static int broken(void *context);
+    static void end_job(void *context, int code);
     void forget(const Request &request);
     void *keep(std::shared_ptr<Request> request);
     void deliver_some();

@@ -71,7 +71,7 @@ done
 # Between nodes that compare no calls a rank that cannot begin one cannot say so.
 unchecked="$forced --mca coll_hetcoll_check off"
 nodes_ 0,1 ob1 "$unchecked" no_memory 1 once Allreduce
-must_fail='hetcoll ends the job: a rank has no host memory to begin a call'
+must_fail='hetcoll ends the job: rank 1 of communicator [0-9]+ has no host memory to begin a call'
 nodes_ 0,1 ob1 "$unchecked" no_memory 1 none "nonblocking Allreduce of 12 ints on devices"
 must_fail=
 also_expected=

@@ -6,6 +6,7 @@
 #include "ompi/mca/pml/base/base.h"
 #include "ompi/mca/pml/pml.h"
 #include "ompi/request/request.h"
+#include "ompi/runtime/mpiruntime.h"
 #include "ompi/runtime/params.h"
 #include "opal/runtime/opal_progress.h"
 #include "opal/sys/atomic.h"
@@ -95,6 +96,11 @@ static void p2p_progress(void *context)
     opal_progress();
 }
 
+static void p2p_end_job(void *context, int code)
+{
+    (void)ompi_mpi_abort(context, mca_coll_hetcoll_error_from_core(code));
+}
+
 void mca_coll_hetcoll_fill_p2p(struct hetcoll_p2p *p2p, struct ompi_communicator_t *comm)
 {
     *p2p = (struct hetcoll_p2p){
@@ -108,6 +114,7 @@ void mca_coll_hetcoll_fill_p2p(struct hetcoll_p2p *p2p, struct ompi_communicator
         .shares_processor = opal_progress_yield_when_idle,
         .comm_id = mca_coll_hetcoll_comm_id(comm),
         .broken = find_broken(),
+        .end_job = p2p_end_job,
     };
 }
 

@@ -48,36 +48,28 @@ static int step(mca_coll_hetcoll_stepper_t *stepper)
     return said;
 }
 
-static bool refuse(mca_coll_hetcoll_module_t *module, unsigned number,
-                   enum hetcoll_why_refused why)
+static void refuse(mca_coll_hetcoll_module_t *module, unsigned number, enum hetcoll_why_refused why)
 {
     if (!module->refusals.added) {
         module->refusals.stepper.step = step;
         mca_coll_hetcoll_stepper_add(&module->refusals.stepper);
         module->refusals.added = true;
     }
-    if (NULL != module->engine &&
-        !hetcoll_engine_refuse(module->engine, number, why, MCA_COLL_HETCOLL_TAG)) {
-        return false;
+    if (NULL != module->engine) {
+        hetcoll_engine_refuse(module->engine, number, why, MCA_COLL_HETCOLL_TAG);
     }
     (void)__atomic_add_fetch(&module->refusals.left, 1, __ATOMIC_ACQ_REL);
     mca_coll_hetcoll_stepper_wake();
-    return true;
 }
 
 void mca_coll_hetcoll_refuse_call(mca_coll_hetcoll_module_t *module, unsigned number)
 {
-    if (!refuse(module, number, HETCOLL_HAS_NO_MEMORY)) {
-        mca_coll_hetcoll_log(0, "hetcoll ends the job: a rank has no host memory to begin a call, "
-                                "and with coll_hetcoll_check off ranks on other nodes cannot be "
-                                "told, and would wait for it");
-        (void)ompi_mpi_abort(module->comm, MPI_ERR_NO_MEM);
-    }
+    refuse(module, number, HETCOLL_HAS_NO_MEMORY);
 }
 
 void mca_coll_hetcoll_refuse_captured(mca_coll_hetcoll_module_t *module, unsigned number)
 {
-    (void)refuse(module, number, HETCOLL_CAPTURES);
+    refuse(module, number, HETCOLL_CAPTURES);
 }
 
 void mca_coll_hetcoll_end_refusals(mca_coll_hetcoll_module_t *module)
