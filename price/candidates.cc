@@ -115,10 +115,9 @@ bool is_needless(Algorithm algorithm, const Query &query)
 
 std::vector<Choice> ways_of(Algorithm algorithm, const Query &query)
 {
-    Query asked = query;
-    asked.forced = algorithm;
-    asked.available |= bit(algorithm);
-    const Choice first = choose(asked);
+    const std::size_t chunk =
+        query.chunk_bytes != 0 ? query.chunk_bytes : first_chunk(algorithm, query);
+    const Choice first{.algorithm = algorithm, .chunk_bytes = whole_elements(chunk)};
     std::vector<Choice> ways;
     for (const PricedWay &way : kWays) {
         if (way.algorithm == algorithm && can_run(way, query)) {

@@ -11,9 +11,6 @@
 namespace hetcoll {
 namespace {
 
-// A chunk holds at least one element of any kind, and no part of one.
-constexpr std::size_t kChunkMultiple = 16;
-
 // Of all that have a price; on a tie the earlier one. Nothing: none has one.
 template <class Us> std::optional<Algorithm> least(AlgorithmSet set, const Us &us_of)
 {
@@ -148,7 +145,7 @@ Choice choose(const Query &query, const Table *table, const PriceTable *prices) 
     } else if (chunk == 0) {
         chunk = first_chunk(choice.algorithm, query);
     }
-    choice.chunk_bytes = std::max(chunk / kChunkMultiple * kChunkMultiple, kChunkMultiple);
+    choice.chunk_bytes = whole_elements(chunk);
     return choice;
 }
 

@@ -48,6 +48,13 @@ inline constexpr int kMostWeightedSteps = 1024;
 [[nodiscard]] std::size_t first_chunk(Algorithm algorithm, const Query &query,
                                       bool over_trees = false) noexcept;
 
+// The chunk nearest below that holds at least one element of any kind, and no part of one.
+[[nodiscard]] constexpr std::size_t whole_elements(std::size_t chunk_bytes) noexcept
+{
+    constexpr std::size_t kMultiple = 16;
+    return chunk_bytes < kMultiple ? kMultiple : chunk_bytes / kMultiple * kMultiple;
+}
+
 // A chunk that holds any message of radix k over all ranks: the first round's are the largest.
 // `rack`: of ranks, where racks come first.
 [[nodiscard]] std::size_t whole_message(int radix, const Query &query, int rack = 0);
