@@ -7,7 +7,7 @@
  *   name         in parameters, tuning tables and reports
  *   counter      calls_counter and time_counter are its counters for users
  *   form, needs, sizes, traits
- *                what runs and where: enums of tuning/algorithms.h
+ *                what runs and where: enums of schedule/algorithm_rows.h
  *   help         completes "MPI_Allreduce calls ..."
  *
  * A row of the form kTeam brings enumerator##OfTeam, a TeamAlgorithm (schedule/rounds.h), and needs

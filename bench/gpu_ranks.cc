@@ -2,8 +2,8 @@
 
 #include "cuda_kernels/reduction.h"
 #include "measure/micro.h"
+#include "schedule/algorithm_rows.h"
 #include "test/gpu/small_numbers.h"
-#include "tuning/algorithms.h"
 
 #include <sys/mman.h>
 

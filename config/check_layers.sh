@@ -74,7 +74,7 @@ layer emulated_gpu
 layer emulated_kernels base cuda_kernels emulated_gpu
 
 # What programs share, then the programs. What is installed stands on nothing that is only for tests.
-layer measure base tuning cuda_kernels device include engine/types
+layer measure base schedule tuning cuda_kernels device include engine/types
 layer tools $core engine engine/meeting sim measure tools/report
 layer bench $core sim measure include test/gpu test/unit
 layer examples include

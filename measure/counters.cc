@@ -1,6 +1,6 @@
 #include "measure/counters.h"
 
-#include "tuning/algorithms.h"
+#include "schedule/algorithm_rows.h"
 
 #include <mpi.h>
 

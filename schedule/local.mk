@@ -1,4 +1,5 @@
 hetcoll_sources += \
+	schedule/algorithm_rows.h schedule/algorithm_rows.cc \
 	schedule/algorithms.h \
 	schedule/builder.h schedule/builder.cc \
 	schedule/direct.h schedule/direct.cc \

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/element.h"
-#include "tuning/algorithms.h"
+#include "schedule/algorithm_rows.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,4 @@
 hetcoll_sources += \
-	tuning/algorithms.h tuning/algorithms.cc \
 	tuning/arrivals.h tuning/arrivals.cc \
 	tuning/build_schedule.h tuning/build_schedule.cc \
 	tuning/choice.h tuning/choice.cc \

@@ -7,7 +7,7 @@
 // chunks, so that prices are lines anyway, but for vectors that are too short for all blocks.
 #pragma once
 
-#include "tuning/algorithms.h"
+#include "schedule/algorithm_rows.h"
 
 #include <array>
 #include <bit>

@@ -2,7 +2,7 @@
 
 #include "cuda_kernels/fixed_point.h"
 #include "engine/process/parameters.h"
-#include "tuning/algorithms.h"
+#include "schedule/algorithm_rows.h"
 
 #include <algorithm>
 #include <string>

@@ -1,6 +1,6 @@
 #include "test/mpi/check.h"
 
-#include "tuning/algorithms.h"
+#include "schedule/algorithm_rows.h"
 
 #include <dlfcn.h>
 

@@ -1,5 +1,5 @@
 // The rows of base/algorithm_list.h, and what is made of them.
-#include "tuning/algorithms.h"
+#include "schedule/algorithm_rows.h"
 
 #include "schedule/cost.h"
 #include "schedule/rounds.h"

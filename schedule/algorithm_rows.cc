@@ -1,4 +1,4 @@
-#include "tuning/algorithms.h"
+#include "schedule/algorithm_rows.h"
 
 #include <bit>
 
