@@ -53,15 +53,16 @@ layer base
 layer include
 layer schedule base
 layer topology base
-layer tuning base schedule topology
-layer price base schedule topology tuning
+layer machine base schedule topology
+layer tuning base schedule topology machine
+layer price base schedule topology machine tuning
 layer cuda_kernels base
 layer device base cuda_kernels
 layer pointer_cache base device
 layer topology_probe base device topology
 layer transport base device cuda_kernels topology
 layer aggregator base cuda_kernels
-core="base schedule topology tuning price cuda_kernels device pointer_cache topology_probe transport aggregator"
+core="base schedule topology machine tuning price cuda_kernels device pointer_cache topology_probe transport aggregator"
 layer engine/types base
 layer engine/meeting $core engine/types
 layer engine/process $core engine/types engine/meeting
@@ -69,12 +70,12 @@ layer engine/communicator $core engine/types engine/meeting engine/process
 layer engine/call $core engine/types engine/meeting engine/process engine/communicator
 layer engine $core engine/types engine/meeting engine/process engine/communicator engine/call
 layer wsp base cuda_kernels device pointer_cache include
-layer sim base schedule topology tuning price
+layer sim base schedule topology machine tuning price
 layer emulated_gpu
 layer emulated_kernels base cuda_kernels emulated_gpu
 
 # What programs share, then the programs. What is installed stands on nothing that is only for tests.
-layer measure base schedule tuning cuda_kernels device include engine/types
+layer measure base schedule machine tuning cuda_kernels device include engine/types
 layer tools $core engine engine/meeting sim measure tools/report
 layer bench $core sim measure include test/gpu test/unit
 layer examples include

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "base/status.h"
+#include "machine/cpu_limits.h"
 #include "measure/buffer.h"
-#include "tuning/cpu_limits.h"
 
 #include <vector>
 

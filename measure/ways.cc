@@ -1,6 +1,6 @@
 #include "measure/ways.h"
 
-#include "tuning/choice.h"
+#include "schedule/algorithm_rows.h"
 
 #include <charconv>
 #include <utility>

@@ -6,7 +6,7 @@
 // what is forced, or in the tuning table, though it is far from the best.
 #pragma once
 
-#include "price/placed.h"
+#include "machine/placed.h"
 #include "price/prices.h"
 #include "tuning/table.h"
 

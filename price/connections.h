@@ -1,7 +1,7 @@
 // What has been sent, or is awaited, and has no partner yet, of each two actors and a channel.
 #pragma once
 
-#include "price/routes.h"
+#include "machine/routes.h"
 
 #include <array>
 #include <bit>

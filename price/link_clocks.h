@@ -3,8 +3,8 @@
 // the order in which they were made.
 #pragma once
 
+#include "machine/routes.h"
 #include "price/rank.h"
-#include "price/routes.h"
 
 #include <cstdint>
 #include <limits>

@@ -1,7 +1,7 @@
 // How long the ranks of a communicator take to agree (engine/meeting/meeting.h).
 #pragma once
 
-#include "price/ranks.h"
+#include "machine/ranks.h"
 
 namespace hetcoll {
 

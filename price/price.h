@@ -6,10 +6,10 @@
 // the algorithms on 21 platforms (any from a tenth to a third did).
 #pragma once
 
+#include "machine/ranks.h"
+#include "machine/sim_machine.h"
 #include "price/link_clocks.h"
-#include "price/machine.h"
 #include "price/rank_plans.h"
-#include "price/ranks.h"
 #include "tuning/choice.h"
 
 #include <cstddef>

@@ -1,11 +1,11 @@
 #include "price/rank_plans.h"
 
+#include "machine/cpu_limits.h"
 #include "price/candidates.h"
 #include "schedule/algorithms.h"
 #include "schedule/radix.h"
 #include "schedule/recursive_multiplying.h"
 #include "schedule/weighted.h"
-#include "tuning/cpu_limits.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,9 +1,9 @@
 // What the ranks of a call run, and what they run it on.
 #pragma once
 
-#include "price/machine.h"
+#include "machine/ranks.h"
+#include "machine/sim_machine.h"
 #include "price/rank.h"
-#include "price/ranks.h"
 #include "price/recorded.h"
 #include "tuning/build_schedule.h"
 

@@ -1,6 +1,6 @@
 #include "price/stand_ins.h"
 
-#include "price/assumed.h"
+#include "machine/assumed.h"
 
 #include <algorithm>
 #include <bit>

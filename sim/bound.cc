@@ -1,6 +1,6 @@
 #include "sim/bound.h"
 
-#include "price/platform.h"
+#include "machine/platform.h"
 #include "topology/out_flow.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // What no allreduce can beat on a cluster.
 #pragma once
 
-#include "price/ranks.h"
+#include "machine/ranks.h"
 
 namespace hetcoll {
 

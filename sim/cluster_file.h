@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/status.h"
-#include "price/cluster.h"
+#include "machine/cluster.h"
 
 #include <string>
 #include <string_view>

@@ -2,7 +2,7 @@
 // all of it is behind these functions.
 #pragma once
 
-#include "price/platform.h"
+#include "machine/platform.h"
 #include "sim/activities.h"
 
 #include <cstdint>

@@ -2,10 +2,11 @@
 // and run by the schedules that it would run.
 #pragma once
 
-#include "price/machine.h"
-#include "price/ranks.h"
+#include "machine/rank_shares.h"
+#include "machine/ranks.h"
+#include "machine/sim_machine.h"
 #include "sim/child.h"
-#include "tuning/rank_shares.h"
+#include "tuning/choice.h"
 #include "tuning/table.h"
 
 #include <optional>

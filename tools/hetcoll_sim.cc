@@ -1,6 +1,7 @@
 // hetcoll_sim: MPI_Allreduce on a cluster that need not exist, by the schedules that hetcoll runs.
 #include "base/installed.h"
 #include "hetcoll_config.h"
+#include "machine/topology_links.h"
 #include "measure/command_line.h"
 #include "measure/commit.h"
 #include "measure/host.h"
@@ -14,7 +15,6 @@
 #include "tools/sim_options.h"
 #include "tools/sim_report.h"
 #include "tuning/measurements.h"
-#include "tuning/topology_links.h"
 
 #include <algorithm>
 #include <chrono>

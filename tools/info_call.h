@@ -3,10 +3,10 @@
 #pragma once
 
 #include "base/status.h"
+#include "machine/query.h"
+#include "machine/rank_shares.h"
+#include "machine/topology_links.h"
 #include "topology/topology.h"
-#include "tuning/choice.h"
-#include "tuning/rank_shares.h"
-#include "tuning/topology_links.h"
 
 #include <cstddef>
 #include <string>

@@ -2,7 +2,7 @@
 // memory, and how.
 #pragma once
 
-#include "tuning/topology_links.h"
+#include "machine/topology_links.h"
 
 #include <string>
 #include <vector>

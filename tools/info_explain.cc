@@ -1,6 +1,7 @@
 #include "tools/info_explain.h"
 
 #include "engine/hetcoll.h"
+#include "machine/topology_links.h"
 #include "measure/command_line.h"
 #include "measure/json_document.h"
 #include "measure/sizes.h"
@@ -9,7 +10,6 @@
 #include "tools/info_costs.h"
 #include "tools/info_prices.h"
 #include "tools/job_table.h"
-#include "tuning/topology_links.h"
 
 #include <algorithm>
 #include <chrono>

@@ -1,7 +1,7 @@
 #include "tools/info_model.h"
 
+#include "machine/assumed.h"
 #include "measure/command_line.h"
-#include "price/assumed.h"
 #include "price/candidates.h"
 #include "price/prices.h"
 #include "tuning/cluster_model.h"

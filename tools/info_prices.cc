@@ -1,6 +1,6 @@
 #include "tools/info_prices.h"
 
-#include "price/assumed.h"
+#include "machine/assumed.h"
 
 #include <cmath>
 #include <utility>

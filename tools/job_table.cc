@@ -1,7 +1,7 @@
 #include "tools/job_table.h"
 
+#include "machine/topology_links.h"
 #include "tuning/common_table.h"
-#include "tuning/topology_links.h"
 
 #include <utility>
 

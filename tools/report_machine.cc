@@ -1,8 +1,8 @@
+#include "machine/topology_links.h"
 #include "tools/report_parts.h"
 #include "topology/print.h"
 #include "topology/route.h"
 #include "tuning/curves.h"
-#include "tuning/topology_links.h"
 
 #include <map>
 #include <utility>

@@ -1,14 +1,14 @@
 #include "tools/sim_options.h"
 
 #include "engine/hetcoll.h"
+#include "machine/rank_shares.h"
+#include "machine/sim_machine.h"
 #include "measure/command_line.h"
 #include "measure/named_files.h"
 #include "measure/size_options.h"
-#include "price/machine.h"
+#include "schedule/algorithm_rows.h"
 #include "sim/cluster_file.h"
 #include "tools/adapters_option.h"
-#include "tuning/choice.h"
-#include "tuning/rank_shares.h"
 
 #include <optional>
 #include <string>

@@ -1,7 +1,7 @@
 // The command line of hetcoll_sim.
 #pragma once
 
-#include "price/machine.h"
+#include "machine/sim_machine.h"
 
 #include <cstddef>
 #include <string>

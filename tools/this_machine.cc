@@ -1,9 +1,9 @@
 #include "tools/this_machine.h"
 
 #include "device/driver.h"
+#include "machine/topology_links.h"
 #include "topology/route.h"
 #include "topology_probe/probe.h"
-#include "tuning/topology_links.h"
 
 #include <cctype>
 #include <utility>

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "base/status.h"
+#include "machine/fingerprint.h"
 #include "topology/topology.h"
-#include "tuning/fingerprint.h"
 
 #include <optional>
 #include <string>

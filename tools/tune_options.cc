@@ -4,7 +4,7 @@
 #include "measure/named_files.h"
 #include "measure/sizes.h"
 #include "measure/ways.h"
-#include "tuning/choice.h"
+#include "schedule/algorithm_rows.h"
 
 #include <algorithm>
 

@@ -1,11 +1,11 @@
 // From the chosen algorithm to its schedule.
 #pragma once
 
+#include "machine/rank_trees.h"
 #include "schedule/hierarchical.h"
 #include "schedule/rings.h"
 #include "schedule/schedule.h"
 #include "tuning/choice.h"
-#include "tuning/rank_trees.h"
 
 #include <cstddef>
 #include <span>

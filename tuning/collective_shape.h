@@ -1,7 +1,7 @@
 // How data go in a broadcast, reduce, allgather or reduce-scatter of hetcoll's own.
 #pragma once
 
-#include "tuning/choice.h"
+#include "schedule/algorithm_rows.h"
 
 namespace hetcoll {
 

@@ -1,5 +1,7 @@
 #include "tuning/measurements.h"
 
+#include "tuning/choice.h"
+
 #include <charconv>
 #include <cstdio>
 

@@ -1,6 +1,7 @@
 #include "tuning/parts.h"
 
 #include "schedule/radix.h"
+#include "tuning/choice.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -2,7 +2,7 @@
 // taken where nothing is priced.
 #pragma once
 
-#include "tuning/choice.h"
+#include "machine/query.h"
 
 #include <cstddef>
 

@@ -3,9 +3,9 @@
 #pragma once
 
 #include "base/status.h"
-#include "tuning/choice.h"
-#include "tuning/cpu_limits.h"
-#include "tuning/fingerprint.h"
+#include "machine/cpu_limits.h"
+#include "machine/fingerprint.h"
+#include "machine/query.h"
 
 #include <cstdint>
 #include <limits>

@@ -1,4 +1,5 @@
 // From the tree of a JSON text to a table: every fault is worded here, with its line.
+#include "tuning/choice.h"
 #include "tuning/table_file.h"
 
 #include "tuning/json_walk.h"

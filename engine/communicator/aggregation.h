@@ -8,6 +8,7 @@
 #include "engine/meeting/node_group.h"
 #include "engine/process/process.h"
 #include "schedule/in_network.h"
+#include "tuning/choice.h"
 
 #include <cstdint>
 #include <memory>

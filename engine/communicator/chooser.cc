@@ -2,7 +2,7 @@
 
 #include "base/float_control.h"
 #include "engine/communicator/mapped_call.h"
-#include "price/assumed.h"
+#include "machine/assumed.h"
 #include "schedule/weighted.h"
 #include "tuning/parts.h"
 

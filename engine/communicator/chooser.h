@@ -9,11 +9,11 @@
 #include "engine/process/process.h"
 #include "engine/types/call.h"
 #include "engine/types/facts.h"
+#include "machine/rank_shares.h"
 #include "price/call_prices.h"
 #include "tuning/arrivals.h"
 #include "tuning/choice.h"
 #include "tuning/chunk_tuner.h"
-#include "tuning/rank_shares.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
 #include "engine/communicator/known_peers.h"
 
+#include "machine/topology_links.h"
 #include "tuning/common_table.h"
-#include "tuning/topology_links.h"
 
 namespace hetcoll {
 

@@ -4,7 +4,7 @@
 
 #include "device/device.h"
 #include "engine/communicator/adapters.h"
-#include "price/placed.h"
+#include "machine/placed.h"
 #include "topology/record.h"
 #include "tuning/price_table.h"
 #include "tuning/table.h"

@@ -8,7 +8,7 @@
 #include "engine/communicator/reach_trial.h"
 #include "engine/meeting/meeting.h"
 #include "engine/process/process.h"
-#include "price/placed.h"
+#include "machine/placed.h"
 
 #include <cstddef>
 #include <memory>

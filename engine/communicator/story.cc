@@ -1,7 +1,7 @@
 #include "engine/communicator/story.h"
 
 #include "engine/process/trace.h"
-#include "tuning/topology_links.h"
+#include "machine/topology_links.h"
 
 #include <algorithm>
 #include <bit>

@@ -8,7 +8,7 @@
 #include "engine/meeting/node_group.h"
 #include "engine/process/call_record.h"
 #include "engine/process/process.h"
-#include "price/ranks.h"
+#include "machine/ranks.h"
 #include "topology/record.h"
 
 #include <cstddef>

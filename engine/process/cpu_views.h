@@ -8,8 +8,8 @@
 #include "base/log.h"
 #include "device/host_view.h"
 #include "engine/types/settings.h"
+#include "machine/cpu_limits.h"
 #include "pointer_cache/pointer_cache.h"
-#include "tuning/cpu_limits.h"
 
 #include <array>
 #include <atomic>

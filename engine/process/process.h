@@ -21,11 +21,11 @@
 #include "engine/process/user_ops.h"
 #include "engine/types/facts.h"
 #include "engine/types/settings.h"
+#include "machine/rank_shares.h"
 #include "pointer_cache/pointer_cache.h"
 #include "topology_probe/probe.h"
 #include "transport/node_identity.h"
 #include "transport/shm_budget.h"
-#include "tuning/rank_shares.h"
 #include "tuning/table_file.h"
 
 #include <atomic>

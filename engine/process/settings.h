@@ -4,8 +4,8 @@
 #include "aggregator/endpoint.h"
 #include "base/status.h"
 #include "engine/types/settings.h"
+#include "machine/rank_shares.h"
 #include "pointer_cache/pointer_cache.h"
-#include "tuning/rank_shares.h"
 
 #include <cstddef>
 #include <cstdint>

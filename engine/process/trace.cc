@@ -3,7 +3,7 @@
 #include "base/element.h"
 #include "base/own_user.h"
 #include "engine/meeting/flags.h"
-#include "tuning/choice.h"
+#include "schedule/algorithm_rows.h"
 
 #include <fcntl.h>
 #include <sys/file.h>

@@ -3,7 +3,6 @@
 #include "device/driver.h"
 #include "engine/hetcoll.h"
 #include "memory_network.h"
-#include "tuning/choice.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // Whatever the chooser takes at a size, and at one element less or more, the sum is right. The
 // tests look for all sizes at which it changes its mind, for 2 to 37 ranks.
 #include "engine_sums.h"
-#include "price/assumed.h"
+#include "machine/assumed.h"
 #include "price/prices.h"
 #include "schedule_all_ranks.h"
 #include "tuning/build_schedule.h"

@@ -1,5 +1,5 @@
 // What calls are chosen by: nothing that can run goes by another rule.
-#include "price/assumed.h"
+#include "machine/assumed.h"
 #include "price/call_prices.h"
 
 #include <gtest/gtest.h>

@@ -1,11 +1,11 @@
 // Prices on machines that no file describes, of what needs more than links, and of many ranks.
+#include "machine/assumed.h"
+#include "machine/placed.h"
+#include "machine/rank_shares.h"
 #include "price/aggregators.h"
-#include "price/assumed.h"
 #include "price/candidates.h"
-#include "price/placed.h"
 #include "price/prices.h"
 #include "schedule/weighted.h"
-#include "tuning/rank_shares.h"
 
 #include <gtest/gtest.h>
 

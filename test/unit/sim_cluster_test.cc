@@ -1,4 +1,4 @@
-#include "price/ranks.h"
+#include "machine/ranks.h"
 #include "sim/cluster_file.h"
 #include "test/unit/topology_machines.h"
 #include "topology/adapters.h"

@@ -1,6 +1,6 @@
 // What SimGrid must and must not do to a transfer, and that platforms have the routes they should:
 // each of these was once silently wrong.
-#include "price/machine.h"
+#include "machine/sim_machine.h"
 #include "sim/child.h"
 #include "sim/cluster_file.h"
 #include "sim/simgrid_run.h"

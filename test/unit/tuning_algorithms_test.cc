@@ -1,11 +1,11 @@
 // The rows of base/algorithm_list.h, and what is made of them.
 #include "schedule/algorithm_rows.h"
 
+#include "machine/topology_links.h"
 #include "schedule/cost.h"
 #include "schedule/rounds.h"
 #include "schedule/verify.h"
 #include "tuning/build_schedule.h"
-#include "tuning/topology_links.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Up to which sizes the processor moves small vectors: from measurements to the table and back.
+#include "machine/cpu_limits.h"
 #include "tuning/build_table.h"
-#include "tuning/cpu_limits.h"
 #include "tuning/table.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "tuning/node_slices.h"
+#include "machine/node_slices.h"
 
 #include "test/unit/topology_machines.h"
 

@@ -1,4 +1,4 @@
-#include "tuning/rank_rings.h"
+#include "machine/rank_rings.h"
 
 #include "test/unit/topology_machines.h"
 

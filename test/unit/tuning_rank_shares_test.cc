@@ -1,4 +1,4 @@
-#include "tuning/rank_shares.h"
+#include "machine/rank_shares.h"
 
 #include "topology/file.h"
 

@@ -1,4 +1,4 @@
-#include "tuning/rank_trees.h"
+#include "machine/rank_trees.h"
 
 #include "schedule/verify.h"
 #include "test/unit/topology_dgx1.h"

@@ -1,3 +1,4 @@
+#include "tuning/choice.h"
 #include "tuning/table.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "price/machine.h"
+#include "machine/sim_machine.h"
 
 #include "topology/adapters.h"
 #include "topology/route.h"

@@ -1,4 +1,4 @@
-#include "tuning/fingerprint.h"
+#include "machine/fingerprint.h"
 
 #include "base/hash.h"
 

@@ -1,4 +1,4 @@
-#include "price/routes.h"
+#include "machine/routes.h"
 
 namespace hetcoll {
 namespace {

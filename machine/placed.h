@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/status.h"
-#include "price/ranks.h"
+#include "machine/ranks.h"
 #include "topology/record.h"
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "tuning/rank_rings.h"
+#include "machine/rank_rings.h"
 
 #include "topology/ring_order.h"
 #include "topology/ring_packing.h"

@@ -1,4 +1,4 @@
-#include "tuning/topology_links.h"
+#include "machine/topology_links.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,9 +1,9 @@
-#include "tuning/rank_shares.h"
+#include "machine/rank_shares.h"
 
 #include "base/hash.h"
+#include "machine/topology_links.h"
 #include "schedule/shares.h"
 #include "topology/route.h"
-#include "tuning/topology_links.h"
 
 #include <algorithm>
 #include <charconv>

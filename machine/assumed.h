@@ -2,7 +2,7 @@
 // them.
 #pragma once
 
-#include "price/placed.h"
+#include "machine/placed.h"
 
 #include <span>
 

@@ -1,4 +1,4 @@
-#include "tuning/rank_trees.h"
+#include "machine/rank_trees.h"
 
 #include <cstddef>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "tuning/node_slices.h"
+#include "machine/node_slices.h"
 
 #include "schedule/hierarchical.h"
 #include "topology/adapters.h"

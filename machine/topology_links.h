@@ -2,11 +2,11 @@
 #pragma once
 
 #include "base/status.h"
+#include "machine/fingerprint.h"
+#include "machine/query.h"
 #include "schedule/algorithms.h"
 #include "topology/topology.h"
 #include "topology/tree_packing.h"
-#include "tuning/choice.h"
-#include "tuning/fingerprint.h"
 
 #include <optional>
 #include <string>

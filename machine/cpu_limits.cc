@@ -1,4 +1,4 @@
-#include "tuning/cpu_limits.h"
+#include "machine/cpu_limits.h"
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 // The ways between the hosts of a platform.
 #pragma once
 
-#include "price/platform.h"
+#include "machine/platform.h"
 
 #include <cstdint>
 #include <unordered_map>

@@ -2,11 +2,11 @@
 // links, trees and groups, and what can run there.
 #pragma once
 
-#include "price/cluster.h"
+#include "machine/cluster.h"
+#include "machine/query.h"
+#include "machine/rank_rings.h"
+#include "machine/rank_trees.h"
 #include "topology/record.h"
-#include "tuning/choice.h"
-#include "tuning/rank_rings.h"
-#include "tuning/rank_trees.h"
 
 #include <vector>
 

@@ -1,4 +1,4 @@
-#include "price/placed.h"
+#include "machine/placed.h"
 
 #include "base/hash.h"
 

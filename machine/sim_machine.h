@@ -3,9 +3,9 @@
 #pragma once
 
 #include "base/status.h"
-#include "price/cluster.h"
-#include "price/platform.h"
-#include "tuning/choice.h"
+#include "machine/cluster.h"
+#include "machine/links.h"
+#include "machine/platform.h"
 
 #include <vector>
 

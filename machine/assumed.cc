@@ -1,4 +1,4 @@
-#include "price/assumed.h"
+#include "machine/assumed.h"
 
 #include <algorithm>
 #include <map>

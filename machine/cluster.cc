@@ -1,4 +1,4 @@
-#include "price/cluster.h"
+#include "machine/cluster.h"
 
 namespace hetcoll {
 

@@ -1,8 +1,8 @@
-#include "price/ranks.h"
+#include "machine/ranks.h"
 
-#include "tuning/node_slices.h"
-#include "tuning/rank_shares.h"
-#include "tuning/topology_links.h"
+#include "machine/node_slices.h"
+#include "machine/rank_shares.h"
+#include "machine/topology_links.h"
 
 #include <algorithm>
 #include <map>
