@@ -8,6 +8,7 @@
 
 #include "machine/placed.h"
 #include "price/prices.h"
+#include "tuning/choice.h"
 #include "tuning/table.h"
 
 #include <cstddef>

@@ -1,8 +1,8 @@
 #include "price/candidates.h"
 
+#include "plan/parts.h"
 #include "schedule/radix.h"
 #include "schedule/recursive_multiplying.h"
-#include "tuning/parts.h"
 
 #include <algorithm>
 #include <iterator>

@@ -2,7 +2,8 @@
 // those that have several.
 #pragma once
 
-#include "tuning/choice.h"
+#include "machine/query.h"
+#include "plan/choice.h"
 
 #include <vector>
 

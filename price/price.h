@@ -8,9 +8,9 @@
 
 #include "machine/ranks.h"
 #include "machine/sim_machine.h"
+#include "plan/choice.h"
 #include "price/link_clocks.h"
 #include "price/rank_plans.h"
-#include "tuning/choice.h"
 
 #include <cstddef>
 #include <cstdint>

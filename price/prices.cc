@@ -1,9 +1,10 @@
 #include "price/prices.h"
 
+#include "plan/choice_ways.h"
+#include "plan/parts.h"
 #include "price/candidates.h"
 #include "price/rank_plans.h"
 #include "price/two_rules.h"
-#include "tuning/parts.h"
 
 #include <algorithm>
 #include <bit>

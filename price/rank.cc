@@ -1,8 +1,8 @@
 #include "price/rank.h"
 
 #include "base/slots.h"
+#include "plan/choice.h"
 #include "schedule/turns.h"
-#include "tuning/choice.h"
 
 #include <algorithm>
 #include <bit>

@@ -3,9 +3,9 @@
 
 #include "machine/ranks.h"
 #include "machine/sim_machine.h"
+#include "plan/build_schedule.h"
 #include "price/rank.h"
 #include "price/recorded.h"
-#include "tuning/build_schedule.h"
 
 #include <cstddef>
 #include <span>

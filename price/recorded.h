@@ -1,8 +1,8 @@
 // Schedules that runs at several sizes, with several chunks and by several rules have in common.
 #pragma once
 
+#include "plan/build_schedule.h"
 #include "price/feed.h"
-#include "tuning/build_schedule.h"
 
 #include <deque>
 #include <memory>

@@ -19,7 +19,7 @@ enum class Algorithm : std::uint8_t { HETCOLL_ALGORITHMS(HETCOLL_ENUMERATOR) };
 // What runs.
 enum class Form : std::uint8_t {
     kTeam,       // a schedule made of the ranks' numbers alone
-    kSteps,      // a schedule that is made of more: tuning/build_schedule.h
+    kSteps,      // a schedule that is made of more: plan/build_schedule.h
     kKernel,     // one kernel a rank that reads, and may write, the memory of all ranks
     kProcessors, // no kernel: processors sum, on a node in the pinned control page
     kServers,    // a schedule among ranks and aggregators

@@ -5,8 +5,8 @@
 #include "machine/rank_shares.h"
 #include "machine/ranks.h"
 #include "machine/sim_machine.h"
+#include "plan/choice.h"
 #include "sim/child.h"
-#include "tuning/choice.h"
 #include "tuning/table.h"
 
 #include <optional>

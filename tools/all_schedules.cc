@@ -1,10 +1,10 @@
 #include "tools/all_schedules.h"
 
 #include "machine/rank_rings.h"
+#include "plan/build_schedule.h"
 #include "schedule/halves.h"
 #include "schedule/in_network.h"
 #include "tools/info_prices.h"
-#include "tuning/build_schedule.h"
 
 #include <algorithm>
 #include <functional>

@@ -14,6 +14,7 @@
 #include "tools/job_table.h"
 #include "tools/sim_options.h"
 #include "tools/sim_report.h"
+#include "tuning/choice.h"
 #include "tuning/measurements.h"
 
 #include <algorithm>

@@ -4,6 +4,7 @@
 #include "measure/command_line.h"
 #include "price/candidates.h"
 #include "price/prices.h"
+#include "tuning/choice.h"
 #include "tuning/cluster_model.h"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 #include "machine/topology_links.h"
+#include "plan/parts.h"
 #include "tools/info_explain.h"
 #include "tools/info_prices.h"
 #include "tools/report_parts.h"
-#include "tuning/parts.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,7 @@
 #include "tuning/choice.h"
 
-#include "tuning/parts.h"
+#include "plan/choice_ways.h"
+#include "plan/parts.h"
 #include "tuning/price_table.h"
 #include "tuning/table.h"
 

@@ -1,12 +1,10 @@
 hetcoll_sources += \
 	tuning/arrivals.h tuning/arrivals.cc \
-	tuning/build_schedule.h tuning/build_schedule.cc \
 	tuning/choice.h tuning/choice.cc \
 	tuning/chunk_tuner.h tuning/chunk_tuner.cc \
 	tuning/collective_shape.h \
 	tuning/common_table.h tuning/common_table.cc \
 	tuning/json_reader.h tuning/json_reader.cc tuning/json_walk.h tuning/json_walk.cc \
-	tuning/parts.h tuning/parts.cc \
 	tuning/price_table.h tuning/price_table.cc \
 	tuning/table.h tuning/table.cc \
 	tuning/table_file.h tuning/table_file.cc \

@@ -1,6 +1,7 @@
 #include "tuning/measurements.h"
 
-#include "tuning/choice.h"
+#include "machine/query.h"
+#include "plan/choice.h"
 
 #include <charconv>
 #include <cstdio>

@@ -7,8 +7,8 @@
 #include "engine/meeting/meeting.h"
 #include "engine/meeting/node_group.h"
 #include "engine/process/process.h"
+#include "plan/choice.h"
 #include "schedule/in_network.h"
-#include "tuning/choice.h"
 
 #include <cstdint>
 #include <memory>

@@ -3,8 +3,8 @@
 #include "base/float_control.h"
 #include "engine/communicator/mapped_call.h"
 #include "machine/assumed.h"
+#include "plan/parts.h"
 #include "schedule/weighted.h"
-#include "tuning/parts.h"
 
 #include <algorithm>
 #include <bit>

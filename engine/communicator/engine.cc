@@ -4,7 +4,7 @@
 #include "base/padding.h"
 #include "engine/meeting/flags.h"
 #include "engine/process/memory_reserve.h"
-#include "tuning/parts.h"
+#include "plan/parts.h"
 
 #include <algorithm>
 #include <cstdio>

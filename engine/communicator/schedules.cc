@@ -1,10 +1,10 @@
 #include "engine/communicator/schedules.h"
 
 #include "base/float_control.h"
+#include "plan/build_schedule.h"
 #include "schedule/algorithms.h"
 #include "schedule/halves.h"
 #include "schedule/hierarchical.h"
-#include "tuning/build_schedule.h"
 
 #include <algorithm>
 

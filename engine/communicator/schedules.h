@@ -7,11 +7,11 @@
 #include "engine/communicator/peers.h"
 #include "engine/meeting/node_group.h"
 #include "engine/types/call.h"
+#include "plan/build_schedule.h"
+#include "plan/choice.h"
 #include "schedule/match.h"
 #include "schedule/schedule.h"
 #include "schedule/weighted.h"
-#include "tuning/build_schedule.h"
-#include "tuning/choice.h"
 #include "tuning/collective_shape.h"
 
 #include <cstddef>

@@ -4,8 +4,8 @@
 
 #include "engine/communicator/executor.h"
 #include "memory_network.h"
+#include "plan/build_schedule.h"
 #include "transport/host_bounce.h"
-#include "tuning/build_schedule.h"
 
 #include <algorithm>
 #include <array>

@@ -2,9 +2,10 @@
 // tests look for all sizes at which it changes its mind, for 2 to 37 ranks.
 #include "engine_sums.h"
 #include "machine/assumed.h"
+#include "plan/build_schedule.h"
 #include "price/prices.h"
 #include "schedule_all_ranks.h"
-#include "tuning/build_schedule.h"
+#include "tuning/choice.h"
 
 #include <gtest/gtest.h>
 

@@ -6,6 +6,7 @@
 #include "price/candidates.h"
 #include "price/prices.h"
 #include "schedule/weighted.h"
+#include "tuning/choice.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,7 @@
 // Prices against SimGrid, which shares links by other code: the same ranks run on both.
 #include "engine/meeting/control_page.h"
+#include "plan/build_schedule.h"
+#include "plan/parts.h"
 #include "price/candidates.h"
 #include "price/price.h"
 #include "price/stand_ins.h"
@@ -8,8 +10,6 @@
 #include "sim/simulation.h"
 #include "test/unit/topology_machines.h"
 #include "topology/file.h"
-#include "tuning/build_schedule.h"
-#include "tuning/parts.h"
 
 #include <gtest/gtest.h>
 

@@ -7,6 +7,7 @@
 #include "sim/cluster_file.h"
 #include "sim/simulation.h"
 #include "test/unit/topology_machines.h"
+#include "tuning/choice.h"
 
 #include <gtest/gtest.h>
 

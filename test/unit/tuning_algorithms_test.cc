@@ -2,10 +2,10 @@
 #include "schedule/algorithm_rows.h"
 
 #include "machine/topology_links.h"
+#include "plan/build_schedule.h"
 #include "schedule/cost.h"
 #include "schedule/rounds.h"
 #include "schedule/verify.h"
-#include "tuning/build_schedule.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 #include "tuning/choice.h"
 
-#include "tuning/build_schedule.h"
+#include "plan/build_schedule.h"
 #include "tuning/price_table.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "tuning/parts.h"
+#include "plan/parts.h"
 
 #include <gtest/gtest.h>
 

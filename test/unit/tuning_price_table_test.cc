@@ -1,6 +1,7 @@
 #include "tuning/price_table.h"
 
-#include "tuning/build_schedule.h"
+#include "plan/build_schedule.h"
+#include "plan/choice_ways.h"
 #include "tuning/choice.h"
 
 #include <gtest/gtest.h>

@@ -1,11 +1,12 @@
 // From the chosen algorithm to its schedule.
 #pragma once
 
+#include "machine/links.h"
 #include "machine/rank_trees.h"
+#include "plan/choice.h"
 #include "schedule/hierarchical.h"
 #include "schedule/rings.h"
 #include "schedule/schedule.h"
-#include "tuning/choice.h"
 
 #include <cstddef>
 #include <span>

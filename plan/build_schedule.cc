@@ -1,11 +1,11 @@
-#include "tuning/build_schedule.h"
+#include "plan/build_schedule.h"
 
+#include "plan/choice_ways.h"
+#include "plan/parts.h"
 #include "schedule/algorithms.h"
 #include "schedule/rounds.h"
 #include "schedule/weighted.h"
 #include "topology/hybrid_share.h"
-#include "tuning/parts.h"
-#include "tuning/price_table.h"
 
 #include <algorithm>
 

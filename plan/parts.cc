@@ -1,7 +1,8 @@
-#include "tuning/parts.h"
+#include "plan/parts.h"
 
+#include "machine/query.h"
+#include "plan/choice.h"
 #include "schedule/radix.h"
-#include "tuning/choice.h"
 
 #include <algorithm>
 #include <cstdint>
