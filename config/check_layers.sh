@@ -56,14 +56,15 @@ layer topology base
 layer machine base schedule topology
 layer plan base schedule topology machine
 layer tuning base schedule machine plan
-layer price base schedule topology machine plan tuning
+layer price base schedule topology machine plan
+layer choice base schedule machine plan tuning price
 layer cuda_kernels base
 layer device base cuda_kernels
 layer pointer_cache base device
 layer topology_probe base device topology
 layer transport base device cuda_kernels topology
 layer aggregator base cuda_kernels
-core="base schedule topology machine plan tuning price cuda_kernels device pointer_cache topology_probe transport aggregator"
+core="base schedule topology machine plan tuning price choice cuda_kernels device pointer_cache topology_probe transport aggregator"
 layer engine/types base
 layer engine/meeting $core engine/types
 layer engine/process $core engine/types engine/meeting
@@ -71,7 +72,7 @@ layer engine/communicator $core engine/types engine/meeting engine/process
 layer engine/call $core engine/types engine/meeting engine/process engine/communicator
 layer engine $core engine/types engine/meeting engine/process engine/communicator engine/call
 layer wsp base cuda_kernels device pointer_cache include
-layer sim base schedule topology machine plan tuning price
+layer sim base schedule topology machine plan tuning price choice
 layer emulated_gpu
 layer emulated_kernels base cuda_kernels emulated_gpu
 

@@ -3,7 +3,7 @@
 # name. No compiler sees that, if no source includes both; but std::vector of one is then std::vector of the other, in
 # any program that links both.
 cd "${HETCOLL_SRCDIR:-$(dirname "$0")/..}" || exit 1
-folders='base cuda_kernels schedule topology device pointer_cache topology_probe transport machine plan tuning price aggregator
+folders='base cuda_kernels schedule topology device pointer_cache topology_probe transport machine plan tuning price choice aggregator
     engine ompi sim measure tools bench wsp include'
 
 # Prints "namespace::Type file" of each definition. clang-format writes the ends of namespaces, and types begin a line.

@@ -1,6 +1,5 @@
 hetcoll_sources += \
 	price/aggregators.h price/aggregators.cc \
-	price/call_prices.h price/call_prices.cc \
 	price/candidates.h price/candidates.cc \
 	price/connections.h \
 	price/events.h \
@@ -8,6 +7,7 @@ hetcoll_sources += \
 	price/link_clocks.h price/link_clocks.cc \
 	price/meeting_time.h price/meeting_time.cc \
 	price/price.h price/price.cc \
+	price/price_table.h price/price_table.cc \
 	price/prices.h price/prices.cc \
 	price/rank.h price/rank.cc price/rank_offers.cc \
 	price/rank_plans.h price/rank_plans.cc \
@@ -15,3 +15,6 @@ hetcoll_sources += \
 	price/stand_ins.h price/stand_ins.cc \
 	price/transfers.h \
 	price/two_rules.h
+
+hetcoll_tools_sources += \
+	price/cluster_model.h price/cluster_model.cc

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "price/price.h"
+#include "price/price_table.h"
 #include "price/stand_ins.h"
-#include "tuning/price_table.h"
 
 #include <optional>
 #include <span>

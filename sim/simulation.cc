@@ -1,6 +1,6 @@
 #include "sim/simulation.h"
 
-#include "price/call_prices.h"
+#include "choice/call_prices.h"
 #include "price/meeting_time.h"
 #include "price/price.h"
 #include "price/rank_plans.h"

@@ -1,5 +1,6 @@
 // hetcoll_sim: MPI_Allreduce on a cluster that need not exist, by the schedules that hetcoll runs.
 #include "base/installed.h"
+#include "choice/choose.h"
 #include "hetcoll_config.h"
 #include "machine/topology_links.h"
 #include "measure/command_line.h"
@@ -14,7 +15,6 @@
 #include "tools/job_table.h"
 #include "tools/sim_options.h"
 #include "tools/sim_report.h"
-#include "tuning/choice.h"
 #include "tuning/measurements.h"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 #include "tools/info_collective.h"
 
+#include "choice/collective_shape.h"
 #include "engine/hetcoll.h"
 #include "tools/info_call.h"
-#include "tuning/collective_shape.h"
 
 #include <algorithm>
 #include <array>

@@ -1,11 +1,11 @@
 #include "tools/info_model.h"
 
+#include "choice/choose.h"
 #include "machine/assumed.h"
 #include "measure/command_line.h"
 #include "price/candidates.h"
+#include "price/cluster_model.h"
 #include "price/prices.h"
-#include "tuning/choice.h"
-#include "tuning/cluster_model.h"
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/status.h"
-#include "price/call_prices.h"
+#include "choice/call_prices.h"
 
 #include <array>
 #include <memory>

@@ -3,6 +3,10 @@
 // everything that goes in is.
 #pragma once
 
+#include "choice/arrivals.h"
+#include "choice/call_prices.h"
+#include "choice/choose.h"
+#include "choice/chunk_tuner.h"
 #include "engine/communicator/aggregation.h"
 #include "engine/communicator/peers.h"
 #include "engine/meeting/node_group.h"
@@ -10,10 +14,6 @@
 #include "engine/types/call.h"
 #include "engine/types/facts.h"
 #include "machine/rank_shares.h"
-#include "price/call_prices.h"
-#include "tuning/arrivals.h"
-#include "tuning/choice.h"
-#include "tuning/chunk_tuner.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -5,8 +5,8 @@
 #include "device/device.h"
 #include "engine/communicator/adapters.h"
 #include "machine/placed.h"
+#include "price/price_table.h"
 #include "topology/record.h"
-#include "tuning/price_table.h"
 #include "tuning/table.h"
 
 #include <cstdint>

@@ -2,9 +2,9 @@
 
 #include "base/float_control.h"
 #include "base/lost.h"
+#include "choice/call_prices.h"
 #include "engine/communicator/story.h"
 #include "engine/meeting/flags.h"
-#include "price/call_prices.h"
 #include "topology/adapters.h"
 
 #include <algorithm>

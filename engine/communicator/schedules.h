@@ -2,6 +2,7 @@
 // size.
 #pragma once
 
+#include "choice/collective_shape.h"
 #include "engine/communicator/aggregation.h"
 #include "engine/communicator/chooser.h"
 #include "engine/communicator/peers.h"
@@ -12,7 +13,6 @@
 #include "schedule/match.h"
 #include "schedule/schedule.h"
 #include "schedule/weighted.h"
-#include "tuning/collective_shape.h"
 
 #include <cstddef>
 #include <memory>

@@ -2,7 +2,7 @@
 // same machine need not.
 #pragma once
 
-#include "tuning/price_table.h"
+#include "price/price_table.h"
 
 #include <cstdint>
 #include <map>

@@ -88,7 +88,7 @@
         "Bytes of the memory of peers mapped now")                                                 \
     HETCOLL_COUNTER(HELD_VIEWS, held_views, LEVEL,                                                 \
         "Bytes of device memory that the processor has mapped now")                                \
-    HETCOLL_COUNTER(ARRIVAL_WAIT, arrival_wait, LEVEL, /* see tuning/arrivals.h */                 \
+    HETCOLL_COUNTER(ARRIVAL_WAIT, arrival_wait, LEVEL, /* see choice/arrivals.h */                 \
         "Nanoseconds that this rank waits for the last one to come, on average, with "             \
         "coll_hetcoll_skew")                                                                       \
     HETCOLL_COUNTER(LATE_RANK, late_rank, LEVEL, /* in the communicator that told last */          \

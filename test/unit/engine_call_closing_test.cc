@@ -2,7 +2,7 @@
 // is being looked for, their waits while a late rank is.
 #include "test/unit/engine_scripted_peer.h"
 
-#include "tuning/arrivals.h"
+#include "choice/arrivals.h"
 
 namespace hetcoll::test {
 namespace {

@@ -1,11 +1,11 @@
 // Whatever the chooser takes at a size, and at one element less or more, the sum is right. The
 // tests look for all sizes at which it changes its mind, for 2 to 37 ranks.
+#include "choice/choose.h"
 #include "engine_sums.h"
 #include "machine/assumed.h"
 #include "plan/build_schedule.h"
 #include "price/prices.h"
 #include "schedule_all_ranks.h"
-#include "tuning/choice.h"
 
 #include <gtest/gtest.h>
 

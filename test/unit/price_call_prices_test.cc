@@ -1,6 +1,6 @@
 // What calls are chosen by: nothing that can run goes by another rule.
+#include "choice/call_prices.h"
 #include "machine/assumed.h"
-#include "price/call_prices.h"
 
 #include <gtest/gtest.h>
 

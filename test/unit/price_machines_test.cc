@@ -1,4 +1,5 @@
 // Prices on machines that no file describes, of what needs more than links, and of many ranks.
+#include "choice/choose.h"
 #include "machine/assumed.h"
 #include "machine/placed.h"
 #include "machine/rank_shares.h"
@@ -6,7 +7,6 @@
 #include "price/candidates.h"
 #include "price/prices.h"
 #include "schedule/weighted.h"
-#include "tuning/choice.h"
 
 #include <gtest/gtest.h>
 

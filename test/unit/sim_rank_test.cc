@@ -1,4 +1,5 @@
 // A simulated rank runs the schedule that the component would run, and in its order.
+#include "choice/choose.h"
 #include "price/prices.h"
 #include "price/rank.h"
 #include "schedule/algorithms.h"
@@ -7,7 +8,6 @@
 #include "sim/cluster_file.h"
 #include "sim/simulation.h"
 #include "test/unit/topology_machines.h"
-#include "tuning/choice.h"
 
 #include <gtest/gtest.h>
 

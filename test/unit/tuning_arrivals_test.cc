@@ -1,4 +1,4 @@
-#include "tuning/arrivals.h"
+#include "choice/arrivals.h"
 
 #include <gtest/gtest.h>
 

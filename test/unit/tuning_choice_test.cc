@@ -1,7 +1,7 @@
-#include "tuning/choice.h"
+#include "choice/choose.h"
 
 #include "plan/build_schedule.h"
-#include "tuning/price_table.h"
+#include "price/price_table.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "tuning/chunk_tuner.h"
+#include "choice/chunk_tuner.h"
 
 #include <gtest/gtest.h>
 

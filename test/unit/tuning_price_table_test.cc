@@ -1,8 +1,8 @@
-#include "tuning/price_table.h"
+#include "price/price_table.h"
 
+#include "choice/choose.h"
 #include "plan/build_schedule.h"
 #include "plan/choice_ways.h"
-#include "tuning/choice.h"
 
 #include <gtest/gtest.h>
 

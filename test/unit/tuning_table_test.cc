@@ -1,4 +1,4 @@
-#include "tuning/choice.h"
+#include "choice/choose.h"
 #include "tuning/table.h"
 
 #include <gtest/gtest.h>

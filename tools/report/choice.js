@@ -1,5 +1,5 @@
-// Which algorithm serves a call, and what the others cost: choose() of tuning/choice.cc, find() of
-// tuning/table.cc and us() of tuning/price_table.cc once more, over the data of this page. The test
+// Which algorithm serves a call, and what the others cost: choose() of choice/choose.cc, find() of
+// tuning/table.cc and us() of price/price_table.cc once more, over the data of this page. The test
 // compares it with hetcoll_info --explain.
 "use strict";
 

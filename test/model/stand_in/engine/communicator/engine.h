@@ -8,6 +8,9 @@
 #include "gpu.h"
 
 #include "base/log.h"
+#include "choice/arrivals.h"
+#include "choice/choose.h"
+#include "choice/chunk_tuner.h"
 #include "cuda_kernels/reduction.h"
 #include "engine/communicator/executor.h"
 #include "engine/communicator/membership.h"
@@ -22,9 +25,6 @@
 #include "schedule/match.h"
 #include "schedule/schedule.h"
 #include "schedule/weighted.h"
-#include "tuning/arrivals.h"
-#include "tuning/choice.h"
-#include "tuning/chunk_tuner.h"
 
 #include <array>
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "tuning/price_table.h"
+#include "price/price_table.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "tuning/cluster_model.h"
+#include "price/cluster_model.h"
 
 #include <algorithm>
 

@@ -6,9 +6,9 @@
 // what is forced, or in the tuning table, though it is far from the best.
 #pragma once
 
+#include "choice/choose.h"
 #include "machine/placed.h"
 #include "price/prices.h"
-#include "tuning/choice.h"
 #include "tuning/table.h"
 
 #include <cstddef>

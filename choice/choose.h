@@ -8,7 +8,7 @@
 
 namespace hetcoll {
 
-class PriceTable; // tuning/price_table.h
+class PriceTable; // price/price_table.h
 class Table;      // tuning/table.h
 
 // The most that kHost serves where it is priced.

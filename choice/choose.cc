@@ -1,8 +1,8 @@
-#include "tuning/choice.h"
+#include "choice/choose.h"
 
 #include "plan/choice_ways.h"
 #include "plan/parts.h"
-#include "tuning/price_table.h"
+#include "price/price_table.h"
 #include "tuning/table.h"
 
 #include <algorithm>

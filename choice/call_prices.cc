@@ -1,4 +1,4 @@
-#include "price/call_prices.h"
+#include "choice/call_prices.h"
 
 #include <algorithm>
 #include <utility>
