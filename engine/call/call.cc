@@ -154,6 +154,9 @@ int Call::result() { return failure.ok() || closes_later ? HETCOLL_SUCCESS : fai
 
 const char *Call::mpi_name() const noexcept
 {
+    if (made->queued == HETCOLL_ATTACHES) {
+        return "hetcoll_stream_attach";
+    }
     // Only calls that return before they have ended bring a function for user-defined operations.
     if (is_collective() || is_queued() || made->reduce == nullptr) {
         return hetcoll::mpi_name(made->collective);

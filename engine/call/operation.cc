@@ -45,7 +45,7 @@ void Operation::begin()
     if (!MemoryReserve::fill()) {
         call_.note(Status::out_of_memory()); // before this rank has promised anything
     }
-    call_.engine.begin_call(given_);
+    call_.engine.begin_call(given_, mpi_name());
     call_.report.begin(given_);
     call_.prepared = gate_ != nullptr ? gate_->prepared() : nullptr;
     if (frame_memory_ == nullptr) {

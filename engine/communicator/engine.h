@@ -69,11 +69,11 @@ public:
     [[nodiscard]] bool is_ready() const noexcept { return ready_; }
     [[nodiscard]] Progress make_ready(int tag);
 
-    // What this rank calls now.
-    void begin_call(const hetcoll_call &call) noexcept
+    // What this rank calls now, and by which function if it is not the family's blocking one.
+    void begin_call(const hetcoll_call &call, const char *mpi_name = nullptr) noexcept
     {
         group_.begin_call(signature_of(call));
-        watch_.begin();
+        watch_.begin(mpi_name);
     }
 
     // A small call whose buffers are surely host memory on this rank, served without looking any

@@ -174,7 +174,7 @@ void Watch::say(const std::string &what)
 {
     log(log_, 0, "hetcoll: rank %d waits for %.0f s in call number %u on communicator %u, %s: %s",
         group_.all().rank, patience_.seconds(), group_.calls(), group_.all().comm_id,
-        describe(group_.call()).text, what.c_str());
+        describe(group_.call(), mpi_name_).text, what.c_str());
 }
 
 void Watch::say_meeting(const Meeting &meeting) noexcept

@@ -19,8 +19,12 @@ public:
     // Log and group outlive it. host_names[n] is node n's. after_s: coll_hetcoll_report_after.
     Watch(const Log &to, NodeGroup &group, std::vector<std::string> host_names, int after_s);
 
-    // A call begins.
-    void begin() noexcept { patience_.begin(); }
+    // A call begins. Null: the function that its signature names.
+    void begin(const char *mpi_name) noexcept
+    {
+        mpi_name_ = mpi_name;
+        patience_.begin();
+    }
     // Once for every look at an unfinished call. Now and then it reads the clock: true when the
     // call has not `moved` for so long that it is time to say why, once, and at four and sixteen
     // times that.
@@ -64,6 +68,7 @@ private:
 
     const Log &log_;
     NodeGroup &group_;
+    const char *mpi_name_ = nullptr;
     const std::vector<std::string> host_names_;
     Patience patience_;
 };

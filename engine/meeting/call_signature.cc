@@ -156,7 +156,7 @@ bool is_signature(const CallSignature &call) noexcept
            (op <= HETCOLL_MIN_FIRST || op == kUserOp || op == kNoOp);
 }
 
-CallText describe(const CallSignature &call) noexcept
+CallText describe(const CallSignature &call, const char *name) noexcept
 {
     CallText line;
     if (call.what == 0) {
@@ -184,8 +184,8 @@ CallText describe(const CallSignature &call) noexcept
     if (has_root(call)) {
         std::snprintf(root, sizeof root, ", root %u", call.root());
     }
-    std::snprintf(line.text, sizeof line.text, "%s%s%s%s", mpi_name(collective_number(call)),
-                  elements, op, root);
+    std::snprintf(line.text, sizeof line.text, "%s%s%s%s",
+                  name != nullptr ? name : mpi_name(collective_number(call)), elements, op, root);
     return line;
 }
 

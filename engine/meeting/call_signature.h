@@ -118,7 +118,8 @@ inline constexpr std::uint64_t kUserOp = 14, kNoOp = 15;
 struct CallText {
     char text[160];
 };
-[[nodiscard]] CallText describe(const CallSignature &call) noexcept;
+// With the name of the family's blocking function, if none is given.
+[[nodiscard]] CallText describe(const CallSignature &call, const char *name = nullptr) noexcept;
 
 // The parts of a signature as words; "none" where there is none of hetcoll's. Require
 // is_signature().

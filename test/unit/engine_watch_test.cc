@@ -14,7 +14,7 @@ TEST(Watch, SeesThatAWaitIsLongThoughEveryPollIsSlow)
     test::Nodes nodes(std::vector<int>{0});
     const Log log;
     Watch watch(log, *nodes.group[0], {"here"}, 1);
-    watch.begin();
+    watch.begin(nullptr);
     int due = 0;
     for (int poll = 0; poll < 80 && due == 0; ++poll) {
         std::this_thread::sleep_for(std::chrono::milliseconds(40));
@@ -28,7 +28,7 @@ TEST(Watch, IsNeverDueWhereACallMoves)
     test::Nodes nodes(std::vector<int>{0});
     const Log log;
     Watch watch(log, *nodes.group[0], {"here"}, 1);
-    watch.begin();
+    watch.begin(nullptr);
     for (std::uint64_t moves = 0; moves < 60; ++moves) {
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
         EXPECT_FALSE(watch.is_due(moves));

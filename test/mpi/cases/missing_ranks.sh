@@ -4,17 +4,18 @@
 . "$(dirname "$0")/../case.sh"
 
 soon="$forced --mca coll_hetcoll_report_after 2"
-waits='hetcoll: rank [0-9] waits for [2-7] s in call number 3 on communicator [0-9]+, MPI_Allreduce of'
+waits='hetcoll: rank [0-9] waits for [2-7] s in call number 3 on communicator [0-9]+,'
 for way in blocking nonblocking; do
-    message="$waits 2 float32 \(8 bytes\), sum: missing rank 2 \(process [0-9]+ is stopped, last in call 2, MPI_Allreduce of 2 float32 \(8 bytes\), sum\); 2 of 3 ranks of this node are there"
+    [ $way = blocking ] && name=MPI_Allreduce || name=MPI_Iallreduce
+    message="$waits $name of 2 float32 \(8 bytes\), sum: missing rank 2 \(process [0-9]+ is stopped, last in call 2, MPI_Allreduce of 2 float32 \(8 bytes\), sum\); 2 of 3 ranks of this node are there"
     case_ 3 ob1 "$soon" missing_ranks 2 stopped host 2 $way
-    message="$waits 100000 float32 \(400000 bytes\), sum: missing rank 0 \(process [0-9]+ sleeps, last in call 2, .*\); 3 of 4 ranks"
+    message="$waits $name of 100000 float32 \(400000 bytes\), sum: missing rank 0 \(process [0-9]+ sleeps, last in call 2, .*\); 3 of 4 ranks"
     case_ 4 ob1 "$soon" missing_ranks 0 sleeps device 100000 $way
 done
-message="$waits 2 float32 \(8 bytes\), sum: missing rank 1 \(process [0-9]+ is stopped.*; 1 of 2 ranks"
+message="$waits MPI_Allreduce of 2 float32 \(8 bytes\), sum: missing rank 1 \(process [0-9]+ is stopped.*; 1 of 2 ranks"
 case_ 2 ucx "$soon" missing_ranks 1 stopped device 2 blocking
 
-message="${waits%MPI_Allreduce of}MPI_Allreduce_init of 2 float32 \(8 bytes\), sum: missing rank 1 \(process [0-9]+ is stopped, last in call 2, MPI_Allreduce of"
+message="$waits MPI_Allreduce_init of 2 float32 \(8 bytes\), sum: missing rank 1 \(process [0-9]+ is stopped, last in call 2, MPI_Allreduce of"
 case_ 2 ob1 "$soon" missing_ranks 1 stopped host 2 made
 
 # In a call that Open MPI serves. One node knows, and the first rank's says that it does not.
@@ -28,7 +29,7 @@ nodes_ 0,0,1,1 ob1 "$soon" missing_ranks 3 stopped host 2 barrier 3 2
 also_expected=
 
 # Who cannot look at a process does not take it for one that has ended.
-message="$waits 100000 float32 .*: missing rank 1 \(process [0-9]+ cannot be looked at, last in call 2"
+message="$waits MPI_Allreduce of 100000 float32 .*: missing rank 1 \(process [0-9]+ cannot be looked at, last in call 2"
 case_ 2 ob1 "$soon" missing_ranks 1 unseen device 100000 blocking
 
 # In the first call, before there is memory that ranks share.

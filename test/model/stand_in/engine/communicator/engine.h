@@ -460,7 +460,10 @@ public:
 
     [[nodiscard]] bool is_ready() const noexcept { return true; }
     [[nodiscard]] Progress make_ready(int) noexcept { return Progress::kDone; }
-    void begin_call(const hetcoll_call &call) noexcept { group_.begin_call(signature_of(call)); }
+    void begin_call(const hetcoll_call &call, const char * /*mpi_name*/ = nullptr) noexcept
+    {
+        group_.begin_call(signature_of(call));
+    }
     [[nodiscard]] ReduceOp op_of(const hetcoll_call &call) const noexcept
     {
         return static_cast<ReduceOp>(call.op);
