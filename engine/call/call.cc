@@ -167,8 +167,7 @@ const char *Call::mpi_name() const noexcept
 int Call::fail()
 {
     log(process().log(), 0, "hetcoll: %s failed, the receive buffer is undefined: %s", mpi_name(),
-        failure.ok() ? "a driver call failed on another rank, which says more"
-                     : failure.message().c_str());
+        failure.ok() ? "another rank has failed, and says why" : failure.message().c_str());
     const bool memory = !failure.ok() && failure.code() == Errc::kNoMemory;
     return memory ? HETCOLL_ERROR_NO_MEMORY : HETCOLL_ERROR_DEVICE;
 }

@@ -296,8 +296,8 @@ int Engine::hear_host() noexcept
         forget_peers();
         process_.counters().count(HETCOLL_CALLS_FAILED);
         log(process_.log(), 0,
-            "hetcoll: MPI_Allreduce failed, the receive buffer is undefined: a "
-            "driver call failed on another rank, which says more");
+            "hetcoll: MPI_Allreduce failed, the receive buffer is undefined: another rank has "
+            "failed, and says why");
         return HETCOLL_ERROR_DEVICE;
     }
     return HETCOLL_SUCCESS;
