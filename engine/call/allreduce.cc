@@ -11,7 +11,7 @@ bool should_join(const Call &call)
            call.made->user_op == 0 && !call.in_order && call.bytes > call.engine.small_limit();
 }
 
-bool has_joined(Call &call)
+bool poll_join(Call &call)
 {
     Aggregation &aggregators = call.engine.aggregation();
     switch (aggregators.step()) {
@@ -169,7 +169,7 @@ Task<int> allreduce(Call &call)
     }
     if (should_join(call)) {
         engine.aggregation().start(engine.messages(), call.made->tag);
-        co_await until([&call] { return has_joined(call); });
+        co_await until([&call] { return poll_join(call); });
     }
     if (engine.p2p().size == 1 && (call.made->dense != 0 || call.has_padding())) {
         co_return co_await alone(call);
@@ -186,7 +186,8 @@ Task<int> allreduce(Call &call)
         if (reduces && choice.algorithm == Algorithm::kHost && !engine.should_find_peers()) {
             co_return co_await small(call);
         }
-        co_await until([&call] { return has_bounce(call); }); // the first choice was another one
+        co_await until(
+            [&call] { return try_borrow_bounce(call); }); // the first choice was another one
         Published published(engine);
         if (reduces && !goes_as_floats(call, choice)) {
             co_await publish(call, choice, published);
@@ -228,7 +229,7 @@ Task<int> allreduce(Call &call)
             co_return co_await on_devices(call, choice, all, late);
         }
         start_finding_peers(call);
-        co_await until([&call] { return peers_are_known(call); });
+        co_await until([&call] { return poll_peers(call); });
     }
 }
 

@@ -23,7 +23,7 @@ void make_all(Call &call)
     call.note(std::move(made));
 }
 
-bool has_mapped_all(Call &call, Status &problem)
+bool poll_map_all(Call &call, Status &problem)
 {
     if (!call.device->enter().ok()) {
         problem = error(Errc::kDriver, "the context of a stream is gone");
@@ -63,7 +63,7 @@ Task<int> attach(Call &call)
     bool maps = !any(all, kNoMapping | kMustStage);
     if (maps) {
         Status problem;
-        co_await until([&call, &problem] { return has_mapped_all(call, problem); });
+        co_await until([&call, &problem] { return poll_map_all(call, problem); });
         if (!problem.ok()) {
             log(call.process().log(), 1, "hetcoll: queued calls go by messages: %s",
                 problem.message().c_str());

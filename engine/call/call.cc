@@ -98,11 +98,11 @@ template <class Done> bool is_over(Call &call, bool &runs, const Done &done)
 
 } // namespace
 
-bool Call::copy_is_over()
+bool Call::poll_copy()
 {
     return is_over(*this, copying, [this] { return device->copy_done(); });
 }
-bool Call::kernel_is_over()
+bool Call::poll_kernel()
 {
     return is_over(*this, kernel_runs, [this] {
         return prepared != nullptr ? prepared->kernel_done() : device->kernel_done();
@@ -137,7 +137,7 @@ void Call::start_agreement(std::span<const std::uint64_t> numbers, ReduceOp op, 
     meeting.start(engine.group(), engine.messages(), made->tag, numbers, op, told);
 }
 
-bool Call::met() noexcept
+bool Call::step_meeting() noexcept
 {
     switch (meeting.step()) {
     case Progress::kPending: return false;

@@ -119,16 +119,16 @@ struct Call {
     void start_copy(void *to, const void *from, std::size_t bytes, const PointerInfo &info);
     // The vector to where the program has it, but for its padding.
     void start_copy_out(void *to, const void *from, const PointerInfo &info);
-    [[nodiscard]] bool copy_is_over();
-    [[nodiscard]] bool kernel_is_over();
+    [[nodiscard]] bool poll_copy();
+    [[nodiscard]] bool poll_kernel();
     [[nodiscard]] bool may_copy_blocking();
     [[nodiscard]] auto copied() noexcept
     {
-        return until([this] { return copy_is_over(); });
+        return until([this] { return poll_copy(); });
     }
     [[nodiscard]] auto kernel_done() noexcept
     {
-        return until([this] { return kernel_is_over(); });
+        return until([this] { return poll_kernel(); });
     }
 
     // Finds out whether this process has freed memory that peers map: surely where this rank
@@ -140,11 +140,11 @@ struct Call {
     // With numbers of which all learn the least or the largest, and other flags.
     void start_agreement(std::span<const std::uint64_t> numbers, ReduceOp op, Flags told) noexcept;
     // False, too, when the network has failed: then the call has ended.
-    [[nodiscard]] bool met() noexcept;
+    [[nodiscard]] bool step_meeting() noexcept;
     // co_await: what any rank has said in the meeting that was started.
     [[nodiscard]] auto all_met() noexcept
     {
-        return until([this] { return met(); }, [this] { return meeting.flags(); });
+        return until([this] { return step_meeting(); }, [this] { return meeting.flags(); });
     }
     [[nodiscard]] auto agree() noexcept
     {
@@ -190,7 +190,7 @@ struct Call {
     bool uses_reserved = false;    // it is the one of queued calls
     GivenWork *prepared = nullptr; // what its stream has been given, if that is all of it
     std::unique_ptr<HostBounce> host;
-    std::unique_ptr<DeviceBounce> marker; // in another context than `device`: work_is_done()
+    std::unique_ptr<DeviceBounce> marker; // in another context than `device`: poll_work()
     CpuPath cpu;
     bool copying = false;
     bool kernel_runs = false;

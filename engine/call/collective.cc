@@ -169,7 +169,7 @@ Task<int> collective(Call &call)
         }
         if (!engine.peers().known()) {
             start_finding_peers(call);
-            co_await until([&call] { return peers_are_known(call); });
+            co_await until([&call] { return poll_peers(call); });
             continue;
         }
         if (engine.chooser().uses_mapping(choice) && !any(all, kNoMapping)) {
@@ -201,7 +201,7 @@ Task<int> copies(Call &call)
 {
     const bool failed = call.made->copies == HETCOLL_COPIES_FAILED;
     call.flags = failed ? kFailed : Flags{};
-    co_await until([&call] { return has_pages(call); });
+    co_await until([&call] { return poll_pages(call); });
     const Flags all = co_await call.agree();
     if (!any(all, kErrors)) {
         co_return HETCOLL_DECLINED;

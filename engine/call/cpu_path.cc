@@ -183,7 +183,7 @@ bool may_use_cpu(const Call &call) noexcept
            call.bytes >= kLeastBytes && !any(call.flags, kFailed | kMustStage);
 }
 
-bool has_asked_cpu(Call &call)
+bool poll_cpu(Call &call)
 {
     CpuPath &cpu = call.cpu;
     if (cpu.asked) {

@@ -168,13 +168,13 @@ Task<int> fixed_point(Call &call, const hetcoll_call &given)
     const hetcoll_call integers = integer_call(given);
     call.made = &integers;
     look_at_buffers(call);
-    co_await until([&call] { return has_bounce(call); });
+    co_await until([&call] { return try_borrow_bounce(call); });
     const Conversion numbers = look_at_numbers(call, given);
 
     const bool foreign = is_foreign(call, numbers);
     if (foreign) {
         co_await until(
-            [&] { return !on_device(numbers.send_info) || work_is_done(call, numbers.send_info); });
+            [&] { return !on_device(numbers.send_info) || poll_work(call, numbers.send_info); });
         if (call.failure.ok()) {
             const PointerInfo &device =
                 on_device(call.buffers.recv) ? call.buffers.recv : numbers.send_info;

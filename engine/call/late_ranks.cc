@@ -31,9 +31,9 @@ bool LateRanks::may_have_begun(Flags all) const noexcept
            choice_.late != kNoRank && !any(all, kUnknownOp | kCallsDiffer);
 }
 
-bool LateRanks::met()
+bool LateRanks::step_meeting()
 {
-    if (call_.met()) {
+    if (call_.step_meeting()) {
         if (arrived_ns_ != 0) {
             arrivals_of(call_)->note_wait(now_ns() - arrived_ns_);
         }

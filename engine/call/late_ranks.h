@@ -28,7 +28,7 @@ public:
     // co_await: as Call::all_met(), for the opening agreement; meanwhile it begins.
     [[nodiscard]] auto all_met() noexcept
     {
-        return until([this] { return met(); }, [this] { return call_.meeting.flags(); });
+        return until([this] { return step_meeting(); }, [this] { return call_.meeting.flags(); });
     }
     // Whether the call goes another way than the one that was begun, as `all` say. Then what was
     // begun is stopped: co_await until stopped().
@@ -41,7 +41,7 @@ public:
     [[nodiscard]] bool go_on() noexcept;
 
 private:
-    [[nodiscard]] bool met();
+    [[nodiscard]] bool step_meeting();
     void begin();
 
     Call &call_;

@@ -77,7 +77,7 @@ bool Operation::run()
         begin();
     }
     if (refusal_) {
-        const auto code = call_.copy_is_over() ? refusal_->step() : std::nullopt;
+        const auto code = call_.poll_copy() ? refusal_->step() : std::nullopt;
         if (code) {
             finish(*code);
         }
@@ -211,8 +211,8 @@ bool Operation::leave()
         return true;
     }
     const bool runs = call_.executor_runs && call_.step_executor() == Progress::kPending;
-    const bool copies = !call_.copy_is_over(), reduces = !call_.kernel_is_over();
-    if (runs || copies || reduces || !call_.engine.has_left()) {
+    const bool copies = !call_.poll_copy(), reduces = !call_.poll_kernel();
+    if (runs || copies || reduces || !call_.engine.step_leave()) {
         call_.leave_context();
         return false;
     }
@@ -248,7 +248,7 @@ void Operation::fail_without_memory() noexcept
 {
     log(call_.process().log(), 0, "hetcoll: %s failed: out of host memory", mpi_name());
     lose(std::move(call_.host));
-    while (call_.prepared != nullptr && !call_.kernel_is_over()) { // it waits for no other rank
+    while (call_.prepared != nullptr && !call_.poll_kernel()) { // it waits for no other rank
     }
     call_.lose_network(HETCOLL_ERROR_NO_MEMORY);
     finish(HETCOLL_ERROR_NO_MEMORY);

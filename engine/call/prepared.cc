@@ -128,7 +128,7 @@ Status PreparedStream::share(Call &call)
     return planned.take_status();
 }
 
-bool PreparedStream::has_mapped(Call &call, Status &problem)
+bool PreparedStream::poll_map(Call &call, Status &problem)
 {
     if (!call.device->enter().ok()) {
         problem = error(Errc::kDriver, "the context of a stream is gone");
@@ -159,7 +159,7 @@ Task<Flags> PreparedStream::attach(Call &call, PreparedStream &stream)
         call.flags |= problem.ok() ? Flags{} : kNoMapping;
         all = co_await call.agree();
         if (!any(all, kNoMapping | kErrors)) {
-            co_await until([&] { return stream.has_mapped(call, problem); });
+            co_await until([&] { return stream.poll_map(call, problem); });
             call.flags |= problem.ok() ? Flags{} : kNoMapping;
             all = co_await call.agree();
         }

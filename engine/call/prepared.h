@@ -96,7 +96,7 @@ private:
     // for now and then.
     [[nodiscard]] Result<bool> is_at(const std::uint32_t &word, std::uint32_t number);
     [[nodiscard]] Status share(Call &call);
-    [[nodiscard]] bool has_mapped(Call &call, Status &problem);
+    [[nodiscard]] bool poll_map(Call &call, Status &problem);
     [[nodiscard]] bool learn_kernels(); // false: no call is served by one
     void give_up_kernels() noexcept;
 

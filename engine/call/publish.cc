@@ -155,7 +155,7 @@ void start_finding_peers(Call &call)
     engine.peers().start(call.buffers.device(), *call.device, engine.messages(), call.made->tag);
 }
 
-bool peers_are_known(Call &call)
+bool poll_peers(Call &call)
 {
     if (call.must_not_wait()) {
         return false;
@@ -169,7 +169,7 @@ bool peers_are_known(Call &call)
     return false;
 }
 
-bool has_mapped(Call &call, const Choice &choice, Status &problem)
+bool poll_map(Call &call, const Choice &choice, Status &problem)
 {
     const Schedule *const needs =
         row_of(choice.algorithm).is_one_kernel() ? nullptr : &schedule_of(call, choice).schedule;

@@ -4,7 +4,7 @@
 namespace hetcoll {
 
 // By all ranks together.
-bool has_pages(Call &call)
+bool poll_pages(Call &call)
 {
     Engine &engine = call.engine;
     if (engine.is_ready() || engine.p2p().size == 1) {
@@ -105,7 +105,7 @@ Result<bool> mark(Call &call, const PointerInfo &info)
 
 } // namespace
 
-bool has_bounce(Call &call)
+bool try_borrow_bounce(Call &call)
 {
     if (call.device != nullptr || !call.buffers.any_device() ||
         any(call.flags, kFailed | kMustStage)) {
@@ -129,7 +129,7 @@ bool has_bounce(Call &call)
     return true;
 }
 
-bool work_is_done(Call &call, const PointerInfo &info)
+bool poll_work(Call &call, const PointerInfo &info)
 {
     if (!call.failure.ok() || call.is_queued() ||
         call.engine.named_stream().is_named()) { // a stream has got here
@@ -151,10 +151,10 @@ bool work_is_done(Call &call, const PointerInfo &info)
     return true;
 }
 
-bool is_ready(Call &call)
+bool poll_ready(Call &call)
 {
-    return has_pages(call) && has_asked_cpu(call) && (!needs_bounce(call) || has_bounce(call)) &&
-           (!call.buffers.two_contexts() || work_is_done(call, call.buffers.send));
+    return poll_pages(call) && poll_cpu(call) && (!needs_bounce(call) || try_borrow_bounce(call)) &&
+           (!call.buffers.two_contexts() || poll_work(call, call.buffers.send));
 }
 
 } // namespace hetcoll

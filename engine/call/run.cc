@@ -116,10 +116,10 @@ Timed start(Call &call, Choice choice, LateRanks *late)
     return timed;
 }
 
-bool has_run(Call &call)
+bool step_run(Call &call)
 {
     if (!call.executor_runs) {
-        return call.kernel_is_over();
+        return call.poll_kernel();
     }
     switch (call.step_executor()) {
     case Progress::kPending: return false;

@@ -58,7 +58,7 @@ Task<int> small(Call &call)
                                              call.device != nullptr ? call.device->staging()
                                                                     : call.engine.messages().mine);
     if (!read_by_cpu(call, mine)) {
-        co_await until([&call] { return !needs_bounce(call) || has_bounce(call); });
+        co_await until([&call] { return !needs_bounce(call) || try_borrow_bounce(call); });
         put_in(call, mine);
     }
     if (any(call.flags, kDeviceMemory)) {
@@ -75,7 +75,7 @@ Task<int> small(Call &call)
         co_return call.fail_together(all);
     }
     if (user_op && any(all, kUnknownOp)) {
-        co_await until([&call] { return has_bounce(call); }); // the processor needed none
+        co_await until([&call] { return try_borrow_bounce(call); }); // the processor needed none
         co_return co_await staged(call, all);
     }
     if (user_op) {
@@ -94,7 +94,7 @@ Task<int> small(Call &call)
     if (write_by_cpu(call, call.meeting.sum())) {
         co_return call.result();
     }
-    co_await until([&call] { return has_bounce(call); });
+    co_await until([&call] { return try_borrow_bounce(call); });
     call.start_copy_out(call.made->recv, call.meeting.sum(), call.buffers.recv);
     co_await call.copied();
     co_return call.result();

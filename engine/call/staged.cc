@@ -132,7 +132,7 @@ void start_reading_runs(Call &call, HostCopies &copies)
 auto copied(Call &call, HostCopies &copies)
 {
     return until([&call, &copies] {
-        if (!call.copy_is_over() || (copies.stage && !copies.stage->is_done())) {
+        if (!call.poll_copy() || (copies.stage && !copies.stage->is_done())) {
             return false;
         }
         if (copies.stage) {

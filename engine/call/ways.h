@@ -30,7 +30,7 @@ void must_stage(Call &call, const Status &problem);
 
 // The application's work on a buffer for which no stream of ours is ordered after it. True, too,
 // when this rank has failed.
-[[nodiscard]] bool work_is_done(Call &call, const PointerInfo &info);
+[[nodiscard]] bool poll_work(Call &call, const PointerInfo &info);
 
 // ---- cpu_path.cc: small vectors in device memory that the processor reads and writes ----
 
@@ -39,7 +39,7 @@ void must_stage(Call &call, const Status &problem);
 // given before, and only the legacy stream is asked whether it is idle.
 [[nodiscard]] bool may_use_cpu(const Call &call) noexcept;
 // What the processor does in this call. False: the program's work is not done yet, ask again.
-[[nodiscard]] bool has_asked_cpu(Call &call);
+[[nodiscard]] bool poll_cpu(Call &call);
 // Something is left to be copied.
 [[nodiscard]] bool needs_bounce(const Call &call) noexcept;
 // The vector to `to`, and the sum to where the application wants it. False: it must be copied.
@@ -50,16 +50,16 @@ void must_stage(Call &call, const Status &problem);
 
 // A bounce is borrowed if a buffer is on a device, once it is known whether Open MPI's messages can
 // carry that. True, too, when there is none: then this rank must stage.
-[[nodiscard]] bool has_bounce(Call &call);
+[[nodiscard]] bool try_borrow_bounce(Call &call);
 
 // The communicator's first call makes its control pages.
-[[nodiscard]] bool has_pages(Call &call);
+[[nodiscard]] bool poll_pages(Call &call);
 // And then there is a bounce, and the application's work in a send buffer's own context is waited
 // for.
-[[nodiscard]] bool is_ready(Call &call);
+[[nodiscard]] bool poll_ready(Call &call);
 [[nodiscard]] inline auto make_ready(Call &call) noexcept
 {
-    return until([&call] { return is_ready(call); });
+    return until([&call] { return poll_ready(call); });
 }
 
 // ---- allreduce.cc: one MPI_Allreduce from agreement to close ----
@@ -84,18 +84,18 @@ void announce(Call &call, Published &published);
 [[nodiscard]] inline auto publish(Call &call, const Choice &choice, Published &published)
 {
     start_publishing(call, choice, published);
-    return until([&call] { return call.copy_is_over(); },
+    return until([&call] { return call.poll_copy(); },
                  [&call, &published] { announce(call, published); });
 }
 // The ranks find out whose GPUs reach each other.
 void start_finding_peers(Call &call);
-[[nodiscard]] bool peers_are_known(Call &call);
+[[nodiscard]] bool poll_peers(Call &call);
 // Maps peers' memory, or says why it cannot.
-[[nodiscard]] bool has_mapped(Call &call, const Choice &choice, Status &problem);
+[[nodiscard]] bool poll_map(Call &call, const Choice &choice, Status &problem);
 [[nodiscard]] inline auto map(Call &call, const Choice &choice, Status &problem)
 {
     call.mapped = true;
-    return until([&call, &choice, &problem] { return has_mapped(call, choice, problem); });
+    return until([&call, &choice, &problem] { return poll_map(call, choice, problem); });
 }
 // Where some rank's buffers are new. If any rank could not map one, the call is not `mapped`, and
 // other memory takes the buffer's place in further calls. If it could not map that, nobody maps on
@@ -150,11 +150,11 @@ void bring_input(Call &call);
 {
     return until([&call] { return !call.mapped || call.engine.membership().may_touch_peers(); });
 }
-[[nodiscard]] bool has_run(Call &call);
+[[nodiscard]] bool step_run(Call &call);
 void note_executed(Call &call);
 [[nodiscard]] inline auto ran(Call &call) noexcept
 {
-    return until([&call] { return has_run(call); }, [&call] { note_executed(call); });
+    return until([&call] { return step_run(call); }, [&call] { note_executed(call); });
 }
 // What stands for a kind that this rank does not know: integers of the op's size.
 [[nodiscard]] inline ElementKind unknown_kind(const Call &call) noexcept
@@ -175,7 +175,7 @@ struct Closing {
 [[nodiscard]] inline auto close(Call &call, Timed timed = {})
 {
     const Closing closing = start_close(call, timed);
-    return until([&call] { return call.met(); },
+    return until([&call] { return call.step_meeting(); },
                  [&call, closing] { return end_close(call, closing); });
 }
 

@@ -317,7 +317,7 @@ bool Engine::leave(int code) noexcept
     if (membership_.is_left()) {
         return true;
     }
-    if (!has_left()) {
+    if (!step_leave()) {
         return false;
     }
     close_dead();
@@ -325,7 +325,7 @@ bool Engine::leave(int code) noexcept
     return true;
 }
 
-bool Engine::has_left() noexcept
+bool Engine::step_leave() noexcept
 {
     aggregation_.leave();
     if (Adapters *const adapters = peers_.adapters()) {

@@ -159,7 +159,7 @@ public:
     // After membership().lost(), once this rank's GPU has stopped, until it is true: no message and
     // no GPU of others touches this rank's memory any more. Then close_dead() unmaps the memory of
     // dead ranks.
-    [[nodiscard]] bool has_left() noexcept;
+    [[nodiscard]] bool step_leave() noexcept;
     void close_dead() noexcept;
     // All of that for a call that uses no GPU, until it is true: no further call succeeds.
     [[nodiscard]] bool leave(int code) noexcept;

@@ -116,7 +116,7 @@ mutant leave "leaves while its kernel runs" "" -DHETCOLL_MUTANT_LEAVES_WHILE_IT_
 mutant leave "does not ask whether peers stay" "" -DHETCOLL_MUTANT_ASKS_NOBODY
 
 o=engine/call
-mutant operation "leaves without asking its peers" $o/operation.cc 's/ || !call_.engine.has_left()//'
+mutant operation "leaves without asking its peers" $o/operation.cc 's/ || !call_.engine.step_leave()//'
 mutant operation "leaves while its kernel runs" $o/operation.cc 's/ || reduces || / || /'
 mutant operation "does not see that ranks may never come" $o/operation.cc '/^    if (const int code = call_.engine.membership().lost()/,/^    }/d'
 mutant operation "does not ask whether peers stay" $o/allreduce.cc '/co_await peers_stay(call);/d'

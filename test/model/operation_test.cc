@@ -52,7 +52,7 @@ Task<int> prepared(Call &call) { return no_way(call); }
 bool runs_on_host(const Call &, Flags) noexcept { return false; }
 
 // The GPU copies.
-bool has_asked_cpu(Call &) { return true; }
+bool poll_cpu(Call &) { return true; }
 bool needs_bounce(const Call &) noexcept { return true; }
 bool read_by_cpu(Call &, std::byte *) { return false; }
 bool write_by_cpu(Call &, const std::byte *) { return false; }

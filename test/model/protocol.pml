@@ -256,7 +256,7 @@ decide:
         /* = allreduce.cc on_devices */
         if
         :: wants_map && (all & NOMAP) == 0 ->
-            driver(cMapping);                                  /* = publish.cc has_mapped */
+            driver(cMapping);                                  /* = publish.cc poll_map */
 #if MUTANT == 1
             if :: broke -> maps[r] = false :: else fi           /* gives up alone */
 #else
@@ -270,7 +270,7 @@ decide:
 #endif
         :: else
         fi;
-running: /* = run.cc start, has_run */
+running: /* = run.cc start, step_run */
         driver(cAKernelACopy); failed = failed || broke;
         lose_part();
 #ifdef LATE

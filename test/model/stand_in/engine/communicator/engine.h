@@ -484,7 +484,7 @@ public:
     void pin_page(Gpu &) noexcept {}
     void say_page_problem() noexcept {}
 
-    [[nodiscard]] bool has_left() noexcept { return group_.leave(); } // without messages
+    [[nodiscard]] bool step_leave() noexcept { return group_.leave(); } // without messages
     void close_dead() noexcept {}
 
 private:
