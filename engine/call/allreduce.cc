@@ -7,8 +7,8 @@ namespace {
 // The first call that could use aggregators joins them.
 bool should_join(const Call &call)
 {
-    return call.engine.aggregation().is_untried() && call.made->kind >= 0 && !call.is_attached() &&
-           call.made->user_op == 0 && !call.in_order && call.bytes > call.engine.small_limit();
+    return call.engine.aggregation().is_untried() && call.args->kind >= 0 && !call.is_attached() &&
+           call.args->user_op == 0 && !call.in_order && call.bytes > call.engine.small_limit();
 }
 
 bool poll_join(Call &call)
@@ -29,13 +29,13 @@ bool poll_join(Call &call)
 // What a rank that does not know a user-defined op does in its first meeting, all ranks do.
 bool is_small_user_op(const Call &call)
 {
-    return call.made->user_op != 0 && call.is_small() && !call.engine.should_find_peers() &&
+    return call.args->user_op != 0 && call.is_small() && !call.engine.should_find_peers() &&
            !call.engine.chooser().forces_small_kernel();
 }
 
 Choice choose(Call &call, Means means)
 {
-    return call.engine.chooser().choose(*call.made, call.bytes, means);
+    return call.engine.chooser().choose(*call.args, call.bytes, means);
 }
 
 // UCX waits for its own copies, which a queued call may not, and adapters' streams for the legacy
@@ -70,7 +70,7 @@ void prepare_mixed(Call &call)
 int previous(Call &call)
 {
     call.report.serve(HETCOLL_CALLS_PREVIOUS);
-    return call.made->host_allreduce(call.made->context, call.made->send, call.made->recv);
+    return call.args->host_allreduce(call.args->context, call.args->send, call.args->recv);
 }
 
 // The result to where the application wants it.
@@ -155,7 +155,7 @@ Task<int> on_devices(Call &call, Choice choice, Flags all, LateRanks &late)
 
 bool is_surely_small(Call &call)
 {
-    return call.made->kind >= 0 && call.engine.p2p().size > 1 && !should_join(call) &&
+    return call.args->kind >= 0 && call.engine.p2p().size > 1 && !should_join(call) &&
            !call.engine.should_find_peers() &&
            (is_small_user_op(call) || choose(call, any_means(call)).algorithm == Algorithm::kHost);
 }
@@ -168,20 +168,20 @@ Task<int> allreduce(Call &call)
         co_return co_await with_own_vector(call);
     }
     if (should_join(call)) {
-        engine.aggregation().start(engine.messages(), call.made->tag);
+        engine.aggregation().start(engine.messages(), call.args->tag);
         co_await until([&call] { return poll_join(call); });
     }
-    if (engine.p2p().size == 1 && (call.made->dense != 0 || call.has_padding())) {
+    if (engine.p2p().size == 1 && (call.args->dense != 0 || call.has_padding())) {
         co_return co_await alone(call);
     }
-    if (call.made->kind < 0 && call.made->user_op == 0) {
+    if (call.args->kind < 0 && call.args->user_op == 0) {
         co_return co_await staged(call, Flags{});
     }
     for (;;) { // once more when the ranks have found their peers: with a choice that knows them
         if (is_small_user_op(call)) {
             co_return co_await small(call);
         }
-        const bool reduces = call.made->kind >= 0; // else this rank does not know the op
+        const bool reduces = call.args->kind >= 0; // else this rank does not know the op
         const Choice choice = reduces ? choose(call, any_means(call)) : Choice{};
         if (reduces && choice.algorithm == Algorithm::kHost && !engine.should_find_peers()) {
             co_return co_await small(call);

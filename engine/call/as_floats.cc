@@ -145,12 +145,12 @@ hetcoll_call float_call(const hetcoll_call &given, const Numbers &numbers,
 
 bool is_float8_sum(const Call &call) noexcept
 {
-    return call.made->kind >= 0 && is_float8(call.kind()) && call.op() == ReduceOp::kSumOnce;
+    return call.args->kind >= 0 && is_float8(call.kind()) && call.op() == ReduceOp::kSumOnce;
 }
 
 Task<int> as_floats(Call &call)
 {
-    const hetcoll_call &given = *call.made;
+    const hetcoll_call &given = *call.args;
     call.engine.mapped().release(); // what was made ready for a way that the call does not go
     call.mapped = false;
     Numbers numbers{.kind = call.kind(),
@@ -173,7 +173,7 @@ Task<int> as_floats(Call &call)
         co_await call.kernel_done();
 
         floats = float_call(given, numbers, count);
-        call.made = &floats;
+        call.args = &floats;
         call.classified.reset();
         call.buffers.input_copied = false;
         look_at_buffers(call);

@@ -74,7 +74,7 @@ Task<int> attach(Call &call)
     }
     engine.reserved().maps = maps;
     if (!any(all, kErrors)) {
-        auto &stream = *static_cast<PreparedStream *>(call.made->context);
+        auto &stream = *static_cast<PreparedStream *>(call.args->context);
         all = co_await PreparedStream::attach(call, stream);
     }
     co_return any(all, kErrors) ? call.fail_together(all) : call.result();

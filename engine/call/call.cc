@@ -37,7 +37,7 @@ void Call::rewind() noexcept
 bool Call::is_small() const noexcept
 {
     // 8-bit floats are not added two at a time; ranks that do not know the op decide alike.
-    const bool at_once = in_order || made->user_op == 1;
+    const bool at_once = in_order || args->user_op == 1;
     return bytes <= engine.small_limit() && (!at_once || engine.chooser().meets_in_order());
 }
 
@@ -72,10 +72,10 @@ void Call::start_copy_out(void *to, const void *from, const PointerInfo &info)
     if (!has_padding()) {
         start_copy(to, from, bytes, info);
     } else if (device != nullptr &&
-               device->start_copy_elements(to, from, made->count, kind()).ok()) {
+               device->start_copy_elements(to, from, args->count, kind()).ok()) {
         copying = true;
     } else if (may_copy_blocking()) {
-        note(process().store().copy_elements_blocking(to, from, made->count, kind(), info));
+        note(process().store().copy_elements_blocking(to, from, args->count, kind(), info));
     }
 }
 
@@ -128,13 +128,13 @@ Flags Call::to_tell() noexcept
 void Call::start_agreement() noexcept
 {
     process().counters().count(HETCOLL_AGREEMENTS);
-    meeting.start(engine.group(), engine.messages(), made->tag, to_tell());
+    meeting.start(engine.group(), engine.messages(), args->tag, to_tell());
 }
 
 void Call::start_agreement(std::span<const std::uint64_t> numbers, ReduceOp op, Flags told) noexcept
 {
     process().counters().count(HETCOLL_AGREEMENTS);
-    meeting.start(engine.group(), engine.messages(), made->tag, numbers, op, told);
+    meeting.start(engine.group(), engine.messages(), args->tag, numbers, op, told);
 }
 
 bool Call::step_meeting() noexcept
@@ -154,12 +154,12 @@ int Call::result() { return failure.ok() || closes_later ? HETCOLL_SUCCESS : fai
 
 const char *Call::mpi_name() const noexcept
 {
-    if (made->queued == HETCOLL_ATTACHES) {
+    if (args->queued == HETCOLL_ATTACHES) {
         return "hetcoll_stream_attach";
     }
     // Only calls that return before they have ended bring a function for user-defined operations.
-    if (is_collective() || is_queued() || made->reduce == nullptr) {
-        return hetcoll::mpi_name(made->collective);
+    if (is_collective() || is_queued() || args->reduce == nullptr) {
+        return hetcoll::mpi_name(args->collective);
     }
     return persistent ? "MPI_Allreduce_init" : "MPI_Iallreduce";
 }

@@ -63,7 +63,7 @@ public:
 struct Call {
     // Both outlive it. A persistent call keeps what it has found out about its buffers.
     Call(Engine &its_engine, const hetcoll_call &given, bool is_persistent) noexcept
-        : engine(its_engine), made(&given), persistent(is_persistent),
+        : engine(its_engine), args(&given), persistent(is_persistent),
           meeting(its_engine.meeting()), report(its_engine)
     {
     }
@@ -72,9 +72,9 @@ struct Call {
     void rewind() noexcept;
 
     [[nodiscard]] Process &process() const noexcept { return engine.process(); }
-    [[nodiscard]] ReduceOp op() const noexcept { return engine.op_of(*made); }
-    [[nodiscard]] ElementKind kind() const noexcept { return static_cast<ElementKind>(made->kind); }
-    [[nodiscard]] bool is_queued() const noexcept { return made->queued != HETCOLL_NOT_QUEUED; }
+    [[nodiscard]] ReduceOp op() const noexcept { return engine.op_of(*args); }
+    [[nodiscard]] ElementKind kind() const noexcept { return static_cast<ElementKind>(args->kind); }
+    [[nodiscard]] bool is_queued() const noexcept { return args->queued != HETCOLL_NOT_QUEUED; }
     // A stream of the application was waited for, by its name, so ours need no other order.
     [[nodiscard]] bool is_independent() const noexcept { return engine.named_stream().exists(); }
     // The communicator has streams with queued calls, on all ranks alike. Its other calls go as
@@ -87,19 +87,19 @@ struct Call {
     }
     [[nodiscard]] bool is_collective() const noexcept
     {
-        return made->collective != HETCOLL_ALLREDUCE;
+        return args->collective != HETCOLL_ALLREDUCE;
     }
     // "MPI_Iallreduce"; of what is queued on a stream the blocking call's.
     [[nodiscard]] const char *mpi_name() const noexcept;
     // Reduced, and of a kind of pair with padding.
     [[nodiscard]] bool has_padding() const noexcept
     {
-        return made->dense == 0 && made->kind >= 0 && hetcoll::has_padding(kind());
+        return args->dense == 0 && args->kind >= 0 && hetcoll::has_padding(kind());
     }
     // Bytes of the vector that may be read.
     [[nodiscard]] std::size_t bytes_in() const noexcept
     {
-        return has_padding() ? data_span(kind(), made->count) : bytes;
+        return has_padding() ? data_span(kind(), args->count) : bytes;
     }
     // Reduced in a meeting. The same on ranks that know a user-defined op and on others.
     [[nodiscard]] bool is_small() const noexcept;
@@ -174,7 +174,7 @@ struct Call {
     void leave_context() noexcept;
 
     Engine &engine;
-    const hetcoll_call *made; // for fixed point another one than was given
+    const hetcoll_call *args; // for fixed point another one than was given
     const bool persistent;
     Frames frames;
 

@@ -17,13 +17,13 @@ std::size_t own_offset(const Call &call) noexcept
 }
 
 // A reduction writes sums on its way into a whole vector, which only the root of a reduce has.
-bool has_whole_vector(const hetcoll_call &made) noexcept
+bool has_whole_vector(const hetcoll_call &args) noexcept
 {
-    switch (static_cast<hetcoll_collective>(made.collective)) {
+    switch (static_cast<hetcoll_collective>(args.collective)) {
     case HETCOLL_ALLREDUCE:
     case HETCOLL_BCAST:
     case HETCOLL_ALLGATHER: return true;
-    case HETCOLL_REDUCE: return made.recv != nullptr;
+    case HETCOLL_REDUCE: return args.recv != nullptr;
     case HETCOLL_REDUCE_SCATTER: return false;
     }
     return true;
@@ -50,16 +50,16 @@ void place_in_reserved(Call &call)
 // whole result if the call has none.
 Loan<Scratch> place_vectors(Call &call)
 {
-    const hetcoll_call &made = *call.made;
+    const hetcoll_call &args = *call.args;
     Buffers &buffers = call.buffers;
     if (call.device == nullptr || any(call.flags, kMustStage)) {
         return {};
     }
-    if (made.collective == HETCOLL_BCAST || made.collective == HETCOLL_ALLGATHER) {
-        buffers.in = made.recv;
+    if (args.collective == HETCOLL_BCAST || args.collective == HETCOLL_ALLGATHER) {
+        buffers.in = args.recv;
         buffers.send = buffers.recv;
     }
-    if (has_whole_vector(made)) {
+    if (has_whole_vector(args)) {
         return {};
     }
     if (call.uses_reserved) {
@@ -88,22 +88,22 @@ Loan<Scratch> place_vectors(Call &call)
 // says so in the agreement.
 void look(Call &call)
 {
-    const hetcoll_call &made = *call.made;
+    const hetcoll_call &args = *call.args;
     Buffers &buffers = call.buffers;
-    buffers.in = made.send;
-    buffers.out = made.recv;
-    call.bytes = made.count * element_bytes(call.kind());
+    buffers.in = args.send;
+    buffers.out = args.recv;
+    call.bytes = args.count * element_bytes(call.kind());
     PointerInfo first, second;
-    find(call, made.send, first);
+    find(call, args.send, first);
     second = first;
-    if (made.recv != nullptr && made.recv != made.send) {
-        find(call, made.recv, second);
+    if (args.recv != nullptr && args.recv != args.send) {
+        find(call, args.recv, second);
     }
     if (!call.failure.ok()) {
         call.flags = kFailed;
         return;
     }
-    if (made.dense == 0 || !on_device(first) || !on_device(second) ||
+    if (args.dense == 0 || !on_device(first) || !on_device(second) ||
         first.device != second.device || first.context != second.context) {
         const bool stages = on_device(first) || on_device(second);
         call.flags = stages ? kHostMemory | kDeviceMemory : kHostMemory;
@@ -118,10 +118,10 @@ void look(Call &call)
 // This rank's share of an allgather to its place.
 void place_own_share(Call &call)
 {
-    const hetcoll_call &made = *call.made;
-    if (call.failure.ok() && call.flags == kDeviceMemory && made.collective == HETCOLL_ALLGATHER &&
-        made.send != made.recv) {
-        call.start_copy(static_cast<std::byte *>(made.recv) + own_offset(call), made.send,
+    const hetcoll_call &args = *call.args;
+    if (call.failure.ok() && call.flags == kDeviceMemory && args.collective == HETCOLL_ALLGATHER &&
+        args.send != args.recv) {
+        call.start_copy(static_cast<std::byte *>(args.recv) + own_offset(call), args.send,
                         share_bytes(call), call.buffers.recv);
     }
 }
@@ -134,8 +134,8 @@ void start_copy_out(Call &call, bool scratch)
         call.mapped ? call.engine.mapped().copy_out() : MappedCall::Copy{};
     const Buffers &buffers = call.buffers;
     const void *const result = copy.from != nullptr ? copy.from : buffers.out;
-    if (call.made->collective == HETCOLL_REDUCE_SCATTER) {
-        call.start_copy(call.made->recv, static_cast<const std::byte *>(result) + own_offset(call),
+    if (call.args->collective == HETCOLL_REDUCE_SCATTER) {
+        call.start_copy(call.args->recv, static_cast<const std::byte *>(result) + own_offset(call),
                         share_bytes(call), buffers.recv);
     } else if (result != buffers.out && !scratch) {
         call.start_copy(buffers.out, result, call.bytes, buffers.recv);
@@ -199,7 +199,7 @@ Task<int> collective(Call &call)
 
 Task<int> copies(Call &call)
 {
-    const bool failed = call.made->copies == HETCOLL_COPIES_FAILED;
+    const bool failed = call.args->copies == HETCOLL_COPIES_FAILED;
     call.flags = failed ? kFailed : Flags{};
     co_await until([&call] { return poll_pages(call); });
     const Flags all = co_await call.agree();

@@ -46,13 +46,13 @@ void plan(Call &call)
     CpuViews &views = call.process().cpu_views();
     const Buffers &buffers = call.buffers;
     const CpuLimits most = views.largest_limits();
-    const bool in_place = call.made->send == call.made->recv;
+    const bool in_place = call.args->send == call.args->recv;
     // A pointer cache that is told of releases has not asked, nor has a persistent call that is
     // started again.
     const bool has_asked =
         !cpu.again && call.process().pointers().mode() != PointerCacheMode::kHooked;
     if (on_device(buffers.recv) && call.bytes <= most.write_bytes) {
-        find_view(call, {buffers.recv, call.made->recv, has_asked}, cpu.recv, cpu.recv_due);
+        find_view(call, {buffers.recv, call.args->recv, has_asked}, cpu.recv, cpu.recv_due);
         // A view that was made for a send buffer.
         cpu.recv_due = cpu.recv_due || (cpu.recv != nullptr && !cpu.recv->is_tried());
     }
@@ -61,7 +61,7 @@ void plan(Call &call)
     } else if (on_device(buffers.send) && call.bytes <= most.read_bytes) {
         const bool is_there =
             has_asked || (cpu.recv != nullptr && buffers.send.buffer_id == buffers.recv.buffer_id);
-        find_view(call, {buffers.send, call.made->send, is_there}, cpu.send, cpu.send_due);
+        find_view(call, {buffers.send, call.args->send, is_there}, cpu.send, cpu.send_due);
     }
     cpu.reads = on_device(buffers.send) && cpu.send != nullptr &&
                 call.bytes <= views.limits(cpu.send->coherent()).read_bytes;
@@ -134,7 +134,7 @@ Task<bool> copy(Call &call, void *to, const void *from, std::size_t bytes)
 // comes after the application's work, and then another one that the processor writes.
 Task<Trial> try_both_ways(Call &call, const HostView &view)
 {
-    void *const vector = call.made->recv;
+    void *const vector = call.args->recv;
     std::byte *const trial = call.device->trial();
     const std::size_t bytes = std::min(call.bytes, DeviceBounce::kTrialBytes);
     const Pattern by_gpu = pattern_of(address(vector)), by_cpu = pattern_of(~address(vector));
@@ -163,8 +163,8 @@ Task<Trial> try_reading(Call &call, const HostView &view)
     std::byte *const trial = call.device->trial();
     const std::size_t bytes = std::min(call.bytes, DeviceBounce::kTrialBytes);
     Pattern seen{};
-    const bool copied = co_await copy(call, trial, call.made->send, bytes);
-    if (!copied || !view.read(seen.data(), address(call.made->send), bytes)) {
+    const bool copied = co_await copy(call, trial, call.args->send, bytes);
+    if (!copied || !view.read(seen.data(), address(call.args->send), bytes)) {
         co_return Trial::kUnknown;
     }
     const bool same = std::memcmp(seen.data(), trial, bytes) == 0;
@@ -177,7 +177,7 @@ Task<Trial> try_reading(Call &call, const HostView &view)
 bool may_use_cpu(const Call &call) noexcept
 {
     return call.engine.process().cpu_views().is_on() && call.buffers.any_device() &&
-           call.made->collective == HETCOLL_ALLREDUCE && call.made->kind >= 0 &&
+           call.args->collective == HETCOLL_ALLREDUCE && call.args->kind >= 0 &&
            !call.has_padding() && !call.is_queued() && !call.is_attached() &&
            !call.is_independent() && !call.closes_later && !call.buffers.two_contexts() &&
            call.bytes >= kLeastBytes && !any(call.flags, kFailed | kMustStage);
@@ -218,7 +218,7 @@ bool read_by_cpu(Call &call, std::byte *to)
     if (!call.cpu.reads || !call.failure.ok() || call.buffers.input_copied) {
         return false;
     }
-    if (!call.cpu.send->read(to, address(call.made->send), call.bytes)) {
+    if (!call.cpu.send->read(to, address(call.args->send), call.bytes)) {
         drop(call, call.cpu.send);
         call.cpu.reads = false;
         return false;
@@ -233,7 +233,7 @@ bool write_by_cpu(Call &call, const std::byte *sum)
     if (!call.cpu.writes || !call.failure.ok()) {
         return false;
     }
-    if (!write(*call.cpu.recv, call.buffers.recv, call.made->recv, sum, call.bytes)) {
+    if (!write(*call.cpu.recv, call.buffers.recv, call.args->recv, sum, call.bytes)) {
         drop(call, call.cpu.recv);
         call.cpu.writes = false;
         note_path(call);
@@ -254,7 +254,7 @@ Task<> make_views(Call &call)
     if (call.cpu.recv_due) {
         const bool is_new = call.cpu.recv == nullptr;
         const auto view =
-            is_new ? views.make(buffers.recv, address(call.made->recv), call.bytes) : call.cpu.recv;
+            is_new ? views.make(buffers.recv, address(call.args->recv), call.bytes) : call.cpu.recv;
         Trial trial = Trial::kUnknown;
         if (view != nullptr) {
             trial = co_await try_both_ways(call, *view);
@@ -272,7 +272,7 @@ Task<> make_views(Call &call)
         }
     }
     if (call.cpu.send_due && views.is_on() && views.has_proof()) {
-        const auto view = views.make(buffers.send, address(call.made->send), call.bytes);
+        const auto view = views.make(buffers.send, address(call.args->send), call.bytes);
         Trial trial = Trial::kUnknown;
         if (view != nullptr) {
             trial = co_await try_reading(call, *view);

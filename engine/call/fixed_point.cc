@@ -69,7 +69,7 @@ Conversion look_at_numbers(Call &call, const hetcoll_call &given)
 bool is_foreign(const Call &call, const Conversion &numbers) noexcept
 {
     const PointerInfo &from = numbers.send_info, &to = call.buffers.recv;
-    return numbers.send != call.made->recv &&
+    return numbers.send != call.args->recv &&
            (on_device(from) != on_device(to) ||
             (on_device(to) &&
              (!numbers.on_gpu || from.device != to.device || from.context != to.context)));
@@ -86,7 +86,7 @@ Status convert_on_host(Call &call, const Conversion &numbers, Direction directio
     }
     for (std::size_t at = 0; at < call.bytes; at += kPieceBytes) {
         const std::size_t bytes = std::min(call.bytes - at, kPieceBytes);
-        std::byte *const buffer = static_cast<std::byte *>(call.made->recv) + at;
+        std::byte *const buffer = static_cast<std::byte *>(call.args->recv) + at;
         Status copied =
             call.process().store().copy_blocking(piece.get(), buffer, bytes, call.buffers.recv);
         if (!copied.ok()) {
@@ -112,30 +112,30 @@ void start_to_fixed(Call &call, const Conversion &numbers, const void *from)
     if (!call.failure.ok()) {
         return;
     }
-    const hetcoll_call &made = *call.made;
+    const hetcoll_call &args = *call.args;
     if (numbers.on_gpu) {
         Status started =
-            call.device->start_to_fixed(numbers.real, made.recv, from, made.count, numbers.how);
+            call.device->start_to_fixed(numbers.real, args.recv, from, args.count, numbers.how);
         call.kernel_runs = started.ok();
         call.note(std::move(started));
     } else if (on_device(call.buffers.recv)) {
         call.note(convert_on_host(call, numbers, Direction::kToFixed));
-    } else if (!to_fixed(numbers.real, made.recv, from, made.count, numbers.how)) {
+    } else if (!to_fixed(numbers.real, args.recv, from, args.count, numbers.how)) {
         call.flags |= kOutOfRange;
     }
 }
 
 void start_from_fixed(Call &call, const Conversion &numbers)
 {
-    const hetcoll_call &made = *call.made;
+    const hetcoll_call &args = *call.args;
     if (!call.failure.ok()) {
         return;
     }
     if (!on_device(call.buffers.recv)) {
-        from_fixed(numbers.real, made.recv, made.recv, made.count, numbers.how);
+        from_fixed(numbers.real, args.recv, args.recv, args.count, numbers.how);
     } else if (numbers.on_gpu) {
         Status started =
-            call.device->start_from_fixed(numbers.real, made.recv, made.count, numbers.how);
+            call.device->start_from_fixed(numbers.real, args.recv, args.count, numbers.how);
         call.kernel_runs = started.ok();
         call.note(std::move(started));
     } else {
@@ -166,7 +166,7 @@ void say_out_of_range(const Call &call, const FixedPoint &how)
 Task<int> fixed_point(Call &call, const hetcoll_call &given)
 {
     const hetcoll_call integers = integer_call(given);
-    call.made = &integers;
+    call.args = &integers;
     look_at_buffers(call);
     co_await until([&call] { return try_borrow_bounce(call); });
     const Conversion numbers = look_at_numbers(call, given);

@@ -80,7 +80,7 @@ void next_piece(const Call &call, Piece &piece)
     const std::size_t most = std::max<std::size_t>(
         call.engine.aggregation().piece_bytes() / element_bytes(call.kind()), 1);
     piece.first += piece.count;
-    piece.count = std::min(call.made->count - piece.first, most);
+    piece.count = std::min(call.args->count - piece.first, most);
     piece.kept = nullptr;
 }
 
@@ -119,7 +119,7 @@ void start_piece(Call &call, const Choice &choice, const Piece &piece)
     const int messages = message_count((piece.count + slices - 1) / slices * element, message);
     const hetcoll_p2p &table = network.begin(call.op(), call.kind(), piece.count, messages);
     call.executor_runs = true;
-    engine.executor().start(engine.schedules().in_network(messages), table, call.made->tag,
+    engine.executor().start(engine.schedules().in_network(messages), table, call.args->tag,
                             call.bounce(), vectors_from(call, piece, piece.count), message,
                             !call.failure.ok());
 }
@@ -205,8 +205,8 @@ void start_rest(Call &call, const Piece &piece)
     call.report.record.chunk_bytes = choice.chunk_bytes;
     call.executor_runs = true;
     engine.executor().start(engine.schedules().of(choice, call.bytes).schedule, engine.p2p(),
-                            call.made->tag, call.bounce(),
-                            vectors_from(call, piece, call.made->count - piece.first),
+                            call.args->tag, call.bounce(),
+                            vectors_from(call, piece, call.args->count - piece.first),
                             choice.chunk_bytes, !call.failure.ok());
 }
 
@@ -245,7 +245,7 @@ Task<int> in_network(Call &call, Choice choice)
             const Flags closed = co_await close(call);
             co_return any(closed, kFailed) ? call.fail_together(closed) : HETCOLL_SUCCESS;
         }
-    } while (piece.first + piece.count < call.made->count);
+    } while (piece.first + piece.count < call.args->count);
     call.report.serve(Algorithm::kInNetwork);
     co_return HETCOLL_SUCCESS;
 }

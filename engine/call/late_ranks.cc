@@ -73,12 +73,12 @@ void LateRanks::begin()
     const Vectors vectors{
         .send = engine.mapped().input(),
         .recv = engine.mapped().output(),
-        .count = call_.made->count,
+        .count = call_.args->count,
         .op = call_.op(),
         .kind = call_.kind(),
         .user = {},
     };
-    engine.executor().start(built.schedule, engine.p2p(), call_.made->tag, *call_.device, vectors,
+    engine.executor().start(built.schedule, engine.p2p(), call_.args->tag, *call_.device, vectors,
                             choice_.chunk_bytes, false, engine.mapped().peers(built.local_steps));
     engine.executor().hold_all_but(kEarlyChannels);
     begun_ = call_.executor_runs = true;

@@ -13,14 +13,14 @@ bool is_in_allocation(const void *first, const PointerInfo &info) noexcept
 // False: this rank has failed.
 bool find_buffers(Call &call)
 {
-    const hetcoll_call &made = *call.made;
+    const hetcoll_call &args = *call.args;
     Buffers &buffers = call.buffers;
-    buffers.in = made.send;
-    buffers.out = made.recv;
-    find(call, static_cast<const std::byte *>(made.recv) + made.gap, buffers.recv);
+    buffers.in = args.send;
+    buffers.out = args.recv;
+    find(call, static_cast<const std::byte *>(args.recv) + args.gap, buffers.recv);
     if (buffers.in_place()) {
         buffers.send = buffers.recv;
-    } else if (const auto *first = static_cast<const std::byte *>(made.send) + made.gap;
+    } else if (const auto *first = static_cast<const std::byte *>(args.send) + args.gap;
                is_in_allocation(first, buffers.recv)) {
         buffers.send = buffers.recv;
     } else {
@@ -31,10 +31,10 @@ bool find_buffers(Call &call)
 
 } // namespace
 
-std::size_t vector_bytes(const hetcoll_call &made) noexcept
+std::size_t vector_bytes(const hetcoll_call &args) noexcept
 {
-    return made.count * (made.kind >= 0 ? element_bytes(static_cast<ElementKind>(made.kind))
-                                        : static_cast<std::size_t>(made.user_op));
+    return args.count * (args.kind >= 0 ? element_bytes(static_cast<ElementKind>(args.kind))
+                                        : static_cast<std::size_t>(args.user_op));
 }
 
 void wait_for_contexts(Call &call)
@@ -83,16 +83,16 @@ void look_at_buffers(Call &call)
         wait_for_contexts(call);
         return;
     }
-    const hetcoll_call &made = *call.made;
+    const hetcoll_call &args = *call.args;
     const Buffers &buffers = call.buffers;
-    call.in_order = call.engine.chooser().keeps_order(made);
-    call.bytes = vector_bytes(made);
+    call.in_order = call.engine.chooser().keeps_order(args);
+    call.bytes = vector_bytes(args);
     if (!find_buffers(call)) {
         call.flags = kFailed;
         return;
     }
     call.flags = on_device(buffers.recv) ? kDeviceMemory : kHostMemory;
-    if (made.kind < 0 && made.user_op != 0) {
+    if (args.kind < 0 && args.user_op != 0) {
         call.flags |= kUnknownOp;
     }
     if (buffers.any_device()) {

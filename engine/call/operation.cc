@@ -268,7 +268,7 @@ void Operation::finish(int result) noexcept
     if (call_.mapped) {
         call_.engine.membership().touches_no_peers(); // however it has ended
     }
-    call_.made = &given_;
+    call_.args = &given_;
     result_ = result;
     call_.report.end(result, call_.flags);
     call_.leave_context();

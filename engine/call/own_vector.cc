@@ -51,7 +51,7 @@ bool needs_own_vector(Call &call)
 
 Task<int> with_own_vector(Call &call)
 {
-    const hetcoll_call &given = *call.made;
+    const hetcoll_call &given = *call.args;
     const PointerInfo result = call.buffers.recv;
     const OwnVector vector = place(call);
     if (vector.data == nullptr) {
@@ -63,11 +63,11 @@ Task<int> with_own_vector(Call &call)
     hetcoll_call own = given;
     own.send = own.recv = vector.data;
     own.dense = 1;
-    call.made = &own;
+    call.args = &own;
     call.classified.reset();
     look_at_buffers(call);
     const int reduced = co_await allreduce(call);
-    call.made = &given;
+    call.args = &given;
     call.classified.reset(); // it is the vector's
     if (reduced != HETCOLL_SUCCESS) {
         co_return reduced;

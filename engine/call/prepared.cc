@@ -323,7 +323,7 @@ void PreparedCall::look(Call &call) const
         call.flags |= kHostMemory; // of one buffer is enough: the others' kernels are skipped
         return;
     }
-    call.in_order = call.engine.chooser().keeps_order(*call.made);
+    call.in_order = call.engine.chooser().keeps_order(*call.args);
     call.bytes = bytes_;
     call.buffers.in = call.buffers.out = vector_;
     if (plan_.shape == Shape::kKernel) {

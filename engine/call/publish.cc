@@ -45,7 +45,7 @@ void tell_new_device(Call &call)
 bool can_publish(Call &call)
 {
     const bool mapped =
-        !call.uses_reserved || call.engine.reserved().maps || call.made->queued == HETCOLL_ATTACHES;
+        !call.uses_reserved || call.engine.reserved().maps || call.args->queued == HETCOLL_ATTACHES;
     return call.failure.ok() && call.device != nullptr && on_device(call.buffers.recv) && mapped &&
            !any(call.flags, kMustStage) && call.device->enter().ok() &&
            call.engine.peers().is_known_device(*call.device->device());
@@ -152,7 +152,7 @@ void announce(Call &call, Published &published)
 void start_finding_peers(Call &call)
 {
     Engine &engine = call.engine;
-    engine.peers().start(call.buffers.device(), *call.device, engine.messages(), call.made->tag);
+    engine.peers().start(call.buffers.device(), *call.device, engine.messages(), call.args->tag);
 }
 
 bool poll_peers(Call &call)

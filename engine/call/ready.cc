@@ -10,7 +10,7 @@ bool poll_pages(Call &call)
     if (engine.is_ready() || engine.p2p().size == 1) {
         return true;
     }
-    switch (engine.make_ready(call.made->tag)) {
+    switch (engine.make_ready(call.args->tag)) {
     case Progress::kPending: return false;
     case Progress::kFailed: call.end(engine.group().code()); return false;
     case Progress::kDone: break;
@@ -76,7 +76,7 @@ Status borrow_bounce(Call &call, Sends sends)
     call.device = std::move(*bounce);
     Status entered = call.device->enter();
     const bool by_kernels =
-        call.is_collective() || (call.made->kind >= 0 && call.bytes > call.engine.small_limit());
+        call.is_collective() || (call.args->kind >= 0 && call.bytes > call.engine.small_limit());
     if (!entered.ok() || !by_kernels) {
         return entered;
     }

@@ -26,7 +26,7 @@ void start_kernel(Call &call, const Choice &choice)
     MappedCall &mapped = call.engine.mapped();
     Result<bool> started = false;
     if (call.failure.ok()) {
-        started = mapped.start_kernel(choice.algorithm, call.op(), call.kind(), call.made->count);
+        started = mapped.start_kernel(choice.algorithm, call.op(), call.kind(), call.args->count);
     }
     if (!started.ok()) {
         call.note(started.take_status());
@@ -65,7 +65,7 @@ void start_schedule(Call &call, const Choice &choice, LateRanks *late)
     Vectors vectors{
         .send = call.buffers.input_copied ? recv : static_cast<const std::byte *>(call.buffers.in),
         .recv = recv,
-        .count = call.made->count,
+        .count = call.args->count,
         .op = call.op(),
         .kind = call.kind(),
         .user = {},
@@ -80,7 +80,7 @@ void start_schedule(Call &call, const Choice &choice, LateRanks *late)
     }
     call.by_adapters = choice.adapter_parts > 0;
     const Adapters *const adapters = call.adapters();
-    engine.executor().start(built.schedule, engine.p2p(), call.made->tag, call.bounce(), vectors,
+    engine.executor().start(built.schedule, engine.p2p(), call.args->tag, call.bounce(), vectors,
                             choice.chunk_bytes, !call.failure.ok(), peers,
                             adapters != nullptr ? adapters->carrier() : Carrier{});
 }
@@ -90,7 +90,7 @@ void start_schedule(Call &call, const Choice &choice, LateRanks *late)
 const Schedules::Built &schedule_of(const Call &call, const Choice &choice)
 {
     return call.is_collective()
-               ? call.engine.schedules().of_collective(call.made->collective, call.made->root)
+               ? call.engine.schedules().of_collective(call.args->collective, call.args->root)
                : call.engine.schedules().of(choice, call.bytes);
 }
 

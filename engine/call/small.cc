@@ -12,14 +12,14 @@ namespace {
 void put_in(Call &call, std::byte *mine)
 {
     const Buffers &buffers = call.buffers;
-    if (!call.failure.ok() || call.made->kind < 0) {
+    if (!call.failure.ok() || call.args->kind < 0) {
         std::memset(mine, 0, call.bytes);
         return;
     }
     if (call.device != nullptr && call.device->enter().ok()) {
         call.engine.pin_page(*call.device->device());
     }
-    const void *const from = buffers.input_copied ? call.made->recv : call.made->send;
+    const void *const from = buffers.input_copied ? call.args->recv : call.args->send;
     if (on_device(buffers.input_copied ? buffers.recv : buffers.send)) {
         call.start_copy(mine, from, call.bytes_in(), buffers.send);
     } else {
@@ -30,27 +30,27 @@ void put_in(Call &call, std::byte *mine)
 void put_out_on_host(const Call &call, const std::byte *sum)
 {
     if (call.has_padding()) {
-        copy_elements(call.made->recv, sum, call.made->count, call.kind());
+        copy_elements(call.args->recv, sum, call.args->count, call.kind());
     } else {
-        std::memcpy(call.made->recv, sum, call.bytes);
+        std::memcpy(call.args->recv, sum, call.bytes);
     }
 }
 
 void start_sum(Call &call, std::byte *mine)
 {
     // Whatever a rank that does not know the op makes of the others' numbers is thrown away by all.
-    const HostReduction reduction = call.made->kind < 0
+    const HostReduction reduction = call.args->kind < 0
                                         ? HostReduction(ReduceOp::kBor, unknown_kind(call))
                                         : HostReduction(call.op(), call.kind());
-    call.meeting.start(call.engine.group(), call.engine.messages(), mine, call.made->tag,
-                       call.bytes, call.made->count, reduction, call.to_tell());
+    call.meeting.start(call.engine.group(), call.engine.messages(), mine, call.args->tag,
+                       call.bytes, call.args->count, reduction, call.to_tell());
 }
 
 } // namespace
 
 Task<int> small(Call &call)
 {
-    const bool user_op = call.made->user_op != 0;
+    const bool user_op = call.args->user_op != 0;
     if (!user_op) {
         call.report.serve(HETCOLL_CALLS_SMALL);
     }
@@ -95,14 +95,14 @@ Task<int> small(Call &call)
         co_return call.result();
     }
     co_await until([&call] { return try_borrow_bounce(call); });
-    call.start_copy_out(call.made->recv, call.meeting.sum(), call.buffers.recv);
+    call.start_copy_out(call.args->recv, call.meeting.sum(), call.buffers.recv);
     co_await call.copied();
     co_return call.result();
 }
 
 Task<int> alone(Call &call)
 {
-    const hetcoll_call &made = *call.made;
+    const hetcoll_call &args = *call.args;
     if (any(call.flags, kOutOfRange)) {
         co_return HETCOLL_ERROR_RANGE;
     }
@@ -111,23 +111,23 @@ Task<int> alone(Call &call)
     if (!call.failure.ok()) {
         co_return call.fail();
     }
-    auto *const to = static_cast<std::byte *>(made.recv) + made.gap;
-    const auto *const from = static_cast<const std::byte *>(made.send) + made.gap;
-    if (!device && made.host_allreduce != nullptr) {
-        co_return made.host_allreduce(made.context, made.send, made.recv);
+    auto *const to = static_cast<std::byte *>(args.recv) + args.gap;
+    const auto *const from = static_cast<const std::byte *>(args.send) + args.gap;
+    if (!device && args.host_allreduce != nullptr) {
+        co_return args.host_allreduce(args.context, args.send, args.recv);
     }
     if (call.buffers.in_place()) {
         co_return call.result();
     }
     if (!device && !call.has_padding()) {
-        std::memcpy(to, from, made.span);
+        std::memcpy(to, from, args.span);
     } else if (!device) {
-        copy_elements(to, from, made.count, call.kind());
+        copy_elements(to, from, args.count, call.kind());
     } else if (call.has_padding()) {
         call.start_copy_out(to, from, call.buffers.device());
         co_await call.copied();
     } else {
-        call.start_copy(to, from, made.span, call.buffers.device());
+        call.start_copy(to, from, args.span, call.buffers.device());
         co_await call.copied();
     }
     co_return call.result();

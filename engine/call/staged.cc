@@ -23,8 +23,8 @@ struct HostCopies {
 
 hetcoll_staged_reason reason_of(const Call &call) noexcept
 {
-    if (call.made->kind < 0 && call.made->reason != HETCOLL_REASON_NONE) {
-        return static_cast<hetcoll_staged_reason>(call.made->reason);
+    if (call.args->kind < 0 && call.args->reason != HETCOLL_REASON_NONE) {
+        return static_cast<hetcoll_staged_reason>(call.args->reason);
     }
     return any(call.flags, kMustStage) ? HETCOLL_REASON_GPU : HETCOLL_REASON_OTHER_RANK;
 }
@@ -60,7 +60,7 @@ void prepare_host(Call &call)
 std::byte *first_byte(const Call &call, const StagingMemory &memory) noexcept
 {
     constexpr auto kModulus = static_cast<std::ptrdiff_t>(kAlignment);
-    return memory.data() + (call.made->gap % kModulus + kModulus) % kModulus;
+    return memory.data() + (call.args->gap % kModulus + kModulus) % kModulus;
 }
 
 Loan<StagingMemory> borrow(Call &call)
@@ -70,7 +70,7 @@ Loan<StagingMemory> borrow(Call &call)
     Loan<StagingMemory> memory =
         loan(call,
              call.process().store().borrow_staging(pinned ? call.device->device() : nullptr,
-                                                   call.made->span + kAlignment),
+                                                   call.args->span + kAlignment),
              why);
     call.note(std::move(why));
     return memory;
@@ -78,11 +78,11 @@ Loan<StagingMemory> borrow(Call &call)
 
 void start_read(Call &call, const StagingMemory &memory, const void *from, const PointerInfo &info)
 {
-    call.start_copy(first_byte(call, memory), static_cast<const std::byte *>(from) + call.made->gap,
-                    call.has_padding() ? call.bytes_in() : call.made->span, info);
+    call.start_copy(first_byte(call, memory), static_cast<const std::byte *>(from) + call.args->gap,
+                    call.has_padding() ? call.bytes_in() : call.args->span, info);
 }
 
-bool has_holes(const Call &call) noexcept { return call.made->kind < 0 && call.made->dense == 0; }
+bool has_holes(const Call &call) noexcept { return call.args->kind < 0 && call.args->dense == 0; }
 
 // One buffer of a type with holes: host memory for it, in which nothing stands for the holes.
 const void *add_runs(Call &call, Stage &stage, void *buffer, const PointerInfo &info, bool read,
@@ -93,8 +93,8 @@ const void *add_runs(Call &call, Stage &stage, void *buffer, const PointerInfo &
         bool read, written, throws;
     } taker{stage, read, written, false};
     stage.add(buffer, info);
-    call.made->tell_runs(
-        call.made->context,
+    call.args->tell_runs(
+        call.args->context,
         [](void *to, const hetcoll_run *run) {
             auto &taking = *static_cast<Taker *>(to);
             try {
@@ -117,11 +117,11 @@ void start_reading_runs(Call &call, HostCopies &copies)
     Stage &stage = copies.stage.emplace(call.process());
     if (on_device(buffers.recv)) {
         copies.host_recv =
-            add_runs(call, stage, call.made->recv, buffers.recv, buffers.in_place(), true);
+            add_runs(call, stage, call.args->recv, buffers.recv, buffers.in_place(), true);
     }
     if (on_device(buffers.send) && !buffers.in_place()) {
         copies.host_send =
-            add_runs(call, stage, const_cast<void *>(call.made->send), buffers.send, true, false);
+            add_runs(call, stage, const_cast<void *>(call.args->send), buffers.send, true, false);
     }
     if (call.failure.ok()) {
         stage.start_read();
@@ -155,13 +155,13 @@ void start_reading(Call &call, HostCopies &copies)
     if (on_device(buffers.recv)) {
         copies.recv = borrow(call);
         if (copies.recv != nullptr && buffers.in_place()) { // its old content matters
-            start_read(call, *copies.recv, call.made->recv, buffers.recv);
+            start_read(call, *copies.recv, call.args->recv, buffers.recv);
         }
     }
     if (on_device(buffers.send) && !buffers.in_place()) {
         copies.send = borrow(call);
         if (copies.send != nullptr) {
-            start_read(call, *copies.send, call.made->send, buffers.send);
+            start_read(call, *copies.send, call.args->send, buffers.send);
         }
     }
 }
@@ -174,7 +174,7 @@ void place_on_host(Call &call, HostCopies &copies)
     }
     copies.recv = borrow(call);
     if (copies.recv != nullptr && copies.send == nullptr) {
-        const void *const from = call.buffers.in_place() ? call.made->recv : call.made->send;
+        const void *const from = call.buffers.in_place() ? call.args->recv : call.args->send;
         std::memcpy(first_byte(call, *copies.recv), from, call.bytes_in());
         copies.in_recv = true;
     }
@@ -182,49 +182,49 @@ void place_on_host(Call &call, HostCopies &copies)
 
 void start_writing(Call &call, HostCopies &copies)
 {
-    const hetcoll_call &made = *call.made;
+    const hetcoll_call &args = *call.args;
     if (copies.stage) {
         copies.stage->start_write();
         return;
     }
     std::byte *const from = first_byte(call, *copies.recv);
-    auto *const to = static_cast<std::byte *>(made.recv) + made.gap;
+    auto *const to = static_cast<std::byte *>(args.recv) + args.gap;
     if (!on_device(call.buffers.recv)) {
-        copy_elements(to, from, made.count, call.kind());
+        copy_elements(to, from, args.count, call.kind());
     } else if (call.has_padding()) {
         call.start_copy_out(to, from, call.buffers.recv);
     } else {
-        call.start_copy(to, from, made.span, call.buffers.recv);
+        call.start_copy(to, from, args.span, call.buffers.recv);
     }
 }
 
 // The previous module's: zero, or its error code.
 int reduce_by_previous(Call &call, const HostCopies &copies)
 {
-    const hetcoll_call &made = *call.made;
+    const hetcoll_call &args = *call.args;
     const auto host = [&](const Loan<StagingMemory> &memory, const void *runs, const void *buffer) {
-        return memory ? first_byte(call, *memory) - made.gap
+        return memory ? first_byte(call, *memory) - args.gap
                       : static_cast<const std::byte *>(runs != nullptr ? runs : buffer);
     };
-    auto *const recv = const_cast<std::byte *>(host(copies.recv, copies.host_recv, made.recv));
+    auto *const recv = const_cast<std::byte *>(host(copies.recv, copies.host_recv, args.recv));
     const std::byte *const send =
-        call.buffers.in_place() ? recv : host(copies.send, copies.host_send, made.send);
+        call.buffers.in_place() ? recv : host(copies.send, copies.host_send, args.send);
     call.leave_context();
-    return made.host_allreduce(made.context, send, recv);
+    return args.host_allreduce(args.context, send, recv);
 }
 
 void start_schedule(Call &call, const HostCopies &copies, Flags all)
 {
-    const hetcoll_call &made = *call.made;
+    const hetcoll_call &args = *call.args;
     const auto data = [&](const Loan<StagingMemory> &memory, const void *buffer) {
         return memory ? first_byte(call, *memory)
-                      : static_cast<const std::byte *>(buffer) + made.gap;
+                      : static_cast<const std::byte *>(buffer) + args.gap;
     };
-    auto *const recv = const_cast<std::byte *>(data(copies.recv, made.recv));
+    auto *const recv = const_cast<std::byte *>(data(copies.recv, args.recv));
     Vectors vectors{
-        .send = call.buffers.in_place() || copies.in_recv ? recv : data(copies.send, made.send),
+        .send = call.buffers.in_place() || copies.in_recv ? recv : data(copies.send, args.send),
         .recv = recv,
-        .count = made.count,
+        .count = args.count,
         .op = call.op(),
         .kind = call.kind(),
         .user = {},
@@ -235,11 +235,11 @@ void start_schedule(Call &call, const HostCopies &copies, Flags all)
     } else { // the kind says no more than the element's size: not all ranks know the op
         vectors.op = ReduceOp::kSum;
         vectors.kind = unknown_kind(call);
-        vectors.user = {made.reduce, made.context};
+        vectors.user = {args.reduce, args.context};
     }
     call.executor_runs = true;
-    call.engine.executor().start(call.engine.schedules().of(choice, made.span).schedule,
-                                 call.engine.p2p(), made.tag, *call.host, vectors,
+    call.engine.executor().start(call.engine.schedules().of(choice, args.span).schedule,
+                                 call.engine.p2p(), args.tag, *call.host, vectors,
                                  choice.chunk_bytes, !call.failure.ok());
 }
 
@@ -247,12 +247,12 @@ void start_schedule(Call &call, const HostCopies &copies, Flags all)
 
 bool runs_on_host(const Call &call, Flags all) noexcept
 {
-    return call.made->host_allreduce == nullptr || (call.in_order && !any(all, kUnknownOp));
+    return call.args->host_allreduce == nullptr || (call.in_order && !any(all, kUnknownOp));
 }
 
 Choice message_choice(const Call &call)
 {
-    Choice choice = call.engine.chooser().choose(*call.made, call.bytes, {});
+    Choice choice = call.engine.chooser().choose(*call.args, call.bytes, {});
     if (call.in_order) {
         choice.algorithm = Algorithm::kOrdered;
     } else if (!contains(kMessageAlgorithms, choice.algorithm)) { // a small call's

@@ -16,7 +16,7 @@ namespace hetcoll {
 // ---- look.cc: what a rank knows of a call by itself ----
 
 // Of the vector, if hetcoll reduces it or may do so on other ranks.
-[[nodiscard]] std::size_t vector_bytes(const hetcoll_call &made) noexcept;
+[[nodiscard]] std::size_t vector_bytes(const hetcoll_call &args) noexcept;
 // Finds out where the buffers are.
 void look_at_buffers(Call &call);
 // Where the first byte of a buffer lies.
@@ -159,7 +159,7 @@ void note_executed(Call &call);
 // What stands for a kind that this rank does not know: integers of the op's size.
 [[nodiscard]] inline ElementKind unknown_kind(const Call &call) noexcept
 {
-    return call.made->user_op == 1 ? ElementKind::kUint8 : ElementKind::kUint16;
+    return call.args->user_op == 1 ? ElementKind::kUint8 : ElementKind::kUint16;
 }
 // A choice for a call that runs by messages though the first choice was something else.
 [[nodiscard]] Choice message_choice(const Call &call);

@@ -61,9 +61,9 @@ Task<> make_views(Call &) { co_return; }
 // All memory here is a GPU's.
 void look_at_buffers(Call &call)
 {
-    call.bytes = call.made->span;
-    call.buffers.in = call.made->send;
-    call.buffers.out = call.made->recv;
+    call.bytes = call.args->span;
+    call.buffers.in = call.args->send;
+    call.buffers.out = call.args->recv;
     call.buffers.send.kind = call.buffers.recv.kind = MemoryKind::kDevice;
     call.flags = kDeviceMemory;
 }
@@ -174,16 +174,16 @@ private:
             self.input[i] = value(number, rank, i);
             self.output[i] = -1;
         }
-        hetcoll_call made{};
-        made.send = self.input;
-        made.recv = self.output;
-        made.kind = HETCOLL_INT64;
-        made.op = HETCOLL_SUM;
-        made.count = kCount;
-        made.span = made.data_bytes = sizeof self.input;
-        made.dense = 1;
-        made.tag = HETCOLL_TAGS;
-        Operation operation(engines_[rank], made);
+        hetcoll_call call{};
+        call.send = self.input;
+        call.recv = self.output;
+        call.kind = HETCOLL_INT64;
+        call.op = HETCOLL_SUM;
+        call.count = kCount;
+        call.span = call.data_bytes = sizeof self.input;
+        call.dense = 1;
+        call.tag = HETCOLL_TAGS;
+        Operation operation(engines_[rank], call);
         while (!operation.step()) {
             wait();
         }
