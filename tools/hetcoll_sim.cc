@@ -40,7 +40,7 @@ std::vector<Asked> asked_algorithms(const SimOptions &options, const Ranks &rank
     std::vector<Asked> asked;
     for (const std::string &name : options.algorithms) {
         if (name != "all") {
-            const bool in_network = name == kInNetwork;
+            const bool in_network = name == kInNetworkName;
             asked.push_back({name, in_network ? std::nullopt : find_algorithm(name), in_network});
             continue;
         }
@@ -342,7 +342,7 @@ private:
              .bytes = bytes,
              .chunk_bytes = choice.chunk_bytes,
              .asked = asked.name,
-             .algorithm = asked.in_network ? kInNetwork : algorithm_name(choice.algorithm),
+             .algorithm = asked.in_network ? kInNetworkName : algorithm_name(choice.algorithm),
              .between_nodes = hierarchical ? algorithm_name(choice.between_nodes) : "",
              .path = path_name(options_, ranks, choice.algorithm),
              .by_racks = !asked.in_network && choice.by_racks,

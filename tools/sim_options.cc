@@ -53,7 +53,7 @@ Status check(const SimOptions &options)
                      names_of(kBetweenNodesAlgorithms, " or ").c_str());
     }
     for (const std::string &name : options.algorithms) {
-        if (name != "auto" && name != "all" && name != kInNetwork && !find_algorithm(name)) {
+        if (name != "auto" && name != "all" && name != kInNetworkName && !find_algorithm(name)) {
             return error(
                 Errc::kInvalid,
                 "--algorithm '%s' is not one of hetcoll's: hetcoll_info --explain lists them",

@@ -10,7 +10,7 @@
 namespace hetcoll {
 
 // The name of what is no algorithm of ranks: switches reduce.
-inline constexpr const char *kInNetwork = "in_network";
+inline constexpr const char *kInNetworkName = "in_network";
 
 struct SimOptions {
     std::string topology;
