@@ -1,5 +1,6 @@
 #include "schedule/match.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 
@@ -70,16 +71,6 @@ private:
 
 } // namespace
 
-int local_step_count(const Schedule &mine, std::span<const LocalSchedule> peers)
-{
-    const Node node(peers);
-    int count = 0;
-    for (const Step &step : mine.steps) {
-        count += node.has(step.peer) ? 1 : 0;
-    }
-    return count;
-}
-
 std::vector<LocalStep> match_local_steps(int rank, const Schedule &mine,
                                          std::span<const LocalSchedule> peers)
 {
@@ -103,6 +94,12 @@ std::vector<LocalStep> match_local_steps(int rank, const Schedule &mine,
         }
     }
     return matched;
+}
+
+int word_count(std::span<const LocalStep> steps) noexcept
+{
+    return static_cast<int>(std::count_if(steps.begin(), steps.end(),
+                                          [](const LocalStep &step) { return step.word >= 0; }));
 }
 
 } // namespace hetcoll

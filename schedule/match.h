@@ -20,9 +20,6 @@ struct LocalStep {
     bool peer_from_input = false; // where the peer's operand is
 };
 
-// How many steps of `mine` have a peer among `peers`: the rank needs as many words.
-[[nodiscard]] int local_step_count(const Schedule &mine, std::span<const LocalSchedule> peers);
-
 // What a rank must know of each step of `mine`; all -1 if its peer is not among `peers`. Words are
 // dense, in list order, so a rank and its peers number the steps of each of them alike.
 //
@@ -30,5 +27,8 @@ struct LocalStep {
 // verify_schedules() would accept.
 [[nodiscard]] std::vector<LocalStep> match_local_steps(int rank, const Schedule &mine,
                                                        std::span<const LocalSchedule> peers);
+
+// How many words a rank with these steps needs.
+[[nodiscard]] int word_count(std::span<const LocalStep> steps) noexcept;
 
 } // namespace hetcoll

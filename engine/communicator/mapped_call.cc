@@ -341,12 +341,12 @@ Result<void *> MappedCall::map_buffer(int rank, const SharedBuffer &buffer, std:
     return mapped;
 }
 
-MappedPeers MappedCall::peers(std::span<const LocalStep> steps) const noexcept
+MappedPeers MappedCall::peers(std::span<const LocalStep> steps) noexcept
 {
     if (group_.local_size() == 1) {
         return {};
     }
-    return {mapped_, steps, group_.own_slot().progress};
+    return {mapped_, steps, group_.take_progress(word_count(steps))};
 }
 
 MappedCall::KernelWork MappedCall::kernel_work(Algorithm algorithm, ReduceOp op, ElementKind kind,

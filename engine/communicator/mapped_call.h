@@ -83,7 +83,8 @@ public:
 
     [[nodiscard]] const std::byte *input() const noexcept { return input_; }
     [[nodiscard]] std::byte *output() const noexcept { return output_; }
-    [[nodiscard]] MappedPeers peers(std::span<const LocalStep> steps) const noexcept;
+    // For a schedule that is about to run.
+    [[nodiscard]] MappedPeers peers(std::span<const LocalStep> steps) noexcept;
 
     // What this rank's kernel reads and writes; a count of 0: it has none. The ranks begin with
     // different peers, their own memory first, so that they do not all meet at one rank's links.

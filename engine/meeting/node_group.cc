@@ -405,7 +405,7 @@ std::optional<NodeGroup::Begun> NodeGroup::begun_instead(const CallSignature &ca
     return std::nullopt;
 }
 
-void NodeGroup::announce(const SharedBuffer &input, const SharedBuffer &output) const noexcept
+void NodeGroup::announce(const SharedBuffer &input, const SharedBuffer &output) noexcept
 {
     ControlPage::Slot &own = own_slot();
     // What stays as it was stays in the caches of the ranks that read it.
@@ -416,9 +416,10 @@ void NodeGroup::announce(const SharedBuffer &input, const SharedBuffer &output) 
     };
     tell(own.input, input);
     tell(own.output, output);
-    for (auto &word : own.progress) {
-        word.store(0, std::memory_order_relaxed);
+    for (int word = 0; word < used_words_; ++word) {
+        own.progress[word].store(0, std::memory_order_relaxed);
     }
+    used_words_ = 0;
 }
 
 void NodeGroup::abandon_page() noexcept

@@ -8,6 +8,8 @@
 #include "transport/node_identity.h"
 #include "transport/shm_budget.h"
 
+#include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -190,7 +192,14 @@ public:
 
     // Where this rank's buffers of the running call are, for the ranks of its node: they may read
     // that, and its progress, after the next meeting and until the one after it.
-    void announce(const SharedBuffer &input, const SharedBuffer &output) const noexcept;
+    void announce(const SharedBuffer &input, const SharedBuffer &output) noexcept;
+    // This rank's counters for the schedule that it is about to run: the first `words` ones, all
+    // zero. The next announce() clears them; it leaves those alone that nobody has asked for.
+    [[nodiscard]] std::atomic<std::uint64_t> *take_progress(int words) noexcept
+    {
+        used_words_ = std::max(used_words_, words);
+        return own_slot().progress;
+    }
 
     // Where ranks may die, a rank whose call fails must know that no GPU of a live peer works on
     // its memory any more. Before a rank's GPU touches peers' memory: false if a rank of the node
@@ -258,6 +267,7 @@ private:
     std::uint32_t meetings_ = 0, calls_ = 0;
     CallSignature call_;
     Differences compared_ = kAlwaysCompared;
+    int used_words_ = 0; // of this rank's progress: all behind them are zero
 
     Part part_ = Part::kStart;
     struct Making { // of the pages

@@ -105,7 +105,8 @@ private:
         self.executor.start(
             self.schedule, job_.network->rank(rank, setting_.ranks), 1, *self.streams,
             {input_of(self), bytes_of(self.output), kCount, ReduceOp::kSum, ElementKind::kInt64},
-            setting_.chunk_bytes, false, {self.peers, self.steps, progress_of(rank)});
+            setting_.chunk_bytes, false,
+            {self.peers, self.steps, job_.group[rank]->take_progress(word_count(self.steps))});
     }
 
     void announce(int rank, int call)

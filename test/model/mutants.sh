@@ -96,6 +96,7 @@ mutant executor "offers stored relaxed" $e 's/store(ready, std::memory_order_rel
 mutant executor "all is offered at once" $e 's/const std::size_t ready = ready_bytes(i); ready > extent.offered/const std::size_t ready = extent.bytes; ready > extent.offered/'
 mutant executor "ends before peers have read" $e 's/more || !read_by_all/more/'
 mutant executor "pulls what is not offered" $e 's/memory_order_acquire) < end/memory_order_acquire) < 1/'
+mutant executor "the last call's progress is left" engine/meeting/node_group.cc 's/word < used_words_;/word + 1 < used_words_;/'
 mutant executor "announced before the last close" "" -DHETCOLL_MUTANT_ANNOUNCES_BEFORE_CLOSE
 mutant executor "announced after the agreement" "" -DHETCOLL_MUTANT_ANNOUNCES_AFTER_AGREEMENT
 mutant executor "no closing agreement" "" -DHETCOLL_MUTANT_NEVER_CLOSES

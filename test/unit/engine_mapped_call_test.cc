@@ -233,10 +233,11 @@ TEST_F(MappedCallTest, BuffersAreNewToWhoMapsThemForAnotherAlgorithmOrLateRank)
 
 TEST_F(MappedCallTest, TheProgressOfTheCallBeforeIsGone)
 {
-    ranks_.group(0).own_slot().progress[3] = 77;
-    plan(Algorithm::kTwoShot, apart(0));
+    const std::vector<LocalStep> steps{{.word = 0}, {.word = -1}, {.word = 1}};
+    plan(Algorithm::kRing, apart(0));
+    call().peers(steps).progress[1] = 77;
     static_cast<void>(call().publish());
-    EXPECT_EQ(ranks_.group(1).slot(0).progress[3], 0u);
+    EXPECT_EQ(ranks_.group(1).slot(0).progress[1], 0u);
 }
 
 // ---- mapping, kernels ----

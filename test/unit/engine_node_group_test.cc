@@ -233,6 +233,57 @@ TEST(NodeGroup, ARankThatCannotBeLookedAtIsWaitedForWhileItsGpuWorks)
     EXPECT_EQ(status, 0);
 }
 
+// Rank 0's counters as rank 1 sees them, each of which has been set to 77 before, and its call that
+// follows one in which it asked for so many counters, one time after the other.
+std::vector<std::uint64_t> announced_after(const std::vector<int> &words)
+{
+    Nodes nodes({0, 0});
+    EXPECT_TRUE(nodes.make_pages());
+    for (const int count : words) {
+        static_cast<void>(nodes.group[0]->take_progress(count));
+    }
+    auto &progress = nodes.group[0]->own_slot().progress;
+    std::fill(std::begin(progress), std::end(progress), 77);
+    nodes.group[0]->announce({}, {});
+    const auto &seen = nodes.group[1]->slot(0).progress;
+    return {std::begin(seen), std::end(seen)};
+}
+
+std::vector<std::uint64_t> cleared(std::size_t words)
+{
+    std::vector<std::uint64_t> all(ControlPage::kWords, 77);
+    std::fill_n(all.begin(), words, 0);
+    return all;
+}
+
+TEST(NodeGroup, TheCountersOfTheScheduleBeforeAreClearedAndNoOthers)
+{
+    EXPECT_EQ(announced_after({5}), cleared(5));
+    EXPECT_EQ(announced_after({ControlPage::kWords}), cleared(ControlPage::kWords));
+}
+
+TEST(NodeGroup, TheMostCountersAreClearedIfACallHasStartedTwice)
+{
+    EXPECT_EQ(announced_after({8, 3}), cleared(8));
+    EXPECT_EQ(announced_after({3, 8}), cleared(8));
+}
+
+TEST(NodeGroup, NoCounterIsClearedWhereNoScheduleHasRun)
+{
+    EXPECT_EQ(announced_after({}), cleared(0));
+}
+
+TEST(NodeGroup, CountersAreClearedOnce)
+{
+    Nodes nodes({0, 0});
+    ASSERT_TRUE(nodes.make_pages());
+    std::atomic<std::uint64_t> &counter = *nodes.group[0]->take_progress(1);
+    nodes.group[0]->announce({}, {});
+    counter = 77;
+    nodes.group[0]->announce({}, {});
+    EXPECT_EQ(counter, 77u);
+}
+
 TEST(NodeGroup, ReportsTheCodeOfAFailedSend)
 {
     Nodes nodes({0, 0});

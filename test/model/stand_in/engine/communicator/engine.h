@@ -387,9 +387,9 @@ public:
     void remember() noexcept {}
     [[nodiscard]] const std::byte *input() const noexcept { return input_; }
     [[nodiscard]] std::byte *output() const noexcept { return output_; }
-    [[nodiscard]] MappedPeers peers(std::span<const LocalStep> steps) const noexcept
+    [[nodiscard]] MappedPeers peers(std::span<const LocalStep> steps) noexcept
     {
-        return {peers_, steps, group_.own_slot().progress};
+        return {peers_, steps, group_.take_progress(word_count(steps))};
     }
     // Each rank's kernel sums its share of all inputs and writes it to all outputs, as two-shot.
     Result<bool> start_kernel(Algorithm, ReduceOp, ElementKind, std::size_t count)
