@@ -215,8 +215,7 @@ Status RankVectors::check_result(std::size_t bytes) const
 Result<std::unique_ptr<RanksWay>>
 make_hetcoll_way(test::NetworkRank &rank, const RankVectors &vectors, const std::string &algorithm)
 {
-    constexpr std::size_t kSmallLimit = 8192; // coll_hetcoll_small_limit's default
-    auto engine = test::RankEngine::create(rank, algorithm.c_str(), kSmallLimit);
+    auto engine = test::RankEngine::create(rank, algorithm.c_str());
     if (!engine.ok()) {
         return engine.take_status();
     }

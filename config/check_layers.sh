@@ -72,13 +72,13 @@ layer engine/communicator $core engine/types engine/meeting engine/process
 layer engine/call $core engine/types engine/meeting engine/process engine/communicator
 layer engine $core engine/types engine/meeting engine/process engine/communicator engine/call
 layer wsp base cuda_kernels device pointer_cache include
-layer sim base schedule topology machine plan tuning price choice
+layer sim base schedule topology machine plan tuning price choice engine/types
 layer emulated_gpu
 layer emulated_kernels base cuda_kernels emulated_gpu
 
 # What programs share, then the programs. What is installed stands on nothing that is only for tests.
 layer measure base schedule machine tuning cuda_kernels device include engine/types
-layer tools $core engine engine/meeting sim measure tools/report
+layer tools $core engine engine/types engine/meeting sim measure tools/report
 layer bench $core sim measure include test/gpu test/unit
 layer examples include
 layer examples/stream include

@@ -2,6 +2,7 @@
 // and run by the schedules that it would run.
 #pragma once
 
+#include "engine/types/settings.h"
 #include "machine/rank_shares.h"
 #include "machine/ranks.h"
 #include "machine/sim_machine.h"
@@ -18,7 +19,7 @@ struct SimCall {
     std::optional<Algorithm> forced{};
     std::optional<Algorithm> between_nodes{}; // of a forced hierarchy; else the price's
     std::size_t chunk_bytes = 0;              // 0: as chosen
-    std::size_t small_limit = 8192;
+    std::size_t small_limit = hetcoll_default_settings().small_limit;
     const Table *table = nullptr;
     ShareSetting shares{}; // coll_hetcoll_shares
     MessagePath path = MessagePath::kDirect;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/status.h"
+#include "engine/types/settings.h"
 #include "machine/query.h"
 #include "machine/rank_shares.h"
 #include "machine/topology_links.h"
@@ -25,10 +26,11 @@ struct CallRequest {
     int ranks_per_node = 0; // 0: ranks over nodes
     int ranks_per_gpu = 1;
     std::string collective = "allreduce";
-    std::string shares = "off"; // as coll_hetcoll_shares
+    std::string shares = hetcoll_default_settings().shares;
     int aggregators = 0;
-    int rack_nodes = 0, rack_gbps = 0; // as coll_hetcoll_...
-    bool adapters = false;             // see tools/adapters_option.h
+    int rack_nodes = hetcoll_default_settings().rack_nodes;
+    int rack_gbps = hetcoll_default_settings().rack_gbps;
+    bool adapters = false; // see tools/adapters_option.h
 };
 
 void add_call_options(CLI::App &app, CallRequest &request);

@@ -3,6 +3,7 @@
 // hetcoll_info --fingerprint: what tells machines of one class, for tuning tables.
 #pragma once
 
+#include "engine/types/settings.h"
 #include "tools/info_call.h"
 #include "topology/topology.h"
 #include "tuning/table.h"
@@ -13,10 +14,12 @@ struct ExplainRequest {
     bool wanted = false, fingerprint = false;
     std::string table, machine; // a file, and the machine in it; empty: none, as a job chooses
     std::string driver;         // "emulated" if --topology is this machine and its GPUs are that
-    std::string algorithm = "auto";
+    std::string algorithm = hetcoll_default_settings().algorithm;
     std::string op = "sum";
     std::size_t element_bytes = 4;
-    std::size_t small_limit = 8192, chunk_bytes = 0; // as the parameters coll_hetcoll_...
+    // As the parameters coll_hetcoll_...
+    std::size_t small_limit = hetcoll_default_settings().small_limit;
+    std::size_t chunk_bytes = hetcoll_default_settings().chunk_bytes;
     bool reproducible = false;
     std::string accumulate = "float"; // as coll_hetcoll_accumulate
     bool mixed = false;               // some ranks reduce host memory

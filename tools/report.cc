@@ -51,7 +51,7 @@ void put(std::string &page, std::string_view place, std::string_view text)
 Result<Json> data_of(const ReportInput &input)
 {
     Json data = {{"version", HETCOLL_VERSION},
-                 {"usualSmallLimit", ReportInput{}.small_limit},
+                 {"usualSmallLimit", hetcoll_default_settings().small_limit},
                  {"algorithms", report_algorithms(input.small_limit)},
                  {"machine", Json()},
                  {"topology", Json()},

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/status.h"
+#include "engine/types/settings.h"
 #include "tuning/measurements.h"
 #include "tuning/table.h"
 
@@ -24,8 +25,9 @@ struct ReportInput {
     const Table *table = nullptr;
     std::vector<Measurements> measurements{};
     const TraceJob *job = nullptr;
-    std::vector<int> nodes{1};      // calls on so many nodes have prices
-    std::size_t small_limit = 8192; // as coll_hetcoll_small_limit
+    std::vector<int> nodes{1}; // calls on so many nodes have prices
+    // As coll_hetcoll_small_limit.
+    std::size_t small_limit = hetcoll_default_settings().small_limit;
 };
 
 inline constexpr std::size_t kMostReportBytes = 500'000;

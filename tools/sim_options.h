@@ -1,6 +1,7 @@
 // The command line of hetcoll_sim.
 #pragma once
 
+#include "engine/types/settings.h"
 #include "machine/sim_machine.h"
 
 #include <cstddef>
@@ -19,8 +20,10 @@ struct SimOptions {
     std::vector<std::string> algorithms; // auto, or names
     std::string between_nodes;
     std::string table, machine;
-    std::string shares = "off";
-    std::size_t chunk_bytes = 0, small_limit = 8192;
+    // As the parameters coll_hetcoll_...
+    std::string shares = hetcoll_default_settings().shares;
+    std::size_t chunk_bytes = hetcoll_default_settings().chunk_bytes;
+    std::size_t small_limit = hetcoll_default_settings().small_limit;
     MessagePath path = MessagePath::kDirect;
     std::size_t message_bytes = 170u << 10; // of in_network
     int window = 4;

@@ -116,15 +116,13 @@ Status run_ranks(int ranks, int most_seconds, const std::function<Status(Network
     return status.ok() ? std::move(ended) : std::move(status);
 }
 
-Result<std::unique_ptr<RankEngine>> RankEngine::create(NetworkRank &rank, const char *algorithm,
-                                                       std::size_t small_limit)
+Result<std::unique_ptr<RankEngine>> RankEngine::create(NetworkRank &rank, const char *algorithm)
 {
     hetcoll_settings settings = hetcoll_default_settings();
     settings.algorithm = algorithm;
     settings.tuning_table = "none";
     settings.recognize_ops = false;
     settings.max_memory = 0;
-    settings.small_limit = small_limit;
     settings.local_rank = rank.rank();
     settings.log = print_log;
     std::unique_ptr<RankEngine> made(new RankEngine);

@@ -19,8 +19,7 @@ Status run_ranks(int ranks, int most_seconds, const std::function<Status(Network
 // together.
 class RankEngine {
 public:
-    static Result<std::unique_ptr<RankEngine>> create(NetworkRank &rank, const char *algorithm,
-                                                      std::size_t small_limit);
+    static Result<std::unique_ptr<RankEngine>> create(NetworkRank &rank, const char *algorithm);
     ~RankEngine();
     RankEngine(const RankEngine &) = delete;
     RankEngine &operator=(const RankEngine &) = delete;

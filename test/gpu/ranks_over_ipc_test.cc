@@ -17,7 +17,7 @@ namespace hetcoll::test {
 namespace {
 
 constexpr int kMostSeconds = 100; // of a job: a hang is a failure
-constexpr std::size_t kSmallLimit = 8192;
+const std::size_t kSmallLimit = hetcoll_default_settings().small_limit;
 constexpr std::size_t kKiB = 1024, kMiB = 1024 * kKiB;
 
 #define HETCOLL_RETURN_IF_ERROR(expression)               \
@@ -74,7 +74,7 @@ public:
     Status use(const char *algorithm)
     {
         engine_.reset();
-        auto engine = RankEngine::create(network_, algorithm, kSmallLimit);
+        auto engine = RankEngine::create(network_, algorithm);
         if (!engine.ok()) {
             return engine.take_status();
         }

@@ -4,6 +4,7 @@
 // those of docs/clients.md.
 #pragma once
 
+#include "engine/types/settings.h"
 #include "measure/buffer.h"
 #include "measure/counters.h"
 #include "measure/mpi_names.h"
@@ -101,7 +102,7 @@ private:
     void (*hold_devices_)(int) = nullptr;
 };
 
-inline constexpr std::size_t kSmallBytes = 8192; // coll_hetcoll_small_limit's default
+inline const std::size_t kSmallBytes = hetcoll_default_settings().small_limit;
 
 // What counts a call of so many bytes on device memory if `algorithm` is forced and can run there:
 // not all of them serve calls up to the small limit. No counter for names that are no algorithm.

@@ -64,15 +64,15 @@ bool takes_it(const Program &program, std::string_view who)
 
 void sizes(Program &program, std::string_view who)
 {
-    constexpr std::array<std::size_t, 9> kCounts = {1,
-                                                    2,
-                                                    64,
-                                                    kReadLimit / kFloat - 1,
-                                                    kReadLimit / kFloat,
-                                                    kReadLimit / kFloat + 1,
-                                                    1'000,
-                                                    kSmallBytes / kFloat,
-                                                    2 * kSmallBytes / kFloat + 1};
+    const std::array<std::size_t, 9> kCounts = {1,
+                                                2,
+                                                64,
+                                                kReadLimit / kFloat - 1,
+                                                kReadLimit / kFloat,
+                                                kReadLimit / kFloat + 1,
+                                                1'000,
+                                                kSmallBytes / kFloat,
+                                                2 * kSmallBytes / kFloat + 1};
     repeat(program, sum_of(1, 0, false), 2); // the ranks find out whose memory is within reach
     const bool takes = takes_it(program, who);
     std::uint32_t seed = 1;

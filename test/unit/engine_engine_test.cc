@@ -350,7 +350,7 @@ TEST_F(HostCallTest, OtherCallsAreNotServedHereAndNobodyHearsOfThem)
 {
     Vectors vectors;
     const auto engine = ready(On::kTwoNodes);
-    EXPECT_EQ(engine->small_limit(), 8192u);
+    EXPECT_EQ(engine->small_limit(), hetcoll_default_settings().small_limit);
     Numbers<int> device(Where::kDevice, mine_);
     std::vector<hetcoll_call> others(5, call(vectors));
     others[0].kind = -1;

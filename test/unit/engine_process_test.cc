@@ -103,7 +103,7 @@ TEST(ProcessTest, FactsAreWhatTheUserHasSet)
     const hetcoll_facts facts = make_process(settings)->facts();
     EXPECT_EQ(facts.protocol, HETCOLL_PROTOCOL);
     EXPECT_EQ(facts.may_have_gpu, 1u);
-    EXPECT_EQ(facts.small_limit, 8192u);
+    EXPECT_EQ(facts.small_limit, hetcoll_default_settings().small_limit);
     EXPECT_EQ(facts.chunk_bytes, 65536u);
     EXPECT_EQ(facts.algorithm, 1 + static_cast<std::uint32_t>(Algorithm::kTwoShot));
     EXPECT_EQ(facts.priority, 95u);
@@ -131,7 +131,7 @@ TEST(ProcessTest, KeepsNoStringOfTheCaller)
           kept.user_ops, kept.aggregators, kept.aggregator_key}) {
         EXPECT_EQ(text, nullptr);
     }
-    EXPECT_EQ(kept.small_limit, 8192u);
+    EXPECT_EQ(kept.small_limit, hetcoll_default_settings().small_limit);
 }
 
 TEST(ProcessTest, RanksWithOtherWordsAreOnOtherNodesOfOneMachine)

@@ -1,6 +1,7 @@
 // Whatever the chooser takes at a size, and at one element less or more, the sum is right. The
 // tests look for all sizes at which it changes its mind, for 2 to 37 ranks.
 #include "choice/choose.h"
+#include "engine/types/settings.h"
 #include "engine_sums.h"
 #include "machine/assumed.h"
 #include "plan/build_schedule.h"
@@ -20,7 +21,7 @@ namespace {
 using test::Job;
 
 constexpr std::size_t kMostCount = 40'000; // elements; larger vectors differ in little but time
-constexpr std::size_t kSmallCount = 8192 / sizeof(double);
+const std::size_t kSmallCount = hetcoll_default_settings().small_limit / sizeof(double);
 
 struct Case {
     int ranks;

@@ -135,7 +135,7 @@ TEST(SimSimulationTest, ChoosesAsTheComponentWould)
     for (const std::size_t bytes : {std::size_t{8}, std::size_t{65536}, std::size_t{1} << 26}) {
         Query query = ranks.query;
         query.bytes = bytes;
-        query.available = at_size(query.available, bytes, 8192, true);
+        query.available = at_size(query.available, bytes, SimCall{}.small_limit, true);
         Prices prices(*cluster, ranks);
         const PriceTable table = price_near(prices, bytes, prices.set());
         const Choice wanted = choose(query, nullptr, &table);
