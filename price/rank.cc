@@ -26,6 +26,7 @@ SimRank::SimRank(SimRankPlan plan)
     : plan_(std::move(plan)), channels_(static_cast<std::size_t>(plan_.feed->channel_count())),
       awake_((channels_.size() + 63) / 64)
 {
+    plan_.chunk_bytes = plan_.chunk_bytes / plan_.element_bytes * plan_.element_bytes;
 }
 
 bool SimRank::begin(Transfers &transfers)
@@ -190,7 +191,7 @@ void SimRank::find_slots()
     const int all = slots_for(at_once);
     slots_ = slots_of_channel(all, std::min(at_once, static_cast<int>(with_messages.size())));
     const std::size_t slot = slot_bytes_of(kBounceSlots * kLargestChunkBytes, all);
-    message_bytes_ = std::min(plan_.chunk_bytes, slot) / plan_.element_bytes * plan_.element_bytes;
+    message_bytes_ = std::min(plan_.chunk_bytes, slot); // both are whole elements
 }
 
 bool SimRank::may_feed(const Channel &channel)

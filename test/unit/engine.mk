@@ -22,6 +22,7 @@ unit_sources_engine = \
 	test/unit/engine_engine_test.cc \
 	test/unit/engine_engines.h \
 	test/unit/engine_exchange_test.cc \
+	test/unit/engine_executor_sim_test.cc \
 	test/unit/engine_executor_test.cc \
 	test/unit/engine_flags_test.cc \
 	test/unit/engine_frame_memory_test.cc \
