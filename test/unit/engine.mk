@@ -24,7 +24,7 @@ unit_sources_engine = \
 	test/unit/engine_exchange_test.cc \
 	test/unit/engine_executor_sim_test.cc \
 	test/unit/engine_executor_test.cc \
-	test/unit/engine_flags_test.cc \
+	test/unit/engine_flag_names.h test/unit/engine_flags_test.cc \
 	test/unit/engine_frame_memory_test.cc \
 	test/unit/engine_float8_test.cc \
 	test/unit/engine_halves_test.cc \

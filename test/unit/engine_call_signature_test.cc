@@ -1,5 +1,7 @@
 #include "engine/meeting/call_signature.h"
 
+#include "engine_flag_names.h"
+
 #include <gtest/gtest.h>
 
 #include <string>

@@ -1,5 +1,6 @@
 #include "engine/meeting/exchange.h"
 
+#include "engine_flag_names.h"
 #include "memory_network.h"
 
 #include <gtest/gtest.h>

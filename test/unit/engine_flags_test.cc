@@ -1,9 +1,10 @@
-#include "engine/meeting/flags.h"
+#include "engine_flag_names.h"
 
 #include <gtest/gtest.h>
 
 #include <bit>
 #include <type_traits>
+#include <vector>
 
 namespace hetcoll {
 namespace {
@@ -11,18 +12,22 @@ namespace {
 static_assert(sizeof(Flags) == 2);
 static_assert(!std::is_convertible_v<int, Flags> && !std::is_convertible_v<Flags, int>);
 
-constexpr Flags kAll[] = {kDeviceMemory, kHostMemory,  kMustStage,    kFailed,    kNoMapping,
-                          kNewBuffers,   kUnknownOp,   kOutOfRange,   kInputGone, kNoPage,
-                          kNoRecord,     kUnreachable, kNoAggregator, kNeverMap,  kNewDevice};
-
 TEST(FlagsTest, EveryFlagIsABitOfItsOwn)
 {
     Flags seen{};
-    for (const Flags flag : kAll) {
-        EXPECT_EQ(std::popcount(static_cast<unsigned>(flag)), 1);
-        EXPECT_FALSE(any(seen, flag)) << static_cast<unsigned>(flag);
+    for (const auto &[flag, name] : test::kFlagNames) {
+        EXPECT_EQ(std::popcount(static_cast<unsigned>(flag)), 1) << name;
+        EXPECT_FALSE(any(seen, flag)) << name;
         seen |= flag;
     }
+    EXPECT_EQ(seen, ~Flags{}) << "a bit has no name";
+}
+
+TEST(FlagsTest, AFailingTestPrintsNames)
+{
+    EXPECT_EQ(::testing::PrintToString(kDeviceMemory | kFailed), "kDeviceMemory | kFailed");
+    EXPECT_EQ(::testing::PrintToString(std::vector{kNewBuffers, Flags{}}), "{ kNewBuffers, none }");
+    EXPECT_EQ(::testing::PrintToString(Differences::kType | Differences::kCount), "kType | kCount");
 }
 
 TEST(FlagsTest, SomeOfSeveralAreEnoughForAny)

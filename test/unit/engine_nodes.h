@@ -2,6 +2,7 @@
 #pragma once
 
 #include "engine/meeting/node_group.h"
+#include "engine_flag_names.h"
 #include "memory_network.h"
 
 #include <gtest/gtest.h>

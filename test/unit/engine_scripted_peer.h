@@ -6,9 +6,9 @@
 #include "base/p2p.h"
 #include "engine/call/operation.h"
 #include "engine/communicator/engine.h"
-#include "engine/meeting/flags.h"
 #include "engine/process/process.h"
 #include "test/unit/device_cuda.h"
+#include "test/unit/engine_flag_names.h"
 
 #include <gtest/gtest.h>
 
@@ -16,15 +16,9 @@
 #include <deque>
 #include <memory>
 #include <optional>
-#include <ostream>
 #include <vector>
 
 namespace hetcoll {
-
-inline std::ostream &operator<<(std::ostream &stream, Flags flags)
-{
-    return stream << static_cast<unsigned>(flags);
-}
 
 namespace test {
 
