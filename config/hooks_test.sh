@@ -1,5 +1,5 @@
 #!/bin/sh
-# hooks_test.sh: which messages config/hooks/commit-msg takes, and what it says about others.
+# hooks_test.sh: which messages config/hooks/commit-msg takes, and what it says about others; and check_messages.sh.
 set -u
 hook=${HETCOLL_SRCDIR:-.}/config/hooks/commit-msg
 work=$(mktemp -d) || exit 1
@@ -39,6 +39,35 @@ says 'not signed off' 'base: Say what is wrong\n\n# ------------------------ >8 
 says 'not signed off' 'base: Say what is wrong\n\nSigned-off-by: A Name\n'
 says '' 'fixup! base: Say what is wrong\n'
 says '' "Merge branch 'one' into two\n"
+
+# checks TEXT NUMBER: what check_messages.sh prints of the newest NUMBER commits has the text; an empty one, all are right.
+git=$work/repository
+commit() { git -C "$git" -c user.name=A -c user.email=a@b commit -q --allow-empty -m "$1"; }
+checks()
+{
+    if (cd "$git" && sh "$checker" "$2") >"$work/out" 2>&1; then right=yes; else right=no; fi
+    if { [ -z "$1" ] && [ $right = yes ]; } ||
+        { [ -n "$1" ] && [ $right = no ] && grep -qF -- "$1" "$work/out"; }; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAILED  the newest $2 commits: right: $right, not '$1':"
+        cat "$work/out"
+    fi
+}
+
+checker=$(cd "$(dirname "$hook")/.." && pwd)/check_messages.sh
+if git init -q "$git"; then
+    commit 'An older one'
+    wrong=$(git -C "$git" rev-parse --short HEAD)
+    commit "$(printf "base: Say what is wrong$signed")"
+    commit "$(printf "base: Say what is right$signed")"
+    checks '' 2
+    checks "commit $wrong: commit-msg: the subject is not 'area: Imperative sentence'" 3
+    checks "commit $wrong: commit-msg: not signed off" 30
+else
+    failed=$((failed + 1))
+fi
 
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]
