@@ -89,7 +89,7 @@ public:
     [[nodiscard]] Result<bool> pull_done(int, int) override { return true; }
 
 private:
-    // Of all slots of all ranks: nobody looks at what arrives.
+    // All slots of all ranks share it: nobody looks at what arrives.
     static std::vector<std::byte> &memory()
     {
         static std::vector<std::byte> bytes(kLargestChunkBytes);
@@ -153,7 +153,7 @@ public:
             transfers_.emplace_back(*this, rank);
         }
     }
-    // What they have transferred, if all of them come to their ends.
+    // Returns their transfers, if all of them come to their ends.
     [[nodiscard]] Transferred run()
     {
         std::vector<bool> waits;
