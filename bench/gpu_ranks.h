@@ -43,8 +43,8 @@ public:
     [[nodiscard]] virtual std::string served_by() = 0;
 };
 
-// "auto" or a name of schedule/algorithm_rows.h. All functions that make a way are called by all ranks
-// together, and what they are given outlives it.
+// "auto" or a name of schedule/algorithm_rows.h. All functions that make a way are called by all
+// ranks together, and what they are given outlives it.
 Result<std::unique_ptr<RanksWay>>
 make_hetcoll_way(test::NetworkRank &rank, const RankVectors &vectors, const std::string &algorithm);
 

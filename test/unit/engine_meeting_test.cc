@@ -417,10 +417,7 @@ hetcoll_call numbered(int count, unsigned number)
     call.number = number;
     return call;
 }
-CallSignature barrier(unsigned number)
-{
-    return signature_of_move(HETCOLL_BARRIER, 0, 0, number);
-}
+CallSignature barrier(unsigned number) { return signature_of_move(HETCOLL_BARRIER, 0, 0, number); }
 
 // All three ranks of a node, in one call of each. Returns whether their sum is right.
 bool meets(Nodes &nodes, unsigned number)

@@ -233,8 +233,8 @@ TEST(NodeGroup, ARankThatCannotBeLookedAtIsWaitedForWhileItsGpuWorks)
     EXPECT_EQ(status, 0);
 }
 
-// Sets rank 0's counters to 77, has it ask for `words` counters one after the other in its call, and
-// announces its next one: returns the counters as rank 1 sees them then.
+// Sets rank 0's counters to 77, has it ask for `words` counters one after the other in its call,
+// and announces its next one: returns the counters as rank 1 sees them then.
 std::vector<std::uint64_t> announced_after(const std::vector<int> &words)
 {
     Nodes nodes({0, 0});
