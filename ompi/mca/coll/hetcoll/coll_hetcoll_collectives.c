@@ -72,20 +72,6 @@ bool mca_coll_hetcoll_describe_allgather(struct hetcoll_call *call, const void *
     return 0 != call->count;
 }
 
-bool mca_coll_hetcoll_describe_reduce(struct hetcoll_call *call, enum hetcoll_collective collective,
-                                      const void *sbuf, void *rbuf, size_t count,
-                                      struct ompi_datatype_t *dtype, struct ompi_op_t *op, int root)
-{
-    *call = (struct hetcoll_call){
-        .send = MPI_IN_PLACE == sbuf ? rbuf : sbuf,
-        .recv = rbuf,
-        .collective = (int)collective,
-        .root = root,
-    };
-    mca_coll_hetcoll_describe(NULL, call, count, dtype, op);
-    return 0 <= call->kind && 0 == call->user_op;
-}
-
 int mca_coll_hetcoll_tell(int collective, size_t bytes, int root, struct ompi_communicator_t *comm,
                           mca_coll_base_module_t *base)
 {
@@ -160,14 +146,10 @@ static int serve_reduction(mca_coll_base_module_t *base, struct ompi_communicato
     if (OPAL_UNLIKELY(NULL == module)) {
         return MCA_COLL_HETCOLL_NOT_OURS;
     }
-    struct hetcoll_call call = {
-        .send = MPI_IN_PLACE == sbuf ? rbuf : sbuf,
-        .recv = rbuf,
-        .collective = collective,
-        .root = root,
-    };
-    mca_coll_hetcoll_describe_again(module, &call, count, dtype, op, false);
-    if (own && is_large(call.span) && 0 <= call.kind && 0 == call.user_op) {
+    struct hetcoll_call call;
+    const bool reduces = mca_coll_hetcoll_describe_reduce(
+        module, &call, (enum hetcoll_collective)collective, sbuf, rbuf, count, dtype, op, root);
+    if (own && reduces && is_large(call.span)) {
         return serve_large(base, comm, &call);
     }
     return 0 != call.data_bytes && mca_coll_hetcoll_count(module, &call.number)

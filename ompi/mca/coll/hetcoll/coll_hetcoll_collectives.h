@@ -27,10 +27,23 @@ bool mca_coll_hetcoll_describe_allgather(struct hetcoll_call *call, const void *
                                          struct ompi_datatype_t *sdtype, void *rbuf, size_t rcount,
                                          struct ompi_datatype_t *rdtype,
                                          struct ompi_communicator_t *comm);
-bool mca_coll_hetcoll_describe_reduce(struct hetcoll_call *call, enum hetcoll_collective collective,
-                                      const void *sbuf, void *rbuf, size_t count,
-                                      struct ompi_datatype_t *dtype, struct ompi_op_t *op,
-                                      int root);
+/* Inline, because a small reduction that Open MPI serves has few instructions to spare. */
+static inline bool mca_coll_hetcoll_describe_reduce(mca_coll_hetcoll_module_t *module,
+                                                    struct hetcoll_call *call,
+                                                    enum hetcoll_collective collective,
+                                                    const void *sbuf, void *rbuf, size_t count,
+                                                    struct ompi_datatype_t *dtype,
+                                                    struct ompi_op_t *op, int root)
+{
+    *call = (struct hetcoll_call){
+        .send = MPI_IN_PLACE == sbuf ? rbuf : sbuf,
+        .recv = rbuf,
+        .collective = (int)collective,
+        .root = root,
+    };
+    mca_coll_hetcoll_describe_again(module, call, count, dtype, op, false);
+    return 0 <= call->kind && 0 == call->user_op;
+}
 
 int mca_coll_hetcoll_own_bcast(void *buffer, hetcoll_count_t count, struct ompi_datatype_t *dtype,
                                int root, struct ompi_communicator_t *comm,

@@ -359,7 +359,7 @@ static int reduce_scatter_block(const void *sbuf, void *rbuf, int count, MPI_Dat
     return collective(attached,
                       NULL != attached && 0 < count && 1 < ompi_comm_size(comm) &&
                           mca_coll_hetcoll_describe_reduce(
-                              &call, HETCOLL_REDUCE_SCATTER, sbuf, rbuf,
+                              module, &call, HETCOLL_REDUCE_SCATTER, sbuf, rbuf,
                               (size_t)count * (size_t)ompi_comm_size(comm), dtype, op, 0),
                       &call);
 }
@@ -373,7 +373,7 @@ static int reduce(const void *sbuf, void *rbuf, int count, MPI_Datatype dtype, M
     return collective(
         attached,
         NULL != attached && 0 < count && 1 < ompi_comm_size(comm) &&
-            mca_coll_hetcoll_describe_reduce(&call, HETCOLL_REDUCE, sbuf,
+            mca_coll_hetcoll_describe_reduce(module, &call, HETCOLL_REDUCE, sbuf,
                                              ompi_comm_rank(comm) == root ? rbuf : NULL,
                                              (size_t)count, dtype, op, root),
         &call);
