@@ -4,7 +4,7 @@
 
 #include <malloc.h>
 
-#include <algorithm>
+#include <atomic>
 
 extern "C" {
 void *__libc_malloc(std::size_t bytes);
@@ -17,21 +17,30 @@ void __libc_free(void *pointer);
 namespace hetcoll::test {
 namespace {
 
-OwnAllocation watcher = nullptr;
-std::size_t largest = 0;
+// Threads of the emulated GPU allocate and free, too.
+std::atomic<OwnAllocation> watcher{nullptr};
+std::atomic<std::size_t> largest{0};
 thread_local bool asks = false; // unwinding may allocate
 
 CallingObject component("hetcoll_component");
 
 [[maybe_unused]] bool has_memory(const void *caller)
 {
-    if (watcher == nullptr || asks) {
+    const OwnAllocation watches = watcher;
+    if (watches == nullptr || asks) {
         return true;
     }
     asks = true;
-    const bool has = !component.called(caller) || watcher();
+    const bool has = !component.called(caller) || watches();
     asks = false;
     return has;
+}
+
+[[maybe_unused]] void note_freed(std::size_t bytes)
+{
+    std::size_t most = largest;
+    while (most < bytes && !largest.compare_exchange_weak(most, bytes)) {
+    }
 }
 
 } // namespace
@@ -75,7 +84,7 @@ void *aligned_alloc(std::size_t alignment, std::size_t bytes)
 void free(void *pointer)
 {
     if (hetcoll::test::watcher != nullptr && pointer != nullptr) {
-        hetcoll::test::largest = std::max(hetcoll::test::largest, malloc_usable_size(pointer));
+        hetcoll::test::note_freed(malloc_usable_size(pointer));
     }
     __libc_free(pointer);
 }
