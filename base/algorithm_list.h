@@ -43,8 +43,8 @@
     X(HIERARCHICAL, kHierarchical, hierarchical, hierarchical,                                     \
       kSteps, kGroups, kLarge, kPlain,                                                             \
       "done on the nodes, between them, and on the nodes")                                         \
-    X(SMALL, kHost, host, small,                                                                   \
-      kProcessors, kMessages, kSmall, kLeftFold,                                                   \
+    X(HOST, kHost, host, small,                                                                    \
+      kHost, kMessages, kSmall, kLeftFold,                                                   \
       "reduced by the processors")                                                                 \
     X(COPY_IN, kCopyIn, copy_in, copy_in,                                                          \
       kKernel, kOneNode, kSmall, kLeftFold | kOwnResult,                                           \
@@ -77,7 +77,7 @@
 #define HETCOLL_IF_kTeam(yes, no) yes
 #define HETCOLL_IF_kSteps(yes, no) no
 #define HETCOLL_IF_kKernel(yes, no) no
-#define HETCOLL_IF_kProcessors(yes, no) no
+#define HETCOLL_IF_kHost(yes, no) no
 #define HETCOLL_IF_kServers(yes, no) no
 
 #endif

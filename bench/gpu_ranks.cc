@@ -29,21 +29,21 @@ double now_us()
 
 class HetcollWay final : public RanksWay {
 public:
-    HetcollWay(std::unique_ptr<test::RankEngine> engine, const RankVectors &vectors,
+    HetcollWay(std::unique_ptr<test::RankCommunicator> comm, const RankVectors &vectors,
                const std::string &algorithm)
-        : engine_(std::move(engine)), vectors_(vectors), algorithm_(algorithm)
+        : comm_(std::move(comm)), vectors_(vectors), algorithm_(algorithm)
     {
     }
     Status call(std::size_t count) override
     {
-        return engine_->allreduce(vectors_.send(), vectors_.recv(), HETCOLL_FLOAT32, HETCOLL_SUM,
-                                  count);
+        return comm_->allreduce(vectors_.send(), vectors_.recv(), HETCOLL_FLOAT32, HETCOLL_SUM,
+                                count);
     }
     std::string served_by() override
     {
         std::string name;
         for (int i = 0; i < kAlgorithmCount; ++i) {
-            const std::uint64_t calls = engine_->counter(HETCOLL_CALLS_OF(i));
+            const std::uint64_t calls = comm_->counter(HETCOLL_CALLS_OF(i));
             if (calls != calls_[i]) {
                 name = algorithm_name(static_cast<Algorithm>(i));
             }
@@ -56,7 +56,7 @@ public:
     }
 
 private:
-    std::unique_ptr<test::RankEngine> engine_;
+    std::unique_ptr<test::RankCommunicator> comm_;
     const RankVectors &vectors_;
     std::string algorithm_;
     std::uint64_t calls_[kAlgorithmCount] = {};
@@ -215,12 +215,12 @@ Status RankVectors::check_result(std::size_t bytes) const
 Result<std::unique_ptr<RanksWay>>
 make_hetcoll_way(test::NetworkRank &rank, const RankVectors &vectors, const std::string &algorithm)
 {
-    auto engine = test::RankEngine::create(rank, algorithm.c_str());
-    if (!engine.ok()) {
-        return engine.take_status();
+    auto comm = test::RankCommunicator::create(rank, algorithm.c_str());
+    if (!comm.ok()) {
+        return comm.take_status();
     }
     return std::unique_ptr<RanksWay>(
-        std::make_unique<HetcollWay>(std::move(*engine), vectors, algorithm));
+        std::make_unique<HetcollWay>(std::move(*comm), vectors, algorithm));
 }
 
 Result<std::unique_ptr<StagingArea>> StagingArea::create(int ranks, std::size_t most_bytes)

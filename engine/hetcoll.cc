@@ -9,8 +9,8 @@
 #include "engine/call/operation.h"
 #include "engine/call/operation_queue.h"
 #include "engine/call/stream_gate.h"
-#include "engine/communicator/engine.h"
-#include "engine/engine_handle.h"
+#include "engine/communicator/communicator.h"
+#include "engine/communicator_handle.h"
 #include "engine/meeting/flags.h"
 #include "engine/process/memory_reserve.h"
 #include "engine/process/parameters.h"
@@ -24,7 +24,7 @@
 #include <span>
 #include <type_traits>
 
-using hetcoll::Engine;
+using hetcoll::Communicator;
 using hetcoll::Operation;
 using hetcoll::OperationQueue;
 using hetcoll::Process;
@@ -57,8 +57,8 @@ int hetcoll_has_padding(int kind)
 }
 
 struct hetcoll_operation {
-    hetcoll_operation(hetcoll_engine &engine, const hetcoll_call &call, hetcoll::Start start)
-        : queue(engine.queue), gate(engine.engine), operation(engine.engine, call, start, &gate)
+    hetcoll_operation(hetcoll_comm &comm, const hetcoll_call &call, hetcoll::Start start)
+        : queue(comm.queue), gate(comm.comm), operation(comm.comm, call, start, &gate)
     {
     }
     OperationQueue &queue;
@@ -230,48 +230,45 @@ void hetcoll_process_offer_direct(hetcoll_process *process, const hetcoll_p2p *s
     process->process->store().offer_direct(*self, tag);
 }
 
-hetcoll_engine *hetcoll_engine_create(hetcoll_process *process, const hetcoll_p2p *p2p,
-                                      const hetcoll_facts *agreed, const hetcoll_facts *facts)
+hetcoll_comm *hetcoll_comm_create(hetcoll_process *process, const hetcoll_p2p *p2p,
+                                  const hetcoll_facts *agreed, const hetcoll_facts *facts)
 {
     static_cast<void>(hetcoll::MemoryReserve::fill());
     return hetcoll::if_memory_lasts(
         [&] {
-            return new hetcoll_engine(*process->process, *p2p, *agreed,
-                                      {facts, static_cast<std::size_t>(p2p->size)});
+            return new hetcoll_comm(*process->process, *p2p, *agreed,
+                                    {facts, static_cast<std::size_t>(p2p->size)});
         },
         [] { return nullptr; });
 }
 
-void hetcoll_engine_destroy(hetcoll_engine *engine) { delete engine; }
+void hetcoll_comm_destroy(hetcoll_comm *comm) { delete comm; }
 
-void hetcoll_engine_set_tag(hetcoll_engine *engine, const char *tag)
-{
-    engine->engine.set_tag(tag);
-}
+void hetcoll_comm_set_tag(hetcoll_comm *comm, const char *tag) { comm->comm.set_tag(tag); }
 
-void hetcoll_engine_name_stream(hetcoll_engine *engine, int named, void *stream)
+void hetcoll_comm_name_stream(hetcoll_comm *comm, int named, void *stream)
 {
-    engine->engine.named_stream().set(
+    comm->comm.named_stream().set(
         named != 0 ? std::optional<CUstream>(static_cast<CUstream>(stream)) : std::nullopt);
 }
 
 namespace {
 
 // Behind nonblocking operations that are not complete.
-int run_in_queue(hetcoll_engine &engine, Operation &operation)
+int run_in_queue(hetcoll_comm &comm, Operation &operation)
 {
-    const hetcoll_p2p &p2p = engine.engine.p2p();
-    engine.queue.push(operation);
+    const hetcoll_p2p &p2p = comm.comm.p2p();
+    comm.queue.push(operation);
     while (!operation.is_complete()) {
-        engine.queue.step();
+        comm.queue.step();
         p2p.progress(p2p.context);
     }
     return operation.result();
 }
 
-int run_alone(Engine &engine, Operation &operation)
+int run_alone(Communicator &comm, Operation &operation)
 {
-    const hetcoll_p2p &p2p = engine.p2p();
+    const hetcoll_p2p &p2p = comm.p2p();
     hetcoll::IdleSleep idle;
     while (!operation.step()) {
         p2p.progress(p2p.context);
@@ -282,14 +279,13 @@ int run_alone(Engine &engine, Operation &operation)
     return operation.result();
 }
 
-int run(hetcoll_engine &engine, const hetcoll_call &call, const QueueTurn &turn)
+int run(hetcoll_comm &comm, const hetcoll_call &call, const QueueTurn &turn)
 {
-    hetcoll::StreamGate gate(engine.engine);
-    Operation operation(engine.engine, call, hetcoll::Start::kOnce, &gate);
+    hetcoll::StreamGate gate(comm.comm);
+    Operation operation(comm.comm, call, hetcoll::Start::kOnce, &gate);
     gate.close();
     try {
-        return turn.has_come() ? run_alone(engine.engine, operation)
-                               : run_in_queue(engine, operation);
+        return turn.has_come() ? run_alone(comm.comm, operation) : run_in_queue(comm, operation);
     } catch (const std::bad_alloc &) {
         operation.fail_without_memory();
         return operation.result();
@@ -298,51 +294,51 @@ int run(hetcoll_engine &engine, const hetcoll_call &call, const QueueTurn &turn)
 
 } // namespace
 
-int hetcoll_allreduce(hetcoll_engine *engine, const hetcoll_call *call)
+int hetcoll_allreduce(hetcoll_comm *comm, const hetcoll_call *call)
 {
-    const QueueTurn turn(engine->queue);
+    const QueueTurn turn(comm->queue);
     if (turn.has_come()) {
-        if (const auto code = engine->engine.try_host(*call)) {
+        if (const auto code = comm->comm.try_host(*call)) {
             return *code;
         }
     }
-    return run(*engine, *call, turn);
+    return run(*comm, *call, turn);
 }
 
-int hetcoll_collective(hetcoll_engine *engine, const hetcoll_call *call)
+int hetcoll_collective(hetcoll_comm *comm, const hetcoll_call *call)
 {
-    return hetcoll::run_blocking(*engine, *call);
+    return hetcoll::run_blocking(*comm, *call);
 }
 
-int hetcoll::run_blocking(hetcoll_engine &engine, const hetcoll_call &call)
+int hetcoll::run_blocking(hetcoll_comm &comm, const hetcoll_call &call)
 {
-    return run(engine, call, QueueTurn(engine.queue));
+    return run(comm, call, QueueTurn(comm.queue));
 }
 
-int hetcoll_agree_on_copies(hetcoll_engine *engine, const hetcoll_call *call, int failed)
+int hetcoll_agree_on_copies(hetcoll_comm *comm, const hetcoll_call *call, int failed)
 {
     hetcoll_call told = *call;
     told.copies = failed != 0 ? HETCOLL_COPIES_FAILED : HETCOLL_COPIES_MADE;
-    return run(*engine, told, QueueTurn(engine->queue));
+    return run(*comm, told, QueueTurn(comm->queue));
 }
 
-int hetcoll_hand_on(hetcoll_engine *engine, int collective, std::size_t bytes, int root,
+int hetcoll_hand_on(hetcoll_comm *comm, int collective, std::size_t bytes, int root,
                     unsigned number)
 {
-    return engine->engine.hand_on(hetcoll::signature_of_move(collective, bytes, root, number));
+    return comm->comm.hand_on(hetcoll::signature_of_move(collective, bytes, root, number));
 }
 
-int hetcoll_hand_on_barrier(hetcoll_engine *engine, unsigned number)
+int hetcoll_hand_on_barrier(hetcoll_comm *comm, unsigned number)
 {
-    return engine->engine.hand_on(hetcoll::signature_of_move(HETCOLL_BARRIER, 0, 0, number));
+    return comm->comm.hand_on(hetcoll::signature_of_move(HETCOLL_BARRIER, 0, 0, number));
 }
 
-int hetcoll_hand_on_reduction(hetcoll_engine *engine, const hetcoll_call *call)
+int hetcoll_hand_on_reduction(hetcoll_comm *comm, const hetcoll_call *call)
 {
-    return engine->engine.hand_on(hetcoll::signature_of(*call));
+    return comm->comm.hand_on(hetcoll::signature_of(*call));
 }
 
-void hetcoll_look_in_open_mpi(hetcoll_engine *engine) { engine->engine.look_in_open_mpi(); }
+void hetcoll_look_in_open_mpi(hetcoll_comm *comm) { comm->comm.look_in_open_mpi(); }
 
 static_assert(sizeof(hetcoll::RollCall) <= sizeof(hetcoll_refusal::memory) &&
               alignof(hetcoll::RollCall) <= alignof(hetcoll_refusal) &&
@@ -359,23 +355,19 @@ int hetcoll_refusal_step(hetcoll_refusal *refusal)
     return roll_call->step() != hetcoll::Progress::kPending ? 1 : 0;
 }
 
-void hetcoll_engine_refuse(hetcoll_engine *engine, unsigned number, hetcoll_why_refused why,
-                           int tag)
+void hetcoll_comm_refuse(hetcoll_comm *comm, unsigned number, hetcoll_why_refused why, int tag)
 {
-    engine->refusals.add(number, why, tag);
+    comm->refusals.add(number, why, tag);
 }
 
-int hetcoll_engine_step_refusals(hetcoll_engine *engine)
-{
-    return engine->refusals.are_over() ? 1 : 0;
-}
+int hetcoll_comm_step_refusals(hetcoll_comm *comm) { return comm->refusals.are_over() ? 1 : 0; }
 
-hetcoll_operation *hetcoll_operation_create(hetcoll_engine *engine, const hetcoll_call *call,
+hetcoll_operation *hetcoll_operation_create(hetcoll_comm *comm, const hetcoll_call *call,
                                             int persistent)
 {
     const hetcoll::UsesReserve uses_reserve;
     return new (std::nothrow) hetcoll_operation(
-        *engine, *call, persistent != 0 ? hetcoll::Start::kPersistent : hetcoll::Start::kOnce);
+        *comm, *call, persistent != 0 ? hetcoll::Start::kPersistent : hetcoll::Start::kOnce);
 }
 
 void hetcoll_operation_start(hetcoll_operation *operation)

@@ -23,7 +23,7 @@ size_t hetcoll_element_bytes(int kind);
 int hetcoll_has_padding(int kind);
 
 struct hetcoll_process;
-struct hetcoll_engine;
+struct hetcoll_comm;
 
 /* Sets one of the settings, named without "coll_hetcoll_", to what a user has written. 1: that is
  * right. Else the setting has its default, a text that is a constant, and `message` says what is
@@ -56,11 +56,11 @@ uint64_t hetcoll_process_counter(const struct hetcoll_process *process,
  * ceased to (-1), and while there is a trace: reading the clock twice is a fifth of such a call. */
 void hetcoll_process_time_small(struct hetcoll_process *process, int change);
 
-/* A call that the component served without an engine. */
+/* A call that the component served without a communicator of the core. */
 struct hetcoll_other_call {
     const char *call; /* "allreduce", "bcast", ... */
     uint32_t comm_id;
-    const char *tag; /* as of hetcoll_engine_set_tag(), or NULL */
+    const char *tag; /* as of hetcoll_comm_set_tag(), or NULL */
     int rank, comm_size;
     size_t bytes;
     int kind, op; /* negative: none, or none of hetcoll's */
@@ -83,54 +83,53 @@ int hetcoll_facts_set_chunk_bytes(struct hetcoll_facts *facts, size_t chunk_byte
 
 /* Open MPI says that its messages carry device memory. The process tries it at its first device
  * call, by a message to itself through `self` (one rank, kept), and uses it if the bytes arrive.
- * Call before the first engine is made. */
+ * Call before the first communicator is made. */
 void hetcoll_process_offer_direct(struct hetcoll_process *process, const struct hetcoll_p2p *self,
                                   int tag);
 
 /* One communicator's state, made at its first call. `agreed` are the merged facts of its ranks,
  * facts[r] those of rank r; both are copied. */
-struct hetcoll_engine *hetcoll_engine_create(struct hetcoll_process *process,
-                                             const struct hetcoll_p2p *p2p,
-                                             const struct hetcoll_facts *agreed,
-                                             const struct hetcoll_facts *facts);
-void hetcoll_engine_destroy(struct hetcoll_engine *engine);
+struct hetcoll_comm *hetcoll_comm_create(struct hetcoll_process *process,
+                                         const struct hetcoll_p2p *p2p,
+                                         const struct hetcoll_facts *agreed,
+                                         const struct hetcoll_facts *facts);
+void hetcoll_comm_destroy(struct hetcoll_comm *comm);
 
 /* What the program calls the communicator, for the trace: printable, without quotes. Before its
- * first call; `tag` lives as long as the engine. NULL: it has not said. */
-void hetcoll_engine_set_tag(struct hetcoll_engine *engine, const char *tag);
+ * first call; `tag` lives as long as the communicator. NULL: it has not said. */
+void hetcoll_comm_set_tag(struct hetcoll_comm *comm, const char *tag);
 
 /* From now on allreduces wait, before they touch device memory, for what this CUstream has to do
  * when they start, in place of the legacy stream. `named` 0: they wait for that again. Local. */
-void hetcoll_engine_name_stream(struct hetcoll_engine *engine, int named, void *stream);
+void hetcoll_comm_name_stream(struct hetcoll_comm *comm, int named, void *stream);
 
 /* Blocks until `recv` is complete for every stream. */
-int hetcoll_allreduce(struct hetcoll_engine *engine, const struct hetcoll_call *call);
+int hetcoll_allreduce(struct hetcoll_comm *comm, const struct hetcoll_call *call);
 
 /* A broadcast, reduce, allgather or reduce-scatter by hetcoll's own schedules; requires several
  * ranks, a kind that is not negative, and no user_op. All ranks call it: it begins with an
  * agreement, which is worth its time from HETCOLL_LEAST_COLLECTIVE bytes of the vector on. */
 #define HETCOLL_LEAST_COLLECTIVE (128u * 1024u)
-int hetcoll_collective(struct hetcoll_engine *engine, const struct hetcoll_call *call);
+int hetcoll_collective(struct hetcoll_comm *comm, const struct hetcoll_call *call);
 /* Of a call that ended with HETCOLL_DECLINED_TO_STAGE, when this rank has copied what it reads, or
  * of a persistent one that it has made; or has failed to, which it has logged. HETCOLL_DECLINED on
  * all ranks if no rank has failed, else an error on all. Touches no buffer. */
-int hetcoll_agree_on_copies(struct hetcoll_engine *engine, const struct hetcoll_call *call,
-                            int failed);
+int hetcoll_agree_on_copies(struct hetcoll_comm *comm, const struct hetcoll_call *call, int failed);
 
 /* Before a call that another module serves, by all ranks: those of this node see which it is,
  * whether they wait in a call of ours or hand one on. An error if one is seen to call differently:
  * then the call is not made. Waits for nobody. */
 /* Of a call that moves bytes, of enum hetcoll_handed_on or enum hetcoll_collective. */
-int hetcoll_hand_on(struct hetcoll_engine *engine, int collective, size_t bytes, int root,
+int hetcoll_hand_on(struct hetcoll_comm *comm, int collective, size_t bytes, int root,
                     unsigned number);
-int hetcoll_hand_on_barrier(struct hetcoll_engine *engine, unsigned number);
+int hetcoll_hand_on_barrier(struct hetcoll_comm *comm, unsigned number);
 /* Of one that reduces: collective, kind, op, user_op and reason; root; span with dense, or
  * data_bytes; number. */
-int hetcoll_hand_on_reduction(struct hetcoll_engine *engine, const struct hetcoll_call *call);
+int hetcoll_hand_on_reduction(struct hetcoll_comm *comm, const struct hetcoll_call *call);
 
 /* Once for every poll while it is made: says now and then for whom this rank waits in it. Not
  * thread safe. */
-void hetcoll_look_in_open_mpi(struct hetcoll_engine *engine);
+void hetcoll_look_in_open_mpi(struct hetcoll_comm *comm);
 
 /* ---- calls that this rank cannot begin ---- */
 
@@ -138,7 +137,7 @@ void hetcoll_look_in_open_mpi(struct hetcoll_engine *engine);
  * all get HETCOLL_ERROR_NO_MEMORY, or HETCOLL_ERROR_COLLECTIVE where a stream is being captured.
  * Needs no memory but what is there since the communicator was made, and waits for nobody. */
 
-/* Without an engine, because it could not be made. */
+/* Without a communicator, because it could not be made. */
 struct hetcoll_refusal {
     uint64_t memory[35];
 };
@@ -148,26 +147,26 @@ int hetcoll_refusal_step(struct hetcoll_refusal *refusal);
 
 /* With one; `number` is hetcoll_call.number. Both are thread safe. With coll_hetcoll_check off
  * there are ranks that do not understand it: then a rank without memory ends the job. */
-void hetcoll_engine_refuse(struct hetcoll_engine *engine, unsigned number,
-                           enum hetcoll_why_refused why, int tag);
+void hetcoll_comm_refuse(struct hetcoll_comm *comm, unsigned number, enum hetcoll_why_refused why,
+                         int tag);
 /* Nonzero: there is nothing left to say. */
-int hetcoll_engine_step_refusals(struct hetcoll_engine *engine);
+int hetcoll_comm_step_refusals(struct hetcoll_comm *comm);
 
 /* ---- nonblocking and persistent calls ---- */
 
-/* One MPI_Iallreduce, or one persistent MPI_Allreduce_init. The operations of an engine run one
- * after the other, in the order in which they were started, blocking calls among them: all ranks
- * start them in the same order. Thread safe but for calls on the same operation. */
+/* One MPI_Iallreduce, or one persistent MPI_Allreduce_init. The operations of a communicator run
+ * one after the other, in the order in which they were started, blocking calls among them: all
+ * ranks start them in the same order. Thread safe but for calls on the same operation. */
 struct hetcoll_operation;
 
 /* `call`, with its context, lives as long as the operation; its kind is not negative or user_op is
  * set. A persistent operation keeps what it finds out about its buffers. NULL: no memory. */
-struct hetcoll_operation *hetcoll_operation_create(struct hetcoll_engine *engine,
+struct hetcoll_operation *hetcoll_operation_create(struct hetcoll_comm *comm,
                                                    const struct hetcoll_call *call, int persistent);
 /* Requires that it was not started, or is complete and persistent. */
 void hetcoll_operation_start(struct hetcoll_operation *operation);
-/* Lets the engine's operations advance as far as they can now, unless another thread is doing so.
- * Nonzero if this one is complete, with *result as from hetcoll_allreduce(). */
+/* Lets the communicator's operations advance as far as they can now, unless another thread is doing
+ * so. Nonzero if this one is complete, with *result as from hetcoll_allreduce(). */
 int hetcoll_operation_step(struct hetcoll_operation *operation, int *result);
 /* Requires that it is not started, or complete. */
 void hetcoll_operation_destroy(struct hetcoll_operation *operation);
@@ -176,14 +175,14 @@ void hetcoll_operation_destroy(struct hetcoll_operation *operation);
 
 /* The calls of one communicator on one stream. A call is queued when the stream's work before it
  * may still run; the stream's work behind it waits until it is complete. They are operations of
- * the engine, in the order in which they were queued. One thread queues at a time. */
+ * the communicator, in the order in which they were queued. One thread queues at a time. */
 struct hetcoll_calls;
 
 /* Nonzero while some queued call of the process is not complete. */
 int hetcoll_process_has_queued(const struct hetcoll_process *process);
 /* What this rank needs, for calls whose vector has at most `most_bytes`: driver calls, no message.
  * `stream` is a CUstream. Requires that no queued call is pending. NULL: `message` says why. */
-struct hetcoll_calls *hetcoll_calls_create(struct hetcoll_engine *engine, void *stream,
+struct hetcoll_calls *hetcoll_calls_create(struct hetcoll_comm *comm, void *stream,
                                            size_t most_bytes, char *message, size_t message_bytes);
 /* By all ranks, before the first call: what a communicator's first calls make is made. The result
  * is as of hetcoll_allreduce(), the same on all ranks. */
@@ -203,8 +202,8 @@ enum {
     HETCOLL_STREAM_WAIT = 100
 }; /* queued, but the stream does not wait: wait until it is idle */
 int hetcoll_calls_enqueue(struct hetcoll_calls *stream, const struct hetcoll_call *call);
-/* Lets the engine's operations advance and releases the stream. One thread at a time. Returns how
- * many calls have become complete. */
+/* Lets the communicator's operations advance and releases the stream. One thread at a time. Returns
+ * how many calls have become complete. */
 int hetcoll_calls_step(struct hetcoll_calls *stream);
 int hetcoll_calls_is_idle(const struct hetcoll_calls *stream);
 /* The first error of a call since the last time it was asked for, as of hetcoll_allreduce(). */

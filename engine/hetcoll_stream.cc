@@ -2,7 +2,7 @@
 // throws is memory exhaustion.
 #include "engine/boundary.h"
 #include "engine/call/stream_calls.h"
-#include "engine/engine_handle.h"
+#include "engine/communicator_handle.h"
 #include "engine/hetcoll.h"
 #include "engine/process_handle.h"
 
@@ -16,7 +16,7 @@ using hetcoll::StreamCalls;
 static_assert(HETCOLL_STREAM_CALLS == StreamCalls::kMostCalls);
 
 struct hetcoll_calls {
-    hetcoll_engine &engine;
+    hetcoll_comm &comm;
     std::unique_ptr<StreamCalls> calls;
     std::size_t most_bytes;
 };
@@ -26,17 +26,17 @@ int hetcoll_process_has_queued(const hetcoll_process *process)
     return process->process->store().queued().any() ? 1 : 0;
 }
 
-hetcoll_calls *hetcoll_calls_create(hetcoll_engine *engine, void *stream, size_t most_bytes,
+hetcoll_calls *hetcoll_calls_create(hetcoll_comm *comm, void *stream, size_t most_bytes,
                                     char *message, size_t message_bytes)
 {
     return if_memory_lasts(
         [&]() -> hetcoll_calls * {
             // The calls of the attachment are larger than what a meeting sums.
-            const std::size_t bytes = std::max(most_bytes, 2 * engine->engine.small_limit() + 4096);
-            auto calls = StreamCalls::create(engine->engine, engine->queue,
-                                             static_cast<CUstream>(stream), bytes);
+            const std::size_t bytes = std::max(most_bytes, 2 * comm->comm.small_limit() + 4096);
+            auto calls =
+                StreamCalls::create(comm->comm, comm->queue, static_cast<CUstream>(stream), bytes);
             if (calls.ok()) {
-                return new hetcoll_calls{*engine, std::move(*calls), bytes};
+                return new hetcoll_calls{*comm, std::move(*calls), bytes};
             }
             std::snprintf(message, message_bytes, "%s", calls.status().message().c_str());
             return nullptr;
@@ -49,23 +49,23 @@ hetcoll_calls *hetcoll_calls_create(hetcoll_engine *engine, void *stream, size_t
 
 int hetcoll_calls_attach(hetcoll_calls *stream, int tag)
 {
-    hetcoll::Engine &engine = stream->engine.engine;
-    const hetcoll::Scratch &scratch = *engine.reserved().scratch;
+    hetcoll::Communicator &comm = stream->comm.comm;
+    const hetcoll::Scratch &scratch = *comm.reserved().scratch;
     hetcoll_call call{};
     call.send = call.recv = scratch.data();
     call.kind = HETCOLL_UINT8;
     call.op = HETCOLL_MAX;
-    call.count = call.span = call.data_bytes = 2 * engine.small_limit() + 4096;
+    call.count = call.span = call.data_bytes = 2 * comm.small_limit() + 4096;
     call.dense = 1;
     call.tag = tag;
-    const int code = hetcoll::run_blocking(stream->engine, call); // all that a first call does
+    const int code = hetcoll::run_blocking(stream->comm, call); // all that a first call does
     if (code != HETCOLL_SUCCESS) {
         return code;
     }
     call.queued = HETCOLL_ATTACHES;
     call.context = &stream->calls->prepared();
     call.count = call.span = call.data_bytes = stream->most_bytes;
-    return hetcoll::run_blocking(stream->engine, call);
+    return hetcoll::run_blocking(stream->comm, call);
 }
 
 int hetcoll_calls_prepares(const hetcoll_calls *stream, const hetcoll_call *call)

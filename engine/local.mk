@@ -19,8 +19,8 @@ hetcoll_sources += \
 	engine/communicator/adapters.cc engine/communicator/adapters.h \
 	engine/communicator/aggregation.cc engine/communicator/aggregation.h \
 	engine/communicator/aggregator_messages.cc engine/communicator/aggregator_messages.h \
-	engine/communicator/chooser.cc engine/communicator/chooser.h engine/communicator/engine.cc \
-	engine/communicator/engine.h engine/communicator/executor.cc engine/communicator/executor.h \
+	engine/communicator/chooser.cc engine/communicator/chooser.h engine/communicator/communicator.cc \
+	engine/communicator/communicator.h engine/communicator/executor.cc engine/communicator/executor.h \
 	engine/communicator/executor_operands.cc engine/communicator/executor_start.cc \
 	engine/communicator/freed.cc engine/communicator/freed.h \
 	engine/communicator/known_peers.cc engine/communicator/known_peers.h \
@@ -40,7 +40,7 @@ hetcoll_sources += \
 	engine/call/operation.h engine/call/operation_queue.cc engine/call/operation_queue.h \
 	engine/call/prepared.cc engine/call/prepared.h \
 	engine/call/publish.cc engine/call/refusal.cc engine/call/refusal.h engine/call/refusals.cc engine/call/refusals.h engine/call/report.cc engine/call/report.h engine/call/run.cc \
-	engine/call/ready.cc engine/call/small.cc engine/call/staged.cc engine/call/task.h \
+	engine/call/ready.cc engine/call/host.cc engine/call/staged.cc engine/call/task.h \
 	engine/call/stream_calls.cc engine/call/stream_calls.h engine/call/stream_gate.h engine/call/ways.h \
-	engine/boundary.h engine/engine_handle.h engine/hetcoll.h engine/hetcoll.cc engine/hetcoll_stage.cc engine/hetcoll_stream.cc \
+	engine/boundary.h engine/communicator_handle.h engine/hetcoll.h engine/hetcoll.cc engine/hetcoll_stage.cc engine/hetcoll_stream.cc \
 	engine/process_handle.h

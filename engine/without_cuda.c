@@ -91,10 +91,10 @@ void hetcoll_process_offer_direct(struct hetcoll_process *process, const struct 
     (void)tag;
 }
 
-struct hetcoll_engine *hetcoll_engine_create(struct hetcoll_process *process,
-                                             const struct hetcoll_p2p *p2p,
-                                             const struct hetcoll_facts *agreed,
-                                             const struct hetcoll_facts *facts)
+struct hetcoll_comm *hetcoll_comm_create(struct hetcoll_process *process,
+                                         const struct hetcoll_p2p *p2p,
+                                         const struct hetcoll_facts *agreed,
+                                         const struct hetcoll_facts *facts)
 {
     (void)process;
     (void)p2p;
@@ -103,47 +103,46 @@ struct hetcoll_engine *hetcoll_engine_create(struct hetcoll_process *process,
     return NULL;
 }
 
-void hetcoll_engine_destroy(struct hetcoll_engine *engine) { (void)engine; }
+void hetcoll_comm_destroy(struct hetcoll_comm *comm) { (void)comm; }
 
-void hetcoll_engine_set_tag(struct hetcoll_engine *engine, const char *tag)
+void hetcoll_comm_set_tag(struct hetcoll_comm *comm, const char *tag)
 {
-    (void)engine;
+    (void)comm;
     (void)tag;
 }
 
-void hetcoll_engine_name_stream(struct hetcoll_engine *engine, int named, void *stream)
+void hetcoll_comm_name_stream(struct hetcoll_comm *comm, int named, void *stream)
 {
-    (void)engine;
+    (void)comm;
     (void)named;
     (void)stream;
 }
 
-int hetcoll_allreduce(struct hetcoll_engine *engine, const struct hetcoll_call *call)
+int hetcoll_allreduce(struct hetcoll_comm *comm, const struct hetcoll_call *call)
 {
-    (void)engine;
-    return call->host_allreduce(call->context, call->send, call->recv);
+    (void)comm;
+    return call->previous_allreduce(call->context, call->send, call->recv);
 }
 
-int hetcoll_collective(struct hetcoll_engine *engine, const struct hetcoll_call *call)
+int hetcoll_collective(struct hetcoll_comm *comm, const struct hetcoll_call *call)
 {
-    (void)engine;
+    (void)comm;
     (void)call;
     return HETCOLL_DECLINED;
 }
 
-int hetcoll_agree_on_copies(struct hetcoll_engine *engine, const struct hetcoll_call *call,
-                            int failed)
+int hetcoll_agree_on_copies(struct hetcoll_comm *comm, const struct hetcoll_call *call, int failed)
 {
-    (void)engine;
+    (void)comm;
     (void)call;
     (void)failed;
     return HETCOLL_DECLINED;
 }
 
-int hetcoll_hand_on(struct hetcoll_engine *engine, int collective, size_t bytes, int root,
+int hetcoll_hand_on(struct hetcoll_comm *comm, int collective, size_t bytes, int root,
                     unsigned number)
 {
-    (void)engine;
+    (void)comm;
     (void)collective;
     (void)bytes;
     (void)root;
@@ -151,21 +150,21 @@ int hetcoll_hand_on(struct hetcoll_engine *engine, int collective, size_t bytes,
     return HETCOLL_SUCCESS;
 }
 
-int hetcoll_hand_on_barrier(struct hetcoll_engine *engine, unsigned number)
+int hetcoll_hand_on_barrier(struct hetcoll_comm *comm, unsigned number)
 {
-    (void)engine;
+    (void)comm;
     (void)number;
     return HETCOLL_SUCCESS;
 }
 
-int hetcoll_hand_on_reduction(struct hetcoll_engine *engine, const struct hetcoll_call *call)
+int hetcoll_hand_on_reduction(struct hetcoll_comm *comm, const struct hetcoll_call *call)
 {
-    (void)engine;
+    (void)comm;
     (void)call;
     return HETCOLL_SUCCESS;
 }
 
-void hetcoll_look_in_open_mpi(struct hetcoll_engine *engine) { (void)engine; }
+void hetcoll_look_in_open_mpi(struct hetcoll_comm *comm) { (void)comm; }
 
 int hetcoll_is_reduced(int op, int kind)
 {
@@ -199,10 +198,10 @@ int hetcoll_recognize_op(struct hetcoll_process *process, void (*function)(void)
     return 0;
 }
 
-struct hetcoll_operation *hetcoll_operation_create(struct hetcoll_engine *engine,
+struct hetcoll_operation *hetcoll_operation_create(struct hetcoll_comm *comm,
                                                    const struct hetcoll_call *call, int persistent)
 {
-    (void)engine;
+    (void)comm;
     (void)call;
     (void)persistent;
     return NULL;
@@ -223,18 +222,18 @@ int hetcoll_refusal_step(struct hetcoll_refusal *refusal)
     return 1;
 }
 
-void hetcoll_engine_refuse(struct hetcoll_engine *engine, unsigned number,
-                           enum hetcoll_why_refused why, int tag)
+void hetcoll_comm_refuse(struct hetcoll_comm *comm, unsigned number, enum hetcoll_why_refused why,
+                         int tag)
 {
-    (void)engine;
+    (void)comm;
     (void)number;
     (void)why;
     (void)tag;
 }
 
-int hetcoll_engine_step_refusals(struct hetcoll_engine *engine)
+int hetcoll_comm_step_refusals(struct hetcoll_comm *comm)
 {
-    (void)engine;
+    (void)comm;
     return 1;
 }
 
@@ -304,10 +303,10 @@ int hetcoll_process_has_queued(const struct hetcoll_process *process)
     return 0;
 }
 
-struct hetcoll_calls *hetcoll_calls_create(struct hetcoll_engine *engine, void *stream,
+struct hetcoll_calls *hetcoll_calls_create(struct hetcoll_comm *comm, void *stream,
                                            size_t most_bytes, char *message, size_t message_bytes)
 {
-    (void)engine;
+    (void)comm;
     (void)stream;
     (void)most_bytes;
     snprintf(message, message_bytes, "hetcoll was built without CUDA");

@@ -260,7 +260,7 @@ bool is_met(Needs needs, const RankLayout &layout)
 AlgorithmSet available_algorithms(const RankLayout &layout) noexcept
 {
     return algorithms_where([&](const AlgorithmRow &row) {
-        return row.form != Form::kProcessors && is_met(row.needs, layout);
+        return row.form != Form::kHost && is_met(row.needs, layout);
     });
 }
 

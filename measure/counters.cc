@@ -112,9 +112,7 @@ ServingRoute name_route(const JobCounters &counters, const CounterValues &used)
     add(HETCOLL_CALLS_STAGED, "open_mpi", "staged");
     for (int i = 0; i < kAlgorithmCount; ++i) {
         const AlgorithmRow &row = row_of(static_cast<Algorithm>(i));
-        const char *path = row.is_one_kernel()             ? "mapped"
-                           : row.form == Form::kProcessors ? small
-                                                           : mover;
+        const char *path = row.is_one_kernel() ? "mapped" : row.form == Form::kHost ? small : mover;
         add(HETCOLL_CALLS_OF(i), row.name, path);
     }
     add(HETCOLL_CALLS_COLLECTIVE, "hetcoll", mover); // other collectives

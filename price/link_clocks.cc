@@ -28,9 +28,9 @@ template <class T> std::size_t at(T index) { return static_cast<std::size_t>(ind
 
 } // namespace
 
-class LinkClocks::Engine {
+class LinkClocks::Clocks {
 public:
-    Engine(Routes &routes, LinkRule rule, bool mirrored)
+    Clocks(Routes &routes, LinkRule rule, bool mirrored)
         : platform_(routes.platform()), routes_(routes), rule_(rule), mirrored_(mirrored),
           waiting_(platform_.links.size())
     {
@@ -122,21 +122,21 @@ private:
     };
 
     struct Actor : Transfers {
-        Actor(Engine &engine_of_actor, int number, int on_host, SimRankPlan plan)
-            : engine(engine_of_actor), self(number), host(on_host), rank(std::move(plan))
+        Actor(Clocks &clocks_of_actor, int number, int on_host, SimRankPlan plan)
+            : clocks(clocks_of_actor), self(number), host(on_host), rank(std::move(plan))
         {
         }
         void send(int peer, int channel, double bytes, int token) override
         {
-            engine.send(self, peer, channel, bytes, token);
+            clocks.send(self, peer, channel, bytes, token);
         }
         void receive(int peer, int channel, int token) override
         {
-            engine.receive(peer, self, channel, token);
+            clocks.receive(peer, self, channel, token);
         }
-        void work(double bytes, int token) override { engine.work(self, bytes, token); }
+        void work(double bytes, int token) override { clocks.work(self, bytes, token); }
 
-        Engine &engine;
+        Clocks &clocks;
         int self, host;
         SimRank rank;
     };
@@ -412,16 +412,16 @@ private:
 };
 
 LinkClocks::LinkClocks(Routes &routes, LinkRule rule, bool mirrored)
-    : engine_(std::make_unique<Engine>(routes, rule, mirrored))
+    : clocks_(std::make_unique<Clocks>(routes, rule, mirrored))
 {
 }
 
 LinkClocks::~LinkClocks() = default;
 
-void LinkClocks::add(int host, SimRankPlan plan) { engine_->add(host, std::move(plan)); }
+void LinkClocks::add(int host, SimRankPlan plan) { clocks_->add(host, std::move(plan)); }
 
-void LinkClocks::expect(const std::vector<double> &bytes) { engine_->expect(bytes); }
+void LinkClocks::expect(const std::vector<double> &bytes) { clocks_->expect(bytes); }
 
-LinkClocks::Outcome LinkClocks::run(double most_us) { return engine_->run(most_us); }
+LinkClocks::Outcome LinkClocks::run(double most_us) { return clocks_->run(most_us); }
 
 } // namespace hetcoll

@@ -53,8 +53,8 @@ public:
     [[nodiscard]] Outcome run(double most_us = std::numeric_limits<double>::infinity());
 
 private:
-    class Engine;
-    std::unique_ptr<Engine> engine_;
+    class Clocks;
+    std::unique_ptr<Clocks> clocks_;
 };
 
 } // namespace hetcoll

@@ -18,11 +18,11 @@ enum class Algorithm : std::uint8_t { HETCOLL_ALGORITHMS(HETCOLL_ENUMERATOR) };
 
 // What runs.
 enum class Form : std::uint8_t {
-    kTeam,       // a schedule made of the ranks' numbers alone
-    kSteps,      // a schedule that is made of more: plan/build_schedule.h
-    kKernel,     // one kernel a rank that reads, and may write, the memory of all ranks
-    kProcessors, // no kernel: processors sum, on a node in the pinned control page
-    kServers,    // a schedule among ranks and aggregators
+    kTeam,    // a schedule made of the ranks' numbers alone
+    kSteps,   // a schedule that is made of more: plan/build_schedule.h
+    kKernel,  // one kernel a rank that reads, and may write, the memory of all ranks
+    kHost,    // no kernel: processors sum, on a node in the pinned control page
+    kServers, // a schedule among ranks and aggregators
 };
 
 // Where it can run.
@@ -153,7 +153,7 @@ inline constexpr AlgorithmSet kReproducibleAlgorithms =
     algorithms_where([](const AlgorithmRow &row) { return row.has(Trait::kLeftFold); });
 // Adds each element of all ranks at once, in one kernel or by a processor (kHost: on one node).
 inline constexpr AlgorithmSet kAtOnceAlgorithms = algorithms_where(
-    [](const AlgorithmRow &row) { return row.is_one_kernel() || row.form == Form::kProcessors; });
+    [](const AlgorithmRow &row) { return row.is_one_kernel() || row.form == Form::kHost; });
 inline constexpr AlgorithmSet kWhenAskedAlgorithms =
     algorithms_where([](const AlgorithmRow &row) { return row.has(Trait::kWhenAsked); });
 

@@ -23,9 +23,9 @@ namespace names = simgrid_names;
 
 constexpr double kBytesPerGb = 1e9, kSecondsPerUs = 1e-6;
 
-class Engine {
+class SimGridEngine {
 public:
-    Engine()
+    SimGridEngine()
     {
         static std::string words[] = {
             "hetcoll_sim",
@@ -55,7 +55,7 @@ private:
 
 class Zones {
 public:
-    Zones(const Engine &engine, const Platform &platform)
+    Zones(const SimGridEngine &engine, const Platform &platform)
         : engine_(engine.of_simgrid()), platform_(platform)
     {
         root_ = names::add_star(engine_, nullptr, "cluster");
@@ -259,7 +259,7 @@ private:
 
 SimOutcome run_simgrid(const Platform &platform, const std::vector<SimActor> &actors)
 {
-    Engine engine;
+    SimGridEngine engine;
     const Zones zones(engine, platform);
     SimOutcome outcome;
     std::size_t ended = 0;
@@ -283,7 +283,7 @@ SimOutcome run_simgrid(const Platform &platform, const std::vector<SimActor> &ac
 
 std::vector<SimRoute> simgrid_routes(const Platform &platform, const std::vector<SimRoute> &asked)
 {
-    const Engine engine;
+    const SimGridEngine engine;
     const Zones zones(engine, platform);
     std::vector<SimRoute> found = asked;
     for (SimRoute &route : found) {

@@ -7,20 +7,20 @@ namespace {
 // The first call that could use aggregators joins them.
 bool should_join(const Call &call)
 {
-    return call.engine.aggregation().is_untried() && call.args->kind >= 0 && !call.is_attached() &&
-           call.args->user_op == 0 && !call.in_order && call.bytes > call.engine.small_limit();
+    return call.comm.aggregation().is_untried() && call.args->kind >= 0 && !call.is_attached() &&
+           call.args->user_op == 0 && !call.in_order && call.bytes > call.comm.small_limit();
 }
 
 bool poll_join(Call &call)
 {
-    Aggregation &aggregators = call.engine.aggregation();
+    Aggregation &aggregators = call.comm.aggregation();
     switch (aggregators.step()) {
     case Progress::kPending: return false;
     case Progress::kFailed: call.lose_network(aggregators.code()); return false;
     case Progress::kDone: break;
     }
     if (any(aggregators.heard(), kCallsDiffer)) {
-        call.ended = call.engine.fail_differing(aggregators.meeting());
+        call.ended = call.comm.fail_differing(aggregators.meeting());
         return false;
     }
     return true;
@@ -29,13 +29,13 @@ bool poll_join(Call &call)
 // What a rank that does not know a user-defined op does in its first meeting, all ranks do.
 bool is_small_user_op(const Call &call)
 {
-    return call.args->user_op != 0 && call.is_small() && !call.engine.should_find_peers() &&
-           !call.engine.chooser().forces_small_kernel();
+    return call.args->user_op != 0 && call.is_small() && !call.comm.should_find_peers() &&
+           !call.comm.chooser().forces_small_kernel();
 }
 
 Choice choose(Call &call, Means means)
 {
-    return call.engine.chooser().choose(*call.args, call.bytes, means);
+    return call.comm.chooser().choose(*call.args, call.bytes, means);
 }
 
 // UCX waits for its own copies, which a queued call may not, and adapters' streams for the legacy
@@ -70,14 +70,13 @@ void prepare_mixed(Call &call)
 int previous(Call &call)
 {
     call.report.serve(HETCOLL_CALLS_PREVIOUS);
-    return call.args->host_allreduce(call.args->context, call.args->send, call.args->recv);
+    return call.args->previous_allreduce(call.args->context, call.args->send, call.args->recv);
 }
 
 // The result to where the application wants it.
 void start_copy_out(Call &call)
 {
-    const MappedCall::Copy copy =
-        call.mapped ? call.engine.mapped().copy_out() : MappedCall::Copy{};
+    const MappedCall::Copy copy = call.mapped ? call.comm.mapped().copy_out() : MappedCall::Copy{};
     if (copy.to != nullptr) {
         call.start_copy(copy.to, copy.from, call.bytes, call.buffers.recv);
     }
@@ -87,7 +86,7 @@ void start_copy_out(Call &call)
 Task<int> run_chosen(Call &call, const Choice &choice, LateRanks *late)
 {
     if (choice.algorithm == Algorithm::kHost) {
-        co_return co_await small(call);
+        co_return co_await host(call);
     }
     if (goes_as_floats(call, choice)) {
         co_return co_await as_floats(call);
@@ -116,7 +115,7 @@ Task<int> mixed(Call &call)
 {
     const Choice choice = choose(call, {.aggregators = !call.is_attached(), .mixed = true});
     if (choice.algorithm == Algorithm::kHost) {
-        co_return co_await small(call);
+        co_return co_await host(call);
     }
     if (is_float8_sum(call)) {
         co_return co_await as_floats(call);
@@ -136,7 +135,7 @@ Task<int> mixed(Call &call)
 // All ranks have device memory and know whose GPUs reach each other.
 Task<int> on_devices(Call &call, Choice choice, Flags all, LateRanks &late)
 {
-    const bool maps = call.engine.chooser().uses_mapping(choice) && !goes_as_floats(call, choice);
+    const bool maps = call.comm.chooser().uses_mapping(choice) && !goes_as_floats(call, choice);
     if (maps && any(all, kNoMapping)) {
         choice = choose(call, {});
     } else if (maps) {
@@ -155,23 +154,23 @@ Task<int> on_devices(Call &call, Choice choice, Flags all, LateRanks &late)
 
 bool is_surely_small(Call &call)
 {
-    return call.args->kind >= 0 && call.engine.p2p().size > 1 && !should_join(call) &&
-           !call.engine.should_find_peers() &&
+    return call.args->kind >= 0 && call.comm.p2p().size > 1 && !should_join(call) &&
+           !call.comm.should_find_peers() &&
            (is_small_user_op(call) || choose(call, any_means(call)).algorithm == Algorithm::kHost);
 }
 
 Task<int> allreduce(Call &call)
 {
-    Engine &engine = call.engine;
+    Communicator &comm = call.comm;
     co_await make_ready(call);
     if (needs_own_vector(call)) {
         co_return co_await with_own_vector(call);
     }
     if (should_join(call)) {
-        engine.aggregation().start(engine.messages(), call.args->tag);
+        comm.aggregation().start(comm.messages(), call.args->tag);
         co_await until([&call] { return poll_join(call); });
     }
-    if (engine.p2p().size == 1 && (call.args->dense != 0 || call.has_padding())) {
+    if (comm.p2p().size == 1 && (call.args->dense != 0 || call.has_padding())) {
         co_return co_await alone(call);
     }
     if (call.args->kind < 0 && call.args->user_op == 0) {
@@ -179,16 +178,16 @@ Task<int> allreduce(Call &call)
     }
     for (;;) { // once more when the ranks have found their peers: with a choice that knows them
         if (is_small_user_op(call)) {
-            co_return co_await small(call);
+            co_return co_await host(call);
         }
         const bool reduces = call.args->kind >= 0; // else this rank does not know the op
         const Choice choice = reduces ? choose(call, any_means(call)) : Choice{};
-        if (reduces && choice.algorithm == Algorithm::kHost && !engine.should_find_peers()) {
-            co_return co_await small(call);
+        if (reduces && choice.algorithm == Algorithm::kHost && !comm.should_find_peers()) {
+            co_return co_await host(call);
         }
         co_await until(
             [&call] { return try_borrow_bounce(call); }); // the first choice was another one
-        Published published(engine);
+        Published published(comm);
         if (reduces && !goes_as_floats(call, choice)) {
             co_await publish(call, choice, published);
         }
@@ -207,7 +206,7 @@ Task<int> allreduce(Call &call)
             co_return call.fail_together(all);
         }
         if (!any(all, kDeviceMemory) && call.is_small() && !any(all, kUnknownOp)) {
-            co_return co_await small(call);
+            co_return co_await host(call);
         }
         if (is_float8_sum(call) && !any(all, kUnknownOp) &&
             (!any(all, kDeviceMemory) || any(all, kMustStage))) {
@@ -223,9 +222,9 @@ Task<int> allreduce(Call &call)
             co_return co_await mixed(call);
         }
         if (any(all, kNewDevice)) {
-            engine.find_peers_anew();
+            comm.find_peers_anew();
         }
-        if (engine.peers().known()) {
+        if (comm.peers().known()) {
             co_return co_await on_devices(call, choice, all, late);
         }
         start_finding_peers(call);

@@ -137,7 +137,7 @@ hetcoll_call float_call(const hetcoll_call &given, const Numbers &numbers,
     call.user_op = 0;
     call.count = count;
     call.span = count * sizeof(float);
-    call.host_allreduce = nullptr;
+    call.previous_allreduce = nullptr;
     return call;
 }
 
@@ -151,7 +151,7 @@ bool is_float8_sum(const Call &call) noexcept
 Task<int> as_floats(Call &call)
 {
     const hetcoll_call &given = *call.args;
-    call.engine.mapped().release(); // what was made ready for a way that the call does not go
+    call.comm.mapped().release(); // what was made ready for a way that the call does not go
     call.mapped = false;
     Numbers numbers{.kind = call.kind(),
                     .count = given.count,

@@ -18,7 +18,7 @@ void make_all(Call &call)
         made = call.device->device()->load_kernels();
     }
     if (made.ok()) {
-        call.engine.pin_page(*call.device->device());
+        call.comm.pin_page(*call.device->device());
     }
     call.note(std::move(made));
 }
@@ -29,7 +29,7 @@ bool poll_map_all(Call &call, Status &problem)
         problem = error(Errc::kDriver, "the context of a stream is gone");
         return true;
     }
-    Result<bool> done = call.engine.mapped().map_all(call.engine.reserved().lease, call.bytes);
+    Result<bool> done = call.comm.mapped().map_all(call.comm.reserved().lease, call.bytes);
     if (done.ok()) {
         return *done;
     }
@@ -41,17 +41,17 @@ bool poll_map_all(Call &call, Status &problem)
 
 Task<int> attach(Call &call)
 {
-    Engine &engine = call.engine;
+    Communicator &comm = call.comm;
     look_at_buffers(call);
     co_await make_ready(call);
     make_all(call);
-    if (engine.p2p().size == 1) {
+    if (comm.p2p().size == 1) {
         co_return call.result();
     }
     // Read and written by peers, as the kernel does that needs most.
     const Choice choice{.algorithm = Algorithm::kTwoShot};
-    Published published(engine);
-    if (engine.peers().found().maps) {
+    Published published(comm);
+    if (comm.peers().found().maps) {
         co_await publish(call, choice, published);
     } else {
         call.flags |= kNoMapping;
@@ -72,7 +72,7 @@ Task<int> attach(Call &call)
         all = co_await call.agree();
         maps = !any(all, kNoMapping | kErrors);
     }
-    engine.reserved().maps = maps;
+    comm.reserved().maps = maps;
     if (!any(all, kErrors)) {
         auto &stream = *static_cast<PreparedStream *>(call.args->context);
         all = co_await PreparedStream::attach(call, stream);

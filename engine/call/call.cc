@@ -9,7 +9,7 @@ namespace hetcoll {
 Published::~Published()
 {
     if (planned) {
-        engine.mapped().release();
+        comm.mapped().release();
     }
 }
 
@@ -38,7 +38,7 @@ bool Call::is_small() const noexcept
 {
     // 8-bit floats are not added two at a time; ranks that do not know the op decide alike.
     const bool at_once = in_order || args->user_op == 1;
-    return bytes <= engine.small_limit() && (!at_once || engine.chooser().meets_in_order());
+    return bytes <= comm.small_limit() && (!at_once || comm.chooser().meets_in_order());
 }
 
 void Call::note(Status status) noexcept
@@ -113,7 +113,7 @@ bool Call::poll_kernel()
 void Call::look_for_freed(bool waits) noexcept
 {
     if (!is_queued() && !std::exchange(looked, true)) {
-        waits ? engine.freed().look() : engine.freed().look_sometimes();
+        waits ? comm.freed().look() : comm.freed().look_sometimes();
     }
 }
 
@@ -122,19 +122,19 @@ Flags Call::to_tell() noexcept
     if (!any(flags, kDeviceMemory)) { // else it looks while its GPU works
         look_for_freed(false);
     }
-    return flags | flags_if(!failure.ok(), kFailed) | engine.freed().tell();
+    return flags | flags_if(!failure.ok(), kFailed) | comm.freed().tell();
 }
 
 void Call::start_agreement() noexcept
 {
     process().counters().count(HETCOLL_AGREEMENTS);
-    meeting.start(engine.group(), engine.messages(), args->tag, to_tell());
+    meeting.start(comm.group(), comm.messages(), args->tag, to_tell());
 }
 
 void Call::start_agreement(std::span<const std::uint64_t> numbers, ReduceOp op, Flags told) noexcept
 {
     process().counters().count(HETCOLL_AGREEMENTS);
-    meeting.start(engine.group(), engine.messages(), args->tag, numbers, op, told);
+    meeting.start(comm.group(), comm.messages(), args->tag, numbers, op, told);
 }
 
 bool Call::step_meeting() noexcept
@@ -145,7 +145,7 @@ bool Call::step_meeting() noexcept
     case Progress::kDone: break;
     }
     if (any(meeting.flags(), kMemoryFreed)) {
-        engine.freed().hear();
+        comm.freed().hear();
     }
     return true;
 }
@@ -175,19 +175,19 @@ int Call::fail()
 int Call::fail_together(Flags all)
 {
     if (any(all, kCallsDiffer)) {
-        return engine.fail_differing(meeting);
+        return comm.fail_differing(meeting);
     }
     if (!any(all, kFailed)) {
         return HETCOLL_ERROR_RANGE;
     }
-    engine.forget_peers();
+    comm.forget_peers();
     return fail();
 }
 
 void Call::lose_network(int code) noexcept
 {
     lose_device();
-    engine.abandon_messages();
+    comm.abandon_messages();
     end(code);
 }
 
@@ -209,7 +209,7 @@ Progress Call::step_executor()
     if (device != nullptr && adapters() != nullptr) {
         static_cast<void>(device->enter()); // what it does then fails likewise
     }
-    return engine.executor().step();
+    return comm.executor().step();
 }
 
 void Call::leave_context() noexcept

@@ -6,7 +6,7 @@
 #include "engine/call/cpu_path.h"
 #include "engine/call/report.h"
 #include "engine/call/task.h"
-#include "engine/communicator/engine.h"
+#include "engine/communicator/communicator.h"
 #include "engine/meeting/flags.h"
 #include "engine/meeting/meeting.h"
 
@@ -62,24 +62,24 @@ public:
 
 struct Call {
     // Both outlive it. A persistent call keeps what it has found out about its buffers.
-    Call(Engine &its_engine, const hetcoll_call &given, bool is_persistent) noexcept
-        : engine(its_engine), args(&given), persistent(is_persistent),
-          meeting(its_engine.meeting()), report(its_engine)
+    Call(Communicator &its_comm, const hetcoll_call &given, bool is_persistent) noexcept
+        : comm(its_comm), args(&given), persistent(is_persistent), meeting(its_comm.meeting()),
+          report(its_comm)
     {
     }
 
     // Before a persistent call runs again.
     void rewind() noexcept;
 
-    [[nodiscard]] Process &process() const noexcept { return engine.process(); }
-    [[nodiscard]] ReduceOp op() const noexcept { return engine.op_of(*args); }
+    [[nodiscard]] Process &process() const noexcept { return comm.process(); }
+    [[nodiscard]] ReduceOp op() const noexcept { return comm.op_of(*args); }
     [[nodiscard]] ElementKind kind() const noexcept { return static_cast<ElementKind>(args->kind); }
     [[nodiscard]] bool is_queued() const noexcept { return args->queued != HETCOLL_NOT_QUEUED; }
     // A stream of the application was waited for, by its name, so ours need no other order.
-    [[nodiscard]] bool is_independent() const noexcept { return engine.named_stream().exists(); }
+    [[nodiscard]] bool is_independent() const noexcept { return comm.named_stream().exists(); }
     // The communicator has streams with queued calls, on all ranks alike. Its other calls go as
     // those do, because queued ones may be pending behind them.
-    [[nodiscard]] bool is_attached() const noexcept { return engine.reserved().exists(); }
+    [[nodiscard]] bool is_attached() const noexcept { return comm.reserved().exists(); }
     // A driver call that may wait for the device has to wait until no queued call is pending.
     [[nodiscard]] bool must_not_wait() const noexcept
     {
@@ -106,7 +106,7 @@ struct Call {
     // Null: it uses none.
     [[nodiscard]] Adapters *adapters() const noexcept
     {
-        return by_adapters ? engine.peers().adapters() : nullptr;
+        return by_adapters ? comm.peers().adapters() : nullptr;
     }
     [[nodiscard]] Bounce &bounce() const noexcept
     {
@@ -162,7 +162,7 @@ struct Call {
     void end(int code) noexcept
     {
         ended = code;
-        engine.membership().break_off(code);
+        comm.membership().break_off(code);
     }
     // In a meeting: a message may still arrive in memory of ours.
     void lose_network(int code) noexcept;
@@ -173,7 +173,7 @@ struct Call {
     // Others run next: they find the context that they left.
     void leave_context() noexcept;
 
-    Engine &engine;
+    Communicator &comm;
     const hetcoll_call *args; // for fixed point another one than was given
     const bool persistent;
     Frames frames;
@@ -199,18 +199,18 @@ struct Call {
     bool by_adapters = false;   // some of its steps go so
     bool looked = false;        // for memory that was freed
     bool closes_later = false;  // the ranks meet once more after the way that the call goes
-    Meeting &meeting;           // the engine's
+    Meeting &meeting;           // the communicator's
     CallReport report;
 };
 
 // Buffers that peers may read and write, from a call's agreement to its end.
 struct Published {
-    explicit Published(Engine &its_engine) noexcept : engine(its_engine) {}
+    explicit Published(Communicator &its_comm) noexcept : comm(its_comm) {}
     ~Published();
     Published(const Published &) = delete;
     Published &operator=(const Published &) = delete;
 
-    Engine &engine;
+    Communicator &comm;
     bool planned = false;   // memory stands for the vectors
     bool announced = false; // and peers can see it
 };

@@ -8,12 +8,12 @@ namespace {
 
 std::size_t share_bytes(const Call &call) noexcept
 {
-    return call.bytes / static_cast<std::size_t>(call.engine.p2p().size);
+    return call.bytes / static_cast<std::size_t>(call.comm.p2p().size);
 }
 
 std::size_t own_offset(const Call &call) noexcept
 {
-    return share_bytes(call) * static_cast<std::size_t>(call.engine.p2p().rank);
+    return share_bytes(call) * static_cast<std::size_t>(call.comm.p2p().rank);
 }
 
 // A reduction writes sums on its way into a whole vector, which only the root of a reduce has.
@@ -33,7 +33,7 @@ bool has_whole_vector(const hetcoll_call &args) noexcept
 // declined.
 void place_in_reserved(Call &call)
 {
-    const Scratch &scratch = *call.engine.reserved().scratch;
+    const Scratch &scratch = *call.comm.reserved().scratch;
     if (scratch.bytes < call.bytes && !call.is_queued()) {
         call.flags |= kMustStage;
         return;
@@ -130,8 +130,7 @@ void place_own_share(Call &call)
 // somewhere else. `scratch`: the call has no whole vector.
 void start_copy_out(Call &call, bool scratch)
 {
-    const MappedCall::Copy copy =
-        call.mapped ? call.engine.mapped().copy_out() : MappedCall::Copy{};
+    const MappedCall::Copy copy = call.mapped ? call.comm.mapped().copy_out() : MappedCall::Copy{};
     const Buffers &buffers = call.buffers;
     const void *const result = copy.from != nullptr ? copy.from : buffers.out;
     if (call.args->collective == HETCOLL_REDUCE_SCATTER) {
@@ -146,15 +145,15 @@ void start_copy_out(Call &call, bool scratch)
 
 Task<int> collective(Call &call)
 {
-    Engine &engine = call.engine;
+    Communicator &comm = call.comm;
     look(call);
     co_await make_ready(call);
     const Loan<Scratch> scratch = place_vectors(call);
     place_own_share(call);
     co_await call.copied();
     for (;;) { // once more when the ranks have found their peers
-        const Choice choice = engine.chooser().choose_for_collective(call.bytes);
-        Published published(engine);
+        const Choice choice = comm.chooser().choose_for_collective(call.bytes);
+        Published published(comm);
         co_await publish(call, choice, published);
         const Flags all = co_await call.agree();
         call.report.record.memory |= all;
@@ -165,14 +164,14 @@ Task<int> collective(Call &call)
             co_return any(all, kDeviceMemory) ? HETCOLL_DECLINED_TO_STAGE : HETCOLL_DECLINED;
         }
         if (any(all, kNewDevice)) {
-            engine.find_peers_anew();
+            comm.find_peers_anew();
         }
-        if (!engine.peers().known()) {
+        if (!comm.peers().known()) {
             start_finding_peers(call);
             co_await until([&call] { return poll_peers(call); });
             continue;
         }
-        if (engine.chooser().uses_mapping(choice) && !any(all, kNoMapping)) {
+        if (comm.chooser().uses_mapping(choice) && !any(all, kNoMapping)) {
             Status problem;
             co_await map(call, choice, problem);
             if (any(all, kNewBuffers)) {
@@ -207,7 +206,7 @@ Task<int> copies(Call &call)
         co_return HETCOLL_DECLINED;
     }
     if (failed && !any(all, kCallsDiffer)) { // and has said why
-        call.engine.forget_peers();
+        call.comm.forget_peers();
         co_return HETCOLL_ERROR_DEVICE;
     }
     co_return call.fail_together(all);

@@ -176,7 +176,7 @@ Task<Trial> try_reading(Call &call, const HostView &view)
 
 bool may_use_cpu(const Call &call) noexcept
 {
-    return call.engine.process().cpu_views().is_on() && call.buffers.any_device() &&
+    return call.comm.process().cpu_views().is_on() && call.buffers.any_device() &&
            call.args->collective == HETCOLL_ALLREDUCE && call.args->kind >= 0 &&
            !call.has_padding() && !call.is_queued() && !call.is_attached() &&
            !call.is_independent() && !call.closes_later && !call.buffers.two_contexts() &&

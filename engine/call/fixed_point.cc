@@ -19,7 +19,7 @@ hetcoll_call integer_call(const hetcoll_call &given) noexcept
     hetcoll_call call = given;
     call.send = given.recv;
     call.kind = static_cast<int>(integer_of(static_cast<ElementKind>(given.kind)));
-    call.host_allreduce = nullptr;
+    call.previous_allreduce = nullptr;
     return call;
 }
 
@@ -36,10 +36,10 @@ enum class Direction : std::uint8_t { kToFixed, kFromFixed };
 // Where the numbers come from, and whether this rank's GPU can convert them.
 Conversion look_at_numbers(Call &call, const hetcoll_call &given)
 {
-    Engine &engine = call.engine;
+    Communicator &comm = call.comm;
     const auto real = static_cast<ElementKind>(given.kind);
     Conversion numbers{.real = real,
-                       .how = fixed_point(real, engine.fixed_point_bits(), engine.p2p().size),
+                       .how = fixed_point(real, comm.fixed_point_bits(), comm.p2p().size),
                        .send = given.send,
                        .send_info = call.buffers.recv};
     if (given.send != given.recv) {
@@ -146,14 +146,14 @@ void start_from_fixed(Call &call, const Conversion &numbers)
 // All ranks fail so, after the same meeting.
 void say_out_of_range(const Call &call, const FixedPoint &how)
 {
-    const hetcoll_p2p &p2p = call.engine.p2p();
+    const hetcoll_p2p &p2p = call.comm.p2p();
     if (p2p.rank == 0) {
         log(call.process().log(), 0,
             "hetcoll: %s failed, the receive buffer is undefined: an element of some rank is no "
             "number or beyond +-%g, the largest that %d rank%s can add with "
             "coll_hetcoll_fixed_point %d: scale the values down, or set fewer bits",
             call.mpi_name(), how.limit / how.scale, p2p.size, p2p.size == 1 ? "" : "s",
-            call.engine.fixed_point_bits());
+            call.comm.fixed_point_bits());
     }
     if (any(call.flags, kOutOfRange)) {
         log(call.process().log(), 1, "hetcoll: rank %d of the communicator has such an element",
@@ -199,7 +199,7 @@ Task<int> fixed_point(Call &call, const hetcoll_call &given)
     }
     start_from_fixed(call, numbers);
     co_await call.kernel_done();
-    if (call.engine.p2p().size == 1 || !any(call.report.record.memory, kDeviceMemory)) {
+    if (call.comm.p2p().size == 1 || !any(call.report.record.memory, kDeviceMemory)) {
         co_return call.result(); // nobody's can fail
     }
     const Flags closed = co_await call.agree();

@@ -28,7 +28,7 @@ struct Kept {
 void lose_aggregator(Call &call, Piece &piece)
 {
     piece.lost = true;
-    call.engine.aggregation().disconnect();
+    call.comm.aggregation().disconnect();
 }
 
 // Aggregators take host memory only.
@@ -78,7 +78,7 @@ Vectors vectors_from(const Call &call, const Piece &piece, std::size_t count) no
 void next_piece(const Call &call, Piece &piece)
 {
     const std::size_t most = std::max<std::size_t>(
-        call.engine.aggregation().piece_bytes() / element_bytes(call.kind()), 1);
+        call.comm.aggregation().piece_bytes() / element_bytes(call.kind()), 1);
     piece.first += piece.count;
     piece.count = std::min(call.args->count - piece.first, most);
     piece.kept = nullptr;
@@ -110,8 +110,8 @@ void keep_input(Call &call, Piece &piece, Kept &kept)
 
 void start_piece(Call &call, const Choice &choice, const Piece &piece)
 {
-    Engine &engine = call.engine;
-    Aggregation &network = engine.aggregation();
+    Communicator &comm = call.comm;
+    Aggregation &network = comm.aggregation();
     const std::size_t element = element_bytes(call.kind());
     const std::size_t message =
         std::min(choice.chunk_bytes, network.message_bytes()) / element * element;
@@ -119,21 +119,21 @@ void start_piece(Call &call, const Choice &choice, const Piece &piece)
     const int messages = message_count((piece.count + slices - 1) / slices * element, message);
     const hetcoll_p2p &table = network.begin(call.op(), call.kind(), piece.count, messages);
     call.executor_runs = true;
-    engine.executor().start(engine.schedules().in_network(messages), table, call.args->tag,
-                            call.bounce(), vectors_from(call, piece, piece.count), message,
-                            !call.failure.ok());
+    comm.executor().start(comm.schedules().in_network(messages), table, call.args->tag,
+                          call.bounce(), vectors_from(call, piece, piece.count), message,
+                          !call.failure.ok());
 }
 
 bool piece_is_done(Call &call)
 {
-    Aggregation &network = call.engine.aggregation();
+    Aggregation &network = call.comm.aggregation();
     network.progress(); // the executor's messages learn of a failure
-    switch (call.engine.executor().step()) {
+    switch (call.comm.executor().step()) {
     case Progress::kPending: return false;
     case Progress::kFailed: // among the ranks
         network.disconnect();
         lose(std::move(call.host));
-        call.lose_network(call.engine.executor().code());
+        call.lose_network(call.comm.executor().code());
         return false;
     case Progress::kDone: return true;
     }
@@ -143,12 +143,12 @@ bool piece_is_done(Call &call)
 void note_piece(Call &call, Piece &piece)
 {
     call.executor_runs = false;
-    if (call.engine.aggregation().is_lost()) {
+    if (call.comm.aggregation().is_lost()) {
         lose_aggregator(call, piece);
     }
-    call.process().counters().count(HETCOLL_BYTES_BOUNCE, call.engine.executor().bytes_sent());
+    call.process().counters().count(HETCOLL_BYTES_BOUNCE, call.comm.executor().bytes_sent());
     call.report.record.bounced = true;
-    call.note(call.engine.executor().take_failure());
+    call.note(call.comm.executor().take_failure());
 }
 
 bool input_is_gone(const Call &call, const Piece &piece) noexcept
@@ -160,7 +160,7 @@ bool input_is_gone(const Call &call, const Piece &piece) noexcept
 void start_closing(Call &call, const Piece &piece)
 {
     const std::uint64_t lost =
-        piece.lost ? static_cast<std::uint64_t>(call.engine.p2p().rank) : kNobody;
+        piece.lost ? static_cast<std::uint64_t>(call.comm.p2p().rank) : kNobody;
     call.start_agreement(std::span(&lost, 1), ReduceOp::kMin,
                          call.to_tell() | flags_if(piece.lost, kNoAggregator) |
                              flags_if(input_is_gone(call, piece), kInputGone));
@@ -180,7 +180,7 @@ void abandon_aggregators(Call &call)
 {
     std::uint64_t first = 0;
     call.meeting.sum(std::span(&first, 1));
-    call.engine.aggregation().abandon(static_cast<int>(first));
+    call.comm.aggregation().abandon(static_cast<int>(first));
 }
 
 void start_bringing_back(Call &call, const Piece &piece)
@@ -199,15 +199,15 @@ void start_bringing_back(Call &call, const Piece &piece)
 // By messages among the ranks, whose memory need not be mapped for that.
 void start_rest(Call &call, const Piece &piece)
 {
-    Engine &engine = call.engine;
+    Communicator &comm = call.comm;
     const Choice choice = message_choice(call);
     call.report.serve(choice.algorithm);
     call.report.record.chunk_bytes = choice.chunk_bytes;
     call.executor_runs = true;
-    engine.executor().start(engine.schedules().of(choice, call.bytes).schedule, engine.p2p(),
-                            call.args->tag, call.bounce(),
-                            vectors_from(call, piece, call.args->count - piece.first),
-                            choice.chunk_bytes, !call.failure.ok());
+    comm.executor().start(comm.schedules().of(choice, call.bytes).schedule, comm.p2p(),
+                          call.args->tag, call.bounce(),
+                          vectors_from(call, piece, call.args->count - piece.first),
+                          choice.chunk_bytes, !call.failure.ok());
 }
 
 } // namespace

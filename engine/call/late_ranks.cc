@@ -7,13 +7,13 @@ namespace hetcoll {
 // A small call right after a large one finds everybody present.
 Arrivals *arrivals_of(Call &call) noexcept
 {
-    return call.is_collective() || call.is_small() ? nullptr : call.engine.chooser().arrivals();
+    return call.is_collective() || call.is_small() ? nullptr : call.comm.chooser().arrivals();
 }
 
 LateRanks::LateRanks(Call &call, const Choice &choice, const Published &published) noexcept
     : call_(call), choice_(choice), arrived_ns_(arrivals_of(call) != nullptr ? now_ns() : 0),
       allowed_(published.announced && begins_early(call, choice) && call.failure.ok() &&
-               !call.buffers.input_copied && call.engine.mapped().keeps_input())
+               !call.buffers.input_copied && call.comm.mapped().keeps_input())
 {
 }
 
@@ -21,7 +21,7 @@ bool LateRanks::begins_early(const Call &call, const Choice &choice) noexcept
 {
     return !call.is_collective() && !call.is_attached() &&
            choice.algorithm == Algorithm::kWeighted && choice.late != kNoRank &&
-           choice.late != call.engine.p2p().rank;
+           choice.late != call.comm.p2p().rank;
 }
 
 // Ranks that call differently may have chosen differently: nobody waits then.
@@ -43,10 +43,10 @@ bool LateRanks::step_meeting()
         return false;
     }
     if (begun_) {
-        static_cast<void>(call_.engine.executor().step());
+        static_cast<void>(call_.comm.executor().step());
     } else if (allowed_) {
         const auto said =
-            call_.meeting.flags_without(call_.engine.group().local_number(choice_.late));
+            call_.meeting.flags_without(call_.comm.group().local_number(choice_.late));
         allowed_ = !said;
         if (said && (*said & ~kMemoryFreed) == kDeviceMemory) {
             begin();
@@ -57,30 +57,29 @@ bool LateRanks::step_meeting()
 
 void LateRanks::begin()
 {
-    Engine &engine = call_.engine;
+    Communicator &comm = call_.comm;
     const Schedules::Built &built = schedule_of(call_, choice_);
-    Result<bool> mapped =
-        call_.device->enter().ok()
-            ? engine.mapped().map(choice_.algorithm, &built.schedule, choice_.late)
-            : Result<bool>(false);
+    Result<bool> mapped = call_.device->enter().ok()
+                              ? comm.mapped().map(choice_.algorithm, &built.schedule, choice_.late)
+                              : Result<bool>(false);
     if (!mapped.ok() || !*mapped || built.local_steps.empty()) {
         return; // the agreement is waited for, as always
     }
-    if (!engine.membership().may_touch_peers()) {
-        engine.membership().touches_no_peers();
+    if (!comm.membership().may_touch_peers()) {
+        comm.membership().touches_no_peers();
         return;
     }
     const Vectors vectors{
-        .send = engine.mapped().input(),
-        .recv = engine.mapped().output(),
+        .send = comm.mapped().input(),
+        .recv = comm.mapped().output(),
         .count = call_.args->count,
         .op = call_.op(),
         .kind = call_.kind(),
         .user = {},
     };
-    engine.executor().start(built.schedule, engine.p2p(), call_.args->tag, *call_.device, vectors,
-                            choice_.chunk_bytes, false, engine.mapped().peers(built.local_steps));
-    engine.executor().hold_all_but(kEarlyChannels);
+    comm.executor().start(built.schedule, comm.p2p(), call_.args->tag, *call_.device, vectors,
+                          choice_.chunk_bytes, false, comm.mapped().peers(built.local_steps));
+    comm.executor().hold_all_but(kEarlyChannels);
     begun_ = call_.executor_runs = true;
     call_.process().counters().count(HETCOLL_CALLS_EARLY);
 }
@@ -90,25 +89,25 @@ bool LateRanks::stop(Flags all) noexcept
     if (!begun_ || !any(all, ~(kDeviceMemory | kNewBuffers | kMemoryFreed))) {
         return false;
     }
-    call_.engine.executor().stop();
+    call_.comm.executor().stop();
     return true;
 }
 
 bool LateRanks::stopped()
 {
-    if (call_.engine.executor().step() == Progress::kPending) {
+    if (call_.comm.executor().step() == Progress::kPending) {
         return false;
     }
     begun_ = call_.executor_runs = false;
-    call_.engine.membership().touches_no_peers();
-    call_.note(call_.engine.executor().take_failure());
+    call_.comm.membership().touches_no_peers();
+    call_.note(call_.comm.executor().take_failure());
     return true;
 }
 
 bool LateRanks::go_on() noexcept
 {
     if (begun_) {
-        call_.engine.executor().open_all(!call_.failure.ok());
+        call_.comm.executor().open_all(!call_.failure.ok());
     }
     return begun_;
 }

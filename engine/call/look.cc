@@ -85,7 +85,7 @@ void look_at_buffers(Call &call)
     }
     const hetcoll_call &args = *call.args;
     const Buffers &buffers = call.buffers;
-    call.in_order = call.engine.chooser().keeps_order(args);
+    call.in_order = call.comm.chooser().keeps_order(args);
     call.bytes = vector_bytes(args);
     if (!find_buffers(call)) {
         call.flags = kFailed;

@@ -8,8 +8,8 @@
 
 namespace hetcoll {
 
-Operation::Operation(Engine &engine, const hetcoll_call &call, Start start, Gate *gate) noexcept
-    : given_(call), gate_(gate), call_(engine, call, start == Start::kPersistent)
+Operation::Operation(Communicator &comm, const hetcoll_call &call, Start start, Gate *gate) noexcept
+    : given_(call), gate_(gate), call_(comm, call, start == Start::kPersistent)
 {
 }
 
@@ -40,12 +40,12 @@ bool Operation::may_begin()
 void Operation::begin()
 {
     begun_ = true;
-    meetings_before_ = call_.engine.group().meetings();
+    meetings_before_ = call_.comm.group().meetings();
     frame_memory_ = call_.process().frame_memory().borrow();
     if (!MemoryReserve::fill()) {
         call_.note(Status::out_of_memory()); // before this rank has promised anything
     }
-    call_.engine.begin_call(given_, mpi_name());
+    call_.comm.begin_call(given_, mpi_name());
     call_.report.begin(given_);
     call_.prepared = gate_ != nullptr ? gate_->prepared() : nullptr;
     if (frame_memory_ == nullptr) {
@@ -59,7 +59,7 @@ void Operation::begin()
         way_ = attach(call_);
     } else if (given_.copies != HETCOLL_COPIES_UNTOLD) {
         way_ = copies(call_);
-    } else if (call_.engine.uses_fixed_point(given_)) {
+    } else if (call_.comm.uses_fixed_point(given_)) {
         way_ = fixed_point(call_, given_);
     } else if (call_.is_collective()) {
         way_ = collective(call_);
@@ -97,9 +97,9 @@ bool Operation::run()
 // The others wait for this rank in the call's first meeting.
 bool Operation::may_refuse() const noexcept
 {
-    Engine &engine = call_.engine;
-    return engine.is_ready() && engine.group().meetings() == meetings_before_ &&
-           engine.group().hears_refusals() && !engine.aggregation().joins();
+    Communicator &comm = call_.comm;
+    return comm.is_ready() && comm.group().meetings() == meetings_before_ &&
+           comm.group().hears_refusals() && !comm.aggregation().joins();
 }
 
 bool Operation::step()
@@ -109,11 +109,11 @@ bool Operation::step()
         return leave();
     }
     if (!begun_) {
-        if (const int code = call_.engine.membership().broken(); code != 0) {
+        if (const int code = call_.comm.membership().broken(); code != 0) {
             refuse(code);
             return leave();
         }
-        if (call_.engine.has_missed(given_)) {
+        if (call_.comm.has_missed(given_)) {
             call_.report.begin(given_);
             finish(HETCOLL_ERROR_COLLECTIVE);
             return true;
@@ -137,14 +137,14 @@ bool Operation::step()
         start_refusal();
         return false;
     }
-    if (const int code = call_.engine.membership().lost(); code != 0) {
+    if (const int code = call_.comm.membership().lost(); code != 0) {
         start_leaving(code);
         return leave();
     }
     if (call_.mapped) {
-        call_.engine.mapped().serve();
+        call_.comm.mapped().serve();
     }
-    if (call_.engine.watch().is_due(moves())) {
+    if (call_.comm.watch().is_due(moves())) {
         say_why_it_waits();
     }
     call_.leave_context();
@@ -164,19 +164,19 @@ void Operation::refuse(int code) noexcept
 // How far the call has come. An algorithm's name stands behind it, or nothing.
 const char *Operation::place() const noexcept
 {
-    Engine &engine = call_.engine;
+    Communicator &comm = call_.comm;
     const bool has_begun =
         call_.report.record.served >= 0 || call_.report.record.schedule != nullptr;
-    if (!engine.is_ready()) {
+    if (!comm.is_ready()) {
         return "in the communicator's first call";
     }
     if (has_begun) {
         return call_.executor_runs || call_.kernel_runs ? "in " : "in a meeting of ";
     }
-    if (engine.aggregation().joins()) {
+    if (comm.aggregation().joins()) {
         return "while the ranks join their aggregators";
     }
-    if (engine.peers().searches()) {
+    if (comm.peers().searches()) {
         return "while the ranks find out who reaches whose memory";
     }
     return call_.mapped ? "while the ranks map each other's memory"
@@ -193,9 +193,9 @@ void Operation::start_leaving(int code) noexcept
         "hetcoll: %s ends with an error %s%s, because a rank of communicator %u has died, or one "
         "has revoked it",
         mpi_name(), where, names ? algorithm_of(call_.report.record) : "",
-        call_.engine.p2p().comm_id);
+        call_.comm.p2p().comm_id);
     if (call_.executor_runs) {
-        call_.engine.executor().abandon();
+        call_.comm.executor().abandon();
     }
     if (call_.prepared != nullptr) {
         call_.prepared->skip();
@@ -206,33 +206,33 @@ void Operation::start_leaving(int code) noexcept
 // live peer's GPU. A call that finds the communicator left has nothing to wait for.
 bool Operation::leave()
 {
-    if (call_.engine.membership().is_left()) {
+    if (call_.comm.membership().is_left()) {
         finish(leaves_);
         return true;
     }
     const bool runs = call_.executor_runs && call_.step_executor() == Progress::kPending;
     const bool copies = !call_.poll_copy(), reduces = !call_.poll_kernel();
-    if (runs || copies || reduces || !call_.engine.step_leave()) {
+    if (runs || copies || reduces || !call_.comm.step_leave()) {
         call_.leave_context();
         return false;
     }
-    call_.engine.membership().break_off(leaves_);
+    call_.comm.membership().break_off(leaves_);
     finish(leaves_);
-    call_.engine.close_dead();
+    call_.comm.close_dead();
     return true;
 }
 
 void Operation::say_why_it_waits()
 {
-    Engine &engine = call_.engine;
-    Watch &watch = engine.watch();
+    Communicator &comm = call_.comm;
+    Watch &watch = comm.watch();
     if (call_.kernel_runs) {
         watch.say_own_gpu("a kernel");
     } else if (call_.copying) {
         watch.say_own_gpu("a copy, or the program's work before it");
     } else if (call_.executor_runs) {
-        watch.say_schedule(engine.executor());
-    } else if (!engine.is_ready() && engine.p2p().size > 1) {
+        watch.say_schedule(comm.executor());
+    } else if (!comm.is_ready() && comm.p2p().size > 1) {
         watch.say_first_call();
     } else {
         watch.say_meeting(call_.meeting);
@@ -241,7 +241,7 @@ void Operation::say_why_it_waits()
 
 std::uint64_t Operation::moves() const noexcept
 {
-    return call_.frames.waits() + (call_.executor_runs ? call_.engine.executor().moves() : 0);
+    return call_.frames.waits() + (call_.executor_runs ? call_.comm.executor().moves() : 0);
 }
 
 void Operation::fail_without_memory() noexcept
@@ -266,14 +266,14 @@ void Operation::finish(int result) noexcept
 {
     drop_way();
     if (call_.mapped) {
-        call_.engine.membership().touches_no_peers(); // however it has ended
+        call_.comm.membership().touches_no_peers(); // however it has ended
     }
     call_.args = &given_;
     result_ = result;
     call_.report.end(result, call_.flags);
     call_.leave_context();
     settle();
-    call_.engine.freed().close();
+    call_.comm.freed().close();
 }
 
 // The bounces go back, but for what a persistent call will need again.
@@ -293,7 +293,7 @@ void Operation::settle() noexcept
     }
     if (call_.uses_reserved) {
         if (call_.device != nullptr) {
-            call_.engine.reserved().bounce = std::move(call_.device);
+            call_.comm.reserved().bounce = std::move(call_.device);
         }
         call_.uses_reserved = false;
     } else if (!call_.classified) {

@@ -32,7 +32,7 @@ public:
 class Operation final : public Queued {
 public:
     // All outlive the operation; `gate` may be null.
-    Operation(Engine &engine, const hetcoll_call &call, Start start = Start::kOnce,
+    Operation(Communicator &comm, const hetcoll_call &call, Start start = Start::kOnce,
               Gate *gate = nullptr) noexcept;
     ~Operation();
     Operation(const Operation &) = delete;
@@ -58,7 +58,7 @@ private:
     [[nodiscard]] bool may_refuse() const noexcept;
     void start_refusal() noexcept
     {
-        refusal_.emplace(call_.engine, HETCOLL_HAS_NO_MEMORY, given_.tag);
+        refusal_.emplace(call_.comm, HETCOLL_HAS_NO_MEMORY, given_.tag);
     }
     void drop_way() noexcept;
     void refuse(int code) noexcept;

@@ -1,6 +1,6 @@
 // What was started on one communicator and is not complete: operations. All ranks start them
-// in the same order and only the first one runs, so everything that belongs to an engine belongs to
-// one operation at a time.
+// in the same order and only the first one runs, so everything that belongs to a communicator
+// belongs to one operation at a time.
 #pragma once
 
 #include <atomic>

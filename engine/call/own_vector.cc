@@ -20,7 +20,7 @@ OwnVector place(Call &call)
     OwnVector vector;
     Status problem;
     if (call.uses_reserved) {
-        const Scratch &reserved = *call.engine.reserved().scratch;
+        const Scratch &reserved = *call.comm.reserved().scratch;
         problem = fits_attached(call.bytes, reserved);
         vector.data = problem.ok() ? reserved.data() : nullptr;
     } else {
@@ -44,7 +44,7 @@ OwnVector place(Call &call)
 
 bool needs_own_vector(Call &call)
 {
-    return call.has_padding() && on_device(call.buffers.recv) && call.engine.p2p().size > 1 &&
+    return call.has_padding() && on_device(call.buffers.recv) && call.comm.p2p().size > 1 &&
            call.device != nullptr && !any(call.flags, kFailed | kMustStage) &&
            !is_surely_small(call);
 }

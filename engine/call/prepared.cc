@@ -22,10 +22,10 @@ std::size_t class_of(std::size_t bytes) noexcept
 }
 
 // Whether all ranks know how to combine it, element by element, without a meeting of their own.
-bool can_prepare(const Engine &engine, const hetcoll_call &call) noexcept
+bool can_prepare(const Communicator &comm, const hetcoll_call &call) noexcept
 {
     return call.collective == HETCOLL_ALLREDUCE && call.kind >= 0 && call.user_op == 0 &&
-           call.count > 0 && !engine.uses_fixed_point(call);
+           call.count > 0 && !comm.uses_fixed_point(call);
 }
 
 } // namespace
@@ -36,7 +36,7 @@ Status PreparedStream::make(const std::shared_ptr<Device> &device, std::size_t m
 {
     device_ = device;
     most_bytes_ = most_bytes;
-    auto pinned = device->make_pinned(kWordsBytes + engine_.small_limit());
+    auto pinned = device->make_pinned(kWordsBytes + comm_.small_limit());
     if (!pinned.ok()) {
         return pinned.take_status();
     }
@@ -78,7 +78,7 @@ Status PreparedStream::find_how_to_wait()
     if (by_driver.ok()) {
         return {};
     }
-    log(engine_.process().log(), 1,
+    log(comm_.process().log(), 1,
         "hetcoll: streams wait by a kernel, which keeps a place on the GPU: %s",
         by_driver.message().c_str());
     waits_by_ = Device::WaitsBy::kKernel;
@@ -154,7 +154,7 @@ Task<Flags> PreparedStream::attach(Call &call, PreparedStream &stream)
     call.meeting.sum({&most, 1});
     stream.most_bytes_ = most;
     Status problem;
-    if (call.engine.group().nodes() == 1 && call.engine.reserved().maps && stream.learn_kernels()) {
+    if (call.comm.group().nodes() == 1 && call.comm.reserved().maps && stream.learn_kernels()) {
         problem = stream.share(call);
         call.flags |= problem.ok() ? Flags{} : kNoMapping;
         all = co_await call.agree();
@@ -185,7 +185,7 @@ bool PreparedStream::learn_kernels()
     for (std::size_t i = 0; i <= class_of(most_bytes_); ++i) {
         const std::size_t bytes = std::max(std::size_t{1} << i, sizeof(float));
         call.count = bytes / sizeof(float);
-        kernels_[i] = engine_.chooser().choose_kernel(call, bytes);
+        kernels_[i] = comm_.chooser().choose_kernel(call, bytes);
         any = any || kernels_[i].has_value();
     }
     return any;
@@ -195,18 +195,18 @@ void PreparedStream::give_up_kernels() noexcept
 {
     kernels_.fill(std::nullopt);
     mapped_.release();
-    engine_.process().store().give_back(std::move(scratch_));
+    comm_.process().store().give_back(std::move(scratch_));
 }
 
 PreparedStream::Plan PreparedStream::plan(const hetcoll_call &call) const noexcept
 {
     const std::size_t bytes = vector_bytes(call);
-    if (!can_prepare(engine_, call) || bytes > most_bytes_) {
+    if (!can_prepare(comm_, call) || bytes > most_bytes_) {
         return {};
     }
-    const Chooser &chooser = engine_.chooser();
+    const Chooser &chooser = comm_.chooser();
     const bool may_meet = !chooser.keeps_order(call) || chooser.meets_in_order();
-    if (bytes <= engine_.small_limit() && may_meet && !chooser.forces_small_kernel()) {
+    if (bytes <= comm_.small_limit() && may_meet && !chooser.forces_small_kernel()) {
         return {Shape::kMeeting, Algorithm::kHost};
     }
     const std::optional<Algorithm> kernel = kernels_[class_of(bytes)];
@@ -233,7 +233,7 @@ void PreparedCall::begin(PreparedStream &stream, const hetcoll_call &call) noexc
 // Whether it is memory of the stream's context; false: host memory.
 Result<bool> PreparedCall::is_device_memory(const void *buffer) const
 {
-    Process &process = stream_->engine_.process();
+    Process &process = stream_->comm_.process();
     auto info = process.pointers().find(buffer);
     if (!info.ok()) {
         return info.take_status();
@@ -293,7 +293,7 @@ void PreparedCall::give_kernel(const hetcoll_call &call) noexcept
 Status PreparedCall::start_kernel(const hetcoll_call &call)
 {
     const auto kind = static_cast<ElementKind>(call.kind);
-    const ReduceOp op = stream_->engine_.op_of(call);
+    const ReduceOp op = stream_->comm_.op_of(call);
     const MappedCall::KernelWork work =
         stream_->mapped_.kernel_work(plan_.algorithm, op, kind, call.count);
     if (work.count == 0) {
@@ -323,7 +323,7 @@ void PreparedCall::look(Call &call) const
         call.flags |= kHostMemory; // of one buffer is enough: the others' kernels are skipped
         return;
     }
-    call.in_order = call.engine.chooser().keeps_order(*call.args);
+    call.in_order = call.comm.chooser().keeps_order(*call.args);
     call.bytes = bytes_;
     call.buffers.in = call.buffers.out = vector_;
     if (plan_.shape == Shape::kKernel) {
@@ -356,7 +356,7 @@ Task<int> prepared(Call &call)
     auto &work = static_cast<PreparedCall &>(*call.prepared); // there is no other
     work.look(call);
     if (work.shape() == Shape::kMeeting) {
-        co_return co_await small(call);
+        co_return co_await host(call);
     }
     const Flags all = co_await call.agree();
     call.report.record.memory |= all;
@@ -374,7 +374,7 @@ Task<int> prepared(Call &call)
     work.go();
     call.kernel_runs = true;
     co_await call.kernel_done();
-    call.engine.membership().touches_no_peers();
+    call.comm.membership().touches_no_peers();
     call.report.record.mapped = call.failure.ok();
     call.process().counters().count(HETCOLL_BYTES_MAPPED, work.bytes_mapped());
     const Flags closed = co_await call.agree();

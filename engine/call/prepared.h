@@ -52,9 +52,8 @@ public:
         std::uint32_t tried; // at the attach
     };
 
-    PreparedStream(Engine &engine, CUstream stream)
-        : engine_(engine), stream_(stream),
-          mapped_(engine.process(), engine.group(), engine.peers())
+    PreparedStream(Communicator &comm, CUstream stream)
+        : comm_(comm), stream_(stream), mapped_(comm.process(), comm.group(), comm.peers())
     {
     }
     ~PreparedStream();
@@ -100,7 +99,7 @@ private:
     [[nodiscard]] bool learn_kernels(); // false: no call is served by one
     void give_up_kernels() noexcept;
 
-    Engine &engine_;
+    Communicator &comm_;
     const CUstream stream_;
     std::shared_ptr<Device> device_; // before what is made in it
     StreamHandle own_;               // which is asked whether the context works

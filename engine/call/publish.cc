@@ -20,7 +20,7 @@ void prepare_ordered(Call &call)
 // That its peers do not know: a second GPU, or a context that was made after a reset.
 bool has_new_device(const Call &call)
 {
-    const Peers &peers = call.engine.peers();
+    const Peers &peers = call.comm.peers();
     return !call.uses_reserved && peers.found().device != nullptr && call.failure.ok() &&
            call.device != nullptr && on_device(call.buffers.recv) && !any(call.flags, kMustStage) &&
            !peers.is_known_device(*call.device->device());
@@ -33,7 +33,7 @@ void tell_new_device(Call &call)
         return;
     }
     Process &process = call.process();
-    if (call.engine.peers().may_move()) {
+    if (call.comm.peers().may_move()) {
         call.flags |= kNewDevice;
     } else if (process.notices().first_time(Notice::kManyDevices)) {
         log(process.log(), 0,
@@ -45,10 +45,10 @@ void tell_new_device(Call &call)
 bool can_publish(Call &call)
 {
     const bool mapped =
-        !call.uses_reserved || call.engine.reserved().maps || call.args->queued == HETCOLL_ATTACHES;
+        !call.uses_reserved || call.comm.reserved().maps || call.args->queued == HETCOLL_ATTACHES;
     return call.failure.ok() && call.device != nullptr && on_device(call.buffers.recv) && mapped &&
            !any(call.flags, kMustStage) && call.device->enter().ok() &&
-           call.engine.peers().is_known_device(*call.device->device());
+           call.comm.peers().is_known_device(*call.device->device());
 }
 
 // Which memory stands for the vectors, and what has to be copied to it.
@@ -59,7 +59,7 @@ Result<MappedCall::Copy> plan(Call &call, const Choice &choice)
         return ready;
     }
     const Buffers &buffers = call.buffers;
-    return call.engine.mapped().plan(
+    return call.comm.mapped().plan(
         choice.algorithm,
         {.send = buffers.in,
          .recv = buffers.out,
@@ -69,7 +69,7 @@ Result<MappedCall::Copy> plan(Call &call, const Choice &choice)
          .bytes = call.bytes,
          .keep_input = LateRanks::begins_early(call, choice),
          .late = choice.late,
-         .stands_in = call.uses_reserved ? call.engine.reserved().scratch.get() : nullptr},
+         .stands_in = call.uses_reserved ? call.comm.reserved().scratch.get() : nullptr},
         *call.device);
 }
 
@@ -90,7 +90,7 @@ void start_copy(Call &call, const MappedCall::Copy &copy)
 // that already stands for one.
 void note_unmapped(Call &call, const Status &problem)
 {
-    const auto [rank, buffer] = call.engine.mapped().unmapped();
+    const auto [rank, buffer] = call.comm.mapped().unmapped();
     Process &process = call.process();
     call.flags |= kNoMapping;
     if (buffer == nullptr) {
@@ -120,7 +120,7 @@ void start_publishing(Call &call, const Choice &choice, Published &published)
         !any(call.flags, kMustStage)) {
         prepare_ordered(call);
     }
-    if (!call.engine.chooser().uses_mapping(choice)) {
+    if (!call.comm.chooser().uses_mapping(choice)) {
         return;
     }
     if (!can_publish(call)) {
@@ -143,7 +143,7 @@ void announce(Call &call, Published &published)
     if (!published.planned || any(call.flags, kNoMapping)) {
         return;
     }
-    if (call.failure.ok() && call.engine.mapped().publish()) {
+    if (call.failure.ok() && call.comm.mapped().publish()) {
         call.flags |= kNewBuffers;
     }
     published.announced = true;
@@ -151,8 +151,8 @@ void announce(Call &call, Published &published)
 
 void start_finding_peers(Call &call)
 {
-    Engine &engine = call.engine;
-    engine.peers().start(call.buffers.device(), *call.device, engine.messages(), call.args->tag);
+    Communicator &comm = call.comm;
+    comm.peers().start(call.buffers.device(), *call.device, comm.messages(), call.args->tag);
 }
 
 bool poll_peers(Call &call)
@@ -160,7 +160,7 @@ bool poll_peers(Call &call)
     if (call.must_not_wait()) {
         return false;
     }
-    Peers &peers = call.engine.peers();
+    Peers &peers = call.comm.peers();
     switch (peers.step()) {
     case Progress::kPending: return false;
     case Progress::kFailed: call.end(peers.code()); return false;
@@ -174,7 +174,7 @@ bool poll_map(Call &call, const Choice &choice, Status &problem)
     const Schedule *const needs =
         row_of(choice.algorithm).is_one_kernel() ? nullptr : &schedule_of(call, choice).schedule;
     Result<bool> done = call.device->enter().ok()
-                            ? call.engine.mapped().map(choice.algorithm, needs)
+                            ? call.comm.mapped().map(choice.algorithm, needs)
                             : Result<bool>(error(Errc::kDriver, "the context of a buffer is gone"));
     if (done.ok()) {
         return *done;
@@ -185,7 +185,7 @@ bool poll_map(Call &call, const Choice &choice, Status &problem)
 
 Task<> agree_on_mapping(Call &call, const Status &problem, LateRanks *late)
 {
-    MappedCall &mapped = call.engine.mapped();
+    MappedCall &mapped = call.comm.mapped();
     call.flags |= kNewBuffers;
     if (!problem.ok()) {
         note_unmapped(call, problem);
@@ -200,7 +200,7 @@ Task<> agree_on_mapping(Call &call, const Status &problem, LateRanks *late)
         call.mapped = false;
     }
     if (any(told, kNeverMap)) {
-        call.engine.give_up_mapping();
+        call.comm.give_up_mapping();
     }
 }
 
@@ -211,7 +211,7 @@ void note_mapped(Call &call, Status problem)
     }
     call.note(std::move(problem));
     if (call.failure.ok()) {
-        call.engine.mapped().remember();
+        call.comm.mapped().remember();
     }
 }
 

@@ -6,23 +6,23 @@ namespace hetcoll {
 // By all ranks together.
 bool poll_pages(Call &call)
 {
-    Engine &engine = call.engine;
-    if (engine.is_ready() || engine.p2p().size == 1) {
+    Communicator &comm = call.comm;
+    if (comm.is_ready() || comm.p2p().size == 1) {
         return true;
     }
-    switch (engine.make_ready(call.args->tag)) {
+    switch (comm.make_ready(call.args->tag)) {
     case Progress::kPending: return false;
-    case Progress::kFailed: call.end(engine.group().code()); return false;
+    case Progress::kFailed: call.end(comm.group().code()); return false;
     case Progress::kDone: break;
     }
-    if (!engine.is_ready()) {
+    if (!comm.is_ready()) {
         log(call.process().log(), 0,
             "hetcoll: %s fails on all ranks of communicator %u with MPI_ERR_NO_MEM: one of them "
             "has no host memory to begin its first call",
-            call.mpi_name(), engine.p2p().comm_id);
+            call.mpi_name(), comm.p2p().comm_id);
         call.ended = HETCOLL_ERROR_NO_MEMORY;
     }
-    return engine.is_ready();
+    return comm.is_ready();
 }
 
 namespace {
@@ -45,7 +45,7 @@ std::optional<StreamOrder> order_of(const Call &call) noexcept
 // What queued calls work with, if the buffers are where their streams are.
 bool take_reserved(Call &call)
 {
-    Reserved &reserved = call.engine.reserved();
+    Reserved &reserved = call.comm.reserved();
     if (reserved.bounce == nullptr) {
         return false;
     }
@@ -76,7 +76,7 @@ Status borrow_bounce(Call &call, Sends sends)
     call.device = std::move(*bounce);
     Status entered = call.device->enter();
     const bool by_kernels =
-        call.is_collective() || (call.args->kind >= 0 && call.bytes > call.engine.small_limit());
+        call.is_collective() || (call.args->kind >= 0 && call.bytes > call.comm.small_limit());
     if (!entered.ok() || !by_kernels) {
         return entered;
     }
@@ -132,7 +132,7 @@ bool try_borrow_bounce(Call &call)
 bool poll_work(Call &call, const PointerInfo &info)
 {
     if (!call.failure.ok() || call.is_queued() ||
-        call.engine.named_stream().is_named()) { // a stream has got here
+        call.comm.named_stream().is_named()) { // a stream has got here
         return true;
     }
     Store &store = call.process().store();

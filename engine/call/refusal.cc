@@ -6,41 +6,41 @@ namespace hetcoll {
 
 std::optional<int> Refusal::step()
 {
-    Meeting &meeting = engine_.meeting();
+    Meeting &meeting = comm_.meeting();
     if (!meets_) {
-        if (!engine_.is_ready() && engine_.p2p().size > 1) {
-            switch (engine_.make_ready(tag_)) {
+        if (!comm_.is_ready() && comm_.p2p().size > 1) {
+            switch (comm_.make_ready(tag_)) {
             case Progress::kPending: return std::nullopt;
             case Progress::kFailed:
-                engine_.membership().break_off(engine_.group().code());
-                return engine_.group().code();
+                comm_.membership().break_off(comm_.group().code());
+                return comm_.group().code();
             case Progress::kDone: break;
             }
-            if (!engine_.is_ready()) { // another rank has none, too
+            if (!comm_.is_ready()) { // another rank has none, too
                 return HETCOLL_ERROR_NO_MEMORY;
             }
         }
-        if (!engine_.group().hears_refusals()) {
+        if (!comm_.group().hears_refusals()) {
             end_job();
             return HETCOLL_ERROR_NO_MEMORY;
         }
         meets_ = true;
-        engine_.group().refuse_call(why_);
-        engine_.process().counters().count(HETCOLL_AGREEMENTS);
-        meeting.start(engine_.group(), engine_.messages(), tag_, engine_.freed().tell());
+        comm_.group().refuse_call(why_);
+        comm_.process().counters().count(HETCOLL_AGREEMENTS);
+        meeting.start(comm_.group(), comm_.messages(), tag_, comm_.freed().tell());
     }
     switch (meeting.step()) {
     case Progress::kPending: return std::nullopt;
     case Progress::kFailed:
-        engine_.abandon_messages();
-        engine_.membership().break_off(meeting.code());
+        comm_.abandon_messages();
+        comm_.membership().break_off(meeting.code());
         return meeting.code();
     case Progress::kDone: break;
     }
     if (any(meeting.flags(), kMemoryFreed)) {
-        engine_.freed().hear();
+        comm_.freed().hear();
     }
-    return any(meeting.flags(), kCallsDiffer) ? engine_.fail_differing(meeting)
+    return any(meeting.flags(), kCallsDiffer) ? comm_.fail_differing(meeting)
                                               : HETCOLL_ERROR_NO_MEMORY;
 }
 
@@ -48,9 +48,9 @@ std::optional<int> Refusal::step()
 // capture on all ranks: then nobody waits.
 void Refusal::end_job() const noexcept
 {
-    const hetcoll_p2p &p2p = engine_.p2p();
+    const hetcoll_p2p &p2p = comm_.p2p();
     if (why_ == HETCOLL_HAS_NO_MEMORY && p2p.size > 1 && p2p.end_job != nullptr) {
-        log(engine_.process().log(), 0,
+        log(comm_.process().log(), 0,
             "hetcoll ends the job: rank %d of communicator %u has no host memory to begin a call, "
             "and with coll_hetcoll_check off the other ranks cannot be told, and would wait for it",
             p2p.rank, p2p.comm_id);

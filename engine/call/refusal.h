@@ -3,7 +3,7 @@
 // error. Needs no memory but this, and none for frames.
 #pragma once
 
-#include "engine/communicator/engine.h"
+#include "engine/communicator/communicator.h"
 
 #include <optional>
 
@@ -11,9 +11,9 @@ namespace hetcoll {
 
 class Refusal {
 public:
-    // Of the call that the engine has begun, and in which this rank has met nobody yet.
-    Refusal(Engine &engine, hetcoll_why_refused why, int tag) noexcept
-        : engine_(engine), why_(why), tag_(tag)
+    // Of the call that the communicator has begun, and in which this rank has met nobody yet.
+    Refusal(Communicator &comm, hetcoll_why_refused why, int tag) noexcept
+        : comm_(comm), why_(why), tag_(tag)
     {
     }
 
@@ -24,7 +24,7 @@ public:
 private:
     void end_job() const noexcept;
 
-    Engine &engine_;
+    Communicator &comm_;
     hetcoll_why_refused why_;
     int tag_;
     bool meets_ = false;

@@ -59,29 +59,29 @@ hetcoll_call Refusals::call() const noexcept
 bool Refusals::step()
 {
     const UsesReserve uses_reserve;
-    Membership &membership = engine_.membership();
+    Membership &membership = comm_.membership();
     if (const int code = membership.broken(); code != 0) {
-        if (!engine_.leave(code)) {
+        if (!comm_.leave(code)) {
             return false;
         }
         end(code);
         return true;
     }
     if (!refusal_) {
-        if (engine_.has_missed(call())) {
+        if (comm_.has_missed(call())) {
             end(HETCOLL_ERROR_COLLECTIVE);
             return true;
         }
-        engine_.begin_call(call());
-        refusal_.emplace(engine_, why_, tag_);
+        comm_.begin_call(call());
+        refusal_.emplace(comm_, why_, tag_);
     }
     if (const auto result = refusal_->step()) {
         end(*result);
         return true;
     }
-    if (engine_.watch().is_due(0)) {
-        engine_.is_ready() ? engine_.watch().say_meeting(engine_.meeting())
-                           : engine_.watch().say_first_call();
+    if (comm_.watch().is_due(0)) {
+        comm_.is_ready() ? comm_.watch().say_meeting(comm_.meeting())
+                         : comm_.watch().say_first_call();
     }
     return false;
 }
@@ -89,17 +89,17 @@ bool Refusals::step()
 void Refusals::end(int result) noexcept
 {
     refusal_.reset();
-    CallReport report(engine_);
+    CallReport report(comm_);
     report.begin(call());
     report.end(result, Flags{});
-    engine_.freed().close();
+    comm_.freed().close();
 }
 
 // Nobody knows what this rank has told others.
 void Refusals::fail_without_memory() noexcept
 {
-    engine_.abandon_messages();
-    engine_.membership().break_off(HETCOLL_ERROR_NO_MEMORY);
+    comm_.abandon_messages();
+    comm_.membership().break_off(HETCOLL_ERROR_NO_MEMORY);
     end(HETCOLL_ERROR_NO_MEMORY);
 }
 

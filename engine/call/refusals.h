@@ -15,7 +15,7 @@ namespace hetcoll {
 class Refusals final : public Queued {
 public:
     // Both outlive it.
-    Refusals(Engine &engine, OperationQueue &queue) noexcept : engine_(engine), queue_(queue) {}
+    Refusals(Communicator &comm, OperationQueue &queue) noexcept : comm_(comm), queue_(queue) {}
 
     // Thread safe, both. `number` is hetcoll_call::number.
     void add(std::uint32_t number, hetcoll_why_refused why, int tag) noexcept;
@@ -31,7 +31,7 @@ private:
     [[nodiscard]] hetcoll_call call() const noexcept;
     void end(int result) noexcept;
 
-    Engine &engine_;
+    Communicator &comm_;
     OperationQueue &queue_;
     std::optional<Refusal> refusal_; // that has begun
     std::mutex mutex_;               // of the next ones

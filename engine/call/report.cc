@@ -4,11 +4,11 @@ namespace hetcoll {
 
 void CallReport::begin(const hetcoll_call &call) noexcept
 {
-    const hetcoll_p2p &p2p = engine_.p2p();
+    const hetcoll_p2p &p2p = comm_.p2p();
     record = {};
     record.call = collective_name(call.collective);
     record.comm_id = p2p.comm_id;
-    record.tag = engine_.tag();
+    record.tag = comm_.tag();
     record.rank = p2p.rank;
     record.comm_size = p2p.size;
     record.bytes = call.kind >= 0 ? call.count * element_bytes(static_cast<ElementKind>(call.kind))
@@ -20,7 +20,7 @@ void CallReport::begin(const hetcoll_call &call) noexcept
 
 void CallReport::serve(hetcoll_counter counter) noexcept
 {
-    Process &process = engine_.process();
+    Process &process = comm_.process();
     process.counters().count(counter);
     record.served = counter;
     process.nvtx().end(range_);
@@ -32,14 +32,14 @@ void CallReport::serve(Algorithm algorithm) noexcept { serve(HETCOLL_CALLS_OF(al
 void CallReport::serve_staged(hetcoll_staged_reason reason) noexcept
 {
     record.staged_reason = reason;
-    engine_.process().counters().count(
+    comm_.process().counters().count(
         static_cast<hetcoll_counter>(HETCOLL_STAGED_USER_OP + (reason - HETCOLL_REASON_USER_OP)));
     serve(HETCOLL_CALLS_STAGED);
 }
 
 void CallReport::end(int result, Flags said) noexcept
 {
-    Process &process = engine_.process();
+    Process &process = comm_.process();
     record.ns = now_ns() - record.start_ns;
     record.memory |= said;
     record.failed = result != HETCOLL_SUCCESS;
@@ -53,7 +53,7 @@ void CallReport::end(int result, Flags said) noexcept
     }
     process.counters().observe(record);
     if (process.log().enabled(1) && !record.failed) {
-        engine_.story().tell(process.log(), record, engine_.small_limit());
+        comm_.story().tell(process.log(), record, comm_.small_limit());
     }
 }
 

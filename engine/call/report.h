@@ -1,7 +1,7 @@
 // What a call tells those who look on: counters, the trace, a profiler.
 #pragma once
 
-#include "engine/communicator/engine.h"
+#include "engine/communicator/communicator.h"
 #include "engine/meeting/call_signature.h"
 #include "engine/process/call_record.h"
 #include "engine/types/call.h"
@@ -13,7 +13,7 @@ namespace hetcoll {
 class CallReport {
 public:
     // Both outlive it.
-    explicit CallReport(Engine &engine) noexcept : engine_(engine) {}
+    explicit CallReport(Communicator &comm) noexcept : comm_(comm) {}
 
     void begin(const hetcoll_call &call) noexcept;
     // From here on it is known who reduces, and how. Counted at once, by the name of the last one.
@@ -27,7 +27,7 @@ public:
     CallRecord record;
 
 private:
-    Engine &engine_;
+    Communicator &comm_;
     std::uint64_t range_ = 0; // of a profiler
 };
 

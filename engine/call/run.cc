@@ -16,14 +16,14 @@ static_assert(sizeof(CloseNumbers) <= ControlPage::kPayloadBytes);
 
 std::size_t numbers_of_waits(const Call &call, const Closing &closing) noexcept
 {
-    const auto ranks = static_cast<std::size_t>(call.engine.p2p().size);
+    const auto ranks = static_cast<std::size_t>(call.comm.p2p().size);
     return closing.arrivals != nullptr ? Arrivals::kNumbersOfARank * ranks : 0;
 }
 
 // A rank may have none to run.
 void start_kernel(Call &call, const Choice &choice)
 {
-    MappedCall &mapped = call.engine.mapped();
+    MappedCall &mapped = call.comm.mapped();
     Result<bool> started = false;
     if (call.failure.ok()) {
         started = mapped.start_kernel(choice.algorithm, call.op(), call.kind(), call.args->count);
@@ -44,7 +44,7 @@ Timed find_chunk(Call &call, Choice &choice)
 {
     ChunkTuner *tuner = call.is_collective() || choice.late != kNoRank
                             ? nullptr
-                            : call.engine.chooser().tuner(choice, call.bytes);
+                            : call.comm.chooser().tuner(choice, call.bytes);
     if (tuner == nullptr) {
         return {};
     }
@@ -54,7 +54,7 @@ Timed find_chunk(Call &call, Choice &choice)
 
 void start_schedule(Call &call, const Choice &choice, LateRanks *late)
 {
-    Engine &engine = call.engine;
+    Communicator &comm = call.comm;
     const Schedules::Built &built = schedule_of(call, choice);
     call.report.record.chunk_bytes = choice.chunk_bytes;
     call.executor_runs = true;
@@ -72,17 +72,17 @@ void start_schedule(Call &call, const Choice &choice, LateRanks *late)
     };
     MappedPeers peers;
     if (call.mapped) {
-        vectors.send = engine.mapped().input();
-        vectors.recv = engine.mapped().output();
+        vectors.send = comm.mapped().input();
+        vectors.recv = comm.mapped().output();
         if (!built.local_steps.empty()) {
-            peers = engine.mapped().peers(built.local_steps);
+            peers = comm.mapped().peers(built.local_steps);
         }
     }
     call.by_adapters = choice.adapter_parts > 0;
     const Adapters *const adapters = call.adapters();
-    engine.executor().start(built.schedule, engine.p2p(), call.args->tag, call.bounce(), vectors,
-                            choice.chunk_bytes, !call.failure.ok(), peers,
-                            adapters != nullptr ? adapters->carrier() : Carrier{});
+    comm.executor().start(built.schedule, comm.p2p(), call.args->tag, call.bounce(), vectors,
+                          choice.chunk_bytes, !call.failure.ok(), peers,
+                          adapters != nullptr ? adapters->carrier() : Carrier{});
 }
 
 } // namespace
@@ -90,8 +90,8 @@ void start_schedule(Call &call, const Choice &choice, LateRanks *late)
 const Schedules::Built &schedule_of(const Call &call, const Choice &choice)
 {
     return call.is_collective()
-               ? call.engine.schedules().of_collective(call.args->collective, call.args->root)
-               : call.engine.schedules().of(choice, call.bytes);
+               ? call.comm.schedules().of_collective(call.args->collective, call.args->root)
+               : call.comm.schedules().of(choice, call.bytes);
 }
 
 void bring_input(Call &call)
@@ -131,7 +131,7 @@ bool step_run(Call &call)
         // messages may still arrive in the slots: they are lost, not freed
         call.lose_device();
         lose(std::move(call.host));
-        call.end(call.engine.executor().code());
+        call.end(call.comm.executor().code());
         return false;
     case Progress::kDone: return true;
     }
@@ -141,12 +141,12 @@ bool step_run(Call &call)
 void note_executed(Call &call)
 {
     if (call.mapped) {
-        call.engine.membership().touches_no_peers();
+        call.comm.membership().touches_no_peers();
     }
     if (!call.executor_runs) {
         return; // it was a kernel
     }
-    Executor &executor = call.engine.executor();
+    Executor &executor = call.comm.executor();
     Process &process = call.process();
     CallRecord &record = call.report.record;
     const bool sent = executor.bytes_sent() != 0;
@@ -173,7 +173,7 @@ Closing start_close(Call &call, Timed timed)
     }
     CloseNumbers numbers{};
     numbers[0] = timed.tuner != nullptr ? now_ns() - timed.started_ns : 0;
-    const auto rank = static_cast<std::size_t>(call.engine.p2p().rank);
+    const auto rank = static_cast<std::size_t>(call.comm.p2p().rank);
     if (closing.arrivals != nullptr) {
         arrivals->fill(std::span(numbers).subspan(1 + Arrivals::kNumbersOfARank * rank,
                                                   Arrivals::kNumbersOfARank));
@@ -193,7 +193,7 @@ Flags end_close(Call &call, const Closing &closing)
             closing.timed.tuner->feed(numbers[0]);
         }
         if (closing.arrivals != nullptr) {
-            call.engine.chooser().take_arrivals(std::span(numbers).subspan(1, waits));
+            call.comm.chooser().take_arrivals(std::span(numbers).subspan(1, waits));
         }
     }
     return call.meeting.flags();

@@ -36,7 +36,7 @@ void serve_on_host(Call &call, bool own_schedule)
     } else if (!own_schedule) {
         call.report.serve(HETCOLL_CALLS_PREVIOUS);
     } else {
-        call.report.serve(call.in_order ? HETCOLL_CALLS_ORDERED : HETCOLL_CALLS_SMALL);
+        call.report.serve(call.in_order ? HETCOLL_CALLS_ORDERED : HETCOLL_CALLS_HOST);
     }
 }
 
@@ -210,7 +210,7 @@ int reduce_by_previous(Call &call, const HostCopies &copies)
     const std::byte *const send =
         call.buffers.in_place() ? recv : host(copies.send, copies.host_send, args.send);
     call.leave_context();
-    return args.host_allreduce(args.context, send, recv);
+    return args.previous_allreduce(args.context, send, recv);
 }
 
 void start_schedule(Call &call, const HostCopies &copies, Flags all)
@@ -238,21 +238,21 @@ void start_schedule(Call &call, const HostCopies &copies, Flags all)
         vectors.user = {args.reduce, args.context};
     }
     call.executor_runs = true;
-    call.engine.executor().start(call.engine.schedules().of(choice, args.span).schedule,
-                                 call.engine.p2p(), args.tag, *call.host, vectors,
-                                 choice.chunk_bytes, !call.failure.ok());
+    call.comm.executor().start(call.comm.schedules().of(choice, args.span).schedule,
+                               call.comm.p2p(), args.tag, *call.host, vectors, choice.chunk_bytes,
+                               !call.failure.ok());
 }
 
 } // namespace
 
 bool runs_on_host(const Call &call, Flags all) noexcept
 {
-    return call.args->host_allreduce == nullptr || (call.in_order && !any(all, kUnknownOp));
+    return call.args->previous_allreduce == nullptr || (call.in_order && !any(all, kUnknownOp));
 }
 
 Choice message_choice(const Call &call)
 {
-    Choice choice = call.engine.chooser().choose(*call.args, call.bytes, {});
+    Choice choice = call.comm.chooser().choose(*call.args, call.bytes, {});
     if (call.in_order) {
         choice.algorithm = Algorithm::kOrdered;
     } else if (!contains(kMessageAlgorithms, choice.algorithm)) { // a small call's

@@ -25,12 +25,12 @@ private:
 
 } // namespace
 
-Result<std::unique_ptr<StreamCalls>> StreamCalls::create(Engine &engine, OperationQueue &queue,
+Result<std::unique_ptr<StreamCalls>> StreamCalls::create(Communicator &comm, OperationQueue &queue,
                                                          CUstream stream, std::size_t most_bytes)
 {
-    std::unique_ptr<StreamCalls> calls(new StreamCalls(engine, queue, stream));
+    std::unique_ptr<StreamCalls> calls(new StreamCalls(comm, queue, stream));
     calls->pending().open();
-    ++engine.reserved().streams;
+    ++comm.reserved().streams;
     if (Status status = calls->make(most_bytes); !status.ok()) {
         return status;
     }
@@ -46,16 +46,16 @@ StreamCalls::~StreamCalls()
     for (Slot &slot : slots_) {
         slot.operation.reset();
     }
-    if (--engine_.reserved().streams == 0) {
-        engine_.named_stream().follow_none();
-        engine_.reserved().drop();
+    if (--comm_.reserved().streams == 0) {
+        comm_.named_stream().follow_none();
+        comm_.reserved().drop();
     }
     pending().close();
 }
 
 Status StreamCalls::make(std::size_t most_bytes)
 {
-    auto device = engine_.process().store().device_of(stream_);
+    auto device = comm_.process().store().device_of(stream_);
     if (!device.ok()) {
         return device.take_status();
     }
@@ -78,8 +78,8 @@ Status StreamCalls::make(std::size_t most_bytes)
 // The communicator's, for the first of its streams and for one with larger calls.
 Status StreamCalls::reserve(const std::shared_ptr<Device> &device, std::size_t most_bytes)
 {
-    Store &store = engine_.process().store();
-    Reserved &reserved = engine_.reserved();
+    Store &store = comm_.process().store();
+    Reserved &reserved = comm_.reserved();
     if (reserved.owner != nullptr && reserved.owner != device) {
         return error(Errc::kInvalid, "a stream of another context is attached to the communicator: "
                                      "use a communicator for each context");
@@ -99,7 +99,7 @@ Status StreamCalls::reserve(const std::shared_ptr<Device> &device, std::size_t m
         reserved.scratch = std::move(*scratch);
     }
     reserved.owner = device;
-    return engine_.named_stream().follow_legacy(device);
+    return comm_.named_stream().follow_legacy(device);
 }
 
 Result<bool> StreamCalls::is_capturing() const
@@ -117,7 +117,7 @@ Result<bool> StreamCalls::is_capturing() const
 // for must not come behind something that this thread gives the stream later.
 bool StreamCalls::enqueue(const hetcoll_call &call)
 {
-    engine_.freed().look_sometimes();
+    comm_.freed().look_sometimes();
     const std::uint32_t number = issued_.load(std::memory_order_relaxed);
     Slot &slot = slots_[number % kMostCalls];
     slot.operation.reset();
@@ -125,7 +125,7 @@ bool StreamCalls::enqueue(const hetcoll_call &call)
     slot.call.queued = HETCOLL_QUEUED;
     slot.begin(number + 1);
     slot.work.begin(prepared_, slot.call);
-    slot.operation.emplace(engine_, slot.call, Start::kOnce, &slot);
+    slot.operation.emplace(comm_, slot.call, Start::kOnce, &slot);
     queue_.push(*slot.operation);
     pending().begin();
     issued_.store(slot.number, std::memory_order_release);
@@ -137,13 +137,13 @@ bool StreamCalls::enqueue(const hetcoll_call &call)
     slot.work.give_kernel(slot.call);
     const Status waits = prepared_.wait_done(slot.number);
     if (!waits.ok()) {
-        log(engine_.process().log(), 0,
+        log(comm_.process().log(), 0,
             "hetcoll: a stream cannot wait for a queued call, so the call waits itself: %s",
             waits.message().c_str());
     }
     const Status copied = waits.ok() ? slot.work.give_output() : Status();
     if (!copied.ok() || (!waits.ok() && slot.work.is_staged())) {
-        log(engine_.process().log(), 0,
+        log(comm_.process().log(), 0,
             "hetcoll: the result of a queued call is undefined on this rank: %s",
             waits.ok() ? copied.message().c_str() : waits.message().c_str());
         note(HETCOLL_ERROR_DEVICE);

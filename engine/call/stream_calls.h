@@ -21,9 +21,9 @@ class StreamCalls {
 public:
     static constexpr int kMostCalls = 64; // pending at a time
 
-    // What this rank needs, and no other rank; for calls of at most `most_bytes`. Engine and queue
-    // outlive it. Requires that no queued call of this process is pending.
-    static Result<std::unique_ptr<StreamCalls>> create(Engine &engine, OperationQueue &queue,
+    // What this rank needs, and no other rank; for calls of at most `most_bytes`. Communicator and
+    // queue outlive it. Requires that no queued call of this process is pending.
+    static Result<std::unique_ptr<StreamCalls>> create(Communicator &comm, OperationQueue &queue,
                                                        CUstream stream, std::size_t most_bytes);
     ~StreamCalls(); // requires is_idle(); waits for the stream
     StreamCalls(const StreamCalls &) = delete;
@@ -102,16 +102,16 @@ private:
         std::optional<Operation> operation;
     };
 
-    StreamCalls(Engine &engine, OperationQueue &queue, CUstream stream)
-        : engine_(engine), queue_(queue), stream_(stream), prepared_(engine, stream)
+    StreamCalls(Communicator &comm, OperationQueue &queue, CUstream stream)
+        : comm_(comm), queue_(queue), stream_(stream), prepared_(comm, stream)
     {
     }
     Status make(std::size_t most_bytes);
     Status reserve(const std::shared_ptr<Device> &device, std::size_t most_bytes);
     void note(int result) noexcept;
-    [[nodiscard]] QueuedCalls &pending() noexcept { return engine_.process().store().queued(); }
+    [[nodiscard]] QueuedCalls &pending() noexcept { return comm_.process().store().queued(); }
 
-    Engine &engine_;
+    Communicator &comm_;
     OperationQueue &queue_;
     const CUstream stream_;
     std::shared_ptr<Device> device_; // before what is made in it

@@ -12,7 +12,7 @@ namespace hetcoll {
 
 class StreamGate final : public Gate {
 public:
-    explicit StreamGate(Engine &engine) noexcept : engine_(engine) {}
+    explicit StreamGate(Communicator &comm) noexcept : comm_(comm) {}
     StreamGate(const StreamGate &) = delete;
     StreamGate &operator=(const StreamGate &) = delete;
 
@@ -21,11 +21,11 @@ public:
     {
         mark_.reset();
         problem_ = {};
-        if (!engine_.named_stream().exists()) {
+        if (!comm_.named_stream().exists()) {
             return;
         }
         try {
-            Result<NamedStream::Mark> marked = engine_.named_stream().mark();
+            Result<NamedStream::Mark> marked = comm_.named_stream().mark();
             if (marked.ok()) {
                 mark_.emplace(std::move(*marked));
             } else {
@@ -46,14 +46,14 @@ public:
         }
         Result<bool> done = mark_->is_done();
         if (done.ok() && *done) {
-            engine_.named_stream().give_back(std::move(*mark_));
+            comm_.named_stream().give_back(std::move(*mark_));
             mark_.reset();
         }
         return done;
     }
 
 private:
-    Engine &engine_;
+    Communicator &comm_;
     std::optional<NamedStream::Mark> mark_; // nothing: there is none to wait for
     Status problem_;
 };

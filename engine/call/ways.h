@@ -65,7 +65,7 @@ void must_stage(Call &call, const Status &problem);
 // ---- allreduce.cc: one MPI_Allreduce from agreement to close ----
 
 [[nodiscard]] Task<int> allreduce(Call &call);
-// Its first meeting is that of small(), known before it.
+// Its first meeting is that of host(), known before it.
 [[nodiscard]] bool is_surely_small(Call &call);
 
 // ---- own_vector.cc: pairs with padding ----
@@ -103,12 +103,12 @@ void start_finding_peers(Call &call);
 [[nodiscard]] Task<> agree_on_mapping(Call &call, const Status &problem, LateRanks *late);
 void note_mapped(Call &call, Status problem);
 
-// ---- small.cc, staged.cc, in_network.cc, fixed_point.cc, as_floats.cc, collective.cc ----
+// ---- host.cc, staged.cc, in_network.cc, fixed_point.cc, as_floats.cc, collective.cc ----
 
 // One rank: the input is the result.
 [[nodiscard]] Task<int> alone(Call &call);
 // Up to the small limit: one meeting that sums the vector, whatever the memory.
-[[nodiscard]] Task<int> small(Call &call);
+[[nodiscard]] Task<int> host(Call &call);
 // What hetcoll does not reduce, and what it cannot reduce now: copied to the host. `all`: what the
 // ranks have said so far.
 [[nodiscard]] Task<int> staged(Call &call, Flags all);
@@ -148,7 +148,7 @@ void bring_input(Call &call);
 // Before that: if a peer has left, its memory is not touched, and the wait ends with the call.
 [[nodiscard]] inline auto peers_stay(Call &call) noexcept
 {
-    return until([&call] { return !call.mapped || call.engine.membership().may_touch_peers(); });
+    return until([&call] { return !call.mapped || call.comm.membership().may_touch_peers(); });
 }
 [[nodiscard]] bool step_run(Call &call);
 void note_executed(Call &call);

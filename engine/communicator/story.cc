@@ -146,7 +146,7 @@ void tell_differences(Process &process, std::span<const hetcoll_facts> facts)
 #define HETCOLL_PARAMETER HETCOLL_PARAMETER_AS_FACT
 #define HETCOLL_FACT_LEAST(name) tell(#name, &hetcoll_facts::name, Counts::kLeast);
 #define HETCOLL_FACT_MOST(name) tell(#name, &hetcoll_facts::name, Counts::kMost);
-#define HETCOLL_FACT_VITAL(name) // there is no engine then
+#define HETCOLL_FACT_VITAL(name) // there is no communicator then
 #define HETCOLL_FACT_SAME(name) tell(#name, &hetcoll_facts::name, Counts::kNone);
     HETCOLL_PARAMETERS
 #undef HETCOLL_FACT_LEAST

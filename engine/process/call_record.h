@@ -33,7 +33,7 @@ enum class CallPath : std::uint8_t {
 struct CallRecord {
     const char *call = "allreduce";
     std::uint32_t comm_id = 0;
-    const char *tag = nullptr; // of the communicator: hetcoll_engine_set_tag()
+    const char *tag = nullptr; // of the communicator: hetcoll_comm_set_tag()
     int rank = 0, comm_size = 0;
     std::size_t bytes = 0; // of the vector
     int kind = -1, op = -1;

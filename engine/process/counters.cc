@@ -54,7 +54,7 @@ void Counters::remove_small_calls(const std::atomic<std::uint64_t> &calls) noexc
 {
     const std::lock_guard lock(mutex_);
     std::erase(small_calls_, &calls);
-    count(HETCOLL_CALLS_SMALL, calls.load(std::memory_order_relaxed));
+    count(HETCOLL_CALLS_HOST, calls.load(std::memory_order_relaxed));
 }
 
 void Counters::take_from(hetcoll_counter counter, std::function<std::uint64_t()> read)
@@ -67,13 +67,13 @@ std::uint64_t Counters::counter(hetcoll_counter counter) const
     if (elsewhere_[counter]) {
         return elsewhere_[counter]();
     }
-    if (counter != HETCOLL_CALLS_SMALL) {
+    if (counter != HETCOLL_CALLS_HOST) {
         return values_[counter].load(std::memory_order_relaxed);
     }
-    const std::lock_guard lock(mutex_); // an engine that goes is counted once
+    const std::lock_guard lock(mutex_); // a communicator that goes is counted once
     std::uint64_t calls = values_[counter].load(std::memory_order_relaxed);
-    for (const auto *engine : small_calls_) {
-        calls += engine->load(std::memory_order_relaxed);
+    for (const auto *comm : small_calls_) {
+        calls += comm->load(std::memory_order_relaxed);
     }
     return calls;
 }

@@ -47,7 +47,7 @@ public:
     }
     void time_small(int change) noexcept { small_times_wanted_ += change; }
 
-    // Adds an engine's own part of HETCOLL_CALLS_SMALL, while the engine lives and after.
+    // Adds a communicator's own part of HETCOLL_CALLS_HOST, while it lives and after.
     void add_small_calls(const std::atomic<std::uint64_t> &calls);
     void remove_small_calls(const std::atomic<std::uint64_t> &calls) noexcept;
 

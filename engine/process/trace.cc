@@ -75,7 +75,7 @@ CallPath path_of(const CallRecord &record) noexcept
     return record.served == HETCOLL_CALLS_PREVIOUS ? CallPath::kHost
            : record.served == HETCOLL_CALLS_STAGED ? CallPath::kStaged
            : record.by_cpu                         ? CallPath::kCpu
-           : record.served == HETCOLL_CALLS_SMALL  ? CallPath::kSmall
+           : record.served == HETCOLL_CALLS_HOST   ? CallPath::kSmall
            : record.mapped && messages             ? CallPath::kMixed
            : record.mapped                         ? CallPath::kMapped
            : record.direct                         ? CallPath::kDirect

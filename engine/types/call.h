@@ -73,7 +73,7 @@ enum hetcoll_collective {
     HETCOLL_ALLGATHER,      /* recv: the vector; send: this rank's share, or equal to recv */
     HETCOLL_REDUCE_SCATTER, /* send: the vector; recv: this rank's share, or equal to send */
 };
-/* None of these: of hetcoll_engine_refuse(). Its root says why. */
+/* None of these: of hetcoll_comm_refuse(). Its root says why. */
 #define HETCOLL_REFUSED (-1)
 enum hetcoll_why_refused { HETCOLL_HAS_NO_MEMORY, HETCOLL_CAPTURES };
 
@@ -139,7 +139,7 @@ struct hetcoll_call {
     int tag;           /* for p2p: this one and the HETCOLL_TAGS - 1 below are the call's own */
     /* Open MPI's allreduce (the previous module's) of the same call on host memory. Zero or an
      * error code, which hetcoll_allreduce() hands on. Blocking calls only. */
-    int (*host_allreduce)(void *context, const void *send, void *recv);
+    int (*previous_allreduce)(void *context, const void *send, void *recv);
     /* Gives `take` the runs of data of a buffer. Set if kind is negative and it is not dense. */
     void (*tell_runs)(void *context, hetcoll_take_run *take, void *to);
     /* A user-defined op on host memory: inout = in op inout. Nonblocking calls only: what these
@@ -150,7 +150,7 @@ struct hetcoll_call {
 
 enum {
     HETCOLL_SUCCESS = 0,
-    /* Negative codes are the p2p table's or host_allreduce's own. */
+    /* Negative codes are the p2p table's or previous_allreduce's own. */
     HETCOLL_ERROR_DEVICE = 1,    /* a driver call failed, here or on another rank; logged */
     HETCOLL_ERROR_NO_MEMORY = 2, /* logged */
     /* hetcoll_collective(): not all ranks have device memory and can use it, so on every rank the

@@ -116,7 +116,8 @@ Status run_ranks(int ranks, int most_seconds, const std::function<Status(Network
     return status.ok() ? std::move(ended) : std::move(status);
 }
 
-Result<std::unique_ptr<RankEngine>> RankEngine::create(NetworkRank &rank, const char *algorithm)
+Result<std::unique_ptr<RankCommunicator>> RankCommunicator::create(NetworkRank &rank,
+                                                                   const char *algorithm)
 {
     hetcoll_settings settings = hetcoll_default_settings();
     settings.algorithm = algorithm;
@@ -125,7 +126,7 @@ Result<std::unique_ptr<RankEngine>> RankEngine::create(NetworkRank &rank, const 
     settings.max_memory = 0;
     settings.local_rank = rank.rank();
     settings.log = print_log;
-    std::unique_ptr<RankEngine> made(new RankEngine);
+    std::unique_ptr<RankCommunicator> made(new RankCommunicator);
     char problem[512] = "";
     made->process_ = hetcoll_process_create(&settings, problem, sizeof problem);
     hetcoll_facts mine{};
@@ -145,25 +146,25 @@ Result<std::unique_ptr<RankEngine>> RankEngine::create(NetworkRank &rank, const 
         return error(Errc::kInvalid, "the ranks' facts do not agree on a protocol");
     }
     const hetcoll_p2p p2p = rank.table();
-    made->engine_ = hetcoll_engine_create(made->process_, &p2p, &agreed, all.data());
-    if (made->engine_ == nullptr) {
-        return error(Errc::kNoMemory, "no memory for the engine");
+    made->comm_ = hetcoll_comm_create(made->process_, &p2p, &agreed, all.data());
+    if (made->comm_ == nullptr) {
+        return error(Errc::kNoMemory, "no memory for the communicator");
     }
     return made;
 }
 
-RankEngine::~RankEngine()
+RankCommunicator::~RankCommunicator()
 {
-    if (engine_ != nullptr) {
-        hetcoll_engine_destroy(engine_);
+    if (comm_ != nullptr) {
+        hetcoll_comm_destroy(comm_);
     }
     if (process_ != nullptr) {
         hetcoll_process_destroy(process_);
     }
 }
 
-Status RankEngine::allreduce(const void *send, void *recv, hetcoll_kind kind, hetcoll_op op,
-                             std::size_t count) noexcept
+Status RankCommunicator::allreduce(const void *send, void *recv, hetcoll_kind kind, hetcoll_op op,
+                                   std::size_t count) noexcept
 {
     hetcoll_call call{};
     call.send = send;
@@ -173,14 +174,14 @@ Status RankEngine::allreduce(const void *send, void *recv, hetcoll_kind kind, he
     call.count = count;
     call.span = count * hetcoll_element_bytes(kind);
     call.dense = 1;
-    call.host_allreduce = [](void *, const void *, void *) { return -99; }; // nobody is there
-    const int code = hetcoll_allreduce(engine_, &call);
+    call.previous_allreduce = [](void *, const void *, void *) { return -99; }; // nobody is there
+    const int code = hetcoll_allreduce(comm_, &call);
     return code == HETCOLL_SUCCESS
                ? Status()
                : error(Errc::kDriver, "hetcoll_allreduce of %zu bytes answers %d", call.span, code);
 }
 
-std::uint64_t RankEngine::counter(hetcoll_counter counter) const noexcept
+std::uint64_t RankCommunicator::counter(hetcoll_counter counter) const noexcept
 {
     return hetcoll_process_counter(process_, counter);
 }

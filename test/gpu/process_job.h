@@ -1,5 +1,5 @@
 // A job of ranks that are processes of this machine, without MPI: forked, watched, and each with
-// hetcoll's engine over messages in shared memory.
+// hetcoll's core over messages in shared memory.
 #pragma once
 
 #include "engine/hetcoll.h"
@@ -15,24 +15,25 @@ namespace hetcoll::test {
 // no CUDA call: a driver does not survive fork().
 Status run_ranks(int ranks, int most_seconds, const std::function<Status(NetworkRank &)> &body);
 
-// One rank's process state and engine, as Open MPI's component makes them. All ranks make it
+// One rank's process state and communicator, as Open MPI's component makes them. All ranks make it
 // together.
-class RankEngine {
+class RankCommunicator {
 public:
-    static Result<std::unique_ptr<RankEngine>> create(NetworkRank &rank, const char *algorithm);
-    ~RankEngine();
-    RankEngine(const RankEngine &) = delete;
-    RankEngine &operator=(const RankEngine &) = delete;
+    static Result<std::unique_ptr<RankCommunicator>> create(NetworkRank &rank,
+                                                            const char *algorithm);
+    ~RankCommunicator();
+    RankCommunicator(const RankCommunicator &) = delete;
+    RankCommunicator &operator=(const RankCommunicator &) = delete;
 
     Status allreduce(const void *send, void *recv, hetcoll_kind kind, hetcoll_op op,
                      std::size_t count) noexcept;
     [[nodiscard]] std::uint64_t counter(hetcoll_counter counter) const noexcept;
 
 private:
-    RankEngine() = default;
+    RankCommunicator() = default;
 
     hetcoll_process *process_ = nullptr;
-    hetcoll_engine *engine_ = nullptr;
+    hetcoll_comm *comm_ = nullptr;
 };
 
 } // namespace hetcoll::test

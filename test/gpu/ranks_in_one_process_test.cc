@@ -1,4 +1,4 @@
-// N ranks in one process, a thread each, on one GPU: the whole engine over messages in memory. Runs
+// N ranks in one process, a thread each, on one GPU: the whole core over messages in memory. Runs
 // on the emulated GPU in make check and on a real one in make check-gpu.
 #include "device/driver.h"
 #include "engine/hetcoll.h"
@@ -105,38 +105,38 @@ public:
         char problem[256];
         process_ = hetcoll_process_create(&settings, problem, sizeof problem);
         EXPECT_NE(process_, nullptr) << problem;
-        engines_ = make_communicator(size);
+        comms_ = make_communicator(size);
     }
     ~Job()
     {
-        for (hetcoll_engine *engine : all_engines_) {
-            hetcoll_engine_destroy(engine);
+        for (hetcoll_comm *comm : all_comms_) {
+            hetcoll_comm_destroy(comm);
         }
         hetcoll_process_destroy(process_);
     }
-    // One more communicator of so many ranks: the engine of each.
-    std::vector<hetcoll_engine *> make_communicator(int size)
+    // One more communicator of so many ranks: that of each.
+    std::vector<hetcoll_comm *> make_communicator(int size)
     {
         MemoryNetwork &network = networks_.emplace_back(size, false, 5u);
         hetcoll_facts facts;
         hetcoll_process_facts(process_, &facts);
         const std::vector<hetcoll_facts> of_rank(static_cast<std::size_t>(size), facts);
-        std::vector<hetcoll_engine *> engines;
+        std::vector<hetcoll_comm *> comms;
         for (int rank = 0; rank < size; ++rank) {
             const hetcoll_p2p p2p = network.rank(rank);
-            engines.push_back(hetcoll_engine_create(process_, &p2p, &facts, of_rank.data()));
+            comms.push_back(hetcoll_comm_create(process_, &p2p, &facts, of_rank.data()));
         }
-        all_engines_.insert(all_engines_.end(), engines.begin(), engines.end());
-        return engines;
+        all_comms_.insert(all_comms_.end(), comms.begin(), comms.end());
+        return comms;
     }
     Job(const Job &) = delete;
     Job &operator=(const Job &) = delete;
 
-    void on_every_rank(const std::function<void(int, hetcoll_engine *)> &body)
+    void on_every_rank(const std::function<void(int, hetcoll_comm *)> &body)
     {
         std::vector<std::thread> threads;
-        for (int rank = 0; rank < static_cast<int>(engines_.size()); ++rank) {
-            threads.emplace_back(body, rank, engines_[rank]);
+        for (int rank = 0; rank < static_cast<int>(comms_.size()); ++rank) {
+            threads.emplace_back(body, rank, comms_[rank]);
         }
         for (std::thread &thread : threads) {
             thread.join();
@@ -150,7 +150,7 @@ public:
 private:
     std::deque<MemoryNetwork> networks_;
     hetcoll_process *process_ = nullptr;
-    std::vector<hetcoll_engine *> engines_, all_engines_;
+    std::vector<hetcoll_comm *> comms_, all_comms_;
 };
 
 hetcoll_call sum_call(Buffer &send, Buffer &recv, std::size_t count)
@@ -163,7 +163,7 @@ hetcoll_call sum_call(Buffer &send, Buffer &recv, std::size_t count)
     call.count = count;
     call.span = count * sizeof(float);
     call.dense = 1;
-    call.host_allreduce = [](void *, const void *, void *) { return -99; }; // nobody's here
+    call.previous_allreduce = [](void *, const void *, void *) { return -99; }; // nobody's here
     return call;
 }
 
@@ -172,7 +172,7 @@ void check_sum(Job &job, const Gpu &gpu, int size, std::size_t count,
                const std::function<Where(int)> &send_where,
                const std::function<Where(int)> &recv_where, bool in_place)
 {
-    job.on_every_rank([&](int rank, hetcoll_engine *engine) {
+    job.on_every_rank([&](int rank, hetcoll_comm *comm) {
         gpu.enter();
         std::vector<float> input(count), sum(count);
         for (std::size_t i = 0; i < count; ++i) {
@@ -182,7 +182,7 @@ void check_sum(Job &job, const Gpu &gpu, int size, std::size_t count,
         Buffer send(gpu, send_where(rank), input);
         Buffer recv(gpu, recv_where(rank), in_place ? input : std::vector<float>(count, -1.0f));
         const hetcoll_call call = sum_call(in_place ? recv : send, recv, count);
-        ASSERT_EQ(hetcoll_allreduce(engine, &call), HETCOLL_SUCCESS)
+        ASSERT_EQ(hetcoll_allreduce(comm, &call), HETCOLL_SUCCESS)
             << "rank " << rank << " of " << size << ", count " << count;
         EXPECT_EQ(recv.read(), sum) << "rank " << rank << " of " << size << ", count " << count;
         EXPECT_EQ(send.read(), input) << "rank " << rank << " of " << size << ", count " << count;
@@ -317,7 +317,7 @@ private:
 
 // What one thread does with its communicator: blocking, nonblocking and persistent calls in turn,
 // five buffers under way at once.
-void call_in_turn(Progress &progress, const Gpu &gpu, hetcoll_engine *engine, int calls)
+void call_in_turn(Progress &progress, const Gpu &gpu, hetcoll_comm *comm, int calls)
 {
     constexpr std::size_t kCount = 300; // floats, above the small limit
     constexpr int kBuffers = 5;
@@ -333,8 +333,8 @@ void call_in_turn(Progress &progress, const Gpu &gpu, hetcoll_engine *engine, in
         one.buffer = std::make_unique<Buffer>(gpu, i == 0 ? Where::kHost : Where::kDevice, ones);
         one.call = sum_call(*one.buffer, *one.buffer, kCount);
         one.call.op = HETCOLL_MAX;
-        one.call.host_allreduce = nullptr;
-        one.persistent = hetcoll_operation_create(engine, &one.call, 1);
+        one.call.previous_allreduce = nullptr;
+        one.persistent = hetcoll_operation_create(comm, &one.call, 1);
     }
     const auto wait = [&](One &one) {
         while (!progress.is_done(one.persistent) ||
@@ -350,9 +350,9 @@ void call_in_turn(Progress &progress, const Gpu &gpu, hetcoll_engine *engine, in
         One &one = all[static_cast<std::size_t>(i % kBuffers)];
         wait(one);
         if (i % 3 == 0) {
-            ASSERT_EQ(hetcoll_allreduce(engine, &one.call), HETCOLL_SUCCESS);
+            ASSERT_EQ(hetcoll_allreduce(comm, &one.call), HETCOLL_SUCCESS);
         } else if (i % 3 == 1) {
-            one.once = hetcoll_operation_create(engine, &one.call, 0);
+            one.once = hetcoll_operation_create(comm, &one.call, 0);
             progress.begin(one.once);
         } else {
             progress.begin(one.persistent);
@@ -378,11 +378,11 @@ TEST(ThreadsInOneProcess, TenThousandCallsOfAllKindsOnFourCommunicators)
     std::atomic<bool> stop{false};
     std::vector<std::thread> threads, helpers;
     for (int c = 0; c < kCommunicators; ++c) {
-        const std::vector<hetcoll_engine *> engines = job.make_communicator(kRanks);
+        const std::vector<hetcoll_comm *> comms = job.make_communicator(kRanks);
         for (std::size_t rank = 0; rank < kRanks; ++rank) {
-            threads.emplace_back([&, rank, engine = engines[rank]] {
+            threads.emplace_back([&, rank, comm = comms[rank]] {
                 gpu.enter();
-                call_in_turn(progress[rank], gpu, engine, kCalls / kCommunicators);
+                call_in_turn(progress[rank], gpu, comm, kCalls / kCommunicators);
             });
         }
     }

@@ -1,4 +1,4 @@
-// N ranks that are processes and share one GPU over CUDA IPC: the whole engine, over messages in
+// N ranks that are processes and share one GPU over CUDA IPC: the whole core, over messages in
 // shared memory. Runs on the emulated GPU in make check and on a real one in make check-gpu. Only
 // the forked processes make CUDA calls.
 #include "process_job.h"
@@ -70,15 +70,15 @@ public:
         gpu_ = std::move(*gpu);
         return use(algorithm);
     }
-    // A process state and an engine of its own.
+    // A process state and a communicator of its own.
     Status use(const char *algorithm)
     {
-        engine_.reset();
-        auto engine = RankEngine::create(network_, algorithm);
-        if (!engine.ok()) {
-            return engine.take_status();
+        comm_.reset();
+        auto comm = RankCommunicator::create(network_, algorithm);
+        if (!comm.ok()) {
+            return comm.take_status();
         }
-        engine_ = std::move(*engine);
+        comm_ = std::move(*comm);
         return {};
     }
     // One call on fresh memory; the result is compared byte by byte, and so is the input.
@@ -94,7 +94,7 @@ public:
         HETCOLL_RETURN_IF_ERROR(
             (*recv)->write(in_place ? input : std::vector<unsigned char>(bytes, 0xee)));
         const void *from = in_place ? (*recv)->data() : (*send)->data();
-        HETCOLL_RETURN_IF_ERROR(engine_->allreduce(from, (*recv)->data(), kind, op, count));
+        HETCOLL_RETURN_IF_ERROR(comm_->allreduce(from, (*recv)->data(), kind, op, count));
         const std::string what = std::to_string(bytes) + " bytes of kind " + std::to_string(kind) +
                                  (in_place ? ", in place" : "") + ", " + type_name(type);
         HETCOLL_RETURN_IF_ERROR(
@@ -103,7 +103,7 @@ public:
     }
     [[nodiscard]] std::uint64_t counter(hetcoll_counter counter) const
     {
-        return engine_->counter(counter);
+        return comm_->counter(counter);
     }
     [[nodiscard]] NetworkRank &network() const { return network_; }
 
@@ -125,7 +125,7 @@ private:
 
     NetworkRank &network_;
     std::unique_ptr<Gpu> gpu_;
-    std::unique_ptr<RankEngine> engine_;
+    std::unique_ptr<RankCommunicator> comm_;
     unsigned call_ = 0;
 };
 
@@ -161,7 +161,7 @@ constexpr Forced kForced[] = {
     {"two_shot", HETCOLL_CALLS_TWO_SHOT, true, true},
     {"leader", HETCOLL_CALLS_LEADER, true, true},
     {"hierarchical", HETCOLL_CALLS_HIERARCHICAL, false, true},
-    {"host", HETCOLL_CALLS_SMALL, true, false},
+    {"host", HETCOLL_CALLS_HOST, true, false},
     {"copy_in", HETCOLL_CALLS_COPY_IN, true, false},
     {"ordered", HETCOLL_CALLS_ORDERED, true, true},
 };

@@ -117,15 +117,15 @@ mutant leave "leaves while its kernel runs" "" -DHETCOLL_MUTANT_LEAVES_WHILE_IT_
 mutant leave "does not ask whether peers stay" "" -DHETCOLL_MUTANT_ASKS_NOBODY
 
 o=engine/call
-mutant operation "leaves without asking its peers" $o/operation.cc 's/ || !call_.engine.step_leave()//'
+mutant operation "leaves without asking its peers" $o/operation.cc 's/ || !call_.comm.step_leave()//'
 mutant operation "leaves while its kernel runs" $o/operation.cc 's/ || reduces || / || /'
-mutant operation "does not see that ranks may never come" $o/operation.cc '/^    if (const int code = call_.engine.membership().lost()/,/^    }/d'
+mutant operation "does not see that ranks may never come" $o/operation.cc '/^    if (const int code = call_.comm.membership().lost()/,/^    }/d'
 mutant operation "does not ask whether peers stay" $o/allreduce.cc '/co_await peers_stay(call);/d'
 mutant operation "no closing agreement" $o/allreduce.cc 's/const Flags closed = co_await close(call, timed);/const Flags closed{};/'
 mutant operation "closes before it has run" $o/allreduce.cc '/co_await ran(call);/d;s/const Flags closed = co_await close(call, timed);/&\n    co_await ran(call);/'
-mutant operation "its work is over when it begins" $o/run.cc 's/^    if (row_of(choice.algorithm).is_one_kernel()) {/    call.engine.membership().touches_no_peers();\n&/'
+mutant operation "its work is over when it begins" $o/run.cc 's/^    if (row_of(choice.algorithm).is_one_kernel()) {/    call.comm.membership().touches_no_peers();\n&/'
 mutant operation "maps before the agreement" $o/allreduce.cc 's/^        call.start_agreement();/        Status early;\n        co_await map(call, choice, early);\n&/'
-mutant operation "announces nothing" $o/publish.cc 's/call.failure.ok() \&\& call.engine.mapped().publish()/false/'
+mutant operation "announces nothing" $o/publish.cc 's/call.failure.ok() \&\& call.comm.mapped().publish()/false/'
 
 q=engine/call/operation_queue
 mutant queue "a turn that takes no lock" $q.h 's/!queue.running_.exchange(true, std::memory_order_acquire)/(queue.running_.store(true, std::memory_order_relaxed), true)/'

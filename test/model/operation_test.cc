@@ -1,6 +1,6 @@
 // Whole calls over mapped memory as engine/call makes them, in everything that C++ allows:
 // Operation with its coroutines, from the first announcement to the result. What stands in for the
-// rest of hetcoll is stand_in/engine/communicator/engine.h. A rank may die before any of its
+// rest of hetcoll is stand_in/engine/communicator/communicator.h. A rank may die before any of its
 // stores, which are all that others see of it, or the communicator may be revoked at any time.
 #include "gpu.h"
 #include "ranks.h"
@@ -117,8 +117,8 @@ public:
             share(self.input, sizeof self.input, name + ".input");
             share(self.output, sizeof self.output, name + ".output");
             bounces_.emplace_back(setting.streams);
-            engines_.emplace_back(*job_.group[rank], *job_.messages[rank], p2p_of(rank),
-                                  bounces_.back(), setting.algorithm, setting.new_buffers);
+            comms_.emplace_back(*job_.group[rank], *job_.messages[rank], p2p_of(rank),
+                                bounces_.back(), setting.algorithm, setting.new_buffers);
         }
     }
 
@@ -183,7 +183,7 @@ private:
         call.span = call.data_bytes = sizeof self.input;
         call.dense = 1;
         call.tag = HETCOLL_TAGS;
-        Operation operation(engines_[rank], call);
+        Operation operation(comms_[rank], call);
         while (!operation.step()) {
             wait();
         }
@@ -205,7 +205,7 @@ private:
     Deaths deaths_{job_};
     std::vector<Rank> ranks_;
     std::deque<DeviceBounce> bounces_;
-    std::deque<Engine> engines_;
+    std::deque<Communicator> comms_;
 };
 
 Report explore_all(const Setting &setting)

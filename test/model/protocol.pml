@@ -180,10 +180,10 @@ proctype rank(byte r)
         :: way == wFixed ->                                     /* = fixed_point.cc fixed_point */
             driver(cToFixedPoint); failed = failed || broke;
             if :: flags = flags | RANGE :: true fi
-        :: way == wSmall ->                                     /* = small.cc small */
+        :: way == wSmall ->                                     /* = host.cc host */  
             driver(cCopyIn); failed = failed || broke;
             lose_part();
-            meet(mSum, TOLD);                                   /* = small.cc small */
+            meet(mSum, TOLD);                                   /* = host.cc host */  
             fail_if_told();
             goto copy_out
         :: else

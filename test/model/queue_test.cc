@@ -17,12 +17,12 @@ using hetcoll::QueueTurn;
 constexpr int kOperations = 4;
 
 // What belongs to one operation at a time: two that run at once are a data race.
-struct Engine {
+struct Communicator {
     int steps = 0;
     bool blocking = false; // a blocking call runs outside of the queue
     bool first_is_gone = false;
 };
-Engine engine;
+Communicator comm;
 int steps_left[kOperations];
 
 class Operation final : public Queued {
@@ -35,9 +35,9 @@ Operation &operation(int i) { return operations[static_cast<std::size_t>(i)]; }
 
 bool Operation::step()
 {
-    require(!engine.blocking, "an operation runs inside a blocking call");
-    require(this != &operation(0) || !engine.first_is_gone, "an operation runs that was destroyed");
-    ++engine.steps;
+    require(!comm.blocking, "an operation runs inside a blocking call");
+    require(this != &operation(0) || !comm.first_is_gone, "an operation runs that was destroyed");
+    ++comm.steps;
     return --steps_left[this - operations.data()] <= 0;
 }
 
@@ -46,7 +46,7 @@ public:
     QueueModel()
     {
         forget_shares();
-        share(&engine, sizeof engine, "engine");
+        share(&comm, sizeof comm, "communicator");
         for (int &left : steps_left) {
             left = GetParam();
         }
@@ -64,13 +64,13 @@ void start_and_block(OperationQueue &queue, bool nested)
         return;
     }
     require(steps_left[0] <= 0, "operations run in the order in which they were started");
-    engine.blocking = true;
-    ++engine.steps;
+    comm.blocking = true;
+    ++comm.steps;
     if (nested) {
         queue.push(operation(1));
         queue.step();
     }
-    engine.blocking = false;
+    comm.blocking = false;
 }
 
 // coll_hetcoll_progress_thread, or another thread of the program in MPI.
@@ -105,10 +105,10 @@ TEST_P(QueueModel, AnOperationCompletesWhoeverStepsIt)
             queue.step();
             wait();
         }
-        engine.first_is_gone = true;
+        comm.first_is_gone = true;
         const QueueTurn turn(queue);
         if (turn.has_come()) {
-            ++engine.steps;
+            ++comm.steps;
         }
     })));
 }

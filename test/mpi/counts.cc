@@ -157,7 +157,7 @@ private:
                                         : algorithm_ == "copy_in"  ? HETCOLL_CALLS_COPY_IN
                                         : algorithm_ == "tree"     ? HETCOLL_CALLS_TREE
                                         : algorithm_ == "ring"     ? HETCOLL_CALLS_RING
-                                        : algorithm_ == "host"     ? HETCOLL_CALLS_SMALL
+                                        : algorithm_ == "host"     ? HETCOLL_CALLS_HOST
                                                                    : HETCOLL_CALLS_RABENSEIFNER;
         program_.check(used[counter] == calls, "%llu of %llu calls served by %s",
                        number(used[counter]), number(calls), algorithm_.c_str());

@@ -134,7 +134,7 @@ void Scheduler::step(int number)
     int communicator = 0;
     for (Communicator &each : world_.communicators()) {
         const auto index = static_cast<std::size_t>(number);
-        witness_.look_at(rank, communicator++, *each.engines[index]);
+        witness_.look_at(rank, communicator++, *each.comms[index]);
         step_queue(number, *each.queues[index]);
         witness_.look_away();
     }

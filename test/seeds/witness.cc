@@ -33,22 +33,19 @@ Witness::~Witness()
     witness = nullptr;
 }
 
-void Witness::look_at(Rank &rank, int communicator, Engine &engine)
+void Witness::look_at(Rank &rank, int communicator, Communicator &comm)
 {
     rank_ = &rank;
     communicator_ = communicator;
-    engine_ = &engine;
+    comm_ = &comm;
 }
 
-Witness::Moment Witness::now() const
-{
-    return {engine_->group().calls(), engine_->group().meetings()};
-}
+Witness::Moment Witness::now() const { return {comm_->group().calls(), comm_->group().meetings()}; }
 
 void Witness::hear_failure(const char *call, int)
 {
-    if (witness->engine_ != nullptr && is_of_a_copy(call)) {
-        witness->failed_copies_[witness->engine_] = witness->now();
+    if (witness->comm_ != nullptr && is_of_a_copy(call)) {
+        witness->failed_copies_[witness->comm_] = witness->now();
     }
 }
 
@@ -59,15 +56,15 @@ void Witness::note_end()
         std::find_if(rank_->running.begin(), rank_->running.end(), [this](const Running &running) {
             return running.plan.communicator == communicator_ && !running.operation->is_complete();
         });
-    const auto failed = failed_copies_.find(engine_);
+    const auto failed = failed_copies_.find(comm_);
     call->lost_result = failed != failed_copies_.end() && failed->second == now() &&
-                        !engine_->uses_fixed_point(call->call);
+                        !comm_->uses_fixed_point(call->call);
 }
 
 void Witness::hear_line(int level, const char *line)
 {
     lines().push_back(std::to_string(level) + " " + line);
-    if (witness != nullptr && witness->engine_ != nullptr &&
+    if (witness != nullptr && witness->comm_ != nullptr &&
         std::string_view(line).find("failed, the receive buffer is undefined") !=
             std::string_view::npos) {
         witness->note_end();

@@ -1,5 +1,6 @@
-// Hears which driver calls fail while a rank goes on, and which of its calls the engine gives up.
-// So it knows of which failure no other rank could be told: that of a copy of the finished result.
+// Hears which driver calls fail while a rank goes on, and which of its calls the communicator gives
+// up. So it knows of which failure no other rank could be told: that of a copy of the finished
+// result.
 #pragma once
 
 #include "test/seeds/world.h"
@@ -18,8 +19,8 @@ public:
     Witness &operator=(const Witness &) = delete;
 
     // Whatever happens from now on that rank does in that communicator; until look_away().
-    void look_at(Rank &rank, int communicator, Engine &engine);
-    void look_away() { engine_ = nullptr; }
+    void look_at(Rank &rank, int communicator, Communicator &comm);
+    void look_away() { comm_ = nullptr; }
     // As hetcoll_settings::log.
     static void hear_line(int level, const char *line);
 
@@ -36,8 +37,8 @@ private:
 
     Rank *rank_ = nullptr;
     int communicator_ = 0;
-    Engine *engine_ = nullptr; // null: nobody goes on
-    std::map<const Engine *, Moment> failed_copies_;
+    Communicator *comm_ = nullptr; // null: nobody goes on
+    std::map<const Communicator *, Moment> failed_copies_;
 };
 
 } // namespace hetcoll::test

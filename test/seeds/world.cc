@@ -62,7 +62,7 @@ hetcoll_call call_of(Running &made, bool has_result)
     call.tag = HETCOLL_TAGS;
     call.context = &made;
     if (plan.blocking && plan.collective == HETCOLL_ALLREDUCE) {
-        call.host_allreduce = previous_allreduce;
+        call.previous_allreduce = previous_allreduce;
     }
     return call;
 }
@@ -125,7 +125,7 @@ void World::make_communicators()
             made.network->may_break();
         }
         for (int rank = 0; rank < plan_.ranks; ++rank) {
-            made.engines.push_back(std::make_unique<Engine>(
+            made.comms.push_back(std::make_unique<Communicator>(
                 *this->rank(rank).process, made.network->rank(rank), agreed, facts));
             made.queues.push_back(std::make_unique<OperationQueue>());
         }
@@ -161,7 +161,7 @@ Running &World::make_call(int number, const PlannedCall &plan, Random &random)
     made.call = call_of(made, has_result);
     const auto index = static_cast<std::size_t>(number);
     made.operation.emplace(
-        *communicators_[static_cast<std::size_t>(plan.communicator)].engines[index], made.call,
+        *communicators_[static_cast<std::size_t>(plan.communicator)].comms[index], made.call,
         plan.persistent ? Start::kPersistent : Start::kOnce);
     return made;
 }
@@ -281,7 +281,7 @@ void World::print_meetings()
 {
     for (int number = 0; number < plan_.ranks; ++number) {
         for (Communicator &communicator : communicators_) {
-            NodeGroup &group = communicator.engines[static_cast<std::size_t>(number)]->group();
+            NodeGroup &group = communicator.comms[static_cast<std::size_t>(number)]->group();
             if (group.page().exists()) {
                 const ControlPage::Slot &slot = group.own_slot();
                 std::printf("rank %d: %u meetings, said %x and %x\n", number,

@@ -1,5 +1,5 @@
-// All ranks in one process: an engine for each rank and communicator, over messages in memory and
-// the emulated driver. Nothing goes on by itself.
+// All ranks in one process: a Communicator for each rank of each communicator, over messages in
+// memory and the emulated driver. Nothing goes on by itself.
 #pragma once
 
 #include "engine/call/operation_queue.h"
@@ -9,7 +9,7 @@
 #include "test/unit/memory_network.h"
 
 #include "engine/call/operation.h"
-#include "engine/communicator/engine.h"
+#include "engine/communicator/communicator.h"
 
 #include <deque>
 #include <list>
@@ -57,7 +57,7 @@ struct Rank {
 
 struct Communicator {
     std::unique_ptr<MemoryNetwork> network;
-    std::vector<std::unique_ptr<Engine>> engines; // of each rank
+    std::vector<std::unique_ptr<Communicator>> comms; // of each rank
     std::vector<std::unique_ptr<OperationQueue>> queues;
 };
 

@@ -19,8 +19,8 @@ unit_sources_engine = \
 	test/unit/engine_call_staged_test.cc \
 	test/unit/engine_call_test.cc \
 	test/unit/engine_counters_test.cc \
-	test/unit/engine_engine_test.cc \
-	test/unit/engine_engines.h \
+	test/unit/engine_communicator_test.cc \
+	test/unit/engine_communicators.h \
 	test/unit/engine_exchange_test.cc \
 	test/unit/engine_executor_sim_test.cc \
 	test/unit/engine_executor_test.cc \

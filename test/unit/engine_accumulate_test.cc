@@ -1,6 +1,6 @@
 // coll_hetcoll_accumulate: which calls keep a sum of half and bfloat16 in float, and round it once.
 #include "cuda_kernels/numbers.h"
-#include "test/unit/engine_engines.h"
+#include "test/unit/engine_communicators.h"
 
 namespace hetcoll::test {
 namespace {
@@ -36,7 +36,7 @@ protected:
     static float sum(const hetcoll_settings &settings, Where where, std::size_t count,
                      hetcoll_counter served)
     {
-        Engines ranks(kRanks, settings);
+        Communicators ranks(kRanks, settings);
         ranks.find_peers();
         std::deque<Numbers<std::uint16_t>> vectors;
         const std::uint64_t before = ranks.counter(0, served);
@@ -67,7 +67,7 @@ struct Way {
 constexpr Way kAtOnce[] = {
     {"one_shot", kMany, HETCOLL_CALLS_ONE_SHOT}, {"two_shot", kMany, HETCOLL_CALLS_TWO_SHOT},
     {"leader", kMany, HETCOLL_CALLS_LEADER},     {"copy_in", kFew, HETCOLL_CALLS_COPY_IN},
-    {"one_shot", kFew, HETCOLL_CALLS_ONE_SHOT},  {"host", kFew, HETCOLL_CALLS_SMALL}};
+    {"one_shot", kFew, HETCOLL_CALLS_ONE_SHOT},  {"host", kFew, HETCOLL_CALLS_HOST}};
 
 TEST_F(AccumulateTest, WhatAddsAllNumbersAtOnceRoundsOnce)
 {
@@ -92,10 +92,10 @@ TEST_F(AccumulateTest, ByElementEveryAdditionIsRounded)
 TEST_F(AccumulateTest, HostMemoryIsAddedAsDeviceMemoryIs)
 {
     EXPECT_EQ(
-        sum(settings_of("host", HETCOLL_ACCUMULATE_FLOAT), Where::kHost, kFew, HETCOLL_CALLS_SMALL),
+        sum(settings_of("host", HETCOLL_ACCUMULATE_FLOAT), Where::kHost, kFew, HETCOLL_CALLS_HOST),
         2);
     EXPECT_EQ(sum(settings_of("host", HETCOLL_ACCUMULATE_ELEMENT), Where::kHost, kFew,
-                  HETCOLL_CALLS_SMALL),
+                  HETCOLL_CALLS_HOST),
               0);
 }
 
@@ -118,12 +118,12 @@ TEST_F(AccumulateTest, ReproducibleSumsAreRoundedAfterEveryAddition)
 
 TEST_F(AccumulateTest, OnlySumsOfHalfAndBfloat16AreKeptInFloat)
 {
-    Engines ranks(1, default_settings());
+    Communicators ranks(1, default_settings());
     const auto op_of = [&](int op, int kind) {
         hetcoll_call call{};
         call.op = op;
         call.kind = kind;
-        return ranks.engine(0).op_of(call);
+        return ranks.comm(0).op_of(call);
     };
     EXPECT_EQ(op_of(HETCOLL_SUM, HETCOLL_FLOAT16), ReduceOp::kSumOnce);
     EXPECT_EQ(op_of(HETCOLL_SUM, HETCOLL_BFLOAT16), ReduceOp::kSumOnce);

@@ -1,6 +1,6 @@
 // Calls that end on one rank alone, because of the network: further ones end at once, whatever way
 // they would go.
-#include "test/unit/engine_engines.h"
+#include "test/unit/engine_communicators.h"
 
 namespace hetcoll::test {
 namespace {
@@ -25,7 +25,7 @@ protected:
         ASSERT_TRUE(ranks_.step_until({0, 1}, [this] { return ranks_.is_over(0); }));
         code_ = ranks_.result(0);
         ASSERT_LT(code_, 0);
-        ASSERT_FALSE(ranks_.engine(0).group().page().exists()); // a message may arrive there
+        ASSERT_FALSE(ranks_.comm(0).group().page().exists()); // a message may arrive there
     }
     int call(Numbers<int> &vector, std::size_t count, int collective = HETCOLL_ALLREDUCE)
     {
@@ -34,7 +34,7 @@ protected:
         return ranks_.result(0);
     }
 
-    Engines ranks_{3, default_settings(), move_last};
+    Communicators ranks_{3, default_settings(), move_last};
     Numbers<int> host_{Where::kHost, std::vector<int>(kMany)};
     Numbers<int> device_{Where::kDevice, std::vector<int>(kMany)};
     Numbers<int> other_{Where::kDevice, std::vector<int>(kMany)};
@@ -62,8 +62,8 @@ TEST_F(BrokenTest, TheShortestCallOnHostMemoryLeavesItToTheOperation)
     made.count = kFew;
     made.span = sizeof vector;
     made.dense = 1;
-    made.tag = Engines::kTag;
-    EXPECT_EQ(ranks_.engine(0).try_host(made), std::nullopt);
+    made.tag = Communicators::kTag;
+    EXPECT_EQ(ranks_.comm(0).try_host(made), std::nullopt);
 }
 
 // In a meeting, and in a schedule: copies may be under way to the application's memory.
@@ -71,7 +71,7 @@ TEST_F(BrokenTest, ACallThatLosesTheNetworkWaitsForItsOwnGpu)
 {
     Numbers<int> last(Where::kDevice, std::vector<int>(kMany));
     for (const int nth : {1, 4}) {
-        Engines nodes(3, default_settings(), move_last);
+        Communicators nodes(3, default_settings(), move_last);
         nodes.find_peers();
         const CallCount waited("cuStreamSynchronize");
         nodes.network().fail_send(nth);
@@ -90,7 +90,7 @@ TEST_F(BrokenTest, ACallThatLosesTheNetworkWaitsForItsOwnGpu)
 
 TEST_F(BrokenTest, OtherCommunicatorsGoOn)
 {
-    Engines others(2, default_settings());
+    Communicators others(2, default_settings());
     Numbers<int> first(Where::kDevice, {1, 2, 3, 4}), second(Where::kDevice, {5, 6, 7, 8});
     others.call(0, first, kFew);
     others.call(1, second, kFew);

@@ -95,7 +95,7 @@ TEST_F(TunedCallTest, AFailureThatComesWithATimeIsTheResult)
 {
     find_peers();
     closing(took(0, kDeviceMemory | kFailed), HETCOLL_ERROR_DEVICE);
-    EXPECT_FALSE(engine_->peers().known());
+    EXPECT_FALSE(comm_->peers().known());
 }
 
 TEST_F(TunedCallTest, AFailureOfThisRankGoesWithItsTime)
@@ -124,7 +124,7 @@ TEST_F(TunedCallTest, AScheduleOnHostMemoryTakesNoTime)
 {
     Numbers<int> vector(Where::kHost, mine(kMany));
     hetcoll_call made = call(vector, vector, kMany);
-    made.host_allreduce = nullptr;
+    made.previous_allreduce = nullptr;
     peer_.answer({says(kHostMemory), says(kHostMemory), data_of(theirs(kMany)), says(kHostMemory)});
     EXPECT_EQ(run(made), HETCOLL_SUCCESS);
     EXPECT_EQ(peer_.said().back(), says(kHostMemory));
@@ -228,7 +228,7 @@ TEST_F(SkewCallTest, AFailureThatComesWithTheWaitsIsTheResult)
     come_close();
     closing(waited({kAges, kAges}, {5, 5}, kDeviceMemory | kFailed), HETCOLL_ERROR_DEVICE);
     EXPECT_EQ(counter(HETCOLL_LATE_RANK), 2u); // all the same: all ranks have heard it
-    EXPECT_FALSE(engine_->peers().known());
+    EXPECT_FALSE(comm_->peers().known());
 }
 
 class TunedSkewCallTest : public SkewCallTest {

@@ -180,7 +180,7 @@ TEST_F(CollectiveCallTest, AFailureOfThePeerIsTheResultInEitherAgreement)
     peer_.answer({says(kDeviceMemory), says(kDeviceMemory | kFailed)});
     EXPECT_EQ(run(collective(HETCOLL_BCAST, vector, vector)), HETCOLL_ERROR_DEVICE);
     EXPECT_EQ(peer_.said(), between(says(kDeviceMemory), halves_of(mine(kMany))));
-    EXPECT_FALSE(engine_->peers().known());
+    EXPECT_FALSE(comm_->peers().known());
 }
 
 TEST_F(CollectiveCallTest, ARankThatCannotFindItsBuffersSaysSo)
@@ -202,7 +202,7 @@ TEST_F(CollectiveCallTest, ALostMessageEndsTheCallAtOnce)
         {lost}, {says(kDeviceMemory), lost}, {says(kDeviceMemory), halves[0], halves[1], lost}};
     const std::size_t said[] = {1, 1, 2};
     for (std::size_t i = 0; i < scripts.size(); ++i) {
-        make_engine();
+        make_comm();
         find_peers();
         Numbers<int> vector(Where::kDevice, mine(kMany));
         peer_.answer(scripts[i]);

@@ -88,7 +88,7 @@ TEST_F(CpuPathTest, AfterEightCallsTheProcessorReadsAndWritesABuffer)
     check_calls(3, memory.at, memory.at);
     EXPECT_EQ(reads(), 3u);
     EXPECT_EQ(writes(), 3u);
-    EXPECT_EQ(counter(HETCOLL_CALLS_SMALL), kBefore + 3);
+    EXPECT_EQ(counter(HETCOLL_CALLS_HOST), kBefore + 3);
 }
 
 TEST_F(CpuPathTest, ACallMakesFiveDriverCallsInPlaceAndSixWithTwoAllocations)
@@ -161,9 +161,9 @@ TEST_F(CpuPathTest, AViewIsGivenBackWhenItsBufferHasGone)
         const Memory memory(kBlock);
         check_calls(kBefore, memory.at, memory.at);
     }
-    make_engine(); // or when a communicator is freed
+    make_comm(); // or when a communicator is freed
     EXPECT_EQ(gdr_pins(), before + 1);
-    engine_.reset();
+    comm_.reset();
     process_.reset();
     EXPECT_EQ(gdr_pins(), before);
 }
@@ -173,7 +173,7 @@ TEST_F(CpuPathTest, APersistentCallSeesThatItsBufferIsAnotherOne)
     std::optional<Memory> memory(std::in_place, kBlock);
     const CUdeviceptr at = memory->at;
     const hetcoll_call made = call_on(pointer(at), pointer(at));
-    Operation operation(*engine_, made, Start::kPersistent);
+    Operation operation(*comm_, made, Start::kPersistent);
     const auto start = [&] {
         upload(at, mine(kFew));
         answer();
@@ -223,7 +223,7 @@ TEST_F(CpuPathTest, NothingIsReadBeforeTheLegacyStreamIsIdle)
         HETCOLL_REQUIRE(cuda().driver->cuMemcpyAsync(memory.at, values.at, kFew * sizeof(int),
                                                      CU_STREAM_LEGACY));
         const hetcoll_call made = call_on(pointer(memory.at), pointer(memory.at));
-        Operation operation(*engine_, made);
+        Operation operation(*comm_, made);
         for (int i = 0; i < (waits_long ? 200 : 10); ++i) {
             ASSERT_FALSE(operation.step());
         }
@@ -251,7 +251,7 @@ TEST_F(CpuPathTest, NothingIsWrittenBeforeTheLegacyStreamIsIdle)
     HETCOLL_REQUIRE(
         cuda().driver->cuMemcpyAsync(kept.at, recv.at, kFew * sizeof(int), CU_STREAM_LEGACY));
     const hetcoll_call made = call_on(input.data(), pointer(recv.at));
-    Operation operation(*engine_, made);
+    Operation operation(*comm_, made);
     for (int i = 0; i < 10; ++i) {
         ASSERT_FALSE(operation.step());
     }
@@ -278,7 +278,7 @@ TEST_F(CpuPathTest, NorIsItTriedBeforeTheLegacyStreamIsIdle)
     HETCOLL_REQUIRE(
         cuda().driver->cuMemcpyAsync(kept.at, recv.at, kFew * sizeof(int), CU_STREAM_LEGACY));
     const hetcoll_call made = call_on(input.data(), pointer(recv.at));
-    Operation operation(*engine_, made);
+    Operation operation(*comm_, made);
     for (int i = 0; i < 200; ++i) {
         ASSERT_FALSE(operation.step());
     }
@@ -466,9 +466,9 @@ TEST_F(CpuPathTest, AMappingOfOtherMemoryEndsThePathForGood)
 {
     for (const char *const fault : {"gdr_map:1:copy", "gdr_map:1:private"}) {
         const Memory memory(64), other(64);
-        engine_.reset();
+        comm_.reset();
         process_ = std::move(*Process::create(usual_settings()));
-        make_engine();
+        make_comm();
         {
             const GdrFaults faults(fault);
             check_calls(kBefore, memory.at, memory.at);
@@ -549,7 +549,7 @@ TEST_F(CpuPathTest, WhatIsNotSummedByOneMeetingIsCopied)
     check_calls(kBefore + 1, memory.at, memory.at);
     ASSERT_EQ(reads(), 1u);
     hetcoll_call made = call_on(pointer(memory.at), pointer(memory.at));
-    Call call(*engine_, made, false);
+    Call call(*comm_, made, false);
     call.bytes = made.span;
     call.buffers.send = call.buffers.recv = *process_->pointers().find(made.recv);
     EXPECT_TRUE(may_use_cpu(call));

@@ -1,7 +1,7 @@
 // Calls whose ranks will never all come, because one has died or one has revoked the communicator:
 // each ends where it waits, once nothing touches its memory any more.
 #include "aggregator/client.h"
-#include "test/unit/engine_engines.h"
+#include "test/unit/engine_communicators.h"
 #include "test/unit/engine_scripted_aggregator.h"
 
 #include <sys/stat.h>
@@ -70,7 +70,7 @@ protected:
         EXPECT_EQ(ranks_.result(0), kDead);
     }
 
-    Engines ranks_;
+    Communicators ranks_;
     Numbers<int> host_{Where::kHost, std::vector<int>(kMany, 1)};
     Numbers<int> device_{Where::kDevice, std::vector<int>(kMany, 1)};
     Numbers<int> other_{Where::kDevice, std::vector<int>(kMany, 2)};
@@ -87,7 +87,7 @@ TEST_F(FailureTest, EveryKindOfCallEndsWhereItWaits)
     for (const bool device : {false, true}) {
         for (const std::size_t count : {kFew, kMany}) {
             for (const int collective : {HETCOLL_ALLREDUCE, HETCOLL_BCAST}) {
-                Engines ranks(2, by("auto"), {}, true);
+                Communicators ranks(2, by("auto"), {}, true);
                 ranks.find_peers();
                 ranks.call(0, device ? device_ : host_, count, collective);
                 ASSERT_TRUE(ranks.step_to_meeting({0}));
@@ -117,10 +117,10 @@ TEST_F(FailureTest, TheShortestCallOnHostMemoryEndsToo)
     made.count = kFew;
     made.span = sizeof vector;
     made.dense = 1;
-    made.tag = Engines::kTag;
+    made.tag = Communicators::kTag;
     break_for(0, kRevoked);
-    EXPECT_EQ(ranks_.engine(0).try_host(made), kRevoked);
-    EXPECT_EQ(ranks_.engine(0).try_host(made), std::nullopt); // the operation refuses it
+    EXPECT_EQ(ranks_.comm(0).try_host(made), kRevoked);
+    EXPECT_EQ(ranks_.comm(0).try_host(made), std::nullopt); // the operation refuses it
 }
 
 TEST_F(FailureTest, ACallThatBeginsLaterFailsAtOnceAndTellsNobody)
@@ -144,7 +144,7 @@ TEST_F(FailureTest, ACallThatBeginsLaterLeavesTheAggregators)
     settings.aggregators = "left:7001";
     settings.aggregator_key = key.c_str();
     ScriptedAggregator aggregator;
-    Engines ranks(2, settings, {}, true);
+    Communicators ranks(2, settings, {}, true);
     ranks.call(0, device_, kMany);
     ranks.call(1, other_, kMany);
     ASSERT_TRUE(ranks.run());
@@ -160,7 +160,7 @@ TEST_F(FailureTest, ACallThatBeginsLaterLeavesTheAggregators)
 TEST_F(FailureTest, ALivePeersGpuIsWaitedFor)
 {
     ranks_.find_peers();
-    std::atomic<std::uint32_t> &works = ranks_.engine(1).group().own_slot().works;
+    std::atomic<std::uint32_t> &works = ranks_.comm(1).group().own_slot().works;
     works = 1;
     ranks_.call(0, device_, kMany);
     ASSERT_TRUE(ranks_.step_to_meeting({0}));
@@ -190,8 +190,8 @@ protected:
 
 TEST_F(MappedFailureTest, AGpuThatHasRunIsSaidToHaveStopped)
 {
-    EXPECT_EQ(ranks_.engine(0).group().own_slot().works, 0U);
-    EXPECT_EQ(ranks_.engine(1).group().own_slot().works, 0U);
+    EXPECT_EQ(ranks_.comm(0).group().own_slot().works, 0U);
+    EXPECT_EQ(ranks_.comm(1).group().own_slot().works, 0U);
 }
 
 TEST_F(MappedFailureTest, MemoryOfARankThatHasLeftIsNotTouched)
@@ -244,7 +244,7 @@ TEST_F(MessageFailureTest, AScheduleEndsWhereItWaits)
     ASSERT_TRUE(ranks_.run());
     ranks_.call(0, device_, kMany);
     ranks_.call(1, other_, kMany);
-    const Executor &executor = ranks_.engine(0).executor();
+    const Executor &executor = ranks_.comm(0).executor();
     const auto runs = [&executor, all = executor.moves()] {
         return executor.moves() > 2 && executor.moves() < all;
     };

@@ -140,14 +140,14 @@ TEST_F(FixedPointCallTest, APeerThatCannotConvertBackFailsThisRankAndPeersAreFou
     peer_.answer({sum_of(their_integers(kFew), kDeviceMemory), says(kDeviceMemory | kFailed)});
     EXPECT_EQ(run(float_call(vector, vector, kFew)), HETCOLL_ERROR_DEVICE);
     EXPECT_TRUE(peer_.is_over());
-    EXPECT_FALSE(engine_->peers().known());
+    EXPECT_FALSE(comm_->peers().known());
 }
 
 TEST_F(FixedPointCallTest, APersistentCallThatCouldNotConvertBackStartsAgain)
 {
     Numbers<float> vector(Where::kDevice, my_floats(kFew));
     const hetcoll_call made = float_call(vector, vector, kFew);
-    Operation operation(*engine_, made, Start::kPersistent);
+    Operation operation(*comm_, made, Start::kPersistent);
     peer_.answer(small_call(kDeviceMemory));
     {
         const Faults faults("cuLaunchKernel:2:999");

@@ -1,6 +1,6 @@
 // Calls in which ranks read each other's memory: what they say of new buffers, of buffers that
 // cannot be shared and of memory that cannot be mapped, and what all do then.
-#include "test/unit/engine_engines.h"
+#include "test/unit/engine_communicators.h"
 
 namespace hetcoll::test {
 namespace {
@@ -80,7 +80,7 @@ protected:
             }));
     }
 
-    Engines ranks_;
+    Communicators ranks_;
     Numbers<int> first_{Where::kDevice, numbers_of(0)}, second_{Where::kDevice, numbers_of(1)};
 };
 
@@ -305,7 +305,7 @@ TEST_F(MappedWayTest, AnErrorOfAPeerEndsTheCallWithNothingMapped)
         EXPECT_EQ(ranks_.said(0), Said{kDeviceMemory}) << flags;
         EXPECT_EQ(first_.read(), numbers_of(0)) << flags;
     }
-    EXPECT_FALSE(ranks_.engine(0).peers().known()); // a driver has failed
+    EXPECT_FALSE(ranks_.comm(0).peers().known()); // a driver has failed
 }
 
 TEST_F(MappedWayTest, APeerThatMustStageMakesAllStage)
@@ -338,7 +338,7 @@ TEST_F(MappedWayTest, InTheClosingOnlyAFailureCounts)
         EXPECT_EQ(call_among({kDeviceMemory, kDeviceMemory | flags}), HETCOLL_SUCCESS) << flags;
     }
     EXPECT_EQ(call_among({kDeviceMemory, kDeviceMemory | kFailed}), HETCOLL_ERROR_DEVICE);
-    EXPECT_FALSE(ranks_.engine(0).peers().known());
+    EXPECT_FALSE(ranks_.comm(0).peers().known());
 }
 
 // ---- memory that cannot be mapped ----
@@ -355,9 +355,9 @@ protected:
     {
         MappedWayTest::SetUp();
         for (int rank = 0; rank < 2; ++rank) {
-            ranks_.engine(rank).group().own_slot().reach = 3;
+            ranks_.comm(rank).group().own_slot().reach = 3;
         }
-        ASSERT_TRUE(ranks_.engine(0).peers().found().maps);
+        ASSERT_TRUE(ranks_.comm(0).peers().found().maps);
     }
 };
 
@@ -372,17 +372,17 @@ TEST_F(UnmappableTest, ARankSaysSoAndItsPeerAnnouncesOtherMemory)
     EXPECT_EQ(lines_with("0 hetcoll: a buffer of rank 1, in 40000 bytes of device memory at 0x"),
               1u); // of the rank that could not
     for (int rank = 0; rank < 2; ++rank) {
-        EXPECT_TRUE(ranks_.engine(rank).peers().found().maps);
+        EXPECT_TRUE(ranks_.comm(rank).peers().found().maps);
         EXPECT_EQ(ranks_.counter(rank, HETCOLL_BYTES_MAPPED), 0u);
     }
-    EXPECT_FALSE(ranks_.engine(0).group().own_slot().input.stands_in);
-    EXPECT_FALSE(ranks_.engine(1).group().own_slot().input.stands_in);
+    EXPECT_FALSE(ranks_.comm(0).group().own_slot().input.stands_in);
+    EXPECT_FALSE(ranks_.comm(1).group().own_slot().input.stands_in);
 
     refill(first_, 0);
     refill(second_, 1);
     call(first_, second_);
-    EXPECT_FALSE(ranks_.engine(0).group().own_slot().input.stands_in);
-    EXPECT_TRUE(ranks_.engine(1).group().own_slot().input.stands_in);
+    EXPECT_FALSE(ranks_.comm(0).group().own_slot().input.stands_in);
+    EXPECT_TRUE(ranks_.comm(1).group().own_slot().input.stands_in);
     expect_sums();
 }
 
@@ -401,7 +401,7 @@ TEST_F(UnmappableTest, WhereThatCannotBeMappedEitherNobodyMapsAgain)
     expect_sums();
     EXPECT_EQ(lines_with(kCannotMap), 1u);
     for (int rank = 0; rank < 2; ++rank) {
-        EXPECT_FALSE(ranks_.engine(rank).peers().found().maps);
+        EXPECT_FALSE(ranks_.comm(rank).peers().found().maps);
         EXPECT_EQ(ranks_.counter(rank, HETCOLL_BYTES_MAPPED), 0u);
     }
 
@@ -423,7 +423,7 @@ TEST_F(UnmappableTest, AnotherBufferThatCannotBeMappedIsNamedAtALowerLevel)
     call(first_, third);
     EXPECT_EQ(lines_with("1 hetcoll: a buffer of rank 1"), 1u);
     EXPECT_EQ(first_.read(), sum());
-    EXPECT_TRUE(ranks_.engine(0).peers().found().maps);
+    EXPECT_TRUE(ranks_.comm(0).peers().found().maps);
 }
 
 TEST_F(UnmappableTest, ACollectiveGoesByMessagesThen)
@@ -443,7 +443,7 @@ TEST_F(UnmappableTest, ARankThatCannotMapAKnownBufferFailsInTheClosing)
     const PointerInfo info = *process.pointers().find(first_.data());
     auto bounce = process.store().borrow_device(info, Sends::kBounced);
     ASSERT_TRUE(bounce.ok());
-    MappedCall &mapped = ranks_.engine(0).mapped();
+    MappedCall &mapped = ranks_.comm(0).mapped();
     ASSERT_TRUE(mapped
                     .plan(Algorithm::kRing,
                           {.send = first_.data(),
@@ -457,7 +457,7 @@ TEST_F(UnmappableTest, ARankThatCannotMapAKnownBufferFailsInTheClosing)
     mapped.remember(); // as if a call had gone well
     mapped.release();
     process.store().give_back(std::move(*bounce));
-    for (auto &word : ranks_.engine(1).group().own_slot().progress) {
+    for (auto &word : ranks_.comm(1).group().own_slot().progress) {
         word = kCount / 2 * sizeof(int); // rank 1 has done all of every step
     }
     EXPECT_EQ(call_among(kKnownCall), HETCOLL_ERROR_DEVICE);
@@ -473,7 +473,7 @@ TEST_F(MappedWayTest, WhereAPeerCannotMapThisRankGivesItsOwnMappingsUp)
         1, {kDeviceMemory | kNewBuffers, kDeviceMemory | kNewBuffers | kNoMapping | kNeverMap});
     EXPECT_TRUE(ranks_.step_until({0, 1}, [this] { return ranks_.is_over(1); }));
     ranks_.step(std::vector{0}); // hears it
-    EXPECT_FALSE(ranks_.engine(0).peers().found().maps);
+    EXPECT_FALSE(ranks_.comm(0).peers().found().maps);
     EXPECT_FALSE(ranks_.is_over(0)); // waits for the messages of rank 1
     EXPECT_EQ(ranks_.said(0), (Said{kDeviceMemory, kDeviceMemory | kNewBuffers}));
     EXPECT_EQ(lines_with(kCannotMap), 0u); // that rank speaks
@@ -484,17 +484,17 @@ TEST_F(MappedWayTest, WhereAPeerCannotMapThisRankGivesItsOwnMappingsUp)
 
 TEST(PricesTest, PricesAreFoundByTheFirstLargerCallAndByNothingBefore)
 {
-    Engines engines(2, by("auto"));
-    const auto have_prices = [&] { return engines.engine(0).peers().found().prices != nullptr; };
+    Communicators comms(2, by("auto"));
+    const auto have_prices = [&] { return comms.comm(0).peers().found().prices != nullptr; };
     EXPECT_FALSE(have_prices()) << "when a communicator is made";
     for (const auto &[count, priced] : {std::pair(4, false), std::pair(100'000, true)}) {
         std::deque<Numbers<int>> vectors;
-        for (int rank = 0; rank < engines.size(); ++rank) {
-            engines.call(rank, vectors.emplace_back(Where::kDevice, std::vector<int>(count)),
-                         static_cast<std::size_t>(count));
+        for (int rank = 0; rank < comms.size(); ++rank) {
+            comms.call(rank, vectors.emplace_back(Where::kDevice, std::vector<int>(count)),
+                       static_cast<std::size_t>(count));
         }
-        ASSERT_TRUE(engines.run());
-        EXPECT_EQ(engines.result(0), HETCOLL_SUCCESS);
+        ASSERT_TRUE(comms.run());
+        EXPECT_EQ(comms.result(0), HETCOLL_SUCCESS);
         EXPECT_EQ(have_prices(), priced) << count;
     }
 }

@@ -1,7 +1,7 @@
 // A rank has ended a call by itself, before it met the others, and comes to them in its next call:
 // both calls fail on all ranks, and then all are in the same call again. Or it has told them that
 // it cannot begin the call, which then fails on all.
-#include "test/unit/engine_engines.h"
+#include "test/unit/engine_communicators.h"
 
 namespace hetcoll::test {
 namespace {
@@ -70,12 +70,12 @@ protected:
         });
     }
 
-    Engines ranks_{3, settings_of(GetParam()), [](std::vector<hetcoll_facts> &facts) {
-                       for (std::size_t rank = 0; rank < facts.size(); ++rank) {
-                           facts[rank].identity.host +=
-                               static_cast<std::uint64_t>(GetParam().node_of[rank]);
-                       }
-                   }};
+    Communicators ranks_{3, settings_of(GetParam()), [](std::vector<hetcoll_facts> &facts) {
+                             for (std::size_t rank = 0; rank < facts.size(); ++rank) {
+                                 facts[rank].identity.host +=
+                                     static_cast<std::uint64_t>(GetParam().node_of[rank]);
+                             }
+                         }};
     std::deque<Numbers<int>> vectors_;
     std::array<const Numbers<int> *, 3> last_{};
     hetcoll_why_refused why_ = HETCOLL_HAS_NO_MEMORY;
@@ -157,8 +157,8 @@ INSTANTIATE_TEST_SUITE_P(
 // Where messages have no place for it.
 TEST(RefusalTest, OfUncheckedCallsBetweenNodesEndsTheJob)
 {
-    Engines ranks{2, settings_of({{}, Where::kHost, 4, 0, HETCOLL_CHECK_OFF}),
-                  [](std::vector<hetcoll_facts> &facts) { ++facts[1].identity.host; }};
+    Communicators ranks{2, settings_of({{}, Where::kHost, 4, 0, HETCOLL_CHECK_OFF}),
+                        [](std::vector<hetcoll_facts> &facts) { ++facts[1].identity.host; }};
     Numbers<int> vector(Where::kHost, {1, 2});
     ranks.call(0, vector, 2);
     ranks.refuse(1, 1, HETCOLL_HAS_NO_MEMORY);

@@ -29,7 +29,7 @@ TEST_F(PersistentCallTest, LaterStartsAskNothingAboutTheirBuffers)
 {
     Numbers<int> send(Where::kDevice, mine(kMany)), recv(Where::kDevice, theirs(kMany));
     const hetcoll_call made = call(send, recv, kMany);
-    Operation operation(*engine_, made, Start::kPersistent);
+    Operation operation(*comm_, made, Start::kPersistent);
     answer();
     ASSERT_EQ(finish(operation), HETCOLL_SUCCESS);
     const auto before = questions();
@@ -50,7 +50,7 @@ TEST_F(PersistentCallTest, AfterAnErrorABufferIsAskedAboutAgain)
 {
     Numbers<int> vector(Where::kDevice, mine(kMany));
     const hetcoll_call made = call(vector, vector, kMany);
-    Operation operation(*engine_, made, Start::kPersistent);
+    Operation operation(*comm_, made, Start::kPersistent);
     answer(kDeviceMemory | kFailed);
     ASSERT_EQ(finish(operation), HETCOLL_ERROR_DEVICE);
     find_peers();
@@ -65,7 +65,7 @@ TEST_F(PersistentCallTest, AStartAfterALostMeetingFailsWithoutAWord)
 {
     Numbers<int> vector(Where::kDevice, mine(kMany));
     const hetcoll_call made = call(vector, vector, kMany);
-    Operation operation(*engine_, made, Start::kPersistent);
+    Operation operation(*comm_, made, Start::kPersistent);
     peer_.answer({ScriptedPeer::Answer(kNetworkCode)});
     ASSERT_EQ(finish(operation), kNetworkCode);
     operation.rewind();

@@ -27,7 +27,7 @@ protected:
         streams_.reset();
         ranks_.reset();
         vectors_.clear();
-        ranks_ = std::make_unique<Engines>(kRanks, settings);
+        ranks_ = std::make_unique<Communicators>(kRanks, settings);
         streams_ = std::make_unique<AttachedStreams>(*ranks_, kMany * sizeof(int));
         take_log();
     }
@@ -74,7 +74,7 @@ protected:
         return cuda().driver->cuStreamQuery(streams_->stream(rank)) == CUDA_SUCCESS;
     }
 
-    std::unique_ptr<Engines> ranks_;
+    std::unique_ptr<Communicators> ranks_;
     std::unique_ptr<AttachedStreams> streams_;
     std::deque<Numbers<int>> vectors_;
 };

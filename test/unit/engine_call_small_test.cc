@@ -23,7 +23,7 @@ TEST_F(SmallCallTest, HostMemoryIsSummedInOneMeeting)
     EXPECT_EQ(recv.read(), sums(kFew));
     EXPECT_EQ(send.read(), mine(kFew));
     EXPECT_EQ(previous_.calls, 0);
-    EXPECT_EQ(counter(HETCOLL_CALLS_SMALL), 1u);
+    EXPECT_EQ(counter(HETCOLL_CALLS_HOST), 1u);
 }
 
 TEST_F(SmallCallTest, DeviceMemoryIsSummedInOneMeetingAndTheSumCopiedBack)
@@ -34,7 +34,7 @@ TEST_F(SmallCallTest, DeviceMemoryIsSummedInOneMeetingAndTheSumCopiedBack)
     EXPECT_EQ(peer_.said(), one_meeting(kDeviceMemory));
     EXPECT_EQ(recv.read(), sums(kFew));
     EXPECT_EQ(send.read(), mine(kFew));
-    EXPECT_EQ(counter(HETCOLL_CALLS_SMALL), 1u);
+    EXPECT_EQ(counter(HETCOLL_CALLS_HOST), 1u);
 }
 
 TEST_F(SmallCallTest, InPlaceTheSumReplacesTheInput)
@@ -130,13 +130,13 @@ TEST_F(SmallCallTest, ALostMeetingEndsTheCallWithTheNetworksCode)
 {
     for (const Where where : {Where::kHost, Where::kDevice}) {
         Numbers<int> vector(where, mine(kFew));
-        const Messages *const before = &engine_->messages();
+        const Messages *const before = &comm_->messages();
         peer_.answer({ScriptedPeer::Answer(kNetworkCode)});
         EXPECT_EQ(run(call(vector, vector, kFew)), kNetworkCode);
         EXPECT_EQ(peer_.said().size(), 1u);
-        EXPECT_NE(&engine_->messages(), before); // a message may still arrive there
+        EXPECT_NE(&comm_->messages(), before); // a message may still arrive there
         EXPECT_EQ(vector.read(), mine(kFew));
-        make_engine();
+        make_comm();
     }
 }
 
@@ -144,7 +144,7 @@ TEST_F(SmallCallTest, ACallWaitsForItsMeeting)
 {
     Numbers<int> vector(Where::kHost, mine(kFew));
     const hetcoll_call made = call(vector, vector, kFew);
-    Operation operation(*engine_, made);
+    Operation operation(*comm_, made);
     EXPECT_EQ(finish(operation), std::nullopt);
     EXPECT_EQ(peer_.said(), one_meeting(kHostMemory));
     EXPECT_EQ(vector.read(), mine(kFew));
@@ -177,7 +177,7 @@ TEST_F(SmallUserOpTest, KnownToAllItIsASmallCall)
     EXPECT_EQ(peer_.said(), (std::vector<Message>{sum_of(mine(kFew), kDeviceMemory)}));
     EXPECT_EQ(vector.read(), sums(kFew));
     EXPECT_EQ(previous_.calls, 0);
-    EXPECT_EQ(counter(HETCOLL_CALLS_SMALL), 1u);
+    EXPECT_EQ(counter(HETCOLL_CALLS_HOST), 1u);
 }
 
 TEST_F(SmallUserOpTest, KnownHereAndUnknownThereItIsStaged)
@@ -191,7 +191,7 @@ TEST_F(SmallUserOpTest, KnownHereAndUnknownThereItIsStaged)
     EXPECT_EQ(previous_.input, mine(kFew));
     EXPECT_EQ(vector.read(), sums(kFew));
     EXPECT_EQ(counter(HETCOLL_STAGED_OTHER_RANK), 1u);
-    EXPECT_EQ(counter(HETCOLL_CALLS_SMALL), 0u);
+    EXPECT_EQ(counter(HETCOLL_CALLS_HOST), 0u);
 }
 
 TEST_F(SmallUserOpTest, UnknownHereItIsStagedAfterTheSameMeeting)
@@ -222,7 +222,7 @@ TEST_F(OneRankTest, DeviceMemoryIsCopiedAndNobodyAsked)
         EXPECT_EQ(recv.read(), mine(count));
     }
     EXPECT_TRUE(peer_.said().empty());
-    EXPECT_EQ(counter(HETCOLL_CALLS_SMALL), 2u);
+    EXPECT_EQ(counter(HETCOLL_CALLS_HOST), 2u);
 }
 
 TEST_F(OneRankTest, HostMemoryIsThePreviousModules)
@@ -234,7 +234,7 @@ TEST_F(OneRankTest, HostMemoryIsThePreviousModules)
     EXPECT_EQ(previous_.recv, recv.data());
 
     hetcoll_call nonblocking = call(send, recv, kMany);
-    nonblocking.host_allreduce = nullptr;
+    nonblocking.previous_allreduce = nullptr;
     EXPECT_EQ(run(nonblocking), HETCOLL_SUCCESS);
     EXPECT_EQ(recv.read(), mine(kMany));
     EXPECT_EQ(previous_.calls, 1);

@@ -1,6 +1,6 @@
 // Calls that are copied to the host and reduced there: by the previous module, or where that cannot
 // be called by a schedule of ours.
-#include "test/unit/engine_engines.h"
+#include "test/unit/engine_communicators.h"
 #include "test/unit/engine_scripted_peer.h"
 
 #include <algorithm>
@@ -54,7 +54,7 @@ TEST(KernelsTest, WhereTheyCannotBeLoadedEachRankSaysSoOnceAndCallsAreStaged)
     constexpr std::size_t kCount = 10000;
     const Faults faults("cuModuleLoadData:*:222");
     const CallCount loads("cuModuleLoadData");
-    Engines ranks(2, default_settings());
+    Communicators ranks(2, default_settings());
     Numbers<int> first(Where::kDevice, std::vector<int>(kCount, 1)),
         second(Where::kDevice, std::vector<int>(kCount, 2));
     take_log();
@@ -152,7 +152,7 @@ TEST_F(StagedCallTest, ALostAgreementEndsTheCallAndGivesItsMemoryBack)
     const auto both = counter(HETCOLL_ALLOCATIONS);
     EXPECT_EQ(both, bounce + 1);
 
-    make_engine();
+    make_comm();
     peer_.answer({says(kDeviceMemory)});
     EXPECT_EQ(run(staged_call(vector, vector)), HETCOLL_SUCCESS);
     EXPECT_EQ(counter(HETCOLL_ALLOCATIONS), both + bounce);
@@ -172,7 +172,7 @@ protected:
         made.kind = known ? static_cast<int>(HETCOLL_UINT16) : -1;
         made.user_op = 2;
         made.reason = HETCOLL_REASON_USER_OP;
-        made.host_allreduce = nullptr;
+        made.previous_allreduce = nullptr;
         made.reduce = [](void *context, const void *in, void *inout, std::size_t count) {
             ++static_cast<PreviousModule *>(context)->calls;
             const auto *const from = static_cast<const std::uint16_t *>(in);

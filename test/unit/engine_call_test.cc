@@ -54,7 +54,7 @@ TEST_F(LargeCallTest, ANonblockingCallOnHostMemoryRunsAScheduleAfterASecondMeeti
 {
     Numbers<int> send(Where::kHost, mine(kMany)), recv(Where::kHost, theirs(kMany));
     hetcoll_call made = call(send, recv, kMany);
-    made.host_allreduce = nullptr;
+    made.previous_allreduce = nullptr;
     peer_.answer({says(kHostMemory), says(kHostMemory), data_of(theirs(kMany)), says(kHostMemory)});
     EXPECT_EQ(run(made), HETCOLL_SUCCESS);
     EXPECT_EQ(peer_.said(), (Said{says(kHostMemory), says(kHostMemory), data_of(mine(kMany)),
@@ -109,10 +109,10 @@ protected:
         self.progress = [](void *) { ADD_FAILURE() << "a step made messages advance"; };
         process_->store().offer_direct(self, 5);
         const hetcoll_facts facts[] = {process_->facts()};
-        other_ = std::make_unique<Engine>(*process_, self, facts[0], facts);
+        other_ = std::make_unique<Communicator>(*process_, self, facts[0], facts);
     }
 
-    std::unique_ptr<Engine> other_; // of this rank alone
+    std::unique_ptr<Communicator> other_; // of this rank alone
     int started_ = 0;
     bool arrive_ = false;
 };
@@ -122,7 +122,7 @@ TEST_F(TriedMessagesTest, AllCallsWaitForOneTrialAndLetOthersRun)
     Numbers<int> vector(Where::kDevice, mine(kMany));
     Numbers<int> input(Where::kDevice, theirs(kMany)), result(Where::kDevice, mine(kMany));
     const hetcoll_call made = call(vector, vector, kMany), alone = call(input, result, kMany);
-    Operation first(*other_, alone), second(*engine_, made);
+    Operation first(*other_, alone), second(*comm_, made);
     peer_.answer({says(kDeviceMemory), data_of(theirs(kMany)), says(kDeviceMemory)});
     for (int step = 0; step < 50 || started_ < 2; ++step) {
         ASSERT_FALSE(first.step() || second.step());
@@ -168,14 +168,14 @@ protected:
         self.progress = [](void *) {};
         process_->store().offer_direct(self, 5);
         const hetcoll_facts facts[] = {process_->facts()};
-        other_ = std::make_unique<Engine>(*process_, self, facts[0], facts);
+        other_ = std::make_unique<Communicator>(*process_, self, facts[0], facts);
     }
     static CUdeviceptr address(const void *pointer)
     {
         return reinterpret_cast<CUdeviceptr>(pointer);
     }
 
-    std::unique_ptr<Engine> other_; // of this rank alone
+    std::unique_ptr<Communicator> other_; // of this rank alone
     const void *from_ = nullptr;
     void *to_ = nullptr;
     std::size_t bytes_ = 0;
@@ -261,7 +261,7 @@ TEST_F(DeviceCallTest, AFailureOfThePeerMakesTheNextCallFindPeersAnew)
     answer(kDeviceMemory, kDeviceMemory | kFailed);
     EXPECT_EQ(run(call(vector, vector, kMany)), HETCOLL_ERROR_DEVICE);
     EXPECT_EQ(peer_.said(), whole_call());
-    EXPECT_FALSE(engine_->peers().known());
+    EXPECT_FALSE(comm_->peers().known());
     find_peers();
 }
 
@@ -338,7 +338,7 @@ TEST_F(DeviceCallTest, ALostMessageEndsTheCallAtOnce)
         peer_.answer(script);
         EXPECT_EQ(run(call(vector, vector, kMany)), kNetworkCode);
         EXPECT_LE(peer_.said().size(), script.size()); // the vector may not have been read yet
-        make_engine();
+        make_comm();
         find_peers();
     }
 }
@@ -357,7 +357,7 @@ TEST_F(DeviceCallTest, AfterALostMessageFurtherCallsFailWithoutAWordToOthers)
         broadcast.collective = HETCOLL_BCAST;
         EXPECT_EQ(run(broadcast), kNetworkCode);
         const hetcoll_call again = call(vector, vector, count);
-        Operation persistent(*engine_, again, Start::kPersistent);
+        Operation persistent(*comm_, again, Start::kPersistent);
         for (int start = 0; start < 2; ++start) {
             EXPECT_EQ(finish(persistent), kNetworkCode);
             persistent.rewind();

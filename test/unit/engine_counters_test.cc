@@ -104,10 +104,10 @@ TEST(CountersTest, ASmallCallHasATimeAndNoPath)
 {
     Counters counters(nullptr);
     CallRecord record;
-    record.served = HETCOLL_CALLS_SMALL;
+    record.served = HETCOLL_CALLS_HOST;
     record.ns = 5;
     counters.observe(record);
-    EXPECT_EQ(counters.counter(HETCOLL_NS_SMALL), 5u);
+    EXPECT_EQ(counters.counter(HETCOLL_NS_HOST), 5u);
     for (const hetcoll_counter path : {HETCOLL_NS_PATH_BOUNCE, HETCOLL_NS_PATH_DIRECT,
                                        HETCOLL_NS_PATH_MAPPED, HETCOLL_NS_PATH_MIXED}) {
         EXPECT_EQ(counters.counter(path), 0u);
@@ -159,18 +159,18 @@ TEST(CountersTest, SmallCallsAreTimedWhileSomebodyLooks)
     EXPECT_FALSE(counters.times_small());
 }
 
-TEST(CountersTest, SmallCallsOfEnginesCountWhileTheyLiveAndAfter)
+TEST(CountersTest, SmallCallsOfCommunicatorsCountWhileTheyLiveAndAfter)
 {
     Counters counters(nullptr);
     std::atomic<std::uint64_t> first{3}, second{4};
-    counters.count(HETCOLL_CALLS_SMALL, 10);
+    counters.count(HETCOLL_CALLS_HOST, 10);
     counters.add_small_calls(first);
     counters.add_small_calls(second);
-    EXPECT_EQ(counters.counter(HETCOLL_CALLS_SMALL), 17u);
+    EXPECT_EQ(counters.counter(HETCOLL_CALLS_HOST), 17u);
     first = 5;
     counters.remove_small_calls(first);
     first = 1000;
-    EXPECT_EQ(counters.counter(HETCOLL_CALLS_SMALL), 19u);
+    EXPECT_EQ(counters.counter(HETCOLL_CALLS_HOST), 19u);
     counters.remove_small_calls(second);
 }
 

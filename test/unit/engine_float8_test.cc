@@ -38,7 +38,7 @@ protected:
     static constexpr Places kMixed = {Where::kHost, Where::kDevice, Where::kHost, Where::kDevice};
 
     // One in-place sum, and that all ranks succeed with 2 everywhere. What `served` counted of it.
-    static std::uint64_t sum(Engines &ranks, const Places &places, std::size_t count,
+    static std::uint64_t sum(Communicators &ranks, const Places &places, std::size_t count,
                              hetcoll_counter served)
     {
         const std::uint64_t before = ranks.counter(1, served);
@@ -51,7 +51,7 @@ protected:
         }
         return ranks.counter(1, served) - before;
     }
-    static void start(Engines &ranks, std::deque<Numbers<std::uint8_t>> &vectors,
+    static void start(Communicators &ranks, std::deque<Numbers<std::uint8_t>> &vectors,
                       const Places &places, std::size_t count)
     {
         for (int rank = 0; rank < kRanks; ++rank) {
@@ -59,7 +59,8 @@ protected:
             call(ranks, rank, vectors[rank], count);
         }
     }
-    static void call(Engines &ranks, int rank, Numbers<std::uint8_t> &vector, std::size_t count)
+    static void call(Communicators &ranks, int rank, Numbers<std::uint8_t> &vector,
+                     std::size_t count)
     {
         ranks.call(rank, vector.data(), vector.data(), count);
         hetcoll_call &made = ranks.made(rank);
@@ -71,10 +72,10 @@ protected:
 
 TEST_F(Float8CallTest, SmallVectorsAreAddedByTheProcessors)
 {
-    Engines ranks(kRanks, by("host"));
+    Communicators ranks(kRanks, by("host"));
     ranks.find_peers();
     for (const Places &places : {kDevices, kHosts, kMixed}) {
-        EXPECT_EQ(sum(ranks, places, kFew, HETCOLL_CALLS_SMALL), 1u);
+        EXPECT_EQ(sum(ranks, places, kFew, HETCOLL_CALLS_HOST), 1u);
     }
 }
 
@@ -85,7 +86,7 @@ TEST_F(Float8CallTest, KernelsThatReadAllInputsTakeThemAsTheyAre)
         {"two_shot", HETCOLL_CALLS_TWO_SHOT},
         {"leader", HETCOLL_CALLS_LEADER}};
     for (const auto &[algorithm, served] : kernels) {
-        Engines ranks(kRanks, by(algorithm));
+        Communicators ranks(kRanks, by(algorithm));
         ranks.find_peers();
         EXPECT_EQ(sum(ranks, kDevices, kMany, served), 1u) << algorithm;
     }
@@ -93,7 +94,7 @@ TEST_F(Float8CallTest, KernelsThatReadAllInputsTakeThemAsTheyAre)
 
 TEST_F(Float8CallTest, SuchAKernelIsChosenWhereItCanRun)
 {
-    Engines ranks(kRanks, default_settings());
+    Communicators ranks(kRanks, default_settings());
     ranks.find_peers();
     const auto by_kernels = [&] {
         return ranks.counter(1, HETCOLL_CALLS_ONE_SHOT) + ranks.counter(1, HETCOLL_CALLS_TWO_SHOT) +
@@ -109,7 +110,7 @@ TEST_F(Float8CallTest, OtherAlgorithmsSumTheirFloats)
     const std::pair<const char *, hetcoll_counter> others[] = {
         {"ring", HETCOLL_CALLS_RING}, {"recursive_doubling", HETCOLL_CALLS_RECURSIVE_DOUBLING}};
     for (const auto &[algorithm, served] : others) {
-        Engines ranks(kRanks, by(algorithm));
+        Communicators ranks(kRanks, by(algorithm));
         ranks.find_peers();
         EXPECT_EQ(sum(ranks, kDevices, kMany, served), 1u) << algorithm;
         EXPECT_EQ(sum(ranks, kMixed, kMany, served), 1u) << algorithm;
@@ -118,7 +119,7 @@ TEST_F(Float8CallTest, OtherAlgorithmsSumTheirFloats)
 
 TEST_F(Float8CallTest, LargeVectorsInHostMemoryAreSummedAsFloatsToo)
 {
-    Engines ranks(kRanks, default_settings());
+    Communicators ranks(kRanks, default_settings());
     ranks.find_peers();
     EXPECT_EQ(sum(ranks, kHosts, kMany, HETCOLL_CALLS_PREVIOUS), 0u);
 }
@@ -129,7 +130,7 @@ TEST_F(Float8CallTest, NoSettingRoundsOnTheWay)
         hetcoll_settings settings = default_settings();
         settings.reproducible = reproducible;
         settings.accumulate = HETCOLL_ACCUMULATE_ELEMENT;
-        Engines ranks(kRanks, settings);
+        Communicators ranks(kRanks, settings);
         ranks.find_peers();
         for (const std::size_t count : {kFew, kMany}) {
             for (const Places &places : {kDevices, kHosts, kMixed}) {
@@ -141,7 +142,7 @@ TEST_F(Float8CallTest, NoSettingRoundsOnTheWay)
 
 TEST_F(Float8CallTest, WithoutKernelsTheHostMakesTheFloats)
 {
-    Engines ranks(kRanks, default_settings());
+    Communicators ranks(kRanks, default_settings());
     const Faults faults("cuModuleLoadData:*:209,cuModuleLoadDataEx:*:209");
     for (const Places &places : {kDevices, kMixed}) {
         sum(ranks, places, kMany, HETCOLL_CALLS_FAILED);
@@ -157,7 +158,7 @@ TEST_F(Float8CallTest, QueuedCallsAreRoundedOnceToo)
     const std::pair<const char *, std::size_t> ways[] = {
         {"auto", kMany}, {"ring", kMany}, {"two_shot", kFew}};
     for (const auto &[algorithm, most_bytes] : ways) {
-        Engines ranks(kRanks, by(algorithm));
+        Communicators ranks(kRanks, by(algorithm));
         AttachedStreams streams(ranks, most_bytes);
         for (const std::size_t count : {kFew, kMany}) {
             std::deque<Numbers<std::uint8_t>> vectors;
@@ -178,7 +179,7 @@ TEST_F(Float8CallTest, QueuedCallsAreRoundedOnceToo)
 TEST_F(Float8CallTest, LongVectorsAreMadeFloatsPieceByPiece)
 {
     constexpr std::size_t kThreePieces = (std::size_t{2} << 24) + 17;
-    Engines ranks(2, by("ring"));
+    Communicators ranks(2, by("ring"));
     ranks.find_peers();
     std::deque<Numbers<std::uint8_t>> vectors;
     Bytes numbers(kThreePieces), sums(kThreePieces);
@@ -199,7 +200,7 @@ TEST_F(Float8CallTest, LongVectorsAreMadeFloatsPieceByPiece)
 
 TEST_F(Float8CallTest, AllRanksFailIfOneCannotLaunchItsConversion)
 {
-    Engines ranks(kRanks, by("ring"));
+    Communicators ranks(kRanks, by("ring"));
     ranks.find_peers();
     sum(ranks, kDevices, kMany, HETCOLL_CALLS_RING);
     std::deque<Numbers<std::uint8_t>> vectors;

@@ -5,7 +5,7 @@
 #include "aggregator/tcp_wire.h"
 #include "base/spare_memory.h"
 #include "engine/process/memory_reserve.h"
-#include "test/unit/engine_engines.h"
+#include "test/unit/engine_communicators.h"
 #include "test/unit/engine_streams.h"
 #include "test/unit/failing_allocations.h"
 
@@ -103,12 +103,13 @@ protected:
         }
         streams_.reset();
         ranks_.reset();
-        ranks_ = std::make_unique<Engines>(3, settings, [&of](std::vector<hetcoll_facts> &facts) {
-            for (std::size_t rank = 0; rank < facts.size(); ++rank) {
-                facts[rank].identity.host += static_cast<std::uint64_t>(of.node_of[rank]);
-                facts[rank].identity.machine += static_cast<std::uint64_t>(of.node_of[rank]);
-            }
-        });
+        ranks_ =
+            std::make_unique<Communicators>(3, settings, [&of](std::vector<hetcoll_facts> &facts) {
+                for (std::size_t rank = 0; rank < facts.size(); ++rank) {
+                    facts[rank].identity.host += static_cast<std::uint64_t>(of.node_of[rank]);
+                    facts[rank].identity.machine += static_cast<std::uint64_t>(of.node_of[rank]);
+                }
+            });
         ranks_->network().allow_shorter(); // of a rank that cannot begin
         ranks_->around_step([this](int rank, bool before) {
             if (aggregator_ && before) {
@@ -167,7 +168,7 @@ protected:
         for (int rank = 0; rank < 3; ++rank) {
             ASSERT_EQ(ranks_->result(rank), result) << "rank " << rank;
             if (aggregator_ && result == HETCOLL_SUCCESS) {
-                ASSERT_TRUE(ranks_->engine(rank).aggregation().joined()) << "rank " << rank;
+                ASSERT_TRUE(ranks_->comm(rank).aggregation().joined()) << "rank " << rank;
                 ASSERT_GT(ranks_->counter(rank, HETCOLL_CALLS_IN_NETWORK), 0U);
             }
             if (result == HETCOLL_SUCCESS) {
@@ -202,7 +203,7 @@ protected:
     std::optional<OwnAggregator> aggregator_;
     FailingAllocations *shortage_ = nullptr;
     int victim_ = kAll;
-    std::unique_ptr<Engines> ranks_;
+    std::unique_ptr<Communicators> ranks_;
     std::unique_ptr<AttachedStreams> streams_;
     std::deque<Numbers<int>> vectors_;
 };
@@ -288,7 +289,7 @@ TEST_P(HostReserveTest, WithoutMemoryToChooseAnAlgorithmACallBecomesAnOperation)
     {
         FailingAllocations shortage(1);
         shortage.turn(true);
-        EXPECT_EQ(ranks_->engine(2).try_host(ranks_->made(2)), std::nullopt);
+        EXPECT_EQ(ranks_->comm(2).try_host(ranks_->made(2)), std::nullopt);
         EXPECT_TRUE(shortage.have_failed());
     }
     ASSERT_TRUE(ranks_->run());
@@ -365,7 +366,7 @@ const Case kCases[] = {
     {.name = "Host", .where = {Where::kHost, Where::kHost, Where::kHost}},
     {.name = "HostNonblocking",
      .where = {Where::kHost, Where::kHost, Where::kHost},
-     .change_call = [](hetcoll_call &call) { call.host_allreduce = nullptr; }},
+     .change_call = [](hetcoll_call &call) { call.previous_allreduce = nullptr; }},
     {.name = "Staged",
      .change_call =
          [](hetcoll_call &call) {

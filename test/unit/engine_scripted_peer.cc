@@ -83,20 +83,20 @@ CallTest::CallTest(const hetcoll_settings &settings, int ranks)
 {
 }
 
-void CallTest::make_engine()
+void CallTest::make_comm()
 {
     std::array<hetcoll_facts, 2> facts = {process_->facts(), process_->facts()};
     ++facts[1].identity.host;
     ++facts[1].identity.machine;
     hetcoll_p2p table = peer_.table();
     table.size = ranks_;
-    engine_ = std::make_unique<Engine>(*process_, table, facts[0],
-                                       std::span(facts).first(static_cast<std::size_t>(ranks_)));
+    comm_ = std::make_unique<Communicator>(
+        *process_, table, facts[0], std::span(facts).first(static_cast<std::size_t>(ranks_)));
     if (ranks_ > 1) {
         const Message nothing(2 * sizeof(std::uint64_t) +
                               Exchange::kFlagBytes); // set otherwise than by rank 0
         peer_.answer({nothing});
-        ASSERT_EQ(engine_->make_ready(HETCOLL_TAGS), Progress::kDone);
+        ASSERT_EQ(comm_->make_ready(HETCOLL_TAGS), Progress::kDone);
         peer_.answer({});
     }
 }
@@ -104,7 +104,7 @@ void CallTest::make_engine()
 void CallTest::SetUp()
 {
     HETCOLL_REQUIRE(cuda().driver->cuCtxSetCurrent(cuda().context));
-    make_engine();
+    make_comm();
 }
 
 std::vector<int> CallTest::line(std::size_t count, int slope, int first)
@@ -129,7 +129,7 @@ std::optional<int> CallTest::finish(Operation &operation)
 
 std::optional<int> CallTest::run(const hetcoll_call &call)
 {
-    Operation operation(*engine_, call);
+    Operation operation(*comm_, call);
     return finish(operation);
 }
 
@@ -139,7 +139,7 @@ void CallTest::find_peers()
     peer_.answer({says(kDeviceMemory), records_of_peer(), prices_of_peer(), says(kDeviceMemory),
                   data_of(theirs(kMany)), says(kDeviceMemory)});
     ASSERT_EQ(run(call(vector, vector, kMany)), HETCOLL_SUCCESS);
-    ASSERT_TRUE(engine_->peers().known());
+    ASSERT_TRUE(comm_->peers().known());
     peer_.answer({});
 }
 
@@ -179,7 +179,7 @@ int reduce_by_previous(void *context, const void *send, void *recv)
 
 void CallTest::stage_by_previous(hetcoll_call &made)
 {
-    made.host_allreduce = reduce_by_previous;
+    made.previous_allreduce = reduce_by_previous;
     made.context = &previous_;
     previous_.count = made.span / sizeof(int);
     previous_.peer = &peer_;

@@ -1,11 +1,11 @@
 // One rank's calls against a script: a communicator of two ranks on two nodes, so that each meeting
-// is one message each way. Rank 0 is the engine's. Rank 1 is a list of answers, written down
+// is one message each way. Rank 0 is the tested one. Rank 1 is a list of answers, written down
 // beforehand; what rank 0 says is kept.
 #pragma once
 
 #include "base/p2p.h"
 #include "engine/call/operation.h"
-#include "engine/communicator/engine.h"
+#include "engine/communicator/communicator.h"
 #include "engine/process/process.h"
 #include "test/unit/device_cuda.h"
 #include "test/unit/engine_flag_names.h"
@@ -153,7 +153,7 @@ protected:
     explicit CallTest(const hetcoll_settings &settings = usual_settings(), int ranks = 2);
     void SetUp() override;
     // A communicator that has made no calls yet.
-    void make_engine();
+    void make_comm();
 
     // Of rank 0 and of rank 1, and what they add up to: i + 1, 10 i and 11 i + 1.
     static std::vector<int> mine(std::size_t count) { return line(count, 1, 1); }
@@ -202,7 +202,7 @@ protected:
     ScriptedPeer peer_;
     PreviousModule previous_;
     std::unique_ptr<Process> process_;
-    std::unique_ptr<Engine> engine_;
+    std::unique_ptr<Communicator> comm_;
 
 private:
     int ranks_;

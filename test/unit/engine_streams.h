@@ -2,7 +2,7 @@
 #pragma once
 
 #include "engine/call/stream_calls.h"
-#include "test/unit/engine_engines.h"
+#include "test/unit/engine_communicators.h"
 
 #include <gtest/gtest.h>
 
@@ -14,12 +14,12 @@ namespace hetcoll::test {
 class AttachedStreams {
 public:
     // Of calls of at most `most_bytes`.
-    AttachedStreams(Engines &ranks, std::size_t most_bytes) : ranks_(ranks)
+    AttachedStreams(Communicators &ranks, std::size_t most_bytes) : ranks_(ranks)
     {
         for (int rank = 0; rank < ranks.size(); ++rank) {
             One &one = all_.emplace_back();
             HETCOLL_REQUIRE(cuda().driver->cuStreamCreate(&one.stream, CU_STREAM_NON_BLOCKING));
-            auto calls = StreamCalls::create(ranks.engine(rank), one.queue, one.stream, most_bytes);
+            auto calls = StreamCalls::create(ranks.comm(rank), one.queue, one.stream, most_bytes);
             EXPECT_TRUE(calls.ok()) << calls.status().message();
             one.calls = std::move(*calls);
         }
@@ -44,7 +44,7 @@ public:
     {
         for (int rank = 0; rank < ranks_.size(); ++rank) {
             hetcoll_call call = ranks_.made(rank);
-            call.host_allreduce = nullptr;
+            call.previous_allreduce = nullptr;
             EXPECT_TRUE(calls(rank).enqueue(call));
         }
     }
@@ -87,9 +87,9 @@ private:
     void attach(hetcoll_queued queued)
     {
         for (int rank = 0; rank < ranks_.size(); ++rank) {
-            const Scratch &scratch = *ranks_.engine(rank).reserved().scratch;
+            const Scratch &scratch = *ranks_.comm(rank).reserved().scratch;
             const std::size_t count = queued == HETCOLL_NOT_QUEUED
-                                          ? 2 * ranks_.engine(rank).small_limit() / sizeof(int)
+                                          ? 2 * ranks_.comm(rank).small_limit() / sizeof(int)
                                           : 1000;
             ranks_.call(rank, scratch.data(), scratch.data(), count);
             ranks_.made(rank).queued = queued;
@@ -101,7 +101,7 @@ private:
         }
     }
 
-    Engines &ranks_;
+    Communicators &ranks_;
     std::deque<One> all_;
 };
 

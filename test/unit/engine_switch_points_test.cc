@@ -28,7 +28,7 @@ struct Case {
     int nodes;
 };
 
-// As an engine does it where it knows the ranks' nodes alone.
+// As a communicator does it where it knows the ranks' nodes alone.
 Query query_of(const Case &job, std::size_t count)
 {
     Query query{.bytes = count * sizeof(double),

@@ -108,7 +108,7 @@ typedef struct mca_coll_hetcoll_stepper {
 /* coll_hetcoll_refusal.c */
 struct mca_coll_hetcoll_refusals {
     mca_coll_hetcoll_stepper_t stepper;
-    struct hetcoll_refusal first; /* without an engine */
+    struct hetcoll_refusal first; /* without a core communicator */
     bool runs, added;
     int left; /* calls that the other ranks have not heard of; atomic */
 };
@@ -117,13 +117,13 @@ typedef struct {
     mca_coll_base_module_t super;
     ompi_communicator_t *comm;
     enum hetcoll_state state;
-    struct hetcoll_engine *engine; /* in HETCOLL_STATE_READY */
-    struct hetcoll_engine *told;   /* the same, if all ranks come to it with other collectives */
-    bool collectives;              /* they will, once there is an engine */
-    bool user_ops;                 /* all ranks know the same user-defined ops */
-    bool delegates;                /* the previous module reduces for the engine now */
-    struct hetcoll_call declined;  /* the last collective that the ranks stage together */
-    struct {                       /* the predefined type and op of the last call */
+    struct hetcoll_comm *core;    /* in HETCOLL_STATE_READY */
+    struct hetcoll_comm *told;    /* the same, if all ranks come to it with other collectives */
+    bool collectives;             /* they will, once there is one in the core */
+    bool user_ops;                /* all ranks know the same user-defined ops */
+    bool delegates;               /* the previous module reduces for the core now */
+    struct hetcoll_call declined; /* the last collective that the ranks stage together */
+    struct {                      /* the predefined type and op of the last call */
         struct ompi_datatype_t *dtype;
         struct ompi_op_t *op;
         int kind, operation;
@@ -228,7 +228,7 @@ static inline bool mca_coll_hetcoll_is_refusing(const mca_coll_hetcoll_module_t 
 {
     return 0 != __atomic_load_n(&module->refusals.left, __ATOMIC_ACQUIRE);
 }
-/* In the module's destructor, before the engine goes. */
+/* In the module's destructor, before the core's communicator goes. */
 void mca_coll_hetcoll_release_refusals(mca_coll_hetcoll_module_t *module);
 static inline int mca_coll_hetcoll_refuse_blocking(mca_coll_hetcoll_module_t *module,
                                                    unsigned number)
@@ -245,10 +245,10 @@ void mca_coll_hetcoll_watch_no_more(void);
 /* The communicator's where Open MPI serves a call now of which its ranks have been told; NULL:
  * none. One call may be made of others: then its rest is not watched. With MPI_THREAD_MULTIPLE
  * nobody reads it. Few instructions count: those of a barrier are some 900. */
-extern struct hetcoll_engine *mca_coll_hetcoll_serving;
-static inline void mca_coll_hetcoll_serve(struct hetcoll_engine *engine)
+extern struct hetcoll_comm *mca_coll_hetcoll_serving;
+static inline void mca_coll_hetcoll_serve(struct hetcoll_comm *core)
 {
-    __atomic_store_n(&mca_coll_hetcoll_serving, engine, __ATOMIC_RELAXED);
+    __atomic_store_n(&mca_coll_hetcoll_serving, core, __ATOMIC_RELAXED);
 }
 
 /* coll_hetcoll_nonblocking.c */

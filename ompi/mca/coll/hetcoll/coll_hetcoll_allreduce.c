@@ -52,9 +52,9 @@ static int traced_previous(const mca_coll_hetcoll_module_t *module, const void *
 }
 
 /* Modules make collectives of other collectives: basic's allreduce is a reduce and a broadcast on
- * the same communicator, whose slots are ours. The engine is in this call, on every rank, so they
+ * the same communicator, whose slots are ours. The core is in this call, on every rank, so they
  * go to the modules before us. */
-static int host_allreduce(void *context, const void *send, void *recv)
+static int reduce_by_previous(void *context, const void *send, void *recv)
 {
     const struct host_call *call = context;
     call->module->delegates = true;
@@ -175,16 +175,16 @@ int mca_coll_hetcoll_first_call(mca_coll_hetcoll_module_t *module, bool blocking
         hetcoll_process_offer_direct(process, &p2p, MCA_COLL_BASE_TAG_ALLREDUCE);
     }
     mca_coll_hetcoll_fill_p2p(&p2p, module->comm);
-    module->engine = hetcoll_engine_create(process, &p2p, &facts, of_rank);
+    module->core = hetcoll_comm_create(process, &p2p, &facts, of_rank);
     compare_user_ops(module, of_rank);
     free(of_rank);
-    if (NULL == module->engine) {
+    if (NULL == module->core) {
         return MPI_ERR_NO_MEM;
     }
-    hetcoll_engine_set_tag(module->engine, mca_coll_hetcoll_tag(module));
-    hetcoll_engine_name_stream(module->engine, module->names_stream, module->named_stream);
+    hetcoll_comm_set_tag(module->core, mca_coll_hetcoll_tag(module));
+    hetcoll_comm_name_stream(module->core, module->names_stream, module->named_stream);
     if (module->collectives) {
-        module->told = module->engine;
+        module->told = module->core;
     } else { /* there are ranks that do not see them */
         module->calls -= module->collective_calls;
     }
@@ -216,10 +216,10 @@ int mca_coll_hetcoll_allreduce(const void *sbuf, void *rbuf, hetcoll_count_t cou
         .recv = rbuf,
         .number = ++module->calls,
         .tag = MCA_COLL_HETCOLL_TAG,
-        .host_allreduce = host_allreduce,
+        .previous_allreduce = reduce_by_previous,
         .tell_runs = tell_runs,
         .context = &host,
     };
     mca_coll_hetcoll_describe_again(module, &call, count, dtype, op, true);
-    return mca_coll_hetcoll_error_from_core(hetcoll_allreduce(module->engine, &call));
+    return mca_coll_hetcoll_error_from_core(hetcoll_allreduce(module->core, &call));
 }

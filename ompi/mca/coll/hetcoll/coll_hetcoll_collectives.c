@@ -14,7 +14,7 @@ static bool is_dense(struct ompi_datatype_t *dtype, size_t count)
 static int run(mca_coll_hetcoll_module_t *module, struct hetcoll_call *call)
 {
     call->tag = MCA_COLL_HETCOLL_TAG;
-    const int result = hetcoll_collective(module->engine, call);
+    const int result = hetcoll_collective(module->core, call);
     switch (result) {
     case HETCOLL_DECLINED: return MCA_COLL_HETCOLL_NOT_OURS;
     case HETCOLL_DECLINED_TO_STAGE: module->declined = *call; return MCA_COLL_HETCOLL_TOGETHER;
@@ -26,7 +26,7 @@ int mca_coll_hetcoll_agree_on_copies(mca_coll_base_module_t *base, struct ompi_c
                                      bool failed)
 {
     mca_coll_hetcoll_module_t *module = mca_coll_hetcoll_own_module(base, comm);
-    const int result = hetcoll_agree_on_copies(module->engine, &module->declined, failed);
+    const int result = hetcoll_agree_on_copies(module->core, &module->declined, failed);
     return HETCOLL_DECLINED == result ? OMPI_SUCCESS : mca_coll_hetcoll_error_from_core(result);
 }
 

@@ -74,7 +74,7 @@ static inline bool mca_coll_hetcoll_count(mca_coll_hetcoll_module_t *module, uns
         *number = ++module->calls;
         return true;
     }
-    if (NULL != module && HETCOLL_STATE_NEW == module->state) { /* there is no engine yet */
+    if (NULL != module && HETCOLL_STATE_NEW == module->state) { /* the core has none yet */
         ++module->collective_calls;
         ++module->calls;
     }

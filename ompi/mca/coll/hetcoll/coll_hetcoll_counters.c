@@ -33,7 +33,7 @@ static int notify(struct mca_base_pvar_t *pvar, mca_base_pvar_event_t event, voi
     if (MCA_BASE_PVAR_HANDLE_BIND == event) {
         *count = 1;
     }
-    if (NULL != process && HETCOLL_NS_SMALL == (intptr_t)pvar->ctx) {
+    if (NULL != process && HETCOLL_NS_HOST == (intptr_t)pvar->ctx) {
         hetcoll_process_time_small(process, MCA_BASE_PVAR_HANDLE_BIND == event     ? 1
                                             : MCA_BASE_PVAR_HANDLE_UNBIND == event ? -1
                                                                                    : 0);

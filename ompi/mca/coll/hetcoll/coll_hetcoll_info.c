@@ -61,8 +61,8 @@ static bool take_stream(mca_coll_hetcoll_module_t *module, const char *key, cons
     }
     module->names_stream = named;
     module->named_stream = stream;
-    if (NULL != module->engine) {
-        hetcoll_engine_name_stream(module->engine, named, stream);
+    if (NULL != module->core) {
+        hetcoll_comm_name_stream(module->core, named, stream);
     }
     return true;
 }

@@ -11,7 +11,7 @@ static void construct(mca_coll_hetcoll_module_t *module)
     module->comm = NULL;
     module->state = HETCOLL_STATE_NEW;
     module->calls = module->collective_calls = 0;
-    module->engine = module->told = NULL;
+    module->core = module->told = NULL;
     module->user_ops = false;
     module->collectives = false;
     module->delegates = false;
@@ -36,8 +36,8 @@ static void destruct(mca_coll_hetcoll_module_t *module)
 {
     mca_coll_hetcoll_detach_all(module);
     mca_coll_hetcoll_release_refusals(module);
-    if (NULL != module->engine) {
-        hetcoll_engine_destroy(module->engine);
+    if (NULL != module->core) {
+        hetcoll_comm_destroy(module->core);
     }
     mca_coll_hetcoll_staged_release(module);
 #if !HETCOLL_MODULE_INSTALLS_ITSELF

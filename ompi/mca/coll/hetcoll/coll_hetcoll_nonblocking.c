@@ -63,7 +63,7 @@ static int make(mca_coll_hetcoll_module_t *module, const struct hetcoll_call *ca
     *pending = (struct pending){.call = *call, .module = module, .dtype = dtype, .op = op};
     pending->call.reduce = reduce;
     pending->call.context = pending;
-    pending->operation = hetcoll_operation_create(module->engine, &pending->call, persistent);
+    pending->operation = hetcoll_operation_create(module->core, &pending->call, persistent);
     if (NULL == pending->operation) {
         free(pending);
         mca_coll_hetcoll_request_drop(request);
@@ -197,7 +197,7 @@ int mca_coll_hetcoll_iallreduce(const void *sbuf, void *rbuf, hetcoll_count_t co
 static int agree_on_request(mca_coll_hetcoll_module_t *module, const struct hetcoll_call *call,
                             int rc)
 {
-    if (NULL == module->engine) {
+    if (NULL == module->core) {
         return mca_coll_hetcoll_refuse_blocking(module, call->number);
     }
     if (OMPI_SUCCESS != rc) {
@@ -206,7 +206,7 @@ static int agree_on_request(mca_coll_hetcoll_module_t *module, const struct hetc
     }
     struct hetcoll_call making = *call; /* no rank is in an allreduce meanwhile */
     making.collective = HETCOLL_INIT_ALLREDUCE;
-    const int all = hetcoll_agree_on_copies(module->engine, &making, OMPI_SUCCESS != rc);
+    const int all = hetcoll_agree_on_copies(module->core, &making, OMPI_SUCCESS != rc);
     return OMPI_SUCCESS != rc || HETCOLL_DECLINED == all ? rc
                                                          : mca_coll_hetcoll_error_from_core(all);
 }

@@ -17,7 +17,7 @@ static int left_of(mca_coll_hetcoll_module_t *module)
     return __atomic_load_n(&module->refusals.left, __ATOMIC_ACQUIRE);
 }
 
-/* Without an engine: the other ranks call the roll once for each call. */
+/* Without a communicator in the core: the other ranks call the roll once for each call. */
 static int step_first(mca_coll_hetcoll_module_t *module)
 {
     struct mca_coll_hetcoll_refusals *refusals = &module->refusals;
@@ -41,9 +41,9 @@ static int step(mca_coll_hetcoll_stepper_t *stepper)
     if (0 == left) {
         return 0;
     }
-    const int said = NULL == module->engine                         ? step_first(module)
-                     : hetcoll_engine_step_refusals(module->engine) ? left
-                                                                    : 0;
+    const int said = NULL == module->core                       ? step_first(module)
+                     : hetcoll_comm_step_refusals(module->core) ? left
+                                                                : 0;
     (void)__atomic_sub_fetch(&module->refusals.left, said, __ATOMIC_ACQ_REL);
     return said;
 }
@@ -55,8 +55,8 @@ static void refuse(mca_coll_hetcoll_module_t *module, unsigned number, enum hetc
         mca_coll_hetcoll_stepper_add(&module->refusals.stepper);
         module->refusals.added = true;
     }
-    if (NULL != module->engine) {
-        hetcoll_engine_refuse(module->engine, number, why, MCA_COLL_HETCOLL_TAG);
+    if (NULL != module->core) {
+        hetcoll_comm_refuse(module->core, number, why, MCA_COLL_HETCOLL_TAG);
     }
     (void)__atomic_add_fetch(&module->refusals.left, 1, __ATOMIC_ACQ_REL);
     mca_coll_hetcoll_stepper_wake();

@@ -149,7 +149,7 @@ static enum outcome make(mca_coll_hetcoll_module_t *module, hetcoll_stream_t str
     attached->module = module;
     attached->stream = stream;
     attached->stepper.step = step;
-    attached->calls = hetcoll_calls_create(module->engine, stream, most_bytes, why, sizeof why);
+    attached->calls = hetcoll_calls_create(module->core, stream, most_bytes, why, sizeof why);
     if (NULL == attached->calls) {
         say(0, "a CUDA stream cannot be attached: ", why);
         destroy(attached);

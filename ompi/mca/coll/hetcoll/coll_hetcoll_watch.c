@@ -4,15 +4,14 @@
 
 #include "opal/runtime/opal_progress.h"
 
-struct hetcoll_engine *mca_coll_hetcoll_serving;
+struct hetcoll_comm *mca_coll_hetcoll_serving;
 static bool watches;
 
 static int look(void)
 {
-    struct hetcoll_engine *const engine =
-        __atomic_load_n(&mca_coll_hetcoll_serving, __ATOMIC_RELAXED);
-    if (OPAL_UNLIKELY(NULL != engine)) {
-        hetcoll_look_in_open_mpi(engine);
+    struct hetcoll_comm *const core = __atomic_load_n(&mca_coll_hetcoll_serving, __ATOMIC_RELAXED);
+    if (OPAL_UNLIKELY(NULL != core)) {
+        hetcoll_look_in_open_mpi(core);
     }
     return 0;
 }

@@ -1,4 +1,4 @@
-// In place of engine/communicator/engine.h where the explorer looks at a call: engine/call is
+// In place of engine/communicator/communicator.h where the explorer looks at a call: engine/call is
 // compiled against this. What ranks tell each other is hetcoll's: the group with its control page,
 // the meetings, the messages, the executor. All else is as small as it can be: every rank has
 // device memory that its peers have mapped, the choice is given, and a GPU runs what it was given
@@ -431,10 +431,10 @@ public:
     void close() noexcept {}
 };
 
-class Engine {
+class Communicator {
 public:
-    Engine(NodeGroup &node_group, Messages &ranks_messages, const hetcoll_p2p &p2p,
-           DeviceBounce &bounce, Algorithm algorithm, bool new_buffers)
+    Communicator(NodeGroup &node_group, Messages &ranks_messages, const hetcoll_p2p &p2p,
+                 DeviceBounce &bounce, Algorithm algorithm, bool new_buffers)
         : group_(node_group), messages_(ranks_messages), p2p_(p2p), process_(bounce),
           chooser_(algorithm), mapped_(node_group, new_buffers)
     {

@@ -17,7 +17,7 @@ void put_in(Call &call, std::byte *mine)
         return;
     }
     if (call.device != nullptr && call.device->enter().ok()) {
-        call.engine.pin_page(*call.device->device());
+        call.comm.pin_page(*call.device->device());
     }
     const void *const from = buffers.input_copied ? call.args->recv : call.args->send;
     if (on_device(buffers.input_copied ? buffers.recv : buffers.send)) {
@@ -42,21 +42,21 @@ void start_sum(Call &call, std::byte *mine)
     const HostReduction reduction = call.args->kind < 0
                                         ? HostReduction(ReduceOp::kBor, unknown_kind(call))
                                         : HostReduction(call.op(), call.kind());
-    call.meeting.start(call.engine.group(), call.engine.messages(), mine, call.args->tag,
-                       call.bytes, call.args->count, reduction, call.to_tell());
+    call.meeting.start(call.comm.group(), call.comm.messages(), mine, call.args->tag, call.bytes,
+                       call.args->count, reduction, call.to_tell());
 }
 
 } // namespace
 
-Task<int> small(Call &call)
+Task<int> host(Call &call)
 {
     const bool user_op = call.args->user_op != 0;
     if (!user_op) {
-        call.report.serve(HETCOLL_CALLS_SMALL);
+        call.report.serve(HETCOLL_CALLS_HOST);
     }
-    std::byte *const mine = Meeting::payload(call.engine.group(), call.bytes,
+    std::byte *const mine = Meeting::payload(call.comm.group(), call.bytes,
                                              call.device != nullptr ? call.device->staging()
-                                                                    : call.engine.messages().mine);
+                                                                    : call.comm.messages().mine);
     if (!read_by_cpu(call, mine)) {
         co_await until([&call] { return !needs_bounce(call) || try_borrow_bounce(call); });
         put_in(call, mine);
@@ -68,7 +68,7 @@ Task<int> small(Call &call)
     start_sum(call, mine);
     const Flags all = co_await call.all_met();
     if (call.bytes > ControlPage::kSlotPayloadBytes) {
-        call.engine.say_page_problem();
+        call.comm.say_page_problem();
     }
     call.report.record.memory |= all;
     if (any(all, kErrors)) {
@@ -79,10 +79,10 @@ Task<int> small(Call &call)
         co_return co_await staged(call, all);
     }
     if (user_op) {
-        call.report.serve(HETCOLL_CALLS_SMALL);
+        call.report.serve(HETCOLL_CALLS_HOST);
     }
     if (!any(all, kHostMemory | kMustStage)) {
-        call.engine.note_small_device_call();
+        call.comm.note_small_device_call();
     }
     if (call.cpu.send_due || call.cpu.recv_due) {
         co_await make_views(call);
@@ -107,14 +107,14 @@ Task<int> alone(Call &call)
         co_return HETCOLL_ERROR_RANGE;
     }
     const bool device = call.buffers.any_device();
-    call.report.serve(device ? HETCOLL_CALLS_SMALL : HETCOLL_CALLS_PREVIOUS);
+    call.report.serve(device ? HETCOLL_CALLS_HOST : HETCOLL_CALLS_PREVIOUS);
     if (!call.failure.ok()) {
         co_return call.fail();
     }
     auto *const to = static_cast<std::byte *>(args.recv) + args.gap;
     const auto *const from = static_cast<const std::byte *>(args.send) + args.gap;
-    if (!device && args.host_allreduce != nullptr) {
-        co_return args.host_allreduce(args.context, args.send, args.recv);
+    if (!device && args.previous_allreduce != nullptr) {
+        co_return args.previous_allreduce(args.context, args.send, args.recv);
     }
     if (call.buffers.in_place()) {
         co_return call.result();

@@ -5,7 +5,7 @@
 #include "engine/call/operation.h"
 #include "engine/call/operation_queue.h"
 #include "engine/call/refusals.h"
-#include "engine/communicator/engine.h"
+#include "engine/communicator/communicator.h"
 #include "memory_network.h"
 #include "test/unit/engine_process.h"
 #include "test/unit/engine_scripted_peer.h"
@@ -23,15 +23,15 @@
 
 namespace hetcoll::test {
 
-class Engines {
+class Communicators {
 public:
     static constexpr int kTag = HETCOLL_TAGS;
     static constexpr int kNothing = -1000; // no result yet
 
     // `disguise` changes what the ranks are told of each other.
-    Engines(int ranks, const hetcoll_settings &settings,
-            const std::function<void(std::vector<hetcoll_facts> &)> &disguise = {},
-            bool may_break = false)
+    Communicators(int ranks, const hetcoll_settings &settings,
+                  const std::function<void(std::vector<hetcoll_facts> &)> &disguise = {},
+                  bool may_break = false)
         : network_(ranks, true, 1)
     {
         if (may_break) {
@@ -48,15 +48,15 @@ public:
         }
         for (int rank = 0; rank < ranks; ++rank) {
             ranks_[rank].table = network_.rank(rank);
-            ranks_[rank].engine = std::make_unique<Engine>(*ranks_[rank].process,
-                                                           ranks_[rank].table, facts[rank], facts);
+            ranks_[rank].comm = std::make_unique<Communicator>(
+                *ranks_[rank].process, ranks_[rank].table, facts[rank], facts);
             ranks_[rank].refusals =
-                std::make_unique<Refusals>(*ranks_[rank].engine, ranks_[rank].queue);
+                std::make_unique<Refusals>(*ranks_[rank].comm, ranks_[rank].queue);
         }
     }
 
     [[nodiscard]] int size() const { return static_cast<int>(ranks_.size()); }
-    [[nodiscard]] Engine &engine(int rank) { return *ranks_[rank].engine; }
+    [[nodiscard]] Communicator &comm(int rank) { return *ranks_[rank].comm; }
     [[nodiscard]] Process &process(int rank) { return *ranks_[rank].process; }
     [[nodiscard]] std::uint64_t counter(int rank, hetcoll_counter which) const
     {
@@ -82,7 +82,7 @@ public:
         caller.call.dense = 1;
         caller.call.tag = kTag;
         caller.call.context = &caller.previous;
-        caller.call.host_allreduce = [](void *context, const void *in, void *out) {
+        caller.call.previous_allreduce = [](void *context, const void *in, void *out) {
             auto &previous = *static_cast<PreviousModule *>(context);
             ++previous.calls;
             const auto *const input = static_cast<const int *>(in);
@@ -90,7 +90,7 @@ public:
             std::copy(previous.output.begin(), previous.output.end(), static_cast<int *>(out));
             return 0;
         };
-        caller.operation.emplace(*caller.engine, caller.call);
+        caller.operation.emplace(*caller.comm, caller.call);
     }
     void call(int rank, Numbers<int> &vector, std::size_t count, int collective = HETCOLL_ALLREDUCE)
     {
@@ -171,13 +171,13 @@ public:
     void find_peers()
     {
         for (int rank = 0; rank < size(); ++rank) {
-            ranks_[rank].engine->note_small_device_call();
+            ranks_[rank].comm->note_small_device_call();
             call(rank, found_by_.emplace_back(Where::kDevice, std::vector<int>(1)), 1);
         }
         ASSERT_TRUE(run());
         for (int rank = 0; rank < size(); ++rank) {
             ASSERT_EQ(result(rank), HETCOLL_SUCCESS);
-            ASSERT_TRUE(engine(rank).peers().known());
+            ASSERT_TRUE(comm(rank).peers().known());
         }
         take_log();
     }
@@ -186,7 +186,7 @@ private:
     struct Rank {
         std::unique_ptr<Process> process;
         hetcoll_p2p table{};
-        std::unique_ptr<Engine> engine;
+        std::unique_ptr<Communicator> comm;
         PreviousModule previous;
         hetcoll_call call{};
         std::optional<Operation> operation; // none: a script, or refusals
@@ -244,7 +244,7 @@ private:
         }
         if (!rank.meets) {
             rank.meets = true;
-            rank.meeting.start(rank.engine->group(), rank.engine->messages(), kTag,
+            rank.meeting.start(rank.comm->group(), rank.comm->messages(), kTag,
                                rank.script[rank.next]);
         }
         if (rank.meeting.step() == Progress::kDone) {
@@ -256,10 +256,10 @@ private:
     // A step begins two meetings at most, so what was said in both is still there.
     static void listen(Rank &rank)
     {
-        if (!rank.engine->group().page().exists()) {
+        if (!rank.comm->group().page().exists()) {
             return;
         }
-        const ControlPage::Slot &slot = rank.engine->group().own_slot();
+        const ControlPage::Slot &slot = rank.comm->group().own_slot();
         for (const std::uint32_t arrived = slot.arrived; rank.seen != arrived;) {
             rank.said.push_back(slot.said[++rank.seen % 2]);
         }

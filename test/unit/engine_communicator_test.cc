@@ -1,5 +1,5 @@
-// A communicator's engine: what it says when its ranks differ, and its shortest call.
-#include "engine/communicator/engine.h"
+// A communicator: what it says when its ranks differ, and its shortest call.
+#include "engine/communicator/communicator.h"
 
 #include "engine_process.h"
 #include "engine_scripted_peer.h"
@@ -17,17 +17,17 @@ namespace {
 constexpr int kTag = HETCOLL_TAGS;
 
 // Two ranks on two nodes, or on one. The other one is a script.
-class EngineTest : public ::testing::Test {
+class CommunicatorTest : public ::testing::Test {
 protected:
     enum class On { kTwoNodes, kOneNode };
 
-    explicit EngineTest(const hetcoll_settings &settings = default_settings())
+    explicit CommunicatorTest(const hetcoll_settings &settings = default_settings())
         : process_(make_process(settings)), agreed_(process_->facts())
     {
         take_log();
     }
 
-    std::unique_ptr<Engine> make(On nodes, int rank = 0, int ranks = 2)
+    std::unique_ptr<Communicator> make(On nodes, int rank = 0, int ranks = 2)
     {
         std::array<hetcoll_facts, 2> facts = {agreed_, agreed_};
         if (nodes == On::kTwoNodes) {
@@ -37,8 +37,8 @@ protected:
         hetcoll_p2p table = peer_.table();
         table.rank = rank;
         table.size = ranks;
-        return std::make_unique<Engine>(*process_, table, agreed_,
-                                        std::span(facts).first(static_cast<std::size_t>(ranks)));
+        return std::make_unique<Communicator>(
+            *process_, table, agreed_, std::span(facts).first(static_cast<std::size_t>(ranks)));
     }
     // What the other rank says of the settings that a program may change.
     static Message sets(std::uint64_t settings, Flags flags = {})
@@ -58,23 +58,23 @@ protected:
         }
         return message;
     }
-    void make_ready(Engine &engine, std::vector<ScriptedPeer::Answer> script)
+    void make_ready(Communicator &comm, std::vector<ScriptedPeer::Answer> script)
     {
         peer_.answer(std::move(script));
-        ASSERT_EQ(engine.make_ready(kTag), Progress::kDone);
-        EXPECT_TRUE(engine.is_ready());
+        ASSERT_EQ(comm.make_ready(kTag), Progress::kDone);
+        EXPECT_TRUE(comm.is_ready());
         EXPECT_TRUE(peer_.is_over());
     }
-    std::unique_ptr<Engine> ready(On nodes, int rank = 0)
+    std::unique_ptr<Communicator> ready(On nodes, int rank = 0)
     {
-        auto engine = make(nodes, rank);
+        auto comm = make(nodes, rank);
         std::vector<ScriptedPeer::Answer> script = {sets(our_settings())}; // the roll call
         if (nodes == On::kOneNode) {
             script.push_back(no_ticket({}));
             script.push_back(sets(our_settings()));
         }
-        make_ready(*engine, std::move(script));
-        return engine;
+        make_ready(*comm, std::move(script));
+        return comm;
     }
     [[nodiscard]] std::uint64_t counter(hetcoll_counter which) const
     {
@@ -92,9 +92,9 @@ protected:
 
 // ---- ranks that differ ----
 
-TEST_F(EngineTest, RanksThatAgreeAreSaidNothingOf)
+TEST_F(CommunicatorTest, RanksThatAgreeAreSaidNothingOf)
 {
-    const auto engine = ready(On::kTwoNodes);
+    const auto comm = ready(On::kTwoNodes);
     EXPECT_EQ(take_log(), std::vector<std::string>{});
     EXPECT_EQ(peer_.said(), std::vector<Message>{sets(our_settings())});
 }
@@ -104,16 +104,17 @@ struct Difference {
     std::uint64_t hetcoll_facts::*member;
     const char *said;
 };
-class EngineDifferenceTest : public EngineTest, public ::testing::WithParamInterface<Difference> {};
+class EngineDifferenceTest : public CommunicatorTest,
+                             public ::testing::WithParamInterface<Difference> {};
 
-TEST_P(EngineDifferenceTest, IsSaidByRankZeroOnceAProcessWhenTheEngineIsReady)
+TEST_P(EngineDifferenceTest, IsSaidByRankZeroOnceAProcessWhenTheCommunicatorIsReady)
 {
     agreed_.*GetParam().member = 1;
     ready(On::kTwoNodes, 1);
     EXPECT_EQ(take_log(), std::vector<std::string>{});
-    const auto engine = make(On::kTwoNodes);
+    const auto comm = make(On::kTwoNodes);
     EXPECT_EQ(take_log(), std::vector<std::string>{});
-    make_ready(*engine, {sets(our_settings())});
+    make_ready(*comm, {sets(our_settings())});
     const auto log = take_log();
     ASSERT_EQ(log.size(), 1u);
     EXPECT_TRUE(begins(log[0], GetParam().said)) << log[0];
@@ -130,7 +131,7 @@ constexpr Difference kDifferences[] = {
 INSTANTIATE_TEST_SUITE_P(Facts, EngineDifferenceTest, ::testing::ValuesIn(kDifferences),
                          [](const auto &param) { return param.param.name; });
 
-class EngineSettingsTest : public EngineTest {
+class EngineSettingsTest : public CommunicatorTest {
 protected:
     static hetcoll_settings forced()
     {
@@ -139,14 +140,14 @@ protected:
         settings.chunk_bytes = 4096;
         return settings;
     }
-    EngineSettingsTest() : EngineTest(forced()) {}
+    EngineSettingsTest() : CommunicatorTest(forced()) {}
 
-    static bool is_forced(Engine &engine)
+    static bool is_forced(Communicator &comm)
     {
         hetcoll_call call{};
         call.kind = HETCOLL_INT32;
         call.op = HETCOLL_SUM;
-        const Choice choice = engine.chooser().choose(call, 1u << 26, {});
+        const Choice choice = comm.chooser().choose(call, 1u << 26, {});
         EXPECT_EQ(choice.algorithm == Algorithm::kRing, choice.chunk_bytes == 4096);
         return choice.chunk_bytes == 4096;
     }
@@ -154,8 +155,8 @@ protected:
 
 TEST_F(EngineSettingsTest, WhatAllHaveSetIsUsed)
 {
-    const auto engine = ready(On::kTwoNodes);
-    EXPECT_TRUE(is_forced(*engine));
+    const auto comm = ready(On::kTwoNodes);
+    EXPECT_TRUE(is_forced(*comm));
     EXPECT_EQ(take_log(), std::vector<std::string>{});
 }
 
@@ -163,9 +164,9 @@ TEST_F(EngineSettingsTest, WhatAProgramHasSetOtherwiseOnARankIsUsedByNone)
 {
     for (const std::uint64_t change : {std::uint64_t{1}, std::uint64_t{1} << 32}) {
         for (int rank = 0; rank < 2; ++rank) { // rank 0 speaks, each time
-            const auto engine = make(On::kTwoNodes, rank);
-            make_ready(*engine, {sets(our_settings() + change)});
-            EXPECT_FALSE(is_forced(*engine));
+            const auto comm = make(On::kTwoNodes, rank);
+            make_ready(*comm, {sets(our_settings() + change)});
+            EXPECT_FALSE(is_forced(*comm));
             const auto log = take_log();
             ASSERT_EQ(log.size(), rank == 0 ? 1u : 0u);
             EXPECT_TRUE(rank != 0 || begins(log[0], "0 hetcoll: the ranks of a communicator set "
@@ -177,30 +178,30 @@ TEST_F(EngineSettingsTest, WhatAProgramHasSetOtherwiseOnARankIsUsedByNone)
 
 // ---- the pages ----
 
-TEST_F(EngineTest, ALostMessageEndsTheMakingOfPages)
+TEST_F(CommunicatorTest, ALostMessageEndsTheMakingOfPages)
 {
-    const auto engine = make(On::kTwoNodes);
+    const auto comm = make(On::kTwoNodes);
     peer_.answer({ScriptedPeer::Answer(-7)});
-    EXPECT_EQ(engine->make_ready(kTag), Progress::kFailed);
-    EXPECT_EQ(engine->group().code(), -7);
-    EXPECT_FALSE(engine->is_ready());
+    EXPECT_EQ(comm->make_ready(kTag), Progress::kFailed);
+    EXPECT_EQ(comm->group().code(), -7);
+    EXPECT_FALSE(comm->is_ready());
 }
 
-TEST_F(EngineTest, ARankOfTheNodeThatCannotAttachKeepsAllFromThePage)
+TEST_F(CommunicatorTest, ARankOfTheNodeThatCannotAttachKeepsAllFromThePage)
 {
-    const auto engine = make(On::kOneNode);
-    make_ready(*engine, {sets(our_settings()), no_ticket({}), sets(our_settings(), kNoPage)});
-    EXPECT_FALSE(engine->group().uses_pages());
+    const auto comm = make(On::kOneNode);
+    make_ready(*comm, {sets(our_settings()), no_ticket({}), sets(our_settings(), kNoPage)});
+    EXPECT_FALSE(comm->group().uses_pages());
     EXPECT_EQ(flags_of(peer_.said()[2]), Flags{});
     EXPECT_EQ(take_log(), std::vector<std::string>{}); // that rank says why
 }
 
-TEST_F(EngineTest, ARankThatCannotAttachTellsAllAndSaysWhyAloudOnce)
+TEST_F(CommunicatorTest, ARankThatCannotAttachTellsAllAndSaysWhyAloudOnce)
 {
     for (const char *level : {"0", "1"}) {
-        const auto engine = make(On::kOneNode, 1);
-        make_ready(*engine, {sets(our_settings()), no_ticket({}), sets(our_settings())});
-        EXPECT_FALSE(engine->group().uses_pages());
+        const auto comm = make(On::kOneNode, 1);
+        make_ready(*comm, {sets(our_settings()), no_ticket({}), sets(our_settings())});
+        EXPECT_FALSE(comm->group().uses_pages());
         EXPECT_EQ(flags_of(peer_.said()[2]), kNoPage);
         const auto log = take_log();
         ASSERT_EQ(log.size(), 1u);
@@ -211,25 +212,26 @@ TEST_F(EngineTest, ARankThatCannotAttachTellsAllAndSaysWhyAloudOnce)
     }
 }
 
-TEST_F(EngineTest, ALeaderWithoutAPageIsNotAskedForOne)
+TEST_F(CommunicatorTest, ALeaderWithoutAPageIsNotAskedForOne)
 {
-    const auto engine = make(On::kOneNode, 1);
-    make_ready(*engine, {sets(our_settings()), no_ticket(kNoPage), sets(our_settings(), kNoPage)});
-    EXPECT_FALSE(engine->group().uses_pages());
+    const auto comm = make(On::kOneNode, 1);
+    make_ready(*comm, {sets(our_settings()), no_ticket(kNoPage), sets(our_settings(), kNoPage)});
+    EXPECT_FALSE(comm->group().uses_pages());
     EXPECT_EQ(flags_of(peer_.said()[2]), Flags{});
     EXPECT_EQ(take_log(), std::vector<std::string>{}); // the leader says why
 }
 
-TEST_F(EngineTest, OneMachineInSeveralContainersIsSaidOnceByRankZero)
+TEST_F(CommunicatorTest, OneMachineInSeveralContainersIsSaidOnceByRankZero)
 {
     std::array<hetcoll_facts, 2> facts = {agreed_, agreed_};
     ++facts[1].identity.host;
     hetcoll_p2p table = peer_.table();
     table.rank = 1;
-    const Engine other(*process_, table, agreed_, facts);
+    const Communicator other(*process_, table, agreed_, facts);
     EXPECT_EQ(take_log(), std::vector<std::string>{});
     table.rank = 0;
-    const Engine first(*process_, table, agreed_, facts), second(*process_, table, agreed_, facts);
+    const Communicator first(*process_, table, agreed_, facts),
+        second(*process_, table, agreed_, facts);
     const auto log = take_log();
     ASSERT_EQ(log.size(), 1u);
     EXPECT_TRUE(begins(log[0], "0 hetcoll: ranks on one machine are in different containers or "
@@ -237,7 +239,7 @@ TEST_F(EngineTest, OneMachineInSeveralContainersIsSaidOnceByRankZero)
         << log[0];
 }
 
-TEST_F(EngineTest, NodesThatTheUserHasNamedAreNoContainers)
+TEST_F(CommunicatorTest, NodesThatTheUserHasNamedAreNoContainers)
 {
     hetcoll_settings settings = default_settings();
     settings.node = "left";
@@ -246,18 +248,18 @@ TEST_F(EngineTest, NodesThatTheUserHasNamedAreNoContainers)
     ASSERT_NE(facts[0].identity.host, facts[1].identity.host);
     ASSERT_EQ(facts[0].identity.machine, facts[1].identity.machine);
     take_log();
-    const Engine engine(*process, peer_.table(), facts[0], facts);
+    const Communicator comm(*process, peer_.table(), facts[0], facts);
     EXPECT_EQ(take_log(), std::vector<std::string>{});
 }
 
 // ---- small calls on host memory ----
 
-class HostCallTest : public EngineTest {
+class HostCallTest : public CommunicatorTest {
 protected:
     static constexpr std::size_t kCount = 4;
 
     explicit HostCallTest(const hetcoll_settings &settings = default_settings())
-        : EngineTest(settings)
+        : CommunicatorTest(settings)
     {
     }
 
@@ -286,38 +288,38 @@ protected:
 TEST_F(HostCallTest, IsServedInOneMeeting)
 {
     Vectors vectors;
-    const auto engine = ready(On::kTwoNodes);
+    const auto comm = ready(On::kTwoNodes);
     peer_.answer({sum_of(theirs_, kDeviceMemory)}); // whatever the other has
-    EXPECT_EQ(engine->try_host(call(vectors)), HETCOLL_SUCCESS);
+    EXPECT_EQ(comm->try_host(call(vectors)), HETCOLL_SUCCESS);
     EXPECT_EQ(peer_.said(), std::vector<Message>{sum_of(mine_, kHostMemory)});
     EXPECT_EQ(vectors.recv, kSums);
-    EXPECT_EQ(counter(HETCOLL_CALLS_SMALL), 1u);
+    EXPECT_EQ(counter(HETCOLL_CALLS_HOST), 1u);
     EXPECT_EQ(counter(HETCOLL_CALLS_FAILED), 0u);
 }
 
 TEST_F(HostCallTest, IsServedInThePageOfItsNode)
 {
     Vectors vectors;
-    const auto engine = ready(On::kOneNode);
-    ASSERT_TRUE(engine->group().uses_pages());
-    ControlPage::Slot &slot = engine->group().slot(1); // the other rank has come already
+    const auto comm = ready(On::kOneNode);
+    ASSERT_TRUE(comm->group().uses_pages());
+    ControlPage::Slot &slot = comm->group().slot(1); // the other rank has come already
     std::memcpy(slot.payload[1], theirs_.data(), kCount * sizeof(int));
     slot.said[1] = kHostMemory;
     slot.call[1] = signature_of(call(vectors));
     slot.arrived = 1;
     peer_.answer({});
-    EXPECT_EQ(engine->try_host(call(vectors)), HETCOLL_SUCCESS);
+    EXPECT_EQ(comm->try_host(call(vectors)), HETCOLL_SUCCESS);
     EXPECT_EQ(peer_.said().size(), 0u);
-    EXPECT_EQ(engine->group().own_slot().said[1], kHostMemory);
+    EXPECT_EQ(comm->group().own_slot().said[1], kHostMemory);
     EXPECT_EQ(vectors.recv, kSums);
 }
 
 TEST_F(HostCallTest, AFailureOfTheOtherIsTheResultAndPeersAreFoundAnew)
 {
     Vectors vectors;
-    const auto engine = ready(On::kTwoNodes);
+    const auto comm = ready(On::kTwoNodes);
     peer_.answer({sum_of(theirs_, kDeviceMemory | kFailed)});
-    EXPECT_EQ(engine->try_host(call(vectors)), HETCOLL_ERROR_DEVICE);
+    EXPECT_EQ(comm->try_host(call(vectors)), HETCOLL_ERROR_DEVICE);
     EXPECT_EQ(vectors.recv, Vectors{}.recv);
     EXPECT_EQ(counter(HETCOLL_CALLS_FAILED), 1u);
     const auto log = take_log();
@@ -328,29 +330,29 @@ TEST_F(HostCallTest, AFailureOfTheOtherIsTheResultAndPeersAreFoundAnew)
 TEST_F(HostCallTest, WhatTheOtherSaysOfLargerCallsChangesNothing)
 {
     Vectors vectors;
-    const auto engine = ready(On::kTwoNodes);
+    const auto comm = ready(On::kTwoNodes);
     for (const Flags flags : {kMustStage, kNoMapping, kNewBuffers, kNoPage, kUnreachable}) {
         peer_.answer({sum_of(theirs_, kHostMemory | flags)});
-        EXPECT_EQ(engine->try_host(call(vectors)), HETCOLL_SUCCESS) << flags;
+        EXPECT_EQ(comm->try_host(call(vectors)), HETCOLL_SUCCESS) << flags;
     }
 }
 
 TEST_F(HostCallTest, ALostMeetingIsTheNetworksCodeAndItsMessageIsLeftAlone)
 {
     Vectors vectors;
-    const auto engine = ready(On::kTwoNodes);
-    const Messages *const before = &engine->messages();
+    const auto comm = ready(On::kTwoNodes);
+    const Messages *const before = &comm->messages();
     peer_.answer({ScriptedPeer::Answer(-7)});
-    EXPECT_EQ(engine->try_host(call(vectors)), -7);
-    EXPECT_NE(&engine->messages(), before);
+    EXPECT_EQ(comm->try_host(call(vectors)), -7);
+    EXPECT_NE(&comm->messages(), before);
     EXPECT_EQ(counter(HETCOLL_CALLS_FAILED), 1u);
 }
 
 TEST_F(HostCallTest, OtherCallsAreNotServedHereAndNobodyHearsOfThem)
 {
     Vectors vectors;
-    const auto engine = ready(On::kTwoNodes);
-    EXPECT_EQ(engine->small_limit(), hetcoll_default_settings().small_limit);
+    const auto comm = ready(On::kTwoNodes);
+    EXPECT_EQ(comm->small_limit(), hetcoll_default_settings().small_limit);
     Numbers<int> device(Where::kDevice, mine_);
     std::vector<hetcoll_call> others(5, call(vectors));
     others[0].kind = -1;
@@ -360,17 +362,17 @@ TEST_F(HostCallTest, OtherCallsAreNotServedHereAndNobodyHearsOfThem)
     others[4].send = device.data();
     peer_.answer({});
     for (std::size_t i = 0; i < others.size(); ++i) {
-        EXPECT_EQ(engine->try_host(others[i]), std::nullopt) << i;
+        EXPECT_EQ(comm->try_host(others[i]), std::nullopt) << i;
     }
     EXPECT_EQ(peer_.said().size(), 0u);
-    EXPECT_EQ(counter(HETCOLL_CALLS_SMALL), 0u);
+    EXPECT_EQ(counter(HETCOLL_CALLS_HOST), 0u);
 }
 
-TEST_F(HostCallTest, NoCallIsServedHereBeforeTheEngineIsReady)
+TEST_F(HostCallTest, NoCallIsServedHereBeforeTheCommunicatorIsReady)
 {
     Vectors vectors;
-    const auto engine = make(On::kTwoNodes);
-    EXPECT_EQ(engine->try_host(call(vectors)), std::nullopt);
+    const auto comm = make(On::kTwoNodes);
+    EXPECT_EQ(comm->try_host(call(vectors)), std::nullopt);
 }
 
 class FixedPointHostCallTest : public HostCallTest {
@@ -387,15 +389,15 @@ protected:
 TEST_F(FixedPointHostCallTest, SumsOfFloatsAreNotServedHereAndAllElseIs)
 {
     Vectors vectors;
-    const auto engine = ready(On::kTwoNodes);
-    EXPECT_EQ(engine->fixed_point_bits(), 8);
+    const auto comm = ready(On::kTwoNodes);
+    EXPECT_EQ(comm->fixed_point_bits(), 8);
     hetcoll_call floats = call(vectors);
     floats.kind = HETCOLL_FLOAT32;
-    EXPECT_EQ(engine->try_host(floats), std::nullopt);
+    EXPECT_EQ(comm->try_host(floats), std::nullopt);
     floats.op = HETCOLL_MAX;
     for (const hetcoll_call &made : {floats, call(vectors)}) {
         peer_.answer({sum_of(theirs_, kHostMemory)});
-        EXPECT_EQ(engine->try_host(made), HETCOLL_SUCCESS);
+        EXPECT_EQ(comm->try_host(made), HETCOLL_SUCCESS);
     }
 }
 
@@ -404,24 +406,24 @@ TEST_F(FixedPointHostCallTest, SumsOfFloatsAreNotServedHereAndAllElseIs)
 TEST_F(HostCallTest, AfterASmallCallOnDevicesPeersAreLookedForOnANodeOnly)
 {
     for (const On nodes : {On::kOneNode, On::kTwoNodes}) {
-        const auto engine = ready(nodes);
-        EXPECT_FALSE(engine->should_find_peers());
-        engine->note_small_device_call();
-        EXPECT_EQ(engine->should_find_peers(), nodes == On::kOneNode);
+        const auto comm = ready(nodes);
+        EXPECT_FALSE(comm->should_find_peers());
+        comm->note_small_device_call();
+        EXPECT_EQ(comm->should_find_peers(), nodes == On::kOneNode);
     }
 }
 
 TEST_F(HostCallTest, WhileThePeersAreToBeFoundNoCallIsServedHere)
 {
     Vectors vectors;
-    const auto engine = ready(On::kOneNode);
-    engine->note_small_device_call();
-    EXPECT_EQ(engine->try_host(call(vectors)), std::nullopt);
+    const auto comm = ready(On::kOneNode);
+    comm->note_small_device_call();
+    EXPECT_EQ(comm->try_host(call(vectors)), std::nullopt);
 }
 
-class PinnedPageTest : public EngineTest {
+class PinnedPageTest : public CommunicatorTest {
 protected:
-    explicit PinnedPageTest(unsigned long max_memory = 0) : EngineTest(bounded(max_memory))
+    explicit PinnedPageTest(unsigned long max_memory = 0) : CommunicatorTest(bounded(max_memory))
     {
         HETCOLL_REQUIRE(cuda().driver->cuCtxSetCurrent(cuda().context));
     }
@@ -436,28 +438,28 @@ protected:
 
 TEST_F(PinnedPageTest, IsPinnedOnceForADevice)
 {
-    const auto engine = ready(On::kOneNode);
+    const auto comm = ready(On::kOneNode);
     const CallCount calls("cuMemHostRegister");
-    engine->pin_page(device_);
-    engine->pin_page(device_);
+    comm->pin_page(device_);
+    comm->pin_page(device_);
     EXPECT_EQ(calls.get(), 1u);
     EXPECT_EQ(take_log(), std::vector<std::string>{});
 }
 
 TEST_F(PinnedPageTest, WithoutAPageNothingIsPinned)
 {
-    const auto engine = ready(On::kTwoNodes);
+    const auto comm = ready(On::kTwoNodes);
     const CallCount calls("cuMemHostRegister");
-    engine->pin_page(device_);
+    comm->pin_page(device_);
     EXPECT_EQ(calls.get(), 0u);
 }
 
 TEST_F(PinnedPageTest, WhereItCannotBePinnedSmallCallsSaySoOnceAndGoOn)
 {
-    const auto engine = ready(On::kOneNode);
+    const auto comm = ready(On::kOneNode);
     const Faults faults("cuMemHostRegister:*:2");
-    engine->pin_page(device_);
-    engine->pin_page(device_);
+    comm->pin_page(device_);
+    comm->pin_page(device_);
     const auto log = take_log();
     ASSERT_EQ(log.size(), 1u);
     EXPECT_TRUE(begins(log[0], "1 hetcoll: small calls go by pageable memory: cuMemHostRegister"))
@@ -471,7 +473,7 @@ protected:
 
 TEST_F(UnpinnedPageTest, IsNotPinnedBeyondTheBoundOfMemory)
 {
-    const auto engine = ready(On::kOneNode);
+    const auto comm = ready(On::kOneNode);
     Numbers<int> vector(Where::kDevice, {1});
     const auto bounce =
         process_->store().borrow_device(*process_->pointers().find(vector.data()), Sends::kBounced);
@@ -480,7 +482,7 @@ TEST_F(UnpinnedPageTest, IsNotPinnedBeyondTheBoundOfMemory)
     ASSERT_TRUE(more.ok());
     take_log();
     const CallCount calls("cuMemHostRegister");
-    engine->pin_page(device_);
+    comm->pin_page(device_);
     EXPECT_EQ(calls.get(), 0u);
     const auto log = take_log();
     ASSERT_EQ(log.size(), 1u);
@@ -490,28 +492,28 @@ TEST_F(UnpinnedPageTest, IsNotPinnedBeyondTheBoundOfMemory)
 
 // ---- one rank ----
 
-TEST_F(HostCallTest, AnEngineOfOneRankMeetsNobody)
+TEST_F(HostCallTest, ACommunicatorOfOneRankMeetsNobody)
 {
     Vectors vectors;
-    const auto engine = make(On::kTwoNodes, 0, 1);
-    EXPECT_EQ(engine->make_ready(kTag), Progress::kDone);
-    EXPECT_TRUE(engine->is_ready());
-    EXPECT_FALSE(engine->group().uses_pages());
-    EXPECT_FALSE(engine->peers().known());
-    EXPECT_EQ(engine->try_host(call(vectors)), std::nullopt);
+    const auto comm = make(On::kTwoNodes, 0, 1);
+    EXPECT_EQ(comm->make_ready(kTag), Progress::kDone);
+    EXPECT_TRUE(comm->is_ready());
+    EXPECT_FALSE(comm->group().uses_pages());
+    EXPECT_FALSE(comm->peers().known());
+    EXPECT_EQ(comm->try_host(call(vectors)), std::nullopt);
     EXPECT_EQ(peer_.said().size(), 0u);
     EXPECT_EQ(take_log(), std::vector<std::string>{});
 }
 
-TEST_F(HostCallTest, WhatAnEngineHasServedIsCountedWhenItIsGone)
+TEST_F(HostCallTest, WhatACommunicatorHasServedIsCountedWhenItIsGone)
 {
     Vectors vectors;
     {
-        const auto engine = ready(On::kTwoNodes);
+        const auto comm = ready(On::kTwoNodes);
         peer_.answer({sum_of(theirs_, kHostMemory)});
-        EXPECT_EQ(engine->try_host(call(vectors)), HETCOLL_SUCCESS);
+        EXPECT_EQ(comm->try_host(call(vectors)), HETCOLL_SUCCESS);
     }
-    EXPECT_EQ(counter(HETCOLL_CALLS_SMALL), 1u);
+    EXPECT_EQ(counter(HETCOLL_CALLS_HOST), 1u);
 }
 
 } // namespace

@@ -28,14 +28,14 @@
 
 namespace hetcoll {
 
-class Engine {
+class Communicator {
 public:
     // facts[r] are those of rank r.
-    Engine(Process &process, const hetcoll_p2p &p2p, const hetcoll_facts &agreed,
-           std::span<const hetcoll_facts> facts);
-    ~Engine();
-    Engine(const Engine &) = delete;
-    Engine &operator=(const Engine &) = delete;
+    Communicator(Process &process, const hetcoll_p2p &p2p, const hetcoll_facts &agreed,
+                 std::span<const hetcoll_facts> facts);
+    ~Communicator();
+    Communicator(const Communicator &) = delete;
+    Communicator &operator=(const Communicator &) = delete;
 
     [[nodiscard]] Process &process() noexcept { return process_; }
     [[nodiscard]] const hetcoll_p2p &p2p() const noexcept { return p2p_; }
@@ -215,7 +215,7 @@ private:
         PinnedMemory page, rooms;
     };
     std::unique_ptr<Pins> pins_; // null: nothing was to be pinned yet
-    // Calls served by try_host(). Only this engine writes it, so that it costs no locked
+    // Calls served by try_host(). Only this communicator writes it, so that it costs no locked
     // instruction.
     std::atomic<std::uint64_t> host_calls_{0};
 };

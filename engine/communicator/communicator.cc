@@ -1,4 +1,4 @@
-#include "engine/communicator/engine.h"
+#include "engine/communicator/communicator.h"
 
 #include "base/lost.h"
 #include "base/padding.h"
@@ -54,8 +54,8 @@ std::uint64_t settings_of(const hetcoll_facts &agreed)
 
 } // namespace
 
-Engine::Engine(Process &process, const hetcoll_p2p &p2p, const hetcoll_facts &agreed,
-               std::span<const hetcoll_facts> facts)
+Communicator::Communicator(Process &process, const hetcoll_p2p &p2p, const hetcoll_facts &agreed,
+                           std::span<const hetcoll_facts> facts)
     : process_(process), requests_(p2p), p2p_(requests_.table()), agreed_(agreed),
       group_(p2p_, processes_of(facts), settings_of(agreed), &process.shm_budget()),
       watch_(process.log(), group_, host_names_of(group_.leader_ranks(), facts),
@@ -85,7 +85,7 @@ Engine::Engine(Process &process, const hetcoll_p2p &p2p, const hetcoll_facts &ag
 }
 
 // Ranks in different containers on one machine: they could share GPU memory, and do not.
-void Engine::say_split_machine(std::span<const hetcoll_facts> facts)
+void Communicator::say_split_machine(std::span<const hetcoll_facts> facts)
 {
     if (p2p_.rank != 0 || process_.has_node_word()) {
         return;
@@ -104,7 +104,7 @@ void Engine::say_split_machine(std::span<const hetcoll_facts> facts)
     }
 }
 
-Engine::~Engine()
+Communicator::~Communicator()
 {
     process_.counters().remove_small_calls(host_calls_);
     process_.cpu_views().drop_gone();
@@ -116,7 +116,7 @@ Engine::~Engine()
     }
 }
 
-Progress Engine::make_ready(int tag)
+Progress Communicator::make_ready(int tag)
 {
     const Progress progress = group_.make_pages(tag);
     if (progress == Progress::kDone && group_.all_are_able()) {
@@ -132,7 +132,7 @@ Progress Engine::make_ready(int tag)
 }
 
 // Once a communicator, or once a process: what its ranks have set to different values is not used.
-void Engine::say_what_differs()
+void Communicator::say_what_differs()
 {
     if (group_.settings_differ() && p2p_.rank == 0) {
         log(process_.log(), 0,
@@ -172,7 +172,7 @@ void Engine::say_what_differs()
     say_page_problem();
 }
 
-void Engine::say_page_problem()
+void Communicator::say_page_problem()
 {
     static_assert(ControlPage::kSlotPayloadBytes == 1024);
     const char *const what =
@@ -224,7 +224,7 @@ bool chooses_host(Chooser &chooser, const hetcoll_call &call) noexcept
 
 } // namespace
 
-std::optional<int> Engine::try_host(const hetcoll_call &call) noexcept
+std::optional<int> Communicator::try_host(const hetcoll_call &call) noexcept
 {
     if (call.kind < 0 || call.user_op != 0 || call.span > agreed_.small_limit || p2p_.size == 1 ||
         !serves_host_ || membership_.is_left() || uses_fixed_point(call) || should_find_peers() ||
@@ -282,7 +282,7 @@ std::optional<int> Engine::try_host(const hetcoll_call &call) noexcept
 }
 
 // Some rank has said more than where its buffers are: the error of the call, if it is one.
-int Engine::hear_host() noexcept
+int Communicator::hear_host() noexcept
 {
     if (any(meeting_.flags(), kMemoryFreed)) {
         freed_.hear();
@@ -303,7 +303,7 @@ int Engine::hear_host() noexcept
     return HETCOLL_SUCCESS;
 }
 
-int Engine::leave_host(int code) noexcept
+int Communicator::leave_host(int code) noexcept
 {
     while (!leave(code)) {
         p2p_.progress(p2p_.context);
@@ -312,7 +312,7 @@ int Engine::leave_host(int code) noexcept
     return code;
 }
 
-bool Engine::leave(int code) noexcept
+bool Communicator::leave(int code) noexcept
 {
     if (membership_.is_left()) {
         return true;
@@ -325,7 +325,7 @@ bool Engine::leave(int code) noexcept
     return true;
 }
 
-bool Engine::step_leave() noexcept
+bool Communicator::step_leave() noexcept
 {
     aggregation_.leave();
     if (Adapters *const adapters = peers_.adapters()) {
@@ -335,7 +335,7 @@ bool Engine::step_leave() noexcept
 }
 
 // Their memory is the GPU's as long as it is mapped here.
-void Engine::close_dead() noexcept
+void Communicator::close_dead() noexcept
 {
     for (const int rank : group_.local_ranks()) {
         const ProcessIdentity &owner = group_.process(rank);
@@ -345,7 +345,7 @@ void Engine::close_dead() noexcept
     }
 }
 
-void Engine::observe_host(const hetcoll_call &call, std::uint64_t start_ns) noexcept
+void Communicator::observe_host(const hetcoll_call &call, std::uint64_t start_ns) noexcept
 {
     CallRecord record;
     record.comm_id = p2p_.comm_id;
@@ -356,14 +356,14 @@ void Engine::observe_host(const hetcoll_call &call, std::uint64_t start_ns) noex
     record.kind = call.kind;
     record.op = call.op;
     record.memory = meeting_.flags() | kHostMemory;
-    record.served = HETCOLL_CALLS_SMALL;
+    record.served = HETCOLL_CALLS_HOST;
     record.start_ns = start_ns;
     record.ns = now_ns() - start_ns;
     record.failed = any(meeting_.flags(), kFailed);
     process_.counters().observe(record);
 }
 
-int Engine::fail_differing(const Meeting &meeting) noexcept
+int Communicator::fail_differing(const Meeting &meeting) noexcept
 {
     const bool by_number = contains(meeting.differences(), Differences::kNumber | kRefused);
     if (by_number) {
@@ -408,7 +408,7 @@ int Engine::fail_differing(const Meeting &meeting) noexcept
     return error_of(meeting.differences());
 }
 
-int Engine::look_at_handed_on(CallSignature call) noexcept
+int Communicator::look_at_handed_on(CallSignature call) noexcept
 {
     if (hands_on_no_more_ != HETCOLL_SUCCESS) {
         return hands_on_no_more_;
@@ -418,7 +418,8 @@ int Engine::look_at_handed_on(CallSignature call) noexcept
 }
 
 // Each rank that returns the error says so: others may be in Open MPI's part of the call for ever.
-int Engine::fail_handed_on(const CallSignature &own, int rank, const CallSignature &other) noexcept
+int Communicator::fail_handed_on(const CallSignature &own, int rank,
+                                 const CallSignature &other) noexcept
 {
     const Differences differences = differences_of(own, other);
     log(process_.log(), 0,
@@ -432,7 +433,7 @@ int Engine::fail_handed_on(const CallSignature &own, int rank, const CallSignatu
     return hands_on_no_more_;
 }
 
-void Engine::abandon_messages() noexcept
+void Communicator::abandon_messages() noexcept
 {
     try {
         auto fresh = std::make_unique<Messages>();
@@ -442,7 +443,7 @@ void Engine::abandon_messages() noexcept
     group_.abandon_page();
 }
 
-void Engine::pin_page(Device &device)
+void Communicator::pin_page(Device &device)
 {
     ControlPage &page = group_.page();
     SharedPage &made = page.rooms().data() != nullptr ? page.rooms() : page.memory();
@@ -480,7 +481,7 @@ void Engine::pin_page(Device &device)
     }
 }
 
-ReduceOp Engine::op_of(const hetcoll_call &call) const noexcept
+ReduceOp Communicator::op_of(const hetcoll_call &call) const noexcept
 {
     const auto op = static_cast<ReduceOp>(call.op);
     if (op != ReduceOp::kSum || call.kind < 0) {
@@ -492,13 +493,13 @@ ReduceOp Engine::op_of(const hetcoll_call &call) const noexcept
     return once ? ReduceOp::kSumOnce : op;
 }
 
-bool Engine::uses_fixed_point(const hetcoll_call &call) const noexcept
+bool Communicator::uses_fixed_point(const hetcoll_call &call) const noexcept
 {
     return agreed_.fixed_point != 0 && call.collective == HETCOLL_ALLREDUCE && call.user_op == 0 &&
            call.op == HETCOLL_SUM && (call.kind == HETCOLL_FLOAT32 || call.kind == HETCOLL_FLOAT64);
 }
 
-void Engine::forget_peers() noexcept
+void Communicator::forget_peers() noexcept
 {
     peers_.forget();
     if (mapped_ != nullptr) {
