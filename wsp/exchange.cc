@@ -37,9 +37,9 @@ Status mpi_status(int code, const char *call)
     return error(kMpiError, "%s failed: %s", call, text.data());
 }
 
-Result<Communicator> Communicator::duplicate(MPI_Comm comm)
+Result<OwnComm> OwnComm::duplicate(MPI_Comm comm)
 {
-    Communicator copy;
+    OwnComm copy;
     Status status = mpi_status(MPI_Comm_dup(comm, &copy.comm_), "MPI_Comm_dup");
     if (status.ok()) {
         status = mpi_status(MPI_Comm_set_errhandler(copy.comm_, MPI_ERRORS_RETURN),
@@ -51,7 +51,7 @@ Result<Communicator> Communicator::duplicate(MPI_Comm comm)
     return copy;
 }
 
-Communicator::~Communicator()
+OwnComm::~OwnComm()
 {
     if (comm_ != MPI_COMM_NULL && !mpi_is_over()) {
         MPI_Comm_free(&comm_);
@@ -61,8 +61,8 @@ Communicator::~Communicator()
 Result<std::unique_ptr<WaveExchange>> WaveExchange::create(MPI_Comm comm)
 {
     std::unique_ptr<WaveExchange> exchange(new WaveExchange);
-    for (Communicator *const copy : {&exchange->sums_, &exchange->words_}) {
-        Result<Communicator> made = Communicator::duplicate(comm);
+    for (OwnComm *const copy : {&exchange->sums_, &exchange->words_}) {
+        Result<OwnComm> made = OwnComm::duplicate(comm);
         if (!made.ok()) {
             return made.take_status();
         }

@@ -26,17 +26,17 @@ inline constexpr Errc kMpiError{255};
 [[nodiscard]] Status mpi_status(int code, const char *call);
 
 // A duplicate communicator that returns its errors. Freed with its owner unless MPI is over.
-class Communicator {
+class OwnComm {
 public:
-    Communicator() noexcept = default;
-    static Result<Communicator> duplicate(MPI_Comm comm);
-    Communicator(Communicator &&other) noexcept { std::swap(comm_, other.comm_); }
-    Communicator &operator=(Communicator &&other) noexcept
+    OwnComm() noexcept = default;
+    static Result<OwnComm> duplicate(MPI_Comm comm);
+    OwnComm(OwnComm &&other) noexcept { std::swap(comm_, other.comm_); }
+    OwnComm &operator=(OwnComm &&other) noexcept
     {
         std::swap(comm_, other.comm_);
         return *this;
     }
-    ~Communicator();
+    ~OwnComm();
     [[nodiscard]] MPI_Comm get() const noexcept { return comm_; }
 
 private:
@@ -97,7 +97,7 @@ private:
     void stop() noexcept;
 
     SumType sum_;
-    Communicator sums_, words_; // two, so that words may come between sums
+    OwnComm sums_, words_; // two, so that words may come between sums
     int rank_ = 0, ranks_ = 1;
     MPI_Datatype type_ = MPI_DATATYPE_NULL;
     MPI_Op op_ = MPI_OP_NULL;

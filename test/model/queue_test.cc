@@ -17,12 +17,12 @@ using hetcoll::QueueTurn;
 constexpr int kOperations = 4;
 
 // What belongs to one operation at a time: two that run at once are a data race.
-struct Communicator {
+struct State {
     int steps = 0;
     bool blocking = false; // a blocking call runs outside of the queue
     bool first_is_gone = false;
 };
-Communicator comm;
+State state;
 int steps_left[kOperations];
 
 class Operation final : public Queued {
@@ -35,9 +35,9 @@ Operation &operation(int i) { return operations[static_cast<std::size_t>(i)]; }
 
 bool Operation::step()
 {
-    require(!comm.blocking, "an operation runs inside a blocking call");
-    require(this != &operation(0) || !comm.first_is_gone, "an operation runs that was destroyed");
-    ++comm.steps;
+    require(!state.blocking, "an operation runs inside a blocking call");
+    require(this != &operation(0) || !state.first_is_gone, "an operation runs that was destroyed");
+    ++state.steps;
     return --steps_left[this - operations.data()] <= 0;
 }
 
@@ -46,7 +46,7 @@ public:
     QueueModel()
     {
         forget_shares();
-        share(&comm, sizeof comm, "communicator");
+        share(&state, sizeof state, "state");
         for (int &left : steps_left) {
             left = GetParam();
         }
@@ -64,13 +64,13 @@ void start_and_block(OperationQueue &queue, bool nested)
         return;
     }
     require(steps_left[0] <= 0, "operations run in the order in which they were started");
-    comm.blocking = true;
-    ++comm.steps;
+    state.blocking = true;
+    ++state.steps;
     if (nested) {
         queue.push(operation(1));
         queue.step();
     }
-    comm.blocking = false;
+    state.blocking = false;
 }
 
 // coll_hetcoll_progress_thread, or another thread of the program in MPI.
@@ -105,10 +105,10 @@ TEST_P(QueueModel, AnOperationCompletesWhoeverStepsIt)
             queue.step();
             wait();
         }
-        comm.first_is_gone = true;
+        state.first_is_gone = true;
         const QueueTurn turn(queue);
         if (turn.has_come()) {
-            ++comm.steps;
+            ++state.steps;
         }
     })));
 }

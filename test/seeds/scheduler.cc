@@ -60,7 +60,7 @@ void Scheduler::tell_of_trouble()
 {
     for (const auto &[turn, rank] : breaks_) {
         if (turn == world_.turn) {
-            for (Communicator &communicator : world_.communicators()) {
+            for (SimulatedCommunicator &communicator : world_.communicators()) {
                 communicator.network->break_for(rank, kBroken);
                 communicator.network->end_requests(rank);
             }
@@ -132,7 +132,7 @@ void Scheduler::step(int number)
         rank.enter();
     }
     int communicator = 0;
-    for (Communicator &each : world_.communicators()) {
+    for (SimulatedCommunicator &each : world_.communicators()) {
         const auto index = static_cast<std::size_t>(number);
         witness_.look_at(rank, communicator++, *each.comms[index]);
         step_queue(number, *each.queues[index]);
@@ -149,7 +149,7 @@ void Scheduler::go_on()
         cuda().emulated_gpu_step();
     }
     if (random_.once_in(3)) {
-        for (Communicator &communicator : world_.communicators()) {
+        for (SimulatedCommunicator &communicator : world_.communicators()) {
             const hetcoll_p2p table = communicator.network->rank(0);
             table.progress(table.context);
         }

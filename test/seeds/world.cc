@@ -116,7 +116,7 @@ void World::make_communicators()
     }
     const hetcoll_facts agreed = merged(facts);
     for (const Plan::Network &planned : plan_.networks) {
-        Communicator &made = communicators_.emplace_back();
+        SimulatedCommunicator &made = communicators_.emplace_back();
         made.network =
             std::make_unique<MemoryNetwork>(plan_.ranks, planned.synchronous, planned.seed);
         made.network->allow_shorter(); // as MPI does
@@ -280,7 +280,7 @@ std::size_t World::open_calls() const
 void World::print_meetings()
 {
     for (int number = 0; number < plan_.ranks; ++number) {
-        for (Communicator &communicator : communicators_) {
+        for (SimulatedCommunicator &communicator : communicators_) {
             NodeGroup &group = communicator.comms[static_cast<std::size_t>(number)]->group();
             if (group.page().exists()) {
                 const ControlPage::Slot &slot = group.own_slot();

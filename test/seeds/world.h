@@ -55,7 +55,7 @@ struct Rank {
     void enter() const { cuda().driver->cuCtxSetCurrent(gpu->context); }
 };
 
-struct Communicator {
+struct SimulatedCommunicator {
     std::unique_ptr<MemoryNetwork> network;
     std::vector<std::unique_ptr<Communicator>> comms; // of each rank
     std::vector<std::unique_ptr<OperationQueue>> queues;
@@ -70,7 +70,7 @@ public:
     [[nodiscard]] const Plan &plan() const { return plan_; }
     [[nodiscard]] Rank &rank(int number) { return ranks_[static_cast<std::size_t>(number)]; }
     [[nodiscard]] std::deque<Rank> &ranks() { return ranks_; }
-    [[nodiscard]] std::deque<Communicator> &communicators() { return communicators_; }
+    [[nodiscard]] std::deque<SimulatedCommunicator> &communicators() { return communicators_; }
     // The rank has a next call, and waits for none before that.
     [[nodiscard]] bool may_start_call(int number) const;
     // The rank's next call begins. `random` decides where its buffers are.
@@ -102,7 +102,7 @@ private:
     const Plan &plan_;
     std::deque<Gpu> gpus_;
     std::deque<Rank> ranks_;
-    std::deque<Communicator> communicators_;
+    std::deque<SimulatedCommunicator> communicators_;
 };
 
 } // namespace hetcoll::test
